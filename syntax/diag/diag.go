@@ -1,0 +1,73 @@
+// Package diag is the one shape that everything said to a person about their
+// file has: where, how bad, which rule, one sentence, what it costs and what to
+// do. The parser, the verifier, the linter, the command line and the language
+// server all speak through it, so that the same thing is said in the same
+// words everywhere.
+package diag
+
+import "dmir/syntax/source"
+
+// Severity orders diagnostics from harmless to fatal.
+type Severity int
+
+// The severities, in the vocabulary of the LSP.
+const (
+	Hint Severity = iota
+	Info
+	Warning
+	Error
+)
+
+var severityNames = [...]string{"hint", "info", "warning", "error"}
+
+func (s Severity) String() string { return severityNames[s] }
+
+// Edit replaces the text of a span; Start == End inserts.
+type Edit struct {
+	Span source.Span
+	Text string
+}
+
+// Fix is a change that removes the finding. A safe fix keeps the meaning and
+// the numerics of the program; an unsafe one may change rounding, names that
+// others use, or comments.
+type Fix struct {
+	Title string // imperative, e.g. "Move into the kernel of %h"
+	Safe  bool
+	Edits []Edit // sorted by Start, not overlapping, all in the same file
+
+	// SavesBytes and SavesNs are what the cost model promises for the function
+	// after the edits; tests recompute and require equality of SavesBytes.
+	SavesBytes int64
+	SavesNs    float64
+}
+
+// Related points at another place that takes part in the finding.
+type Related struct {
+	Span    source.Span
+	Message string
+}
+
+// Tag tells editors how to draw the span.
+type Tag int
+
+// The tags of the LSP.
+const (
+	Unnecessary Tag = iota + 1
+	Deprecated
+)
+
+// Diagnostic is one finding in one file.
+type Diagnostic struct {
+	Code     string // "DM201"; codes are listed and explained by `dmir explain`
+	Name     string // "fusible-into-producer"
+	Severity Severity
+	Span     source.Span
+	Message  string   // one sentence, no final stop, no newline
+	Label    string   // short text printed under the caret, may be empty
+	Notes    []string // each printed after "= ", e.g. what it costs
+	Help     string   // what to do, may be empty
+	Related  []Related
+	Tags     []Tag
+	Fixes    []Fix
+}
