@@ -1,0 +1,295 @@
+// Package dim is exact arithmetic on sizes: non-negative 64-bit integers and
+// polynomials in the symbols that stand for dimensions (b, n, heads …). Shapes,
+// byte counts and FLOP counts are all Dims, so a cost that depends on an unbound
+// symbol stays a formula and is never guessed. Arithmetic that leaves 64 bits
+// is remembered (Overflow) instead of wrapping.
+package dim
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Dim is an immutable polynomial; the zero value is 0.
+type Dim struct {
+	c    int64  // the constant term
+	poly []term // sorted by key, no zero coefficients; nil for a constant
+	over bool
+}
+
+type term struct {
+	coef int64
+	syms []string // sorted, repeated for powers
+}
+
+func (t term) key() string { return strings.Join(t.syms, "*") }
+
+// Const is the constant n.
+func Const(n int64) Dim { return Dim{c: n} }
+
+// Sym is the symbol name.
+func Sym(name string) Dim { return Dim{poly: []term{{1, []string{name}}}} }
+
+// Int is the value of a constant; ok is false for a formula or after overflow.
+func (d Dim) Int() (n int64, ok bool) { return d.c, len(d.poly) == 0 && !d.over }
+
+// IsConst reports whether d is a number.
+func (d Dim) IsConst() bool { return len(d.poly) == 0 && !d.over }
+
+// IsZero reports whether d is the number 0.
+func (d Dim) IsZero() bool { return d.IsConst() && d.c == 0 }
+
+// Overflow reports whether computing d left 64 bits.
+func (d Dim) Overflow() bool { return d.over }
+
+// Equal reports whether d and e are the same polynomial.
+func (d Dim) Equal(e Dim) bool {
+	if d.c != e.c || d.over != e.over || len(d.poly) != len(e.poly) {
+		return false
+	}
+	for i, t := range d.poly {
+		if t.coef != e.poly[i].coef || !slices.Equal(t.syms, e.poly[i].syms) {
+			return false
+		}
+	}
+	return true
+}
+
+// Add is d + e.
+func (d Dim) Add(e Dim) Dim {
+	c, over := addInt(d.c, e.c)
+	r := Dim{c: c, over: over || d.over || e.over}
+	if d.poly == nil && e.poly == nil {
+		return r
+	}
+	r.poly = normalize(append(slices.Clone(d.poly), e.poly...), &r.over)
+	return r
+}
+
+// Sub is d - e.
+func (d Dim) Sub(e Dim) Dim { return d.Add(e.Mul(Const(-1))) }
+
+// Mul is d · e.
+func (d Dim) Mul(e Dim) Dim {
+	c, over := mulInt(d.c, e.c)
+	r := Dim{c: c, over: over || d.over || e.over}
+	if d.poly == nil && e.poly == nil {
+		return r
+	}
+	var ts []term
+	scale := func(poly []term, k int64) {
+		if k == 0 {
+			return
+		}
+		for _, t := range poly {
+			k2, o := mulInt(t.coef, k)
+			r.over = r.over || o
+			ts = append(ts, term{k2, t.syms})
+		}
+	}
+	scale(d.poly, e.c)
+	scale(e.poly, d.c)
+	for _, t := range d.poly {
+		for _, u := range e.poly {
+			k, o := mulInt(t.coef, u.coef)
+			r.over = r.over || o
+			syms := append(slices.Clone(t.syms), u.syms...)
+			sort.Strings(syms)
+			ts = append(ts, term{k, syms})
+		}
+	}
+	r.poly = normalize(ts, &r.over)
+	return r
+}
+
+// Scale is k · d.
+func (d Dim) Scale(k int64) Dim { return d.Mul(Const(k)) }
+
+// Div is d / e where the division is exact: every coefficient divides and e is
+// a constant or a single product of symbols. ok is false otherwise.
+func (d Dim) Div(e Dim) (q Dim, ok bool) {
+	if d.over || e.over {
+		return Dim{}, false
+	}
+	if e.poly == nil {
+		if e.c == 0 || d.c%e.c != 0 {
+			return Dim{}, false
+		}
+		q.c = d.c / e.c
+		for _, t := range d.poly {
+			if t.coef%e.c != 0 {
+				return Dim{}, false
+			}
+			q.poly = append(q.poly, term{t.coef / e.c, t.syms})
+		}
+		return q, true
+	}
+	if len(e.poly) != 1 || e.c != 0 || d.c != 0 {
+		return Dim{}, false
+	}
+	u := e.poly[0]
+	for _, t := range d.poly {
+		syms, divides := without(t.syms, u.syms)
+		if !divides || t.coef%u.coef != 0 {
+			return Dim{}, false
+		}
+		if len(syms) == 0 {
+			q.c += t.coef / u.coef
+		} else {
+			q.poly = append(q.poly, term{t.coef / u.coef, syms})
+		}
+	}
+	return q, true
+}
+
+// Eval substitutes the bound symbols; symbols not in bind stay.
+func (d Dim) Eval(bind map[string]int64) Dim {
+	if d.poly == nil || len(bind) == 0 {
+		return d
+	}
+	r := Dim{c: d.c, over: d.over}
+	for _, t := range d.poly {
+		p := Const(t.coef)
+		for _, s := range t.syms {
+			if n, ok := bind[s]; ok {
+				p = p.Mul(Const(n))
+			} else {
+				p = p.Mul(Sym(s))
+			}
+		}
+		r = r.Add(p)
+	}
+	return r
+}
+
+// Symbols is the sorted set of symbols in d.
+func (d Dim) Symbols() []string {
+	var s []string
+	for _, t := range d.poly {
+		s = append(s, t.syms...)
+	}
+	sort.Strings(s)
+	return slices.Compact(s)
+}
+
+// String is the number, or the formula with the highest powers first:
+// "4*b*n^2 + 12". An overflowed Dim prints as "overflow".
+func (d Dim) String() string {
+	if d.over {
+		return "overflow"
+	}
+	if d.poly == nil {
+		return strconv.FormatInt(d.c, 10)
+	}
+	ts := slices.Clone(d.poly)
+	sort.SliceStable(ts, func(i, j int) bool { return len(ts[i].syms) > len(ts[j].syms) })
+	var b strings.Builder
+	for i, t := range ts {
+		k := t.coef
+		switch {
+		case i > 0 && k < 0:
+			b.WriteString(" - ")
+			k = -k
+		case i > 0:
+			b.WriteString(" + ")
+		}
+		if k != 1 {
+			b.WriteString(strconv.FormatInt(k, 10))
+			b.WriteByte('*')
+		}
+		for j := 0; j < len(t.syms); {
+			n := j
+			for n < len(t.syms) && t.syms[n] == t.syms[j] {
+				n++
+			}
+			if j > 0 {
+				b.WriteByte('*')
+			}
+			b.WriteString(t.syms[j])
+			if n-j > 1 {
+				b.WriteByte('^')
+				b.WriteString(strconv.Itoa(n - j))
+			}
+			j = n
+		}
+	}
+	switch {
+	case d.c > 0:
+		b.WriteString(" + " + strconv.FormatInt(d.c, 10))
+	case d.c < 0:
+		b.WriteString(" - " + strconv.FormatInt(-d.c, 10))
+	}
+	return b.String()
+}
+
+// Sum is the sum of ds.
+func Sum(ds ...Dim) Dim {
+	var r Dim
+	for _, d := range ds {
+		r = r.Add(d)
+	}
+	return r
+}
+
+// Prod is the product of ds; 1 for none.
+func Prod(ds ...Dim) Dim {
+	r := Const(1)
+	for _, d := range ds {
+		r = r.Mul(d)
+	}
+	return r
+}
+
+func normalize(ts []term, over *bool) []term {
+	sort.SliceStable(ts, func(i, j int) bool { return ts[i].key() < ts[j].key() })
+	var out []term
+	for _, t := range ts {
+		if n := len(out); n > 0 && slices.Equal(out[n-1].syms, t.syms) {
+			k, o := addInt(out[n-1].coef, t.coef)
+			*over = *over || o
+			out[n-1].coef = k
+		} else {
+			out = append(out, t)
+		}
+	}
+	return slices.DeleteFunc(out, func(t term) bool { return t.coef == 0 })
+}
+
+func without(syms, less []string) ([]string, bool) {
+	rest := slices.Clone(syms)
+	for _, s := range less {
+		i := slices.Index(rest, s)
+		if i < 0 {
+			return nil, false
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return rest, true
+}
+
+func addInt(a, b int64) (int64, bool) {
+	s := a + b
+	return s, (a > 0 && b > 0 && s < 0) || (a < 0 && b < 0 && s >= 0)
+}
+
+func mulInt(a, b int64) (int64, bool) {
+	neg := (a < 0) != (b < 0)
+	hi, lo := bits.Mul64(abs(a), abs(b))
+	if hi != 0 || lo > 1<<63-1 {
+		return 0, true
+	}
+	if neg {
+		return -int64(lo), false
+	}
+	return int64(lo), false
+}
+
+func abs(a int64) uint64 {
+	if a < 0 {
+		return uint64(-a)
+	}
+	return uint64(a)
+}

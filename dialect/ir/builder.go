@@ -1,0 +1,65 @@
+package ir
+
+import (
+	"dmir/dialect/types"
+)
+
+// Builder appends or inserts new ops into a block. New ops carry the span of
+// the op they stand for (At), so that messages about them find a place.
+type Builder struct {
+	Block *Block
+	Index int // insertion point in Block.Ops
+	At    *Op // the op whose place new ops take; may be nil
+}
+
+// Op inserts an op with results of the given types and returns it.
+func (b *Builder) Op(name string, operands []*Value, attrs []types.Named, results ...types.Type) *Op {
+	o := &Op{Name: name, Operands: operands, Parent: b.Block}
+	for _, a := range attrs {
+		o.SetAttr(a.Name, a.Value)
+	}
+	if b.At != nil {
+		o.Span, o.Head = b.At.Span, b.At.Head
+	}
+	for i, v := range operands {
+		v.Uses = append(v.Uses, Use{o, i})
+	}
+	for i, t := range results {
+		o.Results = append(o.Results, &Value{Type: t, Op: o, Index: i, Span: o.Head})
+	}
+	ops := append(b.Block.Ops, nil)
+	copy(ops[b.Index+1:], ops[b.Index:])
+	ops[b.Index] = o
+	b.Block.Ops = ops
+	b.Index++
+	return o
+}
+
+// ReplaceUses makes every use of old a use of new.
+func ReplaceUses(old, new *Value) {
+	for _, u := range old.Uses {
+		u.Op.Operands[u.Index] = new
+		new.Uses = append(new.Uses, u)
+	}
+	old.Uses = nil
+}
+
+// Erase removes o from its block. Its results must be unused.
+func Erase(o *Op) {
+	for i, v := range o.Operands {
+		kept := v.Uses[:0]
+		for _, u := range v.Uses {
+			if u.Op != o || u.Index != i {
+				kept = append(kept, u)
+			}
+		}
+		v.Uses = kept
+	}
+	for i, p := range o.Parent.Ops {
+		if p == o {
+			o.Parent.Ops = append(o.Parent.Ops[:i], o.Parent.Ops[i+1:]...)
+			break
+		}
+	}
+	o.Parent = nil
+}

@@ -1,0 +1,256 @@
+// Package ir is the typed SSA form of a module: ops, values, blocks and
+// regions as in MLIR, with pointers back into the text so that everything said
+// about an op can be said at its place. Package lower builds it from the tree;
+// passes and Builder build new ops, which have no place of their own (Span of
+// the op they came from).
+package ir
+
+import (
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Module is one file, or one section of a file cut by "// -----".
+type Module struct {
+	Src   *source.File
+	Tree  *ast.File
+	Ops   []*Op // top level, flattened out of a builtin module that holds everything
+	Funcs []*Func
+	Diags []diag.Diagnostic // from lowering: unknown names, wrong types, …
+
+	byName map[string]*Func
+}
+
+// Func is a func.func op with what people ask of it at hand.
+type Func struct {
+	Op      *Op
+	Name    string // without "@"
+	Private bool
+	Args    []*Value // of the entry block; for a declaration values without uses
+	Results []types.Type
+	Body    *Block // nil for a declaration
+}
+
+// Func is the function called name (without "@"), nil where absent.
+func (m *Module) Func(name string) *Func { return m.byName[name] }
+
+// AddFunc registers f; it reports false, changing nothing, if the name is taken.
+func (m *Module) AddFunc(f *Func) bool {
+	if _, taken := m.byName[f.Name]; taken {
+		return false
+	}
+	if m.byName == nil {
+		m.byName = map[string]*Func{}
+	}
+	m.byName[f.Name] = f
+	m.Funcs = append(m.Funcs, f)
+	return true
+}
+
+// Op is an operation.
+type Op struct {
+	Name     string // "dm.einsum"; always with its dialect: "func.return", "builtin.module"
+	Operands []*Value
+	Results  []*Value
+	Attrs    []types.Named // properties and attributes, sorted by name
+	Regions  []*Region
+	Succs    []*Block
+	Parent   *Block // nil at top level
+
+	Span source.Span // the whole op; zero for ops made by passes
+	Head source.Span // results to name, what diagnostics underline
+	Tree *ast.Op     // nil for ops made by passes
+	Bad  bool        // lowering reported an error here: say nothing more about it
+}
+
+// Value is an op's result or a block's argument.
+type Value struct {
+	Name  string // with "%" and, for one of several, "#n"; may be "" for new values
+	Type  types.Type
+	Op    *Op    // the op it is a result of, nil for a block argument
+	Block *Block // the block it is an argument of, nil for a result
+	Index int
+	Uses  []Use
+	Span  source.Span // where it is defined
+}
+
+// Use is one use of a value.
+type Use struct {
+	Op    *Op
+	Index int // operand number
+}
+
+// Tensor is v's type as a tensor, nil where it is none.
+func (v *Value) Tensor() *types.Tensor {
+	if v == nil {
+		return nil
+	}
+	t, _ := v.Type.(*types.Tensor)
+	return t
+}
+
+// Region is a list of blocks.
+type Region struct {
+	Op     *Op
+	Blocks []*Block
+}
+
+// Block is a list of ops that ends in a terminator.
+type Block struct {
+	Label  string // "^bb0" as written, "" where none
+	Region *Region
+	Args   []*Value
+	Ops    []*Op
+}
+
+// Terminator is the last op, nil for an empty block.
+func (b *Block) Terminator() *Op {
+	if b == nil || len(b.Ops) == 0 {
+		return nil
+	}
+	return b.Ops[len(b.Ops)-1]
+}
+
+// Body is the first block of region n, nil where there is none.
+func (o *Op) Body(n int) *Block {
+	if n >= len(o.Regions) || len(o.Regions[n].Blocks) == 0 {
+		return nil
+	}
+	return o.Regions[n].Blocks[0]
+}
+
+// Attr is the attribute called name, nil where absent. Defaults of the
+// registry are not applied here; see op.Def.
+func (o *Op) Attr(name string) types.Attr {
+	for i := range o.Attrs {
+		if o.Attrs[i].Name == name {
+			return o.Attrs[i].Value
+		}
+	}
+	return nil
+}
+
+// Int is an integer attribute, or otherwise where it is absent or no integer.
+func (o *Op) Int(name string, otherwise int64) int64 {
+	if a, ok := o.Attr(name).(types.Int); ok {
+		return a.V
+	}
+	return otherwise
+}
+
+// Float is a floating-point (or integer) attribute, or otherwise.
+func (o *Op) Float(name string, otherwise float64) float64 {
+	switch a := o.Attr(name).(type) {
+	case types.Float:
+		return a.V
+	case types.Int:
+		return float64(a.V)
+	}
+	return otherwise
+}
+
+// Str is a string or keyword attribute, or "".
+func (o *Op) Str(name string) string {
+	switch a := o.Attr(name).(type) {
+	case types.Str:
+		return string(a)
+	case types.Keyword:
+		return string(a)
+	case types.Symbol:
+		return string(a)
+	}
+	return ""
+}
+
+// Bool is a boolean attribute; a unit attribute is true, an absent one false.
+func (o *Op) Bool(name string) bool {
+	switch a := o.Attr(name).(type) {
+	case types.Bool:
+		return bool(a)
+	case types.Unit:
+		return true
+	}
+	return false
+}
+
+// Ints is an array of integers ([1, 0], array<i64: 1, 0> or dense<…>); nil
+// where absent or something else, and an empty non-nil slice for [].
+func (o *Op) Ints(name string) []int64 {
+	switch a := o.Attr(name).(type) {
+	case types.Array:
+		out := make([]int64, len(a))
+		for i, e := range a {
+			n, ok := e.(types.Int)
+			if !ok {
+				return nil
+			}
+			out[i] = n.V
+		}
+		return out
+	case *types.Dense:
+		if !a.Splat && a.Ints != nil {
+			return a.Ints
+		}
+	}
+	return nil
+}
+
+// SetAttr sets or replaces an attribute, keeping the order by name.
+func (o *Op) SetAttr(name string, v types.Attr) {
+	for i := range o.Attrs {
+		switch {
+		case o.Attrs[i].Name == name:
+			o.Attrs[i].Value = v
+			return
+		case o.Attrs[i].Name > name:
+			o.Attrs = append(o.Attrs[:i], append([]types.Named{{Name: name, Value: v}}, o.Attrs[i:]...)...)
+			return
+		}
+	}
+	o.Attrs = append(o.Attrs, types.Named{Name: name, Value: v})
+}
+
+// In is the tensor type of operand i, nil where it is no tensor.
+func (o *Op) In(i int) *types.Tensor {
+	if i >= len(o.Operands) {
+		return nil
+	}
+	return o.Operands[i].Tensor()
+}
+
+// Out is the tensor type of result i, nil where it is no tensor.
+func (o *Op) Out(i int) *types.Tensor {
+	if i >= len(o.Results) {
+		return nil
+	}
+	return o.Results[i].Tensor()
+}
+
+// Walk visits ops depth first, in order, until visit returns false for an op,
+// whose regions are then skipped.
+func Walk(ops []*Op, visit func(*Op) bool) {
+	for _, o := range ops {
+		if !visit(o) {
+			continue
+		}
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				Walk(b.Ops, visit)
+			}
+		}
+	}
+}
+
+// Inside reports whether o lies in one of the regions of outer, at any depth.
+func (o *Op) Inside(outer *Op) bool {
+	for b := o.Parent; b != nil; {
+		p := b.Region.Op
+		if p == outer {
+			return true
+		}
+		b = p.Parent
+	}
+	return false
+}

@@ -1,0 +1,156 @@
+// Package op is the registry of the dialect: one Def describes an op once, and
+// the pretty form, the verifier, hover, the reference page, the IRDL file, the
+// cost and the lint rules all read it from here. Adding an op is one entry in
+// the file of its family, its executor in compile/interp, and its tests.
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Family groups ops on the reference page; the row of the level-1 table.
+type Family string
+
+// The families.
+const (
+	Contraction   Family = "contraction"
+	Elementwise   Family = "element-wise"
+	Normalization Family = "normalization and reduction"
+	Attention     Family = "attention"
+	Movement      Family = "movement"
+	Sources       Family = "sources"
+	Control       Family = "control"
+	Kernels       Family = "kernels"
+)
+
+// Class is the cost class of an op (Ivanov et al., MLSys 2021, §3, with
+// movement set apart): what kind of kernel it becomes.
+type Class string
+
+// The classes, in the order in which a kernel takes the class of its strongest op.
+const (
+	ClassMovement      Class = "movement"
+	ClassElementwise   Class = "elementwise"
+	ClassNormalization Class = "normalization"
+	ClassContraction   Class = "contraction"
+)
+
+// Trait is a property that several tools ask about.
+type Trait uint32
+
+// The traits.
+const (
+	Pure        Trait = 1 << iota // no side effect, same result for same operands: may be removed or merged
+	Pointwise                     // result element i depends on element i of each (broadcast) operand only
+	View                          // moves nothing when the order of elements is kept
+	Terminator                    // ends a block
+	Commutative                   // operands may be swapped
+	Composite                     // Expand gives simpler ops
+	Isolated                      // its regions see no outside values
+	Random                        // depends on a seed
+)
+
+// AttrKind is the form of an attribute's value.
+type AttrKind string
+
+// The attribute kinds.
+const (
+	KindInt     AttrKind = "integer"
+	KindFloat   AttrKind = "float"
+	KindBool    AttrKind = "bool"
+	KindString  AttrKind = "string"
+	KindKeyword AttrKind = "keyword"   // one of Enum
+	KindInts    AttrKind = "integers"  // [1, 0]
+	KindPairs   AttrKind = "pairs"     // [[0, 1], [2, 3]]
+	KindDense   AttrKind = "dense"     // dense<…>
+	KindSymbol  AttrKind = "symbol"    // @f
+	KindPlace   AttrKind = "placement" // #dm.at<…>
+)
+
+// Param is an operand or a result.
+type Param struct {
+	Name     string
+	Elems    []types.Elem // allowed element types; nil is any
+	Doc      string
+	Optional bool // at most one, may be absent; only the last ones
+	Variadic bool // any number; only the last
+}
+
+// AttrDef is an attribute: a clause of the pretty form, or the lead.
+type AttrDef struct {
+	Name     string
+	Kind     AttrKind
+	Lead     bool       // written before the operands: einsum's equation, compare's direction
+	Default  types.Attr // nil and not Optional: required
+	Optional bool
+	Enum     []string
+	Doc      string
+}
+
+// RegionDef is a region.
+type RegionDef struct {
+	Name     string
+	Keyword  string // written before the region where there are several ("else", "do")
+	Doc      string
+	Optional bool
+}
+
+// Problem is a violated rule, to be shown at the op.
+type Problem struct {
+	Code    string // "DM1xx"; listed in Codes
+	Msg     string // one sentence with the shapes or values in it
+	Help    string // what to do, may be empty
+	Operand int    // index of the operand to underline, -1 for the op's head
+	Attr    string // attribute to underline, wins over Operand where set
+}
+
+// Def describes an op.
+type Def struct {
+	Name    string // without "dm."
+	Family  Family
+	Class   Class
+	Level   int    // lowest level at which people write it: 1 or 2
+	Summary string // one line, no final stop
+	Doc     string // paragraphs of Markdown: shapes, formulas with their source, what is counted
+	Example string // complete lines of MLIR inside a function; parsed, verified and run by tests
+
+	Operands []Param
+	Results  []Param
+	Attrs    []AttrDef
+	Regions  []RegionDef
+	Traits   Trait
+
+	// Infer gives the result types from the operands, attributes and regions.
+	// It is called only when the operands are tensors of the allowed element
+	// types and the attributes have their kinds. nil: the types are as written.
+	Infer func(o *ir.Op) ([]types.Type, *Problem)
+	// Verify checks what Infer does not; nil: nothing more.
+	Verify func(o *ir.Op) *Problem
+	// FLOP counts floating-point operations as DESIGN's table of definitions
+	// says; nil is 0. Ops with regions count one execution of the region's body.
+	FLOP func(o *ir.Op) dim.Dim
+	// Traffic overrides the bytes read per operand (same length as Operands) and
+	// written in total; nil: every operand and every result once in full.
+	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
+	// Maps gives the iteration space of the ops that have one; nil where none.
+	Maps func(o *ir.Op) *Iteration
+	// Expand rewrites a composite into simpler ops that compute the same
+	// function; it returns the values that replace o's results.
+	Expand func(b *ir.Builder, o *ir.Op) []*ir.Value
+}
+
+// Is reports whether d has all traits of t.
+func (d *Def) Is(t Trait) bool { return d != nil && d.Traits&t == t }
+
+// Iteration is an op's iteration space in the vocabulary of structured code
+// generation (Vasilache et al., arXiv 2202.03293): loop dimensions, which of
+// them reduce, and for every operand and result the loop of each of its dimensions.
+type Iteration struct {
+	Loops    []dim.Dim
+	Names    []string // of the loops: the letters of an equation, or d0, d1 …
+	Reduces  []bool
+	Operands [][]int // loop of each dimension; -1 for a broadcast dimension of size 1
+	Results  [][]int
+}
