@@ -1,7 +1,16 @@
 package types
 
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/x448/float16"
+)
+
 // Attr is an attribute value: Bool, Int, Float, Str, Keyword, Symbol, Array,
-// Dict, *Dense, TypeAttr, Unit or Raw. String is MLIR text.
+// Dict, *Dense, TypeAttr, Place, Unit or Raw. String is MLIR text.
 type Attr interface{ String() string }
 
 // The attribute values. Their String methods print MLIR.
@@ -21,6 +30,7 @@ type (
 	Array    []Attr
 	Dict     []Named // in textual order
 	TypeAttr struct{ T Type }
+	Place    struct{ Placement } // #dm.at<…> as the value of an attribute
 	Unit     struct{}
 	Raw      string // anything else, verbatim: affine maps, dialect attributes, locations
 )
@@ -32,11 +42,198 @@ type Named struct {
 }
 
 // Dense is dense<…> : tensor type. A splat has one value and any shape.
-// Floats hold the values of floating-point tensors, Ints those of integers.
+// Floats hold the values of floating-point tensors, Ints those of integers
+// (0 and 1 for i1; the bits of ui64 values beyond the signed range).
 type Dense struct {
-	Type   *Tensor
+	Type   *Tensor // nil until the type is known from the op's result
 	Splat  bool
 	Floats []float64
 	Ints   []int64
-	Text   string // as written, so that printing loses nothing
+	Text   string // what stands in <…>, so that printing loses nothing
+}
+
+func (a Bool) String() string { return strconv.FormatBool(bool(a)) }
+
+func (a Int) String() string { return strconv.FormatInt(a.V, 10) + elemSuffix(a.Elem) }
+
+func (a Float) String() string { return FloatText(a.V, a.Elem) + elemSuffix(a.Elem) }
+
+func (a Str) String() string { return Quote(string(a)) }
+
+func (a Keyword) String() string { return string(a) }
+
+func (a Symbol) String() string {
+	parts := strings.Split(string(a), "::")
+	for i, p := range parts {
+		p = strings.TrimPrefix(p, "@")
+		if !isBareSymbol(p) && !strings.HasPrefix(p, `"`) {
+			p = Quote(p)
+		}
+		parts[i] = "@" + p
+	}
+	return strings.Join(parts, "::")
+}
+
+func (a Array) String() string {
+	s := make([]string, len(a))
+	for i, e := range a {
+		s[i] = e.String()
+	}
+	return "[" + strings.Join(s, ", ") + "]"
+}
+
+func (a Dict) String() string {
+	s := make([]string, len(a))
+	for i, e := range a {
+		s[i] = e.String()
+	}
+	return "{" + strings.Join(s, ", ") + "}"
+}
+
+// String is "name = value", or the name alone for a unit.
+func (n Named) String() string {
+	name := n.Name
+	if !isBareKey(name) {
+		name = Quote(name)
+	}
+	if _, unit := n.Value.(Unit); unit {
+		return name
+	}
+	return name + " = " + n.Value.String()
+}
+
+func (a *Dense) String() string {
+	s := "dense<" + a.Text + ">"
+	if a.Type != nil {
+		s += " : " + a.Type.String()
+	}
+	return s
+}
+
+func (a TypeAttr) String() string { return a.T.String() }
+
+func (a Place) String() string {
+	if s := (&Tensor{At: a.Placement}).encoding(""); s != "" {
+		return s
+	}
+	return "#dm.at<hbm>"
+}
+
+func (Unit) String() string { return "unit" }
+
+func (a Raw) String() string { return string(a) }
+
+func elemSuffix(e Elem) string {
+	if e == InvalidElem {
+		return ""
+	}
+	return " : " + e.String()
+}
+
+// FloatText is v as MLIR reads it back to the same bits: a decimal with a
+// point, or the bits in hexadecimal for infinities and NaN, which have no
+// decimal form (and are then only readable with the type behind them).
+func FloatText(v float64, e Elem) string {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return fmt.Sprintf("0x%0*X", max(2*int(e.Bytes()), 2), floatBits(v, e))
+	}
+	bits := 64
+	if e == F32 || e == F16 || e == BF16 {
+		bits = 32
+	}
+	s := strconv.FormatFloat(v, 'g', -1, bits)
+	if r, err := strconv.ParseFloat(s, 64); err != nil || (r != v && bits == 32 && float32(r) != float32(v)) {
+		s = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	mantissa, exp, hasExp := strings.Cut(s, "e")
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
+	}
+	if hasExp {
+		return mantissa + "e" + exp
+	}
+	return mantissa
+}
+
+// floatBits is the encoding of an infinity or a NaN in e; F64 where e is not a
+// floating-point type.
+func floatBits(v float64, e Elem) uint64 {
+	switch e {
+	case F32:
+		return uint64(math.Float32bits(float32(v)))
+	case F16:
+		return uint64(float16.Fromfloat32(float32(v)).Bits())
+	case BF16:
+		b := math.Float32bits(float32(v)) >> 16
+		if math.IsNaN(v) {
+			b |= 0x40
+		}
+		return uint64(b)
+	case F8E4M3FN: // no infinities: they become the largest finite value
+		b := uint64(0x7F)
+		if math.IsInf(v, 0) {
+			b = 0x7E
+		}
+		return b | sign8(v)
+	case F8E5M2:
+		b := uint64(0x7E)
+		if math.IsInf(v, 0) {
+			b = 0x7C
+		}
+		return b | sign8(v)
+	}
+	return math.Float64bits(v)
+}
+
+func sign8(v float64) uint64 {
+	if math.Signbit(v) {
+		return 0x80
+	}
+	return 0
+}
+
+// Quote is s as an MLIR string literal: quotes, backslashes and bytes that do
+// not print are escaped as two hexadecimal digits.
+func Quote(s string) string {
+	var b strings.Builder
+	b.Grow(len(s) + 2)
+	b.WriteByte('"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			b.WriteString(`\22`)
+		case c == '\\':
+			b.WriteString(`\\`)
+		case c < 0x20 || c == 0x7F:
+			fmt.Fprintf(&b, `\%02X`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// isBareKey reports whether s can name an attribute without quotes.
+func isBareKey(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '$' && c != '.') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isBareSymbol reports whether s can follow "@" without quotes.
+func isBareSymbol(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '$' && c != '.' && c != '-') {
+			return false
+		}
+	}
+	return s != ""
 }
