@@ -1,0 +1,211 @@
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  ErrorAction,
+  type ErrorHandler,
+  ExecuteCommandRequest,
+  LanguageClient,
+  type LanguageClientOptions,
+  type Middleware,
+  RevealOutputChannelOn,
+  State,
+  WorkDoneProgress,
+} from "vscode-languageclient/node";
+import { findBinary } from "./binary";
+import { RestartBudget } from "./restarts";
+import { configuredPath, serverSettings } from "./settings";
+
+const maxRestarts = 3;
+const restartWindowMs = 3 * 60 * 1000;
+
+/** Text and percentage of a running command. */
+export interface Progress {
+  message?: string | undefined;
+  percentage?: number | undefined;
+}
+
+/** A client that logs what goes wrong and leaves it to Server to tell the person, once. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
+/** The one `dmir lsp` process behind this window, and the client that talks to it. */
+export class Server implements vscode.Disposable {
+  private client: QuietClient | undefined;
+  private starting: Promise<boolean> | undefined;
+  private binary: string | undefined;
+  private started = false;
+  private readonly budget = new RestartBudget(maxRestarts, restartWindowMs);
+  private readonly projectFiles = vscode.workspace.createFileSystemWatcher("**/dmir.toml");
+  private readonly stateChange = new vscode.EventEmitter<void>();
+  readonly onDidChangeState = this.stateChange.event;
+
+  constructor(
+    private readonly extensionPath: string,
+    private readonly middleware: Middleware,
+    readonly log: vscode.LogOutputChannel,
+  ) {}
+
+  get running(): boolean {
+    return this.client?.state === State.Running;
+  }
+
+  /** Starts the server if it is not up. False when it cannot be had, which the person has then been told. */
+  async start(): Promise<boolean> {
+    if (this.running) return true;
+    this.starting ??= this.launch().finally(() => {
+      this.starting = undefined;
+    });
+    return this.starting;
+  }
+
+  async stop(): Promise<void> {
+    await this.starting?.catch(() => false);
+    const client = this.client;
+    this.client = undefined;
+    if (client?.state === State.Running) {
+      await client.dispose().catch((err: unknown) => {
+        this.log.warn(`stopping: ${errorText(err)}`);
+      });
+    }
+  }
+
+  /** Restarts with a fresh allowance of crashes. */
+  async restart(): Promise<boolean> {
+    await this.stop();
+    this.budget.reset();
+    return this.start();
+  }
+
+  /** Restarts only if the settings now name another binary. */
+  async restartIfMoved(): Promise<boolean> {
+    const found = this.find();
+    if (found.found && found.path === this.binary && this.running) return false;
+    await this.restart();
+    return true;
+  }
+
+  async notify(method: string, params: object): Promise<void> {
+    if (this.running) await this.client?.sendNotification(method, params);
+  }
+
+  /**
+   * Executes one of the server's commands. Cancelling the token cancels the request.
+   * Rejects with the server's error, or when the server cannot be started.
+   */
+  async execute<R>(
+    command: string,
+    argument?: object,
+    token?: vscode.CancellationToken,
+    progress?: (p: Progress) => void,
+  ): Promise<R> {
+    if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
+    const client = this.client;
+    const params = { command, arguments: argument === undefined ? [] : [argument] };
+    if (progress === undefined) return (await client.sendRequest(ExecuteCommandRequest.type, params, token)) as R;
+
+    const workDoneToken = `dmir-${crypto.randomUUID()}`;
+    const listener = client.onProgress(WorkDoneProgress.type, workDoneToken, (value) => {
+      if (value.kind !== "end") progress({ message: value.message, percentage: value.percentage });
+    });
+    try {
+      return (await client.sendRequest(ExecuteCommandRequest.type, { ...params, workDoneToken }, token)) as R;
+    } finally {
+      listener.dispose();
+    }
+  }
+
+  dispose(): void {
+    void this.stop();
+    this.projectFiles.dispose();
+    this.stateChange.dispose();
+  }
+
+  private find() {
+    return findBinary({
+      configured: configuredPath(),
+      extensionPath: this.extensionPath,
+      workspaceFolder: vscode.workspace.workspaceFolders?.[0]?.uri.fsPath,
+    });
+  }
+
+  private async launch(): Promise<boolean> {
+    const binary = this.find();
+    if (!binary.found) {
+      this.log.error(`no dmir binary: tried ${binary.tried}`);
+      this.tell(`dmir was not found (tried ${binary.tried}). Install it, or set dmir.path to the binary.`, "Open Settings");
+      this.stateChange.fire();
+      return false;
+    }
+    this.binary = binary.path;
+    this.started = false;
+    this.log.info(`starting ${binary.path} lsp`);
+    const client = new QuietClient("dmir", "dmir", { command: binary.path, args: ["lsp"] }, this.options());
+    this.client = client;
+    client.onDidChangeState((change) => {
+      if (change.newState === State.Running) this.started = true;
+      this.stateChange.fire();
+    });
+    try {
+      await client.start();
+      return true;
+    } catch (err) {
+      this.log.error(errorText(err));
+      this.tell(`${binary.path} does not start as a language server. The log says why.`, "Show Log", "Open Settings");
+      return false;
+    }
+  }
+
+  private options(): LanguageClientOptions {
+    return {
+      documentSelector: [
+        { language: "dmir", scheme: "file" },
+        { language: "dmir", scheme: "untitled" },
+      ],
+      outputChannel: this.log,
+      revealOutputChannelOn: RevealOutputChannelOn.Never,
+      initializationOptions: () => ({ ...serverSettings(), trusted: vscode.workspace.isTrusted }),
+      initializationFailedHandler: () => false,
+      synchronize: { fileEvents: this.projectFiles },
+      errorHandler: this.errorHandler(),
+      middleware: this.middleware,
+    };
+  }
+
+  private errorHandler(): ErrorHandler {
+    return {
+      error: () => ({ action: ErrorAction.Continue, handled: true }),
+      closed: () => {
+        // A server that never came up is reported by launch().
+        if (!this.started) return { action: CloseAction.DoNotRestart, handled: true };
+        if (this.budget.crashed()) {
+          this.log.warn("the server ended unexpectedly; restarting it");
+          return { action: CloseAction.Restart, handled: true };
+        }
+        this.tell(`The dmir server keeps crashing and was stopped. The log says why.`, "Restart", "Show Log");
+        return { action: CloseAction.DoNotRestart, handled: true };
+      },
+    };
+  }
+
+  private tell(message: string, ...actions: ("Open Settings" | "Show Log" | "Restart")[]): void {
+    void vscode.window.showErrorMessage(message, ...actions).then((choice) => {
+      if (choice === "Open Settings") void vscode.commands.executeCommand("workbench.action.openSettings", "dmir.path");
+      if (choice === "Show Log") this.log.show();
+      if (choice === "Restart") void this.restart();
+    });
+  }
+}
+
+/** The server cannot be started, and the person has been told so. */
+export class ServerUnavailable extends Error {
+  constructor() {
+    super("the dmir server is not running");
+  }
+}
+
+export function errorText(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}

@@ -1,0 +1,37 @@
+import * as vscode from "vscode";
+
+/** The settings that the server reads; units and defaults are those of package.json. */
+export interface ServerSettings {
+  target: string;
+  bind: Record<string, number>;
+  hints: { enabled: boolean };
+  lint: { enabled: boolean };
+  run: { device: string; seed: number };
+}
+
+const section = "dmir";
+
+export function serverSettings(): ServerSettings {
+  const config = vscode.workspace.getConfiguration(section);
+  return {
+    target: config.get("target", "h200"),
+    bind: config.get<Record<string, number>>("bind", {}),
+    hints: { enabled: config.get("hints.enabled", true) },
+    lint: { enabled: config.get("lint.enabled", true) },
+    run: { device: config.get("run.device", "auto"), seed: config.get("run.seed", 0) },
+  };
+}
+
+export function configuredPath(): string {
+  return vscode.workspace.getConfiguration(section).get("path", "");
+}
+
+/** Writes the target where it is set already, else into the user's settings: the machine belongs to the person. */
+export async function setTarget(name: string): Promise<void> {
+  const config = vscode.workspace.getConfiguration(section);
+  const where =
+    config.inspect("target")?.workspaceValue === undefined
+      ? vscode.ConfigurationTarget.Global
+      : vscode.ConfigurationTarget.Workspace;
+  await config.update("target", name, where);
+}
