@@ -142,8 +142,11 @@ func (d Dim) Div(e Dim) (q Dim, ok bool) {
 			q.poly = append(q.poly, term{t.coef / u.coef, syms})
 		}
 	}
+	q.poly = normalize(q.poly, &q.over) // taking symbols away may change the order
 	return q, true
 }
+
+
 
 // Eval substitutes the bound symbols; symbols not in bind stay.
 func (d Dim) Eval(bind map[string]int64) Dim {

@@ -113,7 +113,7 @@ func (a *Dense) String() string {
 func (a TypeAttr) String() string { return a.T.String() }
 
 func (a Place) String() string {
-	if s := (&Tensor{At: a.Placement}).encoding(""); s != "" {
+	if s := (&Tensor{At: a.Placement}).encoding(nil); s != "" {
 		return s
 	}
 	return "#dm.at<hbm>"

@@ -4,6 +4,8 @@
 package types
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -109,7 +111,18 @@ type Placement struct {
 }
 
 // Default reports whether p is row-major in hbm, which is never printed.
-func (p Placement) Default() bool { return p.Space == HBM && p.Order == nil }
+func (p Placement) Default() bool { return p.In() == HBM && p.Order == nil }
+
+// In is the memory space; a placement that was never written is in HBM.
+func (p Placement) In() Space {
+	if p.Space == "" {
+		return HBM
+	}
+	return p.Space
+}
+
+// Equal reports whether p and q are the same space and order.
+func (p Placement) Equal(q Placement) bool { return p.In() == q.In() && slices.Equal(p.Order, q.Order) }
 
 // Tensor is a ranked tensor. A "?" without a name in the encoding's dims gets a
 // symbol made from where it is declared, so that every dimension is a Dim.
@@ -134,24 +147,33 @@ func (t *Tensor) With(shape ...dim.Dim) *Tensor {
 	return &Tensor{Shape: shape, Elem: t.Elem, At: Placement{Space: t.At.Space}}
 }
 
-// String prints MLIR: symbolic dimensions as "?" named in the encoding.
+// String prints MLIR: symbolic dimensions as "?" named in the encoding. A
+// dimension that depends on one without a name has no text of its own: it is a
+// plain "?", listed as such where others have names.
 func (t *Tensor) String() string {
-	var b, names strings.Builder
+	var b strings.Builder
+	var names []string
+	named := false
 	b.WriteString("tensor<")
 	for _, d := range t.Shape {
-		if n, ok := d.Int(); ok {
-			b.WriteString(dim.Const(n).String())
-		} else {
+		switch n, ok := d.Int(); {
+		case ok:
+			b.WriteString(strconv.FormatInt(n, 10))
+		case d.IsUnnamed():
 			b.WriteByte('?')
-			if names.Len() > 0 {
-				names.WriteString(", ")
-			}
-			names.WriteString(d.String())
+			names = append(names, "?")
+		default:
+			b.WriteByte('?')
+			names = append(names, d.String())
+			named = true
 		}
 		b.WriteByte('x')
 	}
 	b.WriteString(t.Elem.String())
-	if enc := t.encoding(names.String()); enc != "" {
+	if !named {
+		names = nil
+	}
+	if enc := t.encoding(names); enc != "" {
 		b.WriteString(", ")
 		b.WriteString(enc)
 	}
@@ -159,23 +181,23 @@ func (t *Tensor) String() string {
 	return b.String()
 }
 
-func (t *Tensor) encoding(names string) string {
+func (t *Tensor) encoding(names []string) string {
 	if t.Enc != "" {
 		return t.Enc
 	}
 	var parts []string
-	if t.At.Space != HBM && t.At.Space != "" {
+	if t.At.In() != HBM {
 		parts = append(parts, string(t.At.Space))
 	}
 	if t.At.Order != nil {
 		o := make([]string, len(t.At.Order))
 		for i, n := range t.At.Order {
-			o[i] = dim.Const(int64(n)).String()
+			o[i] = strconv.Itoa(n)
 		}
 		parts = append(parts, "order = ["+strings.Join(o, ", ")+"]")
 	}
-	if names != "" {
-		parts = append(parts, "dims = ["+names+"]")
+	if names != nil {
+		parts = append(parts, "dims = ["+strings.Join(names, ", ")+"]")
 	}
 	if parts == nil {
 		return ""
@@ -218,45 +240,3 @@ func (o Opaque) String() string {
 
 // Unknown is the type of values whose op dmir does not know.
 var Unknown = Opaque{}
-
-// Equal reports whether a and b are the same type.
-func Equal(a, b Type) bool {
-	switch a := a.(type) {
-	case *Tensor:
-		t, ok := b.(*Tensor)
-		if !ok || a.Elem != t.Elem || a.Enc != t.Enc || a.At.Space != t.At.Space || len(a.Shape) != len(t.Shape) || len(a.At.Order) != len(t.At.Order) {
-			return false
-		}
-		if a == t {
-			return true
-		}
-		for i := range a.Shape {
-			if !a.Shape[i].Equal(t.Shape[i]) {
-				return false
-			}
-		}
-		for i := range a.At.Order {
-			if a.At.Order[i] != t.At.Order[i] {
-				return false
-			}
-		}
-		return true
-	case *Func:
-		f, ok := b.(*Func)
-		if !ok || len(a.In) != len(f.In) || len(a.Out) != len(f.Out) {
-			return false
-		}
-		for i := range a.In {
-			if !Equal(a.In[i], f.In[i]) {
-				return false
-			}
-		}
-		for i := range a.Out {
-			if !Equal(a.Out[i], f.Out[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return a == b
-}

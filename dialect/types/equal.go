@@ -1,0 +1,154 @@
+package types
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/dim"
+)
+
+// Equal reports whether a and b are the same type.
+func Equal(a, b Type) bool { return match(a, b, dim.Dim.Equal) }
+
+// Compatible reports whether a value of type a may stand where b is written:
+// the types are equal, but a dimension without a name may be any, and nothing
+// is known against the type of an unknown op's result.
+func Compatible(a, b Type) bool {
+	return a == Type(Unknown) || b == Type(Unknown) || match(a, b, func(d, e dim.Dim) bool {
+		return d.Equal(e) || d.IsUnnamed() || e.IsUnnamed()
+	})
+}
+
+// HasUnnamed reports whether t is a tensor with a dimension that has no name.
+func HasUnnamed(t Type) bool {
+	tt, ok := t.(*Tensor)
+	return ok && slices.ContainsFunc(tt.Shape, dim.Dim.IsUnnamed)
+}
+
+func match(a, b Type, same func(d, e dim.Dim) bool) bool {
+	switch a := a.(type) {
+	case *Tensor:
+		t, ok := b.(*Tensor)
+		return ok && (a == t || a.Elem == t.Elem && a.Enc == t.Enc && a.At.Equal(t.At) && slices.EqualFunc(a.Shape, t.Shape, same))
+	case *Func:
+		f, ok := b.(*Func)
+		return ok && slices.EqualFunc(a.In, f.In, func(x, y Type) bool { return match(x, y, same) }) &&
+			slices.EqualFunc(a.Out, f.Out, func(x, y Type) bool { return match(x, y, same) })
+	case Scalar:
+		s, ok := b.(Scalar)
+		return ok && a == s
+	case Opaque:
+		o, ok := b.(Opaque)
+		return ok && a == o
+	}
+	return a == nil && b == nil
+}
+
+// EqualAttr reports whether a and b are the same value, however written: MLIR's
+// default types (i64, f64) may be left out, a keyword is a string in generic
+// form, and a splat equals the list it stands for.
+func EqualAttr(a, b Attr) bool {
+	switch a := a.(type) {
+	case Int:
+		i, ok := b.(Int)
+		return ok && a.V == i.V && orElse(a.Elem, I64) == orElse(i.Elem, I64)
+	case Float:
+		f, ok := b.(Float)
+		return ok && sameFloat(a.V, f.V) && orElse(a.Elem, F64) == orElse(f.Elem, F64)
+	case Keyword:
+		return equalText(string(a), b)
+	case Str:
+		return equalText(string(a), b)
+	case Array:
+		s, ok := b.(Array)
+		return ok && slices.EqualFunc(a, s, EqualAttr)
+	case Dict:
+		d, ok := b.(Dict)
+		return ok && EqualNamed(a, d)
+	case *Dense:
+		d, ok := b.(*Dense)
+		return ok && a.equal(d)
+	case TypeAttr:
+		t, ok := b.(TypeAttr)
+		return ok && sameTypeText(a.T, t.T)
+	case Place:
+		p, ok := b.(Place)
+		return ok && a.Equal(p.Placement)
+	case nil:
+		return b == nil
+	}
+	switch b.(type) { // the rest compares as Go values; these do not
+	case Array, Dict, Place:
+		return false
+	}
+	return a == b
+}
+
+// EqualNamed reports whether a and b have the same entries in any order.
+func EqualNamed(a, b []Named) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	values := make(map[string]Attr, len(b))
+	for _, n := range b {
+		values[n.Name] = n.Value
+	}
+	for _, n := range a {
+		v, ok := values[n.Name]
+		if !ok || !EqualAttr(n.Value, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func orElse(e, otherwise Elem) Elem {
+	if e == InvalidElem {
+		return otherwise
+	}
+	return e
+}
+
+func equalText(s string, b Attr) bool {
+	switch b := b.(type) {
+	case Keyword:
+		return s == string(b)
+	case Str:
+		return s == string(b)
+	}
+	return false
+}
+
+func sameTypeText(a, b Type) bool {
+	return Equal(a, b) || a != nil && b != nil && a.String() == b.String()
+}
+
+func sameFloat(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+
+func (a *Dense) equal(b *Dense) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if (a.Type == nil) != (b.Type == nil) || a.Type != nil && !sameTypeText(a.Type, b.Type) {
+		return false
+	}
+	n := max(a.Len(), b.Len())
+	if a.Len() == 0 || b.Len() == 0 || a.Type != nil && a.Type.Elements().IsZero() {
+		return a.Len() == b.Len() || a.Type != nil && a.Type.Elements().IsZero()
+	}
+	if (a.Floats == nil) != (b.Floats == nil) || a.Len() != n && !a.Splat || b.Len() != n && !b.Splat {
+		return false
+	}
+	for i := range n {
+		if a.Floats != nil && !sameFloat(a.Floats[i%a.Len()], b.Floats[i%b.Len()]) {
+			return false
+		}
+		if a.Floats == nil && a.Ints[i%a.Len()] != b.Ints[i%b.Len()] {
+			return false
+		}
+	}
+	return true
+}
+
+// Len is the number of values held: 1 for a splat.
+func (a *Dense) Len() int { return len(a.Floats) + len(a.Ints) }
