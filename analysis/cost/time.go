@@ -1,0 +1,159 @@
+package cost
+
+import (
+	"dmir/analysis/machine"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// The bounds: which term of an op's time is the largest.
+const (
+	Compute = "compute"
+	Memory  = "memory"
+	Latency = "latency"
+)
+
+// Time is a predicted duration.
+type Time struct {
+	Ns    float64
+	Bound string // Compute, Memory or Latency; "" where nothing runs or it is not known
+	Known bool   // false where the cost depends on an unbound symbol or on an unknown op
+}
+
+// Time is e's time on m: max(FLOP / peak of the unit and element type, moved /
+// bandwidth) + launch latency. In a kernel the tensor cores and the vector
+// units work side by side, so that the slower of the two counts; a call, an if
+// and a while take the sum of what they run. Ops inside a kernel take no time
+// of their own.
+func (e *Entry) Time(m *machine.Machine) Time {
+	t := timer{m: m, memo: map[*body]Time{}}
+	return t.entry(e)
+}
+
+// Time is the sum of the times of f's entries; the bound is that of the terms
+// that make up most of it.
+func (f *Func) Time(m *machine.Machine) Time {
+	t := timer{m: m, memo: map[*body]Time{}}
+	return t.sum(f.Entries)
+}
+
+// timer remembers the time of a callee, which many calls may share.
+type timer struct {
+	m    *machine.Machine
+	memo map[*body]Time
+}
+
+func (t *timer) sum(entries []*Entry) Time {
+	total := Time{Known: true}
+	by := map[string]float64{}
+	for _, e := range entries {
+		x := t.entry(e)
+		total.Known = total.Known && x.Known
+		total.Ns += x.Ns
+		by[x.Bound] += x.Ns
+	}
+	if !total.Known {
+		return Time{}
+	}
+	for _, b := range []string{Compute, Memory, Latency} {
+		if by[b] > by[total.Bound] || total.Bound == "" && by[b] > 0 {
+			total.Bound = b
+		}
+	}
+	return total
+}
+
+func (t *timer) entry(e *Entry) Time {
+	switch {
+	case !e.Known || t.m == nil:
+		return Time{}
+	case e.callee != nil:
+		x, done := t.memo[e.callee]
+		if !done {
+			x = t.sum(e.callee.entries)
+			t.memo[e.callee] = x
+		}
+		return x
+	case len(e.Inner) > 0 && !e.Fused:
+		n, ok := e.Trips.Int()
+		x := t.sum(e.Inner)
+		if !ok || !x.Known {
+			return Time{}
+		}
+		x.Ns *= float64(n)
+		return x
+	}
+	var work work
+	if !work.add(e) {
+		return Time{}
+	}
+	moved, ok1 := e.Moved().Int()
+	link, ok2 := e.link.Int()
+	if !ok1 || !ok2 {
+		return Time{}
+	}
+	if moved == 0 && work.none() {
+		return Time{Known: true}
+	}
+	compute := work.ns(t.m)
+	memory := float64(moved) / t.m.Bandwidth * 1e9
+	if link > 0 && t.m.HostLink > 0 {
+		memory = max(memory, float64(link)/t.m.HostLink*1e9)
+	}
+	launch := t.m.Launch * 1e9
+	x := Time{Ns: max(compute, memory) + launch, Known: true, Bound: Memory}
+	switch {
+	case launch > compute && launch > memory:
+		x.Bound = Latency
+	case compute > memory:
+		x.Bound = Compute
+	}
+	return x
+}
+
+// work is FLOP by unit and element type.
+type work map[unit]int64
+
+type unit struct {
+	contraction bool
+	elem        types.Elem
+}
+
+// add counts e, or what is fused in it; false where that is a formula.
+func (w *work) add(e *Entry) bool {
+	if e.Fused && len(e.Inner) > 0 {
+		for _, i := range e.Inner {
+			if !w.add(i) {
+				return false
+			}
+		}
+		return true
+	}
+	n, ok := e.FLOP.Int()
+	if !ok {
+		return false
+	}
+	if n != 0 {
+		if *w == nil {
+			*w = work{}
+		}
+		(*w)[unit{e.Class == op.ClassContraction, e.Elem}] += n
+	}
+	return true
+}
+
+func (w work) none() bool { return len(w) == 0 }
+
+// ns is the time of the slower unit, each at its peak.
+func (w work) ns(m *machine.Machine) float64 {
+	var tensor, vector float64
+	for u, n := range w {
+		s := float64(n) / m.Peak(u.contraction, u.elem) * 1e9
+		if u.contraction {
+			tensor += s
+		} else {
+			vector += s
+		}
+	}
+	return max(tensor, vector)
+}

@@ -1,0 +1,110 @@
+// Package machine describes the machines that cost is predicted for. Machines
+// are data: one TOML file each under data/, with the datasheet it was read
+// from; users add theirs in dmir.toml under [machines.NAME], alone or on top of
+// one that exists (base = "h200").
+package machine
+
+import (
+	"embed"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"dmir/dialect/types"
+)
+
+// Default is the machine that figures are for where nobody chose one.
+const Default = "h200"
+
+// Machine is what the cost model knows about one machine. Rates are peaks
+// without sparsity.
+type Machine struct {
+	Name   string // as people type it: "h200"
+	Title  string // as people read it: "H200 SXM"
+	Source string // what the figures were read from
+	CPU    bool   // a processor rather than an accelerator
+
+	Bandwidth    float64 // of the main memory, B/s
+	Launch       float64 // what each kernel adds to a step, s
+	SMs          int     // streaming multiprocessors, or cores
+	SharedMemory int64   // largest shared memory of one block, bytes
+	L2           int64   // last-level cache, bytes
+	Memory       int64   // main memory, bytes
+	HostLink     float64 // to the host, one direction, B/s
+	PeerLink     float64 // to another device, one direction, B/s; 0 where none
+
+	TensorCore map[types.Elem]float64 // dense FLOP/s of contractions by operand type, accumulating in f32 (f64 in f64)
+	Vector     map[types.Elem]float64 // FLOP/s of everything else
+}
+
+// Peak is the highest rate in FLOP/s at which m computes on elements of type
+// e: that of the tensor cores for a contraction whose type they take, that of
+// the vector units otherwise. Half and quarter precision run on the vector
+// units at the rate of f32 where the data names no rate of their own.
+func (m *Machine) Peak(contraction bool, e types.Elem) float64 {
+	if contraction {
+		if p := m.TensorCore[e]; p > 0 {
+			return p
+		}
+	}
+	if p := m.Vector[e]; p > 0 {
+		return p
+	}
+	return m.Vector[types.F32]
+}
+
+//go:embed data/*.toml
+var data embed.FS
+
+var builtin = sync.OnceValue(func() map[string]*Machine {
+	files, err := data.ReadDir("data")
+	if err != nil {
+		return nil
+	}
+	out := make(map[string]*Machine, len(files))
+	for _, f := range files {
+		text, err := data.ReadFile("data/" + f.Name())
+		if err != nil {
+			continue
+		}
+		name := strings.TrimSuffix(f.Name(), ".toml")
+		s, err := decode(name, text)
+		if err != nil {
+			continue
+		}
+		if m, err := s.build(name, nil); err == nil {
+			out[name] = m
+		}
+	}
+	return out
+})
+
+// Lookup is the machine called name; upper and lower case are the same.
+func Lookup(name string) (*Machine, bool) {
+	m, ok := builtin()[strings.ToLower(name)]
+	return m, ok
+}
+
+// All is every built-in machine in order of name.
+func All() []*Machine {
+	out := make([]*Machine, 0, len(builtin()))
+	for _, m := range builtin() {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *Machine) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Names is the names of All and of the given machines of the user, sorted.
+func Names(users ...*Machine) []string {
+	var names []string
+	for n := range builtin() {
+		names = append(names, n)
+	}
+	for _, m := range users {
+		names = append(names, m.Name)
+	}
+	sort.Strings(names)
+	return slices.Compact(names)
+}

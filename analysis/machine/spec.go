@@ -1,0 +1,186 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"dmir/analysis/units"
+	"dmir/dialect/types"
+)
+
+// Spec is a machine as TOML writes it. Quantities are strings with their unit
+// ("4.8 TB/s") or numbers in the base unit. Fields that are absent come from
+// Base, where one is named.
+type Spec struct {
+	Base         string              `toml:"base"`
+	Title        string              `toml:"title"`
+	Source       string              `toml:"source"`
+	CPU          *bool               `toml:"cpu"`
+	Bandwidth    *BytesPerSecond     `toml:"bandwidth"`
+	Memory       *Bytes              `toml:"memory"`
+	L2           *Bytes              `toml:"l2"`
+	SharedMemory *Bytes              `toml:"shared_memory"`
+	SMs          *int                `toml:"sms"`
+	Launch       *Seconds            `toml:"launch_latency"`
+	HostLink     *BytesPerSecond     `toml:"host_link"`
+	PeerLink     *BytesPerSecond     `toml:"peer_link"`
+	TensorCore   map[string]FLOPRate `toml:"tensor_core"`
+	Vector       map[string]FLOPRate `toml:"vector"`
+}
+
+// The quantities of a Spec.
+type (
+	Bytes          int64
+	BytesPerSecond float64
+	FLOPRate       float64
+	Seconds        float64
+)
+
+// UnmarshalText reads "50 MB".
+func (b *Bytes) UnmarshalText(text []byte) error {
+	n, err := units.ParseBytes(string(text))
+	*b = Bytes(n)
+	return err
+}
+
+// UnmarshalText reads "4.8 TB/s".
+func (r *BytesPerSecond) UnmarshalText(text []byte) error {
+	x, err := positive(string(text), "B/s")
+	*r = BytesPerSecond(x)
+	return err
+}
+
+// UnmarshalText reads "989 TFLOP/s".
+func (r *FLOPRate) UnmarshalText(text []byte) error {
+	x, err := positive(string(text), "FLOP/s")
+	*r = FLOPRate(x)
+	return err
+}
+
+// UnmarshalText reads "500 ns".
+func (s *Seconds) UnmarshalText(text []byte) error {
+	x, err := units.Parse(string(text), "s")
+	if err == nil && x < 0 {
+		err = fmt.Errorf("%q is negative", text)
+	}
+	*s = Seconds(x)
+	return err
+}
+
+func positive(text, unit string) (float64, error) {
+	x, err := units.Parse(text, unit)
+	if err == nil && x <= 0 {
+		err = fmt.Errorf("%q must be more than 0", text)
+	}
+	return x, err
+}
+
+// Parse reads one machine file; name is the machine's name. An error of the
+// TOML text is a *toml.DecodeError or *toml.StrictMissingError with its place.
+func Parse(name string, text []byte) (*Machine, error) {
+	s, err := decode(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.Build(name)
+}
+
+func decode(name string, text []byte) (*Spec, error) {
+	var s Spec
+	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return nil, fmt.Errorf("machine %s: %w", name, err)
+	}
+	return &s, nil
+}
+
+// Build makes the machine called name, on top of its base where it has one; an
+// error says what is missing or not known.
+func (s *Spec) Build(name string) (*Machine, error) {
+	var base *Machine
+	if s.Base != "" {
+		var ok bool
+		if base, ok = Lookup(s.Base); !ok {
+			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known are %s", name, s.Base, strings.Join(Names(), ", "))
+		}
+	}
+	return s.build(name, base)
+}
+
+func (s *Spec) build(name string, base *Machine) (*Machine, error) {
+	m := &Machine{Name: strings.ToLower(name), TensorCore: map[types.Elem]float64{}, Vector: map[types.Elem]float64{}}
+	if base != nil {
+		*m = *base
+		m.Name = strings.ToLower(name)
+		m.TensorCore, m.Vector = clone(base.TensorCore), clone(base.Vector)
+	}
+	set(&m.Title, s.Title)
+	set(&m.Source, s.Source)
+	if s.CPU != nil {
+		m.CPU = *s.CPU
+	}
+	if s.SMs != nil {
+		m.SMs = *s.SMs
+	}
+	copyTo(&m.Bandwidth, s.Bandwidth)
+	copyTo(&m.Launch, s.Launch)
+	copyTo(&m.HostLink, s.HostLink)
+	copyTo(&m.PeerLink, s.PeerLink)
+	copyTo(&m.Memory, s.Memory)
+	copyTo(&m.L2, s.L2)
+	copyTo(&m.SharedMemory, s.SharedMemory)
+	if err := errors.Join(peaks(m.TensorCore, s.TensorCore, name, "tensor_core"), peaks(m.Vector, s.Vector, name, "vector")); err != nil {
+		return nil, err
+	}
+	if m.Title == "" {
+		m.Title = name
+	}
+	switch {
+	case m.Bandwidth <= 0:
+		return nil, fmt.Errorf(`machine %s: bandwidth is missing; write for example bandwidth = "4.8 TB/s"`, name)
+	case m.Vector[types.F32] <= 0:
+		return nil, fmt.Errorf(`machine %s: the peak of f32 is missing; write for example vector.f32 = "67 TFLOP/s"`, name)
+	}
+	return m, nil
+}
+
+func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table string) error {
+	keys := make([]string, 0, len(from))
+	for k := range from {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		e, ok := types.ElemByName(k)
+		if !ok || !e.IsFloat() {
+			return fmt.Errorf("machine %s: %s.%s: %q is not a floating-point element type", name, table, k, k)
+		}
+		to[e] = float64(from[k])
+	}
+	return nil
+}
+
+func set(to *string, from string) {
+	if from != "" {
+		*to = from
+	}
+}
+
+func copyTo[T ~int64 | ~float64, F ~int64 | ~float64](to *T, from *F) {
+	if from != nil {
+		*to = T(*from)
+	}
+}
+
+func clone(m map[types.Elem]float64) map[types.Elem]float64 {
+	out := make(map[types.Elem]float64, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
