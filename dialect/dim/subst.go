@@ -1,0 +1,61 @@
+package dim
+
+// Subst replaces symbols by sizes; symbols not in by stay.
+func (d Dim) Subst(by map[string]Dim) Dim {
+	if d.poly == nil || len(by) == 0 {
+		return d
+	}
+	r := Dim{c: d.c, over: d.over}
+	for _, t := range d.poly {
+		p := Const(t.coef)
+		for _, s := range t.syms {
+			if e, ok := by[s]; ok {
+				p = p.Mul(e)
+			} else {
+				p = p.Mul(Sym(s))
+			}
+		}
+		r = r.Add(p)
+	}
+	return r
+}
+
+// maxShift is the degree up to which AtLeast looks beyond the coefficients:
+// a term of degree n becomes 2^n terms there.
+const maxShift = 8
+
+// AtLeast reports whether d ≥ e for all values of the symbols from 1 on. It
+// errs on the side of false: a polynomial with terms that make up for each
+// other in a hidden way is not recognised.
+func (d Dim) AtLeast(e Dim) bool {
+	diff := d.Sub(e)
+	if diff.over {
+		return false
+	}
+	if diff.positive() {
+		return true
+	}
+	shift := map[string]Dim{}
+	for _, t := range diff.poly {
+		if len(t.syms) > maxShift {
+			return false
+		}
+		for _, s := range t.syms {
+			shift[s] = Sym(s).Add(Const(1))
+		}
+	}
+	if shifted := diff.Subst(shift); len(shift) > 0 && !shifted.over {
+		return shifted.positive()
+	}
+	return false
+}
+
+// positive reports whether no coefficient is negative.
+func (d Dim) positive() bool {
+	for _, t := range d.poly {
+		if t.coef < 0 {
+			return false
+		}
+	}
+	return d.c >= 0
+}
