@@ -45,6 +45,15 @@ func (d Dim) IsZero() bool { return d.IsConst() && d.c == 0 }
 // Overflow reports whether computing d left 64 bits.
 func (d Dim) Overflow() bool { return d.over }
 
+// Largest is the largest of the magnitudes of d's coefficients and constant term.
+func (d Dim) Largest() uint64 {
+	n := abs(d.c)
+	for _, t := range d.poly {
+		n = max(n, abs(t.coef))
+	}
+	return n
+}
+
 // Equal reports whether d and e are the same polynomial.
 func (d Dim) Equal(e Dim) bool {
 	if d.c != e.c || d.over != e.over || len(d.poly) != len(e.poly) {
@@ -145,8 +154,6 @@ func (d Dim) Div(e Dim) (q Dim, ok bool) {
 	q.poly = normalize(q.poly, &q.over) // taking symbols away may change the order
 	return q, true
 }
-
-
 
 // Eval substitutes the bound symbols; symbols not in bind stay.
 func (d Dim) Eval(bind map[string]int64) Dim {

@@ -2,11 +2,8 @@ package types
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-
-	"github.com/x448/float16"
 )
 
 // Attr is an attribute value: Bool, Int, Float, Str, Keyword, Symbol, Array,
@@ -128,68 +125,6 @@ func elemSuffix(e Elem) string {
 		return ""
 	}
 	return " : " + e.String()
-}
-
-// FloatText is v as MLIR reads it back to the same bits: a decimal with a
-// point, or the bits in hexadecimal for infinities and NaN, which have no
-// decimal form (and are then only readable with the type behind them).
-func FloatText(v float64, e Elem) string {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return fmt.Sprintf("0x%0*X", max(2*int(e.Bytes()), 2), floatBits(v, e))
-	}
-	bits := 64
-	if e == F32 || e == F16 || e == BF16 {
-		bits = 32
-	}
-	s := strconv.FormatFloat(v, 'g', -1, bits)
-	if r, err := strconv.ParseFloat(s, 64); err != nil || (r != v && bits == 32 && float32(r) != float32(v)) {
-		s = strconv.FormatFloat(v, 'g', -1, 64)
-	}
-	mantissa, exp, hasExp := strings.Cut(s, "e")
-	if !strings.Contains(mantissa, ".") {
-		mantissa += ".0"
-	}
-	if hasExp {
-		return mantissa + "e" + exp
-	}
-	return mantissa
-}
-
-// floatBits is the encoding of an infinity or a NaN in e; F64 where e is not a
-// floating-point type.
-func floatBits(v float64, e Elem) uint64 {
-	switch e {
-	case F32:
-		return uint64(math.Float32bits(float32(v)))
-	case F16:
-		return uint64(float16.Fromfloat32(float32(v)).Bits())
-	case BF16:
-		b := math.Float32bits(float32(v)) >> 16
-		if math.IsNaN(v) {
-			b |= 0x40
-		}
-		return uint64(b)
-	case F8E4M3FN: // no infinities: they become the largest finite value
-		b := uint64(0x7F)
-		if math.IsInf(v, 0) {
-			b = 0x7E
-		}
-		return b | sign8(v)
-	case F8E5M2:
-		b := uint64(0x7E)
-		if math.IsInf(v, 0) {
-			b = 0x7C
-		}
-		return b | sign8(v)
-	}
-	return math.Float64bits(v)
-}
-
-func sign8(v float64) uint64 {
-	if math.Signbit(v) {
-		return 0x80
-	}
-	return 0
 }
 
 // Quote is s as an MLIR string literal: quotes, backslashes and bytes that do

@@ -1,0 +1,127 @@
+package types
+
+import (
+	"strings"
+
+	"dmir/syntax/ast"
+)
+
+// Error says why a type or an attribute is not one that the dialect can use.
+type Error struct {
+	Code string // listed in Codes
+	Msg  string // one sentence without a final stop
+	Help string
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Env is what the meaning of a type or attribute text depends on: the aliases
+// of the section, and the value whose type is being read. The zero value has
+// no aliases. An Env remembers what it has read; it is not safe for concurrent use.
+type Env struct {
+	// Value names the value whose type is read next; the symbol of its
+	// dimension i, if that is a "?" without a name, is made from it.
+	Value string
+
+	typeAlias map[string]*ast.TypeExpr
+	attrAlias map[string]*ast.AttrExpr
+	reading   map[string]bool // aliases being expanded, to find cycles
+	types     map[string]Type // by text; types without unnamed dimensions
+	attrs     map[string]Attr // by text
+}
+
+// DefineType adds the alias name ("!name"); it reports false where the name is taken.
+func (e *Env) DefineType(name string, t *ast.TypeExpr) bool {
+	if _, taken := e.typeAlias[name]; taken {
+		return false
+	}
+	if e.typeAlias == nil {
+		e.typeAlias = map[string]*ast.TypeExpr{}
+	}
+	e.typeAlias[name] = t
+	return true
+}
+
+// DefineAttr adds the alias name ("#name"); it reports false where the name is taken.
+func (e *Env) DefineAttr(name string, a *ast.AttrExpr) bool {
+	if _, taken := e.attrAlias[name]; taken {
+		return false
+	}
+	if e.attrAlias == nil {
+		e.attrAlias = map[string]*ast.AttrExpr{}
+	}
+	e.attrAlias[name] = a
+	return true
+}
+
+// enter marks alias name as being expanded; leave it with the function returned.
+func (e *Env) enter(name string) (leave func(), err error) {
+	if e.reading[name] {
+		return nil, &Error{Code: "DM152", Msg: "the alias " + name + " is defined by itself"}
+	}
+	if e.reading == nil {
+		e.reading = map[string]bool{}
+	}
+	e.reading[name] = true
+	return func() { delete(e.reading, name) }, nil
+}
+
+// expand replaces the aliases in a text that dmir does not look into by what
+// they stand for, so that the text can leave its file.
+func (e *Env) expand(text string) string {
+	if e == nil || len(e.typeAlias)+len(e.attrAlias) == 0 || !strings.ContainsAny(text, "!#") {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		switch c := text[i]; c {
+		case '"':
+			end := stringEnd(text, i)
+			b.WriteString(text[i:end])
+			i = end
+		case '!', '#':
+			end := i + 1
+			for end < len(text) && (isWord(text[end]) || text[end] == '.' || text[end] == '$') {
+				end++
+			}
+			b.WriteString(e.aliasText(text[i:end]))
+			i = end
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String()
+}
+
+func (e *Env) aliasText(name string) string {
+	leave, err := e.enter(name)
+	if err != nil {
+		return name
+	}
+	defer leave()
+	if t, ok := e.typeAlias[name]; ok {
+		return e.expand(t.Text)
+	}
+	if a, ok := e.attrAlias[name]; ok {
+		return e.expand(a.Text)
+	}
+	return name
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// stringEnd is the offset behind the string literal that begins at i.
+func stringEnd(text string, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}

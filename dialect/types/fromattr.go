@@ -1,0 +1,209 @@
+package types
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"dmir/syntax/ast"
+)
+
+// AttrFromExpr is the value of an attribute text. Forms that the dialect does
+// not look into are Raw with their aliases expanded. Errors are *Error.
+func AttrFromExpr(x *ast.AttrExpr, env *Env) (Attr, error) {
+	if env == nil {
+		env = &Env{}
+	}
+	if a, ok := env.attrs[x.Text]; ok && x.Text != "" {
+		return a, nil
+	}
+	a, err := env.attrOf(x)
+	if err != nil {
+		return nil, err
+	}
+	if x.Text != "" {
+		if env.attrs == nil {
+			env.attrs = map[string]Attr{}
+		}
+		env.attrs[x.Text] = a
+	}
+	return a, nil
+}
+
+func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
+	switch x.Kind {
+	case ast.AUnit:
+		return Unit{}, nil
+	case ast.ABool:
+		return Bool(x.Bool), nil
+	case ast.AInt:
+		return e.intOf(x)
+	case ast.AFloat:
+		return e.floatOf(x)
+	case ast.AString:
+		if x.Type != nil {
+			break
+		}
+		return Str(x.Str), nil
+	case ast.AKeyword:
+		return Keyword(x.Str), nil
+	case ast.ASymbol:
+		return Symbol(strings.TrimPrefix(x.Str, "@")), nil
+	case ast.AArray:
+		return e.arrayOf(x)
+	case ast.ADict:
+		return e.dictOf(x)
+	case ast.AType:
+		t, err := FromExpr(x.Type, e)
+		return TypeAttr{t}, err
+	case ast.ADense:
+		if x.Type == nil {
+			break
+		}
+		t, err := FromExpr(x.Type, e)
+		if err != nil {
+			return nil, err
+		}
+		tensor, ok := t.(*Tensor)
+		if !ok {
+			break
+		}
+		return DenseFromExpr(x, tensor)
+	case ast.AAlias:
+		def, ok := e.attrAlias[x.Name]
+		if !ok {
+			return nil, e.noAttrAlias(x.Name)
+		}
+		leave, err := e.enter(x.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return AttrFromExpr(def, e)
+	case ast.ADialect:
+		if x.Name == "dm.at" {
+			p, err := parsePlacement(x.Body)
+			return Place{p.placement()}, err
+		}
+	}
+	return Raw(e.expand(x.Text)), nil
+}
+
+// scalarElem is the element type written behind a number, InvalidElem where
+// none is, and false where it is one that dmir has no arithmetic for.
+func (e *Env) scalarElem(x *ast.AttrExpr) (Elem, bool) {
+	if x.Type == nil {
+		return InvalidElem, true
+	}
+	t := e.resolve(x.Type)
+	if t.Kind != ast.TScalar {
+		return InvalidElem, false
+	}
+	return ElemByName(t.Name)
+}
+
+func (e *Env) intOf(x *ast.AttrExpr) (Attr, error) {
+	elem, known := e.scalarElem(x)
+	switch {
+	case !known:
+		return Raw(e.expand(x.Text)), nil
+	case elem.IsFloat():
+		return e.floatOf(x)
+	case x.Big:
+		if elem != UI64 || strings.HasPrefix(x.Text, "-") {
+			return nil, outOfRange(x.Text, orElse(elem, I64))
+		}
+		return Raw(x.Text), nil
+	}
+	if least, greatest := IntRange(orElse(elem, I64)); x.Int < least || x.Int > greatest {
+		return nil, outOfRange(x.Text, elem)
+	}
+	return Int{wrapInt(x.Int, elem), elem}, nil
+}
+
+func outOfRange(text string, e Elem) error {
+	number, _, _ := strings.Cut(text, ":")
+	return &Error{Code: "DM155", Msg: fmt.Sprintf("%s does not fit into %s", strings.TrimSpace(number), e)}
+}
+
+func (e *Env) floatOf(x *ast.AttrExpr) (Attr, error) {
+	elem, known := e.scalarElem(x)
+	if !known || elem != InvalidElem && !elem.IsFloat() {
+		return Raw(e.expand(x.Text)), nil
+	}
+	v, err := floatValue(x, orElse(elem, F64))
+	if err != nil {
+		return nil, err
+	}
+	return Float{v, elem}, nil
+}
+
+// floatValue is the value of a literal in e: a decimal, or e's bits in hexadecimal.
+func floatValue(x *ast.AttrExpr, e Elem) (float64, error) {
+	number, _, _ := strings.Cut(x.Text, ":")
+	number = strings.TrimSpace(number)
+	digits, isHex := strings.CutPrefix(strings.TrimPrefix(number, "-"), "0x")
+	if !isHex {
+		if x.Kind == ast.AInt {
+			return 0, &Error{Code: "DM154", Msg: fmt.Sprintf("%s is an integer where %s is expected", number, e), Help: "write " + number + ".0"}
+		}
+		return Round(x.Float, e), nil
+	}
+	b, err := strconv.ParseUint(digits, 16, 64)
+	if err != nil || b>>(8*e.Bytes()-1)>>1 != 0 || strings.HasPrefix(number, "-") {
+		return 0, &Error{Code: "DM155", Msg: fmt.Sprintf("%s is not the bits of a value of %s", number, e), Help: fmt.Sprintf("write %d hexadecimal digits", 2*e.Bytes())}
+	}
+	return FromBits(b, e), nil
+}
+
+func (e *Env) arrayOf(x *ast.AttrExpr) (Attr, error) {
+	out := make(Array, len(x.Elems))
+	for i, elem := range x.Elems {
+		a, err := AttrFromExpr(elem, e)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = a
+	}
+	return out, nil
+}
+
+func (e *Env) dictOf(x *ast.AttrExpr) (Attr, error) {
+	out := make(Dict, len(x.Entries))
+	for i, entry := range x.Entries {
+		out[i] = Named{Name: entry.Key, Value: Unit{}}
+		if entry.Value == nil {
+			continue
+		}
+		a, err := AttrFromExpr(entry.Value, e)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Value = a
+	}
+	return out, nil
+}
+
+// FloatText is v as MLIR reads it back to the same bits: a decimal with a
+// point, or the bits in hexadecimal for infinities and NaN, which have no
+// decimal form (and are then only readable with the type behind them).
+func FloatText(v float64, e Elem) string {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		e = orElse(e, F64)
+		return fmt.Sprintf("0x%0*X", 2*e.Bytes(), ToBits(v, e))
+	}
+	bits := 64
+	if _, narrow := formats[e]; narrow && float64(float32(v)) == v {
+		bits = 32
+	}
+	s := strconv.FormatFloat(v, 'g', -1, bits)
+	mantissa, exp, hasExp := strings.Cut(s, "e")
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
+	}
+	if hasExp {
+		return mantissa + "e" + exp
+	}
+	return mantissa
+}

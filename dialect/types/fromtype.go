@@ -1,0 +1,180 @@
+package types
+
+import (
+	"fmt"
+	"strconv"
+
+	"dmir/dialect/dim"
+	"dmir/syntax/ast"
+)
+
+// maxBytes bounds the size of a tensor so that sums of sizes stay exact.
+const maxBytes = 1 << 62
+
+// maxRank bounds the dimensions of a tensor.
+const maxRank = 64
+
+// FromExpr is the meaning of a type text. Types that the dialect does not look
+// into are Opaque with their aliases expanded. Errors are *Error.
+func FromExpr(x *ast.TypeExpr, env *Env) (Type, error) {
+	if env == nil {
+		env = &Env{}
+	}
+	if t, ok := env.types[x.Text]; ok {
+		return t, nil
+	}
+	t, err := env.typeOf(x)
+	if err != nil {
+		return nil, err
+	}
+	if HasUnnamed(t) {
+		return env.named(t.(*Tensor)), nil
+	}
+	if env.types == nil {
+		env.types = map[string]Type{}
+	}
+	env.types[x.Text] = t
+	return t, nil
+}
+
+// named gives the unnamed dimensions of t symbols made from the value's name.
+func (e *Env) named(t *Tensor) Type {
+	r := *t
+	r.Shape = make([]dim.Dim, len(t.Shape))
+	for i, d := range t.Shape {
+		if d.IsUnnamed() {
+			d = dim.Unnamed(e.Value + "." + strconv.Itoa(i))
+		}
+		r.Shape[i] = d
+	}
+	return &r
+}
+
+func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
+	switch x.Kind {
+	case ast.TScalar:
+		if elem, ok := ElemByName(x.Name); ok {
+			return Scalar{elem}, nil
+		}
+	case ast.TTensor:
+		return e.tensorOf(x)
+	case ast.TFunction:
+		f := &Func{In: make([]Type, len(x.In)), Out: make([]Type, len(x.Out))}
+		for i, in := range x.In {
+			t, err := FromExpr(in, e)
+			if err != nil {
+				return nil, err
+			}
+			f.In[i] = t
+		}
+		for i, out := range x.Out {
+			t, err := FromExpr(out, e)
+			if err != nil {
+				return nil, err
+			}
+			f.Out[i] = t
+		}
+		return f, nil
+	case ast.TAlias:
+		def, ok := e.typeAlias[x.Name]
+		if !ok {
+			return nil, &Error{Code: "DM151", Msg: "the type alias " + x.Name + " is not defined", Help: "define it at the top of the file: " + x.Name + " = type"}
+		}
+		leave, err := e.enter(x.Name)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return FromExpr(def, e)
+	}
+	return Opaque{e.expand(x.Text)}, nil
+}
+
+// resolve follows aliases of an element type.
+func (e *Env) resolve(x *ast.TypeExpr) *ast.TypeExpr {
+	for range len(e.typeAlias) {
+		if x == nil || x.Kind != ast.TAlias {
+			break
+		}
+		def, ok := e.typeAlias[x.Name]
+		if !ok {
+			break
+		}
+		x = def
+	}
+	return x
+}
+
+func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
+	elemExpr := e.resolve(x.Elem)
+	if x.Unranked || elemExpr == nil || elemExpr.Kind != ast.TScalar || len(x.Shape) > maxRank {
+		return Opaque{e.expand(x.Text)}, nil
+	}
+	elem, ok := ElemByName(elemExpr.Name)
+	if !ok {
+		return Opaque{e.expand(x.Text)}, nil
+	}
+	t := &Tensor{Elem: elem, Shape: make([]dim.Dim, len(x.Shape)), At: Placement{Space: HBM}}
+	dynamic := 0
+	for i, n := range x.Shape {
+		if n == ast.Dynamic {
+			dynamic++
+			t.Shape[i] = dim.Unnamed(strconv.Itoa(i))
+			continue
+		}
+		t.Shape[i] = dim.Const(n)
+	}
+	if err := e.encode(t, x.Encoding, dynamic); err != nil {
+		return nil, err
+	}
+	if size := t.Bytes(); size.Overflow() || size.Largest() > maxBytes {
+		return nil, &Error{Code: "DM153", Msg: fmt.Sprintf("the size of %s is beyond 2^62 bytes", x.Text), Help: "check the dimensions; no memory holds such a tensor"}
+	}
+	return t, nil
+}
+
+// encode reads the encoding of t: the placement, or another dialect's kept as it is.
+func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
+	for hops := 0; enc != nil && enc.Kind == ast.AAlias; hops++ {
+		def, ok := e.attrAlias[enc.Name]
+		if !ok {
+			return e.noAttrAlias(enc.Name)
+		}
+		if hops > len(e.attrAlias) {
+			return &Error{Code: "DM152", Msg: "the alias " + enc.Name + " is defined by itself"}
+		}
+		enc = def
+	}
+	switch {
+	case enc == nil:
+		return nil
+	case enc.Kind != ast.ADialect || enc.Name != "dm.at":
+		t.Enc = e.expand(enc.Text)
+		return nil
+	}
+	p, err := parsePlacement(enc.Body)
+	if err != nil {
+		return err
+	}
+	if p.order != nil && len(p.order) != len(t.Shape) {
+		return badPlacement("order has %d entries for %d dimensions", len(p.order), len(t.Shape))
+	}
+	if p.dims != nil && len(p.dims) != dynamic {
+		return badPlacement("dims names %d sizes, but the shape has %d of unknown size (\"?\")", len(p.dims), dynamic)
+	}
+	t.At = p.placement()
+	n := 0
+	for i, d := range t.Shape {
+		if d.IsUnnamed() && p.dims != nil {
+			if !p.dims[n].IsUnnamed() {
+				t.Shape[i] = p.dims[n]
+			}
+			n++
+		}
+	}
+	return nil
+}
+
+func (e *Env) noAttrAlias(name string) error {
+	return &Error{Code: "DM151", Msg: "the attribute alias " + name + " is not defined", Help: "define it at the top of the file: " + name + " = attribute"}
+}

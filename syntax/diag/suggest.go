@@ -1,0 +1,47 @@
+package diag
+
+import "strings"
+
+// Suggest is the candidate that a misspelt word most likely meant, "" where
+// none is near: at most a third of its letters may differ (Levenshtein distance
+// without regard to case). The first of equally near candidates wins.
+func Suggest(word string, candidates []string) string {
+	if len(word) > 64 {
+		return ""
+	}
+	best, bestDist := "", max(len(word)/3, 1)+1
+	lower := strings.ToLower(word)
+	for _, c := range candidates {
+		if c == word || len(c) > len(word)+bestDist || len(word) > len(c)+bestDist {
+			continue
+		}
+		if d := distance(lower, strings.ToLower(c)); d < bestDist {
+			best, bestDist = c, d
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// neighbours between a and b.
+func distance(a, b string) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(row[j]+1, prev[j+1]+1, prev[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, prev, row = prev, row, before
+	}
+	return prev[len(b)]
+}
