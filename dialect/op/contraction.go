@@ -1,0 +1,253 @@
+package op
+
+import (
+	"fmt"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func contractions() []*Def { return []*Def{einsumDef, matmulDef, convolutionDef} }
+
+const accumulateDoc = "Half precision is accumulated in f32 and rounded once, unless `accumulate = f16`. " +
+	"The result has the operands' element type or, as written, a wider one, which keeps the accumulator's bits."
+
+var accumulateAttr = AttrDef{
+	Name: "accumulate", Kind: KindKeyword, Enum: []string{"f32", "f16"}, Default: types.Keyword("f32"),
+	Doc: "the type in which sums of operands narrower than it are kept",
+}
+
+var einsumDef = &Def{
+	Name: "einsum", Family: Contraction, Class: ClassContraction, Level: 1,
+	Summary: "Einstein summation of any number of tensors",
+	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
+		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
+		"The output is always written; ellipses are not supported.\n\n" +
+		accumulateDoc + " Operands of the two f8 types may be mixed.\n\n" +
+		"Counts 2 FLOP (a multiplication and an addition) for each point of the loops over all letters where something is summed, 1 for a product without a sum " +
+		"(an outer product); a single operand counts the additions of its sum, and none if it is only permuted. " +
+		"Three and more operands are contracted pairwise from left to right, each step keeping the letters needed later, and counted so. Integers count none.",
+	Example: `func.func @example(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<2x3x5xf32> {
+  %y = dm.einsum "bln,nu->blu" %x, %w : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}`,
+	Operands: []Param{{Name: "operands", Elems: multiply, Variadic: true, Doc: "one for each comma-separated part of the equation; one element type"}},
+	Results:  []Param{{Name: "y", Elems: multiply, Doc: "the output's letters as dimensions"}},
+	Attrs: []AttrDef{
+		{Name: "equation", Kind: KindString, Lead: true, Doc: "letters of the operands, `->`, letters of the output"},
+		accumulateAttr,
+	},
+	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
+}
+
+var matmulDef = &Def{
+	Name: "matmul", Family: Contraction, Class: ClassContraction, Level: 1,
+	Summary: "matrix product over the last two dimensions",
+	Doc: "`y[…,m,n] = Σₖ x[…,m,k] · w[…,k,n]`. The dimensions before the last two are a batch and broadcast as in NumPy. " +
+		"`transpose_a` reads the first operand as `[…,k,m]`, `transpose_b` the second as `[…,n,k]`.\n\n" + accumulateDoc +
+		"\n\nCounts 2·batch·m·n·k FLOP; integers count none.",
+	Example: `func.func @example(%x: tensor<2x3x4xf32>, %w: tensor<5x4xf32>) -> tensor<2x3x5xf32> {
+  %y = dm.matmul %x, %w, transpose_b = true : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: multiply, Doc: "`[…, m, k]`"},
+		{Name: "w", Elems: multiply, Doc: "`[…, k, n]`, x's element type"},
+	},
+	Results: []Param{{Name: "y", Elems: multiply, Doc: "`[…, m, n]`"}},
+	Attrs: []AttrDef{
+		{Name: "transpose_a", Kind: KindBool, Default: types.Bool(false), Doc: "x is `[…, k, m]`"},
+		{Name: "transpose_b", Kind: KindBool, Default: types.Bool(false), Doc: "w is `[…, n, k]`"},
+		accumulateAttr,
+	},
+	Traits: Pure,
+	Infer:  inferMatmul,
+	FLOP: func(o *ir.Op) dim.Dim {
+		x := in(o, 0)
+		if !x.Elem.IsFloat() || x.Rank() < 2 {
+			return dim.Dim{}
+		}
+		_, k, _ := matmulSides(o)
+		return out(o, 0).Elements().Mul(k).Scale(2)
+	},
+	Maps: mapsMatmul,
+}
+
+// contractionElems checks that operands [from, to) agree in element type; the
+// two f8 types count as one.
+func contractionElems(o *ir.Op, from, to int) *Problem {
+	f8 := func(e types.Elem) bool { return e == types.F8E4M3FN || e == types.F8E5M2 }
+	for i := from + 1; i < to; i++ {
+		if a, b := in(o, from).Elem, in(o, i).Elem; a != b && !(f8(a) && f8(b)) {
+			return problem("DM111", i, "element types %s and %s differ", a, b).help("convert one of them with dm.convert")
+		}
+	}
+	return nil
+}
+
+// accumulated is the result's element type: the operands', or a wider one of
+// the same kind as written.
+func accumulated(o *ir.Op) (types.Elem, *Problem) {
+	from, to := in(o, 0).Elem, out(o, 0).Elem
+	if Str(o, "accumulate") == "f16" && from.IsFloat() && from != types.F16 && from.Bytes() != 1 {
+		return from, attrProblem("DM115", "accumulate", "accumulate = f16 is narrower than, or not the same as, the operands' %s", from).
+			help("leave accumulate out: %s is accumulated in %s", from, wide(from))
+	}
+	if to == types.InvalidElem || to == from {
+		return from, nil
+	}
+	wider := to.Bytes() > from.Bytes() || from.Bytes() == 1 && to.Bytes() == 1
+	if wider && from.IsFloat() == to.IsFloat() && from.IsUnsigned() == to.IsUnsigned() {
+		return to, nil
+	}
+	return from, problem("DM128", -1, "operands of %s do not give a result of %s", from, to).
+		help("write %s or a wider type; convert the result with dm.convert", from)
+}
+
+// matmulSides gives m, k and n; k of the first operand.
+func matmulSides(o *ir.Op) (m, k, n dim.Dim) {
+	a, b := in(o, 0).Shape, in(o, 1).Shape
+	m, k = a[len(a)-2], a[len(a)-1]
+	if Bool(o, "transpose_a") {
+		m, k = k, m
+	}
+	if n = b[len(b)-1]; Bool(o, "transpose_b") {
+		n = b[len(b)-2]
+	}
+	return m, k, n
+}
+
+func inferMatmul(o *ir.Op) ([]types.Type, *Problem) {
+	if p := contractionElems(o, 0, 2); p != nil {
+		return nil, p
+	}
+	for i := range 2 {
+		if p := rankAtLeast(o, i, 2, "matmul"); p != nil {
+			return nil, p.help("write a product with a vector as dm.einsum")
+		}
+	}
+	a, b := in(o, 0).Shape, in(o, 1).Shape
+	m, k, n := matmulSides(o)
+	k2 := b[len(b)-2]
+	if Bool(o, "transpose_b") {
+		k2 = b[len(b)-1]
+	}
+	if !SameDim(k, k2) {
+		p := problem("DM122", 1, "matmul of %s and %s sums over %s and %s", ShapeText(a), ShapeText(b), DimText(k), DimText(k2))
+		if SameDim(k, n) && !Bool(o, "transpose_b") {
+			return nil, p.help("the second operand looks transposed: add transpose_b = true")
+		}
+		return nil, p.help("the last dimension of the first and the last but one of the second must be equal")
+	}
+	batch, ok := broadcastTwo(a[:len(a)-2], b[:len(b)-2])
+	if !ok {
+		return nil, problem("DM110", 1, "batch dimensions of %s and %s do not broadcast", ShapeText(a), ShapeText(b)).
+			help("sizes before the last two must be equal or 1")
+	}
+	elem, p := accumulated(o)
+	if p != nil {
+		return nil, p
+	}
+	return one(tensor(in(o, 0), elem, append(batch, m, n)...)), nil
+}
+
+func mapsMatmul(o *ir.Op) *Iteration {
+	a, b, c := in(o, 0).Shape, in(o, 1).Shape, out(o, 0).Shape
+	if len(a) < 2 || len(b) < 2 || len(c) < 2 {
+		return nil
+	}
+	_, k, _ := matmulSides(o)
+	nb := len(c) - 2
+	names := append(batchNames(nb), "m", "n", "k")
+	it := &Iteration{Loops: append(append([]dim.Dim{}, c...), k), Names: names, Reduces: make([]bool, len(c)+1)}
+	it.Reduces[len(c)] = true
+	m, n, red := nb, nb+1, nb+2
+	side := func(shape []dim.Dim, row, col int, transposed bool) []int {
+		if transposed {
+			row, col = col, row
+		}
+		return append(broadcastMap(shape[:len(shape)-2], c[:nb]), row, col)
+	}
+	it.Operands = [][]int{side(a, m, red, Bool(o, "transpose_a")), side(b, red, n, Bool(o, "transpose_b"))}
+	it.Results = [][]int{identity(len(c))}
+	return it
+}
+
+func batchNames(n int) []string {
+	s := make([]string, n)
+	for i := range s {
+		s[i] = fmt.Sprintf("b%d", i)
+	}
+	return s
+}
+
+var convolutionDef = &Def{
+	Name: "convolution", Family: Contraction, Class: ClassContraction, Level: 1,
+	Summary: "convolution of NCHW images with OIHW filters",
+	Doc: "`y[n,o,p…] = Σ x[n, c, p·stride - low + q·dilation …] · w[o, c, q…]`, summed over the channels of o's group and the window (a cross-correlation, as in " +
+		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
+		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
+		"`(d + low + high - (window - 1)·dilation - 1) / stride + 1`, rounded down.\n\n" + accumulateDoc +
+		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included.",
+	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
+  %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
+  return %y : tensor<1x3x3x3xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: multiply, Doc: "`[N, C, spatial…]`"},
+		{Name: "w", Elems: multiply, Doc: "`[O, C / groups, window…]`, numbers only in the window"},
+	},
+	Results: []Param{{Name: "y", Elems: multiply, Doc: "`[N, O, spatial…]`"}},
+	Attrs: []AttrDef{
+		{Name: "window_strides", Kind: KindInts, Optional: true, Doc: "step of the window, one for each spatial dimension; 1 where absent"},
+		{Name: "padding", Kind: KindPairs, Optional: true, Doc: "zeros before and after each spatial dimension; none where absent"},
+		{Name: "rhs_dilation", Kind: KindInts, Optional: true, Doc: "distance of the window's taps; 1 where absent"},
+		{Name: "feature_group_count", Kind: KindInt, Default: types.Int{V: 1}, Doc: "groups into which the channels fall; as many as channels is a depthwise convolution"},
+		accumulateAttr,
+	},
+	Traits: Pure,
+	Infer:  inferConvolution,
+	FLOP: func(o *ir.Op) dim.Dim {
+		w := in(o, 1)
+		if !w.Elem.IsFloat() || w.Rank() < 3 {
+			return dim.Dim{}
+		}
+		return out(o, 0).Elements().Mul(dim.Prod(w.Shape[1:]...)).Scale(2)
+	},
+}
+
+func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
+	if p := contractionElems(o, 0, 2); p != nil {
+		return nil, p
+	}
+	x, w := in(o, 0), in(o, 1)
+	if r := x.Rank(); r < 3 || r > 5 {
+		return nil, problem("DM117", 0, "convolution needs 1 to 3 spatial dimensions after batch and channels, but x has shape %s", ShapeText(x.Shape))
+	}
+	if p := rankIs(o, 1, x.Rank(), "the filter"); p != nil {
+		return nil, p.help("a filter is [out channels, channels / groups, window…]")
+	}
+	groups := Int(o, "feature_group_count")
+	if groups < 1 {
+		return nil, attrProblem("DM115", "feature_group_count", "feature_group_count is %d; the least it may be is 1", groups)
+	}
+	if want := w.Shape[1].Scale(groups); !SameDim(x.Shape[1], want) {
+		return nil, problem("DM122", 1, "x %s has %s channels, but the filter %s in %s takes %s", ShapeText(x.Shape), DimText(x.Shape[1]),
+			ShapeText(w.Shape), plural(int(groups), "group"), DimText(want)).
+			help("the filter's second dimension is channels / feature_group_count")
+	}
+	if n, ok := w.Shape[0].Int(); ok && n%groups != 0 {
+		return nil, attrProblem("DM123", "feature_group_count", "%d out channels do not fall into %d groups", n, groups)
+	}
+	win, p := ConvolutionWindow(o)
+	if p != nil {
+		return nil, p
+	}
+	elem, p := accumulated(o)
+	if p != nil {
+		return nil, p
+	}
+	return one(tensor(x, elem, append([]dim.Dim{x.Shape[0], w.Shape[0]}, win.Out...)...)), nil
+}
+

@@ -1,0 +1,242 @@
+package op
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// unary describes one operand and one result of the same type.
+type unary struct {
+	name, summary, formula string
+	elems                  []types.Elem
+	flop                   int64 // an element, for floating-point operands
+	note                   string
+	attrs                  []AttrDef
+	flopOf                 func(o *ir.Op) int64 // where it depends on an attribute
+	expand                 func(b *ir.Builder, o *ir.Op) []*ir.Value
+}
+
+// binary describes two broadcast operands and one result of their element type.
+type binary struct {
+	name, summary, formula string
+	elems                  []types.Elem
+	flop                   int64
+	traits                 Trait
+	note                   string
+}
+
+func elementwise() []*Def {
+	var defs []*Def
+	for _, u := range unaries {
+		defs = append(defs, u.def())
+	}
+	for _, b := range binaries {
+		defs = append(defs, b.def())
+	}
+	return append(defs, selections()...)
+}
+
+var unaries = []unary{
+	{name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum},
+	{name: "neg", summary: "negation", formula: "-x", elems: signedNum},
+	{name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1},
+	{name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1},
+	{name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1},
+	{name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1},
+	{name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1},
+	{name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1},
+	{name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative."},
+	{name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1},
+	{name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1},
+	{
+		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
+		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
+	},
+	{name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum},
+	{
+		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", elems: floats,
+		note: "With `approximate = tanh` the function is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`. " +
+			"Counted by the formula's operations: 5 FLOP an element, 9 with `tanh`. " +
+			"Source: Hendrycks and Gimpel, *Gaussian Error Linear Units*, arXiv 1606.08415.",
+		attrs: []AttrDef{{
+			Name: "approximate", Kind: KindKeyword, Enum: []string{"none", "tanh"}, Default: types.Keyword("none"),
+			Doc: "`tanh` takes the paper's approximation instead of the error function",
+		}},
+		flopOf: func(o *ir.Op) int64 {
+			if Str(o, "approximate") == "tanh" {
+				return 9
+			}
+			return 5
+		},
+		expand: expandGelu,
+	},
+	{
+		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", elems: floats, flop: 4,
+		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
+			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
+	},
+	{name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", elems: signedNum, note: "The sign of NaN is NaN."},
+	{name: "floor", summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats},
+	{name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", elems: floats},
+	{name: "round", summary: "nearest integral value, halves to even", formula: "round x", elems: floats},
+	{name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1},
+	{name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1},
+	{name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", elems: logical},
+}
+
+var binaries = []binary{
+	{name: "add", summary: "sum", formula: "x + y", elems: numeric, flop: 1, traits: Commutative},
+	{name: "sub", summary: "difference", formula: "x - y", elems: numeric, flop: 1},
+	{name: "mul", summary: "product", formula: "x · y", elems: numeric, flop: 1, traits: Commutative},
+	{name: "div", summary: "quotient", formula: "x / y", elems: numeric, flop: 1, note: "Integer quotients are cut towards zero."},
+	{name: "max", summary: "larger of two", formula: "max(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is."},
+	{name: "min", summary: "smaller of two", formula: "min(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is."},
+	{name: "pow", summary: "power", formula: "x^y", elems: numeric, flop: 1},
+	{
+		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", elems: numeric, flop: 1,
+		note: "As C's `fmod` and `%`.",
+	},
+	{name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", elems: floats, flop: 1, note: "The first operand is the ordinate."},
+	{name: "and", summary: "logical and of i1, bitwise of integers", formula: "x ∧ y", elems: logical, traits: Commutative},
+	{name: "or", summary: "logical or of i1, bitwise of integers", formula: "x ∨ y", elems: logical, traits: Commutative},
+	{name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", elems: logical, traits: Commutative},
+}
+
+func (u unary) def() *Def {
+	d := &Def{
+		Name: u.name, Family: Elementwise, Class: ClassElementwise, Level: 1,
+		Summary: u.summary,
+		Doc:     paragraphs(fmt.Sprintf("Every element of the result is `%s` of the operand's element; shape and element type stay.", u.formula), u.note),
+		Operands: []Param{
+			{Name: "x", Elems: u.elems, Doc: "any shape"},
+		},
+		Results: []Param{{Name: "y", Elems: u.elems, Doc: "the operand's type"}},
+		Attrs:   u.attrs,
+		Traits:  Pure | Pointwise,
+		Infer:   inferPointwise,
+		Maps:    pointwiseMaps,
+	}
+	perElement := func(*ir.Op) int64 { return u.flop }
+	if u.flopOf != nil {
+		perElement = u.flopOf
+	}
+	d.FLOP = func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(perElement(o)) }
+	if u.flopOf == nil {
+		d.Doc = paragraphs(d.Doc, counted(u.flop))
+	}
+	if u.expand != nil {
+		d.Expand = u.expand
+		d.Traits |= Composite
+	}
+	t := "tensor<2x3x" + exampleElem(u.elems) + ">"
+	d.Example = fmt.Sprintf("func.func @example(%%x: %[1]s) -> %[1]s {\n  %%y = dm.%[2]s %%x : %[1]s\n  return %%y : %[1]s\n}", t, u.name)
+	return d
+}
+
+func (b binary) def() *Def {
+	t, v := "tensor<2x3x"+exampleElem(b.elems)+">", "tensor<3x"+exampleElem(b.elems)+">"
+	return &Def{
+		Name: b.name, Family: Elementwise, Class: ClassElementwise, Level: 1,
+		Summary: b.summary,
+		Doc: paragraphs(fmt.Sprintf("Every element of the result is `%s`. The operands broadcast as in NumPy, which moves no bytes of its own, and have the same element type.", b.formula),
+			b.note, counted(b.flop)),
+		Operands: []Param{
+			{Name: "x", Elems: b.elems, Doc: "any shape"},
+			{Name: "y", Elems: b.elems, Doc: "a shape that broadcasts with x's"},
+		},
+		Results: []Param{{Name: "z", Elems: b.elems, Doc: "the broadcast shape, the operands' element type"}},
+		Traits:  Pure | Pointwise | b.traits,
+		Infer:   inferPointwise,
+		FLOP:    func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
+		Maps:    pointwiseMaps,
+		Example: fmt.Sprintf("func.func @example(%%x: %[1]s, %%y: %[3]s) -> %[1]s {\n  %%z = dm.%[2]s %%x, %%y : (%[1]s, %[3]s) -> %[1]s\n  return %%z : %[1]s\n}", t, b.name, v),
+	}
+}
+
+func exampleElem(elems []types.Elem) string {
+	if elems[0].IsFloat() {
+		return "f32"
+	}
+	return "i32"
+}
+
+func counted(flop int64) string {
+	if flop == 0 {
+		return "Counts no FLOP."
+	}
+	return fmt.Sprintf("Counts %d FLOP for each element of the result; none for integers.", flop)
+}
+
+func paragraphs(ps ...string) string {
+	var kept []string
+	for _, p := range ps {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// floatElements is the number of elements of t, 0 for integers: their
+// arithmetic is not floating-point.
+func floatElements(t *types.Tensor) dim.Dim {
+	if !t.Elem.IsFloat() {
+		return dim.Dim{}
+	}
+	return t.Elements()
+}
+
+func inferPointwise(o *ir.Op) ([]types.Type, *Problem) {
+	if p := sameElems(o, 0); p != nil {
+		return nil, p
+	}
+	shape, p := broadcastAll(o, 0)
+	if p != nil {
+		return nil, p
+	}
+	return one(like(o, tensor(in(o, 0), in(o, 0).Elem, shape...))), nil
+}
+
+// pointwiseMaps: one loop for each dimension of the first result.
+func pointwiseMaps(o *ir.Op) *Iteration {
+	shape := out(o, 0).Shape
+	it := &Iteration{Loops: shape, Names: loopNames(len(shape)), Reduces: make([]bool, len(shape))}
+	for i := range o.Operands {
+		it.Operands = append(it.Operands, broadcastMap(in(o, i).Shape, shape))
+	}
+	for range o.Results {
+		it.Results = append(it.Results, identity(len(shape)))
+	}
+	return it
+}
+
+func broadcastMap(from, to []dim.Dim) []int {
+	m := make([]int, len(from))
+	off := len(to) - len(from)
+	for i, d := range from {
+		if m[i] = off + i; m[i] < 0 || isOne(d) && !isOne(to[m[i]]) {
+			m[i] = -1
+		}
+	}
+	return m
+}
+
+func loopNames(n int) []string {
+	s := make([]string, n)
+	for i := range s {
+		s[i] = fmt.Sprintf("d%d", i)
+	}
+	return s
+}
+
+func identity(n int) []int {
+	m := make([]int, n)
+	for i := range m {
+		m[i] = i
+	}
+	return m
+}

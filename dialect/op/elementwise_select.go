@@ -1,0 +1,158 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// selections are the element-wise ops whose result type differs from their
+// operands' or that have more than two operands.
+func selections() []*Def {
+	return []*Def{compareDef, selectDef, clampDef, convertDef, dropoutDef}
+}
+
+var compareDef = &Def{
+	Name: "compare", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Summary: "comparison, gives i1",
+	Doc: "Every element of the result says whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
+		"Comparisons with NaN are false, except `ne`, which is true.\n\nCounts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xi1> {
+  %z = dm.compare lt %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xi1>
+  return %z : tensor<2x3xi1>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: ordered, Doc: "any shape"},
+		{Name: "y", Elems: ordered, Doc: "a shape that broadcasts with x's, the same element type"},
+	},
+	Results: []Param{{Name: "z", Elems: bools, Doc: "the broadcast shape"}},
+	Attrs: []AttrDef{{
+		Name: "direction", Kind: KindKeyword, Lead: true, Enum: []string{"eq", "ne", "lt", "le", "gt", "ge"},
+		Doc: "equal, not equal, less, less or equal, greater, greater or equal",
+	}},
+	Traits: Pure | Pointwise,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		ts, p := inferPointwise(o)
+		if p != nil {
+			return nil, p
+		}
+		return one(like(o, tensor(in(o, 0), types.I1, asTensor(ts[0]).Shape...))), nil
+	},
+	Maps: pointwiseMaps,
+}
+
+var selectDef = &Def{
+	Name: "select", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Summary: "choice between two tensors by a predicate",
+	Doc:     "Every element of the result is `pred ? on_true : on_false`. The three operands broadcast as in NumPy.\n\nCounts no FLOP; reads both alternatives.",
+	Example: `func.func @example(%p: tensor<2x3xi1>, %x: tensor<2x3xf32>, %y: tensor<f32>) -> tensor<2x3xf32> {
+  %z = dm.select %p, %x, %y : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %z : tensor<2x3xf32>
+}`,
+	Operands: []Param{
+		{Name: "pred", Elems: bools, Doc: "where true, the result is on_true"},
+		{Name: "on_true", Elems: storable, Doc: "any shape that broadcasts"},
+		{Name: "on_false", Elems: storable, Doc: "any shape that broadcasts, on_true's element type"},
+	},
+	Results: []Param{{Name: "z", Elems: storable, Doc: "the broadcast shape, on_true's element type"}},
+	Traits:  Pure | Pointwise,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		if p := sameElems(o, 1); p != nil {
+			return nil, p
+		}
+		shape, p := broadcastAll(o, 0)
+		if p != nil {
+			return nil, p
+		}
+		return one(like(o, tensor(in(o, 1), in(o, 1).Elem, shape...))), nil
+	},
+	Maps: pointwiseMaps,
+}
+
+var clampDef = &Def{
+	Name: "clamp", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Summary: "value limited to an interval",
+	Doc:     "Every element of the result is `min(max(x, low), high)`. The operands broadcast as in NumPy; their order is StableHLO's.\n\nCounts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %low = dm.constant dense<-1.0> : tensor<f32>
+  %high = dm.constant dense<1.0> : tensor<f32>
+  %y = dm.clamp %low, %x, %high : (tensor<f32>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Operands: []Param{
+		{Name: "low", Elems: numeric, Doc: "least value"},
+		{Name: "x", Elems: numeric, Doc: "the values, of low's element type"},
+		{Name: "high", Elems: numeric, Doc: "greatest value, of low's element type"},
+	},
+	Results: []Param{{Name: "y", Elems: numeric, Doc: "the broadcast shape"}},
+	Traits:  Pure | Pointwise,
+	Infer:   inferPointwise,
+	Maps:    pointwiseMaps,
+}
+
+var convertDef = &Def{
+	Name: "convert", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Summary: "the same values in another element type",
+	Doc: "The element type is that of the result as written; the shape stays. Floating-point values are rounded to the nearest, halves to even; " +
+		"to an integer type they are cut towards zero; a value becomes `true` unless it is 0.\n\nCounts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf16> {
+  %y = dm.convert %x : (tensor<2x3xf32>) -> tensor<2x3xf16>
+  return %y : tensor<2x3xf16>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape, any element type"}},
+	Traits:   Pure | Pointwise,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		elem := out(o, 0).Elem
+		if elem == types.InvalidElem {
+			elem = in(o, 0).Elem
+		}
+		return one(like(o, tensor(in(o, 0), elem, in(o, 0).Shape...))), nil
+	},
+	Maps: pointwiseMaps,
+}
+
+var dropoutDef = &Def{
+	Name: "dropout", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Summary: "random zeros, seeded; gives value and mask",
+	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
+		"always gives the same mask; `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
+		"Counts 1 FLOP an element. Source: Srivastava et al., *Dropout*, JMLR 15 (2014).",
+	Example: `func.func @example(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>) {
+  %y, %mask = dm.dropout %x, rate = 0.5, seed = 7 : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>)
+  return %y, %mask : tensor<2x8xf32>, tensor<2x8xi1>
+}`,
+	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}},
+	Results: []Param{
+		{Name: "y", Elems: floats, Doc: "x's type"},
+		{Name: "mask", Elems: join(floats, bools), Optional: true, Doc: "x's shape; 1 where the element was kept"},
+	},
+	Attrs: []AttrDef{
+		{Name: "rate", Kind: KindFloat, Doc: "probability that an element becomes 0: at least 0, below 1"},
+		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
+	},
+	Traits: Pure | Pointwise | Random,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		ts := one(tensor(x, x.Elem, x.Shape...))
+		if len(o.Results) > 1 {
+			elem := out(o, 1).Elem
+			if elem == types.InvalidElem {
+				elem = types.I1
+			}
+			ts = append(ts, tensor(x, elem, x.Shape...))
+		}
+		return ts, nil
+	},
+	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "rate") },
+	FLOP:   func(o *ir.Op) dim.Dim { return out(o, 0).Elements() },
+	Maps:   pointwiseMaps,
+}
+
+func rateProblem(o *ir.Op, attr string) *Problem {
+	if r := Float(o, attr); !(r >= 0 && r < 1) {
+		return attrProblem("DM115", attr, "%s = %g is not a probability below 1", attr, r).
+			help("write 0.1 to make one element in ten 0")
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package op
+
+import (
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Prefix is the dialect's prefix of op names.
+const Prefix = "dm."
+
+var (
+	all    []*Def
+	byName = map[string]*Def{}
+)
+
+// The table is filled here and not in a variable's initialiser because the
+// entries' own functions look other entries up.
+func init() {
+	for _, family := range [][]*Def{
+		contractions(), elementwise(), normalizations(), attentions(),
+		movements(), sources(), controls(), kernels(),
+	} {
+		for _, d := range family {
+			all = append(all, d)
+			byName[d.Name] = d
+		}
+	}
+}
+
+// All is every op, ordered by family as in the level-1 table. The slice is the
+// registry's own and must not be changed.
+func All() []*Def { return all }
+
+// Lookup is the op called name ("dm.add"), nil where there is none.
+func Lookup(name string) *Def {
+	short, ok := strings.CutPrefix(name, Prefix)
+	if !ok {
+		return nil
+	}
+	return byName[short]
+}
+
+// Of is o's entry, nil for ops of other dialects and unknown ones.
+func Of(o *ir.Op) *Def {
+	if o == nil {
+		return nil
+	}
+	return Lookup(o.Name)
+}
+
+// FullName is the name with the dialect: "dm.add".
+func (d *Def) FullName() string { return Prefix + d.Name }
+
+// Attr is the definition of attribute name, nil where the op has none of that name.
+func (d *Def) Attr(name string) *AttrDef {
+	if d == nil {
+		return nil
+	}
+	for i := range d.Attrs {
+		if d.Attrs[i].Name == name {
+			return &d.Attrs[i]
+		}
+	}
+	return nil
+}
+
+// Lead is the attribute written before the operands, nil where there is none.
+func (d *Def) Lead() *AttrDef {
+	if d == nil {
+		return nil
+	}
+	for i := range d.Attrs {
+		if d.Attrs[i].Lead {
+			return &d.Attrs[i]
+		}
+	}
+	return nil
+}
+
+// Attr is o's attribute called name, or its default; nil where it has neither.
+func Attr(o *ir.Op, name string) types.Attr {
+	if a := o.Attr(name); a != nil {
+		return a
+	}
+	if d := Of(o).Attr(name); d != nil {
+		return d.Default
+	}
+	return nil
+}
+
+// Int is an integer attribute or its default; 0 where there is neither.
+func Int(o *ir.Op, name string) int64 {
+	a, _ := Attr(o, name).(types.Int)
+	return a.V
+}
+
+// Float is a floating-point attribute or its default; 0 where there is neither.
+func Float(o *ir.Op, name string) float64 {
+	switch a := Attr(o, name).(type) {
+	case types.Float:
+		return a.V
+	case types.Int:
+		return float64(a.V)
+	}
+	return 0
+}
+
+// Str is a string, keyword or symbol attribute or its default, else "".
+func Str(o *ir.Op, name string) string {
+	switch a := Attr(o, name).(type) {
+	case types.Str:
+		return string(a)
+	case types.Keyword:
+		return string(a)
+	case types.Symbol:
+		return string(a)
+	}
+	return ""
+}
+
+// Bool is a boolean attribute or its default, else false; a unit attribute is true.
+func Bool(o *ir.Op, name string) bool {
+	switch a := Attr(o, name).(type) {
+	case types.Bool:
+		return bool(a)
+	case types.Unit:
+		return true
+	}
+	return false
+}
+
+// Ints is a list of integers or its default; nil where there is neither, and
+// an empty non-nil slice for [].
+func Ints(o *ir.Op, name string) []int64 {
+	if o.Attr(name) != nil {
+		return o.Ints(name)
+	}
+	if a, ok := Attr(o, name).(types.Array); ok {
+		out := make([]int64, len(a))
+		for i, e := range a {
+			n, _ := e.(types.Int)
+			out[i] = n.V
+		}
+		return out
+	}
+	return nil
+}
+
+// Pairs is a list of pairs ([[0, 1], [2, 3]]), nil where absent or malformed.
+func Pairs(o *ir.Op, name string) [][2]int64 {
+	a, ok := Attr(o, name).(types.Array)
+	if !ok {
+		return nil
+	}
+	out := make([][2]int64, len(a))
+	for i, e := range a {
+		p, ok := e.(types.Array)
+		if !ok || len(p) != 2 {
+			return nil
+		}
+		for j := range p {
+			n, ok := p[j].(types.Int)
+			if !ok {
+				return nil
+			}
+			out[i][j] = n.V
+		}
+	}
+	return out
+}
+
+// Dim is the dimension number in attribute name, counted from the front;
+// negative values in the text count from the back. ok is false outside the rank.
+func Dim(o *ir.Op, name string, rank int) (d int, ok bool) {
+	return wrapDim(Int(o, name), rank)
+}
+
+// Dims is the list of dimension numbers in attribute name, counted from the
+// front, in the order written; every dimension where the attribute is absent.
+// ok is false if one is outside the rank or named twice.
+func Dims(o *ir.Op, name string, rank int) (ds []int, ok bool) {
+	if Attr(o, name) == nil {
+		ds = make([]int, rank)
+		for i := range ds {
+			ds[i] = i
+		}
+		return ds, true
+	}
+	seen := make([]bool, rank)
+	for _, n := range Ints(o, name) {
+		d, ok := wrapDim(n, rank)
+		if !ok || seen[d] {
+			return nil, false
+		}
+		seen[d] = true
+		ds = append(ds, d)
+	}
+	return ds, true
+}
+
+func wrapDim(n int64, rank int) (int, bool) {
+	if n < 0 {
+		n += int64(rank)
+	}
+	if n < 0 || n >= int64(rank) {
+		return 0, false
+	}
+	return int(n), true
+}
+
+// FLOP is the floating-point operations of one execution of o, 0 for ops that
+// the registry does not know. Ops with regions: see Def.FLOP.
+func FLOP(o *ir.Op) dim.Dim {
+	if d := Of(o); d != nil && d.FLOP != nil {
+		return d.FLOP(o)
+	}
+	return dim.Dim{}
+}
+
+// Traffic is the bytes o reads of each operand and the bytes it writes, as the
+// table of definitions says: every operand and every result once in full unless
+// the op's entry knows better.
+func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	if d := Of(o); d != nil && d.Traffic != nil {
+		return d.Traffic(o)
+	}
+	return wholeTraffic(o)
+}
+
+func wholeTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	read = make([]dim.Dim, len(o.Operands))
+	for i, v := range o.Operands {
+		if t := v.Tensor(); t != nil {
+			read[i] = t.Bytes()
+		}
+	}
+	return read, resultBytes(o)
+}
+
+func resultBytes(o *ir.Op) dim.Dim {
+	var w dim.Dim
+	for _, v := range o.Results {
+		if t := v.Tensor(); t != nil {
+			w = w.Add(t.Bytes())
+		}
+	}
+	return w
+}
+
+// BodyFLOP is the sum over the ops of a region, nested ones included.
+func BodyFLOP(r *ir.Region) dim.Dim {
+	var sum dim.Dim
+	if r == nil {
+		return sum
+	}
+	for _, b := range r.Blocks {
+		for _, o := range b.Ops {
+			sum = sum.Add(FLOP(o))
+		}
+	}
+	return sum
+}
