@@ -1,0 +1,25 @@
+// The suite that runs inside VS Code's extension host, against the extension and a real server.
+import * as fs from "node:fs";
+import Mocha from "mocha";
+import { commandSuite } from "./commands";
+import { languageSuite } from "./language";
+import { serverSuite } from "./server";
+
+/** Called by VS Code. Rejects when a test fails; the lines of the report go to the file that DMIR_TEST_REPORT names. */
+export async function run(): Promise<void> {
+  const mocha = new Mocha({ ui: "bdd", timeout: 60_000 });
+  mocha.suite.emit("pre-require", globalThis, "", mocha);
+  languageSuite();
+  commandSuite();
+  serverSuite();
+
+  const lines: string[] = [];
+  const failures = await new Promise<number>((done) => {
+    const runner = mocha.run(done);
+    runner.on("pass", (test) => lines.push(`  ok   ${test.fullTitle()}`));
+    runner.on("fail", (test, err: Error) => lines.push(`  FAIL ${test.fullTitle()}\n${err.stack ?? err.message}`));
+  });
+  const report = process.env["DMIR_TEST_REPORT"];
+  if (report !== undefined) fs.writeFileSync(report, lines.join("\n") + "\n");
+  if (failures > 0) throw new Error(`${failures} of the tests in the extension host failed`);
+}

@@ -1,0 +1,96 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import * as fs from "node:fs";
+import * as net from "node:net";
+import * as os from "node:os";
+import * as path from "node:path";
+
+/** A VS Code server with folders of its own, so that nothing of the person's installation takes part. */
+export class VSCode {
+  private constructor(
+    readonly port: number,
+    private readonly home: string,
+    private readonly server: ChildProcess,
+  ) {}
+
+  /** Starts the server, with the packaged extension installed in it when vsix is given. */
+  static async start(options: { vsix?: string; trustEverything: boolean; env?: NodeJS.ProcessEnv }): Promise<VSCode> {
+    const main = need("DMIR_VSCODE_SERVER");
+    const home = fs.mkdtempSync(path.join(os.tmpdir(), "dmir-vscode-"));
+    const common = ["--accept-server-license-terms", "--server-data-dir", home, "--extensions-dir", path.join(home, "ext")];
+    if (options.vsix !== undefined) {
+      execFileSync(process.execPath, [main, ...common, "--install-extension", options.vsix], { stdio: "pipe" });
+    }
+    const port = await freePort();
+    const log = fs.openSync(path.join(home, "server.log"), "w");
+    const args = [main, ...common, "--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
+    args.push("--enable-smoke-test-driver", "--telemetry-level", "off", "--user-data-dir", path.join(home, "data"));
+    if (options.trustEverything) args.push("--disable-workspace-trust");
+    const server = spawn(process.execPath, args, { stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
+    await listening(port, server);
+    return new VSCode(port, home, server);
+  }
+
+  /** Address of the workbench on a folder; every payload entry is a name and a path or text. */
+  address(folder: string, payload: Record<string, string>): string {
+    const entries = Object.entries(payload).map(([key, value]) => [
+      key,
+      value.startsWith("/") ? `vscode-remote://127.0.0.1:${this.port}${value}` : value,
+    ]);
+    const query = new URLSearchParams({ folder, payload: JSON.stringify(entries) });
+    return `http://127.0.0.1:${this.port}/?${query.toString()}`;
+  }
+
+  async stop(): Promise<void> {
+    const ended = new Promise((resolve) => this.server.once("exit", resolve));
+    this.server.kill("SIGTERM");
+    const force = setTimeout(() => this.server.kill("SIGKILL"), 5000);
+    await ended;
+    clearTimeout(force);
+    fs.rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Leaves the width of the window to the file, for the pictures. */
+const readable = { "editor.minimap.enabled": false, "window.commandCenter": false };
+
+/** A copy of the test workspace with the settings of one scene. */
+export function workspace(settings: Record<string, unknown>): string {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "dmir-workspace-"));
+  fs.cpSync(path.resolve(__dirname, "../../test/workspace"), folder, { recursive: true });
+  fs.mkdirSync(path.join(folder, ".vscode"));
+  fs.writeFileSync(path.join(folder, ".vscode/settings.json"), JSON.stringify({ ...readable, ...settings }, undefined, 2));
+  return folder;
+}
+
+export function need(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "") throw new Error(`${name} is not set; scripts/test-vscode.sh sets it`);
+  return value;
+}
+
+async function freePort(): Promise<number> {
+  const probe = net.createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address() as net.AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+async function listening(port: number, server: ChildProcess): Promise<void> {
+  for (let attempt = 0; attempt < 300; attempt++) {
+    if (server.exitCode !== null) throw new Error(`the VS Code server ended with ${server.exitCode}`);
+    const open = await new Promise<boolean>((resolve) => {
+      const socket = net.connect(port, "127.0.0.1");
+      socket.once("connect", () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once("error", () => {
+        resolve(false);
+      });
+    });
+    if (open) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("the VS Code server does not listen");
+}

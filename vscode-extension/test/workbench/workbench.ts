@@ -1,0 +1,112 @@
+import * as path from "node:path";
+import { chromium, type Browser, type Locator, type Page } from "playwright-core";
+import { need } from "./vscode";
+
+const timeout = 40_000;
+
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: need("DMIR_CHROMIUM"),
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
+
+/** The workbench as a person sees it: what is on the screen, and the mouse and keys. */
+export class Workbench {
+  private constructor(readonly page: Page) {}
+
+  static async open(browser: Browser, address: string): Promise<Workbench> {
+    const context = await browser.newContext({ viewport: { width: 1500, height: 640 } });
+    const page = await context.newPage();
+    page.setDefaultTimeout(timeout);
+    await page.goto(address);
+    await page.waitForSelector(".monaco-workbench");
+    return new Workbench(page);
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+
+  async screenshot(name: string): Promise<void> {
+    await this.page.screenshot({ path: path.join(need("DMIR_SCREENSHOTS"), `${name}.png`) });
+  }
+
+  squiggles(): Locator {
+    return this.page.locator(".editor-instance .squiggly-warning, .editor-instance .squiggly-info, .editor-instance .squiggly-hint");
+  }
+
+  /** The text of the lines on the screen, hints included, with plain spaces. */
+  async lines(): Promise<string[]> {
+    const lines = await this.page.locator(".editor-instance .view-line").allInnerTexts();
+    return lines.map((line) => line.replaceAll("\u00a0", " "));
+  }
+
+  async line(containing: string): Promise<string> {
+    return (await this.lines()).find((line) => line.includes(containing)) ?? "";
+  }
+
+  lens(title: RegExp): Locator {
+    return this.page.locator(".codelens-decoration a[role=button]", { hasText: title });
+  }
+
+  /** All that stands above the functions, clickable or not. */
+  lensText(): Locator {
+    return this.page.locator(".codelens-decoration");
+  }
+
+  statusItem(): Locator {
+    return this.page.locator("#dmir\\.dmir\\.dmir\\.target, .statusbar-item[id*='dmir.target']");
+  }
+
+  notifications(text?: RegExp): Locator {
+    const toasts = this.page.locator(".notifications-toasts .notification-list-item-message");
+    return text === undefined ? toasts : toasts.filter({ hasText: text });
+  }
+
+  async clearNotifications(): Promise<void> {
+    await this.command("Notifications: Clear All Notifications");
+  }
+
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    const input = this.quickInput();
+    await input.fill(`>${title}`);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+    await input.press("Enter");
+  }
+
+  async pick(text: string): Promise<void> {
+    await this.quickInput().fill(text);
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first().click();
+  }
+
+  quickInput(): Locator {
+    return this.page.locator(".quick-input-widget .quick-input-box input");
+  }
+
+  /** Puts the cursor on a place of the file, counted from one. */
+  async goTo(line: number, column: number): Promise<void> {
+    await this.page.keyboard.press("Control+G");
+    await this.quickInput().fill(`:${line}:${column}`);
+    await this.quickInput().press("Enter");
+  }
+
+  /** Waits until what is asked for is true, and says what was not when it never is. */
+  async until(what: string, ask: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + timeout;
+    while (!(await ask())) {
+      if (Date.now() > deadline) throw new Error(`never saw ${what}`);
+      await this.page.waitForTimeout(100);
+    }
+  }
+}
