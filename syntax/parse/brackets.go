@@ -1,0 +1,65 @@
+package parse
+
+// brackets is a stack of open brackets. "<" is weak: MLIR's custom forms also
+// use it as an operator, so a stronger closing bracket drops open "<"s.
+type brackets struct {
+	open []token
+	n    [kRAngle + 1]int // how many of each opening kind are open
+}
+
+func (b *brackets) push(t token) {
+	b.open = append(b.open, t)
+	b.n[t.kind]++
+}
+
+// pop closes the innermost bracket that t can close. crossed is the first
+// strong bracket that had to be dropped on the way; ok is false if nothing
+// matches, and then the stack is unchanged.
+func (b *brackets) pop(t token) (crossed token, ok bool) {
+	want := t.kind - 1 // every closing kind follows its opening kind
+	if b.n[want] == 0 {
+		return token{}, false
+	}
+	if want == kLAngle && b.open[len(b.open)-1].kind != kLAngle {
+		return token{}, false // an operator: (d0 > 1)
+	}
+	for i := len(b.open) - 1; ; i-- {
+		o := b.open[i]
+		b.open = b.open[:i]
+		b.n[o.kind]--
+		if o.kind == want {
+			return crossed, true
+		}
+		if o.kind != kLAngle {
+			crossed = o
+		}
+	}
+}
+
+func (b *brackets) depth() int { return len(b.open) }
+
+// top is the kind of the innermost open bracket, kEOF outside of all.
+func (b *brackets) top() kind {
+	if len(b.open) == 0 {
+		return kEOF
+	}
+	return b.open[len(b.open)-1].kind
+}
+
+func (b *brackets) reset() {
+	b.open = b.open[:0]
+	b.n = [kRAngle + 1]int{}
+}
+
+// track keeps the stack up to date with t and reports whether t is a bracket.
+func (b *brackets) track(t token) bool {
+	switch t.kind {
+	case kLParen, kLBrack, kLBrace, kLAngle:
+		b.push(t)
+	case kRParen, kRBrack, kRBrace, kRAngle:
+		b.pop(t)
+	default:
+		return false
+	}
+	return true
+}

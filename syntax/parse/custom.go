@@ -1,0 +1,318 @@
+package parse
+
+import (
+	"strings"
+
+	"dmir/syntax/ast"
+)
+
+// customScan reads an op whose form dmir has no grammar for. The rules below
+// are how MLIR's dialects introduce values in their own forms:
+//
+//	%i = …                       in or outside of brackets (loops, iter_args)
+//	(%i, %j) = …, (%i, %j) in …  (parallel loops)
+//	… as %x, … -> %x             (captures)
+//	(%a: T, %b: T) { … }         typed lists before a region whose entry block has no label
+//	@f(%a: T, in %b : T)         lists of a function-like op
+//
+// Every other %name is a use.
+type customScan struct {
+	src  string
+	op   *ast.Op
+	lex  coarseLexer
+	toks []token
+	pair []int // index of the other bracket, for brackets
+	deep []int // how many brackets are open around the token
+	br   brackets
+}
+
+func (s *customScan) scan(op *ast.Op, src string) {
+	s.src, s.op = src, op
+	s.toks, s.pair, s.deep = s.toks[:0], s.pair[:0], s.deep[:0]
+	s.br.reset()
+	s.lex.src, s.lex.op, s.lex.cur = src, op, newCursor(src, 0, len(src))
+	s.tokens()
+	i := s.results()
+	if i < len(s.toks) {
+		if t := s.toks[i]; t.kind == kIdent || t.kind == kString {
+			op.Name, op.NameSpan = strings.Trim(src[t.start:t.end], `"`), rel(t.start, t.end)
+			i++
+		}
+	}
+	s.parts(i)
+	s.values(i)
+	s.symbolDef(i)
+}
+
+// tokens reads all tokens and pairs the brackets.
+func (s *customScan) tokens() {
+	for t := s.lex.next(); t.kind != kEOF; t = s.lex.next() {
+		i := len(s.toks)
+		other := -1
+		switch t.kind {
+		case kLParen, kLBrack, kLBrace, kLAngle:
+			s.br.push(token{kind: t.kind, start: i})
+		case kRParen, kRBrack, kRBrace, kRAngle:
+			open := s.br.open
+			if _, ok := s.br.pop(t); ok {
+				other = open[:len(s.br.open)+1][len(s.br.open)].start
+				s.pair[other] = i
+			}
+		}
+		s.toks = append(s.toks, t)
+		s.pair = append(s.pair, other)
+		s.deep = append(s.deep, s.br.depth())
+	}
+}
+
+func (s *customScan) kind(i int) kind {
+	if i < 0 || i >= len(s.toks) {
+		return kEOF
+	}
+	return s.toks[i].kind
+}
+
+func (s *customScan) text(i int) string {
+	if i < 0 || i >= len(s.toks) {
+		return ""
+	}
+	return s.src[s.toks[i].start:s.toks[i].end]
+}
+
+// results reads "%a:2, %b =" if the op begins so and returns the index behind it.
+func (s *customScan) results() int {
+	if s.kind(0) != kValue {
+		return 0
+	}
+	for i := range s.toks {
+		switch s.toks[i].kind {
+		case kValue, kComma, kColon, kNumber:
+		case kEq:
+			if r, err := parseResults(s.src, s.toks[0].start, s.toks[i].end); err == nil {
+				s.op.Results = r
+				return i + 1
+			}
+			return 0
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// parts finds the dictionary, the type, the location and the successors.
+func (s *customScan) parts(from int) {
+	op := s.op
+	colon := -1
+	for i := from; i < len(s.toks); i++ {
+		t := s.toks[i]
+		top := s.deep[i] == 0
+		switch t.kind {
+		case kLBrace:
+			if s.deep[i] == 1 && op.Attrs.Empty() && s.pair[i] >= 0 {
+				op.Attrs = rel(t.start, s.toks[s.pair[i]].end)
+			}
+		case kColon:
+			if top {
+				colon = i
+			}
+		case kLabel:
+			op.Succs = append(op.Succs, s.successor(i))
+		case kIdent:
+			if top && s.text(i) == "loc" && s.kind(i+1) == kLParen && s.pair[i+1] == len(s.toks)-1 {
+				op.Loc = rel(t.start, s.toks[len(s.toks)-1].end)
+			}
+		}
+	}
+	if colon < 0 || colon+1 >= len(s.toks) {
+		return
+	}
+	end := colon
+	for i := colon + 1; i < len(s.toks); i++ {
+		t := s.toks[i]
+		if s.deep[i] == 0 && t.kind == kRegion || s.deep[i] == 1 && t.kind == kLBrace || op.Loc.Start > 0 && int32(t.start) >= op.Loc.Start {
+			break
+		}
+		end = i
+	}
+	if end > colon {
+		op.Sig = rel(s.toks[colon+1].start, s.toks[end].end)
+	}
+}
+
+func (s *customScan) successor(i int) ast.Successor {
+	u := ast.Successor{Name: s.text(i), Span: rel(s.toks[i].start, s.toks[i].end)}
+	if s.kind(i+1) == kLParen && s.pair[i+1] >= 0 {
+		for j := i + 2; j < s.pair[i+1] && s.kind(j) != kColon; j++ {
+			if s.kind(j) == kValue {
+				u.Args = append(u.Args, makeUse(s.src, s.toks[j]))
+			}
+		}
+	}
+	return u
+}
+
+// values tells the definitions among the %names from the uses.
+func (s *customScan) values(from int) {
+	likeFunc := s.likeFunc(from)
+	defs := -1  // index of the ")" up to which typed names are definitions
+	lists := -1 // index of the ")" up to which all names are definitions
+	for i := from; i < len(s.toks); i++ {
+		switch s.kind(i) {
+		case kLParen:
+			if i < defs || i < lists || s.pair[i] < 0 {
+				continue
+			}
+			switch {
+			case s.namesLoop(i):
+				lists = s.pair[i]
+			case likeFunc && s.deep[i] == 1 || s.namesBlock(i):
+				defs = s.pair[i]
+			}
+		case kValue:
+			def := s.kind(i+1) == kEq || s.kind(i-1) == kArrow || s.text(i-1) == "as" || i < lists ||
+				i < defs && s.kind(i+1) == kColon
+			if def && strings.IndexByte(s.text(i), '#') < 0 {
+				s.define(i)
+			} else {
+				s.op.Operands = append(s.op.Operands, makeUse(s.src, s.toks[i]))
+			}
+		}
+	}
+}
+
+// define adds the value at i to the definitions, with its type if one follows.
+func (s *customScan) define(i int) {
+	t := s.toks[i]
+	a := ast.BlockArg{Name: s.text(i), Span: rel(t.start, t.end)}
+	if s.kind(i+1) == kColon {
+		level := s.deep[i]
+		end := -1
+		for j := i + 2; j < len(s.toks); j++ {
+			k := s.kind(j)
+			if s.deep[j] < level || s.deep[j] == level && (k == kComma || k == kEq || k == kRegion) ||
+				s.deep[j] == level+1 && k == kLBrace {
+				break
+			}
+			end = j
+		}
+		if end > 0 {
+			a.Type = rel(s.toks[i+2].start, s.toks[end].end)
+		}
+		if s.kind(end+1) == kLBrace && end > 0 && s.pair[end+1] > 0 {
+			a.Attrs = rel(s.toks[end+1].start, s.toks[s.pair[end+1]].end)
+		}
+	}
+	s.op.Defs = append(s.op.Defs, a)
+}
+
+// namesLoop reports whether the list that opens at i is "(%i, %j)" followed by
+// "=" or "in", with a type between or not.
+func (s *customScan) namesLoop(i int) bool {
+	end := s.pair[i]
+	if end == i+1 {
+		return false
+	}
+	for j := i + 1; j < end; j++ {
+		if k := s.kind(j); k != kValue && k != kComma {
+			return false
+		}
+	}
+	j := end + 1
+	if s.kind(j) == kColon {
+		for j++; j < len(s.toks) && s.kind(j) != kEq; j++ {
+			if k := s.kind(j); s.deep[j] == s.deep[end] && k != kIdent && k != kBang && k != kComma && k != kRAngle {
+				return false
+			}
+		}
+	}
+	return s.kind(j) == kEq || s.text(j) == "in" || s.text(j) == "->"
+}
+
+// namesBlock reports whether the list that opens at i is "(%a: T, …)", all
+// names with a type of their own, and leads to a region whose entry block has
+// no arguments of its own.
+func (s *customScan) namesBlock(i int) bool {
+	end := s.pair[i]
+	switch s.text(i - 1) {
+	case "ins", "outs":
+		return false
+	}
+	level := s.deep[i]
+	start := true
+	for j := i + 1; j < end; j++ {
+		k := s.kind(j)
+		if start && (k != kValue || s.kind(j+1) != kColon) {
+			return false
+		}
+		start = s.deep[j] == level && k == kComma
+	}
+	if end == i+1 {
+		return false
+	}
+	for j := end + 1; j < len(s.toks); j++ {
+		if s.deep[j] > 0 {
+			continue
+		}
+		switch s.kind(j) {
+		case kRegion:
+			return !s.hasEntryArgs(s.toks[j].start)
+		case kRParen, kRBrace, kRBrack, kRAngle, kArrow, kBang, kIdent, kHash:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func (s *customScan) hasEntryArgs(open int) bool {
+	for _, r := range s.op.Regions {
+		if int(r.Open) == open && len(r.Blocks) > 0 {
+			return len(r.Blocks[0].Args) > 0
+		}
+	}
+	return false
+}
+
+// likeFunc reports whether the op defines a symbol that takes arguments:
+// "hw.module private @m(…) { … }", but not "foo.call @f(%x : t)".
+func (s *customScan) likeFunc(from int) bool {
+	if len(s.op.Results) > 0 {
+		return false
+	}
+	i := from
+	for s.kind(i) == kIdent {
+		i++
+	}
+	if s.kind(i) != kSymbol {
+		return false
+	}
+	return len(s.op.Regions) > 0 || i > from || strings.Contains(s.op.Name, "func") || strings.Contains(s.op.Name, "module")
+}
+
+// symbolDef marks the name that the op defines.
+func (s *customScan) symbolDef(from int) {
+	i := from
+	for s.kind(i) == kIdent {
+		i++
+	}
+	if s.kind(i) != kSymbol || len(s.op.Results) > 0 {
+		return
+	}
+	last := s.op.Name[strings.LastIndexByte(s.op.Name, '.')+1:]
+	if strings.Contains(last, "call") || strings.Contains(last, "launch") || strings.Contains(last, "return") {
+		return
+	}
+	defines := len(s.op.Regions) > 0 || s.text(from) == "private" || s.text(from) == "public" || s.text(from) == "nested"
+	for _, w := range []string{"func", "module", "global", "extern", "component", "symbol", "decl", "machine", "mesh", "table"} {
+		defines = defines || strings.Contains(last, w)
+	}
+	if !defines {
+		return
+	}
+	for j := range s.op.Symbols {
+		if int(s.op.Symbols[j].Span.Start) == s.toks[i].start {
+			s.op.Symbols[j].Def = true
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package parse
+
+import (
+	"dmir/syntax/ast"
+	"dmir/syntax/source"
+)
+
+// detailer is the second stage: it fills in what one op says. It is not safe
+// for concurrent use; every worker has its own.
+type detailer struct {
+	lex    coarseLexer
+	key    []byte
+	custom customScan
+}
+
+// op fills op from src, which begins with the op's text; what lies in op's
+// regions is skipped and may be missing at the end of src.
+func (d *detailer) op(op *ast.Op, src string) {
+	switch op.Form {
+	case ast.Split, ast.Resource:
+	case ast.AttrAlias, ast.TypeAlias:
+		d.alias(op, src)
+	case ast.Custom, ast.Bad:
+		d.custom.scan(op, src)
+	default:
+		if err := d.skeleton(op, src); err != nil {
+			d.bad(op, src, err)
+		}
+	}
+}
+
+// bad turns op into a Bad op that still has its names and values.
+func (d *detailer) bad(op *ast.Op, src string, err *Error) {
+	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Regions: op.Regions, Diags: op.Diags}
+	diag := err.Diagnostic(0)
+	diag.Span = clamp(diag.Span, len(src))
+	op.Diags = append(op.Diags, diag)
+	d.custom.scan(op, src)
+}
+
+// clamp keeps a span inside a text of n bytes and at least one byte wide.
+func clamp(s source.Span, n int) source.Span {
+	s.End = min(max(s.End, s.Start+1), n)
+	s.Start = max(0, min(s.Start, s.End-1))
+	return s
+}
+
+func (d *detailer) alias(op *ast.Op, src string) {
+	c := newCursor(src, 0, len(src))
+	name, eq := c.next(), c.next()
+	op.Name, op.NameSpan = src[name.start:name.end], rel(name.start, name.end)
+	if eq.kind != kEq || c.peek().kind == kEOF {
+		d.bad(op, src, newError("DM028", name.start, len(src), "expected `%s = …`", op.Name))
+		return
+	}
+	value := rel(c.peek().start, len(src))
+	if op.Form == ast.AttrAlias {
+		op.Lead = value
+	} else {
+		op.Sig = value
+	}
+	d.lex.gather(op, src, c)
+}
+
+// gather notes the symbols and aliases behind c.
+func (l *coarseLexer) gather(op *ast.Op, src string, c cursor) {
+	l.src, l.op, l.cur = src, op, c
+	for l.next().kind != kEOF {
+	}
+}
+
+// skeleton reads an op of a form that the grammar knows.
+func (d *detailer) skeleton(op *ast.Op, src string) *Error {
+	d.lex.lex(op, src)
+	toks := d.lex.out
+	d.key = d.key[:0]
+	s := shapeOf(toks, d.key)
+	if s.bad >= 0 {
+		return d.unexpected(op, src, toks, s)
+	}
+	span := func(p part) ast.Rel {
+		if i := s.at[p]; i > 0 {
+			return rel(toks[i-1].start, toks[i-1].end)
+		}
+		return ast.Rel{}
+	}
+	text := func(p part) string { r := span(p); return src[r.Start:r.End] }
+
+	op.NameSpan = span(pName)
+	op.Name = text(pName)
+	if op.Form == ast.Generic {
+		op.Name = op.Name[1 : len(op.Name)-1]
+	}
+	var err *Error
+	if r := span(pResults); !r.Empty() {
+		if op.Results, err = parseResults(src, int(r.Start), int(r.End)); err != nil {
+			return err
+		}
+	}
+	op.Lead, op.Props, op.Attrs, op.Loc = span(pLead), span(pProps), span(pAttrs), span(pLoc)
+	op.Sig = span(pTypes)
+	if a := span(pArrow); !a.Empty() {
+		op.Sig.Start = a.Start
+	}
+	if r := span(pOperands); !r.Empty() {
+		if op.Operands, err = parseUses(nil, src, int(r.Start), int(r.End)); err != nil {
+			return err
+		}
+	}
+	if r := span(pOperandParen); !r.Empty() {
+		if op.Operands, err = parseUses(nil, src, int(r.Start)+1, int(r.End)-1); err != nil {
+			return err
+		}
+	}
+	if r := span(pSuccs); !r.Empty() {
+		if err = parseSuccs(op, src, int(r.Start)+1, int(r.End)-1); err != nil {
+			return err
+		}
+	}
+	for _, i := range s.clauses {
+		c, err := parseClause(src, toks[i])
+		if err != nil {
+			return err
+		}
+		op.Clauses = append(op.Clauses, c)
+	}
+	if d.lex.form == fFunc || d.lex.form == fModule {
+		if r := span(pSymbol); !r.Empty() {
+			for i := range op.Symbols {
+				if op.Symbols[i].Span == r {
+					op.Symbols[i].Def = true
+				}
+			}
+		}
+	}
+	if d.lex.form == fFunc {
+		return d.function(op, src, text(pVisibility), span(pSymbol), span(pParams), span(pFuncResults))
+	}
+	return nil
+}
+
+func (d *detailer) function(op *ast.Op, src, visibility string, name, params, results ast.Rel) *Error {
+	f := &ast.Func{Visibility: visibility, NameSpan: name, Name: src[name.Start:name.End]}
+	switch visibility {
+	case "", "private", "public", "nested":
+	default:
+		return newError("DM022", int(name.Start)-1, int(name.Start), "expected `private`, `public` or `nested` before the function's name, found `%s`", excerpt(visibility))
+	}
+	var err *Error
+	if f.Args, f.Variadic, err = parseArgs(src, int(params.Start)+1, int(params.End)-1); err != nil {
+		return err
+	}
+	for _, a := range f.Args {
+		if a.Name != "" {
+			op.Defs = append(op.Defs, a)
+		}
+	}
+	if !results.Empty() {
+		start, end := int(results.Start), int(results.End)
+		if src[start] == '(' {
+			// One pair of parentheses around all is the list's; (A) -> B is a type.
+			c := newCursor(src, start, end)
+			if group(&c, c.next()) == end {
+				start, end = start+1, end-1
+			}
+		}
+		if f.Results, _, err = parseArgs(src, start, end); err != nil {
+			return err
+		}
+	}
+	op.Func = f
+	return nil
+}
+
+func parseClause(src string, t coarse) (ast.Clause, *Error) {
+	c := newCursor(src, t.start, t.end)
+	name := c.next()
+	c.next() // "="
+	value := c.next()
+	if value.kind == kEOF {
+		return ast.Clause{}, newError("DM022", name.start, t.end, "expected a value after `%s =`", src[name.start:name.end])
+	}
+	return ast.Clause{Name: src[name.start:name.end], NameSpan: rel(name.start, name.end), Value: rel(value.start, t.end)}, nil
+}
+
+// unexpected says in words why the grammar refused toks.
+func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *Error {
+	want := s.want
+	if want == "" && s.bad < len(toks) {
+		want = "the end of the op"
+	}
+	if s.bad >= len(toks) {
+		if want == "" {
+			want = "more"
+		}
+		return newError("DM021", max(0, len(src)-1), len(src), "expected %s at the end of the op", want)
+	}
+	t := toks[s.bad]
+	return newError("DM022", t.start, t.end, "expected %s, found `%s`", want, excerpt(src[t.start:t.end]))
+}

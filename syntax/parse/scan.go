@@ -1,0 +1,382 @@
+package parse
+
+import (
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// maxDepth bounds how deep regions nest before they are kept as text.
+const maxDepth = 1000
+
+// scanner is the first stage: it cuts a text into ops, regions and blocks in
+// one pass, looking only at brackets, line starts and a few tokens ahead. What
+// an op says is left to the second stage, which can then run on all ops at once.
+type scanner struct {
+	cur    cursor
+	tok    token // the next token, unread
+	ops    []*ast.Op
+	slab   []ast.Op
+	depth  int
+	noDef  int  // no value before this offset begins a list of results
+	inFunc bool // inside a func.func, where no other func.func can begin
+	custom bool // inside an op of another dialect, which may have short names for its ops
+}
+
+// head is what is known of an op while its text is being cut out.
+type head struct {
+	op     *ast.Op
+	form   form
+	br     brackets
+	prev   token // the last token that belongs to the op
+	name   token
+	sig    bool // a ":" or "->" has been seen outside of brackets
+	symbol bool // an @name has been seen
+}
+
+// form is the grammar that an op's text goes by.
+type form uint8
+
+const (
+	fCustom form = iota
+	fGeneric
+	fDm
+	fFunc
+	fModule
+	fCall
+	fReturn
+	fAlias
+	fBad
+)
+
+// builtins are the ops that dmir's grammar reads besides dm.*, by every name
+// they are written with.
+var builtins = map[string]form{
+	"func.func": fFunc, "func.call": fCall, "call": fCall, "func.return": fReturn, "return": fReturn,
+	"module": fModule, "builtin.module": fModule,
+}
+
+func formOf(name string) form {
+	if len(name) > 3 && name[:3] == "dm." {
+		return fDm
+	}
+	return builtins[name]
+}
+
+func newScanner(text string) *scanner {
+	s := &scanner{cur: newCursor(text, 0, len(text))}
+	s.advance()
+	return s
+}
+
+func (s *scanner) advance() { s.tok = s.cur.next() }
+
+func (s *scanner) slice(t token) string { return s.cur.text[t.start:t.end] }
+
+// items reads the whole text.
+func (s *scanner) items() []*ast.Op {
+	var ops []*ast.Op
+	for s.tok.kind != kEOF {
+		ops = append(ops, s.op())
+	}
+	return ops
+}
+
+func (s *scanner) newOp(off int) *ast.Op {
+	if len(s.slab) == cap(s.slab) {
+		s.slab = make([]ast.Op, 0, min(256, 8+2*len(s.ops)))
+	}
+	s.slab = s.slab[:len(s.slab)+1]
+	op := &s.slab[len(s.slab)-1]
+	op.Off = off
+	s.ops = append(s.ops, op)
+	return op
+}
+
+// op cuts out the op or other item that begins at the next token.
+func (s *scanner) op() *ast.Op {
+	h := &head{op: s.newOp(s.tok.start), prev: s.tok, form: fBad}
+	first := s.tok
+	switch first.kind {
+	case kSplit:
+		h.op.Form = ast.Split
+		s.advance()
+		return s.finish(h)
+	case kResource:
+		h.op.Form = ast.Resource
+		if text := s.slice(first); len(text) < 5 || text[len(text)-3:] != "#-}" {
+			s.report(h, "DM014", first.start, first.start+3, "this `{-#` section is never closed")
+		}
+		s.advance()
+		return s.finish(h)
+	case kHash, kBang:
+		h.form = fAlias
+		h.op.Form = ast.AttrAlias
+		if first.kind == kBang {
+			h.op.Form = ast.TypeAlias
+		}
+		h.name = first
+	case kValue:
+		if s.def(first) == noDef {
+			s.report(h, "DM020", first.start, first.end, "expected an op, found the value %s", excerpt(s.slice(first)))
+			break
+		}
+		for s.tok.kind != kEq {
+			s.advance()
+		}
+		h.prev = s.tok
+		s.advance()
+		h.form = s.named(h, true)
+	case kString, kIdent:
+		h.form = s.named(h, false)
+	case kRBrace, kRParen, kRBrack:
+		s.report(h, "DM011", first.start, first.end, "this `%s` closes nothing", s.slice(first))
+	case kBadStr:
+		s.report(h, "DM013", first.start, first.end, "this string is not closed on its line")
+	default:
+		s.report(h, "DM020", first.start, first.end, "expected an op, found `%s`", excerpt(s.slice(first)))
+	}
+	if h.form == fBad {
+		h.op.Form = ast.Bad
+		if h.prev == s.tok {
+			s.advance()
+		}
+	} else if h.form == fAlias {
+		s.advance()
+	}
+	s.header(h)
+	return s.finish(h)
+}
+
+// named reads an op's name and tells the form by it.
+func (s *scanner) named(h *head, results bool) form {
+	t := s.tok
+	switch t.kind {
+	case kString:
+		h.prev, h.name = t, t
+		s.advance()
+		return fGeneric
+	case kIdent:
+		name := s.slice(t)
+		if !results && !dotted(name) && builtins[name] == fCustom && !s.custom {
+			s.report(h, "DM027", t.start, t.end, "`%s` is not an op", excerpt(name))
+			return fBad
+		}
+		h.prev, h.name = t, t
+		s.advance()
+		f := formOf(name)
+		if f == fCustom {
+			h.op.Form = ast.Custom
+		} else {
+			h.op.Form = ast.Pretty
+		}
+		return f
+	}
+	s.report(h, "DM021", h.op.Off, h.prev.end, "expected an op's name after `=`")
+	return fBad
+}
+
+// header goes on to the end of the op, through its regions.
+func (s *scanner) header(h *head) {
+	for {
+		t := s.tok
+		switch {
+		case t.kind == kEOF || t.kind == kSplit || t.kind == kResource:
+			s.unclosed(h)
+			return
+		case h.br.depth() == 0:
+			if t.kind == kRBrace || s.endsBefore(h, t) {
+				return
+			}
+		case t.first && s.strongStart(t):
+			s.unclosed(h)
+			return
+		}
+		switch t.kind {
+		case kLBrace:
+			if s.isRegion(h, t) {
+				s.region(h)
+				continue
+			}
+			h.br.push(t)
+		case kLParen, kLBrack, kLAngle:
+			h.br.push(t)
+		case kRParen, kRBrack, kRBrace, kRAngle:
+			crossed, ok := h.br.pop(t)
+			switch {
+			case crossed.kind != kEOF:
+				s.report(h, "DM010", crossed.start, crossed.end, "this `%s` is never closed", s.slice(crossed))
+			case ok || t.kind == kRAngle:
+			case t.kind == kRBrace:
+				s.unclosed(h)
+				return
+			default:
+				s.report(h, "DM011", t.start, t.end, "this `%s` closes nothing", s.slice(t))
+			}
+		case kBadStr:
+			s.report(h, "DM013", t.start, t.end, "this string is not closed on its line")
+		case kColon, kArrow:
+			h.sig = h.sig || h.br.depth() == 0
+		case kSymbol:
+			h.symbol = true
+		}
+		h.prev = t
+		s.advance()
+	}
+}
+
+// unclosed reports the outermost bracket that is still open where the op ends.
+func (s *scanner) unclosed(h *head) {
+	for _, o := range h.br.open {
+		if o.kind != kLAngle || h.form != fCustom {
+			s.report(h, "DM010", o.start, o.end, "this `%s` is never closed", s.slice(o))
+			break
+		}
+	}
+	h.br.reset()
+}
+
+func (s *scanner) finish(h *head) *ast.Op {
+	h.op.Len = int32(h.prev.end - h.op.Off)
+	return h.op
+}
+
+// report adds a diagnostic to the op, which becomes Bad. One op has one
+// diagnostic: what follows a first mistake is mostly its consequence.
+func (s *scanner) report(h *head, code string, start, end int, format string, args ...any) {
+	if h.op.Form == ast.Bad {
+		return
+	}
+	h.op.Form = ast.Bad
+	s.note(h, newDiag(code, start, end, format, args...))
+}
+
+// note adds a diagnostic that leaves the op readable.
+func (s *scanner) note(h *head, d diag.Diagnostic) {
+	d.Span = source.Span{Start: d.Span.Start - h.op.Off, End: d.Span.End - h.op.Off}
+	h.op.Diags = append(h.op.Diags, d)
+}
+
+// region reads the region whose "{" is the next token, with its blocks.
+func (s *scanner) region(h *head) {
+	open := s.tok
+	r := &ast.Region{Open: int32(open.start - h.op.Off), Close: -1}
+	if h.prev.kind == kIdent && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
+		r.Keyword = rel(h.prev.start-h.op.Off, h.prev.end-h.op.Off)
+	}
+	h.op.Regions = append(h.op.Regions, r)
+	h.prev = open
+	s.advance()
+	if s.depth >= maxDepth {
+		s.note(h, newDiag("DM002", open.start, open.end, "regions are nested more than %d deep", maxDepth))
+		s.skipRegion(h, r)
+		return
+	}
+	s.depth++
+	inFunc, custom := s.inFunc, s.custom
+	switch h.form {
+	case fFunc:
+		s.inFunc, s.custom = true, false
+	case fModule:
+		s.inFunc, s.custom = false, false
+	case fCustom:
+		s.custom = true
+	}
+	s.blocks(h, r)
+	s.inFunc, s.custom = inFunc, custom
+	s.depth--
+	if s.tok.kind != kRBrace {
+		s.note(h, newDiag("DM012", open.start, open.end, "this `{` is never closed"))
+		h.br.reset()
+		return
+	}
+	s.closeRegion(h, r)
+}
+
+func (s *scanner) closeRegion(h *head, r *ast.Region) {
+	r.Close = int32(s.tok.start - h.op.Off)
+	h.prev = token{kRegion, false, s.tok.start, s.tok.end}
+	s.advance()
+}
+
+// blocks reads up to the "}" of the region, or to where it must have ended.
+func (s *scanner) blocks(h *head, r *ast.Region) {
+	b := &ast.Block{}
+	r.Blocks = append(r.Blocks, b)
+	for {
+		t := s.tok
+		switch {
+		case t.kind == kRBrace || t.kind == kEOF || t.kind == kSplit:
+			return
+		case s.inFunc && t.first && t.kind == kIdent && s.slice(t) == "func.func":
+			return
+		case t.kind == kLabel:
+			if b.Label != "" || len(b.Ops) > 0 {
+				b = &ast.Block{}
+				r.Blocks = append(r.Blocks, b)
+			}
+			s.label(h, b)
+		default:
+			op := s.op()
+			b.Ops = append(b.Ops, op)
+			h.prev = token{kRegion, false, op.Off, op.Span().End}
+		}
+	}
+}
+
+// skipRegion goes to the region's "}" without looking inside.
+func (s *scanner) skipRegion(h *head, r *ast.Region) {
+	for deep := 0; s.tok.kind != kEOF && s.tok.kind != kSplit; s.advance() {
+		switch s.tok.kind {
+		case kLBrace:
+			deep++
+		case kRBrace:
+			if deep == 0 {
+				s.closeRegion(h, r)
+				return
+			}
+			deep--
+		}
+		h.prev = s.tok
+	}
+}
+
+// label reads "^name(%arg: type, …):" into b.
+func (s *scanner) label(h *head, b *ast.Block) {
+	t := s.tok
+	off := h.op.Off
+	b.Label = s.slice(t)
+	b.Span = rel(t.start-off, t.end-off)
+	h.prev = t
+	s.advance()
+	if s.tok.kind == kLParen {
+		open := s.tok
+		var br brackets
+		br.push(open)
+		h.prev = open
+		s.advance()
+		for br.depth() > 0 && s.tok.kind != kEOF && !(s.tok.first && s.strongStart(s.tok)) {
+			if s.tok.kind == kRBrace && br.n[kLBrace] == 0 {
+				break
+			}
+			br.track(s.tok)
+			h.prev = s.tok
+			s.advance()
+		}
+		if br.depth() > 0 {
+			s.note(h, newDiag("DM010", open.start, open.end, "this `(` is never closed"))
+			return
+		}
+		args, _, err := parseArgs(s.cur.text[off:h.prev.end-1], open.end-off, h.prev.end-1-off)
+		if err != nil {
+			s.note(h, err.Diagnostic(off))
+		}
+		b.Args = args
+	}
+	if s.tok.kind != kColon {
+		s.note(h, newDiag("DM025", t.start, h.prev.end, "expected `:` after the block label %s", b.Label))
+		return
+	}
+	h.prev = s.tok
+	s.advance()
+}

@@ -1,0 +1,325 @@
+package parse
+
+import "strings"
+
+// defKind is what stands right of "=" where a list of values is left of it.
+type defKind uint8
+
+const (
+	noDef  defKind = iota // no such list
+	anyDef                // something that is not clearly an op
+	weak                  // a bare word: %x = call, but also %i = max in a loop's header
+	strong                // a dialect's op, or a generic one
+)
+
+// def looks whether t begins "%a:2, %b = …".
+func (s *scanner) def(t token) defKind {
+	if t.start < s.noDef {
+		return noDef
+	}
+	c := s.cur
+	c.pos, c.line = t.end, false
+	u := c.next()
+	for {
+		if u.kind == kColon {
+			if u = c.next(); u.kind != kNumber {
+				break
+			}
+			u = c.next()
+		}
+		if u.kind == kEq {
+			switch u = c.next(); u.kind {
+			case kString:
+				return strong
+			case kIdent:
+				if dotted(c.text[u.start:u.end]) {
+					return strong
+				}
+				return weak
+			}
+			return anyDef
+		}
+		if u.kind != kComma {
+			break
+		}
+		if u = c.next(); u.kind != kValue {
+			break
+		}
+		u = c.next()
+	}
+	// Every value in the list that was just read fails the same way: without
+	// this, a list of n lines would be read n times.
+	s.noDef = u.start
+	return noDef
+}
+
+// after is the token behind t.
+func (s *scanner) after(t token) token {
+	c := s.cur
+	c.pos, c.line = t.end, false
+	return c.next()
+}
+
+// open tells that more must follow the token, so that a line break after it
+// does not end an op.
+func open(k kind) bool {
+	switch k {
+	case kComma, kEq, kColon, kDColon, kArrow, kOp:
+		return true
+	}
+	return false
+}
+
+// endsBefore reports whether the op ends before t, which is outside of brackets.
+func (s *scanner) endsBefore(h *head, t token) bool {
+	more := open(h.prev.kind)
+	if !t.first {
+		return !more && h.prev != h.name && s.startsInline(h, t)
+	}
+	if s.startsLine(h, t, more) {
+		return true
+	}
+	return !more && h.complete() && !s.continues(h, t)
+}
+
+// complete reports whether the op, in a form that dmir knows, needs no more.
+func (h *head) complete() bool {
+	switch h.form {
+	case fGeneric, fDm, fCall:
+		return h.sig || len(h.op.Regions) > 0 && h.form == fDm
+	case fFunc:
+		return h.sig || h.br.depth() == 0 && h.prev.kind != kIdent && h.prev.kind != kSymbol
+	case fModule:
+		return len(h.op.Regions) > 0
+	case fReturn, fBad:
+		return true
+	case fAlias:
+		return h.prev != h.name
+	}
+	return false
+}
+
+// continues reports whether a complete op may still go on with t.
+func (s *scanner) continues(h *head, t token) bool {
+	switch t.kind {
+	case kLBrace, kArrow, kColon, kComma, kEq, kLAngle, kLParen, kLBrack, kRAngle, kRParen, kRBrack:
+		return h.form != fBad || t.kind != kLBrace
+	case kIdent:
+		switch s.slice(t) {
+		case "loc", "attributes":
+			return true
+		}
+		return h.form == fDm && s.after(t).kind == kLBrace
+	}
+	return false
+}
+
+// startsLine reports whether t, the first token of its line, begins an op,
+// another item or a block. more is set where the line before asks for more.
+func (s *scanner) startsLine(h *head, t token, more bool) bool {
+	switch t.kind {
+	case kValue:
+		k := s.def(t)
+		return k == strong || k == weak && !more
+	case kString:
+		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t)))
+	case kHash, kBang:
+		return s.after(t).kind == kEq
+	case kIdent:
+		next := s.after(t)
+		if next.kind == kEq {
+			return false
+		}
+		if dotted(s.slice(t)) {
+			return !more || h.prev.kind != kEq && (next.kind == kValue || next.kind == kSymbol || next.kind == kString)
+		}
+		return s.builtin(t, next)
+	case kLabel:
+		return h.prev.kind != kComma && s.isLabel(t)
+	case kResource:
+		return true
+	}
+	return false
+}
+
+// builtin reports whether the word t begins a builtin op.
+func (s *scanner) builtin(t, next token) bool {
+	switch s.slice(t) {
+	case "return":
+		return next.kind != kComma && next.kind != kEq
+	case "call":
+		return next.kind == kSymbol
+	case "module":
+		return next.kind == kLBrace || next.kind == kSymbol || next.kind == kIdent && s.slice(next) == "attributes"
+	}
+	return false
+}
+
+// startsInline reports whether t, in the middle of a line, begins an op.
+func (s *scanner) startsInline(h *head, t token) bool {
+	done := h.prev.kind == kRegion
+	switch h.prev.kind {
+	case kRParen, kRBrack, kRAngle, kRBrace, kValue, kNumber, kString, kBang, kHash, kSymbol, kRegion:
+	case kIdent:
+		w := s.slice(h.prev)
+		if !h.sig && w != "true" && w != "false" {
+			return false
+		}
+	default:
+		return false
+	}
+	switch t.kind {
+	case kValue:
+		return s.def(t) == strong
+	case kString:
+		return (h.sig || done) && dotted(s.slice(t)) && s.after(t).kind == kLParen
+	case kIdent:
+		next := s.after(t)
+		if next.kind == kEq || next.kind == kComma {
+			return false
+		}
+		if dotted(s.slice(t)) {
+			return h.sig || done || next.kind == kValue || next.kind == kSymbol || next.kind == kString
+		}
+		return s.builtin(t, next)
+	case kLabel:
+		return s.after(t).kind == kColon
+	}
+	return false
+}
+
+// strongStart reports whether t, the first token of its line but inside of
+// brackets, surely begins an op, so that a bracket before it was never closed.
+func (s *scanner) strongStart(t token) bool {
+	switch t.kind {
+	case kValue:
+		return s.def(t) == strong
+	case kString:
+		if dotted(s.slice(t)) && s.after(t).kind == kLParen {
+			c := s.cur
+			c.pos = s.after(t).end
+			k := c.next().kind
+			return k == kValue || k == kRParen
+		}
+	case kIdent:
+		name := s.slice(t)
+		next := s.after(t)
+		switch {
+		case name == "func.func" || name == "return" || name == "func.return":
+			return next.kind != kEq && next.kind != kComma
+		case dotted(name):
+			return next.kind == kValue || next.kind == kSymbol && strings.HasPrefix(name, "dm.")
+		}
+	}
+	return false
+}
+
+// isLabel looks whether t begins "^bb:" or "^bb(…):". A list of arguments
+// longer than a page is taken for one without looking at its end.
+func (s *scanner) isLabel(t token) bool {
+	const page = 4096
+	c := s.cur
+	c.pos, c.line = t.end, false
+	switch c.next().kind {
+	case kColon:
+		return true
+	case kLParen:
+	default:
+		return false
+	}
+	c.end = min(c.end, t.end+page)
+	for deep := 1; deep > 0; {
+		switch c.next().kind {
+		case kLParen:
+			deep++
+		case kRParen:
+			deep--
+		case kEOF:
+			return c.end == t.end+page
+		}
+	}
+	return c.next().kind == kColon
+}
+
+// isRegion reports whether the brace t opens a region, as opposed to a
+// dictionary or whatever else a dialect puts into braces.
+func (s *scanner) isRegion(h *head, t token) bool {
+	top := h.br.top()
+	if top == kLBrace || top == kLAngle {
+		return false
+	}
+	prevWord := ""
+	if h.prev.kind == kIdent {
+		prevWord = s.slice(h.prev)
+	}
+	if prevWord == "attributes" || h.prev.kind == kEq {
+		return false
+	}
+	switch h.form {
+	case fAlias, fReturn, fCall:
+		return false
+	case fGeneric:
+		return top == kLParen && (h.prev.kind == kLParen || h.prev.kind == kComma)
+	case fFunc, fModule:
+		if top != kEOF { // an argument's dictionary, or the body after a ")" was forgotten
+			if !s.holdsOps(t) {
+				return false
+			}
+			s.unclosed(h)
+		}
+		return true
+	case fDm:
+		if top != kEOF {
+			return false
+		}
+		return h.sig || s.holdsOps(t) || prevWord != "" && h.prev != h.name && len(h.op.Regions) > 0
+	case fBad:
+		return s.holdsOps(t)
+	}
+	return s.holdsOps(t) || top == kEOF && s.emptyBody(h, t)
+}
+
+// holdsOps looks whether the text behind the brace t begins with an op or a label.
+func (s *scanner) holdsOps(t token) bool {
+	c := s.cur
+	c.pos, c.line = t.end, false
+	a := c.next()
+	b := s.after(a)
+	switch a.kind {
+	case kLabel:
+		return b.kind == kColon || b.kind == kLParen
+	case kValue:
+		return s.def(a) >= weak
+	case kString:
+		return b.kind == kLParen
+	case kIdent:
+		name := s.slice(a)
+		if b.kind == kEq || b.kind == kComma {
+			return false
+		}
+		if b.kind == kRBrace {
+			return terminator(name)
+		}
+		return dotted(name) || s.builtin(a, b)
+	}
+	return false
+}
+
+// terminator reports whether a lone name in braces is an op that ends a block
+// rather than a unit attribute.
+func terminator(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	for _, w := range []string{"yield", "return", "terminator", "output", "done", "unreachable", "end"} {
+		if strings.HasSuffix(last, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// emptyBody reports whether the braces at t, if empty, are the body of a
+// function-like op: "{}" on one line elsewhere is an empty dictionary.
+func (s *scanner) emptyBody(h *head, t token) bool {
+	close := s.after(t)
+	return close.kind == kRBrace && (close.first || h.symbol && len(h.op.Regions) == 0)
+}
