@@ -1,0 +1,135 @@
+package format
+
+import "dmir/syntax/ast"
+
+// context says by which rules the tokens inside a bracket are spaced.
+type context uint8
+
+const (
+	inOp    context = iota // no bracket
+	inPlain                // lists and dictionaries: canonical
+	inArgs                 // arguments of a function or a block: "%a: T"
+	inArray                // array<i64: 1, 2>
+	inKept                 // shapes, maps, locations: the author's spacing
+)
+
+func (p *printer) context(u *unit) context {
+	if n := len(p.stack); n > u.floor {
+		return p.stack[n-1].inside
+	}
+	return inOp
+}
+
+// enter is the context that t opens if it is a bracket.
+func (p *printer) enter(u *unit, t token, text string) context {
+	if t.kind != tPunct {
+		return inOp
+	}
+	around := p.context(u)
+	switch text {
+	case "<":
+		switch {
+		case p.before(t, '{'):
+			return inPlain
+		case p.prev.kind == tWord && p.textOf(p.prev) == "array":
+			return inArray
+		}
+		return inKept
+	case "(":
+		first := around == inOp && !u.named
+		if around == inOp {
+			u.named = true
+		}
+		switch {
+		case p.prev.kind == tWord && p.textOf(p.prev) == "loc":
+			return inKept
+		case first && (u.label || u.op.Func != nil):
+			return inArgs
+		}
+	}
+	if around == inKept || around == inArray {
+		return inKept
+	}
+	return inPlain
+}
+
+// before reports whether the character behind t is c.
+func (p *printer) before(t token, c byte) bool { return t.end < len(p.text) && p.text[t.end] == c }
+
+// spaced reports whether a space goes between the last token and t, which share
+// a line. Where no rule speaks, the author's spacing stays: white space in MLIR
+// is mostly, but not always, without meaning.
+func (p *printer) spaced(u *unit, t token, text string) bool {
+	prev := p.textOf(p.prev)
+	if p.closed {
+		return text != ")" && text != "," && text != "]" && text != ">"
+	}
+	if !u.label && u.op.Form == ast.Custom {
+		return t.blank
+	}
+	around := p.context(u)
+	opens := p.opened // prev is an opening bracket
+	switch {
+	case text == ",":
+		return false
+	case prev == ",":
+		return true
+	case opens && prev == "<":
+		return t.blank && text[0] == '='
+	case text == ">" && len(p.stack) > u.floor && p.stack[len(p.stack)-1].char == '<':
+		return t.blank && prev == "-"
+	case around == inArray && text == ":":
+		return false
+	case around == inArray && prev == ":":
+		return true
+	case around == inKept || around == inArray:
+		return t.blank
+	case text == ")" || text == "]" || opens && (prev == "(" || prev == "["):
+		return false
+	case opens && prev == "{":
+		return t.blank && text[0] == '-'
+	case text == "}":
+		return t.blank && prev == "-"
+	case isOperator(text) || isOperator(prev):
+		return true
+	case text == ":":
+		return !u.label && around != inArgs || u.label && around == inPlain
+	case prev == ":":
+		return true
+	case text == "::" || prev == "::":
+		return t.blank && p.prev.kind != tAt && t.kind != tAt
+	case text == "(":
+		return p.spacedParen(u, t, prev)
+	case text == "[":
+		return t.blank && !(prev == ")" && u.op.Form == ast.Generic)
+	case text == "{" || text == "<" && p.before(t, '{'):
+		return true
+	case prev == "}" || prev == ")" || prev == "]":
+		return t.kind != tPunct || t.blank
+	}
+	return t.blank
+}
+
+// spacedParen decides before "(": none behind the name of an op, a function or a
+// block, one between an op's operands and its regions.
+func (p *printer) spacedParen(u *unit, t token, prev string) bool {
+	switch {
+	case p.context(u) != inOp:
+		return t.blank
+	case prev == ")" || prev == "]" || prev == "}" || prev == ">":
+		return true
+	case u.named:
+		return t.blank
+	case u.label, u.op.Form == ast.Generic && p.prev.kind == tString, u.op.Func != nil && p.prev.kind == tAt:
+		return false
+	}
+	return t.blank
+}
+
+func isOperator(text string) bool {
+	switch text {
+	case "=", "->", "==", "<=", ">=":
+		return true
+	}
+	return false
+}

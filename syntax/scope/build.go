@@ -1,0 +1,292 @@
+package scope
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// region is a scope: a section of the file, a region of an op, or, for an op
+// with several regions, the op itself, whose own definitions all of them see.
+type region struct {
+	parent   *region
+	isolated bool // values from around it are not visible
+	names    [Symbol + 1]map[string]*Name
+	unknown  map[string]*Name // values and symbols looked up in vain; see builder.missing
+}
+
+// lookup is the name that text stands for in r.
+func (r *region) lookup(k Kind, text string) *Name {
+	for ; r != nil; r = r.parent {
+		if n := r.names[k][text]; n != nil {
+			return n
+		}
+		if k == Block || k == Value && r.isolated {
+			return nil
+		}
+	}
+	return nil
+}
+
+type builder struct {
+	x     *Index
+	names []*Name
+
+	// Of the section at hand:
+	number  int32
+	aliases map[string]*Name
+	symbols map[*ast.Op]*Name // the symbol that an op defines
+	refs    []symbolRef
+}
+
+// symbolRef is a symbol use kept until all definitions are known.
+type symbolRef struct {
+	in *region
+	op *ast.Op
+	// The path @a::@b is op.Symbols[first:last].
+	first, last int
+}
+
+func (b *builder) section(items []*ast.Op, number int32) {
+	b.number = number
+	b.aliases, b.symbols, b.refs = map[string]*Name{}, map[*ast.Op]*Name{}, b.refs[:0]
+	for _, o := range items {
+		switch o.Form {
+		case ast.AttrAlias:
+			b.defineAlias(o, AttrAlias)
+		case ast.TypeAlias:
+			b.defineAlias(o, TypeAlias)
+		}
+	}
+	root := &region{isolated: true}
+	b.define(items, root)
+	b.use(items, root)
+	for _, ref := range b.refs {
+		b.resolve(ref)
+	}
+}
+
+// region indexes a region of o: first all that its blocks define, then what
+// they use and hold.
+func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
+	for _, block := range reg.Blocks {
+		if block.Label != "" {
+			b.defineIn(r, Block, block.Label, 1, o.Abs(block.Span), redefinedBlock)
+		}
+		b.args(o, block.Args, r)
+		b.define(block.Ops, r)
+	}
+	for _, block := range reg.Blocks {
+		b.use(block.Ops, r)
+	}
+}
+
+func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
+	for _, a := range args {
+		if a.Name != "" {
+			b.defineIn(r, Value, a.Name, 1, o.Abs(a.Span), redefinedValue)
+		}
+	}
+}
+
+// define registers the results and the symbols of ops in r.
+func (b *builder) define(items []*ast.Op, r *region) {
+	for _, o := range items {
+		for _, res := range o.Results {
+			b.defineIn(r, Value, res.Name, res.Count, o.Abs(res.Span), redefinedValue)
+		}
+		for _, s := range o.Symbols {
+			if s.Def {
+				b.symbols[o] = b.defineIn(r, Symbol, symbolText(s.Name), 1, o.Abs(s.Span), redefinedSymbol)
+			}
+		}
+		if text, span := symName(o, b.x.src); text != "" {
+			b.symbols[o] = b.defineIn(r, Symbol, text, 1, span, redefinedSymbol)
+		}
+	}
+}
+
+// use resolves the uses of ops in r and goes into their regions.
+func (b *builder) use(items []*ast.Op, r *region) {
+	for _, o := range items {
+		inner := b.nested(o, r)
+		for _, u := range o.Operands {
+			b.useValue(o, u, r, inner)
+		}
+		for _, s := range o.Succs {
+			b.useIn(r, Block, s.Name, o.Abs(s.Span), o.Form, undefinedBlock)
+		}
+		for _, a := range o.Aliases {
+			b.useAlias(o, a)
+		}
+		b.symbolRefs(o, r)
+		for i, reg := range o.Regions {
+			b.region(o, reg, inner[i])
+		}
+	}
+}
+
+// nested makes the scopes of an op's regions and defines in them what the op's
+// own text defines.
+func (b *builder) nested(o *ast.Op, r *region) []*region {
+	if len(o.Regions) == 0 {
+		return nil
+	}
+	defs := o.Defs
+	if o.Func != nil {
+		defs = o.Func.Args
+	}
+	name := b.symbols[o]
+	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"
+	around := r
+	if len(o.Regions) > 1 && len(defs) > 0 {
+		around = &region{parent: r, isolated: isolated}
+		isolated = false
+		b.args(o, defs, around)
+	}
+	inner := make([]*region, len(o.Regions))
+	for i := range inner {
+		inner[i] = &region{parent: around, isolated: isolated}
+	}
+	if around == r {
+		b.args(o, defs, inner[0])
+	}
+	if name != nil {
+		name.inner = append(name.inner, inner...)
+	}
+	return inner
+}
+
+// defineIn adds a definition. A second one of the same name in the same region
+// is a finding, and joins the first.
+func (b *builder) defineIn(r *region, k Kind, text string, count int32, span source.Span, again Code) *Name {
+	n := r.names[k][text]
+	if n != nil {
+		b.redefined(again, n, span)
+		return n
+	}
+	n = b.newName(k, text, r)
+	n.count = count
+	if r.names[k] == nil {
+		r.names[k] = map[string]*Name{}
+	}
+	r.names[k][text] = n
+	b.occur(n, span, true)
+	return n
+}
+
+func (b *builder) newName(k Kind, text string, home *region) *Name {
+	n := &Name{Kind: k, Text: text, home: home, section: b.number, id: int32(len(b.names))}
+	b.names = append(b.names, n)
+	return n
+}
+
+func (b *builder) occur(n *Name, span source.Span, def bool) {
+	if def && !n.defined {
+		n.defined, n.first = true, span
+	}
+	b.x.occs = append(b.x.occs, occurrence{span, n.id, def})
+}
+
+func (b *builder) redefined(c Code, n *Name, span source.Span) {
+	b.report(c, span, fmt.Sprintf("%s is already defined", n.Text), ast.Pretty,
+		diag.Related{Span: n.first, Message: "first defined here"})
+	b.occur(n, span, true)
+}
+
+// report adds a finding. What another dialect's pretty form defines is known by
+// its looks only, so that there a missing definition is no certain error.
+func (b *builder) report(c Code, span source.Span, msg string, form ast.Form, related ...diag.Related) {
+	sev := diag.Error
+	if form == ast.Custom {
+		sev = diag.Hint
+	}
+	b.x.Diags = append(b.x.Diags, diag.Diagnostic{
+		Code: c.Code, Name: c.Name, Severity: sev, Span: span, Message: msg, Help: c.Help, Related: related,
+	})
+}
+
+func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
+	span := o.Abs(u.Span)
+	span.End = min(span.End, span.Start+len(u.Name))
+	n := r.lookup(Value, u.Name)
+	for i := 0; n == nil && i < len(inner); i++ {
+		// Some ops repeat in their own text what they define for their regions.
+		n = inner[i].names[Value][u.Name]
+	}
+	if n == nil {
+		b.missing(r, Value, u.Name, span, o.Form, undefinedValue)
+		return
+	}
+	b.occur(n, span, false)
+	if u.Index >= n.count {
+		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d, it stands for %s", u.Name, u.Index, values(n.count)), ast.Pretty)
+	}
+}
+
+func values(n int32) string {
+	if n == 1 {
+		return "1 value"
+	}
+	return fmt.Sprintf("%d values", n)
+}
+
+func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form ast.Form, none Code) {
+	if n := r.lookup(k, text); n != nil {
+		b.occur(n, span, false)
+		return
+	}
+	b.missing(r, k, text, span, form, none)
+}
+
+// missing records a use without definition. All such uses of one name that a
+// definition could have served share a Name, so that they can be found and
+// renamed together.
+func (b *builder) missing(r *region, k Kind, text string, span source.Span, form ast.Form, c Code) {
+	home := r
+	for home.parent != nil && k != Block && (k == Symbol || !home.isolated) {
+		home = home.parent
+	}
+	n := home.unknown[text]
+	if n == nil {
+		n = b.newName(k, text, home)
+		if home.unknown == nil {
+			home.unknown = map[string]*Name{}
+		}
+		home.unknown[text] = n
+	}
+	b.occur(n, span, false)
+	if c.Code != "" {
+		b.report(c, span, fmt.Sprintf("%s is not defined", text), form)
+	}
+}
+
+func (b *builder) defineAlias(o *ast.Op, k Kind) {
+	n, span := b.aliases[o.Name], o.Abs(o.NameSpan)
+	if n != nil {
+		b.redefined(redefinedAlias, n, span)
+		return
+	}
+	n = b.newName(k, o.Name, nil)
+	b.aliases[o.Name] = n
+	b.occur(n, span, true)
+}
+
+func (b *builder) useAlias(o *ast.Op, a ast.Alias) {
+	n, span := b.aliases[a.Name], o.Abs(a.Span)
+	if n == nil {
+		kind := AttrAlias
+		if strings.HasPrefix(a.Name, "!") {
+			kind = TypeAlias
+		}
+		n = b.newName(kind, a.Name, nil)
+		b.aliases[a.Name] = n
+	}
+	b.occur(n, span, false)
+	if !n.defined {
+		b.report(undefinedAlias, span, fmt.Sprintf("%s is not defined", a.Name), o.Form)
+	}
+}

@@ -1,0 +1,163 @@
+package scope
+
+import (
+	"strings"
+
+	"dmir/syntax/ast"
+	"dmir/syntax/source"
+)
+
+// symbolText is a symbol without quotes that it does not need: @"f" is @f.
+func symbolText(name string) string {
+	if q := strings.TrimPrefix(name, `@"`); q != name {
+		if bare := strings.TrimSuffix(q, `"`); isBareID(bare) {
+			return "@" + bare
+		}
+	}
+	return name
+}
+
+// symbolSpelling is the symbol whose unquoted name is s.
+func symbolSpelling(s string) string {
+	if isBareID(s) {
+		return "@" + s
+	}
+	return `@"` + s + `"`
+}
+
+// symName is the symbol that an op in generic form defines by the attribute
+// sym_name = "f", and the span of the string's content.
+func symName(o *ast.Op, src *source.File) (string, source.Span) {
+	if o.Form != ast.Generic {
+		return "", source.Span{}
+	}
+	for _, dict := range []ast.Rel{o.Props, o.Attrs} {
+		span := o.Abs(dict)
+		text := src.Slice(span)
+		i := entry(text, "sym_name")
+		if i < 0 || i >= len(text) || text[i] != '"' {
+			continue
+		}
+		end := i + 1
+		for end < len(text) && text[end] != '"' && text[end] != '\n' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end < len(text) && text[end] == '"' {
+			s := source.Span{Start: span.Start + i + 1, End: span.Start + end}
+			return symbolSpelling(src.Slice(s)), s
+		}
+	}
+	return "", source.Span{}
+}
+
+// entry is the offset of the value of key in a dictionary's text, -1 where the
+// dictionary itself (not one inside it, nor a string) has no such entry.
+func entry(dict, key string) int {
+	if !strings.Contains(dict, key) {
+		return -1
+	}
+	depth := 0
+	for i := 0; i < len(dict); i++ {
+		switch c := dict[i]; c {
+		case '{', '[', '(':
+			depth++
+		case '}', ']', ')':
+			depth--
+		case '"':
+			end := i + 1
+			for end < len(dict) && dict[end] != '"' {
+				if dict[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			i = end
+		default:
+			if depth != 1 || !strings.HasPrefix(dict[i:], key) || isNameByte(dict[i-1]) {
+				continue
+			}
+			rest := strings.TrimLeft(dict[i+len(key):], " \t\r\n")
+			if v, ok := strings.CutPrefix(rest, "="); ok {
+				return len(dict) - len(strings.TrimLeft(v, " \t\r\n"))
+			}
+		}
+	}
+	return -1
+}
+
+// symbolRefs notes the symbol uses of o; the parts of @a::@b belong together.
+func (b *builder) symbolRefs(o *ast.Op, r *region) {
+	for i := 0; i < len(o.Symbols); {
+		first := i
+		i++
+		for i < len(o.Symbols) && b.joined(o, o.Symbols[i-1].Span.End, o.Symbols[i].Span.Start) {
+			i++
+		}
+		if !o.Symbols[first].Def {
+			b.refs = append(b.refs, symbolRef{r, o, first, i})
+		}
+	}
+}
+
+func (b *builder) joined(o *ast.Op, from, to int32) bool {
+	return strings.TrimSpace(o.Text(b.x.src, ast.Rel{Start: from, End: to})) == "::"
+}
+
+// resolve finds what the parts of a symbol reference stand for.
+func (b *builder) resolve(ref symbolRef) {
+	path := ref.op.Symbols[ref.first:ref.last]
+	n := ref.in.lookup(Symbol, symbolText(path[0].Name))
+	if own := b.symbols[ref.op]; n == nil && own != nil {
+		n = lookupIn(own, path[0])
+	}
+	for i, s := range path {
+		if i > 0 && n != nil {
+			n = lookupIn(n, s)
+		}
+		span := ref.op.Abs(s.Span)
+		if n != nil {
+			b.occur(n, span, false)
+			continue
+		}
+		c := Code{}
+		if isCall(ref.op) {
+			c = undefinedSymbol
+		}
+		b.missing(ref.in, Symbol, symbolText(s.Name), span, ref.op.Form, c)
+	}
+}
+
+// lookupIn is the symbol that the op of n holds under the name of s.
+func lookupIn(n *Name, s ast.Symbol) *Name {
+	for _, r := range n.inner {
+		if m := r.names[Symbol][symbolText(s.Name)]; m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// isCall tells the ops whose symbol has to exist; what a symbol means to other
+// ops only their dialects know.
+func isCall(o *ast.Op) bool {
+	return o.Name == "call" || o.Name == "func.call" || o.Name == "func.constant"
+}
+
+// isBareID reports whether s needs no quotes behind "@".
+func isBareID(s string) bool {
+	for i := range len(s) {
+		if !isNameByte(s[i]) || i == 0 && (isDigit(s[i]) || s[i] == '$' || s[i] == '.') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isNameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c) || c == '_' || c == '$' || c == '.'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
