@@ -15,8 +15,9 @@ import (
 // Module is one file, or one section of a file cut by "// -----".
 type Module struct {
 	Src   *source.File
-	Tree  *ast.File
-	Ops   []*Op // top level, flattened out of a builtin module that holds everything
+	Tree  *ast.File // the items of this section
+	Ops   []*Op     // top level, flattened out of a builtin module that holds everything
+	Outer *Op       // that module, for its name and attributes; its region is empty; nil where none was written
 	Funcs []*Func
 	Diags []diag.Diagnostic // from lowering: unknown names, wrong types, …
 
@@ -189,12 +190,30 @@ func (o *Op) Ints(name string) []int64 {
 			out[i] = n.V
 		}
 		return out
-	case *types.Dense:
-		if !a.Splat && a.Ints != nil {
-			return a.Ints
+	case *types.ArrayOf:
+		if a.Elem.IsInt() {
+			return append([]int64{}, a.Ints...)
 		}
+	case *types.Dense:
+		return denseInts(a)
 	}
 	return nil
+}
+
+// denseInts spells a splat out, within reason: attributes list dimensions.
+func denseInts(a *types.Dense) []int64 {
+	if a.Type == nil || !a.Type.Elem.IsInt() {
+		return nil
+	}
+	n, ok := a.Type.Elements().Int()
+	if !a.Splat || !ok || n > 1<<16 {
+		return append([]int64{}, a.Ints...)
+	}
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = a.Ints[0]
+	}
+	return out
 }
 
 // SetAttr sets or replaces an attribute, keeping the order by name.

@@ -7,7 +7,7 @@ import (
 )
 
 // Attr is an attribute value: Bool, Int, Float, Str, Keyword, Symbol, Array,
-// Dict, *Dense, TypeAttr, Place, Unit or Raw. String is MLIR text.
+// Dict, *Dense, *ArrayOf, TypeAttr, Place, Unit or Raw. String is MLIR text.
 type Attr interface{ String() string }
 
 // The attribute values. Their String methods print MLIR.
@@ -47,6 +47,31 @@ type Dense struct {
 	Floats []float64
 	Ints   []int64
 	Text   string // what stands in <…>, so that printing loses nothing
+}
+
+// ArrayOf is array<i64: 1, 2>, MLIR's array of numbers of one type.
+type ArrayOf struct {
+	Elem   Elem
+	Ints   []int64   // of an integer type; 0 and 1 for i1
+	Floats []float64 // of a floating-point type
+}
+
+func (a *ArrayOf) String() string {
+	s := make([]string, 0, len(a.Ints)+len(a.Floats))
+	for _, n := range a.Ints {
+		if a.Elem == I1 {
+			s = append(s, strconv.FormatBool(n != 0))
+			continue
+		}
+		s = append(s, strconv.FormatInt(n, 10))
+	}
+	for _, v := range a.Floats {
+		s = append(s, FloatText(v, a.Elem))
+	}
+	if len(s) == 0 {
+		return "array<" + a.Elem.String() + ">"
+	}
+	return "array<" + a.Elem.String() + ": " + strings.Join(s, ", ") + ">"
 }
 
 func (a Bool) String() string { return strconv.FormatBool(bool(a)) }

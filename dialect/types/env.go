@@ -16,17 +16,13 @@ type Error struct {
 func (e *Error) Error() string { return e.Msg }
 
 // Env is what the meaning of a type or attribute text depends on: the aliases
-// of the section, and the value whose type is being read. The zero value has
-// no aliases. An Env remembers what it has read; it is not safe for concurrent use.
+// of the section. The zero value has none. An Env remembers what it has read; it
+// is not safe for concurrent use.
 type Env struct {
-	// Value names the value whose type is read next; the symbol of its
-	// dimension i, if that is a "?" without a name, is made from it.
-	Value string
-
 	typeAlias map[string]*ast.TypeExpr
 	attrAlias map[string]*ast.AttrExpr
 	reading   map[string]bool // aliases being expanded, to find cycles
-	types     map[string]Type // by text; types without unnamed dimensions
+	types     map[string]Type // by text
 	attrs     map[string]Attr // by text
 }
 

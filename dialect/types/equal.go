@@ -68,6 +68,9 @@ func EqualAttr(a, b Attr) bool {
 	case *Dense:
 		d, ok := b.(*Dense)
 		return ok && a.equal(d)
+	case *ArrayOf:
+		d, ok := b.(*ArrayOf)
+		return ok && a.Elem == d.Elem && slices.Equal(a.Ints, d.Ints) && slices.EqualFunc(a.Floats, d.Floats, sameFloat)
 	case TypeAttr:
 		t, ok := b.(TypeAttr)
 		return ok && sameTypeText(a.T, t.T)

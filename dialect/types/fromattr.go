@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dmir/dialect/dim"
 	"dmir/syntax/ast"
 )
 
@@ -70,6 +71,8 @@ func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
 			break
 		}
 		return DenseFromExpr(x, tensor)
+	case ast.AArrayOf:
+		return e.arrayOfNumbers(x)
 	case ast.AAlias:
 		def, ok := e.attrAlias[x.Name]
 		if !ok {
@@ -167,6 +170,19 @@ func (e *Env) arrayOf(x *ast.AttrExpr) (Attr, error) {
 		out[i] = a
 	}
 	return out, nil
+}
+
+func (e *Env) arrayOfNumbers(x *ast.AttrExpr) (Attr, error) {
+	elem, known := e.scalarElem(x)
+	if !known || elem == InvalidElem {
+		return Raw(e.expand(x.Text)), nil
+	}
+	// The list is read as a literal of a vector of that many elements.
+	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}}
+	if err := d.fromList(&ast.AttrExpr{Kind: ast.AArray, Elems: x.Elems}, 0); err != nil {
+		return nil, err
+	}
+	return &ArrayOf{Elem: elem, Ints: d.Ints, Floats: d.Floats}, nil
 }
 
 func (e *Env) dictOf(x *ast.AttrExpr) (Attr, error) {

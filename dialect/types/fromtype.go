@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"dmir/dialect/dim"
@@ -15,7 +16,8 @@ const maxBytes = 1 << 62
 const maxRank = 64
 
 // FromExpr is the meaning of a type text. Types that the dialect does not look
-// into are Opaque with their aliases expanded. Errors are *Error.
+// into are Opaque with their aliases expanded. A "?" without a name becomes a
+// symbol made from its place in the shape; see Distinct. Errors are *Error.
 func FromExpr(x *ast.TypeExpr, env *Env) (Type, error) {
 	if env == nil {
 		env = &Env{}
@@ -27,9 +29,6 @@ func FromExpr(x *ast.TypeExpr, env *Env) (Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	if HasUnnamed(t) {
-		return env.named(t.(*Tensor)), nil
-	}
 	if env.types == nil {
 		env.types = map[string]Type{}
 	}
@@ -37,15 +36,18 @@ func FromExpr(x *ast.TypeExpr, env *Env) (Type, error) {
 	return t, nil
 }
 
-// named gives the unnamed dimensions of t symbols made from the value's name.
-func (e *Env) named(t *Tensor) Type {
-	r := *t
-	r.Shape = make([]dim.Dim, len(t.Shape))
-	for i, d := range t.Shape {
+// Distinct is t as the type of one value: its dimensions without a name become
+// symbols of their own, made from place, the value's name.
+func Distinct(t Type, place string) Type {
+	if !HasUnnamed(t) {
+		return t
+	}
+	r := *t.(*Tensor)
+	r.Shape = slices.Clone(r.Shape)
+	for i, d := range r.Shape {
 		if d.IsUnnamed() {
-			d = dim.Unnamed(e.Value + "." + strconv.Itoa(i))
+			r.Shape[i] = dim.Unnamed(place + "." + strconv.Itoa(i))
 		}
-		r.Shape[i] = d
 	}
 	return &r
 }
