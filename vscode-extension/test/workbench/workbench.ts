@@ -38,6 +38,7 @@ export class Workbench {
   }
 
   async screenshot(name: string): Promise<void> {
+    await this.page.waitForTimeout(400); // what fades in is in
     await this.page.screenshot({ path: path.join(need("DMIR_SCREENSHOTS"), `${name}.png`) });
   }
 

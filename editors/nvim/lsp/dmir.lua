@@ -1,0 +1,31 @@
+-- The configuration that vim.lsp.enable('dmir') reads (Neovim 0.11 and newer).
+-- Change parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
+
+---@type vim.lsp.Config
+return {
+  cmd = { 'dmir', 'lsp' },
+  filetypes = { 'dmir' },
+  root_markers = { 'dmir.toml', '.git' },
+  settings = {
+    dmir = {
+      target = 'h200',
+      bind = vim.empty_dict(),
+      hints = { enabled = true },
+      lint = { enabled = true },
+      run = { device = 'auto', seed = 0 },
+    },
+  },
+  -- Nothing runs unless it is asked for, so a file is trusted once it is open.
+  before_init = function(params, config)
+    params.initializationOptions = vim.tbl_extend('force', { trusted = true }, config.settings.dmir)
+  end,
+  commands = {
+    -- Cost lens: the server answers with a table, which only the editor can show.
+    ['dmir.cost'] = function(command, context)
+      require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
+    end,
+  },
+  on_attach = function(client, buffer)
+    require('dmir').attach(client, buffer)
+  end,
+}

@@ -1,0 +1,12 @@
+-- A person's init.lua as docs/EDITORS.md describes it, and nothing more.
+vim.opt.runtimepath:append(vim.env.DMIR_NVIM)
+if vim.lsp.enable then
+  vim.lsp.enable('dmir')
+else
+  vim.api.nvim_create_autocmd('FileType', {
+    pattern = 'dmir',
+    callback = function(event)
+      require('dmir').start(event.buf)
+    end,
+  })
+end

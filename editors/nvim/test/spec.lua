@@ -1,0 +1,312 @@
+-- The tests of the Neovim set-up against the real server; scripts/test-nvim.sh runs them in each version of Neovim.
+-- Ends Neovim with status 1 when one fails.
+local workspace = vim.env.DMIR_WORKSPACE
+local patience = 30000
+
+local failures = 0
+local function it(name, test)
+  local ok, err = xpcall(test, debug.traceback)
+  print((ok and '  ok   ' or '  FAIL ') .. name .. (ok and '' or '\n' .. err) .. '\n')
+  failures = failures + (ok and 0 or 1)
+end
+
+---Waits for a true answer and returns it.
+local function eventually(what, ask)
+  local answer
+  local came = vim.wait(patience, function()
+    answer = ask()
+    return answer
+  end, 50)
+  assert(came, what .. ' never came')
+  return answer
+end
+
+local function get_client(buffer)
+  return vim.lsp.get_clients({ bufnr = buffer, name = 'dmir' })[1]
+end
+
+---Opens a file of the workspace and waits for the server.
+local function open(name)
+  vim.cmd.edit({ args = { workspace .. '/' .. name }, bang = true })
+  local buffer = vim.api.nvim_get_current_buf()
+  eventually('the server', function()
+    local client = get_client(buffer)
+    return client and client.initialized
+  end)
+  return buffer
+end
+
+local function lines(buffer)
+  return vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
+end
+
+---Zero-based row and column of the first place where the text stands.
+local function find(buffer, text)
+  for row, line in ipairs(lines(buffer)) do
+    local column = line:find(text, 1, true)
+    if column then
+      return row - 1, column - 1
+    end
+  end
+  error(text .. ' is not in the file')
+end
+
+local function cursor_on(buffer, text)
+  local row, column = find(buffer, text)
+  vim.api.nvim_win_set_cursor(0, { row + 1, column + 1 })
+end
+
+local function request(buffer, method, params)
+  params = vim.tbl_extend('keep', params or {}, { textDocument = { uri = vim.uri_from_bufnr(buffer) } })
+  local answers = assert(vim.lsp.buf_request_sync(buffer, method, params, patience))
+  for _, answer in pairs(answers) do
+    assert(not answer.err, vim.inspect(answer.err))
+    return answer.result
+  end
+end
+
+local function position(buffer, text, inside)
+  local row, column = find(buffer, text)
+  return { position = { line = row, character = column + (inside or 1) } }
+end
+
+local function findings(buffer)
+  return vim.tbl_filter(function(d)
+    return tostring(d.code):match('^DM%d+$') and d.severity ~= vim.diagnostic.severity.ERROR
+  end, vim.diagnostic.get(buffer))
+end
+
+local function errors(buffer)
+  return vim.diagnostic.get(buffer, { severity = vim.diagnostic.severity.ERROR })
+end
+
+---Everything the hints of a buffer say.
+local function hint_text(buffer)
+  local parts = {}
+  for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
+    parts[#parts + 1] = vim.inspect(hint.inlay_hint)
+  end
+  return table.concat(parts, '\n')
+end
+
+local function hint_labels(buffer)
+  local labels = {}
+  for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
+    local label = hint.inlay_hint.label
+    if type(label) == 'table' then
+      label = table.concat(vim.tbl_map(function(part)
+        return part.value
+      end, label))
+    end
+    labels[hint.inlay_hint.position.line] = label
+  end
+  return labels
+end
+
+local function undo_edits()
+  vim.cmd.edit({ bang = true })
+end
+
+---Collects what is shown to the person while the test runs.
+local function messages_of(test)
+  local shown, notify, handler = {}, vim.notify, vim.lsp.handlers['window/showMessage']
+  vim.notify = function(text)
+    shown[#shown + 1] = text
+  end
+  vim.lsp.handlers['window/showMessage'] = function(_, result)
+    shown[#shown + 1] = result.message
+    return result
+  end
+  local ok, err = pcall(test, shown)
+  vim.notify, vim.lsp.handlers['window/showMessage'] = notify, handler
+  assert(ok, err)
+end
+
+it('detects the file type', function()
+  local buffer = open('ffn.dmir')
+  assert(vim.bo[buffer].filetype == 'dmir')
+  assert(vim.bo[buffer].commentstring == '// %s')
+end)
+
+it('reports wasted movement', function()
+  local buffer = open('ffn.dmir')
+  local found = eventually('a finding', function()
+    local all = findings(buffer)
+    return #all > 0 and all
+  end)
+  assert(found[1].source == 'dmir', vim.inspect(found[1]))
+  assert(#errors(buffer) == 0)
+end)
+
+it('shows the cost of each op as a hint', function()
+  local buffer = open('ffn.dmir')
+  for _, op in ipairs({ 'dm.einsum', 'dm.add', 'dm.relu', 'dm.kernel' }) do
+    local row = find(buffer, op)
+    local label = eventually('a hint after ' .. op, function()
+      return hint_labels(buffer)[row]
+    end)
+    assert(label:match('%d [kMG]?B') or label:match('FLOP') or label:match('µs'), label)
+  end
+end)
+
+it('explains an op on hover', function()
+  local buffer = open('ffn.dmir')
+  local hover = request(buffer, 'textDocument/hover', position(buffer, 'dm.einsum'))
+  assert(vim.inspect(hover.contents):match('einsum'))
+end)
+
+it('goes to the definition of a value', function()
+  local buffer = open('ffn.dmir')
+  cursor_on(buffer, '%h, %b')
+  local row = find(buffer, '%h = ')
+  vim.lsp.buf.definition()
+  eventually('the jump', function()
+    return vim.api.nvim_win_get_cursor(0)[1] == row + 1
+  end)
+end)
+
+it('lists the functions', function()
+  local buffer = open('ffn.dmir')
+  local names = vim.tbl_map(function(symbol)
+    return symbol.name
+  end, request(buffer, 'textDocument/documentSymbol'))
+  assert(table.concat(names, ' '):match('ffn.*ffn_fused'), vim.inspect(names))
+end)
+
+it('formats and keeps the comments', function()
+  local buffer = open('messy.dmir')
+  vim.lsp.buf.format({ timeout_ms = patience })
+  local line = lines(buffer)[find(buffer, 'dm.exp') + 1]
+  assert(line:match('^  %%y = dm%.exp %%x : tensor<64x64xf32> +// kept$'), line)
+  undo_edits()
+end)
+
+it('takes a finding away with its quick fix', function()
+  local buffer = open('ffn.dmir')
+  local before = eventually('a finding', function()
+    local all = findings(buffer)
+    return #all > 0 and all
+  end)
+  local function fixable(diagnostic)
+    vim.api.nvim_win_set_cursor(0, { diagnostic.lnum + 1, diagnostic.col })
+    local range = {
+      start = { line = diagnostic.lnum, character = diagnostic.col },
+      ['end'] = { line = diagnostic.end_lnum, character = diagnostic.end_col },
+    }
+    local context = { diagnostics = { diagnostic.user_data.lsp }, only = { 'quickfix' } }
+    return (request(buffer, 'textDocument/codeAction', { range = range, context = context }) or {})[1]
+  end
+  for _, diagnostic in ipairs(before) do
+    local fix = fixable(diagnostic)
+    if fix then
+      vim.lsp.buf.code_action({
+        apply = true,
+        context = { diagnostics = { diagnostic.user_data.lsp }, only = { 'quickfix' } },
+        filter = function(action)
+          return action.title == fix.title
+        end,
+      })
+      local function count(all)
+        return #vim.tbl_filter(function(d)
+          return d.code == diagnostic.code
+        end, all)
+      end
+      eventually('one finding less', function()
+        return count(findings(buffer)) < count(before)
+      end)
+      assert(#errors(buffer) == 0)
+      undo_edits()
+      return
+    end
+  end
+  error('no finding has a quick fix')
+end)
+
+it('has lenses above the functions', function()
+  local buffer = open('ffn.dmir')
+  local titles = vim.tbl_map(function(lens)
+    return lens.command.title
+  end, request(buffer, 'textDocument/codeLens'))
+  local all = table.concat(titles, '\n')
+  assert(all:match('Run') and all:match('Cost') and all:match('%d [kMG]?B'), all)
+end)
+
+it('runs the function at the cursor and shows the measured time', function()
+  local buffer = open('ffn.dmir')
+  eventually('hints', function()
+    return hint_text(buffer) ~= ''
+  end)
+  assert(not hint_text(buffer):match('measured'))
+  cursor_on(buffer, 'dm.relu')
+  messages_of(function(shown)
+    vim.cmd.DmirRun()
+    eventually('a message', function()
+      return table.concat(shown, '\n'):match('ffn')
+    end)
+  end)
+  eventually('measured times', function()
+    return hint_text(buffer):match('measured')
+  end)
+end)
+
+it('runs through the lens', function()
+  local buffer = open('ffn.dmir')
+  local lens
+  for _, candidate in ipairs(request(buffer, 'textDocument/codeLens')) do
+    if candidate.command.command == 'dmir.run' then
+      lens = candidate
+    end
+  end
+  local result = request(buffer, 'workspace/executeCommand', {
+    command = lens.command.command,
+    arguments = lens.command.arguments,
+  })
+  assert(result.ok and result.func:match('ffn_fused'), vim.inspect(result))
+end)
+
+it('opens the table of costs', function()
+  open('ffn.dmir')
+  vim.cmd('DmirCost ffn_fused')
+  local text = eventually('the table', function()
+    local all = table.concat(lines(0), '\n')
+    return vim.bo.buftype == 'nofile' and all:match('ffn_fused') and all
+  end)
+  assert(text:match('%d [kM]B'), text)
+  assert(not vim.bo.modifiable)
+  vim.cmd.close()
+end)
+
+it('computes for another machine', function()
+  local buffer = open('ffn.dmir')
+  local function totals()
+    local titles = {}
+    for _, lens in ipairs(request(buffer, 'textDocument/codeLens')) do
+      titles[#titles + 1] = lens.command.title
+    end
+    return table.concat(titles, '\n')
+  end
+  assert(totals():match('h200'), totals())
+  vim.cmd('DmirTarget a100-80')
+  eventually('its totals', function()
+    return totals():match('a100')
+  end)
+  vim.cmd('DmirTarget h200')
+  eventually('the old totals', function()
+    return totals():match('h200')
+  end)
+end)
+
+it('reports a broken op and goes on around it', function()
+  local buffer = open('broken.dmir')
+  local found = eventually('an error', function()
+    local all = errors(buffer)
+    return #all > 0 and all
+  end)
+  assert(found[1].lnum == find(buffer, 'dm.nonsense'), vim.inspect(found[1]))
+  local row = find(buffer, 'dm.tanh')
+  eventually('a hint after the broken op', function()
+    return hint_labels(buffer)[row]
+  end)
+end)
+
+vim.cmd(failures > 0 and 'cquit 1' or 'qall!')

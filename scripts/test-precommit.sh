@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Tests the pre-commit hooks of this repository in a repository of their own, as a person's pre-commit would use them:
+# built with Go from the sources here, and with the binary on PATH.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+want git git
+want pre-commit pre-commit
+build_dmir
+
+scratch=$(mktemp -d)
+trap 'chmod -R u+w "$scratch" && rm -rf "$scratch"' EXIT
+export PRE_COMMIT_HOME=$scratch/cache PATH=$root/build:$PATH
+export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
+git config --global user.name test
+git config --global user.email test@example.invalid
+git config --global init.defaultBranch main
+git config --global --add safe.directory '*'
+
+# project FILE...: a fresh repository with files of the test workspace.
+project() {
+  rm -rf "$scratch/project"
+  mkdir "$scratch/project"
+  cd "$scratch/project"
+  git init --quiet
+  for file in "$@"; do
+    cp "$root/vscode-extension/test/workspace/$file" .
+  done
+  git add .
+}
+
+# hook ID: the hook's exit status; what it printed is in $log.
+log=$scratch/log
+hook() {
+  local status=0
+  pre-commit try-repo "$root" "$1" --all-files --verbose >"$log" 2>&1 || status=$?
+  echo $status
+}
+
+failed=0
+check() { # check WHAT CONDITION...
+  local what=$1
+  shift
+  if "$@"; then
+    echo "  ok   $what"
+  else
+    echo "  FAIL $what"
+    sed 's/^/       /' "$log"
+    failed=1
+  fi
+}
+
+for kind in '' -system; do
+  project messy.dmir
+  check "dmir-fmt$kind stops a commit of an unformatted file" [ "$(hook dmir-fmt$kind)" = 1 ]
+  check "  and has formatted it, comments kept" grep -Eq '^  %y = dm\.exp %x : tensor<64x64xf32> +// kept$' messy.dmir
+  git add .
+  check "  and passes it the next time" [ "$(hook dmir-fmt$kind)" = 0 ]
+  check "dmir-lint$kind passes a file without waste" [ "$(hook dmir-lint$kind)" = 0 ]
+
+  project ffn.dmir
+  check "dmir-lint$kind stops a commit that wastes movement" [ "$(hook dmir-lint$kind)" = 1 ]
+  check "  and says where and why" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+done
+exit $failed
