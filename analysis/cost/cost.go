@@ -18,6 +18,9 @@
 package cost
 
 import (
+	"slices"
+	"sync"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -37,20 +40,15 @@ type Entry struct {
 
 	// Inner are the ops of the entry's regions. Those of a kernel (Fused) move
 	// nothing of their own; those of an if (the costlier branch) and of a while
-	// (both regions, once) run one after the other.
+	// (both regions, once) run one after the other. The ops in regions of an
+	// unknown op are listed but not counted.
 	Inner []*Entry
 	Fused bool
 
-	Trips dim.Dim // how often Inner runs; 1 but for a while
+	Trips dim.Dim // how often Inner runs: 1 but for a while
 
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
-}
-
-// body is a list of entries that several calls share.
-type body struct {
-	entries []*Entry
-	bytes   dim.Dim // peak bytes beyond the callee's arguments and results
 }
 
 // Moved is Read + Written.
@@ -64,15 +62,18 @@ type Func struct {
 	Read    dim.Dim
 	Written dim.Dim
 	Minimum dim.Dim
-	Peak    dim.Dim // largest sum of live bytes at any op; the first of Peaks
+	Peak    dim.Dim // largest sum of live bytes in device memory at any op; the first of Peaks
 
 	// Peaks are the candidates for the peak none of which is the largest for
-	// all values of the unbound symbols; one where nothing is unbound.
+	// all values of the unbound symbols: one where nothing is unbound, none
+	// where there are too many symbols to say.
 	Peaks []dim.Dim
 
 	Unknown int // entries, at any depth, of which nothing is counted
 
-	byOp map[*ir.Op]*Entry
+	find  sync.Once
+	byOp  map[*ir.Op]*Entry
+	extra []*Entry // of branches that are not taken; found but not counted
 }
 
 // Moved is Read + Written.
@@ -80,3 +81,34 @@ func (f *Func) Moved() dim.Dim { return f.Read.Add(f.Written) }
 
 // Waste is Moved − Minimum.
 func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
+
+// Find is the entry of o at any depth, nil where it has none. Safe for
+// concurrent use.
+func (f *Func) Find(o *ir.Op) *Entry {
+	f.find.Do(func() {
+		f.byOp = make(map[*ir.Op]*Entry, len(f.Entries))
+		f.Walk(func(e *Entry) { f.byOp[e.Op] = e })
+		walk(f.extra, func(e *Entry) { f.byOp[e.Op] = e })
+	})
+	return f.byOp[o]
+}
+
+// Walk visits every entry, at any depth, in textual order.
+func (f *Func) Walk(visit func(*Entry)) { walk(f.Entries, visit) }
+
+func walk(entries []*Entry, visit func(*Entry)) {
+	for _, e := range entries {
+		visit(e)
+		walk(e.Inner, visit)
+	}
+}
+
+// Unbound is the sorted list of the symbols that f's cost depends on.
+func (f *Func) Unbound() []string {
+	var names []string
+	for _, d := range append([]dim.Dim{f.FLOP, f.Read, f.Written, f.Minimum}, f.Peaks...) {
+		names = append(names, d.Symbols()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

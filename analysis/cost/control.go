@@ -1,0 +1,165 @@
+package cost
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Trips is the symbol that stands for the number of iterations of a while
+// whose trip_count is not written.
+const Trips = "trips"
+
+// kernel: the ops inside compute, only what crosses the edge moves.
+func (s *scope) kernel(e *Entry, o *ir.Op, fused bool) {
+	s.inner(e, o, true)
+	e.Fused = true
+	e.strongest()
+	e.FLOP = sum(e.Inner).flop
+	e.known()
+	if !fused {
+		e.Read, e.Written = s.edge(o)
+	}
+}
+
+// branch: the costlier of the two, by bytes moved and then by FLOP; the first
+// where that depends on unbound symbols.
+func (s *scope) branch(e *Entry, o *ir.Op, fused bool) {
+	var best total
+	for i := range o.Regions {
+		var arm Entry
+		for _, b := range o.Regions[i].Blocks {
+			for j, p := range b.Ops {
+				if counts(p, j == len(b.Ops)-1) {
+					arm.Inner = append(arm.Inner, s.entry(p, fused))
+				}
+			}
+		}
+		t := sum(arm.Inner)
+		if i == 0 || t.costlier(best) {
+			s.extra = append(s.extra, e.Inner...)
+			e.Inner, best = arm.Inner, t
+		} else {
+			s.extra = append(s.extra, arm.Inner...)
+		}
+	}
+	e.strongest()
+	e.known()
+	e.FLOP, e.Read, e.Written = best.flop, best.read, best.written
+}
+
+func (t total) costlier(than total) bool {
+	a, b := t.moved(), than.moved()
+	if a.Equal(b) {
+		return !t.flop.Equal(than.flop) && t.flop.AtLeast(than.flop)
+	}
+	return a.AtLeast(b)
+}
+
+// loop: both regions, trip_count times.
+func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
+	s.inner(e, o, fused)
+	e.strongest()
+	e.known()
+	e.Trips = dim.Sym(Trips).Subst(s.env)
+	if n := op.Int(o, "trip_count"); op.Attr(o, "trip_count") != nil && n >= 0 {
+		e.Trips = dim.Const(n)
+	}
+	t := sum(e.Inner).times(e.Trips)
+	e.FLOP, e.Read, e.Written = t.flop, t.read, t.written
+}
+
+// call: the cost of the callee's body, with the sizes of the operands for the
+// symbols of its arguments.
+func (s *scope) call(e *Entry, o *ir.Op) {
+	b := s.callee(o)
+	if b == nil {
+		e.Known = false
+		return
+	}
+	e.callee = b
+	e.FLOP, e.Read, e.Written = b.total.flop, b.total.read, b.total.written
+	e.Class, e.Elem = strongest(b.entries)
+	for _, i := range b.entries {
+		e.Known = e.Known && i.Known
+	}
+}
+
+// callee is the body that o calls, nil where there is none or where it leads
+// back to itself.
+func (s *scope) callee(o *ir.Op) *body {
+	if b, ok := s.calls[o]; ok {
+		return b
+	}
+	var b *body
+	if s.m != nil {
+		if fn := s.m.Func(o.Str("callee")); fn != nil && fn.Body != nil {
+			b = s.body(fn, s.passed(fn, o))
+		}
+	}
+	s.calls[o] = b
+	return b
+}
+
+// passed is the sizes that a call gives to the callee's symbols, those of the
+// caller in place of its own; the bindings give the rest.
+func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
+	env := Bindings(fn, s.bind)
+	for i, a := range fn.Args {
+		t, u := a.Tensor(), o.In(i)
+		if t == nil || u == nil || len(t.Shape) != len(u.Shape) {
+			continue
+		}
+		for j, d := range t.Shape {
+			if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+				env[names[0]] = u.Shape[j].Subst(s.env)
+			}
+		}
+	}
+	return env
+}
+
+// calleePeak is what a call holds in memory beyond its operands and results.
+func (s *scope) calleePeak(o *ir.Op) []dim.Dim {
+	if o.Name != call {
+		return nil
+	}
+	b := s.callee(o)
+	if b == nil {
+		return nil
+	}
+	out := make([]dim.Dim, len(b.peaks))
+	for i, p := range b.peaks {
+		out[i] = p.Sub(b.fixed)
+	}
+	return out
+}
+
+// strongest takes the class of the strongest op inside, and the element type
+// it computes on.
+func (e *Entry) strongest() { e.Class, e.Elem = strongest(e.Inner) }
+
+func strongest(entries []*Entry) (class op.Class, elem types.Elem) {
+	class = op.ClassMovement
+	for i, e := range entries {
+		if i == 0 || strength[e.Class] > strength[class] {
+			class, elem = e.Class, e.Elem
+		}
+	}
+	return class, elem
+}
+
+var strength = map[op.Class]int{
+	op.ClassMovement:      0,
+	op.ClassElementwise:   1,
+	op.ClassNormalization: 2,
+	op.ClassContraction:   3,
+}
+
+// known: an entry is known if all of its inner ops are.
+func (e *Entry) known() {
+	for _, i := range e.Inner {
+		e.Known = e.Known && i.Known
+	}
+}

@@ -1,0 +1,167 @@
+package cost
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"dmir/analysis/memory"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Module is the cost of every function of m that has a body, in textual order.
+// bind gives sizes to symbols and wins over a function's own dm.bind attribute.
+func Module(m *ir.Module, bind map[string]int64) []*Func {
+	c := newCoster(m, bind)
+	var out []*Func
+	for _, fn := range m.Funcs {
+		if fn.Body != nil {
+			out = append(out, c.function(fn))
+		}
+	}
+	return out
+}
+
+// Function is the cost of fn, which m holds, or which was taken from it and
+// changed; m is where callees are looked up.
+func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
+	return newCoster(m, bind).function(fn)
+}
+
+// coster computes costs within one module and one set of bindings.
+type coster struct {
+	m      *ir.Module
+	bind   map[string]int64
+	bodies map[bodyKey]*body // nil while being computed
+}
+
+// bodyKey is a function and the sizes of its symbols.
+type bodyKey struct {
+	fn  *ir.Func
+	env string
+}
+
+func newCoster(m *ir.Module, bind map[string]int64) *coster {
+	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}}
+}
+
+// body is the cost of a function's body, shared by the calls that give its
+// symbols the same sizes.
+type body struct {
+	entries []*Entry
+	extra   []*Entry
+	total   total
+	peaks   []dim.Dim // live bytes, arguments and results included
+	fixed   dim.Dim   // bytes of arguments and results
+}
+
+func (c *coster) function(fn *ir.Func) *Func {
+	f := &Func{Func: fn}
+	if fn.Body == nil {
+		return f
+	}
+	env := Bindings(fn, c.bind)
+	b := c.body(fn, env)
+	f.Entries, f.extra = b.entries, b.extra
+	f.FLOP, f.Read, f.Written = b.total.flop, b.total.read, b.total.written
+	f.Minimum = c.scope(env).minimum(fn)
+	f.Peaks = b.peaks
+	if len(f.Peaks) > 0 {
+		f.Peak = f.Peaks[0]
+	}
+	f.Walk(func(e *Entry) {
+		if !e.Known && len(e.Inner) == 0 {
+			f.Unknown++
+		}
+	})
+	return f
+}
+
+// Bindings are the sizes of fn's symbols: those of its dm.bind attribute, and
+// over them those of bind.
+func Bindings(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
+	env := map[string]dim.Dim{}
+	if fn.Op != nil {
+		own, _ := fn.Op.Attr("dm.bind").(types.Dict)
+		for _, e := range own {
+			if n, ok := e.Value.(types.Int); ok {
+				env[e.Name] = dim.Const(n.V)
+			}
+		}
+	}
+	for name, n := range bind {
+		env[name] = dim.Const(n)
+	}
+	return env
+}
+
+// body is the cost of fn with the sizes of env, nil if fn calls itself.
+func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
+	key := bodyKey{fn, text(env)}
+	if b, seen := c.bodies[key]; seen {
+		return b
+	}
+	c.bodies[key] = nil
+	s := c.scope(env)
+	b := &body{}
+	if fn.Op != nil {
+		for _, r := range fn.Op.Regions {
+			for _, blk := range r.Blocks {
+				b.entries = append(b.entries, s.block(blk.Ops)...)
+			}
+		}
+	}
+	b.extra = s.extra
+	b.total = sum(b.entries)
+	b.peaks = memory.Peak(fn, memory.Sizes{Value: s.resident, View: free, Reuse: updates, Extra: s.calleePeak})
+	for _, v := range fn.Args {
+		b.fixed = b.fixed.Add(s.resident(v))
+	}
+	for _, v := range returned(fn) {
+		b.fixed = b.fixed.Add(s.resident(v))
+	}
+	c.bodies[key] = b
+	return b
+}
+
+func text(env map[string]dim.Dim) string {
+	var k strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		k.WriteString(name + "=" + env[name].String() + "\x00")
+	}
+	return k.String()
+}
+
+// returned is the operands of fn's return.
+func returned(fn *ir.Func) []*ir.Value {
+	if t := fn.Body.Terminator(); t != nil && t.Name == "func.return" {
+		return t.Operands
+	}
+	return nil
+}
+
+// total is the sum of entries.
+type total struct{ flop, read, written dim.Dim }
+
+func (t total) moved() dim.Dim { return t.read.Add(t.written) }
+
+// times is t repeated n times.
+func (t total) times(n dim.Dim) total {
+	return total{t.flop.Mul(n), t.read.Mul(n), t.written.Mul(n)}
+}
+
+// sum adds in pairs of halves, so that adding many formulas with symbols of
+// their own stays cheap.
+func sum(entries []*Entry) total {
+	switch len(entries) {
+	case 0:
+		return total{}
+	case 1:
+		e := entries[0]
+		return total{e.FLOP, e.Read, e.Written}
+	}
+	a, b := sum(entries[:len(entries)/2]), sum(entries[len(entries)/2:])
+	return total{a.flop.Add(b.flop), a.read.Add(b.read), a.written.Add(b.written)}
+}

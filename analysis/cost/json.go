@@ -1,0 +1,174 @@
+package cost
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+)
+
+// Report is the JSON form of the cost of a file's functions. Numbers are exact
+// integers with the unit in the name. A number that depends on an unbound
+// symbol is null, and the formula stands beside it under NAME_formula; so is a
+// number that dmir cannot know (an unknown op's), without a formula.
+type Report struct {
+	Target    string           `json:"target"`
+	Functions []FunctionReport `json:"functions"`
+}
+
+// FunctionReport is one function.
+type FunctionReport struct {
+	Name           string     `json:"name"`
+	FLOP           *int64     `json:"flop"`
+	FLOPFormula    string     `json:"flop_formula,omitempty"`
+	Read           *int64     `json:"read_bytes"`
+	ReadFormula    string     `json:"read_bytes_formula,omitempty"`
+	Written        *int64     `json:"written_bytes"`
+	WrittenFormula string     `json:"written_bytes_formula,omitempty"`
+	Moved          *int64     `json:"moved_bytes"`
+	MovedFormula   string     `json:"moved_bytes_formula,omitempty"`
+	Minimum        *int64     `json:"minimum_bytes"`
+	MinimumFormula string     `json:"minimum_bytes_formula,omitempty"`
+	Peak           *int64     `json:"peak_bytes"`
+	PeakFormula    string     `json:"peak_bytes_formula,omitempty"`
+	TimeNs         *int64     `json:"time_ns"`
+	Unbound        []string   `json:"unbound,omitempty"`
+	UnknownOps     int        `json:"unknown_ops,omitempty"`
+	Ops            []OpReport `json:"ops"`
+}
+
+// OpReport is one op. Inner are the ops in the region of a kernel, an if or a
+// while; those of a kernel move nothing and take no time of their own.
+type OpReport struct {
+	Line           int        `json:"line"`
+	Name           string     `json:"name"`
+	Result         string     `json:"result"`
+	Class          string     `json:"class"`
+	FLOP           *int64     `json:"flop"`
+	FLOPFormula    string     `json:"flop_formula,omitempty"`
+	Read           *int64     `json:"read_bytes"`
+	ReadFormula    string     `json:"read_bytes_formula,omitempty"`
+	Written        *int64     `json:"written_bytes"`
+	WrittenFormula string     `json:"written_bytes_formula,omitempty"`
+	TimeNs         *int64     `json:"time_ns"`
+	Bound          *string    `json:"bound"`
+	Inner          []OpReport `json:"inner,omitempty"`
+}
+
+// NewReport is the report on funcs for m. The times of a function's ops add up
+// to the function's to the last digit.
+func NewReport(m *machine.Machine, funcs []*Func) Report {
+	r := Report{Functions: make([]FunctionReport, 0, len(funcs))}
+	if m != nil {
+		r.Target = m.Name
+	}
+	for _, f := range funcs {
+		r.Functions = append(r.Functions, f.report(m))
+	}
+	return r
+}
+
+// JSON is the report as indented JSON with a final newline.
+func JSON(m *machine.Machine, funcs []*Func) ([]byte, error) {
+	out, err := json.MarshalIndent(NewReport(m, funcs), "", "  ")
+	return append(out, '\n'), err
+}
+
+func (f *Func) report(m *machine.Machine) FunctionReport {
+	r := FunctionReport{Name: f.Func.Name, Unbound: f.Unbound(), UnknownOps: f.Unknown, Ops: []OpReport{}}
+	r.FLOP, r.FLOPFormula = number(f.FLOP)
+	r.Read, r.ReadFormula = number(f.Read)
+	r.Written, r.WrittenFormula = number(f.Written)
+	r.Moved, r.MovedFormula = number(f.Moved())
+	r.Minimum, r.MinimumFormula = number(f.Minimum)
+	if len(f.Peaks) == 1 {
+		r.Peak, r.PeakFormula = number(f.Peak)
+	} else {
+		r.PeakFormula = f.PeakFormula()
+	}
+	t := timer{m: m, memo: map[*body]Time{}}
+	var ns int64
+	known := true
+	for _, e := range f.Entries {
+		o := t.report(e)
+		if o.TimeNs == nil {
+			known = false
+		} else {
+			ns += *o.TimeNs
+		}
+		r.Ops = append(r.Ops, o)
+	}
+	if known {
+		r.TimeNs = &ns
+	}
+	return r
+}
+
+func (t *timer) report(e *Entry) OpReport {
+	r := OpReport{Line: e.Line, Name: e.Op.Name, Result: ResultNames(e.Op), Class: string(e.Class)}
+	if e.Known {
+		r.FLOP, r.FLOPFormula = number(e.FLOP)
+		r.Read, r.ReadFormula = number(e.Read)
+		r.Written, r.WrittenFormula = number(e.Written)
+	} else {
+		r.Class = "unknown"
+	}
+	if x := t.entry(e); x.Known {
+		ns := int64(math.Round(x.Ns))
+		r.TimeNs, r.Bound = &ns, &x.Bound
+	}
+	for _, i := range e.Inner {
+		r.Inner = append(r.Inner, t.report(i))
+	}
+	return r
+}
+
+// number is d as an exact integer, or otherwise its formula.
+func number(d dim.Dim) (*int64, string) {
+	if n, ok := d.Int(); ok {
+		return &n, ""
+	}
+	return nil, d.String()
+}
+
+// PeakFormula is the peak as a formula: "max(a, b)" where it depends on the
+// unbound symbols which op holds most, "" where it is not known.
+func (f *Func) PeakFormula() string {
+	if len(f.Peaks) == 1 {
+		return f.Peak.String()
+	}
+	parts := make([]string, len(f.Peaks))
+	for i, p := range f.Peaks {
+		parts[i] = p.String()
+	}
+	if parts = parts[:min(len(parts), 8)]; len(parts) == 0 {
+		return ""
+	}
+	return "max(" + strings.Join(parts, ", ") + ")"
+}
+
+// ResultNames is what o's results are called in the text: "%y", "%y, %mask",
+// "%r:2"; "" for none.
+func ResultNames(o *ir.Op) string {
+	var names []string
+	for _, v := range o.Results {
+		name, _, several := strings.Cut(v.Name, "#")
+		if n := len(names); several && n > 0 && strings.HasPrefix(names[n-1], name+":") {
+			continue
+		}
+		if several {
+			count := 0
+			for _, w := range o.Results {
+				if strings.HasPrefix(w.Name, name+"#") {
+					count++
+				}
+			}
+			name += ":" + dim.Const(int64(count)).String()
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,222 @@
+package cost
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// scope is a function with sizes for its symbols.
+type scope struct {
+	*coster
+	env   map[string]dim.Dim
+	bytes map[*types.Tensor]dim.Dim // types are interned: each is sized once
+	extra []*Entry                  // of branches not taken
+	calls map[*ir.Op]*body
+}
+
+func (c *coster) scope(env map[string]dim.Dim) *scope {
+	return &scope{coster: c, env: env, bytes: map[*types.Tensor]dim.Dim{}, calls: map[*ir.Op]*body{}}
+}
+
+// size is the bytes of v: 0 for what is no tensor.
+func (s *scope) size(v *ir.Value) dim.Dim {
+	t := v.Tensor()
+	if t == nil {
+		return dim.Dim{}
+	}
+	n, ok := s.bytes[t]
+	if !ok {
+		n = t.Bytes().Subst(s.env)
+		s.bytes[t] = n
+	}
+	return n
+}
+
+// resident is the bytes of v in the device's main memory.
+func (s *scope) resident(v *ir.Value) dim.Dim {
+	if t := v.Tensor(); t != nil && (t.At.Space == types.HBM || t.At.Space == "") {
+		return s.size(v)
+	}
+	return dim.Dim{}
+}
+
+// block is the entries of ops that run one after the other, each for itself.
+func (s *scope) block(ops []*ir.Op) []*Entry {
+	var out []*Entry
+	for i, o := range ops {
+		if counts(o, i == len(ops)-1) {
+			out = append(out, s.entry(o, false))
+		}
+	}
+	return out
+}
+
+// counts reports whether o has a cost of its own: terminators and definitions
+// have none.
+func counts(o *ir.Op, last bool) bool {
+	switch o.Name {
+	case "func.return", "func.func", "builtin.module":
+		return false
+	}
+	if d := op.Of(o); d != nil {
+		return !d.Is(op.Terminator)
+	}
+	return len(o.Succs) == 0 && !(last && len(o.Results) == 0 && len(o.Regions) == 0 && o.Name != call)
+}
+
+// The ops whose regions or callees are costed here; all others by the registry.
+const (
+	call   = "func.call"
+	kernel = "dm.kernel"
+	ifOp   = "dm.if"
+	while  = "dm.while"
+)
+
+// entry is the cost of o. Fused ops lie in a kernel and move nothing.
+func (s *scope) entry(o *ir.Op, fused bool) *Entry {
+	e := &Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, Trips: dim.Const(1), Class: op.ClassMovement}
+	d := op.Of(o)
+	switch {
+	case o.Bad || d == nil && o.Name != call:
+		e.Known = false
+		s.inner(e, o, fused)
+	case o.Name == call:
+		s.call(e, o)
+	case o.Name == kernel:
+		s.kernel(e, o, fused)
+	case o.Name == ifOp:
+		s.branch(e, o, fused)
+	case o.Name == while:
+		s.loop(e, o, fused)
+	default:
+		e.Class, e.Elem = d.Class, computed(o)
+		e.FLOP = op.FLOP(o).Subst(s.env)
+		if !fused {
+			s.move(e, o, d)
+		}
+	}
+	if fused {
+		e.Read, e.Written, e.link = dim.Dim{}, dim.Dim{}, dim.Dim{}
+	}
+	return e
+}
+
+func (s *scope) line(o *ir.Op) int {
+	if s.m == nil || s.m.Src == nil || o.Span.Len() == 0 {
+		return 0
+	}
+	return s.m.Src.Pos(o.Span.Start).Line + 1
+}
+
+// inner lists the ops in o's regions without counting them.
+func (s *scope) inner(e *Entry, o *ir.Op, fused bool) {
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			for i, p := range b.Ops {
+				if counts(p, i == len(b.Ops)-1) {
+					e.Inner = append(e.Inner, s.entry(p, fused))
+				}
+			}
+		}
+	}
+}
+
+// move fills in what an op at level 1 reads and writes.
+func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
+	switch {
+	case isView(o, d):
+		return
+	case d.Traffic != nil:
+		read, written := d.Traffic(o)
+		e.Written = written.Subst(s.env)
+		for i, v := range o.Operands {
+			if i < len(read) {
+				e.Read = e.Read.Add(s.part(o, i, read[i].Subst(s.env), v))
+			}
+		}
+	default:
+		for i, v := range o.Operands {
+			if !earlier(o, i) {
+				e.Read = e.Read.Add(s.size(v))
+			}
+		}
+		for _, v := range o.Results {
+			e.Written = e.Written.Add(s.size(v))
+		}
+	}
+	for i, v := range o.Operands {
+		if onHost(v) && !earlier(o, i) {
+			e.link = e.link.Add(s.size(v))
+		}
+	}
+	for _, v := range o.Results {
+		if onHost(v) {
+			e.link = e.link.Add(s.size(v))
+		}
+	}
+}
+
+// part is the bytes operand i adds to the read ones: nothing more where the
+// value was an operand before and that use covered it all.
+func (s *scope) part(o *ir.Op, i int, n dim.Dim, v *ir.Value) dim.Dim {
+	if earlier(o, i) && s.size(v).Equal(n) {
+		return dim.Dim{}
+	}
+	return n
+}
+
+// earlier reports whether operand i is also one of the operands before it. Only
+// the first few are compared: no op names a value twice far apart on purpose.
+func earlier(o *ir.Op, i int) bool {
+	for j := 0; j < i && j < 8; j++ {
+		if o.Operands[j] == o.Operands[i] {
+			return true
+		}
+	}
+	return false
+}
+
+func onHost(v *ir.Value) bool {
+	t := v.Tensor()
+	return t != nil && t.At.Space == types.Host
+}
+
+// isView reports whether o gives its operand another shape and leaves the
+// elements where they are.
+func isView(o *ir.Op, d *op.Def) bool {
+	if !d.Is(op.View) || len(o.Operands) == 0 || len(o.Results) != 1 {
+		return false
+	}
+	in, out := o.In(0), o.Out(0)
+	if in == nil || out == nil || in.At.Space != out.At.Space || len(in.At.Order) != len(out.At.Order) {
+		return false
+	}
+	// An order of dimensions is kept only if the shape is kept too; row-major stays row-major.
+	return in.At.Order == nil || types.Equal(in, out)
+}
+
+// computed is the element type that o computes on: the first floating-point
+// operand's, else the first floating-point result's, else the first there is.
+func computed(o *ir.Op) types.Elem {
+	first := types.InvalidElem
+	for _, vs := range [2][]*ir.Value{o.Operands, o.Results} {
+		for _, v := range vs {
+			var e types.Elem
+			switch t := v.Type.(type) {
+			case *types.Tensor:
+				e = t.Elem
+			case types.Scalar:
+				e = t.Elem
+			}
+			if e.IsFloat() {
+				return e
+			}
+			if first == types.InvalidElem {
+				first = e
+			}
+		}
+	}
+	return first
+}
