@@ -1,5 +1,279 @@
 package parse
 
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"dmir/syntax/ast"
+
+	"github.com/alecthomas/participle/v2"
+	"github.com/alecthomas/participle/v2/lexer"
+)
+
+// typeSyntax is the grammar of types. Positions are made by exprLexer.
+type typeSyntax struct {
+	Pos      lexer.Position
+	Scalar   string          `parser:"  @(Scalar | Word)"`
+	Shaped   *shapedSyntax   `parser:"| @@"`
+	Tuple    *tupleSyntax    `parser:"| @@"`
+	Complex  *typeSyntax     `parser:"| Complex @@ Close"`
+	Alias    string          `parser:"| @TypeAlias"`
+	Dialect  string          `parser:"| @Dialect"`
+	Function *functionSyntax `parser:"| @@"`
+	EndPos   lexer.Position
+}
+
+type shapedSyntax struct {
+	Kind string      `parser:"@Shaped"`
+	Dims string      `parser:"@Dims?"`
+	Elem *typeSyntax `parser:"@@"`
+	Rest string      `parser:"(Comma @Rest)? Close"`
+}
+
+type tupleSyntax struct {
+	Open string        `parser:"@Tuple"`
+	In   []*typeSyntax `parser:"(@@ (Comma @@)*)? Close"`
+}
+
+type functionSyntax struct {
+	In  []*typeSyntax `parser:"LParen (@@ (Comma @@)*)? RParen"`
+	Out *outSyntax    `parser:"@@"`
+}
+
+// outSyntax is "-> T", "-> (T, U)".
+type outSyntax struct {
+	Arrow string        `parser:"@Arrow"`
+	List  []*typeSyntax `parser:"( LParen (@@ (Comma @@)*)? RParen"`
+	One   *typeSyntax   `parser:"| @@ )"`
+}
+
+func (o *outSyntax) types() []*typeSyntax {
+	if o.One != nil {
+		return []*typeSyntax{o.One}
+	}
+	return o.List
+}
+
+// sigSyntax is what follows an op's ":" or, with the arrow, its operands.
+type sigSyntax struct {
+	Out  *outSyntax    `parser:"  @@"`
+	List []*typeSyntax `parser:"| @@ (Comma @@)*"`
+}
+
+var (
+	typeParser = sync.OnceValue(func() *participle.Parser[typeSyntax] {
+		return participle.MustBuild[typeSyntax](participle.Lexer(exprLexer{}))
+	})
+	sigParser = sync.OnceValue(func() *participle.Parser[sigSyntax] {
+		return participle.MustBuild[sigSyntax](participle.Lexer(exprLexer{}))
+	})
+)
+
+var (
+	typeTable interned[*ast.TypeExpr]
+	sigTable  interned[*Sig]
+)
+
+// Type reads a type. Equal texts give the same tree, which must not be changed.
+// The error is an *Error.
+func Type(text string) (*ast.TypeExpr, error) {
+	return typeTable.get(text, func(text string) (*ast.TypeExpr, *Error) {
+		tree, err := typeParser().ParseString("", text)
+		if err != nil {
+			return nil, exprError("DM040", text, err)
+		}
+		b := builder{src: text}
+		t := b.typeExpr(tree)
+		return t, b.err
+	})
+}
+
+// Sig is the type of an op: of its operands and of its results.
+type Sig struct {
+	In, Out           []*ast.TypeExpr
+	InSpans, OutSpans []ast.Rel
+	Single            bool // "T": one type that all operands and results share; it is In[0] and Out[0]
+	List              bool // "T, U": types of the operands, In only
+}
+
+// Signature reads "(A, B) -> C", "(A) -> (B, C)", "T", "T, U", "-> T" and
+// "-> (T, U)". Equal texts give the same Sig, which must not be changed. The
+// error is an *Error.
+func Signature(text string) (*Sig, error) {
+	return sigTable.get(text, func(text string) (*Sig, *Error) {
+		tree, err := sigParser().ParseString("", text)
+		if err != nil {
+			return nil, exprError("DM043", text, err)
+		}
+		b := builder{src: text}
+		s := &Sig{}
+		switch {
+		case tree.Out != nil:
+			s.Out, s.OutSpans = b.list(tree.Out.types())
+		case len(tree.List) == 1 && tree.List[0].Function != nil:
+			f := tree.List[0].Function
+			s.In, s.InSpans = b.list(f.In)
+			s.Out, s.OutSpans = b.list(f.Out.types())
+		case len(tree.List) == 1:
+			s.In, s.InSpans = b.list(tree.List)
+			s.Out, s.OutSpans = s.In, s.InSpans
+			s.Single = true
+		default:
+			s.In, s.InSpans = b.list(tree.List)
+			s.List = true
+		}
+		return s, b.err
+	})
+}
+
+// exprError turns an error of participle or of exprLexer into an *Error.
+func exprError(code, text string, err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	what := map[string]string{"DM040": "a type", "DM042": "an attribute", "DM043": "the op's type"}[code]
+	if strings.TrimSpace(text) == "" {
+		return newError(code, 0, len(text), "expected %s", what)
+	}
+	var u *participle.UnexpectedTokenError
+	if !errors.As(err, &u) {
+		return newError(code, 0, len(text), "this is not %s", what)
+	}
+	start := min(u.Unexpected.Pos.Offset, len(text))
+	if u.Unexpected.EOF() {
+		return newError(code, max(0, u.Unexpected.Pos.Line-1), len(text), "%s ends too early", what)
+	}
+	return newError(code, start, start+len(u.Unexpected.Value), "unexpected `%s` in %s", excerpt(u.Unexpected.Value), what)
+}
+
+// builder turns what participle captured into trees of package ast. It keeps
+// the first error.
+type builder struct {
+	src string
+	err *Error
+}
+
+func (b *builder) fail(err *Error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+func (b *builder) list(ts []*typeSyntax) ([]*ast.TypeExpr, []ast.Rel) {
+	out := make([]*ast.TypeExpr, len(ts))
+	spans := make([]ast.Rel, len(ts))
+	for i, t := range ts {
+		spans[i] = rel(t.Pos.Offset, t.EndPos.Line)
+		out[i] = b.shared(t)
+	}
+	return out, spans
+}
+
+// shared is typeExpr through the table of types.
+func (b *builder) shared(t *typeSyntax) *ast.TypeExpr {
+	e, err := typeTable.get(b.src[t.Pos.Offset:t.EndPos.Line], func(text string) (*ast.TypeExpr, *Error) {
+		inner := builder{src: b.src}
+		e := inner.typeExpr(t)
+		return e, inner.err
+	})
+	if err != nil {
+		b.fail(err.(*Error))
+	}
+	return e
+}
+
+func (b *builder) typeExpr(t *typeSyntax) *ast.TypeExpr {
+	e := &ast.TypeExpr{Text: strings.Clone(b.src[t.Pos.Offset:t.EndPos.Line])}
+	switch {
+	case t.Scalar != "":
+		e.Kind, e.Name = ast.TScalar, t.Scalar
+		if !isScalar(t.Scalar) {
+			b.fail(newError("DM040", t.Pos.Offset, t.EndPos.Line, "`%s` is not a type", excerpt(t.Scalar)))
+		}
+	case t.Shaped != nil:
+		b.shaped(e, t)
+	case t.Tuple != nil:
+		e.Kind = ast.TTuple
+		e.In, _ = b.list(t.Tuple.In)
+	case t.Complex != nil:
+		e.Kind, e.Elem = ast.TComplex, b.typeExpr(t.Complex)
+	case t.Alias != "":
+		e.Kind, e.Name = ast.TAlias, t.Alias
+	case t.Dialect != "":
+		e.Kind = ast.TDialect
+		e.Name, e.Body = dialectParts(e.Text)
+	case t.Function != nil:
+		e.Kind = ast.TFunction
+		e.In, _ = b.list(t.Function.In)
+		e.Out, _ = b.list(t.Function.Out.types())
+	}
+	return e
+}
+
+// dialectParts splits "!dm.token<…>" into "dm.token" and what is in <…>.
+func dialectParts(text string) (name, body string) {
+	name, body, ok := strings.Cut(text[1:], "<")
+	if ok {
+		body = strings.TrimSuffix(body, ">")
+	}
+	return name, body
+}
+
+func (b *builder) shaped(e *ast.TypeExpr, t *typeSyntax) {
+	s := t.Shaped
+	e.Elem = b.typeExpr(s.Elem)
+	dims := strings.Map(func(r rune) rune {
+		if r < 0x80 && class[r]&cSpace != 0 {
+			return -1
+		}
+		return r
+	}, strings.TrimSuffix(s.Dims, "x"))
+	switch {
+	case dims == "*":
+		e.Unranked = true
+	case dims != "":
+		for _, d := range strings.Split(dims, "x") {
+			e.Shape = append(e.Shape, b.dim(t, strings.Trim(d, "[]")))
+		}
+	}
+	switch s.Kind {
+	case "tensor":
+		e.Kind = ast.TTensor
+		if rest := strings.TrimSpace(s.Rest); rest != "" {
+			at := t.EndPos.Line - 1
+			for b.src[at-len(s.Rest):at] != s.Rest { // blanks before ">"
+				at--
+			}
+			enc, err := Attr(s.Rest)
+			if err != nil {
+				inner := *err.(*Error)
+				inner.Span.Start += int32(at - len(s.Rest))
+				inner.Span.End += int32(at - len(s.Rest))
+				b.fail(&inner)
+			}
+			e.Encoding = enc
+		}
+	case "memref":
+		e.Kind, e.Body = ast.TMemRef, s.Rest
+	case "vector":
+		e.Kind = ast.TVector
+	}
+}
+
+func (b *builder) dim(t *typeSyntax, d string) int64 {
+	if d == "?" {
+		return ast.Dynamic
+	}
+	n, err := strconv.ParseInt(d, 10, 64)
+	if err != nil {
+		b.fail(newError("DM041", t.Pos.Offset, t.EndPos.Line, "the dimension %s does not fit in 63 bits", excerpt(d)))
+	}
+	return n
+}
+
 // isScalar reports whether a word is a builtin scalar type.
 func isScalar(w string) bool {
 	switch w {
@@ -12,7 +286,7 @@ func isScalar(w string) bool {
 		rest = w[2:]
 	case len(w) > 1 && w[0] == 'i':
 		rest = w[1:]
-	case len(w) > 2 && w[0] == 'f' && w[1] >= '4' && w[1] <= '8':
+	case len(w) > 2 && w[0] == 'f' && w[1] >= '4' && w[1] <= '8' && w[2] == 'E':
 		return run(w, 2, len(w), cWord) == len(w) // f8E4M3FN and its kin
 	default:
 		return false
