@@ -250,4 +250,3 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	return one(tensor(x, elem, append([]dim.Dim{x.Shape[0], w.Shape[0]}, win.Out...)...)), nil
 }
-

@@ -1,0 +1,58 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func kernels() []*Def { return []*Def{kernelDef, yieldDef} }
+
+var kernelDef = &Def{
+	Name: "kernel", Family: Kernels, Class: ClassElementwise, Level: 2,
+	Summary: "ops that run as one device kernel",
+	Doc: "The ops inside run as one kernel: they use values from outside by name, and `dm.yield` gives the results. To fuse by hand is to wrap lines in `dm.kernel`; what is computed stays the same.\n\n" +
+		"Only what crosses its edge moves: each value from outside is read once in full or, if only slice-like ops use it, as far as these touch it; what is yielded is written. Constants and everything else inside move nothing. " +
+		"Counts the FLOP of the ops inside; its class is that of its strongest op: contraction, normalization, element-wise, movement.",
+	Example: `func.func @example(%x: tensor<2x4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
+  %y = dm.kernel -> tensor<2x4xf32> {
+    %0 = dm.add %x, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %1 = dm.relu %0 : tensor<2x4xf32>
+    dm.yield %1 : tensor<2x4xf32>
+  }
+  return %y : tensor<2x4xf32>
+}`,
+	Results: []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "what the region yields"}},
+	Regions: []RegionDef{{Name: "body", Doc: "takes nothing, yields the results"}},
+	Traits:  Pure,
+	Infer:   func(o *ir.Op) ([]types.Type, *Problem) { return yielded(o, 0) },
+	Verify:  func(o *ir.Op) *Problem { return regionProblem(o, 0, nil, nil) },
+	FLOP: func(o *ir.Op) dim.Dim {
+		if len(o.Regions) == 0 {
+			return dim.Dim{}
+		}
+		return BodyFLOP(o.Regions[0])
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		return make([]dim.Dim, len(o.Operands)), resultBytes(o)
+	},
+}
+
+var yieldDef = &Def{
+	Name: "yield", Family: Kernels, Class: ClassMovement, Level: 1,
+	Summary: "the values that a region gives",
+	Doc:     "Ends every region of the dialect's ops. It moves nothing by itself: what a kernel yields is written by the kernel.",
+	Example: `func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = dm.kernel -> tensor<4xf32> {
+    %0 = dm.exp %x : tensor<4xf32>
+    dm.yield %0 : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}`,
+	Operands: []Param{{Name: "values", Variadic: true, Doc: "of the types that the op around it expects"}},
+	Traits:   Terminator,
+	Infer:    func(*ir.Op) ([]types.Type, *Problem) { return nil, nil },
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		return make([]dim.Dim, len(o.Operands)), dim.Dim{}
+	},
+}

@@ -1,0 +1,296 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func movements() []*Def {
+	return []*Def{
+		transposeDef, reshapeDef, broadcastDef, sliceDef, dynamicSliceDef, dynamicUpdateSliceDef,
+		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef,
+	}
+}
+
+var transposeDef = &Def{
+	Name: "transpose", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "permutation of the dimensions",
+	Doc:     "Dimension i of the result is dimension `dims[i]` of the operand.\n\nReads and writes everything; counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
+	Example: `func.func @example(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
+  %y = dm.transpose %x, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  return %y : tensor<4x2x3xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's sizes in the new order"}},
+	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "a permutation of x's dimensions"}},
+	Traits:   Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		dims, p := dimsOf(o, "dims", x.Shape)
+		if p != nil {
+			return nil, p
+		}
+		if len(dims) != x.Rank() {
+			return nil, attrProblem("DM113", "dims", "dims names %d of the %s of %s", len(dims), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+				help("a permutation names every dimension once")
+		}
+		shape := make([]dim.Dim, len(dims))
+		for i, d := range dims {
+			shape[i] = x.Shape[d]
+		}
+		return one(tensor(x, x.Elem, shape...)), nil
+	},
+	Maps: func(o *ir.Op) *Iteration {
+		y := out(o, 0)
+		dims, ok := Dims(o, "dims", y.Rank())
+		if !ok || len(dims) != y.Rank() {
+			return nil
+		}
+		from := make([]int, len(dims))
+		for i, d := range dims {
+			from[d] = i
+		}
+		return spread(y.Shape, from)
+	},
+}
+
+// spread is the iteration over a result with one operand, whose dimensions
+// lie on the loops named.
+func spread(shape []dim.Dim, operand []int) *Iteration {
+	return &Iteration{
+		Loops: shape, Names: loopNames(len(shape)), Reduces: make([]bool, len(shape)),
+		Operands: [][]int{operand}, Results: [][]int{identity(len(shape))},
+	}
+}
+
+var reshapeDef = &Def{
+	Name: "reshape", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "the same elements in another shape",
+	Doc: "The result's shape is the one written; it has as many elements as the operand, in the same row-major order.\n\n" +
+		"Moves nothing where both are row-major; with another layout it reads and writes everything. Counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x6xf32>) -> tensor<3x4xf32> {
+  %y = dm.reshape %x : (tensor<2x6xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "as many elements, x's element type"}},
+	Traits:   Pure | View,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		if len(o.Results) == 0 {
+			return nil, noResult("reshape")
+		}
+		y := out(o, 0)
+		if !SameDim(x.Elements(), y.Elements()) {
+			return nil, problem("DM118", -1, "%s has %s elements, %s has %s", ShapeText(x.Shape), DimText(x.Elements()), ShapeText(y.Shape), DimText(y.Elements())).
+				help("a reshape keeps the number of elements")
+		}
+		return one(tensor(x, x.Elem, y.Shape...)), nil
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		if in(o, 0).At.Order == nil && out(o, 0).At.Order == nil {
+			return make([]dim.Dim, len(o.Operands)), dim.Dim{}
+		}
+		return wholeTraffic(o)
+	},
+}
+
+func noResult(name string) *Problem {
+	return problem("DM125", -1, "the shape of %s's result is the one written, and none is", name).help("write one result with its type")
+}
+
+var broadcastDef = &Def{
+	Name: "broadcast", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "repetition along new dimensions and those of size 1, written out",
+	Doc: "Dimension i of the operand becomes dimension `dims[i]` of the result, whose shape is the one written; its size stays or, if it is 1, is repeated. Without `dims` the shapes are aligned at " +
+		"the last dimension. Element-wise ops broadcast by themselves and need no such op.\n\nReads the operand, writes the result; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<3xf32>) -> tensor<3x4xf32> {
+  %y = dm.broadcast %x, dims = [0] : (tensor<3xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "at least x's dimensions, x's element type"}},
+	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimension of the result for each of x's; the last ones where absent"}},
+	Traits:   Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		if len(o.Results) == 0 {
+			return nil, noResult("broadcast")
+		}
+		y := out(o, 0)
+		to, p := BroadcastDims(o)
+		if p != nil {
+			return nil, p
+		}
+		for i, d := range to {
+			if !isOne(x.Shape[i]) && !SameDim(x.Shape[i], y.Shape[d]) {
+				return nil, problem("DM118", 0, "dimension %d of %s does not broadcast to dimension %d of %s", i, ShapeText(x.Shape), d, ShapeText(y.Shape)).
+					help("a size stays, or is 1")
+			}
+		}
+		return one(tensor(x, x.Elem, y.Shape...)), nil
+	},
+	Maps: func(o *ir.Op) *Iteration {
+		to, p := BroadcastDims(o)
+		if p != nil {
+			return nil
+		}
+		from := make([]int, len(to))
+		for i, d := range to {
+			if from[i] = d; isOne(in(o, 0).Shape[i]) && !isOne(out(o, 0).Shape[d]) {
+				from[i] = -1
+			}
+		}
+		return spread(out(o, 0).Shape, from)
+	},
+}
+
+// BroadcastDims is the result's dimension for each dimension of a dm.broadcast's operand.
+func BroadcastDims(o *ir.Op) ([]int, *Problem) {
+	x, y := in(o, 0), out(o, 0)
+	if Attr(o, "dims") == nil {
+		if x.Rank() > y.Rank() {
+			return nil, problem("DM118", 0, "%s has more dimensions than %s", ShapeText(x.Shape), ShapeText(y.Shape)).help("a broadcast never drops dimensions")
+		}
+		to := identity(y.Rank())[y.Rank()-x.Rank():]
+		return to, nil
+	}
+	to, p := dimsOf(o, "dims", y.Shape)
+	if p == nil && len(to) != x.Rank() {
+		p = attrProblem("DM114", "dims", "dims has %d entries for the %s of %s", len(to), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+			help("name the result's dimension for each of the operand's")
+	}
+	return to, p
+}
+
+var concatenateDef = &Def{
+	Name: "concatenate", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "tensors one after the other along a dimension",
+	Doc:     "The operands agree in all sizes but that of `dim`, which adds up.\n\nReads and writes everything; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) -> tensor<2x4xf32> {
+  %z = dm.concatenate %x, %y, dim = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
+  return %z : tensor<2x4xf32>
+}`,
+	Operands: []Param{{Name: "operands", Elems: storable, Variadic: true, Doc: "at least one; one element type"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "the operands' sizes, added at `dim`"}},
+	Attrs:    []AttrDef{{Name: "dim", Kind: KindInt, Doc: "dimension along which the operands follow each other"}},
+	Traits:   Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		if len(o.Operands) == 0 {
+			return nil, problem("DM124", -1, "concatenate needs at least one operand")
+		}
+		if p := sameElems(o, 0); p != nil {
+			return nil, p
+		}
+		x := in(o, 0)
+		d, p := dimOf(o, "dim", x.Shape)
+		if p != nil {
+			return nil, p
+		}
+		shape := append([]dim.Dim{}, x.Shape...)
+		for i := 1; i < len(o.Operands); i++ {
+			t := in(o, i)
+			if t.Rank() != x.Rank() || !SameShape(without(t.Shape, d), without(shape, d)) {
+				return nil, problem("DM122", i, "shapes %s and %s differ outside dimension %d", ShapeText(x.Shape), ShapeText(t.Shape), d).
+					help("all sizes but that of dim must be equal")
+			}
+			shape = replaced(unify(shape, t.Shape), d, shape[d].Add(t.Shape[d]))
+		}
+		return one(tensor(x, x.Elem, shape...)), nil
+	},
+}
+
+var padDef = &Def{
+	Name: "pad", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "a value before, after and between the elements",
+	Doc: "Dimension d becomes `low + d + (d - 1)·interior + high`. The lists have one entry for each dimension; an absent one is zeros. To cut, use `dm.slice`.\n\n" +
+		"Reads both operands, writes the result; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<4x5xf32> {
+  %zero = dm.constant dense<0.0> : tensor<f32>
+  %y = dm.pad %x, %zero, low = [1, 0], high = [1, 2] : (tensor<2x3xf32>, tensor<f32>) -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: storable, Doc: "any shape"},
+		{Name: "value", Elems: storable, Doc: "a scalar tensor of x's element type"},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "the larger shape"}},
+	Attrs: []AttrDef{
+		{Name: "low", Kind: KindInts, Optional: true, Doc: "how many before every dimension"},
+		{Name: "high", Kind: KindInts, Optional: true, Doc: "how many after every dimension"},
+		{Name: "interior", Kind: KindInts, Optional: true, Doc: "how many between two neighbours"},
+	},
+	Traits: Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		if p := sameElems(o, 0); p != nil {
+			return nil, p
+		}
+		if p := rankIs(o, 1, 0, "the padding value"); p != nil {
+			return nil, p
+		}
+		shape := append([]dim.Dim{}, x.Shape...)
+		for _, name := range []string{"low", "high", "interior"} {
+			l, p := listOf(o, name, x.Rank(), 0, 0)
+			if p != nil {
+				return nil, p
+			}
+			for i, n := range l {
+				add := dim.Const(n)
+				if name == "interior" && n > 0 {
+					if z, ok := x.Shape[i].Int(); ok && z == 0 {
+						continue
+					}
+					add = x.Shape[i].Sub(dim.Const(1)).Scale(n)
+				}
+				shape[i] = shape[i].Add(add)
+			}
+		}
+		return one(tensor(x, x.Elem, shape...)), nil
+	},
+}
+
+var reverseDef = &Def{
+	Name: "reverse", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "elements in opposite order along dimensions",
+	Doc:     "Element i of a named dimension of size d is element `d - 1 - i` of the operand.\n\nReads and writes everything; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = dm.reverse %x, dims = [1] : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
+	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "dimensions to reverse"}},
+	Traits:   Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		if _, p := dimsOf(o, "dims", x.Shape); p != nil {
+			return nil, p
+		}
+		return one(tensor(x, x.Elem, x.Shape...)), nil
+	},
+}
+
+var copyDef = &Def{
+	Name: "copy", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "the same tensor in another memory space or layout",
+	Doc: "The result has the operand's shape and element type and the placement written: `dm.copy %x : (tensor<4x8xf16>) -> tensor<4x8xf16, #dm.at<host>>` brings it to the host, " +
+		"`#dm.at<hbm, order = [1, 0]>` stores it by columns.\n\nReads and writes everything; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32, #dm.at<hbm, order = [1, 0]>> {
+  %y = dm.copy %x : (tensor<2x3xf32>) -> tensor<2x3xf32, #dm.at<hbm, order = [1, 0]>>
+  return %y : tensor<2x3xf32, #dm.at<hbm, order = [1, 0]>>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape and placement"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape and element type, any placement"}},
+	Traits:   Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		y := tensor(x, x.Elem, x.Shape...)
+		if len(o.Results) > 0 {
+			y.At = out(o, 0).At
+		}
+		return one(y), nil
+	},
+	Maps: func(o *ir.Op) *Iteration { return spread(out(o, 0).Shape, identity(in(o, 0).Rank())) },
+}

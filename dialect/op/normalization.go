@@ -1,0 +1,175 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func normalizations() []*Def {
+	return []*Def{
+		reduceDef, softmaxDef, logSoftmaxDef, layerNormDef, rmsNormDef, batchNormDef, groupNormDef,
+		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, topKDef, sortDef,
+	}
+}
+
+func lastDimAttr(doc string) AttrDef {
+	return AttrDef{Name: "dim", Kind: KindInt, Default: types.Int{V: -1}, Doc: doc}
+}
+
+var epsilonAttr = AttrDef{
+	Name: "epsilon", Kind: KindFloat, Default: types.Float{V: 1e-5},
+	Doc: "added to the variance, so that a constant row does not divide by 0",
+}
+
+const wideDoc = "Half precision is computed in f32 and rounded once."
+
+var softmaxDef = &Def{
+	Name: "softmax", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Summary: "exponentials that sum to 1 along a dimension",
+	Doc:     "`y = e^(x - max x) / Σ e^(x - max x)` along `dim`. " + wideDoc + "\n\nCounts 4 FLOP an element: subtraction, exponential, sum, division.",
+	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %y = dm.softmax %x, dim = 1 : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: floats, Doc: "at least one dimension"}},
+	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
+	Attrs:    []AttrDef{lastDimAttr("dimension along which the values sum to 1")},
+	Traits:   Pure | Composite,
+	Infer:    inferAlongDim,
+	FLOP:     perElement(4),
+	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
+		return alongDim(b, o, func(w *writer, x *ir.Value, d int) *ir.Value {
+			e := w.unary("exp", w.binary("sub", x, w.reduce("max", x, d)))
+			return w.binary("div", e, w.reduce("add", e, d))
+		})
+	},
+}
+
+var logSoftmaxDef = &Def{
+	Name: "log_softmax", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Summary: "logarithm of the softmax",
+	Doc:     "`y = x - max x - ln Σ e^(x - max x)` along `dim`. " + wideDoc + "\n\nCounts 4 FLOP an element: two subtractions, exponential, sum; the logarithms, one a row, are not counted.",
+	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %y = dm.log_softmax %x : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: floats, Doc: "at least one dimension"}},
+	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
+	Attrs:    []AttrDef{lastDimAttr("dimension along which the exponentials of the values sum to 1")},
+	Traits:   Pure | Composite,
+	Infer:    inferAlongDim,
+	FLOP:     perElement(4),
+	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
+		return alongDim(b, o, logSoftmax)
+	},
+}
+
+func logSoftmax(w *writer, x *ir.Value, d int) *ir.Value {
+	c := w.binary("sub", x, w.reduce("max", x, d))
+	return w.binary("sub", c, w.unary("log", w.reduce("add", w.unary("exp", c), d)))
+}
+
+func alongDim(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value, d int) *ir.Value) []*ir.Value {
+	d, ok := Dim(o, "dim", in(o, 0).Rank())
+	if !ok {
+		return nil
+	}
+	return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value { return body(w, x, d) })
+}
+
+func inferAlongDim(o *ir.Op) ([]types.Type, *Problem) {
+	x := in(o, 0)
+	if _, p := dimOf(o, "dim", x.Shape); p != nil {
+		return nil, p
+	}
+	return one(tensor(x, x.Elem, x.Shape...)), nil
+}
+
+// perElement counts n FLOP for each element of the first operand.
+func perElement(n int64) func(o *ir.Op) dim.Dim {
+	return func(o *ir.Op) dim.Dim { return floatElements(in(o, 0)).Scale(n) }
+}
+
+var crossEntropyDef = &Def{
+	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Summary: "negative logarithm of the softmax at the label",
+	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
+		" A label outside the classes is an error when run.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
+	Example: `func.func @example(%logits: tensor<3x5xf32>) -> tensor<f32> {
+  %labels = dm.constant dense<[0, 4, 2]> : tensor<3xi64>
+  %loss = dm.cross_entropy %logits, %labels : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<f32>
+  return %loss : tensor<f32>
+}`,
+	Operands: []Param{
+		{Name: "logits", Elems: floats, Doc: "`[…, classes]`, or the classes at `dim`"},
+		{Name: "labels", Elems: indexes, Doc: "logits' shape without `dim`: the number of the right class"},
+	},
+	Results: []Param{{Name: "loss", Elems: floats, Doc: "a scalar, or the labels' shape"}},
+	Attrs: []AttrDef{
+		lastDimAttr("dimension of the classes"),
+		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "what becomes of the rows' losses"},
+	},
+	Traits: Pure | Composite,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x, labels := in(o, 0), in(o, 1)
+		d, p := dimOf(o, "dim", x.Shape)
+		if p != nil {
+			return nil, p
+		}
+		rows := without(x.Shape, d)
+		if !SameShape(rows, labels.Shape) {
+			return nil, problem("DM122", 1, "logits %s need labels %s, but they have shape %s", ShapeText(x.Shape), ShapeText(rows), ShapeText(labels.Shape)).
+				help("labels have one number for each row of logits")
+		}
+		if Str(o, "reduction") != "none" {
+			rows = nil
+		}
+		return one(tensor(x, x.Elem, rows...)), nil
+	},
+	FLOP: func(o *ir.Op) dim.Dim {
+		x := in(o, 0)
+		n := x.Elements().Scale(4)
+		rows := in(o, 1).Elements()
+		switch Str(o, "reduction") {
+		case "mean":
+			n = n.Add(rows)
+		case "sum":
+			n = n.Add(rows).Sub(dim.Const(1))
+		}
+		return n
+	},
+	Expand: expandCrossEntropy,
+}
+
+func expandCrossEntropy(b *ir.Builder, o *ir.Op) []*ir.Value {
+	x, labels := in(o, 0), in(o, 1)
+	d, ok := Dim(o, "dim", x.Rank())
+	rows, known := labels.Elements().Int()
+	if !ok || (Str(o, "reduction") == "mean" && (!known || rows == 0)) {
+		return nil
+	}
+	return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value {
+		last := labels.Rank()
+		if d != last {
+			order := append(identity(last + 1)[:d:d], append(identity(last + 1)[d+1:], d)...)
+			x = w.op("transpose", []*ir.Value{x}, types.Named{Name: "dims", Value: intsAttr(order)})
+		}
+		loss := w.unary("neg", w.op("gather", []*ir.Value{logSoftmax(w, x, last), o.Operands[1]},
+			types.Named{Name: "dim", Value: intAttr(last)}, types.Named{Name: "batch_dims", Value: intAttr(last)}))
+		if Str(o, "reduction") == "none" {
+			return loss
+		}
+		loss = w.op("reduce", []*ir.Value{loss}, named("kind", types.Keyword("add"))...)
+		if Str(o, "reduction") == "mean" {
+			loss = w.scale(loss, 1/float64(rows))
+		}
+		return loss
+	})
+}
+
+func without(shape []dim.Dim, d int) []dim.Dim {
+	r := make([]dim.Dim, 0, len(shape))
+	r = append(r, shape[:d]...)
+	return append(r, shape[d+1:]...)
+}

@@ -1,0 +1,340 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+var sliceDef = &Def{
+	Name: "slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "a regular part of every dimension",
+	Doc: "Element i of dimension d is element `start_indices[d] + i·strides[d]` of the operand, below `limit_indices[d]`. The lists have one entry for each dimension or, with `dims`, for each dimension " +
+		"that it names; the others, such as those of symbolic size, stay whole.\n\nReads what it takes, the result's size, and writes it; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<2x3xf32> {
+  %y = dm.slice %x, start_indices = [1, 0], limit_indices = [3, 6], strides = [1, 2] : (tensor<4x6xf32>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "sizes `(limit - start) / stride`, rounded up"}},
+	Attrs: []AttrDef{
+		{Name: "start_indices", Kind: KindInts, Doc: "first element taken"},
+		{Name: "limit_indices", Kind: KindInts, Doc: "first element no longer taken"},
+		{Name: "strides", Kind: KindInts, Optional: true, Doc: "step; 1 where absent"},
+		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that the lists speak of; all where absent"},
+	},
+	Traits:  Pure,
+	Infer:   inferSlice,
+	Traffic: touchedTraffic,
+}
+
+// Slicing is the part of every dimension that a dm.slice takes. Limit is
+// meaningless where Whole.
+type Slicing struct {
+	Start, Limit, Stride []int64
+	Whole                []bool
+}
+
+// SliceOf reads the lists of a dm.slice, one entry for each dimension of its operand.
+func SliceOf(o *ir.Op) (*Slicing, *Problem) {
+	x := in(o, 0)
+	dims, p := dimsOf(o, "dims", x.Shape)
+	if p != nil {
+		return nil, p
+	}
+	var lists [3][]int64
+	for i, name := range []string{"start_indices", "limit_indices", "strides"} {
+		otherwise, least := int64(0), int64(0)
+		if name == "strides" {
+			otherwise, least = 1, 1
+		}
+		if lists[i], p = listOf(o, name, len(dims), otherwise, least); p != nil {
+			return nil, p
+		}
+	}
+	n := x.Rank()
+	s := &Slicing{Start: make([]int64, n), Limit: make([]int64, n), Stride: make([]int64, n), Whole: make([]bool, n)}
+	for d := range n {
+		s.Whole[d], s.Stride[d] = true, 1
+		if size, ok := x.Shape[d].Int(); ok {
+			s.Limit[d] = size
+		}
+	}
+	for i, d := range dims {
+		s.Whole[d], s.Start[d], s.Limit[d], s.Stride[d] = false, lists[0][i], lists[1][i], lists[2][i]
+	}
+	return s, nil
+}
+
+func inferSlice(o *ir.Op) ([]types.Type, *Problem) {
+	x := in(o, 0)
+	s, p := SliceOf(o)
+	if p != nil {
+		return nil, p
+	}
+	shape := append([]dim.Dim{}, x.Shape...)
+	for d := range shape {
+		if s.Whole[d] {
+			continue
+		}
+		if s.Limit[d] < s.Start[d] {
+			return nil, attrProblem("DM119", "limit_indices", "dimension %d is cut from %d to %d", d, s.Start[d], s.Limit[d]).help("the limit is not below the start")
+		}
+		if n, ok := x.Shape[d].Int(); ok && s.Limit[d] > n {
+			return nil, attrProblem("DM119", "limit_indices", "dimension %d of %s is cut up to %d", d, ShapeText(x.Shape), s.Limit[d]).
+				help("the limit is at most the dimension's size, %d", n)
+		}
+		shape[d] = dim.Const((s.Limit[d] - s.Start[d] + s.Stride[d] - 1) / s.Stride[d])
+	}
+	return one(tensor(x, x.Elem, shape...)), nil
+}
+
+// touchedTraffic: of operand 0 only as much is read as the result has, further
+// operands (indices) in full.
+func touchedTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	read, written = wholeTraffic(o)
+	if len(read) > 0 {
+		read[0] = written
+	}
+	return read, written
+}
+
+const startsDoc = "one scalar tensor for each dimension; one integer type"
+
+var dynamicSliceDef = &Def{
+	Name: "dynamic_slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "a part of fixed size at a position known when run",
+	Doc: "The part starts at the scalars given, one for each dimension, moved so that it lies inside, as in StableHLO. A size of -1 takes the whole dimension.\n\n" +
+		"Reads what it takes, the result's size, and the starts; writes the result; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<2x6xf32> {
+  %i = dm.constant dense<1> : tensor<i64>
+  %j = dm.constant dense<0> : tensor<i64>
+  %y = dm.dynamic_slice %x, %i, %j, slice_sizes = [2, 6] : (tensor<4x6xf32>, tensor<i64>, tensor<i64>) -> tensor<2x6xf32>
+  return %y : tensor<2x6xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: storable, Doc: "any shape"},
+		{Name: "start_indices", Elems: indexes, Variadic: true, Doc: startsDoc},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "`slice_sizes`"}},
+	Attrs:   []AttrDef{{Name: "slice_sizes", Kind: KindInts, Doc: "size of the part in every dimension; -1 is the whole"}},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x := in(o, 0)
+		if p := startsProblem(o, 1, x); p != nil {
+			return nil, p
+		}
+		sizes, p := listOf(o, "slice_sizes", x.Rank(), 0, -1)
+		if p != nil {
+			return nil, p
+		}
+		shape := append([]dim.Dim{}, x.Shape...)
+		for d, n := range sizes {
+			if n < 0 {
+				continue
+			}
+			if have, ok := x.Shape[d].Int(); ok && n > have {
+				return nil, attrProblem("DM119", "slice_sizes", "a part of %d does not fit dimension %d of %s", n, d, ShapeText(x.Shape))
+			}
+			shape[d] = dim.Const(n)
+		}
+		return one(tensor(x, x.Elem, shape...)), nil
+	},
+	Traffic: touchedTraffic,
+}
+
+// startsProblem checks the scalar positions, operands first and up, for each dimension of x.
+func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
+	if n := len(o.Operands) - first; n != x.Rank() {
+		return problem("DM124", -1, "%s for the %s of %s", plural(n, "start position"), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+			help("give one scalar for each dimension")
+	}
+	for i := first; i < len(o.Operands); i++ {
+		if p := rankIs(o, i, 0, "a start index"); p != nil {
+			return p
+		}
+	}
+	return sameElems(o, first)
+}
+
+var dynamicUpdateSliceDef = &Def{
+	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "a tensor with a part replaced at a position known when run",
+	Doc: "The result is x with `update` written over it from the starting position, which is moved so that the update lies inside, as in StableHLO.\n\n" +
+		"Works in place: reads the update and the starts, writes the update's size. Counts no FLOP.",
+	Example: `func.func @example(%x: tensor<4x6xf32>, %u: tensor<1x6xf32>) -> tensor<4x6xf32> {
+  %i = dm.constant dense<2> : tensor<i64>
+  %j = dm.constant dense<0> : tensor<i64>
+  %y = dm.dynamic_update_slice %x, %u, %i, %j : (tensor<4x6xf32>, tensor<1x6xf32>, tensor<i64>, tensor<i64>) -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: storable, Doc: "any shape"},
+		{Name: "update", Elems: storable, Doc: "x's number of dimensions, sizes not above x's, x's element type"},
+		{Name: "start_indices", Elems: indexes, Variadic: true, Doc: startsDoc},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x, u := in(o, 0), in(o, 1)
+		if x.Elem != u.Elem {
+			return nil, problem("DM111", 1, "element types %s and %s differ", x.Elem, u.Elem).help("convert one of them with dm.convert")
+		}
+		if p := rankIs(o, 1, x.Rank(), "the update"); p != nil {
+			return nil, p
+		}
+		for d := range x.Shape {
+			a, ok := u.Shape[d].Int()
+			b, ok2 := x.Shape[d].Int()
+			if ok && ok2 && a > b {
+				return nil, problem("DM119", 1, "the update %s does not fit %s in dimension %d", ShapeText(u.Shape), ShapeText(x.Shape), d)
+			}
+		}
+		if p := startsProblem(o, 2, x); p != nil {
+			return nil, p
+		}
+		return one(tensor(x, x.Elem, x.Shape...)), nil
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		read, _ := wholeTraffic(o)
+		if len(read) < 2 {
+			return read, dim.Dim{}
+		}
+		read[0] = dim.Dim{}
+		return read, read[1]
+	},
+}
+
+const outsideDoc = "An index outside the dimension is an error when run."
+
+var gatherDef = &Def{
+	Name: "gather", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "slices picked by an index tensor",
+	Doc: "`y[a…, i…, c…] = x[a…, indices[i…], c…]`: the dimension `dim` of x is replaced by the indices' dimensions, as in NumPy's `take`. The first `batch_dims` dimensions of x and indices are shared: " +
+		"every batch picks for itself. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<4x3xf32>) -> tensor<2x3xf32> {
+  %i = dm.constant dense<[3, 0]> : tensor<2xi64>
+  %y = dm.gather %x, %i, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: storable, Doc: "at least one dimension"},
+		{Name: "indices", Elems: indexes, Doc: "any shape that begins with the batch dimensions"},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "x's shape with the indices' in place of `dim`"}},
+	Attrs:   []AttrDef{gatherDim, batchDims},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		shape, p := gathered(o)
+		if p != nil {
+			return nil, p
+		}
+		return one(tensor(in(o, 0), in(o, 0).Elem, shape...)), nil
+	},
+	Traffic: touchedTraffic,
+}
+
+var (
+	gatherDim = AttrDef{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension of x that is indexed; not below `batch_dims`"}
+	batchDims = AttrDef{Name: "batch_dims", Kind: KindInt, Default: types.Int{}, Doc: "how many leading dimensions x and indices share"}
+)
+
+// gathered is the shape of what operand 1's indices pick from operand 0.
+func gathered(o *ir.Op) ([]dim.Dim, *Problem) {
+	x, idx := in(o, 0), in(o, 1)
+	d, p := dimOf(o, "dim", x.Shape)
+	if p != nil {
+		return nil, p
+	}
+	batch := Int(o, "batch_dims")
+	if batch < 0 || batch > int64(d) || batch > int64(idx.Rank()) {
+		return nil, attrProblem("DM115", "batch_dims", "batch_dims = %d with dim = %d of %s and indices %s", batch, d, ShapeText(x.Shape), ShapeText(idx.Shape)).
+			help("batch dimensions come before dim, and the indices have them too")
+	}
+	if !SameShape(x.Shape[:batch], idx.Shape[:batch]) {
+		return nil, problem("DM122", 1, "x %s and indices %s differ in their %s", ShapeText(x.Shape), ShapeText(idx.Shape), plural(int(batch), "batch dimension"))
+	}
+	shape := append(append([]dim.Dim{}, x.Shape[:d]...), idx.Shape[batch:]...)
+	return append(shape, x.Shape[d+1:]...), nil
+}
+
+var scatterDef = &Def{
+	Name: "scatter", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "slices written or combined at positions given by an index tensor",
+	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
+		"With the default `set`, of several updates of one element the last in row-major order stays. " + outsideDoc + "\n\n" +
+		"Works in place: reads the indices, the updates and, unless `set`, as much of x; writes the updates' size. `add` and `mul` count 1 FLOP for each element of the updates.",
+	Example: `func.func @example(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>) -> tensor<4x3xf32> {
+  %i = dm.constant dense<[3, 3]> : tensor<2xi64>
+  %y = dm.scatter add %x, %i, %u, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}`,
+	Operands: []Param{
+		{Name: "x", Elems: storable, Doc: "at least one dimension"},
+		{Name: "indices", Elems: indexes, Doc: "any shape that begins with the batch dimensions"},
+		{Name: "updates", Elems: storable, Doc: "the shape that `dm.gather` of x and indices has; x's element type"},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
+	Attrs: []AttrDef{
+		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: append([]string{"set"}, reductionKinds...), Default: types.Keyword("set"), Doc: "how an update meets what is there"},
+		gatherDim, batchDims,
+	},
+	Traits: Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		x, u := in(o, 0), in(o, 2)
+		want, p := gathered(o)
+		if p != nil {
+			return nil, p
+		}
+		if !SameShape(want, u.Shape) {
+			return nil, problem("DM122", 2, "x %s at indices %s takes updates %s, but they have shape %s", ShapeText(x.Shape), ShapeText(in(o, 1).Shape), ShapeText(want), ShapeText(u.Shape))
+		}
+		if x.Elem != u.Elem {
+			return nil, problem("DM111", 2, "element types %s and %s differ", x.Elem, u.Elem).help("convert one of them with dm.convert")
+		}
+		if Str(o, "kind") != "set" && (x.Elem == types.I1 || x.Elem.Bytes() == 1 && x.Elem.IsFloat()) {
+			return nil, problem("DM111", 0, "scatter %s does not work on %s", Str(o, "kind"), x.Elem)
+		}
+		return one(tensor(x, x.Elem, x.Shape...)), nil
+	},
+	FLOP: func(o *ir.Op) dim.Dim { return sums(o, in(o, 2).Elements()) },
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		read, _ := wholeTraffic(o)
+		if len(read) < 3 {
+			return read, dim.Dim{}
+		}
+		if read[0] = read[2]; Str(o, "kind") == "set" {
+			read[0] = dim.Dim{}
+		}
+		return read, read[2]
+	},
+}
+
+var embeddingDef = &Def{
+	Name: "embedding", Family: Movement, Class: ClassMovement, Level: 1,
+	Summary: "rows of a table picked by numbers",
+	Doc:     "`y[i…, :] = table[ids[i…], :]`, that is `dm.gather` along dimension 0. " + outsideDoc + "\n\nReads the rows that it takes, the result's size, and the ids; writes the result; counts no FLOP.",
+	Example: `func.func @example(%table: tensor<10x4xf32>) -> tensor<2x3x4xf32> {
+  %ids = dm.constant dense<[[1, 2, 3], [9, 0, 1]]> : tensor<2x3xi64>
+  %y = dm.embedding %table, %ids : (tensor<10x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}`,
+	Operands: []Param{
+		{Name: "table", Elems: storable, Doc: "`[vocabulary, depth]`"},
+		{Name: "ids", Elems: indexes, Doc: "any shape"},
+	},
+	Results: []Param{{Name: "y", Elems: storable, Doc: "`[ids…, depth]`"}},
+	Traits:  Pure | Composite,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		table := in(o, 0)
+		if p := rankIs(o, 0, 2, "the table"); p != nil {
+			return nil, p.help("a table is [vocabulary, depth]")
+		}
+		return one(tensor(table, table.Elem, append(append([]dim.Dim{}, in(o, 1).Shape...), table.Shape[1])...)), nil
+	},
+	Traffic: touchedTraffic,
+	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
+		w := &writer{b: b}
+		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
+	},
+}

@@ -1,0 +1,115 @@
+package op
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func sources() []*Def { return []*Def{constantDef, iotaDef, rngDef} }
+
+var constantDef = &Def{
+	Name: "constant", Family: Sources, Class: ClassMovement, Level: 1,
+	Summary: "a tensor written in the program",
+	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`.\n\n" +
+		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
+	Example: `func.func @example() -> tensor<2x2xf32> {
+  %c = dm.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  return %c : tensor<2x2xf32>
+}`,
+	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
+	Attrs:   []AttrDef{{Name: "value", Kind: KindDense, Lead: true, Doc: "the elements"}},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		if len(o.Results) == 0 {
+			return nil, noResult("constant")
+		}
+		written := o.Results[0].Type
+		d, ok := Attr(o, "value").(*types.Dense)
+		if !ok {
+			if _, scalar := written.(types.Scalar); scalar {
+				return one(written), nil
+			}
+			return nil, attrProblem("DM115", "value", "the value of %s is not dense<…>", written).help("write dense<%s>", Attr(o, "value"))
+		}
+		if d.Type == nil {
+			return one(written), nil
+		}
+		return one(tensor(out(o, 0), d.Type.Elem, d.Type.Shape...)), nil
+	},
+	Verify: func(o *ir.Op) *Problem {
+		for _, d := range out(o, 0).Shape {
+			if !d.IsConst() {
+				return problem("DM118", -1, "a constant of shape %s has an unknown number of elements", ShapeText(out(o, 0).Shape)).
+					help("write a scalar constant, which broadcasts, or dm.broadcast it")
+			}
+		}
+		return nil
+	},
+}
+
+var iotaDef = &Def{
+	Name: "iota", Family: Sources, Class: ClassMovement, Level: 1,
+	Summary: "numbers counting up along a dimension",
+	Doc:     "Every element is its position along `dim`, from 0; the type is the one written.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
+	Example: `func.func @example() -> tensor<2x4xi64> {
+  %i = dm.iota dim = 1 : tensor<2x4xi64>
+  return %i : tensor<2x4xi64>
+}`,
+	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written, at least one dimension"}},
+	Attrs:   []AttrDef{{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension along which the numbers count"}},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		y := out(o, 0)
+		if len(o.Results) == 0 {
+			return nil, noResult("iota")
+		}
+		if _, p := dimOf(o, "dim", y.Shape); p != nil {
+			return nil, p
+		}
+		return one(tensor(y, y.Elem, y.Shape...)), nil
+	},
+}
+
+var rngDef = &Def{
+	Name: "rng", Family: Sources, Class: ClassMovement, Level: 1,
+	Summary: "random numbers, seeded",
+	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written.\n\n" +
+		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
+	Example: `func.func @example() -> tensor<2x4xf32> {
+  %x = dm.rng normal, seed = 7, mean = 1.0, stddev = 0.5 : tensor<2x4xf32>
+  return %x : tensor<2x4xf32>
+}`,
+	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written; floating-point for `normal`"}},
+	Attrs: []AttrDef{
+		{Name: "distribution", Kind: KindKeyword, Lead: true, Enum: []string{"uniform", "normal"}, Doc: "the distribution"},
+		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
+		{Name: "low", Kind: KindFloat, Default: types.Float{}, Doc: "least uniform value"},
+		{Name: "high", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "uniform values are below it"},
+		{Name: "mean", Kind: KindFloat, Default: types.Float{}, Doc: "mean of normal values"},
+		{Name: "stddev", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "standard deviation of normal values"},
+	},
+	Traits: Pure | Random,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		y := out(o, 0)
+		if len(o.Results) == 0 {
+			return nil, noResult("rng")
+		}
+		return one(tensor(y, y.Elem, y.Shape...)), nil
+	},
+	Verify: func(o *ir.Op) *Problem {
+		y := out(o, 0)
+		if Str(o, "distribution") == "normal" {
+			if !y.Elem.IsFloat() {
+				return problem("DM128", -1, "normal numbers are floating-point, not %s", y.Elem).help("convert them with dm.convert")
+			}
+			if s := Float(o, "stddev"); !(s >= 0) {
+				return attrProblem("DM115", "stddev", "stddev = %g is negative", s)
+			}
+			return nil
+		}
+		if lo, hi := Float(o, "low"), Float(o, "high"); !(lo < hi) {
+			return attrProblem("DM115", "high", "no number is at least %g and below %g", lo, hi)
+		}
+		return nil
+	},
+}
