@@ -205,7 +205,7 @@ var dynamicUpdateSliceDef = &Def{
 	},
 }
 
-const outsideDoc = "An index outside the dimension is an error when run."
+const outsideDoc = "An index outside the dimension takes the nearest element inside, as in StableHLO."
 
 var gatherDef = &Def{
 	Name: "gather", Family: Movement, Class: ClassMovement, Level: 1,
@@ -262,7 +262,7 @@ var scatterDef = &Def{
 	Name: "scatter", Family: Movement, Class: ClassMovement, Level: 1,
 	Summary: "slices written or combined at positions given by an index tensor",
 	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
-		"With the default `set`, of several updates of one element the last in row-major order stays. " + outsideDoc + "\n\n" +
+		"With the default `set`, of several updates of one element the last in row-major order stays. An update outside the dimension is dropped, as in StableHLO.\n\n" +
 		"Works in place: reads the indices, the updates and, unless `set`, as much of x; writes the updates' size. `add` and `mul` count 1 FLOP for each element of the updates.",
 	Example: `func.func @example(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>) -> tensor<4x3xf32> {
   %i = dm.constant dense<[3, 3]> : tensor<2xi64>
