@@ -22,8 +22,8 @@ func (r Rel) Empty() bool { return r.Start >= r.End }
 // File is the tree of a whole text.
 type File struct {
 	Src   *source.File
-	Items []*Op // top level, in order; alias definitions and splits included
-	Diags []diag.Diagnostic
+	Items []*Op             // top level, in order; alias definitions and splits included
+	Diags []diag.Diagnostic // of the whole file, absolute, in textual order; the ops' own are among them
 }
 
 // Form says how an op is written.
@@ -34,8 +34,8 @@ const (
 	Generic   Form = iota // "d.op"(%a) <{…}> ({…}) {…} : (…) -> …
 	Pretty                // a form dmir's grammar reads in full: dm.*, func.*, module, return
 	Custom                // another dialect's pretty form, kept token for token
-	AttrAlias             // #name = value      (Name is "#name")
-	TypeAlias             // !name = type       (Name is "!name")
+	AttrAlias             // #name = value      (Name is "#name", the value is at Lead)
+	TypeAlias             // !name = type       (Name is "!name", the type is at Sig)
 	Split                 // // -----
 	Resource              // {-# … #-}
 	Bad                   // could not be read; a diagnostic says why

@@ -51,8 +51,8 @@ const (
 	AArray                         // [a, b]: Elems
 	ADict                          // {k = v}: Entries
 	AType                          // a type: Type
-	ADense                         // dense<…> : type ; Elems hold the literal as nested AArray or one scalar (splat); hex string literals are AString
-	ADenseResource                 // dense_resource<key> : type (Str)
+	ADense                         // dense<…> : type; Elems is empty (dense<>) or the literal alone: nested AArrays, a scalar (splat), or an AString of hexadecimal digits; a complex number is an AArray whose Text begins with "("; Type may be nil; Body the text in <…>
+	ADenseResource                 // dense_resource<key> : type (Str); Type may be nil
 	AArrayOf                       // array<i64: 1, 2>: Type is the element type, Elems
 	ASparse                        // sparse<…, …> : type
 	AAffine                        // affine_map<…>, affine_set<…> (Text)

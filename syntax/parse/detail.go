@@ -196,5 +196,8 @@ func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *
 		return newError("DM021", max(0, len(src)-1), len(src), "expected %s at the end of the op", want)
 	}
 	t := toks[s.bad]
+	if t.kind == tRegion {
+		t.end = t.start + 1
+	}
 	return newError("DM022", t.start, t.end, "expected %s, found `%s`", want, excerpt(src[t.start:t.end]))
 }

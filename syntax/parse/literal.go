@@ -14,7 +14,8 @@ type literalReader struct {
 // maxRank bounds how deep the lists of a literal nest.
 const maxRank = 64
 
-// all reads the literal of dense<…>: nothing, one scalar, or one list.
+// all reads the literal of dense<…>: nothing, one scalar, or one list, which
+// is the only element of the result.
 func (r *literalReader) all() []*ast.AttrExpr {
 	t := r.cur.next()
 	if t.kind == kEOF {
@@ -26,9 +27,6 @@ func (r *literalReader) all() []*ast.AttrExpr {
 	}
 	if v == nil {
 		return nil
-	}
-	if v.Kind == ast.AArray && v.Text[0] == '[' {
-		return v.Elems
 	}
 	return []*ast.AttrExpr{v}
 }
