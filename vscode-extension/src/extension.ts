@@ -5,7 +5,6 @@ import { chooseFunction } from "./functions";
 import { command, type CostArguments, type RunArguments, type RunResult } from "./protocol";
 import { runFunction } from "./run";
 import { Server } from "./server";
-import { serverSettings } from "./settings";
 import { selectTarget, TargetStatus } from "./target";
 
 let server: Server | undefined;
@@ -37,9 +36,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       log.show();
     }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
-      if (!event.affectsConfiguration("dmir")) return;
-      const restarted = event.affectsConfiguration("dmir.path") && (await theServer.restartIfMoved());
-      if (!restarted) await theServer.notify("workspace/didChangeConfiguration", { settings: { dmir: serverSettings() } });
+      // Of the other settings the server hears by itself: it registers for them.
+      if (event.affectsConfiguration("dmir.path")) await theServer.restartIfMoved();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(async () => {
       // Trust may bring a dmir.path of the workspace into force; a server started afresh knows of the trust already.

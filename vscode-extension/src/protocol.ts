@@ -27,9 +27,15 @@ export interface CostResult {
   json: unknown;
 }
 
+export interface TargetsArguments {
+  uri: string;
+}
+
 export interface Target {
   name: string;
   title: string;
+  /** Whether times are computed for this one now, in the file that was asked about. */
+  current?: boolean;
 }
 
 export const command = { run: "dmir.run", cost: "dmir.cost", targets: "dmir.targets" } as const;

@@ -38,7 +38,6 @@ export class Server implements vscode.Disposable {
   private binary: string | undefined;
   private started = false;
   private readonly budget = new RestartBudget(maxRestarts, restartWindowMs);
-  private readonly projectFiles = vscode.workspace.createFileSystemWatcher("**/dmir.toml");
   private readonly stateChange = new vscode.EventEmitter<void>();
   readonly onDidChangeState = this.stateChange.event;
 
@@ -119,7 +118,6 @@ export class Server implements vscode.Disposable {
 
   dispose(): void {
     void this.stop();
-    this.projectFiles.dispose();
     this.stateChange.dispose();
   }
 
@@ -168,7 +166,6 @@ export class Server implements vscode.Disposable {
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions: () => ({ ...serverSettings(), trusted: vscode.workspace.isTrusted }),
       initializationFailedHandler: () => false,
-      synchronize: { fileEvents: this.projectFiles },
       errorHandler: this.errorHandler(),
       middleware: this.middleware,
     };

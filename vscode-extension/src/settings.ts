@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 
 /** The settings that the server reads; units and defaults are those of package.json. */
 export interface ServerSettings {
+  /** Empty leaves the choice to dmir.toml. */
   target: string;
   bind: Record<string, number>;
   hints: { enabled: boolean };
@@ -14,7 +15,7 @@ const section = "dmir";
 export function serverSettings(): ServerSettings {
   const config = vscode.workspace.getConfiguration(section);
   return {
-    target: config.get("target", "h200"),
+    target: config.get("target", ""),
     bind: config.get<Record<string, number>>("bind", {}),
     hints: { enabled: config.get("hints.enabled", true) },
     lint: { enabled: config.get("lint.enabled", true) },

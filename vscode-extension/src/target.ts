@@ -1,43 +1,54 @@
 import * as vscode from "vscode";
-import { command, type Target } from "./protocol";
+import { command, type Target, type TargetsArguments } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
 import { serverSettings, setTarget } from "./settings";
+
+const settleMs = 100;
 
 /** The status-bar item that names the machine times are computed for. */
 export class TargetStatus implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.target", vscode.StatusBarAlignment.Right, 100);
   private readonly subscriptions: vscode.Disposable;
+  private updates = 0;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly server: Server) {
     this.item.name = "dmir: target machine";
+    // A moment later, when the server has heard of the change too.
     const update = (): void => {
-      this.update();
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => void this.update(), settleMs);
     };
     this.subscriptions = vscode.Disposable.from(
       this.item,
       vscode.window.onDidChangeActiveTextEditor(update),
       vscode.workspace.onDidChangeConfiguration(update),
+      vscode.workspace.onDidSaveTextDocument(update),
       server.onDidChangeState(update),
     );
-    this.update();
+    update();
   }
 
   dispose(): void {
+    clearTimeout(this.timer);
     this.subscriptions.dispose();
   }
 
-  private update(): void {
-    if (vscode.window.activeTextEditor?.document.languageId !== "dmir") {
+  private async update(): Promise<void> {
+    const turn = ++this.updates;
+    const document = vscode.window.activeTextEditor?.document;
+    if (document?.languageId !== "dmir") {
       this.item.hide();
       return;
     }
-    const { target } = serverSettings();
     if (this.server.running) {
-      this.item.text = `$(chip) ${target}`;
-      this.item.tooltip = `Costs are for ${target}. Click to choose another machine.`;
+      const target = await currentTarget(this.server, document.uri);
+      if (turn !== this.updates) return;
+      this.item.text = `$(chip) ${target?.name ?? "dmir"}`;
+      this.item.tooltip = `Times are for ${target?.title ?? "a machine the server does not know"}. Click to choose another machine.`;
       this.item.command = "dmir.selectTarget";
     } else {
-      this.item.text = `$(warning) ${target}`;
+      this.item.text = "$(warning) dmir";
       this.item.tooltip = "The dmir server is not running. Click to start it.";
       this.item.command = "dmir.restartServer";
     }
@@ -49,20 +60,35 @@ export class TargetStatus implements vscode.Disposable {
 export async function selectTarget(server: Server): Promise<void> {
   let targets: Target[];
   try {
-    targets = await server.execute<Target[]>(command.targets);
+    targets = await knownTargets(server, vscode.window.activeTextEditor?.document.uri);
   } catch (err) {
     if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
     return;
   }
-  const current = serverSettings().target;
   const items = targets.map((t) => ({
     label: t.name,
     description: t.title,
-    ...(t.name === current ? { detail: "current" } : {}),
+    ...(t.current === true ? { detail: "current" } : {}),
   }));
   const picked = await vscode.window.showQuickPick(items, {
     placeHolder: "Machine that times are computed for",
     matchOnDescription: true,
   });
   if (picked !== undefined) await setTarget(picked.label);
+}
+
+/** The machine that a file's times are for: the setting's, else the one the server says. */
+async function currentTarget(server: Server, uri: vscode.Uri): Promise<Target | undefined> {
+  const { target } = serverSettings();
+  try {
+    const targets = await knownTargets(server, uri);
+    return targets.find((t) => (target === "" ? t.current === true : t.name === target));
+  } catch {
+    return undefined;
+  }
+}
+
+function knownTargets(server: Server, uri: vscode.Uri | undefined): Promise<Target[]> {
+  const args: TargetsArguments | undefined = uri === undefined ? undefined : { uri: uri.toString() };
+  return server.execute<Target[]>(command.targets, args);
 }

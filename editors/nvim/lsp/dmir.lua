@@ -8,7 +8,7 @@ return {
   root_markers = { 'dmir.toml', '.git' },
   settings = {
     dmir = {
-      target = 'h200',
+      target = '', -- empty: the one that dmir.toml names, else h200
       bind = vim.empty_dict(),
       hints = { enabled = true },
       lint = { enabled = true },

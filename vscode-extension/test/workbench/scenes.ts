@@ -57,7 +57,7 @@ const trusted: Scene[] = [
     play: async (wb) => {
       await wb.lens(/^Run/).first().click();
       await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
-      await wb.until("a measured time", async () => /measured/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
+      await wb.until("a measured time", async () => /\bran \d/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
       await wb.screenshot("run");
     },
   },

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# The packages that share data between goroutines, under the race detector.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+cd "$root"
+command -v go >/dev/null || cannot "install Go and run this again"
+want gcc gcc # the race detector links with the C linker
+CGO_ENABLED=1 go test -race -short ./lsp/... ./syntax/parse ./analysis/program ./compile/interp
