@@ -49,6 +49,7 @@ type Entry struct {
 
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
+	inside bool    // of a kernel
 }
 
 // Moved is Read + Written.
@@ -71,6 +72,7 @@ type Func struct {
 
 	Unknown int // entries, at any depth, of which nothing is counted
 
+	timed sync.Map // *machine.Machine to Time
 	find  sync.Once
 	byOp  map[*ir.Op]*Entry
 	extra []*Entry // of branches that are not taken; found but not counted

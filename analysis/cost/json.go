@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 
@@ -58,9 +57,9 @@ type OpReport struct {
 	Inner          []OpReport `json:"inner,omitempty"`
 }
 
-// NewReport is the report on funcs for m. The times of a function's ops add up
-// to the function's to the last digit.
-func NewReport(m *machine.Machine, funcs []*Func) Report {
+// JSON is the report on funcs for m. The times of a function's ops add up to
+// the function's to the last digit.
+func JSON(m *machine.Machine, funcs []*Func) Report {
 	r := Report{Functions: make([]FunctionReport, 0, len(funcs))}
 	if m != nil {
 		r.Target = m.Name
@@ -69,12 +68,6 @@ func NewReport(m *machine.Machine, funcs []*Func) Report {
 		r.Functions = append(r.Functions, f.report(m))
 	}
 	return r
-}
-
-// JSON is the report as indented JSON with a final newline.
-func JSON(m *machine.Machine, funcs []*Func) ([]byte, error) {
-	out, err := json.MarshalIndent(NewReport(m, funcs), "", "  ")
-	return append(out, '\n'), err
 }
 
 func (f *Func) report(m *machine.Machine) FunctionReport {

@@ -76,7 +76,7 @@ const (
 
 // entry is the cost of o. Fused ops lie in a kernel and move nothing.
 func (s *scope) entry(o *ir.Op, fused bool) *Entry {
-	e := &Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, Trips: dim.Const(1), Class: op.ClassMovement}
+	e := &Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
 	d := op.Of(o)
 	switch {
 	case o.Bad || d == nil && o.Name != call:

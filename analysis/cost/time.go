@@ -33,8 +33,13 @@ func (e *Entry) Time(m *machine.Machine) Time {
 // Time is the sum of the times of f's entries; the bound is that of the terms
 // that make up most of it.
 func (f *Func) Time(m *machine.Machine) Time {
+	if x, done := f.timed.Load(m); done {
+		return x.(Time)
+	}
 	t := timer{m: m, memo: map[*body]Time{}}
-	return t.sum(f.Entries)
+	x := t.sum(f.Entries)
+	f.timed.Store(m, x)
+	return x
 }
 
 // timer remembers the time of a callee, which many calls may share.
@@ -67,6 +72,8 @@ func (t *timer) entry(e *Entry) Time {
 	switch {
 	case !e.Known || t.m == nil:
 		return Time{}
+	case e.inside:
+		return Time{Known: true}
 	case e.callee != nil:
 		x, done := t.memo[e.callee]
 		if !done {

@@ -1,0 +1,219 @@
+// Package config reads dmir.toml: the machine to predict for, sizes of
+// dimension symbols, the lint rules to apply and machines of one's own. The
+// file that holds for a program is the nearest one, in its directory or above;
+// files are not merged. Everything wrong with it is a diagnostic at its place.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"dmir/analysis/machine"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// FileName is the name of the configuration file.
+const FileName = "dmir.toml"
+
+// Config is what a dmir.toml says. The zero value is what holds without one.
+type Config struct {
+	Path     string           // of the file, "" where there is none
+	Target   string           // name of the machine to predict for; "" is machine.Default
+	Bind     map[string]int64 // sizes of dimension symbols
+	Lint     Lint
+	Machines map[string]*machine.Machine // the user's own, by lower-case name
+}
+
+// Lint selects rules by code, name or the beginning of a code; Ignore wins.
+type Lint struct {
+	Select []string `toml:"select"`
+	Ignore []string `toml:"ignore"`
+}
+
+// Machine is the machine called name, one of the user's or a built-in one; the
+// configured target where name is "".
+func (c *Config) Machine(name string) (*machine.Machine, bool) {
+	if c != nil && name == "" {
+		name = c.Target
+	}
+	if name == "" {
+		name = machine.Default
+	}
+	if c != nil {
+		if m, ok := c.Machines[strings.ToLower(name)]; ok {
+			return m, true
+		}
+	}
+	return machine.Lookup(name)
+}
+
+// MachineNames is the names that Machine knows, sorted.
+func (c *Config) MachineNames() []string {
+	if c == nil {
+		return machine.Names()
+	}
+	return machine.Names(slices.Collect(maps.Values(c.Machines))...)
+}
+
+// text is dmir.toml as it is decoded.
+type text struct {
+	Target   string                  `toml:"target"`
+	Bind     map[string]int64        `toml:"bind"`
+	Lint     Lint                    `toml:"lint"`
+	Machines map[string]machine.Spec `toml:"machines"`
+}
+
+// maxSize bounds the files that are read; nobody writes one of a megabyte.
+const maxSize = 1 << 20
+
+// ForFile is the configuration that holds for the program at path, the file it
+// was read from (nil where there is none) and what is wrong with it. It never
+// returns a nil Config.
+func ForFile(path string) (*Config, *source.File, []diag.Diagnostic) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return &Config{}, nil, nil
+	}
+	for {
+		name := filepath.Join(dir, FileName)
+		info, err := os.Stat(name)
+		switch {
+		case err == nil && info.Mode().IsRegular():
+			return read(name, info)
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+			return unreadable(name, err)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return &Config{}, nil, nil
+		}
+		dir = up
+	}
+}
+
+func read(name string, info os.FileInfo) (*Config, *source.File, []diag.Diagnostic) {
+	if info.Size() > maxSize {
+		return unreadable(name, fmt.Errorf("it is larger than %d bytes", maxSize))
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return unreadable(name, err)
+	}
+	src := source.New(relative(name), string(text))
+	c, diags := Parse(src)
+	c.Path = name
+	return c, src, diags
+}
+
+func unreadable(name string, err error) (*Config, *source.File, []diag.Diagnostic) {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return &Config{}, source.New(relative(name), ""), []diag.Diagnostic{problem("DM901", source.Span{}, "the configuration cannot be read: "+err.Error())}
+}
+
+// relative is name as people in the working directory write it.
+func relative(name string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return name
+	}
+	if rel, err := filepath.Rel(wd, name); err == nil && !strings.HasPrefix(rel, "..") {
+		return rel
+	}
+	return name
+}
+
+// Parse reads the text of a dmir.toml. What is wrong is left out of the
+// configuration and said in the diagnostics.
+func Parse(src *source.File) (*Config, []diag.Diagnostic) {
+	c := &Config{}
+	var t text
+	dec := toml.NewDecoder(bytes.NewReader([]byte(src.Text))).DisallowUnknownFields()
+	diags := decodeProblems(src, dec.Decode(&t))
+	if len(diags) > 0 && diags[0].Code != unknownKey.Code {
+		return c, diags
+	}
+	find := func(keys ...string) source.Span { return locate(src, keys) }
+	c.Lint = t.Lint
+	c.Bind = map[string]int64{}
+	for _, name := range slices.Sorted(maps.Keys(t.Bind)) {
+		if t.Bind[name] < 0 {
+			diags = append(diags, problem("DM904", find("bind", name), fmt.Sprintf("%s is %d; a size is 0 or more", name, t.Bind[name])))
+			continue
+		}
+		c.Bind[name] = t.Bind[name]
+	}
+	c.Machines = map[string]*machine.Machine{}
+	for _, name := range slices.Sorted(maps.Keys(t.Machines)) {
+		spec := t.Machines[name]
+		m, err := spec.Build(name)
+		if err != nil {
+			diags = append(diags, problem("DM904", find("machines", name), err.Error()))
+			continue
+		}
+		c.Machines[m.Name] = m
+	}
+	c.Target = t.Target
+	if _, ok := c.Machine(t.Target); !ok {
+		d := problem("DM904", find("target"), fmt.Sprintf("there is no machine %q", t.Target))
+		d.Help = "known are " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
+		if near := diag.Suggest(t.Target, c.MachineNames()); near != "" {
+			d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
+		}
+		diags = append(diags, d)
+		c.Target = ""
+	}
+	slices.SortStableFunc(diags, func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start })
+	return c, diags
+}
+
+// keysAt is the keys that may stand in the table at the given path, nil where
+// any may.
+func keysAt(path []string) []string {
+	t := reflect.TypeFor[text]()
+	for _, key := range path {
+		switch t.Kind() {
+		case reflect.Map:
+			t = t.Elem()
+			continue
+		case reflect.Struct:
+		default:
+			return nil
+		}
+		f, ok := fieldFor(t, key)
+		if !ok {
+			return nil
+		}
+		t = f.Type
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var keys []string
+	for i := range t.NumField() {
+		keys = append(keys, t.Field(i).Tag.Get("toml"))
+	}
+	return keys
+}
+
+func fieldFor(t reflect.Type, key string) (reflect.StructField, bool) {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("toml") == key {
+			return t.Field(i), true
+		}
+	}
+	return reflect.StructField{}, false
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/syntax/source"
+)
+
+func TestParse(t *testing.T) {
+	cases := []struct {
+		name, text string
+		want       []string // "line:col code message | help", the help cut at its first ";"
+	}{
+		{"everything", "target = \"box\"\n[bind]\nn = 512\n[lint]\nselect = [\"DM2\"]\n[machines.box]\nbase = \"h200\"\nbandwidth = \"3 TB/s\"\n", nil},
+		{"empty", "", nil},
+		{"misspelt key", "traget = \"h200\"\n", []string{`1:1 DM903 unknown key "traget" | did you mean "target"? known here are target, bind, lint, machines`}},
+		{"misspelt table", "[lint]\nselct = []\n", []string{`2:1 DM903 unknown key "lint.selct" | did you mean "select"? known here are select, ignore`}},
+		{
+			"misspelt key of a machine", "[machines.box]\nbase = \"h200\"\nbandwith = 3e12\n",
+			[]string{`3:1 DM903 unknown key "machines.box.bandwith" | did you mean "bandwidth"? known here are base, title, source, cpu, bandwidth, memory, l2, shared_memory, sms, launch_latency, host_link, peer_link, tensor_core, vector`},
+		},
+		{"no TOML", "target = = 3\n", []string{`1:10 DM902 unexpected character U+003D '=' at start of value | correct the line`}},
+		{"twice", "target = \"h200\"\ntarget = \"h100\"\n", []string{`2:1 DM902 key target is already defined | correct the line`}},
+		{"wrong kind", "[bind]\nn = \"many\"\n", []string{`2:5 DM902 this is a TOML string, expected an integer | correct the line`}},
+		{"wrong kind of a word", "target = 3\n", []string{`1:10 DM902 this is a TOML integer, expected a string | correct the line`}},
+		{"wrong unit", "[machines.box]\nbandwidth = \"3 TBs\"\n", []string{`2:13 DM902 "3 TBs" is not a quantity in B/s; write for example "4.8 TB/s" | correct the line`}},
+		{"negative size", "[bind]\nn = -1\n", []string{`2:1 DM904 n is -1; a size is 0 or more | correct the value`}},
+		{
+			"unknown machine", "target = \"h2000\"\n",
+			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known are a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100`},
+		},
+		{"machine without bandwidth", "[machines.box]\nsms = 3\n", []string{`1:1 DM904 machine box: bandwidth is missing; write for example bandwidth = "4.8 TB/s" | correct the value`}},
+		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known are a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100 | correct the value`}},
+		{"not text", "\xff\xfe\x00", []string{`1:1 DM902 invalid character at start of key: U+00FF 'ÿ' | correct the line`}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			src := source.New("dmir.toml", c.text)
+			_, diags := Parse(src)
+			var got []string
+			for _, d := range diags {
+				line, col := src.Human(d.Span.Start)
+				help, _, _ := strings.Cut(d.Help, ";")
+				got = append(got, fmt.Sprintf("%d:%d %s %s | %s", line, col, d.Code, d.Message, help))
+			}
+			if g, w := strings.Join(got, "\n"), strings.Join(c.want, "\n"); g != w {
+				t.Errorf("got\n%s\nwant\n%s", g, w)
+			}
+		})
+	}
+}
+
+func TestNearestFileWins(t *testing.T) {
+	root := t.TempDir()
+	deep := filepath.Join(root, "a", "b")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(dir, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(root, "target = \"a100-80\"\n[bind]\nn = 1\n")
+	if c, _, diags := ForFile(filepath.Join(deep, "x.dmir")); c.Target != "a100-80" || c.Bind["n"] != 1 || len(diags) != 0 {
+		t.Errorf("from above: %+v %v", c, diags)
+	}
+	write(deep, "[machines.Box]\nbase = \"h100\"\nmemory = \"1 TB\"\n")
+	c, src, diags := ForFile(filepath.Join(deep, "x.dmir"))
+	if c.Target != "" || len(c.Bind) != 0 || len(diags) != 0 || src == nil {
+		t.Errorf("nearest: %+v %v", c, diags)
+	}
+	m, ok := c.Machine("box")
+	if !ok || m.Memory != 1e12 || m.Bandwidth != 3.35e12 {
+		t.Errorf("machine: %+v", m)
+	}
+	if m, _ := c.Machine(""); m.Name != "h200" {
+		t.Errorf("default machine: %s", m.Name)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, FileName), make([]byte, maxSize+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, src, diags := ForFile(filepath.Join(dir, "x.dmir"))
+	if src == nil || len(diags) != 1 || diags[0].Code != "DM901" {
+		t.Errorf("got %v", diags)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"target = \"h200\"\n[bind]\nn = 3\n", "[machines.a]\nbase = \"h200\"\n[lint]\nignore=[]\nx=1", "a.b.c = {d = 1}\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		src := source.New("dmir.toml", text)
+		c, diags := Parse(src)
+		if c == nil {
+			t.Fatal("no configuration")
+		}
+		for _, d := range diags {
+			if d.Span.Start < 0 || d.Span.End > len(text) || d.Span.Start > d.Span.End || d.Message == "" {
+				t.Fatalf("diagnostic out of place: %+v in %d bytes", d, len(text))
+			}
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package cost
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// ANSI parameters.
+const (
+	bold  = "1"
+	faint = "2"
+)
+
+var boundStyle = map[string]string{Compute: "32", Memory: "33", Latency: "35"}
+
+func (p *printer) paint(style, s string) string {
+	if !p.o.Color || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+// The columns that give way, in this order, where the terminal is narrow, and
+// how far.
+var narrow = []struct{ column, least int }{
+	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, 12}, {colClass, 0}, {colResult, 0},
+}
+
+// grid prints aligned columns; empty ones are left out.
+func (p *printer) grid(rows []row) {
+	var width [columns]int
+	for i, r := range rows {
+		for c, s := range r.cells {
+			if i == 0 {
+				continue
+			}
+			width[c] = max(width[c], utf8.RuneCountInString(s))
+		}
+	}
+	for c := range width {
+		if width[c] > 0 {
+			width[c] = max(width[c], utf8.RuneCountInString(titles[c]))
+		}
+	}
+	for _, n := range narrow {
+		if over := lineWidth(width) - p.o.Width; p.o.Width > 0 && over > 0 && width[n.column] > n.least {
+			width[n.column] = max(width[n.column]-over, n.least)
+			if n.least == 0 {
+				width[n.column] = 0
+			}
+		}
+	}
+	for _, r := range rows {
+		if r.rule {
+			fmt.Fprintln(p.w, p.paint(faint, strings.Repeat("─", lineWidth(width))))
+		}
+		var line strings.Builder
+		blanks := 0
+		for c, s := range r.cells {
+			if width[c] == 0 {
+				continue
+			}
+			s = Truncate(s, width[c])
+			pad := width[c] - utf8.RuneCountInString(s)
+			if rightAligned[c] {
+				blanks += pad
+				pad = 0
+			}
+			if s != "" {
+				line.WriteString(strings.Repeat(" ", blanks))
+				line.WriteString(p.paint(r.style[c], s))
+				blanks = 0
+			}
+			blanks += pad + 2
+		}
+		fmt.Fprintln(p.w, line.String())
+	}
+}
+
+func lineWidth(width [columns]int) int {
+	total := -2
+	for _, w := range width {
+		if w > 0 {
+			total += w + 2
+		}
+	}
+	return total
+}
+
+// Truncate cuts s to at most n characters, the last of them "…" where
+// something is missing.
+func Truncate(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	if n <= 0 {
+		return ""
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}

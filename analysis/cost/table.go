@@ -1,0 +1,279 @@
+package cost
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// TableOptions say how Table draws.
+type TableOptions struct {
+	Color    bool             // with ANSI colours
+	Width    int              // characters in a line of the terminal; 0 is no limit
+	Measured map[*ir.Op]int64 // nanoseconds that ops took in a run; a column where not nil
+	Device   string           // on which they ran
+}
+
+// Table prints the cost of each function: one row for each op, totals by class
+// and of the function, and what the function could do without.
+func Table(w io.Writer, m *machine.Machine, funcs []*Func, o TableOptions) error {
+	out := bufio.NewWriter(w)
+	for i, f := range funcs {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		p := printer{w: out, m: m, f: f, o: o, t: timer{m: m, memo: map[*body]Time{}}}
+		p.print()
+	}
+	return out.Flush()
+}
+
+type printer struct {
+	w io.Writer
+	m *machine.Machine
+	f *Func
+	o TableOptions
+	t timer
+}
+
+// The columns of the table.
+const (
+	colLine = iota
+	colOp
+	colResult
+	colClass
+	colFLOP
+	colRead
+	colWritten
+	colTime
+	colBound
+	colMeasured
+	colShare
+	columns
+)
+
+var titles = [columns]string{"line", "op", "result", "class", "FLOP", "read", "written", "time", "bound", "measured", "share of time"}
+
+var rightAligned = [columns]bool{colLine: true, colFLOP: true, colRead: true, colWritten: true, colTime: true, colMeasured: true}
+
+type row struct {
+	cells [columns]string
+	style [columns]string // ANSI parameters, "" for none
+	rule  bool            // a line across the table stands above
+}
+
+func (p *printer) print() {
+	p.heading()
+	rows := []row{{cells: titles}}
+	for c := range rows[0].style {
+		rows[0].style[c] = faint
+	}
+	total := p.f.Time(p.m)
+	for _, e := range p.f.Entries {
+		rows = p.entry(rows, e, 0, total)
+	}
+	rows = p.totals(rows, total)
+	p.grid(rows)
+	p.summary()
+}
+
+func (p *printer) heading() {
+	fmt.Fprint(p.w, p.paint(bold, "@"+p.f.Func.Name))
+	if p.m != nil {
+		fmt.Fprintf(p.w, " on %s · %s", p.m.Title, units.Bandwidth(p.m.Bandwidth))
+		if e, rate := p.peak(); rate > 0 {
+			fmt.Fprintf(p.w, " · %s in %s", units.Rate(rate), e)
+		}
+	}
+	fmt.Fprint(p.w, "\n\n")
+}
+
+// peak is the highest rate among the units and element types that f computes on.
+func (p *printer) peak() (name string, rate float64) {
+	p.f.Walk(func(e *Entry) {
+		if !e.Known || e.FLOP.IsZero() || e.Op.Name == kernel {
+			return
+		}
+		if r := p.m.Peak(e.Class == op.ClassContraction, e.Elem); r > rate {
+			name, rate = e.Elem.String(), r
+		}
+	})
+	return name, rate
+}
+
+func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {
+	var r row
+	if e.Line > 0 {
+		r.cells[colLine] = strconv.Itoa(e.Line)
+	}
+	r.cells[colOp] = strings.Repeat("  ", depth) + e.Op.Name
+	r.cells[colResult] = ResultNames(e.Op)
+	r.style[colLine] = faint
+	switch {
+	case !e.Known && len(e.Inner) == 0:
+		r.cells[colClass] = "unknown"
+		r.style[colClass] = faint
+	case e.inside:
+		if !e.FLOP.IsZero() {
+			r.cells[colFLOP] = units.DimFLOP(e.FLOP)
+		}
+		for c := range r.style {
+			r.style[c] = faint
+		}
+	default:
+		r.cells[colClass] = string(e.Class)
+		p.numbers(&r, e.FLOP, e.Read, e.Written)
+		p.timing(&r, p.t.entry(e), total)
+	}
+	if p.o.Measured != nil {
+		if ns, ok := p.o.Measured[e.Op]; ok {
+			r.cells[colMeasured] = units.Time(float64(ns))
+		}
+	}
+	rows = append(rows, r)
+	for _, i := range e.Inner {
+		rows = p.entry(rows, i, depth+1, total)
+	}
+	return rows
+}
+
+const none = "–"
+
+func (p *printer) numbers(r *row, flop, read, written dim.Dim) {
+	for c, s := range map[int]string{colFLOP: units.DimFLOP(flop), colRead: units.DimBytes(read), colWritten: units.DimBytes(written)} {
+		r.cells[c] = s
+	}
+	for c, d := range map[int]dim.Dim{colFLOP: flop, colRead: read, colWritten: written} {
+		if d.IsZero() {
+			r.cells[c], r.style[c] = none, faint
+		}
+	}
+}
+
+func (p *printer) timing(r *row, t, total Time) {
+	if p.m == nil {
+		return
+	}
+	switch {
+	case !t.Known:
+		r.cells[colTime] = "?"
+	case t.Ns == 0:
+		r.cells[colTime], r.style[colTime] = none, faint
+	default:
+		r.cells[colTime], r.cells[colBound] = units.Time(t.Ns), t.Bound
+		r.style[colBound] = boundStyle[t.Bound]
+		if total.Known && total.Ns > 0 {
+			r.cells[colShare] = bar(t.Ns/total.Ns) + " " + units.Percent(t.Ns, total.Ns)
+			r.style[colShare] = boundStyle[t.Bound]
+		}
+	}
+}
+
+const barCells = 20
+
+// bar is a horizontal bar, 20 cells for 1, in eighths of a cell.
+func bar(share float64) string {
+	eighths := min(max(int(share*barCells*8+0.5), 1), barCells*8)
+	s := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		s += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+	}
+	return s + strings.Repeat(" ", barCells-(eighths+7)/8)
+}
+
+// totals adds a row for each class, strongest first, and one for the function.
+func (p *printer) totals(rows []row, all Time) []row {
+	byClass := map[op.Class][]*Entry{}
+	for _, e := range p.f.Entries {
+		byClass[e.Class] = append(byClass[e.Class], e)
+	}
+	first := true
+	if len(byClass) > 1 {
+		for _, class := range []op.Class{op.ClassContraction, op.ClassNormalization, op.ClassElementwise, op.ClassMovement} {
+			if len(byClass[class]) == 0 {
+				continue
+			}
+			t := sum(byClass[class])
+			r := row{rule: first}
+			r.cells[colOp] = fmt.Sprintf("%d ops", len(byClass[class]))
+			if len(byClass[class]) == 1 {
+				r.cells[colOp] = "1 op"
+			}
+			r.cells[colClass] = string(class)
+			p.numbers(&r, t.flop, t.read, t.written)
+			p.timing(&r, p.t.sum(byClass[class]), all)
+			p.measured(&r, byClass[class])
+			rows, first = append(rows, r), false
+		}
+	}
+	r := row{rule: true}
+	r.cells[colOp] = "total"
+	p.numbers(&r, p.f.FLOP, p.f.Read, p.f.Written)
+	p.timing(&r, all, Time{})
+	p.measured(&r, p.f.Entries)
+	for c := range r.style {
+		r.style[c] = bold
+	}
+	return append(rows, r)
+}
+
+func (p *printer) measured(r *row, entries []*Entry) {
+	var ns int64
+	for _, e := range entries {
+		ns += p.o.Measured[e.Op]
+	}
+	if ns > 0 {
+		r.cells[colMeasured] = units.Time(float64(ns))
+	}
+}
+
+// summary says what the function could do without, and what is not known.
+func (p *printer) summary() {
+	f := p.f
+	moved, minimum, waste := f.Moved(), f.Minimum, f.Waste()
+	fmt.Fprintf(p.w, "\n  moved    %s\n  minimum  %s  its used arguments and its results\n  waste    %s", units.DimBytes(moved), units.DimBytes(minimum), units.DimBytes(waste))
+	if w, ok := waste.Int(); ok {
+		if n, ok := moved.Int(); ok && n > 0 {
+			fmt.Fprintf(p.w, "  %s of what is moved", units.Percent(float64(w), float64(n)))
+		}
+	}
+	peak := units.DimBytes(f.Peak)
+	switch {
+	case len(f.Peaks) == 0:
+		peak = "not known: too many unbound sizes"
+	case len(f.Peaks) > 1:
+		peak = f.PeakFormula() + " B"
+	}
+	fmt.Fprintf(p.w, "\n  peak     %s\n", peak)
+	if n, ok := f.FLOP.Int(); ok {
+		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
+			fmt.Fprintf(p.w, "  does     %s\n", units.Intensity(float64(n)/float64(b)))
+		}
+	}
+	if names := f.Unbound(); len(names) > 0 {
+		shown := names[:min(len(names), 8)]
+		fmt.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
+	}
+	if f.Unknown > 0 {
+		fmt.Fprintf(p.w, "  not counted: %d ops that dmir does not know\n", f.Unknown)
+	}
+	if p.o.Measured != nil && p.o.Device != "" {
+		fmt.Fprintf(p.w, "  measured on %s, predicted for %s\n", p.o.Device, p.m.Name)
+	}
+}
+
+func bindings(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = n + "=…"
+	}
+	return out
+}
