@@ -16,9 +16,9 @@
 //     trailing blanks, one newline at the end. Line ends are "\n" unless all of
 //     the file's are "\r\n".
 //
-// Three texts are kept byte for byte: the body of a dialect's type or attribute
+// Two texts are kept byte for byte: the body of a dialect's type or attribute
 // (#d.a<…>, because its blanks are part of the value for tools that do not know
-// the dialect), resource sections, and what could not be parsed.
+// the dialect), and what could not be parsed.
 //
 // All functions take time and space in proportion to their input.
 package format

@@ -14,6 +14,8 @@ const (
 	// which keeps the output in proportion to the input.
 	maxIndent = 200
 	maxAlign  = 80
+
+	splitMark = "// -----"
 )
 
 // File is the text of f in the layout that the package describes.
@@ -136,10 +138,14 @@ func (p *printer) write(t token) {
 }
 
 func (p *printer) comment(t token, indent int) {
-	if t.newlines > 0 || p.out.Len() == 0 {
-		p.startLine(t.newlines, spaces(indent))
-	} else {
+	switch {
+	case t.newlines == 0 && p.out.Len() > 0:
 		p.out.WriteByte(' ')
+	case indent == 0 && strings.HasPrefix(p.textOf(t), splitMark):
+		// The parser did not take it for a split; at column 0 it would be one.
+		p.startLine(t.newlines, p.margin(t.start, 0))
+	default:
+		p.startLine(t.newlines, spaces(indent))
 	}
 	p.write(t)
 }
@@ -176,7 +182,7 @@ func (p *printer) ops(ops []*ast.Op, depth int) {
 func (p *printer) op(op *ast.Op, depth int) {
 	base, end := depthIndent(depth), op.Span().End
 	switch op.Form {
-	case ast.Split, ast.Resource:
+	case ast.Split:
 		p.verbatim(op, "")
 		return
 	case ast.Bad:
@@ -310,15 +316,15 @@ func (p *printer) continuation(u *unit, text string) int {
 		return min(u.base+hangIndent, maxIndent)
 	}
 	top := p.stack[len(p.stack)-1]
-	closes := len(text) == 1 && closerOf(top.char) == text[0]
+	closing := closes(top.char, text)
 	switch {
-	case top.hang && closes:
+	case closing && top.hang:
 		return top.indent
 	case top.hang && top.char != '(':
 		return top.indent + regionIndent
 	case top.hang || top.col > maxAlign:
 		return top.indent + hangIndent
-	case closes:
+	case closing:
 		return top.col - 1
 	}
 	return top.col
@@ -332,15 +338,16 @@ func (p *printer) track(u *unit, t token, text string, inside context) {
 		return
 	}
 	switch text {
-	case "(", "[", "{", "<":
-		p.stack = append(p.stack, bracket{char: text[0], col: p.col, indent: p.indent, inside: inside})
+	case "(", "[", "{", "<", "{-#":
+		char := text[len(text)-1]
+		p.stack = append(p.stack, bracket{char: char, col: p.col, indent: p.indent, inside: inside})
 		p.opened = true
-	case ")", "]", "}", ">":
+	case ")", "]", "}", ">", "#-}":
 		n := len(p.stack)
 		for n > u.floor && p.stack[n-1].char == '<' && text != ">" {
 			n--
 		}
-		if n > u.floor && closerOf(p.stack[n-1].char) == text[0] {
+		if n > u.floor && closes(p.stack[n-1].char, text) {
 			n--
 		}
 		p.stack = p.stack[:n]

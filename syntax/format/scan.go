@@ -168,19 +168,17 @@ func (s *scanner) fail(at int) {
 // stringEnd is the offset behind the string that opens at i; a string ends with
 // its line at the latest.
 func stringEnd(text string, i int) int {
-	for j := i + 1; j < len(text); j++ {
-		switch text[j] {
-		case '"':
+	j := i + 1
+	for j < len(text) && text[j] != '\n' {
+		switch {
+		case text[j] == '"':
 			return j + 1
-		case '\n', '\r':
-			return j
-		case '\\':
-			if j+1 < len(text) && text[j+1] != '\n' && text[j+1] != '\r' {
-				j++
-			}
+		case text[j] == '\\' && j+1 < len(text) && text[j+1] != '\n':
+			j++
 		}
+		j++
 	}
-	return len(text)
+	return len(strings.TrimRight(text[:j], " \t\r"))
 }
 
 func closerOf(c byte) byte {
@@ -195,6 +193,14 @@ func closerOf(c byte) byte {
 		return '>'
 	}
 	return 0
+}
+
+// closes reports whether a token closes a bracket; '#' is that of "{-#".
+func closes(char byte, text string) bool {
+	if char == '#' {
+		return text == "#-}"
+	}
+	return len(text) == 1 && text[0] == closerOf(char)
 }
 
 func skip(text string, i int, in func(byte) bool) int {

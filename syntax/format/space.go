@@ -8,7 +8,7 @@ type context uint8
 const (
 	inOp    context = iota // no bracket
 	inPlain                // lists and dictionaries: canonical
-	inArgs                 // arguments of a function or a block: "%a: T"
+	inArgs                 // arguments of a function or a block, resources: "%a: T"
 	inArray                // array<i64: 1, 2>
 	inKept                 // shapes, maps, locations: the author's spacing
 )
@@ -26,6 +26,9 @@ func (p *printer) enter(u *unit, t token, text string) context {
 		return inOp
 	}
 	around := p.context(u)
+	if u.op.Form == ast.Resource {
+		return inArgs
+	}
 	switch text {
 	case "<":
 		switch {
@@ -70,28 +73,28 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	around := p.context(u)
 	opens := p.opened // prev is an opening bracket
 	switch {
+	case merge(prev[len(prev)-1], text[0]), p.prev.kind == tSymbol && text[0] == '<':
+		return t.blank
 	case text == ",":
 		return false
 	case prev == ",":
 		return true
 	case opens && prev == "<":
-		return t.blank && text[0] == '='
+		return t.blank && p.prev.blank // " < " is a comparison
 	case text == ">" && len(p.stack) > u.floor && p.stack[len(p.stack)-1].char == '<':
-		return t.blank && prev == "-"
+		return false
 	case around == inArray && text == ":":
 		return false
 	case around == inArray && prev == ":":
 		return true
 	case around == inKept || around == inArray:
 		return t.blank
-	case text == ")" || text == "]" || opens && (prev == "(" || prev == "["):
+	case text == ")" || text == "]" || text == "}" || opens && (prev == "(" || prev == "[" || prev == "{"):
 		return false
-	case opens && prev == "{":
-		return t.blank && text[0] == '-'
-	case text == "}":
-		return t.blank && prev == "-"
 	case isOperator(text) || isOperator(prev):
 		return true
+	case !u.label && t.start < u.op.Off+int(u.op.NameSpan.Start) && (text == ":" || prev == ":"):
+		return false // %x:2 =
 	case text == ":":
 		return !u.label && around != inArgs || u.label && around == inPlain
 	case prev == ":":
@@ -124,6 +127,22 @@ func (p *printer) spacedParen(u *unit, t token, prev string) bool {
 		return false
 	}
 	return t.blank
+}
+
+// merge reports whether two tokens that end and begin like this could be read
+// as other tokens without the white space between them.
+func merge(a, b byte) bool {
+	switch b {
+	case ':':
+		return a == ':'
+	case '=':
+		return a == '=' || a == '<' || a == '>'
+	case '>', '}':
+		return a == '-'
+	case '-':
+		return a == '{'
+	}
+	return false
 }
 
 func isOperator(text string) bool {

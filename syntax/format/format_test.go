@@ -1,0 +1,109 @@
+package format_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"dmir/syntax/format"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+var update = flag.Bool("update", false, "write what the formatter gives into the golden files")
+
+func formatted(text string) string { return format.File(parse.File(source.New("test.mlir", text))) }
+
+// TestGolden formats the file "in" of each archive in testdata and compares the
+// result with its file "out". In both, "␍" stands for a carriage return, "⇥" for
+// a tab, and a "␠" at the end of a line for a blank.
+func TestGolden(t *testing.T) {
+	marks := strings.NewReplacer("␍", "\r", "⇥", "\t", "␠", " ")
+	shown := strings.NewReplacer("\r", "␍", "\t", "⇥", " \n", "␠\n")
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{}
+			for _, f := range a.Files {
+				files[f.Name] = marks.Replace(string(f.Data))
+			}
+			in, want := files["in"], files["out"]
+			got := formatted(in)
+			if *update {
+				a.Files = []txtar.File{a.Files[0], {Name: "out", Data: []byte(shown.Replace(got))}}
+				if err := os.WriteFile(path, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("not as in the golden file:\n%s", format.Diff(path, want, got))
+			}
+			hold(t, in)
+		})
+	}
+}
+
+// hold checks what has to be true of formatting any text.
+func hold(t *testing.T, text string) {
+	t.Helper()
+	f := parse.File(source.New("test.mlir", text))
+	once := format.File(f)
+	if a, b := visible(text), visible(once); a != b {
+		t.Errorf("formatting changes more than white space:\n%s", format.Diff("visible", a, b))
+	}
+	again := parse.File(source.New("test.mlir", once))
+	if twice := format.File(again); twice != once {
+		t.Errorf("formatting twice differs from once:\n%s", format.Diff("test.mlir", once, twice))
+	}
+	if len(errorsOf(f)) > 0 {
+		return
+	}
+	if d := tokenDiff(text, once); d != "" {
+		t.Error(d)
+	}
+	if a, b := dump(f), dump(again); a != b {
+		t.Errorf("formatting changes the tree:\n%s", format.Diff("tree", a, b))
+	}
+}
+
+// visible is text without white space.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '\t' || r == '\n' || r == '\r' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+func FuzzFile(f *testing.F) {
+	paths, _ := filepath.Glob("testdata/*.txtar")
+	for _, path := range paths {
+		if a, err := txtar.ParseFile(path); err == nil {
+			f.Add(string(a.Files[0].Data))
+		}
+	}
+	for _, seed := range []string{
+		"module{func.func @f(%a:i32)->i32{return %a:i32}}",
+		"\"a.b\"()({^bb0(%x:i32):\"a.c\"()[^bb0]:()->()},{}){k=[1:i32]}:()->()",
+		"// a\r\n// -----\r\n!t = tuple<i32>\r\n",
+		"x.y %a { x.z } else // c\n { }\n}}",
+		"%0 = #a<#b<",
+		"func.func @f( // c\n%a: i32)\n\n\n{ x.y\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) { hold(t, text) })
+}

@@ -1,0 +1,94 @@
+package format_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"dmir/syntax/format"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+const mlirOpt = "mlir-opt-22"
+
+// unlike are the corpus files that mlir-opt reads differently once formatted,
+// each with the reason. There are none.
+var unlike = map[string]string{}
+
+// TestMeaning holds that MLIR's own tool prints the same for a file before and
+// after formatting or, where it rejects the file because it lacks a dialect,
+// rejects both in the same words.
+func TestMeaning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts mlir-opt over a thousand times")
+	}
+	if _, err := exec.LookPath(mlirOpt); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not on PATH", mlirOpt)
+		}
+		t.Skipf("%s is not on PATH; on Debian and Ubuntu apt.llvm.org has it in mlir-22-tools", mlirOpt)
+	}
+	files := corpusFiles(t)
+	work := make(chan *source.File)
+	var (
+		wg                       sync.WaitGroup
+		mu                       sync.Mutex
+		accepted, rejected, fail int
+	)
+	for range min(2, runtime.NumCPU()) {
+		wg.Go(func() {
+			for src := range work {
+				before := run(src.Text)
+				after := run(format.File(parse.File(src)))
+				mu.Lock()
+				switch reason := unlike[src.Path]; {
+				case before != after && reason != "":
+					t.Logf("%s: %s", src.Path, reason)
+				case before != after:
+					fail++
+					t.Errorf("%s means something else once formatted:\n%s\n%s", src.Path,
+						format.Diff("printed", before.printed, after.printed), format.Diff("said", before.said, after.said))
+				case before.ok:
+					accepted++
+				default:
+					rejected++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, src := range files {
+		work <- src
+	}
+	close(work)
+	wg.Wait()
+	t.Logf("equal meaning: %d accepted and %d rejected alike of %d; %d differ", accepted, rejected, len(files), fail)
+}
+
+// reading is what mlir-opt makes of a text.
+type reading struct {
+	ok            bool
+	printed, said string
+}
+
+var said = regexp.MustCompile(`(?m)^.*?:\d+:\d+: (.*)$`)
+
+func run(text string) reading {
+	args := []string{"--allow-unregistered-dialect"}
+	if strings.Contains(text, "// -----") {
+		args = append(args, "--split-input-file")
+	}
+	cmd := exec.Command(mlirOpt, args...)
+	var out, errs strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &errs
+	r := reading{ok: cmd.Run() == nil, printed: out.String()}
+	for _, m := range said.FindAllStringSubmatch(errs.String(), -1) {
+		r.said += m[1] + "\n"
+	}
+	return r
+}
