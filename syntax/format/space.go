@@ -1,6 +1,10 @@
 package format
 
-import "dmir/syntax/ast"
+import (
+	"strings"
+
+	"dmir/syntax/ast"
+)
 
 // context says by which rules the tokens inside a bracket are spaced.
 type context uint8
@@ -80,7 +84,8 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	case prev == ",":
 		return true
 	case opens && prev == "<":
-		return t.blank && p.prev.blank // " < " is a comparison
+		// " < " with a blank on both sides is read as a comparison.
+		return strings.HasPrefix(p.text[p.prev.end:], " ") && strings.HasSuffix(p.text[:p.prev.start], " ")
 	case text == ">" && len(p.stack) > u.floor && p.stack[len(p.stack)-1].char == '<':
 		return false
 	case around == inArray && text == ":":
