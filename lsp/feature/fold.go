@@ -1,0 +1,47 @@
+package feature
+
+import (
+	"strings"
+
+	"dmir/syntax/ast"
+)
+
+// Fold is a range of 0-based lines that can be folded into the first of them.
+type Fold struct {
+	First, Last int
+	Comment     bool
+}
+
+// Folds are the regions and the runs of comment lines of a file. The line of a
+// region's closing brace stays visible.
+func Folds(f *ast.File) []Fold {
+	var out []Fold
+	ast.Walk(f.Items, func(o *ast.Op) bool {
+		for _, r := range o.Regions {
+			end := int32(r.Close)
+			if end < 0 {
+				end = o.Len
+			}
+			first := f.Src.Pos(o.Off + int(r.Open)).Line
+			last := f.Src.Pos(o.Off+int(end)).Line - 1
+			if last > first {
+				out = append(out, Fold{First: first, Last: last})
+			}
+		}
+		return true
+	})
+	start := -1
+	for n := 0; n <= f.Src.Lines(); n++ {
+		comment := n < f.Src.Lines() && strings.HasPrefix(strings.TrimSpace(f.Src.Line(n)), "//")
+		switch {
+		case comment && start < 0:
+			start = n
+		case !comment && start >= 0:
+			if n-1 > start {
+				out = append(out, Fold{First: start, Last: n - 1, Comment: true})
+			}
+			start = -1
+		}
+	}
+	return out
+}

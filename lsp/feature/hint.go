@@ -1,0 +1,107 @@
+package feature
+
+import (
+	"dmir/analysis/cost"
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/syntax/source"
+)
+
+// Hint is a note behind a line.
+type Hint struct {
+	Offset  int    // in the text, the end of the line
+	Label   string // under 30 characters
+	Tooltip string // Markdown
+}
+
+// Times are measured durations of a run.
+type Times struct {
+	Func string // without "@"
+	Ns   int64
+	Ops  map[int]int64 // nanoseconds by 1-based line
+}
+
+// Hints are the cost of each line that begins in span, and the totals of each
+// function, first what is computed and moved, then how long it takes. Measured
+// times, where there are any, stand beside the predicted ones.
+func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
+	h := &hinter{p: p, ran: ran, first: p.Src.Pos(span.Start).Line + 1, last: p.Src.Pos(span.End).Line + 1}
+	for _, f := range p.Funcs {
+		whole := f.Func.Op.Span
+		if whole.End < span.Start || whole.Start > span.End {
+			continue
+		}
+		if f.Func.Body != nil {
+			h.function(f)
+			h.entries(f, f.Entries, false)
+		}
+	}
+	return h.hints
+}
+
+type hinter struct {
+	p           *program.Program
+	ran         *Times
+	first, last int // 1-based lines
+	hints       []Hint
+}
+
+func (h *hinter) function(f *cost.Func) {
+	line := h.p.Src.Pos(f.Func.Op.Span.Start).Line + 1
+	measured := ""
+	if h.ran != nil && h.ran.Func == f.Func.Name {
+		measured = "ran " + units.Time(float64(h.ran.Ns))
+	}
+	t := f.Time(h.p.Target)
+	h.add(line, f.FLOP, f.Moved(), t, measured, func() []row { return funcRows(f, h.p.Target) })
+}
+
+func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
+	for _, e := range es {
+		h.entry(f, e, fused)
+		h.entries(f, e.Inner, fused || e.Fused)
+	}
+}
+
+func (h *hinter) entry(f *cost.Func, e *cost.Entry, fused bool) {
+	moved := e.Moved()
+	switch {
+	case e.Line < h.first || e.Line > h.last || !e.Known:
+		return
+	case len(e.Op.Results) == 0 && len(e.Inner) == 0 && e.FLOP.IsZero() && moved.IsZero():
+		return // terminators
+	case fused && e.FLOP.IsZero():
+		return
+	}
+	t := cost.Time{}
+	if fused {
+		moved = dim.Dim{}
+	} else {
+		t = e.Time(h.p.Target)
+	}
+	measured := ""
+	if h.ran != nil {
+		if ns, ok := h.ran.Ops[e.Line]; ok {
+			measured = "ran " + units.Time(float64(ns))
+		}
+	}
+	h.add(e.Line, e.FLOP, moved, t, measured, func() []row { return entryRows(e, f, h.p.Target) })
+}
+
+// add puts one or two hints behind a line.
+func (h *hinter) add(line int, flop, moved dim.Dim, t cost.Time, measured string, rows func() []row) {
+	if line < h.first || line > h.last {
+		return
+	}
+	off := h.p.Src.LineStart(line-1) + len(h.p.Src.Line(line-1))
+	all := rows()
+	if measured != "" {
+		all = append(all, row{"measured", measured[len("ran "):]})
+	}
+	tip := table(all)
+	h.hints = append(h.hints, Hint{off, work(flop, moved), tip})
+	if second := joinFitting(duration(t), measured); second != "" {
+		h.hints = append(h.hints, Hint{off, second, tip})
+	}
+}

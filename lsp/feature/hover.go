@@ -1,0 +1,243 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/syntax/ast"
+	"dmir/syntax/scope"
+	"dmir/syntax/source"
+)
+
+// Hover is what is known about the thing under the cursor.
+type Hover struct {
+	Span source.Span
+	Text string // Markdown
+}
+
+// HoverAt says what stands at a byte offset: an op (its numbers and its
+// documentation), a value (its type and size), a function (its totals), or the
+// symbol of a dimension. It is nil where nothing is to be said.
+func HoverAt(p *program.Program, names *scope.Index, off int) *Hover {
+	if h := dimensionAt(p, off); h != nil {
+		return h
+	}
+	if n, span, ok := names.At(off); ok {
+		if text := nameText(p, n, off); text != "" {
+			return &Hover{span, text}
+		}
+		return nil
+	}
+	o := opAt(p, off)
+	if o == nil || o.Tree == nil {
+		return nil
+	}
+	span := o.Tree.Abs(o.Tree.NameSpan)
+	if !span.Contains(off) {
+		return nil
+	}
+	return &Hover{span, opText(p, o)}
+}
+
+func nameText(p *program.Program, n *scope.Name, off int) string {
+	switch n.Kind {
+	case scope.Value:
+		if v := valueOf(p, n, off); v != nil {
+			return valueText(p, n, v)
+		}
+	case scope.Symbol:
+		if f := funcNamed(p, strings.TrimPrefix(n.Text, "@")); f != nil {
+			text := code(p.Src.Slice(f.Func.Op.Head) + signature(f.Func))
+			if f.Func.Body != nil {
+				text += "\n" + table(funcRows(f, p.Target))
+			}
+			return text
+		}
+	case scope.AttrAlias, scope.TypeAlias:
+		if len(n.Defs) > 0 {
+			return code(firstLine(p.Src.Text[n.Defs[0].Start:]))
+		}
+	}
+	return ""
+}
+
+func signature(f *ir.Func) string {
+	var in, out []string
+	for _, a := range f.Args {
+		in = append(in, a.Type.String())
+	}
+	for _, t := range f.Results {
+		out = append(out, t.String())
+	}
+	s := " : (" + strings.Join(in, ", ") + ")"
+	switch len(out) {
+	case 0:
+		return s + " -> ()"
+	case 1:
+		return s + " -> " + out[0]
+	}
+	return s + " -> (" + strings.Join(out, ", ") + ")"
+}
+
+func valueText(p *program.Program, n *scope.Name, v *ir.Value) string {
+	name := n.Text
+	if v.Name != "" {
+		name = v.Name
+	}
+	var b strings.Builder
+	b.WriteString(code(name + " : " + v.Type.String()))
+	b.WriteByte('\n')
+	if t := v.Tensor(); t != nil {
+		size, elements := t.Bytes().Eval(p.Bind), t.Elements().Eval(p.Bind)
+		count := elements.String()
+		if k, ok := elements.Int(); ok {
+			count = group(k)
+		}
+		fmt.Fprintf(&b, "%s · %s elements · %s", escape(units.DimBytes(size)), escape(count), plural(len(v.Uses), "use"))
+	} else {
+		b.WriteString(plural(len(v.Uses), "use"))
+	}
+	switch {
+	case v.Op != nil:
+		fmt.Fprintf(&b, " · from `%s`", v.Op.Name)
+		if f, e := costAt(p, v.Op); e != nil && e.Known {
+			b.WriteString("\n\n" + table(entryRows(e, f, p.Target)))
+		}
+	case v.Block != nil && v.Block.Label == "":
+		b.WriteString(" · argument")
+	}
+	return b.String()
+}
+
+func opText(p *program.Program, o *ir.Op) string {
+	var parts []string
+	f, e := costAt(p, o)
+	switch {
+	case e != nil && e.Known:
+		parts = append(parts, table(entryRows(e, f, p.Target)))
+	case e == nil && f != nil && f.Func.Body != nil:
+		parts = append(parts, table(funcRows(f, p.Target)))
+	}
+	if d, ok := op.Lookup(o.Name); ok {
+		parts = append(parts, docText(d))
+	} else if o.Tree.Form == ast.Custom || o.Tree.Form == ast.Generic {
+		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// docText is the registry's description of an op.
+func docText(d *op.Def) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**dm.%s**: %s.\n", d.Name, strings.TrimSuffix(d.Summary, "."))
+	if d.Doc != "" {
+		b.WriteString("\n" + strings.TrimSpace(d.Doc) + "\n")
+	}
+	list := func(title string, lines []string) {
+		if len(lines) > 0 {
+			b.WriteString("\n" + title + "\n\n" + strings.Join(lines, "\n") + "\n")
+		}
+	}
+	list("Operands", params(d.Operands))
+	var attrs []string
+	for _, a := range d.Attrs {
+		s := fmt.Sprintf("- `%s` (%s)", a.Name, a.Kind)
+		if len(a.Enum) > 0 {
+			s = fmt.Sprintf("- `%s` (one of %s)", a.Name, strings.Join(a.Enum, ", "))
+		}
+		if a.Default != nil {
+			s += fmt.Sprintf(", default `%s`", a.Default)
+		}
+		attrs = append(attrs, colon(s, a.Doc))
+	}
+	list("Attributes", attrs)
+	list("Results", params(d.Results))
+	if d.Example != "" {
+		b.WriteString("\n" + code(strings.TrimSpace(d.Example)))
+	}
+	return b.String()
+}
+
+func params(ps []op.Param) []string {
+	var lines []string
+	for _, q := range ps {
+		s := "- `" + q.Name + "`"
+		switch {
+		case q.Variadic:
+			s += " (any number)"
+		case q.Optional:
+			s += " (optional)"
+		}
+		lines = append(lines, colon(s, q.Doc))
+	}
+	return lines
+}
+
+func colon(s, doc string) string {
+	if doc == "" {
+		return s
+	}
+	return s + ": " + doc
+}
+
+func code(s string) string { return "```mlir\n" + s + "\n```\n" }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimSuffix(line, "\r")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// dimensionAt is the symbol of a dimension at off, in the "dims = […]" of a type.
+func dimensionAt(p *program.Program, off int) *Hover {
+	text := p.Src.Text
+	if off > len(text) {
+		return nil
+	}
+	start, end := off, off
+	for start > 0 && wordByte(text[start-1]) {
+		start--
+	}
+	for end < len(text) && wordByte(text[end]) {
+		end++
+	}
+	line := text[p.Src.LineStart(p.Src.Pos(off).Line):start]
+	open := strings.LastIndex(line, "dims = [")
+	if start == end || open < 0 || strings.ContainsAny(line[open:], "]>") {
+		return nil
+	}
+	name := text[start:end]
+	if name[0] >= '0' && name[0] <= '9' {
+		return nil
+	}
+	o := opAt(p, off)
+	for o != nil && o.Name != "func.func" {
+		o = parent(o)
+	}
+	said := "is not bound: costs that depend on it are formulas"
+	if n, ok := p.Bind[name]; ok {
+		said = "= " + group(n)
+	}
+	b := fmt.Sprintf("`%s` names a dimension; %s.", name, said)
+	if f, _ := costAt(p, o); o != nil && f != nil {
+		if slices.Contains(f.Moved().Add(f.FLOP).Symbols(), name) {
+			b += "\n\n" + table([]row{{"@" + escape(f.Func.Name) + " computes", units.DimFLOP(f.FLOP)}, {"moves", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum)}})
+		}
+	}
+	return &Hover{source.Span{Start: start, End: end}, b}
+}
+
+func wordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+}

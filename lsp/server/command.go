@@ -1,0 +1,97 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+
+	"dmir/lsp/feature"
+)
+
+// The commands of workspace/executeCommand. Each takes one object.
+const (
+	commandRun     = "dmir.run"
+	commandCost    = "dmir.cost"
+	commandTargets = "dmir.targets"
+)
+
+// commandArgs are the arguments of dmir.run and dmir.cost.
+type commandArgs struct {
+	URI    string  `json:"uri"`
+	Func   string  `json:"func"`
+	Device *string `json:"device"`
+	Seed   *int64  `json:"seed"`
+}
+
+func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	p, err := decode[protocol.ExecuteCommandParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	if p.Command == commandTargets {
+		return func(context.Context) (any, error) { return s.targets() }, nil
+	}
+	if p.Command != commandRun && p.Command != commandCost {
+		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "there is no command %q", strings.Clone(p.Command))
+	}
+	var args commandArgs
+	if len(p.Arguments) != 1 || json.Unmarshal(p.Arguments[0], &args) != nil || args.URI == "" {
+		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument {"uri": …, "func": …}`, strings.Clone(p.Command))
+	}
+	args.Func = strings.TrimPrefix(args.Func, "@")
+	snap := s.docs.Snapshot(args.URI)
+	return func(ctx context.Context) (any, error) {
+		if snap == nil {
+			var err error
+			if snap, err = s.docs.Read(args.URI, pathOf(args.URI)); err != nil {
+				return nil, jsonrpc2.NewError(requestFailed, err.Error())
+			}
+		}
+		if p.Command == commandCost {
+			return s.costCommand(place{snap}, args.Func)
+		}
+		return s.runCommand(ctx, place{snap}, args, p.WorkDoneToken)
+	}, nil
+}
+
+func (s *server) costCommand(p place, fn string) (any, error) {
+	c, err := feature.CostOf(p.Program(), fn)
+	if err != nil {
+		return nil, jsonrpc2.NewError(requestFailed, err.Error())
+	}
+	return answer(struct {
+		Title string          `json:"title"`
+		Text  string          `json:"text"`
+		JSON  json.RawMessage `json:"json"`
+	}{c.Title, c.Text, c.JSON})
+}
+
+// targets are the machines that dmir knows and those of the dmir.toml files
+// that apply to open documents.
+func (s *server) targets() (any, error) {
+	type target struct {
+		Name  string `json:"name"`
+		Title string `json:"title"`
+	}
+	out := []target{}
+	for _, m := range s.docs.Machines() {
+		if !slices.ContainsFunc(out, func(t target) bool { return t.Name == m.Name }) {
+			out = append(out, target{m.Name, m.Title})
+		}
+	}
+	return answer(out)
+}
+
+// answer encodes a result that is none of the protocol's types.
+func answer(v any) (any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return jsonrpc2.RawMessage(b), nil
+}

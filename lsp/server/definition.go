@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"dmir/lsp/feature"
+)
+
+var definition = onPosition(
+	func(p *protocol.DefinitionParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(_ *server, p place, off int, _ *protocol.DefinitionParams) (any, error) {
+		return protocol.LocationSlice(p.locations(feature.Definition(p.Names(), off))), nil
+	})
+
+var references = onPosition(
+	func(p *protocol.ReferenceParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(_ *server, p place, off int, params *protocol.ReferenceParams) (any, error) {
+		return protocol.LocationSlice(p.locations(feature.References(p.Names(), off, params.Context.IncludeDeclaration))), nil
+	})
+
+var highlight = onPosition(
+	func(p *protocol.DocumentHighlightParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(_ *server, p place, off int, _ *protocol.DocumentHighlightParams) (any, error) {
+		out := []protocol.DocumentHighlight{}
+		for _, h := range feature.Highlights(p.Names(), off) {
+			kind := protocol.DocumentHighlightKindRead
+			if h.Write {
+				kind = protocol.DocumentHighlightKindWrite
+			}
+			out = append(out, protocol.DocumentHighlight{Range: p.span(h.Span), Kind: kind})
+		}
+		return out, nil
+	})
+
+var foldingRange = onDocument(
+	func(p *protocol.FoldingRangeParams) uri.URI { return p.TextDocument.URI },
+	func(_ context.Context, _ *server, p place, _ *protocol.FoldingRangeParams) (any, error) {
+		out := []protocol.FoldingRange{}
+		for _, f := range feature.Folds(p.Program().Tree) {
+			r := protocol.FoldingRange{StartLine: uint32(f.First), EndLine: uint32(f.Last)}
+			if f.Comment {
+				r.Kind = protocol.FoldingRangeKindComment
+			}
+			out = append(out, r)
+		}
+		return out, nil
+	})

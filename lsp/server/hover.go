@@ -1,0 +1,31 @@
+package server
+
+import (
+	"strings"
+
+	"go.lsp.dev/protocol"
+
+	"dmir/lsp/feature"
+)
+
+var hover = onPosition(
+	func(p *protocol.HoverParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(s *server, p place, off int, _ *protocol.HoverParams) (any, error) {
+		h := feature.HoverAt(p.Program(), p.Names(), off)
+		if h == nil {
+			return nil, nil
+		}
+		r := p.span(h.Span)
+		return &protocol.Hover{Contents: s.markup(h.Text), Range: &r}, nil
+	})
+
+// markup is Markdown, or the same text bare for an editor that shows none.
+func (s *server) markup(text string) *protocol.MarkupContent {
+	if s.features.plainHover {
+		text = strings.NewReplacer("```mlir\n", "", "```\n", "", "`", "", "**", "", "| | |\n|:--|--:|\n", "", `\`, "").Replace(text)
+		return &protocol.MarkupContent{Kind: protocol.MarkupKindPlainText, Value: text}
+	}
+	return &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: text}
+}

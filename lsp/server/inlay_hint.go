@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"dmir/lsp/feature"
+)
+
+var inlayHint = onDocument(
+	func(p *protocol.InlayHintParams) uri.URI { return p.TextDocument.URI },
+	func(_ context.Context, s *server, p place, params *protocol.InlayHintParams) (any, error) {
+		out := []protocol.InlayHint{}
+		if !p.Settings.Hints {
+			return out, nil
+		}
+		yes := true
+		for _, h := range feature.Hints(p.Program(), times(p), p.bytes(params.Range)) {
+			out = append(out, protocol.InlayHint{
+				Position:    p.at(h.Offset),
+				Label:       protocol.String(h.Label),
+				Tooltip:     s.markup(h.Tooltip),
+				PaddingLeft: &yes,
+			})
+		}
+		return out, nil
+	})
+
+// times are the measured times of the snapshot's text, nil where it has not run.
+func times(p place) *feature.Times {
+	m := p.Measured
+	if m == nil {
+		return nil
+	}
+	return &feature.Times{Func: m.Func, Ns: m.ElapsedNs, Ops: m.Ops}
+}

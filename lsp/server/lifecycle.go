@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+
+	"dmir/syntax/source"
+)
+
+// features are what the editor can do.
+type features struct {
+	configuration   bool // answers workspace/configuration
+	hintRefresh     bool
+	lensRefresh     bool
+	progress        bool // lets the server create progress
+	watch           bool // watches files where asked to
+	watchConfig     bool // wants didChangeConfiguration registered
+	versionedEdits  bool
+	plainHover      bool // shows no Markdown
+	linkDiagnostics bool // shows related places
+	tags            bool
+	flatSymbols     bool // knows no hierarchy of symbols
+}
+
+// initialize runs on the reading loop, so that what follows finds its effects.
+func initialize(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	p, err := decode[protocol.InitializeParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	enc := source.UTF16
+	s.features = featuresOf(p.Capabilities)
+	if g := p.Capabilities.General; g != nil && slices.Contains(g.PositionEncodings, protocol.PositionEncodingKindUTF8) {
+		enc = source.UTF8
+	}
+	s.docs.SetEncoding(enc)
+	s.initSettings(p.InitializationOptions)
+	if p.ProcessID != nil {
+		watchParent(s.ctx, int(*p.ProcessID), time.Second, s.end)
+	}
+	s.state.Store(serving)
+	return func(context.Context) (any, error) {
+		info := protocol.ServerInfo{Name: "dmir"}
+		if s.opts.Version != "" {
+			info.Version = protocol.NewOptional(s.opts.Version)
+		}
+		return &protocol.InitializeResult{Capabilities: capabilities(enc), ServerInfo: info}, nil
+	}, nil
+}
+
+func featuresOf(c protocol.ClientCapabilities) features {
+	is := func(b *bool) bool { return b != nil && *b }
+	f := features{flatSymbols: true}
+	if w := c.Workspace; w != nil {
+		f.configuration = is(w.Configuration)
+		f.hintRefresh = w.InlayHint != nil && is(w.InlayHint.RefreshSupport)
+		f.lensRefresh = w.CodeLens != nil && is(w.CodeLens.RefreshSupport)
+		f.watch = w.DidChangeWatchedFiles != nil && is(w.DidChangeWatchedFiles.DynamicRegistration)
+		f.watchConfig = w.DidChangeConfiguration != nil && is(w.DidChangeConfiguration.DynamicRegistration)
+		f.versionedEdits = w.WorkspaceEdit != nil && is(w.WorkspaceEdit.DocumentChanges)
+	}
+	if w := c.Window; w != nil {
+		f.progress = is(w.WorkDoneProgress)
+	}
+	if t := c.TextDocument; t != nil {
+		if h := t.Hover; h != nil {
+			f.plainHover = len(h.ContentFormat) > 0 && !slices.Contains(h.ContentFormat, protocol.MarkupKindMarkdown)
+		}
+		if d := t.PublishDiagnostics; d != nil {
+			f.linkDiagnostics = is(d.RelatedInformation)
+			f.tags = len(d.TagSupport.ValueSet) > 0
+		}
+		if d := t.DocumentSymbol; d != nil {
+			f.flatSymbols = !is(d.HierarchicalDocumentSymbolSupport)
+		}
+	}
+	return f
+}
+
+func capabilities(enc source.Encoding) protocol.ServerCapabilities {
+	yes, change := true, protocol.TextDocumentSyncKindIncremental
+	unit := protocol.PositionEncodingKindUTF16
+	if enc == source.UTF8 {
+		unit = protocol.PositionEncodingKindUTF8
+	}
+	return protocol.ServerCapabilities{
+		PositionEncoding:           unit,
+		TextDocumentSync:           &protocol.TextDocumentSyncOptions{OpenClose: &yes, Change: &change},
+		HoverProvider:              protocol.Boolean(true),
+		DefinitionProvider:         protocol.Boolean(true),
+		ReferencesProvider:         protocol.Boolean(true),
+		DocumentHighlightProvider:  protocol.Boolean(true),
+		DocumentSymbolProvider:     protocol.Boolean(true),
+		FoldingRangeProvider:       protocol.Boolean(true),
+		DocumentFormattingProvider: protocol.Boolean(true),
+		InlayHintProvider:          protocol.Boolean(true),
+		CodeLensProvider:           &protocol.CodeLensOptions{},
+		RenameProvider:             &protocol.RenameOptions{PrepareProvider: &yes},
+		CodeActionProvider: &protocol.CodeActionOptions{
+			CodeActionKinds: []protocol.CodeActionKind{protocol.CodeActionKindQuickFix, fixAll},
+		},
+		ExecuteCommandProvider: protocol.ExecuteCommandOptions{
+			WorkDoneProgressOptions: protocol.WorkDoneProgressOptions{WorkDoneProgress: &yes},
+			Commands:                []string{commandRun, commandCost, commandTargets},
+		},
+	}
+}
+
+// initialized asks the editor for what initialize may not: its settings, and
+// word of changes to dmir.toml.
+func initialized(s *server, _ *protocol.InitializedParams) error {
+	go func() {
+		s.register()
+		s.pullSettings()
+	}()
+	return nil
+}
+
+func (s *server) register() {
+	var rs []protocol.Registration
+	if s.features.watch {
+		options, err := protocol.Marshal(&protocol.DidChangeWatchedFilesRegistrationOptions{
+			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/dmir.toml")}},
+		})
+		if err == nil {
+			rs = append(rs, protocol.Registration{ID: "dmir.toml", Method: protocol.MethodWorkspaceDidChangeWatchedFiles, RegisterOptions: options})
+		}
+	}
+	if s.features.watchConfig {
+		rs = append(rs, protocol.Registration{
+			ID: "settings", Method: protocol.MethodWorkspaceDidChangeConfiguration, RegisterOptions: []byte(`{"section":"dmir"}`),
+		})
+	}
+	if len(rs) > 0 {
+		_ = s.client.call(s.ctx, protocol.MethodClientRegisterCapability, &protocol.RegistrationParams{Registrations: rs}, nil)
+	}
+}
+
+// shutdown kills what runs; the connection stays for exit.
+func shutdown(s *server, _ jsonrpc2.RawMessage) (work, error) {
+	s.state.Store(shutDown)
+	return func(context.Context) (any, error) {
+		s.runs.stop()
+		return nil, nil
+	}, nil
+}
+
+func exit(s *server, _ *struct{}) error {
+	s.end()
+	return nil
+}
+
+// watchedFiles hears of changes to dmir.toml.
+func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
+	for _, c := range p.Changes {
+		if strings.HasSuffix(string(c.URI), "/dmir.toml") {
+			s.docs.ConfigChanged()
+			s.refresh()
+			return nil
+		}
+	}
+	return nil
+}
+
+// refresh asks the editor to ask again for what it shows beside the text.
+func (s *server) refresh() {
+	go func() {
+		if s.features.hintRefresh {
+			_ = s.client.call(s.ctx, protocol.MethodWorkspaceInlayHintRefresh, nil, nil)
+		}
+		if s.features.lensRefresh {
+			_ = s.client.call(s.ctx, protocol.MethodWorkspaceCodeLensRefresh, nil, nil)
+		}
+	}()
+}

@@ -1,0 +1,41 @@
+package server
+
+import "go.lsp.dev/protocol"
+
+// calls are the requests that the server answers.
+var calls = map[string]callMethod{
+	protocol.MethodInitialize:                    initialize,
+	protocol.MethodShutdown:                      shutdown,
+	protocol.MethodTextDocumentHover:             hover,
+	protocol.MethodTextDocumentInlayHint:         inlayHint,
+	protocol.MethodTextDocumentCodeLens:          codeLens,
+	protocol.MethodTextDocumentCodeAction:        codeAction,
+	protocol.MethodTextDocumentFormatting:        formatting,
+	protocol.MethodTextDocumentDefinition:        definition,
+	protocol.MethodTextDocumentReferences:        references,
+	protocol.MethodTextDocumentDocumentHighlight: highlight,
+	protocol.MethodTextDocumentDocumentSymbol:    documentSymbol,
+	protocol.MethodTextDocumentFoldingRange:      foldingRange,
+	protocol.MethodTextDocumentPrepareRename:     prepareRename,
+	protocol.MethodTextDocumentRename:            rename,
+	protocol.MethodWorkspaceExecuteCommand:       executeCommand,
+}
+
+// notifications are the notifications that the server acts on.
+var notifications = map[string]notifyMethod{
+	protocol.MethodInitialized:                        onNotify(initialized),
+	protocol.MethodExit:                               onNotify(exit),
+	protocol.MethodTextDocumentDidOpen:                onNotify(didOpen),
+	protocol.MethodTextDocumentDidChange:              onNotify(didChange),
+	protocol.MethodTextDocumentDidClose:               onNotify(didClose),
+	protocol.MethodTextDocumentDidSave:                onNotify(ignore),
+	protocol.MethodSetTrace:                           onNotify(ignore),
+	protocol.MethodWorkspaceDidChangeConfiguration:    onNotify(changeConfiguration),
+	protocol.MethodWorkspaceDidChangeWatchedFiles:     onNotify(watchedFiles),
+	protocol.MethodWorkspaceDidChangeWorkspaceFolders: onNotify(ignore),
+	protocol.MethodWindowWorkDoneProgressCancel:       onNotify(progressCancel),
+	"dmir/trust": onNotify(trust),
+}
+
+// ignore takes what editors may send and the server has no use for.
+func ignore(*server, *struct{}) error { return nil }

@@ -1,0 +1,237 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.lsp.dev/jsonrpc2"
+)
+
+// The limits of one message. A file of 50 MB arrives escaped in about 60 MB.
+const (
+	maxBody   = 512 << 20
+	keptBody  = 1 << 20 // a larger read buffer is dropped after its message
+	maxHeader = 4 << 10
+)
+
+// stream frames messages with Content-Length headers, as jsonrpc2's own header
+// stream does, but survives what that one reports as the end of the connection:
+// a malformed message is refused with an error response and reading goes on
+// with the next one, after a broken header with the next header that is found.
+type stream struct {
+	in  *bufio.Reader
+	out io.Writer
+	// refuse answers a message that is no request; it must not block.
+	refuse func(*jsonrpc2.Error)
+	// ended is told, once, why reading stopped.
+	ended func(error)
+	close func() error
+
+	body []byte
+
+	mu   sync.Mutex // held while a frame is written
+	wbuf []byte
+}
+
+// ReadFrame is the body of the next well-formed message or batch. It is valid
+// until the next call.
+func (s *stream) ReadFrame(context.Context) ([]byte, int64, error) {
+	for {
+		length, err := s.header()
+		var bad *jsonrpc2.Error
+		switch {
+		case errors.As(err, &bad):
+			s.refuse(bad)
+			continue
+		case err != nil:
+			s.ended(err)
+			return nil, 0, err
+		}
+		body, err := s.read(length)
+		if err != nil {
+			s.ended(err)
+			return nil, 0, err
+		}
+		if bad := check(body); bad != nil {
+			s.refuse(bad)
+			continue
+		}
+		return body, int64(length), nil
+	}
+}
+
+// read reads a body of the given length. Memory grows with what arrives, not
+// with what a header promises.
+func (s *stream) read(length int) ([]byte, error) {
+	if cap(s.body) > keptBody {
+		s.body = nil
+	}
+	if length <= keptBody {
+		if cap(s.body) < length {
+			s.body = make([]byte, length)
+		}
+		s.body = s.body[:length]
+		_, err := io.ReadFull(s.in, s.body)
+		return s.body, noEOF(err)
+	}
+	var b bytes.Buffer
+	n, err := io.CopyN(&b, s.in, int64(length))
+	if n < int64(length) && err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	s.body = b.Bytes()
+	return s.body, noEOF(err)
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// check reports what is wrong with a body, nil for a message or a batch.
+func check(body []byte) *jsonrpc2.Error {
+	var err error
+	if t := bytes.TrimLeft(body, " \t\r\n"); len(t) > 0 && t[0] == '[' {
+		_, err = jsonrpc2.ParseRequests(body)
+	} else {
+		_, err = jsonrpc2.DecodeMessage(body)
+	}
+	if err == nil {
+		return nil
+	}
+	var bad *jsonrpc2.Error
+	if errors.As(err, &bad) {
+		return bad
+	}
+	return jsonrpc2.NewError(jsonrpc2.ParseError, err.Error())
+}
+
+// header reads a header block and returns the body's length. After garbage,
+// refused once, it looks for the next header. A *jsonrpc2.Error is about a
+// message that was skipped as a whole.
+func (s *stream) header() (int, error) {
+	length, lost := -1, false
+	lose := func() {
+		if length = -1; !lost {
+			lost = true
+			s.refuse(jsonrpc2.NewError(jsonrpc2.ParseError, "bytes that are no header of a message"))
+		}
+	}
+	for first := true; ; {
+		line, err := s.line()
+		if err != nil {
+			if errors.Is(err, io.EOF) && !first {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if first && line == "" {
+			continue // stray blank lines between messages
+		}
+		first = false
+		// After garbage the next header may stand at the end of a line of it.
+		field := strings.LastIndex(strings.ToLower(line), contentLength)
+		switch {
+		case line == "" && length >= 0:
+			return s.accept(length)
+		case line == "":
+			lose()
+		case field >= 0:
+			n, err := strconv.ParseUint(strings.TrimSpace(line[field+len(contentLength):]), 10, 40)
+			if field > 0 || err != nil {
+				lose()
+			}
+			if err == nil {
+				length = int(n)
+			}
+		case !strings.Contains(line, ":") || strings.HasPrefix(line, "{"):
+			lose()
+		}
+	}
+}
+
+const contentLength = "content-length:"
+
+// accept skips messages of an impossible length.
+func (s *stream) accept(length int) (int, error) {
+	switch {
+	case length == 0:
+		return 0, jsonrpc2.NewError(jsonrpc2.InvalidRequest, "an empty message")
+	case length > maxBody:
+		if _, err := io.CopyN(io.Discard, s.in, int64(length)); err != nil {
+			return 0, noEOF(err)
+		}
+		return 0, jsonrpc2.Errorf(jsonrpc2.InvalidRequest, "a message of %d bytes; the limit is %d", length, maxBody)
+	}
+	return length, nil
+}
+
+// line reads one header line; of a longer one only the last bytes are kept,
+// where a header may begin again.
+func (s *stream) line() (string, error) {
+	var kept []byte
+	for {
+		part, err := s.in.ReadSlice('\n')
+		kept = append(kept, part...)
+		if len(kept) > maxHeader {
+			kept = append(kept[:0], kept[len(kept)-maxHeader:]...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(kept) > 0:
+			return "", io.ErrUnexpectedEOF
+		default:
+			return string(kept), err
+		}
+	}
+}
+
+// Read implements [jsonrpc2.Stream] for callers that do not know frames.
+func (s *stream) Read(ctx context.Context) (jsonrpc2.Message, int64, error) {
+	body, n, err := s.ReadFrame(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	m, err := jsonrpc2.DecodeMessage(body)
+	return m, n, err
+}
+
+// Write sends one message. It does not look at ctx: half a message, or a
+// response withheld, would be worse than a late one.
+func (s *stream) Write(_ context.Context, m jsonrpc2.Message) (int64, error) {
+	return s.write(func(b []byte) []byte { return jsonrpc2.AppendMessage(b, m) })
+}
+
+// WriteFrame sends an encoded message or batch.
+func (s *stream) WriteFrame(_ context.Context, body []byte) (int64, error) {
+	return s.write(func(b []byte) []byte { return append(b, body...) })
+}
+
+func (s *stream) write(appendBody func([]byte) []byte) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const room = 40
+	b := append(s.wbuf[:0], make([]byte, room)...)
+	b = appendBody(b)
+	head := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(b)-room)
+	start := room - len(head)
+	copy(b[start:], head)
+	n, err := s.out.Write(b[start:])
+	if s.wbuf = b; cap(b) > keptBody {
+		s.wbuf = nil
+	}
+	return int64(n), err
+}
+
+// Close closes the transport.
+func (s *stream) Close() error { return s.close() }

@@ -1,0 +1,19 @@
+//go:build unix
+
+package worker
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// isolate puts the process into a group of its own.
+func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// kill ends the process with all of its group.
+func kill(cmd *exec.Cmd) error {
+	if cmd.Process == nil {
+		return nil
+	}
+	return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}

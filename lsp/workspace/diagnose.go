@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"context"
+	"time"
+
+	"dmir/analysis/lint"
+	"dmir/syntax/diag"
+)
+
+// diagnose follows one document until ctx ends: cheap diagnostics of the
+// newest text after every edit (edits that arrive meanwhile are taken
+// together), deep ones after a pause, given up at the next edit.
+func (w *Workspace) diagnose(ctx context.Context, d *document) {
+	defer w.running.Done()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.kick:
+		}
+		for again := true; again; {
+			again = false
+			if !w.cheap(d) {
+				break
+			}
+			pause.Reset(w.pause)
+			select {
+			case <-ctx.Done():
+				return
+			case <-d.kick:
+				again = true
+			case <-pause.C:
+				w.deep(ctx, d)
+			}
+		}
+	}
+}
+
+// cheap publishes the cheap diagnostics together with the last deep ones,
+// which have moved along with the text. It reports whether lint may follow.
+func (w *Workspace) cheap(d *document) (ok bool) {
+	w.mu.Lock()
+	snap, deep := d.snap, d.deep
+	w.mu.Unlock()
+	defer w.guard(snap, &ok)
+	found := snap.Cheap()
+	if !snap.Settings.Lint {
+		deep = nil
+	}
+	w.publishCurrent(d, snap, join(found, deep), deep)
+	return snap.Settings.Lint
+}
+
+func (w *Workspace) deep(ctx context.Context, d *document) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.mu.Lock()
+	snap := d.snap
+	d.cancel = cancel
+	w.mu.Unlock()
+	ok := true
+	defer w.guard(snap, &ok)
+	found := snap.Findings(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	w.publishCurrent(d, snap, join(snap.Cheap(), found), found)
+}
+
+// publishCurrent publishes unless the document has moved on or was closed.
+func (w *Workspace) publishCurrent(d *document, snap *Snapshot, all, deep []diag.Diagnostic) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.docs[snap.URI] != d || d.snap.Src != snap.Src || !d.snap.Settings.Equal(snap.Settings) {
+		return
+	}
+	d.deep = deep
+	w.publish(snap, all)
+}
+
+// guard turns a panic in the analysis into a report, so that one file cannot
+// take the server down.
+func (w *Workspace) guard(snap *Snapshot, ok *bool) {
+	if r := recover(); r != nil {
+		*ok = false
+		w.failed(snap.URI, r)
+	}
+}
+
+func join(a, b []diag.Diagnostic) []diag.Diagnostic {
+	return append(a[:len(a):len(a)], b...)
+}
+
+// Findings are the deep diagnostics: the findings of lint, with their fixes.
+// None where linting is switched off, and what was found so far where ctx ends.
+func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
+	if !s.Settings.Lint {
+		return nil
+	}
+	c := s.Config()
+	return lint.Run(ctx, s.Program(), lint.Options{Select: c.Lint.Select, Ignore: c.Lint.Ignore})
+}

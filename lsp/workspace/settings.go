@@ -1,0 +1,85 @@
+// Package workspace holds the documents that an editor has open, as immutable
+// snapshots, with the settings and the configuration that apply to them, and
+// says what is wrong in them after every edit. It knows nothing of the wire.
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+)
+
+// Settings are what a person chose in the editor.
+type Settings struct {
+	Target string           // a machine's name; "" leaves the choice to dmir.toml
+	Bind   map[string]int64 // sizes of symbolic dimensions; they win over dmir.toml
+	Hints  bool
+	Lint   bool
+	Device string // "auto" or "reference"
+	Seed   int64
+}
+
+// Defaults are the settings of an editor that sends none.
+func Defaults() Settings { return Settings{Hints: true, Lint: true, Device: "auto"} }
+
+// Decode reads a settings object of the section "dmir" on top of s. What is
+// absent or null keeps its value; what has the wrong type keeps it too and is
+// reported, so that one mistyped setting does not lose the others.
+func (s Settings) Decode(raw []byte) (Settings, []error) {
+	var errs []error
+	fields := func(raw []byte, where string) map[string]json.RawMessage {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &m); err != nil {
+			errs = append(errs, fmt.Errorf("setting %s is not an object", where))
+		}
+		return m
+	}
+	read := func(m map[string]json.RawMessage, prefix, key string, into any) {
+		if raw, ok := m[key]; ok && string(raw) != "null" {
+			if err := json.Unmarshal(raw, into); err != nil {
+				errs = append(errs, fmt.Errorf("setting dmir.%s%s: %s is no %T", prefix, key, raw, into))
+			}
+		}
+	}
+	top := fields(raw, "dmir")
+	read(top, "", "target", &s.Target)
+	if raw, ok := top["bind"]; ok && string(raw) != "null" {
+		bind := map[string]int64{}
+		for name, v := range fields(raw, "dmir.bind") {
+			var n float64 // an editor may write 512.0
+			if json.Unmarshal(v, &n) != nil || n != math.Trunc(n) || n < 0 || n > 1<<53 {
+				errs = append(errs, fmt.Errorf("setting dmir.bind.%s: %s is no size", name, v))
+				continue
+			}
+			bind[name] = int64(n)
+		}
+		s.Bind = bind
+	}
+	for _, group := range []struct {
+		name string
+		keys map[string]any
+	}{
+		{"hints", map[string]any{"enabled": &s.Hints}},
+		{"lint", map[string]any{"enabled": &s.Lint}},
+		{"run", map[string]any{"device": &s.Device, "seed": &s.Seed}},
+	} {
+		raw, ok := top[group.name]
+		var nested map[string]json.RawMessage
+		if ok && string(raw) != "null" {
+			nested = fields(raw, "dmir."+group.name)
+		}
+		for key, into := range group.keys {
+			read(nested, group.name+".", key, into)
+			read(top, "", group.name+"."+key, into) // the flat spelling of some editors
+		}
+	}
+	return s, errs
+}
+
+// Equal reports whether s and t are the same choices.
+func (s Settings) Equal(t Settings) bool {
+	b, c := s.Bind, t.Bind
+	s.Bind, t.Bind = nil, nil
+	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(b, c)
+}

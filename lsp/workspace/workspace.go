@@ -1,0 +1,218 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// MaxFile is the size in bytes of the largest file that is read from disk.
+const MaxFile = 256 << 20
+
+// Workspace is the set of open documents.
+type Workspace struct {
+	ctx     context.Context
+	pause   time.Duration
+	publish func(*Snapshot, []diag.Diagnostic)
+	failed  func(uri string, problem any)
+	configs configs
+
+	mu       sync.Mutex
+	enc      source.Encoding
+	settings Settings
+	docs     map[string]*document
+	running  sync.WaitGroup
+}
+
+// Options say how a Workspace reports.
+type Options struct {
+	// Pause is how long after an edit the deep diagnostics begin.
+	Pause time.Duration
+	// Publish is told the diagnostics of a snapshot; all of them, every time.
+	// For one document it is called in the order of its versions, and never
+	// after Close. It must not call the workspace.
+	Publish func(*Snapshot, []diag.Diagnostic)
+	// Failed is told when the analysis of a document broke down.
+	Failed func(uri string, problem any)
+}
+
+// New is an empty workspace whose background work ends with ctx.
+func New(ctx context.Context, o Options) *Workspace {
+	return &Workspace{ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed, settings: Defaults(), docs: map[string]*document{}}
+}
+
+// document is what the workspace keeps of an open file. Its fields are
+// guarded by Workspace.mu.
+type document struct {
+	snap  *Snapshot
+	cache *parse.Cache
+	deep  []diag.Diagnostic // the last findings of lint, moved along with the text
+
+	kick   chan struct{} // an edit waits for diagnosis
+	stop   context.CancelFunc
+	cancel context.CancelFunc // of the deep diagnosis under way
+}
+
+// SetEncoding sets the unit of columns; before the first document is opened.
+func (w *Workspace) SetEncoding(enc source.Encoding) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.enc = enc
+}
+
+// Open takes in a document, path being its name on disk and in messages.
+// Opening one that is open replaces its text.
+func (w *Workspace) Open(uri, path string, version int32, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.docs[uri]; old != nil {
+		old.close()
+	}
+	d := &document{cache: new(parse.Cache), kick: make(chan struct{}, 1)}
+	d.snap = newSnapshot(uri, version, source.New(path, text), w.enc, w.settings, d.cache, &w.configs)
+	w.docs[uri] = d
+	ctx, stop := context.WithCancel(w.ctx)
+	d.stop = stop
+	w.running.Add(1)
+	go w.diagnose(ctx, d)
+	d.touch()
+}
+
+// Change applies the edits of one version, in order.
+func (w *Workspace) Change(uri string, version int32, edits []Edit) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.docs[uri]
+	if d == nil {
+		return fmt.Errorf("%s is not open", uri)
+	}
+	src, changes := apply(d.snap.Src, edits, w.enc)
+	d.snap = newSnapshot(uri, version, src, w.enc, w.settings, d.cache, &w.configs)
+	d.deep = shift(d.deep, changes)
+	d.touch()
+	return nil
+}
+
+// Close forgets a document, calling closed where it was open; nothing is
+// published for it afterwards.
+func (w *Workspace) Close(uri string, closed func()) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.docs[uri]
+	if d == nil {
+		return fmt.Errorf("%s is not open", uri)
+	}
+	d.close()
+	delete(w.docs, uri)
+	closed()
+	return nil
+}
+
+// Snapshot is the current version of an open document, nil where it is not open.
+func (w *Workspace) Snapshot(uri string) *Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d := w.docs[uri]; d != nil {
+		return d.snap
+	}
+	return nil
+}
+
+// Read is a snapshot of a file that is not open, from disk.
+func (w *Workspace) Read(uri, path string) (*Snapshot, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MaxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, MaxFile)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return newSnapshot(uri, 0, source.New(path, string(text)), w.enc, w.settings, new(parse.Cache), &w.configs), nil
+}
+
+// Settings are the current choices.
+func (w *Workspace) Settings() Settings {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settings
+}
+
+// SetSettings changes the choices; every open document is looked at again. It
+// reports whether anything changed.
+func (w *Workspace) SetSettings(s Settings) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settings.Equal(s) {
+		return false
+	}
+	w.settings = s
+	w.renew()
+	return true
+}
+
+// ConfigChanged forgets the dmir.toml files read so far.
+func (w *Workspace) ConfigChanged() {
+	w.configs.forget()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renew()
+}
+
+func (w *Workspace) renew() {
+	for _, d := range w.docs {
+		old := d.snap
+		d.snap = newSnapshot(old.URI, old.Version, old.Src, w.enc, w.settings, d.cache, &w.configs)
+		d.snap.Measured, d.snap.problems = old.Measured, old.problems
+		d.touch()
+	}
+}
+
+// SetRun attaches what a run showed to the text that ran, until that changes:
+// its times where it succeeded, its problems where it did not. It reports false
+// where that text is no longer current.
+func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnostic) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.docs[ran.URI]
+	if d == nil || d.snap.Src != ran.Src {
+		return false
+	}
+	next := *d.snap
+	next.Measured, next.problems = m, problems
+	again := len(problems) > 0 || len(d.snap.problems) > 0
+	d.snap = &next
+	if again {
+		d.touch()
+	}
+	return true
+}
+
+// Wait returns when no background work is left, after ctx of New has ended.
+func (w *Workspace) Wait() { w.running.Wait() }
+
+// touch asks for a new diagnosis.
+func (d *document) touch() {
+	if d.cancel != nil {
+		d.cancel()
+	}
+	select {
+	case d.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (d *document) close() { d.stop() }
