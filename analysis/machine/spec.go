@@ -141,6 +141,8 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		m.Title = name
 	}
 	switch {
+	case m.SMs < 0 || m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.HostLink < 0 || m.PeerLink < 0:
+		return nil, fmt.Errorf("machine %s: a negative quantity", name)
 	case m.Bandwidth <= 0:
 		return nil, fmt.Errorf(`machine %s: bandwidth is missing; write for example bandwidth = "4.8 TB/s"`, name)
 	case m.Vector[types.F32] <= 0:

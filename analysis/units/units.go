@@ -118,7 +118,7 @@ func float(x float64) string {
 	}
 	m, e := round3(x)
 	if e < -2 {
-		return strconv.FormatFloat(x, 'g', 3, 64) + " "
+		return strconv.FormatFloat(x, 'f', min(-e, 9), 64) + " "
 	}
 	return scaled(m, e, ratePrefixes)
 }
