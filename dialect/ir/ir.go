@@ -195,25 +195,9 @@ func (o *Op) Ints(name string) []int64 {
 			return append([]int64{}, a.Ints...)
 		}
 	case *types.Dense:
-		return denseInts(a)
+		return a.Spread()
 	}
 	return nil
-}
-
-// denseInts spells a splat out, within reason: attributes list dimensions.
-func denseInts(a *types.Dense) []int64 {
-	if a.Type == nil || !a.Type.Elem.IsInt() {
-		return nil
-	}
-	n, ok := a.Type.Elements().Int()
-	if !a.Splat || !ok || n > 1<<16 {
-		return append([]int64{}, a.Ints...)
-	}
-	out := make([]int64, n)
-	for i := range out {
-		out[i] = a.Ints[0]
-	}
-	return out
 }
 
 // SetAttr sets or replaces an attribute, keeping the order by name.

@@ -141,6 +141,23 @@ func (a Place) String() string {
 	return "#dm.at<hbm>"
 }
 
+// Spread is the integers of a dense literal one by one, a splat repeated for
+// every element, which are at most a few; nil for floating-point literals.
+func (a *Dense) Spread() []int64 {
+	if a.Type == nil || !a.Type.Elem.IsInt() {
+		return nil
+	}
+	n, ok := a.Type.Elements().Int()
+	if !a.Splat || !ok || n > 1<<16 {
+		return append([]int64{}, a.Ints...)
+	}
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = a.Ints[0]
+	}
+	return out
+}
+
 func (Unit) String() string { return "unit" }
 
 func (a Raw) String() string { return string(a) }

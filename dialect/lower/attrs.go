@@ -1,0 +1,314 @@
+package lower
+
+import (
+	"slices"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+)
+
+// attrText is what one attribute text means; texts repeat, so each is read once.
+type attrText struct {
+	expr  *ast.AttrExpr
+	value types.Attr
+	err   error
+}
+
+// maxCached is the length up to which attribute texts are remembered; longer
+// ones are literals that hardly repeat.
+const maxCached = 256
+
+func (l *lowerer) attr(text string) attrText {
+	if a, ok := l.attrs[text]; ok {
+		return a
+	}
+	a := l.readAttr(text)
+	if len(text) <= maxCached {
+		l.attrs[text] = a
+	}
+	return a
+}
+
+func (l *lowerer) readAttr(text string) attrText {
+	x, err := parse.Attr(text)
+	if err != nil {
+		return attrText{err: err}
+	}
+	if x.Kind == ast.ADense && x.Type == nil {
+		return attrText{expr: x} // its type is the result's; see literals
+	}
+	v, err := types.AttrFromExpr(x, &l.env)
+	return attrText{x, v, err}
+}
+
+// attributes reads the lead, the clauses, the properties and the dictionary.
+func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
+	if !t.Lead.Empty() {
+		if lead := def.Lead(); lead != nil {
+			l.setAttr(o, t, t.Lead, lead, lead.Name)
+		} else if def != nil {
+			l.report(o, "DM172", t.Abs(t.Lead), "%s has no attribute before its operands", o.Name)
+		}
+	}
+	for _, c := range t.Clauses {
+		a := def.Attr(c.Name)
+		if a == nil && def != nil {
+			l.unknownAttr(o, t, def, c.Name, c.NameSpan)
+			continue
+		}
+		l.setAttr(o, t, c.Value, a, c.Name)
+	}
+	if !t.Props.Empty() { // <{…}>
+		l.dictionary(o, t, def, ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1}, true)
+	}
+	if !t.Attrs.Empty() {
+		l.dictionary(o, t, def, t.Attrs, false)
+	}
+	if o.Name == "func.call" && t.Form == ast.Pretty && len(t.Symbols) > 0 {
+		o.SetAttr("callee", types.Symbol(strings.TrimPrefix(t.Symbols[0].Name, "@")))
+	}
+}
+
+func (l *lowerer) setAttr(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef, name string) {
+	a := l.attr(t.Text(l.src, at))
+	if a.err != nil {
+		l.reportParse(o, t, at, a.err)
+		return
+	}
+	l.put(o, def, name, a)
+}
+
+// put sets an attribute in the form that its definition wants.
+func (l *lowerer) put(o *ir.Op, def *op.AttrDef, name string, a attrText) {
+	switch {
+	case def != nil && def.Kind == op.KindDense:
+		o.SetAttr(name, untyped(a))
+	case a.value == nil:
+		o.SetAttr(name, types.Raw(a.expr.Text))
+	default:
+		o.SetAttr(name, coerce(a.value, def))
+	}
+}
+
+// dictionary reads the entries of {…} at a place inside t. Properties must be
+// the op's own; other entries may be anything, but not a misspelt one of those.
+func (l *lowerer) dictionary(o *ir.Op, t *ast.Op, def *op.Def, at ast.Rel, props bool) {
+	x, err := parse.Attr(t.Text(l.src, at))
+	if err != nil {
+		l.reportParse(o, t, at, err)
+		return
+	}
+	for _, e := range x.Entries {
+		a := def.Attr(e.Key)
+		key := ast.Rel{Start: at.Start + e.Span.Start, End: at.Start + e.Span.End}
+		if a == nil && def != nil && (props || diag.Suggest(e.Key, attrNames(def)) != "") {
+			l.unknownAttr(o, t, def, e.Key, key)
+			continue
+		}
+		value := ast.Rel{Start: at.Start + e.VSpan.Start, End: at.Start + e.VSpan.End}
+		switch {
+		case e.Value == nil || e.Value.Kind == ast.AUnit:
+			o.SetAttr(e.Key, coerce(types.Unit{}, a))
+		default:
+			l.setAttr(o, t, value, a, e.Key)
+		}
+	}
+}
+
+func attrNames(def *op.Def) []string {
+	names := make([]string, len(def.Attrs))
+	for i, a := range def.Attrs {
+		names[i] = a.Name
+	}
+	return names
+}
+
+func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at ast.Rel) {
+	d := l.report(o, "DM168", t.Abs(at), "%s has no attribute %s", o.Name, name)
+	names := attrNames(def)
+	switch s := diag.Suggest(name, names); {
+	case s != "":
+		d.Help = "did you mean " + s + "?"
+	case len(names) > 0:
+		d.Help = "its attributes are " + strings.Join(names, ", ")
+	default:
+		d.Help = "it has no attributes"
+	}
+}
+
+// untyped is a literal whose type comes from the result: dense<…> or a number.
+func untyped(a attrText) types.Attr {
+	if d, ok := a.value.(*types.Dense); ok {
+		return d
+	}
+	return literal{a.expr}
+}
+
+// literal stands for a dense value until the type of the result is known.
+type literal struct{ expr *ast.AttrExpr }
+
+func (x literal) String() string { return x.expr.Text }
+
+// literals gives the dense attributes without a type that of the first result.
+// Where that is a bare element type, as in scalar regions, the value is a number.
+func (l *lowerer) literals(o *ir.Op) {
+	for i, a := range o.Attrs {
+		x, ok := a.Value.(literal)
+		if !ok {
+			continue
+		}
+		o.Attrs[i].Value = types.Raw(x.expr.Text)
+		var written types.Type
+		if len(o.Results) > 0 {
+			written = o.Results[0].Type
+		}
+		tensor, isTensor := written.(*types.Tensor)
+		scalar, isScalar := written.(types.Scalar)
+		if isScalar {
+			tensor = &types.Tensor{Elem: scalar.Elem, At: types.Placement{Space: types.HBM}}
+		}
+		if !isTensor && !isScalar {
+			o.Bad = true // the type is missing, or none that a literal can have: reported elsewhere
+			continue
+		}
+		d, err := types.DenseFromExpr(asDense(x.expr), tensor)
+		if err != nil {
+			l.reportType(o, o.AttrSpan(l.src, a.Name), err)
+			continue
+		}
+		o.Attrs[i].Value = d
+		switch {
+		case !isScalar:
+		case d.Floats != nil:
+			o.Attrs[i].Value = types.Float{V: d.Floats[0], Elem: scalar.Elem}
+		case scalar.Elem == types.I1:
+			o.Attrs[i].Value = types.Bool(d.Ints[0] != 0)
+		default:
+			o.Attrs[i].Value = types.Int{V: d.Ints[0], Elem: scalar.Elem}
+		}
+	}
+}
+
+// asDense is a literal as dense<…>, whose type is the result's: "1.0 : f32"
+// becomes dense<1.0>.
+func asDense(x *ast.AttrExpr) *ast.AttrExpr {
+	if x.Kind == ast.ADense {
+		return x
+	}
+	number := *x
+	if x.Kind == ast.AInt || x.Kind == ast.AFloat {
+		number.Text, _, _ = strings.Cut(x.Text, ":")
+		number.Text = strings.TrimSpace(number.Text)
+	}
+	return &ast.AttrExpr{Kind: ast.ADense, Text: "dense<" + number.Text + ">", Elems: []*ast.AttrExpr{&number}}
+}
+
+// coerce brings a value into the form that the registry promises for its
+// kind: generic form has strings for keywords, units for true, and other ways
+// to write lists. Values of the wrong kind stay; the verifier reports them.
+func coerce(a types.Attr, def *op.AttrDef) types.Attr {
+	if def == nil {
+		return a
+	}
+	switch def.Kind {
+	case op.KindKeyword:
+		if s, ok := a.(types.Str); ok {
+			return types.Keyword(s)
+		}
+	case op.KindBool:
+		if _, ok := a.(types.Unit); ok {
+			return types.Bool(true)
+		}
+	case op.KindInt:
+		if n, ok := a.(types.Int); ok && n.Elem == types.I64 {
+			return types.Int{V: n.V}
+		}
+	case op.KindFloat:
+		switch n := a.(type) {
+		case types.Int:
+			if n.Elem == types.InvalidElem || n.Elem == types.I64 {
+				return types.Float{V: float64(n.V)}
+			}
+		case types.Float:
+			if n.Elem == types.F64 {
+				return types.Float{V: n.V}
+			}
+		}
+	case op.KindInts:
+		return list(a)
+	case op.KindPairs:
+		return pairs(a)
+	}
+	return a
+}
+
+// list is a list of integers written as [1, 0], array<i64: 1, 0> or dense<…>.
+func list(a types.Attr) types.Attr {
+	var ints []int64
+	switch a := a.(type) {
+	case types.Array:
+		if !slices.ContainsFunc(a, func(e types.Attr) bool { n, ok := e.(types.Int); return ok && n.Elem == types.I64 }) {
+			return a
+		}
+		out := make(types.Array, len(a))
+		for i, e := range a {
+			out[i] = e
+			if n, ok := e.(types.Int); ok && n.Elem == types.I64 {
+				out[i] = types.Int{V: n.V}
+			}
+		}
+		return out
+	case *types.ArrayOf:
+		if !a.Elem.IsInt() {
+			return a
+		}
+		ints = a.Ints
+	case *types.Dense:
+		if a.Type.Rank() > 1 || !a.Type.Elem.IsInt() {
+			return a
+		}
+		ints = a.Spread()
+	default:
+		return a
+	}
+	return numbers(ints)
+}
+
+func numbers(ints []int64) types.Array {
+	out := make(types.Array, len(ints))
+	for i, n := range ints {
+		out[i] = types.Int{V: n}
+	}
+	return out
+}
+
+// pairs is a list of pairs, written as [[0, 1]] or dense<[[0, 1]]>.
+func pairs(a types.Attr) types.Attr {
+	switch a := a.(type) {
+	case types.Array:
+		out := make(types.Array, len(a))
+		for i, e := range a {
+			out[i] = list(e)
+		}
+		return out
+	case *types.Dense:
+		if a.Type.Rank() != 2 || !a.Type.Elem.IsInt() {
+			return a
+		}
+		ints := a.Spread()
+		if n, ok := a.Type.Shape[1].Int(); !ok || n != 2 || len(ints)%2 != 0 {
+			return a
+		}
+		out := make(types.Array, len(ints)/2)
+		for i := range out {
+			out[i] = numbers(ints[2*i : 2*i+2])
+		}
+		return out
+	}
+	return a
+}

@@ -1,0 +1,187 @@
+package lower
+
+import (
+	"sort"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// function lowers func.func's own form. Its attributes are those of the generic
+// form: sym_name, function_type, sym_visibility, arg_attrs and res_attrs.
+func (l *lowerer) function(o *ir.Op, t *ast.Op) {
+	f := t.Func
+	fn := &ir.Func{Op: o, Name: symbolText(f.Name), Private: f.Visibility == "private"}
+	ty := &types.Func{In: make([]types.Type, len(f.Args)), Out: make([]types.Type, len(f.Results))}
+	for i, a := range f.Args {
+		ty.In[i] = l.typeAt(o, t, a.Type)
+	}
+	for i, r := range f.Results {
+		ty.Out[i] = l.typeAt(o, t, r.Type)
+	}
+	fn.Results = ty.Out
+	if !t.Attrs.Empty() {
+		l.dictionary(o, t, nil, t.Attrs, false)
+	}
+	o.SetAttr("sym_name", types.Str(fn.Name))
+	o.SetAttr("function_type", types.TypeAttr{T: ty})
+	if f.Visibility != "" {
+		o.SetAttr("sym_visibility", types.Str(f.Visibility))
+	}
+	l.argAttrs(o, t, "arg_attrs", f.Args)
+	l.argAttrs(o, t, "res_attrs", f.Results)
+	l.isolated(o, func() { l.regions(o, t, nil) })
+	l.addFunc(fn, t.Abs(f.NameSpan))
+	if fn.Body = o.Body(0); fn.Body != nil {
+		fn.Args = fn.Body.Args
+		return
+	}
+	for i, a := range f.Args {
+		span := t.Abs(a.Span)
+		if a.Name == "" {
+			span = t.Abs(a.Type)
+		}
+		fn.Args = append(fn.Args, &ir.Value{Name: a.Name, Type: types.Distinct(ty.In[i], a.Name), Index: i, Span: span})
+	}
+}
+
+// argAttrs collects the dictionaries of arguments or results, if any has one.
+func (l *lowerer) argAttrs(o *ir.Op, t *ast.Op, name string, args []ast.BlockArg) {
+	any := false
+	out := make(types.Array, len(args))
+	for i, a := range args {
+		out[i] = types.Dict{}
+		if a.Attrs.Empty() {
+			continue
+		}
+		v := l.attr(t.Text(l.src, a.Attrs))
+		if v.err != nil {
+			l.reportParse(o, t, a.Attrs, v.err)
+			continue
+		}
+		if d, ok := v.value.(types.Dict); ok && len(d) > 0 {
+			out[i], any = d, true
+		}
+	}
+	if any {
+		o.SetAttr(name, out)
+	}
+}
+
+// genericFunction reads a function from the attributes of its generic form.
+func (l *lowerer) genericFunction(o *ir.Op, t *ast.Op) {
+	name, ok := o.Attr("sym_name").(types.Str)
+	a, _ := o.Attr("function_type").(types.TypeAttr)
+	ty, ok2 := a.T.(*types.Func)
+	if !ok || !ok2 {
+		if !o.Bad {
+			l.report(o, "DM174", o.Head, "func.func needs the properties sym_name and function_type")
+		}
+		return
+	}
+	vis := o.Str("sym_visibility")
+	if vis == "public" { // the default
+		o.Attrs = deleteAttr(o.Attrs, "sym_visibility")
+	}
+	fn := &ir.Func{Op: o, Name: string(name), Private: vis == "private", Results: ty.Out, Body: o.Body(0)}
+	l.addFunc(fn, o.Head)
+	if fn.Body == nil {
+		if len(o.Regions) > 0 {
+			o.Regions = nil // ({}) is how generic form writes a declaration
+		}
+		for i, in := range ty.In {
+			fn.Args = append(fn.Args, &ir.Value{Type: types.Distinct(in, ""), Index: i, Span: o.Head})
+		}
+		return
+	}
+	fn.Args = fn.Body.Args
+	match := len(fn.Args) == len(ty.In)
+	for i := 0; match && i < len(ty.In); i++ {
+		match = types.Compatible(fn.Args[i].Type, ty.In[i])
+	}
+	if !match {
+		l.report(o, "DM174", o.Head, "the arguments of the body are not those of the function's type %s", ty)
+	}
+}
+
+func deleteAttr(attrs []types.Named, name string) []types.Named {
+	for i := range attrs {
+		if attrs[i].Name == name {
+			return append(attrs[:i:i], attrs[i+1:]...)
+		}
+	}
+	return attrs
+}
+
+// addFunc registers a function of the section's top level.
+func (l *lowerer) addFunc(f *ir.Func, span source.Span) {
+	if f.Op.Parent != nil { // in a module of its own: no callee for others
+		l.symbols[f.Name] = span
+		return
+	}
+	if !l.m.AddFunc(f) {
+		d := l.report(f.Op, "DM170", span, "the function @%s is defined twice", f.Name)
+		d.Related = []diag.Related{{Span: l.symbols[f.Name], Message: "first defined here"}}
+		return
+	}
+	l.symbols[f.Name] = span
+}
+
+// symbolName gives a module written as "module @name" its sym_name.
+func (l *lowerer) symbolName(o *ir.Op, t *ast.Op) {
+	if t.Form != ast.Pretty {
+		return
+	}
+	for _, s := range t.Symbols {
+		if s.Def {
+			o.SetAttr("sym_name", types.Str(symbolText(s.Name)))
+		}
+	}
+}
+
+// symbolText is a symbol without "@" and quotes.
+func symbolText(s string) string {
+	s = strings.TrimPrefix(s, "@")
+	if strings.HasPrefix(s, `"`) {
+		if x, err := parse.Attr(s); err == nil {
+			return x.Str
+		}
+	}
+	return s
+}
+
+// checkCalls reports calls of functions that do not exist. Functions of nested
+// modules and symbols of unknown ops count as existing.
+func (l *lowerer) checkCalls() {
+	for _, o := range l.calls {
+		callee, ok := o.Attr("callee").(types.Symbol)
+		if !ok || o.Bad {
+			continue
+		}
+		name := symbolText(string(callee))
+		if _, ok := l.symbols[name]; ok || strings.Contains(name, "::") {
+			continue
+		}
+		span := o.AttrSpan(l.src, "callee")
+		for _, s := range o.Tree.Symbols {
+			span = o.Tree.Abs(s.Span)
+			break
+		}
+		d := l.report(o, "DM169", span, "there is no function @%s", name)
+		names := make([]string, 0, len(l.symbols))
+		for n := range l.symbols {
+			names = append(names, n)
+		}
+		sort.Strings(names)
+		if l.guesses--; l.guesses >= 0 {
+			if s := diag.Suggest(name, names); s != "" {
+				d.Help = "did you mean @" + s + "?"
+			}
+		}
+	}
+}

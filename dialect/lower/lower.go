@@ -1,0 +1,166 @@
+// Package lower turns the tree of a text into the typed SSA form: names become
+// values, texts become types and attribute values, the dm ops' pretty form and
+// MLIR's generic form become the same op. It never fails. What is wrong in the
+// text is said in Module.Diags, the op concerned is marked Bad, and values that
+// cannot be known have the type Unknown, so that everything else goes on
+// working and nothing is said twice.
+//
+// The steps for one op, in the order of the text: operands, attributes,
+// regions, signature, results.
+package lower
+
+import (
+	"sort"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// File lowers the sections of a file, cut at "// -----": one module for each.
+func File(f *ast.File) []*ir.Module {
+	var out []*ir.Module
+	start := 0
+	for i, item := range f.Items {
+		if item.Form == ast.Split {
+			out = append(out, section(f.Src, f.Items[start:i:i]))
+			start = i + 1
+		}
+	}
+	return append(out, section(f.Src, f.Items[start:]))
+}
+
+// lowerer lowers one section.
+type lowerer struct {
+	src   *source.File
+	m     *ir.Module
+	env   types.Env
+	scope *scope
+	slab  slab
+
+	sigs  map[string]*signature
+	attrs map[string]attrText
+
+	region  *ir.Region // whose ops are being lowered; nil at top level
+	blocks  map[string]*ir.Block
+	symbols map[string]source.Span // every @name defined in the section, without "@"
+	calls   []*ir.Op
+	seen    map[string]bool // ops of unknown dialects that were reported
+	guesses int             // did-you-mean searches left, as each looks at every name
+}
+
+// maxGuesses bounds the did-you-mean searches of a section, so that a file full
+// of errors costs no more than its length.
+const maxGuesses = 32
+
+func section(src *source.File, items []*ast.Op) *ir.Module {
+	l := &lowerer{
+		src:     src,
+		m:       &ir.Module{Src: src, Tree: &ast.File{Src: src, Items: items}},
+		scope:   newScope(nil),
+		sigs:    map[string]*signature{},
+		attrs:   map[string]attrText{},
+		symbols: map[string]source.Span{},
+		seen:    map[string]bool{},
+		guesses: maxGuesses,
+	}
+	l.aliases(items)
+	outer, items := flatten(items)
+	if outer != nil {
+		l.outer(outer)
+	}
+	for _, t := range items {
+		if o := l.op(t, nil); o != nil {
+			l.m.Ops = append(l.m.Ops, o)
+		}
+	}
+	l.unresolved()
+	l.checkCalls()
+	diags := l.m.Diags
+	sort.SliceStable(diags, func(i, j int) bool { return diags[i].Span.Start < diags[j].Span.Start })
+	return l.m
+}
+
+// flatten looks through a module that holds everything else.
+func flatten(items []*ast.Op) (outer *ast.Op, inner []*ast.Op) {
+	for _, t := range items {
+		switch t.Form {
+		case ast.AttrAlias, ast.TypeAlias, ast.Resource:
+			continue
+		}
+		if outer != nil || canonical(t.Name) != "builtin.module" || len(t.Regions) != 1 || len(t.Regions[0].Blocks) > 1 {
+			return nil, items
+		}
+		outer = t
+	}
+	if outer == nil || len(outer.Regions[0].Blocks) == 0 {
+		return outer, nil
+	}
+	return outer, outer.Regions[0].Blocks[0].Ops
+}
+
+func (l *lowerer) outer(t *ast.Op) {
+	o := l.newOp(t, nil)
+	l.attributes(o, t, nil)
+	l.symbolName(o, t)
+	o.Regions = nil
+	l.m.Outer = o
+}
+
+// aliases reads the definitions of the section; uses may precede them.
+func (l *lowerer) aliases(items []*ast.Op) {
+	for _, t := range items {
+		fresh := true
+		switch t.Form {
+		case ast.AttrAlias:
+			x, err := parse.Attr(t.Text(l.src, t.Lead))
+			if err != nil {
+				l.reportParse(nil, t, t.Lead, err)
+				continue
+			}
+			fresh = l.env.DefineAttr(t.Name, x)
+		case ast.TypeAlias:
+			x, err := parse.Type(t.Text(l.src, t.Sig))
+			if err != nil {
+				l.reportParse(nil, t, t.Sig, err)
+				continue
+			}
+			fresh = l.env.DefineType(t.Name, x)
+		}
+		if !fresh {
+			l.report(nil, "DM173", t.Abs(t.NameSpan), "the alias %s is defined twice", t.Name)
+		}
+	}
+}
+
+// unresolved reports the uses for which no definition came.
+func (l *lowerer) unresolved() {
+	for _, uses := range l.scope.pending {
+		for _, p := range uses {
+			if !p.sure {
+				continue
+			}
+			d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name)
+			if p.guess != "" {
+				d.Help = "did you mean " + p.guess + "?"
+			}
+		}
+	}
+}
+
+// guess is the visible value name most like name, "" where none is near.
+func (l *lowerer) guess(name string) string {
+	if l.guesses == 0 || len(l.scope.names) > 1<<14 {
+		return ""
+	}
+	l.guesses--
+	names := make([]string, 0, len(l.scope.names))
+	for n := range l.scope.names {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return diag.Suggest(name, names)
+}

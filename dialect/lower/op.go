@@ -1,0 +1,380 @@
+package lower
+
+import (
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// canonical is the full name of the ops that may be written without a dialect.
+func canonical(name string) string {
+	switch name {
+	case "return":
+		return "func.return"
+	case "call":
+		return "func.call"
+	case "module":
+		return "builtin.module"
+	}
+	return name
+}
+
+func (l *lowerer) newOp(t *ast.Op, parent *ir.Block) *ir.Op {
+	o := l.slab.op()
+	*o = ir.Op{Name: canonical(t.Name), Parent: parent, Tree: t, Span: t.Span(), Head: t.Head()}
+	if o.Head.End <= o.Head.Start {
+		o.Head = o.Span
+	}
+	return o
+}
+
+// op lowers one item; nil for those that are no ops.
+func (l *lowerer) op(t *ast.Op, parent *ir.Block) *ir.Op {
+	switch t.Form {
+	case ast.AttrAlias, ast.TypeAlias, ast.Split, ast.Resource:
+		return nil
+	}
+	o := l.newOp(t, parent)
+	o.Bad = t.Form == ast.Bad
+	if o.Name == "func.func" && t.Func != nil {
+		l.function(o, t)
+		return o
+	}
+	def := op.Lookup(o.Name)
+	l.known(o, t, def)
+	sig := l.signature(o, t)
+	l.operands(o, t, sig)
+	if t.Form == ast.Generic || t.Form == ast.Pretty {
+		l.attributes(o, t, def)
+	}
+	l.successors(o, t)
+	if isolates(o, def) {
+		l.isolated(o, func() { l.regions(o, t, def) })
+	} else {
+		l.regions(o, t, def)
+	}
+	l.results(o, t, def, sig)
+	l.literals(o)
+	l.refine(o, def)
+	switch o.Name {
+	case "func.func":
+		l.genericFunction(o, t)
+	case "func.call":
+		l.calls = append(l.calls, o)
+	case "builtin.module":
+		l.symbolName(o, t)
+	}
+	for _, s := range t.Symbols {
+		if s.Def && t.Form == ast.Custom {
+			l.symbols[strings.TrimPrefix(s.Name, "@")] = t.Abs(s.Span)
+		}
+	}
+	return o
+}
+
+func isolates(o *ir.Op, def *op.Def) bool {
+	return o.Name == "func.func" || o.Name == "builtin.module" || def.Is(op.Isolated)
+}
+
+// known reports ops that do not exist, and notes those of unknown dialects.
+func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
+	if def != nil || t.Form == ast.Bad {
+		return
+	}
+	short, isDM := strings.CutPrefix(o.Name, op.Prefix)
+	if isDM {
+		names := make([]string, 0, len(op.All()))
+		for _, d := range op.All() {
+			names = append(names, d.Name)
+		}
+		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
+		if s := diag.Suggest(short, names); s != "" {
+			d.Help = "did you mean " + op.Prefix + s + "?"
+		}
+		return
+	}
+	dialect, _, dotted := strings.Cut(o.Name, ".")
+	if dialect == "func" || dialect == "builtin" || l.seen[o.Name] {
+		return
+	}
+	l.seen[o.Name] = true
+	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "dmir does not know the op %s; it is kept as it is", o.Name)
+	if !dotted {
+		d.Message = "dmir does not know an op called " + o.Name + "; it is kept as it is"
+	}
+	d.Severity = diag.Hint
+}
+
+// operands resolves the uses and compares their types with those written.
+func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
+	n := len(t.Operands)
+	o.Operands = l.slab.list(n)
+	if sig.counts(n) {
+		l.report(o, "DM163", sig.span(t), "%s, but %s written", plural(n, "operand"), pluralAre(len(sig.in), "operand type"))
+	}
+	for i, u := range t.Operands {
+		o.Operands[i] = l.use(o, i, u, sig.operand(i, n), t.Abs(u.Span), t.Form == ast.Generic || t.Form == ast.Pretty)
+	}
+}
+
+// use resolves operand i of o, or leaves a value of unknown type for it until
+// a definition comes.
+func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.Span, sure bool) *ir.Value {
+	e := l.scope.names[u.Name]
+	if e.values == nil {
+		p := pendingUse{op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
+		if sure {
+			p.guess = l.guess(u.Name)
+		}
+		l.scope.pending[u.Name] = append(l.scope.pending[u.Name], p)
+		v := l.slab.value()
+		*v = ir.Value{Name: u.Name, Type: types.Unknown, Span: span}
+		return v
+	}
+	return l.connect(o, i, e.values, u.Index, want, span)
+}
+
+// connect makes operand i of o the value numbered index among values.
+func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want types.Type, span source.Span) *ir.Value {
+	v := values[0]
+	if index > 0 {
+		if int(index) >= len(values) {
+			l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), plural(len(values), "value"), index)
+		} else {
+			v = values[index]
+		}
+	}
+	v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
+	switch {
+	case want == nil || want == v.Type:
+	case v.Type == types.Type(types.Unknown):
+		v.Type = types.Distinct(want, v.Name)
+	case !types.Compatible(v.Type, want):
+		d := l.report(o, "DM164", span, "%s has type %s, but is used as %s", l.src.Slice(span), v.Type, want)
+		d.Related = []diag.Related{{Span: v.Span, Message: "defined here with type " + v.Type.String()}}
+	}
+	return v
+}
+
+// define makes name stand for values and connects the uses that waited for it.
+func (l *lowerer) define(name string, values []*ir.Value, span source.Span) {
+	if name == "" || len(values) == 0 {
+		return
+	}
+	if taken := l.scope.define(name, values); taken != nil {
+		d := l.report(nil, "DM161", span, "%s is already defined", name)
+		d.Related = []diag.Related{{Span: taken.Span, Message: "first defined here"}}
+		return
+	}
+	waiting := l.scope.pending[name]
+	if waiting == nil {
+		return
+	}
+	kept := waiting[:0]
+	for _, p := range waiting {
+		if !within(p.op, l.region) {
+			kept = append(kept, p)
+			continue
+		}
+		p.op.Operands[p.operand] = l.connect(p.op, p.operand, values, p.index, p.want, p.span)
+		if l.ordered() && sameBlock(p.op, values[0]) {
+			d := l.report(p.op, "DM162", p.span, "%s is used before it is defined", name)
+			d.Related = []diag.Related{{Span: span, Message: "defined here"}}
+		}
+	}
+	if len(kept) == 0 {
+		delete(l.scope.pending, name)
+	} else {
+		l.scope.pending[name] = kept
+	}
+}
+
+// within reports whether o lies in r at any depth; everything lies in nil.
+func within(o *ir.Op, r *ir.Region) bool {
+	if r == nil {
+		return true
+	}
+	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
+		if b.Region == r {
+			return true
+		}
+	}
+	return false
+}
+
+// sameBlock reports whether v's op stands in the block of o or of an op around o.
+func sameBlock(o *ir.Op, v *ir.Value) bool {
+	if v.Op == nil {
+		return false
+	}
+	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
+		if b == v.Op.Parent {
+			return true
+		}
+	}
+	return false
+}
+
+// ordered reports whether ops of the current region run in the order of the
+// text: in functions and in the regions of dm ops.
+func (l *lowerer) ordered() bool {
+	if l.region == nil {
+		return false
+	}
+	o := l.region.Op
+	return o.Name == "func.func" || op.Lookup(o.Name) != nil
+}
+
+func (l *lowerer) successors(o *ir.Op, t *ast.Op) {
+	for _, s := range t.Succs {
+		b := l.blocks[s.Name]
+		if b == nil {
+			if t.Form != ast.Custom {
+				l.report(o, "DM171", t.Abs(s.Span), "there is no block %s in this region", s.Name)
+			}
+			continue
+		}
+		o.Succs = append(o.Succs, b)
+	}
+}
+
+// isolated runs lower with names of its own.
+func (l *lowerer) isolated(o *ir.Op, lower func()) {
+	l.scope = newScope(l.scope)
+	lower()
+	l.unresolved()
+	l.scope = l.scope.outer
+}
+
+func (l *lowerer) regions(o *ir.Op, t *ast.Op, def *op.Def) {
+	for _, r := range t.Regions {
+		o.Regions = append(o.Regions, &ir.Region{Op: o})
+		l.fill(o.Regions[len(o.Regions)-1], r, t, def)
+	}
+}
+
+func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
+	region, blocks, barrier, mark := l.region, l.blocks, l.scope.barrier, l.scope.mark()
+	l.region, l.blocks = r, nil
+	if def == nil && !isolates(r.Op, def) {
+		l.scope.barrier = mark
+	}
+	defer func() {
+		l.scope.release(mark)
+		l.region, l.blocks, l.scope.barrier = region, blocks, barrier
+	}()
+	r.Blocks = make([]*ir.Block, len(tree.Blocks))
+	for i, b := range tree.Blocks {
+		r.Blocks[i] = &ir.Block{Label: b.Label, Region: r}
+		if b.Label == "" {
+			continue
+		}
+		if l.blocks[b.Label] != nil {
+			l.report(r.Op, "DM173", t.Abs(b.Span), "the block %s is defined twice", b.Label)
+		}
+		if l.blocks == nil {
+			l.blocks = map[string]*ir.Block{}
+		}
+		l.blocks[b.Label] = r.Blocks[i]
+	}
+	for i, b := range tree.Blocks {
+		block := r.Blocks[i]
+		args := b.Args
+		if i == 0 && len(args) == 0 {
+			args = t.Defs
+		}
+		l.arguments(block, args, t)
+		if len(b.Ops) > 0 {
+			block.Ops = make([]*ir.Op, 0, len(b.Ops))
+		}
+		for _, inner := range b.Ops {
+			if o := l.op(inner, block); o != nil {
+				block.Ops = append(block.Ops, o)
+			}
+		}
+	}
+}
+
+// arguments defines the arguments of a block.
+func (l *lowerer) arguments(b *ir.Block, args []ast.BlockArg, t *ast.Op) {
+	b.Args = l.slab.list(len(args))
+	for i, a := range args {
+		v := l.slab.value()
+		*v = ir.Value{Name: a.Name, Type: types.Unknown, Block: b, Index: i, Span: t.Abs(a.Span)}
+		if !a.Type.Empty() {
+			v.Type = types.Distinct(l.typeAt(b.Region.Op, t, a.Type), a.Name)
+		}
+		b.Args[i] = v
+		l.define(a.Name, b.Args[i:i+1], v.Span)
+	}
+}
+
+// results makes the values that the op gives and their names.
+func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
+	named := 0
+	for _, r := range t.Results {
+		named += int(min(r.Count, maxResults))
+	}
+	n := named
+	if named == 0 {
+		n = sig.results(def)
+	}
+	switch {
+	case named > maxResults:
+		l.report(o, "DM163", o.Head, "the op names more than %d results", maxResults)
+		n, named = 0, 0
+	case named > 0 && sig.full() && named != len(sig.out):
+		l.report(o, "DM163", o.Head, "%s named, but %s written", pluralAre(named, "result"), pluralAre(len(sig.out), "result type"))
+	case named > 0 && sig.absent() && (t.Form == ast.Pretty || t.Form == ast.Generic) && def != nil && !o.Bad:
+		l.report(o, "DM165", o.Head, "the result types of %s are not written", o.Name)
+	}
+	o.Results = l.slab.list(n)
+	for i := range o.Results {
+		v := l.slab.value()
+		*v = ir.Value{Type: types.Unknown, Op: o, Index: i, Span: o.Head}
+		if ty := sig.result(i); ty != nil {
+			v.Type = ty
+		}
+		o.Results[i] = v
+	}
+	at := 0
+	for _, r := range t.Results {
+		if named == 0 {
+			break
+		}
+		count := int(r.Count)
+		values := o.Results[at : at+count : at+count]
+		for i, v := range values {
+			v.Name, v.Span = r.Name, t.Abs(r.Span)
+			if count > 1 {
+				v.Name += "#" + strconv.Itoa(i)
+			}
+			v.Type = types.Distinct(v.Type, v.Name)
+		}
+		at += count
+		l.define(r.Name, values, t.Abs(r.Span))
+	}
+}
+
+// maxResults bounds the values that one op may name ("%x:4294967295 = …").
+const maxResults = 1 << 16
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func pluralAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return plural(n, what) + " are"
+}

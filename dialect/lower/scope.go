@@ -1,0 +1,111 @@
+package lower
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/source"
+)
+
+// scope is the value names of one isolated op: a function, or the section's
+// top level. Regions inside see the names around them, and what they define
+// is undone at their end, so that sibling regions may use the same names.
+type scope struct {
+	outer   *scope
+	names   map[string]entry
+	log     []undo
+	barrier int // names logged before it may be hidden: they lie outside a region of an unknown op
+	pending map[string][]pendingUse
+}
+
+// entry is the values that one name stands for: several for "%r:2".
+type entry struct {
+	values []*ir.Value
+	logged int
+}
+
+type undo struct {
+	name string
+	old  entry // without values where the name was free
+}
+
+// pendingUse is a use before any definition was seen.
+type pendingUse struct {
+	op      *ir.Op
+	operand int
+	name    string // "%x" without "#n"
+	index   int32  // of "#n", -1 where none is written
+	want    types.Type
+	span    source.Span
+	sure    bool // report it if no definition comes: the op's form is known
+	guess   string
+}
+
+func newScope(outer *scope) *scope {
+	return &scope{outer: outer, names: map[string]entry{}, pending: map[string][]pendingUse{}}
+}
+
+// define makes name stand for values. It returns the first value that name
+// stood for already, if it may not be hidden.
+func (s *scope) define(name string, values []*ir.Value) (taken *ir.Value) {
+	old := s.names[name]
+	if old.values != nil && old.logged >= s.barrier {
+		return old.values[0]
+	}
+	s.names[name] = entry{values, len(s.log)}
+	s.log = append(s.log, undo{name, old})
+	return nil
+}
+
+// mark is the state to return to at the end of a region.
+func (s *scope) mark() int { return len(s.log) }
+
+func (s *scope) release(mark int) {
+	for i := len(s.log) - 1; i >= mark; i-- {
+		if u := s.log[i]; u.old.values == nil {
+			delete(s.names, u.name)
+		} else {
+			s.names[u.name] = u.old
+		}
+	}
+	s.log = s.log[:mark]
+}
+
+// slab hands out ops, values and lists of values from large blocks: a file of
+// 100,000 ops needs a few hundred allocations instead of as many as it has ops.
+type slab struct {
+	ops    []ir.Op
+	values []ir.Value
+	lists  []*ir.Value
+}
+
+const slabSize = 256
+
+func (s *slab) op() *ir.Op {
+	if len(s.ops) == 0 {
+		s.ops = make([]ir.Op, slabSize)
+	}
+	o := &s.ops[0]
+	s.ops = s.ops[1:]
+	return o
+}
+
+func (s *slab) value() *ir.Value {
+	if len(s.values) == 0 {
+		s.values = make([]ir.Value, slabSize)
+	}
+	v := &s.values[0]
+	s.values = s.values[1:]
+	return v
+}
+
+func (s *slab) list(n int) []*ir.Value {
+	if n == 0 {
+		return nil
+	}
+	if n > len(s.lists) {
+		s.lists = make([]*ir.Value, max(n, slabSize))
+	}
+	l := s.lists[:n:n]
+	s.lists = s.lists[n:]
+	return l
+}

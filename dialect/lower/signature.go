@@ -1,0 +1,205 @@
+package lower
+
+import (
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/dialect/verify"
+	"dmir/syntax/ast"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// signature is what an op's text says about the types of operands and results.
+type signature struct {
+	in, out []types.Type
+	inAt    []ast.Rel
+	outAt   []ast.Rel
+	kind    sigKind
+	errs    []sigError
+	parse   error
+}
+
+type sigKind uint8
+
+const (
+	sigNone   sigKind = iota
+	sigFull           // (A, B) -> C
+	sigSingle         // T
+	sigList           // T, U
+	sigArrow          // -> T: results only
+)
+
+type sigError struct {
+	at  ast.Rel
+	err error
+}
+
+var noSignature = &signature{}
+
+func (s *signature) absent() bool { return s.kind == sigNone }
+
+// full reports whether the result types are listed one by one.
+func (s *signature) full() bool { return s.kind == sigFull || s.kind == sigArrow }
+
+// counts reports whether the number of operand types contradicts n operands.
+func (s *signature) counts(n int) bool {
+	return (s.kind == sigFull || s.kind == sigList) && len(s.in) != n && s.parse == nil
+}
+
+// operand is the type written for operand i of n, nil where none is.
+func (s *signature) operand(i, n int) types.Type {
+	switch {
+	case s.kind == sigSingle:
+		return s.in[0]
+	case len(s.in) == n:
+		return s.in[i]
+	}
+	return nil
+}
+
+// results is the number of results of an op that names none.
+func (s *signature) results(def *op.Def) int {
+	switch s.kind {
+	case sigFull, sigArrow:
+		return len(s.out)
+	case sigSingle:
+		n := 0
+		if def != nil {
+			for _, p := range def.Results {
+				if !p.Optional && !p.Variadic {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	return 0
+}
+
+// result is the type written for result i, nil where none is.
+func (s *signature) result(i int) types.Type {
+	switch {
+	case s.kind == sigSingle:
+		return s.out[0]
+	case i < len(s.out):
+		return s.out[i]
+	}
+	return nil
+}
+
+// span is where the types are written.
+func (s *signature) span(t *ast.Op) source.Span {
+	if t.Sig.Empty() {
+		return t.Head()
+	}
+	return t.Abs(t.Sig)
+}
+
+// signature reads the types of t. Texts repeat, so each is resolved once.
+func (l *lowerer) signature(o *ir.Op, t *ast.Op) *signature {
+	if t.Sig.Empty() || t.Form == ast.Custom || t.Form == ast.Bad {
+		return noSignature
+	}
+	text := t.Text(l.src, t.Sig)
+	s := l.sigs[text]
+	if s == nil {
+		s = l.resolve(text)
+		l.sigs[text] = s
+	}
+	if s.parse != nil {
+		l.reportParse(o, t, t.Sig, s.parse)
+	}
+	for _, e := range s.errs {
+		at := ast.Rel{Start: t.Sig.Start + e.at.Start, End: t.Sig.Start + e.at.End}
+		l.reportType(o, t.Abs(at), e.err)
+	}
+	return s
+}
+
+func (l *lowerer) resolve(text string) *signature {
+	x, err := parse.Signature(text)
+	if err != nil {
+		return &signature{parse: err}
+	}
+	s := &signature{kind: sigFull, inAt: x.InSpans, outAt: x.OutSpans}
+	switch {
+	case x.Single:
+		s.kind = sigSingle
+	case x.List:
+		s.kind = sigList
+	case strings.HasPrefix(text, "->"):
+		s.kind = sigArrow
+	}
+	read := func(exprs []*ast.TypeExpr, at []ast.Rel, report bool) []types.Type {
+		out := make([]types.Type, len(exprs))
+		for i, e := range exprs {
+			t, err := types.FromExpr(e, &l.env)
+			if err != nil {
+				t = types.Unknown
+				if report {
+					s.errs = append(s.errs, sigError{at[i], err})
+				}
+			}
+			out[i] = t
+		}
+		return out
+	}
+	s.in = read(x.In, x.InSpans, true)
+	s.out = read(x.Out, x.OutSpans, !x.Single)
+	if x.Single && (len(s.in) != 1 || len(s.out) != 1) {
+		s.in, s.out = append(s.in, s.out...)[:1], append(s.out, s.in...)[:1]
+	}
+	return s
+}
+
+// typeAt is the type written at a place inside t, Unknown where it is none.
+func (l *lowerer) typeAt(o *ir.Op, t *ast.Op, at ast.Rel) types.Type {
+	x, err := parse.Type(t.Text(l.src, at))
+	if err != nil {
+		l.reportParse(o, t, at, err)
+		return types.Unknown
+	}
+	ty, err := types.FromExpr(x, &l.env)
+	if err != nil {
+		l.reportType(o, t.Abs(at), err)
+		return types.Unknown
+	}
+	return ty
+}
+
+// refine gives a result's dimensions without a name the sizes that follow from
+// the operands, so that a cost is a number wherever it can be one.
+func (l *lowerer) refine(o *ir.Op, def *op.Def) {
+	if def == nil || def.Infer == nil || o.Bad {
+		return
+	}
+	unnamed := false
+	for _, v := range o.Results {
+		unnamed = unnamed || types.HasUnnamed(v.Type)
+	}
+	if !unnamed {
+		return
+	}
+	inferred, ok := verify.Infer(o)
+	if !ok || len(inferred) != len(o.Results) {
+		return
+	}
+	for i, v := range o.Results {
+		written, ok := v.Type.(*types.Tensor)
+		from, ok2 := inferred[i].(*types.Tensor)
+		if !ok || !ok2 || written.Rank() != from.Rank() {
+			continue
+		}
+		r := *written
+		r.Shape = append(r.Shape[:0:0], r.Shape...)
+		for j, d := range r.Shape {
+			if d.IsUnnamed() {
+				r.Shape[j] = from.Shape[j]
+			}
+		}
+		v.Type = &r
+	}
+}

@@ -1,0 +1,174 @@
+package verify
+
+import (
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
+
+// function checks that a body ends and what dm.bind says.
+func (v *verifier) function(o *ir.Op) {
+	switch bind := o.Attr("dm.bind").(type) {
+	case nil:
+	case types.Dict:
+		for _, n := range bind {
+			if i, ok := n.Value.(types.Int); !ok || i.V < 0 {
+				v.report("DM191", o.AttrSpan(v.m.Src, "dm.bind"), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
+				return
+			}
+		}
+	default:
+		v.report("DM191", o.AttrSpan(v.m.Src, "dm.bind"), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
+		return
+	}
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			v.endsFunction(o, b)
+		}
+	}
+}
+
+func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
+	for i, o := range b.Ops {
+		if o.Name == "func.return" && i < len(b.Ops)-1 {
+			v.report("DM186", o.Head, "ops follow this return").Help = "move the return to the end of the block"
+			return
+		}
+	}
+	switch t := b.Terminator(); {
+	case t == nil:
+		v.report("DM186", f.Head, "the function's body is empty").Help = "end it with return, or leave the body out to declare the function"
+	case t.Name == "func.call" || op.Of(t) != nil && t.Name != "dm.yield":
+		v.report("DM186", t.Head, "the function does not end in return").Help = "add return behind this op"
+	}
+}
+
+// returns compares the returned values with the signature of the function.
+func (v *verifier) returns(o *ir.Op) {
+	if o.Parent == nil || o.Parent.Region.Op.Name != "func.func" {
+		v.report("DM186", o.Head, "return stands outside of a function").Help = "regions of dm ops end in dm.yield"
+		return
+	}
+	f := o.Parent.Region.Op
+	a, _ := f.Attr("function_type").(types.TypeAttr)
+	sig, ok := a.T.(*types.Func)
+	if !ok || f.Bad {
+		return
+	}
+	if len(o.Operands) != len(sig.Out) {
+		d := v.report("DM187", o.Head, "%s returned, but the function gives %s", pluralAre(len(o.Operands), "value"), plural(len(sig.Out), "result"))
+		d.Related = []diag.Related{{Span: f.Head, Message: "the function's signature"}}
+		return
+	}
+	for i, x := range o.Operands {
+		if !types.Compatible(x.Type, sig.Out[i]) {
+			d := v.report("DM187", o.OperandSpan(i), "%s has type %s, but the function returns %s", operandText(x), x.Type, sig.Out[i])
+			d.Related = []diag.Related{{Span: f.Head, Message: "the function's signature"}}
+			return
+		}
+	}
+}
+
+func operandText(v *ir.Value) string {
+	if v.Name == "" {
+		return "the value"
+	}
+	return v.Name
+}
+
+func pluralAre(n int, what string) string { return plural(n, what) + " " + are(n) }
+
+// call compares a call with its callee. Symbols are a function's own: those of
+// the callee take the sizes of the operands.
+func (v *verifier) call(o *ir.Op) {
+	callee, ok := o.Attr("callee").(types.Symbol)
+	if !ok {
+		v.report("DM188", o.Head, "the call names no function").Help = "write func.call @name(…)"
+		return
+	}
+	f := v.m.Func(strings.Trim(string(callee), `"`))
+	if f == nil || f.Op.Bad {
+		return
+	}
+	related := []diag.Related{{Span: f.Op.Head, Message: "the function's signature"}}
+	if len(o.Operands) != len(f.Args) {
+		v.report("DM188", o.Head, "@%s takes %s, but the call has %d", f.Name, plural(len(f.Args), "operand"), len(o.Operands)).Related = related
+		return
+	}
+	if len(o.Results) != len(f.Results) {
+		v.report("DM188", o.Head, "@%s gives %s, but the call names %d", f.Name, plural(len(f.Results), "result"), len(o.Results)).Related = related
+		return
+	}
+	bind := map[string]dim.Dim{}
+	for i, x := range o.Operands {
+		if want := f.Args[i].Type; !accepts(want, x.Type, bind) {
+			v.report("DM188", o.OperandSpan(i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
+			return
+		}
+	}
+	for i, r := range o.Results {
+		if gives := substitute(f.Results[i], bind); !types.Compatible(r.Type, gives) {
+			v.report("DM188", o.Head, "%s is written as %s, but @%s gives %s", resultName(r), r.Type, f.Name, gives).Related = related
+			return
+		}
+	}
+}
+
+// accepts reports whether a parameter of type want takes an operand of type
+// have, binding the parameter's symbols to sizes.
+func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
+	w, ok := want.(*types.Tensor)
+	h, ok2 := have.(*types.Tensor)
+	if !ok || !ok2 || w.Rank() != h.Rank() {
+		return types.Compatible(have, want)
+	}
+	for i, d := range w.Shape {
+		if syms := d.Symbols(); len(syms) == 1 && d.Equal(dim.Sym(syms[0])) {
+			if _, bound := bind[syms[0]]; !bound && !d.IsUnnamed() {
+				bind[syms[0]] = h.Shape[i]
+			}
+		}
+	}
+	return types.Compatible(have, substitute(w, bind))
+}
+
+func substitute(t types.Type, bind map[string]dim.Dim) types.Type {
+	w, ok := t.(*types.Tensor)
+	if !ok || len(bind) == 0 {
+		return t
+	}
+	r := *w
+	r.Shape = make([]dim.Dim, len(w.Shape))
+	for i, d := range w.Shape {
+		r.Shape[i] = d.Subst(bind)
+	}
+	return &r
+}
+
+// yield checks where a dm.yield stands. What it yields is a rule of the op
+// around it.
+func (v *verifier) yield(o *ir.Op) {
+	switch {
+	case o.Parent == nil || op.Of(o.Parent.Region.Op) == nil:
+		v.report("DM186", o.Head, "dm.yield stands outside of a dm op's region").Help = "functions end in return"
+	case o.Parent.Terminator() != o:
+		v.report("DM186", o.Head, "ops follow this dm.yield").Help = "move dm.yield to the end of the region"
+	}
+}
+
+// insideKernel refuses what cannot run within one kernel.
+func (v *verifier) insideKernel(o *ir.Op) {
+	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
+		if k := b.Region.Op; k.Name == "dm.kernel" {
+			d := v.report("DM189", o.Head, "%s cannot stand inside a kernel", o.Name)
+			if d.Related = []diag.Related{{Span: k.Head, Message: "the kernel"}}; o.Name == "dm.kernel" {
+				d.Help = "merge it with the kernel around it, or move it out"
+			}
+			return
+		}
+	}
+}

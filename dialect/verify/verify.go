@@ -1,0 +1,148 @@
+// Package verify checks what a module means: that every op has the operands,
+// attributes, regions and result types that the registry says, and that
+// functions, calls and kernels fit together. It reports one error for one
+// cause: an op on which lowering or an earlier check reported something is not
+// looked at further, and nothing is said about values of unknown type.
+package verify
+
+import (
+	"fmt"
+	"sort"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Module returns the errors in m, in the order of the text. It changes nothing.
+func Module(m *ir.Module) []diag.Diagnostic {
+	v := &verifier{m: m}
+	ir.Walk(m.Ops, func(o *ir.Op) bool {
+		v.op(o)
+		return true
+	})
+	sort.SliceStable(v.diags, func(i, j int) bool { return v.diags[i].Span.Start < v.diags[j].Span.Start })
+	return v.diags
+}
+
+// Op returns the problem of one op of the dialect as it stands, nil if there is
+// none or the op is another dialect's. Ops inside its regions are not checked.
+func Op(o *ir.Op) *op.Problem {
+	def := op.Of(o)
+	if def == nil {
+		return nil
+	}
+	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{counts, attributes, regions} {
+		if p := check(o, def); p != nil {
+			return p
+		}
+	}
+	if !knownTypes(o) {
+		return nil
+	}
+	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{operandTypes, spaces, resultTypes} {
+		if p := check(o, def); p != nil {
+			return p
+		}
+	}
+	if def.Verify != nil {
+		return def.Verify(o)
+	}
+	return nil
+}
+
+// Infer gives the result types that follow from o's operands, attributes and
+// regions; ok is false where o is not fit to be asked or the op has no rule.
+func Infer(o *ir.Op) (ts []types.Type, ok bool) {
+	def := op.Of(o)
+	if def == nil || def.Infer == nil || o.Bad || !knownTypes(o) ||
+		counts(o, def) != nil || attributes(o, def) != nil || regions(o, def) != nil || operandTypes(o, def) != nil {
+		return nil, false
+	}
+	ts, p := def.Infer(o)
+	return ts, p == nil
+}
+
+type verifier struct {
+	m     *ir.Module
+	diags []diag.Diagnostic
+}
+
+func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {
+	d := diag.Diagnostic{Code: code, Severity: diag.Error, Span: span, Message: fmt.Sprintf(format, args...)}
+	d.Name, d.Help = describe(code)
+	v.diags = append(v.diags, d)
+	return &v.diags[len(v.diags)-1]
+}
+
+func (v *verifier) op(o *ir.Op) {
+	if o.Bad {
+		return
+	}
+	if p := Op(o); p != nil {
+		v.problem(o, p)
+		return
+	}
+	switch o.Name {
+	case "func.func":
+		v.function(o)
+	case "func.return":
+		v.returns(o)
+	case "func.call":
+		v.call(o)
+	case "dm.yield":
+		v.yield(o)
+	}
+	if o.Name == "dm.kernel" || o.Name == "func.call" {
+		v.insideKernel(o)
+	}
+}
+
+func (v *verifier) problem(o *ir.Op, p *op.Problem) {
+	span := o.Head
+	switch {
+	case p.Attr != "":
+		span = o.AttrSpan(v.m.Src, p.Attr)
+	case p.Operand >= 0:
+		span = o.OperandSpan(p.Operand)
+	}
+	if d := v.report(p.Code, span, "%s", p.Msg); p.Help != "" {
+		d.Help = p.Help
+	}
+}
+
+// knownTypes reports whether o's operands and what its regions take and yield
+// have types. Where they have none, something was said about it already.
+func knownTypes(o *ir.Op) bool {
+	for _, v := range o.Operands {
+		if isUnknown(v) {
+			return false
+		}
+	}
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			for _, v := range b.Args {
+				if isUnknown(v) {
+					return false
+				}
+			}
+			if t := b.Terminator(); t != nil {
+				for _, v := range t.Operands {
+					if isUnknown(v) {
+						return false
+					}
+				}
+			}
+		}
+	}
+	for _, v := range o.Results {
+		if isUnknown(v) {
+			return false
+		}
+	}
+	return true
+}
+
+func isUnknown(v *ir.Value) bool { return v.Type == nil || v.Type == types.Type(types.Unknown) }
