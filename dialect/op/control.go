@@ -95,7 +95,7 @@ var ifDef = &Def{
 		if p != nil {
 			return p
 		}
-		if len(o.Regions) < 2 {
+		if !hasRegion(o, 1) {
 			if len(results) > 0 {
 				return problem("DM127", -1, "if yields %s but has no else", types.List(results)).help("add else { dm.yield … }")
 			}
@@ -180,6 +180,10 @@ func valueTypes(vs []*ir.Value) []types.Type {
 	}
 	return ts
 }
+
+// hasRegion reports whether o has region n; one without blocks, as MLIR's generic
+// form writes an absent optional region, is none.
+func hasRegion(o *ir.Op, n int) bool { return o.Body(n) != nil }
 
 // yielded is the types that region n's terminator yields.
 func yielded(o *ir.Op, n int) ([]types.Type, *Problem) {

@@ -42,7 +42,7 @@ var reduceDef = &Def{
 	Infer:   inferReduce,
 	Verify:  verifyReduce,
 	FLOP: func(o *ir.Op) dim.Dim {
-		if len(o.Regions) > 0 {
+		if hasRegion(o, 0) {
 			return BodyFLOP(o.Regions[0]).Mul(in(o, 0).Elements())
 		}
 		return sums(o, in(o, 0).Elements().Sub(out(o, 0).Elements()))
@@ -106,7 +106,7 @@ func inferReduce(o *ir.Op) ([]types.Type, *Problem) {
 }
 
 func verifyReduce(o *ir.Op) *Problem {
-	kind, region := Str(o, "kind"), len(o.Regions) > 0
+	kind, region := Str(o, "kind"), hasRegion(o, 0)
 	switch {
 	case kind == "" && !region:
 		return problem("DM129", -1, "reduce has neither a named reduction nor a region").help("name it: dm.reduce add; or give a region and an initial value")
