@@ -12,7 +12,9 @@ interface Scene {
   name: string;
   settings: () => Record<string, unknown>;
   file: string;
-  play: (workbench: Workbench, folder: string) => Promise<void>;
+  /** Puts more into the scene's copy of the workspace. */
+  prepare?: (folder: string) => void;
+  play: (workbench: Workbench) => Promise<void>;
 }
 
 const trusted: Scene[] = [
@@ -92,6 +94,36 @@ const trusted: Scene[] = [
       await wb.page.waitForTimeout(2000);
       assert.equal(await wb.notifications().count(), 1);
       await wb.screenshot("no-server");
+    },
+  },
+  {
+    name: "with a server that keeps crashing: one message, after a few tries",
+    settings: () => ({ "dmir.path": "${workspaceFolder}/crashing" }),
+    file: "ffn.dmir",
+    prepare: (folder) => {
+      const script = `#!/bin/sh\nexec timeout --foreground --signal=KILL 3 '${need("DMIR_BINARY")}' "$@"\n`;
+      fs.writeFileSync(path.join(folder, "crashing"), script, { mode: 0o755 });
+    },
+    play: async (wb) => {
+      await wb.notifications(/keeps crashing/).waitFor();
+      await wb.page.waitForTimeout(2000);
+      assert.equal(await wb.notifications().count(), 1);
+      assert.equal(await wb.page.getByRole("button", { name: "Restart", exact: true }).count(), 1);
+      await wb.screenshot("crashing");
+    },
+  },
+  {
+    name: "cancelling: the notification's Cancel ends the run",
+    settings: () => ({ "dmir.run.device": "reference" }),
+    file: "slow.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().click();
+      await wb.notifications(/Running @slow/).waitFor();
+      await wb.page.waitForTimeout(1000);
+      await wb.screenshot("running");
+      await wb.page.getByRole("button", { name: "Cancel" }).click();
+      await wb.page.locator(".statusbar-item", { hasText: "Run of @slow cancelled" }).waitFor();
+      await wb.until("no notification", async () => (await wb.notifications().count()) === 0);
     },
   },
   // Last, for it writes the person's settings.
@@ -175,9 +207,10 @@ export async function workbenchLeg(browser: Browser): Promise<void> {
 
 async function played(browser: Browser, code: VSCode, scene: Scene): Promise<boolean> {
   const folder = workspace(scene.settings());
+  scene.prepare?.(folder);
   const workbench = await Workbench.open(browser, code.address(folder, { openFile: path.join(folder, scene.file) }));
   try {
-    await scene.play(workbench, folder);
+    await scene.play(workbench);
     console.log(`  ok   ${scene.name}`);
     return true;
   } catch (err) {
