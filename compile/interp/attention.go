@@ -1,0 +1,148 @@
+package interp
+
+import (
+	"math"
+	"slices"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/op"
+)
+
+func attentionExecutors() map[string]executor {
+	return map[string]executor{"dm.attention": runAttention}
+}
+
+// attention is the geometry and the attributes of one dm.attention.
+type attention struct {
+	heads, group  int // heads over the whole batch; heads that share a key head
+	queries, keys int
+	depth, value  int
+
+	scale   float64
+	causal  bool
+	rate    float64
+	seed    uint64
+	maskAt  []int // offset of each head's mask; nil for none
+	maskRow int   // step from one query to the next
+	maskCol int   // step from one key to the next
+}
+
+func runAttention(c *call) ([]*tensor.Tensor, error) {
+	q, k, v := c.in[0], c.in[1], c.in[2]
+	n := q.Rank()
+	if n < 2 || k.Rank() != n || v.Rank() != n {
+		return nil, c.errorf("DM304", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
+	}
+	a := attention{
+		heads: product(q.Shape[:n-2]), group: 1,
+		queries: q.Shape[n-2], keys: k.Shape[n-2], depth: q.Shape[n-1], value: v.Shape[n-1],
+		scale:  1 / math.Sqrt(float64(q.Shape[n-1])),
+		causal: op.Bool(c.op, "causal"),
+		rate:   op.Float(c.op, "dropout"), seed: uint64(op.Int(c.op, "seed")),
+	}
+	keyHeads := product(k.Shape[:n-2])
+	if keyHeads > 0 {
+		a.group = a.heads / keyHeads
+	}
+	if a.group*keyHeads != a.heads || k.Shape[n-1] != a.depth || v.Shape[n-2] != a.keys || !slices.Equal(k.Shape[:n-2], v.Shape[:n-2]) {
+		return nil, c.errorf("DM304", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
+	}
+	if op.Attr(c.op, "scale") != nil {
+		a.scale = op.Float(c.op, "scale")
+	}
+	var mask *tensor.Tensor
+	if len(c.in) > 3 {
+		mask = c.in[3]
+		scores := slices.Concat(q.Shape[:n-1], []int{a.keys})
+		if s, ok := broadcastShape(scores, mask.Shape); !ok || !slices.Equal(s, scores) {
+			return nil, c.errorf("DM304", "mask %s does not broadcast to %v", mask.Type(), scores)
+		}
+		strides := broadcastStrides(mask.Shape, scores)
+		a.maskAt = offsets(scores[:n-2], strides[:n-2])
+		a.maskRow, a.maskCol = strides[n-2], strides[n-1]
+	}
+	to := tensor.New(q.Elem, slices.Concat(q.Shape[:n-1], []int{a.value})...)
+	if q.F64 != nil {
+		var m []float64
+		if mask != nil {
+			m = mask.F64
+		}
+		attend(c.pool, &a, to.F64, q.F64, k.F64, v.F64, m, nil)
+	} else {
+		var m []float32
+		if mask != nil {
+			m = mask.F32
+		}
+		attend(c.pool, &a, to.F32, q.F32, k.F32, v.F32, m, func(x []float32) { tensor.RoundSlice(to.Elem, x) })
+	}
+	return one(to), nil
+}
+
+// attend computes a block of queries of one head at a time: only that block's
+// scores are ever in memory.
+func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]T)) {
+	const block = 128
+	blocks := (a.queries + block - 1) / block
+	zero := []int{0}
+	keyRows, depth := offsets([]int{a.keys}, []int{a.depth}), offsets([]int{a.depth}, []int{1})
+	valueRows, values := offsets([]int{a.keys}, []int{a.value}), offsets([]int{a.value}, []int{1})
+	keys := offsets([]int{a.keys}, []int{1})
+	p.each(a.heads*blocks, func(i int) {
+		head, q0 := i/blocks, i%blocks*block
+		q1 := min(q0+block, a.queries)
+		rows := q1 - q0
+		scores := make([]T, rows*a.keys)
+		row := offsets([]int{rows}, []int{a.keys})
+		kv := head / a.group
+		first := gemm[T]{
+			a: q[(head*a.queries+q0)*a.depth:], b: k[kv*a.keys*a.depth:], c: scores,
+			aB: zero, bB: zero, cB: zero,
+			aM: offsets([]int{rows}, []int{a.depth}), aK: depth, bK: depth, bN: keyRows, cM: row, cN: keys,
+		}
+		first.serial(p, first.buffers())
+		for r := range rows {
+			if p.stopped() {
+				return
+			}
+			weigh(a, head, q0+r, scores[r*a.keys:][:a.keys], mask)
+		}
+		second := gemm[T]{
+			a: scores, b: v[kv*a.keys*a.value:], c: to[(head*a.queries+q0)*a.value:],
+			aB: zero, bB: zero, cB: zero,
+			aM: row, aK: keys, bK: valueRows, bN: values, cM: offsets([]int{rows}, []int{a.value}), cN: values,
+			round: round,
+		}
+		second.serial(p, second.buffers())
+	})
+}
+
+// weigh turns one query's products with the keys into probabilities.
+func weigh[T float](a *attention, head, query int, s, mask []T) {
+	for j := range s {
+		s[j] = T(float64(s[j]) * a.scale)
+	}
+	if a.maskAt != nil {
+		at := a.maskAt[head] + query*a.maskRow
+		for j := range s {
+			s[j] += mask[at+j*a.maskCol]
+		}
+	}
+	if a.causal {
+		for j := max(0, query+a.keys-a.queries+1); j < len(s); j++ {
+			s[j] = T(math.Inf(-1))
+		}
+	}
+	softmaxRow(s, s)
+	if a.rate <= 0 {
+		return
+	}
+	keep := [2]float64{0, 1 / (1 - a.rate)}
+	base := uint64(head*a.queries+query) * uint64(a.keys)
+	for j := range s {
+		kept := 0
+		if tensor.Uniform(a.seed, dropStream, base+uint64(j)) >= a.rate {
+			kept = 1
+		}
+		s[j] = T(float64(s[j]) * keep[kept])
+	}
+}

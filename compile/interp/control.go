@@ -1,0 +1,249 @@
+package interp
+
+import (
+	"context"
+	"slices"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+func controlExecutors() map[string]executor {
+	return map[string]executor{
+		"func.call": runCall,
+		"dm.kernel": runKernel,
+		"dm.if":     runIf,
+		"dm.while":  runWhile,
+		"dm.map":    runMap,
+	}
+}
+
+// maxCalls is how deep functions may call each other.
+const maxCalls = 1000
+
+func runCall(c *call) ([]*tensor.Tensor, error) {
+	name := c.op.Str("callee")
+	fn := c.module.Func(name)
+	switch {
+	case fn == nil:
+		return nil, c.errorf("DM303", "there is no function @%s", name)
+	case fn.Body == nil:
+		return nil, errorAt(c.op, "DM303", "give it a body", "@%s is only declared", name)
+	case len(fn.Args) != len(c.in):
+		return nil, c.errorf("DM304", "@%s takes %d values, got %d", name, len(fn.Args), len(c.in))
+	case c.calls >= maxCalls:
+		return nil, c.errorf("DM306", "functions call each other more than %d deep", maxCalls)
+	}
+	// Symbols are the callee's own: they come from its arguments, and only what
+	// these leave open from the run's bindings.
+	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
+	for i, x := range c.in {
+		if err := checkArg(fn, i, x, f.bind); err != nil {
+			return nil, c.errorf("DM304", "%s", err.Msg)
+		}
+	}
+	for s, n := range Bindings(fn, c.opts.Bind) {
+		if _, bound := f.bind[s]; !bound {
+			f.bind[s] = n
+		}
+	}
+	c.calls++
+	defer func() { c.calls-- }()
+	return c.block(f, fn.Body, c.in)
+}
+
+func (c *call) region(n int, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if n >= len(c.op.Regions) || len(c.op.Regions[n].Blocks) != 1 {
+		return nil, c.errorf("DM303", "region %d of %s is not a single block", n, c.op.Name)
+	}
+	return c.block(c.frame, c.op.Regions[n].Blocks[0], args)
+}
+
+func runKernel(c *call) ([]*tensor.Tensor, error) { return c.region(0, nil) }
+
+func runIf(c *call) ([]*tensor.Tensor, error) {
+	p := c.in[0]
+	if p.Len() != 1 {
+		return nil, c.errorf("DM304", "a condition is one i1, not %s", p.Type())
+	}
+	if p.Integer(0) != 0 {
+		return c.region(0, nil)
+	}
+	if len(c.op.Regions) < 2 || len(c.op.Regions[1].Blocks) == 0 {
+		return nil, nil
+	}
+	return c.region(1, nil)
+}
+
+func runWhile(c *call) ([]*tensor.Tensor, error) {
+	state := c.in
+	for {
+		if c.stopped() {
+			return nil, context.Cause(c.ctx)
+		}
+		cond, err := c.region(0, state)
+		if err != nil {
+			return nil, err
+		}
+		if len(cond) != 1 || cond[0].Len() != 1 {
+			return nil, c.errorf("DM304", "the condition of dm.while must yield one i1")
+		}
+		if cond[0].Integer(0) == 0 {
+			return state, nil
+		}
+		if state, err = c.region(1, state); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// mapBlock is how many elements of a dm.map run through its region at once.
+const mapBlock = 1 << 20
+
+// runMap runs the scalar region on whole tensors, op by op: its ops are
+// element-wise, so that gives what running it element by element would. A
+// region that branches runs element by element.
+func runMap(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.common(0)
+	if err != nil {
+		return nil, err
+	}
+	n := product(shape)
+	flat := make([]*tensor.Tensor, len(c.in))
+	for i, x := range c.in {
+		flat[i] = expanded(c.pool, x, shape).Reshape(n)
+	}
+	outs := make([]*tensor.Tensor, len(c.op.Results))
+	for i := range outs {
+		outs[i] = tensor.New(c.outElem(i), n)
+	}
+	size := mapBlock
+	if !vectorizable(c.op) {
+		size = 1
+	}
+	for lo := 0; lo < n && !c.stopped(); lo += size {
+		part := make([]*tensor.Tensor, len(flat))
+		for i, x := range flat {
+			part[i] = slice1(x, lo, min(lo+size, n))
+			if size == 1 {
+				part[i] = part[i].Reshape()
+			}
+		}
+		ys, err := c.region(0, part)
+		if err != nil {
+			return nil, err
+		}
+		if len(ys) != len(outs) {
+			return nil, c.errorf("DM304", "dm.map yields %d values where it has %d results", len(ys), len(outs))
+		}
+		for i, y := range ys {
+			if y.Elem != outs[i].Elem {
+				return nil, c.errorf("DM304", "dm.map yields %s where its result is of %s", y.Elem, outs[i].Elem)
+			}
+			m := min(lo+size, n) - lo
+			move(c.pool, view{outs[i], lo, []int{1}}, view{y, 0, broadcastStrides(y.Shape, []int{m})}, []int{m})
+		}
+	}
+	for i := range outs {
+		outs[i] = outs[i].Reshape(shape...)
+	}
+	return outs, nil
+}
+
+// vectorizable reports whether every op in o's regions works element by element.
+func vectorizable(o *ir.Op) bool {
+	all := true
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			for _, inner := range b.Ops {
+				d := op.Of(inner)
+				all = all && (d.Is(op.Pointwise) && !d.Is(op.Random) || d.Is(op.Terminator) || inner.Name == "dm.constant")
+			}
+		}
+	}
+	return all
+}
+
+// expanded is x written out in a shape that it broadcasts to.
+func expanded(p *pool, x *tensor.Tensor, shape []int) *tensor.Tensor {
+	if slices.Equal(x.Shape, shape) {
+		return x
+	}
+	to := tensor.New(x.Elem, shape...)
+	move(p, whole(to), view{x, 0, broadcastStrides(x.Shape, shape)}, shape)
+	return to
+}
+
+// slice1 is elements [lo, hi) of a tensor of one dimension, sharing its memory.
+func slice1(x *tensor.Tensor, lo, hi int) *tensor.Tensor {
+	y := &tensor.Tensor{Elem: x.Elem, Shape: []int{hi - lo}}
+	switch x.Kind() {
+	case tensor.KindF32:
+		y.F32 = x.F32[lo:hi]
+	case tensor.KindF64:
+		y.F64 = x.F64[lo:hi]
+	case tensor.KindInt:
+		y.Int = x.Int[lo:hi]
+	case tensor.KindBool:
+		y.Bool = x.Bool[lo:hi]
+	}
+	return y
+}
+
+// foldRegion reduces the last of two dimensions, [outer, n], with region 0,
+// which takes two scalars: neighbours are combined in pairs, all pairs of all
+// rows at once, until one value a row is left; the region must therefore be
+// associative but need not be commutative. vectorized regions only; others are
+// folded value by value.
+func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (*tensor.Tensor, error) {
+	elem := x.Elem
+	step := func(a, b *tensor.Tensor) (*tensor.Tensor, error) {
+		if vectorizable(c.op) {
+			ys, err := c.region(0, []*tensor.Tensor{a, b})
+			if err != nil {
+				return nil, err
+			}
+			if len(ys) != 1 || ys[0].Elem != elem {
+				return nil, c.errorf("DM304", "the region of %s must yield one %s", c.op.Name, elem)
+			}
+			return expanded(c.pool, ys[0], a.Shape), nil
+		}
+		to := tensor.New(elem, a.Len())
+		for i := range a.Len() {
+			ys, err := c.region(0, []*tensor.Tensor{slice1(a, i, i+1).Reshape(), slice1(b, i, i+1).Reshape()})
+			if err != nil {
+				return nil, err
+			}
+			if len(ys) != 1 || ys[0].Elem != elem || ys[0].Len() != 1 {
+				return nil, c.errorf("DM304", "the region of %s must yield one %s", c.op.Name, elem)
+			}
+			move(c.pool, view{to, i, []int{1}}, view{ys[0], 0, []int{1}}, []int{1})
+		}
+		return to, nil
+	}
+	for n > 1 {
+		half := n / 2
+		a, b := tensor.New(elem, outer*half), tensor.New(elem, outer*half)
+		box := []int{outer, half}
+		move(c.pool, view{a, 0, []int{half, 1}}, view{x, 0, []int{n, 2}}, box)
+		move(c.pool, view{b, 0, []int{half, 1}}, view{x, 1, []int{n, 2}}, box)
+		y, err := step(a, b)
+		if err != nil {
+			return nil, err
+		}
+		rest := n - 2*half
+		next := y
+		if rest == 1 { // the odd one out joins the next round, at the end
+			next = tensor.New(elem, outer*(half+1))
+			move(c.pool, view{next, 0, []int{half + 1, 1}}, view{y, 0, []int{half, 1}}, box)
+			move(c.pool, view{next, half, []int{half + 1, 1}}, view{x, n - 1, []int{n, 1}}, []int{outer, 1})
+		}
+		x, n = next, half+rest
+	}
+	first := expanded(c.pool, init.Reshape(), []int{outer})
+	if n == 0 {
+		return first, nil
+	}
+	return step(first, x.Reshape(outer))
+}

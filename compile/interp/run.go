@@ -1,0 +1,283 @@
+// Package interp is the reference executor: it computes what a function of the
+// dm dialect means, op by op, in pure Go, and is the oracle that every other
+// back end is held to.
+//
+// Arithmetic. An op on f16, bf16 or f8 computes in float32 or wider and rounds
+// once, when its result is stored; a contraction or a reduction with
+// accumulate = f16 also rounds every partial sum. An op inside dm.kernel rounds
+// as it does outside, so that fusing ops changes no bit. Integers wrap; a
+// quotient by zero has all bits set and a remainder by zero is the dividend, as
+// XLA computes them. max and min give NaN if an operand is NaN. Indices out of
+// range are clamped for reading (gather, dynamic_slice, embedding) and dropped
+// for writing (scatter), as StableHLO defines. Random numbers depend on seed
+// and element number alone. Placements do not matter: layout is logical.
+package interp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// Options says how to run; the zero value is fine.
+type Options struct {
+	Bind    map[string]int64 // values of symbolic sizes
+	Threads int              // 0 is one for each core
+	Memory  int64            // bytes that live tensors may take; 0 is three quarters of the machine's
+
+	// Progress is told how much of the function is done, in units of expected
+	// time of which total is the sum, and what runs now: after every op, and at
+	// most every 20 ms during a long one. It is never called concurrently.
+	Progress func(done, total int, op *ir.Op)
+}
+
+// Result is what a run gives.
+type Result struct {
+	Outputs []*tensor.Tensor
+	Ops     []Timing // in the order of first execution; nested ops behind the op that holds them
+	Bind    map[string]int64
+	Peak    int64 // most bytes of host memory that live tensors took at one time
+}
+
+// Timing is how long one op took.
+type Timing struct {
+	Op    *ir.Op
+	Ns    int64 // of all executions together, nested ops included
+	Count int   // executions
+	Depth int   // 0 for ops of the function's body, one more in each region or called function
+	Bytes int64 // size of the results of one execution, in their element types
+}
+
+// Run computes fn of m on args. A failure at an op is a *Error; a cancelled
+// context gives its own error within about 100 ms.
+func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, opts Options) (res *Result, err error) {
+	if fn.Body == nil {
+		return nil, errorAt(fn.Op, "DM303", "give it a body", "@%s is only declared", fn.Name)
+	}
+	if len(args) != len(fn.Args) {
+		return nil, errorAt(fn.Op, "DM302", "", "@%s takes %d inputs, got %d", fn.Name, len(fn.Args), len(args))
+	}
+	p, release := newPool(ctx, opts.Threads)
+	defer release()
+	x := &machine{
+		pool: p, ctx: ctx, module: m, opts: opts,
+		limit:  memoryLimit(opts.Memory),
+		dying:  map[*ir.Block][][]*ir.Value{},
+		timing: map[*ir.Op]int{},
+	}
+	x.planProgress(fn)
+	defer func() {
+		if r := recover(); r != nil {
+			msg, _, _ := strings.Cut(fmt.Sprint(r), "\n")
+			err = errorAt(x.now, "DM308", "", "the reference executor failed: %s", msg)
+		}
+		if ctx.Err() != nil {
+			res, err = nil, context.Cause(ctx)
+		}
+	}()
+	f := &frame{bind: Bindings(fn, opts.Bind), env: map[*ir.Value]*tensor.Tensor{}}
+	for i := range args {
+		if err := checkArg(fn, i, args[i], f.bind); err != nil {
+			return nil, err
+		}
+	}
+	outs, err := x.block(f, fn.Body, args)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Outputs: outs, Ops: x.timings, Bind: f.bind, Peak: x.peak}, nil
+}
+
+// machine is the state of one run.
+type machine struct {
+	*pool
+	ctx    context.Context
+	module *ir.Module
+	opts   Options
+
+	now   *ir.Op // what runs, for messages
+	depth int    // of regions and calls
+	calls int
+
+	limit, live, peak int64
+	dying             map[*ir.Block][][]*ir.Value
+
+	timing  map[*ir.Op]int // index into timings
+	timings []Timing
+
+	progress progress
+}
+
+// frame is one activation of a function: the values that are live and the
+// symbols that are bound.
+type frame struct {
+	bind map[string]int64
+	env  map[*ir.Value]*tensor.Tensor
+}
+
+// block runs b with args as its arguments and gives the terminator's operands.
+func (x *machine) block(f *frame, b *ir.Block, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if len(b.Ops) == 0 {
+		return nil, errorAt(x.now, "DM303", "", "a region without ops cannot run")
+	}
+	if len(args) != len(b.Args) {
+		return nil, errorAt(x.now, "DM304", "", "a region takes %d values, got %d", len(b.Args), len(args))
+	}
+	for i, a := range b.Args {
+		f.env[a] = args[i]
+	}
+	dying, ok := x.dying[b]
+	if !ok {
+		dying = lastUses(b)
+		x.dying[b] = dying
+	}
+	var outs []*tensor.Tensor
+	for i, o := range b.Ops {
+		if x.stopped() {
+			return nil, context.Cause(x.ctx)
+		}
+		if i == len(b.Ops)-1 {
+			var err error
+			if outs, err = x.terminator(f, o); err != nil {
+				return nil, err
+			}
+		} else if err := x.op(f, o); err != nil {
+			return nil, err
+		}
+		for _, v := range dying[i] {
+			x.live -= hostBytes(v, f.env[v])
+			delete(f.env, v)
+		}
+	}
+	return outs, nil
+}
+
+func (x *machine) terminator(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
+	if o.Name != "func.return" && o.Name != "dm.yield" {
+		return nil, errorAt(o, "DM303", "", "a block must end in return or dm.yield to run, not in %s", o.Name)
+	}
+	return x.operands(f, o)
+}
+
+func (x *machine) operands(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
+	in := make([]*tensor.Tensor, len(o.Operands))
+	for i, v := range o.Operands {
+		t, ok := f.env[v]
+		if !ok {
+			return nil, errorAt(o, "DM303", "", "%s has no value here", v.Name)
+		}
+		in[i] = t
+	}
+	return in, nil
+}
+
+// hostBytes is the memory a value holds; a view holds none of its own, and
+// arguments belong to the caller.
+func hostBytes(v *ir.Value, t *tensor.Tensor) int64 {
+	if t == nil || v.Op == nil || op.Of(v.Op).Is(op.View) {
+		return 0
+	}
+	return storageBytes(t.Elem, t.Len())
+}
+
+// op runs one op and keeps its results.
+func (x *machine) op(f *frame, o *ir.Op) error {
+	x.now = o
+	run, ok := executors[o.Name]
+	if !ok {
+		return errorAt(o, "DM303", "", "%s cannot be run by the reference executor", o.Name)
+	}
+	in, err := x.operands(f, o)
+	if err != nil {
+		return err
+	}
+	if err := x.reserve(f, o); err != nil {
+		return err
+	}
+	slot := x.startTiming(o)
+	start := time.Now()
+	x.progress.begin(x, o)
+	x.depth++
+	out, err := run(&call{machine: x, frame: f, op: o, in: in})
+	x.depth--
+	x.now = o
+	if err != nil {
+		var e *Error
+		if errors.As(err, &e) && e.Span.Len() == 0 {
+			e.Span = o.Head
+		}
+		return err
+	}
+	if x.stopped() {
+		return context.Cause(x.ctx)
+	}
+	if len(out) < len(o.Results) {
+		return errorAt(o, "DM304", "", "%s gives %d results where %d are expected", o.Name, len(out), len(o.Results))
+	}
+	t := &x.timings[slot]
+	t.Ns += time.Since(start).Nanoseconds()
+	t.Count++
+	t.Bytes = 0
+	for i, v := range o.Results {
+		if err := fits(f, o, v, out[i]); err != nil {
+			return err
+		}
+		f.env[v] = out[i]
+		t.Bytes += out[i].Bytes()
+		x.live += hostBytes(v, out[i])
+	}
+	x.peak = max(x.peak, x.live)
+	x.progress.end(x, o)
+	return nil
+}
+
+// fits checks a result against its type and binds sizes that were open until
+// now. Bare element types are not looked at: a scalar region runs on whole
+// tensors at once.
+func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
+	want := v.Tensor()
+	if want == nil {
+		return nil
+	}
+	if t.Elem != want.Elem || !unify(want, t.Shape, f.bind) {
+		return errorAt(o, "DM304", "", "%s gives %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
+	}
+	return nil
+}
+
+// reserve refuses results that cannot fit into memory before it is asked for.
+func (x *machine) reserve(f *frame, o *ir.Op) error {
+	var sum int64
+	for _, v := range o.Results {
+		t := v.Tensor()
+		if t == nil {
+			continue
+		}
+		shape, bad := shapeOf(t, f.bind)
+		if bad != nil {
+			continue
+		}
+		n, ok := tensor.Count(shape)
+		if !ok || storageBytes(t.Elem, n) > x.limit-x.live-sum {
+			return errorAt(o, "DM305", "", "%s does not fit: live tensors take %.3g GB of the %.3g GB allowed", t, float64(x.live)/1e9, float64(x.limit)/1e9)
+		}
+		sum += storageBytes(t.Elem, n)
+	}
+	return nil
+}
+
+func (x *machine) startTiming(o *ir.Op) int {
+	slot, ok := x.timing[o]
+	if !ok {
+		slot = len(x.timings)
+		x.timing[o] = slot
+		x.timings = append(x.timings, Timing{Op: o, Depth: x.depth})
+	}
+	return slot
+}

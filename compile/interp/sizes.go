@@ -1,0 +1,221 @@
+package interp
+
+import (
+	"maps"
+	"math"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Bindings is the values of fn's symbols as far as they are known before it
+// runs: the function attribute dm.bind, overridden by bind.
+func Bindings(fn *ir.Func, bind map[string]int64) map[string]int64 {
+	all := map[string]int64{}
+	if fn.Op != nil {
+		if d, ok := fn.Op.Attr("dm.bind").(types.Dict); ok {
+			for _, e := range d {
+				if n, ok := e.Value.(types.Int); ok {
+					all[e.Name] = n.V
+				}
+			}
+		}
+	}
+	maps.Copy(all, bind)
+	return all
+}
+
+// tensorType sees a bare element type as a tensor of rank 0.
+func tensorType(t types.Type) *types.Tensor {
+	switch t := t.(type) {
+	case *types.Tensor:
+		return t
+	case types.Scalar:
+		return &types.Tensor{Elem: t.Elem}
+	}
+	return nil
+}
+
+// shapeOf is the sizes of t under bind, -1 for a size that depends on an
+// unbound symbol; bad is the first size that is unbound or impossible.
+func shapeOf(t *types.Tensor, bind map[string]int64) (shape []int, bad *dim.Dim) {
+	shape = make([]int, len(t.Shape))
+	for i, d := range t.Shape {
+		e := d.Eval(bind)
+		n, ok := e.Int()
+		if !ok || n < 0 || n > math.MaxInt32<<16 {
+			if bad == nil {
+				bad = &e
+			}
+			n = -1
+		}
+		shape[i] = int(n)
+	}
+	return shape, bad
+}
+
+// unify binds the symbols of t so that it fits the shape, and reports whether
+// it fits. A size that is a linear formula in one unbound symbol is solved for it.
+func unify(t *types.Tensor, shape []int, bind map[string]int64) bool {
+	if len(t.Shape) != len(shape) {
+		return false
+	}
+	for i, d := range t.Shape {
+		if !solve(d.Eval(bind), int64(shape[i]), bind) {
+			return false
+		}
+	}
+	return true
+}
+
+func solve(d dim.Dim, n int64, bind map[string]int64) bool {
+	if v, ok := d.Int(); ok {
+		return v == n
+	}
+	syms := d.Symbols()
+	if len(syms) != 1 {
+		return len(syms) > 1 // nothing can be said yet
+	}
+	at := func(x int64) int64 {
+		v, _ := d.Eval(map[string]int64{syms[0]: x}).Int()
+		return v
+	}
+	c, k := at(0), at(1)-at(0)
+	if at(2)-at(1) != k {
+		return true // not linear: left to the sizes it is made of
+	}
+	if k == 0 || (n-c)%k != 0 || (n-c)/k < 0 {
+		return false
+	}
+	bind[syms[0]] = (n - c) / k
+	return true
+}
+
+func sizeError(o *ir.Op, t *types.Tensor, bad dim.Dim) *Error {
+	switch {
+	case bad.IsUnnamed():
+		return errorAt(o, "DM301", "name the size in the type, as in #dm.at<dims = [n]>, and bind the name", "a size of %s has neither a value nor a name", t)
+	case len(bad.Symbols()) > 0:
+		s := bad.Symbols()[0]
+		return errorAt(o, "DM301", "bind it: --bind "+s+"=512", "the size %q of %s has no value", s, t)
+	case bad.Overflow():
+		return errorAt(o, "DM305", "", "a size of %s does not fit into 64 bits", t)
+	}
+	return errorAt(o, "DM304", "", "a size of %s is %s", t, bad)
+}
+
+// ArgType is the element type and the shape of argument i of fn, with -1 for
+// sizes that bind leaves open; err is a *Error for an argument that is no tensor.
+func ArgType(fn *ir.Func, i int, bind map[string]int64) (elem types.Elem, shape []int, err error) {
+	t := tensorType(fn.Args[i].Type)
+	if t == nil {
+		return 0, nil, argError(fn, i, "DM303", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+	}
+	shape, _ = shapeOf(t, Bindings(fn, bind))
+	return t.Elem, shape, nil
+}
+
+func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
+	e := errorAt(nil, code, "", format, args...)
+	e.Span = fn.Args[i].Span
+	return e
+}
+
+// Inputs makes the arguments of fn: those in given, by name with or without
+// "%", and for the others tensor.Random of the seed, with the argument's number
+// as the stream, so that it is the same whatever else is given. Sizes left open
+// by bind are taken from the given tensors.
+func Inputs(fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+	all := Bindings(fn, bind)
+	args := make([]*tensor.Tensor, len(fn.Args))
+	used := 0
+	for i, a := range fn.Args {
+		x, ok := given[a.Name]
+		if !ok && len(a.Name) > 0 {
+			x, ok = given[a.Name[1:]]
+		}
+		if !ok {
+			continue
+		}
+		used++
+		if err := checkArg(fn, i, x, all); err != nil {
+			return nil, err
+		}
+		args[i] = x
+	}
+	if used < len(given) {
+		return nil, unusedInput(fn, given)
+	}
+	for i := range fn.Args {
+		if args[i] != nil {
+			continue
+		}
+		elem, shape, err := ArgType(fn, i, all)
+		if err != nil {
+			return nil, err
+		}
+		t := tensorType(fn.Args[i].Type)
+		if _, bad := shapeOf(t, all); bad != nil {
+			e := sizeError(nil, t, *bad)
+			e.Span = fn.Args[i].Span
+			return nil, e
+		}
+		if n, ok := tensor.Count(shape); !ok || storageBytes(elem, n) > memoryLimit(0) {
+			return nil, argError(fn, i, "DM305", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
+		}
+		args[i] = tensor.Random(elem, shape, seed, uint64(i))
+	}
+	return args, nil
+}
+
+func unusedInput(fn *ir.Func, given map[string]*tensor.Tensor) *Error {
+	names := map[string]bool{}
+	list := ""
+	for _, a := range fn.Args {
+		names[a.Name] = true
+		if len(a.Name) > 0 {
+			names[a.Name[1:]] = true
+			if list != "" {
+				list += ", "
+			}
+			list += a.Name[1:]
+		}
+	}
+	for name := range given {
+		if !names[name] {
+			e := errorAt(fn.Op, "DM302", "", "@%s has no argument %q", fn.Name, name)
+			if e.Help = "it takes no arguments"; list != "" {
+				e.Help = "its arguments are " + list
+			}
+			return e
+		}
+	}
+	return errorAt(fn.Op, "DM302", "", "an input is given twice, with and without %q", "%")
+}
+
+// checkArg checks x against the type of argument i and binds its open sizes.
+func checkArg(fn *ir.Func, i int, x *tensor.Tensor, bind map[string]int64) *Error {
+	t := tensorType(fn.Args[i].Type)
+	if t == nil {
+		return argError(fn, i, "DM303", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+	}
+	if x == nil || x.Elem != t.Elem || !unify(t, x.Shape, bind) {
+		got := "nothing"
+		if x != nil {
+			got = x.Type()
+		}
+		return argError(fn, i, "DM302", "input %s of @%s: expected %s, got %s", fn.Args[i].Name, fn.Name, evaluated(t, bind), got)
+	}
+	return nil
+}
+
+// evaluated is t with the bound sizes put in.
+func evaluated(t *types.Tensor, bind map[string]int64) *types.Tensor {
+	shape := make([]dim.Dim, len(t.Shape))
+	for i, d := range t.Shape {
+		shape[i] = d.Eval(bind)
+	}
+	return &types.Tensor{Shape: shape, Elem: t.Elem, At: t.At, Enc: t.Enc}
+}

@@ -1,0 +1,122 @@
+package interp
+
+import (
+	"math"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+func sourceExecutors() map[string]executor {
+	return map[string]executor{
+		"dm.constant": runConstant,
+		"dm.iota":     runIota,
+		"dm.rng":      runRNG,
+	}
+}
+
+func runConstant(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.outShape(0)
+	if err != nil {
+		return nil, err
+	}
+	to := tensor.New(c.outElem(0), shape...)
+	switch v := op.Attr(c.op, "value").(type) {
+	case *types.Dense:
+		n := max(len(v.Floats), len(v.Ints))
+		if n == 0 && to.Len() == 0 {
+			break
+		}
+		if n == 0 || n != 1 && n != to.Len() {
+			return nil, c.errorf("DM304", "%d values for %s", n, to.Type())
+		}
+		for i := range to.Len() {
+			k := i
+			if n == 1 {
+				k = 0
+			}
+			if v.Floats != nil {
+				to.SetFloat(i, v.Floats[k])
+			} else {
+				to.SetInt(i, v.Ints[k])
+			}
+		}
+	case types.Float:
+		fill(to, func(i int) { to.SetFloat(i, v.V) })
+	case types.Int:
+		fill(to, func(i int) { to.SetInt(i, v.V) })
+	case types.Bool:
+		n := int64(0)
+		if v {
+			n = 1
+		}
+		fill(to, func(i int) { to.SetInt(i, n) })
+	default:
+		return nil, c.errorf("DM303", "a constant of %s cannot be made", to.Type())
+	}
+	return one(to), nil
+}
+
+func fill(t *tensor.Tensor, set func(i int)) {
+	for i := range t.Len() {
+		set(i)
+	}
+}
+
+// runIota counts along one dimension.
+func runIota(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.outShape(0)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := op.Dim(c.op, "dim", len(shape))
+	if !ok {
+		return nil, c.errorf("DM304", "iota has no dimension %d", op.Int(c.op, "dim"))
+	}
+	line := tensor.New(c.outElem(0), shape[d])
+	for i := range shape[d] {
+		line.SetInt(i, int64(i))
+	}
+	to := tensor.New(line.Elem, shape...)
+	strides := make([]int, len(shape))
+	strides[d] = 1
+	move(c.pool, whole(to), view{line, 0, strides}, shape)
+	return one(to), nil
+}
+
+// rngStream separates the numbers of dm.rng from those of other uses of a seed.
+const rngStream = 2
+
+// runRNG draws element i from the seed and i alone.
+func runRNG(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.outShape(0)
+	if err != nil {
+		return nil, err
+	}
+	to := tensor.New(c.outElem(0), shape...)
+	seed := uint64(op.Int(c.op, "seed"))
+	low, high := op.Float(c.op, "low"), op.Float(c.op, "high")
+	mean, deviation := op.Float(c.op, "mean"), op.Float(c.op, "stddev")
+	normal := op.Str(c.op, "distribution") == "normal"
+	integer := to.Elem.IsInt()
+	if integer {
+		low, high = math.Ceil(low), math.Ceil(high)
+	}
+	c.parallel(to.Len(), elements, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if normal {
+				to.SetFloat(i, mean+deviation*tensor.Normal(seed, rngStream, uint64(i)))
+				continue
+			}
+			v := low + (high-low)*tensor.Uniform(seed, rngStream, uint64(i))
+			if integer {
+				v = math.Floor(v)
+			}
+			if to.SetFloat(i, v); to.Float(i) >= high { // rounded up to what is excluded
+				to.SetFloat(i, low)
+			}
+		}
+	})
+	return one(to), nil
+}

@@ -1,0 +1,130 @@
+package tensor
+
+import (
+	"archive/zip"
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmir/dialect/types"
+)
+
+// Archive is an open .npz file: a zip archive of .npy files.
+type Archive struct {
+	path string
+	zip  *zip.ReadCloser
+}
+
+// OpenNPZ opens a .npz file.
+func OpenNPZ(path string) (*Archive, error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Archive{path, z}, nil
+}
+
+// Close closes the file.
+func (a *Archive) Close() error { return a.zip.Close() }
+
+// Names is the names of the arrays, without ".npy", sorted.
+func (a *Archive) Names() []string {
+	var names []string
+	for _, f := range a.zip.File {
+		if name, ok := strings.CutSuffix(f.Name, ".npy"); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Read reads the array called name; see ReadNPY.
+func (a *Archive) Read(name string, elem types.Elem, shape []int) (*Tensor, error) {
+	r, err := a.zip.Open(name + ".npy")
+	if err != nil {
+		return nil, fmt.Errorf("%s: no array %q; there are %s", a.path, name, strings.Join(a.Names(), ", "))
+	}
+	defer r.Close()
+	t, err := ReadNPY(bufio.NewReaderSize(r, 1<<18), elem, shape)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", a.path, name, err)
+	}
+	return t, nil
+}
+
+// Describe is the shape and the dtype's name of the array called name.
+func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
+	r, err := a.zip.Open(name + ".npy")
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: no array %q", a.path, name)
+	}
+	defer r.Close()
+	h, err := readHeader(r)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %s: %w", a.path, name, err)
+	}
+	return h.Shape, dtypeName(h.Type), nil
+}
+
+// SaveNPY writes t to path, whole or not at all: to a temporary file beside it
+// that is then renamed.
+func SaveNPY(path string, t *Tensor) error {
+	return save(path, func(w io.Writer) error { return WriteNPY(w, t) })
+}
+
+// Entry is one named array of a .npz file.
+type Entry struct {
+	Name   string
+	Tensor *Tensor
+}
+
+// SaveNPZ writes the entries to one .npz file, stored without compression as
+// numpy.savez does; whole or not at all.
+func SaveNPZ(path string, entries []Entry) error {
+	return save(path, func(w io.Writer) error {
+		z := zip.NewWriter(w)
+		for _, e := range entries {
+			f, err := z.CreateHeader(&zip.FileHeader{Name: e.Name + ".npy", Method: zip.Store})
+			if err != nil {
+				return err
+			}
+			if err := WriteNPY(f, e.Tensor); err != nil {
+				return err
+			}
+		}
+		return z.Close()
+	})
+}
+
+func save(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<18)
+	if err = write(w); err != nil {
+		return err
+	}
+	if err = w.Flush(); err != nil {
+		return err
+	}
+	// os.CreateTemp makes files private; results are ordinary files.
+	if err = f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,85 @@
+package tensor
+
+import (
+	"math"
+	"runtime"
+	"sync"
+
+	"dmir/dialect/types"
+)
+
+// Bits is 64 random bits for position i of stream number stream of seed. It is
+// a function of its arguments alone (counter-based: the finaliser of
+// SplitMix64, Steele, Lea and Flood, OOPSLA 2014, over a key of seed and
+// stream), so that results depend neither on the order in which elements are
+// computed nor on the number of threads.
+func Bits(seed, stream, i uint64) uint64 {
+	const golden = 0x9e3779b97f4a7c15
+	return mix(mix(seed+golden*(stream+1)) + golden*(i+1))
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Uniform is a number in [0, 1) with 53 random bits.
+func Uniform(seed, stream, i uint64) float64 {
+	return float64(Bits(seed, stream, i)>>11) * 0x1p-53
+}
+
+// Normal is a standard normal number (Box and Muller, 1958): elements 2k and
+// 2k+1 are the cosine and the sine of one pair of uniform numbers.
+func Normal(seed, stream, i uint64) float64 {
+	k := i &^ 1
+	r := math.Sqrt(-2 * math.Log(1-Uniform(seed, stream, k)))
+	sin, cos := math.Sincos(2 * math.Pi * Uniform(seed, stream, k|1))
+	if i&1 == 1 {
+		return r * sin
+	}
+	return r * cos
+}
+
+// Random is a tensor of pseudo-random elements: standard normal for
+// floating-point types, so that softmax and normalizations have something to
+// do; 0 … 9 for integers, which are valid indices of small tables; fair coins
+// for i1. The same seed, stream and shape give the same tensor everywhere.
+func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
+	t := New(elem, shape...)
+	parallel(t.Len(), func(lo, hi int) {
+		switch t.Kind() {
+		case KindF32:
+			for i := lo; i < hi; i++ {
+				t.F32[i] = Round64(elem, Normal(seed, stream, uint64(i)))
+			}
+		case KindF64:
+			for i := lo; i < hi; i++ {
+				t.F64[i] = Normal(seed, stream, uint64(i))
+			}
+		case KindInt:
+			for i := lo; i < hi; i++ {
+				t.Int[i] = int64(Uniform(seed, stream, uint64(i)) * 10)
+			}
+		case KindBool:
+			for i := lo; i < hi; i++ {
+				t.Bool[i] = uint8(Bits(seed, stream, uint64(i)) >> 63)
+			}
+		}
+	})
+	return t
+}
+
+func parallel(n int, f func(lo, hi int)) {
+	const grain = 1 << 14
+	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
+	if workers <= 1 {
+		f(0, n)
+		return
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() { f(n*w/workers, n*(w+1)/workers) })
+	}
+	wg.Wait()
+}
