@@ -132,12 +132,13 @@ func (b *builder) use(items []*ast.Op, r *region) {
 // nested makes the scopes of an op's regions and defines in them what the op's
 // own text defines.
 func (b *builder) nested(o *ast.Op, r *region) []*region {
-	if len(o.Regions) == 0 {
-		return nil
-	}
 	defs := o.Defs
 	if o.Func != nil {
 		defs = o.Func.Args
+	}
+	if len(o.Regions) == 0 {
+		b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
+		return nil
 	}
 	name := b.symbols[o]
 	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"

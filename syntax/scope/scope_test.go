@@ -1,0 +1,329 @@
+package scope_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/scope"
+	"dmir/syntax/source"
+)
+
+// mark is «1=%x» where name 1 is defined, «1 %x» where it is used.
+var mark = regexp.MustCompile(`«(\w+)([= ])([^»]*)»`)
+
+type marked struct {
+	id   string
+	def  bool
+	span source.Span
+}
+
+// unmark takes the marks out of a text.
+func unmark(text string) (string, []marked) {
+	var b strings.Builder
+	var marks []marked
+	last := 0
+	for _, m := range mark.FindAllStringSubmatchIndex(text, -1) {
+		b.WriteString(text[last:m[0]])
+		start := b.Len()
+		b.WriteString(text[m[6]:m[7]])
+		marks = append(marks, marked{text[m[2]:m[3]], text[m[4]:m[5]] == "=", source.Span{Start: start, End: b.Len()}})
+		last = m[1]
+	}
+	b.WriteString(text[last:])
+	return b.String(), marks
+}
+
+func index(text string) *scope.Index { return scope.Build(parse.File(source.New("test.mlir", text))) }
+
+func TestBuild(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"two functions have values of one name", `
+func.func @f(«1=%a»: i32) -> i32 {
+  «2=%x» = t.op «1 %a», «1 %a» : i32
+  return «2 %x» : i32
+}
+func.func @g(«3=%a»: i32) -> i32 {
+  «4=%x» = t.op «3 %a» : i32
+  return «4 %x» : i32
+}`},
+		{"nested regions see the values around them", `
+func.func @f(«1=%a»: i32, «2=%c»: i1) {
+  scf.if «2 %c» {
+    «3=%x» = t.op «1 %a» : i32
+    t.use «3 %x» : i32
+  } else {
+    «4=%x» = t.op «1 %a» : i32
+    t.use «4 %x» : i32
+  }
+  return
+}`},
+		{"a loop defines its variables for its body", `
+func.func @f(«1=%n»: index, «2=%init»: f32) {
+  «3=%r» = scf.for «4=%i» = «1 %n» to «1 %n» step «1 %n» iter_args(«5=%acc» = «2 %init») -> (f32) {
+    «6=%y» = t.op «4 %i», «5 %acc» : f32
+    scf.yield «6 %y» : f32
+  }
+  t.use «3 %r» : f32
+  return
+}`},
+		{"results by number", `
+«1=%p»:2, «2=%q» = "t.op"() : () -> (i32, i32, i32)
+"t.use"(«1 %p»#0, «1 %p»#1, «2 %q») : (i32, i32, i32) -> ()`},
+		{"labels are those of their region", `
+func.func @f() {
+  cf.br «1 ^bb1»
+«1=^bb1»:
+  cf.br «2 ^bb2»(%x : i32)
+«2=^bb2»(«3=%b»: i32):
+  t.use «3 %b» : i32
+}
+func.func @g() {
+  "t.br"()[«4 ^bb1»] : () -> ()
+«4=^bb1»:
+  return
+}`},
+		{"symbols of nested modules", `
+module {
+  module @m {
+    func.func private «1=@f»()
+    func.func @g() { call «1 @f»() : () -> () return }
+  }
+  func.func private «2=@f»()
+  func.func @h() {
+    call «2 @f»() : () -> ()
+    "t.ref"() {a = @m::«1 @f», b = [«2 @f»]} : () -> ()
+    return
+  }
+}`},
+		{"symbols in generic form", `
+"builtin.module"() ({
+  "func.func"() <{function_type = () -> (), other = "f", sym_name = "«1=f»"}> ({
+    "func.return"() : () -> ()
+  }) : () -> ()
+  "func.call"() <{callee = «1 @f»}> : () -> ()
+  "func.call"() <{callee = «1 @"f"»}> : () -> ()
+}) : () -> ()`},
+		{"aliases, and sections of a file", `
+«1=#map» = affine_map<(d0) -> (d0)>
+«2=!t» = tensor<4xf32, «1 #map»>
+func.func private «3=@f»(«2 !t») -> «2 !t»
+// -----
+«4=!t» = i32
+func.func private «5=@f»(«4 !t»)
+func.func @g(%x: «4 !t») { call «5 @f»(%x) : («4 !t») -> () return }`},
+		{"unknown symbols are one name in a section", `
+t.op «1 @nowhere»
+module { t.op «1 @nowhere» }
+// -----
+t.op «2 @nowhere»`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text, marks := unmark(c.text)
+			x := index(text)
+			ids := map[string]*scope.Name{}
+			for _, m := range marks {
+				n, span, ok := x.At(m.span.Start)
+				word := text[m.span.Start:m.span.End]
+				if !ok || span != m.span {
+					t.Errorf("At %s is %v, %v; want %v", word, span, ok, m.span)
+					continue
+				}
+				if _, end, _ := x.At(m.span.End); end != span {
+					t.Errorf("just behind %s is %v, want %v", word, end, span)
+				}
+				list := n.Uses
+				if m.def {
+					list = n.Defs
+				}
+				if !slices.Contains(list, span) {
+					t.Errorf("%s at %v is not listed: defs %v, uses %v", word, span, n.Defs, n.Uses)
+				}
+				for id, other := range ids {
+					if (id == m.id) != (other == n) {
+						t.Errorf("%s at %v is name %s or %s, which is wrong", word, span, id, m.id)
+					}
+				}
+				ids[m.id] = n
+			}
+		})
+	}
+}
+
+func TestDiagnostics(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"undefined value", "func.func @f() {\n  return %x : i32\n}", []string{"2:10 error DM090 %x is not defined"}},
+		{"a value of another function", "func.func @f(%a: i32) { return }\nfunc.func @g() { return %a : i32 }", []string{"2:25 error DM090 %a is not defined"}},
+		{"in another dialect only a hint", "func.func @f() {\n  t.op %x\n  return\n}", []string{"2:8 hint DM090 %x is not defined"}},
+		{"redefined value", "func.func @f(%a: i32) {\n  %a = dm.neg %a : i32\n  return\n}", []string{"2:3 error DM091 %a is already defined (first defined here 1:14)"}},
+		{"undefined block", "func.func @f() {\n  \"cf.br\"()[^bb1] : () -> ()\n}", []string{"2:13 error DM092 ^bb1 is not defined"}},
+		{"redefined block", "func.func @f() {\n^a:\n  return\n^a:\n  return\n}", []string{"4:1 error DM093 ^a is already defined (first defined here 2:1)"}},
+		{"undefined symbol", "func.func @f() {\n  call @g() : () -> ()\n  return\n}", []string{"2:8 error DM094 @g is not defined"}},
+		{"redefined symbol", "func.func private @f()\nfunc.func private @f()", []string{"2:19 error DM095 @f is already defined (first defined here 1:19)"}},
+		{"undefined alias", "func.func private @f(!t)", []string{"1:22 error DM096 !t is not defined"}},
+		{"redefined alias", "#a = 1 : i32\n#a = 2 : i32", []string{"2:1 error DM097 #a is already defined (first defined here 1:1)"}},
+		{"no such result", "%x:2 = \"t.op\"() : () -> (i32, i32)\n\"t.use\"(%x#2) : (i32) -> ()", []string{"2:9 error DM098 %x has no result 2, it stands for 2 values"}},
+		{"an argument is one value", "func.func @f(%a: i32) { return %a#1 : i32 }", []string{"1:32 error DM098 %a has no result 1, it stands for 1 value"}},
+		{"in order of position", "func.func @f() {\n  return %x : !t\n}\n#a = 1\n#a = 1", []string{
+			"2:10 error DM090 %x is not defined", "2:15 error DM096 !t is not defined",
+			"5:1 error DM097 #a is already defined (first defined here 4:1)",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := source.New("test.mlir", c.text)
+			var got []string
+			for _, d := range scope.Build(parse.File(src)).Diags {
+				got = append(got, show(src, d))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(c.want, "\n  "))
+			}
+		})
+	}
+}
+
+func show(src *source.File, d diag.Diagnostic) string {
+	line, col := src.Human(d.Span.Start)
+	s := fmt.Sprintf("%d:%d %s %s %s", line, col, d.Severity, d.Code, d.Message)
+	for _, r := range d.Related {
+		line, col = src.Human(r.Span.Start)
+		s += fmt.Sprintf(" (%s %d:%d)", r.Message, line, col)
+	}
+	return s
+}
+
+func TestRename(t *testing.T) {
+	// The name at "‸" is renamed.
+	for _, c := range []struct{ name, text, to, want string }{
+		{"a value", "func.func @f(%‸a: i32) { return %a#0 : i32 }", "b", "func.func @f(%b: i32) { return %b#0 : i32 }"},
+		{"with its sigil", "func.func @f(%a: i32) { return %‸a : i32 }", "%0", "func.func @f(%0: i32) { return %0 : i32 }"},
+		{"to itself", "func.func @f(%‸a: i32) { return }", "a", "func.func @f(%a: i32) { return }"},
+		{"to a name that another function has", "func.func @f(%‸a: i32) { return }\nfunc.func @g(%b: i32) { return }", "b", "func.func @f(%b: i32) { return }\nfunc.func @g(%b: i32) { return }"},
+		{"to a name taken", "func.func @f(%‸a: i32, %b: i32) { return }", "b", "error: %b is already the name of another value here"},
+		{"to a name that a nested region has", "func.func @f(%‸a: i32) {\n  t.r {\n    %b = t.op %a : i32\n  }\n  return\n}", "b", "error: %b is already the name of another value here"},
+		{"to a name seen from around", "func.func @f(%a: i32) {\n  t.r {\n    %‸b = t.op %a : i32\n  }\n  return\n}", "a", "error: %a is already the name of another value here"},
+		{"to no name", "func.func @f(%‸a: i32) { return }", "0x", "error: 0x is not the name of a value: write a number, or letters, digits and $._- that do not begin with a digit"},
+		{"a label", "func.func @f() {\n  cf.br ^‸a\n^a:\n  return\n}", "^b", "func.func @f() {\n  cf.br ^b\n^b:\n  return\n}"},
+		{"a symbol", "func.func private @‸f()\nfunc.func @g() { call @f() : () -> () return }", "h", "func.func private @h()\nfunc.func @g() { call @h() : () -> () return }"},
+		{"a symbol that needs quotes", "t.op @‸f", `@"a b"`, `t.op @"a b"`},
+		{"a symbol in generic form", "\"func.func\"() <{sym_name = \"f\"}> ({}) : () -> ()\n\"t.use\"() {f = @‸f} : () -> ()", "g", "\"func.func\"() <{sym_name = \"g\"}> ({}) : () -> ()\n\"t.use\"() {f = @g} : () -> ()"},
+		{"a symbol to one of the module around", "module {\n  func.func private @a()\n  module {\n    func.func private @‸b()\n  }\n}", "a", "error: @a is already the name of another symbol here"},
+		{"a symbol to none", "t.op @‸f", "a b", "error: a b is not a symbol: write a letter or _ and then letters, digits and _$., or put it in quotes"},
+		{"an alias", "!‸t = i32\nfunc.func private @f(!t)", "u", "!u = i32\nfunc.func private @f(!u)"},
+		{"an alias to a dialect's type", "!‸t = i32", "d.t", "error: d.t is not an alias: write a letter or _ and then letters, digits, _ and $; names with a dot are those of dialects"},
+		{"an alias to one of another section", "#‸a = 1\n// -----\n#b = 2", "b", "#b = 1\n// -----\n#b = 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			at := strings.Index(c.text, "‸")
+			text := strings.Replace(c.text, "‸", "", 1)
+			x := index(text)
+			n, _, ok := x.At(at)
+			if !ok {
+				t.Fatalf("nothing is named at %d of %q", at, text)
+			}
+			edits, err := scope.Rename(x, n, c.to)
+			got := apply(text, edits)
+			if err != nil {
+				got = "error: " + err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func apply(text string, edits []diag.Edit) string {
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		b.WriteString(text[at:e.Span.Start])
+		b.WriteString(e.Text)
+		at = e.Span.End
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+func TestOutline(t *testing.T) {
+	src := source.New("test.mlir", `memref.global "private" @g : memref<4xf32>
+module @m {
+  func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y, %z = dm.kernel -> (tensor<4xf32>, tensor<4xf32>) {
+      dm.yield %x, %x : tensor<4xf32>, tensor<4xf32>
+    }
+    return %y : tensor<4xf32>
+  }
+  module {
+    llvm.func @h() {
+      llvm.return
+    }
+  }
+}
+"func.func"() <{sym_name = "k"}> ({
+}) : () -> ()
+`)
+	var b strings.Builder
+	var walk func(items []scope.Item, depth int)
+	walk = func(items []scope.Item, depth int) {
+		for _, it := range items {
+			if it.Selection.Start < it.Span.Start || it.Selection.End > it.Span.End {
+				t.Errorf("%s: the selection %v lies outside of %v", it.Name, it.Selection, it.Span)
+			}
+			line, _ := src.Human(it.Span.End)
+			fmt.Fprintf(&b, "%s%s %s (%s) to line %d, selects %s\n", strings.Repeat("  ", depth), it.Kind, it.Name, it.Detail, line, src.Slice(it.Selection))
+			walk(it.Children, depth+1)
+		}
+	}
+	walk(scope.Outline(parse.File(src)), 0)
+	want := `global @g (memref.global) to line 1, selects @g
+module @m (module) to line 14, selects @m
+  function @f (func.func) to line 8, selects @f
+    kernel %y, %z (dm.kernel) to line 6, selects %y
+  module module (module) to line 13, selects module
+    function @h (llvm.func) to line 12, selects @h
+function @k (func.func) to line 16, selects k
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestCodes(t *testing.T) {
+	for i, c := range scope.Codes {
+		if want := fmt.Sprintf("DM%03d", 90+i); c.Code != want || c.Name == "" || c.Doc == "" || c.Help == "" {
+			t.Errorf("code %d is %+v, want %s with all fields", i, c, want)
+		}
+	}
+}
+
+// Names in great numbers, all of them unresolved or defined twice, take time in
+// proportion.
+func TestManyFindings(t *testing.T) {
+	const n = 100_000
+	x := index("func.func @f() {\n" + strings.Repeat("  %x = \"t.op\"(%y) : (i32) -> i32\n", n) + "}\n")
+	if want := 2*n - 1; len(x.Diags) != want {
+		t.Errorf("%d findings, want %d", len(x.Diags), want)
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	var text strings.Builder
+	text.WriteString("func.func @f(%x0: tensor<8x512xf16>) {\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&text, "  %%x%d = dm.add %%x%d, %%x0 : tensor<8x512xf16>\n", i+1, i)
+	}
+	text.WriteString("  return\n}\n")
+	f := parse.File(source.New("bench.mlir", text.String()))
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		scope.Build(f)
+	}
+}
