@@ -1,0 +1,293 @@
+package op_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dmir/dialect/op"
+)
+
+// goodOps are ops with what they give and cost, worked by hand. Types are in
+// the short form of tensorOf; read has one entry for each operand.
+var goodOps = []struct {
+	name, in, attrs, out string
+	flop, read, written  string
+}{
+	// Contractions. 2·8·512·4096·1024, and the operands' sizes at 2 B.
+	{"einsum", "8x512x1024xf16 1024x4096xf16", `equation = "bln,nu->blu"`, "8x512x4096xf16", "34359738368", "8388608 8388608", "33554432"},
+	{"einsum", "3xf32 4xf32", `equation = "i,j->ij"`, "3x4xf32", "12", "12 16", "48"},
+	{"einsum", "3x4xf32", `equation = "ij->ji"`, "4x3xf32", "0", "48", "48"},
+	{"einsum", "3x4xf32", `equation = "ij->i"`, "3xf32", "9", "48", "12"},
+	{"einsum", "4x4xf32", `equation = "ii->i"`, "4xf32", "0", "16", "16"},
+	{"einsum", "4x4xf32", `equation = "ii->"`, "f32", "3", "16", "4"},
+	// (ij,jk) first: 2·2·3·4, then (ik,kl): 2·2·4·5.
+	{"einsum", "2x3xf32 3x4xf32 4x5xf32", `equation = "ij,jk,kl->il"`, "2x5xf32", "128", "24 48 80", "40"},
+	{"einsum", "bx4xf16 4xnxf16", `equation = "bk,kn->bn"`, "bxnxf16", "8*b*n", "8*b 8*n", "2*b*n"},
+	{"einsum", "2x3xi8 3x2xi8", `equation = "ij,jk->ik"`, "2x2xi32", "0", "6 6", "16"},
+	{"einsum", "2x3xf8E4M3FN 3x2xf8E5M2", `equation = "ij,jk->ik"`, "2x2xf32", "24", "6 6", "16"},
+	{"matmul", "5x2x3xf32 3x4xf32", "", "5x2x4xf32", "240", "120 48", "160"},
+	{"matmul", "3x2xf16 4x3xf16", "transpose_a = true, transpose_b = true", "2x4xf16", "48", "12 24", "16"},
+	{"matmul", "bxnx8xf16 1x8xnxf16", "", "bxnxnxf16", "16*b*n^2", "16*b*n 16*n", "2*b*n^2"},
+	{"convolution", "1x2x5x5xf32 3x2x3x3xf32", "window_strides = [2, 2], padding = [[1, 1], [1, 1]]", "1x3x3x3xf32", "972", "200 216", "108"},
+	{"convolution", "nx4x8xf32 4x1x3xf32", "feature_group_count = 4, rhs_dilation = [2]", "nx4x4xf32", "96*n", "128*n 48", "64*n"},
+
+	// Element-wise.
+	{"exp", "2x3xf16", "", "2x3xf16", "6", "12", "12"},
+	{"neg", "2x3xi32", "", "2x3xi32", "0", "24", "24"},
+	{"logistic", "2x3xf32", "", "2x3xf32", "18", "24", "24"},
+	{"silu", "2x3xf32", "", "2x3xf32", "24", "24", "24"},
+	{"gelu", "2x3xf32", "", "2x3xf32", "30", "24", "24"},
+	{"gelu", "2x3xf32", `approximate = "tanh"`, "2x3xf32", "54", "24", "24"},
+	{"relu", "nxf16", "", "nxf16", "0", "2*n", "2*n"},
+	{"add", "8x512x4096xf16 4096xf16", "", "8x512x4096xf16", "16777216", "33554432 8192", "33554432"},
+	{"add", "2x1xf32 1x3xf32", "", "2x3xf32", "6", "8 12", "24"},
+	{"add", "2x3xi32 3xi32", "", "2x3xi32", "0", "24 12", "24"},
+	{"add", "bx1xf32 bxnxf32", "", "bxnxf32", "b*n", "4*b 4*b*n", "4*b*n"},
+	{"add", "?x4xf32 8x4xf32", "", "8x4xf32", "32", "", "128"},
+	{"mul", "=f32 =f32", "", "=f32", "1", "", "0"},
+	{"max", "2x3xf32 f32", "", "2x3xf32", "0", "24 4", "24"},
+	{"and", "4xi1 4xi1", "", "4xi1", "0", "4 4", "4"},
+	{"compare", "2x3xf32 3xf32", `direction = "lt"`, "2x3xi1", "0", "24 12", "6"},
+	{"compare", "=f32 =f32", `direction = "lt"`, "=i1", "0", "", "0"},
+	{"select", "2x3xi1 2x3xf32 f32", "", "2x3xf32", "0", "6 24 4", "24"},
+	{"clamp", "f32 2x3xf32 f32", "", "2x3xf32", "0", "4 24 4", "24"},
+	{"convert", "2x3xf32", "", "2x3xf16", "0", "24", "12"},
+	{"convert", "2x3xf8E5M2", "", "2x3xf32", "0", "6", "24"},
+	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16 4x8xf16", "32", "64", "128"},
+	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16 4x8xi1", "32", "64", "96"},
+	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16", "32", "64", "64"},
+
+	// Normalization and reduction.
+	{"reduce", "2x3x4xf32", `kind = "add", dims = [1]`, "2x4xf32", "16", "96", "32"},
+	{"reduce", "2x3x4xf32", `kind = "mul", dims = [-1, 0], keep_dims = true`, "1x3x1xf32", "21", "96", "12"},
+	{"reduce", "2x3x4xf32", `kind = "max"`, "f32", "0", "96", "4"},
+	{"reduce", "bxnxf16", `kind = "add", dims = [1]`, "bxf16", "b*n - b", "2*b*n", "2*b"},
+	{"softmax", "2x4xf32", "", "2x4xf32", "32", "32", "32"},
+	{"log_softmax", "bx4xf16", "dim = 0", "bx4xf16", "16*b", "8*b", "8*b"},
+	{"layer_norm", "8x512x1024xf16 1024xf16 1024xf16", "", "8x512x1024xf16", "29360128", "8388608 2048 2048", "8388608"},
+	{"layer_norm", "2x4xf16 4xf32", "", "2x4xf16", "56", "16 16", "16"},
+	{"layer_norm", "2x4x3xf32 4x3xf32", "dims = [1, 2]", "2x4x3xf32", "168", "96 48", "96"},
+	{"rms_norm", "2x4xf32 4xf32", "", "2x4xf32", "32", "32 16", "32"},
+	{"batch_norm", "2x3x4xf32 3xf32 3xf32", "", "2x3x4xf32 3xf32 3xf32", "168", "96 12 12", "120"},
+	{"batch_norm", "2x3x4xf32 3xf32 3xf32 3xf32 3xf32", "", "2x3x4xf32", "96", "96 12 12 12 12", "96"},
+	{"group_norm", "2x4x3xf32 4xf32 4xf32", "groups = 2", "2x4x3xf32", "168", "96 16 16", "96"},
+	{"cross_entropy", "3x5xf32 3xi64", "", "f32", "63", "60 24", "4"},
+	{"cross_entropy", "3x5xf32 3xi64", `reduction = "sum"`, "f32", "62", "60 24", "4"},
+	{"cross_entropy", "3x5x2xf32 3x2xi32", `reduction = "none", dim = 1`, "3x2xf32", "120", "120 24", "24"},
+	{"argmax", "2x4xf32", "", "2xi64", "0", "32", "16"},
+	{"argmax", "2x4xf32", "dim = 0, keep_dims = true", "1x4xi32", "0", "32", "16"},
+	{"cumsum", "2x4xf32", "dim = 1", "2x4xf32", "6", "32", "32"},
+	{"reduce_window", "1x2x4x4xf32", `kind = "max", window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2]`, "1x2x2x2xf32", "0", "128", "32"},
+	{"reduce_window", "5xf32", `kind = "add", window_dimensions = [3], padding = [[1, 1]]`, "5xf32", "10", "20", "20"},
+	{"top_k", "2x5xf32", "k = 3", "2x3xf32 2x3xi64", "0", "40", "72"},
+	{"sort", "2x5xf32", "descending = true", "2x5xf32 2x5xi32", "0", "40", "80"},
+
+	// Attention: 1·4·3·5 scores, each 2·8 + 2·6 and 5, 6 with a mask, 7 with dropout.
+	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "causal = true", "1x4x3x6xf32", "1980", "384 320 240", "288"},
+	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60", "288"},
+	{"attention", "bxhxnx8xf16 bxhxnx8xf16 bxhxnx8xf16", "", "bxhxnx8xf16", "37*b*h*n^2", "16*b*h*n 16*b*h*n 16*b*h*n", "16*b*h*n"},
+	{"attention", "3x8xf32 5x8xf32 5x8xf32", "scale = 1.0", "3x8xf32", "555", "96 160 160", "96"},
+
+	// Movement.
+	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},
+	{"transpose", "nx3xi1", "dims = [1, 0]", "3xnxi1", "0", "3*n", "3*n"},
+	{"reshape", "2x6xf32", "", "3x4xf32", "0", "0", "0"},
+	{"reshape", "2xnx4xf32", "", "2*nx4xf32", "0", "0", "0"},
+	{"reshape", "2x6xf32@columns", "", "12xf32", "0", "48", "48"},
+	{"broadcast", "3xf32", "dims = [0]", "3x4xf32", "0", "12", "48"},
+	{"broadcast", "4xf32", "", "nx4xf32", "0", "16", "16*n"},
+	{"slice", "4x6xf32", "start_indices = [1, 0], limit_indices = [3, 6], strides = [1, 4]", "2x2xf32", "0", "16", "16"},
+	{"slice", "nx6xf32", "start_indices = [2], limit_indices = [4], dims = [1]", "nx2xf32", "0", "8*n", "8*n"},
+	{"dynamic_slice", "4x6xf32 i64 i64", "slice_sizes = [2, -1]", "2x6xf32", "0", "48 8 8", "48"},
+	{"dynamic_update_slice", "4x6xf32 1x6xf32 i64 i64", "", "4x6xf32", "0", "0 24 8 8", "24"},
+	{"concatenate", "2x3xf32 2x1xf32", "dim = 1", "2x4xf32", "0", "24 8", "32"},
+	{"concatenate", "bxnxf16 bxmxf16", "dim = -1", "bxm+nxf16", "0", "2*b*n 2*b*m", "2*b*m + 2*b*n"},
+	{"pad", "2x3xf32 f32", "low = [1, 0], high = [1, 2], interior = [0, 1]", "4x7xf32", "0", "24 4", "112"},
+	{"pad", "nxf32 f32", "low = [1]", "n+1xf32", "0", "4*n 4", "4*n + 4"},
+	{"reverse", "2x3xf8E4M3FN", "dims = [1]", "2x3xf8E4M3FN", "0", "6", "6"},
+	{"gather", "4x3xf32 2x5xi64", "", "2x5x3xf32", "0", "120 80", "120"},
+	{"gather", "2x4x3xf32 2x5xi64", "dim = 1, batch_dims = 1", "2x5x3xf32", "0", "120 80", "120"},
+	{"scatter", "4x3xf32 2xi64 2x3xf32", "", "4x3xf32", "0", "0 16 24", "24"},
+	{"scatter", "4x3xf32 2xi64 2x3xf32", `kind = "add"`, "4x3xf32", "6", "24 16 24", "24"},
+	{"copy", "4x8xf16", "", "4x8xf16@host", "0", "64", "64"},
+	{"copy", "4x8xf16", "", "4x8xf16@columns", "0", "64", "64"},
+	{"embedding", "30522x1024xf16 8x512xi64", "", "8x512x1024xf16", "0", "8388608 32768", "8388608"},
+
+	// Sources.
+	{"constant", "", "value = dense<1.0> : tensor<4xf32>", "4xf32", "0", "", "16"},
+	{"constant", "", "value = 2.0 : f32", "=f32", "0", "", "0"},
+	{"iota", "", "dim = 1", "2x4xi64", "0", "", "64"},
+	{"rng", "", `distribution = "normal"`, "2xnxf32", "0", "", "8*n"},
+}
+
+func TestInfer(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range goodOps {
+		t.Run(fmt.Sprintf("%s %s %s", c.name, c.in, c.attrs), func(t *testing.T) {
+			o := build(t, c.name, c.in, c.attrs, c.out)
+			seen[c.name] = true
+			ts, p := infer(o)
+			if p != nil {
+				t.Fatalf("%s: %s", p.Code, p.Msg)
+			}
+			var got []string
+			for i, ty := range ts {
+				got = append(got, shortText(ty))
+				if !op.Compatible(ty, o.Results[i].Type) {
+					t.Errorf("result %d: inferred %s does not stand for %s", i, ty, o.Results[i].Type)
+				}
+			}
+			if len(ts) != len(o.Results) {
+				t.Errorf("inferred %v, want %s", got, c.out)
+			}
+			if f := op.FLOP(o); f.String() != c.flop {
+				t.Errorf("%s FLOP, want %s", f, c.flop)
+			}
+			read, written := op.Traffic(o)
+			if c.read != "" && strings.Trim(fmt.Sprint(read), "[]") != c.read {
+				t.Errorf("reads %v, want %s", read, c.read)
+			}
+			if written.String() != c.written {
+				t.Errorf("writes %s, want %s", written, c.written)
+			}
+			checkMaps(t, o)
+		})
+	}
+	for _, d := range op.All() {
+		one := len(d.Regions) == 0 && !d.Is(op.Terminator)
+		if one && !seen[d.Name] && d.FLOP == nil && d.Family != op.Elementwise {
+			t.Errorf("no case for %s", d.Name)
+		}
+	}
+}
+
+// badOps are ops with a mistake: the code and what the message says of it.
+var badOps = []struct{ name, in, attrs, out, code, says string }{
+	{"add", "2x3xf32 4xf32", "", "2x3xf32", "DM110", "[2, 3] and [4]"},
+	{"add", "bx4xf32 nx4xf32", "", "bx4xf32", "DM110", "[b, 4] and [n, 4]"},
+	{"add", "2x3xf32 3xf16", "", "2x3xf32", "DM111", "f32 and f16"},
+	{"compare", "2xf32 2xi32", `direction = "lt"`, "2xi1", "DM111", "f32 and i32"},
+	{"select", "2xi1 2xf32 2xf16", "", "2xf32", "DM111", "f32 and f16"},
+	{"select", "3xi1 2xf32 2xf32", "", "2xf32", "DM110", "[3] and [2]"},
+	{"clamp", "3xf32 2xf32 f32", "", "2xf32", "DM110", "[3] and [2]"},
+	{"dropout", "2xf32", "rate = 1.0", "2xf32", "DM115", "rate = 1"},
+	{"dropout", "2xf32", "rate = -0.5", "2xf32", "DM115", "rate = -0.5"},
+	{"einsum", "2x3xf32 3x4xf32", `equation = "ij,jk"`, "2x4xf32", "DM120", "output is missing"},
+	{"einsum", "2x3xf32 3x4xf32", `equation = "...ij,jk->ik"`, "2x4xf32", "DM120", "ellipsis"},
+	{"einsum", "2x3xf32", `equation = "ij,jk->ik"`, "2x4xf32", "DM120", "2 inputs, the op 1 operand"},
+	{"einsum", "2x3xf32", `equation = "ij->iz"`, "2x3xf32", "DM120", "'z' is in no input"},
+	{"einsum", "2xf32", `equation = "i->ii"`, "2x2xf32", "DM120", "twice"},
+	{"einsum", "2x3xf32", `equation = "i1->i"`, "2xf32", "DM120", "not a letter"},
+	{"einsum", "2x3xf32 4x5xf32", `equation = "ij,jk->ik"`, "2x5xf32", "DM121", "'j' is 3 in operand 0, of shape [2, 3], and 4 in operand 1, of shape [4, 5]"},
+	{"einsum", "2x3xf32", `equation = "ijk->i"`, "2xf32", "DM121", "names 3 dimensions, but operand 0 has shape [2, 3]"},
+	{"einsum", "2x3xf32 3x2xf16", `equation = "ij,jk->ik"`, "2x2xf32", "DM111", "f32 and f16"},
+	{"einsum", "2x3xf32 3x2xf32", `equation = "ij,jk->ik"`, "2x2xf16", "DM128", "f32 do not give a result of f16"},
+	{"einsum", "2x3xf32 3x2xf32", `equation = "ij,jk->ik", accumulate = "f16"`, "2x2xf32", "DM115", "f32"},
+	{"einsum", "", `equation = "->"`, "f32", "DM124", "at least one"},
+	{"matmul", "2x3xf32 4x5xf32", "", "2x5xf32", "DM122", "sums over 3 and 4"},
+	{"matmul", "2x3xf32 4x3xf32", "", "2x4xf32", "DM122", "[2, 3] and [4, 3]"},
+	{"matmul", "3xf32 3x4xf32", "", "4xf32", "DM117", "at least 2 dimensions"},
+	{"matmul", "2x2x3xf32 3x3x4xf32", "", "2x2x4xf32", "DM110", "batch dimensions"},
+	{"convolution", "1x3x5xf32 3x2x3xf32", "", "1x3x3xf32", "DM122", "3 channels"},
+	{"convolution", "1x2x2xf32 3x2x3xf32", "", "1x3x1xf32", "DM116", "does not fit"},
+	{"convolution", "1x2x5xf32 3x2x3xf32", "window_strides = [1, 1]", "1x3x3xf32", "DM114", "2 entries for 1 dimension"},
+	{"convolution", "1x2x5xf32 3x1x3xf32", "feature_group_count = 2", "1x3x3xf32", "DM123", "3 out channels"},
+	{"convolution", "1x2x5xf32 3x2x3xf32", "padding = [[-1, 0]]", "1x3x3xf32", "DM115", "never negative"},
+	{"convolution", "1x2xf32 3x2xf32", "", "1x3xf32", "DM117", "spatial"},
+	{"convolution", "1x2x5xf32 3x2xnxf32", "", "1x3x3xf32", "DM116", "not known in numbers"},
+	{"reduce", "2x3xf32", `kind = "add", dims = [2]`, "2xf32", "DM112", "dims = 2 is not a dimension of [2, 3]"},
+	{"reduce", "2x3xf32", `kind = "add", dims = [1, -1]`, "2xf32", "DM113", "names dimension 1 of [2, 3] twice"},
+	{"reduce", "2x3xf32", "", "f32", "DM129", "neither"},
+	{"reduce", "2x3xf32 f32", `kind = "add"`, "f32", "DM129", "no initial value"},
+	{"reduce", "2x3xi1", `kind = "add"`, "i1", "DM111", "i1"},
+	{"reduce", "2x3xf32", `kind = "add", accumulate = "f16"`, "f32", "DM115", "accumulate"},
+	{"softmax", "2x3xf32", "dim = 2", "2x3xf32", "DM112", "[2, 3]"},
+	{"softmax", "f32", "", "f32", "DM112", "not a dimension of []"},
+	{"layer_norm", "2x4xf32 3xf32", "", "2x4xf32", "DM122", "needs parameters [4]"},
+	{"layer_norm", "2x4xf16 4xbf16", "", "2x4xf16", "DM111", "bf16"},
+	{"rms_norm", "2x4xf32 4xf32", "dims = [0]", "2x4xf32", "DM122", "[2]"},
+	{"batch_norm", "2x3xf32 2xf32 2xf32", "", "2x3xf32", "DM122", "[3]"},
+	{"batch_norm", "2x3xf32 3xf32 3xf32 3xf32", "", "2x3xf32", "DM124", "without a variance"},
+	{"batch_norm", "2x3xf32 3xf32 3xf32", "", "2x3xf32 3xf32", "DM125", "no 2 results"},
+	{"group_norm", "2x4xf32 4xf32 4xf32", "groups = 3", "2x4xf32", "DM123", "4 channels"},
+	{"group_norm", "4xf32", "groups = 1", "4xf32", "DM117", "at least 2"},
+	{"cross_entropy", "3x5xf32 4xi64", "", "f32", "DM122", "labels [3]"},
+	{"cumsum", "2x3xf32", "dim = -3", "2x3xf32", "DM112", "dim = -3"},
+	{"cumsum", "2x3xi32", `dim = 0, accumulate = "f16"`, "2x3xi32", "DM115", "i32"},
+	{"argmax", "f32", "", "i64", "DM112", "[]"},
+	{"reduce_window", "4xf32", `kind = "max", window_dimensions = [5]`, "1xf32", "DM116", "reaching over 5"},
+	{"reduce_window", "4xf32", `kind = "max", window_dimensions = [2, 2]`, "3xf32", "DM114", "2 entries"},
+	{"reduce_window", "4xf32", `kind = "max", window_dimensions = [0]`, "3xf32", "DM115", "contains 0"},
+	{"top_k", "2x5xf32", "k = 6", "2x6xf32", "DM115", "which has 5 elements"},
+	{"attention", "4x3x8xf32 4x5x7xf32 4x5x8xf32", "", "4x3x8xf32", "DM122", "depth 8"},
+	{"attention", "4x3x8xf32 4x5x8xf32 4x6x8xf32", "", "4x3x8xf32", "DM122", "5 keys"},
+	{"attention", "4x3x8xf32 3x5x8xf32 3x5x8xf32", "", "4x3x8xf32", "DM123", "4 heads"},
+	{"attention", "2x4x3x8xf32 3x4x5x8xf32 2x4x5x8xf32", "", "2x4x3x8xf32", "DM122", "batch dimension 0"},
+	{"attention", "4x3x8xf32 4x5x8xf32 4x5x8xf32 5x3xf32", "", "4x3x8xf32", "DM110", "[4, 3, 5]"},
+	{"attention", "4x3x8xf32 5x8xf32 4x5x8xf32", "", "4x3x8xf32", "DM117", "3 dimensions are expected"},
+	{"attention", "4x3x8xf32 4x5x8xf32 4x5x8xf32", "dropout = 1.5", "4x3x8xf32", "DM115", "dropout = 1.5"},
+	{"transpose", "2x3xf32", "dims = [0]", "2xf32", "DM113", "names 1 of the 2 dimensions"},
+	{"transpose", "2x3xf32", "dims = [0, 0]", "2x2xf32", "DM113", "twice"},
+	{"reshape", "2x6xf32", "", "5xf32", "DM118", "[2, 6] has 12 elements, [5] has 5"},
+	{"reshape", "nx6xf32", "", "mx6xf32", "DM118", "6*n"},
+	{"broadcast", "3xf32", "dims = [1]", "3x4xf32", "DM118", "dimension 0 of [3]"},
+	{"broadcast", "2x3xf32", "", "3xf32", "DM118", "more dimensions"},
+	{"broadcast", "3xf32", "dims = [0, 1]", "3x4xf32", "DM114", "2 entries for the 1 dimension"},
+	{"slice", "4x6xf32", "start_indices = [1], limit_indices = [3]", "2x6xf32", "DM114", "1 entries"},
+	{"slice", "4xf32", "start_indices = [1], limit_indices = [5]", "4xf32", "DM119", "cut up to 5"},
+	{"slice", "4xf32", "start_indices = [3], limit_indices = [2]", "1xf32", "DM119", "from 3 to 2"},
+	{"slice", "4xf32", "start_indices = [0], limit_indices = [2], strides = [0]", "1xf32", "DM115", "strides contains 0"},
+	{"dynamic_slice", "4x6xf32 i64", "slice_sizes = [1, 1]", "1x1xf32", "DM124", "1 start position for the 2 dimensions"},
+	{"dynamic_slice", "4xf32 1xi64", "slice_sizes = [1]", "1xf32", "DM117", "0 dimensions are expected"},
+	{"dynamic_slice", "4xf32 i64", "slice_sizes = [5]", "5xf32", "DM119", "a part of 5"},
+	{"dynamic_update_slice", "4x6xf32 5x6xf32 i64 i64", "", "4x6xf32", "DM119", "[5, 6] does not fit [4, 6]"},
+	{"dynamic_update_slice", "4xf32 4xf16 i64", "", "4xf32", "DM111", "f32 and f16"},
+	{"concatenate", "2x3xf32 3x3xf32", "dim = 1", "2x6xf32", "DM122", "[2, 3] and [3, 3]"},
+	{"concatenate", "", "dim = 0", "2xf32", "DM124", "at least one"},
+	{"pad", "2xf32 1xf32", "low = [1]", "3xf32", "DM117", "padding value"},
+	{"pad", "2xf32 f32", "low = [-1]", "1xf32", "DM115", "-1"},
+	{"reverse", "2xf32", "dims = [1]", "2xf32", "DM112", "[2]"},
+	{"gather", "4x3xf32 2xi64", "dim = 1, batch_dims = 1", "4x2xf32", "DM122", "differ in their 1 batch dimension"},
+	{"gather", "4x3xf32 2xi64", "dim = 0, batch_dims = 1", "4x2xf32", "DM115", "batch_dims = 1"},
+	{"scatter", "4x3xf32 2xi64 3x3xf32", "", "4x3xf32", "DM122", "takes updates [2, 3]"},
+	{"scatter", "4xi1 2xi64 2xi1", `kind = "add"`, "4xi1", "DM111", "i1"},
+	{"embedding", "4x3x2xf32 2xi64", "", "2x3xf32", "DM117", "2 dimensions are expected"},
+	{"constant", "", "value = 1.0", "4xf32", "DM115", "not dense"},
+	{"constant", "", "value = dense<1.0> : tensor<f32>", "", "DM125", "none is"},
+	{"iota", "", "dim = 1", "4xi64", "DM112", "[4]"},
+	{"rng", "", `distribution = "normal"`, "4xi32", "DM128", "i32"},
+	{"rng", "", `distribution = "uniform", low = 1.0, high = 1.0`, "4xf32", "DM115", "below 1"},
+	{"map", "", "", "", "DM124", "at least one"},
+	{"if", "2xi1", "", "", "DM117", "condition"},
+	{"kernel", "", "", "f32", "DM127", "dm.yield"},
+}
+
+func TestProblems(t *testing.T) {
+	for _, c := range badOps {
+		t.Run(fmt.Sprintf("%s %s %s", c.name, c.in, c.attrs), func(t *testing.T) {
+			o := build(t, c.name, c.in, c.attrs, c.out)
+			_, p := infer(o)
+			if p == nil {
+				t.Fatalf("no problem; want %s", c.code)
+			}
+			if p.Code != c.code || !strings.Contains(p.Msg, c.says) {
+				t.Errorf("%s %q, want %s with %q", p.Code, p.Msg, c.code, c.says)
+			}
+			if op.CodeOf(p.Code) == nil {
+				t.Errorf("%s is not in the table", p.Code)
+			}
+			if p.Attr != "" && op.Of(o).Attr(p.Attr) == nil {
+				t.Errorf("points at attribute %q, which the op has not", p.Attr)
+			}
+			if p.Operand >= len(o.Operands) || strings.HasSuffix(p.Msg, ".") {
+				t.Errorf("operand %d, message %q", p.Operand, p.Msg)
+			}
+			op.FLOP(o)
+			op.Traffic(o)
+			if m := op.Of(o).Maps; m != nil {
+				m(o)
+			}
+		})
+	}
+}
