@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shell functions of the end-to-end tests; to be sourced by bash.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -19,9 +19,9 @@ case $legs in *' host '* | *' scenes '*) ;; *) exit 0 ;; esac
 
 build_dmir
 for browser in chromium chromium-browser google-chrome; do
-  command -v $browser >/dev/null && break
+  command -v "$browser" >/dev/null && break
 done
-command -v $browser >/dev/null || { want chromium chromium && browser=chromium; }
+command -v "$browser" >/dev/null || { want chromium chromium && browser=chromium; }
 
 server=$root/build/vscode-$vscode_version/node_modules/code-server/lib/vscode
 if ! [ -e "$server/node_modules.asar" ]; then
@@ -48,7 +48,7 @@ rm -rf "$root/build/screenshots"
 mkdir -p "$root/build/screenshots"
 export DMIR_VSCODE_SERVER=$server/out/server-main.js DMIR_BINARY=$root/build/dmir DMIR_VSIX=$PWD/dmir.vsix
 export DMIR_CHROMIUM DMIR_SCREENSHOTS=$root/build/screenshots
-DMIR_CHROMIUM=$(command -v $browser)
+DMIR_CHROMIUM=$(command -v "$browser")
 run=()
 for leg in host scenes; do
   case $legs in *" $leg "*) run+=("$leg") ;; esac

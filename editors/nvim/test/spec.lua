@@ -265,6 +265,34 @@ it('runs through the lens', function()
   assert(result.ok and result.func:match('ffn_fused'), vim.inspect(result))
 end)
 
+it('opens the table of costs from the lens', function()
+  local buffer = open('ffn.dmir')
+  local show = vim.lsp.codelens.enable or vim.lsp.codelens.refresh
+  if vim.lsp.codelens.enable then
+    show(true, { bufnr = buffer })
+  else
+    show({ bufnr = buffer })
+  end
+  eventually('lenses', function()
+    return #vim.lsp.codelens.get(vim.lsp.codelens.enable and { bufnr = buffer } or buffer) > 0
+  end)
+  cursor_on(buffer, 'func.func @ffn(')
+  local select = vim.ui.select
+  vim.ui.select = function(options, opts, choose)
+    for index, option in ipairs(options) do
+      if opts.format_item(option):match('Cost') then
+        return choose(option, index)
+      end
+    end
+  end
+  vim.lsp.codelens.run()
+  eventually('the table', function()
+    return vim.bo.buftype == 'nofile' and table.concat(lines(0), '\n'):match('%d [kM]B')
+  end)
+  vim.ui.select = select
+  vim.cmd.close()
+end)
+
 it('opens the table of costs', function()
   open('ffn.dmir')
   vim.cmd('DmirCost ffn_fused')

@@ -1,6 +1,6 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { at, code, diagnostics, errors, eventually, findings, hints, label, lenses, open, revert, set } from "./help";
+import { at, code, diagnostics, errors, eventually, everything, findings, hints, label, lenses, open, revert, set } from "./help";
 
 const amount = /\d\s?(B|kB|MB|GB|FLOP|kFLOP|MFLOP|GFLOP|ns|µs|ms)\b/;
 
@@ -123,6 +123,26 @@ export function languageSuite(): void {
       const count = (all: vscode.Diagnostic[]): number => all.filter((d) => code(d) === fixed).length;
       await eventually("one finding less", () => findings(document), (after) => count(after) < count(before));
       assert.deepEqual(errors(document), [], "the fixed file is still right");
+      await revert(editor);
+    });
+  });
+
+  describe("all safe fixes at once", () => {
+    it("take their findings away and leave a right file", async () => {
+      const editor = await open("ffn.dmir");
+      const { document } = editor;
+      const before = await eventually("a finding", () => findings(document), (all) => all.length > 0);
+      const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
+        "vscode.executeCodeActionProvider",
+        document.uri,
+        everything(document),
+        "source.fixAll.dmir",
+        20,
+      );
+      const edit = actions[0]?.edit ?? assert.fail("there is no action that fixes all");
+      await vscode.workspace.applyEdit(edit);
+      await eventually("fewer findings", () => findings(document), (after) => after.length < before.length);
+      assert.deepEqual(errors(document), []);
       await revert(editor);
     });
   });
