@@ -77,7 +77,9 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 			d := op.Of(u.Op)
 			switch {
 			case u.Op.Name == "func.return":
-			case d != nil && isView(u.Op, d):
+			case d.Is(op.Terminator):
+				return whole
+			case isView(u.Op, d):
 				if !views[u.Op] {
 					views[u.Op] = true
 					work = append(work, u.Op.Results[0].Uses)
@@ -109,6 +111,9 @@ func (s *scope) stored(v *ir.Value, outside func(*ir.Value) bool) dim.Dim {
 	seen := map[*ir.Value]bool{}
 	for v = source(v); !seen[v]; v = source(v.Op.Operands[0]) {
 		seen[v] = true
+		if w := yielded(v); w != nil {
+			v = source(w)
+		}
 		if outside(v) {
 			if sum.IsZero() || !whole.AtLeast(sum) {
 				return whole
@@ -124,11 +129,23 @@ func (s *scope) stored(v *ir.Value, outside func(*ir.Value) bool) dim.Dim {
 	return whole
 }
 
+// yielded is the value inside a kernel that its result v stands for, nil where
+// v is something else.
+func yielded(v *ir.Value) *ir.Value {
+	if v.Op == nil || v.Op.Name != kernel {
+		return nil
+	}
+	if t := v.Op.Body(0).Terminator(); t != nil && v.Index < len(t.Operands) {
+		return t.Operands[v.Index]
+	}
+	return nil
+}
+
 // inPlace is what the op that gives v writes into its first operand; ok is
 // false where it makes a value of its own.
 func inPlace(v *ir.Value) (n dim.Dim, ok bool) {
 	d := op.Of(v.Op)
-	if d == nil || d.Traffic == nil || v.Op.Bad || len(v.Op.Operands) == 0 || v.Tensor() == nil {
+	if d == nil || d.Traffic == nil || v.Op.Bad || len(v.Op.Operands) == 0 || len(v.Op.Results) != 1 || v.Tensor() == nil {
 		return dim.Dim{}, false
 	}
 	_, n = d.Traffic(v.Op)

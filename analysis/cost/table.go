@@ -239,7 +239,7 @@ func (p *printer) measured(r *row, entries []*Entry) {
 func (p *printer) summary() {
 	f := p.f
 	moved, minimum, waste := f.Moved(), f.Minimum, f.Waste()
-	fmt.Fprintf(p.w, "\n  moved    %s\n  minimum  %s  its used arguments and its results\n  waste    %s", units.DimBytes(moved), units.DimBytes(minimum), units.DimBytes(waste))
+	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", units.DimBytes(moved), units.DimBytes(minimum), units.DimBytes(waste))
 	if w, ok := waste.Int(); ok {
 		if n, ok := moved.Int(); ok && n > 0 {
 			fmt.Fprintf(p.w, "  %s of what is moved", units.Percent(float64(w), float64(n)))
@@ -252,10 +252,10 @@ func (p *printer) summary() {
 	case len(f.Peaks) > 1:
 		peak = f.PeakFormula() + " B"
 	}
-	fmt.Fprintf(p.w, "\n  peak     %s\n", peak)
+	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)
 	if n, ok := f.FLOP.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
-			fmt.Fprintf(p.w, "  does     %s\n", units.Intensity(float64(n)/float64(b)))
+			fmt.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))
 		}
 	}
 	if names := f.Unbound(); len(names) > 0 {
