@@ -17,9 +17,10 @@ type Hint struct {
 
 // Times are measured durations of a run.
 type Times struct {
-	Func string // without "@"
-	Ns   int64
-	Ops  map[int]int64 // nanoseconds by 1-based line
+	Func   string // without "@"
+	Device string
+	Ns     int64
+	Ops    map[int]int64 // nanoseconds by 1-based line
 }
 
 // Hints are the cost of each line that begins in span, and the totals of each

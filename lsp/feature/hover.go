@@ -51,7 +51,7 @@ func nameText(p *program.Program, n *scope.Name, off int) string {
 			return valueText(p, n, v)
 		}
 	case scope.Symbol:
-		if f := funcNamed(p, strings.TrimPrefix(n.Text, "@")); f != nil {
+		if f := p.Func(strings.TrimPrefix(n.Text, "@")); f != nil {
 			text := code(p.Src.Slice(f.Func.Op.Head) + signature(f.Func))
 			if f.Func.Body != nil {
 				text += "\n" + table(funcRows(f, p.Target))
@@ -123,7 +123,7 @@ func opText(p *program.Program, o *ir.Op) string {
 	case e == nil && f != nil && f.Func.Body != nil:
 		parts = append(parts, table(funcRows(f, p.Target)))
 	}
-	if d, ok := op.Lookup(o.Name); ok {
+	if d := op.Of(o); d != nil {
 		parts = append(parts, docText(d))
 	} else if o.Tree.Form == ast.Custom || o.Tree.Form == ast.Generic {
 		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))

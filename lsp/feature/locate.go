@@ -48,16 +48,6 @@ func costAt(p *program.Program, o *ir.Op) (*cost.Func, *cost.Entry) {
 	return nil, nil
 }
 
-// funcNamed is the function called name (without "@"), nil where there is none.
-func funcNamed(p *program.Program, name string) *cost.Func {
-	for _, f := range p.Funcs {
-		if f.Func.Name == name {
-			return f
-		}
-	}
-	return nil
-}
-
 // valueOf is the value that a name stands for where it appears at off, nil
 // where the program does not have it.
 func valueOf(p *program.Program, n *scope.Name, off int) *ir.Value {

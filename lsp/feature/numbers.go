@@ -143,8 +143,12 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 	rows = append(rows,
 		row{"minimum", exact(f.Minimum, units.DimBytes, "B")},
 		row{"waste", exact(f.Waste(), units.DimBytes, "B")},
-		row{"peak memory", exact(f.Peak, units.DimBytes, "B")},
 	)
+	if f.Peak.IsConst() {
+		rows = append(rows, row{"peak memory", exact(f.Peak, units.DimBytes, "B")})
+	} else {
+		rows = append(rows, row{"peak memory", f.PeakFormula() + " B"})
+	}
 	rows = append(rows, timeRows(f.Time(m), m)...)
 	if free := f.Moved().Add(f.FLOP).Symbols(); len(free) > 0 {
 		rows = append(rows, row{"depends on", strings.Join(free, ", ")})

@@ -33,12 +33,9 @@ var codeAction = onDocument(
 			}
 		}
 		if all {
-			edits, err := p.FixAll(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if len(edits) > 0 {
+			if text, ok := p.FixAll(ctx); ok && ctx.Err() == nil {
 				kind := fixAll
+				edits := feature.Replace(p.Src.Text, text)
 				out = append(out, &protocol.CodeAction{Title: "Apply all safe fixes", Kind: &kind, Edit: s.workspaceEdit(p, edits)})
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.lsp.dev/jsonrpc2"
@@ -60,7 +59,7 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 }
 
 func (s *server) costCommand(p place, fn string) (any, error) {
-	c, err := feature.CostOf(p.Program(), fn)
+	c, err := feature.CostOf(p.Program(), times(p), fn)
 	if err != nil {
 		return nil, jsonrpc2.NewError(requestFailed, err.Error())
 	}
@@ -80,9 +79,7 @@ func (s *server) targets() (any, error) {
 	}
 	out := []target{}
 	for _, m := range s.docs.Machines() {
-		if !slices.ContainsFunc(out, func(t target) bool { return t.Name == m.Name }) {
-			out = append(out, target{m.Name, m.Title})
-		}
+		out = append(out, target{m.Name, m.Title})
 	}
 	return answer(out)
 }

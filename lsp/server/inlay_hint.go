@@ -34,5 +34,5 @@ func times(p place) *feature.Times {
 	if m == nil {
 		return nil
 	}
-	return &feature.Times{Func: m.Func, Ns: m.ElapsedNs, Ops: m.Ops}
+	return &feature.Times{Func: m.Func, Device: m.Device, Ns: m.ElapsedNs, Ops: m.Ops}
 }

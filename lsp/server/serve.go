@@ -21,9 +21,9 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
 
 	"dmir/lsp/workspace"
-	"dmir/syntax/diag"
 )
 
 // Options adjust a server; the zero value serves.
@@ -115,8 +115,11 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 	s.dispatch = newDispatcher(s)
 	s.docs = workspace.New(s.ctx, workspace.Options{
 		Pause:   opts.Pause,
-		Publish: func(snap *workspace.Snapshot, ds []diag.Diagnostic) { s.publish(snap, ds) },
-		Failed:  func(uri string, problem any) { s.logPanic("analysis of "+uri, problem) },
+		Publish: s.publish,
+		PublishConfig: func(c workspace.ConfigFile) {
+			s.publish(&workspace.Snapshot{URI: string(uri.File(c.Path)), Src: c.Src, Encoding: s.docs.Encoding()}, c.Diags)
+		},
+		Failed: func(uri string, problem any) { s.logPanic("analysis of "+uri, problem) },
 	})
 	return s
 }

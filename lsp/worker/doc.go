@@ -6,6 +6,8 @@
 // does, so that it never outlives who started it.
 package worker
 
+import "dmir/syntax/diag"
+
 // Request says what to run.
 type Request struct {
 	Path   string           `json:"path"` // as shown in messages
@@ -64,7 +66,7 @@ const (
 )
 
 // Codes documents them.
-var Codes = []struct{ Code, Name, Doc, Help string }{
-	{CodeDied, "worker-died", "Functions run in a process of their own. It ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote what it should not have.", "bind smaller sizes, or run it on the command line to see more: dmir run"},
-	{CodeTimeout, "run-timeout", "The run took longer than the editor waits and was stopped.", "run it on the command line, which waits: dmir run"},
+var Codes = []diag.Code{
+	{Code: CodeDied, Name: "worker-died", Doc: "Functions run in a process of their own. It ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote what it should not have.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
+	{Code: CodeTimeout, Name: "run-timeout", Doc: "The run took longer than the editor waits and was stopped.", Help: "run it on the command line, which waits: dmir run"},
 }

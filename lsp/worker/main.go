@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"dmir/analysis/program"
+	"dmir/compile/driver"
 	"dmir/compile/interp"
-	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -55,21 +52,14 @@ func Main(in io.Reader, out io.Writer) error {
 	return enc.Encode(message{Result: res})
 }
 
-// execute runs a request on the reference executor.
+// execute runs a request.
 func execute(ctx context.Context, req Request, progress func(Progress)) *Result {
-	res := &Result{Device: "reference", Results: []Output{}, Ops: []OpTime{}}
+	res := &Result{Device: req.Device, Results: []Output{}, Ops: []OpTime{}}
 	fail := func(d diag.Diagnostic) *Result {
 		res.Code, res.Message, res.Start, res.End = d.Code, d.Message, d.Span.Start, d.Span.End
 		if d.Help != "" {
-			res.Message += ": " + d.Help
+			res.Message += " (" + d.Help + ")"
 		}
-		return res
-	}
-	switch req.Device {
-	case "", "auto", "reference":
-	default:
-		res.Device = req.Device
-		res.Message = fmt.Sprintf("there is no device %q; choose auto or reference", req.Device)
 		return res
 	}
 	src := source.New(req.Path, req.Text)
@@ -81,29 +71,22 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 			return fail(d)
 		}
 	}
-	m, fn := find(p, req.Func)
-	if fn == nil {
-		res.Message = fmt.Sprintf("there is no function @%s", req.Func)
-		return res
-	}
-	args, err := interp.Inputs(fn, req.Bind, uint64(req.Seed), nil)
+	m, fn, err := driver.Pick(p, req.Func)
 	if err != nil {
 		return fail(diagnostic(err))
 	}
-	start := time.Now()
-	got, err := interp.Run(ctx, m, fn, args, interp.Options{
-		Bind:     req.Bind,
-		Progress: func(done, total int, o *ir.Op) { progress(Progress{done, total, lineOf(src, o)}) },
+	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: uint64(req.Seed), Device: req.Device}
+	got, err := driver.Run(ctx, job, func(done, total int, o *ir.Op) {
+		progress(Progress{done, total, lineOf(src, o)})
 	})
-	res.ElapsedNs = time.Since(start).Nanoseconds()
 	if err != nil {
 		return fail(diagnostic(err))
 	}
-	for i, t := range got.Outputs {
-		res.Results = append(res.Results, Output{resultName(fn, i), t.Type(), Summary(t)})
+	res.OK, res.Device, res.ElapsedNs = true, got.Device, got.Elapsed.Nanoseconds()
+	for _, o := range got.Outputs {
+		res.Results = append(res.Results, Output{o.Name, o.Type, o.Summary()})
 	}
 	res.Ops = times(src, got.Ops)
-	res.OK = true
 	return res
 }
 
@@ -113,16 +96,6 @@ func diagnostic(err error) diag.Diagnostic {
 		return e.Diagnostic()
 	}
 	return diag.Diagnostic{Message: err.Error()}
-}
-
-func find(p *program.Program, name string) (*ir.Module, *ir.Func) {
-	name = strings.TrimPrefix(name, "@")
-	for _, m := range p.Modules {
-		if f := m.Func(name); f != nil {
-			return m, f
-		}
-	}
-	return nil, nil
 }
 
 func lineOf(src *source.File, o *ir.Op) int {
@@ -151,39 +124,4 @@ func times(src *source.File, ops []interp.Timing) []OpTime {
 		}
 	}
 	return out
-}
-
-// resultName is the name of what fn returns, or its number.
-func resultName(fn *ir.Func, i int) string {
-	if t := fn.Body.Terminator(); t != nil && i < len(t.Operands) && t.Operands[i].Name != "" {
-		return t.Operands[i].Name
-	}
-	return strconv.Itoa(i)
-}
-
-// Summary is what a tensor holds in a few words: its only value, or the range
-// and the mean.
-func Summary(t *tensor.Tensor) string {
-	if t.Len() == 0 {
-		return "empty"
-	}
-	num := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
-	if t.Len() == 1 {
-		if t.Elem.IsInt() {
-			return strconv.FormatInt(t.Integer(0), 10)
-		}
-		return strconv.FormatFloat(t.Float(0), 'g', 7, 64)
-	}
-	s := t.Stats()
-	var parts []string
-	if !math.IsNaN(s.Min) {
-		parts = append(parts, num(s.Min)+" … "+num(s.Max), "mean "+num(s.Mean))
-	}
-	if s.NaNs > 0 {
-		parts = append(parts, fmt.Sprintf("%d NaN", s.NaNs))
-	}
-	if s.Infs > 0 {
-		parts = append(parts, fmt.Sprintf("%d infinite", s.Infs))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"dmir/analysis/lint"
 	"dmir/syntax/diag"
 )
 
@@ -92,14 +91,4 @@ func (w *Workspace) guard(snap *Snapshot, ok *bool) {
 
 func join(a, b []diag.Diagnostic) []diag.Diagnostic {
 	return append(a[:len(a):len(a)], b...)
-}
-
-// Findings are the deep diagnostics: the findings of lint, with their fixes.
-// None where linting is switched off, and what was found so far where ctx ends.
-func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
-	if !s.Settings.Lint {
-		return nil
-	}
-	c := s.Config()
-	return lint.Run(ctx, s.Program(), lint.Options{Select: c.Lint.Select, Ignore: c.Lint.Ignore})
 }

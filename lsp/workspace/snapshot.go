@@ -1,12 +1,16 @@
 package workspace
 
 import (
+	"context"
 	"slices"
+	"sync"
 
 	"dmir/analysis/config"
+	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
+	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
 
@@ -18,16 +22,10 @@ type Snapshot struct {
 	Src      *source.File
 	Encoding source.Encoding
 	Settings Settings
-	Measured *Measured         // times of the last run of this very text, nil where none
+	Measured *Measured // times of the last run of this very text, nil where none
+
 	problems []diag.Diagnostic // of the last run
-
-	load func() *loaded
-}
-
-type loaded struct {
-	prog  *program.Program
-	conf  *config.Config
-	diags []diag.Diagnostic // about the choices, not about the text
+	load     func() *loaded
 }
 
 // Measured are the times of one run.
@@ -38,8 +36,40 @@ type Measured struct {
 	Ops       map[int]int64 // nanoseconds by 1-based line of the op
 }
 
+// loaded is what a snapshot computes.
+type loaded struct {
+	prog    *program.Program
+	conf    *config.Config
+	choices []diag.Diagnostic // what is wrong with the settings
+	again   func(*source.File) *program.Program
+}
+
+func newSnapshot(uri string, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
+	s := &Snapshot{URI: uri, Version: version, Src: src, Encoding: enc, Settings: set}
+	s.load = sync.OnceValue(func() *loaded { return load(src, set, cache, configs) })
+	return s
+}
+
+func load(src *source.File, set Settings, cache *parse.Cache, configs *configs) *loaded {
+	l := &loaded{conf: configs.forFile(src.Path)}
+	target, ok := l.conf.Machine(set.Target)
+	if !ok {
+		target, _ = l.conf.Machine("")
+		l.choices = append(l.choices, unknownTarget(set.Target, l.conf, target.Name))
+	}
+	opts := program.Options{Target: target, Bind: set.Bind, Config: l.conf}
+	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
+	cached := opts
+	cached.Cache = cache
+	l.prog = program.Load(src, cached)
+	return l
+}
+
 // Program is the analysed text: its tree, ops, cost and cheap diagnostics.
 func (s *Snapshot) Program() *program.Program { return s.load().prog }
+
+// Names are the names of the text and what they stand for.
+func (s *Snapshot) Names() *scope.Index { return s.Program().Names() }
 
 // Config is the dmir.toml that applies, empty where there is none.
 func (s *Snapshot) Config() *config.Config { return s.load().conf }
@@ -47,12 +77,28 @@ func (s *Snapshot) Config() *config.Config { return s.load().conf }
 // Cheap are the diagnostics of syntax, names, types and cost, and of the last run.
 func (s *Snapshot) Cheap() []diag.Diagnostic {
 	l := s.load()
-	return slices.Concat(l.diags, l.prog.Diags, s.problems)
+	return slices.Concat(l.choices, l.prog.Diags, s.problems)
 }
 
-// with is the same text under other choices, or after an edit.
-func newSnapshot(uri string, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
-	s := &Snapshot{URI: uri, Version: version, Src: src, Encoding: enc, Settings: set}
-	s.load = once(func() *loaded { return load(src, set, cache, configs) })
-	return s
+// Findings are the deep diagnostics: the findings of lint, with their fixes.
+// None where linting is switched off, and what was found so far where ctx ends.
+func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
+	if !s.Settings.Lint {
+		return nil
+	}
+	return lint.Run(ctx, s.Program(), s.rules())
+}
+
+func (s *Snapshot) rules() lint.Options {
+	c := s.Config()
+	return lint.Options{Select: c.Lint.Select, Ignore: c.Lint.Ignore}
+}
+
+// FixAll is the text after all safe fixes; ok is false where there are none.
+func (s *Snapshot) FixAll(ctx context.Context) (text string, ok bool) {
+	if !s.Settings.Lint {
+		return "", false
+	}
+	fixed := lint.FixAll(ctx, s.Program(), s.rules(), false, s.load().again)
+	return fixed.Src.Text, len(fixed.Applied) > 0
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"dmir/analysis/machine"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -24,8 +28,8 @@ type Workspace struct {
 	failed  func(uri string, problem any)
 	configs configs
 
+	enc      atomic.Int32
 	mu       sync.Mutex
-	enc      source.Encoding
 	settings Settings
 	docs     map[string]*document
 	running  sync.WaitGroup
@@ -39,13 +43,19 @@ type Options struct {
 	// For one document it is called in the order of its versions, and never
 	// after Close. It must not call the workspace.
 	Publish func(*Snapshot, []diag.Diagnostic)
+	// PublishConfig is told what is wrong with a dmir.toml, and when nothing is
+	// any more.
+	PublishConfig func(ConfigFile)
 	// Failed is told when the analysis of a document broke down.
 	Failed func(uri string, problem any)
 }
 
 // New is an empty workspace whose background work ends with ctx.
 func New(ctx context.Context, o Options) *Workspace {
-	return &Workspace{ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed, settings: Defaults(), docs: map[string]*document{}}
+	return &Workspace{
+		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed,
+		configs: configs{report: o.PublishConfig}, settings: Defaults(), docs: map[string]*document{},
+	}
 }
 
 // document is what the workspace keeps of an open file. Its fields are
@@ -62,10 +72,11 @@ type document struct {
 
 // SetEncoding sets the unit of columns; before the first document is opened.
 func (w *Workspace) SetEncoding(enc source.Encoding) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.enc = enc
+	w.enc.Store(int32(enc))
 }
+
+// Encoding is the unit of columns.
+func (w *Workspace) Encoding() source.Encoding { return source.Encoding(w.enc.Load()) }
 
 // Open takes in a document, path being its name on disk and in messages.
 // Opening one that is open replaces its text.
@@ -76,7 +87,7 @@ func (w *Workspace) Open(uri, path string, version int32, text string) {
 		old.close()
 	}
 	d := &document{cache: new(parse.Cache), kick: make(chan struct{}, 1)}
-	d.snap = newSnapshot(uri, version, source.New(path, text), w.enc, w.settings, d.cache, &w.configs)
+	d.snap = newSnapshot(uri, version, source.New(path, text), w.Encoding(), w.settings, d.cache, &w.configs)
 	w.docs[uri] = d
 	ctx, stop := context.WithCancel(w.ctx)
 	d.stop = stop
@@ -93,8 +104,8 @@ func (w *Workspace) Change(uri string, version int32, edits []Edit) error {
 	if d == nil {
 		return fmt.Errorf("%s is not open", uri)
 	}
-	src, changes := apply(d.snap.Src, edits, w.enc)
-	d.snap = newSnapshot(uri, version, src, w.enc, w.settings, d.cache, &w.configs)
+	src, changes := apply(d.snap.Src, edits, w.Encoding())
+	d.snap = newSnapshot(uri, version, src, w.Encoding(), w.settings, d.cache, &w.configs)
 	d.deep = shift(d.deep, changes)
 	d.touch()
 	return nil
@@ -141,7 +152,7 @@ func (w *Workspace) Read(uri, path string) (*Snapshot, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return newSnapshot(uri, 0, source.New(path, string(text)), w.enc, w.settings, new(parse.Cache), &w.configs), nil
+	return newSnapshot(uri, 0, source.New(path, string(text)), w.Encoding(), w.settings, new(parse.Cache), &w.configs), nil
 }
 
 // Settings are the current choices.
@@ -175,7 +186,7 @@ func (w *Workspace) ConfigChanged() {
 func (w *Workspace) renew() {
 	for _, d := range w.docs {
 		old := d.snap
-		d.snap = newSnapshot(old.URI, old.Version, old.Src, w.enc, w.settings, d.cache, &w.configs)
+		d.snap = newSnapshot(old.URI, old.Version, old.Src, w.Encoding(), w.settings, d.cache, &w.configs)
 		d.snap.Measured, d.snap.problems = old.Measured, old.problems
 		d.touch()
 	}
@@ -199,6 +210,30 @@ func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnosti
 		d.touch()
 	}
 	return true
+}
+
+// Machines are those that dmir knows and those of the dmir.toml files that
+// apply to open documents.
+func (w *Workspace) Machines() []*machine.Machine {
+	w.mu.Lock()
+	var snaps []*Snapshot
+	for _, uri := range slices.Sorted(maps.Keys(w.docs)) {
+		snaps = append(snaps, w.docs[uri].snap)
+	}
+	w.mu.Unlock()
+	all := machine.All()
+	for _, s := range snaps {
+		c := s.Config()
+		for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
+			own := c.Machines[name]
+			if i := slices.IndexFunc(all, func(m *machine.Machine) bool { return m.Name == own.Name }); i >= 0 {
+				all[i] = own // it replaces the one that dmir knows
+			} else {
+				all = append(all, own)
+			}
+		}
+	}
+	return all
 }
 
 // Wait returns when no background work is left, after ctx of New has ended.

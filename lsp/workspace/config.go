@@ -1,0 +1,79 @@
+package workspace
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"dmir/analysis/config"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// ConfigFile is a dmir.toml that was read, and what is wrong with it.
+type ConfigFile struct {
+	Path  string // absolute
+	Src   *source.File
+	Diags []diag.Diagnostic
+}
+
+// configs remembers the configuration of each directory for a moment, so that
+// typing does not read it again and again, and that a change is seen even in
+// editors that do not tell.
+type configs struct {
+	report func(ConfigFile)
+
+	mu   sync.Mutex
+	dirs map[string]cachedConfig
+	bad  map[string]bool // files that were reported with problems
+}
+
+type cachedConfig struct {
+	conf *config.Config
+	read time.Time
+}
+
+const configAge = 2 * time.Second
+
+// forFile is the configuration for the program at path. A document that is no
+// file has none.
+func (c *configs) forFile(path string) *config.Config {
+	if !filepath.IsAbs(path) {
+		return &config.Config{}
+	}
+	dir := filepath.Dir(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.dirs[dir]; ok && time.Since(e.read) < configAge {
+		return e.conf
+	}
+	conf, src, diags := config.ForFile(path)
+	if c.dirs == nil {
+		c.dirs, c.bad = map[string]cachedConfig{}, map[string]bool{}
+	}
+	c.dirs[dir] = cachedConfig{conf, time.Now()}
+	if src != nil && conf.Path != "" && c.report != nil && (len(diags) > 0 || c.bad[conf.Path]) {
+		c.bad[conf.Path] = len(diags) > 0
+		c.report(ConfigFile{conf.Path, src, diags})
+	}
+	return conf
+}
+
+func (c *configs) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.dirs)
+}
+
+// unknownTarget says that the editor's settings name no machine.
+func unknownTarget(name string, conf *config.Config, used string) diag.Diagnostic {
+	d := diag.Diagnostic{
+		Code: "DM904", Name: "config-value", Severity: diag.Warning,
+		Message: fmt.Sprintf("the setting dmir.target names no machine: %q; times are for %s", name, used),
+	}
+	if near := diag.Suggest(name, conf.MachineNames()); near != "" {
+		d.Help = fmt.Sprintf("did you mean %q?", near)
+	}
+	return d
+}
