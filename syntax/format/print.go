@@ -129,11 +129,12 @@ func depthIndent(depth int) int { return min(depth*regionIndent, maxIndent) }
 func (p *printer) write(t token) {
 	text := p.text[t.start:t.end]
 	p.out.WriteString(text)
-	if i := strings.LastIndexByte(text, '\n'); i >= 0 && t.kind != tComment {
-		p.col = utf8.RuneCountInString(text[i+1:])
-	} else {
-		p.col += utf8.RuneCountInString(text)
+	if t.kind == tSymbol || t.kind == tRaw { // the only ones with line ends inside
+		if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+			p.col, text = 0, text[i+1:]
+		}
 	}
+	p.col += utf8.RuneCountInString(text)
 	p.prev, p.start = t, false
 }
 
