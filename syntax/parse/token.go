@@ -101,7 +101,7 @@ func (c *cursor) next() token {
 	for i < end {
 		b := text[i]
 		if class[b]&cSpace != 0 {
-			first = first || b == '\n'
+			first = first || b == '\n' || b == '\r'
 			i++
 			continue
 		}
@@ -300,8 +300,9 @@ func scanResource(text string, i, end int) int {
 	return end
 }
 
+// lineEnd is where a comment ends; as in MLIR, a carriage return ends it too.
 func lineEnd(text string, i, end int) int {
-	for i < end && text[i] != '\n' {
+	for i < end && text[i] != '\n' && text[i] != '\r' {
 		i++
 	}
 	return i
