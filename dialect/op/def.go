@@ -4,6 +4,8 @@
 // the file of its family, its executor in compile/interp, and its tests.
 package op
 
+//go:generate go run ./gen ../../docs/DIALECT.md
+
 import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"

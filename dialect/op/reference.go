@@ -1,0 +1,207 @@
+package op
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/dialect/types"
+)
+
+// Reference is the dialect's reference page in Markdown.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	var family Family
+	var names []string
+	flush := func() {
+		if names != nil {
+			fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", family, anchor(string(family)), strings.Join(names, " "))
+		}
+	}
+	for _, d := range all {
+		if d.Family != family {
+			flush()
+			family, names = d.Family, nil
+		}
+		names = append(names, fmt.Sprintf("[`%s`](#dm%s)", d.Name, d.Name))
+	}
+	flush()
+	family = ""
+	for _, d := range all {
+		if d.Family != family {
+			family = d.Family
+			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(string(family[:1]))+string(family[1:]))
+		}
+		fmt.Fprintf(&b, "\n### dm.%s\n\n%s\n", d.Name, d.Markdown())
+	}
+	b.WriteString("\n## Problems of the dialect\n\n| code | name | rule |\n|---|---|---|\n")
+	for _, c := range Codes {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Code, c.Name, c.Doc)
+	}
+	return b.String()
+}
+
+const referenceHead = `<!-- Generated from the op registry by "go generate ./dialect/op". Do not edit. -->
+
+# The data-movement dialect
+
+Every op is written ` + "`results = dm.op operands, clauses {attributes} : type`" + `; the type is ` + "`(operands) -> results`" + `, or one type where all
+operands and results share it. A leading attribute stands before the operands: ` + "`dm.reduce add %x, dims = [1]`" + `.
+
+- **Shapes.** A size is a number or a symbol: ` + "`tensor<?x512xf16, #dm.at<dims = [b]>>`" + `. The same symbol is the same size within a function; a formula
+  such as ` + "`2*n`" + ` may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
+- **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
+- **Element types.** Operands of an op have one element type unless its entry says otherwise; nothing is converted silently. Half precision is
+  computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted.
+- **Dimensions** are counted from 0; negative ones count from the back.
+- **FLOP.** Addition, subtraction, multiplication, division and each transcendental count 1, a multiply-add 2; max, min, compare, select, convert, abs, neg, copy and relu 0.
+  Integer arithmetic counts none.
+- **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry says otherwise.
+- **Generic form.** Every attribute of these tables is an entry under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) {direction = \"lt\"}`" + `.
+
+| family | ops |
+|---|---|
+`
+
+func anchor(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
+
+// Markdown is what the reference page and hover say of d, without its heading.
+func (d *Def) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.\n\n%s\n\n", strings.ToUpper(d.Summary[:1])+d.Summary[1:], d.Doc)
+	params := func(what string, ps []Param) {
+		if len(ps) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "| %s | element types | |\n|---|---|---|\n", what)
+		for _, p := range ps {
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s |\n", p.Name, many(p), ElemsText(p.Elems), p.Doc)
+		}
+		b.WriteString("\n")
+	}
+	params("operand", d.Operands)
+	params("result", d.Results)
+	if len(d.Attrs) > 0 {
+		b.WriteString("| attribute | kind | default | |\n|---|---|---|---|\n")
+		for _, a := range d.Attrs {
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", a.Name, lead(a), kindText(a), defaultText(a), a.Doc)
+		}
+		b.WriteString("\n")
+	}
+	if len(d.Regions) > 0 {
+		b.WriteString("| region | |\n|---|---|\n")
+		for _, r := range d.Regions {
+			name := "`" + r.Name + "`"
+			if r.Keyword != "" {
+				name += " (after `" + r.Keyword + "`)"
+			}
+			if r.Optional {
+				name += ", optional"
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", name, r.Doc)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
+	for _, t := range []struct {
+		trait Trait
+		says  string
+	}{
+		{Pointwise, "element by element"},
+		{Commutative, "operands may be swapped"},
+		{View, "moves nothing when the order is kept"},
+		{Composite, "expands into simpler ops"},
+		{Random, "depends on a seed"},
+	} {
+		if d.Is(t.trait) {
+			b.WriteString("; " + t.says)
+		}
+	}
+	b.WriteString(".")
+	return b.String()
+}
+
+func many(p Param) string {
+	switch {
+	case p.Variadic:
+		return "…"
+	case p.Optional:
+		return ", optional"
+	}
+	return ""
+}
+
+func lead(a AttrDef) string {
+	if a.Lead {
+		return ", leading"
+	}
+	return ""
+}
+
+func kindText(a AttrDef) string {
+	if a.Enum == nil {
+		return string(a.Kind)
+	}
+	words := make([]string, len(a.Enum))
+	for i, w := range a.Enum {
+		words[i] = "`" + w + "`"
+	}
+	return strings.Join(words, " ")
+}
+
+func defaultText(a AttrDef) string {
+	switch v := a.Default.(type) {
+	case nil:
+		if a.Optional {
+			return "may be absent"
+		}
+		return "required"
+	case types.Float:
+		return fmt.Sprintf("`%g`", v.V)
+	case types.Int:
+		return fmt.Sprintf("`%d`", v.V)
+	default:
+		return "`" + v.String() + "`"
+	}
+}
+
+// ElemsText lists element types for people, in groups where there are many:
+// "f64 f32 f16 bf16", "f8, floats, integers, i1"; "any" for nil.
+func ElemsText(elems []types.Elem) string {
+	if elems == nil {
+		return "any"
+	}
+	has := map[types.Elem]bool{}
+	for _, e := range elems {
+		has[e] = true
+	}
+	var parts []string
+	for _, g := range []struct {
+		name  string
+		elems []types.Elem
+	}{
+		{"floats", floats},
+		{"f8", float8s},
+		{"integers", integers},
+		{"signed integers", signed},
+		{"i1", bools},
+	} {
+		whole := len(elems) > len(g.elems) || len(g.elems) > 1
+		for _, e := range g.elems {
+			whole = whole && has[e]
+		}
+		if !whole {
+			continue
+		}
+		parts = append(parts, g.name)
+		for _, e := range g.elems {
+			delete(has, e)
+		}
+	}
+	for _, e := range elems {
+		if has[e] {
+			parts = append(parts, e.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}
