@@ -217,8 +217,11 @@ func coerce(a types.Attr, def *op.AttrDef) types.Attr {
 	}
 	switch def.Kind {
 	case op.KindKeyword:
-		if s, ok := a.(types.Str); ok {
-			return types.Keyword(s)
+		switch a := a.(type) {
+		case types.Str:
+			return types.Keyword(a)
+		case types.TypeAttr: // words such as f16 and none are types elsewhere
+			return types.Keyword(a.T.String())
 		}
 	case op.KindBool:
 		if _, ok := a.(types.Unit); ok {
