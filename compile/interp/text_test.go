@@ -1,0 +1,68 @@
+package interp
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/lower"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// read lowers a text without errors.
+func read(t testing.TB, text string) *ir.Module {
+	t.Helper()
+	f := parse.File(source.New("test.dmir", text))
+	for _, d := range f.Diags {
+		if d.Severity == diag.Error {
+			t.Fatalf("%s: %s\n%s", d.Code, d.Message, text)
+		}
+	}
+	m := lower.File(f)[0]
+	for _, d := range m.Diags {
+		if d.Severity == diag.Error {
+			t.Fatalf("%s: %s\n%s", d.Code, d.Message, text)
+		}
+	}
+	return m
+}
+
+// run runs the first function of a text on the inputs, or on seeded ones.
+func run(t testing.TB, text string, args ...*tensor.Tensor) []*tensor.Tensor {
+	t.Helper()
+	out, err := try(t, read(t, text), Options{}, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+func try(t testing.TB, m *ir.Module, opts Options, args ...*tensor.Tensor) ([]*tensor.Tensor, error) {
+	t.Helper()
+	fn := m.Funcs[0]
+	if args == nil {
+		var err error
+		if args, err = Inputs(fn, opts.Bind, 1, nil); err != nil {
+			return nil, err
+		}
+	}
+	r, err := Run(context.Background(), m, fn, args, opts)
+	if err != nil {
+		return nil, err
+	}
+	return r.Outputs, nil
+}
+
+// body makes a function of one line that computes %y from its arguments.
+func body(line string, args ...*tensor.Tensor) string {
+	var params []string
+	for i, a := range args {
+		params = append(params, "%"+string(rune('a'+i))+": "+a.Type())
+	}
+	_, types, _ := strings.Cut(line, "-> ")
+	return "func.func @f(" + strings.Join(params, ", ") + ") -> " + types + " {\n  %y = " + line + "\n  return %y : " + types + "\n}\n"
+}
