@@ -99,7 +99,7 @@ func (p *printer) heading() {
 // peak is the highest rate among the units and element types that f computes on.
 func (p *printer) peak() (name string, rate float64) {
 	p.f.Walk(func(e *Entry) {
-		if !e.Known || e.FLOP.IsZero() || e.Op.Name == kernel {
+		if !e.Known || e.FLOP.IsZero() || !e.Elem.IsFloat() || e.callee != nil || len(e.Inner) > 0 {
 			return
 		}
 		if r := p.m.Peak(e.Class == op.ClassContraction, e.Elem); r > rate {
@@ -115,6 +115,9 @@ func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {
 		r.cells[colLine] = strconv.Itoa(e.Line)
 	}
 	r.cells[colOp] = strings.Repeat("  ", depth) + e.Op.Name
+	if n, ok := e.Trips.Int(); !ok || n != 1 {
+		r.cells[colOp] += " ×" + e.Trips.String()
+	}
 	r.cells[colResult] = ResultNames(e.Op)
 	r.style[colLine] = faint
 	switch {
@@ -203,10 +206,7 @@ func (p *printer) totals(rows []row, all Time) []row {
 			}
 			t := sum(byClass[class])
 			r := row{rule: first}
-			r.cells[colOp] = fmt.Sprintf("%d ops", len(byClass[class]))
-			if len(byClass[class]) == 1 {
-				r.cells[colOp] = "1 op"
-			}
+			r.cells[colOp] = ops(len(byClass[class]))
 			r.cells[colClass] = string(class)
 			p.numbers(&r, t.flop, t.read, t.written)
 			p.timing(&r, p.t.sum(byClass[class]), all)
@@ -238,13 +238,8 @@ func (p *printer) measured(r *row, entries []*Entry) {
 // summary says what the function could do without, and what is not known.
 func (p *printer) summary() {
 	f := p.f
-	moved, minimum, waste := f.Moved(), f.Minimum, f.Waste()
-	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", units.DimBytes(moved), units.DimBytes(minimum), units.DimBytes(waste))
-	if w, ok := waste.Int(); ok {
-		if n, ok := moved.Int(); ok && n > 0 {
-			fmt.Fprintf(p.w, "  %s of what is moved", units.Percent(float64(w), float64(n)))
-		}
-	}
+	moved := f.Moved()
+	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", units.DimBytes(moved), units.DimBytes(f.Minimum), p.waste())
 	peak := units.DimBytes(f.Peak)
 	switch {
 	case len(f.Peaks) == 0:
@@ -263,11 +258,32 @@ func (p *printer) summary() {
 		fmt.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
 	}
 	if f.Unknown > 0 {
-		fmt.Fprintf(p.w, "  not counted: %d ops that dmir does not know\n", f.Unknown)
+		fmt.Fprintf(p.w, "  not counted: %s that dmir does not know\n", ops(f.Unknown))
 	}
 	if p.o.Measured != nil && p.o.Device != "" {
 		fmt.Fprintf(p.w, "  measured on %s, predicted for %s\n", p.o.Device, p.m.Name)
 	}
+}
+
+func (p *printer) waste() string {
+	if p.f.Unknown > 0 {
+		return "not known"
+	}
+	waste := p.f.Waste()
+	text := units.DimBytes(waste)
+	if w, ok := waste.Int(); ok {
+		if n, ok := p.f.Moved().Int(); ok && n > 0 {
+			text += "  " + units.Percent(float64(w), float64(n)) + " of what is moved"
+		}
+	}
+	return text
+}
+
+func ops(n int) string {
+	if n == 1 {
+		return "1 op"
+	}
+	return fmt.Sprintf("%d ops", n)
 }
 
 func bindings(names []string) []string {

@@ -1,0 +1,148 @@
+package cost_test
+
+import (
+	"strings"
+	"testing"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/program"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/source"
+)
+
+// One op in a kernel of its own costs what it costs alone, but for sources and
+// views, whose inside moves nothing: over the example of every op of the registry.
+func TestKernelAroundOneOp(t *testing.T) {
+	compared := 0
+	for _, d := range op.All() {
+		switch d.Name {
+		case "kernel", "yield", "while", "if", "constant", "iota", "rng":
+			continue
+		}
+		p := program.Load(source.New(d.Name, d.Example), program.Options{})
+		if p.HasErrors() {
+			continue // the registry's own tests say so
+		}
+		for _, f := range p.Funcs {
+			for _, e := range f.Entries {
+				if e.Op.Name != "dm."+d.Name || len(e.Op.Results) == 0 {
+					continue
+				}
+				k := wrap(e.Op)
+				got := cost.Function(f.Func, p.Modules[0], nil).Find(k)
+				if got == nil {
+					t.Fatalf("%s: no entry for the kernel", d.Name)
+				}
+				if d.Is(op.View) {
+					continue
+				}
+				if !got.FLOP.Equal(e.FLOP) || !got.Read.Equal(e.Read) || !got.Written.Equal(e.Written) || got.Class != e.Class {
+					t.Errorf("%s: alone %s FLOP, reads %s, writes %s, %s; in a kernel %s, %s, %s, %s",
+						d.Name, e.FLOP, e.Read, e.Written, e.Class, got.FLOP, got.Read, got.Written, got.Class)
+				}
+				compared++
+			}
+		}
+	}
+	if compared < 60 {
+		t.Errorf("only %d ops were compared", compared)
+	}
+}
+
+// wrap puts o into a kernel of its own.
+func wrap(o *ir.Op) *ir.Op {
+	block := o.Parent
+	k := &ir.Op{Name: "dm.kernel", Parent: block}
+	r := &ir.Region{Op: k}
+	inner := &ir.Block{Region: r}
+	r.Blocks = []*ir.Block{inner}
+	k.Regions = []*ir.Region{r}
+	var ts []types.Type
+	for _, v := range o.Results {
+		ts = append(ts, v.Type)
+	}
+	for i, p := range block.Ops {
+		if p == o {
+			block.Ops[i] = k
+		}
+	}
+	var outs []*ir.Value
+	for i, ty := range ts {
+		v := &ir.Value{Type: ty, Op: k, Index: i}
+		ir.ReplaceUses(o.Results[i], v)
+		outs = append(outs, v)
+	}
+	k.Results = outs
+	o.Parent = inner
+	inner.Ops = []*ir.Op{o}
+	b := ir.Builder{Block: inner, Index: 1}
+	b.Op("dm.yield", append([]*ir.Value(nil), o.Results...), nil)
+	return k
+}
+
+// Totals are sums, waste is what is left of what moves, and binding symbols
+// late or early gives the same.
+func TestSumsAndBindings(t *testing.T) {
+	for _, path := range []string{plain, fused, "../../examples/ffn.dmir", "../../examples/attention_symbolic.dmir"} {
+		p := loadFile(t, path)
+		bind := map[string]int64{"b": 8, "n": 512}
+		late := map[string]dim.Dim{"b": dim.Const(8), "n": dim.Const(512)}
+		early := load(t, path, p.Src.Text, program.Options{Bind: bind})
+		for i, f := range p.Funcs {
+			var flop, moved dim.Dim
+			for _, e := range f.Entries {
+				flop, moved = flop.Add(e.FLOP), moved.Add(e.Moved())
+				if f.Find(e.Op) != e {
+					t.Errorf("%s: Find does not find line %d", path, e.Line)
+				}
+			}
+			if !flop.Equal(f.FLOP) || !moved.Equal(f.Moved()) || !f.Waste().Add(f.Minimum).Equal(f.Moved()) {
+				t.Errorf("%s: totals are no sums", path)
+			}
+			g := early.Funcs[i]
+			for _, pair := range [][2]dim.Dim{{f.FLOP, g.FLOP}, {f.Read, g.Read}, {f.Written, g.Written}, {f.Minimum, g.Minimum}} {
+				if bound := pair[0].Subst(late); !bound.Equal(pair[1]) {
+					t.Errorf("%s @%s: %s bound late is %s, early %s", path, f.Func.Name, pair[0], bound, pair[1])
+				}
+			}
+			if len(g.Unbound()) != 0 || !g.Time(early.Target).Known {
+				t.Errorf("%s @%s: still unbound: %s", path, f.Func.Name, strings.Join(g.Unbound(), ", "))
+			}
+			if len(g.Peaks) != 1 {
+				t.Errorf("%s @%s: %d peaks of numbers", path, f.Func.Name, len(g.Peaks))
+			}
+		}
+	}
+}
+
+// A call costs what its body costs, for the sizes it is called with.
+func TestCallEqualsBody(t *testing.T) {
+	p := load(t, "in.dmir", `
+func.func private @f(%x: tensor<?x?xf16, #dm.at<dims = [a, b]>>) -> tensor<?x?xf16, #dm.at<dims = [b, a]>> {
+  %0 = dm.transpose %x, dims = [1, 0] : (tensor<?x?xf16, #dm.at<dims = [a, b]>>) -> tensor<?x?xf16, #dm.at<dims = [b, a]>>
+  %1 = dm.exp %0 : tensor<?x?xf16, #dm.at<dims = [b, a]>>
+  return %1 : tensor<?x?xf16, #dm.at<dims = [b, a]>>
+}
+func.func @g(%x: tensor<?x7xf16, #dm.at<dims = [n]>>) -> tensor<7x?xf16, #dm.at<dims = [n]>> {
+  %0 = func.call @f(%x) : (tensor<?x7xf16, #dm.at<dims = [n]>>) -> tensor<7x?xf16, #dm.at<dims = [n]>>
+  return %0 : tensor<7x?xf16, #dm.at<dims = [n]>>
+}
+func.func @again(%x: tensor<7xf16>) -> tensor<7xf16> {
+  %0 = func.call @again(%x) : (tensor<7xf16>) -> tensor<7xf16>
+  return %0 : tensor<7xf16>
+}`, program.Options{})
+	f, g := p.Func("f"), p.Func("g")
+	by := map[string]dim.Dim{"a": dim.Sym("n"), "b": dim.Const(7)}
+	if want := f.Moved().Subst(by); !g.Moved().Equal(want) || g.Moved().String() != "56*n" {
+		t.Errorf("call moves %s, want %s", g.Moved(), want)
+	}
+	if want := f.Peak.Subst(by); !g.Peak.Equal(want) {
+		t.Errorf("call holds %s, want %s", g.Peak, want)
+	}
+	if a := p.Func("again"); a.Unknown != 1 || a.Time(p.Target).Known {
+		t.Error("a function that calls itself has no known cost")
+	}
+}
