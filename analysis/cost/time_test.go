@@ -1,0 +1,107 @@
+package cost_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/dialect/types"
+)
+
+// A machine on which every term is easy to compute by hand: 1 TB/s moves a byte
+// in a picosecond, and 10 ns go into each launch.
+var toy = &machine.Machine{
+	Name: "toy", Title: "toy", Bandwidth: 1e12, Launch: 10e-9, HostLink: 1e9,
+	TensorCore: map[types.Elem]float64{types.F16: 100e12},
+	Vector:     map[types.Elem]float64{types.F32: 10e12, types.F64: 5e12},
+}
+
+func TestTime(t *testing.T) {
+	cases := []struct {
+		name, in, result, body string
+		ns                     float64
+		bound                  string
+	}{
+		{"contraction on the tensor cores", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>",
+			`dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf16>`,
+			math.Pow(2, 31)/100e12*1e9 + 10, cost.Compute},
+		{"contraction of a type that they do not take", "%x: tensor<1024x1024xf32>", "tensor<1024x1024xf32>",
+			`dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>`,
+			math.Pow(2, 31)/10e12*1e9 + 10, cost.Compute},
+		{"element-wise, in half precision at the rate of f32", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
+			`dm.exp %x : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory},
+		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Latency},
+		{"a view", "%x: tensor<4xf16>", "tensor<2x2xf16>", `dm.reshape %x : (tensor<4xf16>) -> tensor<2x2xf16>`, 0, ""},
+		{"from the host", "%x: tensor<1000xf32, #dm.at<host>>", "tensor<1000xf32>",
+			`dm.copy %x : (tensor<1000xf32, #dm.at<host>>) -> tensor<1000xf32>`, 4010, cost.Memory},
+		{"a kernel that keeps both units busy", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>", `dm.kernel -> tensor<1024x1024xf16> {
+    %1 = dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf16>
+    %2 = dm.add %1, %1 : tensor<1024x1024xf16>
+    dm.yield %2 : tensor<1024x1024xf16>
+  }`, math.Pow(2, 31)/100e12*1e9 + 10, cost.Compute},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := load(t, "in.dmir", "func.func @f("+c.in+") -> "+c.result+" {\n  %0 = "+c.body+"\n  return %0 : "+c.result+"\n}\n", program.Options{Target: toy})
+			f := only(t, p)
+			got := f.Entries[0].Time(toy)
+			if !got.Known || math.Abs(got.Ns-c.ns) > 1e-6 || got.Bound != c.bound {
+				t.Errorf("got %+v, want %v ns, %s", got, c.ns, c.bound)
+			}
+			if sum := f.Time(toy); sum != got {
+				t.Errorf("the function takes %+v, its only op %+v", sum, got)
+			}
+		})
+	}
+}
+
+// The examples of the documentation.
+func TestTimeOfDocumentedExample(t *testing.T) {
+	f := only(t, loadFile(t, "../../examples/ffn.dmir"))
+	h200 := lookup(t, "h200")
+	for i, want := range []struct {
+		us    float64
+		bound string
+	}{{34.7, cost.Compute}, {14.0, cost.Memory}} {
+		got := f.Entries[i].Time(h200)
+		if math.Round(got.Ns/100)/10 != want.us || got.Bound != want.bound {
+			t.Errorf("op %d: %+v, want %v µs, %s", i, got, want.us, want.bound)
+		}
+	}
+	if got := f.Time(h200); math.Round(got.Ns/100)/10 != 48.7 {
+		t.Errorf("total: %+v, want 48.7 µs", got)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	cases := []struct {
+		attrs string
+		want  cost.Budget
+		errs  string
+	}{
+		{"", cost.Budget{MaxMoved: -1, MaxPeak: -1}, ""},
+		{`{dm.max_moved = "1.2 GB", dm.max_peak = "3 MiB"}`, cost.Budget{MaxMoved: 1.2e9, MaxPeak: 3 << 20}, ""},
+		{`{dm.max_moved = 4096}`, cost.Budget{MaxMoved: 4096, MaxPeak: -1}, ""},
+		{`{dm.max_moved = "a lot", dm.max_peak = 1}`, cost.Budget{MaxMoved: -1, MaxPeak: 1}, `dm.max_moved: "a lot" is not a quantity in B`},
+		{`{dm.max_peak = -1}`, cost.Budget{MaxMoved: -1, MaxPeak: -1}, "dm.max_peak: -1 is negative"},
+		{`{dm.max_peak = [1]}`, cost.Budget{MaxMoved: -1, MaxPeak: -1}, "dm.max_peak: [1] is not a size"},
+	}
+	for _, c := range cases {
+		attrs := ""
+		if c.attrs != "" {
+			attrs = " attributes " + c.attrs
+		}
+		p := load(t, "in.dmir", "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32>"+attrs+" {\n  return %x : tensor<4xf32>\n}\n", program.Options{})
+		got, errs := cost.ParseBudget(p.Funcs[0].Func)
+		var texts []string
+		for _, e := range errs {
+			texts = append(texts, e.Error())
+		}
+		if text := strings.Join(texts, "; "); got != c.want || !strings.HasPrefix(text, c.errs) || (c.errs == "") != (text == "") {
+			t.Errorf("%s: got %+v, %s; want %+v, %s", c.attrs, got, text, c.want, c.errs)
+		}
+	}
+}
