@@ -163,7 +163,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 
 // defineIn adds a definition. A second one of the same name in the same region
 // is a finding, and joins the first.
-func (b *builder) defineIn(r *region, k Kind, text string, count int32, span source.Span, again Code) *Name {
+func (b *builder) defineIn(r *region, k Kind, text string, count int32, span source.Span, again diag.Code) *Name {
 	n := r.names[k][text]
 	if n != nil {
 		b.redefined(again, n, span)
@@ -192,7 +192,7 @@ func (b *builder) occur(n *Name, span source.Span, def bool) {
 	b.x.occs = append(b.x.occs, occurrence{span, n.id, def})
 }
 
-func (b *builder) redefined(c Code, n *Name, span source.Span) {
+func (b *builder) redefined(c diag.Code, n *Name, span source.Span) {
 	b.report(c, span, fmt.Sprintf("%s is already defined", n.Text), ast.Pretty,
 		diag.Related{Span: n.first, Message: "first defined here"})
 	b.occur(n, span, true)
@@ -200,7 +200,7 @@ func (b *builder) redefined(c Code, n *Name, span source.Span) {
 
 // report adds a finding. What another dialect's pretty form defines is known by
 // its looks only, so that there a missing definition is no certain error.
-func (b *builder) report(c Code, span source.Span, msg string, form ast.Form, related ...diag.Related) {
+func (b *builder) report(c diag.Code, span source.Span, msg string, form ast.Form, related ...diag.Related) {
 	sev := diag.Error
 	if form == ast.Custom {
 		sev = diag.Hint
@@ -235,7 +235,7 @@ func values(n int32) string {
 	return fmt.Sprintf("%d values", n)
 }
 
-func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form ast.Form, none Code) {
+func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form ast.Form, none diag.Code) {
 	if n := r.lookup(k, text); n != nil {
 		b.occur(n, span, false)
 		return
@@ -246,7 +246,7 @@ func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form a
 // missing records a use without definition. All such uses of one name that a
 // definition could have served share a Name, so that they can be found and
 // renamed together.
-func (b *builder) missing(r *region, k Kind, text string, span source.Span, form ast.Form, c Code) {
+func (b *builder) missing(r *region, k Kind, text string, span source.Span, form ast.Form, c diag.Code) {
 	home := r
 	for home.parent != nil && k != Block && (k == Symbol || !home.isolated) {
 		home = home.parent

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -122,7 +123,7 @@ func (b *builder) resolve(ref symbolRef) {
 			b.occur(n, span, false)
 			continue
 		}
-		c := Code{}
+		c := diag.Code{}
 		if isCall(ref.op) {
 			c = undefinedSymbol
 		}
