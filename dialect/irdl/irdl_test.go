@@ -1,0 +1,76 @@
+package irdl_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/dialect/irdl"
+)
+
+// verifier writes the definition to a file and gives a function that runs
+// mlir-opt on a text with it.
+func verifier(t *testing.T) func(text string) (out string, err error) {
+	t.Helper()
+	tool, err := exec.LookPath("mlir-opt-22")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("mlir-opt-22 is not installed (package mlir-22-tools)")
+		}
+		t.Skip("mlir-opt-22 is not installed; install mlir-22-tools to check the IRDL form with MLIR itself")
+	}
+	file := filepath.Join(t.TempDir(), "dm.irdl.mlir")
+	if err := os.WriteFile(file, []byte(irdl.Generate()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return func(text string) (string, error) {
+		c := exec.Command(tool, "--irdl-file="+file, "-")
+		c.Stdin = strings.NewReader(text)
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	run := verifier(t)
+	if out, err := run("func.func @f() {\n  return\n}\n"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestVerifies(t *testing.T) {
+	cases := []struct{ name, op, says string }{
+		{"add", `%r = "dm.add"(%x, %y) : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>`, ""},
+		{"scalar add", `%r = "dm.add"(%s, %s) : (f32, f32) -> f32`, ""},
+		{"vector operand", `%r = "dm.add"(%x, %v) : (tensor<4xf32>, vector<4xf32>) -> tensor<4xf32>`, "does not satisfy the constraint"},
+		{"index operand", `%r = "dm.add"(%i, %i) : (index, index) -> index`, "does not satisfy the constraint"},
+		{"softmax of a vector", `%r = "dm.softmax"(%v) : (vector<4xf32>) -> tensor<4xf32>`, "expected base type 'builtin.tensor' but got 'builtin.vector'"},
+		{"one operand", `%r = "dm.add"(%x) : (tensor<4xf32>) -> tensor<4xf32>`, "expects exactly 2 operands, but got 1"},
+		{"keyword", `%r = "dm.compare"(%x, %x) {direction = "lt"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>`, ""},
+		{"wrong keyword", `%r = "dm.compare"(%x, %x) {direction = "less"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>`, "does not satisfy the constraint"},
+		{"missing attribute", `%r = "dm.compare"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>`, `attribute "direction" is expected but not provided`},
+		{"scale and bias", `%r = "dm.layer_norm"(%y, %x, %x) : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<2x4xf32>`, ""},
+		{"neither", `%r = "dm.layer_norm"(%y) : (tensor<2x4xf32>) -> tensor<2x4xf32>`, ""},
+		{
+			"einsum", `%r = "dm.einsum"(%y, %x) {equation = "ij,j->i", operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}` +
+				` : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>`, "",
+		},
+		{"unknown op", `"dm.nothing"() : () -> ()`, "unregistered operation 'dm.nothing'"},
+		{"placement", `%r = "dm.exp"(%p) : (tensor<4xf32, #dm.at<"host">>) -> tensor<4xf32, #dm.at<"host">>`, ""},
+		{"no region", `"dm.kernel"() {resultSegmentSizes = array<i32: 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : () -> ()`, "expected 1 but got 0"},
+	}
+	run := verifier(t)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := run("func.func @f(%x: tensor<4xf32>, %y: tensor<2x4xf32>, %v: vector<4xf32>, %s: f32, %i: index,\n    %p: tensor<4xf32, #dm.at<\"host\">>) attributes {dm.bind = {n = 512}} {\n  " + c.op + "\n  return\n}\n")
+			switch {
+			case c.says == "" && err != nil:
+				t.Errorf("rejected: %s", out)
+			case c.says != "" && (err == nil || !strings.Contains(out, c.says)):
+				t.Errorf("%v; want %q in:\n%s", err, c.says, out)
+			}
+		})
+	}
+}
