@@ -107,15 +107,20 @@ type Step struct{ Left, Right, Out string }
 // in order of appearance, the letters that later operands or the output need;
 // the last one's Out is Output. There is none for a single operand.
 func (e *Equation) Steps() []Step {
+	var last [128]int // the last input that has the letter
+	for i, letters := range e.Inputs {
+		for _, r := range letters {
+			last[r] = i
+		}
+	}
 	var steps []Step
 	left := e.Inputs[0]
 	for i := 1; i < len(e.Inputs); i++ {
 		s := Step{Left: left, Right: e.Inputs[i], Out: e.Output}
 		if i+1 < len(e.Inputs) {
-			needed := e.Output + strings.Join(e.Inputs[i+1:], "")
 			s.Out = ""
 			for _, r := range left + e.Inputs[i] {
-				if strings.ContainsRune(needed, r) && !strings.ContainsRune(s.Out, r) {
+				if (last[r] > i || strings.ContainsRune(e.Output, r)) && !strings.ContainsRune(s.Out, r) {
 					s.Out += string(r)
 				}
 			}

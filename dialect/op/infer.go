@@ -226,20 +226,12 @@ func broadcastAll(o *ir.Op, first int) ([]dim.Dim, *Problem) {
 	for i := first; i < len(o.Operands); i++ {
 		s, ok := broadcastTwo(shape, in(o, i).Shape)
 		if !ok {
-			return nil, problem("DM110", i, "shapes %s do not broadcast", shapesText(o, first)).
+			return nil, problem("DM110", i, "shapes %s and %s do not broadcast", ShapeText(shape), ShapeText(in(o, i).Shape)).
 				help("sizes must be equal or 1, aligned at the last dimension; reshape or broadcast one of them")
 		}
 		shape = s
 	}
 	return shape, nil
-}
-
-func shapesText(o *ir.Op, first int) string {
-	var s []string
-	for i := first; i < len(o.Operands); i++ {
-		s = append(s, ShapeText(in(o, i).Shape))
-	}
-	return strings.Join(s, " and ")
 }
 
 // sameElems checks that operands first … agree in element type.
