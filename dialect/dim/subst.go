@@ -59,3 +59,6 @@ func (d Dim) positive() bool {
 	}
 	return d.c >= 0
 }
+
+// Terms is the number of terms of d besides the constant: what arithmetic on it costs.
+func (d Dim) Terms() int { return len(d.poly) }
