@@ -19,7 +19,9 @@ type Module struct {
 	Ops   []*Op     // top level, flattened out of a builtin module that holds everything
 	Outer *Op       // that module, for its name and attributes; its region is empty; nil where none was written
 	Funcs []*Func
-	Diags []diag.Diagnostic // from lowering: unknown names, wrong types, …
+	// Aliases are those of the section, for texts that are printed as they are.
+	Aliases *types.Env
+	Diags   []diag.Diagnostic // from lowering: unknown names, wrong types, …
 
 	byName map[string]*Func
 }

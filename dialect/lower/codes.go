@@ -1,9 +1,12 @@
 package lower
 
-import "dmir/dialect/types"
+import (
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
 
 // Codes are the diagnostics of this package, in the order of their numbers.
-var Codes = []types.Code{
+var Codes = []diag.Code{
 	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: functions see no values from outside, and a region's values end with it.", Help: "define the value before its use, or correct the name"},
 	{Code: "DM161", Name: "redefined-value", Doc: "A value name is defined twice where both are visible. Every name is assigned once.", Help: "give one of them another name"},
 	{Code: "DM162", Name: "used-before-definition", Doc: "A value is used by an op that stands before its definition.", Help: "move the definition up"},
@@ -23,8 +26,8 @@ var Codes = []types.Code{
 
 // CodeOf is the entry of a code of this package or of package types, nil where
 // there is none.
-func CodeOf(code string) *types.Code {
-	for _, table := range [][]types.Code{types.Codes, Codes} {
+func CodeOf(code string) *diag.Code {
+	for _, table := range [][]diag.Code{types.Codes, Codes} {
 		for i := range table {
 			if table[i].Code == code {
 				return &table[i]

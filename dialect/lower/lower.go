@@ -68,6 +68,7 @@ func section(src *source.File, items []*ast.Op) *ir.Module {
 		guesses: maxGuesses,
 	}
 	l.aliases(items)
+	l.m.Aliases = &l.env
 	outer, items := flatten(items)
 	if outer != nil {
 		l.outer(outer)

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -170,8 +171,9 @@ func (l *lowerer) typeAt(o *ir.Op, t *ast.Op, at ast.Rel) types.Type {
 	return ty
 }
 
-// refine gives a result's dimensions without a name the sizes that follow from
-// the operands, so that a cost is a number wherever it can be one.
+// refine makes a result's dimensions without a name the same symbols as those
+// of the operands that they follow from: the result of an element-wise op is as
+// long as its operand. The text of the type stays the same.
 func (l *lowerer) refine(o *ir.Op, def *op.Def) {
 	if def == nil || def.Infer == nil || o.Bad {
 		return
@@ -194,9 +196,9 @@ func (l *lowerer) refine(o *ir.Op, def *op.Def) {
 			continue
 		}
 		r := *written
-		r.Shape = append(r.Shape[:0:0], r.Shape...)
+		r.Shape = slices.Clone(r.Shape)
 		for j, d := range r.Shape {
-			if d.IsUnnamed() {
+			if d.IsUnnamed() && from.Shape[j].IsUnnamed() {
 				r.Shape[j] = from.Shape[j]
 			}
 		}

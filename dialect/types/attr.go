@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -78,7 +79,12 @@ func (a Bool) String() string { return strconv.FormatBool(bool(a)) }
 
 func (a Int) String() string { return strconv.FormatInt(a.V, 10) + elemSuffix(a.Elem) }
 
-func (a Float) String() string { return FloatText(a.V, a.Elem) + elemSuffix(a.Elem) }
+func (a Float) String() string {
+	if a.Elem == InvalidElem && (math.IsInf(a.V, 0) || math.IsNaN(a.V)) {
+		a.Elem = F64 // its bits are only readable with the type behind them
+	}
+	return FloatText(a.V, a.Elem) + elemSuffix(a.Elem)
+}
 
 func (a Str) String() string { return Quote(string(a)) }
 

@@ -62,9 +62,9 @@ func (e *Env) enter(name string) (leave func(), err error) {
 	return func() { delete(e.reading, name) }, nil
 }
 
-// expand replaces the aliases in a text that dmir does not look into by what
-// they stand for, so that the text can leave its file.
-func (e *Env) expand(text string) string {
+// Expand replaces the aliases in a text that dmir does not look into by what
+// they stand for, so that the text can leave its file. e may be nil.
+func (e *Env) Expand(text string) string {
 	if e == nil || len(e.typeAlias)+len(e.attrAlias) == 0 || !strings.ContainsAny(text, "!#") {
 		return text
 	}
@@ -97,10 +97,10 @@ func (e *Env) aliasText(name string) string {
 	}
 	defer leave()
 	if t, ok := e.typeAlias[name]; ok {
-		return e.expand(t.Text)
+		return e.Expand(t.Text)
 	}
 	if a, ok := e.attrAlias[name]; ok {
-		return e.expand(a.Text)
+		return e.Expand(a.Text)
 	}
 	return name
 }

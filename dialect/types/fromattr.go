@@ -90,7 +90,7 @@ func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
 			return Place{p.placement()}, err
 		}
 	}
-	return Raw(e.expand(x.Text)), nil
+	return Raw(e.Expand(x.Text)), nil
 }
 
 // scalarElem is the element type written behind a number, InvalidElem where
@@ -110,7 +110,7 @@ func (e *Env) intOf(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	switch {
 	case !known:
-		return Raw(e.expand(x.Text)), nil
+		return Raw(e.Expand(x.Text)), nil
 	case elem.IsFloat():
 		return e.floatOf(x)
 	case x.Big:
@@ -133,7 +133,7 @@ func outOfRange(text string, e Elem) error {
 func (e *Env) floatOf(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	if !known || elem != InvalidElem && !elem.IsFloat() {
-		return Raw(e.expand(x.Text)), nil
+		return Raw(e.Expand(x.Text)), nil
 	}
 	v, err := floatValue(x, orElse(elem, F64))
 	if err != nil {
@@ -175,7 +175,7 @@ func (e *Env) arrayOf(x *ast.AttrExpr) (Attr, error) {
 func (e *Env) arrayOfNumbers(x *ast.AttrExpr) (Attr, error) {
 	elem, known := e.scalarElem(x)
 	if !known || elem == InvalidElem {
-		return Raw(e.expand(x.Text)), nil
+		return Raw(e.Expand(x.Text)), nil
 	}
 	// The list is read as a literal of a vector of that many elements.
 	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}}

@@ -89,7 +89,7 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 		defer leave()
 		return FromExpr(def, e)
 	}
-	return Opaque{e.expand(x.Text)}, nil
+	return Opaque{e.Expand(x.Text)}, nil
 }
 
 // resolve follows aliases of an element type.
@@ -110,11 +110,11 @@ func (e *Env) resolve(x *ast.TypeExpr) *ast.TypeExpr {
 func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
 	elemExpr := e.resolve(x.Elem)
 	if x.Unranked || elemExpr == nil || elemExpr.Kind != ast.TScalar || len(x.Shape) > maxRank {
-		return Opaque{e.expand(x.Text)}, nil
+		return Opaque{e.Expand(x.Text)}, nil
 	}
 	elem, ok := ElemByName(elemExpr.Name)
 	if !ok {
-		return Opaque{e.expand(x.Text)}, nil
+		return Opaque{e.Expand(x.Text)}, nil
 	}
 	t := &Tensor{Elem: elem, Shape: make([]dim.Dim, len(x.Shape)), At: Placement{Space: HBM}}
 	dynamic := 0
@@ -151,7 +151,7 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 	case enc == nil:
 		return nil
 	case enc.Kind != ast.ADialect || enc.Name != "dm.at":
-		t.Enc = e.expand(enc.Text)
+		t.Enc = e.Expand(enc.Text)
 		return nil
 	}
 	p, err := parsePlacement(enc.Body)

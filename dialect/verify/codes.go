@@ -2,12 +2,12 @@ package verify
 
 import (
 	"dmir/dialect/op"
-	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 // Rules of single ops are in op.Codes.
-var Codes = []types.Code{
+var Codes = []diag.Code{
 	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute is of another kind than the op wants: a number instead of a list, say.", Help: "write a value of the kind in the message"},
 	{Code: "DM181", Name: "missing-attribute", Doc: "The op needs this attribute and has no default for it.", Help: "add it: `, name = value`"},
 	{Code: "DM182", Name: "unknown-keyword", Doc: "The attribute takes one of a few words, and this is none of them.", Help: "write one of the words in the message"},

@@ -1,0 +1,161 @@
+package print
+
+import (
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+)
+
+// names gives every value of one isolated op a name: its own where that is
+// legal and free, else one like it, else a number. Names defined in a region
+// are free again behind it.
+type names struct {
+	outer  *names
+	text   map[*ir.Value]string
+	used   map[string]bool
+	log    []string // names to free at the end of regions, in order
+	next   int      // the next number to try
+	labels map[*ir.Block]string
+}
+
+func newNames(outer *names) *names {
+	return &names{outer: outer, text: map[*ir.Value]string{}, used: map[string]bool{}, labels: map[*ir.Block]string{}}
+}
+
+func (n *names) mark() int { return len(n.log) }
+
+func (n *names) release(mark int) {
+	for _, name := range n.log[mark:] {
+		delete(n.used, name)
+	}
+	n.log = n.log[:mark]
+}
+
+// group is how many of the values at the front share one name as "%r:n".
+func group(vs []*ir.Value) int {
+	base, ok := strings.CutSuffix(vs[0].Name, "#0")
+	if !ok {
+		return 1
+	}
+	n := 1
+	for n < len(vs) && vs[n].Name == base+"#"+strconv.Itoa(n) {
+		n++
+	}
+	return n
+}
+
+// define names values that share one name and returns that name.
+func (n *names) define(vs []*ir.Value) string {
+	if name, ok := n.text[vs[0]]; ok { // a use came first
+		name, _, _ = strings.Cut(name, "#")
+		return name
+	}
+	name := n.assign(vs)
+	n.log = append(n.log, name)
+	return name
+}
+
+func (n *names) assign(vs []*ir.Value) string {
+	base := vs[0].Name
+	if i := strings.IndexByte(base, '#'); i >= 0 {
+		base = base[:i]
+	}
+	name := n.free(base)
+	n.used[name] = true
+	for i, v := range vs {
+		n.text[v] = name
+		if len(vs) > 1 {
+			n.text[v] = name + "#" + strconv.Itoa(i)
+		}
+	}
+	return name
+}
+
+// use is the text of an operand. A value that is defined further down gets its
+// name now and keeps it to itself.
+func (n *names) use(v *ir.Value) string {
+	for s := n; s != nil; s = s.outer {
+		if name, ok := s.text[v]; ok {
+			return name
+		}
+	}
+	vs := []*ir.Value{v}
+	if v.Op != nil {
+		for i := 0; i < len(v.Op.Results); {
+			k := group(v.Op.Results[i:])
+			if v.Index < i+k {
+				vs = v.Op.Results[i : i+k]
+				break
+			}
+			i += k
+		}
+	}
+	n.assign(vs)
+	return n.text[v]
+}
+
+// free is base, or a name like it that is not taken.
+func (n *names) free(base string) string {
+	if legal(base) {
+		if !n.used[base] {
+			return base
+		}
+		if base[1] > '9' || base[1] < '0' {
+			for i := 1; ; i++ {
+				if name := base + "_" + strconv.Itoa(i); !n.used[name] {
+					return name
+				}
+			}
+		}
+	}
+	for {
+		name := "%" + strconv.Itoa(n.next)
+		n.next++
+		if !n.used[name] {
+			return name
+		}
+	}
+}
+
+// legal reports whether name is an SSA name: "%" and digits, or a word.
+func legal(name string) bool {
+	if len(name) < 2 || name[0] != '%' {
+		return false
+	}
+	number := name[1] >= '0' && name[1] <= '9'
+	for i := 1; i < len(name); i++ {
+		c := name[i]
+		digit := c >= '0' && c <= '9'
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$' || c == '.' || c == '-'
+		if !digit && (number || !letter) {
+			return false
+		}
+	}
+	return true
+}
+
+// block is the label of b: its own, or one that is free in its region.
+func (n *names) block(b *ir.Block) string {
+	if l, ok := n.labels[b]; ok {
+		return l
+	}
+	taken := map[string]bool{}
+	for _, o := range b.Region.Blocks {
+		if o.Label != "" && !taken[o.Label] {
+			n.labels[o] = o.Label
+			taken[o.Label] = true
+		}
+	}
+	next := 0
+	for _, o := range b.Region.Blocks {
+		for n.labels[o] == "" {
+			if l := "^bb" + strconv.Itoa(next); !taken[l] {
+				n.labels[o] = l
+				taken[l] = true
+			}
+			next++
+		}
+	}
+	return n.labels[b]
+}

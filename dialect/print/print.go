@@ -1,0 +1,404 @@
+// Package print writes modules as text: Generic is MLIR's generic form, which
+// mlir-opt reads with --allow-unregistered-dialect; Pretty is the form people
+// write. What either prints lowers to an equal module again (see Diff).
+//
+// Names of values are kept where they are legal and free. Aliases are expanded.
+// Ops of other dialects in a form of their own are printed as they were
+// written, with their regions printed anew.
+package print
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+)
+
+// Generic is m in MLIR's generic form. The error says which op stands in the
+// way: one with an error in it, or one whose types are not known.
+func Generic(m *ir.Module) (string, error) {
+	p := newPrinter(m, true)
+	return p.module()
+}
+
+// Loaded is Generic for a dialect that mlir-opt loads from its IRDL definition:
+// such dialects have no properties, so the attributes of dm ops stand in {…}.
+func Loaded(m *ir.Module) (string, error) {
+	p := newPrinter(m, true)
+	p.loaded = true
+	return p.module()
+}
+
+// Pretty is m in the form people write. Comments and the layout of the source
+// are lost; package format keeps them. Errors are those of Generic.
+func Pretty(m *ir.Module) (string, error) {
+	p := newPrinter(m, false)
+	return p.module()
+}
+
+// Op is one op of m in pretty form, without indentation before its first line
+// and without a line end. Its operands keep their names.
+func Op(m *ir.Module, o *ir.Op) (string, error) {
+	p := newPrinter(m, false)
+	p.op(o, 0)
+	return strings.TrimSpace(p.out.String()), p.err
+}
+
+type printer struct {
+	m       *ir.Module
+	generic bool
+	loaded  bool // attributes of dm ops are no properties
+	out     strings.Builder
+	names   *names
+	err     error
+}
+
+func newPrinter(m *ir.Module, generic bool) *printer {
+	return &printer{m: m, generic: generic, names: newNames(nil)}
+}
+
+// fail remembers the first error; printing goes on so that callers stay simple.
+func (p *printer) fail(o *ir.Op, format string, args ...any) {
+	if p.err != nil {
+		return
+	}
+	where := ""
+	if o.Tree != nil && p.m.Src != nil {
+		line, _ := p.m.Src.Human(o.Head.Start)
+		where = fmt.Sprintf("%s:%d: ", p.m.Src.Path, line)
+	}
+	p.err = fmt.Errorf("%scannot print %s: %s", where, o.Name, fmt.Sprintf(format, args...))
+}
+
+func (p *printer) module() (string, error) {
+	outer := p.m.Outer
+	switch {
+	case outer == nil || len(outer.Attrs) == 0:
+		p.ops(p.m.Ops, 0)
+	case p.generic:
+		props, attrs := p.split(outer)
+		p.out.WriteString(`"builtin.module"()`)
+		p.props(props)
+		p.out.WriteString(" ({\n")
+		p.ops(p.m.Ops, 1)
+		p.out.WriteString("})")
+		p.dict(" ", attrs)
+		p.out.WriteString(" : () -> ()\n")
+	default:
+		p.moduleHead(outer)
+		p.out.WriteString("{\n")
+		p.ops(p.m.Ops, 1)
+		p.out.WriteString("}\n")
+	}
+	p.resources()
+	return p.out.String(), p.err
+}
+
+// resources prints the {-# … #-} sections.
+func (p *printer) resources() {
+	if p.m.Tree == nil {
+		return
+	}
+	for _, t := range p.m.Tree.Items {
+		if t.Form == ast.Resource {
+			p.out.WriteString("\n" + p.m.Src.Slice(t.Span()) + "\n")
+		}
+	}
+}
+
+func (p *printer) ops(ops []*ir.Op, depth int) {
+	for _, o := range ops {
+		p.op(o, depth)
+	}
+}
+
+func (p *printer) indent(depth int) {
+	for range depth {
+		p.out.WriteString("  ")
+	}
+}
+
+func (p *printer) op(o *ir.Op, depth int) {
+	if o.Bad {
+		p.fail(o, "there is an error in it")
+	}
+	p.indent(depth)
+	switch {
+	case o.Tree != nil && o.Tree.Form == ast.Custom:
+		p.custom(o, depth)
+	case p.generic || !p.prettyOp(o, depth):
+		p.genericOp(o, depth)
+	}
+	p.loc(o)
+	p.out.WriteByte('\n')
+}
+
+// loc prints the location written behind the op.
+func (p *printer) loc(o *ir.Op) {
+	if o.Tree == nil || o.Tree.Form == ast.Custom || o.Tree.Loc.Empty() {
+		return
+	}
+	text := p.m.Aliases.Expand(o.Tree.Text(p.m.Src, o.Tree.Loc))
+	p.out.WriteString(" loc(")
+	p.out.WriteString(unwrap(strings.TrimSuffix(strings.TrimPrefix(text, "loc("), ")")))
+	p.out.WriteByte(')')
+}
+
+// unwrap takes the "loc(…)" off locations inside a location, which stand there
+// because aliases are whole locations.
+func unwrap(text string) string {
+	start := strings.Index(text, "loc(")
+	if start < 0 || strings.ContainsRune(text[:start], '"') {
+		return text
+	}
+	depth := 0
+	for i := start + len("loc"); i < len(text); i++ {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return text[:start] + unwrap(text[start+len("loc("):i]) + unwrap(text[i+1:])
+			}
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return text
+}
+
+func (p *printer) genericOp(o *ir.Op, depth int) {
+	p.results(o)
+	p.out.WriteString(types.Quote(o.Name))
+	p.out.WriteByte('(')
+	p.uses(o.Operands)
+	p.out.WriteByte(')')
+	for i, b := range o.Succs {
+		p.out.WriteString([]string{"[", ", "}[min(i, 1)])
+		p.out.WriteString(p.names.block(b))
+		if i == len(o.Succs)-1 {
+			p.out.WriteByte(']')
+		}
+	}
+	props, attrs := p.split(o)
+	p.props(props)
+	if len(o.Regions) > 0 || o.Name == "func.func" {
+		p.out.WriteString(" (")
+		for i, r := range o.Regions {
+			if i > 0 {
+				p.out.WriteString(", ")
+			}
+			p.region(r, depth)
+		}
+		if len(o.Regions) == 0 { // a declaration
+			p.out.WriteString("{\n")
+			p.indent(depth)
+			p.out.WriteByte('}')
+		}
+		p.out.WriteByte(')')
+	}
+	p.dict(" ", attrs)
+	p.out.WriteString(" : (")
+	p.typeList(o, o.Operands)
+	p.out.WriteString(") -> ")
+	p.resultTypes(o)
+}
+
+// resultTypes prints one type, or several in parentheses.
+func (p *printer) resultTypes(o *ir.Op) {
+	if len(o.Results) == 1 {
+		if _, isFunc := o.Results[0].Type.(*types.Func); !isFunc {
+			p.typ(o, o.Results[0].Type)
+			return
+		}
+	}
+	p.out.WriteByte('(')
+	p.typeList(o, o.Results)
+	p.out.WriteByte(')')
+}
+
+func (p *printer) typeList(o *ir.Op, vs []*ir.Value) {
+	for i, v := range vs {
+		if i > 0 {
+			p.out.WriteString(", ")
+		}
+		p.typ(o, v.Type)
+	}
+}
+
+func (p *printer) typ(o *ir.Op, t types.Type) {
+	if t == nil || t == types.Type(types.Unknown) {
+		p.fail(o, "the type of a value is not known, because an op of another dialect gives it")
+		p.out.WriteByte('?')
+		return
+	}
+	p.out.WriteString(t.String())
+}
+
+func (p *printer) uses(vs []*ir.Value) {
+	for i, v := range vs {
+		if i > 0 {
+			p.out.WriteString(", ")
+		}
+		p.out.WriteString(p.names.use(v))
+	}
+}
+
+// results prints "%a, %b:2 = ".
+func (p *printer) results(o *ir.Op) {
+	for i := 0; i < len(o.Results); {
+		if i > 0 {
+			p.out.WriteString(", ")
+		}
+		n := group(o.Results[i:])
+		p.out.WriteString(p.names.define(o.Results[i : i+n]))
+		if n > 1 {
+			p.out.WriteByte(':')
+			p.out.WriteString(strconv.Itoa(n))
+		}
+		i += n
+	}
+	if len(o.Results) > 0 {
+		p.out.WriteString(" = ")
+	}
+}
+
+// region prints { … }, beginning with a label only where the entry block has arguments.
+func (p *printer) region(r *ir.Region, depth int) {
+	p.out.WriteString("{\n")
+	p.body(r, depth, true)
+	p.indent(depth)
+	p.out.WriteByte('}')
+}
+
+// body prints the blocks of r, in names of their own where r sees no others.
+func (p *printer) body(r *ir.Region, depth int, label bool) {
+	if isolated(r.Op) {
+		p.names = newNames(p.names)
+		defer func() { p.names = p.names.outer }()
+	}
+	p.blocks(r, depth, label)
+}
+
+func (p *printer) blocks(r *ir.Region, depth int, label bool) {
+	mark := p.names.mark()
+	for i, b := range r.Blocks {
+		if i > 0 || label && (len(b.Args) > 0 || b.Label != "") {
+			p.indent(depth)
+			p.out.WriteString(p.names.block(b))
+			for j, v := range b.Args {
+				p.out.WriteString([]string{"(", ", "}[min(j, 1)])
+				p.out.WriteString(p.names.define(b.Args[j : j+1]))
+				p.out.WriteString(": ")
+				p.typ(r.Op, v.Type)
+				if j == len(b.Args)-1 {
+					p.out.WriteByte(')')
+				}
+			}
+			p.out.WriteString(":\n")
+		}
+		p.ops(b.Ops, depth+1)
+	}
+	p.names.release(mark)
+}
+
+func isolated(o *ir.Op) bool { return o.Name == "func.func" || o.Name == "builtin.module" }
+
+// props prints <{…}>.
+func (p *printer) props(attrs []types.Named) {
+	if len(attrs) > 0 {
+		p.out.WriteString(" <")
+		p.dict("", attrs)
+		p.out.WriteByte('>')
+	}
+}
+
+func (p *printer) dict(before string, attrs []types.Named) {
+	if len(attrs) == 0 {
+		return
+	}
+	p.out.WriteString(before)
+	p.out.WriteByte('{')
+	for i, a := range attrs {
+		if i > 0 {
+			p.out.WriteString(", ")
+		}
+		p.out.WriteString(types.Named{Name: a.Name, Value: plain(a.Value)}.String())
+	}
+	p.out.WriteByte('}')
+}
+
+// plain is a value as MLIR writes it: words of dm clauses become strings.
+func plain(a types.Attr) types.Attr {
+	switch a := a.(type) {
+	case types.Keyword:
+		return types.Str(a)
+	case types.Array:
+		out := make(types.Array, len(a))
+		for i, e := range a {
+			out[i] = plain(e)
+		}
+		return out
+	case types.Dict:
+		out := make(types.Dict, len(a))
+		for i, e := range a {
+			out[i] = types.Named{Name: e.Name, Value: plain(e.Value)}
+		}
+		return out
+	}
+	return a
+}
+
+// custom prints an op of another dialect as it was written, its regions anew.
+func (p *printer) custom(o *ir.Op, depth int) {
+	t, src := o.Tree, p.m.Src
+	if len(t.Regions) != len(o.Regions) {
+		p.fail(o, "its regions were changed, and its form is another dialect's")
+		return
+	}
+	for i, v := range o.Operands {
+		if i < len(t.Operands) && !sameUse(p.names.use(v), t.Operands[i]) {
+			p.fail(o, "its operand %s was replaced, and its form is another dialect's", t.Operands[i].Name)
+		}
+	}
+	for i := 0; i < len(o.Results); {
+		n := group(o.Results[i:])
+		p.names.define(o.Results[i : i+n])
+		i += n
+	}
+	end := int32(t.Len)
+	at := int32(0)
+	for i, r := range t.Regions {
+		p.out.WriteString(p.m.Aliases.Expand(t.Text(src, ast.Rel{Start: at, End: r.Open})))
+		p.out.WriteString("{\n")
+		labelled := len(r.Blocks) > 0 && r.Blocks[0].Label != ""
+		if !labelled && len(o.Regions[i].Blocks) > 0 {
+			for j := range o.Regions[i].Blocks[0].Args {
+				p.names.define(o.Regions[i].Blocks[0].Args[j : j+1])
+			}
+		}
+		p.body(o.Regions[i], depth, labelled)
+		p.indent(depth)
+		if r.Close < 0 {
+			p.fail(o, "a region is not closed")
+			return
+		}
+		at = r.Close
+	}
+	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: end}), " \t\r\n")))
+}
+
+// sameUse reports whether name is how u reads; "%r" is short for "%r#0".
+func sameUse(name string, u ast.Use) bool {
+	if u.Index > 0 || u.Index == 0 && name != u.Name {
+		return name == u.Name+"#"+strconv.Itoa(int(u.Index))
+	}
+	return name == u.Name || name == u.Name+"#0"
+}

@@ -1,0 +1,189 @@
+package print_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/lower"
+	"dmir/dialect/op"
+	"dmir/dialect/print"
+	"dmir/dialect/verify"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// load lowers a text of one section that has no errors.
+func load(t *testing.T, name, text string) *ir.Module {
+	t.Helper()
+	f := parse.File(source.New(name, text))
+	m := lower.File(f)[0]
+	bad := false
+	for _, list := range [][]diag.Diagnostic{f.Diags, m.Diags, verify.Module(m)} {
+		for _, d := range list {
+			if d.Severity == diag.Error {
+				line, col := m.Src.Human(d.Span.Start)
+				t.Errorf("%s:%d:%d: [%s] %s (%s)", name, line, col, d.Code, d.Message, d.Help)
+				bad = true
+			}
+		}
+	}
+	if bad {
+		t.Fatalf("text:\n%s", text)
+	}
+	return m
+}
+
+type program struct{ name, text string }
+
+// programs are the examples of the registry, those in testdata and those of
+// the project.
+func programs(t *testing.T) []program {
+	var out []program
+	for _, d := range op.All() {
+		out = append(out, program{d.Name, d.Example})
+	}
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range archives {
+		ar, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range ar.Files {
+			out = append(out, program{f.Name, string(f.Data)})
+		}
+	}
+	examples, err := filepath.Glob("../../examples/*.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range examples {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, program{filepath.Base(path), string(text)})
+	}
+	return out
+}
+
+// TestRoundTrip prints every program in both forms and reads it back; printing
+// what was read gives the same text again.
+func TestRoundTrip(t *testing.T) {
+	for _, p := range programs(t) {
+		t.Run(p.name, func(t *testing.T) {
+			m := load(t, p.name, p.text)
+			for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty} {
+				text, err := printed(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				back := load(t, form, text)
+				if d := print.Diff(m, back); d != "" {
+					t.Errorf("%s: %s\n%s", form, d, text)
+				}
+				again, err := printed(back)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if again != text {
+					t.Errorf("%s is not stable:\n%s\n%s", form, text, again)
+				}
+			}
+		})
+	}
+}
+
+// TestClone holds that a copy is equal and shares no ops, values or blocks.
+func TestClone(t *testing.T) {
+	for _, p := range programs(t) {
+		t.Run(p.name, func(t *testing.T) {
+			m := load(t, p.name, p.text)
+			before, err := print.Generic(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := m.Clone()
+			if d := print.Diff(m, c); d != "" {
+				t.Fatal(d)
+			}
+			mine := map[any]bool{}
+			ir.Walk(m.Ops, func(o *ir.Op) bool {
+				mine[o] = true
+				for _, v := range o.Results {
+					mine[v] = true
+				}
+				return true
+			})
+			ir.Walk(c.Ops, func(o *ir.Op) bool {
+				if mine[o] {
+					t.Errorf("%s is shared", o.Name)
+				}
+				for i, v := range o.Operands {
+					if mine[v] {
+						t.Errorf("operand %s of %s is shared", v.Name, o.Name)
+					}
+					if !uses(v, o, i) {
+						t.Errorf("operand %s of %s does not know its use", v.Name, o.Name)
+					}
+				}
+				o.SetAttr("test.touched", nil)
+				return true
+			})
+			if after, _ := print.Generic(m); after != before {
+				t.Error("changing the copy changed the original")
+			}
+		})
+	}
+}
+
+func uses(v *ir.Value, o *ir.Op, i int) bool {
+	for _, u := range v.Uses {
+		if u.Op == o && u.Index == i {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMLIR gives the generic form to mlir-opt and reads what that prints, in
+// generic form and in its own.
+func TestMLIR(t *testing.T) {
+	const tool = "mlir-opt-22"
+	if _, err := exec.LookPath(tool); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(tool + " is missing; install Debian's mlir-22-tools")
+		}
+		t.Skip(tool + " is missing; install Debian's mlir-22-tools to compare with MLIR")
+	}
+	for _, p := range programs(t) {
+		t.Run(p.name, func(t *testing.T) {
+			m := load(t, p.name, p.text)
+			text, err := print.Generic(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, flags := range [][]string{{"--mlir-print-op-generic"}, nil} {
+				cmd := exec.Command(tool, append(flags, "--allow-unregistered-dialect")...)
+				var stderr bytes.Buffer
+				cmd.Stdin, cmd.Stderr = bytes.NewReader([]byte(text)), &stderr
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("%v\n%s\n%s", err, stderr.String(), text)
+				}
+				if d := print.Diff(m, load(t, tool, string(out))); d != "" {
+					t.Errorf("%s\n%s", d, out)
+				}
+			}
+		})
+	}
+}
