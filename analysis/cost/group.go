@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"maps"
+
 	"dmir/dialect/ir"
 )
 
@@ -8,7 +10,28 @@ import (
 // of fn in their order, would be if they gave results, values of theirs, and
 // nothing else. Members stay as they are.
 func Group(fn *ir.Func, m *ir.Module, bind map[string]int64, members []*ir.Op, results []*ir.Value) *Entry {
-	g := grouping{now: map[*ir.Value]*ir.Value{}}
+	return newCoster(m, bind).group(fn, members, results, map[*ir.Value]*ir.Value{})
+}
+
+// Replaced is the cost that o, an op or a kernel of fn, would have if it used
+// other values: those that now has for its own. o stays as it is.
+func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now map[*ir.Value]*ir.Value) *Entry {
+	c := newCoster(m, bind)
+	if o.Name == kernel {
+		return c.group(fn, []*ir.Op{o}, o.Results, maps.Clone(now))
+	}
+	p := *o
+	p.Operands = make([]*ir.Value, len(o.Operands))
+	for i, v := range o.Operands {
+		p.Operands[i] = grouping{now: now}.value(v)
+	}
+	e := c.scope(Bindings(fn, bind)).entry(&p, false)
+	e.Op = o
+	return e
+}
+
+func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *Entry {
+	g := grouping{now: now}
 	k := &ir.Op{Name: kernel}
 	g.body = &ir.Block{Region: &ir.Region{Op: k}}
 	g.body.Region.Blocks = []*ir.Block{g.body}
@@ -33,8 +56,7 @@ func Group(fn *ir.Func, m *ir.Module, bind map[string]int64, members []*ir.Op, r
 		}
 	}
 	g.add("dm.yield", results)
-	c := newCoster(m, bind)
-	e := c.scope(Bindings(fn, bind)).entry(k, false)
+	e := c.scope(Bindings(fn, c.bind)).entry(k, false)
 	if len(members) > 0 {
 		e.Op = members[len(members)-1]
 	}
@@ -47,7 +69,7 @@ type grouping struct {
 	now  map[*ir.Value]*ir.Value
 }
 
-func (g *grouping) value(v *ir.Value) *ir.Value {
+func (g grouping) value(v *ir.Value) *ir.Value {
 	if w, ok := g.now[v]; ok {
 		return w
 	}

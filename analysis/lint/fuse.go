@@ -1,0 +1,301 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+)
+
+// A fusion makes one kernel of two ops of a block, each a single op or a
+// dm.kernel: a stands before b and b uses a result of a.
+type fusion struct {
+	a, b *ir.Op
+	at   *ir.Op // where the kernel will stand: a or b
+}
+
+// fusible reports whether b may join a in one kernel that a kernel class can
+// express, without a cycle and with every value still defined before its use.
+func fusible(a, b *ir.Op) (fusion, bool) {
+	f := fusion{a: a, b: b}
+	if a == nil || a.Parent != b.Parent || a.Bad || b.Bad || !onePlace(a) || !onePlace(b) || !expressible(a, b) {
+		return f, false
+	}
+	order := map[*ir.Op]int{}
+	for i, o := range a.Parent.Ops {
+		order[o] = i
+	}
+	before := func(v *ir.Value, o *ir.Op) bool { // v is defined before o, or outside the block
+		return v.Op == nil || v.Op.Parent != o.Parent || order[v.Op] < order[o]
+	}
+	atA := true
+	for _, v := range captured(b) {
+		atA = atA && (v.Op == a || before(v, a))
+	}
+	if atA {
+		f.at = a
+		return f, true
+	}
+	for _, r := range a.Results {
+		for _, u := range r.Uses {
+			if u.Op == b || u.Op.Inside(b) {
+				continue
+			}
+			if order[enclosing(u.Op, a.Parent)] < order[b] {
+				return f, false
+			}
+		}
+	}
+	f.at = b
+	return f, true
+}
+
+// onePlace reports whether o can be taken into a kernel as it stands in the text.
+func onePlace(o *ir.Op) bool {
+	def := op.Of(o)
+	if o.Tree == nil || def == nil || len(o.Results) == 0 || o.Tree.Form != ast.Pretty {
+		return false
+	}
+	for _, r := range o.Tree.Results {
+		if r.Count != 1 {
+			return false
+		}
+	}
+	if o.Name == "dm.kernel" {
+		t := o.Body(0).Terminator()
+		return t != nil && t.Tree != nil && t.Name == "dm.yield"
+	}
+	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0
+}
+
+// expressible holds what kernel classes there are: a contraction takes
+// element-wise work of its own shape as an epilogue; element-wise work and row
+// programs (normalizations, reductions) join each other when they run over the
+// same elements.
+func expressible(a, b *ir.Op) bool {
+	ca, cb := classOf(a), classOf(b)
+	if cb == op.ClassContraction || ca == op.ClassMovement || cb == op.ClassMovement {
+		return false
+	}
+	if ca == op.ClassContraction && cb != op.ClassElementwise {
+		return false
+	}
+	return sameElements(a, b)
+}
+
+func classOf(o *ir.Op) op.Class {
+	if o.Name != "dm.kernel" {
+		return op.Of(o).Class
+	}
+	class := op.ClassMovement
+	rank := []op.Class{op.ClassMovement, op.ClassElementwise, op.ClassNormalization, op.ClassContraction}
+	for _, i := range inside(o) {
+		if d := op.Of(i); d != nil && slices.Index(rank, d.Class) > slices.Index(rank, class) {
+			class = d.Class
+		}
+	}
+	return class
+}
+
+// sameElements reports whether every value that b takes from a has the shape
+// over which b runs, so that one tile of the one feeds one tile of the other.
+func sameElements(a, b *ir.Op) bool {
+	space := iterationShape(b)
+	for _, v := range captured(b) {
+		if v.Op != a {
+			continue
+		}
+		t := v.Tensor()
+		if t == nil || space == nil || !slices.EqualFunc(t.Shape, space, dim.Dim.Equal) {
+			return false
+		}
+	}
+	return true
+}
+
+// iterationShape is the largest shape among what o reads and writes: the
+// elements its kernel runs over.
+func iterationShape(o *ir.Op) []dim.Dim {
+	var shape []dim.Dim
+	var most dim.Dim
+	for _, v := range slices.Concat(captured(o), o.Results) {
+		t := v.Tensor()
+		if t == nil {
+			continue
+		}
+		s := &Saving{Bytes: t.Elements().Sub(most)}
+		if shape == nil || s.positive() {
+			shape, most = t.Shape, t.Elements()
+		}
+	}
+	return shape
+}
+
+// captured lists the distinct values that o takes from outside itself.
+func captured(o *ir.Op) []*ir.Value {
+	var vs []*ir.Value
+	seen := map[*ir.Value]bool{}
+	ir.Walk([]*ir.Op{o}, func(i *ir.Op) bool {
+		for _, v := range i.Operands {
+			outside := v.Op != nil && v.Op != o && !v.Op.Inside(o) ||
+				v.Op == nil && v.Block != nil && v.Block.Region.Op != o && !v.Block.Region.Op.Inside(o)
+			if outside && !seen[v] {
+				seen[v] = true
+				vs = append(vs, v)
+			}
+		}
+		return true
+	})
+	return vs
+}
+
+// enclosing is the op of block b that is o or holds it.
+func enclosing(o *ir.Op, b *ir.Block) *ir.Op {
+	for o.Parent != b && o.Parent != nil {
+		o = o.Parent.Region.Op
+	}
+	return o
+}
+
+// parts are the ops that run inside the kernel made of o: o, or a kernel's
+// inside without its yield.
+func parts(o *ir.Op) []*ir.Op {
+	if o.Name != "dm.kernel" {
+		return []*ir.Op{o}
+	}
+	ops := inside(o)
+	return ops[:len(ops)-1]
+}
+
+// yields pairs each result of o with the value that has it inside a kernel.
+func yields(o *ir.Op) []*ir.Value {
+	if o.Name != "dm.kernel" {
+		return o.Results
+	}
+	return o.Body(0).Terminator().Operands
+}
+
+// results lists what the fused kernel must still give: all of b, and of a what
+// others use too.
+func (f fusion) results() []*ir.Value {
+	var rs []*ir.Value
+	for _, r := range f.a.Results {
+		for _, u := range r.Uses {
+			if u.Op != f.b && !u.Op.Inside(f.b) {
+				rs = append(rs, r)
+				break
+			}
+		}
+	}
+	for _, r := range f.b.Results {
+		if len(r.Uses) > 0 {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// entry is the cost of the fused kernel.
+func (f fusion) entry(c *Context) *cost.Entry {
+	return cost.Group(c.Fn, c.Module, c.Bind, []*ir.Op{f.a, f.b}, f.results())
+}
+
+// edits rewrite the text: the kernel stands at f.at, the other op goes.
+func (f fusion) edits(c *Context) []diag.Edit {
+	results := f.results()
+	if len(results) == 0 {
+		return nil
+	}
+	src := c.Module.Src
+	indent := indentOf(src, f.at.Tree.Off)
+
+	taken := map[string]bool{} // names that must not be defined inside
+	for _, r := range results {
+		taken[spelling(r)] = true
+	}
+	for _, v := range slices.Concat(captured(f.a), captured(f.b)) {
+		taken[spelling(v)] = true
+	}
+	for _, r := range f.a.Results {
+		delete(taken, spelling(r))
+	}
+	for _, r := range results {
+		taken[spelling(r)] = true
+	}
+	uses := map[string]string{} // of a's results in b
+	inner := map[*ir.Value]string{}
+	var body []string
+	for _, o := range []*ir.Op{f.a, f.b} {
+		defs := map[string]string{}
+		for _, name := range definitions(treesOf(o)) {
+			if to := fresh(name, taken); to != name {
+				defs[name] = to
+			}
+		}
+		text := bodyText(c, o, uses, defs, indent+"  ")
+		body = append(body, text)
+		for i, v := range yields(o) {
+			name := spelling(v)
+			if to, ok := defs[name]; ok {
+				name = to
+			}
+			if o == f.a {
+				uses[spelling(o.Results[i])] = name
+			}
+			inner[o.Results[i]] = name
+		}
+	}
+
+	names, types, yielded := make([]string, len(results)), make([]string, len(results)), make([]string, len(results))
+	for i, r := range results {
+		names[i], types[i], yielded[i] = spelling(r), c.typeText(r), inner[r]
+	}
+	arrow := strings.Join(types, ", ")
+	if len(types) != 1 {
+		arrow = "(" + arrow + ")"
+	}
+	kernel := fmt.Sprintf("%s = dm.kernel -> %s {\n%s\n%s  dm.yield %s : %s\n%s}",
+		strings.Join(names, ", "), arrow, strings.Join(body, "\n"), indent, strings.Join(yielded, ", "), strings.Join(types, ", "), indent)
+
+	gone := f.a
+	if f.at == f.a {
+		gone = f.b
+	}
+	return append(c.remove(gone), diag.Edit{Span: f.at.Tree.Span(), Text: kernel})
+}
+
+func treesOf(o *ir.Op) []*ast.Op {
+	var ts []*ast.Op
+	for _, p := range parts(o) {
+		ts = append(ts, p.Tree)
+	}
+	return ts
+}
+
+// bodyText is the text of o's parts, comments between them included, with
+// values respelled, indented by indent.
+func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string) string {
+	src := c.Module.Src
+	var edits []diag.Edit
+	for _, t := range treesOf(o) {
+		edits = append(edits, renames(t, uses, defs)...)
+	}
+	start, end := o.Tree.Off, o.Tree.Span().End
+	if o.Name == "dm.kernel" {
+		start = o.Tree.Off + int(o.Tree.Regions[0].Open) + 1
+		end = o.Body(0).Terminator().Tree.Off
+	}
+	was := indentOf(src, o.Tree.Off)
+	if ps := parts(o); len(ps) > 0 {
+		was = indentOf(src, ps[0].Tree.Off)
+	}
+	text := strings.TrimRight(splice(src.Text[start:end], start, edits), " \t\r\n")
+	text = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, " \t\r"), "\n"), " \t\r\n")
+	return indent + reindent(text, was, indent)
+}

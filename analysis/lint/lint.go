@@ -1,0 +1,202 @@
+// Package lint finds waste and risk in a program and says what each finding
+// costs in bytes and time. A rule is one file: its documentation, its check,
+// its fix; its cases stand beside it in testdata. A fix promises a saving, and
+// a test applies every fix and recomputes.
+package lint
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Safety says what a rule's fix preserves.
+type Safety string
+
+// The kinds of fix.
+const (
+	NoFix  Safety = ""
+	Safe   Safety = "safe"   // same function, same rounding
+	Unsafe Safety = "unsafe" // may change rounding
+)
+
+// Rule is one thing worth saying.
+type Rule struct {
+	Code     string // "DM201"
+	Name     string // "fusible-into-producer"
+	Summary  string // one line, no final stop
+	Severity diag.Severity
+	Fix      Safety
+	Doc      string // Markdown: What it does, Why it matters, Example, Fix
+	Check    func(*Context)
+}
+
+// all is filled by the rules' files through register, so that adding a rule is
+// adding a file.
+var all []*Rule
+
+func register(r *Rule) *Rule {
+	all = append(all, r)
+	return r
+}
+
+// Rules lists the rules in the order of their codes.
+func Rules() []*Rule {
+	rs := slices.Clone(all)
+	slices.SortFunc(rs, func(a, b *Rule) int { return cmp.Compare(a.Code, b.Code) })
+	return rs
+}
+
+// Lookup finds a rule by code or name, in any case.
+func Lookup(s string) *Rule {
+	for _, r := range all {
+		if strings.EqualFold(r.Code, s) || strings.EqualFold(r.Name, s) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Options select rules. An entry is a code, a name, or a prefix of a code
+// ("DM2"); "ALL" is every rule. Ignore wins over Select.
+type Options struct {
+	Select, Ignore []string
+}
+
+func (o Options) enabled(r *Rule) bool {
+	match := func(list []string) bool {
+		return slices.ContainsFunc(list, func(s string) bool {
+			return strings.EqualFold(s, "all") || strings.EqualFold(s, r.Name) ||
+				(s != "" && strings.HasPrefix(r.Code, strings.ToUpper(s)))
+		})
+	}
+	return (len(o.Select) == 0 || match(o.Select)) && !match(o.Ignore)
+}
+
+// Unmatched are the entries of Select and Ignore that name no rule.
+func (o Options) Unmatched() []string {
+	var bad []string
+	for _, s := range slices.Concat(o.Select, o.Ignore) {
+		if !slices.ContainsFunc(all, func(r *Rule) bool { return (Options{Select: []string{s}}).enabled(r) }) {
+			bad = append(bad, s)
+		}
+	}
+	return bad
+}
+
+// Context is what a rule sees: one function, its cost and the machine.
+type Context struct {
+	Module  *ir.Module
+	Fn      *ir.Func
+	Cost    *cost.Func
+	Machine *machine.Machine
+	Bind    map[string]int64
+
+	rule   *Rule
+	ctx    context.Context
+	report func(diag.Diagnostic)
+	order  map[*ir.Op]int
+	time   *cost.Time
+}
+
+// Run checks every function of p and returns the findings in textual order,
+// suppressed ones left out. A function with errors in it is not checked: what
+// its lines cost is not known. It stops early, with what it has, when ctx ends.
+func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnostic {
+	var found []diag.Diagnostic
+	broken := errorSpans(p)
+	for _, m := range p.Modules {
+		for _, f := range p.Funcs {
+			if f.Func.Body == nil || m.Func(f.Func.Name) != f.Func || broken(f.Func.Op) {
+				continue
+			}
+			c := &Context{
+				Module: m, Fn: f.Func, Cost: f, Machine: p.Target, Bind: p.Bind, ctx: ctx,
+				report: func(d diag.Diagnostic) { found = append(found, d) },
+			}
+			for _, r := range Rules() {
+				if ctx.Err() != nil {
+					return nil
+				}
+				if opts.enabled(r) {
+					c.rule = r
+					r.Check(c)
+				}
+			}
+		}
+	}
+	found = suppress(p.Src, found)
+	slices.SortStableFunc(found, func(a, b diag.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))
+	})
+	return found
+}
+
+func errorSpans(p *program.Program) func(*ir.Op) bool {
+	var starts []int
+	for _, d := range p.Diags {
+		if d.Severity == diag.Error {
+			starts = append(starts, d.Span.Start)
+		}
+	}
+	slices.Sort(starts)
+	return func(o *ir.Op) bool {
+		i, _ := slices.BinarySearch(starts, o.Span.Start)
+		return i < len(starts) && starts[i] < o.Span.End
+	}
+}
+
+// Finding is what a rule says; Report adds the code, the cost and the promise.
+type Finding struct {
+	Op      *ir.Op
+	Message string
+	Label   string // under the caret
+	Help    string
+	Saving  *Saving // what the fix, or the remedy in Help, saves; nil where it saves no bytes
+	Related []diag.Related
+	Tags    []diag.Tag
+	Fix     *diag.Fix // Title and Edits; the rest is filled in
+	Notes   []string
+}
+
+// Report records f under the current rule.
+func (c *Context) Report(f Finding) {
+	d := diag.Diagnostic{
+		Code: c.rule.Code, Name: c.rule.Name, Severity: c.rule.Severity,
+		Span: place(f.Op), Message: f.Message, Label: f.Label, Help: f.Help,
+		Related: f.Related, Tags: f.Tags, Notes: f.Notes,
+	}
+	if f.Saving != nil {
+		d.Notes = append(d.Notes, f.Saving.sentence(c))
+	}
+	if f.Fix != nil {
+		fix := *f.Fix
+		fix.Safe = c.rule.Fix == Safe
+		if f.Saving != nil {
+			fix.SavesBytes, fix.SavesNs = f.Saving.promise()
+		}
+		slices.SortFunc(fix.Edits, func(a, b diag.Edit) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
+		d.Fixes = []diag.Fix{fix}
+	}
+	c.report(d)
+}
+
+// place is what a finding about o underlines: the op's name, a function's symbol.
+func place(o *ir.Op) source.Span {
+	switch t := o.Tree; {
+	case t == nil:
+		return o.Head
+	case t.Func != nil && !t.Func.NameSpan.Empty():
+		return t.Abs(t.Func.NameSpan)
+	default:
+		return t.Abs(t.NameSpan)
+	}
+}

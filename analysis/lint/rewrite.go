@@ -1,0 +1,213 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// Fixes are edits of the text: what a person wrote, comments included, stays
+// as it was wherever the fix has no reason to touch it.
+
+// ref is how a value is spelled where it is used: "%x" or "%x#1".
+func ref(name string, index int32) string {
+	if index <= 0 {
+		return name
+	}
+	return fmt.Sprintf("%s#%d", name, index)
+}
+
+func useRef(u ast.Use) string { return ref(u.Name, u.Index) }
+
+// spelling is how other ops refer to v.
+func spelling(v *ir.Value) string {
+	name, index, found := strings.Cut(v.Name, "#")
+	if found && index == "0" {
+		return name
+	}
+	return v.Name
+}
+
+// splice is text with the replacements applied; they are relative to base and
+// must not overlap.
+func splice(text string, base int, edits []diag.Edit) string {
+	slices.SortFunc(edits, func(a, b diag.Edit) int { return a.Span.Start - b.Span.Start })
+	var out strings.Builder
+	at := 0
+	for _, e := range edits {
+		out.WriteString(text[at : e.Span.Start-base])
+		out.WriteString(e.Text)
+		at = e.Span.End - base
+	}
+	out.WriteString(text[at:])
+	return out.String()
+}
+
+// renames lists the edits that spell values in o (its regions included) by
+// uses and its definitions by defs.
+func renames(o *ast.Op, uses, defs map[string]string) []diag.Edit {
+	var edits []diag.Edit
+	ast.Walk([]*ast.Op{o}, func(o *ast.Op) bool {
+		for _, u := range o.Operands {
+			if to, ok := uses[useRef(u)]; ok {
+				edits = append(edits, diag.Edit{Span: o.Abs(u.Span), Text: to})
+			} else if to, ok := defs[u.Name]; ok {
+				edits = append(edits, diag.Edit{Span: o.Abs(u.Span), Text: ref(to, u.Index)})
+			}
+		}
+		def := func(name string, span ast.Rel) {
+			if to, ok := defs[name]; ok {
+				edits = append(edits, diag.Edit{Span: o.Abs(span), Text: to})
+			}
+		}
+		for _, r := range o.Results {
+			def(r.Name, r.Span)
+		}
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				for _, a := range b.Args {
+					def(a.Name, a.Span)
+				}
+			}
+		}
+		return true
+	})
+	return edits
+}
+
+// definitions lists the names that ops define, those in their regions included.
+func definitions(ops []*ast.Op) []string {
+	var names []string
+	ast.Walk(ops, func(o *ast.Op) bool {
+		for _, r := range o.Results {
+			names = append(names, r.Name)
+		}
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				for _, a := range b.Args {
+					names = append(names, a.Name)
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// fresh is name, or name_0, name_1 … not in taken, to which it is added. A
+// numbered name (%0) gives the next free number: MLIR has no %0_0.
+func fresh(name string, taken map[string]bool) string {
+	to := name
+	number, err := strconv.Atoi(strings.TrimPrefix(name, "%"))
+	for n := 0; taken[to]; n++ {
+		if err == nil {
+			to = fmt.Sprintf("%%%d", number+1+n)
+		} else {
+			to = fmt.Sprintf("%s_%d", name, n)
+		}
+	}
+	taken[to] = true
+	return to
+}
+
+// indentOf is the white space before the first byte of the line of off.
+func indentOf(src *source.File, off int) string {
+	line := src.Line(src.Pos(off).Line)
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+// reindent moves the lines of text so that the least indented of those after
+// the first stands where its first line would: at indent. The first line
+// carries no indentation of its own.
+func reindent(text, was, indent string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if i > 0 && strings.TrimSpace(l) != "" {
+			lines[i] = indent + strings.TrimPrefix(l, was)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// remove lists the edits that delete o from the text. Where o has its lines
+// for itself they go; a comment behind it stays, on a line of its own.
+func (c *Context) remove(o *ir.Op) []diag.Edit {
+	src, span := c.Module.Src, o.Tree.Span()
+	start := src.LineStart(src.Pos(span.Start).Line)
+	if strings.TrimSpace(src.Text[start:span.Start]) != "" {
+		return []diag.Edit{{Span: span}}
+	}
+	end := span.End
+	for end < len(src.Text) && (src.Text[end] == ' ' || src.Text[end] == '\t' || src.Text[end] == '\r') {
+		end++
+	}
+	switch {
+	case end < len(src.Text) && src.Text[end] == '\n':
+		return []diag.Edit{{Span: source.Span{Start: start, End: end + 1}}}
+	case end == len(src.Text):
+		return []diag.Edit{{Span: source.Span{Start: start, End: end}}}
+	}
+	return []diag.Edit{{Span: source.Span{Start: span.Start, End: end}}}
+}
+
+// useSpans lists the places in the text where v is an operand; ok is false
+// where one of them cannot be edited.
+func useSpans(v *ir.Value) (spans []source.Span, ok bool) {
+	for _, u := range v.Uses {
+		t := u.Op.Tree
+		if t == nil || u.Index >= len(t.Operands) {
+			return nil, false
+		}
+		spans = append(spans, t.Abs(t.Operands[u.Index].Span))
+	}
+	return spans, true
+}
+
+// replaceAll lists the edits that make every use of old a use of new.
+func replaceAll(old, new *ir.Value) (edits []diag.Edit, ok bool) {
+	spans, ok := useSpans(old)
+	for _, s := range spans {
+		edits = append(edits, diag.Edit{Span: s, Text: spelling(new)})
+	}
+	return edits, ok
+}
+
+// typeText is v's type as the text spells it, aliases kept.
+func (c *Context) typeText(v *ir.Value) string {
+	if o := v.Op; o != nil && o.Tree != nil && !o.Tree.Sig.Empty() {
+		if sig, err := parse.Signature(o.Tree.Text(c.Module.Src, o.Tree.Sig)); err == nil {
+			switch {
+			case sig.Single && len(sig.Out) > 0:
+				return sig.Out[0].Text
+			case v.Index < len(sig.Out) && len(sig.Out) == len(o.Results):
+				return sig.Out[v.Index].Text
+			}
+		}
+	}
+	return v.Type.String()
+}
+
+// signature is what stands behind ":" for o, with the type of operand i
+// replaced by with where replace has it, in the shortest form that says it.
+func (c *Context) signature(o *ir.Op, operand func(i int, v *ir.Value) string, result func(v *ir.Value) string) string {
+	in := make([]string, len(o.Operands))
+	for i, v := range o.Operands {
+		in[i] = operand(i, v)
+	}
+	out := make([]string, len(o.Results))
+	for i, v := range o.Results {
+		out[i] = result(v)
+	}
+	to := strings.Join(out, ", ")
+	if len(out) != 1 {
+		to = "(" + to + ")"
+	}
+	return "(" + strings.Join(in, ", ") + ") -> " + to
+}

@@ -1,0 +1,136 @@
+package lint
+
+import (
+	"strconv"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/syntax/diag"
+)
+
+var _ = register(&Rule{
+	Code: "DM204", Name: "transpose-into-contraction", Severity: diag.Warning, Fix: Safe,
+	Summary: "a transpose beside an einsum can be said in its equation",
+	Doc: `## What it does
+Finds a ` + "`dm.transpose`" + ` whose result only ` + "`dm.einsum`" + ` uses, and a transpose that is the only use of an einsum's
+result.
+
+## Why it matters
+A contraction reads and writes its operands in any order of dimensions at the same cost; the transpose reads and writes
+the whole value once more.
+
+## Example
+` + "```mlir" + `
+%t = dm.transpose %w, dims = [1, 0] : (tensor<4096x1024xf16>) -> tensor<1024x4096xf16>
+%h = dm.einsum "ln,nu->lu" %x, %t : …
+` + "```" + `
+becomes
+` + "```mlir" + `
+%h = dm.einsum "ln,un->lu" %x, %w : …
+` + "```" + `
+
+## Fix
+Safe: the same sums in the same order.
+`,
+	Check: func(c *Context) {
+		c.ops(func(t *ir.Op) {
+			if t.Name != "dm.transpose" || c.entry(t) == nil || len(t.Operands) != 1 {
+				return
+			}
+			perm := op.Ints(t, "dims")
+			title, edits := "", []diag.Edit(nil)
+			var contraction *ir.Op
+			if u := t.Results[0].Uses; len(u) == 1 && writable(u[0].Op) {
+				contraction = u[0].Op
+				title = "Read " + spelling(t.Operands[0]) + " in the equation of " + spelling(contraction.Results[0])
+				edits = c.foldOperand(t, perm, contraction, u[0].Index)
+			} else if p := t.Operands[0].Op; writable(p) && len(p.Results[0].Uses) == 1 && p.Parent == t.Parent {
+				contraction = p
+				title = "Write " + spelling(t.Results[0]) + " in the equation"
+				edits = c.foldResult(t, perm, p)
+			}
+			if edits == nil {
+				return
+			}
+			c.Report(Finding{
+				Op:      t,
+				Message: "this transpose moves what the contraction could read or write in any order",
+				Label:   "folds into the equation",
+				Saving:  c.saving(c.entries(t), nil),
+				Related: []diag.Related{{Span: place(contraction), Message: "the contraction"}},
+				Fix:     &diag.Fix{Title: title, Edits: append(edits, c.remove(t)...)},
+			})
+		})
+	},
+})
+
+// writable reports whether o is an einsum whose text the fix can edit.
+func writable(o *ir.Op) bool {
+	return o != nil && o.Name == "dm.einsum" && !o.Bad && o.Tree != nil && !o.Tree.Lead.Empty() && !o.Tree.Sig.Empty() && len(o.Results) == 1
+}
+
+// foldOperand makes einsum e read the transpose's operand. The transpose's
+// dimension i is its operand's dimension perm[i], so the operand's letter
+// perm[i] is letter i of the term.
+func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []diag.Edit {
+	terms, result, ok := terms(e)
+	if !ok || len(terms[operand]) != len(perm) {
+		return nil
+	}
+	letters := make([]byte, len(perm))
+	for i, p := range perm {
+		if p < 0 || int(p) >= len(perm) {
+			return nil
+		}
+		letters[p] = terms[operand][i]
+	}
+	terms[operand] = string(letters)
+	origin := t.Operands[0]
+	sig := c.signature(e, func(i int, v *ir.Value) string {
+		if i == operand {
+			return c.typeText(origin)
+		}
+		return c.typeText(v)
+	}, c.typeText)
+	use := e.Tree.Operands[operand]
+	return []diag.Edit{
+		{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)},
+		{Span: e.Tree.Abs(use.Span), Text: spelling(origin)},
+		{Span: e.Tree.Abs(e.Tree.Sig), Text: sig},
+	}
+}
+
+// foldResult makes einsum e write the transpose's result under its name.
+func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
+	terms, result, ok := terms(e)
+	if !ok || len(result) != len(perm) || len(e.Tree.Results) != 1 {
+		return nil
+	}
+	letters := make([]byte, len(perm))
+	for i, p := range perm {
+		if p < 0 || int(p) >= len(perm) {
+			return nil
+		}
+		letters[i] = result[p]
+	}
+	sig := c.signature(e, func(_ int, v *ir.Value) string { return c.typeText(v) },
+		func(*ir.Value) string { return c.typeText(t.Results[0]) })
+	return []diag.Edit{
+		{Span: e.Tree.Abs(e.Tree.Results[0].Span), Text: spelling(t.Results[0])},
+		{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, string(letters))},
+		{Span: e.Tree.Abs(e.Tree.Sig), Text: sig},
+	}
+}
+
+// terms splits the equation of e.
+func terms(e *ir.Op) (operands []string, result string, ok bool) {
+	text := strings.ReplaceAll(e.Str("equation"), " ", "")
+	left, result, ok := strings.Cut(text, "->")
+	operands = strings.Split(left, ",")
+	return operands, result, ok && len(operands) == len(e.Operands)
+}
+
+func equation(operands []string, result string) string {
+	return strconv.Quote(strings.Join(operands, ",") + "->" + result)
+}

@@ -1,0 +1,182 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+)
+
+// Saving is what a function's total loses when some of its entries go and
+// others come in their place.
+type Saving struct {
+	Bytes dim.Dim
+	Ns    float64
+	timed bool // false while a symbol is unbound
+}
+
+// saving is the difference that replacing the entries removed by added makes.
+// What lies in a loop counts as often as the loop runs.
+func (c *Context) saving(removed, added []*cost.Entry) *Saving {
+	s := &Saving{timed: true}
+	count := func(es []*cost.Entry, sign int64) {
+		for _, e := range es {
+			trips := c.trips(e.Op)
+			s.Bytes = s.Bytes.Add(e.Moved().Mul(trips).Scale(sign))
+			t := e.Time(c.Machine)
+			n, ok := trips.Int()
+			s.Ns += float64(sign) * t.Ns * float64(n)
+			s.timed = s.timed && t.Known && ok
+		}
+	}
+	count(removed, 1)
+	count(added, -1)
+	return s
+}
+
+// trips is how often the loops around o run it.
+func (c *Context) trips(o *ir.Op) dim.Dim {
+	n := dim.Const(1)
+	for loop := loopAround(o); loop != nil; loop = loopAround(loop) {
+		if e := c.Cost.Find(loop); e != nil {
+			n = n.Mul(e.Trips)
+		}
+	}
+	return n
+}
+
+// replacement is the edits that put new values in the place of old ones and
+// remove the ops in gone, and what that saves: the entries of these, and what
+// users no longer read because they read the new value already.
+func (c *Context) replacement(now map[*ir.Value]*ir.Value, gone ...*ir.Op) (*Saving, []diag.Edit, bool) {
+	removed, added := c.entries(gone...), []*cost.Entry(nil)
+	var edits []diag.Edit
+	seen := map[*ir.Op]bool{}
+	for old, to := range now {
+		more, ok := replaceAll(old, to)
+		if !ok {
+			return nil, nil, false
+		}
+		edits = append(edits, more...)
+		for _, u := range old.Uses {
+			user := u.Op
+			if k := kernelOf(user); k != nil {
+				user = k
+			}
+			if seen[user] || slices.Contains(gone, user) {
+				continue
+			}
+			seen[user] = true
+			switch e := c.entry(user); {
+			case e != nil && len(e.Inner) == 0 || user.Name == "dm.kernel" && e != nil:
+				removed = append(removed, e)
+				added = append(added, cost.Replaced(c.Fn, c.Module, c.Bind, user, now))
+			case e == nil && inBranch(user) && slices.Contains(captured(user), to):
+				return nil, nil, false // what a branch saves depends on the other branch
+			}
+		}
+	}
+	for _, o := range gone {
+		edits = append(edits, c.remove(o)...)
+	}
+	return c.saving(removed, added), edits, true
+}
+
+// positive reports whether bytes are saved; a formula counts as positive when
+// it is so with every symbol at a typical size.
+func (s *Saving) positive() bool {
+	bind := map[string]int64{}
+	for _, name := range s.Bytes.Symbols() {
+		bind[name] = typicalSize
+	}
+	n, ok := s.Bytes.Eval(bind).Int()
+	return ok && n > 0
+}
+
+// typicalSize stands for an unbound dimension where a rule must only know
+// whether a formula is positive; it is never shown.
+const typicalSize = 1024
+
+func (s *Saving) promise() (bytes int64, ns float64) {
+	n, ok := s.Bytes.Int()
+	if !ok {
+		return 0, 0
+	}
+	return n, s.Ns
+}
+
+func (s *Saving) sentence(c *Context) string {
+	text := "saves " + units.DimBytes(s.Bytes)
+	if total := c.total(); s.timed && total.Known {
+		text += fmt.Sprintf(" and %s of %s on %s", units.Time(s.Ns), units.Time(total.Ns), c.Machine.Name)
+	}
+	return text
+}
+
+func (c *Context) total() cost.Time {
+	if c.time == nil {
+		t := c.Cost.Time(c.Machine)
+		c.time = &t
+	}
+	return *c.time
+}
+
+// entry is the cost of o where it stands on a line of its own, nil where its
+// cost is not known, inside a kernel, and in a branch, whose cost counts only
+// when it is the costlier one.
+func (c *Context) entry(o *ir.Op) *cost.Entry {
+	if o == nil || kernelOf(o) != nil || inBranch(o) {
+		return nil
+	}
+	if e := c.Cost.Find(o); e != nil && e.Known {
+		return e
+	}
+	return nil
+}
+
+// entries collects the entries of ops that have one.
+func (c *Context) entries(ops ...*ir.Op) []*cost.Entry {
+	var es []*cost.Entry
+	for _, o := range ops {
+		if e := c.entry(o); e != nil {
+			es = append(es, e)
+		}
+	}
+	return es
+}
+
+// kernelOf is the dm.kernel around o, nil outside of kernels.
+func kernelOf(o *ir.Op) *ir.Op { return around(o, "dm.kernel") }
+
+// loopAround is the loop around o, nil outside of loops.
+func loopAround(o *ir.Op) *ir.Op { return around(o, "dm.while") }
+
+func inBranch(o *ir.Op) bool { return around(o, "dm.if") != nil }
+
+// around is the innermost op called name whose regions hold o.
+func around(o *ir.Op, name string) *ir.Op {
+	for b := o.Parent; b != nil && b.Region != nil && b.Region.Op != nil; b = b.Region.Op.Parent {
+		if b.Region.Op.Name == name {
+			return b.Region.Op
+		}
+	}
+	return nil
+}
+
+// ops visits the ops of the function's body, those in loops, branches and
+// kernels included; kernels themselves come before what is in them.
+func (c *Context) ops(visit func(*ir.Op)) {
+	ir.Walk(c.Fn.Body.Ops, func(o *ir.Op) bool {
+		if c.ctx.Err() != nil {
+			return false
+		}
+		if !o.Bad {
+			visit(o)
+		}
+		return true
+	})
+}
