@@ -120,10 +120,7 @@ func negLoop[T signedNumber](to, x []T) {
 // reluLoop is max(x, 0): NaN stays.
 func reluLoop[T signedNumber](to, x []T) {
 	for i, v := range x {
-		if v <= 0 {
-			v = 0
-		}
-		to[i] = v
+		to[i] = max(v, 0)
 	}
 }
 

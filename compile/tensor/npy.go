@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -94,7 +95,15 @@ func readHeader(r io.Reader) (h header, err error) {
 			err = errors.New("not a .npy file: malformed header")
 		}
 	}()
-	rd, err := npy.NewReader(io.LimitReader(r, 1<<20))
+	// npyio allocates whatever length the header claims to have.
+	var start [12]byte
+	if _, err := io.ReadFull(r, start[:]); err != nil {
+		return h, errors.New("not a .npy file: too short")
+	}
+	if start[6] == 2 && binary.LittleEndian.Uint32(start[8:]) > 1<<20 {
+		return h, errors.New("not a .npy file: header too long")
+	}
+	rd, err := npy.NewReader(io.MultiReader(bytes.NewReader(start[:]), r))
 	if err != nil {
 		return h, fmt.Errorf("not a .npy file: %w", err)
 	}

@@ -51,6 +51,12 @@ func RoundSlice(elem types.Elem, x []float32) {
 	switch elem {
 	case types.F16:
 		for i, v := range x {
+			// The common case, a normal number, without a call.
+			if b := math.Float32bits(v); b&^(1<<31)-minNormalF16 < overflowF16-minNormalF16 {
+				b += 0xfff + b>>13&1
+				x[i] = math.Float32frombits(b &^ 0x1fff)
+				continue
+			}
 			x[i] = roundF16(v)
 		}
 	case types.BF16:
@@ -82,18 +88,24 @@ func (f *format) round(x float64) float64 {
 	return math.NaN()
 }
 
+// Bit patterns of float32: 2^-14 and 65520, which rounds to infinity.
+const (
+	minNormalF16 = 0x38800000
+	overflowF16  = 0x477ff000
+)
+
 // roundF16 rounds by adding: normal numbers carry half a unit of the last kept
 // bit (ties to even) through the bit pattern; below 2^-14 the sum with 0.5 has
 // its last bit at 2^-24, f16's smallest step, so the addition itself rounds.
 func roundF16(x float32) float32 {
 	b := math.Float32bits(x)
 	switch a := b &^ (1 << 31); {
-	case a >= 0x477ff000: // at least 65520, or NaN
+	case a >= overflowF16: // or NaN
 		if a > 0x7f800000 {
 			return x
 		}
 		return math.Float32frombits(b&(1<<31) | 0x7f800000)
-	case a < 0x38800000: // below 2^-14
+	case a < minNormalF16:
 		r := math.Float32frombits(a) + 0.5
 		return math.Float32frombits(math.Float32bits(r-0.5) | b&(1<<31))
 	}
