@@ -41,6 +41,9 @@ func (l *lowerer) function(o *ir.Op, t *ast.Op) {
 		fn.Args = fn.Body.Args
 		return
 	}
+	if len(o.Regions) > 0 {
+		l.report(o, "DM174", t.Abs(f.NameSpan), "the body of @%s is empty", fn.Name).Help = "end it with return, or leave the body out to declare the function"
+	}
 	for i, a := range f.Args {
 		span := t.Abs(a.Span)
 		if a.Name == "" {

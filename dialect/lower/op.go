@@ -269,6 +269,9 @@ func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
 		l.scope.release(mark)
 		l.region, l.blocks, l.scope.barrier = region, blocks, barrier
 	}()
+	if len(tree.Blocks) == 1 && isEmpty(tree.Blocks[0]) {
+		return // {} is a region without blocks
+	}
 	r.Blocks = make([]*ir.Block, len(tree.Blocks))
 	for i, b := range tree.Blocks {
 		r.Blocks[i] = &ir.Block{Label: b.Label, Region: r}
@@ -300,6 +303,8 @@ func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
 		}
 	}
 }
+
+func isEmpty(b *ast.Block) bool { return b.Label == "" && len(b.Args)+len(b.Ops) == 0 }
 
 // arguments defines the arguments of a block.
 func (l *lowerer) arguments(b *ir.Block, args []ast.BlockArg, t *ast.Op) {

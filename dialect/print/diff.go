@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 )
 
 // Equal reports whether a and b are the same program; see Diff.
@@ -97,7 +98,12 @@ func (d *differ) op(a, b *ir.Op) {
 	}
 }
 
+// attrs compares attributes, which are not known of ops of other dialects in
+// forms of their own.
 func (d *differ) attrs(a, b *ir.Op) {
+	if isCustom(a) || isCustom(b) {
+		return
+	}
 	for _, n := range a.Attrs {
 		v := b.Attr(n.Name)
 		if v == nil {
@@ -112,6 +118,8 @@ func (d *differ) attrs(a, b *ir.Op) {
 		}
 	}
 }
+
+func isCustom(o *ir.Op) bool { return o.Tree != nil && o.Tree.Form == ast.Custom }
 
 // squeeze takes the blanks out of texts that are kept verbatim.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }

@@ -150,28 +150,34 @@ func (p *printer) loc(o *ir.Op) {
 // unwrap takes the "loc(…)" off locations inside a location, which stand there
 // because aliases are whole locations.
 func unwrap(text string) string {
-	start := strings.Index(text, "loc(")
-	if start < 0 || strings.ContainsRune(text[:start], '"') {
-		return text
-	}
-	depth := 0
-	for i := start + len("loc"); i < len(text); i++ {
-		switch text[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return text[:start] + unwrap(text[start+len("loc("):i]) + unwrap(text[i+1:])
-			}
-		case '"':
+	var b strings.Builder
+	var dropped []bool // for every open parenthesis, whether it was taken off
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			start := i
 			for i++; i < len(text) && text[i] != '"'; i++ {
 				if text[i] == '\\' {
 					i++
 				}
 			}
+			b.WriteString(text[start:min(i+1, len(text))])
+		case strings.HasPrefix(text[i:], "loc("):
+			dropped = append(dropped, true)
+			i += len("loc(") - 1
+		case c == '(':
+			dropped = append(dropped, false)
+			b.WriteByte(c)
+		case c == ')' && len(dropped) > 0:
+			if !dropped[len(dropped)-1] {
+				b.WriteByte(c)
+			}
+			dropped = dropped[:len(dropped)-1]
+		default:
+			b.WriteByte(c)
 		}
 	}
-	return text
+	return b.String()
 }
 
 func (p *printer) genericOp(o *ir.Op, depth int) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
@@ -165,25 +166,35 @@ func TestMLIR(t *testing.T) {
 		}
 		t.Skip(tool + " is missing; install Debian's mlir-22-tools to compare with MLIR")
 	}
-	for _, p := range programs(t) {
-		t.Run(p.name, func(t *testing.T) {
-			m := load(t, p.name, p.text)
-			text, err := print.Generic(m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, flags := range [][]string{{"--mlir-print-op-generic"}, nil} {
-				cmd := exec.Command(tool, append(flags, "--allow-unregistered-dialect")...)
-				var stderr bytes.Buffer
-				cmd.Stdin, cmd.Stderr = bytes.NewReader([]byte(text)), &stderr
-				out, err := cmd.Output()
-				if err != nil {
-					t.Fatalf("%v\n%s\n%s", err, stderr.String(), text)
+	var modules []*ir.Module
+	var texts []string
+	all := programs(t)
+	for _, p := range all {
+		m := load(t, p.name, p.text)
+		text, err := print.Generic(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modules, texts = append(modules, m), append(texts, text)
+	}
+	for _, flags := range [][]string{{"--mlir-print-op-generic"}, nil} {
+		cmd := exec.Command(tool, append(flags, "--split-input-file", "--allow-unregistered-dialect")...)
+		var stderr bytes.Buffer
+		cmd.Stdin, cmd.Stderr = strings.NewReader(strings.Join(texts, "// -----\n")), &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, stderr.String())
+		}
+		sections := strings.Split(string(out), "// -----\n")
+		if len(sections) != len(all) {
+			t.Fatalf("%d sections in, %d out", len(all), len(sections))
+		}
+		for i, p := range all {
+			t.Run(p.name, func(t *testing.T) {
+				if d := print.Diff(modules[i], load(t, tool, sections[i])); d != "" {
+					t.Errorf("%s\n%s", d, sections[i])
 				}
-				if d := print.Diff(m, load(t, tool, string(out))); d != "" {
-					t.Errorf("%s\n%s", d, out)
-				}
-			}
-		})
+			})
+		}
 	}
 }

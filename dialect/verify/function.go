@@ -41,7 +41,7 @@ func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
 	}
 	switch t := b.Terminator(); {
 	case t == nil:
-		v.report("DM186", f.Head, "the function's body is empty").Help = "end it with return, or leave the body out to declare the function"
+		v.report("DM186", f.Head, "a block of the function is empty").Help = "end it with return"
 	case t.Name == "func.call" || op.Of(t) != nil && t.Name != "dm.yield":
 		v.report("DM186", t.Head, "the function does not end in return").Help = "add return behind this op"
 	}
