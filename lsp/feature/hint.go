@@ -54,6 +54,9 @@ func (h *hinter) function(f *cost.Func) {
 	if h.ran != nil && h.ran.Func == f.Func.Name {
 		measured = "ran " + units.Time(float64(h.ran.Ns))
 	}
+	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
+		return // nothing of it is known
+	}
 	t := f.Time(h.p.Target)
 	h.add(line, f.FLOP, f.Moved(), t, measured, func() []row { return funcRows(f, h.p.Target) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
@@ -41,7 +42,11 @@ func HoverAt(p *program.Program, names *scope.Index, off int) *Hover {
 	if !span.Contains(off) {
 		return nil
 	}
-	return &Hover{span, opText(p, o)}
+	text := opText(p, o)
+	if text == "" {
+		return nil
+	}
+	return &Hover{span, text}
 }
 
 func nameText(p *program.Program, n *scope.Name, off int) string {
@@ -52,7 +57,7 @@ func nameText(p *program.Program, n *scope.Name, off int) string {
 		}
 	case scope.Symbol:
 		if f := p.Func(strings.TrimPrefix(n.Text, "@")); f != nil {
-			text := code(p.Src.Slice(f.Func.Op.Head) + signature(f.Func))
+			text := code(n.Text + signature(f.Func))
 			if f.Func.Body != nil {
 				text += "\n" + table(funcRows(f, p.Target))
 			}
@@ -93,7 +98,8 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value) string {
 	b.WriteString(code(name + " : " + v.Type.String()))
 	b.WriteByte('\n')
 	if t := v.Tensor(); t != nil {
-		size, elements := t.Bytes().Eval(p.Bind), t.Elements().Eval(p.Bind)
+		bind := bindings(p, v)
+		size, elements := t.Bytes().Eval(bind), t.Elements().Eval(bind)
 		count := elements.String()
 		if k, ok := elements.Int(); ok {
 			count = group(k)
@@ -199,6 +205,36 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// bindings are the sizes of the symbols that v's type may depend on.
+func bindings(p *program.Program, v *ir.Value) map[string]int64 {
+	o := v.Op
+	if o == nil && v.Block != nil && v.Block.Region != nil {
+		o = v.Block.Region.Op
+	}
+	f := funcOf(p, o)
+	if f == nil {
+		return p.Bind
+	}
+	bind := map[string]int64{}
+	for name, d := range cost.Bindings(f.Func, p.Bind) {
+		if n, ok := d.Int(); ok {
+			bind[name] = n
+		}
+	}
+	return bind
+}
+
+// funcOf is the function that holds o, or that o is.
+func funcOf(p *program.Program, o *ir.Op) *cost.Func {
+	for ; o != nil; o = parent(o) {
+		if o.Name == "func.func" {
+			f, _ := costAt(p, o)
+			return f
+		}
+	}
+	return nil
+}
+
 // dimensionAt is the symbol of a dimension at off, in the "dims = […]" of a type.
 func dimensionAt(p *program.Program, off int) *Hover {
 	text := p.Src.Text
@@ -221,16 +257,12 @@ func dimensionAt(p *program.Program, off int) *Hover {
 	if name[0] >= '0' && name[0] <= '9' {
 		return nil
 	}
-	o := opAt(p, off)
-	for o != nil && o.Name != "func.func" {
-		o = parent(o)
-	}
-	said := "is not bound: costs that depend on it are formulas"
-	if n, ok := p.Bind[name]; ok {
-		said = "= " + group(n)
-	}
-	b := fmt.Sprintf("`%s` names a dimension; %s.", name, said)
-	if f, _ := costAt(p, o); o != nil && f != nil {
+	f := funcOf(p, opAt(p, off))
+	b := fmt.Sprintf("`%s` names a dimension. It is not bound: costs that depend on it are formulas.", name)
+	if f != nil {
+		if size, bound := cost.Bindings(f.Func, p.Bind)[name]; bound {
+			b = fmt.Sprintf("`%s` names a dimension, bound to %s.", name, size)
+		}
 		if slices.Contains(f.Moved().Add(f.FLOP).Symbols(), name) {
 			b += "\n\n" + table([]row{{"@" + escape(f.Func.Name) + " computes", units.DimFLOP(f.FLOP)}, {"moves", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum)}})
 		}

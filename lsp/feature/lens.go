@@ -35,6 +35,10 @@ func Lenses(p *program.Program) []Lens {
 
 // Totals is a function's cost in one line.
 func Totals(p *program.Program, f *cost.Func) string {
+	unknown := plural(f.Unknown, "op") + " not counted"
+	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
+		return unknown
+	}
 	parts := []string{
 		units.DimFLOP(f.FLOP),
 		units.DimBytes(f.Moved()) + " moved",
@@ -44,7 +48,7 @@ func Totals(p *program.Program, f *cost.Func) string {
 		parts = append(parts, units.Time(t.Ns)+" on "+p.Target.Name)
 	}
 	if f.Unknown > 0 {
-		parts = append(parts, plural(f.Unknown, "op")+" not counted")
+		parts = append(parts, unknown)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -1,0 +1,274 @@
+package feature_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"dmir/analysis/lint"
+	"dmir/analysis/program"
+	"dmir/lsp/feature"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+var update = flag.Bool("update", false, "write what the features answer into the files")
+
+// TestMarkers holds the features to what stands in testdata/*.txtar. A file
+// "x.dmir" in an archive is the text; behind each of its lines may stand
+// comments that say what the features answer about that line:
+//
+//	//@hint LABEL | LABEL      the hints, in order
+//	//@diag SEVERITY CODE 3-7 MESSAGE   a diagnostic; columns in bytes from 1
+//	//@lens TITLE -> COMMAND   a lens
+//	//@fix CODE TITLE          a fix offered on the line
+//	//@def(%x) 3:5             the definition of the first %x on the line
+//	//@refs(%x) 3:5 4:9        its references, the definition included
+//
+// Answers and comments must match one to one for the kinds that the archive's
+// comment lists after "check:"; def and refs are asked for by their comments.
+// A file "hover LINE NAME" is the hover on the first NAME of that line. Lines
+// count without the comments of this kind. The archive's comment may bind
+// symbols ("bind: n=512") and give measured times ("ran: f 1200 5=300 6=40").
+func TestMarkers(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := txtar.Format(ar)
+			got := txtar.Format(answer(t, ar))
+			if string(got) == string(want) {
+				return
+			}
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("the answers differ from the comments (-update writes them):\n%s", firstDifference(string(want), string(got)))
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	var b strings.Builder
+	for i, shown := 0, 0; i < max(len(w), len(g)) && shown < 10; i++ {
+		line := func(s []string) string {
+			if i < len(s) {
+				return s[i]
+			}
+			return "(end)"
+		}
+		if line(w) != line(g) {
+			fmt.Fprintf(&b, "%d\n- %s\n+ %s\n", i+1, line(w), line(g))
+			shown++
+		}
+	}
+	return b.String()
+}
+
+// answer is the archive with the features' answers in place of its comments.
+func answer(t *testing.T, ar *txtar.Archive) *txtar.Archive {
+	t.Helper()
+	out := &txtar.Archive{Comment: ar.Comment}
+	var p *program.Program
+	for _, f := range ar.Files {
+		switch {
+		case strings.HasSuffix(f.Name, ".dmir") || strings.HasSuffix(f.Name, ".mlir"):
+			text, asked := strip(string(f.Data))
+			opts, ran := options(t, string(ar.Comment))
+			p = program.Load(source.New(f.Name, text), opts)
+			m := &marker{p: p, ran: ran, lines: make([][]string, p.Src.Lines())}
+			m.all(fields(string(ar.Comment), "check:"))
+			for _, q := range asked {
+				m.ask(t, q)
+			}
+			f.Data = []byte(m.text())
+		case strings.HasPrefix(f.Name, "hover "):
+			words := strings.SplitN(f.Name, " ", 3)
+			line, err := strconv.Atoi(words[1])
+			if err != nil || p == nil || len(words) != 3 {
+				t.Fatalf("malformed name %q", f.Name)
+			}
+			f.Data = []byte("nothing\n")
+			if h := feature.HoverAt(p, p.Names(), find(t, p, line-1, words[2])); h != nil {
+				f.Data = []byte(strings.TrimRight(h.Text, "\n") + "\n")
+			}
+		default:
+			t.Fatalf("unknown file %q", f.Name)
+		}
+		out.Files = append(out.Files, f)
+	}
+	return out
+}
+
+var markerLine = regexp.MustCompile(`^\s*//@(\w+)(?:\(([^)]*)\))?`)
+
+type question struct {
+	line       int
+	kind, name string
+}
+
+// strip takes the comments of this test out of a text.
+func strip(text string) (string, []question) {
+	var kept []string
+	var asked []question
+	for _, line := range strings.SplitAfter(text, "\n") {
+		if m := markerLine.FindStringSubmatch(line); m == nil {
+			kept = append(kept, line)
+		} else if m[2] != "" {
+			asked = append(asked, question{len(kept) - 1, m[1], m[2]})
+		}
+	}
+	return strings.Join(kept, ""), asked
+}
+
+// fields are the words behind a key of the archive's comment.
+func fields(comment, key string) []string {
+	for _, line := range strings.Split(comment, "\n") {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			return strings.Fields(rest)
+		}
+	}
+	return nil
+}
+
+func options(t *testing.T, comment string) (program.Options, *feature.Times) {
+	t.Helper()
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	o := program.Options{Bind: map[string]int64{}}
+	for _, f := range fields(comment, "bind:") {
+		name, n, _ := strings.Cut(f, "=")
+		o.Bind[name] = number(n)
+	}
+	var ran *feature.Times
+	for i, f := range fields(comment, "ran:") {
+		switch line, ns, ok := strings.Cut(f, "="); {
+		case i == 0:
+			ran = &feature.Times{Func: f, Device: "reference", Ops: map[int]int64{}}
+		case !ok:
+			ran.Ns = number(f)
+		default:
+			ran.Ops[int(number(line))] = number(ns)
+		}
+	}
+	return o, ran
+}
+
+type marker struct {
+	p     *program.Program
+	ran   *feature.Times
+	lines [][]string
+}
+
+func (m *marker) at(off int, format string, args ...any) {
+	line := m.p.Src.Pos(off).Line
+	m.lines[line] = append(m.lines[line], "//@"+fmt.Sprintf(format, args...))
+}
+
+func (m *marker) pos(off int) string {
+	q := m.p.Src.Pos(off)
+	return fmt.Sprintf("%d:%d", q.Line+1, q.Col+1)
+}
+
+func (m *marker) all(kinds []string) {
+	whole := source.Span{End: len(m.p.Src.Text)}
+	found := slices.Concat(m.p.Diags, lint.Run(context.Background(), m.p, lint.Options{}))
+	if slices.Contains(kinds, "hint") {
+		labels := map[int][]string{}
+		var order []int
+		for _, h := range feature.Hints(m.p, m.ran, whole) {
+			if len(labels[h.Offset]) == 0 {
+				order = append(order, h.Offset)
+			}
+			labels[h.Offset] = append(labels[h.Offset], h.Label)
+		}
+		for _, off := range order {
+			m.at(off, "hint %s", strings.Join(labels[off], " | "))
+		}
+	}
+	if slices.Contains(kinds, "lens") {
+		for _, l := range feature.Lenses(m.p) {
+			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command))
+		}
+	}
+	if slices.Contains(kinds, "diag") {
+		for _, d := range found {
+			m.diag(d)
+		}
+	}
+	if slices.Contains(kinds, "fix") {
+		for _, f := range feature.FixesAt(found, whole) {
+			m.at(f.Diagnostic.Span.Start, "fix %s %s", f.Diagnostic.Code, f.Title)
+		}
+	}
+}
+
+func (m *marker) diag(d diag.Diagnostic) {
+	from := m.p.Src.Pos(d.Span.Start)
+	m.at(d.Span.Start, "diag %s %s %d-%d %s", d.Severity, d.Code, from.Col+1, from.Col+1+d.Span.Len(), d.Message)
+}
+
+func (m *marker) ask(t *testing.T, q question) {
+	t.Helper()
+	off := find(t, m.p, q.line, q.name)
+	var spans []source.Span
+	switch q.kind {
+	case "def":
+		spans = feature.Definition(m.p.Names(), off)
+	case "refs":
+		spans = feature.References(m.p.Names(), off, true)
+	default:
+		t.Fatalf("unknown comment //@%s", q.kind)
+	}
+	var places []string
+	for _, s := range spans {
+		places = append(places, m.pos(s.Start))
+	}
+	m.lines[q.line] = append(m.lines[q.line], strings.TrimSpace(fmt.Sprintf("//@%s(%s) %s", q.kind, q.name, strings.Join(places, " "))))
+}
+
+// text is the program's text with the answers behind its lines.
+func (m *marker) text() string {
+	var b strings.Builder
+	for i, line := range strings.SplitAfter(m.p.Src.Text, "\n") {
+		b.WriteString(line)
+		for _, a := range m.lines[i] {
+			b.WriteString(a + "\n")
+		}
+	}
+	return b.String()
+}
+
+// find is the offset of the first name on a 0-based line.
+func find(t *testing.T, p *program.Program, line int, name string) int {
+	t.Helper()
+	i := strings.Index(p.Src.Line(line), name)
+	if i < 0 {
+		t.Fatalf("no %s on line %d", name, line+1)
+	}
+	return p.Src.LineStart(line) + i
+}
