@@ -125,7 +125,7 @@ func isCustom(o *ir.Op) bool { return o.Tree != nil && o.Tree.Form == ast.Custom
 func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 
 // define pairs values and compares their types as text, in which dimensions
-// without a name are alike.
+// without a name are alike. A type that is not known differs from none.
 func (d *differ) define(o *ir.Op, what string, a, b []*ir.Value) {
 	if len(a) != len(b) {
 		d.say(o, "%d %s and %d %s", len(a), what, len(b), what)
@@ -133,6 +133,9 @@ func (d *differ) define(o *ir.Op, what string, a, b []*ir.Value) {
 	}
 	for i, v := range a {
 		d.values[v] = b[i]
+		if v.Type == types.Type(types.Unknown) || b[i].Type == types.Type(types.Unknown) {
+			continue
+		}
 		if s, t := v.Type.String(), b[i].Type.String(); s != t {
 			d.say(o, "%s %d: %s and %s", what, i, s, t)
 		}
