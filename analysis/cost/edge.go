@@ -84,7 +84,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 					views[u.Op] = true
 					work = append(work, u.Op.Results[0].Uses)
 				}
-			case d != nil && d.Traffic != nil && !u.Op.Bad:
+			case d != nil && d.Traffic != nil && op.Sound(u.Op):
 				read, _ := d.Traffic(u.Op)
 				if u.Index < len(read) {
 					sum = sum.Add(read[u.Index].Subst(s.env))
@@ -145,7 +145,7 @@ func yielded(v *ir.Value) *ir.Value {
 // false where it makes a value of its own.
 func inPlace(v *ir.Value) (n dim.Dim, ok bool) {
 	d := op.Of(v.Op)
-	if d == nil || d.Traffic == nil || v.Op.Bad || len(v.Op.Operands) == 0 || len(v.Op.Results) != 1 || v.Tensor() == nil {
+	if d == nil || d.Traffic == nil || !op.Sound(v.Op) || len(v.Op.Operands) == 0 || len(v.Op.Results) != 1 || v.Tensor() == nil {
 		return dim.Dim{}, false
 	}
 	_, n = d.Traffic(v.Op)

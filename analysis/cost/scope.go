@@ -79,7 +79,7 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 	e := &Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
 	d := op.Of(o)
 	switch {
-	case o.Bad || d == nil && o.Name != call:
+	case !op.Sound(o) || d == nil && o.Name != call:
 		e.Known = false
 		s.inner(e, o, fused)
 	case o.Name == call:

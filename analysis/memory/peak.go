@@ -30,17 +30,12 @@ func Peak(fn *ir.Func, sizes Sizes) []dim.Dim {
 	if fn.Body == nil {
 		return nil
 	}
-	p := &peak{
-		sizes: sizes,
-		root:  map[*ir.Value]*ir.Value{},
-		last:  map[*ir.Value]*ir.Op{},
-		ends:  map[*ir.Op][]*ir.Value{},
-		dying: map[*ir.Block][]*ir.Value{},
-		held:  map[*ir.Value]bool{},
-	}
+	p := &peak{sizes: sizes, slots: map[*ir.Value]*slot{}, ends: map[*ir.Op]*slot{}}
 	p.scan(fn.Body.Region, nil)
-	for v, o := range p.last {
-		p.ends[o] = append(p.ends[o], v)
+	for _, s := range p.order {
+		if s.last != nil {
+			s.next, p.ends[s.last] = p.ends[s.last], s
+		}
 	}
 	for _, v := range fn.Args {
 		p.add(sizes.Value(v))
@@ -55,21 +50,31 @@ func Peak(fn *ir.Func, sizes Sizes) []dim.Dim {
 
 type peak struct {
 	sizes Sizes
-	root  map[*ir.Value]*ir.Value   // of values that share another's storage
-	last  map[*ir.Value]*ir.Op      // last op that uses the storage
-	ends  map[*ir.Op][]*ir.Value    // storage that the op uses last
-	dying map[*ir.Block][]*ir.Value // storage of the block that its current op uses last
-	held  map[*ir.Value]bool        // storage that is taken and can be given back
+	slots map[*ir.Value]*slot
+	order []*slot          // in the order of the text
+	ends  map[*ir.Op]*slot // list of the storage that the op is the last to use
 	live  dim.Dim
 	most  []dim.Dim
 	work  int
 }
 
-func (p *peak) storage(v *ir.Value) *ir.Value {
-	if r, ok := p.root[v]; ok {
-		return r
+// slot is the storage of a value, or of several that share it.
+type slot struct {
+	of   *ir.Value
+	last *ir.Op // last op that uses it
+	held bool   // it is taken, and can be given back
+	next *slot  // in the list it is in
+}
+
+// slot is the storage of v.
+func (p *peak) slot(v *ir.Value) *slot {
+	s := p.slots[v]
+	if s == nil {
+		s = &slot{of: v}
+		p.slots[v] = s
+		p.order = append(p.order, s)
 	}
-	return v
+	return s
 }
 
 // scan finds the last use of every storage. Uses in regions that run as part of
@@ -85,10 +90,11 @@ func (p *peak) scan(r *ir.Region, owner *ir.Op) {
 				user = owner
 			}
 			for _, v := range o.Operands {
-				p.last[p.storage(v)] = user
+				s := p.slot(v)
+				s.last = around(user, s.of)
 			}
 			if len(o.Results) == 1 && len(o.Operands) > 0 && p.sizes.View(o) {
-				p.root[o.Results[0]] = p.storage(o.Operands[0])
+				p.slots[o.Results[0]] = p.slot(o.Operands[0])
 			}
 			inner := owner
 			if inner == nil && !runsRegions(o) {
@@ -99,6 +105,24 @@ func (p *peak) scan(r *ir.Region, owner *ir.Op) {
 			}
 		}
 	}
+}
+
+// around is the op that o is or lies in and that stands in the region that
+// defines v: the one after which v is no longer needed.
+func around(o *ir.Op, v *ir.Value) *ir.Op {
+	home := v.Block
+	if v.Op != nil {
+		home = v.Op.Parent
+	}
+	for p := o; home != nil && p.Parent != nil; p = p.Parent.Region.Op {
+		if p.Parent.Region == home.Region {
+			return p
+		}
+		if p.Parent.Region.Op == nil {
+			break
+		}
+	}
+	return o
 }
 
 // runsRegions reports whether the ops in o's regions run one by one, each with
@@ -127,19 +151,19 @@ func (p *peak) region(r *ir.Region) {
 // op takes memory for the results of o, runs it and gives back what it was the
 // last to use.
 func (p *peak) op(b *ir.Block, o *ir.Op) {
-	var unused []*ir.Value
+	ends := p.ends[o]
 	for _, v := range o.Results {
-		if p.storage(v) != v {
+		s := p.slot(v)
+		if s.of != v {
 			continue
 		}
-		if s := p.overwritten(b, o); s != nil {
-			delete(p.held, s)
+		if over := p.overwritten(b, o); over != nil {
+			over.held = false
 		} else {
 			p.add(p.sizes.Value(v))
 		}
-		p.held[v] = true
-		if p.last[v] == nil {
-			unused = append(unused, v)
+		if s.held = true; s.last == nil {
+			s.next, ends = ends, s
 		}
 	}
 	p.record(p.live)
@@ -148,35 +172,27 @@ func (p *peak) op(b *ir.Block, o *ir.Op) {
 			p.record(p.live.Add(e))
 		}
 	}
-	for _, v := range p.ends[o] {
-		home := b
-		if v.Op != nil && v.Op.Parent != nil && v.Op.Parent.Region != b.Region {
-			home = v.Op.Parent
-		}
-		p.dying[home] = append(p.dying[home], v)
-	}
 	if runsRegions(o) {
 		for _, r := range o.Regions {
 			p.region(r)
 		}
 	}
-	for _, v := range append(unused, p.dying[b]...) {
-		if p.held[v] {
-			delete(p.held, v)
-			p.add(p.sizes.Value(v).Scale(-1))
+	for s := ends; s != nil; s = s.next {
+		if s.held {
+			s.held = false
+			p.add(p.sizes.Value(s.of).Scale(-1))
 		}
 	}
-	delete(p.dying, b)
 }
 
 // overwritten is the storage that o's result takes over: its first operand's,
 // where o updates in place and is the last to use it.
-func (p *peak) overwritten(b *ir.Block, o *ir.Op) *ir.Value {
+func (p *peak) overwritten(b *ir.Block, o *ir.Op) *slot {
 	if len(o.Operands) == 0 || len(o.Results) != 1 || p.sizes.Reuse == nil || !p.sizes.Reuse(o) {
 		return nil
 	}
-	s := p.storage(o.Operands[0])
-	if p.last[s] != o || !p.held[s] || s.Op == nil || s.Op.Parent != b {
+	s := p.slot(o.Operands[0])
+	if s.last != o || !s.held || s.of.Op == nil || s.of.Op.Parent != b {
 		return nil
 	}
 	return s

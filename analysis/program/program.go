@@ -68,13 +68,26 @@ func Load(src *source.File, opts Options) *Program {
 	p.Diags = slices.Clone(p.Tree.Diags)
 	for _, m := range p.Modules {
 		p.Diags = append(p.Diags, m.Diags...)
-		p.Diags = append(p.Diags, verify.Module(m)...)
+		p.Diags = append(p.Diags, check(m)...)
 		p.Funcs = append(p.Funcs, cost.Module(m, p.Bind)...)
 	}
 	slices.SortStableFunc(p.Diags, func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Code, b.Code))
 	})
 	return p
+}
+
+// check verifies m and marks the ops that break a rule, which have no cost that
+// means anything.
+func check(m *ir.Module) []diag.Diagnostic {
+	diags := verify.Module(m)
+	if len(diags) > 0 {
+		ir.Walk(m.Ops, func(o *ir.Op) bool {
+			o.Bad = o.Bad || verify.Op(o) != nil
+			return true
+		})
+	}
+	return diags
 }
 
 // Names is the index of the names in the text, made when first asked for.

@@ -212,9 +212,9 @@ func wrapDim(n int64, rank int) (int, bool) {
 }
 
 // FLOP is the floating-point operations of one execution of o, 0 for ops that
-// the registry does not know. Ops with regions: see Def.FLOP.
+// the registry does not know and for those that are not Sound. Ops with regions: see Def.FLOP.
 func FLOP(o *ir.Op) dim.Dim {
-	if d := Of(o); d != nil && d.FLOP != nil {
+	if d := Of(o); d != nil && d.FLOP != nil && Sound(o) {
 		return d.FLOP(o)
 	}
 	return dim.Dim{}
@@ -224,7 +224,7 @@ func FLOP(o *ir.Op) dim.Dim {
 // table of definitions says: every operand and every result once in full unless
 // the op's entry knows better.
 func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil {
+	if d := Of(o); d != nil && d.Traffic != nil && Sound(o) {
 		return d.Traffic(o)
 	}
 	return wholeTraffic(o)
