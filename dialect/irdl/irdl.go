@@ -9,14 +9,14 @@
 // that they are tensors (or, in scalar regions, which scalars), and the
 // required attributes with the words that a keyword may be.
 //
-// Four peculiarities of IRDL shape the output. A constraint variable stands
+// Five peculiarities of IRDL shape the output. A constraint variable stands
 // for one type in the whole op, so every operand has variables of its own.
 // Dialects that are loaded at run time have no properties, so attributes stand
 // in the dictionary {…}. And a variadic operand is one variable, hence one
 // type for all its values; where they differ (einsum, while, yield …) there are
 // Slots optional operands instead, told apart by operandSegmentSizes. The
-// parameters of an attribute are attributes, so a placement is #dm.at<"…">.
-// Text prints a module accordingly.
+// parameters of an attribute are attributes, so a placement is #dm.at<"…">. And
+// no op can be declared a terminator, so dm.yield is not defined. Text prints a module accordingly.
 package irdl
 
 import (
@@ -40,6 +40,9 @@ func Generate() string {
 		"  // a placement: memory space, order of dimensions, names of sizes\n" +
 		"  irdl.attribute @at {\n    %0 = irdl.base \"#builtin.string\"\n    irdl.parameters(placement: %0)\n  }\n")
 	for _, d := range op.All() {
+		if d.Is(op.Terminator) {
+			continue
+		}
 		w := &writer{b: &b, def: d}
 		w.operation()
 	}
@@ -131,9 +134,6 @@ func (w *writer) typeOf(p op.Param) string {
 	if !scalar(w.def) {
 		return w.let(`base "!builtin.tensor"`)
 	}
-	if p.Elems == nil {
-		return w.let("any")
-	}
 	alternatives := []string{w.let(`base "!builtin.tensor"`)}
 	for _, e := range p.Elems {
 		alternatives = append(alternatives, w.let("is %s", e))
@@ -143,7 +143,7 @@ func (w *writer) typeOf(p op.Param) string {
 
 // scalar reports whether d works on bare element types in scalar regions.
 func scalar(d *op.Def) bool {
-	return d.Is(op.Pointwise) && !d.Is(op.Random) && len(d.Regions) == 0 || d.Is(op.Terminator) || d.Name == "constant"
+	return d.Is(op.Pointwise) && !d.Is(op.Random) && len(d.Regions) == 0 || d.Name == "constant"
 }
 
 func (w *writer) attributes() {

@@ -8,11 +8,15 @@ import (
 	"testing"
 
 	"dmir/dialect/irdl"
+	"dmir/dialect/lower"
+	"dmir/dialect/op"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
 )
 
 // verifier writes the definition to a file and gives a function that runs
 // mlir-opt on a text with it.
-func verifier(t *testing.T) func(text string) (out string, err error) {
+func verifier(t *testing.T) func(text string, flags ...string) (out string, err error) {
 	t.Helper()
 	tool, err := exec.LookPath("mlir-opt-22")
 	if err != nil {
@@ -25,8 +29,8 @@ func verifier(t *testing.T) func(text string) (out string, err error) {
 	if err := os.WriteFile(file, []byte(irdl.Generate()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return func(text string) (string, error) {
-		c := exec.Command(tool, "--irdl-file="+file, "-")
+	return func(text string, flags ...string) (string, error) {
+		c := exec.Command(tool, append(flags, "--irdl-file="+file, "-")...)
 		c.Stdin = strings.NewReader(text)
 		out, err := c.CombinedOutput()
 		return string(out), err
@@ -72,5 +76,41 @@ func TestVerifies(t *testing.T) {
 				t.Errorf("%v; want %q in:\n%s", err, c.says, out)
 			}
 		})
+	}
+}
+
+// Every example, in generic form, is verified by MLIR.
+func TestExamples(t *testing.T) {
+	run := verifier(t)
+	var texts []string
+	for _, d := range op.All() {
+		m := lower.File(parse.File(source.New(d.Name, d.Example+"\n")))[0]
+		text, err := irdl.Text(m)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		texts = append(texts, text)
+	}
+	if _, err := run(strings.Join(texts, "// -----\n"), "--split-input-file"); err == nil {
+		return
+	}
+	for i, d := range op.All() {
+		if out, err := run(texts[i]); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", d.Name, err, out, texts[i])
+		}
+	}
+}
+
+func TestTooManyValues(t *testing.T) {
+	names := make([]string, irdl.Slots+1)
+	types := make([]string, len(names))
+	for i := range names {
+		names[i], types[i] = "%x", "tensor<1xf32>"
+	}
+	list := strings.Join(types, ", ")
+	text := "func.func @f(%x: tensor<1xf32>) {\n  %y = dm.concatenate " + strings.Join(names, ", ") + ", dim = 0 : (" + list + ") -> tensor<17xf32>\n  return\n}\n"
+	_, err := irdl.Text(lower.File(parse.File(source.New("many.dmir", text)))[0])
+	if err == nil || !strings.Contains(err.Error(), "dm.concatenate has 17 operands") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -1,10 +1,13 @@
 package irdl
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/print"
 	"dmir/dialect/types"
 )
 
@@ -15,15 +18,23 @@ const (
 	ResultSegments  = "resultSegmentSizes"
 )
 
+// An op defined in IRDL cannot be a terminator. Regions end in MLIR's
+// vector.yield instead of dm.yield: it takes any values, in any op's region.
+const terminator = "vector.yield"
+
 // Prepare adds to the ops of m, which should be a copy, what their generic form
 // needs to be verified with the generated definition: segment sizes where
-// values of different types are variadic, and an empty region for an absent
-// optional one. It reports the first op with more than Slots such values, nil
+// values of different types are variadic, an empty region for an absent
+// optional one, and a terminator that MLIR knows. It reports the first op with more than Slots such values, nil
 // where there is none.
 func Prepare(m *ir.Module) (tooMany *ir.Op) {
 	ir.Walk(m.Ops, func(o *ir.Op) bool {
 		d := op.Of(o)
 		if d == nil {
+			return true
+		}
+		if d.Is(op.Terminator) {
+			o.Name = terminator
 			return true
 		}
 		for len(o.Regions) < len(d.Regions) {
@@ -58,4 +69,29 @@ func segments(o *ir.Op, attr string, ps []op.Param, slots string, n int) bool {
 	}
 	o.SetAttr(attr, types.Raw("array<i32: "+strings.Join(sizes, ", ")+">"))
 	return true
+}
+
+var placement = regexp.MustCompile(`#dm\.at<([^<>"]*)>`)
+
+// Text is m in generic form as mlir-opt --irdl-file verifies it with the
+// generated definition. m stays as it is. Errors are those of print.Generic, and
+// an op with more than Slots variadic values of different types.
+func Text(m *ir.Module) (string, error) {
+	c := m.Clone()
+	if o := Prepare(c); o != nil {
+		return "", fmt.Errorf("%s has %s and %s; the IRDL form has room for %d", o.Name,
+			count(len(o.Operands), "operand"), count(len(o.Results), "result"), Slots)
+	}
+	text, err := print.Loaded(c)
+	if err != nil {
+		return "", err
+	}
+	return placement.ReplaceAllString(text, `#dm.at<"$1">`), nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -57,7 +57,7 @@ operands and results share it. A leading attribute stands before the operands: `
 - **FLOP.** Addition, subtraction, multiplication, division and each transcendental count 1, a multiply-add 2; max, min, compare, select, convert, abs, neg, copy and relu 0.
   Integer arithmetic counts none.
 - **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry says otherwise.
-- **Generic form.** Every attribute of these tables is an entry under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) {direction = \"lt\"}`" + `.
+- **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |
 |---|---|
