@@ -65,7 +65,7 @@ var matmulDef = &Def{
 	Infer:  inferMatmul,
 	FLOP: func(o *ir.Op) dim.Dim {
 		x := in(o, 0)
-		if !x.Elem.IsFloat() || x.Rank() < 2 {
+		if !x.Elem.IsFloat() || x.Rank() < 2 || in(o, 1).Rank() < 2 {
 			return dim.Dim{}
 		}
 		_, k, _ := matmulSides(o)
