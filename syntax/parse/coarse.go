@@ -3,6 +3,7 @@ package parse
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"dmir/syntax/ast"
 
@@ -106,15 +107,12 @@ func (l *coarseLexer) next() token {
 	t := l.cur.next()
 	switch t.kind {
 	case kLBrace:
-		for _, r := range l.op.Regions {
-			if int(r.Open) == t.start {
-				t.kind, t.end = kRegion, len(l.src)
-				if r.Close >= 0 && int(r.Close) < len(l.src) {
-					t.end = int(r.Close) + 1
-				}
-				l.cur.pos = t.end
-				break
+		if r := regionAt(l.op, t.start); r != nil {
+			t.kind, t.end = kRegion, len(l.src)
+			if r.Close >= 0 && int(r.Close) < len(l.src) {
+				t.end = int(r.Close) + 1
 			}
+			l.cur.pos = t.end
 		}
 	case kSymbol:
 		l.op.Symbols = append(l.op.Symbols, ast.Symbol{Name: l.src[t.start:t.end], Span: rel(t.start, t.end)})
@@ -159,7 +157,7 @@ func (l *coarseLexer) token(t token) {
 		l.operands(t)
 	case kLParen:
 		kind := tParen
-		if p := l.cur.peek(); p.kind == kLBrace && l.isRegion(p) {
+		if p := l.cur.peek(); p.kind == kLBrace && regionAt(l.op, p.start) != nil {
 			kind = tRegions
 		}
 		l.emit(kind, t.start, l.group(t))
@@ -205,13 +203,13 @@ func (l *coarseLexer) token(t token) {
 	}
 }
 
-func (l *coarseLexer) isRegion(t token) bool {
-	for _, r := range l.op.Regions {
-		if int(r.Open) == t.start {
-			return true
-		}
+// regionAt is the region of op that opens at off, nil if there is none.
+func regionAt(op *ast.Op, off int) *ast.Region {
+	i, ok := slices.BinarySearchFunc(op.Regions, off, func(r *ast.Region, off int) int { return int(r.Open) - off })
+	if !ok {
+		return nil
 	}
-	return false
+	return op.Regions[i]
 }
 
 // operands reads "%x, %y", leaving a comma that does not lead to a value.
@@ -314,7 +312,7 @@ func (l *coarseLexer) colonIsInner() bool {
 	comma := false
 	for {
 		t := c.next()
-		if t.kind == kEOF || t.kind == kLBrace && br.depth() == 0 && l.isRegion(t) {
+		if t.kind == kEOF || t.kind == kLBrace && br.depth() == 0 && regionAt(l.op, t.start) != nil {
 			return false
 		}
 		if br.depth() == 0 {

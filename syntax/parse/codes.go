@@ -8,43 +8,35 @@ import (
 	"dmir/syntax/source"
 )
 
-// Code explains one kind of syntax diagnostic.
-type Code struct {
-	Code string // "DM001"
-	Name string // "not-text"
-	Doc  string // what it means, a sentence or two
-	Help string // what to do about it
-}
-
 // Codes are all diagnostics of the parser, in the order of their numbers.
-var Codes = []Code{
-	{"DM001", "not-text", "The file holds NUL bytes or is not valid UTF-8, so it is not MLIR text. MLIR bytecode has to be turned into text first.", "print bytecode as text with `mlir-opt`"},
-	{"DM002", "too-deep", "Regions or brackets are nested deeper than dmir reads. What lies deeper is kept as text.", "move the inner ops to a function of their own"},
-	{"DM003", "too-large", "The file is 2 GiB or larger, beyond what positions in a file can express.", "put large constants into dialect_resources or a weights file"},
-	{"DM010", "unclosed-bracket", "A bracket is opened and never closed before the next op begins.", "add the missing bracket"},
-	{"DM011", "unmatched-bracket", "A closing bracket has no opening one.", "remove the bracket, or add the opening one"},
-	{"DM012", "unclosed-region", "A region's closing brace is missing; the region was taken to end where the next function or the file's end begins.", "add the missing `}`"},
-	{"DM013", "unclosed-string", "A string has no closing quote on its line.", "add the closing `\"`; write a line end inside a string as `\\n`"},
-	{"DM014", "unclosed-resource", "A `{-#` section has no `#-}`.", "add `#-}` at its end"},
-	{"DM020", "expected-op", "Something stands where an op should begin, and no op begins like that.", "an op is `%results = dialect.name operands : type`"},
-	{"DM021", "unfinished-op", "An op ends before it is complete.", "complete the op or remove it"},
-	{"DM022", "unexpected-token", "An op has something where its grammar wants something else.", "see the form of the op with hover, or `dmir explain DM022`"},
-	{"DM023", "bad-operand", "A list of operands holds something that is not an SSA value such as `%x` or `%x#1`.", "operands are values: write `%name`"},
-	{"DM024", "bad-result", "The names left of `=` are not a list of SSA values such as `%x` or `%x:2`.", "results are values: write `%name = …`"},
-	{"DM025", "bad-block", "A block label is not of the form `^name(%arg: type, …):`.", "write `^bb0(%x: f32):`"},
-	{"DM026", "bad-argument", "An argument of a function or block is not of the form `%name: type`.", "write `%name: type`"},
-	{"DM027", "unknown-keyword", "A name without a dialect stands where an op should begin, and it is no builtin op.", "write the op's full name, `dialect.op`"},
-	{"DM028", "bad-alias", "An alias definition is not of the form `#name = attribute` or `!name = type`.", "write `#name = attribute` or `!name = type`"},
-	{"DM040", "bad-type", "The text is not a type.", "types are written like `tensor<8x?xf16>`, `f32`, `(f32) -> f32`"},
-	{"DM041", "dimension-overflow", "A dimension does not fit in 63 bits.", "a dimension is at most 9223372036854775807"},
-	{"DM042", "bad-attribute", "The text is not an attribute.", "attributes are written like `1 : i64`, `\"text\"`, `[1, 2]`, `dense<0.0> : tensor<4xf32>`"},
-	{"DM043", "bad-signature", "The type of an op is not of the form `(A, B) -> C`, `A` or `A, B`.", "write `(operand types) -> result types`, or one type for all"},
-	{"DM044", "bad-dictionary", "A dictionary is not of the form `{name = value, …}`.", "write `{name = value}`; a name alone is a unit attribute"},
-	{"DM045", "duplicate-key", "A dictionary has the same name twice.", "remove one of the two"},
+var Codes = []diag.Code{
+	{Code: "DM001", Name: "not-text", Doc: "The file holds NUL bytes or is not valid UTF-8, so it is not MLIR text. MLIR bytecode has to be turned into text first.", Help: "print bytecode as text with `mlir-opt`"},
+	{Code: "DM002", Name: "too-deep", Doc: "Regions or brackets are nested deeper than dmir reads. What lies deeper is kept as text.", Help: "move the inner ops to a function of their own"},
+	{Code: "DM003", Name: "too-large", Doc: "The file is 2 GiB or larger, beyond what positions in a file can express.", Help: "put large constants into dialect_resources or a weights file"},
+	{Code: "DM010", Name: "unclosed-bracket", Doc: "A bracket is opened and never closed before the next op begins.", Help: "add the missing bracket"},
+	{Code: "DM011", Name: "unmatched-bracket", Doc: "A closing bracket has no opening one.", Help: "remove the bracket, or add the opening one"},
+	{Code: "DM012", Name: "unclosed-region", Doc: "A region's closing brace is missing; the region was taken to end where the next function or the file's end begins.", Help: "add the missing `}`"},
+	{Code: "DM013", Name: "unclosed-string", Doc: "A string has no closing quote on its line.", Help: "add the closing `\"`; write a line end inside a string as `\\n`"},
+	{Code: "DM014", Name: "unclosed-resource", Doc: "A `{-#` section has no `#-}`.", Help: "add `#-}` at its end"},
+	{Code: "DM020", Name: "expected-op", Doc: "Something stands where an op should begin, and no op begins like that.", Help: "an op is `%results = dialect.name operands : type`"},
+	{Code: "DM021", Name: "unfinished-op", Doc: "An op ends before it is complete.", Help: "complete the op or remove it"},
+	{Code: "DM022", Name: "unexpected-token", Doc: "An op has something where its grammar wants something else.", Help: "see the form of the op with hover, or `dmir explain DM022`"},
+	{Code: "DM023", Name: "bad-operand", Doc: "A list of operands holds something that is not an SSA value such as `%x` or `%x#1`.", Help: "operands are values: write `%name`"},
+	{Code: "DM024", Name: "bad-result", Doc: "The names left of `=` are not a list of SSA values such as `%x` or `%x:2`.", Help: "results are values: write `%name = …`"},
+	{Code: "DM025", Name: "bad-block", Doc: "A block label is not of the form `^name(%arg: type, …):`.", Help: "write `^bb0(%x: f32):`"},
+	{Code: "DM026", Name: "bad-argument", Doc: "An argument of a function or block is not of the form `%name: type`.", Help: "write `%name: type`"},
+	{Code: "DM027", Name: "unknown-keyword", Doc: "A name without a dialect stands where an op should begin, and it is no builtin op.", Help: "write the op's full name, `dialect.op`"},
+	{Code: "DM028", Name: "bad-alias", Doc: "An alias definition is not of the form `#name = attribute` or `!name = type`.", Help: "write `#name = attribute` or `!name = type`"},
+	{Code: "DM040", Name: "bad-type", Doc: "The text is not a type.", Help: "types are written like `tensor<8x?xf16>`, `f32`, `(f32) -> f32`"},
+	{Code: "DM041", Name: "dimension-overflow", Doc: "A dimension does not fit in 63 bits.", Help: "a dimension is at most 9223372036854775807"},
+	{Code: "DM042", Name: "bad-attribute", Doc: "The text is not an attribute.", Help: "attributes are written like `1 : i64`, `\"text\"`, `[1, 2]`, `dense<0.0> : tensor<4xf32>`"},
+	{Code: "DM043", Name: "bad-signature", Doc: "The type of an op is not of the form `(A, B) -> C`, `A` or `A, B`.", Help: "write `(operand types) -> result types`, or one type for all"},
+	{Code: "DM044", Name: "bad-dictionary", Doc: "A dictionary is not of the form `{name = value, …}`.", Help: "write `{name = value}`; a name alone is a unit attribute"},
+	{Code: "DM045", Name: "duplicate-key", Doc: "A dictionary has the same name twice.", Help: "remove one of the two"},
 }
 
-var codeIndex = func() map[string]*Code {
-	m := make(map[string]*Code, len(Codes))
+var codeIndex = func() map[string]*diag.Code {
+	m := make(map[string]*diag.Code, len(Codes))
 	for i := range Codes {
 		m[Codes[i].Code] = &Codes[i]
 	}

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/syntax/ast"
@@ -21,14 +22,15 @@ type customScan struct {
 	op   *ast.Op
 	lex  coarseLexer
 	toks []token
-	pair []int // index of the other bracket, for brackets
-	deep []int // how many brackets are open around the token
+	pair []int  // index of the other bracket, for brackets
+	deep []int  // how many brackets are open around the token
+	body []bool // whether what follows the token, types and lists aside, is a region without arguments of its own
 	br   brackets
 }
 
 func (s *customScan) scan(op *ast.Op, src string) {
 	s.src, s.op = src, op
-	s.toks, s.pair, s.deep = s.toks[:0], s.pair[:0], s.deep[:0]
+	s.toks, s.pair, s.deep, s.body = s.toks[:0], s.pair[:0], s.deep[:0], s.body[:0]
 	s.br.reset()
 	s.lex.src, s.lex.op, s.lex.cur = src, op, newCursor(src, 0, len(src))
 	s.tokens()
@@ -103,7 +105,7 @@ func (s *customScan) results() int {
 // parts finds the dictionary, the type, the location and the successors.
 func (s *customScan) parts(from int) {
 	op := s.op
-	colon := -1
+	colon, last := -1, len(s.toks)
 	for i := from; i < len(s.toks); i++ {
 		t := s.toks[i]
 		top := s.deep[i] == 0
@@ -114,7 +116,11 @@ func (s *customScan) parts(from int) {
 			}
 		case kColon:
 			if top {
-				colon = i
+				colon, last = i, len(s.toks)
+			}
+		case kEq:
+			if top && colon >= 0 {
+				last = min(last, i)
 			}
 		case kLabel:
 			op.Succs = append(op.Succs, s.successor(i))
@@ -128,7 +134,7 @@ func (s *customScan) parts(from int) {
 		return
 	}
 	end := colon
-	for i := colon + 1; i < len(s.toks); i++ {
+	for i := colon + 1; i < last; i++ {
 		t := s.toks[i]
 		if s.deep[i] == 0 && t.kind == kRegion || s.deep[i] == 1 && t.kind == kLBrace || op.Loc.Start > 0 && int32(t.start) >= op.Loc.Start {
 			break
@@ -190,7 +196,7 @@ func (s *customScan) define(i int) {
 		end := -1
 		for j := i + 2; j < len(s.toks); j++ {
 			k := s.kind(j)
-			if s.deep[j] < level || s.deep[j] == level && (k == kComma || k == kEq || k == kRegion) ||
+			if s.deep[j] < level || s.deep[j] == level && (k == kComma || k == kEq || k == kRegion || k == kValue) ||
 				s.deep[j] == level+1 && k == kLBrace {
 				break
 			}
@@ -238,6 +244,9 @@ func (s *customScan) namesBlock(i int) bool {
 	case "ins", "outs":
 		return false
 	}
+	if end == i+1 || !s.leadsToBody(end+1) {
+		return false
+	}
 	level := s.deep[i]
 	start := true
 	for j := i + 1; j < end; j++ {
@@ -247,63 +256,81 @@ func (s *customScan) namesBlock(i int) bool {
 		}
 		start = s.deep[j] == level && k == kComma
 	}
-	if end == i+1 {
+	return true
+}
+
+// leadsToBody reports whether only types and lists stand between the token at i
+// and a region whose entry block has no arguments of its own. The answers for
+// all tokens are found in one pass from the end, when first asked for.
+func (s *customScan) leadsToBody(i int) bool {
+	if len(s.op.Regions) == 0 || i >= len(s.toks) {
 		return false
 	}
-	for j := end + 1; j < len(s.toks); j++ {
-		if s.deep[j] > 0 {
-			continue
-		}
-		switch s.kind(j) {
-		case kRegion:
-			return !s.hasEntryArgs(s.toks[j].start)
-		case kRParen, kRBrace, kRBrack, kRAngle, kArrow, kBang, kIdent, kHash:
-		default:
-			return false
+	if len(s.body) == 0 {
+		s.body = slices.Grow(s.body, len(s.toks)+1)[:len(s.toks)+1]
+		s.body[len(s.toks)] = false
+		for j := len(s.toks) - 1; j >= 0; j-- {
+			s.body[j] = s.body[j+1]
+			if s.deep[j] > 0 {
+				continue
+			}
+			switch s.kind(j) {
+			case kRegion:
+				s.body[j] = !s.hasEntryArgs(s.toks[j].start)
+			case kRParen, kRBrace, kRBrack, kRAngle, kArrow, kBang, kIdent, kHash:
+			default:
+				s.body[j] = false
+			}
 		}
 	}
-	return false
+	return s.body[i]
 }
 
 func (s *customScan) hasEntryArgs(open int) bool {
-	for _, r := range s.op.Regions {
-		if int(r.Open) == open && len(r.Blocks) > 0 {
-			return len(r.Blocks[0].Args) > 0
-		}
-	}
-	return false
+	r := regionAt(s.op, open)
+	return r != nil && len(r.Blocks) > 0 && len(r.Blocks[0].Args) > 0
 }
 
 // likeFunc reports whether the op defines a symbol that takes arguments:
 // "hw.module private @m(…) { … }", but not "foo.call @f(%x : t)".
 func (s *customScan) likeFunc(from int) bool {
-	if len(s.op.Results) > 0 {
-		return false
-	}
-	i := from
-	for s.kind(i) == kIdent {
-		i++
-	}
-	if s.kind(i) != kSymbol {
+	i := s.defined(from)
+	if i < 0 {
 		return false
 	}
 	return len(s.op.Regions) > 0 || i > from || strings.Contains(s.op.Name, "func") || strings.Contains(s.op.Name, "module")
 }
 
-// symbolDef marks the name that the op defines.
-func (s *customScan) symbolDef(from int) {
+// defined is the index of the @name behind the op's name and keywords that the
+// op may define, -1 if there is none or the op calls it.
+func (s *customScan) defined(from int) int {
 	i := from
-	for s.kind(i) == kIdent {
+	for s.kind(i) == kIdent || s.kind(i) == kString {
 		i++
 	}
 	if s.kind(i) != kSymbol || len(s.op.Results) > 0 {
+		return -1
+	}
+	for _, w := range []string{"call", "launch", "return"} {
+		if strings.Contains(s.op.Name, w) {
+			return -1
+		}
+	}
+	return i
+}
+
+// symbolDef marks the name that the op defines.
+func (s *customScan) symbolDef(from int) {
+	i := s.defined(from)
+	if i < 0 {
 		return
 	}
 	last := s.op.Name[strings.LastIndexByte(s.op.Name, '.')+1:]
-	if strings.Contains(last, "call") || strings.Contains(last, "launch") || strings.Contains(last, "return") {
-		return
+	defines := len(s.op.Regions) > 0
+	switch strings.Trim(s.text(from), `"`) {
+	case "private", "public", "nested":
+		defines = true
 	}
-	defines := len(s.op.Regions) > 0 || s.text(from) == "private" || s.text(from) == "public" || s.text(from) == "nested"
 	for _, w := range []string{"func", "module", "global", "extern", "component", "symbol", "decl", "machine", "mesh", "table"} {
 		defines = defines || strings.Contains(last, w)
 	}

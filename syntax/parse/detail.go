@@ -32,9 +32,11 @@ func (d *detailer) op(op *ast.Op, src string) {
 // bad turns op into a Bad op that still has its names and values.
 func (d *detailer) bad(op *ast.Op, src string, err *Error) {
 	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Regions: op.Regions, Diags: op.Diags}
-	diag := err.Diagnostic(0)
-	diag.Span = clamp(diag.Span, len(src))
-	op.Diags = append(op.Diags, diag)
+	if len(op.Diags) == 0 { // else this is its consequence
+		diag := err.Diagnostic(0)
+		diag.Span = clamp(diag.Span, len(src))
+		op.Diags = append(op.Diags, diag)
+	}
 	d.custom.scan(op, src)
 }
 
@@ -134,17 +136,18 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 		}
 	}
 	if d.lex.form == fFunc {
-		return d.function(op, src, text(pVisibility), span(pSymbol), span(pParams), span(pFuncResults))
+		return d.function(op, src, span)
 	}
 	return nil
 }
 
-func (d *detailer) function(op *ast.Op, src, visibility string, name, params, results ast.Rel) *Error {
-	f := &ast.Func{Visibility: visibility, NameSpan: name, Name: src[name.Start:name.End]}
-	switch visibility {
+func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Error {
+	visibility, name, params, results := span(pVisibility), span(pSymbol), span(pParams), span(pFuncResults)
+	f := &ast.Func{Visibility: src[visibility.Start:visibility.End], NameSpan: name, Name: src[name.Start:name.End]}
+	switch f.Visibility {
 	case "", "private", "public", "nested":
 	default:
-		return newError("DM022", int(name.Start)-1, int(name.Start), "expected `private`, `public` or `nested` before the function's name, found `%s`", excerpt(visibility))
+		return newError("DM022", int(visibility.Start), int(visibility.End), "expected `private`, `public` or `nested` before the function's name, found `%s`", excerpt(f.Visibility))
 	}
 	var err *Error
 	if f.Args, f.Variadic, err = parseArgs(src, int(params.Start)+1, int(params.End)-1); err != nil {
@@ -186,18 +189,25 @@ func parseClause(src string, t coarse) (ast.Clause, *Error) {
 // unexpected says in words why the grammar refused toks.
 func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *Error {
 	want := s.want
-	if want == "" && s.bad < len(toks) {
-		want = "the end of the op"
-	}
 	if s.bad >= len(toks) {
 		if want == "" {
-			want = "more"
+			want = "an operand or `name = value`" // only a comma of a dm op can be last
 		}
-		return newError("DM021", max(0, len(src)-1), len(src), "expected %s at the end of the op", want)
+		return newError("DM021", max(0, len(src)-1), len(src), "expected %s, but the op ends here", want)
 	}
 	t := toks[s.bad]
-	if t.kind == tRegion {
+	text := src[t.start:t.end]
+	switch {
+	case t.kind == tRegion:
 		t.end = t.start + 1
+		text = "{"
+	case t.kind == tClause && want == "":
+		want = "`,` before a clause"
+	case t.kind == tParen && d.lex.form == fDm && want == "":
+		return newError("DM022", t.start, t.end, "operands are written without parentheses, found `%s`", excerpt(text))
 	}
-	return newError("DM022", t.start, t.end, "expected %s, found `%s`", want, excerpt(src[t.start:t.end]))
+	if want == "" {
+		want = "the end of the op"
+	}
+	return newError("DM022", t.start, t.end, "expected %s, found `%s`", want, excerpt(text))
 }

@@ -111,7 +111,8 @@ func (x *exprScan) Next() (lexer.Token, error) {
 	t := x.cur.next()
 	if x.rest {
 		x.rest = false
-		return x.make(eRest, t.start, x.restEnd(t)), nil
+		end, err := x.restEnd(t)
+		return x.make(eRest, t.start, end), err
 	}
 	key := x.key
 	x.key = false
@@ -129,7 +130,10 @@ func (x *exprScan) Next() (lexer.Token, error) {
 		k := kind[1]
 		switch next := x.cur.peek(); {
 		case next.kind == kLAngle && next.start == end:
-			end = group(&x.cur, x.cur.next())
+			var err error
+			if end, err = x.group(x.cur.next()); err != nil {
+				return lexer.Token{}, err
+			}
 		case isAlias(x.cur.text, t):
 			k = kind[0]
 		}
@@ -168,6 +172,38 @@ func (x *exprScan) make(k lexer.TokenType, start, end int) lexer.Token {
 	t := lexer.Token{Type: k, Value: x.cur.text[start:end], Pos: lexer.Position{Offset: start, Line: x.end}}
 	x.end = end
 	return t
+}
+
+// makeGroup makes the token from start to the end of the bracket that comes next.
+func (x *exprScan) makeGroup(k lexer.TokenType, start int) (lexer.Token, error) {
+	end, err := x.group(x.cur.next())
+	return x.make(k, start, end), err
+}
+
+// group reads to the bracket that closes open. What is between must be
+// balanced, except for "<" and ">", which can be operators there.
+func (x *exprScan) group(open token) (int, error) {
+	var br brackets
+	br.push(open)
+	end := open.end
+	for br.depth() > 0 {
+		t := x.cur.next()
+		if t.kind == kEOF {
+			return end, newError("DM042", open.start, open.end, "this `%s` is never closed", x.cur.text[open.start:open.end])
+		}
+		switch t.kind {
+		case kRParen, kRBrack, kRBrace, kRAngle:
+			if o, ok := br.pop(t); o.kind != kEOF {
+				return end, newError("DM042", o.start, o.end, "this `%s` is never closed", x.cur.text[o.start:o.end])
+			} else if !ok && t.kind != kRAngle {
+				return end, newError("DM042", t.start, t.end, "this `%s` closes nothing", x.cur.text[t.start:t.end])
+			}
+		default:
+			br.track(t)
+		}
+		end = t.end
+	}
+	return end, nil
 }
 
 // bracket keeps the stack of brackets and what it means for the next token.
@@ -216,7 +252,7 @@ func (x *exprScan) word(t token) (lexer.Token, error) {
 		if e, ok := exprWords[w]; ok {
 			k = e
 		}
-		return x.make(k, t.start, group(&x.cur, x.cur.next())), nil
+		return x.makeGroup(k, t.start)
 	}
 	k := eWord
 	switch {
@@ -227,13 +263,13 @@ func (x *exprScan) word(t token) (lexer.Token, error) {
 	case w == "unit":
 		k = eUnit
 	case w == "loc" && next.kind == kLParen:
-		return x.make(eLoc, t.start, group(&x.cur, x.cur.next())), nil
+		return x.makeGroup(eLoc, t.start)
 	case next.kind == kLBrack && next.start == t.end:
-		end := group(&x.cur, x.cur.next())
-		if x.cur.peek().kind == kLAngle {
-			end = group(&x.cur, x.cur.next())
+		end, err := x.group(x.cur.next())
+		if err == nil && x.cur.peek().kind == kLAngle {
+			end, err = x.group(x.cur.next())
 		}
-		return x.make(eBuiltin, t.start, end), nil
+		return x.make(eBuiltin, t.start, end), err
 	}
 	return x.make(k, t.start, t.end), nil
 }
@@ -302,13 +338,17 @@ func dimension(text string, i, end int) int {
 }
 
 // restEnd reads from t to the ">" of the shaped type.
-func (x *exprScan) restEnd(t token) int {
+func (x *exprScan) restEnd(t token) (int, error) {
 	var br brackets
 	end := t.start
 	for {
 		if t.kind == kEOF || br.depth() == 0 && t.kind == kRAngle {
 			x.cur.pos = t.start
-			return end
+			if n := br.depth(); n > 0 {
+				o := br.open[n-1]
+				return end, newError("DM042", o.start, o.end, "this `%s` is never closed", x.cur.text[o.start:o.end])
+			}
+			return end, nil
 		}
 		br.track(t)
 		end = t.end

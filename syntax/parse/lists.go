@@ -147,7 +147,7 @@ func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, 
 		first, last := t, token{start: -1}
 		var br brackets
 		for ; t.kind != kEOF; t = c.next() {
-			if br.depth() == 0 && (t.kind == kComma || t.kind == kLBrace || isLoc(&c, t)) {
+			if br.depth() == 0 && (t.kind == kComma || t.kind == kLBrace || t.kind == kValue || isLoc(&c, t)) {
 				break
 			}
 			br.track(t)

@@ -35,15 +35,19 @@ type dmSyntax struct {
 	Name     lexer.Token    `parser:"@Dm"`
 	Lead     lexer.Token    `parser:"( @(Literal | Word | Bracket | Symbol) Comma?"`
 	LeadArgs lexer.Token    `parser:"  @Operands? (Comma? "`
-	LeadTail []lexer.Token  `parser:"  @Clause (Comma @Clause)*)?"`
+	LeadTail []clauseSyntax `parser:"  @@ (Comma @@)*)?"`
 	Operands lexer.Token    `parser:"| @Operands"`
-	ArgsTail []lexer.Token  `parser:"  (Comma @Clause)*"`
-	Clauses  []lexer.Token  `parser:"| @Clause (Comma @Clause)* )?"`
+	ArgsTail []clauseSyntax `parser:"  (Comma @@)*"`
+	Clauses  []clauseSyntax `parser:"| @@ (Comma @@)* )?"`
 	Attrs    lexer.Token    `parser:"@Dict?"`
 	Types    lexer.Token    `parser:"( Colon @Types"`
 	Arrow    lexer.Token    `parser:"| @Arrow"`
 	Out      lexer.Token    `parser:"  @Types )?"`
 	Regions  []regionSyntax `parser:"@@*"`
+}
+
+type clauseSyntax struct {
+	Clause lexer.Token `parser:"@Clause"`
 }
 
 type regionSyntax struct {
@@ -113,8 +117,8 @@ const (
 // plays which part. The kinds decide it alone, and they repeat from op to op
 // even more than types do, so a sequence is parsed once and its shape kept.
 type shape struct {
-	at      [nParts]int16 // index of the token plus one, 0 where absent
-	clauses []int16       // indices of tokens
+	at      [nParts]int32 // index of the token plus one, 0 where absent
+	clauses []int32       // indices of tokens
 	bad     int           // index of the unexpected token, -1 if there is none
 	want    string        // what the grammar wanted there
 }
@@ -178,7 +182,7 @@ func parseShape(toks []coarse) *shape {
 
 func (s *shape) set(p part, t lexer.Token) {
 	if t.Type != 0 {
-		s.at[p] = int16(min(t.Pos.Offset+1, 1<<15-1))
+		s.at[p] = int32(t.Pos.Offset + 1)
 	}
 }
 
@@ -204,9 +208,9 @@ func (s *shape) fill(t *opSyntax) {
 		s.set(pTypes, d.Types)
 		s.set(pArrow, d.Arrow)
 		s.set(pTypes, d.Out)
-		for _, list := range [][]lexer.Token{d.LeadTail, d.ArgsTail, d.Clauses} {
+		for _, list := range [][]clauseSyntax{d.LeadTail, d.ArgsTail, d.Clauses} {
 			for _, c := range list {
-				s.clauses = append(s.clauses, int16(min(c.Pos.Offset, 1<<15-1)))
+				s.clauses = append(s.clauses, int32(c.Clause.Pos.Offset))
 			}
 		}
 	case t.Func != nil:
@@ -256,6 +260,6 @@ var phrases = []struct{ token, words string }{
 	{"<symbol>", "a name such as `@main`"},
 	{"<dict>", "a dictionary `{…}`"},
 	{"<region>", "a region `{…}`"},
-	{"<clause>", "`name = value`"},
+	{"<clause>", "an operand or `name = value`"},
 	{"<comma>", "`,`"},
 }

@@ -85,16 +85,12 @@ func (s *scanner) endsBefore(h *head, t token) bool {
 // complete reports whether the op, in a form that dmir knows, needs no more.
 func (h *head) complete() bool {
 	switch h.form {
-	case fGeneric, fDm, fCall:
-		return h.sig || len(h.op.Regions) > 0 && h.form == fDm
+	case fGeneric, fDm, fCall, fModule, fAlias:
+		return h.prev != h.name
 	case fFunc:
 		return h.sig || h.br.depth() == 0 && h.prev.kind != kIdent && h.prev.kind != kSymbol
-	case fModule:
-		return len(h.op.Regions) > 0
 	case fReturn, fBad:
 		return true
-	case fAlias:
-		return h.prev != h.name
 	}
 	return false
 }
@@ -104,6 +100,8 @@ func (s *scanner) continues(h *head, t token) bool {
 	switch t.kind {
 	case kLBrace, kArrow, kColon, kComma, kEq, kLAngle, kLParen, kLBrack, kRAngle, kRParen, kRBrack:
 		return h.form != fBad || t.kind != kLBrace
+	case kValue:
+		return h.form == fDm && !h.sig
 	case kIdent:
 		switch s.slice(t) {
 		case "loc", "attributes":
@@ -272,11 +270,29 @@ func (s *scanner) isRegion(h *head, t token) bool {
 		if top != kEOF {
 			return false
 		}
-		return h.sig || s.holdsOps(t) || prevWord != "" && h.prev != h.name && len(h.op.Regions) > 0
+		return s.holdsOps(t) || (h.sig || len(h.op.Regions) > 0) && !s.isDict(t)
 	case fBad:
 		return s.holdsOps(t)
 	}
-	return s.holdsOps(t) || top == kEOF && s.emptyBody(h, t)
+	return s.holdsOps(t) || top == kEOF && (s.emptyBody(h, t) || s.loneOp(t))
+}
+
+// isDict looks whether the text behind the brace t begins like a dictionary.
+func (s *scanner) isDict(t token) bool {
+	a := s.after(t)
+	switch b := s.after(a); a.kind {
+	case kIdent, kString:
+		return b.kind == kEq || b.kind == kComma || b.kind == kRBrace && !terminator(s.slice(a))
+	}
+	return false
+}
+
+// loneOp looks whether the braces at t hold one dotted name on a line of its
+// own: so is the op of a block written, and hardly ever a unit attribute.
+func (s *scanner) loneOp(t token) bool {
+	a := s.after(t)
+	b := s.after(a)
+	return a.kind == kIdent && a.first && dotted(s.slice(a)) && b.kind == kRBrace && b.first
 }
 
 // holdsOps looks whether the text behind the brace t begins with an op or a label.

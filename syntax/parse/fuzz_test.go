@@ -1,0 +1,115 @@
+package parse
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"dmir/syntax/ast"
+	"dmir/syntax/source"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
+
+func startsRune(text string, i int) bool { return i >= len(text) || utf8.RuneStart(text[i]) }
+
+// compare returns how two trees of a text differ, positions included.
+func compare(want, got *ast.File) string {
+	if reflect.DeepEqual(want.Items, got.Items) && reflect.DeepEqual(want.Diags, got.Diags) {
+		return ""
+	}
+	if d := cmp.Diff(dump(want), dump(got)); d != "" {
+		return d
+	}
+	return "positions only"
+}
+
+func addGolden(f *testing.F) {
+	paths, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(paths) == 0 {
+		f.Fatal("no golden files", err)
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(txtar.Parse(b).Files[0].Data))
+	}
+}
+
+// FuzzFile: no panic, all text belongs to an op, all ranges lie inside of their
+// ops, and the cache agrees with reading afresh.
+func FuzzFile(f *testing.F) {
+	addGolden(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		src := source.New("fuzz", text)
+		file := File(src)
+		if msg := check(file); msg != "" {
+			t.Fatal(msg)
+		}
+		var c Cache
+		for range 2 {
+			if diff := compare(file, c.File(src)); diff != "" {
+				t.Fatal("the cache differs:", diff)
+			}
+		}
+	})
+}
+
+// FuzzType: no panic, and a type's text reads back to an equal tree.
+func FuzzType(f *testing.F) {
+	for _, c := range typeCases {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := Type(text)
+		if err != nil {
+			errorInside(t, err, text)
+			return
+		}
+		if again, err := Type(strings.TrimSpace(e.Text)); err != nil || !cmp.Equal(e, again) {
+			t.Fatalf("%q reads as %+v, then as %+v, %v", text, e, again, err)
+		}
+	})
+}
+
+// FuzzAttr: no panic; entries, symbols and strings lie inside of the text.
+func FuzzAttr(f *testing.F) {
+	for _, c := range attrCases {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		a, err := Attr(text)
+		if err != nil {
+			errorInside(t, err, text)
+			return
+		}
+		for _, e := range a.Entries {
+			if e.Span.Empty() || int(e.VSpan.End) > len(text) || e.VSpan.Start > e.VSpan.End {
+				t.Fatalf("entry %+v of %q", e, text)
+			}
+		}
+		if a.Kind == ast.AString && Unquote(Quote(a.Str)) != a.Str {
+			t.Fatalf("%q is quoted as %s", a.Str, Quote(a.Str))
+		}
+	})
+}
+
+func errorInside(t *testing.T, err error, text string) {
+	t.Helper()
+	e, ok := err.(*Error)
+	if !ok || e.Msg == "" || e.Help == "" || e.Code == "" {
+		t.Fatalf("%q: incomplete error %#v", text, err)
+	}
+	if e.Span.Start < 0 || e.Span.Start > e.Span.End || int(e.Span.End) > len(text) {
+		t.Fatalf("%q: the error is at %v: %s", text, e.Span, e.Msg)
+	}
+}
