@@ -27,6 +27,10 @@ var narrow = []struct{ column, least int }{
 	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, 12}, {colClass, 0}, {colResult, 0},
 }
 
+// widest bounds columns whose content has no natural limit, however much room
+// there is: formulas, results of large kernels, deep nesting.
+var widest = map[int]int{colOp: 48, colResult: 32, colFLOP: 40, colRead: 40, colWritten: 40}
+
 // grid prints aligned columns; empty ones are left out.
 func (p *printer) grid(rows []row) {
 	var width [columns]int
@@ -41,6 +45,9 @@ func (p *printer) grid(rows []row) {
 	for c := range width {
 		if width[c] > 0 {
 			width[c] = max(width[c], utf8.RuneCountInString(titles[c]))
+		}
+		if most := widest[c]; most > 0 {
+			width[c] = min(width[c], most)
 		}
 	}
 	for _, n := range narrow {

@@ -239,13 +239,13 @@ func (p *printer) measured(r *row, entries []*Entry) {
 func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
-	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", units.DimBytes(moved), units.DimBytes(f.Minimum), p.waste())
-	peak := units.DimBytes(f.Peak)
+	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
+	peak := amount(f.Peak)
 	switch {
 	case len(f.Peaks) == 0:
 		peak = "not known: too many unbound sizes"
 	case len(f.Peaks) > 1:
-		peak = f.PeakFormula() + " B"
+		peak = Truncate(f.PeakFormula(), widestFormula) + " B"
 	}
 	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)
 	if n, ok := f.FLOP.Int(); ok {
@@ -270,7 +270,7 @@ func (p *printer) waste() string {
 		return "not known"
 	}
 	waste := p.f.Waste()
-	text := units.DimBytes(waste)
+	text := amount(waste)
 	if w, ok := waste.Int(); ok {
 		if n, ok := p.f.Moved().Int(); ok && n > 0 {
 			text += "  " + units.Percent(float64(w), float64(n)) + " of what is moved"
@@ -278,6 +278,10 @@ func (p *printer) waste() string {
 	}
 	return text
 }
+
+const widestFormula = 160
+
+func amount(bytes dim.Dim) string { return Truncate(units.DimBytes(bytes), widestFormula) }
 
 func ops(n int) string {
 	if n == 1 {

@@ -1,0 +1,165 @@
+package program_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"dmir/analysis/config"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+const good = `
+func.func @f(%x: tensor<?x4xf32, #dm.at<dims = [n]>>) -> tensor<?x4xf32, #dm.at<dims = [n]>> {
+  %0 = dm.exp %x : tensor<?x4xf32, #dm.at<dims = [n]>>
+  return %0 : tensor<?x4xf32, #dm.at<dims = [n]>>
+}
+`
+
+// Whatever the text, Load gives a program, and one error at least where
+// something is wrong.
+func TestLoadBadInput(t *testing.T) {
+	cases := []struct{ name, text, want string }{ // want: the code of the first error
+		{"not text", "\x7fELF\x00\x00\x01", "DM001"},
+		{"half an op", "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = dm.exp %x :", ""},
+		{"no such value", "func.func @f() {\n  %0 = dm.exp %y : tensor<4xf32>\n  return\n}\n", ""},
+		{"shapes that do not fit", "func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) {\n  %0 = dm.add %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>\n  return\n}\n", "DM110"},
+		{"no such op", "func.func @f(%x: tensor<4xf32>) {\n  %0 = dm.expp %x : tensor<4xf32>\n  return\n}\n", "DM166"},
+		{"a product of sizes that overflows", "func.func @f(%x: tensor<9223372036854775807x9xf32>) {\n  %0 = dm.exp %x : tensor<9223372036854775807x9xf32>\n  return\n}\n", ""},
+		{"empty", "", "none"},
+		{"only a comment", "// nothing\n", "none"},
+		{"good", good, "none"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := program.Load(source.New("in.dmir", c.text), program.Options{})
+			first := "none"
+			for _, d := range p.Diags {
+				if d.Severity == diag.Error {
+					first = d.Code
+					break
+				}
+			}
+			if (first == "none") != (c.want == "none") || c.want != "" && first != c.want {
+				t.Errorf("first error is %s, want %s: %+v", first, c.want, p.Diags)
+			}
+			if p.HasErrors() != (first != "none") {
+				t.Error("HasErrors says otherwise")
+			}
+			for i, d := range p.Diags {
+				if i > 0 && d.Span.Start < p.Diags[i-1].Span.Start {
+					t.Errorf("diagnostic %d is out of order", i)
+				}
+			}
+			if p.Target == nil || p.Config == nil || p.Bind == nil || p.Names() == nil {
+				t.Error("something that is always there is missing")
+			}
+		})
+	}
+}
+
+// An op that breaks a rule has no cost; those around it keep theirs.
+func TestBrokenOpHidesNothing(t *testing.T) {
+	p := program.Load(source.New("in.dmir", `
+func.func @f(%x: tensor<4xf32>, %y: tensor<3xf32>) -> tensor<4xf32> {
+  %0 = dm.exp %x : tensor<4xf32>
+  %1 = dm.add %x, %y : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  %2 = dm.add %0, %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dm.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}`), program.Options{})
+	if len(p.Funcs) != 2 || len(p.Funcs[0].Entries) != 3 {
+		t.Fatalf("%d functions", len(p.Funcs))
+	}
+	var known []string
+	for _, e := range p.Funcs[0].Entries {
+		known = append(known, fmt.Sprint(e.Known, e.Moved()))
+	}
+	if got := strings.Join(known, ", "); got != "true 32, false 0, true 48" {
+		t.Errorf("got %s", got)
+	}
+	if f := p.Func("g"); f == nil || !f.Time(p.Target).Known {
+		t.Error("the other function has no cost")
+	}
+}
+
+// The machine and the sizes of the caller win over the configuration's.
+func TestOptions(t *testing.T) {
+	conf, diags := config.Parse(source.New("dmir.toml", "target = \"box\"\n[bind]\nn = 2\nm = 3\n[machines.box]\nbase = \"a100-80\"\n"))
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	p := program.Load(source.New("in.dmir", good), program.Options{Config: conf})
+	if p.Target.Name != "box" || p.Funcs[0].Moved().String() != "64" {
+		t.Errorf("configured: %s, %s", p.Target.Name, p.Funcs[0].Moved())
+	}
+	h100, _ := machine.Lookup("h100")
+	p = program.Load(source.New("in.dmir", good), program.Options{Config: conf, Target: h100, Bind: map[string]int64{"n": 10}})
+	if p.Target != h100 || p.Funcs[0].Moved().String() != "320" || p.Bind["m"] != 3 {
+		t.Errorf("chosen: %s, %s, %v", p.Target.Name, p.Funcs[0].Moved(), p.Bind)
+	}
+	if conf.Bind["n"] != 2 {
+		t.Error("the configuration was changed")
+	}
+}
+
+// Sections cut by "// -----" are modules of their own, and lines count through.
+func TestSections(t *testing.T) {
+	p := program.Load(source.New("in.dmir", good+"// -----"+good), program.Options{})
+	if p.HasErrors() || len(p.Modules) != 2 || len(p.Funcs) != 2 {
+		t.Fatalf("%d modules, %d functions, %v", len(p.Modules), len(p.Funcs), p.Diags)
+	}
+	if a, b := p.Funcs[0].Entries[0].Line, p.Funcs[1].Entries[0].Line; a != 3 || b != 8 {
+		t.Errorf("lines %d and %d, want 3 and 8", a, b)
+	}
+}
+
+// A program is safe for concurrent readers, and a cache for concurrent loads.
+func TestConcurrentUse(t *testing.T) {
+	cache := &parse.Cache{}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			p := program.Load(source.New("in.dmir", good+strings.Repeat("// x\n", i)), program.Options{Cache: cache})
+			var inner sync.WaitGroup
+			for range 4 {
+				inner.Go(func() {
+					f := p.Funcs[0]
+					f.Time(p.Target)
+					if f.Find(f.Entries[0].Op) != f.Entries[0] || p.Names() == nil {
+						t.Error("not found")
+					}
+				})
+			}
+			inner.Wait()
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkLoad(b *testing.B) {
+	var text strings.Builder
+	const functions, ops = 200, 50
+	for i := range functions {
+		fmt.Fprintf(&text, "func.func @f%d(%%0: tensor<8x512x1024xf16>) -> tensor<8x512x1024xf16> {\n", i)
+		for j := range ops {
+			fmt.Fprintf(&text, "  %%%d = dm.add %%%d, %%0 : tensor<8x512x1024xf16>\n", j+1, j)
+		}
+		fmt.Fprintf(&text, "  return %%%d : tensor<8x512x1024xf16>\n}\n", ops)
+	}
+	src := text.String()
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		if p := program.Load(source.New("in.dmir", src), program.Options{}); p.HasErrors() {
+			b.Fatal(p.Diags[0])
+		}
+	}
+}
