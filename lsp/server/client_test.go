@@ -127,7 +127,7 @@ func or(s, otherwise string) string {
 // call sends a request with JSON parameters.
 func (e *editor) call(method, params string, result any) error {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	_, err := e.conn.Call(ctx, method, jsonrpc2.RawMessage(params), result)
 	if ctx.Err() != nil {
@@ -167,7 +167,7 @@ func (e *editor) frame(body string) {
 // wait returns the first notification that matches, waiting for it.
 func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawMessage {
 	e.t.Helper()
-	timeout := time.AfterFunc(60*time.Second, func() { e.cond.Broadcast() })
+	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
 	defer timeout.Stop()
 	start := time.Now()
 	e.mu.Lock()
@@ -178,7 +178,7 @@ func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawM
 				return n.params
 			}
 		}
-		if time.Since(start) >= 60*time.Second {
+		if time.Since(start) >= 20*time.Second {
 			e.t.Fatalf("no %s came", method)
 		}
 		e.cond.Wait()
@@ -188,7 +188,7 @@ func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawM
 // waitCall waits until the server has made a call.
 func (e *editor) waitCall(method string) {
 	e.t.Helper()
-	timeout := time.AfterFunc(60*time.Second, func() { e.cond.Broadcast() })
+	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
 	defer timeout.Stop()
 	start := time.Now()
 	e.mu.Lock()
@@ -199,7 +199,7 @@ func (e *editor) waitCall(method string) {
 				return
 			}
 		}
-		if time.Since(start) >= 60*time.Second {
+		if time.Since(start) >= 20*time.Second {
 			e.t.Fatalf("the server did not call %s", method)
 		}
 		e.cond.Wait()

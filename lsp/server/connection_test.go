@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os/exec"
 	"strings"
@@ -287,5 +288,53 @@ func TestParentDeath(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("the server outlived its parent")
+	}
+}
+
+// A message that is none is refused with the id null and the code that says
+// why, in the place where its answer would stand.
+func TestRefusals(t *testing.T) {
+	frame := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
+	for name, c := range map[string]struct {
+		in   string
+		want jsonrpc2.Code
+	}{
+		"no JSON":              {frame(`{"jsonrpc":`), jsonrpc2.ParseError},
+		"no object":            {frame(`7`), jsonrpc2.InvalidRequest},
+		"no version":           {frame(`{"id":1,"method":"shutdown"}`), jsonrpc2.InvalidRequest},
+		"a broken batch":       {frame(`[{]`), jsonrpc2.ParseError},
+		"an empty message":     {"Content-Length: 0\r\n\r\n", jsonrpc2.InvalidRequest},
+		"a length in words":    {"Content-Length: ten\r\n\r\n", jsonrpc2.ParseError},
+		"no header":            {"hello\r\n", jsonrpc2.ParseError},
+		"a header of no field": {"X-Y: z\r\n\r\n", jsonrpc2.ParseError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inR, inW := io.Pipe()
+			outR, outW := io.Pipe()
+			s := newServer(context.Background(), inR, outW, Options{})
+			s.conn.Go(s.ctx, s.dispatch.handle)
+			go func() {
+				_, _ = io.WriteString(inW, c.in+frame(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}`))
+			}()
+			answers := jsonrpc2.NewStream(pipes{outR, inW})
+			var refused, served bool
+			for !refused || !served {
+				m, _, err := answers.Read(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := m.(*jsonrpc2.Response)
+				if r.ID().IsValid() {
+					served = true
+				} else {
+					refused = true
+					if got := codeOf(r.Err()); got != c.want {
+						t.Errorf("code %d (%v), want %d", got, r.Err(), c.want)
+					}
+				}
+			}
+			_ = inW.Close()
+			_ = s.wait()
+		})
 	}
 }

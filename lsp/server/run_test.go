@@ -84,13 +84,13 @@ func TestRunFailures(t *testing.T) {
 		"noise":              {worker: "noise", want: "no message", code: "DM320"},
 		"hangs":              {worker: "hang", want: "was stopped after", code: "DM321"},
 		"program in error":   {worker: "sound", text: strings.Replace(program, "%s :", "%q :", 1), want: "line 3: %q is not defined"},
-		"unbound size":       {worker: "sound", text: strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"), want: `"n"`, code: "DM301"},
+		"unbound size":       {worker: "sound", text: strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"), want: `"n"`, code: "DM701"},
 		"no such function":   {worker: "sound", text: strings.ReplaceAll(program, "@f", "@g"), want: "no function @f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := connect(t, Options{Worker: workerCommand(c.worker), RunTimeout: 5 * time.Second}, nil)
-			e.initialize("", "")
+			e.initialize("", `{"lint":{"enabled":false}}`)
 			e.open(or(c.text, program))
 			var res runResult
 			e.must("workspace/executeCommand", runParams(""), &res)

@@ -260,12 +260,18 @@ func TestConfigFile(t *testing.T) {
 	e.initialize("", "")
 	u := string(uri.File(filepath.Join(dir, "f.dmir")))
 	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"dmir","version":1,"text":%s}}`, u, quote(ffn)))
-	var cost struct{ Title, Text string }
+	var cost struct {
+		Title string `json:"title"`
+		Text  string `json:"text"`
+	}
 	e.must("workspace/executeCommand", fmt.Sprintf(`{"command":"dmir.cost","arguments":[{"uri":%q,"func":"ffn"}]}`, u), &cost)
 	if cost.Title != "Cost of @ffn on mine" || !strings.Contains(cost.Text, "einsum") {
 		t.Errorf("cost %+v", cost)
 	}
-	var targets []struct{ Name, Title string }
+	var targets []struct {
+		Name  string `json:"name"`
+		Title string `json:"title"`
+	}
 	e.must("workspace/executeCommand", `{"command":"dmir.targets"}`, &targets)
 	if !strings.Contains(fmt.Sprint(targets), "My machine") || !strings.Contains(fmt.Sprint(targets), "h200") {
 		t.Errorf("targets %v", targets)
