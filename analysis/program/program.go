@@ -64,6 +64,7 @@ func Load(src *source.File, opts Options) *Program {
 		p.Tree = parse.File(src)
 	}
 	p.names = sync.OnceValue(func() *scope.Index { return scope.Build(p.Tree) })
+	go p.names() // beside lowering; it reads the tree only
 	p.Modules = lower.File(p.Tree)
 	p.Diags = slices.Clone(p.Tree.Diags)
 	for _, m := range p.Modules {
@@ -71,10 +72,38 @@ func Load(src *source.File, opts Options) *Program {
 		p.Diags = append(p.Diags, check(m)...)
 		p.Funcs = append(p.Funcs, cost.Module(m, p.Bind)...)
 	}
-	slices.SortStableFunc(p.Diags, func(a, b diag.Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Code, b.Code))
-	})
+	p.Diags = merge(p.Diags, p.Names().Diags)
 	return p
+}
+
+// merge sorts the diagnostics by position and takes each once. Those about
+// names are added where nothing else is said: lowering says the same of the
+// ops that it knows.
+func merge(diags, names []diag.Diagnostic) []diag.Diagnostic {
+	byPlace := func(a, b diag.Diagnostic) int {
+		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity),
+			cmp.Compare(a.Span.End, b.Span.End), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	}
+	slices.SortStableFunc(diags, byPlace)
+	diags = slices.CompactFunc(diags, func(a, b diag.Diagnostic) bool { return byPlace(a, b) == 0 })
+	var covered []source.Span // of errors, by start; ends only grow
+	for _, d := range diags {
+		if d.Severity != diag.Error {
+			continue
+		}
+		if n := len(covered); n > 0 {
+			d.Span.End = max(d.Span.End, covered[n-1].End)
+		}
+		covered = append(covered, d.Span)
+	}
+	for _, d := range names {
+		i, _ := slices.BinarySearchFunc(covered, d.Span.Start+1, func(s source.Span, at int) int { return cmp.Compare(s.Start, at) })
+		if i == 0 || covered[i-1].End < d.Span.End {
+			diags = append(diags, d)
+		}
+	}
+	slices.SortStableFunc(diags, byPlace)
+	return diags
 }
 
 // check verifies m and marks the ops that break a rule, which have no cost that
@@ -90,7 +119,7 @@ func check(m *ir.Module) []diag.Diagnostic {
 	return diags
 }
 
-// Names is the index of the names in the text, made when first asked for.
+// Names is the index of the names in the text.
 func (p *Program) Names() *scope.Index { return p.names() }
 
 // HasErrors reports whether any diagnostic is an error.
