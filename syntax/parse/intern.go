@@ -27,22 +27,28 @@ const (
 // get is the result for text, made by parse if it is not known. parse is given
 // a copy of text, so that the results do not keep a whole file alive.
 func (m *interned[T]) get(text string, parse func(string) (T, *Error)) (T, error) {
-	m.mu.RLock()
-	r, ok := m.young[text]
-	if !ok {
-		if r, ok = m.old[text]; ok {
-			m.mu.RUnlock()
-			m.keep(strings.Clone(text), r)
-			return r.unpack()
-		}
-	}
-	m.mu.RUnlock()
+	r, ok := m.find(text)
 	if !ok {
 		text = strings.Clone(text)
 		r.val, r.err = parse(text)
 		r = m.keep(text, r)
 	}
 	return r.unpack()
+}
+
+// find is the result for text if it is known.
+func (m *interned[T]) find(text string) (result[T], bool) {
+	m.mu.RLock()
+	r, young := m.young[text]
+	old := false
+	if !young {
+		r, old = m.old[text]
+	}
+	m.mu.RUnlock()
+	if old {
+		r = m.keep(strings.Clone(text), r)
+	}
+	return r, young || old
 }
 
 func (r result[T]) unpack() (T, error) {

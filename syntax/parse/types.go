@@ -172,17 +172,20 @@ func (b *builder) list(ts []*typeSyntax) ([]*ast.TypeExpr, []ast.Rel) {
 	return out, spans
 }
 
-// shared is typeExpr through the table of types.
+// shared is typeExpr through the table of types. An error is not kept there: its
+// place is relative to the text around the type.
 func (b *builder) shared(t *typeSyntax) *ast.TypeExpr {
-	e, err := typeTable.get(b.src[t.Pos.Offset:t.EndPos.Line], func(text string) (*ast.TypeExpr, *Error) {
-		inner := builder{src: b.src}
-		e := inner.typeExpr(t)
-		return e, inner.err
-	})
-	if err != nil {
-		b.fail(err.(*Error))
+	text := b.src[t.Pos.Offset:t.EndPos.Line]
+	if r, ok := typeTable.find(text); ok && r.err == nil {
+		return r.val
 	}
-	return e
+	inner := builder{src: b.src}
+	e := inner.typeExpr(t)
+	if inner.err != nil {
+		b.fail(inner.err)
+		return e
+	}
+	return typeTable.keep(e.Text, result[*ast.TypeExpr]{val: e}).val
 }
 
 func (b *builder) typeExpr(t *typeSyntax) *ast.TypeExpr {
