@@ -128,7 +128,7 @@ func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 	if Attr(o, "scale") != nil {
 		factor = Float(o, "scale")
 	}
-	w := &writer{b: b}
+	w := newWriter(b)
 	q, k, v := w.to(o.Operands[0], elem), w.to(o.Operands[1], elem), w.to(o.Operands[2], elem)
 
 	// Heads that share a key head become a dimension of their own, g.
@@ -139,9 +139,7 @@ func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 	group, split := "", func(v *ir.Value, _ dim.Dim) *ir.Value { return v }
 	if n > 2 && !SameDim(qt.Shape[n-3], kt.Shape[n-3]) {
 		g, ok := qt.Shape[n-3].Div(kt.Shape[n-3])
-		if !ok {
-			return nil
-		}
+		w.failed = w.failed || !ok
 		group = "g"
 		split = func(v *ir.Value, last dim.Dim) *ir.Value {
 			return w.reshape(v, append(append([]dim.Dim{}, kt.Shape[:n-2]...), g, qt.Shape[n-2], last)...)

@@ -130,8 +130,9 @@ type Def struct {
 	Infer func(o *ir.Op) ([]types.Type, *Problem)
 	// Verify checks what Infer does not; nil: nothing more.
 	Verify func(o *ir.Op) *Problem
-	// FLOP counts floating-point operations as DESIGN's table of definitions
-	// says; nil is 0. Ops with regions count one execution of the region's body.
+	// FLOP counts floating-point operations as the cost's table of
+	// definitions says; nil is 0. while, if and kernel count one execution of their regions (if:
+	// the costlier one), map and reduce their region for every element.
 	FLOP func(o *ir.Op) dim.Dim
 	// Traffic overrides the bytes read per operand (same length as Operands) and
 	// written in total; nil: every operand and every result once in full.
@@ -139,7 +140,9 @@ type Def struct {
 	// Maps gives the iteration space of the ops that have one; nil where none.
 	Maps func(o *ir.Op) *Iteration
 	// Expand rewrites a composite into simpler ops that compute the same
-	// function; it returns the values that replace o's results.
+	// function, inserted at b, which must stand before o; it returns the values
+	// that replace o's results, or nil, leaving the block as it was, where it
+	// needs a size in numbers that is a symbol.
 	Expand func(b *ir.Builder, o *ir.Op) []*ir.Value
 }
 

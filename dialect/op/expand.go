@@ -12,8 +12,11 @@ import (
 // own inference, so an expansion states only what it computes.
 type writer struct {
 	b      *ir.Builder
+	start  int // where the expansion begins
 	failed bool
 }
+
+func newWriter(b *ir.Builder) *writer { return &writer{b: b, start: b.Index} }
 
 // op inserts an op whose result type follows from its operands.
 func (w *writer) op(name string, operands []*ir.Value, attrs ...types.Named) *ir.Value {
@@ -108,12 +111,15 @@ func (w *writer) reshape(x *ir.Value, shape ...dim.Dim) *ir.Value {
 	return w.typed("reshape", tensor(t, t.Elem, shape...), []*ir.Value{x})
 }
 
-// done is what an Expand returns: nil after a failure.
+// done is what an Expand returns: after a failure nil, and the block is as before.
 func (w *writer) done(vs ...*ir.Value) []*ir.Value {
-	if w.failed {
-		return nil
+	if !w.failed {
+		return vs
 	}
-	return vs
+	for ; w.b.Index > w.start; w.b.Index-- {
+		ir.Erase(w.b.Block.Ops[w.b.Index-1])
+	}
+	return nil
 }
 
 func named(name string, v types.Attr) []types.Named { return []types.Named{{Name: name, Value: v}} }
@@ -131,7 +137,7 @@ func intsAttr(ns []int) types.Attr {
 // inWide runs body on operand 0 in at least f32 and rounds its value once, as
 // the composites define their results for half precision.
 func inWide(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value) *ir.Value) []*ir.Value {
-	w := &writer{b: b}
+	w := newWriter(b)
 	elem := in(o, 0).Elem
 	y := body(w, w.to(o.Operands[0], wide(elem)))
 	return w.done(w.to(y, elem))

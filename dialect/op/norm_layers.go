@@ -233,7 +233,7 @@ func expandBatchNorm(b *ir.Builder, o *ir.Op) []*ir.Value {
 	}
 	over := append(identity(xt.Rank())[:d:d], identity(xt.Rank())[d+1:]...)
 	n, known := dim.Prod(without(xt.Shape, d)...).Int()
-	w := &writer{b: b}
+	w := newWriter(b)
 	x := w.to(o.Operands[0], wide(xt.Elem))
 	t := asTensor(x.Type)
 	var y, mean, variance *ir.Value
@@ -242,9 +242,7 @@ func expandBatchNorm(b *ir.Builder, o *ir.Op) []*ir.Value {
 		y = w.binary("mul", w.binary("sub", x, mean), w.unary("rsqrt", w.plus(variance, Float(o, "epsilon"))))
 		return w.done(w.to(w.affineTwo(o, y, d), xt.Elem))
 	}
-	if !known || n == 0 {
-		return nil
-	}
+	w.failed = w.failed || !known || n == 0
 	y, mean, variance = w.standardize(x, over, float64(n), Float(o, "epsilon"))
 	vs := []*ir.Value{w.to(w.affineTwo(o, y, d), xt.Elem)}
 	if len(o.Results) == 3 {

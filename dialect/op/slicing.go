@@ -334,7 +334,7 @@ var embeddingDef = &Def{
 	},
 	Traffic: touchedTraffic,
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
-		w := &writer{b: b}
+		w := newWriter(b)
 		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
 	},
 }
