@@ -14,13 +14,14 @@ type names struct {
 	outer  *names
 	text   map[*ir.Value]string
 	used   map[string]bool
-	log    []string // names to free at the end of regions, in order
-	next   int      // the next number to try
+	log    []string       // names to free at the end of regions, in order
+	held   map[string]int // names of ops whose regions are being printed: free inside, taken behind
+	next   int            // the next number to try
 	labels map[*ir.Block]string
 }
 
 func newNames(outer *names) *names {
-	return &names{outer: outer, text: map[*ir.Value]string{}, used: map[string]bool{}, labels: map[*ir.Block]string{}}
+	return &names{outer: outer, text: map[*ir.Value]string{}, used: map[string]bool{}, held: map[string]int{}, labels: map[*ir.Block]string{}}
 }
 
 func (n *names) mark() int { return len(n.log) }
@@ -47,22 +48,31 @@ func group(vs []*ir.Value) int {
 
 // define names values that share one name and returns that name.
 func (n *names) define(vs []*ir.Value) string {
-	if name, ok := n.text[vs[0]]; ok { // a use came first
-		name, _, _ = strings.Cut(name, "#")
-		return name
+	name := n.hold(vs)
+	if !n.used[name] {
+		n.used[name] = true
+		n.log = append(n.log, name)
 	}
-	name := n.assign(vs)
-	n.log = append(n.log, name)
 	return name
 }
 
-func (n *names) assign(vs []*ir.Value) string {
+// hold names values as define does, but leaves the name free until define is
+// called: an op's results are defined behind its regions, which may use the
+// same names for themselves.
+func (n *names) hold(vs []*ir.Value) string {
+	if name, ok := n.text[vs[0]]; ok {
+		name, _, _ = strings.Cut(name, "#")
+		return name
+	}
+	return n.assign(vs, false)
+}
+
+func (n *names) assign(vs []*ir.Value, early bool) string {
 	base := vs[0].Name
 	if i := strings.IndexByte(base, '#'); i >= 0 {
 		base = base[:i]
 	}
-	name := n.free(base)
-	n.used[name] = true
+	name := n.free(base, early)
 	for i, v := range vs {
 		n.text[v] = name
 		if len(vs) > 1 {
@@ -91,19 +101,21 @@ func (n *names) use(v *ir.Value) string {
 			i += k
 		}
 	}
-	n.assign(vs)
+	n.used[n.assign(vs, true)] = true
 	return n.text[v]
 }
 
-// free is base, or a name like it that is not taken.
-func (n *names) free(base string) string {
+// free is base, or a name like it that is not taken; a name that is given
+// early, before its definition, must not be one that is held either.
+func (n *names) free(base string, early bool) string {
+	taken := func(name string) bool { return n.used[name] || early && n.held[name] > 0 }
 	if legal(base) {
-		if !n.used[base] {
+		if !taken(base) {
 			return base
 		}
 		if base[1] > '9' || base[1] < '0' {
 			for i := 1; ; i++ {
-				if name := base + "_" + strconv.Itoa(i); !n.used[name] {
+				if name := base + "_" + strconv.Itoa(i); !taken(name) {
 					return name
 				}
 			}
@@ -112,7 +124,7 @@ func (n *names) free(base string) string {
 	for {
 		name := "%" + strconv.Itoa(n.next)
 		n.next++
-		if !n.used[name] {
+		if !taken(name) {
 			return name
 		}
 	}

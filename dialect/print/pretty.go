@@ -72,7 +72,7 @@ func (p *printer) call(o *ir.Op) bool {
 	if !ok {
 		return false
 	}
-	p.results(o)
+	defer p.results(o)()
 	p.out.WriteString("call " + callee.String() + "(")
 	p.uses(o.Operands)
 	p.out.WriteByte(')')
@@ -86,7 +86,7 @@ func (p *printer) call(o *ir.Op) bool {
 
 // dialectOp prints "results = dm.name lead operands, clauses {…} : type regions".
 func (p *printer) dialectOp(o *ir.Op, def *op.Def, depth int) {
-	p.results(o)
+	defer p.results(o)()
 	p.out.WriteString(o.Name)
 	var rest []types.Named
 	lead := def.Lead()

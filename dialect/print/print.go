@@ -181,7 +181,7 @@ func unwrap(text string) string {
 }
 
 func (p *printer) genericOp(o *ir.Op, depth int) {
-	p.results(o)
+	defer p.results(o)()
 	p.out.WriteString(types.Quote(o.Name))
 	p.out.WriteByte('(')
 	p.uses(o.Operands)
@@ -257,22 +257,36 @@ func (p *printer) uses(vs []*ir.Value) {
 	}
 }
 
-// results prints "%a, %b:2 = ".
-func (p *printer) results(o *ir.Op) {
+// results prints "%a, %b:2 = ". The names are taken by defined, which must
+// be called behind the op's regions.
+func (p *printer) results(o *ir.Op) (defined func()) {
+	n := p.names
 	for i := 0; i < len(o.Results); {
 		if i > 0 {
 			p.out.WriteString(", ")
 		}
-		n := group(o.Results[i:])
-		p.out.WriteString(p.names.define(o.Results[i : i+n]))
-		if n > 1 {
-			p.out.WriteByte(':')
-			p.out.WriteString(strconv.Itoa(n))
+		k := group(o.Results[i:])
+		name := n.hold(o.Results[i : i+k])
+		n.held[name]++
+		if len(o.Regions) == 0 || k < len(o.Results) {
+			n.define(o.Results[i : i+k])
 		}
-		i += n
+		p.out.WriteString(name)
+		if k > 1 {
+			p.out.WriteByte(':')
+			p.out.WriteString(strconv.Itoa(k))
+		}
+		i += k
 	}
 	if len(o.Results) > 0 {
 		p.out.WriteString(" = ")
+	}
+	return func() {
+		for i := 0; i < len(o.Results); {
+			k := group(o.Results[i:])
+			n.held[n.define(o.Results[i:i+k])]--
+			i += k
+		}
 	}
 }
 
@@ -374,23 +388,21 @@ func (p *printer) custom(o *ir.Op, depth int) {
 			p.fail(o, "its operand %s was replaced, and its form is another dialect's", t.Operands[i].Name)
 		}
 	}
-	for i := 0; i < len(o.Results); {
-		n := group(o.Results[i:])
-		p.names.define(o.Results[i : i+n])
-		i += n
-	}
+	defer p.defineAll(o)
 	end := int32(t.Len)
 	at := int32(0)
 	for i, r := range t.Regions {
 		p.out.WriteString(p.m.Aliases.Expand(t.Text(src, ast.Rel{Start: at, End: r.Open})))
 		p.out.WriteString("{\n")
 		labelled := len(r.Blocks) > 0 && r.Blocks[0].Label != ""
+		mark := p.names.mark()
 		if !labelled && len(o.Regions[i].Blocks) > 0 {
 			for j := range o.Regions[i].Blocks[0].Args {
 				p.names.define(o.Regions[i].Blocks[0].Args[j : j+1])
 			}
 		}
 		p.body(o.Regions[i], depth, labelled)
+		p.names.release(mark)
 		p.indent(depth)
 		if r.Close < 0 {
 			p.fail(o, "a region is not closed")
@@ -399,6 +411,19 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		at = r.Close
 	}
 	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: end}), " \t\r\n")))
+}
+
+// defineAll names o's results as its text does.
+func (p *printer) defineAll(o *ir.Op) {
+	for i := 0; i < len(o.Results); {
+		n := group(o.Results[i:])
+		if name := p.names.define(o.Results[i : i+n]); strings.HasPrefix(o.Results[i].Name, "%") {
+			if base, _, _ := strings.Cut(o.Results[i].Name, "#"); base != name {
+				p.fail(o, "its result %s needs another name, and its form is another dialect's", base)
+			}
+		}
+		i += n
+	}
 }
 
 // sameUse reports whether name is how u reads; "%r" is short for "%r#0".
