@@ -17,7 +17,19 @@ git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
 git config --global --add safe.directory '*'
 
-# project FILE...: a fresh repository with files of the test workspace.
+# The repository as it is on disk, what is not committed included, as one commit that hooks can be taken from.
+(
+  cd "$root"
+  git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+    if [ -e "$file" ]; then printf '%s\0' "$file"; fi
+  done | tar --create --null --files-from=-
+) | tar --extract --one-top-level="$scratch/dmir"
+git -C "$scratch/dmir" init --quiet
+git -C "$scratch/dmir" add .
+git -C "$scratch/dmir" commit --quiet --message snapshot
+revision=$(git -C "$scratch/dmir" rev-parse HEAD)
+
+# project FILE...: a fresh repository with files of the test workspace that uses the hooks.
 project() {
   rm -rf "$scratch/project"
   mkdir "$scratch/project"
@@ -26,6 +38,12 @@ project() {
   for file in "$@"; do
     cp "$root/vscode-extension/test/workspace/$file" .
   done
+  cat >.pre-commit-config.yaml <<END
+repos:
+  - repo: $scratch/dmir
+    rev: $revision
+    hooks: [{id: dmir-fmt}, {id: dmir-lint}, {id: dmir-fmt-system}, {id: dmir-lint-system}]
+END
   git add .
 }
 
@@ -33,7 +51,7 @@ project() {
 log=$scratch/log
 hook() {
   local status=0
-  pre-commit try-repo "$root" "$1" --all-files --verbose >"$log" 2>&1 || status=$?
+  pre-commit run "$1" --all-files >"$log" 2>&1 || status=$?
   echo $status
 }
 
@@ -45,7 +63,7 @@ check() { # check WHAT CONDITION...
     echo "  ok   $what"
   else
     echo "  FAIL $what"
-    sed 's/^/       /' "$log"
+    tail -20 "$log" | sed 's/^/       /'
     failed=1
   fi
 }

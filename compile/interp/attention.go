@@ -31,7 +31,7 @@ func runAttention(c *call) ([]*tensor.Tensor, error) {
 	q, k, v := c.in[0], c.in[1], c.in[2]
 	n := q.Rank()
 	if n < 2 || k.Rank() != n || v.Rank() != n {
-		return nil, c.errorf("DM304", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
+		return nil, c.errorf("DM704", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
 	}
 	a := attention{
 		heads: product(q.Shape[:n-2]), group: 1,
@@ -45,7 +45,7 @@ func runAttention(c *call) ([]*tensor.Tensor, error) {
 		a.group = a.heads / keyHeads
 	}
 	if a.group*keyHeads != a.heads || k.Shape[n-1] != a.depth || v.Shape[n-2] != a.keys || !slices.Equal(k.Shape[:n-2], v.Shape[:n-2]) {
-		return nil, c.errorf("DM304", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
+		return nil, c.errorf("DM704", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
 	}
 	if op.Attr(c.op, "scale") != nil {
 		a.scale = op.Float(c.op, "scale")
@@ -55,7 +55,7 @@ func runAttention(c *call) ([]*tensor.Tensor, error) {
 		mask = c.in[3]
 		scores := slices.Concat(q.Shape[:n-1], []int{a.keys})
 		if s, ok := broadcastShape(scores, mask.Shape); !ok || !slices.Equal(s, scores) {
-			return nil, c.errorf("DM304", "mask %s does not broadcast to %v", mask.Type(), scores)
+			return nil, c.errorf("DM704", "mask %s does not broadcast to %v", mask.Type(), scores)
 		}
 		strides := broadcastStrides(mask.Shape, scores)
 		a.maskAt = offsets(scores[:n-2], strides[:n-2])

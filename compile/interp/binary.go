@@ -24,7 +24,7 @@ func (b binary) run(c *call) ([]*tensor.Tensor, error) {
 	}
 	to := tensor.New(c.in[0].Elem, shape...)
 	if !b.apply(c.pool, to, c.in[0], c.in[1]) {
-		return nil, c.errorf("DM303", "%s is not defined on %s", c.op.Name, to.Elem)
+		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, to.Elem)
 	}
 	return one(to), nil
 }

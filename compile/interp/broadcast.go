@@ -36,7 +36,7 @@ func (c *call) common(first int) ([]int, *Error) {
 	}
 	shape, ok := broadcastShape(shapes...)
 	if !ok {
-		return nil, c.errorf("DM304", "shapes %v do not broadcast", shapes)
+		return nil, c.errorf("DM704", "shapes %v do not broadcast", shapes)
 	}
 	return shape, nil
 }

@@ -28,7 +28,7 @@ func init() {
 	for _, family := range []map[string]executor{
 		unaryExecutors(), binaryExecutors(), selectionExecutors(), contractionExecutors(),
 		reductionExecutors(), normalizationExecutors(), orderExecutors(), attentionExecutors(),
-		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(),
+		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(),
 	} {
 		for name, e := range family {
 			executors[name] = e
@@ -48,7 +48,7 @@ func (c *call) outElem(i int) types.Elem {
 func (c *call) outShape(i int) ([]int, *Error) {
 	t := tensorType(c.op.Results[i].Type)
 	if t == nil {
-		return nil, c.errorf("DM303", "a result of type %s cannot be made", c.op.Results[i].Type)
+		return nil, c.errorf("DM703", "a result of type %s cannot be made", c.op.Results[i].Type)
 	}
 	shape, bad := shapeOf(t, c.frame.bind)
 	if bad != nil {

@@ -50,13 +50,13 @@ func (c *call) accumulator() accumulator {
 func runEinsum(c *call) ([]*tensor.Tensor, error) {
 	e, err := op.ParseEquation(op.Str(c.op, "equation"), len(c.in))
 	if err != nil {
-		return nil, c.errorf("DM304", "%s", err)
+		return nil, c.errorf("DM704", "%s", err)
 	}
 	acc := c.accumulator()
 	args := make([]labelled, len(c.in))
 	for i, t := range c.in {
 		if t.Rank() != len(e.Inputs[i]) {
-			return nil, c.errorf("DM304", "input %q names another number of dimensions than %s has", e.Inputs[i], t.Type())
+			return nil, c.errorf("DM704", "input %q names another number of dimensions than %s has", e.Inputs[i], t.Type())
 		}
 		args[i] = diagonal(label(c.widened(t, acc), []rune(e.Inputs[i])))
 	}
@@ -64,7 +64,7 @@ func runEinsum(c *call) ([]*tensor.Tensor, error) {
 	for _, a := range args {
 		for d, l := range a.letters {
 			if n, seen := sizes[l]; seen && n != a.shape[d] {
-				return nil, c.errorf("DM304", "%q is %d and %d", l, n, a.shape[d])
+				return nil, c.errorf("DM704", "%q is %d and %d", l, n, a.shape[d])
 			}
 			sizes[l] = a.shape[d]
 		}
@@ -257,12 +257,12 @@ func runMatmul(c *call) ([]*tensor.Tensor, error) {
 	acc := c.accumulator()
 	a, b := c.widened(c.in[0], acc), c.widened(c.in[1], acc)
 	if a.Rank() < 2 || b.Rank() < 2 {
-		return nil, c.errorf("DM304", "matmul of %s and %s", a.Type(), b.Type())
+		return nil, c.errorf("DM704", "matmul of %s and %s", a.Type(), b.Type())
 	}
 	ab, bb := a.Shape[:a.Rank()-2], b.Shape[:b.Rank()-2]
 	batch, ok := broadcastShape(ab, bb)
 	if !ok {
-		return nil, c.errorf("DM304", "batch dimensions %v and %v do not broadcast", ab, bb)
+		return nil, c.errorf("DM704", "batch dimensions %v and %v do not broadcast", ab, bb)
 	}
 	rows := func(t *tensor.Tensor, transposed bool) (r, col, rs, cs int) {
 		n := t.Rank()
@@ -275,7 +275,7 @@ func runMatmul(c *call) ([]*tensor.Tensor, error) {
 	m, k, ms, ks := rows(a, op.Bool(c.op, "transpose_a"))
 	k2, n, ks2, ns := rows(b, op.Bool(c.op, "transpose_b"))
 	if k != k2 {
-		return nil, c.errorf("DM304", "matmul sums over %d and %d", k, k2)
+		return nil, c.errorf("DM704", "matmul sums over %d and %d", k, k2)
 	}
 	out := append(slices.Clone(batch), m, n)
 	to := tensor.New(c.outElem(0), out...)
@@ -301,13 +301,13 @@ func runConvolution(c *call) ([]*tensor.Tensor, error) {
 	acc := c.accumulator()
 	x, w := c.widened(c.in[0], acc), c.widened(c.in[1], acc)
 	if x.Rank() < 3 || w.Rank() != x.Rank() {
-		return nil, c.errorf("DM304", "convolution of %s and %s", x.Type(), w.Type())
+		return nil, c.errorf("DM704", "convolution of %s and %s", x.Type(), w.Type())
 	}
 	win := c.window(x.Shape[2:], w.Shape[2:], "window_strides", "rhs_dilation")
 	groups := int(op.Int(c.op, "feature_group_count"))
 	outC, inC := w.Shape[0]/max(groups, 1), w.Shape[1]
 	if outC*groups != w.Shape[0] || inC*groups != x.Shape[1] {
-		return nil, c.errorf("DM304", "%d groups do not fit %s and %s", groups, x.Type(), w.Type())
+		return nil, c.errorf("DM704", "%d groups do not fit %s and %s", groups, x.Type(), w.Type())
 	}
 	space, window := product(win.out), product(win.size)
 	to := tensor.New(c.outElem(0), append([]int{x.Shape[0], w.Shape[0]}, win.out...)...)

@@ -27,20 +27,20 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 	fn := c.module.Func(name)
 	switch {
 	case fn == nil:
-		return nil, c.errorf("DM303", "there is no function @%s", name)
+		return nil, c.errorf("DM703", "there is no function @%s", name)
 	case fn.Body == nil:
-		return nil, errorAt(c.op, "DM303", "give it a body", "@%s is only declared", name)
+		return nil, errorAt(c.op, "DM703", "give it a body", "@%s is only declared", name)
 	case len(fn.Args) != len(c.in):
-		return nil, c.errorf("DM304", "@%s takes %d values, got %d", name, len(fn.Args), len(c.in))
+		return nil, c.errorf("DM704", "@%s takes %d values, got %d", name, len(fn.Args), len(c.in))
 	case c.calls >= maxCalls:
-		return nil, c.errorf("DM306", "functions call each other more than %d deep", maxCalls)
+		return nil, c.errorf("DM706", "functions call each other more than %d deep", maxCalls)
 	}
 	// Symbols are the callee's own: they come from its arguments, and only what
 	// these leave open from the run's bindings.
 	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
 	for i, x := range c.in {
 		if err := checkArg(fn, i, x, f.bind); err != nil {
-			return nil, c.errorf("DM304", "%s", err.Msg)
+			return nil, c.errorf("DM704", "%s", err.Msg)
 		}
 	}
 	for s, n := range Bindings(fn, c.opts.Bind) {
@@ -55,7 +55,7 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 
 func (c *call) region(n int, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if n >= len(c.op.Regions) || len(c.op.Regions[n].Blocks) != 1 {
-		return nil, c.errorf("DM303", "region %d of %s is not a single block", n, c.op.Name)
+		return nil, c.errorf("DM703", "region %d of %s is not a single block", n, c.op.Name)
 	}
 	return c.block(c.frame, c.op.Regions[n].Blocks[0], args)
 }
@@ -65,7 +65,7 @@ func runKernel(c *call) ([]*tensor.Tensor, error) { return c.region(0, nil) }
 func runIf(c *call) ([]*tensor.Tensor, error) {
 	p := c.in[0]
 	if p.Len() != 1 {
-		return nil, c.errorf("DM304", "a condition is one i1, not %s", p.Type())
+		return nil, c.errorf("DM704", "a condition is one i1, not %s", p.Type())
 	}
 	if p.Integer(0) != 0 {
 		return c.region(0, nil)
@@ -87,7 +87,7 @@ func runWhile(c *call) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 		if len(cond) != 1 || cond[0].Len() != 1 {
-			return nil, c.errorf("DM304", "the condition of dm.while must yield one i1")
+			return nil, c.errorf("DM704", "the condition of dm.while must yield one i1")
 		}
 		if cond[0].Integer(0) == 0 {
 			return state, nil
@@ -135,11 +135,11 @@ func runMap(c *call) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 		if len(ys) != len(outs) {
-			return nil, c.errorf("DM304", "dm.map yields %d values where it has %d results", len(ys), len(outs))
+			return nil, c.errorf("DM704", "dm.map yields %d values where it has %d results", len(ys), len(outs))
 		}
 		for i, y := range ys {
 			if y.Elem != outs[i].Elem {
-				return nil, c.errorf("DM304", "dm.map yields %s where its result is of %s", y.Elem, outs[i].Elem)
+				return nil, c.errorf("DM704", "dm.map yields %s where its result is of %s", y.Elem, outs[i].Elem)
 			}
 			m := min(lo+size, n) - lo
 			move(c.pool, view{outs[i], lo, []int{1}}, view{y, 0, broadcastStrides(y.Shape, []int{m})}, []int{m})
@@ -205,7 +205,7 @@ func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (
 				return nil, err
 			}
 			if len(ys) != 1 || ys[0].Elem != elem {
-				return nil, c.errorf("DM304", "the region of %s must yield one %s", c.op.Name, elem)
+				return nil, c.errorf("DM704", "the region of %s must yield one %s", c.op.Name, elem)
 			}
 			return expanded(c.pool, ys[0], a.Shape), nil
 		}
@@ -216,7 +216,7 @@ func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (
 				return nil, err
 			}
 			if len(ys) != 1 || ys[0].Elem != elem || ys[0].Len() != 1 {
-				return nil, c.errorf("DM304", "the region of %s must yield one %s", c.op.Name, elem)
+				return nil, c.errorf("DM704", "the region of %s must yield one %s", c.op.Name, elem)
 			}
 			move(c.pool, view{to, i, []int{1}}, view{ys[0], 0, []int{1}}, []int{1})
 		}

@@ -30,7 +30,7 @@ func position(elem types.Elem, v int64) int64 {
 // clamped is the indices in t moved to the nearest position in [0, n).
 func (c *call) clamped(t *tensor.Tensor, n int) ([]int64, *Error) {
 	if n == 0 && t.Len() > 0 {
-		return nil, c.errorf("DM307", "nothing can be picked from a dimension of size 0")
+		return nil, c.errorf("DM707", "nothing can be picked from a dimension of size 0")
 	}
 	idx := make([]int64, len(t.Int))
 	for i, v := range t.Int {
@@ -48,7 +48,7 @@ type picking struct {
 
 func (c *call) picking(x, idx *tensor.Tensor, d, batch int) (picking, *Error) {
 	if batch < 0 || batch > d || batch > idx.Rank() || !slices.Equal(x.Shape[:batch], idx.Shape[:batch]) {
-		return picking{}, c.errorf("DM304", "%s and indices %s do not share %d batch dimensions", x.Type(), idx.Type(), batch)
+		return picking{}, c.errorf("DM704", "%s and indices %s do not share %d batch dimensions", x.Type(), idx.Type(), batch)
 	}
 	g := picking{
 		batch: product(x.Shape[:batch]), outer: product(x.Shape[batch:d]), n: x.Shape[d], inner: product(x.Shape[d+1:]),
@@ -68,7 +68,7 @@ func runGather(c *call) ([]*tensor.Tensor, error) {
 
 func runEmbedding(c *call) ([]*tensor.Tensor, error) {
 	if c.in[0].Rank() != 2 {
-		return nil, c.errorf("DM304", "a table has two dimensions, not those of %s", c.in[0].Type())
+		return nil, c.errorf("DM704", "a table has two dimensions, not those of %s", c.in[0].Type())
 	}
 	return c.gather(0, 0)
 }
@@ -119,7 +119,7 @@ func runScatter(c *call) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	if !slices.Equal(g.shape, upd.Shape) || x.Elem != upd.Elem {
-		return nil, c.errorf("DM304", "updates %s do not fit %s at indices %s", upd.Type(), x.Type(), idx.Type())
+		return nil, c.errorf("DM704", "updates %s do not fit %s at indices %s", upd.Type(), x.Type(), idx.Type())
 	}
 	to := tensor.New(x.Elem, x.Shape...)
 	move(c.pool, whole(to), whole(x), x.Shape)
@@ -179,16 +179,16 @@ func place[T any](p *pool, to, upd []T, idx []int64, g picking, f func(to, u []T
 // part of the given sizes lies inside shape.
 func (c *call) starts(first int, shape, sizes []int) ([]int, *Error) {
 	if len(c.in)-first != len(shape) {
-		return nil, c.errorf("DM304", "%d start positions for %d dimensions", len(c.in)-first, len(shape))
+		return nil, c.errorf("DM704", "%d start positions for %d dimensions", len(c.in)-first, len(shape))
 	}
 	at := make([]int, len(shape))
 	for d := range shape {
 		t := c.in[first+d]
 		if t.Len() != 1 {
-			return nil, c.errorf("DM304", "a start position is a scalar, not %s", t.Type())
+			return nil, c.errorf("DM704", "a start position is a scalar, not %s", t.Type())
 		}
 		if sizes[d] > shape[d] {
-			return nil, c.errorf("DM304", "a part of %v does not fit into %v", sizes, shape)
+			return nil, c.errorf("DM704", "a part of %v does not fit into %v", sizes, shape)
 		}
 		v := position(t.Elem, t.Integer(0))
 		at[d] = int(min(max(v, 0), int64(shape[d]-sizes[d])))
@@ -220,7 +220,7 @@ func runDynamicSlice(c *call) ([]*tensor.Tensor, error) {
 func runDynamicUpdateSlice(c *call) ([]*tensor.Tensor, error) {
 	x, upd := c.in[0], c.in[1]
 	if upd.Rank() != x.Rank() || upd.Elem != x.Elem {
-		return nil, c.errorf("DM304", "update %s of %s", upd.Type(), x.Type())
+		return nil, c.errorf("DM704", "update %s of %s", upd.Type(), x.Type())
 	}
 	at, err := c.starts(2, x.Shape, upd.Shape)
 	if err != nil {

@@ -27,7 +27,7 @@ func runTranspose(c *call) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	if len(dims) != c.in[0].Rank() {
-		return nil, c.errorf("DM304", "%v is no permutation of the dimensions of %s", dims, c.in[0].Type())
+		return nil, c.errorf("DM704", "%v is no permutation of the dimensions of %s", dims, c.in[0].Type())
 	}
 	return one(permuted(c.pool, c.in[0], dims)), nil
 }
@@ -58,7 +58,7 @@ func runReshape(c *call) ([]*tensor.Tensor, error) {
 		shape[open] = x.Len() / rest
 	}
 	if n, ok := tensor.Count(shape); !ok || n != x.Len() {
-		return nil, c.errorf("DM304", "%s has %d elements and cannot become %s", x.Type(), x.Len(), evaluated(t, c.frame.bind))
+		return nil, c.errorf("DM704", "%s has %d elements and cannot become %s", x.Type(), x.Len(), evaluated(t, c.frame.bind))
 	}
 	return one(x.Reshape(shape...)), nil
 }
@@ -71,7 +71,7 @@ func runBroadcast(c *call) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	dims, p := op.BroadcastDims(c.op)
 	if p != nil {
-		return nil, c.errorf("DM304", "%s", p.Msg)
+		return nil, c.errorf("DM704", "%s", p.Msg)
 	}
 	own, strides := tensor.Strides(x.Shape), make([]int, len(shape))
 	for i, d := range dims {
@@ -79,7 +79,7 @@ func runBroadcast(c *call) ([]*tensor.Tensor, error) {
 		case x.Shape[i] == shape[d]:
 			strides[d] = own[i]
 		case x.Shape[i] != 1:
-			return nil, c.errorf("DM304", "%s does not broadcast to %v", x.Type(), shape)
+			return nil, c.errorf("DM704", "%s does not broadcast to %v", x.Type(), shape)
 		}
 	}
 	to := tensor.New(x.Elem, shape...)
@@ -95,7 +95,7 @@ func runSlice(c *call) ([]*tensor.Tensor, error) {
 	}
 	start, limit, step := op.Ints(c.op, "start_indices"), op.Ints(c.op, "limit_indices"), op.Ints(c.op, "strides")
 	if len(start) != len(dims) || len(limit) != len(dims) || step != nil && len(step) != len(dims) {
-		return nil, c.errorf("DM304", "slice of %d dimensions has %d starts and %d limits", len(dims), len(start), len(limit))
+		return nil, c.errorf("DM704", "slice of %d dimensions has %d starts and %d limits", len(dims), len(start), len(limit))
 	}
 	shape, from := slices.Clone(x.Shape), whole(x)
 	for i, d := range dims {
@@ -104,7 +104,7 @@ func runSlice(c *call) ([]*tensor.Tensor, error) {
 			by = step[i]
 		}
 		if start[i] < 0 || start[i] > limit[i] || limit[i] > int64(x.Shape[d]) || by < 1 {
-			return nil, c.errorf("DM304", "[%d, %d) lies outside dimension %d of %s", start[i], limit[i], d, x.Type())
+			return nil, c.errorf("DM704", "[%d, %d) lies outside dimension %d of %s", start[i], limit[i], d, x.Type())
 		}
 		from.at += int(start[i]) * from.strides[d]
 		shape[d] = int((limit[i] - start[i] + by - 1) / by)
@@ -124,11 +124,11 @@ func runConcatenate(c *call) ([]*tensor.Tensor, error) {
 	shape[d] = 0
 	for _, x := range c.in {
 		if x.Rank() != len(shape) {
-			return nil, c.errorf("DM304", "%s and %s have different ranks", c.in[0].Type(), x.Type())
+			return nil, c.errorf("DM704", "%s and %s have different ranks", c.in[0].Type(), x.Type())
 		}
 		for e := range shape {
 			if e != d && x.Shape[e] != shape[e] {
-				return nil, c.errorf("DM304", "%s and %s differ in dimension %d", c.in[0].Type(), x.Type(), e)
+				return nil, c.errorf("DM704", "%s and %s differ in dimension %d", c.in[0].Type(), x.Type(), e)
 			}
 		}
 		shape[d] += x.Shape[d]
@@ -156,7 +156,7 @@ func runPad(c *call) ([]*tensor.Tensor, error) {
 		shape[d] = int(low[d]+high[d]) + n + max(0, n-1)*int(interior[d])
 	}
 	if n, ok := tensor.Count(shape); !ok || storageBytes(x.Elem, n) > c.limit-c.live {
-		return nil, c.errorf("DM305", "%v of %s do not fit into memory", shape, x.Elem)
+		return nil, c.errorf("DM705", "%v of %s do not fit into memory", shape, x.Elem)
 	}
 	to := tensor.New(x.Elem, shape...)
 	move(c.pool, whole(to), view{c.in[1], 0, make([]int, len(shape))}, shape)

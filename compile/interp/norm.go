@@ -152,7 +152,7 @@ func (c *call) standardize(x *tensor.Tensor, n int, s *standardizer) *tensor.Ten
 func (c *call) parameters(s *standardizer, first, n int) *Error {
 	for i, t := range c.in[min(first, len(c.in)):min(first+2, len(c.in))] {
 		if t.Len() != n {
-			return c.errorf("DM304", "%s takes %d parameters, got %s", c.op.Name, n, t.Type())
+			return c.errorf("DM704", "%s takes %d parameters, got %s", c.op.Name, n, t.Type())
 		}
 		if i == 0 {
 			s.scale, s.bias = floats(t), make([]float64, n)
@@ -233,7 +233,7 @@ func runBatchNorm(c *call) ([]*tensor.Tensor, error) {
 func runGroupNorm(c *call) ([]*tensor.Tensor, error) {
 	x, groups := c.in[0], int(op.Int(c.op, "groups"))
 	if x.Rank() < 2 || groups < 1 || x.Shape[1]%groups != 0 {
-		return nil, c.errorf("DM304", "the channels of %s do not fall into %d groups", x.Type(), groups)
+		return nil, c.errorf("DM704", "the channels of %s do not fall into %d groups", x.Type(), groups)
 	}
 	channels, space := x.Shape[1], product(x.Shape[2:])
 	s := &standardizer{epsilon: op.Float(c.op, "epsilon"), cycle: groups, step: channels / groups, run: max(1, space)}
@@ -254,7 +254,7 @@ func runCrossEntropy(c *call) ([]*tensor.Tensor, error) {
 	x = permuted(c.pool, x, perm)
 	n := x.Shape[x.Rank()-1]
 	if labels.Len()*n != x.Len() {
-		return nil, c.errorf("DM304", "labels %s do not fit logits %s", labels.Type(), c.in[0].Type())
+		return nil, c.errorf("DM704", "labels %s do not fit logits %s", labels.Type(), c.in[0].Type())
 	}
 	at, err := c.clamped(labels, n)
 	if err != nil {

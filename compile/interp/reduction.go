@@ -20,7 +20,7 @@ func reductionExecutors() map[string]executor {
 func (c *call) dims(name string, rank int) ([]int, *Error) {
 	d, ok := op.Dims(c.op, name, rank)
 	if !ok {
-		return nil, c.errorf("DM304", "%s = %v does not name dimensions of a tensor with %d of them", name, op.Ints(c.op, name), rank)
+		return nil, c.errorf("DM704", "%s = %v does not name dimensions of a tensor with %d of them", name, op.Ints(c.op, name), rank)
 	}
 	return d, nil
 }
@@ -29,7 +29,7 @@ func (c *call) dims(name string, rank int) ([]int, *Error) {
 func (c *call) dim(rank int) (int, *Error) {
 	d, ok := op.Dim(c.op, "dim", rank)
 	if !ok {
-		return 0, c.errorf("DM304", "dim = %d is no dimension of a tensor with %d of them", op.Int(c.op, "dim"), rank)
+		return 0, c.errorf("DM704", "dim = %d is no dimension of a tensor with %d of them", op.Int(c.op, "dim"), rank)
 	}
 	return d, nil
 }
@@ -68,7 +68,7 @@ func runReduce(c *call) ([]*tensor.Tensor, error) {
 		return one(foldTensor(c.pool, op.Str(c.op, "kind"), x, outer, n, inner, half, c.outElem(0), shape)), nil
 	}
 	if len(c.in) < 2 || c.in[1].Elem != x.Elem || c.in[1].Len() != 1 {
-		return nil, c.errorf("DM304", "a reduction with a region needs an initial value of %s", x.Elem)
+		return nil, c.errorf("DM704", "a reduction with a region needs an initial value of %s", x.Elem)
 	}
 	y, e := c.foldRegion(x.Reshape(outer*n), outer, n, c.in[1])
 	if e != nil {
@@ -89,7 +89,7 @@ func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 	x, kind := c.in[0], op.Str(c.op, "kind")
 	sizes := op.Ints(c.op, "window_dimensions")
 	if len(sizes) != x.Rank() {
-		return nil, c.errorf("DM304", "a window of %d dimensions over %s", len(sizes), x.Type())
+		return nil, c.errorf("DM704", "a window of %d dimensions over %s", len(sizes), x.Type())
 	}
 	size := make([]int, len(sizes))
 	for i, n := range sizes {
@@ -116,7 +116,7 @@ func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 		f := newFolder[int64, int64](kind, elem)
 		foldWindows(c.pool, data, w, outer, inner, f, func(i int, v int64) { to.SetInt(i, v^flip) })
 	default:
-		return nil, c.errorf("DM303", "%s is not defined on %s", c.op.Name, x.Elem)
+		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, x.Elem)
 	}
 	return one(to), nil
 }

@@ -58,10 +58,10 @@ type Timing struct {
 // context gives its own error within about 100 ms.
 func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, opts Options) (res *Result, err error) {
 	if fn.Body == nil {
-		return nil, errorAt(fn.Op, "DM303", "give it a body", "@%s is only declared", fn.Name)
+		return nil, errorAt(fn.Op, "DM703", "give it a body", "@%s is only declared", fn.Name)
 	}
 	if len(args) != len(fn.Args) {
-		return nil, errorAt(fn.Op, "DM302", "", "@%s takes %d inputs, got %d", fn.Name, len(fn.Args), len(args))
+		return nil, errorAt(fn.Op, "DM702", "", "@%s takes %d inputs, got %d", fn.Name, len(fn.Args), len(args))
 	}
 	p, release := newPool(ctx, opts.Threads)
 	defer release()
@@ -75,7 +75,7 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 	defer func() {
 		if r := recover(); r != nil {
 			msg, _, _ := strings.Cut(fmt.Sprint(r), "\n")
-			err = errorAt(x.now, "DM308", "", "the reference executor failed: %s", msg)
+			err = errorAt(x.now, "DM708", "", "the reference executor failed: %s", msg)
 		}
 		if ctx.Err() != nil {
 			res, err = nil, context.Cause(ctx)
@@ -124,10 +124,10 @@ type frame struct {
 // block runs b with args as its arguments and gives the terminator's operands.
 func (x *machine) block(f *frame, b *ir.Block, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if len(b.Ops) == 0 {
-		return nil, errorAt(x.now, "DM303", "", "a region without ops cannot run")
+		return nil, errorAt(x.now, "DM703", "", "a region without ops cannot run")
 	}
 	if len(args) != len(b.Args) {
-		return nil, errorAt(x.now, "DM304", "", "a region takes %d values, got %d", len(b.Args), len(args))
+		return nil, errorAt(x.now, "DM704", "", "a region takes %d values, got %d", len(b.Args), len(args))
 	}
 	for i, a := range b.Args {
 		f.env[a] = args[i]
@@ -160,7 +160,7 @@ func (x *machine) block(f *frame, b *ir.Block, args []*tensor.Tensor) ([]*tensor
 
 func (x *machine) terminator(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
 	if o.Name != "func.return" && o.Name != "dm.yield" {
-		return nil, errorAt(o, "DM303", "", "a block must end in return or dm.yield to run, not in %s", o.Name)
+		return nil, errorAt(o, "DM703", "", "a block must end in return or dm.yield to run, not in %s", o.Name)
 	}
 	return x.operands(f, o)
 }
@@ -170,7 +170,7 @@ func (x *machine) operands(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
 	for i, v := range o.Operands {
 		t, ok := f.env[v]
 		if !ok {
-			return nil, errorAt(o, "DM303", "", "%s has no value here", v.Name)
+			return nil, errorAt(o, "DM703", "", "%s has no value here", v.Name)
 		}
 		in[i] = t
 	}
@@ -191,7 +191,7 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 	x.now = o
 	run, ok := executors[o.Name]
 	if !ok {
-		return errorAt(o, "DM303", "", "%s cannot be run by the reference executor", o.Name)
+		return errorAt(o, "DM703", "", "%s cannot be run by the reference executor", o.Name)
 	}
 	in, err := x.operands(f, o)
 	if err != nil {
@@ -218,7 +218,7 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 		return context.Cause(x.ctx)
 	}
 	if len(out) < len(o.Results) {
-		return errorAt(o, "DM304", "", "%s gives %d results where %d are expected", o.Name, len(out), len(o.Results))
+		return errorAt(o, "DM704", "", "%s gives %d results where %d are expected", o.Name, len(out), len(o.Results))
 	}
 	t := &x.timings[slot]
 	t.Ns += time.Since(start).Nanoseconds()
@@ -246,7 +246,7 @@ func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
 		return nil
 	}
 	if t.Elem != want.Elem || !unify(want, t.Shape, f.bind) {
-		return errorAt(o, "DM304", "", "%s gives %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
+		return errorAt(o, "DM704", "", "%s gives %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func (x *machine) reserve(f *frame, o *ir.Op) error {
 		}
 		n, ok := tensor.Count(shape)
 		if !ok || storageBytes(t.Elem, n) > x.limit-x.live-sum {
-			return errorAt(o, "DM305", "", "%s does not fit: live tensors take %.3g GB of the %.3g GB allowed", t, float64(x.live)/1e9, float64(x.limit)/1e9)
+			return errorAt(o, "DM705", "", "%s does not fit: live tensors take %.3g GB of the %.3g GB allowed", t, float64(x.live)/1e9, float64(x.limit)/1e9)
 		}
 		sum += storageBytes(t.Elem, n)
 	}

@@ -118,7 +118,7 @@ func runClamp(c *call) ([]*tensor.Tensor, error) {
 	mid, _ := broadcastShape(low.Shape, x.Shape)
 	raised, to := tensor.New(x.Elem, mid...), tensor.New(x.Elem, shape...)
 	if !binaries["max"].apply(c.pool, raised, x, low) || !binaries["min"].apply(c.pool, to, raised, high) {
-		return nil, c.errorf("DM303", "%s is not defined on %s", c.op.Name, x.Elem)
+		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, x.Elem)
 	}
 	return one(to), nil
 }

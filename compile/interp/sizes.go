@@ -96,14 +96,14 @@ func solve(d dim.Dim, n int64, bind map[string]int64) bool {
 func sizeError(o *ir.Op, t *types.Tensor, bad dim.Dim) *Error {
 	switch {
 	case bad.IsUnnamed():
-		return errorAt(o, "DM301", "name the size in the type, as in #dm.at<dims = [n]>, and bind the name", "a size of %s has neither a value nor a name", t)
+		return errorAt(o, "DM701", "name the size in the type, as in #dm.at<dims = [n]>, and bind the name", "a size of %s has neither a value nor a name", t)
 	case len(bad.Symbols()) > 0:
 		s := bad.Symbols()[0]
-		return errorAt(o, "DM301", "bind it: --bind "+s+"=512", "the size %q of %s has no value", s, t)
+		return errorAt(o, "DM701", "bind it: --bind "+s+"=512", "the size %q of %s has no value", s, t)
 	case bad.Overflow():
-		return errorAt(o, "DM305", "", "a size of %s does not fit into 64 bits", t)
+		return errorAt(o, "DM705", "", "a size of %s does not fit into 64 bits", t)
 	}
-	return errorAt(o, "DM304", "", "a size of %s is %s", t, bad)
+	return errorAt(o, "DM704", "", "a size of %s is %s", t, bad)
 }
 
 // ArgType is the element type and the shape of argument i of fn, with -1 for
@@ -111,7 +111,7 @@ func sizeError(o *ir.Op, t *types.Tensor, bad dim.Dim) *Error {
 func ArgType(fn *ir.Func, i int, bind map[string]int64) (elem types.Elem, shape []int, err error) {
 	t := tensorType(fn.Args[i].Type)
 	if t == nil {
-		return 0, nil, argError(fn, i, "DM303", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+		return 0, nil, argError(fn, i, "DM703", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
 	}
 	shape, _ = shapeOf(t, Bindings(fn, bind))
 	return t.Elem, shape, nil
@@ -163,7 +163,7 @@ func Inputs(fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*t
 			return nil, e
 		}
 		if n, ok := tensor.Count(shape); !ok || storageBytes(elem, n) > memoryLimit(0) {
-			return nil, argError(fn, i, "DM305", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
+			return nil, argError(fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
 		}
 		args[i] = tensor.Random(elem, shape, seed, uint64(i))
 	}
@@ -185,28 +185,28 @@ func unusedInput(fn *ir.Func, given map[string]*tensor.Tensor) *Error {
 	}
 	for name := range given {
 		if !names[name] {
-			e := errorAt(fn.Op, "DM302", "", "@%s has no argument %q", fn.Name, name)
+			e := errorAt(fn.Op, "DM702", "", "@%s has no argument %q", fn.Name, name)
 			if e.Help = "it takes no arguments"; list != "" {
 				e.Help = "its arguments are " + list
 			}
 			return e
 		}
 	}
-	return errorAt(fn.Op, "DM302", "", "an input is given twice, with and without %q", "%")
+	return errorAt(fn.Op, "DM702", "", "an input is given twice, with and without %q", "%")
 }
 
 // checkArg checks x against the type of argument i and binds its open sizes.
 func checkArg(fn *ir.Func, i int, x *tensor.Tensor, bind map[string]int64) *Error {
 	t := tensorType(fn.Args[i].Type)
 	if t == nil {
-		return argError(fn, i, "DM303", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+		return argError(fn, i, "DM703", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
 	}
 	if x == nil || x.Elem != t.Elem || !unify(t, x.Shape, bind) {
 		got := "nothing"
 		if x != nil {
 			got = x.Type()
 		}
-		return argError(fn, i, "DM302", "input %s of @%s: expected %s, got %s", fn.Args[i].Name, fn.Name, evaluated(t, bind), got)
+		return argError(fn, i, "DM702", "input %s of @%s: expected %s, got %s", fn.Args[i].Name, fn.Name, evaluated(t, bind), got)
 	}
 	return nil
 }

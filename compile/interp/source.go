@@ -24,23 +24,8 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 	to := tensor.New(c.outElem(0), shape...)
 	switch v := op.Attr(c.op, "value").(type) {
 	case *types.Dense:
-		n := max(len(v.Floats), len(v.Ints))
-		if n == 0 && to.Len() == 0 {
-			break
-		}
-		if n == 0 || n != 1 && n != to.Len() {
-			return nil, c.errorf("DM304", "%d values for %s", n, to.Type())
-		}
-		for i := range to.Len() {
-			k := i
-			if n == 1 {
-				k = 0
-			}
-			if v.Floats != nil {
-				to.SetFloat(i, v.Floats[k])
-			} else {
-				to.SetInt(i, v.Ints[k])
-			}
+		if !literal(to, v) {
+			return nil, c.errorf("DM704", "%d values for %s", max(len(v.Floats), len(v.Ints)), to.Type())
 		}
 	case types.Float:
 		fill(to, func(i int) { to.SetFloat(i, v.V) })
@@ -53,9 +38,29 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 		}
 		fill(to, func(i int) { to.SetInt(i, n) })
 	default:
-		return nil, c.errorf("DM303", "a constant of %s cannot be made", to.Type())
+		return nil, c.errorf("DM703", "a constant of %s cannot be made", to.Type())
 	}
 	return one(to), nil
+}
+
+// literal fills t with the values of v; false where their number is another.
+func literal(t *tensor.Tensor, v *types.Dense) bool {
+	n := max(len(v.Floats), len(v.Ints))
+	if n == 0 && t.Len() == 0 {
+		return true
+	}
+	if n == 0 || n != 1 && n != t.Len() {
+		return false
+	}
+	fill(t, func(i int) {
+		k := min(i, n-1)
+		if v.Floats != nil {
+			t.SetFloat(i, v.Floats[k])
+		} else {
+			t.SetInt(i, v.Ints[k])
+		}
+	})
+	return true
 }
 
 func fill(t *tensor.Tensor, set func(i int)) {
@@ -72,7 +77,7 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 	}
 	d, ok := op.Dim(c.op, "dim", len(shape))
 	if !ok {
-		return nil, c.errorf("DM304", "iota has no dimension %d", op.Int(c.op, "dim"))
+		return nil, c.errorf("DM704", "iota has no dimension %d", op.Int(c.op, "dim"))
 	}
 	line := tensor.New(c.outElem(0), shape[d])
 	for i := range shape[d] {

@@ -29,7 +29,7 @@ func (u unary) run(c *call) ([]*tensor.Tensor, error) {
 	case kind == tensor.KindBool && u.bools != nil:
 		map1(c.pool, to, x, u.bools)
 	default:
-		return nil, c.errorf("DM303", "%s is not defined on %s", c.op.Name, x.Elem)
+		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, x.Elem)
 	}
 	return one(to), nil
 }

@@ -1,0 +1,30 @@
+# What people and CI run. `make test` is everything that passes without a GPU.
+.PHONY: test go-test race fuzz cross vscode nvim pre-commit bench gpu fmt generate
+
+test: go-test race fuzz cross vscode nvim pre-commit
+
+go-test: ## vet, formatting, staticcheck, unit, golden, differential, conformance and interop tests
+	scripts/test-go.sh
+race:
+	scripts/test-race.sh
+fuzz: ## a few seconds of each fuzz target
+	scripts/fuzz.sh
+cross: ## every platform we name builds without cgo
+	scripts/cross-build.sh
+vscode:
+	scripts/test-vscode.sh
+nvim:
+	scripts/test-nvim.sh
+pre-commit:
+	scripts/test-precommit.sh
+
+bench: ## wall time and memory beside mlir-opt, on this machine
+	scripts/bench.sh
+gpu: ## predicted beside measured time on the local NVIDIA card
+	scripts/gpu.sh
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+	go run . fmt examples
+generate: ## docs and goldens that come from the code
+	go generate ./...

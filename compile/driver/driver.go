@@ -1,0 +1,147 @@
+// Package driver is the road from a checked program to its results: it chooses
+// the function and the device, makes the inputs, runs, and sums up what came
+// out. The command line and the worker process both take it.
+package driver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"dmir/analysis/program"
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+)
+
+// Job is one run.
+type Job struct {
+	Program *program.Program
+	Module  *ir.Module
+	Fn      *ir.Func
+	Seed    uint64                    // of the inputs that are not given
+	Inputs  map[string]*tensor.Tensor // by argument name, without "%"
+	Device  string                    // "auto", "reference"; what Choose accepts
+}
+
+// Output is one result of the function.
+type Output struct {
+	Name   string // of the value that the function returns, without "%"; unique among the outputs
+	Type   string
+	Tensor *tensor.Tensor
+}
+
+// Summary is the output's range in a few words.
+func (o Output) Summary() string {
+	s := o.Tensor.Stats()
+	text := fmt.Sprintf("min %.4g, mean %.4g, max %.4g", s.Min, s.Mean, s.Max)
+	if s.NaNs > 0 {
+		text += fmt.Sprintf(", %d NaN", s.NaNs)
+	}
+	if s.Infs > 0 {
+		text += fmt.Sprintf(", %d infinite", s.Infs)
+	}
+	return text
+}
+
+// Result is what came of a run.
+type Result struct {
+	Device  string
+	Why     string // why this device
+	Elapsed time.Duration
+	Outputs []Output
+	Ops     []interp.Timing
+	Peak    int64 // bytes of live tensors at most
+}
+
+// Choose is the device that name stands for, and why it was taken; an error
+// names what could have been asked for instead.
+func Choose(name string) (device, why string, err error) {
+	switch name {
+	case "", "auto":
+		return "reference", "the reference executor is the one device built in", nil
+	case "reference":
+		return "reference", "asked for", nil
+	case "cuda", "cpu":
+		return "", "", fmt.Errorf("this version has no %s back end", name)
+	}
+	return "", "", fmt.Errorf("%q is no device", name)
+}
+
+// Pick finds the function called name, with or without "@". Without a name it
+// takes @main, or else the only function with a body that is not private.
+func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
+	name = strings.TrimPrefix(name, "@")
+	type candidate struct {
+		m *ir.Module
+		f *ir.Func
+	}
+	var public []candidate
+	var names []string
+	for _, m := range p.Modules {
+		for _, f := range m.Funcs {
+			if f.Body == nil {
+				continue
+			}
+			if f.Name == name || name == "" && f.Name == "main" {
+				return m, f, nil
+			}
+			names = append(names, "@"+f.Name)
+			if !f.Private {
+				public = append(public, candidate{m, f})
+			}
+		}
+	}
+	switch {
+	case name != "" && len(names) == 0, len(names) == 0:
+		return nil, nil, fmt.Errorf("the file has no function with a body")
+	case name != "":
+		return nil, nil, fmt.Errorf("no function @%s; there are %s", name, strings.Join(names, ", "))
+	case len(public) == 1:
+		return public[0].m, public[0].f, nil
+	}
+	return nil, nil, fmt.Errorf("several functions could be meant: %s", strings.Join(names, ", "))
+}
+
+// Run executes the job. progress is told the parts done and where; it may be
+// nil. An error that belongs to an op is an *interp.Error.
+func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
+	device, why, err := Choose(j.Device)
+	if err != nil {
+		return nil, err
+	}
+	args, err := interp.Inputs(j.Fn, j.Program.Bind, j.Seed, j.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	res, err := interp.Run(ctx, j.Module, j.Fn, args, interp.Options{Bind: j.Program.Bind, Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Device: device, Why: why, Elapsed: time.Since(start), Ops: res.Ops, Peak: res.Peak}
+	names := outputNames(j.Fn, len(res.Outputs))
+	for i, t := range res.Outputs {
+		out.Outputs = append(out.Outputs, Output{Name: names[i], Type: j.Fn.Results[i].String(), Tensor: t})
+	}
+	return out, nil
+}
+
+// outputNames names the results after the values that the function returns,
+// numbered where these have no names of their own or repeat.
+func outputNames(fn *ir.Func, n int) []string {
+	names := make([]string, n)
+	used := map[string]bool{}
+	ret := fn.Body.Terminator()
+	for i := range names {
+		if ret != nil && i < len(ret.Operands) {
+			names[i] = strings.NewReplacer("%", "", "#", "_").Replace(ret.Operands[i].Name)
+		}
+		if names[i] == "" || used[names[i]] {
+			names[i] = fmt.Sprintf("result%d", i)
+		}
+		used[names[i]] = true
+	}
+	return names
+}

@@ -1,0 +1,135 @@
+package interp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// CheckFailed is the code of the error with which a check.expect_* op ends a
+// run: the program ran and did not give what it expects.
+const CheckFailed = "DM709"
+
+// almost is the tolerance of check.expect_almost_eq, relative for values above
+// 1 and absolute below, as in StableHLO's check dialect.
+const almost = 1e-3
+
+// checkExecutors are the ops of StableHLO's check dialect, with which a program
+// states what it expects of its own results.
+func checkExecutors() map[string]executor {
+	return map[string]executor{
+		"check.expect_eq":              func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(0) },
+		"check.expect_eq_const":        func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(0) },
+		"check.expect_almost_eq":       func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
+		"check.expect_almost_eq_const": func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
+	}
+}
+
+// expect compares the first operand with the second, or with the constant that
+// the op writes in its place.
+func (c *call) expect(tolerance float64) error {
+	if len(c.in) == 0 {
+		return c.errorf("DM703", "%s compares nothing", c.op.Name)
+	}
+	got := c.in[0]
+	var want *tensor.Tensor
+	if len(c.in) > 1 {
+		want = c.in[1]
+	} else {
+		value, err := c.expected()
+		if err != nil {
+			return err
+		}
+		if want, err = constantLike(value); err != nil {
+			return c.errorf("DM703", "%s: %v", c.op.Name, err)
+		}
+	}
+	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		return c.errorf(CheckFailed, "the value is a %s, expected is a %s", got.Type(), want.Type())
+	}
+	for i := range got.Len() {
+		if same(got, want, i, tolerance) {
+			continue
+		}
+		return c.errorf(CheckFailed, "element %v is %s, expected is %s", index(i, got.Shape), element(got, i), element(want, i))
+	}
+	return nil
+}
+
+// expected is the constant of an expect_*_const: its value attribute in the
+// generic form, the text behind the operand's comma in the pretty one.
+func (c *call) expected() (*types.Dense, error) {
+	if v, ok := c.op.Attr("value").(*types.Dense); ok {
+		return v, nil
+	}
+	t := c.op.Tree
+	if t == nil || c.module.Src == nil || len(t.Operands) == 0 {
+		return nil, c.errorf("DM703", "%s has no value to compare with", c.op.Name)
+	}
+	end := t.Len
+	if !t.Loc.Empty() {
+		end = t.Loc.Start
+	}
+	text := strings.TrimSpace(c.module.Src.Slice(source.Span(t.Abs(ast.Rel{Start: t.Operands[0].Span.End, End: end}))))
+	text, ok := strings.CutPrefix(text, ",")
+	if ok {
+		if x, err := parse.Attr(strings.TrimSpace(text)); err == nil {
+			if a, err := types.AttrFromExpr(x, nil); err == nil {
+				if v, ok := a.(*types.Dense); ok {
+					return v, nil
+				}
+			}
+		}
+	}
+	return nil, c.errorf("DM703", "%s has no dense<…> value to compare with", c.op.Name)
+}
+
+func constantLike(v *types.Dense) (*tensor.Tensor, error) {
+	shape, bad := shapeOf(v.Type, nil)
+	if bad != nil {
+		return nil, fmt.Errorf("the expected value has an open size %s", bad)
+	}
+	if _, ok := tensor.Count(shape); !ok {
+		return nil, fmt.Errorf("%s is too large", v.Type)
+	}
+	t := tensor.New(v.Type.Elem, shape...)
+	if !literal(t, v) {
+		return nil, fmt.Errorf("%d values for %s", max(len(v.Floats), len(v.Ints)), v.Type)
+	}
+	return t, nil
+}
+
+// same compares element i; with no tolerance to the bit, but that two NaNs and
+// the two zeros are equal.
+func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
+	if !a.Elem.IsFloat() {
+		return a.Integer(i) == b.Integer(i)
+	}
+	x, y := a.Float(i), b.Float(i)
+	if x == y || math.IsNaN(x) && math.IsNaN(y) {
+		return true
+	}
+	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
+}
+
+func element(t *tensor.Tensor, i int) string {
+	if t.Elem.IsFloat() {
+		return fmt.Sprintf("%g", t.Float(i))
+	}
+	return fmt.Sprint(t.Integer(i))
+}
+
+// index is the position of element i of a row-major shape.
+func index(i int, shape []int) []int {
+	at := make([]int, len(shape))
+	for d := len(shape) - 1; d >= 0; d-- {
+		at[d], i = i%shape[d], i/shape[d]
+	}
+	return at
+}

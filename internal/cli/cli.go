@@ -1,0 +1,102 @@
+// Package cli is the command line: one file per subcommand, each a thin layer
+// over the packages that do the work. Exit status: 0 all is well, 1 the given
+// text has errors or findings, 2 dmir could not do what it was asked.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit statuses.
+const (
+	exitOK       = 0
+	exitFindings = 1
+	exitFailed   = 2
+)
+
+// grammar is the command line as kong reads it.
+type grammar struct {
+	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
+	Lint    lintCmd    `cmd:"" help:"Find waste and risk, with what each finding costs; fix it on request."`
+	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
+	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
+	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name."`
+	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what is installed here and what each missing tool would add."`
+	Lsp     lspCmd     `cmd:"" help:"Serve editors over stdio."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+	Worker  workerCmd  `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
+}
+
+// app is what every command works with.
+type app struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// exitStatus is an error that only sets the exit status: all has been said.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Main runs the command line and returns the exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
+
+	exited := -1
+	var g grammar
+	parser, err := kong.New(&g,
+		kong.Name("dmir"),
+		kong.Description("Sees, checks and runs programs in the data-movement dialect of MLIR."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(status int) { exited = status }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "dmir:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "dmir: error: %v\n  = help: dmir --help\n", err)
+		return exitFailed
+	}
+	return a.status(command.Run(a))
+}
+
+func (a *app) status(err error) int {
+	var status exitStatus
+	var failed *failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return int(status)
+	case errors.As(err, &failed):
+		failed.print(a.stderr, styleOf(a.stderr))
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.stderr, "dmir: interrupted")
+	default:
+		fmt.Fprintln(a.stderr, "dmir: error:", err)
+	}
+	return exitFailed
+}

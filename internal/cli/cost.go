@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"dmir/analysis/cost"
+)
+
+type costCmd struct {
+	targeting
+	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
+	File         string `arg:"" help:"The program; '-' is stdin."`
+}
+
+// Run prints the cost of every function of the file.
+func (c costCmd) Run(a *app) error {
+	p, err := c.load(a, c.File)
+	if err != nil {
+		return err
+	}
+	if c.OutputFormat == "json" {
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(cost.JSON(p.Target, p.Funcs))
+	}
+	return cost.Table(a.stdout, p.Target, p.Funcs, cost.TableOptions{Color: styleOf(a.stdout).Color, Width: widthOf(a.stdout)})
+}

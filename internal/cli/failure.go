@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"dmir/syntax/diag"
+)
+
+// failure is why dmir could not do what it was asked, when that has no place in
+// a program text: a file, a flag, a device. It prints as a diagnostic does.
+type failure struct {
+	code  string
+	where string // path or flag
+	msg   string
+	help  string
+}
+
+func (f *failure) Error() string { return f.where + ": " + f.msg }
+
+func (f *failure) print(w io.Writer, s diag.Style) {
+	d := diag.Diagnostic{Code: f.code, Name: failureName(f.code), Severity: diag.Error, Message: f.msg}
+	diag.TextWithoutPlace(w, f.where, d, s)
+	if f.help != "" {
+		fmt.Fprintf(w, "    = help: %s\n", f.help)
+	}
+	fmt.Fprintf(w, "    = dmir explain %s\n", f.code)
+}
+
+// failureCodes document the failures for dmir explain.
+var failureCodes = []diag.Code{
+	{"DM601", "cannot-read", "A file could not be read. The message carries the reason of the operating system.", "check the path and its permissions"},
+	{"DM602", "too-large", "The file is larger than a program can sensibly be.", "put large constants beside the program in `.npy` files and pass them with `--input`"},
+	{"DM603", "cannot-write", "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", "check the folder and its permissions"},
+	{"DM604", "unknown-target", "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", "use a known machine, or describe yours"},
+	{"DM605", "bad-binding", "`--bind` takes `name=size`, a dimension symbol and a non-negative integer.", "write `--bind n=512`"},
+	{"DM606", "unknown-function", "The file has no function of that name, or none or several that could be meant.", "name one with `--func`"},
+	{"DM607", "bad-input", "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", "give an array of the argument's type; leave it out for a seeded random one"},
+	{"DM608", "no-device", "The device asked for with `--device` is not available.", "use `--device auto`"},
+	{"DM610", "unknown-rule", "A code or name is none of a rule, diagnostic or op of dmir.", "`dmir explain` lists them"},
+	{"DM611", "nothing-to-do", "A folder holds no `.dmir` file.", "name the files themselves"},
+}
+
+func failureName(code string) string {
+	for _, c := range failureCodes {
+		if c.Code == code {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+func cannotRead(path string, err error) *failure {
+	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
+}
+
+func cannotWrite(path string, err error) *failure {
+	return &failure{"DM603", path, reason(err), "check the folder and its permissions; nothing was changed"}
+}
+
+// reason is the operating system's part of an error, without the path that
+// the message names already.
+func reason(err error) string {
+	switch e := err.(type) {
+	case *os.PathError:
+		return e.Err.Error()
+	case *os.LinkError:
+		return e.Err.Error()
+	}
+	return err.Error()
+}

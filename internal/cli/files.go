@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// maxBytes is the largest program text that is read: far beyond 100,000 ops,
+// and small enough that a mistaken argument does not fill the memory.
+const maxBytes = 48_000_000
+
+// read is the text at path; "-" is stdin.
+func (a *app) read(path string) (*source.File, error) {
+	name, in := path, a.stdin
+	if path == "-" {
+		name = "<stdin>"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, cannotRead(path, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
+	if err != nil {
+		return nil, cannotRead(name, err)
+	}
+	if len(text) > maxBytes {
+		return nil, &failure{"DM602", name, "is larger than 48 MB", "keep large constants in .npy files beside the program"}
+	}
+	return source.New(name, string(text)), nil
+}
+
+// expand replaces the folders among paths by the .dmir files in them.
+func expand(paths []string) ([]string, error) {
+	var files []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if p == "-" || err != nil || !info.IsDir() {
+			files = append(files, p) // reading it says what is wrong with it
+			continue
+		}
+		found := len(files)
+		err = filepath.WalkDir(p, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return cannotRead(path, err)
+			}
+			if d.IsDir() && path != p && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+				return filepath.SkipDir
+			}
+			if d.Type().IsRegular() && strings.HasSuffix(path, ".dmir") {
+				files = append(files, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == found {
+			return nil, &failure{"DM611", p, "holds no .dmir file", "name the files themselves"}
+		}
+	}
+	return files, nil
+}
+
+// write replaces the file at path by text, in one step and with its mode.
+func write(path, text string) error {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+		if mode&0o200 == 0 {
+			return cannotWrite(path, fs.ErrPermission)
+		}
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".dmir-*")
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	defer os.Remove(tmp.Name()) // fails once renamed, as it should
+	_, err = tmp.WriteString(text)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if e := tmp.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	return nil
+}
+
+// styleOf draws with colours on a terminal that wants them.
+func styleOf(w io.Writer) diag.Style {
+	f, ok := w.(*os.File)
+	return diag.Style{Color: ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// hasErrors reports whether one of ds is an error.
+func hasErrors(ds []diag.Diagnostic) bool {
+	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
+}
+
+// printErrors writes the errors among ds.
+func printErrors(w io.Writer, src *source.File, ds []diag.Diagnostic) {
+	for _, d := range ds {
+		if d.Severity == diag.Error {
+			diag.Text(w, src, d, styleOf(w))
+		}
+	}
+}

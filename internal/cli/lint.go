@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"dmir/analysis/lint"
+	"dmir/analysis/program"
+	"dmir/syntax/diag"
+	"dmir/syntax/format"
+	"dmir/syntax/source"
+)
+
+type lintCmd struct {
+	targeting
+	Fix          bool     `help:"Apply the safe fixes, until none is left."`
+	UnsafeFixes  bool     `help:"With --fix or --diff: apply the unsafe fixes too."`
+	Diff         bool     `help:"Change nothing; print what --fix would change."`
+	Select       []string `help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
+	Ignore       []string `help:"Rules to leave out." placeholder:"DM402" sep:","`
+	OutputFormat string   `help:"text, concise, json, github or sarif." enum:"text,concise,json,github,sarif" default:"text"`
+	Files        []string `arg:"" help:"Files or folders; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (lintCmd) Help() string {
+	return "Silence a line with '// dmir: ignore[DM201] reason', a rule with select and ignore in dmir.toml.\n" +
+		"Exit status: 0 clean, 1 findings, 2 could not run."
+}
+
+// finding is a diagnostic with the text it is about.
+type finding struct {
+	src *source.File
+	diag.Diagnostic
+}
+
+// Run lints every file it can, and fails at the end if there was one it could not.
+func (c lintCmd) Run(a *app) error {
+	files, err := expand(c.Files)
+	if err != nil {
+		return err
+	}
+	if bad := (lint.Options{Select: c.Select, Ignore: c.Ignore}).Unmatched(); len(bad) > 0 {
+		return &failure{"DM610", strings.Join(bad, ", "), "names no rule", "dmir explain lists the rules"}
+	}
+	var found []finding
+	failed, changed := false, false
+	for _, path := range files {
+		fs, diff, err := c.file(a, path)
+		if err != nil {
+			failed = true
+			var said exitStatus
+			if !errors.As(err, &said) {
+				a.status(err)
+			}
+			continue
+		}
+		found = append(found, fs...)
+		changed = changed || diff
+	}
+	if !c.Diff {
+		if err := report(a.stdout, c.OutputFormat, found, len(files)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case failed:
+		return exitStatus(exitFailed)
+	case changed && c.Diff, len(found) > 0 && !c.Diff:
+		return exitStatus(exitFindings)
+	}
+	return nil
+}
+
+func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err error) {
+	src, opts, err := c.source(a, path)
+	if err != nil {
+		return nil, false, err
+	}
+	rules := lint.Options{
+		Select: slices.Concat(opts.Config.Lint.Select, c.Select),
+		Ignore: slices.Concat(opts.Config.Lint.Ignore, c.Ignore),
+	}
+	if len(c.Select) > 0 { // asked for by name: the file's own choice does not count
+		rules = lint.Options{Select: c.Select, Ignore: c.Ignore}
+	}
+	load := func(src *source.File) *program.Program { return program.Load(src, opts) }
+	p := load(src)
+	if c.Fix || c.Diff {
+		fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
+		changed = fixed.Src.Text != src.Text
+		switch {
+		case c.Diff:
+			_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text, fixed.Src.Text))
+			return nil, changed, err
+		case path == "-":
+			_, err = io.WriteString(a.stdout, fixed.Src.Text)
+			return nil, changed, err
+		case changed:
+			if err := write(path, fixed.Src.Text); err != nil {
+				return nil, false, err
+			}
+			fmt.Fprintf(a.stderr, "%s: %s\n", path, fixed.Summary())
+		}
+		p = fixed.Program
+	}
+	for _, d := range p.Diags {
+		if d.Severity >= diag.Warning {
+			found = append(found, finding{p.Src, d})
+		}
+	}
+	for _, d := range lint.Run(a.ctx, p, rules) {
+		found = append(found, finding{p.Src, d})
+	}
+	slices.SortStableFunc(found, func(x, y finding) int { return x.Span.Start - y.Span.Start })
+	return found, changed, a.ctx.Err()
+}

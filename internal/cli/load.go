@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dmir/analysis/config"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/syntax/source"
+)
+
+// targeting are the flags of every command that computes cost.
+type targeting struct {
+	Target string   `help:"Machine to predict for (default: dmir.toml's target, else h200)." placeholder:"NAME"`
+	Bind   []string `help:"Give a dimension symbol its size." placeholder:"n=512" sep:","`
+}
+
+// options reads the configuration that holds for path and lays the flags over it.
+func (t targeting) options(a *app, path string) (program.Options, error) {
+	cfg, file, diags := config.ForFile(path)
+	if hasErrors(diags) {
+		printErrors(a.stderr, file, diags)
+		return program.Options{}, exitStatus(exitFailed)
+	}
+	name := t.Target
+	if name == "" {
+		name = cfg.Target
+	}
+	target, ok := cfg.Machine(name)
+	if !ok {
+		return program.Options{}, unknownTarget(name, cfg)
+	}
+	bind := map[string]int64{}
+	for k, v := range cfg.Bind {
+		bind[k] = v
+	}
+	for _, b := range t.Bind {
+		sym, size, ok := strings.Cut(b, "=")
+		n, err := strconv.ParseInt(size, 10, 64)
+		if !ok || sym == "" || err != nil || n < 0 {
+			return program.Options{}, &failure{"DM605", "--bind " + b, "is no name=size", "write --bind n=512"}
+		}
+		bind[strings.TrimSpace(sym)] = n
+	}
+	return program.Options{Target: target, Bind: bind, Config: cfg}, nil
+}
+
+func unknownTarget(name string, cfg *config.Config) error {
+	var names []string
+	for _, m := range machine.All() {
+		names = append(names, m.Name)
+	}
+	for n := range cfg.Machines {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is no known machine", name),
+		"use one of " + strings.Join(slices.Compact(names), ", ") + ", or describe it in dmir.toml"}
+}
+
+// load reads and checks the program at path. A program with errors is
+// reported, and an error.
+func (t targeting) load(a *app, path string) (*program.Program, error) {
+	src, opts, err := t.source(a, path)
+	if err != nil {
+		return nil, err
+	}
+	p := program.Load(src, opts)
+	if hasErrors(p.Diags) {
+		printErrors(a.stderr, src, p.Diags)
+		return nil, exitStatus(exitFailed)
+	}
+	return p, nil
+}
+
+func (t targeting) source(a *app, path string) (*source.File, program.Options, error) {
+	opts, err := t.options(a, path)
+	if err != nil {
+		return nil, opts, err
+	}
+	src, err := a.read(path)
+	return src, opts, err
+}

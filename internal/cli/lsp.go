@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"errors"
+
+	"dmir/lsp/server"
+	"dmir/lsp/worker"
+)
+
+type lspCmd struct {
+	Stdio bool `help:"Accepted because editors pass it; stdio is the only transport."`
+}
+
+// Run serves until the editor says exit. As the protocol asks, the status is 1
+// when that came without shutdown.
+func (lspCmd) Run(a *app) error {
+	err := server.Serve(a.ctx, a.stdin, a.stdout, server.Options{Version: version})
+	if errors.Is(err, server.ErrNoShutdown) {
+		return exitStatus(exitFindings)
+	}
+	return err
+}
+
+type workerCmd struct{}
+
+// Run runs programs for the language server until stdin ends.
+func (workerCmd) Run(a *app) error { return worker.Main(a.stdin, a.stdout) }

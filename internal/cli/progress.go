@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"dmir/dialect/ir"
+)
+
+// progress is a bar on a terminal and nothing anywhere else.
+type progress struct {
+	w    io.Writer
+	pool *mpb.Progress
+	bar  *mpb.Bar
+	what string
+}
+
+func newProgress(w io.Writer) *progress { return &progress{w: w} }
+
+func (p *progress) step(done, total int, op *ir.Op) {
+	f, ok := p.w.(*os.File)
+	if !ok || !isTerminal(f) {
+		return
+	}
+	if op != nil {
+		p.what = op.Name
+	}
+	if p.bar == nil {
+		p.pool = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(40))
+		p.bar = p.pool.AddBar(int64(total),
+			mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.what }, decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
+	}
+	p.bar.SetTotal(int64(total), false)
+	p.bar.SetCurrent(int64(done))
+}
+
+func (p *progress) done() {
+	if p.bar == nil {
+		return
+	}
+	p.bar.Abort(true)
+	p.pool.Wait()
+}
+
+// widthOf is how many columns a table may take: the terminal's, or 120.
+func widthOf(io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 60 {
+		return n
+	}
+	return 120
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"dmir/syntax/diag"
+)
+
+// report writes the findings in one of the output formats of lint.
+func report(w io.Writer, format string, found []finding, files int) error {
+	switch format {
+	case "json":
+		return reportJSON(w, found)
+	case "sarif":
+		return reportSARIF(w, found)
+	case "github":
+		for _, f := range found {
+			reportGitHub(w, f)
+		}
+		return nil
+	}
+	style := styleOf(w)
+	for i, f := range found {
+		if format == "concise" {
+			fmt.Fprintln(w, diag.Headline(f.src, f.Diagnostic, style))
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		diag.Text(w, f.src, f.Diagnostic, style)
+	}
+	if format == "text" {
+		summary(w, found, files)
+	}
+	return nil
+}
+
+func summary(w io.Writer, found []finding, files int) {
+	if len(found) == 0 {
+		fmt.Fprintf(w, "no findings in %s\n", count(files, "file"))
+		return
+	}
+	fixable := 0
+	for _, f := range found {
+		if len(f.Fixes) > 0 && f.Fixes[0].Safe {
+			fixable++
+		}
+	}
+	fmt.Fprintf(w, "\n%s in %s", count(len(found), "finding"), count(files, "file"))
+	if fixable > 0 {
+		fmt.Fprintf(w, ", %d fixable with --fix", fixable)
+	}
+	fmt.Fprintln(w)
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+type jsonFinding struct {
+	Path      string    `json:"path"`
+	Line      int       `json:"line"`
+	Column    int       `json:"column"`
+	EndLine   int       `json:"end_line"`
+	EndColumn int       `json:"end_column"`
+	Code      string    `json:"code"`
+	Name      string    `json:"name"`
+	Severity  string    `json:"severity"`
+	Message   string    `json:"message"`
+	Label     string    `json:"label,omitempty"`
+	Notes     []string  `json:"notes,omitempty"`
+	Help      string    `json:"help,omitempty"`
+	Fixes     []jsonFix `json:"fixes"`
+}
+
+type jsonFix struct {
+	Title      string     `json:"title"`
+	Safe       bool       `json:"safe"`
+	SavesBytes int64      `json:"saves_bytes"`
+	SavesNs    float64    `json:"saves_ns"`
+	Edits      []jsonEdit `json:"edits"`
+}
+
+type jsonEdit struct {
+	Start int    `json:"start"` // byte offsets into the file
+	End   int    `json:"end"`
+	Text  string `json:"text"`
+}
+
+func reportJSON(w io.Writer, found []finding) error {
+	out := []jsonFinding{}
+	for _, f := range found {
+		j := jsonFinding{
+			Path: f.src.Path, Code: f.Code, Name: f.Name, Severity: f.Severity.String(), Message: f.Message,
+			Label: f.Label, Notes: f.Notes, Help: f.Help, Fixes: []jsonFix{},
+		}
+		j.Line, j.Column = f.src.Human(f.Span.Start)
+		j.EndLine, j.EndColumn = f.src.Human(f.Span.End)
+		for _, x := range f.Fixes {
+			fix := jsonFix{Title: x.Title, Safe: x.Safe, SavesBytes: x.SavesBytes, SavesNs: x.SavesNs}
+			for _, e := range x.Edits {
+				fix.Edits = append(fix.Edits, jsonEdit{e.Span.Start, e.Span.End, e.Text})
+			}
+			j.Fixes = append(j.Fixes, fix)
+		}
+		out = append(out, j)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+// github's levels and escapes: "Workflow commands for GitHub Actions".
+var (
+	githubLevel    = map[diag.Severity]string{diag.Error: "error", diag.Warning: "warning", diag.Info: "notice", diag.Hint: "notice"}
+	githubText     = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	githubProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+func reportGitHub(w io.Writer, f finding) {
+	line, col := f.src.Human(f.Span.Start)
+	endLine, endCol := f.src.Human(f.Span.End)
+	text := strings.Join(append([]string{f.Message}, f.Notes...), "\n")
+	fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n",
+		githubLevel[f.Severity], githubProperty.Replace(f.src.Path), line, col, endLine, endCol,
+		githubProperty.Replace(f.Code+" "+f.Name), githubText.Replace(text))
+}
+
+func reportSARIF(w io.Writer, found []finding) error {
+	level := map[diag.Severity]string{diag.Error: "error", diag.Warning: "warning", diag.Info: "note", diag.Hint: "note"}
+	run := sarif.NewRun()
+	driver := sarif.NewToolComponent().WithName("dmir").WithVersion(version)
+	run.WithTool(sarif.NewTool().WithDriver(driver))
+	known := map[string]bool{}
+	for _, f := range found {
+		if !known[f.Code] {
+			known[f.Code] = true
+			rule := run.AddRule(f.Code).WithName(f.Name)
+			if doc, ok := explanation(f.Code); ok {
+				rule.WithShortDescription(sarif.NewMultiformatMessageString().WithText(doc.summary)).
+					WithHelp(sarif.NewMultiformatMessageString().WithText(doc.text).WithMarkdown(doc.text))
+			}
+		}
+		line, col := f.src.Human(f.Span.Start)
+		endLine, endCol := f.src.Human(f.Span.End)
+		region := sarif.NewRegion().WithStartLine(line).WithStartColumn(col).WithEndLine(endLine).WithEndColumn(endCol)
+		place := sarif.NewPhysicalLocation().
+			WithArtifactLocation(sarif.NewSimpleArtifactLocation(filepath.ToSlash(f.src.Path))).
+			WithRegion(region)
+		run.AddResult(sarif.NewRuleResult(f.Code).
+			WithLevel(level[f.Severity]).
+			WithMessage(sarif.NewTextMessage(strings.Join(append([]string{f.Message}, f.Notes...), "\n"))).
+			AddLocation(sarif.NewLocationWithPhysicalLocation(place)))
+	}
+	out := sarif.NewReport()
+	out.AddRun(run)
+	return out.PrettyWrite(w)
+}

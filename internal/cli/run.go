@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/compile/driver"
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+)
+
+type runCmd struct {
+	targeting
+	Device       string   `help:"auto, reference, cpu or cuda; auto takes the best there is and says which." default:"auto"`
+	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
+	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
+	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
+	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
+	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
+	File         string   `arg:"" help:"The program; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (runCmd) Help() string {
+	return "An input may also name an array of an archive: x=FILE.npz:name.\n" +
+		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
+}
+
+// Run runs one function and prints what each line moved and took.
+func (c runCmd) Run(a *app) error {
+	if _, _, err := driver.Choose(c.Device); err != nil {
+		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
+	}
+	p, err := c.load(a, c.File)
+	if err != nil {
+		return err
+	}
+	m, fn, err := driver.Pick(p, c.Func)
+	if err != nil {
+		return &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+	}
+	inputs, err := c.inputs(p, fn)
+	if err != nil {
+		return err
+	}
+	if c.Output != "" {
+		if err := os.MkdirAll(c.Output, 0o755); err != nil {
+			return cannotWrite(c.Output, err)
+		}
+	}
+	bar := newProgress(a.stderr)
+	res, err := driver.Run(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: inputs, Device: c.Device}, bar.step)
+	bar.done()
+	if err != nil {
+		return c.failed(a, p, err)
+	}
+	if err := c.save(res); err != nil {
+		return err
+	}
+	f := costOf(p, fn)
+	if c.OutputFormat == "json" {
+		return c.json(a, p, fn, f, res)
+	}
+	return c.text(a, p, fn, f, res)
+}
+
+// failed reports why a program did not run to its end. A failed check has run:
+// the program is wrong, not the run.
+func (c runCmd) failed(a *app, p *program.Program, err error) error {
+	var e *interp.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	d := e.Diagnostic()
+	if d.Span.Len() == 0 {
+		return &failure{e.Code, p.Src.Path, e.Msg, e.Help}
+	}
+	diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
+	if e.Code == interp.CheckFailed {
+		return exitStatus(exitFindings)
+	}
+	return exitStatus(exitFailed)
+}
+
+// inputs reads the arrays named by --input.
+func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tensor, error) {
+	given := map[string]*tensor.Tensor{}
+	for _, in := range c.Input {
+		name, path, ok := strings.Cut(in, "=")
+		name = strings.TrimPrefix(name, "%")
+		if !ok || path == "" {
+			return nil, &failure{"DM607", "--input " + in, "is no name=file.npy", "write --input x=file.npy"}
+		}
+		index := -1
+		var names []string
+		for i, v := range fn.Args {
+			n := strings.TrimPrefix(v.Name, "%")
+			names = append(names, n)
+			if n == name {
+				index = i
+			}
+		}
+		if index < 0 {
+			return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no argument %%%s", fn.Name, name), "its arguments are " + strings.Join(names, ", ")}
+		}
+		if given[name] != nil {
+			return nil, &failure{"DM607", "--input " + in, "gives %" + name + " a second time", "give each argument once"}
+		}
+		t, err := readArray(path, fn, index, p.Bind)
+		if err != nil {
+			return nil, err
+		}
+		given[name] = t
+	}
+	return given, nil
+}
+
+// readArray reads FILE.npy or FILE.npz:name as argument i of fn.
+func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.Tensor, error) {
+	elem, shape, err := interp.ArgType(fn, i, bind)
+	if err != nil {
+		return nil, &failure{"DM607", path, err.Error(), "only tensors can be read from files"}
+	}
+	file, entry, archive := path, "", false
+	if at := strings.LastIndex(path, ".npz"); at >= 0 {
+		file, entry, archive = path[:at+4], strings.TrimPrefix(path[at+4:], ":"), true
+	}
+	var t *tensor.Tensor
+	if archive {
+		var z *tensor.Archive
+		if z, err = tensor.OpenNPZ(file); err == nil {
+			defer z.Close()
+			if entry == "" {
+				entry = strings.TrimPrefix(fn.Args[i].Name, "%")
+			}
+			t, err = z.Read(entry, elem, shape)
+		}
+	} else {
+		t, err = tensor.LoadNPY(file, elem, shape)
+	}
+	var missing *os.PathError
+	switch {
+	case errors.As(err, &missing):
+		return nil, cannotRead(file, err)
+	case err != nil:
+		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s wants %s", fn.Args[i].Name, fn.Args[i].Type)}
+	}
+	return t, nil
+}
+
+// save writes the outputs, all of them or, where one fails, none.
+func (c runCmd) save(res *driver.Result) error {
+	if c.Output == "" {
+		return nil
+	}
+	var written []string
+	for _, o := range res.Outputs {
+		path := filepath.Join(c.Output, o.Name+".npy")
+		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
+			for _, w := range written {
+				os.Remove(w)
+			}
+			return cannotWrite(path, err)
+		}
+		written = append(written, path)
+	}
+	return nil
+}
+
+func costOf(p *program.Program, fn *ir.Func) *cost.Func {
+	for _, f := range p.Funcs {
+		if f.Func == fn {
+			return f
+		}
+	}
+	return cost.Function(fn, nil, p.Bind)
+}
+
+// measured is the time that each op of the function's body took.
+func measured(res *driver.Result) map[*ir.Op]int64 {
+	ns := map[*ir.Op]int64{}
+	for _, t := range res.Ops {
+		ns[t.Op] += t.Ns
+	}
+	return ns
+}
+
+func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res *driver.Result) error {
+	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: widthOf(a.stdout), Measured: measured(res), Device: res.Device}
+	if err := cost.Table(a.stdout, p.Target, []*cost.Func{f}, opts); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of tensors at most\n",
+		fn.Name, res.Device, res.Why, units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(res.Peak))
+	width := 0
+	for _, o := range res.Outputs {
+		width = max(width, len(o.Name))
+	}
+	for _, o := range res.Outputs {
+		to := ""
+		if c.Output != "" {
+			to = " → " + filepath.Join(c.Output, o.Name+".npy")
+		}
+		fmt.Fprintf(a.stdout, "  %-*s  %s  %s%s\n", width, o.Name, o.Type, o.Summary(), to)
+	}
+	return nil
+}
+
+type jsonRun struct {
+	Device    string       `json:"device"`
+	Why       string       `json:"why"`
+	Func      string       `json:"func"`
+	ElapsedNs int64        `json:"elapsed_ns"`
+	PeakBytes int64        `json:"peak_bytes"`
+	Outputs   []jsonOutput `json:"outputs"`
+	Ops       []jsonOpTime `json:"ops"`
+	Cost      any          `json:"cost"`
+}
+
+type jsonOutput struct {
+	Name string   `json:"name"`
+	Type string   `json:"type"`
+	Min  *float64 `json:"min"` // null where no element is finite
+	Max  *float64 `json:"max"`
+	Mean *float64 `json:"mean"`
+	NaNs int      `json:"nans"`
+	Infs int      `json:"infs"`
+	File string   `json:"file,omitempty"`
+}
+
+type jsonOpTime struct {
+	Line  int    `json:"line"`
+	Name  string `json:"name"`
+	Ns    int64  `json:"ns"`
+	Count int    `json:"count"`
+	Depth int    `json:"depth"`
+}
+
+func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res *driver.Result) error {
+	out := jsonRun{
+		Device: res.Device, Why: res.Why, Func: fn.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: res.Peak,
+		Cost: cost.JSON(p.Target, []*cost.Func{f}), Outputs: []jsonOutput{}, Ops: []jsonOpTime{},
+	}
+	for _, o := range res.Outputs {
+		s := o.Tensor.Stats()
+		j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
+		if c.Output != "" {
+			j.File = filepath.Join(c.Output, o.Name+".npy")
+		}
+		out.Outputs = append(out.Outputs, j)
+	}
+	for _, t := range res.Ops {
+		line, _ := p.Src.Human(t.Op.Head.Start)
+		out.Ops = append(out.Ops, jsonOpTime{line, t.Op.Name, t.Ns, t.Count, t.Depth})
+	}
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func finite(x float64) *float64 {
+	if x != x || x > 1e308 || x < -1e308 {
+		return nil
+	}
+	return &x
+}

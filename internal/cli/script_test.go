@@ -1,0 +1,102 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"dmir/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs in the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"dmir": func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs testdata/script/*.txtar, each a story at the command line.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           "testdata/script",
+		UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "bytes": writeBytes, "npy": writeNPY, "only": only,
+		},
+	})
+}
+
+// exits STATUS COMMAND ARGS... runs the command and requires its exit status.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var e *exec.ExitError
+	if errors.As(err, &e) {
+		got = e.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+	for _, out := range []string{ts.ReadFile("stdout"), ts.ReadFile("stderr")} {
+		if strings.Contains(out, "goroutine ") || strings.Contains(out, "panic:") {
+			ts.Fatalf("it panicked")
+		}
+	}
+}
+
+// bytes FILE COUNT TEXT makes a file of COUNT bytes by repeating TEXT, in
+// which \n and \0 stand for themselves.
+func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text := []byte(strings.NewReplacer(`\n`, "\n", `\0`, "\x00").Replace(args[2]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat(text, n/len(text)+1)[:n], 0o644))
+}
+
+// npy FILE DTYPE SHAPE COUNT makes an array of COUNT zero elements, its header
+// written as NumPy does.
+func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
+	size, err := strconv.Atoi(args[1][2:])
+	ts.Check(err)
+	count, err := strconv.Atoi(args[3])
+	ts.Check(err)
+	header := "{'descr': '" + args[1] + "', 'fortran_order': False, 'shape': " + args[2] + ", }"
+	for (len(header)+11)%64 != 0 {
+		header += " "
+	}
+	header += "\n"
+	out := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
+	out = append(append(out, header...), make([]byte, size*count)...)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), out, 0o644))
+}
+
+// only DIR NAMES... requires that DIR holds exactly the files named: nothing
+// half written, no temporary file left.
+func only(ts *testscript.TestScript, neg bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	if err != nil && len(args) > 1 {
+		ts.Fatalf("%v", err)
+	}
+	var have []string
+	for _, e := range entries {
+		have = append(have, e.Name())
+	}
+	if strings.Join(have, " ") != strings.Join(args[1:], " ") {
+		ts.Fatalf("%s holds %v, want %v", args[0], have, args[1:])
+	}
+}
