@@ -185,3 +185,41 @@ func TestExpandSymbolic(t *testing.T) {
 		}
 	}
 }
+
+// Composites of one element expand in scalar regions, too.
+func TestExpandScalar(t *testing.T) {
+	for _, name := range []string{"logistic", "silu", "gelu"} {
+		for _, elem := range []string{"f32", "f16"} {
+			text := strings.NewReplacer("NAME", name, "ELEM", elem).Replace(`func.func @f(%x: tensor<5xELEM>) -> tensor<5xELEM> {
+  %y = dm.map %x : (tensor<5xELEM>) -> tensor<5xELEM> {
+  ^bb0(%a: ELEM):
+    %b = dm.NAME %a : ELEM
+    dm.yield %b : ELEM
+  }
+  return %y : tensor<5xELEM>
+}
+`)
+			compute := func(expanded bool) *tensor.Tensor {
+				m, o := first(t, text, "dm."+name)
+				if expanded && expand(o) == nil {
+					t.Fatalf("dm.%s does not expand on %s", name, elem)
+				}
+				for _, d := range verify.Module(m) {
+					t.Fatalf("%s: %s", d.Code, d.Message)
+				}
+				args, err := interp.Inputs(m.Funcs[0], nil, 5, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := interp.Run(context.Background(), m, m.Funcs[0], args, interp.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.Outputs[0]
+			}
+			if d := tensor.MaxDiff(compute(true), compute(false)); !(d <= 1e-3) {
+				t.Errorf("dm.%s of %s is off by %g", name, elem, d)
+			}
+		}
+	}
+}

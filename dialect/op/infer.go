@@ -66,15 +66,6 @@ func out(o *ir.Op, i int) *types.Tensor {
 	return &types.Tensor{}
 }
 
-func hasTensors(o *ir.Op) bool {
-	for _, v := range o.Operands {
-		if asTensor(v.Type) == nil {
-			return false
-		}
-	}
-	return true
-}
-
 // scalars reports whether every operand is a bare element type, as in the
 // region of dm.map.
 func scalars(o *ir.Op) bool {

@@ -31,6 +31,7 @@ var goodOps = []struct {
 	{"matmul", "bxnx8xf16 1x8xnxf16", "", "bxnxnxf16", "16*b*n^2", "16*b*n 16*n", "2*b*n^2"},
 	{"convolution", "1x2x5x5xf32 3x2x3x3xf32", "window_strides = [2, 2], padding = [[1, 1], [1, 1]]", "1x3x3x3xf32", "972", "200 216", "108"},
 	{"convolution", "nx4x8xf32 4x1x3xf32", "feature_group_count = 4, rhs_dilation = [2]", "nx4x4xf32", "96*n", "128*n 48", "64*n"},
+	{"convolution", "1x2xnxf32 3x2x3xf32", "window_strides = [2]", "1x3xmxf32", "36*m", "8*n 72", "12*m"},
 
 	// Element-wise.
 	{"exp", "2x3xf16", "", "2x3xf16", "6", "12", "12"},
@@ -80,6 +81,7 @@ var goodOps = []struct {
 	{"cumsum", "2x4xf32", "dim = 1", "2x4xf32", "6", "32", "32"},
 	{"reduce_window", "1x2x4x4xf32", `kind = "max", window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2]`, "1x2x2x2xf32", "0", "128", "32"},
 	{"reduce_window", "5xf32", `kind = "add", window_dimensions = [3], padding = [[1, 1]]`, "5xf32", "10", "20", "20"},
+	{"reduce_window", "2*nxf32", `kind = "add", window_dimensions = [2], window_strides = [2]`, "nxf32", "n", "8*n", "4*n"},
 	{"top_k", "2x5xf32", "k = 3", "2x3xf32 2x3xi64", "0", "40", "72"},
 	{"sort", "2x5xf32", "descending = true", "2x5xf32 2x5xi32", "0", "40", "80"},
 
@@ -195,6 +197,9 @@ var badOps = []struct{ name, in, attrs, out, code, says string }{
 	{"convolution", "1x2x5xf32 3x1x3xf32", "feature_group_count = 2", "1x3x3xf32", "DM123", "3 out channels"},
 	{"convolution", "1x2x5xf32 3x2x3xf32", "padding = [[-1, 0]]", "1x3x3xf32", "DM115", "never negative"},
 	{"convolution", "1x2xf32 3x2xf32", "", "1x3xf32", "DM117", "spatial"},
+	{"convolution", "1x2x5xf32 3x2x3xf32", "feature_group_count = 0", "1x3x3xf32", "DM115", "is 0"},
+	{"convolution", "1x2x5xf32 3x2xf32", "", "1x3x3xf32", "DM117", "the filter has shape [3, 2]"},
+	{"convolution", "1x2x5xf32 3x2x3xf16", "", "1x3x3xf32", "DM111", "f32 and f16"},
 	{"convolution", "1x2x5xf32 3x2xnxf32", "", "1x3x3xf32", "DM116", "not known in numbers"},
 	{"reduce", "2x3xf32", `kind = "add", dims = [2]`, "2xf32", "DM112", "dims = 2 is not a dimension of [2, 3]"},
 	{"reduce", "2x3xf32", `kind = "add", dims = [1, -1]`, "2xf32", "DM113", "names dimension 1 of [2, 3] twice"},
