@@ -30,16 +30,16 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 
 // failureCodes document the failures for dmir explain.
 var failureCodes = []diag.Code{
-	{"DM601", "cannot-read", "A file could not be read. The message carries the reason of the operating system.", "check the path and its permissions"},
-	{"DM602", "too-large", "The file is larger than a program can sensibly be.", "put large constants beside the program in `.npy` files and pass them with `--input`"},
-	{"DM603", "cannot-write", "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", "check the folder and its permissions"},
-	{"DM604", "unknown-target", "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", "use a known machine, or describe yours"},
-	{"DM605", "bad-binding", "`--bind` takes `name=size`, a dimension symbol and a non-negative integer.", "write `--bind n=512`"},
-	{"DM606", "unknown-function", "The file has no function of that name, or none or several that could be meant.", "name one with `--func`"},
-	{"DM607", "bad-input", "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", "give an array of the argument's type; leave it out for a seeded random one"},
-	{"DM608", "no-device", "The device asked for with `--device` is not available.", "use `--device auto`"},
-	{"DM610", "unknown-rule", "A code or name is none of a rule, diagnostic or op of dmir.", "`dmir explain` lists them"},
-	{"DM611", "nothing-to-do", "A folder holds no `.dmir` file.", "name the files themselves"},
+	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
+	{Code: "DM602", Name: "too-large", Doc: "The file is larger than a program can sensibly be.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
+	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", Help: "check the folder and its permissions"},
+	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
+	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`, a dimension symbol and a non-negative integer.", Help: "write `--bind n=512`"},
+	{Code: "DM606", Name: "unknown-function", Doc: "The file has no function of that name, or none or several that could be meant.", Help: "name one with `--func`"},
+	{Code: "DM607", Name: "bad-input", Doc: "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", Help: "give an array of the argument's type; leave it out for a seeded random one"},
+	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
+	{Code: "DM610", Name: "unknown-rule", Doc: "A code or name is none of a rule, diagnostic or op of dmir.", Help: "`dmir explain` lists them"},
+	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
 }
 
 func failureName(code string) string {

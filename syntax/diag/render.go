@@ -1,0 +1,114 @@
+package diag
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"dmir/syntax/source"
+)
+
+// Style is how Text draws: with ANSI colours or without.
+type Style struct{ Color bool }
+
+// ANSI sequences of the terminal's own palette, so that they follow its theme.
+var ansi = map[string]string{
+	"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "info": "\x1b[1;36m", "hint": "\x1b[1;34m",
+	"bold": "\x1b[1m", "dim": "\x1b[2m", "reset": "\x1b[0m",
+}
+
+func (s Style) paint(color, text string) string {
+	if !s.Color || text == "" {
+		return text
+	}
+	return ansi[color] + text + ansi["reset"]
+}
+
+// Place is "path:line:col", the place as terminals and editors link it.
+func Place(src *source.File, span source.Span) string {
+	line, col := src.Human(span.Start)
+	return fmt.Sprintf("%s:%d:%d", src.Path, line, col)
+}
+
+// Headline is the first line of a diagnostic, which is also the concise form:
+// "path:line:col: warning[DM201] name: message".
+func Headline(src *source.File, d Diagnostic, s Style) string {
+	what := fmt.Sprintf("%s[%s]", d.Severity, d.Code)
+	return fmt.Sprintf("%s: %s %s: %s", Place(src, d.Span), s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
+}
+
+// Text writes d for a person at a terminal: the headline, the line with carets
+// under the span, what it costs and what to do.
+func Text(w io.Writer, src *source.File, d Diagnostic, s Style) {
+	fmt.Fprintln(w, Headline(src, d, s))
+	line, _ := src.Human(d.Span.Start)
+	gutter := len(fmt.Sprint(line)) + 2
+	excerpt(w, src, d.Span, d.Label, gutter, s.paint(d.Severity.String(), "%s"), s)
+	note := func(text string) {
+		fmt.Fprintf(w, "%s%s %s\n", strings.Repeat(" ", gutter+1), s.paint("dim", "="), text)
+	}
+	for _, n := range d.Notes {
+		note(n)
+	}
+	for _, r := range d.Related {
+		l, _ := src.Human(r.Span.Start)
+		note(fmt.Sprintf("line %d: %s", l, r.Message))
+	}
+	if d.Help != "" {
+		note("help: " + d.Help)
+	}
+	for _, f := range d.Fixes {
+		kind, flag := "safe", "dmir lint --fix"
+		if !f.Safe {
+			kind, flag = "unsafe", "dmir lint --fix --unsafe-fixes"
+		}
+		note(fmt.Sprintf("fix available (%s): %s: %s", kind, f.Title, flag))
+	}
+	note("dmir explain " + d.Code)
+}
+
+// maxExcerpt is the widest piece of a source line that is shown, in runes.
+const maxExcerpt = 160
+
+func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutter int, caretStyle string, s Style) {
+	pos := src.Pos(span.Start)
+	text := src.Line(pos.Line)
+	col := min(pos.Col, len(text))
+	before, rest := printable(text[:col]), printable(text[col:])
+	n := utf8.RuneCountInString(printable(text[col:min(len(text), col+max(span.Len(), 0))]))
+	if cut := utf8.RuneCountInString(before) - maxExcerpt/2; cut > 0 {
+		before = "…" + string([]rune(before)[cut+1:])
+	}
+	if r := []rune(rest); utf8.RuneCountInString(before)+len(r) > maxExcerpt {
+		keep := maxExcerpt - utf8.RuneCountInString(before)
+		rest = string(r[:keep]) + "…"
+		n = min(n, keep)
+	}
+	fmt.Fprintf(w, " %s %s %s%s\n", fmt.Sprintf("%*d", gutter-1, pos.Line+1), s.paint("dim", "|"), before, rest)
+	caret := strings.Repeat("^", max(n, 1))
+	if label != "" {
+		caret += " " + label
+	}
+	fmt.Fprintf(w, " %s %s %s%s\n", strings.Repeat(" ", gutter-1), s.paint("dim", "|"), strings.Repeat(" ", utf8.RuneCountInString(before)), fmt.Sprintf(caretStyle, caret))
+}
+
+// printable replaces what would break the columns or the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r < 0x20 || r == 0x7f || r == utf8.RuneError || r >= 0x80 && r < 0xa0:
+			return '·'
+		}
+		return r
+	}, s)
+}
+
+// TextWithoutPlace writes the headline of a diagnostic about something that is
+// no place in a text: a missing file, a flag.
+func TextWithoutPlace(w io.Writer, where string, d Diagnostic, s Style) {
+	what := fmt.Sprintf("%s[%s]", d.Severity, d.Code)
+	fmt.Fprintf(w, "%s: %s %s: %s\n", where, s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
+}
