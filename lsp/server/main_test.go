@@ -38,7 +38,7 @@ func misbehave(how string) int {
 		time.Sleep(time.Hour)
 	case "flood":
 		for {
-			fmt.Println(progress)
+			fmt.Println(strings.Repeat(progress+"\n", 1000))
 		}
 	case "long line":
 		for {

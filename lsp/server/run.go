@@ -157,6 +157,7 @@ type progressBar struct {
 	s     *server
 	token protocol.ProgressToken
 	last  uint32
+	sent  time.Time
 }
 
 // beginProgress uses the token that came with the call, or one that the editor
@@ -179,9 +180,10 @@ func (s *server) beginProgress(ctx context.Context, token protocol.ProgressToken
 }
 
 func (b *progressBar) report(w worker.Progress) {
-	if b == nil || w.Total <= 0 {
+	if b == nil || w.Total <= 0 || time.Since(b.sent) < 50*time.Millisecond {
 		return
 	}
+	b.sent = time.Now()
 	percent := max(b.last, uint32(min(max(float64(w.Done)/float64(w.Total), 0), 1)*100))
 	b.last = percent
 	r := &protocol.WorkDoneProgressReport{Kind: "report", Percentage: &percent}

@@ -71,12 +71,20 @@ func TestRunToken(t *testing.T) {
 	})
 }
 
+type failingRun struct{ worker, text, want, code string }
+
+// timeout is short only where it is what ends the run.
+func (c failingRun) timeout() time.Duration {
+	if c.worker == "hang" {
+		return time.Second
+	}
+	return time.Minute
+}
+
 // What does not run says why, in the answer and, where the program is at fault
 // or the worker died, as a diagnostic until the next edit.
 func TestRunFailures(t *testing.T) {
-	for name, c := range map[string]struct {
-		worker, text, want, code string
-	}{
+	for name, c := range map[string]failingRun{
 		"crash":              {worker: "crash", want: "the worker process died", code: "DM320"},
 		"leaves silently":    {worker: "leave", want: "ended without a result", code: "DM320"},
 		"floods":             {worker: "flood", want: "wrote more than", code: "DM320"},
@@ -89,7 +97,7 @@ func TestRunFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := connect(t, Options{Worker: workerCommand(c.worker), RunTimeout: 5 * time.Second}, nil)
+			e := connect(t, Options{Worker: workerCommand(c.worker), RunTimeout: c.timeout()}, nil)
 			e.initialize("", `{"lint":{"enabled":false}}`)
 			e.open(or(c.text, program))
 			var res runResult

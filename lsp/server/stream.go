@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -99,20 +100,19 @@ func noEOF(err error) error {
 
 // check reports what is wrong with a body, nil for a message or a batch.
 func check(body []byte) *jsonrpc2.Error {
-	var err error
-	if t := bytes.TrimLeft(body, " \t\r\n"); len(t) > 0 && t[0] == '[' {
-		_, err = jsonrpc2.ParseRequests(body)
-	} else {
-		_, err = jsonrpc2.DecodeMessage(body)
+	batch := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
+	if !batch {
+		if _, err := jsonrpc2.DecodeMessage(body); err == nil {
+			return nil
+		}
 	}
-	if err == nil {
-		return nil
+	switch {
+	case !json.Valid(body):
+		return jsonrpc2.NewError(jsonrpc2.ParseError, "the message is not JSON")
+	case batch:
+		return nil // its members are answered one by one
 	}
-	var bad *jsonrpc2.Error
-	if errors.As(err, &bad) {
-		return bad
-	}
-	return jsonrpc2.NewError(jsonrpc2.ParseError, err.Error())
+	return jsonrpc2.NewError(jsonrpc2.InvalidRequest, "the message is no request, notification or response of JSON-RPC 2.0")
 }
 
 // header reads a header block and returns the body's length. After garbage,

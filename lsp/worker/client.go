@@ -13,8 +13,8 @@ import (
 
 // Bounds on what a worker may write.
 const (
-	maxLine   = 4 << 20
-	maxOutput = 64 << 20
+	maxLine   = 8 << 20
+	maxOutput = 16 << 20
 	keptError = 8 << 10
 )
 
