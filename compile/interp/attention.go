@@ -99,7 +99,9 @@ func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]
 			aB: zero, bB: zero, cB: zero,
 			aM: offsets([]int{rows}, []int{a.depth}), aK: depth, bK: depth, bN: keyRows, cM: row, cN: keys,
 		}
-		first.serial(p, first.buffers())
+		w := first.buffers()
+		first.serial(p, w)
+		w.release()
 		for r := range rows {
 			if p.stopped() {
 				return
@@ -112,7 +114,9 @@ func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]
 			aM: row, aK: keys, bK: valueRows, bN: values, cM: offsets([]int{rows}, []int{a.value}), cN: values,
 			round: round,
 		}
-		second.serial(p, second.buffers())
+		w = second.buffers()
+		second.serial(p, w)
+		w.release()
 	})
 }
 

@@ -144,6 +144,12 @@ func (c *call) contract(a, b labelled, out []rune, elem types.Elem, acc accumula
 			k = append(k, l)
 		}
 	}
+	if len(k) == 0 {
+		// Without a sum this is a product of broadcast tensors.
+		to := tensor.New(acc.elem, shape...)
+		binaries["mul"].apply(c.pool, to, c.laidOut(a, out), c.laidOut(b, out))
+		return convert(c.pool, to, elem)
+	}
 	to := label(tensor.New(elem, shape...), out)
 	o := layout{
 		aB: a.offsets(batch), aM: a.offsets(m), aK: a.offsets(k),
@@ -168,24 +174,30 @@ func (c *call) onlyHere(a, other labelled, out []rune, acc accumulator) labelled
 	return label(c.sumOut(a, kept, acc.elem, acc), kept)
 }
 
-// sumOut permutes a to the letters of out and sums over the others: the
-// product with a one of no dimensions.
+// sumOut permutes a to the letters of out and sums over the others.
 func (c *call) sumOut(a labelled, out []rune, elem types.Elem, acc accumulator) *tensor.Tensor {
-	unit := tensor.FromInts(acc.elem, []int{}, []int64{1})
-	k := slices.DeleteFunc(slices.Clone(a.letters), func(l rune) bool { return slices.Contains(out, l) })
-	shape, _ := a.pick(out)
-	if shape == nil {
-		shape = []int{}
+	rest := slices.DeleteFunc(slices.Clone(a.letters), func(l rune) bool { return slices.Contains(out, l) })
+	x := c.laidOut(a, slices.Concat(out, rest))
+	if len(rest) == 0 {
+		return convert(c.pool, x, elem)
 	}
-	to := label(tensor.New(elem, shape...), out)
-	// The output's letters become columns, so that rows of the result are long.
-	zeros := make([]int, len(a.offsets(k)))
-	c.multiply(to.t, unit, a.t, layout{
-		aB: []int{0}, aM: []int{0}, aK: zeros,
-		bB: []int{0}, bK: a.offsets(k), bN: a.offsets(out),
-		cB: []int{0}, cM: []int{0}, cN: to.offsets(out),
-	}, acc)
-	return to.t
+	n := len(out)
+	return foldTensor(c.pool, "add", x, product(x.Shape[:n]), product(x.Shape[n:]), 1, acc.half, elem, slices.Clone(x.Shape[:n]))
+}
+
+// laidOut is a with its dimensions in the order of the letters, row-major; a
+// letter that a lacks becomes a dimension of size 1.
+func (c *call) laidOut(a labelled, letters []rune) *tensor.Tensor {
+	shape, strides := make([]int, len(letters)), make([]int, len(letters))
+	for i, l := range letters {
+		shape[i] = 1
+		if d := slices.Index(a.letters, l); d >= 0 {
+			shape[i], strides[i] = a.shape[d], a.strides[d]
+		}
+	}
+	x := tensor.New(a.t.Elem, shape...)
+	move(c.pool, whole(x), view{a.t, 0, strides}, shape)
+	return x
 }
 
 // layout is where the elements of a batch of products lie; see gemm.

@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"sync"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -42,6 +44,7 @@ func (g *gemm[T]) run(p *pool) {
 	}
 	p.parallel(tiles, grain, func(lo, hi int) {
 		w := g.buffers()
+		defer w.release()
 		for t := lo; t < hi && !p.stopped(); t++ {
 			n, t := t/(rows*cols), t%(rows*cols)
 			i, j := t/cols*mc, t%cols*nc
@@ -64,10 +67,27 @@ func (g *gemm[T]) serial(p *pool, w *tileBuf[T]) {
 // tileBuf is a worker's scratch space.
 type tileBuf[T float32 | float64] struct{ a, b, c []T }
 
+// Buffers of the two types are used again, so that a program of many small
+// products does not spend its time clearing memory.
+var tileBufs32, tileBufs64 sync.Pool
+
+func bufPool[T float32 | float64]() *sync.Pool {
+	var zero T
+	if _, ok := any(zero).(float32); ok {
+		return &tileBufs32
+	}
+	return &tileBufs64
+}
+
 func (g *gemm[T]) buffers() *tileBuf[T] {
 	m, n, k := up(min(len(g.cM), mc), 6), up(min(len(g.cN), nc), 16), min(len(g.aK), kc)
+	if w, ok := bufPool[T]().Get().(*tileBuf[T]); ok && len(w.a) >= m*k && len(w.b) >= k*n && len(w.c) >= m*n {
+		return w
+	}
 	return &tileBuf[T]{make([]T, m*k), make([]T, k*n), make([]T, m*n)}
 }
+
+func (w *tileBuf[T]) release() { bufPool[T]().Put(w) }
 
 func up(n, to int) int { return (n + to - 1) / to * to }
 

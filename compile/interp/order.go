@@ -113,12 +113,21 @@ func (c *call) ordered(k func(n int) int, cmp func(x *tensor.Tensor, n int) func
 	}
 	positions := tensor.New(indexElem, shape...)
 	rank := cmp(x, n)
-	c.eachRow(x.Len(), n, func(r int) {
-		order := make([]int, n)
-		for i := range order {
-			order[i] = i
+	sorted := func(r int) []int { return sortedRow(n, rank(r)) }
+	each := func(f func(r int)) { c.eachRow(x.Len(), n, f) }
+	if n > sortRun { // few long rows: threads share each of them
+		sorted = func(r int) []int { return c.sortedLong(n, rank(r)) }
+		each = func(f func(r int)) {
+			for r := range x.Len() / n {
+				f(r)
+			}
 		}
-		slices.SortStableFunc(order, rank(r))
+	}
+	each(func(r int) {
+		order := sorted(r)
+		if c.stopped() {
+			return
+		}
 		for i, from := range order[:most] {
 			at := r*most + i
 			positions.SetInt(at, int64(from))
@@ -135,6 +144,53 @@ func (c *call) ordered(k func(n int) int, cmp func(x *tensor.Tensor, n int) func
 		}
 	})
 	return []*tensor.Tensor{permuted(c.pool, values, inverse), permuted(c.pool, positions, inverse)}, nil
+}
+
+// sortRun is how many elements one goroutine sorts at once, in a few
+// milliseconds.
+const sortRun = 1 << 15
+
+func sortedRow(n int, cmp func(i, j int) int) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, cmp)
+	return order
+}
+
+// sortedLong sorts runs in parallel and merges them pairwise.
+func (c *call) sortedLong(n int, cmp func(i, j int) int) []int {
+	order, spare := make([]int, n), make([]int, n)
+	c.parallel(n, sortRun, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			order[i] = i
+		}
+		slices.SortStableFunc(order[lo:hi], cmp)
+	})
+	for width := sortRun; width < n && !c.stopped(); width *= 2 {
+		c.each((n+2*width-1)/(2*width), func(pair int) {
+			lo := pair * 2 * width
+			mid, hi := min(lo+width, n), min(lo+2*width, n)
+			c.mergeRuns(spare[lo:hi], order[lo:mid], order[mid:hi], cmp)
+		})
+		order, spare = spare, order
+	}
+	return order
+}
+
+// mergeRuns takes from a where the two are equal, which keeps the sort stable.
+func (c *call) mergeRuns(to, a, b []int, cmp func(i, j int) int) {
+	for i := range to {
+		if i%sortRun == 0 && c.stopped() {
+			return
+		}
+		if len(b) == 0 || len(a) > 0 && cmp(a[0], b[0]) <= 0 {
+			to[i], a = a[0], a[1:]
+		} else {
+			to[i], b = b[0], b[1:]
+		}
+	}
 }
 
 // falling turns a rising order round; equal elements keep their order.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -375,5 +376,23 @@ func TestProgressAndTimings(t *testing.T) {
 	}
 	if r.Peak <= 0 {
 		t.Errorf("peak is %d", r.Peak)
+	}
+}
+
+// Rows too long for one goroutine are sorted like short ones.
+func TestSortLong(t *testing.T) {
+	const n = 3*sortRun + 17
+	x := tensor.Random(types.I32, []int{1, n}, 1, 0) // digits: many equal elements
+	out := run(t, strings.ReplaceAll(`func.func @f(%x: tensor<1xNxi32>) -> (tensor<1xNxi32>, tensor<1xNxi64>) {
+  %v, %i = dm.sort %x, descending = true : (tensor<1xNxi32>) -> (tensor<1xNxi32>, tensor<1xNxi64>)
+  return %v, %i : tensor<1xNxi32>, tensor<1xNxi64>
+}`, "N", strconv.Itoa(n)), x)
+	for i := range n {
+		if out[0].Int[i] != x.Int[out[1].Int[i]] {
+			t.Fatalf("value %d is not that of its position", i)
+		}
+		if i > 0 && (out[0].Int[i] > out[0].Int[i-1] || out[0].Int[i] == out[0].Int[i-1] && out[1].Int[i] < out[1].Int[i-1]) {
+			t.Fatalf("element %d is out of order", i)
+		}
 	}
 }

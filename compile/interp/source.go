@@ -24,6 +24,9 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 	to := tensor.New(c.outElem(0), shape...)
 	switch v := op.Attr(c.op, "value").(type) {
 	case *types.Dense:
+		if scalar := tensor.New(to.Elem); len(v.Floats)+len(v.Ints) == 1 && literal(scalar, v) {
+			return one(expanded(c.pool, scalar, shape)), nil
+		}
 		if !literal(to, v) {
 			return nil, c.errorf("DM704", "%d values for %s", max(len(v.Floats), len(v.Ints)), to.Type())
 		}
