@@ -71,13 +71,17 @@ func (o operator) String() string {
 	return fmt.Sprintf("%-22s %-13s flop %12d  read %9d  written %9d", o.Name, o.Class, o.FLOP, o.Read, o.Written)
 }
 
-// operators are the entries of f as rows, named by the comments in the text.
+// operators are the entries of f as rows, named by the comment above a kernel
+// and otherwise by the first result.
 func operators(t *testing.T, f *cost.Func, text string) []operator {
 	t.Helper()
 	lines := strings.Split(text, "\n")
 	var rows []operator
 	for _, e := range f.Entries {
-		_, name, _ := strings.Cut(lines[e.Line-1], "// ")
+		name := strings.TrimPrefix(e.Op.Results[0].Name, "%")
+		if e.Op.Name == "dm.kernel" {
+			_, name, _ = strings.Cut(lines[e.Line-2], "// ")
+		}
 		rows = append(rows, operator{name, string(e.Class), number(t, e.FLOP), number(t, e.Read) / 2, number(t, e.Written) / 2})
 		if number(t, e.Moved())%2 != 0 || e.Elem != types.F16 {
 			t.Errorf("line %d: not in half precision", e.Line)

@@ -21,7 +21,7 @@ type Sizes struct {
 }
 
 // maxWork bounds the terms of formulas that are added before Peak gives up.
-const maxWork = 2_000_000
+const maxWork = 500_000
 
 // Peak is the largest number of bytes live at any op of fn. Where that depends
 // on unbound symbols it is the list of the candidates that no other exceeds for

@@ -125,7 +125,7 @@ func TestPeak(t *testing.T) {
 // and is given up in time.
 func TestTooManySizes(t *testing.T) {
 	var text strings.Builder
-	const n = 5000
+	const n = 3000
 	text.WriteString("func.func @f() {\n")
 	for i := range n {
 		fmt.Fprintf(&text, "  %%%d = dm.iota dim = 0 : tensor<?xf32, #dm.at<dims = [s%d]>>\n", i, i)

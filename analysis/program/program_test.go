@@ -2,6 +2,9 @@ package program_test
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -161,5 +164,36 @@ func BenchmarkLoad(b *testing.B) {
 		if p := program.Load(source.New("in.dmir", src), program.Options{}); p.HasErrors() {
 			b.Fatal(p.Diags[0])
 		}
+	}
+}
+
+// Every file of other projects loads, whatever its dialects, and its cost can
+// be asked for.
+func TestConformanceFiles(t *testing.T) {
+	root := filepath.Join("..", "..", "..", "shared", "conformance")
+	if _, err := os.Stat(root); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("the conformance files are not here: %v", err)
+	}
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".mlir" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		p := program.Load(source.New(path, string(text)), program.Options{})
+		for _, f := range p.Funcs {
+			f.Time(p.Target)
+		}
+		return nil
+	})
+	if err != nil || files < 500 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
