@@ -133,7 +133,7 @@ func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at 
 	names := attrNames(def)
 	switch s := diag.Suggest(name, names); {
 	case s != "":
-		d.Help = "did you mean " + s + "?"
+		replace(d, s)
 	case len(names) > 0:
 		d.Help = "its attributes are " + strings.Join(names, ", ")
 	default:

@@ -183,7 +183,7 @@ func (l *lowerer) checkCalls() {
 		sort.Strings(names)
 		if l.guesses--; l.guesses >= 0 {
 			if s := diag.Suggest(name, names); s != "" {
-				d.Help = "did you mean @" + s + "?"
+				replace(d, "@"+s)
 			}
 		}
 	}

@@ -44,12 +44,13 @@ type lowerer struct {
 	sigs  map[string]*signature
 	attrs map[string]attrText
 
-	region  *ir.Region // whose ops are being lowered; nil at top level
-	blocks  map[string]*ir.Block
-	symbols map[string]source.Span // every @name defined in the section, without "@"
-	calls   []*ir.Op
-	seen    map[string]bool // ops of unknown dialects that were reported
-	guesses int             // did-you-mean searches left, as each looks at every name
+	region   *ir.Region // whose ops are being lowered; nil at top level
+	blocks   map[string]*ir.Block
+	symbols  map[string]source.Span // every @name defined in the section, without "@"
+	calls    []*ir.Op
+	badTypes map[source.Span]bool // reported already
+	seen     map[string]bool      // ops of unknown dialects that were reported
+	guesses  int                  // did-you-mean searches left, as each looks at every name
 }
 
 // maxGuesses bounds the did-you-mean searches of a section, so that a file full
@@ -58,14 +59,15 @@ const maxGuesses = 32
 
 func section(src *source.File, items []*ast.Op) *ir.Module {
 	l := &lowerer{
-		src:     src,
-		m:       &ir.Module{Src: src, Tree: &ast.File{Src: src, Items: items}},
-		scope:   newScope(nil),
-		sigs:    map[string]*signature{},
-		attrs:   map[string]attrText{},
-		symbols: map[string]source.Span{},
-		seen:    map[string]bool{},
-		guesses: maxGuesses,
+		src:      src,
+		m:        &ir.Module{Src: src, Tree: &ast.File{Src: src, Items: items}},
+		scope:    newScope(nil),
+		sigs:     map[string]*signature{},
+		attrs:    map[string]attrText{},
+		symbols:  map[string]source.Span{},
+		badTypes: map[source.Span]bool{},
+		seen:     map[string]bool{},
+		guesses:  maxGuesses,
 	}
 	l.aliases(items)
 	l.m.Aliases = &l.env
@@ -144,9 +146,12 @@ func (l *lowerer) unresolved() {
 			if !p.sure {
 				continue
 			}
-			d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name)
-			if p.guess != "" {
-				d.Help = "did you mean " + p.guess + "?"
+			switch d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name); {
+			case p.hidden:
+				d.Message = p.name + " is defined outside and not visible here"
+				d.Help = "functions and scalar regions see no values from outside: pass it as an operand"
+			case p.guess != "":
+				replace(d, p.guess)
 			}
 		}
 	}

@@ -95,7 +95,10 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 		}
 		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
 		if s := diag.Suggest(short, names); s != "" {
-			d.Help = "did you mean " + op.Prefix + s + "?"
+			replace(d, op.Prefix+s)
+			if t.Form == ast.Generic {
+				d.Fixes[0].Edits[0].Text = `"` + op.Prefix + s + `"`
+			}
 		}
 		return
 	}
@@ -129,8 +132,11 @@ func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.S
 	e := l.scope.names[u.Name]
 	if e.values == nil {
 		p := pendingUse{op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
-		if sure {
+		if p.hidden = l.scope.hides(u.Name); sure && !p.hidden {
 			p.guess = l.guess(u.Name)
+			if p.guess != "" && u.Index >= 0 {
+				p.guess += "#" + strconv.Itoa(int(u.Index))
+			}
 		}
 		l.scope.pending[u.Name] = append(l.scope.pending[u.Name], p)
 		v := l.slab.value()
@@ -337,7 +343,7 @@ func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 	case named > 0 && sig.full() && named != len(sig.out):
 		l.report(o, "DM163", o.Head, "%s named, but %s written", pluralAre(named, "result"), pluralAre(len(sig.out), "result type"))
 	case named > 0 && sig.absent() && (t.Form == ast.Pretty || t.Form == ast.Generic) && def != nil && !o.Bad:
-		l.report(o, "DM165", o.Head, "the result types of %s are not written", o.Name)
+		l.missingTypes(o, t)
 	}
 	o.Results = l.slab.list(n)
 	for i := range o.Results {

@@ -3,6 +3,7 @@ package lower
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -53,8 +54,24 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 	if !errors.As(err, &t) {
 		t = &types.Error{Code: "DM042", Msg: err.Error()}
 	}
+	if i := strings.Index(l.src.Slice(span), t.Part); i > 0 && t.Part != "" {
+		span = source.Span{Start: span.Start + i, End: span.Start + i + len(t.Part)}
+	}
+	if l.badTypes[span] { // a function's arguments are read twice, for its type and for its body
+		if o != nil {
+			o.Bad = true
+		}
+		return
+	}
+	l.badTypes[span] = true
 	d := l.report(o, t.Code, span, "%s", t.Msg)
 	if t.Help != "" {
 		d.Help = t.Help
 	}
+}
+
+// replace offers a likely word for a misspelt one.
+func replace(d *diag.Diagnostic, word string) {
+	d.Help = "did you mean " + word + "?"
+	d.Fixes = []diag.Fix{{Title: "Replace by " + word, Edits: []diag.Edit{{Span: d.Span, Text: word}}}}
 }

@@ -37,7 +37,18 @@ type pendingUse struct {
 	want    types.Type
 	span    source.Span
 	sure    bool // report it if no definition comes: the op's form is known
+	hidden  bool // the name is known outside of the isolated op
 	guess   string
+}
+
+// hides reports whether a scope around s knows name.
+func (s *scope) hides(name string) bool {
+	for s = s.outer; s != nil; s = s.outer {
+		if s.names[name].values != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func newScope(outer *scope) *scope {

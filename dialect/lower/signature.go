@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -203,5 +204,33 @@ func (l *lowerer) refine(o *ir.Op, def *op.Def) {
 			}
 		}
 		v.Type = &r
+	}
+}
+
+// missingTypes reports results without types and offers those that follow from
+// the operands, where they do.
+func (l *lowerer) missingTypes(o *ir.Op, t *ast.Op) {
+	n := 0
+	for _, r := range t.Results {
+		n += int(r.Count)
+	}
+	o.Results = l.slab.list(n) // for the rules that count them
+	for i := range o.Results {
+		o.Results[i] = &ir.Value{Type: types.Unknown, Op: o, Index: i}
+	}
+	inferred, ok := verify.Infer(o)
+	d := l.report(o, "DM165", o.Head, "the result types of %s are not written", o.Name)
+	if !ok || len(inferred) != n || slices.Contains(inferred, types.Type(types.Unknown)) {
+		return
+	}
+	in := make([]types.Type, len(o.Operands))
+	for i, v := range o.Operands {
+		in[i] = v.Type
+	}
+	text := " : " + (&types.Func{In: in, Out: inferred}).String()
+	d.Help = "add" + text
+	end := t.Span().End
+	if len(t.Regions) == 0 && t.Loc.Empty() {
+		d.Fixes = []diag.Fix{{Title: "Write the types", Safe: true, Edits: []diag.Edit{{Span: source.Span{Start: end, End: end}, Text: text}}}}
 	}
 }

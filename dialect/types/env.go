@@ -11,6 +11,7 @@ type Error struct {
 	Code string // listed in Codes
 	Msg  string // one sentence without a final stop
 	Help string
+	Part string // the part of the text that is wrong, "" for all of it
 }
 
 func (e *Error) Error() string { return e.Msg }

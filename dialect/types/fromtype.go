@@ -127,6 +127,9 @@ func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
 		t.Shape[i] = dim.Const(n)
 	}
 	if err := e.encode(t, x.Encoding, dynamic); err != nil {
+		if bad, ok := err.(*Error); ok && bad.Part == "" {
+			bad.Part = x.Encoding.Text
+		}
 		return nil, err
 	}
 	if size := t.Bytes(); size.Overflow() || size.Largest() > maxBytes {

@@ -7,6 +7,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"dmir/dialect/ir"
@@ -39,7 +40,7 @@ func Op(o *ir.Op) *op.Problem {
 			return p
 		}
 	}
-	if !knownTypes(o) {
+	if !knownTypes(o) || slices.ContainsFunc(o.Results, isUnknown) {
 		return nil
 	}
 	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{operandTypes, spaces, resultTypes} {
@@ -135,11 +136,6 @@ func knownTypes(o *ir.Op) bool {
 					}
 				}
 			}
-		}
-	}
-	for _, v := range o.Results {
-		if isUnknown(v) {
-			return false
 		}
 	}
 	return true

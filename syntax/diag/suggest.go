@@ -4,18 +4,20 @@ import "strings"
 
 // Suggest is the candidate that a misspelt word most likely meant, "" where
 // none is near: at most a third of its letters may differ (Levenshtein distance
-// without regard to case). The first of equally near candidates wins.
+// replacement or a swap of neighbours, without regard to case. The first of
+// equally near candidates wins.
 func Suggest(word string, candidates []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	best, bestDist := "", max(len(word)/3, 1)+1
+	best, bestDist := "", len(word)
 	lower := strings.ToLower(word)
 	for _, c := range candidates {
-		if c == word || len(c) > len(word)+bestDist || len(word) > len(c)+bestDist {
+		most := max(len(word), len(c)) / 3
+		if c == word || len(c) > len(word)+most || len(word) > len(c)+most {
 			continue
 		}
-		if d := distance(lower, strings.ToLower(c)); d < bestDist {
+		if d := distance(lower, strings.ToLower(c)); d < bestDist && d <= most {
 			best, bestDist = c, d
 		}
 	}

@@ -1,0 +1,143 @@
+package verify_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/lower"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/dialect/verify"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
+
+// findings are all diagnostics of a text, rendered one to a line with what
+// they underline.
+func findings(name, text string) string {
+	f := parse.File(source.New(name, text))
+	ds := slices.Clone(f.Diags)
+	for _, m := range lower.File(f) {
+		ds = append(append(ds, m.Diags...), verify.Module(m)...)
+	}
+	sort.SliceStable(ds, func(i, j int) bool { return ds[i].Span.Start < ds[j].Span.Start })
+	var b strings.Builder
+	for _, d := range ds {
+		line, col := f.Src.Human(d.Span.Start)
+		fmt.Fprintf(&b, "%d:%d: %s[%s] %s: %s\n", line, col, d.Severity, d.Code, d.Name, d.Message)
+		under, _, _ := strings.Cut(f.Src.Slice(d.Span), "\n")
+		fmt.Fprintf(&b, "    at: %s\n", under)
+		if d.Help != "" {
+			fmt.Fprintf(&b, "    help: %s\n", d.Help)
+		}
+		for _, r := range d.Related {
+			line, col := f.Src.Human(r.Span.Start)
+			fmt.Fprintf(&b, "    %d:%d: %s\n", line, col, r.Message)
+		}
+	}
+	return b.String()
+}
+
+// TestDiagnostics compares what is said about the texts in testdata with what
+// stands behind them: for "a.dmir" the file "a.txt" of the same archive.
+func TestDiagnostics(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	for _, path := range archives {
+		ar, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{}
+		for _, f := range ar.Files {
+			want[f.Name] = string(f.Data)
+		}
+		out := &txtar.Archive{Comment: ar.Comment}
+		for _, f := range ar.Files {
+			base, ok := strings.CutSuffix(f.Name, ".dmir")
+			if !ok {
+				continue
+			}
+			got := findings(f.Name, string(f.Data))
+			out.Files = append(out.Files, f, txtar.File{Name: base + ".txt", Data: []byte(got)})
+			if *update {
+				continue
+			}
+			t.Run(base, func(t *testing.T) {
+				if got != want[base+".txt"] {
+					t.Errorf("%s\ngot:\n%s\nwant:\n%s", f.Data, got, want[base+".txt"])
+				}
+			})
+		}
+		if *update {
+			if err := os.WriteFile(path, txtar.Format(out), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestEveryCode holds that every code of the dialect below op.Codes is
+// provoked somewhere in testdata, so that none is dead and each has a message
+// that somebody has read.
+func TestEveryCode(t *testing.T) {
+	archives, _ := filepath.Glob("testdata/*.txtar")
+	var all strings.Builder
+	for _, path := range archives {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	seen := map[string]bool{}
+	for _, table := range [][]diag.Code{types.Codes, lower.Codes, verify.Codes} {
+		for _, c := range table {
+			if !strings.Contains(all.String(), "["+c.Code+"] "+c.Name) {
+				t.Errorf("%s %s is never reported in testdata", c.Code, c.Name)
+			}
+			if seen[c.Code] || op.CodeOf(c.Code) != nil {
+				t.Errorf("%s is used twice", c.Code)
+			}
+			if c.Doc == "" {
+				t.Errorf("%s has no documentation", c.Code)
+			}
+			seen[c.Code] = true
+		}
+	}
+}
+
+// TestInfer asks for the result types of an op whose results are not written.
+func TestInfer(t *testing.T) {
+	const text = "func.func @f(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xf32> {\n  %z = dm.add %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>\n  return %z : tensor<2x3xf32>\n}\n"
+	m := lower.File(parse.File(source.New("infer.dmir", text)))[0]
+	add := m.Funcs[0].Body.Ops[0]
+	ts, ok := verify.Infer(add)
+	if !ok || types.List(ts) != "tensor<2x3xf32>" {
+		t.Errorf("Infer = %v, %v", ts, ok)
+	}
+	if p := verify.Op(add); p != nil {
+		t.Errorf("Op = %s", p.Msg)
+	}
+	m.Funcs[0].Args[1].Type = &types.Tensor{Elem: types.F16}
+	if _, ok := verify.Infer(add); ok {
+		t.Error("Infer of operands that differ in element type is ok")
+	}
+	if p := verify.Op(&ir.Op{Name: "other.op"}); p != nil {
+		t.Errorf("an op of another dialect has the problem %s", p.Msg)
+	}
+}
