@@ -240,9 +240,12 @@ func (s *customScan) namesLoop(i int) bool {
 // no arguments of its own.
 func (s *customScan) namesBlock(i int) bool {
 	end := s.pair[i]
-	switch s.text(i - 1) {
-	case "ins", "outs":
-		return false
+	if s.kind(i-1) == kIdent && s.toks[i-1].end == s.toks[i].start && s.toks[i-1].start > int(s.op.NameSpan.Start) {
+		switch s.text(i - 1) { // keyword(…) lists operands, but for these
+		case "reducer", "count", "body":
+		default:
+			return false
+		}
 	}
 	if end == i+1 || !s.leadsToBody(end+1) {
 		return false
@@ -331,8 +334,8 @@ func (s *customScan) symbolDef(from int) {
 	case "private", "public", "nested":
 		defines = true
 	}
-	for _, w := range []string{"func", "module", "global", "extern", "component", "symbol", "decl", "machine", "mesh", "table"} {
-		defines = defines || strings.Contains(last, w)
+	for _, w := range []string{"func", "module", "global", "extern", "component", "symbol", "decl", "machine", "mesh", "table", "variable"} {
+		defines = defines || strings.Contains(strings.ToLower(last), w)
 	}
 	if !defines {
 		return

@@ -32,6 +32,7 @@ type head struct {
 	name   token
 	sig    bool // a ":" or "->" has been seen outside of brackets
 	symbol bool // an @name has been seen
+	column int  // where the op begins on its line; known inside of other dialects' ops only
 }
 
 // form is the grammar that an op's text goes by.
@@ -97,6 +98,9 @@ func (s *scanner) newOp(off int) *ast.Op {
 func (s *scanner) op() *ast.Op {
 	h := &head{op: s.newOp(s.tok.start), prev: s.tok, form: fBad}
 	first := s.tok
+	if s.custom {
+		h.column = s.column(first.start)
+	}
 	switch first.kind {
 	case kSplit:
 		h.op.Form = ast.Split

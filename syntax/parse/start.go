@@ -131,13 +131,33 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 		if dotted(s.slice(t)) {
 			return !more || h.prev.kind != kEq && (next.kind == kValue || next.kind == kSymbol || next.kind == kString)
 		}
-		return s.builtin(t, next)
+		return s.builtin(t, next) || s.shortName(h, t, next)
 	case kLabel:
 		return h.prev.kind != kComma && s.isLabel(t)
 	case kResource:
 		return true
 	}
 	return false
+}
+
+// shortName reports whether the word t begins an op that goes without the prefix
+// of its dialect, as some dialects allow inside of their ops: it stands where
+// the op before began, and that op has its type.
+func (s *scanner) shortName(h *head, t, next token) bool {
+	return s.custom && h.sig && next.kind == kValue && s.column(t.start) == h.column
+}
+
+// column is the width of the blanks between the start of the line and off, -1 if
+// there is anything else.
+func (s *scanner) column(off int) int {
+	i := off
+	for i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t') {
+		i--
+	}
+	if i > 0 && s.cur.text[i-1] != '\n' {
+		return -1
+	}
+	return off - i
 }
 
 // builtin reports whether the word t begins a builtin op.
@@ -250,8 +270,11 @@ func (s *scanner) isRegion(h *head, t token) bool {
 	if h.prev.kind == kIdent {
 		prevWord = s.slice(h.prev)
 	}
-	if prevWord == "attributes" || h.prev.kind == kEq {
+	switch {
+	case prevWord == "attributes" || h.prev.kind == kEq:
 		return false
+	case (prevWord == "else" || prevWord == "do") && top == kEOF && len(h.op.Regions) > 0:
+		return true
 	}
 	switch h.form {
 	case fAlias, fReturn, fCall:
@@ -314,7 +337,7 @@ func (s *scanner) holdsOps(t token) bool {
 			return false
 		}
 		if b.kind == kRBrace {
-			return terminator(name)
+			return name == "return" || dotted(name) && terminator(name)
 		}
 		return dotted(name) || s.builtin(a, b)
 	}
