@@ -45,7 +45,7 @@ type program struct{ name, text string }
 
 // programs are the examples of the registry, those in testdata and those of
 // the project.
-func programs(t *testing.T) []program {
+func programs(t testing.TB) []program {
 	var out []program
 	for _, d := range op.All() {
 		out = append(out, program{d.Name, d.Example})

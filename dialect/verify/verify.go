@@ -109,8 +109,23 @@ func (v *verifier) problem(o *ir.Op, p *op.Problem) {
 	case p.Operand >= 0:
 		span = o.OperandSpan(p.Operand)
 	}
-	if d := v.report(p.Code, span, "%s", p.Msg); p.Help != "" {
+	d := v.report(p.Code, span, "%s", p.Msg)
+	if p.Help != "" {
 		d.Help = p.Help
+	}
+	if p.Code == "DM184" {
+		v.fixResult(o, d)
+	}
+}
+
+// fixResult offers the first result type that follows and is not the one written.
+func (v *verifier) fixResult(o *ir.Op, d *diag.Diagnostic) {
+	inferred, ok := Infer(o)
+	for i := range min(len(inferred), len(o.Results)) {
+		if ok && !op.Compatible(inferred[i], o.Results[i].Type) {
+			d.Fixes = resultFix(v.m.Src, o, i, inferred[i])
+			return
+		}
 	}
 }
 

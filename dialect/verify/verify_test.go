@@ -24,30 +24,80 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
 
-// findings are all diagnostics of a text, rendered one to a line with what
-// they underline.
-func findings(name, text string) string {
-	f := parse.File(source.New(name, text))
+// all is everything that parser, lowering and verifier say about a text.
+func all(text string) []diag.Diagnostic {
+	f := parse.File(source.New("test.dmir", text))
 	ds := slices.Clone(f.Diags)
 	for _, m := range lower.File(f) {
 		ds = append(append(ds, m.Diags...), verify.Module(m)...)
 	}
 	sort.SliceStable(ds, func(i, j int) bool { return ds[i].Span.Start < ds[j].Span.Start })
+	return ds
+}
+
+// findings are all diagnostics of a text, rendered one to a line with what
+// they underline.
+func findings(text string) string {
+	f := source.New("test.dmir", text)
 	var b strings.Builder
-	for _, d := range ds {
-		line, col := f.Src.Human(d.Span.Start)
+	for _, d := range all(text) {
+		line, col := f.Human(d.Span.Start)
 		fmt.Fprintf(&b, "%d:%d: %s[%s] %s: %s\n", line, col, d.Severity, d.Code, d.Name, d.Message)
-		under, _, _ := strings.Cut(f.Src.Slice(d.Span), "\n")
+		under, _, _ := strings.Cut(f.Slice(d.Span), "\n")
 		fmt.Fprintf(&b, "    at: %s\n", under)
 		if d.Help != "" {
 			fmt.Fprintf(&b, "    help: %s\n", d.Help)
 		}
 		for _, r := range d.Related {
-			line, col := f.Src.Human(r.Span.Start)
+			line, col := f.Human(r.Span.Start)
 			fmt.Fprintf(&b, "    %d:%d: %s\n", line, col, r.Message)
 		}
 	}
 	return b.String()
+}
+
+// TestFixes applies the first fix of every diagnostic in testdata that has
+// one: the text then has one finding less of that code.
+func TestFixes(t *testing.T) {
+	archives, _ := filepath.Glob("testdata/*.txtar")
+	fixed := 0
+	for _, path := range archives {
+		ar, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range ar.Files {
+			if !strings.HasSuffix(file.Name, ".dmir") {
+				continue
+			}
+			text := string(file.Data)
+			before := all(text)
+			for _, d := range before {
+				if len(d.Fixes) == 0 {
+					continue
+				}
+				e := d.Fixes[0].Edits[0]
+				after := text[:e.Span.Start] + e.Text + text[e.Span.End:]
+				if n, m := count(before, d.Code), count(all(after), d.Code); m >= n {
+					t.Errorf("%s: %q leaves %s: %d findings before, %d after", file.Name, d.Fixes[0].Title, d.Message, n, m)
+				}
+				fixed++
+			}
+		}
+	}
+	if fixed < 8 {
+		t.Errorf("only %d fixes are offered", fixed)
+	}
+}
+
+func count(ds []diag.Diagnostic, code string) int {
+	n := 0
+	for _, d := range ds {
+		if d.Code == code {
+			n++
+		}
+	}
+	return n
 }
 
 // TestDiagnostics compares what is said about the texts in testdata with what
@@ -72,7 +122,7 @@ func TestDiagnostics(t *testing.T) {
 			if !ok {
 				continue
 			}
-			got := findings(f.Name, string(f.Data))
+			got := findings(string(f.Data))
 			out.Files = append(out.Files, f, txtar.File{Name: base + ".txt", Data: []byte(got)})
 			if *update {
 				continue
@@ -96,18 +146,18 @@ func TestDiagnostics(t *testing.T) {
 // that somebody has read.
 func TestEveryCode(t *testing.T) {
 	archives, _ := filepath.Glob("testdata/*.txtar")
-	var all strings.Builder
+	var said strings.Builder
 	for _, path := range archives {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.Write(text)
+		said.Write(text)
 	}
 	seen := map[string]bool{}
 	for _, table := range [][]diag.Code{types.Codes, lower.Codes, verify.Codes} {
 		for _, c := range table {
-			if !strings.Contains(all.String(), "["+c.Code+"] "+c.Name) {
+			if !strings.Contains(said.String(), "["+c.Code+"] "+c.Name) {
 				t.Errorf("%s %s is never reported in testdata", c.Code, c.Name)
 			}
 			if seen[c.Code] || op.CodeOf(c.Code) != nil {

@@ -3,7 +3,7 @@ package diag
 import "strings"
 
 // Suggest is the candidate that a misspelt word most likely meant, "" where
-// none is near: at most a third of its letters may differ (Levenshtein distance
+// none is near: at most a third of the letters may differ, by insertion, deletion,
 // replacement or a swap of neighbours, without regard to case. The first of
 // equally near candidates wins.
 func Suggest(word string, candidates []string) string {

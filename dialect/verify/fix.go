@@ -1,0 +1,39 @@
+package verify
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// resultFix writes the type t for result i of o: in its place in the list of
+// results, or in a list where the op had one type for everything.
+func resultFix(src *source.File, o *ir.Op, i int, t types.Type) []diag.Fix {
+	if o.Tree == nil || o.Tree.Sig.Empty() {
+		return nil
+	}
+	sig, err := parse.Signature(o.Tree.Text(src, o.Tree.Sig))
+	if err != nil {
+		return nil
+	}
+	edit := diag.Edit{Span: o.Tree.Abs(o.Tree.Sig), Text: t.String()}
+	switch {
+	case !sig.Single && i < len(sig.OutSpans):
+		at := sig.OutSpans[i]
+		edit.Span = o.Tree.Abs(ast.Rel{Start: o.Tree.Sig.Start + at.Start, End: o.Tree.Sig.Start + at.End})
+	case !sig.Single:
+		return nil
+	case len(o.Operands) > 0 && len(o.Results) == 1:
+		in := make([]types.Type, len(o.Operands))
+		for j, v := range o.Operands {
+			in[j] = v.Type
+		}
+		edit.Text = (&types.Func{In: in, Out: []types.Type{t}}).String()
+	case len(o.Operands) > 0:
+		return nil
+	}
+	return []diag.Fix{{Title: "Write " + t.String(), Edits: []diag.Edit{edit}}}
+}
