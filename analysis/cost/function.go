@@ -86,7 +86,7 @@ func Bindings(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
 	if fn.Op != nil {
 		own, _ := fn.Op.Attr("dm.bind").(types.Dict)
 		for _, e := range own {
-			if n, ok := e.Value.(types.Int); ok {
+			if n, ok := e.Value.(types.Int); ok && n.V >= 0 {
 				env[e.Name] = dim.Const(n.V)
 			}
 		}

@@ -1,13 +1,16 @@
 package cost_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
@@ -73,6 +76,41 @@ func TestTimeOfDocumentedExample(t *testing.T) {
 	}
 	if got := f.Time(h200); math.Round(got.Ns/100)/10 != 48.7 {
 		t.Errorf("total: %+v, want 48.7 µs", got)
+	}
+}
+
+// Without a machine there are counts and no times.
+func TestNoMachine(t *testing.T) {
+	f := only(t, loadFile(t, "../../examples/ffn.dmir"))
+	var out strings.Builder
+	if err := cost.Table(&out, nil, []*cost.Func{f}, cost.TableOptions{Measured: map[*ir.Op]int64{}, Device: "cpu"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := out.String(); !strings.Contains(s, "34.4 GFLOP") || strings.Contains(s, "µs") {
+		t.Errorf("got\n%s", s)
+	}
+	if r := cost.JSON(nil, []*cost.Func{f}); r.Target != "" || r.Functions[0].TimeNs != nil || r.Functions[0].FLOP == nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// However many sizes a formula has, a table stays readable.
+func TestLongFormulas(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("func.func @f() {\n")
+	for i := range 500 {
+		fmt.Fprintf(&b, "  %%%d = dm.iota dim = 0 : tensor<?xf32, #dm.at<dims = [size%d]>>\n", i, i)
+	}
+	b.WriteString("  return\n}\n")
+	p := load(t, "in.dmir", b.String(), program.Options{})
+	var out strings.Builder
+	if err := cost.Table(&out, p.Target, p.Funcs, cost.TableOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line); n > 260 {
+			t.Fatalf("a line of %d characters: %.80s…", n, line)
+		}
 	}
 }
 

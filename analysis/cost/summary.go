@@ -1,0 +1,76 @@
+package cost
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+)
+
+// summary says what the function could do without, and what is not known.
+func (p *printer) summary() {
+	f := p.f
+	moved := f.Moved()
+	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
+	peak := amount(f.Peak)
+	switch {
+	case len(f.Peaks) == 0:
+		peak = "not known: too many unbound sizes"
+	case len(f.Peaks) > 1:
+		peak = Truncate(f.PeakFormula(), widestFormula) + " B"
+	}
+	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)
+	if n, ok := f.FLOP.Int(); ok {
+		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
+			fmt.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))
+		}
+	}
+	if names := f.Unbound(); len(names) > 0 {
+		shown := names[:min(len(names), 8)]
+		fmt.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
+	}
+	if f.Unknown > 0 {
+		fmt.Fprintf(p.w, "  not counted: %s that dmir does not know\n", ops(f.Unknown))
+	}
+	if p.o.Measured != nil && p.o.Device != "" {
+		fmt.Fprintf(p.w, "  measured on %s", p.o.Device)
+		if p.m != nil {
+			fmt.Fprintf(p.w, ", predicted for %s", p.m.Name)
+		}
+		fmt.Fprintln(p.w)
+	}
+}
+
+func (p *printer) waste() string {
+	if p.f.Unknown > 0 {
+		return "not known"
+	}
+	waste := p.f.Waste()
+	text := amount(waste)
+	if w, ok := waste.Int(); ok {
+		if n, ok := p.f.Moved().Int(); ok && n > 0 {
+			text += "  " + units.Percent(float64(w), float64(n)) + " of what is moved"
+		}
+	}
+	return text
+}
+
+const widestFormula = 160
+
+func amount(bytes dim.Dim) string { return Truncate(units.DimBytes(bytes), widestFormula) }
+
+func ops(n int) string {
+	if n == 1 {
+		return "1 op"
+	}
+	return fmt.Sprintf("%d ops", n)
+}
+
+func bindings(names []string) []string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = n + "=…"
+	}
+	return out
+}
