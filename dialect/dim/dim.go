@@ -265,7 +265,11 @@ func normalize(ts []term, over *bool) []term {
 			out = append(out, t)
 		}
 	}
-	return slices.DeleteFunc(out, func(t term) bool { return t.coef == 0 })
+	out = slices.DeleteFunc(out, func(t term) bool { return t.coef == 0 })
+	if len(out) == 0 {
+		return nil // a constant has no terms
+	}
+	return out
 }
 
 func without(syms, less []string) ([]string, bool) {
