@@ -177,6 +177,25 @@ func TestExpansions(t *testing.T) {
 	t.Logf("%d expansions", n)
 }
 
+// Attention drops the probabilities that dm.dropout of the same seed drops.
+func TestAttentionDropoutExpands(t *testing.T) {
+	text := `func.func @f(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x6xf32>, %m: tensor<4x1x5xf32>) -> tensor<2x4x3x6xf32> {
+  %y = dm.attention %q, %k, %v, %m, scale = 0.3, causal = true, dropout = 0.4, seed = 9 : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x6xf32>, tensor<4x1x5xf32>) -> tensor<2x4x3x6xf32>
+  return %y : tensor<2x4x3x6xf32>
+}`
+	own, m := run(t, text), read(t, text)
+	if expandAll(t, m.Funcs[0].Body) == 0 {
+		t.Fatal("attention does not expand")
+	}
+	expanded, err := try(t, m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := tensor.MaxDiff(expanded[0], own[0]); diff > 1e-5 {
+		t.Errorf("off by %g", diff)
+	}
+}
+
 // expandAll expands the composites of b until none is left that can be.
 func expandAll(t *testing.T, b *ir.Block) (n int) {
 	for i := 0; i < len(b.Ops); i++ {

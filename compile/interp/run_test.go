@@ -93,7 +93,7 @@ func.func private @sum(%x: tensor<?x2xf32, #dm.at<dims = [n]>>) -> tensor<f32> {
   return %z : tensor<2x3xf32>
 }`,
 			[]*tensor.Tensor{f32([]int{2, 1}, 1, 5), f32([]int{3}, 0, 2, 7)},
-			[]*tensor.Tensor{f32([]int{2, 3}, -0.0, 1, 1, -0.0, -2, 5)},
+			[]*tensor.Tensor{f32([]int{2, 3}, 0, 1, 1, 0, -2, 5)},
 		},
 		{
 			"map with two results and a constant", `func.func @f(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xi1>) {

@@ -2,7 +2,6 @@ package interp
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"dmir/compile/tensor"
@@ -55,14 +54,4 @@ func try(t testing.TB, m *ir.Module, opts Options, args ...*tensor.Tensor) ([]*t
 		return nil, err
 	}
 	return r.Outputs, nil
-}
-
-// body makes a function of one line that computes %y from its arguments.
-func body(line string, args ...*tensor.Tensor) string {
-	var params []string
-	for i, a := range args {
-		params = append(params, "%"+string(rune('a'+i))+": "+a.Type())
-	}
-	_, types, _ := strings.Cut(line, "-> ")
-	return "func.func @f(" + strings.Join(params, ", ") + ") -> " + types + " {\n  %y = " + line + "\n  return %y : " + types + "\n}\n"
 }
