@@ -3,12 +3,14 @@ package op_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 )
 
 // randomOp has any number of operands and results of any types, and attributes
@@ -70,14 +72,93 @@ func randomOp(r *rand.Rand, d *op.Def) *ir.Op {
 	return o
 }
 
-// Cost and iteration spaces are asked of ops that did not pass the verifier,
-// too: an editor shows numbers while people type.
+// plausibleOp has operands of the allowed element types and attributes of the
+// right kinds, and the results that follow from them.
+func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
+	o := &ir.Op{Name: d.FullName()}
+	common := op.Lookup("dm.add").Operands[0].Elems[r.IntN(3)]
+	rank := 1 + r.IntN(4)
+	for i, p := range d.Operands {
+		if p.Optional && r.IntN(2) == 0 {
+			break
+		}
+		n := 1
+		if p.Variadic {
+			n = 1 + r.IntN(3)
+		}
+		for range n {
+			elem := common
+			if p.Elems != nil && !slices.Contains(p.Elems, elem) {
+				elem = p.Elems[0]
+			}
+			t := &types.Tensor{Elem: elem, At: types.Placement{Space: types.HBM}}
+			for range max(rank-r.IntN(2)*i, 0) {
+				t.Shape = append(t.Shape, []dim.Dim{dim.Const(1), dim.Const(2), dim.Const(2), dim.Sym("n")}[r.IntN(4)])
+			}
+			o.Operands = append(o.Operands, &ir.Value{Type: t})
+		}
+	}
+	for _, a := range d.Attrs {
+		if (a.Optional || a.Default != nil) && r.IntN(2) == 0 {
+			continue
+		}
+		small := func() types.Attr { return types.Int{V: int64(r.IntN(4) - 1)} }
+		var v types.Attr
+		switch a.Kind {
+		case op.KindInt:
+			v = small()
+		case op.KindFloat:
+			v = types.Float{V: []float64{-1, 0, 0.5, 1}[r.IntN(4)]}
+		case op.KindBool:
+			v = types.Bool(r.IntN(2) == 0)
+		case op.KindString:
+			v = types.Str([]string{"ij,jk->ik", "ii->", "ij->ji", "i,i->i"}[r.IntN(4)])
+		case op.KindKeyword:
+			v = types.Keyword(a.Enum[r.IntN(len(a.Enum))])
+		case op.KindInts, op.KindPairs:
+			list := types.Array{}
+			for range max(rank-r.IntN(2), 0) {
+				if a.Kind == op.KindPairs {
+					list = append(list, types.Array{small(), small()})
+				} else {
+					list = append(list, small())
+				}
+			}
+			v = list
+		default:
+			v = &types.Dense{Splat: true, Floats: []float64{1}}
+		}
+		o.SetAttr(a.Name, v)
+	}
+	var shape []dim.Dim
+	if len(o.Operands) > 0 {
+		shape = o.Operands[0].Tensor().Shape
+	}
+	for range min(len(d.Results), 1+r.IntN(3)) {
+		o.Results = append(o.Results, &ir.Value{Type: &types.Tensor{Shape: shape, Elem: common, At: types.Placement{Space: types.HBM}}, Op: o, Index: len(o.Results)})
+	}
+	ts, ok := verify.Infer(o)
+	for i := range o.Results {
+		if ok && i < len(ts) {
+			o.Results[i].Type = ts[i]
+		}
+	}
+	return o
+}
+
+// The verifier takes anything, and what passes it expands. Cost and iteration
+// spaces are asked of ops that did not pass it, too: an editor shows numbers
+// while people type.
 func TestBrokenOps(t *testing.T) {
 	for _, d := range op.All() {
 		t.Run(d.Name, func(t *testing.T) {
+			good := 0
 			r := rand.New(rand.NewPCG(1, 2))
-			for range 3000 {
+			for i := range 1000 {
 				o := randomOp(r, d)
+				if i%2 == 0 {
+					o = plausibleOp(r, d)
+				}
 				func() {
 					defer func() {
 						if p := recover(); p != nil {
@@ -95,9 +176,40 @@ func TestBrokenOps(t *testing.T) {
 					if d.Maps != nil {
 						d.Maps(o)
 					}
+					if verify.Op(o) == nil && op.Sound(o) {
+						good++
+						checkExpansion(t, o)
+					}
 				}()
 			}
+			if good == 0 && len(d.Regions) == 0 && d.Name != "constant" {
+				t.Error("none passes the verifier")
+			}
 		})
+	}
+}
+
+// checkExpansion expands a verified op: what it becomes verifies and has o's types.
+func checkExpansion(t *testing.T, o *ir.Op) {
+	d := op.Of(o)
+	if d.Expand == nil {
+		return
+	}
+	block := &ir.Block{Ops: []*ir.Op{o}}
+	o.Parent = block
+	vs := d.Expand(&ir.Builder{Block: block, At: o}, o)
+	if vs == nil && len(block.Ops) != 1 {
+		t.Errorf("%s: a refused expansion leaves %d ops", operandText(o), len(block.Ops)-1)
+	}
+	for i, v := range vs {
+		if i < len(o.Results) && !op.Compatible(v.Type, o.Results[i].Type) {
+			t.Errorf("%s %v: result %d expands to %s, not %s", operandText(o), o.Attrs, i, v.Type, o.Results[i].Type)
+		}
+	}
+	for _, p := range block.Ops {
+		if problem := verify.Op(p); problem != nil {
+			t.Errorf("%s %v: expands to %s: %s: %s", operandText(o), o.Attrs, p.Name, problem.Code, problem.Msg)
+		}
 	}
 }
 

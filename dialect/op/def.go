@@ -139,7 +139,7 @@ type Def struct {
 	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
 	// Maps gives the iteration space of the ops that have one; nil where none.
 	Maps func(o *ir.Op) *Iteration
-	// Expand rewrites a composite into simpler ops that compute the same
+	// Expand rewrites a composite, verified and Sound, into simpler ops that compute the same
 	// function, inserted at b, which must stand before o; it returns the values
 	// that replace o's results, or nil, leaving the block as it was, where it
 	// needs a size in numbers that is a symbol.
