@@ -4,20 +4,27 @@ package parse
 // use it as an operator, so a stronger closing bracket drops open "<"s.
 type brackets struct {
 	open []token
-	n    [kRAngle + 1]int // how many of each opening kind are open
+	n    [4]int32 // how many of each kind are open
 }
+
+// nth numbers the four kinds of brackets; an opening kind and its closing kind
+// follow each other.
+func nth(k kind) int { return int(k-kLParen) / 2 }
+
+// has reports whether a bracket of the opening kind k is open.
+func (b *brackets) has(k kind) bool { return b.n[nth(k)] > 0 }
 
 func (b *brackets) push(t token) {
 	b.open = append(b.open, t)
-	b.n[t.kind]++
+	b.n[nth(t.kind)]++
 }
 
 // pop closes the innermost bracket that t can close. crossed is the first
 // strong bracket that had to be dropped on the way; ok is false if nothing
 // matches, and then the stack is unchanged.
 func (b *brackets) pop(t token) (crossed token, ok bool) {
-	want := t.kind - 1 // every closing kind follows its opening kind
-	if b.n[want] == 0 {
+	want := t.kind - 1
+	if !b.has(want) {
 		return token{}, false
 	}
 	if want == kLAngle && b.open[len(b.open)-1].kind != kLAngle {
@@ -26,7 +33,7 @@ func (b *brackets) pop(t token) (crossed token, ok bool) {
 	for i := len(b.open) - 1; ; i-- {
 		o := b.open[i]
 		b.open = b.open[:i]
-		b.n[o.kind]--
+		b.n[nth(o.kind)]--
 		if o.kind == want {
 			return crossed, true
 		}
@@ -48,7 +55,7 @@ func (b *brackets) top() kind {
 
 func (b *brackets) reset() {
 	b.open = b.open[:0]
-	b.n = [kRAngle + 1]int{}
+	b.n = [4]int32{}
 }
 
 // track keeps the stack up to date with t and reports whether t is a bracket.

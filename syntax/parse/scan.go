@@ -17,6 +17,7 @@ type scanner struct {
 	tok    token // the next token, unread
 	ops    []*ast.Op
 	slab   []ast.Op
+	stacks [][]token // of brackets, free for the next op
 	depth  int
 	noDef  int  // no value before this offset begins a list of results
 	inFunc bool // inside a func.func, where no other func.func can begin
@@ -97,6 +98,9 @@ func (s *scanner) newOp(off int) *ast.Op {
 // op cuts out the op or other item that begins at the next token.
 func (s *scanner) op() *ast.Op {
 	h := &head{op: s.newOp(s.tok.start), prev: s.tok, form: fBad}
+	if n := len(s.stacks); n > 0 {
+		h.br.open, s.stacks = s.stacks[n-1], s.stacks[:n-1]
+	}
 	first := s.tok
 	if s.custom {
 		h.column = s.column(first.start)
@@ -242,6 +246,7 @@ func (s *scanner) unclosed(h *head) {
 
 func (s *scanner) finish(h *head) *ast.Op {
 	h.op.Len = int32(h.prev.end - h.op.Off)
+	s.stacks = append(s.stacks, h.br.open[:0])
 	return h.op
 }
 
@@ -360,7 +365,7 @@ func (s *scanner) label(h *head, b *ast.Block) {
 		h.prev = open
 		s.advance()
 		for br.depth() > 0 && s.tok.kind != kEOF && !(s.tok.first && s.strongStart(s.tok)) {
-			if s.tok.kind == kRBrace && br.n[kLBrace] == 0 {
+			if s.tok.kind == kRBrace && !br.has(kLBrace) {
 				break
 			}
 			br.track(s.tok)
