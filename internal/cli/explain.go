@@ -14,6 +14,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
+	"dmir/lsp/worker"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
@@ -31,7 +32,7 @@ type article struct {
 // articles are all rules and diagnostics in the order of their codes.
 func articles() []article {
 	var as []article
-	for _, table := range [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, interp.Codes, config.Codes, failureCodes} {
+	for _, table := range [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, interp.Codes, worker.Codes, config.Codes, failureCodes} {
 		for _, c := range table {
 			text := c.Doc + "\n"
 			if c.Help != "" {

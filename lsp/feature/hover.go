@@ -130,65 +130,11 @@ func opText(p *program.Program, o *ir.Op) string {
 		parts = append(parts, table(funcRows(f, p.Target)))
 	}
 	if d := op.Of(o); d != nil {
-		parts = append(parts, docText(d))
+		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())
 	} else if o.Tree.Form == ast.Custom || o.Tree.Form == ast.Generic {
 		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))
 	}
 	return strings.Join(parts, "\n")
-}
-
-// docText is the registry's description of an op.
-func docText(d *op.Def) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "**dm.%s**: %s.\n", d.Name, strings.TrimSuffix(d.Summary, "."))
-	if d.Doc != "" {
-		b.WriteString("\n" + strings.TrimSpace(d.Doc) + "\n")
-	}
-	list := func(title string, lines []string) {
-		if len(lines) > 0 {
-			b.WriteString("\n" + title + "\n\n" + strings.Join(lines, "\n") + "\n")
-		}
-	}
-	list("Operands", params(d.Operands))
-	var attrs []string
-	for _, a := range d.Attrs {
-		s := fmt.Sprintf("- `%s` (%s)", a.Name, a.Kind)
-		if len(a.Enum) > 0 {
-			s = fmt.Sprintf("- `%s` (one of %s)", a.Name, strings.Join(a.Enum, ", "))
-		}
-		if a.Default != nil {
-			s += fmt.Sprintf(", default `%s`", a.Default)
-		}
-		attrs = append(attrs, colon(s, a.Doc))
-	}
-	list("Attributes", attrs)
-	list("Results", params(d.Results))
-	if d.Example != "" {
-		b.WriteString("\n" + code(strings.TrimSpace(d.Example)))
-	}
-	return b.String()
-}
-
-func params(ps []op.Param) []string {
-	var lines []string
-	for _, q := range ps {
-		s := "- `" + q.Name + "`"
-		switch {
-		case q.Variadic:
-			s += " (any number)"
-		case q.Optional:
-			s += " (optional)"
-		}
-		lines = append(lines, colon(s, q.Doc))
-	}
-	return lines
-}
-
-func colon(s, doc string) string {
-	if doc == "" {
-		return s
-	}
-	return s + ": " + doc
 }
 
 func code(s string) string { return "```mlir\n" + s + "\n```\n" }

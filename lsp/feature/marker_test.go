@@ -16,6 +16,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/dialect/op"
 	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -36,7 +37,8 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //
 // Answers and comments must match one to one for the kinds that the archive's
 // comment lists after "check:"; def and refs are asked for by their comments.
-// A file "hover LINE NAME" is the hover on the first NAME of that line. Lines
+// A file "hover LINE NAME" is the hover on the first NAME of that line, the
+// registry's documentation left out. Lines
 // count without the comments of this kind. The archive's comment may bind
 // symbols ("bind: n=512") and give measured times ("ran: f 1200 5=300 6=40").
 func TestMarkers(t *testing.T) {
@@ -109,7 +111,11 @@ func answer(t *testing.T, ar *txtar.Archive) *txtar.Archive {
 			}
 			f.Data = []byte("nothing\n")
 			if h := feature.HoverAt(p, p.Names(), find(t, p, line-1, words[2])); h != nil {
-				f.Data = []byte(strings.TrimRight(h.Text, "\n") + "\n")
+				text := h.Text
+				if d := op.Lookup(words[2]); d != nil { // the registry's tests hold its text
+					text = strings.Replace(text, d.Markdown(), "(documentation)", 1)
+				}
+				f.Data = []byte(strings.TrimRight(text, "\n") + "\n")
 			}
 		default:
 			t.Fatalf("unknown file %q", f.Name)

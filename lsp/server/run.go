@@ -180,15 +180,17 @@ func (s *server) beginProgress(ctx context.Context, token protocol.ProgressToken
 }
 
 func (b *progressBar) report(w worker.Progress) {
-	if b == nil || w.Total <= 0 || time.Since(b.sent) < 50*time.Millisecond {
+	if b == nil || w.Total <= 0 || w.Note == "" && time.Since(b.sent) < 50*time.Millisecond {
 		return
 	}
 	b.sent = time.Now()
 	percent := max(b.last, uint32(min(max(float64(w.Done)/float64(w.Total), 0), 1)*100))
 	b.last = percent
 	r := &protocol.WorkDoneProgressReport{Kind: "report", Percentage: &percent}
-	if w.Line > 0 {
-		message := fmt.Sprintf("line %d", w.Line)
+	switch message := fmt.Sprintf("line %d", w.Line); {
+	case w.Note != "":
+		r.Message = &w.Note
+	case w.Line > 0:
 		r.Message = &message
 	}
 	b.send(r)

@@ -85,12 +85,12 @@ func (c failingRun) timeout() time.Duration {
 // or the worker died, as a diagnostic until the next edit.
 func TestRunFailures(t *testing.T) {
 	for name, c := range map[string]failingRun{
-		"crash":              {worker: "crash", want: "the worker process died", code: "DM320"},
-		"leaves silently":    {worker: "leave", want: "ended without a result", code: "DM320"},
-		"floods":             {worker: "flood", want: "wrote more than", code: "DM320"},
-		"a line without end": {worker: "long line", want: "a line of more than", code: "DM320"},
-		"noise":              {worker: "noise", want: "no message", code: "DM320"},
-		"hangs":              {worker: "hang", want: "was stopped after", code: "DM321"},
+		"crash":              {worker: "crash", want: "the worker process died", code: "DM720"},
+		"leaves silently":    {worker: "leave", want: "ended without a result", code: "DM720"},
+		"floods":             {worker: "flood", want: "wrote more than", code: "DM720"},
+		"a line without end": {worker: "long line", want: "a line of more than", code: "DM720"},
+		"noise":              {worker: "noise", want: "no message", code: "DM720"},
+		"hangs":              {worker: "hang", want: "was stopped after", code: "DM721"},
 		"program in error":   {worker: "sound", text: strings.Replace(program, "%s :", "%q :", 1), want: "line 3: %q is not defined"},
 		"unbound size":       {worker: "sound", text: strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"), want: `"n"`, code: "DM701"},
 		"no such function":   {worker: "sound", text: strings.ReplaceAll(program, "@f", "@g"), want: "no function @f"},

@@ -20,9 +20,11 @@ type Request struct {
 
 // Progress is told while a function runs.
 type Progress struct {
-	Done  int `json:"done"` // ops
+	Done  int `json:"done"` // parts of Total, in expected time
 	Total int `json:"total"`
 	Line  int `json:"line"` // 1-based, of the op that was reached
+
+	Note string `json:"note,omitempty"` // what is done where it is no op's turn
 }
 
 // Output is one result of the function.
@@ -61,8 +63,8 @@ type message struct {
 // Codes of what the process itself can do wrong; `dmir explain` lists them
 // beside those of the executor.
 const (
-	CodeDied    = "DM320"
-	CodeTimeout = "DM321"
+	CodeDied    = "DM720"
+	CodeTimeout = "DM721"
 )
 
 // Codes documents them.

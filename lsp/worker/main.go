@@ -40,7 +40,7 @@ func Main(in io.Reader, out io.Writer) error {
 	enc := json.NewEncoder(out)
 	var last time.Time
 	res := execute(ctx, req, func(p Progress) {
-		if now := time.Now(); now.Sub(last) >= 50*time.Millisecond {
+		if now := time.Now(); p.Note != "" || now.Sub(last) >= 50*time.Millisecond {
 			last = now
 			mu.Lock()
 			defer mu.Unlock()
@@ -76,13 +76,15 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 		return fail(diagnostic(err))
 	}
 	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: uint64(req.Seed), Device: req.Device}
+	progress(Progress{Total: 1, Note: "making the inputs"})
 	got, err := driver.Run(ctx, job, func(done, total int, o *ir.Op) {
-		progress(Progress{done, total, lineOf(src, o)})
+		progress(Progress{Done: done, Total: total, Line: lineOf(src, o)})
 	})
 	if err != nil {
 		return fail(diagnostic(err))
 	}
 	res.OK, res.Device, res.ElapsedNs = true, got.Device, got.Elapsed.Nanoseconds()
+	progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
 	for _, o := range got.Outputs {
 		res.Results = append(res.Results, Output{o.Name, o.Type, o.Summary()})
 	}
