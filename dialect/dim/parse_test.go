@@ -44,6 +44,7 @@ func TestParseErrors(t *testing.T) {
 		"99999999999999999999":          "63 bits",
 		"9223372036854775807*2":         "63 bits",
 		strings.Repeat("(", 1000) + "n": "nested",
+		"A^8*A":                         "power",
 		"(a+b+c+d+e)^8*(f+g+h+i+j)^8":   "terms",
 		strings.Repeat("(a+b+c+d)*", 40) + "(a+b+c+d)": "terms",
 	} {

@@ -1,7 +1,8 @@
 package lower
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -176,15 +177,12 @@ func (l *lowerer) checkCalls() {
 			break
 		}
 		d := l.report(o, "DM169", span, "there is no function @%s", name)
-		names := make([]string, 0, len(l.symbols))
-		for n := range l.symbols {
-			names = append(names, n)
+		if l.guesses--; l.guesses < 0 {
+			continue
 		}
-		sort.Strings(names)
-		if l.guesses--; l.guesses >= 0 {
-			if s := diag.Suggest(name, names); s != "" {
-				replace(d, "@"+s)
-			}
+		names := slices.Sorted(maps.Keys(l.symbols))
+		if s := diag.Suggest(name, names); s != "" {
+			replace(d, "@"+s)
 		}
 	}
 }

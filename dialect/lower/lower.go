@@ -44,7 +44,9 @@ type lowerer struct {
 	sigs  map[string]*signature
 	attrs map[string]attrText
 
-	region   *ir.Region // whose ops are being lowered; nil at top level
+	likely   map[string]string // ops by misspelt name
+	began    int               // pending uses before the current region
+	region   *ir.Region        // whose ops are being lowered; nil at top level
 	blocks   map[string]*ir.Block
 	symbols  map[string]source.Span // every @name defined in the section, without "@"
 	calls    []*ir.Op
@@ -64,6 +66,7 @@ func section(src *source.File, items []*ast.Op) *ir.Module {
 		scope:    newScope(nil),
 		sigs:     map[string]*signature{},
 		attrs:    map[string]attrText{},
+		likely:   map[string]string{},
 		symbols:  map[string]source.Span{},
 		badTypes: map[source.Span]bool{},
 		seen:     map[string]bool{},
@@ -159,7 +162,7 @@ func (l *lowerer) unresolved() {
 
 // guess is the visible value name most like name, "" where none is near.
 func (l *lowerer) guess(name string) string {
-	if l.guesses == 0 || len(l.scope.names) > 1<<14 {
+	if l.guesses <= 0 || len(l.scope.names) > 1<<14 {
 		return ""
 	}
 	l.guesses--

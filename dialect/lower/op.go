@@ -89,12 +89,8 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 	}
 	short, isDM := strings.CutPrefix(o.Name, op.Prefix)
 	if isDM {
-		names := make([]string, 0, len(op.All()))
-		for _, d := range op.All() {
-			names = append(names, d.Name)
-		}
 		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
-		if s := diag.Suggest(short, names); s != "" {
+		if s := l.likelyOp(short); s != "" {
 			replace(d, op.Prefix+s)
 			if t.Form == ast.Generic {
 				d.Fixes[0].Edits[0].Text = `"` + op.Prefix + s + `"`
@@ -114,6 +110,20 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 	d.Severity = diag.Hint
 }
 
+// likelyOp is the op of the dialect whose name is most like name.
+func (l *lowerer) likelyOp(name string) string {
+	s, ok := l.likely[name]
+	if !ok {
+		names := make([]string, 0, len(op.All()))
+		for _, d := range op.All() {
+			names = append(names, d.Name)
+		}
+		s = diag.Suggest(name, names)
+		l.likely[name] = s
+	}
+	return s
+}
+
 // operands resolves the uses and compares their types with those written.
 func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
 	n := len(t.Operands)
@@ -131,7 +141,8 @@ func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
 func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.Span, sure bool) *ir.Value {
 	e := l.scope.names[u.Name]
 	if e.values == nil {
-		p := pendingUse{op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
+		l.scope.waiting++
+		p := pendingUse{number: l.scope.waiting, op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
 		if p.hidden = l.scope.hides(u.Name); sure && !p.hidden {
 			p.guess = l.guess(u.Name)
 			if p.guess != "" && u.Index >= 0 {
@@ -178,40 +189,23 @@ func (l *lowerer) define(name string, values []*ir.Value, span source.Span) {
 		d.Related = []diag.Related{{Span: taken.Span, Message: "first defined here"}}
 		return
 	}
+	// What waits since the region began waits inside it; uses before it, or
+	// behind regions that ended, cannot see the value.
 	waiting := l.scope.pending[name]
-	if waiting == nil {
-		return
+	first := len(waiting)
+	for first > 0 && waiting[first-1].number > l.began {
+		first--
 	}
-	kept := waiting[:0]
-	for _, p := range waiting {
-		if !within(p.op, l.region) {
-			kept = append(kept, p)
-			continue
-		}
+	for _, p := range waiting[first:] {
 		p.op.Operands[p.operand] = l.connect(p.op, p.operand, values, p.index, p.want, p.span)
 		if l.ordered() && sameBlock(p.op, values[0]) {
 			d := l.report(p.op, "DM162", p.span, "%s is used before it is defined", name)
 			d.Related = []diag.Related{{Span: span, Message: "defined here"}}
 		}
 	}
-	if len(kept) == 0 {
-		delete(l.scope.pending, name)
-	} else {
-		l.scope.pending[name] = kept
+	if first < len(waiting) {
+		l.scope.pending[name] = waiting[:first]
 	}
-}
-
-// within reports whether o lies in r at any depth; everything lies in nil.
-func within(o *ir.Op, r *ir.Region) bool {
-	if r == nil {
-		return true
-	}
-	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
-		if b.Region == r {
-			return true
-		}
-	}
-	return false
 }
 
 // sameBlock reports whether v's op stands in the block of o or of an op around o.
@@ -266,14 +260,14 @@ func (l *lowerer) regions(o *ir.Op, t *ast.Op, def *op.Def) {
 }
 
 func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
-	region, blocks, barrier, mark := l.region, l.blocks, l.scope.barrier, l.scope.mark()
-	l.region, l.blocks = r, nil
+	region, blocks, barrier, mark, began := l.region, l.blocks, l.scope.barrier, l.scope.mark(), l.began
+	l.region, l.blocks, l.began = r, nil, l.scope.waiting
 	if def == nil && !isolates(r.Op, def) {
 		l.scope.barrier = mark
 	}
 	defer func() {
 		l.scope.release(mark)
-		l.region, l.blocks, l.scope.barrier = region, blocks, barrier
+		l.region, l.blocks, l.scope.barrier, l.began = region, blocks, barrier, began
 	}()
 	if len(tree.Blocks) == 1 && isEmpty(tree.Blocks[0]) {
 		return // {} is a region without blocks

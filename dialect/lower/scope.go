@@ -15,6 +15,7 @@ type scope struct {
 	log     []undo
 	barrier int // names logged before it may be hidden: they lie outside a region of an unknown op
 	pending map[string][]pendingUse
+	waiting int // pending uses so far, which numbers them
 }
 
 // entry is the values that one name stands for: several for "%r:2".
@@ -30,6 +31,7 @@ type undo struct {
 
 // pendingUse is a use before any definition was seen.
 type pendingUse struct {
+	number  int
 	op      *ir.Op
 	operand int
 	name    string // "%x" without "#n"
