@@ -10,6 +10,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/workspace"
 )
 
 // The commands of workspace/executeCommand. Each takes one object.
@@ -19,7 +20,8 @@ const (
 	commandTargets = "dmir.targets"
 )
 
-// commandArgs are the arguments of dmir.run and dmir.cost.
+// commandArgs are the arguments of dmir.run and dmir.cost, and of dmir.targets,
+// which may have none and reads no more than the URI.
 type commandArgs struct {
 	URI    string  `json:"uri"`
 	Func   string  `json:"func"`
@@ -32,13 +34,17 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	if err != nil {
 		return nil, err
 	}
+	var args commandArgs
 	if p.Command == commandTargets {
-		return func(context.Context) (any, error) { return s.targets() }, nil
+		if len(p.Arguments) > 0 && json.Unmarshal(p.Arguments[0], &args) != nil {
+			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes at most one argument {"uri": …}`, commandTargets)
+		}
+		snap := s.docs.Snapshot(args.URI)
+		return func(context.Context) (any, error) { return s.targets(snap) }, nil
 	}
 	if p.Command != commandRun && p.Command != commandCost {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "there is no command %q", strings.Clone(p.Command))
 	}
-	var args commandArgs
 	if len(p.Arguments) != 1 || json.Unmarshal(p.Arguments[0], &args) != nil || args.URI == "" {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument {"uri": …, "func": …}`, strings.Clone(p.Command))
 	}
@@ -71,15 +77,21 @@ func (s *server) costCommand(p place, fn string) (any, error) {
 }
 
 // targets are the machines that dmir knows and those of the dmir.toml files
-// that apply to open documents.
-func (s *server) targets() (any, error) {
+// that apply to open documents; current is the one that the times of the
+// document are for, where one is given.
+func (s *server) targets(doc *workspace.Snapshot) (any, error) {
 	type target struct {
-		Name  string `json:"name"`
-		Title string `json:"title"`
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Current bool   `json:"current,omitempty"`
+	}
+	current := ""
+	if doc != nil {
+		current = doc.Program().Target.Name
 	}
 	out := []target{}
 	for _, m := range s.docs.Machines() {
-		out = append(out, target{m.Name, m.Title})
+		out = append(out, target{m.Name, m.Title, m.Name == current})
 	}
 	return answer(out)
 }

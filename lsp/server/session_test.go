@@ -269,9 +269,17 @@ func TestConfigFile(t *testing.T) {
 		t.Errorf("cost %+v", cost)
 	}
 	var targets []struct {
-		Name  string `json:"name"`
-		Title string `json:"title"`
+		Name    string `json:"name"`
+		Title   string `json:"title"`
+		Current bool   `json:"current"`
 	}
+	e.must("workspace/executeCommand", fmt.Sprintf(`{"command":"dmir.targets","arguments":[{"uri":%q}]}`, u), &targets)
+	for _, m := range targets {
+		if m.Current != (m.Name == "mine") {
+			t.Errorf("current %+v", m)
+		}
+	}
+	targets = nil
 	e.must("workspace/executeCommand", `{"command":"dmir.targets"}`, &targets)
 	if !strings.Contains(fmt.Sprint(targets), "My machine") || !strings.Contains(fmt.Sprint(targets), "h200") {
 		t.Errorf("targets %v", targets)

@@ -37,7 +37,7 @@ export class CostView implements vscode.TextDocumentContentProvider, vscode.Disp
   async show(args: CostArguments): Promise<void> {
     const uri = vscode.Uri.from({ scheme: costScheme, ...costAddress(args) });
     this.changed.fire(uri);
-    const document = await vscode.workspace.openTextDocument(uri);
+    const document = await vscode.languages.setTextDocumentLanguage(await vscode.workspace.openTextDocument(uri), "dmir-cost");
     await vscode.window.showTextDocument(document, {
       viewColumn: vscode.ViewColumn.Beside,
       preserveFocus: true,

@@ -44,8 +44,8 @@ export class TargetStatus implements vscode.Disposable {
     if (this.server.running) {
       const target = await currentTarget(this.server, document.uri);
       if (turn !== this.updates) return;
-      this.item.text = `$(chip) ${target?.name ?? "dmir"}`;
-      this.item.tooltip = `Times are for ${target?.title ?? "a machine the server does not know"}. Click to choose another machine.`;
+      this.item.text = `$(chip) ${target?.name ?? serverSettings().target}`;
+      this.item.tooltip = `Times are for ${target?.title ?? "a machine that the server does not know"}. Click to choose another.`;
       this.item.command = "dmir.selectTarget";
     } else {
       this.item.text = "$(warning) dmir";
@@ -77,12 +77,10 @@ export async function selectTarget(server: Server): Promise<void> {
   if (picked !== undefined) await setTarget(picked.label);
 }
 
-/** The machine that a file's times are for: the setting's, else the one the server says. */
+/** The machine that a file's times are for. */
 async function currentTarget(server: Server, uri: vscode.Uri): Promise<Target | undefined> {
-  const { target } = serverSettings();
   try {
-    const targets = await knownTargets(server, uri);
-    return targets.find((t) => (target === "" ? t.current === true : t.name === target));
+    return (await knownTargets(server, uri)).find((t) => t.current === true);
   } catch {
     return undefined;
   }

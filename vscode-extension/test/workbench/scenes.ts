@@ -70,7 +70,7 @@ const trusted: Scene[] = [
     play: async (wb) => {
       await wb.lens(/^Cost/).first().click();
       await wb.page.locator(".tab", { hasText: "Cost of ffn.dmir @ffn" }).waitFor();
-      await wb.until("the table", async () => (await wb.lines()).some((line) => line.includes("einsum") && !line.includes("dm.einsum")));
+      await wb.until("the table", async () => (await wb.lines()).some((line) => line.includes("contraction")));
       await wb.screenshot("cost");
     },
   },
