@@ -20,6 +20,10 @@ func dump(f *ast.File) string {
 	for _, x := range f.Diags {
 		line, col := f.Src.Human(x.Span.Start)
 		fmt.Fprintf(&d.out, "! %d:%d %s %s: %s `%s`\n", line, col, x.Code, x.Name, x.Message, short(f.Src.Slice(x.Span)))
+		for _, r := range x.Related {
+			line, col := f.Src.Human(r.Span.Start)
+			fmt.Fprintf(&d.out, "!   %d:%d %s `%s`\n", line, col, r.Message, short(f.Src.Slice(r.Span)))
+		}
 	}
 	return d.out.String()
 }

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -83,14 +84,26 @@ func spread(ops []*ast.Op, work func(*detailer, []*ast.Op)) {
 	wg.Wait()
 }
 
+// shift moves a diagnostic by so many bytes.
+func shift(d diag.Diagnostic, by int) diag.Diagnostic {
+	d.Span.Start += by
+	d.Span.End += by
+	if len(d.Related) > 0 {
+		d.Related = slices.Clone(d.Related)
+		for i := range d.Related {
+			d.Related[i].Span.Start += by
+			d.Related[i].Span.End += by
+		}
+	}
+	return d
+}
+
 // collect gathers the diagnostics of all ops, made absolute.
 func collect(ops []*ast.Op) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	for _, op := range ops {
 		for _, d := range op.Diags {
-			d.Span.Start += op.Off
-			d.Span.End += op.Off
-			out = append(out, d)
+			out = append(out, shift(d, op.Off))
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Span.Start < out[j].Span.Start })

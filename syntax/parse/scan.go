@@ -22,6 +22,8 @@ type scanner struct {
 	noDef  int  // no value before this offset begins a list of results
 	inFunc bool // inside a func.func, where no other func.func can begin
 	custom bool // inside an op of another dialect, which may have short names for its ops
+	indent int  // of the line that the next token is on
+	askew  int  // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
 }
 
 // head is what is known of an op while its text is being cut out.
@@ -33,7 +35,7 @@ type head struct {
 	name   token
 	sig    bool // a ":" or "->" has been seen outside of brackets
 	symbol bool // an @name has been seen
-	column int  // where the op begins on its line; known inside of other dialects' ops only
+	column int  // how far the op is indented, -1 if something is before it on its line
 }
 
 // form is the grammar that an op's text goes by.
@@ -66,12 +68,19 @@ func formOf(name string) form {
 }
 
 func newScanner(text string) *scanner {
-	s := &scanner{cur: newCursor(text, 0, len(text))}
+	s := &scanner{cur: newCursor(text, 0, len(text)), askew: -1}
 	s.advance()
 	return s
 }
 
-func (s *scanner) advance() { s.tok = s.cur.next() }
+func (s *scanner) advance() {
+	if s.tok = s.cur.next(); s.tok.first {
+		s.indent = 0
+		for i := s.tok.start; i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t'); i-- {
+			s.indent++
+		}
+	}
+}
 
 func (s *scanner) slice(t token) string { return s.cur.text[t.start:t.end] }
 
@@ -102,8 +111,9 @@ func (s *scanner) op() *ast.Op {
 		h.br.open, s.stacks = s.stacks[n-1], s.stacks[:n-1]
 	}
 	first := s.tok
-	if s.custom {
-		h.column = s.column(first.start)
+	h.column = -1
+	if first.first {
+		h.column = s.indent
 	}
 	switch first.kind {
 	case kSplit:
@@ -262,13 +272,12 @@ func (s *scanner) report(h *head, code string, start, end int, format string, ar
 
 // note adds a diagnostic that leaves the op readable.
 func (s *scanner) note(h *head, d diag.Diagnostic) {
-	d.Span = source.Span{Start: d.Span.Start - h.op.Off, End: d.Span.End - h.op.Off}
-	h.op.Diags = append(h.op.Diags, d)
+	h.op.Diags = append(h.op.Diags, shift(d, -h.op.Off))
 }
 
 // region reads the region whose "{" is the next token, with its blocks.
 func (s *scanner) region(h *head) {
-	open := s.tok
+	open, indent := s.tok, s.indent
 	r := &ast.Region{Open: int32(open.start - h.op.Off), Close: -1}
 	if h.prev.kind == kIdent && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
 		r.Keyword = rel(h.prev.start-h.op.Off, h.prev.end-h.op.Off)
@@ -286,6 +295,7 @@ func (s *scanner) region(h *head) {
 	switch h.form {
 	case fFunc:
 		s.inFunc, s.custom = true, false
+		s.askew = -1
 	case fModule:
 		s.inFunc, s.custom = false, false
 	case fCustom:
@@ -295,11 +305,28 @@ func (s *scanner) region(h *head) {
 	s.inFunc, s.custom = inFunc, custom
 	s.depth--
 	if s.tok.kind != kRBrace {
-		s.note(h, newDiag("DM012", open.start, open.end, "this `{` is never closed"))
+		s.note(h, s.unclosedRegion(open))
 		h.br.reset()
 		return
 	}
+	if s.tok.first && s.indent != indent && s.askew < 0 {
+		s.askew = open.start
+	}
 	s.closeRegion(h, r)
+}
+
+// unclosedRegion says that a brace is missing. Braces are matched from the inside
+// out, so the one that was forgotten may belong to an inner region that took
+// its "}" from an outer one: the indentation tells.
+func (s *scanner) unclosedRegion(open token) diag.Diagnostic {
+	d := newDiag("DM012", open.start, open.end, "this `{` is never closed")
+	if s.askew > open.start {
+		d.Related = []diag.Related{{
+			Span:    source.Span{Start: s.askew, End: s.askew + 1},
+			Message: "this `{` is closed by a `}` that is indented differently; its own may be missing",
+		}}
+	}
+	return d
 }
 
 func (s *scanner) closeRegion(h *head, r *ast.Region) {

@@ -144,20 +144,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 // of its dialect, as some dialects allow inside of their ops: it stands where
 // the op before began, and that op has its type.
 func (s *scanner) shortName(h *head, t, next token) bool {
-	return s.custom && h.sig && next.kind == kValue && s.column(t.start) == h.column
-}
-
-// column is the width of the blanks between the start of the line and off, -1 if
-// there is anything else.
-func (s *scanner) column(off int) int {
-	i := off
-	for i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t') {
-		i--
-	}
-	if i > 0 && s.cur.text[i-1] != '\n' {
-		return -1
-	}
-	return off - i
+	return s.custom && h.sig && next.kind == kValue && s.indent == h.column
 }
 
 // builtin reports whether the word t begins a builtin op.
