@@ -51,18 +51,24 @@ func (e *MismatchError) Error() string {
 }
 
 // ReadNPY reads one array in NumPy's .npy format, version 1 or 2, of exactly
-// the given element type and shape; C and Fortran order, both byte orders. An
-// array of another dtype or shape is a *MismatchError, found before any data is
-// read. The header is read by npyio; the data are decoded here because npyio
-// reads neither float16 nor more than two dimensions.
+// the given element type and shape, in which -1 stands for any size; C and
+// Fortran order, both byte orders. An array of another dtype or shape is a
+// *MismatchError, found before any data is read. The header is read by npyio;
+// the data are decoded here because npyio reads neither float16 nor more than
+// two dimensions.
 func ReadNPY(r io.Reader, elem types.Elem, shape []int) (*Tensor, error) {
+	return readNPY(r, elem, shape, math.MaxInt64)
+}
+
+// readNPY refuses an array of more bytes than there are, before it asks for memory.
+func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, error) {
 	h, err := readHeader(r)
 	if err != nil {
 		return nil, err
 	}
 	want := dtypes[elem]
 	kind := strings.TrimLeft(h.Type, "<>|=")
-	if kind != want[1:] || !slices.Equal(h.Shape, shape) {
+	if kind != want[1:] || !matches(h.Shape, shape) {
 		return nil, &MismatchError{
 			Want: typeText(shape, elem.String()) + " (" + dtypeName(want) + ")",
 			Got:  typeText(h.Shape, dtypeName(h.Type)),
@@ -72,14 +78,22 @@ func ReadNPY(r io.Reader, elem types.Elem, shape []int) (*Tensor, error) {
 	if strings.HasPrefix(h.Type, ">") {
 		order = binary.BigEndian
 	}
-	t := New(elem, shape...)
-	if err := readData(r, t, int(want[2]-'0'), order); err != nil {
+	width := int(want[2] - '0')
+	if n, ok := Count(h.Shape); !ok || int64(n)*int64(width) > bytes {
+		return nil, fmt.Errorf("the .npy data end early: %s does not fit into %d bytes", typeText(h.Shape, dtypeName(h.Type)), bytes)
+	}
+	t := New(elem, h.Shape...)
+	if err := readData(r, t, width, order); err != nil {
 		return nil, err
 	}
-	if h.Fortran && len(shape) > 1 {
+	if h.Fortran && len(h.Shape) > 1 {
 		t = fromFortran(t)
 	}
 	return t, nil
+}
+
+func matches(shape, want []int) bool {
+	return slices.EqualFunc(shape, want, func(n, w int) bool { return w < 0 || n == w })
 }
 
 type header struct {
@@ -277,7 +291,11 @@ func LoadNPY(path string, elem types.Elem, shape []int) (*Tensor, error) {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := ReadNPY(bufio.NewReaderSize(f, 1<<18), elem, shape)
+	size := int64(math.MaxInt64) // of what is no ordinary file
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	t, err := readNPY(bufio.NewReaderSize(f, 1<<18), elem, shape, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

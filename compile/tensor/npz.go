@@ -50,7 +50,13 @@ func (a *Archive) Read(name string, elem types.Elem, shape []int) (*Tensor, erro
 		return nil, fmt.Errorf("%s: no array %q; there are %s", a.path, name, strings.Join(a.Names(), ", "))
 	}
 	defer r.Close()
-	t, err := ReadNPY(bufio.NewReaderSize(r, 1<<18), elem, shape)
+	size := int64(0)
+	for _, f := range a.zip.File {
+		if f.Name == name+".npy" {
+			size = int64(f.UncompressedSize64)
+		}
+	}
+	t, err := readNPY(bufio.NewReaderSize(r, 1<<18), elem, shape, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", a.path, name, err)
 	}

@@ -213,7 +213,11 @@ func typeText(shape []int, elem string) string {
 	var b strings.Builder
 	b.WriteString("tensor<")
 	for _, d := range shape {
-		b.WriteString(strconv.Itoa(d))
+		if d < 0 {
+			b.WriteByte('?')
+		} else {
+			b.WriteString(strconv.Itoa(d))
+		}
 		b.WriteByte('x')
 	}
 	b.WriteString(elem)

@@ -186,6 +186,8 @@ func TestNPYErrors(t *testing.T) {
 		{"other type", text, types.F16, []int{2, 3}, "expected tensor<2x3xf16> (float16), got tensor<2x3xfloat32>"},
 		{"rank", text, types.F32, []int{6}, "expected tensor<6xf32> (float32), got tensor<2x3xfloat32>"},
 		{"bf16 from float32", text, types.BF16, []int{2, 3}, ""},
+		{"open size", text, types.F32, []int{-1, 3}, ""},
+		{"open size, other shape", text, types.F32, []int{-1, 4}, "expected tensor<?x4xf32> (float32), got tensor<2x3xfloat32>"},
 		{"cut", text[:len(text)-1], types.F32, []int{2, 3}, "end early"},
 		{"text", "hello, world, this is no array", types.F32, []int{2, 3}, "not a .npy file"},
 		{"empty", "", types.F32, []int{2, 3}, "not a .npy file"},
@@ -223,6 +225,10 @@ func FuzzReadNPY(f *testing.F) {
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
 	x, y := Random(types.F16, []int{3, 4}, 1, 0), Random(types.I64, []int{2}, 1, 1)
+	var buf bytes.Buffer
+	if err := WriteNPY(&buf, x); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(dir, "x.npy")
 	if err := SaveNPY(path, x); err != nil {
 		t.Fatal(err)
@@ -246,6 +252,15 @@ func TestSave(t *testing.T) {
 	if got, err := a.Read("y", types.I64, []int{2}); err != nil || !cmp.Equal(y, got) {
 		t.Errorf("got %v, %v", got, err)
 	}
+	huge := strings.Replace(buf.String(), "(3, 4), }"+strings.Repeat(" ", 10), "(3, 99999999999), }", 1)
+	path = filepath.Join(dir, "huge.npy")
+	if err := os.WriteFile(path, []byte(huge), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadNPY(path, types.F16, []int{3, -1}); err == nil || !strings.Contains(err.Error(), "end early") {
+		t.Errorf("an array larger than its file gives %v", err)
+	}
+	os.Remove(path)
 	if _, err := a.Read("z", types.I64, []int{2}); err == nil || !strings.Contains(err.Error(), `no array "z"; there are x, y`) {
 		t.Errorf("got %v", err)
 	}
