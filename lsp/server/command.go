@@ -8,6 +8,7 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
 	"dmir/lsp/workspace"
@@ -39,7 +40,8 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		if len(p.Arguments) > 0 && json.Unmarshal(p.Arguments[0], &args) != nil {
 			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes at most one argument {"uri": …}`, commandTargets)
 		}
-		snap := s.docs.Snapshot(args.URI)
+		where := address(uri.URI(args.URI))
+		snap := s.docs.Snapshot(where.Key)
 		return func(context.Context) (any, error) { return s.targets(snap) }, nil
 	}
 	if p.Command != commandRun && p.Command != commandCost {
@@ -49,11 +51,12 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument {"uri": …, "func": …}`, strings.Clone(p.Command))
 	}
 	args.Func = strings.TrimPrefix(args.Func, "@")
-	snap := s.docs.Snapshot(args.URI)
+	where := address(uri.URI(args.URI))
+	snap := s.docs.Snapshot(where.Key)
 	return func(ctx context.Context) (any, error) {
 		if snap == nil {
 			var err error
-			if snap, err = s.docs.Read(args.URI, pathOf(args.URI)); err != nil {
+			if snap, err = s.docs.Read(where); err != nil {
 				return nil, jsonrpc2.NewError(requestFailed, err.Error())
 			}
 		}

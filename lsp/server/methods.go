@@ -25,7 +25,7 @@ var calls = map[string]callMethod{
 var notifications = map[string]notifyMethod{
 	protocol.MethodInitialized:                        onNotify(initialized),
 	protocol.MethodExit:                               onNotify(exit),
-	protocol.MethodTextDocumentDidOpen:                onNotify(didOpen),
+	protocol.MethodTextDocumentDidOpen:                didOpen,
 	protocol.MethodTextDocumentDidChange:              onNotify(didChange),
 	protocol.MethodTextDocumentDidClose:               onNotify(didClose),
 	protocol.MethodTextDocumentDidSave:                onNotify(ignore),

@@ -117,7 +117,7 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 		Pause:   opts.Pause,
 		Publish: s.publish,
 		PublishConfig: func(c workspace.ConfigFile) {
-			s.publish(&workspace.Snapshot{URI: string(uri.File(c.Path)), Src: c.Src, Encoding: s.docs.Encoding()}, c.Diags)
+			s.publish(&workspace.Snapshot{Address: address(uri.File(c.Path)), Src: c.Src, Encoding: s.docs.Encoding()}, c.Diags)
 		},
 		Failed: func(uri string, problem any) { s.logPanic("analysis of "+uri, problem) },
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 )
@@ -320,4 +321,29 @@ func TestDiagnosticsFollow(t *testing.T) {
 	if h != nil {
 		t.Errorf("hover on a closed file: %+v", h)
 	}
+}
+
+// An editor hears of a document under the address that it uses itself, and
+// finds it under any spelling.
+func TestAddresses(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	const spelt, other = "file:///a+b@c/f(1).dmir", "file:///a%2Bb%40c/f%281%29.dmir"
+	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"dmir","version":1,"text":%s}}`, spelt, quote(ffn)))
+	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool { return strings.Contains(string(p), spelt) })
+	for _, u := range []string{spelt, other} {
+		var loc protocol.LocationSlice
+		raw := new(json.RawMessage)
+		e.must("textDocument/definition", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":3,"character":17}}`, u), (*jsonrpc2.RawMessage)(raw))
+		if !strings.Contains(string(*raw), spelt) || protocol.Unmarshal(*raw, &loc) != nil || len(loc) != 1 {
+			t.Errorf("asked for %s, the definition is at %s", u, *raw)
+		}
+		if err := e.call("workspace/executeCommand", fmt.Sprintf(`{"command":"dmir.cost","arguments":[{"uri":%q}]}`, u), nil); err != nil {
+			t.Errorf("cost of %s: %v", u, err)
+		}
+	}
+	e.notify("textDocument/didClose", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, other))
+	e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
+		return strings.Contains(string(p), spelt) && strings.Contains(string(p), `"diagnostics":[]`)
+	})
 }

@@ -1,19 +1,34 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/workspace"
 )
 
-func didOpen(s *server, p *protocol.DidOpenTextDocumentParams) error {
-	d := p.TextDocument
-	u := key(d.URI)
-	s.docs.Open(u, pathOf(u), d.Version, strings.Clone(d.Text))
+// didOpen reads the address by hand as well: the protocol's type spells it in
+// a way of its own, and an editor should hear of its documents as it calls them.
+func didOpen(s *server, raw jsonrpc2.RawMessage) error {
+	p, err := decode[protocol.DidOpenTextDocumentParams](raw)
+	if err != nil {
+		return err
+	}
+	a := address(p.TextDocument.URI)
+	var spelt struct {
+		TextDocument struct {
+			URI string `json:"uri"`
+		} `json:"textDocument"`
+	}
+	if err := json.Unmarshal(raw, &spelt); err == nil {
+		a.URI = spelt.TextDocument.URI
+	}
+	s.docs.Open(a, p.TextDocument.Version, strings.Clone(p.TextDocument.Text))
 	return nil
 }
 
@@ -29,26 +44,31 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 			return fmt.Errorf("a content change of unknown form %T", c)
 		}
 	}
-	return s.docs.Change(key(p.TextDocument.URI), p.TextDocument.Version, edits)
+	return s.docs.Change(address(p.TextDocument.URI).Key, p.TextDocument.Version, edits)
 }
 
 func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
-	u := key(p.TextDocument.URI)
-	return s.docs.Close(u, func() {
+	key := address(p.TextDocument.URI).Key
+	spelt := key
+	if snap := s.docs.Snapshot(key); snap != nil {
+		spelt = snap.URI
+	}
+	return s.docs.Close(key, func() {
 		s.client.notify(protocol.MethodTextDocumentPublishDiagnostics, &protocol.PublishDiagnosticsParams{
-			URI: uri.URI(u), Diagnostics: []protocol.Diagnostic{},
+			URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{},
 		})
 	})
 }
 
-// key is a document's name: its address as the editor writes it, detached from
-// the message that brought it.
-func key(u uri.URI) string { return strings.Clone(string(u)) }
-
-// pathOf is the file of a document; of one that has none, its address.
-func pathOf(u string) string {
-	if v, err := uri.Parse(u); err == nil && v.IsFile() {
-		return v.FsPath()
+// address is a document's, detached from the message that brought it. The path
+// of one that is no file is its address.
+func address(u uri.URI) workspace.Address {
+	key := strings.Clone(string(u))
+	if v, err := uri.Parse(key); err == nil {
+		key = string(v)
+		if v.IsFile() {
+			return workspace.Address{Key: key, URI: key, Path: v.FsPath()}
+		}
 	}
-	return u
+	return workspace.Address{Key: key, URI: key, Path: key}
 }

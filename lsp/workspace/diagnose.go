@@ -73,7 +73,7 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 func (w *Workspace) publishCurrent(d *document, snap *Snapshot, all, deep []diag.Diagnostic) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.docs[snap.URI] != d || d.snap.Src != snap.Src || !d.snap.Settings.Equal(snap.Settings) {
+	if w.docs[snap.Key] != d || d.snap.Src != snap.Src || !d.snap.Settings.Equal(snap.Settings) {
 		return
 	}
 	d.deep = deep

@@ -17,7 +17,7 @@ import (
 // Snapshot is one version of one document under one set of choices. It never
 // changes, is safe for concurrent use, and computes what is asked of it once.
 type Snapshot struct {
-	URI      string
+	Address
 	Version  int32
 	Src      *source.File
 	Encoding source.Encoding
@@ -26,6 +26,7 @@ type Snapshot struct {
 
 	problems []diag.Diagnostic // of the last run
 	load     func() *loaded
+	findings *findings
 }
 
 // Measured are the times of one run.
@@ -44,8 +45,8 @@ type loaded struct {
 	again   func(*source.File) *program.Program
 }
 
-func newSnapshot(uri string, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
-	s := &Snapshot{URI: uri, Version: version, Src: src, Encoding: enc, Settings: set}
+func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
+	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: &findings{busy: make(chan struct{}, 1)}}
 	s.load = sync.OnceValue(func() *loaded { return load(src, set, cache, configs) })
 	return s
 }
@@ -81,12 +82,36 @@ func (s *Snapshot) Cheap() []diag.Diagnostic {
 }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
-// None where linting is switched off, and what was found so far where ctx ends.
+// None where linting is switched off or ctx ends first.
 func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
 	if !s.Settings.Lint {
 		return nil
 	}
-	return lint.Run(ctx, s.Program(), s.rules())
+	return s.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, s.Program(), s.rules()) })
+}
+
+// findings are computed once for a text, unless whoever asked gave up.
+type findings struct {
+	busy chan struct{} // holds one token while someone computes
+	done bool
+	list []diag.Diagnostic
+}
+
+func (f *findings) get(ctx context.Context, compute func() []diag.Diagnostic) []diag.Diagnostic {
+	select {
+	case f.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-f.busy }()
+	if !f.done {
+		list := compute()
+		if ctx.Err() != nil {
+			return nil
+		}
+		f.list, f.done = list, true
+	}
+	return f.list
 }
 
 func (s *Snapshot) rules() lint.Options {

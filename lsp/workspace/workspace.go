@@ -78,17 +78,23 @@ func (w *Workspace) SetEncoding(enc source.Encoding) {
 // Encoding is the unit of columns.
 func (w *Workspace) Encoding() source.Encoding { return source.Encoding(w.enc.Load()) }
 
-// Open takes in a document, path being its name on disk and in messages.
-// Opening one that is open replaces its text.
-func (w *Workspace) Open(uri, path string, version int32, text string) {
+// Address names a document.
+type Address struct {
+	Key  string // the same for all spellings of one address
+	URI  string // as the editor spells it
+	Path string // on disk and in messages
+}
+
+// Open takes in a document. Opening one that is open replaces its text.
+func (w *Workspace) Open(a Address, version int32, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if old := w.docs[uri]; old != nil {
+	if old := w.docs[a.Key]; old != nil {
 		old.close()
 	}
 	d := &document{cache: new(parse.Cache), kick: make(chan struct{}, 1)}
-	d.snap = newSnapshot(uri, version, source.New(path, text), w.Encoding(), w.settings, d.cache, &w.configs)
-	w.docs[uri] = d
+	d.snap = newSnapshot(a, version, source.New(a.Path, text), w.Encoding(), w.settings, d.cache, &w.configs)
+	w.docs[a.Key] = d
 	ctx, stop := context.WithCancel(w.ctx)
 	d.stop = stop
 	w.running.Add(1)
@@ -97,15 +103,15 @@ func (w *Workspace) Open(uri, path string, version int32, text string) {
 }
 
 // Change applies the edits of one version, in order.
-func (w *Workspace) Change(uri string, version int32, edits []Edit) error {
+func (w *Workspace) Change(key string, version int32, edits []Edit) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.docs[uri]
+	d := w.docs[key]
 	if d == nil {
-		return fmt.Errorf("%s is not open", uri)
+		return fmt.Errorf("%s is not open", key)
 	}
 	src, changes := apply(d.snap.Src, edits, w.Encoding())
-	d.snap = newSnapshot(uri, version, src, w.Encoding(), w.settings, d.cache, &w.configs)
+	d.snap = newSnapshot(d.snap.Address, version, src, w.Encoding(), w.settings, d.cache, &w.configs)
 	d.deep = shift(d.deep, changes)
 	d.touch()
 	return nil
@@ -113,32 +119,32 @@ func (w *Workspace) Change(uri string, version int32, edits []Edit) error {
 
 // Close forgets a document, calling closed where it was open; nothing is
 // published for it afterwards.
-func (w *Workspace) Close(uri string, closed func()) error {
+func (w *Workspace) Close(key string, closed func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.docs[uri]
+	d := w.docs[key]
 	if d == nil {
-		return fmt.Errorf("%s is not open", uri)
+		return fmt.Errorf("%s is not open", key)
 	}
 	d.close()
-	delete(w.docs, uri)
+	delete(w.docs, key)
 	closed()
 	return nil
 }
 
 // Snapshot is the current version of an open document, nil where it is not open.
-func (w *Workspace) Snapshot(uri string) *Snapshot {
+func (w *Workspace) Snapshot(key string) *Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.docs[uri]; d != nil {
+	if d := w.docs[key]; d != nil {
 		return d.snap
 	}
 	return nil
 }
 
 // Read is a snapshot of a file that is not open, from disk.
-func (w *Workspace) Read(uri, path string) (*Snapshot, error) {
-	f, err := os.Open(path)
+func (w *Workspace) Read(a Address) (*Snapshot, error) {
+	f, err := os.Open(a.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +154,11 @@ func (w *Workspace) Read(uri, path string) (*Snapshot, error) {
 		return nil, err
 	}
 	if len(text) > MaxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, MaxFile)
+		return nil, fmt.Errorf("%s is larger than %d bytes", a.Path, MaxFile)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return newSnapshot(uri, 0, source.New(path, string(text)), w.Encoding(), w.settings, new(parse.Cache), &w.configs), nil
+	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.settings, new(parse.Cache), &w.configs), nil
 }
 
 // Settings are the current choices.
@@ -186,7 +192,7 @@ func (w *Workspace) ConfigChanged() {
 func (w *Workspace) renew() {
 	for _, d := range w.docs {
 		old := d.snap
-		d.snap = newSnapshot(old.URI, old.Version, old.Src, w.Encoding(), w.settings, d.cache, &w.configs)
+		d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.settings, d.cache, &w.configs)
 		d.snap.Measured, d.snap.problems = old.Measured, old.problems
 		d.touch()
 	}
@@ -198,7 +204,7 @@ func (w *Workspace) renew() {
 func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnostic) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := w.docs[ran.URI]
+	d := w.docs[ran.Key]
 	if d == nil || d.snap.Src != ran.Src {
 		return false
 	}
@@ -217,8 +223,8 @@ func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnosti
 func (w *Workspace) Machines() []*machine.Machine {
 	w.mu.Lock()
 	var snaps []*Snapshot
-	for _, uri := range slices.Sorted(maps.Keys(w.docs)) {
-		snaps = append(snaps, w.docs[uri].snap)
+	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+		snaps = append(snaps, w.docs[key].snap)
 	}
 	w.mu.Unlock()
 	all := machine.All()

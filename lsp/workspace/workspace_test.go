@@ -123,7 +123,7 @@ func TestPublishing(t *testing.T) {
 			changed.Wait()
 		}
 	}
-	w.Open("f", "f.dmir", 1, text)
+	w.Open(Address{Key: "f", Path: "f.dmir"}, 1, text)
 	until(func() bool { return len(last) == 1 && strings.HasPrefix(last[0].Code, "DM2") })
 	w.SetSettings(Settings{Lint: true, Hints: true, Target: "v100"})
 	for v := int32(2); v <= 200; v++ {
@@ -173,7 +173,7 @@ func BenchmarkKeystroke(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := New(ctx, Options{Pause: time.Hour, Publish: func(*Snapshot, []diag.Diagnostic) {}, Failed: func(string, any) {}})
-	w.Open("f", "f.dmir", 0, text.String())
+	w.Open(Address{Key: "f", Path: "f.dmir"}, 0, text.String())
 	w.Snapshot("f").Program()
 	for i := range b.N {
 		if err := w.Change("f", int32(i+1), []Edit{{Start: source.Pos{Line: 5000, Col: 2}, End: source.Pos{Line: 5000, Col: 2}, Text: " "}}); err != nil {
