@@ -146,3 +146,22 @@ func.func @again(%x: tensor<7xf16>) -> tensor<7xf16> {
 		t.Error("a function that calls itself has no known cost")
 	}
 }
+
+// A value that several operands touch is read once: what they touch together,
+// at most all of it.
+func TestValueReadOnce(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		read int64
+	}{
+		{`%r = dm.mul %x, %x : tensor<4x4xf32>`, 64},
+		{`%r = dm.einsum "ii,ij,jk->ik" %x, %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>`, 64},
+		{`%r = dm.einsum "ij,jk->ik" %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>`, 64},
+		{`%r = dm.einsum "ii->i" %x : (tensor<4x4xf32>) -> tensor<4xf32>`, 16},
+	} {
+		p := load(t, "in.dmir", "func.func @f(%x: tensor<4x4xf32>) {\n  "+c.line+"\n  return\n}\n", program.Options{})
+		if got, ok := p.Funcs[0].Entries[0].Read.Int(); !ok || got != c.read {
+			t.Errorf("%s reads %d bytes, want %d", c.line, got, c.read)
+		}
+	}
+}

@@ -131,9 +131,9 @@ func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	case d.Traffic != nil:
 		read, written := d.Traffic(o)
 		e.Written = written.Subst(s.env)
-		for i, v := range o.Operands {
+		for i := range o.Operands {
 			if i < len(read) {
-				e.Read = e.Read.Add(s.part(o, i, read[i].Subst(s.env), v))
+				e.Read = e.Read.Add(s.part(o, i, read))
 			}
 		}
 	default:
@@ -158,19 +158,32 @@ func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	}
 }
 
-// part is the bytes operand i adds to the read ones: nothing more where the
-// value was an operand before and that use covered it all.
-func (s *scope) part(o *ir.Op, i int, n dim.Dim, v *ir.Value) dim.Dim {
-	if earlier(o, i) && s.size(v).Equal(n) {
-		return dim.Dim{}
+// part is the bytes that operand i adds to the read ones. What several operands
+// touch of one value counts up to all of it.
+func (s *scope) part(o *ir.Op, i int, read []dim.Dim) dim.Dim {
+	whole := s.size(o.Operands[i])
+	upTo := func(n dim.Dim) dim.Dim {
+		if n.AtLeast(whole) {
+			return whole
+		}
+		return n
 	}
-	return n
+	var before dim.Dim
+	for j := 0; j < i && j < maxCompared; j++ {
+		if o.Operands[j] == o.Operands[i] {
+			before = before.Add(read[j].Subst(s.env))
+		}
+	}
+	return upTo(before.Add(read[i].Subst(s.env))).Sub(upTo(before))
 }
 
-// earlier reports whether operand i is also one of the operands before it. Only
-// the first few are compared: no op names a value twice far apart on purpose.
+// maxCompared bounds how far back an operand is compared with those before it:
+// no op names a value twice far apart on purpose.
+const maxCompared = 8
+
+// earlier reports whether operand i is also one of the operands before it.
 func earlier(o *ir.Op, i int) bool {
-	for j := 0; j < i && j < 8; j++ {
+	for j := 0; j < i && j < maxCompared; j++ {
 		if o.Operands[j] == o.Operands[i] {
 			return true
 		}

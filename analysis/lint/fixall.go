@@ -22,15 +22,15 @@ type Fixed struct {
 // so that a chain of n fusions takes about log n rounds.
 const maxRounds = 64
 
-// FixAll applies the fixes of p's findings, the unsafe ones only on request,
-// until none is left. load checks a changed text as p was checked. A fix after
+// FixAll applies the fixes of p's findings and diagnostics, the unsafe ones only
+// on request, until none is left. load checks a changed text as p was checked. A fix after
 // which the program has more errors than before is not kept.
 func FixAll(ctx context.Context, p *program.Program, opts Options, unsafe bool, load func(*source.File) *program.Program) *Fixed {
 	out := &Fixed{Program: p}
 	refused := map[string]bool{}
 	for range maxRounds {
 		var round []diag.Diagnostic
-		for _, d := range Run(ctx, out.Program, opts) {
+		for _, d := range slices.Concat(Run(ctx, out.Program, opts), out.Diags) {
 			if len(d.Fixes) > 0 && (d.Fixes[0].Safe || unsafe) && len(d.Fixes[0].Edits) > 0 && !refused[d.Code+d.Message] {
 				round = append(round, d)
 			}
