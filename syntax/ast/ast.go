@@ -23,7 +23,7 @@ func (r Rel) Empty() bool { return r.Start >= r.End }
 type File struct {
 	Src   *source.File
 	Items []*Op             // top level, in order; alias definitions and splits included
-	Diags []diag.Diagnostic // of the whole file, absolute, in textual order; the ops' own are among them
+	Diags []diag.Diagnostic // absolute, in textual order: those of the ops, the first thousand at most
 }
 
 // Form says how an op is written.

@@ -66,7 +66,11 @@ func Attr(text string) (*ast.AttrExpr, error) {
 	return attrTable.get(text, func(text string) (*ast.AttrExpr, *Error) {
 		tree, err := attrParser().ParseString("", text)
 		if err != nil {
-			return nil, exprError("DM042", text, err)
+			code := "DM042"
+			if strings.HasPrefix(text, "{") {
+				code = "DM044"
+			}
+			return nil, exprError(code, text, err)
 		}
 		b := builder{src: text}
 		a := b.attr(tree)

@@ -13,6 +13,7 @@ var Codes = []diag.Code{
 	{Code: "DM001", Name: "not-text", Doc: "The file holds NUL bytes or is not valid UTF-8, so it is not MLIR text. MLIR bytecode has to be turned into text first.", Help: "print bytecode as text with `mlir-opt`"},
 	{Code: "DM002", Name: "too-deep", Doc: "Regions or brackets are nested deeper than dmir reads. What lies deeper is kept as text.", Help: "move the inner ops to a function of their own"},
 	{Code: "DM003", Name: "too-large", Doc: "The file is 2 GiB or larger, beyond what positions in a file can express.", Help: "put large constants into dialect_resources or a weights file"},
+	{Code: "DM004", Name: "too-many-errors", Doc: "The file has more syntax errors than are shown. It may not be MLIR at all.", Help: "correct the first errors, or check that this is the file you mean"},
 	{Code: "DM010", Name: "unclosed-bracket", Doc: "A bracket is opened and never closed before the next op begins.", Help: "add the missing bracket"},
 	{Code: "DM011", Name: "unmatched-bracket", Doc: "A closing bracket has no opening one.", Help: "remove the bracket, or add the opening one"},
 	{Code: "DM012", Name: "unclosed-region", Doc: "A region's closing brace is missing; the region was taken to end where the next function or the file's end begins.", Help: "add the missing `}`"},

@@ -2,10 +2,18 @@
 // what cannot be read becomes a Bad op with a diagnostic, and the rest goes on
 // working.
 //
-// The road is: a byte scanner cuts the text into op-sized chunks by bracket
-// depth and line starts; a lexer.Definition of our own gives participle coarse
-// tokens (a type signature, a dictionary, a region are one balanced token
-// each); the participle grammar reads the skeleton of an op. Types and
-// attributes have grammars of their own (Type, Attr, Signature), whose results
-// are interned by text. See docs/RATIONALE.md for why.
+// The road has two stages. The first (scan.go, start.go) cuts the text into ops,
+// regions and blocks in one pass of a byte scanner (token.go), by brackets, line
+// starts and a few tokens of lookahead; this is where recovery happens. The
+// second (detail.go) reads what each op says, all ops independently of each
+// other, on all cores, and not at all where a Cache knows the op's text. There a
+// lexer of our own (coarse.go) makes coarse tokens (a type signature, a
+// dictionary, a region are one balanced token each), and the participle grammar
+// in skeleton.go says which token plays which part. That depends on the kinds of
+// the tokens alone, so the grammar runs once for each distinct sequence of kinds.
+// Ops of other dialects have no grammar here: custom.go finds the values,
+// symbols and successors in them.
+//
+// Types and attributes have participle grammars of their own (types.go,
+// attrs.go), whose results are interned by text.
 package parse

@@ -222,6 +222,7 @@ var attrCases = []exprCase{
 	{"dense<[1 2]> : tensor<2xi1>", "DM042 `2` expected `,` between elements, found `2`"},
 	{"dense<[1, 2> : tensor<2xi1>", "DM042 `<` this `<` is never closed"},
 	{"array<x: 1>", "DM042 `x` expected an element type, as in `array<i64: 1, 2>`"},
+	{"{a = 1 b}", "DM044 `b` unexpected `b` in a dictionary"},
 	{"@f : i32", "DM042 `:` unexpected `:` in an attribute"},
 }
 

@@ -13,6 +13,9 @@ import (
 	"dmir/syntax/source"
 )
 
+// maxDiags is how many diagnostics of a file are shown; all are on the ops.
+const maxDiags = 1000
+
 // maxFile is where positions relative to an op stop fitting in 32 bits.
 const maxFile = 1<<31 - 1
 
@@ -107,5 +110,9 @@ func collect(ops []*ast.Op) []diag.Diagnostic {
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Span.Start < out[j].Span.Start })
+	if len(out) > maxDiags {
+		rest := out[maxDiags]
+		out = append(out[:maxDiags:maxDiags], newDiag("DM004", rest.Span.Start, rest.Span.End, "%d more syntax errors from here on are not shown", len(out)-maxDiags))
+	}
 	return out
 }

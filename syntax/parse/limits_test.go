@@ -135,6 +135,17 @@ func TestBigFile(t *testing.T) {
 	}
 }
 
+// TestManyErrors: a file of another kind gets a bounded number of diagnostics.
+func TestManyErrors(t *testing.T) {
+	f := File(source.New("prose", strings.Repeat("Call me Ishmael.\n", 5000)))
+	if len(f.Diags) != maxDiags+1 || f.Diags[maxDiags].Code != "DM004" {
+		t.Fatalf("%d diagnostics, the last %+v", len(f.Diags), f.Diags[len(f.Diags)-1])
+	}
+	if msg := check(f); msg != "" {
+		t.Error(msg)
+	}
+}
+
 // TestCodes holds the table to what tools need of it.
 func TestCodes(t *testing.T) {
 	seen := map[string]bool{}

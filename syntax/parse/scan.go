@@ -1,6 +1,8 @@
 package parse
 
 import (
+	"strings"
+
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -60,6 +62,10 @@ var builtins = map[string]form{
 	"module": fModule, "builtin.module": fModule,
 }
 
+// shortNames are the ops that go without the prefix of their dialect in a func.func
+// or at the top.
+var shortNames = map[string]bool{"call": true, "call_indirect": true, "constant": true, "return": true, "module": true}
+
 func formOf(name string) form {
 	if len(name) > 3 && name[:3] == "dm." {
 		return fDm
@@ -69,17 +75,34 @@ func formOf(name string) form {
 
 func newScanner(text string) *scanner {
 	s := &scanner{cur: newCursor(text, 0, len(text)), askew: -1}
+	s.cur.splits = true
 	s.advance()
 	return s
 }
 
 func (s *scanner) advance() {
-	if s.tok = s.cur.next(); s.tok.first {
+	s.tok = s.cur.next()
+	for s.tok.kind == kSplit && s.depth > 0 && !s.endsAll() {
+		s.tok = s.cur.next()
+	}
+	if s.tok.first {
 		s.indent = 0
 		for i := s.tok.start; i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t'); i-- {
 			s.indent++
 		}
 	}
+}
+
+// endsAll reports whether the split line just read, which stands in a region,
+// ends it: it does if what follows is not indented. Otherwise it is a comment
+// that draws a line.
+func (s *scanner) endsAll() bool {
+	t := s.cur.peek()
+	switch t.kind {
+	case kRBrace, kLabel:
+		return false
+	}
+	return t.kind == kEOF || s.cur.text[t.start-1] == '\n'
 }
 
 func (s *scanner) slice(t token) string { return s.cur.text[t.start:t.end] }
@@ -176,8 +199,20 @@ func (s *scanner) named(h *head, results bool) form {
 		return fGeneric
 	case kIdent:
 		name := s.slice(t)
-		if !results && !dotted(name) && builtins[name] == fCustom && !s.custom {
-			s.report(h, "DM027", t.start, t.end, "`%s` is not an op", excerpt(name))
+		code := ""
+		switch {
+		case strings.HasSuffix(name, "."):
+			code = "DM021"
+			s.report(h, code, t.start, t.end, "expected an op's name after `%s`", excerpt(name))
+		case !dotted(name) && !s.custom && !shortNames[name]:
+			code = "DM027"
+			s.report(h, code, t.start, t.end, "`%s` is not an op", excerpt(name))
+		}
+		if code != "" {
+			if results {
+				h.prev = t
+				s.advance()
+			}
 			return fBad
 		}
 		h.prev, h.name = t, t
@@ -190,7 +225,11 @@ func (s *scanner) named(h *head, results bool) form {
 		}
 		return f
 	}
-	s.report(h, "DM021", h.op.Off, h.prev.end, "expected an op's name after `=`")
+	if t.kind == kBadStr {
+		s.report(h, "DM013", t.start, t.end, "this string is not closed on its line")
+	} else {
+		s.report(h, "DM021", h.op.Off, h.prev.end, "expected an op's name after `=`")
+	}
 	return fBad
 }
 
@@ -284,13 +323,14 @@ func (s *scanner) region(h *head) {
 	}
 	h.op.Regions = append(h.op.Regions, r)
 	h.prev = open
+	s.depth++
 	s.advance()
-	if s.depth >= maxDepth {
+	if s.depth > maxDepth {
 		s.note(h, newDiag("DM002", open.start, open.end, "regions are nested more than %d deep", maxDepth))
 		s.skipRegion(h, r)
+		s.depth--
 		return
 	}
-	s.depth++
 	inFunc, custom := s.inFunc, s.custom
 	switch h.form {
 	case fFunc:

@@ -28,7 +28,11 @@ func (s *scanner) def(t token) defKind {
 			u = c.next()
 		}
 		if u.kind == kEq {
-			switch u = c.next(); u.kind {
+			u = c.next()
+			if u.kind == kEOF || u.first && u.kind != kString && u.kind != kIdent {
+				return weak // a name to come
+			}
+			switch u.kind {
 			case kString:
 				return strong
 			case kIdent:

@@ -82,6 +82,8 @@ type cursor struct {
 	pos  int
 	end  int
 	line bool // only blanks seen since the start of the line
+
+	splits bool // "// -----" lines are tokens, not comments
 }
 
 func newCursor(text string, pos, end int) cursor {
@@ -107,7 +109,7 @@ func (c *cursor) next() token {
 		}
 		if b == '/' && i+1 < end && text[i+1] == '/' {
 			stop := lineEnd(text, i, end)
-			if isSplit(text[i:stop]) && (i == 0 || text[i-1] == '\n') {
+			if c.splits && isSplit(text[i:stop]) && (i == 0 || text[i-1] == '\n') {
 				c.pos, c.line = stop, false
 				return token{kSplit, true, i, stop}
 			}

@@ -134,7 +134,7 @@ func exprError(code, text string, err error) *Error {
 	if errors.As(err, &own) {
 		return own
 	}
-	what := map[string]string{"DM040": "a type", "DM042": "an attribute", "DM043": "the op's type"}[code]
+	what := map[string]string{"DM040": "a type", "DM042": "an attribute", "DM043": "the op's type", "DM044": "a dictionary"}[code]
 	if strings.TrimSpace(text) == "" {
 		return newError(code, 0, len(text), "expected %s", what)
 	}
