@@ -2,6 +2,7 @@ package interp
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"dmir/compile/tensor"
@@ -142,11 +143,9 @@ func weigh[T float](a *attention, head, query int, s, mask []T) {
 	}
 	keep := [2]float64{0, 1 / (1 - a.rate)}
 	base := uint64(head*a.queries+query) * uint64(a.keys)
+	stream, threshold := tensor.NewStream(a.seed, dropStream), tensor.Threshold(a.rate)
 	for j := range s {
-		kept := 0
-		if tensor.Uniform(a.seed, dropStream, base+uint64(j)) >= a.rate {
-			kept = 1
-		}
-		s[j] = T(float64(s[j]) * keep[kept])
+		_, dropped := bits.Sub64(stream.Bits(base+uint64(j))>>11, threshold, 0)
+		s[j] = T(float64(s[j]) * keep[1-dropped])
 	}
 }

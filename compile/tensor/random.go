@@ -13,10 +13,22 @@ import (
 // SplitMix64, Steele, Lea and Flood, OOPSLA 2014, over a key of seed and
 // stream), so that results depend neither on the order in which elements are
 // computed nor on the number of threads.
-func Bits(seed, stream, i uint64) uint64 {
-	const golden = 0x9e3779b97f4a7c15
-	return mix(mix(seed+golden*(stream+1)) + golden*(i+1))
-}
+func Bits(seed, stream, i uint64) uint64 { return NewStream(seed, stream).Bits(i) }
+
+const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+
+// Stream is one stream of one seed, for loops over its positions.
+type Stream uint64
+
+// NewStream is stream number stream of seed.
+func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(stream+1))) }
+
+// Bits is the 64 random bits at position i.
+func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
+
+// Threshold is the t for which Bits(i)>>11 >= t holds just where Uniform is at
+// least rate.
+func Threshold(rate float64) uint64 { return uint64(math.Ceil(rate * 0x1p53)) }
 
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
