@@ -103,7 +103,6 @@ type Context struct {
 	rule   *Rule
 	ctx    context.Context
 	report func(diag.Diagnostic)
-	order  map[*ir.Op]int
 	time   *cost.Time
 }
 

@@ -90,7 +90,7 @@ func clauseSpan(o *ir.Op, name string) (source.Span, bool) {
 		if cl.Name != name {
 			continue
 		}
-		start := cl.NameSpan.Start
+		var start int32
 		switch {
 		case i > 0:
 			start = o.Tree.Clauses[i-1].Value.End
