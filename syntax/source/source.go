@@ -49,8 +49,13 @@ func (f *File) lineTable() []int {
 	f.once.Do(func() {
 		f.lines = make([]int, 1, 1+strings.Count(f.Text, "\n"))
 		for i := 0; i < len(f.Text); i++ {
-			if f.Text[i] == '\n' {
+			switch f.Text[i] {
+			case '\n':
 				f.lines = append(f.lines, i+1)
+			case '\r': // alone it ends a line too: editors count so
+				if i+1 == len(f.Text) || f.Text[i+1] != '\n' {
+					f.lines = append(f.lines, i+1)
+				}
 			}
 		}
 	})
@@ -77,9 +82,9 @@ func (f *File) Line(n int) string {
 	}
 	end := len(f.Text)
 	if n+1 < len(t) {
-		end = t[n+1] - 1
+		end = t[n+1]
 	}
-	return strings.TrimSuffix(f.Text[t[n]:end], "\r")
+	return strings.TrimSuffix(strings.TrimSuffix(f.Text[t[n]:end], "\n"), "\r")
 }
 
 // LineStart is the offset of the first byte of the 0-based line n, clamped.
