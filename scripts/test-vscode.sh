@@ -44,8 +44,8 @@ cp "$root/build/dmir" bin/dmir
 npm run --silent package >"$root/build/package.log" 2>&1 || { cat "$root/build/package.log"; exit 1; }
 node esbuild.mjs --tests
 
-rm -rf "$root/build/screenshots"
 mkdir -p "$root/build/screenshots"
+rm -f "$root"/build/screenshots/*.png
 export DMIR_VSCODE_SERVER=$server/out/server-main.js DMIR_BINARY=$root/build/dmir DMIR_VSIX=$PWD/dmir.vsix
 export DMIR_CHROMIUM DMIR_SCREENSHOTS=$root/build/screenshots
 DMIR_CHROMIUM=$(command -v "$browser")

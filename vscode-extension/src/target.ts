@@ -67,8 +67,7 @@ export async function selectTarget(server: Server): Promise<void> {
   }
   const items = targets.map((t) => ({
     label: t.name,
-    description: t.title,
-    ...(t.current === true ? { detail: "current" } : {}),
+    description: t.current === true ? `${t.title} · current` : t.title,
   }));
   const picked = await vscode.window.showQuickPick(items, {
     placeHolder: "Machine that times are computed for",

@@ -126,6 +126,25 @@ const trusted: Scene[] = [
       await wb.until("no notification", async () => (await wb.notifications().count()) === 0);
     },
   },
+  {
+    name: "the example: a whole layer is read and run",
+    settings: () => ({ "dmir.run.device": "reference" }),
+    file: "examples/bert_encoder.dmir",
+    play: async (wb) => {
+      await wb.page.setViewportSize({ width: 1500, height: 1000 });
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.goTo(64, 1);
+      await wb.squiggles().first().waitFor();
+      await wb.until("hints", async () => (await wb.lines()).filter((line) => amount.test(after(line, "->"))).length > 10);
+      await wb.screenshot("example");
+      await wb.goTo(30, 1);
+      await wb.lens(/^Run/).first().click();
+      await wb.notifications(/bert_encoder ran in/).first().waitFor({ timeout: 300_000 });
+      await wb.until("measured times", async () => /\bran \d/.test((await wb.lines()).join("\n")));
+      await wb.screenshot("example-run");
+    },
+  },
   // Last, for it writes the person's settings.
   {
     name: "choosing a machine: the status bar's pick changes the numbers",

@@ -53,10 +53,11 @@ export class VSCode {
 /** Leaves the width of the window to the file, for the pictures. */
 const readable = { "editor.minimap.enabled": false, "window.commandCenter": false };
 
-/** A copy of the test workspace with the settings of one scene. */
+/** A copy of the test workspace and of the project's examples, with the settings of one scene. */
 export function workspace(settings: Record<string, unknown>): string {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "dmir-workspace-"));
   fs.cpSync(path.resolve(__dirname, "../../test/workspace"), folder, { recursive: true });
+  fs.cpSync(path.resolve(__dirname, "../../../examples"), path.join(folder, "examples"), { recursive: true });
   fs.mkdirSync(path.join(folder, ".vscode"));
   fs.writeFileSync(path.join(folder, ".vscode/settings.json"), JSON.stringify({ ...readable, ...settings }, undefined, 2));
   return folder;

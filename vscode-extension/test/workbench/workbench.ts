@@ -103,8 +103,8 @@ export class Workbench {
   }
 
   /** Waits until what is asked for is true, and says what was not when it never is. */
-  async until(what: string, ask: () => Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + timeout;
+  async until(what: string, ask: () => Promise<boolean>, patience = timeout): Promise<void> {
+    const deadline = Date.now() + patience;
     while (!(await ask())) {
       if (Date.now() > deadline) throw new Error(`never saw ${what}`);
       await this.page.waitForTimeout(100);
