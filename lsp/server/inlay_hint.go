@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
 )
+
+// maxHint is the length in characters of the longest label.
+const maxHint = 29
 
 var inlayHint = onDocument(
 	func(p *protocol.InlayHintParams) uri.URI { return p.TextDocument.URI },
@@ -17,10 +21,16 @@ var inlayHint = onDocument(
 			return out, nil
 		}
 		yes := true
-		for _, h := range feature.Hints(p.Program(), times(p), p.bytes(params.Range)) {
+		hints := feature.Hints(p.Program(), times(p), p.bytes(params.Range))
+		for i, h := range hints {
+			label := h.Label
+			// Editors put hardly any space between the hints of one line.
+			if i+1 < len(hints) && hints[i+1].Offset == h.Offset && utf8.RuneCountInString(label) < maxHint-1 {
+				label += " ·"
+			}
 			out = append(out, protocol.InlayHint{
 				Position:    p.at(h.Offset),
-				Label:       protocol.String(h.Label),
+				Label:       protocol.String(label),
 				Tooltip:     s.markup(h.Tooltip),
 				PaddingLeft: &yes,
 			})
