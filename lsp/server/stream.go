@@ -140,7 +140,7 @@ func (s *stream) header() (int, error) {
 		}
 		first = false
 		// After garbage the next header may stand at the end of a line of it.
-		field := strings.LastIndex(strings.ToLower(line), contentLength)
+		field := lastField(line)
 		switch {
 		case line == "" && length >= 0:
 			return s.accept(length)
@@ -161,6 +161,17 @@ func (s *stream) header() (int, error) {
 }
 
 const contentLength = "content-length:"
+
+// lastField is where the last Content-Length field of a line begins, -1 where
+// it has none.
+func lastField(line string) int {
+	for i := len(line) - len(contentLength); i >= 0; i-- {
+		if strings.EqualFold(line[i:i+len(contentLength)], contentLength) {
+			return i
+		}
+	}
+	return -1
+}
 
 // accept skips messages of an impossible length.
 func (s *stream) accept(length int) (int, error) {

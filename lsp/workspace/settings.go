@@ -79,7 +79,5 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 
 // Equal reports whether s and t are the same choices.
 func (s Settings) Equal(t Settings) bool {
-	b, c := s.Bind, t.Bind
-	s.Bind, t.Bind = nil, nil
-	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(b, c)
+	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
 }
