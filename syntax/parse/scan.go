@@ -81,10 +81,7 @@ func newScanner(text string) *scanner {
 }
 
 func (s *scanner) advance() {
-	s.tok = s.cur.next()
-	for s.tok.kind == kSplit && s.depth > 0 && !s.endsAll() {
-		s.tok = s.cur.next()
-	}
+	s.tok = s.read(&s.cur)
 	if s.tok.first {
 		s.indent = 0
 		for i := s.tok.start; i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t'); i-- {
@@ -93,16 +90,19 @@ func (s *scanner) advance() {
 	}
 }
 
-// endsAll reports whether the split line just read, which stands in a region,
-// ends it: it does if what follows is not indented. Otherwise it is a comment
-// that draws a line.
-func (s *scanner) endsAll() bool {
-	t := s.cur.peek()
-	switch t.kind {
-	case kRBrace, kLabel:
-		return false
+// read is the next token of c. A split line in a region ends the region if what
+// follows is not indented; otherwise it is a comment that draws a line.
+func (s *scanner) read(c *cursor) token {
+	for {
+		t := c.next()
+		if t.kind != kSplit || s.depth == 0 {
+			return t
+		}
+		n := c.peek()
+		if n.kind == kEOF || c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
+			return t
+		}
 	}
-	return t.kind == kEOF || s.cur.text[t.start-1] == '\n'
 }
 
 func (s *scanner) slice(t token) string { return s.cur.text[t.start:t.end] }

@@ -17,18 +17,17 @@ func (s *scanner) def(t token) defKind {
 	if t.start < s.noDef {
 		return noDef
 	}
-	c := s.cur
-	c.pos, c.line = t.end, false
-	u := c.next()
+	c := s.behind(t)
+	u := s.read(&c)
 	for {
 		if u.kind == kColon {
-			if u = c.next(); u.kind != kNumber {
+			if u = s.read(&c); u.kind != kNumber {
 				break
 			}
-			u = c.next()
+			u = s.read(&c)
 		}
 		if u.kind == kEq {
-			u = c.next()
+			u = s.read(&c)
 			if u.kind == kEOF || u.first && u.kind != kString && u.kind != kIdent {
 				return weak // a name to come
 			}
@@ -46,10 +45,10 @@ func (s *scanner) def(t token) defKind {
 		if u.kind != kComma {
 			break
 		}
-		if u = c.next(); u.kind != kValue {
+		if u = s.read(&c); u.kind != kValue {
 			break
 		}
-		u = c.next()
+		u = s.read(&c)
 	}
 	// Every value in the list that was just read fails the same way: without
 	// this, a list of n lines would be read n times.
@@ -57,11 +56,17 @@ func (s *scanner) def(t token) defKind {
 	return noDef
 }
 
-// after is the token behind t.
-func (s *scanner) after(t token) token {
+// behind is a cursor behind t, for looking ahead with read.
+func (s *scanner) behind(t token) cursor {
 	c := s.cur
 	c.pos, c.line = t.end, false
-	return c.next()
+	return c
+}
+
+// after is the token behind t.
+func (s *scanner) after(t token) token {
+	c := s.behind(t)
+	return s.read(&c)
 }
 
 // open tells that more must follow the token, so that a line break after it
@@ -205,9 +210,8 @@ func (s *scanner) strongStart(t token) bool {
 		return s.def(t) == strong
 	case kString:
 		if dotted(s.slice(t)) && s.after(t).kind == kLParen {
-			c := s.cur
-			c.pos = s.after(t).end
-			k := c.next().kind
+			c := s.behind(s.after(t))
+			k := s.read(&c).kind
 			return k == kValue || k == kRParen
 		}
 	case kIdent:
@@ -227,9 +231,8 @@ func (s *scanner) strongStart(t token) bool {
 // longer than a page is taken for one without looking at its end.
 func (s *scanner) isLabel(t token) bool {
 	const page = 4096
-	c := s.cur
-	c.pos, c.line = t.end, false
-	switch c.next().kind {
+	c := s.behind(t)
+	switch s.read(&c).kind {
 	case kColon:
 		return true
 	case kLParen:
@@ -238,7 +241,7 @@ func (s *scanner) isLabel(t token) bool {
 	}
 	c.end = min(c.end, t.end+page)
 	for deep := 1; deep > 0; {
-		switch c.next().kind {
+		switch s.read(&c).kind {
 		case kLParen:
 			deep++
 		case kRParen:
@@ -247,7 +250,7 @@ func (s *scanner) isLabel(t token) bool {
 			return c.end == t.end+page
 		}
 	}
-	return c.next().kind == kColon
+	return s.read(&c).kind == kColon
 }
 
 // isRegion reports whether the brace t opens a region, as opposed to a
@@ -311,9 +314,8 @@ func (s *scanner) loneOp(t token) bool {
 
 // holdsOps looks whether the text behind the brace t begins with an op or a label.
 func (s *scanner) holdsOps(t token) bool {
-	c := s.cur
-	c.pos, c.line = t.end, false
-	a := c.next()
+	c := s.behind(t)
+	a := s.read(&c)
 	b := s.after(a)
 	switch a.kind {
 	case kLabel:
