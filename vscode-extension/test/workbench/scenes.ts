@@ -131,10 +131,10 @@ const trusted: Scene[] = [
     settings: () => ({ "dmir.run.device": "reference" }),
     file: "examples/bert_encoder.dmir",
     play: async (wb) => {
-      await wb.page.setViewportSize({ width: 1500, height: 1000 });
+      await wb.page.setViewportSize({ width: 1360, height: 1000 });
       await wb.page.keyboard.press("Control+B");
       await wb.lens(/^Run/).first().waitFor();
-      await wb.goTo(64, 1);
+      await wb.goTo(50, 1);
       await wb.squiggles().first().waitFor();
       await wb.until("hints", async () => (await wb.lines()).filter((line) => amount.test(after(line, "->"))).length > 10);
       await wb.screenshot("example");

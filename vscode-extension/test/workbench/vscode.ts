@@ -51,7 +51,7 @@ export class VSCode {
 }
 
 /** Leaves the width of the window to the file, for the pictures. */
-const readable = { "editor.minimap.enabled": false, "window.commandCenter": false };
+const readable = { "editor.minimap.enabled": false, "window.commandCenter": false, "window.title": "${activeEditorShort}" };
 
 /** A copy of the test workspace and of the project's examples, with the settings of one scene. */
 export function workspace(settings: Record<string, unknown>): string {
