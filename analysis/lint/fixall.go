@@ -31,54 +31,58 @@ func FixAll(ctx context.Context, p *program.Program, opts Options, unsafe bool, 
 	for range maxRounds {
 		var round []diag.Diagnostic
 		for _, d := range slices.Concat(Run(ctx, out.Program, opts), out.Diags) {
-			if len(d.Fixes) > 0 && (d.Fixes[0].Safe || unsafe) && len(d.Fixes[0].Edits) > 0 && !refused[d.Code+d.Message] {
+			if len(d.Fixes) > 0 && (d.Fixes[0].Safe || unsafe) && len(d.Fixes[0].Edits) > 0 && !refused[signature(out.Program, d)] {
 				round = append(round, d)
 			}
 		}
-		round = disjoint(round)
+		round = disjoint(round, len(out.Src.Text))
 		if len(round) == 0 || ctx.Err() != nil {
 			break
 		}
-		if next := apply(out.Program, round, load); next != nil {
-			out.Program, out.Applied = next, append(out.Applied, round...)
-			continue
-		}
-		for _, d := range round {
-			if next := apply(out.Program, []diag.Diagnostic{d}, load); next != nil {
-				out.Program, out.Applied = next, append(out.Applied, d)
+		for len(round) > 0 {
+			n := len(round)
+			next := apply(out.Program, round, load)
+			for next == nil && n > 1 { // one of them is bad: try fewer
+				n = (n + 1) / 2
+				next = apply(out.Program, round[:n], load)
+			}
+			if next != nil {
+				out.Program, out.Applied = next, append(out.Applied, round[:n]...)
 				break // the spans of the others have moved
 			}
-			refused[d.Code+d.Message] = true
+			refused[signature(out.Program, round[0])] = true
+			round = round[1:]
 		}
 	}
 	return out
 }
 
-// disjoint keeps the fixes that touch no place that an earlier one touches,
-// the greater savings first.
-func disjoint(ds []diag.Diagnostic) []diag.Diagnostic {
+// signature tells d from other findings when its place has moved.
+func signature(p *program.Program, d diag.Diagnostic) string {
+	return d.Code + d.Message + d.Label + p.Src.Line(p.Src.Pos(d.Span.Start).Line)
+}
+
+// disjoint keeps the fixes that touch no place of the text, which has size
+// bytes, that an earlier one touches, the greater savings first.
+func disjoint(ds []diag.Diagnostic, size int) []diag.Diagnostic {
 	slices.SortStableFunc(ds, func(a, b diag.Diagnostic) int {
 		return cmp.Compare(b.Fixes[0].SavesBytes, a.Fixes[0].SavesBytes)
 	})
 	var kept []diag.Diagnostic
-	var taken []source.Span // sorted, disjoint
+	taken := make([]bool, size+1) // edits that only meet touch as well
 	for _, d := range ds {
-		free := true
-		for _, e := range d.Fixes[0].Edits {
-			i, _ := slices.BinarySearchFunc(taken, e.Span.Start, func(s source.Span, at int) int { return cmp.Compare(s.End, at) })
-			if i < len(taken) && taken[i].Start <= e.Span.End {
-				free = false
-				break
-			}
-		}
-		if !free {
+		edits := d.Fixes[0].Edits
+		if slices.ContainsFunc(edits, func(e diag.Edit) bool {
+			return slices.Contains(taken[e.Span.Start:e.Span.End+1], true)
+		}) {
 			continue
 		}
 		kept = append(kept, d)
-		for _, e := range d.Fixes[0].Edits {
-			taken = append(taken, e.Span)
+		for _, e := range edits {
+			for i := e.Span.Start; i <= e.Span.End; i++ {
+				taken[i] = true
+			}
 		}
-		slices.SortFunc(taken, func(a, b source.Span) int { return cmp.Compare(a.Start, b.Start) })
 	}
 	return kept
 }

@@ -22,17 +22,13 @@ type fusion struct {
 
 // fusible reports whether b may join a in one kernel that a kernel class can
 // express, without a cycle and with every value still defined before its use.
-func fusible(a, b *ir.Op) (fusion, bool) {
+func (c *Context) fusible(a, b *ir.Op) (fusion, bool) {
 	f := fusion{a: a, b: b}
 	if a == nil || a.Parent != b.Parent || a.Bad || b.Bad || !onePlace(a) || !onePlace(b) || !expressible(a, b) {
 		return f, false
 	}
-	order := map[*ir.Op]int{}
-	for i, o := range a.Parent.Ops {
-		order[o] = i
-	}
 	before := func(v *ir.Value, o *ir.Op) bool { // v is defined before o, or outside the block
-		return v.Op == nil || v.Op.Parent != o.Parent || order[v.Op] < order[o]
+		return v.Op == nil || v.Op.Parent != o.Parent || c.index(v.Op) < c.index(o)
 	}
 	atA := true
 	for _, v := range captured(b) {
@@ -47,13 +43,28 @@ func fusible(a, b *ir.Op) (fusion, bool) {
 			if u.Op == b || u.Op.Inside(b) {
 				continue
 			}
-			if order[enclosing(u.Op, a.Parent)] < order[b] {
+			if c.index(enclosing(u.Op, a.Parent)) < c.index(b) {
 				return f, false
 			}
 		}
 	}
 	f.at = b
 	return f, true
+}
+
+// index is o's place among the ops of its block.
+func (c *Context) index(o *ir.Op) int {
+	if c.order == nil {
+		c.order = map[*ir.Op]int{}
+	}
+	i, ok := c.order[o]
+	if !ok {
+		for j, p := range o.Parent.Ops {
+			c.order[p] = j
+		}
+		i = c.order[o]
+	}
+	return i
 }
 
 // onePlace reports whether o can be taken into a kernel as it stands in the text.
@@ -243,6 +254,8 @@ func (f fusion) edits(c *Context) []diag.Edit {
 		for i, v := range yields(o) {
 			name := spelling(v)
 			if to, ok := defs[name]; ok {
+				name = to
+			} else if to, ok := uses[name]; ok && o == f.b { // a kernel may yield what it was given
 				name = to
 			}
 			if o == f.a {

@@ -103,6 +103,7 @@ type Context struct {
 	rule   *Rule
 	ctx    context.Context
 	report func(diag.Diagnostic)
+	order  map[*ir.Op]int // place in the block; see index
 	time   *cost.Time
 }
 

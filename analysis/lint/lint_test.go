@@ -160,7 +160,10 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 	text += p.Src.Text[end:]
 	q := load(t, source.New(p.Src.Path, text))
 	mustBeCorrect(t, q)
-	for _, comment := range []string{"// keep"} {
+	for _, comment := range []string{"// keep", "// inside"} {
+		if d.Code == "DM207" && comment == "// inside" { // goes with the region of an op that nothing uses
+			continue
+		}
 		if before, after := strings.Count(p.Src.Text, comment), strings.Count(text, comment); before != after {
 			t.Errorf("%s: %d comments before the fix, %d after it:\n%s", fix.Title, before, after, text)
 		}
@@ -183,12 +186,14 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 		}
 	}
 	for _, again := range lint.Run(t.Context(), q, lint.Options{Select: []string{d.Code}}) {
-		if again.Message == d.Message && again.Label == d.Label && again.Span == d.Span {
+		if again.Message == d.Message && again.Label == d.Label && again.Span == d.Span && lineOf(p.Src, d) == lineOf(q.Src, again) {
 			t.Errorf("%s: the finding is still there:\n%s", fix.Title, text)
 		}
 	}
 	return true
 }
+
+func lineOf(src *source.File, d diag.Diagnostic) string { return src.Line(src.Pos(d.Span.Start).Line) }
 
 func sameResults(t *testing.T, p, q *program.Program, fn string, fix diag.Fix) {
 	t.Helper()

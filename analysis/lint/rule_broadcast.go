@@ -82,11 +82,13 @@ func trailing(b *ir.Op) bool {
 // broadcastUsers lists the users of b once each; ok is false when one of them
 // does not broadcast, or would give another shape without b.
 func (c *Context) broadcastUsers(b *ir.Op) (users []*ir.Op, ok bool) {
+	seen := map[*ir.Op]bool{}
 	for _, u := range b.Results[0].Uses {
 		o := u.Op
-		if slices.Contains(users, o) {
+		if seen[o] {
 			continue
 		}
+		seen[o] = true
 		if c.entry(o) == nil || !op.Of(o).Is(op.Pointwise) || len(o.Operands) < 2 || o.Tree == nil || o.Tree.Form != ast.Pretty || o.Tree.Sig.Empty() {
 			return nil, false
 		}

@@ -39,19 +39,21 @@ Unsafe: results change, towards the exact ones.
 			if len(narrow.Results[0].Uses) == 1 {
 				gone = append(gone, narrow)
 			}
-			saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: origin}, gone...)
-			if !ok {
-				return
-			}
 			from, to := origin.Tensor().Elem, narrow.Out(0).Elem
-			c.Report(Finding{
+			f := Finding{
 				Op:      o,
 				Message: fmt.Sprintf("%s → %s → %s keeps %d of %d significant bits", from, to, from, significand(to), significand(from)),
 				Label:   "less precise than " + spelling(origin),
-				Saving:  saving,
 				Related: []diag.Related{{Span: place(narrow), Message: "narrowed here"}},
-				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits},
-			})
+			}
+			// What a branch saves depends on the other branch: no promise, no fix.
+			saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: origin}, gone...)
+			if ok && c.entry(o) != nil && (len(gone) == 1 || c.entry(narrow) != nil) {
+				f.Saving, f.Fix = saving, &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits}
+			} else {
+				f.Help = "use " + spelling(origin) + " instead"
+			}
+			c.Report(f)
 		})
 	},
 })

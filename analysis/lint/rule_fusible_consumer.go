@@ -83,7 +83,7 @@ func onlyUser(a *ir.Op) *ir.Op {
 // of a's block that is not defined before b, so the kernel stands at b.
 func prologue(a, b *ir.Op) (fusion, bool) {
 	f := fusion{a: a, b: b, at: b}
-	return f, a.Parent == b.Parent && onePlace(a) && onePlace(b)
+	return f, a.Parent == b.Parent && onePlace(a) && onePlace(b) && len(f.results()) > 0
 }
 
 func entriesOf(e *cost.Entry) []*cost.Entry { return []*cost.Entry{e} }

@@ -60,7 +60,7 @@ func (c *Context) bestProducer(b *ir.Op) (fusion, *Saving) {
 		if v.Op == nil || c.entry(v.Op) == nil {
 			continue
 		}
-		f, ok := fusible(v.Op, b)
+		f, ok := c.fusible(v.Op, b)
 		if !ok || len(f.results()) == 0 {
 			continue
 		}

@@ -1,9 +1,11 @@
 package lint
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/syntax/diag"
@@ -53,17 +55,43 @@ Safe: the same sums in the same order.
 			if edits == nil {
 				return
 			}
+			saving, ok := c.foldSaving(t, contraction)
+			if !ok {
+				return
+			}
 			c.Report(Finding{
 				Op:      t,
 				Message: "this transpose moves what the contraction could read or write in any order",
 				Label:   "folds into the equation",
-				Saving:  c.saving(c.entries(t), nil),
+				Saving:  saving,
 				Related: []diag.Related{{Span: place(contraction), Message: "the contraction"}},
 				Fix:     &diag.Fix{Title: title, Edits: append(edits, c.remove(t)...)},
 			})
 		})
 	},
 })
+
+// foldSaving is what removing t saves: what it moves and, where contraction e
+// reads t's operand already, what e read of t. ok is false where that depends
+// on a branch that may not run.
+func (c *Context) foldSaving(t, e *ir.Op) (saving *Saving, ok bool) {
+	saving = c.saving(c.entries(t), nil)
+	user := e
+	if k := kernelOf(e); k != nil {
+		user = k
+	}
+	if t.Operands[0].Op == e || !slices.Contains(captured(user), t.Operands[0]) {
+		return saving, true
+	}
+	before := c.entry(user)
+	if before == nil {
+		return nil, false
+	}
+	after := *before // the same sums of fewer values
+	after.Read = before.Read.Sub(t.Out(0).Bytes().Eval(c.Bind))
+	both := c.saving([]*cost.Entry{before}, []*cost.Entry{&after})
+	return &Saving{Bytes: saving.Bytes.Add(both.Bytes), Ns: saving.Ns + both.Ns, timed: saving.timed && both.timed}, true
+}
 
 // writable reports whether o is an einsum whose text the fix can edit.
 func writable(o *ir.Op) bool {
