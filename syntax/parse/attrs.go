@@ -28,6 +28,7 @@ type attrSyntax struct {
 	Bool     string       `parser:"| @Bool"`
 	Unit     string       `parser:"| @Unit"`
 	Symbol   string       `parser:"| @Symbol"`
+	List     string       `parser:"| @Numbers"`
 	Array    *arraySyntax `parser:"| @@"`
 	Dict     *dictSyntax  `parser:"| @@"`
 	Numbers  string       `parser:"| @Array"`
@@ -109,6 +110,12 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 		a.Kind = ast.AUnit
 	case t.Symbol != "":
 		a.Kind, a.Str = ast.ASymbol, symbolText(t.Symbol)
+	case t.List != "":
+		r := literalReader{src: b.src, cur: newCursor(b.src, start+1, start+len(t.List))}
+		a.Kind, a.Elems = ast.AArray, r.list(kRBrack, 1)
+		if r.err != nil {
+			b.fail(r.err)
+		}
 	case t.Array != nil:
 		a.Kind = ast.AArray
 		a.Elems = make([]*ast.AttrExpr, len(t.Array.Elems))

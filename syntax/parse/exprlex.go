@@ -27,6 +27,7 @@ const (
 	eDense    // dense<…>
 	eResource // dense_resource<…>
 	eArray    // array<…>
+	eNumbers  // [ … ] of numbers without types, and lists of such
 	eSparse   // sparse<…>
 	eAffine   // affine_map<…>, affine_set<…>
 	eLoc      // loc(…)
@@ -52,7 +53,7 @@ var exprSymbols = map[string]lexer.TokenType{
 	"EOF": lexer.EOF, "Scalar": eScalar, "Shaped": eShaped, "Dims": eDims, "Rest": eRest, "Tuple": eTuple,
 	"Complex": eComplex, "TypeAlias": eTypeAlias, "Dialect": eDialect, "Alias": eAlias, "Attr": eAttr,
 	"String": eString, "Number": eNumber, "Bool": eBool, "Unit": eUnit, "Symbol": eSymbol, "Dense": eDense,
-	"Resource": eResource, "Array": eArray, "Sparse": eSparse, "Affine": eAffine, "Loc": eLoc,
+	"Resource": eResource, "Array": eArray, "Numbers": eNumbers, "Sparse": eSparse, "Affine": eAffine, "Loc": eLoc,
 	"Builtin": eBuiltin, "Word": eWord, "Key": eKey, "Arrow": eArrow, "Comma": eComma, "Colon": eColon,
 	"Eq": eEq, "Open": eOpen, "Close": eClose, "LParen": eLParen, "RParen": eRParen, "LBrack": eLBrack,
 	"RBrack": eRBrack, "LBrace": eLBrace, "RBrace": eRBrace, "Junk": eJunk,
@@ -153,6 +154,11 @@ func (x *exprScan) Next() (lexer.Token, error) {
 			return x.make(eNumber, t.start, next.end), nil
 		}
 		return x.make(eJunk, t.start, t.end), nil
+	case kLBrack:
+		if end := numbersEnd(x.cur.text, t.start, x.cur.end); end > 0 {
+			x.cur.pos = end
+			return x.make(eNumbers, t.start, end), nil
+		}
 	case kString:
 		if key {
 			return x.make(eKey, t.start, t.end), nil
@@ -172,6 +178,24 @@ func (x *exprScan) make(k lexer.TokenType, start, end int) lexer.Token {
 	t := lexer.Token{Type: k, Value: x.cur.text[start:end], Pos: lexer.Position{Offset: start, Line: x.end}}
 	x.end = end
 	return t
+}
+
+// numbersEnd is the end of the list of numbers at i, -1 if it holds anything
+// else. Such lists can be long, and participle takes a million tokens at most.
+func numbersEnd(text string, i, end int) int {
+	for deep := 0; i < end; i++ {
+		switch b := text[i]; {
+		case b == '[':
+			deep++
+		case b == ']':
+			if deep--; deep == 0 {
+				return i + 1
+			}
+		case class[b]&(cDigit|cSpace) == 0 && b != ',' && b != '-' && b != '.' && b != '+' && (b|0x20 != 'e' || class[text[i-1]]&cWord == 0):
+			return -1
+		}
+	}
+	return -1
 }
 
 // makeGroup makes the token from start to the end of the bracket that comes next.

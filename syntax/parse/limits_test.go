@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dmir/syntax/ast"
 	"dmir/syntax/source"
 )
 
@@ -132,6 +133,25 @@ func TestBigFile(t *testing.T) {
 	}
 	if ops := f.Items[0].Regions[0].Blocks[0].Ops; len(ops) != n+1 || ops[n-1].Results[0].Name != fmt.Sprintf("%%%d", n-1) {
 		t.Fatalf("%d ops", len(ops))
+	}
+}
+
+// TestLongLists: literals may have millions of elements.
+func TestLongLists(t *testing.T) {
+	const n = 2_000_000
+	for _, form := range []string{"[%s]", "dense<[%s]> : tensor<2000000xi64>", "array<i64: %s>"} {
+		a, err := Attr(fmt.Sprintf(form, strings.Repeat("7, ", n-1)+"7"))
+		if err != nil {
+			t.Errorf(form+": %v", "…", err)
+			continue
+		}
+		elems := a.Elems
+		if a.Kind == ast.ADense {
+			elems = elems[0].Elems
+		}
+		if len(elems) != n || elems[n-1].Int != 7 {
+			t.Errorf(form+": %d elements", "…", len(elems))
+		}
 	}
 }
 

@@ -105,7 +105,9 @@ func (r *literalReader) list(closing kind, rank int) []*ast.AttrExpr {
 		}
 		out = append(out, v)
 		if t = r.cur.next(); t.kind == kComma {
-			t = r.cur.next()
+			if t = r.cur.next(); t.kind == closing {
+				r.fail(t, "expected a number")
+			}
 		} else if t.kind != closing {
 			r.fail(t, "expected `,` between elements")
 		}
