@@ -17,11 +17,12 @@ type names struct {
 	log    []string       // names to free at the end of regions, in order
 	held   map[string]int // names of ops whose regions are being printed: free inside, taken behind
 	next   int            // the next number to try
+	suffix map[string]int // the last one tried for a name that was taken
 	labels map[*ir.Block]string
 }
 
 func newNames(outer *names) *names {
-	return &names{outer: outer, text: map[*ir.Value]string{}, used: map[string]bool{}, held: map[string]int{}, labels: map[*ir.Block]string{}}
+	return &names{outer: outer, text: map[*ir.Value]string{}, used: map[string]bool{}, held: map[string]int{}, suffix: map[string]int{}, labels: map[*ir.Block]string{}}
 }
 
 func (n *names) mark() int { return len(n.log) }
@@ -114,8 +115,9 @@ func (n *names) free(base string, early bool) string {
 			return base
 		}
 		if base[1] > '9' || base[1] < '0' {
-			for i := 1; ; i++ {
-				if name := base + "_" + strconv.Itoa(i); !taken(name) {
+			for {
+				n.suffix[base]++
+				if name := base + "_" + strconv.Itoa(n.suffix[base]); !taken(name) {
 					return name
 				}
 			}
