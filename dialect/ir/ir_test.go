@@ -1,0 +1,74 @@
+package ir_test
+
+import (
+	"testing"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func chain() (*ir.Block, []*ir.Op) {
+	block := &ir.Block{}
+	b := &ir.Builder{Block: block}
+	t := &types.Tensor{Elem: types.F32}
+	first := b.Op("dm.iota", nil, []types.Named{{Name: "dim", Value: types.Int{}}}, t)
+	second := b.Op("dm.exp", first.Results, nil, t)
+	third := b.Op("dm.add", []*ir.Value{first.Results[0], second.Results[0]}, nil, t)
+	return block, []*ir.Op{first, second, third}
+}
+
+func TestBuilder(t *testing.T) {
+	block, ops := chain()
+	before := &ir.Builder{Block: block, Index: 1}
+	added := before.Op("dm.neg", ops[0].Results, nil, ops[0].Results[0].Type)
+	if block.Ops[1] != added || len(block.Ops) != 4 || block.Terminator() != ops[2] {
+		t.Errorf("the op was not inserted at 1: %v", block.Ops)
+	}
+	ir.ReplaceUses(ops[1].Results[0], added.Results[0])
+	if ops[2].Operands[1] != added.Results[0] || len(ops[1].Results[0].Uses) != 0 || len(added.Results[0].Uses) != 1 {
+		t.Error("the use was not replaced")
+	}
+	ir.Erase(ops[1])
+	if len(block.Ops) != 3 || len(ops[0].Results[0].Uses) != 2 {
+		t.Errorf("after erasing %d ops and %d uses", len(block.Ops), len(ops[0].Results[0].Uses))
+	}
+}
+
+// TestCloner substitutes a value while copying, as inlining does.
+func TestCloner(t *testing.T) {
+	_, ops := chain()
+	arg := &ir.Value{Name: "%arg", Type: ops[0].Results[0].Type}
+	k := ir.NewCloner()
+	k.Values[ops[0].Results[0]] = arg
+	exp, add := k.Op(ops[1]), k.Op(ops[2])
+	k.Finish()
+	if exp.Operands[0] != arg || add.Operands[0] != arg || add.Operands[1] != exp.Results[0] {
+		t.Error("operands were not substituted")
+	}
+	if len(arg.Uses) != 2 || len(ops[0].Results[0].Uses) != 2 {
+		t.Errorf("%d uses of the argument, %d of the original", len(arg.Uses), len(ops[0].Results[0].Uses))
+	}
+}
+
+func TestAttrs(t *testing.T) {
+	o := &ir.Op{}
+	for _, n := range []string{"c", "a", "b", "a"} {
+		o.SetAttr(n, types.Str(n))
+	}
+	if len(o.Attrs) != 3 || o.Attrs[0].Name != "a" || o.Attrs[2].Name != "c" {
+		t.Errorf("attributes are %v", o.Attrs)
+	}
+	o.SetAttr("list", types.Array{types.Int{V: 1}, types.Int{V: 0}})
+	o.SetAttr("array", &types.ArrayOf{Elem: types.I64, Ints: []int64{3}})
+	o.SetAttr("mixed", types.Array{types.Int{V: 1}, types.Str("x")})
+	o.SetAttr("empty", types.Array{})
+	if l := o.Ints("list"); len(l) != 2 || l[0] != 1 {
+		t.Errorf("list is %v", l)
+	}
+	if l := o.Ints("array"); len(l) != 1 || l[0] != 3 {
+		t.Errorf("array is %v", l)
+	}
+	if o.Ints("mixed") != nil || o.Ints("absent") != nil || o.Ints("empty") == nil {
+		t.Error("lists that are none")
+	}
+}
