@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -87,7 +88,9 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 	}
 	switch {
 	case t.Number != "":
-		number(a, t.Number)
+		if !number(a, t.Number) {
+			b.fail(newError("DM042", start, start+len(t.Number), "`%s` is not a number", excerpt(t.Number)))
+		}
 	case t.String != "":
 		a.Kind, a.Str = ast.AString, Unquote(t.String)
 	case t.Dense != "":
@@ -200,18 +203,15 @@ func symbolText(s string) string {
 	return s
 }
 
-// number fills in an AInt or AFloat from its text.
-func number(a *ast.AttrExpr, text string) {
+// number fills in an AInt or AFloat from its text; it reports whether that is one.
+func number(a *ast.AttrExpr, text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	hex := len(digits) > 2 && digits[0] == '0' && digits[1] == 'x'
 	if !hex && strings.ContainsAny(digits, ".eE") {
 		a.Kind = ast.AFloat
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil && !math.IsInf(f, 0) {
-			a.Big = true
-		}
 		a.Float = f
-		return
+		return !errors.Is(err, strconv.ErrSyntax)
 	}
 	a.Kind = ast.AInt
 	base := 10
@@ -228,6 +228,7 @@ func number(a *ast.AttrExpr, text string) {
 	default:
 		a.Int = int64(u)
 	}
+	return !errors.Is(err, strconv.ErrSyntax)
 }
 
 // Unquote is the value of a string literal: MLIR's escapes are \n, \t, \\, \"

@@ -189,6 +189,8 @@ var attrCases = []exprCase{
 	{"[1, 2.5e-3, 0xF, true]", "[1 0.0025 15 true]"},
 	{"[e, 1]", "[word(e) 1]"},
 	{"[1, ]", "DM042 `]` expected a number, found `]`"},
+	{"4x8", "DM042 `4x8` `4x8` is not a number"},
+	{"[1e, 2]", "DM042 `1e` expected a number, found `1e`"},
 	{"[1 2]", "DM042 `2` expected `,` between elements, found `2`"},
 	{"{}", "{}"},
 	{`{a = 1, b, "c d" = f32, f32 = {x}}`, "{a@1=1@5 b@8=unit@0 c d@11=type:f32@19 f32@24={x@1=unit@0}@30}"},

@@ -65,16 +65,15 @@ func (r *literalReader) value(t token, rank int) *ast.AttrExpr {
 		a.Text = r.src[start:r.cur.pos]
 		return a
 	case kNumber:
-		a = r.node()
-		number(a, r.src[start:t.end])
+		a = r.number(t, start)
 	case kOp:
 		n := r.cur.next()
 		if r.src[start] != '-' || n.kind != kNumber {
 			r.fail(t, "expected a number")
 			return nil
 		}
-		a, t.end = r.node(), n.end
-		number(a, r.src[start:t.end])
+		t.end = n.end
+		a = r.number(t, start)
 	case kString:
 		a = r.node()
 		a.Kind, a.Str = ast.AString, Unquote(r.src[start:t.end])
@@ -91,6 +90,14 @@ func (r *literalReader) value(t token, rank int) *ast.AttrExpr {
 		return nil
 	}
 	a.Text = r.src[start:t.end]
+	return a
+}
+
+func (r *literalReader) number(t token, start int) *ast.AttrExpr {
+	a := r.node()
+	if !number(a, r.src[start:t.end]) {
+		r.fail(t, "expected a number")
+	}
 	return a
 }
 
