@@ -15,6 +15,7 @@ import (
 	"dmir/lsp/worker"
 	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // runResult is the answer to dmir.run.
@@ -70,7 +71,7 @@ func (s *server) runCommand(ctx context.Context, p place, args commandArgs, toke
 	}
 	res.OK, res.Device, res.ElapsedNs, res.Results = got.OK, got.Device, got.ElapsedNs, got.Results
 	if !got.OK {
-		return s.report(p, args, res, got.Code, got.Message, diagSpan(p, got.Start, got.End))
+		return s.report(p, res, got.Code, got.Message, placeOf(p, got.Start, got.End))
 	}
 	res.Message = fmt.Sprintf("@%s ran in %s on %s", args.Func, units.Time(float64(got.ElapsedNs)), got.Device)
 	s.measured(p, args.Func, got)
@@ -95,36 +96,36 @@ func (s *server) runFailed(ctx context.Context, p place, args commandArgs, res r
 	switch {
 	case errors.Is(err, errTimeout):
 		msg := fmt.Sprintf("@%s was stopped after %s", args.Func, s.opts.RunTimeout)
-		return s.report(p, args, res, worker.CodeTimeout, msg, headOf(p, args.Func))
+		return s.report(p, res, worker.CodeTimeout, msg, headOf(p, args.Func))
 	case ctx.Err() != nil:
 		return nil, protocol.ErrRequestCancelled
 	}
-	return s.report(p, args, res, worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", args.Func, err), headOf(p, args.Func))
+	return s.report(p, res, worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", args.Func, err), headOf(p, args.Func))
 }
 
-// report answers with a failure, and shows it in the text until that changes.
-func (s *server) report(p place, args commandArgs, res runResult, code, msg string, span diag.Diagnostic) (any, error) {
-	span.Code, span.Severity, span.Message = code, diag.Error, msg
-	s.docs.SetRun(p.Snapshot, nil, []diag.Diagnostic{span})
+// report answers with a failure, and shows it at its place, if it has one,
+// until the text changes.
+func (s *server) report(p place, res runResult, code, msg string, at source.Span) (any, error) {
+	if at.Len() > 0 {
+		s.docs.SetRun(p.Snapshot, nil, []diag.Diagnostic{{Code: code, Severity: diag.Error, Message: msg, Span: at}})
+	}
 	res.OK, res.Message = false, msg
 	return answer(res)
 }
 
-func diagSpan(p place, start, end int) diag.Diagnostic {
-	var d diag.Diagnostic
+// placeOf is a worker's place, if it lies in the text.
+func placeOf(p place, start, end int) source.Span {
 	if 0 <= start && start < end && end <= len(p.Src.Text) {
-		d.Span.Start, d.Span.End = start, end
+		return source.Span{Start: start, End: end}
 	}
-	return d
+	return source.Span{}
 }
 
-func headOf(p place, fn string) diag.Diagnostic {
-	for _, f := range p.Program().Funcs {
-		if f.Func.Name == fn {
-			return diag.Diagnostic{Span: f.Func.Op.Head}
-		}
+func headOf(p place, fn string) source.Span {
+	if f := p.Program().Func(fn); f != nil {
+		return f.Func.Op.Head
 	}
-	return diag.Diagnostic{}
+	return source.Span{}
 }
 
 // measured attaches the times to the text and has the editor show them.

@@ -24,7 +24,7 @@ func runParams(extra string) string {
 }
 
 // A run gives results, progress and a message, and its times stay beside the
-// lines until the next edit. Opening a file runs nothing.
+// lines until the next edit.
 func TestRun(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"window":{"workDoneProgress":true}}`, "")
@@ -81,8 +81,8 @@ func (c failingRun) timeout() time.Duration {
 	return time.Minute
 }
 
-// What does not run says why, in the answer and, where the program is at fault
-// or the worker died, as a diagnostic until the next edit.
+// What does not run says why, in the answer and, where running showed it or the
+// worker died, as a diagnostic until the next edit.
 func TestRunFailures(t *testing.T) {
 	for name, c := range map[string]failingRun{
 		"crash":              {worker: "crash", want: "the worker process died", code: "DM720"},

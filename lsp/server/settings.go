@@ -1,12 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"sync"
 	"time"
-
-	"context"
 
 	"go.lsp.dev/protocol"
 

@@ -67,8 +67,8 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 	for _, d := range p.Diags {
 		if d.Severity == diag.Error {
 			line, _ := src.Human(d.Span.Start)
-			d.Message, d.Help = fmt.Sprintf("line %d: %s", line, d.Message), ""
-			return fail(d)
+			// No place: editors show this problem already.
+			return fail(diag.Diagnostic{Code: d.Code, Message: fmt.Sprintf("line %d: %s", line, d.Message)})
 		}
 	}
 	m, fn, err := driver.Pick(p, req.Func)
