@@ -63,13 +63,24 @@ func (e *Env) enter(name string) (leave func(), err error) {
 	return func() { delete(e.reading, name) }, nil
 }
 
+// maxExpansion bounds what an alias may stand for in bytes: aliases of aliases
+// double with every step, and 60 lines could otherwise fill all memory.
+const maxExpansion = 1 << 16
+
 // Expand replaces the aliases in a text that dmir does not look into by what
-// they stand for, so that the text can leave its file. e may be nil.
+// they stand for, so that the text can leave its file. Aliases in a cycle, and
+// those beyond 64 KiB of expanded text, stay. e may be nil; Expand changes
+// nothing in it and may run beside itself.
 func (e *Env) Expand(text string) string {
 	if e == nil || len(e.typeAlias)+len(e.attrAlias) == 0 || !strings.ContainsAny(text, "!#") {
 		return text
 	}
 	var b strings.Builder
+	e.expand(&b, text, len(text)+maxExpansion, len(e.typeAlias)+len(e.attrAlias))
+	return b.String()
+}
+
+func (e *Env) expand(b *strings.Builder, text string, budget, depth int) {
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '"':
@@ -81,29 +92,40 @@ func (e *Env) Expand(text string) string {
 			for end < len(text) && (isWord(text[end]) || text[end] == '.' || text[end] == '$') {
 				end++
 			}
-			b.WriteString(e.aliasText(text[i:end]))
+			name := text[i:end]
+			if def := e.aliasText(name); def != "" && depth > 0 && b.Len() < budget {
+				e.expand(b, def, budget, min(depth, maxAliasDepth)-1)
+			} else {
+				b.WriteString(name)
+			}
 			i = end
 		default:
 			b.WriteByte(c)
 			i++
 		}
 	}
-	return b.String()
 }
 
+// maxAliasDepth bounds chains of aliases, which are short or cycles.
+const maxAliasDepth = 64
+
+// aliasText is the definition of an alias, "" where there is none.
 func (e *Env) aliasText(name string) string {
-	leave, err := e.enter(name)
-	if err != nil {
-		return name
-	}
-	defer leave()
 	if t, ok := e.typeAlias[name]; ok {
-		return e.Expand(t.Text)
+		return t.Text
 	}
 	if a, ok := e.attrAlias[name]; ok {
-		return e.Expand(a.Text)
+		return a.Text
 	}
-	return name
+	return ""
+}
+
+// fits refuses aliases that stand for too long a text.
+func fits(name, expansion string) error {
+	if len(expansion) <= maxExpansion {
+		return nil
+	}
+	return &Error{Code: "DM156", Msg: "the alias " + name + " stands for more than 64 KiB of text"}
 }
 
 func isWord(c byte) bool {

@@ -83,7 +83,14 @@ func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
 			return nil, err
 		}
 		defer leave()
-		return AttrFromExpr(def, e)
+		a, err := AttrFromExpr(def, e)
+		if err != nil {
+			return nil, err
+		}
+		if _, literal := a.(*Dense); literal {
+			return a, nil // long, but holds no aliases
+		}
+		return a, fits(x.Name, a.String())
 	case ast.ADialect:
 		if x.Name == "dm.at" {
 			p, err := parsePlacement(x.Body)

@@ -87,7 +87,11 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 			return nil, err
 		}
 		defer leave()
-		return FromExpr(def, e)
+		t, err := FromExpr(def, e)
+		if err != nil {
+			return nil, err
+		}
+		return t, fits(x.Name, t.String())
 	}
 	return Opaque{e.Expand(x.Text)}, nil
 }
