@@ -44,13 +44,31 @@ func Uniform(seed, stream, i uint64) float64 {
 // Normal is a standard normal number (Box and Muller, 1958): elements 2k and
 // 2k+1 are the cosine and the sine of one pair of uniform numbers.
 func Normal(seed, stream, i uint64) float64 {
-	k := i &^ 1
-	r := math.Sqrt(-2 * math.Log(1-Uniform(seed, stream, k)))
-	sin, cos := math.Sincos(2 * math.Pi * Uniform(seed, stream, k|1))
+	cos, sin := NewStream(seed, stream).normals(i &^ 1)
 	if i&1 == 1 {
-		return r * sin
+		return sin
 	}
-	return r * cos
+	return cos
+}
+
+// normals are the standard normal numbers at positions k, which is even, and k+1.
+func (s Stream) normals(k uint64) (cos, sin float64) {
+	r := math.Sqrt(-2 * math.Log(1-float64(s.Bits(k)>>11)*0x1p-53))
+	sin, cos = math.Sincos(2 * math.Pi * (float64(s.Bits(k|1)>>11) * 0x1p-53))
+	return r * cos, r * sin
+}
+
+// eachNormal calls set with the standard normal number at each position of [lo, hi).
+func (s Stream) eachNormal(lo, hi int, set func(i int, v float64)) {
+	for i := lo &^ 1; i < hi; i += 2 {
+		cos, sin := s.normals(uint64(i))
+		if i >= lo {
+			set(i, cos)
+		}
+		if i+1 < hi {
+			set(i+1, sin)
+		}
+	}
 }
 
 // Random is a tensor of pseudo-random elements: standard normal for
@@ -59,31 +77,29 @@ func Normal(seed, stream, i uint64) float64 {
 // for i1. The same seed, stream and shape give the same tensor everywhere.
 func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
 	t := New(elem, shape...)
-	parallel(t.Len(), func(lo, hi int) {
+	s := NewStream(seed, stream)
+	parallel(t.Len(), 1<<14, func(lo, hi int) {
 		switch t.Kind() {
 		case KindF32:
-			for i := lo; i < hi; i++ {
-				t.F32[i] = Round64(elem, Normal(seed, stream, uint64(i)))
-			}
+			s.eachNormal(lo, hi, func(i int, v float64) { t.F32[i] = Round64(elem, v) })
 		case KindF64:
-			for i := lo; i < hi; i++ {
-				t.F64[i] = Normal(seed, stream, uint64(i))
-			}
+			s.eachNormal(lo, hi, func(i int, v float64) { t.F64[i] = v })
 		case KindInt:
 			for i := lo; i < hi; i++ {
-				t.Int[i] = int64(Uniform(seed, stream, uint64(i)) * 10)
+				t.Int[i] = int64(float64(s.Bits(uint64(i))>>11) * 0x1p-53 * 10)
 			}
 		case KindBool:
 			for i := lo; i < hi; i++ {
-				t.Bool[i] = uint8(Bits(seed, stream, uint64(i)) >> 63)
+				t.Bool[i] = uint8(s.Bits(uint64(i)) >> 63)
 			}
 		}
 	})
 	return t
 }
 
-func parallel(n int, f func(lo, hi int)) {
-	const grain = 1 << 14
+// parallel calls f for parts of [0, n), none smaller than grain but the last,
+// on all cores.
+func parallel(n, grain int, f func(lo, hi int)) {
 	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
 	if workers <= 1 {
 		f(0, n)

@@ -9,31 +9,73 @@ type Stats struct {
 	NaNs, Infs     int
 }
 
-// Stats looks at every element once.
+// statsGrain is the number of elements whose sum is taken at a time; it fixes
+// the order of summation, whatever the number of threads.
+const statsGrain = 1 << 16
+
+// Stats looks at every element once, on all cores.
 func (t *Tensor) Stats() Stats {
-	s := Stats{Min: math.Inf(1), Max: math.Inf(-1)}
-	var sum float64
-	n := t.Len()
-	finite := 0
-	for i := range n {
-		v := t.Float(i)
-		switch {
-		case v != v:
-			s.NaNs++
-			continue
-		case math.IsInf(v, 0):
-			s.Infs++
+	parts := make([]partial, (t.Len()+statsGrain-1)/statsGrain)
+	parallel(len(parts), 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			from, to := i*statsGrain, min((i+1)*statsGrain, t.Len())
+			switch t.Kind() {
+			case KindF32:
+				parts[i] = sumUp(t.F32[from:to])
+			case KindF64:
+				parts[i] = sumUp(t.F64[from:to])
+			default:
+				whole := make([]float64, to-from)
+				for j := range whole {
+					whole[j] = t.Float(from + j)
+				}
+				parts[i] = sumUp(whole)
+			}
+		}
+	})
+	all := partial{min: math.Inf(1), max: math.Inf(-1)}
+	for _, p := range parts {
+		all.min, all.max, all.sum = min(all.min, p.min), max(all.max, p.max), all.sum+p.sum
+		all.finite, all.nans, all.infs = all.finite+p.finite, all.nans+p.nans, all.infs+p.infs
+	}
+	s := Stats{Min: all.min, Max: all.max, Mean: all.sum / float64(all.finite), NaNs: all.nans, Infs: all.infs}
+	if all.finite == 0 {
+		s.Min, s.Max, s.Mean = math.NaN(), math.NaN(), math.NaN()
+	}
+	return s
+}
+
+// partial is what is known of some of the elements.
+type partial struct {
+	min, max, sum      float64
+	finite, nans, infs int
+}
+
+func sumUp[T float32 | float64](vals []T) partial {
+	p := partial{min: math.Inf(1), max: math.Inf(-1)}
+	lo, hi := T(math.Inf(1)), T(math.Inf(-1))
+	for _, v := range vals {
+		if v-v != 0 { // NaN and the infinities alone
+			if v != v {
+				p.nans++
+			} else {
+				p.infs++
+			}
 			continue
 		}
-		s.Min, s.Max = math.Min(s.Min, v), math.Max(s.Max, v)
-		sum += v
-		finite++
+		if v < lo {
+			lo = v
+		}
+		if v > hi {
+			hi = v
+		}
+		p.sum += float64(v)
+		p.finite++
 	}
-	if finite == 0 {
-		return Stats{Min: math.NaN(), Max: math.NaN(), Mean: math.NaN(), NaNs: s.NaNs, Infs: s.Infs}
+	if p.finite > 0 {
+		p.min, p.max = float64(lo), float64(hi)
 	}
-	s.Mean = sum / float64(finite)
-	return s
+	return p
 }
 
 // MaxDiff is the largest absolute difference between elements of a and b,
