@@ -47,7 +47,7 @@ func TestForeign(t *testing.T) {
 			out, err := print.Pretty(m)
 			if err != nil {
 				unprintable++
-				t.Log(err)
+				t.Errorf("%s: %v", path, err)
 				continue
 			}
 			back := lower.File(parse.File(source.New(path, out)))[0]
@@ -61,7 +61,4 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d files, %d sections, %d of them cannot be printed", files, sections, unprintable)
-	if unprintable > sections/100 {
-		t.Errorf("%d of %d sections cannot be printed", unprintable, sections)
-	}
 }

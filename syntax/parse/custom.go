@@ -232,7 +232,7 @@ func (s *customScan) namesLoop(i int) bool {
 			}
 		}
 	}
-	return s.kind(j) == kEq || s.text(j) == "in" || s.text(j) == "->"
+	return s.kind(j) == kEq || s.text(j) == "in"
 }
 
 // namesBlock reports whether the list that opens at i is "(%a: T, …)", all
