@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,15 +9,17 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 var _ = register(&Rule{
 	Code: "DM204", Name: "transpose-into-contraction", Severity: diag.Warning, Fix: Safe,
-	Summary: "a transpose beside an einsum can be said in its equation",
+	Summary: "a transpose beside a contraction can be said in the contraction",
 	Doc: `## What it does
-Finds a ` + "`dm.transpose`" + ` whose result only ` + "`dm.einsum`" + ` uses, and a transpose that is the only use of an einsum's
-result.
+Finds a ` + "`dm.transpose`" + ` whose result only one ` + "`dm.einsum`" + ` uses, one of the last two dimensions whose result only one
+` + "`dm.matmul`" + ` uses, and a transpose that is the only use of an einsum's result.
 
 ## Why it matters
 A contraction reads and writes its operands in any order of dimensions at the same cost; the transpose reads and writes
@@ -31,6 +34,7 @@ becomes
 ` + "```mlir" + `
 %h = dm.einsum "ln,un->lu" %x, %w : …
 ` + "```" + `
+For ` + "`dm.matmul`" + ` it becomes ` + "`transpose_b = true`" + `.
 
 ## Fix
 Safe: the same sums in the same order.
@@ -43,10 +47,15 @@ Safe: the same sums in the same order.
 			perm := op.Ints(t, "dims")
 			title, edits := "", []diag.Edit(nil)
 			var contraction *ir.Op
-			if u := t.Results[0].Uses; len(u) == 1 && writable(u[0].Op) {
+			u := t.Results[0].Uses
+			if len(u) == 1 && writable(u[0].Op) {
 				contraction = u[0].Op
 				title = "Read " + spelling(t.Operands[0]) + " in the equation of " + spelling(contraction.Results[0])
 				edits = c.foldOperand(t, perm, contraction, u[0].Index)
+			} else if len(u) == 1 && u[0].Op.Name == "dm.matmul" {
+				contraction = u[0].Op
+				title = "Read " + spelling(t.Operands[0]) + " transposed in " + spelling(contraction.Results[0])
+				edits = c.foldMatmul(t, perm, contraction, u[0].Index)
 			} else if p := t.Operands[0].Op; writable(p) && len(p.Results[0].Uses) == 1 && p.Parent == t.Parent {
 				contraction = p
 				title = "Write " + spelling(t.Results[0]) + " in the equation"
@@ -115,18 +124,55 @@ func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []d
 	}
 	terms[operand] = string(letters)
 	origin := t.Operands[0]
-	sig := c.signature(e, func(i int, v *ir.Value) string {
-		if i == operand {
-			return c.typeText(origin)
+	return append(c.readInstead(e, operand, origin), diag.Edit{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)})
+}
+
+// readInstead makes operand number i of o be v, in the operands and in the type.
+func (c *Context) readInstead(o *ir.Op, i int, v *ir.Value) []diag.Edit {
+	sig := c.signature(o, func(j int, w *ir.Value) string {
+		if j == i {
+			w = v
 		}
-		return c.typeText(v)
+		return c.typeText(w)
 	}, c.typeText)
-	use := e.Tree.Operands[operand]
 	return []diag.Edit{
-		{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)},
-		{Span: e.Tree.Abs(use.Span), Text: spelling(origin)},
-		{Span: e.Tree.Abs(e.Tree.Sig), Text: sig},
+		{Span: o.Tree.Abs(o.Tree.Operands[i].Span), Text: spelling(v)},
+		{Span: o.Tree.Abs(o.Tree.Sig), Text: sig},
 	}
+}
+
+// foldMatmul makes matmul m read the transpose's operand with its transpose_a
+// or transpose_b the other way round, where only the last two dimensions are
+// swapped.
+func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []diag.Edit {
+	n := len(perm)
+	if n < 2 || operand > 1 || m.Bad || m.Tree == nil || m.Tree.Form != ast.Pretty || m.Tree.Sig.Empty() || len(m.Tree.Operands) != 2 {
+		return nil
+	}
+	for i, p := range perm {
+		want := int64(i)
+		if i >= n-2 {
+			want = int64(2*n - 3 - i)
+		}
+		if p != want {
+			return nil
+		}
+	}
+	flag := [...]string{"transpose_a", "transpose_b"}[operand]
+	edits := c.readInstead(m, operand, t.Operands[0])
+	value := fmt.Sprint(!op.Bool(m, flag))
+	at := m.Tree.Operands[1].Span.End
+	for _, clause := range m.Tree.Clauses {
+		if clause.Name == flag {
+			return append(edits, diag.Edit{Span: m.Tree.Abs(clause.Value), Text: value})
+		}
+		at = clause.Value.End
+	}
+	if m.Attr(flag) != nil { // written in a dictionary
+		return nil
+	}
+	end := m.Tree.Off + int(at)
+	return append(edits, diag.Edit{Span: source.Span{Start: end, End: end}, Text: ", " + flag + " = " + value})
 }
 
 // foldResult makes einsum e write the transpose's result under its name.
