@@ -211,3 +211,21 @@ func (c *Context) signature(o *ir.Op, operand func(i int, v *ir.Value) string, r
 	}
 	return "(" + strings.Join(in, ", ") + ") -> " + to
 }
+
+// readInstead makes o read v wherever it reads old, in its operands and in its
+// type.
+func (c *Context) readInstead(o *ir.Op, old, v *ir.Value) []diag.Edit {
+	var edits []diag.Edit
+	for i, w := range o.Operands {
+		if w == old {
+			edits = append(edits, diag.Edit{Span: o.Tree.Abs(o.Tree.Operands[i].Span), Text: spelling(v)})
+		}
+	}
+	sig := c.signature(o, func(_ int, w *ir.Value) string {
+		if w == old {
+			w = v
+		}
+		return c.typeText(w)
+	}, c.typeText)
+	return append(edits, diag.Edit{Span: o.Tree.Abs(o.Tree.Sig), Text: sig})
+}

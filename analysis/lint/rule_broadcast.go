@@ -50,7 +50,7 @@ Safe: the same values.
 			for _, u := range users {
 				now := map[*ir.Value]*ir.Value{b.Results[0]: origin}
 				removed, added = append(removed, c.entry(u)), append(added, cost.Replaced(c.Fn, c.Module, c.Bind, u, now))
-				edits = append(edits, c.readDirectly(u, b.Results[0], origin)...)
+				edits = append(edits, c.readInstead(u, b.Results[0], origin)...)
 			}
 			c.Report(Finding{
 				Op:      b,
@@ -110,21 +110,4 @@ func fullShapeWithout(o *ir.Op, v *ir.Value) bool {
 		}
 	}
 	return false
-}
-
-// readDirectly lists the edits that make u use origin in place of v.
-func (c *Context) readDirectly(u *ir.Op, v, origin *ir.Value) []diag.Edit {
-	var edits []diag.Edit
-	for i, w := range u.Operands {
-		if w == v {
-			edits = append(edits, diag.Edit{Span: u.Tree.Abs(u.Tree.Operands[i].Span), Text: spelling(origin)})
-		}
-	}
-	sig := c.signature(u, func(_ int, w *ir.Value) string {
-		if w == v {
-			return c.typeText(origin)
-		}
-		return c.typeText(w)
-	}, c.typeText)
-	return append(edits, diag.Edit{Span: u.Tree.Abs(u.Tree.Sig), Text: sig})
 }

@@ -71,7 +71,7 @@ Safe: the same sums in the same order.
 			c.Report(Finding{
 				Op:      t,
 				Message: "this transpose moves what the contraction could read or write in any order",
-				Label:   "folds into the equation",
+				Label:   "folds into the contraction",
 				Saving:  saving,
 				Related: []diag.Related{{Span: place(contraction), Message: "the contraction"}},
 				Fix:     &diag.Fix{Title: title, Edits: append(edits, c.remove(t)...)},
@@ -124,21 +124,7 @@ func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []d
 	}
 	terms[operand] = string(letters)
 	origin := t.Operands[0]
-	return append(c.readInstead(e, operand, origin), diag.Edit{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)})
-}
-
-// readInstead makes operand number i of o be v, in the operands and in the type.
-func (c *Context) readInstead(o *ir.Op, i int, v *ir.Value) []diag.Edit {
-	sig := c.signature(o, func(j int, w *ir.Value) string {
-		if j == i {
-			w = v
-		}
-		return c.typeText(w)
-	}, c.typeText)
-	return []diag.Edit{
-		{Span: o.Tree.Abs(o.Tree.Operands[i].Span), Text: spelling(v)},
-		{Span: o.Tree.Abs(o.Tree.Sig), Text: sig},
-	}
+	return append(c.readInstead(e, t.Results[0], origin), diag.Edit{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)})
 }
 
 // foldMatmul makes matmul m read the transpose's operand with its transpose_a
@@ -159,7 +145,7 @@ func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []di
 		}
 	}
 	flag := [...]string{"transpose_a", "transpose_b"}[operand]
-	edits := c.readInstead(m, operand, t.Operands[0])
+	edits := c.readInstead(m, t.Results[0], t.Operands[0])
 	value := fmt.Sprint(!op.Bool(m, flag))
 	at := m.Tree.Operands[1].Span.End
 	for _, clause := range m.Tree.Clauses {
