@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"dmir/analysis/memory"
 	"dmir/dialect/dim"
@@ -55,6 +56,7 @@ type body struct {
 	total   total
 	peaks   []dim.Dim // live bytes, arguments and results included
 	fixed   dim.Dim   // bytes of arguments and results
+	timed   sync.Map  // *machine.Machine to Time
 }
 
 func (c *coster) function(fn *ir.Func) *Func {

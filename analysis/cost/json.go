@@ -82,7 +82,7 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 	} else {
 		r.PeakFormula = f.PeakFormula()
 	}
-	t := timer{m: m, memo: map[*body]Time{}}
+	t := timer{m}
 	var ns int64
 	known := true
 	for _, e := range f.Entries {

@@ -30,7 +30,7 @@ func Table(w io.Writer, m *machine.Machine, funcs []*Func, o TableOptions) error
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		p := printer{w: out, m: m, f: f, o: o, t: timer{m: m, memo: map[*body]Time{}}}
+		p := printer{w: out, m: m, f: f, o: o, t: timer{m}}
 		p.print()
 	}
 	return out.Flush()

@@ -26,7 +26,7 @@ type Time struct {
 // and a while take the sum of what they run. Ops inside a kernel take no time
 // of their own.
 func (e *Entry) Time(m *machine.Machine) Time {
-	t := timer{m: m, memo: map[*body]Time{}}
+	t := timer{m}
 	return t.entry(e)
 }
 
@@ -36,19 +36,17 @@ func (f *Func) Time(m *machine.Machine) Time {
 	if x, done := f.timed.Load(m); done {
 		return x.(Time)
 	}
-	t := timer{m: m, memo: map[*body]Time{}}
+	t := timer{m}
 	x := t.sum(f.Entries)
 	f.timed.Store(m, x)
 	return x
 }
 
-// timer remembers the time of a callee, which many calls may share.
-type timer struct {
-	m    *machine.Machine
-	memo map[*body]Time
-}
+// timer times entries on one machine; a callee, which many calls may share,
+// once and for all.
+type timer struct{ m *machine.Machine }
 
-func (t *timer) sum(entries []*Entry) Time {
+func (t timer) sum(entries []*Entry) Time {
 	total := Time{Known: true}
 	by := map[string]float64{}
 	for _, e := range entries {
@@ -68,18 +66,18 @@ func (t *timer) sum(entries []*Entry) Time {
 	return total
 }
 
-func (t *timer) entry(e *Entry) Time {
+func (t timer) entry(e *Entry) Time {
 	switch {
 	case !e.Known || t.m == nil:
 		return Time{}
 	case e.inside:
 		return Time{Known: true}
 	case e.callee != nil:
-		x, done := t.memo[e.callee]
-		if !done {
-			x = t.sum(e.callee.entries)
-			t.memo[e.callee] = x
+		if x, done := e.callee.timed.Load(t.m); done {
+			return x.(Time)
 		}
+		x := t.sum(e.callee.entries)
+		e.callee.timed.Store(t.m, x)
 		return x
 	case len(e.Inner) > 0 && !e.Fused:
 		n, ok := e.Trips.Int()

@@ -102,7 +102,10 @@ func expressible(a, b *ir.Op) bool {
 
 func classOf(o *ir.Op) op.Class {
 	if o.Name != "dm.kernel" {
-		return op.Of(o).Class
+		if def := op.Of(o); def != nil {
+			return def.Class
+		}
+		return op.ClassMovement // a call, an op of another dialect
 	}
 	class := op.ClassMovement
 	rank := []op.Class{op.ClassMovement, op.ClassElementwise, op.ClassNormalization, op.ClassContraction}

@@ -6,6 +6,9 @@
 package ir
 
 import (
+	"cmp"
+	"slices"
+
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -204,17 +207,26 @@ func (o *Op) Ints(name string) []int64 {
 
 // SetAttr sets or replaces an attribute, keeping the order by name.
 func (o *Op) SetAttr(name string, v types.Attr) {
-	for i := range o.Attrs {
-		switch {
-		case o.Attrs[i].Name == name:
-			o.Attrs[i].Value = v
-			return
-		case o.Attrs[i].Name > name:
-			o.Attrs = append(o.Attrs[:i], append([]types.Named{{Name: name, Value: v}}, o.Attrs[i:]...)...)
-			return
+	i, found := slices.BinarySearchFunc(o.Attrs, name, func(a types.Named, name string) int { return cmp.Compare(a.Name, name) })
+	if found {
+		o.Attrs[i].Value = v
+		return
+	}
+	o.Attrs = slices.Insert(o.Attrs, i, types.Named{Name: name, Value: v})
+}
+
+// SetAttrs sets or replaces many attributes at once; of those with one name
+// the last counts.
+func (o *Op) SetAttrs(as []types.Named) {
+	all := append(o.Attrs, as...)
+	slices.SortStableFunc(all, func(a, b types.Named) int { return cmp.Compare(a.Name, b.Name) })
+	kept := all[:0]
+	for i, a := range all {
+		if i+1 == len(all) || all[i+1].Name != a.Name {
+			kept = append(kept, a)
 		}
 	}
-	o.Attrs = append(o.Attrs, types.Named{Name: name, Value: v})
+	o.Attrs = kept
 }
 
 // In is the tensor type of operand i, nil where it is no tensor.

@@ -75,24 +75,25 @@ func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
 }
 
 func (l *lowerer) setAttr(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef, name string) {
-	a := l.attr(t.Text(l.src, at))
-	if a.err != nil {
-		l.reportParse(o, t, at, a.err)
-		return
+	if v, ok := l.value(o, t, at, def); ok {
+		o.SetAttr(name, v)
 	}
-	l.put(o, def, name, a)
 }
 
-// put sets an attribute in the form that its definition wants.
-func (l *lowerer) put(o *ir.Op, def *op.AttrDef, name string, a attrText) {
+// value is the attribute written at a place inside t, in the form that its
+// definition wants; ok is false where it cannot be read, which is reported.
+func (l *lowerer) value(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef) (v types.Attr, ok bool) {
+	a := l.attr(t.Text(l.src, at))
 	switch {
+	case a.err != nil:
+		l.reportParse(o, t, at, a.err)
+		return nil, false
 	case def != nil && def.Kind == op.KindDense:
-		o.SetAttr(name, untyped(a))
+		return untyped(a), true
 	case a.value == nil:
-		o.SetAttr(name, types.Raw(a.expr.Text))
-	default:
-		o.SetAttr(name, coerce(a.value, def))
+		return types.Raw(a.expr.Text), true
 	}
+	return coerce(a.value, def), true
 }
 
 // dictionary reads the entries of {…} at a place inside t. Properties must be
@@ -103,6 +104,7 @@ func (l *lowerer) dictionary(o *ir.Op, t *ast.Op, def *op.Def, at ast.Rel, props
 		l.reportParse(o, t, at, err)
 		return
 	}
+	var set []types.Named
 	for _, e := range x.Entries {
 		a := def.Attr(e.Key)
 		key := ast.Rel{Start: at.Start + e.Span.Start, End: at.Start + e.Span.End}
@@ -113,11 +115,14 @@ func (l *lowerer) dictionary(o *ir.Op, t *ast.Op, def *op.Def, at ast.Rel, props
 		value := ast.Rel{Start: at.Start + e.VSpan.Start, End: at.Start + e.VSpan.End}
 		switch {
 		case e.Value == nil || e.Value.Kind == ast.AUnit:
-			o.SetAttr(e.Key, coerce(types.Unit{}, a))
+			set = append(set, types.Named{Name: e.Key, Value: coerce(types.Unit{}, a)})
 		default:
-			l.setAttr(o, t, value, a, e.Key)
+			if v, ok := l.value(o, t, value, a); ok {
+				set = append(set, types.Named{Name: e.Key, Value: v})
+			}
 		}
 	}
+	o.SetAttrs(set)
 }
 
 func attrNames(def *op.Def) []string {

@@ -75,8 +75,13 @@ func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutt
 	pos := src.Pos(span.Start)
 	text := src.Line(pos.Line)
 	col := min(pos.Col, len(text))
-	before, rest := printable(text[:col]), printable(text[col:])
-	n := utf8.RuneCountInString(printable(text[col:min(len(text), col+max(span.Len(), 0))]))
+	// No more of a long line than may be shown, and a rune more that says so.
+	const enough = (maxExcerpt + 1) * utf8.UTFMax
+	before, rest := text[:col], text[col:]
+	marked := rest[:min(len(rest), max(span.Len(), 0))]
+	before, rest, marked = last(before, enough), first(rest, enough), first(marked, enough)
+	before, rest = printable(before), printable(rest)
+	n := utf8.RuneCountInString(printable(marked))
 	if cut := utf8.RuneCountInString(before) - maxExcerpt/2; cut > 0 {
 		before = "…" + string([]rune(before)[cut+1:])
 	}
@@ -91,6 +96,22 @@ func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutt
 		caret += " " + label
 	}
 	fmt.Fprintf(w, " %s %s %s%s\n", strings.Repeat(" ", gutter-1), s.paint("dim", "|"), strings.Repeat(" ", utf8.RuneCountInString(before)), fmt.Sprintf(caretStyle, caret))
+}
+
+// first and last are the n bytes or so at the ends of s, whole runes.
+func first(s string, n int) string {
+	for n < len(s) && !utf8.RuneStart(s[n]) {
+		n++
+	}
+	return s[:min(n, len(s))]
+}
+
+func last(s string, n int) string {
+	start := max(len(s)-n, 0)
+	for start > 0 && !utf8.RuneStart(s[start]) {
+		start--
+	}
+	return s[start:]
 }
 
 // printable replaces what would break the columns or the terminal.

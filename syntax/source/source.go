@@ -40,6 +40,9 @@ type File struct {
 
 	once  sync.Once
 	lines []int // offset of each line's first byte
+
+	markOnce sync.Once
+	marks    []mark
 }
 
 // New returns a File over text.
@@ -112,7 +115,8 @@ func (f *File) Pos(off int) Pos {
 func (f *File) Human(off int) (line, col int) {
 	p := f.Pos(off)
 	start := f.LineStart(p.Line)
-	return p.Line + 1, utf8.RuneCountInString(f.Text[start:start+p.Col]) + 1
+	runes, _ := f.count(start, start+p.Col)
+	return p.Line + 1, runes + 1
 }
 
 // Encode is the position of off in the editor's unit.
@@ -122,7 +126,7 @@ func (f *File) Encode(off int, enc Encoding) Pos {
 		return p
 	}
 	start := f.LineStart(p.Line)
-	p.Col = utf16Len(f.Text[start : start+p.Col])
+	_, p.Col = f.count(start, start+p.Col)
 	return p
 }
 
@@ -159,13 +163,46 @@ func (f *File) Offset(p Pos, enc Encoding) int {
 	return t[p.Line] + len(line)
 }
 
-func utf16Len(s string) int {
-	n := 0
+// mark says how many runes and UTF-16 units stand before an offset, so that a
+// column far into a line of megabytes need not be counted from its start.
+type mark struct{ off, runes, units int }
+
+// stride is the distance between marks: lines are rarely as long.
+const stride = 4096
+
+// count is the number of runes and of UTF-16 units in [start, end).
+func (f *File) count(start, end int) (runes, units int) {
+	if end-start < stride {
+		return length(f.Text[start:end])
+	}
+	f.markOnce.Do(func() {
+		f.marks = make([]mark, 1, 1+len(f.Text)/stride)
+		for last := f.marks[0]; last.off+stride < len(f.Text); {
+			next := last.off + stride
+			for back := 0; back < utf8.UTFMax-1 && !utf8.RuneStart(f.Text[next]); back++ {
+				next--
+			}
+			r, u := length(f.Text[last.off:next])
+			last = mark{next, last.runes + r, last.units + u}
+			f.marks = append(f.marks, last)
+		}
+	})
+	before := func(off int) mark {
+		m := f.marks[sort.Search(len(f.marks), func(i int) bool { return f.marks[i].off > off })-1]
+		r, u := length(f.Text[m.off:off])
+		return mark{off, m.runes + r, m.units + u}
+	}
+	from, to := before(start), before(end)
+	return to.runes - from.runes, to.units - from.units
+}
+
+func length(s string) (runes, units int) {
 	for _, r := range s {
-		n++
+		runes++
+		units++
 		if r >= 0x10000 {
-			n++
+			units++
 		}
 	}
-	return n
+	return runes, units
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -110,4 +111,24 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestColumnsOfLongLines holds that columns far into a long line are those that
+// counting from its start gives.
+func TestColumnsOfLongLines(t *testing.T) {
+	for _, piece := range []string{"abc", "é", "a𝔻", "\xff\x80\x80\x80\x80", "\xf0\x9d\x94"} {
+		line := strings.Repeat(piece, 5000)
+		text := "first\n" + line + "\n" + line
+		f := New("a.dmir", text)
+		for off := 6; off <= 6+len(line); off += 97 {
+			head := text[6:off]
+			if _, col := f.Human(off); col != utf8.RuneCountInString(head)+1 {
+				t.Fatalf("%q: offset %d is column %d, want %d", piece, off, col, utf8.RuneCountInString(head)+1)
+			}
+			want := len(utf16.Encode([]rune(head)))
+			if got := f.Encode(off, UTF16); got.Line != 1 || got.Col != want {
+				t.Fatalf("%q: offset %d is at %v, want column %d", piece, off, got, want)
+			}
+		}
+	}
 }
