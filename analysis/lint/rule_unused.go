@@ -1,6 +1,9 @@
 package lint
 
 import (
+	"fmt"
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/syntax/diag"
@@ -21,24 +24,68 @@ It moves and computes for nothing.
 ` + "```" + `
 
 ## Fix
-Safe: the op is removed. What only this op used may be unused next; ` + "`dmir lint --fix`" + ` goes on until nothing is left.
+Safe: the op is removed, and with it the ops whose results only it used.
 `,
 	Check: func(c *Context) {
 		c.ops(func(o *ir.Op) {
 			if !removable(o) || used(o) || c.entry(o) == nil {
 				return
 			}
+			gone := c.unusedWith(o)
+			title := "Remove it"
+			if n := len(gone) - 1; n == 1 {
+				title += " and " + spelling(gone[1].Results[0]) + ", which only it uses"
+			} else if n > 1 {
+				title += fmt.Sprintf(" and the %d ops that only it uses", n)
+			}
+			var edits []diag.Edit
+			for _, g := range gone {
+				edits = append(edits, c.remove(g)...)
+			}
 			c.Report(Finding{
 				Op:      o,
 				Message: "nothing uses what this op computes",
 				Label:   "unused",
 				Tags:    []diag.Tag{diag.Unnecessary},
-				Saving:  c.saving(c.entries(o), nil),
-				Fix:     &diag.Fix{Title: "Remove it", Edits: c.remove(o)},
+				Saving:  c.saving(c.entries(gone...), nil),
+				Fix:     &diag.Fix{Title: title, Edits: edits},
 			})
 		})
 	},
 })
+
+// unusedWith lists o and the ops that nothing uses any more when it is gone.
+func (c *Context) unusedWith(o *ir.Op) []*ir.Op {
+	gone := []*ir.Op{o}
+	in := map[*ir.Op]bool{o: true}
+	inGone := func(u ir.Use) bool {
+		for p := u.Op; p != nil; p = p.Parent.Region.Op {
+			if in[p] {
+				return true
+			}
+			if p.Parent == nil || p.Parent.Region == nil {
+				break
+			}
+		}
+		return false
+	}
+	for i := 0; i < len(gone); i++ { // gone grows
+		for _, v := range captured(gone[i]) {
+			p := v.Op
+			if p == nil || in[p] || !removable(p) || c.entry(p) == nil {
+				continue
+			}
+			needed := slices.ContainsFunc(p.Results, func(r *ir.Value) bool {
+				return slices.ContainsFunc(r.Uses, func(u ir.Use) bool { return !inGone(u) })
+			})
+			if !needed {
+				in[p] = true
+				gone = append(gone, p)
+			}
+		}
+	}
+	return gone
+}
 
 // removable reports whether taking o away changes nothing but its results.
 func removable(o *ir.Op) bool {

@@ -34,6 +34,9 @@ type Output struct {
 
 // Summary is the output's range in a few words.
 func (o Output) Summary() string {
+	if o.Tensor.Len() == 0 {
+		return "empty"
+	}
 	s := o.Tensor.Stats()
 	text := fmt.Sprintf("min %.4g, mean %.4g, max %.4g", s.Min, s.Mean, s.Max)
 	if s.NaNs > 0 {

@@ -40,8 +40,23 @@ type grammar struct {
 type app struct {
 	ctx    context.Context
 	stdin  io.Reader
-	stdout io.Writer
+	stdout *output
 	stderr io.Writer
+}
+
+// output is the standard output. It remembers that it could not be written, so
+// that no command can end well without having said what it had to say.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // exitStatus is an error that only sets the exit status: all has been said.
@@ -53,14 +68,16 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &app{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	out := &output{w: stdout}
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr}
 
 	exited := -1
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("dmir"),
 		kong.Description("Sees, checks and runs programs in the data-movement dialect of MLIR."),
-		kong.Writers(stdout, stderr),
+		kong.Writers(out, stderr),
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
@@ -74,7 +91,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 { // --help
-		return exited
+		return a.status(nil)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "dmir: error: %v\n  = help: dmir --help\n", err)
@@ -83,9 +100,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return a.status(command.Run(a))
 }
 
+// status says what went wrong, and is the exit status.
+
 func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure
+	if a.stdout.err != nil {
+		err = cannotWrite("<stdout>", a.stdout.err)
+	}
 	switch {
 	case err == nil:
 		return exitOK

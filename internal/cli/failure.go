@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,11 +63,13 @@ func cannotWrite(path string, err error) *failure {
 // reason is the operating system's part of an error, without the path that
 // the message names already.
 func reason(err error) string {
-	switch e := err.(type) {
-	case *os.PathError:
-		return e.Err.Error()
-	case *os.LinkError:
-		return e.Err.Error()
+	var path *os.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err.Error()
+	case errors.As(err, &link):
+		return link.Err.Error()
 	}
 	return err.Error()
 }

@@ -106,6 +106,9 @@ func write(path, text string) error {
 
 // styleOf draws with colours on a terminal that wants them.
 func styleOf(w io.Writer) diag.Style {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
 	f, ok := w.(*os.File)
 	return diag.Style{Color: ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }

@@ -17,9 +17,9 @@ import (
 
 type fmtCmd struct {
 	Files   []string `arg:"" help:"Files or folders; '-' formats stdin to stdout."`
-	Check   bool     `help:"Change nothing; name the files that are not formatted and exit 1."`
-	Diff    bool     `help:"Change nothing; print what would change."`
-	Generic bool     `help:"Print MLIR's generic form, which mlir-opt reads, to stdout; the file stays as it is."`
+	Check   bool     `help:"Change nothing; name the files that are not formatted and exit 1." xor:"check"`
+	Diff    bool     `help:"Change nothing; print what would change, and exit 1 where something would." xor:"diff"`
+	Generic bool     `help:"Print MLIR's generic form, which mlir-opt reads, to stdout; the file stays as it is." xor:"check,diff"`
 }
 
 // Help is what --help adds.
@@ -36,6 +36,9 @@ func (c fmtCmd) Run(a *app) error {
 	}
 	unformatted, failed := false, false
 	for _, path := range files {
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
 		changed, err := c.file(a, path)
 		switch {
 		case err != nil:
@@ -74,7 +77,7 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	text := format.File(tree)
 	changed = text != src.Text
 	switch {
-	case c.Check:
+	case c.Check && !c.Diff:
 		if changed {
 			fmt.Fprintln(a.stdout, src.Path)
 		}

@@ -16,7 +16,7 @@ import (
 
 type lintCmd struct {
 	targeting
-	Fix          bool     `help:"Apply the safe fixes, until none is left."`
+	Fix          bool     `help:"Apply the safe fixes, until none is left; what '-' becomes goes to stdout, the findings left to stderr."`
 	UnsafeFixes  bool     `help:"With --fix or --diff: apply the unsafe fixes too."`
 	Diff         bool     `help:"Change nothing; print what --fix would change."`
 	Select       []string `help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
@@ -49,6 +49,9 @@ func (c lintCmd) Run(a *app) error {
 	var found []finding
 	failed, changed := false, false
 	for _, path := range files {
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
 		fs, diff, err := c.file(a, path)
 		if err != nil {
 			failed = true
@@ -62,7 +65,11 @@ func (c lintCmd) Run(a *app) error {
 		changed = changed || diff
 	}
 	if !c.Diff {
-		if err := report(a.stdout, c.OutputFormat, found, len(files)); err != nil {
+		var out io.Writer = a.stdout
+		if c.Fix && slices.Contains(files, "-") { // stdout has the fixed text
+			out = a.stderr
+		}
+		if err := report(out, c.OutputFormat, found, len(files)); err != nil {
 			return err
 		}
 	}
@@ -97,8 +104,9 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 			_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text, fixed.Src.Text))
 			return nil, changed, err
 		case path == "-":
-			_, err = io.WriteString(a.stdout, fixed.Src.Text)
-			return nil, changed, err
+			if _, err := io.WriteString(a.stdout, fixed.Src.Text); err != nil {
+				return nil, false, err
+			}
 		case changed:
 			if err := write(path, fixed.Src.Text); err != nil {
 				return nil, false, err

@@ -48,10 +48,19 @@ func (p *progress) done() {
 	p.pool.Wait()
 }
 
-// widthOf is how many columns a table may take: the terminal's, or 120.
-func widthOf(io.Writer) int {
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= 60 {
-		return n
+// The columns that a table takes: at least those it needs, 120 where nobody
+// says how many there are, and no more than a line that can be read.
+const (
+	narrow = 60
+	usual  = 120
+	widest = 240
+)
+
+// width is how many columns a table may take: those that COLUMNS says.
+func width() int {
+	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if err != nil || n <= 0 {
+		return usual
 	}
-	return 120
+	return min(max(n, narrow), widest)
 }

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
@@ -52,18 +54,19 @@ func (c runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Output != "" {
-		if err := os.MkdirAll(c.Output, 0o755); err != nil {
-			return cannotWrite(c.Output, err)
-		}
+	discard, err := c.prepare()
+	if err != nil {
+		return err
 	}
 	bar := newProgress(a.stderr)
 	res, err := driver.Run(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: inputs, Device: c.Device}, bar.step)
 	bar.done()
 	if err != nil {
+		discard()
 		return c.failed(a, p, err)
 	}
 	if err := c.save(res); err != nil {
+		discard()
 		return err
 	}
 	f := costOf(p, fn)
@@ -131,6 +134,9 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 		return nil, &failure{"DM607", path, err.Error(), "only tensors can be read from files"}
 	}
 	file, entry, archive := path, "", false
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, cannotRead(path, syscall.EISDIR)
+	}
 	if at := strings.LastIndex(path, ".npz"); at >= 0 {
 		file, entry, archive = path[:at+4], strings.TrimPrefix(path[at+4:], ":"), true
 	}
@@ -157,21 +163,49 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 	return t, nil
 }
 
-// save writes the outputs, all of them or, where one fails, none.
+// prepare makes the folder of the outputs and finds out, before a run that may
+// take long, whether it can be written. discard removes it again if it is new.
+func (c runCmd) prepare() (discard func(), err error) {
+	discard = func() {}
+	if c.Output == "" {
+		return discard, nil
+	}
+	if _, err := os.Stat(c.Output); errors.Is(err, fs.ErrNotExist) {
+		discard = func() { os.Remove(c.Output) } // fails where something is in it, as it should
+	}
+	if err := os.MkdirAll(c.Output, 0o755); err != nil {
+		return discard, cannotWrite(c.Output, err)
+	}
+	probe, err := os.MkdirTemp(c.Output, ".dmir-*")
+	if err != nil {
+		discard()
+		return discard, cannotWrite(c.Output, err)
+	}
+	return discard, os.Remove(probe)
+}
+
+// save writes the outputs: beside the folder's files first, and only when all
+// are whole in their place, so that an older run's results are not half lost.
 func (c runCmd) save(res *driver.Result) error {
 	if c.Output == "" {
 		return nil
 	}
-	var written []string
+	tmp, err := os.MkdirTemp(c.Output, ".dmir-*")
+	if err != nil {
+		return cannotWrite(c.Output, err)
+	}
+	defer os.RemoveAll(tmp)
 	for _, o := range res.Outputs {
-		path := filepath.Join(c.Output, o.Name+".npy")
+		path := filepath.Join(tmp, o.Name+".npy")
 		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
-			for _, w := range written {
-				os.Remove(w)
-			}
-			return cannotWrite(path, err)
+			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
 		}
-		written = append(written, path)
+	}
+	for _, o := range res.Outputs {
+		name := o.Name + ".npy"
+		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
+			return cannotWrite(filepath.Join(c.Output, name), err)
+		}
 	}
 	return nil
 }
@@ -195,7 +229,7 @@ func measured(res *driver.Result) map[*ir.Op]int64 {
 }
 
 func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res *driver.Result) error {
-	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: widthOf(a.stdout), Measured: measured(res), Device: res.Device}
+	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: width(), Measured: measured(res), Device: res.Device}
 	if err := cost.Table(a.stdout, p.Target, []*cost.Func{f}, opts); err != nil {
 		return err
 	}
