@@ -90,7 +90,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 { // --help
+	if exited >= 0 || out.err != nil { // --help
 		return a.status(nil)
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure
 	if a.stdout.err != nil {
-		err = cannotWrite("<stdout>", a.stdout.err)
+		err = &failure{"DM603", "<stdout>", reason(a.stdout.err), "what is printed here is not whole"}
 	}
 	switch {
 	case err == nil:

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,53 +160,6 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s wants %s", fn.Args[i].Name, fn.Args[i].Type)}
 	}
 	return t, nil
-}
-
-// prepare makes the folder of the outputs and finds out, before a run that may
-// take long, whether it can be written. discard removes it again if it is new.
-func (c runCmd) prepare() (discard func(), err error) {
-	discard = func() {}
-	if c.Output == "" {
-		return discard, nil
-	}
-	if _, err := os.Stat(c.Output); errors.Is(err, fs.ErrNotExist) {
-		discard = func() { os.Remove(c.Output) } // fails where something is in it, as it should
-	}
-	if err := os.MkdirAll(c.Output, 0o755); err != nil {
-		return discard, cannotWrite(c.Output, err)
-	}
-	probe, err := os.MkdirTemp(c.Output, ".dmir-*")
-	if err != nil {
-		discard()
-		return discard, cannotWrite(c.Output, err)
-	}
-	return discard, os.Remove(probe)
-}
-
-// save writes the outputs: beside the folder's files first, and only when all
-// are whole in their place, so that an older run's results are not half lost.
-func (c runCmd) save(res *driver.Result) error {
-	if c.Output == "" {
-		return nil
-	}
-	tmp, err := os.MkdirTemp(c.Output, ".dmir-*")
-	if err != nil {
-		return cannotWrite(c.Output, err)
-	}
-	defer os.RemoveAll(tmp)
-	for _, o := range res.Outputs {
-		path := filepath.Join(tmp, o.Name+".npy")
-		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
-			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
-		}
-	}
-	for _, o := range res.Outputs {
-		name := o.Name + ".npy"
-		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
-			return cannotWrite(filepath.Join(c.Output, name), err)
-		}
-	}
-	return nil
 }
 
 func costOf(p *program.Program, fn *ir.Func) *cost.Func {

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"dmir/compile/driver"
+	"dmir/compile/tensor"
+)
+
+// prepare makes the folder of the outputs and finds out, before a run that may
+// take long, whether it can be written. discard removes it again if it is new.
+func (c runCmd) prepare() (discard func(), err error) {
+	discard = func() {}
+	if c.Output == "" {
+		return discard, nil
+	}
+	var made []string // the inner ones first
+	for dir := filepath.Clean(c.Output); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		made = append(made, dir)
+	}
+	discard = func() {
+		for _, dir := range made {
+			os.Remove(dir) // fails where something is in it, as it should
+		}
+	}
+	if err := os.MkdirAll(c.Output, 0o755); err != nil {
+		discard()
+		return discard, cannotWrite(c.Output, err)
+	}
+	probe, err := os.MkdirTemp(c.Output, ".dmir-*")
+	if err != nil {
+		discard()
+		return discard, cannotWrite(c.Output, err)
+	}
+	return discard, os.Remove(probe)
+}
+
+// save writes the outputs: beside the folder's files first, and only when all
+// are whole in their place, so that an older run's results are not half lost.
+func (c runCmd) save(res *driver.Result) error {
+	if c.Output == "" {
+		return nil
+	}
+	tmp, err := os.MkdirTemp(c.Output, ".dmir-*")
+	if err != nil {
+		return cannotWrite(c.Output, err)
+	}
+	defer os.RemoveAll(tmp)
+	for _, o := range res.Outputs {
+		path := filepath.Join(tmp, o.Name+".npy")
+		if info, err := os.Stat(filepath.Join(c.Output, o.Name+".npy")); err == nil && info.IsDir() {
+			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), syscall.EISDIR)
+		}
+		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
+			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
+		}
+	}
+	for _, o := range res.Outputs {
+		name := o.Name + ".npy"
+		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
+			return cannotWrite(filepath.Join(c.Output, name), err)
+		}
+	}
+	return nil
+}
