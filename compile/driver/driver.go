@@ -114,7 +114,7 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 	if err != nil {
 		return nil, err
 	}
-	args, err := interp.Inputs(j.Fn, j.Program.Bind, j.Seed, j.Inputs)
+	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func BenchmarkBertEncoder(b *testing.B) {
 	for _, name := range []string{"bert_encoder.dmir", "bert_encoder_fused.dmir"} {
 		b.Run(name, func(b *testing.B) {
 			m, fn := example(b, name)
-			args, err := Inputs(fn, nil, 1, nil)
+			args, err := Inputs(b.Context(), fn, nil, 1, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func BenchmarkTranspose(b *testing.B) {
 func rowBench(b *testing.B, line string) {
 	result := line[strings.LastIndex(line, "tensor<"):]
 	m := read(b, "func.func @f(%x: tensor<4096x1024xf32>, %r: tensor<1024xf32>) -> "+result+" {\n  %y = "+line+"\n  return %y : "+result+"\n}")
-	args, err := Inputs(m.Funcs[0], nil, 1, nil)
+	args, err := Inputs(b.Context(), m.Funcs[0], nil, 1, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

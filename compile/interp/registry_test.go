@@ -73,7 +73,7 @@ func TestExamples(t *testing.T) {
 			t.Run(d.Name+"/"+elem.String(), func(t *testing.T) {
 				runs++
 				m := read(t, inElem(d.Example, elem))
-				args, err := Inputs(m.Funcs[0], nil, 1, nil)
+				args, err := Inputs(t.Context(), m.Funcs[0], nil, 1, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

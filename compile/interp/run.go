@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Bind    map[string]int64 // values of symbolic sizes
 	Threads int              // 0 is one for each core
-	Memory  int64            // bytes that live tensors may take; 0 is three quarters of the machine's
+	Memory  int64            // bytes that live tensors may take; 0 is three quarters of the machine's, less the arguments
 
 	// Progress is told how much of the function is done, in units of expected
 	// time of which total is the sum, and what runs now: after every op, and at
@@ -70,6 +70,13 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 		limit:  memoryLimit(opts.Memory),
 		dying:  map[*ir.Block][][]*ir.Value{},
 		timing: map[*ir.Op]int{},
+	}
+	if opts.Memory <= 0 {
+		for _, a := range args {
+			if a != nil {
+				x.limit -= storageBytes(a.Elem, a.Len())
+			}
+		}
 	}
 	x.planProgress(fn)
 	defer func() {

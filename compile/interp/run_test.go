@@ -281,28 +281,47 @@ func TestInputs(t *testing.T) {
   return %y : tensor<?xf32, #dm.at<dims = [2*n]>>
 }`)
 	fn := m.Funcs[0]
-	all, err := Inputs(fn, nil, 5, nil)
+	all, err := Inputs(t.Context(), fn, nil, 5, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if all[0].Shape[0] != 3 || all[1].Shape[0] != 6 {
 		t.Errorf("dm.bind gives %s and %s", all[0].Type(), all[1].Type())
 	}
-	some, err := Inputs(fn, nil, 5, map[string]*tensor.Tensor{"x": f32([]int{3, 2}, 1, 2, 3, 4, 5, 6)})
+	some, err := Inputs(t.Context(), fn, nil, 5, map[string]*tensor.Tensor{"x": f32([]int{3, 2}, 1, 2, 3, 4, 5, 6)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(all[1], some[1]); d != "" {
 		t.Error("an argument depends on what else is given")
 	}
-	if other, err := Inputs(fn, map[string]int64{"n": 4}, 5, nil); err != nil || other[1].Shape[0] != 8 {
+	if other, err := Inputs(t.Context(), fn, map[string]int64{"n": 4}, 5, nil); err != nil || other[1].Shape[0] != 8 {
 		t.Errorf("got %v, %v", other, err)
 	}
-	if _, err := Inputs(fn, nil, 5, map[string]*tensor.Tensor{"z": all[0]}); err == nil || !strings.Contains(err.Error(), `@f has no argument "z"`) {
+	if _, err := Inputs(t.Context(), fn, nil, 5, map[string]*tensor.Tensor{"z": all[0]}); err == nil || !strings.Contains(err.Error(), `@f has no argument "z"`) {
 		t.Errorf("got %v", err)
 	}
 	if _, shape, err := ArgType(fn, 0, nil); err != nil || !cmp.Equal(shape, []int{3, 2}) {
 		t.Errorf("got %v, %v", shape, err)
+	}
+}
+
+// Arguments that each fit into memory need not fit together, and making them
+// can be given up.
+func TestInputsBounded(t *testing.T) {
+	m := read(t, `func.func @f(%x: tensor<?xf32, #dm.at<dims = [n]>>, %y: tensor<?xf32, #dm.at<dims = [n]>>) {
+  return
+}`)
+	n := memoryLimit(0) / 4 * 2 / 3 // elements that take two thirds of what there is
+	var e *Error
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Inputs(ctx, m.Funcs[0], map[string]int64{"n": 4}, 1, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled context gives %v", err)
+	}
+	big := &tensor.Tensor{Elem: types.F32, Shape: []int{int(n)}}
+	if _, err := Inputs(t.Context(), m.Funcs[0], nil, 1, map[string]*tensor.Tensor{"x": big}); !errors.As(err, &e) || e.Code != "DM705" {
+		t.Errorf("two tensors that do not fit together give %v", err)
 	}
 }
 
@@ -344,7 +363,7 @@ func TestCancel(t *testing.T) {
 // Progress rises to its total and names ops; timings name every op once.
 func TestProgressAndTimings(t *testing.T) {
 	m := read(t, small(t, "bert_encoder.dmir"))
-	args, err := Inputs(m.Funcs[0], nil, 1, nil)
+	args, err := Inputs(t.Context(), m.Funcs[0], nil, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"context"
 	"maps"
 	"math"
 
@@ -126,8 +127,9 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 // Inputs makes the arguments of fn: those in given, by name with or without
 // "%", and for the others tensor.Random of the seed, with the argument's number
 // as the stream, so that it is the same whatever else is given. Sizes left open
-// by bind are taken from the given tensors.
-func Inputs(fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+// by bind are taken from the given tensors. A cancelled context gives its own
+// error within about 100 ms.
+func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
 	all := Bindings(fn, bind)
 	args := make([]*tensor.Tensor, len(fn.Args))
 	used := 0
@@ -148,6 +150,14 @@ func Inputs(fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*t
 	if used < len(given) {
 		return nil, unusedInput(fn, given)
 	}
+	p, release := newPool(ctx, 0)
+	defer release()
+	free := memoryLimit(0)
+	for _, x := range args {
+		if x != nil {
+			free -= storageBytes(x.Elem, x.Len())
+		}
+	}
 	for i := range fn.Args {
 		if args[i] != nil {
 			continue
@@ -162,10 +172,17 @@ func Inputs(fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*t
 			e.Span = fn.Args[i].Span
 			return nil, e
 		}
-		if n, ok := tensor.Count(shape); !ok || storageBytes(elem, n) > memoryLimit(0) {
+		n, ok := tensor.Count(shape)
+		if !ok || storageBytes(elem, n) > free {
 			return nil, argError(fn, i, "DM705", "argument %s of @%s, %s, does not fit into memory", fn.Args[i].Name, fn.Name, t)
 		}
-		args[i] = tensor.Random(elem, shape, seed, uint64(i))
+		free -= storageBytes(elem, n)
+		args[i] = tensor.New(elem, shape...)
+		s := tensor.NewStream(seed, uint64(i))
+		p.parallel(n, elements, func(lo, hi int) { s.Fill(args[i], lo, hi) })
+		if p.stopped() {
+			return nil, context.Cause(ctx)
+		}
 	}
 	return args, nil
 }

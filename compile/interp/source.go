@@ -21,29 +21,29 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := tensor.New(c.outElem(0), shape...)
+	scalar := tensor.New(c.outElem(0))
 	switch v := op.Attr(c.op, "value").(type) {
 	case *types.Dense:
-		if scalar := tensor.New(to.Elem); len(v.Floats)+len(v.Ints) == 1 && literal(scalar, v) {
-			return one(expanded(c.pool, scalar, shape)), nil
+		if len(v.Floats)+len(v.Ints) == 1 && literal(scalar, v) {
+			break
 		}
+		to := tensor.New(scalar.Elem, shape...)
 		if !literal(to, v) {
 			return nil, c.errorf("DM704", "%d values for %s", max(len(v.Floats), len(v.Ints)), to.Type())
 		}
+		return one(to), nil
 	case types.Float:
-		fill(to, func(i int) { to.SetFloat(i, v.V) })
+		scalar.SetFloat(0, v.V)
 	case types.Int:
-		fill(to, func(i int) { to.SetInt(i, v.V) })
+		scalar.SetInt(0, v.V)
 	case types.Bool:
-		n := int64(0)
 		if v {
-			n = 1
+			scalar.SetInt(0, 1)
 		}
-		fill(to, func(i int) { to.SetInt(i, n) })
 	default:
-		return nil, c.errorf("DM703", "a constant of %s cannot be made", to.Type())
+		return nil, c.errorf("DM703", "a constant of %s cannot be made", scalar.Elem)
 	}
-	return one(to), nil
+	return one(expanded(c.pool, scalar, shape)), nil
 }
 
 // literal fills t with the values of v; false where their number is another.
@@ -55,21 +55,15 @@ func literal(t *tensor.Tensor, v *types.Dense) bool {
 	if n == 0 || n != 1 && n != t.Len() {
 		return false
 	}
-	fill(t, func(i int) {
+	for i := range t.Len() {
 		k := min(i, n-1)
 		if v.Floats != nil {
 			t.SetFloat(i, v.Floats[k])
 		} else {
 			t.SetInt(i, v.Ints[k])
 		}
-	})
-	return true
-}
-
-func fill(t *tensor.Tensor, set func(i int)) {
-	for i := range t.Len() {
-		set(i)
 	}
+	return true
 }
 
 // runIota counts along one dimension.

@@ -45,7 +45,7 @@ func try(t testing.TB, m *ir.Module, opts Options, args ...*tensor.Tensor) ([]*t
 	fn := m.Funcs[0]
 	if args == nil {
 		var err error
-		if args, err = Inputs(fn, opts.Bind, 1, nil); err != nil {
+		if args, err = Inputs(t.Context(), fn, opts.Bind, 1, nil); err != nil {
 			return nil, err
 		}
 	}

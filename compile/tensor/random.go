@@ -78,23 +78,26 @@ func (s Stream) eachNormal(lo, hi int, set func(i int, v float64)) {
 func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
 	t := New(elem, shape...)
 	s := NewStream(seed, stream)
-	parallel(t.Len(), 1<<14, func(lo, hi int) {
-		switch t.Kind() {
-		case KindF32:
-			s.eachNormal(lo, hi, func(i int, v float64) { t.F32[i] = Round64(elem, v) })
-		case KindF64:
-			s.eachNormal(lo, hi, func(i int, v float64) { t.F64[i] = v })
-		case KindInt:
-			for i := lo; i < hi; i++ {
-				t.Int[i] = int64(float64(s.Bits(uint64(i))>>11) * 0x1p-53 * 10)
-			}
-		case KindBool:
-			for i := lo; i < hi; i++ {
-				t.Bool[i] = uint8(s.Bits(uint64(i)) >> 63)
-			}
-		}
-	})
+	parallel(t.Len(), 1<<14, func(lo, hi int) { s.Fill(t, lo, hi) })
 	return t
+}
+
+// Fill sets elements [lo, hi) of t to what they are in [Random].
+func (s Stream) Fill(t *Tensor, lo, hi int) {
+	switch t.Kind() {
+	case KindF32:
+		s.eachNormal(lo, hi, func(i int, v float64) { t.F32[i] = Round64(t.Elem, v) })
+	case KindF64:
+		s.eachNormal(lo, hi, func(i int, v float64) { t.F64[i] = v })
+	case KindInt:
+		for i := lo; i < hi; i++ {
+			t.Int[i] = int64(float64(s.Bits(uint64(i))>>11) * 0x1p-53 * 10)
+		}
+	case KindBool:
+		for i := lo; i < hi; i++ {
+			t.Bool[i] = uint8(s.Bits(uint64(i)) >> 63)
+		}
+	}
 }
 
 // parallel calls f for parts of [0, n), none smaller than grain but the last,

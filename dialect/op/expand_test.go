@@ -99,7 +99,7 @@ func TestExpand(t *testing.T) {
 	for _, c := range composites {
 		t.Run(fmt.Sprintf("%s %s %s", c.name, c.in, c.clauses), func(t *testing.T) {
 			compute := func(m *ir.Module) []*tensor.Tensor {
-				args, err := interp.Inputs(m.Funcs[0], nil, 5, nil)
+				args, err := interp.Inputs(t.Context(), m.Funcs[0], nil, 5, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -207,7 +207,7 @@ func TestExpandScalar(t *testing.T) {
 				for _, d := range verify.Module(m) {
 					t.Fatalf("%s: %s", d.Code, d.Message)
 				}
-				args, err := interp.Inputs(m.Funcs[0], nil, 5, nil)
+				args, err := interp.Inputs(t.Context(), m.Funcs[0], nil, 5, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
