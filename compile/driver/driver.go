@@ -5,6 +5,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -80,8 +81,8 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 		m *ir.Module
 		f *ir.Func
 	}
-	var public []candidate
-	var names []string
+	var only candidate
+	var all, public []string
 	for _, m := range p.Modules {
 		for _, f := range m.Funcs {
 			if f.Body == nil {
@@ -90,21 +91,24 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 			if f.Name == name || name == "" && f.Name == "main" {
 				return m, f, nil
 			}
-			names = append(names, "@"+f.Name)
+			all = append(all, "@"+f.Name)
 			if !f.Private {
-				public = append(public, candidate{m, f})
+				only = candidate{m, f}
+				public = append(public, "@"+f.Name)
 			}
 		}
 	}
 	switch {
-	case name != "" && len(names) == 0, len(names) == 0:
-		return nil, nil, fmt.Errorf("the file has no function with a body")
+	case len(all) == 0:
+		return nil, nil, errors.New("the file has no function with a body")
 	case name != "":
-		return nil, nil, fmt.Errorf("no function @%s; there are %s", name, strings.Join(names, ", "))
+		return nil, nil, fmt.Errorf("no function @%s; there are %s", name, strings.Join(all, ", "))
 	case len(public) == 1:
-		return public[0].m, public[0].f, nil
+		return only.m, only.f, nil
+	case len(public) == 0:
+		return nil, nil, fmt.Errorf("every function is private: %s", strings.Join(all, ", "))
 	}
-	return nil, nil, fmt.Errorf("several functions could be meant: %s", strings.Join(names, ", "))
+	return nil, nil, fmt.Errorf("several functions could be meant: %s", strings.Join(public, ", "))
 }
 
 // Run executes the job. progress is told the parts done and where; it may be
