@@ -88,7 +88,8 @@ func onePlace(o *ir.Op) bool {
 // expressible holds what kernel classes there are: a contraction takes
 // element-wise work of its own shape as an epilogue; element-wise work and row
 // programs (normalizations, reductions) join each other when they run over the
-// same elements.
+// same elements, and along the same rows: another direction would wait for all
+// blocks of the first.
 func expressible(a, b *ir.Op) bool {
 	ca, cb := classOf(a), classOf(b)
 	if cb == op.ClassContraction || ca == op.ClassMovement || cb == op.ClassMovement {
@@ -97,7 +98,25 @@ func expressible(a, b *ir.Op) bool {
 	if ca == op.ClassContraction && cb != op.ClassElementwise {
 		return false
 	}
-	return sameElements(a, b)
+	return sameElements(a, b) && sameRows(a, b)
+}
+
+// sameRows reports whether the row programs among the parts of a and b all run
+// along the same dimensions of the same shape.
+func sameRows(a, b *ir.Op) bool {
+	var shape []dim.Dim
+	var along []int64
+	for _, o := range slices.Concat(parts(a), parts(b)) {
+		axes, ok := rowAxes(o)
+		switch {
+		case !ok:
+		case along == nil:
+			shape, along = o.In(0).Shape, axes
+		case !slices.Equal(along, axes) || !slices.EqualFunc(shape, o.In(0).Shape, dim.Dim.Equal):
+			return false
+		}
+	}
+	return true
 }
 
 func classOf(o *ir.Op) op.Class {

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
@@ -107,8 +108,8 @@ func definedAfter(v *ir.Value, k *ir.Op, i int, ops []*ir.Op) bool {
 	return false
 }
 
-// rowAxes are the dimensions that a row program runs along; ok is false for
-// other ops.
+// rowAxes are the dimensions that a row program runs along, in their order; ok
+// is false for other ops.
 func rowAxes(o *ir.Op) ([]int64, bool) {
 	def := op.Of(o)
 	t := o.In(0)
@@ -117,6 +118,25 @@ func rowAxes(o *ir.Op) ([]int64, bool) {
 	}
 	var axes []int64
 	switch {
+	case o.Name == "dm.batch_norm" && len(o.Operands) == 5:
+		return nil, false // with given statistics it is element-wise
+	case o.Name == "dm.batch_norm": // all but the channels
+		channels := op.Int(o, "dim")
+		for a := range int64(t.Rank()) {
+			if a != channels {
+				axes = append(axes, a)
+			}
+		}
+	case o.Name == "dm.group_norm": // all but the batch; a group holds some of the channels
+		for a := range int64(t.Rank() - 1) {
+			axes = append(axes, a+1)
+		}
+	case o.Name == "dm.reduce_window":
+		for a, n := range op.Ints(o, "window_dimensions") {
+			if n > 1 {
+				axes = append(axes, int64(a))
+			}
+		}
 	case def.Attr("dims") != nil:
 		axes = op.Ints(o, "dims")
 	case def.Attr("dim") != nil:
@@ -132,6 +152,7 @@ func rowAxes(o *ir.Op) ([]int64, bool) {
 			return nil, false
 		}
 	}
+	slices.Sort(axes)
 	return axes, len(axes) > 0
 }
 
