@@ -67,8 +67,14 @@ Safe: the same values.
 // dimensions are the last ones of the result.
 func trailing(b *ir.Op) bool {
 	in, out := b.In(0), b.Out(0)
+	if in == nil || out == nil {
+		return false
+	}
+	if b.Attr("dims") == nil {
+		return true
+	}
 	dims := op.Ints(b, "dims")
-	if in == nil || out == nil || len(dims) != in.Rank() {
+	if len(dims) != in.Rank() {
 		return false
 	}
 	for i, d := range dims {

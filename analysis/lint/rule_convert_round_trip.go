@@ -68,7 +68,10 @@ func roundTrip(o *ir.Op) *ir.Op {
 		return nil
 	}
 	wide, narrow := n.In(0), n.Out(0)
-	if wide == nil || narrow == nil || significand(narrow.Elem) >= significand(wide.Elem) {
+	if wide == nil || narrow == nil || wide.Elem.IsFloat() != narrow.Elem.IsFloat() || narrow.Elem == types.I1 {
+		return nil // to whole numbers, to truth values: that is what the convert is for
+	}
+	if significand(narrow.Elem) >= significand(wide.Elem) {
 		return nil
 	}
 	return n
