@@ -24,4 +24,4 @@ func (lspCmd) Run(a *app) error {
 type workerCmd struct{}
 
 // Run runs programs for the language server until stdin ends.
-func (workerCmd) Run(a *app) error { return worker.Main(a.stdin, a.stdout) }
+func (workerCmd) Run(a *app) error { return worker.Main(a.ctx, a.stdin, a.stdout) }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -25,7 +26,7 @@ func misbehave(how string) int {
 	progress := `{"progress":{"done":1,"total":2,"line":2}}`
 	switch how {
 	case "sound":
-		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
+		if err := worker.Main(context.Background(), os.Stdin, os.Stdout); err != nil {
 			return 1
 		}
 	case "crash":

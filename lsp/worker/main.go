@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 )
 
 // Main is the worker process: it runs the request on the first line of in and
-// writes to out. It gives up when in ends. The error is about the pipes only.
-func Main(in io.Reader, out io.Writer) error {
+// writes to out. It gives up when in or ctx ends. The error is about the pipes
+// only.
+func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadBytes('\n')
 	if err != nil {
@@ -30,7 +32,7 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &req); err != nil {
 		return fmt.Errorf("malformed request: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		_, _ = io.Copy(io.Discard, r)
@@ -64,16 +66,20 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 	}
 	src := source.New(req.Path, req.Text)
 	p := program.Load(src, program.Options{Bind: req.Bind})
-	for _, d := range p.Diags {
-		if d.Severity == diag.Error {
-			line, _ := src.Human(d.Span.Start)
-			// No place: editors show this problem already.
-			return fail(diag.Diagnostic{Code: d.Code, Message: fmt.Sprintf("line %d: %s", line, d.Message)})
-		}
+	broken := func(d diag.Diagnostic) *Result {
+		line, _ := src.Human(d.Span.Start)
+		// No place: editors show this problem already.
+		return fail(diag.Diagnostic{Code: d.Code, Message: fmt.Sprintf("line %d: %s", line, d.Message)})
 	}
 	m, fn, err := driver.Pick(p, req.Func)
 	if err != nil {
+		if i := slices.IndexFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+			return broken(p.Diags[i]) // the function may be there and be none for that
+		}
 		return fail(diagnostic(err))
+	}
+	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
+		return broken(errs[0])
 	}
 	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: uint64(req.Seed), Device: req.Device}
 	progress(Progress{Total: 1, Note: "making the inputs"})
@@ -83,12 +89,15 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 	if err != nil {
 		return fail(diagnostic(err))
 	}
-	res.OK, res.Device, res.ElapsedNs = true, got.Device, got.Elapsed.Nanoseconds()
+	res.Device, res.ElapsedNs = got.Device, got.Elapsed.Nanoseconds()
 	progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
 	for _, o := range got.Outputs {
+		if ctx.Err() != nil {
+			return fail(diagnostic(context.Cause(ctx)))
+		}
 		res.Results = append(res.Results, Output{o.Name, o.Type, o.Summary()})
 	}
-	res.Ops = times(src, got.Ops)
+	res.OK, res.Ops = true, times(src, got.Ops)
 	return res
 }
 

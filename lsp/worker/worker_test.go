@@ -28,7 +28,7 @@ func answer(t *testing.T, req Request) (notes []string, res *Result) {
 	go func() { _, _ = feed.Write(append(line, '\n')) }()
 	defer feed.Close()
 	var out bytes.Buffer
-	if err := Main(in, &out); err != nil {
+	if err := Main(t.Context(), in, &out); err != nil {
 		t.Fatal(err)
 	}
 	for dec := json.NewDecoder(&out); dec.More(); {
@@ -80,6 +80,7 @@ func TestFailures(t *testing.T) {
 		"device":   {Request{Text: text, Func: "f", Device: "abacus"}, "abacus", ""},
 		"function": {Request{Text: text, Func: "g"}, "@g", ""},
 		"syntax":   {Request{Text: strings.Replace(text, "%e :", "%missing :", 1), Func: "f"}, "line 3: %missing", "DM160"},
+		"header":   {Request{Text: strings.Replace(text, "%a:", "%a;", 1), Func: "f"}, "line 1: ", "DM026"},
 		"size":     {Request{Text: strings.ReplaceAll(text, "64x64xf32>", "?xf32, #dm.at<dims = [n]>>"), Func: "f"}, `"n"`, "DM701"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,9 +91,20 @@ func TestFailures(t *testing.T) {
 		})
 	}
 	for name, in := range map[string]string{"nothing": "", "half a line": `{"text":`, "no JSON": "x\n"} {
-		if err := Main(strings.NewReader(in), io.Discard); err == nil {
+		if err := Main(t.Context(), strings.NewReader(in), io.Discard); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// What is wrong elsewhere does not keep a function from running.
+func TestErrorElsewhere(t *testing.T) {
+	broken := strings.NewReplacer("@f", "@broken", "%e :", "%missing :").Replace(text)
+	if _, res := answer(t, Request{Text: text + broken, Func: "f"}); !res.OK {
+		t.Errorf("result %+v", res)
+	}
+	if _, res := answer(t, Request{Text: text + broken, Func: "broken"}); res.OK || res.Code != "DM160" {
+		t.Errorf("result %+v", res)
 	}
 }
 
@@ -115,7 +127,7 @@ func TestEndOfInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Main(strings.NewReader(string(line)+"\n"), &out); err != nil {
+	if err := Main(t.Context(), strings.NewReader(string(line)+"\n"), &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"ok":false`) {
