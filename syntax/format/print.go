@@ -144,7 +144,7 @@ func (p *printer) comment(t token, indent int) {
 		p.out.WriteByte(' ')
 	case indent == 0 && strings.HasPrefix(p.textOf(t), splitMark):
 		// The parser did not take it for a split; at column 0 it would be one.
-		p.startLine(t.newlines, p.margin(t.start, 0))
+		p.startLine(t.newlines, p.margin(t, 0))
 	default:
 		p.startLine(t.newlines, spaces(indent))
 	}
@@ -187,7 +187,7 @@ func (p *printer) op(op *ast.Op, depth int) {
 		p.verbatim(op, "")
 		return
 	case ast.Bad:
-		p.verbatim(op, p.margin(p.peek().start, base))
+		p.verbatim(op, p.margin(p.peek(), base))
 		return
 	}
 	p.startLine(p.peek().newlines, spaces(base))
@@ -201,11 +201,12 @@ func (p *printer) op(op *ast.Op, depth int) {
 	p.stack = p.stack[:u.floor]
 }
 
-// margin is the white space before off where nothing else is on its line.
-func (p *printer) margin(off, otherwise int) string {
-	line := strings.LastIndexAny(p.text[:off], "\n\r") + 1
-	if strings.Trim(p.text[line:off], " \t") == "" {
-		return p.text[line:off]
+// margin is the white space before t where t begins its line.
+func (p *printer) margin(t token, otherwise int) string {
+	before := p.text[:t.start]
+	line := len(strings.TrimRight(before, " \t"))
+	if line == 0 || before[line-1] == '\n' || before[line-1] == '\r' {
+		return before[line:]
 	}
 	return spaces(otherwise)
 }

@@ -81,6 +81,20 @@ func (s *customScan) text(i int) string {
 	return s.src[s.toks[i].start:s.toks[i].end]
 }
 
+// over is the index of the bracket that closes the one at i, and i for anything
+// else. Looking at a list by way of it reads every token once for the list that
+// holds it, and not once for every list around.
+func (s *customScan) over(i int) int { return max(i, s.pair[i]) }
+
+// unclosed reports whether a bracket opens at i that nothing closes.
+func (s *customScan) unclosed(i int) bool {
+	switch s.kind(i) {
+	case kLParen, kLBrack, kLBrace, kLAngle:
+		return s.pair[i] < 0
+	}
+	return false
+}
+
 // results reads "%a:2, %b =" if the op begins so and returns the index behind it.
 func (s *customScan) results() int {
 	if s.kind(0) != kValue {
@@ -149,7 +163,7 @@ func (s *customScan) parts(from int) {
 func (s *customScan) successor(i int) ast.Successor {
 	u := ast.Successor{Name: s.text(i), Span: rel(s.toks[i].start, s.toks[i].end)}
 	if s.kind(i+1) == kLParen && s.pair[i+1] >= 0 {
-		for j := i + 2; j < s.pair[i+1] && s.kind(j) != kColon; j++ {
+		for j := i + 2; j < s.pair[i+1] && s.kind(j) != kColon; j = s.over(j) + 1 {
 			if s.kind(j) == kValue {
 				u.Args = append(u.Args, makeUse(s.src, s.toks[j]))
 			}
@@ -196,10 +210,10 @@ func (s *customScan) define(i int) {
 		end := -1
 		for j := i + 2; j < len(s.toks); j++ {
 			k := s.kind(j)
-			if s.deep[j] < level || s.deep[j] == level && (k == kComma || k == kEq || k == kRegion || k == kValue) ||
-				s.deep[j] == level+1 && k == kLBrace {
+			if s.deep[j] < level || k == kComma || k == kEq || k == kRegion || k == kValue || k == kLBrace || s.unclosed(j) {
 				break
 			}
+			j = s.over(j)
 			end = j
 		}
 		if end > 0 {
@@ -227,7 +241,8 @@ func (s *customScan) namesLoop(i int) bool {
 	j := end + 1
 	if s.kind(j) == kColon {
 		for j++; j < len(s.toks) && s.kind(j) != kEq; j++ {
-			if k := s.kind(j); s.deep[j] == s.deep[end] && k != kIdent && k != kBang && k != kComma && k != kRAngle {
+			j = s.over(j)
+			if k := s.kind(j); s.deep[j] < s.deep[end] || k != kIdent && k != kBang && k != kComma && k != kRAngle {
 				return false
 			}
 		}
@@ -250,14 +265,13 @@ func (s *customScan) namesBlock(i int) bool {
 	if end == i+1 || !s.leadsToBody(end+1) {
 		return false
 	}
-	level := s.deep[i]
 	start := true
-	for j := i + 1; j < end; j++ {
+	for j := i + 1; j < end; j = s.over(j) + 1 {
 		k := s.kind(j)
 		if start && (k != kValue || s.kind(j+1) != kColon) {
 			return false
 		}
-		start = s.deep[j] == level && k == kComma
+		start = s.deep[j] == s.deep[i] && k == kComma
 	}
 	return true
 }

@@ -44,7 +44,19 @@ var hostile = map[string]func(n int) string{
 	"resources":             func(n int) string { return strings.Repeat("{-#", n/3) },
 	"dictionaries":          func(n int) string { return "a.b " + strings.Repeat("{a = ", n/5) },
 	"successors":            func(n int) string { return `"a.b"()[` + strings.Repeat("^a(%x:", n/6) },
-	"attributes in parens":  func(n int) string { return "func.func @f(" + strings.Repeat("%a: f32 {", n/9) },
+	"loops in parens":       func(n int) string { return "a.b " + strings.Repeat("(%i):(", n/6) },
+	"loops in angles":       func(n int) string { return "a.b " + strings.Repeat("<(%i): a>", n/9) },
+	"lists in lists": func(n int) string {
+		k := n / 14
+		return "a.b " + strings.Repeat("(%a: (", k) + strings.Repeat("), z)", k) + " { return }"
+	},
+	"types in types": func(n int) string {
+		k := n / 6
+		return "a.b " + strings.Repeat("(%a: ", k) + strings.Repeat(")", k) + " { return }"
+	},
+	"captures in parens":   func(n int) string { return "a.b " + strings.Repeat("as %a : (", n/9) },
+	"branches in branches": func(n int) string { k := n / 8; return "a.b " + strings.Repeat("^b(%a, ", k) + strings.Repeat(")", k) },
+	"attributes in parens": func(n int) string { return "func.func @f(" + strings.Repeat("%a: f32 {", n/9) },
 }
 
 // TestLinear measures each hostile text at one and at eight times a size by
