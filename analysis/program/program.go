@@ -64,7 +64,10 @@ func Load(src *source.File, opts Options) *Program {
 		p.Tree = parse.File(src)
 	}
 	p.names = sync.OnceValue(func() *scope.Index { return scope.Build(p.Tree) })
-	go p.names() // beside lowering; it reads the tree only
+	go func() { // beside lowering; it reads the tree only
+		defer func() { _ = recover() }() // OnceValue raises it again in whoever asks
+		p.names()
+	}()
 	p.Modules = lower.File(p.Tree)
 	p.Diags = slices.Clone(p.Tree.Diags)
 	for _, m := range p.Modules {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"go.lsp.dev/jsonrpc2"
@@ -48,8 +50,18 @@ func (c *client) drain() {
 		c.queue[0] = nil
 		c.queue = c.queue[1:]
 		c.mu.Unlock()
-		f()
+		c.run(f)
 	}
+}
+
+// run keeps a message that cannot be made from ending the server.
+func (c *client) run(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log(protocol.MessageTypeError, fmt.Sprintf("internal error: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	f()
 }
 
 // flush waits until everything queued so far has been sent, so that a response

@@ -15,6 +15,9 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+
+	"dmir/lsp/workspace"
+	"dmir/syntax/source"
 )
 
 // codeOf is the JSON-RPC code of an error, 0 for nil.
@@ -243,32 +246,68 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// The end of the session sets the exit status.
+// A session that ends without shutdown is an error.
 func TestExit(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*editor)
-		want int
+		want error
 	}{
-		"shutdown and exit": {func(e *editor) { e.must("shutdown", "null", nil); e.notify("exit", "null") }, 0},
-		"exit alone":        {func(e *editor) { e.notify("exit", "null") }, 1},
-		"end of input":      {func(e *editor) { _ = e.toward.Close() }, 1},
+		"shutdown and exit": {func(e *editor) { e.must("shutdown", "null", nil); e.notify("exit", "null") }, nil},
+		"exit alone":        {func(e *editor) { e.notify("exit", "null") }, ErrNoShutdown},
+		"end of input":      {func(e *editor) { _ = e.toward.Close() }, ErrNoShutdown},
 		"shutdown and end of input": {func(e *editor) {
 			e.must("shutdown", "null", nil)
 			if err := e.call("textDocument/hover", "{}", nil); codeOf(err) != jsonrpc2.InvalidRequest {
 				t.Errorf("hover after shutdown: %v", err)
 			}
 			_ = e.toward.Close()
-		}, 0},
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := connect(t, Options{}, nil)
 			e.initialize("", "")
 			c.end(e)
-			if got := ExitCode(<-e.served); got != c.want {
-				t.Errorf("exit status %d, want %d", got, c.want)
+			if got := <-e.served; !errors.Is(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
+}
+
+// For an editor that does not read, the newest diagnostics of a document wait,
+// and none of those before.
+func TestUnreadDiagnostics(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	gate := make(chan struct{})
+	e.server.client.post(func() { <-gate })
+	src := source.New("f.dmir", "")
+	for version := range int32(100) {
+		for _, uri := range []string{"file:///a.dmir", "file:///b.dmir"} {
+			e.server.publish(&workspace.Snapshot{Address: workspace.Address{URI: uri}, Version: version, Src: src}, nil)
+		}
+	}
+	e.server.client.mu.Lock()
+	waiting := len(e.server.client.queue)
+	e.server.client.mu.Unlock()
+	if waiting > 3 {
+		t.Errorf("%d messages wait for two documents", waiting)
+	}
+	close(gate)
+	for _, uri := range []string{"file:///a.dmir", "file:///b.dmir"} {
+		got := e.wait(protocol.MethodTextDocumentPublishDiagnostics, func(raw json.RawMessage) bool { return strings.Contains(string(raw), uri) })
+		if !strings.Contains(string(got), `"version":99`) {
+			t.Errorf("sent: %s", got)
+		}
+	}
+}
+
+// A message that cannot be made is logged, and those behind it are sent.
+func TestPanicWhileSending(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	e.server.client.post(func() { panic("out of luck") })
+	e.wait(protocol.MethodWindowLogMessage, func(raw json.RawMessage) bool { return strings.Contains(string(raw), "out of luck") })
 }
 
 // A server whose input stays open ends with the process that started it.

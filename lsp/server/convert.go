@@ -3,6 +3,7 @@ package server
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
@@ -120,7 +121,7 @@ const maxDiagnostics = 1000
 
 // publish sends the diagnostics of a snapshot; the worst where there are too many.
 func (s *server) publish(snap *workspace.Snapshot, ds []diag.Diagnostic) {
-	s.client.post(func() {
+	s.diagnostics.send(s.client, snap.URI, func() *protocol.PublishDiagnosticsParams {
 		if len(ds) > maxDiagnostics {
 			ds = slices.Clone(ds)
 			slices.SortStableFunc(ds, func(a, b diag.Diagnostic) int { return int(b.Severity) - int(a.Severity) })
@@ -130,8 +131,33 @@ func (s *server) publish(snap *workspace.Snapshot, ds []diag.Diagnostic) {
 		for _, d := range ds {
 			out = append(out, s.diagnostic(place{snap}, d))
 		}
-		_ = s.conn.Notify(s.ctx, protocol.MethodTextDocumentPublishDiagnostics, &protocol.PublishDiagnosticsParams{
-			URI: uri.URI(snap.URI), Version: protocol.NewOptional(snap.Version), Diagnostics: out,
-		})
+		return &protocol.PublishDiagnosticsParams{URI: uri.URI(snap.URI), Version: protocol.NewOptional(snap.Version), Diagnostics: out}
+	})
+}
+
+// outbox holds the diagnostics that wait to be sent: of each document only the
+// newest, so that an editor that does not read makes no versions pile up.
+type outbox struct {
+	mu     sync.Mutex
+	newest map[string]func() *protocol.PublishDiagnosticsParams // by the document's address
+}
+
+func (o *outbox) send(c *client, uri string, params func() *protocol.PublishDiagnosticsParams) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, waits := o.newest[uri]
+	if o.newest == nil {
+		o.newest = map[string]func() *protocol.PublishDiagnosticsParams{}
+	}
+	o.newest[uri] = params
+	if waits {
+		return
+	}
+	c.post(func() {
+		o.mu.Lock()
+		params := o.newest[uri]
+		delete(o.newest, uri)
+		o.mu.Unlock()
+		_ = c.conn.Notify(c.ctx, protocol.MethodTextDocumentPublishDiagnostics, params())
 	})
 }

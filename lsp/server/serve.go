@@ -42,15 +42,6 @@ type Options struct {
 // protocol asks for.
 var ErrNoShutdown = errors.New("the editor left without a shutdown request")
 
-// ExitCode is the exit status that the protocol prescribes for what [Serve]
-// returned: 0 after shutdown and exit, 1 otherwise.
-func ExitCode(err error) int {
-	if err != nil {
-		return 1
-	}
-	return 0
-}
-
 // Serve serves one editor until it says exit, closes in, or its process ends,
 // or until ctx ends. It returns nil after an orderly shutdown and ErrNoShutdown
 // otherwise. Runs that are under way are killed.
@@ -76,8 +67,9 @@ type server struct {
 	trusted  atomic.Bool
 	features features // of the editor; written by initialize, before any use
 
-	settings settings
-	runs     runs
+	settings    settings
+	runs        runs
+	diagnostics outbox
 }
 
 // The states of the protocol's life cycle.

@@ -54,8 +54,8 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 		spelt = snap.URI
 	}
 	return s.docs.Close(key, func() {
-		s.client.notify(protocol.MethodTextDocumentPublishDiagnostics, &protocol.PublishDiagnosticsParams{
-			URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{},
+		s.diagnostics.send(s.client, spelt, func() *protocol.PublishDiagnosticsParams {
+			return &protocol.PublishDiagnosticsParams{URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{}}
 		})
 	})
 }
