@@ -16,7 +16,7 @@ var _ = register(&Rule{
 	Doc: `## What it does
 Finds an op or kernel bound by memory that takes a value from an op or kernel of the same block and could run in its
 kernel: element-wise work over the elements that a contraction writes (its epilogue), and element-wise work and
-normalizations over the same elements as each other.
+normalizations over the same elements, and along the same rows, as each other.
 
 ## Why it matters
 The producer writes the value to memory and this op reads it again. In one kernel the value stays on chip: neither

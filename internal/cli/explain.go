@@ -62,13 +62,15 @@ func (c explainCmd) Run(a *app) error {
 	if c.Rule == "" {
 		return list(a.stdout)
 	}
-	if d := op.Lookup(c.Rule); d != nil {
-		_, err := io.WriteString(a.stdout, d.Markdown())
-		return err
+	for _, name := range []string{c.Rule, "dm." + c.Rule} {
+		if d := op.Lookup(name); d != nil {
+			_, err := fmt.Fprintf(a.stdout, "# dm.%s\n\n%s\n", d.Name, strings.TrimSuffix(d.Markdown(), "\n"))
+			return err
+		}
 	}
 	e, ok := explanation(c.Rule)
 	if !ok {
-		return &failure{"DM610", c.Rule, "is no rule, diagnostic or op of dmir", "dmir explain lists the rules"}
+		return &failure{"DM610", c.Rule, "is no rule, diagnostic or op of dmir", likely(c.Rule)}
 	}
 	title := fmt.Sprintf("# %s %s\n\n%s.\n\n", e.code, e.name, upperFirst(strings.TrimSuffix(e.summary, ".")))
 	if strings.HasPrefix(e.text, e.summary) {
@@ -90,9 +92,31 @@ func list(w io.Writer) error {
 		if r := lint.Lookup(a.code); r != nil && r.Fix != lint.NoFix {
 			fix = string(r.Fix)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", a.code, a.name, fix, a.summary)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", a.code, a.name, fix, upperFirst(a.summary))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(tw, "\nOP\tWHAT IT COMPUTES")
+	for _, d := range op.All() {
+		fmt.Fprintf(tw, "dm.%s\t%s\n", d.Name, upperFirst(strings.TrimSuffix(d.Summary, ".")))
 	}
 	return tw.Flush()
+}
+
+// likely is what was probably meant by a word that explain does not know.
+func likely(word string) string {
+	var known []string
+	for _, a := range articles() {
+		known = append(known, a.code, a.name)
+	}
+	for _, d := range op.All() {
+		known = append(known, d.Name, "dm."+d.Name)
+	}
+	if s := diag.Suggest(word, known); s != "" {
+		return "did you mean " + s + "?"
+	}
+	return "dmir explain lists them"
 }
 
 func firstSentence(doc string) string {

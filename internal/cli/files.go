@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -123,9 +124,31 @@ func hasErrors(ds []diag.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 
+// distinct says once what is wrong with a type that the text spells in many
+// places; an editor underlines each of them.
+func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
+	type typeError struct{ code, message, text string }
+	var out []diag.Diagnostic
+	first, more := map[typeError]int{}, map[int]int{} // by place in out
+	for _, d := range ds {
+		isType := slices.ContainsFunc(types.Codes, func(c diag.Code) bool { return c.Code == d.Code })
+		key := typeError{d.Code, d.Message, src.Slice(d.Span)}
+		if i, said := first[key]; said && isType {
+			more[i]++
+			continue
+		}
+		first[key] = len(out)
+		out = append(out, d)
+	}
+	for i, n := range more {
+		out[i].Notes = append(slices.Clone(out[i].Notes), "the same in "+count(n, "more place"))
+	}
+	return out
+}
+
 // printErrors writes the errors among ds.
 func printErrors(w io.Writer, src *source.File, ds []diag.Diagnostic) {
-	for _, d := range ds {
+	for _, d := range distinct(src, ds) {
 		if d.Severity == diag.Error {
 			diag.Text(w, src, d, styleOf(w))
 		}

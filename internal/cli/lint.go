@@ -115,7 +115,7 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 		}
 		p = fixed.Program
 	}
-	for _, d := range p.Diags {
+	for _, d := range distinct(p.Src, p.Diags) {
 		if d.Severity >= diag.Warning {
 			found = append(found, finding{p.Src, d})
 		}
