@@ -20,10 +20,10 @@ func formatted(text string) string { return format.File(parse.File(source.New("t
 
 // TestGolden formats the file "in" of each archive in testdata and compares the
 // result with its file "out". In both, "␍" stands for a carriage return, "⇥" for
-// a tab, and a "␠" at the end of a line for a blank.
+// a tab, "¤" for a byte order mark, and a "␠" at the end of a line for a blank.
 func TestGolden(t *testing.T) {
-	marks := strings.NewReplacer("␍", "\r", "⇥", "\t", "␠", " ")
-	shown := strings.NewReplacer("\r", "␍", "\t", "⇥", " \n", "␠\n")
+	marks := strings.NewReplacer("␍", "\r", "⇥", "\t", "␠", " ", "¤", source.ByteOrderMark)
+	shown := strings.NewReplacer("\r", "␍", "\t", "⇥", " \n", "␠\n", source.ByteOrderMark, "¤")
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files: %v", err)
@@ -98,6 +98,7 @@ func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"module{func.func @f(%a:i32)->i32{return %a:i32}}",
 		"\"a.b\"()({^bb0(%x:i32):\"a.c\"()[^bb0]:()->()},{}){k=[1:i32]}:()->()",
+		"\ufeff  }\n\ufeff// -----\n",
 		"// a\r\n// -----\r\n!t = tuple<i32>\r\n",
 		"x.y %a { x.z } else // c\n { }\n}}",
 		"%0 = #a<#b<",

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/source"
 )
 
 const (
@@ -23,13 +24,19 @@ func File(f *ast.File) string {
 	text := f.Src.Text
 	p := &printer{text: text, eol: lineEnd(text), fresh: true}
 	p.s.text = text
+	mark := ""
+	if strings.HasPrefix(text, source.ByteOrderMark) {
+		mark = source.ByteOrderMark
+	}
+	p.begin = len(mark)
+	p.s.pos = p.begin
 	p.out.Grow(len(text) + len(text)/16 + 16)
 	p.ops(f.Items, 0)
 	p.between(len(text), 0)
 	if p.out.Len() > 0 {
 		p.out.WriteString(p.eol)
 	}
-	return p.out.String()
+	return mark + p.out.String()
 }
 
 // lineEnd is "\r\n" if each line of text ends so, otherwise "\n".
@@ -45,8 +52,9 @@ func lineEnd(text string) string {
 // where ops, labels and regions begin and end; everything printed comes from the
 // tokens, each exactly once and in order.
 type printer struct {
-	text string
-	s    scanner
+	text  string
+	begin int // of the text proper, behind a byte order mark
+	s     scanner
 	ahead
 	out strings.Builder
 	eol string
@@ -205,7 +213,7 @@ func (p *printer) op(op *ast.Op, depth int) {
 func (p *printer) margin(t token, otherwise int) string {
 	before := p.text[:t.start]
 	line := len(strings.TrimRight(before, " \t"))
-	if line == 0 || before[line-1] == '\n' || before[line-1] == '\r' {
+	if line == p.begin || before[line-1] == '\n' || before[line-1] == '\r' {
 		return before[line:]
 	}
 	return spaces(otherwise)

@@ -132,6 +132,19 @@ func TestNotText(t *testing.T) {
 	}
 }
 
+// TestByteOrderMark holds that the mark in front of a file is passed over there
+// and nowhere else.
+func TestByteOrderMark(t *testing.T) {
+	const text = "// a comment\nmodule {}"
+	f := File(source.New("a", source.ByteOrderMark+text))
+	if len(f.Diags) > 0 || len(f.Items) != 1 || f.Items[0].Off != len(source.ByteOrderMark)+strings.Index(text, "module") {
+		t.Errorf("with a mark in front: %v, %v", f.Items, f.Diags)
+	}
+	if f := File(source.New("a", text+source.ByteOrderMark)); len(f.Diags) == 0 {
+		t.Error("a mark behind an op is no error")
+	}
+}
+
 // TestBigFile reads 50 MB.
 func TestBigFile(t *testing.T) {
 	if testing.Short() {

@@ -1,5 +1,11 @@
 package parse
 
+import (
+	"strings"
+
+	"dmir/syntax/source"
+)
+
 // kind tells the tokens of the byte scanner apart.
 type kind uint8
 
@@ -87,6 +93,9 @@ type cursor struct {
 }
 
 func newCursor(text string, pos, end int) cursor {
+	if pos == 0 && strings.HasPrefix(text, source.ByteOrderMark) {
+		pos = min(len(source.ByteOrderMark), end)
+	}
 	return cursor{text: text, pos: pos, end: end, line: true}
 }
 

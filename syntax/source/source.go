@@ -11,6 +11,10 @@ import (
 	"unicode/utf8"
 )
 
+// ByteOrderMark is what some editors put in front of UTF-8. It is no part of
+// the program: it is passed over by the parser and kept by the formatter.
+const ByteOrderMark = "\ufeff"
+
 // Span is a half-open range [Start, End) of byte offsets into a File's text.
 type Span struct{ Start, End int }
 
