@@ -91,13 +91,14 @@ func (s *scanner) endsBefore(h *head, t token) bool {
 	return !more && h.complete() && !s.continues(h, t)
 }
 
-// complete reports whether the op, in a form that dmir knows, needs no more.
+// complete reports whether the op, in a form that dmir knows and with no bracket
+// open, needs no more.
 func (h *head) complete() bool {
 	switch h.form {
 	case fGeneric, fDm, fCall, fModule, fAlias:
 		return h.prev != h.name
 	case fFunc:
-		return h.sig || h.br.depth() == 0 && h.prev.kind != kIdent && h.prev.kind != kSymbol
+		return h.sig || h.prev.kind != kIdent && h.prev.kind != kSymbol
 	case fReturn, fBad:
 		return true
 	}
@@ -110,7 +111,7 @@ func (s *scanner) continues(h *head, t token) bool {
 	case kLBrace, kArrow, kColon, kComma, kEq, kLAngle, kLParen, kLBrack, kRAngle, kRParen, kRBrack:
 		return h.form != fBad || t.kind != kLBrace
 	case kValue:
-		return h.form == fDm && !h.sig
+		return (h.form == fDm || h.form == fReturn) && !h.sig
 	case kIdent:
 		switch s.slice(t) {
 		case "loc", "attributes":
