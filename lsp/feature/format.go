@@ -12,6 +12,22 @@ func Format(f *ast.File) []diag.Edit {
 	return format.Edits(f.Src.Text, format.File(f))
 }
 
+// FormatRange are the edits of Format that lie in the lines that span touches.
+func FormatRange(f *ast.File, span source.Span) []diag.Edit {
+	first, last := f.Src.Pos(span.Start).Line, f.Src.Pos(span.End).Line
+	if last > first && span.End == f.Src.LineStart(last) {
+		last-- // a selection of whole lines ends before the first that is not selected
+	}
+	start, end := f.Src.LineStart(first), f.Src.LineStart(last)+len(f.Src.Line(last))
+	var out []diag.Edit
+	for _, e := range Format(f) {
+		if e.Span.Start >= start && e.Span.End <= end {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 // Replace are the edits that turn before into after: one, of the lines between
 // the first and the last that differ.
 func Replace(before, after string) []diag.Edit {

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"slices"
 
+	"dmir/analysis/program"
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
@@ -78,4 +82,65 @@ func Rename(names *scope.Index, off int, to string) ([]diag.Edit, error) {
 		return nil, errors.New(n.Text + " is defined nowhere in this file")
 	}
 	return scope.Rename(names, n, to)
+}
+
+// TypeDefinition is where the aliases are defined that spell the type of the
+// value at off, or the alias at off itself; none where the type is written out.
+func TypeDefinition(p *program.Program, off int) []source.Span {
+	names := p.Names()
+	n, span, ok := names.At(off)
+	switch {
+	case !ok:
+		return nil
+	case n.Kind == scope.TypeAlias || n.Kind == scope.AttrAlias:
+		return n.Defs
+	case n.Kind != scope.Value || len(n.Defs) == 0:
+		return nil
+	}
+	o, at := typeSpan(p, valueOf(p, n, span.Start))
+	var out []source.Span
+	for i := 0; o != nil && i < len(o.Aliases); i++ {
+		use := o.Abs(o.Aliases[i].Span)
+		if alias, _, ok := names.At(use.Start + 1); ok && use.Start >= at.Start && use.End <= at.End {
+			out = append(out, alias.Defs...)
+		}
+	}
+	return out
+}
+
+// typeSpan is where the type of v is written, and in which op: beside an
+// argument, or in the signature of the op that gives it.
+func typeSpan(p *program.Program, v *ir.Value) (*ast.Op, source.Span) {
+	switch {
+	case v == nil:
+		return nil, source.Span{}
+	case v.Op != nil && v.Op.Tree != nil:
+		t := v.Op.Tree
+		sig, err := parse.Signature(t.Text(p.Src, t.Sig))
+		if err != nil {
+			return nil, source.Span{}
+		}
+		spans, i := sig.OutSpans, v.Index
+		if sig.Single {
+			spans, i = sig.InSpans, 0
+		}
+		if i >= len(spans) {
+			return nil, source.Span{}
+		}
+		return t, t.Abs(ast.Rel{Start: t.Sig.Start + spans[i].Start, End: t.Sig.Start + spans[i].End})
+	case v.Block != nil && v.Block.Region != nil && v.Block.Region.Op.Tree != nil:
+		t := v.Block.Region.Op.Tree
+		args := slices.Clone(t.Defs)
+		for _, r := range t.Regions {
+			for _, b := range r.Blocks {
+				args = append(args, b.Args...)
+			}
+		}
+		for _, a := range args {
+			if t.Off+int(a.Span.Start) == v.Span.Start {
+				return t, t.Abs(a.Type)
+			}
+		}
+	}
+	return nil, source.Span{}
 }

@@ -17,6 +17,23 @@ var definition = onPosition(
 		return protocol.LocationSlice(p.locations(feature.Definition(p.Names(), off))), nil
 	})
 
+// declaration is the definition: MLIR declares nothing that it does not define.
+var declaration = onPosition(
+	func(p *protocol.DeclarationParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(_ *server, p place, off int, _ *protocol.DeclarationParams) (any, error) {
+		return protocol.LocationSlice(p.locations(feature.Definition(p.Names(), off))), nil
+	})
+
+var typeDefinition = onPosition(
+	func(p *protocol.TypeDefinitionParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(_ *server, p place, off int, _ *protocol.TypeDefinitionParams) (any, error) {
+		return protocol.LocationSlice(p.locations(feature.TypeDefinition(p.Program(), off))), nil
+	})
+
 var references = onPosition(
 	func(p *protocol.ReferenceParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams

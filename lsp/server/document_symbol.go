@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/feature"
 	"dmir/syntax/scope"
 )
 
@@ -42,9 +44,40 @@ func symbols(p place, items []scope.Item) []protocol.DocumentSymbol {
 // flatten is for editors that know no hierarchy.
 func flatten(p place, out protocol.SymbolInformationSlice, items []scope.Item) protocol.SymbolInformationSlice {
 	for _, it := range items {
-		var info protocol.SymbolInformation
-		info.Name, info.Kind, info.Location = it.Name, symbolKinds[it.Kind], p.location(it.Span)
-		out = flatten(p, append(out, info), it.Children)
+		out = flatten(p, append(out, information(p, it)), it.Children)
 	}
 	return out
+}
+
+func information(p place, it scope.Item) protocol.SymbolInformation {
+	var info protocol.SymbolInformation
+	info.Name, info.Kind, info.Location = it.Name, symbolKinds[it.Kind], p.location(it.Span)
+	return info
+}
+
+// maxSymbols bounds the answer to a query for symbols.
+const maxSymbols = 1000
+
+// workspaceSymbol looks through the open documents.
+func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	params, err := decode[protocol.WorkspaceSymbolParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	snaps := s.docs.Snapshots()
+	return func(ctx context.Context) (any, error) {
+		out := protocol.SymbolInformationSlice{}
+		for _, snap := range snaps {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			for _, it := range feature.FindSymbols(snap.Program().Tree, params.Query) {
+				if len(out) == maxSymbols {
+					return out, nil
+				}
+				out = append(out, information(place{snap}, it))
+			}
+		}
+		return out, nil
+	}, nil
 }

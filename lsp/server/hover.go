@@ -23,7 +23,11 @@ var hover = onPosition(
 
 // markup is Markdown, or the same text bare for an editor that shows none.
 func (s *server) markup(text string) *protocol.MarkupContent {
-	if s.features.plainHover {
+	return markup(text, s.features.plainHover)
+}
+
+func markup(text string, plain bool) *protocol.MarkupContent {
+	if plain {
 		text = strings.NewReplacer("```mlir\n", "", "```\n", "", "`", "", "**", "", "| | |\n|:--|--:|\n", "", `\`, "").Replace(text)
 		return &protocol.MarkupContent{Kind: protocol.MarkupKindPlainText, Value: text}
 	}

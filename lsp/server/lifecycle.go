@@ -22,6 +22,10 @@ type features struct {
 	watchConfig     bool // wants didChangeConfiguration registered
 	versionedEdits  bool
 	plainHover      bool // shows no Markdown
+	plainCompletion bool // shows none beside completions
+	plainSignature  bool // shows none in signature help
+	snippets        bool // fills in completions with holes
+	labelOffsets    bool // takes parameters of signatures as places in the label
 	linkDiagnostics bool // shows related places
 	tags            bool
 	flatSymbols     bool // knows no hierarchy of symbols
@@ -69,7 +73,17 @@ func featuresOf(c protocol.ClientCapabilities) features {
 	}
 	if t := c.TextDocument; t != nil {
 		if h := t.Hover; h != nil {
-			f.plainHover = len(h.ContentFormat) > 0 && !slices.Contains(h.ContentFormat, protocol.MarkupKindMarkdown)
+			f.plainHover = noMarkdown(h.ContentFormat)
+		}
+		if c := t.Completion; c != nil && c.CompletionItem != nil {
+			f.snippets = is(c.CompletionItem.SnippetSupport)
+			f.plainCompletion = noMarkdown(c.CompletionItem.DocumentationFormat)
+		}
+		if h := t.SignatureHelp; h != nil && h.SignatureInformation != nil {
+			f.plainSignature = noMarkdown(h.SignatureInformation.DocumentationFormat)
+			if i := h.SignatureInformation.ParameterInformation; i != nil {
+				f.labelOffsets = is(i.LabelOffsetSupport)
+			}
 		}
 		if d := t.PublishDiagnostics; d != nil {
 			f.linkDiagnostics = is(d.RelatedInformation)
@@ -82,6 +96,12 @@ func featuresOf(c protocol.ClientCapabilities) features {
 	return f
 }
 
+// noMarkdown reports whether an editor names the formats that it shows, and
+// Markdown is none of them.
+func noMarkdown(formats []protocol.MarkupKind) bool {
+	return len(formats) > 0 && !slices.Contains(formats, protocol.MarkupKindMarkdown)
+}
+
 func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 	yes, change := true, protocol.TextDocumentSyncKindIncremental
 	unit := protocol.PositionEncodingKindUTF16
@@ -89,18 +109,26 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 		unit = protocol.PositionEncodingKindUTF8
 	}
 	return protocol.ServerCapabilities{
-		PositionEncoding:           unit,
-		TextDocumentSync:           &protocol.TextDocumentSyncOptions{OpenClose: &yes, Change: &change},
-		HoverProvider:              protocol.Boolean(true),
-		DefinitionProvider:         protocol.Boolean(true),
-		ReferencesProvider:         protocol.Boolean(true),
-		DocumentHighlightProvider:  protocol.Boolean(true),
-		DocumentSymbolProvider:     protocol.Boolean(true),
-		FoldingRangeProvider:       protocol.Boolean(true),
-		DocumentFormattingProvider: protocol.Boolean(true),
-		InlayHintProvider:          protocol.Boolean(true),
-		CodeLensProvider:           &protocol.CodeLensOptions{},
-		RenameProvider:             &protocol.RenameOptions{PrepareProvider: &yes},
+		PositionEncoding:                unit,
+		TextDocumentSync:                &protocol.TextDocumentSyncOptions{OpenClose: &yes, Change: &change},
+		HoverProvider:                   protocol.Boolean(true),
+		CompletionProvider:              &protocol.CompletionOptions{TriggerCharacters: strings.Split(completionTriggers, ""), ResolveProvider: &yes},
+		SignatureHelpProvider:           &protocol.SignatureHelpOptions{TriggerCharacters: []string{" ", ","}},
+		DefinitionProvider:              protocol.Boolean(true),
+		DeclarationProvider:             protocol.Boolean(true),
+		TypeDefinitionProvider:          protocol.Boolean(true),
+		SelectionRangeProvider:          protocol.Boolean(true),
+		DocumentRangeFormattingProvider: protocol.Boolean(true),
+		WorkspaceSymbolProvider:         protocol.Boolean(true),
+		SemanticTokensProvider:          &protocol.SemanticTokensOptions{Legend: tokenLegend(), Range: protocol.Boolean(true), Full: protocol.Boolean(true)},
+		ReferencesProvider:              protocol.Boolean(true),
+		DocumentHighlightProvider:       protocol.Boolean(true),
+		DocumentSymbolProvider:          protocol.Boolean(true),
+		FoldingRangeProvider:            protocol.Boolean(true),
+		DocumentFormattingProvider:      protocol.Boolean(true),
+		InlayHintProvider:               protocol.Boolean(true),
+		CodeLensProvider:                &protocol.CodeLensOptions{},
+		RenameProvider:                  &protocol.RenameOptions{PrepareProvider: &yes},
 		CodeActionProvider: &protocol.CodeActionOptions{
 			CodeActionKinds: []protocol.CodeActionKind{protocol.CodeActionKindQuickFix, fixAll},
 		},

@@ -142,6 +142,17 @@ func (w *Workspace) Snapshot(key string) *Snapshot {
 	return nil
 }
 
+// Snapshots are the current versions of all open documents, by key.
+func (w *Workspace) Snapshots() []*Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []*Snapshot
+	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
+		out = append(out, w.docs[key].snap)
+	}
+	return out
+}
+
 // Read is a snapshot of a file that is not open, from disk.
 func (w *Workspace) Read(a Address) (*Snapshot, error) {
 	f, err := os.Open(a.Path)
@@ -221,14 +232,8 @@ func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnosti
 // Machines are those that dmir knows and those of the dmir.toml files that
 // apply to open documents.
 func (w *Workspace) Machines() []*machine.Machine {
-	w.mu.Lock()
-	var snaps []*Snapshot
-	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
-		snaps = append(snaps, w.docs[key].snap)
-	}
-	w.mu.Unlock()
 	all := machine.All()
-	for _, s := range snaps {
+	for _, s := range w.Snapshots() {
 		c := s.Config()
 		for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
 			own := c.Machines[name]

@@ -1,0 +1,199 @@
+package feature
+
+import (
+	"strings"
+
+	"dmir/analysis/program"
+	"dmir/dialect/op"
+	"dmir/syntax/source"
+)
+
+// ItemKind says what an offered text stands for.
+type ItemKind uint8
+
+// The kinds of completions.
+const (
+	OpItem ItemKind = iota
+	ValueItem
+	AttrItem
+	WordItem // one of the values of an attribute
+	TypeItem
+	AliasItem
+	PlaceItem
+	SymbolItem
+	LabelItem
+)
+
+// Completion is a text that may be written at a place.
+type Completion struct {
+	Kind    ItemKind
+	Label   string
+	Detail  string
+	Doc     string // Markdown, short
+	Text    string // what replaces Completions.Span
+	Snippet string // Text with places to fill in, in the LSP's syntax; "" where there are none
+	Op      string // the op whose documentation belongs to it; see Documentation
+}
+
+// Completions are what fits at a place, the best first.
+type Completions struct {
+	Span  source.Span // what has been typed of it, which ends at the place
+	Items []Completion
+	More  bool // there are more than these; typing on may bring them
+}
+
+// maxValues bounds how many values are offered at once.
+const maxValues = 200
+
+// Complete is what can be written at off.
+func Complete(p *program.Program, off int) Completions {
+	if off < 0 || off > len(p.Src.Text) {
+		return Completions{}
+	}
+	s := statementAt(p, off)
+	if s == nil {
+		return Completions{Span: source.Span{Start: off, End: off}}
+	}
+	out := Completions{Span: s.word}
+	typed := s.typed()
+	first := byte(0)
+	if typed != "" {
+		first = typed[0]
+	}
+	switch {
+	case first == '"':
+		if s.name >= 0 && len(s.before) == s.name && len(typed) < 2 || typed[len(typed)-1] != '"' && len(s.before) == s.name {
+			out.Items = quotedOps()
+		}
+	case s.name == 0 && len(s.before) == 0 && strings.IndexByte(`%@#!^`, first) >= 0:
+		// a name that is being given
+	case first == '%':
+		if s.opName() != "func.func" && s.name >= 0 {
+			out.Items, out.More = s.values()
+		}
+	case first == '@':
+		out.Items = s.symbols()
+	case first == '^':
+		out.Items = s.labels()
+	case first == '!':
+		out.Items = s.aliases('!')
+	case first == '#':
+		if l := s.place(); l.inside() < 0 || !s.inPlacement(l) {
+			out.Items = append(placements(), s.aliases('#')...)
+		}
+	case s.name >= 0 && len(s.before) == s.name:
+		out.Items = opItems()
+	case s.name < 0:
+		out.Items = s.definition(&out.Span)
+	default:
+		out.Items, out.More = s.within(&out.Span)
+	}
+	return out
+}
+
+// Documentation is what the registry says of an op, in Markdown; "" where it
+// does not know it.
+func Documentation(name string) string {
+	if d := op.Lookup(name); d != nil {
+		return d.Markdown()
+	}
+	return ""
+}
+
+// definition is what may stand in the definition of an alias or in a label's
+// arguments.
+func (s *statement) definition(span *source.Span) []Completion {
+	switch first := s.tok(0); {
+	case first == "":
+		return nil
+	case first[0] == '!' && s.tok(1) == "=" || first[0] == '^' && s.place().inside() >= 0:
+		return s.types(span, s.place())
+	case first[0] == '#' && s.tok(1) == "=":
+		if l := s.place(); s.inPlacement(l) {
+			return s.placeItems(l)
+		}
+		return placements()
+	}
+	return nil
+}
+
+// within is what may stand behind the name of the op.
+func (s *statement) within(span *source.Span) ([]Completion, bool) {
+	l, name := s.place(), s.opName()
+	def := op.Lookup(name)
+	last := s.tok(len(s.before) - 1)
+	switch in := l.inside(); {
+	case s.inPlacement(l):
+		return s.placeItems(l), false
+	case in >= 0 && s.tok(in) == "<" && shaped(s.tok(in-1)):
+		return s.elements(span), false
+	case in >= 0 && s.tok(in) == "{":
+		if last == "=" {
+			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
+		}
+		if last == "{" || last == "," {
+			return s.attrs(def, false), false
+		}
+		return nil, false
+	case name == "func.func" && in >= 0:
+		if last == ":" {
+			return s.types(span, l), false
+		}
+		return nil, false
+	case l.typed:
+		if in >= 0 && s.tok(in) != "(" {
+			return nil, false
+		}
+		if last == ":" || last == "->" || last == "(" || last == "," {
+			return s.types(span, l), false
+		}
+		return nil, false
+	case in >= 0:
+		if s.tok(in) == "(" && (last == "(" || last == ",") && s.typed() == "" {
+			return s.values()
+		}
+		return nil, false
+	case last == "=":
+		return attrValues(def.Attr(l.clause)), false
+	}
+	return s.operandsOrAttrs(def, l, last)
+}
+
+// operandsOrAttrs is what may stand at the top level of an op before its type.
+func (s *statement) operandsOrAttrs(def *op.Def, l place, last string) ([]Completion, bool) {
+	lead := def.Lead()
+	atStart := len(s.before) == s.name+1
+	switch {
+	case atStart && lead != nil:
+		return attrValues(lead), false
+	case last != "," && !atStart && (def == nil || len(def.Operands) == 0 || lead == nil || len(s.before) != s.name+2):
+		return nil, false
+	}
+	var items []Completion
+	var more bool
+	if s.typed() == "" && wants(def, l.operands) && len(s.written()) == 0 {
+		items, more = s.values()
+	}
+	if last == "," || def != nil && len(def.Operands) == 0 {
+		items = append(items, s.attrs(def, true)...)
+	}
+	return items, more
+}
+
+// wants reports whether an op with n operands may have another.
+func wants(def *op.Def, n int) bool {
+	return def == nil || n < len(def.Operands) || len(def.Operands) > 0 && def.Operands[len(def.Operands)-1].Variadic
+}
+
+// shaped reports whether name begins a type with a shape.
+func shaped(name string) bool { return name == "tensor" || name == "memref" || name == "vector" }
+
+// inPlacement reports whether the place lies in #dm.at<…>.
+func (s *statement) inPlacement(l place) bool {
+	for _, i := range l.open {
+		if s.tok(i) == "<" && s.tok(i-1) == "#dm.at" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,253 @@
+package feature
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/scope"
+	"dmir/syntax/source"
+)
+
+// opItems are all ops that dmir knows.
+var opItems = sync.OnceValue(func() []Completion {
+	var out []Completion
+	for _, d := range op.All() {
+		out = append(out, Completion{Kind: OpItem, Label: d.FullName(), Detail: d.Summary, Text: d.FullName(), Snippet: snippet(d), Op: d.FullName()})
+	}
+	return append(out,
+		Completion{Kind: OpItem, Label: "return", Detail: "ends a function", Text: "return"},
+		Completion{Kind: OpItem, Label: "func.call", Detail: "calls a function", Text: "func.call", Snippet: "func.call @${1:f}(${2:%x}) : (${3:types}) -> ${4:type}"},
+		Completion{Kind: OpItem, Label: "func.func", Detail: "a function", Text: "func.func", Snippet: "func.func @${1:f}(${2:%x: type}) -> ${3:type} {\n  $0\n}"},
+		Completion{Kind: OpItem, Label: "module", Detail: "holds functions", Text: "module", Snippet: "module {\n  $0\n}"},
+	)
+})
+
+// quotedOps are the ops of the dialect in generic form, behind the opening
+// quote: editors close it themselves.
+var quotedOps = sync.OnceValue(func() []Completion {
+	var out []Completion
+	for _, d := range op.All() {
+		out = append(out, Completion{Kind: OpItem, Label: `"` + d.FullName(), Detail: d.Summary, Text: `"` + d.FullName(), Op: d.FullName()})
+	}
+	return out
+})
+
+// attrs are the attributes that the op does not have yet, those that it needs
+// first; as clauses, or as entries of a dictionary.
+func (s *statement) attrs(def *op.Def, clauses bool) []Completion {
+	if def == nil {
+		return nil
+	}
+	has := s.written()
+	var needed, others []Completion
+	for i := range def.Attrs {
+		a := &def.Attrs[i]
+		if has[a.Name] || clauses && a.Lead {
+			continue
+		}
+		c := Completion{Kind: AttrItem, Label: a.Name, Detail: valueForm(a), Doc: attrDoc(a), Text: a.Name + " = ", Snippet: a.Name + " = " + hole(1, a)}
+		if a.Default == nil && !a.Optional {
+			needed = append(needed, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return append(needed, others...)
+}
+
+// attrValues are what an attribute may be, as far as that can be listed.
+func attrValues(a *op.AttrDef) []Completion {
+	if a == nil {
+		return nil
+	}
+	var words []string
+	switch {
+	case a.Enum != nil:
+		words = a.Enum
+	case a.Kind == op.KindBool:
+		words = []string{"true", "false"}
+	case a.Kind == op.KindPlace:
+		return placements()
+	case a.Kind == op.KindDense:
+		return []Completion{{Kind: WordItem, Label: "dense<…>", Doc: a.Doc, Text: "dense<>", Snippet: "dense<$1>"}}
+	case a.Default != nil:
+		words = []string{defaultValue(a)}
+	}
+	var out []Completion
+	for _, w := range words {
+		c := Completion{Kind: WordItem, Label: w, Doc: a.Doc, Text: w}
+		if a.Default != nil && w == defaultValue(a) {
+			c.Detail = "default"
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// placements begin a placement.
+func placements() []Completion {
+	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
+}
+
+// placeItems are what a placement may say next.
+func (s *statement) placeItems(l place) []Completion {
+	in, last := l.inside(), s.tok(len(s.before)-1)
+	if s.tok(in) == "[" && s.tok(in-2) == "dims" {
+		return s.dimensions()
+	}
+	if s.tok(in) != "<" || last != "<" && last != "," {
+		return nil
+	}
+	var out []Completion
+	if last == "<" {
+		for _, space := range types.Spaces {
+			out = append(out, Completion{Kind: WordItem, Label: string(space), Detail: "memory space", Text: string(space)})
+		}
+	}
+	for _, list := range []struct{ name, doc string }{
+		{"order", "the dimensions from the outermost to the innermost; row-major where it is not written"},
+		{"dims", "names of the sizes written as `?`"},
+	} {
+		if !slices.ContainsFunc(s.before[in:], func(t source.Span) bool { return s.p.Src.Slice(t) == list.name }) {
+			out = append(out, Completion{Kind: AttrItem, Label: list.name, Detail: "[…]", Doc: list.doc, Text: list.name + " = []", Snippet: list.name + " = [$1]"})
+		}
+	}
+	return out
+}
+
+// dimensions are the names of sizes in the types of the values in scope.
+func (s *statement) dimensions() []Completion {
+	seen := map[string]bool{}
+	var out []Completion
+	for _, v := range s.visible(nil) {
+		t := v.value.Tensor()
+		if t == nil {
+			continue
+		}
+		for _, name := range t.Elements().Symbols() {
+			if !seen[name] && wordByte(name[0]) {
+				seen[name] = true
+				out = append(out, Completion{Kind: WordItem, Label: name, Detail: "dimension of " + v.value.Name, Text: name})
+			}
+		}
+	}
+	return out
+}
+
+// symbols are the functions and other symbols of the section. A symbol that is
+// being named has none to choose from.
+func (s *statement) symbols() []Completion {
+	if name := s.opName(); (name == "func.func" || name == "module" || name == "builtin.module") && s.place().inside() < 0 {
+		return nil
+	}
+	var out []Completion
+	for _, n := range s.defined(scope.Symbol) {
+		c := Completion{Kind: SymbolItem, Label: n.Text, Text: n.Text}
+		if f := s.module.Func(strings.TrimPrefix(n.Text, "@")); f != nil {
+			c.Detail = strings.TrimPrefix(signature(f), " : ")
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// aliases are those of attributes (sigil '#') or types ('!') in the section.
+func (s *statement) aliases(sigil byte) []Completion {
+	kind := scope.TypeAlias
+	if sigil == '#' {
+		kind = scope.AttrAlias
+	}
+	var out []Completion
+	for _, n := range s.defined(kind) {
+		_, value, _ := strings.Cut(firstLine(s.p.Src.Text[n.Defs[0].End:]), "=")
+		out = append(out, Completion{Kind: AliasItem, Label: n.Text, Detail: strings.TrimSpace(value), Text: n.Text})
+	}
+	return out
+}
+
+// defined are the names of a kind that the section defines.
+func (s *statement) defined(kind scope.Kind) []*scope.Name {
+	items := s.module.Tree.Items
+	if len(items) == 0 {
+		return nil
+	}
+	first, last := items[0].Off, items[len(items)-1].Span().End
+	var out []*scope.Name
+	for _, n := range s.p.Names().Names {
+		if n.Kind == kind && len(n.Defs) > 0 && n.Defs[0].Start >= first && n.Defs[0].Start < last {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// labels are the blocks of the region.
+func (s *statement) labels() []Completion {
+	if s.block == nil {
+		return nil
+	}
+	var out []Completion
+	for _, b := range s.block.Region.Blocks {
+		if b.Label != "" {
+			out = append(out, Completion{Kind: LabelItem, Label: b.Label, Detail: blockArgs(b), Text: b.Label})
+		}
+	}
+	return out
+}
+
+func blockArgs(b *ir.Block) string {
+	var args []string
+	for _, a := range b.Args {
+		args = append(args, a.Name+": "+a.Type.String())
+	}
+	return strings.Join(args, ", ")
+}
+
+// elements are the element types, behind the dimensions of a shape.
+func (s *statement) elements(span *source.Span) []Completion {
+	if i := strings.LastIndexByte(s.typed(), 'x'); i >= 0 && !strings.Contains("index", s.typed()) {
+		span.Start += i + 1
+	}
+	var out []Completion
+	for e := types.InvalidElem + 1; e <= types.Index; e++ {
+		out = append(out, Completion{Kind: TypeItem, Label: e.String(), Text: e.String()})
+	}
+	return out
+}
+
+// types are what may stand behind ":" or "->": the type that follows from the
+// operands, those of the operands and of other values near by, aliases, and
+// the beginnings of any other.
+func (s *statement) types(span *source.Span, l place) []Completion {
+	var out []Completion
+	seen := map[string]bool{}
+	add := func(text, detail string) {
+		if !seen[text] && text != "" && text != types.Unknown.String() {
+			seen[text] = true
+			out = append(out, Completion{Kind: TypeItem, Label: text, Detail: detail, Text: text})
+		}
+	}
+	if last := s.tok(len(s.before) - 1); last == ":" && l.inside() < 0 {
+		add(s.inferred(), "follows from the operands")
+	}
+	if s.op != nil && s.op.Tree != nil && s.op.Tree.Form != ast.Custom {
+		for _, v := range s.op.Operands {
+			add(v.Type.String(), "type of "+v.Name)
+		}
+	}
+	for i, v := range s.visible(nil) {
+		if len(out) >= 12 || i >= maxValues {
+			break
+		}
+		add(v.value.Type.String(), "type of "+v.value.Name)
+	}
+	out = append(out, s.aliases('!')...)
+	out = append(out, Completion{Kind: TypeItem, Label: "tensor", Detail: "tensor type", Text: "tensor<>", Snippet: "tensor<$1>"})
+	*span = s.word
+	return append(out, s.elements(&source.Span{})...)
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"go.lsp.dev/protocol"
+
+	"dmir/lsp/feature"
+)
+
+// completionTriggers are the characters behind which something else may follow
+// than behind a letter.
+const completionTriggers = ".%@!#^<\""
+
+var itemKinds = map[feature.ItemKind]protocol.CompletionItemKind{
+	feature.OpItem:     protocol.CompletionItemKindFunction,
+	feature.ValueItem:  protocol.CompletionItemKindVariable,
+	feature.AttrItem:   protocol.CompletionItemKindProperty,
+	feature.WordItem:   protocol.CompletionItemKindEnumMember,
+	feature.TypeItem:   protocol.CompletionItemKindClass,
+	feature.AliasItem:  protocol.CompletionItemKindConstant,
+	feature.PlaceItem:  protocol.CompletionItemKindStruct,
+	feature.SymbolItem: protocol.CompletionItemKindReference,
+	feature.LabelItem:  protocol.CompletionItemKindReference,
+}
+
+var completion = onPosition(
+	func(p *protocol.CompletionParams) *protocol.TextDocumentPositionParams {
+		return &p.TextDocumentPositionParams
+	},
+	func(s *server, p place, off int, _ *protocol.CompletionParams) (any, error) {
+		found := feature.Complete(p.Program(), off)
+		out := &protocol.CompletionList{IsIncomplete: found.More, Items: []protocol.CompletionItem{}}
+		for i, c := range found.Items {
+			item := protocol.CompletionItem{
+				Label: c.Label, Kind: itemKinds[c.Kind], SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)),
+			}
+			edit := &protocol.TextEdit{Range: p.span(found.Span), NewText: c.Text}
+			if c.Snippet != "" && s.features.snippets {
+				edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
+			}
+			item.TextEdit = edit
+			if c.Detail != "" {
+				item.Detail = protocol.NewOptional(c.Detail)
+			}
+			if c.Doc != "" {
+				item.Documentation = markup(c.Doc, s.features.plainCompletion)
+			}
+			if c.Op != "" {
+				data, err := protocol.Marshal(c.Op)
+				if err != nil {
+					return nil, err
+				}
+				item.Data = data
+			}
+			out.Items = append(out.Items, item)
+		}
+		return out, nil
+	})
+
+// resolveCompletion adds the documentation of an op, which would be too much
+// to send for all of them.
+var resolveCompletion = onCall(func(_ context.Context, s *server, item *protocol.CompletionItem) (any, error) {
+	var name string
+	if len(item.Data) > 0 && protocol.Unmarshal(item.Data, &name) == nil {
+		if doc := feature.Documentation(name); doc != "" {
+			item.Documentation = markup(doc, s.features.plainCompletion)
+		}
+	}
+	return item, nil
+})
