@@ -16,7 +16,7 @@ func (p *printer) summary() {
 	peak := amount(f.Peak)
 	switch {
 	case len(f.Peaks) == 0:
-		peak = "not known: too many unbound sizes"
+		peak = PeakNotKnown
 	case len(f.Peaks) > 1:
 		peak = Truncate(f.PeakFormula(), widestFormula) + " B"
 	}
@@ -55,6 +55,9 @@ func (p *printer) waste() string {
 	}
 	return text
 }
+
+// PeakNotKnown is what is said of a function without Peaks.
+const PeakNotKnown = "not known: too many unbound sizes"
 
 const widestFormula = 160
 

@@ -1,6 +1,8 @@
 package feature
 
 import (
+	"unicode/utf8"
+
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
@@ -104,8 +106,12 @@ func (h *hinter) add(line int, flop, moved dim.Dim, t cost.Time, measured string
 		all = append(all, row{"measured", measured[len("ran "):]})
 	}
 	tip := table(all)
-	h.hints = append(h.hints, Hint{off, work(flop, moved), tip})
-	if second := joinFitting(duration(t), measured); second != "" {
+	first, second := work(flop, moved), joinFitting(duration(t), measured)
+	if second != "" && utf8.RuneCountInString(first) <= maxLabel-len(" .") {
+		first += " ·" // editors put hardly any space between the hints of one line
+	}
+	h.hints = append(h.hints, Hint{off, first, tip})
+	if second != "" {
 		h.hints = append(h.hints, Hint{off, second, tip})
 	}
 }

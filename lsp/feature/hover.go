@@ -209,7 +209,7 @@ func dimensionAt(p *program.Program, off int) *Hover {
 		if size, bound := cost.Bindings(f.Func, p.Bind)[name]; bound {
 			b = fmt.Sprintf("`%s` names a dimension, bound to %s.", name, size)
 		}
-		if slices.Contains(f.Moved().Add(f.FLOP).Symbols(), name) {
+		if slices.Contains(f.Unbound(), name) {
 			b += "\n\n" + table([]row{{"@" + escape(f.Func.Name) + " computes", units.DimFLOP(f.FLOP)}, {"moves", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum)}})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // the tooltip.
 const maxLabel = 29
 
-// join writes the parts that fit into a label, the most telling first.
+// joinFitting writes the parts that fit into a label, the most telling first.
 func joinFitting(parts ...string) string {
 	label := ""
 	for _, p := range parts {
@@ -142,19 +142,26 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 	rows := counts(f.FLOP, f.Read, f.Written)
 	rows = append(rows,
 		row{"minimum", exact(f.Minimum, units.DimBytes, "B")},
-		row{"waste", exact(f.Waste(), units.DimBytes, "B")},
 	)
-	if f.Peak.IsConst() {
-		rows = append(rows, row{"peak memory", exact(f.Peak, units.DimBytes, "B")})
+	if f.Unknown > 0 {
+		rows = append(rows, row{"waste", "not known"})
 	} else {
+		rows = append(rows, row{"waste", exact(f.Waste(), units.DimBytes, "B")})
+	}
+	switch len(f.Peaks) {
+	case 0:
+		rows = append(rows, row{"peak memory", cost.PeakNotKnown})
+	case 1:
+		rows = append(rows, row{"peak memory", exact(f.Peak, units.DimBytes, "B")})
+	default:
 		rows = append(rows, row{"peak memory", f.PeakFormula() + " B"})
 	}
 	rows = append(rows, timeRows(f.Time(m), m)...)
-	if free := f.Moved().Add(f.FLOP).Symbols(); len(free) > 0 {
+	if free := f.Unbound(); len(free) > 0 {
 		rows = append(rows, row{"depends on", strings.Join(free, ", ")})
 	}
 	if f.Unknown > 0 {
-		rows = append(rows, row{"not counted", fmt.Sprintf("%d unknown ops", f.Unknown)})
+		rows = append(rows, row{"not counted", plural(f.Unknown, "op") + " that dmir does not know"})
 	}
 	return rows
 }

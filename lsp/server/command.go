@@ -68,7 +68,7 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 }
 
 func (s *server) costCommand(p place, fn string) (any, error) {
-	c, err := feature.CostOf(p.Program(), times(p), fn)
+	c, err := feature.CostOf(p.Program(), p.Measured, fn)
 	if err != nil {
 		return nil, jsonrpc2.NewError(requestFailed, err.Error())
 	}

@@ -12,8 +12,8 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/analysis/units"
+	"dmir/lsp/feature"
 	"dmir/lsp/worker"
-	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -130,7 +130,7 @@ func headOf(p place, fn string) source.Span {
 
 // measured attaches the times to the text and has the editor show them.
 func (s *server) measured(p place, fn string, got *worker.Result) {
-	m := &workspace.Measured{Func: fn, Device: got.Device, ElapsedNs: got.ElapsedNs, Ops: map[int]int64{}}
+	m := &feature.Times{Func: fn, Device: got.Device, Ns: got.ElapsedNs, Ops: map[int]int64{}}
 	for _, o := range got.Ops {
 		m.Ops[o.Line] = o.Ns
 	}

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
@@ -22,19 +23,11 @@ type Snapshot struct {
 	Src      *source.File
 	Encoding source.Encoding
 	Settings Settings
-	Measured *Measured // times of the last run of this very text, nil where none
+	Measured *feature.Times // times of the last run of this very text, nil where none
 
 	problems []diag.Diagnostic // of the last run
 	load     func() *loaded
 	findings *findings
-}
-
-// Measured are the times of one run.
-type Measured struct {
-	Func      string
-	Device    string
-	ElapsedNs int64
-	Ops       map[int]int64 // nanoseconds by 1-based line of the op
 }
 
 // loaded is what a snapshot computes.

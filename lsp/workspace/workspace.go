@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"dmir/analysis/machine"
+	"dmir/lsp/feature"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
-// MaxFile is the size in bytes of the largest file that is read from disk.
-const MaxFile = 256 << 20
+// maxFile is the size in bytes of the largest file that is read from disk.
+const maxFile = 256 << 20
 
 // Workspace is the set of open documents.
 type Workspace struct {
@@ -160,12 +161,12 @@ func (w *Workspace) Read(a Address) (*Snapshot, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > MaxFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes", a.Path, MaxFile)
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", a.Path, maxFile)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +213,7 @@ func (w *Workspace) renew() {
 // SetRun attaches what a run showed to the text that ran, until that changes:
 // its times where it succeeded, its problems where it did not. It reports false
 // where that text is no longer current.
-func (w *Workspace) SetRun(ran *Snapshot, m *Measured, problems []diag.Diagnostic) bool {
+func (w *Workspace) SetRun(ran *Snapshot, m *feature.Times, problems []diag.Diagnostic) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d := w.docs[ran.Key]
