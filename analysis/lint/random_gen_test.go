@@ -59,11 +59,26 @@ func randomProgram(seed uint64, n int) string {
 	results = append(results, w.vals[len(w.vals)-1])
 	names, types := spell(results)
 	text := fmt.Sprintf("// keep the header\nfunc.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n",
-		strings.Join(args, ", "), types, w.out.String(), names, types)
+		strings.Join(args, ", "), types, w.out.String(), names, types) + callee
 	if w.r.IntN(8) == 0 {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
 	}
 	return text
+}
+
+const callee = `
+func.func private @callee(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %y = dm.tanh %x : tensor<4x8xf32>
+  %z = dm.relu %y : tensor<4x8xf32>
+  return %z : tensor<4x8xf32>
+}
+`
+
+func (w *writer) call() {
+	x, _ := w.value(func(v value) bool { return v.typ() == "tensor<4x8xf32>" }) // an argument is
+	y := w.fresh(x.elem, x.shape)
+	w.line(fmt.Sprintf("%s = func.call @callee(%s) : (%s) -> %s", y.name, x.name, x.typ(), y.typ()))
+	w.vals = append(w.vals, y)
 }
 
 func spell(vs []value) (names, types string) {
@@ -145,7 +160,7 @@ func (w *writer) op(name, clauses string, result value, operands ...value) {
 }
 
 func (w *writer) statement() {
-	switch k := w.r.IntN(24); {
+	switch k := w.r.IntN(25); {
 	case k < 5:
 		w.unary()
 	case k < 9:
@@ -170,8 +185,10 @@ func (w *writer) statement() {
 		w.kernel()
 	case k < 23 && w.depth == 0:
 		w.branch()
-	case w.depth == 0:
+	case k < 24 && w.depth == 0:
 		w.loop()
+	case w.depth == 0:
+		w.call()
 	default:
 		w.unary()
 	}
