@@ -109,27 +109,30 @@ type Context struct {
 
 // Run checks every function of p and returns the findings in textual order,
 // suppressed ones left out. A function with errors in it is not checked: what
-// its lines cost is not known. It stops early, with what it has, when ctx ends.
+// its lines cost is not known. It stops early, with nothing, when ctx ends.
 func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnostic {
 	var found []diag.Diagnostic
 	broken := errorSpans(p)
+	rules := slices.DeleteFunc(Rules(), func(r *Rule) bool { return !opts.enabled(r) })
+	costs := make(map[*ir.Func]*cost.Func, len(p.Funcs))
+	for _, f := range p.Funcs {
+		costs[f.Func] = f
+	}
 	for _, m := range p.Modules {
-		for _, f := range p.Funcs {
-			if f.Func.Body == nil || m.Func(f.Func.Name) != f.Func || broken(f.Func.Op) {
+		for _, fn := range m.Funcs {
+			if fn.Body == nil || broken(fn.Op) {
 				continue
 			}
 			c := &Context{
-				Module: m, Fn: f.Func, Cost: f, Machine: p.Target, Bind: p.Bind, ctx: ctx,
+				Module: m, Fn: fn, Cost: costs[fn], Machine: p.Target, Bind: p.Bind, ctx: ctx,
 				report: func(d diag.Diagnostic) { found = append(found, d) },
 			}
-			for _, r := range Rules() {
+			for _, r := range rules {
 				if ctx.Err() != nil {
 					return nil
 				}
-				if opts.enabled(r) {
-					c.rule = r
-					r.Check(c)
-				}
+				c.rule = r
+				r.Check(c)
 			}
 		}
 	}
