@@ -226,15 +226,19 @@ func (s *statement) elements(span *source.Span) []Completion {
 func (s *statement) types(span *source.Span, l place) []Completion {
 	var out []Completion
 	seen := map[string]bool{}
+	aliases := s.aliases('!')
 	add := func(text, detail string) {
+		for _, a := range aliases {
+			if strings.HasPrefix(a.Detail, "tensor<") {
+				text = strings.ReplaceAll(text, a.Detail, a.Label)
+			}
+		}
 		if !seen[text] && text != "" && text != types.Unknown.String() {
 			seen[text] = true
 			out = append(out, Completion{Kind: TypeItem, Label: text, Detail: detail, Text: text})
 		}
 	}
-	if last := s.tok(len(s.before) - 1); last == ":" && l.inside() < 0 {
-		add(s.inferred(), "follows from the operands")
-	}
+	add(s.expected(l))
 	if s.op != nil && s.op.Tree != nil && s.op.Tree.Form != ast.Custom {
 		for _, v := range s.op.Operands {
 			add(v.Type.String(), "type of "+v.Name)
@@ -246,7 +250,11 @@ func (s *statement) types(span *source.Span, l place) []Completion {
 		}
 		add(v.value.Type.String(), "type of "+v.value.Name)
 	}
-	out = append(out, s.aliases('!')...)
+	for _, a := range aliases {
+		if !seen[a.Label] {
+			out = append(out, a)
+		}
+	}
 	out = append(out, Completion{Kind: TypeItem, Label: "tensor", Detail: "tensor type", Text: "tensor<>", Snippet: "tensor<$1>"})
 	*span = s.word
 	return append(out, s.elements(&source.Span{})...)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/tools/txtar"
 
@@ -34,12 +35,16 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //	//@fix CODE TITLE          a fix offered on the line
 //	//@def(%x) 3:5             the definition of the first %x on the line
 //	//@refs(%x) 3:5 4:9        its references, the definition included
+//	//@type(%x) 1:1            the definition of the alias that spells its type
 //
 // Answers and comments must match one to one for the kinds that the archive's
 // comment lists after "check:"; def and refs are asked for by their comments.
 // A file "hover LINE NAME" is the hover on the first NAME of that line, the
-// registry's documentation left out. Lines
-// count without the comments of this kind. The archive's comment may bind
+// registry's documentation left out. With the cursor behind the first NAME of
+// the line, "complete LINE NAME" are the first completions offered, "signature
+// LINE NAME" is the signature with its active part underlined, and "select LINE
+// NAME" are the selections, from the inside out; "tokens LINE" is how the line
+// is coloured. A "|" ends a NAME that ends in a blank. Lines count without the comments of this kind. The archive's comment may bind
 // symbols ("bind: n=512") and give measured times ("ran: f 1200 5=300 6=40").
 func TestMarkers(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -103,26 +108,90 @@ func answer(t *testing.T, ar *txtar.Archive) *txtar.Archive {
 				m.ask(t, q)
 			}
 			f.Data = []byte(m.text())
-		case strings.HasPrefix(f.Name, "hover "):
-			words := strings.SplitN(f.Name, " ", 3)
+		default:
+			words := append(strings.SplitN(f.Name, " ", 3), "", "")
 			line, err := strconv.Atoi(words[1])
-			if err != nil || p == nil || len(words) != 3 {
+			answer := answers[words[0]]
+			if err != nil || p == nil || answer == nil {
 				t.Fatalf("malformed name %q", f.Name)
 			}
-			f.Data = []byte("nothing\n")
-			if h := feature.HoverAt(p, p.Names(), find(t, p, line-1, words[2])); h != nil {
-				text := h.Text
-				if d := op.Lookup(words[2]); d != nil { // the registry's tests hold its text
-					text = strings.Replace(text, d.Markdown(), "(documentation)", 1)
-				}
-				f.Data = []byte(strings.TrimRight(text, "\n") + "\n")
+			words[2], _, _ = strings.Cut(words[2], "|")
+			text := answer(p, find(t, p, line-1, words[2]), words[2])
+			if text == "" {
+				text = "nothing"
 			}
-		default:
-			t.Fatalf("unknown file %q", f.Name)
+			f.Data = []byte(strings.TrimRight(text, "\n") + "\n")
 		}
 		out.Files = append(out.Files, f)
 	}
 	return out
+}
+
+// answers are what files of an archive can ask about the first appearance, at
+// off, of a text on a line.
+var answers = map[string]func(p *program.Program, off int, name string) string{
+	"hover": func(p *program.Program, off int, name string) string {
+		h := feature.HoverAt(p, p.Names(), off)
+		if h == nil {
+			return ""
+		}
+		if d := op.Lookup(name); d != nil { // the registry's tests hold its text
+			return strings.Replace(h.Text, d.Markdown(), "(documentation)", 1)
+		}
+		return h.Text
+	},
+	"complete": func(p *program.Program, off int, name string) string {
+		var b strings.Builder
+		found := feature.Complete(p, off+len(name))
+		if typed := p.Src.Slice(found.Span); typed != "" {
+			fmt.Fprintf(&b, "typed: %s\n", typed)
+		}
+		for i, c := range found.Items {
+			if i == 8 {
+				fmt.Fprintf(&b, "and %d more\n", len(found.Items)-i)
+				break
+			}
+			fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-24s %s", c.Label, c.Detail), " "))
+		}
+		return b.String()
+	},
+	"signature": func(p *program.Program, off int, name string) string {
+		s := feature.SignatureAt(p, off+len(name))
+		if s == nil {
+			return ""
+		}
+		mark := ""
+		if s.Active >= 0 {
+			a := s.Params[s.Active]
+			mark = strings.Repeat(" ", utf8.RuneCountInString(s.Label[:a.Start])) + strings.Repeat("^", utf8.RuneCountInString(s.Label[a.Start:a.End])) + "\n" + a.Doc
+		}
+		return s.Label + "\n" + mark
+	},
+	"select": func(p *program.Program, off int, name string) string {
+		var b strings.Builder
+		for _, s := range feature.Selections(p, off+len(name)) {
+			fmt.Fprintf(&b, "%.100q\n", p.Src.Slice(s))
+		}
+		return b.String()
+	},
+	"tokens": func(p *program.Program, off int, _ string) string {
+		var b strings.Builder
+		for _, k := range feature.Tokens(p, source.Span{Start: off, End: off}) {
+			def := ""
+			if k.Def {
+				def = " definition"
+			}
+			fmt.Fprintf(&b, "%-10s %s%s\n", kindNames[k.Kind], p.Src.Slice(k.Span), def)
+		}
+		return b.String()
+	},
+}
+
+var kindNames = map[feature.TokenKind]string{
+	feature.NamespaceToken: "namespace", feature.FunctionToken: "function", feature.VariableToken: "variable",
+	feature.ParameterToken: "parameter", feature.TypeToken: "type", feature.PropertyToken: "property",
+	feature.KeywordToken: "keyword", feature.StringToken: "string", feature.NumberToken: "number",
+	feature.CommentToken: "comment", feature.MacroToken: "macro", feature.LabelToken: "label",
 }
 
 var markerLine = regexp.MustCompile(`^\s*//@(\w+)(?:\(([^)]*)\))?`)
@@ -247,6 +316,8 @@ func (m *marker) ask(t *testing.T, q question) {
 		spans = feature.Definition(m.p.Names(), off)
 	case "refs":
 		spans = feature.References(m.p.Names(), off, true)
+	case "type":
+		spans = feature.TypeDefinition(m.p, off)
 	default:
 		t.Fatalf("unknown comment //@%s", q.kind)
 	}

@@ -195,6 +195,7 @@ func (s *statement) opName() string {
 type place struct {
 	open     []int // indices of the open brackets, the outermost first
 	typed    bool  // behind the op's ":" or "->"
+	colon    int   // index of the op's ":", -1 where it has none yet
 	operands int   // values behind the name
 	commas   int   // at depth 0
 	clause   string
@@ -202,7 +203,7 @@ type place struct {
 
 // place reads the tokens behind the op's name.
 func (s *statement) place() place {
-	var l place
+	l := place{colon: -1}
 	for i := max(s.name, -1) + 1; i < len(s.before); i++ {
 		t := s.tok(i)
 		switch t[0] {
@@ -227,6 +228,9 @@ func (s *statement) place() place {
 			}
 		case ':', '-':
 			if len(l.open) == 0 && (t == ":" || t == "->") {
+				if t == ":" && l.colon < 0 {
+					l.colon = i
+				}
 				l.typed, l.clause = true, ""
 			}
 		}
@@ -245,7 +249,7 @@ func (l place) inside() int {
 // written are the attributes that the op has, before the place and behind it.
 func (s *statement) written() map[string]bool {
 	out := map[string]bool{}
-	for i := range s.before {
+	for i := max(s.name, -1) + 2; i < len(s.before); i++ {
 		if s.tok(i) == "=" {
 			out[s.tok(i-1)] = true
 		}

@@ -248,7 +248,7 @@ func (c *colours) word(t source.Span, word string, next byte) {
 	switch {
 	case typeWords[word] || isElem(word):
 		c.add(t.Start, t.End, TypeToken, false)
-	case next == '=':
+	case next == '=' || strings.Contains(word, "."):
 		c.add(t.Start, t.End, PropertyToken, false)
 	case keywords[word]:
 		c.add(t.Start, t.End, KeywordToken, false)

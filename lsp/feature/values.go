@@ -8,10 +8,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/dialect/verify"
-	"dmir/syntax/ast"
-	"dmir/syntax/parse"
-	"dmir/syntax/source"
 )
 
 // candidate is a value that can be used at a place.
@@ -115,10 +111,8 @@ func (s *statement) wanted() want {
 			}
 		}
 	case "call", "func.call":
-		for i := s.name + 1; i < len(s.before); i++ {
-			if f := s.module.Func(strings.TrimPrefix(s.tok(i), "@")); f != nil && s.tok(i)[0] == '@' && n < len(f.Args) {
-				return want{exact: f.Args[n].Type}
-			}
+		if f := s.callee(); f != nil && n < len(f.Args) {
+			return want{exact: f.Args[n].Type}
 		}
 	case "dm.yield":
 		if owner != nil && n < len(owner.Results) && owner.Name != "dm.map" && owner.Name != "dm.reduce" {
@@ -136,13 +130,17 @@ func (s *statement) wanted() want {
 	return w
 }
 
-// fit says how well v suits: 0 is as good as can be told.
+// fit says how well v suits: 0 is as good as can be told, 3 that it does not.
+// In between is a value whose type is not known.
 func (w want) fit(v *ir.Value) int {
+	if v.Type == types.Type(types.Unknown) {
+		return 2
+	}
 	if w.exact != nil {
 		if v.Type.String() == w.exact.String() {
 			return 0
 		}
-		return 2
+		return 3
 	}
 	elem, ok := elemOf(v.Type)
 	if !ok || w.elems != nil && !slices.Contains(w.elems, elem) {
@@ -153,7 +151,7 @@ func (w want) fit(v *ir.Value) int {
 	case !ok:
 		return 0
 	case like != elem:
-		return 2
+		return 3
 	case w.shape && !broadcasts(w.like, v.Type):
 		return 1
 	}
@@ -185,69 +183,4 @@ func broadcasts(a, b types.Type) bool {
 		}
 	}
 	return true
-}
-
-// inferred is the type of the op as it follows from its operands and
-// attributes, as it would be written; "" where it cannot be told.
-func (s *statement) inferred() string {
-	def := op.Lookup(s.opName())
-	if def == nil || s.op == nil || len(def.Regions) > 0 || len(s.before) == 0 {
-		return ""
-	}
-	// The op as it would be read if its type were there.
-	text := s.p.Src.Text[s.op.Span.Start:s.before[len(s.before)-1].End] + " none"
-	f := parse.File(source.New("", text))
-	if len(f.Items) != 1 || f.Items[0].Form != ast.Pretty {
-		return ""
-	}
-	t := f.Items[0]
-	o := &ir.Op{Name: s.op.Name, Operands: s.op.Operands, Tree: t}
-	if len(t.Operands) != len(o.Operands) {
-		return ""
-	}
-	set := func(name string, at ast.Rel) {
-		if x, err := parse.Attr(t.Text(f.Src, at)); err == nil {
-			if a, err := types.AttrFromExpr(x, nil); err == nil {
-				o.SetAttr(name, a)
-			}
-		}
-	}
-	if a := def.Lead(); a != nil && !t.Lead.Empty() {
-		set(a.Name, t.Lead)
-	}
-	for _, c := range t.Clauses {
-		set(c.Name, c.Value)
-	}
-	results, ok := verify.Infer(o)
-	if !ok || len(o.Operands) == 0 {
-		return ""
-	}
-	return signatureText(def, o.Operands, results)
-}
-
-// signatureText is the type of an op as people write it: once where all
-// operands and results share it.
-func signatureText(def *op.Def, operands []*ir.Value, results []types.Type) string {
-	in := make([]string, len(operands))
-	out := make([]string, len(results))
-	same := true
-	for i, v := range operands {
-		in[i] = v.Type.String()
-		same = same && in[i] == in[0]
-	}
-	for i, t := range results {
-		out[i] = t.String()
-		same = same && out[i] == in[0]
-	}
-	switch {
-	case same && len(results) > 0:
-		return in[0]
-	case def.Is(op.Terminator):
-		return strings.Join(in, ", ")
-	}
-	result := strings.Join(out, ", ")
-	if len(out) != 1 {
-		result = "(" + result + ")"
-	}
-	return "(" + strings.Join(in, ", ") + ") -> " + result
 }
