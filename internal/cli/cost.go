@@ -23,5 +23,5 @@ func (c costCmd) Run(a *app) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(cost.JSON(p.Target, p.Funcs))
 	}
-	return cost.Table(a.stdout, p.Target, p.Funcs, cost.TableOptions{Color: styleOf(a.stdout).Color, Width: width()})
+	return cost.Table(a.stdout, p.Target, p.Funcs, cost.TableOptions{Color: styleOf(a.stdout).Color, Width: a.width()})
 }

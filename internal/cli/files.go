@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"dmir/dialect/types"
+	"golang.org/x/term"
+
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -114,10 +116,7 @@ func styleOf(w io.Writer) diag.Style {
 	return diag.Style{Color: ok && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // hasErrors reports whether one of ds is an error.
 func hasErrors(ds []diag.Diagnostic) bool {

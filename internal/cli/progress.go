@@ -7,6 +7,7 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"dmir/dialect/ir"
 )
@@ -56,9 +57,13 @@ const (
 	widest = 240
 )
 
-// width is how many columns a table may take: those that COLUMNS says.
-func width() int {
+// width is how many columns a table may take: those that COLUMNS says, else
+// those of the terminal.
+func (a *app) width() int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
+	if f, ok := a.stdout.w.(*os.File); ok && (err != nil || n <= 0) {
+		n, _, err = term.GetSize(int(f.Fd()))
+	}
 	if err != nil || n <= 0 {
 		return usual
 	}

@@ -181,7 +181,7 @@ func measured(res *driver.Result) map[*ir.Op]int64 {
 }
 
 func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res *driver.Result) error {
-	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: width(), Measured: measured(res), Device: res.Device}
+	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: a.width(), Measured: measured(res), Device: res.Device}
 	if err := cost.Table(a.stdout, p.Target, []*cost.Func{f}, opts); err != nil {
 		return err
 	}
