@@ -157,7 +157,7 @@ func (o *Op) Float(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// Str is a string or keyword attribute, or "".
+// Str is a string or keyword attribute or the name of a symbol, or "".
 func (o *Op) Str(name string) string {
 	switch a := o.Attr(name).(type) {
 	case types.Str:
@@ -165,7 +165,8 @@ func (o *Op) Str(name string) string {
 	case types.Keyword:
 		return string(a)
 	case types.Symbol:
-		return string(a)
+		name, _ := a.Name()
+		return name
 	}
 	return ""
 }

@@ -70,7 +70,7 @@ func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
 		l.dictionary(o, t, def, t.Attrs, false)
 	}
 	if o.Name == "func.call" && t.Form == ast.Pretty && len(t.Symbols) > 0 {
-		o.SetAttr("callee", types.Symbol(strings.TrimPrefix(t.Symbols[0].Name, "@")))
+		o.SetAttr("callee", types.ParseSymbol(t.Symbols[0].Name))
 	}
 }
 

@@ -3,13 +3,11 @@ package lower
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -17,7 +15,7 @@ import (
 // form: sym_name, function_type, sym_visibility, arg_attrs and res_attrs.
 func (l *lowerer) function(o *ir.Op, t *ast.Op) {
 	f := t.Func
-	fn := &ir.Func{Op: o, Name: symbolText(f.Name), Private: f.Visibility == "private"}
+	fn := &ir.Func{Op: o, Name: symbolName(f.Name), Private: f.Visibility == "private"}
 	ty := &types.Func{In: make([]types.Type, len(f.Args)), Out: make([]types.Type, len(f.Results))}
 	for i, a := range f.Args {
 		ty.In[i] = l.typeAt(o, t, a.Type)
@@ -136,27 +134,22 @@ func (l *lowerer) addFunc(f *ir.Func, span source.Span) {
 	l.symbols[f.Name] = span
 }
 
-// symbolName gives a module written as "module @name" its sym_name.
-func (l *lowerer) symbolName(o *ir.Op, t *ast.Op) {
+// moduleName gives a module written as "module @name" its sym_name.
+func (l *lowerer) moduleName(o *ir.Op, t *ast.Op) {
 	if t.Form != ast.Pretty {
 		return
 	}
 	for _, s := range t.Symbols {
 		if s.Def {
-			o.SetAttr("sym_name", types.Str(symbolText(s.Name)))
+			o.SetAttr("sym_name", types.Str(symbolName(s.Name)))
 		}
 	}
 }
 
-// symbolText is a symbol without "@" and quotes.
-func symbolText(s string) string {
-	s = strings.TrimPrefix(s, "@")
-	if strings.HasPrefix(s, `"`) {
-		if x, err := parse.Attr(s); err == nil {
-			return x.Str
-		}
-	}
-	return s
+// symbolName is the name in "@name", without quotes.
+func symbolName(text string) string {
+	name, _ := types.ParseSymbol(text).Name()
+	return name
 }
 
 // checkCalls reports calls of functions that do not exist. Functions of nested
@@ -167,22 +160,21 @@ func (l *lowerer) checkCalls() {
 		if !ok || o.Bad {
 			continue
 		}
-		name := symbolText(string(callee))
-		if _, ok := l.symbols[name]; ok || strings.Contains(name, "::") {
+		name, flat := callee.Name()
+		if _, ok := l.symbols[name]; ok || !flat {
 			continue
 		}
 		span := o.AttrSpan(l.src, "callee")
-		for _, s := range o.Tree.Symbols {
-			span = o.Tree.Abs(s.Span)
-			break
+		if s := o.Tree.Symbols; len(s) > 0 {
+			span = o.Tree.Abs(s[0].Span)
 		}
-		d := l.report(o, "DM169", span, "there is no function @%s", name)
+		d := l.report(o, "DM169", span, "there is no function %s", callee)
 		if l.guesses--; l.guesses < 0 {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(l.symbols))
 		if s := diag.Suggest(name, names); s != "" {
-			replace(d, "@"+s)
+			replace(d, types.SymbolOf(s).String())
 		}
 	}
 }

@@ -111,7 +111,7 @@ func flatten(items []*ast.Op) (outer *ast.Op, inner []*ast.Op) {
 func (l *lowerer) outer(t *ast.Op) {
 	o := l.newOp(t, nil)
 	l.attributes(o, t, nil)
-	l.symbolName(o, t)
+	l.moduleName(o, t)
 	o.Regions = nil
 	l.m.Outer = o
 }

@@ -100,6 +100,25 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestQuotedSymbols holds that a call finds its function, however either is
+// spelled.
+func TestQuotedSymbols(t *testing.T) {
+	m := load(t, `func.func private @"a b::c"()
+func.func private @"plain"()
+func.func @f() {
+  call @"a b::c"() : () -> ()
+  "func.call"() <{callee = @"a\20b::c"}> : () -> ()
+  call @plain() : () -> ()
+  "func.call"() <{callee = @"plain"}> : () -> ()
+  return
+}`)[0]
+	for _, o := range m.Func("f").Body.Ops[:4] {
+		if m.Func(o.Str("callee")) == nil {
+			t.Errorf("%s calls no function", m.Src.Slice(o.Span))
+		}
+	}
+}
+
 // TestPlaces holds that operands and attributes are found in the text.
 func TestPlaces(t *testing.T) {
 	m := load(t, `func.func @f(%x: tensor<4x8xf32>) {

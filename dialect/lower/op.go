@@ -68,11 +68,11 @@ func (l *lowerer) op(t *ast.Op, parent *ir.Block) *ir.Op {
 	case "func.call":
 		l.calls = append(l.calls, o)
 	case "builtin.module":
-		l.symbolName(o, t)
+		l.moduleName(o, t)
 	}
 	for _, s := range t.Symbols {
 		if s.Def && t.Form == ast.Custom {
-			l.symbols[strings.TrimPrefix(s.Name, "@")] = t.Abs(s.Span)
+			l.symbols[symbolName(s.Name)] = t.Abs(s.Span)
 		}
 	}
 	return o
@@ -160,15 +160,15 @@ func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.S
 // connect makes operand i of o the value numbered index among values.
 func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want types.Type, span source.Span) *ir.Value {
 	v := values[0]
-	if index > 0 {
-		if int(index) >= len(values) {
-			l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), plural(len(values), "value"), index)
-		} else {
-			v = values[index]
-		}
+	there := int(index) < len(values)
+	if index > 0 && there {
+		v = values[index]
 	}
 	v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
 	switch {
+	case !there:
+		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), plural(len(values), "value"), index).
+			Help = "use a smaller number, or name more results: %x:3 = …"
 	case want == nil || want == v.Type:
 	case v.Type == types.Type(types.Unknown):
 		v.Type = types.Distinct(want, v.Name)
@@ -269,8 +269,8 @@ func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
 		l.scope.release(mark)
 		l.region, l.blocks, l.scope.barrier, l.began = region, blocks, barrier, began
 	}()
-	if len(tree.Blocks) == 1 && isEmpty(tree.Blocks[0]) {
-		return // {} is a region without blocks
+	if len(tree.Blocks) == 1 && isEmpty(tree.Blocks[0]) && r.Op.Name != "builtin.module" {
+		return // {} is a region without blocks, but a module has one
 	}
 	r.Blocks = make([]*ir.Block, len(tree.Blocks))
 	for i, b := range tree.Blocks {

@@ -108,7 +108,7 @@ func Float(o *ir.Op, name string) float64 {
 	return 0
 }
 
-// Str is a string, keyword or symbol attribute or its default, else "".
+// Str is a string, a keyword or the name of a symbol, or its default, else "".
 func Str(o *ir.Op, name string) string {
 	switch a := Attr(o, name).(type) {
 	case types.Str:
@@ -116,7 +116,8 @@ func Str(o *ir.Op, name string) string {
 	case types.Keyword:
 		return string(a)
 	case types.Symbol:
-		return string(a)
+		name, _ := a.Name()
+		return name
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 			return false
 		}
 		p.moduleHead(o)
-		p.region(o.Regions[0], depth)
+		p.braces(o.Regions[0], depth, false)
 		return true
 	}
 	def := op.Of(o)
@@ -44,7 +44,7 @@ func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 func (p *printer) moduleHead(o *ir.Op) {
 	p.out.WriteString("module ")
 	if name, ok := o.Attr("sym_name").(types.Str); ok {
-		p.out.WriteString(types.Symbol(name).String() + " ")
+		p.out.WriteString(types.SymbolOf(string(name)).String() + " ")
 	}
 	if rest := without(o.Attrs, "sym_name"); len(rest) > 0 {
 		p.out.WriteString("attributes")
@@ -222,7 +222,7 @@ func (p *printer) function(o *ir.Op, depth int) bool {
 	if vis := o.Str("sym_visibility"); vis != "" {
 		p.out.WriteString(vis + " ")
 	}
-	p.out.WriteString(types.Symbol(name).String() + "(")
+	p.out.WriteString(types.SymbolOf(string(name)).String() + "(")
 	body := o.Body(0)
 	for i, t := range sig.In {
 		if i > 0 {

@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/parse"
 )
 
 // Generic is m in MLIR's generic form. The error says which op stands in the
@@ -83,6 +84,9 @@ func (p *printer) module() (string, error) {
 		p.out.WriteString(`"builtin.module"()`)
 		p.props(props)
 		p.out.WriteString(" ({\n")
+		if len(p.m.Ops) == 0 {
+			p.out.WriteString("^bb0:\n")
+		}
 		p.ops(p.m.Ops, 1)
 		p.out.WriteString("})")
 		p.dict(" ", attrs)
@@ -182,7 +186,7 @@ func unwrap(text string) string {
 
 func (p *printer) genericOp(o *ir.Op, depth int) {
 	defer p.results(o)()
-	p.out.WriteString(types.Quote(o.Name))
+	p.out.WriteString(parse.Quote(o.Name))
 	p.out.WriteByte('(')
 	p.uses(o.Operands)
 	p.out.WriteByte(')')
@@ -290,10 +294,13 @@ func (p *printer) results(o *ir.Op) (defined func()) {
 	}
 }
 
-// region prints { … }, beginning with a label only where the entry block has arguments.
-func (p *printer) region(r *ir.Region, depth int) {
+// region prints { … } with a label where the entry block has arguments or a name,
+// or has no ops: braces with nothing inside are a region without blocks.
+func (p *printer) region(r *ir.Region, depth int) { p.braces(r, depth, true) }
+
+func (p *printer) braces(r *ir.Region, depth int, label bool) {
 	p.out.WriteString("{\n")
-	p.body(r, depth, true)
+	p.body(r, depth, label)
 	p.indent(depth)
 	p.out.WriteByte('}')
 }
@@ -310,7 +317,7 @@ func (p *printer) body(r *ir.Region, depth int, label bool) {
 func (p *printer) blocks(r *ir.Region, depth int, label bool) {
 	mark := p.names.mark()
 	for i, b := range r.Blocks {
-		if i > 0 || label && (len(b.Args) > 0 || b.Label != "") {
+		if i > 0 || label && (len(b.Args)+len(b.Label) > 0 || len(b.Ops) == 0) {
 			p.indent(depth)
 			p.out.WriteString(p.names.block(b))
 			for j, v := range b.Args {

@@ -82,25 +82,66 @@ func programs(t testing.TB) []program {
 func TestRoundTrip(t *testing.T) {
 	for _, p := range programs(t) {
 		t.Run(p.name, func(t *testing.T) {
-			m := load(t, p.name, p.text)
-			for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty} {
-				text, err := printed(m)
-				if err != nil {
-					t.Fatal(err)
-				}
-				back := load(t, form, text)
-				if d := print.Diff(m, back); d != "" {
-					t.Errorf("%s: %s\n%s", form, d, text)
-				}
-				again, err := printed(back)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if again != text {
-					t.Errorf("%s is not stable:\n%s\n%s", form, text, again)
-				}
-			}
+			roundTrip(t, p)
 		})
+	}
+}
+
+func roundTrip(t *testing.T, p program) {
+	t.Helper()
+	m := load(t, p.name, p.text)
+	for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty} {
+		text, err := printed(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := load(t, form, text)
+		if d := print.Diff(m, back); d != "" {
+			t.Errorf("%s: %s\n%s", form, d, text)
+		}
+		again, err := printed(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again != text {
+			t.Errorf("%s is not stable:\n%s\n%s", form, text, again)
+		}
+	}
+}
+
+// TestDecorated is TestRoundTrip with what may stand around any op: a dictionary
+// of attributes, a location, and foreign ops with several results, regions,
+// blocks and successors.
+func TestDecorated(t *testing.T) {
+	const dict = ` {a.b = 1 : i8, "c d" = [#x.y<1 2>, @q::@"r s", 1.5e-3 : f32, unit, {k}, dense<[1, 2]> : tensor<2xi8>, affine_map<(d0) -> (d0 + 1)>, "\22\\"], z}`
+	const loc = ` loc(fused<"m">["a.py":1:2, callsite("f" at unknown)])`
+	const foreign = `
+  %foreign:3 = "x.y"() ({
+  ^bb0(%a: f32, %b: tensor<?xf32>):
+    "x.br"(%a)[^bb1] : (f32) -> ()
+  ^bb1:
+    %w:2 = "x.z"() : () -> (f32, !x.t<"a>">)
+    "x.w"(%w#1, %w) : (!x.t<"a>">, f32) -> ()
+  }, {
+  }) {n} : () -> (f32, (f32) -> f32, tuple<f32, i3>) loc("n")
+  "x.u"(%foreign#2) : (tuple<f32, i3>) -> ()
+`
+	decorated := 0
+	for _, d := range op.All() {
+		lines := strings.Split(d.Example, "\n")
+		for i, l := range lines {
+			head, types, ok := strings.Cut(l, " : ")
+			if strings.Contains(head, "= dm.") && ok && !strings.HasSuffix(l, "{") {
+				lines[i] = head + dict + " : " + types + loc
+				decorated++
+			}
+		}
+		text := strings.Join(lines, "\n")
+		end := strings.LastIndex(text, "\n  return")
+		t.Run(d.Name, func(t *testing.T) { roundTrip(t, program{d.Name, text[:end] + foreign + text[end:]}) })
+	}
+	if decorated < len(op.All()) {
+		t.Errorf("only %d ops were decorated", decorated)
 	}
 }
 

@@ -1,10 +1,11 @@
 package types
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
+
+	"dmir/syntax/parse"
 )
 
 // Attr is an attribute value: Bool, Int, Float, Str, Keyword, Symbol, Array,
@@ -24,7 +25,7 @@ type (
 	}
 	Str      string
 	Keyword  string // a bare word in a dm clause; generic form writes it as a string
-	Symbol   string // without "@"; nested references as "a::b"
+	Symbol   string // as MLIR spells it without the first "@"; see ParseSymbol
 	Array    []Attr
 	Dict     []Named // in textual order
 	TypeAttr struct{ T Type }
@@ -86,21 +87,11 @@ func (a Float) String() string {
 	return FloatText(a.V, a.Elem) + elemSuffix(a.Elem)
 }
 
-func (a Str) String() string { return Quote(string(a)) }
+func (a Str) String() string { return parse.Quote(string(a)) }
 
 func (a Keyword) String() string { return string(a) }
 
-func (a Symbol) String() string {
-	parts := strings.Split(string(a), "::")
-	for i, p := range parts {
-		p = strings.TrimPrefix(p, "@")
-		if !isBareSymbol(p) && !strings.HasPrefix(p, `"`) {
-			p = Quote(p)
-		}
-		parts[i] = "@" + p
-	}
-	return strings.Join(parts, "::")
-}
+func (a Symbol) String() string { return "@" + string(a) }
 
 func (a Array) String() string {
 	s := make([]string, len(a))
@@ -121,8 +112,8 @@ func (a Dict) String() string {
 // String is "name = value", or the name alone for a unit.
 func (n Named) String() string {
 	name := n.Name
-	if !isBareKey(name) {
-		name = Quote(name)
+	if !isBareID(name) {
+		name = parse.Quote(name)
 	}
 	if _, unit := n.Value.(Unit); unit {
 		return name
@@ -175,46 +166,12 @@ func elemSuffix(e Elem) string {
 	return " : " + e.String()
 }
 
-// Quote is s as an MLIR string literal: quotes, backslashes and bytes that do
-// not print are escaped as two hexadecimal digits.
-func Quote(s string) string {
-	var b strings.Builder
-	b.Grow(len(s) + 2)
-	b.WriteByte('"')
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			b.WriteString(`\22`)
-		case c == '\\':
-			b.WriteString(`\\`)
-		case c < 0x20 || c == 0x7F:
-			fmt.Fprintf(&b, `\%02X`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// isBareKey reports whether s can name an attribute without quotes.
-func isBareKey(s string) bool {
+// isBareID reports whether s can name an attribute or a symbol without quotes.
+func isBareID(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		if !letter && (i == 0 || (c < '0' || c > '9') && c != '$' && c != '.') {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isBareSymbol reports whether s can follow "@" without quotes.
-func isBareSymbol(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || (c < '0' || c > '9') && c != '$' && c != '.' && c != '-') {
 			return false
 		}
 	}

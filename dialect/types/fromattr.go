@@ -50,7 +50,7 @@ func (e *Env) attrOf(x *ast.AttrExpr) (Attr, error) {
 	case ast.AKeyword:
 		return Keyword(x.Str), nil
 	case ast.ASymbol:
-		return Symbol(strings.TrimPrefix(x.Str, "@")), nil
+		return ParseSymbol(x.Str), nil
 	case ast.AArray:
 		return e.arrayOf(x)
 	case ast.ADict:

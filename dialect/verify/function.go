@@ -1,8 +1,6 @@
 package verify
 
 import (
-	"strings"
-
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -85,12 +83,11 @@ func pluralAre(n int, what string) string { return plural(n, what) + " " + are(n
 // call compares a call with its callee. Symbols are a function's own: those of
 // the callee take the sizes of the operands.
 func (v *verifier) call(o *ir.Op) {
-	callee, ok := o.Attr("callee").(types.Symbol)
-	if !ok {
+	if _, ok := o.Attr("callee").(types.Symbol); !ok {
 		v.report("DM188", o.Head, "the call names no function").Help = "write func.call @name(…)"
 		return
 	}
-	f := v.m.Func(strings.Trim(string(callee), `"`))
+	f := v.m.Func(o.Str("callee"))
 	if f == nil || f.Op.Bad {
 		return
 	}

@@ -112,7 +112,7 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 	case t.Unit != "":
 		a.Kind = ast.AUnit
 	case t.Symbol != "":
-		a.Kind, a.Str = ast.ASymbol, symbolText(t.Symbol)
+		a.Kind, a.Str = ast.ASymbol, t.Symbol[1:]
 	case t.List != "":
 		r := literalReader{src: b.src, cur: newCursor(b.src, start+1, start+len(t.List))}
 		a.Kind, a.Elems = ast.AArray, r.list(kRBrack, 1)
@@ -193,16 +193,6 @@ func inner(text string) string {
 	return strings.TrimSuffix(body, ">")
 }
 
-// symbolText is "f::@g" for `@f::@g`; quotes of a quoted name are dropped from
-// the first.
-func symbolText(s string) string {
-	s = s[1:]
-	if strings.HasPrefix(s, `"`) && !strings.Contains(s, "::") {
-		return Unquote(s)
-	}
-	return s
-}
-
 // number fills in an AInt or AFloat from its text; it reports whether that is one.
 func number(a *ast.AttrExpr, text string) bool {
 	digits := strings.TrimPrefix(text, "-")
@@ -267,18 +257,19 @@ func Unquote(s string) string {
 	return string(out)
 }
 
-// Quote is the literal of a string, the inverse of Unquote.
+// Quote is the literal of a string, the inverse of Unquote: quotes, backslashes
+// and what is not text are escaped.
 func Quote(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
+	b.Grow(len(s) + 2)
 	b.WriteByte('"')
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < 0x20 || c == 0x7F || r == utf8.RuneError && n == 1:
+		case c == '\\':
+			b.WriteString(`\\`)
+		case c == '"' || c < 0x20 || c == 0x7F || r == utf8.RuneError && n == 1:
 			b.Write([]byte{'\\', hex[c>>4], hex[c&15]})
 		default:
 			b.WriteString(s[i : i+n])
