@@ -47,7 +47,7 @@ const (
 	AInt                           // 42, -1, 0xFF; Type may be nil
 	AFloat                         // 1.0, -2.5e3; hexadecimal bits keep Text; Type may be nil
 	AString                        // "text": Str is unescaped; Type may be nil
-	ASymbol                        // @f::@g (Str without the first "@")
+	ASymbol                        // @f::@g (Str as written without the first "@")
 	AArray                         // [a, b]: Elems
 	ADict                          // {k = v}: Entries
 	AType                          // a type: Type
