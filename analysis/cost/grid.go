@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"dmir/dialect/op"
 )
 
 // ANSI parameters.
@@ -24,7 +26,7 @@ func (p *printer) paint(style, s string) string {
 // The columns that give way, in this order, where the terminal is narrow, and
 // how far.
 var narrow = []struct{ column, least int }{
-	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, 12}, {colClass, 0}, {colResult, 0},
+	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, len(op.ClassNormalization)}, {colClass, 0}, {colResult, 0},
 }
 
 // widest bounds columns whose content has no natural limit, however much room
@@ -59,6 +61,9 @@ func (p *printer) grid(rows []row) {
 		}
 	}
 	for _, r := range rows {
+		if r.ofClass && width[colClass] == 0 {
+			r.cells[colOp] = r.cells[colClass]
+		}
 		if r.rule {
 			fmt.Fprintln(p.w, p.paint(faint, strings.Repeat("─", lineWidth(width))))
 		}

@@ -68,6 +68,8 @@ type row struct {
 	cells [columns]string
 	style [columns]string // ANSI parameters, "" for none
 	rule  bool            // a line across the table stands above
+
+	ofClass bool // sums up a class, which takes the op's place where classes have no column
 }
 
 func (p *printer) print() {
@@ -205,7 +207,7 @@ func (p *printer) totals(rows []row, all Time) []row {
 				continue
 			}
 			t := sum(byClass[class])
-			r := row{rule: first}
+			r := row{rule: first, ofClass: true}
 			r.cells[colOp] = ops(len(byClass[class]))
 			r.cells[colClass] = string(class)
 			p.numbers(&r, t.flop, t.read, t.written)
