@@ -97,37 +97,36 @@ func TypeDefinition(p *program.Program, off int) []source.Span {
 	case n.Kind != scope.Value || len(n.Defs) == 0:
 		return nil
 	}
-	o, at := typeSpan(p, valueOf(p, n, span.Start))
 	var out []source.Span
-	for i := 0; o != nil && i < len(o.Aliases); i++ {
-		use := o.Abs(o.Aliases[i].Span)
-		if alias, _, ok := names.At(use.Start + 1); ok && use.Start >= at.Start && use.End <= at.End {
+	for _, t := range parse.Tokens(p.Src.Text, typeSpan(p, valueOf(p, n, span.Start))) {
+		alias, use, ok := names.At(t.Start + 1)
+		if ok && use == t && (alias.Kind == scope.TypeAlias || alias.Kind == scope.AttrAlias) {
 			out = append(out, alias.Defs...)
 		}
 	}
 	return out
 }
 
-// typeSpan is where the type of v is written, and in which op: beside an
-// argument, or in the signature of the op that gives it.
-func typeSpan(p *program.Program, v *ir.Value) (*ast.Op, source.Span) {
+// typeSpan is where the type of v is written: beside an argument, or in the
+// signature of the op that gives it. It is empty where the type is not written.
+func typeSpan(p *program.Program, v *ir.Value) source.Span {
 	switch {
 	case v == nil:
-		return nil, source.Span{}
+		return source.Span{}
 	case v.Op != nil && v.Op.Tree != nil:
 		t := v.Op.Tree
 		sig, err := parse.Signature(t.Text(p.Src, t.Sig))
 		if err != nil {
-			return nil, source.Span{}
+			return source.Span{}
 		}
 		spans, i := sig.OutSpans, v.Index
 		if sig.Single {
 			spans, i = sig.InSpans, 0
 		}
 		if i >= len(spans) {
-			return nil, source.Span{}
+			return source.Span{}
 		}
-		return t, t.Abs(ast.Rel{Start: t.Sig.Start + spans[i].Start, End: t.Sig.Start + spans[i].End})
+		return t.Abs(ast.Rel{Start: t.Sig.Start + spans[i].Start, End: t.Sig.Start + spans[i].End})
 	case v.Block != nil && v.Block.Region != nil && v.Block.Region.Op.Tree != nil:
 		t := v.Block.Region.Op.Tree
 		args := slices.Clone(t.Defs)
@@ -138,9 +137,9 @@ func typeSpan(p *program.Program, v *ir.Value) (*ast.Op, source.Span) {
 		}
 		for _, a := range args {
 			if t.Off+int(a.Span.Start) == v.Span.Start {
-				return t, t.Abs(a.Type)
+				return t.Abs(a.Type)
 			}
 		}
 	}
-	return nil, source.Span{}
+	return source.Span{}
 }

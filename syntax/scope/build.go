@@ -6,6 +6,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -80,6 +81,10 @@ func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
 		b.define(block.Ops, r)
 	}
 	for _, block := range reg.Blocks {
+		for _, a := range block.Args {
+			b.aliasesIn(o, a.Type)
+			b.aliasesIn(o, a.Attrs)
+		}
 		b.use(block.Ops, r)
 	}
 }
@@ -274,6 +279,23 @@ func (b *builder) defineAlias(o *ast.Op, k Kind) {
 	n = b.newName(k, o.Name, nil)
 	b.aliases[o.Name] = n
 	b.occur(n, span, true)
+}
+
+// aliasesIn uses the aliases in a stretch of a label, which the tree keeps as
+// text.
+func (b *builder) aliasesIn(o *ast.Op, at ast.Rel) {
+	text := b.x.src.Text
+	span := o.Abs(at)
+	if at.Empty() || !strings.ContainsAny(text[span.Start:span.End], "!#") {
+		return
+	}
+	for _, t := range parse.Tokens(text, span) {
+		name := text[t.Start:t.End]
+		dialect := strings.Contains(name, ".") || t.End < span.End && text[t.End] == '<'
+		if len(name) > 1 && (name[0] == '!' || name[0] == '#') && !dialect {
+			b.useAlias(o, ast.Alias{Name: name, Span: ast.Rel{Start: int32(t.Start - o.Off), End: int32(t.End - o.Off)}})
+		}
+	}
 }
 
 func (b *builder) useAlias(o *ast.Op, a ast.Alias) {

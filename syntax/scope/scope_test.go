@@ -51,6 +51,14 @@ func.func @g(«3=%a»: i32) -> i32 {
   «4=%x» = t.op «3 %a» : i32
   return «4 %x» : i32
 }`},
+		{"the arguments of a label use aliases in their types", `
+«1=!act» = tensor<4xf32>
+«2=#host» = #dm.at<host>
+func.func @f(%x: «1 !act») {
+  t.br ^bb
+^bb(%a: «1 !act», %b: tensor<4xf32, «2 #host»>, %c: !llvm.ptr<1>):
+  return
+}`},
 		{"nested regions see the values around them", `
 func.func @f(«1=%a»: i32, «2=%c»: i1) {
   scf.if «2 %c» {
