@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"dmir/dialect/op"
 )
 
 // ANSI parameters.
@@ -26,7 +24,7 @@ func (p *printer) paint(style, s string) string {
 // The columns that give way, in this order, where the terminal is narrow, and
 // how far.
 var narrow = []struct{ column, least int }{
-	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, len(op.ClassNormalization)}, {colClass, 0}, {colResult, 0},
+	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, 12}, {colClass, 0}, {colResult, 0},
 }
 
 // widest bounds columns whose content has no natural limit, however much room
@@ -60,10 +58,15 @@ func (p *printer) grid(rows []row) {
 			}
 		}
 	}
-	for _, r := range rows {
-		if r.ofClass && width[colClass] == 0 {
-			r.cells[colOp] = r.cells[colClass]
+	if width[colClass] == 0 {
+		for i, r := range rows {
+			if r.ofClass {
+				rows[i].cells[colOp] = r.cells[colClass]
+				width[colOp] = max(width[colOp], utf8.RuneCountInString(r.cells[colClass]))
+			}
 		}
+	}
+	for _, r := range rows {
 		if r.rule {
 			fmt.Fprintln(p.w, p.paint(faint, strings.Repeat("─", lineWidth(width))))
 		}
