@@ -112,14 +112,14 @@ type figures struct {
 }
 
 type row struct {
-	Ops     int     `json:"ops"`
-	Layout  string  `json:"layout"`
-	Bytes   int64   `json:"bytes"`
-	Stage   string  `json:"stage"`
-	Dmir    figures `json:"dmir"`
-	Peer    figures `json:"peer"`
-	Ratio   float64 `json:"wall_ratio"` // dmir / peer, median of the pairs
-	RatioMB float64 `json:"peak_ratio"`
+	Ops       int     `json:"ops"`
+	Layout    string  `json:"layout"`
+	Bytes     int64   `json:"bytes"`
+	Stage     string  `json:"stage"`
+	Dmir      figures `json:"dmir"`
+	Peer      figures `json:"peer"`
+	Ratio     float64 `json:"wall_ratio"` // dmir / peer, median of the pairs
+	PeakRatio float64 `json:"peak_ratio"` // 0 where memory is not known
 }
 
 type results struct {
@@ -178,7 +178,7 @@ func measure(runs int, sizes, peer, out string) error {
 					return err
 				}
 				fmt.Printf("%8d %-13s %-7s %9.0f ms %9.0f ms %7.2f %7.0f MiB %7.0f MiB %7.2f\n",
-					r.Ops, r.Layout, r.Stage, r.Dmir.WallMs, r.Peer.WallMs, r.Ratio, r.Dmir.PeakMiB, r.Peer.PeakMiB, r.RatioMB)
+					r.Ops, r.Layout, r.Stage, r.Dmir.WallMs, r.Peer.WallMs, r.Ratio, r.Dmir.PeakMiB, r.Peer.PeakMiB, r.PeakRatio)
 				res.Rows = append(res.Rows, r)
 			}
 		}
@@ -212,7 +212,9 @@ func (r *row) measure(runs int, dmir, peer []string) error {
 		r.Dmir.PeakMiB, r.Peer.PeakMiB = max(r.Dmir.PeakMiB, ma), max(r.Peer.PeakMiB, mb)
 	}
 	r.Dmir.WallMs, r.Peer.WallMs, r.Ratio = median(a), median(b), median(ratio)
-	r.RatioMB = r.Dmir.PeakMiB / r.Peer.PeakMiB
+	if r.Peer.PeakMiB > 0 { // JSON has no NaN
+		r.PeakRatio = r.Dmir.PeakMiB / r.Peer.PeakMiB
+	}
 	return nil
 }
 
