@@ -325,6 +325,54 @@ it('computes for another machine', function()
   end)
 end)
 
+---Puts a line that is being typed behind the first line with a text, and gives the position at its end.
+local function typing(buffer, behind, line)
+  local row = find(buffer, behind) + 1
+  vim.api.nvim_buf_set_lines(buffer, row, row, true, { line })
+  return { position = { line = row, character = #line } }
+end
+
+it('completes an op, and says what it does', function()
+  local buffer = open('ffn.dmir')
+  assert(vim.bo[buffer].omnifunc == 'v:lua.vim.lsp.omnifunc', vim.bo[buffer].omnifunc)
+  local answer = request(buffer, 'textDocument/completion', typing(buffer, 'dm.einsum', '  %z = dm.softm'))
+  local softmax = vim.tbl_filter(function(item)
+    return item.label == 'dm.softmax'
+  end, answer.items)[1]
+  assert(softmax and softmax.textEdit.newText:match('^dm%.softmax'), vim.inspect(softmax))
+  local resolved = request(buffer, 'completionItem/resolve', softmax)
+  assert(resolved.documentation.value:match('sum to 1'), vim.inspect(resolved))
+  undo_edits()
+end)
+
+it('completes a value whose type fits', function()
+  local buffer = open('ffn.dmir')
+  local answer = request(buffer, 'textDocument/completion', typing(buffer, 'dm.einsum', '  %z = dm.softmax %'))
+  assert(answer.items[1].label == '%h', vim.inspect(answer.items[1]))
+  undo_edits()
+end)
+
+it('shows the form of the op that is being typed', function()
+  local buffer = open('ffn.dmir')
+  local help = request(buffer, 'textDocument/signatureHelp', typing(buffer, 'dm.einsum', '  %z = dm.softmax %h, dim = '))
+  local signature = help.signatures[1]
+  assert(signature.label:match('dm%.softmax %%x'), vim.inspect(help))
+  assert(vim.inspect(signature.parameters[(signature.activeParameter or help.activeParameter) + 1]):match('dimension'), vim.inspect(help))
+  undo_edits()
+end)
+
+it('colours arguments as such', function()
+  local buffer = open('ffn.dmir')
+  local row, column = find(buffer, '%x')
+  eventually('its token', function()
+    for _, token in ipairs(vim.lsp.semantic_tokens.get_at_pos(buffer, row, column) or {}) do
+      if token.type == 'parameter' then
+        return true
+      end
+    end
+  end)
+end)
+
 it('reports a broken op and goes on around it', function()
   local buffer = open('broken.dmir')
   local found = eventually('an error', function()
