@@ -130,6 +130,16 @@ func (p *Program) HasErrors() bool {
 	return slices.ContainsFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 
+// Cost is the cost of fn, nil where it has no body.
+func (p *Program) Cost(fn *ir.Func) *cost.Func {
+	for _, f := range p.Funcs {
+		if f.Func == fn {
+			return f
+		}
+	}
+	return nil
+}
+
 // Func is the cost of the first function called name (without "@"), nil where
 // there is none with a body.
 func (p *Program) Func(name string) *cost.Func {

@@ -101,7 +101,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // status says what went wrong, and is the exit status.
-
 func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -32,14 +33,37 @@ func (a *app) read(path string) (*source.File, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxBytes+1))
-	if err != nil {
+	text, err := readAll(a.ctx, io.LimitReader(in, maxBytes+1))
+	switch {
+	case a.ctx.Err() != nil:
+		return nil, a.ctx.Err()
+	case err != nil:
 		return nil, cannotRead(name, err)
 	}
 	if len(text) > maxBytes {
 		return nil, &failure{"DM602", name, "is larger than 48 MB", "keep large constants in .npy files beside the program"}
 	}
 	return source.New(name, string(text)), nil
+}
+
+// readAll reads to the end of in. What a terminal or a pipe is read for cannot
+// be called off, so that read is left behind when ctx ends.
+func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(in)
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // expand replaces the folders among paths by the .dmir files in them.

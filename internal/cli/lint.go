@@ -98,6 +98,9 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 	p := load(src)
 	if c.Fix || c.Diff {
 		fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
+		if err := a.ctx.Err(); err != nil {
+			return nil, false, err // some fixes are no fixing
+		}
 		changed = fixed.Src.Text != src.Text
 		switch {
 		case c.Diff:

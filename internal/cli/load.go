@@ -2,12 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 
 	"dmir/analysis/config"
-	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/syntax/source"
 )
@@ -34,9 +33,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		return program.Options{}, unknownTarget(name, cfg)
 	}
 	bind := map[string]int64{}
-	for k, v := range cfg.Bind {
-		bind[k] = v
-	}
+	maps.Copy(bind, cfg.Bind)
 	for _, b := range t.Bind {
 		sym, size, ok := strings.Cut(b, "=")
 		n, err := strconv.ParseInt(size, 10, 64)
@@ -49,16 +46,8 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
-	var names []string
-	for _, m := range machine.All() {
-		names = append(names, m.Name)
-	}
-	for n := range cfg.Machines {
-		names = append(names, n)
-	}
-	slices.Sort(names)
 	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is no known machine", name),
-		"use one of " + strings.Join(slices.Compact(names), ", ") + ", or describe it in dmir.toml"}
+		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml"}
 }
 
 // load reads and checks the program at path. A program with errors is
@@ -69,7 +58,7 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 		return nil, err
 	}
 	p := program.Load(src, opts)
-	if hasErrors(p.Diags) {
+	if p.HasErrors() {
 		printErrors(a.stderr, src, p.Diags)
 		return nil, exitStatus(exitFailed)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -136,6 +137,15 @@ func reportGitHub(w io.Writer, f finding) {
 		githubProperty.Replace(f.Code+" "+f.Name), githubText.Replace(text))
 }
 
+// address is a path as a URI reference, which SARIF asks for.
+func address(path string) string {
+	u := url.URL{Path: filepath.ToSlash(path)}
+	if filepath.VolumeName(path) != "" { // "C:" is no scheme
+		u.Scheme, u.Path = "file", "/"+u.Path
+	}
+	return u.String()
+}
+
 func reportSARIF(w io.Writer, found []finding) error {
 	level := map[diag.Severity]string{diag.Error: "error", diag.Warning: "warning", diag.Info: "note", diag.Hint: "note"}
 	run := sarif.NewRun()
@@ -155,7 +165,7 @@ func reportSARIF(w io.Writer, found []finding) error {
 		endLine, endCol := f.src.Human(f.Span.End)
 		region := sarif.NewRegion().WithStartLine(line).WithStartColumn(col).WithEndLine(endLine).WithEndColumn(endCol)
 		place := sarif.NewPhysicalLocation().
-			WithArtifactLocation(sarif.NewSimpleArtifactLocation(filepath.ToSlash(f.src.Path))).
+			WithArtifactLocation(sarif.NewSimpleArtifactLocation(address(f.src.Path))).
 			WithRegion(region)
 		run.AddResult(sarif.NewRuleResult(f.Code).
 			WithLevel(level[f.Severity]).

@@ -44,3 +44,14 @@ func TestSARIF(t *testing.T) {
 		})
 	}
 }
+
+// SARIF names files by URI references.
+func TestAddress(t *testing.T) {
+	for path, want := range map[string]string{
+		"a/b.dmir": "a/b.dmir", "a b#1.dmir": "a%20b%231.dmir", "/tmp/50%.dmir": "/tmp/50%25.dmir", "n:1.dmir": "./n:1.dmir", "<stdin>": "%3Cstdin%3E",
+	} {
+		if got := address(path); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,13 +42,22 @@ func (c runCmd) Run(a *app) error {
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
-	p, err := c.load(a, c.File)
+	src, opts, err := c.source(a, c.File)
 	if err != nil {
 		return err
 	}
+	p := program.Load(src, opts)
 	m, fn, err := driver.Pick(p, c.Func)
 	if err != nil {
+		if p.HasErrors() { // the function may be there and be none for that
+			printErrors(a.stderr, src, p.Diags)
+			return exitStatus(exitFailed)
+		}
 		return &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+	}
+	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
+		printErrors(a.stderr, src, errs)
+		return exitStatus(exitFailed)
 	}
 	inputs, err := c.inputs(p, fn)
 	if err != nil {
@@ -68,7 +78,7 @@ func (c runCmd) Run(a *app) error {
 		discard()
 		return err
 	}
-	f := costOf(p, fn)
+	f := p.Cost(fn)
 	if c.OutputFormat == "json" {
 		return c.json(a, p, fn, f, res)
 	}
@@ -162,15 +172,6 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 	return t, nil
 }
 
-func costOf(p *program.Program, fn *ir.Func) *cost.Func {
-	for _, f := range p.Funcs {
-		if f.Func == fn {
-			return f
-		}
-	}
-	return cost.Function(fn, nil, p.Bind)
-}
-
 // measured is the time that each op of the function's body took.
 func measured(res *driver.Result) map[*ir.Op]int64 {
 	ns := map[*ir.Op]int64{}
@@ -192,6 +193,9 @@ func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 		width = max(width, len(o.Name))
 	}
 	for _, o := range res.Outputs {
+		if err := a.ctx.Err(); err != nil {
+			return err // summing up may take long as well
+		}
 		to := ""
 		if c.Output != "" {
 			to = " → " + filepath.Join(c.Output, o.Name+".npy")
@@ -237,6 +241,9 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 		Cost: cost.JSON(p.Target, []*cost.Func{f}), Outputs: []jsonOutput{}, Ops: []jsonOpTime{},
 	}
 	for _, o := range res.Outputs {
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
 		s := o.Tensor.Stats()
 		j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
 		if c.Output != "" {
@@ -254,7 +261,7 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 }
 
 func finite(x float64) *float64 {
-	if x != x || x > 1e308 || x < -1e308 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
 	return &x
