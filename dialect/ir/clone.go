@@ -11,14 +11,14 @@ func (m *Module) Clone() *Module {
 		outer.Attrs = slices.Clone(m.Outer.Attrs)
 		c.Outer = &outer
 	}
-	k := NewCloner()
+	k := newCloner()
 	copies := make(map[*Op]*Op, len(m.Ops))
 	for _, o := range m.Ops {
-		n := k.Op(o)
+		n := k.op(o)
 		copies[o] = n
 		c.Ops = append(c.Ops, n)
 	}
-	k.Finish()
+	k.finish()
 	for _, f := range m.Funcs {
 		c.AddFunc(k.fn(f, copies[f.Op]))
 	}
@@ -27,18 +27,18 @@ func (m *Module) Clone() *Module {
 
 // Clone is a deep copy of f that belongs to no module yet.
 func (f *Func) Clone() *Func {
-	k := NewCloner()
-	o := k.Op(f.Op)
-	k.Finish()
+	k := newCloner()
+	o := k.op(f.Op)
+	k.finish()
 	return k.fn(f, o)
 }
 
-func (k *Cloner) fn(f *Func, o *Op) *Func {
+func (k *cloner) fn(f *Func, o *Op) *Func {
 	c := *f
 	c.Op, c.Body, c.Results = o, o.Body(0), slices.Clone(f.Results)
 	c.Args = make([]*Value, len(f.Args))
 	for i, v := range f.Args {
-		if c.Args[i] = k.Values[v]; c.Args[i] == nil { // a declaration's arguments are in no block
+		if c.Args[i] = k.values[v]; c.Args[i] == nil { // a declaration's arguments are in no block
 			n := *v
 			n.Uses = nil
 			c.Args[i] = &n
@@ -47,23 +47,21 @@ func (k *Cloner) fn(f *Func, o *Op) *Func {
 	return &c
 }
 
-// Cloner copies ops. Operands found in Values are replaced, others are used as
-// they are; results and block arguments of copied ops are added to Values. Put
-// values into Values beforehand to substitute them, as inlining does.
-type Cloner struct {
-	Values map[*Value]*Value
+// cloner copies ops. Operands and successors that are copied too are replaced,
+// others are used as they are.
+type cloner struct {
+	values map[*Value]*Value
 	blocks map[*Block]*Block
 	copied []*Op
 }
 
-// NewCloner returns a Cloner without substitutions.
-func NewCloner() *Cloner {
-	return &Cloner{Values: map[*Value]*Value{}, blocks: map[*Block]*Block{}}
+func newCloner() *cloner {
+	return &cloner{values: map[*Value]*Value{}, blocks: map[*Block]*Block{}}
 }
 
-// Op copies o with everything inside. The copy is in no block. Call Finish
-// once after the last op, which links operands and successors.
-func (k *Cloner) Op(o *Op) *Op {
+// op copies o with everything inside. The copy is in no block. Call finish once
+// after the last op.
+func (k *cloner) op(o *Op) *Op {
 	c := *o
 	c.Parent = nil
 	c.Operands, c.Succs = slices.Clone(o.Operands), slices.Clone(o.Succs)
@@ -73,7 +71,7 @@ func (k *Cloner) Op(o *Op) *Op {
 		n := *v
 		n.Op, n.Uses = &c, nil
 		c.Results[i] = &n
-		k.Values[v] = &n
+		k.values[v] = &n
 	}
 	c.Regions = make([]*Region, len(o.Regions))
 	for i, r := range o.Regions {
@@ -83,7 +81,7 @@ func (k *Cloner) Op(o *Op) *Op {
 	return &c
 }
 
-func (k *Cloner) region(r *Region, owner *Op) *Region {
+func (k *cloner) region(r *Region, owner *Op) *Region {
 	c := &Region{Op: owner, Blocks: make([]*Block, len(r.Blocks))}
 	for i, b := range r.Blocks {
 		n := &Block{Label: b.Label, Region: c, Args: make([]*Value, len(b.Args)), Ops: make([]*Op, len(b.Ops))}
@@ -91,10 +89,10 @@ func (k *Cloner) region(r *Region, owner *Op) *Region {
 			a := *v
 			a.Block, a.Uses = n, nil
 			n.Args[j] = &a
-			k.Values[v] = &a
+			k.values[v] = &a
 		}
 		for j, o := range b.Ops {
-			n.Ops[j] = k.Op(o)
+			n.Ops[j] = k.op(o)
 			n.Ops[j].Parent = n
 		}
 		c.Blocks[i] = n
@@ -103,12 +101,12 @@ func (k *Cloner) region(r *Region, owner *Op) *Region {
 	return c
 }
 
-// Finish links the copies made since the last Finish: operands and successors
-// that were copied too are replaced, and every use is recorded.
-func (k *Cloner) Finish() {
+// finish links the copies: operands and successors that were copied too are
+// replaced, and every use is recorded.
+func (k *cloner) finish() {
 	for _, o := range k.copied {
 		for i, v := range o.Operands {
-			if n := k.Values[v]; n != nil {
+			if n := k.values[v]; n != nil {
 				o.Operands[i], v = n, n
 			}
 			v.Uses = append(v.Uses, Use{o, i})
@@ -119,5 +117,4 @@ func (k *Cloner) Finish() {
 			}
 		}
 	}
-	k.copied = k.copied[:0]
 }

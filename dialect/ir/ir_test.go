@@ -34,22 +34,6 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// TestCloner substitutes a value while copying, as inlining does.
-func TestCloner(t *testing.T) {
-	_, ops := chain()
-	arg := &ir.Value{Name: "%arg", Type: ops[0].Results[0].Type}
-	k := ir.NewCloner()
-	k.Values[ops[0].Results[0]] = arg
-	exp, add := k.Op(ops[1]), k.Op(ops[2])
-	k.Finish()
-	if exp.Operands[0] != arg || add.Operands[0] != arg || add.Operands[1] != exp.Results[0] {
-		t.Error("operands were not substituted")
-	}
-	if len(arg.Uses) != 2 || len(ops[0].Results[0].Uses) != 2 {
-		t.Errorf("%d uses of the argument, %d of the original", len(arg.Uses), len(ops[0].Results[0].Uses))
-	}
-}
-
 func TestAttrs(t *testing.T) {
 	o := &ir.Op{}
 	for _, n := range []string{"c", "a", "b", "a"} {

@@ -12,11 +12,12 @@
 // Five peculiarities of IRDL shape the output. A constraint variable stands
 // for one type in the whole op, so every operand has variables of its own.
 // Dialects that are loaded at run time have no properties, so attributes stand
-// in the dictionary {…}. And a variadic operand is one variable, hence one
-// type for all its values; where they differ (einsum, while, yield …) there are
-// Slots optional operands instead, told apart by operandSegmentSizes. The
-// parameters of an attribute are attributes, so a placement is #dm.at<"…">. And
-// no op can be declared a terminator, so dm.yield is not defined. Text prints a module accordingly.
+// in the dictionary {…}. A variadic operand is one variable, hence one type for
+// all its values; where they differ (einsum, while, yield …) there are Slots
+// optional operands instead, told apart by operandSegmentSizes. The parameters
+// of an attribute are attributes, so a placement is #dm.at<"…">. And no op can
+// be declared a terminator, so dm.yield is not defined. Text prints a module
+// accordingly.
 package irdl
 
 import (

@@ -14,20 +14,20 @@ import (
 // The attributes by which MLIR tells the values of optional operands and
 // results apart.
 const (
-	OperandSegments = "operandSegmentSizes"
-	ResultSegments  = "resultSegmentSizes"
+	operandSegments = "operandSegmentSizes"
+	resultSegments  = "resultSegmentSizes"
 )
 
 // An op defined in IRDL cannot be a terminator. Regions end in MLIR's
 // vector.yield instead of dm.yield: it takes any values, in any op's region.
 const terminator = "vector.yield"
 
-// Prepare adds to the ops of m, which should be a copy, what their generic form
+// prepare adds to the ops of m, which should be a copy, what their generic form
 // needs to be verified with the generated definition: segment sizes where
 // values of different types are variadic, an empty region for an absent
-// optional one, and a terminator that MLIR knows. It reports the first op with more than Slots such values, nil
-// where there is none.
-func Prepare(m *ir.Module) (tooMany *ir.Op) {
+// optional one, and a terminator that MLIR knows. It reports the first op with
+// more than Slots such values, nil where there is none.
+func prepare(m *ir.Module) (tooMany *ir.Op) {
 	ir.Walk(m.Ops, func(o *ir.Op) bool {
 		d := op.Of(o)
 		if d == nil {
@@ -40,8 +40,8 @@ func Prepare(m *ir.Module) (tooMany *ir.Op) {
 		for len(o.Regions) < len(d.Regions) {
 			o.Regions = append(o.Regions, &ir.Region{Op: o})
 		}
-		if !segments(o, OperandSegments, d.Operands, operandSlots(d), len(o.Operands)) ||
-			!segments(o, ResultSegments, d.Results, resultSlots(d), len(o.Results)) {
+		if !segments(o, operandSegments, d.Operands, operandSlots(d), len(o.Operands)) ||
+			!segments(o, resultSegments, d.Results, resultSlots(d), len(o.Results)) {
 			if tooMany == nil {
 				tooMany = o
 			}
@@ -78,7 +78,7 @@ var placement = regexp.MustCompile(`#dm\.at<([^<>"]*)>`)
 // an op with more than Slots variadic values of different types.
 func Text(m *ir.Module) (string, error) {
 	c := m.Clone()
-	if o := Prepare(c); o != nil {
+	if o := prepare(c); o != nil {
 		return "", fmt.Errorf("%s has %s and %s; the IRDL form has room for %d", o.Name,
 			count(len(o.Operands), "operand"), count(len(o.Results), "result"), Slots)
 	}

@@ -337,7 +337,7 @@ func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 	case named > 0 && sig.full() && named != len(sig.out):
 		l.report(o, "DM163", o.Head, "%s named, but %s written", pluralAre(named, "result"), pluralAre(len(sig.out), "result type"))
 	case named > 0 && sig.absent() && (t.Form == ast.Pretty || t.Form == ast.Generic) && def != nil && !o.Bad:
-		l.missingTypes(o, t)
+		l.missingTypes(o, t, named)
 	}
 	o.Results = l.slab.list(n)
 	for i := range o.Results {

@@ -34,18 +34,15 @@ func (l *lowerer) reportParse(o *ir.Op, t *ast.Op, at ast.Rel, err error) {
 		l.reportType(o, t.Abs(at), err)
 		return
 	}
+	if o != nil {
+		o.Bad = true
+	}
 	span := t.Abs(at)
-	inner := source.Span{Start: span.Start + int(p.Span.Start), End: span.Start + int(p.Span.End)}
-	if inner.Start < inner.End && inner.End <= span.End {
-		span = inner
+	d := p.Diagnostic(span.Start)
+	if p.Span.Empty() || d.Span.End > span.End {
+		d.Span = span
 	}
-	d := l.report(o, p.Code, span, "%s", p.Msg)
-	d.Help = p.Help
-	for _, c := range parse.Codes {
-		if c.Code == p.Code {
-			d.Name = c.Name
-		}
-	}
+	l.m.Diags = append(l.m.Diags, d)
 }
 
 // reportType reports a type or attribute that parses but means nothing.

@@ -207,13 +207,9 @@ func (l *lowerer) refine(o *ir.Op, def *op.Def) {
 	}
 }
 
-// missingTypes reports results without types and offers those that follow from
+// missingTypes reports n results without types and offers those that follow from
 // the operands, where they do.
-func (l *lowerer) missingTypes(o *ir.Op, t *ast.Op) {
-	n := 0
-	for _, r := range t.Results {
-		n += int(r.Count)
-	}
+func (l *lowerer) missingTypes(o *ir.Op, t *ast.Op, n int) {
 	o.Results = l.slab.list(n) // for the rules that count them
 	for i := range o.Results {
 		o.Results[i] = &ir.Value{Type: types.Unknown, Op: o, Index: i}

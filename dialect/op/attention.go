@@ -11,7 +11,7 @@ import (
 func attentions() []*Def { return []*Def{attentionDef} }
 
 var attentionDef = &Def{
-	Name: "attention", Family: Attention, Class: ClassContraction, Level: 1,
+	Name: "attention", Family: Attention, Class: ClassContraction,
 	Summary: "scaled dot-product attention with grouped heads",
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
@@ -38,7 +38,7 @@ var attentionDef = &Def{
 		{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
 		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
 	},
-	Traits: Pure | Composite,
+	Traits: Pure,
 	Infer:  inferAttention,
 	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "dropout") },
 	FLOP: func(o *ir.Op) dim.Dim {
@@ -75,40 +75,40 @@ func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	n := q.Rank()
 	for i := 1; i < 3; i++ {
-		if p := rankIs(o, i, n, o.Operands[i].Name+" beside q "+ShapeText(q.Shape)); p != nil {
+		if p := rankIs(o, i, n, o.Operands[i].Name+" beside q "+shapeText(q.Shape)); p != nil {
 			return nil, p
 		}
 	}
 	for i, what := range []string{"k", "v"} {
 		t := in(o, i+1)
 		for d := range max(n-3, 0) {
-			if !SameDim(q.Shape[d], t.Shape[d]) {
-				return nil, problem("DM122", i+1, "q %s and %s %s differ in batch dimension %d", ShapeText(q.Shape), what, ShapeText(t.Shape), d)
+			if !sameDim(q.Shape[d], t.Shape[d]) {
+				return nil, problem("DM122", i+1, "q %s and %s %s differ in batch dimension %d", shapeText(q.Shape), what, shapeText(t.Shape), d)
 			}
 		}
 	}
-	if !SameDim(q.Shape[n-1], k.Shape[n-1]) {
-		return nil, problem("DM122", 1, "q %s has depth %s, k %s has %s", ShapeText(q.Shape), DimText(q.Shape[n-1]), ShapeText(k.Shape), DimText(k.Shape[n-1])).
+	if !sameDim(q.Shape[n-1], k.Shape[n-1]) {
+		return nil, problem("DM122", 1, "q %s has depth %s, k %s has %s", shapeText(q.Shape), dimText(q.Shape[n-1]), shapeText(k.Shape), dimText(k.Shape[n-1])).
 			help("k is [… , keys, depth]; transpose it if it is [… , depth, keys]")
 	}
-	if !SameDim(k.Shape[n-2], v.Shape[n-2]) {
-		return nil, problem("DM122", 2, "k %s has %s keys, v %s has %s", ShapeText(k.Shape), DimText(k.Shape[n-2]), ShapeText(v.Shape), DimText(v.Shape[n-2]))
+	if !sameDim(k.Shape[n-2], v.Shape[n-2]) {
+		return nil, problem("DM122", 2, "k %s has %s keys, v %s has %s", shapeText(k.Shape), dimText(k.Shape[n-2]), shapeText(v.Shape), dimText(v.Shape[n-2]))
 	}
 	if n > 2 {
 		h, kh, vh := q.Shape[n-3], k.Shape[n-3], v.Shape[n-3]
-		if !SameDim(kh, vh) {
-			return nil, problem("DM122", 2, "k %s has %s heads, v %s has %s", ShapeText(k.Shape), DimText(kh), ShapeText(v.Shape), DimText(vh))
+		if !sameDim(kh, vh) {
+			return nil, problem("DM122", 2, "k %s has %s heads, v %s has %s", shapeText(k.Shape), dimText(kh), shapeText(v.Shape), dimText(vh))
 		}
-		if _, ok := h.Div(kh); !ok && !SameDim(h, kh) {
-			return nil, problem("DM123", 1, "the %s heads of q %s do not fall evenly to the %s of k %s", DimText(h), ShapeText(q.Shape), DimText(kh), ShapeText(k.Shape)).
+		if _, ok := h.Div(kh); !ok && !sameDim(h, kh) {
+			return nil, problem("DM123", 1, "the %s heads of q %s do not fall evenly to the %s of k %s", dimText(h), shapeText(q.Shape), dimText(kh), shapeText(k.Shape)).
 				help("the number of key heads divides the number of heads")
 		}
 	}
 	if len(o.Operands) > 3 {
 		want := scoreShape(q, k)
 		m := in(o, 3).Shape
-		if s, ok := broadcastTwo(want, m); !ok || !SameShape(s, want) {
-			return nil, problem("DM110", 3, "mask %s does not broadcast to the scores %s", ShapeText(m), ShapeText(want)).
+		if s, ok := broadcastTwo(want, m); !ok || !sameShape(s, want) {
+			return nil, problem("DM110", 3, "mask %s does not broadcast to the scores %s", shapeText(m), shapeText(want)).
 				help("a mask is […, heads, queries, keys]; sizes may be 1")
 		}
 	}
@@ -137,7 +137,7 @@ func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 		batch += string(rune('A' + i))
 	}
 	group, split := "", func(v *ir.Value, _ dim.Dim) *ir.Value { return v }
-	if n > 2 && !SameDim(qt.Shape[n-3], kt.Shape[n-3]) {
+	if n > 2 && !sameDim(qt.Shape[n-3], kt.Shape[n-3]) {
 		g, ok := qt.Shape[n-3].Div(kt.Shape[n-3])
 		w.failed = w.failed || !ok
 		group = "g"

@@ -2,11 +2,8 @@ package op
 
 import "dmir/syntax/diag"
 
-// Code documents one problem code, for `dmir explain` and for editors.
-type Code = diag.Code
-
 // Codes are the problems of the dialect, sorted by code.
-var Codes = []Code{
+var Codes = []diag.Code{
 	{
 		Code: "DM110", Name: "broadcast-mismatch",
 		Doc:  "Operands broadcast as in NumPy: shapes are aligned at the last dimension, and two sizes agree or one of them is 1. A symbol agrees with itself only; an unnamed `?` with everything.",
@@ -110,7 +107,7 @@ var Codes = []Code{
 }
 
 // CodeOf is the entry of code, nil where there is none.
-func CodeOf(code string) *Code {
+func CodeOf(code string) *diag.Code {
 	for i := range Codes {
 		if Codes[i].Code == code {
 			return &Codes[i]

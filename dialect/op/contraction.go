@@ -19,7 +19,7 @@ var accumulateAttr = AttrDef{
 }
 
 var einsumDef = &Def{
-	Name: "einsum", Family: Contraction, Class: ClassContraction, Level: 1,
+	Name: "einsum", Family: Contraction, Class: ClassContraction,
 	Summary: "Einstein summation of any number of tensors",
 	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
 		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
@@ -42,7 +42,7 @@ var einsumDef = &Def{
 }
 
 var matmulDef = &Def{
-	Name: "matmul", Family: Contraction, Class: ClassContraction, Level: 1,
+	Name: "matmul", Family: Contraction, Class: ClassContraction,
 	Summary: "matrix product over the last two dimensions",
 	Doc: "`y[…,m,n] = Σₖ x[…,m,k] · w[…,k,n]`. The dimensions before the last two are a batch and broadcast as in NumPy. " +
 		"`transpose_a` reads the first operand as `[…,k,m]`, `transpose_b` the second as `[…,n,k]`.\n\n" + accumulateDoc +
@@ -133,16 +133,16 @@ func inferMatmul(o *ir.Op) ([]types.Type, *Problem) {
 	if Bool(o, "transpose_b") {
 		k2 = b[len(b)-1]
 	}
-	if !SameDim(k, k2) {
-		p := problem("DM122", 1, "matmul of %s and %s sums over %s and %s", ShapeText(a), ShapeText(b), DimText(k), DimText(k2))
-		if SameDim(k, n) && !Bool(o, "transpose_b") {
+	if !sameDim(k, k2) {
+		p := problem("DM122", 1, "matmul of %s and %s sums over %s and %s", shapeText(a), shapeText(b), dimText(k), dimText(k2))
+		if sameDim(k, n) && !Bool(o, "transpose_b") {
 			return nil, p.help("the second operand looks transposed: add transpose_b = true")
 		}
 		return nil, p.help("the last dimension of the first and the last but one of the second must be equal")
 	}
 	batch, ok := broadcastTwo(a[:len(a)-2], b[:len(b)-2])
 	if !ok {
-		return nil, problem("DM110", 1, "batch dimensions of %s and %s do not broadcast", ShapeText(a), ShapeText(b)).
+		return nil, problem("DM110", 1, "batch dimensions of %s and %s do not broadcast", shapeText(a), shapeText(b)).
 			help("sizes before the last two must be equal or 1")
 	}
 	elem, p := accumulated(o)
@@ -183,7 +183,7 @@ func batchNames(n int) []string {
 }
 
 var convolutionDef = &Def{
-	Name: "convolution", Family: Contraction, Class: ClassContraction, Level: 1,
+	Name: "convolution", Family: Contraction, Class: ClassContraction,
 	Summary: "convolution of NCHW images with OIHW filters",
 	Doc: "`y[n,o,p…] = Σ x[n, c, p·stride - low + q·dilation …] · w[o, c, q…]`, summed over the channels of o's group and the window (a cross-correlation, as in " +
 		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
@@ -223,7 +223,7 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	x, w := in(o, 0), in(o, 1)
 	if r := x.Rank(); r < 3 || r > 5 {
-		return nil, problem("DM117", 0, "convolution needs 1 to 3 spatial dimensions after batch and channels, but x has shape %s", ShapeText(x.Shape))
+		return nil, problem("DM117", 0, "convolution needs 1 to 3 spatial dimensions after batch and channels, but x has shape %s", shapeText(x.Shape))
 	}
 	if p := rankIs(o, 1, x.Rank(), "the filter"); p != nil {
 		return nil, p.help("a filter is [out channels, channels / groups, window…]")
@@ -232,15 +232,15 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	if groups < 1 {
 		return nil, attrProblem("DM115", "feature_group_count", "feature_group_count is %d; the least it may be is 1", groups)
 	}
-	if want := w.Shape[1].Scale(groups); !SameDim(x.Shape[1], want) {
-		return nil, problem("DM122", 1, "x %s has %s channels, but the filter %s in %s takes %s", ShapeText(x.Shape), DimText(x.Shape[1]),
-			ShapeText(w.Shape), plural(int(groups), "group"), DimText(want)).
+	if want := w.Shape[1].Scale(groups); !sameDim(x.Shape[1], want) {
+		return nil, problem("DM122", 1, "x %s has %s channels, but the filter %s in %s takes %s", shapeText(x.Shape), dimText(x.Shape[1]),
+			shapeText(w.Shape), plural(int(groups), "group"), dimText(want)).
 			help("the filter's second dimension is channels / feature_group_count")
 	}
 	if n, ok := w.Shape[0].Int(); ok && n%groups != 0 {
 		return nil, attrProblem("DM123", "feature_group_count", "%d out channels do not fall into %d groups", n, groups)
 	}
-	win, p := ConvolutionWindow(o)
+	win, p := convolutionWindow(o)
 	if p != nil {
 		return nil, p
 	}

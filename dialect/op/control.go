@@ -11,7 +11,7 @@ func controls() []*Def { return []*Def{whileDef, ifDef, mapDef} }
 var predicate = &types.Tensor{Elem: types.I1, At: types.Placement{Space: types.HBM}}
 
 var whileDef = &Def{
-	Name: "while", Family: Control, Class: ClassMovement, Level: 1,
+	Name: "while", Family: Control, Class: ClassMovement,
 	Summary: "repetition while a condition holds",
 	Doc: "The first region takes the carried values and yields one `tensor<i1>`; while it is true, the second takes them and yields the next. The results are the carried values when the condition is false. " +
 		"`trip_count` states how often the body runs, for the cost: it does not change what is computed.\n\n" +
@@ -56,14 +56,14 @@ var whileDef = &Def{
 	FLOP: func(o *ir.Op) dim.Dim {
 		var sum dim.Dim
 		for _, r := range o.Regions {
-			sum = sum.Add(BodyFLOP(r))
+			sum = sum.Add(bodyFLOP(r))
 		}
 		return sum
 	},
 }
 
 var ifDef = &Def{
-	Name: "if", Family: Control, Class: ClassMovement, Level: 1,
+	Name: "if", Family: Control, Class: ClassMovement,
 	Summary: "one of two regions by a condition",
 	Doc: "The first region runs where the condition is true, otherwise the one after `else`; both yield the results and may use values from outside. `else` may be left out where there are no results.\n\n" +
 		"The cost is that of the costlier region.",
@@ -109,7 +109,7 @@ var ifDef = &Def{
 	FLOP: func(o *ir.Op) dim.Dim {
 		var most dim.Dim
 		for _, r := range o.Regions {
-			if n := BodyFLOP(r); n.AtLeast(most) {
+			if n := bodyFLOP(r); n.AtLeast(most) {
 				most = n
 			}
 		}
@@ -118,7 +118,7 @@ var ifDef = &Def{
 }
 
 var mapDef = &Def{
-	Name: "map", Family: Control, Class: ClassElementwise, Level: 1,
+	Name: "map", Family: Control, Class: ClassElementwise,
 	Summary: "any scalar function of every element",
 	Doc: "The region takes one scalar of each operand, which broadcast as in NumPy, and yields one scalar for each result. Inside, the element-wise ops work on bare element types: `dm.add %a, %b : f32`. " +
 		"Values from outside are not visible; pass them as operands.\n\nCounts the region's FLOP for each element of the result.",
@@ -168,7 +168,7 @@ var mapDef = &Def{
 		if len(o.Regions) == 0 {
 			return dim.Dim{}
 		}
-		return BodyFLOP(o.Regions[0]).Mul(out(o, 0).Elements())
+		return bodyFLOP(o.Regions[0]).Mul(out(o, 0).Elements())
 	},
 	Maps: pointwiseMaps,
 }

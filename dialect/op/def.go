@@ -49,7 +49,6 @@ const (
 	View                          // moves nothing when the order of elements is kept
 	Terminator                    // ends a block
 	Commutative                   // operands may be swapped
-	Composite                     // Expand gives simpler ops
 	Isolated                      // its regions see no outside values
 	Random                        // depends on a seed
 )
@@ -113,7 +112,6 @@ type Def struct {
 	Name    string // without "dm."
 	Family  Family
 	Class   Class
-	Level   int    // lowest level at which people write it: 1 or 2
 	Summary string // one line, no final stop
 	Doc     string // paragraphs of Markdown: shapes, formulas with their source, what is counted
 	Example string // complete lines of MLIR inside a function; parsed, verified and run by tests
@@ -130,19 +128,20 @@ type Def struct {
 	Infer func(o *ir.Op) ([]types.Type, *Problem)
 	// Verify checks what Infer does not; nil: nothing more.
 	Verify func(o *ir.Op) *Problem
-	// FLOP counts floating-point operations as the cost's table of
-	// definitions says; nil is 0. while, if and kernel count one execution of their regions (if:
-	// the costlier one), map and reduce their region for every element.
+	// FLOP counts floating-point operations as the table of definitions in the
+	// reference page says; nil is 0. while, if and kernel count one execution of
+	// their regions (if: the costlier one), map and reduce their region for every
+	// element.
 	FLOP func(o *ir.Op) dim.Dim
 	// Traffic overrides the bytes read per operand (same length as Operands) and
 	// written in total; nil: every operand and every result once in full.
 	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
 	// Maps gives the iteration space of the ops that have one; nil where none.
 	Maps func(o *ir.Op) *Iteration
-	// Expand rewrites a composite, verified and Sound, into simpler ops that compute the same
-	// function, inserted at b, which must stand before o; it returns the values
-	// that replace o's results, or nil, leaving the block as it was, where it
-	// needs a size in numbers that is a symbol.
+	// Expand rewrites an op, verified and Sound, into simpler ones that compute the
+	// same function, inserted at b, which must stand before o; it returns the
+	// values that replace o's results, or nil, leaving the block as it was, where
+	// it needs a size in numbers that is a symbol. nil: the op is no composite.
 	Expand func(b *ir.Builder, o *ir.Op) []*ir.Value
 }
 

@@ -108,7 +108,7 @@ var binaries = []binary{
 
 func (u unary) def() *Def {
 	d := &Def{
-		Name: u.name, Family: Elementwise, Class: ClassElementwise, Level: 1,
+		Name: u.name, Family: Elementwise, Class: ClassElementwise,
 		Summary: u.summary,
 		Doc:     paragraphs(fmt.Sprintf("Every element of the result is `%s` of the operand's element; shape and element type stay.", u.formula), u.note),
 		Operands: []Param{
@@ -119,6 +119,7 @@ func (u unary) def() *Def {
 		Traits:  Pure | Pointwise,
 		Infer:   inferPointwise,
 		Maps:    pointwiseMaps,
+		Expand:  u.expand,
 	}
 	perElement := func(*ir.Op) int64 { return u.flop }
 	if u.flopOf != nil {
@@ -128,10 +129,6 @@ func (u unary) def() *Def {
 	if u.flopOf == nil {
 		d.Doc = paragraphs(d.Doc, counted(u.flop))
 	}
-	if u.expand != nil {
-		d.Expand = u.expand
-		d.Traits |= Composite
-	}
 	t := "tensor<2x3x" + exampleElem(u.elems) + ">"
 	d.Example = fmt.Sprintf("func.func @example(%%x: %[1]s) -> %[1]s {\n  %%y = dm.%[2]s %%x : %[1]s\n  return %%y : %[1]s\n}", t, u.name)
 	return d
@@ -140,7 +137,7 @@ func (u unary) def() *Def {
 func (b binary) def() *Def {
 	t, v := "tensor<2x3x"+exampleElem(b.elems)+">", "tensor<3x"+exampleElem(b.elems)+">"
 	return &Def{
-		Name: b.name, Family: Elementwise, Class: ClassElementwise, Level: 1,
+		Name: b.name, Family: Elementwise, Class: ClassElementwise,
 		Summary: b.summary,
 		Doc: paragraphs(fmt.Sprintf("Every element of the result is `%s`. The operands broadcast as in NumPy, which moves no bytes of its own, and have the same element type.", b.formula),
 			b.note, counted(b.flop)),

@@ -13,7 +13,7 @@ func selections() []*Def {
 }
 
 var compareDef = &Def{
-	Name: "compare", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Name: "compare", Family: Elementwise, Class: ClassElementwise,
 	Summary: "comparison, gives i1",
 	Doc: "Every element of the result says whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
 		"Comparisons with NaN are false, except `ne`, which is true.\n\nCounts no FLOP.",
@@ -42,7 +42,7 @@ var compareDef = &Def{
 }
 
 var selectDef = &Def{
-	Name: "select", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Name: "select", Family: Elementwise, Class: ClassElementwise,
 	Summary: "choice between two tensors by a predicate",
 	Doc:     "Every element of the result is `pred ? on_true : on_false`. The three operands broadcast as in NumPy.\n\nCounts no FLOP; reads both alternatives.",
 	Example: `func.func @example(%p: tensor<2x3xi1>, %x: tensor<2x3xf32>, %y: tensor<f32>) -> tensor<2x3xf32> {
@@ -70,7 +70,7 @@ var selectDef = &Def{
 }
 
 var clampDef = &Def{
-	Name: "clamp", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Name: "clamp", Family: Elementwise, Class: ClassElementwise,
 	Summary: "value limited to an interval",
 	Doc:     "Every element of the result is `min(max(x, low), high)`. The operands broadcast as in NumPy; their order is StableHLO's.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -91,7 +91,7 @@ var clampDef = &Def{
 }
 
 var convertDef = &Def{
-	Name: "convert", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Name: "convert", Family: Elementwise, Class: ClassElementwise,
 	Summary: "the same values in another element type",
 	Doc: "The element type is that of the result as written; the shape stays. Floating-point values are rounded to the nearest, halves to even; " +
 		"to an integer type they are cut towards zero; a value becomes `true` unless it is 0.\n\nCounts no FLOP.",
@@ -113,7 +113,7 @@ var convertDef = &Def{
 }
 
 var dropoutDef = &Def{
-	Name: "dropout", Family: Elementwise, Class: ClassElementwise, Level: 1,
+	Name: "dropout", Family: Elementwise, Class: ClassElementwise,
 	Summary: "random zeros, seeded; gives value and mask",
 	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
 		"always gives the same mask; `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +

@@ -66,7 +66,7 @@ func (e *Equation) Sizes(shapes [][]dim.Dim) (map[byte]dim.Dim, error) {
 			return nil, fmt.Errorf("operand %d is missing", i)
 		}
 		if len(letters) != len(shapes[i]) {
-			return nil, fmt.Errorf("input %q names %s, but operand %d has shape %s", letters, plural(len(letters), "dimension"), i, ShapeText(shapes[i]))
+			return nil, fmt.Errorf("input %q names %s, but operand %d has shape %s", letters, plural(len(letters), "dimension"), i, shapeText(shapes[i]))
 		}
 		for j := range len(letters) {
 			c, d := letters[j], shapes[i][j]
@@ -74,9 +74,9 @@ func (e *Equation) Sizes(shapes [][]dim.Dim) (map[byte]dim.Dim, error) {
 			switch {
 			case !seen:
 				sizes[c], where[c] = d, i
-			case !SameDim(old, d):
+			case !sameDim(old, d):
 				return nil, fmt.Errorf("%q is %s in operand %d, of shape %s, and %s in operand %d, of shape %s",
-					c, DimText(old), where[c], ShapeText(shapes[where[c]]), DimText(d), i, ShapeText(shapes[i]))
+					c, dimText(old), where[c], shapeText(shapes[where[c]]), dimText(d), i, shapeText(shapes[i]))
 			default:
 				sizes[c] = known(old, d)
 			}

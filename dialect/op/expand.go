@@ -105,7 +105,7 @@ func (w *writer) to(x *ir.Value, elem types.Elem) *ir.Value {
 // reshape gives x another shape with as many elements.
 func (w *writer) reshape(x *ir.Value, shape ...dim.Dim) *ir.Value {
 	t := asTensor(x.Type)
-	if SameShape(t.Shape, shape) {
+	if sameShape(t.Shape, shape) {
 		return x
 	}
 	return w.typed("reshape", tensor(t, t.Elem, shape...), []*ir.Value{x})

@@ -107,17 +107,17 @@ func (p *Problem) help(format string, args ...any) *Problem {
 	return p
 }
 
-// SameDim reports whether two sizes are equal as far as can be known: they are
+// sameDim reports whether two sizes are equal as far as can be known: they are
 // the same number or formula, or one of them is unnamed.
-func SameDim(a, b dim.Dim) bool { return a.Equal(b) || a.IsUnnamed() || b.IsUnnamed() }
+func sameDim(a, b dim.Dim) bool { return a.Equal(b) || a.IsUnnamed() || b.IsUnnamed() }
 
-// SameShape reports whether two shapes agree in rank and, by SameDim, in every size.
-func SameShape(a, b []dim.Dim) bool {
+// sameShape reports whether two shapes agree in rank and, by sameDim, in every size.
+func sameShape(a, b []dim.Dim) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if !SameDim(a[i], b[i]) {
+		if !sameDim(a[i], b[i]) {
 			return false
 		}
 	}
@@ -125,7 +125,7 @@ func SameShape(a, b []dim.Dim) bool {
 }
 
 // Compatible reports whether a result written as written may stand for an
-// inferred one: same element type, shape (SameShape) and memory space. The
+// inferred one: same element type, shape (sameShape) and memory space. The
 // layout is the writer's choice.
 func Compatible(inferred, written types.Type) bool {
 	a, ok := inferred.(*types.Tensor)
@@ -133,7 +133,7 @@ func Compatible(inferred, written types.Type) bool {
 	if !ok || !ok2 {
 		return types.Equal(inferred, written)
 	}
-	return a.Elem == b.Elem && SameShape(a.Shape, b.Shape) && space(a) == space(b)
+	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && space(a) == space(b)
 }
 
 func space(t *types.Tensor) types.Space {
@@ -163,18 +163,18 @@ func unify(a, b []dim.Dim) []dim.Dim {
 	return r
 }
 
-// ShapeText is a shape for people: "[8, 512, n + 1]", "[]" for rank 0; an
+// shapeText is a shape for people: "[8, 512, n + 1]", "[]" for rank 0; an
 // unnamed size is "?".
-func ShapeText(shape []dim.Dim) string {
+func shapeText(shape []dim.Dim) string {
 	s := make([]string, len(shape))
 	for i, d := range shape {
-		s[i] = DimText(d)
+		s[i] = dimText(d)
 	}
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// DimText is a size for people: a number, a formula, or "?" for an unnamed one.
-func DimText(d dim.Dim) string {
+// dimText is a size for people: a number, a formula, or "?" for an unnamed one.
+func dimText(d dim.Dim) string {
 	if d.IsUnnamed() {
 		return "?"
 	}
@@ -197,7 +197,7 @@ func broadcastTwo(a, b []dim.Dim) ([]dim.Dim, bool) {
 			r[off+i] = e
 		case isOne(e):
 			r[off+i] = d
-		case SameDim(d, e):
+		case sameDim(d, e):
 			r[off+i] = known(d, e)
 		default:
 			return nil, false
@@ -217,7 +217,7 @@ func broadcastAll(o *ir.Op, first int) ([]dim.Dim, *Problem) {
 	for i := first; i < len(o.Operands); i++ {
 		s, ok := broadcastTwo(shape, in(o, i).Shape)
 		if !ok {
-			return nil, problem("DM110", i, "shapes %s and %s do not broadcast", ShapeText(shape), ShapeText(in(o, i).Shape)).
+			return nil, problem("DM110", i, "shapes %s and %s do not broadcast", shapeText(shape), shapeText(in(o, i).Shape)).
 				help("sizes must be equal or 1, aligned at the last dimension; reshape or broadcast one of them")
 		}
 		shape = s
@@ -246,7 +246,7 @@ func dimOf(o *ir.Op, name string, shape []dim.Dim) (int, *Problem) {
 }
 
 func dimProblem(attr string, n int64, shape []dim.Dim) *Problem {
-	p := attrProblem("DM112", attr, "%s = %d is not a dimension of %s", attr, n, ShapeText(shape))
+	p := attrProblem("DM112", attr, "%s = %d is not a dimension of %s", attr, n, shapeText(shape))
 	if r := len(shape); r == 0 {
 		return p.help("the operand is a scalar and has no dimensions")
 	} else {
@@ -267,12 +267,12 @@ func dimsOf(o *ir.Op, name string, shape []dim.Dim) ([]int, *Problem) {
 			return nil, dimProblem(name, n, shape)
 		}
 		if seen[d] {
-			return nil, attrProblem("DM113", name, "%s names dimension %d of %s twice", name, d, ShapeText(shape)).
+			return nil, attrProblem("DM113", name, "%s names dimension %d of %s twice", name, d, shapeText(shape)).
 				help("name every dimension at most once")
 		}
 		seen[d] = true
 	}
-	return nil, attrProblem("DM113", name, "%s is not a list of dimensions of %s", name, ShapeText(shape))
+	return nil, attrProblem("DM113", name, "%s is not a list of dimensions of %s", name, shapeText(shape))
 }
 
 // listOf reads a list with one integer for each of n dimensions; otherwise
@@ -320,14 +320,14 @@ func pairsOf(o *ir.Op, name string, n int) ([][2]int64, *Problem) {
 
 func rankAtLeast(o *ir.Op, operand, rank int, what string) *Problem {
 	if t := in(o, operand); t.Rank() < rank {
-		return problem("DM117", operand, "%s needs at least %s, but has shape %s", what, plural(rank, "dimension"), ShapeText(t.Shape))
+		return problem("DM117", operand, "%s needs at least %s, but has shape %s", what, plural(rank, "dimension"), shapeText(t.Shape))
 	}
 	return nil
 }
 
 func rankIs(o *ir.Op, operand, rank int, what string) *Problem {
 	if t := in(o, operand); t.Rank() != rank {
-		return problem("DM117", operand, "%s has shape %s where %s expected", what, ShapeText(t.Shape), pluralIs(rank, "dimension"))
+		return problem("DM117", operand, "%s has shape %s where %s expected", what, shapeText(t.Shape), pluralIs(rank, "dimension"))
 	}
 	return nil
 }

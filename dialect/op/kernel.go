@@ -9,7 +9,7 @@ import (
 func kernels() []*Def { return []*Def{kernelDef, yieldDef} }
 
 var kernelDef = &Def{
-	Name: "kernel", Family: Kernels, Class: ClassElementwise, Level: 2,
+	Name: "kernel", Family: Kernels, Class: ClassElementwise,
 	Summary: "ops that run as one device kernel",
 	Doc: "The ops inside run as one kernel: they use values from outside by name, and `dm.yield` gives the results. To fuse by hand is to wrap lines in `dm.kernel`; what is computed stays the same.\n\n" +
 		"Only what crosses its edge moves: each value from outside is read once in full or, if only slice-like ops use it, as far as these touch it; what is yielded is written. Constants and everything else inside move nothing. " +
@@ -31,7 +31,7 @@ var kernelDef = &Def{
 		if len(o.Regions) == 0 {
 			return dim.Dim{}
 		}
-		return BodyFLOP(o.Regions[0])
+		return bodyFLOP(o.Regions[0])
 	},
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		return make([]dim.Dim, len(o.Operands)), resultBytes(o)
@@ -39,7 +39,7 @@ var kernelDef = &Def{
 }
 
 var yieldDef = &Def{
-	Name: "yield", Family: Kernels, Class: ClassMovement, Level: 1,
+	Name: "yield", Family: Kernels, Class: ClassMovement,
 	Summary: "the values that a region gives",
 	Doc:     "Ends every region of the dialect's ops. It moves nothing by itself: what a kernel yields is written by the kernel.",
 	Example: `func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {

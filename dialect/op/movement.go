@@ -14,7 +14,7 @@ func movements() []*Def {
 }
 
 var transposeDef = &Def{
-	Name: "transpose", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
 	Doc:     "Dimension i of the result is dimension `dims[i]` of the operand.\n\nReads and writes everything; counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
@@ -32,7 +32,7 @@ var transposeDef = &Def{
 			return nil, p
 		}
 		if len(dims) != x.Rank() {
-			return nil, attrProblem("DM113", "dims", "dims names %d of the %s of %s", len(dims), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+			return nil, attrProblem("DM113", "dims", "dims names %d of the %s of %s", len(dims), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
 				help("a permutation names every dimension once")
 		}
 		shape := make([]dim.Dim, len(dims))
@@ -65,7 +65,7 @@ func spread(shape []dim.Dim, operand []int) *Iteration {
 }
 
 var reshapeDef = &Def{
-	Name: "reshape", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "reshape", Family: Movement, Class: ClassMovement,
 	Summary: "the same elements in another shape",
 	Doc: "The result's shape is the one written; it has as many elements as the operand, in the same row-major order.\n\n" +
 		"Moves nothing where both are row-major; with another layout it reads and writes everything. Counts no FLOP.",
@@ -82,8 +82,8 @@ var reshapeDef = &Def{
 			return nil, noResult("reshape")
 		}
 		y := out(o, 0)
-		if !SameDim(x.Elements(), y.Elements()) {
-			return nil, problem("DM118", -1, "%s has %s elements, %s has %s", ShapeText(x.Shape), DimText(x.Elements()), ShapeText(y.Shape), DimText(y.Elements())).
+		if !sameDim(x.Elements(), y.Elements()) {
+			return nil, problem("DM118", -1, "%s has %s elements, %s has %s", shapeText(x.Shape), dimText(x.Elements()), shapeText(y.Shape), dimText(y.Elements())).
 				help("a reshape keeps the number of elements")
 		}
 		return one(tensor(x, x.Elem, y.Shape...)), nil
@@ -101,7 +101,7 @@ func noResult(name string) *Problem {
 }
 
 var broadcastDef = &Def{
-	Name: "broadcast", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "broadcast", Family: Movement, Class: ClassMovement,
 	Summary: "repetition along new dimensions and those of size 1, written out",
 	Doc: "Dimension i of the operand becomes dimension `dims[i]` of the result, whose shape is the one written; its size stays or, if it is 1, is repeated. Without `dims` the shapes are aligned at " +
 		"the last dimension. Element-wise ops broadcast by themselves and need no such op.\n\nReads the operand, writes the result; counts no FLOP.",
@@ -124,8 +124,8 @@ var broadcastDef = &Def{
 			return nil, p
 		}
 		for i, d := range to {
-			if !isOne(x.Shape[i]) && !SameDim(x.Shape[i], y.Shape[d]) {
-				return nil, problem("DM118", 0, "dimension %d of %s does not broadcast to dimension %d of %s", i, ShapeText(x.Shape), d, ShapeText(y.Shape)).
+			if !isOne(x.Shape[i]) && !sameDim(x.Shape[i], y.Shape[d]) {
+				return nil, problem("DM118", 0, "dimension %d of %s does not broadcast to dimension %d of %s", i, shapeText(x.Shape), d, shapeText(y.Shape)).
 					help("a size stays, or is 1")
 			}
 		}
@@ -151,21 +151,21 @@ func BroadcastDims(o *ir.Op) ([]int, *Problem) {
 	x, y := in(o, 0), out(o, 0)
 	if Attr(o, "dims") == nil {
 		if x.Rank() > y.Rank() {
-			return nil, problem("DM118", 0, "%s has more dimensions than %s", ShapeText(x.Shape), ShapeText(y.Shape)).help("a broadcast never drops dimensions")
+			return nil, problem("DM118", 0, "%s has more dimensions than %s", shapeText(x.Shape), shapeText(y.Shape)).help("a broadcast never drops dimensions")
 		}
 		to := identity(y.Rank())[y.Rank()-x.Rank():]
 		return to, nil
 	}
 	to, p := dimsOf(o, "dims", y.Shape)
 	if p == nil && len(to) != x.Rank() {
-		p = attrProblem("DM114", "dims", "dims has %d entries for the %s of %s", len(to), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+		p = attrProblem("DM114", "dims", "dims has %d entries for the %s of %s", len(to), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
 			help("name the result's dimension for each of the operand's")
 	}
 	return to, p
 }
 
 var concatenateDef = &Def{
-	Name: "concatenate", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "concatenate", Family: Movement, Class: ClassMovement,
 	Summary: "tensors one after the other along a dimension",
 	Doc:     "The operands agree in all sizes but that of `dim`, which adds up.\n\nReads and writes everything; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) -> tensor<2x4xf32> {
@@ -191,8 +191,8 @@ var concatenateDef = &Def{
 		shape := append([]dim.Dim{}, x.Shape...)
 		for i := 1; i < len(o.Operands); i++ {
 			t := in(o, i)
-			if t.Rank() != x.Rank() || !SameShape(without(t.Shape, d), without(shape, d)) {
-				return nil, problem("DM122", i, "shapes %s and %s differ outside dimension %d", ShapeText(x.Shape), ShapeText(t.Shape), d).
+			if t.Rank() != x.Rank() || !sameShape(without(t.Shape, d), without(shape, d)) {
+				return nil, problem("DM122", i, "shapes %s and %s differ outside dimension %d", shapeText(x.Shape), shapeText(t.Shape), d).
 					help("all sizes but that of dim must be equal")
 			}
 			shape = replaced(unify(shape, t.Shape), d, shape[d].Add(t.Shape[d]))
@@ -202,7 +202,7 @@ var concatenateDef = &Def{
 }
 
 var padDef = &Def{
-	Name: "pad", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "pad", Family: Movement, Class: ClassMovement,
 	Summary: "a value before, after and between the elements",
 	Doc: "Dimension d becomes `low + d + (d - 1)·interior + high`. The lists have one entry for each dimension; an absent one is zeros. To cut, use `dm.slice`.\n\n" +
 		"Reads both operands, writes the result; counts no FLOP.",
@@ -252,7 +252,7 @@ var padDef = &Def{
 }
 
 var reverseDef = &Def{
-	Name: "reverse", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "reverse", Family: Movement, Class: ClassMovement,
 	Summary: "elements in opposite order along dimensions",
 	Doc:     "Element i of a named dimension of size d is element `d - 1 - i` of the operand.\n\nReads and writes everything; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -273,7 +273,7 @@ var reverseDef = &Def{
 }
 
 var copyDef = &Def{
-	Name: "copy", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "copy", Family: Movement, Class: ClassMovement,
 	Summary: "the same tensor in another memory space or layout",
 	Doc: "The result has the operand's shape and element type and the placement written: `dm.copy %x : (tensor<4x8xf16>) -> tensor<4x8xf16, #dm.at<host>>` brings it to the host, " +
 		"`#dm.at<hbm, order = [1, 0]>` stores it by columns.\n\nReads and writes everything; counts no FLOP.",

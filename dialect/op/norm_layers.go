@@ -7,7 +7,7 @@ import (
 )
 
 var layerNormDef = &Def{
-	Name: "layer_norm", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "layer_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization to mean 0 and variance 1 over the features, then scale and bias",
 	Doc: "`y = (x - mean) / √(variance + epsilon) · scale + bias`, with mean and (biased) variance over `dims`. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element: sum, subtraction, square, sum of squares, division by the deviation, scale, bias; by definition also where scale or bias is absent. " +
@@ -23,7 +23,7 @@ var layerNormDef = &Def{
 	},
 	Results: []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:   []AttrDef{featureDims, epsilonAttr},
-	Traits:  Pure | Composite,
+	Traits:  Pure,
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(7),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -35,7 +35,7 @@ var layerNormDef = &Def{
 }
 
 var rmsNormDef = &Def{
-	Name: "rms_norm", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "rms_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "division by the root mean square over the features, then scale",
 	Doc: "`y = x / √(mean x² + epsilon) · scale`, with the mean over `dims`. " + wideDoc + "\n\n" +
 		"Counts 4 FLOP an element: square, sum, division by the root, scale; by definition also where scale is absent. " +
@@ -50,7 +50,7 @@ var rmsNormDef = &Def{
 	},
 	Results: []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:   []AttrDef{featureDims, epsilonAttr},
-	Traits:  Pure | Composite,
+	Traits:  Pure,
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -76,8 +76,8 @@ func parameters(o *ir.Op, first int, dims []int) *Problem {
 	}
 	for i := first; i < len(o.Operands); i++ {
 		t := in(o, i)
-		if !SameShape(t.Shape, want) {
-			return problem("DM122", i, "x %s normalized over %v needs parameters %s, but this one has shape %s", ShapeText(x.Shape), dims, ShapeText(want), ShapeText(t.Shape)).
+		if !sameShape(t.Shape, want) {
+			return problem("DM122", i, "x %s normalized over %v needs parameters %s, but this one has shape %s", shapeText(x.Shape), dims, shapeText(want), shapeText(t.Shape)).
 				help("scale and bias have x's sizes at the dimensions named")
 		}
 		if t.Elem != x.Elem && t.Elem != wide(x.Elem) {
@@ -168,7 +168,7 @@ func featureNorm(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value, dims
 var channelDim = AttrDef{Name: "dim", Kind: KindInt, Default: types.Int{V: 1}, Doc: "dimension of the channels"}
 
 var batchNormDef = &Def{
-	Name: "batch_norm", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "batch_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization of every channel over the batch, or with given statistics",
 	Doc: "`y = (x - mean) / √(variance + epsilon) · scale + bias` for every channel. With three operands mean and (biased) variance are the batch's, over all dimensions but `dim`, " +
 		"and may be had as second and third result; with five they are given, as in inference. " + wideDoc + "\n\n" +
@@ -190,7 +190,7 @@ var batchNormDef = &Def{
 		{Name: "batch_variance", Elems: floats, Optional: true, Doc: "`[C]`, scale's type, with batch_mean"},
 	},
 	Attrs:  []AttrDef{channelDim, epsilonAttr},
-	Traits: Pure | Composite,
+	Traits: Pure,
 	Infer:  inferBatchNorm,
 	FLOP: func(o *ir.Op) dim.Dim {
 		if len(o.Operands) == 5 {
@@ -261,7 +261,7 @@ func (w *writer) affineTwo(o *ir.Op, x *ir.Value, d int) *ir.Value {
 }
 
 var groupNormDef = &Def{
-	Name: "group_norm", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "group_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization over groups of channels, then scale and bias",
 	Doc: "The channels, dimension 1, fall into `groups`; every sample's group is normalized to mean 0 and variance 1 over its channels and all further dimensions, then scaled and biased " +
 		"by channel. One group is layer normalization of an image, as many groups as channels is instance normalization. " + wideDoc + "\n\n" +
@@ -280,7 +280,7 @@ var groupNormDef = &Def{
 		{Name: "groups", Kind: KindInt, Doc: "number of groups; divides the number of channels"},
 		epsilonAttr,
 	},
-	Traits: Pure | Composite,
+	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		if p := rankAtLeast(o, 0, 2, "group_norm"); p != nil {
@@ -291,7 +291,7 @@ var groupNormDef = &Def{
 			return nil, attrProblem("DM115", "groups", "groups is %d; the least it may be is 1", g)
 		}
 		if n, ok := x.Shape[1].Int(); ok && n%g != 0 {
-			return nil, attrProblem("DM123", "groups", "the %d channels of %s do not fall into %d groups", n, ShapeText(x.Shape), g)
+			return nil, attrProblem("DM123", "groups", "the %d channels of %s do not fall into %d groups", n, shapeText(x.Shape), g)
 		}
 		if p := parameters(o, 1, []int{1}); p != nil {
 			return nil, p

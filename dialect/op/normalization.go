@@ -25,7 +25,7 @@ var epsilonAttr = AttrDef{
 const wideDoc = "Half precision is computed in f32 and rounded once."
 
 var softmaxDef = &Def{
-	Name: "softmax", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "softmax", Family: Normalization, Class: ClassNormalization,
 	Summary: "exponentials that sum to 1 along a dimension",
 	Doc:     "`y = e^(x - max x) / Σ e^(x - max x)` along `dim`. " + wideDoc + "\n\nCounts 4 FLOP an element: subtraction, exponential, sum, division.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
@@ -35,7 +35,7 @@ var softmaxDef = &Def{
 	Operands: []Param{{Name: "x", Elems: floats, Doc: "at least one dimension"}},
 	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:    []AttrDef{lastDimAttr("dimension along which the values sum to 1")},
-	Traits:   Pure | Composite,
+	Traits:   Pure,
 	Infer:    inferAlongDim,
 	FLOP:     perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -47,7 +47,7 @@ var softmaxDef = &Def{
 }
 
 var logSoftmaxDef = &Def{
-	Name: "log_softmax", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "log_softmax", Family: Normalization, Class: ClassNormalization,
 	Summary: "logarithm of the softmax",
 	Doc:     "`y = x - max x - ln Σ e^(x - max x)` along `dim`. " + wideDoc + "\n\nCounts 4 FLOP an element: two subtractions, exponential, sum; the logarithms, one a row, are not counted.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
@@ -57,7 +57,7 @@ var logSoftmaxDef = &Def{
 	Operands: []Param{{Name: "x", Elems: floats, Doc: "at least one dimension"}},
 	Results:  []Param{{Name: "y", Elems: floats, Doc: "x's type"}},
 	Attrs:    []AttrDef{lastDimAttr("dimension along which the exponentials of the values sum to 1")},
-	Traits:   Pure | Composite,
+	Traits:   Pure,
 	Infer:    inferAlongDim,
 	FLOP:     perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -92,7 +92,7 @@ func perElement(n int64) func(o *ir.Op) dim.Dim {
 }
 
 var crossEntropyDef = &Def{
-	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
 		" A label outside the classes takes the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
@@ -110,7 +110,7 @@ var crossEntropyDef = &Def{
 		lastDimAttr("dimension of the classes"),
 		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "what becomes of the rows' losses"},
 	},
-	Traits: Pure | Composite,
+	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, labels := in(o, 0), in(o, 1)
 		d, p := dimOf(o, "dim", x.Shape)
@@ -118,8 +118,8 @@ var crossEntropyDef = &Def{
 			return nil, p
 		}
 		rows := without(x.Shape, d)
-		if !SameShape(rows, labels.Shape) {
-			return nil, problem("DM122", 1, "logits %s need labels %s, but they have shape %s", ShapeText(x.Shape), ShapeText(rows), ShapeText(labels.Shape)).
+		if !sameShape(rows, labels.Shape) {
+			return nil, problem("DM122", 1, "logits %s need labels %s, but they have shape %s", shapeText(x.Shape), shapeText(rows), shapeText(labels.Shape)).
 				help("labels have one number for each row of logits")
 		}
 		if Str(o, "reduction") != "none" {

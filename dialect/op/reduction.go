@@ -9,7 +9,7 @@ import (
 var reductionKinds = []string{"add", "max", "min", "mul"}
 
 var reduceDef = &Def{
-	Name: "reduce", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "reduce", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction of dimensions by a named or any scalar function",
 	Doc: "`dm.reduce add %x, dims = [1]` sums over dimension 1; `add`, `max`, `min` and `mul` are named. Any other function is given by a region of two scalars and an initial value: " +
 		"`dm.reduce %x, %init, dims = [1] : … { ^bb0(%a: f32, %b: f32): … dm.yield %c : f32 }`; it must be associative, and `init` its neutral element. " +
@@ -43,7 +43,7 @@ var reduceDef = &Def{
 	Verify:  verifyReduce,
 	FLOP: func(o *ir.Op) dim.Dim {
 		if hasRegion(o, 0) {
-			return BodyFLOP(o.Regions[0]).Mul(in(o, 0).Elements())
+			return bodyFLOP(o.Regions[0]).Mul(in(o, 0).Elements())
 		}
 		return sums(o, in(o, 0).Elements().Sub(out(o, 0).Elements()))
 	},
@@ -139,7 +139,7 @@ func accumulateProblem(o *ir.Op) *Problem {
 }
 
 var argmaxDef = &Def{
-	Name: "argmax", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "argmax", Family: Normalization, Class: ClassNormalization,
 	Summary: "position of the largest element along a dimension",
 	Doc:     "The first position of the largest value along `dim`; a NaN counts as the largest. Positions are i64, or i32 where the result is written so.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2xi64> {
@@ -174,7 +174,7 @@ func replaced(shape []dim.Dim, d int, n dim.Dim) []dim.Dim {
 }
 
 var cumsumDef = &Def{
-	Name: "cumsum", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "cumsum", Family: Normalization, Class: ClassNormalization,
 	Summary: "running sum along a dimension",
 	Doc: "`y[i] = Σ x[j]` for `j ≤ i` along `dim`; for `j < i` with `exclusive`, from the back with `reverse`. Half precision is accumulated in f32 unless `accumulate = f16`.\n\n" +
 		"Counts one addition less than elements for each row; integers count none.",
@@ -204,7 +204,7 @@ var cumsumDef = &Def{
 }
 
 var reduceWindowDef = &Def{
-	Name: "reduce_window", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "reduce_window", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction over a moving window (pooling)",
 	Doc: "Every element of the result is the named reduction of a window of x; the lists have one entry for each dimension of x, so that a pool of NCHW images has windows such as `[1, 1, 2, 2]`. " +
 		"Padding holds the neutral element of the reduction. An average pool is `add` and a division by the window's elements. Half precision is accumulated in f32.\n\n" +
@@ -224,7 +224,7 @@ var reduceWindowDef = &Def{
 	},
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
-		w, p := ReduceWindow(o)
+		w, p := reduceWindow(o)
 		if p != nil {
 			return nil, p
 		}
@@ -240,7 +240,7 @@ var reduceWindowDef = &Def{
 }
 
 var topKDef = &Def{
-	Name: "top_k", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "top_k", Family: Normalization, Class: ClassNormalization,
 	Summary: "the k largest elements along a dimension, with their positions",
 	Doc: "Values in falling order along `dim`, of equal values the earlier first; with `largest = false` the smallest in rising order. The second result, which may be left out, holds their positions, " +
 		"i64 or, where written so, i32.\n\nCounts no FLOP.",
@@ -267,7 +267,7 @@ var topKDef = &Def{
 		}
 		k := Int(o, "k")
 		if n, ok := x.Shape[d].Int(); k < 1 || ok && k > n {
-			return nil, attrProblem("DM115", "k", "k = %d of dimension %d of %s, which has %s elements", k, d, ShapeText(x.Shape), DimText(x.Shape[d])).
+			return nil, attrProblem("DM115", "k", "k = %d of dimension %d of %s, which has %s elements", k, d, shapeText(x.Shape), dimText(x.Shape[d])).
 				help("k is at least 1 and at most the dimension's size")
 		}
 		return withIndices(o, tensor(x, x.Elem, replaced(x.Shape, d, dim.Const(k))...)), nil
@@ -275,7 +275,7 @@ var topKDef = &Def{
 }
 
 var sortDef = &Def{
-	Name: "sort", Family: Normalization, Class: ClassNormalization, Level: 1,
+	Name: "sort", Family: Normalization, Class: ClassNormalization,
 	Summary: "elements in order along a dimension, with their positions",
 	Doc: "Rising order along `dim`, falling with `descending`; equal elements keep their order; NaN comes last. The second result, which may be left out, holds the elements' former positions, " +
 		"i64 or, where written so, i32.\n\nCounts no FLOP.",

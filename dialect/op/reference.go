@@ -103,18 +103,18 @@ func (d *Def) Markdown() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
-	for _, t := range []struct {
-		trait Trait
+	for _, f := range []struct {
+		holds bool
 		says  string
 	}{
-		{Pointwise, "element by element"},
-		{Commutative, "operands may be swapped"},
-		{View, "moves nothing when the order is kept"},
-		{Composite, "expands into simpler ops"},
-		{Random, "depends on a seed"},
+		{d.Is(Pointwise), "element by element"},
+		{d.Is(Commutative), "operands may be swapped"},
+		{d.Is(View), "moves nothing when the order is kept"},
+		{d.Expand != nil, "expands into simpler ops"},
+		{d.Is(Random), "depends on a seed"},
 	} {
-		if d.Is(t.trait) {
-			b.WriteString("; " + t.says)
+		if f.holds {
+			b.WriteString("; " + f.says)
 		}
 	}
 	b.WriteString(".")

@@ -213,7 +213,8 @@ func wrapDim(n int64, rank int) (int, bool) {
 }
 
 // FLOP is the floating-point operations of one execution of o, 0 for ops that
-// the registry does not know and for those that are not Sound. Ops with regions: see Def.FLOP.
+// the registry does not know and for those that are not Sound. What is counted of
+// regions says Def.FLOP.
 func FLOP(o *ir.Op) dim.Dim {
 	if d := Of(o); d != nil && d.FLOP != nil && Sound(o) {
 		return d.FLOP(o)
@@ -221,16 +222,8 @@ func FLOP(o *ir.Op) dim.Dim {
 	return dim.Dim{}
 }
 
-// Traffic is the bytes o reads of each operand and the bytes it writes, as the
-// table of definitions says: every operand and every result once in full unless
-// the op's entry knows better.
-func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil && Sound(o) {
-		return d.Traffic(o)
-	}
-	return wholeTraffic(o)
-}
-
+// wholeTraffic is what an op reads of each operand and writes whose entry has no
+// Traffic of its own.
 func wholeTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	read = make([]dim.Dim, len(o.Operands))
 	for i, v := range o.Operands {
@@ -251,8 +244,8 @@ func resultBytes(o *ir.Op) dim.Dim {
 	return w
 }
 
-// BodyFLOP is the sum over the ops of a region, nested ones included.
-func BodyFLOP(r *ir.Region) dim.Dim {
+// bodyFLOP is the sum over the ops of a region, nested ones included.
+func bodyFLOP(r *ir.Region) dim.Dim {
 	var sum dim.Dim
 	if r == nil {
 		return sum

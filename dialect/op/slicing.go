@@ -7,7 +7,7 @@ import (
 )
 
 var sliceDef = &Def{
-	Name: "slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "slice", Family: Movement, Class: ClassMovement,
 	Summary: "a regular part of every dimension",
 	Doc: "Element i of dimension d is element `start_indices[d] + i·strides[d]` of the operand, below `limit_indices[d]`. The lists have one entry for each dimension or, with `dims`, for each dimension " +
 		"that it names; the others, such as those of symbolic size, stay whole.\n\nReads what it takes, the result's size, and writes it; counts no FLOP.",
@@ -28,15 +28,15 @@ var sliceDef = &Def{
 	Traffic: touchedTraffic,
 }
 
-// Slicing is the part of every dimension that a dm.slice takes. Limit is
+// slicing is the part of every dimension that a dm.slice takes. Limit is
 // meaningless where Whole.
-type Slicing struct {
+type slicing struct {
 	Start, Limit, Stride []int64
 	Whole                []bool
 }
 
-// SliceOf reads the lists of a dm.slice, one entry for each dimension of its operand.
-func SliceOf(o *ir.Op) (*Slicing, *Problem) {
+// sliceOf reads the lists of a dm.slice, one entry for each dimension of its operand.
+func sliceOf(o *ir.Op) (*slicing, *Problem) {
 	x := in(o, 0)
 	dims, p := dimsOf(o, "dims", x.Shape)
 	if p != nil {
@@ -53,7 +53,7 @@ func SliceOf(o *ir.Op) (*Slicing, *Problem) {
 		}
 	}
 	n := x.Rank()
-	s := &Slicing{Start: make([]int64, n), Limit: make([]int64, n), Stride: make([]int64, n), Whole: make([]bool, n)}
+	s := &slicing{Start: make([]int64, n), Limit: make([]int64, n), Stride: make([]int64, n), Whole: make([]bool, n)}
 	for d := range n {
 		s.Whole[d], s.Stride[d] = true, 1
 		if size, ok := x.Shape[d].Int(); ok {
@@ -68,7 +68,7 @@ func SliceOf(o *ir.Op) (*Slicing, *Problem) {
 
 func inferSlice(o *ir.Op) ([]types.Type, *Problem) {
 	x := in(o, 0)
-	s, p := SliceOf(o)
+	s, p := sliceOf(o)
 	if p != nil {
 		return nil, p
 	}
@@ -81,7 +81,7 @@ func inferSlice(o *ir.Op) ([]types.Type, *Problem) {
 			return nil, attrProblem("DM119", "limit_indices", "dimension %d is cut from %d to %d", d, s.Start[d], s.Limit[d]).help("the limit is not below the start")
 		}
 		if n, ok := x.Shape[d].Int(); ok && s.Limit[d] > n {
-			return nil, attrProblem("DM119", "limit_indices", "dimension %d of %s is cut up to %d", d, ShapeText(x.Shape), s.Limit[d]).
+			return nil, attrProblem("DM119", "limit_indices", "dimension %d of %s is cut up to %d", d, shapeText(x.Shape), s.Limit[d]).
 				help("the limit is at most the dimension's size, %d", n)
 		}
 		shape[d] = dim.Const((s.Limit[d] - s.Start[d] + s.Stride[d] - 1) / s.Stride[d])
@@ -102,7 +102,7 @@ func touchedTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 const startsDoc = "one scalar tensor for each dimension; one integer type"
 
 var dynamicSliceDef = &Def{
-	Name: "dynamic_slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "dynamic_slice", Family: Movement, Class: ClassMovement,
 	Summary: "a part of fixed size at a position known when run",
 	Doc: "The part starts at the scalars given, one for each dimension, moved so that it lies inside, as in StableHLO. A size of -1 takes the whole dimension.\n\n" +
 		"Reads what it takes, the result's size, and the starts; writes the result; counts no FLOP.",
@@ -134,7 +134,7 @@ var dynamicSliceDef = &Def{
 				continue
 			}
 			if have, ok := x.Shape[d].Int(); ok && n > have {
-				return nil, attrProblem("DM119", "slice_sizes", "a part of %d does not fit dimension %d of %s", n, d, ShapeText(x.Shape))
+				return nil, attrProblem("DM119", "slice_sizes", "a part of %d does not fit dimension %d of %s", n, d, shapeText(x.Shape))
 			}
 			shape[d] = dim.Const(n)
 		}
@@ -146,7 +146,7 @@ var dynamicSliceDef = &Def{
 // startsProblem checks the scalar positions, operands first and up, for each dimension of x.
 func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
 	if n := len(o.Operands) - first; n != x.Rank() {
-		return problem("DM124", -1, "%s for the %s of %s", plural(n, "start position"), plural(x.Rank(), "dimension"), ShapeText(x.Shape)).
+		return problem("DM124", -1, "%s for the %s of %s", plural(n, "start position"), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
 			help("give one scalar for each dimension")
 	}
 	for i := first; i < len(o.Operands); i++ {
@@ -158,7 +158,7 @@ func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
 }
 
 var dynamicUpdateSliceDef = &Def{
-	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement,
 	Summary: "a tensor with a part replaced at a position known when run",
 	Doc: "The result is x with `update` written over it from the starting position, which is moved so that the update lies inside, as in StableHLO.\n\n" +
 		"Works in place: reads the update and the starts, writes the update's size. Counts no FLOP.",
@@ -187,7 +187,7 @@ var dynamicUpdateSliceDef = &Def{
 			a, ok := u.Shape[d].Int()
 			b, ok2 := x.Shape[d].Int()
 			if ok && ok2 && a > b {
-				return nil, problem("DM119", 1, "the update %s does not fit %s in dimension %d", ShapeText(u.Shape), ShapeText(x.Shape), d)
+				return nil, problem("DM119", 1, "the update %s does not fit %s in dimension %d", shapeText(u.Shape), shapeText(x.Shape), d)
 			}
 		}
 		if p := startsProblem(o, 2, x); p != nil {
@@ -208,7 +208,7 @@ var dynamicUpdateSliceDef = &Def{
 const outsideDoc = "An index outside the dimension takes the nearest element inside, as in StableHLO."
 
 var gatherDef = &Def{
-	Name: "gather", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "gather", Family: Movement, Class: ClassMovement,
 	Summary: "slices picked by an index tensor",
 	Doc: "`y[a…, i…, c…] = x[a…, indices[i…], c…]`: the dimension `dim` of x is replaced by the indices' dimensions, as in NumPy's `take`. The first `batch_dims` dimensions of x and indices are shared: " +
 		"every batch picks for itself. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
@@ -248,18 +248,18 @@ func gathered(o *ir.Op) ([]dim.Dim, *Problem) {
 	}
 	batch := Int(o, "batch_dims")
 	if batch < 0 || batch > int64(d) || batch > int64(idx.Rank()) {
-		return nil, attrProblem("DM115", "batch_dims", "batch_dims = %d with dim = %d of %s and indices %s", batch, d, ShapeText(x.Shape), ShapeText(idx.Shape)).
+		return nil, attrProblem("DM115", "batch_dims", "batch_dims = %d with dim = %d of %s and indices %s", batch, d, shapeText(x.Shape), shapeText(idx.Shape)).
 			help("batch dimensions come before dim, and the indices have them too")
 	}
-	if !SameShape(x.Shape[:batch], idx.Shape[:batch]) {
-		return nil, problem("DM122", 1, "x %s and indices %s differ in their %s", ShapeText(x.Shape), ShapeText(idx.Shape), plural(int(batch), "batch dimension"))
+	if !sameShape(x.Shape[:batch], idx.Shape[:batch]) {
+		return nil, problem("DM122", 1, "x %s and indices %s differ in their %s", shapeText(x.Shape), shapeText(idx.Shape), plural(int(batch), "batch dimension"))
 	}
 	shape := append(append([]dim.Dim{}, x.Shape[:d]...), idx.Shape[batch:]...)
 	return append(shape, x.Shape[d+1:]...), nil
 }
 
 var scatterDef = &Def{
-	Name: "scatter", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "scatter", Family: Movement, Class: ClassMovement,
 	Summary: "slices written or combined at positions given by an index tensor",
 	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
 		"With the default `set`, of several updates of one element the last in row-major order stays. An update outside the dimension is dropped, as in StableHLO.\n\n" +
@@ -286,8 +286,8 @@ var scatterDef = &Def{
 		if p != nil {
 			return nil, p
 		}
-		if !SameShape(want, u.Shape) {
-			return nil, problem("DM122", 2, "x %s at indices %s takes updates %s, but they have shape %s", ShapeText(x.Shape), ShapeText(in(o, 1).Shape), ShapeText(want), ShapeText(u.Shape))
+		if !sameShape(want, u.Shape) {
+			return nil, problem("DM122", 2, "x %s at indices %s takes updates %s, but they have shape %s", shapeText(x.Shape), shapeText(in(o, 1).Shape), shapeText(want), shapeText(u.Shape))
 		}
 		if x.Elem != u.Elem {
 			return nil, problem("DM111", 2, "element types %s and %s differ", x.Elem, u.Elem).help("convert one of them with dm.convert")
@@ -311,7 +311,7 @@ var scatterDef = &Def{
 }
 
 var embeddingDef = &Def{
-	Name: "embedding", Family: Movement, Class: ClassMovement, Level: 1,
+	Name: "embedding", Family: Movement, Class: ClassMovement,
 	Summary: "rows of a table picked by numbers",
 	Doc:     "`y[i…, :] = table[ids[i…], :]`, that is `dm.gather` along dimension 0. " + outsideDoc + "\n\nReads the rows that it takes, the result's size, and the ids; writes the result; counts no FLOP.",
 	Example: `func.func @example(%table: tensor<10x4xf32>) -> tensor<2x3x4xf32> {
@@ -324,7 +324,7 @@ var embeddingDef = &Def{
 		{Name: "ids", Elems: indexes, Doc: "any shape"},
 	},
 	Results: []Param{{Name: "y", Elems: storable, Doc: "`[ids…, depth]`"}},
-	Traits:  Pure | Composite,
+	Traits:  Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		table := in(o, 0)
 		if p := rankIs(o, 0, 2, "the table"); p != nil {

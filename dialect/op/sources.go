@@ -8,7 +8,7 @@ import (
 func sources() []*Def { return []*Def{constantDef, iotaDef, rngDef} }
 
 var constantDef = &Def{
-	Name: "constant", Family: Sources, Class: ClassMovement, Level: 1,
+	Name: "constant", Family: Sources, Class: ClassMovement,
 	Summary: "a tensor written in the program",
 	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
@@ -39,7 +39,7 @@ var constantDef = &Def{
 	Verify: func(o *ir.Op) *Problem {
 		for _, d := range out(o, 0).Shape {
 			if !d.IsConst() {
-				return problem("DM118", -1, "a constant of shape %s has an unknown number of elements", ShapeText(out(o, 0).Shape)).
+				return problem("DM118", -1, "a constant of shape %s has an unknown number of elements", shapeText(out(o, 0).Shape)).
 					help("write a scalar constant, which broadcasts, or dm.broadcast it")
 			}
 		}
@@ -48,7 +48,7 @@ var constantDef = &Def{
 }
 
 var iotaDef = &Def{
-	Name: "iota", Family: Sources, Class: ClassMovement, Level: 1,
+	Name: "iota", Family: Sources, Class: ClassMovement,
 	Summary: "numbers counting up along a dimension",
 	Doc:     "Every element is its position along `dim`, from 0; the type is the one written.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xi64> {
@@ -71,7 +71,7 @@ var iotaDef = &Def{
 }
 
 var rngDef = &Def{
-	Name: "rng", Family: Sources, Class: ClassMovement, Level: 1,
+	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
 	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",

@@ -5,16 +5,16 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Window is how a window moves over the spatial dimensions of a convolution or
+// window is how a window moves over the spatial dimensions of a convolution or
 // over all dimensions of a reduce_window; every list has one entry for each.
-type Window struct {
+type window struct {
 	Size, Stride, Dilation []int64
 	Padding                [][2]int64
 	Out                    []dim.Dim // sizes of the result
 }
 
-// ConvolutionWindow is the window of a dm.convolution over dimensions 2 and up.
-func ConvolutionWindow(o *ir.Op) (*Window, *Problem) {
+// convolutionWindow is the window of a dm.convolution over dimensions 2 and up.
+func convolutionWindow(o *ir.Op) (*window, *Problem) {
 	var size []int64
 	for i, d := range in(o, 1).Shape {
 		n, ok := d.Int()
@@ -22,7 +22,7 @@ func ConvolutionWindow(o *ir.Op) (*Window, *Problem) {
 			continue
 		}
 		if !ok {
-			return nil, problem("DM116", 1, "the filter's window %s is not known in numbers", ShapeText(in(o, 1).Shape[2:])).
+			return nil, problem("DM116", 1, "the filter's window %s is not known in numbers", shapeText(in(o, 1).Shape[2:])).
 				help("bind its symbols, or write numbers")
 		}
 		size = append(size, n)
@@ -30,8 +30,8 @@ func ConvolutionWindow(o *ir.Op) (*Window, *Problem) {
 	return windowOf(o, in(o, 0).Shape[2:], size, "window_strides", "rhs_dilation")
 }
 
-// ReduceWindow is the window of a dm.reduce_window over all dimensions.
-func ReduceWindow(o *ir.Op) (*Window, *Problem) {
+// reduceWindow is the window of a dm.reduce_window over all dimensions.
+func reduceWindow(o *ir.Op) (*window, *Problem) {
 	shape := in(o, 0).Shape
 	size, p := listOf(o, "window_dimensions", len(shape), 1, 1)
 	if p != nil {
@@ -40,8 +40,8 @@ func ReduceWindow(o *ir.Op) (*Window, *Problem) {
 	return windowOf(o, shape, size, "window_strides", "window_dilations")
 }
 
-func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string) (*Window, *Problem) {
-	w := &Window{Size: size, Out: make([]dim.Dim, len(shape))}
+func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string) (*window, *Problem) {
+	w := &window{Size: size, Out: make([]dim.Dim, len(shape))}
 	var p *Problem
 	if w.Stride, p = listOf(o, strides, len(shape), 1, 1); p != nil {
 		return nil, p
@@ -57,7 +57,7 @@ func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string
 		padded := dim.Sum(d, dim.Const(w.Padding[i][0]), dim.Const(w.Padding[i][1]))
 		free := padded.Sub(reach)
 		if n, ok := free.Int(); (ok && n < 0) || size[i] < 1 {
-			return nil, problem("DM116", 0, "a window reaching over %s does not fit dimension %d of %s, padded to %s", reach, i+in(o, 0).Rank()-len(shape), ShapeText(in(o, 0).Shape), DimText(padded)).
+			return nil, problem("DM116", 0, "a window reaching over %s does not fit dimension %d of %s, padded to %s", reach, i+in(o, 0).Rank()-len(shape), shapeText(in(o, 0).Shape), dimText(padded)).
 				help("pad more or take a smaller window")
 		}
 		w.Out[i] = strided(free, w.Stride[i]).Add(dim.Const(1))

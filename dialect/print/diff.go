@@ -9,9 +9,6 @@ import (
 	"dmir/syntax/ast"
 )
 
-// Equal reports whether a and b are the same program; see Diff.
-func Equal(a, b *ir.Module) bool { return Diff(a, b) == "" }
-
 // Diff says where two modules differ, "" where they do not: the same ops in the
 // same order with equal attributes and types, connected in the same way. Names
 // of values and blocks, places and spelling do not count.

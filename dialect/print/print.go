@@ -40,14 +40,6 @@ func Pretty(m *ir.Module) (string, error) {
 	return p.module()
 }
 
-// Op is one op of m in pretty form, without indentation before its first line
-// and without a line end. Its operands keep their names.
-func Op(m *ir.Module, o *ir.Op) (string, error) {
-	p := newPrinter(m, false)
-	p.op(o, 0)
-	return strings.TrimSpace(p.out.String()), p.err
-}
-
 type printer struct {
 	m       *ir.Module
 	generic bool
@@ -396,7 +388,6 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		}
 	}
 	defer p.defineAll(o)
-	end := int32(t.Len)
 	at := int32(0)
 	for i, r := range t.Regions {
 		p.out.WriteString(p.m.Aliases.Expand(t.Text(src, ast.Rel{Start: at, End: r.Open})))
@@ -417,7 +408,7 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		}
 		at = r.Close
 	}
-	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: end}), " \t\r\n")))
+	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: t.Len}), " \t\r\n")))
 }
 
 // defineAll names o's results as its text does.

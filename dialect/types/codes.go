@@ -2,11 +2,8 @@ package types
 
 import "dmir/syntax/diag"
 
-// Code explains one kind of diagnostic about types and attribute values.
-type Code = diag.Code
-
 // Codes are the diagnostics of this package, in the order of their numbers.
-var Codes = []Code{
+var Codes = []diag.Code{
 	{Code: "DM150", Name: "bad-placement", Doc: "The text of a placement #dm.at<…> is not a memory space, an order of dimensions and names of dimensions, each at most once.", Help: "write `#dm.at<hbm, order = [1, 0], dims = [n]>`; every part may be left out"},
 	{Code: "DM151", Name: "unknown-alias", Doc: "A type or attribute alias is used that the file does not define.", Help: "define it at the top of the file: `!name = type` or `#name = attribute`"},
 	{Code: "DM152", Name: "alias-cycle", Doc: "An alias is defined by itself, directly or through others.", Help: "write out one of the definitions"},

@@ -116,7 +116,7 @@ func (d *Dense) add(x *ast.AttrExpr) error {
 		d.Ints = append(d.Ints, int64(n))
 		return nil
 	}
-	if least, greatest := IntRange(e); x.Int < least || x.Int > greatest {
+	if least, greatest := intRange(e); x.Int < least || x.Int > greatest {
 		return outOfRange(x.Text, e)
 	}
 	d.Ints = append(d.Ints, wrapInt(x.Int, e))

@@ -126,7 +126,7 @@ func (e *Env) intOf(x *ast.AttrExpr) (Attr, error) {
 		}
 		return Raw(x.Text), nil
 	}
-	if least, greatest := IntRange(orElse(elem, I64)); x.Int < least || x.Int > greatest {
+	if least, greatest := intRange(orElse(elem, I64)); x.Int < least || x.Int > greatest {
 		return nil, outOfRange(x.Text, elem)
 	}
 	return Int{wrapInt(x.Int, elem), elem}, nil

@@ -105,10 +105,10 @@ func FromBits(b uint64, e Elem) float64 {
 	return sign * math.Ldexp(1+math.Ldexp(float64(mant), -f.mant), exp-f.bias())
 }
 
-// IntRange is the least and the greatest value that a literal of integer type
+// intRange is the least and the greatest value that a literal of integer type
 // e may have. MLIR reads i8 literals from -128 to 255; the upper half wraps.
 // ui64 is bounded by the signed range here: larger values are kept as bits.
-func IntRange(e Elem) (least, greatest int64) {
+func intRange(e Elem) (least, greatest int64) {
 	switch e {
 	case I1:
 		return -1, 1

@@ -51,11 +51,8 @@ type Related struct {
 // Tag tells editors how to draw the span.
 type Tag int
 
-// The tags of the LSP.
-const (
-	Unnecessary Tag = iota + 1
-	Deprecated
-)
+// Unnecessary text is drawn faded. The values are those of the LSP.
+const Unnecessary Tag = 1
 
 // Diagnostic is one finding in one file.
 type Diagnostic struct {

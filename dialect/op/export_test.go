@@ -1,0 +1,22 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+)
+
+var (
+	SameDim   = sameDim
+	ShapeText = shapeText
+	DimText   = dimText
+)
+
+// Traffic is the bytes o reads of each operand and the bytes it writes, as the
+// table of definitions says: every operand and every result once in full unless
+// the op's entry knows better.
+func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	if d := Of(o); d != nil && d.Traffic != nil && Sound(o) {
+		return d.Traffic(o)
+	}
+	return wholeTraffic(o)
+}
