@@ -16,7 +16,7 @@ var Codes = []diag.Code{
 	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml is there but cannot be read.", Help: "check the file's permissions"},
 	{Code: "DM902", Name: "config-syntax", Doc: "The dmir.toml is not valid TOML, or a value has the wrong form. Nothing of the file is used.", Help: "correct the line"},
 	unknownKey,
-	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml says something that cannot be: a negative size, a machine that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
+	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml says something that cannot be: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
 }
 
 var unknownKey = diag.Code{Code: "DM903", Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"}
@@ -29,6 +29,25 @@ func problem(code string, at source.Span, message string) diag.Diagnostic {
 		}
 	}
 	return d
+}
+
+// UnknownRules says which entries of [lint] name no rule; src is the file that c
+// was read from, and known tells what does name one.
+func (c *Config) UnknownRules(src *source.File, known func(string) bool) []diag.Diagnostic {
+	var out []diag.Diagnostic
+	for _, list := range []struct {
+		key     string
+		entries []string
+	}{{"select", c.Lint.Select}, {"ignore", c.Lint.Ignore}} {
+		for _, s := range list.entries {
+			if !known(s) {
+				d := problem("DM904", locate(src, []string{"lint", list.key}), fmt.Sprintf("lint.%s: %q names no rule", list.key, s))
+				d.Help = "dmir explain lists the rules"
+				out = append(out, d)
+			}
+		}
+	}
+	return out
 }
 
 // decodeProblems turns the decoder's error into diagnostics at their places.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/analysis/config"
+	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/syntax/source"
 )
@@ -19,7 +20,7 @@ type targeting struct {
 
 // options reads the configuration that holds for path and lays the flags over it.
 func (t targeting) options(a *app, path string) (program.Options, error) {
-	cfg, file, diags := config.ForFile(path)
+	cfg, file, diags := lint.Config(path)
 	if hasErrors(diags) {
 		printErrors(a.stderr, file, diags)
 		return program.Options{}, exitStatus(exitFailed)

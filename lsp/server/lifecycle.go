@@ -9,6 +9,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/analysis/config"
 	"dmir/syntax/source"
 )
 
@@ -153,10 +154,10 @@ func (s *server) register() {
 	var rs []protocol.Registration
 	if s.features.watch {
 		options, err := protocol.Marshal(&protocol.DidChangeWatchedFilesRegistrationOptions{
-			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/dmir.toml")}},
+			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/" + config.FileName)}},
 		})
 		if err == nil {
-			rs = append(rs, protocol.Registration{ID: "dmir.toml", Method: protocol.MethodWorkspaceDidChangeWatchedFiles, RegisterOptions: options})
+			rs = append(rs, protocol.Registration{ID: config.FileName, Method: protocol.MethodWorkspaceDidChangeWatchedFiles, RegisterOptions: options})
 		}
 	}
 	if s.features.watchConfig {
@@ -186,7 +187,7 @@ func exit(s *server, _ *struct{}) error {
 // watchedFiles hears of changes to dmir.toml.
 func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
 	for _, c := range p.Changes {
-		if strings.HasSuffix(string(c.URI), "/dmir.toml") {
+		if strings.HasSuffix(string(c.URI), "/"+config.FileName) {
 			s.docs.ConfigChanged()
 			s.refresh()
 			return nil

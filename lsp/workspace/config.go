@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dmir/analysis/config"
+	"dmir/analysis/lint"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -48,7 +49,7 @@ func (c *configs) forFile(path string) *config.Config {
 	if e, ok := c.dirs[dir]; ok && time.Since(e.read) < configAge {
 		return e.conf
 	}
-	conf, src, diags := config.ForFile(path)
+	conf, src, diags := lint.Config(path)
 	if c.dirs == nil {
 		c.dirs, c.bad = map[string]cachedConfig{}, map[string]bool{}
 	}

@@ -1,0 +1,19 @@
+package lint
+
+import (
+	"dmir/analysis/config"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Config is [config.ForFile], which knows of no rules, with what is wrong in the
+// choice of them: a misspelt one would silently select nothing.
+func Config(path string) (*config.Config, *source.File, []diag.Diagnostic) {
+	c, src, diags := config.ForFile(path)
+	if src != nil {
+		diags = append(diags, c.UnknownRules(src, func(s string) bool {
+			return len(Options{Select: []string{s}}.Unmatched()) == 0
+		})...)
+	}
+	return c, src, diags
+}
