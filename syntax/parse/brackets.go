@@ -19,23 +19,23 @@ func (b *brackets) push(t token) {
 	b.n[nth(t.kind)]++
 }
 
-// pop closes the innermost bracket that t can close. crossed is the first
-// strong bracket that had to be dropped on the way; ok is false if nothing
-// matches, and then the stack is unchanged.
-func (b *brackets) pop(t token) (crossed token, ok bool) {
+// pop closes the innermost bracket that t can close, opener. crossed is the
+// outermost strong bracket that had to be dropped on the way; ok is false if
+// nothing matches, and then the stack is unchanged.
+func (b *brackets) pop(t token) (opener, crossed token, ok bool) {
 	want := t.kind - 1
 	if !b.has(want) {
-		return token{}, false
+		return token{}, token{}, false
 	}
 	if want == kLAngle && b.open[len(b.open)-1].kind != kLAngle {
-		return token{}, false // an operator: (d0 > 1)
+		return token{}, token{}, false // an operator: (d0 > 1)
 	}
 	for i := len(b.open) - 1; ; i-- {
 		o := b.open[i]
 		b.open = b.open[:i]
 		b.n[nth(o.kind)]--
 		if o.kind == want {
-			return crossed, true
+			return o, crossed, true
 		}
 		if o.kind != kLAngle {
 			crossed = o
@@ -58,15 +58,12 @@ func (b *brackets) reset() {
 	b.n = [4]int32{}
 }
 
-// track keeps the stack up to date with t and reports whether t is a bracket.
-func (b *brackets) track(t token) bool {
+// track keeps the stack up to date with t.
+func (b *brackets) track(t token) {
 	switch t.kind {
 	case kLParen, kLBrack, kLBrace, kLAngle:
 		b.push(t)
 	case kRParen, kRBrack, kRBrace, kRAngle:
 		b.pop(t)
-	default:
-		return false
 	}
-	return true
 }

@@ -329,21 +329,12 @@ func (l *coarseLexer) colonIsInner() bool {
 // region, a dictionary, a location or another colon.
 func (l *coarseLexer) types() {
 	start, end := -1, 0
-	more := true
+	more := true // a type must follow, so that a word is one
 	for {
 		t := l.cur.peek()
-		switch t.kind {
-		case kEOF, kColon:
-		case kLBrace:
-		case kIdent:
-			if more {
-				goto take
-			}
-		default:
-			goto take
+		if t.kind == kEOF || t.kind == kColon || t.kind == kLBrace || t.kind == kIdent && !more {
+			break
 		}
-		break
-	take:
 		l.next()
 		if start < 0 {
 			start = t.start
@@ -364,7 +355,7 @@ type skeletonLexer struct{}
 
 func (skeletonLexer) Symbols() map[string]lexer.TokenType { return coarseSymbols }
 
-func (d skeletonLexer) Lex(name string, r io.Reader) (lexer.Lexer, error) {
+func (skeletonLexer) Lex(string, io.Reader) (lexer.Lexer, error) {
 	return nil, errors.New("an op is lexed together with the regions found in it: use coarseLexer")
 }
 

@@ -53,11 +53,10 @@ func (s *customScan) tokens() {
 		other := -1
 		switch t.kind {
 		case kLParen, kLBrack, kLBrace, kLAngle:
-			s.br.push(token{kind: t.kind, start: i})
+			s.br.push(token{kind: t.kind, start: i}) // the index stands in for the place
 		case kRParen, kRBrack, kRBrace, kRAngle:
-			open := s.br.open
-			if _, ok := s.br.pop(t); ok {
-				other = open[:len(s.br.open)+1][len(s.br.open)].start
+			if opener, _, ok := s.br.pop(t); ok {
+				other = opener.start
 				s.pair[other] = i
 			}
 		}

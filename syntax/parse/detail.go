@@ -9,7 +9,6 @@ import (
 // for concurrent use; every worker has its own.
 type detailer struct {
 	lex    coarseLexer
-	key    []byte
 	custom customScan
 }
 
@@ -75,8 +74,7 @@ func (l *coarseLexer) gather(op *ast.Op, src string, c cursor) {
 func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	d.lex.lex(op, src)
 	toks := d.lex.out
-	d.key = d.key[:0]
-	s := shapeOf(toks, d.key)
+	s := shapeOf(toks)
 	if s.bad >= 0 {
 		return d.unexpected(op, src, toks, s)
 	}

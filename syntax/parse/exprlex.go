@@ -126,19 +126,7 @@ func (x *exprScan) Next() (lexer.Token, error) {
 		}
 		return x.word(t)
 	case kHash, kBang:
-		kind := map[bool][2]lexer.TokenType{true: {eAlias, eAttr}, false: {eTypeAlias, eDialect}}[t.kind == kHash]
-		end := t.end
-		k := kind[1]
-		switch next := x.cur.peek(); {
-		case next.kind == kLAngle && next.start == end:
-			var err error
-			if end, err = x.group(x.cur.next()); err != nil {
-				return lexer.Token{}, err
-			}
-		case isAlias(x.cur.text, t):
-			k = kind[0]
-		}
-		return x.make(k, t.start, end), nil
+		return x.sigil(t)
 	case kSymbol:
 		end := t.end
 		for x.cur.peek().kind == kDColon {
@@ -172,6 +160,22 @@ func (x *exprScan) Next() (lexer.Token, error) {
 		return lexer.Token{}, err
 	}
 	return x.make(k, t.start, t.end), nil
+}
+
+// sigil makes the token of a name with # or !: an alias, or a dialect's
+// attribute or type with what it holds.
+func (x *exprScan) sigil(t token) (lexer.Token, error) {
+	alias, whole := eAlias, eAttr
+	if t.kind == kBang {
+		alias, whole = eTypeAlias, eDialect
+	}
+	switch next := x.cur.peek(); {
+	case next.kind == kLAngle && next.start == t.end:
+		return x.makeGroup(whole, t.start)
+	case isAlias(x.cur.text, t):
+		return x.make(alias, t.start, t.end), nil
+	}
+	return x.make(whole, t.start, t.end), nil
 }
 
 func (x *exprScan) make(k lexer.TokenType, start, end int) lexer.Token {
@@ -217,7 +221,7 @@ func (x *exprScan) group(open token) (int, error) {
 		}
 		switch t.kind {
 		case kRParen, kRBrack, kRBrace, kRAngle:
-			if o, ok := br.pop(t); o.kind != kEOF {
+			if _, o, ok := br.pop(t); o.kind != kEOF {
 				return end, newError("DM042", o.start, o.end, "this `%s` is never closed", x.cur.text[o.start:o.end])
 			} else if !ok && t.kind != kRAngle {
 				return end, newError("DM042", t.start, t.end, "this `%s` closes nothing", x.cur.text[t.start:t.end])

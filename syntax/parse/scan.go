@@ -259,7 +259,7 @@ func (s *scanner) header(h *head) {
 		case kLParen, kLBrack, kLAngle:
 			h.br.push(t)
 		case kRParen, kRBrack, kRBrace, kRAngle:
-			crossed, ok := h.br.pop(t)
+			_, crossed, ok := h.br.pop(t)
 			switch {
 			case crossed.kind != kEOF:
 				s.report(h, "DM010", crossed.start, crossed.end, "this `%s` is never closed", s.slice(crossed))

@@ -133,17 +133,18 @@ var shapes = struct {
 	m map[string]*shape
 }{m: map[string]*shape{}}
 
-// shapeOf is the shape of toks. buf is scratch space for the key.
-func shapeOf(toks []coarse, buf []byte) *shape {
+// shapeOf is the shape of toks.
+func shapeOf(toks []coarse) *shape {
 	if len(toks) > maxShapeLen {
 		return parseShape(toks)
 	}
-	buf = buf[:0]
-	for _, t := range toks {
-		buf = append(buf, byte(t.kind))
+	var buf [maxShapeLen]byte
+	key := buf[:len(toks)]
+	for i, t := range toks {
+		key[i] = byte(t.kind)
 	}
 	shapes.RLock()
-	s := shapes.m[string(buf)]
+	s := shapes.m[string(key)]
 	shapes.RUnlock()
 	if s != nil {
 		return s
@@ -154,7 +155,7 @@ func shapeOf(toks []coarse, buf []byte) *shape {
 	if len(shapes.m) >= maxShapes {
 		clear(shapes.m)
 	}
-	shapes.m[string(buf)] = s
+	shapes.m[string(key)] = s
 	return s
 }
 
