@@ -14,7 +14,7 @@
 //     comments behind code stay there after one space;
 //   - at most one blank line in a row, none inside the ends of a region, no
 //     trailing blanks, one newline at the end. Line ends are "\n" unless all of
-//     the file's are "\r\n".
+//     the file's are "\r\n". A byte order mark in front stays.
 //
 // Two texts are kept byte for byte: the body of a dialect's type or attribute
 // (#d.a<…>, because its blanks are part of the value for tools that do not know

@@ -64,11 +64,17 @@ func hold(t *testing.T, text string) {
 		t.Errorf("formatting changes more than white space:\n%s", format.Diff("visible", a, b))
 	}
 	again := parse.File(source.New("test.mlir", once))
-	if twice := format.File(again); twice != once {
-		t.Errorf("formatting twice differs from once:\n%s", format.Diff("test.mlir", once, twice))
-	}
+	twice := format.File(again)
 	if len(errorsOf(f)) > 0 {
+		// Where a bracket or a brace is missing, the parser guesses from the
+		// indentation where it belongs, so moving a line may move the guess.
+		if a, b := visible(text), visible(twice); a != b {
+			t.Errorf("formatting twice changes more than white space:\n%s", format.Diff("visible", a, b))
+		}
 		return
+	}
+	if twice != once {
+		t.Errorf("formatting twice differs from once:\n%s", format.Diff("test.mlir", once, twice))
 	}
 	if d := tokenDiff(text, once); d != "" {
 		t.Error(d)
