@@ -16,7 +16,7 @@ import (
 // Dim is an immutable polynomial; the zero value is 0.
 type Dim struct {
 	c    int64  // the constant term
-	poly []term // sorted by key, no zero coefficients; nil for a constant
+	poly []term // sorted by symbols, no zero coefficients; nil for a constant
 	over bool
 }
 
@@ -24,8 +24,6 @@ type term struct {
 	coef int64
 	syms []string // sorted, repeated for powers
 }
-
-func (t term) key() string { return strings.Join(t.syms, "*") }
 
 // Const is the constant n.
 func Const(n int64) Dim { return Dim{c: n} }
@@ -155,26 +153,6 @@ func (d Dim) Div(e Dim) (q Dim, ok bool) {
 	return q, true
 }
 
-// Eval substitutes the bound symbols; symbols not in bind stay.
-func (d Dim) Eval(bind map[string]int64) Dim {
-	if d.poly == nil || len(bind) == 0 {
-		return d
-	}
-	r := Dim{c: d.c, over: d.over}
-	for _, t := range d.poly {
-		p := Const(t.coef)
-		for _, s := range t.syms {
-			if n, ok := bind[s]; ok {
-				p = p.Mul(Const(n))
-			} else {
-				p = p.Mul(Sym(s))
-			}
-		}
-		r = r.Add(p)
-	}
-	return r
-}
-
 // Symbols is the sorted set of symbols in d.
 func (d Dim) Symbols() []string {
 	var s []string
@@ -254,7 +232,7 @@ func Prod(ds ...Dim) Dim {
 }
 
 func normalize(ts []term, over *bool) []term {
-	sort.SliceStable(ts, func(i, j int) bool { return ts[i].key() < ts[j].key() })
+	slices.SortStableFunc(ts, func(t, u term) int { return slices.Compare(t.syms, u.syms) })
 	var out []term
 	for _, t := range ts {
 		if n := len(out); n > 0 && slices.Equal(out[n-1].syms, t.syms) {

@@ -1,19 +1,40 @@
 package dim
 
+// Eval replaces symbols by numbers; symbols not in bind stay.
+func (d Dim) Eval(bind map[string]int64) Dim {
+	if len(bind) == 0 {
+		return d
+	}
+	return d.replace(func(s string) Dim {
+		if n, ok := bind[s]; ok {
+			return Const(n)
+		}
+		return Sym(s)
+	})
+}
+
 // Subst replaces symbols by sizes; symbols not in by stay.
 func (d Dim) Subst(by map[string]Dim) Dim {
-	if d.poly == nil || len(by) == 0 {
+	if len(by) == 0 {
+		return d
+	}
+	return d.replace(func(s string) Dim {
+		if e, ok := by[s]; ok {
+			return e
+		}
+		return Sym(s)
+	})
+}
+
+func (d Dim) replace(value func(sym string) Dim) Dim {
+	if d.poly == nil {
 		return d
 	}
 	r := Dim{c: d.c, over: d.over}
 	for _, t := range d.poly {
 		p := Const(t.coef)
 		for _, s := range t.syms {
-			if e, ok := by[s]; ok {
-				p = p.Mul(e)
-			} else {
-				p = p.Mul(Sym(s))
-			}
+			p = p.Mul(value(s))
 		}
 		r = r.Add(p)
 	}
