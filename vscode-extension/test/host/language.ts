@@ -87,6 +87,22 @@ export function languageSuite(): void {
       assert.equal(range.start.line, at(document, "%h = ").line);
     });
 
+    it("completes ops and explains them", async () => {
+      const { document } = await open("ffn.dmir");
+      const offset = document.getText().indexOf("dm.relu") + "dm.re".length;
+      const list = await vscode.commands.executeCommand<vscode.CompletionList>(
+        "vscode.executeCompletionItemProvider",
+        document.uri,
+        document.positionAt(offset),
+        undefined,
+        1000,
+      );
+      const softmax = list.items.find((item) => item.label === "dm.softmax");
+      assert.ok(softmax, "dm.softmax is not offered");
+      const { documentation } = softmax;
+      assert.match(documentation instanceof vscode.MarkdownString ? documentation.value : (documentation ?? ""), /sum to 1/);
+    });
+
     it("has an outline", async () => {
       const { document } = await open("ffn.dmir");
       const symbols = await vscode.commands.executeCommand<vscode.DocumentSymbol[]>(
