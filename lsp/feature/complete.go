@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/analysis/program"
@@ -83,8 +84,11 @@ func Complete(p *program.Program, off int) Completions {
 		}
 	case s.name >= 0 && len(s.before) == s.name:
 		out.Items = opItems()
+		if s.followed() {
+			out.Items = names(out.Items)
+		}
 	case s.name < 0:
-		out.Items = s.definition(&out.Span)
+		out.Items = s.definition()
 	default:
 		out.Items, out.More = s.within(&out.Span)
 	}
@@ -100,14 +104,32 @@ func Documentation(name string) string {
 	return ""
 }
 
+// followed reports whether there is more on the line than what closes brackets.
+func (s *statement) followed() bool {
+	line := s.p.Src.Line(s.p.Src.Pos(s.off).Line)
+	rest := line[min(s.off-s.p.Src.LineStart(s.p.Src.Pos(s.off).Line), len(line)):]
+	rest, _, _ = strings.Cut(rest, "//")
+	return strings.Trim(rest, " \t}") != ""
+}
+
+// names are the items without their forms, for ops whose operands are there
+// already.
+func names(items []Completion) []Completion {
+	out := slices.Clone(items)
+	for i := range out {
+		out[i].Snippet = ""
+	}
+	return out
+}
+
 // definition is what may stand in the definition of an alias or in a label's
 // arguments.
-func (s *statement) definition(span *source.Span) []Completion {
+func (s *statement) definition() []Completion {
 	switch first := s.tok(0); {
 	case first == "":
 		return nil
 	case first[0] == '!' && s.tok(1) == "=" || first[0] == '^' && s.place().inside() >= 0:
-		return s.types(span, s.place())
+		return s.types(s.place())
 	case first[0] == '#' && s.tok(1) == "=":
 		if l := s.place(); s.inPlacement(l) {
 			return s.placeItems(l)
@@ -132,12 +154,15 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}
 		if last == "{" || last == "," {
+			if name == "func.func" && s.tok(in-1) == "attributes" {
+				return s.functionAttrs(), false
+			}
 			return s.attrs(def, false), false
 		}
 		return nil, false
 	case name == "func.func" && in >= 0:
 		if last == ":" {
-			return s.types(span, l), false
+			return s.types(l), false
 		}
 		return nil, false
 	case l.typed:
@@ -145,7 +170,7 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 			return nil, false
 		}
 		if last == ":" || last == "->" || last == "(" || last == "," {
-			return s.types(span, l), false
+			return s.types(l), false
 		}
 		return nil, false
 	case in >= 0:

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -58,6 +59,23 @@ func (s *statement) attrs(def *op.Def, clauses bool) []Completion {
 		}
 	}
 	return append(needed, others...)
+}
+
+// functionAttrs are the attributes of functions that dmir reads and this one
+// does not have yet.
+func (s *statement) functionAttrs() []Completion {
+	has := s.written()
+	var out []Completion
+	for _, a := range []struct{ name, value, doc string }{
+		{cost.MaxMoved, `"${1:1 GB}"`, "how much the function may move; more is an error"},
+		{cost.MaxPeak, `"${1:1 GB}"`, "how much memory the function may hold at once; more is an error"},
+		{"dm.bind", "{${1:n} = ${2:512}}", "sizes of dimensions that have a name, for this function"},
+	} {
+		if !has[a.name] {
+			out = append(out, Completion{Kind: AttrItem, Label: a.name, Doc: a.doc, Text: a.name + " = ", Snippet: a.name + " = " + a.value})
+		}
+	}
+	return out
 }
 
 // attrValues are what an attribute may be, as far as that can be listed.
@@ -210,9 +228,20 @@ func blockArgs(b *ir.Block) string {
 
 // elements are the element types, behind the dimensions of a shape.
 func (s *statement) elements(span *source.Span) []Completion {
-	if i := strings.LastIndexByte(s.typed(), 'x'); i >= 0 && !strings.Contains("index", s.typed()) {
-		span.Start += i + 1
+	rest := strings.TrimPrefix(s.typed(), "x")
+	for {
+		size := strings.TrimLeft(rest, "0123456789")
+		next, ok := strings.CutPrefix(size, "x")
+		if !ok || size == rest {
+			break
+		}
+		rest = next
 	}
+	span.Start = span.End - len(rest)
+	return elementTypes()
+}
+
+func elementTypes() []Completion {
 	var out []Completion
 	for e := types.InvalidElem + 1; e <= types.Index; e++ {
 		out = append(out, Completion{Kind: TypeItem, Label: e.String(), Text: e.String()})
@@ -223,7 +252,7 @@ func (s *statement) elements(span *source.Span) []Completion {
 // types are what may stand behind ":" or "->": the type that follows from the
 // operands, those of the operands and of other values near by, aliases, and
 // the beginnings of any other.
-func (s *statement) types(span *source.Span, l place) []Completion {
+func (s *statement) types(l place) []Completion {
 	var out []Completion
 	seen := map[string]bool{}
 	aliases := s.aliases('!')
@@ -256,6 +285,5 @@ func (s *statement) types(span *source.Span, l place) []Completion {
 		}
 	}
 	out = append(out, Completion{Kind: TypeItem, Label: "tensor", Detail: "tensor type", Text: "tensor<>", Snippet: "tensor<$1>"})
-	*span = s.word
-	return append(out, s.elements(&source.Span{})...)
+	return append(out, elementTypes()...)
 }

@@ -28,13 +28,13 @@ func Lenses(p *program.Program) []Lens {
 		if f.Unknown == 0 {
 			out = append(out, Lens{span, "Run", "dmir.run", name})
 		}
-		out = append(out, Lens{span, "Cost", "dmir.cost", name}, Lens{span, Totals(p, f), "", name})
+		out = append(out, Lens{span, "Cost", "dmir.cost", name}, Lens{span, totals(p, f), "", name})
 	}
 	return out
 }
 
-// Totals is a function's cost in one line.
-func Totals(p *program.Program, f *cost.Func) string {
+// totals is a function's cost in one line.
+func totals(p *program.Program, f *cost.Func) string {
 	unknown := plural(f.Unknown, "op") + " not counted"
 	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
 		return unknown

@@ -70,8 +70,8 @@ func (s *statement) section() []*ir.Op {
 }
 
 // blockAt is the block of one of o's regions that off lies in, nil where it
-// lies in none. A brace on the line of off behind an op that has no regions
-// opens a dictionary, whatever the parser took it for.
+// lies in none. A brace on the line of off behind "attributes", or behind an op
+// that has no regions, opens a dictionary, whatever the parser took it for.
 func (s *statement) blockAt(o *ir.Op) *ir.Block {
 	if o.Tree == nil {
 		return nil
@@ -84,12 +84,13 @@ func (s *statement) blockAt(o *ir.Op) *ir.Block {
 		if s.off <= first || s.off > last || i >= len(o.Regions) {
 			continue
 		}
-		if d := op.Of(o); d != nil && len(d.Regions) == 0 && !strings.Contains(s.p.Src.Text[first:s.off], "\n") {
+		dictionary := strings.HasSuffix(strings.TrimRight(s.p.Src.Text[:first], " "), "attributes")
+		if d := op.Of(o); (d != nil && len(d.Regions) == 0 || dictionary) && !strings.Contains(s.p.Src.Text[first:s.off], "\n") {
 			return nil
 		}
-		var in *ir.Block
+		in := &ir.Block{Region: o.Regions[i]} // where the region is empty
 		for j, b := range r.Blocks {
-			if j < len(o.Regions[i].Blocks) && (in == nil || o.Tree.Off+int(b.Span.Start) < s.off) {
+			if j < len(o.Regions[i].Blocks) && (j == 0 || o.Tree.Off+int(b.Span.Start) < s.off) {
 				in = o.Regions[i].Blocks[j]
 			}
 		}
