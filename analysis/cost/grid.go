@@ -76,7 +76,7 @@ func (p *printer) grid(rows []row) {
 			if width[c] == 0 {
 				continue
 			}
-			s = Truncate(s, width[c])
+			s = truncate(s, width[c])
 			pad := width[c] - utf8.RuneCountInString(s)
 			if rightAligned[c] {
 				blanks += pad
@@ -103,9 +103,9 @@ func lineWidth(width [columns]int) int {
 	return total
 }
 
-// Truncate cuts s to at most n characters, the last of them "…" where
+// truncate cuts s to at most n characters, the last of them "…" where
 // something is missing.
-func Truncate(s string, n int) string {
+func truncate(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}

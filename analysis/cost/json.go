@@ -101,7 +101,7 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 }
 
 func (t *timer) report(e *Entry) OpReport {
-	r := OpReport{Line: e.Line, Name: e.Op.Name, Result: ResultNames(e.Op), Class: string(e.Class)}
+	r := OpReport{Line: e.Line, Name: e.Op.Name, Result: resultNames(e.Op), Class: string(e.Class)}
 	if e.Known {
 		r.FLOP, r.FLOPFormula = number(e.FLOP)
 		r.Read, r.ReadFormula = number(e.Read)
@@ -143,9 +143,9 @@ func (f *Func) PeakFormula() string {
 	return "max(" + strings.Join(parts, ", ") + ")"
 }
 
-// ResultNames is what o's results are called in the text: "%y", "%y, %mask",
+// resultNames is what o's results are called in the text: "%y", "%y, %mask",
 // "%r:2"; "" for none.
-func ResultNames(o *ir.Op) string {
+func resultNames(o *ir.Op) string {
 	var names []string
 	for _, v := range o.Results {
 		name, _, several := strings.Cut(v.Name, "#")

@@ -18,7 +18,7 @@ func (p *printer) summary() {
 	case len(f.Peaks) == 0:
 		peak = PeakNotKnown
 	case len(f.Peaks) > 1:
-		peak = Truncate(f.PeakFormula(), widestFormula) + " B"
+		peak = truncate(f.PeakFormula(), widestFormula) + " B"
 	}
 	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)
 	if n, ok := f.FLOP.Int(); ok {
@@ -61,7 +61,7 @@ const PeakNotKnown = "not known: too many unbound sizes"
 
 const widestFormula = 160
 
-func amount(bytes dim.Dim) string { return Truncate(units.DimBytes(bytes), widestFormula) }
+func amount(bytes dim.Dim) string { return truncate(units.DimBytes(bytes), widestFormula) }
 
 func ops(n int) string {
 	if n == 1 {

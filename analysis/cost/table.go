@@ -120,7 +120,7 @@ func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {
 	if n, ok := e.Trips.Int(); !ok || n != 1 {
 		r.cells[colOp] += " ×" + e.Trips.String()
 	}
-	r.cells[colResult] = ResultNames(e.Op)
+	r.cells[colResult] = resultNames(e.Op)
 	r.style[colLine] = faint
 	switch {
 	case !e.Known && len(e.Inner) == 0:

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,35 +78,7 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 
 // SaveNPY writes t to path, whole or not at all: to a temporary file beside it
 // that is then renamed.
-func SaveNPY(path string, t *Tensor) error {
-	return save(path, func(w io.Writer) error { return WriteNPY(w, t) })
-}
-
-// Entry is one named array of a .npz file.
-type Entry struct {
-	Name   string
-	Tensor *Tensor
-}
-
-// SaveNPZ writes the entries to one .npz file, stored without compression as
-// numpy.savez does; whole or not at all.
-func SaveNPZ(path string, entries []Entry) error {
-	return save(path, func(w io.Writer) error {
-		z := zip.NewWriter(w)
-		for _, e := range entries {
-			f, err := z.CreateHeader(&zip.FileHeader{Name: e.Name + ".npy", Method: zip.Store})
-			if err != nil {
-				return err
-			}
-			if err := WriteNPY(f, e.Tensor); err != nil {
-				return err
-			}
-		}
-		return z.Close()
-	})
-}
-
-func save(path string, write func(io.Writer) error) (err error) {
+func SaveNPY(path string, t *Tensor) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -119,7 +90,7 @@ func save(path string, write func(io.Writer) error) (err error) {
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<18)
-	if err = write(w); err != nil {
+	if err = WriteNPY(w, t); err != nil {
 		return err
 	}
 	if err = w.Flush(); err != nil {

@@ -1,11 +1,15 @@
 package tensor
 
 import (
+	"archive/zip"
 	"bytes"
+	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,6 +226,25 @@ func FuzzReadNPY(f *testing.F) {
 	})
 }
 
+// writeArchive writes what numpy.savez does.
+func writeArchive(t *testing.T, path string, arrays map[string]*Tensor) {
+	t.Helper()
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(arrays)) {
+		f, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteNPY(f, arrays[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(z.Close(), os.WriteFile(path, buf.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
 	x, y := Random(types.F16, []int{3, 4}, 1, 0), Random(types.I64, []int{2}, 1, 1)
@@ -238,9 +261,7 @@ func TestSave(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	path = filepath.Join(dir, "all.npz")
-	if err := SaveNPZ(path, []Entry{{"x", x}, {"y", y}}); err != nil {
-		t.Fatal(err)
-	}
+	writeArchive(t, path, map[string]*Tensor{"x": x, "y": y})
 	a, err := OpenNPZ(path)
 	if err != nil {
 		t.Fatal(err)
