@@ -107,7 +107,10 @@ func runSlice(c *call) ([]*tensor.Tensor, error) {
 			return nil, c.errorf("DM704", "[%d, %d) lies outside dimension %d of %s", start[i], limit[i], d, x.Type())
 		}
 		from.at += int(start[i]) * from.strides[d]
-		shape[d] = int((limit[i] - start[i] + by - 1) / by)
+		shape[d] = 0
+		if n := limit[i] - start[i]; n > 0 {
+			shape[d] = int((n-1)/by + 1)
+		}
 		from.strides[d] *= int(by)
 	}
 	to := tensor.New(x.Elem, shape...)

@@ -100,6 +100,7 @@ var goodOps = []struct {
 	{"broadcast", "3xf32", "dims = [0]", "3x4xf32", "0", "12", "48"},
 	{"broadcast", "4xf32", "", "nx4xf32", "0", "16", "16*n"},
 	{"slice", "4x6xf32", "start_indices = [1, 0], limit_indices = [3, 6], strides = [1, 4]", "2x2xf32", "0", "16", "16"},
+	{"slice", "4x6xf32", "start_indices = [3, 6], limit_indices = [4, 6], strides = [9223372036854775807, 1]", "1x0xf32", "0", "0", "0"},
 	{"slice", "nx6xf32", "start_indices = [2], limit_indices = [4], dims = [1]", "nx2xf32", "0", "8*n", "8*n"},
 	{"dynamic_slice", "4x6xf32 i64 i64", "slice_sizes = [2, -1]", "2x6xf32", "0", "48 8 8", "48"},
 	{"dynamic_update_slice", "4x6xf32 1x6xf32 i64 i64", "", "4x6xf32", "0", "0 24 8 8", "24"},

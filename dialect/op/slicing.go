@@ -84,7 +84,10 @@ func inferSlice(o *ir.Op) ([]types.Type, *Problem) {
 			return nil, attrProblem("DM119", "limit_indices", "dimension %d of %s is cut up to %d", d, shapeText(x.Shape), s.Limit[d]).
 				help("the limit is at most the dimension's size, %d", n)
 		}
-		shape[d] = dim.Const((s.Limit[d] - s.Start[d] + s.Stride[d] - 1) / s.Stride[d])
+		shape[d] = dim.Const(0)
+		if n := s.Limit[d] - s.Start[d]; n > 0 {
+			shape[d] = dim.Const((n-1)/s.Stride[d] + 1) // rounded up, without leaving 64 bits
+		}
 	}
 	return one(tensor(x, x.Elem, shape...)), nil
 }
