@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"dmir/syntax/ast"
@@ -60,7 +61,8 @@ func unreadable(text string) (diag.Diagnostic, bool) {
 	return diag.Diagnostic{}, false
 }
 
-// spread runs work over the ops on all cores; few ops stay on this one.
+// spread runs work over the ops on all cores; few ops stay on this one. A panic
+// of work is raised here, where the caller can keep it from ending the process.
 func spread(ops []*ast.Op, work func(*detailer, []*ast.Op)) {
 	const batch = 512
 	workers := min(runtime.GOMAXPROCS(0), len(ops)/batch)
@@ -70,8 +72,16 @@ func spread(ops []*ast.Op, work func(*detailer, []*ast.Op)) {
 	}
 	batches := make(chan []*ast.Op)
 	var wg sync.WaitGroup
+	var crash atomic.Pointer[any]
 	for range workers {
 		wg.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					crash.Store(&r)
+					for range batches { // nobody is to wait for this goroutine
+					}
+				}
+			}()
 			d := new(detailer)
 			for b := range batches {
 				work(d, b)
@@ -85,6 +95,9 @@ func spread(ops []*ast.Op, work func(*detailer, []*ast.Op)) {
 	}
 	close(batches)
 	wg.Wait()
+	if r := crash.Load(); r != nil {
+		panic(*r)
+	}
 }
 
 // shift moves a diagnostic by so many bytes.
