@@ -114,10 +114,10 @@ func entryRows(e *cost.Entry, f *cost.Func, m *machine.Machine) []row {
 func counts(flop, read, written dim.Dim) []row {
 	moved := read.Add(written)
 	rows := []row{
-		{"computes", exact(flop, units.DimFLOP, "FLOP")},
-		{"reads", exact(read, units.DimBytes, "B")},
-		{"writes", exact(written, units.DimBytes, "B")},
-		{"moves", exact(moved, units.DimBytes, "B")},
+		{"FLOP", exact(flop, units.DimFLOP, "FLOP")},
+		{"read", exact(read, units.DimBytes, "B")},
+		{"written", exact(written, units.DimBytes, "B")},
+		{"moved", exact(moved, units.DimBytes, "B")},
 	}
 	if n, ok := flop.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 {
@@ -133,7 +133,7 @@ func timeRows(t cost.Time, m *machine.Machine) []row {
 	}
 	rows := []row{{"time on " + escape(m.Name), units.Time(t.Ns)}}
 	if t.Bound != "" {
-		rows = append(rows, row{"bound by", t.Bound})
+		rows = append(rows, row{"bound", t.Bound})
 	}
 	return rows
 }
@@ -150,11 +150,11 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 	}
 	switch len(f.Peaks) {
 	case 0:
-		rows = append(rows, row{"peak memory", cost.PeakNotKnown})
+		rows = append(rows, row{"peak", cost.PeakNotKnown})
 	case 1:
-		rows = append(rows, row{"peak memory", exact(f.Peak, units.DimBytes, "B")})
+		rows = append(rows, row{"peak", exact(f.Peak, units.DimBytes, "B")})
 	default:
-		rows = append(rows, row{"peak memory", f.PeakFormula() + " B"})
+		rows = append(rows, row{"peak", f.PeakFormula() + " B"})
 	}
 	rows = append(rows, timeRows(f.Time(m), m)...)
 	if free := f.Unbound(); len(free) > 0 {
