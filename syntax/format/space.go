@@ -84,8 +84,11 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	case prev == ",":
 		return true
 	case opens && prev == "<":
-		// " < " with a blank on both sides is read as a comparison.
-		return strings.HasPrefix(p.text[p.prev.end:], " ") && strings.HasSuffix(p.text[:p.prev.start], " ")
+		// " < " with a blank on both sides is read as a comparison, but not behind
+		// a bracket, where the first of the blanks goes.
+		before := p.text[:p.prev.start]
+		left := strings.TrimRight(before, " ")
+		return strings.HasPrefix(p.text[p.prev.end:], " ") && left != before && left != "" && !strings.ContainsRune("([{<", rune(left[len(left)-1]))
 	case text == ">" && len(p.stack) > u.floor && p.stack[len(p.stack)-1].char == '<':
 		return false
 	case around == inArray && text == ":":

@@ -145,7 +145,7 @@ func (s *scanner) op() *ast.Op {
 		return s.finish(h)
 	case kResource:
 		h.op.Form = ast.Resource
-		if text := s.slice(first); len(text) < 5 || text[len(text)-3:] != "#-}" {
+		if text := s.slice(first); len(text) < len("{-##-}") || text[len(text)-3:] != "#-}" {
 			s.report(h, "DM014", first.start, first.start+3, "this `{-#` section is never closed")
 		}
 		s.advance()
