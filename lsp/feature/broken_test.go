@@ -60,6 +60,17 @@ func TestEveryOffset(t *testing.T) {
 	}
 }
 
+func FuzzEverything(f *testing.F) {
+	for i, text := range unfinished {
+		f.Add(text, i*5)
+	}
+	f.Fuzz(func(t *testing.T, text string, off int) {
+		if off >= 0 && off <= len(text) {
+			everything(t, program.Load(source.New("in.dmir", text), program.Options{}), off)
+		}
+	})
+}
+
 func everything(t *testing.T, p *program.Program, off int) {
 	t.Helper()
 	text := p.Src.Text

@@ -63,7 +63,7 @@ func Complete(p *program.Program, off int) Completions {
 	}
 	switch {
 	case first == '"':
-		if s.name >= 0 && len(s.before) == s.name && len(typed) < 2 || typed[len(typed)-1] != '"' && len(s.before) == s.name {
+		if open := len(typed) == 1 || typed[len(typed)-1] != '"'; open && len(s.before) == s.name {
 			out.Items = quotedOps()
 		}
 	case s.name == 0 && len(s.before) == 0 && strings.IndexByte(`%@#!^`, first) >= 0:
