@@ -53,6 +53,7 @@ type lowerer struct {
 	badTypes map[source.Span]bool // reported already
 	seen     map[string]bool      // ops of unknown dialects that were reported
 	guesses  int                  // did-you-mean searches left, as each looks at every name
+	untyped  int                  // results so far that have neither a name nor a type of their own in the text
 }
 
 // maxGuesses bounds the did-you-mean searches of a section, so that a file full

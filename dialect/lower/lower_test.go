@@ -1,6 +1,7 @@
 package lower_test
 
 import (
+	"strings"
 	"testing"
 
 	"dmir/dialect/ir"
@@ -115,6 +116,33 @@ func.func @f() {
 	for _, o := range m.Func("f").Body.Ops[:4] {
 		if m.Func(o.Str("callee")) == nil {
 			t.Errorf("%s calls no function", m.Src.Slice(o.Span))
+		}
+	}
+}
+
+// TestManyResults holds that results which are only counted are bounded in all,
+// and that those after a refused op are refused, too.
+func TestManyResults(t *testing.T) {
+	for _, text := range []string{
+		"%x:65538 = a.b\n",
+		"%x:2147483647, %y:2147483647 = a.b\n",
+		strings.Repeat("%x:65537 = \"a.b\"() : () -> ()\n", 1000),
+		strings.Repeat("func.func @f() {\n  %x:300 = a.b\n}\n", 1000),
+	} {
+		values, refused := 0, 0
+		for _, m := range lower.File(parse.File(source.New("test.dmir", text))) {
+			ir.Walk(m.Ops, func(o *ir.Op) bool {
+				values += len(o.Results)
+				return true
+			})
+			for _, d := range m.Diags {
+				if d.Code == "DM163" {
+					refused++
+				}
+			}
+		}
+		if values > 1<<17 || refused == 0 {
+			t.Errorf("%.30q…: %d values, %d ops refused", text, values, refused)
 		}
 	}
 }

@@ -324,15 +324,16 @@ func (l *lowerer) arguments(b *ir.Block, args []ast.BlockArg, t *ast.Op) {
 func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 	named := 0
 	for _, r := range t.Results {
-		named += int(min(r.Count, maxResults))
+		named += int(r.Count)
 	}
+	l.untyped += max(0, named-max(len(t.Results), len(sig.out)))
 	n := named
 	if named == 0 {
 		n = sig.results(def)
 	}
 	switch {
-	case named > maxResults:
-		l.report(o, "DM163", o.Head, "the op names more than %d results", maxResults)
+	case l.untyped > maxUntyped:
+		l.report(o, "DM163", o.Head, "with this op more than %d results have neither a name nor a type of their own", maxUntyped)
 		n, named = 0, 0
 	case named > 0 && sig.full() && named != len(sig.out):
 		l.report(o, "DM163", o.Head, "%s named, but %s written", pluralAre(named, "result"), pluralAre(len(sig.out), "result type"))
@@ -367,8 +368,9 @@ func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 	}
 }
 
-// maxResults bounds the values that one op may name ("%x:4294967295 = …").
-const maxResults = 1 << 16
+// maxUntyped bounds the values of a section that are only counted, so that a
+// few lines of "%x:65536 = …" do not fill the memory.
+const maxUntyped = 1 << 16
 
 func plural(n int, what string) string {
 	if n == 1 {
