@@ -105,7 +105,7 @@ func (s *scope) callee(o *ir.Op) *body {
 // passed is the sizes that a call gives to the callee's symbols, those of the
 // caller in place of its own; the bindings give the rest.
 func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
-	env := Bindings(fn, s.bind)
+	env := sizes(fn, s.bind)
 	for i, a := range fn.Args {
 		t, u := a.Tensor(), o.In(i)
 		if t == nil || u == nil || len(t.Shape) != len(u.Shape) {

@@ -9,7 +9,7 @@ import (
 	"dmir/analysis/memory"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	"dmir/dialect/types"
+	"dmir/dialect/op"
 )
 
 // Module is the cost of every function of m that has a body, in textual order.
@@ -64,7 +64,7 @@ func (c *coster) function(fn *ir.Func) *Func {
 	if fn.Body == nil {
 		return f
 	}
-	env := Bindings(fn, c.bind)
+	env := sizes(fn, c.bind)
 	b := c.body(fn, env)
 	f.Entries, f.extra = b.entries, b.extra
 	f.FLOP, f.Read, f.Written = b.total.flop, b.total.read, b.total.written
@@ -81,19 +81,10 @@ func (c *coster) function(fn *ir.Func) *Func {
 	return f
 }
 
-// Bindings are the sizes of fn's symbols: those of its dm.bind attribute, and
-// over them those of bind.
-func Bindings(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
+// sizes is what fn's symbols stand for.
+func sizes(fn *ir.Func, bind map[string]int64) map[string]dim.Dim {
 	env := map[string]dim.Dim{}
-	if fn.Op != nil {
-		own, _ := fn.Op.Attr("dm.bind").(types.Dict)
-		for _, e := range own {
-			if n, ok := e.Value.(types.Int); ok && n.V >= 0 {
-				env[e.Name] = dim.Const(n.V)
-			}
-		}
-	}
-	for name, n := range bind {
+	for name, n := range op.Bindings(fn, bind) {
 		env[name] = dim.Const(n)
 	}
 	return env

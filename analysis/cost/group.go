@@ -25,7 +25,7 @@ func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now ma
 	for i, v := range o.Operands {
 		p.Operands[i] = grouping{now: now}.value(v)
 	}
-	e := c.scope(Bindings(fn, bind)).entry(&p, false)
+	e := c.scope(sizes(fn, bind)).entry(&p, false)
 	e.Op = o
 	return e
 }
@@ -56,7 +56,7 @@ func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now m
 		}
 	}
 	g.add("dm.yield", results)
-	e := c.scope(Bindings(fn, c.bind)).entry(k, false)
+	e := c.scope(sizes(fn, c.bind)).entry(k, false)
 	if len(members) > 0 {
 		e.Op = members[len(members)-1]
 	}

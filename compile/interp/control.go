@@ -43,7 +43,7 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 			return nil, c.errorf("DM704", "%s", err.Msg)
 		}
 	}
-	for s, n := range Bindings(fn, c.opts.Bind) {
+	for s, n := range op.Bindings(fn, c.opts.Bind) {
 		if _, bound := f.bind[s]; !bound {
 			f.bind[s] = n
 		}

@@ -24,7 +24,7 @@ func (x *machine) planProgress(fn *ir.Func) {
 	if x.opts.Progress == nil {
 		return
 	}
-	bind := Bindings(fn, x.opts.Bind)
+	bind := op.Bindings(fn, x.opts.Bind)
 	p := &x.progress
 	p.weight = map[*ir.Op]int{}
 	for _, o := range fn.Body.Ops {

@@ -88,7 +88,7 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 			res, err = nil, context.Cause(ctx)
 		}
 	}()
-	f := &frame{bind: Bindings(fn, opts.Bind), env: map[*ir.Value]*tensor.Tensor{}}
+	f := &frame{bind: op.Bindings(fn, opts.Bind), env: map[*ir.Value]*tensor.Tensor{}}
 	for i := range args {
 		if err := checkArg(fn, i, args[i], f.bind); err != nil {
 			return nil, err

@@ -2,31 +2,14 @@ package interp
 
 import (
 	"context"
-	"maps"
 	"math"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
-
-// Bindings is the values of fn's symbols as far as they are known before it
-// runs: the function attribute dm.bind, overridden by bind.
-func Bindings(fn *ir.Func, bind map[string]int64) map[string]int64 {
-	all := map[string]int64{}
-	if fn.Op != nil {
-		if d, ok := fn.Op.Attr("dm.bind").(types.Dict); ok {
-			for _, e := range d {
-				if n, ok := e.Value.(types.Int); ok {
-					all[e.Name] = n.V
-				}
-			}
-		}
-	}
-	maps.Copy(all, bind)
-	return all
-}
 
 // tensorType sees a bare element type as a tensor of rank 0.
 func tensorType(t types.Type) *types.Tensor {
@@ -114,7 +97,7 @@ func ArgType(fn *ir.Func, i int, bind map[string]int64) (elem types.Elem, shape 
 	if t == nil {
 		return 0, nil, argError(fn, i, "DM703", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
 	}
-	shape, _ = shapeOf(t, Bindings(fn, bind))
+	shape, _ = shapeOf(t, op.Bindings(fn, bind))
 	return t.Elem, shape, nil
 }
 
@@ -130,7 +113,7 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 // by bind are taken from the given tensors. A cancelled context gives its own
 // error within about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
-	all := Bindings(fn, bind)
+	all := op.Bindings(fn, bind)
 	args := make([]*tensor.Tensor, len(fn.Args))
 	used := 0
 	for i, a := range fn.Args {

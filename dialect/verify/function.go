@@ -10,17 +10,17 @@ import (
 
 // function checks that a body ends and what dm.bind says.
 func (v *verifier) function(o *ir.Op) {
-	switch bind := o.Attr("dm.bind").(type) {
+	switch bind := o.Attr(op.BindAttr).(type) {
 	case nil:
 	case types.Dict:
 		for _, n := range bind {
 			if i, ok := n.Value.(types.Int); !ok || i.V < 0 {
-				v.report("DM191", o.AttrSpan(v.m.Src, "dm.bind"), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
+				v.report("DM191", o.AttrSpan(v.m.Src, op.BindAttr), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
 				return
 			}
 		}
 	default:
-		v.report("DM191", o.AttrSpan(v.m.Src, "dm.bind"), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
+		v.report("DM191", o.AttrSpan(v.m.Src, op.BindAttr), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
 		return
 	}
 	for _, r := range o.Regions {

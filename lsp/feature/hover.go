@@ -161,13 +161,7 @@ func bindings(p *program.Program, v *ir.Value) map[string]int64 {
 	if f == nil {
 		return p.Bind
 	}
-	bind := map[string]int64{}
-	for name, d := range cost.Bindings(f.Func, p.Bind) {
-		if n, ok := d.Int(); ok {
-			bind[name] = n
-		}
-	}
-	return bind
+	return op.Bindings(f.Func, p.Bind)
 }
 
 // funcOf is the function that holds o, or that o is.
@@ -206,8 +200,8 @@ func dimensionAt(p *program.Program, off int) *Hover {
 	f := funcOf(p, opAt(p, off))
 	b := fmt.Sprintf("`%s` names a dimension. It is not bound: costs that depend on it are formulas.", name)
 	if f != nil {
-		if size, bound := cost.Bindings(f.Func, p.Bind)[name]; bound {
-			b = fmt.Sprintf("`%s` names a dimension, bound to %s.", name, size)
+		if size, bound := op.Bindings(f.Func, p.Bind)[name]; bound {
+			b = fmt.Sprintf("`%s` names a dimension, bound to %d.", name, size)
 		}
 		if slices.Contains(f.Unbound(), name) {
 			b += "\n\n" + table([]row{{"FLOP of @" + escape(f.Func.Name), units.DimFLOP(f.FLOP)}, {"moved", units.DimBytes(f.Moved())}, {"minimum", units.DimBytes(f.Minimum)}})

@@ -38,6 +38,9 @@ func innermost(ops []*ir.Op, off int) *ir.Op {
 // costAt is the cost of an op and of the function it is in.
 func costAt(p *program.Program, o *ir.Op) (*cost.Func, *cost.Entry) {
 	for _, f := range p.Funcs {
+		if !f.Func.Op.Span.Contains(o.Span.Start) { // to look for o makes an index of the function
+			continue
+		}
 		if f.Func.Op == o {
 			return f, nil
 		}
