@@ -66,15 +66,7 @@ func (d Dim) Equal(e Dim) bool {
 }
 
 // Add is d + e.
-func (d Dim) Add(e Dim) Dim {
-	c, over := addInt(d.c, e.c)
-	r := Dim{c: c, over: over || d.over || e.over}
-	if d.poly == nil && e.poly == nil {
-		return r
-	}
-	r.poly = normalize(append(slices.Clone(d.poly), e.poly...), &r.over)
-	return r
-}
+func (d Dim) Add(e Dim) Dim { return Sum(d, e) }
 
 // Sub is d - e.
 func (d Dim) Sub(e Dim) Dim { return d.Add(e.Mul(Const(-1))) }
@@ -216,8 +208,14 @@ func (d Dim) String() string {
 // Sum is the sum of ds.
 func Sum(ds ...Dim) Dim {
 	var r Dim
+	var terms []term
 	for _, d := range ds {
-		r = r.Add(d)
+		c, over := addInt(r.c, d.c)
+		r.c, r.over = c, r.over || over || d.over
+		terms = append(terms, d.poly...)
+	}
+	if terms != nil {
+		r.poly = normalize(terms, &r.over)
 	}
 	return r
 }

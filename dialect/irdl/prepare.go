@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // The attributes by which MLIR tells the values of optional operands and
@@ -80,18 +81,11 @@ func Text(m *ir.Module) (string, error) {
 	c := m.Clone()
 	if o := prepare(c); o != nil {
 		return "", fmt.Errorf("%s has %s and %s; the IRDL form has room for %d", o.Name,
-			count(len(o.Operands), "operand"), count(len(o.Results), "result"), Slots)
+			diag.Count(len(o.Operands), "operand"), diag.Count(len(o.Results), "result"), Slots)
 	}
 	text, err := print.Loaded(c)
 	if err != nil {
 		return "", err
 	}
 	return placement.ReplaceAllString(text, `#dm.at<"$1">`), nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

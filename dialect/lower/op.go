@@ -129,7 +129,7 @@ func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
 	n := len(t.Operands)
 	o.Operands = l.slab.list(n)
 	if sig.counts(n) {
-		l.report(o, "DM163", sig.span(t), "%s, but %s written", plural(n, "operand"), pluralAre(len(sig.in), "operand type"))
+		l.report(o, "DM163", sig.span(t), "%s, but %s written", diag.Count(n, "operand"), diag.CountAre(len(sig.in), "operand type"))
 	}
 	for i, u := range t.Operands {
 		o.Operands[i] = l.use(o, i, u, sig.operand(i, n), t.Abs(u.Span), t.Form == ast.Generic || t.Form == ast.Pretty)
@@ -167,7 +167,7 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 	v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
 	switch {
 	case !there:
-		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), plural(len(values), "value"), index).
+		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), diag.Count(len(values), "value"), index).
 			Help = "use a smaller number, or name more results: %x:3 = …"
 	case want == nil || want == v.Type:
 	case v.Type == types.Type(types.Unknown):
@@ -336,7 +336,7 @@ func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 		l.report(o, "DM163", o.Head, "with this op more than %d results have neither a name nor a type of their own", maxUntyped)
 		n, named = 0, 0
 	case named > 0 && sig.full() && named != len(sig.out):
-		l.report(o, "DM163", o.Head, "%s named, but %s written", pluralAre(named, "result"), pluralAre(len(sig.out), "result type"))
+		l.report(o, "DM163", o.Head, "%s named, but %s written", diag.CountAre(named, "result"), diag.CountAre(len(sig.out), "result type"))
 	case named > 0 && sig.absent() && (t.Form == ast.Pretty || t.Form == ast.Generic) && def != nil && !o.Bad:
 		l.missingTypes(o, t, named)
 	}
@@ -371,17 +371,3 @@ func (l *lowerer) results(o *ir.Op, t *ast.Op, def *op.Def, sig *signature) {
 // maxUntyped bounds the values of a section that are only counted, so that a
 // few lines of "%x:65536 = …" do not fill the memory.
 const maxUntyped = 1 << 16
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-func pluralAre(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " is"
-	}
-	return plural(n, what) + " are"
-}

@@ -6,6 +6,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 func contractions() []*Def { return []*Def{einsumDef, matmulDef, convolutionDef} }
@@ -234,7 +235,7 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	if want := w.Shape[1].Scale(groups); !sameDim(x.Shape[1], want) {
 		return nil, problem("DM122", 1, "x %s has %s channels, but the filter %s in %s takes %s", shapeText(x.Shape), dimText(x.Shape[1]),
-			shapeText(w.Shape), plural(int(groups), "group"), dimText(want)).
+			shapeText(w.Shape), diag.Count(int(groups), "group"), dimText(want)).
 			help("the filter's second dimension is channels / feature_group_count")
 	}
 	if n, ok := w.Shape[0].Int(); ok && n%groups != 0 {

@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // Equation is a parsed Einstein summation: one letter for each dimension.
@@ -31,7 +32,7 @@ func ParseEquation(s string, n int) (*Equation, error) {
 	}
 	e := &Equation{Inputs: strings.Split(left, ","), Output: output}
 	if n >= 0 && len(e.Inputs) != n {
-		return nil, fmt.Errorf("the equation has %s, the op %s", plural(len(e.Inputs), "input"), plural(n, "operand"))
+		return nil, fmt.Errorf("the equation has %s, the op %s", diag.Count(len(e.Inputs), "input"), diag.Count(n, "operand"))
 	}
 	for _, r := range strings.Join(e.Inputs, "") + output {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
@@ -66,7 +67,7 @@ func (e *Equation) Sizes(shapes [][]dim.Dim) (map[byte]dim.Dim, error) {
 			return nil, fmt.Errorf("operand %d is missing", i)
 		}
 		if len(letters) != len(shapes[i]) {
-			return nil, fmt.Errorf("input %q names %s, but operand %d has shape %s", letters, plural(len(letters), "dimension"), i, shapeText(shapes[i]))
+			return nil, fmt.Errorf("input %q names %s, but operand %d has shape %s", letters, diag.Count(len(letters), "dimension"), i, shapeText(shapes[i]))
 		}
 		for j := range len(letters) {
 			c, d := letters[j], shapes[i][j]

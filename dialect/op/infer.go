@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // Element types by what ops can do with them.
@@ -133,14 +134,7 @@ func Compatible(inferred, written types.Type) bool {
 	if !ok || !ok2 {
 		return types.Equal(inferred, written)
 	}
-	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && space(a) == space(b)
-}
-
-func space(t *types.Tensor) types.Space {
-	if t.At.Space == "" {
-		return types.HBM
-	}
-	return t.At.Space
+	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && a.At.In() == b.At.In()
 }
 
 // known picks the size that says most: a number, a named formula, anything.
@@ -320,30 +314,16 @@ func pairsOf(o *ir.Op, name string, n int) ([][2]int64, *Problem) {
 
 func rankAtLeast(o *ir.Op, operand, rank int, what string) *Problem {
 	if t := in(o, operand); t.Rank() < rank {
-		return problem("DM117", operand, "%s needs at least %s, but has shape %s", what, plural(rank, "dimension"), shapeText(t.Shape))
+		return problem("DM117", operand, "%s needs at least %s, but has shape %s", what, diag.Count(rank, "dimension"), shapeText(t.Shape))
 	}
 	return nil
 }
 
 func rankIs(o *ir.Op, operand, rank int, what string) *Problem {
 	if t := in(o, operand); t.Rank() != rank {
-		return problem("DM117", operand, "%s has shape %s where %s expected", what, shapeText(t.Shape), pluralIs(rank, "dimension"))
+		return problem("DM117", operand, "%s has shape %s where %s expected", what, shapeText(t.Shape), diag.CountAre(rank, "dimension"))
 	}
 	return nil
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func pluralIs(n int, what string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s is", n, what)
-	}
-	return fmt.Sprintf("%d %ss are", n, what)
 }
 
 // wide is the element type in which half precision is computed.

@@ -245,7 +245,7 @@ var badOps = []struct{ name, in, attrs, out, code, says string }{
 	{"slice", "4xf32", "start_indices = [3], limit_indices = [2]", "1xf32", "DM119", "from 3 to 2"},
 	{"slice", "4xf32", "start_indices = [0], limit_indices = [2], strides = [0]", "1xf32", "DM115", "strides contains 0"},
 	{"dynamic_slice", "4x6xf32 i64", "slice_sizes = [1, 1]", "1x1xf32", "DM124", "1 start position for the 2 dimensions"},
-	{"dynamic_slice", "4xf32 1xi64", "slice_sizes = [1]", "1xf32", "DM117", "0 dimensions are expected"},
+	{"dynamic_slice", "4xf32 1xi64", "slice_sizes = [1]", "1xf32", "DM117", "no dimensions are expected"},
 	{"dynamic_slice", "4xf32 i64", "slice_sizes = [5]", "5xf32", "DM119", "a part of 5"},
 	{"dynamic_update_slice", "4x6xf32 5x6xf32 i64 i64", "", "4x6xf32", "DM119", "[5, 6] does not fit [4, 6]"},
 	{"dynamic_update_slice", "4xf32 4xf16 i64", "", "4xf32", "DM111", "f32 and f16"},

@@ -4,6 +4,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 func movements() []*Def {
@@ -32,7 +33,7 @@ var transposeDef = &Def{
 			return nil, p
 		}
 		if len(dims) != x.Rank() {
-			return nil, attrProblem("DM113", "dims", "dims names %d of the %s of %s", len(dims), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
+			return nil, attrProblem("DM113", "dims", "dims names %d of the %s of %s", len(dims), diag.Count(x.Rank(), "dimension"), shapeText(x.Shape)).
 				help("a permutation names every dimension once")
 		}
 		shape := make([]dim.Dim, len(dims))
@@ -158,7 +159,7 @@ func BroadcastDims(o *ir.Op) ([]int, *Problem) {
 	}
 	to, p := dimsOf(o, "dims", y.Shape)
 	if p == nil && len(to) != x.Rank() {
-		p = attrProblem("DM114", "dims", "dims has %d entries for the %s of %s", len(to), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
+		p = attrProblem("DM114", "dims", "dims has %d entries for the %s of %s", len(to), diag.Count(x.Rank(), "dimension"), shapeText(x.Shape)).
 			help("name the result's dimension for each of the operand's")
 	}
 	return to, p
@@ -188,16 +189,16 @@ var concatenateDef = &Def{
 		if p != nil {
 			return nil, p
 		}
-		shape := append([]dim.Dim{}, x.Shape...)
+		shape, lengths := x.Shape, []dim.Dim{x.Shape[d]}
 		for i := 1; i < len(o.Operands); i++ {
 			t := in(o, i)
 			if t.Rank() != x.Rank() || !sameShape(without(t.Shape, d), without(shape, d)) {
 				return nil, problem("DM122", i, "shapes %s and %s differ outside dimension %d", shapeText(x.Shape), shapeText(t.Shape), d).
 					help("all sizes but that of dim must be equal")
 			}
-			shape = replaced(unify(shape, t.Shape), d, shape[d].Add(t.Shape[d]))
+			shape, lengths = unify(shape, t.Shape), append(lengths, t.Shape[d])
 		}
-		return one(tensor(x, x.Elem, shape...)), nil
+		return one(tensor(x, x.Elem, replaced(shape, d, dim.Sum(lengths...))...)), nil
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 var layerNormDef = &Def{
@@ -216,7 +217,7 @@ func inferBatchNorm(o *ir.Op) ([]types.Type, *Problem) {
 	ts := one(tensor(x, x.Elem, x.Shape...))
 	switch n := len(o.Results); {
 	case n == 2 || n > 1 && len(o.Operands) == 5:
-		return nil, problem("DM125", -1, "batch_norm of %s gives no %s", plural(len(o.Operands), "operand"), plural(n, "result")).
+		return nil, problem("DM125", -1, "batch_norm of %s gives no %s", diag.Count(len(o.Operands), "operand"), diag.Count(n, "result")).
 			help("write one result, or with the batch's own statistics three: y, mean, variance")
 	case n > 2:
 		s := tensor(in(o, 1), in(o, 1).Elem, x.Shape[d])

@@ -4,6 +4,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 var sliceDef = &Def{
@@ -149,7 +150,7 @@ var dynamicSliceDef = &Def{
 // startsProblem checks the scalar positions, operands first and up, for each dimension of x.
 func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
 	if n := len(o.Operands) - first; n != x.Rank() {
-		return problem("DM124", -1, "%s for the %s of %s", plural(n, "start position"), plural(x.Rank(), "dimension"), shapeText(x.Shape)).
+		return problem("DM124", -1, "%s for the %s of %s", diag.Count(n, "start position"), diag.Count(x.Rank(), "dimension"), shapeText(x.Shape)).
 			help("give one scalar for each dimension")
 	}
 	for i := first; i < len(o.Operands); i++ {
@@ -255,7 +256,7 @@ func gathered(o *ir.Op) ([]dim.Dim, *Problem) {
 			help("batch dimensions come before dim, and the indices have them too")
 	}
 	if !sameShape(x.Shape[:batch], idx.Shape[:batch]) {
-		return nil, problem("DM122", 1, "x %s and indices %s differ in their %s", shapeText(x.Shape), shapeText(idx.Shape), plural(int(batch), "batch dimension"))
+		return nil, problem("DM122", 1, "x %s and indices %s differ in their %s", shapeText(x.Shape), shapeText(idx.Shape), diag.Count(int(batch), "batch dimension"))
 	}
 	shape := append(append([]dim.Dim{}, x.Shape[:d]...), idx.Shape[batch:]...)
 	return append(shape, x.Shape[d+1:]...), nil

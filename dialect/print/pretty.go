@@ -104,7 +104,10 @@ func (p *printer) dialectOp(o *ir.Op, def *op.Def, depth int) {
 		p.out.WriteByte(' ')
 		p.uses(o.Operands)
 	}
-	first := !leadWritten && len(o.Operands) == 0
+	before := ", "
+	if !leadWritten && len(o.Operands) == 0 {
+		before = " "
+	}
 	for i := range def.Attrs {
 		a := &def.Attrs[i]
 		v := o.Attr(a.Name)
@@ -116,8 +119,8 @@ func (p *printer) dialectOp(o *ir.Op, def *op.Def, depth int) {
 			rest = append(rest, types.Named{Name: a.Name, Value: v})
 			continue
 		}
-		p.out.WriteString([]string{", ", " "}[btoi(first)] + a.Name + " = " + text)
-		first = false
+		p.out.WriteString(before + a.Name + " = " + text)
+		before = ", "
 	}
 	for _, a := range o.Attrs {
 		if def.Attr(a.Name) == nil {
@@ -133,13 +136,6 @@ func (p *printer) dialectOp(o *ir.Op, def *op.Def, depth int) {
 		p.out.WriteByte(' ')
 		p.region(r, depth)
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // clause is the text of a value in a clause; ok is false for values that can

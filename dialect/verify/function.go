@@ -58,7 +58,7 @@ func (v *verifier) returns(o *ir.Op) {
 		return
 	}
 	if len(o.Operands) != len(sig.Out) {
-		d := v.report("DM187", o.Head, "%s returned, but the function gives %s", pluralAre(len(o.Operands), "value"), plural(len(sig.Out), "result"))
+		d := v.report("DM187", o.Head, "%s returned, but the function gives %s", diag.CountAre(len(o.Operands), "value"), diag.Count(len(sig.Out), "result"))
 		d.Related = []diag.Related{{Span: f.Head, Message: "the function's signature"}}
 		return
 	}
@@ -78,8 +78,6 @@ func operandText(v *ir.Value) string {
 	return v.Name
 }
 
-func pluralAre(n int, what string) string { return plural(n, what) + " " + are(n) }
-
 // call compares a call with its callee. Symbols are a function's own: those of
 // the callee take the sizes of the operands.
 func (v *verifier) call(o *ir.Op) {
@@ -93,11 +91,11 @@ func (v *verifier) call(o *ir.Op) {
 	}
 	related := []diag.Related{{Span: f.Op.Head, Message: "the function's signature"}}
 	if len(o.Operands) != len(f.Args) {
-		v.report("DM188", o.Head, "@%s takes %s, but the call has %d", f.Name, plural(len(f.Args), "operand"), len(o.Operands)).Related = related
+		v.report("DM188", o.Head, "@%s takes %s, but the call has %d", f.Name, diag.Count(len(f.Args), "operand"), len(o.Operands)).Related = related
 		return
 	}
 	if len(o.Results) != len(f.Results) {
-		v.report("DM188", o.Head, "@%s gives %s, but the call names %d", f.Name, plural(len(f.Results), "result"), len(o.Results)).Related = related
+		v.report("DM188", o.Head, "@%s gives %s, but the call names %d", f.Name, diag.Count(len(f.Results), "result"), len(o.Results)).Related = related
 		return
 	}
 	bind := map[string]dim.Dim{}

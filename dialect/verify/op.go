@@ -28,7 +28,7 @@ func counts(o *ir.Op, def *op.Def) *op.Problem {
 		return problem("DM124", at, signatureHelp(def), "%s takes %s, but has %d", o.Name, countText(least, most, "operand"), len(o.Operands))
 	}
 	if least, most := bounds(def.Results); len(o.Results) < least || most >= 0 && len(o.Results) > most {
-		return problem("DM125", head, signatureHelp(def), "%s gives %s, but %d %s written", o.Name, countText(least, most, "result"), len(o.Results), are(len(o.Results)))
+		return problem("DM125", head, signatureHelp(def), "%s gives %s, but %s written", o.Name, countText(least, most, "result"), diag.CountAre(len(o.Results), "result"))
 	}
 	return nil
 }
@@ -52,28 +52,11 @@ func bounds(params []op.Param) (least, most int) {
 func countText(least, most int, what string) string {
 	switch {
 	case most < 0:
-		return fmt.Sprintf("at least %s", plural(least, what))
+		return fmt.Sprintf("at least %s", diag.Count(least, what))
 	case least == most:
-		return plural(least, what)
+		return diag.Count(least, what)
 	}
-	return fmt.Sprintf("%d to %s", least, plural(most, what))
-}
-
-func plural(n int, what string) string {
-	switch n {
-	case 0:
-		return "no " + what + "s"
-	case 1:
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
+	return fmt.Sprintf("%d to %s", least, diag.Count(most, what))
 }
 
 func signatureHelp(def *op.Def) string {
@@ -333,7 +316,7 @@ func resultTypes(o *ir.Op, def *op.Def) *op.Problem {
 			return p
 		}
 		if len(inferred) != len(o.Results) {
-			return problem("DM125", head, "", "%s gives %s here, but %d %s written", o.Name, plural(len(inferred), "result"), len(o.Results), are(len(o.Results)))
+			return problem("DM125", head, "", "%s gives %s here, but %s written", o.Name, diag.Count(len(inferred), "result"), diag.CountAre(len(o.Results), "result"))
 		}
 		for i, t := range inferred {
 			if r := o.Results[i]; !op.Compatible(t, r.Type) {

@@ -229,15 +229,8 @@ func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
 	}
 	b.occur(n, span, false)
 	if u.Index >= n.count {
-		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d, it stands for %s", u.Name, u.Index, values(n.count)), ast.Pretty)
+		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d, it stands for %s", u.Name, u.Index, diag.Count(int(n.count), "value")), ast.Pretty)
 	}
-}
-
-func values(n int32) string {
-	if n == 1 {
-		return "1 value"
-	}
-	return fmt.Sprintf("%d values", n)
 }
 
 func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form ast.Form, none diag.Code) {
