@@ -22,13 +22,8 @@ var Codes = []diag.Code{
 var unknownKey = diag.Code{Code: "DM903", Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"}
 
 func problem(code string, at source.Span, message string) diag.Diagnostic {
-	d := diag.Diagnostic{Code: code, Severity: diag.Error, Span: at, Message: message}
-	for _, c := range Codes {
-		if c.Code == code {
-			d.Name, d.Help = c.Name, c.Help
-		}
-	}
-	return d
+	c := diag.Find(Codes, code)
+	return diag.Diagnostic{Code: code, Name: c.Name, Help: c.Help, Severity: diag.Error, Span: at, Message: message}
 }
 
 // UnknownRules says which entries of [lint] name no rule; src is the file that c

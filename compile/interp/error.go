@@ -20,20 +20,12 @@ func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	d := diag.Diagnostic{Code: e.Code, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
-	for _, c := range Codes {
-		if c.Code == e.Code {
-			d.Name = c.Name
-		}
-	}
-	return d
+	name := diag.Find(Codes, e.Code).Name
+	return diag.Diagnostic{Code: e.Code, Name: name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 
-// Code documents one code, for `dmir explain`.
-type Code = diag.Code
-
 // Codes lists what can go wrong while a program runs.
-var Codes = []Code{
+var Codes = []diag.Code{
 	{Code: "DM701", Name: "unbound-size", Doc: "A size is a symbol that has no value, so no memory can be given to the tensor.", Help: "bind it on the command line (--bind n=512), in dmir.toml, or with the function attribute dm.bind"},
 	{Code: "DM702", Name: "input-mismatch", Doc: "An input has another element type or shape than the argument it is for.", Help: "give an array of the argument's type, or leave it out for a seeded random one"},
 	{Code: "DM703", Name: "not-executable", Doc: "The reference executor runs the ops of the dm dialect, func.call and func.return; control flow between blocks and ops of other dialects have no meaning to it.", Help: "lower or rewrite the op in the dm dialect"},
@@ -54,11 +46,7 @@ func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {
 		}
 	}
 	if e.Help == "" {
-		for _, c := range Codes {
-			if c.Code == code {
-				e.Help = c.Help
-			}
-		}
+		e.Help = diag.Find(Codes, code).Help
 	}
 	return e
 }

@@ -27,10 +27,6 @@ func describe(code string) (name, help string) {
 	if c := op.CodeOf(code); c != nil {
 		return c.Name, c.Help
 	}
-	for _, c := range Codes {
-		if c.Code == code {
-			return c.Name, c.Help
-		}
-	}
-	return "", ""
+	c := diag.Find(Codes, code)
+	return c.Name, c.Help
 }

@@ -21,7 +21,7 @@ type failure struct {
 func (f *failure) Error() string { return f.where + ": " + f.msg }
 
 func (f *failure) print(w io.Writer, s diag.Style) {
-	d := diag.Diagnostic{Code: f.code, Name: failureName(f.code), Severity: diag.Error, Message: f.msg}
+	d := diag.Diagnostic{Code: f.code, Name: diag.Find(failureCodes, f.code).Name, Severity: diag.Error, Message: f.msg}
 	diag.TextWithoutPlace(w, f.where, d, s)
 	if f.help != "" {
 		fmt.Fprintf(w, "    = help: %s\n", f.help)
@@ -41,15 +41,6 @@ var failureCodes = []diag.Code{
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
 	{Code: "DM610", Name: "unknown-rule", Doc: "A code or name is none of a rule, diagnostic or op of dmir.", Help: "`dmir explain` lists them"},
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
-}
-
-func failureName(code string) string {
-	for _, c := range failureCodes {
-		if c.Code == code {
-			return c.Name
-		}
-	}
-	return ""
 }
 
 func cannotRead(path string, err error) *failure {

@@ -7,3 +7,13 @@ type Code struct {
 	Doc  string // what it means, in Markdown
 	Help string // what to do about it, may be empty
 }
+
+// Find is the entry of codes for code, the zero Code where there is none.
+func Find(codes []Code, code string) Code {
+	for _, c := range codes {
+		if c.Code == code {
+			return c
+		}
+	}
+	return Code{}
+}
