@@ -148,63 +148,20 @@ func (o *Op) Int(name string, otherwise int64) int64 {
 
 // Float is a floating-point (or integer) attribute, or otherwise.
 func (o *Op) Float(name string, otherwise float64) float64 {
-	switch a := o.Attr(name).(type) {
-	case types.Float:
-		return a.V
-	case types.Int:
-		return float64(a.V)
+	if v, ok := types.NumberOf(o.Attr(name)); ok {
+		return v
 	}
 	return otherwise
 }
 
 // Str is a string or keyword attribute or the name of a symbol, or "".
-func (o *Op) Str(name string) string {
-	switch a := o.Attr(name).(type) {
-	case types.Str:
-		return string(a)
-	case types.Keyword:
-		return string(a)
-	case types.Symbol:
-		name, _ := a.Name()
-		return name
-	}
-	return ""
-}
+func (o *Op) Str(name string) string { return types.TextOf(o.Attr(name)) }
 
 // Bool is a boolean attribute; a unit attribute is true, an absent one false.
-func (o *Op) Bool(name string) bool {
-	switch a := o.Attr(name).(type) {
-	case types.Bool:
-		return bool(a)
-	case types.Unit:
-		return true
-	}
-	return false
-}
+func (o *Op) Bool(name string) bool { return types.TruthOf(o.Attr(name)) }
 
-// Ints is an array of integers ([1, 0], array<i64: 1, 0> or dense<…>); nil
-// where absent or something else, and an empty non-nil slice for [].
-func (o *Op) Ints(name string) []int64 {
-	switch a := o.Attr(name).(type) {
-	case types.Array:
-		out := make([]int64, len(a))
-		for i, e := range a {
-			n, ok := e.(types.Int)
-			if !ok {
-				return nil
-			}
-			out[i] = n.V
-		}
-		return out
-	case *types.ArrayOf:
-		if a.Elem.IsInt() {
-			return append([]int64{}, a.Ints...)
-		}
-	case *types.Dense:
-		return a.Spread()
-	}
-	return nil
-}
+// Ints is a list of integers; see types.IntegersOf.
+func (o *Op) Ints(name string) []int64 { return types.IntegersOf(o.Attr(name)) }
 
 // SetAttr sets or replaces an attribute, keeping the order by name.
 func (o *Op) SetAttr(name string, v types.Attr) {

@@ -99,56 +99,19 @@ func Int(o *ir.Op, name string) int64 {
 
 // Float is a floating-point attribute or its default; 0 where there is neither.
 func Float(o *ir.Op, name string) float64 {
-	switch a := Attr(o, name).(type) {
-	case types.Float:
-		return a.V
-	case types.Int:
-		return float64(a.V)
-	}
-	return 0
+	v, _ := types.NumberOf(Attr(o, name))
+	return v
 }
 
 // Str is a string, a keyword or the name of a symbol, or its default, else "".
-func Str(o *ir.Op, name string) string {
-	switch a := Attr(o, name).(type) {
-	case types.Str:
-		return string(a)
-	case types.Keyword:
-		return string(a)
-	case types.Symbol:
-		name, _ := a.Name()
-		return name
-	}
-	return ""
-}
+func Str(o *ir.Op, name string) string { return types.TextOf(Attr(o, name)) }
 
 // Bool is a boolean attribute or its default, else false; a unit attribute is true.
-func Bool(o *ir.Op, name string) bool {
-	switch a := Attr(o, name).(type) {
-	case types.Bool:
-		return bool(a)
-	case types.Unit:
-		return true
-	}
-	return false
-}
+func Bool(o *ir.Op, name string) bool { return types.TruthOf(Attr(o, name)) }
 
 // Ints is a list of integers or its default; nil where there is neither, and
 // an empty non-nil slice for [].
-func Ints(o *ir.Op, name string) []int64 {
-	if o.Attr(name) != nil {
-		return o.Ints(name)
-	}
-	if a, ok := Attr(o, name).(types.Array); ok {
-		out := make([]int64, len(a))
-		for i, e := range a {
-			n, _ := e.(types.Int)
-			out[i] = n.V
-		}
-		return out
-	}
-	return nil
-}
+func Ints(o *ir.Op, name string) []int64 { return types.IntegersOf(Attr(o, name)) }
 
 // Pairs is a list of pairs ([[0, 1], [2, 3]]), nil where absent or malformed.
 func Pairs(o *ir.Op, name string) [][2]int64 {
