@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
 
@@ -55,31 +56,36 @@ None: split the row, or take the row program out of the kernel.
 // widestRow is the row program of k that needs most bytes on chip, and how many.
 func (c *Context) widestRow(k *ir.Op) (worst *ir.Op, need int64) {
 	ops := inside(k)
-	last := map[*ir.Value]int{}
+	last, at := map[*ir.Value]int{}, map[*ir.Op]int{}
 	for i, o := range ops {
+		at[o] = i
 		for _, v := range o.Operands {
 			last[v] = i
 		}
 	}
+	type row struct {
+		t    *types.Tensor
+		axes string
+	}
+	rows := map[row]int64{}
 	for i, o := range ops {
 		axes, ok := rowAxes(o)
-		if !ok {
+		if !ok || c.ctx.Err() != nil {
 			continue
 		}
 		var bytes int64
-		full := o.In(0)
+		full, along := o.In(0), fmt.Sprint(axes)
 		for v, end := range last {
 			t := v.Tensor()
-			if t == nil || end < i || t.Rank() != full.Rank() || definedAfter(v, k, i, ops) {
+			if t == nil || end < i || t.Rank() != full.Rank() || !live(v, o, at) {
 				continue
 			}
-			row := dim.Const(t.Elem.Bytes())
-			for _, a := range axes {
-				row = row.Mul(t.Shape[a])
+			n, known := rows[row{t, along}]
+			if !known {
+				n = c.rowBytes(t, axes)
+				rows[row{t, along}] = n
 			}
-			if n, ok := row.Eval(c.Bind).Int(); ok {
-				bytes += n
-			}
+			bytes += n
 		}
 		if bytes > need {
 			worst, need = o, bytes
@@ -88,24 +94,26 @@ func (c *Context) widestRow(k *ir.Op) (worst *ir.Op, need int64) {
 	return worst, need
 }
 
-// definedAfter reports whether v does not exist yet at op i of the kernel, or
-// is a value from outside that is not used by op i itself: such a value can
-// still be read from memory when it is needed.
-func definedAfter(v *ir.Value, k *ir.Op, i int, ops []*ir.Op) bool {
-	if v.Op == nil || !v.Op.Inside(k) {
-		for _, w := range ops[i].Operands {
-			if w == v {
-				return false
-			}
-		}
-		return true
+// rowBytes is the size of a row of t along axes, 0 where it is not known.
+func (c *Context) rowBytes(t *types.Tensor, axes []int64) int64 {
+	size := dim.Const(t.Elem.Bytes())
+	for _, a := range axes {
+		size = size.Mul(t.Shape[a])
 	}
-	for j := i; j < len(ops); j++ {
-		if ops[j] == v.Op {
-			return true
+	n, _ := size.Eval(c.Bind).Int()
+	return n
+}
+
+// live reports whether v is on chip when o of the kernel begins; at is the place
+// of the kernel's ops. A value from outside can be read from memory when it is
+// needed, and so is there only for an op that uses it.
+func live(v *ir.Value, o *ir.Op, at map[*ir.Op]int) bool {
+	if v.Op != nil {
+		if made, here := at[v.Op]; here {
+			return made < at[o]
 		}
 	}
-	return false
+	return slices.Contains(o.Operands, v)
 }
 
 // rowAxes are the dimensions that a row program runs along, in their order; ok
