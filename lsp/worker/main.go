@@ -20,8 +20,8 @@ import (
 )
 
 // Main is the worker process: it runs the request on the first line of in and
-// writes to out. It gives up when in or ctx ends. The error is about the pipes
-// only.
+// writes to out. It gives up when in ends, and without a result when ctx does.
+// The error is about the pipes, or ctx's.
 func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadBytes('\n')
@@ -32,7 +32,7 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &req); err != nil {
 		return fmt.Errorf("malformed request: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	fed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		_, _ = io.Copy(io.Discard, r)
@@ -41,7 +41,7 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
 	enc := json.NewEncoder(out)
 	var last time.Time
-	res := execute(ctx, req, func(p Progress) {
+	res := execute(fed, req, func(p Progress) {
 		if now := time.Now(); p.Note != "" || now.Sub(last) >= 50*time.Millisecond {
 			last = now
 			mu.Lock()
@@ -49,6 +49,9 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 			_ = enc.Encode(message{Progress: &p})
 		}
 	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // killed: no word on the function
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	return enc.Encode(message{Result: res})

@@ -2,7 +2,9 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -132,5 +134,19 @@ func TestEndOfInput(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"ok":false`) {
 		t.Errorf("an endless loop ended with %s", out.String())
+	}
+}
+
+// A worker that is told to end says nothing of the function.
+func TestKilled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	line, err := json.Marshal(Request{Text: text, Func: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Main(ctx, strings.NewReader(string(line)+"\n"), &out); !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "result") {
+		t.Errorf("got %v, %s", err, out.String())
 	}
 }
