@@ -57,12 +57,9 @@ func Run(ctx context.Context, command []string, req Request, progress func(Progr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the worker: %w", err)
 	}
-	// The pipe stays open while the worker runs: its end tells it to end.
-	go func() {
-		if _, err := in.Write(append(line, '\n')); err != nil {
-			stop(fmt.Errorf("%w before it had read the program", ErrDied))
-		}
-	}()
+	// The pipe stays open while the worker runs: its end tells it to end. A
+	// write that fails says nothing that the way the process ends does not.
+	go func() { _, _ = in.Write(append(line, '\n')) }()
 	err = cmd.Wait()
 	_ = in.Close()
 	if out.result != nil {
