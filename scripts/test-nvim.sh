@@ -10,7 +10,7 @@ want tmux tmux
 build_dmir
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 export DMIR_NVIM=$root/editors/nvim DMIR_WORKSPACE=$scratch/workspace PATH=$root/build:$PATH
 cp -r "$root/vscode-extension/test/workspace" "$DMIR_WORKSPACE"
 touch "$DMIR_WORKSPACE/dmir.toml"

@@ -9,7 +9,7 @@ want pre-commit pre-commit
 build_dmir
 
 scratch=$(mktemp -d)
-trap 'chmod -R u+w "$scratch" && rm -rf "$scratch"' EXIT
+trap 'chmod -R u+w "$scratch" && rm -rf "$scratch" 2>/dev/null || true' EXIT
 export PRE_COMMIT_HOME=$scratch/cache PATH=$root/build:$PATH
 export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
 git config --global user.name test

@@ -39,7 +39,7 @@ fi
 
 # The package carries the binary, as a released one does: the scenes find the server without any setting.
 mkdir -p bin
-trap 'rm -rf bin' EXIT
+trap 'rm -rf bin 2>/dev/null || true' EXIT
 cp "$root/build/dmir" bin/dmir
 npm run --silent package >"$root/build/package.log" 2>&1 || { cat "$root/build/package.log"; exit 1; }
 node esbuild.mjs --tests
