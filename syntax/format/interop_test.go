@@ -31,7 +31,7 @@ func TestMeaning(t *testing.T) {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("%s is not on PATH", mlirOpt)
 		}
-		t.Skipf("%s is not on PATH; on Debian and Ubuntu apt.llvm.org has it in mlir-22-tools", mlirOpt)
+		t.Skipf("%s is not on PATH; install Debian's mlir-22-tools to compare with MLIR", mlirOpt)
 	}
 	files := corpusFiles(t)
 	work := make(chan *source.File)
