@@ -47,7 +47,7 @@ Unsafe: results change, towards the exact ones.
 				Related: []diag.Related{{Span: place(narrow), Message: "narrowed here"}},
 			}
 			// What a branch saves depends on the other branch: no promise, no fix.
-			saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: origin}, gone...)
+			saving, edits, ok := c.replacement(o, []*ir.Value{origin}, gone...)
 			if ok && c.entry(o) != nil && (len(gone) == 1 || c.entry(narrow) != nil) {
 				f.Saving, f.Fix = saving, &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits}
 			} else {

@@ -95,11 +95,7 @@ func (c *Context) duplicate(first, o *ir.Op) {
 	if c.entry(o) == nil {
 		return
 	}
-	now := map[*ir.Value]*ir.Value{}
-	for i, v := range o.Results {
-		now[v] = first.Results[i]
-	}
-	saving, edits, ok := c.replacement(now, o)
+	saving, edits, ok := c.replacement(o, first.Results, o)
 	if !ok {
 		return
 	}

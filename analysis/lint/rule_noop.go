@@ -33,7 +33,7 @@ Safe: the operand is used in its place.
 				return
 			}
 			origin := o.Operands[0]
-			saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: origin}, o)
+			saving, edits, ok := c.replacement(o, []*ir.Value{origin}, o)
 			if !ok {
 				return
 			}

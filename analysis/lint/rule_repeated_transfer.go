@@ -61,7 +61,7 @@ Safe for a repeated copy: the first one is used. A copy in a loop is reported wi
 })
 
 func (c *Context) reportTransfer(first, o *ir.Op) {
-	saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: first.Results[0]}, o)
+	saving, edits, ok := c.replacement(o, first.Results, o)
 	if !ok {
 		return
 	}

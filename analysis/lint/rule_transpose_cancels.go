@@ -39,7 +39,7 @@ Safe: values keep their bits. The first op goes too when nothing else uses it.
 			if len(first.Results[0].Uses) == 1 && c.entry(first) != nil {
 				gone = append(gone, first)
 			}
-			saving, edits, ok := c.replacement(map[*ir.Value]*ir.Value{o.Results[0]: origin}, gone...)
+			saving, edits, ok := c.replacement(o, []*ir.Value{origin}, gone...)
 			if !ok {
 				return
 			}

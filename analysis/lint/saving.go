@@ -49,15 +49,19 @@ func (c *Context) trips(o *ir.Op) dim.Dim {
 	return n
 }
 
-// replacement is the edits that put new values in the place of old ones and
-// remove the ops in gone, and what that saves: the entries of these, and what
-// users no longer read because they read the new value already.
-func (c *Context) replacement(now map[*ir.Value]*ir.Value, gone ...*ir.Op) (*Saving, []diag.Edit, bool) {
+// replacement is the edits that put the values of to in the place of o's
+// results and remove the ops in gone, and what that saves: the entries of
+// these, and what users no longer read because they read the new value already.
+func (c *Context) replacement(o *ir.Op, to []*ir.Value, gone ...*ir.Op) (*Saving, []diag.Edit, bool) {
 	removed, added := c.entries(gone...), []*cost.Entry(nil)
+	now := map[*ir.Value]*ir.Value{}
+	for i, old := range o.Results {
+		now[old] = to[i]
+	}
 	var edits []diag.Edit
 	seen := map[*ir.Op]bool{}
-	for old, to := range now {
-		more, ok := replaceAll(old, to)
+	for _, old := range o.Results { // in order, so that sums of times do not depend on a map's
+		more, ok := replaceAll(old, now[old])
 		if !ok {
 			return nil, nil, false
 		}
@@ -75,7 +79,7 @@ func (c *Context) replacement(now map[*ir.Value]*ir.Value, gone ...*ir.Op) (*Sav
 			case e != nil && len(e.Inner) == 0 || user.Name == "dm.kernel" && e != nil:
 				removed = append(removed, e)
 				added = append(added, cost.Replaced(c.Fn, c.Module, c.Bind, user, now))
-			case e == nil && inBranch(user) && slices.Contains(captured(user), to):
+			case e == nil && inBranch(user) && slices.Contains(captured(user), now[old]):
 				return nil, nil, false // what a branch saves depends on the other branch
 			}
 		}
