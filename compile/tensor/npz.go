@@ -4,12 +4,12 @@ import (
 	"archive/zip"
 	"bufio"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
 	"strings"
 
 	"dmir/dialect/types"
+	"dmir/internal/whole"
 )
 
 // Archive is an open .npz file: a zip archive of .npy files.
@@ -76,32 +76,7 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 	return h.Shape, dtypeName(h.Type), nil
 }
 
-// SaveNPY writes t to path, whole or not at all: to a temporary file beside it
-// that is then renamed.
-func SaveNPY(path string, t *Tensor) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<18)
-	if err = WriteNPY(w, t); err != nil {
-		return err
-	}
-	if err = w.Flush(); err != nil {
-		return err
-	}
-	// os.CreateTemp makes files private; results are ordinary files.
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// SaveNPY writes t to path, whole or not at all.
+func SaveNPY(path string, t *Tensor) error {
+	return whole.WriteFile(path, 0o644, func(w io.Writer) error { return WriteNPY(w, t) })
 }

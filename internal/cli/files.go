@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"dmir/dialect/types"
 	"golang.org/x/term"
 
+	"dmir/dialect/types"
+	"dmir/internal/whole"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -110,21 +111,10 @@ func write(path, text string) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".dmir-*")
-	if err != nil {
-		return cannotWrite(path, err)
-	}
-	defer os.Remove(tmp.Name()) // fails once renamed, as it should
-	_, err = tmp.WriteString(text)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
+	err := whole.WriteFile(path, mode, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
 	if err != nil {
 		return cannotWrite(path, err)
 	}
