@@ -44,6 +44,7 @@ func initialize(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		enc = source.UTF8
 	}
 	s.docs.SetEncoding(enc)
+	s.folders.init(p)
 	s.initSettings(p.InitializationOptions)
 	if p.ProcessID != nil {
 		watchParent(s.ctx, int(*p.ProcessID), time.Second, s.end)
@@ -132,6 +133,9 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 		RenameProvider:                  &protocol.RenameOptions{PrepareProvider: &yes},
 		CodeActionProvider: &protocol.CodeActionOptions{
 			CodeActionKinds: []protocol.CodeActionKind{protocol.CodeActionKindQuickFix, fixAll},
+		},
+		Workspace: &protocol.WorkspaceOptions{
+			WorkspaceFolders: &protocol.WorkspaceFoldersServerCapabilities{Supported: &yes, ChangeNotifications: protocol.Boolean(true)},
 		},
 		ExecuteCommandProvider: protocol.ExecuteCommandOptions{
 			WorkDoneProgressOptions: protocol.WorkDoneProgressOptions{WorkDoneProgress: &yes},

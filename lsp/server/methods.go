@@ -42,7 +42,7 @@ var notifications = map[string]notifyMethod{
 	protocol.MethodSetTrace:                           onNotify(ignore),
 	protocol.MethodWorkspaceDidChangeConfiguration:    onNotify(changeConfiguration),
 	protocol.MethodWorkspaceDidChangeWatchedFiles:     onNotify(watchedFiles),
-	protocol.MethodWorkspaceDidChangeWorkspaceFolders: onNotify(ignore),
+	protocol.MethodWorkspaceDidChangeWorkspaceFolders: onNotify(changeFolders),
 	protocol.MethodWindowWorkDoneProgressCancel:       onNotify(progressCancel),
 	"dmir/trust": onNotify(trust),
 }

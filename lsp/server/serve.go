@@ -68,6 +68,7 @@ type server struct {
 	features features // of the editor; written by initialize, before any use
 
 	settings    settings
+	folders     folders
 	runs        runs
 	diagnostics outbox
 }
