@@ -141,7 +141,7 @@ func relative(name string) string {
 func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	c := &Config{}
 	var t text
-	dec := toml.NewDecoder(bytes.NewReader([]byte(src.Text))).DisallowUnknownFields()
+	dec := toml.NewDecoder(bytes.NewReader([]byte(src.Text()))).DisallowUnknownFields()
 	diags := decodeProblems(src, dec.Decode(&t))
 	if len(diags) > 0 && diags[0].Code != unknownKey.Code {
 		return c, diags

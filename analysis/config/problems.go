@@ -100,7 +100,7 @@ func rest(src *source.File, row, col int) source.Span {
 	start := src.LineStart(row-1) + max(col-1, 0)
 	line := src.Line(row - 1)
 	end := src.LineStart(row-1) + len(strings.TrimRight(line, " \t"))
-	return source.Span{Start: min(start, len(src.Text)), End: max(end, min(start+1, len(src.Text)))}
+	return source.Span{Start: min(start, src.Len()), End: max(end, min(start+1, src.Len()))}
 }
 
 // locate finds the line on which a key is set: below its table's header, or

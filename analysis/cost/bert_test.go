@@ -104,7 +104,7 @@ func compare(t *testing.T, got, want []operator) {
 
 func TestBertEncoder(t *testing.T) {
 	p := loadFile(t, plain)
-	compare(t, operators(t, only(t, p), p.Src.Text), bert())
+	compare(t, operators(t, only(t, p), p.Src.Text()), bert())
 }
 
 // The published figures themselves.
@@ -128,7 +128,7 @@ func TestBertEncoderOracle(t *testing.T) {
 		t.Fatalf("the table has %d rows, want 19", len(oracle.Forward))
 	}
 	p := loadFile(t, plain)
-	rows := operators(t, only(t, p), p.Src.Text)
+	rows := operators(t, only(t, p), p.Src.Text())
 	compare(t, rows, oracle.Forward)
 
 	totals := map[string]operator{}

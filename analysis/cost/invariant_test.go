@@ -90,7 +90,7 @@ func TestSumsAndBindings(t *testing.T) {
 		p := loadFile(t, path)
 		bind := map[string]int64{"b": 8, "n": 512}
 		late := map[string]dim.Dim{"b": dim.Const(8), "n": dim.Const(512)}
-		early := load(t, path, p.Src.Text, program.Options{Bind: bind})
+		early := load(t, path, p.Src.Text(), program.Options{Bind: bind})
 		for i, f := range p.Funcs {
 			var flop, moved dim.Dim
 			for _, e := range f.Entries {

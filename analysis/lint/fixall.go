@@ -35,7 +35,7 @@ func FixAll(ctx context.Context, p *program.Program, opts Options, unsafe bool, 
 				round = append(round, d)
 			}
 		}
-		round = disjoint(round, len(out.Src.Text))
+		round = disjoint(round, out.Src.Len())
 		if len(round) == 0 || ctx.Err() != nil {
 			break
 		}
@@ -92,7 +92,7 @@ func apply(p *program.Program, ds []diag.Diagnostic, load func(*source.File) *pr
 	for _, d := range ds {
 		edits = append(edits, d.Fixes[0].Edits...)
 	}
-	next := load(source.New(p.Src.Path, splice(p.Src.Text, 0, edits)))
+	next := load(source.New(p.Src.Path, splice(p.Src.Text(), 0, edits)))
 	if errors(next) > errors(p) {
 		return nil
 	}

@@ -330,7 +330,7 @@ func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string)
 	if ps := parts(o); len(ps) > 0 {
 		was = indentOf(src, ps[0].Tree.Off)
 	}
-	text := strings.TrimRight(splice(src.Text[start:end], start, edits), " \t\r\n")
+	text := strings.TrimRight(splice(src.Text()[start:end], start, edits), " \t\r\n")
 	text = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, " \t\r"), "\n"), " \t\r\n")
 	return indent + reindent(text, was, indent)
 }

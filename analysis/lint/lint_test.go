@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 					}
 				}
 				check(name+".want", got)
-				if text := fixed.Src.Text; text != p.Src.Text {
+				if text := fixed.Src.Text(); text != p.Src.Text() {
 					out.Files = append(out.Files, txtar.File{Name: name + ".fixed", Data: []byte(text)})
 					check(name+".fixed", text)
 					if diff := cmp.Diff(text, format.File(parse.File(fixed.Src))); diff != "" {
@@ -154,17 +154,17 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 		if e.Span.Start < end {
 			t.Fatalf("%s: edits overlap or are out of order: %+v", d.Message, fix.Edits)
 		}
-		text += p.Src.Text[end:e.Span.Start] + e.Text
+		text += p.Src.Text()[end:e.Span.Start] + e.Text
 		end = e.Span.End
 	}
-	text += p.Src.Text[end:]
+	text += p.Src.Text()[end:]
 	q := load(t, source.New(p.Src.Path, text))
 	mustBeCorrect(t, q)
 	for _, comment := range []string{"// keep", "// inside"} {
 		if d.Code == "DM207" && comment == "// inside" { // goes with the region of an op that nothing uses
 			continue
 		}
-		if before, after := strings.Count(p.Src.Text, comment), strings.Count(text, comment); before != after {
+		if before, after := strings.Count(p.Src.Text(), comment), strings.Count(text, comment); before != after {
 			t.Errorf("%s: %d comments before the fix, %d after it:\n%s", fix.Title, before, after, text)
 		}
 	}
@@ -204,7 +204,7 @@ func sameResults(t *testing.T, p, q *program.Program, fn string, fix diag.Fix) {
 		}
 		res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
 		if err != nil {
-			t.Fatalf("@%s: %v\n%s", fn, err, p.Src.Text)
+			t.Fatalf("@%s: %v\n%s", fn, err, p.Src.Text())
 		}
 		return res.Outputs
 	}

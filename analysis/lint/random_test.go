@@ -48,16 +48,16 @@ func fixedProgram(t *testing.T, p *program.Program, unsafe bool) {
 	load := func(s *source.File) *program.Program { return load(t, s) }
 	fixed := lint.FixAll(t.Context(), p, lint.Options{}, unsafe, load)
 	mustBeCorrect(t, fixed.Program)
-	if before, after := strings.Count(p.Src.Text, "// keep"), strings.Count(fixed.Src.Text, "// keep"); before != after {
-		t.Errorf("%d comments before the fixes, %d after them:\n%s", before, after, fixed.Src.Text)
+	if before, after := strings.Count(p.Src.Text(), "// keep"), strings.Count(fixed.Src.Text(), "// keep"); before != after {
+		t.Errorf("%d comments before the fixes, %d after them:\n%s", before, after, fixed.Src.Text())
 	}
 	before, after := p.Funcs[0].Moved(), fixed.Funcs[0].Moved()
 	if saved, ok := before.Sub(after).Int(); ok && saved < 0 {
-		t.Errorf("the fixes make it move %d bytes more:\n%s", -saved, fixed.Src.Text)
+		t.Errorf("the fixes make it move %d bytes more:\n%s", -saved, fixed.Src.Text())
 	}
 	sameResults(t, p, fixed.Program, "f", diag.Fix{Title: "all fixes", Safe: !unsafe})
 	again := lint.FixAll(t.Context(), fixed.Program, lint.Options{}, unsafe, load)
 	if len(again.Applied) > 0 {
-		t.Errorf("%s is fixed only the second time:\n%s", again.Applied[0].Message, fixed.Src.Text)
+		t.Errorf("%s is fixed only the second time:\n%s", again.Applied[0].Message, fixed.Src.Text())
 	}
 }

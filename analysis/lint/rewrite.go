@@ -141,17 +141,17 @@ func reindent(text, was, indent string) string {
 func (c *Context) remove(o *ir.Op) []diag.Edit {
 	src, span := c.Module.Src, o.Tree.Span()
 	start := src.LineStart(src.Pos(span.Start).Line)
-	if strings.TrimSpace(src.Text[start:span.Start]) != "" {
+	if strings.TrimSpace(src.Text()[start:span.Start]) != "" {
 		return []diag.Edit{{Span: span}}
 	}
 	end := span.End
-	for end < len(src.Text) && (src.Text[end] == ' ' || src.Text[end] == '\t' || src.Text[end] == '\r') {
+	for end < src.Len() && (src.Text()[end] == ' ' || src.Text()[end] == '\t' || src.Text()[end] == '\r') {
 		end++
 	}
 	switch {
-	case end < len(src.Text) && src.Text[end] == '\n':
+	case end < src.Len() && src.Text()[end] == '\n':
 		return []diag.Edit{{Span: source.Span{Start: start, End: end + 1}}}
-	case end == len(src.Text):
+	case end == src.Len():
 		return []diag.Edit{{Span: source.Span{Start: start, End: end}}}
 	}
 	return []diag.Edit{{Span: source.Span{Start: span.Start, End: end}}}

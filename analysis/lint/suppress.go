@@ -12,7 +12,7 @@ const marker = "// dmir: ignore["
 // suppress drops the findings silenced by "// dmir: ignore[DM201, DM207] why",
 // written at the end of the finding's line or on a line of its own above it.
 func suppress(src *source.File, found []diag.Diagnostic) []diag.Diagnostic {
-	if !strings.Contains(src.Text, marker) {
+	if !strings.Contains(src.Text(), marker) {
 		return found
 	}
 	kept := found[:0]

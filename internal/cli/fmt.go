@@ -75,14 +75,14 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 		return false, generic(a, src, tree)
 	}
 	text := format.File(tree)
-	changed = text != src.Text
+	changed = text != src.Text()
 	switch {
 	case c.Check && !c.Diff:
 		if changed {
 			fmt.Fprintln(a.stdout, src.Path)
 		}
 	case c.Diff:
-		_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text, text))
+		_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text(), text))
 	case path == "-":
 		_, err = io.WriteString(a.stdout, text)
 	case changed:

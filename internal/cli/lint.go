@@ -101,17 +101,17 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 		if err := a.ctx.Err(); err != nil {
 			return nil, false, err // some fixes are no fixing
 		}
-		changed = fixed.Src.Text != src.Text
+		changed = fixed.Src.Text() != src.Text()
 		switch {
 		case c.Diff:
-			_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text, fixed.Src.Text))
+			_, err = io.WriteString(a.stdout, format.Diff(src.Path, src.Text(), fixed.Src.Text()))
 			return nil, changed, err
 		case path == "-":
-			if _, err := io.WriteString(a.stdout, fixed.Src.Text); err != nil {
+			if _, err := io.WriteString(a.stdout, fixed.Src.Text()); err != nil {
 				return nil, false, err
 			}
 		case changed:
-			if err := write(path, fixed.Src.Text); err != nil {
+			if err := write(path, fixed.Src.Text()); err != nil {
 				return nil, false, err
 			}
 			fmt.Fprintf(a.stderr, "%s: %s\n", path, fixed.Summary())

@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			src := source.New(path, string(text))
-			if format.File(parse.File(src)) != src.Text {
+			if format.File(parse.File(src)) != src.Text() {
 				t.Error("is not formatted")
 			}
 			p := load(t, src, nil)

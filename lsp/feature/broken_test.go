@@ -73,7 +73,7 @@ func FuzzEverything(f *testing.F) {
 
 func everything(t *testing.T, p *program.Program, off int) {
 	t.Helper()
-	text := p.Src.Text
+	text := p.Src.Text()
 	inside := func(what string, s source.Span) {
 		if s.Start < 0 || s.End < s.Start || s.End > len(text) {
 			t.Errorf("%s at %d of %q: %v", what, off, text, s)

@@ -48,7 +48,7 @@ const maxValues = 200
 
 // Complete is what can be written at off.
 func Complete(p *program.Program, off int) Completions {
-	if off < 0 || off > len(p.Src.Text) {
+	if off < 0 || off > p.Src.Len() {
 		return Completions{}
 	}
 	s := statementAt(p, off)

@@ -9,7 +9,7 @@ import (
 
 // Format are the edits that lay out a file.
 func Format(f *ast.File) []diag.Edit {
-	return format.Edits(f.Src.Text, format.File(f))
+	return format.Edits(f.Src.Text(), format.File(f))
 }
 
 // FormatRange are the edits of Format that lie in the lines that span touches.

@@ -65,7 +65,7 @@ func nameText(p *program.Program, n *scope.Name, off int) string {
 		}
 	case scope.AttrAlias, scope.TypeAlias:
 		if len(n.Defs) > 0 {
-			return code(firstLine(p.Src.Text[n.Defs[0].Start:]))
+			return code(firstLine(p.Src.Text()[n.Defs[0].Start:]))
 		}
 	}
 	return ""
@@ -177,7 +177,7 @@ func funcOf(p *program.Program, o *ir.Op) *cost.Func {
 
 // dimensionAt is the symbol of a dimension at off, in the "dims = […]" of a type.
 func dimensionAt(p *program.Program, off int) *Hover {
-	text := p.Src.Text
+	text := p.Src.Text()
 	if off > len(text) {
 		return nil
 	}

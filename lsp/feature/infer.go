@@ -91,7 +91,7 @@ func (s *statement) inferred(l place) ([]types.Type, bool) {
 		return nil, false
 	}
 	// The op as it would be read if a type were there already.
-	f := parse.File(source.New("", s.p.Src.Text[s.op.Span.Start:s.before[l.colon].End]+" none"))
+	f := parse.File(source.New("", s.p.Src.Text()[s.op.Span.Start:s.before[l.colon].End]+" none"))
 	if len(f.Items) != 1 || f.Items[0].Form != ast.Pretty || len(f.Items[0].Operands) != len(s.op.Operands) {
 		return nil, false
 	}

@@ -182,7 +182,7 @@ func (s *statement) aliases(sigil byte) []Completion {
 	}
 	var out []Completion
 	for _, n := range s.defined(kind) {
-		_, value, _ := strings.Cut(firstLine(s.p.Src.Text[n.Defs[0].End:]), "=")
+		_, value, _ := strings.Cut(firstLine(s.p.Src.Text()[n.Defs[0].End:]), "=")
 		out = append(out, Completion{Kind: AliasItem, Label: n.Text, Detail: strings.TrimSpace(value), Text: n.Text})
 	}
 	return out

@@ -54,7 +54,7 @@ func costAt(p *program.Program, o *ir.Op) (*cost.Func, *cost.Entry) {
 // valueOf is the value that a name stands for where it appears at off, nil
 // where the program does not have it.
 func valueOf(p *program.Program, n *scope.Name, off int) *ir.Value {
-	index := resultNumber(p.Src.Text, off)
+	index := resultNumber(p.Src.Text(), off)
 	for _, def := range n.Defs {
 		o := opAt(p, def.Start)
 		for ; o != nil; o = parent(o) {

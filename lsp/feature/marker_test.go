@@ -270,7 +270,7 @@ func (m *marker) pos(off int) string {
 }
 
 func (m *marker) all(kinds []string) {
-	whole := source.Span{End: len(m.p.Src.Text)}
+	whole := source.Span{End: m.p.Src.Len()}
 	found := slices.Concat(m.p.Diags, lint.Run(context.Background(), m.p, lint.Options{}))
 	if slices.Contains(kinds, "hint") {
 		labels := map[int][]string{}
@@ -331,7 +331,7 @@ func (m *marker) ask(t *testing.T, q question) {
 // text is the program's text with the answers behind its lines.
 func (m *marker) text() string {
 	var b strings.Builder
-	for i, line := range strings.SplitAfter(m.p.Src.Text, "\n") {
+	for i, line := range strings.SplitAfter(m.p.Src.Text(), "\n") {
 		b.WriteString(line)
 		for _, a := range m.lines[i] {
 			b.WriteString(a + "\n")

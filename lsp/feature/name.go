@@ -98,7 +98,7 @@ func TypeDefinition(p *program.Program, off int) []source.Span {
 		return nil
 	}
 	var out []source.Span
-	for _, t := range parse.Tokens(p.Src.Text, typeSpan(p, valueOf(p, n, span.Start))) {
+	for _, t := range parse.Tokens(p.Src.Text(), typeSpan(p, valueOf(p, n, span.Start))) {
 		alias, use, ok := names.At(t.Start + 1)
 		if ok && use == t && (alias.Kind == scope.TypeAlias || alias.Kind == scope.AttrAlias) {
 			out = append(out, alias.Defs...)

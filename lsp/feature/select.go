@@ -14,7 +14,7 @@ import (
 // inside the next: token, operand, type or clause, op, block, region, and so on
 // outwards to the file.
 func Selections(p *program.Program, off int) []source.Span {
-	whole := source.Span{End: len(p.Src.Text)}
+	whole := source.Span{End: p.Src.Len()}
 	off = max(0, min(off, whole.End))
 	out := []source.Span{whole}
 	add := func(s source.Span) {
@@ -53,7 +53,7 @@ func Selections(p *program.Program, off int) []source.Span {
 		}
 		at = o.Off
 	}
-	brackets(p.Src.Text, source.Span{Start: at, End: out[len(out)-1].End}, off, add)
+	brackets(p.Src.Text(), source.Span{Start: at, End: out[len(out)-1].End}, off, add)
 	slices.Reverse(out)
 	return out
 }

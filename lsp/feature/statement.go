@@ -84,8 +84,8 @@ func (s *statement) blockAt(o *ir.Op) *ir.Block {
 		if s.off <= first || s.off > last || i >= len(o.Regions) {
 			continue
 		}
-		dictionary := strings.HasSuffix(strings.TrimRight(s.p.Src.Text[:first], " "), "attributes")
-		if d := op.Of(o); (d != nil && len(d.Regions) == 0 || dictionary) && !strings.Contains(s.p.Src.Text[first:s.off], "\n") {
+		dictionary := strings.HasSuffix(strings.TrimRight(s.p.Src.Text()[:first], " "), "attributes")
+		if d := op.Of(o); (d != nil && len(d.Regions) == 0 || dictionary) && !strings.Contains(s.p.Src.Text()[first:s.off], "\n") {
 			return nil
 		}
 		in := &ir.Block{Region: o.Regions[i]} // where the region is empty
@@ -116,7 +116,7 @@ func (s *statement) belongs(o *ir.Op) bool {
 	if s.off <= o.Span.End {
 		return true
 	}
-	text := s.p.Src.Text
+	text := s.p.Src.Text()
 	gap := text[o.Span.End:s.off]
 	if strings.TrimSpace(gap) != "" && !strings.HasPrefix(strings.TrimSpace(gap), "//") {
 		return false
@@ -126,7 +126,7 @@ func (s *statement) belongs(o *ir.Op) bool {
 
 // read takes the tokens apart. It gives nil where off lies in a comment.
 func (s *statement) read(start int) *statement {
-	text := s.p.Src.Text
+	text := s.p.Src.Text()
 	toks := parse.Tokens(text[:s.off], source.Span{Start: start, End: s.off})
 	end := start
 	if n := len(toks); n > 0 {

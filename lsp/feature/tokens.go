@@ -42,7 +42,7 @@ func Tokens(p *program.Program, span source.Span) []Token {
 	src := p.Src
 	first, last := src.Pos(span.Start).Line, src.Pos(span.End).Line
 	c := &colours{
-		text: src.Text, names: p.Names(), ops: map[int]int{}, args: map[int]bool{},
+		text: src.Text(), names: p.Names(), ops: map[int]int{}, args: map[int]bool{},
 		in: source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))},
 	}
 	ast.Walk(p.Tree.Items, c.op)

@@ -242,7 +242,7 @@ func withText(s *server) {
 	s.dispatch.calls["test/text"] = onDocument(
 		func(p *protocol.HoverParams) uri.URI { return p.TextDocument.URI },
 		func(_ context.Context, _ *server, p place, _ *protocol.HoverParams) (any, error) {
-			return jsonrpc2.RawMessage(quote(p.Src.Text)), nil
+			return jsonrpc2.RawMessage(quote(p.Src.Text())), nil
 		})
 }
 

@@ -35,7 +35,7 @@ var codeAction = onDocument(
 		if all {
 			if text, ok := p.FixAll(ctx); ok && ctx.Err() == nil {
 				kind := fixAll
-				edits := feature.Replace(p.Src.Text, text)
+				edits := feature.Replace(p.Src.Text(), text)
 				out = append(out, &protocol.CodeAction{Title: "Apply all safe fixes", Kind: &kind, Edit: s.workspaceEdit(p, edits)})
 			}
 		}

@@ -55,7 +55,7 @@ func (s *server) runCommand(ctx context.Context, p place, args commandArgs, toke
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.RunTimeout, errTimeout)
 	defer cancel()
 
-	req := worker.Request{Path: p.Src.Path, Text: p.Src.Text, Func: args.Func, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: p.Program().Bind}
+	req := worker.Request{Path: p.Src.Path, Text: p.Src.Text(), Func: args.Func, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: p.Program().Bind}
 	if args.Device != nil {
 		req.Device = *args.Device
 	}
@@ -115,7 +115,7 @@ func (s *server) report(p place, res runResult, code, msg string, at source.Span
 
 // placeOf is a worker's place, if it lies in the text.
 func placeOf(p place, start, end int) source.Span {
-	if 0 <= start && start < end && end <= len(p.Src.Text) {
+	if 0 <= start && start < end && end <= p.Src.Len() {
 		return source.Span{Start: start, End: end}
 	}
 	return source.Span{}

@@ -34,7 +34,7 @@ func tokenLegend() protocol.SemanticTokensLegend {
 var semanticTokens = onDocument(
 	func(p *protocol.SemanticTokensParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, _ *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
-		return p.tokens(source.Span{End: len(p.Src.Text)}), nil
+		return p.tokens(source.Span{End: p.Src.Len()}), nil
 	})
 
 var semanticTokensRange = onDocument(

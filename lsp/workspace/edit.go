@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"strings"
-
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -20,7 +18,7 @@ func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, [
 	var changes []change
 	for _, e := range edits {
 		if e.Whole {
-			changes = append(changes, change{0, len(src.Text), len(e.Text)})
+			changes = append(changes, change{0, src.Len(), len(e.Text)})
 			src = source.New(src.Path, e.Text)
 			continue
 		}
@@ -28,12 +26,7 @@ func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, [
 		if hi < lo {
 			lo, hi = hi, lo
 		}
-		var b strings.Builder
-		b.Grow(len(src.Text) - (hi - lo) + len(e.Text))
-		b.WriteString(src.Text[:lo])
-		b.WriteString(e.Text)
-		b.WriteString(src.Text[hi:])
-		src = source.New(src.Path, b.String())
+		src = src.Edit(lo, hi, e.Text)
 		changes = append(changes, change{lo, hi, len(e.Text)})
 	}
 	return src, changes

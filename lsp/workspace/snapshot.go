@@ -118,5 +118,5 @@ func (s *Snapshot) FixAll(ctx context.Context) (text string, ok bool) {
 		return "", false
 	}
 	fixed := lint.FixAll(ctx, s.Program(), s.rules(), false, s.load().again)
-	return fixed.Src.Text, len(fixed.Applied) > 0
+	return fixed.Src.Text(), len(fixed.Applied) > 0
 }

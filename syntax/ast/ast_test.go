@@ -35,7 +35,7 @@ func TestRanges(t *testing.T) {
 	if got := src.Slice(op.Head()); got != "%0 = dm.add" {
 		t.Errorf("the head is %q", got)
 	}
-	if got := src.Slice(op.Span()); got != src.Text[2:] {
+	if got := src.Slice(op.Span()); got != src.Text()[2:] {
 		t.Errorf("the op is %q", got)
 	}
 	if !(Rel{3, 3}).Empty() || (Rel{3, 4}).Empty() {

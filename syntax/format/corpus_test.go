@@ -60,7 +60,7 @@ func TestCorpus(t *testing.T) {
 		} else {
 			t.Errorf("formatting twice differs from once:\n%s", d)
 		}
-		if d := tokenDiff(src.Text, once); d == "" {
+		if d := tokenDiff(src.Text(), once); d == "" {
 			sameTokens++
 		} else {
 			t.Errorf("%s: %s", src.Path, d)

@@ -43,7 +43,7 @@ func TestMeaning(t *testing.T) {
 	for range min(2, runtime.NumCPU()) {
 		wg.Go(func() {
 			for src := range work {
-				before := run(src.Text)
+				before := run(src.Text())
 				after := run(format.File(parse.File(src)))
 				mu.Lock()
 				switch reason := unlike[src.Path]; {

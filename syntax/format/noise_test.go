@@ -16,7 +16,7 @@ import (
 func TestSpacing(t *testing.T) {
 	for i, src := range corpusFiles(t) {
 		r := rand.New(rand.NewPCG(1, uint64(i)))
-		text := strings.ReplaceAll(src.Text, "\r\n", "\n")
+		text := strings.ReplaceAll(src.Text(), "\r\n", "\n")
 		other := format.Respace(text, func() string { return strings.Repeat(" ", 1+r.IntN(3)) })
 		if d := format.Diff(src.Path, formatted(text), formatted(other)); d != "" {
 			t.Errorf("the layout depends on the width of blanks:\n%s", d)
@@ -32,12 +32,12 @@ func TestNoise(t *testing.T) {
 		rounds = 1
 	}
 	for i, src := range corpusFiles(t) {
-		if len(src.Text) > 16<<10 {
+		if src.Len() > 16<<10 {
 			continue
 		}
 		for round := range rounds {
 			r := rand.New(rand.NewPCG(uint64(round), uint64(i)))
-			text := damage(src.Text, r)
+			text := damage(src.Text(), r)
 			t.Run(fmt.Sprintf("%s/%d", src.Path, round), func(t *testing.T) { hold(t, text) })
 		}
 	}

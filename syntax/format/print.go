@@ -21,7 +21,7 @@ const (
 
 // File is the text of f in the layout that the package describes.
 func File(f *ast.File) string {
-	text := f.Src.Text
+	text := f.Src.Text()
 	p := &printer{text: text, eol: lineEnd(text), fresh: true}
 	p.s.text = text
 	mark := ""

@@ -43,11 +43,11 @@ type kept struct {
 // File is like the function File.
 func (c *Cache) File(src *source.File) *ast.File {
 	f := &ast.File{Src: src}
-	if d, bad := unreadable(src.Text); bad {
+	if d, bad := unreadable(src.Text()); bad {
 		f.Diags = []diag.Diagnostic{d}
 		return f
 	}
-	s := newScanner(src.Text)
+	s := newScanner(src.Text())
 	f.Items = s.items()
 
 	version := c.version.Add(1)
@@ -59,7 +59,7 @@ func (c *Cache) File(src *source.File) *ast.File {
 		mine := map[chunk]*kept{}
 		n := 0
 		for _, op := range ops {
-			if k := d.cached(op, src.Text, c.known, mine); k != nil && k.used.Swap(version) != version {
+			if k := d.cached(op, src.Text(), c.known, mine); k != nil && k.used.Swap(version) != version {
 				n++
 			}
 		}

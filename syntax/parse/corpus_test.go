@@ -183,7 +183,7 @@ func TestCacheEqualsFile(t *testing.T) {
 	pieces := []string{"", " ", "\n", "}", "{", "(", ")", "<", "\"", "%0", "// ", "dm.add %x : f32\n", "func.func @a() {\n", "^bb1:\n", ","}
 	rnd := newRand(1)
 	for i := 0; i < len(files); i += 7 {
-		text := files[i].Text
+		text := files[i].Text()
 		if len(text) > 20_000 {
 			continue
 		}

@@ -136,7 +136,7 @@ func arg(a ast.BlockArg, text func(ast.Rel) string) string {
 func check(f *ast.File) string {
 	c := &checker{f: f}
 	if len(f.Items) > 0 || len(f.Diags) == 0 {
-		c.ops(f.Items, 0, len(f.Src.Text))
+		c.ops(f.Items, 0, f.Src.Len())
 	}
 	for _, d := range f.Diags {
 		c.diag(d)
@@ -156,8 +156,8 @@ func (c *checker) failf(format string, args ...any) {
 }
 
 func (c *checker) diag(d diag.Diagnostic) {
-	if d.Span.Start < 0 || d.Span.End > len(c.f.Src.Text) || d.Span.Len() < 1 && len(c.f.Src.Text) > 0 {
-		c.failf("diagnostic %s spans %v of %d", d.Code, d.Span, len(c.f.Src.Text))
+	if d.Span.Start < 0 || d.Span.End > c.f.Src.Len() || d.Span.Len() < 1 && c.f.Src.Len() > 0 {
+		c.failf("diagnostic %s spans %v of %d", d.Code, d.Span, c.f.Src.Len())
 	}
 	if codeIndex[d.Code] == nil || d.Message == "" || d.Help == "" || strings.Contains(d.Message, "\n") {
 		c.failf("diagnostic %+v is incomplete", d)
@@ -184,9 +184,9 @@ func (c *checker) gap(from, to int) {
 		c.failf("ops overlap: %d > %d", from, to)
 		return
 	}
-	cur := newCursor(c.f.Src.Text, from, to)
+	cur := newCursor(c.f.Src.Text(), from, to)
 	if t := cur.next(); t.kind != kEOF {
-		c.failf("%q at %d belongs to no op", c.f.Src.Text[t.start:t.end], t.start)
+		c.failf("%q at %d belongs to no op", c.f.Src.Text()[t.start:t.end], t.start)
 	}
 }
 
@@ -253,7 +253,7 @@ func (c *checker) op(op *ast.Op) {
 }
 
 func (c *checker) region(op *ast.Op, r *ast.Region, args func(string, []ast.BlockArg), named func(string, string, ast.Rel)) {
-	text, end := c.f.Src.Text, op.Span().End
+	text, end := c.f.Src.Text(), op.Span().End
 	if r.Open < 0 || r.Open >= op.Len || text[op.Off+int(r.Open)] != '{' {
 		c.failf("a region of %q opens at %d", op.Name, r.Open)
 		return

@@ -24,15 +24,15 @@ const maxFile = 1<<31 - 1
 // as Bad ops, and File.Diags says why, in the order of the text.
 func File(src *source.File) *ast.File {
 	f := &ast.File{Src: src}
-	if d, bad := unreadable(src.Text); bad {
+	if d, bad := unreadable(src.Text()); bad {
 		f.Diags = []diag.Diagnostic{d}
 		return f
 	}
-	s := newScanner(src.Text)
+	s := newScanner(src.Text())
 	f.Items = s.items()
 	spread(s.ops, func(d *detailer, ops []*ast.Op) {
 		for _, op := range ops {
-			d.op(op, src.Text[op.Off:op.Off+int(op.Len)])
+			d.op(op, src.Text()[op.Off:op.Off+int(op.Len)])
 		}
 	})
 	f.Diags = collect(s.ops)

@@ -277,7 +277,7 @@ func (b *builder) defineAlias(o *ast.Op, k Kind) {
 // aliasesIn uses the aliases in a stretch of a label, which the tree keeps as
 // text.
 func (b *builder) aliasesIn(o *ast.Op, at ast.Rel) {
-	text := b.x.src.Text
+	text := b.x.src.Text()
 	span := o.Abs(at)
 	if at.Empty() || !strings.ContainsAny(text[span.Start:span.End], "!#") {
 		return

@@ -42,13 +42,13 @@ func TestCorpus(t *testing.T) {
 			names++
 			uses += len(n.Uses)
 		}
-		for _, at := range sigiled.FindAllStringIndex(src.Text, -1) {
-			if c := src.Text[at[0]]; c != '%' && c != '^' && c != '@' {
+		for _, at := range sigiled.FindAllStringIndex(src.Text(), -1) {
+			if c := src.Text()[at[0]]; c != '%' && c != '^' && c != '@' {
 				continue // a string or a comment
 			}
 			if _, span, ok := x.At(at[0]); !ok || span.Start != at[0] {
 				line, col := src.Human(at[0])
-				t.Errorf("%s:%d:%d: %s is not in the index", path, line, col, src.Text[at[0]:at[1]])
+				t.Errorf("%s:%d:%d: %s is not in the index", path, line, col, src.Text()[at[0]:at[1]])
 			}
 		}
 		return nil

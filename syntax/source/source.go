@@ -5,9 +5,7 @@
 package source
 
 import (
-	"sort"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -38,80 +36,117 @@ const (
 )
 
 // File is an immutable text with a name. It is safe for concurrent use.
+//
+// The text is held in pieces, so that Edit gives the next version at the cost
+// of the piece that changes, however long the text is.
 type File struct {
 	Path string // as shown to people
-	Text string
 
-	once  sync.Once
-	lines []int // offset of each line's first byte
-
-	markOnce sync.Once
-	marks    []mark
+	pieces []*piece
+	starts []int // offset of each piece, and last the length of the text
+	lines  []int // lines that begin before each piece, and last their number
+	whole  whole
 }
 
 // New returns a File over text.
-func New(path, text string) *File { return &File{Path: path, Text: text} }
-
-func (f *File) lineTable() []int {
-	f.once.Do(func() {
-		f.lines = make([]int, 1, 1+strings.Count(f.Text, "\n"))
-		for i := 0; i < len(f.Text); i++ {
-			switch f.Text[i] {
-			case '\n':
-				f.lines = append(f.lines, i+1)
-			case '\r': // alone it ends a line too: editors count so
-				if i+1 == len(f.Text) || f.Text[i+1] != '\n' {
-					f.lines = append(f.lines, i+1)
-				}
-			}
-		}
-	})
-	return f.lines
+func New(path, text string) *File {
+	f := &File{Path: path, pieces: cut(nil, text)}
+	f.count()
+	f.whole.is(text)
+	return f
 }
 
-// Lines is the number of lines; a trailing newline opens an empty last line.
-func (f *File) Lines() int { return len(f.lineTable()) }
+// Edit is the File with [start, end), clamped to the text, replaced by text.
+func (f *File) Edit(start, end int, text string) *File {
+	start = min(max(start, 0), f.Len())
+	end = min(max(end, start), f.Len())
+	// The pieces that change, with a neighbour where the change touches it: the
+	// line ends and runes at their outer ends are then as they were.
+	lo, hi := f.piece(start), f.piece(end)
+	if start == f.starts[lo] && lo > 0 {
+		lo--
+	}
+	if end == f.starts[hi+1] && hi+1 < len(f.pieces) {
+		hi++
+	}
+	var b strings.Builder
+	b.Grow(f.starts[hi+1] - f.starts[lo] - (end - start) + len(text))
+	for i := lo; i <= hi; i++ {
+		p := f.pieces[i].text
+		at := f.starts[i]
+		b.WriteString(p[:min(max(start-at, 0), len(p))])
+		if i == f.piece(start) {
+			b.WriteString(text)
+		}
+		b.WriteString(p[min(max(end-at, 0), len(p)):])
+	}
+	next := &File{Path: f.Path, pieces: make([]*piece, 0, len(f.pieces)+2)}
+	next.pieces = append(next.pieces, f.pieces[:lo]...)
+	next.pieces = cut(next.pieces, b.String())
+	next.pieces = append(next.pieces, f.pieces[hi+1:]...)
+	next.count()
+	return next
+}
+
+// Len is the length of the text in bytes.
+func (f *File) Len() int { return f.starts[len(f.pieces)] }
+
+// Text is the whole text. After an Edit it is put together when it is first
+// asked for; Slice is cheaper for a part.
+func (f *File) Text() string {
+	return f.whole.get(func() string {
+		var b strings.Builder
+		b.Grow(f.Len())
+		for _, p := range f.pieces {
+			b.WriteString(p.text)
+		}
+		return b.String()
+	})
+}
 
 // Slice is the text of s, clamped to the file.
 func (f *File) Slice(s Span) string {
-	lo, hi := min(max(s.Start, 0), len(f.Text)), min(max(s.End, 0), len(f.Text))
+	lo, hi := min(max(s.Start, 0), f.Len()), min(max(s.End, 0), f.Len())
 	if lo >= hi {
 		return ""
 	}
-	return f.Text[lo:hi]
+	if text, ok := f.whole.known(); ok {
+		return text[lo:hi]
+	}
+	i := f.piece(lo)
+	if hi <= f.starts[i+1] {
+		return f.pieces[i].text[lo-f.starts[i] : hi-f.starts[i]]
+	}
+	var b strings.Builder
+	b.Grow(hi - lo)
+	for ; lo < hi; i++ {
+		end := min(hi, f.starts[i+1])
+		b.WriteString(f.pieces[i].text[lo-f.starts[i] : end-f.starts[i]])
+		lo = end
+	}
+	return b.String()
 }
+
+// Lines is the number of lines; a trailing newline opens an empty last line.
+func (f *File) Lines() int { return f.lines[len(f.pieces)] + 1 }
 
 // Line is the text of the 0-based line n, without its line end.
 func (f *File) Line(n int) string {
-	t := f.lineTable()
-	if n < 0 || n >= len(t) {
+	if n < 0 || n >= f.Lines() {
 		return ""
 	}
-	end := len(f.Text)
-	if n+1 < len(t) {
-		end = t[n+1]
+	end := f.Len()
+	if n+1 < f.Lines() {
+		end = f.LineStart(n + 1)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(f.Text[t[n]:end], "\n"), "\r")
-}
-
-// LineStart is the offset of the first byte of the 0-based line n, clamped.
-func (f *File) LineStart(n int) int {
-	t := f.lineTable()
-	switch {
-	case n < 0:
-		return 0
-	case n >= len(t):
-		return len(f.Text)
-	}
-	return t[n]
+	return strings.TrimSuffix(strings.TrimSuffix(f.Slice(Span{f.LineStart(n), end}), "\n"), "\r")
 }
 
 // Pos is the 0-based line and byte column of off, clamped to the file.
 func (f *File) Pos(off int) Pos {
-	off = min(max(off, 0), len(f.Text))
-	t := f.lineTable()
-	l := sort.SearchInts(t, off+1) - 1
-	return Pos{l, off - t[l]}
+	off = min(max(off, 0), f.Len())
+	l := f.lineOf(off)
+	return Pos{l, off - f.LineStart(l)}
 }
 
 // Human is the 1-based line and 1-based column, in runes, of off: what
@@ -119,7 +154,7 @@ func (f *File) Pos(off int) Pos {
 func (f *File) Human(off int) (line, col int) {
 	p := f.Pos(off)
 	start := f.LineStart(p.Line)
-	runes, _ := f.count(start, start+p.Col)
+	runes, _ := f.measure(start, start+p.Col)
 	return p.Line + 1, runes + 1
 }
 
@@ -130,7 +165,7 @@ func (f *File) Encode(off int, enc Encoding) Pos {
 		return p
 	}
 	start := f.LineStart(p.Line)
-	_, p.Col = f.count(start, start+p.Col)
+	_, p.Col = f.measure(start, start+p.Col)
 	return p
 }
 
@@ -138,20 +173,19 @@ func (f *File) Encode(off int, enc Encoding) Pos {
 // a line or of the file are clamped to it, as the LSP specification asks; a
 // position inside a surrogate pair or a multi-byte rune goes to its start.
 func (f *File) Offset(p Pos, enc Encoding) int {
-	t := f.lineTable()
 	switch {
 	case p.Line < 0:
 		return 0
-	case p.Line >= len(t):
-		return len(f.Text)
+	case p.Line >= f.Lines():
+		return f.Len()
 	}
-	line := f.Line(p.Line)
+	start, line := f.LineStart(p.Line), f.Line(p.Line)
 	if enc == UTF8 {
 		col := min(max(p.Col, 0), len(line))
 		for col > 0 && col < len(line) && !utf8.RuneStart(line[col]) {
 			col--
 		}
-		return t[p.Line] + col
+		return start + col
 	}
 	units := 0
 	for i, r := range line {
@@ -160,53 +194,9 @@ func (f *File) Offset(p Pos, enc Encoding) int {
 			n = 2
 		}
 		if units+n > p.Col {
-			return t[p.Line] + i
+			return start + i
 		}
 		units += n
 	}
-	return t[p.Line] + len(line)
-}
-
-// mark says how many runes and UTF-16 units stand before an offset, so that a
-// column far into a line of megabytes need not be counted from its start.
-type mark struct{ off, runes, units int }
-
-// stride is the distance between marks: lines are rarely as long.
-const stride = 4096
-
-// count is the number of runes and of UTF-16 units in [start, end).
-func (f *File) count(start, end int) (runes, units int) {
-	if end-start < stride {
-		return length(f.Text[start:end])
-	}
-	f.markOnce.Do(func() {
-		f.marks = make([]mark, 1, 1+len(f.Text)/stride)
-		for last := f.marks[0]; last.off+stride < len(f.Text); {
-			next := last.off + stride
-			for back := 0; back < utf8.UTFMax-1 && !utf8.RuneStart(f.Text[next]); back++ {
-				next--
-			}
-			r, u := length(f.Text[last.off:next])
-			last = mark{next, last.runes + r, last.units + u}
-			f.marks = append(f.marks, last)
-		}
-	})
-	before := func(off int) mark {
-		m := f.marks[sort.Search(len(f.marks), func(i int) bool { return f.marks[i].off > off })-1]
-		r, u := length(f.Text[m.off:off])
-		return mark{off, m.runes + r, m.units + u}
-	}
-	from, to := before(start), before(end)
-	return to.runes - from.runes, to.units - from.units
-}
-
-func length(s string) (runes, units int) {
-	for _, r := range s {
-		runes++
-		units++
-		if r >= 0x10000 {
-			units++
-		}
-	}
-	return runes, units
+	return start + len(line)
 }

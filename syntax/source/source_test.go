@@ -52,7 +52,7 @@ func TestOffsetClamps(t *testing.T) {
 		want int
 	}{
 		{Pos{-1, 4}, UTF16, 0},
-		{Pos{9, 0}, UTF16, len(f.Text)},
+		{Pos{9, 0}, UTF16, f.Len()},
 		{Pos{0, 99}, UTF16, 2},
 		{Pos{0, -3}, UTF8, 0},
 		{Pos{1, 3}, UTF16, 8},   // inside of the surrogate pair of 𝄞
@@ -78,11 +78,11 @@ func TestLines(t *testing.T) {
 		if got := f.Line(i); got != w {
 			t.Errorf("line %d is %q, want %q", i, got, w)
 		}
-		if start := f.LineStart(i); !strings.HasPrefix(f.Text[start:], w) || f.Pos(start) != (Pos{i, 0}) {
+		if start := f.LineStart(i); !strings.HasPrefix(f.Text()[start:], w) || f.Pos(start) != (Pos{i, 0}) {
 			t.Errorf("line %d starts at %d", i, start)
 		}
 	}
-	if f.Line(-1) != "" || f.Line(99) != "" || f.LineStart(-1) != 0 || f.LineStart(99) != len(f.Text) {
+	if f.Line(-1) != "" || f.Line(99) != "" || f.LineStart(-1) != 0 || f.LineStart(99) != f.Len() {
 		t.Error("lines outside of the file are not clamped")
 	}
 	if got := f.Slice(Span{-4, 3}); got != "one" {
