@@ -1,0 +1,327 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// client is an editor's side of one connection: it frames messages, gives each
+// request its answer, notes when the diagnostics of each version came, and
+// answers what the server asks.
+type client struct {
+	name string
+	cmd  *exec.Cmd
+	out  *bufio.Writer
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	writing sync.Mutex
+	nextID  int
+	answers map[int]*answer
+	shown   map[int]shown // by version
+	last    shown
+	said    []string // errors that the server logged
+	ended   error
+}
+
+// answer is the response to one request.
+type answer struct {
+	at     time.Time // when the last byte of it was read
+	bytes  int
+	result json.RawMessage
+	err    string
+}
+
+// shown is the first publication of the diagnostics of a version.
+type shown struct {
+	at    time.Time
+	bytes int
+	count int
+}
+
+// patience is how long a server may take for anything.
+const patience = 2 * time.Minute
+
+var errPatience = errors.New("no answer in time")
+
+// start starts a server and begins a session with it.
+func start(name string, argv []string) (*client, error) {
+	c := &client{name: name, cmd: exec.Command(argv[0], argv[1:]...), answers: map[int]*answer{}, shown: map[int]shown{}}
+	c.changed = sync.NewCond(&c.mu)
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewWriterSize(in, 1<<20)
+	from, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	var stderr strings.Builder
+	if name == "dmir" { // the peer writes its log there
+		c.cmd.Stderr = &stderr
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		err := c.read(bufio.NewReaderSize(from, 1<<20))
+		_ = c.cmd.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if s := strings.TrimSpace(stderr.String()); s != "" {
+			err = fmt.Errorf("%w: %s", err, s)
+		}
+		c.ended = fmt.Errorf("%s ended: %w", name, err)
+		c.changed.Broadcast()
+	}()
+	if _, err := c.ask("initialize", json.RawMessage(fmt.Sprintf(initializeParams, os.Getpid()))); err != nil {
+		return nil, err
+	}
+	return c, c.notify("initialized", struct{}{})
+}
+
+// initializeParams are those of an editor like VS Code: UTF-16 positions, and
+// every part of the protocol that the measurements touch.
+const initializeParams = `{"processId":%d,"rootUri":null,"clientInfo":{"name":"bench/lsp"},"capabilities":{
+"general":{"positionEncodings":["utf-16"]},
+"workspace":{"configuration":true,"applyEdit":true,"workspaceEdit":{"documentChanges":true},"inlayHint":{"refreshSupport":true},"codeLens":{"refreshSupport":true},"semanticTokens":{"refreshSupport":true},"didChangeConfiguration":{"dynamicRegistration":true},"didChangeWatchedFiles":{"dynamicRegistration":true}},
+"window":{"workDoneProgress":true},
+"textDocument":{"publishDiagnostics":{"relatedInformation":true,"versionSupport":true,"codeDescriptionSupport":true,"dataSupport":true,"tagSupport":{"valueSet":[1,2]}},
+"synchronization":{"didSave":true},"hover":{"contentFormat":["markdown","plaintext"]},"inlayHint":{"resolveSupport":{"properties":["tooltip"]}},
+"completion":{"completionItem":{"snippetSupport":true,"documentationFormat":["markdown","plaintext"],"resolveSupport":{"properties":["documentation","detail"]}}},
+"documentSymbol":{"hierarchicalDocumentSymbolSupport":true},"foldingRange":{"lineFoldingOnly":true},
+"codeAction":{"codeActionLiteralSupport":{"codeActionKind":{"valueSet":["quickfix","refactor","source.fixAll"]}},"dataSupport":true,"resolveSupport":{"properties":["edit"]}},
+"semanticTokens":{"requests":{"range":true,"full":{"delta":true}},"tokenTypes":["namespace","type","class","enum","interface","struct","typeParameter","parameter","variable","property","enumMember","event","function","method","macro","keyword","modifier","comment","string","number","regexp","operator","decorator","label"],"tokenModifiers":["declaration","definition","readonly","static","deprecated"],"formats":["relative"],"overlappingTokenSupport":false,"multilineTokenSupport":true}}}}`
+
+// write sends one message.
+func (c *client) write(m any) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	fmt.Fprintf(c.out, "Content-Length: %d\r\n\r\n", len(body))
+	_, _ = c.out.Write(body)
+	return c.out.Flush()
+}
+
+func (c *client) notify(method string, params any) error {
+	return c.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// send asks without waiting.
+func (c *client) send(method string, params any) (id int, err error) {
+	c.mu.Lock()
+	c.nextID++
+	id = c.nextID
+	c.mu.Unlock()
+	return id, c.write(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+// ask waits for the answer to a request.
+func (c *client) ask(method string, params any) (*answer, error) {
+	id, err := c.send(method, params)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.await(id)
+	if err == nil && a.err != "" {
+		err = fmt.Errorf("%s: %s: %s", c.name, method, a.err)
+	}
+	return a, err
+}
+
+// await waits for the answer to a request that was sent.
+func (c *client) await(id int) (*answer, error) {
+	var a *answer
+	err := c.until(func() bool { a = c.answers[id]; return a != nil })
+	c.mu.Lock()
+	delete(c.answers, id)
+	c.mu.Unlock()
+	return a, err
+}
+
+// diagnosed waits until diagnostics of a version, or of a later one, have come.
+func (c *client) diagnosed(version int) (s shown, err error) {
+	err = c.until(func() bool {
+		var ok bool
+		s, ok = c.shown[version]
+		return ok
+	})
+	return s, err
+}
+
+// until waits for a condition, which is asked with c.mu held.
+func (c *client) until(met func() bool) error {
+	late := time.AfterFunc(patience, c.changed.Broadcast)
+	defer late.Stop()
+	begin := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !met() {
+		if c.ended != nil {
+			return c.ended
+		}
+		if time.Since(begin) >= patience {
+			return fmt.Errorf("%s: %w %s", c.name, errPatience, strings.Join(c.said, "\n"))
+		}
+		c.changed.Wait()
+	}
+	return nil
+}
+
+// quiet waits until no diagnostics have come for a while.
+func (c *client) quiet(d time.Duration) {
+	for {
+		c.mu.Lock()
+		since := time.Since(c.last.at)
+		c.mu.Unlock()
+		if since >= d {
+			return
+		}
+		time.Sleep(d - since)
+	}
+}
+
+// incoming is a message of any kind.
+type incoming struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// read takes messages until the server's output ends. Times are taken when a
+// message is complete, before it is decoded.
+func (c *client) read(in *bufio.Reader) error {
+	for {
+		length := -1
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			line = strings.TrimRight(line, "\r\n")
+			if line == "" {
+				break
+			}
+			if n, ok := strings.CutPrefix(line, "Content-Length: "); ok {
+				if length, err = strconv.Atoi(n); err != nil {
+					return fmt.Errorf("header %q", line)
+				}
+			}
+		}
+		if length < 0 {
+			return errors.New("a message without a length")
+		}
+		body := make([]byte, length)
+		if _, err := io.ReadFull(in, body); err != nil {
+			return err
+		}
+		at := time.Now()
+		var m incoming
+		if err := json.Unmarshal(body, &m); err != nil {
+			return fmt.Errorf("a message that is no JSON: %w", err)
+		}
+		if err := c.take(m, at, length); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *client) take(m incoming, at time.Time, length int) error {
+	switch {
+	case m.Method != "" && m.ID != nil:
+		return c.write(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": reply(m)})
+	case m.Method == "textDocument/publishDiagnostics":
+		var p struct {
+			Version     *int              `json:"version"`
+			Diagnostics []json.RawMessage `json:"diagnostics"`
+		}
+		if err := json.Unmarshal(m.Params, &p); err != nil {
+			return err
+		}
+		if p.Version == nil {
+			return nil // of a document that was closed
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.last = shown{at, length, len(p.Diagnostics)}
+		// A server may take several versions together; what it says of one holds
+		// for those before.
+		for v := *p.Version; v > 0; v-- {
+			if _, ok := c.shown[v]; ok {
+				break
+			}
+			c.shown[v] = c.last
+		}
+		c.changed.Broadcast()
+	case m.Method == "window/logMessage":
+		var p struct {
+			Type    int    `json:"type"`
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(m.Params, &p) == nil && p.Type == 1 {
+			c.mu.Lock()
+			c.said = append(c.said, p.Message)
+			c.mu.Unlock()
+		}
+	case m.Method == "":
+		id, err := strconv.Atoi(string(m.ID))
+		if err != nil {
+			return fmt.Errorf("an answer to %s", m.ID)
+		}
+		a := &answer{at: at, bytes: length, result: m.Result}
+		if m.Error != nil {
+			a.err = m.Error.Message
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.answers[id] = a
+		c.changed.Broadcast()
+	}
+	return nil
+}
+
+// reply is what an editor without settings answers to a server's request.
+func reply(m incoming) any {
+	if m.Method != "workspace/configuration" {
+		return nil
+	}
+	var p struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	_ = json.Unmarshal(m.Params, &p) // no items: no settings
+	return make([]any, len(p.Items))
+}
+
+// stop ends the session and the process.
+func (c *client) stop() error {
+	_, err := c.ask("shutdown", nil)
+	if err == nil {
+		err = c.notify("exit", nil)
+	}
+	done := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
+	defer done.Stop()
+	_ = c.until(func() bool { return c.ended != nil })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && len(c.said) > 0 {
+		err = fmt.Errorf("%s logged an error: %s", c.name, c.said[0])
+	}
+	return err
+}

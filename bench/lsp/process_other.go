@@ -1,0 +1,16 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+// memory is not known here.
+type memory struct {
+	Now  float64 `json:"rss_mb"`
+	Peak float64 `json:"peak_rss_mb"`
+}
+
+func (c *client) memory() memory { return memory{} }
+
+// settle waits for long enough.
+func (c *client) settle() { time.Sleep(3 * time.Second) }
