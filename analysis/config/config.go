@@ -80,13 +80,22 @@ const maxSize = 1 << 20
 // ForFile is the configuration that holds for the program at path, the file it
 // was read from (nil where there is none) and what is wrong with it. It never
 // returns a nil Config.
-func ForFile(path string) (*Config, *source.File, []diag.Diagnostic) {
+func ForFile(path string) (*Config, *source.File, []diag.Diagnostic) { return ForFileWith(path, nil) }
+
+// ForFileWith is ForFile where some files are open in an editor: open gives the
+// text of those, which counts in place of what is on disk. It may be nil.
+func ForFileWith(path string, open func(name string) (text string, ok bool)) (*Config, *source.File, []diag.Diagnostic) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return &Config{}, nil, nil
 	}
 	for {
 		name := filepath.Join(dir, FileName)
+		if open != nil {
+			if text, ok := open(name); ok {
+				return parseAs(name, text)
+			}
+		}
 		info, err := os.Stat(name)
 		switch {
 		case err == nil && info.Mode().IsRegular():
@@ -110,7 +119,11 @@ func read(name string, info os.FileInfo) (*Config, *source.File, []diag.Diagnost
 	if err != nil {
 		return unreadable(name, err)
 	}
-	src := source.New(relative(name), string(text))
+	return parseAs(name, string(text))
+}
+
+func parseAs(name, text string) (*Config, *source.File, []diag.Diagnostic) {
+	src := source.New(relative(name), text)
 	c, diags := Parse(src)
 	c.Path = name
 	return c, src, diags

@@ -9,7 +9,13 @@ import (
 // Config is [config.ForFile], which knows of no rules, with what is wrong in the
 // choice of them: a misspelt one would silently select nothing.
 func Config(path string) (*config.Config, *source.File, []diag.Diagnostic) {
-	c, src, diags := config.ForFile(path)
+	return ConfigWith(path, nil)
+}
+
+// ConfigWith is Config where some files are open in an editor; see
+// [config.ForFileWith].
+func ConfigWith(path string, open func(name string) (text string, ok bool)) (*config.Config, *source.File, []diag.Diagnostic) {
+	c, src, diags := config.ForFileWith(path, open)
 	if src != nil {
 		diags = append(diags, c.UnknownRules(src, func(s string) bool {
 			return len(Options{Select: []string{s}}.Unmatched()) == 0

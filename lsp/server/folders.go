@@ -67,5 +67,6 @@ func changeFolders(s *server, p *protocol.DidChangeWorkspaceFoldersParams) error
 	for _, w := range p.Event.Added {
 		s.folders.add(w.URI)
 	}
+	go s.pullSettings()
 	return nil
 }

@@ -8,20 +8,71 @@ import (
 	"time"
 
 	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
 
 	"dmir/lsp/workspace"
 )
 
-// settings remembers what the editor sent, so that a pull starts from it.
+// settings remembers what the editor sent, so that a pull starts from it, and
+// what was switched over since.
 type settings struct {
-	mu   sync.Mutex
-	base workspace.Settings // of initialize
+	mu      sync.Mutex
+	base    workspace.Settings            // of initialize
+	general workspace.Settings            // as the editor last said
+	folders map[string]workspace.Settings // those of each folder, by its path on disk
+	flipped map[string]bool               // switches that stand otherwise than the editor last said
+}
+
+// The switches of dmir.toggle.
+const (
+	switchHints = "hints"
+	switchLint  = "lint"
+)
+
+// switches are the settings that can be switched over.
+var switches = map[string]func(*workspace.Settings) *bool{
+	switchHints: func(s *workspace.Settings) *bool { return &s.Hints },
+	switchLint:  func(s *workspace.Settings) *bool { return &s.Lint },
+}
+
+// flip switches over one of switches, until the editor sends another value for
+// it, and reports how it stands now.
+func (s *server) flip(name string) bool {
+	s.settings.mu.Lock()
+	if s.settings.flipped == nil {
+		s.settings.flipped = map[string]bool{}
+	}
+	s.settings.flipped[name] = !s.settings.flipped[name]
+	changed := s.useSettings()
+	now := s.docs.Settings()
+	s.settings.mu.Unlock()
+	if changed {
+		s.refresh()
+	}
+	return *switches[name](&now)
+}
+
+// useSettings hands the settings on; the lock is held.
+func (s *server) useSettings() (changed bool) {
+	flip := func(set workspace.Settings) workspace.Settings {
+		for name, on := range s.settings.flipped {
+			if b := switches[name](&set); on {
+				*b = !*b
+			}
+		}
+		return set
+	}
+	folders := make(map[string]workspace.Settings, len(s.settings.folders))
+	for dir, set := range s.settings.folders {
+		folders[dir] = flip(set)
+	}
+	return s.docs.SetSettings(flip(s.settings.general), folders)
 }
 
 // initSettings reads the initialization options: a settings object, and
 // whether the workspace is trusted.
 func (s *server) initSettings(raw protocol.LSPAny) {
-	s.settings.base = workspace.Defaults()
+	s.settings.base, s.settings.general = workspace.Defaults(), workspace.Defaults()
 	if len(raw) == 0 || string(raw) == "null" {
 		return
 	}
@@ -33,8 +84,8 @@ func (s *server) initSettings(raw protocol.LSPAny) {
 	}
 	set, errs := s.settings.base.Decode(section(raw))
 	s.complain(errs)
-	s.settings.base = set
-	s.docs.SetSettings(set)
+	s.settings.base, s.settings.general = set, set
+	s.useSettings()
 }
 
 // section unwraps {"dmir": {…}}.
@@ -48,17 +99,19 @@ func section(raw []byte) []byte {
 	return raw
 }
 
-// changeConfiguration takes settings that are pushed. A client that pulls
-// sends null here, and is asked.
+// changeConfiguration takes settings that are pushed. A client that can be
+// asked is asked as well: what is pushed does not tell folders apart, and some
+// push null here to be asked.
 func changeConfiguration(s *server, p *protocol.DidChangeConfigurationParams) error {
 	if raw := section(p.Settings); len(raw) > 0 && string(raw) != "null" && string(raw) != "{}" {
-		s.applySettings(raw)
-		return nil
+		s.applySettings(raw, nil)
 	}
 	go s.pullSettings()
 	return nil
 }
 
+// pullSettings asks for the settings that hold everywhere and for those of each
+// folder.
 func (s *server) pullSettings() {
 	if !s.features.configuration {
 		return
@@ -66,21 +119,54 @@ func (s *server) pullSettings() {
 	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
 	defer cancel()
 	name := "dmir"
-	var got []protocol.LSPAny
-	err := s.client.call(ctx, protocol.MethodWorkspaceConfiguration, &protocol.ConfigurationParams{
-		Items: []protocol.ConfigurationItem{{Section: &name}},
-	}, &got)
-	if err == nil && len(got) == 1 && string(got[0]) != "null" {
-		s.applySettings(got[0])
+	items := []protocol.ConfigurationItem{{Section: &name}}
+	folders := s.folders.all()
+	for _, f := range folders {
+		scope := uri.URI(f.URI)
+		items = append(items, protocol.ConfigurationItem{Section: &name, ScopeURI: &scope})
 	}
+	var got []protocol.LSPAny
+	err := s.client.call(ctx, protocol.MethodWorkspaceConfiguration, &protocol.ConfigurationParams{Items: items}, &got)
+	if err != nil || len(got) == 0 {
+		return
+	}
+	own := map[string][]byte{}
+	for i, raw := range got[1:] {
+		if i < len(folders) && string(raw) != "null" {
+			own[folders[i].Path] = raw
+		}
+	}
+	s.applySettings(got[0], own)
 }
 
-func (s *server) applySettings(raw []byte) {
+// applySettings takes the settings that hold everywhere and those of folders;
+// null and nil change nothing.
+func (s *server) applySettings(raw []byte, folders map[string][]byte) {
 	s.settings.mu.Lock()
-	set, errs := s.settings.base.Decode(raw)
-	changed := s.docs.SetSettings(set)
+	was := s.settings.general
+	var complaints []error
+	decode := func(raw []byte) workspace.Settings {
+		set, errs := s.settings.base.Decode(raw)
+		complaints = append(complaints, errs...)
+		return set
+	}
+	if string(raw) != "null" {
+		s.settings.general = decode(raw)
+	}
+	if folders != nil {
+		s.settings.folders = map[string]workspace.Settings{}
+		for dir, raw := range folders {
+			s.settings.folders[dir] = decode(raw)
+		}
+	}
+	for name, of := range switches {
+		if *of(&was) != *of(&s.settings.general) {
+			delete(s.settings.flipped, name)
+		}
+	}
+	changed := s.useSettings()
 	s.settings.mu.Unlock()
-	s.complain(errs)
+	s.complain(complaints)
 	if changed {
 		s.refresh()
 	}

@@ -27,7 +27,8 @@ type configs struct {
 
 	mu   sync.Mutex
 	dirs map[string]cachedConfig
-	bad  map[string]bool // files that were reported with problems
+	bad  map[string]bool         // files that were reported with problems
+	open map[string]*source.File // dmir.toml files open in the editor, by path: they win over disk
 }
 
 type cachedConfig struct {
@@ -49,7 +50,12 @@ func (c *configs) forFile(path string) *config.Config {
 	if e, ok := c.dirs[dir]; ok && time.Since(e.read) < configAge {
 		return e.conf
 	}
-	conf, src, diags := lint.Config(path)
+	conf, src, diags := lint.ConfigWith(path, func(name string) (string, bool) {
+		if f := c.open[name]; f != nil {
+			return f.Text(), true
+		}
+		return "", false
+	})
 	if c.dirs == nil {
 		c.dirs, c.bad = map[string]cachedConfig{}, map[string]bool{}
 	}
@@ -65,6 +71,56 @@ func (c *configs) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.dirs)
+}
+
+// set takes the text of a dmir.toml that the editor has open, nil when it is
+// closed.
+func (c *configs) set(path string, f *source.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[string]*source.File{}
+	}
+	if c.open[path] = f; f == nil {
+		delete(c.open, path)
+	}
+	clear(c.dirs)
+}
+
+func (c *configs) opened(path string) *source.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[path]
+}
+
+// IsConfig reports whether a document is a dmir.toml, and no program.
+func IsConfig(a Address) bool {
+	return filepath.IsAbs(a.Path) && filepath.Base(a.Path) == config.FileName
+}
+
+// OpenConfig takes in a dmir.toml; from now on its text in the editor counts,
+// not the file's. The documents that it applies to are looked at again.
+func (w *Workspace) OpenConfig(a Address, text string) {
+	w.configs.set(a.Path, source.New(a.Path, text))
+	w.ConfigChanged()
+}
+
+// ChangeConfig applies edits to an open dmir.toml. Documents are looked at again
+// at the next call of ConfigChanged, which may wait until typing pauses.
+func (w *Workspace) ChangeConfig(a Address, edits []Edit) error {
+	f := w.configs.opened(a.Path)
+	if f == nil {
+		return fmt.Errorf("%s is not open", a.Key)
+	}
+	f, _ = apply(f, edits, w.Encoding())
+	w.configs.set(a.Path, f)
+	return nil
+}
+
+// CloseConfig goes back to the file on disk.
+func (w *Workspace) CloseConfig(a Address) {
+	w.configs.set(a.Path, nil)
+	w.ConfigChanged()
 }
 
 // unknownTarget says that the editor's settings name no machine.

@@ -16,12 +16,16 @@ type Settings struct {
 	Bind   map[string]int64 // sizes of symbolic dimensions; they win over dmir.toml
 	Hints  bool
 	Lint   bool
+	Heat   string // HeatOff, "time", "bytes" or "waste": what lines are coloured by
 	Device string // "auto" or "reference"
 	Seed   int64
 }
 
 // Defaults are the settings of an editor that sends none.
-func Defaults() Settings { return Settings{Hints: true, Lint: true, Device: "auto"} }
+func Defaults() Settings { return Settings{Hints: true, Lint: true, Heat: HeatOff, Device: "auto"} }
+
+// HeatOff leaves lines uncoloured.
+const HeatOff = "off"
 
 // Decode reads a settings object of the section "dmir" on top of s. What is
 // absent or null keeps its value; what has the wrong type keeps it too and is
@@ -44,6 +48,7 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 	}
 	top := fields(raw, "dmir")
 	read(top, "", "target", &s.Target)
+	read(top, "", "heat", &s.Heat)
 	if raw, ok := top["bind"]; ok && string(raw) != "null" {
 		bind := map[string]int64{}
 		for name, v := range fields(raw, "dmir.bind") {
@@ -79,5 +84,5 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 
 // Equal reports whether s and t are the same choices.
 func (s Settings) Equal(t Settings) bool {
-	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
+	return s.Target == t.Target && s.Hints == t.Hints && s.Lint == t.Lint && s.Heat == t.Heat && s.Device == t.Device && s.Seed == t.Seed && maps.Equal(s.Bind, t.Bind)
 }

@@ -46,6 +46,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 		"dmir.bind":          {"{}", `{"n": 1}`},
 		"dmir.hints.enabled": {d.Hints, "false"},
 		"dmir.lint.enabled":  {d.Lint, "false"},
+		"dmir.heat":          {d.Heat, `"time"`},
 		"dmir.run.device":    {d.Device, `"reference"`},
 		"dmir.run.seed":      {d.Seed, "7"},
 	} {

@@ -40,12 +40,12 @@ type loaded struct {
 
 func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
 	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: &findings{busy: make(chan struct{}, 1)}}
-	s.load = sync.OnceValue(func() *loaded { return load(src, set, cache, configs) })
+	s.load = sync.OnceValue(func() *loaded { return load(a, src, set, cache, configs) })
 	return s
 }
 
-func load(src *source.File, set Settings, cache *parse.Cache, configs *configs) *loaded {
-	l := &loaded{conf: configs.forFile(src.Path)}
+func load(a Address, src *source.File, set Settings, cache *parse.Cache, configs *configs) *loaded {
+	l := &loaded{conf: configs.forFile(a.base())}
 	target, ok := l.conf.Machine(set.Target)
 	if !ok {
 		target, _ = l.conf.Machine("")

@@ -29,11 +29,11 @@ type Workspace struct {
 	failed  func(uri string, problem any)
 	configs configs
 
-	enc      atomic.Int32
-	mu       sync.Mutex
-	settings Settings
-	docs     map[string]*document
-	running  sync.WaitGroup
+	enc     atomic.Int32
+	mu      sync.Mutex
+	choices choices
+	docs    map[string]*document
+	running sync.WaitGroup
 }
 
 // Options say how a Workspace reports.
@@ -55,7 +55,7 @@ type Options struct {
 func New(ctx context.Context, o Options) *Workspace {
 	return &Workspace{
 		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed,
-		configs: configs{report: o.PublishConfig}, settings: Defaults(), docs: map[string]*document{},
+		configs: configs{report: o.PublishConfig}, choices: choices{general: Defaults()}, docs: map[string]*document{},
 	}
 }
 
@@ -84,6 +84,14 @@ type Address struct {
 	Key  string // the same for all spellings of one address
 	URI  string // as the editor spells it
 	Path string // on disk and in messages
+	Base string // path whose dmir.toml and folder apply, for a document made from another; "" for Path
+}
+
+func (a Address) base() string {
+	if a.Base != "" {
+		return a.Base
+	}
+	return a.Path
 }
 
 // Open takes in a document. Opening one that is open replaces its text.
@@ -94,7 +102,7 @@ func (w *Workspace) Open(a Address, version int32, text string) {
 		old.close()
 	}
 	d := &document{cache: new(parse.Cache), kick: make(chan struct{}, 1)}
-	d.snap = newSnapshot(a, version, source.New(a.Path, text), w.Encoding(), w.settings, d.cache, &w.configs)
+	d.snap = newSnapshot(a, version, source.New(a.Path, text), w.Encoding(), w.choices.of(a), d.cache, &w.configs)
 	w.docs[a.Key] = d
 	ctx, stop := context.WithCancel(w.ctx)
 	d.stop = stop
@@ -112,7 +120,7 @@ func (w *Workspace) Change(key string, version int32, edits []Edit) error {
 		return fmt.Errorf("%s is not open", key)
 	}
 	src, changes := apply(d.snap.Src, edits, w.Encoding())
-	d.snap = newSnapshot(d.snap.Address, version, src, w.Encoding(), w.settings, d.cache, &w.configs)
+	d.snap = newSnapshot(d.snap.Address, version, src, w.Encoding(), d.snap.Settings, d.cache, &w.configs)
 	d.deep = shift(d.deep, changes)
 	d.touch()
 	return nil
@@ -170,27 +178,7 @@ func (w *Workspace) Read(a Address) (*Snapshot, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.settings, new(parse.Cache), &w.configs), nil
-}
-
-// Settings are the current choices.
-func (w *Workspace) Settings() Settings {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.settings
-}
-
-// SetSettings changes the choices; every open document is looked at again. It
-// reports whether anything changed.
-func (w *Workspace) SetSettings(s Settings) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.settings.Equal(s) {
-		return false
-	}
-	w.settings = s
-	w.renew()
-	return true
+	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.choices.of(a), new(parse.Cache), &w.configs), nil
 }
 
 // ConfigChanged forgets the dmir.toml files read so far.
@@ -198,16 +186,17 @@ func (w *Workspace) ConfigChanged() {
 	w.configs.forget()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.renew()
+	for _, d := range w.docs {
+		w.renew(d)
+	}
 }
 
-func (w *Workspace) renew() {
-	for _, d := range w.docs {
-		old := d.snap
-		d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.settings, d.cache, &w.configs)
-		d.snap.Measured, d.snap.problems = old.Measured, old.problems
-		d.touch()
-	}
+// renew looks at a document again, under the choices of now.
+func (w *Workspace) renew(d *document) {
+	old := d.snap
+	d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.choices.of(old.Address), d.cache, &w.configs)
+	d.snap.Measured, d.snap.problems = old.Measured, old.problems
+	d.touch()
 }
 
 // SetRun attaches what a run showed to the text that ran, until that changes:
