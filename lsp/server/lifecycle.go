@@ -30,6 +30,7 @@ type features struct {
 	linkDiagnostics bool // shows related places
 	tags            bool
 	flatSymbols     bool // knows no hierarchy of symbols
+	tokenDelta      bool // asks what is different in the tokens
 }
 
 // initialize runs on the reading loop, so that what follows finds its effects.
@@ -91,6 +92,9 @@ func featuresOf(c protocol.ClientCapabilities) features {
 			f.linkDiagnostics = is(d.RelatedInformation)
 			f.tags = len(d.TagSupport.ValueSet) > 0
 		}
+		if full, ok := t.SemanticTokens.Requests.Full.(*protocol.ClientSemanticTokensRequestFullDelta); ok {
+			f.tokenDelta = is(full.Delta)
+		}
 		if d := t.DocumentSymbol; d != nil {
 			f.flatSymbols = !is(d.HierarchicalDocumentSymbolSupport)
 		}
@@ -122,7 +126,7 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 		SelectionRangeProvider:          protocol.Boolean(true),
 		DocumentRangeFormattingProvider: protocol.Boolean(true),
 		WorkspaceSymbolProvider:         protocol.Boolean(true),
-		SemanticTokensProvider:          &protocol.SemanticTokensOptions{Legend: tokenLegend(), Range: protocol.Boolean(true), Full: protocol.Boolean(true)},
+		SemanticTokensProvider:          &protocol.SemanticTokensOptions{Legend: tokenLegend(), Range: protocol.Boolean(true), Full: &protocol.SemanticTokensFullDelta{Delta: &yes}},
 		ReferencesProvider:              protocol.Boolean(true),
 		DocumentHighlightProvider:       protocol.Boolean(true),
 		DocumentSymbolProvider:          protocol.Boolean(true),

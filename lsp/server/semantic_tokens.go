@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"unicode/utf16"
 
 	"go.lsp.dev/protocol"
@@ -33,9 +34,36 @@ func tokenLegend() protocol.SemanticTokensLegend {
 
 var semanticTokens = onDocument(
 	func(p *protocol.SemanticTokensParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, _ *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
-		return p.tokens(source.Span{End: p.Src.Len()}), nil
+	func(_ context.Context, s *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
+		return s.wholeTokens(p, p.tokens(source.Span{End: p.Src.Len()})), nil
 	})
+
+// semanticTokensDelta says what is different from the tokens that the editor
+// has, or all where the server no longer knows those.
+var semanticTokensDelta = onDocument(
+	func(p *protocol.SemanticTokensDeltaParams) uri.URI { return p.TextDocument.URI },
+	func(_ context.Context, s *server, p place, params *protocol.SemanticTokensDeltaParams) (any, error) {
+		now := p.tokens(source.Span{End: p.Src.Len()})
+		before, ok := s.tokens.find(p.Key, params.PreviousResultID)
+		if !ok {
+			return s.wholeTokens(p, now), nil
+		}
+		edits := tokenEdits(before, now.Data)
+		id := strings.Clone(params.PreviousResultID)
+		if len(edits) > 0 {
+			id = s.tokens.keep(p.Key, now.Data)
+		}
+		return &protocol.SemanticTokensDelta{ResultID: &id, Edits: edits}, nil
+	})
+
+// wholeTokens gives tokens a name, for editors that ask for differences.
+func (s *server) wholeTokens(p place, t *protocol.SemanticTokens) *protocol.SemanticTokens {
+	if s.features.tokenDelta {
+		id := s.tokens.keep(p.Key, t.Data)
+		t.ResultID = &id
+	}
+	return t
+}
 
 var semanticTokensRange = onDocument(
 	func(p *protocol.SemanticTokensRangeParams) uri.URI { return p.TextDocument.URI },

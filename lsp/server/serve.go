@@ -71,6 +71,7 @@ type server struct {
 	folders     folders
 	runs        runs
 	diagnostics outbox
+	tokens      tokenResults
 }
 
 // The states of the protocol's life cycle.

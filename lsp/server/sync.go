@@ -53,6 +53,7 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	if snap := s.docs.Snapshot(key); snap != nil {
 		spelt = snap.URI
 	}
+	s.tokens.forget(key)
 	return s.docs.Close(key, func() {
 		s.diagnostics.send(s.client, spelt, func() *protocol.PublishDiagnosticsParams {
 			return &protocol.PublishDiagnosticsParams{URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{}}
