@@ -1,0 +1,58 @@
+package cost
+
+import (
+	"dmir/analysis/memory"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// Flow says what crosses memory value by value: what the costs of a function's
+// entries are the sums of. It is not safe for concurrent use.
+type Flow struct{ s *scope }
+
+// NewFlow is the flow of fn, which m holds, with the sizes of bind.
+func NewFlow(fn *ir.Func, m *ir.Module, bind map[string]int64) *Flow {
+	c := newCoster(m, bind)
+	return &Flow{c.scope(sizes(fn, bind))}
+}
+
+// Size is the bytes of v, 0 for what is no tensor.
+func (f *Flow) Size(v *ir.Value) dim.Dim { return f.s.size(v) }
+
+// Reads is what o, outside any kernel, reads of each of its operands; a value
+// that is named twice is read by the first of them. Nothing for control flow,
+// kernels, calls and what dmir does not know.
+func (f *Flow) Reads(o *ir.Op) []dim.Dim {
+	out := make([]dim.Dim, len(o.Operands))
+	d := op.Of(o)
+	if d == nil || !op.Sound(o) || o.Name == kernel || o.Name == ifOp || o.Name == while || isView(o, d) {
+		return out
+	}
+	if d.Traffic != nil {
+		read, _ := d.Traffic(o)
+		for i := range min(len(read), len(out)) {
+			out[i] = f.s.part(o, i, read)
+		}
+		return out
+	}
+	for i, v := range o.Operands {
+		if !earlier(o, i) {
+			out[i] = f.s.size(v)
+		}
+	}
+	return out
+}
+
+// Captured is what a kernel reads of v, a value from outside that uses, inside
+// the kernel, touch.
+func (f *Flow) Captured(v *ir.Value, uses []ir.Use) dim.Dim { return f.s.touched(v, uses) }
+
+// Sizes is what package memory asks of the function's values and ops.
+func (f *Flow) Sizes() memory.Sizes {
+	return memory.Sizes{Value: f.s.resident, View: free, Reuse: updates, Extra: f.s.calleePeak}
+}
+
+// Results is what the results of e's op are called in the text: "%y",
+// "%y, %mask", "%r:2"; "" for none.
+func (e *Entry) Results() string { return resultNames(e.Op) }

@@ -1,0 +1,329 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+type builder struct {
+	*Graph
+	flow   *cost.Flow
+	node   map[*ir.Op]int
+	owner  map[*ir.Region]int   // the group that a region belongs to
+	kernel []int                // by node: the outermost kernel around it, or None
+	off    []bool               // by node: in the arm of its branch that does not count
+	made   map[edgeKey]int      // edges, by number
+	inside map[capture][]ir.Use // of a value from outside, in an outermost kernel
+}
+
+// edgeKey names an edge: a value enters a node once, and leaves a group once
+// from where it is made.
+type edgeKey struct {
+	value *ir.Value
+	to    int
+	out   bool
+}
+
+type capture struct {
+	kernel int
+	value  *ir.Value
+}
+
+// frame is where an op stands.
+type frame struct {
+	parent int
+	region string
+	kernel int
+	idle   bool
+	taken  map[*cost.Entry]bool // of a branch: the entries that count; nil elsewhere
+}
+
+func (b *builder) add(n Node) int {
+	b.Nodes = append(b.Nodes, n)
+	b.kernel = append(b.kernel, None)
+	b.off = append(b.off, false)
+	return len(b.Nodes) - 1
+}
+
+// region adds the nodes of r.
+func (b *builder) region(r *ir.Region, f frame) {
+	b.owner[r] = f.parent
+	for _, blk := range r.Blocks {
+		for _, o := range blk.Ops {
+			e := b.Func.Find(o)
+			if e == nil {
+				continue // a terminator or a definition
+			}
+			off := f.taken != nil && !f.taken[e]
+			n := Node{Kind: kind(o, e), Parent: f.parent, Entry: e, Region: f.region, Idle: f.idle || off}
+			id := b.add(n)
+			b.node[o], b.kernel[id], b.off[id] = id, f.kernel, off
+			b.regions(o, id, f)
+		}
+	}
+}
+
+func (b *builder) regions(o *ir.Op, id int, outer frame) {
+	n := b.Nodes[id]
+	f := frame{parent: id, idle: n.Idle, kernel: outer.kernel}
+	switch n.Kind {
+	case Op, Call:
+		return
+	case Kernel:
+		if f.kernel == None {
+			f.kernel = id
+		}
+	case Branch:
+		f.taken = make(map[*cost.Entry]bool, len(n.Entry.Inner))
+		for _, e := range n.Entry.Inner {
+			f.taken[e] = true
+		}
+	}
+	d := op.Of(o)
+	for i, r := range o.Regions {
+		f.region = ""
+		if d != nil && n.Kind != Kernel && i < len(d.Regions) {
+			f.region = d.Regions[i].Name
+		}
+		b.region(r, f)
+	}
+}
+
+func kind(o *ir.Op, e *cost.Entry) Kind {
+	switch {
+	case o.Name == "func.call":
+		return Call
+	case op.Of(o) == nil || !op.Sound(o):
+		return Opaque
+	case o.Name == "dm.kernel":
+		return Kernel
+	case o.Name == "dm.while":
+		return Loop
+	case o.Name == "dm.if":
+		return Branch
+	}
+	return Op
+}
+
+// connect adds the edges of the ops in r, a region of group.
+func (b *builder) connect(r *ir.Region, group int) {
+	for _, blk := range r.Blocks {
+		for _, o := range blk.Ops {
+			id, counts := b.node[o]
+			switch {
+			case counts:
+				b.operands(o, id)
+			case group != None:
+				b.yields(o, group)
+			case o.Name == "func.return":
+				b.returns(o)
+			}
+		}
+	}
+}
+
+// operands adds the edges to o, and those to what is in it.
+func (b *builder) operands(o *ir.Op, id int) {
+	n := b.Nodes[id]
+	var reads []dim.Dim
+	if n.Kind == Op && b.kernel[id] == None {
+		reads = b.flow.Reads(o)
+	}
+	for i, v := range o.Operands {
+		at := b.use(v, n.Parent, id, b.kernel[id], ir.Use{Op: o, Index: i})
+		if at >= 0 && reads != nil {
+			b.Edges[at].Moved = b.Edges[at].Moved.Add(reads[i])
+		}
+	}
+	for _, r := range o.Regions {
+		if _, group := b.owner[r]; group {
+			b.connect(r, id)
+			continue
+		}
+		for _, blk := range r.Blocks { // the inside of an op that is one node
+			ir.Walk(blk.Ops, func(p *ir.Op) bool {
+				for i, v := range p.Operands {
+					if !within(v, o) {
+						b.use(v, n.Parent, id, b.kernel[id], ir.Use{Op: p, Index: i})
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+// within reports whether v is defined inside o.
+func within(v *ir.Value, o *ir.Op) bool {
+	blk := v.Block
+	if v.Op != nil {
+		blk = v.Op.Parent
+	}
+	for blk != nil && blk.Region.Op != nil {
+		if blk.Region.Op == o {
+			return true
+		}
+		blk = blk.Region.Op.Parent
+	}
+	return false
+}
+
+// use adds the edge by which v reaches node to, which stands in group, and
+// those into the groups around it that do not define v. The first is returned,
+// -1 where nothing is known to define v. kernel is the outermost one around u.
+func (b *builder) use(v *ir.Value, group, to, kernel int, u ir.Use) int {
+	from, home, ok := b.producer(v)
+	if !ok {
+		return -1
+	}
+	first := -1
+	for {
+		here := from
+		if home != group {
+			here = group
+		}
+		if here == None {
+			return first // defined in a region that is not around the use
+		}
+		at := b.edge(Edge{From: here, To: to, Value: v}, edgeKey{v, to, false})
+		if first < 0 {
+			first = at
+		}
+		if home == group {
+			return first
+		}
+		if group == kernel {
+			k := capture{kernel, v}
+			b.inside[k] = append(b.inside[k], u)
+		}
+		to, group = group, b.Nodes[group].Parent
+	}
+}
+
+// producer is the node that gives v, and the group in which it does so: for the
+// argument of a group's block it is the group itself.
+func (b *builder) producer(v *ir.Value) (from, home int, ok bool) {
+	if v.Op != nil {
+		from, ok = b.node[v.Op]
+		if !ok {
+			return 0, 0, false
+		}
+		return from, b.Nodes[from].Parent, true
+	}
+	if v.Block == nil || v.Block.Region == nil {
+		return 0, 0, false
+	}
+	if v.Block == b.Func.Func.Body {
+		return v.Index, None, true // arguments are the first nodes
+	}
+	group, ok := b.owner[v.Block.Region]
+	return group, group, ok && group != None
+}
+
+func (b *builder) edge(e Edge, k edgeKey) int {
+	if at, seen := b.made[k]; seen {
+		return at
+	}
+	e.Size = b.flow.Size(e.Value)
+	b.Edges = append(b.Edges, e)
+	b.made[k] = len(b.Edges) - 1
+	return len(b.Edges) - 1
+}
+
+// yields adds the edges out of group that o, which ends one of its blocks, makes.
+func (b *builder) yields(o *ir.Op, group int) {
+	n := b.Nodes[group]
+	back := n.Kind == Loop && len(n.Entry.Op.Regions) > 1 && o.Parent.Region == n.Entry.Op.Regions[1]
+	for i, v := range o.Operands {
+		from, home, ok := b.producer(v)
+		switch {
+		case !ok || from == group: // handed on as it came
+		case home == group:
+			b.edge(Edge{From: from, To: group, Value: v, Back: back}, edgeKey{v, group, true})
+		default:
+			kernel := b.kernel[group]
+			if n.Kind == Kernel && kernel == None {
+				kernel = group
+				k := capture{kernel, v}
+				b.inside[k] = append(b.inside[k], ir.Use{Op: o, Index: i})
+			}
+			b.use(v, n.Parent, group, kernel, ir.Use{Op: o, Index: i})
+		}
+	}
+}
+
+// returns adds a node for each result of the function.
+func (b *builder) returns(o *ir.Op) {
+	for i, v := range o.Operands {
+		id := b.add(Node{Kind: Result, Parent: None, Value: v})
+		b.use(v, None, id, None, ir.Use{Op: o, Index: i})
+	}
+}
+
+// pass fills in what moves into groups, from the inside out: what a kernel
+// touches, and for a loop or a branch the sum of what its nodes read.
+func (b *builder) pass() {
+	slices.SortStableFunc(b.Edges, func(x, y Edge) int { return cmp.Compare(x.To, y.To) })
+	into := make(map[edgeKey]int, len(b.Edges))
+	for i, e := range b.Edges {
+		if b.outwards(e) {
+			continue
+		}
+		into[edgeKey{e.Value, e.To, false}] = i
+		if uses := b.inside[capture{e.To, e.Value}]; uses != nil {
+			b.Edges[i].Moved = b.flow.Captured(e.Value, uses)
+		}
+	}
+	for _, e := range slices.Backward(b.Edges) {
+		group := e.From
+		if b.Nodes[e.To].Parent != group || b.outwards(e) || b.off[e.To] || group == None {
+			continue
+		}
+		n := b.Nodes[group]
+		moved, outer := e.Moved, e.Value
+		switch {
+		case n.Kind == Loop && e.Value.Block != nil && b.owner[e.Value.Block.Region] == group && e.Value.Index < len(n.Entry.Op.Operands):
+			outer = n.Entry.Op.Operands[e.Value.Index] // carried: the first round reads it
+		case n.Kind == Loop:
+			moved = moved.Mul(n.Entry.Trips)
+		case n.Kind != Branch:
+			continue
+		}
+		if i, ok := into[edgeKey{outer, group, false}]; ok {
+			b.Edges[i].Moved = b.Edges[i].Moved.Add(moved)
+		}
+	}
+}
+
+// outwards reports whether e leaves the group that it leads to.
+func (b *builder) outwards(e Edge) bool { return b.Nodes[e.From].Parent == e.To }
+
+// rank numbers the nodes so that edges between nodes of a group lead upwards.
+// An edge that goes back in the text, which only a broken one has, is marked.
+func (b *builder) rank() {
+	last := 0
+	for i := range b.Edges { // by To
+		e := &b.Edges[i]
+		from, to := &b.Nodes[e.From], &b.Nodes[e.To]
+		switch {
+		case from.Parent != to.Parent:
+		case e.From >= e.To:
+			e.Back = true
+		default:
+			to.Rank = max(to.Rank, from.Rank+1)
+		}
+		if to.Parent == None {
+			last = max(last, to.Rank)
+		}
+	}
+	for i := range b.Nodes {
+		if b.Nodes[i].Kind == Result {
+			b.Nodes[i].Rank = last
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Package graph makes the movement graph of a function: its ops with what they
+// cost, and the values between them with the bytes that they move.
+//
+// The graph is nested as the text is. An edge joins two nodes of the same group,
+// or a group and a node right inside it: a value that enters a group is one edge
+// to the group and, inside, edges from the group to the nodes that use it; one
+// that leaves is an edge from the node to the group and edges from the group to
+// its users. Every group can so be laid out for itself and drawn closed.
+//
+// What holds: every entry of the function's cost is a node; the moved bytes of
+// the nodes outside any group add up to the function's; the bytes on the edges
+// into an op or a kernel add up to what it reads. Building takes time in
+// proportion to the ops and the group edges that values cross.
+package graph
+
+import (
+	"dmir/analysis/cost"
+	"dmir/analysis/program"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+)
+
+// Kind is what a node is.
+type Kind string
+
+// The kinds.
+const (
+	Argument Kind = "argument" // of the function
+	Result   Kind = "result"   // of the function
+	Op       Kind = "op"
+	Call     Kind = "call"   // of another function, whose costs it has
+	Kernel   Kind = "kernel" // a group; its nodes compute and move nothing
+	Loop     Kind = "loop"   // a group; its costs are those of its nodes, trips times
+	Branch   Kind = "branch" // a group; its costs are those of the nodes that are not idle
+	Opaque   Kind = "opaque" // not known to dmir; a group where it has regions
+)
+
+// None is the parent of a node that is in no group.
+const None = -1
+
+// Node is an op, or an argument or a result of the function.
+type Node struct {
+	Kind   Kind
+	Parent int         // the group it is in, by number
+	Entry  *cost.Entry // nil for arguments and results
+	Value  *ir.Value   // the argument, or what is returned
+	Region string      // of a loop or a branch: "condition", "body", "then", "else"
+	Idle   bool        // in an arm that does not count, at any depth
+	Rank   int         // among the nodes of its group: edges between them, Back ones apart, go up
+}
+
+// Edge is a value on its way from one node to another.
+type Edge struct {
+	From, To int // nodes, by number
+	Value    *ir.Value
+	Size     dim.Dim // bytes of the value
+	Moved    dim.Dim // what To reads of it from memory; for a loop over all its rounds; 0 on the way out of a group
+	Back     bool    // into the next round of a loop
+}
+
+// Graph is the movement graph of one function. It holds on to the program.
+type Graph struct {
+	Func  *cost.Func
+	Nodes []Node // arguments, ops in the order of the text, results; a group before what is in it
+	Edges []Edge // by the number of the node that they lead to, outwards ones last in their group
+}
+
+// Build is the movement graph of f, a function of p.
+func Build(p *program.Program, f *cost.Func) *Graph {
+	b := &builder{
+		Graph:  &Graph{Func: f},
+		flow:   cost.NewFlow(f.Func, module(p, f.Func), p.Bind),
+		node:   map[*ir.Op]int{},
+		owner:  map[*ir.Region]int{},
+		made:   map[edgeKey]int{},
+		inside: map[capture][]ir.Use{},
+	}
+	for _, v := range f.Func.Args {
+		b.add(Node{Kind: Argument, Parent: None, Value: v})
+	}
+	if f.Func.Op != nil {
+		for _, r := range f.Func.Op.Regions {
+			b.region(r, frame{parent: None, kernel: None})
+		}
+		for _, r := range f.Func.Op.Regions {
+			b.connect(r, None)
+		}
+	}
+	b.pass()
+	b.rank()
+	return b.Graph
+}
+
+// module is the one of p that holds fn.
+func module(p *program.Program, fn *ir.Func) *ir.Module {
+	for _, m := range p.Modules {
+		if m.Func(fn.Name) == fn {
+			return m
+		}
+	}
+	return nil
+}
