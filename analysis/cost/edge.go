@@ -9,38 +9,50 @@ import (
 // edge is what crosses the boundary of a kernel: each captured value once, in
 // full or as far as the slices inside touch it, and what is yielded.
 func (s *scope) edge(o *ir.Op) (read, written dim.Dim) {
-	defined := map[*ir.Value]bool{}
-	uses := newUses()
-	var yields []*ir.Value
+	c := crossing(o)
+	for _, v := range c.captured.order {
+		read = read.Add(s.touched(v, c.captured.of[v]))
+	}
+	for _, v := range c.yields {
+		written = written.Add(s.stored(v, c.outside))
+	}
+	return read, written
+}
+
+// crosses are the values at the boundary of a kernel: those from outside with
+// their uses inside, and those that it yields.
+type crosses struct {
+	captured *uses
+	yields   []*ir.Value
+	defined  map[*ir.Value]bool
+}
+
+func (c *crosses) outside(v *ir.Value) bool { return !c.defined[v] }
+
+func crossing(o *ir.Op) *crosses {
+	c := &crosses{captured: newUses(), defined: map[*ir.Value]bool{}}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
 			if t := b.Terminator(); t != nil && op.Of(t).Is(op.Terminator) {
-				yields = append(yields, t.Operands...)
+				c.yields = append(c.yields, t.Operands...)
 			}
 		}
 		walkBlocks(r.Blocks, func(b *ir.Block) {
 			for _, v := range b.Args {
-				defined[v] = true
+				c.defined[v] = true
 			}
 		}, func(p *ir.Op) {
 			for _, v := range p.Results {
-				defined[v] = true
+				c.defined[v] = true
 			}
 			for i, v := range p.Operands {
-				if !defined[v] {
-					uses.add(v, ir.Use{Op: p, Index: i})
+				if !c.defined[v] {
+					c.captured.add(v, ir.Use{Op: p, Index: i})
 				}
 			}
 		})
 	}
-	for _, v := range uses.order {
-		read = read.Add(s.touched(v, uses.of[v]))
-	}
-	outside := func(v *ir.Value) bool { return !defined[v] }
-	for _, v := range yields {
-		written = written.Add(s.stored(v, outside))
-	}
-	return read, written
+	return c
 }
 
 // minimum is what fn would move as one kernel. An argument handed back as it is

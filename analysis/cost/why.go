@@ -1,0 +1,214 @@
+package cost
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Term is one summand of what an entry reads or writes: a value, and how much
+// of it crosses.
+type Term struct {
+	Value *ir.Value
+	Bytes dim.Dim
+	Part  bool // less than the whole value: a slice, a gather, an update in place
+}
+
+// Terms are the summands of an entry's bytes and the factors of its FLOP. The
+// bytes of what sums up its inner ops (a call, an if, a while) have none.
+type Terms struct {
+	Read    []Term // in the order of the operands, or of the uses in a kernel
+	Written []Term
+
+	// Each and Over say FLOP = Each × Over: so many for each point of the
+	// iteration space Loops, or for each element where Loops is nil. Each is 0
+	// where the FLOP is no such product.
+	Each  int64
+	Over  dim.Dim
+	Loops *op.Iteration
+}
+
+// Explain is how the numbers of e, an entry of fn, which m holds, come about
+// with the sizes of bind. The terms add up to e.Read and e.Written.
+func Explain(m *ir.Module, fn *ir.Func, bind map[string]int64, e *Entry) Terms {
+	s := newCoster(m, bind).scope(sizes(fn, bind))
+	var t Terms
+	o := e.Op
+	d := op.Of(o)
+	if !e.Known || d == nil || o.Name == ifOp || o.Name == while || o.Name == call {
+		return t
+	}
+	if !e.Read.IsZero() {
+		t.Read = s.readTerms(o, d)
+	}
+	if !e.Written.IsZero() {
+		t.Written = s.writtenTerms(o, d, e.Written)
+	}
+	if o.Name != kernel {
+		t.factor(s, o, d, e.FLOP)
+	}
+	return t
+}
+
+func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
+	var out []Term
+	add := func(v *ir.Value, n dim.Dim) {
+		if !n.IsZero() {
+			out = append(out, Term{v, n, !n.Equal(s.size(v))})
+		}
+	}
+	switch {
+	case o.Name == kernel:
+		c := crossing(o)
+		for _, v := range c.captured.order {
+			add(v, s.touched(v, c.captured.of[v]))
+		}
+	case d.Traffic != nil:
+		read, _ := d.Traffic(o)
+		for i, v := range o.Operands {
+			if i < len(read) {
+				add(v, s.part(o, i, read))
+			}
+		}
+	default:
+		for i, v := range o.Operands {
+			if !earlier(o, i) {
+				add(v, s.size(v))
+			}
+		}
+	}
+	return out
+}
+
+func (s *scope) writtenTerms(o *ir.Op, d *op.Def, all dim.Dim) []Term {
+	var out []Term
+	add := func(i int, n dim.Dim) {
+		if v := o.Results[i]; !n.IsZero() {
+			out = append(out, Term{v, n, !n.Equal(s.size(v))})
+		}
+	}
+	switch {
+	case o.Name == kernel:
+		c := crossing(o)
+		for i, v := range c.yields {
+			if i < len(o.Results) {
+				add(i, s.stored(v, c.outside))
+			}
+		}
+	case d.Traffic != nil && len(o.Results) == 1:
+		add(0, all)
+	default:
+		for i, v := range o.Results {
+			add(i, s.size(v))
+		}
+	}
+	return out
+}
+
+// factor writes flop as so many for each point of the iteration space, else for
+// each element of the largest tensor.
+func (t *Terms) factor(s *scope, o *ir.Op, d *op.Def, flop dim.Dim) {
+	if flop.IsZero() {
+		return
+	}
+	try := func(over dim.Dim, loops *op.Iteration) bool {
+		q, ok := flop.Div(over)
+		if !ok {
+			return false
+		}
+		n, ok := q.Int()
+		if ok && n > 0 {
+			t.Each, t.Over, t.Loops = n, over, loops
+		}
+		return t.Each > 0
+	}
+	if d.Maps != nil {
+		if it := d.Maps(o); it != nil && len(it.Loops) > 0 {
+			c := *it
+			c.Loops = make([]dim.Dim, len(it.Loops))
+			for i, l := range it.Loops {
+				c.Loops[i] = l.Subst(s.env)
+			}
+			if try(dim.Prod(c.Loops...), &c) {
+				return
+			}
+		}
+	}
+	var largest dim.Dim
+	for _, v := range slices.Concat(o.Operands, o.Results) {
+		if x := v.Tensor(); x != nil {
+			if n := x.Elements().Subst(s.env); !largest.AtLeast(n) {
+				largest = n
+			}
+		}
+	}
+	if !largest.IsZero() {
+		try(largest, nil)
+	}
+}
+
+// Work is FLOP on one unit.
+type Work struct {
+	Contraction bool       // on the tensor cores, where the machine has such for Elem
+	Elem        types.Elem // that it computes on
+	FLOP        int64
+	Peak        float64 // of the machine, FLOP/s
+}
+
+// Ns is how long the work takes at its peak.
+func (w Work) Ns() float64 { return float64(w.FLOP) / w.Peak * 1e9 }
+
+// TimeTerms are the terms of a time: max(Compute, Memory, Link) + Launch, in
+// nanoseconds, and the figures of the machine that they come from.
+type TimeTerms struct {
+	Work                          []Work  // contractions first; units work side by side
+	Moved                         int64   // bytes
+	Linked                        int64   // bytes of it that cross the link to the host
+	Bandwidth, LinkRate           float64 // bytes/s; LinkRate is 0 where the machine names none
+	Compute, Memory, Link, Launch float64
+}
+
+// Ns is the time that the terms make.
+func (t TimeTerms) Ns() float64 { return max(t.Compute, t.Memory, t.Link) + t.Launch }
+
+// TimeTerms are the terms of e's time on m; ok is false for what takes no time
+// of its own, is not known, or sums up its inner ops (a call, an if, a while).
+func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
+	if m == nil || !e.Known || e.inside || e.callee != nil || len(e.Inner) > 0 && !e.Fused {
+		return t, false
+	}
+	var w work
+	if !w.add(e) {
+		return t, false
+	}
+	moved, ok1 := e.Moved().Int()
+	link, ok2 := e.link.Int()
+	if !ok1 || !ok2 || moved == 0 && w.none() {
+		return t, false
+	}
+	for _, u := range slices.SortedFunc(maps.Keys(w), func(a, b unit) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.elem, b.elem))
+	}) {
+		t.Work = append(t.Work, Work{u.contraction, u.elem, w[u], m.Peak(u.contraction, u.elem)})
+	}
+	t.Moved, t.Linked, t.Bandwidth = moved, link, m.Bandwidth
+	t.Compute, t.Memory, t.Launch = w.ns(m), float64(moved)/m.Bandwidth*1e9, m.Launch*1e9
+	if link > 0 && m.HostLink > 0 {
+		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
+	}
+	return t, true
+}
+
+// rank puts contractions first.
+func rank(u unit) int {
+	if u.contraction {
+		return 0
+	}
+	return 1
+}
