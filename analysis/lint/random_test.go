@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/internal/messy"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/syntax/diag"
@@ -21,7 +22,7 @@ var programs = flag.Int("programs", 250, "how many random programs TestRandomPro
 func TestRandomPrograms(t *testing.T) {
 	fixes := map[string]int{}
 	for seed := range uint64(*programs) {
-		text := randomProgram(seed, 4+int(seed%12))
+		text := messy.Program(seed, 4+int(seed%12))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

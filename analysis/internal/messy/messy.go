@@ -1,4 +1,7 @@
-package lint_test
+// Package messy writes random programs for tests that are correct and written
+// as badly as people and tools can: full of waste, comments at every place, ops
+// in generic form or on one line, names used again, Windows line ends.
+package messy
 
 import (
 	"fmt"
@@ -33,8 +36,10 @@ func (v value) typ() string {
 	return "tensor<" + dims + v.elem + ">"
 }
 
-// randomProgram is a function of n statements or so.
-func randomProgram(seed uint64, n int) string {
+// Program is a function @f of n statements or so and one that it may call. The
+// same seed writes the same text. Comments that begin "// keep" stand beside ops
+// of the function, those that begin "// inside" in regions.
+func Program(seed uint64, n int) string {
 	w := &writer{r: rand.New(rand.NewPCG(seed, 2)), indent: "  "}
 	var args []string
 	for _, shape := range [][]int{{4, 8}, {4, 8}, {8, 4}, {8}, {2, 4, 8}, {}} {
