@@ -58,22 +58,35 @@ func crossing(o *ir.Op) *crosses {
 // minimum is what fn would move as one kernel. An argument handed back as it is
 // moves nothing.
 func (s *scope) minimum(fn *ir.Func) dim.Dim {
-	var read, written dim.Dim
+	var total dim.Dim
+	for _, t := range s.minimumTerms(fn) {
+		total = total.Add(t.Bytes)
+	}
+	return total
+}
+
+// minimumTerms are the used arguments and then the results.
+func (s *scope) minimumTerms(fn *ir.Func) []Term {
+	var out []Term
+	add := func(v *ir.Value, n dim.Dim) {
+		if !n.IsZero() {
+			out = append(out, Term{v, n, !n.Equal(s.size(v))})
+		}
+	}
 	for _, v := range fn.Args {
-		uses := v.Uses
-		if len(uses) > 0 {
-			read = read.Add(s.touched(v, uses))
+		if uses := v.Uses; len(uses) > 0 {
+			add(v, s.touched(v, uses))
 		}
 	}
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }
 	seen := map[*ir.Value]bool{}
 	for _, v := range returned(fn) {
 		if !seen[v] && !arg(source(v)) {
-			written = written.Add(s.stored(v, arg))
+			add(v, s.stored(v, arg))
 		}
 		seen[v] = true
 	}
-	return read.Add(written)
+	return out
 }
 
 // touched is how much of v the given uses read, at most all of it.

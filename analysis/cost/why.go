@@ -56,6 +56,15 @@ func Explain(m *ir.Module, fn *ir.Func, bind map[string]int64, e *Entry) Terms {
 	return t
 }
 
+// ExplainMinimum is what the minimum of fn, which m holds, adds up from: its used
+// arguments, and its results.
+func ExplainMinimum(m *ir.Module, fn *ir.Func, bind map[string]int64) []Term {
+	if fn.Body == nil {
+		return nil
+	}
+	return newCoster(m, bind).scope(sizes(fn, bind)).minimumTerms(fn)
+}
+
 func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
 	var out []Term
 	add := func(v *ir.Value, n dim.Dim) {
