@@ -16,15 +16,7 @@ const corpus = "../../../shared/conformance/mlir"
 // corpusFiles are the texts of the conformance inputs.
 func corpusFiles(t testing.TB) []*source.File {
 	t.Helper()
-	var out []*source.File
-	err := filepath.WalkDir(corpus, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".mlir") {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		out = append(out, source.New(strings.TrimPrefix(path, corpus+"/"), string(b)))
-		return err
-	})
+	out, err := readCorpus()
 	if err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal("no conformance inputs: ", err)
@@ -32,6 +24,18 @@ func corpusFiles(t testing.TB) []*source.File {
 		t.Skip("no conformance inputs at ", corpus)
 	}
 	return out
+}
+
+func readCorpus() (out []*source.File, err error) {
+	err = filepath.WalkDir(corpus, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".mlir") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		out = append(out, source.New(strings.TrimPrefix(path, corpus+"/"), string(b)))
+		return err
+	})
+	return out, err
 }
 
 // TestCorpus reads every conformance input: no diagnostic, no text outside of

@@ -1,0 +1,319 @@
+package parse
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Change is an edit of a text: [Start, End) became Length bytes.
+type Change struct{ Start, End, Length int }
+
+// By is how far what follows the change moves.
+func (c Change) By() int { return c.Length - (c.End - c.Start) }
+
+// Moved is where a place outside of the change is after it.
+func (c Change) Moved(off int) int {
+	if off >= c.End {
+		return off + c.By()
+	}
+	return off
+}
+
+// Splice is what a change does to a tree: in one block, the body of a function,
+// some ops give way to others, and all that follows moves.
+type Splice struct {
+	Change
+	Path  []*ast.Op  // the ops around the block, from the outside in; the last is the function
+	Block *ast.Block // the body
+	At    int        // the place in Block.Ops of the first op replaced
+	Old   []*ast.Op  // positions before the change
+	New   []*ast.Op  // positions after it
+
+	src *source.File
+}
+
+const (
+	margin   = 4 << 10 // text behind the change that is looked at, beyond what the tree says
+	maxFresh = 2048    // ops that a change may bring before reading all of the text is as good
+)
+
+// Replan finds out what change c, which led to src, does to f, the tree of the
+// text before it. It changes nothing. ok is false where the change reaches
+// beyond the ops of one function's body, and the text is to be read afresh.
+func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
+	if _, bad := unreadable(src.Slice(source.Span{Start: c.Start, End: c.Start + c.Length})); bad || src.Len() >= maxFile || len(f.Diags) >= maxDiags {
+		return nil, false
+	}
+	if len(f.Items) == 0 {
+		return nil, false
+	}
+	p = &Splice{Change: c, src: src}
+	if !p.descend(f.Items) {
+		return nil, false
+	}
+	ops := p.Block.Ops
+	p.At = sort.Search(len(ops), func(i int) bool { return ops[i].Off > c.Start }) - 1
+	// Where an op ends may depend on how the next one begins; what could not be
+	// read may end anywhere.
+	for back := 0; p.At >= 0; back++ {
+		p.At--
+		if p.At < 0 || ops[p.At].Form != ast.Bad && ops[p.At].Span().End <= c.Start && lineBetween(src, ops[p.At].Off, c.Start) {
+			break
+		}
+		if back > 8 {
+			return nil, false
+		}
+	}
+	p.At = max(p.At, 0)
+	for size := margin; ; size *= 16 {
+		done, short := p.rescan(size)
+		if done {
+			p.trim()
+			return p, true
+		}
+		if !short || size > 64*margin {
+			return nil, false
+		}
+	}
+}
+
+func lineBetween(src *source.File, start, end int) bool {
+	return strings.IndexByte(src.Slice(source.Span{Start: start, End: end}), '\n') >= 0
+}
+
+// descend goes from the ops of a block to the body of the function that the
+// change lies in.
+func (p *Splice) descend(ops []*ast.Op) bool {
+	i := sort.Search(len(ops), func(i int) bool { return ops[i].Off > p.Start }) - 1
+	if i < 0 {
+		return false
+	}
+	o := ops[i]
+	if len(o.Regions) != 1 || len(o.Diags) > 0 || o.Form == ast.Bad || o.Form == ast.Custom {
+		return false
+	}
+	r := o.Regions[0]
+	if r.Close < 0 || len(r.Blocks) != 1 || p.Start <= o.Off+int(r.Open) || p.End > o.Off+int(r.Close) {
+		return false
+	}
+	p.Path, p.Block = append(p.Path, o), r.Blocks[0]
+	switch o.Name {
+	case "func.func":
+		return len(p.Block.Ops) > 0 && p.Start >= p.begin()
+	case "module", "builtin.module":
+		return p.descend(p.Block.Ops)
+	}
+	return false
+}
+
+// owner is the function.
+func (p *Splice) owner() *ast.Op { return p.Path[len(p.Path)-1] }
+
+// begin is where the text of the block's ops may begin: behind the brace or, in
+// generic form, behind the line of the label.
+func (p *Splice) begin() int {
+	if p.Block.Label != "" {
+		return p.Block.Ops[0].Off
+	}
+	return p.owner().Off + int(p.owner().Regions[0].Open) + 1
+}
+
+// rescan cuts the text from the first op replaced on into ops, until one begins
+// where one began before. short tells that the text ended too early.
+func (p *Splice) rescan(size int) (done, short bool) {
+	ops, owner := p.Block.Ops, p.owner()
+	from := p.begin()
+	if p.At > 0 {
+		from = ops[p.At].Off
+	}
+	if from > p.Start {
+		return false, false
+	}
+	base := p.src.LineStart(p.src.Pos(from).Line)
+	closing := p.Moved(owner.Off + int(owner.Regions[0].Close))
+	first := sort.Search(len(ops), func(i int) bool { return ops[i].Off >= p.End })
+	end := closing
+	if next := first + 2; next < len(ops) {
+		end = min(end, p.Moved(ops[next].Off))
+	}
+	end = min(max(end, p.Start+p.Length)+size, p.src.Len())
+	text := strings.Clone(p.src.Slice(source.Span{Start: base, End: end}))
+	s := &scanner{cur: newCursor(text, from-base, len(text)), askew: -1, depth: len(p.Path), inFunc: true}
+	s.cur.line = strings.TrimLeft(text[:from-base], " \t") == ""
+	s.cur.splits = true
+	s.advance()
+	p.New = nil
+	for {
+		t := s.tok
+		at := base + t.start
+		switch t.kind {
+		case kEOF:
+			return false, end < p.src.Len()
+		case kSplit, kLabel, kResource:
+			return false, false
+		case kRBrace:
+			if at != closing {
+				return false, false
+			}
+			p.Old = ops[p.At:]
+			p.fill(s, text, base)
+			return true, false
+		}
+		for first < len(ops) && p.Moved(ops[first].Off) < at {
+			first++
+		}
+		if changed := p.Start + p.Length - base; t.first && t.start > changed && strings.IndexByte(text[changed:t.start], '\n') >= 0 &&
+			first < len(ops) && p.Moved(ops[first].Off) == at {
+			if end < p.src.Len() && len(text)-t.start < margin/2 { // how an op ends is seen behind it
+				return false, true
+			}
+			p.Old = ops[p.At:first]
+			p.fill(s, text, base)
+			return true, false
+		}
+		if len(p.New) > maxFresh || t.kind == kIdent && t.first && s.slice(t) == "func.func" {
+			return false, false
+		}
+		p.New = append(p.New, s.op())
+	}
+}
+
+// fill reads what the ops that were cut out say and puts them in their places.
+func (p *Splice) fill(s *scanner, text string, base int) {
+	spread(s.ops, func(d *detailer, ops []*ast.Op) {
+		for _, op := range ops {
+			d.op(op, text[op.Off:op.Off+int(op.Len)])
+			op.Off += base
+		}
+	})
+}
+
+// trim leaves out of the splice what stays as it is at either end.
+func (p *Splice) trim() {
+	same := func(o, n *ast.Op, by int) bool {
+		return n.Off == o.Off+by && n.Len == o.Len && n.Form == o.Form && len(n.Diags) == len(o.Diags)
+	}
+	for len(p.Old) > 0 && len(p.New) > 0 && p.Old[0].Span().End <= p.Start && same(p.Old[0], p.New[0], 0) {
+		p.Old, p.New = p.Old[1:], p.New[1:]
+		p.At++
+	}
+	for n, m := len(p.Old), len(p.New); n > 0 && m > 0 && p.Old[n-1].Off >= p.End && same(p.Old[n-1], p.New[m-1], p.By()); n, m = len(p.Old), len(p.New) {
+		p.Old, p.New = p.Old[:n-1], p.New[:m-1]
+	}
+}
+
+// Apply makes f the tree of the text after the change: what Replan found is put
+// in place, and what follows moves. f must not be in use.
+func (p *Splice) Apply(f *ast.File) {
+	by := p.By()
+	p.Old = slices.Clone(p.Old) // a part of what is overwritten
+	f.Diags = p.diags(f.Diags)
+	if by != 0 {
+		tail := p.Block.Ops[p.At+len(p.Old):]
+		ast.Walk(tail, func(o *ast.Op) bool { o.Off += by; return true })
+		for i := len(p.Path) - 1; i >= 0; i-- {
+			o := p.Path[i]
+			shiftTail(o, int32(p.Start-o.Off), int32(by))
+			siblings := f.Items
+			if i > 0 {
+				siblings = p.Path[i-1].Regions[0].Blocks[0].Ops
+			}
+			at := sort.Search(len(siblings), func(i int) bool { return siblings[i].Off > p.Start })
+			ast.Walk(siblings[at:], func(o *ast.Op) bool { o.Off += by; return true })
+		}
+	}
+	p.Block.Ops = slices.Replace(p.Block.Ops, p.At, p.At+len(p.Old), p.New...)
+	if len(p.Block.Ops) == 0 {
+		p.Block.Ops = nil
+	}
+	f.Src = p.src
+}
+
+// diags are the diagnostics of the tree after the change.
+func (p *Splice) diags(ds []diag.Diagnostic) []diag.Diagnostic {
+	var out []diag.Diagnostic
+	for _, d := range ds {
+		if !p.Gone(d.Span.Start) {
+			out = append(out, p.Shift(d))
+		}
+	}
+	if fresh := collect(all(p.New)); len(fresh) > 0 {
+		out = append(out, fresh...)
+		sort.SliceStable(out, func(i, j int) bool { return out[i].Span.Start < out[j].Span.Start })
+	}
+	return out
+}
+
+func all(ops []*ast.Op) []*ast.Op {
+	var out []*ast.Op
+	ast.Walk(ops, func(o *ast.Op) bool { out = append(out, o); return true })
+	return out
+}
+
+// Gone reports whether a place of the text before the change lies in an op that
+// is replaced.
+func (p *Splice) Gone(off int) bool {
+	if len(p.Old) == 0 {
+		return false
+	}
+	return p.Old[0].Off <= off && off < p.Old[len(p.Old)-1].Span().End
+}
+
+// Shift is a diagnostic of the text before the change as it stands after it.
+func (p *Splice) Shift(d diag.Diagnostic) diag.Diagnostic {
+	d.Span = p.MoveSpan(d.Span)
+	if len(d.Related) > 0 {
+		d.Related = slices.Clone(d.Related)
+		for i := range d.Related {
+			d.Related[i].Span = p.MoveSpan(d.Related[i].Span)
+		}
+	}
+	if len(d.Fixes) > 0 {
+		d.Fixes = slices.Clone(d.Fixes)
+		for i := range d.Fixes {
+			d.Fixes[i].Edits = slices.Clone(d.Fixes[i].Edits)
+			for j := range d.Fixes[i].Edits {
+				d.Fixes[i].Edits[j].Span = p.MoveSpan(d.Fixes[i].Edits[j].Span)
+			}
+		}
+	}
+	return d
+}
+
+// MoveSpan is where a span is after the change.
+func (c Change) MoveSpan(s source.Span) source.Span {
+	return source.Span{Start: c.Moved(s.Start), End: c.Moved(s.End)}
+}
+
+// shiftTail moves what an op says behind at, a place in its first region, by so
+// many bytes.
+func shiftTail(o *ast.Op, at, by int32) {
+	o.Len += by
+	o.Regions[0].Close += by
+	move := func(r *ast.Rel) {
+		if r.Start >= at {
+			r.Start += by
+			r.End += by
+		}
+	}
+	for _, r := range []*ast.Rel{&o.Props, &o.Attrs, &o.Sig, &o.Loc} {
+		move(r)
+	}
+	if n := len(o.Symbols); n > 0 && o.Symbols[n-1].Span.Start >= at {
+		o.Symbols = slices.Clone(o.Symbols)
+		for i := range o.Symbols {
+			move(&o.Symbols[i].Span)
+		}
+	}
+	if n := len(o.Aliases); n > 0 && o.Aliases[n-1].Span.Start >= at {
+		o.Aliases = slices.Clone(o.Aliases)
+		for i := range o.Aliases {
+			move(&o.Aliases[i].Span)
+		}
+	}
+}
