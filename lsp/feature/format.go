@@ -12,16 +12,24 @@ func Format(f *ast.File) []diag.Edit {
 	return format.Edits(f.Src.Text(), format.File(f))
 }
 
-// FormatRange are the edits of Format that lie in the lines that span touches.
+// FormatRange are the edits that lay out the lines that span touches.
 func FormatRange(f *ast.File, span source.Span) []diag.Edit {
 	first, last := f.Src.Pos(span.Start).Line, f.Src.Pos(span.End).Line
 	if last > first && span.End == f.Src.LineStart(last) {
 		last-- // a selection of whole lines ends before the first that is not selected
 	}
-	start, end := f.Src.LineStart(first), f.Src.LineStart(last)+len(f.Src.Line(last))
+	if first == 0 && last == f.Src.Lines()-1 {
+		return Format(f)
+	}
+	return formatLines(f, first, last)
+}
+
+// formatLines are the edits that lay out the 0-based lines from first to last.
+func formatLines(f *ast.File, first, last int) []diag.Edit {
+	in := source.Span{Start: f.Src.LineStart(first), End: f.Src.LineStart(last) + len(f.Src.Line(last))}
 	var out []diag.Edit
-	for _, e := range Format(f) {
-		if e.Span.Start >= start && e.Span.End <= end {
+	for _, e := range format.Range(f, in) {
+		if e.Span.Start >= in.Start && e.Span.End <= in.End {
 			out = append(out, e)
 		}
 	}

@@ -41,34 +41,34 @@ type Token struct {
 func Tokens(p *program.Program, span source.Span) []Token {
 	src := p.Src
 	first, last := src.Pos(span.Start).Line, src.Pos(span.End).Line
-	c := &colours{
-		text: src.Text(), names: p.Names(), ops: map[int]int{}, args: map[int]bool{},
-		in: source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))},
-	}
-	ast.Walk(p.Tree.Items, c.op)
+	in := source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))}
+	c := &colours{text: src.Slice(in), base: in.Start, names: p.Names(), ops: map[int]int{}, args: map[int]bool{}}
+	walkIn(p.Tree.Items, in, c.op)
 	c.scan()
+	for i := range c.out {
+		c.out[i].Span.Start += c.base
+		c.out[i].Span.End += c.base
+	}
 	return c.out
 }
 
+// colours works on the text of its lines; but for those of args, its offsets
+// count from there.
 type colours struct {
 	text  string
-	in    source.Span
+	base  int // offset of text in the file
 	names *scope.Index
 	ops   map[int]int  // ends of the names of ops, by start
-	args  map[int]bool // starts of arguments where they are defined
+	args  map[int]bool // starts of arguments where they are defined, in the file
 	out   []Token
 }
 
 // op notes what only the tree knows: which words name ops, and which values
 // are arguments. Arguments may be used in lines far from their definition.
 func (c *colours) op(o *ast.Op) bool {
-	span := o.Span()
-	if span.Start > c.in.End || span.End < c.in.Start {
-		return false
-	}
 	if o.Form != ast.AttrAlias && o.Form != ast.TypeAlias && !o.NameSpan.Empty() {
 		at := o.Abs(o.NameSpan)
-		c.ops[at.Start] = at.End
+		c.ops[at.Start-c.base] = at.End - c.base
 	}
 	mark := func(as []ast.BlockArg) {
 		for _, a := range as {
@@ -88,8 +88,8 @@ func (c *colours) op(o *ast.Op) bool {
 
 // scan goes through the tokens of the text, and the comments between them.
 func (c *colours) scan() {
-	toks := parse.Tokens(c.text, c.in)
-	end := c.in.Start
+	toks := parse.Tokens(c.text, source.Span{End: len(c.text)})
+	end := 0
 	for i, t := range toks {
 		c.comments(source.Span{Start: end, End: t.Start})
 		next := byte(0)
@@ -100,7 +100,7 @@ func (c *colours) scan() {
 		c.token(t, next, glued && c.text[toks[i-1].Start] == '?')
 		end = t.End
 	}
-	c.comments(source.Span{Start: end, End: c.in.End})
+	c.comments(source.Span{Start: end, End: len(c.text)})
 }
 
 func (c *colours) add(start, end int, k TokenKind, def bool) {
@@ -142,13 +142,13 @@ func (c *colours) token(t source.Span, next byte, inShape bool) {
 	case first == '^':
 		c.name(t, LabelToken)
 	case first == '!':
-		if n, _, ok := c.names.At(t.Start); ok && n.Kind == scope.TypeAlias {
+		if n, _, ok := c.names.At(c.base + t.Start); ok && n.Kind == scope.TypeAlias {
 			c.name(t, MacroToken)
 		} else if len(word) > 1 {
 			c.add(t.Start, t.End, TypeToken, false)
 		}
 	case first == '#' && len(word) > 1:
-		if n, _, ok := c.names.At(t.Start); ok && n.Kind == scope.AttrAlias {
+		if n, _, ok := c.names.At(c.base + t.Start); ok && n.Kind == scope.AttrAlias {
 			c.name(t, MacroToken)
 		} else {
 			c.add(t.Start, t.End, PropertyToken, false)
@@ -204,16 +204,16 @@ func words(list string) map[string]bool {
 // name colours a name by what it stands for.
 func (c *colours) name(t source.Span, k TokenKind) {
 	def := false
-	if n, span, ok := c.names.At(t.Start + 1); ok && span.Start == t.Start {
+	if n, span, ok := c.names.At(c.base + t.Start + 1); ok && span.Start == c.base+t.Start {
 		for _, d := range n.Defs {
-			def = def || d.Start == t.Start
+			def = def || d.Start == span.Start
 			if k == VariableToken && c.args[d.Start] {
 				k = ParameterToken
 			}
 		}
-		if span.End > t.Start && span.End < t.End { // the number of a result
-			c.add(t.Start, span.End, k, def)
-			c.add(span.End, t.End, NumberToken, false)
+		if end := span.End - c.base; end > t.Start && end < t.End { // the number of a result
+			c.add(t.Start, end, k, def)
+			c.add(end, t.End, NumberToken, false)
 			return
 		}
 	}
