@@ -2,52 +2,151 @@ package cost
 
 import (
 	"fmt"
+	"math"
+	"strings"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/units"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
-// The attributes by which a function limits what it may move and hold.
+// The attributes by which a function limits what it may move, hold and take.
 const (
 	MaxMoved = "dm.max_moved"
 	MaxPeak  = "dm.max_peak"
+	MaxTime  = "dm.max_time"
 )
 
-// Budget is a function's own limit on its cost: {dm.max_moved = "1.2 GB",
-// dm.max_peak = "3 GB"}; -1 where none is written.
-type Budget struct{ MaxMoved, MaxPeak int64 }
+// Limit is one of a function's own limits on its cost.
+type Limit struct {
+	Attr string
+	At   dim.Dim // bytes, or nanoseconds of MaxTime
+}
 
-// ParseBudget reads fn's budget. Errors name the attribute and say how to
-// write it; the other limit is still read.
-func ParseBudget(fn *ir.Func) (b Budget, errs []error) {
-	b = Budget{-1, -1}
+// ParseBudget reads fn's limits: {dm.max_moved = "1.2 GB", dm.max_peak =
+// "8*n B", dm.max_time = "50 µs"}. Bytes may be a formula in the symbols of the
+// function; a bare number is in bytes or nanoseconds. Errors name the attribute
+// and say how to write it; the other limits are still read.
+func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	if fn.Op == nil {
-		return b, nil
+		return nil, nil
 	}
-	for _, limit := range []struct {
-		attr string
-		to   *int64
-	}{{MaxMoved, &b.MaxMoved}, {MaxPeak, &b.MaxPeak}} {
-		var n int64
+	for _, attr := range []string{MaxMoved, MaxPeak, MaxTime} {
+		var at dim.Dim
 		var err error
-		switch a := fn.Op.Attr(limit.attr).(type) {
+		switch a := fn.Op.Attr(attr).(type) {
 		case nil:
 			continue
 		case types.Int:
-			if n = a.V; n < 0 {
-				err = fmt.Errorf("%d is negative; a size in bytes is 0 or more", n)
+			if at = dim.Const(a.V); a.V < 0 {
+				err = fmt.Errorf("%d is negative; %s is 0 or more", a.V, quantity(attr))
 			}
 		case types.Str:
-			n, err = units.ParseBytes(string(a))
+			if attr == MaxTime {
+				at, err = parseTime(string(a))
+			} else {
+				at, err = parseSize(string(a))
+			}
 		default:
-			err = fmt.Errorf("%s is not a size; write for example %q", a, "1.2 GB")
+			err = fmt.Errorf("%s is not %s; write for example %q", a, quantity(attr), example[attr])
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", limit.attr, err))
+			errs = append(errs, fmt.Errorf("%s: %w", attr, err))
 			continue
 		}
-		*limit.to = n
+		limits = append(limits, Limit{attr, at})
 	}
-	return b, errs
+	return limits, errs
+}
+
+var example = map[string]string{MaxMoved: "1.2 GB", MaxPeak: "1.2 GB", MaxTime: "50 µs"}
+
+func quantity(attr string) string {
+	if attr == MaxTime {
+		return "a time"
+	}
+	return "a size in bytes"
+}
+
+// parseSize reads "1.2 GB", or a formula: "8*n B".
+func parseSize(text string) (dim.Dim, error) {
+	n, err := units.ParseBytes(text)
+	if err == nil {
+		return dim.Const(n), nil
+	}
+	if d, bad := dim.Parse(strings.TrimSuffix(strings.TrimSpace(text), " B")); bad == nil && !d.IsConst() {
+		return d, nil
+	}
+	return dim.Dim{}, err
+}
+
+func parseTime(text string) (dim.Dim, error) {
+	s, err := units.Parse(text, "s")
+	switch ns := s * 1e9; {
+	case err != nil:
+		return dim.Dim{}, err
+	case ns < 0:
+		return dim.Dim{}, fmt.Errorf("%q is negative; a time is 0 or more", text)
+	case ns >= math.MaxInt64:
+		return dim.Dim{}, fmt.Errorf("%q is more nanoseconds than 64 bits count", text)
+	default:
+		return dim.Const(int64(math.Round(ns))), nil
+	}
+}
+
+// Excess is a limit that a function exceeds.
+type Excess struct {
+	Limit
+	Have dim.Dim // bytes or nanoseconds; more than At for all values of the symbols
+}
+
+// Over is the limits among limits that f, on m, exceeds whatever the values of
+// the symbols that bind leaves open, and those of which that cannot be said.
+func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
+	env := sizes(f.Func, bind)
+	for _, l := range limits {
+		l.At = l.At.Subst(env)
+		var have []dim.Dim // each of them must be within the limit
+		switch l.Attr {
+		case MaxMoved:
+			have = []dim.Dim{f.Moved()}
+		case MaxPeak:
+			have = f.Peaks
+		case MaxTime:
+			if t := f.Time(m); t.Known {
+				have = []dim.Dim{dim.Const(int64(math.Round(t.Ns)))}
+			}
+		}
+		within := len(have) > 0
+		exceeded := false
+		for _, h := range have {
+			if !exceeded && h.AtLeast(l.At.Add(dim.Const(1))) {
+				over, exceeded = append(over, Excess{l, h}), true
+			}
+			within = within && l.At.AtLeast(h)
+		}
+		if !within && !exceeded {
+			open = append(open, l)
+		}
+	}
+	return over, open
+}
+
+// Message says what f has too much: "@f moves 8.39 MB, 3.39 MB more than its
+// budget of 5.00 MB".
+func (x Excess) Message(f *Func) string {
+	show, verb := units.DimBytes, "moves"
+	switch x.Attr {
+	case MaxPeak:
+		verb = "holds up to"
+	case MaxTime:
+		verb = "takes"
+		show = func(d dim.Dim) string {
+			ns, _ := d.Int()
+			return units.Time(float64(ns))
+		}
+	}
+	return fmt.Sprintf("@%s %s %s, %s more than its budget of %s", f.Func.Name, verb, show(x.Have), show(x.Have.Sub(x.At)), show(x.At))
 }

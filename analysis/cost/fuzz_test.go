@@ -43,7 +43,7 @@ func FuzzCost(f *testing.F) {
 		for _, fn := range p.Funcs {
 			fn.Unbound()
 			fn.Walk(func(e *cost.Entry) { e.Time(h200) })
-			if _, errs := cost.ParseBudget(fn.Func); len(errs) > 2 {
+			if _, errs := cost.ParseBudget(fn.Func); len(errs) > 3 {
 				t.Fatal(errs)
 			}
 		}

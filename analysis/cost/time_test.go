@@ -115,17 +115,16 @@ func TestLongFormulas(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	cases := []struct {
-		attrs string
-		want  cost.Budget
-		errs  string
-	}{
-		{"", cost.Budget{MaxMoved: -1, MaxPeak: -1}, ""},
-		{`{dm.max_moved = "1.2 GB", dm.max_peak = "3 MiB"}`, cost.Budget{MaxMoved: 1.2e9, MaxPeak: 3 << 20}, ""},
-		{`{dm.max_moved = 4096}`, cost.Budget{MaxMoved: 4096, MaxPeak: -1}, ""},
-		{`{dm.max_moved = "a lot", dm.max_peak = 1}`, cost.Budget{MaxMoved: -1, MaxPeak: 1}, `dm.max_moved: "a lot" is not a quantity in B`},
-		{`{dm.max_peak = -1}`, cost.Budget{MaxMoved: -1, MaxPeak: -1}, "dm.max_peak: -1 is negative"},
-		{`{dm.max_peak = [1]}`, cost.Budget{MaxMoved: -1, MaxPeak: -1}, "dm.max_peak: [1] is not a size"},
+	cases := []struct{ attrs, want, errs string }{
+		{"", "", ""},
+		{`{dm.max_moved = "1.2 GB", dm.max_peak = "3 MiB", dm.max_time = "1.5 µs"}`, "dm.max_moved 1200000000, dm.max_peak 3145728, dm.max_time 1500", ""},
+		{`{dm.max_moved = 4096, dm.max_time = 10}`, "dm.max_moved 4096, dm.max_time 10", ""},
+		{`{dm.max_moved = "8*n B", dm.max_peak = "4*n + 16"}`, "dm.max_moved 8*n, dm.max_peak 4*n + 16", ""},
+		{`{dm.max_moved = "a lot", dm.max_peak = 1}`, "dm.max_peak 1", `dm.max_moved: "a lot" is not a quantity in B`},
+		{`{dm.max_peak = -1}`, "", "dm.max_peak: -1 is negative"},
+		{`{dm.max_peak = [1]}`, "", "dm.max_peak: [1] is not a size"},
+		{`{dm.max_time = "8*n s"}`, "", `dm.max_time: "8*n s" is not a quantity in s`},
+		{`{dm.max_time = "-1 s"}`, "", `dm.max_time: "-1 s" is negative`},
 	}
 	for _, c := range cases {
 		attrs := ""
@@ -133,13 +132,16 @@ func TestBudget(t *testing.T) {
 			attrs = " attributes " + c.attrs
 		}
 		p := load(t, "in.dmir", "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32>"+attrs+" {\n  return %x : tensor<4xf32>\n}\n", program.Options{})
-		got, errs := cost.ParseBudget(p.Funcs[0].Func)
-		var texts []string
+		limits, errs := cost.ParseBudget(p.Funcs[0].Func)
+		var got, texts []string
+		for _, l := range limits {
+			got = append(got, l.Attr+" "+l.At.String())
+		}
 		for _, e := range errs {
 			texts = append(texts, e.Error())
 		}
-		if text := strings.Join(texts, "; "); got != c.want || !strings.HasPrefix(text, c.errs) || (c.errs == "") != (text == "") {
-			t.Errorf("%s: got %+v, %s; want %+v, %s", c.attrs, got, text, c.want, c.errs)
+		if text := strings.Join(texts, "; "); strings.Join(got, ", ") != c.want || !strings.HasPrefix(text, c.errs) || (c.errs == "") != (text == "") {
+			t.Errorf("%s: got %s, %s; want %s, %s", c.attrs, got, text, c.want, c.errs)
 		}
 	}
 }
