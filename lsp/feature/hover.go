@@ -23,13 +23,14 @@ type Hover struct {
 
 // HoverAt says what stands at a byte offset: an op (its numbers and its
 // documentation), a value (its type and size), a function (its totals), or the
-// symbol of a dimension. It is nil where nothing is to be said.
-func HoverAt(p *program.Program, names *scope.Index, off int) *Hover {
+// symbol of a dimension. It is nil where nothing is to be said. With pictures
+// the place under the roofline is drawn as an image, else as a line of text.
+func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Hover {
 	if h := dimensionAt(p, off); h != nil {
 		return h
 	}
 	if n, span, ok := names.At(off); ok {
-		if text := nameText(p, n, off); text != "" {
+		if text := nameText(p, n, off, pictures); text != "" {
 			return &Hover{span, text}
 		}
 		return nil
@@ -42,24 +43,24 @@ func HoverAt(p *program.Program, names *scope.Index, off int) *Hover {
 	if !span.Contains(off) {
 		return nil
 	}
-	text := opText(p, o)
+	text := opText(p, o, pictures)
 	if text == "" {
 		return nil
 	}
 	return &Hover{span, text}
 }
 
-func nameText(p *program.Program, n *scope.Name, off int) string {
+func nameText(p *program.Program, n *scope.Name, off int, pictures bool) string {
 	switch n.Kind {
 	case scope.Value:
 		if v := valueOf(p, n, off); v != nil {
-			return valueText(p, n, v)
+			return valueText(p, n, v, pictures)
 		}
 	case scope.Symbol:
 		if f := p.Func(strings.TrimPrefix(n.Text, "@")); f != nil {
 			text := code(n.Text + signature(f.Func))
 			if f.Func.Body != nil {
-				text += "\n" + table(funcRows(f, p.Target))
+				text += "\n" + funcText(p, f)
 			}
 			return text
 		}
@@ -89,7 +90,7 @@ func signature(f *ir.Func) string {
 	return s + " -> (" + strings.Join(out, ", ") + ")"
 }
 
-func valueText(p *program.Program, n *scope.Name, v *ir.Value) string {
+func valueText(p *program.Program, n *scope.Name, v *ir.Value, pictures bool) string {
 	name := n.Text
 	if v.Name != "" {
 		name = v.Name
@@ -112,7 +113,7 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value) string {
 	case v.Op != nil:
 		fmt.Fprintf(&b, " · from `%s`", v.Op.Name)
 		if f, e := costAt(p, v.Op); e != nil && e.Known {
-			b.WriteString("\n\n" + table(entryRows(e, f, p.Target)))
+			b.WriteString("\n\n" + entryText(p, f, e, pictures))
 		}
 	case v.Block != nil && v.Block.Label == "":
 		b.WriteString(" · argument")
@@ -120,14 +121,14 @@ func valueText(p *program.Program, n *scope.Name, v *ir.Value) string {
 	return b.String()
 }
 
-func opText(p *program.Program, o *ir.Op) string {
+func opText(p *program.Program, o *ir.Op, pictures bool) string {
 	var parts []string
 	f, e := costAt(p, o)
 	switch {
 	case e != nil && e.Known:
-		parts = append(parts, table(entryRows(e, f, p.Target)))
+		parts = append(parts, entryText(p, f, e, pictures))
 	case e == nil && f != nil && f.Func.Body != nil:
-		parts = append(parts, table(funcRows(f, p.Target)))
+		parts = append(parts, funcText(p, f))
 	}
 	if d := op.Of(o); d != nil {
 		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())
@@ -135,6 +136,22 @@ func opText(p *program.Program, o *ir.Op) string {
 		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))
 	}
 	return strings.Join(parts, "\n")
+}
+
+// entryText is an op's numbers, where it stands under the roofline, and why.
+func entryText(p *program.Program, f *cost.Func, e *cost.Entry, pictures bool) string {
+	parts := []string{table(entryRows(e, f, p.Target))}
+	if t, ok := e.TimeTerms(p.Target); ok {
+		parts = append(parts, roofline(t, e.Time(p.Target).Bound, pictures))
+	}
+	if text := why(p, f, e); text != "" {
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "\n")
+}
+
+func funcText(p *program.Program, f *cost.Func) string {
+	return table(funcRows(f, p.Target)) + "\n" + whyFunc(p, f)
 }
 
 func code(s string) string { return "```mlir\n" + s + "\n```\n" }

@@ -131,7 +131,7 @@ func answer(t *testing.T, ar *txtar.Archive) *txtar.Archive {
 // off, of a text on a line.
 var answers = map[string]func(p *program.Program, off int, name string) string{
 	"hover": func(p *program.Program, off int, name string) string {
-		h := feature.HoverAt(p, p.Names(), off)
+		h := feature.HoverAt(p, p.Names(), off, false)
 		if h == nil {
 			return ""
 		}

@@ -13,7 +13,7 @@ var hover = onPosition(
 		return &p.TextDocumentPositionParams
 	},
 	func(s *server, p place, off int, _ *protocol.HoverParams) (any, error) {
-		h := feature.HoverAt(p.Program(), p.Names(), off)
+		h := feature.HoverAt(p.Program(), p.Names(), off, s.features.pictures && !s.features.plainHover)
 		if h == nil {
 			return nil, nil
 		}
@@ -28,7 +28,7 @@ func (s *server) markup(text string) *protocol.MarkupContent {
 
 func markup(text string, plain bool) *protocol.MarkupContent {
 	if plain {
-		text = strings.NewReplacer("```mlir\n", "", "```\n", "", "`", "", "**", "", "| | |\n|:--|--:|\n", "", `\`, "").Replace(text)
+		text = strings.NewReplacer("```mlir\n", "", "```text\n", "", "```\n", "", "`", "", "**", "", "| | |\n|:--|--:|\n", "", `\`, "").Replace(text)
 		return &protocol.MarkupContent{Kind: protocol.MarkupKindPlainText, Value: text}
 	}
 	return &protocol.MarkupContent{Kind: protocol.MarkupKindMarkdown, Value: text}

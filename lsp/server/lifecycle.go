@@ -23,6 +23,7 @@ type features struct {
 	watchConfig     bool // wants didChangeConfiguration registered
 	versionedEdits  bool
 	plainHover      bool // shows no Markdown
+	pictures        bool // draws images in Markdown
 	plainCompletion bool // shows none beside completions
 	plainSignature  bool // shows none in signature help
 	snippets        bool // fills in completions with holes
@@ -73,6 +74,11 @@ func featuresOf(c protocol.ClientCapabilities) features {
 	}
 	if w := c.Window; w != nil {
 		f.progress = is(w.WorkDoneProgress)
+	}
+	if g := c.General; g != nil {
+		// Only editors that turn Markdown into a page name their parser; the
+		// others would show an image's address, which is as long as the image.
+		f.pictures = g.Markdown.Parser == "marked"
 	}
 	if t := c.TextDocument; t != nil {
 		if h := t.Hover; h != nil {

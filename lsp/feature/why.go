@@ -1,0 +1,225 @@
+package feature
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// maxTerms bounds the summands that are written out.
+const maxTerms = 6
+
+// equation is one line of an explanation: a number's name and how it comes about.
+type equation struct{ name, text string }
+
+// why explains the numbers of an entry: which term of the definition, which
+// figure of the machine. It is Markdown, "" where there is nothing to explain.
+func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
+	m := moduleOf(p, f.Func)
+	if m == nil || !e.Known {
+		return ""
+	}
+	t := cost.Explain(m, f.Func, p.Bind, e)
+	var eqs []equation
+	add := func(name, text string) {
+		if text != "" {
+			eqs = append(eqs, equation{name, text})
+		}
+	}
+	add("FLOP", flopTerms(e, t))
+	add("read", sumOf(t.Read))
+	add("written", sumOf(t.Written))
+	switch tt, ok := e.TimeTerms(p.Target); {
+	case ok:
+		add("time", timeTerms(tt, p.Target))
+	case e.Fused && len(e.Inner) == 0:
+		add("moved", "0 B: it is inside a kernel, whose edge is counted")
+	case len(e.Inner) > 0 || e.Op.Name == "func.call":
+		add("all", whole(e))
+	}
+	return equations(eqs)
+}
+
+// whyFunc explains the totals of a function.
+func whyFunc(p *program.Program, f *cost.Func) string {
+	m := moduleOf(p, f.Func)
+	if m == nil {
+		return ""
+	}
+	eqs := []equation{{"moved", "the sum over " + plural(len(f.Entries), "line")}}
+	if text := sumOf(cost.ExplainMinimum(m, f.Func, p.Bind)); text != "" {
+		eqs = append(eqs, equation{"minimum", text})
+	}
+	if f.Unknown == 0 {
+		eqs = append(eqs, equation{"waste", units.DimBytes(f.Moved()) + " moved − " + units.DimBytes(f.Minimum) + " minimum"})
+	}
+	if t := f.Time(p.Target); t.Known && t.Ns > 0 {
+		eqs = append(eqs, equation{"time", "the sum over " + plural(len(f.Entries), "line")})
+	}
+	return equations(eqs)
+}
+
+func equations(eqs []equation) string {
+	if len(eqs) == 0 {
+		return ""
+	}
+	width := 0
+	for _, q := range eqs {
+		width = max(width, utf8.RuneCountInString(q.name))
+	}
+	var b strings.Builder
+	b.WriteString("```text\n")
+	for _, q := range eqs {
+		fmt.Fprintf(&b, "%-*s = %s\n", width, q.name, q.text)
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+func moduleOf(p *program.Program, fn *ir.Func) *ir.Module {
+	for _, m := range p.Modules {
+		if slices.Contains(m.Funcs, fn) {
+			return m
+		}
+	}
+	return nil
+}
+
+// sumOf writes the summands out: "%x 8.39 MB + part of %w 1.05 MB".
+func sumOf(ts []cost.Term) string {
+	var parts []string
+	for i, t := range ts {
+		if i == maxTerms && len(ts) > maxTerms+1 {
+			rest := dim.Dim{}
+			for _, t := range ts[i:] {
+				rest = rest.Add(t.Bytes)
+			}
+			parts = append(parts, fmt.Sprintf("%s more %s", plural(len(ts)-i, "value"), units.DimBytes(rest)))
+			break
+		}
+		name := t.Value.Name
+		if name == "" {
+			name = "a result"
+		}
+		if t.Part {
+			name = "part of " + name
+		}
+		parts = append(parts, name+" "+units.DimBytes(t.Bytes))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// flopTerms writes FLOP as a product where it is one, and as the sum over what
+// computes in a kernel.
+func flopTerms(e *cost.Entry, t cost.Terms) string {
+	switch {
+	case t.Each > 0 && t.Loops != nil:
+		var sizes []string
+		for _, d := range t.Loops.Loops {
+			sizes = append(sizes, factor(d))
+		}
+		text := fmt.Sprintf("%s × %s", group(t.Each), strings.Join(sizes, " × "))
+		if names := t.Loops.Names; len(names) == len(sizes) && names[0] != "d0" { // of an equation
+			text += "  over " + strings.Join(names, ", ")
+		}
+		return text
+	case t.Each > 0:
+		if n, ok := t.Over.Int(); ok {
+			return fmt.Sprintf("%s × %s elements", group(t.Each), group(n))
+		}
+		return fmt.Sprintf("%s × %s elements", group(t.Each), factor(t.Over))
+	case e.Op.Name == kernelOp:
+		return innerFLOP(e)
+	}
+	return ""
+}
+
+const kernelOp = op.Prefix + "kernel"
+
+// innerFLOP is the sum over the ops in a kernel.
+func innerFLOP(e *cost.Entry) string {
+	var parts []string
+	for i, in := range e.Inner {
+		if in.FLOP.IsZero() {
+			continue
+		}
+		if len(parts) == maxTerms {
+			rest, n := dim.Dim{}, 0
+			for _, in := range e.Inner[i:] {
+				if !in.FLOP.IsZero() {
+					rest, n = rest.Add(in.FLOP), n+1
+				}
+			}
+			parts = append(parts, fmt.Sprintf("%s more %s", plural(n, "op"), units.DimFLOP(rest)))
+			break
+		}
+		parts = append(parts, strings.TrimPrefix(in.Op.Name, op.Prefix)+" "+units.DimFLOP(in.FLOP))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// factor is d as it stands in a product.
+func factor(d dim.Dim) string {
+	if n, ok := d.Int(); ok {
+		return group(n)
+	}
+	if s := d.String(); strings.ContainsAny(s, "+- ") {
+		return "(" + s + ")"
+	}
+	return d.String()
+}
+
+// timeTerms is the definition of time with its numbers:
+// "max(34.4 GFLOP / 989 TFLOP/s, 50.3 MB / 4.80 TB/s) + 1.00 ns".
+func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
+	var side [2][]string // what the tensor cores and the vector units do
+	for _, w := range t.Work {
+		i := 1
+		if w.Contraction {
+			i = 0
+		}
+		side[i] = append(side[i], units.FLOP(w.FLOP)+" / "+units.Rate(w.Peak))
+	}
+	var terms []string
+	for _, s := range side {
+		if len(s) > 0 {
+			terms = append(terms, strings.Join(s, " + "))
+		}
+	}
+	if t.Moved > 0 {
+		terms = append(terms, units.Bytes(t.Moved)+" / "+units.Bandwidth(t.Bandwidth))
+	}
+	if t.LinkRate > 0 {
+		terms = append(terms, units.Bytes(t.Linked)+" / "+units.Bandwidth(t.LinkRate)+" to the host")
+	}
+	text := terms[0]
+	if len(terms) > 1 {
+		text = "max(" + strings.Join(terms, ", ") + ")"
+	}
+	return fmt.Sprintf("%s + %s launch  on %s", text, units.Time(t.Launch), m.Name)
+}
+
+// whole says what an op without terms of its own sums up.
+func whole(e *cost.Entry) string {
+	switch e.Op.Name {
+	case "func.call":
+		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
+	case op.Prefix + "if":
+		return "the costlier branch"
+	case op.Prefix + "while":
+		if n, ok := e.Trips.Int(); ok {
+			return group(n) + " × what is inside"
+		}
+		return factor(e.Trips) + " × what is inside; trip_count is not written"
+	}
+	return ""
+}
