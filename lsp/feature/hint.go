@@ -29,42 +29,38 @@ type Times struct {
 // function, first what is computed and moved, then how long it takes. Measured
 // times, where there are any, stand beside the predicted ones.
 func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
-	h := &hinter{p: p, ran: ran, first: p.Src.Pos(span.Start).Line + 1, last: p.Src.Pos(span.End).Line + 1}
-	for _, f := range p.Funcs {
-		whole := f.Func.Op.Span
-		if whole.End < span.Start || whole.Start > span.End {
-			continue
-		}
-		if f.Func.Body != nil {
-			h.function(f)
-			h.entries(f, f.Entries, false)
-		}
+	h := &hinter{p: p, ran: ran, span: lines(p, span)}
+	for _, f := range funcsIn(p, h.span) {
+		h.function(f)
+		h.entries(f, f.Entries, false)
 	}
 	return h.hints
 }
 
 type hinter struct {
-	p           *program.Program
-	ran         *Times
-	first, last int // 1-based lines
-	hints       []Hint
+	p     *program.Program
+	ran   *Times
+	span  source.Span // whole lines
+	hints []Hint
 }
 
 func (h *hinter) function(f *cost.Func) {
-	line := h.p.Src.Pos(f.Func.Op.Span.Start).Line + 1
+	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
+		return // nothing of it is known
+	}
+	start := f.Func.Op.Span.Start
+	if !h.shown(start) {
+		return
+	}
 	measured := ""
 	if h.ran != nil && h.ran.Func == f.Func.Name {
 		measured = "ran " + units.Time(float64(h.ran.Ns))
 	}
-	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
-		return // nothing of it is known
-	}
-	t := f.Time(h.p.Target)
-	h.add(line, f.FLOP, f.Moved(), t, measured, func() []row { return funcRows(f, h.p.Target) })
+	h.add(start, f.FLOP, f.Moved(), f.Time(h.p.Target), measured, funcRows(f, h.p.Target))
 }
 
 func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
-	for _, e := range es {
+	for _, e := range entriesIn(es, h.span) {
 		h.entry(f, e, fused)
 		h.entries(f, e.Inner, fused || e.Fused)
 	}
@@ -73,7 +69,7 @@ func (h *hinter) entries(f *cost.Func, es []*cost.Entry, fused bool) {
 func (h *hinter) entry(f *cost.Func, e *cost.Entry, fused bool) {
 	moved := e.Moved()
 	switch {
-	case e.Line < h.first || e.Line > h.last || !e.Known:
+	case !h.shown(e.Op.Span.Start) || !e.Known:
 		return
 	case len(e.Op.Results) == 0 && len(e.Inner) == 0 && e.FLOP.IsZero() && moved.IsZero():
 		return // terminators
@@ -88,20 +84,19 @@ func (h *hinter) entry(f *cost.Func, e *cost.Entry, fused bool) {
 	}
 	measured := ""
 	if h.ran != nil {
-		if ns, ok := h.ran.Ops[e.Line]; ok {
+		if ns, ok := h.ran.Ops[h.p.Src.Pos(e.Op.Span.Start).Line+1]; ok {
 			measured = "ran " + units.Time(float64(ns))
 		}
 	}
-	h.add(e.Line, e.FLOP, moved, t, measured, func() []row { return entryRows(e, f, h.p.Target) })
+	h.add(e.Op.Span.Start, e.FLOP, moved, t, measured, entryRows(e, f, h.p.Target))
 }
 
-// add puts one or two hints behind a line.
-func (h *hinter) add(line int, flop, moved dim.Dim, t cost.Time, measured string, rows func() []row) {
-	if line < h.first || line > h.last {
-		return
-	}
-	off := h.p.Src.LineStart(line-1) + len(h.p.Src.Line(line-1))
-	all := rows()
+func (h *hinter) shown(off int) bool { return h.span.Start <= off && off <= h.span.End }
+
+// add puts one or two hints behind the line of an offset.
+func (h *hinter) add(at int, flop, moved dim.Dim, t cost.Time, measured string, all []row) {
+	line := h.p.Src.Pos(at).Line
+	off := h.p.Src.LineStart(line) + len(h.p.Src.Line(line))
 	if measured != "" {
 		all = append(all, row{"measured", measured[len("ran "):]})
 	}
