@@ -25,6 +25,7 @@ var calls = map[string]callMethod{
 	protocol.MethodTextDocumentTypeDefinition:          typeDefinition,
 	protocol.MethodTextDocumentSelectionRange:          selectionRange,
 	protocol.MethodTextDocumentRangeFormatting:         rangeFormatting,
+	protocol.MethodTextDocumentOnTypeFormatting:        onTypeFormatting,
 	protocol.MethodTextDocumentSemanticTokensFull:      semanticTokens,
 	protocol.MethodTextDocumentSemanticTokensRange:     semanticTokensRange,
 	protocol.MethodTextDocumentSemanticTokensFullDelta: semanticTokensDelta,

@@ -131,7 +131,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 	if last := blocks[len(blocks)-1]; len(last.Ops) > 0 {
 		j := max(0, lastBefore(last.Ops, span.End))
 		b := *last
-		b.Ops, to = last.Ops[:j+1], last.Ops[j].Span().End
+		b.Ops, to = last.Ops[:j+1], lineRest(src, last.Ops[j].Span().End)
 		blocks[len(blocks)-1] = &b
 	}
 	if i > 0 {
@@ -194,6 +194,18 @@ func moved(b *ast.Block, from int) *ast.Block {
 		out.Ops = append(out.Ops, &c)
 	}
 	return &out
+}
+
+// lineRest is the end of the line of off where only a comment stands behind
+// off, else off.
+func lineRest(src *source.File, off int) int {
+	line := src.Pos(off).Line
+	end := src.LineStart(line) + len(src.Line(line))
+	rest := strings.TrimLeft(src.Slice(source.Span{Start: off, End: end}), " \t")
+	if rest == "" || strings.HasPrefix(rest, "//") {
+		return end
+	}
+	return off
 }
 
 // beginsLine reports whether nothing but blanks stands before off on its line.
