@@ -37,7 +37,10 @@ type Terms struct {
 // Explain is how the numbers of e, an entry of fn, which m holds, come about
 // with the sizes of bind. The terms add up to e.Read and e.Written.
 func Explain(m *ir.Module, fn *ir.Func, bind map[string]int64, e *Entry) Terms {
-	s := newCoster(m, bind).scope(sizes(fn, bind))
+	return newCoster(m, bind).scope(sizes(fn, bind)).explain(e)
+}
+
+func (s *scope) explain(e *Entry) Terms {
 	var t Terms
 	o := e.Op
 	d := op.Of(o)

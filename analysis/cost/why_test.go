@@ -75,3 +75,33 @@ func TestExplained(t *testing.T) {
 		t.Errorf("explained: the bytes of %d entries, the time of %d, the FLOP of %d", terms, times, factors)
 	}
 }
+
+// The waste of a straight function is that of its lines: here an intermediate
+// value, written once and read once, and an argument that is read twice, once as
+// another shape.
+func TestWasteOfLines(t *testing.T) {
+	p := load(t, "waste.dmir", `func.func @f(%a: tensor<4x256xf32>, %b: tensor<1024xf32>) -> (tensor<1024xf32>, tensor<1024xf32>) {
+  %0 = dm.reshape %a : (tensor<4x256xf32>) -> tensor<1024xf32>
+  %1 = dm.exp %0 : tensor<1024xf32>
+  %2 = dm.add %0, %1 : tensor<1024xf32>
+  %3 = dm.kernel -> tensor<1024xf32> {
+    %4 = dm.mul %b, %2 : tensor<1024xf32>
+    dm.yield %4 : tensor<1024xf32>
+  }
+  return %2, %3 : tensor<1024xf32>, tensor<1024xf32>
+}
+`, program.Options{})
+	f := only(t, p)
+	w := cost.NewWaster(p.Modules[0], f.Func, nil)
+	var all dim.Dim
+	for i, want := range []int64{0, 4096, 8192, 4096} {
+		got := w.Of(f.Entries[i])
+		if n := number(t, got); n != want {
+			t.Errorf("line %d wastes %d B, want %d", i+2, n, want)
+		}
+		all = all.Add(got)
+	}
+	if !all.Equal(f.Waste()) {
+		t.Errorf("the lines waste %s, the function %s", all, f.Waste())
+	}
+}
