@@ -30,3 +30,28 @@ build_dmir() {
   mkdir -p "$root/build"
   (cd "$root" && go build -o build/dmir .)
 }
+
+# npm_install FOLDER: the packages that its lockfile names, unless they are there.
+npm_install() {
+  [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"
+  [ "$1/node_modules/.package-lock.json" -nt "$1/package-lock.json" ] && return
+  (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || cannot "npm could not install what $1 needs"
+}
+
+# debian_tool SUITE PACKAGE BINARY: prints the path of a program of another Debian suite, made to run with the libraries that
+# came with it. It is unpacked under build/ once. Needs patchelf.
+debian_tool() {
+  command -v apt-get >/dev/null || return 1
+  local folder=$root/build/$2-$1
+  local tree=$folder/root/usr
+  local binary
+  if ! [ -e "$folder/ready" ]; then
+    "$root/scripts/getdeb.sh" "$1" "$folder" "$2" >&2 || return 1
+    rm -rf "$folder/apt/archives"
+    binary=$(readlink -f "$tree/bin/$3")
+    patchelf --set-interpreter "$tree/lib64/ld-linux-x86-64.so.2" --force-rpath \
+      --set-rpath "$tree/lib/x86_64-linux-gnu" "$binary" || return 1
+    touch "$folder/ready"
+  fi
+  readlink -f "$tree/bin/$3"
+}

@@ -1,0 +1,82 @@
+; Written by go generate ./editors/tree-sitter-dmir/gen from dmir's registry of ops; do not edit.
+
+(value) @variable
+(result) @variable
+(symbol) @function
+(block_label) @label
+(successor) @label
+(alias_name) @constant.macro
+(attribute_alias) @constant.macro
+(type_alias) @type
+(type_name) @type.builtin
+(builtin_type) @type.builtin
+(dimensions) @number
+(integer) @number
+(float) @number.float
+(boolean) @boolean
+(string) @string
+(attribute_name) @property
+(resources) @comment.documentation
+(operator) @operator
+["->" "=" "==" ">=" "<=" ":" "::"] @operator
+"," @punctuation.delimiter
+["(" ")" "[" "]" "{" "}"] @punctuation.bracket
+(arguments ["<" ">"] @punctuation.bracket)
+
+; Ops of the registry and of the builtin dialects, then those of all others. A name with our prefix that is not in the
+; registry stays plain.
+((op_name) @function.builtin
+  (#any-of? @function.builtin
+    "\"dm.abs\"" "\"dm.add\"" "\"dm.and\"" "\"dm.argmax\"" "\"dm.atan2\"" "\"dm.attention\"" "\"dm.batch_norm\""
+    "\"dm.broadcast\"" "\"dm.cbrt\"" "\"dm.ceil\"" "\"dm.clamp\"" "\"dm.compare\"" "\"dm.concatenate\""
+    "\"dm.constant\"" "\"dm.convert\"" "\"dm.convolution\"" "\"dm.copy\"" "\"dm.cos\"" "\"dm.cross_entropy\""
+    "\"dm.cumsum\"" "\"dm.div\"" "\"dm.dropout\"" "\"dm.dynamic_slice\"" "\"dm.dynamic_update_slice\"" "\"dm.einsum\""
+    "\"dm.embedding\"" "\"dm.erf\"" "\"dm.exp\"" "\"dm.expm1\"" "\"dm.floor\"" "\"dm.gather\"" "\"dm.gelu\""
+    "\"dm.group_norm\"" "\"dm.iota\"" "\"dm.layer_norm\"" "\"dm.log\"" "\"dm.log1p\"" "\"dm.log_softmax\""
+    "\"dm.logistic\"" "\"dm.matmul\"" "\"dm.max\"" "\"dm.min\"" "\"dm.mul\"" "\"dm.neg\"" "\"dm.not\"" "\"dm.or\""
+    "\"dm.pad\"" "\"dm.pow\"" "\"dm.reduce\"" "\"dm.reduce_window\"" "\"dm.relu\"" "\"dm.rem\"" "\"dm.reshape\""
+    "\"dm.reverse\"" "\"dm.rms_norm\"" "\"dm.rng\"" "\"dm.round\"" "\"dm.rsqrt\"" "\"dm.scatter\"" "\"dm.select\""
+    "\"dm.sign\"" "\"dm.silu\"" "\"dm.sin\"" "\"dm.slice\"" "\"dm.softmax\"" "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.sub\""
+    "\"dm.tanh\"" "\"dm.top_k\"" "\"dm.transpose\"" "\"dm.xor\"" "dm.abs" "dm.add" "dm.and" "dm.argmax" "dm.atan2"
+    "dm.attention" "dm.batch_norm" "dm.broadcast" "dm.cbrt" "dm.ceil" "dm.clamp" "dm.compare" "dm.concatenate"
+    "dm.constant" "dm.convert" "dm.convolution" "dm.copy" "dm.cos" "dm.cross_entropy" "dm.cumsum" "dm.div"
+    "dm.dropout" "dm.dynamic_slice" "dm.dynamic_update_slice" "dm.einsum" "dm.embedding" "dm.erf" "dm.exp" "dm.expm1"
+    "dm.floor" "dm.gather" "dm.gelu" "dm.group_norm" "dm.iota" "dm.layer_norm" "dm.log" "dm.log1p" "dm.log_softmax"
+    "dm.logistic" "dm.matmul" "dm.max" "dm.min" "dm.mul" "dm.neg" "dm.not" "dm.or" "dm.pad" "dm.pow" "dm.reduce"
+    "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape" "dm.reverse" "dm.rms_norm" "dm.rng" "dm.round" "dm.rsqrt"
+    "dm.scatter" "dm.select" "dm.sign" "dm.silu" "dm.sin" "dm.slice" "dm.softmax" "dm.sort" "dm.sqrt" "dm.sub"
+    "dm.tanh" "dm.top_k" "dm.transpose" "dm.xor"))
+((op_name) @keyword
+  (#any-of? @keyword
+    "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.while"
+    "dm.yield" "func.call" "func.func" "func.return" "call" "func" "module" "builtin.module" "return"))
+((op_name) @function.call
+  (#not-match? @function.call
+    "^(\"?dm\\.|func\\.|(builtin\\.)?module$|func$|call$|return$)"))
+
+; Words between an op's items: of MLIR, and those that attributes of the registry's ops take.
+((identifier) @keyword
+  (#any-of? @keyword
+    "do" "else" "affine_map" "affine_set" "array" "attributes" "dense" "dense_resource" "loc" "sparse"))
+((identifier) @keyword.modifier
+  (#any-of? @keyword.modifier
+    "nested" "private" "public"))
+((identifier) @constant.builtin
+  (#any-of? @constant.builtin
+    "add" "eq" "f16" "f32" "ge" "gt" "hbm" "host" "le" "lt" "max" "mean" "min" "mul" "ne" "none" "normal" "reg"
+    "remote" "set" "smem" "sum" "tanh" "uniform"))
+
+((operation
+  name: (op_name) @keyword
+  (parenthesized (value) @variable.parameter))
+  (#eq? @keyword "func.func"))
+(block
+  arguments: (parenthesized (value) @variable.parameter))
+
+; Findings that are silenced and the mark between two programs of one file stand out from other comments.
+((comment) @comment
+  (#not-match? @comment
+    "^//( *dmir: *ignore| -----)"))
+((comment) @keyword.directive
+  (#match? @keyword.directive
+    "^//( *dmir: *ignore| -----)"))

@@ -1,0 +1,8 @@
+[
+  (region)
+  (dictionary)
+  (parenthesized)
+  (list)
+] @indent
+
+["}" ")" "]"] @outdent

@@ -1,0 +1,16 @@
+; Values are seen in the region that defines them and in those inside; the arguments of a function are defined beside its
+; region, so its op is a scope too.
+((operation
+  name: (op_name) @_name) @local.scope
+  (#eq? @_name "func.func"))
+(region) @local.scope
+
+(result) @local.definition.var
+(block
+  arguments: (parenthesized (value) @local.definition.parameter))
+((operation
+  name: (op_name) @_name
+  (parenthesized (value) @local.definition.parameter))
+  (#eq? @_name "func.func"))
+
+(value) @local.reference

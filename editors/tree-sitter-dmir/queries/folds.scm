@@ -1,0 +1,6 @@
+[
+  (region)
+  (dictionary)
+  (list)
+  (resources)
+] @fold

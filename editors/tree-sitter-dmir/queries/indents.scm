@@ -1,0 +1,10 @@
+; In the words of nvim-treesitter.
+[
+  (region)
+  (dictionary)
+  (parenthesized)
+  (list)
+] @indent.begin
+
+["}" ")" "]"] @indent.branch @indent.end
+(block_label) @indent.branch
