@@ -62,9 +62,9 @@ func (w *writer) number(x *ir.Value, v float64) *ir.Value {
 	scalar := tensor(t, t.Elem)
 	d := &types.Dense{Type: scalar, Splat: true}
 	if t.Elem.IsFloat() {
-		d.Floats = []float64{v}
+		d.Floats, d.Text = []float64{v}, types.FloatText(v, t.Elem)
 	} else {
-		d.Ints = []int64{int64(v)}
+		d.Ints, d.Text = []int64{int64(v)}, types.Int{V: int64(v)}.String()
 	}
 	return w.b.Op("dm.constant", nil, named("value", d), scalar).Results[0]
 }

@@ -1,0 +1,141 @@
+package refactor
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+)
+
+// offerBudget offers, at the head of a function, a budget that the function as
+// it is just meets.
+func offerBudget(s *selection) []Action {
+	o := s.one()
+	if o == nil || o.Name != "func.func" || !s.onHead(o) || len(o.Regions) == 0 {
+		return nil
+	}
+	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to what it needs now"}
+	moved, peak, err := s.needs(o)
+	if err != nil {
+		a.Disabled = err.Error()
+		return []Action{a}
+	}
+	a.Title += fmt.Sprintf(": moves %s, holds %s", moved, peak)
+	return []Action{a}
+}
+
+// needs are the smallest budgets in three digits under which o stays.
+func (s *selection) needs(o *ir.Op) (moved, peak string, err error) {
+	f := s.p.Cost(asFunc(s.m, o))
+	if f == nil || o.Bad {
+		return "", "", refuse("the cost of @%s is not known", o.Str("sym_name"))
+	}
+	size := func(d dim.Dim) (string, error) {
+		n, ok := d.Int()
+		if !ok {
+			return "", refuse("the cost depends on %s; bind it first", strings.Join(d.Symbols(), ", "))
+		}
+		return atLeast(n), nil
+	}
+	if moved, err = size(f.Moved()); err != nil {
+		return "", "", err
+	}
+	peak, err = size(f.Peak)
+	return moved, peak, err
+}
+
+// atLeast is the size of three digits that is n bytes or the next above them.
+func atLeast(n int64) string {
+	text := units.Bytes(n)
+	if m, err := units.ParseBytes(text); err == nil && m >= n {
+		return text
+	}
+	number, unit, _ := strings.Cut(text, " ")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return fmt.Sprintf("%d B", n)
+	}
+	digits := 0
+	if _, fraction, ok := strings.Cut(number, "."); ok {
+		digits = len(fraction)
+	}
+	step := math.Pow(10, -float64(digits))
+	for range 3 {
+		v += step
+		up := strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
+		if m, err := units.ParseBytes(up); err == nil && m >= n {
+			return up
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+func applyBudget(s *selection, _ string) (*Change, error) {
+	o := s.one()
+	if o == nil || o.Name != "func.func" || len(o.Regions) == 0 {
+		return nil, refuse("a budget belongs to a function with a body")
+	}
+	moved, peak, err := s.needs(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Change{Edits: s.setAttrs(o, [][2]string{{cost.MaxMoved, parse.Quote(moved)}, {cost.MaxPeak, parse.Quote(peak)}})}, nil
+}
+
+// setAttrs writes attributes of a function, in the place of those of the same
+// names or behind the others.
+func (s *selection) setAttrs(o *ir.Op, attrs [][2]string) []diag.Edit {
+	t := o.Tree
+	var edits []diag.Edit
+	var missing []string
+	var dict *ast.AttrExpr
+	if !t.Attrs.Empty() {
+		dict, _ = parse.Attr(t.Text(s.src, t.Attrs))
+	}
+	for _, a := range attrs {
+		text := a[0] + " = " + a[1]
+		found := false
+		for i := 0; dict != nil && i < len(dict.Entries); i++ {
+			e := dict.Entries[i]
+			if e.Key != a[0] {
+				continue
+			}
+			at, by := e.VSpan, a[1]
+			if at.Empty() {
+				at, by = e.Span, text
+			}
+			span := t.Abs(ast.Rel{Start: t.Attrs.Start + at.Start, End: t.Attrs.Start + at.End})
+			edits, found = append(edits, diag.Edit{Span: span, Text: by}), true
+		}
+		if !found {
+			missing = append(missing, text)
+		}
+	}
+	list := strings.Join(missing, ", ")
+	switch {
+	case list == "":
+	case dict != nil && len(dict.Entries) > 0:
+		last := dict.Entries[len(dict.Entries)-1]
+		end := max(last.Span.End, last.VSpan.End)
+		edits = append(edits, diag.Edit{Span: empty(t.Off + int(t.Attrs.Start+end)), Text: ", " + list})
+	case dict != nil:
+		edits = append(edits, diag.Edit{Span: t.Abs(t.Attrs), Text: "{" + list + "}"})
+	case t.Form == ast.Generic:
+		at := t.Off + int(t.Regions[len(t.Regions)-1].Close) + 1
+		at += strings.IndexByte(s.src.Slice(t.Span())[at-t.Off:], ')') + 1
+		edits = append(edits, diag.Edit{Span: empty(at), Text: " {" + list + "}"})
+	default:
+		head := s.src.Slice(t.Span())[:t.Regions[0].Open]
+		at := t.Off + len(strings.TrimRight(head, blanks))
+		edits = append(edits, diag.Edit{Span: empty(at), Text: " attributes {" + list + "}"})
+	}
+	return edits
+}

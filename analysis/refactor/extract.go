@@ -1,0 +1,157 @@
+package refactor
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
+
+// offerExtract offers a function of the selected ops.
+func offerExtract(s *selection) []Action {
+	if s.cursor || s.fn == nil || s.block == nil {
+		return nil
+	}
+	name := s.freshFunc()
+	a := Action{ID: "extract", Kind: Extract, Title: "Extract into a function @" + name}
+	if index(s.ops[len(s.ops)-1])-index(s.ops[0]) >= maxListed {
+		return []Action{a}
+	}
+	if _, err := s.functionGroup(); err != nil {
+		a.Disabled = err.Error()
+	}
+	return []Action{a}
+}
+
+// functionGroup is the selection as one call, or why it cannot be.
+func (s *selection) functionGroup() (*group, error) {
+	if s.fn == nil || s.block == nil {
+		return nil, refuse("the selection lies outside of functions")
+	}
+	for b := s.block; b != nil; b = b.Region.Op.Parent {
+		switch o := b.Region.Op; {
+		case o.Name == "func.func":
+		case o.Name == kernelOp:
+			return nil, refuse("a kernel holds no calls; unfuse it first")
+		case isolated(o):
+			return nil, refuse("a scalar region holds no calls")
+		}
+	}
+	for _, o := range s.ops {
+		def := op.Of(o)
+		switch last := o == s.block.Terminator(); {
+		case o.Name == "func.return" || def.Is(op.Terminator) || len(o.Succs) > 0 || last && def == nil && o.Name != "func.call":
+			return nil, refuse("%s ends the block", o.Name)
+		}
+	}
+	g, err := s.gather(s.block, s.ops)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range append(g.imports(), g.exports...) {
+		if v.Type == nil || v.Type == types.Type(types.Unknown) {
+			return nil, refuse("the type of %s is not known", spelled(v))
+		}
+	}
+	return g, nil
+}
+
+// freshFunc is a name for the new function that no function has.
+func (s *selection) freshFunc() string {
+	stem := s.fn.Name + "_part"
+	if strings.ContainsFunc(stem, func(r rune) bool {
+		return !(r == '_' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+	}) {
+		stem = "part"
+	}
+	name := stem
+	for i := 2; s.m.Func(name) != nil; i++ {
+		name = fmt.Sprintf("%s_%d", stem, i)
+	}
+	return name
+}
+
+func applyExtract(s *selection, _ string) (*Change, error) {
+	g, err := s.functionGroup()
+	if err != nil {
+		return nil, err
+	}
+	name := "@" + s.freshFunc()
+	args := g.imports()
+	inner, outside := renaming{}, renaming{}
+	n := newNames()
+	n.addInside(g.ops, nil)
+	var params, passed, passedTypes []string
+	for _, v := range args {
+		own := base(v)
+		if !single(v) || own == "" {
+			own = n.fresh(numbered(v))
+			inner[v] = own
+		}
+		n.taken[own] = true
+		params = append(params, own+": "+s.typeText(v))
+		passed = append(passed, spelled(v))
+		passedTypes = append(passedTypes, s.typeText(v))
+	}
+	heads := g.heads(outside)
+	list, arrow := g.typeList()
+	results, returns := "", "return"
+	if len(g.exports) > 0 {
+		heads += " = "
+		results = " -> " + arrow
+		var names []string
+		for _, v := range g.exports {
+			names = append(names, inner.of(v))
+		}
+		returns += " " + strings.Join(names, ", ") + " : " + list
+	}
+	var body string
+	edits := g.rewrite(inner, outside, false, func(text string) string {
+		body = text
+		return fmt.Sprintf("%sfunc.call %s(%s) : (%s) -> %s", heads, name, strings.Join(passed, ", "), strings.Join(passedTypes, ", "), arrow)
+	})
+	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.bindings(), body, returns)
+	off := s.fn.Op.Tree.Span().End
+	off = behind(s.src.Text(), off)
+	eol := "\n"
+	if s.crlf() {
+		eol = "\r\n"
+	}
+	at := s.fn.Op.Tree.Off
+	text := s.write(fn, s.fn.Op.Parent, at)
+	if strings.TrimSpace(restOfLine(s.src.Text(), off)) != "" {
+		text += eol
+	}
+	edits = append(edits, diag.Edit{Span: empty(off), Text: eol + eol + indentAt(s.src.Text(), at) + text})
+	return &Change{Edits: edits, Name: name}, nil
+}
+
+// numbered is a name for one value among several of one name: %r_1 of %r#1.
+func numbered(v *ir.Value) string {
+	name, i, _ := strings.Cut(v.Name, "#")
+	switch {
+	case name == "":
+		return "%arg"
+	case isNumber(name):
+		return name
+	}
+	return name + "_" + i
+}
+
+// bindings is the attribute by which the function around gives sizes to
+// symbols: what is taken out of it needs the same.
+func (s *selection) bindings() string {
+	if a := s.fn.Op.Attr(op.BindAttr); a != nil {
+		return fmt.Sprintf(" attributes {%s}", types.Named{Name: op.BindAttr, Value: a})
+	}
+	return ""
+}
+
+// restOfLine is what stands behind off on its line.
+func restOfLine(text string, off int) string {
+	rest, _, _ := strings.Cut(text[off:], "\n")
+	return rest
+}

@@ -1,0 +1,254 @@
+package refactor
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+)
+
+const (
+	kernelOp = "dm.kernel"
+	// maxListed is how many ops, those between the first and the last included,
+	// are looked at to say whether an action applies; of more it is tried.
+	maxListed = 256
+	// maxPartners is how many values an op at the cursor is offered to be fused with.
+	maxPartners = 4
+)
+
+// offerFuse offers one kernel of the selected ops, or of the op at the cursor
+// and each of those that feed it.
+func offerFuse(s *selection) []Action {
+	if s.fn == nil || s.block == nil || around(s.block.Region.Op, kernelOp) != nil {
+		return nil
+	}
+	if !s.cursor {
+		if o := s.one(); o != nil && (o.Name == kernelOp || fusible(o) != nil) {
+			return nil
+		}
+		return []Action{s.offerKernel("fuse", fuseTitle(s.ops), s.ops)}
+	}
+	o := s.one()
+	if o == nil || !s.onHead(o) || fusible(o) != nil {
+		return nil
+	}
+	var out []Action
+	for _, p := range s.producers(o) {
+		if fusible(p) != nil {
+			continue
+		}
+		a := s.offerKernel("fuse:"+describe(p), "Fuse with "+describe(p)+" into a kernel", []*ir.Op{p, o})
+		if a.Disabled == "" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func fuseTitle(ops []*ir.Op) string {
+	for _, o := range ops {
+		if o.Name == kernelOp {
+			return "Fuse into one kernel"
+		}
+	}
+	return "Fuse into a kernel"
+}
+
+// producers are the ops of o's block that give what o uses, the first few, and
+// those close to it: further away lists get long and slow.
+func (s *selection) producers(o *ir.Op) []*ir.Op {
+	var out []*ir.Op
+	seen, i := map[*ir.Op]bool{}, index(o)
+	operands(o, func(v *ir.Value) {
+		p := v.Op
+		if p == nil || p.Parent != s.block || seen[p] || p == o || len(out) == maxPartners {
+			return
+		}
+		seen[p] = true
+		if p.Span.Start < o.Span.Start && i-index(p) < maxListed {
+			out = append(out, p)
+		}
+	})
+	return out
+}
+
+func (s *selection) offerKernel(id, title string, ops []*ir.Op) Action {
+	a := Action{ID: id, Kind: Rewrite, Title: title}
+	if index(ops[len(ops)-1])-index(ops[0]) >= maxListed {
+		return a
+	}
+	g, err := s.kernelGroup(ops)
+	if err != nil {
+		a.Disabled = err.Error()
+		return a
+	}
+	return g.saving().on(a)
+}
+
+// kernelGroup is the group of ops as one kernel, or why it cannot be.
+func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
+	if isolated(s.block.Region.Op) && s.block.Region.Op.Name != "func.func" {
+		return nil, refuse("a scalar region holds no kernels")
+	}
+	for _, o := range ops {
+		if err := fusible(o); err != nil {
+			return nil, err
+		}
+	}
+	g, err := s.gather(s.block, ops)
+	if err != nil {
+		return nil, err
+	}
+	if len(g.exports) == 0 {
+		return nil, refuse("nothing outside the selection uses what it computes")
+	}
+	return g, nil
+}
+
+// fusible says why o cannot be a part of a kernel, nil where it can.
+func fusible(o *ir.Op) error {
+	def := op.Of(o)
+	switch {
+	case o.Name == "func.return" || def.Is(op.Terminator) || len(o.Succs) > 0:
+		return refuse("%s ends the block", o.Name)
+	case o.Name == "func.call":
+		return refuse("a call cannot stand in a kernel; inline it first")
+	case o.Name == "dm.if" || o.Name == "dm.while":
+		return refuse("%s is control flow, which a kernel does not hold", o.Name)
+	case o.Name == kernelOp:
+		return opened(o)
+	case def == nil:
+		return refuse("dmir does not know what %s does", o.Name)
+	case !def.Is(op.Pure):
+		return refuse("%s has effects", o.Name)
+	}
+	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
+		for _, v := range vs {
+			if t := v.Tensor(); t != nil && t.At.In() != types.HBM {
+				return refuse("%s lies in %s: a kernel reads and writes device memory", spelled(v), t.At.In())
+			}
+		}
+	}
+	return nil
+}
+
+// opened says why the inside of kernel k cannot be taken out, nil where it can.
+func opened(k *ir.Op) error {
+	if err := whole(k); err != nil {
+		return err
+	}
+	t := k.Body(0).Terminator()
+	if len(k.Tree.Regions) != 1 || k.Tree.Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
+		t == nil || t.Name != "dm.yield" || len(t.Operands) != len(k.Results) {
+		return refuse("%s is no whole kernel", describe(k))
+	}
+	return nil
+}
+
+func (g *group) saving() promise {
+	s := g.s
+	var removed []*cost.Entry
+	for _, o := range g.ops {
+		removed = append(removed, s.entry(o))
+	}
+	return s.promised(g.block, removed, []*cost.Entry{cost.Group(s.fn, s.m, s.p.Bind, g.ops, g.exports)})
+}
+
+func applyFuse(s *selection, with string) (*Change, error) {
+	if s.fn == nil || s.block == nil || around(s.block.Region.Op, kernelOp) != nil {
+		return nil, refuse("a kernel stands in a function, and not in another kernel")
+	}
+	ops := s.ops
+	if with != "" {
+		ops = nil
+		for _, p := range s.producers(s.ops[0]) {
+			if describe(p) == with {
+				ops = []*ir.Op{p, s.ops[0]}
+			}
+		}
+		if ops == nil {
+			return nil, refuse("%s does not feed the op at the cursor", with)
+		}
+	}
+	g, err := s.kernelGroup(ops)
+	if err != nil {
+		return nil, err
+	}
+	attrs, loc, err := g.kernelParts()
+	if err != nil {
+		return nil, err
+	}
+	inner, outside := renaming{}, renaming{}
+	heads := g.heads(outside)
+	g.nameInside(inner, heads)
+	list, arrow := g.typeList()
+	yielded := make([]string, len(g.exports))
+	for i, v := range g.exports {
+		yielded[i] = inner.of(v)
+	}
+	return &Change{Edits: g.rewrite(inner, outside, true, func(body string) string {
+		return fmt.Sprintf("%s = dm.kernel%s -> %s {\n%s\ndm.yield %s : %s\n}%s", heads, attrs, arrow, body, strings.Join(yielded, ", "), list, loc)
+	})}, nil
+}
+
+// nameInside names what the kernel will hold: each value keeps its name, unless
+// that is seen from outside or given twice.
+func (g *group) nameInside(inner renaming, heads string) {
+	n := newNames()
+	n.addVisible(g.block)
+	for _, o := range g.ops {
+		for _, v := range o.Results {
+			delete(n.taken, base(v))
+		}
+	}
+	for _, h := range strings.Split(heads, ", ") {
+		name, _, _ := strings.Cut(h, ":")
+		n.taken[name] = true
+	}
+	for _, o := range g.ops {
+		if o.Name != kernelOp {
+			inner.results(o, n.fresh)
+			continue
+		}
+		body := o.Body(0)
+		inner.inside(body.Ops, n.fresh)
+		for i, v := range body.Terminator().Operands {
+			inner[o.Results[i]] = inner.of(v)
+		}
+	}
+}
+
+// kernelParts are the attributes and the location that the kernels among the
+// members had, as they stand in the text.
+func (g *group) kernelParts() (attrs, loc string, err error) {
+	kernels := 0
+	for _, o := range g.ops {
+		if o.Name != kernelOp {
+			continue
+		}
+		kernels++
+		t := o.Tree
+		if !t.Loc.Empty() {
+			loc = " " + t.Text(g.s.src, t.Loc)
+		}
+		text := t.Text(g.s.src, t.Attrs)
+		if t.Form == ast.Generic && !t.Props.Empty() {
+			text = strings.TrimSuffix(strings.TrimPrefix(t.Text(g.s.src, t.Props), "<"), ">")
+		}
+		if text == "" {
+			continue
+		}
+		if attrs != "" && attrs != " "+text {
+			return "", "", refuse("two of the kernels have attributes of their own")
+		}
+		attrs = " " + text
+	}
+	if kernels > 1 {
+		loc = ""
+	}
+	return attrs, loc, nil
+}

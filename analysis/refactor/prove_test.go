@@ -1,0 +1,283 @@
+package refactor_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/analysis/internal/messy"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/analysis/refactor"
+	"dmir/compile/driver"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+	"dmir/syntax/format"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+var (
+	update   = flag.Bool("update", false, "rewrite the golden files")
+	programs = flag.Int("programs", 60, "how many random programs TestRandomPrograms changes")
+)
+
+func load(t testing.TB, text string, bind map[string]int64) *program.Program {
+	t.Helper()
+	m, ok := machine.Lookup(machine.Default)
+	if !ok {
+		t.Fatalf("no machine %s", machine.Default)
+	}
+	return program.Load(source.New("in.dmir", text), program.Options{Target: m, Bind: bind})
+}
+
+// apply is the text after the edits, which must be in order and apart.
+func apply(t testing.TB, text string, edits []diag.Edit) string {
+	t.Helper()
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		if e.Span.Start < at || e.Span.End < e.Span.Start || e.Span.End > len(text) {
+			t.Fatalf("edits overlap, are out of order or outside of the text: %+v", edits)
+		}
+		b.WriteString(text[at:e.Span.Start])
+		b.WriteString(e.Text)
+		at = e.Span.End
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+func errorsIn(p *program.Program) []diag.Diagnostic {
+	var out []diag.Diagnostic
+	for _, d := range p.Diags {
+		if d.Severity == diag.Error {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// prove applies one action and holds it to its promises: no new errors, every
+// comment still there, formatted where the text was, the saving exact, and the
+// same results.
+func prove(t *testing.T, p *program.Program, span source.Span, a refactor.Action) *program.Program {
+	t.Helper()
+	name := fmt.Sprintf("%s at %q", a.ID, clip(p.Src.Slice(span)))
+	c, err := refactor.Apply(p, span, a.ID)
+	switch {
+	case a.Disabled != "" && err == nil:
+		t.Fatalf("%s: is disabled, %s, and yet it is done", name, a.Disabled)
+	case a.Disabled != "":
+		return nil
+	case err != nil:
+		t.Fatalf("%s: is offered and then refused: %v", name, err)
+	}
+	before := p.Src.Text()
+	text := apply(t, before, c.Edits)
+	q := load(t, text, p.Bind)
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s: %s\n%s", name, fmt.Sprintf(format, args...), format1(before, text))
+	}
+	if was, is := errorsIn(p), errorsIn(q); len(is) > len(was) {
+		fail("%d errors before and %d after it, the first: %s", len(was), len(is), is[0].Message)
+		return nil
+	}
+	if was, is := strings.Count(before, "//"), strings.Count(text, "//"); is < was {
+		fail("%d comments before and %d after it", was, is)
+	}
+	if was := format.File(parse.File(source.New("", before))); was == before {
+		if now := format.File(parse.File(source.New("", text))); now != text {
+			fail("it is not formatted:\n%s", format.Diff("", text, now))
+		}
+	}
+	promises(p, q, a, fail)
+	if len(errorsIn(p)) == 0 {
+		sameResults(p, q, a, fail)
+	}
+	return q
+}
+
+func format1(before, after string) string { return format.Diff("program", before, after) }
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:57] + "..."
+	}
+	return s
+}
+
+// promises compares what the functions move and how long they take with what
+// the action said: the one it is about loses that, others and other actions
+// nothing.
+func promises(p, q *program.Program, a refactor.Action, fail func(string, ...any)) {
+	var saved int64
+	var ns float64
+	for _, f := range p.Funcs {
+		g := q.Func(f.Func.Name)
+		if g == nil {
+			fail("@%s is gone", f.Func.Name)
+			return
+		}
+		was, ok := f.Moved().Int()
+		is, ok2 := g.Moved().Int()
+		if !ok || !ok2 {
+			return
+		}
+		d := was - is
+		before, after := f.Time(p.Target), g.Time(q.Target)
+		if d == 0 || saved != 0 && absolute(d) >= absolute(saved) { // callers lose it several times
+			continue
+		}
+		if saved, ns = d, before.Ns-after.Ns; !before.Known || !after.Known {
+			ns = a.SavesNs
+		}
+	}
+	if a.SavesBytes == 0 && a.SavesNs == 0 && !strings.Contains(a.Title, ": ") {
+		return // nothing was promised
+	}
+	if saved != a.SavesBytes {
+		fail("promises %d bytes, saves %d", a.SavesBytes, saved)
+	}
+	if saved != 0 && math.Abs(ns-a.SavesNs) > 1e-6*(1+math.Abs(ns)) {
+		fail("promises %g ns, saves %g", a.SavesNs, ns)
+	}
+}
+
+func absolute(n int64) int64 { return max(n, -n) }
+
+// sameResults runs every function that can be run before and after.
+func sameResults(p, q *program.Program, a refactor.Action, fail func(string, ...any)) {
+	limit := 0.0
+	if a.ID == "expand" {
+		limit = 0.1
+	}
+	for _, f := range p.Funcs {
+		if f.Func.Private {
+			continue
+		}
+		was, err := results(p, f.Func.Name)
+		if err != nil {
+			continue
+		}
+		is, err := results(q, f.Func.Name)
+		if err != nil {
+			fail("@%s does not run any more: %v", f.Func.Name, err)
+			return
+		}
+		for i := range was {
+			if d := tensor.MaxDiff(was[i].Tensor, is[i].Tensor); !(d <= limit) {
+				fail("result %d of @%s differs by %g", i, f.Func.Name, d)
+			}
+		}
+	}
+}
+
+func results(p *program.Program, fn string) ([]driver.Output, error) {
+	m, f, err := driver.Pick(p, fn)
+	if err != nil {
+		return nil, err
+	}
+	res, err := driver.Run(nilContext(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return res.Outputs, nil
+}
+
+// selections are the cursors and stretches of ops of p that are worth trying.
+func selections(p *program.Program, r *rand.Rand, n int) []source.Span {
+	var blocks [][]*ir.Op
+	var heads []source.Span
+	for _, m := range p.Modules {
+		ir.Walk(m.Ops, func(o *ir.Op) bool {
+			heads = append(heads, source.Span{Start: o.Head.Start, End: o.Head.Start})
+			for _, reg := range o.Regions {
+				for _, b := range reg.Blocks {
+					blocks = append(blocks, b.Ops)
+				}
+			}
+			return true
+		})
+	}
+	out := heads
+	if len(heads) > 3*n {
+		out = nil
+		for range 3 * n {
+			out = append(out, heads[r.IntN(len(heads))])
+		}
+	}
+	for range n {
+		ops := blocks[r.IntN(len(blocks))]
+		if len(ops) == 0 {
+			continue
+		}
+		i := r.IntN(len(ops))
+		j := min(len(ops)-1, i+r.IntN(5))
+		out = append(out, source.Span{Start: ops[i].Span.Start, End: ops[j].Span.End})
+	}
+	return out
+}
+
+// TestRandomPrograms applies whatever is offered for selections of programs
+// that nobody wrote.
+func TestRandomPrograms(t *testing.T) {
+	done, refused := map[string]int{}, map[string]int{}
+	for seed := range uint64(*programs) {
+		text := messy.Program(seed, 4+int(seed%12))
+		if seed%2 == 0 {
+			text = format.File(parse.File(source.New("", text)))
+		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { all(t, text, nil, rand.New(rand.NewPCG(seed, 1)), 12, done, refused) })
+	}
+	t.Logf("applied: %v\nrefused: %v", done, refused)
+}
+
+func all(t *testing.T, text string, bind map[string]int64, r *rand.Rand, n int, done, refused map[string]int) {
+	p := load(t, text, bind)
+	for _, span := range selections(p, r, n) {
+		for _, a := range refactor.Actions(p, span) {
+			prove(t, p, span, a)
+			kind, _, _ := strings.Cut(a.ID, ":")
+			if a.Disabled == "" {
+				done[kind]++
+			} else {
+				refused[kind]++
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// TestExamples applies whatever is offered in the examples, at small sizes.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.dmir")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no examples", err)
+	}
+	done, refused := map[string]int{}, map[string]int{}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bind := map[string]int64{"b": 2, "n": 6, "m": 4}
+			small := shrink(string(text))
+			if len(errorsIn(load(t, small, bind))) > 0 {
+				small = string(text)
+			}
+			all(t, small, bind, rand.New(rand.NewPCG(1, 1)), 20, done, refused)
+		})
+	}
+	t.Logf("applied: %v\nrefused: %v", done, refused)
+}

@@ -1,0 +1,207 @@
+package refactor
+
+import (
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/format"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// lineOf is the start of the line of off.
+func lineOf(text string, off int) int { return strings.LastIndexByte(text[:off], '\n') + 1 }
+
+// beginsLine reports whether only blanks stand before off on its line.
+func beginsLine(text string, off int) bool {
+	return strings.Trim(text[lineOf(text, off):off], " \t") == ""
+}
+
+// indentAt is the white space before the first word of the line of off.
+func indentAt(text string, off int) string {
+	start := lineOf(text, off)
+	end := start
+	for end < len(text) && (text[end] == ' ' || text[end] == '\t') {
+		end++
+	}
+	return text[start:end]
+}
+
+// behind is where o ends with the comment that stands behind it on its line.
+func behind(text string, end int) int {
+	at := end
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t') {
+		at++
+	}
+	if !strings.HasPrefix(text[at:], "//") {
+		return end
+	}
+	for at < len(text) && text[at] != '\n' {
+		at++
+	}
+	return len(strings.TrimRight(text[:at], " \t\r"))
+}
+
+// above is where the comment begins that stands on lines of its own right above
+// off, off itself where there is none.
+func above(text string, off int) int {
+	if !beginsLine(text, off) {
+		return off
+	}
+	at, line := off, lineOf(text, off)
+	for line > 0 {
+		start := lineOf(text, line-1)
+		if !strings.HasPrefix(strings.TrimLeft(text[start:line], " \t"), "//") || strings.HasPrefix(text[start:line], "// -----") {
+			break
+		}
+		at, line = start+len(indentAt(text, start)), start
+	}
+	return at
+}
+
+// removal is the edit that takes a stretch of whole ops out of the text, with
+// its lines where it has them for itself.
+func removal(text string, span source.Span) diag.Edit {
+	end := span.End
+	for end < len(text) && (text[end] == ' ' || text[end] == '\t' || text[end] == '\r') {
+		end++
+	}
+	if !beginsLine(text, span.Start) {
+		return diag.Edit{Span: span}
+	}
+	switch {
+	case end < len(text) && text[end] == '\n':
+		return diag.Edit{Span: source.Span{Start: lineOf(text, span.Start), End: end + 1}}
+	case end == len(text):
+		return diag.Edit{Span: source.Span{Start: lineOf(text, span.Start), End: end}}
+	}
+	return diag.Edit{Span: source.Span{Start: span.Start, End: end}}
+}
+
+// comments are those in a stretch of the text that is dropped, each a line.
+func comments(text string, span source.Span) string {
+	var out strings.Builder
+	for i := span.Start; i < span.End; i++ {
+		switch {
+		case text[i] == '"':
+			for i++; i < span.End && text[i] != '"' && text[i] != '\n'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case strings.HasPrefix(text[i:], "//"):
+			end := i
+			for end < len(text) && text[end] != '\n' {
+				end++
+			}
+			out.WriteString(strings.TrimRight(text[i:end], " \t\r") + "\n")
+			i = end
+		}
+	}
+	return out.String()
+}
+
+// body is the text inside region n of o with the edits applied: all of it
+// without the block's label and the terminator, whose comments stay.
+func (s *selection) body(o *ir.Op, n int, edits []diag.Edit) string {
+	text, t := s.src.Text(), o.Tree
+	r := t.Regions[n]
+	start, end := t.Off+int(r.Open)+1, t.Off+int(r.Close)
+	out := ""
+	if b := r.Blocks[0]; b.Label != "" {
+		label := t.Abs(b.Span)
+		colon := label.End
+		stop := end
+		if len(b.Ops) > 0 {
+			stop = b.Ops[0].Off
+		}
+		depth := 0
+		for ; colon < stop && (text[colon] != ':' || depth > 0); colon++ {
+			switch text[colon] {
+			case '(', '<', '{', '[':
+				depth++
+			case ')', '>', '}', ']':
+				depth--
+			}
+		}
+		out = comments(text, source.Span{Start: start, End: colon})
+		start = colon + 1
+	}
+	last := o.Body(n).Terminator().Tree.Span()
+	out += cut(text, source.Span{Start: start, End: last.Start}, edits) + "\n"
+	return out + comments(text, source.Span{Start: last.Start, End: end})
+}
+
+// opened is the text of o without o: the inside of region n with the edits, and
+// the comments that stood around it.
+func (s *selection) opened(o *ir.Op, n int, edits []diag.Edit) string {
+	text, span, r := s.src.Text(), o.Tree.Span(), o.Tree.Regions[n]
+	return strings.Trim(comments(text, source.Span{Start: span.Start, End: o.Tree.Off + int(r.Open)})+
+		strings.Trim(s.body(o, n, edits), blanks)+"\n"+
+		comments(text, source.Span{Start: o.Tree.Off + int(r.Close), End: span.End}), blanks)
+}
+
+// cut is the text of span with those of the edits applied that lie in it.
+func cut(text string, span source.Span, edits []diag.Edit) string {
+	var out strings.Builder
+	at := span.Start
+	for _, e := range tidy(edits) {
+		if e.Span.Start < at || e.Span.End > span.End {
+			continue
+		}
+		out.WriteString(text[at:e.Span.Start])
+		out.WriteString(e.Text)
+		at = e.Span.End
+	}
+	out.WriteString(text[at:span.End])
+	return out.String()
+}
+
+// depthOf is how many regions lie around the ops of b.
+func depthOf(m *ir.Module, b *ir.Block) int {
+	n := 0
+	if m.Outer != nil {
+		n++
+	}
+	for ; b != nil; b = b.Region.Op.Parent {
+		n++
+	}
+	return n
+}
+
+// layout is ops as package format lays them out that many regions deep, without
+// the indentation of the first line and without a line end at the end. Where the
+// text around indents otherwise, indent is what its lines begin with.
+func layout(ops string, depth int, indent string) string {
+	ops = strings.ReplaceAll(ops, "\r\n", "\n")
+	around := strings.Repeat("module {\n", depth) + strings.Trim(ops, "\n") + "\n" + strings.Repeat("}\n", depth)
+	lines := strings.Split(strings.TrimSuffix(format.File(parse.File(source.New("", around))), "\n"), "\n")
+	lines = lines[depth : len(lines)-depth]
+	usual := strings.Repeat("  ", depth)
+	for i, l := range lines {
+		if rest, ok := strings.CutPrefix(l, usual); ok {
+			lines[i] = indent + rest
+		}
+	}
+	return strings.TrimPrefix(strings.Join(lines, "\n"), indent)
+}
+
+// write is ops laid out to stand at off of the text, in b.
+func (s *selection) write(ops string, b *ir.Block, off int) string {
+	out := layout(ops, depthOf(s.m, b), indentAt(s.src.Text(), off))
+	if s.crlf() {
+		out = strings.ReplaceAll(out, "\n", "\r\n")
+	}
+	return out
+}
+
+// crlf reports whether the text ends its lines as Windows does.
+func (s *selection) crlf() bool {
+	i := strings.IndexByte(s.src.Text(), '\n')
+	return i > 0 && s.src.Text()[i-1] == '\r'
+}
+
+// isPretty reports whether o is written in its own form.
+func isPretty(o *ir.Op) bool { return o.Tree != nil && o.Tree.Form == ast.Pretty }

@@ -1,0 +1,115 @@
+package refactor
+
+import (
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/dialect/ir"
+	"dmir/syntax/source"
+)
+
+// offerUnfuse offers to take the ops out of the kernel at the cursor.
+func offerUnfuse(s *selection) []Action {
+	k := s.kernel()
+	if k == nil {
+		return nil
+	}
+	a := Action{ID: "unfuse", Kind: Inline, Title: "Unfuse the kernel"}
+	if err := opened(k); err != nil {
+		a.Disabled = err.Error()
+		return []Action{a}
+	}
+	body := k.Body(0)
+	added := []*cost.Entry{}
+	if len(body.Ops) > maxListed {
+		return []Action{a}
+	}
+	seen := map[*ir.Value]bool{}
+	for _, v := range body.Terminator().Operands {
+		if seen[v] || v.Op == nil || v.Op.Parent != body {
+			return []Action{a} // those who use the result read another value then
+		}
+		seen[v] = true
+	}
+	for _, o := range body.Ops[:len(body.Ops)-1] {
+		added = append(added, s.entry(o))
+	}
+	return []Action{s.promised(k.Parent, []*cost.Entry{s.entry(k)}, added).on(a)}
+}
+
+// kernel is the kernel that is selected, at whose head the cursor stands, or in
+// which the selection lies.
+func (s *selection) kernel() *ir.Op {
+	if s.fn == nil || s.block == nil {
+		return nil
+	}
+	if o := s.one(); o != nil && o.Name == kernelOp {
+		return o
+	}
+	if k := s.block.Region.Op; k.Name == kernelOp && s.cursor && s.one() == k.Body(0).Terminator() {
+		return k
+	}
+	return nil
+}
+
+func applyUnfuse(s *selection, _ string) (*Change, error) {
+	k := s.kernel()
+	if k == nil {
+		return nil, refuse("there is no kernel here")
+	}
+	if err := opened(k); err != nil {
+		return nil, err
+	}
+	body := k.Body(0)
+	n := s.allNames(k)
+	inner, results := renaming{}, renaming{}
+	for i, v := range body.Terminator().Operands {
+		r := k.Results[i]
+		_, named := inner[v]
+		if !named && r.Name != "" && v.Op != nil && v.Op.Parent == body && !strings.Contains(v.Name+r.Name, "#") {
+			inner[v] = r.Name // the value takes the name of the result
+		}
+	}
+	inner.inside(body.Ops, n.fresh)
+	results.stand(k.Results, body.Terminator().Operands, inner)
+	return s.open(k, k, 0, inner, results), nil
+}
+
+// stand makes the values of by stand for those of vs where these are used.
+func (r renaming) stand(vs, by []*ir.Value, names renaming) {
+	for i, v := range by {
+		if to := names.of(v); to != spelled(vs[i]) {
+			r[vs[i]] = to
+		}
+	}
+}
+
+// open puts the ops of region n of holder in the place of o. Results of o are
+// then called as results says.
+func (s *selection) open(o, holder *ir.Op, n int, inner, results renaming) *Change {
+	edits := inner.edits(holder.Regions[n].Blocks[0].Ops)
+	raw := s.opened(holder, n, edits)
+	if o != holder {
+		raw = comments(s.src.Text(), o.Tree.Span()) + strings.Trim(s.body(holder, n, edits), blanks)
+	}
+	return s.swap(o, raw, results)
+}
+
+// swap puts the ops in raw in the place of o.
+func (s *selection) swap(o *ir.Op, raw string, results renaming) *Change {
+	text, span := s.src.Text(), o.Tree.Span()
+	if strings.TrimSpace(raw) == "" {
+		edits := append(results.uses(nil, nil), removal(text, span))
+		return &Change{Edits: edits}
+	}
+	after := s.write(raw, o.Parent, span.Start)
+	if rest, _, _ := strings.Cut(text[span.End:], "\n"); strings.TrimSpace(rest) != "" && (lastIsComment(after) || !strings.HasPrefix(strings.TrimSpace(rest), "//")) {
+		after += "\n" + indentAt(text, span.Start)
+	}
+	return &Change{Edits: append(replace(text, span, after), results.uses(nil, nil)...)}
+}
+
+func lastIsComment(text string) bool {
+	i := strings.LastIndexByte(text, '\n') + 1
+	return comments(text, source.Span{Start: i, End: len(text)}) != ""
+}
