@@ -31,9 +31,9 @@ func NewWaster(m *ir.Module, fn *ir.Func, bind map[string]int64) *Waster {
 	return w
 }
 
-// Of is the waste of an entry.
-func (w *Waster) Of(e *Entry) dim.Dim {
-	moved := e.Moved()
+// Of is the waste of an entry that runs so many times, in the loops that it is in.
+func (w *Waster) Of(e *Entry, runs int64) dim.Dim {
+	moved := e.Moved().Scale(runs)
 	needed := w.needed(e)
 	if needed.AtLeast(moved) {
 		return dim.Dim{}

@@ -95,7 +95,7 @@ func TestWasteOfLines(t *testing.T) {
 	w := cost.NewWaster(p.Modules[0], f.Func, nil)
 	var all dim.Dim
 	for i, want := range []int64{0, 4096, 8192, 4096} {
-		got := w.Of(f.Entries[i])
+		got := w.Of(f.Entries[i], 1)
 		if n := number(t, got); n != want {
 			t.Errorf("line %d wastes %d B, want %d", i+2, n, want)
 		}

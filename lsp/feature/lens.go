@@ -5,6 +5,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
+	"dmir/analysis/report"
 	"dmir/analysis/units"
 	"dmir/syntax/source"
 )
@@ -12,37 +13,86 @@ import (
 // Lens is a line above a function.
 type Lens struct {
 	Span    source.Span // the function's name
-	Title   string
-	Command string // "dmir.run", "dmir.cost", or "" for a note
-	Func    string // the function it is about, without "@"
+	Title   string      // "" for totals that are to be asked for, with Totals
+	Command string      // "dmir.run", "dmir.cost", "dmir.panel", or "" for a note
+	Func    string      // the function it is about, without "@"
+	Panel   string      // the kind of panel, of "dmir.panel"
 }
 
+// LensOptions say what lenses can offer.
+type LensOptions struct {
+	Device string // that functions would run on; "" where that is not known
+	Saved  bool   // the text differs from the file on disk
+}
+
+// ManyFuncs is the number of functions from which on each has only the lenses
+// that are used most, and its totals when they come into view.
+const ManyFuncs = 200
+
 // Lenses are what can be done with each function that has a body, and its totals.
-func Lenses(p *program.Program) []Lens {
+func Lenses(p *program.Program, o LensOptions) []Lens {
+	many := len(p.Funcs) >= ManyFuncs
+	run := "Run"
+	if o.Device != "" {
+		run += " on " + o.Device
+	}
 	var out []Lens
 	for _, f := range p.Funcs {
 		if f.Func.Body == nil {
 			continue
 		}
 		span, name := f.Func.Op.Head, f.Func.Name
+		panel := func(title, kind string) { out = append(out, Lens{span, title, "dmir.panel", name, kind}) }
 		if f.Unknown == 0 {
-			out = append(out, Lens{span, "Run", "dmir.run", name})
+			out = append(out, Lens{Span: span, Title: run, Command: "dmir.run", Func: name})
 		}
-		out = append(out, Lens{span, "Cost", "dmir.cost", name}, Lens{span, totals(p, f), "", name})
+		out = append(out, Lens{Span: span, Title: "Cost", Command: "dmir.cost", Func: name})
+		if !nothingKnown(f) {
+			panel("Graph", report.KindGraph)
+			if !many {
+				panel("Roofline", report.KindRoofline)
+				panel("Memory plan", report.KindMemory)
+			}
+		}
+		if o.Saved && !many {
+			panel("Compare with saved", report.KindDiff)
+		}
+		sum := Lens{Span: span, Func: name}
+		if !many {
+			sum.Title = totals(p, f)
+		}
+		out = append(out, sum)
 	}
 	return out
+}
+
+// Totals are the cost of the function called name in one line, "" where it is
+// gone.
+func Totals(p *program.Program, name string) string {
+	f := p.Func(name)
+	if f == nil {
+		return ""
+	}
+	return totals(p, f)
+}
+
+func nothingKnown(f *cost.Func) bool {
+	return f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero()
 }
 
 // totals is a function's cost in one line.
 func totals(p *program.Program, f *cost.Func) string {
 	unknown := plural(f.Unknown, "op") + " not counted"
-	if f.Unknown > 0 && f.FLOP.IsZero() && f.Moved().IsZero() {
+	if nothingKnown(f) {
 		return unknown
 	}
 	parts := []string{
 		units.DimFLOP(f.FLOP),
 		units.DimBytes(f.Moved()) + " moved",
 		"minimum " + units.DimBytes(f.Minimum),
+	}
+	if waste := f.Waste(); f.Unknown == 0 && !waste.IsZero() {
+		parts = append(parts, "waste "+units.DimBytes(waste))
 	}
 	if t := f.Time(p.Target); t.Known {
 		parts = append(parts, units.Time(t.Ns)+" on "+p.Target.Name)

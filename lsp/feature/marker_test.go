@@ -31,7 +31,8 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //
 //	//@hint LABEL | LABEL      the hints, in order
 //	//@diag SEVERITY CODE 3-7 MESSAGE   a diagnostic; columns in bytes from 1
-//	//@lens TITLE -> COMMAND   a lens
+//	//@lens TITLE -> COMMAND KIND  a lens, and the kind of panel that it opens
+//	//@heat time=8 bytes=5     the levels of the line's heat
 //	//@fix CODE TITLE          a fix offered on the line
 //	//@def(%x) 3:5             the definition of the first %x on the line
 //	//@refs(%x) 3:5 4:9        its references, the definition included
@@ -286,9 +287,12 @@ func (m *marker) all(kinds []string) {
 		}
 	}
 	if slices.Contains(kinds, "lens") {
-		for _, l := range feature.Lenses(m.p) {
-			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command))
+		for _, l := range feature.Lenses(m.p, feature.LensOptions{Device: "reference", Saved: true}) {
+			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel))
 		}
+	}
+	if slices.Contains(kinds, "heat") {
+		m.heat(whole)
 	}
 	if slices.Contains(kinds, "diag") {
 		for _, d := range found {
@@ -299,6 +303,25 @@ func (m *marker) all(kinds []string) {
 		for _, f := range feature.FixesAt(found, whole) {
 			m.at(f.Diagnostic.Span.Start, "fix %s %s", f.Diagnostic.Code, f.Title)
 		}
+	}
+}
+
+// heat is the levels of each line by all that lines are coloured by.
+func (m *marker) heat(span source.Span) {
+	levels := map[int]string{}
+	var order []int
+	for _, by := range []string{feature.HeatTime, feature.HeatBytes, feature.HeatWaste} {
+		heats, _ := feature.Heats(m.p, by, span)
+		for _, h := range heats {
+			if levels[h.Span.Start] == "" {
+				order = append(order, h.Span.Start)
+			}
+			levels[h.Span.Start] += fmt.Sprintf(" %s=%d", by, h.Level)
+		}
+	}
+	slices.Sort(order)
+	for _, off := range order {
+		m.at(off, "heat%s", levels[off])
 	}
 }
 
