@@ -78,9 +78,40 @@ type Value struct {
 	Op    *Op    // the op it is a result of, nil for a block argument
 	Block *Block // the block it is an argument of, nil for a result
 	Index int
-	Uses  []Use
+	Uses  []Use       // in the order of the text
 	Span  source.Span // where it is defined
+	// Guessed tells that the text does not say the type: it is that of the first
+	// use that names one.
+	Guessed bool
 }
+
+// AddUse records a use. Uses stay in the order of the text, whenever they come.
+func (v *Value) AddUse(u Use) {
+	at := len(v.Uses)
+	if at > 0 && u.before(v.Uses[at-1]) {
+		at, _ = slices.BinarySearchFunc(v.Uses, u, compareUses)
+	}
+	v.Uses = slices.Insert(v.Uses, at, u)
+}
+
+// AddUses is AddUse for many.
+func (v *Value) AddUses(us []Use) {
+	v.Uses = append(v.Uses, us...)
+	slices.SortFunc(v.Uses, compareUses)
+}
+
+// DropUse forgets a use; nothing happens where there is none such.
+func (v *Value) DropUse(u Use) {
+	if at, found := slices.BinarySearchFunc(v.Uses, u, compareUses); found && v.Uses[at] == u {
+		v.Uses = slices.Delete(v.Uses, at, at+1)
+	}
+}
+
+func compareUses(a, b Use) int {
+	return cmp.Or(cmp.Compare(a.Op.Span.Start, b.Op.Span.Start), cmp.Compare(a.Index, b.Index))
+}
+
+func (u Use) before(w Use) bool { return compareUses(u, w) < 0 }
 
 // Use is one use of a value.
 type Use struct {

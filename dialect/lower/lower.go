@@ -21,16 +21,33 @@ import (
 )
 
 // File lowers the sections of a file, cut at "// -----": one module for each.
-func File(f *ast.File) []*ir.Module {
-	var out []*ir.Module
+func File(f *ast.File) []*ir.Module { return Open(f).Modules }
+
+// Unit is a lowered file that can follow changes of its text.
+type Unit struct {
+	Modules  []*ir.Module
+	sections []*lowerer
+	bodies   map[*ir.Block]*body
+}
+
+// Open is like File.
+func Open(f *ast.File) *Unit {
+	u := &Unit{bodies: map[*ir.Block]*body{}}
 	start := 0
 	for i, item := range f.Items {
 		if item.Form == ast.Split {
-			out = append(out, section(f.Src, f.Items[start:i:i]))
+			u.section(f.Src, f.Items[start:i:i])
 			start = i + 1
 		}
 	}
-	return append(out, section(f.Src, f.Items[start:]))
+	u.section(f.Src, f.Items[start:])
+	return u
+}
+
+func (u *Unit) section(src *source.File, items []*ast.Op) {
+	l := section(src, items)
+	u.Modules = append(u.Modules, l.m)
+	u.sections = append(u.sections, l)
 }
 
 // lowerer lowers one section.
@@ -38,6 +55,7 @@ type lowerer struct {
 	src   *source.File
 	m     *ir.Module
 	env   types.Env
+	root  *scope // of the section's top level
 	scope *scope
 	slab  slab
 
@@ -51,28 +69,35 @@ type lowerer struct {
 	symbols  map[string]source.Span // every @name defined in the section, without "@"
 	calls    []*ir.Op
 	badTypes map[source.Span]bool // reported already
-	seen     map[string]bool      // ops of unknown dialects that were reported
-	guesses  int                  // did-you-mean searches left, as each looks at every name
+	seen     map[string]*ast.Op   // ops of unknown dialects, by name: the first of each is reported
+	lost     []string             // names of unknown ops whose first op is gone
+	guesses  int                  // did-you-mean searches for functions left, as each looks at every name
 	untyped  int                  // results so far that have neither a name nor a type of their own in the text
 }
 
-// maxGuesses bounds the did-you-mean searches of a section, so that a file full
-// of errors costs no more than its length.
-const maxGuesses = 32
+// Bounds of did-you-mean searches, so that a file full of errors costs no more
+// than its length.
+const (
+	maxGuesses = 32  // for functions, in a section
+	maxPending = 500 // uses in one function that wait for a definition; for later ones nothing is guessed
+	firstNames = 32  // of the values around a use that are looked at: the first ones, arguments mostly,
+	lastNames  = 256 // and the last ones before it
+)
 
-func section(src *source.File, items []*ast.Op) *ir.Module {
+func section(src *source.File, items []*ast.Op) *lowerer {
 	l := &lowerer{
 		src:      src,
 		m:        &ir.Module{Src: src, Tree: &ast.File{Src: src, Items: items}},
-		scope:    newScope(nil),
+		root:     newScope(nil),
 		sigs:     map[string]*signature{},
 		attrs:    map[string]attrText{},
 		likely:   map[string]string{},
 		symbols:  map[string]source.Span{},
 		badTypes: map[source.Span]bool{},
-		seen:     map[string]bool{},
+		seen:     map[string]*ast.Op{},
 		guesses:  maxGuesses,
 	}
+	l.scope = l.root
 	l.aliases(items)
 	l.m.Aliases = &l.env
 	outer, items := flatten(items)
@@ -86,9 +111,13 @@ func section(src *source.File, items []*ast.Op) *ir.Module {
 	}
 	l.unresolved()
 	l.checkCalls()
-	diags := l.m.Diags
-	sort.SliceStable(diags, func(i, j int) bool { return diags[i].Span.Start < diags[j].Span.Start })
-	return l.m
+	l.calls = nil
+	sortDiags(l.m.Diags)
+	return l
+}
+
+func sortDiags(ds []diag.Diagnostic) {
+	sort.SliceStable(ds, func(i, j int) bool { return ds[i].Span.Start < ds[j].Span.Start })
 }
 
 // flatten looks through a module that holds everything else.
@@ -161,16 +190,10 @@ func (l *lowerer) unresolved() {
 	}
 }
 
-// guess is the visible value name most like name, "" where none is near.
+// guess is the value name most like name among those nearby, "" where none is.
 func (l *lowerer) guess(name string) string {
-	if l.guesses <= 0 || len(l.scope.names) > 1<<14 {
+	if l.scope.waiting > maxPending {
 		return ""
 	}
-	l.guesses--
-	names := make([]string, 0, len(l.scope.names))
-	for n := range l.scope.names {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return diag.Suggest(name, names)
+	return diag.Suggest(name, l.scope.nearby())
 }

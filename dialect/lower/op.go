@@ -98,14 +98,19 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 		}
 		return
 	}
-	dialect, _, dotted := strings.Cut(o.Name, ".")
-	if dialect == "func" || dialect == "builtin" || l.seen[o.Name] {
+	dialect, _, _ := strings.Cut(o.Name, ".")
+	if dialect == "func" || dialect == "builtin" || l.seen[o.Name] != nil {
 		return
 	}
-	l.seen[o.Name] = true
-	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "dmir does not know the op %s; it is kept as it is", o.Name)
-	if !dotted {
-		d.Message = "dmir does not know an op called " + o.Name + "; it is kept as it is"
+	l.unknown(t, o.Name)
+}
+
+// unknown notes the first op of its name, which dmir does not know.
+func (l *lowerer) unknown(t *ast.Op, name string) {
+	l.seen[name] = t
+	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "dmir does not know the op %s; it is kept as it is", name)
+	if !strings.Contains(name, ".") {
+		d.Message = "dmir does not know an op called " + name + "; it is kept as it is"
 	}
 	d.Severity = diag.Hint
 }
@@ -139,7 +144,7 @@ func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
 // use resolves operand i of o, or leaves a value of unknown type for it until
 // a definition comes.
 func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.Span, sure bool) *ir.Value {
-	e := l.scope.names[u.Name]
+	e := l.scope.lookup(u.Name)
 	if e.values == nil {
 		l.scope.waiting++
 		p := pendingUse{number: l.scope.waiting, op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
@@ -164,14 +169,14 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 	if index > 0 && there {
 		v = values[index]
 	}
-	v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
+	v.AddUse(ir.Use{Op: o, Index: i})
 	switch {
 	case !there:
 		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), diag.Count(len(values), "value"), index).
 			Help = "use a smaller number, or name more results: %x:3 = …"
 	case want == nil || want == v.Type:
 	case v.Type == types.Type(types.Unknown):
-		v.Type = types.Distinct(want, v.Name)
+		v.Type, v.Guessed = types.Distinct(want, v.Name), true
 	case !types.Compatible(v.Type, want):
 		d := l.report(o, "DM164", span, "%s has type %s, but is used as %s", l.src.Slice(span), v.Type, want)
 		d.Related = []diag.Related{{Span: v.Span, Message: "defined here with type " + v.Type.String()}}
@@ -197,14 +202,19 @@ func (l *lowerer) define(name string, values []*ir.Value, span source.Span) {
 		first--
 	}
 	for _, p := range waiting[first:] {
-		p.op.Operands[p.operand] = l.connect(p.op, p.operand, values, p.index, p.want, p.span)
-		if l.ordered() && sameBlock(p.op, values[0]) {
-			d := l.report(p.op, "DM162", p.span, "%s is used before it is defined", name)
-			d.Related = []diag.Related{{Span: span, Message: "defined here"}}
-		}
+		l.late(p, values, span)
 	}
 	if first < len(waiting) {
 		l.scope.pending[name] = waiting[:first]
+	}
+}
+
+// late connects a use with the definition that came after it.
+func (l *lowerer) late(p pendingUse, values []*ir.Value, span source.Span) {
+	p.op.Operands[p.operand] = l.connect(p.op, p.operand, values, p.index, p.want, p.span)
+	if l.ordered() && sameBlock(p.op, values[0]) {
+		d := l.report(p.op, "DM162", p.span, "%s is used before it is defined", p.name)
+		d.Related = []diag.Related{{Span: span, Message: "defined here"}}
 	}
 }
 

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/source"
@@ -15,7 +17,9 @@ type scope struct {
 	log     []undo
 	barrier int // names logged before it may be hidden: they lie outside a region of an unknown op
 	pending map[string][]pendingUse
-	waiting int // pending uses so far, which numbers them
+	waiting int   // pending uses so far, which numbers them
+	body    *body // of which only some ops are lowered again; nil where all are
+	before  int   // the place in the body's block of the first op that is
 }
 
 // entry is the values that one name stands for: several for "%r:2".
@@ -46,7 +50,7 @@ type pendingUse struct {
 // hides reports whether a scope around s knows name.
 func (s *scope) hides(name string) bool {
 	for s = s.outer; s != nil; s = s.outer {
-		if s.names[name].values != nil {
+		if s.lookup(name).values != nil {
 			return true
 		}
 	}
@@ -57,10 +61,39 @@ func newScope(outer *scope) *scope {
 	return &scope{outer: outer, names: map[string]entry{}, pending: map[string][]pendingUse{}}
 }
 
+// lookup is what name stands for so far.
+func (s *scope) lookup(name string) entry {
+	e := s.names[name]
+	if e.values == nil && s.body != nil {
+		return entry{s.body.earlier(name, s.before), outside}
+	}
+	return e
+}
+
+// outside is when the names of a body whose ops are not lowered again were
+// logged: before any other.
+const outside = -1
+
+// nearby is the first and the last names defined so far, sorted.
+func (s *scope) nearby() []string {
+	var all []string
+	if s.body != nil {
+		all = s.body.names(s.before)
+	}
+	for _, u := range s.log {
+		all = append(all, u.name)
+	}
+	if len(all) > firstNames+lastNames {
+		all = slices.Concat(all[:firstNames], all[len(all)-lastNames:])
+	}
+	slices.Sort(all)
+	return all
+}
+
 // define makes name stand for values. It returns the first value that name
 // stood for already, if it may not be hidden.
 func (s *scope) define(name string, values []*ir.Value) (taken *ir.Value) {
-	old := s.names[name]
+	old := s.lookup(name)
 	if old.values != nil && old.logged >= s.barrier {
 		return old.values[0]
 	}

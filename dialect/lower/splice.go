@@ -1,0 +1,465 @@
+package lower
+
+import (
+	"maps"
+	"slices"
+	"sort"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// Change is what a Splice did to a module.
+type Change struct {
+	Module *ir.Module
+	Func   *ir.Op
+	Block  *ir.Block
+	Gone   []*ir.Op // ops that the block no longer holds, with their last positions
+	New    []*ir.Op // ops that it holds instead, in the order of the text
+}
+
+// maxAgain bounds how many ops are lowered again because of one change.
+const maxAgain = 4096
+
+// Splice follows a change that has been put into the tree. Only the ops that the
+// change brought are lowered, and those to which a name now means something
+// else; the others keep their identity. ok is false where that is not possible:
+// then the unit is of no use any more.
+func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
+	l, fn := u.find(p.Path[len(p.Path)-1])
+	if fn == nil || !plain(p.Old) || !plain(p.New) || len(l.root.names) > 0 {
+		return nil, false
+	}
+	block := fn.Regions[0].Blocks[0]
+	at := sort.Search(len(block.Ops), func(i int) bool { return block.Ops[i].Span.Start >= oldStart(p) })
+	old := block.Ops[at:min(at+len(p.Old), len(block.Ops))]
+	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return o.Tree == t }) {
+		return nil, false
+	}
+	y := u.bodies[block]
+	if y == nil {
+		y = newBody(block)
+		u.bodies[block] = y
+	}
+	if len(y.open) > maxPending/2 {
+		return nil, false
+	}
+	s := &splicer{l: l, y: y, fn: fn, gone: map[*ir.Op]bool{}, dirty: map[*ir.Op]bool{}, change: &Change{Module: l.m, Func: fn, Block: block}}
+	window := &job{at: newStart(p), gone: slices.Clone(old), trees: p.New, place: at}
+	var guessed []*ir.Value
+	for _, o := range old {
+		guessed = append(guessed, unlink(o)...)
+	}
+	u.shift(p, src, fn, at+len(old))
+	block.Ops = slices.Delete(block.Ops, at, at+len(old))
+	for _, o := range window.gone {
+		s.gone[o] = true
+	}
+	for _, v := range guessed {
+		s.markUsers(v)
+	}
+	s.firsts(p.Old)
+	s.enqueue(window)
+	if !s.run() {
+		return nil, false
+	}
+	s.nextUnknown(p.New)
+	slices.SortFunc(s.change.New, func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start })
+	return s.change, true
+}
+
+func oldStart(p *parse.Splice) int {
+	if len(p.Old) > 0 {
+		return p.Old[0].Off
+	}
+	return p.End
+}
+
+// newStart is where the new ops begin: nothing before it is theirs.
+func newStart(p *parse.Splice) int {
+	if len(p.New) > 0 {
+		return p.New[0].Off
+	}
+	return p.Start
+}
+
+// find is the lowered form of a function and the section it is in.
+func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
+	for _, l := range u.sections {
+		ops := l.m.Ops
+		i := sort.Search(len(ops), func(i int) bool { return ops[i].Tree.Off >= t.Off })
+		if i < len(ops) && ops[i].Tree == t && ops[i].Name == "func.func" && len(ops[i].Regions) == 1 && len(ops[i].Regions[0].Blocks) == 1 {
+			return l, ops[i]
+		}
+	}
+	return nil, nil
+}
+
+// shift moves what follows the change: the ops of the function from place on,
+// and what comes after the function.
+func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
+	move := func(s *source.Span) { *s = p.MoveSpan(*s) }
+	ops := func(list []*ir.Op) {
+		ir.Walk(list, func(o *ir.Op) bool {
+			move(&o.Span)
+			move(&o.Head)
+			for _, v := range o.Results {
+				move(&v.Span)
+			}
+			for _, r := range o.Regions {
+				for _, b := range r.Blocks {
+					for _, v := range b.Args {
+						move(&v.Span)
+					}
+				}
+			}
+			for i, v := range o.Operands {
+				if v.Op == nil && v.Block == nil && i < len(o.Tree.Operands) { // no definition: it stands where it is used
+					v.Span = o.Tree.Abs(o.Tree.Operands[i].Span)
+				}
+			}
+			return true
+		})
+	}
+	for _, l := range u.sections {
+		l.src, l.m.Src, l.m.Tree.Src = src, src, src
+		var kept []diag.Diagnostic
+		for _, d := range l.m.Diags {
+			if !p.Gone(d.Span.Start) {
+				kept = append(kept, p.Shift(d))
+			}
+		}
+		l.m.Diags = kept
+		if p.By() == 0 {
+			continue
+		}
+		for name, span := range l.symbols {
+			l.symbols[name] = p.MoveSpan(span)
+		}
+		if l.m.Outer != nil {
+			move(&l.m.Outer.Span)
+			move(&l.m.Outer.Head)
+		}
+		after := sort.Search(len(l.m.Ops), func(i int) bool { return l.m.Ops[i].Span.Start > p.Start })
+		ops(l.m.Ops[after:])
+		for _, f := range l.m.Funcs {
+			if f.Body == nil && f.Op.Span.Start > p.Start {
+				for _, v := range f.Args {
+					move(&v.Span)
+				}
+			}
+		}
+	}
+	if p.By() != 0 {
+		move(&fn.Span)
+		ops(fn.Regions[0].Blocks[0].Ops[place:])
+	}
+}
+
+// splicer lowers some ops of one body again.
+type splicer struct {
+	l      *lowerer
+	y      *body
+	fn     *ir.Op
+	jobs   []*job // by position
+	gone   map[*ir.Op]bool
+	dirty  map[*ir.Op]bool // unlinked, and to be lowered again
+	again  int
+	stirs  bool // names came or went
+	change *Change
+}
+
+// job is a run of ops to be lowered where others were.
+type job struct {
+	at    int // offset where the run begins
+	gone  []*ir.Op
+	trees []*ast.Op
+	place int // in the block
+}
+
+func (s *splicer) run() bool {
+	for len(s.jobs) > 0 {
+		j := s.jobs[0]
+		s.jobs = s.jobs[1:]
+		if s.again += 1 + len(j.trees); s.again > maxAgain {
+			return false
+		}
+		if !s.do(j) {
+			return false
+		}
+		if len(s.jobs) == 0 && s.stirs {
+			// What is guessed for a name without definition depends on the names around it.
+			s.stirs = false
+			for _, list := range s.y.open {
+				for _, o := range list {
+					s.mark(o)
+				}
+			}
+		}
+	}
+	count := 0
+	for _, d := range s.l.m.Diags {
+		if d.Code == "DM169" {
+			count++
+		}
+	}
+	return count <= maxGuesses
+}
+
+// mark has an op of the block lowered again.
+func (s *splicer) mark(o *ir.Op) {
+	if s.dirty[o] || s.gone[o] {
+		return
+	}
+	s.dirty[o] = true
+	guessed := unlink(o)
+	j := &job{at: o.Span.Start, gone: []*ir.Op{o}, trees: []*ast.Op{o.Tree}}
+	s.enqueue(j)
+	for _, v := range guessed {
+		s.markUsers(v)
+	}
+}
+
+func (s *splicer) enqueue(j *job) {
+	at, _ := slices.BinarySearchFunc(s.jobs, j.at, func(k *job, at int) int { return k.at - at })
+	s.jobs = slices.Insert(s.jobs, at, j)
+}
+
+func (s *splicer) markUsers(v *ir.Value) {
+	for _, use := range slices.Clone(v.Uses) {
+		if o := s.y.top(use.Op); o != nil {
+			s.mark(o)
+		}
+	}
+}
+
+// unlink takes back what o, and what is inside it, says to the values it uses.
+// Those whose types were guessed from uses have none until their uses are
+// lowered again, in order.
+func unlink(o *ir.Op) (guessed []*ir.Value) {
+	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+		for i, v := range p.Operands {
+			v.DropUse(ir.Use{Op: p, Index: i})
+			if v.Guessed {
+				v.Type, v.Guessed = types.Unknown, false
+				guessed = append(guessed, v)
+			}
+		}
+		return true
+	})
+	return guessed
+}
+
+// do lowers one run and finds out to whom that matters.
+func (s *splicer) do(j *job) bool {
+	block, y := s.y.block, s.y
+	before := map[string]definition{}
+	var names []string
+	affected := func(name string, _ []*ir.Value) {
+		if _, seen := before[name]; !seen {
+			before[name] = y.defs[name]
+			names = append(names, name)
+		}
+	}
+	fresh := len(j.trees) > 0 && len(j.gone) == 1 && j.gone[0].Tree == j.trees[0]
+	if fresh {
+		j.place = sort.Search(len(block.Ops), func(i int) bool { return block.Ops[i].Span.Start >= j.at })
+		if j.place == len(block.Ops) || block.Ops[j.place] != j.gone[0] {
+			return false
+		}
+		s.forget(j.gone[0].Span)
+	}
+	for _, o := range j.gone {
+		results(o, affected)
+	}
+	for _, o := range j.gone {
+		y.remove(o)
+		s.gone[o] = true
+		delete(s.dirty, o)
+	}
+	ops := s.lower(j)
+	if fresh {
+		block.Ops[j.place] = ops[0]
+	} else {
+		block.Ops = slices.Insert(block.Ops, j.place, ops...)
+	}
+	for _, o := range ops {
+		if len(o.Results) < len(o.Tree.Results) {
+			return false
+		}
+		seen := map[string]bool{}
+		twice := false
+		results(o, func(name string, v []*ir.Value) {
+			affected(name, v)
+			twice = twice || seen[name]
+			seen[name] = true
+		})
+		if twice {
+			return false
+		}
+		y.add(o)
+	}
+	s.record(j.gone, ops)
+	for _, name := range names {
+		s.rebind(name, before[name])
+		if d := y.defs[name]; d.op != nil && d.op != before[name].op && !slices.Contains(ops, d.op) {
+			s.mark(d.op) // it was a second definition, and is the first now
+		}
+	}
+	return true
+}
+
+// record notes which ops came and went. What came and went again in one change
+// is not spoken of.
+func (s *splicer) record(gone, ops []*ir.Op) {
+	for _, o := range gone {
+		if i := slices.Index(s.change.New, o); i >= 0 {
+			s.change.New = slices.Delete(s.change.New, i, i+1)
+		} else {
+			s.change.Gone = append(s.change.Gone, o)
+		}
+	}
+	s.change.New = append(s.change.New, ops...)
+}
+
+// forget drops what was said about the ops in a span that are lowered again.
+// That an op is unknown is said once for all of its name, and stays.
+func (s *splicer) forget(at source.Span) {
+	s.l.m.Diags = slices.DeleteFunc(s.l.m.Diags, func(d diag.Diagnostic) bool {
+		return at.Start <= d.Span.Start && d.Span.Start < at.End && d.Code != "DM167"
+	})
+}
+
+// lower lowers a run in the place where it stands.
+func (s *splicer) lower(j *job) []*ir.Op {
+	l := s.l
+	kept := l.m.Diags
+	clear(l.badTypes)
+	l.m.Diags, l.calls, l.guesses = nil, nil, maxGuesses
+	untyped := l.untyped
+	l.region, l.began = s.y.block.Region, 0
+	l.blocks = nil
+	if s.y.block.Label != "" {
+		l.blocks = map[string]*ir.Block{s.y.block.Label: s.y.block}
+	}
+	l.scope = newScope(l.root)
+	l.scope.barrier, l.scope.body, l.scope.before = outside, s.y, j.at
+	var ops []*ir.Op
+	for _, t := range j.trees {
+		ops = append(ops, l.op(t, s.y.block))
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.scope.pending)) {
+		d, ok := s.y.defs[name]
+		if !ok {
+			continue
+		}
+		for _, p := range l.scope.pending[name] {
+			l.late(p, d.values, d.values[0].Span)
+		}
+		delete(l.scope.pending, name)
+	}
+	l.unresolved()
+	l.checkCalls()
+	l.scope, l.region, l.blocks, l.untyped = l.root, nil, nil, untyped
+	l.m.Diags = append(kept, l.m.Diags...)
+	sortDiags(l.m.Diags)
+	return ops
+}
+
+// rebind sees to the uses of a name whose definition was another one before.
+func (s *splicer) rebind(name string, before definition) {
+	y := s.y
+	after := y.defs[name]
+	if slices.Equal(before.values, after.values) {
+		s.markAll(y.more[name])
+		return
+	}
+	if len(before.values) == 0 || len(after.values) == 0 {
+		s.stirs = true
+	}
+	if s.gone[before.op] && len(after.values) > 0 && alike(before, after) {
+		for i, v := range before.values {
+			uses := v.Uses
+			v.Uses = nil
+			after.values[i].AddUses(uses)
+			for _, use := range uses {
+				use.Op.Operands[use.Index] = after.values[i]
+			}
+			for _, use := range slices.Clone(uses) {
+				if top := y.top(use.Op); top != nil && s.spoken(top.Span) {
+					s.mark(top)
+				}
+			}
+		}
+	} else {
+		for _, v := range before.values {
+			s.markUsers(v)
+		}
+		for _, o := range slices.Clone(y.open[name]) {
+			s.mark(o)
+		}
+		for _, o := range slices.Clone(y.inner[name]) {
+			s.mark(o)
+		}
+	}
+	s.markAll(y.more[name])
+}
+
+func (s *splicer) markAll(ds []definition) {
+	for _, d := range slices.Clone(ds) {
+		if d.op != nil {
+			s.mark(d.op)
+		}
+	}
+}
+
+// spoken reports whether something is said about what lies in a span.
+func (s *splicer) spoken(at source.Span) bool {
+	ds := s.l.m.Diags
+	i := sort.Search(len(ds), func(i int) bool { return ds[i].Span.Start >= at.Start })
+	return i < len(ds) && ds[i].Span.Start < at.End
+}
+
+// firsts forgets the ops of unknown dialects among those that go.
+func (s *splicer) firsts(old []*ast.Op) {
+	ast.Walk(old, func(t *ast.Op) bool {
+		if name := canonical(t.Name); s.l.seen[name] == t {
+			delete(s.l.seen, name)
+			s.l.lost = append(s.l.lost, name)
+		}
+		return true
+	})
+}
+
+// nextUnknown sees to it that the first op of each unknown name is the one that
+// is reported.
+func (s *splicer) nextUnknown(fresh []*ast.Op) {
+	l := s.l
+	ast.Walk(fresh, func(t *ast.Op) bool {
+		name := canonical(t.Name)
+		if first := l.seen[name]; first != nil && t.Off < first.Off && t.Form != ast.Bad {
+			at := first.Abs(first.NameSpan).Start
+			l.m.Diags = slices.DeleteFunc(l.m.Diags, func(d diag.Diagnostic) bool { return d.Code == "DM167" && d.Span.Start == at })
+			l.unknown(t, name)
+		}
+		return true
+	})
+	for _, name := range l.lost {
+		if l.seen[name] != nil {
+			continue
+		}
+		ir.Walk(l.m.Ops, func(o *ir.Op) bool {
+			if l.seen[name] == nil && o.Name == name && o.Tree.Form != ast.Bad && op.Lookup(name) == nil {
+				l.unknown(o.Tree, name)
+			}
+			return l.seen[name] == nil
+		})
+	}
+	l.lost = nil
+	sortDiags(l.m.Diags)
+}
