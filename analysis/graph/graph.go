@@ -69,7 +69,7 @@ type Graph struct {
 func Build(p *program.Program, f *cost.Func) *Graph {
 	b := &builder{
 		Graph:  &Graph{Func: f},
-		flow:   cost.NewFlow(f.Func, module(p, f.Func), p.Bind),
+		flow:   cost.NewFlow(f.Func, Module(p, f.Func), p.Bind),
 		node:   map[*ir.Op]int{},
 		owner:  map[*ir.Region]int{},
 		made:   map[edgeKey]int{},
@@ -91,8 +91,8 @@ func Build(p *program.Program, f *cost.Func) *Graph {
 	return b.Graph
 }
 
-// module is the one of p that holds fn.
-func module(p *program.Program, fn *ir.Func) *ir.Module {
+// Module is the module of p that holds fn, nil where none does.
+func Module(p *program.Program, fn *ir.Func) *ir.Module {
 	for _, m := range p.Modules {
 		if m.Func(fn.Name) == fn {
 			return m

@@ -151,7 +151,7 @@ type Node struct {
 	Place
 	Cost
 	TripsLabel string  `json:"trips_label"` // "×100", "×trips"; "" for what is no loop
-	Share      float64 `json:"time_share"`  // of the function's time, 0 to 1; 0 where not known
+	Share      float64 `json:"time_share"`  // of the function's time, 0 to 1, of a node outside any group; 0 where not known
 }
 
 // Edge is a value on its way.
@@ -279,6 +279,16 @@ type Diff struct {
 	New       string         `json:"new"`
 	Same      bool           `json:"same"`      // no function differs
 	Functions []FunctionDiff `json:"functions"` // the new version's in its order, then those that are gone
+	Breaches  []Breach       `json:"breaches"`  // null where nothing is gated
+}
+
+// Breach is what keeps a new version from passing as a gate.
+type Breach struct {
+	Function string `json:"function"`
+	Place
+	Grown   bool   `json:"grown"` // beyond the old version; otherwise beyond the function's own budget
+	Open    bool   `json:"open"`  // whether it is beyond depends on sizes that are not bound
+	Message string `json:"message"`
 }
 
 // The statuses of functions and ops.
@@ -293,6 +303,7 @@ const (
 // no new ones.
 type FunctionDiff struct {
 	Name     string   `json:"name"`
+	OldName  string   `json:"old_name"` // where it was called otherwise
 	Status   string   `json:"status"`
 	Place             // in the new version
 	OldPlace Place    `json:"old_place"`
@@ -318,6 +329,7 @@ type OpDiff struct {
 	OldResult string `json:"old_result"` // where it was called otherwise
 	Class     string `json:"class"`
 	Depth     int    `json:"depth"` // 1 in a loop or branch, and so on
+	Note      string `json:"note"`  // "now in the kernel of %y" of a removed op, "was in the kernel of %y" of an added one; mostly ""
 	Place            // in the new version
 	OldPlace  Place  `json:"old_place"`
 	FLOP      Delta  `json:"flop"`

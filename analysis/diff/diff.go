@@ -1,0 +1,152 @@
+// Package diff says what a new version of a program moves, computes, takes and
+// holds beside an old one: by function, and by op within the functions that
+// both have. Functions and ops are matched by name first, where people chose
+// the name, and then by what they compute.
+package diff
+
+import (
+	"strconv"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/program"
+	"dmir/dialect/ir"
+)
+
+// Func is a function of both versions, or of one of them.
+type Func struct {
+	Old, New *cost.Func // nil where that version has none
+	Ops      []Op       // every op of both, in the order of the new version; removed ones after what stood before them
+}
+
+// Op is an op or kernel of both versions, or of one of them. The ops of a loop
+// or branch stand after it, one deeper; those of a kernel are not compared.
+type Op struct {
+	Old, New *cost.Entry // nil where that version has none
+	Depth    int
+	Kernel   *cost.Entry // of an op that is in one version only: the kernel of the other one in which it stands there
+}
+
+// Programs compares two versions. The functions of the new one come first, in
+// its order, then those that are gone. Time is in proportion to the two texts.
+func Programs(old, new *program.Program) []Func {
+	h := newHasher()
+	var out []Func
+	for _, p := range functions(old.Funcs, new.Funcs, h) {
+		f := Func{Old: p.old, New: p.new}
+		var a, b []*cost.Entry
+		if f.Old != nil {
+			a = f.Old.Entries
+		}
+		if f.New != nil {
+			b = f.New.Entries
+		}
+		f.Ops = h.ops(nil, a, b, 0)
+		h.intoKernels(f.Ops)
+		out = append(out, f)
+	}
+	return out
+}
+
+// Changed reports whether o costs or is something else in the new version than
+// in the old one. A change of a name alone is none.
+func (o Op) Changed() bool {
+	if o.Old == nil || o.New == nil {
+		return true
+	}
+	a, b := o.Old, o.New
+	return a.Op.Name != b.Op.Name || a.Known != b.Known || !a.FLOP.Equal(b.FLOP) || !a.Read.Equal(b.Read) || !a.Written.Equal(b.Written)
+}
+
+type funcs = pair[*cost.Func]
+
+// functions pairs functions of one name, the first of that name with the first,
+// and then those of the rest that compute the same.
+func functions(old, new []*cost.Func, h *hasher) []funcs {
+	m := newMatcher(old, new)
+	m.by(func(f *cost.Func) string { return f.Func.Name })
+	m.by(func(f *cost.Func) string { return strconv.FormatUint(h.body(f.Func), 36) })
+	var out, gone []funcs
+	for p := range m.pairs() {
+		if p.new == nil {
+			gone = append(gone, p)
+		} else {
+			out = append(out, p)
+		}
+	}
+	return append(out, gone...)
+}
+
+// ops pairs two lists of entries, and those inside the loops and branches among
+// them.
+func (h *hasher) ops(out []Op, old, new []*cost.Entry, depth int) []Op {
+	m := newMatcher(old, new)
+	// What is the same to the name, then the same name where a person chose
+	// it, then what computes the same under another name or number.
+	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.op(e.Op), 36) + " " + e.Results() })
+	m.by(func(e *cost.Entry) string { return named(e, e.Op.Name) })
+	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.op(e.Op), 36) })
+	// What does the same to other values; the same op; another op in its place.
+	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.shape(e.Op), 36) + " " + e.Results() })
+	m.by(func(e *cost.Entry) string { return strconv.FormatUint(h.shape(e.Op), 36) })
+	m.by(func(e *cost.Entry) string { return e.Op.Name })
+	m.by(func(e *cost.Entry) string { return named(e, "") })
+	for p := range m.pairs() {
+		out = append(out, Op{Old: p.old, New: p.new, Depth: depth})
+		var a, b []*cost.Entry
+		if p.old != nil && !p.old.Fused {
+			a = p.old.Inner
+		}
+		if p.new != nil && !p.new.Fused {
+			b = p.new.Inner
+		}
+		if len(a)+len(b) > 0 {
+			out = h.ops(out, a, b, depth+1)
+		}
+	}
+	return out
+}
+
+// named is a key of the names of e's results and the op; "" where they are
+// numbers, which shift when an op is added.
+func named(e *cost.Entry, op string) string {
+	names := e.Results()
+	if names == "" || len(names) > 1 && names[1] >= '0' && names[1] <= '9' {
+		return ""
+	}
+	return op + " " + names
+}
+
+// intoKernels finds, for ops that one version lacks, whether it has them in a
+// kernel that is new there or has changed.
+func (h *hasher) intoKernels(ops []Op) {
+	inOld, inNew := map[string][]*cost.Entry{}, map[string][]*cost.Entry{}
+	list := func(in map[string][]*cost.Entry, k *cost.Entry) {
+		if k != nil && k.Fused {
+			for _, e := range k.Inner {
+				key := h.fusedKey(e.Op)
+				in[key] = append(in[key], k)
+			}
+		}
+	}
+	for _, o := range ops {
+		if o.Changed() {
+			list(inOld, o.Old)
+			list(inNew, o.New)
+		}
+	}
+	for i, o := range ops {
+		if (o.Old == nil) == (o.New == nil) {
+			continue
+		}
+		in, e := inNew, o.Old
+		if e == nil {
+			in, e = inOld, o.New
+		}
+		key := h.fusedKey(e.Op)
+		if ks := in[key]; len(ks) > 0 && !e.Fused {
+			ops[i].Kernel, in[key] = ks[0], ks[1:]
+		}
+	}
+}
+
+func (h *hasher) fusedKey(o *ir.Op) string { return strconv.FormatUint(h.shape(o), 36) }

@@ -1,0 +1,172 @@
+package report
+
+import (
+	"math"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/units"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/syntax/source"
+)
+
+// unknownLabel stands where nothing is known.
+const unknownLabel = "?"
+
+// number is d where it is one.
+func number(d dim.Dim) *int64 {
+	if n, ok := d.Int(); ok {
+		return &n
+	}
+	return nil
+}
+
+func timeLabel(t cost.Time) string {
+	if !t.Known {
+		return unknownLabel
+	}
+	return units.Time(t.Ns)
+}
+
+func costOf(flop, read, written dim.Dim, t cost.Time) Cost {
+	moved := read.Add(written)
+	c := Cost{
+		FLOP: number(flop), FLOPLabel: units.DimFLOP(flop),
+		Read: number(read), ReadLabel: units.DimBytes(read),
+		Written: number(written), WrittenLabel: units.DimBytes(written),
+		Moved: number(moved), MovedLabel: units.DimBytes(moved),
+		TimeLabel: timeLabel(t), Bound: t.Bound,
+	}
+	if t.Known {
+		ns := int64(math.Round(t.Ns))
+		c.TimeNs = &ns
+	}
+	if c.FLOP != nil && c.Moved != nil && *c.Moved > 0 {
+		x := float64(*c.FLOP) / float64(*c.Moved)
+		c.Intensity, c.IntensityLabel = &x, units.Intensity(x)
+	}
+	return c
+}
+
+// entryCost is the cost of e, all of it unknown where dmir does not know the op.
+func (b *builder) entryCost(e *cost.Entry) Cost {
+	if !e.Known {
+		return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}
+	}
+	return costOf(e.FLOP, e.Read, e.Written, e.Time(b.p.Target))
+}
+
+func className(e *cost.Entry) string {
+	if !e.Known && len(e.Inner) == 0 {
+		return "unknown"
+	}
+	return string(e.Class)
+}
+
+// share is part of the function's time, 0 where that is not known.
+func (b *builder) share(ns float64) float64 {
+	if !b.total.Known || b.total.Ns <= 0 {
+		return 0
+	}
+	return ns / b.total.Ns
+}
+
+// place is span as people count, up to the end of its first line.
+func place(src *source.File, span source.Span) Place {
+	if span.Len() <= 0 {
+		return Place{}
+	}
+	if end := strings.IndexAny(src.Slice(span), "\r\n"); end >= 0 {
+		span.End = span.Start + end
+	}
+	line, column := src.Human(span.Start)
+	_, end := src.Human(span.End)
+	return Place{line, column, max(end, column)}
+}
+
+// placeOf is where o's name and results stand.
+func (b *builder) placeOf(o *ir.Op) Place { return opPlace(b.p.Src, o) }
+
+func opPlace(src *source.File, o *ir.Op) Place {
+	if o == nil {
+		return Place{}
+	}
+	if o.Head.Len() > 0 {
+		return place(src, o.Head)
+	}
+	return place(src, o.Span)
+}
+
+// shortType is "8×512×1024 f16"; other types as MLIR writes them, cut where long.
+func shortType(v *ir.Value) string {
+	if v == nil || v.Type == nil {
+		return ""
+	}
+	t := v.Tensor()
+	if t == nil {
+		return cut(v.Type.String(), 40)
+	}
+	if t.Rank() == 0 {
+		return t.Elem.String()
+	}
+	var s strings.Builder
+	for i, d := range t.Shape {
+		if i > 0 {
+			s.WriteString("×")
+		}
+		text := d.String()
+		if d.IsUnnamed() {
+			text = "?"
+		}
+		if d.Terms() > 1 || strings.ContainsAny(text, "+-") {
+			text = "(" + text + ")"
+		}
+		s.WriteString(text)
+	}
+	return cut(s.String(), 60) + " " + t.Elem.String()
+}
+
+// detail is what sets o apart from others of its name: an equation, a kind, a
+// callee, an element type, or its first attributes.
+func detail(o *ir.Op) string {
+	d := op.Of(o)
+	switch {
+	case o.Name == "func.call":
+		return cut("@"+o.Str("callee"), 40)
+	case d == nil:
+		return ""
+	case o.Name == "dm.convert" && o.In(0) != nil && o.Out(0) != nil:
+		return o.In(0).Elem.String() + " → " + o.Out(0).Elem.String()
+	}
+	var parts []string
+	for _, a := range d.Attrs {
+		v := o.Attr(a.Name)
+		if v == nil {
+			continue
+		}
+		if a.Lead {
+			if text := types.TextOf(v); text != "" {
+				return cut(text, 40)
+			}
+			return cut(v.String(), 40)
+		}
+		if a.Kind != op.KindDense && len(parts) < 2 {
+			parts = append(parts, a.Name+" = "+v.String())
+		}
+	}
+	return cut(strings.Join(parts, ", "), 40)
+}
+
+// cut shortens s to at most n characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

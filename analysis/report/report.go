@@ -1,0 +1,170 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/dialect/types"
+)
+
+// Options are what Build needs beside the program.
+type Options struct {
+	Old       *program.Program // the version that a diff compares with; nil elsewhere
+	OldName   string           // what to call it; "" is the path of its text
+	Gate      bool             // a diff lists what is beyond the old version and beyond budgets
+	Tolerance float64          // of the gate: how much more than before is allowed, as a share of it
+}
+
+// ErrKind is that there is no panel of a kind, or not from what was given.
+var ErrKind = errors.New("no such panel")
+
+// FunctionError is that a program has no function to show.
+type FunctionError struct {
+	Name  string   // that was asked for, "" where any would have done
+	Known []string // the functions there are
+}
+
+func (e *FunctionError) Error() string {
+	switch {
+	case len(e.Known) == 0:
+		return "there is no function with a body"
+	case len(e.Known) > 8:
+		return fmt.Sprintf("there is no function @%s with a body among %d", e.Name, len(e.Known))
+	}
+	return fmt.Sprintf("there is no function @%s with a body; there are @%s", e.Name, strings.Join(e.Known, ", @"))
+}
+
+// Build is the data of a panel of the kind about a function of p (its name
+// without "@"). Where function is "" it is @main, else the first that is not
+// private, else the first; for a diff it is all of them. The data holds on to
+// nothing of p. Errors are ErrKind and *FunctionError.
+func Build(p *program.Program, kind, function string, o Options) (Data, error) {
+	d := Data{Kind: kind, File: p.Src.Path, Functions: []Function{}, Target: target(p.Target)}
+	if kind == KindDiff {
+		if o.Old == nil {
+			return Data{}, fmt.Errorf("%w: a diff needs a version to compare with", ErrKind)
+		}
+		return buildDiff(d, p, function, o)
+	}
+	if !slices.Contains(Kinds, kind) {
+		return Data{}, fmt.Errorf("%w: %q; there are %s, %s", ErrKind, kind, strings.Join(Kinds, ", "), KindDiff)
+	}
+	f, err := choose(p, function)
+	if err != nil {
+		return Data{}, err
+	}
+	b := builder{p: p, f: f, total: f.Time(p.Target)}
+	d.Function = f.Func.Name
+	d.Title = "@" + f.Func.Name + " on " + p.Target.Title
+	d.Totals = totals(f, p.Target)
+	d.Unbound = f.Unbound()
+	for _, g := range p.Funcs {
+		d.Functions = append(d.Functions, b.function(g))
+	}
+	switch kind {
+	case KindGraph:
+		d.Graph = b.graph()
+	case KindRoofline:
+		d.Roofline = b.roofline()
+	case KindMemory:
+		d.Memory = b.memory()
+	}
+	return d, nil
+}
+
+// choose is the cost of the function that is meant.
+func choose(p *program.Program, name string) (*cost.Func, error) {
+	if name = strings.TrimPrefix(name, "@"); name != "" {
+		if f := p.Func(name); f != nil {
+			return f, nil
+		}
+	} else if f := p.Func("main"); f != nil {
+		return f, nil
+	} else if i := slices.IndexFunc(p.Funcs, func(f *cost.Func) bool { return !f.Func.Private }); i >= 0 {
+		return p.Funcs[i], nil
+	} else if len(p.Funcs) > 0 {
+		return p.Funcs[0], nil
+	}
+	e := &FunctionError{Name: name}
+	for _, f := range p.Funcs {
+		e.Known = append(e.Known, f.Func.Name)
+	}
+	return nil, e
+}
+
+// builder makes the panels of one function.
+type builder struct {
+	p     *program.Program
+	f     *cost.Func
+	total cost.Time
+}
+
+func (b *builder) function(f *cost.Func) Function {
+	out := Function{Name: f.Func.Name, MovedLabel: units.DimBytes(f.Moved()), TimeLabel: timeLabel(f.Time(b.p.Target))}
+	if f.Func.Op != nil {
+		out.Place = place(b.p.Src, f.Func.Op.Head)
+	}
+	return out
+}
+
+func target(m *machine.Machine) Target {
+	t := Target{
+		Name: m.Name, Title: m.Title, Memory: m.Memory, Peaks: []Peak{},
+		Bandwidth: m.Bandwidth, BandwidthLabel: units.Bandwidth(m.Bandwidth),
+	}
+	if m.Memory > 0 {
+		t.MemoryLabel = units.Bytes(m.Memory)
+	}
+	for _, u := range []struct {
+		name  string
+		rates map[types.Elem]float64
+	}{{unitTensor, m.TensorCore}, {unitVector, m.Vector}} {
+		for e, rate := range maps.All(u.rates) {
+			t.Peaks = append(t.Peaks, Peak{u.name, e.String(), rate, units.Rate(rate)})
+		}
+	}
+	slices.SortFunc(t.Peaks, func(a, b Peak) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Elem, b.Elem))
+	})
+	return t
+}
+
+// The names of the units.
+const (
+	unitTensor = "tensor core"
+	unitVector = "vector"
+)
+
+func totals(f *cost.Func, m *machine.Machine) Totals {
+	t := Totals{
+		Cost:         costOf(f.FLOP, f.Read, f.Written, f.Time(m)),
+		MinimumLabel: units.DimBytes(f.Minimum), WasteLabel: units.DimBytes(f.Waste()),
+		UnknownOps: f.Unknown,
+	}
+	t.Minimum, t.Waste = number(f.Minimum), number(f.Waste())
+	t.Peak, t.PeakLabel = peak(f)
+	if f.Unknown > 0 {
+		t.Waste, t.WasteLabel = nil, unknownLabel
+	}
+	f.Walk(func(*cost.Entry) { t.Ops++ })
+	return t
+}
+
+// peak is the largest number of bytes live at once.
+func peak(f *cost.Func) (*int64, string) {
+	switch len(f.Peaks) {
+	case 0:
+		return nil, cost.PeakNotKnown
+	case 1:
+		return number(f.Peak), units.DimBytes(f.Peak)
+	}
+	return nil, f.PeakFormula() + " B"
+}
