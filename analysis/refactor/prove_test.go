@@ -1,6 +1,7 @@
 package refactor_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"dmir/analysis/internal/messy"
@@ -17,6 +19,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/print"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -98,6 +101,13 @@ func prove(t *testing.T, p *program.Program, span source.Span, a refactor.Action
 			fail("it is not formatted:\n%s", format.Diff("", text, now))
 		}
 	}
+	if strings.HasPrefix(a.ID, "form:") {
+		for i, m := range p.Modules {
+			if d := print.Diff(m, q.Modules[i]); d != "" {
+				fail("it is another program: %s", d)
+			}
+		}
+	}
 	promises(p, q, a, fail)
 	if len(errorsIn(p)) == 0 {
 		sameResults(p, q, a, fail)
@@ -163,7 +173,7 @@ func sameResults(p, q *program.Program, a refactor.Action, fail func(string, ...
 		if f.Func.Private {
 			continue
 		}
-		was, err := results(p, f.Func.Name)
+		was, err := ran(p, f.Func.Name)
 		if err != nil {
 			continue
 		}
@@ -180,12 +190,30 @@ func sameResults(p, q *program.Program, a refactor.Action, fail func(string, ...
 	}
 }
 
+// before are the results of the programs that are being changed.
+var before sync.Map
+
+type outcome struct {
+	out []driver.Output
+	err error
+}
+
+func ran(p *program.Program, fn string) ([]driver.Output, error) {
+	key := [2]any{p, fn}
+	o, done := before.Load(key)
+	if !done {
+		out, err := results(p, fn)
+		o, _ = before.LoadOrStore(key, outcome{out, err})
+	}
+	return o.(outcome).out, o.(outcome).err
+}
+
 func results(p *program.Program, fn string) ([]driver.Output, error) {
 	m, f, err := driver.Pick(p, fn)
 	if err != nil {
 		return nil, err
 	}
-	res, err := driver.Run(nilContext(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
+	res, err := driver.Run(context.Background(), driver.Job{Program: p, Module: m, Fn: f, Seed: 7}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,9 @@
 package refactor_test
 
 import (
-	"context"
 	"regexp"
 	"strconv"
 )
-
-func nilContext() context.Context { return context.Background() }
 
 var large = regexp.MustCompile(`tensor<[0-9?x]+|\[[0-9, ]+\]`)
 

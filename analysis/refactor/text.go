@@ -110,24 +110,9 @@ func (s *selection) body(o *ir.Op, n int, edits []diag.Edit) string {
 	r := t.Regions[n]
 	start, end := t.Off+int(r.Open)+1, t.Off+int(r.Close)
 	out := ""
-	if b := r.Blocks[0]; b.Label != "" {
-		label := t.Abs(b.Span)
-		colon := label.End
-		stop := end
-		if len(b.Ops) > 0 {
-			stop = b.Ops[0].Off
-		}
-		depth := 0
-		for ; colon < stop && (text[colon] != ':' || depth > 0); colon++ {
-			switch text[colon] {
-			case '(', '<', '{', '[':
-				depth++
-			case ')', '>', '}', ']':
-				depth--
-			}
-		}
-		out = comments(text, source.Span{Start: start, End: colon})
-		start = colon + 1
+	if l := label(text, t, r); l.Len() > 0 {
+		out = comments(text, source.Span{Start: start, End: l.End})
+		start = l.End
 	}
 	last := o.Body(n).Terminator().Tree.Span()
 	out += cut(text, source.Span{Start: start, End: last.Start}, edits) + "\n"
