@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type client struct {
 	name string
 	cmd  *exec.Cmd
 	out  *bufio.Writer
+	full bool // wants the whole text with every change, as the protocol lets a server ask
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -84,10 +86,65 @@ func start(name string, argv []string) (*client, error) {
 		c.ended = fmt.Errorf("%s ended: %w", name, err)
 		c.changed.Broadcast()
 	}()
-	if _, err := c.ask("initialize", json.RawMessage(fmt.Sprintf(initializeParams, os.Getpid()))); err != nil {
+	a, err := c.ask("initialize", json.RawMessage(fmt.Sprintf(initializeParams, os.Getpid())))
+	if err != nil {
 		return nil, err
 	}
-	return c, c.notify("initialized", struct{}{})
+	if c.full, err = wantsWhole(a.result); err != nil {
+		return nil, err
+	}
+	_, err = c.notify("initialized", struct{}{})
+	return c, err
+}
+
+// wantsWhole reads from the server's capabilities how it wants changes: a
+// TextDocumentSyncKind, alone or in an object.
+func wantsWhole(result json.RawMessage) (bool, error) {
+	var r struct {
+		Capabilities struct {
+			Sync json.RawMessage `json:"textDocumentSync"`
+		} `json:"capabilities"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return false, err
+	}
+	var options struct {
+		Change int `json:"change"`
+	}
+	kind := json.Unmarshal(r.Capabilities.Sync, &options.Change)
+	object := json.Unmarshal(r.Capabilities.Sync, &options)
+	if kind != nil && object != nil || options.Change < 1 || options.Change > 2 {
+		return false, fmt.Errorf("textDocumentSync is %s", r.Capabilities.Sync)
+	}
+	return options.Change == 1, nil
+}
+
+// change sends an edit of the document and gives the moment at which it was sent.
+func (c *client) change(d *document, e edit) (time.Time, error) {
+	d.apply(e)
+	content := map[string]any{"text": e.text, "range": span(e.line, e.col, e.end, e.ecol)}
+	if c.full {
+		content = map[string]any{"text": d.text()}
+	}
+	return c.sendChange(d, content)
+}
+
+// reset sends the whole text.
+func (c *client) reset(d *document, text string) error {
+	d.lines = strings.Split(text, "\n")
+	d.version++
+	if _, err := c.sendChange(d, map[string]any{"text": text}); err != nil {
+		return err
+	}
+	_, err := c.diagnosed(d.version)
+	return err
+}
+
+func (c *client) sendChange(d *document, content map[string]any) (time.Time, error) {
+	return c.notify("textDocument/didChange", map[string]any{
+		"textDocument":   map[string]any{"uri": uri, "version": d.version},
+		"contentChanges": []any{content},
+	})
 }
 
 // initializeParams are those of an editor like VS Code: UTF-16 positions, and
@@ -103,35 +160,39 @@ const initializeParams = `{"processId":%d,"rootUri":null,"clientInfo":{"name":"b
 "codeAction":{"codeActionLiteralSupport":{"codeActionKind":{"valueSet":["quickfix","refactor","source.fixAll"]}},"dataSupport":true,"resolveSupport":{"properties":["edit"]}},
 "semanticTokens":{"requests":{"range":true,"full":{"delta":true}},"tokenTypes":["namespace","type","class","enum","interface","struct","typeParameter","parameter","variable","property","enumMember","event","function","method","macro","keyword","modifier","comment","string","number","regexp","operator","decorator","label"],"tokenModifiers":["declaration","definition","readonly","static","deprecated"],"formats":["relative"],"overlappingTokenSupport":false,"multilineTokenSupport":true}}}}`
 
-// write sends one message.
-func (c *client) write(m any) error {
-	body, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
+// write sends one message and gives the moment at which it was ready to be sent.
+func (c *client) write(m any) (time.Time, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	fmt.Fprintf(c.out, "Content-Length: %d\r\n\r\n", len(body))
-	_, _ = c.out.Write(body)
-	return c.out.Flush()
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // no editor does
+	if err := enc.Encode(m); err != nil {
+		return time.Time{}, err
+	}
+	ready := time.Now()
+	fmt.Fprintf(c.out, "Content-Length: %d\r\n\r\n", body.Len())
+	_, _ = c.out.Write(body.Bytes())
+	return ready, c.out.Flush()
 }
 
-func (c *client) notify(method string, params any) error {
+func (c *client) notify(method string, params any) (time.Time, error) {
 	return c.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
 // send asks without waiting.
-func (c *client) send(method string, params any) (id int, err error) {
+func (c *client) send(method string, params any) (id int, at time.Time, err error) {
 	c.mu.Lock()
 	c.nextID++
 	id = c.nextID
 	c.mu.Unlock()
-	return id, c.write(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	at, err = c.write(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return id, at, err
 }
 
 // ask waits for the answer to a request.
 func (c *client) ask(method string, params any) (*answer, error) {
-	id, err := c.send(method, params)
+	id, _, err := c.send(method, params)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +307,8 @@ func (c *client) read(in *bufio.Reader) error {
 func (c *client) take(m incoming, at time.Time, length int) error {
 	switch {
 	case m.Method != "" && m.ID != nil:
-		return c.write(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": reply(m)})
+		_, err := c.write(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": reply(m)})
+		return err
 	case m.Method == "textDocument/publishDiagnostics":
 		var p struct {
 			Version     *int              `json:"version"`
@@ -313,7 +375,7 @@ func reply(m incoming) any {
 func (c *client) stop() error {
 	_, err := c.ask("shutdown", nil)
 	if err == nil {
-		err = c.notify("exit", nil)
+		_, err = c.notify("exit", nil)
 	}
 	done := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
 	defer done.Stop()

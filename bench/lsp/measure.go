@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -35,6 +34,7 @@ func summarize(ms []float64) figures {
 type measured struct {
 	OpenMs      figures            `json:"open"`
 	Edit        figures            `json:"edit_to_diagnostics_and_hints"` // of the peer: to diagnostics
+	Valid       figures            `json:"edit_to_valid_text"`            // of those, the edits that leave no error
 	Diagnostics figures            `json:"edit_to_diagnostics"`
 	Hints       figures            `json:"edit_to_hints"`
 	Kinds       map[string]figures `json:"edit_by_kind"`
@@ -61,8 +61,7 @@ func (s *subject) open(text string) (*client, float64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	begin := time.Now()
-	err = c.notify("textDocument/didOpen", map[string]any{
+	begin, err := c.notify("textDocument/didOpen", map[string]any{
 		"textDocument": map[string]any{"uri": uri, "languageId": "mlir", "version": 1, "text": text},
 	})
 	if err != nil {
@@ -110,8 +109,8 @@ type player struct {
 	rnd  *rand.Rand
 	left int // edits to make
 
-	all, diags, hint []float64
-	kinds            map[string][]float64
+	all, valid, diags, hint []float64
+	kinds                   map[string][]float64
 }
 
 // pace is how fast the edits come.
@@ -131,15 +130,14 @@ func (p *player) edit(e edit) error {
 	}
 	p.left--
 	time.Sleep(p.pace.gap)
-	change := p.doc.apply(e)
-	begin := time.Now()
-	if err := p.c.notify("textDocument/didChange", change); err != nil {
+	begin, err := p.c.change(p.doc, e)
+	if err != nil {
 		return err
 	}
 	var hintMs float64
 	if p.hints {
 		first, end := max(0, e.line-25), min(len(p.doc.lines)-1, e.line+25)
-		id, err := p.c.send("textDocument/inlayHint", map[string]any{"textDocument": document1, "range": span(first, 0, end, 0)})
+		id, _, err := p.c.send("textDocument/inlayHint", map[string]any{"textDocument": document1, "range": span(first, 0, end, 0)})
 		if err != nil {
 			return err
 		}
@@ -162,6 +160,9 @@ func (p *player) edit(e edit) error {
 		fmt.Printf("%-12s line %6d  diagnostics %8.2f ms  hints %8.2f ms  %d shown, %d bytes\n", e.kind, e.line+1, ms(d.at.Sub(begin)), hintMs, d.count, d.bytes)
 	}
 	p.all = append(p.all, took)
+	if !e.breaks {
+		p.valid = append(p.valid, took)
+	}
 	p.diags = append(p.diags, ms(d.at.Sub(begin)))
 	if p.hints {
 		p.hint = append(p.hint, hintMs)
@@ -209,21 +210,13 @@ func (s *subject) edits(c *client, text string, n int, pace pace, out *measured)
 	if err := s.prof.end(c); err != nil {
 		return nil, err
 	}
-	out.Edit, out.Diagnostics, out.Hints, out.Kinds = summarize(p.all), summarize(p.diags), summarize(p.hint), byKind(p.kinds)
+	out.Edit, out.Valid, out.Diagnostics, out.Hints = summarize(p.all), summarize(p.valid), summarize(p.diags), summarize(p.hint)
+	out.Kinds = byKind(p.kinds)
 	c.settle()
 	out.End = c.memory()
 
 	// The count may have cut a session short; the text as it was mends that.
-	p.doc.lines = strings.Split(text, "\n")
-	p.doc.version++
-	err := c.notify("textDocument/didChange", map[string]any{
-		"textDocument":   map[string]any{"uri": uri, "version": p.doc.version},
-		"contentChanges": []any{map[string]any{"text": text}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := c.diagnosed(p.doc.version); err != nil {
+	if err := c.reset(p.doc, text); err != nil {
 		return nil, err
 	}
 	p.kinds, p.left = map[string][]float64{}, 1000

@@ -106,8 +106,7 @@ func (s *subject) requests(c *client, doc *document, n int, out *measured) error
 }
 
 func (c *client) timed(method string, params any) (float64, *answer, error) {
-	begin := time.Now()
-	id, err := c.send(method, params)
+	id, begin, err := c.send(method, params)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -128,15 +127,15 @@ func (c *client) withEdits(method string, places *script, n int) (request, error
 		at := places.opLine()
 		col := strings.Index(doc.lines[at], ", %y") + len(", %y")
 		was := doc.lines[at][col : col+1]
-		if err := c.notify("textDocument/didChange", doc.apply(edit{"", at, col, at, col + 1, ""})); err != nil {
+		if _, err := c.change(doc, edit{"", at, col, at, col + 1, "", false}); err != nil {
 			return r, err
 		}
 		if _, err := c.diagnosed(doc.version); err != nil {
 			return r, err
 		}
 		time.Sleep(20 * time.Millisecond)
-		begin := time.Now()
-		if err := c.notify("textDocument/didChange", doc.apply(edit{"", at, col, at, col, was})); err != nil {
+		begin, err := c.change(doc, edit{"", at, col, at, col, was, false})
+		if err != nil {
 			return r, err
 		}
 		_, a, err := c.timed(method, map[string]any{"textDocument": document1, "position": place(at, col+1)})
@@ -174,8 +173,8 @@ func (c *client) deltas(places *script, n int) (request, error) {
 		}
 		at := places.opLine()
 		col := strings.Index(doc.lines[at], " =")
-		begin := time.Now()
-		if err := c.notify("textDocument/didChange", doc.apply(edit{"", at, col, at, col, "x"})); err != nil {
+		begin, err := c.change(doc, edit{"", at, col, at, col, "x", false})
+		if err != nil {
 			return r, err
 		}
 		_, a, err = c.timed(r.Method, map[string]any{"textDocument": document1, "previousResultId": id})
@@ -183,7 +182,7 @@ func (c *client) deltas(places *script, n int) (request, error) {
 			return r, err
 		}
 		took, r.Bytes = append(took, ms(a.at.Sub(begin))), max(r.Bytes, a.bytes)
-		if err := c.notify("textDocument/didChange", doc.apply(edit{"", at, col, at, col + 1, ""})); err != nil {
+		if _, err := c.change(doc, edit{"", at, col, at, col + 1, "", false}); err != nil {
 			return r, err
 		}
 		if _, err := c.diagnosed(doc.version); err != nil {

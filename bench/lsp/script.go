@@ -20,10 +20,10 @@ type edit struct {
 	kind                 string
 	line, col, end, ecol int
 	text                 string
+	breaks               bool // the text is in error after it
 }
 
-// apply changes the text and gives the parameters of didChange.
-func (d *document) apply(e edit) map[string]any {
+func (d *document) apply(e edit) {
 	changed := strings.Split(d.lines[e.line][:e.col]+e.text+d.lines[e.end][e.ecol:], "\n")
 	if len(changed) == e.end-e.line+1 {
 		copy(d.lines[e.line:], changed)
@@ -31,13 +31,6 @@ func (d *document) apply(e edit) map[string]any {
 		d.lines = append(d.lines[:e.line:e.line], append(changed, d.lines[e.end+1:]...)...)
 	}
 	d.version++
-	return map[string]any{
-		"textDocument": map[string]any{"uri": uri, "version": d.version},
-		"contentChanges": []any{map[string]any{
-			"range": span(e.line, e.col, e.end, e.ecol),
-			"text":  e.text,
-		}},
-	}
 }
 
 func span(line, col, end, ecol int) map[string]any {
@@ -47,16 +40,14 @@ func span(line, col, end, ecol int) map[string]any {
 func place(line, col int) map[string]any { return map[string]any{"line": line, "character": col} }
 
 // script plays what people do to a text, at places spread over it. Every
-// session of edits leaves the text as it was, but for the op that is being
-// typed, which grows from round to round and is deleted when it is complete.
+// session of edits leaves the text as it was.
 type script struct {
 	doc   *document
 	place uint64
 	round int
-	typed int // characters of the op that is being typed
 }
 
-// newOp is typed character by character.
+// newOp is typed character by character; it is right wherever it stands.
 const newOp = `%fresh = "dm.neg"(%y0) : (tensor<8x512x1536xf16>) -> tensor<8x512x1536xf16>`
 
 // opLine is the next place: a line with an op. Places follow the golden ratio,
@@ -69,6 +60,22 @@ func (s *script) opLine() int {
 		at = (at + 1) % n
 	}
 	return at
+}
+
+// used reports whether a value of the lines from at to end is used behind them:
+// on the next line or, at the end of a chain, by the return.
+func (s *script) used(at, end int) bool {
+	last := end
+	for !strings.HasPrefix(s.doc.lines[last], "  return") {
+		last++
+	}
+	for _, line := range s.doc.lines[at:end] {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.Contains(s.doc.lines[end], name) || strings.Contains(s.doc.lines[last], name+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // A session is a few edits that belong together: a person makes them one after
@@ -101,10 +108,10 @@ func (s *script) replace(kind string, where func(line string) (col int, with str
 		at := s.opLine()
 		col, with := where(s.doc.lines[at])
 		old := s.doc.lines[at][col : col+1]
-		if err := do(edit{kind, at, col, at, col + 1, with}); err != nil {
+		if err := do(edit{kind, at, col, at, col + 1, with, kind != "attribute"}); err != nil {
 			return err
 		}
-		return do(edit{kind, at, col, at, col + len(with), old})
+		return do(edit{kind, at, col, at, col + len(with), old, false})
 	}
 }
 
@@ -114,13 +121,14 @@ func (s *script) rename() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
 		col := strings.Index(s.doc.lines[at], " =")
+		used := s.used(at, at+1)
 		for i, c := range []string{"_", "b"} {
-			if err := do(edit{"rename", at, col + i, at, col + i, c}); err != nil {
+			if err := do(edit{"rename", at, col + i, at, col + i, c, used}); err != nil {
 				return err
 			}
 		}
 		for i := range 2 {
-			if err := do(edit{"rename", at, col + 1 - i, at, col + 2 - i, ""}); err != nil {
+			if err := do(edit{"rename", at, col + 1 - i, at, col + 2 - i, "", i == 0 && used}); err != nil {
 				return err
 			}
 		}
@@ -132,10 +140,10 @@ func (s *script) newline() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
 		col := len(s.doc.lines[at])
-		if err := do(edit{"newline", at, col, at, col, "\n"}); err != nil {
+		if err := do(edit{"newline", at, col, at, col, "\n", false}); err != nil {
 			return err
 		}
-		return do(edit{"newline", at, col, at + 1, 0, ""})
+		return do(edit{"newline", at, col, at + 1, 0, "", false})
 	}
 }
 
@@ -143,13 +151,14 @@ func (s *script) comment() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
 		col := len(s.doc.lines[at])
-		const note = " // why"
+		const note = " // why" // of which one slash alone is wrong
+		commented := strings.Contains(s.doc.lines[at], "//")
 		for i, c := range note {
-			if err := do(edit{"comment", at, col + i, at, col + i, string(c)}); err != nil {
+			if err := do(edit{"comment", at, col + i, at, col + i, string(c), i == 1 && !commented}); err != nil {
 				return err
 			}
 		}
-		return do(edit{"comment", at, col, at, col + len(note), ""})
+		return do(edit{"comment", at, col, at, col + len(note), "", false})
 	}
 }
 
@@ -158,10 +167,10 @@ func (s *script) line() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
 		old := s.doc.lines[at] + "\n"
-		if err := do(edit{"line", at, 0, at + 1, 0, ""}); err != nil {
+		if err := do(edit{"line", at, 0, at + 1, 0, "", s.used(at, at+1)}); err != nil {
 			return err
 		}
-		return do(edit{"line", at, 0, at, 0, old})
+		return do(edit{"line", at, 0, at, 0, old, false})
 	}
 }
 
@@ -174,46 +183,40 @@ func (s *script) block() session {
 			end++
 		}
 		old := strings.Join(s.doc.lines[at:end], "\n") + "\n"
-		if err := do(edit{"block", at, 0, end, 0, ""}); err != nil {
+		if err := do(edit{"block", at, 0, end, 0, "", s.used(at, end)}); err != nil {
 			return err
 		}
-		return do(edit{"block", at, 0, at, 0, old})
+		return do(edit{"block", at, 0, at, 0, old, false})
 	}
 }
 
-// typing goes on with the op that is being typed, a dozen characters at a time.
+// typing pastes the beginning of an op on a line of its own, types a dozen
+// characters one by one, pastes the rest, and deletes the line. The next round
+// types the next dozen.
 func (s *script) typing() session {
 	return func(do func(edit) error) error {
-		at := -1
-		for i, line := range s.doc.lines {
-			if rest, ok := strings.CutPrefix(line, "  %"); ok && strings.HasPrefix(newOp, "%"+rest) {
-				at = i
-				break
-			}
-		}
-		if at < 0 {
-			at = s.opLine()
-			col := len(s.doc.lines[at])
-			if err := do(edit{"newline", at, col, at, col, "\n"}); err != nil {
+		at := s.opLine() + 1
+		from := 12 * (s.round - 1) % len(newOp)
+		to := min(from+12, len(newOp))
+		for _, e := range []edit{
+			{"newline", at - 1, len(s.doc.lines[at-1]), at - 1, len(s.doc.lines[at-1]), "\n", false},
+			{"paste", at, 0, at, 0, "  " + newOp[:from], from > 0},
+		} {
+			if err := do(e); err != nil {
 				return err
 			}
-			at++
-			if err := do(edit{"newline", at, 0, at, 0, "  %"}); err != nil {
+		}
+		for i := from; i < to; i++ {
+			if err := do(edit{"typed op", at, 2 + i, at, 2 + i, newOp[i : i+1], i+1 < len(newOp)}); err != nil {
 				return err
 			}
-			s.typed = 1
 		}
-		for range 12 {
-			if s.typed == len(newOp) {
-				return do(edit{"line", at, 0, at + 1, 0, ""})
-			}
-			c := newOp[s.typed]
-			if err := do(edit{"typed op", at, 2 + s.typed, at, 2 + s.typed, string(c)}); err != nil {
+		if to < len(newOp) {
+			if err := do(edit{"paste", at, 2 + to, at, 2 + to, newOp[to:], false}); err != nil {
 				return err
 			}
-			s.typed++
 		}
-		return nil
+		return do(edit{"line", at, 0, at + 1, 0, "", false})
 	}
 }
 
@@ -227,10 +230,10 @@ func (s *script) farReaching() []session {
 				at--
 			}
 			col := strings.Index(s.doc.lines[at], find) + len(find)
-			if err := do(edit{kind, at, col, at, col + len(old), with}); err != nil {
+			if err := do(edit{kind, at, col, at, col + len(old), with, true}); err != nil {
 				return err
 			}
-			return do(edit{kind, at, col, at, col + len(with), old})
+			return do(edit{kind, at, col, at, col + len(with), old, false})
 		}
 	}
 	return []session{
@@ -243,10 +246,10 @@ func (s *script) farReaching() []session {
 			for s.doc.lines[at] != "}" {
 				at++
 			}
-			if err := do(edit{"close brace", at, 0, at, 1, ""}); err != nil {
+			if err := do(edit{"close brace", at, 0, at, 1, "", true}); err != nil {
 				return err
 			}
-			return do(edit{"close brace", at, 0, at, 0, "}"})
+			return do(edit{"close brace", at, 0, at, 0, "}", false})
 		},
 	}
 }

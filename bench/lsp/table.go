@@ -21,6 +21,7 @@ func (r *row) compare(peer *measured) {
 	}
 	ratio("open_p50", r.Dmir.OpenMs.P50, peer.OpenMs.P50)
 	ratio("edit_p50", r.Dmir.Edit.P50, peer.Edit.P50)
+	ratio("edit_p50_valid", r.Dmir.Valid.P50, peer.Valid.P50)
 	ratio("edit_p99", r.Dmir.Edit.P99, peer.Edit.P99)
 	ratio("rss_after_open", r.Dmir.Idle.Now, peer.Idle.Now)
 	ratio("rss_after_edits", r.Dmir.End.Now, peer.End.Now)
@@ -28,8 +29,8 @@ func (r *row) compare(peer *measured) {
 }
 
 func printHead() {
-	fmt.Printf("\n%7s %-5s %-8s %-5s %9s %7s %9s %9s %9s %7s %8s %8s %7s\n",
-		"ops", "shape", "form", "", "open ms", "ratio", "edit p50", "p99", "max", "ratio", "rss MB", "peak MB", "ratio")
+	fmt.Printf("\n%7s %-5s %-8s %-5s %9s %7s %9s %7s %9s %7s %9s %9s %8s %8s %7s\n",
+		"ops", "shape", "form", "", "open ms", "ratio", "edit p50", "ratio", "of valid", "ratio", "p99", "max", "rss MB", "peak MB", "ratio")
 }
 
 func (r *row) print(peer *measured) {
@@ -40,9 +41,9 @@ func (r *row) print(peer *measured) {
 			}
 			return ""
 		}
-		fmt.Printf("%7d %-5s %-8s %-5s %9.1f %7s %9.2f %9.2f %9.2f %7s %8.0f %8.0f %7s\n",
-			r.Ops, r.Shape, form, who, m.OpenMs.P50, of("open_p50"), m.Edit.P50, m.Edit.P99, m.Edit.Max, of("edit_p50"),
-			m.End.Now, m.End.Peak, of("peak_rss"))
+		fmt.Printf("%7d %-5s %-8s %-5s %9.1f %7s %9.2f %7s %9.2f %7s %9.2f %9.2f %8.0f %8.0f %7s\n",
+			r.Ops, r.Shape, form, who, m.OpenMs.P50, of("open_p50"), m.Edit.P50, of("edit_p50"), m.Valid.P50, of("edit_p50_valid"),
+			m.Edit.P99, m.Edit.Max, m.End.Now, m.End.Peak, of("peak_rss"))
 	}
 	line("dmir", r.Form, r.Dmir, r.Ratios)
 	if r.Peer != nil {
