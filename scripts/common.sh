@@ -55,3 +55,41 @@ debian_tool() {
   fi
   readlink -f "$tree/bin/$3"
 }
+
+# fresh SCRATCH: settings and state of nobody.
+fresh() {
+  local home
+  home=$(mktemp -d "$1/home.XXXX")
+  export XDG_CONFIG_HOME=$home/config XDG_DATA_HOME=$home/data XDG_STATE_HOME=$home/state XDG_CACHE_HOME=$home/cache
+  mkdir -p "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME"
+}
+
+# workspace FOLDER: a copy of the files that the editors' tests edit.
+workspace() {
+  cp -r "$root/vscode-extension/test/workspace" "$1"
+  touch "$1/dmir.toml"
+}
+
+# An editor on a full screen, of 200 by 50 characters, in a tmux of its own. The picture is kept in $picture.
+screen_name=dmir-$$
+screen_open() { # screen_open PICTURE COMMAND
+  mkdir -p "$root/build/screenshots"
+  picture=$root/build/screenshots/$1.txt
+  tmux -L "$screen_name" -f /dev/null new-session -d -x 200 -y 50 "$2"
+  tmux -L "$screen_name" set-option -g escape-time 0
+}
+screen_keys() { tmux -L "$screen_name" send-keys "$@"; }
+screen_close() { tmux -L "$screen_name" kill-server 2>/dev/null || true; }
+screen_shows() { # screen_shows WHAT REGEX: waits until a line of the screen matches; sets failed where none does.
+  for _ in $(seq 150); do
+    tmux -L "$screen_name" capture-pane -p >"$picture" || true
+    if grep -Eq "$2" "$picture"; then
+      echo "  ok   $1"
+      return
+    fi
+    sleep 0.1
+  done
+  echo "  FAIL $1; the screen shows:"
+  cat "$picture"
+  failed=1
+}

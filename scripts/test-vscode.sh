@@ -1,56 +1,65 @@
 #!/usr/bin/env bash
-# Tests the VS Code extension: lint and unit tests, the package, the suite in the extension host, and scenes played in the
-# real workbench with the real server. Pictures of the scenes go to build/screenshots.
+# Tests the VS Code extension: lint and unit tests, the package with the binary in it, the suite in the extension host, and
+# scenes played in the real workbench with the real server. The suite runs and the main story is played in two versions of
+# VS Code, the other scenes in the newer one. Pictures of the scenes go to build/screenshots.
 # usage: test-vscode.sh [unit] [host] [scenes]    (all when none is named)
+# DMIR_VSCODE names one version of code-server to use alone, DMIR_SCENE a part of the name of the scenes to play.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
-vscode_version=4.99.4 # of code-server; it embeds VS Code 1.99.3
+older=4.99.4  # of code-server; it embeds VS Code 1.99.3
+newer=4.139.1 # VS Code 1.139.1, which needs a newer Node.js than we ask for
 legs=" ${*:-unit host scenes} "
 
 want node nodejs
 want npm npm
-[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"
 cd "$root/vscode-extension"
-if ! [ node_modules/.package-lock.json -nt package-lock.json ]; then
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error || cannot "npm could not install the extension's dependencies"
-fi
+npm_install "$PWD"
 case $legs in *' unit '*) npm run --silent test ;; esac
 case $legs in *' host '* | *' scenes '*) ;; *) exit 0 ;; esac
 
-build_dmir
 for browser in chromium chromium-browser google-chrome; do
   command -v "$browser" >/dev/null && break
 done
 command -v "$browser" >/dev/null || { want chromium chromium && browser=chromium; }
 
-server=$root/build/vscode-$vscode_version/node_modules/code-server/lib/vscode
-if ! [ -e "$server/node_modules.asar" ]; then
-  echo "installing the VS Code server (code-server $vscode_version)"
-  mkdir -p "$root/build/vscode-$vscode_version"
+# The package carries the binary, as a released one does: the scenes find the server without any setting.
+platform=$(node -p 'process.platform + "-" + process.arch')
+"$root/scripts/package-vscode.sh" host
+node esbuild.mjs --tests
+
+# install VERSION: code-server, without the native parts that the workbench does without.
+install() {
+  local at=$root/build/vscode-$1 server=$root/build/vscode-$1/node_modules/code-server/lib/vscode node=()
+  [ -e "$server/node_modules.asar" ] && return
+  [ "$1" = "$older" ] || node=("node-$platform@24")
+  echo "installing the VS Code server (code-server $1)"
+  mkdir -p "$at"
   (
-    cd "$root/build/vscode-$vscode_version"
+    cd "$at"
     echo '{"private":true}' >package.json
-    npm install --ignore-scripts --no-audit --no-fund --loglevel=error --save-exact "code-server@$vscode_version" >/dev/null
+    npm install --ignore-scripts --no-audit --no-fund --loglevel=error --save-exact "code-server@$1" "${node[@]}" >/dev/null
     cd "$server"
     npm install --ignore-scripts --no-audit --no-fund --loglevel=error --omit=dev >/dev/null
     ln -sfn node_modules node_modules.asar
-  ) || cannot "npm could not install code-server $vscode_version"
-fi
+  ) || cannot "npm could not install code-server $1"
+}
 
-# The package carries the binary, as a released one does: the scenes find the server without any setting.
-mkdir -p bin
-trap 'rm -rf bin 2>/dev/null || true' EXIT
-cp "$root/build/dmir" bin/dmir
-npm run --silent package >"$root/build/package.log" 2>&1 || { cat "$root/build/package.log"; exit 1; }
-node esbuild.mjs --tests
-
-mkdir -p "$root/build/screenshots"
-rm -f "$root"/build/screenshots/*.png
-export DMIR_VSCODE_SERVER=$server/out/server-main.js DMIR_BINARY=$root/build/dmir DMIR_VSIX=$PWD/dmir.vsix
-export DMIR_CHROMIUM DMIR_SCREENSHOTS=$root/build/screenshots
+export DMIR_CHROMIUM DMIR_SCREENSHOTS=$root/build/screenshots DMIR_BINARY=$root/build/vsix/bin/$platform/dmir
 DMIR_CHROMIUM=$(command -v "$browser")
-run=()
-for leg in host scenes; do
-  case $legs in *" $leg "*) run+=("$leg") ;; esac
+DMIR_VSIX=$root/build/vsix/dmir-$platform-$(node -p 'require("./package.json").version').vsix
+export DMIR_VSIX
+mkdir -p "$DMIR_SCREENSHOTS"
+rm -f "$DMIR_SCREENSHOTS"/*.png
+
+for version in ${DMIR_VSCODE:-$newer $older}; do
+  install "$version"
+  at=$root/build/vscode-$version/node_modules
+  export DMIR_VSCODE_SERVER=$at/code-server/lib/vscode/out/server-main.js DMIR_VSCODE_NODE=node DMIR_PICTURES=
+  [ "$version" = "$older" ] || DMIR_VSCODE_NODE=$at/node-$platform/bin/node
+  [ "$version" != "$older" ] || DMIR_PICTURES=older-
+  run=()
+  case $legs in *' host '*) run+=(host) ;; esac
+  case $legs in *' scenes '*) [ "$version" = "${DMIR_VSCODE:-$newer}" ] && run+=(scenes) || run+=(story) ;; esac
+  echo "VS Code of code-server $version"
+  node out/test/workbench.js "${run[@]}"
 done
-node out/test/workbench.js "${run[@]}"

@@ -1,11 +1,26 @@
 import * as vscode from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
 import { CostView } from "./costView";
-import { chooseFunction } from "./functions";
-import { command, type CostArguments, type RunArguments, type RunResult } from "./protocol";
+import { applySafeFixes, dmirEditor, openExample } from "./editors";
+import { chooseFunction, functionAt, functionsOf } from "./functions";
+import { Heat } from "./heat";
+import { showMenu, StateStatus } from "./menu";
+import { Panels } from "./panel/panels";
+import {
+  command,
+  type CostArguments,
+  type PanelArguments,
+  type PanelKind,
+  type RunArguments,
+  type RunResult,
+  type ToggleArguments,
+} from "./protocol";
 import { runFunction } from "./run";
 import { Server } from "./server";
 import { selectTarget, TargetStatus } from "./target";
+import { cycleHeat, toggle } from "./toggles";
+import { Totals } from "./totals";
+import { showDocument, showView } from "./views";
 
 let server: Server | undefined;
 
@@ -14,25 +29,48 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   // A click on a lens arrives here: the server's commands are registered by the client.
   const middleware: Middleware = {
     executeCommand: async (name, args: unknown[], next): Promise<unknown> => {
-      if (name === command.run) return runFunction(theServer, args[0] as RunArguments);
-      if (name === command.cost) return costView.show(args[0] as CostArguments);
+      const [first] = args;
+      if (name === command.run) return runFunction(theServer, first as RunArguments);
+      if (name === command.cost) return costView.show(first as CostArguments);
+      if (name === command.panel) return panels.show(first as PanelArguments);
+      if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
+    window: { showDocument },
   };
   const theServer = new Server(context.extensionPath, middleware, log);
   const costView = new CostView(theServer);
+  const icon = (theme: string): vscode.Uri => vscode.Uri.joinPath(context.extensionUri, "images", `panel-${theme}.svg`);
+  const panels = new Panels(theServer, { light: icon("light"), dark: icon("dark") });
   server = theServer;
 
+  const register = (name: string, act: (args?: unknown) => unknown): vscode.Disposable =>
+    vscode.commands.registerCommand(`dmir.${name}`, act);
   context.subscriptions.push(
     log,
     theServer,
     costView,
+    panels,
+    new Heat(theServer),
+    new Totals(theServer),
     new TargetStatus(theServer),
-    vscode.commands.registerCommand("dmir.runFunction", (args?: unknown) => runCommand(theServer, args)),
-    vscode.commands.registerCommand("dmir.showCost", (args?: unknown) => costCommand(costView, args)),
-    vscode.commands.registerCommand("dmir.selectTarget", () => selectTarget(theServer)),
-    vscode.commands.registerCommand("dmir.restartServer", () => theServer.restart()),
-    vscode.commands.registerCommand("dmir.showLog", () => {
+    new StateStatus(theServer),
+    register("runFunction", (args) => runCommand(theServer, args)),
+    register("showCost", (args) => costCommand(costView, args)),
+    register("showGraph", () => panelCommand(panels, "graph")),
+    register("showRoofline", () => panelCommand(panels, "roofline")),
+    register("showMemoryPlan", () => panelCommand(panels, "memory")),
+    register("compareWithSaved", () => panelCommand(panels, "diff")),
+    register("showView", (view) => viewCommand(theServer, view)),
+    register("applySafeFixes", () => fixCommand()),
+    register("toggleHints", () => toggle("hints")),
+    register("toggleLint", () => toggle("lint")),
+    register("cycleHeat", () => cycleHeat()),
+    register("menu", () => showMenu(theServer)),
+    register("openExample", () => openExample(context.extensionUri)),
+    register("selectTarget", () => selectTarget(theServer)),
+    register("restartServer", () => theServer.restart()),
+    register("showLog", () => {
       log.show();
     }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
@@ -67,12 +105,23 @@ async function costCommand(view: CostView, args: unknown): Promise<void> {
   else if (isArguments<CostArguments>(args, "uri")) await view.show(args);
 }
 
-/** The active dmir editor; undefined, having said so, when another file is in front. */
-function dmirEditor(): vscode.TextEditor | undefined {
-  const editor = vscode.window.activeTextEditor;
-  if (editor?.document.languageId === "dmir") return editor;
-  void vscode.window.showInformationMessage("Open a .dmir file first.");
-  return undefined;
+/** Opens a panel of the function at the cursor; elsewhere in the file the server chooses the function. */
+async function panelCommand(panels: Panels, kind: PanelKind): Promise<void> {
+  const editor = dmirEditor();
+  if (editor === undefined) return;
+  const { uri } = editor.document;
+  const here = kind === "diff" ? undefined : functionAt(await functionsOf(uri), editor.selection.active);
+  await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }) });
+}
+
+async function viewCommand(server: Server, view: unknown): Promise<void> {
+  const editor = dmirEditor();
+  if (editor !== undefined) await showView(server, editor.document.uri, typeof view === "string" ? view : undefined);
+}
+
+async function fixCommand(): Promise<void> {
+  const editor = dmirEditor();
+  if (editor !== undefined) await applySafeFixes(editor.document);
 }
 
 function isArguments<T extends CostArguments>(args: unknown, key: keyof T & string): args is T {

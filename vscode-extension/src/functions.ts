@@ -1,58 +1,67 @@
 import * as vscode from "vscode";
-import { command, type RunArguments } from "./protocol";
+import { command, type CostArguments, type RunArguments } from "./protocol";
 
-/** A function that the server offers to run, with where it stands and the arguments that name it. */
-interface Runnable {
+/** A function of a file, as the server tells of it: its lenses carry the arguments and the totals, its symbols the extent. */
+export interface FunctionInfo {
+  name: string;
   range: vscode.Range;
-  args: RunArguments;
+  /** Arguments that run it; undefined where the server does not offer to. */
+  run: RunArguments | undefined;
+  /** What it costs, in one line; empty where the server does not say. */
+  totals: string;
 }
 
-/**
- * The function at the cursor, or the only one, or the one a person picks.
- * The server says which functions there are: its lenses carry the arguments, its symbols the extent.
- */
+/** The functions with a body of a file, in the order of the text. */
+export async function functionsOf(uri: vscode.Uri): Promise<FunctionInfo[]> {
+  const [lenses, symbols] = await Promise.all([
+    vscode.commands.executeCommand<vscode.CodeLens[] | undefined>("vscode.executeCodeLensProvider", uri, Number.MAX_SAFE_INTEGER),
+    vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>("vscode.executeDocumentSymbolProvider", uri),
+  ]);
+  const extents = extentsOf(symbols ?? []);
+  const found = new Map<number, FunctionInfo>();
+  for (const { range, command: what } of lenses ?? []) {
+    if (what === undefined) continue;
+    const line = range.start.line;
+    const info = found.get(line) ?? { name: "", range: extents.get(line) ?? range, run: undefined, totals: "" };
+    if (what.command === command.run) info.run = what.arguments?.[0] as RunArguments;
+    if (what.command === command.cost) info.name = (what.arguments?.[0] as CostArguments).func ?? "";
+    if (what.command === "") info.totals = what.title;
+    found.set(line, info);
+  }
+  return [...found.values()].filter((f) => f.name !== "").sort((a, b) => a.range.start.compareTo(b.range.start));
+}
+
+/** The function that a place is in. */
+export function functionAt(functions: FunctionInfo[], place: vscode.Position): FunctionInfo | undefined {
+  return functions.findLast((f) => f.range.contains(place));
+}
+
+/** The function at the cursor, or the only one, or the one a person picks. */
 export async function chooseFunction(editor: vscode.TextEditor): Promise<RunArguments | undefined> {
-  const uri = editor.document.uri;
-  const runnables = await runnableFunctions(uri);
-  if (runnables.length === 0) {
+  const functions = (await functionsOf(editor.document.uri)).filter((f) => f.run !== undefined);
+  const [first] = functions;
+  if (first === undefined) {
     void vscode.window.showInformationMessage("This file has no function to run.");
     return undefined;
   }
-  const cursor = editor.selection.active;
-  const here = (await enclosing(uri, cursor)) ?? new vscode.Range(cursor, cursor);
-  const atCursor = runnables.find((r) => r.range.intersection(here) !== undefined);
-  if (atCursor !== undefined || runnables.length === 1) return (atCursor ?? runnables[0])?.args;
-
+  const here = functionAt(functions, editor.selection.active);
+  if (here !== undefined || functions.length === 1) return (here ?? first).run;
   const picked = await vscode.window.showQuickPick(
-    runnables.map((r) => ({ label: r.args.func, description: `line ${r.range.start.line + 1}`, args: r.args })),
+    functions.map((f) => ({ label: `@${f.name}`, description: `line ${f.range.start.line + 1}`, detail: f.totals, run: f.run })),
     { placeHolder: "Function to run" },
   );
-  return picked?.args;
+  return picked?.run;
 }
 
-async function runnableFunctions(uri: vscode.Uri): Promise<Runnable[]> {
-  const lenses = await vscode.commands.executeCommand<vscode.CodeLens[] | undefined>(
-    "vscode.executeCodeLensProvider",
-    uri,
-    Number.MAX_SAFE_INTEGER,
-  );
-  return (lenses ?? []).flatMap((lens) => {
-    const args = lens.command?.command === command.run ? (lens.command.arguments?.[0] as RunArguments | undefined) : undefined;
-    return args === undefined ? [] : [{ range: lens.range, args }];
-  });
-}
-
-async function enclosing(uri: vscode.Uri, position: vscode.Position): Promise<vscode.Range | undefined> {
-  const symbols = await vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>(
-    "vscode.executeDocumentSymbolProvider",
-    uri,
-  );
-  return innermostFunction(symbols ?? [], position);
-}
-
-function innermostFunction(symbols: vscode.DocumentSymbol[], position: vscode.Position): vscode.Range | undefined {
-  const around = symbols.find((s) => s.range.contains(position));
-  if (around === undefined) return undefined;
-  const inner = innermostFunction(around.children, position);
-  return inner ?? (around.kind === vscode.SymbolKind.Function ? around.range : undefined);
+/** The whole extent of each function, by the line on which its name stands. */
+function extentsOf(symbols: vscode.DocumentSymbol[]): Map<number, vscode.Range> {
+  const found = new Map<number, vscode.Range>();
+  const walk = (all: vscode.DocumentSymbol[]): void => {
+    for (const symbol of all) {
+      if (symbol.kind === vscode.SymbolKind.Function) found.set(symbol.selectionRange.start.line, symbol.range);
+      walk(symbol.children);
+    }
+  };
+  walk(symbols);
+  return found;
 }

@@ -38,4 +38,65 @@ export interface Target {
   current?: boolean;
 }
 
-export const command = { run: "dmir.run", cost: "dmir.cost", targets: "dmir.targets" } as const;
+export const panelKinds = ["graph", "roofline", "memory", "diff"] as const;
+export type PanelKind = (typeof panelKinds)[number];
+
+/** Names a panel: of which file, of what kind, and of which function where one is named. */
+export interface PanelArguments {
+  uri: string;
+  kind: PanelKind;
+  function?: string;
+}
+
+/** A panel as one self-contained page, for a client that said `"panels": true`. */
+export interface PanelResult extends PanelArguments {
+  title: string;
+  html: string;
+}
+
+/** What a panel that is open shows now. The data are for its page alone. */
+export interface PanelData {
+  version?: number;
+  data: unknown;
+}
+
+/** Names a virtual document: the program of a file at another level. */
+export interface ViewArguments {
+  uri: string;
+  view: string;
+}
+
+export type HeatScale = "time" | "bytes" | "waste";
+
+export interface HeatArguments {
+  textDocument: { uri: string };
+  by: HeatScale;
+}
+
+/** A stretch of text, how much of its function it takes on a scale of 0 to 9, and that in words. */
+export interface HeatSpan {
+  range: { start: { line: number; character: number }; end: { line: number; character: number } };
+  level: number;
+  text: string;
+}
+
+export interface ToggleArguments {
+  setting: "hints" | "lint";
+}
+
+/** Commands of the server. */
+export const command = {
+  run: "dmir.run",
+  cost: "dmir.cost",
+  targets: "dmir.targets",
+  panel: "dmir.panel",
+  view: "dmir.view",
+  toggle: "dmir.toggle",
+} as const;
+
+/** Requests of the server that LSP does not have. */
+export const request = { panelData: "dmir/panelData", heat: "dmir/heat" } as const;
+
+export function isPanelKind(kind: unknown): kind is PanelKind {
+  return (panelKinds as readonly unknown[]).includes(kind);
+}

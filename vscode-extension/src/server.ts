@@ -51,12 +51,27 @@ export class Server implements vscode.Disposable {
     return this.client?.state === State.Running;
   }
 
+  get state(): "running" | "starting" | "stopped" {
+    if (this.running) return "running";
+    return this.starting === undefined ? "stopped" : "starting";
+  }
+
+  /** The program that runs and its version, in words; empty when none was found. */
+  get identity(): string {
+    const version = this.client?.initializeResult?.serverInfo?.version;
+    return [version, this.binary].filter((part) => part !== undefined).join(" · ");
+  }
+
   /** Starts the server if it is not up. False when it cannot be had, which the person has then been told. */
   async start(): Promise<boolean> {
     if (this.running) return true;
-    this.starting ??= this.launch().finally(() => {
-      this.starting = undefined;
-    });
+    if (this.starting === undefined) {
+      this.starting = this.launch().finally(() => {
+        this.starting = undefined;
+        this.stateChange.fire();
+      });
+      this.stateChange.fire();
+    }
     return this.starting;
   }
 
@@ -116,6 +131,12 @@ export class Server implements vscode.Disposable {
     }
   }
 
+  /** Sends one of the requests that LSP does not have. Rejects with the server's error, or when the server cannot be started. */
+  async ask<R>(method: string, params: object, token?: vscode.CancellationToken): Promise<R> {
+    if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
+    return this.client.sendRequest<R>(method, params, token);
+  }
+
   dispose(): void {
     void this.stop();
     this.stateChange.dispose();
@@ -134,7 +155,6 @@ export class Server implements vscode.Disposable {
     if (!binary.found) {
       this.log.error(`no dmir binary: tried ${binary.tried}`);
       this.tell(`dmir was not found (tried ${binary.tried}). Install it, or set dmir.path to the binary.`, "Open Settings");
-      this.stateChange.fire();
       return false;
     }
     this.binary = binary.path;
@@ -164,7 +184,7 @@ export class Server implements vscode.Disposable {
       ],
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
-      initializationOptions: () => ({ ...serverSettings(), trusted: vscode.workspace.isTrusted }),
+      initializationOptions: () => ({ ...serverSettings(), trusted: vscode.workspace.isTrusted, panels: true }),
       initializationFailedHandler: () => false,
       errorHandler: this.errorHandler(),
       middleware: this.middleware,

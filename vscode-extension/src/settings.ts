@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import type { HeatScale } from "./protocol";
 
 /** The settings that the server reads; units and defaults are those of package.json. */
 export interface ServerSettings {
@@ -27,12 +28,14 @@ export function configuredPath(): string {
   return vscode.workspace.getConfiguration(section).get("path", "");
 }
 
-/** Writes the target where it is set already, else into the user's settings: the machine belongs to the person. */
-export async function setTarget(name: string): Promise<void> {
+export function heatScale(scope?: vscode.Uri): "off" | HeatScale {
+  return vscode.workspace.getConfiguration(section, scope).get("heat", "off");
+}
+
+/** Writes a setting where it is set already, else into the user's settings: how a person looks at files is theirs. */
+export async function change(name: string, value: unknown): Promise<void> {
   const config = vscode.workspace.getConfiguration(section);
   const where =
-    config.inspect("target")?.workspaceValue === undefined
-      ? vscode.ConfigurationTarget.Global
-      : vscode.ConfigurationTarget.Workspace;
-  await config.update("target", name, where);
+    config.inspect(name)?.workspaceValue === undefined ? vscode.ConfigurationTarget.Global : vscode.ConfigurationTarget.Workspace;
+  await config.update(name, value, where);
 }

@@ -1,7 +1,8 @@
 import * as vscode from "vscode";
+import { Later } from "./later";
 import { command, type Target, type TargetsArguments } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
-import { serverSettings, setTarget } from "./settings";
+import { change, serverSettings } from "./settings";
 
 const settleMs = 100;
 
@@ -9,18 +10,18 @@ const settleMs = 100;
 export class TargetStatus implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.target", vscode.StatusBarAlignment.Right, 100);
   private readonly subscriptions: vscode.Disposable;
+  // A moment later, when the server has heard of the change too.
+  private readonly updating = new Later(settleMs, () => void this.update());
   private updates = 0;
-  private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly server: Server) {
     this.item.name = "dmir: target machine";
-    // A moment later, when the server has heard of the change too.
     const update = (): void => {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => void this.update(), settleMs);
+      this.updating.ask();
     };
     this.subscriptions = vscode.Disposable.from(
       this.item,
+      this.updating,
       vscode.window.onDidChangeActiveTextEditor(update),
       vscode.workspace.onDidChangeConfiguration(update),
       vscode.workspace.onDidSaveTextDocument(update),
@@ -30,28 +31,21 @@ export class TargetStatus implements vscode.Disposable {
   }
 
   dispose(): void {
-    clearTimeout(this.timer);
     this.subscriptions.dispose();
   }
 
   private async update(): Promise<void> {
     const turn = ++this.updates;
     const document = vscode.window.activeTextEditor?.document;
-    if (document?.languageId !== "dmir") {
+    if (document?.languageId !== "dmir" || !this.server.running) {
       this.item.hide();
       return;
     }
-    if (this.server.running) {
-      const target = await currentTarget(this.server, document.uri);
-      if (turn !== this.updates) return;
-      this.item.text = `$(chip) ${target?.name ?? serverSettings().target}`;
-      this.item.tooltip = `Times are for ${target?.title ?? "a machine that the server does not know"}. Click to choose another.`;
-      this.item.command = "dmir.selectTarget";
-    } else {
-      this.item.text = "$(warning) dmir";
-      this.item.tooltip = "The dmir server is not running. Click to start it.";
-      this.item.command = "dmir.restartServer";
-    }
+    const target = await currentTarget(this.server, document.uri);
+    if (turn !== this.updates) return;
+    this.item.text = `$(chip) ${target?.name ?? serverSettings().target}`;
+    this.item.tooltip = `Times are for ${target?.title ?? "a machine that the server does not know"}. Click to choose another.`;
+    this.item.command = "dmir.selectTarget";
     this.item.show();
   }
 }
@@ -73,7 +67,7 @@ export async function selectTarget(server: Server): Promise<void> {
     placeHolder: "Machine that times are computed for",
     matchOnDescription: true,
   });
-  if (picked !== undefined) await setTarget(picked.label);
+  if (picked !== undefined) await change("target", picked.label);
 }
 
 /** The machine that a file's times are for. */

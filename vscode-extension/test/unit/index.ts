@@ -1,5 +1,7 @@
 import "./binary.test";
 import "./costUri.test";
 import "./grammar.test";
+import "./later.test";
 import "./manifest.test";
+import "./page.test";
 import "./restarts.test";

@@ -1,15 +1,15 @@
-// Drives the real VS Code workbench: `node out/test/workbench.js [host|scenes]`, with the environment of scripts/test-vscode.sh.
+// Drives the real VS Code workbench: `node out/test/workbench.js host|scenes|story…`, with the environment of scripts/test-vscode.sh.
 import { extensionHostLeg } from "./hostLeg";
-import { workbenchLeg } from "./scenes";
+import { scenesLeg, storyLeg } from "./legs";
 import { launchBrowser } from "./workbench";
 
-const legs = { host: extensionHostLeg, scenes: workbenchLeg };
+const legs = { host: extensionHostLeg, scenes: scenesLeg, story: storyLeg };
 
 async function main(wanted: string[]): Promise<void> {
   const browser = await launchBrowser();
   try {
     for (const [name, leg] of Object.entries(legs)) {
-      if (wanted.length > 0 && !wanted.includes(name)) continue;
+      if (!wanted.includes(name)) continue;
       console.log(`${name}:`);
       await leg(browser);
     }

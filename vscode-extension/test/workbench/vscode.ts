@@ -15,17 +15,20 @@ export class VSCode {
   /** Starts the server, with the packaged extension installed in it when vsix is given. */
   static async start(options: { vsix?: string; trustEverything: boolean; env?: NodeJS.ProcessEnv }): Promise<VSCode> {
     const main = need("DMIR_VSCODE_SERVER");
+    const node = need("DMIR_VSCODE_NODE");
     const home = fs.mkdtempSync(path.join(os.tmpdir(), "dmir-vscode-"));
     const common = ["--accept-server-license-terms", "--server-data-dir", home, "--extensions-dir", path.join(home, "ext")];
     if (options.vsix !== undefined) {
-      execFileSync(process.execPath, [main, ...common, "--install-extension", options.vsix], { stdio: "pipe" });
+      execFileSync(node, [main, ...common, "--install-extension", options.vsix], { stdio: "pipe" });
     }
+    fs.mkdirSync(path.join(home, "data/User"), { recursive: true });
+    fs.writeFileSync(path.join(home, "data/User/settings.json"), JSON.stringify(readable, undefined, 2));
     const port = await freePort();
     const log = fs.openSync(path.join(home, "server.log"), "w");
     const args = [main, ...common, "--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
     args.push("--enable-smoke-test-driver", "--telemetry-level", "off", "--user-data-dir", path.join(home, "data"));
     if (options.trustEverything) args.push("--disable-workspace-trust");
-    const server = spawn(process.execPath, args, { stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
+    const server = spawn(node, args, { stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
     await listening(port, server);
     return new VSCode(port, home, server);
   }
@@ -40,6 +43,21 @@ export class VSCode {
     return `http://127.0.0.1:${this.port}/?${query.toString()}`;
   }
 
+  /** The servers that run from the installed package's own binary. */
+  bundledServers(): string[] {
+    return fs
+      .readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((pid) => {
+        try {
+          return [fs.readlinkSync(`/proc/${pid}/exe`)];
+        } catch {
+          return []; // it ended while we looked
+        }
+      })
+      .filter((exe) => exe.startsWith(path.join(this.home, "ext")) && path.basename(exe) === "dmir");
+  }
+
   async stop(): Promise<void> {
     const ended = new Promise((resolve) => this.server.once("exit", resolve));
     this.server.kill("SIGTERM");
@@ -50,8 +68,15 @@ export class VSCode {
   }
 }
 
-/** Leaves the width of the window to the file, for the pictures. */
-const readable = { "editor.minimap.enabled": false, "window.commandCenter": false, "window.title": "${activeEditorShort}" };
+/** The person's settings: the window is left to the file, for the pictures. */
+const readable = {
+  "editor.minimap.enabled": false,
+  "window.commandCenter": false,
+  "window.title": "${activeEditorShort}",
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "chat.disableAIFeatures": true,
+  "workbench.startupEditor": "none",
+};
 
 /** A copy of the test workspace and of the project's examples, with the settings of one scene. */
 export function workspace(settings: Record<string, unknown>): string {
@@ -59,7 +84,7 @@ export function workspace(settings: Record<string, unknown>): string {
   fs.cpSync(path.resolve(__dirname, "../../test/workspace"), folder, { recursive: true });
   fs.cpSync(path.resolve(__dirname, "../../../examples"), path.join(folder, "examples"), { recursive: true });
   fs.mkdirSync(path.join(folder, ".vscode"));
-  fs.writeFileSync(path.join(folder, ".vscode/settings.json"), JSON.stringify({ ...readable, ...settings }, undefined, 2));
+  fs.writeFileSync(path.join(folder, ".vscode/settings.json"), JSON.stringify(settings, undefined, 2));
   return folder;
 }
 

@@ -1,5 +1,5 @@
 import * as path from "node:path";
-import { chromium, type Browser, type Locator, type Page } from "playwright-core";
+import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 import { need } from "./vscode";
 
 const timeout = 40_000;
@@ -39,7 +39,16 @@ export class Workbench {
 
   async screenshot(name: string): Promise<void> {
     await this.page.waitForTimeout(400); // what fades in is in
-    await this.page.screenshot({ path: path.join(need("DMIR_SCREENSHOTS"), `${name}.png`) });
+    await this.page.screenshot({ path: path.join(need("DMIR_SCREENSHOTS"), `${process.env["DMIR_PICTURES"] ?? ""}${name}.png`) });
+  }
+
+  /** The page inside the panel that is in front. */
+  panel(): FrameLocator {
+    return this.page.frameLocator("iframe.webview.ready:visible").frameLocator("iframe#active-frame");
+  }
+
+  tab(name: string | RegExp): Locator {
+    return this.page.locator(".tab", { hasText: name });
   }
 
   squiggles(): Locator {

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Packages the VS Code extension, once for each platform with the server's binary in it, and once ("universal") without, for
+# those who have dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
+# DMIR_IMAGES_URL, where set, is the https address under which a gallery finds the pictures of the README.
+# usage: package-vscode.sh [TARGET…]    (all when none is named; "host" is this machine's)
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+targets=(linux-x64 linux-arm64 darwin-arm64 darwin-x64 win32-x64 win32-arm64)
+goos() { case $1 in win32-*) echo windows ;; *) echo "${1%-*}" ;; esac; }
+goarch() { case $1 in *-x64) echo amd64 ;; *) echo "${1#*-}" ;; esac; }
+
+want node nodejs
+want npm npm
+command -v go >/dev/null || cannot "install Go and run this again"
+extension=$root/vscode-extension
+npm_install "$extension"
+
+wanted=()
+for target in "${@:-all}"; do
+  case $target in
+  all) wanted+=("${targets[@]}" universal) ;;
+  host) wanted+=("$(node -p 'process.platform + "-" + process.arch')") ;;
+  *) wanted+=("$target") ;;
+  esac
+done
+
+out=$root/build/vsix
+stage=$out/stage
+trap 'rm -rf "$stage"' EXIT
+rm -rf "$stage"
+mkdir -p "$stage"
+(cd "$extension" && node esbuild.mjs)
+version=$(node -p "require('$extension/package.json').version")
+# From a copy of its own, so that several of these may run at a time and none leaves a binary in the source.
+for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE language-configuration.json dist images walkthrough syntaxes; do
+  cp -R "$extension/$file" "$stage/"
+done
+
+links=(--no-rewrite-relative-links)
+[ -z "${DMIR_IMAGES_URL:-}" ] || links=(--baseImagesUrl "$DMIR_IMAGES_URL" --baseContentUrl "$DMIR_IMAGES_URL")
+made=()
+for target in "${wanted[@]}"; do
+  rm -rf "$stage/bin"
+  which=()
+  if [ "$target" != universal ]; then
+    case " ${targets[*]} " in *" $target "*) ;; *)
+      echo "there is no target $target; there are ${targets[*]} universal" >&2
+      exit 2
+      ;;
+    esac
+    # The binary stays in build/vsix/bin/TARGET too, for tests.
+    (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags='-s -w' -o "$out/bin/$target/" .)
+    cp -R "$out/bin/$target" "$stage/bin"
+    which=(--target "$target")
+  fi
+  file=dmir-$target-$version.vsix
+  (cd "$stage" && node "$extension/node_modules/@vscode/vsce/vsce" package --no-dependencies --allow-missing-repository \
+    "${links[@]}" "${which[@]}" --out "$out/$file") >"$out/$target.log" 2>&1 || { cat "$out/$target.log" >&2; exit 1; }
+  made+=("$file")
+done
+
+cd "$out"
+sha256sum "${made[@]}" >SHA256SUMS
+for file in "${made[@]}"; do
+  printf '%-32s %6.1f MB  sha256 %s\n' "$file" "$(stat -c %s "$file" | awk '{print $1 / 1e6}')" "$(sha256sum "$file" | cut -c1-16)…"
+done

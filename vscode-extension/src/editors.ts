@@ -1,0 +1,39 @@
+import * as vscode from "vscode";
+import { errorText } from "./server";
+
+/** The dmir editor in front, or one that stands beside a panel or the walkthrough; undefined, having said so, when there is none. */
+export function dmirEditor(): vscode.TextEditor | undefined {
+  const active = vscode.window.activeTextEditor;
+  const candidates = active === undefined ? vscode.window.visibleTextEditors : [active, ...vscode.window.visibleTextEditors];
+  const editor = candidates.find((e) => e.document.languageId === "dmir" && ["file", "untitled"].includes(e.document.uri.scheme));
+  if (editor === undefined) void vscode.window.showInformationMessage("Open a .dmir file first.");
+  return editor;
+}
+
+/** Opens the example that comes with the extension, as a new file beside what is in front. */
+export async function openExample(extension: vscode.Uri): Promise<void> {
+  const bytes = await vscode.workspace.fs.readFile(vscode.Uri.joinPath(extension, "walkthrough", "example.dmir"));
+  const document = await vscode.workspace.openTextDocument({ language: "dmir", content: Buffer.from(bytes).toString("utf8") });
+  await vscode.window.showTextDocument(document, { viewColumn: vscode.ViewColumn.Beside });
+}
+
+const fixAll = "source.fixAll.dmir";
+
+/** Applies every safe fix of a file at once. */
+export async function applySafeFixes(document: vscode.TextDocument): Promise<void> {
+  const whole = new vscode.Range(0, 0, document.lineCount, 0);
+  try {
+    const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
+      "vscode.executeCodeActionProvider",
+      document.uri,
+      document.validateRange(whole),
+      fixAll,
+      1,
+    );
+    const edit = actions.find((action) => action.edit !== undefined)?.edit;
+    if (edit === undefined) void vscode.window.showInformationMessage("There is nothing that can be fixed safely.");
+    else await vscode.workspace.applyEdit(edit);
+  } catch (err) {
+    void vscode.window.showErrorMessage(errorText(err));
+  }
+}

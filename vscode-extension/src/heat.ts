@@ -1,0 +1,85 @@
+import * as vscode from "vscode";
+import { Later } from "./later";
+import { type HeatArguments, type HeatSpan, request } from "./protocol";
+import { errorText, type Server } from "./server";
+import { heatScale } from "./settings";
+
+const levels = 10;
+/** From this level on a place shows in the overview ruler. */
+const hot = 5;
+const afterEditMs = 300;
+
+/** Tints the lines of the visible editors by what they take of their function: time, bytes or waste. */
+export class Heat implements vscode.Disposable {
+  private readonly tints = Array.from({ length: levels }, (_, level) => tint(level));
+  private readonly painting = new Later(afterEditMs, () => void this.paintAll());
+  private readonly subscriptions: vscode.Disposable;
+  private turn = 0;
+
+  constructor(private readonly server: Server) {
+    const paint = (): void => {
+      this.painting.ask();
+    };
+    this.subscriptions = vscode.Disposable.from(
+      ...this.tints,
+      this.painting,
+      vscode.window.onDidChangeVisibleTextEditors(paint),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => {
+        if (document.languageId === "dmir") paint();
+      }),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("dmir")) paint();
+      }),
+      server.onDidChangeState(paint),
+    );
+    paint();
+  }
+
+  dispose(): void {
+    this.subscriptions.dispose();
+  }
+
+  private async paintAll(): Promise<void> {
+    const turn = ++this.turn;
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document.languageId !== "dmir") continue;
+      const spans = await this.spans(editor.document);
+      if (turn !== this.turn) return;
+      if (spans === undefined) continue; // what was painted last moves with the text
+      for (const [level, decoration] of this.tints.entries()) {
+        editor.setDecorations(
+          decoration,
+          spans.filter((span) => Math.min(Math.max(span.level, 0), levels - 1) === level).map(painted),
+        );
+      }
+    }
+  }
+
+  /** Undefined when the server cannot say. */
+  private async spans(document: vscode.TextDocument): Promise<HeatSpan[] | undefined> {
+    const by = heatScale(document.uri);
+    if (by === "off" || !["file", "untitled"].includes(document.uri.scheme)) return [];
+    if (!this.server.running) return undefined;
+    const args: HeatArguments = { textDocument: { uri: document.uri.toString() }, by };
+    try {
+      return await this.server.ask<HeatSpan[]>(request.heat, args);
+    } catch (err) {
+      this.server.log.debug(`heat: ${errorText(err)}`);
+      return undefined;
+    }
+  }
+}
+
+function tint(level: number): vscode.TextEditorDecorationType {
+  const color = new vscode.ThemeColor(`dmir.heat${level}`);
+  return vscode.window.createTextEditorDecorationType({
+    isWholeLine: true,
+    backgroundColor: color,
+    ...(level >= hot ? { overviewRulerColor: color, overviewRulerLane: vscode.OverviewRulerLane.Left } : {}),
+  });
+}
+
+function painted({ range, text }: HeatSpan): vscode.DecorationOptions {
+  const { start, end } = range;
+  return { range: new vscode.Range(start.line, start.character, end.line, end.character), hoverMessage: text };
+}

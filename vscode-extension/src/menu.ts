@@ -1,0 +1,79 @@
+import * as vscode from "vscode";
+import { Later } from "./later";
+import type { Server } from "./server";
+import { heatScale, serverSettings } from "./settings";
+import { heatText } from "./toggles";
+
+/** The status-bar item that says how the server is, and opens the menu of all that can be switched and shown. */
+export class StateStatus implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("dmir.state", vscode.StatusBarAlignment.Right, 99);
+  private readonly updating = new Later(50, () => {
+    this.update();
+  });
+  private readonly subscriptions: vscode.Disposable;
+
+  constructor(private readonly server: Server) {
+    this.item.name = "dmir: language server";
+    this.item.command = "dmir.menu";
+    const update = (): void => {
+      this.updating.ask();
+    };
+    this.subscriptions = vscode.Disposable.from(
+      this.item,
+      this.updating,
+      vscode.window.onDidChangeActiveTextEditor(update),
+      server.onDidChangeState(update),
+    );
+    update();
+  }
+
+  dispose(): void {
+    this.subscriptions.dispose();
+  }
+
+  private update(): void {
+    if (vscode.window.activeTextEditor?.document.languageId !== "dmir") {
+      this.item.hide();
+      return;
+    }
+    const { state, identity } = this.server;
+    const icon = { running: "$(check)", starting: "$(loading~spin)", stopped: "$(warning)" }[state];
+    this.item.text = `${icon} dmir`;
+    this.item.backgroundColor = state === "stopped" ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
+    this.item.tooltip = [`The dmir server is ${state}.`, identity, "Click for what can be shown and switched."].filter((t) => t !== "").join("\n");
+    this.item.show();
+  }
+}
+
+interface Entry extends vscode.QuickPickItem {
+  command?: string;
+}
+
+/** Lets a person switch hints, lint and heat, and open what there is to see. */
+export async function showMenu(server: Server): Promise<void> {
+  const picked = await vscode.window.showQuickPick(entries(), { placeHolder: `dmir: the server is ${server.state}` });
+  if (picked?.command !== undefined) await vscode.commands.executeCommand(picked.command);
+}
+
+function entries(): Entry[] {
+  const settings = serverSettings();
+  const onOff = (on: boolean): string => (on ? "on" : "off");
+  const separator = (label: string): Entry => ({ label, kind: vscode.QuickPickItemKind.Separator });
+  return [
+    separator("switch"),
+    { label: "$(symbol-numeric) Cost hints", description: onOff(settings.hints.enabled), command: "dmir.toggleHints" },
+    { label: "$(lightbulb) Lint", description: onOff(settings.lint.enabled), command: "dmir.toggleLint" },
+    { label: "$(flame) Heat", description: heatText(heatScale()), command: "dmir.cycleHeat" },
+    { label: "$(chip) Target machine", command: "dmir.selectTarget" },
+    separator("show"),
+    { label: "$(type-hierarchy) Movement graph", command: "dmir.showGraph" },
+    { label: "$(graph-scatter) Roofline", command: "dmir.showRoofline" },
+    { label: "$(layers) Memory plan", command: "dmir.showMemoryPlan" },
+    { label: "$(diff) Comparison with the saved file", command: "dmir.compareWithSaved" },
+    { label: "$(table) Cost table", command: "dmir.showCost" },
+    { label: "$(versions) Program at another level", command: "dmir.showView" },
+    separator("server"),
+    { label: "$(debug-restart) Restart", command: "dmir.restartServer" },
+    { label: "$(output) Log", command: "dmir.showLog" },
+  ];
+}

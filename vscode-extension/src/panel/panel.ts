@@ -1,0 +1,157 @@
+import { randomBytes } from "node:crypto";
+import * as vscode from "vscode";
+import { Later } from "../later";
+import { command, type PanelArguments, type PanelData, type PanelResult, request } from "../protocol";
+import { errorText, type Server } from "../server";
+import { functionOf, type Reveal, revealOf } from "./messages";
+import { embed, sorry, titleOf } from "./page";
+
+export const viewType = "dmir.panel";
+
+const afterEditMs = 300;
+const afterMoveMs = 80;
+
+/** One panel: a page of the server in a webview, which follows the text and the cursor. */
+export class Panel implements vscode.Disposable {
+  private readonly refreshing = new Later(afterEditMs, () => void this.refresh());
+  private readonly selecting = new Later(afterMoveMs, () => {
+    void this.panel.webview.postMessage({ type: "select", line: this.line });
+  });
+  private line = 1;
+  private drawn = false;
+  private missed = false;
+  private turn = 0;
+  private shown: vscode.Range | undefined;
+
+  constructor(
+    private readonly server: Server,
+    private readonly panel: vscode.WebviewPanel,
+    private args: PanelArguments,
+  ) {
+    panel.webview.options = { enableScripts: true, enableCommandUris: false, localResourceRoots: [] };
+    panel.webview.onDidReceiveMessage((message: unknown) => {
+      const place = revealOf(message);
+      if (place !== undefined) void this.reveal(place);
+      const func = functionOf(message);
+      if (func !== undefined) void this.turnTo(func);
+    });
+    panel.onDidChangeViewState(() => {
+      if (panel.visible && this.missed) this.refreshing.ask();
+    });
+  }
+
+  get uri(): string {
+    return this.args.uri;
+  }
+
+  is(args: PanelArguments): boolean {
+    return this.args.uri === args.uri && this.args.kind === args.kind;
+  }
+
+  /** Draws the page afresh; rejects with the server's error. */
+  async draw(args: PanelArguments): Promise<void> {
+    const turn = ++this.turn;
+    const result = await this.server.execute<PanelResult>(command.panel, args);
+    if (turn !== this.turn) return;
+    this.args = result.function === undefined || result.function === "" ? args : { ...args, function: result.function };
+    this.panel.webview.html = embed(result.html, randomBytes(18).toString("base64"), this.args);
+    this.drawn = true;
+    this.missed = false;
+    this.name(true);
+  }
+
+  /** Like draw, but says in the page why there is nothing to see. */
+  async drawOrSaySorry(args: PanelArguments): Promise<void> {
+    try {
+      await this.draw(args);
+    } catch (err) {
+      this.panel.webview.html = embed(sorry(errorText(err)), randomBytes(18).toString("base64"), args);
+      this.name(false);
+    }
+  }
+
+  /** Hears that what is shown may have changed. */
+  changed(): void {
+    this.refreshing.ask();
+  }
+
+  /** Hears where the cursor is. A selection that the page itself asked for is no news to it. */
+  moved(selection: vscode.Selection): void {
+    const own = this.shown?.isEqual(selection) === true;
+    this.shown = undefined;
+    if (own) return;
+    this.line = selection.active.line + 1;
+    this.selecting.ask();
+  }
+
+  show(): void {
+    this.panel.reveal(undefined, true);
+  }
+
+  dispose(): void {
+    this.refreshing.dispose();
+    this.selecting.dispose();
+  }
+
+  private async refresh(): Promise<void> {
+    if (!this.panel.visible) {
+      this.missed = true;
+      return;
+    }
+    this.missed = false;
+    if (!this.drawn) return this.drawOrSaySorry(this.args);
+    const turn = ++this.turn;
+    try {
+      const { data } = await this.server.ask<PanelData>(request.panelData, this.args);
+      if (turn !== this.turn) return;
+      await this.panel.webview.postMessage({ type: "data", data });
+      this.name(true);
+    } catch (err) {
+      // In the middle of an edit a function may not be there: what was drawn last stays, marked as old.
+      this.server.log.debug(`panel: ${errorText(err)}`);
+      if (turn === this.turn) this.name(false);
+    }
+  }
+
+  /** Shows another function of the same file, as the page asked; it keeps its place and its settings. */
+  private async turnTo(func: string): Promise<void> {
+    const { uri, kind } = this.args;
+    const args: PanelArguments = func === "" ? { uri, kind } : { uri, kind, function: func };
+    const turn = ++this.turn;
+    try {
+      const { data } = await this.server.ask<PanelData>(request.panelData, args);
+      if (turn !== this.turn) return;
+      this.args = args;
+      await this.panel.webview.postMessage({ type: "data", data });
+      this.name(true);
+    } catch (err) {
+      void vscode.window.showErrorMessage(errorText(err));
+    }
+  }
+
+  /** Puts on the tab what the panel is of, and whether that is still so. */
+  private name(current: boolean): void {
+    const title = titleOf(this.args);
+    this.panel.title = current ? title : `${title} (old)`;
+  }
+
+  private async reveal(place: Reveal): Promise<void> {
+    const uri = vscode.Uri.parse(this.args.uri);
+    try {
+      const visible = vscode.window.visibleTextEditors.find((e) => e.document.uri.toString() === uri.toString());
+      const editor =
+        visible ??
+        (await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), {
+          viewColumn: this.panel.viewColumn === vscode.ViewColumn.One ? vscode.ViewColumn.Beside : vscode.ViewColumn.One,
+          preserveFocus: true,
+        }));
+      const line = place.line - 1;
+      const range = editor.document.validateRange(new vscode.Range(line, place.column - 1, line, place.endColumn - 1));
+      this.shown = range;
+      editor.selection = new vscode.Selection(range.start, range.end);
+      editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    } catch (err) {
+      void vscode.window.showErrorMessage(errorText(err));
+    }
+  }
+}

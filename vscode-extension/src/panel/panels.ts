@@ -1,0 +1,84 @@
+import * as vscode from "vscode";
+import { isPanelKind, type PanelArguments } from "../protocol";
+import { errorText, type Server, ServerUnavailable } from "../server";
+import { panelOf } from "./page";
+import { Panel, viewType } from "./panel";
+
+/** The panels of this window: movement graphs, rooflines, memory plans and differences from the saved file. */
+export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
+  private readonly open = new Set<Panel>();
+  private readonly subscriptions: vscode.Disposable;
+
+  constructor(
+    private readonly server: Server,
+    private readonly icon: { light: vscode.Uri; dark: vscode.Uri },
+  ) {
+    this.subscriptions = vscode.Disposable.from(
+      vscode.window.registerWebviewPanelSerializer(viewType, this),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => {
+        this.changed(document.uri.toString());
+      }),
+      vscode.workspace.onDidSaveTextDocument(({ uri }) => {
+        this.changed(uri.toString());
+      }),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("dmir.target") || event.affectsConfiguration("dmir.bind")) this.changed();
+      }),
+      server.onDidChangeState(() => {
+        if (server.running) this.changed();
+      }),
+      vscode.window.onDidChangeTextEditorSelection(({ textEditor, selections }) => {
+        const [first] = selections;
+        const uri = textEditor.document.uri.toString();
+        for (const panel of this.open) if (first !== undefined && panel.uri === uri) panel.moved(first);
+      }),
+    );
+  }
+
+  /** Shows a panel beside the text. One that shows the same kind of the same file is used again. */
+  async show(args: PanelArguments): Promise<void> {
+    const there = [...this.open].find((panel) => panel.is(args));
+    try {
+      if (there !== undefined) {
+        there.show();
+        await there.draw(args);
+        return;
+      }
+      if (!(await this.server.start())) return;
+      const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
+      const webview = vscode.window.createWebviewPanel(viewType, "dmir", place, { retainContextWhenHidden: true });
+      await this.adopt(webview, args).drawOrSaySorry(args);
+    } catch (err) {
+      if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
+    }
+  }
+
+  /** Draws a panel again that was open when the window was closed. */
+  async deserializeWebviewPanel(webview: vscode.WebviewPanel, state: unknown): Promise<void> {
+    const args = panelOf(state, isPanelKind);
+    if (args === undefined) webview.dispose();
+    else await this.adopt(webview, args).drawOrSaySorry(args);
+  }
+
+  dispose(): void {
+    this.subscriptions.dispose();
+    for (const panel of this.open) panel.dispose();
+    this.open.clear();
+  }
+
+  private adopt(webview: vscode.WebviewPanel, args: PanelArguments): Panel {
+    const panel = new Panel(this.server, webview, args);
+    webview.iconPath = this.icon;
+    this.open.add(panel);
+    webview.onDidDispose(() => {
+      panel.dispose();
+      this.open.delete(panel);
+    });
+    return panel;
+  }
+
+  /** Tells the panels of a file, or all, that it has changed. */
+  private changed(uri?: string): void {
+    for (const panel of this.open) if (uri === undefined || panel.uri === uri) panel.changed();
+  }
+}

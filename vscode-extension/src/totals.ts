@@ -1,0 +1,76 @@
+import * as vscode from "vscode";
+import { functionAt, type FunctionInfo, functionsOf } from "./functions";
+import { Later } from "./later";
+import type { Server } from "./server";
+
+const afterEditMs = 500;
+const afterMoveMs = 60;
+
+/** The status-bar item that says what the function at the cursor costs. */
+export class Totals implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("dmir.totals", vscode.StatusBarAlignment.Right, 101);
+  private readonly reading = new Later(afterEditMs, () => void this.read());
+  private readonly showing = new Later(afterMoveMs, () => {
+    this.show();
+  });
+  private readonly subscriptions: vscode.Disposable;
+  private known: { document: vscode.TextDocument; functions: FunctionInfo[] } | undefined;
+  private turn = 0;
+
+  constructor(private readonly server: Server) {
+    this.item.name = "dmir: costs of the function at the cursor";
+    this.item.command = "dmir.showCost";
+    const read = (): void => {
+      this.reading.ask();
+    };
+    this.subscriptions = vscode.Disposable.from(
+      this.item,
+      this.reading,
+      this.showing,
+      vscode.window.onDidChangeActiveTextEditor(() => {
+        this.show();
+        this.reading.ask();
+      }),
+      vscode.window.onDidChangeTextEditorSelection(() => {
+        this.showing.ask();
+      }),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => {
+        if (document === vscode.window.activeTextEditor?.document) read();
+      }),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("dmir")) read();
+      }),
+      server.onDidChangeState(read),
+    );
+    read();
+  }
+
+  dispose(): void {
+    this.subscriptions.dispose();
+  }
+
+  private async read(): Promise<void> {
+    const turn = ++this.turn;
+    const document = vscode.window.activeTextEditor?.document;
+    const wanted = document?.languageId === "dmir" && this.server.running;
+    const known = wanted ? { document, functions: await functionsOf(document.uri) } : undefined;
+    if (turn !== this.turn) return;
+    this.known = known;
+    this.show();
+  }
+
+  private show(): void {
+    const editor = vscode.window.activeTextEditor;
+    const here =
+      editor !== undefined && editor.document === this.known?.document
+        ? functionAt(this.known.functions, editor.selection.active)
+        : undefined;
+    if (here === undefined || here.totals === "") {
+      this.item.hide();
+      return;
+    }
+    this.item.text = `@${here.name} ${here.totals}`;
+    this.item.tooltip = `What @${here.name} costs: ${here.totals}. Click for its operators.`;
+    this.item.show();
+  }
+}

@@ -1,0 +1,136 @@
+import * as assert from "node:assert/strict";
+import * as vm from "node:vm";
+import { functionOf, revealOf } from "../../src/panel/messages";
+import { embed, panelOf, sorry, titleOf } from "../../src/panel/page";
+import { isPanelKind, type PanelArguments } from "../../src/protocol";
+
+const html =
+  '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>@ffn</title><style>a{}</style></head>\n' +
+  '<body><script type="application/json" id="data">{"note":"\\u003cscript>"}</script><script>draw()</script></body></html>';
+const panel: PanelArguments = { uri: "file:///a/</script>.dmir", kind: "graph", function: "ffn" };
+
+describe("a page in a webview", () => {
+  const page = embed(html, "N0nce", panel);
+
+  it("may load nothing and run only its own scripts", () => {
+    const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(page)?.[1] ?? "";
+    assert.match(policy, /^default-src 'none';/);
+    assert.match(policy, /script-src 'nonce-N0nce'/);
+    assert.doesNotMatch(policy, /unsafe|http|\*/);
+    assert.ok(page.indexOf("Content-Security-Policy") < page.indexOf("<title>"), "the policy stands before what it is for");
+  });
+
+  it("bears the nonce on each script and style, and nowhere else", () => {
+    const tags = page.match(/<(script|style)[^>]*>/g) ?? [];
+    assert.equal(tags.length, 5);
+    for (const tag of tags) assert.match(tag, /^<\w+ nonce="N0nce"/);
+    assert.match(page, /\{"note":"\\u003cscript>"\}/, "the data are as they were");
+  });
+
+  it("cannot be ended by a file's name", () => {
+    assert.equal(page.match(/<\/script>/g)?.length, 3);
+  });
+
+  it("is whole without a head", () => {
+    assert.match(embed("<p>hello</p>", "N", panel), /Content-Security-Policy[\s\S]*<p>hello<\/p>$/);
+  });
+
+  it("says why there is none, as text", () => {
+    assert.match(sorry("no function @a<b>&c"), /<p>no function @a&#60;b&#62;&#38;c<\/p>/);
+  });
+});
+
+/** The part of a webview that a page sees. */
+class FakeWebview {
+  sent: unknown[] = [];
+  private acquired = false;
+
+  constructor(public state: unknown) {}
+
+  load(page: string): { getState(): unknown; setState(s: unknown): void; postMessage(m: unknown): void } {
+    const context = vm.createContext({
+      acquireVsCodeApi: () => {
+        assert.equal(this.acquired, false, "VS Code gives its API once");
+        this.acquired = true;
+        return {
+          getState: () => this.state,
+          setState: (state: unknown) => {
+            this.state = state;
+          },
+          postMessage: (message: unknown) => this.sent.push(message),
+        };
+      },
+    });
+    const script = /<script nonce="[^"]+">(\([\s\S]*?)<\/script>/.exec(page)?.[1] ?? assert.fail("no script");
+    vm.runInContext(script, context);
+    return vm.runInContext("acquireVsCodeApi()", context) as ReturnType<FakeWebview["load"]>;
+  }
+}
+
+describe("what a page finds in a webview", () => {
+  it("an API of its own, whose state is kept beside the panel's name", () => {
+    const view = new FakeWebview({ panel: { uri: "old" }, page: { zoom: 2 } });
+    const api = view.load(embed(html, "N", panel));
+    assert.deepEqual(api.getState(), { zoom: 2 });
+    api.setState({ zoom: 3 });
+    assert.deepEqual(JSON.parse(JSON.stringify(view.state)), { panel, page: { zoom: 3 } });
+    assert.deepEqual(panelOf(view.state, isPanelKind), panel);
+    api.postMessage({ type: "function", name: "other" });
+    assert.deepEqual(panelOf(view.state, isPanelKind), { ...panel, function: "other" });
+    assert.deepEqual(api.getState(), { zoom: 3 });
+    assert.equal(view.sent.length, 1);
+  });
+});
+
+describe("the panel that a page's state names", () => {
+  for (const [name, state, want] of [
+    ["none", undefined, undefined],
+    ["no panel", { page: {} }, undefined],
+    ["an unknown kind", { panel: { uri: "file:///a", kind: "pie" } }, undefined],
+    ["no file", { panel: { kind: "graph" } }, undefined],
+    ["no function", { panel: { uri: "file:///a", kind: "diff" } }, { uri: "file:///a", kind: "diff" }],
+    ["any function", { panel: { uri: "file:///a", kind: "diff", function: "" } }, { uri: "file:///a", kind: "diff" }],
+    ["all", { panel: { ...panel } }, panel],
+  ] as const) {
+    it(`where it names ${name}`, () => {
+      assert.deepEqual(panelOf(state, isPanelKind), want);
+    });
+  }
+});
+
+describe("a panel's tab", () => {
+  it("names the function, or the file", () => {
+    assert.equal(titleOf(panel), "Graph @ffn");
+    assert.equal(titleOf({ uri: "file:///a%20b/my%20layer.dmir", kind: "diff" }), "Changes my layer.dmir");
+  });
+});
+
+describe("a page's wish to show a place", () => {
+  for (const [message, want] of [
+    [{ type: "reveal", line: 3, column: 2, endColumn: 9 }, { line: 3, column: 2, endColumn: 9 }],
+    [{ type: "reveal", line: 3 }, { line: 3, column: 1, endColumn: 1 }],
+    [{ type: "reveal", line: 3, column: 5, endColumn: 2 }, { line: 3, column: 5, endColumn: 5 }],
+    [{ type: "reveal", line: 0, column: 0, endColumn: 0 }, undefined],
+    [{ type: "reveal", line: "3" }, undefined],
+    [{ type: "other", line: 3 }, undefined],
+    [null, undefined],
+    ["reveal", undefined],
+  ] as const) {
+    it(JSON.stringify(message), () => {
+      assert.deepEqual(revealOf(message), want);
+    });
+  }
+});
+
+describe("a page's wish to show another function", () => {
+  for (const [message, want] of [
+    [{ type: "function", name: "ffn" }, "ffn"],
+    [{ type: "function", name: "" }, ""],
+    [{ type: "function" }, undefined],
+    [{ type: "reveal", name: "ffn" }, undefined],
+  ] as const) {
+    it(JSON.stringify(message), () => {
+      assert.equal(functionOf(message), want);
+    });
+  }
+});

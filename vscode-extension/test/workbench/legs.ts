@@ -1,0 +1,22 @@
+import type { Browser } from "playwright-core";
+import { playAll } from "./scene";
+import { choosingMachine, editingScenes } from "./scenes/editing";
+import { panelScenes } from "./scenes/panels";
+import { serverScenes } from "./scenes/server";
+import { story } from "./scenes/story";
+import { untrusted } from "./scenes/untrusted";
+
+/** Plays the main story alone. */
+export async function storyLeg(browser: Browser): Promise<void> {
+  complain(await playAll(browser, [story], true));
+}
+
+/** Plays every scene, the story first; throws with the names of those that failed. */
+export async function scenesLeg(browser: Browser): Promise<void> {
+  const trusted = [story, ...editingScenes, ...panelScenes, ...serverScenes, choosingMachine];
+  complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);
+}
+
+function complain(failed: string[]): void {
+  if (failed.length > 0) throw new Error(`these scenes failed: ${failed.join("; ")}`);
+}

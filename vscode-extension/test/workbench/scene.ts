@@ -1,0 +1,61 @@
+import * as fs from "node:fs";
+import * as path from "node:path";
+import type { Browser } from "playwright-core";
+import { need, VSCode, workspace } from "./vscode";
+import { Workbench } from "./workbench";
+
+export const amount = /\d\s?(B|kB|MB|GB)\b/;
+
+/** One story in the workbench, played on a fresh window. */
+export interface Scene {
+  name: string;
+  settings: () => Record<string, unknown>;
+  file: string;
+  /** Puts more into the scene's copy of the workspace. */
+  prepare?: (folder: string) => void;
+  play: (workbench: Workbench, code: VSCode) => Promise<void>;
+}
+
+/** Plays the scenes with the packaged extension; gives the names of those that failed. */
+export async function playAll(browser: Browser, scenes: Scene[], trustEverything: boolean): Promise<string[]> {
+  const only = process.env["DMIR_SCENE"] ?? "";
+  const chosen = scenes.filter((scene) => scene.name.includes(only));
+  const failed: string[] = [];
+  if (chosen.length === 0) return failed;
+  const code = await VSCode.start({ vsix: need("DMIR_VSIX"), trustEverything });
+  try {
+    for (const scene of chosen) {
+      if (!(await played(browser, code, scene))) failed.push(scene.name);
+    }
+  } finally {
+    await code.stop();
+  }
+  return failed;
+}
+
+async function played(browser: Browser, code: VSCode, scene: Scene): Promise<boolean> {
+  const folder = workspace(scene.settings());
+  scene.prepare?.(folder);
+  const began = Date.now();
+  const workbench = await Workbench.open(browser, code.address(folder, { openFile: path.join(folder, scene.file) }));
+  try {
+    await scene.play(workbench, code);
+    console.log(`  ok   ${scene.name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+    return true;
+  } catch (err) {
+    console.log(`  FAIL ${scene.name}\n${err instanceof Error ? (err.stack ?? err.message) : String(err)}`);
+    await workbench.screenshot(`failed-${scene.name.replace(/\W+/g, "-")}`);
+    return false;
+  } finally {
+    await workbench.close();
+    fs.rmSync(folder, { recursive: true });
+  }
+}
+
+export async function lensTexts(wb: Workbench): Promise<string> {
+  return (await wb.lensText().allInnerTexts()).join(" ");
+}
+
+export function after(line: string, mark: string): string {
+  return line.slice(line.lastIndexOf(mark));
+}

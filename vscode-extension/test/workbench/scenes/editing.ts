@@ -1,0 +1,115 @@
+import * as assert from "node:assert/strict";
+import { after, amount, lensTexts, type Scene } from "../scene";
+
+/** What a person sees in the text and does there. */
+export const editingScenes: Scene[] = [
+  {
+    name: "reading: hints, squiggles, lenses and the machine",
+    settings: () => ({}),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.squiggles().first().waitFor();
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
+      assert.match((await wb.lensText().allInnerTexts()).join(" "), amount);
+      assert.match(await wb.statusItem().innerText(), /h200/);
+      await wb.page.keyboard.press("Control+B");
+      await wb.screenshot("reading");
+    },
+  },
+  {
+    name: "fixing: the quick fix takes its squiggle away",
+    settings: () => ({}),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.squiggles().first().waitFor();
+      const before = (await wb.lines()).join("\n");
+      await wb.command("Go to Next Problem (Error, Warning, Info)");
+      await wb.screenshot("problem");
+      await wb.page.keyboard.press("Escape");
+      await wb.page.keyboard.press("Control+.");
+      const action = wb.page.locator(".action-widget .monaco-list-row.action").first();
+      await action.waitFor();
+      await wb.screenshot("quick-fix");
+      await wb.page.keyboard.press("Enter");
+      await wb.until("the file changed", async () => (await wb.lines()).join("\n") !== before);
+      await wb.page.waitForTimeout(1500);
+      await wb.screenshot("quick-fixed");
+    },
+  },
+  {
+    name: "running: the Run lens says the measured time",
+    settings: () => ({ "dmir.run.device": "reference" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().click();
+      await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
+      await wb.until("a measured time", async () => /\bran \d/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
+      await wb.screenshot("run");
+    },
+  },
+  {
+    name: "costing: the Cost lens opens the table",
+    settings: () => ({}),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Cost/).first().click();
+      await wb.page.locator(".tab", { hasText: "Cost of ffn.dmir @ffn" }).waitFor();
+      await wb.until("the table", async () => (await wb.lines()).some((line) => line.includes("contraction")));
+      await wb.screenshot("cost");
+    },
+  },
+  {
+    name: "cancelling: the notification's Cancel ends the run",
+    settings: () => ({ "dmir.run.device": "reference" }),
+    file: "slow.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().click();
+      await wb.notifications(/Running @slow/).waitFor();
+      await wb.page.waitForTimeout(1000);
+      await wb.screenshot("running");
+      await wb.page.getByRole("button", { name: "Cancel" }).click();
+      await wb.page.locator(".statusbar-item", { hasText: "Run of @slow cancelled" }).waitFor();
+      await wb.until("no notification", async () => (await wb.notifications().count()) === 0);
+    },
+  },
+  {
+    name: "the example: a whole layer is read and run",
+    settings: () => ({ "dmir.run.device": "reference" }),
+    file: "examples/bert_encoder.dmir",
+    play: async (wb) => {
+      await wb.page.setViewportSize({ width: 1360, height: 1000 });
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.goTo(50, 1);
+      await wb.squiggles().first().waitFor();
+      await wb.until("hints", async () => (await wb.lines()).filter((line) => amount.test(after(line, "->"))).length > 10);
+      await wb.screenshot("example");
+      await wb.goTo(30, 1);
+      await wb.lens(/^Run/).first().click();
+      await wb.notifications(/bert_encoder ran in/).first().waitFor({ timeout: 300_000 });
+      await wb.until("measured times", async () => /\bran \d/.test((await wb.lines()).join("\n")));
+      await wb.screenshot("example-run");
+    },
+  },
+];
+
+/** Plays last, for it writes the person's settings. */
+export const choosingMachine: Scene =
+  {
+    name: "choosing a machine: the status bar's pick changes the numbers",
+    settings: () => ({}),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.until("totals", async () => /h200/.test(await lensTexts(wb)));
+      await wb.statusItem().click();
+      await wb.quickInput().waitFor();
+      await wb.page.locator(".quick-input-list .monaco-list-row").nth(1).waitFor();
+      await wb.screenshot("targets");
+      await wb.pick("a100-80");
+      await wb.until("the other machine", async () => /a100/.test(await wb.statusItem().innerText()));
+      await wb.until("its totals", async () => /a100/.test(await lensTexts(wb)));
+      await wb.screenshot("other-target");
+    },
+  };

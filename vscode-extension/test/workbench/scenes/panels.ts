@@ -1,0 +1,153 @@
+import * as assert from "node:assert/strict";
+import type { Scene } from "../scene";
+import type { Workbench } from "../workbench";
+
+const dark = { "workbench.colorTheme": "Default Dark Modern" };
+const light = { "workbench.colorTheme": "Default Light Modern" };
+
+/** What a hint ends with. */
+const timed = /\d (ns|µs|ms) (compute|memory|latency)/;
+
+/** Panels, heat, virtual documents, and the ways to them. */
+export const panelScenes: Scene[] = [
+  {
+    name: "panels: roofline, memory plan and graph of a layer, in the dark",
+    settings: () => dark,
+    file: "examples/bert_encoder.dmir",
+    play: async (wb) => {
+      await wb.page.setViewportSize({ width: 1600, height: 900 });
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Roofline/).first().click();
+      await wb.tab("Roofline @bert_encoder").waitFor();
+      await drawn(wb);
+      await wb.screenshot("roofline-dark");
+      await wb.tab("bert_encoder.dmir").click();
+      await wb.lens(/^Memory plan/).first().click();
+      await wb.tab("Memory plan @bert_encoder").waitFor();
+      await drawn(wb);
+      await wb.screenshot("memory-dark");
+      await wb.tab("bert_encoder.dmir").click();
+      await wb.command("dmir: Show Movement Graph");
+      await wb.tab("Graph @bert_encoder").waitFor();
+      await drawn(wb);
+      await wb.screenshot("graph-dark");
+    },
+  },
+  {
+    name: "comparing: what an edit moves more or less than the saved file",
+    settings: () => light,
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      await wb.squiggles().first().waitFor();
+      await wb.lens(/^Compare/).first().click();
+      await wb.tab("Changes").first().waitFor();
+      await drawn(wb);
+      await wb.tab("ffn.dmir").first().click();
+      await wb.command("dmir: Apply All Safe Fixes");
+      await wb.until("the difference", async () => /[−-]\d/.test(await wb.panel().locator("body").innerText()));
+      await wb.screenshot("compared");
+    },
+  },
+  {
+    name: "heat: lines tinted by time, in both kinds of theme",
+    settings: () => ({ ...light, "dmir.heat": "time" }),
+    file: "examples/bert_encoder.dmir",
+    play: async (wb) => {
+      await wb.page.setViewportSize({ width: 1360, height: 900 });
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.goTo(50, 1);
+      await wb.until("tinted lines", async () => (await tints(wb)).size > 2);
+      await wb.screenshot("heat-light");
+      await wb.command("Preferences: Toggle between Light/Dark Themes");
+      await wb.page.locator(".monaco-workbench.vs-dark").waitFor();
+      await wb.page.waitForTimeout(500);
+      await wb.screenshot("heat-dark");
+      await wb.command("dmir: Cycle Heat");
+      await wb.page.locator(".statusbar-item", { hasText: "Heat by bytes" }).waitFor();
+    },
+  },
+  {
+    name: "the menu of the status bar: switches and what can be shown",
+    settings: () => ({}),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.squiggles().first().waitFor();
+      await wb.goTo(4, 5);
+      await wb.page.locator(".statusbar-item[id*='dmir.totals']", { hasText: "@ffn" }).waitFor();
+      await wb.page.locator(".statusbar-item[id*='dmir.state']").click();
+      await wb.page.locator(".quick-input-list .monaco-list-row", { hasText: "Movement graph" }).waitFor();
+      await wb.screenshot("menu");
+      await wb.pick("Cost hints");
+      await wb.until("no hints", async () => !timed.test((await wb.lines()).join("\n")));
+      await wb.command("dmir: Toggle Cost Hints");
+      await wb.until("hints again", async () => timed.test((await wb.lines()).join("\n")));
+      await wb.command("dmir: Toggle Lint");
+      await wb.until("no squiggles", async () => (await wb.squiggles().count()) === 0);
+      await wb.command("dmir: Toggle Lint");
+      await wb.squiggles().first().waitFor();
+    },
+  },
+  {
+    name: "the program at another level follows the text",
+    settings: () => light,
+    file: "examples/attention_symbolic.dmir",
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Cost/).first().waitFor();
+      await wb.command("dmir: Show Program at Another Level");
+      await wb.pick("Composites expanded");
+      await wb.tab("attention_symbolic.dmir").nth(1).waitFor();
+      await wb.until("simpler ops", async () => (await wb.lines()).some((line) => line.includes("dm.exp ")));
+      await wb.screenshot("expanded");
+    },
+  },
+  {
+    name: "the walkthrough: an example that can be read and run",
+    settings: () => light,
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.lens(/^Run/).first().waitFor();
+      await wb.command("Welcome: Open Walkthrough...");
+      await wb.pick("Get started with dmir");
+      const welcome = wb.page.locator(".gettingStartedContainer");
+      await welcome.getByText("Open a program").first().waitFor();
+      await wb.page.waitForTimeout(1000);
+      await wb.screenshot("walkthrough");
+      await welcome.getByRole("button", { name: "Open Example" }).click();
+      await wb.tab(/Untitled|A feed-forward/).first().waitFor();
+      await wb.until("hints in the example", async () => timed.test((await wb.lines()).join("\n")));
+      await wb.screenshot("walkthrough-example");
+    },
+  },
+  {
+    name: "the extension's page: icon, pictures and what it contributes",
+    settings: () => light,
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.page.setViewportSize({ width: 1400, height: 1000 });
+      await wb.page.keyboard.press("Control+Shift+X");
+      await wb.page.locator(".extensions-list .monaco-list-row", { hasText: "dmir" }).first().click();
+      await wb.page.locator(".extension-editor .name", { hasText: "dmir" }).waitFor();
+      await wb.panel().getByText("Set-up").first().waitFor();
+      const broken = await wb.panel().locator("img").evaluateAll((all) => all.filter((i) => (i as { naturalWidth?: number }).naturalWidth === 0).length);
+      assert.equal(broken, 0, "pictures of the README are shown");
+      await wb.screenshot("extension-page");
+    },
+  },
+];
+
+/** Waits until a panel has drawn what it has. */
+async function drawn(wb: Workbench): Promise<void> {
+  await wb.panel().locator("#data").waitFor({ state: "attached" });
+  await wb.page.waitForTimeout(500);
+}
+
+/** The colours behind the lines on the screen. */
+async function tints(wb: Workbench): Promise<Set<string>> {
+  const all = await wb.page.locator(".view-overlays .cdr[class*='ced-']").evaluateAll((elements) =>
+    elements.map((e) => (globalThis as unknown as { getComputedStyle(e: unknown): { backgroundColor: string } }).getComputedStyle(e).backgroundColor),
+  );
+  return new Set(all.filter((color) => color.startsWith("rgb")));
+}

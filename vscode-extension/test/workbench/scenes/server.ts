@@ -1,0 +1,47 @@
+import * as assert from "node:assert/strict";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import type { Scene } from "../scene";
+import { need } from "../vscode";
+
+/** What a person sees when the server cannot be had. */
+export const serverScenes: Scene[] = [
+  {
+    name: "without a binary: one message that says what to do",
+    settings: () => ({ "dmir.path": "/nowhere/dmir" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.notifications(/dmir was not found \(tried \/nowhere\/dmir\)/).waitFor();
+      await wb.screenshot("no-binary");
+      await wb.page.waitForTimeout(2000);
+      assert.equal(await wb.notifications().count(), 1);
+    },
+  },
+  {
+    name: "with a program that is no server: one message, and a way on",
+    settings: () => ({ "dmir.path": "/bin/false" }),
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.notifications(/\/bin\/false does not start as a language server/).waitFor();
+      await wb.page.waitForTimeout(2000);
+      assert.equal(await wb.notifications().count(), 1);
+      await wb.screenshot("no-server");
+    },
+  },
+  {
+    name: "with a server that keeps crashing: one message, after a few tries",
+    settings: () => ({ "dmir.path": "${workspaceFolder}/crashing" }),
+    file: "ffn.dmir",
+    prepare: (folder) => {
+      const script = `#!/bin/sh\nexec timeout --foreground --signal=KILL 3 '${need("DMIR_BINARY")}' "$@"\n`;
+      fs.writeFileSync(path.join(folder, "crashing"), script, { mode: 0o755 });
+    },
+    play: async (wb) => {
+      await wb.notifications(/keeps crashing/).waitFor();
+      await wb.page.waitForTimeout(2000);
+      assert.equal(await wb.notifications().count(), 1);
+      assert.equal(await wb.page.getByRole("button", { name: "Restart", exact: true }).count(), 1);
+      await wb.screenshot("crashing");
+    },
+  },
+];

@@ -1,0 +1,43 @@
+import * as assert from "node:assert/strict";
+import { after, amount, lensTexts, type Scene } from "../scene";
+
+/** What the extension is for, from the first look at a file to the picture of what it moves. */
+export const story: Scene = {
+  name: "the story: open, see the waste, fix it, run it, see where the bytes go",
+  settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern" }),
+  file: "ffn.dmir",
+  play: async (wb, code) => {
+    await wb.page.keyboard.press("Control+B");
+    await wb.squiggles().first().waitFor();
+    await wb.lens(/^Run/).first().waitFor();
+    await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
+    assert.match(await lensTexts(wb), amount);
+    assert.match(await wb.statusItem().innerText(), /h200/);
+    assert.equal(code.bundledServers().length, 1, "the server is the package's own");
+    await wb.screenshot("story-1-opened");
+
+    const before = await wb.squiggles().count();
+    await wb.command("Go to Next Problem (Error, Warning, Info)");
+    await wb.page.locator(".marker-widget").waitFor();
+    await wb.screenshot("story-2-problem");
+    await wb.page.keyboard.press("Escape");
+    await wb.page.keyboard.press("Control+.");
+    await wb.page.locator(".action-widget .monaco-list-row.action").first().waitFor();
+    await wb.screenshot("story-3-fixes");
+    await wb.page.keyboard.press("Enter");
+    await wb.until("a squiggle less", async () => (await wb.squiggles().count()) < before);
+    await wb.until("the file to differ from the saved one", async () => (await wb.page.locator(".tab.dirty").count()) > 0);
+    await wb.screenshot("story-4-fixed");
+
+    await wb.lens(/^Run/).first().click();
+    await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
+    await wb.until("a measured time", async () => /\bran \d/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
+    await wb.screenshot("story-5-run");
+    await wb.clearNotifications();
+
+    await wb.lens(/^Graph/).first().click();
+    await wb.tab("Graph @ffn").waitFor();
+    assert.match((await wb.panel().locator("#data").textContent()) ?? "", /"dm\.einsum"/);
+    await wb.screenshot("story-6-graph");
+  },
+};
