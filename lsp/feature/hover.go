@@ -65,8 +65,8 @@ func nameText(p *program.Program, n *scope.Name, off int, pictures bool) string 
 			return text
 		}
 	case scope.AttrAlias, scope.TypeAlias:
-		if len(n.Defs) > 0 {
-			return code(firstLine(p.Src.Text()[n.Defs[0].Start:]))
+		if len(n.Defs()) > 0 {
+			return code(firstLine(p.Src.Text()[n.Defs()[0].Start:]))
 		}
 	}
 	return ""

@@ -183,7 +183,7 @@ func (s *statement) aliases(sigil byte) []Completion {
 	}
 	var out []Completion
 	for _, n := range s.defined(kind) {
-		_, value, _ := strings.Cut(firstLine(s.p.Src.Text()[n.Defs[0].End:]), "=")
+		_, value, _ := strings.Cut(firstLine(s.p.Src.Text()[n.Defs()[0].End:]), "=")
 		out = append(out, Completion{Kind: AliasItem, Label: n.Text, Detail: strings.TrimSpace(value), Text: n.Text})
 	}
 	return out
@@ -197,8 +197,8 @@ func (s *statement) defined(kind scope.Kind) []*scope.Name {
 	}
 	first, last := items[0].Off, items[len(items)-1].Span().End
 	var out []*scope.Name
-	for _, n := range s.p.Names().Names {
-		if n.Kind == kind && len(n.Defs) > 0 && n.Defs[0].Start >= first && n.Defs[0].Start < last {
+	for _, n := range s.p.Names().Names() {
+		if n.Kind == kind && len(n.Defs()) > 0 && n.Defs()[0].Start >= first && n.Defs()[0].Start < last {
 			out = append(out, n)
 		}
 	}

@@ -55,7 +55,7 @@ func costAt(p *program.Program, o *ir.Op) (*cost.Func, *cost.Entry) {
 // where the program does not have it.
 func valueOf(p *program.Program, n *scope.Name, off int) *ir.Value {
 	index := resultNumber(p.Src.Text(), off)
-	for _, def := range n.Defs {
+	for _, def := range n.Defs() {
 		o := opAt(p, def.Start)
 		for ; o != nil; o = parent(o) {
 			var found []*ir.Value

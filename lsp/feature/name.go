@@ -21,7 +21,7 @@ func Definition(names *scope.Index, off int) []source.Span {
 	if !ok {
 		return nil
 	}
-	return n.Defs
+	return n.Defs()
 }
 
 // References are the uses of the name at off, in order, with its definitions
@@ -31,9 +31,9 @@ func References(names *scope.Index, off int, definitions bool) []source.Span {
 	if !ok {
 		return nil
 	}
-	out := slices.Clone(n.Uses)
+	out := slices.Clone(n.Uses())
 	if definitions {
-		out = append(out, n.Defs...)
+		out = append(out, n.Defs()...)
 	}
 	slices.SortFunc(out, func(a, b source.Span) int { return cmp.Compare(a.Start, b.Start) })
 	return out
@@ -52,10 +52,10 @@ func Highlights(names *scope.Index, off int) []Highlight {
 		return nil
 	}
 	var out []Highlight
-	for _, s := range n.Defs {
+	for _, s := range n.Defs() {
 		out = append(out, Highlight{s, true})
 	}
-	for _, s := range n.Uses {
+	for _, s := range n.Uses() {
 		out = append(out, Highlight{s, false})
 	}
 	slices.SortFunc(out, func(a, b Highlight) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
@@ -66,7 +66,7 @@ func Highlights(names *scope.Index, off int) []Highlight {
 // nothing there can be renamed.
 func Renameable(names *scope.Index, off int) (span source.Span, name string, ok bool) {
 	n, span, ok := names.At(off)
-	if !ok || len(n.Defs) == 0 {
+	if !ok || len(n.Defs()) == 0 {
 		return source.Span{}, "", false
 	}
 	return span, n.Text, true
@@ -78,7 +78,7 @@ func Rename(names *scope.Index, off int, to string) ([]diag.Edit, error) {
 	switch {
 	case !ok:
 		return nil, errors.New("there is no name to rename here")
-	case len(n.Defs) == 0:
+	case len(n.Defs()) == 0:
 		return nil, errors.New(n.Text + " is defined nowhere in this file")
 	}
 	return scope.Rename(names, n, to)
@@ -93,15 +93,15 @@ func TypeDefinition(p *program.Program, off int) []source.Span {
 	case !ok:
 		return nil
 	case n.Kind == scope.TypeAlias || n.Kind == scope.AttrAlias:
-		return n.Defs
-	case n.Kind != scope.Value || len(n.Defs) == 0:
+		return n.Defs()
+	case n.Kind != scope.Value || len(n.Defs()) == 0:
 		return nil
 	}
 	var out []source.Span
 	for _, t := range parse.Tokens(p.Src.Text(), typeSpan(p, valueOf(p, n, span.Start))) {
 		alias, use, ok := names.At(t.Start + 1)
 		if ok && use == t && (alias.Kind == scope.TypeAlias || alias.Kind == scope.AttrAlias) {
-			out = append(out, alias.Defs...)
+			out = append(out, alias.Defs()...)
 		}
 	}
 	return out
@@ -142,4 +142,15 @@ func typeSpan(p *program.Program, v *ir.Value) source.Span {
 		}
 	}
 	return source.Span{}
+}
+
+// EditedTogether are the places of the value named at off, which keep one
+// spelling while any of them is edited. Other names are shared with other
+// tools, or with quotes in the way, and are renamed instead.
+func EditedTogether(names *scope.Index, off int) []source.Span {
+	n, _, ok := names.At(off)
+	if !ok || n.Kind != scope.Value || len(n.Defs()) != 1 {
+		return nil
+	}
+	return References(names, off, true)
 }

@@ -205,7 +205,7 @@ func words(list string) map[string]bool {
 func (c *colours) name(t source.Span, k TokenKind) {
 	def := false
 	if n, span, ok := c.names.At(c.base + t.Start + 1); ok && span.Start == c.base+t.Start {
-		for _, d := range n.Defs {
+		for _, d := range n.Defs() {
 			def = def || d.Start == span.Start
 			if k == VariableToken && c.args[d.Start] {
 				k = ParameterToken

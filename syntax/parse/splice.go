@@ -285,9 +285,15 @@ func (p *Splice) Shift(d diag.Diagnostic) diag.Diagnostic {
 	return d
 }
 
-// MoveSpan is where a span is after the change.
+// MoveSpan is where a span is after the change. One that ends where the change
+// begins stays.
 func (c Change) MoveSpan(s source.Span) source.Span {
-	return source.Span{Start: c.Moved(s.Start), End: c.Moved(s.End)}
+	to := source.Span{Start: c.Moved(s.Start), End: s.End}
+	if s.End > c.Start {
+		to.End = c.Moved(s.End)
+	}
+	to.End = max(to.Start, to.End)
+	return to
 }
 
 // shiftTail moves what an op says behind at, a place in its first region, by so

@@ -34,13 +34,16 @@ func (r *region) lookup(k Kind, text string) *Name {
 
 type builder struct {
 	x     *Index
-	names []*Name
+	found []occurrence
+	refs  []symbolRef
+	in    *section
+}
 
-	// Of the section at hand:
+// section is what is known of the names of a section.
+type section struct {
 	number  int32
 	aliases map[string]*Name
 	symbols map[*ast.Op]*Name // the symbol that an op defines
-	refs    []symbolRef
 }
 
 // symbolRef is a symbol use kept until all definitions are known.
@@ -52,8 +55,8 @@ type symbolRef struct {
 }
 
 func (b *builder) section(items []*ast.Op, number int32) {
-	b.number = number
-	b.aliases, b.symbols, b.refs = map[string]*Name{}, map[*ast.Op]*Name{}, b.refs[:0]
+	b.in = &section{number, map[string]*Name{}, map[*ast.Op]*Name{}}
+	b.x.sections = append(b.x.sections, b.in)
 	for _, o := range items {
 		switch o.Form {
 		case ast.AttrAlias:
@@ -65,17 +68,26 @@ func (b *builder) section(items []*ast.Op, number int32) {
 	root := &region{isolated: true}
 	b.define(items, root)
 	b.use(items, root)
+	b.resolveAll()
+}
+
+// resolveAll resolves the symbols used so far.
+func (b *builder) resolveAll() {
 	for _, ref := range b.refs {
 		b.resolve(ref)
 	}
+	b.refs = b.refs[:0]
 }
 
 // region indexes a region of o: first all that its blocks define, then what
 // they use and hold.
 func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
+	if o.Name == "func.func" && len(reg.Blocks) == 1 {
+		b.x.bodies[reg.Blocks[0]] = body{r, b.in}
+	}
 	for _, block := range reg.Blocks {
 		if block.Label != "" {
-			b.defineIn(r, Block, block.Label, 1, o.Abs(block.Span), redefinedBlock)
+			b.defineIn(r, Block, block.Label, 1, place{o, block.Span}, redefinedBlock)
 		}
 		b.args(o, block.Args, r)
 		b.define(block.Ops, r)
@@ -92,7 +104,7 @@ func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
 func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
 	for _, a := range args {
 		if a.Name != "" {
-			b.defineIn(r, Value, a.Name, 1, o.Abs(a.Span), redefinedValue)
+			b.defineIn(r, Value, a.Name, 1, place{o, a.Span}, redefinedValue)
 		}
 	}
 }
@@ -101,15 +113,15 @@ func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
 func (b *builder) define(items []*ast.Op, r *region) {
 	for _, o := range items {
 		for _, res := range o.Results {
-			b.defineIn(r, Value, res.Name, res.Count, o.Abs(res.Span), redefinedValue)
+			b.defineIn(r, Value, res.Name, res.Count, place{o, res.Span}, redefinedValue)
 		}
 		for _, s := range o.Symbols {
 			if s.Def {
-				b.symbols[o] = b.defineIn(r, Symbol, symbolText(s.Name), 1, o.Abs(s.Span), redefinedSymbol)
+				b.in.symbols[o] = b.defineIn(r, Symbol, symbolText(s.Name), 1, place{o, s.Span}, redefinedSymbol)
 			}
 		}
-		if text, span := symName(o, b.x.src); text != "" {
-			b.symbols[o] = b.defineIn(r, Symbol, text, 1, span, redefinedSymbol)
+		if text, at := symName(o, b.x.src); text != "" {
+			b.in.symbols[o] = b.defineIn(r, Symbol, text, 1, place{o, at}, redefinedSymbol)
 		}
 	}
 }
@@ -122,7 +134,7 @@ func (b *builder) use(items []*ast.Op, r *region) {
 			b.useValue(o, u, r, inner)
 		}
 		for _, s := range o.Succs {
-			b.useIn(r, Block, s.Name, o.Abs(s.Span), o.Form, undefinedBlock)
+			b.useIn(r, Block, s.Name, place{o, s.Span}, undefinedBlock)
 		}
 		for _, a := range o.Aliases {
 			b.useAlias(o, a)
@@ -145,7 +157,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 		b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
 		return nil
 	}
-	name := b.symbols[o]
+	name := b.in.symbols[o]
 	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"
 	around := r
 	if len(o.Regions) > 1 && len(defs) > 0 {
@@ -168,10 +180,10 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 
 // defineIn adds a definition. A second one of the same name in the same region
 // is a finding, and joins the first.
-func (b *builder) defineIn(r *region, k Kind, text string, count int32, span source.Span, again diag.Code) *Name {
+func (b *builder) defineIn(r *region, k Kind, text string, count int32, at place, again diag.Code) *Name {
 	n := r.names[k][text]
 	if n != nil {
-		b.redefined(again, n, span)
+		b.redefined(again, n, at)
 		return n
 	}
 	n = b.newName(k, text, r)
@@ -180,27 +192,27 @@ func (b *builder) defineIn(r *region, k Kind, text string, count int32, span sou
 		r.names[k] = map[string]*Name{}
 	}
 	r.names[k][text] = n
-	b.occur(n, span, true)
+	b.occur(n, at, true)
 	return n
 }
 
 func (b *builder) newName(k Kind, text string, home *region) *Name {
-	n := &Name{Kind: k, Text: text, home: home, section: b.number, id: int32(len(b.names))}
-	b.names = append(b.names, n)
+	n := &Name{Kind: k, Text: text, home: home, section: b.in.number, id: int32(len(b.x.all)), first: noPlace}
+	b.x.all = append(b.x.all, n)
 	return n
 }
 
-func (b *builder) occur(n *Name, span source.Span, def bool) {
-	if def && !n.defined {
-		n.defined, n.first = true, span
+func (b *builder) occur(n *Name, at place, def bool) {
+	if def && n.first == noPlace {
+		n.first = at
 	}
-	b.x.occs = append(b.x.occs, occurrence{span, n.id, def})
+	b.found = append(b.found, occurrence{at, n.id, def})
 }
 
-func (b *builder) redefined(c diag.Code, n *Name, span source.Span) {
-	b.report(c, span, fmt.Sprintf("%s is already defined", n.Text), ast.Pretty,
-		diag.Related{Span: n.first, Message: "first defined here"})
-	b.occur(n, span, true)
+func (b *builder) redefined(c diag.Code, n *Name, at place) {
+	b.report(c, at.span(), fmt.Sprintf("%s is already defined", n.Text), ast.Pretty,
+		diag.Related{Span: n.first.span(), Message: "first defined here"})
+	b.occur(n, at, true)
 }
 
 // report adds a finding. What another dialect's pretty form defines is known by
@@ -216,35 +228,35 @@ func (b *builder) report(c diag.Code, span source.Span, msg string, form ast.For
 }
 
 func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
-	span := o.Abs(u.Span)
-	span.End = min(span.End, span.Start+len(u.Name))
+	at := place{o, u.Span}
+	at.rel.End = min(at.rel.End, at.rel.Start+int32(len(u.Name)))
 	n := r.lookup(Value, u.Name)
 	for i := 0; n == nil && i < len(inner); i++ {
 		// Some ops repeat in their own text what they define for their regions.
 		n = inner[i].names[Value][u.Name]
 	}
 	if n == nil {
-		b.missing(r, Value, u.Name, span, o.Form, undefinedValue)
+		b.missing(r, Value, u.Name, at, undefinedValue)
 		return
 	}
-	b.occur(n, span, false)
+	b.occur(n, at, false)
 	if u.Index >= n.count {
 		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d, it stands for %s", u.Name, u.Index, diag.Count(int(n.count), "value")), ast.Pretty)
 	}
 }
 
-func (b *builder) useIn(r *region, k Kind, text string, span source.Span, form ast.Form, none diag.Code) {
+func (b *builder) useIn(r *region, k Kind, text string, at place, none diag.Code) {
 	if n := r.lookup(k, text); n != nil {
-		b.occur(n, span, false)
+		b.occur(n, at, false)
 		return
 	}
-	b.missing(r, k, text, span, form, none)
+	b.missing(r, k, text, at, none)
 }
 
 // missing records a use without definition. All such uses of one name that a
 // definition could have served share a Name, so that they can be found and
 // renamed together.
-func (b *builder) missing(r *region, k Kind, text string, span source.Span, form ast.Form, c diag.Code) {
+func (b *builder) missing(r *region, k Kind, text string, at place, c diag.Code) {
 	home := r
 	for home.parent != nil && k != Block && (k == Symbol || !home.isolated) {
 		home = home.parent
@@ -257,52 +269,51 @@ func (b *builder) missing(r *region, k Kind, text string, span source.Span, form
 		}
 		home.unknown[text] = n
 	}
-	b.occur(n, span, false)
+	b.occur(n, at, false)
 	if c.Code != "" {
-		b.report(c, span, fmt.Sprintf("%s is not defined", text), form)
+		b.report(c, at.span(), fmt.Sprintf("%s is not defined", text), at.op.Form)
 	}
 }
 
 func (b *builder) defineAlias(o *ast.Op, k Kind) {
-	n, span := b.aliases[o.Name], o.Abs(o.NameSpan)
+	n, at := b.in.aliases[o.Name], place{o, o.NameSpan}
 	if n != nil {
-		b.redefined(redefinedAlias, n, span)
+		b.redefined(redefinedAlias, n, at)
 		return
 	}
 	n = b.newName(k, o.Name, nil)
-	b.aliases[o.Name] = n
-	b.occur(n, span, true)
+	b.in.aliases[o.Name] = n
+	b.occur(n, at, true)
 }
 
 // aliasesIn uses the aliases in a stretch of a label, which the tree keeps as
 // text.
 func (b *builder) aliasesIn(o *ast.Op, at ast.Rel) {
-	text := b.x.src.Text()
-	span := o.Abs(at)
-	if at.Empty() || !strings.ContainsAny(text[span.Start:span.End], "!#") {
+	text := o.Text(b.x.src, at)
+	if !strings.ContainsAny(text, "!#") {
 		return
 	}
-	for _, t := range parse.Tokens(text, span) {
+	for _, t := range parse.Tokens(text, source.Span{End: len(text)}) {
 		name := text[t.Start:t.End]
-		dialect := strings.Contains(name, ".") || t.End < span.End && text[t.End] == '<'
+		dialect := strings.Contains(name, ".") || t.End < len(text) && text[t.End] == '<'
 		if len(name) > 1 && (name[0] == '!' || name[0] == '#') && !dialect {
-			b.useAlias(o, ast.Alias{Name: name, Span: ast.Rel{Start: int32(t.Start - o.Off), End: int32(t.End - o.Off)}})
+			b.useAlias(o, ast.Alias{Name: name, Span: ast.Rel{Start: at.Start + int32(t.Start), End: at.Start + int32(t.End)}})
 		}
 	}
 }
 
 func (b *builder) useAlias(o *ast.Op, a ast.Alias) {
-	n, span := b.aliases[a.Name], o.Abs(a.Span)
+	n, at := b.in.aliases[a.Name], place{o, a.Span}
 	if n == nil {
 		kind := AttrAlias
 		if strings.HasPrefix(a.Name, "!") {
 			kind = TypeAlias
 		}
 		n = b.newName(kind, a.Name, nil)
-		b.aliases[a.Name] = n
+		b.in.aliases[a.Name] = n
 	}
-	b.occur(n, span, false)
-	if !n.defined {
-		b.report(undefinedAlias, span, fmt.Sprintf("%s is not defined", a.Name), o.Form)
+	b.occur(n, at, false)
+	if n.first == noPlace {
+		b.report(undefinedAlias, at.span(), fmt.Sprintf("%s is not defined", a.Name), o.Form)
 	}
 }

@@ -38,9 +38,9 @@ func TestCorpus(t *testing.T) {
 			line, col := src.Human(dg.Span.Start)
 			t.Errorf("%s:%d:%d: %s: %s: %s", path, line, col, dg.Severity, dg.Code, dg.Message)
 		}
-		for _, n := range x.Names {
+		for _, n := range x.Names() {
 			names++
-			uses += len(n.Uses)
+			uses += len(n.Uses())
 		}
 		for _, at := range sigiled.FindAllStringIndex(src.Text(), -1) {
 			if c := src.Text()[at[0]]; c != '%' && c != '^' && c != '@' {

@@ -25,8 +25,8 @@ func FuzzBuild(f *testing.F) {
 		file := parse.File(source.New("fuzz.mlir", text))
 		x := scope.Build(file)
 		scope.Outline(file)
-		for _, n := range x.Names {
-			for i, span := range append(n.Defs, n.Uses...) {
+		for _, n := range x.Names() {
+			for i, span := range append(n.Defs(), n.Uses()...) {
 				found, at, ok := x.At(span.Start)
 				if !ok || at != span && at.End != span.Start || at == span && found != n {
 					t.Fatalf("%s: span %d, %v, finds %v", n.Text, i, span, at)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"sync"
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -32,54 +33,144 @@ func (k Kind) String() string {
 // generic form, sym_name = "f", is the span of the string's content.
 type Name struct {
 	Kind Kind
-	Text string        // with sigil; a symbol's without the quotes it does not need
-	Defs []source.Span // none if unresolved, several if defined more than once
-	Uses []source.Span
+	Text string // with sigil; a symbol's without the quotes it does not need
 
+	defs    []place // none if unresolved, several if defined more than once
+	uses    []place
 	id      int32
 	section int32
 	home    *region   // where it is defined, or looked for in vain; nil for an alias
 	inner   []*region // the regions of the op that defines a symbol
 	count   int32     // how many values a result name stands for
-	defined bool
-	first   source.Span // its first definition
+	first   place     // its first definition, while the index is built
 }
 
-// Index is what Build found. It is immutable.
+var noPlace = place{}
+
+// Defs are where n is defined.
+func (n *Name) Defs() []source.Span { return spans(n.defs) }
+
+// Uses are where n is used.
+func (n *Name) Uses() []source.Span { return spans(n.uses) }
+
+// Defined reports whether n has a definition.
+func (n *Name) Defined() bool { return len(n.defs) > 0 }
+
+// place is a part of an op's text. It moves with the op.
+type place struct {
+	op  *ast.Op
+	rel ast.Rel
+}
+
+func (p place) span() source.Span { return p.op.Abs(p.rel) }
+func (p place) start() int        { return p.op.Off + int(p.rel.Start) }
+
+func spans(ps []place) []source.Span {
+	out := make([]source.Span, len(ps))
+	for i, p := range ps {
+		out[i] = p.span()
+	}
+	return out
+}
+
+// Index is what Build found. Only Splice changes it; else it is safe for
+// concurrent use.
 type Index struct {
-	// Names are all names in the order of their first appearance.
-	Names []*Name
 	// Diags are names without definition and names defined twice, by position.
 	Diags []diag.Diagnostic
 
-	src  *source.File
-	occs []occurrence // by position
+	src      *source.File
+	occs     []occurrence // by position
+	all      []*Name      // by id; some may have no place any more
+	sections []*section
+	bodies   map[*ast.Block]body // of functions
+
+	listed sync.Mutex
+	names  []*Name // see Names
+}
+
+// body is the scope of a function's body and the section it is in.
+type body struct {
+	r  *region
+	in *section
 }
 
 type occurrence struct {
-	span source.Span
+	place
 	name int32
 	def  bool
+}
+
+// Names are all names in the order of their first appearance.
+func (x *Index) Names() []*Name {
+	x.listed.Lock()
+	defer x.listed.Unlock()
+	if x.names == nil {
+		seen := make([]bool, len(x.all))
+		x.names = make([]*Name, 0, len(x.all))
+		for _, o := range x.occs {
+			if !seen[o.name] {
+				seen[o.name] = true
+				x.names = append(x.names, x.all[o.name])
+			}
+		}
+	}
+	return x.names
 }
 
 // At is the name at a byte offset, and the span of its appearance there. An
 // offset just behind a name counts as on it.
 func (x *Index) At(off int) (*Name, source.Span, bool) {
-	i := sort.Search(len(x.occs), func(i int) bool { return x.occs[i].span.Start > off }) - 1
-	if i < 0 || !x.occs[i].span.Contains(off) {
+	i := sort.Search(len(x.occs), func(i int) bool { return x.occs[i].start() > off }) - 1
+	if i < 0 || !x.occs[i].span().Contains(off) {
 		return nil, source.Span{}, false
 	}
-	return x.Names[x.occs[i].name], x.occs[i].span, true
+	return x.all[x.occs[i].name], x.occs[i].span(), true
 }
 
 // Build indexes a file.
 func Build(f *ast.File) *Index {
-	b := &builder{x: &Index{src: f.Src}}
+	x := &Index{src: f.Src, bodies: map[*ast.Block]body{}}
+	b := &builder{x: x}
 	for i, items := range sections(f.Items) {
 		b.section(items, int32(i))
 	}
-	b.finish()
-	return b.x
+	x.occs = b.found
+	sortOccurrences(x.occs)
+	for _, o := range x.occs {
+		x.add(o)
+	}
+	sortDiags(x.Diags)
+	return x
+}
+
+func sortOccurrences(list []occurrence) {
+	slices.SortFunc(list, func(a, c occurrence) int {
+		return cmp.Or(cmp.Compare(a.start(), c.start()), cmp.Compare(a.rel.End-a.rel.Start, c.rel.End-c.rel.Start))
+	})
+}
+
+func sortDiags(ds []diag.Diagnostic) {
+	slices.SortStableFunc(ds, func(a, c diag.Diagnostic) int { return cmp.Compare(a.Span.Start, c.Span.Start) })
+}
+
+// add hands an occurrence to its name.
+func (x *Index) add(o occurrence) {
+	n := x.all[o.name]
+	list := &n.uses
+	if o.def {
+		list = &n.defs
+	}
+	at := len(*list)
+	if at > 0 && (*list)[at-1].start() > o.start() {
+		at = search(*list, o.start())
+	}
+	*list = slices.Insert(*list, at, o.place)
+}
+
+// search is the first of ps that begins at off or behind it.
+func search(ps []place, off int) int {
+	return sort.Search(len(ps), func(i int) bool { return ps[i].start() >= off })
 }
 
 // sections are the items between the "// -----" marks.
@@ -93,45 +184,4 @@ func sections(items []*ast.Op) [][]*ast.Op {
 		}
 	}
 	return append(out, items[start:])
-}
-
-// finish brings occurrences and diagnostics into textual order and hands the
-// spans to their names.
-func (b *builder) finish() {
-	x := b.x
-	slices.SortStableFunc(x.Diags, func(a, c diag.Diagnostic) int { return cmp.Compare(a.Span.Start, c.Span.Start) })
-	slices.SortFunc(x.occs, func(a, c occurrence) int {
-		return cmp.Or(cmp.Compare(a.span.Start, c.span.Start), cmp.Compare(a.span.End, c.span.End))
-	})
-	defs, uses := make([]int, len(b.names)), make([]int, len(b.names))
-	order := make([]int32, 0, len(b.names))
-	for _, o := range x.occs {
-		if defs[o.name]+uses[o.name] == 0 {
-			order = append(order, o.name)
-		}
-		if o.def {
-			defs[o.name]++
-		} else {
-			uses[o.name]++
-		}
-	}
-	spans := make([]source.Span, len(x.occs))
-	place := make([]int32, len(b.names))
-	for i, n := range order {
-		d, u := defs[n], uses[n]
-		b.names[n].Defs, spans = spans[:0:d], spans[d:]
-		b.names[n].Uses, spans = spans[:0:u], spans[u:]
-		place[n] = int32(i)
-		x.Names = append(x.Names, b.names[n])
-	}
-	for i := range x.occs {
-		o := &x.occs[i]
-		o.name = place[o.name]
-		n := x.Names[o.name]
-		if o.def {
-			n.Defs = append(n.Defs, o.span)
-		} else {
-			n.Uses = append(n.Uses, o.span)
-		}
-	}
 }

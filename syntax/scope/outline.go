@@ -66,8 +66,8 @@ func item(f *ast.File, o *ast.Op) (Item, bool) {
 			break
 		}
 	}
-	if text, span := symName(o, f.Src); !named && text != "" {
-		it.Name, it.Selection, named = text, span, true
+	if text, at := symName(o, f.Src); !named && text != "" {
+		it.Name, it.Selection, named = text, o.Abs(at), true
 	}
 	last := o.Name[strings.LastIndexByte(o.Name, '.')+1:]
 	switch {

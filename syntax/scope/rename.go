@@ -19,13 +19,13 @@ func Rename(x *Index, n *Name, name string) ([]diag.Edit, error) {
 	if text == n.Text {
 		return nil, nil
 	}
-	for _, other := range x.Names {
+	for _, other := range x.Names() {
 		if other != n && other.Kind == n.Kind && other.Text == text && collide(n, other) {
 			return nil, fmt.Errorf("%s is already the name of another %s here", text, n.Kind)
 		}
 	}
 	var edits []diag.Edit
-	for _, span := range append(slices.Clone(n.Defs), n.Uses...) {
+	for _, span := range append(n.Defs(), n.Uses()...) {
 		to := text
 		if n.Kind == Symbol && !strings.HasPrefix(x.src.Slice(span), "@") {
 			to = strings.Trim(text[1:], `"`) // the content of sym_name's string

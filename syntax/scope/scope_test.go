@@ -144,12 +144,12 @@ t.op «2 @nowhere»`},
 				if _, end, _ := x.At(m.span.End); end != span {
 					t.Errorf("just behind %s is %v, want %v", word, end, span)
 				}
-				list := n.Uses
+				list := n.Uses()
 				if m.def {
-					list = n.Defs
+					list = n.Defs()
 				}
 				if !slices.Contains(list, span) {
-					t.Errorf("%s at %v is not listed: defs %v, uses %v", word, span, n.Defs, n.Uses)
+					t.Errorf("%s at %v is not listed: defs %v, uses %v", word, span, n.Defs(), n.Uses())
 				}
 				for id, other := range ids {
 					if (id == m.id) != (other == n) {

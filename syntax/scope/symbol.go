@@ -28,13 +28,12 @@ func symbolSpelling(s string) string {
 
 // symName is the symbol that an op in generic form defines by the attribute
 // sym_name = "f", and the span of the string's content.
-func symName(o *ast.Op, src *source.File) (string, source.Span) {
+func symName(o *ast.Op, src *source.File) (string, ast.Rel) {
 	if o.Form != ast.Generic {
-		return "", source.Span{}
+		return "", ast.Rel{}
 	}
 	for _, dict := range []ast.Rel{o.Props, o.Attrs} {
-		span := o.Abs(dict)
-		text := src.Slice(span)
+		text := o.Text(src, dict)
 		i := entry(text, "sym_name")
 		if i < 0 || i >= len(text) || text[i] != '"' {
 			continue
@@ -47,11 +46,10 @@ func symName(o *ast.Op, src *source.File) (string, source.Span) {
 			end++
 		}
 		if end < len(text) && text[end] == '"' {
-			s := source.Span{Start: span.Start + i + 1, End: span.Start + end}
-			return symbolSpelling(src.Slice(s)), s
+			return symbolSpelling(text[i+1 : end]), ast.Rel{Start: dict.Start + int32(i) + 1, End: dict.Start + int32(end)}
 		}
 	}
-	return "", source.Span{}
+	return "", ast.Rel{}
 }
 
 // entry is the offset of the value of key in a dictionary's text, -1 where the
@@ -111,23 +109,23 @@ func (b *builder) joined(o *ast.Op, from, to int32) bool {
 func (b *builder) resolve(ref symbolRef) {
 	path := ref.op.Symbols[ref.first:ref.last]
 	n := ref.in.lookup(Symbol, symbolText(path[0].Name))
-	if own := b.symbols[ref.op]; n == nil && own != nil {
+	if own := b.in.symbols[ref.op]; n == nil && own != nil {
 		n = lookupIn(own, path[0])
 	}
 	for i, s := range path {
 		if i > 0 && n != nil {
 			n = lookupIn(n, s)
 		}
-		span := ref.op.Abs(s.Span)
+		at := place{ref.op, s.Span}
 		if n != nil {
-			b.occur(n, span, false)
+			b.occur(n, at, false)
 			continue
 		}
 		c := diag.Code{}
 		if isCall(ref.op) {
 			c = undefinedSymbol
 		}
-		b.missing(ref.in, Symbol, symbolText(s.Name), span, ref.op.Form, c)
+		b.missing(ref.in, Symbol, symbolText(s.Name), at, c)
 	}
 }
 
