@@ -37,9 +37,15 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //	//@def(%x) 3:5             the definition of the first %x on the line
 //	//@refs(%x) 3:5 4:9        its references, the definition included
 //	//@type(%x) 1:1            the definition of the alias that spells its type
+//	//@highlight(%x) w3:5 r4:9 its appearances, where it is written and read
+//	//@callers(@f) @g 7:3      the functions that call it, each with the places
+//	//@callees(@f) @h 4:3      those that it calls
+//	//@rename(%x y) 3:5=%y     the edits that call it y, or why it cannot be
+//	//@link 3-9 a.dmir         a file named on the line
 //
 // Answers and comments must match one to one for the kinds that the archive's
-// comment lists after "check:"; def and refs are asked for by their comments.
+// comment lists after "check:"; what has a name in parentheses is asked for by
+// its comment.
 // A file "hover LINE NAME" is the hover on the first NAME of that line, the
 // registry's documentation left out. With the cursor behind the first NAME of
 // the line, "complete LINE NAME" are the first completions offered, "signature
@@ -286,6 +292,12 @@ func (m *marker) all(kinds []string) {
 			m.at(off, "hint %s", strings.Join(labels[off], " | "))
 		}
 	}
+	if slices.Contains(kinds, "link") {
+		for _, l := range feature.Links(source.New("/w/"+m.p.Src.Path, m.p.Src.Text())) {
+			from := m.p.Src.Pos(l.Span.Start)
+			m.at(l.Span.Start, "link %d-%d %s", from.Col+1, from.Col+1+l.Span.Len(), strings.TrimPrefix(filepath.ToSlash(l.Path), "/w/"))
+		}
+	}
 	if slices.Contains(kinds, "lens") {
 		for _, l := range feature.Lenses(m.p, feature.LensOptions{Device: "reference", Saved: true}) {
 			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel))
@@ -332,7 +344,8 @@ func (m *marker) diag(d diag.Diagnostic) {
 
 func (m *marker) ask(t *testing.T, q question) {
 	t.Helper()
-	off := find(t, m.p, q.line, q.name)
+	name, to, _ := strings.Cut(q.name, " ")
+	off := find(t, m.p, q.line, name)
 	var spans []source.Span
 	switch q.kind {
 	case "def":
@@ -341,6 +354,42 @@ func (m *marker) ask(t *testing.T, q question) {
 		spans = feature.References(m.p.Names(), off, true)
 	case "type":
 		spans = feature.TypeDefinition(m.p, off)
+	case "highlight":
+		var marks []string
+		for _, h := range feature.Highlights(m.p.Names(), off) {
+			kind := "r"
+			if h.Write {
+				kind = "w"
+			}
+			marks = append(marks, kind+m.pos(h.Span.Start))
+		}
+		m.answered(q, marks)
+		return
+	case "callers", "callees":
+		calls := feature.Callers(m.p, off)
+		if q.kind == "callees" {
+			calls = feature.Callees(m.p, off)
+		}
+		var said []string
+		for _, c := range calls {
+			said = append(said, c.Name)
+			for _, at := range c.Places {
+				said = append(said, m.pos(at.Start))
+			}
+		}
+		m.answered(q, said)
+		return
+	case "rename":
+		edits, err := feature.Rename(m.p.Names(), off, to)
+		said := []string{}
+		if err != nil {
+			said = []string{err.Error()}
+		}
+		for _, e := range edits {
+			said = append(said, m.pos(e.Span.Start)+"="+e.Text)
+		}
+		m.answered(q, said)
+		return
 	default:
 		t.Fatalf("unknown comment //@%s", q.kind)
 	}
@@ -348,7 +397,11 @@ func (m *marker) ask(t *testing.T, q question) {
 	for _, s := range spans {
 		places = append(places, m.pos(s.Start))
 	}
-	m.lines[q.line] = append(m.lines[q.line], strings.TrimSpace(fmt.Sprintf("//@%s(%s) %s", q.kind, q.name, strings.Join(places, " "))))
+	m.answered(q, places)
+}
+
+func (m *marker) answered(q question, said []string) {
+	m.lines[q.line] = append(m.lines[q.line], strings.TrimSpace(fmt.Sprintf("//@%s(%s) %s", q.kind, q.name, strings.Join(said, " "))))
 }
 
 // text is the program's text with the answers behind its lines.
