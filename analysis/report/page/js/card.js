@@ -1,0 +1,87 @@
+// What is said of an item: in a tooltip under the pointer, and in a card while it is chosen.
+
+/**
+ * @param {Item} item
+ * @returns {HTMLElement[]}
+ */
+function describe(item) {
+  /** @type {HTMLElement[]} */
+  const parts = [el("p", { class: "title" }, item.title)];
+  if (item.sub) parts.push(el("p", { class: "sub" }, item.sub));
+  parts.push(el("dl", {}, ...item.rows.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+  if (item.why.length > 0) parts.push(el("ul", { class: "why" }, ...item.why.map((line) => el("li", {}, line))));
+  return parts;
+}
+
+class Tooltip {
+  constructor() {
+    this.element = el("div", { id: "tip", role: "tooltip" });
+    this.element.hidden = true;
+    /** @type {Item | null} */
+    this.item = null;
+  }
+
+  /**
+   * @param {Item} item
+   * @param {number} x of the window
+   * @param {number} y
+   */
+  show(item, x, y) {
+    if (this.item !== item) this.element.replaceChildren(...describe(item));
+    this.item = item;
+    this.element.hidden = false;
+    const { offsetWidth: w, offsetHeight: h } = this.element;
+    const right = x + 16 + w < window.innerWidth ? x + 16 : Math.max(4, x - 16 - w);
+    const below = y + 16 + h < window.innerHeight ? y + 16 : Math.max(4, y - 12 - h);
+    this.element.style.left = `${right}px`;
+    this.element.style.top = `${below}px`;
+  }
+
+  hide() {
+    this.element.hidden = true;
+    this.item = null;
+  }
+}
+
+class Card {
+  /** @param {Frame} frame */
+  constructor(frame) {
+    this.frame = frame;
+    this.element = el("aside", { id: "card", "aria-label": "What is chosen" });
+    this.element.hidden = true;
+    this.element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        frame.select(-1);
+        frame.focus();
+        event.stopPropagation();
+      }
+    });
+  }
+
+  /** @param {number} i */
+  show(i) {
+    const item = this.frame.figure.items[i];
+    this.element.hidden = item === undefined;
+    if (item === undefined) return;
+    const actions = el("div", { class: "actions" });
+    if (item.place.line > 0) {
+      actions.append(el("button", { type: "button", class: "reveal", title: "Show in the text (Enter)", onclick: () => { this.frame.reveal(i); } }, `Line ${item.place.line}`));
+    }
+    const toggle = this.frame.figure.toggleName?.(i) ?? "";
+    if (toggle) actions.append(el("button", { type: "button", title: `${toggle} (Space)`, onclick: () => { this.frame.toggle(i); } }, toggle));
+    actions.append(el("button", { type: "button", class: "close", "aria-label": "Close", title: "Close (Esc)", onclick: () => { this.frame.select(-1); this.frame.focus(); } }, "×"));
+    const sections = this.frame.figure.sections(i).filter((s) => s.items.length > 0).map((s) => this.section(s));
+    this.element.replaceChildren(actions, ...describe(item), ...sections);
+    this.element.scrollTop = 0;
+  }
+
+  /** @param {Section} section */
+  section(section) {
+    const most = 40;
+    const rows = section.items.slice(0, most).map(({ index, text, amount }) =>
+      el("li", {}, el("button", { type: "button", onclick: () => { this.frame.select(index, true); } }, el("span", {}, text), el("span", { class: "amount" }, amount))),
+    );
+    if (section.items.length > most) rows.push(el("li", {}, `and ${section.items.length - most} more`));
+    return el("section", {}, el("h2", {}, section.name), el("ul", {}, ...rows));
+  }
+}

@@ -1,0 +1,319 @@
+// The movement graph drawn: more of it the closer one looks.
+
+/** Below these scales titles alone, and no text at all, are drawn. */
+const textScale = 0.55;
+const titleScale = 0.2;
+
+/**
+ * @typedef {object} GraphPicture
+ * @property {GraphModel} model
+ * @property {Scene} scene
+ * @property {(i: number) => boolean} open
+ * @property {Item[]} items
+ */
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {View} view
+ * @param {Look} look
+ * @returns {number} nodes drawn
+ */
+function drawGraph(pen, g, view, look) {
+  const k = view.kx;
+  const bright = brightness(g, look);
+  const shown = (/** @type {Box} */ b) => view.touches(b);
+  const focus = look.selected >= 0 ? look.selected : look.hover;
+  let drawn = 0;
+  g.scene.boxes.forEach((box, i) => {
+    if (!box || !g.open(i) || !g.model.isGroup(i) || !shown(box)) return;
+    drawOpenGroup(pen, g, i, box, view, look, bright(i));
+    drawn++;
+  });
+  const near = drawLines(pen, g, view, look, focus, bright);
+  g.scene.boxes.forEach((box, i) => {
+    if (!box || (g.open(i) && g.model.isGroup(i)) || !shown(box)) return;
+    drawNode(pen, g, i, box, view, look, bright(i));
+    drawn++;
+  });
+  if (k >= textScale || look.paper) drawLabels(pen, g, view, look, focus, bright);
+  for (const line of near) drawFar(pen, line, view, look);
+  return drawn;
+}
+
+/**
+ * How strongly a node is drawn: what is switched off or not found steps back.
+ * @param {GraphPicture} g
+ * @param {Look} look
+ * @returns {(i: number) => number}
+ */
+function brightness(g, look) {
+  return (i) => {
+    if (look.hidden.has(at(g.items, i).cls)) return 0.13;
+    if (look.found && !look.found.has(i) && !hiddenMatch(g, look.found, i)) return 0.28;
+    return at(g.model.nodes, i).idle ? 0.6 : 1;
+  };
+}
+
+/**
+ * Whether something that is found is in a group.
+ * @param {GraphPicture} g
+ * @param {Set<number>} found
+ * @param {number} i
+ * @returns {boolean}
+ */
+function hiddenMatch(g, found, i) {
+  return at(g.model.members, i).some((m) => found.has(m) || hiddenMatch(g, found, m));
+}
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {View} view
+ * @param {Look} look
+ * @param {number} focus
+ * @param {(i: number) => number} bright
+ * @returns {Line[]} those at the chosen node that are drawn whole although they are long
+ */
+function drawLines(pen, g, view, look, focus, bright) {
+  const k = view.kx;
+  const dx = view.area.x - view.x * k;
+  const dy = view.area.y - view.y * k;
+  const rough = k < 0.12 && !look.paper;
+  /** @type {Map<string, {style: Stroke, paths: Path[]}>} */
+  const batches = new Map();
+  /** @type {Line[]} */
+  const strong = [];
+  /** @type {Line[]} */
+  const far = [];
+  for (const line of g.scene.lines) {
+    const at = line.edge.from === focus || line.edge.to === focus;
+    if (line.path === null) {
+      if (at) far.push(line);
+      else if (k > titleScale || look.paper) addBatch(batches, stub(line), line, k, look, 0.8);
+      continue;
+    }
+    if (!view.touches(line.bounds)) continue;
+    if (at) strong.push(line);
+    else addBatch(batches, line.path, line, k, look, Math.min(bright(line.edge.from), bright(line.edge.to)));
+  }
+  for (const { style, paths } of batches.values()) pen.paths(paths, k, dx, dy, style, rough);
+  if (k >= 0.3 || look.paper) {
+    for (const line of g.scene.lines) if (view.touches(line.bounds)) drawArrow(pen, line, view, look.theme.edge, Math.min(bright(line.edge.from), bright(line.edge.to)));
+  }
+  for (const line of strong) {
+    if (line.path) pen.path(line.path, k, dx, dy, { stroke: look.theme.accent, width: Math.max(1.5, line.width * k), dash: line.dash ? [4, 3] : [], opacity: 0.9 });
+    drawArrow(pen, line, view, look.theme.accent, 1);
+  }
+  return far;
+}
+
+/**
+ * Lines of about the same look are drawn in one go.
+ * @param {Map<string, {style: Stroke, paths: Path[]}>} batches
+ * @param {Path} path
+ * @param {Line} line
+ * @param {number} k
+ * @param {Look} look
+ * @param {number} opacity
+ */
+function addBatch(batches, path, line, k, look, opacity) {
+  const step = Math.round(line.width * 2) / 2;
+  const key = `${step} ${line.dash} ${opacity}`;
+  let batch = batches.get(key);
+  if (!batch) {
+    const width = Math.max(look.paper ? 0.4 : 0.5, step * k);
+    const dash = line.dash && k > titleScale ? [Math.max(2, 4 * k), Math.max(2, 4 * k)] : [];
+    batch = { style: { stroke: look.theme.edge, width, dash, opacity: opacity * (k < 0.1 ? 0.55 : 0.85) }, paths: [] };
+    batches.set(key, batch);
+  }
+  batch.paths.push(path);
+}
+
+/**
+ * The beginning and the end of a line that is too long to be drawn.
+ * @param {Line} line
+ * @returns {Path}
+ */
+function stub(line) {
+  return [
+    ["M", line.from[0], line.from[1]],
+    ["L", line.from[0], line.from[1] + 14],
+    ["M", line.to[0] - 5, line.to[1] - 15],
+    ["L", line.to[0], line.to[1]],
+  ];
+}
+
+/**
+ * @param {Pen} pen
+ * @param {Line} line
+ * @param {View} view
+ * @param {Look} look
+ */
+function drawFar(pen, line, view, look) {
+  const k = view.kx;
+  const [ax, ay] = line.from;
+  const [bx, by] = line.to;
+  const bend = Math.min(400, Math.max(60, Math.abs(by - ay) / 3));
+  pen.path(
+    [["M", ax, ay], ["C", ax, ay + bend, bx, by - bend, bx, by]],
+    k,
+    view.area.x - view.x * k,
+    view.area.y - view.y * k,
+    { stroke: look.theme.accent, width: Math.max(1.5, line.width * k), opacity: 0.8, dash: line.edge.back ? [6, 4] : [] },
+  );
+  drawArrow(pen, line, view, look.theme.accent, 1);
+}
+
+/**
+ * @param {Pen} pen
+ * @param {Line} line
+ * @param {View} view
+ * @param {string} color
+ * @param {number} opacity
+ */
+function drawArrow(pen, line, view, color, opacity) {
+  const size = (4 + line.width * 0.9) * view.kx;
+  const x = view.sx(line.to[0]);
+  const y = view.sy(line.to[1]);
+  pen.polygon([x - size, y - size * 1.5, x + size, y - size * 1.5, x, y], { fill: color, opacity });
+}
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {View} view
+ * @param {Look} look
+ * @param {number} focus
+ * @param {(i: number) => number} bright
+ */
+function drawLabels(pen, g, view, look, focus, bright) {
+  for (const label of g.scene.labels) {
+    if (!view.touches({ x: label.x, y: label.y - 8, w: 80, h: 16 })) continue;
+    const at = label.line.edge.from === focus || label.line.edge.to === focus;
+    const style = { size: 11 * view.kx, fill: at ? look.theme.text : look.theme.muted, halo: look.theme.background, bold: at };
+    pen.text(fitText(label.text, style, 160 * view.kx), view.sx(label.x), view.sy(label.y), {
+      ...style,
+      opacity: Math.min(bright(label.line.edge.from), bright(label.line.edge.to)),
+    });
+  }
+}
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {number} i
+ * @param {Box} box
+ * @param {View} view
+ * @param {Look} look
+ * @param {number} opacity
+ */
+function drawOpenGroup(pen, g, i, box, view, look, opacity) {
+  const k = view.kx;
+  const n = at(g.model.nodes, i);
+  const mark = markOf(look.theme, n.class);
+  const [x, y, w, h] = [view.sx(box.x), view.sy(box.y), box.w * k, box.h * k];
+  const chosen = i === look.selected;
+  pen.rect(x, y, w, h, { fill: mark.fill, opacity: opacity * 0.4, radius: 8 * k });
+  pen.rect(x, y, w, h, {
+    stroke: chosen ? look.theme.accent : mark.color,
+    width: chosen ? 2.5 : Math.max(0.6, 1.3 * k),
+    dash: chosen ? [] : [6 * k, 3 * k],
+    opacity,
+    radius: 8 * k,
+  });
+  if (k < titleScale && !look.paper) return;
+  chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
+  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+  const left = x + 34 * k;
+  pen.text(nodeTitle(n), left, y + 17 * k, title);
+  const after = left + textWidth(nodeTitle(n), title) + 8 * k;
+  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
+  pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
+  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
+  pen.text(fitText(nodeNumbers(n, false), numbers, w - 44 * k), left, y + 34 * k, numbers);
+}
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {number} i
+ * @param {Box} box
+ * @param {View} view
+ * @param {Look} look
+ * @param {number} opacity
+ */
+function drawNode(pen, g, i, box, view, look, opacity) {
+  const k = view.kx;
+  const n = at(g.model.nodes, i);
+  const mark = markOf(look.theme, n.class);
+  const [x, y, w, h] = [view.sx(box.x), view.sy(box.y), box.w * k, box.h * k];
+  const chosen = i === look.selected;
+  const found = look.found?.has(i) ?? false;
+  const group = g.model.isGroup(i);
+  const shape = isValue(n) ? "tag" : group ? "box" : mark.shape;
+  const tiny = k < titleScale && !look.paper;
+  const stroke = chosen || found ? look.theme.accent : mark.color;
+  const width = chosen ? 2.5 : found ? 2 : i === look.hover ? 2 : Math.max(0.5, 1.3 * k);
+  const outline = tiny && !chosen && !found ? {} : { stroke, width };
+  if (chosen) drawShape(pen, shape, x - 3, y - 3, w + 6, h + 6, { stroke: look.theme.accent, width: 1, opacity: 0.45 });
+  if (group && !tiny) {
+    for (const off of [6, 3]) drawShape(pen, shape, x + off * k, y + off * k, w, h, { fill: look.theme.background, stroke: mark.color, width: Math.max(0.5, k), opacity });
+  }
+  // A veil of the background first: lines do not shine through what steps back.
+  if (!tiny) drawShape(pen, shape, x, y, w, h, { fill: look.theme.background });
+  drawShape(pen, shape, x, y, w, h, { fill: tiny ? mark.color : mark.fill, ...outline, dash: n.idle ? [4, 3] : [], opacity });
+  if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group);
+}
+
+/**
+ * @param {Pen} pen
+ * @param {GraphPicture} g
+ * @param {GraphNode} n
+ * @param {number} x
+ * @param {number} y
+ * @param {number} w
+ * @param {number} h
+ * @param {number} k
+ * @param {Look} look
+ * @param {Mark} mark
+ * @param {number} opacity
+ * @param {boolean} group
+ */
+function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
+  const value = isValue(n);
+  const all = k >= textScale || look.paper;
+  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+  if (!all) {
+    // From further off only what it is, in letters as large as the node allows.
+    const text = nodeTitle(n);
+    const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * 0.6);
+    if (size >= 5) pen.text(text, x + w / 2, y + h / 2, { ...title, size, align: "middle" });
+    return;
+  }
+  if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
+  const left = value ? x + 12 * k : x + 40 * k;
+  const room = x + w - (value ? 12 : 14) * k - left;
+  pen.text(fitText(nodeTitle(n), title, room), left, y + h / 2 - 8.5 * k, title);
+  const used = textWidth(nodeTitle(n), title) + 8 * k;
+  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
+  if (room - used > 12 * k) pen.text(fitText(nodeName(n), name, room - used), left + used, y + h / 2 - 8.5 * k, name);
+  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.text, opacity: opacity * 0.85 };
+  pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room), left, y + h / 2 + 9 * k, numbers);
+}
+
+/**
+ * The letter of a class on its colour.
+ * @param {Pen} pen
+ * @param {Mark} mark
+ * @param {number} x
+ * @param {number} y
+ * @param {number} size
+ * @param {number} k
+ * @param {number} opacity
+ * @param {string} letter
+ */
+function chip(pen, mark, x, y, size, k, opacity, letter) {
+  pen.rect(x, y, size, size, { fill: mark.color, radius: 4 * k, opacity });
+  pen.text(letter, x + size / 2, y + size / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });
+}

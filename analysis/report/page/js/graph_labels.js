@@ -1,0 +1,85 @@
+// Where the bytes of a value are written, and points on paths.
+
+/**
+ * Puts the bytes of each value beside its first line, where nothing else is.
+ * @param {GraphModel} model
+ * @param {Scene} scene
+ */
+function placeLabels(model, scene) {
+  const cell = 240;
+  /** @type {Map<string, Box[]>} */
+  const grid = new Map();
+  const cells = (/** @type {Box} */ b) => {
+    const keys = [];
+    for (let i = Math.floor(b.x / cell); i <= Math.floor((b.x + b.w) / cell); i++) {
+      for (let j = Math.floor(b.y / cell); j <= Math.floor((b.y + b.h) / cell); j++) keys.push(`${i} ${j}`);
+    }
+    return keys;
+  };
+  const take = (/** @type {Box} */ b) => {
+    for (const key of cells(b)) {
+      const list = grid.get(key);
+      if (list) list.push(b);
+      else grid.set(key, [b]);
+    }
+  };
+  const free = (/** @type {Box} */ b) =>
+    cells(b).every((key) => (grid.get(key) ?? []).every((o) => b.x >= o.x + o.w || o.x >= b.x + b.w || b.y >= o.y + o.h || o.y >= b.y + b.h));
+  scene.boxes.forEach((box, i) => {
+    if (!box) return;
+    const open = model.isGroup(i) && at(model.members, i).some((m) => scene.boxes[m]);
+    if (open) take({ ...box, h: groupInset.top - 6 });
+    else take(box);
+  });
+  /** @type {Set<string>} */
+  const said = new Set();
+  for (const line of scene.lines) {
+    const text = model.amount(line.edge);
+    const key = `${line.edge.from} ${line.edge.value} ${text}`;
+    if (!line.path || text === "" || model.bytes(line.edge) === 0 || said.has(key)) continue;
+    const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
+    for (const t of [0.5, 0.3, 0.7]) {
+      const [x, y] = pointOn(line.path, t);
+      const side = line.width / 2 + 5;
+      const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
+      if (!box) continue;
+      take(box);
+      said.add(key);
+      scene.labels.push({ text, x: box.x + 4, y, line });
+      break;
+    }
+  }
+}
+
+/**
+ * The point at part t of a path's first curve, or of its longest line where it has none.
+ * @param {Path} path
+ * @param {number} t
+ * @returns {[number, number]}
+ */
+function pointOn(path, t) {
+  let [px, py] = [0, 0];
+  /** @type {[number, number, number, number]} */
+  let longest = [0, 0, 0, 0];
+  for (const c of path) {
+    if (c[0] === "C" && Math.abs(c[6] - py) > 16) return curvePoint(px, py, c, t);
+    const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
+    if (c[0] === "L" && Math.abs(y - py) > Math.abs(longest[3] - longest[1])) longest = [px, py, x, y];
+    [px, py] = [x, y];
+  }
+  const [ax, ay, bx, by] = longest;
+  return [ax + (bx - ax) * t, ay + (by - ay) * t];
+}
+
+/**
+ * @param {number} px
+ * @param {number} py
+ * @param {["C", number, number, number, number, number, number]} c
+ * @param {number} t
+ * @returns {[number, number]}
+ */
+function curvePoint(px, py, c, t) {
+  const u = 1 - t;
+  const [a, b, d, e] = [u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t];
+  return [a * px + b * c[1] + d * c[3] + e * c[5], a * py + b * c[2] + d * c[4] + e * c[6]];
+}

@@ -1,0 +1,322 @@
+// The movement graph laid out: every open group for itself, as one node of the group around it.
+
+/** @typedef {{edge: GraphEdge, index: number, path: Path | null, bounds: Box, from: [number, number], to: [number, number], width: number, dash: boolean}} Line */
+
+/**
+ * A label beside a line.
+ * @typedef {{text: string, x: number, y: number, line: Line}} Label
+ */
+
+/**
+ * @typedef {object} Scene
+ * @property {(Box | null)[]} boxes of the nodes that are shown
+ * @property {Line[]} lines
+ * @property {Label[]} labels
+ * @property {number} width
+ * @property {number} height
+ */
+
+const groupInset = { side: 18, top: 50, bottom: 20 };
+const titleFont = { size: 13, fill: "", bold: true };
+const nameFont = { size: 12, fill: "", mono: true };
+const numberFont = { size: 11.5, fill: "" };
+
+/** @param {GraphNode} n */
+function isValue(n) {
+  return n.kind === "argument" || n.kind === "result";
+}
+
+/** @param {GraphNode} n */
+function nodeTitle(n) {
+  return n.kind === "argument" ? n.result : n.kind === "result" ? "return" : shortOp(n.op);
+}
+
+/** @param {GraphNode} n */
+function nodeName(n) {
+  return n.kind === "argument" ? "" : n.result;
+}
+
+/**
+ * The second line of a node.
+ * @param {GraphNode} n
+ * @param {boolean} inKernel
+ */
+function nodeNumbers(n, inKernel) {
+  if (isValue(n)) return n.type;
+  if (inKernel) return n.flop === 0 ? n.type : n.flop_label;
+  if (n.kind === "opaque" && n.moved_bytes === null) return "not known";
+  const parts = [n.time_label, n.moved_label].filter((label) => label !== "" && label !== "?" && label !== "0 s");
+  return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
+}
+
+class GraphModel {
+  /** @param {GraphData} data */
+  constructor(data) {
+    this.nodes = data.nodes ?? [];
+    this.edges = data.edges ?? [];
+    /** @type {number[][]} */
+    this.members = this.nodes.map(() => []);
+    /** @type {number[]} */
+    this.top = [];
+    for (const n of this.nodes) (this.members[n.parent] ?? this.top).push(n.id);
+    /** @type {number[][]} edges right inside each group; last those inside none */
+    this.inside = Array.from({ length: this.nodes.length + 1 }, () => []);
+    /** @type {number[][]} */
+    this.outs = this.nodes.map(() => []);
+    /** @type {number[][]} */
+    this.ins = this.nodes.map(() => []);
+    let bytes = 0;
+    this.edges.forEach((e, i) => {
+      const from = at(this.nodes, e.from);
+      const to = at(this.nodes, e.to);
+      const group = to.parent === e.from ? e.from : from.parent === e.to ? e.to : from.parent;
+      at(this.inside, group < 0 ? this.nodes.length : group).push(i);
+      at(this.outs, e.from).push(i);
+      at(this.ins, e.to).push(i);
+      bytes = Math.max(bytes, this.bytes(e) ?? 0);
+    });
+    this.mostBytes = bytes;
+    this.mostShare = this.nodes.reduce((m, n) => (this.isGroup(n.id) && n.kind !== "kernel" ? m : Math.max(m, n.time_share)), 0);
+  }
+
+  /** @param {number} i */
+  isGroup(i) {
+    return at(this.members, i).length > 0;
+  }
+
+  /**
+   * The bytes that an edge stands for: what is read of the value, and of a result what is written.
+   * @param {GraphEdge} e
+   */
+  bytes(e) {
+    return this.nodes[e.to]?.kind === "result" ? e.size_bytes : e.moved_bytes;
+  }
+
+  /** @param {GraphEdge} e */
+  amount(e) {
+    return this.nodes[e.to]?.kind === "result" ? e.size_label : e.moved_label;
+  }
+
+  /** @param {number} i */
+  inKernel(i) {
+    for (let p = at(this.nodes, i).parent; p >= 0; p = at(this.nodes, p).parent) if (at(this.nodes, p).kind === "kernel") return true;
+    return false;
+  }
+
+  /**
+   * Width and height of a node that is not an open group: as large as its text, and larger with its share of the time.
+   * @param {number} i
+   * @returns {[number, number]}
+   */
+  size(i) {
+    const n = at(this.nodes, i);
+    const name = nodeName(n);
+    const title = textWidth(nodeTitle(n), titleFont) + (name ? 8 + Math.min(110, textWidth(name, nameFont)) : 0);
+    const text = Math.max(title, textWidth(nodeNumbers(n, this.inKernel(i)), numberFont));
+    const big = this.mostShare > 0 ? Math.sqrt(Math.min(1, n.time_share / this.mostShare)) : 0;
+    const pad = isValue(n) ? 26 : 56;
+    return [Math.min(Math.ceil(text), 210) + pad + Math.round(50 * big), (isValue(n) ? 40 : 44) + Math.round(44 * big)];
+  }
+
+  /**
+   * @param {(i: number) => boolean} open
+   * @param {number} aspect
+   * @returns {Scene}
+   */
+  scene(open, aspect) {
+    /** @type {Scene} */
+    const scene = { boxes: this.nodes.map(() => null), lines: [], labels: [], width: 0, height: 0 };
+    const whole = this.layGroup(-1, open, aspect);
+    scene.width = whole.layout.width;
+    scene.height = whole.layout.height;
+    this.settle(whole, 0, 0, scene);
+    placeLabels(this, scene);
+    return scene;
+  }
+
+  /**
+   * @param {number} group -1 for the function
+   * @param {(i: number) => boolean} open
+   * @param {number} aspect
+   * @returns {LaidGroup}
+   */
+  layGroup(group, open, aspect) {
+    const members = [...(group < 0 ? this.top : at(this.members, group))];
+    members.sort((a, b) => at(this.nodes, a).rank - at(this.nodes, b).rank || a - b);
+    const local = new Map(members.map((m, i) => [m, i]));
+    /** @type {Map<number, LaidGroup>} */
+    const groups = new Map();
+    /** @type {LayoutInput} */
+    const g = { width: [], height: [], from: [], to: [], first: [], last: [], aspect };
+    for (const m of members) {
+      if (!this.isGroup(m) || !open(m)) {
+        const [w, h] = this.size(m);
+        g.width.push(w);
+        g.height.push(h);
+        continue;
+      }
+      const inner = this.layGroup(m, open, 0);
+      groups.set(m, inner);
+      const n = at(this.nodes, m);
+      const header = 96 + textWidth(nodeTitle(n), titleFont) + Math.min(150, textWidth(n.result, nameFont));
+      const numbers = 44 + textWidth(nodeNumbers(n, false), numberFont);
+      g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, header, numbers));
+      g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
+    }
+    /** @type {Map<string, number>} */
+    const entries = new Map();
+    /** @type {Map<string, number>} */
+    const exits = new Map();
+    const gate = (/** @type {Map<string, number>} */ gates, /** @type {string} */ value, /** @type {number[]} */ row) => {
+      let i = gates.get(value);
+      if (i === undefined) {
+        i = g.width.length;
+        g.width.push(10);
+        g.height.push(0);
+        gates.set(value, i);
+        row.push(i);
+      }
+      return i;
+    };
+    /** @type {number[]} */
+    const edges = [];
+    const inside = at(this.inside, group < 0 ? this.nodes.length : group);
+    for (const e of inside) {
+      const edge = at(this.edges, e);
+      if (edge.back) continue;
+      const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
+      const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
+      if (from === undefined || to === undefined || from === to) continue;
+      g.from.push(from);
+      g.to.push(to);
+      edges.push(e);
+    }
+    orderForward(g);
+    const layout = layoutGraph(g, {
+      leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i))),
+      enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i))),
+    });
+    return new LaidGroup(group, members, edges, layout, g, groups, entries, exits);
+  }
+
+  /**
+   * Gives everything in a group its place.
+   * @param {LaidGroup} laid
+   * @param {number} x
+   * @param {number} y
+   * @param {Scene} scene
+   */
+  settle(laid, x, y, scene) {
+    const { layout, input } = laid;
+    laid.members.forEach((m, i) => {
+      const box = { x: x + at(layout.x, i), y: y + at(layout.y, i), w: at(input.width, i), h: at(input.height, i) };
+      scene.boxes[m] = box;
+      const inner = laid.groups.get(m);
+      if (inner) this.settle(inner, box.x + (box.w - inner.layout.width) / 2, box.y + groupInset.top, scene);
+    });
+    laid.edges.forEach((index, i) => {
+      const edge = at(this.edges, index);
+      const path = layout.paths[i] ?? null;
+      const f = at(input.from, i);
+      const t = at(input.to, i);
+      const bytes = this.bytes(edge);
+      /** @type {Line} */
+      const line = {
+        edge,
+        index,
+        path: path && movePath(path, x, y),
+        bounds: { x: 0, y: 0, w: 0, h: 0 },
+        from: [x + at(layout.x, f) + at(input.width, f) / 2, y + at(layout.y, f) + at(input.height, f)],
+        to: [x + at(layout.x, t) + at(input.width, t) / 2, y + at(layout.y, t)],
+        width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(bytes / this.mostBytes),
+        dash: bytes === 0,
+      };
+      if (line.path) {
+        const first = at(line.path, 0);
+        if (first[0] === "M") line.from = [first[1], first[2]];
+        line.to = end(line.path);
+      }
+      line.bounds = boundsOf(line);
+      scene.lines.push(line);
+    });
+  }
+}
+
+/** A group with its inside laid out. */
+class LaidGroup {
+  /**
+   * @param {number} group
+   * @param {number[]} members
+   * @param {number[]} edges
+   * @param {Layout} layout
+   * @param {LayoutInput} input
+   * @param {Map<number, LaidGroup>} groups open ones in it
+   * @param {Map<string, number>} entries where values come in
+   * @param {Map<string, number>} exits
+   */
+  constructor(group, members, edges, layout, input, groups, entries, exits) {
+    this.group = group;
+    this.members = members;
+    this.edges = edges;
+    this.layout = layout;
+    this.input = input;
+    this.groups = groups;
+    this.entries = entries;
+    this.exits = exits;
+  }
+
+  /**
+   * Where a value passes the border, from the centre of the group.
+   * @param {"entries" | "exits"} side
+   * @param {string} value
+   * @param {number} width of the group
+   * @returns {number | undefined}
+   */
+  port(side, value, width) {
+    const gates = this[side];
+    const gate = gates.get(value) ?? (gates.size === 1 ? [...gates.values()][0] : undefined);
+    if (gate === undefined) return undefined;
+    return (width - this.layout.width) / 2 + at(this.layout.x, gate) + at(this.input.width, gate) / 2 - width / 2;
+  }
+}
+
+/**
+ * Turns edges that lead from a larger to a smaller number, which a program that is not valid may have; those from the gates
+ * of a group, which were added last but stand first, stay.
+ * @param {LayoutInput} g
+ */
+function orderForward(g) {
+  const first = new Set(g.first);
+  for (let e = 0; e < g.from.length; e++) {
+    const f = at(g.from, e);
+    const t = at(g.to, e);
+    if (f <= t || first.has(f)) continue;
+    g.from[e] = t;
+    g.to[e] = f;
+  }
+}
+
+/**
+ * @param {Line} line
+ * @returns {Box}
+ */
+function boundsOf(line) {
+  let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
+  const add = (/** @type {number} */ x, /** @type {number} */ y) => {
+    x0 = Math.min(x0, x);
+    x1 = Math.max(x1, x);
+    y0 = Math.min(y0, y);
+    y1 = Math.max(y1, y);
+  };
+  add(...line.from);
+  add(...line.to);
+  for (const c of line.path ?? []) {
+    add(c[1], c[2]);
+    if (c[0] === "C") {
+      add(c[3], c[4]);
+      add(c[5], c[6]);
+    }
+  }
+  const pad = line.width / 2 + 4;
+  return { x: x0 - pad, y: y0 - pad, w: x1 - x0 + 2 * pad, h: y1 - y0 + 2 * pad };
+}

@@ -1,0 +1,197 @@
+// Layered layout, step 1: ranks, columns, and the points at which an edge passes a rank.
+//
+// Nodes are numbered in the order of the text, so that an edge leads from a smaller to a larger number.
+
+/**
+ * What is laid out.
+ * @typedef {object} LayoutInput
+ * @property {number[]} width of each node
+ * @property {number[]} height of each node
+ * @property {number[]} from node of each edge
+ * @property {number[]} to node of each edge
+ * @property {number[]} first nodes that stand in the first rank whatever uses them
+ * @property {number[]} last nodes that stand in the last rank
+ * @property {number} aspect wanted width / height of the whole; 0: one column however long
+ */
+
+/**
+ * The graph of ranks: nodes 0…nodes-1 are those of the input, those after them are the points where edges pass.
+ * @typedef {object} Ranked
+ * @property {number} nodes
+ * @property {number[]} rank
+ * @property {number[]} width
+ * @property {number[][]} layers
+ * @property {number[][]} above neighbours in the rank above
+ * @property {number[][]} below neighbours in the rank below
+ * @property {number[][]} chains per edge: its source, the points it passes, its target; empty where it is far
+ * @property {number[]} columnOf column of each rank
+ */
+
+const layoutGap = { rank: 46, node: 28, pass: 14, column: 96 };
+
+/** An edge longer than this is drawn as two stubs. */
+const farSpan = 48;
+
+/**
+ * Ranks by the longest path from the sources; what has more consumers than operands moves down to its first consumer.
+ * @param {LayoutInput} g
+ * @returns {number[]}
+ */
+function rankNodes(g) {
+  const n = g.width.length;
+  const { outs, ins } = adjacency(n, g.from, g.to);
+  /** @type {number[]} */
+  const rank = new Array(n).fill(0);
+  const shift = g.first.length > 0 ? 1 : 0;
+  const first = new Set(g.first);
+  for (let v = 0; v < n; v++) {
+    let r = first.has(v) ? 0 : shift;
+    for (const u of at(ins, v)) r = Math.max(r, at(rank, u) + 1);
+    rank[v] = r;
+  }
+  for (let v = n - 1; v >= 0; v--) {
+    const down = at(outs, v);
+    if (down.length === 0 || first.has(v) || down.length <= at(ins, v).length) continue;
+    let r = Infinity;
+    for (const u of down) r = Math.min(r, at(rank, u) - 1);
+    rank[v] = Math.max(r, at(rank, v));
+  }
+  if (g.last.length > 0) {
+    let end = 0;
+    for (const r of rank) end = Math.max(end, r + 1);
+    for (const v of g.last) rank[v] = end;
+  }
+  return rank;
+}
+
+/**
+ * @param {number} n
+ * @param {number[]} from
+ * @param {number[]} to
+ */
+function adjacency(n, from, to) {
+  /** @type {number[][]} */
+  const outs = Array.from({ length: n }, () => []);
+  /** @type {number[][]} */
+  const ins = Array.from({ length: n }, () => []);
+  for (let e = 0; e < from.length; e++) {
+    at(outs, at(from, e)).push(at(to, e));
+    at(ins, at(to, e)).push(at(from, e));
+  }
+  return { outs, ins };
+}
+
+/**
+ * A long graph is broken into columns like a newspaper, where the fewest edges cross.
+ * @param {LayoutInput} g
+ * @param {number[]} rank
+ * @returns {number[]} column of each rank
+ */
+function breakColumns(g, rank) {
+  let ranks = 0;
+  for (const r of rank) ranks = Math.max(ranks, r + 1);
+  /** @type {number[]} */
+  const height = new Array(ranks).fill(0);
+  /** @type {number[]} */
+  const width = new Array(ranks).fill(0);
+  for (let v = 0; v < rank.length; v++) {
+    const r = at(rank, v);
+    height[r] = Math.max(at(height, r), at(g.height, v));
+    width[r] = at(width, r) + at(g.width, v) + layoutGap.node;
+  }
+  /** @type {number[]} */
+  const column = new Array(ranks).fill(0);
+  const total = height.reduce((a, h) => a + h + layoutGap.rank, 0);
+  const wide = quantile(width, 0.9) * 1.25 + layoutGap.column;
+  const count = Math.min(Math.round(Math.sqrt((g.aspect * total) / wide)), Math.floor(ranks / 4));
+  if (g.aspect === 0 || count < 2 || total < 1400) return column;
+
+  /** @type {number[]} */
+  const crossing = new Array(ranks + 1).fill(0);
+  for (let e = 0; e < g.from.length; e++) {
+    const a = at(rank, at(g.from, e));
+    const b = at(rank, at(g.to, e));
+    crossing[a] = at(crossing, a) + 1;
+    crossing[b] = at(crossing, b) - 1;
+  }
+  for (let r = 1; r <= ranks; r++) crossing[r] = at(crossing, r) + at(crossing, r - 1);
+
+  const ideal = total / count;
+  /** @type {number[]} */
+  const top = [0];
+  for (let r = 0; r < ranks; r++) top.push(at(top, r) + at(height, r) + layoutGap.rank);
+  for (let start = 0, current = 0; total - at(top, start) > 1.3 * ideal; current++) {
+    let best = -1;
+    let least = Infinity;
+    for (let r = start; r < ranks - 1; r++) {
+      const share = (at(top, r + 1) - at(top, start)) / ideal;
+      if (share > 1.15 && best >= 0) break;
+      const cost = at(crossing, r) + Math.abs(share - 1) * 6;
+      if (share < 0.7 || cost >= least) continue;
+      least = cost;
+      best = r;
+    }
+    if (best < 0) break;
+    start = best + 1;
+    column.fill(current + 1, start);
+  }
+  return column;
+}
+
+/**
+ * @param {number[]} list
+ * @param {number} q
+ */
+function quantile(list, q) {
+  const sorted = [...list].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0;
+}
+
+/**
+ * Puts a point into every rank that an edge passes. Edges that span too much are left out: the shortest go first until
+ * there are as many points as the size of the graph allows.
+ * @param {LayoutInput} g
+ * @returns {Ranked}
+ */
+function rankGraph(g) {
+  const rank = rankNodes(g);
+  const columnOf = breakColumns(g, rank);
+  const nodes = g.width.length;
+  const width = [...g.width];
+  /** @type {number[][]} */
+  const chains = Array.from({ length: g.from.length }, () => []);
+  const span = g.from.map((u, e) => at(rank, at(g.to, e)) - at(rank, u));
+  const order = span.map((_, e) => e).sort((a, b) => at(span, a) - at(span, b) || a - b);
+  let budget = Math.max(4000, 6 * nodes);
+  for (const e of order) {
+    const u = at(g.from, e);
+    const v = at(g.to, e);
+    const points = at(span, e) - 1;
+    const breaks = at(columnOf, at(rank, v)) - at(columnOf, at(rank, u));
+    if (points >= farSpan || points > budget || breaks > 1 || (breaks === 1 && points > 24)) continue;
+    budget -= points;
+    const chain = [u];
+    for (let i = 1; i <= points; i++) {
+      chain.push(width.length);
+      rank.push(at(rank, u) + i);
+      width.push(2);
+    }
+    chain.push(v);
+    chains[e] = chain;
+  }
+  /** @type {number[][]} */
+  const layers = columnOf.map(() => []);
+  for (let v = 0; v < rank.length; v++) at(layers, at(rank, v)).push(v);
+  /** @type {number[]} */
+  const from = [];
+  /** @type {number[]} */
+  const to = [];
+  for (const chain of chains) {
+    for (let i = 1; i < chain.length; i++) {
+      from.push(at(chain, i - 1));
+      to.push(at(chain, i));
+    }
+  }
+  const { outs, ins } = adjacency(rank.length, from, to);
+  return { nodes, rank, width, layers, above: ins, below: outs, chains, columnOf };
+}

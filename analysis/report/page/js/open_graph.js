@@ -1,0 +1,1 @@
+new Frame((data) => new GraphFigure(data), pageData());
