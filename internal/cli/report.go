@@ -157,8 +157,8 @@ func reportSARIF(w io.Writer, found []finding) error {
 			known[f.Code] = true
 			rule := run.AddRule(f.Code).WithName(f.Name)
 			if doc, ok := explanation(f.Code); ok {
-				rule.WithShortDescription(sarif.NewMultiformatMessageString().WithText(doc.summary)).
-					WithHelp(sarif.NewMultiformatMessageString().WithText(doc.text).WithMarkdown(doc.text))
+				rule.WithShortDescription(sarif.NewMultiformatMessageString().WithText(doc.Summary)).
+					WithHelp(sarif.NewMultiformatMessageString().WithText(doc.Text).WithMarkdown(doc.Text))
 			}
 		}
 		line, col := f.src.Human(f.Span.Start)

@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/units"
+	"dmir/compile/driver"
 	"dmir/syntax/source"
 )
 
@@ -23,6 +24,16 @@ type Lens struct {
 type LensOptions struct {
 	Device string // that functions would run on; "" where that is not known
 	Saved  bool   // the text differs from the file on disk
+}
+
+// DeviceName is what functions run on under a setting ("auto", "reference"), ""
+// where it names nothing.
+func DeviceName(setting string) string {
+	name, _, err := driver.Choose(setting)
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // ManyFuncs is the number of functions from which on each has only the lenses
