@@ -31,6 +31,9 @@ func FixAll(ctx context.Context, p *program.Program, opts Options, unsafe bool, 
 	for range maxRounds {
 		var round []diag.Diagnostic
 		for _, d := range slices.Concat(Run(ctx, out.Program, opts), out.Diags) {
+			if opts.Only != "" && d.Code != opts.Only {
+				continue
+			}
 			if len(d.Fixes) > 0 && (d.Fixes[0].Safe || unsafe) && len(d.Fixes[0].Edits) > 0 && !refused[signature(out.Program, d)] {
 				round = append(round, d)
 			}

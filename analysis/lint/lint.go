@@ -69,9 +69,16 @@ func Lookup(s string) *Rule {
 // ("DM2"); "ALL" is every rule. Ignore wins over Select.
 type Options struct {
 	Select, Ignore []string
+
+	// Only is the one code whose fixes FixAll applies, be it a rule's or another
+	// diagnostic's; "" is all.
+	Only string
 }
 
 func (o Options) enabled(r *Rule) bool {
+	if o.Only != "" && r.Code != o.Only {
+		return false
+	}
 	match := func(list []string) bool {
 		return slices.ContainsFunc(list, func(s string) bool {
 			return strings.EqualFold(s, "all") || strings.EqualFold(s, r.Name) ||

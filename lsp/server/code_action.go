@@ -2,41 +2,81 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // fixAll is the kind of the action that applies every safe fix; editors can
 // run it on saving.
 const fixAll protocol.CodeActionKind = "source.fixAll.dmir"
 
+// actionKinds are those of the actions that the server offers.
+var actionKinds = []protocol.CodeActionKind{
+	protocol.CodeActionKindQuickFix, protocol.CodeActionKindRefactorExtract, protocol.CodeActionKindRefactorInline,
+	protocol.CodeActionKindRefactorRewrite, fixAll,
+}
+
+// actionFeatures are what the editor can do with code actions.
+type actionFeatures struct {
+	resolve  bool // asks for the edits of the action that was chosen
+	disabled bool // shows actions that cannot be applied, and why
+}
+
+func actionFeaturesOf(c protocol.CodeActionClientCapabilities) actionFeatures {
+	is := func(b *bool) bool { return b != nil && *b }
+	return actionFeatures{
+		resolve:  is(c.DataSupport) && slices.Contains(c.ResolveSupport.Properties, "edit"),
+		disabled: is(c.DisabledSupport),
+	}
+}
+
+// actionData is what an action carries from the list to its resolution.
+type actionData struct {
+	URI     string               `json:"uri"`
+	Version int32                `json:"version"`
+	Start   int                  `json:"start"` // of the selection, in bytes
+	End     int                  `json:"end"`
+	Source  feature.ActionSource `json:"source"`
+	ID      string               `json:"id"`
+}
+
 var codeAction = onDocument(
 	func(p *protocol.CodeActionParams) uri.URI { return p.TextDocument.URI },
 	func(ctx context.Context, s *server, p place, params *protocol.CodeActionParams) (any, error) {
-		out := []protocol.CommandOrCodeAction{}
-		only := params.Context.Only
-		quick, all := wants(only, protocol.CodeActionKindQuickFix), len(only) > 0 && wants(only, fixAll)
-		if !quick && !all {
-			return out, nil
+		only, span := params.Context.Only, p.bytes(params.Range)
+		wanted := func(kind string) bool {
+			if k := protocol.CodeActionKind(kind); k == fixAll {
+				return len(only) > 0 && wants(only, k)
+			}
+			return wants(only, protocol.CodeActionKind(kind))
 		}
-		found := append(p.Cheap(), p.Findings(ctx)...)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if quick {
-			for _, f := range feature.FixesAt(found, p.bytes(params.Range)) {
-				out = append(out, s.quickFix(p, f))
+		var found []diag.Diagnostic
+		if wanted(string(protocol.CodeActionKindQuickFix)) || wanted(string(fixAll)) {
+			found = p.Cheap()
+			if params.Context.TriggerKind == protocol.CodeActionTriggerKindAutomatic {
+				found = append(found, p.KnownFindings()...) // the editor asks wherever the cursor goes
+			} else {
+				found = append(found, p.Findings(ctx)...)
 			}
 		}
-		if all {
-			if text, ok := p.FixAll(ctx); ok && ctx.Err() == nil {
-				kind := fixAll
-				edits := feature.Replace(p.Src.Text(), text)
-				out = append(out, &protocol.CodeAction{Title: "Apply all safe fixes", Kind: &kind, Edit: s.workspaceEdit(p, edits)})
+		out := []protocol.CommandOrCodeAction{}
+		for _, a := range feature.Actions(p.Program(), found, span, wanted) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if a.Disabled != "" && !s.features.actions.disabled {
+				continue
+			}
+			if item := s.action(ctx, p, span, a); item != nil {
+				out = append(out, item)
 			}
 		}
 		return out, nil
@@ -52,13 +92,84 @@ func wants(only []protocol.CodeActionKind, kind protocol.CodeActionKind) bool {
 	return len(only) == 0
 }
 
-func (s *server) quickFix(p place, f feature.Fix) *protocol.CodeAction {
-	kind, safe := protocol.CodeActionKindQuickFix, f.Fix.Safe
-	return &protocol.CodeAction{
-		Title:       f.Title,
-		Kind:        &kind,
-		Diagnostics: []protocol.Diagnostic{s.diagnostic(p, f.Diagnostic)},
-		IsPreferred: &safe,
-		Edit:        s.workspaceEdit(p, f.Fix.Edits),
+// action is a as editors take it: with its edits where they are known or cannot
+// be asked for later. It is nil where there turn out to be none.
+func (s *server) action(ctx context.Context, p place, span source.Span, a feature.Action) *protocol.CodeAction {
+	kind := protocol.CodeActionKind(a.Kind)
+	out := &protocol.CodeAction{Title: a.Title, Kind: &kind}
+	if a.Preferred || a.Kind == string(protocol.CodeActionKindQuickFix) {
+		out.IsPreferred = &a.Preferred
 	}
+	if a.Diagnostic != nil {
+		out.Diagnostics = []protocol.Diagnostic{s.diagnostic(p, *a.Diagnostic)}
+	}
+	data := actionData{URI: p.URI, Version: p.Version, Start: span.Start, End: span.End, Source: a.Source, ID: a.ID}
+	switch {
+	case a.Disabled != "":
+		out.Disabled.Reason = a.Disabled
+		return out
+	case a.Source == feature.Known:
+		out.Edit = s.workspaceEdit(p, a.Edits)
+		return out
+	case s.features.actions.resolve:
+		raw, err := protocol.Marshal(data)
+		if err != nil {
+			return nil
+		}
+		out.Data = raw
+		return out
+	}
+	edits, err := actionEdits(ctx, p, data)
+	if err != nil || len(edits) == 0 {
+		return nil
+	}
+	out.Edit = s.workspaceEdit(p, edits)
+	return out
+}
+
+// actionEdits makes the edits of an action; the error says why there are none.
+func actionEdits(ctx context.Context, p place, data actionData) ([]diag.Edit, error) {
+	var text string
+	var ok bool
+	switch data.Source {
+	case feature.Refactor:
+		return feature.RefactorEdits(p.Program(), source.Span{Start: data.Start, End: data.End}, data.ID)
+	case feature.FixAllOf:
+		text, ok = p.FixAllOf(ctx, data.ID)
+	default:
+		text, ok = p.FixAll(ctx)
+	}
+	if ctx.Err() != nil || !ok {
+		return nil, ctx.Err()
+	}
+	return feature.Replace(p.Src.Text(), text), nil
+}
+
+// resolveAction makes the edits of the action that was chosen. Where the text
+// has moved on since the list was made, the editor is told so.
+func resolveAction(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	item, err := decode[protocol.CodeAction](raw)
+	if err != nil {
+		return nil, err
+	}
+	var data actionData
+	if len(item.Data) == 0 || item.Edit != nil {
+		return func(context.Context) (any, error) { return item, nil }, nil
+	}
+	if err := protocol.Unmarshal(item.Data, &data); err != nil {
+		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed data of a code action: %v", err)
+	}
+	snap := s.docs.Snapshot(address(uri.URI(strings.Clone(data.URI))).Key)
+	return func(ctx context.Context) (any, error) {
+		if snap == nil || snap.Version != data.Version {
+			return nil, jsonrpc2.NewError(jsonrpc2.Code(protocol.LSPErrorCodesContentModified), "the text has changed since the action was offered")
+		}
+		p := place{snap}
+		edits, err := actionEdits(ctx, p, data)
+		if err != nil {
+			return nil, jsonrpc2.NewError(requestFailed, err.Error())
+		}
+		item.Edit = s.workspaceEdit(p, edits)
+		return item, nil
+	}, nil
 }

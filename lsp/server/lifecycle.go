@@ -30,6 +30,7 @@ type features struct {
 	labelOffsets    bool // takes parameters of signatures as places in the label
 	linkDiagnostics bool // shows related places
 	tags            bool
+	actions         actionFeatures
 	flatSymbols     bool // knows no hierarchy of symbols
 	tokenDelta      bool // asks what is different in the tokens
 }
@@ -98,6 +99,9 @@ func featuresOf(c protocol.ClientCapabilities) features {
 			f.linkDiagnostics = is(d.RelatedInformation)
 			f.tags = len(d.TagSupport.ValueSet) > 0
 		}
+		if a := t.CodeAction; a != nil {
+			f.actions = actionFeaturesOf(*a)
+		}
 		if full, ok := t.SemanticTokens.Requests.Full.(*protocol.ClientSemanticTokensRequestFullDelta); ok {
 			f.tokenDelta = is(full.Delta)
 		}
@@ -142,9 +146,7 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 		InlayHintProvider:                protocol.Boolean(true),
 		CodeLensProvider:                 &protocol.CodeLensOptions{},
 		RenameProvider:                   &protocol.RenameOptions{PrepareProvider: &yes},
-		CodeActionProvider: &protocol.CodeActionOptions{
-			CodeActionKinds: []protocol.CodeActionKind{protocol.CodeActionKindQuickFix, fixAll},
-		},
+		CodeActionProvider:               &protocol.CodeActionOptions{CodeActionKinds: actionKinds, ResolveProvider: &yes},
 		Workspace: &protocol.WorkspaceOptions{
 			WorkspaceFolders: &protocol.WorkspaceFoldersServerCapabilities{Supported: &yes, ChangeNotifications: protocol.Boolean(true)},
 		},

@@ -10,6 +10,7 @@ var calls = map[string]callMethod{
 	protocol.MethodTextDocumentInlayHint:               inlayHint,
 	protocol.MethodTextDocumentCodeLens:                codeLens,
 	protocol.MethodTextDocumentCodeAction:              codeAction,
+	protocol.MethodCodeActionResolve:                   resolveAction,
 	protocol.MethodTextDocumentFormatting:              formatting,
 	protocol.MethodTextDocumentDefinition:              definition,
 	protocol.MethodTextDocumentReferences:              references,

@@ -83,6 +83,21 @@ func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
 	return s.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, s.Program(), s.rules()) })
 }
 
+// KnownFindings are the Findings where they are there already, none where it
+// would take time to have them.
+func (s *Snapshot) KnownFindings() []diag.Diagnostic {
+	if !s.Settings.Lint {
+		return nil
+	}
+	select {
+	case s.findings.busy <- struct{}{}:
+		defer func() { <-s.findings.busy }()
+		return s.findings.list
+	default:
+		return nil
+	}
+}
+
 // findings are computed once for a text, unless whoever asked gave up.
 type findings struct {
 	busy chan struct{} // holds one token while someone computes
@@ -114,9 +129,21 @@ func (s *Snapshot) rules() lint.Options {
 
 // FixAll is the text after all safe fixes; ok is false where there are none.
 func (s *Snapshot) FixAll(ctx context.Context) (text string, ok bool) {
+	return s.fix(ctx, s.rules(), false)
+}
+
+// FixAllOf is the text after all fixes of one code, the unsafe ones too; ok is
+// false where there are none.
+func (s *Snapshot) FixAllOf(ctx context.Context, code string) (text string, ok bool) {
+	opts := s.rules()
+	opts.Only = code
+	return s.fix(ctx, opts, true)
+}
+
+func (s *Snapshot) fix(ctx context.Context, opts lint.Options, unsafe bool) (text string, ok bool) {
 	if !s.Settings.Lint {
 		return "", false
 	}
-	fixed := lint.FixAll(ctx, s.Program(), s.rules(), false, s.load().again)
+	fixed := lint.FixAll(ctx, s.Program(), opts, unsafe, s.load().again)
 	return fixed.Src.Text(), len(fixed.Applied) > 0
 }

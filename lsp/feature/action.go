@@ -1,0 +1,167 @@
+package feature
+
+import (
+	"strings"
+
+	"dmir/analysis/lint"
+	"dmir/analysis/program"
+	"dmir/analysis/refactor"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Action is a change of the text that is offered for a selection.
+type Action struct {
+	Kind       string // as editors ask for it: "quickfix", "refactor.rewrite" …
+	Title      string
+	Disabled   string           // why it cannot be applied; "" where it can
+	Preferred  bool             // what to do, where only one thing is to be done
+	Diagnostic *diag.Diagnostic // that it answers, nil where none
+
+	// Edits are there where they cost nothing; those of the others makes the
+	// function that Source names, from ID.
+	Edits  []diag.Edit
+	Source ActionSource
+	ID     string
+}
+
+// ActionSource says who makes the edits of an action.
+type ActionSource string
+
+// The sources.
+const (
+	Known     ActionSource = ""         // Edits has them
+	Refactor  ActionSource = "refactor" // RefactorEdits
+	FixAll    ActionSource = "fixAll"   // all safe fixes of the file
+	FixAllOf  ActionSource = "fixAllOf" // all fixes of the code in ID
+	quickfix               = "quickfix"
+	fixAllFor              = "source.fixAll.dmir"
+)
+
+// Actions lists what can be done with the text in span, given the findings and
+// other diagnostics of the file, of those kinds that are wanted. The program is
+// asked only about what lies at span.
+func Actions(p *program.Program, found []diag.Diagnostic, span source.Span, wanted func(kind string) bool) []Action {
+	var out []Action
+	if wanted(quickfix) {
+		out = append(out, quickFixes(p, found, span)...)
+	}
+	if wanted("refactor") || wanted(string(refactor.Extract)) || wanted(string(refactor.Inline)) || wanted(string(refactor.Rewrite)) {
+		for _, a := range refactor.Actions(p, span) {
+			if wanted(string(a.Kind)) {
+				out = append(out, Action{
+					Kind: string(a.Kind), Title: a.Title, Disabled: a.Disabled,
+					Preferred: a.Disabled == "" && a.SavesBytes > 0, Source: Refactor, ID: a.ID,
+				})
+			}
+		}
+	}
+	if wanted(fixAllFor) && anySafe(found) {
+		out = append(out, Action{Kind: fixAllFor, Title: "Apply all safe fixes", Source: FixAll})
+	}
+	return out
+}
+
+func anySafe(found []diag.Diagnostic) bool {
+	for _, d := range found {
+		if len(d.Fixes) > 0 && d.Fixes[0].Safe {
+			return true
+		}
+	}
+	return false
+}
+
+// quickFixes are the fixes of the diagnostics at span, the silencing of each
+// finding, and for a code that is found more than once all its fixes.
+func quickFixes(p *program.Program, found []diag.Diagnostic, span source.Span) []Action {
+	var fixes, all, rest []Action
+	seen := map[string]bool{}
+	for _, f := range FixesAt(found, span) {
+		d := f.Diagnostic
+		fixes = append(fixes, Action{Kind: quickfix, Title: f.Title, Preferred: f.Fix.Safe, Diagnostic: &d, Edits: f.Fix.Edits})
+		if n := fixable(found, d.Code); n > 1 && !seen[d.Code] {
+			seen[d.Code] = true
+			title := "Fix all " + d.Code + " in the file"
+			if !f.Fix.Safe {
+				title += " (may change rounding)"
+			}
+			all = append(all, Action{Kind: quickfix, Title: title, Source: FixAllOf, ID: d.Code})
+		}
+	}
+	for _, d := range found {
+		if d.Span.Start > span.End || d.Span.End < span.Start || lint.Lookup(d.Code) == nil {
+			continue
+		}
+		if d.Code == budgetExceeded {
+			rest = append(rest, raised(p, d)...)
+		}
+		rest = append(rest, Action{Kind: quickfix, Title: "Silence " + d.Code + " here", Diagnostic: &d, Edits: silence(p.Src, d)})
+	}
+	return append(append(fixes, all...), rest...)
+}
+
+func fixable(found []diag.Diagnostic, code string) int {
+	n := 0
+	for _, d := range found {
+		if d.Code == code && len(d.Fixes) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// budgetExceeded is the rule whose remedy may be another budget.
+const budgetExceeded = "DM501"
+
+func raised(p *program.Program, d diag.Diagnostic) []Action {
+	for _, a := range refactor.Actions(p, source.Span{Start: d.Span.Start, End: d.Span.Start}) {
+		if a.ID != "budget" || a.Disabled != "" {
+			continue
+		}
+		if c, err := refactor.Apply(p, source.Span{Start: d.Span.Start, End: d.Span.Start}, a.ID); err == nil {
+			return []Action{{Kind: quickfix, Title: a.Title, Diagnostic: &d, Edits: c.Edits}}
+		}
+	}
+	return nil
+}
+
+const ignore = "// dmir: ignore["
+
+// silence are the edits that make lint pass over d: its code joins those that
+// are ignored on its line or right above, else a comment is written above.
+func silence(src *source.File, d diag.Diagnostic) []diag.Edit {
+	line := src.Pos(d.Span.Start).Line
+	for n := line; n >= 0; n-- {
+		text := src.Line(n)
+		if n < line && !strings.HasPrefix(strings.TrimSpace(text), "//") {
+			break
+		}
+		before, rest, found := strings.Cut(text, ignore)
+		if list, _, closed := strings.Cut(rest, "]"); found && closed {
+			at := src.LineStart(n) + len(before) + len(ignore) + len(list)
+			code := ", " + d.Code
+			if strings.TrimSpace(list) == "" {
+				code = d.Code
+			}
+			return []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: code}}
+		}
+	}
+	text := src.Line(line)
+	indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+	at := src.LineStart(line)
+	eol := "\n"
+	if end := at + len(text); src.Slice(source.Span{Start: end, End: end + 1}) == "\r" {
+		eol = "\r\n"
+	}
+	return []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: indent + ignore + d.Code + "]" + eol}}
+}
+
+// RefactorEdits are the edits of the refactoring that Actions listed as id for
+// the same program and span; the error says, for a person, why there are none.
+func RefactorEdits(p *program.Program, span source.Span, id string) ([]diag.Edit, error) {
+	c, err := refactor.Apply(p, span, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.Edits, nil
+}
