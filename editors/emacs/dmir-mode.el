@@ -1,0 +1,126 @@
+;;; dmir-mode.el --- MLIR with the data-movement dialect -*- lexical-binding: t; -*-
+
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "29.1"))
+;; Keywords: languages
+
+;;; Commentary:
+
+;; A mode for .dmir files that talks to `dmir lsp' by eglot:
+;;
+;;   (add-to-list 'load-path "/path/to/dmir/editors/emacs")
+;;   (require 'dmir-mode)
+;;   (add-hook 'dmir-mode-hook #'eglot-ensure)
+;;
+;; Costs are inlay hints, wasted movement is a diagnostic with a fix, and a
+;; function runs with `dmir-run'.
+
+;;; Code:
+
+(require 'eglot)
+
+(defgroup dmir nil
+  "MLIR with the data-movement dialect."
+  :group 'languages)
+
+(defcustom dmir-command '("dmir" "lsp")
+  "The language server and its arguments."
+  :type '(repeat string))
+
+(defvar dmir-mode-syntax-table
+  (let ((table (make-syntax-table)))
+    (modify-syntax-entry ?/ ". 12" table)
+    (modify-syntax-entry ?\n ">" table)
+    (modify-syntax-entry ?\" "\"" table)
+    (dolist (c '(?_ ?. ?$)) (modify-syntax-entry c "_" table))
+    (dolist (c '(?% ?@ ?^ ?# ?!)) (modify-syntax-entry c "'" table))
+    (modify-syntax-entry ?- "." table)
+    table)
+  "Syntax of MLIR's text.")
+
+(defconst dmir-font-lock-keywords
+  `((,(rx symbol-start (or "func.func" "func.call" "func.return" "return" "call" "module"
+                           "dm.kernel" "dm.map" "dm.while" "dm.if" "dm.yield")
+          symbol-end)
+     . font-lock-keyword-face)
+    (,(rx symbol-start (or "public" "private" "nested" "attributes" "loc" "else" "do") symbol-end)
+     . font-lock-keyword-face)
+    (,(rx "%" (+ (any alnum "_$.-"))) . font-lock-variable-name-face)
+    (,(rx "@" (+ (any alnum "_$."))) . font-lock-function-name-face)
+    (,(rx "^" (+ (any alnum "_$.-"))) . font-lock-constant-face)
+    (,(rx (any "#!") (any alpha "_") (* (any alnum "_$."))) . font-lock-preprocessor-face)
+    (,(rx (or symbol-start "x") (group (or "index" "none" "bf16" (seq "f" (+ digit) (* (any alnum)))
+                                           (seq (? (any "su")) "i" (+ digit))))
+          symbol-end)
+     1 font-lock-type-face)
+    (,(rx symbol-start (or "tensor" "memref" "vector" "complex" "tuple") "<") . font-lock-type-face)
+    (,(rx symbol-start (any alpha "_") (* (any alnum "_")) "." (+ (any alnum "_.$"))) . font-lock-builtin-face))
+  "Colours of MLIR's text.")
+
+(defun dmir-indent-line ()
+  "Indent by the braces that are open where the line begins."
+  (let* ((depth (save-excursion
+                  (back-to-indentation)
+                  (let ((open (car (syntax-ppss (line-beginning-position)))))
+                    (if (looking-at (rx (or "}" ")" "]" (seq "^" (+ (any alnum "_")) (* nonl) ":" eol))))
+                        (1- open)
+                      open))))
+         (column (* 2 (max 0 depth))))
+    (if (<= (current-column) (current-indentation))
+        (indent-line-to column)
+      (save-excursion (indent-line-to column)))))
+
+;;;###autoload
+(define-derived-mode dmir-mode prog-mode "dmir"
+  "Mode for MLIR with the data-movement dialect."
+  (setq-local comment-start "// " comment-start-skip (rx "//" (* blank))
+              indent-tabs-mode nil
+              indent-line-function #'dmir-indent-line
+              font-lock-defaults '(dmir-font-lock-keywords)))
+
+;;;###autoload
+(add-to-list 'auto-mode-alist '("\\.dmir\\'" . dmir-mode))
+(add-to-list 'eglot-server-programs '(dmir-mode . (lambda (&rest _) dmir-command)))
+
+(defun dmir--lens (command)
+  "The argument of the lens with COMMAND that belongs to the function at point."
+  (let ((line (1- (line-number-at-pos nil t))) found)
+    (seq-doseq (lens (jsonrpc-request (eglot--current-server-or-lose) :textDocument/codeLens
+                                      (list :textDocument (eglot--TextDocumentIdentifier))))
+      (let ((what (plist-get lens :command)))
+        (when (and (equal (plist-get what :command) command)
+                   (or (not found)
+                       (<= (plist-get (plist-get (plist-get lens :range) :start) :line) line)))
+          (setq found (aref (plist-get what :arguments) 0)))))
+    (or found (user-error "This file has no function"))))
+
+(defun dmir--execute (command &rest arguments)
+  "Have the server execute COMMAND with ARGUMENTS and return its answer."
+  (jsonrpc-request (eglot--current-server-or-lose) :workspace/executeCommand
+                   (list :command command :arguments (vconcat arguments))
+                   :timeout 600))
+
+(defun dmir-run ()
+  "Run the function at point; hints show the measured times."
+  (interactive)
+  (let ((result (dmir--execute "dmir.run" (dmir--lens "dmir.run"))))
+    (if (eq (plist-get result :ok) :json-false)
+        (user-error "%s" (plist-get result :message))
+      (message "%s" (or (plist-get result :message) "done"))
+      result)))
+
+(defun dmir-cost ()
+  "Show the table of costs of the function at point."
+  (interactive)
+  (let ((cost (dmir--execute "dmir.cost" (dmir--lens "dmir.cost"))))
+    (with-current-buffer (get-buffer-create (concat "*dmir " (plist-get cost :title) "*"))
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (plist-get cost :text))
+        (goto-char (point-min)))
+      (special-mode)
+      (setq-local truncate-lines t)
+      (display-buffer (current-buffer)))))
+
+(provide 'dmir-mode)
+;;; dmir-mode.el ends here
