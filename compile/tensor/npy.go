@@ -92,6 +92,16 @@ func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, e
 	return t, nil
 }
 
+// DescribeNPY is the type of the array in a .npy file, with NumPy's name of its
+// elements, as in "tensor<4x8xfloat32>". It reads the header only.
+func DescribeNPY(r io.Reader) (string, error) {
+	h, err := readHeader(r)
+	if err != nil {
+		return "", err
+	}
+	return typeText(h.Shape, dtypeName(h.Type)), nil
+}
+
 func matches(shape, want []int) bool {
 	return slices.EqualFunc(shape, want, func(n, w int) bool { return w < 0 || n == w })
 }

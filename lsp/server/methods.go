@@ -30,6 +30,12 @@ var calls = map[string]callMethod{
 	protocol.MethodTextDocumentSemanticTokensFull:      semanticTokens,
 	protocol.MethodTextDocumentSemanticTokensRange:     semanticTokensRange,
 	protocol.MethodTextDocumentSemanticTokensFullDelta: semanticTokensDelta,
+	protocol.MethodTextDocumentPrepareCallHierarchy:    prepareCallHierarchy,
+	protocol.MethodCallHierarchyIncomingCalls:          incomingCalls,
+	protocol.MethodCallHierarchyOutgoingCalls:          outgoingCalls,
+	protocol.MethodTextDocumentDocumentLink:            documentLink,
+	protocol.MethodDocumentLinkResolve:                 resolveDocumentLink,
+	protocol.MethodTextDocumentLinkedEditingRange:      linkedEditingRange,
 	protocol.MethodWorkspaceSymbol:                     workspaceSymbol,
 	protocol.MethodWorkspaceExecuteCommand:             executeCommand,
 }

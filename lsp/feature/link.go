@@ -1,0 +1,143 @@
+package feature
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"dmir/analysis/units"
+	"dmir/compile/tensor"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// Link is the name of a file in a string or a comment.
+type Link struct {
+	Span source.Span
+	Path string // absolute
+	Line int    // 1-based line in that file, 0 where none is named
+}
+
+// linked are the ends of the names that are taken for files: programs, the
+// configuration, and arrays.
+var linked = regexp.MustCompile(`\.(?:dmir|mlir|npy|npz|toml)(?::([0-9]{1,9}))?(?::[0-9]{1,9})?`)
+
+// Links are the files that the strings and comments of a text name, in order.
+// Relative names count from the folder of the file at path; in a text that is
+// no file they mean nothing.
+func Links(src *source.File) []Link {
+	text := src.Text()
+	var out []Link
+	var l reader
+	for _, m := range linked.FindAllStringSubmatchIndex(text, -1) {
+		ext, end := m[0], m[1]
+		if end < len(text) && (nameByte(text[end]) && text[end] != '.' || strings.IndexByte(`/\`, text[end]) >= 0) {
+			continue // the name goes on
+		}
+		first, ok := l.inside(src, text, ext)
+		if !ok {
+			continue
+		}
+		start := ext
+		for start > first && fileByte(text, start-1) {
+			start--
+		}
+		name, _, _ := strings.Cut(text[ext:end], ":")
+		path, ok := resolve(src.Path, text[start:ext]+name)
+		if !ok || start == ext {
+			continue
+		}
+		found := Link{Span: source.Span{Start: start, End: end}, Path: path}
+		if m[2] >= 0 {
+			found.Line, _ = strconv.Atoi(text[m[2]:m[3]])
+		}
+		out = append(out, found)
+	}
+	return out
+}
+
+// reader knows the tokens of the line that was last asked about.
+type reader struct {
+	line source.Span
+	toks []source.Span
+}
+
+// inside is where the string or comment begins that holds off; ok is false
+// where off lies in neither.
+func (l *reader) inside(src *source.File, text string, off int) (start int, ok bool) {
+	if l.toks == nil || off < l.line.Start || off >= l.line.End {
+		n := src.Pos(off).Line
+		at := src.LineStart(n)
+		l.line = source.Span{Start: at, End: at + len(src.Line(n))}
+		l.toks = parse.Tokens(text, l.line)
+	}
+	i := sort.Search(len(l.toks), func(i int) bool { return l.toks[i].End > off })
+	if i < len(l.toks) && l.toks[i].Start <= off {
+		return l.toks[i].Start + 1, text[l.toks[i].Start] == '"'
+	}
+	gap := source.Span{Start: l.line.Start, End: off}
+	if i > 0 {
+		gap.Start = l.toks[i-1].End
+	}
+	slashes := strings.Index(text[gap.Start:gap.End], "//")
+	return gap.Start + slashes + 2, slashes >= 0
+}
+
+// fileByte reports whether the byte at i may stand in the name of a file, as
+// far as names are recognised: blanks, brackets and signs end them.
+func fileByte(text string, i int) bool {
+	c := text[i]
+	return c >= 0x80 || nameByte(c) || strings.IndexByte(`/\~+@%`, c) >= 0 ||
+		c == ':' && i+1 < len(text) && strings.IndexByte(`/\`, text[i+1]) >= 0
+}
+
+// resolve makes a name absolute. It refuses addresses, and the names of other
+// machines, which to look at would be to call them.
+func resolve(from, name string) (string, bool) {
+	local := filepath.FromSlash(strings.ReplaceAll(name, `\`, "/"))
+	switch {
+	case strings.Contains(name, "://"), strings.HasPrefix(name, "//"), strings.HasPrefix(name, `\\`), strings.HasPrefix(name, "~"):
+		return "", false
+	case filepath.IsAbs(local):
+		return filepath.Clean(local), true
+	case !filepath.IsAbs(from) || strings.ContainsRune(name, ':'):
+		return "", false
+	}
+	return filepath.Join(filepath.Dir(from), local), true
+}
+
+// Tooltip says what the file of a link is: its size, the type of an array, or
+// that there is none.
+func (l Link) Tooltip() string {
+	info, err := os.Stat(l.Path)
+	switch {
+	case err != nil:
+		return "there is no such file: " + l.Path
+	case info.IsDir():
+		return "a folder: " + l.Path
+	}
+	size := units.Bytes(info.Size())
+	if strings.HasSuffix(l.Path, ".npy") && info.Mode().IsRegular() {
+		if what, err := describe(l.Path); err == nil {
+			return fmt.Sprintf("%s, %s", what, size)
+		}
+		return "no array in NumPy's format, " + size
+	}
+	if l.Line > 0 {
+		return fmt.Sprintf("line %d of %s, %s", l.Line, filepath.Base(l.Path), size)
+	}
+	return fmt.Sprintf("%s, %s", filepath.Base(l.Path), size)
+}
+
+func describe(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	return tensor.DescribeNPY(f)
+}
