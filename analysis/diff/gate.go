@@ -131,7 +131,7 @@ func more(verb string, old, new []dim.Dim, tolerance float64, show func(dim.Dim)
 	if ok && ok2 && o > 0 {
 		text += " (+" + units.Percent(float64(n-o), float64(o))
 		if tolerance > 0 {
-			text += ", allowed are " + units.Percent(tolerance, 1)
+			text += ", " + units.Percent(tolerance, 1) + " allowed"
 		}
 		text += ")"
 	}

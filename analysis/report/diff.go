@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"dmir/analysis/cost"
@@ -62,11 +63,10 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 func breaches(p *program.Program, fs []diff.Func, tolerance float64) []Breach {
 	out := []Breach{}
 	for _, x := range diff.Gate(p, fs, tolerance) {
-		b := Breach{Function: x.Func.Func.Name, Grown: x.Grown, Open: x.Open, Message: x.Message}
-		if x.Func.Func.Op != nil {
-			b.Place = place(p.Src, x.Func.Func.Op.Head)
-		}
-		out = append(out, b)
+		out = append(out, Breach{
+			Function: x.Func.Func.Name, Place: place(p.Src, FunctionSpan(x.Func.Func)),
+			Grown: x.Grown, Open: x.Open, Message: x.Message,
+		})
 	}
 	return out
 }
@@ -122,19 +122,13 @@ func (b *differ) function(f diff.Func) FunctionDiff {
 		out.Status = StatusRemoved
 	}
 	if f.Old != nil {
-		out.Name = f.Old.Func.Name
-		if f.Old.Func.Op != nil {
-			out.OldPlace = place(b.old.Src, f.Old.Func.Op.Head)
-		}
+		out.Name, out.OldPlace = f.Old.Func.Name, place(b.old.Src, FunctionSpan(f.Old.Func))
 	}
 	if f.New != nil {
 		if out.Name != "" && out.Name != f.New.Func.Name {
 			out.OldName = out.Name
 		}
-		out.Name = f.New.Func.Name
-		if f.New.Func.Op != nil {
-			out.Place = place(b.new.Src, f.New.Func.Op.Head)
-		}
+		out.Name, out.Place = f.New.Func.Name, place(b.new.Src, FunctionSpan(f.New.Func))
 	}
 	of := func(show func(dim.Dim) string, get func(*cost.Func) dim.Dim) Delta {
 		return delta(funcSide(f.Old, show, get), funcSide(f.New, show, get), show)
@@ -192,10 +186,10 @@ func (b *differ) op(o diff.Op) OpDiff {
 		out.Op, out.Result, out.Class = e.Op.Name, e.Results(), className(e)
 	}
 	if k := o.Kernel; k != nil {
-		if out.Note = "now in the kernel of "; o.Old == nil {
-			out.Note = "was in the kernel of "
+		if out.Note = "now in the kernel at line "; o.Old == nil {
+			out.Note = "was in the kernel at line "
 		}
-		out.Note += k.Results()
+		out.Note += strconv.Itoa(k.Line)
 	}
 	of := func(show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) Delta {
 		return delta(entrySide(o.Old, show, get), entrySide(o.New, show, get), show)

@@ -100,6 +100,17 @@ func opPlace(src *source.File, o *ir.Op) Place {
 	return place(src, o.Span)
 }
 
+// FunctionSpan is where the name of fn stands.
+func FunctionSpan(fn *ir.Func) source.Span {
+	switch {
+	case fn.Op == nil:
+		return source.Span{}
+	case fn.Op.Tree != nil && fn.Op.Tree.Func != nil && !fn.Op.Tree.Func.NameSpan.Empty():
+		return fn.Op.Tree.Abs(fn.Op.Tree.Func.NameSpan)
+	}
+	return fn.Op.Head
+}
+
 // shortType is "8×512×1024 f16"; other types as MLIR writes them, cut where long.
 func shortType(v *ir.Value) string {
 	if v == nil || v.Type == nil {

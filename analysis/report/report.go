@@ -108,11 +108,10 @@ type builder struct {
 }
 
 func (b *builder) function(f *cost.Func) Function {
-	out := Function{Name: f.Func.Name, MovedLabel: units.DimBytes(f.Moved()), TimeLabel: timeLabel(f.Time(b.p.Target))}
-	if f.Func.Op != nil {
-		out.Place = place(b.p.Src, f.Func.Op.Head)
+	return Function{
+		Name: f.Func.Name, Place: place(b.p.Src, FunctionSpan(f.Func)),
+		MovedLabel: units.DimBytes(f.Moved()), TimeLabel: timeLabel(f.Time(b.p.Target)),
 	}
-	return out
 }
 
 func target(m *machine.Machine) Target {

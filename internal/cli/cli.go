@@ -27,6 +27,8 @@ type grammar struct {
 	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
 	Lint    lintCmd    `cmd:"" help:"Find waste and risk, with what each finding costs; fix it on request."`
 	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
+	Diff    diffCmd    `cmd:"" help:"Show what a new version moves, computes and holds beside an old one; as a gate with --budget."`
+	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
 	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
 	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name."`
 	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`

@@ -31,6 +31,7 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 
 // failureCodes document the failures for dmir explain.
 var failureCodes = []diag.Code{
+	{Code: "DM502", Name: "budget-regression", Doc: "`dmir diff --budget` found a function that moves more bytes, takes more time or holds more memory than in the older version, beyond the tolerance that was given.", Help: "move less, or allow a share more with `--budget 5%`"},
 	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
 	{Code: "DM602", Name: "too-large", Doc: "The file is larger than a program can sensibly be.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", Help: "check the folder and its permissions"},
@@ -41,10 +42,15 @@ var failureCodes = []diag.Code{
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
 	{Code: "DM610", Name: "unknown-rule", Doc: "A code or name is none of a rule, diagnostic or op of dmir.", Help: "`dmir explain` lists them"},
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
+	{Code: "DM612", Name: "flags-disagree", Doc: "Flags or arguments that do not go together, or a version that names nothing: `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` says what goes with what"},
 }
 
 func cannotRead(path string, err error) *failure {
 	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
+}
+
+func tooLarge(path string) *failure {
+	return &failure{"DM602", path, "is larger than 48 MB", "keep large constants in .npy files beside the program"}
 }
 
 func cannotWrite(path string, err error) *failure {

@@ -42,7 +42,7 @@ func (a *app) read(path string) (*source.File, error) {
 		return nil, cannotRead(name, err)
 	}
 	if len(text) > maxBytes {
-		return nil, &failure{"DM602", name, "is larger than 48 MB", "keep large constants in .npy files beside the program"}
+		return nil, tooLarge(name)
 	}
 	return source.New(name, string(text)), nil
 }

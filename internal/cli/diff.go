@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"dmir/analysis/program"
+	panel "dmir/analysis/report"
+	"dmir/syntax/diag"
+)
+
+type diffCmd struct {
+	targeting
+	Budget       tolerance `help:"Fail where a function moves, takes or holds more than before, by more than this share of it (0 where none is given), or exceeds its own budget." placeholder:"[5%]"`
+	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
+	Old          string    `arg:"" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
+	New          string    `arg:"" help:"The newer version; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (diffCmd) Help() string {
+	return "Exit status: 0 done, and within budget where that was asked; 1 beyond it; 2 could not compare.\n" +
+		"As a gate in CI: dmir diff --budget --output-format github git:origin/main layer.dmir"
+}
+
+// tolerance is a flag with a value that may be left out: --budget, --budget 5%,
+// --budget=0.05.
+type tolerance struct {
+	asked bool
+	share float64
+}
+
+// Decode reads the value where one follows: behind "=" anything, else a percentage.
+func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
+	t.asked = true
+	next := ctx.Scan.Peek()
+	text, ok := next.Value.(string)
+	if !ok || next.Type != kong.FlagValueToken && !isPercentage(text) {
+		return nil
+	}
+	ctx.Scan.Pop()
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		x /= 100
+	}
+	if err != nil || !(x >= 0 && x <= 1000) { // also no number at all
+		return fmt.Errorf("%q is no share; write --budget 5%%", text)
+	}
+	t.share = x
+	return nil
+}
+
+func isPercentage(text string) bool {
+	number, ok := strings.CutSuffix(text, "%")
+	_, err := strconv.ParseFloat(number, 64)
+	return ok && err == nil
+}
+
+// Run compares the two versions.
+func (c diffCmd) Run(a *app) error {
+	if err := sensibleVersions(c.Old, c.New); err != nil {
+		return err
+	}
+	p, err := c.load(a, c.New)
+	if err != nil {
+		return err
+	}
+	old, name, err := c.version(a, c.Old, c.New, p)
+	if err != nil {
+		return err
+	}
+	d, err := panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
+	if err != nil {
+		return err
+	}
+	if err := c.print(a, p, d); err != nil {
+		return err
+	}
+	if len(d.Diff.Breaches) > 0 {
+		return exitStatus(exitFindings)
+	}
+	return nil
+}
+
+func (c diffCmd) print(a *app, p *program.Program, d panel.Data) error {
+	switch c.OutputFormat {
+	case "json":
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(d)
+	case "markdown":
+		return d.Diff.Markdown(a.stdout)
+	case "github":
+		diffGitHub(a.stdout, d)
+		return nil
+	}
+	if err := d.Diff.Text(a.stdout, panel.TextOptions{Color: styleOf(a.stdout).Color, Width: a.width()}); err != nil {
+		return err
+	}
+	for _, b := range d.Diff.Breaches {
+		fmt.Fprintln(a.stdout)
+		diag.Text(a.stdout, p.Src, breach(p, b), styleOf(a.stdout))
+	}
+	return nil
+}
+
+// breach is what the gate says, as a diagnostic.
+func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
+	d := diag.Diagnostic{Code: "DM501", Name: "budget-exceeded", Severity: diag.Error, Message: b.Message, Label: "over budget"}
+	if b.Grown {
+		d.Code, d.Name, d.Label = "DM502", diag.Find(failureCodes, "DM502").Name, "more than before"
+	}
+	if d.Help = "move less, or raise the budget on purpose"; b.Open {
+		d.Label, d.Help = "cannot be said", "give sizes with --bind"
+	} else if b.Grown {
+		d.Help = "move less, or allow a share more: --budget 5%"
+	}
+	if f := p.Func(b.Function); f != nil {
+		d.Span = panel.FunctionSpan(f.Func)
+	}
+	return d
+}
+
+// diffGitHub says what changed as annotations of GitHub Actions.
+func diffGitHub(w io.Writer, d panel.Data) {
+	say := func(level, title string, at panel.Place, text string) {
+		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(d.File),
+			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(text))
+	}
+	for _, f := range d.Diff.Functions {
+		if f.Status != panel.StatusChanged {
+			continue
+		}
+		say("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", f.Name, f.Moved, f.Time, f.Peak))
+	}
+	for _, b := range d.Diff.Breaches {
+		title := "DM501 budget-exceeded"
+		if b.Grown {
+			title = "DM502 " + diag.Find(failureCodes, "DM502").Name
+		}
+		say("error", title, b.Place, b.Message)
+	}
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	panel "dmir/analysis/report"
+	"dmir/internal/whole"
+)
+
+type reportCmd struct {
+	targeting
+	Kind         string `help:"graph, roofline, memory, diff (needs --against), or all." enum:"graph,roofline,memory,diff,all" default:"graph"`
+	Function     string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"func" placeholder:"NAME"`
+	Against      string `help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
+	Output       string `short:"o" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
+	OutputFormat string `help:"html or json." enum:"html,json" default:"html"`
+	File         string `arg:"" help:"The program; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (reportCmd) Help() string {
+	return "Writes the movement graph, the roofline, the memory plan or the difference of two versions as one page that needs\n" +
+		"nothing else, and prints where it is."
+}
+
+const allKinds = "all"
+
+// Run makes the data of all pages first, and writes only then.
+func (c reportCmd) Run(a *app) error {
+	if err := c.sensible(); err != nil {
+		return err
+	}
+	p, err := c.load(a, c.File)
+	if err != nil {
+		return err
+	}
+	var opts panel.Options
+	if c.Against != "" {
+		if opts.Old, opts.OldName, err = c.version(a, c.Against, c.File, p); err != nil {
+			return err
+		}
+	}
+	kinds := []string{c.Kind}
+	if c.Kind == allKinds {
+		kinds = panel.Kinds
+		if c.Against != "" {
+			kinds = append(kinds[:len(kinds):len(kinds)], panel.KindDiff)
+		}
+	}
+	var panels []panel.Data
+	for _, kind := range kinds {
+		d, err := panel.Build(p, kind, c.Function, opts)
+		if err != nil {
+			return &failure{"DM606", p.Src.Path, err.Error(), "name one with --function"}
+		}
+		panels = append(panels, d)
+	}
+	if c.OutputFormat == "json" {
+		return c.json(a, panels)
+	}
+	return c.pages(a, panels)
+}
+
+// sensible refuses flags that do not go together.
+func (c reportCmd) sensible() error {
+	switch {
+	case c.Kind == panel.KindDiff && c.Against == "":
+		return &failure{"DM612", "--kind diff", "has nothing to compare with", "name the older version: --against OLD, or --against git:HEAD"}
+	case c.Against != "" && c.Kind != panel.KindDiff && c.Kind != allKinds:
+		return &failure{"DM612", "--against " + c.Against, "means nothing to --kind " + c.Kind, "add --kind diff or --kind all"}
+	case c.Kind == allKinds && c.OutputFormat == "html" && c.Output != "" && !isFolder(c.Output):
+		return &failure{"DM612", "--output " + c.Output, "is no folder, and there are several pages", "name a folder that exists, or one --kind"}
+	case c.Output != "" && c.Output != "-" && (sameFile(c.Output, c.File) || sameFile(c.Output, c.Against)):
+		return &failure{"DM612", "--output " + c.Output, "is the program itself", "name another file"}
+	case c.Against != "":
+		return sensibleVersions(c.Against, c.File)
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+func (c reportCmd) json(a *app, panels []panel.Data) error {
+	var out any = panels
+	if c.Kind != allKinds {
+		out = panels[0]
+	}
+	encode := func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}
+	if c.Output == "" || c.Output == "-" {
+		return encode(a.stdout)
+	}
+	path := c.Output
+	if isFolder(path) {
+		path = filepath.Join(path, c.name(c.Kind, "json"))
+	}
+	return c.write(a, path, encode)
+}
+
+func (c reportCmd) pages(a *app, panels []panel.Data) error {
+	pages := make([][]byte, len(panels))
+	for i, d := range panels {
+		var err error
+		if pages[i], err = panel.HTML(d); err != nil {
+			return err
+		}
+	}
+	for i, d := range panels {
+		path := c.Output
+		switch {
+		case path == "-":
+			if _, err := a.stdout.Write(pages[i]); err != nil {
+				return err
+			}
+			continue
+		case path == "":
+			path = c.name(d.Kind, "html")
+		case isFolder(path):
+			path = filepath.Join(path, c.name(d.Kind, "html"))
+		}
+		err := c.write(a, path, func(w io.Writer) error {
+			_, err := w.Write(pages[i])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name is what a page is called where nobody said: ffn.graph.html.
+func (c reportCmd) name(kind, extension string) string {
+	base := "stdin"
+	if c.File != "-" {
+		base = strings.TrimSuffix(filepath.Base(c.File), filepath.Ext(c.File))
+	}
+	if c.Function != "" {
+		base += "." + strings.TrimPrefix(c.Function, "@")
+	}
+	plain := func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}
+	return strings.Map(plain, base) + "." + kind + "." + extension
+}
+
+// write writes one page, whole or not at all, and says where it is. What is no
+// file, a device or a pipe, is written to as it is.
+func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		err = syscall.EISDIR
+	case err == nil && !info.Mode().IsRegular():
+		err = stream(path, fill)
+	default:
+		if real, bad := filepath.EvalSymlinks(path); bad == nil {
+			path = real
+		}
+		err = whole.WriteFile(path, 0o644, fill)
+	}
+	if err != nil {
+		return cannotWrite(path, err)
+	}
+	_, err = fmt.Fprintln(a.stdout, path)
+	return err
+}
+
+func stream(path string, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f), f.Close())
+}

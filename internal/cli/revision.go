@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"dmir/analysis/program"
+	"dmir/syntax/source"
+)
+
+// version reads an older version of the program new, which was read from path,
+// under the same configuration: a file, "git:REV" for path as it was in a
+// revision, or "git:REV:PATH" for another file. name is what to call it.
+func (t targeting) version(a *app, old, path string, new *program.Program) (p *program.Program, name string, err error) {
+	src, err := a.readVersion(old, path)
+	if err != nil {
+		return nil, "", err
+	}
+	p = program.Load(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config})
+	if p.HasErrors() {
+		printErrors(a.stderr, src, p.Diags)
+		return nil, "", exitStatus(exitFailed)
+	}
+	return p, src.Path, nil
+}
+
+// sensibleVersions refuses an older version that cannot be one, before
+// anything is read.
+func sensibleVersions(old, path string) error {
+	rev, file, isGit := revision(old, path)
+	switch {
+	case old == "-" && path == "-":
+		return &failure{"DM612", "-", "both versions are stdin", "name one of them"}
+	case !isGit:
+		return nil
+	case rev == "" || strings.HasPrefix(rev, "-"):
+		return &failure{"DM612", old, "names no revision", "write git:HEAD, git:HEAD~3, git:main"}
+	case file == "-":
+		return &failure{"DM612", old, "stdin has no older version", "name the file too: git:" + rev + ":PATH"}
+	}
+	return nil
+}
+
+// revision takes "git:REV" and "git:REV:PATH" apart; file is path where none is
+// named.
+func revision(old, path string) (rev, file string, ok bool) {
+	rev, ok = strings.CutPrefix(old, "git:")
+	if !ok {
+		return "", "", false
+	}
+	rev, file, _ = strings.Cut(rev, ":")
+	return rev, cmp.Or(file, path), true
+}
+
+func (a *app) readVersion(old, path string) (*source.File, error) {
+	rev, file, ok := revision(old, path)
+	if !ok {
+		return a.read(old)
+	}
+	var out, said bytes.Buffer
+	git := exec.CommandContext(a.ctx, "git", "-C", filepath.Dir(file), "cat-file", "blob", rev+":./"+filepath.ToSlash(filepath.Base(file)))
+	git.Stdout, git.Stderr = &out, &said
+	if err := git.Run(); err != nil {
+		if a.ctx.Err() != nil {
+			return nil, a.ctx.Err()
+		}
+		text, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		if errors.Is(err, exec.ErrNotFound) {
+			text = "git is not installed"
+		}
+		return nil, &failure{"DM601", old, cmp.Or(strings.TrimPrefix(text, "fatal: "), err.Error()), "name a revision that has " + filepath.Base(file)}
+	}
+	if out.Len() > maxBytes {
+		return nil, tooLarge(old)
+	}
+	return source.New(filepath.Base(file)+" at "+rev, out.String()), nil
+}
