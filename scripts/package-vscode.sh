@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packages the VS Code extension, once for each platform with the server's binary in it, and once ("universal") without, for
 # those who have dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
-# DMIR_IMAGES_URL, where set, is the https address under which a gallery finds the pictures of the README.
+# DMIR_IMAGES_URL, where set, is the https address under which a gallery finds the pictures of the README; where it is not,
+# they travel in the README itself, for editors show none from a package's files.
 # usage: package-vscode.sh [TARGET…]    (all when none is named; "host" is this machine's)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -37,8 +38,15 @@ for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE language-c
   cp -R "$extension/$file" "$stage/"
 done
 
-links=(--no-rewrite-relative-links)
-[ -z "${DMIR_IMAGES_URL:-}" ] || links=(--baseImagesUrl "$DMIR_IMAGES_URL" --baseContentUrl "$DMIR_IMAGES_URL")
+if [ -n "${DMIR_IMAGES_URL:-}" ]; then
+  links=(--baseImagesUrl "$DMIR_IMAGES_URL" --baseContentUrl "$DMIR_IMAGES_URL")
+else
+  links=(--no-rewrite-relative-links)
+  (cd "$stage" && node -e '
+    const fs = require("node:fs");
+    const inline = (_, alt, file) => `![${alt}](data:image/png;base64,${fs.readFileSync(file).toString("base64")})`;
+    fs.writeFileSync("README.md", fs.readFileSync("README.md", "utf8").replace(/!\[([^\]]*)\]\(([\w/.-]+\.png)\)/g, inline));')
+fi
 made=()
 for target in "${wanted[@]}"; do
   rm -rf "$stage/bin"

@@ -57,10 +57,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     new StateStatus(theServer),
     register("runFunction", (args) => runCommand(theServer, args)),
     register("showCost", (args) => costCommand(costView, args)),
-    register("showGraph", () => panelCommand(panels, "graph")),
-    register("showRoofline", () => panelCommand(panels, "roofline")),
-    register("showMemoryPlan", () => panelCommand(panels, "memory")),
-    register("compareWithSaved", () => panelCommand(panels, "diff")),
+    register("showGraph", () => panelCommand(theServer, panels, "graph")),
+    register("showRoofline", () => panelCommand(theServer, panels, "roofline")),
+    register("showMemoryPlan", () => panelCommand(theServer, panels, "memory")),
+    register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
     register("toggleHints", () => toggle("hints")),
@@ -96,7 +96,7 @@ async function runCommand(server: Server, args: unknown): Promise<RunResult | un
 
 async function chooseInEditor(server: Server): Promise<RunArguments | undefined> {
   const editor = dmirEditor();
-  return editor !== undefined && (await server.start()) ? chooseFunction(editor) : undefined;
+  return editor !== undefined && (await server.start()) ? chooseFunction(server, editor) : undefined;
 }
 
 async function costCommand(view: CostView, args: unknown): Promise<void> {
@@ -106,11 +106,11 @@ async function costCommand(view: CostView, args: unknown): Promise<void> {
 }
 
 /** Opens a panel of the function at the cursor; elsewhere in the file the server chooses the function. */
-async function panelCommand(panels: Panels, kind: PanelKind): Promise<void> {
+async function panelCommand(server: Server, panels: Panels, kind: PanelKind): Promise<void> {
   const editor = dmirEditor();
-  if (editor === undefined) return;
+  if (editor === undefined || !(await server.start())) return;
   const { uri } = editor.document;
-  const here = kind === "diff" ? undefined : functionAt(await functionsOf(uri), editor.selection.active);
+  const here = kind === "diff" ? undefined : functionAt(await functionsOf(server, uri), editor.selection.active);
   await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }) });
 }
 

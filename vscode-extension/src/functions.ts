@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import { command, type CostArguments, type RunArguments } from "./protocol";
+import type { Server } from "./server";
 
 /** A function of a file, as the server tells of it: its lenses carry the arguments and the totals, its symbols the extent. */
 export interface FunctionInfo {
@@ -7,25 +8,51 @@ export interface FunctionInfo {
   range: vscode.Range;
   /** Arguments that run it; undefined where the server does not offer to. */
   run: RunArguments | undefined;
-  /** What it costs, in one line; empty where the server does not say. */
-  totals: string;
+  /** What it costs, in one line; empty where the server does not say. It is asked for once. */
+  totals: () => Promise<string>;
 }
 
+interface LspRange {
+  start: { line: number; character: number };
+  end: { line: number; character: number };
+}
+
+interface LspLens {
+  range: LspRange;
+  command?: { title: string; command: string; arguments?: unknown[] };
+  data?: unknown;
+}
+
+interface LspSymbol {
+  kind: number;
+  range: LspRange;
+  selectionRange: LspRange;
+  children?: LspSymbol[];
+}
+
+const functionKind = 12; // LSP's SymbolKind.Function
+
 /** The functions with a body of a file, in the order of the text. */
-export async function functionsOf(uri: vscode.Uri): Promise<FunctionInfo[]> {
+export async function functionsOf(server: Server, uri: vscode.Uri): Promise<FunctionInfo[]> {
+  const textDocument = { uri: uri.toString() };
   const [lenses, symbols] = await Promise.all([
-    vscode.commands.executeCommand<vscode.CodeLens[] | undefined>("vscode.executeCodeLensProvider", uri, Number.MAX_SAFE_INTEGER),
-    vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>("vscode.executeDocumentSymbolProvider", uri),
+    server.ask<LspLens[] | null>("textDocument/codeLens", { textDocument }),
+    server.ask<LspSymbol[] | null>("textDocument/documentSymbol", { textDocument }),
   ]);
   const extents = extentsOf(symbols ?? []);
   const found = new Map<number, FunctionInfo>();
-  for (const { range, command: what } of lenses ?? []) {
-    if (what === undefined) continue;
-    const line = range.start.line;
-    const info = found.get(line) ?? { name: "", range: extents.get(line) ?? range, run: undefined, totals: "" };
-    if (what.command === command.run) info.run = what.arguments?.[0] as RunArguments;
-    if (what.command === command.cost) info.name = (what.arguments?.[0] as CostArguments).func ?? "";
-    if (what.command === "") info.totals = what.title;
+  for (const lens of lenses ?? []) {
+    const line = lens.range.start.line;
+    const info = found.get(line) ?? {
+      name: "",
+      range: editorRange(extents.get(line) ?? lens.range),
+      run: undefined,
+      totals: () => Promise.resolve(""),
+    };
+    const [first] = lens.command?.arguments ?? [];
+    if (lens.command?.command === command.run) info.run = first as RunArguments;
+    if (lens.command?.command === command.cost) info.name = (first as CostArguments).func ?? "";
+    if (lens.command === undefined || lens.command.command === "") info.totals = once(() => title(server, lens));
     found.set(line, info);
   }
   return [...found.values()].filter((f) => f.name !== "").sort((a, b) => a.range.start.compareTo(b.range.start));
@@ -37,8 +64,8 @@ export function functionAt(functions: FunctionInfo[], place: vscode.Position): F
 }
 
 /** The function at the cursor, or the only one, or the one a person picks. */
-export async function chooseFunction(editor: vscode.TextEditor): Promise<RunArguments | undefined> {
-  const functions = (await functionsOf(editor.document.uri)).filter((f) => f.run !== undefined);
+export async function chooseFunction(server: Server, editor: vscode.TextEditor): Promise<RunArguments | undefined> {
+  const functions = (await functionsOf(server, editor.document.uri)).filter((f) => f.run !== undefined);
   const [first] = functions;
   if (first === undefined) {
     void vscode.window.showInformationMessage("This file has no function to run.");
@@ -47,21 +74,36 @@ export async function chooseFunction(editor: vscode.TextEditor): Promise<RunArgu
   const here = functionAt(functions, editor.selection.active);
   if (here !== undefined || functions.length === 1) return (here ?? first).run;
   const picked = await vscode.window.showQuickPick(
-    functions.map((f) => ({ label: `@${f.name}`, description: `line ${f.range.start.line + 1}`, detail: f.totals, run: f.run })),
+    functions.map((f) => ({ label: `@${f.name}`, description: `line ${f.range.start.line + 1}`, run: f.run })),
     { placeHolder: "Function to run" },
   );
   return picked?.run;
 }
 
+/** What a lens says; a server may leave that for later. */
+async function title(server: Server, lens: LspLens): Promise<string> {
+  const whole = lens.command ?? (await server.ask<LspLens>("codeLens/resolve", lens)).command;
+  return whole?.title ?? "";
+}
+
+function once<T>(get: () => Promise<T>): () => Promise<T> {
+  let got: Promise<T> | undefined;
+  return () => (got ??= get());
+}
+
 /** The whole extent of each function, by the line on which its name stands. */
-function extentsOf(symbols: vscode.DocumentSymbol[]): Map<number, vscode.Range> {
-  const found = new Map<number, vscode.Range>();
-  const walk = (all: vscode.DocumentSymbol[]): void => {
+function extentsOf(symbols: LspSymbol[]): Map<number, LspRange> {
+  const found = new Map<number, LspRange>();
+  const walk = (all: LspSymbol[]): void => {
     for (const symbol of all) {
-      if (symbol.kind === vscode.SymbolKind.Function) found.set(symbol.selectionRange.start.line, symbol.range);
-      walk(symbol.children);
+      if (symbol.kind === functionKind) found.set(symbol.selectionRange.start.line, symbol.range);
+      walk(symbol.children ?? []);
     }
   };
   walk(symbols);
   return found;
+}
+
+function editorRange({ start, end }: LspRange): vscode.Range {
+  return new vscode.Range(start.line, start.character, end.line, end.character);
 }

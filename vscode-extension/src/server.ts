@@ -131,7 +131,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Sends one of the requests that LSP does not have. Rejects with the server's error, or when the server cannot be started. */
+  /** Sends a request of any kind. Rejects with the server's error, or when the server cannot be started. */
   async ask<R>(method: string, params: object, token?: vscode.CancellationToken): Promise<R> {
     if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
     return this.client.sendRequest<R>(method, params, token);

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import { functionAt, type FunctionInfo, functionsOf } from "./functions";
 import { Later } from "./later";
-import type { Server } from "./server";
+import { errorText, type Server } from "./server";
 
 const afterEditMs = 500;
 const afterMoveMs = 60;
@@ -10,12 +10,11 @@ const afterMoveMs = 60;
 export class Totals implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.totals", vscode.StatusBarAlignment.Right, 101);
   private readonly reading = new Later(afterEditMs, () => void this.read());
-  private readonly showing = new Later(afterMoveMs, () => {
-    this.show();
-  });
+  private readonly showing = new Later(afterMoveMs, () => void this.show());
   private readonly subscriptions: vscode.Disposable;
   private known: { document: vscode.TextDocument; functions: FunctionInfo[] } | undefined;
   private turn = 0;
+  private shows = 0;
 
   constructor(private readonly server: Server) {
     this.item.name = "dmir: costs of the function at the cursor";
@@ -28,11 +27,11 @@ export class Totals implements vscode.Disposable {
       this.reading,
       this.showing,
       vscode.window.onDidChangeActiveTextEditor(() => {
-        this.show();
-        this.reading.ask();
-      }),
-      vscode.window.onDidChangeTextEditorSelection(() => {
         this.showing.ask();
+        read();
+      }),
+      vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
+        if (textEditor === vscode.window.activeTextEditor) this.showing.ask();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
         if (document === vscode.window.activeTextEditor?.document) read();
@@ -53,24 +52,36 @@ export class Totals implements vscode.Disposable {
     const turn = ++this.turn;
     const document = vscode.window.activeTextEditor?.document;
     const wanted = document?.languageId === "dmir" && this.server.running;
-    const known = wanted ? { document, functions: await functionsOf(document.uri) } : undefined;
+    const known = wanted ? { document, functions: await this.functions(document) } : undefined;
     if (turn !== this.turn) return;
     this.known = known;
-    this.show();
+    await this.show();
   }
 
-  private show(): void {
+  private async functions(document: vscode.TextDocument): Promise<FunctionInfo[]> {
+    try {
+      return await functionsOf(this.server, document.uri);
+    } catch (err) {
+      this.server.log.debug(`totals: ${errorText(err)}`);
+      return [];
+    }
+  }
+
+  private async show(): Promise<void> {
+    const turn = ++this.shows;
     const editor = vscode.window.activeTextEditor;
     const here =
       editor !== undefined && editor.document === this.known?.document
         ? functionAt(this.known.functions, editor.selection.active)
         : undefined;
-    if (here === undefined || here.totals === "") {
+    const totals = await here?.totals().catch(() => "");
+    if (turn !== this.shows) return;
+    if (here === undefined || totals === undefined || totals === "") {
       this.item.hide();
       return;
     }
-    this.item.text = `@${here.name} ${here.totals}`;
-    this.item.tooltip = `What @${here.name} costs: ${here.totals}. Click for its operators.`;
+    this.item.text = `@${here.name} ${totals}`;
+    this.item.tooltip = `What @${here.name} costs: ${totals}. Click for its operators.`;
     this.item.show();
   }
 }

@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import Mocha from "mocha";
 import { commandSuite } from "./commands";
 import { languageSuite } from "./language";
+import { panelSuite } from "./panels";
 import { serverSuite } from "./server";
 
 /** Called by VS Code. Rejects when a test fails; the lines of the report go to the file that DMIR_TEST_REPORT names. */
@@ -11,6 +12,7 @@ export async function run(): Promise<void> {
   mocha.suite.emit("pre-require", globalThis, "", mocha);
   languageSuite();
   commandSuite();
+  panelSuite();
   serverSuite();
 
   const lines: string[] = [];

@@ -27,6 +27,7 @@ export const panelScenes: Scene[] = [
       await drawn(wb);
       await wb.screenshot("memory-dark");
       await wb.tab("bert_encoder.dmir").click();
+      await wb.goTo(50, 1);
       await wb.command("dmir: Show Movement Graph");
       await wb.tab("Graph @bert_encoder").waitFor();
       await drawn(wb);
@@ -40,11 +41,10 @@ export const panelScenes: Scene[] = [
     play: async (wb) => {
       await wb.page.keyboard.press("Control+B");
       await wb.squiggles().first().waitFor();
+      await wb.command("dmir: Apply All Safe Fixes");
       await wb.lens(/^Compare/).first().click();
       await wb.tab("Changes").first().waitFor();
       await drawn(wb);
-      await wb.tab("ffn.dmir").first().click();
-      await wb.command("dmir: Apply All Safe Fixes");
       await wb.until("the difference", async () => /[−-]\d/.test(await wb.panel().locator("body").innerText()));
       await wb.screenshot("compared");
     },
