@@ -1,5 +1,5 @@
 # What people and CI run. `make test` is everything that passes without a GPU.
-.PHONY: test go-test race fuzz cross vscode nvim pre-commit bench gpu fmt generate
+.PHONY: test go-test race fuzz cross vscode nvim pre-commit bench bench-lsp gpu fmt generate
 
 test: go-test race fuzz cross vscode nvim pre-commit
 
@@ -20,6 +20,8 @@ pre-commit:
 
 bench: ## wall time and memory beside mlir-opt, on this machine
 	scripts/bench.sh
+bench-lsp: ## the language server beside mlir-lsp-server; fmt and lint over the conformance inputs
+	scripts/bench-lsp.sh
 gpu: ## predicted beside measured time on the local NVIDIA card
 	scripts/gpu.sh
 
