@@ -21,7 +21,7 @@ const (
 )
 
 // offerFuse offers one kernel of the selected ops, or of the op at the cursor
-// and each of those that feed it.
+// and each of those that feed it or use it.
 func offerFuse(s *selection) []Action {
 	if s.fn == nil || s.block == nil || around(s.block.Region.Op, kernelOp) != nil {
 		return nil
@@ -37,11 +37,11 @@ func offerFuse(s *selection) []Action {
 		return nil
 	}
 	var out []Action
-	for _, p := range s.producers(o) {
+	for _, p := range s.partners(o) {
 		if fusible(p) != nil {
 			continue
 		}
-		a := s.offerKernel("fuse:"+describe(p), "Fuse with "+describe(p)+" into a kernel", []*ir.Op{p, o})
+		a := s.offerKernel("fuse:"+describe(p), "Fuse with "+describe(p)+" into a kernel", inOrder(p, o))
 		if a.Disabled == "" {
 			out = append(out, a)
 		}
@@ -58,22 +58,47 @@ func fuseTitle(ops []*ir.Op) string {
 	return "Fuse into a kernel"
 }
 
-// producers are the ops of o's block that give what o uses, the first few, and
-// those close to it: further away lists get long and slow.
-func (s *selection) producers(o *ir.Op) []*ir.Op {
+// partners are the ops of o's block that give what o uses, and those that use
+// what it gives: the first few, and close to it, as lists may be long.
+func (s *selection) partners(o *ir.Op) []*ir.Op {
 	var out []*ir.Op
-	seen, i := map[*ir.Op]bool{}, index(o)
-	operands(o, func(v *ir.Value) {
-		p := v.Op
-		if p == nil || p.Parent != s.block || seen[p] || p == o || len(out) == maxPartners {
+	seen, i := map[*ir.Op]bool{o: true}, index(o)
+	add := func(p *ir.Op) {
+		if p.Parent != s.block || seen[p] || len(out) == maxPartners || base(first(p)) == "" {
 			return
 		}
 		seen[p] = true
-		if p.Span.Start < o.Span.Start && i-index(p) < maxListed {
+		if n := index(p) - i; -maxListed < n && n < maxListed {
 			out = append(out, p)
 		}
+	}
+	operands(o, func(v *ir.Value) {
+		if v.Op != nil {
+			add(v.Op)
+		}
 	})
+	for _, v := range o.Results {
+		for _, u := range v.Uses[:min(len(v.Uses), maxPartners)] {
+			add(enclosing(u.Op, s.block))
+		}
+	}
 	return out
+}
+
+// first is o's first result; one without a name where it has none.
+func first(o *ir.Op) *ir.Value {
+	if len(o.Results) == 0 {
+		return &ir.Value{}
+	}
+	return o.Results[0]
+}
+
+// inOrder is two ops of a block as they stand in the text.
+func inOrder(a, b *ir.Op) []*ir.Op {
+	if a.Span.Start > b.Span.Start {
+		a, b = b, a
+	}
+	return []*ir.Op{a, b}
 }
 
 func (s *selection) offerKernel(id, title string, ops []*ir.Op) Action {
@@ -165,13 +190,13 @@ func applyFuse(s *selection, with string) (*Change, error) {
 	ops := s.ops
 	if with != "" {
 		ops = nil
-		for _, p := range s.producers(s.ops[0]) {
+		for _, p := range s.partners(s.ops[0]) {
 			if describe(p) == with {
-				ops = []*ir.Op{p, s.ops[0]}
+				ops = inOrder(p, s.ops[0])
 			}
 		}
 		if ops == nil {
-			return nil, refuse("%s does not feed the op at the cursor", with)
+			return nil, refuse("%s neither feeds the op at the cursor nor uses it", with)
 		}
 	}
 	g, err := s.kernelGroup(ops)
