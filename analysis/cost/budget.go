@@ -113,7 +113,7 @@ func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (
 		case MaxMoved:
 			have = []dim.Dim{f.Moved()}
 		case MaxPeak:
-			have = f.Peaks
+			have = f.Peaks()
 		case MaxTime:
 			if t := f.Time(m); t.Known {
 				have = []dim.Dim{dim.Const(int64(math.Round(t.Ns)))}

@@ -129,8 +129,9 @@ func (s *scope) calleePeak(o *ir.Op) []dim.Dim {
 	if b == nil {
 		return nil
 	}
-	out := make([]dim.Dim, len(b.peaks))
-	for i, p := range b.peaks {
+	peaks := b.peaks()
+	out := make([]dim.Dim, len(peaks))
+	for i, p := range peaks {
 		out[i] = p.Sub(b.fixed)
 	}
 	return out

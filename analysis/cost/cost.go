@@ -19,6 +19,7 @@ package cost
 
 import (
 	"slices"
+	"sort"
 	"sync"
 
 	"dmir/dialect/dim"
@@ -63,19 +64,33 @@ type Func struct {
 	Read    dim.Dim
 	Written dim.Dim
 	Minimum dim.Dim
-	Peak    dim.Dim // largest sum of live bytes in device memory at any op; the first of Peaks
-
-	// Peaks are the candidates for the peak none of which is the largest for
-	// all values of the unbound symbols: one where nothing is unbound, none
-	// where there are too many symbols to say.
-	Peaks []dim.Dim
-
 	Unknown int // entries, at any depth, of which nothing is counted
 
-	timed sync.Map // *machine.Machine to Time
-	find  sync.Once
-	byOp  map[*ir.Op]*Entry
-	extra []*Entry // of branches that are not taken; found but not counted
+	body  *body
+	timed *sync.Map // *machine.Machine to Time
+	extra []*Entry  // of branches that are not taken; found but not counted
+}
+
+// Peaks are the candidates for the largest sum of live bytes in device memory
+// at any op, none of which is the largest for all values of the unbound
+// symbols: one where nothing is unbound, none where there are too many symbols
+// to say. They are computed when they are first asked for.
+func (f *Func) Peaks() []dim.Dim {
+	if f.body == nil {
+		return nil
+	}
+	c := f.body.in.coster
+	c.late.Lock()
+	defer c.late.Unlock()
+	return f.body.peaks()
+}
+
+// Peak is the first of Peaks, 0 where there is none.
+func (f *Func) Peak() dim.Dim {
+	if peaks := f.Peaks(); len(peaks) > 0 {
+		return peaks[0]
+	}
+	return dim.Dim{}
 }
 
 // Moved is Read + Written.
@@ -84,15 +99,40 @@ func (f *Func) Moved() dim.Dim { return f.Read.Add(f.Written) }
 // Waste is Moved − Minimum.
 func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
 
-// Find is the entry of o at any depth, nil where it has none. Safe for
-// concurrent use.
+// Find is the entry of o at any depth, nil where it has none.
 func (f *Func) Find(o *ir.Op) *Entry {
-	f.find.Do(func() {
-		f.byOp = make(map[*ir.Op]*Entry, len(f.Entries))
-		f.Walk(func(e *Entry) { f.byOp[e.Op] = e })
-		walk(f.extra, func(e *Entry) { f.byOp[e.Op] = e })
-	})
-	return f.byOp[o]
+	if e := find(f.Entries, o); e != nil {
+		return e
+	}
+	return find(f.extra, o)
+}
+
+// find looks where o stands, and everywhere for an op that has no place in the
+// text.
+func find(entries []*Entry, o *ir.Op) *Entry {
+	if o.Span.Len() > 0 {
+		i := sort.Search(len(entries), func(i int) bool { return entries[i].Op.Span.Start > o.Span.Start }) - 1
+		if i >= 0 && entries[i].Op == o {
+			return entries[i]
+		}
+		if i >= 0 && entries[i].Op.Span.Contains(o.Span.Start) {
+			if e := find(entries[i].Inner, o); e != nil {
+				return e
+			}
+		}
+	}
+	for _, e := range entries {
+		if o.Span.Len() > 0 && e.Op.Span.Len() > 0 && !e.Op.Span.Contains(o.Span.Start) {
+			continue
+		}
+		if e.Op == o {
+			return e
+		}
+		if in := find(e.Inner, o); in != nil {
+			return in
+		}
+	}
+	return nil
 }
 
 // Walk visits every entry, at any depth, in textual order.
@@ -108,7 +148,7 @@ func walk(entries []*Entry, visit func(*Entry)) {
 // Unbound is the sorted list of the symbols that f's cost depends on.
 func (f *Func) Unbound() []string {
 	var names []string
-	for _, d := range append([]dim.Dim{f.FLOP, f.Read, f.Written, f.Minimum}, f.Peaks...) {
+	for _, d := range append([]dim.Dim{f.FLOP, f.Read, f.Written, f.Minimum}, f.Peaks()...) {
 		names = append(names, d.Symbols()...)
 	}
 	slices.Sort(names)

@@ -35,6 +35,7 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m      *ir.Module
 	bind   map[string]int64
+	late   sync.Mutex // for what is computed when it is asked for
 	bodies map[bodyKey]*body // nil while being computed
 }
 
@@ -54,13 +55,16 @@ type body struct {
 	entries []*Entry
 	extra   []*Entry
 	total   total
-	peaks   []dim.Dim // live bytes, arguments and results included
 	fixed   dim.Dim   // bytes of arguments and results
+	most    []dim.Dim // live bytes, arguments and results included; see peaks
+	known   bool      // most is computed
+	in      *scope
+	fn      *ir.Func
 	timed   sync.Map  // *machine.Machine to Time
 }
 
 func (c *coster) function(fn *ir.Func) *Func {
-	f := &Func{Func: fn}
+	f := &Func{Func: fn, timed: new(sync.Map)}
 	if fn.Body == nil {
 		return f
 	}
@@ -69,16 +73,20 @@ func (c *coster) function(fn *ir.Func) *Func {
 	f.Entries, f.extra = b.entries, b.extra
 	f.FLOP, f.Read, f.Written = b.total.flop, b.total.read, b.total.written
 	f.Minimum = c.scope(env).minimum(fn)
-	f.Peaks = b.peaks
-	if len(f.Peaks) > 0 {
-		f.Peak = f.Peaks[0]
-	}
-	f.Walk(func(e *Entry) {
+	f.body = b
+	f.Unknown = unknown(f.Entries)
+	return f
+}
+
+// unknown is how many entries there are of which nothing is counted.
+func unknown(entries []*Entry) int {
+	n := 0
+	walk(entries, func(e *Entry) {
 		if !e.Known && len(e.Inner) == 0 {
-			f.Unknown++
+			n++
 		}
 	})
-	return f
+	return n
 }
 
 // sizes is what fn's symbols stand for.
@@ -108,7 +116,7 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 	}
 	b.extra = s.extra
 	b.total = sum(b.entries)
-	b.peaks = memory.Peak(fn, memory.Sizes{Value: s.resident, View: free, Reuse: updates, Extra: s.calleePeak})
+	b.in, b.fn = s, fn
 	for _, v := range fn.Args {
 		b.fixed = b.fixed.Add(s.resident(v))
 	}
@@ -117,6 +125,15 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 	}
 	c.bodies[key] = b
 	return b
+}
+
+// peaks is what b holds at most. The coster must not be in use by others.
+func (b *body) peaks() []dim.Dim {
+	if !b.known {
+		b.known = true
+		b.most = memory.Peak(b.fn, memory.Sizes{Value: b.in.resident, View: free, Reuse: updates, Extra: b.in.calleePeak})
+	}
+	return b.most
 }
 
 func text(env map[string]dim.Dim) string {

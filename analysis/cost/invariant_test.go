@@ -111,8 +111,8 @@ func TestSumsAndBindings(t *testing.T) {
 			if len(g.Unbound()) != 0 || !g.Time(early.Target).Known {
 				t.Errorf("%s @%s: still unbound: %s", path, f.Func.Name, strings.Join(g.Unbound(), ", "))
 			}
-			if len(g.Peaks) != 1 {
-				t.Errorf("%s @%s: %d peaks of numbers", path, f.Func.Name, len(g.Peaks))
+			if len(g.Peaks()) != 1 {
+				t.Errorf("%s @%s: %d peaks of numbers", path, f.Func.Name, len(g.Peaks()))
 			}
 		}
 	}
@@ -139,8 +139,8 @@ func.func @again(%x: tensor<7xf16>) -> tensor<7xf16> {
 	if want := f.Moved().Subst(by); !g.Moved().Equal(want) || g.Moved().String() != "56*n" {
 		t.Errorf("call moves %s, want %s", g.Moved(), want)
 	}
-	if want := f.Peak.Subst(by); !g.Peak.Equal(want) {
-		t.Errorf("call holds %s, want %s", g.Peak, want)
+	if want := f.Peak().Subst(by); !g.Peak().Equal(want) {
+		t.Errorf("call holds %s, want %s", g.Peak(), want)
 	}
 	if a := p.Func("again"); a.Unknown != 1 || a.Time(p.Target).Known {
 		t.Error("a function that calls itself has no known cost")

@@ -77,8 +77,8 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 	r.Written, r.WrittenFormula = number(f.Written)
 	r.Moved, r.MovedFormula = number(f.Moved())
 	r.Minimum, r.MinimumFormula = number(f.Minimum)
-	if len(f.Peaks) == 1 {
-		r.Peak, r.PeakFormula = number(f.Peak)
+	if len(f.Peaks()) == 1 {
+		r.Peak, r.PeakFormula = number(f.Peak())
 	} else {
 		r.PeakFormula = f.PeakFormula()
 	}
@@ -130,11 +130,11 @@ func number(d dim.Dim) (*int64, string) {
 // PeakFormula is the peak as a formula: "max(a, b)" where it depends on the
 // unbound symbols which op holds most, "" where it is not known.
 func (f *Func) PeakFormula() string {
-	if len(f.Peaks) == 1 {
-		return f.Peak.String()
+	if len(f.Peaks()) == 1 {
+		return f.Peak().String()
 	}
-	parts := make([]string, len(f.Peaks))
-	for i, p := range f.Peaks {
+	parts := make([]string, len(f.Peaks()))
+	for i, p := range f.Peaks() {
 		parts[i] = p.String()
 	}
 	if parts = parts[:min(len(parts), 8)]; len(parts) == 0 {

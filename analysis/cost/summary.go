@@ -13,11 +13,11 @@ func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
 	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
-	peak := amount(f.Peak)
+	peak := amount(f.Peak())
 	switch {
-	case len(f.Peaks) == 0:
+	case len(f.Peaks()) == 0:
 		peak = PeakNotKnown
-	case len(f.Peaks) > 1:
+	case len(f.Peaks()) > 1:
 		peak = truncate(f.PeakFormula(), widestFormula) + " B"
 	}
 	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)

@@ -57,8 +57,8 @@ func grown(p *program.Program, f Func, tolerance float64) []Breach {
 			return units.Time(float64(n))
 		})
 	}
-	if len(f.Old.Peaks) > 0 && len(f.New.Peaks) > 0 {
-		add("holds", f.Old.Peaks, f.New.Peaks, units.DimBytes)
+	if len(f.Old.Peaks()) > 0 && len(f.New.Peaks()) > 0 {
+		add("holds", f.Old.Peaks(), f.New.Peaks(), units.DimBytes)
 	}
 	return out
 }

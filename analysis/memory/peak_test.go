@@ -111,7 +111,7 @@ func TestPeak(t *testing.T) {
 				t.Errorf("%s: %s", d.Code, d.Message)
 			}
 			var got []string
-			for _, d := range p.Funcs[0].Peaks {
+			for _, d := range p.Funcs[0].Peaks() {
 				got = append(got, d.String())
 			}
 			if s := strings.Join(got, " | "); s != c.want {
@@ -138,7 +138,7 @@ func TestTooManySizes(t *testing.T) {
 	for _, d := range p.Diags {
 		t.Fatalf("%s: %s", d.Code, d.Message)
 	}
-	if f := p.Funcs[0]; f.Peaks != nil || len(f.Unbound()) != n {
-		t.Errorf("%d candidates for the peak, %d symbols", len(f.Peaks), len(f.Unbound()))
+	if f := p.Funcs[0]; f.Peaks() != nil || len(f.Unbound()) != n {
+		t.Errorf("%d candidates for the peak, %d symbols", len(f.Peaks()), len(f.Unbound()))
 	}
 }

@@ -55,8 +55,8 @@ func sound(t *testing.T, f *cost.Func, p *memory.Plan) {
 			t.Fatalf("@%s: step %d has %d bytes live, its buffers %d", f.Func.Name, i, p.Steps[i].Live, sum)
 		}
 	}
-	if n, ok := f.Peak.Int(); !ok || n != p.Bound || p.Peak < p.Bound || top != p.Peak {
-		t.Fatalf("@%s: the cost says a peak of %s, liveness %d, the plan %d, the highest buffer ends at %d", f.Func.Name, f.Peak, p.Bound, p.Peak, top)
+	if n, ok := f.Peak().Int(); !ok || n != p.Bound || p.Peak < p.Bound || top != p.Peak {
+		t.Fatalf("@%s: the cost says a peak of %s, liveness %d, the plan %d, the highest buffer ends at %d", f.Func.Name, f.Peak(), p.Bound, p.Peak, top)
 	}
 	if len(p.Steps) > 0 && p.Steps[p.PeakStep].Live != p.Bound && most > 0 && p.PeakStep != 0 {
 		t.Fatalf("@%s: %d bytes at the peak's step, not %d", f.Func.Name, p.Steps[p.PeakStep].Live, p.Bound)

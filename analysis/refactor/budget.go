@@ -48,7 +48,7 @@ func (s *selection) needs(o *ir.Op) (moved, peak string, err error) {
 	if moved, err = size(f.Moved()); err != nil {
 		return "", "", err
 	}
-	peak, err = size(f.Peak)
+	peak, err = size(f.Peak())
 	return moved, peak, err
 }
 

@@ -218,7 +218,7 @@ func peakSide(f *cost.Func) side {
 		return side{}
 	}
 	_, label := peak(f)
-	return side{true, len(f.Peaks) == 1, f.Peak, label}
+	return side{true, len(f.Peaks()) == 1, f.Peak(), label}
 }
 
 func entrySide(e *cost.Entry, show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) side {
@@ -255,9 +255,7 @@ func delta(old, new side, show func(dim.Dim) string) Delta {
 			change = dim.Dim{} // also where 64 bits do not count either
 		}
 		out.Change = number(change)
-		if out.ChangeLabel = signed(show(change), change.AtLeast(dim.Dim{})); change.IsZero() {
-			out.ChangeLabel = "0"
-		}
+		out.ChangeLabel = signed(change, show)
 		if out.Change != nil && out.Old != nil {
 			out.PercentLabel = percent(float64(*out.Change), float64(*out.Old))
 		}
@@ -268,13 +266,26 @@ func delta(old, new side, show func(dim.Dim) string) Delta {
 // changed reports whether the two are, or may be, different.
 func (d Delta) changed() bool { return d.ChangeLabel != "0" && d.ChangeLabel != "" }
 
-// signed is the label of a change with its sign: "+33.6 MB", "−33.6 MB".
-func signed(label string, up bool) string {
-	if rest, negative := strings.CutPrefix(label, "-"); negative && !strings.ContainsAny(label, "+*") {
-		return "−" + rest
+// signed is the label of a change: "0", "+33.6 MB", "−33.6 MB", "−(4*m + 4*n) B";
+// without a sign of its own where that depends on the symbols.
+func signed(change dim.Dim, show func(dim.Dim) string) string {
+	var zero dim.Dim
+	switch {
+	case change.IsZero():
+		return "0"
+	case change.AtLeast(zero):
+		return "+" + bracket(change, show)
+	case zero.AtLeast(change):
+		return "−" + bracket(change.Scale(-1), show)
 	}
-	if up {
-		return "+" + label
+	return show(change)
+}
+
+// bracket is the label of d, a sum in parentheses.
+func bracket(d dim.Dim, show func(dim.Dim) string) string {
+	label := show(d)
+	if unit := strings.LastIndex(label, " "); strings.Contains(label, " + ") && unit > 0 {
+		return "(" + label[:unit] + ")" + label[unit:]
 	}
 	return label
 }
@@ -321,8 +332,13 @@ func timeDelta(old, new *cost.Time) Delta {
 	default:
 		change := int64(math.Round(after)) - int64(math.Round(before))
 		out.Change = &change
-		if out.ChangeLabel = "0"; after != before {
-			out.ChangeLabel = signed(units.Time(after-before), after > before)
+		switch {
+		case after > before:
+			out.ChangeLabel = "+" + units.Time(after-before)
+		case after < before:
+			out.ChangeLabel = "−" + units.Time(before-after)
+		default:
+			out.ChangeLabel = "0"
 		}
 		if old != nil {
 			out.PercentLabel = percent(after-before, before)

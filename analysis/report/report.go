@@ -159,11 +159,11 @@ func totals(f *cost.Func, m *machine.Machine) Totals {
 
 // peak is the largest number of bytes live at once.
 func peak(f *cost.Func) (*int64, string) {
-	switch len(f.Peaks) {
+	switch len(f.Peaks()) {
 	case 0:
 		return nil, cost.PeakNotKnown
 	case 1:
-		return number(f.Peak), units.DimBytes(f.Peak)
+		return number(f.Peak()), units.DimBytes(f.Peak())
 	}
 	return nil, f.PeakFormula() + " B"
 }

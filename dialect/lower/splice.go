@@ -171,6 +171,7 @@ type splicer struct {
 	dirty  map[*ir.Op]bool // unlinked, and to be lowered again
 	again  int
 	stirs  bool // names came or went
+	stuck  bool // the order matters in a way that only lowering everything gets right
 	change *Change
 }
 
@@ -189,7 +190,7 @@ func (s *splicer) run() bool {
 		if s.again += 1 + len(j.trees); s.again > maxAgain {
 			return false
 		}
-		if !s.do(j) {
+		if !s.do(j) || s.stuck {
 			return false
 		}
 		if len(s.jobs) == 0 && s.stirs {
@@ -357,6 +358,9 @@ func (s *splicer) lower(j *job) []*ir.Op {
 		d, ok := s.y.defs[name]
 		if !ok {
 			continue
+		}
+		if slices.ContainsFunc(d.values, func(v *ir.Value) bool { return v.Guessed || v.Type == types.Type(types.Unknown) }) {
+			s.stuck = true // its type is that of the first use to be met, and this one is met late
 		}
 		for _, p := range l.scope.pending[name] {
 			l.late(p, d.values, d.values[0].Span)

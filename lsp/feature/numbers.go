@@ -148,11 +148,11 @@ func funcRows(f *cost.Func, m *machine.Machine) []row {
 	} else {
 		rows = append(rows, row{"waste", exact(f.Waste(), units.DimBytes, "B")})
 	}
-	switch len(f.Peaks) {
+	switch len(f.Peaks()) {
 	case 0:
 		rows = append(rows, row{"peak", cost.PeakNotKnown})
 	case 1:
-		rows = append(rows, row{"peak", exact(f.Peak, units.DimBytes, "B")})
+		rows = append(rows, row{"peak", exact(f.Peak(), units.DimBytes, "B")})
 	default:
 		rows = append(rows, row{"peak", f.PeakFormula() + " B"})
 	}

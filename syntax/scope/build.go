@@ -16,7 +16,8 @@ type region struct {
 	parent   *region
 	isolated bool // values from around it are not visible
 	names    [Symbol + 1]map[string]*Name
-	unknown  map[string]*Name // values and symbols looked up in vain; see builder.missing
+	unknown  map[string]*Name     // values and symbols looked up in vain; see builder.missing
+	own      map[string][]*ast.Op // ops inside an isolated region, by the values that their own text defines for their regions
 }
 
 // lookup is the name that text stands for in r.
@@ -30,6 +31,17 @@ func (r *region) lookup(k Kind, text string) *Name {
 		}
 	}
 	return nil
+}
+
+// owned notes an op whose text defines a value for its regions.
+func (r *region) owned(text string, o *ast.Op) {
+	for r.parent != nil && !r.isolated {
+		r = r.parent
+	}
+	if r.own == nil {
+		r.own = map[string][]*ast.Op{}
+	}
+	r.own[text] = append(r.own[text], o)
 }
 
 type builder struct {
@@ -156,6 +168,9 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	if len(o.Regions) == 0 {
 		b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
 		return nil
+	}
+	for _, a := range defs {
+		r.owned(a.Name, o)
 	}
 	name := b.in.symbols[o]
 	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"

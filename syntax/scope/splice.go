@@ -1,0 +1,293 @@
+package scope
+
+import (
+	"slices"
+	"sort"
+
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// Splice follows a change that has been put into the tree. ok is false where
+// that is not possible: then the index is of no use any more.
+func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
+	y, known := x.bodies[p.Block]
+	if !known || !plain(p.Old) || !plain(p.New) {
+		return false
+	}
+	x.src, x.names = src, nil
+	s := &splicer{x: x, r: y.r, p: p, b: &builder{x: x, in: y.in}, before: map[string]*Name{}, count: map[string]int32{}, redo: map[*ast.Op]bool{}}
+	s.shift()
+	s.cut()
+	s.defineNew()
+	s.rebind()
+	s.useAgain()
+	sortDiags(x.Diags)
+	return true
+}
+
+// plain reports whether ops define nothing but values and labels.
+func plain(ops []*ast.Op) bool {
+	ok := true
+	ast.Walk(ops, func(o *ast.Op) bool {
+		switch o.Form {
+		case ast.AttrAlias, ast.TypeAlias, ast.Split, ast.Resource:
+			ok = false
+		}
+		ok = ok && o.Func == nil && o.Name != "func.func" && !slices.ContainsFunc(o.Symbols, func(s ast.Symbol) bool { return s.Def })
+		return ok
+	})
+	return ok
+}
+
+type splicer struct {
+	x      *Index
+	r      *region // of the function's body
+	p      *parse.Splice
+	b      *builder
+	before map[string]*Name // what the names that the change is about stood for, nil for nothing
+	count  map[string]int32 // and for how many values
+	texts  []string         // those names
+	redo   map[*ast.Op]bool // ops of the body whose uses are looked up again
+}
+
+// shift moves what was found behind the change.
+func (s *splicer) shift() {
+	var kept []diag.Diagnostic
+	for _, d := range s.x.Diags {
+		if !s.p.Gone(d.Span.Start) {
+			kept = append(kept, s.p.Shift(d))
+		}
+	}
+	s.x.Diags = kept
+	by := int32(s.p.By())
+	if by == 0 {
+		return
+	}
+	// What the ops around the change say behind their regions.
+	for _, o := range s.p.Path {
+		end := o.Regions[0].Close
+		tail := false
+		for _, sym := range o.Symbols {
+			tail = tail || sym.Span.Start > end
+		}
+		for _, a := range o.Aliases {
+			tail = tail || a.Span.Start > end
+		}
+		if !tail {
+			continue
+		}
+		move := func(pl *place) {
+			if pl.op == o && pl.rel.Start > end-by {
+				pl.rel.Start += by
+				pl.rel.End += by
+			}
+		}
+		for i := range s.x.occs {
+			if occ := &s.x.occs[i]; occ.op == o && occ.rel.Start > end-by {
+				n := s.x.all[occ.name]
+				for j := range n.uses {
+					if n.uses[j] == occ.place {
+						move(&n.uses[j])
+					}
+				}
+				move(&occ.place)
+			}
+		}
+	}
+}
+
+// touch notes that a name of the body may come to mean something else.
+func (s *splicer) touch(text string) {
+	if _, seen := s.before[text]; seen {
+		return
+	}
+	n := s.r.names[Value][text]
+	s.before[text] = n
+	if n != nil {
+		s.count[text] = n.count
+	}
+	s.texts = append(s.texts, text)
+}
+
+// cut takes out the occurrences of the ops that are gone.
+func (s *splicer) cut() {
+	occs := s.x.occs
+	if len(s.p.Old) == 0 {
+		return
+	}
+	old := map[*ast.Op]bool{}
+	ast.Walk(s.p.Old, func(o *ast.Op) bool { old[o] = true; return true })
+	// What precedes begins before both, and what follows has moved, but not so far.
+	from := min(s.p.Old[0].Off, s.p.Start)
+	at := sort.Search(len(occs), func(i int) bool { return occs[i].start() >= from })
+	end := at
+	for end < len(occs) && old[occs[end].op] {
+		end++
+	}
+	for _, o := range s.p.Old {
+		for _, r := range o.Results {
+			s.touch(r.Name)
+		}
+	}
+	s.drop(occs[at:end])
+	s.x.occs = slices.Delete(occs, at, end)
+}
+
+// drop takes occurrences from their names.
+func (s *splicer) drop(occs []occurrence) {
+	for _, o := range occs {
+		n := s.x.all[o.name]
+		list := &n.uses
+		if o.def {
+			list = &n.defs
+		}
+		at := search(*list, o.start())
+		for at < len(*list) && (*list)[at] != o.place {
+			at++
+		}
+		if at == len(*list) { // the change has moved what it is sorted by
+			at = slices.Index(*list, o.place)
+		}
+		*list = slices.Delete(*list, at, at+1)
+		if o.def && len(n.defs) == 0 && n.home == s.r {
+			delete(s.r.names[Value], n.Text)
+		} else if o.def && len(n.defs) > 0 && n.first == o.place {
+			n.first = n.defs[0]
+		}
+	}
+}
+
+// defineNew registers what the new ops define in the body.
+func (s *splicer) defineNew() {
+	for _, o := range s.p.New {
+		for _, r := range o.Results {
+			s.touch(r.Name)
+		}
+	}
+	said := len(s.x.Diags)
+	s.b.define(s.p.New, s.r)
+	s.x.Diags = s.x.Diags[:said] // see rebind
+	s.paste()
+}
+
+// paste puts what the builder found in its place.
+func (s *splicer) paste() {
+	found := s.b.found
+	s.b.found = nil
+	sortOccurrences(found)
+	for _, o := range found {
+		s.x.add(o)
+	}
+	if len(found) == 0 {
+		return
+	}
+	occs := s.x.occs
+	first, last := found[0].start(), found[len(found)-1].start()
+	lo := sort.Search(len(occs), func(i int) bool { return occs[i].start() >= first })
+	hi := sort.Search(len(occs), func(i int) bool { return occs[i].start() > last })
+	all := slices.Concat(occs[lo:hi], found)
+	sortOccurrences(all)
+	s.x.occs = slices.Replace(occs, lo, hi, all...)
+}
+
+// rebind says anew which names are defined twice, and has the ops looked at
+// again to which a name now means something else.
+func (s *splicer) rebind() {
+	for _, text := range s.texts {
+		before, after := s.before[text], s.r.names[Value][text]
+		for _, n := range []*Name{before, after} {
+			if n == nil {
+				continue
+			}
+			s.x.Diags = slices.DeleteFunc(s.x.Diags, func(d diag.Diagnostic) bool {
+				return d.Code == redefinedValue.Code && slices.ContainsFunc(n.defs, func(p place) bool { return p.span() == d.Span })
+			})
+		}
+		if after != nil {
+			after.first = after.defs[0]
+			after.count = valuesOf(after.first)
+			for _, at := range after.defs[1:] {
+				s.b.redefined(redefinedValue, after, at)
+			}
+			s.b.found = nil // they are known
+		}
+		if before == after && (after == nil || after.count == s.count[text]) {
+			continue
+		}
+		if before != nil {
+			s.again(before.uses)
+		}
+		if n := s.r.unknown[text]; n != nil {
+			s.again(n.uses)
+		}
+		if after != nil && after != before {
+			s.again(after.uses)
+		}
+		for _, o := range s.r.own[text] { // see useValue
+			s.again([]place{{op: o}})
+		}
+	}
+}
+
+// valuesOf is how many values the name at a place stands for.
+func valuesOf(p place) int32 {
+	for _, r := range p.op.Results {
+		if r.Span == p.rel {
+			return r.Count
+		}
+	}
+	return 1
+}
+
+// again marks the ops of the body in which places are.
+func (s *splicer) again(ps []place) {
+	ops := s.p.Block.Ops
+	for _, p := range ps {
+		i := sort.Search(len(ops), func(i int) bool { return ops[i].Off > p.op.Off }) - 1
+		if i >= 0 {
+			s.redo[ops[i]] = true
+		}
+	}
+}
+
+// useAgain looks up the uses of the new ops and of those marked.
+func (s *splicer) useAgain() {
+	list := slices.Clone(s.p.New)
+	for _, o := range s.p.New {
+		delete(s.redo, o)
+	}
+	for o := range s.redo {
+		s.forget(o)
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b *ast.Op) int { return a.Off - b.Off })
+	s.b.use(list, s.r)
+	s.b.resolveAll()
+	s.paste()
+}
+
+// forget takes out what an op of the body and what is inside it use.
+func (s *splicer) forget(o *ast.Op) {
+	span := o.Span()
+	occs := s.x.occs
+	lo := sort.Search(len(occs), func(i int) bool { return occs[i].start() >= span.Start })
+	hi := lo + sort.Search(len(occs)-lo, func(i int) bool { return occs[lo+i].start() >= span.End })
+	own := func(c occurrence) bool { return c.op == o && c.def && s.x.all[c.name].home == s.r }
+	var gone, stay []occurrence
+	for _, c := range occs[lo:hi] {
+		if own(c) {
+			stay = append(stay, c)
+		} else {
+			gone = append(gone, c)
+		}
+	}
+	s.drop(gone)
+	s.x.occs = slices.Replace(occs, lo, hi, stay...)
+	s.x.Diags = slices.DeleteFunc(s.x.Diags, func(d diag.Diagnostic) bool {
+		return span.Start <= d.Span.Start && d.Span.Start < span.End &&
+			!(d.Code == redefinedValue.Code && slices.ContainsFunc(stay, func(c occurrence) bool { return c.span() == d.Span }))
+	})
+}
