@@ -4,26 +4,77 @@ import (
 	"context"
 	"encoding/json"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
 )
 
+// lensData tells a lens whose title is asked for later.
+type lensData struct {
+	URI  string `json:"uri"`
+	Func string `json:"func"`
+}
+
 var codeLens = onDocument(
 	func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, s *server, p place, _ *protocol.CodeLensParams) (any, error) {
 		out := []protocol.CodeLens{}
-		for _, l := range feature.Lenses(p.Program()) {
-			c := protocol.Command{Title: l.Title, Command: l.Command}
-			if l.Command != "" {
-				arg, err := json.Marshal(map[string]string{"uri": p.URI, "func": l.Func})
-				if err != nil {
-					return nil, err
-				}
-				c.Arguments = []protocol.LSPAny{arg}
+		opts := feature.LensOptions{Device: feature.DeviceName(p.Settings.Device), Saved: s.saved.differs(p)}
+		for _, l := range feature.Lenses(p.Program(), opts) {
+			lens := protocol.CodeLens{Range: p.span(l.Span)}
+			var err error
+			switch c := (protocol.Command{Title: l.Title, Command: l.Command}); {
+			case l.Title == "":
+				lens.Data, err = json.Marshal(lensData{p.URI, l.Func})
+			case l.Command != "":
+				c.Arguments, err = lensArgument(p.URI, l)
+				fallthrough
+			default:
+				lens.Command = c
 			}
-			out = append(out, protocol.CodeLens{Range: p.span(l.Span), Command: c})
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, lens)
 		}
 		return out, nil
 	})
+
+func lensArgument(uri string, l feature.Lens) ([]protocol.LSPAny, error) {
+	arg, err := json.Marshal(struct {
+		URI      string `json:"uri"`
+		Func     string `json:"func,omitempty"`
+		Kind     string `json:"kind,omitempty"`
+		Function string `json:"function,omitempty"`
+	}{URI: uri, Func: onlyIf(l.Panel == "", l.Func), Kind: l.Panel, Function: onlyIf(l.Panel != "", l.Func)})
+	return []protocol.LSPAny{arg}, err
+}
+
+func onlyIf(ok bool, s string) string {
+	if ok {
+		return s
+	}
+	return ""
+}
+
+// resolveCodeLens gives a lens its totals once it is in view. One of a function
+// that is gone keeps an empty title until the editor asks for lenses again.
+func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	lens, err := decode[protocol.CodeLens](raw)
+	if err != nil {
+		return nil, err
+	}
+	var data lensData
+	if len(lens.Data) > 0 && json.Unmarshal(lens.Data, &data) != nil {
+		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "a lens that this server has not made")
+	}
+	snap := s.docs.Snapshot(address(uri.URI(data.URI)).Key)
+	return func(context.Context) (any, error) {
+		if snap != nil && data.Func != "" {
+			lens.Command = protocol.Command{Title: feature.Totals(place{snap}.Program(), data.Func)}
+		}
+		return lens, nil
+	}, nil
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.lsp.dev/jsonrpc2"
@@ -14,12 +16,42 @@ import (
 	"dmir/lsp/workspace"
 )
 
-// The commands of workspace/executeCommand. Each takes one object.
+// The names of the commands.
 const (
 	commandRun     = "dmir.run"
 	commandCost    = "dmir.cost"
 	commandTargets = "dmir.targets"
+	commandPanel   = "dmir.panel"
+	commandView    = "dmir.view"
+	commandToggle  = "dmir.toggle"
 )
+
+// commandMethod begins a command on the reading loop, as a callMethod does.
+type commandMethod func(s *server, p *protocol.ExecuteCommandParams) (work, error)
+
+// commands are those of workspace/executeCommand. Each takes one object.
+var commands = map[string]commandMethod{
+	commandRun: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
+		return s.runCommand(ctx, p, args, token)
+	}),
+	commandCost: onFunction(func(_ context.Context, s *server, p place, args commandArgs, _ protocol.ProgressToken) (any, error) {
+		return s.costCommand(p, args.Func)
+	}),
+	commandTargets: targetsCommand,
+	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args panelArgs) (work, error) {
+		return s.onPlace(args.URI, func(ctx context.Context, p place) (any, error) { return s.panelCommand(ctx, p, args) }), nil
+	}),
+	commandView: onArgs(`{"uri": …, "view": …}`, (*server).viewCommand),
+	commandToggle: onArgs(`{"setting": "hints" | "lint"}`, func(s *server, args toggleArgs) (work, error) {
+		if switches[args.Setting] == nil {
+			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q cannot be switched; %s and %s can", args.Setting, switchHints, switchLint)
+		}
+		return func(context.Context) (any, error) { return answer(map[string]bool{args.Setting: s.flip(args.Setting)}) }, nil
+	}),
+}
+
+// commandNames are the names of the commands, in order.
+func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
 // commandArgs are the arguments of dmir.run and dmir.cost, and of dmir.targets,
 // which may have none and reads no more than the URI.
@@ -30,41 +62,55 @@ type commandArgs struct {
 	Seed   *int64  `json:"seed"`
 }
 
+// toggleArgs are the arguments of dmir.toggle.
+type toggleArgs struct {
+	Setting string `json:"setting"`
+}
+
 func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	p, err := decode[protocol.ExecuteCommandParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	var args commandArgs
-	if p.Command == commandTargets {
-		if len(p.Arguments) > 0 && json.Unmarshal(p.Arguments[0], &args) != nil {
-			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes at most one argument {"uri": …}`, commandTargets)
-		}
-		where := address(uri.URI(args.URI))
-		snap := s.docs.Snapshot(where.Key)
-		return func(context.Context) (any, error) { return s.targets(snap) }, nil
-	}
-	if p.Command != commandRun && p.Command != commandCost {
+	begin := commands[p.Command]
+	if begin == nil {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "there is no command %q", strings.Clone(p.Command))
 	}
-	if len(p.Arguments) != 1 || json.Unmarshal(p.Arguments[0], &args) != nil || args.URI == "" {
-		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument {"uri": …, "func": …}`, strings.Clone(p.Command))
+	return begin(s, p)
+}
+
+// onArgs makes a commandMethod of a function of one object, which form shows.
+func onArgs[A any](form string, f func(*server, A) (work, error)) commandMethod {
+	return func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+		var args A
+		if len(p.Arguments) != 1 || json.Unmarshal(p.Arguments[0], &args) != nil {
+			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument %s`, strings.Clone(p.Command), form)
+		}
+		return f(s, args)
 	}
-	args.Func = strings.TrimPrefix(args.Func, "@")
-	where := address(uri.URI(args.URI))
-	snap := s.docs.Snapshot(where.Key)
-	return func(ctx context.Context) (any, error) {
-		if snap == nil {
-			var err error
-			if snap, err = s.docs.Read(where); err != nil {
-				return nil, jsonrpc2.NewError(requestFailed, err.Error())
+}
+
+// onFunction makes a commandMethod of a function of a document, open or on disk,
+// and the name of one of its functions.
+func onFunction(f func(context.Context, *server, place, commandArgs, protocol.ProgressToken) (any, error)) commandMethod {
+	return func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+		return onArgs(`{"uri": …, "func": …}`, func(s *server, args commandArgs) (work, error) {
+			if args.URI == "" {
+				return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "no document is named")
 			}
-		}
-		if p.Command == commandCost {
-			return s.costCommand(place{snap}, args.Func)
-		}
-		return s.runCommand(ctx, place{snap}, args, p.WorkDoneToken)
-	}, nil
+			args.Func = strings.TrimPrefix(args.Func, "@")
+			return s.onPlace(args.URI, func(ctx context.Context, at place) (any, error) { return f(ctx, s, at, args, p.WorkDoneToken) }), nil
+		})(s, p)
+	}
+}
+
+func targetsCommand(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+	var args commandArgs
+	if len(p.Arguments) > 0 && json.Unmarshal(p.Arguments[0], &args) != nil {
+		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, commandTargets+` takes at most one argument {"uri": …}`)
+	}
+	snap := s.docs.Snapshot(address(uri.URI(args.URI)).Key)
+	return func(context.Context) (any, error) { return s.targets(snap) }, nil
 }
 
 func (s *server) costCommand(p place, fn string) (any, error) {

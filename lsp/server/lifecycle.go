@@ -15,24 +15,27 @@ import (
 
 // features are what the editor can do.
 type features struct {
-	configuration   bool // answers workspace/configuration
-	hintRefresh     bool
-	lensRefresh     bool
-	progress        bool // lets the server create progress
-	watch           bool // watches files where asked to
-	watchConfig     bool // wants didChangeConfiguration registered
-	versionedEdits  bool
-	plainHover      bool // shows no Markdown
-	pictures        bool // draws images in Markdown
-	plainCompletion bool // shows none beside completions
-	plainSignature  bool // shows none in signature help
-	snippets        bool // fills in completions with holes
-	labelOffsets    bool // takes parameters of signatures as places in the label
-	linkDiagnostics bool // shows related places
-	tags            bool
-	actions         actionFeatures
-	flatSymbols     bool // knows no hierarchy of symbols
-	tokenDelta      bool // asks what is different in the tokens
+	configuration    bool // answers workspace/configuration
+	hintRefresh      bool
+	lensRefresh      bool
+	progress         bool // lets the server create progress
+	watch            bool // watches files where asked to
+	watchConfig      bool // wants didChangeConfiguration registered
+	versionedEdits   bool
+	plainHover       bool // shows no Markdown
+	pictures         bool // draws images in Markdown
+	panels           bool // draws the pages of panels
+	showDocument     bool // opens documents and addresses where asked to
+	virtualDocuments bool // asks for the text of documents that are nowhere else
+	plainCompletion  bool // shows none beside completions
+	plainSignature   bool // shows none in signature help
+	snippets         bool // fills in completions with holes
+	labelOffsets     bool // takes parameters of signatures as places in the label
+	linkDiagnostics  bool // shows related places
+	tags             bool
+	actions          actionFeatures
+	flatSymbols      bool // knows no hierarchy of symbols
+	tokenDelta       bool // asks what is different in the tokens
 }
 
 // initialize runs on the reading loop, so that what follows finds its effects.
@@ -71,10 +74,12 @@ func featuresOf(c protocol.ClientCapabilities) features {
 		f.lensRefresh = w.CodeLens != nil && is(w.CodeLens.RefreshSupport)
 		f.watch = w.DidChangeWatchedFiles != nil && is(w.DidChangeWatchedFiles.DynamicRegistration)
 		f.watchConfig = w.DidChangeConfiguration != nil && is(w.DidChangeConfiguration.DynamicRegistration)
+		f.virtualDocuments = w.TextDocumentContent != nil
 		f.versionedEdits = w.WorkspaceEdit != nil && is(w.WorkspaceEdit.DocumentChanges)
 	}
 	if w := c.Window; w != nil {
 		f.progress = is(w.WorkDoneProgress)
+		f.showDocument = w.ShowDocument != nil && w.ShowDocument.Support
 	}
 	if g := c.General; g != nil {
 		// Only editors that turn Markdown into a page name their parser; the
@@ -147,15 +152,16 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 		FoldingRangeProvider:             protocol.Boolean(true),
 		DocumentFormattingProvider:       protocol.Boolean(true),
 		InlayHintProvider:                protocol.Boolean(true),
-		CodeLensProvider:                 &protocol.CodeLensOptions{},
+		CodeLensProvider:                 &protocol.CodeLensOptions{ResolveProvider: &yes},
 		RenameProvider:                   &protocol.RenameOptions{PrepareProvider: &yes},
 		CodeActionProvider:               &protocol.CodeActionOptions{CodeActionKinds: actionKinds, ResolveProvider: &yes},
 		Workspace: &protocol.WorkspaceOptions{
-			WorkspaceFolders: &protocol.WorkspaceFoldersServerCapabilities{Supported: &yes, ChangeNotifications: protocol.Boolean(true)},
+			WorkspaceFolders:    &protocol.WorkspaceFoldersServerCapabilities{Supported: &yes, ChangeNotifications: protocol.Boolean(true)},
+			TextDocumentContent: &protocol.TextDocumentContentOptions{Schemes: []string{viewScheme}},
 		},
 		ExecuteCommandProvider: protocol.ExecuteCommandOptions{
 			WorkDoneProgressOptions: protocol.WorkDoneProgressOptions{WorkDoneProgress: &yes},
-			Commands:                []string{commandRun, commandCost, commandTargets},
+			Commands:                commandNames(),
 		},
 	}
 }
@@ -195,6 +201,7 @@ func shutdown(s *server, _ jsonrpc2.RawMessage) (work, error) {
 	s.state.Store(shutDown)
 	return func(context.Context) (any, error) {
 		s.runs.stop()
+		s.live.end()
 		return nil, nil
 	}, nil
 }
@@ -218,6 +225,9 @@ func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
 
 // refresh asks the editor to ask again for what it shows beside the text.
 func (s *server) refresh() {
+	for _, snap := range s.docs.Snapshots() {
+		s.touched(snap.Key)
+	}
 	go func() {
 		if s.features.hintRefresh {
 			_ = s.client.call(s.ctx, protocol.MethodWorkspaceInlayHintRefresh, nil, nil)
@@ -226,4 +236,10 @@ func (s *server) refresh() {
 			_ = s.client.call(s.ctx, protocol.MethodWorkspaceCodeLensRefresh, nil, nil)
 		}
 	}()
+}
+
+func (s *server) refreshLenses() {
+	if s.features.lensRefresh {
+		go func() { _ = s.client.call(s.ctx, protocol.MethodWorkspaceCodeLensRefresh, nil, nil) }()
+	}
 }

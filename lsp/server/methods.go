@@ -37,7 +37,11 @@ var calls = map[string]callMethod{
 	protocol.MethodDocumentLinkResolve:                 resolveDocumentLink,
 	protocol.MethodTextDocumentLinkedEditingRange:      linkedEditingRange,
 	protocol.MethodWorkspaceSymbol:                     workspaceSymbol,
-	protocol.MethodWorkspaceExecuteCommand:             executeCommand,
+	protocol.MethodCodeLensResolve:                     resolveCodeLens,
+	protocol.MethodWorkspaceTextDocumentContent:        textDocumentContent,
+	methodPanelData:                        panelData,
+	methodHeat:                             heat,
+	protocol.MethodWorkspaceExecuteCommand: executeCommand,
 }
 
 // notifications are the notifications that the server acts on.
@@ -47,13 +51,14 @@ var notifications = map[string]notifyMethod{
 	protocol.MethodTextDocumentDidOpen:                didOpen,
 	protocol.MethodTextDocumentDidChange:              onNotify(didChange),
 	protocol.MethodTextDocumentDidClose:               onNotify(didClose),
-	protocol.MethodTextDocumentDidSave:                onNotify(ignore),
+	protocol.MethodTextDocumentDidSave:                onNotify(didSave),
 	protocol.MethodSetTrace:                           onNotify(ignore),
 	protocol.MethodWorkspaceDidChangeConfiguration:    onNotify(changeConfiguration),
 	protocol.MethodWorkspaceDidChangeWatchedFiles:     onNotify(watchedFiles),
 	protocol.MethodWorkspaceDidChangeWorkspaceFolders: onNotify(changeFolders),
 	protocol.MethodWindowWorkDoneProgressCancel:       onNotify(progressCancel),
-	"dmir/trust": onNotify(trust),
+	"dmir/trust":  onNotify(trust),
+	"dmir/select": selectPlace,
 }
 
 // ignore takes what editors may send and the server has no use for.

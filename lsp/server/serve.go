@@ -71,6 +71,8 @@ type server struct {
 	folders     folders
 	runs        runs
 	diagnostics outbox
+	saved       saved
+	live        live
 	tokens      tokenResults
 }
 
@@ -134,6 +136,7 @@ func (s *server) wait() error {
 		s.flushFor(time.Second)
 	}
 	s.cancel()
+	s.live.end()
 	left := make(chan struct{})
 	go func() {
 		_ = s.conn.Close()

@@ -69,18 +69,27 @@ func (s *server) useSettings() (changed bool) {
 	return s.docs.SetSettings(flip(s.settings.general), folders)
 }
 
-// initSettings reads the initialization options: a settings object, and
-// whether the workspace is trusted.
+// initSettings reads the initialization options: a settings object, whether the
+// workspace is trusted, and what the editor can show beyond what the protocol
+// has words for: panels, and images in Markdown.
 func (s *server) initSettings(raw protocol.LSPAny) {
 	s.settings.base, s.settings.general = workspace.Defaults(), workspace.Defaults()
 	if len(raw) == 0 || string(raw) == "null" {
 		return
 	}
-	var trust struct {
-		Trusted *bool `json:"trusted"`
+	var client struct {
+		Trusted  *bool `json:"trusted"`
+		Panels   bool  `json:"panels"`
+		Pictures *bool `json:"pictures"`
 	}
-	if json.Unmarshal(raw, &trust) == nil && trust.Trusted != nil {
-		s.trusted.Store(*trust.Trusted)
+	if json.Unmarshal(raw, &client) == nil {
+		if client.Trusted != nil {
+			s.trusted.Store(*client.Trusted)
+		}
+		s.features.panels = client.Panels
+		if client.Pictures != nil {
+			s.features.pictures = *client.Pictures
+		}
 	}
 	set, errs := s.settings.base.Decode(section(raw))
 	s.complain(errs)

@@ -28,6 +28,11 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	if err := json.Unmarshal(raw, &spelt); err == nil {
 		a.URI = spelt.TextDocument.URI
 	}
+	if workspace.IsConfig(a) {
+		s.docs.OpenConfig(a, strings.Clone(p.TextDocument.Text))
+		s.refresh()
+		return nil
+	}
 	s.docs.Open(a, p.TextDocument.Version, strings.Clone(p.TextDocument.Text))
 	return nil
 }
@@ -44,21 +49,46 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 			return fmt.Errorf("a content change of unknown form %T", c)
 		}
 	}
-	return s.docs.Change(address(p.TextDocument.URI).Key, p.TextDocument.Version, edits)
+	a := address(p.TextDocument.URI)
+	if workspace.IsConfig(a) {
+		s.live.later(a.Key, func() {
+			s.docs.ConfigChanged()
+			s.refresh()
+		})
+		return s.docs.ChangeConfig(a, edits)
+	}
+	defer s.touched(a.Key)
+	return s.docs.Change(a.Key, p.TextDocument.Version, edits)
 }
 
 func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
-	key := address(p.TextDocument.URI).Key
+	a := address(p.TextDocument.URI)
+	if workspace.IsConfig(a) {
+		s.docs.CloseConfig(a)
+		s.refresh()
+		return nil
+	}
+	key := a.Key
 	spelt := key
 	if snap := s.docs.Snapshot(key); snap != nil {
 		spelt = snap.URI
 	}
 	s.tokens.forget(key)
+	s.live.closed(key)
+	s.saved.forget(a.Path)
 	return s.docs.Close(key, func() {
 		s.diagnostics.send(s.client, spelt, func() *protocol.PublishDiagnosticsParams {
 			return &protocol.PublishDiagnosticsParams{URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{}}
 		})
 	})
+}
+
+// didSave hears that a file holds what its document holds, which is what lenses
+// and comparisons look at.
+func didSave(s *server, p *protocol.DidSaveTextDocumentParams) error {
+	s.touched(address(p.TextDocument.URI).Key)
+	s.refreshLenses()
+	return nil
 }
 
 // address is a document's, detached from the message that brought it. The path
@@ -71,5 +101,9 @@ func address(u uri.URI) workspace.Address {
 			return workspace.Address{Key: key, URI: key, Path: v.FsPath()}
 		}
 	}
-	return workspace.Address{Key: key, URI: key, Path: key}
+	a := workspace.Address{Key: key, URI: key, Path: key}
+	if _, _, document, ok := parseView(key); ok && document != "" {
+		a.Base = address(uri.URI(document)).Path // it is seen as what it shows
+	}
+	return a
 }
