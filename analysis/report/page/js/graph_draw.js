@@ -224,13 +224,14 @@ function drawOpenGroup(pen, g, i, box, view, look, opacity) {
   });
   if (k < titleScale && !look.paper) return;
   chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
-  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
+  const halo = look.theme.background;
+  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity, halo };
   const left = x + 34 * k;
   pen.text(nodeTitle(n), left, y + 17 * k, title);
   const after = left + textWidth(nodeTitle(n), title) + 8 * k;
-  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
+  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity, halo };
   pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
-  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
+  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity, halo };
   pen.text(fitText(nodeNumbers(n, false), numbers, w - 44 * k), left, y + 34 * k, numbers);
 }
 

@@ -28,12 +28,12 @@ function isValue(n) {
 
 /** @param {GraphNode} n */
 function nodeTitle(n) {
-  return n.kind === "argument" ? n.result : n.kind === "result" ? "return" : shortOp(n.op);
+  return isValue(n) ? n.result : shortOp(n.op);
 }
 
 /** @param {GraphNode} n */
 function nodeName(n) {
-  return n.kind === "argument" ? "" : n.result;
+  return n.kind === "argument" ? "argument" : n.kind === "result" ? "returned" : n.result;
 }
 
 /**
@@ -193,8 +193,8 @@ class GraphModel {
     }
     orderForward(g);
     const layout = layoutGraph(g, {
-      leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i))),
-      enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i))),
+      leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i)), this.nodes),
+      enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i)), this.nodes),
     });
     return new LaidGroup(group, members, edges, layout, g, groups, entries, exits);
   }
@@ -216,7 +216,7 @@ class GraphModel {
     });
     laid.edges.forEach((index, i) => {
       const edge = at(this.edges, index);
-      const path = layout.paths[i] ?? null;
+      const path = this.throughBorder(laid, edge, layout.paths[i] ?? null, x, y, scene);
       const f = at(input.from, i);
       const t = at(input.to, i);
       const bytes = this.bytes(edge);
@@ -224,7 +224,7 @@ class GraphModel {
       const line = {
         edge,
         index,
-        path: path && movePath(path, x, y),
+        path,
         bounds: { x: 0, y: 0, w: 0, h: 0 },
         from: [x + at(layout.x, f) + at(input.width, f) / 2, y + at(layout.y, f) + at(input.height, f)],
         to: [x + at(layout.x, t) + at(input.width, t) / 2, y + at(layout.y, t)],
@@ -239,6 +239,26 @@ class GraphModel {
       line.bounds = boundsOf(line);
       scene.lines.push(line);
     });
+  }
+
+  /**
+   * The path of a line inside a group, from the border where it comes in and to the border where it leaves.
+   * @param {LaidGroup} laid
+   * @param {GraphEdge} edge
+   * @param {Path | null} path
+   * @param {number} x of the group's inside
+   * @param {number} y
+   * @param {Scene} scene
+   * @returns {Path | null}
+   */
+  throughBorder(laid, edge, path, x, y, scene) {
+    if (!path) return null;
+    const moved = movePath(path, x, y);
+    const border = scene.boxes[laid.group];
+    const [first] = moved;
+    if (border && first?.[0] === "M" && edge.from === laid.group) moved.splice(0, 1, ["M", first[1], border.y], ["L", first[1], first[2]]);
+    if (border && edge.to === laid.group) moved.push(["L", end(moved)[0], border.y + border.h]);
+    return moved;
   }
 }
 
@@ -270,11 +290,15 @@ class LaidGroup {
    * @param {"entries" | "exits"} side
    * @param {string} value
    * @param {number} width of the group
+   * @param {GraphNode[]} nodes
    * @returns {number | undefined}
    */
-  port(side, value, width) {
+  port(side, value, width, nodes) {
     const gates = this[side];
-    const gate = gates.get(value) ?? (gates.size === 1 ? [...gates.values()][0] : undefined);
+    // Outside, what leaves has the name of the group's result at its position.
+    const names = side === "exits" ? (nodes[this.group]?.result ?? "").split(", ") : [];
+    const position = names.length === gates.size ? names.indexOf(value) : -1;
+    const gate = gates.get(value) ?? [...gates.values()][gates.size === 1 ? 0 : position];
     if (gate === undefined) return undefined;
     return (width - this.layout.width) / 2 + at(this.layout.x, gate) + at(this.input.width, gate) / 2 - width / 2;
   }

@@ -163,10 +163,10 @@ function frameButtons(frame) {
     frame.showTable(!frame.table.shown);
   });
   frame.openButtons.append(
-    button("Open", "Open all groups (e)", () => {
+    button("Open all", "Open all groups (e)", () => {
       frame.toggleAll(true);
     }),
-    button("Close", "Close all groups (c)", () => {
+    button("Close all", "Close all groups (c)", () => {
       frame.toggleAll(false);
     }),
   );

@@ -72,7 +72,7 @@ class RooflineFigure {
     const x1 = Math.max(x0 + 1, log(r?.max_x ?? 0, 3));
     const y0 = log(r?.min_y ?? 0, 10);
     const y1 = Math.max(y0 + 1, log(r?.max_y ?? 0, 15));
-    return { x0, x1, y0, y1 };
+    return { x0: x0 - 0.06, x1: x1 + 0.06, y0: y0 - 0.06, y1: y1 + 0.3 }; // room for dots and labels at the ends
   }
 
   /** Upwards on the screen is downwards in the world: its y is the negative logarithm. */
@@ -183,7 +183,7 @@ class RooflineFigure {
     for (const t of logTicks(view.x, view.x + a.w / view.kx, view.kx)) {
       const px = view.sx(t.at);
       grid(px, true, t.decade);
-      if (t.label) pen.text(quantity(10 ** t.at, "").trim(), px, a.y + a.h + 14, { ...label, align: "middle" });
+      if (t.label) pen.text(t.at < 6 ? String(Number((10 ** t.at).toPrecision(1))) : quantity(10 ** t.at, ""), px, a.y + a.h + 14, { ...label, align: "middle" });
     }
     for (const t of logTicks(-view.y - a.h / view.ky, -view.y, view.ky)) {
       const py = view.sy(-t.at);
