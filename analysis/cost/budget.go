@@ -47,7 +47,7 @@ func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 			if attr == MaxTime {
 				at, err = parseTime(string(a))
 			} else {
-				at, err = parseSize(string(a))
+				at, err = parseSize(string(a), fn)
 			}
 		default:
 			err = fmt.Errorf("%s is not %s; write for example %q", a, quantity(attr), example[attr])
@@ -70,16 +70,44 @@ func quantity(attr string) string {
 	return "a size in bytes"
 }
 
-// parseSize reads "1.2 GB", or a formula: "8*n B".
-func parseSize(text string) (dim.Dim, error) {
+// parseSize reads "1.2 GB", or a formula in the symbols of fn: "8*n B".
+func parseSize(text string, fn *ir.Func) (dim.Dim, error) {
 	n, err := units.ParseBytes(text)
 	if err == nil {
 		return dim.Const(n), nil
 	}
-	if d, bad := dim.Parse(strings.TrimSuffix(strings.TrimSpace(text), " B")); bad == nil && !d.IsConst() {
-		return d, nil
+	d, bad := dim.Parse(strings.TrimSuffix(strings.TrimSpace(text), " B"))
+	if bad != nil || d.IsConst() {
+		return dim.Dim{}, err
 	}
-	return dim.Dim{}, err
+	known := symbols(fn)
+	for _, s := range d.Symbols() {
+		if !known[s] {
+			return dim.Dim{}, fmt.Errorf("%q is no dimension of @%s; %w", s, fn.Name, err)
+		}
+	}
+	return d, nil
+}
+
+// symbols are those that a cost of fn may be a formula of, as people write them.
+func symbols(fn *ir.Func) map[string]bool {
+	out := map[string]bool{Trips: true}
+	add := func(t types.Type) {
+		if t, ok := t.(*types.Tensor); ok {
+			for _, d := range t.Shape {
+				for _, s := range d.Symbols() {
+					out[s] = true
+				}
+			}
+		}
+	}
+	for _, v := range fn.Args {
+		add(v.Type)
+	}
+	for _, t := range fn.Results {
+		add(t)
+	}
+	return out
 }
 
 func parseTime(text string) (dim.Dim, error) {

@@ -95,6 +95,7 @@ func (s *scope) callee(o *ir.Op) *body {
 	var b *body
 	if s.m != nil {
 		if fn := s.m.Func(o.Str("callee")); fn != nil && fn.Body != nil {
+			s.called[fn] = true
 			b = s.body(fn, s.passed(fn, o))
 		}
 	}

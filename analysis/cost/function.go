@@ -14,16 +14,7 @@ import (
 
 // Module is the cost of every function of m that has a body, in textual order.
 // bind gives sizes to symbols and wins over a function's own dm.bind attribute.
-func Module(m *ir.Module, bind map[string]int64) []*Func {
-	c := newCoster(m, bind)
-	var out []*Func
-	for _, fn := range m.Funcs {
-		if fn.Body != nil {
-			out = append(out, c.function(fn))
-		}
-	}
-	return out
-}
+func Module(m *ir.Module, bind map[string]int64) []*Func { return Open(m, bind).Funcs }
 
 // Function is the cost of fn, which m holds, or which was taken from it and
 // changed; m is where callees are looked up.
@@ -37,6 +28,7 @@ type coster struct {
 	bind   map[string]int64
 	late   sync.Mutex // for what is computed when it is asked for
 	bodies map[bodyKey]*body // nil while being computed
+	called map[*ir.Func]bool // functions that others call
 }
 
 // bodyKey is a function and the sizes of its symbols.
@@ -46,7 +38,7 @@ type bodyKey struct {
 }
 
 func newCoster(m *ir.Module, bind map[string]int64) *coster {
-	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}}
+	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}, called: map[*ir.Func]bool{}}
 }
 
 // body is the cost of a function's body, shared by the calls that give its
@@ -117,14 +109,19 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 	b.extra = s.extra
 	b.total = sum(b.entries)
 	b.in, b.fn = s, fn
-	for _, v := range fn.Args {
-		b.fixed = b.fixed.Add(s.resident(v))
-	}
-	for _, v := range returned(fn) {
-		b.fixed = b.fixed.Add(s.resident(v))
-	}
+	b.hold(s)
 	c.bodies[key] = b
 	return b
+}
+
+// hold sums up the arguments and results.
+func (b *body) hold(s *scope) {
+	b.fixed = dim.Dim{}
+	for _, vs := range [2][]*ir.Value{b.fn.Args, returned(b.fn)} {
+		for _, v := range vs {
+			b.fixed = b.fixed.Add(s.resident(v))
+		}
+	}
 }
 
 // peaks is what b holds at most. The coster must not be in use by others.

@@ -120,6 +120,7 @@ func TestBudget(t *testing.T) {
 		{`{dm.max_moved = "1.2 GB", dm.max_peak = "3 MiB", dm.max_time = "1.5 µs"}`, "dm.max_moved 1200000000, dm.max_peak 3145728, dm.max_time 1500", ""},
 		{`{dm.max_moved = 4096, dm.max_time = 10}`, "dm.max_moved 4096, dm.max_time 10", ""},
 		{`{dm.max_moved = "8*n B", dm.max_peak = "4*n + 16"}`, "dm.max_moved 8*n, dm.max_peak 4*n + 16", ""},
+		{`{dm.max_moved = "8*m B", dm.max_peak = "lots"}`, "", `dm.max_moved: "m" is no dimension of @f; "8*m B" is not a quantity in B; write for example "1.2 GB"; dm.max_peak: "lots" is no dimension of @f`},
 		{`{dm.max_moved = "a lot", dm.max_peak = 1}`, "dm.max_peak 1", `dm.max_moved: "a lot" is not a quantity in B`},
 		{`{dm.max_peak = -1}`, "", "dm.max_peak: -1 is negative"},
 		{`{dm.max_peak = [1]}`, "", "dm.max_peak: [1] is not a size"},
@@ -131,7 +132,7 @@ func TestBudget(t *testing.T) {
 		if c.attrs != "" {
 			attrs = " attributes " + c.attrs
 		}
-		p := load(t, "in.dmir", "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32>"+attrs+" {\n  return %x : tensor<4xf32>\n}\n", program.Options{})
+		p := load(t, "in.dmir", "func.func @f(%x: tensor<?xf32, #dm.at<dims = [n]>>)"+attrs+" {\n  return\n}\n", program.Options{})
 		limits, errs := cost.ParseBudget(p.Funcs[0].Func)
 		var got, texts []string
 		for _, l := range limits {

@@ -30,7 +30,7 @@ type Options struct {
 	Cache  *parse.Cache     // of the last version of the text; may be nil
 }
 
-// Program is an analysed text. It is never changed after Load and safe for
+// Program is an analysed text. Only Splice changes it; else it is safe for
 // concurrent use.
 type Program struct {
 	Src     *source.File
@@ -43,6 +43,10 @@ type Program struct {
 	Diags   []diag.Diagnostic // of syntax, names, types and op rules, by position
 
 	names func() *scope.Index
+	unit  *lower.Unit
+	costs []*cost.Costs                // of the modules
+	rules []diag.Diagnostic            // from verification, but for
+	ends  map[*ir.Op][]diag.Diagnostic // what concerns the bodies of functions as a whole
 }
 
 // Load analyses src. It never fails: what is wrong with the text, down to its
@@ -68,15 +72,29 @@ func Load(src *source.File, opts Options) *Program {
 		defer func() { _ = recover() }() // OnceValue raises it again in whoever asks
 		p.names()
 	}()
-	p.Modules = lower.File(p.Tree)
-	p.Diags = slices.Clone(p.Tree.Diags)
+	p.unit = lower.Open(p.Tree)
+	p.Modules = p.unit.Modules
+	p.ends = map[*ir.Op][]diag.Diagnostic{}
 	for _, m := range p.Modules {
+		p.check(m, m.Ops)
+		p.costs = append(p.costs, cost.Open(m, p.Bind))
+	}
+	p.sum()
+	return p
+}
+
+// sum gathers what the parts of the program know.
+func (p *Program) sum() {
+	p.Diags = slices.Concat(p.Tree.Diags, p.rules)
+	p.Funcs = nil
+	for i, m := range p.Modules {
 		p.Diags = append(p.Diags, m.Diags...)
-		p.Diags = append(p.Diags, check(m)...)
-		p.Funcs = append(p.Funcs, cost.Module(m, p.Bind)...)
+		p.Funcs = append(p.Funcs, p.costs[i].Funcs...)
+	}
+	for _, ds := range p.ends {
+		p.Diags = append(p.Diags, ds...)
 	}
 	p.Diags = merge(p.Diags, p.Names().Diags)
-	return p
 }
 
 // merge sorts the diagnostics by position and takes each once. Those about
@@ -109,17 +127,23 @@ func merge(diags, names []diag.Diagnostic) []diag.Diagnostic {
 	return diags
 }
 
-// check verifies m and marks the ops that break a rule, which have no cost that
-// means anything.
-func check(m *ir.Module) []diag.Diagnostic {
-	diags := verify.Module(m)
+// check verifies ops of m and marks those that break a rule, which have no cost
+// that means anything.
+func (p *Program) check(m *ir.Module, ops []*ir.Op) {
+	diags := verify.Ops(m, ops)
+	p.rules = append(p.rules, diags...)
+	ir.Walk(ops, func(o *ir.Op) bool {
+		if ds := verify.Function(m, o); len(ds) > 0 {
+			p.ends[o] = ds
+		}
+		return true
+	})
 	if len(diags) > 0 {
-		ir.Walk(m.Ops, func(o *ir.Op) bool {
+		ir.Walk(ops, func(o *ir.Op) bool {
 			o.Bad = o.Bad || verify.Op(o) != nil
 			return true
 		})
 	}
-	return diags
 }
 
 // Names is the index of the names in the text.

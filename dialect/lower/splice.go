@@ -281,6 +281,7 @@ func (s *splicer) do(j *job) bool {
 	for _, o := range j.gone {
 		y.remove(o)
 		s.gone[o] = true
+		o.Parent = nil
 		delete(s.dirty, o)
 	}
 	ops := s.lower(j)

@@ -19,12 +19,34 @@ import (
 
 // Module returns the errors in m, in the order of the text. It changes nothing.
 func Module(m *ir.Module) []diag.Diagnostic {
-	v := &verifier{m: m}
+	diags := Ops(m, m.Ops)
 	ir.Walk(m.Ops, func(o *ir.Op) bool {
+		diags = append(diags, Function(m, o)...)
+		return true
+	})
+	sort.SliceStable(diags, func(i, j int) bool { return diags[i].Span.Start < diags[j].Span.Start })
+	return diags
+}
+
+// Ops returns the errors in ops of m and in what is inside them, but for those
+// that concern the body of a function as a whole.
+func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
+	v := &verifier{m: m}
+	ir.Walk(ops, func(o *ir.Op) bool {
 		v.op(o)
 		return true
 	})
-	sort.SliceStable(v.diags, func(i, j int) bool { return v.diags[i].Span.Start < v.diags[j].Span.Start })
+	return v.diags
+}
+
+// Function returns what is wrong with the body of o as a whole, nothing where o
+// is no function.
+func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
+	if o.Name != "func.func" || o.Bad {
+		return nil
+	}
+	v := &verifier{m: m}
+	v.function(o)
 	return v.diags
 }
 
@@ -87,8 +109,6 @@ func (v *verifier) op(o *ir.Op) {
 		return
 	}
 	switch o.Name {
-	case "func.func":
-		v.function(o)
 	case "func.return":
 		v.returns(o)
 	case "func.call":

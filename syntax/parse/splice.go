@@ -74,7 +74,7 @@ func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 		done, short := p.rescan(size)
 		if done {
 			p.trim()
-			return p, true
+			return p, len(ops)-len(p.Old)+len(p.New) > 0 // an empty body is another matter
 		}
 		if !short || size > 64*margin {
 			return nil, false
@@ -228,9 +228,6 @@ func (p *Splice) Apply(f *ast.File) {
 		}
 	}
 	p.Block.Ops = slices.Replace(p.Block.Ops, p.At, p.At+len(p.Old), p.New...)
-	if len(p.Block.Ops) == 0 {
-		p.Block.Ops = nil
-	}
 	f.Src = p.src
 }
 

@@ -1,0 +1,78 @@
+package program
+
+import (
+	"slices"
+	"sync"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/verify"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/scope"
+	"dmir/syntax/source"
+)
+
+// Splice makes p the program of src, the text that change c led to, at a cost
+// that does not grow with the text but for what must move. Nobody else may use
+// p meanwhile. ok is false where the change reaches too far for that: then p is
+// of no use any more, and src is to be loaded.
+func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
+	s, ok := parse.Replan(p.Tree, src, c)
+	if !ok {
+		return false
+	}
+	from := s.Start
+	if len(s.Old) > 0 {
+		from = min(from, s.Old[0].Off)
+	}
+	lines := src.Lines() - p.Src.Lines()
+	names := p.Names()
+	s.Apply(p.Tree)
+	if !names.Splice(s, src) {
+		return false
+	}
+	p.names = sync.OnceValue(func() *scope.Index { return names })
+	change, ok := p.unit.Splice(s, src)
+	if !ok {
+		return false
+	}
+	p.Src = src
+	p.follow(s, change.Func)
+	for _, o := range change.New {
+		p.rules = slices.DeleteFunc(p.rules, func(d diag.Diagnostic) bool { return o.Span.Start <= d.Span.Start && d.Span.Start < o.Span.End })
+	}
+	p.check(change.Module, change.New)
+	if ds := verify.Function(change.Module, change.Func); len(ds) > 0 {
+		p.ends[change.Func] = ds
+	} else {
+		delete(p.ends, change.Func)
+	}
+	for i, m := range p.Modules {
+		if m == change.Module {
+			p.costs[i].Splice(change, from, lines)
+		} else {
+			p.costs[i].Renumber(from, lines)
+		}
+	}
+	p.sum()
+	return true
+}
+
+// follow moves what was said about the text, and drops what was said about ops
+// that are gone.
+func (p *Program) follow(s *parse.Splice, fn *ir.Op) {
+	move := func(ds []diag.Diagnostic) (kept []diag.Diagnostic) {
+		for _, d := range ds {
+			if !s.Gone(d.Span.Start) {
+				kept = append(kept, s.Shift(d))
+			}
+		}
+		return kept
+	}
+	p.rules = move(p.rules)
+	for f, ds := range p.ends {
+		if f != fn {
+			p.ends[f] = move(ds)
+		}
+	}
+}
