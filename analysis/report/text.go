@@ -104,15 +104,12 @@ func (p painter) function(f FunctionDiff) {
 		name string
 		d    Delta
 	}{{"moved", f.Moved}, {"minimum", f.Minimum}, {"FLOP", f.FLOP}, {"time", f.Time}, {"peak", f.Peak}} {
-		text := q.d.NewLabel
-		if q.d.OldLabel != "" && q.d.changed() {
-			text = q.d.OldLabel
-			if q.d.NewLabel != "" {
-				text += " → " + q.d.NewLabel
-			}
-		}
-		row := []cell{{}, {q.name, ""}, {text, ""}, {}, {}}
-		if q.d.changed() && q.d.OldLabel != "" && q.d.NewLabel != "" {
+		row := []cell{{}, {q.name, ""}, {q.d.NewLabel, ""}, {}, {}}
+		switch {
+		case q.d.NewLabel == "":
+			row[2].text = q.d.OldLabel
+		case q.d.OldLabel != "" && q.d.changed():
+			row[2].text = q.d.OldLabel + " → " + q.d.NewLabel
 			row[3], row[4] = change(q.d), cell{q.d.PercentLabel, ""}
 		}
 		rows = append(rows, row)
