@@ -27,8 +27,10 @@ type editor struct {
 	cond  *sync.Cond
 	notes []note
 	calls []string
-	// config answers workspace/configuration.
+	asks  []note // the calls with their parameters
+	// config answers workspace/configuration; scoped does for folders.
 	config string
+	scoped map[string]string
 }
 
 type note struct {
@@ -94,13 +96,76 @@ func (e *editor) handle(_ context.Context, req *jsonrpc2.Request) (any, error) {
 	method := strings.Clone(req.Method())
 	if req.IsCall() {
 		e.calls = append(e.calls, method)
-		if method == protocol.MethodWorkspaceConfiguration {
-			return jsonrpc2.RawMessage("[" + e.config + "]"), nil
+		e.asks = append(e.asks, note{method, append(json.RawMessage(nil), req.Params()...)})
+		switch method {
+		case protocol.MethodWorkspaceConfiguration:
+			return e.configuration(json.RawMessage(req.Params())), nil
+		case protocol.MethodWindowShowDocument:
+			return jsonrpc2.RawMessage(`{"success":true}`), nil
 		}
 		return nil, nil
 	}
 	e.notes = append(e.notes, note{method, append(json.RawMessage(nil), req.Params()...)})
 	return nil, nil
+}
+
+// configuration is the answer to what is asked of the settings.
+func (e *editor) configuration(params json.RawMessage) jsonrpc2.RawMessage {
+	var asked struct {
+		Items []struct {
+			ScopeURI string `json:"scopeUri"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(params, &asked); err != nil {
+		e.t.Error(err)
+	}
+	var out []string
+	for _, item := range asked.Items {
+		switch {
+		case item.ScopeURI == "":
+			out = append(out, e.config)
+		default:
+			out = append(out, or(e.scoped[item.ScopeURI], "null"))
+		}
+	}
+	return jsonrpc2.RawMessage("[" + strings.Join(out, ",") + "]")
+}
+
+// count is how often the server has made a call.
+func (e *editor) count(method string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, a := range e.asks {
+		if a.method == method {
+			n++
+		}
+	}
+	return n
+}
+
+// asked waits for the nth call of a method and gives its parameters.
+func (e *editor) asked(method string, nth int) string {
+	e.t.Helper()
+	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
+	defer timeout.Stop()
+	start := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		n := 0
+		for _, a := range e.asks {
+			if a.method == method {
+				if n++; n == nth {
+					return string(a.params)
+				}
+			}
+		}
+		if time.Since(start) >= 20*time.Second {
+			e.t.Fatalf("the server made %d calls of %s, not %d", n, method, nth)
+		}
+		e.cond.Wait()
+	}
 }
 
 // initialize begins the session with the given capabilities and options, both

@@ -159,9 +159,9 @@ func (l *live) end() {
 	}
 }
 
-// look calls f with the current version of a document, for work that no request
+// current calls f with the current version of a document, for work that no request
 // of the editor asked for; it does nothing where the document is not open.
-func (s *server) look(ctx context.Context, key string, f func(place)) {
+func (s *server) current(ctx context.Context, key string, f func(place)) {
 	if snap := s.docs.Snapshot(key); snap != nil && ctx.Err() == nil {
 		f(place{snap})
 	}

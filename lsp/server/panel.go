@@ -148,7 +148,7 @@ func (s *server) openPage(p place, kind string, data report.Data) (string, error
 // pageData is what a page shows now.
 func (s *server) pageData(ctx context.Context, one *panelPage) (data report.Data, err error) {
 	err = fmt.Errorf("the document is closed")
-	s.look(ctx, one.key, func(p place) { data, err = s.panel(p, one.kind, one.shows()) })
+	s.current(ctx, one.key, func(p place) { data, err = s.panel(p, one.kind, one.shows()) })
 	return data, err
 }
 
@@ -184,7 +184,7 @@ func (s *server) fromPage(ctx context.Context, one *panelPage, name string, body
 	switch name {
 	case "reveal":
 		var where *protocol.ShowDocumentParams
-		s.look(ctx, one.key, func(p place) {
+		s.current(ctx, one.key, func(p place) {
 			yes := true
 			where = &protocol.ShowDocumentParams{URI: uri.URI(p.URI), TakeFocus: &yes, Selection: p.characters(said.Line, said.Column, said.EndColumn)}
 		})

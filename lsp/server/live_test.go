@@ -1,0 +1,438 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+)
+
+// openAs opens a document at an address of its own.
+func (e *editor) openAs(u, text string) {
+	e.t.Helper()
+	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"dmir","version":1,"text":%s}}`, u, quote(text)))
+}
+
+// onDisk writes files into a new folder and gives the address of each.
+func onDisk(t *testing.T, files map[string]string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	addresses := map[string]string{"": string(uri.File(dir))}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		addresses[name] = string(uri.File(path))
+	}
+	return addresses
+}
+
+func (e *editor) lenses(u string) (titles []string, all []protocol.CodeLens) {
+	e.t.Helper()
+	e.must("textDocument/codeLens", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, u), &all)
+	for _, l := range all {
+		titles = append(titles, l.Command.Title)
+	}
+	return titles, all
+}
+
+// The comparison with what is saved is offered while there is something to
+// compare, and of a document that has a file.
+func TestLenses(t *testing.T) {
+	files := onDisk(t, map[string]string{"f.dmir": ffn})
+	e := connect(t, Options{}, nil)
+	e.initialize(`{"workspace":{"codeLens":{"refreshSupport":true}}}`, "")
+	u := files["f.dmir"]
+	e.openAs(u, ffn)
+	const plain = "Run on reference|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 48.7 µs on h200"
+	saved := func(want bool, when string) {
+		t.Helper()
+		titles, all := e.lenses(u)
+		got := strings.Join(titles, "|")
+		if want {
+			if len(all) != 7 || !strings.Contains(got, "Memory plan|Compare with saved|34.4") ||
+				string(all[5].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"kind":"diff","function":"ffn"}`, u) {
+				t.Errorf("%s: %s", when, got)
+			}
+		} else if got != plain {
+			t.Errorf("%s: %s", when, got)
+		}
+	}
+	change := func(version int, text string) {
+		e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":%d},"contentChanges":[{"text":%s}]}`, u, version, quote(text)))
+	}
+	saved(false, "opened")
+	change(2, "// note\n"+ffn)
+	saved(true, "edited")
+	change(3, strings.Replace(ffn, "%y", "%z", 1))
+	saved(true, "as long as the file")
+	change(4, ffn)
+	saved(false, "undone")
+	change(5, ffn+"\n")
+	path, err := uri.Parse(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path.FsPath(), []byte(ffn+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e.notify("textDocument/didSave", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, u))
+	e.waitCall("workspace/codeLens/refresh")
+	saved(false, "saved")
+	e.openAs("untitled:Untitled-1", ffn)
+	if titles, _ := e.lenses("untitled:Untitled-1"); strings.Join(titles, "|") != plain {
+		t.Errorf("never saved: %q", titles)
+	}
+}
+
+// In a file of many functions totals come when a lens is in view.
+func TestManyLenses(t *testing.T) {
+	var text strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&text, "func.func @f%d(%%x: tensor<%dxf32>) -> tensor<%dxf32> {\n  %%y = dm.exp %%x : tensor<%dxf32>\n  return %%y : tensor<%dxf32>\n}\n", i, i+1, i+1, i+1, i+1)
+	}
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	e.openAs(testURI, text.String())
+	titles, all := e.lenses(testURI)
+	if len(all) != 4*250 || strings.Join(titles[8:12], "|") != "Run on reference|Cost|Graph|" {
+		t.Fatalf("%d lenses %q", len(all), titles[:12])
+	}
+	raw, err := protocol.Marshal(&all[11])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full protocol.CodeLens
+	e.must("codeLens/resolve", string(raw), &full)
+	if full.Command.Title != "3 FLOP · 24 B moved · minimum 24 B · 1.00 ns on h200" || full.Range != all[11].Range {
+		t.Errorf("resolved %+v", full)
+	}
+	for _, other := range []string{`{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}}}`, `{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"data":{"uri":"file:///gone","func":"f"}}`} {
+		e.must("codeLens/resolve", other, &full)
+	}
+	if err := e.call("codeLens/resolve", `{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"data":7}`, nil); codeOf(err) != jsonrpc2.InvalidParams {
+		t.Errorf("a foreign lens: %v", err)
+	}
+}
+
+type heatAnswer []struct {
+	Range protocol.Range `json:"range"`
+	Level int            `json:"level"`
+	Text  string         `json:"text"`
+}
+
+func (e *editor) heat(params string) heatAnswer {
+	e.t.Helper()
+	raw := new(json.RawMessage)
+	e.must("dmir/heat", params, (*jsonrpc2.RawMessage)(raw))
+	var got heatAnswer
+	if err := json.Unmarshal(*raw, &got); err != nil {
+		e.t.Fatal(err)
+	}
+	return got
+}
+
+// Heat is asked for by what lines are coloured by, or as the setting says, and
+// for a part of the file.
+func TestHeat(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	e.openAs(testURI, ffn)
+	got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"time"}`)
+	if len(got) != 2 || got[0].Level != 8 || got[0].Text != "71.3 % of the time of @ffn: 34.7 µs" || got[0].Range.Start != (protocol.Position{Line: 1, Character: 2}) || got[1].Range.End.Line != 2 {
+		t.Errorf("by time %+v", got)
+	}
+	if got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"waste","range":{"start":{"line":2,"character":9},"end":{"line":4,"character":0}}}`); len(got) != 1 || got[0].Text != "50.0 % of the waste of @ffn: 33.6 MB" {
+		t.Errorf("of a range %+v", got)
+	}
+	if got := e.heat(doc); len(got) != 0 {
+		t.Errorf("off by default, %+v", got)
+	}
+	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"heat":"bytes"}}}`)
+	if got := e.heat(doc); len(got) != 2 || !strings.Contains(got[1].Text, "of the bytes of") {
+		t.Errorf("as set %+v", got)
+	}
+	if err := e.call("dmir/heat", `{"textDocument":{"uri":"`+testURI+`"},"by":"colour"}`, nil); codeOf(err) != jsonrpc2.InvalidParams {
+		t.Errorf("by colour: %v", err)
+	}
+	if err := e.call("dmir/heat", `[]`, nil); codeOf(err) != jsonrpc2.InvalidParams {
+		t.Errorf("no parameters: %v", err)
+	}
+	raw := new(json.RawMessage)
+	if e.must("dmir/heat", `{"textDocument":{"uri":"file:///gone.dmir"},"by":"time"}`, (*jsonrpc2.RawMessage)(raw)); string(*raw) != "null" {
+		t.Errorf("of a closed file %s", *raw)
+	}
+}
+
+// command runs a command and reads its answer.
+func (e *editor) command(name, args string, result any) {
+	e.t.Helper()
+	raw := new(json.RawMessage)
+	e.must("workspace/executeCommand", fmt.Sprintf(`{"command":%q,"arguments":[%s]}`, name, args), (*jsonrpc2.RawMessage)(raw))
+	if err := json.Unmarshal(*raw, result); err != nil {
+		e.t.Fatalf("%s: %v in %s", name, err, *raw)
+	}
+}
+
+// A switch is switched over and back, and forgotten when the editor's own
+// setting changes.
+func TestToggle(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}}}`, "")
+	e.openAs(testURI, ffn)
+	var now map[string]bool
+	toggle := func(what string, want bool) {
+		t.Helper()
+		now = nil
+		if e.command("dmir.toggle", fmt.Sprintf(`{"setting":%q}`, what), &now); now[what] != want || len(now) != 1 {
+			t.Errorf("%s now stands at %v", what, now)
+		}
+	}
+	shown := func() bool { return len(e.hints(0, 9)) > 0 }
+	toggle("hints", false)
+	if shown() {
+		t.Error("hints are off, and there")
+	}
+	e.waitCall("workspace/inlayHint/refresh")
+	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"target":"l40s"}}}`)
+	if shown() {
+		t.Error("another setting switches hints on")
+	}
+	toggle("hints", true)
+	toggle("hints", false)
+	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"hints":{"enabled":false}}}}`)
+	if shown() {
+		t.Error("hints are off by setting, and there")
+	}
+	toggle("hints", true)
+	toggle("lint", false)
+	e.change(2, edit(0, 0, 0, 0, "// a\n"))
+	e.diagnostics(2, func(ds []protocol.Diagnostic) bool { return len(ds) == 0 })
+	toggle("lint", true)
+	e.change(3, edit(0, 0, 0, 0, "// b\n"))
+	e.diagnostics(3, func(ds []protocol.Diagnostic) bool { return len(ds) == 1 })
+	if err := e.call("workspace/executeCommand", `{"command":"dmir.toggle","arguments":[{"setting":"light"}]}`, nil); codeOf(err) != jsonrpc2.InvalidParams {
+		t.Errorf("an unknown switch: %v", err)
+	}
+}
+
+type shownPanel struct{ URI, Kind, Function, Title, HTML, URL string }
+
+// An editor that draws panels gets their pages, and their data after edits.
+func TestPanels(t *testing.T) {
+	files := onDisk(t, map[string]string{"f.dmir": ffn})
+	u := files["f.dmir"]
+	e := connect(t, Options{}, nil)
+	e.initialize("", `{"panels":true}`)
+	e.openAs(u, ffn)
+	data := func(kind string) (version int, got map[string]any) {
+		t.Helper()
+		raw := new(json.RawMessage)
+		e.must("dmir/panelData", fmt.Sprintf(`{"uri":%q,"kind":%q,"function":"ffn"}`, u, kind), (*jsonrpc2.RawMessage)(raw))
+		var answer struct {
+			Version int
+			Data    map[string]any
+		}
+		if err := json.Unmarshal(*raw, &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer.Version, answer.Data
+	}
+	for _, kind := range []string{"graph", "roofline", "memory", "diff"} {
+		var p shownPanel
+		e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":%q,"function":"ffn"}`, u, kind), &p)
+		if p.URI != u || p.Kind != kind || p.Function != "ffn" || p.Title == "" || p.URL != "" || !strings.HasPrefix(p.HTML, "<!DOCTYPE html>") {
+			t.Errorf("%s: %.200v", kind, p)
+		}
+		if _, got := data(kind); got["kind"] != kind || got[kind] == nil {
+			t.Errorf("%s: data %.200v", kind, got)
+		}
+	}
+	if _, got := data("diff"); got["diff"].(map[string]any)["same"] != true {
+		t.Errorf("the file and its document differ: %.300v", got["diff"])
+	}
+	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":2},"contentChanges":[%s]}`, u, edit(4, 4, 4, 11, "%1 = dm.exp")))
+	version, got := data("diff")
+	if version != 2 || got["diff"].(map[string]any)["same"] != false {
+		t.Errorf("version %d: %.300v", version, got["diff"])
+	}
+	for params, code := range map[string]jsonrpc2.Code{
+		fmt.Sprintf(`{"uri":%q,"kind":"pie"}`, u):                     requestFailed,
+		fmt.Sprintf(`{"uri":%q,"kind":"graph","function":"gone"}`, u): requestFailed,
+		`{"uri":"file:///gone.dmir","kind":"graph"}`:                  requestFailed,
+		`{"kind":"graph"}`: jsonrpc2.InvalidParams,
+		`{"uri":7}`:        jsonrpc2.InvalidParams,
+	} {
+		if err := e.call("dmir/panelData", params, nil); codeOf(err) != code {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+	e.openAs("untitled:u", ffn)
+	if err := e.call("dmir/panelData", `{"uri":"untitled:u","kind":"diff"}`, nil); codeOf(err) != requestFailed || !strings.Contains(err.Error(), "never saved") {
+		t.Errorf("a diff of what was never saved: %v", err)
+	}
+}
+
+// Any other editor has a browser opened, whose page follows the text, and shows
+// the places that are chosen there.
+func TestPanelInBrowser(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize(`{"window":{"showDocument":{"support":true}},"general":{"positionEncodings":["utf-16"]}}`, "")
+	e.openAs(testURI, "// 𝔻\n"+ffn)
+	var p shownPanel
+	e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":"graph"}`, testURI), &p)
+	if p.HTML != "" || !strings.HasPrefix(p.URL, "http://127.0.0.1:") {
+		t.Fatalf("%+v", p)
+	}
+	asked := e.asked("window/showDocument", 1)
+	if !strings.Contains(asked, p.URL) || !strings.Contains(asked, `"external":true`) {
+		t.Errorf("asked to show %s", asked)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar, Timeout: 20 * time.Second, Transport: &http.Transport{}}
+	defer browser.CloseIdleConnections()
+	get := func(path string) *http.Response {
+		t.Helper()
+		res, err := browser.Get(p.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	res := get("")
+	html, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil || res.StatusCode != 200 || !strings.Contains(string(html), `"function":"ffn"`) || strings.Contains(string(html), "dmir-nonce-placeholder") {
+		t.Fatalf("%s %v %.300s", res.Status, err, html)
+	}
+	stream := get("events")
+	defer func() { _ = stream.Body.Close() }()
+	events := make(chan string)
+	go func() {
+		defer close(events)
+		for in := json.NewDecoder(strip(stream.Body)); ; {
+			var m struct {
+				Type string
+				Line int
+				Data struct{ Title, Function string }
+			}
+			if in.Decode(&m) != nil {
+				return
+			}
+			events <- fmt.Sprint(m.Type, " ", m.Line, m.Data.Function)
+		}
+	}()
+	post := func(name, body string) int {
+		t.Helper()
+		res, err := browser.Post(p.URL+name, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	for _, c := range []struct{ body, selection string }{
+		{`{"line":1,"column":3,"endColumn":4}`, `"start":{"line":0,"character":2},"end":{"line":0,"character":3}`},
+		{`{"line":1,"column":4,"endColumn":5}`, `"start":{"line":0,"character":3},"end":{"line":0,"character":5}`}, // 𝔻 is two units
+		{`{"line":99999,"column":-7,"endColumn":99999999}`, `"start":{"line":10,"character":0},"end":{"line":10,"character":0}`},
+		{`{"line":3,"column":9,"endColumn":2}`, `"start":{"line":2,"character":8},"end":{"line":2,"character":8}`},
+	} {
+		n := e.count("window/showDocument")
+		if status := post("reveal", c.body); status != 204 {
+			t.Errorf("%s: %d", c.body, status)
+		}
+		if asked := e.asked("window/showDocument", n+1); !strings.Contains(asked, c.selection) && !strings.Contains(asked, swapped(c.selection)) || strings.Contains(asked, "external") {
+			t.Errorf("%s: asked to show %s", c.body, asked)
+		}
+	}
+	if post("reveal", `{`) != 400 || post("else", `{}`) != 400 || post("function", `{"name":"gone"}`) != 400 {
+		t.Error("a page may say what it likes")
+	}
+
+	e.notify("dmir/select", at(2, 4))
+	if got := <-events; got != "select 3" {
+		t.Errorf("the page hears %q", got)
+	}
+	e.change(2, edit(9, 0, 9, 0, "func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"))
+	if got := <-events; got != "data 0ffn" {
+		t.Errorf("after an edit the page hears %q", got)
+	}
+	if status := post("function", `{"name":"g"}`); status != 204 {
+		t.Errorf("another function: %d", status)
+	}
+	if got := <-events; got != "data 0g" {
+		t.Errorf("the page hears %q", got)
+	}
+	e.notify("textDocument/didClose", doc)
+	if _, more := <-events; more {
+		t.Error("the page of a closed document goes on")
+	}
+	if res := get(""); res.StatusCode != 404 {
+		t.Errorf("the page of a closed document: %s", res.Status)
+	}
+}
+
+// swapped is a range the other way round, as JSON may have it.
+func swapped(s string) string {
+	start, end, _ := strings.Cut(s, `,"end"`)
+	return `"end"` + end + "," + start
+}
+
+// strip leaves the data of a stream of events.
+func strip(r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		var all [1 << 16]byte
+		left := ""
+		for {
+			n, err := r.Read(all[:])
+			left += string(all[:n])
+			for {
+				line, rest, ok := strings.Cut(left, "\n")
+				if !ok {
+					break
+				}
+				left = rest
+				if data, ok := strings.CutPrefix(line, "data: "); ok {
+					_, _ = io.WriteString(in, data+"\n")
+				}
+			}
+			if err != nil {
+				_ = in.Close()
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// An editor that opens no addresses is told where the page is.
+func TestPanelWithoutShowDocument(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	e.openAs(testURI, ffn)
+	var p shownPanel
+	e.command("dmir.panel", fmt.Sprintf(`{"uri":%q,"kind":"memory"}`, testURI), &p)
+	e.wait("window/showMessage", func(raw json.RawMessage) bool { return strings.Contains(string(raw), p.URL) })
+	e.must("shutdown", "", nil)
+	if _, err := http.Get(p.URL); err == nil {
+		t.Error("pages are served after shutdown")
+	}
+}
