@@ -23,33 +23,58 @@ func offerBudget(s *selection) []Action {
 		return nil
 	}
 	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to what it needs now"}
-	moved, peak, err := s.needs(o)
+	limits, err := s.needs(o)
 	if err != nil {
 		a.Disabled = err.Error()
 		return []Action{a}
 	}
-	a.Title += fmt.Sprintf(": moves %s, holds %s", moved, peak)
+	var parts []string
+	for _, l := range limits {
+		if len(l.text) <= maxFormula {
+			parts = append(parts, l.verb+" "+l.text)
+		}
+	}
+	if len(parts) > 0 {
+		a.Title += ": " + strings.Join(parts, ", ")
+	}
 	return []Action{a}
 }
 
-// needs are the smallest budgets in three digits under which o stays.
-func (s *selection) needs(o *ir.Op) (moved, peak string, err error) {
+// limit is a budget as it is written.
+type limit struct{ attr, verb, text string }
+
+// needs are the smallest budgets under which o stays: of three digits, or as
+// formulas where sizes are open.
+func (s *selection) needs(o *ir.Op) ([]limit, error) {
 	f := s.p.Cost(asFunc(s.m, o))
-	if f == nil || o.Bad {
-		return "", "", refuse("the cost of @%s is not known", o.Str("sym_name"))
+	if f == nil || !s.clean(o.Span) {
+		return nil, refuse("the cost of @%s is not known", o.Str("sym_name"))
 	}
-	size := func(d dim.Dim) (string, error) {
-		n, ok := d.Int()
-		if !ok {
-			return "", refuse("the cost depends on %s; bind it first", strings.Join(d.Symbols(), ", "))
+	if f.Unknown > 0 {
+		return nil, refuse("@%s has ops whose cost is not known", f.Func.Name)
+	}
+	out := []limit{{cost.MaxMoved, "moves", written(f.Moved())}}
+	if peaks := f.Peaks(); len(peaks) == 1 { // of several, which is the largest depends on the sizes
+		out = append(out, limit{cost.MaxPeak, "holds", written(peaks[0])})
+	}
+	for _, l := range out {
+		if l.text == "" {
+			return nil, refuse("the cost of @%s is no formula that a budget can say", f.Func.Name)
 		}
-		return atLeast(n), nil
 	}
-	if moved, err = size(f.Moved()); err != nil {
-		return "", "", err
+	return out, nil
+}
+
+// written is d as a budget, "" where it cannot be read back.
+func written(d dim.Dim) string {
+	if n, ok := d.Int(); ok {
+		return atLeast(n)
 	}
-	peak, err = size(f.Peak())
-	return moved, peak, err
+	text := d.String()
+	if back, err := dim.Parse(text); err != nil || !back.Equal(d) {
+		return ""
+	}
+	return text + " B"
 }
 
 // atLeast is the size of three digits that is n bytes or the next above them.
@@ -83,11 +108,15 @@ func applyBudget(s *selection, _ string) (*Change, error) {
 	if o == nil || o.Name != "func.func" || len(o.Regions) == 0 {
 		return nil, refuse("a budget belongs to a function with a body")
 	}
-	moved, peak, err := s.needs(o)
+	limits, err := s.needs(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Change{Edits: s.setAttrs(o, [][2]string{{cost.MaxMoved, parse.Quote(moved)}, {cost.MaxPeak, parse.Quote(peak)}})}, nil
+	var attrs [][2]string
+	for _, l := range limits {
+		attrs = append(attrs, [2]string{l.attr, parse.Quote(l.text)})
+	}
+	return &Change{Edits: s.setAttrs(o, attrs)}, nil
 }
 
 // setAttrs writes attributes of a function, in the place of those of the same

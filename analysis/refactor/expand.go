@@ -50,7 +50,7 @@ type expansion struct {
 // expand asks the registry. The op and its operands are copied for it: what the
 // program consists of must not change.
 func (s *selection) expand(o *ir.Op) (*expansion, error) {
-	if err := whole(o); err != nil {
+	if err := s.flawed([]*ir.Op{o}); err != nil {
 		return nil, err
 	}
 	if !op.Sound(o) {

@@ -52,8 +52,8 @@ func (s *selection) functionGroup() (*group, error) {
 		return nil, err
 	}
 	for _, v := range append(g.imports(), g.exports...) {
-		if v.Type == nil || v.Type == types.Type(types.Unknown) {
-			return nil, refuse("the type of %s is not known", spelled(v))
+		if err := s.typed(v); err != nil {
+			return nil, err
 		}
 	}
 	return g, nil

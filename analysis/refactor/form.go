@@ -20,7 +20,7 @@ const (
 // offerForm offers the other form of the selected ops, those in their regions
 // included.
 func offerForm(s *selection) []Action {
-	if s.cursor && !s.onHead(s.ops[0]) {
+	if s.cursor && !s.onHead(s.ops[0]) || s.flawed(s.ops) != nil {
 		return nil
 	}
 	var out []Action
@@ -45,18 +45,22 @@ func offerForm(s *selection) []Action {
 // changes reports whether o has the other form. What stands in a form of another
 // dialect cannot be told from its text.
 func changes(o *ir.Op, to string) bool {
-	if o.Tree == nil || o.Bad {
+	t := o.Tree
+	if t == nil || o.Bad {
 		return false
 	}
 	if to == toGeneric {
-		return o.Tree.Form == ast.Pretty
+		return t.Form == ast.Pretty
 	}
-	return o.Tree.Form == ast.Generic && (op.Of(o) != nil || o.Name == "func.func" || o.Name == "func.call" || o.Name == "func.return")
+	return t.Form == ast.Generic && (op.Of(o) != nil || o.Name == "func.func" || o.Name == "func.call" || o.Name == "func.return")
 }
 
 func applyForm(s *selection, to string) (*Change, error) {
 	if to != toGeneric && to != toPretty {
 		return nil, refuse("there is no form %q", to)
+	}
+	if err := s.flawed(s.ops); err != nil {
+		return nil, err
 	}
 	var edits []diag.Edit
 	var err error
@@ -83,7 +87,7 @@ func applyForm(s *selection, to string) (*Change, error) {
 // reform writes o, but not the ops in its regions, in the other form: what
 // stands around the regions, and the labels that only one of the forms has.
 func (s *selection) reform(o *ir.Op, generic bool) ([]diag.Edit, error) {
-	line, err := s.line(o, generic)
+	line, err := s.line(shallow(o), generic)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +118,8 @@ func (s *selection) reform(o *ir.Op, generic bool) ([]diag.Edit, error) {
 		if len(r.Blocks) > 0 && len(n.Regions[i].Blocks) > 0 {
 			was, is := label(text, t, r), label(line, n, n.Regions[i])
 			switch {
-			case was.Len() == 0 && is.Len() > 0:
-				head.Text += "\n" + line[is.Start:is.End] + "\n"
+			case was.Len() == 0 && len(n.Regions[i].Blocks[0].Args) > 0:
+				head.Text += "\n" + line[is.Start:is.End]
 			case was.Len() > 0 && is.Len() == 0:
 				kept := comments(text, was)
 				edits = append(edits, diag.Edit{Span: was, Text: kept})
@@ -133,6 +137,19 @@ func (s *selection) reform(o *ir.Op, generic bool) ([]diag.Edit, error) {
 		}
 	}
 	return append(edits, tail), nil
+}
+
+// shallow is o with nothing in its blocks but their arguments.
+func shallow(o *ir.Op) *ir.Op {
+	c := *o
+	c.Regions = make([]*ir.Region, len(o.Regions))
+	for i, r := range o.Regions {
+		c.Regions[i] = &ir.Region{Op: &c, Blocks: make([]*ir.Block, len(r.Blocks))}
+		for j, b := range r.Blocks {
+			c.Regions[i].Blocks[j] = &ir.Block{Label: b.Label, Region: c.Regions[i], Args: b.Args}
+		}
+	}
+	return &c
 }
 
 // label is where the label of the first block of r is written, its colon

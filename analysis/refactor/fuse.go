@@ -131,6 +131,11 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 	if len(g.exports) == 0 {
 		return nil, refuse("nothing outside the selection uses what it computes")
 	}
+	for _, v := range g.exports {
+		if err := s.typed(v); err != nil {
+			return nil, err
+		}
+	}
 	return g, nil
 }
 
@@ -163,11 +168,8 @@ func fusible(o *ir.Op) error {
 
 // opened says why the inside of kernel k cannot be taken out, nil where it can.
 func opened(k *ir.Op) error {
-	if err := whole(k); err != nil {
-		return err
-	}
 	t := k.Body(0).Terminator()
-	if len(k.Tree.Regions) != 1 || k.Tree.Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
+	if k.Tree == nil || len(k.Tree.Regions) != 1 || k.Tree.Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
 		t == nil || t.Name != "dm.yield" || len(t.Operands) != len(k.Results) {
 		return refuse("%s is no whole kernel", describe(k))
 	}

@@ -31,7 +31,7 @@ func (s *selection) gather(b *ir.Block, ops []*ir.Op) (*group, error) {
 		g.member[o] = true
 	}
 	all := b.Ops[index(ops[0]) : index(ops[len(ops)-1])+1]
-	if err := whole(all...); err != nil {
+	if err := s.flawed(all); err != nil {
 		return nil, err
 	}
 	if err := g.order(all); err != nil {

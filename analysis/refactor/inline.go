@@ -21,8 +21,8 @@ func offerInline(s *selection) []Action {
 
 // callee is the function that o calls, or why its body cannot stand in o's place.
 func (s *selection) callee(o *ir.Op) (*ir.Func, error) {
-	if o.Bad || o.Tree == nil {
-		return nil, refuse("there is an error in the call")
+	if err := s.flawed([]*ir.Op{o}); err != nil {
+		return nil, err
 	}
 	f := s.m.Func(o.Str("callee"))
 	switch {
@@ -32,7 +32,7 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, error) {
 		return nil, refuse("@%s is only declared here", f.Name)
 	case f.Op == s.fn.Op:
 		return nil, refuse("@%s calls itself", f.Name)
-	case f.Op.Bad || f.Op.Tree.Regions[0].Close < 0:
+	case f.Op.Bad || !s.clean(f.Op.Span):
 		return nil, refuse("there is an error in @%s", f.Name)
 	case len(f.Op.Regions[0].Blocks) != 1:
 		return nil, refuse("@%s jumps between blocks", f.Name)
@@ -69,7 +69,7 @@ func applyInline(s *selection, _ string) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := whole(append(f.Body.Ops[:len(f.Body.Ops):len(f.Body.Ops)], o)...); err != nil {
+	if err := s.flawed([]*ir.Op{f.Op}); err != nil {
 		return nil, err
 	}
 	n := s.allNames(nil)

@@ -80,7 +80,7 @@ func (p promise) worth() string {
 	n, constant := p.bytes.Int()
 	if !constant {
 		text := units.DimBytes(p.bytes)
-		if len(text) > maxFormula || strings.Contains(text, "-") || strings.Contains(text, "−") {
+		if len(text) > maxFormula || strings.Contains(text, "-") || strings.ContainsAny(text, "−?") {
 			return ""
 		}
 		return ": saves " + text

@@ -6,7 +6,9 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -160,21 +162,53 @@ func (s *selection) onHead(o *ir.Op) bool {
 	return len(o.Tree.Regions) == 0 || s.span.Start <= o.Tree.Off+int(o.Tree.Regions[0].Open)
 }
 
-// whole reports whether every op inside o, o included, can be edited: it has a
-// place in the text, and its operands have theirs.
-func whole(ops ...*ir.Op) error {
+// flawed says why ops, which follow each other in the text, cannot be edited,
+// nil where they can: there is an error in one, or one has no place of its own.
+func (s *selection) flawed(ops []*ir.Op) error {
+	if !s.clean(source.Span{Start: ops[0].Span.Start, End: ops[len(ops)-1].Span.End}) {
+		return refuse("there is an error in %s", describe(ops[0]))
+	}
 	var err error
 	ir.Walk(ops, func(o *ir.Op) bool {
-		switch {
-		case err != nil:
-		case o.Bad:
-			err = refuse("there is an error in %s", describe(o))
-		case o.Tree == nil || o.Tree.Form == ast.Bad || len(o.Tree.Operands) != len(o.Operands):
+		if err != nil {
+			return false
+		}
+		if o.Bad || o.Tree == nil || o.Tree.Form == ast.Bad || len(o.Tree.Operands) != len(o.Operands) || len(o.Tree.Regions) < len(o.Regions) {
 			err = refuse("%s cannot be read", describe(o))
+			return false
+		}
+		for _, r := range o.Tree.Regions {
+			if r.Close < 0 {
+				err = refuse("a region of %s is not closed", describe(o))
+			}
 		}
 		return err == nil
 	})
 	return err
+}
+
+// clean reports whether no error begins in span.
+func (s *selection) clean(span source.Span) bool {
+	ds := s.p.Diags
+	i := sort.Search(len(ds), func(i int) bool { return ds[i].Span.Start >= span.Start })
+	for ; i < len(ds) && ds[i].Span.Start < span.End; i++ {
+		if ds[i].Severity == diag.Error {
+			return false
+		}
+	}
+	return true
+}
+
+// typed says why the type of v cannot be written elsewhere, nil where it can.
+func (s *selection) typed(v *ir.Value) error {
+	bad := v.Type == nil || v.Type == types.Type(types.Unknown) || v.Op != nil && v.Op.Bad
+	if a := s.argument(v); a != nil {
+		bad = bad || !s.clean(v.Block.Region.Op.Tree.Abs(a.Type))
+	}
+	if bad {
+		return refuse("the type of %s is not known", spelled(v))
+	}
+	return nil
 }
 
 // describe names an op as people do: by its first result, or by what it is.

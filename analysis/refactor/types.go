@@ -82,11 +82,13 @@ func (r *retyping) op(o *ir.Op) {
 		return
 	}
 	for i, v := range o.Results {
-		if t := known(v.Type, inferred[i]); t != nil && r.respellable(v) {
+		if t := known(v.Type, inferred[i]); t != nil && r.respellable(v, t) {
 			r.now[v] = t
 			r.affect(o)
 			for _, u := range v.Uses {
-				r.affect(u.Op)
+				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != "func.return" {
+					r.affect(u.Op)
+				}
 			}
 		}
 	}
@@ -148,11 +150,19 @@ func known(written, inferred types.Type) types.Type {
 }
 
 // respellable reports whether every op that uses v says its type in a place of
-// its own: what a function returns or a region yields has its type elsewhere too.
-func (r *retyping) respellable(v *ir.Value) bool {
+// its own, or says t already: what a function returns or a region yields has its
+// type elsewhere too.
+func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 	return !slices.ContainsFunc(v.Uses, func(u ir.Use) bool {
 		def := op.Of(u.Op)
-		return def == nil || def.Is(op.Terminator) || len(u.Op.Regions) > 0 || u.Op.Tree == nil || u.Op.Tree.Sig.Empty() || u.Op.Bad
+		if u.Op.Tree == nil || u.Op.Tree.Sig.Empty() || u.Op.Bad {
+			return true
+		}
+		if u.Op.Name == "func.return" || def.Is(op.Terminator) {
+			sig, err := parse.Signature(u.Op.Tree.Text(r.s.src, u.Op.Tree.Sig))
+			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
+		}
+		return def == nil || len(u.Op.Regions) > 0
 	})
 }
 

@@ -15,15 +15,15 @@ func offerUnfuse(s *selection) []Action {
 		return nil
 	}
 	a := Action{ID: "unfuse", Kind: Inline, Title: "Unfuse the kernel"}
-	if err := opened(k); err != nil {
+	if b := k.Body(0); b != nil && len(b.Ops) > maxListed {
+		return []Action{a}
+	}
+	if err := s.openable(k); err != nil {
 		a.Disabled = err.Error()
 		return []Action{a}
 	}
 	body := k.Body(0)
 	added := []*cost.Entry{}
-	if len(body.Ops) > maxListed {
-		return []Action{a}
-	}
 	seen := map[*ir.Value]bool{}
 	for _, v := range body.Terminator().Operands {
 		if seen[v] || v.Op == nil || v.Op.Parent != body {
@@ -52,12 +52,19 @@ func (s *selection) kernel() *ir.Op {
 	return nil
 }
 
+func (s *selection) openable(k *ir.Op) error {
+	if err := s.flawed([]*ir.Op{k}); err != nil {
+		return err
+	}
+	return opened(k)
+}
+
 func applyUnfuse(s *selection, _ string) (*Change, error) {
 	k := s.kernel()
 	if k == nil {
 		return nil, refuse("there is no kernel here")
 	}
-	if err := opened(k); err != nil {
+	if err := s.openable(k); err != nil {
 		return nil, err
 	}
 	body := k.Body(0)
@@ -102,14 +109,25 @@ func (s *selection) swap(o *ir.Op, raw string, results renaming) *Change {
 		edits := append(results.uses(nil, nil), removal(text, span))
 		return &Change{Edits: edits}
 	}
+	raw = strings.Trim(raw, "\n")
+	if end := behind(text, span.End); end > span.End { // the comment behind o comes last
+		glue := " "
+		if lastIsComment(raw) {
+			glue = "\n"
+		}
+		raw += glue + strings.TrimLeft(text[span.End:end], blanks)
+		span.End = end
+	}
 	after := s.write(raw, o.Parent, span.Start)
-	if rest, _, _ := strings.Cut(text[span.End:], "\n"); strings.TrimSpace(rest) != "" && (lastIsComment(after) || !strings.HasPrefix(strings.TrimSpace(rest), "//")) {
+	if strings.TrimSpace(restOfLine(text, span.End)) != "" {
 		after += "\n" + indentAt(text, span.Start)
 	}
 	return &Change{Edits: append(replace(text, span, after), results.uses(nil, nil)...)}
 }
 
+// lastIsComment reports whether text ends in a comment.
 func lastIsComment(text string) bool {
+	text = strings.TrimRight(text, blanks)
 	i := strings.LastIndexByte(text, '\n') + 1
 	return comments(text, source.Span{Start: i, End: len(text)}) != ""
 }
