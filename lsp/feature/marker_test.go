@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //	//@fix CODE TITLE          a fix offered on the line
 //	//@def(%x) 3:5             the definition of the first %x on the line
 //	//@refs(%x) 3:5 4:9        its references, the definition included
+//	//@action(%x) TITLE | TITLE   what is offered at the cursor in front of the first %x
 //	//@type(%x) 1:1            the definition of the alias that spells its type
 //	//@highlight(%x) w3:5 r4:9 its appearances, where it is written and read
 //	//@callers(@f) @g 7:3      the functions that call it, each with the places
@@ -354,6 +355,14 @@ func (m *marker) ask(t *testing.T, q question) {
 		spans = feature.References(m.p.Names(), off, true)
 	case "type":
 		spans = feature.TypeDefinition(m.p, off)
+	case "action":
+		var titles []string
+		found := slices.Concat(m.p.Diags, lint.Run(context.Background(), m.p, lint.Options{}))
+		for _, a := range feature.Actions(m.p, found, source.Span{Start: off, End: off}, func(string) bool { return true }) {
+			titles = append(titles, a.Title)
+		}
+		m.lines[q.line] = append(m.lines[q.line], fmt.Sprintf("//@action(%s) %s", q.name, strings.Join(titles, " | ")))
+		return
 	case "highlight":
 		var marks []string
 		for _, h := range feature.Highlights(m.p.Names(), off) {
