@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "bytes": writeBytes, "npy": writeNPY, "only": only,
+			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "only": only,
 		},
 	})
 }
@@ -56,6 +56,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if strings.Contains(out, "goroutine ") || strings.Contains(out, "panic:") {
 			ts.Fatalf("it panicked")
 		}
+	}
+}
+
+// refuses TEXT COMMAND ARGS... requires exit status 2, nothing on stdout and
+// one diagnostic on stderr, with the text in it.
+func refuses(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: refuses TEXT COMMAND ARGS...")
+	}
+	exits(ts, false, append([]string{"2"}, args[1:]...))
+	said := ts.ReadFile("stderr")
+	if n := strings.Count(said, "error"); n != 1 || !strings.Contains(said, args[0]) || ts.ReadFile("stdout") != "" {
+		ts.Fatalf("want one error with %q in it and nothing else", args[0])
 	}
 }
 
