@@ -18,7 +18,7 @@ func FindSymbols(f *ast.File, query string) []scope.Item {
 		for _, it := range items {
 			inner := it.Children
 			it.Children = nil
-			if matches(it.Name, query) {
+			if Matches(it.Name, query) {
 				out = append(out, it)
 			}
 			find(inner)
@@ -28,7 +28,9 @@ func FindSymbols(f *ast.File, query string) []scope.Item {
 	return out
 }
 
-func matches(name, query string) bool {
+// Matches reports whether name holds the letters of query in this order,
+// whatever their case.
+func Matches(name, query string) bool {
 	for _, q := range query {
 		i := strings.IndexFunc(name, func(r rune) bool { return unicode.ToLower(r) == unicode.ToLower(q) })
 		if i < 0 {

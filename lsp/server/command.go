@@ -38,6 +38,10 @@ var commands = map[string]commandMethod{
 		return s.costCommand(p, args.Func)
 	}),
 	commandTargets: targetsCommand,
+	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+		token := cloneToken(p.WorkDoneToken)
+		return func(ctx context.Context) (any, error) { return s.lintWorkspace(ctx, token) }, nil
+	},
 	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args panelArgs) (work, error) {
 		return s.onPlace(args.URI, func(ctx context.Context, p place) (any, error) { return s.panelCommand(ctx, p, args) }), nil
 	}),
@@ -136,7 +140,7 @@ func (s *server) targets(doc *workspace.Snapshot) (any, error) {
 	}
 	current := ""
 	if doc != nil {
-		current = doc.Program().Target.Name
+		doc.With(func(v *workspace.View) { current = v.Program().Target.Name })
 	}
 	out := []target{}
 	for _, m := range s.docs.Machines() {

@@ -8,6 +8,8 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/sweep"
+	"dmir/lsp/workspace"
 	"dmir/syntax/scope"
 )
 
@@ -58,7 +60,8 @@ func information(p place, it scope.Item) protocol.SymbolInformation {
 // maxSymbols bounds the answer to a query for symbols.
 const maxSymbols = 1000
 
-// workspaceSymbol looks through the open documents.
+// workspaceSymbol looks through the open documents, and then through the other
+// programs of the workspace, whose outlines are remembered.
 func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	params, err := decode[protocol.WorkspaceSymbolParams](raw)
 	if err != nil {
@@ -71,13 +74,29 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			for _, it := range feature.FindSymbols(snap.Program().Tree, params.Query) {
-				if len(out) == maxSymbols {
-					return out, nil
+			snap.With(func(v *workspace.View) {
+				for _, it := range feature.FindSymbols(v.Program().Tree, params.Query) {
+					if len(out) < maxSymbols {
+						out = append(out, information(bare(snap), it))
+					}
 				}
-				out = append(out, information(place{snap}, it))
-			}
+			})
 		}
-		return out, nil
+		s.outlines.All(ctx, s.programs(ctx), s.docs.Encoding(), func(f sweep.File, symbols []sweep.Symbol) bool {
+			for _, it := range symbols {
+				if feature.Matches(it.Item.Name, params.Query) && len(out) < maxSymbols {
+					out = append(out, closedSymbol(f, it))
+				}
+			}
+			return len(out) < maxSymbols
+		})
+		return out, ctx.Err()
 	}, nil
+}
+
+func closedSymbol(f sweep.File, s sweep.Symbol) protocol.SymbolInformation {
+	var info protocol.SymbolInformation
+	info.Name, info.Kind = s.Item.Name, symbolKinds[s.Item.Kind]
+	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: wire(s.Start), End: wire(s.End)}}
+	return info
 }

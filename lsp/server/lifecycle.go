@@ -10,6 +10,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/analysis/config"
+	"dmir/lsp/workspace"
 	"dmir/syntax/source"
 )
 
@@ -33,6 +34,9 @@ type features struct {
 	labelOffsets     bool // takes parameters of signatures as places in the label
 	linkDiagnostics  bool // shows related places
 	tags             bool
+	codeLinks        bool // opens what a diagnostic's code leads to
+	diagnosticData   bool // keeps what comes with a diagnostic
+	pulls            bool // asks for diagnostics, and asks again where told to
 	actions          actionFeatures
 	flatSymbols      bool // knows no hierarchy of symbols
 	tokenDelta       bool // asks what is different in the tokens
@@ -61,7 +65,11 @@ func initialize(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		if s.opts.Version != "" {
 			info.Version = protocol.NewOptional(s.opts.Version)
 		}
-		return &protocol.InitializeResult{Capabilities: capabilities(enc), ServerInfo: info}, nil
+		can := capabilities(enc)
+		if s.features.pulls { // others could not be told of what is found later
+			can.DiagnosticProvider = diagnosticOptions()
+		}
+		return &protocol.InitializeResult{Capabilities: can, ServerInfo: info}, nil
 	}, nil
 }
 
@@ -101,8 +109,11 @@ func featuresOf(c protocol.ClientCapabilities) features {
 			}
 		}
 		if d := t.PublishDiagnostics; d != nil {
-			f.linkDiagnostics = is(d.RelatedInformation)
-			f.tags = len(d.TagSupport.ValueSet) > 0
+			f.diagnostics(d.DiagnosticsCapabilities)
+		}
+		if d := t.Diagnostic; d != nil {
+			f.diagnostics(d.DiagnosticsCapabilities)
+			f.pulls = c.Workspace != nil && c.Workspace.Diagnostics != nil && is(c.Workspace.Diagnostics.RefreshSupport)
 		}
 		if a := t.CodeAction; a != nil {
 			f.actions = actionFeaturesOf(*a)
@@ -115,6 +126,16 @@ func featuresOf(c protocol.ClientCapabilities) features {
 		}
 	}
 	return f
+}
+
+// diagnostics adds what the editor shows of a diagnostic, pushed or pulled:
+// some say it of one kind only.
+func (f *features) diagnostics(c protocol.DiagnosticsCapabilities) {
+	is := func(b *bool) bool { return b != nil && *b }
+	f.linkDiagnostics = f.linkDiagnostics || is(c.RelatedInformation)
+	f.tags = f.tags || len(c.TagSupport.ValueSet) > 0
+	f.codeLinks = f.codeLinks || is(c.CodeDescriptionSupport)
+	f.diagnosticData = f.diagnosticData || is(c.DataSupport)
 }
 
 // noMarkdown reports whether an editor names the formats that it shows, and
@@ -131,7 +152,7 @@ func capabilities(enc source.Encoding) protocol.ServerCapabilities {
 	}
 	return protocol.ServerCapabilities{
 		PositionEncoding:                 unit,
-		TextDocumentSync:                 &protocol.TextDocumentSyncOptions{OpenClose: &yes, Change: &change},
+		TextDocumentSync:                 &protocol.TextDocumentSyncOptions{OpenClose: &yes, Change: &change, Save: protocol.Boolean(true)},
 		HoverProvider:                    protocol.Boolean(true),
 		CompletionProvider:               &protocol.CompletionOptions{TriggerCharacters: strings.Split(completionTriggers, ""), ResolveProvider: &yes},
 		SignatureHelpProvider:            &protocol.SignatureHelpOptions{TriggerCharacters: []string{" ", ","}},
@@ -180,7 +201,7 @@ func (s *server) register() {
 	var rs []protocol.Registration
 	if s.features.watch {
 		options, err := protocol.Marshal(&protocol.DidChangeWatchedFilesRegistrationOptions{
-			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/" + config.FileName)}},
+			Watchers: []protocol.FileSystemWatcher{{GlobPattern: protocol.Pattern("**/" + config.FileName)}, {GlobPattern: protocol.Pattern("**/*.dmir")}},
 		})
 		if err == nil {
 			rs = append(rs, protocol.Registration{ID: config.FileName, Method: protocol.MethodWorkspaceDidChangeWatchedFiles, RegisterOptions: options})
@@ -211,14 +232,23 @@ func exit(s *server, _ *struct{}) error {
 	return nil
 }
 
-// watchedFiles hears of changes to dmir.toml.
+// watchedFiles hears of changes to dmir.toml, and of programs that others wrote.
 func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
+	var programs []workspace.Address
+	configured := false
 	for _, c := range p.Changes {
-		if strings.HasSuffix(string(c.URI), "/"+config.FileName) {
-			s.docs.ConfigChanged()
-			s.refresh()
-			return nil
+		if a := address(c.URI); workspace.IsConfig(a) {
+			configured = true
+		} else if strings.HasSuffix(a.Path, ".dmir") {
+			programs = append(programs, a)
 		}
+	}
+	if configured {
+		s.docs.ConfigChanged()
+		s.refresh()
+	}
+	if configured || len(programs) > 0 {
+		s.filesOnDisk(programs)
 	}
 	return nil
 }

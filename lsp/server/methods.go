@@ -36,6 +36,8 @@ var calls = map[string]callMethod{
 	protocol.MethodTextDocumentDocumentLink:            documentLink,
 	protocol.MethodDocumentLinkResolve:                 resolveDocumentLink,
 	protocol.MethodTextDocumentLinkedEditingRange:      linkedEditingRange,
+	protocol.MethodTextDocumentDiagnostic:              documentDiagnostic,
+	protocol.MethodWorkspaceDiagnostic:                 workspaceDiagnostic,
 	protocol.MethodWorkspaceSymbol:                     workspaceSymbol,
 	protocol.MethodCodeLensResolve:                     resolveCodeLens,
 	protocol.MethodWorkspaceTextDocumentContent:        textDocumentContent,

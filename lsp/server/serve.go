@@ -23,6 +23,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/sweep"
 	"dmir/lsp/workspace"
 )
 
@@ -71,6 +72,10 @@ type server struct {
 	folders     folders
 	runs        runs
 	diagnostics outbox
+	published   published
+	pullAgain   refresher
+	closed      closedFiles
+	outlines    sweep.Outlines
 	saved       saved
 	live        live
 	tokens      tokenResults
@@ -113,9 +118,12 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 		Pause:   opts.Pause,
 		Publish: s.publish,
 		PublishConfig: func(c workspace.ConfigFile) {
-			s.publish(&workspace.Snapshot{Address: address(uri.File(c.Path)), Src: c.Src, Encoding: s.docs.Encoding()}, c.Diags)
+			s.push(&workspace.Snapshot{Address: address(uri.File(c.Path)), Src: c.Src, Encoding: s.docs.Encoding()}, protocol.Optional[int32]{}, c.Diags)
 		},
-		Failed: func(uri string, problem any) { s.logPanic("analysis of "+uri, problem) },
+		Failed: func(spelt string, problem any) {
+			s.logPanic("analysis of "+spelt, problem)
+			s.published.fail(address(uri.URI(spelt)).Key)
+		},
 	})
 	return s
 }

@@ -30,9 +30,11 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	}
 	if workspace.IsConfig(a) {
 		s.docs.OpenConfig(a, strings.Clone(p.TextDocument.Text))
+		s.published.configChanged()
 		s.refresh()
 		return nil
 	}
+	s.closed.took(a.URI, false) // it is looked at as a document from now on
 	s.docs.Open(a, p.TextDocument.Version, strings.Clone(p.TextDocument.Text))
 	return nil
 }
@@ -53,6 +55,7 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 	if workspace.IsConfig(a) {
 		s.live.later(a.Key, func() {
 			s.docs.ConfigChanged()
+			s.published.configChanged()
 			s.refresh()
 		})
 		return s.docs.ChangeConfig(a, edits)
@@ -65,6 +68,7 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	a := address(p.TextDocument.URI)
 	if workspace.IsConfig(a) {
 		s.docs.CloseConfig(a)
+		s.published.configChanged()
 		s.refresh()
 		return nil
 	}
@@ -77,9 +81,10 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	s.live.closed(key)
 	s.saved.forget(a.Path)
 	return s.docs.Close(key, func() {
-		s.diagnostics.send(s.client, spelt, func() *protocol.PublishDiagnosticsParams {
-			return &protocol.PublishDiagnosticsParams{URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{}}
-		})
+		s.published.forget(key)
+		if !s.features.pulls {
+			s.clear(spelt)
+		}
 	})
 }
 

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"dmir/analysis/config"
+	"dmir/lsp/sweep"
+	"dmir/lsp/workspace"
+	"dmir/syntax/diag"
+)
+
+// closedFiles remembers what was found in the files of the workspace that are
+// not open, as far as it takes to know that it would be found again.
+type closedFiles struct {
+	mu     sync.Mutex
+	known  map[string]verdict  // by path
+	pushed map[string]struct{} // addresses of files whose diagnostics were pushed
+	tomls  map[string]string   // the dmir.toml that was last seen to hold, by folder
+}
+
+// verdict is what was found in a file under one configuration.
+type verdict struct {
+	under    string // names the text, its configuration and the settings
+	id       string // of the diagnostics
+	findings int
+	errors   int
+}
+
+func (c *closedFiles) find(path string) (verdict, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.known[path]
+	return v, ok
+}
+
+func (c *closedFiles) keep(path string, v verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[string]verdict{}
+	}
+	c.known[path] = v
+}
+
+// keepOnly forgets the files that are not among these.
+func (c *closedFiles) keepOnly(files []sweep.File) {
+	there := map[string]bool{}
+	for _, f := range files {
+		there[f.Path] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path := range c.known {
+		if !there[path] {
+			delete(c.known, path)
+		}
+	}
+}
+
+// took notes that the diagnostics of a file were pushed, or taken back; it
+// reports whether there were any before.
+func (c *closedFiles) took(spelt string, some bool) (before bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, before = c.pushed[spelt]
+	switch {
+	case !some:
+		delete(c.pushed, spelt)
+	case c.pushed == nil:
+		c.pushed = map[string]struct{}{spelt: {}}
+	default:
+		c.pushed[spelt] = struct{}{}
+	}
+	return before
+}
+
+// allPushed are the addresses of the files whose diagnostics were pushed.
+func (c *closedFiles) allPushed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for spelt := range c.pushed {
+		out = append(out, spelt)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sawConfig notes which dmir.toml holds in a folder; it reports whether it is
+// another than the last time.
+func (c *closedFiles) sawConfig(dir, toml string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, ok := c.tomls[dir]
+	if c.tomls == nil {
+		c.tomls = map[string]string{}
+	}
+	c.tomls[dir] = toml
+	return ok && was != toml
+}
+
+// conditions names what the diagnostics of a file depend on besides dmir: its
+// text, the nearest dmir.toml, the settings. It asks the disk once for each
+// folder.
+type conditions struct {
+	s     *server
+	mu    sync.Mutex
+	tomls map[string]string // by folder
+}
+
+func (c *conditions) of(f sweep.File) string {
+	set := c.s.docs.SettingsOf(workspace.Address{Key: f.Path, URI: f.Path, Path: f.Path})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	dir := filepath.Dir(f.Path)
+	toml := c.toml(dir)
+	if c.s.closed.sawConfig(dir, toml) { // in an editor that does not say so
+		c.s.docs.ConfigChanged()
+	}
+	return fmt.Sprintf("%d %d %v %s %d", f.Stamp.Size, f.Stamp.Modified.UnixNano(), set, toml, c.s.published.configVersion())
+}
+
+func (c *conditions) toml(dir string) string {
+	if c.tomls == nil {
+		c.tomls = map[string]string{}
+	}
+	if is, ok := c.tomls[dir]; ok {
+		return is
+	}
+	is := ""
+	path := filepath.Join(dir, config.FileName)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		is = fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
+	} else if up := filepath.Dir(dir); up != dir {
+		is = c.toml(up)
+	}
+	c.tomls[dir] = is
+	return is
+}
+
+// inspect finds out what is wrong in a file that is not open, under the given
+// conditions.
+func (s *server) inspect(ctx context.Context, a workspace.Address, under string) (_ *workspace.Snapshot, found []diag.Diagnostic, v verdict, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.client.log(protocol.MessageTypeError, fmt.Sprintf("analysis of %s: internal error: %v\n%s", a.Path, r, debug.Stack()))
+			err = fmt.Errorf("the analysis of %s broke down", a.Path)
+		}
+	}()
+	snap, err := s.docs.Read(a)
+	if err != nil {
+		return nil, nil, v, err
+	}
+	snap.With(func(v *workspace.View) { found = slices.Concat(v.Cheap(), v.Findings(ctx)) })
+	if ctx.Err() != nil {
+		return nil, nil, v, ctx.Err()
+	}
+	snap = textOf(snap)
+	v = verdict{under: under}
+	v.findings, v.errors = tally(found)
+	if v.id, err = resultID(s.worst(snap, found)); err != nil {
+		return nil, nil, v, err
+	}
+	s.closed.keep(a.Path, v)
+	return snap, found, v, nil
+}
+
+// closedReport answers a pull for a document that is not open; had is the name
+// of what the editor has of it. One that is not there has no diagnostics.
+func (s *server) closedReport(ctx context.Context, a workspace.Address, had string) (any, error) {
+	f := sweep.File{Path: a.Path, Stamp: sweep.StampOf(a.Path)}
+	none := []protocol.Diagnostic{}
+	if a.Path == a.Key || workspace.IsConfig(a) || f.Stamp == (sweep.Stamp{}) {
+		id, err := resultID(none)
+		return documentReport(none, id, had), err
+	}
+	under := (&conditions{s: s}).of(f)
+	if v, ok := s.closed.find(f.Path); ok && v.under == under && v.id == had {
+		return documentReport(nil, v.id, had), nil
+	}
+	snap, found, v, err := s.inspect(ctx, a, under)
+	if err != nil {
+		return nil, err
+	}
+	return documentReport(s.worst(snap, found), v.id, had), nil
+}
+
+// programs are the files in the folders of the workspace that are not open.
+func (s *server) programs(ctx context.Context) []sweep.File {
+	var dirs []string
+	for _, a := range s.folders.all() {
+		dirs = append(dirs, a.Path)
+	}
+	return slices.DeleteFunc(sweep.Files(ctx, dirs), func(f sweep.File) bool {
+		return s.docs.Snapshot(address(uri.File(f.Path)).Key) != nil
+	})
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"encoding/hex"
+	"hash/fnv"
+	"sync"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+
+	"dmir/lsp/workspace"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// published are the newest diagnostics of each open document, for editors that
+// pull them.
+type published struct {
+	mu      sync.Mutex
+	docs    map[string]*finding // by the document's key
+	waiting chan struct{}       // closed at the next change; nil while nobody waits
+	files   int                 // counts what happened to files on disk
+	configs int                 // counts the edits of dmir.toml files that are open
+}
+
+// finding is what is known of one text of a document.
+type finding struct {
+	snap     *workspace.Snapshot // its text alone
+	diags    []diag.Diagnostic
+	failed   bool         // the analysis broke down
+	answered *source.File // the text that an answer was given for,
+	id       string       // and the name of the answer
+}
+
+// put takes in the diagnostics of a text. It reports whether an editor that
+// has asked about this very text was told something else.
+func (p *published) put(snap *workspace.Snapshot, ds []diag.Diagnostic) (stale bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.docs == nil {
+		p.docs = map[string]*finding{}
+	}
+	f := &finding{snap: snap, diags: ds}
+	if was := p.docs[snap.Key]; was != nil {
+		f.answered, f.id = was.answered, was.id
+		stale = was.answered == snap.Src && !sameDiagnostics(was.diags, ds)
+	}
+	p.docs[snap.Key] = f
+	p.wake()
+	return stale
+}
+
+// sameDiagnostics reports whether two lists say the same, as far as one can
+// tell without looking at the fixes' edits.
+func sameDiagnostics(a, b []diag.Diagnostic) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Code != b[i].Code || a[i].Span != b[i].Span || a[i].Message != b[i].Message || len(a[i].Fixes) != len(b[i].Fixes) || len(a[i].Related) != len(b[i].Related) {
+			return false
+		}
+	}
+	return true
+}
+
+// answer remembers what an editor was told about a text.
+func (p *published) answer(key string, text *source.File, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f := p.docs[key]; f != nil {
+		f.answered, f.id = text, id
+	}
+}
+
+// fail hears that the analysis of a document broke down.
+func (p *published) fail(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.docs == nil {
+		p.docs = map[string]*finding{}
+	}
+	p.docs[key] = &finding{failed: true}
+	p.wake()
+}
+
+// forget hears that a document was closed.
+func (p *published) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.docs, key)
+	p.files++ // what is on disk counts again
+	p.wake()
+}
+
+// filesChanged hears that something happened to files on disk.
+func (p *published) filesChanged() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.files++
+	p.wake()
+}
+
+// configChanged hears that a dmir.toml was opened, edited or closed.
+func (p *published) configChanged() {
+	p.mu.Lock()
+	p.configs++
+	p.mu.Unlock()
+	p.filesChanged()
+}
+
+// configVersion counts the edits of dmir.toml files.
+func (p *published) configVersion() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.configs
+}
+
+// onDisk counts the changes to files.
+func (p *published) onDisk() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.files
+}
+
+func (p *published) wake() {
+	if p.waiting != nil {
+		close(p.waiting)
+		p.waiting = nil
+	}
+}
+
+// changed is closed at the next change.
+func (p *published) changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.next()
+}
+
+func (p *published) next() <-chan struct{} {
+	if p.waiting == nil {
+		p.waiting = make(chan struct{})
+	}
+	return p.waiting
+}
+
+// errMoved says that a document has changed since it was asked about; the
+// editor asks again.
+var errMoved = func() error {
+	err := jsonrpc2.NewError(jsonrpc2.Code(protocol.LSPErrorCodesServerCancelled), "the document has changed")
+	err.Data = jsonrpc2.RawMessage(`{"retriggerRequest":true}`)
+	return err
+}()
+
+// of are the diagnostics of the text of snap, which may not have been found
+// yet; current is the newest snapshot of the document. It waits for no text
+// that has been replaced.
+func (p *published) of(ctx context.Context, snap *workspace.Snapshot, current func() *workspace.Snapshot) (*finding, error) {
+	for {
+		p.mu.Lock()
+		f, next := p.docs[snap.Key], p.next()
+		p.mu.Unlock()
+		switch {
+		case f != nil && f.snap != nil && f.snap.Src == snap.Src:
+			return f, nil
+		case current() == nil || current().Src != snap.Src:
+			return nil, errMoved
+		case f != nil && f.failed:
+			return nil, jsonrpc2.NewError(jsonrpc2.InternalError, "the analysis of the document broke down")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-next:
+		}
+	}
+}
+
+// resultID names a list of diagnostics by what it says.
+func resultID(ds []protocol.Diagnostic) (string, error) {
+	h := fnv.New128a()
+	for i := range ds {
+		raw, err := protocol.Marshal(&ds[i])
+		if err != nil {
+			return "", err
+		}
+		_, _ = h.Write(raw)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"dmir/lsp/sweep"
+	"dmir/lsp/workspace"
+)
+
+// Pulls of the whole workspace that have nothing new to say stay open, as the
+// protocol recommends: until a document changes, or a file, of which editors
+// that watch none do not tell.
+const lookAgain = 30 * time.Second
+
+// perPart is how many reports one partial result holds at most.
+const perPart = 32
+
+// workspaceDiagnostic answers with the diagnostics of all programs below the
+// workspace's folders, and of those that are open elsewhere. Where the editor
+// takes partial results they come as they are found.
+func workspaceDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	p, err := decode[protocol.WorkspaceDiagnosticParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	pull := &workspacePull{s: s, token: cloneToken(p.PartialResultToken), had: map[string]string{}, spelt: map[string]uri.URI{}}
+	for _, r := range p.PreviousResultIds {
+		key := address(r.URI).Key
+		pull.had[key], pull.spelt[key] = strings.Clone(r.Value), uri.URI(strings.Clone(string(r.URI)))
+	}
+	return func(ctx context.Context) (any, error) {
+		for {
+			changed, files := s.published.changed(), s.published.onDisk()
+			if err := pull.run(ctx, files); err != nil {
+				return nil, err
+			}
+			if pull.news || pull.token == nil {
+				return pull.report(), nil
+			}
+			if err := s.rest(ctx, changed); err != nil {
+				return nil, err
+			}
+		}
+	}, nil
+}
+
+// rest waits for a change, and then a moment for those that come with it.
+func (s *server) rest(ctx context.Context, changed <-chan struct{}) error {
+	again := time.NewTimer(lookAgain)
+	defer again.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-again.C:
+		s.published.filesChanged()
+		return nil
+	case <-changed:
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.opts.Pause):
+		return nil
+	}
+}
+
+// workspacePull is one pull under way.
+type workspacePull struct {
+	s     *server
+	token protocol.ProgressToken // of partial results; nil where they are not wanted
+	had   map[string]string      // names of what the editor has, by key
+	spelt map[string]uri.URI     // the addresses that the editor used
+
+	files []sweep.File // those that are not open, as of seen
+	seen  int
+	swept bool
+
+	mu   sync.Mutex
+	news bool // something that the editor does not have was found
+	out  []protocol.WorkspaceDocumentDiagnosticReport
+}
+
+// run looks at all that may have changed.
+func (w *workspacePull) run(ctx context.Context, onDisk int) error {
+	w.mu.Lock()
+	w.out = nil
+	w.mu.Unlock()
+	there := map[string]bool{}
+	for _, snap := range w.s.docs.Snapshots() {
+		there[snap.Key] = true
+		found, err := w.s.published.of(ctx, snap, func() *workspace.Snapshot { return w.s.docs.Snapshot(snap.Key) })
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue // it has moved on and will be looked at again, or there is nothing to say
+		}
+		items := w.s.worst(found.snap, found.diags)
+		id, err := resultID(items)
+		if err != nil {
+			return err
+		}
+		version := found.snap.Version
+		w.add(uri.URI(snap.URI), snap.Key, &version, items, id)
+	}
+	if !w.swept || w.seen != onDisk {
+		w.files, w.seen, w.swept = w.s.programs(ctx), onDisk, true
+		w.s.closed.keepOnly(w.files)
+	}
+	under := &conditions{s: w.s}
+	sweep.Each(ctx, w.files, func(f sweep.File) { w.closed(ctx, f, under) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, f := range w.files {
+		there[address(uri.File(f.Path)).Key] = true
+	}
+	for key, spelt := range w.spelt {
+		if !there[key] { // it is gone; so is what was said of it
+			id, err := resultID(nil)
+			if err != nil {
+				return err
+			}
+			if w.had[key] != id {
+				w.add(spelt, key, nil, []protocol.Diagnostic{}, id)
+			}
+		}
+	}
+	return nil
+}
+
+// closed looks at a file that is not open.
+func (w *workspacePull) closed(ctx context.Context, f sweep.File, under *conditions) {
+	u := uri.File(f.Path)
+	a := address(u)
+	terms := under.of(f)
+	v, ok := w.s.closed.find(f.Path)
+	if ok && v.under == terms && v.id == w.had[a.Key] {
+		w.add(u, a.Key, nil, nil, v.id)
+		return
+	}
+	snap, found, v, err := w.s.inspect(ctx, a, terms)
+	if err != nil || w.s.docs.Snapshot(a.Key) != nil {
+		return // it cannot be read, or has been opened
+	}
+	w.add(u, a.Key, nil, w.s.worst(snap, found), v.id)
+}
+
+// add takes a report, and sends those collected when they are many.
+func (w *workspacePull) add(u uri.URI, key string, version *int32, items []protocol.Diagnostic, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.had[key] == id {
+		w.out = append(w.out, &protocol.WorkspaceUnchangedDocumentDiagnosticReport{UnchangedDocumentDiagnosticReport: unchanged(id), URI: u, Version: version})
+		return
+	}
+	w.news = true
+	w.had[key], w.spelt[key] = id, u
+	w.out = append(w.out, &protocol.WorkspaceFullDocumentDiagnosticReport{FullDocumentDiagnosticReport: full(items, id), URI: u, Version: version})
+	if w.token != nil && len(w.out) >= perPart {
+		w.send()
+	}
+}
+
+func (w *workspacePull) send() {
+	raw, err := protocol.Marshal(&protocol.WorkspaceDiagnosticReportPartialResult{Items: w.out})
+	if err == nil {
+		w.s.client.notify(protocol.MethodProgress, &protocol.ProgressParams{Token: w.token, Value: raw})
+	}
+	w.out = nil
+}
+
+// report is the answer: all of it, or, where parts were sent, nothing more than
+// the last part.
+func (w *workspacePull) report() *protocol.WorkspaceDiagnosticReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.token != nil {
+		w.send()
+		w.s.client.flush(w.s.ctx) // the answer must not overtake them
+	}
+	return &protocol.WorkspaceDiagnosticReport{Items: slices.Concat([]protocol.WorkspaceDocumentDiagnosticReport{}, w.out)}
+}
