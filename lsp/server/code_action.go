@@ -164,7 +164,11 @@ func resolveAction(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		if snap == nil || snap.Version != data.Version {
 			return nil, jsonrpc2.NewError(jsonrpc2.Code(protocol.LSPErrorCodesContentModified), "the text has changed since the action was offered")
 		}
-		p := place{snap}
+		p, err := held(snap)
+		if err != nil {
+			return nil, err
+		}
+		defer p.letGo()
 		edits, err := actionEdits(ctx, p, data)
 		if err != nil {
 			return nil, jsonrpc2.NewError(requestFailed, err.Error())

@@ -9,6 +9,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/workspace"
 )
 
 // lensData tells a lens whose title is asked for later.
@@ -73,7 +74,9 @@ func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	snap := s.docs.Snapshot(address(uri.URI(data.URI)).Key)
 	return func(context.Context) (any, error) {
 		if snap != nil && data.Func != "" {
-			lens.Command = protocol.Command{Title: feature.Totals(place{snap}.Program(), data.Func)}
+			snap.With(func(v *workspace.View) {
+				lens.Command = protocol.Command{Title: feature.Totals(v.Program(), data.Func)}
+			})
 		}
 		return lens, nil
 	}, nil

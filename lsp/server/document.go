@@ -10,7 +10,8 @@ import (
 
 // onDocument makes a callMethod of a function over a document: the snapshot is
 // taken on the reading loop, so the answer is about the text as it was when the
-// editor asked. For a document that is not open the answer is null.
+// editor asked, or an error where newer text has been looked at meanwhile. For a
+// document that is not open the answer is null.
 func onDocument[P any](of func(*P) uri.URI, f func(context.Context, *server, place, *P) (any, error)) callMethod {
 	return func(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		p, err := decode[P](raw)
@@ -22,7 +23,12 @@ func onDocument[P any](of func(*P) uri.URI, f func(context.Context, *server, pla
 			if snap == nil || ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return f(ctx, s, place{snap}, p)
+			at, err := held(snap)
+			if err != nil {
+				return nil, err
+			}
+			defer at.letGo()
+			return f(ctx, s, at, p)
 		}, nil
 	}
 }
@@ -33,3 +39,6 @@ func onPosition[P any](of func(*P) *protocol.TextDocumentPositionParams, f func(
 		return f(s, p, p.offset(of(params).Position), params)
 	})
 }
+
+// errContentModified tells the editor that what it asked about has changed.
+var errContentModified = jsonrpc2.Errorf(jsonrpc2.Code(protocol.LSPErrorCodesContentModified), "the document has changed")

@@ -163,6 +163,9 @@ func (l *live) end() {
 // of the editor asked for; it does nothing where the document is not open.
 func (s *server) current(ctx context.Context, key string, f func(place)) {
 	if snap := s.docs.Snapshot(key); snap != nil && ctx.Err() == nil {
-		f(place{snap})
+		if at, err := held(snap); err == nil {
+			defer at.letGo()
+			f(at)
+		}
 	}
 }

@@ -436,3 +436,33 @@ func TestPanelWithoutShowDocument(t *testing.T) {
 		t.Error("pages are served after shutdown")
 	}
 }
+
+// A picture is drawn where the editor turns Markdown into a page; the others get
+// a line of text.
+func TestPictures(t *testing.T) {
+	for _, c := range []struct {
+		capabilities, options string
+		picture               bool
+	}{
+		{`{}`, "", false},
+		{`{"general":{"markdown":{"parser":"marked","version":"1.1.0"}}}`, "", true},
+		{`{"general":{"markdown":{"parser":"marked"}}}`, `{"pictures":false}`, false},
+		{`{}`, `{"pictures":true}`, true},
+		{`{"general":{"markdown":{"parser":"marked"}},"textDocument":{"hover":{"contentFormat":["plaintext"]}}}`, "", false},
+	} {
+		e := connect(t, Options{}, nil)
+		e.initialize(c.capabilities, c.options)
+		e.open(ffn)
+		var h protocol.Hover
+		e.must("textDocument/hover", at(1, 8), &h)
+		text := h.Contents.(*protocol.MarkupContent).Value
+		if got := strings.Contains(text, "](data:image/svg+xml;base64,"); got != c.picture || strings.Contains(text, "memory ────────┼●─────── compute") == got {
+			t.Errorf("%s %s:\n%s", c.capabilities, c.options, text)
+		}
+		for _, want := range []string{"compute-bound", "3.31 times the ridge intensity (206 FLOP/B); reaches 100 % of 989 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 989 TFLOP/s, 50.3 MB / 4.80 TB/s) + 1.00 ns launch"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the hover does not say %q:\n%s", want, text)
+			}
+		}
+	}
+}

@@ -74,7 +74,11 @@ func (s *server) withSaved(p place) (report.Options, error) {
 	if err != nil {
 		return report.Options{}, jsonrpc2.NewError(requestFailed, err.Error())
 	}
-	return report.Options{Old: snap.Program(), OldName: "saved"}, nil
+	saved, err := held(snap) // nobody else has it: it need not be given back
+	if err != nil {
+		return report.Options{}, err
+	}
+	return report.Options{Old: saved.Program(), OldName: "saved"}, nil
 }
 
 // panelCommand draws a panel: the page itself for an editor that shows it, else
@@ -84,6 +88,7 @@ func (s *server) panelCommand(ctx context.Context, p place, args panelArgs) (any
 	if err != nil {
 		return nil, err
 	}
+	p.letGo()
 	shown := struct {
 		URI      string `json:"uri"`
 		Kind     string `json:"kind"`

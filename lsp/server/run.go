@@ -63,11 +63,13 @@ func (s *server) runCommand(ctx context.Context, p place, args commandArgs, toke
 		req.Seed = *args.Seed
 	}
 	bar := s.beginProgress(ctx, token, "Running @"+args.Func)
+	head := headOf(p, args.Func)
+	p.letGo() // the text may change while it runs
 	got, err := worker.Run(ctx, s.workerCommand(), req, func(w worker.Progress) { bar.report(w) })
 	bar.end()
 	s.client.flush(ctx)
 	if err != nil {
-		return s.runFailed(ctx, p, args, res, err)
+		return s.runFailed(ctx, p, head, args, res, err)
 	}
 	res.OK, res.Device, res.ElapsedNs, res.Results = got.OK, got.Device, got.ElapsedNs, got.Results
 	if !got.OK {
@@ -92,15 +94,15 @@ func (s *server) workerCommand() []string {
 }
 
 // runFailed tells cancellation, which is the person's wish, from the rest.
-func (s *server) runFailed(ctx context.Context, p place, args commandArgs, res runResult, err error) (any, error) {
+func (s *server) runFailed(ctx context.Context, p place, head source.Span, args commandArgs, res runResult, err error) (any, error) {
 	switch {
 	case errors.Is(err, errTimeout):
 		msg := fmt.Sprintf("@%s was stopped after %s", args.Func, s.opts.RunTimeout)
-		return s.report(p, res, worker.CodeTimeout, msg, headOf(p, args.Func))
+		return s.report(p, res, worker.CodeTimeout, msg, head)
 	case ctx.Err() != nil:
 		return nil, protocol.ErrRequestCancelled
 	}
-	return s.report(p, res, worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", args.Func, err), headOf(p, args.Func))
+	return s.report(p, res, worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", args.Func, err), head)
 }
 
 // report answers with a failure, and shows it at its place, if it has one,

@@ -52,7 +52,7 @@ func viewAddress(name, document string) string {
 		}
 	}
 	base = strings.TrimSuffix(base, path.Ext(base))
-	u := url.URL{Scheme: viewScheme, Path: "/" + name + "/" + base + views[name].ext, RawQuery: strings.ReplaceAll(url.QueryEscape(document), "+", "%20")}
+	u := url.URL{Scheme: viewScheme, OmitHost: true, Path: "/" + name + "/" + base + views[name].ext, RawQuery: strings.ReplaceAll(url.QueryEscape(document), "+", "%20")}
 	return u.String()
 }
 
@@ -131,7 +131,12 @@ func (s *server) onPlace(document string, f func(context.Context, place) (any, e
 				return nil, jsonrpc2.NewError(requestFailed, err.Error())
 			}
 		}
-		return f(ctx, place{snap})
+		at, err := held(snap)
+		if err != nil {
+			return nil, err
+		}
+		defer at.letGo()
+		return f(ctx, at)
 	}
 }
 

@@ -45,9 +45,12 @@ func (w *Workspace) cheap(d *document) (ok bool) {
 	snap, deep := d.snap, d.deep
 	w.mu.Unlock()
 	defer w.guard(snap, &ok)
-	found := snap.Cheap()
 	if !snap.Settings.Lint {
 		deep = nil
+	}
+	var found []diag.Diagnostic
+	if !snap.With(func(v *View) { found = v.Cheap() }) {
+		return snap.Settings.Lint // the newer version has its own turn
 	}
 	w.publishCurrent(d, snap, join(found, deep), deep)
 	return snap.Settings.Lint
@@ -62,11 +65,12 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	w.mu.Unlock()
 	ok := true
 	defer w.guard(snap, &ok)
-	found := snap.Findings(ctx)
-	if ctx.Err() != nil {
+	var cheap, found []diag.Diagnostic
+	looked := snap.With(func(v *View) { cheap, found = v.Cheap(), v.Findings(ctx) })
+	if !looked || ctx.Err() != nil {
 		return
 	}
-	w.publishCurrent(d, snap, join(snap.Cheap(), found), found)
+	w.publishCurrent(d, snap, join(cheap, found), found)
 }
 
 // publishCurrent publishes unless the document has moved on or was closed.

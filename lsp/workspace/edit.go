@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -13,42 +14,38 @@ type Edit struct {
 }
 
 // apply gives the text after the edits, each of which counts its positions in
-// the text that the one before left, and the places that changed.
-func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, []change) {
-	var changes []change
+// the text that the one before left, and the steps to it.
+func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, []step) {
+	var steps []step
 	for _, e := range edits {
+		c := parse.Change{End: src.Len(), Length: len(e.Text)}
 		if e.Whole {
-			changes = append(changes, change{0, src.Len(), len(e.Text)})
 			src = source.New(src.Path, e.Text)
-			continue
+		} else {
+			c.Start, c.End = src.Offset(e.Start, enc), src.Offset(e.End, enc)
+			if c.End < c.Start {
+				c.Start, c.End = c.End, c.Start
+			}
+			src = src.Edit(c.Start, c.End, e.Text)
 		}
-		lo, hi := src.Offset(e.Start, enc), src.Offset(e.End, enc)
-		if hi < lo {
-			lo, hi = hi, lo
-		}
-		src = src.Edit(lo, hi, e.Text)
-		changes = append(changes, change{lo, hi, len(e.Text)})
+		steps = append(steps, step{Change: c, src: src})
 	}
-	return src, changes
+	return src, steps
 }
 
-// change is an edit in bytes: [start, end) became length bytes.
-type change struct{ start, end, length int }
-
-// shift moves findings of the text before the changes to where they stand
-// after them. One whose place was touched is dropped: it may no longer be true.
-// Fixes and related places belong to the old text and are dropped.
-func shift(ds []diag.Diagnostic, changes []change) []diag.Diagnostic {
+// shift moves findings of the text before the steps to where they stand after
+// them. One whose place was touched is dropped: it may no longer be true. Fixes
+// and related places belong to the old text and are dropped.
+func shift(ds []diag.Diagnostic, steps []step) []diag.Diagnostic {
 	var kept []diag.Diagnostic
 next:
 	for _, d := range ds {
-		for _, c := range changes {
+		for _, c := range steps {
 			switch {
-			case d.Span.End < c.start:
-			case d.Span.Start >= c.end && d.Span.Start > c.start:
-				by := c.length - (c.end - c.start)
-				d.Span.Start += by
-				d.Span.End += by
+			case d.Span.End < c.Start:
+			case d.Span.Start >= c.End && d.Span.Start > c.Start:
+				d.Span.Start += c.By()
+				d.Span.End += c.By()
 			default:
 				continue next
 			}

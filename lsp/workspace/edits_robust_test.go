@@ -206,13 +206,18 @@ func fresh(text string, version int32, enc source.Encoding) string {
 func state(s *workspace.Snapshot, text string) string {
 	var b strings.Builder
 	say := func(what string, v any) { fmt.Fprintf(&b, "%s: %s\n", what, line(v)) }
-	p := s.Program()
+	v, release, ok := s.Hold()
+	if !ok {
+		return "there is a newer version"
+	}
+	defer release()
+	p := v.Program()
 	say("version", s.Version)
 	say("text", p.Src.Text())
-	for _, d := range s.Cheap() {
+	for _, d := range v.Cheap() {
 		say("diagnostic", d)
 	}
-	for _, d := range s.Findings(context.Background()) {
+	for _, d := range v.Findings(context.Background()) {
 		say("finding", d)
 	}
 	whole := source.Span{End: len(text)}
@@ -225,7 +230,7 @@ func state(s *workspace.Snapshot, text string) string {
 	for _, k := range feature.Tokens(p, whole) {
 		say("token", k)
 	}
-	names := s.Names()
+	names := v.Names()
 	all := slices.Clone(names.Names())
 	slices.SortFunc(all, func(a, b *scope.Name) int {
 		return cmp.Or(slices.CompareFunc(places(a), places(b), bySpan), cmp.Compare(a.Text, b.Text))

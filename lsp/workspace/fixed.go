@@ -7,6 +7,6 @@ import (
 )
 
 // Fixed is the text after all safe fixes, also where linting is switched off.
-func (s *Snapshot) Fixed(ctx context.Context) string {
-	return lint.FixAll(ctx, s.Program(), s.rules(), false, s.load().again).Src.Text()
+func (v *View) Fixed(ctx context.Context) string {
+	return lint.FixAll(ctx, v.Program(), v.rules(), false, v.l.again).Src.Text()
 }

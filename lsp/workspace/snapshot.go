@@ -3,20 +3,19 @@ package workspace
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/lsp/feature"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
 
 // Snapshot is one version of one document under one set of choices. It never
-// changes, is safe for concurrent use, and computes what is asked of it once.
+// changes and is safe for concurrent use. What is known about it is seen
+// through a View.
 type Snapshot struct {
 	Address
 	Version  int32
@@ -26,73 +25,86 @@ type Snapshot struct {
 	Measured *feature.Times // times of the last run of this very text, nil where none
 
 	problems []diag.Diagnostic // of the last run
-	load     func() *loaded
+	live     *live
+	number   int // of the version in live
 	findings *findings
 }
 
-// loaded is what a snapshot computes.
-type loaded struct {
-	prog    *program.Program
-	conf    *config.Config
-	choices []diag.Diagnostic // what is wrong with the settings
-	again   func(*source.File) *program.Program
-}
-
-func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, cache *parse.Cache, configs *configs) *Snapshot {
-	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: &findings{busy: make(chan struct{}, 1)}}
-	s.load = sync.OnceValue(func() *loaded { return load(a, src, set, cache, configs) })
+func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, configs *configs) *Snapshot {
+	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: newFindings()}
+	s.live = newLive(a, src, set, configs)
 	return s
 }
 
-func load(a Address, src *source.File, set Settings, cache *parse.Cache, configs *configs) *loaded {
-	l := &loaded{conf: configs.forFile(a.base())}
-	target, ok := l.conf.Machine(set.Target)
+// edited is the snapshot of the next version of the text.
+func (s *Snapshot) edited(version int32, src *source.File, steps []step) *Snapshot {
+	next := &Snapshot{Address: s.Address, Version: version, Src: src, Encoding: s.Encoding, Settings: s.Settings, findings: newFindings(), live: s.live}
+	next.number = s.live.add(steps)
+	return next
+}
+
+// View is what is known about a snapshot, held so that it stays while it is
+// looked at. It must not be used after it was given back.
+type View struct {
+	*Snapshot
+	l *loaded
+}
+
+// Hold is a view of s and what gives it back; ok is false where the document
+// has a newer version that somebody has looked at already. One goroutine holds
+// one view of a document at a time.
+func (s *Snapshot) Hold() (v *View, release func(), ok bool) {
+	l, release, ok := s.live.hold(s.number)
 	if !ok {
-		target, _ = l.conf.Machine("")
-		l.choices = append(l.choices, unknownTarget(set.Target, l.conf, target.Name))
+		return nil, nil, false
 	}
-	opts := program.Options{Target: target, Bind: set.Bind, Config: l.conf}
-	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
-	cached := opts
-	cached.Cache = cache
-	l.prog = program.Load(src, cached)
-	return l
+	return &View{s, l}, release, true
+}
+
+// With calls look with a view of s, and reports false where there is none.
+func (s *Snapshot) With(look func(*View)) bool {
+	v, release, ok := s.Hold()
+	if !ok {
+		return false
+	}
+	defer release()
+	look(v)
+	return true
 }
 
 // Program is the analysed text: its tree, ops, cost and cheap diagnostics.
-func (s *Snapshot) Program() *program.Program { return s.load().prog }
+func (v *View) Program() *program.Program { return v.l.prog }
 
 // Names are the names of the text and what they stand for.
-func (s *Snapshot) Names() *scope.Index { return s.Program().Names() }
+func (v *View) Names() *scope.Index { return v.Program().Names() }
 
 // Config is the dmir.toml that applies, empty where there is none.
-func (s *Snapshot) Config() *config.Config { return s.load().conf }
+func (v *View) Config() *config.Config { return v.l.conf }
 
 // Cheap are the diagnostics of syntax, names, types and cost, and of the last run.
-func (s *Snapshot) Cheap() []diag.Diagnostic {
-	l := s.load()
-	return slices.Concat(l.choices, l.prog.Diags, s.problems)
+func (v *View) Cheap() []diag.Diagnostic {
+	return slices.Concat(v.l.choices, v.l.prog.Diags, v.problems)
 }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
 // None where linting is switched off or ctx ends first.
-func (s *Snapshot) Findings(ctx context.Context) []diag.Diagnostic {
-	if !s.Settings.Lint {
+func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
+	if !v.Settings.Lint {
 		return nil
 	}
-	return s.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, s.Program(), s.rules()) })
+	return v.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, v.Program(), v.rules()) })
 }
 
 // KnownFindings are the Findings where they are there already, none where it
 // would take time to have them.
-func (s *Snapshot) KnownFindings() []diag.Diagnostic {
-	if !s.Settings.Lint {
+func (v *View) KnownFindings() []diag.Diagnostic {
+	if !v.Settings.Lint {
 		return nil
 	}
 	select {
-	case s.findings.busy <- struct{}{}:
-		defer func() { <-s.findings.busy }()
-		return s.findings.list
+	case v.findings.busy <- struct{}{}:
+		defer func() { <-v.findings.busy }()
+		return v.findings.list
 	default:
 		return nil
 	}
@@ -104,6 +116,8 @@ type findings struct {
 	done bool
 	list []diag.Diagnostic
 }
+
+func newFindings() *findings { return &findings{busy: make(chan struct{}, 1)} }
 
 func (f *findings) get(ctx context.Context, compute func() []diag.Diagnostic) []diag.Diagnostic {
 	select {
@@ -122,28 +136,28 @@ func (f *findings) get(ctx context.Context, compute func() []diag.Diagnostic) []
 	return f.list
 }
 
-func (s *Snapshot) rules() lint.Options {
-	c := s.Config()
+func (v *View) rules() lint.Options {
+	c := v.Config()
 	return lint.Options{Select: c.Lint.Select, Ignore: c.Lint.Ignore}
 }
 
 // FixAll is the text after all safe fixes; ok is false where there are none.
-func (s *Snapshot) FixAll(ctx context.Context) (text string, ok bool) {
-	return s.fix(ctx, s.rules(), false)
+func (v *View) FixAll(ctx context.Context) (text string, ok bool) {
+	return v.fix(ctx, v.rules(), false)
 }
 
 // FixAllOf is the text after all fixes of one code, the unsafe ones too; ok is
 // false where there are none.
-func (s *Snapshot) FixAllOf(ctx context.Context, code string) (text string, ok bool) {
-	opts := s.rules()
+func (v *View) FixAllOf(ctx context.Context, code string) (text string, ok bool) {
+	opts := v.rules()
 	opts.Only = code
-	return s.fix(ctx, opts, true)
+	return v.fix(ctx, opts, true)
 }
 
-func (s *Snapshot) fix(ctx context.Context, opts lint.Options, unsafe bool) (text string, ok bool) {
-	if !s.Settings.Lint {
+func (v *View) fix(ctx context.Context, opts lint.Options, unsafe bool) (text string, ok bool) {
+	if !v.Settings.Lint {
 		return "", false
 	}
-	fixed := lint.FixAll(ctx, s.Program(), opts, unsafe, s.load().again)
+	fixed := lint.FixAll(ctx, v.Program(), opts, unsafe, v.l.again)
 	return fixed.Src.Text(), len(fixed.Applied) > 0
 }

@@ -14,7 +14,6 @@ import (
 	"dmir/analysis/machine"
 	"dmir/lsp/feature"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -62,9 +61,8 @@ func New(ctx context.Context, o Options) *Workspace {
 // document is what the workspace keeps of an open file. Its fields are
 // guarded by Workspace.mu.
 type document struct {
-	snap  *Snapshot
-	cache *parse.Cache
-	deep  []diag.Diagnostic // the last findings of lint, moved along with the text
+	snap *Snapshot
+	deep []diag.Diagnostic // the last findings of lint, moved along with the text
 
 	kick   chan struct{} // an edit waits for diagnosis
 	stop   context.CancelFunc
@@ -101,8 +99,8 @@ func (w *Workspace) Open(a Address, version int32, text string) {
 	if old := w.docs[a.Key]; old != nil {
 		old.close()
 	}
-	d := &document{cache: new(parse.Cache), kick: make(chan struct{}, 1)}
-	d.snap = newSnapshot(a, version, source.New(a.Path, text), w.Encoding(), w.choices.of(a), d.cache, &w.configs)
+	d := &document{kick: make(chan struct{}, 1)}
+	d.snap = newSnapshot(a, version, source.New(a.Path, text), w.Encoding(), w.choices.of(a), &w.configs)
 	w.docs[a.Key] = d
 	ctx, stop := context.WithCancel(w.ctx)
 	d.stop = stop
@@ -119,9 +117,9 @@ func (w *Workspace) Change(key string, version int32, edits []Edit) error {
 	if d == nil {
 		return fmt.Errorf("%s is not open", key)
 	}
-	src, changes := apply(d.snap.Src, edits, w.Encoding())
-	d.snap = newSnapshot(d.snap.Address, version, src, w.Encoding(), d.snap.Settings, d.cache, &w.configs)
-	d.deep = shift(d.deep, changes)
+	src, steps := apply(d.snap.Src, edits, w.Encoding())
+	d.snap = d.snap.edited(version, src, steps)
+	d.deep = shift(d.deep, steps)
 	d.touch()
 	return nil
 }
@@ -178,7 +176,7 @@ func (w *Workspace) Read(a Address) (*Snapshot, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.choices.of(a), new(parse.Cache), &w.configs), nil
+	return newSnapshot(a, 0, source.New(a.Path, string(text)), w.Encoding(), w.choices.of(a), &w.configs), nil
 }
 
 // ConfigChanged forgets the dmir.toml files read so far.
@@ -194,7 +192,7 @@ func (w *Workspace) ConfigChanged() {
 // renew looks at a document again, under the choices of now.
 func (w *Workspace) renew(d *document) {
 	old := d.snap
-	d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.choices.of(old.Address), d.cache, &w.configs)
+	d.snap = newSnapshot(old.Address, old.Version, old.Src, w.Encoding(), w.choices.of(old.Address), &w.configs)
 	d.snap.Measured, d.snap.problems = old.Measured, old.problems
 	d.touch()
 }
@@ -224,7 +222,7 @@ func (w *Workspace) SetRun(ran *Snapshot, m *feature.Times, problems []diag.Diag
 func (w *Workspace) Machines() []*machine.Machine {
 	all := machine.All()
 	for _, s := range w.Snapshots() {
-		c := s.Config()
+		c := w.configs.forFile(s.base())
 		for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
 			own := c.Machines[name]
 			if i := slices.IndexFunc(all, func(m *machine.Machine) bool { return m.Name == own.Name }); i >= 0 {

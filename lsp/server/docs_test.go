@@ -1,0 +1,44 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each feature that docs/EDITORS.md lists is linked to a test that is there.
+func TestFeaturesAreTested(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	text, err := os.ReadFile(filepath.Join(docs, "EDITORS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "| feature | behaviour | test |\n|---|---|---|\n")
+	if !ok {
+		t.Fatal("EDITORS.md has no table of features")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	link := regexp.MustCompile("\\[`(\\w+)`\\]\\(([^)]+)\\)")
+	sources := map[string]string{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), " | ")
+		links := link.FindAllStringSubmatch(cells[len(cells)-1], -1)
+		if len(links) == 0 {
+			t.Errorf("no test is linked in %s", row)
+		}
+		for _, l := range links {
+			if _, read := sources[l[2]]; !read {
+				file, err := os.ReadFile(filepath.Join(docs, filepath.FromSlash(l[2])))
+				if err != nil {
+					t.Error(err)
+				}
+				sources[l[2]] = string(file)
+			}
+			if strings.HasSuffix(l[2], "_test.go") && !strings.Contains(sources[l[2]], "\nfunc "+l[1]+"(t *testing.T)") {
+				t.Errorf("there is no %s in %s", l[1], l[2])
+			}
+		}
+	}
+}
