@@ -1,17 +1,24 @@
 -- The configuration that vim.lsp.enable('dmir') reads (Neovim 0.11 and newer).
 -- Change parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
 
+-- Virtual documents are shown by lua/dmir/view.lua.
+local capabilities = vim.lsp.protocol.make_client_capabilities()
+capabilities.workspace.textDocumentContent = { dynamicRegistration = false }
+
 ---@type vim.lsp.Config
 return {
   cmd = { 'dmir', 'lsp' },
   filetypes = { 'dmir' },
   root_markers = { 'dmir.toml', '.git' },
+  capabilities = capabilities,
+  handlers = require('dmir.handlers'),
   settings = {
     dmir = {
       target = '', -- empty: the one that dmir.toml names, else h200
       bind = vim.empty_dict(),
       hints = { enabled = true },
       lint = { enabled = true },
+      heat = 'off', -- or time, bytes, waste: what lines are coloured by
       run = { device = 'auto', seed = 0 },
     },
   },

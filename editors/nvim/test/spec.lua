@@ -373,6 +373,191 @@ it('colours arguments as such', function()
   end)
 end)
 
+it('has the colours of the tree-sitter parser', function()
+  local buffer = open('ffn.dmir')
+  assert(vim.treesitter.highlighter.active[buffer], 'no highlighter')
+  local function captures(text)
+    local row, column = find(buffer, text)
+    vim.treesitter.get_parser(buffer, 'dmir'):parse(true)
+    return vim.tbl_map(function(capture)
+      return capture.capture
+    end, vim.treesitter.get_captures_at_pos(buffer, row, column))
+  end
+  for text, name in pairs({
+    ['// A feed'] = 'comment',
+    ['func.func'] = 'keyword',
+    ['@ffn'] = 'function',
+    ['%x'] = 'variable.parameter',
+    ['tensor'] = 'type.builtin',
+    ['dm.einsum'] = 'function.builtin',
+    ['dm.kernel'] = 'keyword',
+    ['"bln'] = 'string',
+    ['return'] = 'keyword',
+  }) do
+    local all = captures(text)
+    assert(all[#all] == name, text .. ': ' .. vim.inspect(all))
+  end
+  for _, kind in ipairs({ 'highlights', 'folds', 'locals' }) do
+    assert(vim.treesitter.query.get('dmir', kind), 'no query for ' .. kind)
+  end
+end)
+
+it('folds by the tree', function()
+  local buffer = open('ffn.dmir')
+  vim.wo.foldmethod, vim.wo.foldexpr = 'expr', 'v:lua.vim.treesitter.foldexpr()'
+  local row = find(buffer, 'dm.kernel')
+  eventually('a fold', function()
+    return vim.fn.foldlevel(row + 1) == 2
+  end)
+  vim.wo.foldmethod = 'manual'
+end)
+
+---What the lines of a buffer are coloured by, by row.
+local function heat_levels(buffer)
+  local levels = {}
+  local namespace = vim.api.nvim_get_namespaces()['dmir.heat']
+  for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, namespace, 0, -1, { details = true })) do
+    levels[mark[2]] = tonumber(mark[4].line_hl_group:match('^DmirHeat(%d)$'))
+  end
+  return levels
+end
+
+it('colours lines by what they take', function()
+  local buffer = open('ffn.dmir')
+  local einsum, relu = find(buffer, 'dm.einsum'), find(buffer, 'dm.relu')
+  vim.cmd('DmirHeat time')
+  local levels = eventually('colours', function()
+    local all = heat_levels(buffer)
+    return next(all) and all
+  end)
+  assert(levels[einsum] and levels[relu] and levels[einsum] > levels[relu], vim.inspect(levels))
+  assert(require('dmir.heat').text(buffer, einsum):match('%%'))
+  vim.cmd('DmirHeat waste')
+  eventually('the colours of waste', function()
+    local all = heat_levels(buffer)
+    return all[relu] and not vim.deep_equal(all, levels) and all
+  end)
+  vim.api.nvim_buf_set_lines(buffer, 0, 0, true, { '// a line more' })
+  vim.api.nvim_exec_autocmds('TextChanged', { buffer = buffer })
+  eventually('the colours one line below', function()
+    return heat_levels(buffer)[relu + 1]
+  end)
+  vim.cmd('DmirHeat off')
+  assert(not next(heat_levels(buffer)))
+  undo_edits()
+end)
+
+it('switches hints and lint off and on', function()
+  local buffer = open('ffn.dmir')
+  local function switch(setting, what, ask)
+    eventually(what, ask)
+    vim.cmd('DmirToggle ' .. setting)
+    eventually('no ' .. what, function()
+      return not ask()
+    end)
+    vim.cmd('DmirToggle ' .. setting)
+    eventually(what .. ' again', ask)
+  end
+  switch('hints', 'hints', function()
+    return hint_text(buffer):match('µs') or hint_text(buffer):match('MB')
+  end)
+  switch('lint', 'findings', function()
+    return #findings(buffer) > 0
+  end)
+end)
+
+it('shows the program at other levels, and follows edits', function()
+  local buffer = open('ffn.dmir')
+  local source = vim.api.nvim_get_current_win()
+  local function view(name, pattern, filetype)
+    vim.api.nvim_set_current_win(source)
+    vim.cmd('DmirView ' .. name)
+    eventually('the ' .. name .. ' view', function()
+      return vim.api.nvim_buf_get_name(0):match('^dmir:/+' .. name .. '/') and table.concat(lines(0), '\n'):match(pattern)
+    end)
+    assert(vim.bo.buftype == 'nofile' and not vim.bo.modifiable)
+    assert(vim.bo.filetype == filetype, vim.bo.filetype)
+    assert(#vim.lsp.get_clients({ bufnr = 0 }) == 0, 'a client took a virtual document')
+    return vim.api.nvim_get_current_buf()
+  end
+  view('expanded', 'dm%.einsum', 'dmir')
+  view('cost', 'minimum', 'text')
+  view('fixed', 'dm%.kernel', 'dmir')
+  local generic = view('generic', '"dm%.einsum"', 'dmir')
+  vim.api.nvim_buf_call(buffer, function()
+    vim.cmd([[%s/dm\.relu/dm.tanh/]])
+  end)
+  eventually('the edit in the view', function()
+    return table.concat(lines(generic), '\n'):match('"dm%.tanh"')
+  end)
+  vim.api.nvim_set_current_win(source)
+  vim.cmd.only()
+  undo_edits()
+end)
+
+---Fetches an address as a browser with the cookies of the file would, while Neovim goes on.
+local function browse(cookies, ...)
+  local result
+  local command = { 'curl', '-sS', '-L', '-m', '20', '-c', cookies, '-b', cookies, '-w', '%{stderr}%{url_effective} %{http_code}' }
+  vim.system(vim.list_extend(command, { ... }), { text = true }, function(done)
+    result = done
+  end)
+  eventually('the page', function()
+    return result
+  end)
+  assert(result.code == 0, result.stderr)
+  local url, status = result.stderr:match('(%S+) (%d+)$')
+  return result.stdout, url, status
+end
+
+it('opens panels in the browser, from which places are revealed', function()
+  local buffer = open('ffn.dmir')
+  local open_url, opened = vim.ui.open, nil
+  vim.ui.open = function(url)
+    opened = url
+    return { wait = function() return { code = 0 } end }
+  end
+  local cookies = vim.fn.tempname()
+  for _, command in ipairs({ 'DmirRoofline', 'DmirMemory', 'DmirDiff', 'DmirGraph' }) do
+    cursor_on(buffer, 'dm.einsum')
+    opened = nil
+    vim.cmd(command)
+    local url = eventually('the address of ' .. command, function()
+      return opened
+    end)
+    assert(url:match('^http://127%.0%.0%.1:%d+/'), url)
+    local page, at, status = browse(cookies, url)
+    assert(status == '200' and page:match('id="data"'), command .. ': ' .. status .. ' ' .. page:sub(1, 200))
+    if command == 'DmirGraph' then
+      local row = find(buffer, 'dm.relu')
+      local body = vim.json.encode({ type = 'reveal', line = row + 1, column = 3, endColumn = 5 })
+      local origin = at:match('^http://[^/]+')
+      local _, _, posted = browse(cookies, '-H', 'Content-Type: application/json', '-H', 'Origin: ' .. origin, '-d', body, (at:gsub('[^/]*$', '')) .. 'reveal')
+      assert(posted:match('^20'), 'reveal: ' .. posted)
+      eventually('the cursor at the place', function()
+        return vim.api.nvim_win_get_cursor(0)[1] == row + 1
+      end)
+    end
+  end
+  vim.ui.open = open_url
+end)
+
+it('says the address where no browser opens', function()
+  local buffer = open('ffn.dmir')
+  cursor_on(buffer, 'dm.einsum')
+  local open_url = vim.ui.open
+  vim.ui.open = function()
+    return nil, 'no handler found'
+  end
+  messages_of(function(shown)
+    vim.cmd.DmirGraph()
+    eventually('the address', function()
+      return table.concat(shown, '\n'):match('http://127%.0%.0%.1')
+    end)
+  end)
+  vim.ui.open = open_url
+end)
+
 it('reports a broken op and goes on around it', function()
   local buffer = open('broken.dmir')
   local found = eventually('an error', function()

@@ -1,31 +1,8 @@
--- What Neovim adds to the language server: a place to show the table of costs, and commands.
+-- What Neovim adds to the language server: commands, and a place to show the table of costs.
+local client_of = require('dmir.client')
+local heat = require('dmir.heat')
+local execute, notify, request = client_of.execute, client_of.notify, client_of.request
 local M = {}
-
----Sends a request; Neovim 0.11 made the client's functions methods.
-local function request(client, method, params, handler, buffer)
-  if vim.fn.has('nvim-0.11') == 1 then
-    return client:request(method, params, handler, buffer)
-  end
-  return client.request(method, params, handler, buffer)
-end
-
-local function notify(client, method, params)
-  if vim.fn.has('nvim-0.11') == 1 then
-    return client:notify(method, params)
-  end
-  return client.notify(method, params)
-end
-
-local function execute(client, command, argument, done)
-  local params = { command = command, arguments = argument and { argument } or {} }
-  request(client, 'workspace/executeCommand', params, function(err, result)
-    if err then
-      vim.notify(err.message, vim.log.levels.ERROR)
-    elseif done then
-      done(result)
-    end
-  end)
-end
 
 ---Shows the table of costs of a file or a function in a split.
 ---@param client vim.lsp.Client
@@ -86,6 +63,9 @@ local function select_target(client, name)
   local function set(target)
     client.settings = vim.tbl_deep_extend('force', client.settings or {}, { dmir = { target = target } })
     notify(client, 'workspace/didChangeConfiguration', { settings = client.settings })
+    for buffer in pairs(client.attached_buffers) do
+      heat.refresh(client, buffer)
+    end
   end
   if name then
     return set(name)
@@ -105,24 +85,82 @@ local function select_target(client, name)
   end)
 end
 
+---Opens a panel of the function at the cursor, or of the named one, in the browser; the page follows the text and the cursor.
+local function show_panel(client, buffer, kind, name)
+  with_function(client, buffer, name, function(argument)
+    execute(client, 'dmir.panel', { uri = argument.uri, kind = kind, ['function'] = argument.func }, function()
+      if vim.b[buffer].dmir_panel then
+        return
+      end
+      vim.b[buffer].dmir_panel = true
+      vim.api.nvim_create_autocmd('CursorHold', {
+        buffer = buffer,
+        callback = function()
+          if vim.lsp.get_client_by_id(client.id) then
+            notify(client, 'dmir/select', {
+              textDocument = vim.lsp.util.make_text_document_params(buffer),
+              position = { line = vim.api.nvim_win_get_cursor(0)[1] - 1, character = 0 },
+            })
+          end
+        end,
+      })
+    end)
+  end)
+end
+
 ---Makes the commands of a buffer.
 function M.attach(client, buffer)
-  local function command(name, description, run)
+  local function command(name, description, run, words)
     vim.api.nvim_buf_create_user_command(buffer, name, function(call)
-      run(call.fargs[1])
-    end, { nargs = '?', desc = description })
+      local word = call.fargs[1]
+      if words and not vim.tbl_contains(words, word) then
+        return vim.notify(name .. ' takes one of ' .. table.concat(words, ', '), vim.log.levels.ERROR)
+      end
+      run(word)
+    end, {
+      nargs = words and 1 or '?',
+      desc = description,
+      complete = words and function(lead)
+        return vim.tbl_filter(function(word)
+          return vim.startswith(word, lead)
+        end, words)
+      end,
+    })
   end
+  local uri = vim.uri_from_bufnr(buffer)
   command('DmirRun', 'Run the named function, or the one at the cursor', function(name)
     with_function(client, buffer, name, function(argument)
       M.run(client, argument)
     end)
   end)
   command('DmirCost', 'Show the costs of the named function, or of the file', function(name)
-    M.show_cost(client, { uri = vim.uri_from_bufnr(buffer), func = name and (name:gsub('^@', '')) or nil })
+    M.show_cost(client, { uri = uri, func = name and (name:gsub('^@', '')) or nil })
   end)
   command('DmirTarget', 'Choose the machine that times are computed for', function(name)
     select_target(client, name)
   end)
+  for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Diff = 'diff' }) do
+    command('Dmir' .. name, 'Open the ' .. kind .. ' panel of the named function, or of the one at the cursor', function(func)
+      show_panel(client, buffer, kind, func)
+    end)
+  end
+  command('DmirView', 'Show the program at another level, beside it', function(view)
+    execute(client, 'dmir.view', { uri = uri, view = view })
+  end, { 'generic', 'expanded', 'fixed', 'cost' })
+  command('DmirToggle', 'Switch hints or lint on and off', function(setting)
+    execute(client, 'dmir.toggle', { setting = setting })
+  end, { 'hints', 'lint' })
+  command('DmirHeat', 'Colour lines by the time, bytes or waste they take', function(by)
+    if by == 'off' then
+      heat.off(buffer)
+    else
+      heat.on(client, buffer, by)
+    end
+  end, { 'time', 'bytes', 'waste', 'off' })
+  local by = vim.tbl_get(client.settings or client.config.settings or {}, 'dmir', 'heat')
+  if by and by ~= '' and by ~= 'off' then
+    heat.on(client, buffer, by)
+  end
   if vim.lsp.inlay_hint and client.server_capabilities.inlayHintProvider then
     vim.lsp.inlay_hint.enable(true, { bufnr = buffer })
   end
@@ -132,6 +170,9 @@ end
 ---@param buffer integer
 ---@param overrides? table parts of lsp/dmir.lua to change
 function M.start(buffer, overrides)
+  if vim.bo[buffer].buftype ~= '' then
+    return -- a virtual document, which the server wrote itself
+  end
   local file = vim.api.nvim_get_runtime_file('lsp/dmir.lua', false)[1]
   local config = vim.tbl_deep_extend('force', dofile(file), { name = 'dmir' }, overrides or {})
   config.root_dir = vim.fs.root(buffer, config.root_markers) or vim.fs.dirname(vim.api.nvim_buf_get_name(buffer))

@@ -1,0 +1,30 @@
+-- What the server asks for that Neovim does not do, or does otherwise; for the handlers of lsp/dmir.lua.
+local view = require('dmir.view')
+
+return {
+  -- Virtual documents are shown beside the program, not in its place.
+  ['window/showDocument'] = function(err, params, context, config)
+    if not vim.startswith(params.uri, 'dmir:') then
+      return vim.lsp.handlers['window/showDocument'](err, params, context, config)
+    end
+    view.show(params.uri, context.client_id)
+    return { success = true }
+  end,
+  ['workspace/textDocumentContent/refresh'] = function(_, params)
+    view.refresh(params.uri)
+    return vim.NIL
+  end,
+  -- Findings come after a pause, by a refresh. Neovim 0.12 answers it by asking for the diagnostics of the workspace, of which
+  -- it leaves out the open buffers.
+  ['workspace/diagnostic/refresh'] = function(_, _, context)
+    local client = assert(vim.lsp.get_client_by_id(context.client_id))
+    local provider = client.server_capabilities.diagnosticProvider
+    for buffer in pairs(client.attached_buffers) do
+      require('dmir.client').request(client, 'textDocument/diagnostic', {
+        identifier = type(provider) == 'table' and provider.identifier or nil,
+        textDocument = vim.lsp.util.make_text_document_params(buffer),
+      }, nil, buffer)
+    end
+    return vim.NIL
+  end,
+}
