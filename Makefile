@@ -1,7 +1,7 @@
 # What people and CI run. `make test` is everything that passes without a GPU.
-.PHONY: test go-test race fuzz cross vscode nvim pre-commit bench bench-lsp gpu fmt generate
+.PHONY: test go-test race fuzz cross pages vscode nvim pre-commit bench bench-lsp gpu fmt generate
 
-test: go-test race fuzz cross vscode nvim pre-commit
+test: go-test race fuzz cross pages vscode nvim pre-commit
 
 go-test: ## vet, formatting, staticcheck, unit, golden, differential, conformance and interop tests
 	scripts/test-go.sh
@@ -11,6 +11,8 @@ fuzz: ## a few seconds of each fuzz target
 	scripts/fuzz.sh
 cross: ## every platform we name builds without cgo
 	scripts/cross-build.sh
+pages: ## the panels, in a real browser
+	scripts/test-pages.sh
 vscode:
 	scripts/test-vscode.sh
 nvim:

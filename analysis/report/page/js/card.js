@@ -75,6 +75,17 @@ class Card {
     this.element.scrollTop = 0;
   }
 
+  /**
+   * The card stands where it hides the least: beside a chosen box, and beneath the roofs.
+   * @param {Box | null} box
+   */
+  place(box) {
+    const { view, figure } = this.frame;
+    const a = view.area;
+    this.element.classList.toggle("left", figure.cardSide === "beside" && box !== null && view.sx(box.x) + (box.w * view.kx) / 2 > a.x + a.w * 0.55);
+    this.element.classList.toggle("low", figure.cardSide === "low");
+  }
+
   /** @param {Section} section */
   section(section) {
     const most = 40;

@@ -26,11 +26,12 @@ class DiffPage {
         if (message.type === "data") this.load(message.data);
         else this.selectLine(message.line);
       },
-      (lost) => {
-        this.status.hidden = !lost;
+      (trouble) => {
+        this.status.textContent = trouble;
+        this.status.hidden = trouble === "";
       },
     );
-    this.status = el("p", { id: "status", role: "status" }, "The language server has gone; what you see is as it was.");
+    this.status = el("p", { id: "status", role: "status" });
     this.status.hidden = true;
     this.toast = el("p", { id: "toast", role: "status" });
     this.toast.hidden = true;

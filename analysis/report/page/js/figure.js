@@ -53,6 +53,8 @@
  * @property {string[]} classes that occur
  * @property {number} uniform largest scale at which all of it is shown; 0: the axes are scaled each for itself
  * @property {boolean} minimap
+ * @property {"clear" | "beside" | "low"} cardSide where the card of the chosen item stands: right, the figure moving out of
+ *   its way; on the other side than the item; right and low
  * @property {(w: number, h: number) => {left: number, top: number, right: number, bottom: number}} margins
  * @property {() => Box} world
  * @property {(i: number) => Box | null} boxOf of an item in the world; null where it is not drawn

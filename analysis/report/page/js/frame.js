@@ -27,8 +27,9 @@ class Frame {
         if (message.type === "data") this.load(message.data);
         else this.selectLine(message.line);
       },
-      (lost) => {
-        this.status.hidden = !lost;
+      (trouble) => {
+        this.status.textContent = trouble;
+        this.status.hidden = trouble === "";
       },
     );
     this.canvas = el("canvas", {
@@ -46,7 +47,7 @@ class Frame {
     this.notes = el("div", { id: "notes" });
     this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
     this.summary = el("p", { class: "offscreen", id: "summary" });
-    this.status = el("p", { id: "status", role: "status" }, "The language server has gone; what you see is as it was.");
+    this.status = el("p", { id: "status", role: "status" });
     this.status.hidden = true;
     this.header = new Header(this);
     this.search = new Search(this);
@@ -208,7 +209,7 @@ class Frame {
    * @param {boolean} [open] what it is in
    */
   select(i, centre = false, open = true) {
-    const was = this.figure.world();
+    const was = this.figure.stamp?.();
     const shown = i < 0 ? -1 : this.figure.show(i, open);
     this.look.selected = shown;
     this.card.show(shown);
@@ -216,11 +217,13 @@ class Frame {
     const item = this.figure.items[shown];
     this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing chosen";
     const box = shown < 0 ? null : this.figure.boxOf(shown);
-    if (box && (!this.holdsClear(box) || was !== this.figure.world())) {
-      if (this.figure.uniform > 0 && this.view.kx < 0.5 && centre) this.view.kx = this.view.ky = 0.8;
+    const near = centre && this.figure.uniform > 0 && this.view.kx < 0.3;
+    if (box && (near || !this.holdsClear(box) || was !== this.figure.stamp?.())) {
+      if (near) this.view.kx = this.view.ky = 0.8;
       this.view.centre(box.x + box.w / 2, box.y + box.h / 2);
       this.fitted = false;
     }
+    this.card.place(box);
     this.remember();
     this.draw();
   }
@@ -357,7 +360,10 @@ class Frame {
     context.setTransform(density, 0, 0, density, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const drawn = this.figure.draw(new CanvasPen(context), this.view, this.look);
+    // What is on the screen, for whoever drives the page.
+    const v = this.view;
     this.canvas.dataset["drawn"] = String(drawn);
+    this.canvas.dataset["view"] = [v.x, v.y, v.kx].map((n) => n.toFixed(3)).join(" ");
     drawMinimap(this);
   }
 }

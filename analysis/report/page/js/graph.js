@@ -26,6 +26,8 @@ class GraphFigure {
     const order = markTable.map(([cls]) => cls);
     this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
     this.uniform = 1.25;
+    /** @type {Figure["cardSide"]} */
+    this.cardSide = "clear";
     this.minimap = nodes.length > 8;
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
     const ops = nodes.filter((n) => !isValue(n)).length;

@@ -1,7 +1,8 @@
 // The movement graph drawn: more of it the closer one looks.
 
-/** Below these scales titles alone, and no text at all, are drawn. */
+/** Below these scales titles alone, and no text at all, are drawn; on paper one can come nearer. */
 const textScale = 0.55;
+const paperScale = 0.42;
 const titleScale = 0.2;
 
 /**
@@ -36,7 +37,7 @@ function drawGraph(pen, g, view, look) {
     drawNode(pen, g, i, box, view, look, bright(i));
     drawn++;
   });
-  if (k >= textScale || look.paper) drawLabels(pen, g, view, look, focus, bright);
+  if (k >= (look.paper ? paperScale : textScale)) drawLabels(pen, g, view, look, focus, bright);
   for (const line of near) drawFar(pen, line, view, look);
   return drawn;
 }
@@ -173,7 +174,7 @@ function drawFar(pen, line, view, look) {
  * @param {number} opacity
  */
 function drawArrow(pen, line, view, color, opacity) {
-  const size = (4 + line.width * 0.9) * view.kx;
+  const size = (3.2 + line.width * 0.6) * view.kx;
   const x = view.sx(line.to[0]);
   const y = view.sy(line.to[1]);
   pen.polygon([x - size, y - size * 1.5, x + size, y - size * 1.5, x, y], { fill: color, opacity });
@@ -283,13 +284,13 @@ function drawNode(pen, g, i, box, view, look, opacity) {
  */
 function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
   const value = isValue(n);
-  const all = k >= textScale || look.paper;
+  const all = k >= (look.paper ? paperScale : textScale);
   const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
   if (!all) {
     // From further off only what it is, in letters as large as the node allows.
     const text = nodeTitle(n);
     const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * 0.6);
-    if (size >= 5) pen.text(text, x + w / 2, y + h / 2, { ...title, size, align: "middle" });
+    if (size >= 5 || look.paper) pen.text(text, x + w / 2, y + h / 2, { ...title, size, align: "middle" });
     return;
   }
   if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);

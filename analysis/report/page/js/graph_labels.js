@@ -36,7 +36,7 @@ function placeLabels(model, scene) {
   for (const line of scene.lines) {
     const text = model.amount(line.edge);
     const key = `${line.edge.from} ${line.edge.value} ${text}`;
-    if (!line.path || text === "" || model.bytes(line.edge) === 0 || said.has(key)) continue;
+    if (!line.path || text === "" || text === "?" || model.bytes(line.edge) === 0 || said.has(key)) continue;
     const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
     for (const t of [0.5, 0.3, 0.7]) {
       const [x, y] = pointOn(line.path, t);

@@ -20,7 +20,7 @@
 
 /**
  * @param {(message: FromHost) => void} receive
- * @param {(lost: boolean) => void} connection is told when the loopback server goes and when it comes back
+ * @param {(trouble: string) => void} connection is told what is wrong with the loopback server, and "" when it is well
  * @returns {Host}
  */
 function connectHost(receive, connection) {
@@ -47,10 +47,11 @@ function connectHost(receive, connection) {
 
 /**
  * @param {(message: FromHost) => void} receive
- * @param {(lost: boolean) => void} connection
+ * @param {(trouble: string) => void} connection
  * @returns {Host}
  */
 function loopbackHost(receive, connection) {
+  const gone = "The language server has gone; what you see is as it was.";
   const events = new EventSource("events");
   events.addEventListener("message", (event) => {
     /** @type {unknown} */
@@ -64,10 +65,10 @@ function loopbackHost(receive, connection) {
     if (message) receive(message);
   });
   events.addEventListener("open", () => {
-    connection(false);
+    connection("");
   });
   events.addEventListener("error", () => {
-    connection(true);
+    connection(gone);
   });
   return {
     kind: "loopback",
@@ -75,10 +76,10 @@ function loopbackHost(receive, connection) {
       const { type, ...rest } = message;
       fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) })
         .then((answer) => {
-          connection(!answer.ok);
+          connection(answer.ok ? "" : "The editor could not do that.");
         })
         .catch(() => {
-          connection(true);
+          connection(gone);
         });
     },
     remembered: () => undefined,

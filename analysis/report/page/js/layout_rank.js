@@ -57,8 +57,9 @@ function rankNodes(g) {
     rank[v] = Math.max(r, at(rank, v));
   }
   if (g.last.length > 0) {
-    let end = 0;
-    for (const r of rank) end = Math.max(end, r + 1);
+    const last = new Set(g.last);
+    let end = 1;
+    for (let v = 0; v < n; v++) if (!last.has(v)) end = Math.max(end, at(rank, v) + 1);
     for (const v of g.last) rank[v] = end;
   }
   return rank;

@@ -30,6 +30,8 @@ class MemoryFigure {
     this.classes = order.filter((cls) => this.items.some((item) => item.cls === cls));
     this.uniform = 0;
     this.minimap = false;
+    /** @type {Figure["cardSide"]} */
+    this.cardSide = "beside";
     this.empty = m?.reason ? `There is no plan: it ${m.reason}.` : this.buffers.length === 0 ? "This function holds nothing in memory." : "";
     this.summary = this.empty || `${this.buffers.length} buffers, peak ${m?.peak_label ?? ""}, at least ${m?.bound_label ?? ""} at line ${this.peakLine()}`;
     this.note = m && !m.reason ? `Peak ${m.peak_label} · any plan needs ${m.bound_label} · ${m.over_bytes === 0 ? "none above that" : `${m.over_label} (${m.over_share_label}) above`} · hatched: arguments and results` : "";

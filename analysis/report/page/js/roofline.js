@@ -28,6 +28,8 @@ class RooflineFigure {
     this.classes = order.filter((cls) => this.dots.some((d) => d.class === cls));
     this.uniform = 0;
     this.minimap = false;
+    /** @type {Figure["cardSide"]} */
+    this.cardSide = "low";
     this.empty = this.dots.length > 0 ? "" : this.rest.length > 0 ? "No op has a place on the axes." : "This function has no ops that take time.";
     const count = this.dots.length === 1 ? "1 op" : `${this.dots.length} ops`;
     this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.bandwidth_label}`;
@@ -233,9 +235,16 @@ class RooflineFigure {
       if (labels.some((l) => box.x < l.box.x + l.box.w && l.box.x < box.x + w && box.y < l.box.y + 16 && l.box.y < box.y + 16)) return;
       labels.push({ text, x, y, align, turn: 0, strong, box });
     };
+    const dots = this.dots.slice(0, 300).map((d) => ({ p: this.point(d), r: this.radius(d) }));
+    const clear = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ w) =>
+      dots.every(({ p, r }) => !p || view.sx(p[0]) + r < x || view.sx(p[0]) - r > x + w || Math.abs(view.sy(p[1]) - y) > r + 8);
     for (const roof of this.roofs) {
-      const y = view.sy(-Math.log10(roof.flop_per_s));
-      add(`${roof.unit} ${roof.elem} · ${roof.label}`, a.x + a.w - 8, y - 11, "end", true);
+      const y = view.sy(-Math.log10(roof.flop_per_s)) - 11;
+      const text = `${roof.unit} ${roof.elem} · ${roof.label}`;
+      const w = textWidth(text, style);
+      const ridge = Math.max(a.x, view.sx(Math.log10(roof.ridge_flop_per_byte)));
+      const spots = [a.x + a.w - 8, ridge + 8 + w, (ridge + a.x + a.w) / 2];
+      add(text, spots.find((x) => clear(x - w, y, w)) ?? at(spots, 0), y, "end", true);
     }
     for (const roof of this.roofs) {
       const x = view.sx(Math.log10(roof.ridge_flop_per_byte));

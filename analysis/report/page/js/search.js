@@ -62,19 +62,22 @@ class Search {
     }
     frame.look.found = words.length === 0 ? null : new Set(this.matches);
     this.current = -1;
-    if (go && this.matches.length > 0) this.step(1);
+    if (go && this.matches.length > 0) this.step(1, false);
     else this.tell();
     frame.table.stale();
     frame.draw();
   }
 
-  /** @param {number} by */
-  step(by) {
+  /**
+   * @param {number} by
+   * @param {boolean} [near] look at the match from near
+   */
+  step(by, near = true) {
     const n = this.matches.length;
     if (n === 0) return;
     this.current = this.current < 0 ? (by > 0 ? 0 : n - 1) : (this.current + by + n) % n;
     this.tell();
-    this.frame.select(at(this.matches, this.current), true);
+    this.frame.select(at(this.matches, this.current), near);
   }
 
   tell() {

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Tests the pages of the panels: their scripts are checked with the tools of the VS Code extension, and the pages are opened
+# in a browser from a file, from a loopback server and as in a web view. Pictures go to build/screenshots.
+# usage: test-pages.sh
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+want node nodejs
+want npm npm
+command -v go >/dev/null || cannot "install Go and run this again"
+[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"
+extension=$root/vscode-extension
+if ! [ "$extension/node_modules/.package-lock.json" -nt "$extension/package-lock.json" ]; then
+  (cd "$extension" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || cannot "npm could not install the extension's dependencies"
+fi
+for browser in chromium chromium-browser google-chrome; do
+  command -v "$browser" >/dev/null && break
+done
+command -v "$browser" >/dev/null || { want chromium chromium && browser=chromium; }
+
+cd "$root/analysis/report/page"
+"$extension/node_modules/.bin/tsc" -p .
+"$extension/node_modules/.bin/eslint" --max-warnings 0 .
+for script in js/*.js; do
+  [ "$(wc -l <"$script")" -lt 400 ] || { echo "failed: $script has 400 lines or more" >&2; exit 1; }
+done
+
+DMIR_PAGES=$(mktemp -d)
+trap 'rm -rf "$DMIR_PAGES" 2>/dev/null || true' EXIT
+DMIR_CHROMIUM=$(command -v "$browser")
+DMIR_SCREENSHOTS=$root/build/screenshots
+export DMIR_PAGES DMIR_CHROMIUM DMIR_SCREENSHOTS
+mkdir -p "$DMIR_SCREENSHOTS"
+rm -f "$DMIR_SCREENSHOTS"/page-*
+go test -count=1 .
+node --test --test-concurrency=1 --test-reporter=spec test/*.test.mjs
