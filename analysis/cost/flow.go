@@ -53,6 +53,16 @@ func (f *Flow) Sizes() memory.Sizes {
 	return memory.Sizes{Value: f.s.resident, View: free, Reuse: updates, Extra: f.s.calleePeak}
 }
 
+// ByOp is the entry of every op that has one, at any depth, those in branches
+// that are not taken among them: what Find finds, for who asks for all.
+func (f *Func) ByOp() map[*ir.Op]*Entry {
+	out := make(map[*ir.Op]*Entry, len(f.Entries))
+	add := func(e *Entry) { out[e.Op] = e }
+	walk(f.extra, add)
+	f.Walk(add)
+	return out
+}
+
 // Results is what the results of e's op are called in the text: "%y",
 // "%y, %mask", "%r:2"; "" for none.
 func (e *Entry) Results() string { return resultNames(e.Op) }

@@ -13,6 +13,7 @@ import (
 type builder struct {
 	*Graph
 	flow   *cost.Flow
+	entry  map[*ir.Op]*cost.Entry
 	node   map[*ir.Op]int
 	owner  map[*ir.Region]int   // the group that a region belongs to
 	kernel []int                // by node: the outermost kernel around it, or None
@@ -55,7 +56,7 @@ func (b *builder) region(r *ir.Region, f frame) {
 	b.owner[r] = f.parent
 	for _, blk := range r.Blocks {
 		for _, o := range blk.Ops {
-			e := b.Func.Find(o)
+			e := b.entry[o]
 			if e == nil {
 				continue // a terminator or a definition
 			}

@@ -70,6 +70,7 @@ func Build(p *program.Program, f *cost.Func) *Graph {
 	b := &builder{
 		Graph:  &Graph{Func: f},
 		flow:   cost.NewFlow(f.Func, Module(p, f.Func), p.Bind),
+		entry:  f.ByOp(),
 		node:   map[*ir.Op]int{},
 		owner:  map[*ir.Region]int{},
 		made:   map[edgeKey]int{},

@@ -18,9 +18,10 @@ func (b *builder) memory() *Memory {
 		out.Reason = err.Error()
 		return out
 	}
-	ends := b.steps(out, plan)
+	entries := b.f.ByOp()
+	ends := b.steps(out, plan, entries)
 	for i, x := range plan.Buffers {
-		out.Buffers = append(out.Buffers, b.buffer(i, x, plan, ends))
+		out.Buffers = append(out.Buffers, b.buffer(i, x, plan, ends, entries))
 	}
 	out.Peak, out.PeakLabel = plan.Peak, units.Bytes(plan.Peak)
 	out.Bound, out.BoundLabel = plan.Bound, units.Bytes(plan.Bound)
@@ -35,14 +36,14 @@ func (b *builder) memory() *Memory {
 }
 
 // steps fills in the steps and gives where each ends, in nanoseconds.
-func (b *builder) steps(out *Memory, plan *memory.Plan) []int64 {
+func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost.Entry) []int64 {
 	run := map[*ir.Op]float64{} // nanoseconds, of all rounds
 	known := b.times(run, b.f.Entries, 1)
 	ends := make([]int64, len(plan.Steps))
 	var at float64
 	for i, s := range plan.Steps {
 		x := Step{Op: s.Op.Name, Place: b.placeOf(s.Op), Live: s.Live, LiveLabel: units.Bytes(s.Live)}
-		if e := b.f.Find(s.Op); e != nil {
+		if e := entries[s.Op]; e != nil {
 			x.Result, x.Class = e.Results(), className(e)
 			x.TimeLabel = timeLabel(e.Time(b.p.Target))
 		}
@@ -77,7 +78,7 @@ func (b *builder) times(run map[*ir.Op]float64, es []*cost.Entry, rounds float64
 	return true
 }
 
-func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int64) Buffer {
+func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int64, entries map[*ir.Op]*cost.Entry) Buffer {
 	out := Buffer{
 		ID: id, Kind: BufferValue, Values: []string{}, First: x.First, Last: x.Last,
 		Offset: x.Offset, OffsetText: units.Bytes(x.Offset), Bytes: x.Bytes, BytesLabel: units.Bytes(x.Bytes),
@@ -85,7 +86,7 @@ func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int6
 	}
 	if x.Op != nil {
 		out.Op, out.Place = x.Op.Name, b.placeOf(x.Op)
-		if e := b.f.Find(x.Op); e != nil {
+		if e := entries[x.Op]; e != nil {
 			out.Class = className(e)
 		}
 	}
