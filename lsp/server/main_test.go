@@ -51,6 +51,8 @@ func misbehave(how string) int {
 	case "linger":
 		fmt.Println(`{"result":{"ok":true,"device":"reference","elapsed_ns":5,"results":[],"ops":[]}}`)
 		time.Sleep(time.Hour)
+	default:
+		return misbehaveBadly(how)
 	}
 	return 0
 }

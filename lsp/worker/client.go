@@ -123,6 +123,9 @@ func (r *reader) Write(p []byte) (int, error) {
 		if err := r.take(); err != nil {
 			return 0, err
 		}
+		if r.result != nil {
+			break
+		}
 		rest = after
 	}
 	return len(p), nil
