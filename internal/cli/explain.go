@@ -14,6 +14,7 @@ import (
 )
 
 type explainCmd struct {
+	All  bool   `help:"Everything on one page, in Markdown."`
 	Rule string `arg:"" optional:"" help:"A code (DM201), a name (fusible-into-producer) or an op (dm.softmax); without it, the list of all."`
 }
 
@@ -24,7 +25,11 @@ func explanation(code string) (feature.Article, bool) { return feature.ArticleOf
 
 // Run prints one article, or the list.
 func (c explainCmd) Run(a *app) error {
-	if c.Rule == "" {
+	switch {
+	case c.All:
+		_, err := io.WriteString(a.stdout, rulesPage())
+		return err
+	case c.Rule == "":
 		return list(a.stdout)
 	}
 	for _, name := range []string{c.Rule, "dm." + c.Rule} {

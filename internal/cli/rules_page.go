@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/analysis/lint"
+)
+
+//go:generate go test -run TestRulesPage -update .
+
+// rulesPage is docs/RULES.md: what dmir explain says of every code, as one page.
+func rulesPage() string {
+	var b strings.Builder
+	b.WriteString("# Rules and diagnostics\n\nEverything that dmir says about a program, by code; `dmir explain CODE` prints the same. " +
+		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | fix | what it says |\n|---|---|---|---|\n")
+	for _, a := range articles() {
+		fix := ""
+		if r := lint.Lookup(a.Code); r != nil {
+			fix = string(r.Fix)
+		}
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", a.Code, anchor(a.Code), a.Name, fix, strings.ReplaceAll(upperFirst(a.Summary), "|", `\|`))
+	}
+	for _, a := range articles() {
+		fmt.Fprintf(&b, "\n<a id=%q></a>\n\n%s", anchor(a.Code), deeper(a.Markdown()))
+	}
+	return b.String()
+}
+
+func anchor(code string) string { return strings.ToLower(code) }
+
+// deeper is a page as a section of another: its headings one level down.
+func deeper(page string) string {
+	var b strings.Builder
+	code := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if !code && strings.HasPrefix(line, "#") {
+			b.WriteByte('#')
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
