@@ -329,7 +329,7 @@ type OpDiff struct {
 	OldResult string `json:"old_result"` // where it was called otherwise
 	Class     string `json:"class"`
 	Depth     int    `json:"depth"` // 1 in a loop or branch, and so on
-	Note      string `json:"note"`  // "now in the kernel at line 8" of a removed op, "was in the kernel at line 8" of an added one; mostly ""
+	Note      string `json:"note"`  // "into kernel at line 8" of a removed op, "from kernel at line 8" of an added one; mostly ""
 	Place            // in the new version
 	OldPlace  Place  `json:"old_place"`
 	FLOP      Delta  `json:"flop"`

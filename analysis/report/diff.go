@@ -186,8 +186,8 @@ func (b *differ) op(o diff.Op) OpDiff {
 		out.Op, out.Result, out.Class = e.Op.Name, e.Results(), className(e)
 	}
 	if k := o.Kernel; k != nil {
-		if out.Note = "now in the kernel at line "; o.Old == nil {
-			out.Note = "was in the kernel at line "
+		if out.Note = "into kernel at line "; o.Old == nil {
+			out.Note = "from kernel at line "
 		}
 		out.Note += strconv.Itoa(k.Line)
 	}
