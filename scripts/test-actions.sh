@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Tests the GitHub workflows of docs/EDITORS.md: each parses, and its commands do what they are there for, in a repository
+# with waste in it. The steps that only GitHub can take are replaced by what they leave behind.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+want git git
+want python3 python3
+command -v go >/dev/null || cannot "install Go and run this again"
+python3 -c 'import yaml' 2>/dev/null || {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y python3-yaml >/dev/null 2>&1
+  python3 -c 'import yaml' 2>/dev/null || cannot "install PyYAML (python3-yaml) and run this again"
+}
+
+scratch=$(mktemp -d)
+trap 'chmod -R u+w "$scratch"; rm -rf "$scratch" 2>/dev/null || true' EXIT
+export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1 GOBIN=$scratch/bin PATH=$scratch/bin:$PATH
+git config --global user.name test
+git config --global user.email test@example.invalid
+git config --global init.defaultBranch main
+
+# A repository whose main is without waste, on a branch that brings some.
+project=$scratch/project
+workspace=$root/vscode-extension/test/workspace
+git init --quiet "$project"
+cd "$project"
+python3 - "$workspace/ffn.dmir" >ffn.dmir <<'END'
+import sys
+print("// The same with the chain as one kernel." + open(sys.argv[1]).read().split("// The same with the chain as one kernel.")[1].replace("@ffn_fused", "@ffn"), end="")
+END
+git add .
+git commit --quiet --message 'one kernel'
+git update-ref refs/remotes/origin/main HEAD
+git checkout --quiet -b change
+python3 - "$workspace/ffn.dmir" >ffn.dmir <<'END'
+import sys
+print(open(sys.argv[1]).read().split("\n// The same")[0], end="")
+END
+cp "$workspace/messy.dmir" .
+git add .
+git commit --quiet --message 'through memory'
+
+# steps N: the commands of the N-th workflow of the page, one file for each, in order; its "uses" are checked to be known.
+python3 - "$root/docs/EDITORS.md" "$scratch" <<'END'
+import pathlib, re, sys, yaml
+page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
+known = {"actions/checkout", "actions/setup-go", "github/codeql-action/upload-sarif"}
+workflows = [w for w in map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.S)) if "jobs" in w]
+assert len(workflows) == 2, f"{len(workflows)} workflows"
+for number, workflow in enumerate(workflows, 1):
+    assert True in workflow or "on" in workflow, "no trigger"  # YAML 1.1 reads "on" as true
+    (job,) = workflow["jobs"].values()
+    folder = out / f"workflow{number}"
+    folder.mkdir()
+    for i, step in enumerate(job["steps"]):
+        assert ("uses" in step) != ("run" in step), step
+        if "uses" in step:
+            name, version = step["uses"].split("@")
+            assert name in known and re.fullmatch(r"v\d+", version), step
+            if name.endswith("upload-sarif"):
+                (out / "sarif-file").write_text(step["with"]["sarif_file"])
+        else:
+            (folder / f"{i:02}").write_text(step["run"] + "\n")
+END
+
+# The second checkout of each workflow.
+sources() {
+  mkdir "$project/.dmir"
+  (
+    cd "$root"
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+      if [ -e "$file" ]; then printf '%s\0' "$file"; fi
+    done | tar --create --null --files-from=-
+  ) | tar --extract --directory "$project/.dmir"
+}
+
+# run WORKFLOW COMMAND: takes the step of the workflow that has the command, as GitHub's shell does; its status is in $status
+# and what it printed in $log.
+log=$scratch/log
+run() {
+  local step
+  step=$(grep -lF -- "$2" "$scratch/workflow$1"/* | head -1)
+  status=0
+  (cd "$project" && GITHUB_BASE_REF=main bash --noprofile --norc -e -o pipefail "$step") >"$log" 2>&1 || status=$?
+}
+
+failed=0
+check() { # check WHAT CONDITION...
+  local what=$1
+  shift
+  if "$@"; then
+    echo "  ok   $what"
+  else
+    echo "  FAIL $what"
+    tail -20 "$log" | sed 's/^/       /'
+    failed=1
+  fi
+}
+
+for workflow in 1 2; do
+  sources
+  run $workflow 'go -C .dmir install'
+  check "workflow $workflow installs dmir" [ "$status" = 0 ]
+  run $workflow 'rm -rf .dmir'
+  check "  and leaves nothing of it to be linted" [ ! -e "$project/.dmir" ]
+done
+
+run 1 '--output-format sarif'
+check "lint stops the job for a finding" [ "$status" = 1 ]
+check "  and has written what is uploaded" python3 - "$project/$(cat "$scratch/sarif-file")" <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["version"] == "2.1.0" and "sarif-schema-2.1.0" in report["$schema"]
+(run,) = report["runs"]
+rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+assert run["results"]
+for result in run["results"]:
+    assert result["ruleId"] in rules and result["level"] in ("note", "warning", "error"), result
+    (place,) = result["locations"]
+    place = place["physicalLocation"]
+    # Code scanning wants addresses below the root of the repository.
+    assert place["artifactLocation"]["uri"] == "ffn.dmir" and place["region"]["startLine"] > 0, place
+END
+
+run 2 'fmt --check'
+check "fmt --check stops the job and names the file" grep -q messy.dmir "$log"
+check "  with status 1" [ "$status" = 1 ]
+run 2 '--output-format github .'
+check "lint marks the line of a finding" grep -Eq '^::warning file=ffn\.dmir,line=[0-9]+,.*DM201' "$log"
+run 2 'dmir diff'
+check "diff stops the job where more is moved than before" grep -Eq '^::(error|warning) .*ffn' "$log"
+check "  and not for nothing" [ "$status" != 0 ]
+(cd "$project" && git checkout --quiet origin/main -- ffn.dmir && dmir fmt messy.dmir && git commit --quiet --all --message 'one kernel again')
+for step in 'fmt --check' '--output-format github .' 'dmir diff'; do
+  run 2 "$step"
+  check "a change without waste passes: $step" [ "$status" = 0 ]
+done
+exit $failed
