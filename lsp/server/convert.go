@@ -39,9 +39,9 @@ func bare(snap *workspace.Snapshot) place {
 
 func (p place) offset(pos protocol.Position) int { return p.Src.Offset(position(pos), p.Encoding) }
 
-func (p place) at(off int) protocol.Position { return wire(p.Src.Encode(off, p.Encoding)) }
+func (p place) at(off int) protocol.Position { return positionOf(p.Src.Encode(off, p.Encoding)) }
 
-func wire(p source.Pos) protocol.Position {
+func positionOf(p source.Pos) protocol.Position {
 	return protocol.Position{Line: uint32(p.Line), Character: uint32(p.Col)}
 }
 

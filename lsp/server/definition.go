@@ -46,7 +46,8 @@ var highlight = onPosition(
 	func(p *protocol.DocumentHighlightParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, _ *protocol.DocumentHighlightParams) (any, error) {
+	func(s *server, p place, off int, _ *protocol.DocumentHighlightParams) (any, error) {
+		s.selected(p.Snapshot, p.Src.Pos(off).Line) // editors ask this where the cursor rests
 		out := []protocol.DocumentHighlight{}
 		for _, h := range feature.Highlights(p.Names(), off) {
 			kind := protocol.DocumentHighlightKindRead

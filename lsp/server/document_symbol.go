@@ -97,6 +97,6 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 func closedSymbol(f sweep.File, s sweep.Symbol) protocol.SymbolInformation {
 	var info protocol.SymbolInformation
 	info.Name, info.Kind = s.Item.Name, symbolKinds[s.Item.Kind]
-	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: wire(s.Start), End: wire(s.End)}}
+	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: positionOf(s.Start), End: positionOf(s.End)}}
 	return info
 }

@@ -115,6 +115,10 @@ func (s *server) pushClosed(snap *workspace.Snapshot, found []diag.Diagnostic) b
 func (s *server) filesOnDisk(changed []workspace.Address) {
 	s.published.filesChanged()
 	s.refreshDiagnostics()
+	for _, a := range changed {
+		s.touched(a.Key) // one that is open may now differ from its file
+	}
+	s.refreshLenses()
 	go func() {
 		for _, a := range changed {
 			if s.docs.Snapshot(a.Key) != nil || !s.closed.took(a.URI, false) {

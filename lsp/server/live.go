@@ -9,6 +9,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/loopback"
+	"dmir/lsp/workspace"
 )
 
 // follow is how long after an edit what is shown beside the text follows it.
@@ -163,9 +164,23 @@ func (l *live) end() {
 // of the editor asked for; it does nothing where the document is not open.
 func (s *server) current(ctx context.Context, key string, f func(place)) {
 	if snap := s.docs.Snapshot(key); snap != nil && ctx.Err() == nil {
-		if at, err := held(snap); err == nil {
+		if at, err := s.newest(snap); err == nil {
 			defer at.letGo()
 			f(at)
 		}
 	}
+}
+
+// newest is the place of a snapshot or, where newer text has been looked at, of
+// that: what is asked of a document as a whole is answered all the same.
+func (s *server) newest(snap *workspace.Snapshot) (place, error) {
+	for range 5 {
+		if at, err := held(snap); err == nil {
+			return at, nil
+		}
+		if snap = s.docs.Snapshot(snap.Key); snap == nil {
+			break
+		}
+	}
+	return place{}, errContentModified
 }

@@ -370,6 +370,11 @@ func TestPanelInBrowser(t *testing.T) {
 	if got := <-events; got != "select 3" {
 		t.Errorf("the page hears %q", got)
 	}
+	var marks []protocol.DocumentHighlight
+	e.must("textDocument/documentHighlight", at(4, 5), &marks)
+	if got := <-events; got != "select 5" {
+		t.Errorf("the page hears %q", got)
+	}
 	e.change(2, edit(9, 0, 9, 0, "func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"))
 	if got := <-events; got != "data 0ffn" {
 		t.Errorf("after an edit the page hears %q", got)

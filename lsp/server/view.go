@@ -131,7 +131,7 @@ func (s *server) onPlace(document string, f func(context.Context, place) (any, e
 				return nil, jsonrpc2.NewError(requestFailed, err.Error())
 			}
 		}
-		at, err := held(snap)
+		at, err := s.newest(snap)
 		if err != nil {
 			return nil, err
 		}
