@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"dmir/analysis/cost"
+	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -56,7 +59,40 @@ func (b *builder) entryCost(e *cost.Entry) Cost {
 	if !e.Known {
 		return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}
 	}
-	return costOf(e.FLOP, e.Read, e.Written, e.Time(b.p.Target))
+	c := costOf(e.FLOP, e.Read, e.Written, e.Time(b.p.Target))
+	c.Why = why(e, b.p.Target)
+	return c
+}
+
+// why is the terms of e's time with their figures, the largest first.
+func why(e *cost.Entry, m *machine.Machine) []string {
+	t, ok := e.TimeTerms(m)
+	if !ok {
+		return nil
+	}
+	type term struct {
+		ns   float64
+		text string
+	}
+	terms := make([]term, 0, len(t.Work)+3)
+	for _, w := range t.Work {
+		terms = append(terms, term{w.Ns(), units.FLOP(w.FLOP) + " / " + units.Rate(w.Peak) + " = " + units.Time(w.Ns())})
+	}
+	if t.Moved > 0 {
+		terms = append(terms, term{t.Memory, units.Bytes(t.Moved) + " / " + units.Bandwidth(t.Bandwidth) + " = " + units.Time(t.Memory)})
+	}
+	if t.LinkRate > 0 {
+		terms = append(terms, term{t.Link, units.Bytes(t.Linked) + " / " + units.Bandwidth(t.LinkRate) + " to the host = " + units.Time(t.Link)})
+	}
+	if t.Launch > 0 {
+		terms = append(terms, term{t.Launch, "launch " + units.Time(t.Launch)})
+	}
+	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(b.ns, a.ns) })
+	lines := make([]string, len(terms))
+	for i, x := range terms {
+		lines[i] = x.text
+	}
+	return lines
 }
 
 func className(e *cost.Entry) string {

@@ -91,7 +91,7 @@ function drawLines(pen, g, view, look, focus, bright) {
     const at = line.edge.from === focus || line.edge.to === focus;
     if (line.path === null) {
       if (at) far.push(line);
-      else if (k > titleScale || look.paper) addBatch(batches, stub(line), line, k, look, 0.8);
+      else if (k > titleScale) addBatch(batches, stub(line), line, k, look, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
       continue;
     }
     if (!view.touches(line.bounds)) continue;
@@ -139,8 +139,12 @@ function addBatch(batches, path, line, k, look, opacity) {
 function stub(line) {
   return [
     ["M", line.from[0], line.from[1]],
-    ["L", line.from[0], line.from[1] + 14],
-    ["M", line.to[0] - 5, line.to[1] - 15],
+    ["L", line.from[0], line.from[1] + 12],
+    ["M", line.from[0] - 5, line.from[1] + 12],
+    ["L", line.from[0] + 5, line.from[1] + 12],
+    ["M", line.to[0] - 5, line.to[1] - 18],
+    ["L", line.to[0] + 5, line.to[1] - 18],
+    ["M", line.to[0], line.to[1] - 18],
     ["L", line.to[0], line.to[1]],
   ];
 }
@@ -224,15 +228,19 @@ function drawOpenGroup(pen, g, i, box, view, look, opacity) {
     radius: 8 * k,
   });
   if (k < titleScale && !look.paper) return;
+  if (k < (look.paper ? paperScale : textScale)) {
+    const size = Math.min(22 * k, (13 * k * (w - 16 * k)) / Math.max(1, textWidth(nodeTitle(n), { ...titleFont, size: 13 * k })));
+    pen.text(nodeTitle(n), x + 10 * k, y + 22 * k, { ...titleFont, size, fill: look.theme.text, opacity });
+    return;
+  }
   chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
-  const halo = look.theme.background;
-  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity, halo };
+  const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
   const left = x + 34 * k;
   pen.text(nodeTitle(n), left, y + 17 * k, title);
   const after = left + textWidth(nodeTitle(n), title) + 8 * k;
-  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity, halo };
+  const name = { ...nameFont, size: 12 * k, fill: look.theme.muted, opacity };
   pen.text(fitText([n.result, n.region].filter((s) => s !== "").join("  "), name, x + w - 10 * k - after), after, y + 17 * k, name);
-  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity, halo };
+  const numbers = { ...numberFont, size: 11.5 * k, fill: look.theme.muted, opacity };
   pen.text(fitText(nodeNumbers(n, false), numbers, w - 44 * k), left, y + 34 * k, numbers);
 }
 
@@ -264,6 +272,10 @@ function drawNode(pen, g, i, box, view, look, opacity) {
   }
   // A veil of the background first: lines do not shine through what steps back.
   if (!tiny) drawShape(pen, shape, x, y, w, h, { fill: look.theme.background });
+  if (k < 0.12 && !look.paper && !chosen && !found) {
+    pen.rect(x, y, w, h, { fill: mark.color, opacity });
+    return;
+  }
   drawShape(pen, shape, x, y, w, h, { fill: tiny ? mark.color : mark.fill, ...outline, dash: n.idle ? [4, 3] : [], opacity });
   if (!tiny) drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group);
 }

@@ -49,6 +49,15 @@ function nodeNumbers(n, inKernel) {
   return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
 }
 
+/**
+ * How far the text at the head of an open group reaches.
+ * @param {GraphNode} n
+ */
+function headWidth(n) {
+  const title = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
+  return 42 + Math.max(title, textWidth(nodeNumbers(n, false), numberFont));
+}
+
 class GraphModel {
   /** @param {GraphData} data */
   constructor(data) {
@@ -157,10 +166,7 @@ class GraphModel {
       }
       const inner = this.layGroup(m, open, 0);
       groups.set(m, inner);
-      const n = at(this.nodes, m);
-      const header = 96 + textWidth(nodeTitle(n), titleFont) + Math.min(150, textWidth(n.result, nameFont));
-      const numbers = 44 + textWidth(nodeNumbers(n, false), numberFont);
-      g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, header, numbers));
+      g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, headWidth(at(this.nodes, m)) + 16));
       g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
     }
     /** @type {Map<string, number>} */
@@ -231,7 +237,11 @@ class GraphModel {
         width: bytes === null || this.mostBytes === 0 ? 1.4 : bytes === 0 ? 1 : 1.2 + 7.8 * Math.sqrt(bytes / this.mostBytes),
         dash: bytes === 0,
       };
-      if (line.path) {
+      if (!line.path) {
+        // Apart from the lines that are drawn whole.
+        line.from[0] += at(input.width, f) / 2 - 18;
+        line.to[0] -= at(input.width, t) / 2 - 18;
+      } else {
         const first = at(line.path, 0);
         if (first[0] === "M") line.from = [first[1], first[2]];
         line.to = end(line.path);
@@ -256,7 +266,11 @@ class GraphModel {
     const moved = movePath(path, x, y);
     const border = scene.boxes[laid.group];
     const [first] = moved;
-    if (border && first?.[0] === "M" && edge.from === laid.group) moved.splice(0, 1, ["M", first[1], border.y], ["L", first[1], first[2]]);
+    if (border && first?.[0] === "M" && edge.from === laid.group) {
+      // Not through what is written at the head of the group.
+      const written = border.x + headWidth(at(this.nodes, laid.group));
+      moved.splice(0, 1, ["M", first[1], border.y + (first[1] < written ? groupInset.top - 6 : 0)], ["L", first[1], first[2]]);
+    }
     if (border && edge.to === laid.group) moved.push(["L", end(moved)[0], border.y + border.h]);
     return moved;
   }

@@ -10,7 +10,7 @@ function orderLayers(g) {
   firstOrder(g, pos);
   let edges = 0;
   for (const list of g.below) edges += list.length;
-  const rounds = Math.max(3, Math.min(24, Math.floor(2_000_000 / (g.rank.length + edges + 1))));
+  const rounds = Math.max(4, Math.min(24, Math.floor(300_000 / (g.rank.length + edges + 1))));
   let best = crossings(g, pos);
   let kept = g.layers.map((l) => [...l]);
   for (let i = 0, idle = 0; i < rounds && best > 0 && idle < 5; i++) {
@@ -114,9 +114,9 @@ function layerCrossings(layer, width, below, pos) {
   let total = 0;
   let placed = 0;
   for (const v of layer) {
-    const targets = at(below, v)
-      .map((u) => at(pos, u))
-      .sort((a, b) => a - b);
+    const list = at(below, v);
+    if (list.length === 0) continue;
+    const targets = list.length === 1 ? [at(pos, at(list, 0))] : list.map((u) => at(pos, u)).sort((a, b) => a - b);
     for (const t of targets) {
       let upTo = 0;
       for (let i = t + 1; i > 0; i -= i & -i) upTo += at(tree, i);

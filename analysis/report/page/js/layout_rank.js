@@ -30,7 +30,7 @@
 const layoutGap = { rank: 46, node: 28, pass: 14, column: 96 };
 
 /** An edge longer than this is drawn as two stubs. */
-const farSpan = 48;
+const farSpan = 32;
 
 /**
  * Ranks by the longest path from the sources; what has more consumers than operands moves down to its first consumer.
@@ -163,7 +163,7 @@ function rankGraph(g) {
   const chains = Array.from({ length: g.from.length }, () => []);
   const span = g.from.map((u, e) => at(rank, at(g.to, e)) - at(rank, u));
   const order = span.map((_, e) => e).sort((a, b) => at(span, a) - at(span, b) || a - b);
-  let budget = Math.max(4000, 6 * nodes);
+  let budget = Math.max(4000, 3 * nodes);
   for (const e of order) {
     const u = at(g.from, e);
     const v = at(g.to, e);

@@ -144,7 +144,7 @@ class RooflineFigure {
    */
   drawNames(pen, view, look) {
     /** @type {Box[]} */
-    const taken = [...this.roofLabels(view).map((l) => l.box)];
+    const taken = this.roofLabels(view).flatMap((l) => l.boxes ?? [l.box]);
     const spots = this.dots.map((d) => {
       const p = this.point(d);
       return p && { x: view.sx(p[0]), y: view.sy(p[1]), r: this.radius(d) };
@@ -221,7 +221,7 @@ class RooflineFigure {
   /**
    * What is written at the roofs, without one over another.
    * @param {View} view
-   * @returns {{text: string, x: number, y: number, align: "start" | "end" | "middle", turn: number, strong: boolean, box: Box}[]}
+   * @returns {{text: string, x: number, y: number, align: "start" | "end" | "middle", turn: number, strong: boolean, box: Box, boxes?: Box[]}[]}
    */
   roofLabels(view) {
     const a = view.area;
@@ -243,8 +243,9 @@ class RooflineFigure {
       const text = `${roof.unit} ${roof.elem} · ${roof.label}`;
       const w = textWidth(text, style);
       const ridge = Math.max(a.x, view.sx(Math.log10(roof.ridge_flop_per_byte)));
-      const spots = [a.x + a.w - 8, ridge + 8 + w, (ridge + a.x + a.w) / 2];
-      add(text, spots.find((x) => clear(x - w, y, w)) ?? at(spots, 0), y, "end", true);
+      const spots = [0, -14, -26].flatMap((up) => [a.x + a.w - 8, ridge + 8 + w, (ridge + a.x + a.w + w) / 2].map((x) => ({ x, y: y + up })));
+      const spot = spots.find((s) => clear(s.x - w, s.y, w)) ?? at(spots, 0);
+      add(text, spot.x, spot.y, "end", true);
     }
     for (const roof of this.roofs) {
       const x = view.sx(Math.log10(roof.ridge_flop_per_byte));
@@ -277,10 +278,21 @@ class RooflineFigure {
     const to = Math.min(ridge, view.x + a.w / view.kx, -view.y - beta);
     const length = Math.hypot((to - from) * view.kx, (to - from) * view.ky);
     if (to <= from || length < w + 16) return;
-    const t = from + (to - from) / 2;
-    const x = view.sx(t) + 13 * Math.sin(angle);
-    const y = view.sy(-(t + beta)) - 13 * Math.cos(angle);
-    labels.push({ text, x, y, align: "middle", turn: (angle * 180) / Math.PI, strong: true, box: { x: x - 10, y: y - 10, w: 20, h: 20 } });
+    const spots = [0.5, 0.4, 0.6, 0.7, 0.3, 0.8, 0.2].map((part) => {
+      const t = from + (to - from) * part;
+      return { x: view.sx(t) + 13 * Math.sin(angle), y: view.sy(-(t + beta)) - 13 * Math.cos(angle), part };
+    });
+    // Where no dot is on its way, and all of it is in sight.
+    const along = (/** @type {{x: number, y: number}} */ s) => [-0.5, -0.25, 0, 0.25, 0.5].map((p) => [s.x + p * w * Math.cos(angle), s.y + p * w * Math.sin(angle)]);
+    const clear = (/** @type {{x: number, y: number, part: number}} */ s) =>
+      Math.min(s.part, 1 - s.part) * length > w / 2 + 8 &&
+      this.dots.slice(0, 300).every((d) => {
+        const p = this.point(d);
+        return !p || along(s).every(([x, y]) => Math.hypot(view.sx(p[0]) - (x ?? 0), view.sy(p[1]) - (y ?? 0)) > this.radius(d) + w / 8 + 4);
+      });
+    const { x, y } = spots.find(clear) ?? at(spots, 0);
+    const boxes = along({ x, y }).map(([bx, by]) => ({ x: (bx ?? 0) - w / 8, y: (by ?? 0) - 12, w: w / 4, h: 24 }));
+    labels.push({ text, x, y, align: "middle", turn: (angle * 180) / Math.PI, strong: true, box: at(boxes, 2), boxes });
   }
 
   /**
