@@ -1,7 +1,7 @@
 # What people and CI run. `make test` is everything that passes without a GPU.
-.PHONY: test go-test race fuzz cross pages vscode nvim pre-commit bench bench-lsp gpu fmt generate
+.PHONY: test go-test race fuzz cross pages vscode nvim tree-sitter helix emacs pre-commit actions bench bench-lsp gpu fmt generate
 
-test: go-test race fuzz cross pages vscode nvim pre-commit
+test: go-test race fuzz cross pages vscode nvim tree-sitter helix emacs pre-commit actions
 
 go-test: ## vet, formatting, staticcheck, unit, golden, differential, conformance and interop tests
 	scripts/test-go.sh
@@ -17,8 +17,16 @@ vscode:
 	scripts/test-vscode.sh
 nvim:
 	scripts/test-nvim.sh
+tree-sitter: ## the grammar, held to dmir's own parser
+	scripts/test-tree-sitter.sh
+helix:
+	scripts/test-helix.sh
+emacs:
+	scripts/test-emacs.sh
 pre-commit:
 	scripts/test-precommit.sh
+actions: ## the GitHub workflows of docs/EDITORS.md
+	scripts/test-actions.sh
 
 bench: ## wall time and memory beside mlir-opt, on this machine
 	scripts/bench.sh

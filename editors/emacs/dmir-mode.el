@@ -122,5 +122,45 @@
       (setq-local truncate-lines t)
       (display-buffer (current-buffer)))))
 
+(defun dmir-panel (kind)
+  "Open the panel KIND of the function at point in the browser."
+  (interactive (list (completing-read "Panel: " '("graph" "roofline" "memory" "diff") nil t)))
+  (let ((lens (dmir--lens "dmir.run")))
+    (dmir--execute-async "dmir.panel"
+                         (list :uri (plist-get lens :uri) :kind kind :function (plist-get lens :func)))))
+
+(defun dmir--execute-async (command argument &optional done)
+  "Have the server execute COMMAND with ARGUMENT, then call DONE with its answer.
+The server may ask Emacs for something before it answers."
+  (jsonrpc-async-request (eglot--current-server-or-lose) :workspace/executeCommand
+                         (list :command command :arguments (vector argument))
+                         :success-fn (or done #'ignore)
+                         :error-fn (lambda (err) (message "dmir: %s" (plist-get err :message)))
+                         :timeout 600))
+
+(defun dmir-view (view)
+  "Show the program of the buffer at another level, VIEW."
+  (interactive (list (completing-read "View: " '("generic" "expanded" "fixed" "cost") nil t)))
+  (dmir--execute-async
+   "dmir.view" (list :uri (plist-get (eglot--TextDocumentIdentifier) :uri) :view view)
+   (lambda (shown)
+     (with-current-buffer (get-buffer-create (format "*dmir %s*" view))
+       (let ((inhibit-read-only t))
+         (erase-buffer)
+         (insert (plist-get shown :text))
+         (goto-char (point-min)))
+       (unless (equal view "cost")
+         (delay-mode-hooks (dmir-mode)) ; without the hooks, no server is started for it
+         (font-lock-mode))
+       (setq-local truncate-lines t)
+       (setq buffer-read-only t)
+       (set-buffer-modified-p nil)
+       (display-buffer (current-buffer))))))
+
+(defun dmir-toggle (setting)
+  "Switch SETTING, hints or lint, off and on."
+  (interactive (list (completing-read "Switch: " '("hints" "lint") nil t)))
+  (dmir--execute-async "dmir.toggle" (list :setting setting)))
+
 (provide 'dmir-mode)
 ;;; dmir-mode.el ends here

@@ -105,6 +105,34 @@
         (should (string-match-p "ffn_fused" (buffer-string)))
         (should buffer-read-only)))))
 
+(ert-deftest dmir-view-shows-another-level ()
+  (dmir-test-in "ffn.dmir"
+    (dolist (view '(("generic" . "\"dm.einsum\"(") ("fixed" . "dm.kernel") ("cost" . "minimum")))
+      (dmir-view (car view))
+      (with-current-buffer
+          (dmir-test-eventually "the view" (get-buffer (format "*dmir %s*" (car view))))
+        (should (string-search (cdr view) (buffer-string)))
+        (should buffer-read-only)
+        (should-not (eglot-managed-p))))))
+
+(ert-deftest dmir-panel-opens-the-browser ()
+  (dmir-test-in "ffn.dmir"
+    (let* (opened (browse-url-browser-function (lambda (url &rest _) (setq opened url))))
+      (dolist (kind '("graph" "roofline" "memory" "diff"))
+        (setq opened nil)
+        (dmir-test-at "dm.einsum")
+        (dmir-panel kind)
+        (should (string-prefix-p "http://127.0.0.1:" (dmir-test-eventually "the address" opened)))))))
+
+(ert-deftest dmir-toggle-switches-findings ()
+  (dmir-test-in "ffn.dmir"
+    (flymake-start)
+    (dmir-test-eventually "a finding" (flymake-diagnostics))
+    (dmir-toggle "lint")
+    (dmir-test-eventually "no finding" (progn (flymake-start) (not (flymake-diagnostics))))
+    (dmir-toggle "lint")
+    (dmir-test-eventually "the finding again" (progn (flymake-start) (flymake-diagnostics)))))
+
 (ert-deftest dmir-indents-by-braces ()
   (with-temp-buffer
     (dmir-mode)
