@@ -22,6 +22,7 @@ type features struct {
 	progress         bool // lets the server create progress
 	watch            bool // watches files where asked to
 	watchConfig      bool // wants didChangeConfiguration registered
+	watchBuffers     bool // tells of more documents where asked to
 	versionedEdits   bool
 	plainHover       bool // shows no Markdown
 	pictures         bool // draws images in Markdown
@@ -95,6 +96,7 @@ func featuresOf(c protocol.ClientCapabilities) features {
 		f.pictures = g.Markdown.Parser == "marked"
 	}
 	if t := c.TextDocument; t != nil {
+		f.watchBuffers = t.Synchronization != nil && is(t.Synchronization.DynamicRegistration)
 		if h := t.Hover; h != nil {
 			f.plainHover = noMarkdown(h.ContentFormat)
 		}
@@ -211,6 +213,17 @@ func (s *server) register() {
 		rs = append(rs, protocol.Registration{
 			ID: "settings", Method: protocol.MethodWorkspaceDidChangeConfiguration, RegisterOptions: []byte(`{"section":"dmir"}`),
 		})
+	}
+	if s.features.watchBuffers {
+		// The editor's buffer of a dmir.toml counts, so it has to be heard of.
+		for method, more := range map[string]string{
+			protocol.MethodTextDocumentDidOpen: "", protocol.MethodTextDocumentDidChange: `,"syncKind":2`, protocol.MethodTextDocumentDidClose: "",
+		} {
+			rs = append(rs, protocol.Registration{
+				ID: config.FileName + " " + method, Method: method,
+				RegisterOptions: []byte(`{"documentSelector":[{"scheme":"file","pattern":"**/` + config.FileName + `"}]` + more + `}`),
+			})
+		}
 	}
 	if len(rs) > 0 {
 		_ = s.client.call(s.ctx, protocol.MethodClientRegisterCapability, &protocol.RegistrationParams{Registrations: rs}, nil)

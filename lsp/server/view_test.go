@@ -190,7 +190,13 @@ func TestConfigInEditor(t *testing.T) {
 	files := onDisk(t, map[string]string{"dmir.toml": `target = "l40s"`, "sub/f.dmir": ffn})
 	u, toml := files["sub/f.dmir"], files["dmir.toml"]
 	e := connect(t, Options{}, nil)
-	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}}}`, "")
+	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"textDocument":{"synchronization":{"dynamicRegistration":true}}}`, "")
+	registered := e.asked("client/registerCapability", 1)
+	for _, want := range []string{"textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", `"pattern":"**/dmir.toml"`} {
+		if !strings.Contains(registered, want) {
+			t.Errorf("%s is not registered: %s", want, registered)
+		}
+	}
 	e.openAs(u, ffn)
 	refreshed := 0
 	machine := func(want, when string) {
