@@ -123,7 +123,7 @@ func some(ds []dim.Dim, is func(dim.Dim) bool) bool {
 func more(verb string, old, new []dim.Dim, tolerance float64, show func(dim.Dim) string) string {
 	text := verb
 	if len(old) == 1 && len(new) == 1 {
-		text += " " + show(new[0].Sub(old[0]))
+		text += " " + cut(show(new[0].Sub(old[0])))
 	}
 	text += fmt.Sprintf(" more than before: %s, before %s", list(new, show), list(old, show))
 	o, ok := old[0].Int()
@@ -140,13 +140,22 @@ func more(verb string, old, new []dim.Dim, tolerance float64, show func(dim.Dim)
 
 func list(ds []dim.Dim, show func(dim.Dim) string) string {
 	if len(ds) == 1 {
-		return show(ds[0])
+		return cut(show(ds[0]))
 	}
 	parts := make([]string, min(len(ds), 4))
 	for i := range parts {
-		parts[i] = show(ds[i])
+		parts[i] = cut(show(ds[i]))
 	}
 	return "max(" + strings.Join(parts, ", ") + ")"
+}
+
+// cut leaves the beginning of a formula that is long.
+func cut(label string) string {
+	const widest = 80
+	if r := []rune(label); len(r) > widest {
+		return string(r[:widest-1]) + "…"
+	}
+	return label
 }
 
 func symbols(lists ...[]dim.Dim) string {

@@ -95,8 +95,8 @@ func sumTotals(fs []*cost.Func, m *machine.Machine) Totals {
 	}
 	waste := read.Add(written).Sub(minimum)
 	sum.Cost = costOf(flop, read, written, t)
-	sum.Minimum, sum.MinimumLabel = number(minimum), units.DimBytes(minimum)
-	sum.Waste, sum.WasteLabel = number(waste), units.DimBytes(waste)
+	sum.Minimum, sum.MinimumLabel = number(minimum), bytesLabel(minimum)
+	sum.Waste, sum.WasteLabel = number(waste), bytesLabel(waste)
 	if sum.PeakLabel = unknownLabel; known {
 		sum.Peak, sum.PeakLabel = &peak, units.Bytes(peak)
 	}
@@ -133,13 +133,13 @@ func (b *differ) function(f diff.Func) FunctionDiff {
 	of := func(show func(dim.Dim) string, get func(*cost.Func) dim.Dim) Delta {
 		return delta(funcSide(f.Old, show, get), funcSide(f.New, show, get), show)
 	}
-	out.FLOP = of(units.DimFLOP, func(f *cost.Func) dim.Dim { return f.FLOP })
-	out.Read = of(units.DimBytes, func(f *cost.Func) dim.Dim { return f.Read })
-	out.Written = of(units.DimBytes, func(f *cost.Func) dim.Dim { return f.Written })
-	out.Moved = of(units.DimBytes, (*cost.Func).Moved)
-	out.Minimum = of(units.DimBytes, func(f *cost.Func) dim.Dim { return f.Minimum })
-	out.Waste = of(units.DimBytes, (*cost.Func).Waste)
-	out.Peak = delta(peakSide(f.Old), peakSide(f.New), units.DimBytes)
+	out.FLOP = of(flopLabel, func(f *cost.Func) dim.Dim { return f.FLOP })
+	out.Read = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Read })
+	out.Written = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Written })
+	out.Moved = of(bytesLabel, (*cost.Func).Moved)
+	out.Minimum = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Minimum })
+	out.Waste = of(bytesLabel, (*cost.Func).Waste)
+	out.Peak = delta(peakSide(f.Old), peakSide(f.New), bytesLabel)
 	out.Time = timeDelta(funcTime(f.Old, b.old), funcTime(f.New, b.new))
 	for _, o := range f.Ops {
 		if x := b.op(o); x.Status != StatusSame {
@@ -194,10 +194,10 @@ func (b *differ) op(o diff.Op) OpDiff {
 	of := func(show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) Delta {
 		return delta(entrySide(o.Old, show, get), entrySide(o.New, show, get), show)
 	}
-	out.FLOP = of(units.DimFLOP, func(e *cost.Entry) dim.Dim { return e.FLOP })
-	out.Read = of(units.DimBytes, func(e *cost.Entry) dim.Dim { return e.Read })
-	out.Written = of(units.DimBytes, func(e *cost.Entry) dim.Dim { return e.Written })
-	out.Moved = of(units.DimBytes, (*cost.Entry).Moved)
+	out.FLOP = of(flopLabel, func(e *cost.Entry) dim.Dim { return e.FLOP })
+	out.Read = of(bytesLabel, func(e *cost.Entry) dim.Dim { return e.Read })
+	out.Written = of(bytesLabel, func(e *cost.Entry) dim.Dim { return e.Written })
+	out.Moved = of(bytesLabel, (*cost.Entry).Moved)
 	out.Time = timeDelta(entryTime(o.Old, b.old), entryTime(o.New, b.new))
 	if out.Status == StatusSame && out.Time.changed() {
 		out.Status = StatusChanged
@@ -284,7 +284,7 @@ func signed(change dim.Dim, show func(dim.Dim) string) string {
 // bracket is the label of d, a sum in parentheses.
 func bracket(d dim.Dim, show func(dim.Dim) string) string {
 	label := show(d)
-	if unit := strings.LastIndex(label, " "); strings.Contains(label, " + ") && unit > 0 {
+	if unit := strings.LastIndex(label, " "); unit > 0 && strings.Contains(label, " + ") && !strings.HasSuffix(label, "…") {
 		return "(" + label[:unit] + ")" + label[unit:]
 	}
 	return label

@@ -3,7 +3,6 @@ package report
 import (
 	"dmir/analysis/cost"
 	"dmir/analysis/graph"
-	"dmir/analysis/units"
 	"dmir/dialect/dim"
 )
 
@@ -17,8 +16,8 @@ func (b *builder) graph() *Graph {
 	for i, e := range g.Edges {
 		x := Edge{
 			From: e.From, To: e.To, Value: e.Value.Name, Type: shortType(e.Value), Back: e.Back,
-			Size: number(e.Size), SizeLabel: units.DimBytes(e.Size),
-			Moved: number(e.Moved), MovedLabel: units.DimBytes(e.Moved),
+			Size: number(e.Size), SizeLabel: bytesLabel(e.Size),
+			Moved: number(e.Moved), MovedLabel: bytesLabel(e.Moved),
 			Place: place(b.p.Src, e.Value.Span),
 		}
 		// Who calls does not know what of an operand is read, nor does anyone

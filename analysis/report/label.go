@@ -27,6 +27,14 @@ func number(d dim.Dim) *int64 {
 	return nil
 }
 
+// widestLabel bounds a label: a formula in thousands of symbols says no more than
+// its beginning.
+const widestLabel = 160
+
+func bytesLabel(d dim.Dim) string { return cut(units.DimBytes(d), widestLabel) }
+
+func flopLabel(d dim.Dim) string { return cut(units.DimFLOP(d), widestLabel) }
+
 func timeLabel(t cost.Time) string {
 	if !t.Known {
 		return unknownLabel
@@ -37,10 +45,10 @@ func timeLabel(t cost.Time) string {
 func costOf(flop, read, written dim.Dim, t cost.Time) Cost {
 	moved := read.Add(written)
 	c := Cost{
-		FLOP: number(flop), FLOPLabel: units.DimFLOP(flop),
-		Read: number(read), ReadLabel: units.DimBytes(read),
-		Written: number(written), WrittenLabel: units.DimBytes(written),
-		Moved: number(moved), MovedLabel: units.DimBytes(moved),
+		FLOP: number(flop), FLOPLabel: flopLabel(flop),
+		Read: number(read), ReadLabel: bytesLabel(read),
+		Written: number(written), WrittenLabel: bytesLabel(written),
+		Moved: number(moved), MovedLabel: bytesLabel(moved),
 		TimeLabel: timeLabel(t), Bound: t.Bound,
 	}
 	if t.Known {

@@ -110,7 +110,7 @@ type builder struct {
 func (b *builder) function(f *cost.Func) Function {
 	return Function{
 		Name: f.Func.Name, Place: place(b.p.Src, FunctionSpan(f.Func)),
-		MovedLabel: units.DimBytes(f.Moved()), TimeLabel: timeLabel(f.Time(b.p.Target)),
+		MovedLabel: bytesLabel(f.Moved()), TimeLabel: timeLabel(f.Time(b.p.Target)),
 	}
 }
 
@@ -145,7 +145,7 @@ const (
 func totals(f *cost.Func, m *machine.Machine) Totals {
 	t := Totals{
 		Cost:         costOf(f.FLOP, f.Read, f.Written, f.Time(m)),
-		MinimumLabel: units.DimBytes(f.Minimum), WasteLabel: units.DimBytes(f.Waste()),
+		MinimumLabel: bytesLabel(f.Minimum), WasteLabel: bytesLabel(f.Waste()),
 		UnknownOps: f.Unknown,
 	}
 	t.Minimum, t.Waste = number(f.Minimum), number(f.Waste())
@@ -163,7 +163,7 @@ func peak(f *cost.Func) (*int64, string) {
 	case 0:
 		return nil, cost.PeakNotKnown
 	case 1:
-		return number(f.Peak()), units.DimBytes(f.Peak())
+		return number(f.Peak()), bytesLabel(f.Peak())
 	}
-	return nil, f.PeakFormula() + " B"
+	return nil, cut(f.PeakFormula(), widestLabel) + " B"
 }
