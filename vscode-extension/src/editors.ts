@@ -1,5 +1,4 @@
 import * as vscode from "vscode";
-import { errorText } from "./server";
 
 /** The dmir editor in front, or one that stands beside a panel or the walkthrough; undefined, having said so, when there is none. */
 export function dmirEditor(): vscode.TextEditor | undefined {
@@ -21,19 +20,9 @@ const fixAll = "source.fixAll.dmir";
 
 /** Applies every safe fix of a file at once. */
 export async function applySafeFixes(document: vscode.TextDocument): Promise<void> {
-  const whole = new vscode.Range(0, 0, document.lineCount, 0);
-  try {
-    const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(
-      "vscode.executeCodeActionProvider",
-      document.uri,
-      document.validateRange(whole),
-      fixAll,
-      1,
-    );
-    const edit = actions.find((action) => action.edit !== undefined)?.edit;
-    if (edit === undefined) void vscode.window.showInformationMessage("There is nothing that can be fixed safely.");
-    else await vscode.workspace.applyEdit(edit);
-  } catch (err) {
-    void vscode.window.showErrorMessage(errorText(err));
-  }
+  const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
+  const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, whole, fixAll, 1);
+  const edit = actions.find((action) => action.edit !== undefined)?.edit;
+  if (edit === undefined) void vscode.window.showInformationMessage("There is nothing that can be fixed safely.");
+  else await vscode.workspace.applyEdit(edit);
 }

@@ -16,7 +16,7 @@ import {
   type ToggleArguments,
 } from "./protocol";
 import { runFunction } from "./run";
-import { Server } from "./server";
+import { errorText, Server, ServerUnavailable } from "./server";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
 import { Totals } from "./totals";
@@ -45,7 +45,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   server = theServer;
 
   const register = (name: string, act: (args?: unknown) => unknown): vscode.Disposable =>
-    vscode.commands.registerCommand(`dmir.${name}`, act);
+    vscode.commands.registerCommand(`dmir.${name}`, (args?: unknown) => told(() => act(args)));
   context.subscriptions.push(
     log,
     theServer,
@@ -87,6 +87,16 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
 
 export async function deactivate(): Promise<void> {
   await server?.stop();
+}
+
+/** Does it, and says what went wrong unless the person has been told already. */
+async function told(act: () => unknown): Promise<unknown> {
+  try {
+    return await act();
+  } catch (err) {
+    if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
+    return undefined;
+  }
 }
 
 async function runCommand(server: Server, args: unknown): Promise<RunResult | undefined> {

@@ -19,7 +19,7 @@ interface LspRange {
 
 interface LspLens {
   range: LspRange;
-  command?: { title: string; command: string; arguments?: unknown[] };
+  command?: { title: string; command?: string; arguments?: unknown[] };
   data?: unknown;
 }
 
@@ -52,7 +52,7 @@ export async function functionsOf(server: Server, uri: vscode.Uri): Promise<Func
     const [first] = lens.command?.arguments ?? [];
     if (lens.command?.command === command.run) info.run = first as RunArguments;
     if (lens.command?.command === command.cost) info.name = (first as CostArguments).func ?? "";
-    if (lens.command === undefined || lens.command.command === "") info.totals = once(() => title(server, lens));
+    if ((lens.command?.command ?? "") === "") info.totals = once(() => title(server, lens));
     found.set(line, info);
   }
   return [...found.values()].filter((f) => f.name !== "").sort((a, b) => a.range.start.compareTo(b.range.start));

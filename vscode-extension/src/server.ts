@@ -134,7 +134,8 @@ export class Server implements vscode.Disposable {
   /** Sends a request of any kind. Rejects with the server's error, or when the server cannot be started. */
   async ask<R>(method: string, params: object, token?: vscode.CancellationToken): Promise<R> {
     if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
-    return this.client.sendRequest<R>(method, params, token);
+    // A token that is undefined would count as a second parameter.
+    return token === undefined ? this.client.sendRequest<R>(method, params) : this.client.sendRequest<R>(method, params, token);
   }
 
   dispose(): void {

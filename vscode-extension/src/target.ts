@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import { Later } from "./later";
 import { command, type Target, type TargetsArguments } from "./protocol";
-import { errorText, type Server, ServerUnavailable } from "./server";
+import type { Server } from "./server";
 import { change, serverSettings } from "./settings";
 
 const settleMs = 100;
@@ -52,13 +52,7 @@ export class TargetStatus implements vscode.Disposable {
 
 /** Lets the person pick among the machines the server knows, and writes the setting. */
 export async function selectTarget(server: Server): Promise<void> {
-  let targets: Target[];
-  try {
-    targets = await knownTargets(server, vscode.window.activeTextEditor?.document.uri);
-  } catch (err) {
-    if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
-    return;
-  }
+  const targets = await knownTargets(server, vscode.window.activeTextEditor?.document.uri);
   const items = targets.map((t) => ({
     label: t.name,
     description: t.current === true ? `${t.title} · current` : t.title,

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { WindowMiddleware } from "vscode-languageclient/node";
 import { command, type ViewArguments } from "./protocol";
-import { errorText, type Server, ServerUnavailable } from "./server";
+import type { Server } from "./server";
 
 /** Scheme of the server's virtual documents. */
 const scheme = "dmir";
@@ -17,11 +17,7 @@ export async function showView(server: Server, uri: vscode.Uri, view?: string): 
   const chosen = view ?? (await vscode.window.showQuickPick(views, { placeHolder: "Show the program with", matchOnDetail: true }))?.view;
   if (chosen === undefined) return;
   const args: ViewArguments = { uri: uri.toString(), view: chosen };
-  try {
-    await server.execute(command.view, args);
-  } catch (err) {
-    if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
-  }
+  await server.execute(command.view, args);
 }
 
 /** Opens the server's virtual documents beside the text; everything else as the client does. */

@@ -1,12 +1,15 @@
 import type { PanelArguments, PanelKind } from "../protocol";
 
+/** What the server's pages have in the place of a nonce, for hosts that put their own there. */
+const placeholder = "dmir-nonce-placeholder";
+
 /**
  * Fits a self-contained page into a webview: nothing is loaded from anywhere, and only the page's own scripts run, for they
- * alone bear the nonce. The page keeps its state through VS Code's API as if it were alone; what names the panel is kept
+ * alone bear the nonce: the page's own policy, which knows its scripts by their hashes, gives way to that. The page keeps its state through VS Code's API as if it were alone; what names the panel is kept
  * beside it, so that the panel can be drawn again when the window is reloaded.
  */
 export function embed(html: string, nonce: string, panel: PanelArguments): string {
-  const signed = html.replace(/<(script|style)(?=[\s>])/gi, `<$1 nonce="${nonce}"`);
+  const signed = html.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>\n?/i, "").replaceAll(placeholder, nonce);
   const policy = [
     "default-src 'none'",
     "img-src data:",
@@ -17,7 +20,6 @@ export function embed(html: string, nonce: string, panel: PanelArguments): strin
   ].join("; ");
   const head = [
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    `<style nonce="${nonce}">body { padding: 0; }</style>`,
     `<script nonce="${nonce}">(${String(prepare)})(${literal(panel)});</script>`,
   ].join("\n");
   const opening = /<head(\s[^>]*)?>/i.exec(signed);

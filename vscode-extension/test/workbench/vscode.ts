@@ -12,7 +12,7 @@ export class VSCode {
     private readonly server: ChildProcess,
   ) {}
 
-  /** Starts the server, with the packaged extension installed in it when vsix is given. */
+  /** Starts the server, with the packaged extension installed in it when vsix is given, or for a suite in the extension host. */
   static async start(options: { vsix?: string; trustEverything: boolean; env?: NodeJS.ProcessEnv }): Promise<VSCode> {
     const main = need("DMIR_VSCODE_SERVER");
     const node = need("DMIR_VSCODE_NODE");
@@ -26,7 +26,9 @@ export class VSCode {
     const port = await freePort();
     const log = fs.openSync(path.join(home, "server.log"), "w");
     const args = [main, ...common, "--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
-    args.push("--enable-smoke-test-driver", "--telemetry-level", "off", "--user-data-dir", path.join(home, "data"));
+    args.push("--telemetry-level", "off", "--user-data-dir", path.join(home, "data"));
+    // What a suite in the extension host needs; a person's workbench shows its notifications without.
+    if (options.vsix === undefined) args.push("--enable-smoke-test-driver");
     if (options.trustEverything) args.push("--disable-workspace-trust");
     const server = spawn(node, args, { stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
     await listening(port, server);
@@ -76,6 +78,7 @@ const readable = {
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "chat.disableAIFeatures": true,
   "workbench.startupEditor": "none",
+  "files.autoSave": "off",
 };
 
 /** A copy of the test workspace and of the project's examples, with the settings of one scene. */
