@@ -33,6 +33,7 @@ var forbidden = map[string][]string{
 	"dmir/compile/tensor":       {"dmir/dialect/ir", "dmir/dialect/op"},
 	"dmir/compile/interp":       {"dmir/analysis"},
 	"dmir/lsp/feature":          {"os/exec"},
+	"dmir/lsp/loopback":         {"dmir/", "os/exec"},
 	"dmir/lsp/workspace":        {"os/exec"},
 	"dmir/lsp/server":           {"dmir/compile", "dmir/analysis/cost", "dmir/dialect"},
 }
