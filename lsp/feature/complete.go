@@ -63,8 +63,11 @@ func Complete(p *program.Program, off int) Completions {
 	}
 	switch {
 	case first == '"':
-		if open := len(typed) == 1 || typed[len(typed)-1] != '"'; open && len(s.before) == s.name {
+		switch open := len(typed) == 1 || typed[len(typed)-1] != '"'; {
+		case open && len(s.before) == s.name:
 			out.Items = quotedOps()
+		case open && s.inEquation():
+			out.Items = s.equation(&out.Span)
 		}
 	case s.name == 0 && len(s.before) == 0 && strings.IndexByte(`%@#!^`, first) >= 0:
 		// a name that is being given
@@ -73,7 +76,7 @@ func Complete(p *program.Program, off int) Completions {
 			out.Items, out.More = s.values()
 		}
 	case first == '@':
-		out.Items = s.symbols()
+		out.Items, out.More = s.symbols()
 	case first == '^':
 		out.Items = s.labels()
 	case first == '!':
@@ -149,6 +152,8 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 		return s.placeItems(l), false
 	case in >= 0 && s.tok(in) == "<" && shaped(s.tok(in-1)):
 		return s.elements(span), false
+	case in >= 0 && s.tok(in) == "[":
+		return s.listed(def, in), false
 	case in >= 0 && s.tok(in) == "{":
 		if last == "=" {
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false

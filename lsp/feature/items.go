@@ -119,6 +119,9 @@ func (s *statement) placeItems(l place) []Completion {
 	if s.tok(in) == "[" && s.tok(in-2) == "dims" {
 		return s.dimensions()
 	}
+	if s.tok(in) == "[" && s.tok(in-2) == "order" {
+		return s.indices(in, s.placed(l), true)
+	}
 	if s.tok(in) != "<" || last != "<" && last != "," {
 		return nil
 	}
@@ -143,15 +146,19 @@ func (s *statement) placeItems(l place) []Completion {
 func (s *statement) dimensions() []Completion {
 	seen := map[string]bool{}
 	var out []Completion
-	for _, v := range s.visible(nil) {
-		t := v.value.Tensor()
+	looked := 0
+	for v := range s.visible() {
+		t := v.Tensor()
+		if looked++; looked > maxLooked {
+			break
+		}
 		if t == nil {
 			continue
 		}
 		for _, name := range t.Elements().Symbols() {
 			if !seen[name] && wordByte(name[0]) {
 				seen[name] = true
-				out = append(out, Completion{Kind: WordItem, Label: name, Detail: "dimension of " + v.value.Name, Text: name})
+				out = append(out, Completion{Kind: WordItem, Label: name, Detail: "dimension of " + v.Name, Text: name})
 			}
 		}
 	}
@@ -160,19 +167,24 @@ func (s *statement) dimensions() []Completion {
 
 // symbols are the functions and other symbols of the section. A symbol that is
 // being named has none to choose from.
-func (s *statement) symbols() []Completion {
+func (s *statement) symbols() (out []Completion, more bool) {
 	if name := s.opName(); (name == "func.func" || name == "module" || name == "builtin.module") && s.place().inside() < 0 {
-		return nil
+		return nil, false
 	}
-	var out []Completion
 	for _, n := range s.defined(scope.Symbol) {
+		if !Matches(n.Text, s.typed()) {
+			continue
+		}
+		if len(out) == maxValues {
+			return out, true
+		}
 		c := Completion{Kind: SymbolItem, Label: n.Text, Text: n.Text}
 		if f := s.module.Func(strings.TrimPrefix(n.Text, "@")); f != nil {
 			c.Detail = strings.TrimPrefix(signature(f), " : ")
 		}
 		out = append(out, c)
 	}
-	return out
+	return out, false
 }
 
 // aliases are those of attributes (sigil '#') or types ('!') in the section.
@@ -189,19 +201,38 @@ func (s *statement) aliases(sigil byte) []Completion {
 	return out
 }
 
-// defined are the names of a kind that the section defines.
+// defined are the names of a kind that the section defines, outside of
+// functions: what a function defines for itself is no other's.
 func (s *statement) defined(kind scope.Kind) []*scope.Name {
-	items := s.module.Tree.Items
-	if len(items) == 0 {
-		return nil
-	}
-	first, last := items[0].Off, items[len(items)-1].Span().End
 	var out []*scope.Name
-	for _, n := range s.p.Names().Names() {
-		if n.Kind == kind && len(n.Defs()) > 0 && n.Defs()[0].Start >= first && n.Defs()[0].Start < last {
+	add := func(at source.Span) {
+		if n, _, ok := s.p.Names().At(at.Start); ok && n.Kind == kind {
 			out = append(out, n)
 		}
 	}
+	var look func([]*ast.Op)
+	look = func(ops []*ast.Op) {
+		for _, o := range ops {
+			if o.Form == ast.AttrAlias || o.Form == ast.TypeAlias {
+				add(o.Abs(o.NameSpan))
+				continue
+			}
+			for _, sym := range o.Symbols {
+				if sym.Def {
+					add(o.Abs(sym.Span))
+				}
+			}
+			if isFunction(o) {
+				continue
+			}
+			for _, r := range o.Regions {
+				for _, b := range r.Blocks {
+					look(b.Ops)
+				}
+			}
+		}
+	}
+	look(s.module.Tree.Items)
 	return out
 }
 
@@ -274,11 +305,12 @@ func (s *statement) types(l place) []Completion {
 			add(v.Type.String(), "type of "+v.Name)
 		}
 	}
-	for i, v := range s.visible(nil) {
-		if len(out) >= 12 || i >= maxValues {
+	looked := 0
+	for v := range s.visible() {
+		if looked++; len(out) >= 12 || looked > maxValues {
 			break
 		}
-		add(v.value.Type.String(), "type of "+v.value.Name)
+		add(v.Type.String(), "type of "+v.Name)
 	}
 	for _, a := range aliases {
 		if !seen[a.Label] {

@@ -78,9 +78,9 @@ func table(rows []row) string {
 }
 
 // escape keeps formulas (b*n) from being read as emphasis.
-func escape(s string) string {
-	return strings.NewReplacer("*", `\*`, "|", `\|`, "<", `\<`, "_", `\_`).Replace(s)
-}
+func escape(s string) string { return escaper.Replace(s) }
+
+var escaper = strings.NewReplacer("*", `\*`, "|", `\|`, "<", `\<`, "_", `\_`)
 
 // exact is a size in short, and in full where short rounds.
 func exact(d dim.Dim, short func(dim.Dim) string, unit string) string {

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -16,44 +17,57 @@ type candidate struct {
 	fit   int // 0 is best
 }
 
-// visible are the values that can be used in s and that keep, which may be nil,
-// accepts: the nearest first, those of the same function only.
-func (s *statement) visible(keep func(*ir.Value) bool) []candidate {
-	var out []candidate
-	add := func(vs []*ir.Value) {
-		for i := len(vs) - 1; i >= 0; i-- {
-			if v := vs[i]; v.Name != "" && (keep == nil || keep(v)) {
-				out = append(out, candidate{value: v})
+// maxLooked is how many values are looked at for the best: those further up in
+// a long function are found by typing more of their names.
+const maxLooked = 2000
+
+// visible are the values that can be used in s: the nearest first, those of the
+// same function only.
+func (s *statement) visible() iter.Seq[*ir.Value] {
+	return func(yield func(*ir.Value) bool) {
+		block, ops := s.block, s.ops
+		for {
+			if !resultsUpwards(ops, yield) || block == nil || !upwards(block.Args, yield) {
+				return
 			}
+			r := block.Region
+			for i := slices.Index(r.Blocks, block) - 1; i >= 0; i-- {
+				if !resultsUpwards(r.Blocks[i].Ops, yield) || !upwards(r.Blocks[i].Args, yield) {
+					return
+				}
+			}
+			o := r.Op
+			if o == nil || o.Name == "func.func" || o.Name == "builtin.module" || op.Of(o).Is(op.Isolated) {
+				return
+			}
+			block = o.Parent
+			if block == nil {
+				return
+			}
+			i, _ := slices.BinarySearchFunc(block.Ops, o.Span.Start, func(o *ir.Op, at int) int { return cmp.Compare(o.Span.Start, at) })
+			ops = block.Ops[:i]
 		}
 	}
-	block, ops := s.block, s.ops
-	for {
-		for i := len(ops) - 1; i >= 0; i-- {
-			add(ops[i].Results)
+}
+
+// upwards yields the values that have names, the last first; false where it is
+// to end.
+func upwards(vs []*ir.Value, yield func(*ir.Value) bool) bool {
+	for _, v := range slices.Backward(vs) {
+		if v.Name != "" && !yield(v) {
+			return false
 		}
-		if block == nil {
-			return out
-		}
-		add(block.Args)
-		r := block.Region
-		for i := slices.Index(r.Blocks, block) - 1; i >= 0; i-- {
-			for j := len(r.Blocks[i].Ops) - 1; j >= 0; j-- {
-				add(r.Blocks[i].Ops[j].Results)
-			}
-			add(r.Blocks[i].Args)
-		}
-		o := r.Op
-		if o == nil || o.Name == "func.func" || o.Name == "builtin.module" || op.Of(o).Is(op.Isolated) {
-			return out
-		}
-		block = o.Parent
-		if block == nil {
-			return out
-		}
-		i, _ := slices.BinarySearchFunc(block.Ops, o.Span.Start, func(o *ir.Op, at int) int { return cmp.Compare(o.Span.Start, at) })
-		ops = block.Ops[:i]
 	}
+	return true
+}
+
+func resultsUpwards(ops []*ir.Op, yield func(*ir.Value) bool) bool {
+	for _, o := range slices.Backward(ops) {
+		if !upwards(o.Results, yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // values are the values that can be the operand being written: those whose
@@ -63,28 +77,29 @@ func (s *statement) values() (items []Completion, more bool) {
 	if !strings.HasPrefix(typed, "%") {
 		typed = ""
 	}
-	found := s.visible(func(v *ir.Value) bool { return strings.HasPrefix(v.Name, typed) })
 	want := s.wanted()
-	for i := range found {
-		found[i].fit = want.fit(found[i].value)
-	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.fit, b.fit) })
+	var found []candidate
 	seen := map[string]bool{}
-	for _, c := range found {
-		if seen[c.value.Name] {
+	for v := range s.visible() {
+		if !strings.HasPrefix(v.Name, typed) || seen[v.Name] {
 			continue
 		}
-		if len(items) == maxValues {
-			return items, true
+		if len(found) == maxLooked {
+			more = true
+			break
 		}
-		seen[c.value.Name] = true
+		seen[v.Name] = true
+		found = append(found, candidate{v, want.fit(v)})
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.fit, b.fit) })
+	for _, c := range found[:min(len(found), maxValues)] {
 		detail := c.value.Type.String()
 		if c.value.Type == types.Type(types.Unknown) {
 			detail = ""
 		}
 		items = append(items, Completion{Kind: ValueItem, Label: c.value.Name, Detail: detail, Text: c.value.Name})
 	}
-	return items, false
+	return items, more || len(found) > maxValues
 }
 
 // want is what is known of the operand being written.

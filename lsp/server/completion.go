@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.lsp.dev/protocol"
 
@@ -11,7 +12,7 @@ import (
 
 // completionTriggers are the characters behind which something else may follow
 // than behind a letter.
-const completionTriggers = ".%@!#^<\""
+const completionTriggers = ".%@!#^<>[\""
 
 var itemKinds = map[feature.ItemKind]protocol.CompletionItemKind{
 	feature.OpItem:     protocol.CompletionItemKindFunction,
@@ -41,6 +42,9 @@ var completion = onPosition(
 				edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
 			}
 			item.TextEdit = edit
+			if !strings.HasPrefix(c.Text, c.Label) { // editors compare what is typed with this
+				item.FilterText = protocol.NewOptional(c.Text)
+			}
 			if c.Detail != "" {
 				item.Detail = protocol.NewOptional(c.Detail)
 			}
