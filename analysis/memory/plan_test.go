@@ -202,3 +202,24 @@ func TestPlanOfManyBuffers(t *testing.T) {
 		t.Errorf("%d buffers take %d bytes, %d of them live at once", len(plan.Buffers), plan.Peak, plan.Bound)
 	}
 }
+
+// Whatever the text, a plan that there is is sound.
+func FuzzLay(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(random.Program(seed, 3, false))
+	}
+	f.Add("func.func @f(%x: tensor<4xf32>) {\n  %y = dm.exp %z : tensor<4xf32>\n  %z = \"a.b\"(%y) ({\n    %w = dm.exp %y : tensor<4xf32>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n  return\n}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p := program.Load(source.New("in.dmir", text), program.Options{})
+		for _, fn := range p.Funcs {
+			for _, m := range p.Modules {
+				if m.Func(fn.Func.Name) != fn.Func {
+					continue
+				}
+				if plan, err := memory.Lay(fn.Func, cost.NewFlow(fn.Func, m, p.Bind).Sizes()); err == nil {
+					sound(t, fn, plan)
+				}
+			}
+		}
+	})
+}
