@@ -36,7 +36,7 @@ func one(b bool) int {
 }
 
 // What is asked about a place or about what is in view costs the same in any
-// file: a few microseconds, whatever stands around it.
+// file, whatever stands around it; what is asked about all of it does not.
 func BenchmarkRequests(b *testing.B) {
 	for _, one := range []bool{true, false} {
 		text := manyOps(one)
@@ -72,6 +72,11 @@ func BenchmarkRequests(b *testing.B) {
 			{"tokens in view", func() bool { return len(feature.Tokens(p, view)) > 60 }},
 			{"hints in view", func() bool { return len(feature.Hints(p, nil, view)) > 60 }},
 			{"format in view", func() bool { return len(feature.FormatRange(p.Tree, view)) == 0 }},
+			{"links of the file", func() bool { return len(feature.Links(p.Src)) == 0 }},
+			{"folds of the file", func() bool { return len(feature.Folds(p.Tree)) > 0 }},
+			{"tokens of the file", func() bool { return len(feature.Tokens(p, source.Span{End: p.Src.Len()})) > 100_000 }},
+			{"callers", func() bool { return len(feature.Callers(p, call)) > 0 }},
+			{"callees", func() bool { return len(feature.Callees(p, strings.Index(text, "@f0")+1)) == 1 }},
 			{"format typed", func() bool { return len(feature.FormatTyped(p.Tree, off, "\n")) == 0 }},
 		} {
 			b.Run(name+"/"+strings.ReplaceAll(r.name, " ", "_"), func(b *testing.B) {

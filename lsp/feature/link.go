@@ -1,10 +1,12 @@
 package feature
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,9 +24,12 @@ type Link struct {
 	Line int    // 1-based line in that file, 0 where none is named
 }
 
-// linked are the ends of the names that are taken for files: programs, the
-// configuration, and arrays.
-var linked = regexp.MustCompile(`\.(?:dmir|mlir|npy|npz|toml)(?::([0-9]{1,9}))?(?::[0-9]{1,9})?`)
+// extensions are those of the names that are taken for files: programs, arrays,
+// the configuration.
+var extensions = []string{".dmir", ".mlir", ".npy", ".npz", ".toml"}
+
+// linePlace is a line, and a column, behind the name of a file.
+var linePlace = regexp.MustCompile(`^:([0-9]{1,9})(:[0-9]{1,9})?`)
 
 // Links are the files that the strings and comments of a text name, in order.
 // Relative names count from the folder of the file at path; in a text that is
@@ -33,30 +38,46 @@ func Links(src *source.File) []Link {
 	text := src.Text()
 	var out []Link
 	var l reader
-	for _, m := range linked.FindAllStringSubmatchIndex(text, -1) {
-		ext, end := m[0], m[1]
+	for _, ext := range occurrences(text) {
+		end := ext.End
+		found := Link{}
+		if m := linePlace.FindStringSubmatch(text[end:min(len(text), end+24)]); m != nil {
+			found.Line, _ = strconv.Atoi(m[1])
+			end += len(m[0])
+		}
 		if end < len(text) && (nameByte(text[end]) && text[end] != '.' || strings.IndexByte(`/\`, text[end]) >= 0) {
 			continue // the name goes on
 		}
-		first, ok := l.inside(src, text, ext)
+		first, ok := l.inside(src, text, ext.Start)
 		if !ok {
 			continue
 		}
-		start := ext
+		start := ext.Start
 		for start > first && fileByte(text, start-1) {
 			start--
 		}
-		name, _, _ := strings.Cut(text[ext:end], ":")
-		path, ok := resolve(src.Path, text[start:ext]+name)
-		if !ok || start == ext {
-			continue
+		found.Span = source.Span{Start: start, End: end}
+		if found.Path, ok = resolve(src.Path, text[start:ext.End]); ok && start < ext.Start {
+			out = append(out, found)
 		}
-		found := Link{Span: source.Span{Start: start, End: end}, Path: path}
-		if m[2] >= 0 {
-			found.Line, _ = strconv.Atoi(text[m[2]:m[3]])
-		}
-		out = append(out, found)
 	}
+	return out
+}
+
+// occurrences are the places of the extensions in a text, in order.
+func occurrences(text string) []source.Span {
+	var out []source.Span
+	for _, ext := range extensions {
+		for at := 0; ; {
+			i := strings.Index(text[at:], ext)
+			if i < 0 {
+				break
+			}
+			out = append(out, source.Span{Start: at + i, End: at + i + len(ext)})
+			at += i + len(ext)
+		}
+	}
+	slices.SortFunc(out, func(a, b source.Span) int { return cmp.Compare(a.Start, b.Start) })
 	return out
 }
 
