@@ -44,7 +44,7 @@ func TestActions(t *testing.T) {
 				var list strings.Builder
 				for _, a := range refactor.Actions(p, span) {
 					fmt.Fprintf(&list, "%s %s: %s\n", a.Kind, a.ID, strings.TrimSpace(a.Title+"  "+a.Disabled))
-					q := prove(t, p, span, a)
+					q := prove(t, p, span, a, true)
 					if kind, _, _ := strings.Cut(a.ID, ":"); kind == id && a.Disabled == "" && out.Files[len(out.Files)-1].Name != name+".after" {
 						applied++
 						out.Files = append(out.Files, txtar.File{Name: name + ".after", Data: []byte(q.Src.Text())})

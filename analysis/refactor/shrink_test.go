@@ -3,6 +3,7 @@ package refactor_test
 import (
 	"regexp"
 	"strconv"
+	"testing"
 )
 
 var large = regexp.MustCompile(`tensor<[0-9?x]+|\[[0-9, ]+\]`)
@@ -20,4 +21,13 @@ func shrink(text string) string {
 			return strconv.Itoa(n)
 		})
 	})
+}
+
+// small is text with small sizes, where it is right with them.
+func small(t *testing.T, text string) string {
+	t.Helper()
+	if s := shrink(text); len(errorsIn(load(t, s, nil))) == 0 {
+		return s
+	}
+	return text
 }
