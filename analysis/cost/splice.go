@@ -35,8 +35,9 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 			f = g
 		}
 	}
-	if f == nil {
-		return // of a module inside
+	if f == nil { // a second function of its name
+		t.Renumber(from, lines)
+		return
 	}
 	if t.c.called[f.Func] || f.FLOP.Overflow() || f.Read.Overflow() || f.Written.Overflow() {
 		*t = *Open(t.c.m, t.c.bind)
@@ -50,6 +51,10 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 		f.put(s, o)
 	}
 	f.tail(s, ch.Block, len(ch.New))
+	if t.c.called[f.Func] { // by itself, from now on
+		*t = *Open(t.c.m, t.c.bind)
+		return
+	}
 	b := f.body
 	f.extra = slices.DeleteFunc(append(f.extra, s.extra...), func(e *Entry) bool { return !e.Op.Inside(ch.Func) })
 	b.entries, b.extra, b.in, b.known, b.timed = f.Entries, f.extra, s, false, sync.Map{}

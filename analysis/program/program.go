@@ -47,6 +47,7 @@ type Program struct {
 	costs []*cost.Costs                // of the modules
 	rules []diag.Diagnostic            // from verification, but for
 	ends  map[*ir.Op][]diag.Diagnostic // what concerns the bodies of functions as a whole
+	bad   map[*ir.Op]bool              // ops that break a rule
 }
 
 // Load analyses src. It never fails: what is wrong with the text, down to its
@@ -67,14 +68,16 @@ func Load(src *source.File, opts Options) *Program {
 	} else {
 		p.Tree = parse.File(src)
 	}
-	p.names = sync.OnceValue(func() *scope.Index { return scope.Build(p.Tree) })
-	go func() { // beside lowering; it reads the tree only
+	tree := p.Tree
+	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree) })
+	p.names = names
+	go func() { // beside lowering; it reads the tree only, and nothing of p, which may change by then
 		defer func() { _ = recover() }() // OnceValue raises it again in whoever asks
-		p.names()
+		names()
 	}()
 	p.unit = lower.Open(p.Tree)
 	p.Modules = p.unit.Modules
-	p.ends = map[*ir.Op][]diag.Diagnostic{}
+	p.ends, p.bad = map[*ir.Op][]diag.Diagnostic{}, map[*ir.Op]bool{}
 	for _, m := range p.Modules {
 		p.check(m, m.Ops)
 		p.costs = append(p.costs, cost.Open(m, p.Bind))
@@ -140,7 +143,9 @@ func (p *Program) check(m *ir.Module, ops []*ir.Op) {
 	})
 	if len(diags) > 0 {
 		ir.Walk(ops, func(o *ir.Op) bool {
-			o.Bad = o.Bad || verify.Op(o) != nil
+			if !o.Bad && verify.Op(o) != nil {
+				o.Bad, p.bad[o] = true, true
+			}
 			return true
 		})
 	}

@@ -38,6 +38,13 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	}
 	p.Src = src
 	p.follow(s, change.Func)
+	ir.Walk(change.Gone, func(o *ir.Op) bool {
+		if p.bad[o] {
+			o.Bad = false
+			delete(p.bad, o)
+		}
+		return true
+	})
 	for _, o := range change.New {
 		p.rules = slices.DeleteFunc(p.rules, func(d diag.Diagnostic) bool { return o.Span.Start <= d.Span.Start && d.Span.Start < o.Span.End })
 	}

@@ -70,6 +70,7 @@ type lowerer struct {
 	calls    []*ir.Op
 	badTypes map[source.Span]bool // reported already
 	seen     map[string]*ast.Op   // ops of unknown dialects, by name: the first of each is reported
+	guessed  []*ir.Value          // values whose types were guessed
 	lost     []string             // names of unknown ops whose first op is gone
 	guesses  int                  // did-you-mean searches for functions left, as each looks at every name
 	untyped  int                  // results so far that have neither a name nor a type of their own in the text
@@ -111,7 +112,7 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 	}
 	l.unresolved()
 	l.checkCalls()
-	l.calls = nil
+	l.calls, l.guessed = nil, nil
 	sortDiags(l.m.Diags)
 	return l
 }

@@ -177,6 +177,7 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 	case want == nil || want == v.Type:
 	case v.Type == types.Type(types.Unknown):
 		v.Type, v.Guessed = types.Distinct(want, v.Name), true
+		l.guessed = append(l.guessed, v)
 	case !types.Compatible(v.Type, want):
 		d := l.report(o, "DM164", span, "%s has type %s, but is used as %s", l.src.Slice(span), v.Type, want)
 		d.Related = []diag.Related{{Span: v.Span, Message: "defined here with type " + v.Type.String()}}

@@ -20,7 +20,7 @@ type Change struct {
 	Func   *ir.Op
 	Block  *ir.Block
 	Gone   []*ir.Op // ops that the block no longer holds, with their last positions
-	New    []*ir.Op // ops that it holds instead, in the order of the text
+	New    []*ir.Op // ops that it holds instead, in the order of the text; an op may be in both
 }
 
 // maxAgain bounds how many ops are lowered again because of one change.
@@ -63,12 +63,14 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	for _, v := range guessed {
 		s.markUsers(v)
 	}
+	l.guessed = guessed
 	s.firsts(p.Old)
 	s.enqueue(window)
 	if !s.run() {
 		return nil, false
 	}
 	s.nextUnknown(p.New)
+	s.touched()
 	slices.SortFunc(s.change.New, func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start })
 	return s.change, true
 }
@@ -221,6 +223,7 @@ func (s *splicer) mark(o *ir.Op) {
 	guessed := unlink(o)
 	j := &job{at: o.Span.Start, gone: []*ir.Op{o}, trees: []*ast.Op{o.Tree}}
 	s.enqueue(j)
+	s.l.guessed = append(s.l.guessed, guessed...)
 	for _, v := range guessed {
 		s.markUsers(v)
 	}
@@ -327,6 +330,32 @@ func (s *splicer) record(gone, ops []*ir.Op) {
 		}
 	}
 	s.change.New = append(s.change.New, ops...)
+}
+
+// touched adds to the change the ops that give or use a value whose type was
+// guessed or is no longer: they are what they were, but mean something else.
+func (s *splicer) touched() {
+	seen := map[*ir.Op]bool{}
+	for _, o := range s.change.New {
+		seen[o] = true
+	}
+	touch := func(o *ir.Op) {
+		if o == nil {
+			return
+		}
+		if o = s.y.top(o); o != nil && !seen[o] {
+			seen[o] = true
+			s.change.Gone = append(s.change.Gone, o)
+			s.change.New = append(s.change.New, o)
+		}
+	}
+	for _, v := range s.l.guessed {
+		touch(v.Op)
+		for _, u := range v.Uses {
+			touch(u.Op)
+		}
+	}
+	s.l.guessed = nil
 }
 
 // forget drops what was said about the ops in a span that are lowered again.

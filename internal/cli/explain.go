@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
+	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 )
 
@@ -19,7 +20,9 @@ type explainCmd struct {
 }
 
 // articles are all rules and diagnostics in the order of their codes.
-func articles() []feature.Article { return feature.Articles(worker.Codes, failureCodes) }
+func articles() []feature.Article {
+	return feature.Articles(worker.Codes, workspace.Codes, failureCodes)
+}
 
 func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"dmir/analysis/config"
@@ -83,7 +84,7 @@ func (v *View) Config() *config.Config { return v.l.conf }
 
 // Cheap are the diagnostics of syntax, names, types and cost, and of the last run.
 func (v *View) Cheap() []diag.Diagnostic {
-	return slices.Concat(v.l.choices, v.l.prog.Diags, v.problems)
+	return slices.Concat(v.l.choices, v.problems, shown(v.l.prog.Diags, "errors"))
 }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
@@ -92,7 +93,22 @@ func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 	if !v.Settings.Lint {
 		return nil
 	}
-	return v.findings.get(ctx, func() []diag.Diagnostic { return lint.Run(ctx, v.Program(), v.rules()) })
+	return v.findings.get(ctx, func() []diag.Diagnostic { return shown(lint.Run(ctx, v.Program(), v.rules()), "findings") })
+}
+
+// maxShown is how many diagnostics of a kind an editor is shown of one
+// document: more of them help nobody, and cost memory at both ends.
+const maxShown = 1000
+
+func shown(ds []diag.Diagnostic, what string) []diag.Diagnostic {
+	if len(ds) <= maxShown {
+		return ds
+	}
+	last := diag.Diagnostic{
+		Code: tooMany.Code, Name: tooMany.Name, Severity: diag.Hint, Span: ds[maxShown].Span, Help: tooMany.Help,
+		Message: fmt.Sprintf("%d more %s from here on are not shown", len(ds)-maxShown, what),
+	}
+	return append(slices.Clone(ds[:maxShown]), last)
 }
 
 // KnownFindings are the Findings where they are there already, none where it
