@@ -171,9 +171,16 @@ func (s *server) current(ctx context.Context, key string, f func(place)) {
 	}
 }
 
+// apartFrom is the size of a text, in bytes, from which what is asked of all of
+// it takes long enough for edits to notice that they wait.
+const apartFrom = 2 << 20
+
 // newest is the place of a snapshot or, where newer text has been looked at, of
 // that: what is asked of a document as a whole is answered all the same.
 func (s *server) newest(snap *workspace.Snapshot) (place, error) {
+	if snap.Src.Len() > apartFrom {
+		snap = s.docs.Apart(snap)
+	}
 	for range 5 {
 		if at, err := held(snap); err == nil {
 			return at, nil
