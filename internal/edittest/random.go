@@ -9,7 +9,8 @@ import (
 
 // A Writer edits a text at random.
 type Writer struct {
-	Text string
+	Text  string
+	Limit int // bytes beyond which a text is replaced by the pool's first
 
 	rnd  *rand.Rand
 	pool []string // whole programs, of which lines are pasted
@@ -30,7 +31,7 @@ type burst struct {
 // NewWriter begins with a text; pool are programs to paste from and to replace
 // the text by.
 func NewWriter(seed uint64, text string, pool []string) *Writer {
-	return &Writer{Text: text, rnd: rand.New(rand.NewPCG(seed, 0)), pool: pool}
+	return &Writer{Text: text, Limit: 40_000, rnd: rand.New(rand.NewPCG(seed, 0)), pool: pool}
 }
 
 // Step edits the text once more.
@@ -63,7 +64,7 @@ func (w *Writer) Step() Step {
 	default:
 		w.done, w.redo = append(w.done, back), nil
 	}
-	if len(w.Text) > 40_000 { // pasted too often
+	if len(w.Text) > w.Limit { // pasted too often
 		w.Text, w.done, w.redo = w.pool[0], nil, nil
 		return Step{Kind: "start afresh", Edits: []Edit{{0, len(text), w.Text}}, Whole: true, Look: true}
 	}

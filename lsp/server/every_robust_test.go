@@ -50,6 +50,7 @@ var brokenTexts = []string{
 	"func.func @f(%x: tensor<4x", "func.func @f() -> ", "module {\n  d",
 	"func.func @f(%x: tensor<4xf32>) {\n  %y = dm.add %x, \n  return\n}\n",
 	"func.func @f(%x: !t) {\r\n  %é:2 = \"dm.top_k\"(%x) <{\r\n  // 😀\r\n^\r}\n// -----\n!t = \nfunc.func @g(%é: !t) { dm.\n",
+	"// %c = fu\nnc.call @addfunc.func @f(%x: ten\"sor9xf32>) \r\n// }\n",
 	"dm.dm.dm. : : -> -> = = , , ( [ { < \" ' @ ^ # ! % > } ] )",
 	"%a = dm.if %c : (tensor<i1>) -> tensor<4xf32> {\n  dm.yield %\n} else {\n  dm.yield \n}\n",
 }

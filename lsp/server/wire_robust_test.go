@@ -211,6 +211,6 @@ func (w *wire) sound() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.internal) > 0 {
-		w.t.Errorf("%d faults of the server itself, the first: %.2000s", len(w.internal), w.internal[0])
+		w.t.Errorf("%d faults of the server itself, the first: %.6000s", len(w.internal), w.internal[0])
 	}
 }

@@ -200,7 +200,7 @@ func moved(b *ast.Block, from int) *ast.Block {
 // off, else off.
 func lineRest(src *source.File, off int) int {
 	line := src.Pos(off).Line
-	end := src.LineStart(line) + len(src.Line(line))
+	end := max(off, src.LineStart(line)+len(src.Line(line))) // an op may end inside of a line's end
 	rest := strings.TrimLeft(src.Slice(source.Span{Start: off, End: end}), " \t")
 	if rest == "" || strings.HasPrefix(rest, "//") {
 		return end
