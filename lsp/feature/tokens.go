@@ -42,7 +42,7 @@ func Tokens(p *program.Program, span source.Span) []Token {
 	src := p.Src
 	first, last := src.Pos(span.Start).Line, src.Pos(span.End).Line
 	in := source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))}
-	c := &colours{text: src.Slice(in), base: in.Start, names: p.Names(), ops: map[int]int{}, args: map[int]bool{}}
+	c := &colours{text: src.Slice(in), base: in.Start, names: p.Names(), args: map[int]bool{}}
 	walkIn(p.Tree.Items, in, c.op)
 	c.scan()
 	for i := range c.out {
@@ -58,8 +58,8 @@ type colours struct {
 	text  string
 	base  int // offset of text in the file
 	names *scope.Index
-	ops   map[int]int  // ends of the names of ops, by start
-	args  map[int]bool // starts of arguments where they are defined, in the file
+	ops   []source.Span // names of ops, in order; scan takes them off
+	args  map[int]bool  // starts of arguments where they are defined, in the file
 	out   []Token
 }
 
@@ -68,7 +68,7 @@ type colours struct {
 func (c *colours) op(o *ast.Op) bool {
 	if o.Form != ast.AttrAlias && o.Form != ast.TypeAlias && !o.NameSpan.Empty() {
 		at := o.Abs(o.NameSpan)
-		c.ops[at.Start-c.base] = at.End - c.base
+		c.ops = append(c.ops, source.Span{Start: at.Start - c.base, End: at.End - c.base})
 	}
 	mark := func(as []ast.BlockArg) {
 		for _, a := range as {
@@ -89,6 +89,7 @@ func (c *colours) op(o *ast.Op) bool {
 // scan goes through the tokens of the text, and the comments between them.
 func (c *colours) scan() {
 	toks := parse.Tokens(c.text, source.Span{End: len(c.text)})
+	c.out = make([]Token, 0, len(toks))
 	end := 0
 	for i, t := range toks {
 		c.comments(source.Span{Start: end, End: t.Start})
@@ -130,8 +131,11 @@ func (c *colours) comments(gap source.Span) {
 // inShape says that it goes on a shape, as the x in "?x4xf32".
 func (c *colours) token(t source.Span, next byte, inShape bool) {
 	word := c.text[t.Start:t.End]
-	if end, ok := c.ops[t.Start]; ok {
-		c.opName(t, end)
+	for len(c.ops) > 0 && c.ops[0].Start < t.Start {
+		c.ops = c.ops[1:]
+	}
+	if len(c.ops) > 0 && c.ops[0].Start == t.Start {
+		c.opName(t, c.ops[0].End)
 		return
 	}
 	switch first := word[0]; {
