@@ -272,6 +272,9 @@ func all(t *testing.T, text string, bind map[string]int64, r *rand.Rand, n int, 
 	p := load(t, text, bind)
 	for _, span := range selections(p, r, n) {
 		for _, a := range refactor.Actions(p, span) {
+			if strings.HasPrefix(a.ID, "form:") && r.IntN(6) > 0 {
+				continue // there is one of them for every op
+			}
 			prove(t, p, span, a, run)
 			kind, _, _ := strings.Cut(a.ID, ":")
 			if a.Disabled == "" {
@@ -300,7 +303,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			bind := map[string]int64{"b": 2, "n": 6, "m": 4}
-			all(t, small(t, string(text)), bind, rand.New(rand.NewPCG(1, 1)), 20, done, refused, true)
+			all(t, small(t, string(text)), bind, rand.New(rand.NewPCG(1, 1)), 10, done, refused, true)
 		})
 	}
 	t.Logf("applied: %v\nrefused: %v", done, refused)

@@ -15,7 +15,7 @@ func shrink(text string) string {
 	return large.ReplaceAllStringFunc(text, func(s string) string {
 		return number.ReplaceAllStringFunc(s, func(s string) string {
 			n, _ := strconv.Atoi(s)
-			if n >= 128 && n%64 == 0 {
+			if n >= 512 && n%64 == 0 {
 				n /= 64
 			}
 			return strconv.Itoa(n)
