@@ -175,11 +175,10 @@ func (b *differ) op(o diff.Op) OpDiff {
 		out.Place = opPlace(b.new.Src, e.Op)
 		out.Op, out.Result, out.Class = e.Op.Name, e.Results(), className(e)
 	}
-	if k := o.Kernel; k != nil {
-		if out.Note = "into kernel at line "; o.Old == nil {
-			out.Note = "from kernel at line "
-		}
-		out.Note += strconv.Itoa(k.Line)
+	if k := o.Kernel; k != nil && o.New == nil {
+		out.Note = "into kernel at line " + strconv.Itoa(opPlace(b.new.Src, k.Op).Line)
+	} else if k != nil {
+		out.Note = "from kernel at line " + strconv.Itoa(opPlace(b.old.Src, k.Op).Line)
 	}
 	of := func(show func(dim.Dim) string, get func(*cost.Entry) dim.Dim) Delta {
 		return delta(entrySide(o.Old, show, get), entrySide(o.New, show, get), show)
