@@ -76,6 +76,18 @@ class Card {
   }
 
   /**
+   * How far from the middle what is chosen is to stand, so as not to be behind the card.
+   * @returns {[number, number]}
+   */
+  aside() {
+    const { element: e, frame } = this;
+    const { w, h } = frame.view.area;
+    if (e.hidden || frame.figure.cardSide !== "clear") return [0, 0];
+    if (e.offsetWidth > w * 0.7) return [0, (e.offsetTop - h) / 2];
+    return [w < 1000 ? (e.offsetLeft - w) / 2 : 0, 0];
+  }
+
+  /**
    * The card stands where it hides the least: beside a chosen box, and beneath the roofs.
    * @param {Box | null} box
    */

@@ -60,6 +60,7 @@
  * @property {(i: number) => Box | null} boxOf of an item in the world; null where it is not drawn
  * @property {(pen: Pen, view: View, look: Look) => number} draw returns how many items it drew
  * @property {(pen: Pen, view: View, theme: Theme) => void} [drawSmall] for the minimap
+ * @property {(aspect: number) => void} [prefer] is told the shape of the place where it will be
  * @property {() => number} [stamp] changes with the layout
  * @property {(x: number, y: number, view: View) => Hit | null} hit
  * @property {(i: number, to: Direction) => number} walk the item next to i, or i; i is -1 for none

@@ -76,6 +76,8 @@ class Frame {
     new Keys(this);
     minimapPointer(this);
     printOnPaper(this, paper);
+    this.aspect = clamp(this.stage.clientWidth / Math.max(1, this.stage.clientHeight), 0.6, 2);
+    this.figure.prefer?.(this.aspect);
     this.recall();
     this.refresh();
     watchTheme(() => {
@@ -98,6 +100,7 @@ class Frame {
     const anchor = this.anchor();
     this.data = data;
     this.figure = this.make(data);
+    this.figure.prefer?.(this.aspect);
     this.figure.adopt?.(before);
     const index = new Map(this.figure.items.map((item, i) => [item.key, i]));
     const selected = kept === undefined ? undefined : index.get(kept);
@@ -221,6 +224,7 @@ class Frame {
     if (box && (near || !this.holdsClear(box) || was !== this.figure.stamp?.())) {
       if (near) this.view.kx = this.view.ky = 0.8;
       this.view.centre(box.x + box.w / 2, box.y + box.h / 2);
+      this.view.pan(...this.card.aside());
       this.fitted = false;
     }
     this.card.place(box);
@@ -236,12 +240,18 @@ class Frame {
     if (!this.view.holds(box)) return false;
     if (this.card.element.hidden || this.figure.uniform === 0) return true;
     const card = this.card.element;
-    const right = this.view.sx(box.x + box.w);
-    return right < card.offsetLeft || this.view.sy(box.y) > card.offsetTop + card.offsetHeight;
+    const { view } = this;
+    return (
+      view.sx(box.x + box.w) < card.offsetLeft ||
+      view.sy(box.y + box.h) < card.offsetTop ||
+      view.sy(box.y) > card.offsetTop + card.offsetHeight
+    );
   }
 
   /** @param {number} line */
   selectLine(line) {
+    const around = (this.data.functions ?? []).filter((f) => f.line > 0 && f.line <= line).reduce((last, f) => (f.line >= last.line ? f : last), { name: "", line: 0 });
+    if (around.name !== this.data.function) return;
     let best = -1;
     const items = this.figure.items;
     for (let i = 0; i < items.length; i++) {

@@ -32,13 +32,14 @@ class GraphFigure {
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
     const ops = nodes.filter((n) => !isValue(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-    this.note = "Node: time · line: bytes that are read · dashed: stays on the chip";
+    this.note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
     this.keys = [["↑ ↓", "along the lines of most bytes"], ["← →", "to the node beside"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
     /** @type {Map<string, boolean>} */
     this.choice = new Map();
     /** @type {Scene | null} */
     this.laid = null;
     this.stamps = 0;
+    this.aspect = 1.5;
     this.columns = this.tableColumns();
   }
 
@@ -66,7 +67,7 @@ class GraphFigure {
   /** @returns {Column[]} */
   tableColumns() {
     const node = (/** @type {number} */ i) => at(this.model.nodes, i);
-    const cost = (/** @type {number} */ i, /** @type {string} */ label) => (isValue(node(i)) || (this.model.inKernel(i) && label === "0 B") ? "" : label);
+    const cost = (/** @type {number} */ i, /** @type {string} */ label) => (isValue(node(i)) || (this.model.inKernel(i) && /^0 (B|s)$/.test(label)) ? "" : label);
     return [
       { name: "Op", text: (i) => "  ".repeat(this.depth(i)) + at(this.items, i).title, by: (i) => at(this.items, i).title },
       { name: "Line", text: (i) => (node(i).line > 0 ? String(node(i).line) : ""), by: (i) => node(i).line, numeric: true },
@@ -97,11 +98,17 @@ class GraphFigure {
   /** @returns {Scene} */
   scene() {
     if (!this.laid) {
-      this.laid = this.model.scene((i) => this.isOpen(i), 1.5);
+      this.laid = this.model.scene((i) => this.isOpen(i), this.aspect);
       this.stamps++;
       this.bounds = { x: -24, y: -24, w: this.laid.width + 48, h: this.laid.height + 48 };
     }
     return this.laid;
+  }
+
+  /** @param {number} aspect */
+  prefer(aspect) {
+    this.aspect = aspect;
+    this.laid = null;
   }
 
   stamp() {

@@ -31,14 +31,13 @@ function drawGraph(pen, g, view, look) {
     drawOpenGroup(pen, g, i, box, view, look, bright(i));
     drawn++;
   });
-  const near = drawLines(pen, g, view, look, focus, bright);
+  for (const line of drawLines(pen, g, view, look, focus, bright)) drawFar(pen, line, view, look);
   g.scene.boxes.forEach((box, i) => {
     if (!box || (g.open(i) && g.model.isGroup(i)) || !shown(box)) return;
     drawNode(pen, g, i, box, view, look, bright(i));
     drawn++;
   });
   if (k >= (look.paper ? paperScale : textScale)) drawLabels(pen, g, view, look, focus, bright);
-  for (const line of near) drawFar(pen, line, view, look);
   return drawn;
 }
 

@@ -28,19 +28,29 @@ function placeLabels(model, scene) {
   scene.boxes.forEach((box, i) => {
     if (!box) return;
     const open = model.isGroup(i) && at(model.members, i).some((m) => scene.boxes[m]);
-    if (open) take({ ...box, h: groupInset.top - 6 });
-    else take(box);
+    if (open) {
+      take({ ...box, h: groupInset.top - 6 });
+      take({ ...box, y: box.y + box.h - 3, h: 6 });
+    } else take(box);
   });
+  // Not over a line either; of a very large graph only its own is minded.
+  const mind = (/** @type {Line} */ line) => {
+    for (const [x, y] of samples(line.path ?? [])) take({ x: x - line.width / 2 - 1, y: y - 3, w: line.width + 2, h: 6 });
+  };
+  const many = scene.lines.length > 2500;
+  if (!many) scene.lines.forEach(mind);
   /** @type {Set<string>} */
   const said = new Set();
-  for (const line of scene.lines) {
-    const text = model.amount(line.edge);
+  // The widest first: where there is not room for all, what moves most is named.
+  for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
+    const text = line.edge.back ? "next round" : model.amount(line.edge);
     const key = `${line.edge.from} ${line.edge.value} ${text}`;
-    if (!line.path || text === "" || text === "?" || model.bytes(line.edge) === 0 || said.has(key)) continue;
+    if (!line.path || text === "" || text === "?" || (line.dash && !line.edge.back) || said.has(key)) continue;
     const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
-    for (const t of [0.5, 0.3, 0.7]) {
+    if (many) mind(line);
+    for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
       const [x, y] = pointOn(line.path, t);
-      const side = line.width / 2 + 5;
+      const side = line.width / 2 + 6;
       const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
       if (!box) continue;
       take(box);
@@ -49,6 +59,24 @@ function placeLabels(model, scene) {
       break;
     }
   }
+}
+
+/**
+ * Points on a path, close enough to each other that no letter fits between two.
+ * @param {Path} path
+ * @returns {[number, number][]}
+ */
+function samples(path) {
+  /** @type {[number, number][]} */
+  const points = [];
+  let [px, py] = [0, 0];
+  for (const c of path) {
+    const [x, y] = c[0] === "C" ? [c[5], c[6]] : [c[1], c[2]];
+    const steps = c[0] === "M" ? 0 : Math.min(400, Math.ceil(Math.hypot(x - px, y - py) / 7));
+    for (let i = 1; i <= steps; i++) points.push(c[0] === "C" ? curvePoint(px, py, c, i / steps) : [px + ((x - px) * i) / steps, py + ((y - py) * i) / steps]);
+    [px, py] = [x, y];
+  }
+  return points;
 }
 
 /**

@@ -16,7 +16,7 @@
  * @property {number} height
  */
 
-const groupInset = { side: 18, top: 50, bottom: 20 };
+const groupInset = { side: 18, top: 50, bottom: 4 };
 const titleFont = { size: 13, fill: "", bold: true };
 const nameFont = { size: 12, fill: "", mono: true };
 const numberFont = { size: 11.5, fill: "" };
@@ -189,7 +189,7 @@ class GraphModel {
     const inside = at(this.inside, group < 0 ? this.nodes.length : group);
     for (const e of inside) {
       const edge = at(this.edges, e);
-      if (edge.back) continue;
+      if (edge.back && edge.to !== group) continue;
       const from = edge.from === group ? gate(entries, edge.value, g.first) : local.get(edge.from);
       const to = edge.to === group ? gate(exits, edge.value, g.last) : local.get(edge.to);
       if (from === undefined || to === undefined || from === to) continue;

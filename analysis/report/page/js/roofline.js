@@ -33,7 +33,7 @@ class RooflineFigure {
     this.empty = this.dots.length > 0 ? "" : this.rest.length > 0 ? "No op has a place on the axes." : "This function has no ops that take time.";
     const count = this.dots.length === 1 ? "1 op" : `${this.dots.length} ops`;
     this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.bandwidth_label}`;
-    this.note = `Dot: time · roofs of ${this.target.title}`;
+    this.note = `Size of a dot: its time · roofs of ${this.target.title}`;
     this.keys = [["↑ ↓", "ops by time: longer, shorter"], ...figureKeys];
     const dot = (/** @type {number} */ i) => at(this.dots, i);
     /** @type {Column[]} */
@@ -243,8 +243,8 @@ class RooflineFigure {
       const text = `${roof.unit} ${roof.elem} · ${roof.label}`;
       const w = textWidth(text, style);
       const ridge = Math.max(a.x, view.sx(Math.log10(roof.ridge_flop_per_byte)));
-      const spots = [0, -14, -26].flatMap((up) => [a.x + a.w - 8, ridge + 8 + w, (ridge + a.x + a.w + w) / 2].map((x) => ({ x, y: y + up })));
-      const spot = spots.find((s) => clear(s.x - w, s.y, w)) ?? at(spots, 0);
+      const spots = [0, -14, -26, 22].flatMap((up) => [a.x + a.w - 8, ridge + 8 + w, (ridge + a.x + a.w + w) / 2].map((x) => ({ x, y: y + up })));
+      const spot = spots.find((s) => s.y - 8 >= a.y && s.x <= a.x + a.w && clear(s.x - w, s.y, w)) ?? at(spots, 0);
       add(text, spot.x, spot.y, "end", true);
     }
     for (const roof of this.roofs) {
@@ -342,7 +342,7 @@ class RooflineFigure {
   /** @returns {HTMLElement[]} */
   notes() {
     if (this.rest.length === 0) return [];
-    const most = 60;
+    const most = 24;
     const rows = this.rest.slice(0, most).map((d) => el("li", {}, el("span", {}, `line ${d.line}  ${titleOf(d.result, d.op)}: ${d.reason}${d.time_label && d.time_label !== "?" ? `, ${d.time_label}` : ""}`)));
     if (this.rest.length > most) rows.push(el("li", {}, `and ${this.rest.length - most} more`));
     return [el("h2", {}, "Not on the axes"), el("ul", {}, ...rows)];
