@@ -12,6 +12,9 @@ scratch=$(mktemp -d)
 trap 'chmod -R u+w "$scratch" && rm -rf "$scratch" 2>/dev/null || true' EXIT
 export PRE_COMMIT_HOME=$scratch/cache PATH=$root/build:$PATH
 export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
+# pre-commit builds in a GOPATH of its own for each trial; what is downloaded and compiled is shared with this one.
+GOMODCACHE=$(go env GOMODCACHE)
+export GOMODCACHE GOFLAGS=-trimpath
 git config --global user.name test
 git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
@@ -55,6 +58,13 @@ hook() {
   echo $status
 }
 
+# try ID: the same by try-repo, which takes the hook from a checkout without a configuration.
+try() {
+  local status=0
+  pre-commit try-repo "$scratch/dmir" "$1" --all-files >"$log" 2>&1 || status=$?
+  echo $status
+}
+
 failed=0
 check() { # check WHAT CONDITION...
   local what=$1
@@ -79,5 +89,11 @@ for kind in '' -system; do
   project ffn.dmir
   check "dmir-lint$kind stops a commit that wastes movement" [ "$(hook dmir-lint$kind)" = 1 ]
   check "  and says where and why" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+
+  project ffn.dmir messy.dmir
+  check "try-repo: dmir-fmt$kind formats" [ "$(try dmir-fmt$kind)" = 1 ]
+  check "  and has done so" grep -Eq '^  %y = dm\.exp %x : tensor<64x64xf32> +// kept$' messy.dmir
+  check "try-repo: dmir-lint$kind finds the waste" [ "$(try dmir-lint$kind)" = 1 ]
+  check "  and says where" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
 done
 exit $failed
