@@ -16,8 +16,8 @@ export class CostView implements vscode.TextDocumentContentProvider, vscode.Disp
       vscode.workspace.onDidSaveTextDocument((saved) => {
         this.refresh((args) => args.uri === saved.uri.toString());
       }),
-      vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration("dmir.target") || event.affectsConfiguration("dmir.bind")) this.refresh(() => true);
+      server.onDidRefresh(() => {
+        this.refresh(() => true);
       }),
     );
   }

@@ -15,7 +15,7 @@ import {
   type RunResult,
   type ToggleArguments,
 } from "./protocol";
-import { runFunction } from "./run";
+import { lintWorkspace, runFunction } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
@@ -33,6 +33,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.run) return runFunction(theServer, first as RunArguments);
       if (name === command.cost) return costView.show(first as CostArguments);
       if (name === command.panel) return panels.show(first as PanelArguments);
+      if (name === command.lintWorkspace) return lintWorkspace(theServer);
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
@@ -63,6 +64,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     register("compareWithSaved", () => panelCommand(theServer, panels, "diff")),
     register("showView", (view) => viewCommand(theServer, view)),
     register("applySafeFixes", () => fixCommand()),
+    register("lintAll", () => lintWorkspace(theServer)),
     register("toggleHints", () => toggle("hints")),
     register("toggleLint", () => toggle("lint")),
     register("cycleHeat", () => cycleHeat()),

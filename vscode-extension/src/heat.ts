@@ -28,8 +28,9 @@ export class Heat implements vscode.Disposable {
         if (document.languageId === "dmir") paint();
       }),
       vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration("dmir")) paint();
+        if (event.affectsConfiguration("dmir.heat")) paint();
       }),
+      server.onDidRefresh(paint),
       server.onDidChangeState(paint),
     );
     paint();

@@ -16,6 +16,13 @@ export interface RunResult {
   results: { name: string; type: string; summary: string }[];
 }
 
+export interface LintResult {
+  files: number;
+  findings: number;
+  errors: number;
+  message: string;
+}
+
 export interface CostArguments {
   uri: string;
   func?: string;
@@ -92,6 +99,7 @@ export const command = {
   panel: "dmir.panel",
   view: "dmir.view",
   toggle: "dmir.toggle",
+  lintWorkspace: "dmir.lintWorkspace",
 } as const;
 
 /** Requests of the server that LSP does not have. */

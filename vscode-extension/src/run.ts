@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
-import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
-import { command, type RunArguments, type RunResult } from "./protocol";
+import { executeWithProgress, isCancelled } from "./progress";
+import { command, type LintResult, type RunArguments, type RunResult } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
 
 /** Runs a function on the server, with a notification that shows progress and can cancel. Undefined when it did not run. */
@@ -10,16 +10,8 @@ export async function runFunction(server: Server, args: RunArguments): Promise<R
     return undefined;
   }
   const name = `@${args.func.replace(/^@/, "")}`;
-  const options = { location: vscode.ProgressLocation.Notification, title: `Running ${name}`, cancellable: true };
   try {
-    const result = await vscode.window.withProgress(options, (progress, token) => {
-      let done = 0;
-      return server.execute<RunResult>(command.run, args, token, ({ message, percentage }) => {
-        const increment = percentage === undefined ? 0 : Math.max(0, percentage - done);
-        done += increment;
-        progress.report(message === undefined ? { increment } : { message, increment });
-      });
-    });
+    const result = await executeWithProgress<RunResult>(server, `Running ${name}`, command.run, args);
     // Success is announced by the server itself, for every editor alike.
     if (!result.ok) void vscode.window.showErrorMessage(result.message);
     return result;
@@ -30,9 +22,16 @@ export async function runFunction(server: Server, args: RunArguments): Promise<R
   }
 }
 
-function isCancelled(err: unknown): boolean {
-  if (err instanceof vscode.CancellationError) return true;
-  return err instanceof ResponseError && (err.code === LSPErrorCodes.RequestCancelled || err.code === LSPErrorCodes.ServerCancelled);
+/** Looks for errors and wasted movement in all files of the workspace, and says how many there are. */
+export async function lintWorkspace(server: Server): Promise<void> {
+  try {
+    const { message, findings } = await executeWithProgress<LintResult>(server, "Linting the workspace", command.lintWorkspace);
+    const problems = "Show Problems";
+    const choice = await vscode.window.showInformationMessage(message, ...(findings > 0 ? [problems] : []));
+    if (choice === problems) await vscode.commands.executeCommand("workbench.actions.view.problems");
+  } catch (err) {
+    if (!isCancelled(err)) throw err;
+  }
 }
 
 async function offerTrust(): Promise<void> {

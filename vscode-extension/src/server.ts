@@ -4,6 +4,8 @@ import {
   ErrorAction,
   type ErrorHandler,
   ExecuteCommandRequest,
+  InlayHintRefreshRequest,
+  InlayHintRequest,
   LanguageClient,
   type LanguageClientOptions,
   type Middleware,
@@ -40,6 +42,9 @@ export class Server implements vscode.Disposable {
   private readonly budget = new RestartBudget(maxRestarts, restartWindowMs);
   private readonly stateChange = new vscode.EventEmitter<void>();
   readonly onDidChangeState = this.stateChange.event;
+  private readonly refresh = new vscode.EventEmitter<void>();
+  /** The server asks that what it says beside the text be asked for again: settings, dmir.toml or measured times are others. */
+  readonly onDidRefresh = this.refresh.event;
 
   constructor(
     private readonly extensionPath: string,
@@ -141,6 +146,7 @@ export class Server implements vscode.Disposable {
   dispose(): void {
     void this.stop();
     this.stateChange.dispose();
+    this.refresh.dispose();
   }
 
   private find() {
@@ -164,7 +170,12 @@ export class Server implements vscode.Disposable {
     const client = new QuietClient("dmir", "dmir", { command: binary.path, args: ["lsp"] }, this.options());
     this.client = client;
     client.onDidChangeState((change) => {
-      if (change.newState === State.Running) this.started = true;
+      if (change.newState === State.Running) {
+        this.started = true;
+        void client.start().then(() => {
+          this.hearRefreshes(client);
+        });
+      }
       this.stateChange.fire();
     });
     try {
@@ -175,6 +186,16 @@ export class Server implements vscode.Disposable {
       this.tell(`${binary.path} does not start as a language server. The log says why.`, "Show Log", "Open Settings");
       return false;
     }
+  }
+
+  /** The client keeps the server's refreshes of hints to its own provider; here they are passed on to others too. */
+  private hearRefreshes(client: QuietClient): void {
+    client.onRequest(InlayHintRefreshRequest.type, () => {
+      const hints = client.getFeature(InlayHintRequest.method);
+      const document = vscode.workspace.textDocuments.find((d) => hints.getProvider(d) !== undefined);
+      if (document !== undefined) hints.getProvider(document)?.onDidChangeInlayHints.fire();
+      this.refresh.fire();
+    });
   }
 
   private options(): LanguageClientOptions {

@@ -10,7 +10,6 @@ const settleMs = 100;
 export class TargetStatus implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.target", vscode.StatusBarAlignment.Right, 100);
   private readonly subscriptions: vscode.Disposable;
-  // A moment later, when the server has heard of the change too.
   private readonly updating = new Later(settleMs, () => void this.update());
   private updates = 0;
 
@@ -23,8 +22,7 @@ export class TargetStatus implements vscode.Disposable {
       this.item,
       this.updating,
       vscode.window.onDidChangeActiveTextEditor(update),
-      vscode.workspace.onDidChangeConfiguration(update),
-      vscode.workspace.onDidSaveTextDocument(update),
+      server.onDidRefresh(update),
       server.onDidChangeState(update),
     );
     update();

@@ -36,9 +36,7 @@ export class Totals implements vscode.Disposable {
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
         if (document === vscode.window.activeTextEditor?.document) read();
       }),
-      vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration("dmir")) read();
-      }),
+      server.onDidRefresh(read),
       server.onDidChangeState(read),
     );
     read();
@@ -80,7 +78,8 @@ export class Totals implements vscode.Disposable {
       this.item.hide();
       return;
     }
-    this.item.text = `@${here.name} ${totals}`;
+    // The machine stands beside it.
+    this.item.text = `@${here.name} ${totals.replace(/ on \S+$/, "")}`;
     this.item.tooltip = `What @${here.name} costs: ${totals}. Click for its operators.`;
     this.item.show();
   }

@@ -21,8 +21,8 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
       vscode.workspace.onDidSaveTextDocument(({ uri }) => {
         this.changed(uri.toString());
       }),
-      vscode.workspace.onDidChangeConfiguration((event) => {
-        if (event.affectsConfiguration("dmir.target") || event.affectsConfiguration("dmir.bind")) this.changed();
+      server.onDidRefresh(() => {
+        this.changed();
       }),
       server.onDidChangeState(() => {
         if (server.running) this.changed();

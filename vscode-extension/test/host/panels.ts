@@ -71,6 +71,15 @@ export function panelSuite(): void {
     }
   });
 
+  describe("lint of the workspace", () => {
+    it("finds what is wrong in files that are not open", async () => {
+      const { document } = await open("ffn.dmir");
+      void vscode.commands.executeCommand("dmir.lintAll");
+      const broken = vscode.Uri.joinPath(document.uri, "../broken.dmir");
+      await eventually("errors in broken.dmir", () => vscode.languages.getDiagnostics(broken), (all) => all.length > 0);
+    });
+  });
+
   describe("switches", () => {
     const read = (name: string): unknown => vscode.workspace.getConfiguration("dmir").get(name);
 
