@@ -23,12 +23,18 @@ type attrText struct {
 // ones are literals that hardly repeat.
 const maxCached = 256
 
+// maxAttrs is how many of them are remembered at a time.
+const maxAttrs = 1 << 12
+
 func (l *lowerer) attr(text string) attrText {
 	if a, ok := l.attrs[text]; ok {
 		return a
 	}
 	a := l.readAttr(text)
 	if len(text) <= maxCached {
+		if len(l.attrs) >= maxAttrs {
+			clear(l.attrs)
+		}
 		l.attrs[text] = a
 	}
 	return a

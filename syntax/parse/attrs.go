@@ -65,19 +65,28 @@ var attrTable interned[*ast.AttrExpr]
 // Attr reads an attribute, or a bare word as dm's clauses have them. Equal texts
 // give the same tree, which must not be changed. The error is an *Error.
 func Attr(text string) (*ast.AttrExpr, error) {
-	return attrTable.get(text, func(text string) (*ast.AttrExpr, *Error) {
-		tree, err := attrParser().ParseString("", text)
-		if err != nil {
-			code := "DM042"
-			if strings.HasPrefix(text, "{") {
-				code = "DM044"
-			}
-			return nil, exprError(code, text, err)
+	if r, ok := attrTable.find(text); ok {
+		return r.unpack()
+	}
+	if a, ok := plainAttr(text); ok {
+		return a, nil
+	}
+	return attrTable.get(text, grammarAttr)
+}
+
+// grammarAttr reads an attribute by the grammar.
+func grammarAttr(text string) (*ast.AttrExpr, *Error) {
+	tree, err := attrParser().ParseString("", text)
+	if err != nil {
+		code := "DM042"
+		if strings.HasPrefix(text, "{") {
+			code = "DM044"
 		}
-		b := builder{src: text}
-		a := b.attr(tree)
-		return a, b.err
-	})
+		return nil, exprError(code, text, err)
+	}
+	b := builder{src: text}
+	a := b.attr(tree)
+	return a, b.err
 }
 
 func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {

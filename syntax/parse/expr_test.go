@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"dmir/syntax/ast"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // show writes a type so that every part of its tree can be seen.
@@ -301,4 +303,46 @@ func TestInternedIsBounded(t *testing.T) {
 			t.Fatalf("%d texts are kept", n)
 		}
 	}
+}
+
+// What is read without the grammar is what the grammar reads.
+func TestPlainAttrEqualsGrammar(t *testing.T) {
+	texts := []string{`"a"`, `"a\\22b"`, `{}`, `{a}`, `{a, b = 1 : i64}`, `{a = "x", b = [1, 2], c = {d = "e"}}`, `{a = 1, a = 2}`, `{a = }`, `{"a" = 1}`, `{a = #x<b, {c}>, d}`, `{a = b c}`, `{a = (i32) -> i32, b}`, `{a = 1} x`}
+	for _, c := range attrCases {
+		texts = append(texts, c.text, "{x = "+c.text+", y = \"z\"}")
+	}
+	plain := 0
+	for _, text := range texts {
+		plain += comparePlain(t, text)
+	}
+	inputs, err := readCorpus()
+	if err != nil {
+		t.Log("the conformance inputs are not here")
+	}
+	for _, src := range inputs {
+		ast.Walk(File(src).Items, func(o *ast.Op) bool {
+			if !o.Attrs.Empty() {
+				plain += comparePlain(t, o.Text(src, o.Attrs))
+			}
+			return !t.Failed()
+		})
+	}
+	if t.Logf("%d texts were read without the grammar", plain); plain < 10 {
+		t.Error("hardly any text was")
+	}
+}
+
+func comparePlain(t *testing.T, text string) int {
+	t.Helper()
+	got, ok := plainAttr(text)
+	if !ok {
+		return 0
+	}
+	want, err := grammarAttr(text)
+	if err != nil {
+		t.Errorf("%s: the grammar does not allow it: %v", text, err)
+	} else if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-grammar +plain):\n%s", text, d)
+	}
+	return 1
 }

@@ -87,6 +87,7 @@ func FuzzAttr(f *testing.F) {
 		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		comparePlain(t, text)
 		a, err := Attr(text)
 		if err != nil {
 			errorInside(t, err, text)
