@@ -1,9 +1,12 @@
 package refactor
 
 import (
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // offerInline offers the body of the function that the op at the cursor calls.
@@ -13,51 +16,119 @@ func offerInline(s *selection) []Action {
 		return nil
 	}
 	a := Action{ID: "inline", Kind: Inline, Title: "Inline @" + o.Str("callee")}
-	if _, err := s.callee(o); err != nil {
+	if _, _, err := s.callee(o); err != nil {
 		a.Disabled = err.Error()
 	}
 	return []Action{a}
 }
 
-// callee is the function that o calls, or why its body cannot stand in o's place.
-func (s *selection) callee(o *ir.Op) (*ir.Func, error) {
+// callee is the function that o calls and what its symbols stand for there, or
+// why its body cannot stand in o's place.
+func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 	if err := s.flawed([]*ir.Op{o}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f := s.m.Func(o.Str("callee"))
 	switch {
 	case f == nil:
-		return nil, refuse("@%s is not defined in this file", o.Str("callee"))
+		return nil, nil, refuse("@%s is not defined in this file", o.Str("callee"))
 	case f.Body == nil || len(f.Op.Tree.Regions) != 1:
-		return nil, refuse("@%s is only declared here", f.Name)
+		return nil, nil, refuse("@%s is only declared here", f.Name)
 	case f.Op == s.fn.Op:
-		return nil, refuse("@%s calls itself", f.Name)
+		return nil, nil, refuse("@%s calls itself", f.Name)
 	case f.Op.Bad || !s.clean(f.Op.Span):
-		return nil, refuse("there is an error in @%s", f.Name)
+		return nil, nil, refuse("there is an error in @%s", f.Name)
 	case len(f.Op.Regions[0].Blocks) != 1:
-		return nil, refuse("@%s jumps between blocks", f.Name)
+		return nil, nil, refuse("@%s jumps between blocks", f.Name)
 	case len(f.Args) != len(o.Operands) || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return" ||
 		len(f.Body.Terminator().Operands) != len(o.Results):
-		return nil, refuse("the call does not fit @%s", f.Name)
+		return nil, nil, refuse("the call does not fit @%s", f.Name)
 	}
+	sizes := map[string]dim.Dim{}
 	for i, a := range f.Args {
-		if !sameSizes(a.Type, o.Operands[i].Type) {
-			return nil, refuse("@%s takes %s, and %s is %s: its sizes have other names here", f.Name, a.Type, spelled(o.Operands[i]), o.Operands[i].Type)
+		if !passed(a.Type, o.Operands[i].Type, sizes) {
+			return nil, nil, refuse("@%s takes %s, and %s is %s", f.Name, a.Type, spelled(o.Operands[i]), o.Operands[i].Type)
 		}
 	}
 	own, callers := op.Bindings(f, s.p.Bind), op.Bindings(s.fn, s.p.Bind)
 	for name, n := range own {
-		if m, bound := callers[name]; !bound || m != n {
-			return nil, refuse("@%s binds %s to %d, which is not its size here", f.Name, name, n)
+		if m, bound := callers[name]; sizes[name].IsZero() && (!bound || m != n) {
+			return nil, nil, refuse("@%s binds %s to %d, which is not its size here", f.Name, name, n)
 		}
 	}
-	return f, nil
+	return f, sizes, nil
 }
 
-// sameSizes reports whether what a function says about a parameter of type a is
-// true of an operand of type b in the same words.
-func sameSizes(a, b types.Type) bool {
-	return types.Equal(a, b) || a.String() == b.String() && types.HasUnnamed(a) == types.HasUnnamed(b)
+// passed reports whether a parameter of type want takes a value of type have,
+// noting what the parameter's symbols stand for.
+func passed(want, have types.Type, sizes map[string]dim.Dim) bool {
+	w, ok := want.(*types.Tensor)
+	h, ok2 := have.(*types.Tensor)
+	if !ok || !ok2 {
+		return types.Equal(want, have)
+	}
+	if w.Rank() != h.Rank() {
+		return false
+	}
+	for i, d := range w.Shape {
+		if names := d.Symbols(); len(names) == 1 && !d.IsUnnamed() && d.Equal(dim.Sym(names[0])) {
+			if _, seen := sizes[names[0]]; !seen {
+				sizes[names[0]] = h.Shape[i]
+			}
+		}
+	}
+	s := sized(w, sizes)
+	return types.Equal(s, have) || s.String() == have.String()
+}
+
+// sized is t with sizes for its symbols.
+func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
+	w, ok := t.(*types.Tensor)
+	if !ok {
+		return t
+	}
+	r := *w
+	r.Shape = make([]dim.Dim, len(w.Shape))
+	for i, d := range w.Shape {
+		r.Shape[i] = d.Subst(sizes)
+	}
+	return &r
+}
+
+// respell are the edits that say the types of the ops in a called function in
+// the sizes of the caller.
+func (s *selection) respell(ops []*ir.Op, call *ir.Op, sizes map[string]dim.Dim) []diag.Edit {
+	var edits []diag.Edit
+	spell := func(v *ir.Value, written string) string {
+		now := sized(v.Type, sizes)
+		if types.Equal(now, v.Type) {
+			return written
+		}
+		return s.withAliases(now.String(), call)
+	}
+	ir.Walk(ops, func(o *ir.Op) bool {
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				for _, v := range b.Args {
+					if a := s.argument(v); a != nil && !a.Type.Empty() {
+						edits = append(edits, respelled(s, o.Tree.Abs(a.Type), spell(v, o.Tree.Text(s.src, a.Type)))...)
+					}
+				}
+			}
+		}
+		if text, ok := s.signature(o, spell); ok && !o.Tree.Sig.Empty() {
+			edits = append(edits, respelled(s, o.Tree.Abs(o.Tree.Sig), text)...)
+		}
+		return true
+	})
+	return edits
+}
+
+func respelled(s *selection, span source.Span, text string) []diag.Edit {
+	if s.src.Slice(span) == text {
+		return nil
+	}
+	return []diag.Edit{{Span: span, Text: text}}
 }
 
 func applyInline(s *selection, _ string) (*Change, error) {
@@ -65,7 +136,7 @@ func applyInline(s *selection, _ string) (*Change, error) {
 	if o == nil || o.Name != "func.call" || s.fn == nil || s.block == nil {
 		return nil, refuse("there is no call here")
 	}
-	f, err := s.callee(o)
+	f, sizes, err := s.callee(o)
 	if err != nil {
 		return nil, err
 	}
@@ -85,5 +156,5 @@ func applyInline(s *selection, _ string) (*Change, error) {
 	}
 	inner.inside(f.Body.Ops, n.fresh)
 	results.stand(o.Results, returned, inner)
-	return s.open(o, f.Op, 0, inner, results), nil
+	return s.open(o, f.Op, 0, inner, results, s.respell(f.Body.Ops, o, sizes)...), nil
 }

@@ -149,3 +149,35 @@ func TestOpenSizes(t *testing.T) {
 	}
 	t.Logf("applied: %v\nrefused: %v", done, refused)
 }
+
+// TestEveryCompositeExpands expands the example of each composite.
+func TestEveryCompositeExpands(t *testing.T) {
+	composites := 0
+	for _, d := range op.All() {
+		if d.Expand == nil {
+			continue
+		}
+		composites++
+		t.Run(d.Name, func(t *testing.T) {
+			p := load(t, d.Example, nil)
+			at := strings.Index(d.Example, d.FullName()+" ")
+			span := source.Span{Start: at, End: at}
+			for _, a := range refactor.Actions(p, span) {
+				if a.ID != "expand" {
+					continue
+				}
+				if a.Disabled != "" {
+					t.Fatal(a.Disabled)
+				}
+				if q := prove(t, p, span, a, true); q != nil && strings.Contains(q.Src.Text(), d.FullName()+" ") {
+					t.Errorf("it is still there:\n%s", q.Src.Text())
+				}
+				return
+			}
+			t.Error("nothing is offered")
+		})
+	}
+	if composites < 8 {
+		t.Errorf("only %d composites", composites)
+	}
+}

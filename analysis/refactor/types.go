@@ -174,38 +174,57 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 func (r *retyping) write(o *ir.Op) []diag.Edit {
 	t, s := o.Tree, r.s
 	spell := func(v *ir.Value, written string) string {
-		if r.now[v] == nil && written != "" {
+		if r.now[v] == nil {
 			return written
 		}
 		return s.withAliases(r.of(v).String(), o)
 	}
-	in, out := make([]string, len(o.Operands)), make([]string, len(o.Results))
-	sig := &parse.Sig{}
 	if !t.Sig.Empty() {
-		var err error
-		if sig, err = parse.Signature(t.Text(s.src, t.Sig)); err != nil {
+		text, ok := s.signature(o, spell)
+		if !ok {
 			return nil
 		}
+		return replace(s.src.Text(), t.Abs(t.Sig), text)
 	}
-	text := func(list []*ast.TypeExpr, i, n int, v *ir.Value) string {
-		switch {
-		case sig.Single && len(list) > 0:
-			return list[0].Text
-		case len(list) == n:
-			return list[i].Text
-		}
-		return s.typeText(v)
-	}
+	in, out := make([]string, len(o.Operands)), make([]string, len(o.Results))
 	for i, v := range o.Operands {
-		in[i] = spell(v, text(sig.In, i, len(in), v))
+		in[i] = spell(v, s.typeText(v))
 	}
 	for i, v := range o.Results {
-		out[i] = spell(v, text(sig.Out, i, len(out), v))
-	}
-	if !t.Sig.Empty() {
-		return replace(s.src.Text(), t.Abs(t.Sig), shortest(in, out, t.Form == ast.Generic))
+		out[i] = spell(v, s.typeText(v))
 	}
 	return []diag.Edit{s.signatureEdit(o, in, out)}
+}
+
+// signature is that of o with each type as spell gives it, which is told how it
+// is written now; ok is false where it cannot be read.
+func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) string) (text string, ok bool) {
+	sig, err := parse.Signature(o.Tree.Text(s.src, o.Tree.Sig))
+	if err != nil {
+		return "", false
+	}
+	list := func(vs []*ir.Value, ts []*ast.TypeExpr) []string {
+		out := make([]string, len(vs))
+		for i, v := range vs {
+			switch {
+			case sig.Single && len(ts) > 0:
+				out[i] = spell(v, ts[0].Text)
+			case len(ts) == len(vs):
+				out[i] = spell(v, ts[i].Text)
+			default:
+				out[i] = spell(v, s.typeText(v))
+			}
+		}
+		return out
+	}
+	in, out := list(o.Operands, sig.In), list(o.Results, sig.Out)
+	switch {
+	case len(out) == 0 && o.Tree.Form == ast.Pretty:
+		return strings.Join(in, ", "), true
+	case len(in) == 0 && len(out) == 1 && sig.Single:
+		return out[0], true
+	}
+	return shortest(in, out, o.Tree.Form == ast.Generic || len(o.Tree.Regions) > 0 && len(in) > 0 || o.Name == "func.call"), true
 }
 
 // shortest is a signature in the form that people write: one type where all are

@@ -5,6 +5,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -91,10 +92,10 @@ func (r renaming) stand(vs, by []*ir.Value, names renaming) {
 	}
 }
 
-// open puts the ops of region n of holder in the place of o. Results of o are
-// then called as results says.
-func (s *selection) open(o, holder *ir.Op, n int, inner, results renaming) *Change {
-	edits := inner.edits(holder.Regions[n].Blocks[0].Ops)
+// open puts the ops of region n of holder in the place of o, their values named
+// as inner says and with more edits. Results of o are then called as results says.
+func (s *selection) open(o, holder *ir.Op, n int, inner, results renaming, more ...diag.Edit) *Change {
+	edits := append(inner.edits(holder.Regions[n].Blocks[0].Ops), more...)
 	raw := s.opened(holder, n, edits)
 	if o != holder {
 		raw = comments(s.src.Text(), o.Tree.Span()) + strings.Trim(s.body(holder, n, edits), blanks)
