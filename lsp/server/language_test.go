@@ -75,6 +75,20 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// What is typed of an item is what the editor filters it by, also where it is
+// shown by another name.
+func TestCompletionInEquation(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	e.open("func.func @f(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>) {\n  %y = dm.einsum \"ij,jk->i\n}\n")
+	items, _ := e.complete(1, 26)
+	it := pick(t, items, "k")
+	edit, ok := it.TextEdit.(*protocol.TextEdit)
+	if filter, _ := it.FilterText.Get(); filter != "ik" || !ok || edit.NewText != "ik" || edit.Range.Start.Character != 25 {
+		t.Errorf("%+v with %+v", it, it.TextEdit)
+	}
+}
+
 // A function of many values answers with the nearest and says that there are more.
 func TestManyValues(t *testing.T) {
 	var b strings.Builder

@@ -75,6 +75,7 @@ var semanticTokensRange = onDocument(
 // one before, its length, its type, its modifiers.
 func (p place) tokens(span source.Span) *protocol.SemanticTokens {
 	found := feature.Tokens(p.Program(), span)
+	p.letGo() // what follows takes the text alone
 	out := &protocol.SemanticTokens{Data: make([]uint32, 0, 5*len(found))}
 	line, last := 0, 0 // of the token before: its line, its offset
 	for _, t := range found {

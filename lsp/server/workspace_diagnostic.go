@@ -83,8 +83,8 @@ type workspacePull struct {
 	seen  int
 	swept bool
 
-	mu   sync.Mutex
-	news bool // something that the editor does not have was found
+	mu   sync.Mutex // guards the maps above and what follows
+	news bool       // something that the editor does not have was found
 	out  []protocol.WorkspaceDocumentDiagnosticReport
 }
 
@@ -143,7 +143,7 @@ func (w *workspacePull) closed(ctx context.Context, f sweep.File, under *conditi
 	a := address(u)
 	terms := under.of(f)
 	v, ok := w.s.closed.find(f.Path)
-	if ok && v.under == terms && v.id == w.had[a.Key] {
+	if ok && v.under == terms && v.id == w.has(a.Key) {
 		w.add(u, a.Key, nil, nil, v.id)
 		return
 	}
@@ -152,6 +152,13 @@ func (w *workspacePull) closed(ctx context.Context, f sweep.File, under *conditi
 		return // it cannot be read, or has been opened
 	}
 	w.add(u, a.Key, nil, w.s.worst(snap, found), v.id)
+}
+
+// has is the name of what the editor has of a document.
+func (w *workspacePull) has(key string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.had[key]
 }
 
 // add takes a report, and sends those collected when they are many.
