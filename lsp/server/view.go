@@ -15,6 +15,7 @@ import (
 
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
+	"dmir/lsp/workspace"
 )
 
 // viewScheme is that of virtual documents: dmir:/VIEW/NAME.EXT?DOCUMENT, the
@@ -52,6 +53,9 @@ func viewAddress(name, document string) string {
 		}
 	}
 	base = strings.TrimSuffix(base, path.Ext(base))
+	if strings.Trim(base, "/.") == "" {
+		base = "program"
+	}
 	u := url.URL{Scheme: viewScheme, OmitHost: true, Path: "/" + name + "/" + base + views[name].ext, RawQuery: strings.ReplaceAll(url.QueryEscape(document), "+", "%20")}
 	return u.String()
 }
@@ -100,7 +104,7 @@ func (s *server) viewText(at string) (func(context.Context) (string, error), err
 	switch {
 	case ok && name == ruleView:
 		code := strings.TrimSuffix(file, path.Ext(file))
-		a, found := feature.ArticleOf(feature.Articles(worker.Codes), code)
+		a, found := feature.ArticleOf(feature.Articles(worker.Codes, workspace.Codes), code)
 		if !found {
 			return nil, jsonrpc2.Errorf(requestFailed, "there is no rule %q", code)
 		}

@@ -244,3 +244,20 @@ func TestConfigInEditor(t *testing.T) {
 	e.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":9},"contentChanges":[{"text":""}]}`, toml))
 	e.wait("window/logMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "is not open") })
 }
+
+// Whatever a document is called, the address of its view leads back to it.
+func FuzzViewAddress(f *testing.F) {
+	for _, document := range []string{"file:///a/b.dmir", "untitled:x", "a b+c%20d", "?#", "é\x00", "dmir:/fixed/b.dmir?file%3A%2F%2F%2Fb.dmir", ""} {
+		f.Add(document)
+	}
+	f.Fuzz(func(t *testing.T, document string) {
+		at := viewAddress("fixed", document)
+		name, _, got, ok := parseView(at)
+		if ok && (name != "fixed" || got != document) {
+			t.Errorf("%q is at %q, which is %s of %q", document, at, name, got)
+		}
+		if !ok && strings.HasPrefix(document, "file:///") && !strings.ContainsAny(document, "\x00") {
+			t.Errorf("%q is at %q, which leads nowhere", document, at)
+		}
+	})
+}
