@@ -359,8 +359,17 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 
 	e.frame(`{"jsonrpc":"2.0","id":4711,"method":"workspace/diagnostic","params":` + params + `}`)
 	e.frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":4711}}`)
-	if err := e.call("workspace/symbol", `{"query":"zzz"}`, nil); err != nil {
-		t.Error(err)
+	flight := &e.server.dispatch.flight
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		flight.mu.Lock()
+		left := len(flight.cancel)
+		flight.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a pull that was cancelled goes on")
+		}
 	}
 }
 
