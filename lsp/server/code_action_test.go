@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
@@ -170,4 +171,45 @@ func TestSilence(t *testing.T) {
 	}
 	e.change(2, `{"text":`+quote(silent)+`}`)
 	e.diagnostics(2, func(ds []protocol.Diagnostic) bool { return len(ds) == 0 })
+}
+
+// twice is the same finding in two functions.
+const twice = `func.func @f(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %a = dm.exp %x : tensor<1024x1024xf32>
+  return %x : tensor<1024x1024xf32>
+}
+func.func @g(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %b = dm.tanh %x : tensor<1024x1024xf32>
+  return %x : tensor<1024x1024xf32>
+}
+`
+
+// A finding that is there more than once can be fixed everywhere at once.
+func TestFixAllOfACode(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	e.initialize(resolving, "")
+	e.open(twice)
+	done, err := e.resolve(t, titled(t, e.actions(t, twice, "dm.exp", "", `,"only":["quickfix"]`), "Fix all DM207 in the file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fixed := applyEdit(t, twice, done.Edit, 1); strings.Contains(fixed, "dm.exp") || strings.Contains(fixed, "dm.tanh") || strings.Count(fixed, "return") != 2 {
+		t.Errorf("fixed:\n%s", fixed)
+	}
+}
+
+// While the cursor moves the editor asks all the time: it gets what is known,
+// and nothing is computed for it.
+func TestAutomaticActions(t *testing.T) {
+	const automatic = `,"triggerKind":2`
+	e := connect(t, Options{Pause: time.Hour}, nil)
+	e.initialize(resolving, "")
+	e.open(ffn)
+	for _, a := range e.actions(t, ffn, "dm.kernel", "", automatic) {
+		if *a.Kind == protocol.CodeActionKindQuickFix {
+			t.Errorf("%q is offered before lint has run", a.Title)
+		}
+	}
+	titled(t, e.actions(t, ffn, "dm.kernel", "", ""), "Move into the kernel of %h")
+	titled(t, e.actions(t, ffn, "dm.kernel", "", automatic), "Move into the kernel of %h")
 }
