@@ -27,7 +27,6 @@ type Options struct {
 	Target *machine.Machine // nil: the configuration's, else machine.Default
 	Bind   map[string]int64 // sizes of dimension symbols, over the configuration's
 	Config *config.Config   // may be nil
-	Cache  *parse.Cache     // of the last version of the text; may be nil
 }
 
 // Program is an analysed text. Only Splice changes it; else it is safe for
@@ -63,11 +62,7 @@ func Load(src *source.File, opts Options) *Program {
 	maps.Copy(p.Bind, p.Config.Bind)
 	maps.Copy(p.Bind, opts.Bind)
 
-	if opts.Cache != nil {
-		p.Tree = opts.Cache.File(src)
-	} else {
-		p.Tree = parse.File(src)
-	}
+	p.Tree = parse.File(src)
 	tree := p.Tree
 	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree) })
 	p.names = names

@@ -13,7 +13,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
+
 	"dmir/syntax/source"
 )
 
@@ -125,13 +125,12 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// A program is safe for concurrent readers, and a cache for concurrent loads.
+// A program is safe for concurrent readers.
 func TestConcurrentUse(t *testing.T) {
-	cache := &parse.Cache{}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			p := program.Load(source.New("in.dmir", good+strings.Repeat("// x\n", i)), program.Options{Cache: cache})
+			p := program.Load(source.New("in.dmir", good+strings.Repeat("// x\n", i)), program.Options{})
 			var inner sync.WaitGroup
 			for range 4 {
 				inner.Go(func() {

@@ -55,22 +55,21 @@ func BenchmarkFileGeneric(b *testing.B) { benchFile(b, genericOps(10_000), 10_00
 func BenchmarkFilePretty(b *testing.B)  { benchFile(b, prettyOps(10_000), 10_000) }
 func BenchmarkFileCustom(b *testing.B)  { benchFile(b, customOps(10_000), 10_000) }
 
-// BenchmarkEdit reads a text in which one op changes from version to version.
-func BenchmarkEdit(b *testing.B) {
+// BenchmarkSplice puts a change of one op into the tree.
+func BenchmarkSplice(b *testing.B) {
 	const n = 10_000
-	text := prettyOps(n)
-	at := strings.LastIndex(text, "dims = [0")
-	versions := [2]*source.File{}
-	for i := range versions {
-		versions[i] = source.New("bench", fmt.Sprintf("%sdims = [%d%s", text[:at], i, text[at+len("dims = [0"):]))
-	}
-	var c Cache
-	c.File(versions[0])
+	src := source.New("bench", prettyOps(n))
+	at := strings.LastIndex(src.Text(), "dims = [0") + len("dims = [")
+	f := File(src)
 	b.ReportAllocs()
-	i := 0
 	for b.Loop() {
-		i++
-		c.File(versions[i%2])
+		next := src.Edit(at, at+1, "1")
+		p, ok := Replan(f, next, Change{Start: at, End: at + 1, Length: 1})
+		if !ok {
+			b.Fatal("the change was not understood")
+		}
+		p.Apply(f)
+		src = next
 	}
 }
 

@@ -179,37 +179,3 @@ func unresolved(f *ast.File) []use {
 	ops(f.Items, top)
 	return out
 }
-
-// TestCacheEqualsFile edits conformance inputs at random: what the cache makes
-// of each version is what reading it afresh makes.
-func TestCacheEqualsFile(t *testing.T) {
-	files := corpusFiles(t)
-	pieces := []string{"", " ", "\n", "}", "{", "(", ")", "<", "\"", "%0", "// ", "dm.add %x : f32\n", "func.func @a() {\n", "^bb1:\n", ","}
-	rnd := newRand(1)
-	for i := 0; i < len(files); i += 7 {
-		text := files[i].Text()
-		if len(text) > 20_000 {
-			continue
-		}
-		var c Cache
-		for range 12 {
-			at := rnd.IntN(len(text) + 1)
-			cut := min(len(text), at+rnd.IntN(4))
-			for at > 0 && !startsRune(text, at) {
-				at--
-			}
-			for cut < len(text) && !startsRune(text, cut) {
-				cut++
-			}
-			text = text[:at] + pieces[rnd.IntN(len(pieces))] + text[cut:]
-			src := source.New(files[i].Path, text)
-			fresh := File(src)
-			if msg := check(fresh); msg != "" {
-				t.Fatalf("%s: %s\n%s", src.Path, msg, text)
-			}
-			if diff := compare(fresh, c.File(src)); diff != "" {
-				t.Fatalf("%s: the cache differs: %s", src.Path, diff)
-			}
-		}
-	}
-}

@@ -6,7 +6,7 @@
 // regions and blocks in one pass of a byte scanner (token.go), by brackets, line
 // starts and a few tokens of lookahead; this is where recovery happens. The
 // second (detail.go) reads what each op says, all ops independently of each
-// other, on all cores, and not at all where a Cache knows the op's text. There a
+// other, on all cores. There a
 // lexer of our own (coarse.go) makes coarse tokens (a type signature, a
 // dictionary, a region are one balanced token each), and the participle grammar
 // in skeleton.go says which token plays which part. That depends on the kinds of
@@ -15,5 +15,9 @@
 // symbols and successors in them.
 //
 // Types and attributes have participle grammars of their own (types.go,
-// attrs.go), whose results are interned by text.
+// attrs.go), whose results are interned by text; what is plain and hardly
+// repeats is read without them (plain.go).
+//
+// The tree of the next version of a text is made from the one before where a
+// change stays within a function's body (splice.go).
 package parse

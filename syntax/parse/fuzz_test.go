@@ -46,7 +46,7 @@ func addGolden(f *testing.F) {
 }
 
 // FuzzFile: no panic, all text belongs to an op, all ranges lie inside of their
-// ops, and the cache agrees with reading afresh.
+// ops.
 func FuzzFile(f *testing.F) {
 	addGolden(f)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -55,11 +55,26 @@ func FuzzFile(f *testing.F) {
 		if msg := check(file); msg != "" {
 			t.Fatal(msg)
 		}
-		var c Cache
-		for range 2 {
-			if diff := compare(file, c.File(src)); diff != "" {
-				t.Fatal("the cache differs:", diff)
-			}
+	})
+}
+
+// FuzzSplice: a tree that follows a change is the tree of the text after it.
+func FuzzSplice(f *testing.F) {
+	f.Add("func.func @f(%a: f32) -> f32 {\n  %0 = dm.exp %a : f32\n  %1 = dm.exp %0 : f32\n  %2 = dm.exp %1 : f32\n  return %2 : f32\n}\n", 60, 3, "%b")
+	f.Add(spliceGeneric, 120, 0, "\n  %9 = \"x\"() : () -> f32")
+	f.Add(spliceWrapped, 100, 5, "(")
+	f.Fuzz(func(t *testing.T, text string, at, n int, in string) {
+		at = min(max(at, 0), len(text))
+		end := at + min(max(n, 0), len(text)-at)
+		tree := File(source.New("fuzz", text))
+		next := source.New("fuzz", text).Edit(at, end, in)
+		p, ok := Replan(tree, next, Change{Start: at, End: end, Length: len(in)})
+		if !ok {
+			return
+		}
+		p.Apply(tree)
+		if diff := compare(File(next), tree); diff != "" {
+			t.Fatal(diff)
 		}
 	})
 }

@@ -86,8 +86,7 @@ func TestLinear(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				var c Cache
-				c.File(source.New("hostile", text(1<<19)))
+				File(source.New("hostile", text(1<<19)))
 			}()
 			select {
 			case <-done:

@@ -22,9 +22,7 @@ func TestSpliceEqualsFile(t *testing.T) {
 		}
 		files = append(files, source.New(path, string(text)))
 	}
-	wrapped := "module @m {\n  func.func @f(%a: f32) -> f32 {\n    %0 = dm.exp %a : f32\n    %1 = dm.kernel -> f32 {\n      %2 = dm.exp %0 : f32\n      dm.yield %2 : f32\n    }\n    return %1 : f32\n  } loc(\"x\")\n  func.func @g() {\n    return\n  }\n} loc(#l)\n#l = loc(\"y\")\n"
-	generic := "\"func.func\"() <{function_type = (f32) -> f32, sym_name = \"f\"}> ({\n^bb0(%a: f32):\n  %0 = \"dm.exp\"(%a) : (f32) -> f32\n  %1 = \"dm.exp\"(%0) : (f32) -> f32\n  \"func.return\"(%1) : (f32) -> ()\n}) {dm.x = @f} : () -> ()\nfunc.func @h() {\n  return\n}\n"
-	files = append(files, source.New("wrapped", wrapped), source.New("generic", generic))
+	files = append(files, source.New("wrapped", spliceWrapped), source.New("generic", spliceGeneric))
 	if inputs, err := readCorpus(); err == nil { // the examples are there in any case
 		files = append(files, inputs...)
 	}
@@ -85,3 +83,8 @@ func around(text string, at int) string {
 	lo, hi := max(0, at-300), min(len(text), at+300)
 	return strings.ToValidUTF8(text[lo:hi], "?")
 }
+
+const (
+	spliceWrapped = "module @m {\n  func.func @f(%a: f32) -> f32 {\n    %0 = dm.exp %a : f32\n    %1 = dm.kernel -> f32 {\n      %2 = dm.exp %0 : f32\n      dm.yield %2 : f32\n    }\n    return %1 : f32\n  } loc(\"x\")\n  func.func @g() {\n    return\n  }\n} loc(#l)\n#l = loc(\"y\")\n"
+	spliceGeneric = "\"func.func\"() <{function_type = (f32) -> f32, sym_name = \"f\"}> ({\n^bb0(%a: f32):\n  %0 = \"dm.exp\"(%a) : (f32) -> f32\n  %1 = \"dm.exp\"(%0) : (f32) -> f32\n  \"func.return\"(%1) : (f32) -> ()\n}) {dm.x = @f} : () -> ()\nfunc.func @h() {\n  return\n}\n"
+)
