@@ -307,9 +307,14 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 	had := map[string]string{}
 	part := func(raw json.RawMessage) bool { return strings.Contains(string(raw), `"all"`) }
 	var raw jsonrpc2.RawMessage
-	e.must("workspace/diagnostic", `{"previousResultIds":[],"partialResultToken":"all"}`, &raw)
+	e.must("workspace/diagnostic", `{"previousResultIds":[],"partialResultToken":"all","workDoneToken":"bar"}`, &raw)
 	if string(raw) != `{"items":[]}` {
 		t.Errorf("the answer after the parts: %s", raw)
+	}
+	for _, step := range []string{`"begin"`, `"percentage":100`, `"end"`} {
+		e.wait("$/progress", func(raw json.RawMessage) bool {
+			return strings.Contains(string(raw), `"bar"`) && strings.Contains(string(raw), step)
+		})
 	}
 	seen, parts := map[string]string{}, 0
 	e.wait("$/progress", part)

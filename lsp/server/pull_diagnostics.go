@@ -15,8 +15,11 @@ import (
 const diagnosticsIdentifier = "dmir"
 
 func diagnosticOptions() *protocol.DiagnosticOptions {
-	identifier := diagnosticsIdentifier
-	return &protocol.DiagnosticOptions{Identifier: &identifier, WorkspaceDiagnostics: true}
+	identifier, yes := diagnosticsIdentifier, true
+	return &protocol.DiagnosticOptions{
+		WorkDoneProgressOptions: protocol.WorkDoneProgressOptions{WorkDoneProgress: &yes},
+		Identifier:              &identifier, WorkspaceDiagnostics: true,
+	}
 }
 
 // documentDiagnostic answers with what is known of the text that the editor

@@ -31,7 +31,7 @@ func workspaceDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	pull := &workspacePull{s: s, token: cloneToken(p.PartialResultToken), had: map[string]string{}, spelt: map[string]uri.URI{}}
+	pull := &workspacePull{s: s, token: cloneToken(p.PartialResultToken), work: cloneToken(p.WorkDoneToken), had: map[string]string{}, spelt: map[string]uri.URI{}}
 	for _, r := range p.PreviousResultIds {
 		key := address(r.URI).Key
 		pull.had[key], pull.spelt[key] = strings.Clone(r.Value), uri.URI(strings.Clone(string(r.URI)))
@@ -76,6 +76,7 @@ func (s *server) rest(ctx context.Context, changed <-chan struct{}) error {
 type workspacePull struct {
 	s     *server
 	token protocol.ProgressToken // of partial results; nil where they are not wanted
+	work  protocol.ProgressToken // of the progress of the first look, nil where none is wanted
 	had   map[string]string      // names of what the editor has, by key
 	spelt map[string]uri.URI     // the addresses that the editor used
 
@@ -116,7 +117,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		w.s.closed.keepOnly(w.files)
 	}
 	under := &conditions{s: w.s}
-	sweep.Each(ctx, w.files, func(f sweep.File) { w.closed(ctx, f, under) })
+	w.look(ctx, under)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -135,6 +136,24 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		}
 	}
 	return nil
+}
+
+// look goes through the files that are not open, the first time with progress.
+func (w *workspacePull) look(ctx context.Context, under *conditions) {
+	var bar *progressBar
+	if w.work != nil {
+		bar = w.s.beginProgress(ctx, w.work, "Looking through the workspace")
+		w.work = nil
+		defer bar.end()
+	}
+	done := 0
+	sweep.Each(ctx, w.files, func(f sweep.File) {
+		w.closed(ctx, f, under)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		done++
+		bar.step(done, len(w.files), f.Path)
+	})
 }
 
 // closed looks at a file that is not open.
