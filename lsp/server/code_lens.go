@@ -23,8 +23,14 @@ var codeLens = onDocument(
 	func(_ context.Context, s *server, p place, _ *protocol.CodeLensParams) (any, error) {
 		out := []protocol.CodeLens{}
 		opts := feature.LensOptions{Device: feature.DeviceName(p.Settings.Device), Saved: s.saved.differs(p)}
+		var line, nth uint32
 		for _, l := range feature.Lenses(p.Program(), opts) {
 			lens := protocol.CodeLens{Range: p.span(l.Span)}
+			// Neovim puts the lenses of a line in the order of their columns, in any order where these are equal.
+			if nth++; len(out) == 0 || lens.Range.Start.Line != line {
+				line, nth = lens.Range.Start.Line, 0
+			}
+			lens.Range.Start.Character = min(lens.Range.Start.Character+nth, lens.Range.End.Character)
 			var err error
 			switch c := (protocol.Command{Title: l.Title, Command: l.Command}); {
 			case l.Title == "":
