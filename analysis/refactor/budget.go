@@ -23,6 +23,9 @@ func offerBudget(s *selection) []Action {
 		return nil
 	}
 	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to what it needs now"}
+	if b := o.Body(0); b != nil && len(b.Ops) > maxListed { // to find the peak looks at each op
+		return []Action{a}
+	}
 	limits, err := s.needs(o)
 	if err != nil {
 		a.Disabled = err.Error()

@@ -116,11 +116,7 @@ func applyExtract(s *selection, _ string) (*Change, error) {
 	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.bindings(), body, returns)
 	off := s.fn.Op.Tree.Span().End
 	off = behind(s.src.Text(), off)
-	eol := "\n"
-	if s.crlf() {
-		eol = "\r\n"
-	}
-	at := s.fn.Op.Tree.Off
+	eol, at := s.eol(), s.fn.Op.Tree.Off
 	text := s.write(fn, s.fn.Op.Parent, at)
 	if strings.TrimSpace(restOfLine(s.src.Text(), off)) != "" {
 		text += eol

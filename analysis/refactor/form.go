@@ -20,7 +20,8 @@ const (
 // offerForm offers the other form of the selected ops, those in their regions
 // included.
 func offerForm(s *selection) []Action {
-	if s.cursor && !s.onHead(s.ops[0]) || s.flawed(s.ops) != nil {
+	first, last := s.ops[0], s.ops[len(s.ops)-1]
+	if s.cursor && !s.onHead(first) || !s.clean(source.Span{Start: first.Span.Start, End: last.Span.End}) {
 		return nil
 	}
 	var out []Action

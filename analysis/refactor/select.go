@@ -35,6 +35,7 @@ func find(p *program.Program, span source.Span) *selection {
 	text := p.Src.Slice(span)
 	s := &selection{p: p, src: p.Src, cursor: strings.TrimSpace(text) == ""}
 	if s.cursor {
+		span.Start = onLine(p.Src, span.Start)
 		span.End = span.Start
 	} else {
 		span.Start += len(text) - len(strings.TrimLeft(text, blanks))
@@ -64,6 +65,16 @@ func find(p *program.Program, span source.Span) *selection {
 	}
 	s.fn = function(s.m, s.block)
 	return s
+}
+
+// onLine is off, or, in front of the first word of a line, where that begins.
+func onLine(src *source.File, off int) int {
+	at := src.Pos(off)
+	text := src.Line(at.Line)
+	if indent := len(text) - len(strings.TrimLeft(text, blanks)); at.Col < indent && indent < len(text) {
+		return off + indent - at.Col
+	}
+	return off
 }
 
 const blanks = " \t\r\n"

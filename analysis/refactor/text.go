@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
-	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -175,18 +174,14 @@ func layout(ops string, depth int, indent string) string {
 
 // write is ops laid out to stand at off of the text, in b.
 func (s *selection) write(ops string, b *ir.Block, off int) string {
-	out := layout(ops, depthOf(s.m, b), indentAt(s.src.Text(), off))
-	if s.crlf() {
-		out = strings.ReplaceAll(out, "\n", "\r\n")
+	return strings.ReplaceAll(layout(ops, depthOf(s.m, b), indentAt(s.src.Text(), off)), "\n", s.eol())
+}
+
+// eol is how the text ends its lines.
+func (s *selection) eol() string {
+	text := s.src.Text()
+	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
+		return "\r\n"
 	}
-	return out
+	return "\n"
 }
-
-// crlf reports whether the text ends its lines as Windows does.
-func (s *selection) crlf() bool {
-	i := strings.IndexByte(s.src.Text(), '\n')
-	return i > 0 && s.src.Text()[i-1] == '\r'
-}
-
-// isPretty reports whether o is written in its own form.
-func isPretty(o *ir.Op) bool { return o.Tree != nil && o.Tree.Form == ast.Pretty }

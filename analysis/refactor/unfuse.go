@@ -121,7 +121,7 @@ func (s *selection) swap(o *ir.Op, raw string, results renaming) *Change {
 	}
 	after := s.write(raw, o.Parent, span.Start)
 	if strings.TrimSpace(restOfLine(text, span.End)) != "" {
-		after += "\n" + indentAt(text, span.Start)
+		after += s.eol() + indentAt(text, span.Start)
 	}
 	return &Change{Edits: append(replace(text, span, after), results.uses(nil, nil)...)}
 }
