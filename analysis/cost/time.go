@@ -48,23 +48,30 @@ type timer struct{ m *machine.Machine }
 
 func (t timer) sum(entries []*Entry) Time {
 	total := Time{Known: true}
-	by := map[string]float64{}
+	var by [len(bounds)]float64
 	for _, e := range entries {
 		x := t.entry(e)
-		total.Known = total.Known && x.Known
+		if !x.Known {
+			return Time{}
+		}
 		total.Ns += x.Ns
-		by[x.Bound] += x.Ns
+		for i, b := range bounds {
+			if x.Bound == b {
+				by[i] += x.Ns
+			}
+		}
 	}
-	if !total.Known {
-		return Time{}
-	}
-	for _, b := range []string{Compute, Memory, Latency} {
-		if by[b] > by[total.Bound] || total.Bound == "" && by[b] > 0 {
-			total.Bound = b
+	most := 0.0
+	for i, b := range bounds {
+		if by[i] > most {
+			total.Bound, most = b, by[i]
 		}
 	}
 	return total
 }
+
+// bounds are in the order in which the first of equal ones counts.
+var bounds = [...]string{Compute, Memory, Latency}
 
 func (t timer) entry(e *Entry) Time {
 	switch {
@@ -88,8 +95,8 @@ func (t timer) entry(e *Entry) Time {
 		x.Ns *= float64(n)
 		return x
 	}
-	var work work
-	if !work.add(e) {
+	compute, some, ok := t.compute(e)
+	if !ok {
 		return Time{}
 	}
 	moved, ok1 := e.Moved().Int()
@@ -97,10 +104,9 @@ func (t timer) entry(e *Entry) Time {
 	if !ok1 || !ok2 {
 		return Time{}
 	}
-	if moved == 0 && work.none() {
+	if moved == 0 && !some {
 		return Time{Known: true}
 	}
-	compute := work.ns(t.m)
 	memory := float64(moved) / t.m.Bandwidth * 1e9
 	if link > 0 && t.m.HostLink > 0 {
 		memory = max(memory, float64(link)/t.m.HostLink*1e9)
@@ -116,8 +122,30 @@ func (t timer) entry(e *Entry) Time {
 	return x
 }
 
+// compute is how long e, or what is fused in it, computes; some is false where it
+// computes nothing, ok where that is a formula.
+func (t timer) compute(e *Entry) (ns float64, some, ok bool) {
+	if len(e.Inner) == 0 { // most ops; this is asked of all of a function after each edit
+		n, ok := e.FLOP.Int()
+		if !ok || n == 0 {
+			return 0, false, ok
+		}
+		return float64(n) / t.m.Peak(e.Class == op.ClassContraction, e.Elem) * 1e9, true, true
+	}
+	var w work
+	if !w.add(e) {
+		return 0, false, false
+	}
+	return w.ns(t.m), !w.none(), true
+}
+
 // work is FLOP by unit and element type.
-type work map[unit]int64
+type work []part
+
+type part struct {
+	unit
+	flop int64
+}
 
 type unit struct {
 	contraction bool
@@ -138,12 +166,17 @@ func (w *work) add(e *Entry) bool {
 	if !ok {
 		return false
 	}
-	if n != 0 {
-		if *w == nil {
-			*w = work{}
-		}
-		(*w)[unit{e.Class == op.ClassContraction, e.Elem}] += n
+	if n == 0 {
+		return true
 	}
+	u := unit{e.Class == op.ClassContraction, e.Elem}
+	for i := range *w {
+		if (*w)[i].unit == u {
+			(*w)[i].flop += n
+			return true
+		}
+	}
+	*w = append(*w, part{u, n})
 	return true
 }
 
@@ -152,9 +185,9 @@ func (w work) none() bool { return len(w) == 0 }
 // ns is the time of the slower unit, each at its peak.
 func (w work) ns(m *machine.Machine) float64 {
 	var tensor, vector float64
-	for u, n := range w {
-		s := float64(n) / m.Peak(u.contraction, u.elem) * 1e9
-		if u.contraction {
+	for _, p := range w {
+		s := float64(p.flop) / m.Peak(p.contraction, p.elem) * 1e9
+		if p.contraction {
 			tensor += s
 		} else {
 			vector += s

@@ -2,7 +2,6 @@ package cost
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"dmir/analysis/machine"
@@ -204,10 +203,9 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 	if !ok1 || !ok2 || moved == 0 && w.none() {
 		return t, false
 	}
-	for _, u := range slices.SortedFunc(maps.Keys(w), func(a, b unit) int {
-		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.elem, b.elem))
-	}) {
-		t.Work = append(t.Work, Work{u.contraction, u.elem, w[u], m.Peak(u.contraction, u.elem)})
+	slices.SortFunc(w, func(a, b part) int { return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem)) })
+	for _, p := range w {
+		t.Work = append(t.Work, Work{p.contraction, p.elem, p.flop, m.Peak(p.contraction, p.elem)})
 	}
 	t.Moved, t.Linked, t.Bandwidth = moved, link, m.Bandwidth
 	t.Compute, t.Memory, t.Launch = w.ns(m), float64(moved)/m.Bandwidth*1e9, m.Launch*1e9
