@@ -37,6 +37,14 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 		return false
 	}
 	p.Src = src
+	if change == nil {
+		p.follow(s, nil)
+		for _, c := range p.costs {
+			c.Renumber(from, lines)
+		}
+		p.sum()
+		return true
+	}
 	p.follow(s, change.Func)
 	ir.Walk(change.Gone, func(o *ir.Op) bool {
 		if p.bad[o] {

@@ -29,8 +29,18 @@ const maxAgain = 4096
 // Splice follows a change that has been put into the tree. Only the ops that the
 // change brought are lowered, and those to which a name now means something
 // else; the others keep their identity. ok is false where that is not possible:
-// then the unit is of no use any more.
+// then the unit is of no use any more. The result is nil for a change of white
+// space and comments outside of functions.
 func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
+	if p.Block == nil {
+		for _, l := range u.sections {
+			if len(p.Path) > 0 && (l.m.Outer == nil || l.m.Outer.Tree != p.Path[0]) {
+				return nil, false
+			}
+		}
+		u.shift(p, src, nil, 0)
+		return nil, true
+	}
 	l, fn := u.find(p.Path[len(p.Path)-1])
 	if fn == nil || !plain(p.Old) || !plain(p.New) || len(l.root.names) > 0 {
 		return nil, false
@@ -157,7 +167,7 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 			}
 		}
 	}
-	if p.By() != 0 {
+	if p.By() != 0 && fn != nil {
 		move(&fn.Span)
 		ops(fn.Regions[0].Blocks[0].Ops[place:])
 	}

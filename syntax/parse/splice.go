@@ -25,16 +25,19 @@ func (c Change) Moved(off int) int {
 }
 
 // Splice is what a change does to a tree: in one block, the body of a function,
-// some ops give way to others, and all that follows moves.
+// some ops give way to others, and all that follows moves. A change between ops,
+// of a comment or of white space, does no more than move what follows, wherever
+// it is.
 type Splice struct {
 	Change
-	Path  []*ast.Op  // the ops around the block, from the outside in; the last is the function
-	Block *ast.Block // the body
+	Path  []*ast.Op  // the ops around the change, from the outside in; the last is the function
+	Block *ast.Block // the function's body; nil for a change outside of functions
 	At    int        // the place in Block.Ops of the first op replaced
 	Old   []*ast.Op  // positions before the change
 	New   []*ast.Op  // positions after it
 
 	src *source.File
+	ops []*ast.Op // that the change is among
 }
 
 const (
@@ -56,7 +59,7 @@ func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 	if !p.descend(f.Items) {
 		return nil, false
 	}
-	ops := p.Block.Ops
+	ops := p.ops
 	p.At = sort.Search(len(ops), func(i int) bool { return ops[i].Off > c.Start }) - 1
 	// Where an op ends may depend on how the next one begins; what could not be
 	// read may end anywhere.
@@ -74,6 +77,9 @@ func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 		done, short := p.rescan(size)
 		if done {
 			p.trim()
+			if p.Block == nil {
+				return p, len(p.Old)+len(p.New) == 0
+			}
 			return p, len(ops)-len(p.Old)+len(p.New) > 0 // an empty body is another matter
 		}
 		if !short || size > 64*margin {
@@ -87,11 +93,12 @@ func lineBetween(src *source.File, start, end int) bool {
 }
 
 // descend goes from the ops of a block to the body of the function that the
-// change lies in.
+// change lies in, or to the ops that it lies between.
 func (p *Splice) descend(ops []*ast.Op) bool {
+	p.ops = ops
 	i := sort.Search(len(ops), func(i int) bool { return ops[i].Off > p.Start }) - 1
-	if i < 0 {
-		return false
+	if i < 0 || ops[i].Span().End <= p.Start {
+		return true
 	}
 	o := ops[i]
 	if len(o.Regions) != 1 || len(o.Diags) > 0 || o.Form == ast.Bad || o.Form == ast.Custom {
@@ -101,32 +108,52 @@ func (p *Splice) descend(ops []*ast.Op) bool {
 	if r.Close < 0 || len(r.Blocks) != 1 || p.Start <= o.Off+int(r.Open) || p.End > o.Off+int(r.Close) {
 		return false
 	}
-	p.Path, p.Block = append(p.Path, o), r.Blocks[0]
+	b := r.Blocks[0]
+	p.Path, p.ops = append(p.Path, o), b.Ops
 	switch o.Name {
 	case "func.func":
-		return len(p.Block.Ops) > 0 && p.Start >= p.begin()
+		p.Block = b
+		return len(b.Ops) > 0 && p.Start >= p.begin()
 	case "module", "builtin.module":
-		return p.descend(p.Block.Ops)
+		return len(b.Ops) > 0 && b.Label == "" && p.descend(b.Ops)
 	}
 	return false
 }
 
-// owner is the function.
-func (p *Splice) owner() *ast.Op { return p.Path[len(p.Path)-1] }
-
-// begin is where the text of the block's ops may begin: behind the brace or, in
-// generic form, behind the line of the label.
-func (p *Splice) begin() int {
-	if p.Block.Label != "" {
-		return p.Block.Ops[0].Off
+// owner is the op around the change, nil for the file.
+func (p *Splice) owner() *ast.Op {
+	if len(p.Path) == 0 {
+		return nil
 	}
-	return p.owner().Off + int(p.owner().Regions[0].Open) + 1
+	return p.Path[len(p.Path)-1]
+}
+
+// begin is where the text of the ops may begin: behind the brace or, in generic
+// form, behind the line of the label.
+func (p *Splice) begin() int {
+	switch o := p.owner(); {
+	case o == nil:
+		return 0
+	case p.Block != nil && p.Block.Label != "":
+		return p.ops[0].Off
+	default:
+		return o.Off + int(o.Regions[0].Open) + 1
+	}
+}
+
+// closing is where the brace behind the ops stands after the change, the end of
+// the text where there is none.
+func (p *Splice) closing() int {
+	if o := p.owner(); o != nil {
+		return p.Moved(o.Off + int(o.Regions[0].Close))
+	}
+	return p.src.Len()
 }
 
 // rescan cuts the text from the first op replaced on into ops, until one begins
 // where one began before. short tells that the text ended too early.
 func (p *Splice) rescan(size int) (done, short bool) {
-	ops, owner := p.Block.Ops, p.owner()
+	ops := p.ops
 	from := p.begin()
 	if p.At > 0 {
 		from = ops[p.At].Off
@@ -135,7 +162,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 		return false, false
 	}
 	base := p.src.LineStart(p.src.Pos(from).Line)
-	closing := p.Moved(owner.Off + int(owner.Regions[0].Close))
+	closing := p.closing()
 	first := sort.Search(len(ops), func(i int) bool { return ops[i].Off >= p.End })
 	end := closing
 	if next := first + 2; next < len(ops) {
@@ -143,7 +170,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 	}
 	end = min(max(end, p.Start+p.Length)+size, p.src.Len())
 	text := strings.Clone(p.src.Slice(source.Span{Start: base, End: end}))
-	s := &scanner{cur: newCursor(text, from-base, len(text)), askew: -1, depth: len(p.Path), inFunc: true}
+	s := &scanner{cur: newCursor(text, from-base, len(text)), askew: -1, depth: len(p.Path), inFunc: p.Block != nil}
 	s.cur.line = strings.TrimLeft(text[:from-base], " \t") == ""
 	s.cur.splits = true
 	s.advance()
@@ -151,18 +178,15 @@ func (p *Splice) rescan(size int) (done, short bool) {
 	for {
 		t := s.tok
 		at := base + t.start
-		switch t.kind {
-		case kEOF:
+		switch {
+		case t.kind == kEOF && (end < p.src.Len() || p.owner() != nil):
 			return false, end < p.src.Len()
-		case kSplit, kLabel, kResource:
-			return false, false
-		case kRBrace:
-			if at != closing {
-				return false, false
-			}
+		case t.kind == kEOF || t.kind == kRBrace && at == closing:
 			p.Old = ops[p.At:]
 			p.fill(s, text, base)
 			return true, false
+		case t.kind == kSplit || t.kind == kLabel || t.kind == kResource || t.kind == kRBrace:
+			return false, false
 		}
 		for first < len(ops) && p.Moved(ops[first].Off) < at {
 			first++
@@ -176,7 +200,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 			p.fill(s, text, base)
 			return true, false
 		}
-		if len(p.New) > maxFresh || t.kind == kIdent && t.first && s.slice(t) == "func.func" {
+		if len(p.New) > maxFresh || p.Block != nil && t.kind == kIdent && t.first && s.slice(t) == "func.func" {
 			return false, false
 		}
 		p.New = append(p.New, s.op())
@@ -214,7 +238,7 @@ func (p *Splice) Apply(f *ast.File) {
 	p.Old = slices.Clone(p.Old) // a part of what is overwritten
 	f.Diags = p.diags(f.Diags)
 	if by != 0 {
-		tail := p.Block.Ops[p.At+len(p.Old):]
+		tail := p.ops[p.At+len(p.Old):]
 		ast.Walk(tail, func(o *ast.Op) bool { o.Off += by; return true })
 		for i := len(p.Path) - 1; i >= 0; i-- {
 			o := p.Path[i]
@@ -227,7 +251,9 @@ func (p *Splice) Apply(f *ast.File) {
 			ast.Walk(siblings[at:], func(o *ast.Op) bool { o.Off += by; return true })
 		}
 	}
-	p.Block.Ops = slices.Replace(p.Block.Ops, p.At, p.At+len(p.Old), p.New...)
+	if p.Block != nil {
+		p.Block.Ops = slices.Replace(p.Block.Ops, p.At, p.At+len(p.Old), p.New...)
+	}
 	f.Src = p.src
 }
 

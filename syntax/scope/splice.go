@@ -14,6 +14,11 @@ import (
 // that is not possible: then the index is of no use any more.
 func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 	y, known := x.bodies[p.Block]
+	if p.Block == nil {
+		x.src, x.names = src, nil
+		(&splicer{x: x, p: p}).shift()
+		return true
+	}
 	if !known || !plain(p.Old) || !plain(p.New) {
 		return false
 	}
