@@ -26,7 +26,7 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m      *ir.Module
 	bind   map[string]int64
-	late   sync.Mutex // for what is computed when it is asked for
+	late   sync.Mutex        // for what is computed when it is asked for
 	bodies map[bodyKey]*body // nil while being computed
 	called map[*ir.Func]bool // functions that others call
 }
@@ -52,7 +52,7 @@ type body struct {
 	known   bool      // most is computed
 	in      *scope
 	fn      *ir.Func
-	timed   sync.Map  // *machine.Machine to Time
+	timed   sync.Map // *machine.Machine to Time
 }
 
 func (c *coster) function(fn *ir.Func) *Func {

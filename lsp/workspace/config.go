@@ -87,6 +87,32 @@ func (c *configs) set(path string, f *source.File) {
 	clear(c.dirs)
 }
 
+// check says what is wrong with the files that are open in the editor, whether or
+// not a program asks for them, and takes back what was said of those that are
+// gone.
+func (c *configs) check() {
+	c.mu.Lock()
+	var paths []string
+	for path := range c.open {
+		paths = append(paths, path)
+	}
+	for path, bad := range c.bad {
+		if bad && c.open[path] == nil {
+			paths = append(paths, path)
+		}
+	}
+	c.mu.Unlock()
+	for _, path := range paths {
+		conf := c.forFile(path)
+		c.mu.Lock()
+		if conf.Path != path && c.bad[path] && c.report != nil {
+			c.bad[path] = false
+			c.report(ConfigFile{path, source.New(path, ""), nil})
+		}
+		c.mu.Unlock()
+	}
+}
+
 func (c *configs) opened(path string) *source.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,6 +52,7 @@ type Options struct {
 
 // New is an empty workspace whose background work ends with ctx.
 func New(ctx context.Context, o Options) *Workspace {
+	go warm()
 	return &Workspace{
 		ctx: ctx, pause: o.Pause, publish: o.Publish, failed: o.Failed,
 		configs: configs{report: o.PublishConfig}, choices: choices{general: Defaults()}, docs: map[string]*document{},
@@ -182,6 +183,7 @@ func (w *Workspace) Read(a Address) (*Snapshot, error) {
 // ConfigChanged forgets the dmir.toml files read so far.
 func (w *Workspace) ConfigChanged() {
 	w.configs.forget()
+	w.configs.check()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.docs {
