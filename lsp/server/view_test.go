@@ -245,6 +245,41 @@ func TestConfigInEditor(t *testing.T) {
 	e.wait("window/logMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "is not open") })
 }
 
+// What is wrong with a dmir.toml is said while it is written, with no program open,
+// and taken back when the file is as it was, or gone.
+func TestConfigAlone(t *testing.T) {
+	files := onDisk(t, map[string]string{"dmir.toml": "target = \"l40s\"\n", "b/dmir.toml": "tarket = 7\n", "b/f.dmir": ffn})
+	e := connect(t, Options{}, nil)
+	e.initialize("", "")
+	said := func(name, want string, nth int) {
+		t.Helper()
+		n := 0
+		e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
+			if strings.Contains(string(p), files[name]) && strings.Contains(string(p), want) {
+				n++
+			}
+			return n == nth
+		})
+	}
+	toml := files["dmir.toml"]
+	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"toml","version":1,"text":"tarket = 1\n"}}`, toml))
+	said("dmir.toml", "tarket", 1)
+	e.notify("textDocument/didClose", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, toml))
+	said("dmir.toml", `"diagnostics":[]`, 1)
+
+	e.openAs(files["b/f.dmir"], ffn)
+	said("b/dmir.toml", "tarket", 1)
+	path, err := uri.Parse(files["b/dmir.toml"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path.FsPath()); err != nil {
+		t.Fatal(err)
+	}
+	e.notify("workspace/didChangeWatchedFiles", fmt.Sprintf(`{"changes":[{"uri":%q,"type":3}]}`, path))
+	said("b/dmir.toml", `"diagnostics":[]`, 1)
+}
+
 // Whatever a document is called, the address of its view leads back to it.
 func FuzzViewAddress(f *testing.F) {
 	for _, document := range []string{"file:///a/b.dmir", "untitled:x", "a b+c%20d", "?#", "é\x00", "dmir:/fixed/b.dmir?file%3A%2F%2F%2Fb.dmir", ""} {
