@@ -71,6 +71,7 @@ type lowerer struct {
 	badTypes map[source.Span]bool // reported already
 	seen     map[string]*ast.Op   // ops of unknown dialects, by name: the first of each is reported
 	guessed  []*ir.Value          // values whose types were guessed
+	outrun   []*ir.Value          // values whose types were guessed from a use, and then used before it
 	lost     []string             // names of unknown ops whose first op is gone
 	guesses  int                  // did-you-mean searches for functions left, as each looks at every name
 	untyped  int                  // results so far that have neither a name nor a type of their own in the text
@@ -112,7 +113,7 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 	}
 	l.unresolved()
 	l.checkCalls()
-	l.calls, l.guessed = nil, nil
+	l.calls, l.guessed, l.outrun = nil, nil, nil
 	sortDiags(l.m.Diags)
 	return l
 }

@@ -170,6 +170,9 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 		v = values[index]
 	}
 	v.AddUse(ir.Use{Op: o, Index: i})
+	if last := v.Uses[len(v.Uses)-1]; v.Guessed && last.Op != o {
+		l.outrun = append(l.outrun, v)
+	}
 	switch {
 	case !there:
 		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), diag.Count(len(values), "value"), index).

@@ -320,6 +320,14 @@ func (s *splicer) do(j *job) bool {
 		y.add(o)
 	}
 	s.record(j.gone, ops)
+	for _, v := range s.l.outrun { // now another use is the first
+		if v.Guessed {
+			v.Type, v.Guessed = types.Unknown, false
+			s.l.guessed = append(s.l.guessed, v)
+			s.markUsers(v)
+		}
+	}
+	s.l.outrun = nil
 	for _, name := range names {
 		s.rebind(name, before[name])
 		if d := y.defs[name]; d.op != nil && d.op != before[name].op && !slices.Contains(ops, d.op) {
