@@ -20,7 +20,7 @@ class DiffPage {
     this.query = "";
     /** @type {Set<string>} functions whose ops are folded away */
     this.folded = new Set();
-    this.figure = { keys: [["/", "search"], ["↑ ↓", "row by row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+    this.figure = { about: "Ops are matched by what they are and where they stand. More is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "row by row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
     this.host = connectHost(
       (message) => {
         if (message.type === "data") this.load(message.data);

@@ -75,6 +75,7 @@
  * @property {(state: unknown) => void} [recall]
  * @property {(theme: Theme) => HTMLElement[]} [notes] what stands beneath the figure
  * @property {string} note small print of the legend
+ * @property {string} about how to read it
  * @property {string[][]} keys of its own: key, what it does
  */
 

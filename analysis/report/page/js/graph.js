@@ -33,6 +33,8 @@ class GraphFigure {
     const ops = nodes.filter((n) => !isValue(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
     this.note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
+    this.about =
+      "Values flow downwards, and on from the foot of a column to the head of the next. A line is as wide as the bytes that are read through it; a dashed one moves nothing: it stays on the chip, or is only looked at in another shape. A line that ends in a bar leads far away: choose what is at either end to see it whole.";
     this.keys = [["↑ ↓", "along the lines of most bytes"], ["← →", "to the node beside"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
     /** @type {Map<string, boolean>} */
     this.choice = new Map();
@@ -250,7 +252,7 @@ class GraphFigure {
     const { model, items } = this;
     const list = (/** @type {number[]} */ edges, /** @type {(e: GraphEdge) => number} */ far) =>
       edges.map((e) => at(model.edges, e)).map((e) => ({ index: far(e), text: e.value === at(items, far(e)).title ? e.value : `${e.value}  ${nodeTitle(at(model.nodes, far(e)))}`, amount: model.amount(e) === "0 B" ? "" : model.amount(e) }));
-    const inside = at(model.members, i).map((m) => ({ index: m, text: at(items, m).title, amount: at(model.nodes, m).flop_label }));
+    const inside = at(model.members, i).map((m) => ({ index: m, text: at(items, m).title, amount: at(model.nodes, m).flop === 0 ? "" : at(model.nodes, m).flop_label }));
     const outer = (/** @type {number} */ e) => at(model.nodes, at(model.edges, e).to).parent !== i;
     const from = (/** @type {number} */ e) => at(model.nodes, at(model.edges, e).from).parent !== i;
     return [

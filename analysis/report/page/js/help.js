@@ -1,7 +1,7 @@
 // The keys, on "?".
 
 class Help {
-  /** @param {{figure: {keys: string[][]}}} page */
+  /** @param {{figure: {keys: string[][], about: string}}} page */
   constructor(page) {
     this.page = page;
     this.element = el("dialog", { id: "help", "aria-label": "Keys" });
@@ -22,7 +22,7 @@ class Help {
       el("tr", {}, el("th", { scope: "row" }, ...(keys ?? "").split(" ").map((k) => el("kbd", {}, k))), el("td", {}, what ?? "")),
     );
     const close = el("button", { type: "button", autofocus: true, onclick: () => { this.element.close(); } }, "Close");
-    this.element.replaceChildren(el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, ...rows)), close);
+    this.element.replaceChildren(el("h2", {}, "What is shown"), el("p", {}, this.page.figure.about), el("h2", {}, "Keys"), el("table", {}, el("tbody", {}, ...rows)), close);
     this.element.showModal();
   }
 }

@@ -29,8 +29,10 @@
 
 const layoutGap = { rank: 46, node: 28, pass: 14, column: 96 };
 
-/** An edge longer than this is drawn as two stubs. */
+/** An edge that spans more ranks is drawn as two stubs; so is a shorter one of a value that many use, as of weights. */
 const farSpan = 32;
+const farSpanOfMany = 6;
+const manyUses = 12;
 
 /**
  * Ranks by the longest path from the sources; what has more consumers than operands moves down to its first consumer.
@@ -163,13 +165,17 @@ function rankGraph(g) {
   const chains = Array.from({ length: g.from.length }, () => []);
   const span = g.from.map((u, e) => at(rank, at(g.to, e)) - at(rank, u));
   const order = span.map((_, e) => e).sort((a, b) => at(span, a) - at(span, b) || a - b);
+  /** @type {number[]} */
+  const uses = new Array(nodes).fill(0);
+  for (const u of g.from) uses[u] = at(uses, u) + 1;
   let budget = Math.max(4000, 3 * nodes);
   for (const e of order) {
     const u = at(g.from, e);
     const v = at(g.to, e);
     const points = at(span, e) - 1;
     const breaks = at(columnOf, at(rank, v)) - at(columnOf, at(rank, u));
-    if (points >= farSpan || points > budget || breaks > 1 || (breaks === 1 && points > 24)) continue;
+    const far = at(uses, u) > manyUses ? farSpanOfMany : farSpan;
+    if (points >= far || points > budget || breaks > 1 || (breaks === 1 && points > 24)) continue;
     budget -= points;
     const chain = [u];
     for (let i = 1; i <= points; i++) {

@@ -35,6 +35,8 @@ class MemoryFigure {
     this.empty = m?.reason ? `There is no plan: it ${m.reason}.` : this.buffers.length === 0 ? "This function holds nothing in memory." : "";
     this.summary = this.empty || `${this.buffers.length} buffers, peak ${m?.peak_label ?? ""}, at least ${m?.bound_label ?? ""} at line ${this.peakLine()}`;
     this.note = m && !m.reason ? `Peak ${m.peak_label} · any plan needs ${m.bound_label} · ${m.over_bytes === 0 ? "none above that" : `${m.over_label} (${m.over_share_label}) above`} · hatched: arguments and results` : "";
+    this.about =
+      "A rectangle is a stretch of memory for the time that it is taken. Arguments are there throughout, results to the end. The dashed line is the step at which most is live, the solid one the highest address in use.";
     this.keys = [["← →", "earlier and later buffers"], ["↑ ↓", "buffers at higher and lower addresses"], ...figureKeys];
     const buffer = (/** @type {number} */ i) => at(this.buffers, i);
     /** @type {Column[]} */
@@ -174,11 +176,14 @@ class MemoryFigure {
     pen.line([a.x, y, a.x + a.w, y], { stroke: theme.warning, width: 1.5 });
     const x = view.sx((this.timed ? m.peak_ns : m.peak_step) / this.length);
     pen.line([x, a.y, x, a.y + a.h], { stroke: theme.warning, width: 1.5, dash: [5, 3] });
-    const style = { size: 12, fill: theme.warning, halo: theme.background, bold: true };
+    const style = { size: 12, fill: theme.warning, bold: true };
     const text = `peak ${m.peak_label} at line ${this.peakLine()}`;
     const w = textWidth(text, style);
     const right = x + 8 + w < a.x + a.w;
-    if (y > a.y - 1 && y < a.y + a.h) pen.text(text, right ? Math.max(a.x + 6, x + 7) : Math.min(x - 7, a.x + a.w - 6), y + 12, { ...style, align: right ? "start" : "end" });
+    if (y <= a.y - 1 || y >= a.y + a.h) return;
+    const left = right ? Math.max(a.x + 6, x + 7) : Math.min(x - 7, a.x + a.w - 6) - w;
+    pen.rect(left - 4, y + 3, w + 8, 18, { fill: theme.background, opacity: 0.9, radius: 3 });
+    pen.text(text, left, y + 12, style);
   }
 
   /**

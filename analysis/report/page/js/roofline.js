@@ -34,6 +34,8 @@ class RooflineFigure {
     const count = this.dots.length === 1 ? "1 op" : `${this.dots.length} ops`;
     this.summary = `${count} under ${this.roofs.map((roof) => `${roof.unit} ${roof.elem} ${roof.label}, ridge at ${roof.ridge_label}`).join("; ") || "no roof"}; memory ${this.target.bandwidth_label}`;
     this.note = `Size of a dot: its time · roofs of ${this.target.title}`;
+    this.about =
+      "An op stands at its intensity and at the FLOP/s predicted for it. On the slope memory is what it waits for; on a level line the unit of the machine that the line is named for. What computes or moves nothing has no place here and is listed beneath.";
     this.keys = [["↑ ↓", "ops by time: longer, shorter"], ...figureKeys];
     const dot = (/** @type {number} */ i) => at(this.dots, i);
     /** @type {Column[]} */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { address, chosen, data, drawn, launch, loopback, open, pages, picture, picturePath, until, view, webview } from "./browser.mjs";
+import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, until, view, webview } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -232,6 +232,17 @@ describe("hosts", () => {
       await page.evaluate(() => { document.body.className = "vscode-light"; });
       await until("the light theme", async () => (await page.locator("html").getAttribute("data-theme")) === "light");
     }));
+
+  test("web view: a second policy, of the host, that asks for its nonce", () => {
+    const nonce = "aG9zdA";
+    const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">`;
+    const file = picturePath("page-embedded.html");
+    fs.writeFileSync(file, html("ffn.graph").replaceAll("dmir-nonce-placeholder", nonce).replace("<head>", `<head>${policy}`));
+    return on(`file://${file}`, {}, async (page) => {
+      assert.equal(await drawn(page), data("ffn.graph").graph.nodes.length);
+      assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).display), "block", "the style took no effect");
+    });
+  });
 
   test("web view: comes back as it was left", () =>
     on(address("bert_encoder.graph"), { script: webview({ state: { kind: "graph", function: "bert_encoder", selected: "op dm.einsum %qk_t ", figure: [["kernel dm.kernel %q, %k, %v ", false]] } }) }, async (page) => {
