@@ -24,12 +24,15 @@ module.exports = grammar({
     $._region_open,
     $._less,
     $._after_name,
+    $._after_op,
   ],
 
   rules: {
     source_file: $ => repeat($._statement),
 
-    _statement: $ => choice($.alias_definition, $.operation, $.resources),
+    // _after_op is never there, like _after_name below: it tells the scanner that an op stands before. There it answers as it
+    // does within the op, so that an op that is kept from before an edit is opened again where the text behind goes on with it.
+    _statement: $ => seq(choice($.alias_definition, $.operation, $.resources), optional($._after_op)),
 
     alias_definition: $ => seq(field('name', $.alias_name), '=', repeat1($._item)),
 

@@ -402,6 +402,43 @@ it('has the colours of the tree-sitter parser', function()
   end
 end)
 
+it('follows random edits as if the whole text were read again', function()
+  local buffer = open('ffn.dmir')
+  local parser = vim.treesitter.get_parser(buffer, 'dmir')
+  local pieces = { '\n', ' ', '  ', '//', '%', '^bb1:', '{', '}', '(', '"a.b"(', '%a = dm.add ', ' = ', ', ', ': f32', 'return', '%c:2, %d = "x.y"() : () -> ()\n', '-> ', '#m = ' }
+  local seed, compared, different = 7, 0, 0
+  local function random(n)
+    seed = (seed * 48271) % 2147483647
+    return seed % n
+  end
+  for _ = 1, 600 do
+    local row = random(vim.api.nvim_buf_line_count(buffer))
+    local line = vim.api.nvim_buf_get_lines(buffer, row, row + 1, true)[1]
+    local from = random(#line + 1)
+    local to = random(3) == 0 and math.min(#line, from + random(12)) or from
+    vim.api.nvim_buf_set_text(buffer, row, from, row, to, vim.split(pieces[random(#pieces) + 1], '\n'))
+    local tree = parser:parse(true)[1]:root()
+    local text = table.concat(lines(buffer), '\n') .. '\n'
+    local fresh = vim.treesitter.get_string_parser(text, 'dmir'):parse(true)[1]:root()
+    -- Recovery from errors may take another way; so may undo, to see valid text often.
+    if not fresh:has_error() then
+      compared = compared + 1
+      if tree:sexpr() ~= fresh:sexpr() then
+        different = different + 1
+        parser:invalidate(true)
+      end
+    end
+    if fresh:has_error() or random(3) == 0 then
+      vim.cmd('silent undo')
+      parser:parse(true)
+    end
+  end
+  assert(compared > 100, 'only ' .. compared .. ' texts without an error')
+  -- What is left over from a broken text may outlive it by an edit, which is rare.
+  assert(different * 50 < compared, different .. ' of ' .. compared .. ' trees are others than those of the whole text')
+  undo_edits()
+end)
+
 it('folds by the tree', function()
   local buffer = open('ffn.dmir')
   vim.wo.foldmethod, vim.wo.foldexpr = 'expr', 'v:lua.vim.treesitter.foldexpr()'
@@ -556,6 +593,17 @@ it('says the address where no browser opens', function()
     end)
   end)
   vim.ui.open = open_url
+end)
+
+it('says how it is', function()
+  open('ffn.dmir')
+  vim.cmd('checkhealth dmir')
+  local report = table.concat(lines(0), '\n')
+  for _, what in ipairs({ 'the server is ', '1 running', 'the tree%-sitter parser is installed' }) do
+    assert(report:match(what), report)
+  end
+  assert(not report:match('ERROR') and not report:match('WARNING'), report)
+  vim.cmd('bwipeout!')
 end)
 
 it('reports a broken op and goes on around it', function()

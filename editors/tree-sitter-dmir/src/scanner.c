@@ -14,6 +14,7 @@ enum TokenType {
   REGION_OPEN,  // a brace before ops
   LESS,         // "<" with blanks around it, an operator
   AFTER_NAME,   // never found: where it is valid, the op's name stands before
+  AFTER_OP,     // never found: where it is valid, a whole op stands before
 };
 
 // How far a decision may look: lists longer than this are taken for what such long lists always are.
@@ -305,7 +306,7 @@ bool tree_sitter_dmir_external_scanner_scan(void *payload, TSLexer *lexer, const
     blank = true;
     first = first || lexer->lookahead == '\n' || lexer->lookahead == '\r';
   }
-  bool inside = valid[LESS]; // among the items of an op, as opposed to where one must begin
+  bool inside = valid[LESS] || valid[AFTER_OP]; // among or behind the items of an op, as opposed to where one must begin
   Look l = {lexer, LOOK};
   switch (lexer->lookahead) {
   case '%':
