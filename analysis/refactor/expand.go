@@ -186,11 +186,26 @@ func wordFor(p *ir.Op) string {
 // withAliases spells types as the file does: by the aliases that o uses, then by
 // the first alias there is for a tensor.
 func (s *selection) withAliases(raw string, o *ir.Op) string {
-	spelt := map[string]string{} // a type's own text to its alias
-	for _, vs := range [][]*ir.Value{o.Results, o.Operands} {
-		for _, v := range vs {
-			if text := s.typeText(v); strings.HasPrefix(text, "!") && spelt[v.Type.String()] == "" {
-				spelt[v.Type.String()] = text
+	spelt := map[string]string{} // a type's own text to how the file has it
+	add := func(own, text string) {
+		if text != own && spelt[own] == "" {
+			spelt[own] = text
+		}
+	}
+	values := slices.Concat(o.Results, o.Operands)
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			values = append(values, b.Args...)
+		}
+	}
+	for _, v := range values {
+		add(v.Type.String(), s.typeText(v))
+	}
+	if ty, ok := o.Attr("function_type").(types.TypeAttr); ok && o.Tree != nil && o.Tree.Func != nil {
+		sig, _ := ty.T.(*types.Func)
+		for i, r := range o.Tree.Func.Results {
+			if sig != nil && i < len(sig.Out) {
+				add(sig.Out[i].String(), o.Tree.Text(s.src, r.Type))
 			}
 		}
 	}
@@ -198,10 +213,7 @@ func (s *selection) withAliases(raw string, o *ir.Op) string {
 		if t.Form != ast.TypeAlias {
 			continue
 		}
-		own := s.m.Aliases.Expand(s.src.Slice(t.Abs(t.Sig)))
-		if spelt[own] == "" {
-			spelt[own] = t.Name
-		}
+		add(s.m.Aliases.Expand(s.src.Slice(t.Abs(t.Sig))), t.Name)
 	}
 	var out strings.Builder
 	for i := 0; i < len(raw); {
@@ -230,6 +242,9 @@ func closing(text string) int {
 		case '<':
 			depth++
 		case '>':
+			if text[i-1] == '-' { // an arrow
+				continue
+			}
 			if depth--; depth == 0 {
 				return i + 1
 			}

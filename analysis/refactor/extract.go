@@ -84,15 +84,17 @@ func applyExtract(s *selection, _ string) (*Change, error) {
 	inner, outside := renaming{}, renaming{}
 	n := newNames()
 	n.addInside(g.ops, nil)
+	for _, v := range args {
+		if single(v) {
+			n.taken[v.Name] = true
+		}
+	}
 	var params, passed, passedTypes []string
 	for _, v := range args {
-		own := base(v)
-		if !single(v) || own == "" {
-			own = n.fresh(numbered(v))
-			inner[v] = own
+		if !single(v) {
+			inner[v] = n.fresh(numbered(v))
 		}
-		n.taken[own] = true
-		params = append(params, own+": "+s.typeText(v))
+		params = append(params, inner.of(v)+": "+s.typeText(v))
 		passed = append(passed, spelled(v))
 		passedTypes = append(passedTypes, s.typeText(v))
 	}

@@ -170,8 +170,12 @@ func label(text string, t *ast.Op, r *ast.Region) source.Span {
 		switch text[i] {
 		case '(', '<', '{', '[':
 			depth++
-		case ')', '>', '}', ']':
+		case ')', '}', ']':
 			depth--
+		case '>':
+			if text[i-1] != '-' { // not an arrow
+				depth--
+			}
 		case '/':
 			if strings.HasPrefix(text[i:], "//") {
 				for i < stop && text[i] != '\n' {

@@ -210,7 +210,7 @@ func (r renaming) edits(ops []*ir.Op) []diag.Edit {
 
 // typeText is v's type as the text spells it, aliases kept.
 func (s *selection) typeText(v *ir.Value) string {
-	if o := v.Op; o != nil && o.Tree != nil && !o.Tree.Sig.Empty() {
+	if o := v.Op; o != nil && o.Tree != nil && !o.Tree.Sig.Empty() && (o.Tree.Form == ast.Pretty || o.Tree.Form == ast.Generic) {
 		if sig, err := parse.Signature(o.Tree.Text(s.src, o.Tree.Sig)); err == nil {
 			switch {
 			case sig.Single && len(sig.Out) > 0:

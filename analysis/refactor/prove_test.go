@@ -246,7 +246,7 @@ func selections(p *program.Program, r *rand.Rand, n int) []source.Span {
 			out = append(out, heads[r.IntN(len(heads))])
 		}
 	}
-	for range n {
+	for range min(n, n*len(blocks)) {
 		ops := blocks[r.IntN(len(blocks))]
 		if len(ops) == 0 {
 			continue
