@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestActions(t *testing.T) {
 			out.Files = append(out.Files, f)
 			t.Run(id+"/"+name, func(t *testing.T) {
 				text, span := selected(t, string(f.Data))
-				p := load(t, text, nil)
+				p := load(t, text, bound(t, string(ar.Comment)))
 				var list strings.Builder
 				for _, a := range refactor.Actions(p, span) {
 					fmt.Fprintf(&list, "%s %s: %s\n", a.Kind, a.ID, strings.TrimSpace(a.Title+"  "+a.Disabled))
@@ -77,4 +78,23 @@ func selected(t *testing.T, text string) (string, source.Span) {
 		t.Fatal("nothing is selected")
 	}
 	return before + inside + after, source.Span{Start: len(before), End: len(before) + len(inside)}
+}
+
+// bound are the sizes that a comment of an archive gives: "bind: n=4 m=3".
+func bound(t *testing.T, comment string) map[string]int64 {
+	t.Helper()
+	_, list, found := strings.Cut(comment, "bind: ")
+	if !found {
+		return nil
+	}
+	out := map[string]int64{}
+	for _, f := range strings.Fields(list) {
+		name, n, _ := strings.Cut(f, "=")
+		size, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = size
+	}
+	return out
 }

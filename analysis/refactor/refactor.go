@@ -71,6 +71,7 @@ func table() []action {
 		{"types", offerTypes, applyTypes},
 		{"form", offerForm, applyForm},
 		{"budget", offerBudget, applyBudget},
+		{"bind", offerBind, applyBind},
 	}
 }
 
