@@ -160,6 +160,9 @@ func (f *File) Human(off int) (line, col int) {
 
 // Encode is the position of off in the editor's unit.
 func (f *File) Encode(off int, enc Encoding) Pos {
+	if f.Slice(Span{off - 1, off + 1}) == "\r\n" {
+		off-- // editors know no place between the two
+	}
 	p := f.Pos(off)
 	if enc == UTF8 {
 		return p

@@ -95,6 +95,18 @@ func TestLines(t *testing.T) {
 
 // FuzzRoundTrip: every offset at the start of a rune survives the way to an
 // editor and back.
+// What reaches into a line end ends with the line's text for an editor.
+func TestEncodeInLineEnd(t *testing.T) {
+	f := New("x", "ab\r\nc\n")
+	for _, enc := range []Encoding{UTF8, UTF16} {
+		for off, want := range map[int]Pos{2: {0, 2}, 3: {0, 2}, 4: {1, 0}, 5: {1, 1}, 6: {2, 0}} {
+			if got := f.Encode(off, enc); got != want {
+				t.Errorf("%d is %v, want %v", off, got, want)
+			}
+		}
+	}
+}
+
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("ab\nä€𝄞z\r\nend\rx")
 	f.Add("\xff\xf0\x9d")
