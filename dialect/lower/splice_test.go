@@ -166,6 +166,9 @@ func differ(got, want *Unit) string {
 }
 
 func sorted(ds []diag.Diagnostic) []diag.Diagnostic {
+	if len(ds) == 0 {
+		return nil
+	}
 	ds = slices.Clone(ds)
 	slices.SortFunc(ds, func(a, b diag.Diagnostic) int {
 		return strings.Compare(fmt.Sprintf("%09d%09d%s%s", a.Span.Start, a.Span.End, a.Code, a.Message), fmt.Sprintf("%09d%09d%s%s", b.Span.Start, b.Span.End, b.Code, b.Message))
