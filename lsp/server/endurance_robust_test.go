@@ -45,6 +45,10 @@ func TestTenThousandEdits(t *testing.T) {
 	w.open(small)
 	writer := edittest.NewWriter(11, small, []string{small, brokenTexts[len(brokenTexts)-3], strings.ReplaceAll(ffn, "\n", "\r\n")})
 	writer.Limit = 3000
+	pace := 8 // edits between two looks at what is shown
+	if testing.Short() {
+		writer.Limit, pace = 1500, 40
+	}
 
 	// Those who ask look at the text that the writer had not long ago, so some of
 	// the places are none of the text that they ask about.
@@ -86,7 +90,7 @@ func TestTenThousandEdits(t *testing.T) {
 	for v := 2; v < edits+2; v++ {
 		model = w.changeTo(v, model, writer.Step())
 		text.Store(model)
-		if v%8 == 0 {
+		if v%pace == 0 {
 			w.until("diagnostics", func() bool { return w.version >= v })
 		}
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	editCount = flag.Int("edits", 60, "steps of each sequence of TestEditsEqualFreshOpen")
+	editCount = flag.Int("edits", 40, "steps of each sequence of TestEditsEqualFreshOpen")
 	editSeed  = flag.Uint64("seed", 1, "first seed of TestEditsEqualFreshOpen")
 )
 
