@@ -167,7 +167,7 @@ func (s *server) inspect(ctx context.Context, a workspace.Address, under string)
 	snap = textOf(snap)
 	v = verdict{under: under}
 	v.findings, v.errors = tally(found)
-	if v.id, err = resultID(s.worst(snap, found)); err != nil {
+	if v.id, err = resultID(s.wireAll(snap, found)); err != nil {
 		return nil, nil, v, err
 	}
 	s.closed.keep(a.Path, v)
@@ -191,7 +191,7 @@ func (s *server) closedReport(ctx context.Context, a workspace.Address, had stri
 	if err != nil {
 		return nil, err
 	}
-	return documentReport(s.worst(snap, found), v.id, had), nil
+	return documentReport(s.wireAll(snap, found), v.id, had), nil
 }
 
 // programs are the files in the folders of the workspace that are not open.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 
@@ -80,17 +79,8 @@ func fixData(fixes []diag.Fix) protocol.LSPAny {
 	return raw
 }
 
-// maxDiagnostics bounds what is sent for one file; nobody reads more.
-const maxDiagnostics = 1000
-
-// worst are the diagnostics of a snapshot as they are sent: the worst where
-// there are too many.
-func (s *server) worst(snap *workspace.Snapshot, ds []diag.Diagnostic) []protocol.Diagnostic {
-	if len(ds) > maxDiagnostics {
-		ds = slices.Clone(ds)
-		slices.SortStableFunc(ds, func(a, b diag.Diagnostic) int { return int(b.Severity) - int(a.Severity) })
-		ds = ds[:maxDiagnostics]
-	}
+// wireAll are the diagnostics of a snapshot as they are sent.
+func (s *server) wireAll(snap *workspace.Snapshot, ds []diag.Diagnostic) []protocol.Diagnostic {
 	out := make([]protocol.Diagnostic, 0, len(ds))
 	for _, d := range ds {
 		out = append(out, s.diagnostic(bare(snap), d))
@@ -120,7 +110,7 @@ func textOf(s *workspace.Snapshot) *workspace.Snapshot {
 // push sends the diagnostics of a text; one that is not open has no version.
 func (s *server) push(snap *workspace.Snapshot, version protocol.Optional[int32], ds []diag.Diagnostic) {
 	s.diagnostics.send(s.client, snap.URI, func() *protocol.PublishDiagnosticsParams {
-		return &protocol.PublishDiagnosticsParams{URI: uri.URI(snap.URI), Version: version, Diagnostics: s.worst(snap, ds)}
+		return &protocol.PublishDiagnosticsParams{URI: uri.URI(snap.URI), Version: version, Diagnostics: s.wireAll(snap, ds)}
 	})
 }
 

@@ -43,7 +43,7 @@ func documentDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		if err != nil {
 			return nil, err
 		}
-		items := s.worst(found.snap, found.diags)
+		items := s.wireAll(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return nil, err

@@ -104,7 +104,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 			}
 			continue // it has moved on and will be looked at again, or there is nothing to say
 		}
-		items := w.s.worst(found.snap, found.diags)
+		items := w.s.wireAll(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (w *workspacePull) closed(ctx context.Context, f sweep.File, under *conditi
 	if err != nil || w.s.docs.Snapshot(a.Key) != nil {
 		return // it cannot be read, or has been opened
 	}
-	w.add(u, a.Key, nil, w.s.worst(snap, found), v.id)
+	w.add(u, a.Key, nil, w.s.wireAll(snap, found), v.id)
 }
 
 // has is the name of what the editor has of a document.
