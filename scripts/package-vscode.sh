@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Packages the VS Code extension, once for each platform with the server's binary in it, and once ("universal") without, for
 # those who have dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
-# DMIR_IMAGES_URL, where set, is the https address under which a gallery finds the pictures of the README; where it is not,
-# they travel in the README itself, for editors show none from a package's files.
+# DMIR_IMAGES_URL, where set, is the https address under which the pictures of the README are found; where it is not, they are
+# left out, for editors and galleries show none but those that come by https.
 # usage: package-vscode.sh [TARGET…]    (all when none is named; "host" is this machine's)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -42,10 +42,7 @@ if [ -n "${DMIR_IMAGES_URL:-}" ]; then
   links=(--baseImagesUrl "$DMIR_IMAGES_URL" --baseContentUrl "$DMIR_IMAGES_URL")
 else
   links=(--no-rewrite-relative-links)
-  (cd "$stage" && node -e '
-    const fs = require("node:fs");
-    const inline = (_, alt, file) => `![${alt}](data:image/png;base64,${fs.readFileSync(file).toString("base64")})`;
-    fs.writeFileSync("README.md", fs.readFileSync("README.md", "utf8").replace(/!\[([^\]]*)\]\(([\w/.-]+\.png)\)/g, inline));')
+  sed -i.all '/^!\[.*\](images\/.*)$/d' "$stage/README.md"
 fi
 made=()
 for target in "${wanted[@]}"; do

@@ -1,10 +1,15 @@
 import * as vscode from "vscode";
 
+/** Whether the server follows a document: a program of the person's, saved or not. */
+export function isProgram(document: vscode.TextDocument): boolean {
+  return document.languageId === "dmir" && ["file", "untitled"].includes(document.uri.scheme);
+}
+
 /** The dmir editor in front, or one that stands beside a panel or the walkthrough; undefined, having said so, when there is none. */
 export function dmirEditor(): vscode.TextEditor | undefined {
   const active = vscode.window.activeTextEditor;
   const candidates = active === undefined ? vscode.window.visibleTextEditors : [active, ...vscode.window.visibleTextEditors];
-  const editor = candidates.find((e) => e.document.languageId === "dmir" && ["file", "untitled"].includes(e.document.uri.scheme));
+  const editor = candidates.find((e) => isProgram(e.document));
   if (editor === undefined) void vscode.window.showInformationMessage("Open a .dmir file first.");
   return editor;
 }

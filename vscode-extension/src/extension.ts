@@ -37,7 +37,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       if (name === command.toggle) return toggle((first as ToggleArguments).setting);
       return (await next(name, args)) as unknown;
     },
-    window: { showDocument },
+    window: { showDocument: (params, token, next) => showDocument(theServer)(params, token, next) },
   };
   const theServer = new Server(context.extensionPath, middleware, log);
   const costView = new CostView(theServer);

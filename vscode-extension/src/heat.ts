@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { isProgram } from "./editors";
 import { Later } from "./later";
 import { type HeatArguments, type HeatSpan, request } from "./protocol";
 import { errorText, type Server } from "./server";
@@ -43,7 +44,7 @@ export class Heat implements vscode.Disposable {
   private async paintAll(): Promise<void> {
     const turn = ++this.turn;
     for (const editor of vscode.window.visibleTextEditors) {
-      if (editor.document.languageId !== "dmir") continue;
+      if (!isProgram(editor.document)) continue;
       const spans = await this.spans(editor.document);
       if (turn !== this.turn) return;
       if (spans === undefined) continue; // what was painted last moves with the text
@@ -59,7 +60,7 @@ export class Heat implements vscode.Disposable {
   /** Undefined when the server cannot say. */
   private async spans(document: vscode.TextDocument): Promise<HeatSpan[] | undefined> {
     const by = heatScale(document.uri);
-    if (by === "off" || !["file", "untitled"].includes(document.uri.scheme)) return [];
+    if (by === "off") return [];
     if (!this.server.running) return undefined;
     const args: HeatArguments = { textDocument: { uri: document.uri.toString() }, by };
     try {

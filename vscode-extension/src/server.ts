@@ -11,6 +11,7 @@ import {
   type Middleware,
   RevealOutputChannelOn,
   State,
+  TextDocumentContentRequest,
   WorkDoneProgress,
 } from "vscode-languageclient/node";
 import { findBinary } from "./binary";
@@ -141,6 +142,13 @@ export class Server implements vscode.Disposable {
     if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
     // A token that is undefined would count as a second parameter.
     return token === undefined ? this.client.sendRequest<R>(method, params) : this.client.sendRequest<R>(method, params, token);
+  }
+
+  /** Has VS Code ask again for the text of a virtual document of the server. */
+  askAgain(uri: vscode.Uri): void {
+    for (const { scheme, onDidChangeEmitter } of this.client?.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? []) {
+      if (scheme === uri.scheme) onDidChangeEmitter.fire(uri);
+    }
   }
 
   dispose(): void {

@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { isProgram } from "./editors";
 import { Later } from "./later";
 import { command, type Target, type TargetsArguments } from "./protocol";
 import type { Server } from "./server";
@@ -35,7 +36,7 @@ export class TargetStatus implements vscode.Disposable {
   private async update(): Promise<void> {
     const turn = ++this.updates;
     const document = vscode.window.activeTextEditor?.document;
-    if (document?.languageId !== "dmir" || !this.server.running) {
+    if (document === undefined || !isProgram(document) || !this.server.running) {
       this.item.hide();
       return;
     }

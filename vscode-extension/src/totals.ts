@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { isProgram } from "./editors";
 import { functionAt, type FunctionInfo, functionsOf } from "./functions";
 import { Later } from "./later";
 import { errorText, type Server } from "./server";
@@ -49,7 +50,7 @@ export class Totals implements vscode.Disposable {
   private async read(): Promise<void> {
     const turn = ++this.turn;
     const document = vscode.window.activeTextEditor?.document;
-    const wanted = document?.languageId === "dmir" && this.server.running;
+    const wanted = document !== undefined && isProgram(document) && this.server.running;
     const known = wanted ? { document, functions: await this.functions(document) } : undefined;
     if (turn !== this.turn) return;
     this.known = known;

@@ -21,9 +21,9 @@ export async function showView(server: Server, uri: vscode.Uri, view?: string): 
 }
 
 /** Opens the server's virtual documents beside the text; everything else as the client does. */
-export const showDocument: NonNullable<WindowMiddleware["showDocument"]> = async (params, _token, next) => {
+export const showDocument = (server: Server): NonNullable<WindowMiddleware["showDocument"]> => async (params, token, next) => {
   const uri = vscode.Uri.parse(params.uri, true);
-  if (params.external === true || uri.scheme !== scheme) return next(params, _token);
+  if (params.external === true || uri.scheme !== scheme) return next(params, token);
   try {
     const document = await coloured(await vscode.workspace.openTextDocument(uri));
     await vscode.window.showTextDocument(document, {
@@ -31,6 +31,8 @@ export const showDocument: NonNullable<WindowMiddleware["showDocument"]> = async
       preserveFocus: params.takeFocus !== true,
       preview: true,
     });
+    // A change that the server told of while VS Code did not know the document yet went unheard.
+    server.askAgain(uri);
     return { success: true };
   } catch {
     return { success: false };

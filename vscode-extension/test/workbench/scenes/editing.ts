@@ -1,53 +1,7 @@
-import * as assert from "node:assert/strict";
 import { after, amount, lensTexts, type Scene } from "../scene";
 
 /** What a person sees in the text and does there. */
 export const editingScenes: Scene[] = [
-  {
-    name: "reading: hints, squiggles, lenses and the machine",
-    settings: () => ({}),
-    file: "ffn.dmir",
-    play: async (wb) => {
-      await wb.squiggles().first().waitFor();
-      await wb.lens(/^Run/).first().waitFor();
-      await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
-      assert.match((await wb.lensText().allInnerTexts()).join(" "), amount);
-      assert.match(await wb.statusItem().innerText(), /h200/);
-      await wb.page.keyboard.press("Control+B");
-      await wb.screenshot("reading");
-    },
-  },
-  {
-    name: "fixing: the quick fix takes its squiggle away",
-    settings: () => ({}),
-    file: "ffn.dmir",
-    play: async (wb) => {
-      await wb.squiggles().first().waitFor();
-      const before = (await wb.lines()).join("\n");
-      await wb.command("Go to Next Problem (Error, Warning, Info)");
-      await wb.screenshot("problem");
-      await wb.page.keyboard.press("Escape");
-      await wb.page.keyboard.press("Control+.");
-      const action = wb.page.locator(".action-widget .monaco-list-row.action").first();
-      await action.waitFor();
-      await wb.screenshot("quick-fix");
-      await wb.page.keyboard.press("Enter");
-      await wb.until("the file changed", async () => (await wb.lines()).join("\n") !== before);
-      await wb.page.waitForTimeout(1500);
-      await wb.screenshot("quick-fixed");
-    },
-  },
-  {
-    name: "running: the Run lens says the measured time",
-    settings: () => ({ "dmir.run.device": "reference" }),
-    file: "ffn.dmir",
-    play: async (wb) => {
-      await wb.lens(/^Run/).first().click();
-      await wb.notifications(/ffn.*\d\s?(ns|µs|ms|s)\b/s).first().waitFor();
-      await wb.until("a measured time", async () => /\bran \d/.test((await wb.lines()).join("\n") + (await lensTexts(wb))));
-      await wb.screenshot("run");
-    },
-  },
   {
     name: "costing: the Cost lens opens the table",
     settings: () => ({}),
@@ -75,7 +29,7 @@ export const editingScenes: Scene[] = [
   },
   {
     name: "the example: a whole layer is read and run",
-    settings: () => ({ "dmir.run.device": "reference" }),
+    settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern" }),
     file: "examples/bert_encoder.dmir",
     play: async (wb) => {
       await wb.page.setViewportSize({ width: 1360, height: 1000 });

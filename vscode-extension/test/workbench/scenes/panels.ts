@@ -32,6 +32,10 @@ export const panelScenes: Scene[] = [
       await wb.tab("Graph @bert_encoder").waitFor();
       await drawn(wb);
       await wb.screenshot("graph-dark");
+      await wb.page.reload();
+      await wb.tab("Graph @bert_encoder").waitFor();
+      await drawn(wb);
+      assert.match(await wb.panel().locator("body").innerText(), /@bert_encoder/, "panels come back with the window");
     },
   },
   {
@@ -122,7 +126,7 @@ export const panelScenes: Scene[] = [
     },
   },
   {
-    name: "the extension's page: icon, pictures and what it contributes",
+    name: "the extension's page: its icon and its README",
     settings: () => light,
     file: "ffn.dmir",
     play: async (wb) => {
@@ -132,7 +136,7 @@ export const panelScenes: Scene[] = [
       await wb.page.locator(".extension-editor .name", { hasText: "dmir" }).waitFor();
       await wb.panel().getByText("Set-up").first().waitFor();
       const broken = await wb.panel().locator("img").evaluateAll((all) => all.filter((i) => (i as { naturalWidth?: number }).naturalWidth === 0).length);
-      assert.equal(broken, 0, "pictures of the README are shown");
+      assert.equal(broken, 0, "no picture of the README is missing");
       await wb.screenshot("extension-page");
     },
   },

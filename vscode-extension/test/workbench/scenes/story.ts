@@ -39,5 +39,19 @@ export const story: Scene = {
     await wb.tab("Graph @ffn").waitFor();
     assert.match((await wb.panel().locator("#data").textContent()) ?? "", /"dm\.einsum"/);
     await wb.screenshot("story-6-graph");
+
+    // A row of the panel goes to its line, the cursor to its row, and an edit into both.
+    const panel = wb.panel();
+    await panel.getByRole("button", { name: "Table", exact: true }).click();
+    await panel.locator("#table tbody tr", { hasText: "einsum" }).getByRole("button").click();
+    await wb.page.locator(".statusbar-item", { hasText: /^Ln 4, Col/ }).waitFor();
+    await wb.tab("ffn.dmir").click();
+    await wb.goTo(8, 3);
+    await panel.locator("#table tr[aria-selected=true]", { hasText: "relu" }).waitFor();
+    await wb.screenshot("story-7-table");
+    assert.ok((await panel.locator("#table tbody tr", { hasText: "kernel" }).count()) > 0);
+    await wb.tab("ffn.dmir").click();
+    await wb.page.keyboard.press("Control+Z");
+    await wb.until("a graph without the kernel", async () => (await panel.locator("#table tbody tr", { hasText: "kernel" }).count()) === 0);
   },
 };
