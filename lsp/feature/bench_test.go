@@ -72,6 +72,7 @@ func BenchmarkRequests(b *testing.B) {
 			{"tokens in view", func() bool { return len(feature.Tokens(p, view)) > 60 }},
 			{"hints in view", func() bool { return len(feature.Hints(p, nil, view)) > 60 }},
 			{"format in view", func() bool { return len(feature.FormatRange(p.Tree, view)) == 0 }},
+			{"rename", func() bool { e, err := feature.Rename(p.Names(), value, "renamed"); return err == nil && len(e) > 0 }},
 			{"links of the file", func() bool { return len(feature.Links(p.Src)) == 0 }},
 			{"folds of the file", func() bool { return len(feature.Folds(p.Tree)) > 0 }},
 			{"tokens of the file", func() bool { return len(feature.Tokens(p, source.Span{End: p.Src.Len()})) > 100_000 }},
