@@ -79,6 +79,7 @@ const readable = {
   "chat.disableAIFeatures": true,
   "workbench.startupEditor": "none",
   "files.autoSave": "off",
+  "workbench.editor.useModal": "off",
 };
 
 /** A copy of the test workspace and of the project's examples, with the settings of one scene. */
