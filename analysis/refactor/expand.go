@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
@@ -188,7 +189,7 @@ func wordFor(p *ir.Op) string {
 func (s *selection) withAliases(raw string, o *ir.Op) string {
 	spelt := map[string]string{} // a type's own text to how the file has it
 	add := func(own, text string) {
-		if text != own && spelt[own] == "" {
+		if _, err := parse.Type(text); text != own && spelt[own] == "" && err == nil {
 			spelt[own] = text
 		}
 	}
