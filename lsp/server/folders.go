@@ -21,15 +21,17 @@ type folders struct {
 // else the older ways to say the only one.
 func (f *folders) init(p *protocol.InitializeParams) {
 	named, ok := p.WorkspaceFolders.Get()
+	//lint:ignore SA1019 older editors say it in no other way
+	root, path := p.RootURI, p.RootPath
 	switch {
 	case ok:
 		for _, w := range named {
 			f.add(w.URI)
 		}
-	case p.RootURI != nil:
-		f.add(*p.RootURI)
+	case root != nil:
+		f.add(*root)
 	default:
-		if path, _ := p.RootPath.Get(); path != "" {
+		if path, _ := path.Get(); path != "" {
 			f.add(uri.File(path))
 		}
 	}
