@@ -251,7 +251,7 @@ class GraphFigure {
   sections(i) {
     const { model, items } = this;
     const list = (/** @type {number[]} */ edges, /** @type {(e: GraphEdge) => number} */ far) =>
-      edges.map((e) => at(model.edges, e)).map((e) => ({ index: far(e), text: e.value === at(items, far(e)).title ? e.value : `${e.value}  ${nodeTitle(at(model.nodes, far(e)))}`, amount: model.amount(e) === "0 B" ? "" : model.amount(e) }));
+      edges.map((e) => at(model.edges, e)).map((e) => ({ index: far(e), text: e.value === at(items, far(e)).title ? e.value : `${e.value}  ${at(model.nodes, far(e)).kind === "result" ? "returned" : nodeTitle(at(model.nodes, far(e)))}`, amount: model.amount(e) === "0 B" ? "" : model.amount(e) }));
     const inside = at(model.members, i).map((m) => ({ index: m, text: at(items, m).title, amount: at(model.nodes, m).flop === 0 ? "" : at(model.nodes, m).flop_label }));
     const outer = (/** @type {number} */ e) => at(model.nodes, at(model.edges, e).to).parent !== i;
     const from = (/** @type {number} */ e) => at(model.nodes, at(model.edges, e).from).parent !== i;

@@ -90,7 +90,7 @@ function drawLines(pen, g, view, look, focus, bright) {
     const at = line.edge.from === focus || line.edge.to === focus;
     if (line.path === null) {
       if (at) far.push(line);
-      else if (k > titleScale) addBatch(batches, stub(line), line, k, look, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
+      else if (k > titleScale && (seen(view, line.from) || seen(view, line.to))) addBatch(batches, stub(line), line, k, look, 0.8 * Math.min(bright(line.edge.from), bright(line.edge.to)));
       continue;
     }
     if (!view.touches(line.bounds)) continue;
@@ -99,13 +99,22 @@ function drawLines(pen, g, view, look, focus, bright) {
   }
   for (const { style, paths } of batches.values()) pen.paths(paths, k, dx, dy, style, rough);
   if (k >= 0.3 || look.paper) {
-    for (const line of g.scene.lines) if (view.touches(line.bounds)) drawArrow(pen, line, view, look.theme.edge, Math.min(bright(line.edge.from), bright(line.edge.to)));
+    for (const line of g.scene.lines) if (seen(view, line.to)) drawArrow(pen, line, view, look.theme.edge, Math.min(bright(line.edge.from), bright(line.edge.to)));
   }
   for (const line of strong) {
     if (line.path) pen.path(line.path, k, dx, dy, { stroke: look.theme.accent, width: Math.max(1.5, line.width * k), dash: line.dash ? [4, 3] : [], opacity: 0.9 });
     drawArrow(pen, line, view, look.theme.accent, 1);
   }
   return far;
+}
+
+/**
+ * Whether a point, or what is drawn close around it, is on the screen.
+ * @param {View} view
+ * @param {[number, number]} point
+ */
+function seen(view, point) {
+  return view.touches({ x: point[0] - 20, y: point[1] - 20, w: 40, h: 40 });
 }
 
 /**
@@ -228,8 +237,10 @@ function drawOpenGroup(pen, g, i, box, view, look, opacity) {
   });
   if (k < titleScale && !look.paper) return;
   if (k < (look.paper ? paperScale : textScale)) {
-    const size = Math.min(22 * k, (13 * k * (w - 16 * k)) / Math.max(1, textWidth(nodeTitle(n), { ...titleFont, size: 13 * k })));
-    pen.text(nodeTitle(n), x + 10 * k, y + 22 * k, { ...titleFont, size, fill: look.theme.text, opacity });
+    const size = Math.min(20 * k, (13 * k * (w - 16 * k)) / Math.max(1, textWidth(nodeTitle(n), { ...titleFont, size: 13 * k })));
+    pen.text(nodeTitle(n), x + 10 * k, y + 18 * k, { ...titleFont, size, fill: look.theme.text, opacity });
+    const time = { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85 };
+    if (n.time_ns) pen.text(fitText(n.time_label, time, w - 20 * k), x + 10 * k, y + 18 * k + size * 1.15, time);
     return;
   }
   chip(pen, mark, x + 9 * k, y + 8 * k, 18 * k, k, opacity, "▾");
@@ -300,8 +311,11 @@ function drawNodeText(pen, g, n, x, y, w, h, k, look, mark, opacity, group) {
   if (!all) {
     // From further off only what it is, in letters as large as the node allows.
     const text = nodeTitle(n);
-    const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * 0.6);
-    if (size >= 5 || look.paper) pen.text(text, x + w / 2, y + h / 2, { ...title, size, align: "middle" });
+    const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
+    const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
+    if (size < 5 && !look.paper) return;
+    pen.text(text, x + w / 2, y + h / 2 - (timed ? size * 0.56 : 0), { ...title, size, align: "middle" });
+    if (timed) pen.text(n.time_label, x + w / 2, y + h / 2 + size * 0.62, { ...numberFont, size: size * 0.92, fill: look.theme.text, opacity: opacity * 0.85, align: "middle" });
     return;
   }
   if (!value) chip(pen, mark, x + 15 * k, y + h / 2 - 9 * k, 18 * k, k, opacity, group ? "▸" : mark.letter);
