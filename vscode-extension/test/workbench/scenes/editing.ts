@@ -49,21 +49,20 @@ export const editingScenes: Scene[] = [
 ];
 
 /** Plays last, for it writes the person's settings. */
-export const choosingMachine: Scene =
-  {
-    name: "choosing a machine: the status bar's pick changes the numbers",
-    settings: () => ({}),
-    file: "ffn.dmir",
-    play: async (wb) => {
-      await wb.lens(/^Run/).first().waitFor();
-      await wb.until("totals", async () => /h200/.test(await lensTexts(wb)));
-      await wb.statusItem().click();
-      await wb.quickInput().waitFor();
-      await wb.page.locator(".quick-input-list .monaco-list-row").nth(1).waitFor();
-      await wb.screenshot("targets");
-      await wb.pick("a100-80");
-      await wb.until("the other machine", async () => /a100/.test(await wb.statusItem().innerText()));
-      await wb.until("its totals", async () => /a100/.test(await lensTexts(wb)));
-      await wb.screenshot("other-target");
-    },
-  };
+export const choosingMachine: Scene = {
+  name: "choosing a machine: the status bar's pick changes the numbers",
+  settings: () => ({}),
+  file: "ffn.dmir",
+  play: async (wb) => {
+    await wb.lens(/^Run/).first().waitFor();
+    await wb.until("totals", async () => /h200/.test(await lensTexts(wb)));
+    await wb.statusItem().click();
+    await wb.quickInput().waitFor();
+    await wb.page.locator(".quick-input-list .monaco-list-row").nth(1).waitFor();
+    await wb.screenshot("targets");
+    await wb.pick("a100-80");
+    await wb.until("the other machine", async () => /a100/.test(await wb.statusItem().innerText()));
+    await wb.until("its totals", async () => /a100/.test(await lensTexts(wb)));
+    await wb.screenshot("other-target");
+  },
+};

@@ -44,7 +44,7 @@ export const story: Scene = {
     const panel = wb.panel();
     await panel.getByRole("button", { name: "Table", exact: true }).click();
     await panel.locator("#table tbody tr", { hasText: "einsum" }).getByRole("button").click();
-    await wb.page.locator(".statusbar-item", { hasText: /^Ln 4, Col/ }).waitFor();
+    await wb.page.locator(".active-line-number", { hasText: /^4$/ }).waitFor();
     await wb.tab("ffn.dmir").click();
     await wb.goTo(8, 3);
     await panel.locator("#table tr[aria-selected=true]", { hasText: "relu" }).waitFor();
