@@ -242,19 +242,6 @@ func (c *client) until(met func() bool) error {
 	return nil
 }
 
-// quiet waits until no diagnostics have come for a while.
-func (c *client) quiet(d time.Duration) {
-	for {
-		c.mu.Lock()
-		since := time.Since(c.last.at)
-		c.mu.Unlock()
-		if since >= d {
-			return
-		}
-		time.Sleep(d - since)
-	}
-}
-
 // incoming is a message of any kind.
 type incoming struct {
 	ID     json.RawMessage `json:"id"`

@@ -17,7 +17,7 @@ import (
 // profile is a CPU profile of the edits alone. The server under measurement is
 // then this program, which serves as dmir does, and is told by signals when to
 // write. A nil profile does nothing.
-type profile struct{ path string }
+type profile struct{}
 
 func (p *profile) begin(c *client) error { return p.signal(c, syscall.SIGUSR1) }
 func (p *profile) end(c *client) error   { return p.signal(c, syscall.SIGUSR2) }
