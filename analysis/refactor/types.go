@@ -72,7 +72,7 @@ func (r *retyping) op(o *ir.Op) {
 		return
 	}
 	if missing {
-		if isCast(o) || slices.ContainsFunc(inferred, unwritable) || slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return unwritable(r.of(v)) }) {
+		if op.Of(o).Is(op.Cast) || slices.ContainsFunc(inferred, unwritable) || slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return unwritable(r.of(v)) }) {
 			return
 		}
 		for i, v := range o.Results {
@@ -93,10 +93,6 @@ func (r *retyping) op(o *ir.Op) {
 		}
 	}
 }
-
-// isCast reports whether o is there for the type that its text asks for, which
-// no operand tells.
-func isCast(o *ir.Op) bool { return o.Name == "dm.convert" || o.Name == "dm.copy" }
 
 // copied is o with its operands as they are now, without the mark that its type
 // is missing.

@@ -216,7 +216,7 @@ func (l *lowerer) missingTypes(o *ir.Op, t *ast.Op, n int) {
 	}
 	inferred, ok := verify.Infer(o)
 	d := l.report(o, "DM165", o.Head, "the result types of %s are not written", o.Name)
-	if !ok || len(inferred) != n || slices.Contains(inferred, types.Type(types.Unknown)) {
+	if !ok || len(inferred) != n || op.Lookup(o.Name).Is(op.Cast) || slices.Contains(inferred, types.Type(types.Unknown)) {
 		return
 	}
 	in := make([]types.Type, len(o.Operands))

@@ -51,6 +51,7 @@ const (
 	Commutative                   // operands may be swapped
 	Isolated                      // its regions see no outside values
 	Random                        // depends on a seed
+	Cast                          // there for the type that its text asks for, which no operand tells
 )
 
 // AttrKind is the form of an attribute's value.

@@ -101,7 +101,7 @@ var convertDef = &Def{
 }`,
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape, any element type"}},
-	Traits:   Pure | Pointwise,
+	Traits:   Pure | Pointwise | Cast,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		elem := out(o, 0).Elem
 		if elem == types.InvalidElem {
