@@ -32,10 +32,6 @@ export const panelScenes: Scene[] = [
       await wb.tab("Graph @bert_encoder").waitFor();
       await drawn(wb);
       await wb.screenshot("graph-dark");
-      await wb.page.reload();
-      await wb.tab("Graph @bert_encoder").waitFor();
-      await drawn(wb);
-      assert.match(await wb.panel().locator("body").innerText(), /@bert_encoder/, "panels come back with the window");
     },
   },
   {
