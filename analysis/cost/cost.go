@@ -67,7 +67,7 @@ type Func struct {
 	Unknown int // entries, at any depth, of which nothing is counted
 
 	body  *body
-	timed *sync.Map // *machine.Machine to Time
+	timed *sync.Map // *machine.Machine to *tally
 	extra []*Entry  // of branches that are not taken; found but not counted
 }
 

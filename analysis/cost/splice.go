@@ -5,6 +5,7 @@ import (
 	"sort"
 	"sync"
 
+	"dmir/analysis/machine"
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 )
@@ -61,7 +62,6 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	b.total = total{f.FLOP, f.Read, f.Written}
 	b.hold(s)
 	f.Minimum = s.minimum(f.Func)
-	f.timed = new(sync.Map)
 }
 
 // cut takes out the entries of ops that are gone. Those that the change
@@ -114,6 +114,10 @@ func (f *Func) count(e *Entry, sign int) {
 		f.FLOP, f.Read, f.Written = f.FLOP.Sub(e.FLOP), f.Read.Sub(e.Read), f.Written.Sub(e.Written)
 	}
 	f.Unknown += sign * unknown([]*Entry{e})
+	f.timed.Range(func(m, y any) bool {
+		y.(*tally).add(timer{m.(*machine.Machine)}.entry(e), int64(sign))
+		return true
+	})
 }
 
 // tail sees to it that, of ops that count unless they are the last, the last

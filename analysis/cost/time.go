@@ -1,6 +1,9 @@
 package cost
 
 import (
+	"math"
+	"math/bits"
+
 	"dmir/analysis/machine"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -33,42 +36,84 @@ func (e *Entry) Time(m *machine.Machine) Time {
 // Time is the sum of the times of f's entries; the bound is that of the terms
 // that make up most of it.
 func (f *Func) Time(m *machine.Machine) Time {
-	if x, done := f.timed.Load(m); done {
-		return x.(Time)
-	}
 	t := timer{m}
-	x := t.sum(f.Entries)
-	f.timed.Store(m, x)
-	return x
+	x, done := f.timed.Load(m)
+	if !done {
+		x, _ = f.timed.LoadOrStore(m, t.tally(f.Entries))
+	}
+	return x.(*tally).time()
+}
+
+// tally is the sum of the times of entries. It is exact, so that taking out what
+// was put in leaves what was there before, and the order does not matter.
+type tally struct {
+	unknown int // entries whose time is not known
+	all     fixed
+	by      [len(bounds)]fixed
+}
+
+// add adds an entry's time, sign times: 1 or -1.
+func (y *tally) add(x Time, sign int64) {
+	if !x.Known {
+		y.unknown += int(sign)
+		return
+	}
+	y.all.add(x.Ns, sign)
+	for i, b := range bounds {
+		if x.Bound == b {
+			y.by[i].add(x.Ns, sign)
+		}
+	}
+}
+
+func (y *tally) time() Time {
+	if y.unknown > 0 {
+		return Time{}
+	}
+	total, most := Time{Ns: y.all.float(), Known: true}, 0.0
+	for i, b := range bounds {
+		if ns := y.by[i].float(); ns > most {
+			total.Bound, most = b, ns
+		}
+	}
+	return total
+}
+
+// fixed is a number of 128 bits, 60 of them behind the point: room for the
+// digits of all times from a hundredth of a nanosecond to centuries.
+type fixed struct {
+	hi int64
+	lo uint64
+}
+
+func (f *fixed) add(ns float64, sign int64) {
+	ns = min(ns, 1e19)
+	hi := math.Floor(ns / 16)
+	lo := uint64((ns - 16*hi) * (1 << 60))
+	var carry uint64
+	if sign > 0 {
+		f.lo, carry = bits.Add64(f.lo, lo, 0)
+	} else {
+		f.lo, carry = bits.Sub64(f.lo, lo, 0)
+	}
+	f.hi += sign * (int64(hi) + int64(carry))
+}
+
+func (f fixed) float() float64 { return float64(f.hi)*16 + float64(f.lo)/(1<<60) }
+
+func (t timer) tally(entries []*Entry) *tally {
+	y := &tally{}
+	for _, e := range entries {
+		y.add(t.entry(e), 1)
+	}
+	return y
 }
 
 // timer times entries on one machine; a callee, which many calls may share,
 // once and for all.
 type timer struct{ m *machine.Machine }
 
-func (t timer) sum(entries []*Entry) Time {
-	total := Time{Known: true}
-	var by [len(bounds)]float64
-	for _, e := range entries {
-		x := t.entry(e)
-		if !x.Known {
-			return Time{}
-		}
-		total.Ns += x.Ns
-		for i, b := range bounds {
-			if x.Bound == b {
-				by[i] += x.Ns
-			}
-		}
-	}
-	most := 0.0
-	for i, b := range bounds {
-		if by[i] > most {
-			total.Bound, most = b, by[i]
-		}
-	}
-	return total
-}
+func (t timer) sum(entries []*Entry) Time { return t.tally(entries).time() }
 
 // bounds are in the order in which the first of equal ones counts.
 var bounds = [...]string{Compute, Memory, Latency}

@@ -34,16 +34,23 @@ func tokenLegend() protocol.SemanticTokensLegend {
 
 var semanticTokens = onDocument(
 	func(p *protocol.SemanticTokensParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, s *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
-		return s.wholeTokens(p, p.tokens(source.Span{End: p.Src.Len()})), nil
+	func(ctx context.Context, s *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
+		now, err := p.allTokens(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.wholeTokens(p, now), nil
 	})
 
 // semanticTokensDelta says what is different from the tokens that the editor
 // has, or all where the server no longer knows those.
 var semanticTokensDelta = onDocument(
 	func(p *protocol.SemanticTokensDeltaParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, s *server, p place, params *protocol.SemanticTokensDeltaParams) (any, error) {
-		now := p.tokens(source.Span{End: p.Src.Len()})
+	func(ctx context.Context, s *server, p place, params *protocol.SemanticTokensDeltaParams) (any, error) {
+		now, err := p.allTokens(ctx)
+		if err != nil {
+			return nil, err
+		}
 		before, ok := s.tokens.find(p.Key, params.PreviousResultID)
 		if !ok {
 			return s.wholeTokens(p, now), nil
@@ -68,14 +75,39 @@ func (s *server) wholeTokens(p place, t *protocol.SemanticTokens) *protocol.Sema
 var semanticTokensRange = onDocument(
 	func(p *protocol.SemanticTokensRangeParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, _ *server, p place, params *protocol.SemanticTokensRangeParams) (any, error) {
-		return p.tokens(p.bytes(params.Range)), nil
+		found := feature.Tokens(p.Program(), p.bytes(params.Range))
+		p.letGo() // what follows takes the text alone
+		return p.tokens(found), nil
 	})
+
+// atOnce is how many lines are coloured between looks for whether the answer is
+// still wanted: a change waits for as long.
+const atOnce = 1000
+
+// allTokens are those of the whole text, unless that changes meanwhile.
+func (p place) allTokens(ctx context.Context) (*protocol.SemanticTokens, error) {
+	var all []feature.Token
+	for line := 0; line < p.Src.Lines(); line += atOnce {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case p.Superseded():
+			return nil, errContentModified
+		}
+		part := source.Span{Start: p.Src.LineStart(line), End: p.Src.LineStart(line + atOnce)}
+		for _, t := range feature.Tokens(p.Program(), part) {
+			if t.Span.Start >= part.Start && (t.Span.Start < part.End || part.End == p.Src.Len()) {
+				all = append(all, t)
+			}
+		}
+	}
+	p.letGo() // what follows takes the text alone
+	return p.tokens(all), nil
+}
 
 // tokens writes each token as five numbers: lines and columns counted from the
 // one before, its length, its type, its modifiers.
-func (p place) tokens(span source.Span) *protocol.SemanticTokens {
-	found := feature.Tokens(p.Program(), span)
-	p.letGo() // what follows takes the text alone
+func (p place) tokens(found []feature.Token) *protocol.SemanticTokens {
 	out := &protocol.SemanticTokens{Data: make([]uint32, 0, 5*len(found))}
 	line, last := 0, 0 // of the token before: its line, its offset
 	for _, t := range found {

@@ -27,6 +27,7 @@ type live struct {
 	waiting sync.Mutex // guards what follows
 	last    int        // number of the newest version
 	steps   []step     // that lead to it from the version number
+	news    chan struct{}
 }
 
 // step is a change and the text it leads to.
@@ -49,7 +50,7 @@ type loaded struct {
 const maxSteps = 64
 
 func newLive(a Address, src *source.File, set Settings, configs *configs) *live {
-	return &live{address: a, settings: set, configs: configs, src: src}
+	return &live{address: a, settings: set, configs: configs, src: src, news: make(chan struct{})}
 }
 
 // add notes the steps to a new version and gives its number.
@@ -57,12 +58,31 @@ func (v *live) add(steps []step) int {
 	v.waiting.Lock()
 	defer v.waiting.Unlock()
 	v.last++
+	close(v.news)
+	v.news = make(chan struct{})
 	for _, s := range steps {
 		s.number = v.last
 		v.steps = append(v.steps, s)
 	}
 	return v.last
 }
+
+// newer is closed once there is a newer version than number.
+func (v *live) newer(number int) <-chan struct{} {
+	v.waiting.Lock()
+	defer v.waiting.Unlock()
+	if v.last > number {
+		return past
+	}
+	return v.news
+}
+
+// past is closed.
+var past = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // hold is the analysis of a version, or of none where a newer one has been
 // looked at. It stays as it is until release.

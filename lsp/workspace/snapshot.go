@@ -87,12 +87,33 @@ func (v *View) Cheap() []diag.Diagnostic {
 	return slices.Concat(v.l.choices, v.problems, shown(v.l.prog.Diags, "errors"))
 }
 
+// Superseded reports whether the document has a newer version, which waits for
+// those who look at this one.
+func (v *View) Superseded() bool {
+	select {
+	case <-v.live.newer(v.number):
+		return true
+	default:
+		return false
+	}
+}
+
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
-// None where linting is switched off or ctx ends first.
+// None where linting is switched off, or where ctx ends or a newer version comes
+// first.
 func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 	if !v.Settings.Lint {
 		return nil
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-v.live.newer(v.number):
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	return v.findings.get(ctx, func() []diag.Diagnostic { return shown(lint.Run(ctx, v.Program(), v.rules()), "findings") })
 }
 

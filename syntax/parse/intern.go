@@ -20,7 +20,7 @@ type result[T any] struct {
 }
 
 const (
-	maxInterned      = 1 << 16 // texts of a generation
+	maxInterned      = 1 << 14 // texts of a generation
 	maxInternedBytes = 1 << 24 // bytes of their texts
 )
 
