@@ -6,7 +6,6 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/syntax/ast"
 )
 
 // body is what the names in the single block of a function stand for, kept so
@@ -201,19 +200,4 @@ func alike(a, b definition) bool {
 	return slices.EqualFunc(a.values, b.values, func(v, w *ir.Value) bool {
 		return !v.Guessed && !w.Guessed && v.Type != types.Type(types.Unknown) && types.Equal(v.Type, w.Type)
 	})
-}
-
-// plain reports whether ops define no symbols and no scopes of symbols.
-func plain(ops []*ast.Op) bool {
-	ok := true
-	ast.Walk(ops, func(t *ast.Op) bool {
-		switch t.Form {
-		case ast.AttrAlias, ast.TypeAlias, ast.Split, ast.Resource:
-			ok = false
-		}
-		ok = ok && t.Func == nil && t.Name != "func.func" && canonical(t.Name) != "builtin.module" &&
-			!slices.ContainsFunc(t.Symbols, func(s ast.Symbol) bool { return s.Def })
-		return ok
-	})
-	return ok
 }

@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -42,7 +41,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 		return nil, true
 	}
 	l, fn := u.find(p.Path[len(p.Path)-1])
-	if fn == nil || !plain(p.Old) || !plain(p.New) || len(l.root.names) > 0 {
+	if fn == nil || !p.Plain() || len(l.root.names) > 0 {
 		return nil, false
 	}
 	block := fn.Regions[0].Blocks[0]
@@ -59,7 +58,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	if len(y.open) > maxPending/2 {
 		return nil, false
 	}
-	s := &splicer{l: l, y: y, fn: fn, gone: map[*ir.Op]bool{}, dirty: map[*ir.Op]bool{}, change: &Change{Module: l.m, Func: fn, Block: block}}
+	s := &splicer{l: l, y: y, gone: map[*ir.Op]bool{}, dirty: map[*ir.Op]bool{}, change: &Change{Module: l.m, Func: fn, Block: block}}
 	window := &job{at: newStart(p), gone: slices.Clone(old), trees: p.New, place: at}
 	var guessed []*ir.Value
 	for _, o := range old {
@@ -100,84 +99,10 @@ func newStart(p *parse.Splice) int {
 	return p.Start
 }
 
-// find is the lowered form of a function and the section it is in.
-func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
-	for _, l := range u.sections {
-		ops := l.m.Ops
-		i := sort.Search(len(ops), func(i int) bool { return ops[i].Tree.Off >= t.Off })
-		if i < len(ops) && ops[i].Tree == t && ops[i].Name == "func.func" && len(ops[i].Regions) == 1 && len(ops[i].Regions[0].Blocks) == 1 {
-			return l, ops[i]
-		}
-	}
-	return nil, nil
-}
-
-// shift moves what follows the change: the ops of the function from place on,
-// and what comes after the function.
-func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
-	move := func(s *source.Span) { *s = p.MoveSpan(*s) }
-	ops := func(list []*ir.Op) {
-		ir.Walk(list, func(o *ir.Op) bool {
-			move(&o.Span)
-			move(&o.Head)
-			for _, v := range o.Results {
-				move(&v.Span)
-			}
-			for _, r := range o.Regions {
-				for _, b := range r.Blocks {
-					for _, v := range b.Args {
-						move(&v.Span)
-					}
-				}
-			}
-			for i, v := range o.Operands {
-				if v.Op == nil && v.Block == nil && i < len(o.Tree.Operands) { // no definition: it stands where it is used
-					v.Span = o.Tree.Abs(o.Tree.Operands[i].Span)
-				}
-			}
-			return true
-		})
-	}
-	for _, l := range u.sections {
-		l.src, l.m.Src, l.m.Tree.Src = src, src, src
-		var kept []diag.Diagnostic
-		for _, d := range l.m.Diags {
-			if !p.Gone(d.Span.Start) {
-				kept = append(kept, p.Shift(d))
-			}
-		}
-		l.m.Diags = kept
-		if p.By() == 0 {
-			continue
-		}
-		for name, span := range l.symbols {
-			l.symbols[name] = p.MoveSpan(span)
-		}
-		if l.m.Outer != nil {
-			move(&l.m.Outer.Span)
-			move(&l.m.Outer.Head)
-		}
-		after := sort.Search(len(l.m.Ops), func(i int) bool { return l.m.Ops[i].Span.Start > p.Start })
-		ops(l.m.Ops[after:])
-		for _, f := range l.m.Funcs {
-			if f.Body == nil && f.Op.Span.Start > p.Start {
-				for _, v := range f.Args {
-					move(&v.Span)
-				}
-			}
-		}
-	}
-	if p.By() != 0 && fn != nil {
-		move(&fn.Span)
-		ops(fn.Regions[0].Blocks[0].Ops[place:])
-	}
-}
-
 // splicer lowers some ops of one body again.
 type splicer struct {
 	l      *lowerer
 	y      *body
-	fn     *ir.Op
 	jobs   []*job // by position
 	gone   map[*ir.Op]bool
 	dirty  map[*ir.Op]bool // unlinked, and to be lowered again
@@ -475,43 +400,4 @@ func (s *splicer) spoken(at source.Span) bool {
 	ds := s.l.m.Diags
 	i := sort.Search(len(ds), func(i int) bool { return ds[i].Span.Start >= at.Start })
 	return i < len(ds) && ds[i].Span.Start < at.End
-}
-
-// firsts forgets the ops of unknown dialects among those that go.
-func (s *splicer) firsts(old []*ast.Op) {
-	ast.Walk(old, func(t *ast.Op) bool {
-		if name := canonical(t.Name); s.l.seen[name] == t {
-			delete(s.l.seen, name)
-			s.l.lost = append(s.l.lost, name)
-		}
-		return true
-	})
-}
-
-// nextUnknown sees to it that the first op of each unknown name is the one that
-// is reported.
-func (s *splicer) nextUnknown(fresh []*ast.Op) {
-	l := s.l
-	ast.Walk(fresh, func(t *ast.Op) bool {
-		name := canonical(t.Name)
-		if first := l.seen[name]; first != nil && t.Off < first.Off && t.Form != ast.Bad {
-			at := first.Abs(first.NameSpan).Start
-			l.m.Diags = slices.DeleteFunc(l.m.Diags, func(d diag.Diagnostic) bool { return d.Code == "DM167" && d.Span.Start == at })
-			l.unknown(t, name)
-		}
-		return true
-	})
-	for _, name := range l.lost {
-		if l.seen[name] != nil {
-			continue
-		}
-		ir.Walk(l.m.Ops, func(o *ir.Op) bool {
-			if l.seen[name] == nil && o.Name == name && o.Tree.Form != ast.Bad && op.Lookup(name) == nil {
-				l.unknown(o.Tree, name)
-			}
-			return l.seen[name] == nil
-		})
-	}
-	l.lost = nil
-	sortDiags(l.m.Diags)
 }

@@ -308,6 +308,24 @@ func (p *Splice) Shift(d diag.Diagnostic) diag.Diagnostic {
 	return d
 }
 
+// Plain reports whether neither the ops that go nor those that come define
+// anything but values and labels.
+func (p *Splice) Plain() bool {
+	plain := true
+	for _, ops := range [][]*ast.Op{p.Old, p.New} {
+		ast.Walk(ops, func(o *ast.Op) bool {
+			switch {
+			case o.Form == ast.AttrAlias || o.Form == ast.TypeAlias || o.Form == ast.Split || o.Form == ast.Resource,
+				o.Func != nil, o.Name == "func.func", o.Name == "module", o.Name == "builtin.module",
+				slices.ContainsFunc(o.Symbols, func(s ast.Symbol) bool { return s.Def }):
+				plain = false
+			}
+			return plain
+		})
+	}
+	return plain
+}
+
 // MoveSpan is where a span is after the change. One that ends where the change
 // begins stays.
 func (c Change) MoveSpan(s source.Span) source.Span {

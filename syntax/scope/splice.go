@@ -19,7 +19,7 @@ func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 		(&splicer{x: x, p: p}).shift()
 		return true
 	}
-	if !known || !plain(p.Old) || !plain(p.New) {
+	if !known || !p.Plain() {
 		return false
 	}
 	x.src, x.names = src, nil
@@ -31,20 +31,6 @@ func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 	s.useAgain()
 	sortDiags(x.Diags)
 	return true
-}
-
-// plain reports whether ops define nothing but values and labels.
-func plain(ops []*ast.Op) bool {
-	ok := true
-	ast.Walk(ops, func(o *ast.Op) bool {
-		switch o.Form {
-		case ast.AttrAlias, ast.TypeAlias, ast.Split, ast.Resource:
-			ok = false
-		}
-		ok = ok && o.Func == nil && o.Name != "func.func" && !slices.ContainsFunc(o.Symbols, func(s ast.Symbol) bool { return s.Def })
-		return ok
-	})
-	return ok
 }
 
 type splicer struct {

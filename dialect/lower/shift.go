@@ -1,0 +1,84 @@
+package lower
+
+import (
+	"sort"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
+	"dmir/syntax/diag"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// find is the lowered form of a function and the section it is in.
+func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
+	for _, l := range u.sections {
+		ops := l.m.Ops
+		i := sort.Search(len(ops), func(i int) bool { return ops[i].Tree.Off >= t.Off })
+		if i < len(ops) && ops[i].Tree == t && ops[i].Name == "func.func" && len(ops[i].Regions) == 1 && len(ops[i].Regions[0].Blocks) == 1 {
+			return l, ops[i]
+		}
+	}
+	return nil, nil
+}
+
+// shift moves what follows the change: the ops of the function from place on,
+// and what comes after the function.
+func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
+	move := func(s *source.Span) { *s = p.MoveSpan(*s) }
+	ops := func(list []*ir.Op) {
+		ir.Walk(list, func(o *ir.Op) bool {
+			move(&o.Span)
+			move(&o.Head)
+			for _, v := range o.Results {
+				move(&v.Span)
+			}
+			for _, r := range o.Regions {
+				for _, b := range r.Blocks {
+					for _, v := range b.Args {
+						move(&v.Span)
+					}
+				}
+			}
+			for i, v := range o.Operands {
+				if v.Op == nil && v.Block == nil && i < len(o.Tree.Operands) { // no definition: it stands where it is used
+					v.Span = o.Tree.Abs(o.Tree.Operands[i].Span)
+				}
+			}
+			return true
+		})
+	}
+	for _, l := range u.sections {
+		l.src, l.m.Src, l.m.Tree.Src = src, src, src
+		var kept []diag.Diagnostic
+		for _, d := range l.m.Diags {
+			if !p.Gone(d.Span.Start) {
+				kept = append(kept, p.Shift(d))
+			}
+		}
+		l.m.Diags = kept
+		if p.By() == 0 {
+			continue
+		}
+		for name, span := range l.symbols {
+			l.symbols[name] = p.MoveSpan(span)
+		}
+		if l.m.Outer != nil {
+			move(&l.m.Outer.Span)
+			move(&l.m.Outer.Head)
+		}
+		after := sort.Search(len(l.m.Ops), func(i int) bool { return l.m.Ops[i].Span.Start > p.Start })
+		ops(l.m.Ops[after:])
+		for _, f := range l.m.Funcs {
+			if f.Body == nil && f.Op.Span.Start > p.Start {
+				for _, v := range f.Args {
+					move(&v.Span)
+				}
+			}
+		}
+	}
+	if p.By() != 0 && fn != nil {
+		move(&fn.Span)
+		ops(fn.Regions[0].Blocks[0].Ops[place:])
+	}
+}
