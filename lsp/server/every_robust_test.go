@@ -87,9 +87,13 @@ func TestEveryRequestEverywhere(t *testing.T) {
 		}
 		visit(text, append(places, len(text)))
 	}
+	sample := 40
+	if testing.Short() {
+		sample = 8
+	}
 	for _, text := range append(examples(t), strings.ReplaceAll(ffn, "\n", "\r\n")) {
 		var places []int
-		for range 40 {
+		for range sample {
 			places = append(places, edittest.Edit{Start: rnd.IntN(len(text) + 1)}.Fit(text).Start)
 		}
 		visit(text, places)
