@@ -11,7 +11,7 @@ export const story: Scene = {
     await wb.squiggles().first().waitFor();
     await wb.lens(/^Run/).first().waitFor();
     await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
-    assert.match(await lensTexts(wb), amount);
+    await wb.until("totals in the lenses", async () => amount.test(await lensTexts(wb)));
     assert.match(await wb.statusItem().innerText(), /h200/);
     assert.equal(code.bundledServers().length, 1, "the server is the package's own");
     await wb.screenshot("story-1-opened");
