@@ -76,18 +76,10 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 // follow moves what was said about the text, and drops what was said about ops
 // that are gone.
 func (p *Program) follow(s *parse.Splice, fn *ir.Op) {
-	move := func(ds []diag.Diagnostic) (kept []diag.Diagnostic) {
-		for _, d := range ds {
-			if !s.Gone(d.Span.Start) {
-				kept = append(kept, s.Shift(d))
-			}
-		}
-		return kept
-	}
-	p.rules = move(p.rules)
+	p.rules = s.Follow(p.rules)
 	for f, ds := range p.ends {
 		if f != fn {
-			p.ends[f] = move(ds)
+			p.ends[f] = s.Follow(ds)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/syntax/ast"
-	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -50,13 +49,7 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 	}
 	for _, l := range u.sections {
 		l.src, l.m.Src, l.m.Tree.Src = src, src, src
-		var kept []diag.Diagnostic
-		for _, d := range l.m.Diags {
-			if !p.Gone(d.Span.Start) {
-				kept = append(kept, p.Shift(d))
-			}
-		}
-		l.m.Diags = kept
+		l.m.Diags = p.Follow(l.m.Diags)
 		if p.By() == 0 {
 			continue
 		}

@@ -259,12 +259,7 @@ func (p *Splice) Apply(f *ast.File) {
 
 // diags are the diagnostics of the tree after the change.
 func (p *Splice) diags(ds []diag.Diagnostic) []diag.Diagnostic {
-	var out []diag.Diagnostic
-	for _, d := range ds {
-		if !p.Gone(d.Span.Start) {
-			out = append(out, p.Shift(d))
-		}
-	}
+	out := p.Follow(ds)
 	if fresh := collect(all(p.New)); len(fresh) > 0 {
 		out = append(out, fresh...)
 		sort.SliceStable(out, func(i, j int) bool { return out[i].Span.Start < out[j].Span.Start })
@@ -278,17 +273,29 @@ func all(ops []*ast.Op) []*ast.Op {
 	return out
 }
 
-// Gone reports whether a place of the text before the change lies in an op that
+// gone reports whether a place of the text before the change lies in an op that
 // is replaced.
-func (p *Splice) Gone(off int) bool {
+func (p *Splice) gone(off int) bool {
 	if len(p.Old) == 0 {
 		return false
 	}
 	return p.Old[0].Off <= off && off < p.Old[len(p.Old)-1].Span().End
 }
 
-// Shift is a diagnostic of the text before the change as it stands after it.
-func (p *Splice) Shift(d diag.Diagnostic) diag.Diagnostic {
+// Follow is diagnostics of the text before the change as they stand after it,
+// without those of the ops that are replaced.
+func (p *Splice) Follow(ds []diag.Diagnostic) []diag.Diagnostic {
+	var kept []diag.Diagnostic
+	for _, d := range ds {
+		if !p.gone(d.Span.Start) {
+			kept = append(kept, p.shift(d))
+		}
+	}
+	return kept
+}
+
+// shift is a diagnostic of the text before the change as it stands after it.
+func (p *Splice) shift(d diag.Diagnostic) diag.Diagnostic {
 	d.Span = p.MoveSpan(d.Span)
 	if len(d.Related) > 0 {
 		d.Related = slices.Clone(d.Related)

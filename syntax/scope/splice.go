@@ -46,13 +46,7 @@ type splicer struct {
 
 // shift moves what was found behind the change.
 func (s *splicer) shift() {
-	var kept []diag.Diagnostic
-	for _, d := range s.x.Diags {
-		if !s.p.Gone(d.Span.Start) {
-			kept = append(kept, s.p.Shift(d))
-		}
-	}
-	s.x.Diags = kept
+	s.x.Diags = s.p.Follow(s.x.Diags)
 	by := int32(s.p.By())
 	if by == 0 {
 		return
