@@ -1,0 +1,121 @@
+// Package artifact is a compiled function as plain data: CUDA C++ text and
+// machine code, the static order of launches, and the plan of the one
+// allocation that every buffer lies in. A device runs it without a compiler and
+// without knowing the dialect.
+package artifact
+
+// Program is one function, ready to run.
+type Program struct {
+	Name    string   // of the function, without "@"
+	File    string   // the text it came from, as in #line
+	Source  string   // CUDA C++ of all kernels; includes "dm.cuh", the prelude
+	Kernels []Kernel // each distinct kernel once
+	Steps   []Step   // in an order that is right on one stream
+	Buffers []Buffer
+	// Workspace is the size in bytes of the one allocation. Every buffer lies in
+	// it, aligned to 256 bytes.
+	Workspace int64
+	Inputs    []int // buffers of the arguments, in their order
+	Outputs   []int // buffers of the results, in their order; may repeat, and may be inputs
+	Images    []Image
+}
+
+// Image is machine code for one architecture.
+type Image struct {
+	Arch  string // "sm_90a"
+	Cubin []byte
+}
+
+// Kernel is a function of Source.
+type Kernel struct {
+	Name    string
+	Class   string // "pointwise", "row", "contraction", …
+	Threads int    // of a block
+	Shared  int    // bytes of dynamic shared memory of a block
+	Cluster int    // blocks of a cluster; 0 or 1: none
+	Params  []Param
+	Lines   []int // of File, 1-based, that it came from
+	// First and Last are its lines in Source, 1-based.
+	First, Last int
+	// Arch is the architecture that it was written for; it runs on no other.
+	// Empty: any from sm_80 on.
+	Arch string
+}
+
+// Mode is how a kernel uses a parameter.
+type Mode string
+
+// The modes; they are the prelude's dm::In, dm::Out, dm::InOut and dm::Map.
+const (
+	In    Mode = "in"
+	Out   Mode = "out"
+	InOut Mode = "inout"
+	Map   Mode = "map" // a tensor map for bulk loads or stores of the buffer, passed by value
+)
+
+// Param is one parameter of a kernel.
+type Param struct {
+	Name string
+	Elem string // "f16", "bf16", "f32", "i32", …: MLIR's names
+	Mode Mode
+}
+
+// Step is one launch, or one fill of a buffer with zero bytes.
+type Step struct {
+	Name   string // unique in the program; what a person is shown
+	Kernel int    // index; -1: fill the one argument with zero bytes
+	Grid   [3]int
+	Args   []Arg
+	Stream int
+	Waits  []int // earlier steps on other streams that must have ended
+
+	// What the cost model predicts for the step.
+	FLOP         int64
+	ReadBytes    int64
+	WrittenBytes int64
+	TimeNs       float64
+	// Counted bytes differ from the prediction for this reason; empty: they are equal.
+	Differs string
+}
+
+// Arg is what a parameter gets.
+type Arg struct {
+	Buffer int
+	Map    *TensorMap // for Mode Map
+}
+
+// TensorMap describes a tiled tensor to the bulk copy engine (sm_90 and up), in
+// the terms of the driver's cuTensorMapEncodeTiled: innermost dimension first.
+type TensorMap struct {
+	Elem    string
+	Dims    []uint64
+	Strides []uint64 // bytes, of all dimensions but the innermost
+	Box     []uint32
+	Swizzle int // bytes: 0, 32, 64 or 128
+}
+
+// Kind is what a buffer is for.
+type Kind string
+
+// The kinds of buffers.
+const (
+	Input    Kind = "input"
+	Output   Kind = "output"
+	Constant Kind = "constant" // filled from Data once
+	Temp     Kind = "temp"     // of one step or between steps; its bytes are shared over time
+)
+
+// Buffer is a part of the allocation.
+type Buffer struct {
+	Name   string // of the value, without "%"
+	Elem   string
+	Shape  []int64
+	Order  []int // of the dimensions in memory, outermost first; nil: row-major
+	Kind   Kind
+	Offset int64
+	Bytes  int64
+	Data   []byte // of a constant
+	// First and Last are the steps between which the bytes hold the value; an
+	// input's First is -1, an output's Last is the number of steps.
+	First, Last int
+}
