@@ -1,0 +1,70 @@
+// Package dylib opens shared libraries at run time, without cgo. On platforms
+// where that cannot be done it builds and says so.
+package dylib
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Lib is an open library. It stays open until the process ends: what it started
+// (threads, exit handlers) may live that long.
+type Lib struct {
+	Path   string // as it was given to Open
+	handle uintptr
+}
+
+// Open opens the library at path, or by bare name where the system's linker
+// looks for libraries.
+func Open(path string) (*Lib, error) {
+	h, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	return &Lib{path, h}, nil
+}
+
+// Has reports whether the library exports a symbol of this name.
+func (l *Lib) Has(name string) bool {
+	_, err := lookup(l.handle, name)
+	return err == nil
+}
+
+// Bind sets the function that fn points to to the library's function name. The
+// Go signature must be the C function's.
+func (l *Lib) Bind(name string, fn any) error {
+	addr, err := lookup(l.handle, name)
+	if err != nil {
+		return fmt.Errorf("%s has no %s: %w", l.Path, name, err)
+	}
+	register(fn, addr)
+	return nil
+}
+
+// BindAll binds every field of the struct that table points to, which are
+// functions tagged `c:"name"`. A tag `c:"name,optional"` leaves the field nil
+// where the library has no such function; `c:"name_v2|name"` takes the first of
+// several names that there is.
+func (l *Lib) BindAll(table any) error {
+	v := reflect.ValueOf(table).Elem()
+	for i := range v.NumField() {
+		names, optional := parseTag(v.Type().Field(i).Tag.Get("c"))
+		var err error
+		for _, name := range names {
+			if err = l.Bind(name, v.Field(i).Addr().Interface()); err == nil {
+				break
+			}
+		}
+		if err != nil && !optional {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseTag splits "name_v2|name,optional".
+func parseTag(tag string) (names []string, optional bool) {
+	tag, optional = strings.CutSuffix(tag, ",optional")
+	return strings.Split(tag, "|"), optional
+}

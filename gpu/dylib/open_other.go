@@ -1,0 +1,19 @@
+//go:build !((linux || darwin || windows) && (amd64 || arm64))
+
+package dylib
+
+import (
+	"errors"
+	"runtime"
+)
+
+func open(string) (uintptr, error) {
+	return 0, errors.New("shared libraries cannot be opened on " + runtime.GOOS + "/" + runtime.GOARCH)
+}
+
+func lookup(uintptr, string) (uintptr, error) { return 0, errors.New("no library is open") }
+
+func register(any, uintptr) {}
+
+// Callback is never reached, since no library can be opened.
+func Callback(any) uintptr { return 0 }

@@ -1,0 +1,129 @@
+package nvrtc
+
+import (
+	"crypto/sha256"
+	"encoding/gob"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"dmir/internal/whole"
+)
+
+// cacheLimit is how many bytes of compiled code are kept.
+const cacheLimit = 512 << 20
+
+// format is in every key: a change of Result makes old entries unknown.
+const format = "dmir-nvrtc-1"
+
+// CacheDir is the folder of what was compiled: nvrtc in the folder that the
+// environment variable DMIR_CACHE names, else in dmir's part of the user's
+// cache. What it holds may be deleted at any time.
+func CacheDir() (string, error) { return cacheFolder("nvrtc") }
+
+func cacheFolder(name string) (string, error) {
+	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
+		return filepath.Join(dir, name), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "dmir", name), nil
+}
+
+// cacheKey names everything that the result depends on.
+func cacheKey(version, source string, headers []Header, arch string, opts Options) string {
+	h := sha256.New()
+	part := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
+	part(format)
+	part(version)
+	part(arch)
+	part(opts.Name)
+	part(strings.Join(flags(arch, opts), "\x00"))
+	part(source)
+	for _, header := range headers {
+		part(header.Name)
+		part(header.Text)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// entry is what a file of the cache holds. The sum tells a damaged file.
+type entry struct {
+	Key    string
+	Result Result
+	Sum    [32]byte // of the machine code
+}
+
+// readCache gives the result of an earlier compilation, or nil. Whatever is
+// wrong with the file, it is as if it were not there.
+func readCache(key string) *Result {
+	dir, err := CacheDir()
+	if err != nil {
+		return nil
+	}
+	path := filepath.Join(dir, key)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var e entry
+	if err := gob.NewDecoder(f).Decode(&e); err != nil || e.Key != key || e.Sum != sha256.Sum256(e.Result.Cubin) {
+		return nil
+	}
+	now := time.Now()
+	os.Chtimes(path, now, now) // what is used stays longest; not essential
+	e.Result.Cached = true
+	return &e.Result
+}
+
+// writeCache keeps a result. A cache that cannot be written is no error: the
+// next compilation takes as long as this one.
+func writeCache(key string, r *Result) {
+	dir, err := CacheDir()
+	if err != nil || os.MkdirAll(dir, 0o755) != nil {
+		return
+	}
+	err = whole.WriteFile(filepath.Join(dir, key), 0o644, func(w io.Writer) error {
+		return gob.NewEncoder(w).Encode(entry{key, *r, sha256.Sum256(r.Cubin)})
+	})
+	if err == nil {
+		trim(dir, cacheLimit)
+	}
+}
+
+// trim deletes the entries that were not used for longest until the folder
+// holds limit bytes at most.
+func trim(dir string, limit int64) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	var files []fs.FileInfo
+	var total int64
+	for _, e := range list {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		files = append(files, info)
+		total += info.Size()
+	}
+	sort.Slice(files, func(i, j int) bool { return files[i].ModTime().Before(files[j].ModTime()) })
+	for _, f := range files {
+		if total <= limit {
+			return
+		}
+		if os.Remove(filepath.Join(dir, f.Name())) == nil {
+			total -= f.Size()
+		}
+	}
+}

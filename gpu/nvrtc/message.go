@@ -1,0 +1,117 @@
+package nvrtc
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// CompileError is a source that does not compile.
+type CompileError struct {
+	Arch     string
+	Compiler string
+	Messages []Message // at least the errors; warnings too
+	Log      string
+}
+
+// Message is one thing that the compiler said about a place.
+type Message struct {
+	Severity string // "error", "warning" or "note"
+	Text     string
+	// File and Line (1-based) are as #line directives have it, so of the .dmir
+	// file for a kernel that was generated from one.
+	File string
+	Line int
+	// Generated is the line (1-based) of the source that was compiled, where the
+	// place is in it; 0 where it is in a header, or unknown.
+	Generated int
+	// Detail is what follows the first line: the source line and the caret.
+	Detail string
+}
+
+// Error is the first error, with its place.
+func (e *CompileError) Error() string {
+	n := 0
+	var first *Message
+	for i, m := range e.Messages {
+		if m.Severity == "error" {
+			if first == nil {
+				first = &e.Messages[i]
+			}
+			n++
+		}
+	}
+	if first == nil {
+		return fmt.Sprintf("%s does not compile the kernels for %s: %s", e.Compiler, e.Arch, firstLine(e.Log))
+	}
+	more := ""
+	if n > 1 {
+		more = fmt.Sprintf(" (and %d more)", n-1)
+	}
+	at := fmt.Sprintf("%s:%d: ", first.File, first.Line)
+	if first.Generated > 0 {
+		at += fmt.Sprintf("line %d of the CUDA text: ", first.Generated)
+	}
+	return fmt.Sprintf("%s%s%s [%s for %s]", at, first.Text, more, e.Compiler, e.Arch)
+}
+
+// place gives each message its line in the generated source, by compiling once
+// more without the #line directives: the same messages come in the same order.
+func (c *Compiler) place(ctx context.Context, failed *CompileError, source string, headers []Header, arch string, opts Options) {
+	if !lineDirective.MatchString(source) {
+		for i, m := range failed.Messages {
+			if m.File == opts.Name {
+				failed.Messages[i].Generated = m.Line
+			}
+		}
+		return
+	}
+	_, err := c.compile(ctx, lineDirective.ReplaceAllString(source, ""), headers, arch, opts)
+	plain, ok := err.(*CompileError)
+	if !ok || len(plain.Messages) != len(failed.Messages) {
+		return
+	}
+	for i, m := range plain.Messages {
+		if m.Text == failed.Messages[i].Text && m.File == opts.Name {
+			failed.Messages[i].Generated = m.Line
+		}
+	}
+}
+
+var lineDirective = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:line[ \t]+)?[0-9]+.*$`)
+
+// place of a message as NVRTC and nvcc write it: file(12): error: text. Also
+// with a number, "error #20: …", and "catastrophic error".
+var messageLine = regexp.MustCompile(`^(.*?)\((\d+)\): (?:catastrophic )?(error|warning|note|remark)(?: #[\w-]+)?: (.*)$`)
+
+// parseMessages reads the compiler's log.
+func parseMessages(log string) []Message {
+	var out []Message
+	var last *Message
+	for line := range strings.Lines(log) {
+		line = strings.TrimRight(line, "\r\n")
+		if f := messageLine.FindStringSubmatch(line); f != nil {
+			n, _ := strconv.Atoi(f[2])
+			out = append(out, Message{Severity: f[3], Text: f[4], File: f[1], Line: n})
+			last = &out[len(out)-1]
+			continue
+		}
+		if last != nil && strings.HasPrefix(line, " ") && strings.TrimSpace(line) != "" {
+			last.Detail += line + "\n"
+			continue
+		}
+		last = nil
+	}
+	return out
+}
+
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return "it does not say why"
+}

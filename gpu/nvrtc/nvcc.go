@@ -1,0 +1,108 @@
+package nvrtc
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// nvccRelease is in what nvcc --version prints: "release 12.8, V12.8.93".
+var nvccRelease = regexp.MustCompile(`release (\d+\.\d+)`)
+
+// findNvcc finds the toolkit's compiler on PATH or in the toolkit's folder.
+func findNvcc() (*Compiler, error) {
+	path, err := exec.LookPath("nvcc")
+	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		if err != nil && root != "" {
+			path, err = exec.LookPath(filepath.Join(root, "bin", "nvcc"))
+		}
+	}
+	if err != nil {
+		return nil, exec.ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", path, err)
+	}
+	version := "nvcc"
+	if m := nvccRelease.FindSubmatch(out); m != nil {
+		version += " " + string(m[1])
+	}
+	return &Compiler{Path: path, Version: version, Where: "CUDA toolkit"}, nil
+}
+
+// nvcc compiles with the toolkit's compiler, in a folder that is deleted after.
+func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
+	dir, err := os.MkdirTemp("", "dmir-nvcc-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Base(opts.Name)
+	for _, f := range append([]Header{{Name: name, Text: source}}, headers...) {
+		path, err := within(dir, f.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	args := append(flags(arch, opts), "-I.", "--cubin", "--output-file", "out.cubin", name)
+	log, err := c.call(ctx, dir, args)
+	if err != nil {
+		messages := parseMessages(log)
+		if len(messages) == 0 {
+			return nil, fmt.Errorf("%s cannot compile for %s: %s", c.Version, arch, firstLine(log))
+		}
+		return nil, &CompileError{Arch: arch, Compiler: c.Version, Log: log, Messages: messages}
+	}
+	r := &Result{Arch: arch, Compiler: c.Version, Log: log}
+	if r.Cubin, err = os.ReadFile(filepath.Join(dir, "out.cubin")); err != nil {
+		return nil, err
+	}
+	args = append(flags(arch, opts), "-I.", "--ptx", "--output-file", "out.ptx", name)
+	if log, err := c.call(ctx, dir, args); err != nil {
+		return nil, fmt.Errorf("%s --ptx: %s", c.Version, firstLine(log))
+	}
+	ptx, err := os.ReadFile(filepath.Join(dir, "out.ptx"))
+	if err != nil {
+		return nil, err
+	}
+	r.PTX = string(ptx)
+	r.Kernels, err = usage(r.Cubin, r.Log)
+	return r, err
+}
+
+func (c *Compiler) call(ctx context.Context, dir string, args []string) (log string, err error) {
+	cmd := exec.CommandContext(ctx, c.Path, args...)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return out.String(), err
+}
+
+// within is the path of a header below dir. A name that leads out of it is
+// refused.
+func within(dir, name string) (string, error) {
+	local := filepath.FromSlash(name)
+	if !filepath.IsLocal(local) || strings.TrimSpace(name) == "" {
+		return "", fmt.Errorf("%q is no name for a header", name)
+	}
+	return filepath.Join(dir, local), nil
+}

@@ -1,0 +1,157 @@
+// Package nvrtc compiles CUDA C++ text to machine code: with NVIDIA's run-time
+// compiler, opened as a shared library from wherever it is installed, or with
+// nvcc where only that is. What was compiled is kept on disk by content.
+package nvrtc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Header is a text that the source may include by its name.
+type Header struct {
+	Name string // as in #include "name"
+	Text string
+}
+
+// Options change how a source is compiled; the zero value is right for kernels
+// that dmir writes.
+type Options struct {
+	// Name is what the compiler calls the source in its messages; the default is
+	// "kernels.cu".
+	Name string
+	// Defines are macros, "NAME" or "NAME=value".
+	Defines []string
+	// LineInfo keeps the lines of #line in the machine code, for profilers and
+	// for the reports of faults.
+	LineInfo bool
+	// MaxRegisters limits the registers of a thread; 0: as many as the launch
+	// bounds allow.
+	MaxRegisters int
+	// Flags are further options of the compiler, such as "--use_fast_math".
+	Flags []string
+	// NoCache compiles even where the result is known, and keeps nothing.
+	NoCache bool
+}
+
+// Result is compiled code for one architecture.
+type Result struct {
+	Arch     string  // "sm_90a"
+	Compiler string  // "NVRTC 13.5"
+	Cubin    []byte  // an ELF file, what the driver loads
+	PTX      string  // the intermediate assembly that the machine code came from
+	Log      string  // all that the compiler said, warnings above all
+	Kernels  []Usage // in the order of their names
+	Cached   bool    // read from disk
+}
+
+// Usage is what one kernel needs of the machine, as the assembler counted it.
+type Usage struct {
+	Name        string
+	Registers   int // of a thread
+	Shared      int // bytes of static shared memory of a block
+	SpillStores int // bytes that a thread writes because it has too few registers
+	SpillLoads  int // bytes that it reads back
+	Stack       int // bytes of local memory of a thread
+	Constant    int // bytes of constant memory, the parameters among them
+}
+
+// Kernel is the usage of the kernel of this name, and whether there is one.
+func (r *Result) Kernel(name string) (Usage, bool) {
+	for _, k := range r.Kernels {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Usage{}, false
+}
+
+// Spilled lists the kernels that keep registers in memory.
+func (r *Result) Spilled() []Usage {
+	var out []Usage
+	for _, k := range r.Kernels {
+		if k.SpillStores > 0 || k.SpillLoads > 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// Compile compiles a source for an architecture ("sm_80", "sm_90a", "sm_100")
+// with the compiler that Find finds. A source that does not compile gives a
+// *CompileError; no compiler at all, a *NotFound. It may be called from several
+// goroutines; ctx ends a compilation that is under way.
+func Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
+	c, err := Find()
+	if err != nil {
+		return nil, err
+	}
+	return c.Compile(ctx, source, headers, arch, opts)
+}
+
+// Compile is the function Compile with a compiler of one's choice.
+func (c *Compiler) Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
+	if !validArch(arch) {
+		return nil, fmt.Errorf("%q is no architecture: write sm_80, sm_90a or sm_100", arch)
+	}
+	if opts.Name == "" {
+		opts.Name = "kernels.cu"
+	}
+	key := cacheKey(c.Version, source, headers, arch, opts)
+	if !opts.NoCache {
+		if r := readCache(key); r != nil {
+			return r, nil
+		}
+	}
+	r, err := c.compile(ctx, source, headers, arch, opts)
+	if err != nil {
+		if failed, ok := err.(*CompileError); ok {
+			c.place(ctx, failed, source, headers, arch, opts)
+		}
+		return nil, err
+	}
+	if !opts.NoCache {
+		writeCache(key, r)
+	}
+	return r, nil
+}
+
+func (c *Compiler) compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c.lib == nil {
+		return c.nvcc(ctx, source, headers, arch, opts)
+	}
+	// More compilations than cores would only hold more memory at a time.
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return c.lib.compile(ctx, c.Version, source, headers, arch, opts)
+}
+
+// validArch reports whether arch is written as the compiler's options want it.
+func validArch(arch string) bool {
+	digits, ok := strings.CutPrefix(arch, "sm_")
+	digits = strings.TrimRight(digits, "af")
+	return ok && len(digits) >= 2 && len(digits) <= 3 && strings.Trim(digits, "0123456789") == ""
+}
+
+// flags are the options that both compilers understand.
+func flags(arch string, opts Options) []string {
+	out := []string{"--gpu-architecture=" + arch, "--std=c++17", "--ptxas-options=-v"}
+	for _, d := range opts.Defines {
+		out = append(out, "--define-macro="+d)
+	}
+	if opts.LineInfo {
+		out = append(out, "--generate-line-info")
+	}
+	if opts.MaxRegisters > 0 {
+		out = append(out, fmt.Sprintf("--maxrregcount=%d", opts.MaxRegisters))
+	}
+	return append(out, opts.Flags...)
+}
