@@ -29,8 +29,7 @@ type finding struct {
 	snap     *workspace.Snapshot // its text alone
 	diags    []diag.Diagnostic
 	failed   bool         // the analysis broke down
-	answered *source.File // the text that an answer was given for,
-	id       string       // and the name of the answer
+	answered *source.File // the text that an answer was given for
 }
 
 // put takes in the diagnostics of a text. It reports whether an editor that
@@ -43,7 +42,7 @@ func (p *published) put(snap *workspace.Snapshot, ds []diag.Diagnostic) (stale b
 	}
 	f := &finding{snap: snap, diags: ds}
 	if was := p.docs[snap.Key]; was != nil {
-		f.answered, f.id = was.answered, was.id
+		f.answered = was.answered
 		stale = was.answered == snap.Src && !sameDiagnostics(was.diags, ds)
 	}
 	p.docs[snap.Key] = f
@@ -65,13 +64,18 @@ func sameDiagnostics(a, b []diag.Diagnostic) bool {
 	return true
 }
 
-// answer remembers what an editor was told about a text.
-func (p *published) answer(key string, text *source.File, id string) {
+// answer remembers about which text an editor was told. It reports whether
+// something else was found of that text while the answer was made: put could
+// not know then that somebody would have to hear of it.
+func (p *published) answer(told *finding) (stale bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if f := p.docs[key]; f != nil {
-		f.answered, f.id = text, id
+	f := p.docs[told.snap.Key]
+	if f == nil || f.snap == nil {
+		return false
 	}
+	f.answered = told.snap.Src
+	return f.snap.Src == told.snap.Src && !sameDiagnostics(f.diags, told.diags)
 }
 
 // fail hears that the analysis of a document broke down.

@@ -48,7 +48,9 @@ func documentDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.published.answer(where.Key, found.snap.Src, id)
+		if s.published.answer(found) {
+			s.refreshDiagnostics()
+		}
 		return documentReport(items, id, had), nil
 	}, nil
 }
