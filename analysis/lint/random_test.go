@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/analysis/internal/messy"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/internal/messy"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dmir/analysis/internal/messy"
 	"dmir/analysis/refactor"
+	"dmir/internal/messy"
 	"dmir/syntax/source"
 )
 

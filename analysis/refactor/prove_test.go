@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"dmir/analysis/internal/messy"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/analysis/refactor"
@@ -20,6 +19,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
+	"dmir/internal/messy"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"

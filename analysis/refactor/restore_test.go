@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/analysis/internal/messy"
 	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
 	"dmir/analysis/refactor"
@@ -16,6 +15,7 @@ import (
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
+	"dmir/internal/messy"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
