@@ -63,16 +63,18 @@ func (e *editor) pull(u, had string) pullReport {
 	return r
 }
 
-// countCalls is how often the server has made a call so far.
-func (e *editor) countCalls(method string) (n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, c := range e.calls {
-		if c == method {
-			n++
+// pullUntil pulls until a report is what a test waits for.
+func (e *editor) pullUntil(what string, ok func(pullReport) bool) {
+	e.t.Helper()
+	for deadline := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
+		r := e.pull(testURI, "")
+		if ok(r) {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatalf("%s: never; the last report was %+v", what, r)
 		}
 	}
-	return n
 }
 
 // An editor that pulls is sent nothing; it is told when there is more to pull,
@@ -103,21 +105,16 @@ func TestPullDiagnostics(t *testing.T) {
 	if second.codes() != "DM207" {
 		t.Errorf("findings: %s", second.codes())
 	}
-	refreshes := e.countCalls("workspace/diagnostic/refresh")
+	refreshes := e.count("workspace/diagnostic/refresh")
 	e.change(3, edit(0, 0, 0, 0, "// a comment\n"))
 	if third := e.pull(testURI, second.ResultID); third.codes() != "DM207" {
 		t.Errorf("the findings do not stay while the text above changes: %s", third.codes())
 	}
 	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"lint":{"enabled":false}}}}`)
-	for deadline := time.Now().Add(20 * time.Second); e.pull(testURI, "").codes() != ""; {
-		if time.Now().After(deadline) {
-			t.Fatal("lint is not switched off")
-		}
-	}
-	for deadline := time.Now().Add(20 * time.Second); e.countCalls("workspace/diagnostic/refresh") == refreshes; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the editor was not told that the settings make a difference")
-		}
+	for off := false; !off; { // an editor that pulls when it is told to, and only then
+		refreshes++
+		e.asked("workspace/diagnostic/refresh", refreshes)
+		off = e.pull(testURI, "").codes() == ""
 	}
 	e.notify("textDocument/didClose", doc)
 	if closed := e.pull(testURI, ""); closed.Kind != "full" || closed.codes() != "" {
@@ -166,15 +163,15 @@ func TestDiagnosticDetails(t *testing.T) {
 	}
 	byCode := func(code string) json.RawMessage {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			for _, raw := range e.pull(testURI, "").Raw {
-				if strings.Contains(string(raw), `"`+code+`"`) {
-					return raw
-				}
+		var found json.RawMessage
+		e.pullUntil(code, func(r pullReport) bool {
+			i := slices.IndexFunc(r.Raw, func(raw json.RawMessage) bool { return strings.Contains(string(raw), `"`+code+`"`) })
+			if i >= 0 {
+				found = r.Raw[i]
 			}
-		}
-		t.Fatalf("no %s", code)
-		return nil
+			return i >= 0
+		})
+		return found
 	}
 	if err := json.Unmarshal(byCode("DM170"), &details); err != nil {
 		t.Fatal(err)
@@ -221,13 +218,17 @@ func (e *editor) openAt(path, text string) {
 // pullAll pulls the workspace; the answer by file name, as "kind codes".
 func (e *editor) pullAll(dir string, had map[string]string) map[string]string {
 	e.t.Helper()
-	var previous []string
-	for name, id := range had {
-		previous = append(previous, fmt.Sprintf(`{"uri":%q,"value":%q}`, uri.File(filepath.Join(dir, name)), id))
-	}
 	var raw jsonrpc2.RawMessage
-	e.must("workspace/diagnostic", `{"previousResultIds":[`+strings.Join(previous, ",")+`]}`, &raw)
+	e.must("workspace/diagnostic", `{"previousResultIds":[`+strings.Join(previousIDs(dir, had), ",")+`]}`, &raw)
 	return e.reports(dir, raw, had)
+}
+
+// previousIDs is what an editor says of the reports that it has, by file name.
+func previousIDs(dir string, had map[string]string) (out []string) {
+	for name, id := range had {
+		out = append(out, fmt.Sprintf(`{"uri":%q,"value":%q}`, uri.File(filepath.Join(dir, name)), id))
+	}
+	return out
 }
 
 func (e *editor) reports(dir string, raw []byte, had map[string]string) map[string]string {
@@ -341,11 +342,7 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 		t.Errorf("%d parts with %d reports: %v", parts, len(seen), seen)
 	}
 
-	var previous []string
-	for name, id := range had {
-		previous = append(previous, fmt.Sprintf(`{"uri":%q,"value":%q}`, uri.File(filepath.Join(dir, name)), id))
-	}
-	params := `{"previousResultIds":[` + strings.Join(previous, ",") + `],"partialResultToken":"all"}`
+	params := `{"previousResultIds":[` + strings.Join(previousIDs(dir, had), ",") + `],"partialResultToken":"all"}`
 	answered := make(chan error, 1)
 	go func() {
 		var raw jsonrpc2.RawMessage
@@ -364,10 +361,12 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 		t.Error(err)
 	}
 
+	e.pullAll(dir, had) // so that the next has nothing to say
+	params = `{"previousResultIds":[` + strings.Join(previousIDs(dir, had), ",") + `],"partialResultToken":"all"}`
 	e.frame(`{"jsonrpc":"2.0","id":4711,"method":"workspace/diagnostic","params":` + params + `}`)
 	e.frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":4711}}`)
 	flight := &e.server.dispatch.flight
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
 		flight.mu.Lock()
 		left := len(flight.cancel)
 		flight.mu.Unlock()
