@@ -306,7 +306,7 @@ func TestPanelInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &http.Client{Jar: jar, Timeout: 20 * time.Second, Transport: &http.Transport{}}
+	browser := &http.Client{Jar: jar, Transport: &http.Transport{}} // with no time-out, which would end the stream of events
 	defer browser.CloseIdleConnections()
 	get := func(path string) *http.Response {
 		t.Helper()
@@ -339,6 +339,16 @@ func TestPanelInBrowser(t *testing.T) {
 			events <- fmt.Sprint(m.Type, " ", m.Line, m.Data.Function)
 		}
 	}()
+	hears := func() string {
+		t.Helper()
+		select {
+		case event := <-events:
+			return event
+		case <-time.After(patient):
+			t.Fatal("the page hears nothing")
+			return ""
+		}
+	}
 	post := func(name, body string) int {
 		t.Helper()
 		res, err := browser.Post(p.URL+name, "application/json", strings.NewReader(body))
@@ -367,22 +377,22 @@ func TestPanelInBrowser(t *testing.T) {
 	}
 
 	e.notify("dmir/select", at(2, 4))
-	if got := <-events; got != "select 3" {
+	if got := hears(); got != "select 3" {
 		t.Errorf("the page hears %q", got)
 	}
 	var marks []protocol.DocumentHighlight
 	e.must("textDocument/documentHighlight", at(4, 5), &marks)
-	if got := <-events; got != "select 5" {
+	if got := hears(); got != "select 5" {
 		t.Errorf("the page hears %q", got)
 	}
 	e.change(2, edit(9, 0, 9, 0, "func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"))
-	if got := <-events; got != "data 0ffn" {
+	if got := hears(); got != "data 0ffn" {
 		t.Errorf("after an edit the page hears %q", got)
 	}
 	if status := post("function", `{"name":"g"}`); status != 204 {
 		t.Errorf("another function: %d", status)
 	}
-	if got := <-events; got != "data 0g" {
+	if got := hears(); got != "data 0g" {
 		t.Errorf("the page hears %q", got)
 	}
 	e.notify("textDocument/didClose", doc)
