@@ -147,7 +147,7 @@ func (e *editor) count(method string) int {
 // asked waits for the nth call of a method and gives its parameters.
 func (e *editor) asked(method string, nth int) string {
 	e.t.Helper()
-	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
+	timeout := time.AfterFunc(patient, func() { e.cond.Broadcast() })
 	defer timeout.Stop()
 	start := time.Now()
 	e.mu.Lock()
@@ -161,7 +161,7 @@ func (e *editor) asked(method string, nth int) string {
 				}
 			}
 		}
-		if time.Since(start) >= 20*time.Second {
+		if time.Since(start) >= patient {
 			e.t.Fatalf("the server made %d calls of %s, not %d", n, method, nth)
 		}
 		e.cond.Wait()
@@ -192,7 +192,7 @@ func or(s, otherwise string) string {
 // call sends a request with JSON parameters.
 func (e *editor) call(method, params string, result any) error {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()
 	_, err := e.conn.Call(ctx, method, jsonrpc2.RawMessage(params), result)
 	if ctx.Err() != nil {
@@ -232,7 +232,7 @@ func (e *editor) frame(body string) {
 // wait returns the first notification that matches, waiting for it.
 func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawMessage {
 	e.t.Helper()
-	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
+	timeout := time.AfterFunc(patient, func() { e.cond.Broadcast() })
 	defer timeout.Stop()
 	start := time.Now()
 	e.mu.Lock()
@@ -243,7 +243,7 @@ func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawM
 				return n.params
 			}
 		}
-		if time.Since(start) >= 20*time.Second {
+		if time.Since(start) >= patient {
 			e.t.Fatalf("no %s came", method)
 		}
 		e.cond.Wait()
@@ -253,7 +253,7 @@ func (e *editor) wait(method string, match func(json.RawMessage) bool) json.RawM
 // waitCall waits until the server has made a call.
 func (e *editor) waitCall(method string) {
 	e.t.Helper()
-	timeout := time.AfterFunc(20*time.Second, func() { e.cond.Broadcast() })
+	timeout := time.AfterFunc(patient, func() { e.cond.Broadcast() })
 	defer timeout.Stop()
 	start := time.Now()
 	e.mu.Lock()
@@ -264,7 +264,7 @@ func (e *editor) waitCall(method string) {
 				return
 			}
 		}
-		if time.Since(start) >= 20*time.Second {
+		if time.Since(start) >= patient {
 			e.t.Fatalf("the server did not call %s", method)
 		}
 		e.cond.Wait()

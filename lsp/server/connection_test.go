@@ -326,7 +326,7 @@ func TestParentDeath(t *testing.T) {
 		if !errors.Is(err, ErrNoShutdown) {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patient):
 		t.Error("the server outlived its parent")
 	}
 }

@@ -225,7 +225,7 @@ func FuzzRequests(f *testing.F) {
 			if !errors.Is(err, ErrNoShutdown) {
 				t.Error(err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patient):
 			t.Fatal("not every request was answered")
 		}
 		if bad := answered.bad(); bad != "" {

@@ -42,7 +42,7 @@ func FuzzServe(f *testing.F) {
 			if err != nil && !errors.Is(err, ErrNoShutdown) {
 				t.Error(err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patient):
 			t.Fatal("the server did not end with its input")
 		}
 	})

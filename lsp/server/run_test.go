@@ -78,7 +78,7 @@ func (c failingRun) timeout() time.Duration {
 	if c.worker == "hang" {
 		return time.Second
 	}
-	return time.Minute
+	return patient
 }
 
 // What does not run says why, in the answer and, where running showed it or the
@@ -166,7 +166,7 @@ func TestRunAtExit(t *testing.T) {
 	_ = e.toward.Close()
 	select {
 	case <-e.served:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patient):
 		t.Error("the server waits for its worker")
 	}
 }

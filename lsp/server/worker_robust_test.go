@@ -84,7 +84,7 @@ func TestBadWorkers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := Options{Worker: workerCommand(name), RunTimeout: time.Minute}
+			opts := Options{Worker: workerCommand(name), RunTimeout: patient}
 			switch {
 			case strings.HasPrefix(name, "/"):
 				opts.Worker = []string{name}
