@@ -1,0 +1,314 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// evaluator says what scalar a value of a group of ops is at an index: the
+// ops' meaning, turned from tensors to one element.
+type evaluator struct {
+	*Space
+	inside map[*ir.Op]bool
+	memo   map[string]*Expr
+	block  map[*ir.Value]*Expr // the arguments of a scalar region
+	acc    func(o *ir.Op, idx []Index) *Expr
+	rows   *Rows // where folds over rows are known; nil: every fold is a loop
+	folds  []folding
+	// A composite is expanded when it is first asked for; stands are the values
+	// that stand for its operands in the expansion.
+	expanded map[*ir.Op][]*ir.Value
+	stands   map[*ir.Value]*ir.Value
+	why      error
+}
+
+// folding is a fold that was met: the operand's shape and the dimensions.
+type folding struct {
+	shape []int64
+	dims  []int
+}
+
+func newEvaluator(s *Space, ops []*ir.Op) *evaluator {
+	e := &evaluator{
+		Space: s, inside: map[*ir.Op]bool{}, memo: map[string]*Expr{}, block: map[*ir.Value]*Expr{},
+		expanded: map[*ir.Op][]*ir.Value{}, stands: map[*ir.Value]*ir.Value{},
+	}
+	for _, o := range ops {
+		e.inside[o] = true
+	}
+	return e
+}
+
+// Reason is why a group of ops cannot run as one kernel.
+type Reason struct {
+	Op  *ir.Op // where it lies
+	Msg string
+}
+
+func (r *Reason) Error() string { return r.Msg }
+
+func reason(o *ir.Op, format string, args ...any) *Reason {
+	return &Reason{Op: o, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (e *evaluator) fail(o *ir.Op, elem types.Elem, format string, args ...any) *Expr {
+	if e.why == nil {
+		e.why = reason(o, format, args...)
+	}
+	return e.number(elem, 0)
+}
+
+// ElemOf is the element type of a tensor or scalar value.
+func ElemOf(v *ir.Value) types.Elem {
+	if s, ok := v.Type.(types.Scalar); ok {
+		return s.Elem
+	}
+	return v.Tensor().Elem
+}
+
+// ShapeOf is the shape of a value in numbers; ok is false where a size is a symbol.
+func ShapeOf(v *ir.Value) (shape []int64, ok bool) {
+	t := v.Tensor()
+	if t == nil {
+		_, scalar := v.Type.(types.Scalar)
+		return nil, scalar
+	}
+	shape = make([]int64, len(t.Shape))
+	for i, d := range t.Shape {
+		if shape[i], ok = d.Int(); !ok {
+			return nil, false
+		}
+	}
+	return shape, true
+}
+
+func shapeOf(v *ir.Value) []int64 {
+	s, _ := ShapeOf(v)
+	return s
+}
+
+// Place is where the element at idx of v lies in v's memory, in elements.
+func Place(v *ir.Value, idx []Index) Index {
+	shape := shapeOf(v)
+	if t := v.Tensor(); t != nil && t.At.Order != nil {
+		var x Index
+		for _, d := range t.At.Order {
+			x = x.Times(shape[d]).Add(idx[d])
+		}
+		return x
+	}
+	return Linear(idx, shape)
+}
+
+// at is the element of v at idx.
+func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
+	if known := e.block[v]; known != nil {
+		return known
+	}
+	if w := e.stands[v]; w != nil {
+		return e.at(w, idx)
+	}
+	key := fmt.Sprintf("%p", v)
+	for _, x := range idx {
+		key += " " + x.key()
+	}
+	if old := e.memo[key]; old != nil {
+		return old
+	}
+	var x *Expr
+	switch {
+	case v.Op != nil && v.Op.Name == "dm.constant" && splat(v.Op) != nil:
+		x = splat(v.Op).number(e.Space, ElemOf(v))
+	case v.Op == nil || !e.inside[v.Op]:
+		x = e.expr(Expr{Op: Load, Elem: ElemOf(v), Buf: v, At: Place(v, idx)})
+	default:
+		x = e.op(v, v.Op, idx)
+	}
+	e.memo[key] = x
+	return x
+}
+
+type constant struct {
+	f float64
+	i int64
+}
+
+func (c *constant) number(s *Space, elem types.Elem) *Expr {
+	if elem.IsFloat() {
+		return s.expr(Expr{Op: Number, Elem: elem, Num: c.f})
+	}
+	return s.expr(Expr{Op: Number, Elem: elem, Int: c.i})
+}
+
+// splat is the one value of a constant, nil where it has several.
+func splat(o *ir.Op) *constant {
+	switch a := o.Attr("value").(type) {
+	case *types.Dense:
+		switch {
+		case len(a.Floats) == 1 && (a.Splat || a.Len() == 1):
+			return &constant{f: a.Floats[0]}
+		case len(a.Ints) == 1 && (a.Splat || a.Len() == 1):
+			return &constant{f: float64(a.Ints[0]), i: a.Ints[0]}
+		}
+	case types.Float:
+		return &constant{f: a.V}
+	case types.Int:
+		return &constant{f: float64(a.V), i: a.V}
+	case types.Bool:
+		if a {
+			return &constant{f: 1, i: 1}
+		}
+		return &constant{}
+	}
+	return nil
+}
+
+// aligned is idx for an operand that broadcasts to the shape idx runs over.
+func aligned(v *ir.Value, idx []Index) []Index {
+	shape := shapeOf(v)
+	out := make([]Index, len(shape))
+	for i, n := range shape {
+		if n != 1 {
+			out[i] = idx[len(idx)-len(shape)+i]
+		}
+	}
+	return out
+}
+
+func (e *evaluator) scalar(name string, elem types.Elem, args ...*Expr) *Expr {
+	return e.expr(Expr{Op: name, Elem: elem, Args: args})
+}
+
+// op is the element at idx of v, a result of o.
+func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(v)
+	in := func(i int) *Expr { return e.at(o.Operands[i], aligned(o.Operands[i], idx)) }
+	d := op.Of(o)
+	switch o.Name {
+	case "dm.convert", "dm.copy":
+		if x := in(0); x.Elem != elem {
+			return e.scalar("convert", elem, x)
+		}
+		return in(0)
+	case "dm.compare":
+		return e.expr(Expr{Op: "compare", Elem: types.I1, Args: []*Expr{in(0), in(1)}, Kind: op.Str(o, "direction")})
+	case "dm.gelu":
+		return e.expr(Expr{Op: "gelu", Elem: elem, Args: []*Expr{in(0)}, Kind: op.Str(o, "approximate")})
+	case "dm.dropout":
+		return e.dropout(v, o, idx)
+	case "dm.map":
+		return e.region(v, o, idx)
+	case "dm.einsum", "dm.matmul":
+		if e.acc != nil {
+			if x := e.acc(o, idx); x != nil {
+				return x
+			}
+		}
+		return e.product(o, idx)
+	case "dm.reduce":
+		return e.reduce(o, idx)
+	case "dm.convolution":
+		return e.convolution(o, idx)
+	case "dm.reduce_window":
+		return e.window(o, idx)
+	case "dm.iota":
+		n := idx[int(op.Int(o, "dim"))]
+		return e.expr(Expr{Op: Count, Elem: elem, At: n})
+	case "dm.rng":
+		return e.rng(v, o, idx)
+	}
+	if move := moves[o.Name]; move != nil {
+		return move(e, o, idx)
+	}
+	if d.Is(op.Pointwise) && len(o.Results) == 1 {
+		args := make([]*Expr, len(o.Operands))
+		for i := range args {
+			args[i] = in(i)
+		}
+		return e.scalar(d.Name, elem, args...)
+	}
+	if d != nil && d.Expand != nil && o.Name != "dm.attention" {
+		if x := e.composite(v, o); x != nil {
+			return e.at(x, idx)
+		}
+	}
+	return e.fail(o, elem, "%s is not computed element by element", o.Name)
+}
+
+// composite is what v, a result of o, is in the expansion of o; nil where o has none.
+func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
+	vs, known := e.expanded[o]
+	if !known {
+		c := *o
+		c.Operands = make([]*ir.Value, len(o.Operands))
+		for i, w := range o.Operands {
+			c.Operands[i] = &ir.Value{Type: w.Type}
+			e.stands[c.Operands[i]] = w
+		}
+		block := &ir.Block{Ops: []*ir.Op{&c}}
+		c.Parent = block
+		vs = op.Of(o).Expand(&ir.Builder{Block: block, At: o}, &c)
+		for _, x := range block.Ops[:len(block.Ops)-1] {
+			e.inside[x] = true
+		}
+		e.expanded[o] = vs
+	}
+	if v.Index >= len(vs) {
+		return nil
+	}
+	return vs[v.Index]
+}
+
+func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
+	elem, rate := ElemOf(v), op.Float(o, "rate")
+	keep := e.expr(Expr{
+		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(o.Operands[0])),
+		Int: int64(math.Ceil(rate * 0x1p53)), // as tensor.Threshold
+	})
+	if v.Index == 1 {
+		if elem == types.I1 {
+			return keep
+		}
+		return e.scalar("convert", elem, keep)
+	}
+	scale := e.scalar("select", elem, keep, e.number(elem, 1/(1-rate)), e.number(elem, 0))
+	return e.scalar("mul", elem, e.at(o.Operands[0], idx), scale)
+}
+
+func (e *evaluator) rng(v *ir.Value, o *ir.Op, idx []Index) *Expr {
+	x := Expr{Op: Random, Elem: ElemOf(v), Kind: op.Str(o, "distribution"), Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(v))}
+	if x.Kind == "normal" {
+		x.Par = [2]float64{op.Float(o, "mean"), op.Float(o, "stddev")}
+	} else {
+		x.Par = [2]float64{op.Float(o, "low"), op.Float(o, "high")}
+		if x.Elem.IsInt() {
+			x.Par = [2]float64{math.Ceil(x.Par[0]), math.Ceil(x.Par[1])}
+		}
+	}
+	return e.expr(x)
+}
+
+// region evaluates the scalar region of a dm.map on the operands' elements.
+func (e *evaluator) region(v *ir.Value, o *ir.Op, idx []Index) *Expr {
+	elem, body := ElemOf(v), o.Body(0)
+	if body == nil || len(body.Args) != len(o.Operands) || len(o.Regions[0].Blocks) != 1 {
+		return e.fail(o, elem, "dm.map with a region that branches")
+	}
+	inner := newEvaluator(e.Space, body.Ops)
+	for i, a := range body.Args {
+		inner.block[a] = e.at(o.Operands[i], aligned(o.Operands[i], idx))
+	}
+	last := body.Terminator()
+	if last == nil || v.Index >= len(last.Operands) {
+		return e.fail(o, elem, "dm.map whose region yields nothing")
+	}
+	x := inner.at(last.Operands[v.Index], nil)
+	if inner.why != nil && e.why == nil {
+		e.why = inner.why
+	}
+	return x
+}

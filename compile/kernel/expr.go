@@ -1,0 +1,147 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Expr is a scalar that a kernel computes, at the place in its loops that the
+// variables of its indices say. Equal expressions of a space are one pointer,
+// so that a value that several others need is computed once.
+//
+// Op is the name of a scalar op of the dialect without "dm." ("add", "exp",
+// "select", …: operands and result have the meaning that the registry gives
+// them for one element) or one of the names below.
+type Expr struct {
+	Op   string
+	Elem types.Elem
+	Args []*Expr
+
+	Num  float64     // of Number, where Elem is a floating-point type
+	Int  int64       // of Number otherwise; of Keep the threshold
+	Buf  *ir.Value   // of Load
+	At   Index       // of Load: the element's place in memory; of Count: the number; of Keep and Random: the element's number
+	Kind string      // of Fold: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
+	Seed uint64      // of Keep and Random
+	Par  [2]float64  // of Random: low and high, or mean and deviation
+	Vars []*Atom     // of Fold: the loops it runs over
+	Over Over        // of Fold
+	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
+
+	id int
+}
+
+// Over says which loops of the kernel a fold runs over.
+type Over string
+
+// What a fold runs over.
+const (
+	OwnLoop  Over = ""        // loops of its own, inside one thread
+	RowFold  Over = "row"     // the columns of the kernel's row: one value for each row
+	ColsFold Over = "columns" // the rows of the kernel: one value for each column
+	AllFold  Over = "all"     // the rows of the kernel, of one value for each row: one value in all
+)
+
+// The names of what is no op of the dialect.
+const (
+	Number = "number" // a constant
+	Load   = "load"   // an element of Buf
+	Count  = "count"  // the index At as a number
+	Acc    = "acc"    // the sum of products of a contraction, here
+	Fold   = "fold"   // Args[0] over all values of Vars
+	Guard  = "guard"
+	Keep   = "keep"   // whether dropout keeps an element (i1): Bits(Seed, 1, At)>>11 >= Int
+	Random = "random" // dm.rng's element At
+)
+
+// Condition is Lo <= X < Hi.
+type Condition struct {
+	X      Index
+	Lo, Hi int64
+}
+
+// always and never report what is known of c without running.
+func (c Condition) always() bool {
+	lo, hi := c.X.Bounds()
+	return lo >= c.Lo && hi < c.Hi
+}
+
+func (c Condition) never() bool {
+	lo, hi := c.X.Bounds()
+	return hi < c.Lo || lo >= c.Hi
+}
+
+func (s *Space) expr(e Expr) *Expr {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d %x %d %p %s %s %d %v %s", e.Op, e.Elem, math.Float64bits(e.Num), e.Int, e.Buf, e.At.key(), e.Kind, e.Seed, e.Par, e.Over)
+	for _, a := range e.Args {
+		fmt.Fprintf(&b, " %d", a.id)
+	}
+	for _, v := range e.Vars {
+		fmt.Fprintf(&b, " v%d", v.id)
+	}
+	for _, c := range e.If {
+		fmt.Fprintf(&b, " %d<=%s<%d", c.Lo, c.X.key(), c.Hi)
+	}
+	key := b.String()
+	if old := s.exprs[key]; old != nil {
+		return old
+	}
+	e.id = len(s.exprs) + 1
+	s.exprs[key] = &e
+	return &e
+}
+
+func (s *Space) number(elem types.Elem, v float64) *Expr {
+	if elem.IsFloat() {
+		return s.expr(Expr{Op: Number, Elem: elem, Num: v})
+	}
+	return s.expr(Expr{Op: Number, Elem: elem, Int: int64(v)})
+}
+
+// guard is yes where all conditions hold and no elsewhere, without what is
+// known beforehand.
+func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
+	var open []Condition
+	for _, c := range conds {
+		if c.never() {
+			return no
+		}
+		if !c.always() {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 0 || yes == no {
+		return yes
+	}
+	return s.expr(Expr{Op: Guard, Elem: yes.Elem, Args: []*Expr{yes, no}, If: open})
+}
+
+// Walk visits e and what it is made of, each expression once, operands first.
+func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, visit) }
+
+func walk(e *Expr, seen map[*Expr]bool, visit func(*Expr)) {
+	if seen[e] {
+		return
+	}
+	seen[e] = true
+	for _, a := range e.Args {
+		walk(a, seen, visit)
+	}
+	index := func(x Index) {
+		x.Atoms(func(a *Atom) {
+			if a.Kind == Datum {
+				walk(a.E, seen, visit)
+			}
+		})
+	}
+	index(e.At)
+	for _, c := range e.If {
+		index(c.X)
+	}
+	visit(e)
+}

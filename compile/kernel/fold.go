@@ -1,0 +1,288 @@
+package kernel
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Identity is what a fold of that kind starts from.
+func Identity(kind string, elem types.Elem) (f float64, i int64) {
+	switch kind {
+	case "mul", "and":
+		return 1, 1
+	case "max":
+		return lowest(elem)
+	case "min":
+		return highest(elem)
+	}
+	return 0, 0
+}
+
+func (e *evaluator) fold(kind string, elem types.Elem, vars []*Atom, body *Expr) *Expr {
+	return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Vars: vars, Args: []*Expr{body}})
+}
+
+// loops are new variables for the sizes.
+func (e *evaluator) loops(sizes []int64) (vars []*Atom, idx []Index) {
+	for _, n := range sizes {
+		if n == 1 {
+			idx = append(idx, Index{})
+			continue
+		}
+		v := e.Loop("k", n)
+		vars, idx = append(vars, v), append(idx, Alone(v))
+	}
+	return vars, idx
+}
+
+// ReduceKind is the named reduction that o does: its own, or that of a region of
+// one such op; "" where there is no name for it.
+func ReduceKind(o *ir.Op) string {
+	if k := op.Str(o, "kind"); k != "" {
+		return k
+	}
+	b := o.Body(0)
+	if b == nil || len(o.Regions[0].Blocks) != 1 || len(b.Ops) != 2 || len(b.Args) != 2 {
+		return ""
+	}
+	f, y := b.Ops[0], b.Ops[1]
+	if len(y.Operands) != 1 || len(f.Results) != 1 || y.Operands[0] != f.Results[0] || len(f.Operands) != 2 {
+		return ""
+	}
+	if a, c := f.Operands[0], f.Operands[1]; (a != b.Args[0] || c != b.Args[1]) && (a != b.Args[1] || c != b.Args[0]) {
+		return ""
+	}
+	switch f.Name {
+	case "dm.add", "dm.mul", "dm.max", "dm.min":
+		return f.Name[len("dm."):]
+	}
+	return ""
+}
+
+// reducedDims are the dimensions that o, a dm.reduce, folds, ascending.
+func reducedDims(o *ir.Op) []int {
+	n := len(shapeOf(o.Operands[0]))
+	if op.Attr(o, "dims") == nil {
+		dims := make([]int, n)
+		for i := range dims {
+			dims[i] = i
+		}
+		return dims
+	}
+	dims, _ := op.Dims(o, "dims", n)
+	dims = slices.Clone(dims)
+	slices.Sort(dims)
+	return dims
+}
+
+func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(o.Results[0])
+	kind := ReduceKind(o)
+	if kind == "" {
+		return e.fail(o, elem, "dm.reduce with a region that is more than one of add, mul, max, min")
+	}
+	x := o.Operands[0]
+	shape, dims := shapeOf(x), reducedDims(o)
+	keep := op.Bool(o, "keep_dims")
+	at := make([]Index, len(shape))
+	next := 0
+	for d := range shape {
+		if slices.Contains(dims, d) {
+			if keep {
+				next++
+			}
+			continue
+		}
+		at[d] = idx[next]
+		next++
+	}
+	e.folds = append(e.folds, folding{shape, dims})
+	folded := e.foldRow(kind, elem, x, at, dims)
+	if folded == nil {
+		sizes := make([]int64, len(dims))
+		for i, d := range dims {
+			sizes[i] = shape[d]
+		}
+		vars, ks := e.loops(sizes)
+		for i, d := range dims {
+			at[d] = ks[i]
+		}
+		body := e.at(x, at)
+		if len(vars) == 0 {
+			folded = body
+		} else {
+			folded = e.fold(kind, elem, vars, body)
+		}
+	}
+	if len(o.Operands) > 1 {
+		init := e.at(o.Operands[1], nil)
+		folded = e.scalar(kind, elem, init, folded)
+	}
+	return folded
+}
+
+// foldRow is a fold over the rows or columns of the kernel, nil where it is none.
+func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Index, dims []int) *Expr {
+	r := e.rows
+	if r == nil {
+		return nil
+	}
+	shape := shapeOf(x)
+	var kept Index
+	var sizes []int64
+	folded, rest := int64(1), int64(1)
+	for d, n := range shape {
+		if slices.Contains(dims, d) {
+			sizes = append(sizes, n)
+			folded *= n
+			continue
+		}
+		kept = kept.Times(n).Add(at[d])
+		rest *= n
+	}
+	put := func(x Index) {
+		for i, c := range e.Unlinear(x, sizes) {
+			at[dims[i]] = c
+		}
+	}
+	fold := func(over Over, loop *Atom, body *Expr) *Expr {
+		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Vars: []*Atom{loop}, Over: over, Args: []*Expr{body}})
+	}
+	switch {
+	case folded == r.Cols && rest == r.Rows && r.Col != nil && kept.Equal(r.row()) && r.fits(shape, dims):
+		put(r.col())
+		return fold(RowFold, r.Col, e.at(x, at))
+	case folded == r.Rows && rest == r.Cols && r.Row != nil && kept.Equal(r.col()) && r.across(shape, dims):
+		put(r.row())
+		return fold(ColsFold, r.Row, e.at(x, at))
+	case folded == r.Rows && rest == 1 && r.Row != nil && len(dims) == len(shape):
+		put(r.row())
+		return fold(AllFold, r.Row, e.at(x, at))
+	}
+	return nil
+}
+
+// product is a contraction as a plain loop, for where no kernel of its own does it.
+func (e *evaluator) product(o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(o.Results[0])
+	it := op.Of(o).Maps(o)
+	if it == nil {
+		return e.fail(o, elem, "a contraction without an iteration space")
+	}
+	at := make([]Index, len(it.Loops))
+	for d, l := range it.Results[0] {
+		if l >= 0 {
+			at[l] = idx[d]
+		}
+	}
+	var vars []*Atom
+	for l, n := range it.Loops {
+		if !it.Reduces[l] {
+			continue
+		}
+		size, _ := n.Int()
+		v, ks := e.loops([]int64{size})
+		vars, at[l] = append(vars, v...), ks[0]
+	}
+	wide := accumulator(elem)
+	var body *Expr
+	for i, v := range o.Operands {
+		x := make([]Index, len(it.Operands[i]))
+		for d, l := range it.Operands[i] {
+			if l >= 0 {
+				x[d] = at[l]
+			}
+		}
+		f := e.at(v, x)
+		if f.Elem != wide {
+			f = e.scalar("convert", wide, f)
+		}
+		if body == nil {
+			body = f
+		} else {
+			body = e.scalar("mul", wide, body, f)
+		}
+	}
+	if len(vars) > 0 {
+		body = e.fold("add", wide, vars, body)
+	}
+	if wide != elem {
+		body = e.scalar("convert", elem, body)
+	}
+	return body
+}
+
+// accumulator is the type in which products of elem are summed.
+func accumulator(elem types.Elem) types.Elem {
+	if elem.IsFloat() && elem != types.F64 {
+		return types.F32
+	}
+	return elem
+}
+
+// windowed gives, for the spatial dimensions of a window op, the loops over the
+// window, the place in the operand, and the conditions under which it lies inside.
+func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr, dilationAttr string) (vars []*Atom, at, taps []Index, inside []Condition) {
+	strides, dilations, pads := op.Ints(o, strideAttr), op.Ints(o, dilationAttr), op.Pairs(o, "padding")
+	vars, taps = e.loops(win)
+	for d := range win {
+		stride, dilation, low := int64(1), int64(1), int64(0)
+		if d < len(strides) {
+			stride = strides[d]
+		}
+		if d < len(dilations) {
+			dilation = dilations[d]
+		}
+		if d < len(pads) {
+			low = pads[d][0]
+		}
+		x := out[d].Times(stride).Add(taps[d].Times(dilation)).Plus(-low)
+		inside = append(inside, Condition{X: x, Lo: 0, Hi: in[d]})
+		at = append(at, e.Within(x, 0, in[d]-1))
+	}
+	return vars, at, taps, inside
+}
+
+func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(o.Results[0])
+	x, w := o.Operands[0], o.Operands[1]
+	xs, ws := shapeOf(x), shapeOf(w)
+	groups := op.Int(o, "feature_group_count")
+	vars, at, taps, inside := e.windowed(o, xs[2:], ws[2:], idx[2:], "window_strides", "rhs_dilation")
+	cv, c := e.loops(ws[1:2])
+	group := e.Div(idx[1], ws[0]/groups)
+	wide := accumulator(elem)
+	widened := func(v *ir.Value, at []Index) *Expr {
+		f := e.at(v, at)
+		if f.Elem != wide {
+			f = e.scalar("convert", wide, f)
+		}
+		return f
+	}
+	image := widened(x, append([]Index{idx[0], group.Times(ws[1]).Add(c[0])}, at...))
+	filter := widened(w, append([]Index{idx[1], c[0]}, taps...))
+	body := e.guard(inside, e.scalar("mul", wide, image, filter), e.number(wide, 0))
+	if vars = append(cv, vars...); len(vars) > 0 {
+		body = e.fold("add", wide, vars, body)
+	}
+	if wide != elem {
+		body = e.scalar("convert", elem, body)
+	}
+	return body
+}
+
+func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
+	elem, kind := ElemOf(o.Results[0]), op.Str(o, "kind")
+	x := o.Operands[0]
+	vars, at, _, inside := e.windowed(o, shapeOf(x), op.Ints(o, "window_dimensions"), idx, "window_strides", "window_dilations")
+	f, i := Identity(kind, elem)
+	none := (&constant{f, i}).number(e.Space, elem)
+	body := e.guard(inside, e.at(x, at), none)
+	if len(vars) == 0 {
+		return body
+	}
+	return e.fold(kind, elem, vars, body)
+}

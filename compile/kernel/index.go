@@ -1,0 +1,260 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Index is an integer that depends on loop variables: C + Σ Coef·Atom, with the
+// terms in the order of their atoms and none of them zero.
+type Index struct {
+	C     int64
+	Terms []Term
+}
+
+// Term is one summand of an index.
+type Term struct {
+	Coef int64
+	Atom *Atom
+}
+
+// AtomKind says what an atom is.
+type AtomKind uint8
+
+// The atoms of an index.
+const (
+	Var    AtomKind = iota // a loop variable
+	Div                    // ⌊X / N⌋ of a non-negative X
+	Mod                    // X mod N of a non-negative X
+	Within                 // X, of which is known that it lies between Min and Max where it is used
+	Datum                  // the value of E, an integer read from memory
+)
+
+// Atom is what an index cannot take apart. Atoms of one space are equal where
+// their pointers are.
+type Atom struct {
+	Kind     AtomKind
+	Name     string // of a variable
+	X        Index
+	N        int64
+	E        *Expr
+	Min, Max int64 // both inclusive
+	id       int
+}
+
+// Const is the index n.
+func Const(n int64) Index { return Index{C: n} }
+
+func (a *Atom) index() Index { return Index{Terms: []Term{{1, a}}} }
+
+// Alone is the index that is the atom.
+func Alone(a *Atom) Index { return a.index() }
+
+// IsConst reports whether x is a number, and which.
+func (x Index) IsConst() (int64, bool) { return x.C, len(x.Terms) == 0 }
+
+// Equal reports whether x and y are the same for all values of their atoms, as
+// far as their normal form shows.
+func (x Index) Equal(y Index) bool { return x.C == y.C && slices.Equal(x.Terms, y.Terms) }
+
+// Plus is x + c.
+func (x Index) Plus(c int64) Index { return Index{x.C + c, x.Terms} }
+
+// Times is k·x.
+func (x Index) Times(k int64) Index {
+	if k == 0 {
+		return Index{}
+	}
+	y := Index{C: x.C * k, Terms: make([]Term, len(x.Terms))}
+	for i, t := range x.Terms {
+		y.Terms[i] = Term{t.Coef * k, t.Atom}
+	}
+	return y
+}
+
+// Add is x + y, in which n·⌊z/n⌋ + z mod n has become z again.
+func (x Index) Add(y Index) Index {
+	terms := make([]Term, 0, len(x.Terms)+len(y.Terms))
+	terms = append(append(terms, x.Terms...), y.Terms...)
+	slices.SortFunc(terms, func(a, b Term) int { return cmp.Compare(a.Atom.id, b.Atom.id) })
+	kept := terms[:0]
+	for _, t := range terms {
+		if n := len(kept); n > 0 && kept[n-1].Atom == t.Atom {
+			if kept[n-1].Coef += t.Coef; kept[n-1].Coef == 0 {
+				kept = kept[:n-1]
+			}
+			continue
+		}
+		kept = append(kept, t)
+	}
+	return Index{x.C + y.C, kept}.rejoin()
+}
+
+func (x Index) rejoin() Index {
+	for i, d := range x.Terms {
+		if d.Atom.Kind != Div {
+			continue
+		}
+		for j, m := range x.Terms {
+			if m.Atom.Kind == Mod && m.Atom.N == d.Atom.N && m.Coef*m.Atom.N == d.Coef && m.Atom.X.Equal(d.Atom.X) {
+				rest := Index{C: x.C}
+				for k, t := range x.Terms {
+					if k != i && k != j {
+						rest.Terms = append(rest.Terms, t)
+					}
+				}
+				return rest.Add(d.Atom.X.Times(m.Coef))
+			}
+		}
+	}
+	return x
+}
+
+// Bounds are the least and the greatest value of x, both inclusive.
+func (x Index) Bounds() (lo, hi int64) {
+	lo, hi = x.C, x.C
+	for _, t := range x.Terms {
+		a, b := t.Coef*t.Atom.Min, t.Coef*t.Atom.Max
+		lo, hi = lo+min(a, b), hi+max(a, b)
+	}
+	return lo, hi
+}
+
+// Atoms are all atoms in x, those inside others included, each once.
+func (x Index) Atoms(visit func(*Atom)) {
+	for _, t := range x.Terms {
+		visit(t.Atom)
+		if t.Atom.Kind != Datum {
+			t.Atom.X.Atoms(visit)
+		}
+	}
+}
+
+// Space owns the atoms and expressions of one kernel, so that equal ones are
+// the same pointer.
+type Space struct {
+	atoms map[string]*Atom
+	exprs map[string]*Expr
+	vars  int
+}
+
+func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}} }
+
+// Loop is a new variable that runs from 0 to n - 1.
+func (s *Space) Loop(name string, n int64) *Atom {
+	s.vars++
+	a := &Atom{Kind: Var, Name: name, Min: 0, Max: n - 1, id: len(s.atoms)}
+	s.atoms[fmt.Sprintf("v%d", s.vars)] = a
+	return a
+}
+
+func (s *Space) atom(a Atom) Index {
+	var e int
+	if a.E != nil {
+		e = a.E.id
+	}
+	key := fmt.Sprintf("%d %s %d %d %d %d", a.Kind, a.X.key(), a.N, e, a.Min, a.Max)
+	if old := s.atoms[key]; old != nil {
+		return old.index()
+	}
+	a.id = len(s.atoms)
+	s.atoms[key] = &a
+	return (&a).index()
+}
+
+func (x Index) key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d", x.C)
+	for _, t := range x.Terms {
+		fmt.Fprintf(&b, "+%d*%d", t.Coef, t.Atom.id)
+	}
+	return b.String()
+}
+
+// split takes x apart into n·whole + rest, where no term of rest is a multiple of n.
+func (x Index) split(n int64) (whole, rest Index) {
+	for _, t := range x.Terms {
+		if t.Coef%n == 0 {
+			whole.Terms = append(whole.Terms, Term{t.Coef / n, t.Atom})
+		} else {
+			rest.Terms = append(rest.Terms, t)
+		}
+	}
+	whole.C = int64(math.Floor(float64(x.C) / float64(n)))
+	rest.C = x.C - whole.C*n
+	if lo, _ := rest.Bounds(); lo < 0 { // a rest below zero borrows, which is no gain
+		return Index{}, x
+	}
+	return whole, rest
+}
+
+// Div is ⌊x / n⌋; x is not negative where it is used.
+func (s *Space) Div(x Index, n int64) Index {
+	if n == 1 {
+		return x
+	}
+	whole, rest := x.split(n)
+	lo, hi := rest.Bounds()
+	if lo >= 0 && hi < n {
+		return whole
+	}
+	return whole.Add(s.atom(Atom{Kind: Div, X: rest, N: n, Min: max(lo, 0) / n, Max: max(hi, 0) / n}))
+}
+
+// Mod is x mod n; x is not negative where it is used.
+func (s *Space) Mod(x Index, n int64) Index {
+	if n == 1 {
+		return Index{}
+	}
+	_, rest := x.split(n)
+	if lo, hi := rest.Bounds(); lo >= 0 && hi < n {
+		return rest
+	}
+	return s.atom(Atom{Kind: Mod, X: rest, N: n, Max: n - 1})
+}
+
+// Within is x where it is known to lie between lo and hi.
+func (s *Space) Within(x Index, lo, hi int64) Index {
+	if a, b := x.Bounds(); a >= lo && b <= hi {
+		return x
+	}
+	return s.atom(Atom{Kind: Within, X: x, Min: lo, Max: hi})
+}
+
+// Linear is the row-major number of the element at idx.
+func Linear(idx []Index, shape []int64) Index {
+	var x Index
+	for i, n := range shape {
+		x = x.Times(n).Add(idx[i])
+	}
+	return x
+}
+
+// Unlinear is the place of element x in a tensor of that shape.
+func (s *Space) Unlinear(x Index, shape []int64) []Index {
+	idx := make([]Index, len(shape))
+	for i := len(shape) - 1; i >= 0; i-- {
+		if i == 0 || product(shape[:i]) == 1 && shape[i] > 1 {
+			idx[i] = x
+			if shape[i] == 1 {
+				idx[i] = Index{}
+			}
+			x = Index{}
+			continue
+		}
+		idx[i] = s.Mod(x, shape[i])
+		x = s.Div(x, shape[i])
+	}
+	return idx
+}
+
+func product(ns []int64) int64 {
+	p := int64(1)
+	for _, n := range ns {
+		p *= n
+	}
+	return p
+}

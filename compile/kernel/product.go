@@ -1,0 +1,181 @@
+package kernel
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// contractions are the products among ops that have the form of a kernel.
+func contractions(ops []*ir.Op) []*ir.Op {
+	var out []*ir.Op
+	for _, o := range ops {
+		if o.Name != "dm.einsum" && o.Name != "dm.matmul" {
+			continue
+		}
+		if _, err := NormalForm(o, nil); err == nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// place is where an element of the product lies in a value computed from it.
+type place struct {
+	idx []Index
+	in  []Condition // the elements of the product that the value has
+}
+
+// contraction is the form of a group around mains: expressions of their
+// operands before, of their results after.
+func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
+	g := *f
+	g.Class, g.Main, g.Mains = ClassContraction, mains[0], mains
+	for _, o := range mains[1:] {
+		if !paired(mains[0], o) {
+			return nil, reason(o, "two contractions that share no operand")
+		}
+	}
+	e := newEvaluator(newSpace(), f.Ops)
+	g.eval = e
+	result := mains[0].Results[0]
+	loops := make([]*Atom, len(shapeOf(result)))
+	idx := make([]Index, len(loops))
+	for d, n := range shapeOf(result) {
+		if n > 1 {
+			loops[d] = e.Loop("i", n)
+			idx[d] = Alone(loops[d])
+		}
+	}
+	e.acc = func(o *ir.Op, at []Index) *Expr {
+		which := slices.Index(mains, o)
+		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
+			return nil
+		}
+		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which)})
+	}
+	places := map[*ir.Value]place{}
+	for _, o := range mains {
+		places[o.Results[0]] = place{idx: idx}
+	}
+	for _, o := range f.Ops {
+		e.follow(o, places)
+	}
+	for _, v := range f.Outputs {
+		p, ok := places[v]
+		if !ok {
+			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+		}
+		out := Out{Value: v, Loops: loops, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)}
+		plain := true
+		Walk(out.X, func(x *Expr) { plain = plain && x.Op != Fold })
+		if !plain {
+			return nil, reason(v.Op, "%s folds the contraction's elements", v.Name)
+		}
+		g.Outs = append(g.Outs, out)
+	}
+	if e.why != nil {
+		return nil, e.why
+	}
+	seen := map[*ir.Value]bool{}
+	for _, o := range mains {
+		for i, v := range o.Operands {
+			x, _, err := g.Operand(o, i)
+			if err != nil {
+				return nil, err
+			}
+			plain := true
+			Walk(x, func(x *Expr) { plain = plain && x.Op != Fold && x.Op != Acc })
+			if !plain {
+				return nil, reason(o, "%s is computed by a fold", v.Name)
+			}
+			g.reads(x, seen)
+		}
+	}
+	for _, o := range g.Outs {
+		g.reads(o.X, seen)
+	}
+	return &g, nil
+}
+
+// paired reports whether o and p are one contraction but for one operand.
+func paired(o, p *ir.Op) bool {
+	if o.Name != p.Name || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
+		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") {
+		return false
+	}
+	for i := range o.Operands {
+		if !slices.Equal(shapeOf(o.Operands[i]), shapeOf(p.Operands[i])) || ElemOf(o.Operands[i]) != ElemOf(p.Operands[i]) {
+			return false
+		}
+	}
+	return o.Operands[0] == p.Operands[0] || o.Operands[1] == p.Operands[1]
+}
+
+// follow says where the elements of the product lie in the results of o, if one
+// of its operands is computed from the product.
+func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
+	var from place
+	var x *ir.Value
+	for _, v := range o.Operands {
+		if p, ok := places[v]; ok && (x == nil || len(shapeOf(v)) >= len(shapeOf(x))) {
+			from, x = p, v
+		}
+	}
+	if x == nil || len(o.Results) == 0 {
+		return
+	}
+	if _, known := places[o.Results[0]]; known {
+		return
+	}
+	shape := shapeOf(o.Results[0])
+	to := place{in: from.in}
+	switch {
+	case o.Name == "dm.transpose":
+		for _, d := range op.Ints(o, "dims") {
+			to.idx = append(to.idx, from.idx[d])
+		}
+	case o.Name == "dm.reshape":
+		to.idx = e.reshaped(from.idx, shapeOf(x), shape)
+	case o.Name == "dm.slice":
+		start, stride := sliced(o)
+		to.in = slices.Clone(from.in)
+		for d, i := range from.idx {
+			if stride[d] != 1 {
+				return
+			}
+			i = i.Plus(-start[d])
+			c := Condition{X: i, Lo: 0, Hi: shape[d]}
+			if !c.always() {
+				to.in = append(to.in, c)
+			}
+			to.idx = append(to.idx, e.Within(i, 0, shape[d]-1))
+		}
+	case op.Of(o).Is(op.Pointwise) && slices.Equal(shape, shapeOf(x)), o.Name == "dm.copy":
+		to.idx = from.idx
+	default:
+		return
+	}
+	for _, r := range o.Results {
+		places[r] = to
+	}
+}
+
+// Operand is the element of operand i of o, one of f.Mains, with a loop for
+// each of the operand's dimensions, nil for those of size 1.
+func (f *Form) Operand(o *ir.Op, i int) (x *Expr, loops []*Atom, err error) {
+	e := f.eval
+	v := o.Operands[i]
+	shape := shapeOf(v)
+	loops = make([]*Atom, len(shape))
+	idx := make([]Index, len(shape))
+	for d, n := range shape {
+		if n > 1 {
+			loops[d] = e.Loop("k", n)
+			idx[d] = Alone(loops[d])
+		}
+	}
+	x = e.at(v, idx)
+	return x, loops, e.why
+}
