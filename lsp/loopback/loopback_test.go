@@ -46,6 +46,9 @@ func serve(t *testing.T) (*Server, *Handle, func() []string) {
 	return s, h, func() []string { mu.Lock(); defer mu.Unlock(); return posts }
 }
 
+// patient is longer than any machine under load takes to answer.
+const patient = time.Minute
+
 // browser keeps cookies, as browsers do.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
@@ -53,7 +56,7 @@ func browser(t *testing.T) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &http.Client{Jar: jar, Timeout: 20 * time.Second, Transport: &http.Transport{}}
+	c := &http.Client{Jar: jar, Timeout: patient, Transport: &http.Transport{}}
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }
@@ -146,13 +149,16 @@ func listen(t *testing.T, c *http.Client, h *Handle) <-chan string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.Do(r)
+	endless := *c
+	endless.Timeout = 0 // it would hold for the whole stream
+	res, err := endless.Do(r)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatal(res, err)
 	}
 	t.Cleanup(func() { _ = res.Body.Close() })
 	lines := make(chan string)
 	in := bufio.NewScanner(res.Body)
+	in.Buffer(nil, 1<<20) // longer than any message of the tests
 	if !in.Scan() || in.Text() != ": " {
 		t.Fatalf("the stream begins with %q", in.Text())
 	}
@@ -286,10 +292,14 @@ func TestMany(t *testing.T) {
 		h.Send("select", fmt.Appendf(nil, "%d", i))
 	}
 	for _, lines := range streams {
+		newest := false
 		for line := range lines {
-			if line == "data: 999" {
+			if newest = line == "data: 999"; newest {
 				break
 			}
+		}
+		if !newest {
+			t.Error("a stream ended without the newest message")
 		}
 	}
 
@@ -304,7 +314,7 @@ func TestMany(t *testing.T) {
 	for _, conn := range open {
 		_ = conn.Close()
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patient)
 	for { // the server hears of the closed ones in its own time
 		res, err := browser(t).Get(h.URL)
 		if err == nil {
