@@ -1,24 +1,37 @@
-// Package pass holds what every pass of the compiler is given and the one
+// Package pass holds what every pass of the compiler is given, how passes are
+// run and checked, and what rewriting needs. Package pipeline holds the one
 // ordered list of them. A pass changes a function in place, from valid text to
-// valid text; after each one the module is verified.
+// valid text; after each one the function is verified.
 package pass
 
 import (
+	"context"
+
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
 )
 
 // Unit is what is compiled: one function of a module.
 type Unit struct {
+	Ctx     context.Context // nil: nothing ends it early
 	Module  *ir.Module
-	Func    *ir.Func
+	Func    *ir.Func // a pass may put another function in its place (gradient)
 	Machine *machine.Machine
 	Options Options
+}
+
+// Context ends long searches; it is never nil.
+func (u *Unit) Context() context.Context {
+	if u.Ctx == nil {
+		return context.Background()
+	}
+	return u.Ctx
 }
 
 // Options are the choices a person has.
 type Options struct {
 	Bind map[string]int64 // sizes of dimension symbols
+	Grad bool             // the function is made its own joint forward and backward graph
 }
 
 // Pass is one step from function to function.

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"dmir/analysis/lint"
+	"dmir/compile/pass"
 	"dmir/dialect/op"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
@@ -21,7 +22,7 @@ type explainCmd struct {
 
 // articles are all rules and diagnostics in the order of their codes.
 func articles() []feature.Article {
-	return feature.Articles(worker.Codes, workspace.Codes, failureCodes)
+	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes)
 }
 
 func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }

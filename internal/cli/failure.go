@@ -43,6 +43,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM610", Name: "unknown-rule", Doc: "A code or name is none of a rule, diagnostic or op of dmir.", Help: "`dmir explain` lists them"},
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
 	{Code: "DM612", Name: "flags-disagree", Doc: "Flags or arguments that do not go together, or a version that names nothing: `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` says what goes with what"},
+	{Code: "DM613", Name: "unknown-pass", Doc: "`dmir opt` was asked to run or to skip a pass that there is not. `dmir opt --help` lists them in their order.", Help: "name one of the passes"},
 }
 
 func cannotRead(path string, err error) *failure {

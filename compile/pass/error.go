@@ -1,0 +1,46 @@
+package pass
+
+import (
+	"fmt"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Error is why a function cannot be compiled, at the op that stands in the way.
+type Error struct {
+	Span source.Span // zero where there is no place in the text
+	Code string      // one of Codes
+	Msg  string      // one sentence
+	Help string      // what to do, may be empty
+}
+
+func (e *Error) Error() string { return e.Msg }
+
+// Diagnostic is e in the form that every tool prints.
+func (e *Error) Diagnostic() diag.Diagnostic {
+	name := diag.Find(Codes, e.Code).Name
+	return diag.Diagnostic{Code: e.Code, Name: name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+}
+
+// Errorf is an Error at o, which may be nil; its help is that of the code.
+func Errorf(o *ir.Op, code, format string, args ...any) *Error {
+	e := &Error{Code: code, Msg: fmt.Sprintf(format, args...), Help: diag.Find(Codes, code).Help}
+	if o != nil {
+		if e.Span = o.Head; e.Span.Len() == 0 {
+			e.Span = o.Span
+		}
+	}
+	return e
+}
+
+// Codes lists what keeps a program from being compiled.
+var Codes = []diag.Code{
+	{Code: "DM801", Name: "unbound-symbol", Doc: "Compiled programs are static: every size is a number before code is made. A dimension of this function is a symbol without a value.", Help: "bind it with `--bind n=512`, in `dmir.toml`, or with the attribute `dm.bind` of the function"},
+	{Code: "DM802", Name: "recursion", Doc: "A function calls itself, directly or through others, so its body cannot stand in place of the call.", Help: "repeat with `dm.while`, and run it with `--device reference`"},
+	{Code: "DM803", Name: "cannot-inline", Doc: "The function that is called has no body here, or its blocks jump.", Help: "give it a body of one block"},
+	{Code: "DM804", Name: "not-compiled", Doc: "Control flow (`dm.while`, `dm.if`) and ops of other dialects run in the reference executor; for devices they are not compiled.", Help: "run it with `--device reference`"},
+	{Code: "DM805", Name: "sizes-disagree", Doc: "The sizes given to symbols do not fit together: with these numbers an op breaks a rule that it kept with symbols.", Help: "bind other sizes"},
+	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
+}

@@ -1,0 +1,229 @@
+package pass
+
+import (
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+	"dmir/dialect/verify"
+)
+
+// Builder makes ops whose result types follow from the registry, so that a
+// rewrite states only what it computes. New ops take the place in the text of
+// the op they stand for. The first failure is kept (Err); what is built after
+// it is void.
+type Builder struct {
+	ir.Builder
+	err error
+}
+
+// Before builds in front of o, for o.
+func Before(o *ir.Op) *Builder {
+	return &Builder{Builder: ir.Builder{Block: o.Parent, Index: o.Position(), At: o}}
+}
+
+// Err is the first op that could not be built, nil where all could.
+func (b *Builder) Err() error { return b.err }
+
+// Make inserts the op dm.name. results are types as written where the op's text
+// decides them (convert, reshape, constant); none where they follow from the
+// operands. It returns nil after a failure.
+func (b *Builder) Make(name string, operands []*ir.Value, attrs []types.Named, results ...types.Type) *ir.Op {
+	if b.err != nil {
+		return nil
+	}
+	o := b.Builder.Op(op.Prefix+strings.TrimPrefix(name, op.Prefix), operands, attrs, results...)
+	if len(results) == 0 {
+		ts, ok := verify.Infer(o)
+		if !ok {
+			b.err = Errorf(b.At, "DM820", "%s cannot be built from (%s)", o.Name, operandTypes(operands))
+			ir.Erase(o)
+			b.Index--
+			return nil
+		}
+		for i, t := range ts {
+			o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
+		}
+	}
+	return o
+}
+
+func operandTypes(vs []*ir.Value) string {
+	ts := make([]types.Type, len(vs))
+	for i, v := range vs {
+		ts[i] = v.Type
+	}
+	return types.List(ts)
+}
+
+// Value is the one result of Make; after a failure the first operand.
+func (b *Builder) Value(name string, operands []*ir.Value, attrs []types.Named, results ...types.Type) *ir.Value {
+	if o := b.Make(name, operands, attrs, results...); o != nil {
+		return o.Results[0]
+	}
+	if len(operands) > 0 {
+		return operands[0]
+	}
+	return &ir.Value{Type: types.Unknown}
+}
+
+// Unary is dm.name of x.
+func (b *Builder) Unary(name string, x *ir.Value) *ir.Value {
+	return b.Value(name, []*ir.Value{x}, nil)
+}
+
+// Binary is dm.name of x and y.
+func (b *Builder) Binary(name string, x, y *ir.Value) *ir.Value {
+	return b.Value(name, []*ir.Value{x, y}, nil)
+}
+
+// Einsum contracts operands by an equation; elem is the result's element type.
+func (b *Builder) Einsum(equation string, elem types.Elem, operands ...*ir.Value) *ir.Value {
+	o := b.Make("einsum", operands, []types.Named{{Name: "equation", Value: types.Str(equation)}})
+	if o == nil {
+		return operands[0]
+	}
+	if t := o.Out(0); t.Elem != elem {
+		wide := *t
+		wide.Elem = elem
+		o.Results[0].Type = &wide
+	}
+	return o.Results[0]
+}
+
+// Reshape gives x the shape, nothing where it has it.
+func (b *Builder) Reshape(x *ir.Value, shape ...dim.Dim) *ir.Value {
+	t := x.Tensor()
+	if sameShape(t.Shape, shape) {
+		return x
+	}
+	return b.Value("reshape", []*ir.Value{x}, nil, t.With(shape...))
+}
+
+// Transpose permutes x: dimension i of the result is dimension dims[i] of x.
+// Nothing is made for the identity.
+func (b *Builder) Transpose(x *ir.Value, dims ...int) *ir.Value {
+	if IsIdentity(dims) {
+		return x
+	}
+	return b.Value("transpose", []*ir.Value{x}, []types.Named{{Name: "dims", Value: Ints(dims...)}})
+}
+
+// Convert gives x another element type, nothing where it has it.
+func (b *Builder) Convert(x *ir.Value, elem types.Elem) *ir.Value {
+	t := x.Tensor()
+	if t.Elem == elem {
+		return x
+	}
+	r := t.With(t.Shape...)
+	r.Elem = elem
+	return b.Value("convert", []*ir.Value{x}, nil, r)
+}
+
+// Splat is the constant v of the given type.
+func (b *Builder) Splat(t *types.Tensor, v float64) *ir.Value {
+	d := &types.Dense{Type: t, Splat: true}
+	if t.Elem.IsFloat() {
+		d.Floats, d.Text = []float64{v}, types.FloatText(v, t.Elem)
+	} else {
+		d.Ints, d.Text = []int64{int64(v)}, types.Int{V: int64(v)}.String()
+	}
+	if t.Elem == types.I1 {
+		d.Text = types.Bool(v != 0).String()
+	}
+	return b.Value("constant", nil, []types.Named{{Name: "value", Value: d}}, t)
+}
+
+// Ints is a list of integers as an attribute.
+func Ints(ns ...int) types.Attr {
+	a := make(types.Array, len(ns))
+	for i, n := range ns {
+		a[i] = types.Int{V: int64(n)}
+	}
+	return a
+}
+
+// IsIdentity reports whether dims is 0, 1, 2 …
+func IsIdentity(dims []int) bool {
+	for i, d := range dims {
+		if d != i {
+			return false
+		}
+	}
+	return true
+}
+
+func sameShape(a, b []dim.Dim) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !a[i].Equal(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Replace makes every use of o's results one of vs and erases o. A new value
+// takes the name of the one it stands for.
+func Replace(o *ir.Op, vs ...*ir.Value) {
+	for i, r := range o.Results {
+		if v := vs[i]; v != r {
+			if v.Name == "" && v.Op != nil && len(v.Op.Results) == 1 && !strings.Contains(r.Name, "#") {
+				v.Name = r.Name
+			}
+			ir.ReplaceUses(r, v)
+		}
+	}
+	ir.EraseAll(o)
+}
+
+// Effect reports whether o must stay though nobody uses its results: it ends a
+// block, checks something, or is not known to have no effect.
+func Effect(o *ir.Op) bool {
+	d := op.Of(o)
+	if !d.Is(op.Pure) || d.Is(op.Terminator) {
+		return true
+	}
+	effect := false
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			for _, inner := range b.Ops {
+				effect = effect || Effect(inner) && !op.Of(inner).Is(op.Terminator)
+			}
+		}
+	}
+	return effect
+}
+
+// RemoveDead erases the ops of b, and of the regions in it, whose results
+// nobody uses and that have no effect; it reports whether there were any.
+func RemoveDead(b *ir.Block) bool {
+	removed := false
+	for i := len(b.Ops) - 1; i >= 0; i-- {
+		o := b.Ops[i]
+		if !used(o) && !Effect(o) {
+			ir.EraseAll(o)
+			removed = true
+			continue
+		}
+		for _, r := range o.Regions {
+			for _, inner := range r.Blocks {
+				removed = RemoveDead(inner) || removed
+			}
+		}
+	}
+	return removed
+}
+
+func used(o *ir.Op) bool {
+	for _, v := range o.Results {
+		if len(v.Uses) > 0 {
+			return true
+		}
+	}
+	return false
+}

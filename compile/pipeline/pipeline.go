@@ -1,0 +1,37 @@
+// Package pipeline is the one ordered list of passes, from the function as it
+// is written to the plan that kernels are made from.
+package pipeline
+
+import (
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/compile/prepare"
+)
+
+// Passes are all passes in their order. The slice is the caller's.
+func Passes() []pass.Pass {
+	return []pass.Pass{
+		prepare.Inline(),
+		prepare.Bind(),
+	}
+}
+
+// Names are those of the passes, in their order.
+func Names() []string {
+	var names []string
+	for _, p := range Passes() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Until is the passes up to and with the last of the one named; all where none
+// is called so.
+func Until(name string) []pass.Pass {
+	ps := Passes()
+	if i := slices.IndexFunc(ps, func(p pass.Pass) bool { return p.Name == name }); i >= 0 {
+		return ps[:i+1]
+	}
+	return ps
+}

@@ -1,0 +1,187 @@
+// Package prepare makes a function fit for the passes that follow: one body
+// without calls (Inline), and numbers where its types have symbols (Bind).
+package prepare
+
+import (
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Inline puts the bodies of called functions in place of the calls.
+func Inline() pass.Pass {
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls", Run: inline}
+}
+
+// mostOps bounds what calls of calls may grow to.
+const mostOps = 1 << 20
+
+type inliner struct {
+	u    *pass.Unit
+	size int // ops copied
+}
+
+func inline(u *pass.Unit) error {
+	x := &inliner{u: u}
+	return x.flatten(u.Func, []*ir.Func{u.Func})
+}
+
+// flatten replaces the calls in f, which was reached through the functions of
+// stack, f's original being the last.
+func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
+	var calls []*ir.Op
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		if x.size++; o.Name == "func.call" {
+			calls = append(calls, o)
+		}
+		return true
+	})
+	for _, o := range calls {
+		callee, err := x.callee(o, stack)
+		if err != nil {
+			return err
+		}
+		c := callee.Clone()
+		if err := x.flatten(c, append(slices.Clip(stack), callee)); err != nil {
+			return err
+		}
+		x.fit(c, o)
+		splice(c, o)
+	}
+	return nil
+}
+
+// callee is the function that o calls, if its body can stand in o's place.
+func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
+	name := o.Str("callee")
+	f := x.u.Module.Func(name)
+	switch {
+	case f == nil:
+		return nil, pass.Errorf(o, "DM803", "there is no function @%s", name)
+	case f.Body == nil:
+		return nil, pass.Errorf(o, "DM803", "@%s is only declared here", name)
+	case len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return":
+		return nil, pass.Errorf(o, "DM803", "@%s does not end in one return", name)
+	case slices.Contains(stack, f):
+		return nil, pass.Errorf(o, "DM802", "@%s calls itself", name)
+	case len(f.Args) != len(o.Operands) || len(f.Body.Terminator().Operands) != len(o.Results):
+		return nil, pass.Errorf(o, "DM803", "the call does not fit @%s", name)
+	case x.size > mostOps:
+		return nil, pass.Errorf(o, "DM803", "the calls of calls grow to more than %d ops", mostOps)
+	}
+	return f, nil
+}
+
+// fit says the types in c in the sizes of the call o: symbols are a function's
+// own. They take the sizes of the operands, and what these leave open comes
+// from the function's own bindings.
+func (x *inliner) fit(c *ir.Func, o *ir.Op) {
+	sizes := map[string]dim.Dim{}
+	for i, a := range c.Args {
+		unify(a.Type, o.Operands[i].Type, sizes)
+	}
+	for name, n := range op.Bindings(c, x.u.Options.Bind) {
+		if _, known := sizes[name]; !known {
+			sizes[name] = dim.Const(n)
+		}
+	}
+	each(c.Body.Ops, func(v *ir.Value) {
+		t := v.Tensor()
+		if t == nil {
+			return
+		}
+		for _, d := range t.Shape {
+			for _, s := range d.Symbols() {
+				if _, known := sizes[s]; !known && !dim.Sym(s).IsUnnamed() {
+					sizes[s] = dim.Sym(s + "_" + c.Name) // not the caller's symbol of that name
+				}
+			}
+		}
+	})
+	each(c.Body.Ops, func(v *ir.Value) { v.Type = sized(v.Type, sizes) })
+}
+
+// unify notes what the symbols of a parameter of type want stand for where a
+// value of type have is passed.
+func unify(want, have types.Type, sizes map[string]dim.Dim) {
+	w, ok := want.(*types.Tensor)
+	h, ok2 := have.(*types.Tensor)
+	if !ok || !ok2 || w.Rank() != h.Rank() {
+		return
+	}
+	for i, d := range w.Shape {
+		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+			if _, seen := sizes[names[0]]; !seen {
+				sizes[names[0]] = h.Shape[i]
+			}
+		}
+	}
+}
+
+// sized is t with sizes for its symbols; t itself where it has none of them.
+func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
+	w, ok := t.(*types.Tensor)
+	if !ok || !slices.ContainsFunc(w.Shape, func(d dim.Dim) bool { return !d.IsConst() }) {
+		return t
+	}
+	r := *w
+	r.Shape = make([]dim.Dim, len(w.Shape))
+	for i, d := range w.Shape {
+		r.Shape[i] = d.Subst(sizes)
+	}
+	return &r
+}
+
+// each visits the values that ops, and the ops in their regions, define.
+func each(ops []*ir.Op, visit func(*ir.Value)) {
+	ir.Walk(ops, func(o *ir.Op) bool {
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				for _, v := range b.Args {
+					visit(v)
+				}
+			}
+		}
+		for _, v := range o.Results {
+			visit(v)
+		}
+		return true
+	})
+}
+
+// splice moves the body of c, which belongs to nobody, into the place of the
+// call o.
+func splice(c *ir.Func, o *ir.Op) {
+	for i, a := range c.Args {
+		ir.ReplaceUses(a, o.Operands[i])
+	}
+	ret := c.Body.Terminator()
+	values := slices.Clone(ret.Operands)
+	ir.Erase(ret)
+	block, at := o.Parent, o.Position()
+	for _, n := range c.Body.Ops {
+		n.Parent = block
+	}
+	block.Ops = slices.Insert(block.Ops, at, c.Body.Ops...)
+	c.Body.Ops = nil
+	for i, r := range o.Results {
+		if v := values[i]; v.Op != nil && v.Op.Parent == block && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
+			v.Name = r.Name
+		}
+		ir.ReplaceUses(r, values[i])
+	}
+	ir.Erase(o)
+}
+
+// bindings are the sizes of the unit's symbols.
+func bindings(u *pass.Unit) map[string]dim.Dim {
+	sizes := map[string]dim.Dim{}
+	for name, n := range op.Bindings(u.Func, u.Options.Bind) {
+		sizes[name] = dim.Const(n)
+	}
+	return sizes
+}

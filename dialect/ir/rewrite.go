@@ -1,0 +1,105 @@
+package ir
+
+import (
+	"slices"
+
+	"dmir/dialect/types"
+)
+
+// SetOperand makes v operand i of o and keeps the lists of uses right.
+func (o *Op) SetOperand(i int, v *Value) {
+	if o.Operands[i] == v {
+		return
+	}
+	o.Operands[i].forget(Use{o, i})
+	o.Operands[i] = v
+	v.Uses = append(v.Uses, Use{o, i})
+}
+
+// SetOperands replaces all operands of o.
+func (o *Op) SetOperands(vs ...*Value) {
+	for i, v := range o.Operands {
+		v.forget(Use{o, i})
+	}
+	o.Operands = slices.Clone(vs)
+	for i, v := range o.Operands {
+		v.Uses = append(v.Uses, Use{o, i})
+	}
+}
+
+// forget drops a use wherever it stands: lists of uses that passes changed are
+// in no order. It looks from the back, where new uses are.
+func (v *Value) forget(u Use) {
+	for j := len(v.Uses) - 1; j >= 0; j-- {
+		if v.Uses[j] == u {
+			v.Uses = slices.Delete(v.Uses, j, j+1)
+			return
+		}
+	}
+}
+
+// EraseAll is Erase for o with everything in its regions. Its results must be unused.
+func EraseAll(o *Op) {
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			Walk(b.Ops, func(inner *Op) bool {
+				for i, v := range inner.Operands {
+					v.forget(Use{inner, i})
+				}
+				return true
+			})
+		}
+	}
+	Erase(o)
+}
+
+// Position is where o stands in its block, -1 for an op that is in none.
+func (o *Op) Position() int {
+	if o.Parent == nil {
+		return -1
+	}
+	return slices.Index(o.Parent.Ops, o)
+}
+
+// MoveBefore takes o out of its block and puts it right before other, which may
+// stand in another block. That operands are defined there is for the caller to know.
+func MoveBefore(o, other *Op) {
+	if i := o.Position(); i >= 0 {
+		o.Parent.Ops = slices.Delete(o.Parent.Ops, i, i+1)
+	}
+	o.Parent = other.Parent
+	o.Parent.Ops = slices.Insert(o.Parent.Ops, other.Position(), o)
+}
+
+// RemoveAttr takes an attribute away, if there is one of that name.
+func (o *Op) RemoveAttr(name string) {
+	o.Attrs = slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == name })
+}
+
+// RemoveFunc takes the function called name out of the module, if it is there.
+func (m *Module) RemoveFunc(name string) {
+	f := m.byName[name]
+	if f == nil {
+		return
+	}
+	delete(m.byName, name)
+	m.Funcs = slices.DeleteFunc(m.Funcs, func(g *Func) bool { return g == f })
+	m.Ops = slices.DeleteFunc(m.Ops, func(o *Op) bool { return o == f.Op })
+}
+
+// Retype makes the signature of f, as text and calls see it, that of its body:
+// the types of the entry block's arguments and of what is returned.
+func (f *Func) Retype() {
+	sig := &types.Func{}
+	for _, a := range f.Args {
+		sig.In = append(sig.In, a.Type)
+	}
+	f.Results = nil
+	if t := f.Body.Terminator(); t != nil {
+		for _, v := range t.Operands {
+			f.Results = append(f.Results, v.Type)
+		}
+	}
+	sig.Out = f.Results
+	f.Op.SetAttr("function_type", types.TypeAttr{T: sig})
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/compile/driver"
+	"dmir/compile/pass"
+	"dmir/compile/pipeline"
+	"dmir/dialect/ir"
+	"dmir/dialect/print"
+	"dmir/syntax/diag"
+)
+
+type optCmd struct {
+	targeting
+	Passes        string   `help:"Passes to run, in this order, in place of those that --emit stands for." placeholder:"A,B,C"`
+	Skip          []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
+	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
+	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
+	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
+	Timings       bool     `help:"Say on stderr how long each pass took."`
+	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
+	File          string   `arg:"" help:"The program; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (optCmd) Help() string {
+	var b strings.Builder
+	b.WriteString("The passes, in their order:\n")
+	for _, p := range pipeline.Passes() {
+		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Summary)
+	}
+	return b.String()
+}
+
+// stages are the last passes of what --emit can ask for.
+var stages = map[string]string{"graph": "layout", "mlir": "layout", "kernels": "fuse", "schedule": "plan"}
+
+// Run prints the program after the passes.
+func (c optCmd) Run(a *app) error {
+	passes, err := c.passes()
+	if err != nil {
+		return err
+	}
+	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
+		return &failure{"DM612", "--grad " + c.Grad, "does not go with --func " + c.Func, "name one function"}
+	}
+	src, opts, err := c.source(a, c.File)
+	if err != nil {
+		return err
+	}
+	p := program.Load(src, opts)
+	work, err := c.choose(a, p)
+	if err != nil {
+		return err
+	}
+	r := &optimizer{optCmd: c, app: a, p: p, passes: passes}
+	for _, w := range work {
+		if err := r.module(w); err != nil {
+			return r.failed(err)
+		}
+	}
+	if c.Timings {
+		if err := r.timings(a.stderr); err != nil {
+			return err
+		}
+	}
+	_, err = io.WriteString(a.stdout, strings.Join(r.sections, "// -----\n"))
+	return err
+}
+
+// passes are the ones asked for.
+func (c optCmd) passes() ([]pass.Pass, error) {
+	var ps []pass.Pass
+	switch {
+	case c.Passes == "none":
+	case c.Passes != "":
+		for name := range strings.SplitSeq(c.Passes, ",") {
+			p, err := passNamed("--passes", strings.TrimSpace(name))
+			if err != nil {
+				return nil, err
+			}
+			ps = append(ps, p)
+		}
+	default:
+		ps = pipeline.Until(stages[c.Emit])
+	}
+	for _, name := range c.Skip {
+		p, err := passNamed("--skip", strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		ps = slices.DeleteFunc(ps, func(q pass.Pass) bool { return q.Name == p.Name })
+	}
+	return ps, nil
+}
+
+func passNamed(flag, name string) (pass.Pass, error) {
+	all := pipeline.Passes()
+	if i := slices.IndexFunc(all, func(p pass.Pass) bool { return p.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	help := "the passes are " + strings.Join(pipeline.Names(), ", ")
+	if s := diag.Suggest(name, pipeline.Names()); s != "" {
+		help = "did you mean " + s + "? " + help
+	}
+	return pass.Pass{}, &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is no pass", name), help}
+}
+
+// task is the functions of one module that the passes work on.
+type task struct {
+	module *ir.Module
+	funcs  []string
+}
+
+// choose finds the functions asked for and refuses those with errors.
+func (c optCmd) choose(a *app, p *program.Program) ([]task, error) {
+	name := c.Func
+	if c.Grad != "" {
+		name = c.Grad
+	}
+	if name != "" {
+		m, fn, err := driver.Pick(p, name)
+		if err != nil {
+			return nil, &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+		}
+		if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
+			printErrors(a.stderr, p.Src, errs)
+			return nil, exitStatus(exitFailed)
+		}
+		return []task{{m, []string{fn.Name}}}, nil
+	}
+	if p.HasErrors() {
+		printErrors(a.stderr, p.Src, p.Diags)
+		return nil, exitStatus(exitFailed)
+	}
+	var work []task
+	for _, m := range p.Modules {
+		t := task{module: m}
+		for _, f := range m.Funcs {
+			if f.Body != nil && !f.Private {
+				t.funcs = append(t.funcs, f.Name)
+			}
+		}
+		work = append(work, t)
+	}
+	return work, nil
+}
+
+// optimizer is one run of the command.
+type optimizer struct {
+	optCmd
+	app      *app
+	p        *program.Program
+	passes   []pass.Pass
+	sections []string
+	times    []timing
+}
+
+// timing is what one pass took for one function.
+type timing struct {
+	fn string
+	pass.Stage
+}
+
+// module runs the passes over the functions of one module and keeps its text.
+func (r *optimizer) module(t task) error {
+	m := t.module.Clone() // what the passes change must not be what diagnostics point into
+	keep := map[*ir.Op]bool{}
+	for _, name := range t.funcs {
+		u := &pass.Unit{
+			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
+			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
+		}
+		err := pass.Run(u, r.passes, func(s pass.Stage) error {
+			r.times = append(r.times, timing{u.Func.Name, s})
+			if !r.PrintAfterAll {
+				return nil
+			}
+			return r.print(fmt.Sprintf("// @%s after %s\n", u.Func.Name, s.Pass.Name), &ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: []*ir.Op{u.Func.Op}})
+		})
+		if err != nil {
+			return err
+		}
+		keep[u.Func.Op] = true
+	}
+	if r.PrintAfterAll {
+		return nil
+	}
+	whole := r.Func == "" && r.Grad == ""
+	for _, f := range slices.Clone(m.Funcs) {
+		if !keep[f.Op] && (!whole || f.Private) && !called(m, f.Name, keep) {
+			m.RemoveFunc(f.Name)
+		}
+	}
+	if !whole {
+		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != "func.func" })
+	}
+	return r.print("", m)
+}
+
+// called reports whether one of the functions that are printed still calls the
+// one named, directly or through others.
+func called(m *ir.Module, name string, from map[*ir.Op]bool) bool {
+	seen := map[string]bool{}
+	var look func(o *ir.Op)
+	look = func(o *ir.Op) {
+		ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
+			callee := o.Str("callee")
+			if f := m.Func(callee); o.Name == "func.call" && f != nil && !seen[callee] {
+				seen[callee] = true
+				look(f.Op)
+			}
+			return true
+		})
+	}
+	for o := range from {
+		look(o)
+	}
+	return seen[name]
+}
+
+func (r *optimizer) print(head string, m *ir.Module) error {
+	write := print.Pretty
+	if r.Emit == "mlir" {
+		write = print.Generic
+	}
+	text, err := write(m)
+	if err != nil {
+		return err
+	}
+	r.sections = append(r.sections, head+text)
+	return nil
+}
+
+// failed reports why a function could not be taken through the passes.
+func (r *optimizer) failed(err error) error {
+	var e *pass.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	d := e.Diagnostic()
+	if d.Span.Len() == 0 {
+		return &failure{e.Code, r.p.Src.Path, e.Msg, e.Help}
+	}
+	diag.Text(r.app.stderr, r.p.Src, d, styleOf(r.app.stderr))
+	return exitStatus(exitFailed)
+}
+
+func (r *optimizer) timings(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "FUNCTION\tPASS\tTIME\tOPS")
+	for _, t := range r.times {
+		fmt.Fprintf(tw, "@%s\t%s\t%s\t%d\n", t.fn, t.Pass.Name, units.Time(float64(t.Elapsed.Nanoseconds())), t.Ops)
+	}
+	return tw.Flush()
+}
