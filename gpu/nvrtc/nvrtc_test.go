@@ -103,7 +103,7 @@ func TestErrorsHaveTheirPlaces(t *testing.T) {
 		t.Errorf("error %q", got)
 	}
 	t.Run("in a header", func(t *testing.T) {
-		_, err := c.Compile(t.Context(), twice, []nvrtc.Header{{Name: "twice.cuh", Text: "\nint thrice = nowhere;\n"}}, "sm_80", nvrtc.Options{})
+		_, err := c.Compile(t.Context(), twice, []nvrtc.Header{{Name: "twice.cuh", Text: "\n__device__ int twice(int x) { return nowhere; }\n"}}, "sm_80", nvrtc.Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), "twice.cuh:2: identifier") {
 			t.Errorf("error %v, want one in twice.cuh", err)
 		}
