@@ -33,6 +33,22 @@ func (f *Func) Clone() *Func {
 	return k.fn(f, o)
 }
 
+// CloneOps inserts copies of ops, with everything inside them, at b. Operands
+// are replaced by what values says, which gains the copies' results; others are
+// used as they are.
+func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
+	k := &cloner{values: values, blocks: map[*Block]*Block{}}
+	copies := make([]*Op, len(ops))
+	for i, o := range ops {
+		copies[i] = k.op(o)
+		copies[i].Parent = b.Block
+	}
+	k.finish()
+	b.Block.Ops = slices.Insert(b.Block.Ops, b.Index, copies...)
+	b.Index += len(copies)
+	return copies
+}
+
 func (k *cloner) fn(f *Func, o *Op) *Func {
 	c := *f
 	c.Op, c.Body, c.Results = o, o.Body(0), slices.Clone(f.Results)

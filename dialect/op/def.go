@@ -144,6 +144,9 @@ type Def struct {
 	// values that replace o's results, or nil, leaving the block as it was, where
 	// it needs a size in numbers that is a symbol. nil: the op is no composite.
 	Expand func(b *ir.Builder, o *ir.Op) []*ir.Value
+	// Derivative is how gradients flow back. nil: by what the op expands to or, for
+	// ops with regions, through these; sources and terminators have none.
+	Derivative *Derivative
 }
 
 // Is reports whether d has all traits of t.

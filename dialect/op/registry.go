@@ -28,6 +28,9 @@ func init() {
 			byName[d.Name] = d
 		}
 	}
+	for name, d := range derivatives() {
+		byName[name].Derivative = d
+	}
 }
 
 // All is every op, ordered by family as in the level-1 table. The slice is the

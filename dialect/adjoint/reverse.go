@@ -1,0 +1,156 @@
+package adjoint
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// reverse is one walk over a block and back.
+type reverse struct {
+	m       *ir.Module
+	active  map[*ir.Value]bool      // depends on what is differentiated by
+	cot     map[*ir.Value]*ir.Value // cotangents as far as they are summed
+	callers []string                // functions whose bodies are being inlined
+}
+
+// forward marks what depends on the active values of b and puts in place of
+// ops that are only names for others (calls, kernels, composites without a rule)
+// what they stand for, as far as the gradient goes through them. It gives outs
+// back as they then are.
+func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
+	for i := 0; i < len(b.Ops); i++ {
+		o := b.Ops[i]
+		if !r.touches(o) {
+			continue
+		}
+		vs, opened, err := r.open(o, i)
+		if err != nil {
+			return nil, err
+		}
+		if opened {
+			for k, v := range o.Results {
+				ir.ReplaceUses(v, vs[k])
+				if vs[k].Op != nil && vs[k].Name == "" {
+					vs[k].Name = v.Name
+				}
+				for j := range outs {
+					if outs[j] == v {
+						outs[j] = vs[k]
+					}
+				}
+			}
+			drop(o)
+			i--
+			continue
+		}
+		for _, v := range o.Results {
+			r.active[v] = isFloat(v)
+		}
+	}
+	return outs, nil
+}
+
+// touches reports whether o, or an op inside it, uses an active value.
+func (r *reverse) touches(o *ir.Op) bool {
+	found := false
+	ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
+		found = found || slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return r.active[v] })
+		return !found
+	})
+	return found
+}
+
+// open puts in front of o, number i of its block, what it stands for and gives
+// the values for its results; opened is false where o stays as it is.
+func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error) {
+	b := &ir.Builder{Block: o.Parent, Index: i, At: o}
+	switch o.Name {
+	case "func.call", "dm.grad":
+		vs, err = inline(r.m, b, o, r.callers)
+		return vs, err == nil, err
+	case "dm.kernel":
+		body := o.Body(0)
+		values := map[*ir.Value]*ir.Value{}
+		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], values)
+		for _, v := range body.Terminator().Operands {
+			if n := values[v]; n != nil {
+				v = n
+			}
+			vs = append(vs, v)
+		}
+		return vs, true, nil
+	}
+	d := op.Of(o)
+	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Sound(o) {
+		return nil, false, nil
+	}
+	vs = d.Expand(b, o)
+	return vs, vs != nil, nil
+}
+
+// backward goes from op number n of b to its front and appends the ops that
+// carry the cotangents back.
+func (r *reverse) backward(b *ir.Block, n int) error {
+	for _, o := range slices.Backward(slices.Clone(b.Ops[:n])) {
+		dy := make([]*ir.Value, len(o.Results))
+		some := false
+		for i, v := range o.Results {
+			dy[i] = r.cot[v]
+			if some = some || dy[i] != nil; dy[i] != nil && dy[i].Name == "" && dy[i].Op != nil {
+				dy[i].Name = cotangentName(v)
+			}
+		}
+		if !some {
+			continue
+		}
+		if err := r.through(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, o, dy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// through carries the cotangents of o's results to its operands.
+func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
+	switch o.Name {
+	case "dm.map":
+		return r.scalars(b, o, dy)
+	case "dm.if":
+		return r.branches(b, o, dy)
+	}
+	want := make([]bool, len(o.Operands))
+	for i, v := range o.Operands {
+		want[i] = r.active[v]
+	}
+	dx, ok, p := op.Derive(b, o, dy, want)
+	switch {
+	case p != nil:
+		e := fail(r.m, o, "DM801", "%s has no derivative here: %s", o.Name, p.Msg)
+		if p.Help != "" {
+			e.Help = p.Help
+		}
+		return e
+	case o.Name == "dm.while":
+		e := fail(r.m, o, "DM801", "dm.while has no derivative: the values of every round would have to be kept")
+		e.Help = "write the rounds out, or take the loop's results as constants: leave its operands out of wrt"
+		return e
+	case !ok:
+		return fail(r.m, o, "DM801", "%s has no derivative", o.Name)
+	}
+	for i, v := range dx {
+		if v != nil {
+			r.add(b, o.Operands[i], v)
+		}
+	}
+	return nil
+}
+
+// add adds to the cotangent of v.
+func (r *reverse) add(b *ir.Builder, v, more *ir.Value) {
+	if sum := r.cot[v]; sum != nil {
+		more = op.Add(b, sum, more)
+	}
+	r.cot[v] = more
+}

@@ -1,0 +1,258 @@
+package op
+
+import (
+	"strings"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func contractionDerivatives() map[string]*Derivative {
+	return map[string]*Derivative{
+		"einsum": {
+			Doc:  "The cotangent of an operand is the einsum of dy and the other operands to its letters. Letters that stand nowhere else are repeated; where a letter repeats within the operand, everything beside the diagonal is 0.",
+			rule: einsumRule,
+		},
+		"matmul": {
+			Doc:  "`dx = dy wᵀ`, `dw = xᵀ dy`, summed over what broadcasting repeats.",
+			rule: matmulRule,
+		},
+		"convolution": {
+			Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters turned round; " +
+				"`dw` that of x and dy with batch and channels in each other's place, dy's elements as far apart as the window's steps.",
+			rule: convolutionRule,
+		},
+	}
+}
+
+// alike brings the cotangent of a contraction's result and its operands to one
+// element type, the operands': products are taken in it as they were forward.
+// Operands of 8 bits, too coarse for a cotangent of a wider type, take that.
+func (g *backward) alike(dy *ir.Value, others ...*ir.Value) (*ir.Value, []*ir.Value) {
+	e := in(g.o, 0).Elem
+	if e.Bytes() == 1 {
+		e = asTensor(dy.Type).Elem
+	}
+	vs := make([]*ir.Value, len(others))
+	for i, v := range others {
+		if vs[i] = v; e.Bytes() > 1 {
+			vs[i] = g.to(v, e)
+		}
+	}
+	if e.Bytes() == 1 {
+		return dy, vs
+	}
+	return g.to(dy, e), vs
+}
+
+func einsumRule(g *backward) {
+	e, sizes, p := equationOf(g.o)
+	if p != nil {
+		g.failed = true
+		return
+	}
+	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	for i, letters := range e.Inputs {
+		if !g.want[i] {
+			continue
+		}
+		inputs, operands := []string{e.Output}, []*ir.Value{dy}
+		for j, other := range e.Inputs {
+			if j != i {
+				inputs, operands = append(inputs, other), append(operands, xs[j])
+			}
+		}
+		have := strings.Join(inputs, "")
+		found := "" // the operand's letters once, as far as they stand elsewhere
+		for k := range len(letters) {
+			if c := letters[k]; strings.IndexByte(have, c) >= 0 && strings.IndexByte(found, c) < 0 {
+				found += string(c)
+			}
+		}
+		v := dy
+		if len(inputs) > 1 || found != e.Output {
+			v = g.einsum(strings.Join(inputs, ",")+"->"+found, operands...)
+		}
+		g.give(i, g.spread(v, found, letters, sizes))
+	}
+}
+
+// spread brings a value with the dimensions found to those of letters: missing
+// ones are repeated, and beside the diagonal of repeated ones all is 0.
+func (g *backward) spread(v *ir.Value, found, letters string, sizes map[byte]dim.Dim) *ir.Value {
+	if found == letters || g.failed {
+		return v
+	}
+	first := make([]int, len(found))
+	for k := range len(found) {
+		first[k] = strings.IndexByte(letters, found[k])
+	}
+	shape := make([]dim.Dim, len(letters))
+	for k := range shape {
+		shape[k] = sizes[letters[k]]
+	}
+	t := asTensor(v.Type)
+	v = g.typed("broadcast", tensor(t, t.Elem, shape...), []*ir.Value{v}, named("dims", intsAttr(first))...)
+	places := tensor(t, types.I64, shape...)
+	for k := range len(letters) {
+		if at := strings.IndexByte(letters, letters[k]); at < k {
+			v = g.when(g.compare("eq", g.count(places, at), g.count(places, k)), v)
+		}
+	}
+	return v
+}
+
+func matmulRule(g *backward) {
+	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	a, b := xs[0], xs[1]
+	ta, tb := Bool(g.o, "transpose_a"), Bool(g.o, "transpose_b")
+	product := func(x, y *ir.Value, tx, ty bool) *ir.Value {
+		var attrs []types.Named
+		if tx {
+			attrs = append(attrs, types.Named{Name: "transpose_a", Value: types.Bool(true)})
+		}
+		if ty {
+			attrs = append(attrs, types.Named{Name: "transpose_b", Value: types.Bool(true)})
+		}
+		return g.op("matmul", []*ir.Value{x, y}, attrs...)
+	}
+	if g.want[0] {
+		if ta { // x is [k, m]: w dyᵀ
+			g.give(0, product(b, dy, tb, true))
+		} else {
+			g.give(0, product(dy, b, false, !tb))
+		}
+	}
+	if g.want[1] {
+		if tb { // w is [n, k]: dyᵀ x
+			g.give(1, product(dy, a, true, ta))
+		} else {
+			g.give(1, product(a, dy, !ta, false))
+		}
+	}
+}
+
+func convolutionRule(g *backward) {
+	win, p := convolutionWindow(g.o)
+	if p != nil {
+		g.failed = true
+		return
+	}
+	x, y := in(g.o, 0), out(g.o, 0)
+	n := len(win.Size)
+	inside, outside := make([]int64, n), make([]int64, n)
+	for i := range n {
+		var ok, ok2 bool
+		inside[i], ok = x.Shape[2+i].Int()
+		outside[i], ok2 = y.Shape[2+i].Int()
+		if !ok || !ok2 {
+			g.failed = true
+			return
+		}
+	}
+	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	if g.want[0] {
+		g.give(0, g.inputGradient(win, dy, xs[1], inside, outside))
+	}
+	if g.want[1] {
+		g.give(1, g.filterGradient(win, dy, xs[0], inside, outside))
+	}
+}
+
+// inputGradient convolves dy with the filters turned round.
+func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside []int64) *ir.Value {
+	groups := dim.Const(Int(g.o, "feature_group_count"))
+	wt := asTensor(w.Type)
+	perOut, ok := wt.Shape[0].Div(groups)
+	if !ok {
+		g.failed = true
+		return dy
+	}
+	rank := wt.Rank()
+	window := wt.Shape[2:]
+	space := identity(rank)[2:]
+	// [G, O/G, C/G, window] -> [G, C/G, O/G, window] -> [C, O/G, window]
+	w = g.reshape(w, append([]dim.Dim{groups, perOut, wt.Shape[1]}, window...)...)
+	order := identity(rank + 1)
+	order[1], order[2] = 2, 1
+	w = g.transpose(w, order)
+	w = g.reshape(w, append([]dim.Dim{wt.Shape[1].Mul(groups), perOut}, window...)...)
+	w = g.op("reverse", []*ir.Value{w}, named("dims", intsAttr(space))...)
+
+	between, padding := make([]int, rank), make([][2]int64, len(inside))
+	for i := range inside {
+		between[2+i] = int(win.Stride[i] - 1)
+		reach := (win.Size[i] - 1) * win.Dilation[i]
+		spread := (outside[i]-1)*win.Stride[i] + 1
+		low := reach - win.Padding[i][0]
+		padding[i] = [2]int64{low, inside[i] + reach - spread - low}
+	}
+	dy = g.pad(dy, make([]int, rank), make([]int, rank), between)
+	return g.convolve(dy, w, padding, nil, win.Dilation, Int(g.o, "feature_group_count"))
+}
+
+// filterGradient convolves x with dy, both with batch and channels exchanged:
+// x becomes [C/G, G·N, …], dy, the filter, [O, N, …].
+func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside []int64) *ir.Value {
+	groups := dim.Const(Int(g.o, "feature_group_count"))
+	xt := asTensor(x.Type)
+	per, ok := xt.Shape[1].Div(groups)
+	if !ok {
+		g.failed = true
+		return dy
+	}
+	rank := xt.Rank()
+	space := xt.Shape[2:]
+	x = g.reshape(x, append([]dim.Dim{xt.Shape[0], groups, per}, space...)...)
+	order := identity(rank + 1)
+	order[0], order[2] = 2, 0
+	x = g.transpose(x, order)
+	x = g.reshape(x, append([]dim.Dim{per, groups.Mul(xt.Shape[0])}, space...)...)
+	swap := identity(rank)
+	swap[0], swap[1] = 1, 0
+	dy = g.transpose(dy, swap)
+
+	padding := make([][2]int64, len(inside))
+	for i := range inside {
+		low := win.Padding[i][0]
+		reach := (win.Size[i]-1)*win.Dilation[i] + (outside[i]-1)*win.Stride[i] + 1
+		padding[i] = [2]int64{low, reach - inside[i] - low}
+	}
+	return g.transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, Int(g.o, "feature_group_count")), swap)
+}
+
+// convolve is a convolution whose padding may be negative: what it then takes
+// away is cut off first.
+func (g *backward) convolve(x, w *ir.Value, padding [][2]int64, strides, dilation []int64, groups int64) *ir.Value {
+	xt := asTensor(x.Type)
+	var dims, start, limit, steps []int
+	pads := make(types.Array, len(padding))
+	for i, p := range padding {
+		if p[0] < 0 || p[1] < 0 {
+			size, ok := xt.Shape[2+i].Int()
+			g.failed = g.failed || !ok
+			dims, steps = append(dims, 2+i), append(steps, 1)
+			start, limit = append(start, int(max(0, -p[0]))), append(limit, int(size-max(0, -p[1])))
+		}
+		pads[i] = types.Array{types.Int{V: max(0, p[0])}, types.Int{V: max(0, p[1])}}
+	}
+	attrs := []types.Named{{Name: "padding", Value: pads}}
+	for name, l := range map[string][]int64{"window_strides": strides, "rhs_dilation": dilation} {
+		if l != nil {
+			attrs = append(attrs, types.Named{Name: name, Value: int64sAttr(l)})
+		}
+	}
+	if groups > 1 {
+		attrs = append(attrs, types.Named{Name: "feature_group_count", Value: types.Int{V: groups}})
+	}
+	return g.op("convolution", []*ir.Value{g.part(x, dims, start, limit, steps), w}, attrs...)
+}
+
+func int64sAttr(ns []int64) types.Attr {
+	a := make(types.Array, len(ns))
+	for i, n := range ns {
+		a[i] = types.Int{V: n}
+	}
+	return a
+}

@@ -1,0 +1,182 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func reductionDerivatives() map[string]*Derivative {
+	return map[string]*Derivative{
+		"reduce": {
+			Doc: "`add`: dy repeated along the reduced dimensions. `max`, `min`: the elements that have the extreme value share dy evenly. " +
+				"`mul`: dy times the product of the other elements, right also where some are 0. A reduction by a region has no derivative.",
+			rule: reduceRule,
+		},
+		"cumsum": {
+			Doc: "`dx` is the running sum of dy from the other end.",
+			rule: func(g *backward) {
+				attrs := []types.Named{
+					{Name: "dim", Value: types.Int{V: Int(g.o, "dim")}},
+					{Name: "exclusive", Value: types.Bool(Bool(g.o, "exclusive"))},
+					{Name: "reverse", Value: types.Bool(!Bool(g.o, "reverse"))},
+				}
+				g.give(0, g.op("cumsum", g.dy[:1], attrs...))
+			},
+		},
+		"reduce_window": {
+			Doc: "`add`: the sum of dy over the windows that an element is in, itself a `reduce_window`. `max`, `min`: `dm.select_and_scatter`, the first extreme element of a window takes its dy. " +
+				"`mul`: the product's rule, not defined where an element is 0.",
+			rule: reduceWindowRule,
+		},
+		"top_k": {
+			Doc:  "`dx` is zeros with dvalues at the positions they came from.",
+			rule: orderRule,
+		},
+		"sort": {
+			Doc:  "`dx` is dvalues brought back to the positions they came from.",
+			rule: orderRule,
+		},
+		"argmax": flat("The result is a position: no gradient flows."),
+	}
+}
+
+func reduceRule(g *backward) {
+	kind := Str(g.o, "kind")
+	if kind == "" {
+		g.refuse("a reduction by a region has no derivative").help("write it with add, max, min or mul, or as dm.map and a named reduction")
+		return
+	}
+	xt := in(g.o, 0)
+	dims, _ := Dims(g.o, "dims", xt.Rank())
+	kept := append([]dim.Dim{}, xt.Shape...)
+	for _, d := range dims {
+		kept[d] = dim.Const(1)
+	}
+	dy := g.reshape(g.dy[0], kept...)
+	if kind == "add" {
+		if xt.Rank() > 0 {
+			t := asTensor(dy.Type)
+			if !sameShape(t.Shape, xt.Shape) {
+				dy = g.typed("broadcast", tensor(xt, t.Elem, xt.Shape...), []*ir.Value{dy})
+			}
+		}
+		g.give(0, dy)
+		return
+	}
+	y, x := g.reshape(g.y(0), kept...), g.x(0)
+	if kind != "mul" {
+		same := g.wide(g.to(g.compare("eq", x, y), xt.Elem))
+		g.give(0, g.mul(same, g.div(g.wide(dy), g.reduce("add", same, dims...))))
+		return
+	}
+	x, dy = g.wide(x), g.wide(dy)
+	// The product of the others: without zeros y/x; with one zero the product of
+	// the rest there and 0 elsewhere; with more 0.
+	zero := g.compare("eq", x, g.number(x, 0))
+	zeros := g.reduce("add", g.to(zero, asTensor(x.Type).Elem), dims...)
+	solid := g.choose(zero, g.number(x, 1), x)
+	product := g.reduce("mul", solid, dims...)
+	alone := g.when(g.compare("eq", zeros, g.number(x, 1)), product)
+	none := g.when(g.compare("eq", zeros, g.number(x, 0)), product)
+	g.give(0, g.mul(dy, g.choose(zero, alone, g.div(none, solid))))
+}
+
+// windowAttrs are the attributes that say how o's window moves.
+func windowAttrs(o *ir.Op) []types.Named {
+	var attrs []types.Named
+	for _, name := range []string{"window_dimensions", "window_strides", "window_dilations", "padding"} {
+		if a := o.Attr(name); a != nil {
+			attrs = append(attrs, types.Named{Name: name, Value: a})
+		}
+	}
+	return attrs
+}
+
+func reduceWindowRule(g *backward) {
+	kind := Str(g.o, "kind")
+	switch kind {
+	case "add":
+		g.give(0, g.windowSums(g.dy[0]))
+	case "mul":
+		x := g.wide(g.x(0))
+		g.give(0, g.div(g.windowSums(g.mul(g.wide(g.dy[0]), g.wide(g.y(0)))), x))
+	default:
+		g.give(0, g.op("select_and_scatter", []*ir.Value{g.x(0), g.dy[0]},
+			append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)})...))
+	}
+}
+
+// windowSums is, for every element of x, the sum of v over the windows of o that
+// it is in: v with its elements as far apart as the windows' steps, summed over
+// the same window turned round.
+func (g *backward) windowSums(v *ir.Value) *ir.Value {
+	win, p := reduceWindow(g.o)
+	if p != nil {
+		g.failed = true
+		return v
+	}
+	rank := len(win.Size)
+	low, high, between := make([]int, rank), make([]int, rank), make([]int, rank)
+	padding := make(types.Array, rank)
+	var dims, start, limit, steps []int
+	for i := range rank {
+		inside, ok := in(g.o, 0).Shape[i].Int()
+		outside, ok2 := asTensor(v.Type).Shape[i].Int()
+		reach := (win.Size[i] - 1) * win.Dilation[i]
+		if !ok || !ok2 {
+			if g.failed = g.failed || reach != 0 || win.Stride[i] != 1 || win.Padding[i] != [2]int64{}; g.failed {
+				return v
+			}
+			padding[i] = types.Array{types.Int{}, types.Int{}}
+			continue
+		}
+		spread := (outside-1)*win.Stride[i] + 1
+		before := reach - win.Padding[i][0]
+		after := inside + reach - spread - before
+		between[i] = int(win.Stride[i] - 1)
+		padding[i] = types.Array{types.Int{V: max(0, before)}, types.Int{V: max(0, after)}}
+		if before < 0 || after < 0 {
+			dims, steps = append(dims, i), append(steps, 1)
+			start, limit = append(start, int(max(0, -before))), append(limit, int(spread-max(0, -after)))
+		}
+	}
+	v = g.part(g.pad(v, low, high, between), dims, start, limit, steps)
+	attrs := []types.Named{
+		{Name: "kind", Value: types.Keyword("add")}, {Name: "window_dimensions", Value: int64sAttr(win.Size)},
+		{Name: "window_dilations", Value: int64sAttr(win.Dilation)}, {Name: "padding", Value: padding},
+	}
+	return g.op("reduce_window", []*ir.Value{v}, attrs...)
+}
+
+// orderRule is that of top_k and sort: both know where their values came from.
+func orderRule(g *backward) {
+	if g.dy[0] == nil {
+		return // the positions are integers
+	}
+	xt := in(g.o, 0)
+	d, _ := Dim(g.o, "dim", xt.Rank())
+	last := xt.Rank() - 1
+	order := append(append(identity(xt.Rank())[:d:d], identity(xt.Rank())[d+1:]...), d)
+	idx := g.transpose(g.second(types.I64), order)
+	dy := g.transpose(g.dy[0], order)
+	shape := append(without(xt.Shape, d), xt.Shape[d])
+	dx := g.scatter("set", g.zeros(tensor(xt, xt.Elem, shape...)), idx, dy, last, last)
+	g.give(0, g.transpose(dx, inverseOf(order)))
+}
+
+// second is o's second result, which o gets where it lacks it.
+func (g *backward) second(elem types.Elem) *ir.Value {
+	if len(g.o.Results) == 1 {
+		y := out(g.o, 0)
+		g.addResult(tensor(y, elem, y.Shape...))
+	}
+	return g.y(1)
+}
+
+// addResult gives o one more of its optional results.
+func (g *backward) addResult(t types.Type) *ir.Value {
+	v := &ir.Value{Type: t, Op: g.o, Index: len(g.o.Results), Span: g.o.Head}
+	g.o.Results = append(g.o.Results, v)
+	return v
+}
