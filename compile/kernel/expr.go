@@ -28,7 +28,7 @@ type Expr struct {
 	Kind string      // of Fold: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
 	Par  [2]float64  // of Random: low and high, or mean and deviation
-	Vars []*Atom     // of Fold: the loops it runs over
+	Vars []*Atom     // of Fold over loops of its own: their variables
 	Over Over        // of Fold
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
 

@@ -148,19 +148,19 @@ func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Inde
 			at[dims[i]] = c
 		}
 	}
-	fold := func(over Over, loop *Atom, body *Expr) *Expr {
-		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Vars: []*Atom{loop}, Over: over, Args: []*Expr{body}})
+	fold := func(over Over, body *Expr) *Expr {
+		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Over: over, Args: []*Expr{body}})
 	}
 	switch {
-	case folded == r.Cols && rest == r.Rows && r.Col != nil && kept.Equal(r.row()) && r.fits(shape, dims):
+	case folded == r.Cols && rest == r.Rows && r.Cols > 1 && kept.Equal(r.row()) && r.fits(shape, dims):
 		put(r.col())
-		return fold(RowFold, r.Col, e.at(x, at))
+		return fold(RowFold, e.at(x, at))
 	case folded == r.Rows && rest == r.Cols && r.Row != nil && kept.Equal(r.col()) && r.across(shape, dims):
 		put(r.row())
-		return fold(ColsFold, r.Row, e.at(x, at))
+		return fold(ColsFold, e.at(x, at))
 	case folded == r.Rows && rest == 1 && r.Row != nil && len(dims) == len(shape):
 		put(r.row())
-		return fold(AllFold, r.Row, e.at(x, at))
+		return fold(AllFold, e.at(x, at))
 	}
 	return nil
 }

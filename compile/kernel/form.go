@@ -36,13 +36,23 @@ type Form struct {
 	Main    *ir.Op      // of Contraction and Special
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
 
+	// V is how many neighbours one thread computes at a time, those of Lane,
+	// which is nil where V is 1. See Widen.
+	V    int64
+	Lane *Atom
+
 	eval *evaluator
+	dim  int // of Contraction: the dimension of the result along which V neighbours lie
 }
 
 // Out is how one result is stored.
 type Out struct {
 	Value *ir.Value
-	Loops []*Atom     // the variables of At and X; of Row and Columns those of Rows
+	// Loops are the variables of At and X. Of Pointwise and Loop it is the one
+	// that counts steps of V elements, nil for a single step; of Contraction one for
+	// each dimension of the product, nil for those of size 1; of Row and Columns
+	// they are in Rows.
+	Loops []*Atom
 	Level Level       // of Row and Columns
 	At    Index       // place in memory, in elements
 	If    []Condition // stored only where these hold
@@ -64,8 +74,10 @@ const (
 // folded dimensions of a tensor of some shape.
 type Rows struct {
 	Rows, Cols int64
-	Row, Col   *Atom // nil where there is one row or one column
+	// Row counts rows, Col steps of V columns; nil where there is one alone.
+	Row, Col *Atom
 
+	at    Index // of the column
 	shape []int64
 	dims  []int // folded
 }
@@ -78,7 +90,7 @@ func alone(a *Atom) Index {
 }
 
 func (r *Rows) row() Index { return alone(r.Row) }
-func (r *Rows) col() Index { return alone(r.Col) }
+func (r *Rows) col() Index { return r.at }
 
 // trailing reports whether the folded dims of r are the last ones, sizes of 1 aside.
 func trailing(shape []int64, dims []int) bool {
@@ -159,7 +171,7 @@ func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
 			return nil, reason(o, "no kernel computes %s", o.Name)
 		}
 	}
-	f := &Form{Ops: ops, Outputs: outs}
+	f := &Form{Ops: ops, Outputs: outs, V: 1}
 	if o := special(ops); o != nil {
 		return f.special(o)
 	}
@@ -216,71 +228,74 @@ func rowsOf(fold folding) []*Rows {
 	return []*Rows{r}
 }
 
-// pointwise gives every result loops of its own; results of equal shape share them.
+// pointwise gives every result a loop of its own over its elements; results of
+// equal shape share it.
 func (f *Form) pointwise() (*Form, error) {
 	g := *f
-	g.eval = newEvaluator(newSpace(), f.Ops)
-	loops := map[string][]*Atom{}
+	g.Outs = nil
+	s := newSpace()
+	if g.V > 1 {
+		g.Lane = s.Loop("lane", g.V)
+	}
+	g.eval = newEvaluator(s, f.Ops)
+	type loop struct {
+		shape []int64
+		step  *Atom
+		at    Index
+	}
+	var loops []loop
 	for _, v := range f.Outputs {
 		shape := shapeOf(v)
-		key := ir.Value{Type: v.Type}.Type.String()
-		if t := v.Tensor(); t != nil {
-			key = t.With(t.Shape...).String() // without the placement
-			key = key[:len(key)-len(t.Elem.String())-1]
+		i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
+		if i < 0 {
+			i = len(loops)
+			step, at := s.wide("i", product(shape), g.V, g.Lane)
+			loops = append(loops, loop{shape, step, at})
 		}
-		vars, known := loops[key]
-		if !known {
-			for range shape {
-				vars = append(vars, nil)
-			}
-			for d, n := range shape {
-				if n > 1 {
-					vars[d] = g.eval.Loop("i", n)
-				}
-			}
-			loops[key] = vars
-		}
-		idx := make([]Index, len(shape))
-		for d, a := range vars {
-			idx[d] = alone(a)
-		}
-		g.Outs = append(g.Outs, Out{Value: v, Loops: slices.DeleteFunc(slices.Clone(vars), func(a *Atom) bool { return a == nil }), At: Place(v, idx), X: g.eval.at(v, idx)})
+		idx := s.Unlinear(loops[i].at, shape)
+		g.Outs = append(g.Outs, Out{Value: v, Loops: []*Atom{loops[i].step}, At: Place(v, idx), X: g.eval.at(v, idx)})
 	}
 	return &g, g.eval.why
 }
 
-// once reports whether no fold of f is computed more often than its operand has elements.
-func (f *Form) once() bool {
-	for _, o := range f.Outs {
-		n := int64(1)
-		for _, a := range o.Loops {
-			n *= a.Max + 1
-		}
-		ok := true
-		Walk(o.X, func(x *Expr) {
-			if x.Op != Fold {
-				return
-			}
-			work := n
-			for _, v := range x.Vars {
-				work *= v.Max + 1
-			}
-			size := work
-			Walk(x.Args[0], func(y *Expr) {
-				if y.Op == Fold {
-					ok = false
-				}
-				if y.Op == Load {
-					size = min(size, product(shapeOf(y.Buf)))
-				}
-			})
-			_ = size
-		})
-		if !ok {
-			return false
-		}
+// Widen is f with v neighbours for each thread: of the elements of a pointwise
+// kernel, of the columns of a row, along dimension dim of a product. v must
+// divide their number.
+func (f *Form) Widen(v int64, dim int) (*Form, error) {
+	g := *f
+	g.V, g.dim, g.Inputs, g.Lane = v, dim, nil, nil
+	var err error
+	h := &g
+	switch f.Class {
+	case ClassPointwise, ClassLoop:
+		h, err = g.pointwise()
+	case ClassRow, ClassColumns:
+		h, err = g.byRows(f.Rows)
+	case ClassContraction:
+		return g.contraction(f.Mains)
+	default:
+		return f, nil
 	}
-	return len(f.Outs) == 1
+	if err != nil {
+		return nil, err
+	}
+	h.Class = f.Class
+	return h.finish()
+}
+
+// once reports whether f, whose folds are loops of single threads, computes
+// each of them for one element of one result alone.
+func (f *Form) once() bool {
+	if len(f.Outs) != 1 {
+		return false
+	}
+	ok := true
+	Walk(f.Outs[0].X, func(x *Expr) {
+		if x.Op == Fold {
+			Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Fold })
+		}
+	})
+	return ok
 }
 
 // byRows tries to compute every result over the rows r.
@@ -292,9 +307,10 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 	if r.Rows > 1 {
 		rows.Row = s.Loop("row", r.Rows)
 	}
-	if r.Cols > 1 {
-		rows.Col = s.Loop("col", r.Cols)
+	if g.V > 1 {
+		g.Lane = s.Loop("lane", g.V)
 	}
+	rows.Col, rows.at = s.wide("col", r.Cols, g.V, g.Lane)
 	g.Rows = &rows
 	g.eval = newEvaluator(s, f.Ops)
 	g.eval.rows = &rows

@@ -191,6 +191,31 @@ func (x Index) split(n int64) (whole, rest Index) {
 	return whole, rest
 }
 
+// factor writes x as g·y + r with 0 <= r < g for a g > 1 that divides n, so that
+// dividing x by n is dividing y by n/g; g is 1 where there is none.
+func (x Index) factor(n int64) (y, r Index, g int64) {
+	tried := map[int64]bool{}
+	for _, t := range x.Terms {
+		g := gcd(n, t.Coef)
+		if g <= 1 || tried[g] {
+			continue
+		}
+		tried[g] = true
+		y, r := x.split(g)
+		if lo, hi := r.Bounds(); lo >= 0 && hi < g && len(y.Terms) > 0 {
+			return y, r, g
+		}
+	}
+	return Index{}, x, 1
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
 // Div is ⌊x / n⌋; x is not negative where it is used.
 func (s *Space) Div(x Index, n int64) Index {
 	if n == 1 {
@@ -200,6 +225,9 @@ func (s *Space) Div(x Index, n int64) Index {
 	lo, hi := rest.Bounds()
 	if lo >= 0 && hi < n {
 		return whole
+	}
+	if y, _, g := rest.factor(n); g > 1 {
+		return whole.Add(s.Div(y, n/g))
 	}
 	return whole.Add(s.atom(Atom{Kind: Div, X: rest, N: n, Min: max(lo, 0) / n, Max: max(hi, 0) / n}))
 }
@@ -213,6 +241,9 @@ func (s *Space) Mod(x Index, n int64) Index {
 	if lo, hi := rest.Bounds(); lo >= 0 && hi < n {
 		return rest
 	}
+	if y, r, g := rest.factor(n); g > 1 {
+		return s.Mod(y, n/g).Times(g).Add(r)
+	}
 	return s.atom(Atom{Kind: Mod, X: rest, N: n, Max: n - 1})
 }
 
@@ -222,6 +253,19 @@ func (s *Space) Within(x Index, lo, hi int64) Index {
 		return x
 	}
 	return s.atom(Atom{Kind: Within, X: x, Min: lo, Max: hi})
+}
+
+// wide is a new loop over n in steps of v neighbours: v times the variable that
+// counts steps, plus lane.
+func (s *Space) wide(name string, n, v int64, lane *Atom) (step *Atom, x Index) {
+	if n/v > 1 {
+		step = s.Loop(name, n/v)
+		x = Alone(step).Times(v)
+	}
+	if v > 1 {
+		x = x.Add(Alone(lane))
+	}
+	return step, x
 }
 
 // Linear is the row-major number of the element at idx.

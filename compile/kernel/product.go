@@ -31,7 +31,7 @@ type place struct {
 // operands before, of their results after.
 func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	g := *f
-	g.Class, g.Main, g.Mains = ClassContraction, mains[0], mains
+	g.Class, g.Main, g.Mains, g.Outs = ClassContraction, mains[0], mains, nil
 	for _, o := range mains[1:] {
 		if !paired(mains[0], o) {
 			return nil, reason(o, "two contractions that share no operand")
@@ -42,11 +42,15 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	result := mains[0].Results[0]
 	loops := make([]*Atom, len(shapeOf(result)))
 	idx := make([]Index, len(loops))
+	if g.V > 1 {
+		g.Lane = e.Loop("lane", g.V)
+	}
 	for d, n := range shapeOf(result) {
-		if n > 1 {
-			loops[d] = e.Loop("i", n)
-			idx[d] = Alone(loops[d])
+		v := int64(1)
+		if d == g.dim {
+			v = g.V
 		}
+		loops[d], idx[d] = e.wide("i", n, v, g.Lane)
 	}
 	e.acc = func(o *ir.Op, at []Index) *Expr {
 		which := slices.Index(mains, o)

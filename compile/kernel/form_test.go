@@ -1,0 +1,58 @@
+package kernel
+
+import (
+	"testing"
+
+	"dmir/analysis/program"
+	"dmir/dialect/ir"
+	"dmir/syntax/source"
+)
+
+func load(t testing.TB, text string) *ir.Func {
+	t.Helper()
+	p := program.Load(source.New("t.dmir", text), program.Options{})
+	for _, d := range p.Diags {
+		t.Errorf("%s %s", d.Code, d.Message)
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return p.Modules[0].Funcs[0]
+}
+
+// Groups of ops and the class of kernel that they run as; "" where they run as none.
+func TestClass(t *testing.T) {
+	for _, c := range []struct{ name, body, results, want string }{
+		{"element-wise", "%0 = dm.exp %x : tensor<8x64xf16>\n%1 = dm.add %0, %b : (tensor<8x64xf16>, tensor<64xf16>) -> tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "pointwise"},
+		{"softmax", "%1 = dm.softmax %x : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
+		{"softmax along the first dimension", "%1 = dm.softmax %x, dim = 0 : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
+		{"norm and what follows", "%0 = dm.layer_norm %x, %b, %b : (tensor<8x64xf16>, tensor<64xf16>, tensor<64xf16>) -> tensor<8x64xf16>\n%1 = dm.relu %0 : tensor<8x64xf16>", "%1 : tensor<8x64xf16>", "row"},
+		{"sums of columns", "%1 = dm.reduce %x, kind = add, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>", "columns"},
+		{"sums of rows", "%1 = dm.reduce %x, kind = add, dims = [1] : (tensor<8x64xf16>) -> tensor<8xf16>", "%1 : tensor<8xf16>", "row"},
+		{"a product with bias", "%0 = dm.einsum \"ij,kj->ik\" %x, %w : (tensor<8x64xf16>, tensor<32x64xf16>) -> tensor<8x32xf16>\n%1 = dm.relu %0 : tensor<8x32xf16>", "%1 : tensor<8x32xf16>", "contraction"},
+		{"a product before a softmax", "%0 = dm.einsum \"ij,kj->ik\" %x, %w : (tensor<8x64xf16>, tensor<32x64xf16>) -> tensor<8x32xf16>\n%1 = dm.softmax %0 : tensor<8x32xf16>", "%1 : tensor<8x32xf16>", ""},
+		{"loss", "%l = dm.iota dim = 0 : tensor<8xi32>\n%1 = dm.cross_entropy %x, %l : (tensor<8x64xf16>, tensor<8xi32>) -> tensor<f16>", "%1 : tensor<f16>", "row"},
+		{"norm with the sums for its scale", "%0 = dm.softmax %x : tensor<8x64xf16>\n%1 = dm.reduce %0, kind = add, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>", "row"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := load(t, "func.func @f(%x: tensor<8x64xf16>, %b: tensor<64xf16>, %w: tensor<32x64xf16>) -> "+c.results[len("%1 : "):]+" {\n"+c.body+"\nreturn "+c.results+"\n}\n")
+			ops := fn.Body.Ops[:len(fn.Body.Ops)-1]
+			form, err := Of(ops, fn.Body.Terminator().Operands)
+			got := ""
+			if err == nil {
+				got = string(form.Class)
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q (%v)", got, c.want, err)
+			}
+			if err != nil {
+				return
+			}
+			for _, v := range []int64{2, 8} {
+				if _, err := form.Widen(v, 1); err != nil {
+					t.Errorf("%d at a time: %v", v, err)
+				}
+			}
+		})
+	}
+}
