@@ -31,7 +31,7 @@ export const address = (name) => `file://${path.join(pages, `${name}.html`)}`;
 export async function open(browser, where, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   page.complaints = [];
   page.on("console", (m) => {
     if (m.type() === "error" || m.type() === "warning") page.complaints.push(m.text());
@@ -117,13 +117,21 @@ export async function picture(page, name) {
 
 export const picturePath = (name) => path.join(pictures, name);
 
-export const drawn = (page) => page.locator("#figure").getAttribute("data-drawn").then(Number);
-export const view = (page) => page.locator("#figure").getAttribute("data-view");
+/** Waits for the frame in which what was asked for so far is drawn. */
+export const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve())));
+
+const drawnAs = async (page, name) => {
+  await page.locator(`#figure[${name}]`).waitFor({ state: "attached" });
+  await settled(page);
+  return page.locator("#figure").getAttribute(name);
+};
+export const drawn = (page) => drawnAs(page, "data-drawn").then(Number);
+export const view = (page) => drawnAs(page, "data-view");
 export const chosen = (page) => page.locator("#card .title").innerText();
 
 /** Waits until what is asked for is true. */
 export async function until(what, ask) {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + 60_000;
   while (!(await ask())) {
     if (Date.now() > end) throw new Error(`never: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));

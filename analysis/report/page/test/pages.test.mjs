@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, until, view, webview } from "./browser.mjs";
+import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, settled, until, view, webview } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -156,6 +156,7 @@ describe("movement graph", () => {
       let line = false;
       for (let dy = 20; dy < box.height / 2 && !line; dy += 6) {
         await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 - dy);
+        await settled(page);
         line = /read from memory/.test(await page.locator("#tip").textContent()) && (await page.locator("#tip").isVisible());
       }
       assert.ok(line, "no line said what it moves");
@@ -183,7 +184,6 @@ describe("hosts", () => {
         await until("the selection", async () => /%dropped = kernel/.test(await chosen(page)));
         await page.locator("#figure").focus();
         await page.keyboard.press("Space");
-        await page.waitForTimeout(60);
         const [nodes, seen] = [await drawn(page), await view(page)];
         const next = data("bert_encoder.graph");
         for (const n of next.graph.nodes) if (n.line > 0) n.line += 2;
