@@ -71,25 +71,40 @@ workspace() {
 }
 
 # An editor on a full screen, of 200 by 50 characters, in a tmux of its own. The picture is kept in $picture.
-screen_name=dmir-$$
+screen_number=0
 screen_open() { # screen_open PICTURE COMMAND
+  screen_number=$((screen_number + 1)) # a tmux that is ending takes no new session
+  screen_name=dmir-$$-$screen_number
   mkdir -p "$root/build/screenshots"
   picture=$root/build/screenshots/$1.txt
   tmux -L "$screen_name" -f /dev/null new-session -d -x 200 -y 50 "$2"
   tmux -L "$screen_name" set-option -g escape-time 0
 }
 screen_keys() { tmux -L "$screen_name" send-keys "$@"; }
-screen_close() { tmux -L "$screen_name" kill-server 2>/dev/null || true; }
+screen_close() { [ $screen_number = 0 ] || tmux -L "$screen_name" kill-server 2>/dev/null || true; }
 screen_shows() { # screen_shows WHAT REGEX: waits until a line of the screen matches; sets failed where none does.
-  for _ in $(seq 150); do
-    tmux -L "$screen_name" capture-pane -p >"$picture" || true
-    if grep -Eq "$2" "$picture"; then
-      echo "  ok   $1"
+  screen_until "$1" grep -Eq "$2" "$picture"
+}
+screen_lacks() { # screen_lacks WHAT REGEX: waits until no line of the screen matches.
+  screen_until "$1" screen_without "$2"
+}
+screen_without() { ! grep -Eq "$1" "$picture"; }
+screen_until() { # screen_until WHAT CONDITION...: waits, for longer than any machine under load takes.
+  local what=$1 end=$((SECONDS + 90))
+  shift
+  while [ $SECONDS -lt $end ]; do
+    if tmux -L "$screen_name" capture-pane -p >"$picture" && "$@"; then
+      echo "  ok   $what"
       return
     fi
     sleep 0.1
   done
-  echo "  FAIL $1; the screen shows:"
+  echo "  FAIL $what; the screen shows:"
   cat "$picture"
   failed=1
+}
+screen_ends() { # waits until the program on the screen has ended, which ends its tmux.
+  local end=$((SECONDS + 90))
+  while [ $SECONDS -lt $end ] && tmux -L "$screen_name" has-session 2>/dev/null; do sleep 0.1; done
+  screen_close
 }

@@ -24,7 +24,7 @@ export EMACSPATH DMIR_EMACS=$root/editors/emacs DMIR_WORKSPACE=$scratch/workspac
 run=("$emacs" "--dump-file=$(echo "$EMACSPATH"/*.pdmp)" -Q)
 
 "${run[@]}" --version | head -1
-timeout 120 "${run[@]}" --batch -l "$DMIR_EMACS/test/dmir-test.el" -f ert-run-tests-batch-and-exit >"$scratch/log" 2>&1 || failed=1
+timeout 1200 "${run[@]}" --batch -l "$DMIR_EMACS/test/dmir-test.el" -f ert-run-tests-batch-and-exit >"$scratch/log" 2>&1 || failed=1
 if [ $failed = 1 ]; then
   cat "$scratch/log"
 else

@@ -49,24 +49,20 @@ screen_keys Space k
 screen_shows "hover shows the numbers of the op" 'moved.*MB'
 screen_shows "and how much it computes for what it moves" 'intensity.*FLOP/B'
 screen_keys Escape
-sleep 0.3
+screen_lacks "which Escape closes" 'intensity.*FLOP/B'
 screen_keys Space a
 screen_shows "the quick fix promises bytes" 'Move into the kernel of %h \(saves'
 screen_keys Enter
 screen_shows "and has been applied" '^ *[0-9]+ +%0 = dm\.kernel'
 screen_keys ':' 'q!' Enter
-sleep 0.3
-screen_close
+screen_ends
 
 screen_open helix-format "$helix $scratch/workspace/messy.dmir 2>$scratch/err"
 screen_shows "the file is open" "dm\.exp .*$cost"
 screen_keys ':' 'format' Enter
 screen_shows "it is formatted, comments kept" '^ *[●]? *[0-9]+ +%y = dm\.exp %x : tensor<64x64xf32> .*// kept'
 screen_keys ':' 'wq' Enter
-for _ in $(seq 50); do
-  grep -q '^  %y = dm.exp' "$scratch/workspace/messy.dmir" && break
-  sleep 0.1
-done
+screen_ends
 if grep -q '^  %y = dm.exp %x : tensor<64x64xf32> // kept$' "$scratch/workspace/messy.dmir"; then
   echo "  ok   and written"
 else

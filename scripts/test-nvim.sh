@@ -26,7 +26,7 @@ for suite in sid trixie; do
   nvim=$(debian_tool $suite neovim nvim) || cannot "Neovim of Debian $suite could not be fetched"
   echo "$("$nvim" --version | head -1):"
   fresh "$scratch"
-  timeout 300 "$nvim" --headless -n -u "$DMIR_NVIM/test/init.lua" -c "luafile $DMIR_NVIM/test/spec.lua" 2>&1 || failed=1
+  timeout 1200 "$nvim" --headless -n -u "$DMIR_NVIM/test/init.lua" -c "luafile $DMIR_NVIM/test/spec.lua" 2>&1 || failed=1
 done
 
 echo "on a screen:"

@@ -4,6 +4,10 @@
 (load (expand-file-name "init.el" (file-name-directory load-file-name)))
 (remove-hook 'dmir-mode-hook #'eglot-ensure) ; waits for a command loop, which batch has not
 
+;; Longer than any machine under load takes, so that only what never comes fails.
+(setq eglot-connect-timeout 90
+      jsonrpc-default-request-timeout 90)
+
 (defvar dmir-test-workspace (file-name-as-directory (getenv "DMIR_WORKSPACE")))
 
 (defmacro dmir-test-in (file &rest body)
@@ -24,7 +28,7 @@
 (defmacro dmir-test-eventually (what form)
   "Wait until FORM is true and return its value; WHAT names it in the failure."
   (declare (indent 1))
-  `(let ((end (+ (float-time) 30)) value)
+  `(let ((end (+ (float-time) 90)) value)
      (while (and (not (setq value ,form)) (< (float-time) end))
        (accept-process-output nil 0.05))
      (or value (ert-fail (concat ,what " never came")))))
