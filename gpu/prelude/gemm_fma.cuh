@@ -1,0 +1,168 @@
+// The main loop on the vector units: any element type, sums in f32, f64 or an
+// integer. Tiles lie in shared memory with k outermost, two steps of them.
+#pragma once
+
+namespace dm {
+
+// FmaTile is a block's tile: BM x BN, BK deep; a thread computes TM x TN, in
+// groups of four neighbours.
+template <class Acc_, int BM_, int BN_, int BK_, int TM_, int TN_>
+struct FmaTile {
+  using Acc = Acc_;
+  static constexpr int BM = BM_, BN = BN_, BK = BK_, TM = TM_, TN = TN_;
+  static constexpr int threads = BM / TM * (BN / TN);
+  static constexpr int pitch_a = BM + 4, pitch_b = BN + 4; // of a line of k, in elements
+  static constexpr int shared = 2 * BK * (pitch_a + pitch_b) * (int)sizeof(Acc); // bytes of dynamic shared memory
+  static_assert(TM % 4 == 0 && TN % 4 == 0, "groups of four");
+};
+
+// Half is an accumulator that is rounded to f16 after every product and sum.
+struct Half {
+  float v;
+  Half() = default;
+  DM_FN explicit constexpr Half(float v) : v(v) {}
+  DM_FN explicit operator float() const { return v; }
+};
+
+template <class Acc>
+DM_FN void multiply_add(Acc& sum, Acc a, Acc b) {
+  sum += a * b;
+}
+DM_FN void multiply_add(float& sum, float a, float b) { sum = fma(a, b, sum); }
+DM_FN void multiply_add(double& sum, double a, double b) { sum = fma(a, b, sum); }
+DM_FN void multiply_add(Half& sum, Half a, Half b) {
+  sum.v = wide(narrow<f16>(sum.v + wide(narrow<f16>(a.v * b.v))));
+}
+
+// widened is an element as the accumulator's type has it.
+template <class Acc, class T>
+DM_FN Acc widened(T v) {
+  return Acc(wide(v));
+}
+
+// four reads four neighbours in the widest loads.
+template <class Acc>
+DM_FN void four(Acc* to, Shared<Acc> s, i32 at) {
+  constexpr int W = sizeof(Acc) <= 4 ? 4 : 2;
+DM_UNROLL
+  for (int i = 0; i < 4; i += W) {
+    const Vec<Acc, W> v = s.template load<W>(at + i);
+DM_UNROLL
+    for (int j = 0; j < W; j++) to[i + j] = v[j];
+  }
+}
+
+// Lines is the part of an operand that one step needs, BK lines of Rows
+// elements already in the accumulator's type.
+template <class Tile, class X, int Rows, int Pitch>
+struct Lines {
+  using T = typename X::Elem;
+  using Acc = typename Tile::Acc;
+  static constexpr int V = X::vector < 4 ? X::vector : 4;
+  static constexpr int line = (X::along_k ? Tile::BK : Rows) / V, lines = X::along_k ? Rows : Tile::BK;
+  static constexpr int count = lines * line, each = (count + Tile::threads - 1) / Tile::threads;
+
+  T held[each][V];
+
+  DM_FN void begin(const X& x, i32 z, i32 row, i32 k, i32 rows, i32 depth) {
+DM_UNROLL
+    for (int i = 0; i < each; i++) {
+      const i32 c = thread() + i * Tile::threads;
+      const i32 l = c / line, at = c % line * V;
+      const i32 r = row + (X::along_k ? l : at), ki = k + (X::along_k ? at : l);
+      if (c < count && r < rows && ki < depth) {
+        x.template load<V>(held[i], z, r, ki);
+      } else {
+DM_UNROLL
+        for (int j = 0; j < V; j++) held[i][j] = T{};
+      }
+    }
+  }
+  DM_FN void finish(Shared<Acc> to) const {
+DM_UNROLL
+    for (int i = 0; i < each; i++) {
+      const i32 c = thread() + i * Tile::threads;
+      const i32 l = c / line, at = c % line * V;
+      if (c < count) {
+DM_UNROLL
+        for (int j = 0; j < V; j++)
+          to[X::along_k ? (at + j) * Pitch + l : l * Pitch + at + j] = widened<Acc>(held[i][j]);
+      }
+    }
+  }
+};
+
+// gemm_fma computes one tile. Launch with Tile::threads threads and
+// Tile::shared bytes, one block for each tile, matrix and split.
+template <class Tile, class S, class A, class B, class Epilogue>
+DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
+  using Acc = typename Tile::Acc;
+  constexpr int GM = Tile::TM / 4, GN = Tile::TN / 4, across = Tile::BN / Tile::TN;
+  constexpr int size_a = Tile::BK * Tile::pitch_a, size_b = Tile::BK * Tile::pitch_b;
+  const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+  const Shared<Acc> as = arena.take<Acc>(2 * size_a), bs = arena.take<Acc>(2 * size_b);
+  Lines<Tile, A, Tile::BM, Tile::pitch_a> load_a;
+  Lines<Tile, B, Tile::BN, Tile::pitch_b> load_b;
+
+  Acc acc[Tile::TM][Tile::TN];
+DM_UNROLL
+  for (int i = 0; i < Tile::TM; i++)
+DM_UNROLL
+    for (int j = 0; j < Tile::TN; j++) acc[i][j] = Acc(0);
+
+  // A thread's groups of four lie BM / GM and BN / GN apart, so that a warp
+  // reads neighbours.
+  const i32 row = thread() / across * 4, col = thread() % across * 4;
+  const i32 steps = p.last - p.first;
+  if (steps > 0) {
+    load_a.begin(a, p.z, p.m, p.first * Tile::BK, S::m, S::k);
+    load_b.begin(b, p.z, p.n, p.first * Tile::BK, S::n, S::k);
+    load_a.finish(as);
+    load_b.finish(bs);
+  }
+  sync();
+DM_NO_UNROLL
+  for (i32 step = 0; step < steps; step++) {
+    const Shared<Acc> now_a = as + step % 2 * size_a, now_b = bs + step % 2 * size_b;
+    if (step + 1 < steps) {
+      load_a.begin(a, p.z, p.m, (p.first + step + 1) * Tile::BK, S::m, S::k);
+      load_b.begin(b, p.z, p.n, (p.first + step + 1) * Tile::BK, S::n, S::k);
+    }
+DM_UNROLL
+    for (int k = 0; k < Tile::BK; k++) {
+      Acc fa[Tile::TM], fb[Tile::TN];
+DM_UNROLL
+      for (int g = 0; g < GM; g++) four(fa + g * 4, now_a, k * Tile::pitch_a + row + g * (Tile::BM / GM));
+DM_UNROLL
+      for (int g = 0; g < GN; g++) four(fb + g * 4, now_b, k * Tile::pitch_b + col + g * (Tile::BN / GN));
+DM_UNROLL
+      for (int i = 0; i < Tile::TM; i++)
+DM_UNROLL
+        for (int j = 0; j < Tile::TN; j++) multiply_add(acc[i][j], fa[i], fb[j]);
+    }
+    if (step + 1 < steps) {
+      load_a.finish(as + (step + 1) % 2 * size_a);
+      load_b.finish(bs + (step + 1) % 2 * size_b);
+    }
+    sync();
+  }
+
+  constexpr int V = Epilogue::vector < 4 ? Epilogue::vector : 4;
+  const i32 z = p.z + p.split * S::batch;
+DM_UNROLL
+  for (int i = 0; i < Tile::TM; i++) {
+    const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
+DM_UNROLL
+    for (int j = 0; j < Tile::TN; j += V) {
+      const i32 n = p.n + col + j % 4 + j / 4 * (Tile::BN / GN);
+      if (m < S::m && n < S::n) {
+        Acc run[V];
+DM_UNROLL
+        for (int e = 0; e < V; e++) run[e] = acc[i][j + e];
+        epilogue(z, m, n, run);
+      }
+    }
+  }
+}
+
+} // namespace dm

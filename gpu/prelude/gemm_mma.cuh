@@ -1,0 +1,131 @@
+// The main loop on tensor cores by mma.sync (sm_80 up): f16 or bf16 in shared
+// memory, sums in f32. Copies to shared memory run Stages - 1 steps ahead.
+#pragma once
+
+namespace dm {
+
+// MmaTile is a block's tile: BM x BN, BK deep, in warps of WM x WN.
+template <int BM_, int BN_, int BK_, int WM_, int WN_, int Stages_>
+struct MmaTile {
+  static constexpr int BM = BM_, BN = BN_, BK = BK_, WM = WM_, WN = WN_, stages = Stages_;
+  static constexpr int warps = BM / WM * (BN / WN), threads = warps * 32;
+  static constexpr int pitch = WN + 8; // of a slab of accumulators, in floats
+  static constexpr int pipeline = stages * (BM + BN) * BK * 2, slabs = warps * 16 * pitch * 4;
+  static constexpr int shared = pipeline > slabs ? pipeline : slabs; // bytes of dynamic shared memory
+  static_assert(WM % 16 == 0 && WN % 16 == 0 && BK % 16 == 0, "whole fragments");
+};
+
+// fragments_a reads the 16 x 16 fragments of A of a warp's rows, for 16 of k.
+template <class X, class G, int F, class T>
+DM_FN void fragments_a(u32 (&to)[F][4], Shared<T> s, i32 row, i32 k) {
+  const i32 l = lane();
+DM_UNROLL
+  for (int i = 0; i < F; i++) {
+    const i32 r = row + i * 16;
+    if constexpr (X::along_k) {
+      ldmatrix_x4(to[i], s, G::at(r + (l & 15), k / 8 + (l >> 4)));
+    } else {
+      ldmatrix_x4_trans(to[i], s, G::at(k + (l & 7) + (l >> 4) * 8, r / 8 + ((l >> 3) & 1)));
+    }
+  }
+}
+
+// fragments_b reads the 16 x 8 fragments of B of a warp's columns, two at a time.
+template <class X, class G, int F, class T>
+DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
+  const i32 l = lane();
+DM_UNROLL
+  for (int i = 0; i < F; i += 2) {
+    const i32 c = col + i * 8;
+    u32 r[4];
+    if constexpr (X::along_k) {
+      ldmatrix_x4(r, s, G::at(c + (l & 7) + (l >> 4) * 8, k / 8 + ((l >> 3) & 1)));
+    } else {
+      ldmatrix_x4_trans(r, s, G::at(k + (l & 15), c / 8 + (l >> 4)));
+    }
+    to[i][0] = r[0], to[i][1] = r[1], to[i + 1][0] = r[2], to[i + 1][1] = r[3];
+  }
+}
+
+// gemm_mma computes one tile. Launch with Tile::threads threads and
+// Tile::shared bytes, one block for each tile, matrix and split.
+template <class Tile, class S, class A, class B, class Epilogue>
+DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
+  using T = typename A::Elem;
+  constexpr int FM = Tile::WM / 16, FN = Tile::WN / 8;
+  using StageA = Stage<A, Tile::BM, Tile::BK, Tile::threads>;
+  using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
+  const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
+
+  Arena after = arena; // the slabs lie where the stages lay
+  const Shared<T> as = arena.take<T>(Tile::stages * StageA::size), bs = arena.take<T>(Tile::stages * StageB::size);
+  StageA load_a(a, p.z, p.m, S::m, S::k);
+  StageB load_b(b, p.z, p.n, S::n, S::k);
+
+  float acc[FM][FN][4];
+DM_UNROLL
+  for (int i = 0; i < FM; i++)
+DM_UNROLL
+    for (int j = 0; j < FN; j++)
+DM_UNROLL
+      for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
+
+  const i32 steps = p.last - p.first;
+DM_UNROLL
+  for (int s = 0; s < Tile::stages - 1; s++) {
+    if (s < steps) {
+      load_a.begin(as + s * StageA::size, (p.first + s) * Tile::BK);
+      load_b.begin(bs + s * StageB::size, (p.first + s) * Tile::BK);
+      load_a.finish(as + s * StageA::size);
+      load_b.finish(bs + s * StageB::size);
+    }
+    cp_async_commit();
+  }
+  const i32 row = warp() / (Tile::BN / Tile::WN) * Tile::WM, col = warp() % (Tile::BN / Tile::WN) * Tile::WN;
+DM_NO_UNROLL
+  for (i32 step = 0; step < steps; step++) {
+    cp_async_wait<Tile::stages - 2>();
+    sync();
+    // The slot that the step before read is free now.
+    const i32 ahead = step + Tile::stages - 1, slot = ahead % Tile::stages, now = step % Tile::stages;
+    if (ahead < steps) {
+      load_a.begin(as + slot * StageA::size, (p.first + ahead) * Tile::BK);
+      load_b.begin(bs + slot * StageB::size, (p.first + ahead) * Tile::BK);
+    }
+    cp_async_commit();
+DM_UNROLL
+    for (int k = 0; k < Tile::BK; k += 16) {
+      u32 fa[FM][4], fb[FN][2];
+      fragments_a<A, StageA>(fa, as + now * StageA::size, row, k);
+      fragments_b<B, StageB>(fb, bs + now * StageB::size, col, k);
+DM_UNROLL
+      for (int i = 0; i < FM; i++)
+DM_UNROLL
+        for (int j = 0; j < FN; j++) mma_m16n8k16<T>(acc[i][j], fa[i], fb[j]);
+    }
+    if (ahead < steps) {
+      load_a.finish(as + slot * StageA::size);
+      load_b.finish(bs + slot * StageB::size);
+    }
+  }
+  cp_async_wait<0>();
+  sync();
+
+  const Shared<float> slab = after.take<float>(Tile::warps * 16 * Tile::pitch) + warp() * 16 * Tile::pitch;
+  const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
+DM_UNROLL
+  for (int i = 0; i < FM; i++) {
+DM_UNROLL
+    for (int j = 0; j < FN; j++) {
+DM_UNROLL
+      for (int h = 0; h < 2; h++) {
+        Vec<float, 2> v;
+        v[0] = acc[i][j][h * 2], v[1] = acc[i][j][h * 2 + 1];
+        slab.template store<2>((r + h * 8) * Tile::pitch + c + j * 8, v);
+      }
+    }
+    flush<Tile::WN, Tile::pitch, S>(slab, epilogue, z, p.m + row + i * 16, p.n + col);
+  }
+}
+
+} // namespace dm

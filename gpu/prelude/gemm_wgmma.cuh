@@ -1,0 +1,133 @@
+// The main loop on Hopper (sm_90a): f16 or bf16, sums in f32. One warpgroup
+// brings tiles by tensor maps, two multiply; blocks stay and take tile after
+// tile, so that the next tile's loads run under this one's epilogue.
+#pragma once
+
+namespace dm {
+
+// WgmmaTile is a block's tile: BM x BN, 64 deep, BM in two halves.
+template <int BM_, int BN_, int Stages_>
+struct WgmmaTile {
+  static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
+  static constexpr int threads = 384, rows = BM / 2; // of a consumer
+  static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
+  static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + 2 * stages * 8; // bytes of dynamic shared memory
+  static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");
+};
+
+// Bulk is where the products find an operand whose stage holds Rows x 64
+// elements: lines of 64 of k, or panels of 64 rows with 64 lines of k each.
+template <class X>
+struct Bulk {
+  using T = typename X::Elem;
+  // at is the place of row r, a multiple of 64, from k on, a multiple of 16.
+  DM_FN static u64 at(Shared<T> stage, i32 r, i32 k) {
+    if constexpr (X::along_k)
+      return operand_at(stage, r * 64 + k, 16, 1024);
+    else
+      return operand_at(stage, r * 64 + k * 64, 8192, 1024);
+  }
+  // load brings a stage: X::load_tile brings one box to a place in it.
+  template <int Rows>
+  DM_FN static void load(const X& x, Shared<T> stage, Shared<u64> full, i32 slot, i32 z, i32 r, i32 k) {
+    if constexpr (X::along_k) {
+      x.load_tile(stage, 0, full, slot, z, r, k);
+    } else {
+      DM_UNROLL
+      for (int i = 0; i < Rows; i += 64) x.load_tile(stage, i * 64, full, slot, z, r + i, k);
+    }
+  }
+};
+
+// gemm_wgmma computes the tiles whose numbers are block(), block() + blocks(), …
+// Launch with Tile::threads threads and Tile::shared bytes.
+template <class Tile, class S, class A, class B, class Epilogue>
+DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
+  using T = typename A::Elem;
+  constexpr int size_a = Tile::BM * 64, size_b = Tile::BN * 64, FM = Tile::rows / 64;
+  constexpr i32 tiles = ((S::m + Tile::BM - 1) / Tile::BM) * ((S::n + Tile::BN - 1) / Tile::BN) * S::batch * S::splits;
+  const Shared<T> as = arena.take_aligned<T>(Tile::stages * size_a, 1024), bs = arena.take_aligned<T>(Tile::stages * size_b, 1024);
+  const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
+  const Shared<u64> full = arena.take<u64>(Tile::stages), empty = arena.take<u64>(Tile::stages);
+  if (thread() == 0) {
+    for (i32 i = 0; i < Tile::stages; i++) {
+      barrier_make(full, i, 1);
+      barrier_make(empty, i, 8); // the consumers' warps
+    }
+    barriers_ready();
+  }
+  sync();
+
+  i32 slot = 0;
+  u32 phase = 0;
+  if (warp() < 4) {
+    registers_drop<40>();
+    if (thread() == 0) {
+      for (i32 tile = block(); tile < tiles; tile += blocks()) {
+        const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
+        for (i32 step = p.first; step < p.last; step++) {
+          barrier_wait(empty, slot, phase ^ 1);
+          barrier_expect(full, slot, (size_a + size_b) * 2);
+          Bulk<A>::template load<Tile::BM>(a, as + slot * size_a, full, slot, p.z, p.m, step * 64);
+          Bulk<B>::template load<Tile::BN>(b, bs + slot * size_b, full, slot, p.z, p.n, step * 64);
+          if (++slot == Tile::stages) slot = 0, phase ^= 1;
+        }
+      }
+    }
+  } else {
+    registers_take<232>();
+    const i32 row = (warp() / 4 - 1) * Tile::rows;
+    const Shared<float> slab = slabs + (warp() - 4) * 16 * Tile::pitch;
+    for (i32 tile = block(); tile < tiles; tile += blocks()) {
+      const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(tile);
+      float acc[FM][Tile::BN / 2];
+      DM_UNROLL
+      for (int i = 0; i < FM; i++)
+        DM_UNROLL
+        for (int e = 0; e < Tile::BN / 2; e++) acc[i][e] = 0;
+
+      i32 before = -1; // the slot of the step whose products may still be under way
+      DM_NO_UNROLL
+      for (i32 step = p.first; step < p.last; step++) {
+        barrier_wait(full, slot, phase);
+        products_begin();
+        DM_UNROLL
+        for (int k = 0; k < 64; k += 16) {
+          DM_UNROLL
+          for (int i = 0; i < FM; i++)
+            product<T, Tile::BN, !A::along_k, !B::along_k>(acc[i], Bulk<A>::at(as + slot * size_a, row + i * 64, k),
+                                                           Bulk<B>::at(bs + slot * size_b, 0, k));
+        }
+        products_commit();
+        products_wait<1>();
+        if (before >= 0 && lane() == 0) barrier_arrive(empty, before);
+        before = slot;
+        if (++slot == Tile::stages) slot = 0, phase ^= 1;
+      }
+      products_wait<0>();
+      DM_UNROLL
+      for (int i = 0; i < FM; i++) products_settle(acc[i]);
+      if (before >= 0 && lane() == 0) barrier_arrive(empty, before);
+
+      const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
+      DM_UNROLL
+      for (int i = 0; i < FM; i++) {
+        DM_UNROLL
+        for (int j = 0; j < Tile::BN; j += Tile::width) {
+          DM_UNROLL
+          for (int e = 0; e < Tile::width / 8; e++) {
+            DM_UNROLL
+            for (int h = 0; h < 2; h++) {
+              Vec<float, 2> v;
+              v[0] = acc[i][(j / 8 + e) * 4 + h * 2], v[1] = acc[i][(j / 8 + e) * 4 + h * 2 + 1];
+              slab.template store<2>((r + h * 8) * Tile::pitch + c + e * 8, v);
+            }
+          }
+          flush<Tile::width, Tile::pitch, S>(slab, epilogue, z, p.m + row + i * 64 + warp() % 4 * 16, p.n + j);
+        }
+      }
+    }
+  }
+}
+
+} // namespace dm

@@ -1,0 +1,172 @@
+// Hopper's own instructions (sm_90a): barriers in shared memory that count bytes,
+// bulk copies of tiles by tensor maps, and products of a whole warpgroup (four
+// warps, the first a multiple of four) with operands in shared memory.
+#pragma once
+
+namespace dm {
+
+// A barrier is a u64 in shared memory. Its phase ends when `count` threads have
+// arrived and the bytes that were announced have come; phases are numbered 0, 1,
+// 0, … One thread makes the barriers and then calls barriers_ready; the block
+// synchronises before others use them.
+DM_FN void barrier_make(Shared<u64> b, i32 i, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(count) : "memory");
+}
+DM_FN void barriers_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+// Arrives, having seen to it that `bytes` more bytes are waited for.
+DM_FN void barrier_expect(Shared<u64> b, i32 i, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(bytes) : "memory");
+}
+DM_FN void barrier_arrive(Shared<u64> b, i32 i) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(detail::shared_address(b.p + i)) : "memory");
+}
+// Waits until the phase of that number has ended. A new barrier counts as one
+// whose phase 1 has ended.
+DM_FN void barrier_wait(Shared<u64> b, i32 i, u32 phase) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
+}
+
+// Brings the box of a tensor map that begins at the given coordinates, innermost
+// first, to to[at] on, in the map's swizzled order, zeros where it lies outside
+// the tensor; its bytes count at barrier b[i]. One thread calls it.
+template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1) : "memory");
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1, i32 c2) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2) : "memory");
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1, i32 c2, i32 c3) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3) : "memory");
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(
+                   detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
+}
+// Has a map at hand before the first copy.
+DM_FN void map_prefetch(const Map& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
+
+// Registers of a thread of the calling warpgroup from here on, a multiple of 8:
+// one gives up what others take. The kernel says how many blocks share a
+// multiprocessor (DM_KERNEL_OCCUPANCY).
+template <int N> DM_FN void registers_drop() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N> DM_FN void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+
+// Where a product finds an operand in shared memory that a map with 128-byte
+// swizzle has filled: from s[at] on, whose 1024-byte pattern begins at a multiple
+// of 1024. `lead` is the bytes from 64 columns to the next 64 of an operand that
+// is contiguous along m or n, `stride` those from eight lines of 128 bytes to the
+// next eight. (PTX ISA, matrix descriptor format.)
+template <class T> DM_FN u64 operand_at(Shared<T> s, i32 at, u32 lead, u32 stride) {
+  const u64 address = detail::shared_address(s.p + at);
+  return (address & 0x3ffff) >> 4 | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
+}
+
+// Before the first product, and after registers that products use were written.
+DM_FN void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+// Closes the group of the products since the last one.
+DM_FN void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Waits until at most N groups of products are under way.
+template <int N> DM_FN void products_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+// Says that the sums may have changed up to here, so that no use of them moves
+// before a wait.
+template <int R> DM_FN void products_settle(float (&d)[R]) {
+  DM_UNROLL for (int i = 0; i < R; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+namespace detail {
+template <class T> struct ProductElem;
+template <> struct ProductElem<f16> { static constexpr bool half = true; };
+template <> struct ProductElem<bf16> { static constexpr bool half = false; };
+}  // namespace detail
+
+#define DM_WGMMA_64(TYPE) \
+  asm volatile( \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {" \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
+      "}, %32, %33, 1, 1, 1, %34, %35;" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
+      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+
+#define DM_WGMMA_128(TYPE) \
+  asm volatile( \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {" \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
+      "}, %64, %65, 1, 1, 1, %66, %67;" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]) \
+      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+
+#define DM_WGMMA_256(TYPE) \
+  asm volatile( \
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " {" \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127" \
+      "}, %128, %129, 1, 1, 1, %130, %131;" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
+        "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
+        "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
+        "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
+        "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
+        "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
+        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
+        "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
+        "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
+        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
+        "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
+        "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
+        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127]) \
+      : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
+
+// D += A·B, 64 × N by 16 of k, of a warpgroup: T is f16 or bf16, N 64, 128 or
+// 256; TA and TB tell that A and B are contiguous along m and n. Lane l of warp w
+// holds at d[4j + 2h + c] row 16w + l/4 + 8h, column 8j + 2(l%4) + c. A and B are
+// read, and D is written, at any time until the group is waited for.
+template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2], u64 a, u64 b) {
+  constexpr bool half = detail::ProductElem<T>::half;
+  static_assert(N == 64 || N == 128 || N == 256, "64, 128 or 256 columns");
+  if constexpr (N == 64) {
+    if constexpr (half) { DM_WGMMA_64("f16"); } else { DM_WGMMA_64("bf16"); }
+  } else if constexpr (N == 128) {
+    if constexpr (half) { DM_WGMMA_128("f16"); } else { DM_WGMMA_128("bf16"); }
+  } else {
+    if constexpr (half) { DM_WGMMA_256("f16"); } else { DM_WGMMA_256("bf16"); }
+  }
+}
+
+#undef DM_WGMMA_64
+#undef DM_WGMMA_128
+#undef DM_WGMMA_256
+
+}  // namespace dm
