@@ -28,9 +28,11 @@ type editor struct {
 	notes []note
 	calls []string
 	asks  []note // the calls with their parameters
-	// config answers workspace/configuration; scoped does for folders.
+	// config answers workspace/configuration; scoped does for folders. Each
+	// answer waits for hold, where there is one.
 	config string
 	scoped map[string]string
+	hold   chan struct{}
 }
 
 type note struct {
@@ -89,7 +91,16 @@ func connect(t *testing.T, opts Options, prepare func(*server)) *editor {
 }
 
 // handle records what the server sends and answers its calls.
-func (e *editor) handle(_ context.Context, req *jsonrpc2.Request) (any, error) {
+func (e *editor) handle(ctx context.Context, req *jsonrpc2.Request) (any, error) {
+	answer, hold := e.take(req)
+	if hold != nil {
+		jsonrpc2.Async(ctx)
+		<-hold
+	}
+	return answer, nil
+}
+
+func (e *editor) take(req *jsonrpc2.Request) (answer any, hold <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.cond.Broadcast()
@@ -99,7 +110,7 @@ func (e *editor) handle(_ context.Context, req *jsonrpc2.Request) (any, error) {
 		e.asks = append(e.asks, note{method, append(json.RawMessage(nil), req.Params()...)})
 		switch method {
 		case protocol.MethodWorkspaceConfiguration:
-			return e.configuration(json.RawMessage(req.Params())), nil
+			return e.configuration(json.RawMessage(req.Params())), e.hold
 		case protocol.MethodWindowShowDocument:
 			return jsonrpc2.RawMessage(`{"success":true}`), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"go.lsp.dev/jsonrpc2"
@@ -240,6 +241,29 @@ func TestPulledSettings(t *testing.T) {
 	e.must("textDocument/codeLens", doc, &lenses)
 	if got := lenses[len(lenses)-1].Command.Title; !strings.HasSuffix(got, "on b200") {
 		t.Errorf("pulled: %s", got)
+	}
+}
+
+// Settings that change while an answer is on its way: the answer that counts is
+// the newest, however late an older one comes.
+func TestPulledSettingsInOrder(t *testing.T) {
+	e := connect(t, Options{}, nil)
+	late := make(chan struct{})
+	e.config, e.hold = `{"target":"v100"}`, late
+	e.initialize(`{"workspace":{"configuration":true,"inlayHint":{"refreshSupport":true}}}`, "")
+	e.open(ffn)
+	e.asked("workspace/configuration", 1)
+	e.mu.Lock()
+	e.config, e.hold = `{"target":"b200"}`, nil
+	e.mu.Unlock()
+	e.notify("workspace/didChangeConfiguration", `{"settings":null}`)
+	time.Sleep(50 * time.Millisecond) // for a server that would ask beside it
+	close(late)
+	e.asked("workspace/inlayHint/refresh", 2)
+	var lenses []protocol.CodeLens
+	e.must("textDocument/codeLens", doc, &lenses)
+	if got := lenses[len(lenses)-1].Command.Title; !strings.HasSuffix(got, "on b200") {
+		t.Errorf("pulled last: %s", got)
 	}
 }
 

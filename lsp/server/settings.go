@@ -16,6 +16,7 @@ import (
 // settings remembers what the editor sent, so that a pull starts from it, and
 // what was switched over since.
 type settings struct {
+	pulling sync.Mutex // held by a pull: of two, the answer that is older must not come last
 	mu      sync.Mutex
 	base    workspace.Settings            // of initialize
 	general workspace.Settings            // as the editor last said
@@ -125,6 +126,8 @@ func (s *server) pullSettings() {
 	if !s.features.configuration {
 		return
 	}
+	s.settings.pulling.Lock()
+	defer s.settings.pulling.Unlock()
 	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
 	defer cancel()
 	name := "dmir"
