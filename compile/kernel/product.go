@@ -14,7 +14,7 @@ func contractions(ops []*ir.Op) []*ir.Op {
 		if o.Name != "dm.einsum" && o.Name != "dm.matmul" {
 			continue
 		}
-		if _, err := NormalForm(o, nil); err == nil {
+		if _, err := ContractionOf(o); err == nil {
 			out = append(out, o)
 		}
 	}

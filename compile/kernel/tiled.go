@@ -1,0 +1,323 @@
+package kernel
+
+import (
+	"cmp"
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// Tiled is a contraction as batched matrix products,
+//
+//	C[z, m, n] = Σ over k of A[z, m, k] · B[z, n, k]
+//
+// where each of z, m, n and k is one index that the letters of its group are
+// flattened to. Nothing is permuted: operands and results are expressions at
+// those indices, whose loads and stores address memory by strides. Letters
+// whose dimensions lie side by side in a tensor have merged in its address.
+type Tiled struct {
+	Z, M, N, K *Atom // nil where there is one value
+	Batch      int64
+	Rows, Cols int64 // values of M and N
+	Depth      int64 // values of K
+	// A is what all products share, B the other operand of each: 1 product, or 2
+	// whose sums the results combine. At Z, M, K and at Z, N, K.
+	A *Expr
+	B []*Expr
+	// Outs are the results at Z, M and N; Acc stands for the sums.
+	Outs  []Out
+	Elem  types.Elem // of the sums, as the op's result has it
+	Half  bool       // every product and partial sum is rounded to f16
+	Space *Space
+}
+
+// letterUse is what is known of a letter before letters are grouped.
+type letterUse struct {
+	letter byte
+	size   int64
+	uses   [2]bool  // whether the operands depend on it
+	step   [2]int64 // from one element to the next in what the operands mostly read; 0 where that is not one number
+	out    int64    // in the first result
+}
+
+// Tiled brings f, a contraction, into the form that tiles are computed in.
+func (f *Form) Tiled() (*Tiled, error) {
+	c, err := ContractionOf(f.Main)
+	if err != nil {
+		return nil, reason(f.Main, "%s", err)
+	}
+	shared := 0 // the operand that all products have in common
+	for _, o := range f.Mains {
+		if o.Operands[0] != f.Main.Operands[0] {
+			shared = 1
+		}
+	}
+	letters := f.letters(c)
+	group := map[string][]letterUse{}
+	for _, l := range letters {
+		if l.size == 1 {
+			continue
+		}
+		name := "m"
+		switch {
+		case l.out < 0:
+			name = "k"
+		case l.uses[0] && l.uses[1]:
+			name = "z"
+		case l.uses[1]:
+			name = "n"
+		}
+		group[name] = append(group[name], l)
+	}
+	// The result's fastest dimension is to be one of n, so that tiles are stored
+	// in runs; with two products n is always what they do not share.
+	left := 0
+	if len(f.Mains) > 1 {
+		left = shared
+	} else if fastest(group["m"]) < fastest(group["n"]) {
+		left = 1
+	}
+	if left == 1 {
+		group["m"], group["n"] = group["n"], group["m"]
+	}
+	byOut := func(x, y letterUse) int { return cmp.Compare(y.out, x.out) }
+	for _, name := range []string{"z", "m", "n"} {
+		slices.SortStableFunc(group[name], byOut)
+	}
+	sums := group["k"]
+	along := func(i int) func(x, y letterUse) int {
+		return func(x, y letterUse) int {
+			return cmp.Or(cmp.Compare(y.step[i], x.step[i]), cmp.Compare(y.step[1-i], x.step[1-i]))
+		}
+	}
+	slices.SortStableFunc(sums, along(left))
+	if n := len(sums); n > 0 && sums[n-1].step[left] != 1 {
+		slices.SortStableFunc(sums, along(1-left))
+	}
+	return f.flatten(c, group, left)
+}
+
+// letters are the letters of c and how operands and the first result depend on them.
+func (f *Form) letters(c *Contraction) []letterUse {
+	e := newEvaluator(newSpace(), f.Ops)
+	of, atoms := map[byte]Index{}, map[byte]*Atom{}
+	var out []letterUse
+	for _, l := range []byte(c.Out + c.Sum) {
+		if n := c.Sizes[l]; n > 1 {
+			atoms[l] = e.Loop("l", n)
+			of[l] = Alone(atoms[l])
+		}
+		out = append(out, letterUse{letter: l, size: c.Sizes[l], out: -1})
+	}
+	for i, v := range f.Main.Operands {
+		x := e.at(v, c.at(i, of))
+		main := largest(x)
+		for j := range out {
+			a := atoms[out[j].letter]
+			if a == nil {
+				continue
+			}
+			out[j].uses[i] = x.DependsOn(a)
+			if main != nil {
+				out[j].step[i] = main.At.coefficient(a)
+			}
+		}
+	}
+	first := f.Outs[0]
+	for d := range c.Out {
+		out[d].out = 0
+		if a := first.Loops[d]; a != nil {
+			out[d].out = first.At.coefficient(a)
+		}
+	}
+	return out
+}
+
+// largest is the load in x of the largest tensor.
+func largest(x *Expr) *Expr {
+	var most *Expr
+	Walk(x, func(y *Expr) {
+		if y.Op == Load && (most == nil || product(shapeOf(y.Buf)) > product(shapeOf(most.Buf))) {
+			most = y
+		}
+	})
+	return most
+}
+
+// coefficient is what x grows by from one value of a to the next, 0 where that
+// is not one number.
+func (x Index) coefficient(a *Atom) int64 {
+	for _, t := range x.Terms {
+		if t.Atom == a {
+			return t.Coef
+		}
+	}
+	return 0
+}
+
+// fastest is the least step that the result has in a group.
+func fastest(g []letterUse) int64 {
+	least := int64(1) << 62
+	for _, l := range g {
+		if l.out > 0 {
+			least = min(least, l.out)
+		}
+	}
+	return least
+}
+
+// flatten gives every group one index and evaluates operands and results there.
+func (f *Form) flatten(c *Contraction, group map[string][]letterUse, left int) (*Tiled, error) {
+	e := newEvaluator(newSpace(), f.Ops)
+	of := map[byte]Index{}
+	flat := func(name string) (*Atom, int64) {
+		sizes := make([]int64, len(group[name]))
+		for i, l := range group[name] {
+			sizes[i] = l.size
+		}
+		n := product(sizes)
+		if n == 1 {
+			return nil, 1
+		}
+		a := e.Loop(name, n)
+		for i, x := range e.Unlinear(Alone(a), sizes) {
+			of[group[name][i].letter] = x
+		}
+		return a, n
+	}
+	t := &Tiled{Elem: ElemOf(f.Main.Results[0]), Half: c.Half, Space: e.Space}
+	t.Z, t.Batch = flat("z")
+	t.M, t.Rows = flat("m")
+	t.N, t.Cols = flat("n")
+	t.K, t.Depth = flat("k")
+	t.A = e.at(f.Main.Operands[left], c.at(left, of))
+	for _, o := range f.Mains {
+		t.B = append(t.B, e.at(o.Operands[1-left], c.at(1-left, of)))
+	}
+	idx := c.out(of)
+	e.acc = func(o *ir.Op, at []Index) *Expr {
+		which := slices.Index(f.Mains, o)
+		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
+			return nil
+		}
+		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which)})
+	}
+	places := map[*ir.Value]place{}
+	for _, o := range f.Mains {
+		places[o.Results[0]] = place{idx: idx}
+	}
+	for _, o := range f.Ops {
+		e.follow(o, places)
+	}
+	for _, v := range f.Outputs {
+		p, ok := places[v]
+		if !ok {
+			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+		}
+		t.Outs = append(t.Outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
+	}
+	if e.why != nil {
+		return nil, e.why
+	}
+	return t, nil
+}
+
+// DependsOn reports whether x is not the same for all values of a.
+func (x *Expr) DependsOn(a *Atom) bool {
+	found := false
+	index := func(i Index) {
+		i.Atoms(func(b *Atom) { found = found || a == b })
+	}
+	Walk(x, func(y *Expr) {
+		index(y.At)
+		for _, c := range y.If {
+			index(c.X)
+		}
+	})
+	return found
+}
+
+// Along is how x goes with a: from every multiple of run on, as long as a stays
+// within run values, it grows by step for each. A run of 1 says nothing.
+func (x Index) Along(a *Atom) (step, run int64) {
+	run = a.Max + 1
+	for _, t := range x.Terms {
+		s, r := t.Atom.along(a)
+		step += t.Coef * s
+		run = gcd(run, r)
+	}
+	return step, run
+}
+
+// along is Along for one atom.
+func (b *Atom) along(a *Atom) (step, run int64) {
+	whole := a.Max + 1
+	if b == a {
+		return 1, whole
+	}
+	switch b.Kind {
+	case Var:
+		return 0, whole
+	case Datum:
+		if b.E.DependsOn(a) {
+			return 0, 1
+		}
+		return 0, whole
+	case Within:
+		return b.X.Along(a)
+	}
+	s, r := b.X.Along(a)
+	if s == 0 {
+		return 0, r
+	}
+	// Within a run X goes from a multiple of s·run plus what the rest of X is: it
+	// stays between two multiples of N if that rest is a multiple of it.
+	for _, t := range b.X.Terms {
+		if t.Atom != a && t.Coef%b.N != 0 {
+			return 0, 1
+		}
+	}
+	if b.X.C != 0 || s < 0 || b.N%s != 0 {
+		return 0, 1
+	}
+	r = gcd(r, b.N/s)
+	if b.Kind == Div {
+		return 0, r
+	}
+	return s, r
+}
+
+// Multiple reports whether x is a multiple of v wherever a is one.
+func (x Index) Multiple(v int64, a *Atom) bool {
+	if x.C%v != 0 {
+		return false
+	}
+	for _, t := range x.Terms {
+		switch {
+		case t.Coef%v == 0, t.Atom == a:
+		case t.Atom.Kind == Mod && t.Atom.N%v == 0 && t.Atom.X.Multiple(v, a):
+		case t.Atom.Kind == Within && t.Atom.X.Multiple(v, a):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Vector is how many neighbours along a, at most limit and a power of two, one
+// access at x can take: they lie side by side from a multiple of their number on.
+func (x Index) Vector(a *Atom, limit int64) int64 {
+	if a == nil {
+		return 1
+	}
+	step, run := x.Along(a)
+	if step != 1 {
+		return 1
+	}
+	v := limit
+	for v > 1 && (run%v != 0 || !x.Multiple(v, a)) {
+		v /= 2
+	}
+	return v
+}
