@@ -18,6 +18,37 @@ type Program struct {
 	Inputs    []int // buffers of the arguments, in their order
 	Outputs   []int // buffers of the results, in their order; may repeat, and may be inputs
 	Images    []Image
+	// Headers are the texts that Source includes. Where they are absent they are
+	// those of the prelude that is built in; a .dmx file holds them, so that what
+	// was written by one version can be compiled and emulated by another.
+	Headers []Header
+}
+
+// Header is a text that Source may include by its name.
+type Header struct {
+	Name string
+	Text string
+}
+
+// Image is the machine code for an architecture, if there is any.
+func (p *Program) Image(arch string) (Image, bool) {
+	for _, m := range p.Images {
+		if m.Arch == arch {
+			return m, true
+		}
+	}
+	return Image{}, false
+}
+
+// Arch is the one architecture that the kernels were written for; empty where
+// they run on any from sm_80 on.
+func (p *Program) Arch() string {
+	for _, k := range p.Kernels {
+		if k.Arch != "" {
+			return k.Arch
+		}
+	}
+	return ""
 }
 
 // Image is machine code for one architecture.

@@ -1,0 +1,312 @@
+package artifact
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Alignment is what every buffer's offset is a multiple of, in bytes.
+const Alignment = 256
+
+// The limits of what Check accepts. A device's own are lower still where its
+// architecture is older.
+const (
+	maxKernels = 1 << 14
+	maxSteps   = 1 << 14
+	maxBuffers = 1 << 15
+	maxStreams = 64
+	maxThreads = 1024
+	maxShared  = 227 << 10 // bytes of a block on sm_90 and up
+	maxCluster = 16
+	maxParams  = 4096 // bytes of a kernel's parameters
+	maxRank    = 5    // of a tensor map
+	maxErrors  = 8    // that are reported
+)
+
+// Check reports what is wrong with a program: a buffer outside of the workspace
+// or over another that is in use, a step whose arguments are not what its kernel
+// takes, a value that is read before it is written, two steps that may run at
+// the same time though one needs what the other writes. A program without
+// errors can be run by any device without harm to memory that is not its own, if
+// its kernels stay within their buffers.
+func (p *Program) Check() error {
+	c := &checker{p: p}
+	c.program()
+	if len(c.errs) == 0 {
+		c.kernels()
+		c.buffers()
+	}
+	if len(c.errs) == 0 {
+		c.steps()
+	}
+	if len(c.errs) == 0 { // what follows takes indices as given
+		c.lifetimes()
+		c.order()
+	}
+	return errors.Join(c.errs...)
+}
+
+type checker struct {
+	p    *Program
+	errs []error
+}
+
+func (c *checker) errorf(format string, args ...any) {
+	if len(c.errs) < maxErrors {
+		c.errs = append(c.errs, fmt.Errorf(format, args...))
+	}
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (c *checker) program() {
+	p := c.p
+	for _, l := range []struct {
+		what    string
+		n, most int
+	}{{"kernels", len(p.Kernels), maxKernels}, {"steps", len(p.Steps), maxSteps}, {"buffers", len(p.Buffers), maxBuffers}} {
+		if l.n > l.most {
+			c.errorf("the program has %d %s; %d is the most", l.n, l.what, l.most)
+		}
+	}
+	if p.Workspace < 0 {
+		c.errorf("the workspace has %d bytes", p.Workspace)
+	}
+	for what, list := range map[string][]int{"input": p.Inputs, "output": p.Outputs} {
+		for i, b := range list {
+			if b < 0 || b >= len(p.Buffers) {
+				c.errorf("%s %d is buffer %d of %d", what, i, b, len(p.Buffers))
+			} else if what == "input" && p.Buffers[b].Kind != Input {
+				c.errorf("input %d is the buffer %s, which is of kind %s", i, p.Buffers[b].Name, p.Buffers[b].Kind)
+			}
+		}
+	}
+	seen := map[int]bool{}
+	for i, b := range p.Inputs {
+		if seen[b] {
+			c.errorf("input %d is a buffer that another input is", i)
+		}
+		seen[b] = true
+	}
+}
+
+func (c *checker) kernels() {
+	lines := strings.Count(c.p.Source, "\n") + 1
+	names := map[string]bool{}
+	for _, k := range c.p.Kernels {
+		bad := func(format string, args ...any) {
+			c.errorf("kernel %s: %s", k.Name, fmt.Sprintf(format, args...))
+		}
+		if !identifier.MatchString(k.Name) {
+			c.errorf("%q is no name for a kernel", k.Name)
+		}
+		if names[k.Name] {
+			bad("there are two of this name")
+		}
+		names[k.Name] = true
+		if k.Threads < 1 || k.Threads > maxThreads {
+			bad("blocks of %d threads; 1 to %d are possible", k.Threads, maxThreads)
+		}
+		if k.Shared < 0 || k.Shared > maxShared {
+			bad("%d bytes of shared memory; %d is the most", k.Shared, maxShared)
+		}
+		if k.Cluster < 0 || k.Cluster > maxCluster {
+			bad("clusters of %d blocks; %d is the most", k.Cluster, maxCluster)
+		}
+		if k.First < 0 || k.Last < k.First || k.Last > lines {
+			bad("lines %d to %d of a source of %d lines", k.First, k.Last, lines)
+		}
+		size := 0
+		for _, param := range k.Params {
+			switch param.Mode {
+			case In, Out, InOut:
+				size += 8
+			case Map:
+				size = (size+63)/64*64 + 128
+			default:
+				bad("parameter %s has the mode %q", param.Name, param.Mode)
+			}
+			if _, ok := elemBytes[param.Elem]; !ok {
+				bad("parameter %s has the element type %q", param.Name, param.Elem)
+			}
+		}
+		if size > maxParams {
+			bad("%d bytes of parameters; %d is the most", size, maxParams)
+		}
+	}
+}
+
+func (c *checker) buffers() {
+	for _, b := range c.p.Buffers {
+		bad := func(format string, args ...any) {
+			c.errorf("buffer %s: %s", b.Name, fmt.Sprintf(format, args...))
+		}
+		elem, ok := elemBytes[b.Elem]
+		if !ok {
+			bad("the element type %q", b.Elem)
+			continue
+		}
+		n, ok := b.Len()
+		if !ok || n > (1<<62)/elem {
+			bad("no shape: %v", b.Shape)
+			continue
+		}
+		if b.Bytes < n*elem {
+			bad("%d bytes for %d elements of %s", b.Bytes, n, b.Elem)
+		}
+		if b.Offset < 0 || b.Offset%Alignment != 0 {
+			bad("offset %d, which is no multiple of %d", b.Offset, Alignment)
+		}
+		if b.Bytes < 0 || b.Offset > c.p.Workspace || b.Bytes > c.p.Workspace-b.Offset {
+			bad("bytes %d to %d of a workspace of %d", b.Offset, b.Offset+b.Bytes, c.p.Workspace)
+		}
+		if b.Order != nil && !permutation(b.Order, len(b.Shape)) {
+			bad("%v is no order of %d dimensions", b.Order, len(b.Shape))
+		}
+		if b.First < -1 || b.Last > len(c.p.Steps) || b.First > b.Last {
+			bad("lives from step %d to step %d of %d", b.First, b.Last, len(c.p.Steps))
+		}
+		switch b.Kind {
+		case Constant:
+			if int64(len(b.Data)) != n*elem {
+				bad("%d bytes of data for %d elements of %s", len(b.Data), n, b.Elem)
+			}
+		case Input, Output, Temp:
+			if b.Data != nil {
+				bad("data, though it is of kind %s", b.Kind)
+			}
+		default:
+			bad("the kind %q", b.Kind)
+		}
+	}
+}
+
+func permutation(order []int, rank int) bool {
+	seen := make([]bool, rank)
+	for _, d := range order {
+		if d < 0 || d >= rank || seen[d] {
+			return false
+		}
+		seen[d] = true
+	}
+	return len(order) == rank
+}
+
+func (c *checker) steps() {
+	p := c.p
+	names := map[string]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		bad := func(format string, args ...any) {
+			c.errorf("step %d (%s): %s", i, s.Name, fmt.Sprintf(format, args...))
+		}
+		if names[s.Name] {
+			bad("there are two of this name")
+		}
+		names[s.Name] = true
+		if s.Stream < 0 || s.Stream >= maxStreams {
+			bad("stream %d; there are %d", s.Stream, maxStreams)
+		}
+		for _, w := range s.Waits {
+			if w < 0 || w >= i {
+				bad("waits for step %d, which is none before it", w)
+			}
+		}
+		for _, a := range s.Args {
+			if a.Buffer < 0 || a.Buffer >= len(p.Buffers) {
+				bad("an argument is buffer %d of %d", a.Buffer, len(p.Buffers))
+				return
+			}
+		}
+		if s.Kernel == -1 {
+			if len(s.Args) != 1 || s.Args[0].Map != nil {
+				bad("a fill has one buffer for an argument")
+			} else if p.Buffers[s.Args[0].Buffer].Kind == Constant {
+				bad("fills the constant %s", p.Buffers[s.Args[0].Buffer].Name)
+			}
+			continue
+		}
+		if s.Kernel < 0 || s.Kernel >= len(p.Kernels) {
+			bad("launches kernel %d of %d", s.Kernel, len(p.Kernels))
+			continue
+		}
+		k := &p.Kernels[s.Kernel]
+		if s.Grid[0] < 1 || s.Grid[0] > 1<<31-1 || s.Grid[1] < 1 || s.Grid[1] > 65535 || s.Grid[2] < 1 || s.Grid[2] > 65535 {
+			bad("no grid: %v", s.Grid)
+		} else if k.Cluster > 1 && s.Grid[0]%k.Cluster != 0 {
+			bad("%d blocks are not whole clusters of %d", s.Grid[0], k.Cluster)
+		}
+		if len(s.Args) != len(k.Params) {
+			bad("%d arguments for the %d parameters of %s", len(s.Args), len(k.Params), k.Name)
+			continue
+		}
+		for j, a := range s.Args {
+			c.argument(bad, k.Params[j], a)
+		}
+	}
+}
+
+// argument holds one argument to its parameter.
+func (c *checker) argument(bad func(string, ...any), param Param, a Arg) {
+	b := &c.p.Buffers[a.Buffer]
+	if (param.Mode == Map) != (a.Map != nil) {
+		bad("parameter %s of mode %s and the argument do not agree on a tensor map", param.Name, param.Mode)
+		return
+	}
+	if b.Elem != param.Elem {
+		bad("parameter %s is of %s, the buffer %s of %s", param.Name, param.Elem, b.Name, b.Elem)
+	}
+	if b.Kind == Constant && (param.Mode == Out || param.Mode == InOut) {
+		bad("writes the constant %s", b.Name)
+	}
+	if a.Map == nil {
+		return
+	}
+	if err := a.Map.check(b); err != nil {
+		bad("the tensor map of parameter %s: %v", param.Name, err)
+	}
+}
+
+// check holds a tensor map to the rules of cuTensorMapEncodeTiled and to the
+// size of the buffer.
+func (m *TensorMap) check(b *Buffer) error {
+	elem, ok := elemBytes[m.Elem]
+	rank := len(m.Dims)
+	switch {
+	case !ok:
+		return fmt.Errorf("the element type %q", m.Elem)
+	case rank < 1 || rank > maxRank || len(m.Strides) != rank-1 || len(m.Box) != rank:
+		return fmt.Errorf("%d dimensions, %d strides, a box of %d", rank, len(m.Strides), len(m.Box))
+	case !slices.Contains([]int{0, 32, 64, 128}, m.Swizzle):
+		return fmt.Errorf("a swizzle of %d bytes", m.Swizzle)
+	}
+	last := uint64(elem) // the end of the last element
+	for i, d := range m.Dims {
+		if d < 1 || d > 1<<32 || m.Box[i] < 1 || m.Box[i] > 256 {
+			return fmt.Errorf("dimension %d of %d elements in boxes of %d", i, d, m.Box[i])
+		}
+		stride := uint64(elem)
+		if i > 0 {
+			if stride = m.Strides[i-1]; stride%16 != 0 || stride >= 1<<40 {
+				return fmt.Errorf("a stride of %d bytes", stride)
+			}
+		}
+		if d-1 > (1<<62-last)/stride {
+			return errors.New("its elements do not fit any memory")
+		}
+		last += (d - 1) * stride
+	}
+	row := uint64(m.Box[0]) * uint64(elem)
+	switch {
+	case row%16 != 0:
+		return fmt.Errorf("rows of %d bytes, which are not multiples of 16", row)
+	case m.Swizzle > 0 && row > uint64(m.Swizzle):
+		return fmt.Errorf("rows of %d bytes with a swizzle of %d", row, m.Swizzle)
+	case last > uint64(b.Bytes):
+		return fmt.Errorf("it covers %d bytes; the buffer %s has %d", last, b.Name, b.Bytes)
+	}
+	return nil
+}

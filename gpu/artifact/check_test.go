@@ -1,0 +1,137 @@
+package artifact_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/artifact/artifacttest"
+)
+
+func TestCheck(t *testing.T) {
+	if err := artifacttest.Program().Check(); err != nil {
+		t.Fatalf("the program of the tests: %v", err)
+	}
+	// Steps: 0 zero s, 1 scaled, 2 negated (stream 1), 3 total, 4 joined.
+	// Buffers: 0 x, 1 c, 2 s, 3 y, 4 z, 5 out.
+	type program = artifact.Program
+	for _, c := range []struct {
+		name  string
+		spoil func(p *program)
+		want  string
+	}{
+		{"an input out of range", func(p *program) { p.Inputs[0] = 9 }, "input 0 is buffer 9 of 6"},
+		{"an input of another kind", func(p *program) { p.Inputs[0] = 3 }, "of kind temp"},
+		{"an input twice", func(p *program) { p.Inputs = []int{0, 0} }, "that another input is"},
+		{"an output out of range", func(p *program) { p.Outputs[1] = -1 }, "output 1 is buffer -1"},
+		{"a negative workspace", func(p *program) { p.Workspace = -1 }, "the workspace has -1 bytes"},
+		{"too many steps", func(p *program) { p.Steps = make([]artifact.Step, 1<<14+1) }, "16384 is the most"},
+		{"a kernel's name", func(p *program) { p.Kernels[0].Name = "a b" }, `"a b" is no name`},
+		{"two kernels of a name", func(p *program) { p.Kernels[0].Name = "total" }, "two of this name"},
+		{"no threads", func(p *program) { p.Kernels[0].Threads = 0 }, "blocks of 0 threads"},
+		{"much shared memory", func(p *program) { p.Kernels[0].Shared = 1 << 20 }, "shared memory"},
+		{"a cluster", func(p *program) { p.Kernels[0].Cluster = 17 }, "clusters of 17"},
+		{"lines beyond the source", func(p *program) { p.Kernels[0].Last = 1000 }, "lines 4 to 1000"},
+		{"a mode", func(p *program) { p.Kernels[0].Params[0].Mode = "through" }, `the mode "through"`},
+		{"a parameter's element type", func(p *program) { p.Kernels[0].Params[0].Elem = "f17" }, `the element type "f17"`},
+		{"too many parameters", func(p *program) {
+			for i := range 600 {
+				p.Kernels[0].Params = append(p.Kernels[0].Params, artifact.Param{Name: fmt.Sprint("p", i), Elem: "f32", Mode: artifact.In})
+			}
+		}, "bytes of parameters"},
+		{"a buffer's element type", func(p *program) { p.Buffers[3].Elem = "" }, `buffer y: the element type ""`},
+		{"a shape", func(p *program) { p.Buffers[3].Shape[0] = -4 }, "no shape"},
+		{"a huge shape", func(p *program) { p.Buffers[3].Shape = []int64{1 << 40, 1 << 40} }, "no shape"},
+		{"a buffer too small", func(p *program) { p.Buffers[3].Bytes = 3999 }, "3999 bytes for 1000 elements"},
+		{"an offset between", func(p *program) { p.Buffers[3].Offset = 4100 }, "no multiple of 256"},
+		{"beyond the workspace", func(p *program) { p.Buffers[5].Offset = 1 << 20 }, "of a workspace of 16896"},
+		{"an overflowing offset", func(p *program) { p.Buffers[5].Offset = 1<<63 - 256 }, "of a workspace"},
+		{"an order", func(p *program) { p.Buffers[3].Order = []int{1} }, "no order of 1 dimensions"},
+		{"a life backwards", func(p *program) { p.Buffers[3].First = 5 }, "lives from step 5 to step 4"},
+		{"a constant's data", func(p *program) { p.Buffers[1].Data = nil }, "0 bytes of data"},
+		{"data of a temporary", func(p *program) { p.Buffers[3].Data = []byte{1} }, "data, though"},
+		{"a kind", func(p *program) { p.Buffers[3].Kind = "" }, `the kind ""`},
+		{"two steps of a name", func(p *program) { p.Steps[1].Name = "total" }, "two of this name"},
+		{"a stream", func(p *program) { p.Steps[1].Stream = 64 }, "stream 64"},
+		{"a wait for a later step", func(p *program) { p.Steps[1].Waits = []int{4} }, "waits for step 4"},
+		{"an argument out of range", func(p *program) { p.Steps[1].Args[0].Buffer = 77 }, "buffer 77 of 6"},
+		{"a fill of nothing", func(p *program) { p.Steps[0].Args = nil }, "a fill has one buffer"},
+		{"a fill of a constant", func(p *program) { p.Steps[0].Args[0].Buffer = 1 }, "fills the constant c"},
+		{"no such kernel", func(p *program) { p.Steps[1].Kernel = 4 }, "launches kernel 4 of 4"},
+		{"an empty grid", func(p *program) { p.Steps[1].Grid[2] = 0 }, "no grid"},
+		{"part of a cluster", func(p *program) { p.Kernels[0].Cluster = 3 }, "not whole clusters of 3"},
+		{"too few arguments", func(p *program) { p.Steps[1].Args = p.Steps[1].Args[:2] }, "2 arguments for the 3 parameters"},
+		{"another element type", func(p *program) { p.Kernels[0].Params[0].Elem = "i32" }, "parameter x is of i32, the buffer x of f32"},
+		{"a map for no map", func(p *program) { p.Steps[1].Args[0].Map = &artifact.TensorMap{} }, "do not agree on a tensor map"},
+		{"a written constant", func(p *program) { p.Kernels[0].Params[1].Mode = artifact.InOut }, "writes the constant c"},
+		{"use after its life", func(p *program) { p.Buffers[3].Last = 3 }, "step 4 (joined) uses it"},
+		{"read before written", func(p *program) { p.Kernels[0].Params[2].Mode = artifact.In }, "reads it before anything is written"},
+		{"an input from the middle", func(p *program) { p.Buffers[0].First = 1 }, "not from the start"},
+		{"an output that ends early", func(p *program) { p.Buffers[2].Last = 4 }, "not to the end"},
+		{"an output that nothing writes", func(p *program) { p.Kernels[3].Params[3].Mode = artifact.In }, "reads it before"},
+		{"overlapping lives and bytes", func(p *program) { p.Buffers[4].Offset = 4096 + 256 }, "buffers y and z share bytes and live at the same time, from step 2 to step 4"},
+		{"over a constant", func(p *program) { p.Buffers[2].Offset = 4 * 4096 }, "one is a constant"},
+		{"no wait", func(p *program) { p.Steps[4].Waits = nil }, "step 4 (joined) does not wait for step 2 (negated), and both use the buffer z"},
+		{"bytes reused too early", func(p *program) { // z, on its own stream, where y was
+			p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
+			p.Steps[4].Args[0].Buffer = 4
+			p.Steps[4].Waits = []int{3}
+			p.Buffers[0].Last = 3
+			p.Buffers[3].Last = 2
+			p.Buffers[4].First, p.Buffers[4].Offset = 3, 4096
+		}, "step 3 (negated) does not wait for step 1 (scaled), and both use the bytes of the buffers y and z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := artifacttest.Program()
+			c.spoil(p)
+			if err := p.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Bytes may be used again once those who used them have ended, on other streams
+// if they wait.
+func TestCheckAllowsReuse(t *testing.T) {
+	p := artifacttest.Program()
+	p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
+	p.Steps[3].Waits = []int{2} // y's last reader
+	p.Steps[4].Args[0].Buffer = 4
+	p.Steps[4].Waits = []int{3}
+	p.Buffers[0].Last = 3
+	p.Buffers[3].Last = 2
+	p.Buffers[4].First, p.Buffers[4].Offset = 3, 4096
+	if err := p.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckTensorMap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    artifact.TensorMap
+		want string
+	}{
+		{"right", artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}, ""},
+		{"too large", artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 26}, Strides: []uint64{160}, Box: []uint32{8, 5}}, "covers 4160 bytes"},
+		{"no rank", artifact.TensorMap{Elem: "f32"}, "0 dimensions"},
+		{"a stride", artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{100}, Box: []uint32{8, 5}}, "a stride of 100"},
+		{"a box", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{257}}, "boxes of 257"},
+		{"a row", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{3}}, "rows of 12 bytes"},
+		{"a swizzle", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{4}, Swizzle: 16}, "a swizzle of 16"},
+		{"a narrow swizzle", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{16}, Swizzle: 32}, "rows of 64 bytes with a swizzle of 32"},
+		{"an overflow", artifact.TensorMap{Elem: "f32", Dims: []uint64{4, 1 << 32, 1 << 32}, Strides: []uint64{1 << 36, 1 << 36}, Box: []uint32{4, 1, 1}}, "do not fit"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := artifacttest.Program()
+			p.Kernels[0].Params[0].Mode = artifact.Map
+			p.Steps[1].Args[0].Map = &c.m
+			err := p.Check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package artifact_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/artifact/artifacttest"
+)
+
+// full is the program of the tests with machine code and headers.
+func full() *artifact.Program {
+	p := artifacttest.Program()
+	p.Images = []artifact.Image{{Arch: "sm_80", Cubin: []byte("code")}, {Arch: "sm_90a", Cubin: bytes.Repeat([]byte{7}, 5000)}}
+	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
+	return p
+}
+
+func encoded(t testing.TB, p *artifact.Program) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	p := full()
+	before := full()
+	data := encoded(t, p)
+	if d := cmp.Diff(before, p); d != "" {
+		t.Errorf("writing changed the program:\n%s", d)
+	}
+	got, err := artifact.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(p, got); d != "" {
+		t.Error(d)
+	}
+	if again := encoded(t, got); !bytes.Equal(again, data) {
+		t.Error("what was read is written otherwise")
+	}
+	path := filepath.Join(t.TempDir(), "layer.dmx")
+	if err := p.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = artifact.ReadFile(path); err != nil || cmp.Diff(p, got) != "" {
+		t.Errorf("from a file: %v", err)
+	}
+}
+
+// However short, and whichever byte is another, the file is refused in one line.
+func TestDamage(t *testing.T) {
+	data := encoded(t, full())
+	refused := func(what string, b []byte) {
+		t.Helper()
+		p, err := artifact.Read(bytes.NewReader(b))
+		if err == nil || p != nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, %v", what, p, err)
+		}
+	}
+	for n := 0; n < len(data); n += 1 + n/50 {
+		refused("truncated", data[:n])
+	}
+	for i := 0; i < len(data); i += 1 + i/50 {
+		b := bytes.Clone(data)
+		b[i] ^= 0x41
+		refused("a flipped bit", b)
+	}
+	refused("something after", append(bytes.Clone(data), 0))
+	for what, c := range map[string]struct{ text, want string }{
+		"another file": {"func.func @f() { return }", "is no .dmx file"},
+		"nothing":      {"", "is no .dmx file"},
+		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is no .dmx file"},
+		"the future":   {string(data[:8]) + "\x02" + string(data[9:]), "version 2 of the .dmx format; this dmir reads version 1"},
+		"huge":         {string(data[:12]) + "\xff\xff\xff\xff\xff\xff\xff\x7f" + string(data[20:]), "is damaged"},
+		"half":         {string(data[:len(data)/2]), "is truncated"},
+	} {
+		if _, err := artifact.Read(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "a.dmx")
+	if err := os.WriteFile(path, data[:100], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := artifact.ReadFile(path); err == nil || err.Error() != path+" is truncated" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A file may be whole and hold what no device should run.
+func TestReadChecks(t *testing.T) {
+	p := full()
+	p.Buffers[3].Offset = 1 << 40
+	if _, err := artifact.Read(bytes.NewReader(encoded(t, p))); err == nil || !strings.Contains(err.Error(), "cannot be run: buffer y") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(encoded(f, full()))
+	f.Add(encoded(f, &artifact.Program{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := artifact.Read(bytes.NewReader(data))
+		if (p == nil) != (err != nil) {
+			t.Fatalf("%v, %v", p, err)
+		}
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("several lines: %q", err)
+			}
+			return
+		}
+		if _, err := artifact.Read(bytes.NewReader(encoded(t, p))); err != nil {
+			t.Errorf("what was read cannot be written and read again: %v", err)
+		}
+	})
+}
+
+// The checksum keeps a fuzzer out of the checks; this one hands it the header.
+func FuzzCheck(f *testing.F) {
+	f.Add(int64(4096), 3, 2, 4, 1, 0)
+	f.Fuzz(func(t *testing.T, offset int64, last, wait, buffer, stream, grid int) {
+		p := artifacttest.Program()
+		p.Buffers[3].Offset, p.Buffers[3].Last = offset, last
+		p.Steps[4].Waits = []int{wait}
+		p.Steps[3].Args[0].Buffer, p.Steps[2].Stream, p.Steps[1].Grid[0] = buffer, stream, grid
+		_ = p.Check() // it says something and does not panic
+	})
+}

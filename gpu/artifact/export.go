@@ -1,0 +1,343 @@
+package artifact
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// cName is the program's name as an identifier of C.
+func (p *Program) cName() string {
+	var b strings.Builder
+	b.WriteString("dmir_")
+	for _, r := range p.Name {
+		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// ExportHeader writes a C header that declares what ExportC defines.
+func (p *Program) ExportHeader(w io.Writer) error {
+	e := newExport(p)
+	e.f("// %s, compiled by dmir from %s.\n", p.Name, e.file())
+	e.describe()
+	e.f("#pragma once\n#include <cuda_runtime_api.h>\n#include <stddef.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")
+	e.f("#define %s_WORKSPACE %d // bytes\n\n", strings.ToUpper(e.name), p.Workspace)
+	e.f("// Fills the constants in the workspace and prepares the kernels, once.\n")
+	e.f("int %s_init(void *workspace, cudaStream_t stream);\n\n", e.name)
+	e.f("// Enqueues the function on the stream and returns at once.\n")
+	e.f("int %s(void *workspace, const void *const *inputs, void *const *outputs, cudaStream_t stream);\n\n", e.name)
+	e.f("#ifdef __cplusplus\n}\n#endif\n")
+	return e.flush(w)
+}
+
+// ExportC writes the program as one CUDA C++ file that needs nothing of dmir:
+// the prelude, every kernel, and a C entry point that launches them in order on
+// the caller's stream. The comment at its head says how to build and call it.
+// It needs p.Headers.
+func (p *Program) ExportC(w io.Writer) error {
+	if err := p.Check(); err != nil {
+		return firstOf(err)
+	}
+	text, err := Flatten(p.Source, p.Headers, "")
+	if err != nil {
+		return err
+	}
+	e := newExport(p)
+	maps := e.maps()
+	libs := ""
+	if maps {
+		libs = " -lcuda"
+	}
+	arch := p.Arch()
+	if arch == "" {
+		arch = "sm_80"
+	}
+	e.f("// %s, compiled by dmir from %s. Build it into a program of your own:\n//\n", p.Name, e.file())
+	e.f("//   nvcc -std=c++17 -arch=%s -c %s.cu      (link with -lcudart%s)\n", arch, p.Name, libs)
+	e.describe()
+	e.f("// Names of kernels are global in CUDA: each gets the function's name before its own.\n")
+	for _, k := range p.Kernels {
+		e.f("#define %s %s_%s\n", k.Name, e.name, k.Name)
+	}
+	e.f("\n%s\n", strings.TrimRight(text, "\n"))
+	// What follows is for the host; the run-time compiler, with which the file can
+	// be tried as it is, has none.
+	e.f("\n#ifndef __CUDACC_RTC__\n#include <cuda_runtime.h>\n")
+	if maps {
+		e.f("#include <cuda.h>\n")
+	}
+	e.f("#include <cstddef>\n#include <cstdint>\n\nnamespace {\n\n")
+	e.constants()
+	if maps {
+		e.text(mapHelper)
+	}
+	e.text(launchHelper)
+	e.f("} // namespace\n\n")
+	e.initFunction()
+	e.entry()
+	e.f("#endif // __CUDACC_RTC__\n")
+	return e.flush(w)
+}
+
+type export struct {
+	p    *Program
+	name string
+	b    strings.Builder
+	// direct tells the inputs and outputs that the kernels use where the caller
+	// has them; the others are copied into and out of the workspace.
+	direct map[int]string
+}
+
+func newExport(p *Program) *export {
+	e := &export{p: p, name: p.cName(), direct: map[int]string{}}
+	written := map[int]bool{}
+	for _, s := range p.Steps {
+		for i, a := range s.Args {
+			if s.Kernel < 0 || p.Kernels[s.Kernel].Params[i].Mode != In {
+				written[a.Buffer] = true
+			}
+			if a.Map != nil { // its address must be a multiple of 16, which a caller's need not be
+				e.direct[a.Buffer] = ""
+			}
+		}
+	}
+	claim := func(b int, where string, free bool) {
+		if _, taken := e.direct[b]; !taken && free {
+			e.direct[b] = where
+		}
+	}
+	for i, b := range p.Inputs {
+		claim(b, fmt.Sprintf("(char *)inputs[%d]", i), !written[b])
+	}
+	for i, b := range p.Outputs {
+		claim(b, fmt.Sprintf("(char *)outputs[%d]", i), p.Buffers[b].Kind == Output)
+	}
+	return e
+}
+
+func (e *export) f(format string, args ...any) { fmt.Fprintf(&e.b, format, args...) }
+func (e *export) text(s string)                { e.b.WriteString(s) }
+func (e *export) file() string                 { return filepath.Base(e.p.File) }
+
+func (e *export) flush(w io.Writer) error {
+	_, err := io.WriteString(w, e.b.String())
+	return err
+}
+
+func (e *export) maps() bool {
+	for _, s := range e.p.Steps {
+		for _, a := range s.Args {
+			if a.Map != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// describe is the part of the comment that says what to call, in both files.
+func (e *export) describe() {
+	p := e.p
+	e.f("//\n//   void *workspace;                              // %d bytes of device memory\n", p.Workspace)
+	e.f("//   %s_init(workspace, stream);                    // once\n", e.name)
+	e.f("//   %s(workspace, inputs, outputs, stream);        // as often as you like; one call at a time per workspace\n//\n", e.name)
+	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
+	e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
+	list := func(what string, buffers []int) {
+		for i, b := range buffers {
+			buf := &p.Buffers[b]
+			order := ""
+			if buf.Order != nil && !sorted(buf.Order) {
+				order = fmt.Sprintf(", dimensions in memory %v", buf.Order)
+			}
+			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, buf.Name, typeText(buf), buf.size(), order)
+		}
+	}
+	list("inputs", p.Inputs)
+	list("outputs", p.Outputs)
+	e.f("//\n")
+}
+
+func sorted(order []int) bool {
+	for i, d := range order {
+		if i != d {
+			return false
+		}
+	}
+	return true
+}
+
+func typeText(b *Buffer) string {
+	var t strings.Builder
+	t.WriteString("tensor<")
+	for _, d := range b.Shape {
+		fmt.Fprintf(&t, "%dx", d)
+	}
+	return t.String() + b.Elem + ">"
+}
+
+// size is the bytes of the elements alone; Bytes may be more.
+func (b *Buffer) size() int64 {
+	n, _ := b.Len()
+	return n * elemBytes[b.Elem]
+}
+
+func (e *export) constants() {
+	for i := range e.p.Buffers {
+		b := &e.p.Buffers[i]
+		if b.Kind != Constant || len(b.Data) == 0 {
+			continue
+		}
+		e.f("// %s: %s\nconst std::uint64_t constant%d[] = {", b.Name, typeText(b), i)
+		for at := 0; at < len(b.Data); at += 8 {
+			if at%(8*6) == 0 {
+				e.f("\n    ")
+			}
+			var word [8]byte
+			copy(word[:], b.Data[at:])
+			e.f("0x%xu, ", binary.LittleEndian.Uint64(word[:]))
+		}
+		e.f("\n};\n\n")
+	}
+}
+
+const launchHelper = `// launch enqueues one kernel; args are the addresses of its parameters.
+cudaError_t launch(const void *kernel, dim3 grid, int threads, int shared, int cluster, void **args, cudaStream_t stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  cudaLaunchAttribute attribute[1];
+  if (cluster > 1) {
+    attribute[0].id = cudaLaunchAttributeClusterDimension;
+    attribute[0].val.clusterDim.x = cluster;
+    attribute[0].val.clusterDim.y = 1;
+    attribute[0].val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+  }
+  return cudaLaunchKernelExC(&config, kernel, args);
+}
+
+`
+
+const mapHelper = `// encode describes a tiled tensor to the bulk copy engine.
+bool encode(CUtensorMap *map, CUtensorMapDataType type, unsigned rank, void *base, const cuuint64_t *dims,
+            const cuuint64_t *strides, const cuuint32_t *box, CUtensorMapSwizzle swizzle) {
+  const cuuint32_t ones[5] = {1, 1, 1, 1, 1};
+  return cuTensorMapEncodeTiled(map, type, rank, base, dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+`
+
+// initFunction writes the function that is called once.
+func (e *export) initFunction() {
+	e.f("extern \"C\" int %s_init(void *workspace, cudaStream_t stream) {\n", e.name)
+	e.f("  cudaError_t e = cudaSuccess;\n  (void)workspace, (void)stream;\n")
+	for i := range e.p.Buffers {
+		if b := &e.p.Buffers[i]; b.Kind == Constant && len(b.Data) > 0 {
+			e.f("  if ((e = cudaMemcpyAsync((char *)workspace + %d, constant%d, %d, cudaMemcpyHostToDevice, stream)) != cudaSuccess) return e;\n", b.Offset, i, len(b.Data))
+		}
+	}
+	for _, k := range e.p.Kernels {
+		if k.Shared > 48<<10 { // more must be asked for
+			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %d)) != cudaSuccess) return e;\n", k.Name, k.Shared)
+		}
+		if k.Cluster > 8 {
+			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)) != cudaSuccess) return e;\n", k.Name)
+		}
+	}
+	e.f("  return e;\n}\n\n")
+}
+
+// address is where a buffer is, as an expression.
+func (e *export) address(b int) string {
+	if d := e.direct[b]; d != "" {
+		return d
+	}
+	return fmt.Sprintf("(char *)workspace + %d", e.p.Buffers[b].Offset)
+}
+
+// entry writes the function that launches the steps.
+func (e *export) entry() {
+	p := e.p
+	e.f("extern \"C\" int %s(void *workspace, const void *const *inputs, void *const *outputs, cudaStream_t stream) {\n", e.name)
+	e.f("  cudaError_t e = cudaSuccess;\n  (void)workspace, (void)inputs, (void)outputs, (void)stream;\n")
+	for i, b := range p.Inputs {
+		if n := p.Buffers[b].size(); e.direct[b] == "" && n > 0 {
+			e.f("  if ((e = cudaMemcpyAsync(%s, inputs[%d], %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(b), i, n)
+		}
+	}
+	for i := range p.Steps {
+		e.step(&p.Steps[i])
+	}
+	for i, b := range p.Outputs {
+		to := fmt.Sprintf("(char *)outputs[%d]", i)
+		if n := p.Buffers[b].size(); e.address(b) != to && n > 0 {
+			e.f("  if ((e = cudaMemcpyAsync(%s, %s, %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", to, e.address(b), n)
+		}
+	}
+	e.f("  return e;\n}\n")
+}
+
+func (e *export) step(s *Step) {
+	p := e.p
+	e.f("  { // %s\n", strings.ReplaceAll(s.Name, "\n", " "))
+	defer e.f("  }\n")
+	if s.Kernel < 0 {
+		b := s.Args[0].Buffer
+		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(b), p.Buffers[b].size())
+		return
+	}
+	k := &p.Kernels[s.Kernel]
+	var list []string
+	for i, a := range s.Args {
+		if a.Map != nil {
+			e.tensorMap(i, a)
+		} else {
+			e.f("    void *a%d = %s;\n", i, e.address(a.Buffer))
+		}
+		list = append(list, fmt.Sprintf("&a%d", i))
+	}
+	list = append(list, "nullptr") // an array of none is no array
+	e.f("    void *args[] = {%s};\n", strings.Join(list, ", "))
+	e.f("    if ((e = launch((const void *)%s, dim3(%d, %d, %d), %d, %d, %d, args, stream)) != cudaSuccess) return e;\n",
+		k.Name, s.Grid[0], s.Grid[1], s.Grid[2], k.Threads, k.Shared, max(1, k.Cluster))
+}
+
+// mapTypes are the driver's names of the element types of tensor maps.
+var mapTypes = map[string]string{
+	"f64": "FLOAT64", "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "f8E4M3FN": "UINT8", "f8E5M2": "UINT8",
+	"i64": "INT64", "i32": "INT32", "i16": "UINT16", "i8": "UINT8", "i1": "UINT8",
+	"ui64": "UINT64", "ui32": "UINT32", "ui16": "UINT16", "ui8": "UINT8", "index": "INT64",
+}
+
+func (e *export) tensorMap(i int, a Arg) {
+	m := a.Map
+	swizzle := "NONE"
+	if m.Swizzle > 0 {
+		swizzle = fmt.Sprintf("%dB", m.Swizzle)
+	}
+	e.f("    alignas(64) CUtensorMap a%d;\n", i)
+	e.f("    const cuuint64_t dims%d[] = {%s}, strides%d[] = {%s};\n    const cuuint32_t box%d[] = {%s};\n",
+		i, numbers(m.Dims), i, numbers(append(append([]uint64(nil), m.Strides...), 0)), i, numbers(m.Box))
+	e.f("    if (!encode(&a%d, CU_TENSOR_MAP_DATA_TYPE_%s, %d, %s, dims%d, strides%d, box%d, CU_TENSOR_MAP_SWIZZLE_%s)) return cudaErrorInvalidValue;\n",
+		i, mapTypes[m.Elem], len(m.Dims), e.address(a.Buffer), i, i, i, swizzle)
+}
+
+func numbers[T uint32 | uint64](list []T) string {
+	var out []string
+	for _, n := range list {
+		out = append(out, fmt.Sprint(n))
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,175 @@
+package artifact
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// access is the use of a buffer by a step.
+type access struct {
+	step        int
+	read, write bool
+}
+
+// accesses lists, for each buffer, the steps that use it, in their order. A
+// tensor map is for loads or stores, which its mode does not tell: the buffer's
+// first use decides (see order).
+func (p *Program) accesses() [][]access {
+	out := make([][]access, len(p.Buffers))
+	add := func(b, step int, read, write bool) {
+		if n := len(out[b]); n > 0 && out[b][n-1].step == step {
+			out[b][n-1].read = out[b][n-1].read || read
+			out[b][n-1].write = out[b][n-1].write || write
+			return
+		}
+		out[b] = append(out[b], access{step, read, write})
+	}
+	for i, s := range p.Steps {
+		if s.Kernel < 0 {
+			add(s.Args[0].Buffer, i, false, true)
+			continue
+		}
+		for j, a := range s.Args {
+			switch p.Kernels[s.Kernel].Params[j].Mode {
+			case In:
+				add(a.Buffer, i, true, false)
+			case Out:
+				add(a.Buffer, i, false, true)
+			case InOut:
+				add(a.Buffer, i, true, true)
+			case Map:
+				b := &p.Buffers[a.Buffer]
+				// Nothing was written yet: a map of it can only be for stores.
+				stores := len(out[a.Buffer]) == 0 && (b.Kind == Temp || b.Kind == Output)
+				add(a.Buffer, i, !stores, stores)
+			}
+		}
+	}
+	return out
+}
+
+// lifetimes holds the buffers to the steps that use them, and to one another:
+// two that live at the same time share no byte, and a constant, which is filled
+// once for many runs, shares none at any time.
+func (c *checker) lifetimes() {
+	p := c.p
+	uses := p.accesses()
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		for _, a := range uses[i] {
+			if a.step < b.First || a.step > b.Last {
+				c.errorf("buffer %s: step %d (%s) uses it, and it lives from step %d to step %d", b.Name, a.step, p.Steps[a.step].Name, b.First, b.Last)
+				break
+			}
+		}
+		if b.Kind == Temp || b.Kind == Output {
+			if len(uses[i]) > 0 && !uses[i][0].write {
+				c.errorf("buffer %s: step %d (%s) reads it before anything is written", b.Name, uses[i][0].step, p.Steps[uses[i][0].step].Name)
+			}
+		}
+		if b.Kind == Input && b.First > -1 {
+			c.errorf("buffer %s: an input that lives from step %d on, not from the start", b.Name, b.First)
+		}
+	}
+	for i, o := range p.Outputs {
+		b := &p.Buffers[o]
+		written := slices.ContainsFunc(uses[o], func(a access) bool { return a.write })
+		if n, _ := b.Len(); !written && n > 0 && b.Kind != Input && b.Kind != Constant {
+			c.errorf("output %d is the buffer %s, which nothing writes", i, b.Name)
+		}
+		if b.Kind != Constant && b.Last < len(p.Steps) {
+			c.errorf("output %d is the buffer %s, which lives until step %d, not to the end", i, b.Name, b.Last)
+		}
+	}
+	p.overlapping(func(i, j int) bool {
+		a, b := &p.Buffers[i], &p.Buffers[j]
+		switch {
+		case a.Kind == Constant || b.Kind == Constant:
+			c.errorf("buffers %s and %s share bytes, and one is a constant", a.Name, b.Name)
+		case a.First <= b.Last && b.First <= a.Last:
+			c.errorf("buffers %s and %s share bytes and live at the same time, from step %d to step %d", a.Name, b.Name, max(a.First, b.First), min(a.Last, b.Last))
+		}
+		return len(c.errs) < maxErrors
+	})
+}
+
+// overlapping calls f for each pair of buffers that share bytes, until f gives
+// false.
+func (p *Program) overlapping(f func(i, j int) bool) {
+	at := make([]int, 0, len(p.Buffers))
+	for i := range p.Buffers {
+		if p.Buffers[i].Bytes > 0 {
+			at = append(at, i)
+		}
+	}
+	slices.SortFunc(at, func(i, j int) int { return cmp.Compare(p.Buffers[i].Offset, p.Buffers[j].Offset) })
+	for n, i := range at {
+		end := p.Buffers[i].Offset + p.Buffers[i].Bytes
+		for _, j := range at[n+1:] {
+			if p.Buffers[j].Offset >= end {
+				break
+			}
+			if !f(i, j) {
+				return
+			}
+		}
+	}
+}
+
+// order requires that of two steps that use the same bytes, one of them for
+// writing, the later one starts when the earlier has ended: on the same stream,
+// or by waiting for it, if need be through others.
+func (c *checker) order() {
+	p := c.p
+	ended := p.endedBefore()
+	after := func(i, j int) bool { return int(ended[j][p.Steps[i].Stream]) >= i } // i < j
+	uses := p.accesses()
+	conflict := func(x, y []access, what string) {
+		for _, a := range x {
+			for _, b := range y {
+				if a.step == b.step || !a.write && !b.write {
+					continue
+				}
+				i, j := min(a.step, b.step), max(a.step, b.step)
+				if !after(i, j) {
+					c.errorf("step %d (%s) does not wait for step %d (%s), and both use %s", j, p.Steps[j].Name, i, p.Steps[i].Name, what)
+					return
+				}
+			}
+		}
+	}
+	for i := range p.Buffers {
+		conflict(uses[i], uses[i], "the buffer "+p.Buffers[i].Name)
+	}
+	p.overlapping(func(i, j int) bool {
+		conflict(uses[i], uses[j], fmt.Sprintf("the bytes of the buffers %s and %s", p.Buffers[i].Name, p.Buffers[j].Name))
+		return len(c.errs) < maxErrors
+	})
+}
+
+// endedBefore gives, for each step, the last step of each stream that has ended
+// when it starts; -1: none.
+func (p *Program) endedBefore() [][maxStreams]int32 {
+	out := make([][maxStreams]int32, len(p.Steps))
+	last := [maxStreams]int{} // one more than the last step of a stream so far
+	for i, s := range p.Steps {
+		for j := range out[i] {
+			out[i][j] = -1
+		}
+		merge := func(w int) {
+			for j := range out[i] {
+				out[i][j] = max(out[i][j], out[w][j])
+			}
+			out[i][p.Steps[w].Stream] = max(out[i][p.Steps[w].Stream], int32(w))
+		}
+		if last[s.Stream] > 0 {
+			merge(last[s.Stream] - 1)
+		}
+		for _, w := range s.Waits {
+			merge(w)
+		}
+		last[s.Stream] = i + 1
+	}
+	return out
+}
