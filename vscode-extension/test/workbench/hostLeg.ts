@@ -16,7 +16,7 @@ export async function extensionHostLeg(browser: Browser): Promise<void> {
     const exit = new Promise<number>((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new Error("the extension host never reported"));
-      }, 180_000);
+      }, 15 * 60_000);
       void page.exposeFunction("codeAutomationExit", (status: number) => {
         clearTimeout(timer);
         resolve(status);

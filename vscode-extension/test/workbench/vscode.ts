@@ -107,7 +107,7 @@ async function freePort(): Promise<number> {
 }
 
 async function listening(port: number, server: ChildProcess): Promise<void> {
-  for (let attempt = 0; attempt < 300; attempt++) {
+  for (let attempt = 0; attempt < 1200; attempt++) {
     if (server.exitCode !== null) throw new Error(`the VS Code server ended with ${server.exitCode}`);
     const open = await new Promise<boolean>((resolve) => {
       const socket = net.connect(port, "127.0.0.1");

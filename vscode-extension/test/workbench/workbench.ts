@@ -2,7 +2,10 @@ import * as path from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 import { need } from "./vscode";
 
-const timeout = 40_000;
+/** Longer than any machine under load takes, so that only what never comes fails. */
+const timeout = 90_000;
+/** How long one try may take of what is tried again. */
+const brief = { timeout: 5_000 };
 
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
@@ -87,12 +90,14 @@ export class Workbench {
     await this.command("Notifications: Clear All Notifications");
   }
 
+  /** Runs a command from the palette, once it is the one that Enter takes: the list follows the input in its own time. */
   async command(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    const input = this.quickInput();
-    await input.fill(`>${title}`);
-    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
-    await input.press("Enter");
+    await this.again(`the command ${title}`, async () => {
+      await this.page.keyboard.press("F1");
+      await this.quickInput().fill(`>${title}`, brief);
+      await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: title }).waitFor(brief);
+      await this.quickInput().press("Enter", brief);
+    });
   }
 
   async pick(text: string): Promise<void> {
@@ -106,9 +111,34 @@ export class Workbench {
 
   /** Puts the cursor on a place of the file, counted from one. */
   async goTo(line: number, column: number): Promise<void> {
-    await this.page.keyboard.press("Control+G");
-    await this.quickInput().fill(`:${line}:${column}`);
-    await this.quickInput().press("Enter");
+    await this.again(`the cursor at ${line}:${column}`, async () => {
+      await this.page.keyboard.press("Control+G");
+      await this.quickInput().fill(`:${line}:${column}`, brief);
+      await this.quickInput().press("Enter", brief);
+      await this.page.locator("[id='status.editor.selection']", { hasText: `Ln ${line}, Col ${column}` }).waitFor(brief);
+    });
+  }
+
+  /** Tries until it works: whatever takes the focus, as an editor that comes to the front late, closes the input of a try. */
+  private async again(what: string, attempt: () => Promise<void>): Promise<void> {
+    await this.until(what, () =>
+      attempt().then(
+        () => true,
+        () => false,
+      ),
+    );
+  }
+
+  /** What is asked for, once it has been the same for a while: what comes in parts has come. */
+  async steady<T>(ask: () => Promise<T>): Promise<T> {
+    let value = await ask();
+    for (let same = 0; same < 10; ) {
+      await this.page.waitForTimeout(100);
+      const now = await ask();
+      same = now === value ? same + 1 : 0;
+      value = now;
+    }
+    return value;
   }
 
   /** Waits until what is asked for is true, and says what was not when it never is. */

@@ -4,6 +4,25 @@ import * as path from "node:path";
 import type { Scene } from "../scene";
 import { need } from "../vscode";
 
+/** A program that hands what it is told on to the server, and dies a second after it has been told of a document. */
+function crashing(server: string): string {
+  return `#!/usr/bin/env node
+const server = require("node:child_process").spawn(${JSON.stringify(server)}, process.argv.slice(2), { stdio: ["pipe", "inherit", "inherit"] });
+let told = "";
+process.stdin.on("data", (part) => {
+  server.stdin.write(part);
+  if (told === undefined || !(told += part).includes('"textDocument/didOpen"')) return;
+  told = undefined;
+  setTimeout(() => {
+    server.kill("SIGKILL");
+    process.kill(process.pid, "SIGKILL");
+  }, 1000);
+});
+process.stdin.on("end", () => server.stdin.end());
+server.on("exit", (status) => process.exit(status ?? 1));
+`;
+}
+
 /** What a person sees when the server cannot be had. */
 export const serverScenes: Scene[] = [
   {
@@ -33,8 +52,7 @@ export const serverScenes: Scene[] = [
     settings: () => ({ "dmir.path": "${workspaceFolder}/crashing" }),
     file: "ffn.dmir",
     prepare: (folder) => {
-      const script = `#!/bin/sh\nexec timeout --foreground --signal=KILL 3 '${need("DMIR_BINARY")}' "$@"\n`;
-      fs.writeFileSync(path.join(folder, "crashing"), script, { mode: 0o755 });
+      fs.writeFileSync(path.join(folder, "crashing"), crashing(need("DMIR_BINARY")), { mode: 0o755 });
     },
     play: async (wb) => {
       await wb.notifications(/keeps crashing/).waitFor();

@@ -12,11 +12,11 @@ export const story: Scene = {
     await wb.lens(/^Run/).first().waitFor();
     await wb.until("a hint after the einsum", async () => amount.test(after(await wb.line("dm.einsum"), "->")));
     await wb.until("totals in the lenses", async () => amount.test(await lensTexts(wb)));
-    assert.match(await wb.statusItem().innerText(), /h200/);
+    await wb.until("the machine in the status bar", async () => /h200/.test(await wb.statusItem().innerText()));
     assert.equal(code.bundledServers().length, 1, "the server is the package's own");
     await wb.screenshot("story-1-opened");
 
-    const before = await wb.squiggles().count();
+    const before = await wb.steady(() => wb.squiggles().count());
     await wb.command("Go to Next Problem (Error, Warning, Info)");
     await wb.page.locator(".marker-widget").waitFor();
     await wb.screenshot("story-2-problem");
