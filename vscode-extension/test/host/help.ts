@@ -9,9 +9,12 @@ export async function open(name: string): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(document);
 }
 
+/** Longer than any machine under load takes, so that only what never comes fails. */
+const patience = 90_000;
+
 /** Asks again until the answer is the awaited one; fails with what was asked for when it never comes. */
 export async function eventually<T>(what: string, ask: () => T | Promise<T>, good: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + patience;
   for (;;) {
     const value = await ask();
     if (good(value)) return value;

@@ -139,7 +139,7 @@ export function languageSuite(): void {
       const count = (all: vscode.Diagnostic[]): number => all.filter((d) => code(d) === fixed).length;
       await eventually("one finding less", () => findings(document), (after) => count(after) < count(before));
       assert.deepEqual(errors(document), [], "the fixed file is still right");
-      await revert(editor);
+      await restore(editor, before);
     });
   });
 
@@ -159,7 +159,7 @@ export function languageSuite(): void {
       await vscode.workspace.applyEdit(edit);
       await eventually("fewer findings", () => findings(document), (after) => after.length < before.length);
       assert.deepEqual(errors(document), []);
-      await revert(editor);
+      await restore(editor, before);
     });
   });
 
@@ -189,6 +189,12 @@ export function languageSuite(): void {
       await eventually("the findings again", () => diagnostics(document), (all) => all.length > 0);
     });
   });
+}
+
+/** Undoes edits and waits for the findings of before: those that an edit left in place are shown at once, all of them later. */
+async function restore(editor: vscode.TextEditor, before: vscode.Diagnostic[]): Promise<void> {
+  await revert(editor);
+  await eventually("the findings of before", () => findings(editor.document), (all) => all.length === before.length);
 }
 
 /** The first finding that has a quick fix, and the fix's edit. */
