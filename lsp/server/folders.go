@@ -1,6 +1,7 @@
 package server
 
 import (
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -58,6 +59,18 @@ func (f *folders) all() []workspace.Address {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.list)
+}
+
+// relative is a path as people say it in the workspace: from its innermost folder
+// that has it, with slashes; the path itself where no folder does.
+func (f *folders) relative(path string) string {
+	shortest := path
+	for _, a := range f.all() {
+		if rel, err := filepath.Rel(a.Path, path); err == nil && filepath.IsLocal(rel) && len(rel) < len(shortest) {
+			shortest = filepath.ToSlash(rel)
+		}
+	}
+	return shortest
 }
 
 // changeFolders follows the folders that are added to the workspace and taken

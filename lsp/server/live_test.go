@@ -287,6 +287,38 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// A panel names its file as people do in the workspace: from the innermost folder
+// that has it, and in full where none does.
+func TestPanelFile(t *testing.T) {
+	files := onDisk(t, map[string]string{"w/a.dmir": ffn, "w/sub/deep/b.dmir": ffn, "out.dmir": ffn})
+	e := connect(t, Options{}, nil)
+	e.must("initialize", fmt.Sprintf(`{"processId":null,"rootUri":null,"workspaceFolders":[{"uri":%q,"name":"w"},{"uri":%q,"name":"s"}],"capabilities":{},"initializationOptions":{"panels":true}}`, files[""]+"/w", files[""]+"/w/sub"), nil)
+	e.notify("initialized", "{}")
+	out, err := uri.Parse(files["out.dmir"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"w/a.dmir": "a.dmir", "w/sub/deep/b.dmir": "deep/b.dmir", "out.dmir": out.FsPath()} {
+		e.openAs(files[name], ffn)
+		for _, kind := range []string{"graph", "diff"} {
+			raw := new(json.RawMessage)
+			e.must("dmir/panelData", fmt.Sprintf(`{"uri":%q,"kind":%q,"function":"ffn"}`, files[name], kind), (*jsonrpc2.RawMessage)(raw))
+			var got struct {
+				Data struct {
+					File string
+					Diff struct{ New string }
+				}
+			}
+			if err := json.Unmarshal(*raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Data.File != want || kind == "diff" && got.Data.Diff.New != want {
+				t.Errorf("%s of %s: file %q, new %q, want %q", kind, name, got.Data.File, got.Data.Diff.New, want)
+			}
+		}
+	}
+}
+
 // Any other editor has a browser opened, whose page follows the text, and shows
 // the places that are chosen there.
 func TestPanelInBrowser(t *testing.T) {

@@ -62,6 +62,10 @@ func (s *server) panel(p place, kind, function string) (report.Data, error) {
 	if err != nil {
 		return report.Data{}, jsonrpc2.NewError(requestFailed, err.Error())
 	}
+	data.File = s.folders.relative(p.Path)
+	if data.Diff != nil {
+		data.Diff.New = data.File
+	}
 	return data, nil
 }
 
