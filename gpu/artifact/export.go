@@ -145,9 +145,16 @@ func (e *export) maps() bool {
 // describe is the part of the comment that says what to call, in both files.
 func (e *export) describe() {
 	p := e.p
-	e.f("//\n//   void *workspace;                              // %d bytes of device memory\n", p.Workspace)
-	e.f("//   %s_init(workspace, stream);                    // once\n", e.name)
-	e.f("//   %s(workspace, inputs, outputs, stream);        // as often as you like; one call at a time per workspace\n//\n", e.name)
+	calls := [][2]string{
+		{"void *workspace;", fmt.Sprintf("%d bytes of device memory", p.Workspace)},
+		{e.name + "_init(workspace, stream);", "once"},
+		{e.name + "(workspace, inputs, outputs, stream);", "as often as you like; one call at a time per workspace"},
+	}
+	e.f("//\n")
+	for _, c := range calls {
+		e.f("//   %-*s // %s\n", len(calls[2][0]), c[0], c[1])
+	}
+	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
 	e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
 	list := func(what string, buffers []int) {
@@ -198,11 +205,11 @@ func (e *export) constants() {
 		e.f("// %s: %s\nconst std::uint64_t constant%d[] = {", b.Name, typeText(b), i)
 		for at := 0; at < len(b.Data); at += 8 {
 			if at%(8*6) == 0 {
-				e.f("\n    ")
+				e.f("\n   ")
 			}
 			var word [8]byte
 			copy(word[:], b.Data[at:])
-			e.f("0x%xu, ", binary.LittleEndian.Uint64(word[:]))
+			e.f(" 0x%xu,", binary.LittleEndian.Uint64(word[:]))
 		}
 		e.f("\n};\n\n")
 	}

@@ -95,7 +95,7 @@ func (f *flattener) add(text, from string, depth int) error {
 			fmt.Fprintf(&f.out, "#line %d %q\n", n+1, f.name)
 		}
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
+	if so := f.out.String(); so != "" && !strings.HasSuffix(so, "\n") {
 		f.out.WriteByte('\n')
 	}
 	return nil
