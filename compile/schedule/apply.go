@@ -1,0 +1,199 @@
+package schedule
+
+import (
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// apply writes the order of r into the body of g's function, with what r makes
+// a second time, and gives the ops of the steps in their new order. A body that
+// is in that order already stays as it is.
+func apply(g *model, r *recomputed) []*ir.Op {
+	if len(r.again) == 0 && slices.IsSortedFunc(r.order, func(i, j int) int { return r.origin[i] - r.origin[j] }) {
+		out := make([]*ir.Op, len(g.steps))
+		for i, s := range g.steps {
+			out[i] = s.op
+		}
+		return out
+	}
+	body := g.fn.Body
+	a := &applier{g: g, r: r, value: map[int]*ir.Value{}, viewed: map[view]*ir.Value{}}
+	for _, x := range g.roots {
+		if !x.persistent() {
+			a.store = append(a.store, x)
+		}
+	}
+	for s, x := range a.store {
+		a.value[s] = x.value
+	}
+	unused := map[*ir.Op]bool{} // views that were dead before: not for the schedule to remove
+	for _, v := range g.views {
+		unused[v] = len(v.Results[0].Uses) == 0
+	}
+	last := body.Ops[len(body.Ops)-1]
+	a.ops = append(a.ops, g.consts...)
+	for _, v := range g.views {
+		if x := g.rootOf[v.Results[0]]; x == nil || x.persistent() {
+			a.ops = append(a.ops, v)
+		}
+	}
+	var steps []*ir.Op
+	for _, i := range r.order {
+		o := a.task(i)
+		steps = append(steps, o)
+		if !slices.Contains(r.again, i) {
+			for _, v := range g.views {
+				if x := g.rootOf[v.Results[0]]; x != nil && x.maker == g.steps[r.origin[i]] {
+					a.ops = append(a.ops, v)
+				}
+			}
+		}
+	}
+	a.ops = append(a.ops, last)
+	body.Ops = a.ops
+	for i := len(g.views) - 1; i >= 0; i-- {
+		if v := g.views[i]; len(v.Results[0].Uses) == 0 && !unused[v] {
+			ir.Erase(v)
+		}
+	}
+	return steps
+}
+
+type applier struct {
+	g      *model
+	r      *recomputed
+	store  []*root // of the stores of the start
+	value  map[int]*ir.Value
+	viewed map[view]*ir.Value
+	ops    []*ir.Op
+}
+
+// view is a view of the value that a store holds.
+type view struct {
+	of    *ir.Value // as it is in the text: of the value made first
+	store int
+}
+
+// task appends the op of task i, with the views that it needs, and gives it.
+func (a *applier) task(i int) *ir.Op {
+	r := a.r
+	step := a.g.steps[r.origin[i]]
+	instead := map[*root]int{} // the store to read in place of a value's own
+	for _, s := range r.tasks[i].reads {
+		if r.from[s] != s {
+			instead[a.store[r.from[s]]] = s
+		}
+	}
+	first := !slices.Contains(r.again, i)
+	o := step.op
+	if !first {
+		var keep []int
+		for _, s := range r.tasks[i].makes {
+			keep = append(keep, a.store[r.from[s]].value.Index)
+		}
+		o = again(step.op, keep)
+		for k, s := range r.tasks[i].makes {
+			a.value[s] = o.Results[k]
+		}
+	}
+	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+		for k, v := range p.Operands {
+			if x := a.g.rootOf[v]; x != nil {
+				if s, ok := instead[x]; ok {
+					p.SetOperand(k, a.as(v, s))
+				}
+			}
+		}
+		return true
+	})
+	a.ops = append(a.ops, o)
+	return o
+}
+
+// as is v, a value of the text or a view of one, made of what store s holds.
+func (a *applier) as(v *ir.Value, s int) *ir.Value {
+	if a.store[a.r.from[s]].value == v {
+		return a.value[s]
+	}
+	if w := a.viewed[view{v, s}]; w != nil {
+		return w
+	}
+	o := copyOp(v.Op, v.Op.Parent, map[*ir.Value]*ir.Value{v.Op.Operands[0]: a.as(v.Op.Operands[0], s)})
+	a.ops = append(a.ops, o)
+	a.viewed[view{v, s}] = o.Results[0]
+	return o.Results[0]
+}
+
+// again is a copy of o that gives only the results listed, in no place of the
+// block. A kernel loses what only the others needed.
+func again(o *ir.Op, keep []int) *ir.Op {
+	c := copyOp(o, o.Parent, map[*ir.Value]*ir.Value{})
+	if n := o.Str("dm.name"); n != "" {
+		c.SetAttr("dm.name", types.Str(n+"_again"))
+	}
+	if len(keep) == len(o.Results) {
+		return c
+	}
+	yield := c.Body(0).Terminator()
+	var results, yielded []*ir.Value
+	for at, i := range keep {
+		v := c.Results[i]
+		v.Index = at
+		v.Name = plainName(v.Name)
+		results = append(results, v)
+		yielded = append(yielded, yield.Operands[i])
+	}
+	c.Results = results
+	yield.SetOperands(yielded...)
+	pass.RemoveDead(c.Body(0))
+	return c
+}
+
+// plainName is name where it is no part of a group, "%r#1": its number would
+// be wrong in another group.
+func plainName(name string) string {
+	for i := range len(name) {
+		if name[i] == '#' {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// copyOp is a copy of o with all inside, with other values for those in now,
+// where it adds its own. It stands in no block's list, but records its uses.
+func copyOp(o *ir.Op, parent *ir.Block, now map[*ir.Value]*ir.Value) *ir.Op {
+	c := &ir.Op{Name: o.Name, Attrs: slices.Clone(o.Attrs), Parent: parent, Span: o.Span, Head: o.Head, Bad: o.Bad}
+	for i, v := range o.Operands {
+		if w := now[v]; w != nil {
+			v = w
+		}
+		c.Operands = append(c.Operands, v)
+		v.Uses = append(v.Uses, ir.Use{Op: c, Index: i})
+	}
+	for i, v := range o.Results {
+		w := &ir.Value{Name: v.Name, Type: v.Type, Op: c, Index: i, Span: v.Span}
+		c.Results = append(c.Results, w)
+		now[v] = w
+	}
+	for _, r := range o.Regions {
+		n := &ir.Region{Op: c}
+		for _, b := range r.Blocks {
+			nb := &ir.Block{Label: b.Label, Region: n}
+			for i, v := range b.Args {
+				w := &ir.Value{Name: v.Name, Type: v.Type, Block: nb, Index: i, Span: v.Span}
+				nb.Args = append(nb.Args, w)
+				now[v] = w
+			}
+			for _, p := range b.Ops {
+				nb.Ops = append(nb.Ops, copyOp(p, nb, now))
+			}
+			n.Blocks = append(n.Blocks, nb)
+		}
+		c.Regions = append(c.Regions, n)
+	}
+	return c
+}

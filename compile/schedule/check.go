@@ -1,0 +1,136 @@
+package schedule
+
+import (
+	"cmp"
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/diag"
+)
+
+// Check proves that fn, as its text says, runs right whatever the streams do: a
+// step comes behind those that make what it reads, and no byte of a value is
+// written by another between where it is made and its last use. Steps of one
+// stream run in the order of the text; between streams only waits count. It
+// returns Problems, or the error of a pass where fn cannot be scheduled at all.
+func Check(fn *ir.Func) error {
+	g, err := read(fn, nil, nil)
+	if err != nil {
+		return err
+	}
+	t := g.streams()
+	t.layout()
+	if len(t.problems) > 0 {
+		return t.problems
+	}
+	t.dependencies()
+	t.bounds()
+	t.overlaps()
+	if len(t.problems) > 0 {
+		return t.problems
+	}
+	return nil
+}
+
+// dependencies checks that what a step reads has been made.
+func (t *text) dependencies() {
+	for _, s := range t.steps {
+		for _, r := range s.reads {
+			if r.maker == nil || t.clock.before(r.maker.index, s.index) {
+				continue
+			}
+			d := t.problem(s.op, "DM844", "%s on stream %d reads %s, which step %d makes on stream %d, and does not wait for it",
+				label(s.op), t.stream[s.index], called(r.value), r.maker.index, t.stream[r.maker.index])
+			d.Related = []diag.Related{{Span: place(r.maker.op), Message: "made here"}}
+		}
+	}
+}
+
+// stretch is a part of the workspace with the block that lies in it.
+type stretch struct {
+	*block
+	at, end int64
+}
+
+func (s stretch) op(fn *ir.Func) *ir.Op {
+	switch {
+	case s.step != nil:
+		return s.step.op
+	case s.roots[0].value.Op != nil:
+		return s.roots[0].value.Op
+	}
+	return fn.Op
+}
+
+func (s stretch) String() string {
+	if s.step != nil {
+		return "the scratch memory of " + label(s.step.op)
+	}
+	return called(s.roots[0].value)
+}
+
+// stretches is where all values, and what steps need for themselves, lie.
+func (t *text) stretches() []stretch {
+	var out []stretch
+	for _, r := range t.roots {
+		if r.bytes > 0 {
+			at := t.offset[r]
+			out = append(out, stretch{own(t.clock, r), at, at + r.bytes})
+		}
+	}
+	for i, s := range t.steps {
+		if n := s.op.Int(ScratchAttr, 0); n > 0 {
+			out = append(out, stretch{scratchOf(t.clock, s), t.scratch[i], t.scratch[i] + n})
+		}
+	}
+	return out
+}
+
+// bounds checks alignment and that all lies in the workspace.
+func (t *text) bounds() {
+	for _, s := range t.stretches() {
+		switch {
+		case s.at < 0 || s.at > t.workspace || s.end > t.workspace:
+			t.problem(s.op(t.fn), "DM846", "%s takes bytes %d to %d of a workspace of %d", s, s.at, s.end, t.workspace)
+		case s.at%Align != 0:
+			t.problem(s.op(t.fn), "DM845", "%s lies at offset %d, which is no multiple of %d", s, s.at, Align)
+		}
+	}
+}
+
+// overlaps checks that what shares bytes is never there at the same time.
+func (t *text) overlaps() {
+	all := t.stretches()
+	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(a.at, b.at) })
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if b.at >= a.end {
+				break
+			}
+			if !apart(t.clock, a.block, b.block) || t.replaces(a, b) || t.replaces(b, a) {
+				continue
+			}
+			first, second := a, b
+			if second.first < first.first {
+				first, second = second, first
+			}
+			lo, hi := max(a.at, b.at), min(a.end, b.end)
+			d := t.problem(second.op(t.fn), "DM847", "%s shares bytes %d to %d with %s, which may still be needed when it is written", second, lo, hi, first)
+			d.Related = []diag.Related{{Span: place(first.op(t.fn)), Message: first.String()}}
+		}
+	}
+}
+
+// replaces reports whether b is written over a by a step that may do so, being
+// the last to read a.
+func (t *text) replaces(a, b stretch) bool {
+	if a.step != nil || b.step != nil || a.at != b.at {
+		return false
+	}
+	r, old := b.roots[0], a.roots[0]
+	if r.maker == nil {
+		return false
+	}
+	i := slices.Index(r.maker.makes, r)
+	return slices.Contains(t.over(r.maker, i), old) && dying(t.clock, old, r.maker)
+}

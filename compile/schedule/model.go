@@ -1,0 +1,272 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/memory"
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// model is a function as its schedule sees it: steps, and the values that take
+// memory.
+type model struct {
+	fn     *ir.Func
+	sizes  memory.Sizes
+	steps  []*step
+	roots  []*root // arguments, then in the order of the text
+	rootOf map[*ir.Value]*root
+	consts []*ir.Op
+	views  []*ir.Op // that move nothing, in the order of the text
+	// inPlace allows element-wise kernels to write over their operands.
+	inPlace bool
+}
+
+// step is an op that runs.
+type step struct {
+	op      *ir.Op
+	index   int
+	reads   []*root // each once, in the order of first use
+	makes   []*root
+	scratch int64 // bytes, rounded up to Align
+}
+
+// root is a value with storage of its own, which is shared by the views of it.
+type root struct {
+	value *ir.Value
+	index int
+	kind  kind
+	bytes int64 // 0 where it needs none
+	size  int64 // rounded up to Align
+	away  bool  // it lies outside the device's memory
+	maker *step // nil of arguments and constants
+	reads []*step
+	out   bool // the function returns it, or a view of it
+}
+
+type kind uint8
+
+const (
+	temp kind = iota
+	argument
+	constant
+)
+
+// persistent reports whether r's bytes are its own throughout.
+func (r *root) persistent() bool { return r.kind != temp }
+
+// kept reports whether r's bytes are never given back.
+func (r *root) kept() bool { return r.out || r.persistent() }
+
+// read looks at fn, with sizes of symbols from bind over those of the function.
+func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
+	if fn.Body == nil {
+		return nil, pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
+	}
+	if len(fn.Op.Regions) > 1 || len(fn.Op.Regions[0].Blocks) > 1 {
+		return nil, pass.Errorf(fn.Op, "DM804", "@%s has blocks that jump", fn.Name)
+	}
+	g := &model{
+		fn: fn, sizes: cost.NewFlow(fn, m, bind).Sizes(),
+		rootOf:  map[*ir.Value]*root{},
+		inPlace: fn.Op.Bool(InPlaceAttr),
+	}
+	for _, v := range fn.Args {
+		if err := g.add(v, argument, nil); err != nil {
+			return nil, err
+		}
+	}
+	for i, o := range fn.Body.Ops {
+		switch last := i == len(fn.Body.Ops)-1; {
+		case o.Name == "func.return" && last:
+			for _, v := range o.Operands {
+				if r := g.rootOf[v]; r != nil {
+					r.out = true
+				}
+			}
+		case op.Of(o) == nil || o.Name == "dm.if" || o.Name == "dm.while":
+			return nil, pass.Errorf(o, "DM804", "%s cannot stand in a static schedule", o.Name)
+		case o.Name == "dm.constant":
+			g.consts = append(g.consts, o)
+			if err := g.add(o.Results[0], constant, nil); err != nil {
+				return nil, err
+			}
+		case isView(g.sizes, o):
+			g.views = append(g.views, o)
+			g.rootOf[o.Results[0]] = g.rootOf[o.Operands[0]]
+		default:
+			if err := g.step(o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return g, nil
+}
+
+func isView(sizes memory.Sizes, o *ir.Op) bool {
+	return len(o.Results) == 1 && len(o.Operands) > 0 && sizes.View(o)
+}
+
+func (g *model) step(o *ir.Op) error {
+	s := &step{op: o, index: len(g.steps), scratch: roundUp(max(o.Int(ScratchAttr, 0), 0))}
+	g.steps = append(g.steps, s)
+	for _, v := range captured(o) {
+		r := g.rootOf[v]
+		if r == nil || slices.Contains(s.reads, r) {
+			continue
+		}
+		s.reads = append(s.reads, r)
+		r.reads = append(r.reads, s)
+	}
+	for _, v := range o.Results {
+		if err := g.add(v, temp, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// captured is the operands of o and of the ops in its regions, as they come;
+// those defined inside are among them.
+func captured(o *ir.Op) []*ir.Value {
+	if len(o.Regions) == 0 {
+		return o.Operands
+	}
+	var out []*ir.Value
+	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
+		out = append(out, p.Operands...)
+		return true
+	})
+	return out
+}
+
+func (g *model) add(v *ir.Value, k kind, maker *step) error {
+	r := &root{value: v, index: len(g.roots), kind: k, maker: maker}
+	t := v.Tensor()
+	r.away = t != nil && t.At.Space != types.HBM && t.At.Space != ""
+	d := g.sizes.Value(v)
+	n, ok := d.Int()
+	if !ok {
+		if syms := d.Symbols(); len(syms) > 0 {
+			return pass.Errorf(v.Op, "DM801", "the size of %s depends on %s", called(v), syms[0])
+		}
+		return pass.Errorf(v.Op, "DM805", "%s has more bytes than 64 bits count", called(v))
+	}
+	// Sums of sizes must not wrap: no device holds a millionth of this.
+	if n > math.MaxInt64>>24 {
+		return pass.Errorf(v.Op, "DM805", "%s has more bytes than any device holds", called(v))
+	}
+	r.bytes = max(n, 0)
+	r.size = roundUp(r.bytes)
+	g.roots = append(g.roots, r)
+	g.rootOf[v] = r
+	if maker != nil {
+		maker.makes = append(maker.makes, r)
+	}
+	return nil
+}
+
+func roundUp(n int64) int64 { return (n + Align - 1) / Align * Align }
+
+// over lists what result i of s may be written over, if s is the last to read
+// it: an update's operand, and, where the function allows it, an operand of an
+// element-wise kernel, each element of which the thread reads that writes it.
+func (g *model) over(s *step, i int) []*root {
+	o := s.op
+	var from []*ir.Value
+	switch {
+	case o.Name == "dm.kernel":
+		if g.inPlace {
+			from = pointwise(o, o.Results[i])
+		}
+	case len(o.Results) == 1 && g.sizes.Reuse != nil && g.sizes.Reuse(o):
+		from = o.Operands[:1]
+	}
+	var out []*root
+	for _, v := range from {
+		r := g.rootOf[v]
+		if r == nil || r.kept() || r.bytes != s.makes[i].bytes || slices.Contains(out, r) || g.touches(o, r) > 1 && o.Name != "dm.kernel" {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// touches is how many operands of o lie in r.
+func (g *model) touches(o *ir.Op, r *root) (n int) {
+	for _, v := range o.Operands {
+		if g.rootOf[v] == r {
+			n++
+		}
+	}
+	return n
+}
+
+// pointwise lists the values from outside that the element-wise kernel k reads
+// at the one index at which it writes result: they have the result's shape,
+// order and element size, and so has everything that the kernel yields, so that
+// one loop over the elements is all of it. nil where k is no such kernel.
+func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
+	want := result.Tensor()
+	body := k.Body(0)
+	if want == nil || body == nil {
+		return nil
+	}
+	for _, v := range k.Results {
+		if t := v.Tensor(); t == nil || !sameIndex(t, want) {
+			return nil
+		}
+	}
+	for _, o := range body.Ops {
+		d := op.Of(o)
+		if len(o.Regions) > 0 || !d.Is(op.Pointwise) && o.Name != "dm.constant" && o.Name != "dm.yield" {
+			return nil
+		}
+	}
+	var out []*ir.Value
+	for _, v := range captured(k) {
+		t := v.Tensor()
+		inside := v.Op != nil && v.Op.Parent == body
+		if !inside && t != nil && sameIndex(t, want) && t.Elem.Bytes() == want.Elem.Bytes() && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return alone(k, out)
+}
+
+// alone keeps those of vs that no other value which k reads is a view of: of
+// another shape it would be read at another index.
+func alone(k *ir.Op, vs []*ir.Value) []*ir.Value {
+	base := func(v *ir.Value) *ir.Value {
+		for v.Op != nil && op.Of(v.Op).Is(op.View) && len(v.Op.Operands) == 1 && v.Op.Parent == k.Parent {
+			v = v.Op.Operands[0]
+		}
+		return v
+	}
+	return slices.DeleteFunc(vs, func(v *ir.Value) bool {
+		for _, w := range captured(k) {
+			if w != v && base(w) == base(v) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// sameIndex reports whether element number i of a and of b have the same index.
+func sameIndex(a, b *types.Tensor) bool {
+	if a.Rank() != b.Rank() || !slices.Equal(a.At.Order, b.At.Order) {
+		return false
+	}
+	for i := range a.Shape {
+		if !a.Shape[i].Equal(b.Shape[i]) {
+			return false
+		}
+	}
+	return true
+}

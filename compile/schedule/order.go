@@ -1,0 +1,211 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/analysis/units"
+	"dmir/compile/pass"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Order is the pass "schedule": the steps in an order that holds as little
+// memory at once as can be found, in the order of the text where that holds no
+// more; streams and waits; and, where the function has a dm.max_peak that no
+// order keeps, values made a second time instead of being held.
+//
+// On one stream order does not change what the steps take, so memory decides. A
+// second stream is used only where the machine model says that it saves time
+// and where it holds no more memory than the order of the text does.
+func Order() pass.Pass {
+	return pass.Pass{
+		Name:    "schedule",
+		Summary: "order the kernels for low memory, put them on streams, recompute values under dm.max_peak",
+		Run:     order,
+	}
+}
+
+func order(u *pass.Unit) error {
+	fn := u.Func
+	if fn.Body == nil {
+		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
+	}
+	strip(fn, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
+	g, err := read(fn, u.Module, u.Options.Bind)
+	if err != nil {
+		return err
+	}
+	m := u.Machine
+	if m == nil {
+		m, _ = machine.Lookup(machine.Default)
+	}
+	ctx := u.Context()
+	p := g.problem()
+	ds := durations(g, u, m)
+	for i := range p.tasks {
+		p.tasks[i].ns = ds[i].launch + ds[i].busy
+	}
+	_, given := p.holds(p.textOrder())
+	best, _ := p.lowest(ctx, p.textOrder())
+	budget, limited, err := maxPeak(fn, u.Options.Bind)
+	if err != nil {
+		return err
+	}
+	r := newRecomputed(p, best, func(i int) bool { return g.steps[i].op.Name == "dm.kernel" })
+	if _, peak, _ := r.excess(budget); limited && peak > budget {
+		if r, err = fit(ctx, g, r, budget); err != nil {
+			return err
+		}
+	}
+	each := make([]duration, len(r.tasks))
+	for i := range each {
+		each[i] = ds[r.origin[i]]
+	}
+	stream, waits := spreadOut(r.problem, r.order, each)
+	allowed := given
+	if limited {
+		allowed = min(allowed, budget)
+	}
+	if slices.Max(append(stream, 0)) > 0 && held(r, stream, waits) > allowed {
+		stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
+	}
+	for k, o := range apply(g, r) {
+		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
+		if len(waits[k]) > 0 {
+			o.SetAttr(WaitsAttr, pass.Ints(waits[k]...))
+		}
+	}
+	return ctx.Err()
+}
+
+// maxPeak is the budget that fn has for its memory.
+func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err error) {
+	limits, errs := cost.ParseBudget(fn)
+	for _, e := range errs {
+		if strings.HasPrefix(e.Error(), cost.MaxPeak) {
+			return 0, false, failure(fn.Op, "DM842", "%s", e)
+		}
+	}
+	env := map[string]dim.Dim{}
+	for s, n := range op.Bindings(fn, bind) {
+		env[s] = dim.Const(n)
+	}
+	for _, l := range limits {
+		if l.Attr != cost.MaxPeak {
+			continue
+		}
+		n, ok := l.At.Subst(env).Int()
+		if !ok {
+			return 0, false, pass.Errorf(fn.Op, "DM801", "%s depends on %s", cost.MaxPeak, strings.Join(l.At.Subst(env).Symbols(), ", "))
+		}
+		return n, true, nil
+	}
+	return 0, false, nil
+}
+
+// fit recomputes values, and orders anew, until nothing holds more than budget.
+func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recomputed, error) {
+	for {
+		r = r.under(ctx, budget)
+		sum, peak, top := r.excess(budget)
+		if peak <= budget {
+			return r, nil
+		}
+		c := r.compact()
+		c.order, _ = c.lowest(ctx, c.order)
+		if after, _, _ := c.excess(budget); after >= sum || ctx.Err() != nil {
+			return r, g.overBudget(r, budget, peak, top)
+		}
+		r = c
+	}
+}
+
+// overBudget says what holds the memory at place top of r's order.
+func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
+	m := r.start()
+	made := map[int]bool{}
+	for _, i := range r.order[:top] {
+		m.run(i)
+		for _, s := range r.tasks[i].makes {
+			made[s] = true
+		}
+	}
+	var temps []*root
+	for _, x := range g.roots {
+		if !x.persistent() {
+			temps = append(temps, x)
+		}
+	}
+	type holder struct {
+		name  string
+		bytes int64
+	}
+	var hs []holder
+	for s, n := range r.size {
+		here := slices.Contains(r.tasks[r.order[top]].makes, s)
+		if n > 0 && (here || made[s] && (m.left[s] > 0 || r.kept[s])) {
+			hs = append(hs, holder{called(temps[r.from[s]].value), n})
+		}
+	}
+	if r.base > 0 {
+		hs = append(hs, holder{"arguments and constants", r.base})
+	}
+	slices.SortStableFunc(hs, func(a, b holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	var names []string
+	for _, h := range hs[:min(len(hs), 4)] {
+		names = append(names, fmt.Sprintf("%s (%s)", h.name, units.Bytes(h.bytes)))
+	}
+	if n := len(hs) - len(names); n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	at := g.steps[r.origin[r.order[top]]].op
+	e := failure(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
+		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
+	return e
+}
+
+// held is the most that can be held at one time when r's steps run on streams:
+// at a step, all that may have been made and is not known to be used up.
+func held(r *recomputed, stream []int, waits [][]int) (most int64) {
+	c := newClock(stream, waits)
+	place := make([]int, len(r.tasks))
+	for k, i := range r.order {
+		place[i] = k
+	}
+	readers := make([][]int, len(r.size))
+	for _, i := range r.order {
+		for _, s := range r.tasks[i].reads {
+			readers[s] = append(readers[s], place[i])
+		}
+	}
+	for k := range r.order {
+		sum := r.base
+		for j, i := range r.order {
+			if j != k && c.before(k, j) { // made behind this step
+				continue
+			}
+			if j == k || !c.before(j, k) {
+				sum += r.tasks[i].scratch
+			}
+			for _, s := range r.tasks[i].makes {
+				gone := !r.kept[s] && j != k && c.before(j, k)
+				for _, u := range readers[s] {
+					gone = gone && u != k && c.before(u, k)
+				}
+				if !gone {
+					sum += r.size[s]
+				}
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}

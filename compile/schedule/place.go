@@ -1,0 +1,178 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+)
+
+// layout is the problem of giving blocks of memory their offsets.
+type layout struct {
+	size    []int64   // of each block, more than 0
+	first   []int     // the step that writes it first
+	length  []int     // steps from there to the last that reads it
+	apart   [][]int32 // blocks that each one must not share bytes with
+	cliques [][]int32 // for some moments, the blocks that are there, no two of which share bytes
+	offset  []int64
+}
+
+// bound is the most that is there at one moment: no offsets need less.
+func (l *layout) bound() (most int64) {
+	for _, c := range l.cliques {
+		var sum int64
+		for _, i := range c {
+			sum += l.size[i]
+		}
+		most = max(most, sum)
+	}
+	for _, n := range l.size {
+		most = max(most, n)
+	}
+	return most
+}
+
+// The work that placing may take, in visits of a block or a moment: about two
+// seconds where all of it is used, and a tenth of that where the peak is within
+// 1 % of the bound already.
+const (
+	skylineWork = 150_000_000
+	annealWork  = 100_000_000
+)
+
+// place finds offsets and gives the end of the highest block. The blocks in the
+// order of time, size, area and length, each put into the smallest gap that
+// holds it, are a start; where that is above the bound, a search among offsets
+// in which every block rests on another one, and after that random changes of
+// the order, go on until the bound or the limit of work is reached.
+func (l *layout) place(ctx context.Context) int64 {
+	bound := l.bound()
+	best, at, order := int64(-1), []int64(nil), []int(nil)
+	keep := func(peak int64, o []int) {
+		if best < 0 || peak < best {
+			best, at, order = peak, slices.Clone(l.offset), slices.Clone(o)
+		}
+	}
+	for _, by := range []func(a, b int) int{l.byTime, l.bySize, l.byArea, l.byLength} {
+		o := make([]int, len(l.size))
+		for i := range o {
+			o[i] = i
+		}
+		slices.SortStableFunc(o, by)
+		if keep(l.fit(o), o); best == bound {
+			break
+		}
+	}
+	effort := func(work int) int {
+		if best-bound <= bound/100 {
+			return work / 10
+		}
+		return work
+	}
+	if best > bound {
+		if peak, found := l.skyline(ctx, best, bound, effort(skylineWork)); found {
+			keep(peak, order)
+		}
+	}
+	if best > bound {
+		if peak, o := l.anneal(ctx, order, bound, effort(annealWork)); peak < best {
+			l.fit(o)
+			keep(peak, o)
+		}
+	}
+	l.offset = at
+	return max(best, 0)
+}
+
+func (l *layout) byTime(a, b int) int {
+	return cmp.Or(cmp.Compare(l.first[a], l.first[b]), cmp.Compare(l.length[b], l.length[a]))
+}
+
+func (l *layout) bySize(a, b int) int {
+	return cmp.Or(cmp.Compare(l.size[b], l.size[a]), cmp.Compare(l.length[b], l.length[a]))
+}
+
+func (l *layout) byArea(a, b int) int {
+	area := func(i int) float64 { return float64(l.size[i]) * float64(l.length[i]+1) }
+	return cmp.Compare(area(b), area(a))
+}
+
+func (l *layout) byLength(a, b int) int {
+	return cmp.Or(cmp.Compare(l.length[b], l.length[a]), cmp.Compare(l.size[b], l.size[a]))
+}
+
+// fit puts the blocks in an order into the smallest gaps that hold them and
+// gives the end of the highest.
+func (l *layout) fit(order []int) (peak int64) {
+	placed := make([]bool, len(l.size))
+	l.offset = make([]int64, len(l.size))
+	var around []int32
+	for _, i := range order {
+		around = around[:0]
+		for _, j := range l.apart[i] {
+			if placed[j] {
+				around = append(around, j)
+			}
+		}
+		slices.SortFunc(around, func(a, b int32) int { return cmp.Compare(l.offset[a], l.offset[b]) })
+		at, least, top := int64(-1), int64(-1), int64(0)
+		for _, j := range around {
+			if gap := l.offset[j] - top; gap >= l.size[i] && (least < 0 || gap < least) {
+				at, least = top, gap
+			}
+			top = max(top, l.offset[j]+l.size[j])
+		}
+		if at < 0 {
+			at = top
+		}
+		l.offset[i] = at
+		placed[i] = true
+		peak = max(peak, at+l.size[i])
+	}
+	return peak
+}
+
+// anneal changes an order at random, mostly by putting a block that reaches the
+// top further forward, and keeps what does not raise the peak much.
+func (l *layout) anneal(ctx context.Context, start []int, bound int64, work int) (int64, []int) {
+	order := slices.Clone(start)
+	peak := l.fit(order)
+	best, bestOrder := peak, slices.Clone(order)
+	each := 1
+	for _, a := range l.apart {
+		each += 4 * (len(a) + 1)
+	}
+	rounds := work / each
+	r := rand.New(rand.NewPCG(uint64(len(order)), 13))
+	trial := make([]int, len(order))
+	for round := 0; round < rounds && best > bound && len(order) > 1; round++ {
+		if round%32 == 0 && ctx.Err() != nil {
+			break
+		}
+		copy(trial, order)
+		from := r.IntN(len(order))
+		if r.IntN(3) > 0 { // a block that reaches the top, or one it rests on
+			for tries := 0; tries < 64 && l.offset[trial[from]]+l.size[trial[from]] < peak; tries++ {
+				from = r.IntN(len(order))
+			}
+		}
+		to := r.IntN(len(order))
+		if from > 0 && r.IntN(4) > 0 {
+			to = r.IntN(from)
+		}
+		move(trial, from, to)
+		n := l.fit(trial)
+		slack := float64(peak) * 0.02 * (1 - float64(round)/float64(rounds)) * r.Float64()
+		if float64(n) <= float64(peak)+slack {
+			order, trial = trial, order
+			peak = n
+		} else {
+			l.fit(order)
+		}
+		if n < best {
+			best = n
+			copy(bestOrder, order)
+		}
+	}
+	return best, bestOrder
+}

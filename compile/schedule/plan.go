@@ -1,0 +1,126 @@
+package schedule
+
+import (
+	"context"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/units"
+	"dmir/compile/pass"
+	"dmir/dialect/types"
+)
+
+// Plan is the pass "plan": where in one allocation every argument, constant and
+// result lies, under the order, the streams and the waits of the text. Values
+// that are never there at the same time share bytes.
+func Plan() pass.Pass {
+	return pass.Pass{
+		Name:    "plan",
+		Summary: "give every value its offset in one allocation",
+		Run:     plan,
+	}
+}
+
+func plan(u *pass.Unit) error {
+	fn := u.Func
+	if fn.Body == nil {
+		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
+	}
+	strip(fn, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
+	g, err := read(fn, u.Module, u.Options.Bind)
+	if err != nil {
+		return err
+	}
+	t := g.streams()
+	if len(t.problems) > 0 {
+		return asError(t.problems)
+	}
+	if t.dependencies(); len(t.problems) > 0 {
+		return asError(t.problems)
+	}
+	offset := map[*root]int64{}
+	scratch := map[*step]int64{}
+	var top int64
+	for _, r := range g.roots {
+		if r.persistent() && r.size > 0 {
+			offset[r] = top
+			top += r.size
+		}
+	}
+	bs := g.blocks(t.clock)
+	at, peak := assignOffsets(u.Context(), layoutOf(t.clock, bs))
+	for i, b := range bs {
+		for _, r := range b.roots {
+			offset[r] = top + at[i]
+		}
+		if b.step != nil {
+			scratch[b.step] = top + at[i]
+		}
+	}
+	top += peak
+	if err := u.Context().Err(); err != nil {
+		return err
+	}
+	g.write(offset, scratch, top)
+	budget, limited, err := maxPeak(fn, u.Options.Bind)
+	if err != nil {
+		return err
+	}
+	if limited && top > budget {
+		return failure(fn.Op, "DM841", "the plan of @%s takes %s, %s more than %s allows: what is live at once, each value rounded up to %d bytes, cannot be packed closer",
+			fn.Name, units.Bytes(top), units.Bytes(top-budget), cost.MaxPeak, Align)
+	}
+	return nil
+}
+
+// assignOffsets places each part of l for itself; all parts begin at 0.
+func assignOffsets(ctx context.Context, l *layout) (at []int64, peak int64) {
+	at = make([]int64, len(l.size))
+	for _, members := range l.parts() {
+		p := l.part(members)
+		peak = max(peak, p.place(ctx))
+		for k, i := range members {
+			at[i] = p.offset[k]
+		}
+	}
+	return at, peak
+}
+
+// asError is the first problem as the error of a pass.
+func asError(ps Problems) error {
+	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help}
+}
+
+// write puts a plan into the text.
+func (g *model) write(offset map[*root]int64, scratch map[*step]int64, workspace int64) {
+	where := func(r *root) int64 {
+		if r.away {
+			return -1
+		}
+		return offset[r]
+	}
+	list := func(rs []*root) types.Attr {
+		ns := make([]int64, len(rs))
+		for i, r := range rs {
+			ns[i] = where(r)
+		}
+		return integers(ns)
+	}
+	f := g.fn
+	f.Op.SetAttr(WorkspaceAttr, types.Int{V: workspace})
+	var args []*root
+	for _, v := range f.Args {
+		args = append(args, g.rootOf[v])
+	}
+	f.Op.SetAttr(ArgOffsetsAttr, list(args))
+	for _, o := range g.consts {
+		o.SetAttr(OffsetsAttr, list([]*root{g.rootOf[o.Results[0]]}))
+	}
+	for _, s := range g.steps {
+		if len(s.makes) > 0 {
+			s.op.SetAttr(OffsetsAttr, list(s.makes))
+		}
+		if s.scratch > 0 {
+			s.op.SetAttr(ScratchOffsetAttr, types.Int{V: scratch[s]})
+		}
+	}
+}

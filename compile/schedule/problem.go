@@ -1,0 +1,194 @@
+package schedule
+
+import "slices"
+
+// problem is what ordering is about: tasks that make and read stores of
+// memory. Tasks are numbered in an order that is valid.
+type problem struct {
+	tasks []task
+	size  []int64 // bytes of each store
+	kept  []bool  // the store is never given back once it is made
+	base  int64   // bytes that are taken throughout
+}
+
+// task is a step.
+type task struct {
+	after   []int   // tasks that make what it reads, each once
+	reads   []int   // stores, each once
+	makes   []int   // stores
+	over    [][]int // for each of makes the stores that it may take over, if this task is the last to read them; may be nil
+	scratch int64   // bytes that it needs beside all that
+	ns      float64 // predicted time
+}
+
+// problem is the order of g's steps as it is asked for.
+func (g *model) problem() *problem {
+	p := &problem{}
+	store := map[*root]int{}
+	for _, r := range g.roots {
+		if r.persistent() {
+			p.base += r.size
+			continue
+		}
+		store[r] = len(p.size)
+		p.size = append(p.size, r.size)
+		p.kept = append(p.kept, r.out)
+	}
+	for _, s := range g.steps {
+		t := task{scratch: s.scratch}
+		for _, r := range s.reads {
+			if r.persistent() {
+				continue
+			}
+			t.reads = append(t.reads, store[r])
+			if !slices.Contains(t.after, r.maker.index) {
+				t.after = append(t.after, r.maker.index)
+			}
+		}
+		for i, r := range s.makes {
+			t.makes = append(t.makes, store[r])
+			var over []int
+			for _, x := range g.over(s, i) {
+				over = append(over, store[x])
+			}
+			t.over = append(t.over, over)
+		}
+		p.tasks = append(p.tasks, t)
+	}
+	return p
+}
+
+// readers is how many tasks read each store.
+func (p *problem) readers() []int32 {
+	n := make([]int32, len(p.size))
+	for i := range p.tasks {
+		for _, s := range p.tasks[i].reads {
+			n[s]++
+		}
+	}
+	return n
+}
+
+// behind is the tasks that wait for each one.
+func (p *problem) behind() [][]int {
+	out := make([][]int, len(p.tasks))
+	for i := range p.tasks {
+		for _, j := range p.tasks[i].after {
+			out[j] = append(out[j], i)
+		}
+	}
+	return out
+}
+
+// state is memory between tasks.
+type state struct {
+	*problem
+	left []int32 // tasks still to read each store
+	live int64
+}
+
+func (p *problem) start() *state { return &state{p, p.readers(), p.base} }
+
+// held is what is live while task i runs next.
+func (m *state) held(i int) int64 {
+	t := &m.tasks[i]
+	n := m.live + t.scratch
+	var taken [4]int
+	used := taken[:0]
+	for k, s := range t.makes {
+		n += m.size[s]
+		if t.over == nil {
+			continue
+		}
+		for _, x := range t.over[k] {
+			if m.left[x] == 1 && !m.kept[x] && !slices.Contains(used, x) {
+				n -= m.size[x]
+				used = append(used, x)
+				break
+			}
+		}
+	}
+	return n
+}
+
+// gain is by how much live grows when task i has run next.
+func (m *state) gain(i int) (n int64) {
+	t := &m.tasks[i]
+	for _, s := range t.makes {
+		if m.left[s] > 0 || m.kept[s] {
+			n += m.size[s]
+		}
+	}
+	for _, s := range t.reads {
+		if m.left[s] == 1 && !m.kept[s] {
+			n -= m.size[s]
+		}
+	}
+	return n
+}
+
+// run runs task i.
+func (m *state) run(i int) {
+	m.live += m.gain(i)
+	for _, s := range m.tasks[i].reads {
+		m.left[s]--
+	}
+}
+
+// holds is what is live while each task of order runs, and the most of it.
+func (p *problem) holds(order []int) (live []int64, peak int64) {
+	m := p.start()
+	live = make([]int64, len(order))
+	peak = p.base
+	for at, i := range order {
+		live[at] = m.held(i)
+		peak = max(peak, live[at])
+		m.run(i)
+	}
+	return live, max(peak, m.live)
+}
+
+// least is a bound below which no order comes: what the largest task needs for
+// itself, and what is there at the end.
+func (p *problem) least() int64 {
+	end := p.base
+	most := p.base
+	for s, n := range p.size {
+		if p.kept[s] {
+			end += n
+		}
+	}
+	left := p.readers()
+	for i := range p.tasks {
+		t := &p.tasks[i]
+		n := p.base + t.scratch
+		for _, s := range t.reads {
+			n += p.size[s]
+		}
+		var used []int
+		for k, s := range t.makes {
+			n += p.size[s]
+			if t.over == nil {
+				continue
+			}
+			for _, x := range t.over[k] {
+				if !p.kept[x] && left[x] > 0 && !slices.Contains(used, x) {
+					n -= p.size[x]
+					used = append(used, x)
+					break
+				}
+			}
+		}
+		most = max(most, n)
+	}
+	return max(most, end)
+}
+
+// textOrder is 0, 1, 2 …
+func (p *problem) textOrder() []int {
+	order := make([]int, len(p.tasks))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}

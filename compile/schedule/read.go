@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+)
+
+// Schedule is a function's schedule and memory plan as its text says them.
+type Schedule struct {
+	Steps     []Step
+	Buffers   []Buffer // arguments, constants and results in the order of the text, then what steps need for themselves
+	Workspace int64    // bytes
+	// Bound is the most bytes that are needed at one step whatever the offsets,
+	// every value rounded up to Align: no plan of this schedule takes less.
+	Bound   int64
+	Streams int
+}
+
+// Step is an op that runs.
+type Step struct {
+	Op      *ir.Op
+	Stream  int
+	Waits   []int   // earlier steps on other streams that must have ended
+	Offsets []int64 // of each result, bytes; -1 for one outside the device's memory
+	// Over is for each result the operand, or value from outside, whose bytes it
+	// is written over; nil for a result with bytes of its own. Whoever makes the
+	// code must read each element of it before writing it, in one thread.
+	Over          []*ir.Value
+	Scratch       int64 // bytes that the step needs while it runs
+	ScratchOffset int64
+}
+
+// Buffer is the storage of one value.
+type Buffer struct {
+	Value  *ir.Value     // nil for the scratch memory of a step
+	Views  []*ir.Value   // values that are the same bytes in another shape
+	Kind   artifact.Kind // a returned argument is an Input, a returned constant a Constant
+	Offset int64
+	Bytes  int64
+	// First and Last are the steps between which the bytes hold the value: First
+	// is -1 for what is there from the start, Last the number of steps for what
+	// is there at the end.
+	First, Last int
+}
+
+// Read is the schedule and plan of fn, which the passes schedule and plan have
+// gone over. Errors are those of Check about the form of the attributes; what
+// they say is not proven.
+func Read(fn *ir.Func) (*Schedule, error) {
+	g, err := read(fn, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	t := g.streams()
+	t.layout()
+	if len(t.problems) > 0 {
+		return nil, t.problems
+	}
+	s := &Schedule{Workspace: t.workspace, Streams: t.clock.count}
+	for i, st := range g.steps {
+		step := Step{Op: st.op, Stream: t.stream[i], Waits: t.waits[i], Over: make([]*ir.Value, len(st.makes))}
+		for k, r := range st.makes {
+			step.Offsets = append(step.Offsets, t.offset[r])
+			step.Over[k] = t.overwritten(st, k)
+		}
+		if st.scratch > 0 {
+			step.Scratch, step.ScratchOffset = st.op.Int(ScratchAttr, 0), t.scratch[i]
+		}
+		s.Steps = append(s.Steps, step)
+	}
+	s.Buffers = t.buffers()
+	for _, r := range g.roots {
+		if r.persistent() {
+			s.Bound += r.size
+		}
+	}
+	s.Bound += layoutOf(t.clock, g.blocks(t.clock)).bound()
+	return s, nil
+}
+
+// Steps are the steps of Read.
+func Steps(fn *ir.Func) ([]Step, error) {
+	s, err := Read(fn)
+	if err != nil {
+		return nil, err
+	}
+	return s.Steps, nil
+}
+
+// overwritten is the value whose bytes result k of s takes over, nil for none.
+func (t *text) overwritten(s *step, k int) *ir.Value {
+	if s.makes[k].bytes == 0 {
+		return nil
+	}
+	for _, r := range t.over(s, k) {
+		if t.offset[r] != t.offset[s.makes[k]] || !dying(t.clock, r, s) {
+			continue
+		}
+		for _, v := range captured(s.op) {
+			if t.rootOf[v] == r {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+func (t *text) buffers() []Buffer {
+	views := map[*root][]*ir.Value{}
+	for _, v := range t.views {
+		if r := t.rootOf[v.Results[0]]; r != nil {
+			views[r] = append(views[r], v.Results[0])
+		}
+	}
+	var out []Buffer
+	for _, r := range t.roots {
+		b := Buffer{Value: r.value, Views: views[r], Offset: t.offset[r], Bytes: r.bytes, First: -1, Kind: artifact.Temp}
+		if r.maker != nil {
+			b.First, b.Last = r.maker.index, r.maker.index
+		}
+		for _, s := range r.reads {
+			b.Last = max(b.Last, s.index)
+		}
+		switch {
+		case r.kind == argument:
+			b.Kind = artifact.Input
+		case r.kind == constant:
+			b.Kind = artifact.Constant
+		case r.out:
+			b.Kind = artifact.Output
+		}
+		if r.kept() {
+			b.Last = len(t.steps)
+		}
+		out = append(out, b)
+	}
+	for i, s := range t.steps {
+		if n := s.op.Int(ScratchAttr, 0); n > 0 {
+			out = append(out, Buffer{Kind: artifact.Temp, Offset: t.scratch[i], Bytes: n, First: i, Last: i})
+		}
+	}
+	return out
+}

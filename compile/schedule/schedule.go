@@ -1,0 +1,134 @@
+// Package schedule makes a static plan of a function whose body is kernels, and
+// writes it into the text: the order of the kernels and the streams they run on
+// (pass schedule), and where in one allocation every value lies (pass plan).
+// What is computed stays the same, so the text is still a function with value
+// semantics that every other tool reads and runs.
+//
+// A step is an op of the body that runs: all but constants, views that move
+// nothing and the return. Steps are numbered from 0 in the order of the text.
+//
+//	dm.stream = 1          of a step: the stream it runs on; 0 where absent
+//	dm.waits = [3]         of a step: earlier steps on other streams that must have ended
+//	dm.offsets = [0, 256]  of a step or a constant: byte offset of each result; -1 outside the device's memory
+//	dm.scratch = 1024      of a step, from whoever makes its code: bytes that it needs while it runs
+//	dm.scratch_offset = 0  of a step with dm.scratch
+//	dm.arg_offsets = [0]   of the function: byte offset of each argument
+//	dm.workspace = 4096    of the function: bytes of the allocation
+//	dm.in_place            of the function: element-wise kernels may write over what they are the last to read
+//
+// Arguments and constants keep their bytes throughout, so that a step can be
+// run again and again; a result keeps its from where it is made to the end.
+// Everything else shares bytes over time. A person may edit all of this: Check
+// proves or refutes what the text then says.
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/syntax/diag"
+)
+
+// Align is what every offset is a multiple of, in bytes: what the driver's own
+// allocations are aligned to, and more than any vector load or tensor map asks.
+const Align = 256
+
+// The attributes of a planned function.
+const (
+	StreamAttr        = "dm.stream"
+	WaitsAttr         = "dm.waits"
+	OffsetsAttr       = "dm.offsets"
+	ScratchAttr       = "dm.scratch"
+	ScratchOffsetAttr = "dm.scratch_offset"
+	WorkspaceAttr     = "dm.workspace"
+	ArgOffsetsAttr    = "dm.arg_offsets"
+	InPlaceAttr       = "dm.in_place"
+)
+
+// Codes lists what can be wrong with a schedule or a plan.
+var Codes = []diag.Code{
+	{Code: "DM841", Name: "peak-over-budget", Doc: "The function holds more memory at one step than `dm.max_peak` allows, and neither another order nor recomputing values brings it below.", Help: "raise `dm.max_peak`, or take away what the message says is held"},
+	{Code: "DM842", Name: "schedule-attribute", Doc: "An attribute of the schedule or of the memory plan is missing or has another form than it should: `dm.stream` is an integer from 0 on, `dm.waits`, `dm.offsets` and `dm.arg_offsets` are lists of integers, `dm.workspace` is a number of bytes.", Help: "run the passes schedule and plan again, or write the attribute as the message says"},
+	{Code: "DM843", Name: "wait", Doc: "A step waits for one that does not run before it on another stream.", Help: "name earlier steps on other streams; steps are counted from 0 in the order of the text, constants and views that move nothing left out"},
+	{Code: "DM844", Name: "missing-wait", Doc: "A step uses what another stream makes and does not wait for it, so it may read too early.", Help: "add the step to `dm.waits`, or put both on one stream"},
+	{Code: "DM845", Name: "misaligned", Doc: "An offset is not a multiple of 256 bytes, which bulk copies and vector loads need.", Help: "move it to a multiple of 256"},
+	{Code: "DM846", Name: "outside-workspace", Doc: "A value lies before the start or behind the end of the workspace.", Help: "raise `dm.workspace`, or move the value"},
+	{Code: "DM847", Name: "overlap", Doc: "Two values share bytes of the workspace, and nothing says that the one is no longer needed when the other is written.", Help: "move one of them, or add to `dm.waits` what makes sure of it"},
+}
+
+// failure is a problem at o, which may be nil, with the help of its code.
+func failure(o *ir.Op, code, format string, args ...any) *pass.Error {
+	e := pass.Errorf(o, code, format, args...)
+	if e.Help == "" {
+		e.Help = diag.Find(Codes, code).Help
+	}
+	return e
+}
+
+// Problems is everything that is wrong with a schedule, in the order in which
+// it was found; as an error it is the first of them.
+type Problems []diag.Diagnostic
+
+func (ps Problems) Error() string {
+	if len(ps) == 0 {
+		return "no problem"
+	}
+	s := ps[0].Message
+	if n := len(ps) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %s more)", diag.Count(n, "problem"))
+	}
+	return s
+}
+
+// strip takes away what an earlier run of the passes wrote.
+func strip(fn *ir.Func, names ...string) {
+	for _, n := range names {
+		fn.Op.RemoveAttr(n)
+	}
+	for _, o := range fn.Body.Ops {
+		for _, n := range names {
+			if o.Attr(n) != nil {
+				o.RemoveAttr(n)
+			}
+		}
+	}
+}
+
+func integers(ns []int64) types.Attr {
+	a := make(types.Array, len(ns))
+	for i, n := range ns {
+		a[i] = types.Int{V: n}
+	}
+	return a
+}
+
+// called is what a person reads for v: its name, or what makes it.
+func called(v *ir.Value) string {
+	switch {
+	case v.Name != "":
+		return v.Name
+	case v.Op != nil:
+		return "a result of " + label(v.Op)
+	}
+	return "an argument"
+}
+
+// label is what a person reads for o: its name attribute, its results or its kind.
+func label(o *ir.Op) string {
+	if n := o.Str("dm.name"); n != "" {
+		return n
+	}
+	var names []string
+	for _, v := range o.Results {
+		if v.Name != "" {
+			names = append(names, v.Name)
+		}
+	}
+	if len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return o.Name
+}
