@@ -1,0 +1,34 @@
+// Copies from global to shared memory that go on while the thread does (sm_80 up).
+#pragma once
+
+namespace dm {
+
+namespace detail {
+DM_FN u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+}  // namespace detail
+
+// Starts copying BYTES (4, 8 or 16) from src[j] on to dst[i] on, or, where not
+// valid, filling with zeros; src is not read then.
+template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, In<T> src, i64 j, bool valid = true) {
+  static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4, 8 or 16 bytes");
+  u32 to = detail::shared_address(dst.p + i);
+  const T* from = valid ? src.p + j : src.p;
+  i32 bytes = valid ? BYTES : 0;
+  if constexpr (BYTES == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(bytes) : "memory");
+  }
+}
+template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, InOut<T> src, i64 j, bool valid = true) {
+  cp_async<BYTES>(dst, i, In<T>{src.p}, j, valid);
+}
+
+// Closes the group of the copies started since the last one.
+DM_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most N of this thread's groups are under way. Other threads'
+// copies are seen after a barrier that follows their wait.
+template <int N> DM_FN void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+}  // namespace dm

@@ -1,0 +1,43 @@
+// The prelude of every kernel that dmir generates: element types, checked
+// memory, math, warp and block operations, asynchronous copies, tensor cores and
+// random numbers, in namespace dm. No toolkit header is needed: what the compiler
+// does not have built in is inline PTX.
+//
+// With -DDM_HOST the same names are an emulation for a host C++20 compiler:
+// threads of a block are fibers, every access is checked (see emu.cuh).
+#pragma once
+
+#ifdef DM_HOST
+#include "emu.cuh"
+#else
+#define DM_FN __device__ __forceinline__
+#define DM_LINE          // a last parameter with the line of the call; on the host alone
+#define DM_LINE_ONLY     // the same as the only parameter
+#define DM_HERE          // hands it on
+#define DM_HERE_ONLY
+#define DM_IDX(i) (i)    // an index that hands it on
+#define DM_KERNEL(name, threads) extern "C" __global__ void __launch_bounds__(threads) name
+#define DM_KERNEL_OCCUPANCY(name, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name
+#define DM_KERNEL_CLUSTER(name, threads, blocks, cluster) \
+  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, blocks) name
+#define DM_UNROLL _Pragma("unroll")
+#define DM_NO_UNROLL _Pragma("unroll 1")
+#endif
+
+#include "types.cuh"
+#include "math.cuh"
+#ifdef DM_HOST
+#include "emu_memory.cuh"
+#include "emu_warp.cuh"
+#else
+#include "memory.cuh"
+#endif
+#include "warp.cuh"
+#ifdef DM_HOST
+#include "emu_async.cuh"
+#include "emu_mma.cuh"
+#else
+#include "async.cuh"
+#include "mma.cuh"
+#endif
+#include "random.cuh"

@@ -1,0 +1,342 @@
+// The emulation: the program that runs a plan. Its table of kernels is written
+// beside the program's source:
+//
+//   static const dm::emu::Kernel kernels[] = {dm::emu::kernel_of<&k0>("k0", 256, 0, 1), …};
+//   int main(int n, char** a) { return dm::emu::run(n, a, kernels, 1); }
+//
+// Arguments: the plan, a text of numbers (read_plan), the data that inputs and
+// constants start with, and where to write the outputs. Standard output gets one
+// JSON object: a fault, or what each step has moved.
+#pragma once
+
+#include "dm.cuh"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dm::emu {
+
+struct Kernel {
+  const char* name;
+  int threads, shared, cluster, params;
+  void (*body)(Param*);
+  const char* (*describe)(int k, const char** mode);
+};
+
+namespace detail {
+
+template <auto F> struct Call;
+template <class... P, void (*F)(P...)> struct Call<F> {
+  template <int... K> static void run(Param* p, std::integer_sequence<int, K...>) { F(typename std::remove_cv<P>::type(&p[K])...); }
+  static void body(Param* p) { run(p, std::make_integer_sequence<int, int(sizeof...(P))>()); }
+  static const char* describe(int k, const char** mode) {
+    static const char* const modes[] = {std::remove_cv<P>::type::mode..., ""};
+    static const char* const elems[] = {name_of<typename std::remove_cv<P>::type::elem>()..., ""};
+    *mode = modes[k];
+    return elems[k];
+  }
+  template <class T> static const char* name_of() {
+    if constexpr (std::is_void<T>::value) return "";
+    else return elem_name<T>();
+  }
+  static constexpr int count = sizeof...(P);
+};
+
+}  // namespace detail
+
+template <auto F> Kernel kernel_of(const char* name, int threads, int shared, int cluster) {
+  typedef detail::Call<F> call;
+  return Kernel{name, threads, shared, cluster, call::count, call::body, call::describe};
+}
+
+enum BufferKind { InputBuffer, OutputBuffer, ConstantBuffer, TempBuffer };
+
+struct Buffer {
+  i64 offset, bytes;
+  int kind, result;  // result: whether it is an output of the program
+};
+
+struct StepArg {
+  int buffer;
+  TensorMap map;
+};
+
+struct Step {
+  int kernel;
+  i32 grid[3];
+  std::vector<StepArg> args;
+  std::vector<int> elem_bytes;
+};
+
+struct Plan {
+  i64 workspace;
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<int> outputs;
+};
+
+inline i64 number(FILE* f) {
+  long long v;
+  if (fscanf(f, "%lld", &v) != 1) fault("plan", 0, -1, -1, "the plan ends early");
+  return v;
+}
+
+// workspace; number of buffers, of each offset, bytes, kind; number of steps, of
+// each kernel, grid, number of arguments, of each buffer, bytes of an element and
+// rank of the tensor map, if not 0 its swizzle, dims, strides and box; number of
+// outputs, of each the buffer.
+inline Plan read_plan(const char* path) {
+  FILE* f = fopen(path, "r");
+  if (!f) fault("plan", 0, -1, -1, "cannot open %s", path);
+  Plan p;
+  p.workspace = number(f);
+  for (i64 n = number(f); n > 0; n--) {
+    Buffer b{};
+    b.offset = number(f);
+    b.bytes = number(f);
+    b.kind = int(number(f));
+    p.buffers.push_back(b);
+  }
+  for (i64 n = number(f); n > 0; n--) {
+    Step s{};
+    s.kernel = int(number(f));
+    for (i32& g : s.grid) g = i32(number(f));
+    for (i64 k = number(f); k > 0; k--) {
+      StepArg a{};
+      a.buffer = int(number(f));
+      s.elem_bytes.push_back(int(number(f)));
+      a.map.elem_bytes = s.elem_bytes.back();
+      a.map.rank = int(number(f));
+      if (a.map.rank) {
+        a.map.swizzle = int(number(f));
+        for (int d = 0; d < a.map.rank; d++) a.map.dims[d] = number(f);
+        for (int d = 0; d < a.map.rank; d++) a.map.strides[d] = number(f);
+        for (int d = 0; d < a.map.rank; d++) a.map.box[d] = number(f);
+      }
+      s.args.push_back(a);
+    }
+    p.steps.push_back(s);
+  }
+  for (i64 n = number(f); n > 0; n--) {
+    int b = int(number(f));
+    p.outputs.push_back(b);
+    p.buffers[size_t(b)].result = 1;
+  }
+  fclose(f);
+  return p;
+}
+
+template <class T> inline T* pages(i64 count) {
+  void* p = mmap(nullptr, size_t(count) * sizeof(T) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) fault("memory", 0, -1, -1, "no memory: %lld bytes", count * i64(sizeof(T)));
+  return static_cast<T*>(p);
+}
+
+inline u8* stacks;
+
+inline void make_threads(int n) {
+  static int made = 0;
+  if (!stacks) stacks = pages<u8>(i64(stack_bytes) * max_threads);
+  for (; made < n; made++) {
+    u8* base = stacks + size_t(made) * stack_bytes;
+    mprotect(base, 4096, PROT_NONE);  // an overflowing stack faults
+    m.threads[made].stack = fresh_stack(base + stack_bytes, fiber_main);
+  }
+}
+
+// Runs the block at m.at.
+inline void run_block() {
+  m.acquired = false;
+  m.done = 0;
+  u32 latest = smem.start >> 11;
+  for (int w = 0; w < m.warp_count; w++) latest = m.warps[w].clock > latest ? m.warps[w].clock : latest;
+  if (latest > 1u << 20) {  // long before the clock's 21 bits run over
+    memset(smem.writers, 0, sizeof smem.writers);
+    memset(smem.readers, 0, sizeof smem.readers);
+    latest = 0;
+  }
+  latest++;
+  smem.start = latest << 11;
+  smem.sets_used = 0;
+  smem.sets_free = ~0u;
+  m.ready_warps = 0;
+  for (int w = 0; w < m.warp_count; w++) {
+    Warp& x = m.warps[w];
+    int lanes = m.thread_count - 32 * w;
+    x.full = lanes >= 32 ? ~0u : (1u << lanes) - 1;
+    x.exited = x.arrived = 0;
+    x.clock = latest;
+    x.floor = latest - 1;
+    for (u32& s : x.seen) s = latest - 1;
+    run_again(w, x.full);
+  }
+  m.barriers[0].arrived = 0;
+  enter(0);
+  dm_emu_switch(&m.main_stack, m.threads[0].stack);
+  forget_copies();
+}
+
+inline void launch(const Kernel& k, const Step& s) {
+  i64 blocks = i64(s.grid[0]) * s.grid[1] * s.grid[2];
+  if (k.threads < 1 || k.threads > max_threads) fault("launch", 0, -1, -1, "%d threads in a block; it has 1 to 1024", k.threads);
+  if (k.cluster > 1) fault("launch", 0, -1, -1, "clusters of blocks are not emulated");
+  if (blocks < 1 || blocks > 1ll << 31) fault("launch", 0, -1, -1, "%lld blocks", blocks);
+  if (i64(m.atomic) + blocks + 3 > 0xffff0000ll) {
+    memset(m.writers, 0, size_t(m.bytes) * sizeof(u32));
+    memset(m.readers, 0, size_t(m.bytes) * sizeof(u32));
+    m.atomic = 0;
+  }
+  m.first = m.atomic + 1;
+  m.many = m.first + u32(blocks);
+  m.atomic = m.many + 1;
+  m.kernel = k.name;
+  m.body = k.body;
+  m.thread_count = k.threads;
+  m.warp_count = (k.threads + 31) / 32;
+  m.dynamic_shared = u32(k.shared);
+  if (m.dynamic_shared > shared_limit) fault("launch", 0, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
+  smem.fixed = 0;
+  smem.array_count = 0;
+  smem.dynamic = (shared_bytes - m.dynamic_shared) & ~1023u;
+  make_threads(m.thread_count);
+  for (int i = 0; i < 3; i++) m.grid[i] = s.grid[i];
+  m.me = m.first;
+  for (m.at[2] = 0; m.at[2] < m.grid[2]; m.at[2]++) {
+    for (m.at[1] = 0; m.at[1] < m.grid[1]; m.at[1]++) {
+      for (m.at[0] = 0; m.at[0] < m.grid[0]; m.at[0]++) {
+        run_block();
+        m.me++;
+      }
+    }
+  }
+  if (smem.fixed > 48 << 10) fault("launch", 0, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
+}
+
+inline void fill_zero(Param& p) {
+  memset(p.data, 0, size_t(p.bytes));
+  for (i64 b = 0; b < p.bytes; b++) p.owners[b] = p.owner;
+  p.written = p.requested = p.bytes;
+}
+
+inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
+  m.param_count = int(s.args.size());
+  int smallest = 8;
+  for (size_t k = 0; k < s.args.size(); k++) {
+    const Buffer& b = plan.buffers[size_t(s.args[k].buffer)];
+    Param& p = m.params[k];
+    p = Param{};
+    p.index = int(k);
+    p.owner = u16(s.args[k].buffer + 1);
+    p.data = m.memory + b.offset;
+    p.owners = m.owners + b.offset;
+    p.offset = b.offset;
+    p.bytes = b.bytes;
+    p.map = s.args[k].map;
+    if (s.elem_bytes[k] < smallest) smallest = s.elem_bytes[k];
+  }
+  m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
+  if (s.kernel < 0) fill_zero(m.params[0]);
+  else launch(kernels[s.kernel], s);
+}
+
+// What a signal leaves to say: the kernel, the block and the line of the last
+// access before it.
+inline void on_signal(int signal) {
+  const char* kind = signal == SIGTERM || signal == SIGALRM ? "timeout" : "crash";
+  const char* what = signal == SIGSEGV ? "segmentation fault, after the access on this line"
+      : signal == SIGFPE ? "arithmetic fault, after the access on this line"
+      : signal == SIGTERM ? "stopped from outside; the last access was on this line"
+      : "it died, after the access on this line";
+  fault(kind, m.line, -1, -1, "%s", what);
+}
+
+inline void catch_signals() {
+  static u8 alternate[64 << 10];
+  stack_t s{};
+  s.ss_sp = alternate;
+  s.ss_size = sizeof alternate;
+  sigaltstack(&s, nullptr);
+  struct sigaction a{};
+  a.sa_handler = on_signal;
+  a.sa_flags = SA_ONSTACK | SA_NODEFER;
+  for (int n : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM}) sigaction(n, &a, nullptr);
+}
+
+inline void check_kernels(const Plan& plan, const Kernel* kernels, int count) {
+  for (size_t i = 0; i < plan.steps.size(); i++) {
+    const Step& s = plan.steps[i];
+    m.step = int(i);
+    if (s.kernel >= count) fault("plan", 0, -1, -1, "the program has no kernel %d", s.kernel);
+    if (s.args.size() > size_t(max_params)) fault("plan", 0, -1, -1, "%d arguments", int(s.args.size()));
+    if (s.kernel < 0) continue;
+    const Kernel& k = kernels[s.kernel];
+    if (int(s.args.size()) != k.params) fault("plan", 0, -1, -1, "%s has %d parameters, the step gives it %d", k.name, k.params, int(s.args.size()));
+  }
+}
+
+inline int run(int argc, char** argv, const Kernel* kernels, int count) {
+  if (argc == 2 && !strcmp(argv[1], "kernels")) {  // what the text declares, to be compared with the artifact
+    for (int k = 0; k < count; k++) {
+      printf("%s", kernels[k].name);
+      for (int i = 0; i < kernels[k].params; i++) {
+        const char* mode;
+        const char* elem = kernels[k].describe(i, &mode);
+        printf(" %s:%s", mode, elem);
+      }
+      printf("\n");
+    }
+    return 0;
+  }
+  if (argc != 4) return 2;
+  catch_signals();
+  m.step = -1;
+  Plan plan = read_plan(argv[1]);
+  m.bytes = plan.workspace;
+  m.memory = pages<u8>(m.bytes);
+  m.owners = pages<u16>(m.bytes);
+  m.writers = pages<u32>(m.bytes);
+  m.readers = pages<u32>(m.bytes);
+  FILE* data = fopen(argv[2], "rb");
+  if (!data) fault("plan", 0, -1, -1, "cannot open %s", argv[2]);
+  for (size_t k = 0; k < plan.buffers.size(); k++) {
+    Buffer& b = plan.buffers[k];
+    if (b.kind != InputBuffer && b.kind != ConstantBuffer) continue;
+    if (fread(m.memory + b.offset, 1, size_t(b.bytes), data) != size_t(b.bytes)) fault("plan", 0, -1, -1, "the data ends early");
+    for (i64 i = 0; i < b.bytes; i++) m.owners[b.offset + i] = u16(k + 1);
+  }
+  fclose(data);
+  check_kernels(plan, kernels, count);
+  std::string report = "{\"steps\":[";
+  for (size_t i = 0; i < plan.steps.size(); i++) {
+    m.step = int(i);
+    m.at[0] = m.at[1] = m.at[2] = m.thread = m.line = 0;
+    run_step(plan, plan.steps[i], kernels);
+    report += i ? ",[" : "[";
+    for (int k = 0; k < m.param_count; k++) {
+      char text[96];
+      const Param& p = m.params[k];
+      snprintf(text, sizeof text, "%s[%lld,%lld,%lld]", k ? "," : "", p.read, p.written, p.requested);
+      report += text;
+    }
+    report += "]";
+  }
+  report += "]}\n";
+  m.step = int(plan.steps.size());
+  FILE* out = fopen(argv[3], "wb");
+  if (!out) fault("plan", 0, -1, -1, "cannot open %s", argv[3]);
+  for (int k : plan.outputs) {
+    const Buffer& b = plan.buffers[size_t(k)];
+    for (i64 i = 0; i < b.bytes; i++) {
+      u16 owner = m.owners[b.offset + i];
+      if (owner == u16(k + 1)) continue;
+      if (owner) fault("overlap", 0, -1, i, "byte %lld of output buffer %d now belongs to buffer %d", i, k, owner - 1);
+      fault("uninitialised", 0, -1, i, "byte %lld of output buffer %d was never written", i, k);
+    }
+    if (fwrite(m.memory + b.offset, 1, size_t(b.bytes), out) != size_t(b.bytes)) fault("plan", 0, -1, -1, "cannot write %s", argv[3]);
+  }
+  if (fclose(out)) fault("plan", 0, -1, -1, "cannot write %s", argv[3]);
+  fputs(report.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace dm::emu

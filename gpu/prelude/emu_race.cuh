@@ -1,0 +1,318 @@
+// The emulation: who may touch what when.
+//
+// Global memory: blocks of a launch have no order, so an element that one block
+// writes belongs to it alone, unless all touch it atomically or a block has
+// waited for the others (last_block).
+//
+// Shared memory: every warp has a clock that ticks whenever its lanes wait for
+// each other, and knows up to what time of every other warp it has waited
+// (vector clocks, Fidge and Mattern; kept per access as in FastTrack, Flanagan
+// and Freund, PLDI 2009). Two accesses are ordered if they are one thread's, or
+// the later one's warp knows of the earlier one's time.
+#pragma once
+
+namespace dm::emu {
+
+// ---- shared memory
+
+// An access is a stamp: time << 11 | who, where who is a thread, or 1024 + a
+// warp (several of its lanes, or the bulk copies), or one of these.
+constexpr u32 atomics = 2045;  // threads that add atomically
+constexpr u32 pending = 2046;  // a copy under way
+constexpr u32 several = 2047;  // readers of several warps; the time is an index of reader_sets
+
+constexpr u32 shared_bytes = 256 << 10;
+struct SharedMemory {
+  alignas(1024) u8 data[shared_bytes];
+  // One entry for two bytes, and, in the upper half, one for each odd byte, which
+  // only accesses of one byte have.
+  u32 writers[shared_bytes], readers[shared_bytes];
+  u32 fixed;      // bytes of the static arrays
+  u32 dynamic;    // where the dynamic part begins
+  u32 top;        // end of what the launch uses
+  u32 start;      // stamps below are of earlier blocks
+  struct Array { const char* name; int line; u32 at, bytes; } arrays[32];
+  int array_count;
+  u32 (*reader_sets)[clocks];
+  u32 sets_used, sets_free, sets_capacity;
+};
+inline SharedMemory smem;
+
+constexpr u32 entry_of(u32 at) { return (at >> 1) + (at & 1) * (shared_bytes / 2); }
+
+inline u32 warp_of(u32 who) { return who < 1024 ? who >> 5 : who - 1024; }
+
+// Whether the access e comes before what the running thread does now.
+inline bool ordered(u32 e) {
+  u32 time = e >> 11, who = e & 2047;
+  const Warp& w = m.warps[m.warp];
+  if (time <= w.floor && who != 1024 + async_warp) return true;
+  if (who == u32(m.thread)) return true;
+  if (who == atomics) return false;
+  u32 other = warp_of(who);
+  return other == u32(m.warp) ? time < w.clock : time <= w.seen[other];
+}
+
+inline u32 new_set() {
+  if (smem.sets_free != ~0u) {
+    u32 k = smem.sets_free;
+    smem.sets_free = smem.reader_sets[k][0];
+    return k;
+  }
+  if (smem.sets_used == smem.sets_capacity) {
+    smem.sets_capacity = smem.sets_capacity ? smem.sets_capacity * 2 : 4096;
+    void* p = realloc(smem.reader_sets, sizeof(u32) * clocks * smem.sets_capacity);
+    if (!p) fault("memory", m.line, -1, -1, "no memory for the shadow of shared memory");
+    smem.reader_sets = static_cast<u32(*)[clocks]>(p);
+  }
+  return smem.sets_used++;
+}
+
+inline void free_set(u32 k) {
+  smem.reader_sets[k][0] = smem.sets_free;
+  smem.sets_free = k;
+}
+
+// What a person calls the array that byte `at` of shared memory lies in.
+inline const char* shared_name(u32 at, i64* index) {
+  for (int k = 0; k < smem.array_count; k++) {
+    auto& a = smem.arrays[k];
+    if (at >= a.at && at < a.at + a.bytes) {
+      *index = at - a.at;
+      return a.name;
+    }
+  }
+  *index = i64(at) - smem.dynamic;
+  return "dynamic shared memory";
+}
+
+[[noreturn]] DM_COLD inline void shared_fault(u32 at, int line, const char* kind, u32 e, const char* what) {
+  i64 byte;
+  const char* name = shared_name(at, &byte);
+  u32 who = e & 2047;
+  char other[64] = "";
+  if (who < 1024) snprintf(other, sizeof other, " by thread %u", who);
+  else if (who < 1024 + max_warps) snprintf(other, sizeof other, " by several lanes of warp %u", who - 1024);
+  else if (who == several) snprintf(other, sizeof other, " by threads of several warps");
+  else if (who == atomics) snprintf(other, sizeof other, " by atomic additions");
+  fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s", m.thread, byte, name, what, e ? other : "");
+}
+
+DM_COLD inline void bad_shared_read(u32 at, u32 w, int line) {
+  if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there");
+  if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
+  shared_fault(at, line, "race", w, "read without a barrier after it was written");
+}
+
+inline void shared_read_entry(u32 k, u32 at, int line) {
+  u32 w = smem.writers[k];
+  if (w < smem.start || (w & 2047) == pending || !ordered(w)) bad_shared_read(at, w, line);
+  u32 r = smem.readers[k];
+  if (r == m.stamp) return;
+  u32 who = r & 2047;
+  if (r < smem.start) {
+    smem.readers[k] = m.stamp;
+  } else if (who == several) {
+    smem.reader_sets[r >> 11][m.warp] = m.warps[m.warp].clock;
+  } else if (ordered(r)) {
+    smem.readers[k] = m.stamp;
+  } else if (warp_of(who) == u32(m.warp)) {
+    smem.readers[k] = stamp_of(m.warps[m.warp].clock, 1024 + u32(m.warp));
+  } else {
+    u32 set = new_set();
+    memset(smem.reader_sets[set], 0, sizeof smem.reader_sets[set]);
+    smem.reader_sets[set][warp_of(who)] = r >> 11;
+    smem.reader_sets[set][m.warp] = m.warps[m.warp].clock;
+    smem.readers[k] = stamp_of(set, several);
+  }
+}
+
+inline bool readers_done(u32 set) {
+  const Warp& w = m.warps[m.warp];
+  for (int k = 0; k < clocks; k++) {
+    u32 time = smem.reader_sets[set][k];
+    if (k == m.warp ? time >= w.clock : time > w.seen[k]) return false;
+  }
+  return true;
+}
+
+inline void shared_write_entry(u32 k, u32 at, int line, u32 stamp) {
+  u32 w = smem.writers[k], r = smem.readers[k];
+  if (w >= smem.start) {
+    if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "written while an asynchronous copy to it is under way; no wait came between");
+    if (!ordered(w)) shared_fault(at, line, "race", w, "written without a barrier after it was written");
+  }
+  if (r >= smem.start) {
+    if ((r & 2047) == several) {
+      if (!readers_done(r >> 11)) shared_fault(at, line, "race", r, "written without a barrier after it was read");
+      free_set(r >> 11);
+    } else if (!ordered(r)) {
+      shared_fault(at, line, "race", r, "written without a barrier after it was read");
+    }
+    smem.readers[k] = 0;
+  }
+  smem.writers[k] = stamp;
+}
+
+// The running thread reads or writes bytes [at, at+BYTES) of shared memory.
+inline void shared_read(u32 at, int bytes, int line) {
+  m.line = line;
+  if (bytes == 1) return shared_read_entry(entry_of(at), at, line);
+  for (int b = 0; b < bytes; b += 2) shared_read_entry((at + u32(b)) >> 1, at + u32(b), line);
+}
+inline void shared_write(u32 at, int bytes, int line) {
+  m.line = line;
+  if (bytes == 1) return shared_write_entry(entry_of(at), at, line, m.stamp);
+  for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, m.stamp);
+}
+
+// Atomic additions do not conflict with each other.
+inline void shared_atomic(u32 at, int bytes, int line) {
+  m.line = line;
+  for (int b = 0; b < bytes; b += 2) {
+    u32 k = (at + u32(b)) >> 1, w = smem.writers[k];
+    if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "added to before anything was written there");
+    if ((w & 2047) != atomics) shared_write_entry(k, at + u32(b), line, 0);
+    smem.writers[k] = stamp_of(m.warps[m.warp].clock, atomics);
+  }
+}
+
+// An asynchronous copy: what it will write is poisoned from its start, and
+// written, at its end, by `who` at time `time` (for a copy of a thread: itself,
+// now; for a bulk copy: async_warp, at a time that waiting for it makes known).
+inline void shared_begin_async(u32 at, int bytes, int line) {
+  m.line = line;
+  for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> 11, pending));
+  memset(smem.data + at, 0xff, size_t(bytes));
+}
+inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
+  memcpy(smem.data + at, from, size_t(bytes));
+  for (int b = 0; b < bytes; b += 2) smem.writers[(at + u32(b)) >> 1] = stamp;
+}
+
+// What is handed from warp to warp through an object such as an mbarrier:
+// release adds all that the running warp has done and knows, acquire makes it
+// known to the running warp.
+struct Clock {
+  u32 seen[clocks];
+};
+inline void release(Clock& c) {
+  Warp& w = m.warps[m.warp];
+  for (int k = 0; k < clocks; k++) c.seen[k] = w.seen[k] > c.seen[k] ? w.seen[k] : c.seen[k];
+  if (c.seen[m.warp] < w.clock) c.seen[m.warp] = w.clock;
+  w.clock++;
+  m.stamp = stamp_of(w.clock, u32(m.thread));
+}
+inline void acquire(const Clock& c) {
+  Warp& w = m.warps[m.warp];
+  u32 floor = ~0u;
+  for (int k = 0; k < clocks; k++) {
+    if (k != m.warp && c.seen[k] > w.seen[k]) w.seen[k] = c.seen[k];
+    if (k < m.warp_count && k != m.warp && w.seen[k] < floor) floor = w.seen[k];
+  }
+  if (floor != ~0u && floor > w.floor && floor < w.clock) w.floor = floor;
+}
+
+// ---- global memory
+
+[[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, int line) {
+  fault("bounds", line, p.index, i, n > 1 ? "elements %lld to %lld of %lld" : "element %lld%.0lld of %lld", i, i + n - 1, p.bytes / elem);
+}
+
+[[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, int line) {
+  fault("misaligned", line, p.index, i, "%lld elements at once from index %lld, which is no multiple of %lld", n, i, n);
+}
+
+[[noreturn]] DM_COLD inline void bad_owner(const Param& p, i64 at, i64 elem, int line) {
+  i64 i = at / elem * elem;
+  for (i64 b = i; b < i + elem; b++) {
+    if (p.owners[b] != p.owner && p.owners[b]) fault("overlap", line, p.index, i / elem, "its bytes now belong to buffer %d", p.owners[b] - 1);
+  }
+  fault("uninitialised", line, p.index, i / elem, "read before anything was written there");
+}
+
+template <int BYTES> inline i64 not_owned(const u16* owners, u16 owner) {
+  if constexpr (BYTES == 1) {
+    return owners[0] == owner ? -1 : 0;
+  } else if constexpr (BYTES == 2) {
+    u32 x;
+    memcpy(&x, owners, 4);
+    return x == owner * 0x10001u ? -1 : 0;
+  } else {
+    u64 want = owner * 0x0001000100010001ull;
+    for (int k = 0; k < BYTES / 4; k++) {
+      u64 x;
+      memcpy(&x, owners + 4 * k, 8);
+      if (x != want) {
+        for (int j = 0; j < 4; j++) if (owners[4 * k + j] != owner) return 4 * k + j;
+      }
+    }
+    return -1;
+  }
+}
+
+// A conflict of this block with another one over an element.
+DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, int line) {
+  if (m.acquired) return;
+  char who[48];
+  if (other == m.atomic) snprintf(who, sizeof who, "atomically added to");
+  else if (other == m.many) snprintf(who, sizeof who, "read by several blocks");
+  else snprintf(who, sizeof who, "touched by block %u", other - m.first);
+  fault("race", line, p.index, at / elem, "%s here, and %s in the same launch", what, who);
+}
+
+// Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts.
+template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, int line) {
+  m.line = line;
+  if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
+  u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
+  u32 me = m.me, first = m.first;
+  for (; k < end; k++) {
+    u32 w = m.writers[k], r = m.readers[k];
+    if (w >= first && w != me) conflict(p, at, ELEM, w, "read", line);
+    if (r < first) {
+      if (w < first) p.read += i64(1) << m.granule;
+      m.readers[k] = me;
+    } else if (r != me) {
+      m.readers[k] = m.many;
+    }
+  }
+  p.requested += BYTES;
+}
+
+template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, int line) {
+  m.line = line;
+  for (int b = 0; b < BYTES; b++) p.owners[at + b] = p.owner;
+  u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
+  u32 me = m.me, first = m.first;
+  for (; k < end; k++) {
+    u32 w = m.writers[k], r = m.readers[k];
+    if (w >= first) {
+      if (w != me) conflict(p, at, ELEM, w, "written", line);
+    } else {
+      p.written += i64(1) << m.granule;
+    }
+    if (r >= first && r != me) conflict(p, at, ELEM, r, "written", line);
+    m.writers[k] = me;
+  }
+  p.requested += BYTES;
+}
+
+template <int BYTES> inline void global_atomic(Param& p, i64 at, int line) {
+  m.line = line;
+  if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, BYTES, line);
+  u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
+  for (; k < end; k++) {
+    u32 w = m.writers[k], r = m.readers[k];
+    if (w >= m.first && w != m.me && w != m.atomic) conflict(p, at, BYTES, w, "atomically added to", line);
+    if (r >= m.first && r != m.me) conflict(p, at, BYTES, r, "atomically added to", line);
+    if (w < m.first) {
+      if (r < m.first) p.read += i64(1) << m.granule;
+      p.written += i64(1) << m.granule;
+    }
+    m.writers[k] = m.atomic;
+  }
+  p.requested += 2 * BYTES;
+}
+
+}  // namespace dm::emu

@@ -1,0 +1,120 @@
+// Parameters of kernels and shared memory. Indices count elements; those of
+// parameters are i64.
+#pragma once
+
+namespace dm {
+
+namespace detail {
+
+template <int BYTES> struct Raw;
+template <> struct Raw<1> { typedef unsigned char type; };
+template <> struct Raw<2> { typedef unsigned short type; };
+template <> struct Raw<4> { typedef unsigned int type; };
+template <> struct Raw<8> { typedef uint2 type; };
+template <> struct Raw<16> { typedef uint4 type; };
+
+// One load of a V through the read-only path.
+template <class V> DM_FN V load_const(const void* p) {
+  return bits_as<V>(__ldg(static_cast<const typename Raw<sizeof(V)>::type*>(p)));
+}
+template <class V> DM_FN V load_plain(const void* p) {
+  return bits_as<V>(*static_cast<const typename Raw<sizeof(V)>::type*>(p));
+}
+template <class V> DM_FN void store_plain(void* p, V v) {
+  *static_cast<typename Raw<sizeof(V)>::type*>(p) = bits_as<typename Raw<sizeof(V)>::type>(v);
+}
+// One load of a V that is not wanted again: it goes by the first-level cache.
+template <class V> DM_FN V load_once(const void* p) {
+  if constexpr (sizeof(V) == 16) {
+    uint4 r;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(p));
+    return bits_as<V>(r);
+  } else {
+    return load_const<V>(p);
+  }
+}
+
+template <class T> DM_FN T atomic_add(T* p, T v) {
+  if constexpr (sizeof(T) == 2) {
+    unsigned short* q = reinterpret_cast<unsigned short*>(p);
+    unsigned short old = *static_cast<volatile unsigned short*>(q), seen;
+    while (true) {
+      seen = atomicCAS(q, old, bits_as<unsigned short>(narrow<T>(wide(bits_as<T>(old)) + wide(v))));
+      if (seen == old) return bits_as<T>(old);
+      old = seen;
+    }
+  } else if constexpr (Kind<T>::is_float) {
+    return atomicAdd(p, v);
+  } else if constexpr (sizeof(T) == 8) {
+    return T(atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v)));
+  } else {
+    static_assert(sizeof(T) == 4, "no atomic addition of this type");
+    return T(atomicAdd(reinterpret_cast<unsigned int*>(p), static_cast<unsigned int>(v)));
+  }
+}
+
+}  // namespace detail
+
+// A parameter that the kernel only reads, and that nothing writes meanwhile.
+template <class T> struct In {
+  const T* p;
+  DM_FN T operator[](i64 i) const { return detail::load_const<T>(p + i); }
+  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_const<Vec<T, N>>(p + i); }
+  // For what is read once in the whole launch.
+  template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::load_once<Vec<T, N>>(p + i); }
+};
+
+// A parameter that the kernel only writes.
+template <class T> struct Out {
+  T* p;
+  DM_FN void store(i64 i, T v) const { p[i] = v; }
+  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
+};
+
+// A parameter that the kernel reads and writes.
+template <class T> struct InOut {
+  T* p;
+  DM_FN T operator[](i64 i) const { return p[i]; }
+  template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_plain<Vec<T, N>>(p + i); }
+  DM_FN void store(i64 i, T v) const { p[i] = v; }
+  template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
+  // Adds v atomically and returns what was there.
+  DM_FN T add(i64 i, T v) const { return detail::atomic_add(p + i, v); }
+};
+
+// An array in shared memory.
+template <class T> struct Shared {
+  T* p;
+  DM_FN T& operator[](i32 i) const { return p[i]; }
+  template <int N> DM_FN Vec<T, N> load(i32 i) const { return detail::load_plain<Vec<T, N>>(p + i); }
+  template <int N> DM_FN void store(i32 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
+  DM_FN Shared operator+(i32 i) const { return Shared{p + i}; }
+  // Adds v atomically and returns what was there.
+  DM_FN T add(i32 i, T v) const { return detail::atomic_add(p + i, v); }
+  // The same bytes as elements of U, from element i on.
+  template <class U> DM_FN Shared<U> as(i32 i = 0) const { return Shared<U>{reinterpret_cast<U*>(p + i)}; }
+};
+
+// The dynamic shared memory of the block, handed out front to back.
+struct Arena {
+  unsigned char* p;
+  u32 used;
+  template <class T> DM_FN Shared<T> take(i32 count) { return take_aligned<T>(count, 16); }
+  template <class T> DM_FN Shared<T> take_aligned(i32 count, u32 align) {
+    used = (used + align - 1) & ~(align - 1);
+    T* at = reinterpret_cast<T*>(p + used);
+    used += u32(sizeof(T)) * u32(count);
+    return Shared<T>{at};
+  }
+  // Forgets what was handed out after the first n bytes, to use them again.
+  DM_FN void reset(u32 n = 0) { used = n; }
+};
+
+#define DM_SHARED(T, name, COUNT)                                                          \
+  __shared__ __align__(128) unsigned char name##_bytes[sizeof(T) * (COUNT)]; \
+  const dm::Shared<T> name{reinterpret_cast<T*>(name##_bytes)}
+#define DM_ARENA(name)                                            \
+  extern __shared__ __align__(1024) unsigned char dm_arena_bytes[]; \
+  dm::Arena name{dm_arena_bytes, 0}
+
+}  // namespace dm

@@ -1,0 +1,72 @@
+// Tensor cores by mma.sync (sm_80 up). All lanes of a warp call these together.
+//
+// With g = lane / 4 and t = lane % 4, a lane's registers hold, two elements each:
+// of A (16×16) rows g, g+8, g, g+8 and columns 2t, 2t, 2t+8, 2t+8; of B (16×8)
+// rows 2t, 2t+8 of column g; of D (16×8), one each, row g columns 2t, 2t+1 and
+// row g+8 columns 2t, 2t+1.
+#pragma once
+
+namespace dm {
+
+// Four 8×8 matrices of 16-bit elements: lanes 8k to 8k+7 give, by i, the row
+// addresses of matrix k, 16-byte aligned; r[k] is the lane's pair of it.
+template <class T> DM_FN void ldmatrix_x4(u32 (&r)[4], Shared<T> s, i32 i) {
+  static_assert(sizeof(T) == 2, "16-bit elements");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(detail::shared_address(s.p + i)) : "memory");
+}
+// The same with each matrix transposed.
+template <class T> DM_FN void ldmatrix_x4_trans(u32 (&r)[4], Shared<T> s, i32 i) {
+  static_assert(sizeof(T) == 2, "16-bit elements");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(detail::shared_address(s.p + i)) : "memory");
+}
+// Two matrices: lanes 0 to 15 give the addresses.
+template <class T> DM_FN void ldmatrix_x2(u32 (&r)[2], Shared<T> s, i32 i) {
+  static_assert(sizeof(T) == 2, "16-bit elements");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(detail::shared_address(s.p + i)) : "memory");
+}
+template <class T> DM_FN void ldmatrix_x2_trans(u32 (&r)[2], Shared<T> s, i32 i) {
+  static_assert(sizeof(T) == 2, "16-bit elements");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1]) : "r"(detail::shared_address(s.p + i)) : "memory");
+}
+
+template <class T> DM_FN void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]);
+
+// D += A·B, products of f16, sums in f32.
+template <> DM_FN void mma_m16n8k16<f16>(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+// The same for bf16.
+template <> DM_FN void mma_m16n8k16<bf16>(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// D += A·B with A 16×8 and B 8×8 of f32 whose low 13 bits are ignored: a[0] to
+// a[3] are rows g, g+8, g, g+8 and columns t, t, t+4, t+4; b rows t, t+4.
+DM_FN void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Two numbers rounded to T, lo in the low half: what a fragment's register holds.
+template <class T> DM_FN u32 pack2(float lo, float hi);
+template <> DM_FN u32 pack2<f16>(float lo, float hi) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+template <> DM_FN u32 pack2<bf16>(float lo, float hi) {
+  u32 r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+
+}  // namespace dm
