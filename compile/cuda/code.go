@@ -1,0 +1,142 @@
+// Package cuda writes kernels as CUDA C++: the text of each form of
+// compile/kernel, and of a whole scheduled function the program that a device
+// runs (gpu/artifact). The text uses the prelude's names (gpu/prelude) and is
+// meant to be read: the value names of the program, one statement for each
+// scalar op, lines that point back to the program.
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// Target is what kernels are written for.
+type Target struct {
+	Arch    string // "sm_80", "sm_90a", …
+	Machine *machine.Machine
+}
+
+// launch is one kernel and how it is started.
+type launch struct {
+	name    string
+	class   string
+	threads int
+	shared  int // bytes of dynamic shared memory
+	cluster int
+	grid    [3]int
+	params  []param
+	body    string
+	arch    string // "" where it runs on all
+	before  string // declarations that stand before the kernel
+	include string // a part of the prelude that it needs
+	differs string // why the bytes it moves are not those of the cost model
+	zero    bool   // not a kernel: the one parameter is filled with zero bytes
+}
+
+// param is one parameter: a value of the program or memory of the kernel's own.
+type param struct {
+	name  string
+	elem  types.Elem
+	mode  artifact.Mode
+	value *ir.Value
+	temp  *temp
+	tmap  *artifact.TensorMap
+}
+
+// temp is memory that launches of one form share.
+type temp struct {
+	elem types.Elem
+	n    int64
+}
+
+// names gives the values that a form reads and writes the names of parameters.
+type names struct {
+	params []param
+	of     map[*ir.Value]string
+	taken  map[string]bool
+}
+
+func newNames() *names { return &names{of: map[*ir.Value]string{}, taken: map[string]bool{}} }
+
+// add is the parameter for v, made at its first use.
+func (n *names) add(v *ir.Value, mode artifact.Mode) string {
+	if name, ok := n.of[v]; ok {
+		return name
+	}
+	name := n.free(identifier(v.Name))
+	n.of[v] = name
+	n.params = append(n.params, param{name: name, elem: kernel.ElemOf(v), mode: mode, value: v})
+	return name
+}
+
+func (n *names) addTemp(name string, t *temp, mode artifact.Mode) string {
+	name = n.free(name)
+	n.params = append(n.params, param{name: name, elem: t.elem, mode: mode, temp: t})
+	return name
+}
+
+func (n *names) free(name string) string {
+	try := name
+	for i := 2; n.taken[try] || reserved[try]; i++ {
+		try = fmt.Sprintf("%s_%d", name, i)
+	}
+	n.taken[try] = true
+	return try
+}
+
+// identifier is a value's name as C++ allows it.
+func identifier(name string) string {
+	name = strings.TrimPrefix(name, "%")
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r >= '0' && r <= '9' && i > 0:
+			b.WriteRune(r)
+		case r >= '0' && r <= '9':
+			b.WriteString("v" + string(r))
+		default:
+			b.WriteByte('_')
+		}
+	}
+	if b.Len() == 0 {
+		return "v"
+	}
+	return strings.ReplaceAll(b.String(), "__", "_")
+}
+
+// reserved are the words that no parameter may be called: those of C++ that
+// values are likely to have, and the variables of the kernels.
+var reserved = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`and and_eq asm auto bool break case catch char class const constexpr continue default delete do double else enum
+		explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq operator or or_eq private
+		protected public register return short signed sizeof static struct switch template this throw true try typedef typename union
+		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j scratch step first last`) {
+		m[w] = true
+	}
+	return m
+}()
+
+// declaration is the kernel's head: DM_KERNEL(name, threads)(params).
+func (l *launch) declaration() string {
+	parts := make([]string, len(l.params))
+	for i, p := range l.params {
+		switch p.mode {
+		case artifact.In:
+			parts[i] = fmt.Sprintf("dm::In<%s> %s", storage(p.elem), p.name)
+		case artifact.Out:
+			parts[i] = fmt.Sprintf("dm::Out<%s> %s", storage(p.elem), p.name)
+		case artifact.InOut:
+			parts[i] = fmt.Sprintf("dm::InOut<%s> %s", storage(p.elem), p.name)
+		case artifact.Map:
+			parts[i] = fmt.Sprintf("const __grid_constant__ dm::Map %s", p.name)
+		}
+	}
+	return fmt.Sprintf("DM_KERNEL(%s, %d)(%s)", l.name, l.threads, strings.Join(parts, ", "))
+}

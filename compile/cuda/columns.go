@@ -1,0 +1,155 @@
+package cuda
+
+import (
+	"fmt"
+
+	"dmir/compile/kernel"
+	"dmir/gpu/artifact"
+)
+
+// columns is a kernel that folds over rows alone: a block takes some columns,
+// side by side in memory, and a part of the rows; its threads share the rows.
+func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
+	plain := f
+	r := f.Rows
+	v := int64(4)
+	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32) {
+		v /= 2
+	}
+	if v > 1 {
+		w, err := f.Widen(v, 0)
+		if err != nil {
+			return nil, err
+		}
+		f = w
+	}
+	cols, alls := columnFolds(f)
+	chunks := r.Cols / v
+	wide := int64(32) // threads side by side
+	for wide > 1 && wide/2 >= chunks {
+		wide /= 2
+	}
+	deep := blockThreads / wide // threads that share the rows
+	tiles := (chunks + wide - 1) / wide
+	sms := int64(g.target.Machine.SMs)
+	if sms == 0 {
+		sms = 132
+	}
+	// Each thread adds up some rows, else there is more to finish than to do.
+	splits := max(1, min(4*sms/tiles, r.Rows/(deep*8)))
+	if len(alls) > 0 && tiles > 1 {
+		return nil, fmt.Errorf("a sum of all rows beside %d columns", r.Cols)
+	}
+
+	ns := newNames()
+	for _, x := range f.Inputs {
+		ns.add(x, artifact.In)
+	}
+	var elements []kernel.Out
+	for _, o := range f.Outs {
+		switch o.Level {
+		case kernel.PerElement:
+			elements = append(elements, o)
+			ns.add(o.Value, artifact.Out)
+		case kernel.PerRow:
+			return nil, fmt.Errorf("a value for each row of a kernel that folds over rows")
+		}
+	}
+	e := newEmitter(ns.of)
+	if r := f.Rows; r.Row != nil {
+		e.atoms[r.Row] = "row"
+	}
+	if f.Rows.Col != nil {
+		e.atoms[f.Rows.Col] = "col"
+	}
+	e.line("const dm::i32 col = dm::block() * %d + dm::thread() %% %d;", wide, wide)
+	e.line("const dm::i32 lane_row = dm::thread() / %d;", wide)
+	acc := map[*kernel.Expr]string{}
+	all := append(append([]*kernel.Expr{}, cols...), alls...)
+	for i, x := range all {
+		e.line("DM_SHARED(%s, sums_%d, %d);", foldType(x.Elem), i+1, blockThreads*v)
+		acc[x] = e.name("sum")
+		e.line("%s %s[%d];", foldType(x.Elem), acc[x], v)
+		e.line("DM_UNROLL")
+		e.line("for (int j = 0; j < %d; j++) %s[j] = %s;", v, acc[x], start(x.Kind, x.Elem))
+	}
+	if chunks%wide != 0 {
+		e.open("if (col < %d)", chunks)
+	}
+	e.open("for (dm::i32 row = dm::block_y() * %d + lane_row; row < %d; row += %d)", deep, r.Rows, deep*splits)
+	l := e.lanes(f.Lane, v)
+	l.store(elements)
+	for _, x := range all {
+		l.ready(x.Args[0])
+	}
+	l.each(func() {
+		j := "0"
+		if l.lane != nil {
+			j = l.atoms[l.lane]
+		}
+		for _, x := range all {
+			at := fmt.Sprintf("%s[%s]", acc[x], j)
+			e.line("%s = %s;", at, joined(x.Kind, x.Elem, at, e.value(x.Args[0])))
+		}
+	})
+	l.end()
+	e.close()
+	if chunks%wide != 0 {
+		e.close()
+	}
+	// The threads of a column join what they have; the first ones go on.
+	for i, x := range all {
+		e.line("DM_UNROLL")
+		e.line("for (int j = 0; j < %d; j++) sums_%d[j * %d + dm::thread()] = %s[j];", v, i+1, blockThreads, acc[x])
+	}
+	e.line("dm::sync();")
+	e.line("if (lane_row > 0 || col >= %d) return;", chunks)
+	for i, x := range all {
+		e.line("DM_UNROLL")
+		e.open("for (int j = 0; j < %d; j++)", v)
+		e.line("for (int p = 1; p < %d; p++) %s[j] = %s;", deep, acc[x],
+			joined(x.Kind, x.Elem, acc[x]+"[j]", fmt.Sprintf("sums_%d[j * %d + p * %d + dm::thread()]", i+1, blockThreads, wide)))
+		e.close()
+	}
+	first := launch{name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(tiles), int(splits), 1}}
+	if splits == 1 {
+		outs := append(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)...)
+		for _, o := range outs {
+			ns.add(o.Value, artifact.Out)
+		}
+		l := e.lanes(f.Lane, v)
+		for _, x := range all {
+			if f.Lane == nil {
+				e.given[x] = acc[x] + "[0]"
+			} else {
+				e.lane[x] = acc[x]
+			}
+		}
+		l.store(outs)
+		l.end()
+		first.params, first.body = ns.params, e.b.String()
+		return []launch{first}, nil
+	}
+	var colTemps, allTemps []*temp
+	for i, x := range all {
+		t := &temp{elem: foldElem(x.Elem), n: splits * r.Cols}
+		if i < len(cols) {
+			colTemps = append(colTemps, t)
+		} else {
+			allTemps = append(allTemps, t)
+		}
+		n := ns.addTemp("partial", t, artifact.Out)
+		e.line("DM_UNROLL")
+		e.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block_y()) * %d + col * %d + j, %s[j]);", v, n, r.Cols, v, acc[x])
+	}
+	first.params, first.body = ns.params, e.b.String()
+	first.differs = "partial sums of blocks are written and read once more"
+	out := []launch{first}
+	if len(cols) > 0 {
+		out = append(out, g.finishColumns(plain, name+"_columns", colTemps, splits))
+	}
+	if len(alls) > 0 {
+		out = append(out, g.finishAll(plain, name+"_total", allTemps, splits))
+	}
+	return out, nil
+}

@@ -1,0 +1,395 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// emitter writes the statements that compute expressions, each once in the
+// innermost scope that all its uses see.
+type emitter struct {
+	b      strings.Builder
+	depth  int
+	scopes []map[*kernel.Expr]string
+	atoms  map[*kernel.Atom]string // what variables are called
+	params map[*ir.Value]string
+	// loaded gives the name of what a load reads where it was read beforehand.
+	loaded func(x *kernel.Expr) string
+	// given are expressions computed elsewhere, such as folds over rows.
+	given map[*kernel.Expr]string
+	// lane are expressions of which an array holds one value for each lane.
+	lane map[*kernel.Expr]string
+	at   string // the current lane
+	next int
+}
+
+func newEmitter(params map[*ir.Value]string) *emitter {
+	return &emitter{
+		depth: 1, scopes: []map[*kernel.Expr]string{{}}, atoms: map[*kernel.Atom]string{},
+		params: params, given: map[*kernel.Expr]string{}, lane: map[*kernel.Expr]string{},
+	}
+}
+
+func (e *emitter) line(format string, args ...any) {
+	e.b.WriteString(strings.Repeat("  ", e.depth))
+	fmt.Fprintf(&e.b, format, args...)
+	e.b.WriteByte('\n')
+}
+
+// open and close put what is written between them into braces.
+func (e *emitter) open(format string, args ...any) {
+	e.line(format+" {", args...)
+	e.depth++
+	e.scopes = append(e.scopes, map[*kernel.Expr]string{})
+}
+
+func (e *emitter) close() {
+	e.depth--
+	e.scopes = e.scopes[:len(e.scopes)-1]
+	e.line("}")
+}
+
+func (e *emitter) name(prefix string) string {
+	e.next++
+	return prefix + strconv.Itoa(e.next)
+}
+
+// storage is the prelude's type of an element in memory.
+func storage(elem types.Elem) string {
+	switch elem {
+	case types.F8E4M3FN:
+		return "dm::f8e4"
+	case types.F8E5M2:
+		return "dm::f8e5"
+	case types.F32:
+		return "float"
+	case types.F64:
+		return "double"
+	case types.I1:
+		return "bool"
+	}
+	return "dm::" + strings.Replace(elem.String(), "ui", "u", 1)
+}
+
+// register is the type in which an element is computed.
+func register(elem types.Elem) string {
+	if elem.IsFloat() && elem != types.F64 {
+		return "float"
+	}
+	return storage(elem)
+}
+
+func small(elem types.Elem) bool { return elem.IsFloat() && elem.Bytes() < 4 }
+
+// value is the name of x, or its text where it is a number, after the
+// statements that compute it.
+func (e *emitter) value(x *kernel.Expr) string {
+	if n, ok := e.given[x]; ok {
+		return n
+	}
+	if n, ok := e.lane[x]; ok {
+		return n + "[" + e.at + "]"
+	}
+	for i := len(e.scopes) - 1; i >= 0; i-- {
+		if n, ok := e.scopes[i][x]; ok {
+			return n
+		}
+	}
+	if x.Op == kernel.Number {
+		return number(x)
+	}
+	if x.Op == kernel.Load && e.loaded != nil {
+		if n := e.loaded(x); n != "" {
+			return n
+		}
+	}
+	var n string
+	switch x.Op {
+	case kernel.Guard:
+		n = e.guard(x)
+	case kernel.Fold:
+		n = e.loop(x)
+	default:
+		text := e.text(x)
+		n = e.name("t")
+		e.line("const %s %s = %s;", register(x.Elem), n, text)
+	}
+	e.scopes[len(e.scopes)-1][x] = n
+	return n
+}
+
+func number(x *kernel.Expr) string {
+	switch {
+	case x.Elem == types.I1:
+		return strconv.FormatBool(x.Int != 0)
+	case !x.Elem.IsFloat() && x.Elem == types.UI64:
+		return fmt.Sprintf("%dull", uint64(x.Int))
+	case !x.Elem.IsFloat() && x.Int == math.MinInt64:
+		return "(-9223372036854775807ll - 1)"
+	case x.Elem == types.I64:
+		return fmt.Sprintf("%s(%dll)", storage(x.Elem), x.Int)
+	case !x.Elem.IsFloat():
+		return fmt.Sprintf("%s(%d)", storage(x.Elem), x.Int)
+	case x.Elem == types.F64:
+		return float(x.Num, 64)
+	}
+	return float(x.Num, 32)
+}
+
+func float(v float64, bits int) string {
+	suffix, kind := "", "double"
+	if bits == 32 {
+		suffix, kind = "f", "float"
+	}
+	switch {
+	case math.IsNaN(v):
+		return "dm::nan<" + kind + ">()"
+	case math.IsInf(v, 1):
+		return "dm::infinity<" + kind + ">()"
+	case math.IsInf(v, -1):
+		return "-dm::infinity<" + kind + ">()"
+	}
+	s := strconv.FormatFloat(v, 'g', -1, bits)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	if v < 0 || math.Signbit(v) {
+		return "(" + s + suffix + ")"
+	}
+	return s + suffix
+}
+
+// text is the C++ expression for x, whose operands have names.
+func (e *emitter) text(x *kernel.Expr) string {
+	switch x.Op {
+	case kernel.Load:
+		return fmt.Sprintf("dm::wide(%s[%s])", e.params[x.Buf], e.index(x.At))
+	case kernel.Count:
+		return fmt.Sprintf("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
+	case kernel.Keep:
+		return fmt.Sprintf("(dm::bits(%dull, 1, %s) >> 11) >= %dull", x.Seed, e.index(x.At), x.Int)
+	case kernel.Random:
+		return e.random(x)
+	}
+	args := make([]any, len(x.Args))
+	for i, a := range x.Args {
+		args[i] = e.value(a)
+	}
+	if x.Op == "convert" {
+		return e.convert(x, args[0].(string))
+	}
+	return fmt.Sprintf(scalarText(x), args...)
+}
+
+// scalarText is the C++ expression of a scalar op with %s for its operands.
+func scalarText(x *kernel.Expr) string {
+	in := x.Elem
+	if len(x.Args) > 0 {
+		in = x.Args[0].Elem
+	}
+	flag, integer := in == types.I1, !in.IsFloat()
+	cast := func(s string) string { // C++ computes small integers as int
+		if integer && !flag && in.Bytes() < 4 {
+			return storage(x.Elem) + "(" + s + ")"
+		}
+		return s
+	}
+	switch x.Op {
+	case "add":
+		if flag {
+			return "%s | %s"
+		}
+		return cast("%s + %s")
+	case "sub":
+		return cast("%s - %s")
+	case "mul":
+		if flag {
+			return "%s & %s"
+		}
+		return cast("%s * %s")
+	case "div":
+		if !integer {
+			return "%s / %s"
+		}
+	case "max":
+		if flag {
+			return "%s | %s"
+		}
+	case "min":
+		if flag {
+			return "%s & %s"
+		}
+	case "and":
+		return cast("%s & %s")
+	case "or":
+		return cast("%s | %s")
+	case "xor":
+		return cast("%s ^ %s")
+	case "not":
+		if flag {
+			return "!%s"
+		}
+		return cast("~%s")
+	case "neg":
+		return cast("-%s")
+	case "relu":
+		return "dm::max(%s, " + register(in) + "(0))"
+	case "select":
+		return "%s ? %s : %s"
+	case "clamp":
+		return "dm::min(dm::max(%[2]s, %[1]s), %[3]s)"
+	case "compare":
+		return "%s " + map[string]string{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[strings.ToLower(x.Kind)] + " %s"
+	case "gelu":
+		if x.Kind == "tanh" {
+			return "dm::gelu_tanh(%s)"
+		}
+		return "dm::gelu(%s)"
+	}
+	args := strings.Repeat(", %s", len(x.Args))
+	return "dm::" + x.Op + "(" + strings.TrimPrefix(args, ", ") + ")"
+}
+
+// convert rounds to small types and stays in the type they are computed in.
+func (e *emitter) convert(x *kernel.Expr, from string) string {
+	if small(x.Elem) {
+		return fmt.Sprintf("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), from)
+	}
+	return fmt.Sprintf("dm::convert<%s>(%s)", storage(x.Elem), from)
+}
+
+func (e *emitter) random(x *kernel.Expr) string {
+	at := e.index(x.At)
+	if x.Kind == "normal" {
+		return fmt.Sprintf("dm::convert<%s>(%s + %s * dm::normal(%dull, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+	}
+	return fmt.Sprintf("dm::uniform_between<%s>(%s, %s, dm::uniform(%dull, 2, %s))", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+}
+
+// guard computes one of two values under a condition.
+func (e *emitter) guard(x *kernel.Expr) string {
+	n := e.name("t")
+	e.line("%s %s;", register(x.Elem), n)
+	e.open("if (%s)", e.conditions(x.If))
+	e.line("%s = %s;", n, e.value(x.Args[0]))
+	e.close()
+	e.open("else")
+	e.line("%s = %s;", n, e.value(x.Args[1]))
+	e.close()
+	return n
+}
+
+func (e *emitter) conditions(cs []kernel.Condition) string {
+	var parts []string
+	for _, c := range cs {
+		x := e.index(c.X)
+		lo, hi := c.X.Bounds()
+		if lo < c.Lo {
+			parts = append(parts, fmt.Sprintf("%s >= %d", x, c.Lo))
+		}
+		if hi >= c.Hi {
+			parts = append(parts, fmt.Sprintf("%s < %d", x, c.Hi))
+		}
+	}
+	return strings.Join(parts, " && ")
+}
+
+// foldType is the type in which a fold accumulates.
+func foldType(elem types.Elem) string { return register(elem) }
+
+// start is what a fold of that kind begins with.
+func start(kind string, elem types.Elem) string {
+	f, i := kernel.Identity(kind, elem)
+	return number(&kernel.Expr{Op: kernel.Number, Elem: elem, Num: f, Int: i})
+}
+
+// joined is two parts of a fold made one.
+func joined(kind string, elem types.Elem, a, b string) string {
+	return fmt.Sprintf(scalarText(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
+}
+
+// loop computes a fold over loops of its own.
+func (e *emitter) loop(x *kernel.Expr) string {
+	acc := e.name("f")
+	e.hoist(x.Args[0], x.Vars...)
+	e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+	for _, v := range x.Vars {
+		n := e.name("k")
+		e.atoms[v] = n
+		e.open("for (dm::i32 %s = 0; %s < %d; %s++)", n, n, v.Max+1, n)
+	}
+	e.line("%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(x.Args[0])))
+	for range x.Vars {
+		e.close()
+	}
+	return acc
+}
+
+// hoist computes the parts of x that do not depend on vars here, before a loop
+// over them is opened. What stands under a guard stays there.
+func (e *emitter) hoist(x *kernel.Expr, vars ...*kernel.Atom) {
+	if e.done(x) || x.Op == kernel.Number {
+		return
+	}
+	if !e.depends(x, vars) {
+		e.value(x)
+		return
+	}
+	if x.Op == kernel.Guard {
+		return
+	}
+	for _, a := range x.Args {
+		e.hoist(a, vars...)
+	}
+}
+
+// done reports whether x is computed already.
+func (e *emitter) done(x *kernel.Expr) bool {
+	if _, ok := e.given[x]; ok {
+		return true
+	}
+	for _, s := range e.scopes {
+		if _, ok := s[x]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// depends is like the function of that name, but what is held for each lane
+// depends on it too.
+func (e *emitter) depends(x *kernel.Expr, vars []*kernel.Atom) bool {
+	if len(e.lane) > 0 {
+		held := false
+		kernel.Walk(x, func(y *kernel.Expr) { _, ok := e.lane[y]; held = held || ok })
+		if held {
+			return true
+		}
+	}
+	return depends(x, vars)
+}
+
+// depends reports whether x is different for different values of vars.
+func depends(x *kernel.Expr, vars []*kernel.Atom) bool {
+	found := false
+	index := func(i kernel.Index) {
+		i.Atoms(func(a *kernel.Atom) {
+			for _, v := range vars {
+				found = found || a == v
+			}
+		})
+	}
+	kernel.Walk(x, func(y *kernel.Expr) {
+		index(y.At)
+		for _, c := range y.If {
+			index(c.X)
+		}
+	})
+	return found
+}

@@ -1,0 +1,223 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+)
+
+// lanes computes neighbouring elements in one thread: what lies side by side in
+// memory is read and written as vectors.
+type lanes struct {
+	*emitter
+	lane *kernel.Atom // nil: one element
+	n    int64
+	vecs map[*kernel.Expr]string
+	skip func(x *kernel.Expr) bool // loads that were read already
+	end  func()                    // to be called where the scope ends in which the vectors were read
+}
+
+// width is how many elements one access of the memory takes, at most 16 bytes.
+func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
+
+// beside reports whether the elements at x follow each other in memory along
+// lane, each group of w of them aligned; base is x for lane 0.
+func beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+	base = kernel.Const(x.C)
+	found := false
+	for _, t := range x.Terms {
+		if t.Atom == lane {
+			found = t.Coef == 1
+			continue
+		}
+		inner := t.Atom.Kind == kernel.Datum && dependsOn(t.Atom.E, lane)
+		t.Atom.X.Atoms(func(a *kernel.Atom) { inner = inner || a == lane })
+		if inner || t.Coef%w != 0 {
+			return base, false
+		}
+		base.Terms = append(base.Terms, t)
+	}
+	return base, found && x.C%w == 0
+}
+
+func dependsOn(x *kernel.Expr, a *kernel.Atom) bool { return depends(x, []*kernel.Atom{a}) }
+
+// ready computes what all lanes share and reads vectors, for all of xs.
+func (l *lanes) ready(xs ...*kernel.Expr) {
+	if l.lane == nil {
+		return
+	}
+	for _, x := range xs {
+		l.hoist(x, l.lane)
+	}
+	for _, x := range xs {
+		l.vectors(x)
+	}
+}
+
+// vectors reads the loads of x that are vectors, those under a guard left aside.
+func (l *lanes) vectors(x *kernel.Expr) {
+	if l.done(x) || x.Op == kernel.Guard || x.Op == kernel.Fold || !dependsOn(x, l.lane) {
+		return
+	}
+	if x.Op != kernel.Load {
+		for _, a := range x.Args {
+			l.vectors(a)
+		}
+		return
+	}
+	if _, known := l.vecs[x]; known || l.skip != nil && l.skip(x) {
+		return
+	}
+	w := width(x.Elem, l.n)
+	base, ok := beside(x.At, l.lane, w)
+	if !ok || w == 1 {
+		return
+	}
+	n := l.name("v")
+	l.vecs[x] = n
+	at := l.index(base)
+	if l.n == w {
+		l.line("const auto %s = %s.template load<%d>(%s);", n, l.params[x.Buf], w, at)
+		return
+	}
+	var parts []string
+	for k := int64(0); k < l.n; k += w {
+		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.params[x.Buf], w, at, k))
+	}
+	l.line("const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
+}
+
+// element is the text of the load x in the current lane, where a vector holds it.
+func (l *lanes) element(x *kernel.Expr) string {
+	n, ok := l.vecs[x]
+	if !ok {
+		return ""
+	}
+	w := width(x.Elem, l.n)
+	if l.n == w {
+		return fmt.Sprintf("dm::wide(%s[%s])", n, l.atoms[l.lane])
+	}
+	return fmt.Sprintf("dm::wide(%s[%s / %d][%s %% %d])", n, l.atoms[l.lane], w, l.atoms[l.lane], w)
+}
+
+// each opens the loop over the lanes; one lane needs none.
+func (l *lanes) each(body func()) {
+	if l.lane == nil {
+		body()
+		return
+	}
+	j := l.name("j")
+	l.atoms[l.lane], l.at = j, j
+	l.line("DM_UNROLL")
+	l.open("for (int %s = 0; %s < %d; %s++)", j, j, l.n, j)
+	body()
+	l.close()
+}
+
+// lanes makes vectors the source of loads of the emitter.
+func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
+	l := &lanes{emitter: e, lane: lane, n: n, vecs: map[*kernel.Expr]string{}}
+	if lane == nil {
+		l.n = 1
+	}
+	outer := e.loaded
+	l.end = func() { e.loaded = outer }
+	e.loaded = func(x *kernel.Expr) string {
+		if s := l.element(x); s != "" {
+			return s
+		}
+		if outer != nil {
+			return outer(x)
+		}
+		return ""
+	}
+	return l
+}
+
+// store computes outs and writes them, side by side where they lie so.
+func (l *lanes) store(outs []kernel.Out) {
+	xs := make([]*kernel.Expr, len(outs))
+	for i, o := range outs {
+		xs[i] = o.X
+	}
+	l.ready(xs...)
+	type vector struct {
+		name string
+		base kernel.Index
+		w    int64
+	}
+	vectors := make([]vector, len(outs))
+	for i, o := range outs {
+		if l.lane == nil {
+			continue
+		}
+		elem := kernel.ElemOf(o.Value)
+		w := width(elem, l.n)
+		base, ok := beside(o.At, l.lane, w)
+		for _, c := range o.If {
+			c.X.Atoms(func(a *kernel.Atom) { ok = ok && a != l.lane })
+		}
+		if !ok || w == 1 {
+			continue
+		}
+		vectors[i] = vector{l.name("out"), base, w}
+		l.line("dm::Vec<%s, %d> %s[%d];", storage(elem), w, vectors[i].name, l.n/w)
+	}
+	l.each(func() {
+		for i, o := range outs {
+			elem := kernel.ElemOf(o.Value)
+			if v := vectors[i]; v.name != "" {
+				j := l.atoms[l.lane]
+				l.line("%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, l.stored(o.X, elem))
+				continue
+			}
+			l.when(o.If, func() {
+				l.line("%s.store(%s, %s);", l.params[o.Value], l.index(o.At), l.stored(o.X, elem))
+			})
+		}
+	})
+	for i, o := range outs {
+		v := vectors[i]
+		if v.name == "" {
+			continue
+		}
+		l.when(o.If, func() {
+			at := l.index(v.base)
+			for k := int64(0); k < l.n/v.w; k++ {
+				l.line("%s.template store<%d>(%s, %s[%d]);", l.params[o.Value], v.w, plus(at, k*v.w), v.name, k)
+			}
+		})
+	}
+}
+
+func plus(at string, n int64) string {
+	if n == 0 {
+		return at
+	}
+	return fmt.Sprintf("%s + %d", at, n)
+}
+
+func (l *lanes) when(conds []kernel.Condition, body func()) {
+	if len(conds) == 0 {
+		body()
+		return
+	}
+	l.open("if (%s)", l.conditions(conds))
+	body()
+	l.close()
+}
+
+// stored is x as the bytes of elem: a conversion to what is stored anyway is left out.
+func (l *lanes) stored(x *kernel.Expr, elem types.Elem) string {
+	for x.Op == "convert" && x.Elem == elem && small(elem) && x.Args[0].Elem.IsFloat() && !l.done(x) {
+		x = x.Args[0]
+	}
+	v := l.value(x)
+	if small(elem) {
+		return fmt.Sprintf("dm::narrow<%s>(%s)", storage(elem), v)
+	}
+	return v
+}

@@ -1,0 +1,362 @@
+package cuda
+
+import (
+	"fmt"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// rowPlan is how the threads share the rows: a warp or a block for each row,
+// and how often they step along it.
+type rowPlan struct {
+	v       int64 // neighbours of a thread
+	chunks  int64 // of v columns in a row
+	warp    bool  // a warp for each row, else a block
+	threads int   // of a block
+	share   int64 // threads of a row
+	steps   int64 // of a thread along its row
+	blocks  int64
+	loop    bool // a block takes several rows, one after the other
+}
+
+// cacheBytes is how much of a row each thread keeps in registers, at most.
+const cacheBytes = 256
+
+func (g *generator) planRows(f *kernel.Form, sums bool) rowPlan {
+	r := f.Rows
+	widest := int64(1)
+	for _, v := range f.Inputs {
+		widest = max(widest, kernel.ElemOf(v).Bytes())
+	}
+	for _, o := range f.Outs {
+		if o.Level == kernel.PerElement {
+			widest = max(widest, kernel.ElemOf(o.Value).Bytes())
+		}
+	}
+	p := rowPlan{v: min(8, 16/widest)}
+	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32) {
+		p.v /= 2
+	}
+	p.chunks = r.Cols / p.v
+	sms := int64(g.target.Machine.SMs)
+	if sms == 0 {
+		sms = 132
+	}
+	p.warp = !sums && p.chunks <= 32*8 && r.Rows >= 2*sms
+	if p.warp {
+		p.threads, p.share = 128, 32
+		p.blocks = (r.Rows + 3) / 4
+	} else {
+		p.share = 32
+		for p.share < 1024 && p.share*4 < p.chunks || p.share < 128 && p.share < p.chunks {
+			p.share *= 2
+		}
+		p.threads = int(p.share)
+		p.blocks = r.Rows
+	}
+	p.steps = (p.chunks + p.share - 1) / p.share
+	if sums && p.blocks > 2*sms {
+		p.loop, p.blocks = true, 2*sms
+	}
+	return p
+}
+
+// rowKernel is a row kernel while it is written.
+type rowKernel struct {
+	*emitter
+	f     *kernel.Form
+	p     rowPlan
+	cache map[*kernel.Expr]string // arrays that hold what was read of the row
+	cols  []*kernel.Expr          // folds over rows, one value for each column
+	alls  []*kernel.Expr          // folds over rows, one value in all
+	acc   map[*kernel.Expr]string
+}
+
+// row is one row of the form for each warp or block: what is read of it stays in
+// registers while the folds are computed one after the other.
+func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
+	cols, alls := columnFolds(f)
+	p := g.planRows(f, len(cols)+len(alls) > 0)
+	plain := f
+	if p.v > 1 {
+		w, err := f.Widen(p.v, 0)
+		if err != nil {
+			return nil, err
+		}
+		f = w
+		cols, alls = columnFolds(f)
+	}
+	ns := newNames()
+	for _, v := range f.Inputs {
+		ns.add(v, artifact.In)
+	}
+	for _, o := range f.Outs {
+		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
+			ns.add(o.Value, artifact.Out)
+		}
+	}
+	k := &rowKernel{emitter: newEmitter(ns.of), f: f, p: p, cache: map[*kernel.Expr]string{}, cols: cols, alls: alls, acc: map[*kernel.Expr]string{}}
+	if f.Rows.Row != nil {
+		k.atoms[f.Rows.Row] = "row"
+	}
+	if f.Rows.Col != nil {
+		k.atoms[f.Rows.Col] = "col"
+	}
+	k.start()
+	for _, level := range k.levels() {
+		k.folds(level)
+	}
+	k.outputs()
+	if p.loop {
+		k.close()
+	}
+	l := launch{name: name, class: string(f.Class), threads: p.threads, grid: [3]int{int(p.blocks), 1, 1}}
+	colTemps, allTemps := k.partials(ns)
+	l.params, l.body = ns.params, k.b.String()
+	all := []launch{l}
+	if len(cols) > 0 {
+		all = append(all, g.finishColumns(plain, name+"_columns", colTemps, p.blocks))
+	}
+	if len(alls) > 0 {
+		all = append(all, g.finishAll(plain, name+"_total", allTemps, p.blocks))
+	}
+	if len(all) > 1 {
+		all[0].differs = "partial sums of blocks are written and read once more"
+	}
+	return all, nil
+}
+
+// columnFolds are the folds over the rows in the results of f, in a fixed order.
+func columnFolds(f *kernel.Form) (cols, alls []*kernel.Expr) {
+	seen := map[*kernel.Expr]bool{}
+	for _, o := range f.Outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			if x.Op != kernel.Fold || seen[x] {
+				return
+			}
+			seen[x] = true
+			switch x.Over {
+			case kernel.ColsFold:
+				cols = append(cols, x)
+			case kernel.AllFold:
+				alls = append(alls, x)
+			}
+		})
+	}
+	return cols, alls
+}
+
+// start says which row this is, and reads what is needed more than once.
+func (k *rowKernel) start() {
+	r, p := k.f.Rows, k.p
+	if !p.warp {
+		seen := map[types.Elem]bool{}
+		for _, x := range k.rowFolds() {
+			if elem := scratchElem(x.Elem); !seen[elem] {
+				seen[elem] = true
+				k.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
+			}
+		}
+		k.line("const dm::i32 first = dm::thread();")
+	} else {
+		k.line("const dm::i32 first = dm::lane();")
+	}
+	for _, x := range k.cols {
+		n := k.name("sum")
+		k.acc[x] = n
+		k.line("%s %s[%d][%d];", foldType(x.Elem), n, p.steps, p.v)
+		k.line("DM_UNROLL")
+		k.line("for (int s = 0; s < %d; s++) for (int j = 0; j < %d; j++) %s[s][j] = %s;", p.steps, p.v, n, start(x.Kind, x.Elem))
+	}
+	for _, x := range k.alls {
+		n := k.name("total")
+		k.acc[x] = n
+		k.line("%s %s = %s;", foldType(x.Elem), n, start(x.Kind, x.Elem))
+	}
+	switch {
+	case p.loop:
+		k.open("for (dm::i32 row = dm::block(); row < %d; row += dm::blocks())", r.Rows)
+	case p.warp:
+		k.line("const dm::i32 row = dm::block() * %d + dm::warp();", p.threads/32)
+		if r.Rows%int64(p.threads/32) != 0 {
+			k.line("if (row >= %d) return;", r.Rows)
+		}
+	default:
+		k.line("const dm::i32 row = dm::block();")
+	}
+	k.read()
+}
+
+// read keeps in registers what the passes over the row read twice or more.
+func (k *rowKernel) read() {
+	passes := map[*kernel.Expr]int{}
+	count := func(xs []*kernel.Expr) {
+		seen := map[*kernel.Expr]bool{}
+		for _, x := range xs {
+			k.passLoads(x, seen)
+		}
+		for x := range seen {
+			passes[x]++
+		}
+	}
+	for _, level := range k.levels() {
+		var xs []*kernel.Expr
+		for _, x := range level {
+			xs = append(xs, x.Args[0])
+		}
+		count(xs)
+	}
+	count(k.last())
+	var room int64 = cacheBytes
+	var keep []*kernel.Expr
+	for _, x := range k.order() {
+		if passes[x] < 2 {
+			continue
+		}
+		if size := k.p.steps * k.p.v * x.Elem.Bytes(); size <= room {
+			room -= size
+			keep = append(keep, x)
+		}
+	}
+	if len(keep) == 0 {
+		return
+	}
+	texts := make([]string, len(keep))
+	for i, x := range keep {
+		n := k.name("c")
+		k.cache[x] = n
+		if k.p.v > 1 {
+			k.line("dm::Vec<%s, %d> %s[%d];", storage(x.Elem), k.p.v, n, k.p.steps)
+		} else {
+			k.line("%s %s[%d];", storage(x.Elem), n, k.p.steps)
+		}
+		base, _ := beside(x.At, k.f.Lane, k.p.v)
+		if k.p.v > 1 {
+			texts[i] = fmt.Sprintf("%s[s] = %s.template load<%d>(%s);", n, k.params[x.Buf], k.p.v, k.index(base))
+		} else {
+			texts[i] = fmt.Sprintf("%s[s] = %s[%s];", n, k.params[x.Buf], k.index(x.At))
+		}
+	}
+	k.along(func() {
+		for _, t := range texts {
+			k.line("%s", t)
+		}
+	})
+}
+
+// along is the loop over the steps of a thread along its row.
+func (k *rowKernel) along(body func()) {
+	p := k.p
+	if p.steps*p.v <= 64 {
+		k.line("DM_UNROLL")
+	}
+	k.open("for (int s = 0; s < %d; s++)", p.steps)
+	k.line("const dm::i32 col = first + s * %d;", p.share)
+	if p.chunks%p.share != 0 {
+		k.open("if (col < %d)", p.chunks)
+		body()
+		k.close()
+	} else {
+		body()
+	}
+	k.close()
+}
+
+// lanesOfRow are the neighbours of one step, which know what was read before.
+func (k *rowKernel) lanesOfRow() *lanes {
+	outer := k.loaded
+	k.loaded = func(x *kernel.Expr) string {
+		n, ok := k.cache[x]
+		switch {
+		case !ok && outer != nil:
+			return outer(x)
+		case !ok:
+			return ""
+		case k.p.v > 1:
+			return fmt.Sprintf("dm::wide(%s[s][%s])", n, k.atoms[k.f.Lane])
+		}
+		return fmt.Sprintf("dm::wide(%s[s])", n)
+	}
+	l := k.lanes(k.f.Lane, k.p.v)
+	l.skip = func(x *kernel.Expr) bool { _, ok := k.cache[x]; return ok }
+	end := l.end
+	l.end = func() { end(); k.loaded = outer }
+	return l
+}
+
+// folds computes the folds of one level in one pass along the row.
+func (k *rowKernel) folds(level []*kernel.Expr) {
+	accs := make([]string, len(level))
+	for i, x := range level {
+		k.hoistRow(x.Args[0])
+		accs[i] = k.name("f")
+		k.line("%s %s = %s;", foldType(x.Elem), accs[i], start(x.Kind, x.Elem))
+	}
+	k.along(func() {
+		l := k.lanesOfRow()
+		for _, x := range level {
+			l.ready(x.Args[0])
+		}
+		l.each(func() {
+			for i, x := range level {
+				k.line("%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
+			}
+		})
+		l.end()
+	})
+	for i, x := range level {
+		k.line("%s = %s;", accs[i], k.together(x, accs[i]))
+		k.given[x] = accs[i]
+	}
+}
+
+// hoistRow computes what does not depend on the column before the columns are
+// stepped along.
+func (k *rowKernel) hoistRow(x *kernel.Expr) {
+	var vars []*kernel.Atom
+	if k.f.Rows.Col != nil {
+		vars = append(vars, k.f.Rows.Col)
+	}
+	if k.f.Lane != nil {
+		vars = append(vars, k.f.Lane)
+	}
+	k.hoist(x, vars...)
+}
+
+func scratchElem(elem types.Elem) types.Elem {
+	switch {
+	case elem == types.I1 || !elem.IsFloat() && elem.Bytes() < 4:
+		return types.I32
+	case small(elem):
+		return types.F32
+	}
+	return elem
+}
+
+func scratchName(elem types.Elem) string { return "scratch_" + elem.String() }
+
+// together joins the parts of all threads of a row.
+func (k *rowKernel) together(x *kernel.Expr, acc string) string {
+	how := map[string]string{"add": "sum", "max": "max", "min": "min", "mul": "product", "and": "min", "or": "max"}[x.Kind]
+	if x.Elem == types.I1 {
+		how = map[string]string{"add": "max", "max": "max", "or": "max"}[x.Kind]
+		if how == "" {
+			how = "min"
+		}
+	}
+	elem := scratchElem(x.Elem)
+	arg := acc
+	if elem != x.Elem && !small(x.Elem) {
+		arg = storage(elem) + "(" + acc + ")"
+	}
+	text := fmt.Sprintf("dm::warp_%s(%s)", how, arg)
+	if !k.p.warp {
+		text = fmt.Sprintf("dm::block_%s(%s, %s)", how, arg, scratchName(elem))
+	}
+	if arg != acc {
+		return register(x.Elem) + "(" + text + ")"
+	}
+	return text
+}

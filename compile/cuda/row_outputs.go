@@ -1,0 +1,287 @@
+package cuda
+
+import (
+	"fmt"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// rowFolds are the folds along rows that the kernel computes, inner ones first.
+func (k *rowKernel) rowFolds() []*kernel.Expr {
+	var all []*kernel.Expr
+	seen := map[*kernel.Expr]bool{}
+	for _, o := range k.f.Outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			if x.Op == kernel.Fold && x.Over == kernel.RowFold && !seen[x] {
+				seen[x] = true
+				all = append(all, x)
+			}
+		})
+	}
+	return all
+}
+
+// levels are the folds along rows in the order in which they can be computed:
+// those of one level need only those of the levels before.
+func (k *rowKernel) levels() [][]*kernel.Expr {
+	depth := map[*kernel.Expr]int{}
+	var out [][]*kernel.Expr
+	for _, x := range k.rowFolds() {
+		d := 0
+		kernel.Walk(x.Args[0], func(y *kernel.Expr) {
+			if n, ok := depth[y]; ok {
+				d = max(d, n+1)
+			}
+		})
+		depth[x] = d
+		for len(out) <= d {
+			out = append(out, nil)
+		}
+		out[d] = append(out[d], x)
+	}
+	return out
+}
+
+// last are the expressions of the last pass, which stores and sums columns.
+func (k *rowKernel) last() []*kernel.Expr {
+	var xs []*kernel.Expr
+	for _, o := range k.f.Outs {
+		if o.Level == kernel.PerElement {
+			xs = append(xs, o.X)
+		}
+	}
+	for _, x := range k.cols {
+		xs = append(xs, x.Args[0])
+	}
+	return xs
+}
+
+// passLoads are the loads that a pass which computes x does at each column, as
+// vectors: folds computed before are known by then.
+func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
+	if x.Op == kernel.Fold || x.Op == kernel.Guard {
+		return
+	}
+	if x.Op == kernel.Load {
+		r := k.f.Rows
+		if k.p.v > 1 {
+			if _, ok := beside(x.At, k.f.Lane, k.p.v); ok {
+				into[x] = true
+			}
+		} else if r.Col != nil && depends(x, []*kernel.Atom{r.Col}) {
+			into[x] = true
+		}
+		return
+	}
+	for _, a := range x.Args {
+		k.passLoads(a, into)
+	}
+}
+
+// order is all loads in the order in which they first occur.
+func (k *rowKernel) order() []*kernel.Expr {
+	var out []*kernel.Expr
+	seen := map[*kernel.Expr]bool{}
+	for _, o := range k.f.Outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			if x.Op == kernel.Load && !seen[x] {
+				seen[x] = true
+				out = append(out, x)
+			}
+		})
+	}
+	return out
+}
+
+// outputs is the last pass: it stores the row and adds to the sums of columns.
+func (k *rowKernel) outputs() {
+	var elements []kernel.Out
+	for _, o := range k.f.Outs {
+		switch o.Level {
+		case kernel.PerElement:
+			elements = append(elements, o)
+		case kernel.PerRow:
+			k.open("if (first == 0)")
+			elem := kernel.ElemOf(o.Value)
+			l := k.lanes(nil, 1)
+			k.line("%s.store(%s, %s);", k.params[o.Value], k.index(o.At), l.stored(o.X, elem))
+			l.end()
+			k.close()
+		}
+	}
+	for _, x := range k.alls {
+		v := k.value(x.Args[0])
+		k.line("%s = %s;", k.acc[x], joined(x.Kind, x.Elem, k.acc[x], v))
+	}
+	if len(elements)+len(k.cols) == 0 {
+		return
+	}
+	for _, x := range k.last() {
+		k.hoistRow(x)
+	}
+	k.along(func() {
+		l := k.lanesOfRow()
+		l.store(elements)
+		for _, x := range k.cols {
+			l.ready(x.Args[0])
+		}
+		if len(k.cols) > 0 {
+			l.each(func() {
+				j := "0"
+				if l.lane != nil {
+					j = l.atoms[l.lane]
+				}
+				for _, x := range k.cols {
+					at := fmt.Sprintf("%s[s][%s]", k.acc[x], j)
+					k.line("%s = %s;", at, joined(x.Kind, x.Elem, at, k.value(x.Args[0])))
+				}
+			})
+		}
+		l.end()
+	})
+}
+
+// partials stores the sums of the block's rows: block b's of column c at
+// b · columns + c, and those of one value at b.
+func (k *rowKernel) partials(ns *names) (cols, alls []*temp) {
+	p := k.p
+	for _, x := range k.cols {
+		t := &temp{elem: foldElem(x.Elem), n: p.blocks * k.f.Rows.Cols}
+		cols = append(cols, t)
+		n := ns.addTemp("partial", t, artifact.Out)
+		k.along(func() {
+			k.line("DM_UNROLL")
+			k.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block()) * %d + col * %d + j, %s[s][j]);", p.v, n, k.f.Rows.Cols, p.v, k.acc[x])
+		})
+	}
+	for _, x := range k.alls {
+		t := &temp{elem: foldElem(x.Elem), n: p.blocks}
+		alls = append(alls, t)
+		n := ns.addTemp("partial", t, artifact.Out)
+		k.line("if (first == 0) %s.store(dm::block(), %s);", n, k.acc[x])
+	}
+	return cols, alls
+}
+
+// foldElem is the element type in which a fold accumulates.
+func foldElem(elem types.Elem) types.Elem {
+	if small(elem) {
+		return types.F32
+	}
+	return elem
+}
+
+const (
+	finishWide = 32 // columns of a block that adds up partial sums
+	finishDeep = 16 // threads that share a column
+)
+
+// finishColumns adds up the blocks' sums of every column and stores what is
+// computed from them.
+func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, parts int64) launch {
+	folds, _ := columnFolds(f)
+	ns := newNames()
+	outs := levelOuts(f, kernel.PerColumn)
+	e := newEmitter(ns.of)
+	cols := f.Rows.Cols
+	e.line("const dm::i32 col = dm::block() * %d + dm::thread() %% %d;", finishWide, finishWide)
+	e.line("const dm::i32 part = dm::thread() / %d;", finishWide)
+	accs := make([]string, len(folds))
+	for i, x := range folds {
+		p := ns.addTemp("partial", temps[i], artifact.In)
+		s := "sums_" + fmt.Sprint(i+1)
+		accs[i] = e.name("f")
+		e.line("DM_SHARED(%s, %s, %d);", foldType(x.Elem), s, finishWide*finishDeep)
+		e.line("%s %s = %s;", foldType(x.Elem), accs[i], start(x.Kind, x.Elem))
+		e.line("if (col < %d) for (dm::i32 p = part; p < %d; p += %d) %s = %s;", cols, parts, finishDeep, accs[i],
+			joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("%s[dm::i64(p) * %d + col]", p, cols)))
+		e.line("%s[dm::thread()] = %s;", s, accs[i])
+		e.given[x] = accs[i]
+	}
+	e.line("dm::sync();")
+	e.line("if (part > 0 || col >= %d) return;", cols)
+	for i, x := range folds {
+		e.line("for (int p = 1; p < %d; p++) %s = %s;", finishDeep, accs[i], joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("sums_%d[p * %d + dm::thread()]", i+1, finishWide)))
+	}
+	if f.Rows.Col != nil {
+		e.atoms[f.Rows.Col] = "col"
+	}
+	g.finish(e, ns, outs)
+	return launch{
+		name: name, class: string(f.Class), threads: finishWide * finishDeep,
+		grid: [3]int{int((cols + finishWide - 1) / finishWide), 1, 1}, params: ns.params, body: e.b.String(),
+	}
+}
+
+// finishAll adds up the blocks' sums of one value and stores what is computed from it.
+func (g *generator) finishAll(f *kernel.Form, name string, temps []*temp, parts int64) launch {
+	_, folds := columnFolds(f)
+	ns := newNames()
+	outs := levelOuts(f, kernel.PerKernel)
+	e := newEmitter(ns.of)
+	k := &rowKernel{emitter: e, f: f}
+	shared := map[types.Elem]bool{}
+	for i, x := range folds {
+		p := ns.addTemp("partial", temps[i], artifact.In)
+		elem := scratchElem(x.Elem)
+		if !shared[elem] {
+			shared[elem] = true
+			e.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
+		}
+		acc := e.name("f")
+		e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+		e.line("for (dm::i32 p = dm::thread(); p < %d; p += %d) %s = %s;", parts, blockThreads, acc, joined(x.Kind, x.Elem, acc, p+"[p]"))
+		e.line("%s = %s;", acc, k.together(x, acc))
+		e.given[x] = acc
+	}
+	e.line("if (dm::thread() > 0) return;")
+	g.finish(e, ns, outs)
+	text := e.b.String()
+	return launch{name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{1, 1, 1}, params: ns.params, body: text}
+}
+
+func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
+	var outs []kernel.Out
+	for _, o := range f.Outs {
+		if o.Level == level {
+			outs = append(outs, o)
+		}
+	}
+	return outs
+}
+
+// finish stores outs, whose folds are given, one element to a thread.
+func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
+	for _, o := range outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			if x.Op == kernel.Load && !below(o.X, x) {
+				ns.add(x.Buf, artifact.In)
+			}
+		})
+	}
+	for _, o := range outs {
+		ns.add(o.Value, artifact.Out)
+	}
+	l := e.lanes(nil, 1)
+	l.store(outs)
+	l.end()
+}
+
+// below reports whether x occurs in e only inside folds over rows, so that it is
+// not needed when these are known.
+func below(e, x *kernel.Expr) bool {
+	if e == x {
+		return false
+	}
+	if e.Op == kernel.Fold && (e.Over == kernel.ColsFold || e.Over == kernel.AllFold) {
+		return true
+	}
+	for _, a := range e.Args {
+		if !below(a, x) {
+			return false
+		}
+	}
+	return true
+}

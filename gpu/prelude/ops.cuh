@@ -1,0 +1,30 @@
+// Ops of the dialect that are no single intrinsic.
+#pragma once
+
+namespace dm {
+
+template <class T> DM_FN T infinity();
+template <> DM_FN float infinity<float>() { return bits_as<float>(0x7f800000u); }
+template <> DM_FN double infinity<double>() { return bits_as<double>(0x7ff0000000000000ull); }
+template <class T> DM_FN T nan();
+template <> DM_FN float nan<float>() { return bits_as<float>(0x7fc00000u); }
+template <> DM_FN double nan<double>() { return bits_as<double>(0x7ff8000000000000ull); }
+
+template <class T> DM_FN T silu(T x) { return x * logistic(x); }
+template <class T> DM_FN T gelu(T x) { return T(0.5) * x * (T(1) + erf(x * T(0.70710678118654752440))); }
+template <class T> DM_FN T gelu_tanh(T x) {
+  return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
+}
+
+// An element of dm.rng: at least low, below high, from u in [0, 1).
+template <class T> DM_FN auto uniform_between(double low, double high, double u) {
+  double v = low + (high - low) * u;
+  if constexpr (!Kind<T>::is_float) {
+    return T(floor(v));
+  } else {
+    const auto x = wide(narrow<T>(v));
+    return double(x) >= high ? wide(narrow<T>(low)) : x;
+  }
+}
+
+}  // namespace dm
