@@ -28,7 +28,7 @@ func init() {
 	for _, family := range []map[string]executor{
 		unaryExecutors(), binaryExecutors(), selectionExecutors(), contractionExecutors(),
 		reductionExecutors(), normalizationExecutors(), orderExecutors(), attentionExecutors(),
-		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(),
+		movementExecutors(), indexingExecutors(), sourceExecutors(), controlExecutors(), checkExecutors(), trainingExecutors(),
 	} {
 		for name, e := range family {
 			executors[name] = e

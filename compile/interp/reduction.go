@@ -10,9 +10,10 @@ import (
 
 func reductionExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.reduce":        runReduce,
-		"dm.reduce_window": runReduceWindow,
-		"dm.cumsum":        runCumsum,
+		"dm.reduce":             runReduce,
+		"dm.reduce_window":      runReduceWindow,
+		"dm.select_and_scatter": runSelectAndScatter,
+		"dm.cumsum":             runCumsum,
 	}
 }
 

@@ -69,7 +69,7 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 		pool: p, ctx: ctx, module: m, opts: opts,
 		limit:  memoryLimit(opts.Memory),
 		dying:  map[*ir.Block][][]*ir.Value{},
-		timing: map[*ir.Op]int{},
+		timing: map[*ir.Op]int{}, gradients: map[*ir.Op]gradient{},
 	}
 	if opts.Memory <= 0 {
 		for _, a := range args {
@@ -114,6 +114,7 @@ type machine struct {
 
 	limit, live, peak int64
 	dying             map[*ir.Block][][]*ir.Value
+	gradients         map[*ir.Op]gradient // by dm.grad
 
 	timing  map[*ir.Op]int // index into timings
 	timings []Timing

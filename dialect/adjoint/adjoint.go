@@ -5,6 +5,7 @@
 package adjoint
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,11 +40,11 @@ func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
 
 func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Func, error) {
 	if f.Body == nil {
-		return nil, fail(m, f.Op, "DM802", "@%s is only declared", f.Name)
+		return nil, fail(m, f.Op, "DM812", "@%s is only declared", f.Name)
 	}
 	ret := f.Body.Terminator()
 	if ret == nil || ret.Name != "func.return" || len(f.Op.Regions[0].Blocks) != 1 {
-		return nil, fail(m, f.Op, "DM802", "@%s has no single block that ends in return", f.Name)
+		return nil, fail(m, f.Op, "DM812", "@%s has no single block that ends in return", f.Name)
 	}
 	wrt, err := selected(m, f, opts.Wrt)
 	if err != nil {
@@ -94,10 +95,10 @@ func selected(m *ir.Module, f *ir.Func, wrt []int) ([]int, error) {
 	}
 	for _, i := range wrt {
 		if i < 0 || i >= len(f.Args) {
-			return nil, fail(m, f.Op, "DM803", "@%s has no argument %d; the last is %d", f.Name, i, len(f.Args)-1)
+			return nil, fail(m, f.Op, "DM813", "@%s has no argument %d; the last is %d", f.Name, i, len(f.Args)-1)
 		}
 		if !isFloat(f.Args[i]) {
-			return nil, fail(m, f.Op, "DM803", "argument %s of @%s is %s, and only floating-point tensors have gradients", f.Args[i].Name, f.Name, f.Args[i].Type)
+			return nil, fail(m, f.Op, "DM813", "argument %s of @%s is %s, and only floating-point tensors have gradients", f.Args[i].Name, f.Name, f.Args[i].Type)
 		}
 	}
 	return wrt, nil
@@ -119,7 +120,7 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 	build := &ir.Builder{Block: b, Index: len(b.Ops), At: f.Body.Terminator()}
 	if !seeded {
 		if len(outs) == 0 || !isFloat(outs[0]) || outs[0].Tensor() == nil || outs[0].Tensor().Rank() != 0 {
-			return fail(r.m, f.Op, "DM804", "the first result of @%s is not a floating-point scalar", f.Name)
+			return fail(r.m, f.Op, "DM814", "the first result of @%s is not a floating-point scalar", f.Name)
 		}
 		if r.active[outs[0]] {
 			r.add(build, outs[0], op.Filled(build, outs[0].Type, 1))
@@ -200,18 +201,15 @@ func sweep(b *ir.Block) {
 		if !op.Of(o).Is(op.Pure) || slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return len(v.Uses) > 0 }) {
 			continue
 		}
-		drop(o)
+		ir.EraseAll(o)
 	}
 }
 
-// drop erases o with everything inside it.
-func drop(o *ir.Op) {
-	for _, r := range o.Regions {
-		for _, b := range r.Blocks {
-			for i := len(b.Ops) - 1; i >= 0; i-- {
-				drop(b.Ops[i])
-			}
-		}
+// Name gives f a name that no function of m has: its own, or one like it.
+func Name(m *ir.Module, f *ir.Func) {
+	base := f.Name
+	for n := 2; m.Func(f.Name) != nil; n++ {
+		f.Name = fmt.Sprintf("%s_%d", base, n)
 	}
-	ir.Erase(o)
+	f.Op.SetAttr("sym_name", types.Str(f.Name))
 }

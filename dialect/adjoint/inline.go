@@ -2,15 +2,12 @@ package adjoint
 
 import (
 	"slices"
-	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
-
-// maxCalls bounds how deep calls are inlined.
-const maxCalls = 100
 
 // Inline puts in front of o, a func.call or a dm.grad, what it computes and gives
 // the values that stand for its results; o stays. b must stand before o. An error
@@ -20,27 +17,22 @@ func Inline(m *ir.Module, b *ir.Builder, o *ir.Op) ([]*ir.Value, error) {
 }
 
 func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Value, error) {
-	f, err := target(m, o, callers)
+	types := make([]*types.Tensor, len(o.Operands))
+	for i := range types {
+		types[i] = o.In(i)
+	}
+	f, err := target(m, o, types, callers)
 	if err != nil {
 		return nil, err
 	}
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
-		return nil, fail(m, o, "DM802", "%s does not fit @%s", o.Name, o.Str("callee"))
+		return nil, fail(m, o, "DM812", "%s does not fit @%s", o.Name, o.Str("callee"))
 	}
-	values, sizes := map[*ir.Value]*ir.Value{}, map[string]dim.Dim{}
+	values := map[*ir.Value]*ir.Value{}
 	for i, a := range f.Args {
 		values[a] = o.Operands[i]
-		bind(sizes, a.Tensor(), o.In(i))
 	}
-	copies := ir.CloneOps(b, f.Body.Ops[:len(f.Body.Ops)-1], values)
-	for s, d := range sizes {
-		if d.Equal(dim.Sym(s)) {
-			delete(sizes, s)
-		}
-	}
-	if len(sizes) > 0 {
-		resize(copies, sizes)
-	}
+	ir.CloneOps(b, f.Body.Ops[:len(f.Body.Ops)-1], values)
 	var vs []*ir.Value
 	for _, v := range f.Body.Terminator().Operands {
 		vs = append(vs, values[v])
@@ -48,23 +40,60 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	return vs, nil
 }
 
-// target is the function that o stands for: the callee, or its gradient.
-func target(m *ir.Module, o *ir.Op, callers []string) (*ir.Func, error) {
+// target is the function that o stands for: the callee, or its gradient, in the
+// sizes that operands of the types given have.
+func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) (*ir.Func, error) {
 	name := o.Str("callee")
 	f := m.Func(name)
 	switch {
 	case f == nil:
-		return nil, fail(m, o, "DM802", "there is no function @%s", name)
+		return nil, fail(m, o, "DM812", "there is no function @%s", name)
 	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return":
-		return nil, fail(m, o, "DM802", "@%s has no single block that ends in return", name)
-	case slices.Contains(callers, name) || len(callers) > maxCalls:
-		return nil, fail(m, o, "DM802", "@%s calls itself by way of @%s", name, strings.Join(callers, ", @"))
+		return nil, fail(m, o, "DM812", "@%s has no single block that ends in return", name)
+	case slices.Contains(callers, name) || recursive(m, f):
+		return nil, fail(m, o, "DM812", "@%s calls itself", name)
 	}
-	callers = append(slices.Clone(callers), name)
+	sizes := map[string]dim.Dim{}
+	for i, a := range f.Args {
+		if i < len(operands) {
+			bind(sizes, a.Tensor(), operands[i])
+		}
+	}
+	for s, n := range op.Bindings(f, nil) {
+		if _, bound := sizes[s]; !bound {
+			sizes[s] = dim.Const(n)
+		}
+	}
+	f = resized(f, sizes)
 	if o.Name == "dm.grad" {
-		return ofOp(m, o, f, callers)
+		return function(m, f, optionsOf(o), append(slices.Clone(callers), name))
 	}
 	return f, nil
+}
+
+// recursive reports whether f leads back to itself.
+func recursive(m *ir.Module, f *ir.Func) bool {
+	seen := map[*ir.Func]bool{}
+	var leads func(g *ir.Func) bool
+	leads = func(g *ir.Func) bool {
+		found := false
+		ir.Walk(g.Body.Ops, func(o *ir.Op) bool {
+			if o.Name != "func.call" && o.Name != "dm.grad" {
+				return !found
+			}
+			if next := m.Func(o.Str("callee")); next != nil && next.Body != nil {
+				if next == f {
+					found = true
+				} else if !seen[next] {
+					seen[next] = true
+					found = found || leads(next)
+				}
+			}
+			return !found
+		})
+		return found
+	}
+	return leads(f)
 }
 
 // bind notes what the symbols of a parameter stand for where it takes a value.
@@ -81,27 +110,46 @@ func bind(sizes map[string]dim.Dim, want, have *types.Tensor) {
 	}
 }
 
-// resize says the types of ops, and of what is inside them, in other sizes.
-func resize(ops []*ir.Op, sizes map[string]dim.Dim) {
-	change := func(vs []*ir.Value) {
-		for _, v := range vs {
-			if t := v.Tensor(); t != nil {
-				r := *t
-				r.Shape = make([]dim.Dim, len(t.Shape))
-				for i, d := range t.Shape {
-					r.Shape[i] = d.Subst(sizes)
-				}
-				v.Type = &r
-			}
+// resized is f in other sizes; f itself where nothing changes.
+func resized(f *ir.Func, sizes map[string]dim.Dim) *ir.Func {
+	for s, d := range sizes {
+		if d.Equal(dim.Sym(s)) {
+			delete(sizes, s)
 		}
 	}
-	ir.Walk(ops, func(o *ir.Op) bool {
-		change(o.Results)
+	if len(sizes) == 0 {
+		return f
+	}
+	f = f.Clone()
+	change := func(v *ir.Value) {
+		if t := v.Tensor(); t != nil {
+			r := *t
+			r.Shape = make([]dim.Dim, len(t.Shape))
+			for i, d := range t.Shape {
+				r.Shape[i] = d.Subst(sizes)
+			}
+			v.Type = &r
+		}
+	}
+	for _, v := range f.Args {
+		change(v)
+	}
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		for _, v := range o.Results {
+			change(v)
+		}
 		for _, r := range o.Regions {
 			for _, b := range r.Blocks {
-				change(b.Args)
+				for _, v := range b.Args {
+					change(v)
+				}
 			}
 		}
 		return true
 	})
+	f.Results = nil
+	for _, v := range f.Body.Terminator().Operands {
+		f.Results = append(f.Results, v.Type)
+	}
+	return f
 }

@@ -3,13 +3,17 @@ package adjoint
 import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
-// Of is the function that a dm.grad stands for: the joint gradient of the
-// function that it names, with the options that it states. An error is a *Error.
-func Of(m *ir.Module, o *ir.Op) (*ir.Func, error) { return target(m, o, nil) }
+// Of is the function that a dm.grad stands for where its operands have the types
+// given: the joint gradient of the function that it names, with the options that
+// it states. An error is a *Error.
+func Of(m *ir.Module, o *ir.Op, operands []*types.Tensor) (*ir.Func, error) {
+	return target(m, o, operands, nil)
+}
 
-func ofOp(m *ir.Module, o *ir.Op, f *ir.Func, callers []string) (*ir.Func, error) {
+func optionsOf(o *ir.Op) Options {
 	opts := Options{Joint: true, Seeded: op.Int(o, "cotangents") > 0}
 	if op.Attr(o, "wrt") != nil {
 		opts.Wrt = []int{}
@@ -17,5 +21,5 @@ func ofOp(m *ir.Module, o *ir.Op, f *ir.Func, callers []string) (*ir.Func, error
 			opts.Wrt = append(opts.Wrt, int(i))
 		}
 	}
-	return function(m, f, opts, callers)
+	return opts
 }

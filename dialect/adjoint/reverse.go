@@ -41,7 +41,7 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 					}
 				}
 			}
-			drop(o)
+			ir.EraseAll(o)
 			i--
 			continue
 		}
@@ -127,17 +127,17 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	dx, ok, p := op.Derive(b, o, dy, want)
 	switch {
 	case p != nil:
-		e := fail(r.m, o, "DM801", "%s has no derivative here: %s", o.Name, p.Msg)
+		e := fail(r.m, o, "DM811", "%s has no derivative here: %s", o.Name, p.Msg)
 		if p.Help != "" {
 			e.Help = p.Help
 		}
 		return e
 	case o.Name == "dm.while":
-		e := fail(r.m, o, "DM801", "dm.while has no derivative: the values of every round would have to be kept")
+		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every round would have to be kept")
 		e.Help = "write the rounds out, or take the loop's results as constants: leave its operands out of wrt"
 		return e
 	case !ok:
-		return fail(r.m, o, "DM801", "%s has no derivative", o.Name)
+		return fail(r.m, o, "DM811", "%s has no derivative", o.Name)
 	}
 	for i, v := range dx {
 		if v != nil {

@@ -65,7 +65,7 @@ func (l *lowerer) op(t *ast.Op, parent *ir.Block) *ir.Op {
 	switch o.Name {
 	case "func.func":
 		l.genericFunction(o, t)
-	case "func.call":
+	case "func.call", "dm.grad":
 		l.calls = append(l.calls, o)
 	case "builtin.module":
 		l.moduleName(o, t)

@@ -25,6 +25,7 @@ const (
 	Sources       Family = "sources"
 	Control       Family = "control"
 	Kernels       Family = "kernels"
+	Training      Family = "training"
 )
 
 // Class is the cost class of an op (Ivanov et al., MLSys 2021, §3, with

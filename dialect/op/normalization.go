@@ -9,7 +9,7 @@ import (
 func normalizations() []*Def {
 	return []*Def{
 		reduceDef, softmaxDef, logSoftmaxDef, layerNormDef, rmsNormDef, batchNormDef, groupNormDef,
-		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, topKDef, sortDef,
+		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, selectAndScatterDef, topKDef, sortDef,
 	}
 }
 

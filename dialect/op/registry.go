@@ -21,7 +21,7 @@ var (
 func init() {
 	for _, family := range [][]*Def{
 		contractions(), elementwise(), normalizations(), attentions(),
-		movements(), sources(), controls(), kernels(),
+		movements(), sources(), controls(), kernels(), trainings(),
 	} {
 		for _, d := range family {
 			all = append(all, d)

@@ -89,7 +89,7 @@ func (v *verifier) call(o *ir.Op) {
 	if f == nil || f.Op.Bad {
 		return
 	}
-	related := []diag.Related{{Span: f.Op.Head, Message: "the function's signature"}}
+	related := signature(f)
 	if len(o.Operands) != len(f.Args) {
 		v.report("DM188", o.Head, "@%s takes %s, but the call has %d", f.Name, diag.Count(len(f.Args), "operand"), len(o.Operands)).Related = related
 		return
@@ -98,19 +98,85 @@ func (v *verifier) call(o *ir.Op) {
 		v.report("DM188", o.Head, "@%s gives %s, but the call names %d", f.Name, diag.Count(len(f.Results), "result"), len(o.Results)).Related = related
 		return
 	}
-	bind := map[string]dim.Dim{}
-	for i, x := range o.Operands {
+	v.passed(o, f, len(o.Operands))
+}
+
+func signature(f *ir.Func) []diag.Related {
+	return []diag.Related{{Span: f.Op.Head, Message: "the function's signature"}}
+}
+
+// passed compares the types of o's first operands and results with those of f's
+// arguments and results, and gives what the symbols of f stand for; ok is false
+// after a report.
+func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]dim.Dim, ok bool) {
+	related := signature(f)
+	bind = map[string]dim.Dim{}
+	for i, x := range o.Operands[:operands] {
 		if want := f.Args[i].Type; !accepts(want, x.Type, bind) {
 			v.report("DM188", o.OperandSpan(i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
-			return
+			return nil, false
 		}
 	}
-	for i, r := range o.Results {
+	for i, r := range o.Results[:len(f.Results)] {
 		if gives := substitute(f.Results[i], bind); !types.Compatible(r.Type, gives) {
 			v.report("DM188", o.Head, "%s is written as %s, but @%s gives %s", resultName(r), r.Type, f.Name, gives).Related = related
+			return nil, false
+		}
+	}
+	return bind, true
+}
+
+// grad compares a dm.grad with the function that it differentiates.
+func (v *verifier) grad(o *ir.Op) {
+	f := v.m.Func(o.Str("callee"))
+	if f == nil || f.Op.Bad {
+		return
+	}
+	related := signature(f)
+	given := int(op.Int(o, "cotangents"))
+	if n := len(o.Operands) - given; n != len(f.Args) {
+		v.report("DM188", o.Head, "@%s takes %s, but grad hands it %d", f.Name, diag.Count(len(f.Args), "operand"), n).Related = related
+		return
+	}
+	wrt, _ := op.GradArgs(o)
+	if n := len(o.Results) - len(wrt); n != len(f.Results) {
+		v.report("DM188", o.Head, "@%s gives %s, but grad names %d before the gradients", f.Name, diag.Count(len(f.Results), "result"), n).Related = related
+		return
+	}
+	bind, ok := v.passed(o, f, len(f.Args))
+	if !ok {
+		return
+	}
+	var seeded []types.Type
+	for _, t := range f.Results {
+		if r, ok := t.(*types.Tensor); ok && r.Elem.IsFloat() {
+			seeded = append(seeded, substitute(r, bind))
+		}
+	}
+	if given == 0 {
+		if t, ok := first(f.Results).(*types.Tensor); !ok || t.Rank() != 0 || !t.Elem.IsFloat() {
+			v.report("DM188", o.Head, "the first result of @%s is no floating-point scalar", f.Name).Related = related
+			v.diags[len(v.diags)-1].Help = "return the loss first, or give the results' cotangents as further operands with cotangents = n"
+		}
+		return
+	}
+	if given != len(seeded) {
+		v.report("DM188", o.Head, "@%s gives %s, but grad has %s", f.Name, diag.Count(len(seeded), "floating-point result"), diag.Count(given, "cotangent")).Related = related
+		return
+	}
+	for i, want := range seeded {
+		if at := len(f.Args) + i; !types.Compatible(o.Operands[at].Type, want) {
+			v.report("DM188", o.OperandSpan(at), "%s has type %s, but is the cotangent of a %s", operandText(o.Operands[at]), o.Operands[at].Type, want).Related = related
 			return
 		}
 	}
+}
+
+func first(ts []types.Type) types.Type {
+	if len(ts) == 0 {
+		return nil
+	}
+	return ts[0]
 }
 
 // accepts reports whether a parameter of type want takes an operand of type

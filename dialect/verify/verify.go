@@ -113,10 +113,12 @@ func (v *verifier) op(o *ir.Op) {
 		v.returns(o)
 	case "func.call":
 		v.call(o)
+	case "dm.grad":
+		v.grad(o)
 	case "dm.yield":
 		v.yield(o)
 	}
-	if o.Name == "dm.kernel" || o.Name == "func.call" {
+	if o.Name == "dm.kernel" || o.Name == "func.call" || o.Name == "dm.grad" {
 		v.insideKernel(o)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
 	"dmir/compile/interp"
+	"dmir/dialect/adjoint"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -27,7 +28,7 @@ type Article struct {
 // the tables of whoever else says something.
 func Articles(others ...[]diag.Code) []Article {
 	var as []Article
-	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, interp.Codes, config.Codes}
+	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, adjoint.Codes, interp.Codes, config.Codes}
 	for _, c := range slices.Concat(slices.Concat(tables...), slices.Concat(others...)) {
 		text := c.Doc + "\n"
 		if c.Help != "" {

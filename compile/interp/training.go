@@ -1,0 +1,146 @@
+package interp
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"dmir/compile/tensor"
+	"dmir/dialect/adjoint"
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+func trainingExecutors() map[string]executor {
+	return map[string]executor{
+		"dm.grad":     runGrad,
+		"dm.sgd":      runSGD,
+		"dm.momentum": runMomentum,
+		"dm.adam":     runAdam,
+	}
+}
+
+// gradient is the joint function of a dm.grad for operands of certain shapes.
+type gradient struct {
+	shapes [][]int
+	fn     *ir.Func
+}
+
+// runGrad differentiates the callee, for the sizes that it now has, and runs that.
+func runGrad(c *call) ([]*tensor.Tensor, error) {
+	if c.calls >= maxCalls {
+		return nil, c.errorf("DM706", "functions call each other more than %d deep", maxCalls)
+	}
+	known := c.gradients[c.op]
+	if !slices.EqualFunc(known.shapes, c.in, func(s []int, t *tensor.Tensor) bool { return slices.Equal(s, t.Shape) }) {
+		known = gradient{}
+	}
+	if known.fn == nil {
+		operands := make([]*types.Tensor, len(c.in))
+		for i, x := range c.in {
+			t := &types.Tensor{Elem: x.Elem, At: types.Placement{Space: types.HBM}}
+			for _, n := range x.Shape {
+				t.Shape = append(t.Shape, dim.Const(int64(n)))
+			}
+			operands[i] = t
+			known.shapes = append(known.shapes, x.Shape)
+		}
+		fn, err := adjoint.Of(c.module, c.op, operands)
+		var e *adjoint.Error
+		if errors.As(err, &e) {
+			return nil, &Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help}
+		}
+		known.fn = fn
+		c.gradients[c.op] = known
+	}
+	if len(known.fn.Args) != len(c.in) {
+		return nil, c.errorf("DM704", "the gradient of @%s takes %d values, got %d", c.op.Str("callee"), len(known.fn.Args), len(c.in))
+	}
+	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
+	for i, x := range c.in {
+		if err := checkArg(known.fn, i, x, f.bind); err != nil {
+			return nil, c.errorf("DM704", "%s", err.Msg)
+		}
+	}
+	for s, n := range op.Bindings(known.fn, c.opts.Bind) {
+		if _, bound := f.bind[s]; !bound {
+			f.bind[s] = n
+		}
+	}
+	c.calls++
+	defer func() { c.calls-- }()
+	return c.block(f, known.fn.Body, c.in)
+}
+
+// step runs an optimizer: update computes element i of the new parameters and
+// states from the old ones, in float64.
+func (c *call) step(states []int, update func(i int, w, g float64, old, next []float64) float64) ([]*tensor.Tensor, error) {
+	w, g := c.in[0], c.in[1]
+	outs := make([]*tensor.Tensor, len(c.op.Results))
+	for i := range outs {
+		outs[i] = tensor.New(c.outElem(i), w.Shape...)
+	}
+	for _, i := range append([]int{1}, states...) {
+		if !slices.Equal(c.in[i].Shape, w.Shape) {
+			return nil, c.errorf("DM704", "%s beside parameters %s", c.in[i].Type(), w.Type())
+		}
+	}
+	c.parallel(w.Len(), elements, func(lo, hi int) {
+		old, next := make([]float64, len(states)), make([]float64, len(states))
+		for i := lo; i < hi; i++ {
+			for k, s := range states {
+				old[k] = c.in[s].Float(i)
+			}
+			v := update(i, w.Float(i), g.Float(i), old, next)
+			outs[0].SetFloat(i, v)
+			for k := range states {
+				outs[1+k].SetFloat(i, next[k])
+			}
+			if len(outs) > 1+len(states) {
+				outs[1+len(states)].SetFloat(i, v)
+			}
+		}
+	})
+	return outs, nil
+}
+
+// rate is the learning rate: operand i, or the attribute.
+func (c *call) rate(i int) float64 {
+	if len(c.in) > i && c.in[i].Len() == 1 {
+		return c.in[i].Float(0)
+	}
+	return op.Float(c.op, "lr")
+}
+
+func runSGD(c *call) ([]*tensor.Tensor, error) {
+	lr, decay := c.rate(2), op.Float(c.op, "weight_decay")
+	return c.step(nil, func(_ int, w, g float64, _, _ []float64) float64 { return w - lr*(g+decay*w) })
+}
+
+func runMomentum(c *call) ([]*tensor.Tensor, error) {
+	lr, decay, keep, ahead := c.rate(3), op.Float(c.op, "weight_decay"), op.Float(c.op, "momentum"), op.Bool(c.op, "nesterov")
+	return c.step([]int{2}, func(_ int, w, g float64, old, next []float64) float64 {
+		g += decay * w
+		next[0] = keep*old[0] + g
+		if ahead {
+			return w - lr*(g+keep*next[0])
+		}
+		return w - lr*next[0]
+	})
+}
+
+func runAdam(c *call) ([]*tensor.Tensor, error) {
+	if c.in[4].Len() != 1 {
+		return nil, c.errorf("DM704", "the number of the step is a scalar, not %s", c.in[4].Type())
+	}
+	lr, decay, t := c.rate(5), op.Float(c.op, "weight_decay"), c.in[4].Float(0)
+	b1, b2, epsilon := op.Float(c.op, "beta1"), op.Float(c.op, "beta2"), op.Float(c.op, "epsilon")
+	c1, c2 := 1-math.Pow(b1, t), 1-math.Pow(b2, t)
+	return c.step([]int{2, 3}, func(_ int, w, g float64, old, next []float64) float64 {
+		next[0] = b1*old[0] + (1-b1)*g
+		next[1] = b2*old[1] + (1-b2)*g*g
+		return w - lr*(next[0]/c1/(math.Sqrt(next[1]/c2)+epsilon)+decay*w)
+	})
+}

@@ -1,0 +1,83 @@
+package op
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// trainings are the ops of a training step: the gradient of a function, and
+// what an optimizer makes of it.
+func trainings() []*Def { return []*Def{gradDef, sgdDef, momentumDef, adamDef} }
+
+var gradDef = &Def{
+	Name: "grad", Family: Training, Class: ClassContraction,
+	Summary: "results of a function and the gradients by its arguments",
+	Doc: "Computes `@callee` and, in reverse mode, the gradients of its loss. The operands are the callee's arguments; the results are the callee's and then, for every argument that `wrt` lists, " +
+		"the gradient, of that argument's type. Without `wrt` these are all floating-point arguments.\n\n" +
+		"The loss is the callee's first result, a floating-point scalar; other results are only passed along. With `cotangents = n` the function may give anything: the last n operands are then " +
+		"the cotangents of its n floating-point results, in their order, and the gradients those of the sum of products with them.\n\n" +
+		"Stands for the joint forward and backward graph, which `dmir opt --passes gradient` writes out: calls in the callee are inlined, its kernels dissolved, and every op gives its cotangents as its entry says. " +
+		"Costs what that graph costs. Source: Griewank and Walther, *Evaluating Derivatives*, SIAM 2008.",
+	Example: `func.func @example(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>) {
+  %loss, %dw = dm.grad @loss %w, %x, wrt = [0] : (tensor<3xf32>, tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>)
+  return %loss, %dw : tensor<f32>, tensor<3xf32>
+}
+func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
+  %0 = dm.mul %x, %w : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  %1 = dm.mul %0, %0 : tensor<2x3xf32>
+  %2 = dm.reduce add %1 : (tensor<2x3xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}`,
+	Operands: []Param{{Name: "args", Elems: storable, Variadic: true, Doc: "the callee's arguments, then the cotangents"}},
+	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "the callee's results, then the gradients"}},
+	Attrs: []AttrDef{
+		{Name: "callee", Kind: KindSymbol, Lead: true, Doc: "the function that is differentiated"},
+		{Name: "wrt", Kind: KindInts, Optional: true, Doc: "numbers of the arguments whose gradients are given, from 0; all floating-point ones where absent"},
+		{Name: "cotangents", Kind: KindInt, Default: types.Int{}, Doc: "how many of the operands, the last ones, are cotangents of the callee's floating-point results; 0: the first result is the loss"},
+	},
+	Traits: Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		wrt, p := GradArgs(o)
+		if p != nil {
+			return nil, p
+		}
+		own := len(o.Results) - len(wrt)
+		if own < 0 {
+			return nil, problem("DM125", -1, "grad gives %d gradients behind the results of @%s, but fewer values are written", len(wrt), Str(o, "callee")).
+				help("write the callee's results and then a gradient for each of the arguments %v", wrt)
+		}
+		ts := valueTypes(o.Results[:own])
+		for _, i := range wrt {
+			ts = append(ts, o.Operands[i].Type)
+		}
+		return ts, nil
+	},
+}
+
+// GradArgs are the numbers of the operands of a dm.grad whose gradients it gives.
+func GradArgs(o *ir.Op) ([]int, *Problem) {
+	c := Int(o, "cotangents")
+	if c < 0 || c > int64(len(o.Operands)) {
+		return nil, attrProblem("DM115", "cotangents", "cotangents = %d of %d operands", c, len(o.Operands)).help("the last operands are the cotangents; the arguments come before them")
+	}
+	args := o.Operands[:len(o.Operands)-int(c)]
+	var wrt []int
+	if Attr(o, "wrt") == nil {
+		for i := range args {
+			if in(o, i).Elem.IsFloat() {
+				wrt = append(wrt, i)
+			}
+		}
+		return wrt, nil
+	}
+	for _, n := range Ints(o, "wrt") {
+		switch {
+		case n < 0 || n >= int64(len(args)):
+			return nil, attrProblem("DM115", "wrt", "wrt names argument %d of %d", n, len(args)).help("arguments are counted from 0")
+		case !in(o, int(n)).Elem.IsFloat():
+			return nil, attrProblem("DM115", "wrt", "argument %d is %s, which has no gradient", n, o.Operands[n].Type).help("wrt lists floating-point arguments")
+		}
+		wrt = append(wrt, int(n))
+	}
+	return wrt, nil
+}
