@@ -3,8 +3,8 @@
 // random numbers, in namespace dm. No toolkit header is needed: what the compiler
 // does not have built in is inline PTX.
 //
-// With -DDM_HOST the same names are an emulation for a host C++20 compiler:
-// threads of a block are fibers, every access is checked (see emu.cuh).
+// For a host C++20 compiler (emu.cuh says how) the same names are an emulation:
+// threads of a block are fibers, and every access is checked.
 #pragma once
 
 #ifdef DM_HOST

@@ -19,8 +19,9 @@
 #include <sys/mman.h>
 
 #define DM_FN inline
-#define DM_LINE , int at = __builtin_LINE()
-#define DM_LINE_ONLY int at = __builtin_LINE()
+#define DM_SPOT ::dm::Spot{__builtin_FILE(), __builtin_LINE()}
+#define DM_LINE , ::dm::Spot at = DM_SPOT
+#define DM_LINE_ONLY ::dm::Spot at = DM_SPOT
 #define DM_HERE , at
 #define DM_HERE_ONLY at
 #define DM_IDX(i) ::dm::At((i), at)
@@ -29,6 +30,15 @@
 #define DM_KERNEL_CLUSTER(name, threads, blocks, cluster) static void name
 #define DM_UNROLL
 #define DM_COLD __attribute__((noinline, cold))
+
+namespace dm {
+// Where a call stands.
+struct Spot {
+  const char* file;
+  int line;
+  bool operator==(const Spot& p) const { return line == p.line && !strcmp(file, p.file); }
+};
+}  // namespace dm
 
 namespace dm::emu {
 
@@ -69,7 +79,8 @@ struct Param {
 struct Warp {
   u32 full;        // its lanes, as bits
   u32 runnable, exited, arrived;
-  int kind, line;  // of the operation that its lanes arrive at
+  int kind;        // of the operation that its lanes arrive at
+  Spot line;
   u32 clock;       // counts the points at which its lanes wait for each other
   u32 floor;       // accesses of all warps up to this time are known
   u32 seen[clocks];
@@ -78,7 +89,8 @@ struct Warp {
 
 // What waits at one named barrier; 0 is the one of all threads.
 struct Barrier {
-  i32 arrived, line;
+  i32 arrived;
+  Spot line;
   u32 warps;
   u32 lanes[max_warps];
 };
@@ -88,7 +100,7 @@ enum Status : u8 { Ready, InWarp, InBarrier, Polling, Done };
 struct Thread {
   void* stack;  // where it stopped
   Status status;
-  int line;     // where it waits
+  Spot line;     // where it waits
 };
 
 // One launch, its block and its thread: what the accesses need to know.
@@ -115,7 +127,7 @@ struct Machine {
   // The block.
   i32 thread, lane, warp;
   u32 stamp;                // of the thread's accesses to shared memory now
-  int line;                 // of the last access
+  Spot line;                 // of the last access
   Warp warps[max_warps];
   Barrier barriers[16];
   u32 ready_warps;
@@ -127,7 +139,7 @@ inline Machine m;
 
 // Ends the process with a report. kind is a word that the reader of the report
 // knows; param is an index or -1; what says it in words.
-[[noreturn]] DM_COLD inline void fault(const char* kind, int line, int param, i64 index, const char* format, ...) {
+[[noreturn]] DM_COLD inline void fault(const char* kind, Spot line, int param, i64 index, const char* format, ...) {
   char text[600], out[1400];
   va_list args;
   va_start(args, format);
@@ -141,8 +153,8 @@ inline Machine m;
   }
   quoted[n] = 0;
   int length = snprintf(out, sizeof out,
-    "{\"fault\":{\"kind\":\"%s\",\"step\":%d,\"param\":%d,\"line\":%d,\"block\":[%d,%d,%d],\"thread\":%d,\"index\":%lld,\"msg\":\"%s\"}}\n",
-    kind, m.step, param, line, m.at[0], m.at[1], m.at[2], m.thread, index, quoted);
+    "{\"fault\":{\"kind\":\"%s\",\"step\":%d,\"param\":%d,\"file\":\"%s\",\"line\":%d,\"block\":[%d,%d,%d],\"thread\":%d,\"index\":%lld,\"msg\":\"%s\"}}\n",
+    kind, m.step, param, line.file ? line.file : "", line.line, m.at[0], m.at[1], m.at[2], m.thread, index, quoted);
   fflush(stdout);
   for (int done = 0; done < length;) {
     ssize_t k = write(1, out + done, size_t(length - done));
@@ -229,7 +241,7 @@ inline i32 next_thread() {
   return w * 32 + __builtin_ctz(m.warps[w].runnable);
 }
 
-inline void stop_running(Status why, int line) {
+inline void stop_running(Status why, Spot line) {
   Warp& w = m.warps[m.warp];
   w.runnable &= ~(1u << m.lane);
   if (!w.runnable) m.ready_warps &= ~(1u << m.warp);
@@ -267,14 +279,15 @@ inline void fiber_main() {
     if (m.barriers[0].arrived) fault("divergence", m.barriers[0].line, -1, -1, "thread %d has returned while %d others wait for it at the barrier", m.thread, m.barriers[0].arrived);
     w.exited |= 1u << m.lane;
     m.done++;
-    stop_running(Done, 0);
+    stop_running(Done, {});
     leave();
   }
 }
 
 // Nothing can run, and not all are done.
 inline void stuck() {
-  int waiting[5] = {}, line[5] = {}, who[5];
+  int waiting[5] = {}, who[5];
+  Spot line[5] = {};
   for (int t = 0; t < m.thread_count; t++) {
     Thread& th = m.threads[t];
     if (!waiting[th.status]++) line[th.status] = th.line, who[th.status] = t;
@@ -282,7 +295,7 @@ inline void stuck() {
   Status s = waiting[InBarrier] ? InBarrier : waiting[InWarp] ? InWarp : Polling;
   m.thread = who[s];
   if (s == InBarrier && waiting[InWarp]) {
-    fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, %d at an operation of their warp on line %d that not all its lanes reach", waiting[s], waiting[InWarp], line[InWarp]);
+    fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, %d at an operation of their warp on line %d that not all its lanes reach", waiting[s], waiting[InWarp], line[InWarp].line);
   }
   if (s == InBarrier) fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, which not enough threads reach", waiting[s]);
   if (s == InWarp) fault("divergence", line[s], -1, -1, "%d threads wait at this operation of their warp, which not all its lanes reach", waiting[s]);
@@ -299,7 +312,7 @@ inline const char* kind_name(int k) {
 
 // All lanes of the warp come here with an argument each; the last one runs
 // finish(warp), then all go on.
-template <class F> inline void collective(Kind kind, int line, void* arg, F finish) {
+template <class F> inline void collective(Kind kind, Spot line, void* arg, F finish) {
   Warp& w = m.warps[m.warp];
   u32 bit = 1u << m.lane;
   m.line = line;
@@ -308,7 +321,7 @@ template <class F> inline void collective(Kind kind, int line, void* arg, F fini
     w.kind = kind;
     w.line = line;
   } else if (w.kind != kind || w.line != line) {
-    fault("divergence", line, -1, -1, "lane %d is at this %s while other lanes of its warp are at a %s on line %d", m.lane, kind_name(kind), kind_name(w.kind), w.line);
+    fault("divergence", line, -1, -1, "lane %d is at this %s while other lanes of its warp are at a %s on line %d", m.lane, kind_name(kind), kind_name(w.kind), w.line.line);
   }
   w.args[m.lane] = arg;
   w.arrived |= bit;
@@ -324,13 +337,13 @@ template <class F> inline void collective(Kind kind, int line, void* arg, F fini
 }
 
 // `count` threads come to barrier id.
-inline void barrier(int id, i32 count, int line) {
+inline void barrier(int id, i32 count, Spot line) {
   Barrier& b = m.barriers[id];
   Warp& w = m.warps[m.warp];
   m.line = line;
   if (id == 0) {
     if (m.done) fault("divergence", line, -1, -1, "%d threads have returned and cannot reach this barrier", m.done);
-    if (b.arrived && b.line != line) fault("divergence", line, -1, -1, "thread %d is at this barrier while %d others are at the one on line %d", m.thread, b.arrived, b.line);
+    if (b.arrived && b.line != line) fault("divergence", line, -1, -1, "thread %d is at this barrier while %d others are at the one on line %d", m.thread, b.arrived, b.line.line);
   }
   if (!b.arrived) b.line = line;
   b.arrived++;
@@ -368,7 +381,7 @@ inline void barrier(int id, i32 count, int line) {
 }
 
 // The thread waits until somebody calls wake; then it looks again.
-inline void pause(int line) {
+inline void pause(Spot line) {
   m.line = line;
   stop_running(Polling, line);
   leave();

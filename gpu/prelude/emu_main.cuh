@@ -77,7 +77,7 @@ struct Plan {
 
 inline i64 number(FILE* f) {
   long long v;
-  if (fscanf(f, "%lld", &v) != 1) fault("plan", 0, -1, -1, "the plan ends early");
+  if (fscanf(f, "%lld", &v) != 1) fault("plan", {}, -1, -1, "the plan ends early");
   return v;
 }
 
@@ -87,7 +87,7 @@ inline i64 number(FILE* f) {
 // outputs, of each the buffer.
 inline Plan read_plan(const char* path) {
   FILE* f = fopen(path, "r");
-  if (!f) fault("plan", 0, -1, -1, "cannot open %s", path);
+  if (!f) fault("plan", {}, -1, -1, "cannot open %s", path);
   Plan p;
   p.workspace = number(f);
   for (i64 n = number(f); n > 0; n--) {
@@ -128,7 +128,7 @@ inline Plan read_plan(const char* path) {
 
 template <class T> inline T* pages(i64 count) {
   void* p = mmap(nullptr, size_t(count) * sizeof(T) + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) fault("memory", 0, -1, -1, "no memory: %lld bytes", count * i64(sizeof(T)));
+  if (p == MAP_FAILED) fault("memory", {}, -1, -1, "no memory: %lld bytes", count * i64(sizeof(T)));
   return static_cast<T*>(p);
 }
 
@@ -178,9 +178,9 @@ inline void run_block() {
 
 inline void launch(const Kernel& k, const Step& s) {
   i64 blocks = i64(s.grid[0]) * s.grid[1] * s.grid[2];
-  if (k.threads < 1 || k.threads > max_threads) fault("launch", 0, -1, -1, "%d threads in a block; it has 1 to 1024", k.threads);
-  if (k.cluster > 1) fault("launch", 0, -1, -1, "clusters of blocks are not emulated");
-  if (blocks < 1 || blocks > 1ll << 31) fault("launch", 0, -1, -1, "%lld blocks", blocks);
+  if (k.threads < 1 || k.threads > max_threads) fault("launch", {}, -1, -1, "%d threads in a block; it has 1 to 1024", k.threads);
+  if (k.cluster > 1) fault("launch", {}, -1, -1, "clusters of blocks are not emulated");
+  if (blocks < 1 || blocks > 1ll << 31) fault("launch", {}, -1, -1, "%lld blocks", blocks);
   if (i64(m.atomic) + blocks + 3 > 0xffff0000ll) {
     memset(m.writers, 0, size_t(m.bytes) * sizeof(u32));
     memset(m.readers, 0, size_t(m.bytes) * sizeof(u32));
@@ -194,7 +194,7 @@ inline void launch(const Kernel& k, const Step& s) {
   m.thread_count = k.threads;
   m.warp_count = (k.threads + 31) / 32;
   m.dynamic_shared = u32(k.shared);
-  if (m.dynamic_shared > shared_limit) fault("launch", 0, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
+  if (m.dynamic_shared > shared_limit) fault("launch", {}, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
   smem.fixed = 0;
   smem.array_count = 0;
   smem.dynamic = (shared_bytes - m.dynamic_shared) & ~1023u;
@@ -209,7 +209,7 @@ inline void launch(const Kernel& k, const Step& s) {
       }
     }
   }
-  if (smem.fixed > 48 << 10) fault("launch", 0, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
+  if (smem.fixed > 48 << 10) fault("launch", {}, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
 }
 
 inline void fill_zero(Param& p) {
@@ -266,11 +266,11 @@ inline void check_kernels(const Plan& plan, const Kernel* kernels, int count) {
   for (size_t i = 0; i < plan.steps.size(); i++) {
     const Step& s = plan.steps[i];
     m.step = int(i);
-    if (s.kernel >= count) fault("plan", 0, -1, -1, "the program has no kernel %d", s.kernel);
-    if (s.args.size() > size_t(max_params)) fault("plan", 0, -1, -1, "%d arguments", int(s.args.size()));
+    if (s.kernel >= count) fault("plan", {}, -1, -1, "the program has no kernel %d", s.kernel);
+    if (s.args.size() > size_t(max_params)) fault("plan", {}, -1, -1, "%d arguments", int(s.args.size()));
     if (s.kernel < 0) continue;
     const Kernel& k = kernels[s.kernel];
-    if (int(s.args.size()) != k.params) fault("plan", 0, -1, -1, "%s has %d parameters, the step gives it %d", k.name, k.params, int(s.args.size()));
+    if (int(s.args.size()) != k.params) fault("plan", {}, -1, -1, "%s has %d parameters, the step gives it %d", k.name, k.params, int(s.args.size()));
   }
 }
 
@@ -297,11 +297,11 @@ inline int run(int argc, char** argv, const Kernel* kernels, int count) {
   m.writers = pages<u32>(m.bytes);
   m.readers = pages<u32>(m.bytes);
   FILE* data = fopen(argv[2], "rb");
-  if (!data) fault("plan", 0, -1, -1, "cannot open %s", argv[2]);
+  if (!data) fault("plan", {}, -1, -1, "cannot open %s", argv[2]);
   for (size_t k = 0; k < plan.buffers.size(); k++) {
     Buffer& b = plan.buffers[k];
     if (b.kind != InputBuffer && b.kind != ConstantBuffer) continue;
-    if (fread(m.memory + b.offset, 1, size_t(b.bytes), data) != size_t(b.bytes)) fault("plan", 0, -1, -1, "the data ends early");
+    if (fread(m.memory + b.offset, 1, size_t(b.bytes), data) != size_t(b.bytes)) fault("plan", {}, -1, -1, "the data ends early");
     for (i64 i = 0; i < b.bytes; i++) m.owners[b.offset + i] = u16(k + 1);
   }
   fclose(data);
@@ -309,7 +309,8 @@ inline int run(int argc, char** argv, const Kernel* kernels, int count) {
   std::string report = "{\"steps\":[";
   for (size_t i = 0; i < plan.steps.size(); i++) {
     m.step = int(i);
-    m.at[0] = m.at[1] = m.at[2] = m.thread = m.line = 0;
+    m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
+    m.line = {};
     run_step(plan, plan.steps[i], kernels);
     report += i ? ",[" : "[";
     for (int k = 0; k < m.param_count; k++) {
@@ -323,18 +324,18 @@ inline int run(int argc, char** argv, const Kernel* kernels, int count) {
   report += "]}\n";
   m.step = int(plan.steps.size());
   FILE* out = fopen(argv[3], "wb");
-  if (!out) fault("plan", 0, -1, -1, "cannot open %s", argv[3]);
+  if (!out) fault("plan", {}, -1, -1, "cannot open %s", argv[3]);
   for (int k : plan.outputs) {
     const Buffer& b = plan.buffers[size_t(k)];
     for (i64 i = 0; i < b.bytes; i++) {
       u16 owner = m.owners[b.offset + i];
       if (owner == u16(k + 1)) continue;
-      if (owner) fault("overlap", 0, -1, i, "byte %lld of output buffer %d now belongs to buffer %d", i, k, owner - 1);
-      fault("uninitialised", 0, -1, i, "byte %lld of output buffer %d was never written", i, k);
+      if (owner) fault("overlap", {}, -1, i, "byte %lld of output buffer %d now belongs to buffer %d", i, k, owner - 1);
+      fault("uninitialised", {}, -1, i, "byte %lld of output buffer %d was never written", i, k);
     }
-    if (fwrite(m.memory + b.offset, 1, size_t(b.bytes), out) != size_t(b.bytes)) fault("plan", 0, -1, -1, "cannot write %s", argv[3]);
+    if (fwrite(m.memory + b.offset, 1, size_t(b.bytes), out) != size_t(b.bytes)) fault("plan", {}, -1, -1, "cannot write %s", argv[3]);
   }
-  if (fclose(out)) fault("plan", 0, -1, -1, "cannot write %s", argv[3]);
+  if (fclose(out)) fault("plan", {}, -1, -1, "cannot write %s", argv[3]);
   fputs(report.c_str(), stdout);
   return 0;
 }

@@ -8,10 +8,10 @@ template <class T> class Ref;
 // An index and the line that it stands on.
 struct At {
   i64 i;
-  int line;
-  At(i64 i, int line = __builtin_LINE()) : i(i), line(line) {}
+  Spot line;
+  At(i64 i, Spot line = DM_SPOT) : i(i), line(line) {}
   template <class R, class = typename std::enable_if<std::is_class<R>::value>::type>
-  At(R&& r, int line = __builtin_LINE()) : i(i64(static_cast<R&&>(r))), line(line) {}
+  At(R&& r, Spot line = DM_SPOT) : i(i64(static_cast<R&&>(r))), line(line) {}
 };
 
 namespace emu {
@@ -161,7 +161,7 @@ template <class T> class Shared {
 // kept: `auto x = s[i]` is an error where x is used.
 template <class T> class Ref {
  public:
-  Ref(u32 at, int line) : at_(at), line_(line) {}
+  Ref(u32 at, Spot line) : at_(at), line_(line) {}
   Ref(const Ref&) = delete;
   operator T() && { return get(); }
   T operator=(T v) && { return put(v); }
@@ -187,7 +187,7 @@ template <class T> class Ref {
     return v;
   }
   u32 at_;
-  int line_;
+  Spot line_;
 };
 template <class T, class U> DM_FN T narrow(Ref<U>&& r) { return narrow<T>(U(static_cast<Ref<U>&&>(r))); }
 template <class T, class U> DM_FN T convert(Ref<U>&& r) { return convert<T>(U(static_cast<Ref<U>&&>(r))); }
@@ -195,7 +195,7 @@ template <class T, class U> DM_FN T convert(Ref<U>&& r) { return convert<T>(U(st
 namespace emu {
 
 // The static array called name, which all threads declare.
-inline u32 static_array(const char* name, int line, u32 bytes) {
+inline u32 static_array(const char* name, Spot line, u32 bytes) {
   for (int k = 0; k < smem.array_count; k++) {
     if (smem.arrays[k].line == line && !strcmp(smem.arrays[k].name, name)) return smem.arrays[k].at;
   }
@@ -225,7 +225,7 @@ class Arena {
 };
 
 #define DM_SHARED(T, name, COUNT) \
-  const dm::Shared<T> name(dm::emu::static_array(#name, __LINE__, dm::u32(sizeof(T) * (COUNT))), (COUNT))
+  const dm::Shared<T> name(dm::emu::static_array(#name, DM_SPOT, dm::u32(sizeof(T) * (COUNT))), (COUNT))
 #define DM_ARENA(name) dm::Arena name
 
 }  // namespace dm

@@ -31,7 +31,7 @@ struct SharedMemory {
   u32 dynamic;    // where the dynamic part begins
   u32 top;        // end of what the launch uses
   u32 start;      // stamps below are of earlier blocks
-  struct Array { const char* name; int line; u32 at, bytes; } arrays[32];
+  struct Array { const char* name; Spot line; u32 at, bytes; } arrays[32];
   int array_count;
   u32 (*reader_sets)[clocks];
   u32 sets_used, sets_free, sets_capacity;
@@ -86,7 +86,7 @@ inline const char* shared_name(u32 at, i64* index) {
   return "dynamic shared memory";
 }
 
-[[noreturn]] DM_COLD inline void shared_fault(u32 at, int line, const char* kind, u32 e, const char* what) {
+[[noreturn]] DM_COLD inline void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
   i64 byte;
   const char* name = shared_name(at, &byte);
   u32 who = e & 2047;
@@ -98,13 +98,13 @@ inline const char* shared_name(u32 at, i64* index) {
   fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s", m.thread, byte, name, what, e ? other : "");
 }
 
-DM_COLD inline void bad_shared_read(u32 at, u32 w, int line) {
+DM_COLD inline void bad_shared_read(u32 at, u32 w, Spot line) {
   if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there");
   if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
   shared_fault(at, line, "race", w, "read without a barrier after it was written");
 }
 
-inline void shared_read_entry(u32 k, u32 at, int line) {
+inline void shared_read_entry(u32 k, u32 at, Spot line) {
   u32 w = smem.writers[k];
   if (w < smem.start || (w & 2047) == pending || !ordered(w)) bad_shared_read(at, w, line);
   u32 r = smem.readers[k];
@@ -136,7 +136,7 @@ inline bool readers_done(u32 set) {
   return true;
 }
 
-inline void shared_write_entry(u32 k, u32 at, int line, u32 stamp) {
+inline void shared_write_entry(u32 k, u32 at, Spot line, u32 stamp) {
   u32 w = smem.writers[k], r = smem.readers[k];
   if (w >= smem.start) {
     if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "written while an asynchronous copy to it is under way; no wait came between");
@@ -155,19 +155,19 @@ inline void shared_write_entry(u32 k, u32 at, int line, u32 stamp) {
 }
 
 // The running thread reads or writes bytes [at, at+BYTES) of shared memory.
-inline void shared_read(u32 at, int bytes, int line) {
+inline void shared_read(u32 at, int bytes, Spot line) {
   m.line = line;
   if (bytes == 1) return shared_read_entry(entry_of(at), at, line);
   for (int b = 0; b < bytes; b += 2) shared_read_entry((at + u32(b)) >> 1, at + u32(b), line);
 }
-inline void shared_write(u32 at, int bytes, int line) {
+inline void shared_write(u32 at, int bytes, Spot line) {
   m.line = line;
   if (bytes == 1) return shared_write_entry(entry_of(at), at, line, m.stamp);
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, m.stamp);
 }
 
 // Atomic additions do not conflict with each other.
-inline void shared_atomic(u32 at, int bytes, int line) {
+inline void shared_atomic(u32 at, int bytes, Spot line) {
   m.line = line;
   for (int b = 0; b < bytes; b += 2) {
     u32 k = (at + u32(b)) >> 1, w = smem.writers[k];
@@ -180,7 +180,7 @@ inline void shared_atomic(u32 at, int bytes, int line) {
 // An asynchronous copy: what it will write is poisoned from its start, and
 // written, at its end, by `who` at time `time` (for a copy of a thread: itself,
 // now; for a bulk copy: async_warp, at a time that waiting for it makes known).
-inline void shared_begin_async(u32 at, int bytes, int line) {
+inline void shared_begin_async(u32 at, int bytes, Spot line) {
   m.line = line;
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> 11, pending));
   memset(smem.data + at, 0xff, size_t(bytes));
@@ -215,15 +215,15 @@ inline void acquire(const Clock& c) {
 
 // ---- global memory
 
-[[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, int line) {
+[[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, Spot line) {
   fault("bounds", line, p.index, i, n > 1 ? "elements %lld to %lld of %lld" : "element %lld%.0lld of %lld", i, i + n - 1, p.bytes / elem);
 }
 
-[[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, int line) {
+[[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, Spot line) {
   fault("misaligned", line, p.index, i, "%lld elements at once from index %lld, which is no multiple of %lld", n, i, n);
 }
 
-[[noreturn]] DM_COLD inline void bad_owner(const Param& p, i64 at, i64 elem, int line) {
+[[noreturn]] DM_COLD inline void bad_owner(const Param& p, i64 at, i64 elem, Spot line) {
   i64 i = at / elem * elem;
   for (i64 b = i; b < i + elem; b++) {
     if (p.owners[b] != p.owner && p.owners[b]) fault("overlap", line, p.index, i / elem, "its bytes now belong to buffer %d", p.owners[b] - 1);
@@ -252,7 +252,7 @@ template <int BYTES> inline i64 not_owned(const u16* owners, u16 owner) {
 }
 
 // A conflict of this block with another one over an element.
-DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, int line) {
+DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const char* what, Spot line) {
   if (m.acquired) return;
   char who[48];
   if (other == m.atomic) snprintf(who, sizeof who, "atomically added to");
@@ -262,7 +262,7 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
 }
 
 // Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts.
-template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, int line) {
+template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot line) {
   m.line = line;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
@@ -280,7 +280,7 @@ template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, int lin
   p.requested += BYTES;
 }
 
-template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, int line) {
+template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot line) {
   m.line = line;
   for (int b = 0; b < BYTES; b++) p.owners[at + b] = p.owner;
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
@@ -298,7 +298,7 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, int li
   p.requested += BYTES;
 }
 
-template <int BYTES> inline void global_atomic(Param& p, i64 at, int line) {
+template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {
   m.line = line;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, BYTES, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);

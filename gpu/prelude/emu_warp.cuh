@@ -32,7 +32,7 @@ template <class T> struct Exchange {
   i32 from;
 };
 
-template <class T> inline T exchange(T v, i32 from, int line) {
+template <class T> inline T exchange(T v, i32 from, Spot line) {
   Exchange<T> mine{v, from};
   collective(Shuffle, line, &mine, [](Warp& w) {
     T all[32];
@@ -48,7 +48,7 @@ template <class T> inline T exchange(T v, i32 from, int line) {
   return mine.value;
 }
 
-template <class F, class T> inline T warp_reduce(T v, int line) {
+template <class F, class T> inline T warp_reduce(T v, Spot line) {
   collective(Reduce, line, &v, [](Warp& w) {
     if (w.full != ~0u) fault("divergence", m.line, -1, -1, "a reduction over a warp of fewer than 32 threads");
     T now[32], next[32];

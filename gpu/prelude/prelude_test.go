@@ -13,7 +13,7 @@ func TestTextStandsAlone(t *testing.T) {
 			t.Errorf("the flat prelude contains %q", bad)
 		}
 	}
-	for _, want := range []string{"#define DM_KERNEL(name, threads) extern \"C\" __global__", "struct In {", "mma_m16n8k16", "DM_FN u64 bits(", "cp.async.cg"} {
+	for _, want := range []string{"#define DM_KERNEL(name, threads) extern \"C\" __global__", "struct In {", "mma_m16n8k16", "DM_FN Stream stream(", "cp.async.cg"} {
 		if strings.Count(text, want) != 1 && want != "mma_m16n8k16" || !strings.Contains(text, want) {
 			t.Errorf("the flat prelude has %d of %q", strings.Count(text, want), want)
 		}
