@@ -11,6 +11,8 @@ type generator struct {
 	target Target
 }
 
+func newGenerator(t Target) *generator { return &generator{target: t} }
+
 // kernels are the launches that compute f, in order. The first one is called
 // name, others after it.
 func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {

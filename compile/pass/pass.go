@@ -31,6 +31,7 @@ func (u *Unit) Context() context.Context {
 // Options are the choices a person has.
 type Options struct {
 	Bind map[string]int64 // sizes of dimension symbols
+	Arch string           // what code is made for, "sm_90a"; empty for what all run
 	Grad bool             // the function is made its own joint forward and backward graph
 }
 

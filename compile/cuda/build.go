@@ -1,0 +1,409 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/analysis/cost"
+	"dmir/compile/kernel"
+	"dmir/compile/pass"
+	"dmir/compile/schedule"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Codes lists what this package says of programs.
+var Codes = []diag.Code{
+	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: folds over different rows, a contraction whose result is folded, or an op that runs alone.", Help: "take ops out of the kernel, or let `dmir opt` fuse it anew"},
+}
+
+// formOf says how the step o, a dm.kernel or a single op, runs.
+func formOf(o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
+	if o.Name != "dm.kernel" {
+		f, err = kernel.Of([]*ir.Op{o}, o.Results)
+		return f, o.Results, wrap(o, err)
+	}
+	body := o.Body(0)
+	last := body.Terminator()
+	var outs []*ir.Value
+	for i, v := range last.Operands {
+		if slices.Contains(outs, v) {
+			return nil, nil, pass.Errorf(o, "DM850", "the kernel yields %s twice", v.Name)
+		}
+		outs, results = append(outs, v), append(results, o.Results[i])
+	}
+	f, err = kernel.Of(body.Ops[:len(body.Ops)-1], outs)
+	return f, results, wrap(o, err)
+}
+
+func wrap(o *ir.Op, err error) error {
+	if err == nil {
+		return nil
+	}
+	if r, ok := err.(*kernel.Reason); ok && r.Op != nil && r.Op.Span != (source.Span{}) {
+		o = r.Op
+	}
+	return pass.Errorf(o, "DM850", "%v", err)
+}
+
+// Kernels is the pass that finds how each kernel runs and how many bytes it
+// needs for itself, for the plan that follows.
+func Kernels() pass.Pass {
+	return pass.Pass{
+		Name:    "kernels",
+		Summary: "the form in which each kernel runs, and the memory it needs for itself",
+		Run: func(u *pass.Unit) error {
+			g := newGenerator(Target{Arch: u.Options.Arch, Machine: u.Machine})
+			for _, o := range u.Func.Body.Ops {
+				if !runs(o) {
+					continue
+				}
+				f, _, err := formOf(o)
+				if err != nil {
+					return err
+				}
+				ls, err := g.kernels(f, "k")
+				if err != nil {
+					return wrap(o, err)
+				}
+				if n := scratchBytes(ls); n > 0 {
+					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// runs reports whether o, an op of a function's body, is a step of its own.
+func runs(o *ir.Op) bool {
+	switch o.Name {
+	case "func.return", "dm.constant", "dm.reshape":
+		return false
+	}
+	return len(o.Results) > 0
+}
+
+// scratchBytes is the memory that the launches of one step share.
+func scratchBytes(ls []launch) int64 {
+	var n int64
+	for _, t := range temps(ls) {
+		n += aligned(t.n * t.elem.Bytes())
+	}
+	return n
+}
+
+func temps(ls []launch) []*temp {
+	var all []*temp
+	for _, l := range ls {
+		for _, p := range l.params {
+			if p.temp != nil && !slices.Contains(all, p.temp) {
+				all = append(all, p.temp)
+			}
+		}
+	}
+	return all
+}
+
+func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
+
+// Program is the artifact of fn, a function that all passes have gone over.
+func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*artifact.Program, error) {
+	s, err := schedule.Read(fn)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{
+		generator: newGenerator(target), schedule: s, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
+		costs: cost.Function(fn, m, nil).ByOp(),
+		out:   &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
+	}
+	if m.Src != nil {
+		b.src = m.Src.Path
+		b.line = func(o *ir.Op) int {
+			if o == nil || o.Span == (source.Span{}) {
+				return 0
+			}
+			return lineOf(m.Src, o)
+		}
+	} else {
+		b.line = func(*ir.Op) int { return 0 }
+	}
+	b.out.File = b.src
+	if err := b.buffers(fn); err != nil {
+		return nil, err
+	}
+	for i, st := range s.Steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := b.step(i, st); err != nil {
+			return nil, err
+		}
+	}
+	b.remember()
+	b.finish()
+	return b.out, nil
+}
+
+func lineOf(src *source.File, o *ir.Op) int {
+	line, _ := src.Human(o.Span.Start)
+	return line
+}
+
+// builder makes the artifact of a scheduled function.
+type builder struct {
+	*generator
+	schedule *schedule.Schedule
+	buffer   map[*ir.Value]int
+	kernels  map[string]int // by declaration and body
+	used     map[string]bool
+	texts    []launch
+	places   []int // line in the program of each text
+	costs    map[*ir.Op]*cost.Entry
+	src      string
+	line     func(*ir.Op) int
+	out      *artifact.Program
+	// steps is the first and last step of the artifact for each of the schedule's.
+	steps [][2]int
+}
+
+// buffers lays out the values of the plan.
+func (b *builder) buffers(fn *ir.Func) error {
+	for _, p := range b.schedule.Buffers {
+		if p.Value == nil {
+			continue
+		}
+		shape, _ := kernel.ShapeOf(p.Value)
+		buf := artifact.Buffer{
+			Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: kernel.ElemOf(p.Value).String(), Shape: shape, Kind: p.Kind,
+			Offset: p.Offset, Bytes: p.Bytes, First: p.First, Last: p.Last,
+		}
+		if t := p.Value.Tensor(); t != nil {
+			buf.Order = t.At.Order
+		}
+		if p.Kind == artifact.Constant {
+			data, err := constantBytes(p.Value)
+			if err != nil {
+				return wrap(p.Value.Op, err)
+			}
+			buf.Data = data
+		}
+		n := len(b.out.Buffers)
+		b.buffer[p.Value] = n
+		for _, v := range p.Views {
+			b.buffer[v] = n
+		}
+		b.out.Buffers = append(b.out.Buffers, buf)
+	}
+	for _, v := range fn.Args {
+		b.out.Inputs = append(b.out.Inputs, b.buffer[v])
+	}
+	for _, v := range fn.Body.Terminator().Operands {
+		n, ok := b.buffer[v]
+		if !ok {
+			return pass.Errorf(fn.Body.Terminator(), "DM850", "%s, which is returned, has no buffer", v.Name)
+		}
+		b.out.Outputs = append(b.out.Outputs, n)
+	}
+	return nil
+}
+
+// constantBytes is the literal of a dm.constant as it lies in memory.
+func constantBytes(v *ir.Value) ([]byte, error) {
+	d, ok := v.Op.Attr("value").(*types.Dense)
+	if !ok {
+		return nil, fmt.Errorf("a constant without a literal")
+	}
+	shape, _ := kernel.ShapeOf(v)
+	dims := make([]int, len(shape))
+	for i, n := range shape {
+		dims[i] = int(n)
+	}
+	t := tensor.New(kernel.ElemOf(v), dims...)
+	for i := range t.Len() {
+		k := i
+		if d.Splat {
+			k = 0
+		}
+		if d.Floats != nil {
+			t.SetFloat(i, d.Floats[k])
+		} else {
+			t.SetInt(i, d.Ints[k])
+		}
+	}
+	return tensor.Pack(t)
+}
+
+// step adds what runs for step i of the schedule.
+func (b *builder) step(i int, st schedule.Step) error {
+	f, results, err := formOf(st.Op)
+	if err != nil {
+		return err
+	}
+	for k, v := range f.Outputs {
+		b.buffer[v] = b.buffer[results[k]]
+	}
+	name := b.unique(stepName(st.Op))
+	ls, err := b.generator.kernels(f, name)
+	if err != nil {
+		return wrap(st.Op, err)
+	}
+	scratch := map[*temp]int{}
+	at := st.ScratchOffset
+	first := len(b.out.Steps)
+	for _, t := range temps(ls) {
+		scratch[t] = len(b.out.Buffers)
+		n := t.n * t.elem.Bytes()
+		b.out.Buffers = append(b.out.Buffers, artifact.Buffer{
+			Name: fmt.Sprintf("%s.partial%d", name, len(scratch)), Elem: t.elem.String(), Shape: []int64{t.n}, Kind: artifact.Temp,
+			Offset: at, Bytes: n, First: i, Last: i,
+		})
+		at += aligned(n)
+	}
+	for k, l := range ls {
+		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: l.differs}
+		for _, p := range l.params {
+			var n int
+			var ok bool
+			if p.temp != nil {
+				n, ok = scratch[p.temp], true
+			} else {
+				n, ok = b.buffer[p.value]
+			}
+			if !ok {
+				return pass.Errorf(st.Op, "DM850", "%s has no buffer", p.value.Name)
+			}
+			step.Args = append(step.Args, artifact.Arg{Buffer: n, Map: p.tmap})
+		}
+		if !l.zero {
+			step.Kernel = b.kernel(l, b.line(st.Op))
+		}
+		if k == 0 {
+			for _, w := range st.Waits {
+				step.Waits = append(step.Waits, b.steps[w][1])
+			}
+			if e := b.costs[st.Op]; e != nil {
+				step.FLOP, _ = e.FLOP.Int()
+				step.ReadBytes, _ = e.Read.Int()
+				step.WrittenBytes, _ = e.Written.Int()
+				if b.target.Machine != nil {
+					step.TimeNs = e.Time(b.target.Machine).Ns
+				}
+			}
+		}
+		b.out.Steps = append(b.out.Steps, step)
+	}
+	b.steps = append(b.steps, [2]int{first, len(b.out.Steps) - 1})
+	return nil
+}
+
+// remember gives the buffers the steps of the artifact for those of the schedule.
+func (b *builder) remember() {
+	for i := range b.out.Buffers {
+		buf := &b.out.Buffers[i]
+		if buf.First >= 0 && buf.First < len(b.steps) {
+			buf.First = b.steps[buf.First][0]
+		}
+		if buf.Last >= len(b.steps) {
+			buf.Last = len(b.out.Steps)
+		} else if buf.Last >= 0 {
+			buf.Last = b.steps[buf.Last][1]
+		}
+	}
+}
+
+// stepName is what a step is called: as the fuse pass named it, else by its
+// first result.
+func stepName(o *ir.Op) string {
+	if n := o.Str("dm.name"); n != "" {
+		return identifier(n)
+	}
+	if len(o.Results) > 0 && o.Results[0].Name != "" {
+		return identifier(o.Results[0].Name)
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(o.Name, "dm."), ".", "_")
+}
+
+func (b *builder) unique(name string) string {
+	if reserved[name] {
+		name += "_kernel"
+	}
+	try := name
+	for i := 2; b.used[try]; i++ {
+		try = fmt.Sprintf("%s_%d", name, i)
+	}
+	b.used[try] = true
+	return try
+}
+
+// kernel is the number of l's kernel; one that was written before under another
+// name is taken again.
+func (b *builder) kernel(l launch, line int) int {
+	same := l
+	same.name = "k"
+	key := same.before + same.declaration() + same.body + l.arch
+	if n, ok := b.kernels[key]; ok {
+		k := &b.out.Kernels[n]
+		if line > 0 && !slices.Contains(k.Lines, line) {
+			k.Lines = append(k.Lines, line)
+		}
+		return n
+	}
+	n := len(b.out.Kernels)
+	b.kernels[key] = n
+	k := artifact.Kernel{Name: l.name, Class: l.class, Threads: l.threads, Shared: l.shared, Cluster: l.cluster, Arch: l.arch}
+	if line > 0 {
+		k.Lines = []int{line}
+	}
+	for _, p := range l.params {
+		k.Params = append(k.Params, artifact.Param{Name: p.name, Elem: p.elem.String(), Mode: p.mode})
+	}
+	b.out.Kernels = append(b.out.Kernels, k)
+	b.texts, b.places = append(b.texts, l), append(b.places, line)
+	return n
+}
+
+// finish writes the text of all kernels.
+func (b *builder) finish() {
+	var t strings.Builder
+	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", b.out.Name, orElse(b.src, "a program"), orElse(b.target.Arch, "any architecture"))
+	includes := []string{"dm.cuh", "ops.cuh"}
+	for _, l := range b.texts {
+		for _, inc := range strings.Fields(l.include) {
+			if !slices.Contains(includes, inc) {
+				includes = append(includes, inc)
+			}
+		}
+	}
+	for _, inc := range includes {
+		fmt.Fprintf(&t, "#include \"%s\"\n", inc)
+	}
+	lines := func() int { return strings.Count(t.String(), "\n") + 1 }
+	for i, l := range b.texts {
+		t.WriteByte('\n')
+		k := &b.out.Kernels[i]
+		k.First = lines()
+		if b.places[i] > 0 {
+			fmt.Fprintf(&t, "// %s, from line %d\n", l.class, b.places[i])
+			fmt.Fprintf(&t, "#line %d %q\n", b.places[i], b.src)
+		}
+		t.WriteString(l.before)
+		t.WriteString(l.declaration() + " {\n" + l.body + "}\n")
+		k.Last = lines() - 1
+	}
+	b.out.Source = t.String()
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
