@@ -1,0 +1,214 @@
+package fuse
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/ir"
+)
+
+// price is what a kernel, or a plan, costs: its predicted time and, where that
+// is equal, the bytes it moves.
+type price struct {
+	fs    int64 // time in femtoseconds
+	bytes int64
+}
+
+var never = price{math.MaxInt64 / 4, 0}
+
+func (p price) plus(q price) price {
+	if p.fs >= never.fs || q.fs >= never.fs {
+		return never
+	}
+	return price{p.fs + q.fs, p.bytes + q.bytes}
+}
+
+func (p price) less(q price) bool { return p.fs < q.fs || p.fs == q.fs && p.bytes < q.bytes }
+
+func (p price) possible() bool { return p.fs < never.fs }
+
+// shape is a kernel: its nodes, ascending, and the values that it stores.
+type shape struct {
+	nodes []int
+	outs  []int
+	price price
+	ins   []int // values that it reads
+
+	asked, legal bool
+}
+
+// key names a kernel.
+func key(nodes, outs []int) string {
+	b := make([]byte, 0, 2*(len(nodes)+len(outs))+2)
+	for _, n := range nodes {
+		b = append(b, byte(n), byte(n>>8))
+	}
+	b = append(b, 0xff, 0xff)
+	for _, v := range outs {
+		b = append(b, byte(v), byte(v>>8))
+	}
+	return string(b)
+}
+
+// kernel is the kernel of nodes that stores outs; both are ascending. Whether it
+// is legal is not asked yet.
+func (g *graph) kernel(nodes, outs []int) *shape {
+	k := key(nodes, outs)
+	s := g.memo[k]
+	if s == nil {
+		s = &shape{nodes: slices.Clone(nodes), outs: slices.Clone(outs)}
+		g.evaluate(s)
+		g.memo[k] = s
+	}
+	return s
+}
+
+// possible asks, once, whether s can be a kernel.
+func (g *graph) possible(s *shape) bool {
+	if !s.asked {
+		s.asked = true
+		n := g.nodes[s.nodes[0]]
+		if n.single {
+			s.legal = len(s.nodes) == 1
+		} else {
+			g.calls++
+			outs := make([]*ir.Value, len(s.outs))
+			for i, v := range s.outs {
+				outs[i] = g.values[v].v
+			}
+			s.legal = g.rules.Legal(g.members(s), outs)
+			if !s.legal && len(s.nodes) == 1 {
+				s.legal = true // an op that no kernel computes stands alone, and code generation says so
+			}
+		}
+	}
+	return s.legal
+}
+
+// evaluate computes what s reads and costs.
+func (g *graph) evaluate(s *shape) {
+	var bytes int64
+	var tensor, vector float64
+	touched := map[int]int64{}
+	var last *ir.Op
+	for _, i := range s.nodes {
+		n := g.nodes[i]
+		if n.op != last { // a dropout's two nodes stand side by side
+			tensor += n.tensor
+			vector += n.vector
+		}
+		last = n.op
+		for j, v := range n.ins {
+			if g.inside(s.nodes, g.values[v].def) {
+				continue
+			}
+			t, seen := touched[v]
+			if !seen {
+				s.ins = append(s.ins, v)
+			}
+			size := g.values[v].size
+			if n.read[j] == whole || t+n.read[j] > size {
+				touched[v] = size
+			} else {
+				touched[v] = t + n.read[j]
+			}
+		}
+	}
+	for _, n := range touched {
+		bytes += n
+	}
+	for _, v := range s.outs {
+		bytes += g.stored(s.nodes, v)
+	}
+	slices.Sort(s.ins)
+	busy := max(tensor, vector)
+	if n := g.nodes[s.nodes[0]]; n.single && n.entry != nil { // as it is written
+		t := n.entry.Time(g.m)
+		moved, _ := n.entry.Moved().Int()
+		s.price = price{int64(math.Round(t.Ns * 1e6)), moved}
+		return
+	}
+	if bytes == 0 && busy == 0 {
+		return
+	}
+	ns := max(busy, float64(bytes)/g.m.Bandwidth*1e9) + g.m.Launch*1e9
+	s.price = price{int64(math.Round(ns * 1e6)), bytes}
+}
+
+func (g *graph) inside(nodes []int, n int) bool {
+	_, found := slices.BinarySearch(nodes, n)
+	return found && n >= 0
+}
+
+// stored is what is written of v: all of it, or the updates where it is a value
+// from outside that was updated in place.
+func (g *graph) stored(nodes []int, v int) int64 {
+	whole, sum := g.values[v].size, int64(0)
+	for at := v; ; {
+		d := g.values[at].def
+		if !g.inside(nodes, d) {
+			if sum == 0 || sum > whole {
+				return whole
+			}
+			return sum
+		}
+		n := g.nodes[d]
+		if !n.update || len(n.ins) == 0 || source(n.op.Operands[0]) != g.values[n.ins[0]].v {
+			return whole
+		}
+		sum += n.update0
+		at = n.ins[0]
+	}
+}
+
+// members are the ops of a kernel in the order of the text: its nodes, the
+// constants they use, and the views that lie inside: those of values computed
+// here, and of values from outside that are seen in more than one shape.
+func (g *graph) members(s *shape) []*ir.Op {
+	in := map[*ir.Op]bool{}
+	shapes := map[*ir.Value]map[*ir.Value]bool{}
+	for _, i := range s.nodes {
+		in[g.nodes[i].op] = true
+	}
+	g.operandsOf(s, func(v *ir.Value) {
+		r := source(v)
+		if shapes[r] == nil {
+			shapes[r] = map[*ir.Value]bool{}
+		}
+		shapes[r][v] = true
+	})
+	for r, vs := range shapes {
+		if isConstant(r) {
+			in[r.Op] = true
+		} else if len(vs) < 2 && !g.inside(s.nodes, g.values[g.number[r]].def) {
+			continue
+		}
+		for v := range vs {
+			for ; v != r; v = v.Op.Operands[0] {
+				in[v.Op] = true
+			}
+		}
+	}
+	ops := make([]*ir.Op, 0, len(in))
+	for o := range in {
+		ops = append(ops, o)
+	}
+	slices.SortFunc(ops, func(a, b *ir.Op) int { return g.position[a] - g.position[b] })
+	return ops
+}
+
+// operandsOf visits what the nodes of s use.
+func (g *graph) operandsOf(s *shape, visit func(*ir.Value)) {
+	for _, i := range s.nodes {
+		n := g.nodes[i]
+		if len(n.ins) == 0 && n.op.Name == "dm.dropout" {
+			continue // the mask alone
+		}
+		for _, v := range n.op.Operands {
+			visit(v)
+		}
+		for _, v := range captured(n.op) {
+			visit(v)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+// Package fuse partitions a function into kernels so that its predicted time is
+// least, and the bytes it moves where times are equal.
+//
+// The function's ops form a graph. It is cut where no kernel can reach across
+// (parts.go). Each part is planned by itself, from its last kernel to its first,
+// by a search over what is left to be computed (search.go, growth.go); where
+// that is too long, the best plan found stands beside a bound that no plan is
+// below. Cheap ops may be computed again in every kernel that uses them instead
+// of being stored; where that concerns several parts, the answer is searched for
+// over all of them (couple.go). What can run as one kernel is asked of Rules.
+//
+// Compare Chen et al., EVT, ASPLOS 2024: an integer program for the same
+// partition without recomputation.
+package fuse
+
+import (
+	"time"
+
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// Options are the choices of a run.
+type Options struct {
+	Rules   Rules // nil: Kernels()
+	Refuse  bool  // kernels in the text are taken apart first and planned anew
+	Effort  int   // kernels looked at in each part before a plan that may not be the best is taken; 0: DefaultEffort
+	Machine *machine.Machine
+}
+
+// DefaultEffort keeps a layer of a transformer, forward and backward, below
+// some seconds on one core.
+const DefaultEffort = 20000
+
+// Pass puts every op of the function into a dm.kernel.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
+		_, err := Run(u, Options{})
+		return err
+	}}
+}
+
+// Figures say what fusing changed.
+type Figures struct {
+	KernelsBefore, KernelsAfter int
+	MovedBefore, MovedAfter     int64   // bytes
+	Minimum                     int64   // bytes
+	TimeBefore, TimeAfter       float64 // ns, predicted
+	// Elements that kernels without a contraction read and write.
+	NonContractionBefore, NonContractionAfter int64
+	Recomputed                                int     // ops that stand in more than one kernel, copies counted
+	Exact                                     bool    // no plan is better
+	Gap                                       float64 // how much less time some other plan might take, as a part of TimeAfter; 0 where Exact
+	Elapsed                                   time.Duration
+}
+
+// Stats fuses u as Pass does and says what that changed.
+func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
+
+// Run fuses u's function in place. Errors are *pass.Error: a size that is a
+// symbol (DM801), an op of another dialect (DM804).
+func Run(u *pass.Unit, o Options) (*Figures, error) {
+	start := time.Now()
+	fn := u.Func
+	if fn.Body == nil || len(fn.Op.Regions[0].Blocks) != 1 {
+		return &Figures{Exact: true}, nil
+	}
+	rules, m, effort := o.Rules, u.Machine, o.Effort
+	if rules == nil {
+		rules = Kernels()
+	}
+	if m == nil {
+		m, _ = machine.Lookup(machine.Default)
+	}
+	if effort == 0 {
+		effort = DefaultEffort
+	}
+	f := &Figures{}
+	f.before(u, m)
+	sweep(fn)
+	if o.Refuse {
+		inline(fn)
+	}
+	g, err := build(fn, u.Module, u.Options.Bind, m, rules)
+	if err != nil {
+		return nil, err
+	}
+	var together [][2]int
+	for {
+		parts := g.parts(together)
+		s := g.solve(parts, effort)
+		ks, ok := g.order(s.kernels)
+		if ok {
+			f.Exact = s.exact
+			if !s.exact && s.price.fs > 0 {
+				f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
+			}
+			f.Recomputed = copies(ks)
+			g.rewrite(ks)
+			break
+		}
+		// Kernels of different parts wait for each other: plan these parts as one.
+		for _, k := range ks[1:] {
+			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})
+		}
+	}
+	f.after(u, m)
+	f.Elapsed = time.Since(start)
+	return f, nil
+}
+
+// sweep removes what nothing uses.
+func sweep(fn *ir.Func) {
+	for i := len(fn.Body.Ops) - 1; i >= 0; i-- {
+		o := fn.Body.Ops[i]
+		used := !op.Of(o).Is(op.Pure)
+		for _, v := range o.Results {
+			used = used || len(v.Uses) > 0
+		}
+		if !used {
+			ir.EraseAll(o)
+		}
+	}
+}
+
+// inline takes the kernels of fn apart.
+func inline(fn *ir.Func) {
+	for i := 0; i < len(fn.Body.Ops); i++ {
+		o := fn.Body.Ops[i]
+		if o.Name != kernelOp {
+			continue
+		}
+		now := map[*ir.Value]*ir.Value{}
+		b := &ir.Builder{Block: fn.Body, Index: i}
+		body := o.Body(0)
+		t := body.Terminator()
+		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], now)
+		for j, v := range t.Operands {
+			w := v
+			if c := now[v]; c != nil {
+				w = c
+			}
+			if w.Op != nil && w.Op.Parent == fn.Body && o.Results[j].Name != "" {
+				w.Name = o.Results[j].Name
+			}
+			ir.ReplaceUses(o.Results[j], w)
+		}
+		ir.EraseAll(o)
+		i--
+	}
+}
+
+// copies counts the ops beyond one that kernels hold of each.
+func copies(ks []*shape) int {
+	n, seen := 0, map[int]bool{}
+	for _, k := range ks {
+		for _, i := range k.nodes {
+			if seen[i] {
+				n++
+			}
+			seen[i] = true
+		}
+	}
+	return n
+}
+
+func (f *Figures) before(u *pass.Unit, m *machine.Machine) {
+	f.KernelsBefore, f.MovedBefore, f.TimeBefore, f.NonContractionBefore, f.Minimum = measure(u, m)
+}
+
+func (f *Figures) after(u *pass.Unit, m *machine.Machine) {
+	f.KernelsAfter, f.MovedAfter, f.TimeAfter, f.NonContractionAfter, _ = measure(u, m)
+}
+
+// measure sums up the costs of u's function as it stands.
+func measure(u *pass.Unit, m *machine.Machine) (kernels int, moved int64, ns float64, elements, minimum int64) {
+	c := cost.Function(u.Func, u.Module, u.Options.Bind)
+	for _, e := range c.Entries {
+		n, _ := e.Moved().Int()
+		if n == 0 && e.Time(m).Ns == 0 {
+			continue
+		}
+		kernels++
+		if e.Class != op.ClassContraction {
+			elements += crossed(e.Op)
+		}
+	}
+	moved, _ = c.Moved().Int()
+	minimum, _ = c.Minimum.Int()
+	return kernels, moved, c.Time(m).Ns, elements, minimum
+}
+
+// crossed is how many elements o reads and writes.
+func crossed(o *ir.Op) int64 {
+	var n int64
+	seen := map[*ir.Value]bool{}
+	count := func(v *ir.Value) {
+		if t := v.Tensor(); t != nil && !seen[v] {
+			seen[v] = true
+			k, _ := t.Elements().Int()
+			n += k
+		}
+	}
+	for _, v := range o.Operands {
+		count(v)
+	}
+	for _, v := range captured(o) {
+		count(v)
+	}
+	for _, v := range o.Results {
+		count(v)
+	}
+	return n
+}

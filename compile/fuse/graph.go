@@ -1,0 +1,284 @@
+package fuse
+
+import (
+	"dmir/analysis/cost"
+	"dmir/analysis/machine"
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// graph is a function's body as the search sees it. Constants and views that
+// keep the order of elements are not in it: they stand for what they are made
+// of and cost nothing.
+type graph struct {
+	fn        *ir.Func
+	rules     Rules
+	m         *machine.Machine
+	nodes     []*node
+	values    []*value
+	number    map[*ir.Value]int
+	position  map[*ir.Op]int // in the body
+	memo      map[string]*shape
+	apartness map[[2]int]bool
+	cut       bool // a part was cut only because it was long
+	calls     int  // of rules.Legal: what the search's budget counts
+}
+
+// node is an op, or the part of a dropout that gives one of its results: its
+// mask needs no operand.
+type node struct {
+	op      *ir.Op
+	results []int // values
+	ins     []int // distinct values that it reads; constants are not among them
+	read    []int64
+	tensor  float64 // ns at the tensor cores' peak
+	vector  float64 // ns at the vector units' peak
+	cheap   bool    // may be computed in several kernels
+	single  bool    // stands alone as it is: a kernel of the person's, control flow
+	effects bool    // keeps its place among its like
+	update  bool    // writes a part of its first operand, update0 bytes
+	update0 int64
+	entry   *cost.Entry // of a single one
+	part    *part
+	before  bitset // nodes that this one needs, itself included
+}
+
+// whole is the read of an op that takes all of its operand.
+const whole = -1
+
+// value is a tensor that might be stored.
+type value struct {
+	v    *ir.Value
+	size int64
+	def  int // the node that computes it, -1 for an argument
+	uses []int
+	out  bool // the function returns it
+}
+
+// bitset is a set of nodes of the whole graph.
+type bitset []uint64
+
+func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+func (b bitset) add(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bitset) union(c bitset) {
+	for i, w := range c {
+		b[i] |= w
+	}
+}
+
+// source is the value that v is a view of.
+func source(v *ir.Value) *ir.Value {
+	for v.Op != nil && isView(v.Op) {
+		v = v.Op.Operands[0]
+	}
+	return v
+}
+
+// isView reports whether o gives its operand another shape and leaves the
+// elements where they are.
+func isView(o *ir.Op) bool {
+	if !op.Of(o).Is(op.View) || len(o.Operands) != 1 || len(o.Results) != 1 {
+		return false
+	}
+	in, out := o.In(0), o.Out(0)
+	return in != nil && out != nil && in.At.Order == nil && out.At.Order == nil
+}
+
+func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.constant" }
+
+// build is the graph of fn, whose sizes are numbers.
+func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
+	g := &graph{fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
+	costs := cost.Function(fn, mod, bind)
+	entries := costs.ByOp()
+	flow := cost.NewFlow(fn, mod, bind)
+	last := -1 // the last op with effects: such ops keep their order
+	for i, o := range fn.Body.Ops {
+		g.position[o] = i
+		if o == fn.Body.Terminator() || o.Name == "dm.constant" || isView(o) {
+			continue
+		}
+		e := entries[o]
+		if e == nil || !e.Known {
+			return nil, pass.Errorf(o, "DM804", "%s is of another dialect: no kernel computes it", o.Name)
+		}
+		parts := [][]*ir.Value{o.Results}
+		if o.Name == "dm.dropout" && len(o.Results) == 2 {
+			parts = [][]*ir.Value{o.Results[:1], o.Results[1:]}
+		}
+		for i, results := range parts {
+			n := &node{op: o, cheap: rules.Cheap(o)}
+			n.update0, n.update = updates(o)
+			if i == 0 {
+				if err := g.operands(n, flow); err != nil {
+					return nil, err
+				}
+			}
+			if err := g.work(n, e); err != nil {
+				return nil, err
+			}
+			id := len(g.nodes)
+			g.nodes = append(g.nodes, n)
+			for _, v := range results {
+				if v.Tensor() == nil {
+					n.single = true
+				}
+				size, ok := flow.Size(v).Int()
+				if !ok {
+					return nil, pass.Errorf(o, "DM801", "the size of %s depends on an unbound symbol", v.Name)
+				}
+				n.results = append(n.results, g.value(v, size, id))
+			}
+			n.before = make(bitset, (len(fn.Body.Ops)*2+63)/64)
+			n.before.add(id)
+			for _, v := range n.ins {
+				if d := g.values[v].def; d >= 0 {
+					n.before.union(g.nodes[d].before)
+				}
+			}
+			if !op.Of(o).Is(op.Pure) {
+				n.single, n.cheap, n.effects = true, false, true
+				if last >= 0 {
+					n.before.union(g.nodes[last].before)
+				}
+				last = id
+			}
+			if o.Name == kernelOp || controls[o.Name] {
+				n.single, n.cheap = true, false
+			}
+			if n.single {
+				n.entry = e
+			}
+		}
+	}
+	if t := fn.Body.Terminator(); t != nil {
+		for _, v := range t.Operands {
+			if i, ok := g.number[source(v)]; ok {
+				g.values[i].out = true
+			}
+		}
+	}
+	return g, nil
+}
+
+const kernelOp = "dm.kernel"
+
+// controls are the ops whose regions run one after the other.
+var controls = map[string]bool{"dm.while": true, "dm.if": true, "func.call": true}
+
+func (g *graph) value(v *ir.Value, size int64, def int) int {
+	i, ok := g.number[v]
+	if !ok {
+		i = len(g.values)
+		g.number[v] = i
+		g.values = append(g.values, &value{v: v, size: size, def: def})
+	}
+	return i
+}
+
+// operands fills in what n reads, values that its regions take from outside
+// among them.
+func (g *graph) operands(n *node, flow *cost.Flow) error {
+	partial := flow.Reads(n.op)
+	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Sound(n.op)
+	add := func(v *ir.Value, bytes int64) error {
+		v = source(v)
+		if isConstant(v) {
+			return nil
+		}
+		size, ok := flow.Size(v).Int()
+		if !ok {
+			return pass.Errorf(n.op, "DM801", "the size of %s depends on an unbound symbol", v.Name)
+		}
+		i := g.value(v, size, -1)
+		for j, w := range n.ins {
+			if w == i {
+				if n.read[j] == whole || bytes == whole {
+					n.read[j] = whole
+				} else {
+					n.read[j] += bytes
+				}
+				return nil
+			}
+		}
+		n.ins, n.read = append(n.ins, i), append(n.read, bytes)
+		g.values[i].uses = append(g.values[i].uses, len(g.nodes))
+		return nil
+	}
+	for i, v := range n.op.Operands {
+		bytes := int64(whole)
+		if traffic {
+			b, ok := partial[i].Int()
+			if !ok {
+				return pass.Errorf(n.op, "DM801", "what %s reads depends on an unbound symbol", n.op.Name)
+			}
+			bytes = b
+		}
+		if err := add(v, bytes); err != nil {
+			return err
+		}
+	}
+	var err error
+	for _, v := range captured(n.op) {
+		if err == nil {
+			err = add(v, whole)
+		}
+	}
+	return err
+}
+
+// captured are the values from outside that the regions of o use.
+func captured(o *ir.Op) []*ir.Value {
+	var vs []*ir.Value
+	for _, r := range o.Regions {
+		for _, b := range r.Blocks {
+			ir.Walk(b.Ops, func(i *ir.Op) bool {
+				for _, v := range i.Operands {
+					if v.Op != nil && v.Op != o && !v.Op.Inside(o) || v.Op == nil && v.Block != nil && !within(v.Block, o) {
+						vs = append(vs, v)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return vs
+}
+
+func within(b *ir.Block, o *ir.Op) bool {
+	p := b.Region.Op
+	return p == o || p != nil && p.Parent != nil && p.Inside(o)
+}
+
+// work fills in what n computes.
+func (g *graph) work(n *node, e *cost.Entry) error {
+	flop, ok := e.FLOP.Int()
+	if !ok {
+		return pass.Errorf(n.op, "DM801", "what %s computes depends on an unbound symbol", n.op.Name)
+	}
+	if flop == 0 {
+		return nil
+	}
+	ns := float64(flop) / g.m.Peak(e.Class == op.ClassContraction, e.Elem) * 1e9
+	if e.Class == op.ClassContraction {
+		n.tensor = ns
+	} else {
+		n.vector = ns
+	}
+	return nil
+}
+
+// updates reports whether o writes a part of its first operand and hands the
+// rest on, and how many bytes that part is.
+func updates(o *ir.Op) (bytes int64, ok bool) {
+	d := op.Of(o)
+	if d == nil || d.Traffic == nil || !op.Sound(o) || len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil {
+		return 0, false
+	}
+	_, written := d.Traffic(o)
+	if written.Equal(o.Out(0).Bytes()) {
+		return 0, false
+	}
+	return written.Int()
+}

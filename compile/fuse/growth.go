@@ -1,0 +1,168 @@
+package fuse
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// growth lists the kernels that can be chosen in a state: connected sets of
+// nodes, grown from a demanded value by what its kernel reads and by other
+// demanded values that share something with it.
+type growth struct {
+	*search
+	st    state
+	seen  map[set]bool
+	found []*choice
+}
+
+func (g *growth) grow(k set) {
+	if g.seen[k] || g.steps <= 0 && len(g.found) > 0 {
+		return
+	}
+	g.seen[k] = true
+	g.steps--
+	g.emit(k)
+	p := g.p
+	var touched, apart set
+	each(k, func(i int) {
+		touched = touched.or(p.near[i])
+		apart = apart.or(p.apart[i])
+	})
+	add := func(i int) {
+		if !k.has(i) && !apart.has(i) && !g.st.done.has(i) {
+			next := k
+			next.add(i)
+			g.grow(next)
+		}
+	}
+	each(touched, func(l int) {
+		if d := p.g.values[p.value[l]].def; d >= 0 {
+			if i, ok := p.local[d]; ok {
+				add(i)
+			}
+		}
+	})
+	each(g.st.demand, func(l int) {
+		if i := p.local[p.g.values[p.value[l]].def]; p.near[i].meets(touched) {
+			add(i)
+		}
+	})
+}
+
+func each(s set, visit func(i int)) {
+	for w, x := range s {
+		for ; x != 0; x &= x - 1 {
+			visit(w*64 + bits.TrailingZeros64(x))
+		}
+	}
+}
+
+// emit adds the kernels of the nodes k, one for each choice of what it stores:
+// what is demanded of its heavy nodes, and any of the cheap ones' results.
+func (g *growth) emit(k set) {
+	p := g.p
+	var must, may []int // numbers of values
+	heavy := set{}
+	ok := true
+	inside := set{} // values that nodes of k use
+	each(k, func(i int) {
+		n := p.g.nodes[p.nodes[i]]
+		for _, v := range n.ins {
+			inside.add(p.vals[v])
+		}
+		if p.heavy.has(i) {
+			heavy.add(i)
+		}
+		for _, v := range n.results {
+			l := p.vals[v]
+			if p.heavy.has(i) {
+				for _, u := range p.g.values[v].uses {
+					if j, mine := p.local[u]; mine && p.heavy.has(j) && !k.has(j) && !g.st.done.has(j) {
+						ok = false // it would be computed after what uses it
+					}
+				}
+			}
+			switch {
+			case !g.st.demand.has(l):
+			case p.heavy.has(i):
+				must = append(must, l)
+			default:
+				may = append(may, l)
+			}
+		}
+	})
+	if !ok {
+		return
+	}
+	if len(may) > maxOptional {
+		g.gaveUp = true
+		must, may = append(must, may[maxOptional:]...), may[:maxOptional]
+	}
+	for mask := range 1 << len(may) {
+		var outs set
+		for _, l := range must {
+			outs.add(l)
+		}
+		for i, l := range may {
+			if mask>>i&1 == 1 {
+				outs.add(l)
+			}
+		}
+		if outs != (set{}) && g.useful(k, inside, outs) {
+			g.choose(k, heavy, outs)
+		}
+	}
+}
+
+// maxOptional bounds the results of one kernel that it may or may not store.
+const maxOptional = 6
+
+// useful reports whether every node of k gives something that is stored or used.
+func (g *growth) useful(k, inside, outs set) bool {
+	ok := true
+	each(k, func(i int) {
+		some := false
+		for _, v := range g.p.g.nodes[g.p.nodes[i]].results {
+			l := g.p.vals[v]
+			some = some || inside.has(l) || outs.has(l)
+		}
+		ok = ok && some
+	})
+	return ok
+}
+
+// choose adds the kernel of nodes k that stores outs, where the rest can still
+// be computed before it.
+func (g *growth) choose(k, heavy, outs set) {
+	p := g.p
+	var nodes, stored []int
+	var solo price
+	each(k, func(i int) {
+		nodes = append(nodes, p.nodes[i])
+		solo = solo.plus(p.solo[i])
+	})
+	each(outs, func(l int) { stored = append(stored, p.value[l]) })
+	slices.Sort(stored)
+	next := state{done: g.st.done.or(heavy), demand: g.st.demand.minus(outs)}
+	s := p.g.kernel(nodes, stored)
+	for _, v := range s.ins {
+		if p.g.values[v].def < 0 {
+			continue
+		}
+		l := p.vals[v]
+		if p.need[l].meets(next.done) {
+			return
+		}
+		if p.owns(v) {
+			next.demand.add(l)
+		} else if !g.can(v) {
+			return
+		}
+	}
+	late := false
+	each(next.demand, func(l int) { late = late || p.need[l].meets(next.done) })
+	if late {
+		return
+	}
+	g.found = append(g.found, &choice{k: s, next: next, saving: price{solo.fs - s.price.fs, solo.bytes - s.price.bytes}})
+}

@@ -1,0 +1,93 @@
+package fuse
+
+import (
+	"slices"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// Rules say which groups of ops can run as one kernel.
+type Rules interface {
+	// Legal reports whether ops, in the order of the text, can run as one kernel
+	// that stores outs. A legal group stays legal when it loses an op whose
+	// results none of the others use.
+	Legal(ops []*ir.Op, outs []*ir.Value) bool
+	// Apart reports whether a and b are never in one kernel, whatever else is.
+	Apart(a, b *ir.Op) bool
+	// Cheap reports whether o may be computed again in each kernel that uses it.
+	Cheap(o *ir.Op) bool
+}
+
+// Kernels are the rules of the kernels that the compiler can make; see
+// kernel.Of.
+func Kernels() Rules { return kernels{} }
+
+type kernels struct{}
+
+func (kernels) Legal(ops []*ir.Op, outs []*ir.Value) bool {
+	_, err := kernel.Of(ops, outs)
+	return err == nil
+}
+
+// Apart knows what no kernel has two of. What is left to Legal is whether two
+// folds are over the same rows.
+func (kernels) Apart(a, b *ir.Op) bool {
+	if alone[a.Name] || alone[b.Name] {
+		return true
+	}
+	ca, cb := contracts(a), contracts(b)
+	switch {
+	case ca && cb:
+		return !paired(a, b)
+	case ca:
+		return folds(b)
+	case cb:
+		return folds(a)
+	}
+	return windows[a.Name] && folds(b) || windows[b.Name] && folds(a)
+}
+
+// Cheap ops read no more than they give, or compute one element of each of
+// their operands for one of their result.
+func (kernels) Cheap(o *ir.Op) bool {
+	d := op.Of(o)
+	if d == nil || !d.Is(op.Pure) || len(o.Regions) > 0 {
+		return false
+	}
+	return d.Is(op.Pointwise) || d.Family == op.Sources || cheapMoves[o.Name]
+}
+
+var cheapMoves = map[string]bool{
+	"dm.reshape": true, "dm.transpose": true, "dm.broadcast": true, "dm.slice": true, "dm.reverse": true, "dm.pad": true, "dm.copy": true,
+}
+
+// alone are ops whose kernels take no other op.
+var alone = map[string]bool{
+	"dm.attention": true, "dm.attention_grad": true, "dm.scatter": true, "dm.cumsum": true, "dm.argmax": true,
+	"dm.sort": true, "dm.top_k": true, kernelOp: true, "dm.while": true, "dm.if": true, "func.call": true,
+}
+
+var windows = map[string]bool{"dm.convolution": true, "dm.reduce_window": true}
+
+func contracts(o *ir.Op) bool { return o.Name == "dm.einsum" || o.Name == "dm.matmul" }
+
+// folds reports whether an element of o's result is computed from many of an
+// operand's.
+func folds(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && (d.Family == op.Normalization || windows[o.Name])
+}
+
+// paired reports whether two contractions might share a kernel: equal in form,
+// with a common operand.
+func paired(a, b *ir.Op) bool {
+	if a.Name != b.Name || len(a.Operands) != 2 || len(b.Operands) != 2 || len(a.Results) != 1 || len(b.Results) != 1 {
+		return false
+	}
+	if op.Str(a, "equation") != op.Str(b, "equation") || a.Results[0].Type != b.Results[0].Type {
+		return false
+	}
+	return slices.ContainsFunc(a.Operands, func(v *ir.Value) bool { return slices.Contains(b.Operands, v) })
+}
