@@ -4,6 +4,7 @@ import { Later } from "./later";
 import { type HeatArguments, type HeatSpan, request } from "./protocol";
 import { errorText, type Server } from "./server";
 import { heatScale } from "./settings";
+import { linesInView } from "./visible";
 
 const levels = 10;
 /** From this level on a place shows in the overview ruler. */
@@ -25,6 +26,9 @@ export class Heat implements vscode.Disposable {
       ...this.tints,
       this.painting,
       vscode.window.onDidChangeVisibleTextEditors(paint),
+      vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor: { document }, visibleRanges }) => {
+        if (isProgram(document) && linesInView(document.lineCount, visibleRanges) !== undefined) paint();
+      }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
         if (document.languageId === "dmir") paint();
       }),
@@ -45,7 +49,7 @@ export class Heat implements vscode.Disposable {
     const turn = ++this.turn;
     for (const editor of vscode.window.visibleTextEditors) {
       if (!isProgram(editor.document)) continue;
-      const spans = await this.spans(editor.document);
+      const spans = await this.spans(editor);
       if (turn !== this.turn) return;
       if (spans === undefined) continue; // what was painted last moves with the text
       for (const [level, decoration] of this.tints.entries()) {
@@ -58,11 +62,16 @@ export class Heat implements vscode.Disposable {
   }
 
   /** Undefined when the server cannot say. */
-  private async spans(document: vscode.TextDocument): Promise<HeatSpan[] | undefined> {
+  private async spans({ document, visibleRanges }: vscode.TextEditor): Promise<HeatSpan[] | undefined> {
     const by = heatScale(document.uri);
     if (by === "off") return [];
     if (!this.server.running) return undefined;
     const args: HeatArguments = { textDocument: { uri: document.uri.toString() }, by };
+    const part = linesInView(document.lineCount, visibleRanges);
+    if (part !== undefined) {
+      const { end } = document.lineAt(part.last).range;
+      args.range = { start: { line: part.first, character: 0 }, end: { line: end.line, character: end.character } };
+    }
     try {
       return await this.server.ask<HeatSpan[]>(request.heat, args);
     } catch (err) {

@@ -78,6 +78,8 @@ export type HeatScale = "time" | "bytes" | "waste";
 export interface HeatArguments {
   textDocument: { uri: string };
   by: HeatScale;
+  /** The whole file where it is absent. */
+  range?: HeatSpan["range"];
 }
 
 /** A stretch of text, how much of its function it takes on a scale of 0 to 9, and that in words. */

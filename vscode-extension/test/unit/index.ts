@@ -5,3 +5,4 @@ import "./later.test";
 import "./manifest.test";
 import "./page.test";
 import "./restarts.test";
+import "./visible.test";
