@@ -5,8 +5,11 @@ package pipeline
 import (
 	"slices"
 
+	"dmir/compile/cuda"
+	"dmir/compile/fuse"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
+	"dmir/compile/schedule"
 )
 
 // Passes are all passes in their order. The slice is the caller's.
@@ -14,6 +17,10 @@ func Passes() []pass.Pass {
 	return []pass.Pass{
 		prepare.Inline(),
 		prepare.Bind(),
+		fuse.Pass(),
+		schedule.Order(),
+		cuda.Kernels(),
+		schedule.Plan(),
 	}
 }
 

@@ -1,0 +1,42 @@
+package driver
+
+import (
+	"context"
+	"slices"
+
+	"dmir/analysis/machine"
+	"dmir/compile/cuda"
+	"dmir/compile/pass"
+	"dmir/compile/pipeline"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+)
+
+// BuildOptions are how a function is compiled.
+type BuildOptions struct {
+	Machine *machine.Machine // what predicted times are for; never nil
+	Arch    string           // "sm_90a"; empty for code that all architectures run
+	Bind    map[string]int64
+	Grad    bool     // compile the function's joint forward and backward graph
+	Skip    []string // passes that are left out
+	// Observe is told of each pass that is done, with the module behind it.
+	Observe func(s pass.Stage, u *pass.Unit)
+}
+
+// Build compiles fn, a function of m, which stays as it is. An error that
+// belongs to a place in the program is a *pass.Error.
+func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*artifact.Program, error) {
+	m = m.Clone()
+	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Arch: o.Arch, Grad: o.Grad}}
+	passes := slices.DeleteFunc(pipeline.Passes(), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
+	err := pass.Run(u, passes, func(s pass.Stage) error {
+		if o.Observe != nil {
+			o.Observe(s, u)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cuda.Program(ctx, m, u.Func, cuda.Target{Arch: o.Arch, Machine: o.Machine})
+}
