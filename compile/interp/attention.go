@@ -10,7 +10,7 @@ import (
 )
 
 func attentionExecutors() map[string]executor {
-	return map[string]executor{"dm.attention": runAttention}
+	return map[string]executor{"dm.attention": runAttention, "dm.attention_grad": runAttentionGrad}
 }
 
 // attention is the geometry and the attributes of one dm.attention.
@@ -28,13 +28,14 @@ type attention struct {
 	maskCol int   // step from one key to the next
 }
 
-func runAttention(c *call) ([]*tensor.Tensor, error) {
+// attention reads the geometry; the mask is operand number mask, if there is one.
+func (c *call) attention(mask int) (*attention, *Error) {
 	q, k, v := c.in[0], c.in[1], c.in[2]
 	n := q.Rank()
 	if n < 2 || k.Rank() != n || v.Rank() != n {
 		return nil, c.errorf("DM704", "attention of %s, %s and %s", q.Type(), k.Type(), v.Type())
 	}
-	a := attention{
+	a := &attention{
 		heads: product(q.Shape[:n-2]), group: 1,
 		queries: q.Shape[n-2], keys: k.Shape[n-2], depth: q.Shape[n-1], value: v.Shape[n-1],
 		scale:  1 / math.Sqrt(float64(q.Shape[n-1])),
@@ -51,37 +52,48 @@ func runAttention(c *call) ([]*tensor.Tensor, error) {
 	if op.Attr(c.op, "scale") != nil {
 		a.scale = op.Float(c.op, "scale")
 	}
-	var mask *tensor.Tensor
-	if len(c.in) > 3 {
-		mask = c.in[3]
+	if len(c.in) > mask {
+		m := c.in[mask]
 		scores := slices.Concat(q.Shape[:n-1], []int{a.keys})
-		if s, ok := broadcastShape(scores, mask.Shape); !ok || !slices.Equal(s, scores) {
-			return nil, c.errorf("DM704", "mask %s does not broadcast to %v", mask.Type(), scores)
+		if s, ok := broadcastShape(scores, m.Shape); !ok || !slices.Equal(s, scores) {
+			return nil, c.errorf("DM704", "mask %s does not broadcast to %v", m.Type(), scores)
 		}
-		strides := broadcastStrides(mask.Shape, scores)
+		strides := broadcastStrides(m.Shape, scores)
 		a.maskAt = offsets(scores[:n-2], strides[:n-2])
 		a.maskRow, a.maskCol = strides[n-2], strides[n-1]
 	}
-	to := tensor.New(q.Elem, slices.Concat(q.Shape[:n-1], []int{a.value})...)
-	if q.F64 != nil {
-		var m []float64
-		if mask != nil {
-			m = mask.F64
-		}
-		attend(c.pool, &a, to.F64, q.F64, k.F64, v.F64, m, nil)
-	} else {
-		var m []float32
-		if mask != nil {
-			m = mask.F32
-		}
-		attend(c.pool, &a, to.F32, q.F32, k.F32, v.F32, m, func(x []float32) { tensor.RoundSlice(to.Elem, x) })
+	return a, nil
+}
+
+func runAttention(c *call) ([]*tensor.Tensor, error) {
+	a, err := c.attention(3)
+	if err != nil {
+		return nil, err
 	}
-	return one(to), nil
+	q, k, v := c.in[0], c.in[1], c.in[2]
+	var mask tensor.Tensor
+	if len(c.in) > 3 {
+		mask = *c.in[3]
+	}
+	rows := q.Shape[:q.Rank()-1]
+	out := one(tensor.New(q.Elem, slices.Concat(rows, []int{a.value})...))
+	lse := func(int, float64) {}
+	if len(c.op.Results) > 1 {
+		sums := tensor.New(c.outElem(1), slices.Clone(rows)...)
+		out, lse = append(out, sums), sums.SetFloat
+	}
+	if q.F64 != nil {
+		attend(c.pool, a, out[0].F64, q.F64, k.F64, v.F64, mask.F64, lse, nil)
+	} else {
+		attend(c.pool, a, out[0].F32, q.F32, k.F32, v.F32, mask.F32, lse, func(x []float32) { tensor.RoundSlice(q.Elem, x) })
+	}
+	return out, nil
 }
 
 // attend computes a block of queries of one head at a time: only that block's
-// scores are ever in memory.
-func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]T)) {
+// scores are ever in memory. lse is told the logarithm of the sum of every query's
+// exponentials.
+func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, lse func(row int, v float64), round func([]T)) {
 	const block = 128
 	blocks := (a.queries + block - 1) / block
 	zero := []int{0}
@@ -107,7 +119,10 @@ func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]
 			if p.stopped() {
 				return
 			}
-			weigh(a, head, q0+r, scores[r*a.keys:][:a.keys], mask)
+			s := scores[r*a.keys:][:a.keys]
+			score(a, head, q0+r, s, mask)
+			lse(head*a.queries+q0+r, softmaxRow(s, s))
+			dropRow(a, head, q0+r, s)
 		}
 		second := gemm[T]{
 			a: scores, b: v[kv*a.keys*a.value:], c: to[(head*a.queries+q0)*a.value:],
@@ -121,8 +136,8 @@ func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, round func([]
 	})
 }
 
-// weigh turns one query's products with the keys into probabilities.
-func weigh[T float](a *attention, head, query int, s, mask []T) {
+// score turns one query's products with the keys into scores.
+func score[T float](a *attention, head, query int, s, mask []T) {
 	for j := range s {
 		s[j] = T(float64(s[j]) * a.scale)
 	}
@@ -137,7 +152,10 @@ func weigh[T float](a *attention, head, query int, s, mask []T) {
 			s[j] = T(math.Inf(-1))
 		}
 	}
-	softmaxRow(s, s)
+}
+
+// dropRow applies dropout to one query's row.
+func dropRow[T float](a *attention, head, query int, s []T) {
 	if a.rate <= 0 {
 		return
 	}

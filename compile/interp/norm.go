@@ -36,7 +36,10 @@ func (c *call) floatRows(f32 func(to, x []float32), f64 func(to, x []float64)) (
 }
 
 func runSoftmax(c *call) ([]*tensor.Tensor, error) {
-	return c.floatRows(softmaxRow[float32], softmaxRow[float64])
+	return c.floatRows(
+		func(to, x []float32) { softmaxRow(to, x) },
+		func(to, x []float64) { softmaxRow(to, x) },
+	)
 }
 
 func runLogSoftmax(c *call) ([]*tensor.Tensor, error) {
@@ -51,8 +54,9 @@ func maxOf[T float](x []T) T {
 	return m
 }
 
-// softmaxRow may work in place.
-func softmaxRow[T float](to, x []T) {
+// softmaxRow may work in place; it gives the logarithm of the sum of the
+// exponentials.
+func softmaxRow[T float](to, x []T) float64 {
 	m := float64(maxOf(x))
 	var sum float64
 	for i, v := range x {
@@ -64,6 +68,7 @@ func softmaxRow[T float](to, x []T) {
 	for i, v := range to {
 		to[i] = T(float64(v) * k)
 	}
+	return m + math.Log(sum)
 }
 
 func logSoftmaxRow[T float](to, x []T) {

@@ -2,13 +2,14 @@ package op
 
 import (
 	"math"
+	"strings"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
-func attentions() []*Def { return []*Def{attentionDef} }
+func attentions() []*Def { return []*Def{attentionDef, attentionGradDef} }
 
 var attentionDef = &Def{
 	Name: "attention", Family: Attention, Class: ClassContraction,
@@ -17,10 +18,10 @@ var attentionDef = &Def{
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
 		"so that the last query sees all. Dropout acts on the probabilities as `dm.dropout` with the same seed does, numbered in row-major order of `[…, heads, queries, keys]`. " +
-		"Half precision is computed in f32 throughout and rounded once.\n\n" +
+		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
 		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each of the heads·queries·keys scores 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout; " +
 		"masked scores are counted like all others. " +
-		"Moves q, k, v, the mask and y only. Sources: Vaswani et al., arXiv 1706.03762; Ainslie et al., arXiv 2305.13245; Dao et al., arXiv 2205.14135.",
+		"Moves q, k, v, the mask and the results only. Sources: Vaswani et al., arXiv 1706.03762; Ainslie et al., arXiv 2305.13245; Dao et al., arXiv 2205.14135.",
 	Example: `func.func @example(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) -> tensor<1x4x3x8xf32> {
   %y = dm.attention %q, %k, %v, causal = true : (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> tensor<1x4x3x8xf32>
   return %y : tensor<1x4x3x8xf32>
@@ -31,32 +32,55 @@ var attentionDef = &Def{
 		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`"},
 		{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"},
 	},
-	Results: []Param{{Name: "y", Elems: floats, Doc: "`[…, heads, queries, value depth]`"}},
-	Attrs: []AttrDef{
-		{Name: "scale", Kind: KindFloat, Optional: true, Doc: "factor of the scores; `1/√depth` where absent"},
-		{Name: "causal", Kind: KindBool, Default: types.Bool(false), Doc: "a query does not see later keys"},
-		{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
-		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
+	Results: []Param{
+		{Name: "y", Elems: floats, Doc: "`[…, heads, queries, value depth]`"},
+		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Optional: true, Doc: "logarithm of the sum of the exponentials of each query's scores, `[…, heads, queries]`, f32 or wider"},
 	},
+	Attrs:  attentionAttrs,
 	Traits: Pure,
-	Infer:  inferAttention,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		ts, p := inferAttention(o, 3)
+		if q := in(o, 0); p == nil && len(o.Results) > 1 {
+			ts = append(ts, tensor(q, wide(q.Elem), q.Shape[:q.Rank()-1]...))
+		}
+		return ts, p
+	},
 	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "dropout") },
 	FLOP: func(o *ir.Op) dim.Dim {
-		q, k, v := in(o, 0), in(o, 1), in(o, 2)
-		if q.Rank() < 2 || k.Rank() < 2 || v.Rank() < 2 {
+		depth, value, each, ok := scoreCost(o, 3)
+		if !ok {
 			return dim.Dim{}
 		}
-		each := dim.Const(5)
-		if len(o.Operands) > 3 {
-			each = each.Add(dim.Const(1))
-		}
-		if Float(o, "dropout") > 0 {
-			each = each.Add(dim.Const(1))
-		}
-		each = dim.Sum(each, q.Shape[q.Rank()-1].Scale(2), v.Shape[v.Rank()-1].Scale(2))
-		return dim.Prod(scoreShape(q, k)...).Mul(each)
+		return scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
 	},
 	Expand: expandAttention,
+}
+
+var attentionAttrs = []AttrDef{
+	{Name: "scale", Kind: KindFloat, Optional: true, Doc: "factor of the scores; `1/√depth` where absent"},
+	{Name: "causal", Kind: KindBool, Default: types.Bool(false), Doc: "a query does not see later keys"},
+	{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
+	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
+}
+
+// scores is the number of scores of an attention.
+func scores(o *ir.Op) dim.Dim { return dim.Prod(scoreShape(in(o, 0), in(o, 1))...) }
+
+// scoreCost is the depths of an attention whose mask is operand number mask, and
+// the FLOP that its forward pass spends on a score beside the contractions.
+func scoreCost(o *ir.Op, mask int) (depth, value, each dim.Dim, ok bool) {
+	q, k, v := in(o, 0), in(o, 1), in(o, 2)
+	if q.Rank() < 2 || k.Rank() < 2 || v.Rank() < 2 {
+		return depth, value, each, false
+	}
+	each = dim.Const(5)
+	if len(o.Operands) > mask {
+		each = each.Add(dim.Const(1))
+	}
+	if Float(o, "dropout") > 0 {
+		each = each.Add(dim.Const(1))
+	}
+	return q.Shape[q.Rank()-1], v.Shape[v.Rank()-1], each, true
 }
 
 // scoreShape is [batch…, heads, queries, keys].
@@ -65,9 +89,13 @@ func scoreShape(q, k *types.Tensor) []dim.Dim {
 	return append(append([]dim.Dim{}, q.Shape[:n-1]...), k.Shape[k.Rank()-2])
 }
 
-func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
-	if p := sameElems(o, 0); p != nil {
-		return nil, p
+// inferAttention gives y's type and checks q, k, v and the mask, operand number
+// mask.
+func inferAttention(o *ir.Op, mask int) ([]types.Type, *Problem) {
+	for _, i := range []int{1, 2, mask} {
+		if i < len(o.Operands) && in(o, i).Elem != in(o, 0).Elem {
+			return nil, problem("DM111", i, "element types %s and %s differ", in(o, 0).Elem, in(o, i).Elem).help("convert one of them with dm.convert")
+		}
 	}
 	q, k, v := in(o, 0), in(o, 1), in(o, 2)
 	if p := rankAtLeast(o, 0, 2, "attention"); p != nil {
@@ -104,11 +132,11 @@ func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
 				help("the number of key heads divides the number of heads")
 		}
 	}
-	if len(o.Operands) > 3 {
+	if len(o.Operands) > mask {
 		want := scoreShape(q, k)
-		m := in(o, 3).Shape
+		m := in(o, mask).Shape
 		if s, ok := broadcastTwo(want, m); !ok || !sameShape(s, want) {
-			return nil, problem("DM110", 3, "mask %s does not broadcast to the scores %s", shapeText(m), shapeText(want)).
+			return nil, problem("DM110", mask, "mask %s does not broadcast to the scores %s", shapeText(m), shapeText(want)).
 				help("a mask is […, heads, queries, keys]; sizes may be 1")
 		}
 	}
@@ -116,52 +144,100 @@ func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
 	return one(tensor(q, q.Elem, shape...)), nil
 }
 
-func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
-	qt, kt, vt := in(o, 0), in(o, 1), in(o, 2)
+// heads writes the expansion of an attention or of its gradient, in at least f32.
+// Heads that share a key head become a dimension of their own, g.
+type heads struct {
+	*writer
+	o            *ir.Op
+	q, k, v      *ir.Value
+	batch, group string // letters
+	scale        float64
+	shape        []dim.Dim // of the scores
+}
+
+// newHeads is nil where the scale depends on a symbol.
+func newHeads(b *ir.Builder, o *ir.Op) *heads {
+	qt, kt := in(o, 0), in(o, 1)
 	n := qt.Rank()
-	elem := wide(qt.Elem)
 	depth, known := qt.Shape[n-1].Int()
 	if Attr(o, "scale") == nil && (!known || depth == 0) {
 		return nil
 	}
-	factor := 1 / math.Sqrt(float64(depth))
+	h := &heads{writer: newWriter(b), o: o, scale: 1 / math.Sqrt(float64(depth)), shape: scoreShape(qt, kt)}
 	if Attr(o, "scale") != nil {
-		factor = Float(o, "scale")
+		h.scale = Float(o, "scale")
 	}
-	w := newWriter(b)
-	q, k, v := w.to(o.Operands[0], elem), w.to(o.Operands[1], elem), w.to(o.Operands[2], elem)
-
-	// Heads that share a key head become a dimension of their own, g.
-	batch := ""
+	h.q, h.k, h.v = h.wide(o.Operands[0]), h.wide(o.Operands[1]), h.wide(o.Operands[2])
 	for i := range max(n-2, 0) {
-		batch += string(rune('A' + i))
+		h.batch += string(rune('A' + i))
 	}
-	group, split := "", func(v *ir.Value, _ dim.Dim) *ir.Value { return v }
 	if n > 2 && !sameDim(qt.Shape[n-3], kt.Shape[n-3]) {
-		g, ok := qt.Shape[n-3].Div(kt.Shape[n-3])
-		w.failed = w.failed || !ok
-		group = "g"
-		split = func(v *ir.Value, last dim.Dim) *ir.Value {
-			return w.reshape(v, append(append([]dim.Dim{}, kt.Shape[:n-2]...), g, qt.Shape[n-2], last)...)
-		}
+		h.group = "g"
 	}
-	scores := scoreShape(qt, kt)
-	s := w.einsum(batch+group+"qd,"+batch+"kd->"+batch+group+"qk", split(q, qt.Shape[n-1]), k)
-	s = w.scale(w.reshape(s, scores...), factor)
-	if len(o.Operands) > 3 {
-		s = w.binary("add", s, w.to(o.Operands[3], elem))
+	return h
+}
+
+// split gives a value of the heads, with the last dimension as named, the
+// dimension g.
+func (h *heads) split(v *ir.Value, last dim.Dim) *ir.Value {
+	if h.group == "" {
+		return v
 	}
-	if Bool(o, "causal") {
-		s = w.causal(s, scores)
+	qt, kt := in(h.o, 0), in(h.o, 1)
+	n := qt.Rank()
+	g, ok := qt.Shape[n-3].Div(kt.Shape[n-3])
+	h.failed = h.failed || !ok
+	return h.reshape(v, append(append([]dim.Dim{}, kt.Shape[:n-2]...), g, qt.Shape[n-2], last)...)
+}
+
+// contract is an einsum of letters for what is of the heads ("gqk") or of the
+// key heads ("kd").
+func (h *heads) contract(x, y, to string, a, b *ir.Value) *ir.Value {
+	letters := func(s string) string { return h.batch + strings.Replace(s, "g", h.group, 1) }
+	return h.einsum(letters(x)+","+letters(y)+"->"+letters(to), a, b)
+}
+
+// scores are the scaled and masked products; the mask is operand number mask.
+func (h *heads) scores(mask int) *ir.Value {
+	depth := in(h.o, 0).Shape[in(h.o, 0).Rank()-1]
+	s := h.contract("gqd", "kd", "gqk", h.split(h.q, depth), h.k)
+	s = h.writer.scale(h.reshape(s, h.shape...), h.scale)
+	if len(h.o.Operands) > mask {
+		s = h.add(s, h.wide(h.o.Operands[mask]))
 	}
-	p := w.op("softmax", []*ir.Value{s})
-	if Float(o, "dropout") > 0 {
-		p = w.op("dropout", []*ir.Value{p}, types.Named{Name: "rate", Value: types.Float{V: Float(o, "dropout")}},
-			types.Named{Name: "seed", Value: types.Int{V: Int(o, "seed")}})
+	if Bool(h.o, "causal") {
+		s = h.causal(s, h.shape)
 	}
-	y := w.einsum(batch+group+"qk,"+batch+"kd->"+batch+group+"qd", split(p, kt.Shape[n-2]), v)
-	y = w.reshape(y, append(append([]dim.Dim{}, qt.Shape[:n-1]...), vt.Shape[n-1])...)
-	return w.done(w.to(y, qt.Elem))
+	return s
+}
+
+// drop is the attention's dropout; v itself where it has none.
+func (h *heads) drop(v *ir.Value) *ir.Value {
+	if Float(h.o, "dropout") <= 0 {
+		return v
+	}
+	return h.op("dropout", []*ir.Value{v}, types.Named{Name: "rate", Value: types.Float{V: Float(h.o, "dropout")}},
+		types.Named{Name: "seed", Value: types.Int{V: Int(h.o, "seed")}})
+}
+
+func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
+	h := newHeads(b, o)
+	if h == nil {
+		return nil
+	}
+	qt, vt := in(o, 0), in(o, 2)
+	n := qt.Rank()
+	s := h.scores(3)
+	p := h.drop(h.op("softmax", []*ir.Value{s}))
+	y := h.contract("gqk", "kd", "gqd", h.split(p, h.shape[n-1]), h.v)
+	y = h.reshape(y, append(append([]dim.Dim{}, qt.Shape[:n-1]...), vt.Shape[n-1])...)
+	vs := []*ir.Value{h.to(y, qt.Elem)}
+	if len(o.Results) > 1 {
+		most := h.reduce("max", s, n-1)
+		sum := h.reduce("add", h.unary("exp", h.sub(s, most)), n-1)
+		vs = append(vs, h.reshape(h.add(h.unary("log", sum), most), h.shape[:n-1]...))
+	}
+	return h.done(vs...)
 }
 
 func (w *writer) einsum(equation string, operands ...*ir.Value) *ir.Value {

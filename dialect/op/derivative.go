@@ -166,7 +166,7 @@ func derivatives() map[string]*Derivative {
 	all := map[string]*Derivative{}
 	for _, family := range []map[string]*Derivative{
 		unaryDerivatives(), binaryDerivatives(), selectionDerivatives(), contractionDerivatives(),
-		normDerivatives(), reductionDerivatives(), movementDerivatives(),
+		normDerivatives(), reductionDerivatives(), attentionDerivatives(), movementDerivatives(),
 	} {
 		for name, d := range family {
 			all[name] = d

@@ -1,0 +1,148 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+var attentionGradDef = &Def{
+	Name: "attention_grad", Family: Attention, Class: ClassContraction,
+	Summary: "gradient of scaled dot-product attention",
+	Doc: "The cotangents of q, k and v, and as fourth result, which may be left out, of the mask, from y and lse, the results of `dm.attention`, and dy, the cotangent of y. " +
+		"Attributes and mask are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
+		"`dv = dropout(p)ᵀ dy`, `ds = p · (dropout(dy vᵀ) - Σ dy · y)`, `dq = scale · ds k`, `dk = scale · dsᵀ q`, `dmask = ds` summed over what broadcasting repeats; " +
+		"heads that share a key head add up in dk and dv. Half precision is computed in f32 throughout and rounded once.\n\n" +
+		"Counts five contractions, 6·scores·depth + 4·scores·value depth, 2 for each element of y, and for each score 6 (scale, subtraction and exponential, subtraction, product, scale), 1 for a mask and 2 for dropout. " +
+		"Moves operands and results only. Source: Dao et al., arXiv 2205.14135, §B.4.",
+	Example: `func.func @example(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %dy: tensor<1x4x3x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) {
+  %y, %lse = dm.attention %q, %k, %v, causal = true : (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x4x3xf32>)
+  %dq, %dk, %dv = dm.attention_grad %q, %k, %v, %y, %lse, %dy, causal = true : (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>)
+  return %dq, %dk, %dv : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
+}`,
+	Operands: []Param{
+		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`"},
+		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`"},
+		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`"},
+		{Name: "y", Elems: floats, Doc: "the attention's result, `[…, heads, queries, value depth]`"},
+		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Doc: "its second result, `[…, heads, queries]`"},
+		{Name: "dy", Elems: floats, Doc: "cotangent of y, of its type"},
+		{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"},
+	},
+	Results: []Param{
+		{Name: "dq", Elems: floats, Doc: "q's type"},
+		{Name: "dk", Elems: floats, Doc: "k's type"},
+		{Name: "dv", Elems: floats, Doc: "v's type"},
+		{Name: "dmask", Elems: floats, Optional: true, Doc: "the mask's type; only with a mask"},
+	},
+	Attrs:  attentionAttrs,
+	Traits: Pure,
+	Infer:  inferAttentionGrad,
+	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "dropout") },
+	FLOP: func(o *ir.Op) dim.Dim {
+		depth, value, each, ok := scoreCost(o, 6)
+		if !ok {
+			return dim.Dim{}
+		}
+		each = each.Add(dim.Const(1))
+		if Float(o, "dropout") > 0 {
+			each = each.Add(dim.Const(1))
+		}
+		return scores(o).Mul(dim.Sum(each, depth.Scale(6), value.Scale(4))).Add(in(o, 3).Elements().Scale(2))
+	},
+	Expand: expandAttentionGrad,
+}
+
+func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {
+	ys, p := inferAttention(o, 6)
+	if p != nil {
+		return nil, p
+	}
+	y, q := asTensor(ys[0]), in(o, 0)
+	for _, i := range []int{3, 5} {
+		if t := in(o, i); t.Elem != y.Elem || !sameShape(t.Shape, y.Shape) {
+			return nil, problem("DM122", i, "the attention gives %s, but this operand is %s", y, o.Operands[i].Type).help("y and dy have the type of the attention's result")
+		}
+	}
+	if t := in(o, 4); t.Elem != wide(q.Elem) || !sameShape(t.Shape, q.Shape[:q.Rank()-1]) {
+		return nil, problem("DM122", 4, "the attention's second result is %s of %s, but this operand is %s", shapeText(q.Shape[:q.Rank()-1]), wide(q.Elem), o.Operands[4].Type).
+			help("take the second result of dm.attention")
+	}
+	var ts []types.Type
+	for i := range 3 {
+		ts = append(ts, tensor(in(o, i), in(o, i).Elem, in(o, i).Shape...))
+	}
+	if len(o.Results) > 3 {
+		if len(o.Operands) < 7 {
+			return nil, problem("DM125", -1, "attention_grad without a mask gives no fourth result").help("give the mask as last operand, or write three results")
+		}
+		ts = append(ts, tensor(in(o, 6), in(o, 6).Elem, in(o, 6).Shape...))
+	}
+	return ts, nil
+}
+
+func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
+	h := newHeads(b, o)
+	if h == nil {
+		return nil
+	}
+	qt, kt, vt := in(o, 0), in(o, 1), in(o, 2)
+	n := qt.Rank()
+	keys, depth, value := h.shape[n-1], qt.Shape[n-1], vt.Shape[n-1]
+	rows := append(append([]dim.Dim{}, h.shape[:n-1]...), dim.Const(1))
+	dy := h.wide(o.Operands[5])
+	dyHeads := h.split(dy, value)
+
+	p := h.unary("exp", h.sub(h.scores(6), h.reshape(o.Operands[4], rows...)))
+	dv := h.contract("gqk", "gqd", "kd", h.split(h.drop(p), keys), dyHeads)
+	dp := h.drop(h.reshape(h.contract("gqd", "kd", "gqk", dyHeads, h.v), h.shape...))
+	delta := h.reduce("add", h.mul(dy, h.wide(o.Operands[3])), n-1)
+	ds := h.mul(p, h.sub(dp, delta))
+	scaled := h.split(h.writer.scale(ds, h.scale), keys)
+	dq := h.reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), qt.Shape...)
+	dk := h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, depth))
+	vs := []*ir.Value{h.to(dq, qt.Elem), h.to(dk, kt.Elem), h.to(dv, vt.Elem)}
+	if len(o.Results) > 3 {
+		vs = append(vs, h.to(h.sumTo(ds, in(o, 6).Shape), in(o, 6).Elem))
+	}
+	return h.done(vs...)
+}
+
+func attentionDerivatives() map[string]*Derivative {
+	return map[string]*Derivative{"attention": {
+		Doc:  "`dm.attention_grad`, for which the attention gives its second result. None flows through that.",
+		rule: attentionRule,
+	}}
+}
+
+func attentionRule(g *backward) {
+	if len(g.dy) > 1 && g.dy[1] != nil {
+		g.refuse("the second result, lse, is used by what is differentiated").help("use it for dm.attention_grad only, or write the attention out")
+		return
+	}
+	q := in(g.o, 0)
+	lse := tensor(q, wide(q.Elem), q.Shape[:q.Rank()-1]...)
+	if len(g.o.Results) == 1 {
+		g.addResult(lse)
+	}
+	operands := []*ir.Value{g.x(0), g.x(1), g.x(2), g.y(0), g.y(1), g.dy[0]}
+	ts := []types.Type{}
+	for i := range 3 {
+		ts = append(ts, tensor(in(g.o, i), q.Elem, in(g.o, i).Shape...))
+	}
+	if len(g.o.Operands) > 3 {
+		operands = append(operands, g.x(3))
+		if g.want[3] {
+			ts = append(ts, tensor(in(g.o, 3), q.Elem, in(g.o, 3).Shape...))
+		}
+	}
+	var attrs []types.Named
+	for _, a := range attentionAttrs {
+		if v := g.o.Attr(a.Name); v != nil {
+			attrs = append(attrs, types.Named{Name: a.Name, Value: v})
+		}
+	}
+	for i, v := range g.b.Op("dm.attention_grad", operands, attrs, ts...).Results {
+		g.give(i, v)
+	}
+}
