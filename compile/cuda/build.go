@@ -394,8 +394,8 @@ func (b *builder) finish() {
 			fmt.Fprintf(&t, "// %s, from line %d\n", l.class, b.places[i])
 			fmt.Fprintf(&t, "#line %d %q\n", b.places[i], b.src)
 		}
-		t.WriteString(l.before)
-		t.WriteString(l.declaration() + " {\n" + l.body + "}\n")
+		t.WriteString(strings.ReplaceAll(l.before, "@", l.name))
+		t.WriteString(l.declaration() + " {\n" + strings.ReplaceAll(l.body, "@", l.name) + "}\n")
 		k.Last = lines() - 1
 	}
 	b.out.Source = t.String()

@@ -7,6 +7,7 @@ package cuda
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"dmir/analysis/machine"
@@ -29,11 +30,12 @@ type launch struct {
 	threads int
 	shared  int // bytes of dynamic shared memory
 	cluster int
+	blocks  int // that a multiprocessor must hold at once; 0: as many as it can
 	grid    [3]int
 	params  []param
 	body    string
 	arch    string // "" where it runs on all
-	before  string // declarations that stand before the kernel
+	before  string // declarations that stand before the kernel; "@" in them and in body is its name
 	include string // a part of the prelude that it needs
 	differs string // why the bytes it moves are not those of the cost model
 	zero    bool   // not a kernel: the one parameter is filled with zero bytes
@@ -82,6 +84,9 @@ func (n *names) addTemp(name string, t *temp, mode artifact.Mode) string {
 }
 
 func (n *names) free(name string) string {
+	if generated.MatchString(name) {
+		name += "_"
+	}
 	try := name
 	for i := 2; n.taken[try] || reserved[try]; i++ {
 		try = fmt.Sprintf("%s_%d", name, i)
@@ -89,6 +94,9 @@ func (n *names) free(name string) string {
 	n.taken[try] = true
 	return try
 }
+
+// generated are the names that emitters make.
+var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|sums_|scratch_.*)[0-9]*$`)
 
 // identifier is a value's name as C++ allows it.
 func identifier(name string) string {
@@ -117,7 +125,7 @@ var reserved = func() map[string]bool {
 	for _, w := range strings.Fields(`and and_eq asm auto bool break case catch char class const constexpr continue default delete do double else enum
 		explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq operator or or_eq private
 		protected public register return short signed sizeof static struct switch template this throw true try typedef typename union
-		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j scratch step first last`) {
+		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j s p part lane_row partial first`) {
 		m[w] = true
 	}
 	return m
@@ -135,8 +143,11 @@ func (l *launch) declaration() string {
 		case artifact.InOut:
 			parts[i] = fmt.Sprintf("dm::InOut<%s> %s", storage(p.elem), p.name)
 		case artifact.Map:
-			parts[i] = fmt.Sprintf("const __grid_constant__ dm::Map %s", p.name)
+			parts[i] = fmt.Sprintf("DM_MAP(%s)", p.name)
 		}
+	}
+	if l.blocks > 0 {
+		return fmt.Sprintf("DM_KERNEL_OCCUPANCY(%s, %d, %d)(%s)", l.name, l.threads, l.blocks, strings.Join(parts, ", "))
 	}
 	return fmt.Sprintf("DM_KERNEL(%s, %d)(%s)", l.name, l.threads, strings.Join(parts, ", "))
 }

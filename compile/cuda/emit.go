@@ -109,6 +109,9 @@ func (e *emitter) value(x *kernel.Expr) string {
 			return n
 		}
 	}
+	if x.Op == "convert" && !small(x.Elem) && register(x.Elem) == register(x.Args[0].Elem) {
+		return e.value(x.Args[0])
+	}
 	var n string
 	switch x.Op {
 	case kernel.Guard:
@@ -172,6 +175,11 @@ func (e *emitter) text(x *kernel.Expr) string {
 		return fmt.Sprintf("dm::wide(%s[%s])", e.params[x.Buf], e.index(x.At))
 	case kernel.Count:
 		return fmt.Sprintf("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
+	case kernel.Acc:
+		if x.Elem.IsInt() {
+			return fmt.Sprintf("%s(acc[%d][%s])", storage(x.Elem), x.Int, e.index(x.At))
+		}
+		return fmt.Sprintf("acc[%d][%s]", x.Int, e.index(x.At))
 	case kernel.Keep:
 		return fmt.Sprintf("(dm::bits(%dull, 1, %s) >> 11) >= %dull", x.Seed, e.index(x.At), x.Int)
 	case kernel.Random:
@@ -362,34 +370,47 @@ func (e *emitter) done(x *kernel.Expr) bool {
 	return false
 }
 
-// depends is like the function of that name, but what is held for each lane
-// depends on it too.
+// depends reports whether x is different for different values of vars, of lanes
+// too where a value is held for each. What is computed already does not depend
+// on them.
 func (e *emitter) depends(x *kernel.Expr, vars []*kernel.Atom) bool {
-	if len(e.lane) > 0 {
-		held := false
-		kernel.Walk(x, func(y *kernel.Expr) { _, ok := e.lane[y]; held = held || ok })
-		if held {
-			return true
-		}
-	}
-	return depends(x, vars)
-}
-
-// depends reports whether x is different for different values of vars.
-func depends(x *kernel.Expr, vars []*kernel.Atom) bool {
-	found := false
-	index := func(i kernel.Index) {
+	seen := map[*kernel.Expr]bool{}
+	var look func(x *kernel.Expr) bool
+	index := func(i kernel.Index) bool {
+		found := false
 		i.Atoms(func(a *kernel.Atom) {
 			for _, v := range vars {
 				found = found || a == v
 			}
+			found = found || a.Kind == kernel.Datum && look(a.E)
 		})
+		return found
 	}
-	kernel.Walk(x, func(y *kernel.Expr) {
-		index(y.At)
-		for _, c := range y.If {
-			index(c.X)
+	look = func(x *kernel.Expr) bool {
+		if seen[x] {
+			return false
 		}
-	})
-	return found
+		seen[x] = true
+		if _, held := e.lane[x]; held {
+			return true
+		}
+		if e.done(x) {
+			return false
+		}
+		if index(x.At) {
+			return true
+		}
+		for _, c := range x.If {
+			if index(c.X) {
+				return true
+			}
+		}
+		for _, a := range x.Args {
+			if look(a) {
+				return true
+			}
+		}
+		return false
+	}
+	return look(x)
 }

@@ -9,6 +9,8 @@ import (
 // generator writes the kernels of one program.
 type generator struct {
 	target Target
+	// tile overrides the predicted choice of a contraction's tile; nil: never.
+	tile func(*kernel.Tiled, []Config) (Config, bool)
 }
 
 func newGenerator(t Target) *generator { return &generator{target: t} }
@@ -23,6 +25,8 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 		return g.row(f, name)
 	case kernel.ClassColumns:
 		return g.columns(f, name)
+	case kernel.ClassContraction:
+		return g.contraction(f, name)
 	}
 	return nil, fmt.Errorf("no kernel of class %s", f.Class)
 }

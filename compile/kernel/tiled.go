@@ -15,21 +15,30 @@ import (
 // where each of z, m, n and k is one index that the letters of its group are
 // flattened to. Nothing is permuted: operands and results are expressions at
 // those indices, whose loads and stores address memory by strides. Letters
-// whose dimensions lie side by side in a tensor have merged in its address.
+// whose dimensions lie side by side in a tensor merge in its address.
 type Tiled struct {
-	Z, M, N, K *Atom // nil where there is one value
-	Batch      int64
-	Rows, Cols int64 // values of M and N
-	Depth      int64 // values of K
-	// A is what all products share, B the other operand of each: 1 product, or 2
-	// whose sums the results combine. At Z, M, K and at Z, N, K.
-	A *Expr
-	B []*Expr
-	// Outs are the results at Z, M and N; Acc stands for the sums.
-	Outs  []Out
-	Elem  types.Elem // of the sums, as the op's result has it
-	Half  bool       // every product and partial sum is rounded to f16
-	Space *Space
+	Batch      int64 // values of z
+	Rows, Cols int64 // of m and n
+	Depth      int64 // of k
+	Products   int   // 1, or 2 that share A and whose sums the results combine
+	// Elems are the element types of the operands, Elem that of the sums, as the
+	// op's result has it.
+	Elems [2]types.Elem
+	Elem  types.Elem
+	Half  bool // every product and partial sum is rounded to f16
+
+	form   *Form
+	c      *Contraction
+	groups map[string][]letterUse
+	left   int // which operand of the op is A
+}
+
+// Flat are the variables of an expression of a Tiled; nil where there is one
+// value. A variable along which there are V neighbours is V·(its value) + Lane.
+type Flat struct {
+	Z, M, N, K *Atom
+	Lane       *Atom // nil where V is 1
+	V          int64
 }
 
 // letterUse is what is known of a letter before letters are grouped.
@@ -95,7 +104,15 @@ func (f *Form) Tiled() (*Tiled, error) {
 	if n := len(sums); n > 0 && sums[n-1].step[left] != 1 {
 		slices.SortStableFunc(sums, along(1-left))
 	}
-	return f.flatten(c, group, left)
+	t := &Tiled{
+		Products: len(f.Mains), Elem: ElemOf(f.Main.Results[0]), Half: c.Half,
+		Elems: [2]types.Elem{ElemOf(f.Main.Operands[left]), ElemOf(f.Main.Operands[1-left])},
+		form:  f, c: c, groups: group, left: left,
+	}
+	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
+		*size = product(t.sizes(name))
+	}
+	return t, nil
 }
 
 // letters are the letters of c and how operands and the first result depend on them.
@@ -167,41 +184,72 @@ func fastest(g []letterUse) int64 {
 	return least
 }
 
-// flatten gives every group one index and evaluates operands and results there.
-func (f *Form) flatten(c *Contraction, group map[string][]letterUse, left int) (*Tiled, error) {
-	e := newEvaluator(newSpace(), f.Ops)
-	of := map[byte]Index{}
-	flat := func(name string) (*Atom, int64) {
-		sizes := make([]int64, len(group[name]))
-		for i, l := range group[name] {
-			sizes[i] = l.size
-		}
+func (t *Tiled) sizes(group string) []int64 {
+	sizes := make([]int64, len(t.groups[group]))
+	for i, l := range t.groups[group] {
+		sizes[i] = l.size
+	}
+	return sizes
+}
+
+// flatten gives every group one index, and v neighbours to that of the group
+// called along.
+func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index, flat Flat) {
+	e = newEvaluator(newSpace(), t.form.Ops)
+	of = map[byte]Index{}
+	flat.V = v
+	for _, g := range []struct {
+		name string
+		atom **Atom
+	}{{"z", &flat.Z}, {"m", &flat.M}, {"n", &flat.N}, {"k", &flat.K}} {
+		sizes := t.sizes(g.name)
 		n := product(sizes)
 		if n == 1 {
-			return nil, 1
+			continue
 		}
-		a := e.Loop(name, n)
-		for i, x := range e.Unlinear(Alone(a), sizes) {
-			of[group[name][i].letter] = x
+		var x Index
+		if g.name == along && v > 1 {
+			flat.Lane = e.Loop("lane", v)
+			*g.atom, x = e.wide(g.name, n, v, flat.Lane)
+		} else {
+			*g.atom = e.Loop(g.name, n)
+			x = Alone(*g.atom)
 		}
-		return a, n
+		for i, x := range e.Unlinear(x, sizes) {
+			of[t.groups[g.name][i].letter] = x
+		}
 	}
-	t := &Tiled{Elem: ElemOf(f.Main.Results[0]), Half: c.Half, Space: e.Space}
-	t.Z, t.Batch = flat("z")
-	t.M, t.Rows = flat("m")
-	t.N, t.Cols = flat("n")
-	t.K, t.Depth = flat("k")
-	t.A = e.at(f.Main.Operands[left], c.at(left, of))
-	for _, o := range f.Mains {
-		t.B = append(t.B, e.at(o.Operands[1-left], c.at(1-left, of)))
+	return e, of, flat
+}
+
+// A is the shared operand at z, m and k; v neighbours lie along "m" or "k".
+func (t *Tiled) A(along string, v int64) (*Expr, Flat) {
+	e, of, flat := t.flatten(along, v)
+	return e.at(t.form.Main.Operands[t.left], t.c.at(t.left, of)), flat
+}
+
+// B is the other operand of each product at z, n and k; v neighbours lie along
+// "n" or "k".
+func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
+	e, of, flat := t.flatten(along, v)
+	var out []*Expr
+	for _, o := range t.form.Mains {
+		out = append(out, e.at(o.Operands[1-t.left], t.c.at(1-t.left, of)))
 	}
-	idx := c.out(of)
+	return out, flat
+}
+
+// Results are the results at z, m and n, v neighbours along n; Acc, at the
+// neighbour's number, stands for the sums.
+func (t *Tiled) Results(v int64) ([]Out, Flat, error) {
+	e, of, flat := t.flatten("n", v)
+	f, idx := t.form, t.c.out(of)
 	e.acc = func(o *ir.Op, at []Index) *Expr {
 		which := slices.Index(f.Mains, o)
 		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
 			return nil
 		}
-		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which)})
+		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which), At: alone(flat.Lane)})
 	}
 	places := map[*ir.Value]place{}
 	for _, o := range f.Mains {
@@ -210,17 +258,18 @@ func (f *Form) flatten(c *Contraction, group map[string][]letterUse, left int) (
 	for _, o := range f.Ops {
 		e.follow(o, places)
 	}
+	var outs []Out
 	for _, v := range f.Outputs {
 		p, ok := places[v]
 		if !ok {
-			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+			return nil, flat, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
 		}
-		t.Outs = append(t.Outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
+		outs = append(outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
 	}
 	if e.why != nil {
-		return nil, e.why
+		return nil, flat, e.why
 	}
-	return t, nil
+	return outs, flat, nil
 }
 
 // DependsOn reports whether x is not the same for all values of a.

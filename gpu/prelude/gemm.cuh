@@ -2,30 +2,39 @@
 //
 //   C[z, m, n] = sum over k of A[z, m, k] * B[z, n, k]
 //
-// A generated kernel gives three functors and a Shape. An operand is a struct
+// A generated kernel gives a Shape and three functors. An operand is a struct
 //
-//   using Elem = dm::f16;                  // what lies in shared memory
-//   static constexpr bool along_k = true;  // neighbours in memory follow k; else they follow the row
-//   static constexpr int vector = 8;       // elements that one load takes, a power of two
-//   static constexpr bool direct = true;   // shared memory gets the bytes as they lie in memory
-//   auto source(i32 row) const;            // In<Elem>, of a direct operand
-//   i64 outer(i32 z) const; i64 row(i32 r) const; i64 col(i32 k) const;  // the address is their sum
-//   template <int V> void load(Elem (&to)[V], i32 z, i32 r, i32 k) const; // of any operand: V neighbours, prologue applied
+//   using Elem = dm::f16;                     // what lies in shared memory
+//   static constexpr bool along_k = true;     // neighbours in memory follow k; else they follow the row
+//   static constexpr int vector = 8;          // neighbours that one load takes, a power of two up to 8
+//   static constexpr bool direct = true;      // shared memory gets the bytes as they lie in memory
+//   DM_FN bool has(i32 r) const;              // whether there is a row r
+//   DM_FN auto source(i32 r) const;           // direct: the tensor that holds row r, and
+//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the place in it: their sum
+//   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from there on
 //
-// where a row is m for A and n for B. An epilogue is a struct
+// where a row is m of A and n of B. An epilogue is a struct
 //
-//   static constexpr int vector = 8;       // neighbours along n that one call takes; divides n
-//   template <int V, class Acc> void operator()(i32 z, i32 m, i32 n, Acc (&acc)[V]) const;
+//   static constexpr int vector = 8;          // neighbours along n that one call takes; they divide n
+//   static constexpr int products = 1;        // 2: results combine the sums of two products with one A
+//   DM_FN void operator()(i32 z, i32 m, i32 n, Acc (&acc)[products][vector]) const;
 //
-// called once for each run of V accumulators of a row, whole runs only.
+// Of two products B's rows come in groups: those of the first one's next `group`
+// columns, then those of the second one's.
 #pragma once
+
+#ifdef DM_HOST
+#define DM_NO_UNROLL
+#else
+#define DM_NO_UNROLL _Pragma("unroll 1")
+#endif
 
 namespace dm {
 
 // Shape is the size of a contraction and how it is cut into blocks.
-template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1>
+template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1>
 struct Shape {
-  static constexpr i32 batch = Batch, m = M, n = N, k = K;
+  static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
   // splits is how many blocks share a sum: block s adds up the k of its part
   // and hands z + s * batch to the epilogue, which stores partial sums.
   static constexpr i32 splits = Splits;
@@ -37,11 +46,14 @@ struct Place {
   i32 z, split, m, n, first, last;
 };
 
+template <class S, i32 BM, i32 BN>
+constexpr i32 tiles_of = ((S::m + BM - 1) / BM) * ((S::n * S::products + BN - 1) / BN) * S::batch * S::splits;
+
 // place numbers tiles so that blocks that run together share rows and columns
-// in the cache: eight tiles down, then one to the right.
+// in the cache: eight tiles down, then one to the right. n counts B's rows.
 template <class S, i32 BM, i32 BN, i32 BK>
 DM_FN Place place(i32 index) {
-  constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n + BN - 1) / BN, steps = (S::k + BK - 1) / BK;
+  constexpr i32 rows = (S::m + BM - 1) / BM, cols = (S::n * S::products + BN - 1) / BN, steps = (S::k + BK - 1) / BK;
   constexpr i32 deep = rows < 8 ? rows : 8;
   Place p;
   const i32 tile = index % (rows * cols), rest = index / (rows * cols);
@@ -51,54 +63,29 @@ DM_FN Place place(i32 index) {
   const i32 height = rows - band * deep < deep ? rows - band * deep : deep;
   p.m = (band * deep + in % height) * BM;
   p.n = in / height * BN;
-  p.first = (i32)((i64)steps * p.split / S::splits);
-  p.last = (i32)((i64)steps * (p.split + 1) / S::splits);
+  p.first = i32(i64(steps) * p.split / S::splits);
+  p.last = i32(i64(steps) * (p.split + 1) / S::splits);
   return p;
-}
-
-// fetch reads V neighbours from global memory in the widest loads.
-template <int V, class T>
-DM_FN void fetch(T (&to)[V], In<T> x, i64 at) {
-  constexpr int W = V * (int)sizeof(T) <= 16 ? V : 16 / (int)sizeof(T);
-DM_UNROLL
-  for (int i = 0; i < V; i += W) {
-    const Vec<T, W> v = x.template load<W>(at + i);
-DM_UNROLL
-    for (int j = 0; j < W; j++) to[i + j] = v[j];
-  }
-}
-
-// put writes V neighbours to global memory in the widest stores.
-template <int V, class T, class To>
-DM_FN void put(To y, i64 at, const T (&from)[V]) {
-  constexpr int W = V * (int)sizeof(T) <= 16 ? V : 16 / (int)sizeof(T);
-DM_UNROLL
-  for (int i = 0; i < V; i += W) {
-    Vec<T, W> v;
-DM_UNROLL
-    for (int j = 0; j < W; j++) v[j] = from[i + j];
-    y.template store<W>(at + i, v);
-  }
 }
 
 // chunk reads eight neighbours of an operand, from (r, k) on along k or along
 // the row; what lies outside the matrix is zero.
 template <class X>
-DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 rows, i32 depth) {
+DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth) {
   using T = typename X::Elem;
-  constexpr int W = X::vector < 8 ? X::vector : 8;
+  constexpr int W = X::vector;
   Vec<T, 8> v;
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < 8; i += W) {
     const i32 ri = X::along_k ? r : r + i, ki = X::along_k ? k + i : k;
     T part[W];
-    if (ri < rows && ki < depth) {
-      x.template load<W>(part, z, ri, ki);
+    if (x.has(ri) && ki < depth) {
+      x.load(part, z, ri, ki);
     } else {
-DM_UNROLL
-      for (int j = 0; j < W; j++) part[j] = narrow<T>(0.0f);
+      DM_UNROLL
+      for (int j = 0; j < W; j++) part[j] = T{};
     }
-DM_UNROLL
+    DM_UNROLL
     for (int j = 0; j < W; j++) v[i + j] = part[j];
   }
   return v;
@@ -115,7 +102,6 @@ struct Stage {
   static constexpr int lines = X::along_k ? Rows : BK;
   static constexpr int each = lines * line / Threads; // chunks of a thread
   static constexpr int apart = Threads / line;        // lines between two of them
-  static constexpr bool async = X::direct && X::vector >= 8;
   static_assert(Threads % line == 0 && lines * line % Threads == 0, "threads share the chunks evenly");
 
   // at is where chunk c of a line lies.
@@ -126,22 +112,17 @@ struct Stage {
   }
 
   const X& x;
-  const i32 z, row, rows, depth; // the tile's first row; the matrix's size
+  const i32 z, row, depth; // the matrix, the tile's first row; the length of k
   i64 base[X::along_k ? each : 1];
-  Vec<T, 8> held[async ? 1 : each];
+  Vec<T, 8> held[X::direct ? 1 : each];
 
-  DM_FN Stage(const X& x, i32 z, i32 row, i32 rows, i32 depth) : x(x), z(z), row(row), rows(rows), depth(depth) {
-    if constexpr (async) {
+  DM_FN Stage(const X& x, i32 z, i32 row, i32 depth) : x(x), z(z), row(row), depth(depth) {
+    if constexpr (X::direct) {
       const i64 o = x.outer(z);
-      if constexpr (X::along_k) {
-DM_UNROLL
-        for (int i = 0; i < each; i++) {
-          const i32 r = row + thread() / line + i * apart;
-          base[i] = r < rows ? o + x.row(r) : 0;
-        }
-      } else {
-        const i32 r = row + thread() % line * 8;
-        base[0] = r < rows ? o + x.row(r) : 0;
+      DM_UNROLL
+      for (int i = 0; i < (X::along_k ? each : 1); i++) {
+        const i32 r = row + (X::along_k ? thread() / line + i * apart : thread() % line * 8);
+        base[i] = x.has(r) ? o + x.row(r) : 0;
       }
     }
   }
@@ -150,23 +131,23 @@ DM_UNROLL
   // between the values are on their way, to shared memory or to registers.
   DM_FN void begin(Shared<T> to, i32 k) {
     const i32 l0 = thread() / line, c = thread() % line;
-DM_UNROLL
+    DM_UNROLL
     for (int i = 0; i < each; i++) {
       const i32 l = l0 + i * apart;
       const i32 r = X::along_k ? row + l : row + c * 8, ki = X::along_k ? k + c * 8 : k + l;
-      if constexpr (async) {
-        const bool valid = r < rows && ki < depth;
+      if constexpr (X::direct) {
+        const bool valid = x.has(r) && ki < depth;
         const i64 from = valid ? base[X::along_k ? i : 0] + x.col(ki) : 0;
         cp_async<16>(to, at(l, c), x.source(r), from, valid);
       } else {
-        held[i] = chunk(x, z, r, ki, rows, depth);
+        held[i] = chunk(x, z, r, ki, depth);
       }
     }
   }
   DM_FN void finish(Shared<T> to) {
-    if constexpr (!async) {
+    if constexpr (!X::direct) {
       const i32 l0 = thread() / line, c = thread() % line;
-DM_UNROLL
+      DM_UNROLL
       for (int i = 0; i < each; i++) to.template store<8>(at(l0 + i * apart, c), held[i]);
     }
   }
@@ -174,23 +155,28 @@ DM_UNROLL
 
 // flush hands a slab of 16 rows x W columns of accumulators, which the warp has
 // written to shared memory, to the epilogue in runs along n, so that a warp
-// stores whole lines of memory. Rows lie `pitch` apart.
-template <int W, int Pitch, class S, class Epilogue>
+// stores whole lines of memory. Rows lie Pitch apart. Of two products the slab
+// has Group columns of the first, then Group of the second, and so on; n is
+// the first one's column.
+template <int W, int Pitch, int Group, class S, class Epilogue>
 DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, i32 z, i32 m, i32 n) {
-  constexpr int V = Epilogue::vector, runs = W / V;
-  static_assert(W % V == 0 && 16 * runs % 32 == 0, "runs fill the slab, and the warp shares them evenly");
+  constexpr int V = Epilogue::vector, P = Epilogue::products, runs = W / P / V, Q = V < 4 ? V : 4;
+  static_assert(16 * runs % 32 == 0 && (P == 1 || Group % V == 0), "runs fill the slab, and the warp shares them evenly");
   sync_warp();
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < runs / 2; i++) {
     const i32 run = i * 32 + lane(), r = run / runs, c = run % runs * V;
     if (m + r < S::m && n + c < S::n) {
-      float acc[V];
-      constexpr int Q = V < 4 ? V : 4;
-DM_UNROLL
-      for (int e = 0; e < V; e += Q) {
-        const Vec<float, Q> v = slab.template load<Q>(r * Pitch + c + e);
-DM_UNROLL
-        for (int j = 0; j < Q; j++) acc[e + j] = v[j];
+      float acc[P][V];
+      DM_UNROLL
+      for (int p = 0; p < P; p++) {
+        const i32 at = r * Pitch + (P == 1 ? c : c / Group * Group * P + c % Group + p * Group);
+        DM_UNROLL
+        for (int e = 0; e < V; e += Q) {
+          const Vec<float, Q> v = slab.template load<Q>(at + e);
+          DM_UNROLL
+          for (int j = 0; j < Q; j++) acc[p][e + j] = v[j];
+        }
       }
       epilogue(z, m + r, n + c, acc);
     }
@@ -198,4 +184,54 @@ DM_UNROLL
   sync_warp();
 }
 
-} // namespace dm
+// Partial stores the sums of a part of k, V neighbours at a time.
+template <class S, class Acc, int V>
+struct Partial {
+  static constexpr int vector = V, products = S::products;
+  Out<Acc> sums;
+  DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][V]) const {
+    DM_UNROLL
+    for (int p = 0; p < products; p++) {
+      constexpr int W = V * int(sizeof(Acc)) <= 16 ? V : 16 / int(sizeof(Acc));
+      const i64 at = ((i64(z) * products + p) * S::m + m) * S::n + n;
+      DM_UNROLL
+      for (int e = 0; e < V; e += W) {
+        Vec<Acc, W> v;
+        DM_UNROLL
+        for (int j = 0; j < W; j++) v[j] = acc[p][e + j];
+        sums.template store<W>(at + e, v);
+      }
+    }
+  }
+};
+
+// finish adds the partial sums up, in order, and hands the sums to the epilogue;
+// a thread for each of its runs.
+template <class S, class Acc, class Epilogue>
+DM_FN void finish(In<Acc> sums, const Epilogue& epilogue) {
+  constexpr int V = Epilogue::vector, P = Epilogue::products, W = V * int(sizeof(Acc)) <= 16 ? V : 16 / int(sizeof(Acc));
+  const i64 run = i64(block()) * threads() + thread();
+  if (run >= i64(S::batch) * S::m * (S::n / V)) return;
+  const i32 n = i32(run % (S::n / V)) * V, m = i32(run / (S::n / V) % S::m), z = i32(run / (S::n / V) / S::m);
+  Acc acc[P][V];
+  DM_UNROLL
+  for (int p = 0; p < P; p++)
+    DM_UNROLL
+    for (int e = 0; e < V; e++) acc[p][e] = 0;
+  DM_NO_UNROLL
+  for (i32 s = 0; s < S::splits; s++) {
+    DM_UNROLL
+    for (int p = 0; p < P; p++) {
+      const i64 at = (((i64(s) * S::batch + z) * P + p) * S::m + m) * S::n + n;
+      DM_UNROLL
+      for (int e = 0; e < V; e += W) {
+        const Vec<Acc, W> v = sums.template load<W>(at + e);
+        DM_UNROLL
+        for (int j = 0; j < W; j++) acc[p][e + j] += v[j];
+      }
+    }
+  }
+  epilogue(z, m, n, acc);
+}
+
+}  // namespace dm

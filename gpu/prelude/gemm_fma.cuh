@@ -24,6 +24,13 @@ struct Half {
   DM_FN explicit operator float() const { return v; }
 };
 
+// result is a sum as the epilogue takes it.
+template <class Acc>
+DM_FN Acc result(Acc sum) {
+  return sum;
+}
+DM_FN float result(Half sum) { return sum.v; }
+
 template <class Acc>
 DM_FN void multiply_add(Acc& sum, Acc a, Acc b) {
   sum += a * b;
@@ -58,20 +65,20 @@ template <class Tile, class X, int Rows, int Pitch>
 struct Lines {
   using T = typename X::Elem;
   using Acc = typename Tile::Acc;
-  static constexpr int V = X::vector < 4 ? X::vector : 4;
+  static constexpr int V = X::vector;
   static constexpr int line = (X::along_k ? Tile::BK : Rows) / V, lines = X::along_k ? Rows : Tile::BK;
   static constexpr int count = lines * line, each = (count + Tile::threads - 1) / Tile::threads;
 
   T held[each][V];
 
-  DM_FN void begin(const X& x, i32 z, i32 row, i32 k, i32 rows, i32 depth) {
+  DM_FN void begin(const X& x, i32 z, i32 row, i32 k, i32 depth) {
 DM_UNROLL
     for (int i = 0; i < each; i++) {
       const i32 c = thread() + i * Tile::threads;
       const i32 l = c / line, at = c % line * V;
       const i32 r = row + (X::along_k ? l : at), ki = k + (X::along_k ? at : l);
-      if (c < count && r < rows && ki < depth) {
-        x.template load<V>(held[i], z, r, ki);
+      if (c < count && x.has(r) && ki < depth) {
+        x.load(held[i], z, r, ki);
       } else {
 DM_UNROLL
         for (int j = 0; j < V; j++) held[i][j] = T{};
@@ -115,8 +122,8 @@ DM_UNROLL
   const i32 row = thread() / across * 4, col = thread() % across * 4;
   const i32 steps = p.last - p.first;
   if (steps > 0) {
-    load_a.begin(a, p.z, p.m, p.first * Tile::BK, S::m, S::k);
-    load_b.begin(b, p.z, p.n, p.first * Tile::BK, S::n, S::k);
+    load_a.begin(a, p.z, p.m, p.first * Tile::BK, S::k);
+    load_b.begin(b, p.z, p.n, p.first * Tile::BK, S::k);
     load_a.finish(as);
     load_b.finish(bs);
   }
@@ -125,8 +132,8 @@ DM_NO_UNROLL
   for (i32 step = 0; step < steps; step++) {
     const Shared<Acc> now_a = as + step % 2 * size_a, now_b = bs + step % 2 * size_b;
     if (step + 1 < steps) {
-      load_a.begin(a, p.z, p.m, (p.first + step + 1) * Tile::BK, S::m, S::k);
-      load_b.begin(b, p.z, p.n, (p.first + step + 1) * Tile::BK, S::n, S::k);
+      load_a.begin(a, p.z, p.m, (p.first + step + 1) * Tile::BK, S::k);
+      load_b.begin(b, p.z, p.n, (p.first + step + 1) * Tile::BK, S::k);
     }
 DM_UNROLL
     for (int k = 0; k < Tile::BK; k++) {
@@ -147,22 +154,26 @@ DM_UNROLL
     sync();
   }
 
-  constexpr int V = Epilogue::vector < 4 ? Epilogue::vector : 4;
+  // Of two products a thread's second half of columns is that of the second one.
+  constexpr int V = Epilogue::vector, P = S::products, apart = Tile::TN / P;
+  static_assert(V <= 4 && (P == 1 || GN == P), "runs and pairs are a thread's own");
   const i32 z = p.z + p.split * S::batch;
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < Tile::TM; i++) {
     const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
-DM_UNROLL
-    for (int j = 0; j < Tile::TN; j += V) {
-      const i32 n = p.n + col + j % 4 + j / 4 * (Tile::BN / GN);
+    DM_UNROLL
+    for (int j = 0; j < apart; j += V) {
+      const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
       if (m < S::m && n < S::n) {
-        Acc run[V];
-DM_UNROLL
-        for (int e = 0; e < V; e++) run[e] = acc[i][j + e];
+        decltype(result(Acc(0))) run[P][V];
+        DM_UNROLL
+        for (int q = 0; q < P; q++)
+          DM_UNROLL
+          for (int e = 0; e < V; e++) run[q][e] = result(acc[i][q * apart + j + e]);
         epilogue(z, m, n, run);
       }
     }
   }
 }
 
-} // namespace dm
+}  // namespace dm

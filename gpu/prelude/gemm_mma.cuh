@@ -9,6 +9,7 @@ template <int BM_, int BN_, int BK_, int WM_, int WN_, int Stages_>
 struct MmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = BK_, WM = WM_, WN = WN_, stages = Stages_;
   static constexpr int warps = BM / WM * (BN / WN), threads = warps * 32;
+  static constexpr int group = 8; // of B's rows, where there are two products
   static constexpr int pitch = WN + 8; // of a slab of accumulators, in floats
   static constexpr int pipeline = stages * (BM + BN) * BK * 2, slabs = warps * 16 * pitch * 4;
   static constexpr int shared = pipeline > slabs ? pipeline : slabs; // bytes of dynamic shared memory
@@ -59,8 +60,8 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
 
   Arena after = arena; // the slabs lie where the stages lay
   const Shared<T> as = arena.take<T>(Tile::stages * StageA::size), bs = arena.take<T>(Tile::stages * StageB::size);
-  StageA load_a(a, p.z, p.m, S::m, S::k);
-  StageB load_b(b, p.z, p.n, S::n, S::k);
+  StageA load_a(a, p.z, p.m, S::k);
+  StageB load_b(b, p.z, p.n, S::k);
 
   float acc[FM][FN][4];
 DM_UNROLL
@@ -124,8 +125,8 @@ DM_UNROLL
         slab.template store<2>((r + h * 8) * Tile::pitch + c + j * 8, v);
       }
     }
-    flush<Tile::WN, Tile::pitch, S>(slab, epilogue, z, p.m + row + i * 16, p.n + col);
+    flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, z, p.m + row + i * 16, (p.n + col) / S::products);
   }
 }
 
-} // namespace dm
+}  // namespace dm

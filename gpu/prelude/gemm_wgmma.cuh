@@ -10,6 +10,7 @@ template <int BM_, int BN_, int Stages_>
 struct WgmmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
   static constexpr int threads = 384, rows = BM / 2; // of a consumer
+  static constexpr int group(int products) { return BN / products; } // of B's rows, where there are two products
   static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
   static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + 2 * stages * 8; // bytes of dynamic shared memory
   static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");
@@ -27,15 +28,11 @@ struct Bulk {
     else
       return operand_at(stage, r * 64 + k * 64, 8192, 1024);
   }
-  // load brings a stage: X::load_tile brings one box to a place in it.
+  // load brings a stage, in boxes of X::box rows; load_tile brings one.
   template <int Rows>
   DM_FN static void load(const X& x, Shared<T> stage, Shared<u64> full, i32 slot, i32 z, i32 r, i32 k) {
-    if constexpr (X::along_k) {
-      x.load_tile(stage, 0, full, slot, z, r, k);
-    } else {
-      DM_UNROLL
-      for (int i = 0; i < Rows; i += 64) x.load_tile(stage, i * 64, full, slot, z, r + i, k);
-    }
+    DM_UNROLL
+    for (int i = 0; i < Rows; i += X::box) x.load_tile(stage, i * 64, full, slot, z, r + i, k);
   }
 };
 
@@ -45,7 +42,7 @@ template <class Tile, class S, class A, class B, class Epilogue>
 DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilogue) {
   using T = typename A::Elem;
   constexpr int size_a = Tile::BM * 64, size_b = Tile::BN * 64, FM = Tile::rows / 64;
-  constexpr i32 tiles = ((S::m + Tile::BM - 1) / Tile::BM) * ((S::n + Tile::BN - 1) / Tile::BN) * S::batch * S::splits;
+  constexpr i32 tiles = tiles_of<S, Tile::BM, Tile::BN>;
   const Shared<T> as = arena.take_aligned<T>(Tile::stages * size_a, 1024), bs = arena.take_aligned<T>(Tile::stages * size_b, 1024);
   const Shared<float> slabs = arena.take<float>(8 * 16 * Tile::pitch);
   const Shared<u64> full = arena.take<u64>(Tile::stages), empty = arena.take<u64>(Tile::stages);
@@ -113,21 +110,24 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
       DM_UNROLL
       for (int i = 0; i < FM; i++) {
         DM_UNROLL
-        for (int j = 0; j < Tile::BN; j += Tile::width) {
+        for (int j = 0; j < Tile::BN / S::products; j += Tile::width / S::products) {
           DM_UNROLL
           for (int e = 0; e < Tile::width / 8; e++) {
+            constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
+            const int from = (e / per * (Tile::BN / S::products) + j) / 8 + e % per;
             DM_UNROLL
             for (int h = 0; h < 2; h++) {
               Vec<float, 2> v;
-              v[0] = acc[i][(j / 8 + e) * 4 + h * 2], v[1] = acc[i][(j / 8 + e) * 4 + h * 2 + 1];
+              v[0] = acc[i][from * 4 + h * 2], v[1] = acc[i][from * 4 + h * 2 + 1];
               slab.template store<2>((r + h * 8) * Tile::pitch + c + e * 8, v);
             }
           }
-          flush<Tile::width, Tile::pitch, S>(slab, epilogue, z, p.m + row + i * 64 + warp() % 4 * 16, p.n + j);
+          flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, z, p.m + row + i * 64 + warp() % 4 * 16,
+                                                                        p.n / S::products + j);
         }
       }
     }
   }
 }
 
-} // namespace dm
+}  // namespace dm

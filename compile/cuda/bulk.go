@@ -1,0 +1,163 @@
+package cuda
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// boxDim is one dimension of a tensor as a tensor map describes it: a part of
+// the operand's address.
+type boxDim struct {
+	stride int64 // elements
+	size   int64
+	box    int64
+	atom   *kernel.Atom // what the coordinate is; nil is 0
+}
+
+// boxes are the dimensions, innermost first, of a map that brings an operand in
+// boxes of 64 elements along which it is contiguous by `lines` along the other
+// of its row and k; false where the bulk copy engine cannot: it takes up to five
+// dimensions whose strides are multiples of 16 bytes, and a box must not reach
+// from one value of an outer letter into the next.
+func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, lines int64) (dims []boxDim, alongK, ok bool) {
+	if x.Op != kernel.Load || x.Elem != elem || x.At.C != 0 || flat.K == nil || row == nil {
+		return nil, false, false
+	}
+	parts, ok := apart(x.At, flat.Z, row, flat.K)
+	if !ok {
+		return nil, false, false
+	}
+	stepK, _ := parts[2].Along(flat.K)
+	stepR, _ := parts[1].Along(row)
+	if alongK = stepK == 1; !alongK && stepR != 1 {
+		return nil, false, false
+	}
+	for i, a := range []*kernel.Atom{flat.Z, row, flat.K} {
+		box := int64(1)
+		if i > 0 {
+			if box = lines; (i == 2) == alongK {
+				box = 64
+			}
+		}
+		found := i == 0
+		for _, t := range parts[i].Terms {
+			d := boxDim{stride: t.Coef, size: t.Atom.Max + 1, box: 1, atom: t.Atom}
+			if i > 0 {
+				step, run := kernel.Index{Terms: []kernel.Term{{Coef: 1, Atom: t.Atom}}}.Along(a)
+				if step > 1 || run != a.Max+1 && run%box != 0 {
+					return nil, false, false
+				}
+				if step == 1 {
+					d.box, found = box, true
+				}
+			}
+			dims = append(dims, d)
+		}
+		if !found {
+			return nil, false, false
+		}
+	}
+	slices.SortStableFunc(dims, func(a, b boxDim) int { return cmp.Compare(a.stride, b.stride) })
+	if len(dims) < 2 || len(dims) > 5 || dims[0].stride != 1 || dims[0].box != 64 {
+		return nil, false, false
+	}
+	for _, d := range dims[1:] {
+		if d.stride*elem.Bytes()%16 != 0 {
+			return nil, false, false
+		}
+	}
+	return dims, alongK, true
+}
+
+// linesOf is how many rows of an operand one box holds where it is contiguous
+// along k.
+func (c Config) linesOf(which, products int) int64 {
+	if which == 0 {
+		return int64(c.BM)
+	}
+	return int64(c.BN / products)
+}
+
+// bulkFits reports whether tensor maps can bring both operands of t in the
+// boxes of tile c.
+func bulkFits(t *kernel.Tiled, c Config) bool {
+	elem, ok := shapeOf(t).tensorElem()
+	if !ok {
+		return false
+	}
+	p := &product{t: t}
+	for which := range 2 {
+		xs, flat := p.at(which, true, 1)
+		for _, x := range xs {
+			dims, alongK, ok := boxes(x, flat, rowOf(which, flat), elem, c.linesOf(which, t.Products))
+			if ok && !alongK {
+				dims, _, ok = boxes(x, flat, rowOf(which, flat), elem, 64)
+			}
+			if !ok || len(dims) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// bulk writes the functor of an operand that tensor maps bring.
+func (s *side) bulk(xs []*kernel.Expr, flat kernel.Flat) (string, error) {
+	name := [2]string{"@_A", "@_B"}[s.which]
+	row := rowOf(s.which, flat)
+	box := s.c.linesOf(s.which, s.t.Products)
+	var maps, loads []string
+	for _, x := range xs {
+		dims, alongK, ok := boxes(x, flat, row, s.elem, box)
+		if ok && !alongK {
+			box = 64
+			dims, _, ok = boxes(x, flat, row, s.elem, box)
+		}
+		if !ok {
+			return "", fmt.Errorf("%s cannot be brought by a tensor map", x.Buf.Name)
+		}
+		s.alongK = alongK
+		m := &artifact.TensorMap{Elem: s.elem.String(), Swizzle: 128}
+		e := newEmitter(s.ns.of)
+		e.bind(flat.Z, "z")
+		e.bind(row, s.row)
+		e.bind(flat.K, "k")
+		var at []string
+		for j, d := range dims {
+			m.Dims = append(m.Dims, uint64(d.size))
+			m.Box = append(m.Box, uint32(d.box))
+			if j > 0 {
+				m.Strides = append(m.Strides, uint64(d.stride*s.elem.Bytes()))
+			}
+			at = append(at, e.atom(d.atom))
+		}
+		field := s.ns.free(s.ns.of[x.Buf] + "_map")
+		s.ns.params = append(s.ns.params, param{name: field, elem: s.elem, mode: artifact.Map, value: x.Buf, tmap: m})
+		maps = append(maps, field)
+		loads = append(loads, fmt.Sprintf("dm::tile_load(to, at, %s, full, i, %s);", field, strings.Join(at, ", ")))
+	}
+	b := &s.before
+	fmt.Fprintf(b, "struct %s {\n  using Elem = %s;\n  static constexpr bool along_k = %t;\n  static constexpr int box = %d;\n", name, storage(s.elem), s.alongK, box)
+	for _, m := range maps {
+		fmt.Fprintf(b, "  const dm::Map& %s;\n", m)
+	}
+	r := s.row
+	if s.two() {
+		r = "r"
+	}
+	fmt.Fprintf(b, "  DM_FN void load_tile(dm::Shared<Elem> to, dm::i32 at, dm::Shared<dm::u64> full, dm::i32 i, dm::i32 z, dm::i32 %s, dm::i32 k) const {\n", r)
+	if s.two() {
+		g := s.group()
+		fmt.Fprintf(b, "    const dm::i32 n = r / %d * %d + r %% %d;\n    if (r / %d %% 2 == 0) %s\n    else %s\n", 2*g, g, g, g, loads[0], loads[1])
+	} else {
+		fmt.Fprintf(b, "    %s\n", loads[0])
+	}
+	b.WriteString("  }\n};\n")
+	return name + "{" + strings.Join(maps, ", ") + "}", nil
+}

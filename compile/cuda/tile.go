@@ -1,0 +1,268 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/compile/kernel"
+	"dmir/dialect/types"
+)
+
+// Path is the main loop of a contraction.
+type Path string
+
+// The paths.
+const (
+	Wgmma Path = "wgmma" // Hopper's warpgroup products, fed by tensor maps
+	Mma   Path = "mma"   // tensor cores warp by warp, sm_80 up (sm_100 too: tcgen05 is not used)
+	Fma   Path = "fma"   // vector units, for every element type
+)
+
+// Config is how a contraction is cut into tiles.
+type Config struct {
+	Path       Path
+	BM, BN, BK int // of a block
+	WM, WN     int // of a warp (mma), of a thread (fma)
+	Stages     int // of the pipeline (mma, wgmma)
+	Splits     int // blocks that share a sum; their partial sums are added up by a second kernel
+}
+
+func (c Config) String() string {
+	s := fmt.Sprintf("%s %dx%dx%d", c.Path, c.BM, c.BN, c.BK)
+	if c.Splits > 1 {
+		s += fmt.Sprintf(" / %d", c.Splits)
+	}
+	return s
+}
+
+// threads of a block.
+func (c Config) threads() int {
+	switch c.Path {
+	case Wgmma:
+		return 384
+	case Mma:
+		return c.BM / c.WM * (c.BN / c.WN) * 32
+	}
+	return c.BM / c.WM * (c.BN / c.WN)
+}
+
+// shared is the bytes of dynamic shared memory, as the prelude's tiles count them.
+func (c Config) shared(elem types.Elem) int {
+	switch c.Path {
+	case Wgmma:
+		return c.Stages*(c.BM+c.BN)*c.BK*2 + 8*16*(32+8)*4 + 2*c.Stages*8
+	case Mma:
+		warps := c.threads() / 32
+		return max(c.Stages*(c.BM+c.BN)*c.BK*2, warps*16*(c.WN+8)*4)
+	}
+	return 2 * c.BK * (c.BM + 4 + c.BN + 4) * accBytes(elem)
+}
+
+// accBytes is the size of what the vector units sum in.
+func accBytes(elem types.Elem) int {
+	if elem == types.F64 || elem.IsInt() && elem.Bytes() == 8 {
+		return 8
+	}
+	return 4
+}
+
+// registers of a thread, about: its sums, a step's operands, and addresses.
+func (c Config) registers(elem types.Elem) int {
+	switch c.Path {
+	case Wgmma:
+		return 168
+	case Mma:
+		return min(255, c.WM*c.WN/32+(c.WM+c.WN)/2+48)
+	}
+	return min(255, (c.WM*c.WN+c.WM+c.WN)*accBytes(elem)/4+48)
+}
+
+// The tiles that templates are tested with.
+var (
+	wgmmaTiles = []Config{
+		{Path: Wgmma, BM: 128, BN: 256, BK: 64, Stages: 4},
+		{Path: Wgmma, BM: 256, BN: 128, BK: 64, Stages: 4},
+		{Path: Wgmma, BM: 128, BN: 128, BK: 64, Stages: 6},
+		{Path: Wgmma, BM: 128, BN: 64, BK: 64, Stages: 8},
+	}
+	mmaTiles = []Config{
+		{Path: Mma, BM: 128, BN: 256, BK: 32, WM: 64, WN: 64, Stages: 3},
+		{Path: Mma, BM: 256, BN: 128, BK: 32, WM: 64, WN: 64, Stages: 3},
+		{Path: Mma, BM: 128, BN: 128, BK: 32, WM: 64, WN: 32, Stages: 4},
+		{Path: Mma, BM: 64, BN: 128, BK: 32, WM: 32, WN: 64, Stages: 4},
+		{Path: Mma, BM: 128, BN: 64, BK: 32, WM: 64, WN: 32, Stages: 4},
+		{Path: Mma, BM: 64, BN: 64, BK: 32, WM: 32, WN: 32, Stages: 4},
+		{Path: Mma, BM: 128, BN: 16, BK: 64, WM: 32, WN: 16, Stages: 4},
+		{Path: Mma, BM: 16, BN: 128, BK: 64, WM: 16, WN: 32, Stages: 4},
+	}
+	fmaTiles = []Config{
+		{Path: Fma, BM: 128, BN: 128, BK: 8, WM: 8, WN: 8},
+		{Path: Fma, BM: 64, BN: 64, BK: 16, WM: 4, WN: 4},
+		{Path: Fma, BM: 128, BN: 32, BK: 16, WM: 4, WN: 8},
+		{Path: Fma, BM: 32, BN: 128, BK: 16, WM: 4, WN: 8},
+	}
+)
+
+// product is what the choice of a tile depends on.
+type productShape struct {
+	batch, rows, cols, depth int64
+	products                 int
+	elems                    [2]types.Elem
+	sum                      types.Elem
+	half                     bool
+	fits                     func(Config) bool // whether tensor maps can bring both operands of a tile; nil: no
+}
+
+func shapeOf(t *kernel.Tiled) productShape {
+	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, nil}
+}
+
+// tensorElem is the 16-bit type in which tensor cores take both operands
+// without loss; false where there is none.
+func (p productShape) tensorElem() (types.Elem, bool) {
+	if p.half || !p.sum.IsFloat() {
+		return 0, false
+	}
+	exact := func(e types.Elem) types.Elem {
+		if e.IsFloat() && e.Bytes() == 1 {
+			return types.F16 // both f8 types are subsets of it
+		}
+		return e
+	}
+	a, b := exact(p.elems[0]), exact(p.elems[1])
+	return a, a == b && (a == types.F16 || a == types.BF16)
+}
+
+// Candidates are the tiles that compute t on an architecture, the ones whose
+// predicted time is least first: what measuring chooses from.
+func Candidates(t *kernel.Tiled, target Target) []Config {
+	p := shapeOf(t)
+	if target.Arch == "sm_90a" {
+		p.fits = func(c Config) bool { return bulkFits(t, c) }
+	}
+	return p.candidates(target)
+}
+
+func (p productShape) candidates(target Target) []Config {
+	tiles := fmaTiles
+	if _, ok := p.tensorElem(); ok {
+		tiles = mmaTiles
+		bulk := slices.DeleteFunc(slices.Clone(wgmmaTiles), func(c Config) bool { return p.fits == nil || !p.fits(c) })
+		if len(bulk) > 0 {
+			tiles = bulk
+		}
+	}
+	type timed struct {
+		c Config
+		t float64
+	}
+	var all []timed
+	for _, c := range tiles {
+		if int64(c.shared(p.sum)) > target.Machine.SharedMemory || !p.takes(c) {
+			continue
+		}
+		for _, splits := range []int{1, 2, 4, 8, 16} {
+			if c.Splits = splits; splits > 1 && (p.half || int64(splits*4*c.BK) > p.depth) {
+				break
+			}
+			all = append(all, timed{c, p.time(c, target.Machine)})
+		}
+	}
+	// Few entries: insertion keeps equal ones in the order of the tables.
+	for i := 1; i < len(all); i++ {
+		for j := i; j > 0 && all[j].t < all[j-1].t; j-- {
+			all[j], all[j-1] = all[j-1], all[j]
+		}
+	}
+	out := make([]Config, len(all))
+	for i, a := range all {
+		out[i] = a.c
+	}
+	return out
+}
+
+// takes reports whether c can compute p at all.
+func (p productShape) takes(c Config) bool {
+	if p.products == 2 {
+		switch c.Path {
+		case Fma:
+			return c.WN == 8
+		case Wgmma:
+			return c.BN >= 128
+		}
+	}
+	return true
+}
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }
+
+// time predicts the seconds that p takes with tile c: the waves of blocks over
+// the machine's multiprocessors, each as long as its slower side, products or
+// loads, plus filling the pipeline and writing the sums; but never less than
+// the bytes of operands and result take from memory.
+func (p productShape) time(c Config, m *machine.Machine) float64 {
+	elem := p.elems[0]
+	size := float64(elem.Bytes())
+	peak := m.Peak(c.Path != Fma, elem)
+	cols := p.cols * int64(p.products)
+	splits := int64(max(c.Splits, 1))
+	blocks := p.batch * ceil(p.rows, int64(c.BM)) * ceil(cols, int64(c.BN)) * splits
+
+	shared := c.shared(p.sum)
+	resident := int64(1) // blocks that share a multiprocessor
+	if c.Path != Wgmma {
+		perSM := min(m.SharedMemory/int64(shared+1024), int64(65536/(c.threads()*c.registers(p.sum))), int64(2048/c.threads()))
+		resident = max(1, perSM)
+	}
+	slots := int64(m.SMs) * resident
+	// Blocks of the last wave share multiprocessors with fewer others.
+	full, rest := blocks/slots, blocks%slots
+	waves := float64(full * resident)
+	if rest > 0 {
+		waves += float64(ceil(rest, int64(m.SMs)))
+	}
+	depth := float64(ceil(ceil(p.depth, splits), int64(c.BK)) * int64(c.BK))
+	products := 2 * float64(c.BM) * float64(c.BN) * depth / (peak / float64(m.SMs) * p.efficiency(c))
+	// What a multiprocessor gets from the level-2 cache: about two and a half
+	// times memory's bandwidth over all of them.
+	loads := float64(c.BM+c.BN) * depth * size / (2.5 * m.Bandwidth / float64(m.SMs))
+	fill := 1.5e-6 // first bytes from memory
+	store := float64(c.BM) * float64(c.BN) * size / (m.Bandwidth / float64(m.SMs))
+	tile := math.Max(products, loads) + store/2
+	if resident == 1 {
+		tile += store / 2
+	}
+	t := waves*tile + fill
+	bytes := float64(p.batch) * size * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
+	t = math.Max(t, bytes/m.Bandwidth+fill)
+	if splits > 1 {
+		sums := float64(p.batch*p.rows*cols) * 4 * float64(splits)
+		t += 2*sums/(2*m.Bandwidth) + 3e-6 // written, read back, and a second kernel
+	}
+	return t
+}
+
+// efficiency is the part of the peak that a tile's inner loop can reach: what
+// it reads from shared memory for each product limits it, the less the larger
+// a warp's tile is.
+func (p productShape) efficiency(c Config) float64 {
+	switch c.Path {
+	case Wgmma:
+		return 0.9 * math.Min(1, float64(c.BM*c.BN)/(128*192))
+	case Mma:
+		return 0.9 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/27)
+	}
+	return 0.85 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/4)
+}
+
+// key names a product and an architecture in the file of measured choices.
+func (p productShape) key(arch string) string {
+	parts := []string{arch, fmt.Sprintf("%dx%dx%dx%d", p.batch, p.rows, p.cols, p.depth), p.elems[0].String(), p.elems[1].String(), p.sum.String()}
+	if p.products == 2 {
+		parts = append(parts, "two")
+	}
+	return strings.Join(parts, " ")
+}
