@@ -173,3 +173,40 @@ func (p *Program) endedBefore() [][maxStreams]int32 {
 	}
 	return out
 }
+
+// Overwritten tells of each input whether a run changes its bytes: a step writes
+// it, or a buffer that lives after it. Such an input must be given anew before
+// the next run.
+func (p *Program) Overwritten() []bool {
+	written := make([]bool, len(p.Buffers))
+	uses := p.accesses()
+	writes := func(b int) bool { return slices.ContainsFunc(uses[b], func(a access) bool { return a.write }) }
+	for i := range p.Buffers {
+		written[i] = writes(i)
+	}
+	p.overlapping(func(i, j int) bool {
+		written[i], written[j] = written[i] || writes(j), written[j] || writes(i)
+		return true
+	})
+	out := make([]bool, len(p.Inputs))
+	for i, b := range p.Inputs {
+		out[i] = written[b]
+	}
+	return out
+}
+
+// ImageFor is the machine code that runs on a device of this compute capability:
+// for exactly it, or for an earlier one of the same major version.
+func (p *Program) ImageFor(major, minor int) (Image, bool) {
+	for _, suffix := range []string{"a", "f", ""} {
+		if m, ok := p.Image(fmt.Sprintf("sm_%d%d%s", major, minor, suffix)); ok {
+			return m, true
+		}
+	}
+	for older := minor - 1; older >= 0; older-- {
+		if m, ok := p.Image(fmt.Sprintf("sm_%d%d", major, older)); ok {
+			return m, true
+		}
+	}
+	return Image{}, false
+}

@@ -1,0 +1,107 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+
+	"dmir/gpu/artifact"
+)
+
+// Device is one GPU.
+type Device struct {
+	Ordinal         int
+	Name            string // "NVIDIA H200"
+	Major, Minor    int    // compute capability
+	Memory          int64  // bytes
+	Multiprocessors int
+	Shared          int // bytes of shared memory that a block may have
+
+	api *api
+	id  device
+}
+
+// Arch is the architecture to compile for: with the features of that
+// architecture alone ("sm_90a") where kernels use them.
+func (d *Device) Arch() string {
+	arch := fmt.Sprintf("sm_%d%d", d.Major, d.Minor)
+	if d.Major == 9 && d.Minor == 0 {
+		arch += "a"
+	}
+	return arch
+}
+
+// Devices lists the GPUs. Without a driver the error is a *Missing.
+func Devices() ([]*Device, error) {
+	a, err := driver()
+	if err != nil {
+		return nil, err
+	}
+	return a.devices()
+}
+
+// DriverVersion is the version of CUDA that the driver knows, "13.0".
+func DriverVersion() (string, error) {
+	a, err := driver()
+	if err != nil {
+		return "", err
+	}
+	var v int32
+	if err := a.check("cuDriverGetVersion", a.Version(&v)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d.%d", v/1000, v%1000/10), nil
+}
+
+func (a *api) devices() ([]*Device, error) {
+	var n int32
+	if s := a.DeviceCount(&n); s == noDevice {
+		return nil, nil
+	} else if err := a.check("cuDeviceGetCount", s); err != nil {
+		return nil, err
+	}
+	var out []*Device
+	for i := range int(n) {
+		d := &Device{Ordinal: i, api: a}
+		if err := a.check("cuDeviceGet", a.DeviceGet(&d.id, int32(i))); err != nil {
+			return nil, err
+		}
+		var name [256]byte
+		if err := a.check("cuDeviceGetName", a.DeviceName(&name[0], int32(len(name)-1), d.id)); err != nil {
+			return nil, err
+		}
+		d.Name = string(name[:bytes.IndexByte(name[:], 0)])
+		var memory uint64
+		if err := a.check("cuDeviceTotalMem", a.DeviceMemory(&memory, d.id)); err != nil {
+			return nil, err
+		}
+		d.Memory = int64(memory)
+		for _, q := range []struct {
+			attribute int32
+			to        *int
+		}{{attrMajor, &d.Major}, {attrMinor, &d.Minor}, {attrMultiprocessors, &d.Multiprocessors}, {attrSharedOptin, &d.Shared}} {
+			var v int32
+			if err := a.check("cuDeviceGetAttribute", a.DeviceAttr(&v, q.attribute, d.id)); err != nil {
+				return nil, err
+			}
+			*q.to = int(v)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// fits reports why the program cannot run on the device, if it cannot.
+func (d *Device) fits(p *artifact.Program) error {
+	if p.Workspace > d.Memory {
+		return fmt.Errorf("@%s needs %d bytes of memory; %s has %d", p.Name, p.Workspace, d.Name, d.Memory)
+	}
+	for _, k := range p.Kernels {
+		if k.Arch != "" && k.Arch != d.Arch() {
+			return fmt.Errorf("kernel %s was written for %s; %s is %s", k.Name, k.Arch, d.Name, d.Arch())
+		}
+		if k.Shared > d.Shared {
+			return fmt.Errorf("kernel %s needs %d bytes of shared memory; a block of %s has %d", k.Name, k.Shared, d.Name, d.Shared)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// prepare captures the program as one graph, once: its streams become branches
+// and its waits edges.
+func (s *Session) prepare() error {
+	if s.exec != 0 {
+		return nil
+	}
+	var err error
+	s.exec, err = s.capture(func() error {
+		ended := make([]handle, len(s.p.Steps)) // an event after each step that another waits for
+		for _, step := range s.p.Steps {
+			for _, w := range step.Waits {
+				if ended[w] == 0 {
+					if ended[w], err = s.event(eventNoTiming); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		main := s.streams[0]
+		for _, other := range s.streams[1:] { // they begin where the first does
+			if err := s.join(other, main); err != nil {
+				return err
+			}
+		}
+		for i := range s.p.Steps {
+			step := &s.p.Steps[i]
+			on := s.streams[step.Stream]
+			for _, w := range step.Waits {
+				if s.p.Steps[w].Stream == step.Stream {
+					continue // on the same stream steps follow one another
+				}
+				if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
+					return err
+				}
+			}
+			if err := s.enqueue(i, on); err != nil {
+				return err
+			}
+			if ended[i] != 0 {
+				if err := s.a.check("cuEventRecord", s.a.EventRecord(ended[i], on)); err != nil {
+					return err
+				}
+			}
+		}
+		for _, other := range s.streams[1:] { // and end before it does
+			if err := s.join(main, other); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// join makes what follows on the stream to wait for all that is on from.
+func (s *Session) join(to, from handle) error {
+	e, err := s.event(eventNoTiming)
+	if err != nil {
+		return err
+	}
+	if err := s.a.check("cuEventRecord", s.a.EventRecord(e, from)); err != nil {
+		return err
+	}
+	return s.a.check("cuStreamWaitEvent", s.a.StreamWait(to, e, 0))
+}
+
+// capture records what fill enqueues, from the first stream on, as a graph.
+func (s *Session) capture(fill func() error) (exec handle, err error) {
+	main := s.streams[0]
+	if err := s.a.check("cuStreamBeginCapture", s.a.Capture(main, captureThreadLocal)); err != nil {
+		return 0, err
+	}
+	var graph handle
+	filled := fill()
+	ended := s.a.check("cuStreamEndCapture", s.a.CaptureEnd(main, &graph))
+	if graph != 0 {
+		defer s.a.GraphFree(graph)
+	}
+	if filled != nil {
+		return 0, filled
+	}
+	if ended != nil {
+		return 0, ended
+	}
+	return exec, s.a.check("cuGraphInstantiate", s.a.GraphMake(&exec, graph, 0))
+}
+
+// enqueue puts step i on a stream.
+func (s *Session) enqueue(i int, on handle) error {
+	step := &s.p.Steps[i]
+	if step.Kernel < 0 {
+		b := &s.p.Buffers[step.Args[0].Buffer]
+		if n := elements(b); n > 0 {
+			return s.a.check("cuMemsetD8Async "+step.Name, s.a.Fill(s.address(b), 0, uint64(n), on))
+		}
+		return nil
+	}
+	k := &s.p.Kernels[step.Kernel]
+	// The parameters by value, and their addresses. The driver copies them before
+	// it returns.
+	values := make([]deviceVA, len(step.Args))
+	args := make([]unsafe.Pointer, len(step.Args)+1)
+	for j, a := range step.Args {
+		if a.Map != nil {
+			args[j] = unsafe.Pointer(s.maps[[2]int{i, j}])
+			continue
+		}
+		values[j] = s.address(&s.p.Buffers[a.Buffer])
+		args[j] = unsafe.Pointer(&values[j])
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(&args[0])
+	if len(values) > 0 {
+		pin.Pin(&values[0])
+	}
+	grid := [3]uint32{uint32(step.Grid[0]), uint32(step.Grid[1]), uint32(step.Grid[2])}
+	f := s.functions[step.Kernel]
+	if k.Cluster <= 1 {
+		return s.a.check("cuLaunchKernel "+step.Name,
+			s.a.LaunchPlain(f, grid[0], grid[1], grid[2], uint32(k.Threads), 1, 1, uint32(k.Shared), on, unsafe.Pointer(&args[0]), nil))
+	}
+	if s.a.Launch == nil {
+		return fmt.Errorf("kernel %s runs in clusters, which this NVIDIA driver does not know", k.Name)
+	}
+	cluster := &launchAttribute{id: launchClusterDimension}
+	cluster.value[0], cluster.value[1], cluster.value[2] = uint32(k.Cluster), 1, 1
+	pin.Pin(cluster)
+	c := &launchConfig{grid: grid, block: [3]uint32{uint32(k.Threads), 1, 1}, shared: uint32(k.Shared), stream: on, attributes: cluster, count: 1}
+	pin.Pin(c)
+	return s.a.check("cuLaunchKernelEx "+step.Name, s.a.Launch(c, f, unsafe.Pointer(&args[0]), nil))
+}
+
+// mapTable holds the encoded tensor maps of a program, by step and argument.
+type mapTable map[[2]int]*tensorMap
+
+// mapTypes are the numbers of CUtensorMapDataType.
+var mapTypes = map[string]uint32{
+	"ui8": 0, "i8": 0, "i1": 0, "f8E4M3FN": 0, "f8E5M2": 0, "ui16": 1, "i16": 1, "ui32": 2, "i32": 3, "ui64": 4, "i64": 5, "index": 5,
+	"f16": 6, "f32": 7, "f64": 8, "bf16": 9,
+}
+
+// The numbers of CUtensorMapSwizzle, by bytes, and of the other choices.
+var swizzles = map[int]uint32{0: 0, 32: 1, 64: 2, 128: 3}
+
+const (
+	interleaveNone = 0
+	promotion128   = 2
+	fillZero       = 0
+)
+
+// encodeMaps encodes the program's tensor maps, whose addresses stay the same.
+func (s *Session) encodeMaps() (mapTable, error) {
+	t := mapTable{}
+	ones := [5]uint32{1, 1, 1, 1, 1}
+	for i := range s.p.Steps {
+		for j, a := range s.p.Steps[i].Args {
+			if a.Map == nil {
+				continue
+			}
+			if s.a.MapEncode == nil {
+				return nil, fmt.Errorf("step %s needs tensor maps, which this NVIDIA driver does not know", s.p.Steps[i].Name)
+			}
+			m := alignedMap()
+			strides := append(append([]uint64(nil), a.Map.Strides...), 0)
+			st := s.a.MapEncode(m, mapTypes[a.Map.Elem], uint32(len(a.Map.Dims)), s.address(&s.p.Buffers[a.Buffer]),
+				&a.Map.Dims[0], &strides[0], &a.Map.Box[0], &ones[0], interleaveNone, swizzles[a.Map.Swizzle], promotion128, fillZero)
+			if err := s.a.check("cuTensorMapEncodeTiled "+s.p.Steps[i].Name, st); err != nil {
+				return nil, err
+			}
+			t[[2]int{i, j}] = m
+		}
+	}
+	return t, nil
+}
+
+// alignedMap is a tensor map at a multiple of 64 bytes.
+func alignedMap() *tensorMap {
+	b := make([]byte, len(tensorMap{})+63)
+	skip := -uintptr(unsafe.Pointer(&b[0])) & 63
+	return (*tensorMap)(unsafe.Pointer(&b[skip]))
+}

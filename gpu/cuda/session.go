@@ -1,0 +1,284 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"dmir/gpu/artifact"
+)
+
+// Session is a program in a device's memory, ready to run any number of times.
+// It is used by one goroutine at a time and must be closed. A kernel that breaks
+// the device's context breaks all sessions on that device.
+type Session struct {
+	d *Device
+	p *artifact.Program
+	a *api
+
+	ctx       handle
+	module    handle
+	functions []handle
+	base      deviceVA
+	streams   []handle
+	events    []handle
+	maps      mapTable
+	image     artifact.Image
+	exec      handle // the graph of the whole program; 0 until the first run
+	lost      bool   // a kernel broke the context, or still runs: nothing can be freed
+}
+
+// Load brings a program to the device: machine code (an image of the program,
+// or one that was made for it), the one allocation, the constants.
+func (d *Device) Load(p *artifact.Program, image artifact.Image) (*Session, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if err := d.fits(p); err != nil {
+		return nil, err
+	}
+	s := &Session{d: d, p: p, a: d.api, image: image}
+	if err := s.with(s.load); err != nil {
+		err = clearer(err, d, p.Workspace)
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// with runs f on a thread of its own whose current context is the session's:
+// the driver keeps that for each thread.
+func (s *Session) with(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if s.ctx == 0 {
+		if err := s.a.check("cuDevicePrimaryCtxRetain", s.a.CtxRetain(&s.ctx, s.d.id)); err != nil {
+			return err
+		}
+	}
+	if err := s.a.check("cuCtxSetCurrent", s.a.CtxSet(s.ctx)); err != nil {
+		return err
+	}
+	defer s.a.CtxSet(0)
+	return f()
+}
+
+func (s *Session) load() error {
+	if image := s.image.Cubin; len(image) > 0 {
+		if err := s.a.check("cuModuleLoadData", s.a.ModuleLoad(&s.module, &image[0])); err != nil {
+			return err
+		}
+	} else if len(s.p.Kernels) > 0 {
+		return fmt.Errorf("@%s has no machine code for %s", s.p.Name, s.d.Arch())
+	}
+	for _, k := range s.p.Kernels {
+		var f handle
+		if err := s.a.check("cuModuleGetFunction "+k.Name, s.a.ModuleFunc(&f, s.module, k.Name)); err != nil {
+			return err
+		}
+		if k.Shared > 48<<10 { // more must be asked for
+			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionMaxDynamicShared, int32(k.Shared))); err != nil {
+				return err
+			}
+		}
+		if k.Cluster > 8 {
+			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionNonPortableCluster, 1)); err != nil {
+				return err
+			}
+		}
+		s.functions = append(s.functions, f)
+	}
+	if err := s.a.check("cuMemAlloc", s.a.MemAlloc(&s.base, uint64(max(s.p.Workspace, artifact.Alignment)))); err != nil {
+		return err
+	}
+	if s.base%artifact.Alignment != 0 {
+		return fmt.Errorf("cuMemAlloc gave an address that is no multiple of %d", artifact.Alignment)
+	}
+	streams := 1
+	for _, step := range s.p.Steps {
+		streams = max(streams, step.Stream+1)
+	}
+	for range streams {
+		var h handle
+		if err := s.a.check("cuStreamCreate", s.a.StreamCreate(&h, streamNonBlocking)); err != nil {
+			return err
+		}
+		s.streams = append(s.streams, h)
+	}
+	for i := range s.p.Buffers {
+		if b := &s.p.Buffers[i]; b.Kind == artifact.Constant {
+			if err := s.copyIn(b, b.Data); err != nil {
+				return err
+			}
+		}
+	}
+	var err error
+	s.maps, err = s.encodeMaps()
+	return err
+}
+
+func (s *Session) address(b *artifact.Buffer) deviceVA { return s.base + deviceVA(b.Offset) }
+
+// copyIn copies to the device in the order of the first stream. The driver has
+// taken what it needs of data when it returns, since it is no page-locked memory.
+func (s *Session) copyIn(b *artifact.Buffer, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	return s.a.check("cuMemcpyHtoD", s.a.CopyIn(s.address(b), &data[0], uint64(len(data)), s.streams[0]))
+}
+
+// elements is the size in bytes of the values of b.
+func elements(b *artifact.Buffer) int64 {
+	n, _ := b.Len()
+	size, _ := artifact.ElemBytes(b.Elem)
+	return n * size
+}
+
+// Run copies the inputs to the device, runs every step once, and copies the
+// results back: bytes in the order of their buffers' dimensions. When a kernel
+// does what it must not, the error is a *Fault that names it, and the session can
+// only be closed. When ctx ends first the kernels go on, since a device cannot be
+// stopped; the session can then only be closed too.
+func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, err error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.checkInputs(inputs); err != nil {
+		return nil, err
+	}
+	err = s.with(func() error {
+		if err := s.prepare(); err != nil {
+			return err
+		}
+		if err := s.give(inputs, nil); err != nil {
+			return err
+		}
+		if err := s.replay(ctx, s.exec); err != nil {
+			return err
+		}
+		for _, b := range s.p.Outputs {
+			buf := &s.p.Buffers[b]
+			out := make([]byte, elements(buf))
+			if len(out) > 0 {
+				if err := s.a.check("cuMemcpyDtoH", s.a.CopyOut(&out[0], s.address(buf), uint64(len(out)), s.streams[0])); err != nil {
+					return err
+				}
+			}
+			outputs = append(outputs, out)
+		}
+		return s.wait(ctx)
+	})
+	if isFault(err) {
+		return nil, s.locate(ctx, inputs, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outputs, nil
+}
+
+// give copies inputs to the device: all, or those that only marks.
+func (s *Session) give(inputs [][]byte, only []bool) error {
+	for i, b := range s.p.Inputs {
+		if only == nil || only[i] {
+			if err := s.copyIn(&s.p.Buffers[b], inputs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replay launches a graph and waits for its end.
+func (s *Session) replay(ctx context.Context, exec handle) error {
+	if err := s.a.check("cuGraphLaunch", s.a.GraphLaunch(exec, s.streams[0])); err != nil {
+		return err
+	}
+	return s.wait(ctx)
+}
+
+func (s *Session) usable(ctx context.Context) error {
+	if s.lost || s.ctx == 0 {
+		return errors.New("the program is no longer loaded: it was closed, or an earlier run failed")
+	}
+	return ctx.Err()
+}
+
+func (s *Session) checkInputs(inputs [][]byte) error {
+	if len(inputs) != len(s.p.Inputs) {
+		return fmt.Errorf("@%s takes %d inputs, not %d", s.p.Name, len(s.p.Inputs), len(inputs))
+	}
+	for i, b := range s.p.Inputs {
+		if buf := &s.p.Buffers[b]; int64(len(inputs[i])) != elements(buf) {
+			return fmt.Errorf("input %s has %d bytes, not %d", buf.Name, elements(buf), len(inputs[i]))
+		}
+	}
+	return nil
+}
+
+// wait waits for all that was enqueued. It asks instead of blocking, so that
+// ctx can end it: at first all the time, since a run may take microseconds.
+func (s *Session) wait(ctx context.Context) error {
+	pause := time.Duration(0)
+	for n := 0; ; n++ {
+		q := s.a.StreamQuery(s.streams[0])
+		if q != notReady {
+			return s.a.check("cuStreamSynchronize", q)
+		}
+		if ctx.Err() != nil {
+			s.lost = true
+			return ctx.Err()
+		}
+		if n > 1000 {
+			pause = min(pause+time.Microsecond, time.Millisecond)
+			time.Sleep(pause)
+		}
+	}
+}
+
+// Close frees what the session holds. A session whose kernels still run, or
+// that broke the context, is left to the end of the process.
+func (s *Session) Close() error {
+	if s.ctx == 0 || s.lost {
+		return nil
+	}
+	var errs []error
+	free := func(call string, st status) {
+		if err := s.a.check(call, st); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	err := s.with(func() error {
+		if s.exec != 0 {
+			free("cuGraphExecDestroy", s.a.ExecFree(s.exec))
+		}
+		for _, e := range s.events {
+			free("cuEventDestroy", s.a.EventFree(e))
+		}
+		for _, h := range s.streams {
+			free("cuStreamDestroy", s.a.StreamFree(h))
+		}
+		if s.base != 0 {
+			free("cuMemFree", s.a.MemFree(s.base))
+		}
+		if s.module != 0 {
+			free("cuModuleUnload", s.a.ModuleUnload(s.module))
+		}
+		return nil
+	})
+	free("cuDevicePrimaryCtxRelease", s.a.CtxRelease(s.d.id))
+	s.ctx = 0
+	return errors.Join(append(errs, err)...)
+}
+
+// event makes an event that lives until Close.
+func (s *Session) event(flags uint32) (handle, error) {
+	var e handle
+	if err := s.a.check("cuEventCreate", s.a.EventCreate(&e, flags)); err != nil {
+		return 0, err
+	}
+	s.events = append(s.events, e)
+	return e, nil
+}
