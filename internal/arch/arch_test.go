@@ -9,7 +9,7 @@ import (
 
 // layers lists the floors from the bottom up. A package imports its own floor
 // and those below it, never one above.
-var layers = []string{"syntax", "dialect", "analysis", "compile", "lsp", "internal/cli"}
+var layers = []string{"syntax", "dialect", "analysis", "gpu", "compile", "lsp", "internal/cli"}
 
 // forbidden is what packages, and those below them in the tree, must not know
 // beyond the floors; docs/ARCHITECTURE.md says why.
@@ -29,7 +29,10 @@ var forbidden = map[string][]string{
 	"dmir/analysis/diff":        {"dmir/analysis/report"},
 	"dmir/analysis/report":      {"net", "net/http"},
 	"dmir/analysis/report/page": {"dmir/"},
+	"dmir/gpu":                  {"dmir/syntax", "dmir/dialect", "dmir/analysis"},
+	"dmir/gpu/artifact":         {"os/exec"},
 	"dmir/compile":              {"os/exec"},
+	"dmir/compile/kernel":       {"dmir/gpu", "dmir/analysis"},
 	"dmir/compile/tensor":       {"dmir/dialect/ir", "dmir/dialect/op"},
 	"dmir/compile/interp":       {"dmir/analysis"},
 	"dmir/lsp/feature":          {"os/exec"},
