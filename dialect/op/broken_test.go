@@ -146,6 +146,10 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 	return o
 }
 
+// unlikely are ops whose operands must fit too well for chance to find any, or
+// that name what is not there; TestInfer and the expansions have cases of them.
+var unlikely = map[string]bool{"constant": true, "grad": true, "momentum": true, "adam": true, "attention_grad": true}
+
 // The verifier takes anything, and what passes it expands. Cost and iteration
 // spaces are asked of ops that did not pass it, too: an editor shows numbers
 // while people type.
@@ -182,7 +186,7 @@ func TestBrokenOps(t *testing.T) {
 					}
 				}()
 			}
-			if good == 0 && len(d.Regions) == 0 && d.Name != "constant" {
+			if good == 0 && len(d.Regions) == 0 && !unlikely[d.Name] {
 				t.Error("none passes the verifier")
 			}
 		})

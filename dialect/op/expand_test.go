@@ -47,6 +47,15 @@ var composites = []struct{ name, in, clauses, out string }{
 	{"attention", "3x8xf16 5x8xf16 5x8xf16", "causal = true", "3x8xf16"},
 	{"attention", "4x3x8xf32 1x5x8xf32 1x5x8xf32", "", "4x3x8xf32"},
 	{"embedding", "10x4xf16 2x3xi32", "", "2x3x4xf16"},
+	{"attention", "2x4x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 3x5xf32", "causal = true, dropout = 0.5", "2x4x3x6xf32 2x4x3xf32"},
+	{"attention", "3x8xf16 5x8xf16 5x8xf16", "", "3x8xf16 3xf32"},
+	{"attention_grad", "2x4x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x4x3x6xf32 2x4x3xf32 2x4x3x6xf32", "causal = true", "2x4x3x8xf32 2x2x5x8xf32 2x2x5x6xf32"},
+	{"attention_grad", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x2x3x6xf32 2x2x3xf32 2x2x3x6xf32 2x1x5xf32", "dropout = 0.25, seed = 3", "2x2x3x8xf32 2x2x5x8xf32 2x2x5x6xf32 2x1x5xf32"},
+	{"attention_grad", "3x4xf64 5x4xf64 5x4xf64 3x4xf64 3xf64 3x4xf64", "scale = 0.3", "3x4xf64 5x4xf64 5x4xf64"},
+	{"sgd", "4x3xf32 4x3xf16", "lr = 0.1", "4x3xf32"},
+	{"sgd", "4x3xf32 4x3xf32 f32", "weight_decay = 0.1", "4x3xf32 4x3xbf16"},
+	{"momentum", "5xf32 5xf32 5xf32", "lr = 0.1, momentum = 0.8", "5xf32 5xf32"},
+	{"momentum", "5xf16 5xf16 5xf32 f32", "nesterov = true, weight_decay = 0.1", "5xf16 5xf32"},
 }
 
 // program is a function around one op.

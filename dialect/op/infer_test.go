@@ -82,6 +82,7 @@ var goodOps = []struct {
 	{"reduce_window", "1x2x4x4xf32", `kind = "max", window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2]`, "1x2x2x2xf32", "0", "128", "32"},
 	{"reduce_window", "5xf32", `kind = "add", window_dimensions = [3], padding = [[1, 1]]`, "5xf32", "10", "20", "20"},
 	{"reduce_window", "2*nxf32", `kind = "add", window_dimensions = [2], window_strides = [2]`, "nxf32", "n", "8*n", "4*n"},
+	{"select_and_scatter", "1x2x4x4xf32 1x2x2x2xf32", `kind = "max", window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2]`, "1x2x4x4xf32", "8", "128 32", "128"},
 	{"top_k", "2x5xf32", "k = 3", "2x3xf32 2x3xi64", "0", "40", "72"},
 	{"sort", "2x5xf32", "descending = true", "2x5xf32 2x5xi32", "0", "40", "80"},
 
@@ -90,6 +91,20 @@ var goodOps = []struct {
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60", "288"},
 	{"attention", "bxhxnx8xf16 bxhxnx8xf16 bxhxnx8xf16", "", "bxhxnx8xf16", "37*b*h*n^2", "16*b*h*n 16*b*h*n 16*b*h*n", "16*b*h*n"},
 	{"attention", "3x8xf32 5x8xf32 5x8xf32", "scale = 1.0", "3x8xf32", "555", "96 160 160", "96"},
+
+	{"attention", "2x3x8xf16 2x5x8xf16 2x5x8xf16", "", "2x3x8xf16 2x3xf32", "1110", "96 160 160", "120"},
+	// 60 scores, each 6·8 + 4·6 and 6, with a mask and dropout 9, and 2 for each of 72 elements of y.
+	{"attention_grad", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 1x4x3x6xf32 1x4x3xf32 1x4x3x6xf32", "", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "4824", "384 320 240 288 48 288", "944"},
+	{"attention_grad", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 1x4x3x6xf16 1x4x3xf32 1x4x3x6xf16 3x5xf16", "dropout = 0.5", "1x4x3x8xf16 1x2x5x8xf16 1x2x5x6xf16 3x5xf16", "5004", "192 160 120 144 48 144 30", "502"},
+
+	// Training.
+	{"grad", "3xf32 2xi64", "callee = @f", "f32 3xf32", "0", "12 16", "16"},
+	{"grad", "3xf32 4xf16 5xf32", "callee = @f, wrt = [1], cotangents = 1", "5xf32 4xf16", "0", "12 8 20", "28"},
+	{"sgd", "4xf32 4xf16", "", "4xf32", "8", "16 8", "16"},
+	{"sgd", "nxf32 nxf32 f32", "weight_decay = 0.1", "nxf32 nxbf16", "4*n", "4*n 4*n 4", "6*n"},
+	{"momentum", "4xf32 4xf32 4xf32", "nesterov = true", "4xf32 4xf32", "24", "16 16 16", "32"},
+	{"adam", "4xf32 4xf16 4xbf16 4xf32 i64", "", "4xf32 4xbf16 4xf32 4xf16", "56", "16 8 8 16 8", "48"},
+	{"adam", "4xf32 4xf32 4xf32 4xf32 i64 f32", "weight_decay = 0.01", "4xf32 4xf32 4xf32", "64", "16 16 16 16 8 4", "48"},
 
 	// Movement.
 	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},
@@ -167,6 +182,18 @@ func TestInfer(t *testing.T) {
 
 // badOps are ops with a mistake: the code and what the message says of it.
 var badOps = []struct{ name, in, attrs, out, code, says string }{
+	{"grad", "3xf32 2xi64", "callee = @f, wrt = [1]", "f32 2xi64", "DM115", "has no gradient"},
+	{"grad", "3xf32 2xi64", "callee = @f, wrt = [2]", "f32 2xi64", "DM115", "argument 2 of 2"},
+	{"grad", "3xf32", "callee = @f, cotangents = 2", "f32 3xf32", "DM115", "cotangents = 2 of 1"},
+	{"grad", "3xf32 3xf32", "callee = @f", "f32", "DM125", "2 gradients"},
+	{"sgd", "4xf32 5xf32", "", "4xf32", "DM122", "[4]"},
+	{"momentum", "4xf32 4xf32 3xf32", "", "4xf32 3xf32", "DM122", "[3]"},
+	{"adam", "4xf32 4xf32 4xf32 4xf32 4xi64", "", "4xf32 4xf32 4xf32", "DM117", "step"},
+	{"adam", "4xf32 4xf32 4xf32 4xf32 i64", "beta1 = 1.0", "4xf32 4xf32 4xf32", "DM115", "below 1"},
+	{"select_and_scatter", "4x4xf32 2x3xf32", `kind = "max", window_dimensions = [2, 2], window_strides = [2, 2]`, "4x4xf32", "DM122", "[2, 3]"},
+	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x7xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32", "DM122", "3x7xf32"},
+	{"attention_grad", "3x8xf16 5x8xf16 5x8xf16 3x8xf16 3xf64 3x8xf16", "", "3x8xf16 5x8xf16 5x8xf16", "DM122", "second result"},
+	{"attention_grad", "3x8xf32 5x8xf32 5x8xf32 3x8xf32 3xf32 3x8xf32", "", "3x8xf32 5x8xf32 5x8xf32 3x5xf32", "DM125", "mask"},
 	{"add", "2x3xf32 4xf32", "", "2x3xf32", "DM110", "[2, 3] and [4]"},
 	{"add", "bx4xf32 nx4xf32", "", "bx4xf32", "DM110", "[b, 4] and [n, 4]"},
 	{"add", "2x3xf32 3xf16", "", "2x3xf32", "DM111", "f32 and f16"},

@@ -155,19 +155,20 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The level-1 table of the design, its distribution row left out, and the two
-// ops of level 2.
+// The level-1 table of the design, its distribution row left out, the gradients
+// that have ops of their own, the two ops of level 2, and those of training.
 const table = `
 einsum matmul convolution
 abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf logistic relu gelu silu sign floor ceil round cos sin not
 add sub mul div max min pow rem atan2 and or xor
 compare select clamp convert dropout
-reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window top_k sort
-attention
+reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort
+attention attention_grad
 transpose reshape broadcast slice dynamic_slice dynamic_update_slice concatenate pad reverse gather scatter copy embedding
 constant iota rng
 while if map
-kernel yield`
+kernel yield
+grad sgd momentum adam`
 
 func TestTable(t *testing.T) {
 	want := strings.Fields(table)

@@ -57,6 +57,9 @@ operands and results share it. A leading attribute stands before the operands: `
 - **FLOP.** Addition, subtraction, multiplication, division and each transcendental count 1, a multiply-add 2; max, min, compare, select, convert, abs, neg, copy and relu 0.
   Integer arithmetic counts none.
 - **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry says otherwise.
+- **Gradients.** ` + "`dm.grad`" + ` differentiates functions in reverse mode. Each entry says what cotangents its op gives: dx is that of operand x, dy that of result y.
+  Formulas of several steps are computed in at least f32 and rounded once. Integers have no cotangents; composites without a formula are differentiated
+  through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.while`" + ` not at all.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |
@@ -101,6 +104,9 @@ func (d *Def) Markdown() string {
 			fmt.Fprintf(&b, "| %s | %s |\n", name, r.Doc)
 		}
 		b.WriteString("\n")
+	}
+	if d.Derivative != nil {
+		fmt.Fprintf(&b, "**Gradient.** %s\n\n", d.Derivative.Doc)
 	}
 	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
 	for _, f := range []struct {
