@@ -326,13 +326,30 @@ func joined(kind string, elem types.Elem, a, b string) string {
 func (e *emitter) loop(x *kernel.Expr) string {
 	acc := e.name("f")
 	e.hoist(x.Args[0], x.Vars...)
-	e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+	if x.Kind == kernel.Last {
+		e.line("%s %s = %s;", foldType(x.Elem), acc, e.value(x.Args[1]))
+	} else {
+		e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+	}
 	for _, v := range x.Vars {
 		n := e.name("k")
 		e.atoms[v] = n
 		e.open("for (dm::i32 %s = 0; %s < %d; %s++)", n, n, v.Max+1, n)
 	}
-	e.line("%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(x.Args[0])))
+	body := x.Args[0]
+	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
+	if when {
+		e.open("if (%s)", e.conditions(body.If))
+		body = body.Args[0]
+	}
+	if x.Kind == kernel.Last {
+		e.line("%s = %s;", acc, e.value(body))
+	} else {
+		e.line("%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(body)))
+	}
+	if when {
+		e.close()
+	}
 	for range x.Vars {
 		e.close()
 	}

@@ -25,6 +25,8 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 		return g.row(f, name)
 	case kernel.ClassColumns:
 		return g.columns(f, name)
+	case kernel.ClassSpecial:
+		return g.special(f, name)
 	case kernel.ClassContraction:
 		return g.contraction(f, name)
 	}

@@ -24,7 +24,7 @@ func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 
 // beside reports whether the elements at x follow each other in memory along
 // lane, each group of w of them aligned; base is x for lane 0.
-func beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
 	base = kernel.Const(x.C)
 	found := false
 	for _, t := range x.Terms {
@@ -32,7 +32,7 @@ func beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok b
 			found = t.Coef == 1
 			continue
 		}
-		inner := t.Atom.Kind == kernel.Datum && dependsOn(t.Atom.E, lane)
+		inner := t.Atom.Kind == kernel.Datum && l.depends(t.Atom.E, []*kernel.Atom{lane})
 		t.Atom.X.Atoms(func(a *kernel.Atom) { inner = inner || a == lane })
 		if inner || t.Coef%w != 0 {
 			return base, false
@@ -41,8 +41,6 @@ func beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok b
 	}
 	return base, found && x.C%w == 0
 }
-
-func dependsOn(x *kernel.Expr, a *kernel.Atom) bool { return depends(x, []*kernel.Atom{a}) }
 
 // ready computes what all lanes share and reads vectors, for all of xs.
 func (l *lanes) ready(xs ...*kernel.Expr) {
@@ -59,7 +57,7 @@ func (l *lanes) ready(xs ...*kernel.Expr) {
 
 // vectors reads the loads of x that are vectors, those under a guard left aside.
 func (l *lanes) vectors(x *kernel.Expr) {
-	if l.done(x) || x.Op == kernel.Guard || x.Op == kernel.Fold || !dependsOn(x, l.lane) {
+	if l.done(x) || x.Op == kernel.Guard || x.Op == kernel.Fold || !l.depends(x, []*kernel.Atom{l.lane}) {
 		return
 	}
 	if x.Op != kernel.Load {
@@ -72,7 +70,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		return
 	}
 	w := width(x.Elem, l.n)
-	base, ok := beside(x.At, l.lane, w)
+	base, ok := l.beside(x.At, l.lane, w)
 	if !ok || w == 1 {
 		return
 	}
@@ -156,7 +154,7 @@ func (l *lanes) store(outs []kernel.Out) {
 		}
 		elem := kernel.ElemOf(o.Value)
 		w := width(elem, l.n)
-		base, ok := beside(o.At, l.lane, w)
+		base, ok := l.beside(o.At, l.lane, w)
 		for _, c := range o.If {
 			c.X.Atoms(func(a *kernel.Atom) { ok = ok && a != l.lane })
 		}

@@ -232,7 +232,7 @@ func (k *rowKernel) read() {
 		} else {
 			k.line("%s %s[%d];", storage(x.Elem), n, k.p.steps)
 		}
-		base, _ := beside(x.At, k.f.Lane, k.p.v)
+		base, _ := k.beside(x.At, k.f.Lane, k.p.v)
 		if k.p.v > 1 {
 			texts[i] = fmt.Sprintf("%s[s] = %s.template load<%d>(%s);", n, k.params[x.Buf], k.p.v, k.index(base))
 		} else {

@@ -67,10 +67,10 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	if x.Op == kernel.Load {
 		r := k.f.Rows
 		if k.p.v > 1 {
-			if _, ok := beside(x.At, k.f.Lane, k.p.v); ok {
+			if _, ok := k.beside(x.At, k.f.Lane, k.p.v); ok {
 				into[x] = true
 			}
-		} else if r.Col != nil && depends(x, []*kernel.Atom{r.Col}) {
+		} else if r.Col != nil && k.depends(x, []*kernel.Atom{r.Col}) {
 			into[x] = true
 		}
 		return

@@ -46,6 +46,10 @@ const (
 	AllFold  Over = "all"     // the rows of the kernel, of one value for each row: one value in all
 )
 
+// Last is the kind of a fold that is Args[1] or, of what its body, a guard,
+// computes, the last.
+const Last = "last"
+
 // The names of what is no op of the dialect.
 const (
 	Number = "number" // a constant

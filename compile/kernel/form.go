@@ -182,7 +182,7 @@ func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(plain.eval.folds) == 0 {
+	if len(plain.eval.folds) == 0 && !plain.loops() {
 		plain.Class = ClassPointwise
 		return plain.finish()
 	}
@@ -281,6 +281,15 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	}
 	h.Class = f.Class
 	return h.finish()
+}
+
+// loops reports whether f's threads fold by themselves.
+func (f *Form) loops() bool {
+	found := false
+	for _, o := range f.Outs {
+		Walk(o.X, func(x *Expr) { found = found || x.Op == Fold })
+	}
+	return found
 }
 
 // once reports whether f, whose folds are loops of single threads, computes

@@ -26,6 +26,7 @@ func init() {
 		"dm.embedding":            (*evaluator).embedding,
 		"dm.dynamic_slice":        (*evaluator).dynamicSlice,
 		"dm.dynamic_update_slice": (*evaluator).dynamicUpdate,
+		"dm.scatter":              (*evaluator).scatter,
 	}
 }
 
@@ -210,6 +211,40 @@ func (e *evaluator) dynamicUpdate(o *ir.Op, idx []Index) *Expr {
 		at[d] = e.Within(i, 0, size[d]-1)
 	}
 	return e.guard(inside, e.at(update, at), e.at(x, idx))
+}
+
+// scatter looks for each element of the result which updates meet it, in their
+// order, so that the sum is always the same.
+func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
+	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
+	elem := ElemOf(x)
+	d, _ := op.Dim(o, "dim", len(shapeOf(x)))
+	batch := int(op.Int(o, "batch_dims"))
+	vars, picks := e.loops(shapeOf(indices)[batch:])
+	which := e.at(indices, append(slices.Clone(idx[:batch]), picks...))
+	_, least := lowest(which.Elem)
+	_, most := highest(which.Elem)
+	if which.Elem == types.UI64 {
+		most = math.MaxInt64
+	}
+	meets := e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, math.MaxInt32)}).Add(idx[d].Times(-1))
+	at := slices.Concat(idx[:d], picks, idx[d+1:])
+	update := e.at(updates, at)
+	old := e.at(x, idx)
+	kind := op.Str(o, "kind")
+	f, i := Identity(kind, elem)
+	none := (&constant{f, i}).number(e.Space, elem)
+	if kind == "set" {
+		none = old
+	}
+	body := e.guard([]Condition{{X: meets, Lo: 0, Hi: 1}}, update, none)
+	switch {
+	case kind == "set":
+		return e.expr(Expr{Op: Fold, Elem: elem, Kind: Last, Vars: vars, Args: []*Expr{body, old}})
+	case len(vars) == 0:
+		return e.scalar(kind, elem, old, body)
+	}
+	return e.scalar(kind, elem, old, e.fold(kind, elem, vars, body))
 }
 
 // lowest and highest are the ends of an element type's order.

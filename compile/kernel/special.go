@@ -4,7 +4,7 @@ import "dmir/dialect/ir"
 
 // specials are the ops whose kernels are made for them alone.
 var specials = map[string]bool{
-	"dm.attention": true, "dm.attention_grad": true, "dm.scatter": true, "dm.cumsum": true,
+	"dm.attention": true, "dm.attention_grad": true, "dm.cumsum": true,
 	"dm.argmax": true, "dm.sort": true, "dm.top_k": true,
 }
 
