@@ -40,7 +40,8 @@ func TestExamples(t *testing.T) {
 				if plan, err := memory.Lay(fn, cost.NewFlow(fn, m, bind).Sizes()); err == nil {
 					given = plan.Bound
 				}
-				err := passes(t, m, fn, bind, prepare.Inline(), prepare.Bind(), schedule.Order(), schedule.Plan())
+				u := &pass.Unit{Ctx: t.Context(), Module: m, Func: fn, Machine: p.Target, Options: pass.Options{Bind: bind}}
+				err := pass.Run(u, []pass.Pass{prepare.Inline(), prepare.Bind(), schedule.Order(), schedule.Plan()}, nil)
 				var e *pass.Error
 				if errors.As(err, &e) && e.Code == "DM804" { // control flow
 					continue

@@ -190,6 +190,11 @@ const (
 // lowest is the order with the lowest peak that can be found, the given one
 // where none is lower; proven tells that there is none below it.
 func (p *problem) lowest(ctx context.Context, given []int) (order []int, proven bool) {
+	return p.lowestWithin(ctx, given, exactWork, listWork)
+}
+
+// lowestWithin is lowest with limits on the work of its two ways.
+func (p *problem) lowestWithin(ctx context.Context, given []int, exactWork, listWork int) (order []int, proven bool) {
 	_, peak := p.holds(given)
 	if peak <= p.least() {
 		return given, true

@@ -23,8 +23,9 @@ import (
 // order keeps, values made a second time instead of being held.
 //
 // On one stream order does not change what the steps take, so memory decides. A
-// second stream is used only where the machine model says that it saves time
-// and where it holds no more memory than the order of the text does.
+// second stream is used only where the machine model says that it saves time,
+// and where no more memory is held than in the order of the text, or than the
+// last level of cache has room for: then memory is not what the function lacks.
 func Order() pass.Pass {
 	return pass.Pass{
 		Name:    "schedule",
@@ -38,11 +39,12 @@ func order(u *pass.Unit) error {
 	if fn.Body == nil {
 		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
-	strip(fn, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
 	g, err := read(fn, u.Module, u.Options.Bind)
 	if err != nil {
 		return err
 	}
+	t := g.streams() // of an earlier run
+	strip(fn, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
 	m := u.Machine
 	if m == nil {
 		m, _ = machine.Lookup(machine.Default)
@@ -53,7 +55,6 @@ func order(u *pass.Unit) error {
 	for i := range p.tasks {
 		p.tasks[i].ns = ds[i].launch + ds[i].busy
 	}
-	_, given := p.holds(p.textOrder())
 	best, _ := p.lowest(ctx, p.textOrder())
 	budget, limited, err := maxPeak(fn, u.Options.Bind)
 	if err != nil {
@@ -70,12 +71,14 @@ func order(u *pass.Unit) error {
 		each[i] = ds[r.origin[i]]
 	}
 	stream, waits := spreadOut(r.problem, r.order, each)
-	allowed := given
-	if limited {
-		allowed = min(allowed, budget)
-	}
-	if slices.Max(append(stream, 0)) > 0 && held(r, stream, waits) > allowed {
-		stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
+	if slices.Max(append(stream, 0)) > 0 {
+		allowed := held(newRecomputed(p, p.textOrder(), nil), t.stream, t.waits)
+		if allowed = max(allowed, m.L2); limited {
+			allowed = budget
+		}
+		if held(r, stream, waits) > allowed {
+			stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
+		}
 	}
 	for k, o := range apply(g, r) {
 		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
@@ -113,19 +116,11 @@ func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err
 
 // fit recomputes values, and orders anew, until nothing holds more than budget.
 func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recomputed, error) {
-	for {
-		r = r.under(ctx, budget)
-		sum, peak, top := r.excess(budget)
-		if peak <= budget {
-			return r, nil
-		}
-		c := r.compact()
-		c.order, _ = c.lowest(ctx, c.order)
-		if after, _, _ := c.excess(budget); after >= sum || ctx.Err() != nil {
-			return r, g.overBudget(r, budget, peak, top)
-		}
-		r = c
+	r = r.fit(ctx, budget)
+	if _, peak, top := r.excess(budget); peak > budget {
+		return nil, g.overBudget(r, budget, peak, top)
 	}
+	return r, nil
 }
 
 // overBudget says what holds the memory at place top of r's order.

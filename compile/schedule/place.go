@@ -32,19 +32,19 @@ func (l *layout) bound() (most int64) {
 	return most
 }
 
-// The work that placing may take, in visits of a block or a moment: about two
-// seconds where all of it is used, and a tenth of that where the peak is within
+// The work that placing may take, in visits of a block or a moment: about a
+// second where all of it is used, and a tenth of that where the peak is within
 // 1 % of the bound already.
 const (
-	skylineWork = 150_000_000
-	annealWork  = 100_000_000
+	annealWork  = 80_000_000
+	skylineWork = 40_000_000
 )
 
 // place finds offsets and gives the end of the highest block. The blocks in the
 // order of time, size, area and length, each put into the smallest gap that
-// holds it, are a start; where that is above the bound, a search among offsets
-// in which every block rests on another one, and after that random changes of
-// the order, go on until the bound or the limit of work is reached.
+// holds it, are a start; where that is above the bound, random changes of the
+// order and then a search among all offsets in which every block rests on
+// another one go on until the bound or the limit of work is reached.
 func (l *layout) place(ctx context.Context) int64 {
 	bound := l.bound()
 	best, at, order := int64(-1), []int64(nil), []int(nil)
@@ -70,14 +70,13 @@ func (l *layout) place(ctx context.Context) int64 {
 		return work
 	}
 	if best > bound {
-		if peak, found := l.skyline(ctx, best, bound, effort(skylineWork)); found {
-			keep(peak, order)
+		if peak, o := l.anneal(ctx, order, bound, effort(annealWork)); peak < best {
+			keep(l.fit(o), o)
 		}
 	}
 	if best > bound {
-		if peak, o := l.anneal(ctx, order, bound, effort(annealWork)); peak < best {
-			l.fit(o)
-			keep(peak, o)
+		if peak, found := l.skyline(ctx, best, bound, effort(skylineWork)); found {
+			keep(peak, order)
 		}
 	}
 	l.offset = at

@@ -15,7 +15,7 @@ type recomputed struct {
 	order  []int
 	origin []int // of each task: the one that it repeats, itself for those of the start
 	from   []int // of each store: the one whose value it holds again, itself for those of the start
-	maker  []int // of each store: the task
+	maker  []int // of each store: the task; -1 of one that is in use no more
 	again  []int // the repeated tasks that are in use
 	alone  func(task int) bool
 }
@@ -204,6 +204,9 @@ func (r *recomputed) compact() *recomputed {
 		c.tasks = append(c.tasks, r.tasks[i])
 		c.origin = append(c.origin, r.origin[i])
 	}
+	for s := range c.maker {
+		c.maker[s] = -1
+	}
 	for k := range c.tasks {
 		t := &c.tasks[k]
 		t.after = nil
@@ -236,23 +239,97 @@ func (r *recomputed) excess(budget int64) (sum float64, peak int64, top int) {
 // maxBack is how many tasks back a value may be made again from.
 const maxBack = 6
 
+// fit recomputes values, and orders anew, until no step holds more than budget,
+// and gives the best it reached where that cannot be.
+func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
+	for {
+		r = r.under(ctx, budget)
+		sum, peak, _ := r.excess(budget)
+		if peak <= budget || ctx.Err() != nil {
+			return r.without(budget)
+		}
+		c := r.compact()
+		c.order, _ = c.lowest(ctx, c.order)
+		if after, n, _ := c.excess(budget); n < peak || n == peak && after < sum {
+			r = c
+			continue
+		}
+		if c = r.rearranged(ctx, budget, sum); c == nil {
+			return r.without(budget)
+		}
+		r = c
+	}
+}
+
 // under recomputes values until no step holds more than budget, each time the
 // one that costs the least time for what it takes off the steps above the
 // budget. It gives the best it reached where that is more.
 func (r *recomputed) under(ctx context.Context, budget int64) *recomputed {
-	best := r
 	for range 4 * len(r.tasks) {
-		sum, peak, top := best.excess(budget)
+		sum, peak, top := r.excess(budget)
 		if peak <= budget || ctx.Err() != nil {
 			break
 		}
-		next := best.cheapest(budget, sum, top)
+		next := r.cheapest(budget, sum, top)
 		if next == nil {
 			break
 		}
-		best = next
+		r = next
 	}
-	return best.without(budget)
+	return r
+}
+
+// The work that rearranged may take in all, and for one value at least; where
+// there is less for each, the values are too many to try.
+const (
+	rearrangeWork = 60_000_000
+	eachWork      = 40_000
+)
+
+// rearranged is r with one value recomputed for some of its readers and all
+// tasks ordered anew, where that holds less above the budget; nil where no value
+// does. It finds what under does not: values that pay only in another order.
+func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) *recomputed {
+	type cut struct{ store, at, depth int }
+	var cuts []cut
+	for s := range r.size {
+		if r.size[s] == 0 || r.kept[s] {
+			continue
+		}
+		places := r.late(s, -1)
+		for _, at := range places[:max(len(places)-1, 0)] {
+			for depth := range 3 {
+				cuts = append(cuts, cut{s, at, depth})
+			}
+		}
+	}
+	work := rearrangeWork / max(len(cuts), 1)
+	if work < eachWork {
+		return nil
+	}
+	var best *recomputed
+	rate := math.Inf(-1)
+	for _, k := range cuts {
+		if ctx.Err() != nil {
+			return nil
+		}
+		c := r.clone()
+		c.repeat(k.store, k.at, k.depth)
+		if k.depth > 0 && len(c.again)-len(r.again) <= k.depth {
+			continue // no further back than the cut before
+		}
+		ns := 1.0
+		for _, i := range c.again[len(r.again):] {
+			ns += c.tasks[i].ns
+		}
+		c = c.compact()
+		c.order, _ = c.lowestWithin(ctx, c.order, work/2, work/2)
+		after, _, _ := c.excess(budget)
+		if won := sum - after; won > 0 && won/ns > rate {
+			best, rate = c, won/ns
+		}
+	}
+	return best
 }
 
 // cheapest is r with one more value recomputed, nil where none helps.
@@ -266,7 +343,7 @@ func (r *recomputed) cheapest(budget int64, sum float64, top int) *recomputed {
 	running := r.tasks[r.order[top]]
 	for s := range r.size {
 		m := r.maker[s]
-		if r.size[s] == 0 || r.kept[s] || len(r.tasks[m].makes) == 0 || place[m] >= top || slices.Contains(running.reads, s) {
+		if r.size[s] == 0 || r.kept[s] || m < 0 || len(r.tasks[m].makes) == 0 || place[m] >= top || slices.Contains(running.reads, s) {
 			continue
 		}
 		for depth := range maxBack {
