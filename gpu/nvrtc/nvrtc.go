@@ -7,13 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"dmir/gpu/artifact"
 )
 
 // Header is a text that the source may include by its name.
-type Header struct {
-	Name string // as in #include "name"
-	Text string
-}
+type Header = artifact.Header
 
 // Options change how a source is compiled; the zero value is right for kernels
 // that dmir writes.
