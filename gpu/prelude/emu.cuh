@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 
 #define DM_FN inline
-#define DM_SPOT ::dm::Spot{__builtin_FILE(), __builtin_LINE()}
+#define DM_SPOT ::dm::Spot::here()
 #define DM_LINE , ::dm::Spot at = DM_SPOT
 #define DM_LINE_ONLY ::dm::Spot at = DM_SPOT
 #define DM_HERE , at
@@ -36,6 +36,7 @@ namespace dm {
 struct Spot {
   const char* file;
   int line;
+  static constexpr Spot here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return Spot{file, line}; }
   bool operator==(const Spot& p) const { return line == p.line && !strcmp(file, p.file); }
 };
 }  // namespace dm

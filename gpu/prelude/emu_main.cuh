@@ -1,7 +1,7 @@
 // The emulation: the program that runs a plan. Its table of kernels is written
 // beside the program's source:
 //
-//   static const dm::emu::Kernel kernels[] = {dm::emu::kernel_of<&k0>("k0", 256, 0, 1), …};
+//   static const dm::emu::Kernel kernels[] = {dm::emu::kernel_of<&k0>("k0", 256, 0, 1, "in:f16 out:f32"), …};
 //   int main(int n, char** a) { return dm::emu::run(n, a, kernels, 1); }
 //
 // Arguments: the plan, a text of numbers (read_plan), the data that inputs and
@@ -19,6 +19,7 @@ namespace dm::emu {
 struct Kernel {
   const char* name;
   int threads, shared, cluster, params;
+  const char* wanted;  // mode and element type of each parameter, as the plan has them
   void (*body)(Param*);
   const char* (*describe)(int k, const char** mode);
 };
@@ -44,9 +45,9 @@ template <class... P, void (*F)(P...)> struct Call<F> {
 
 }  // namespace detail
 
-template <auto F> Kernel kernel_of(const char* name, int threads, int shared, int cluster) {
+template <auto F> Kernel kernel_of(const char* name, int threads, int shared, int cluster, const char* wanted) {
   typedef detail::Call<F> call;
-  return Kernel{name, threads, shared, cluster, call::count, call::body, call::describe};
+  return Kernel{name, threads, shared, cluster, call::count, wanted, call::body, call::describe};
 }
 
 enum BufferKind { InputBuffer, OutputBuffer, ConstantBuffer, TempBuffer };
@@ -271,22 +272,17 @@ inline void check_kernels(const Plan& plan, const Kernel* kernels, int count) {
     if (s.kernel < 0) continue;
     const Kernel& k = kernels[s.kernel];
     if (int(s.args.size()) != k.params) fault("plan", {}, -1, -1, "%s has %d parameters, the step gives it %d", k.name, k.params, int(s.args.size()));
+    std::string have;
+    for (int j = 0; j < k.params; j++) {
+      const char* mode;
+      const char* elem = k.describe(j, &mode);
+      have += (j ? " " : "") + std::string(mode) + ":" + elem;
+    }
+    if (have != k.wanted) fault("plan", {}, -1, -1, "%s takes %s, the artifact says %s", k.name, have.c_str(), k.wanted);
   }
 }
 
 inline int run(int argc, char** argv, const Kernel* kernels, int count) {
-  if (argc == 2 && !strcmp(argv[1], "kernels")) {  // what the text declares, to be compared with the artifact
-    for (int k = 0; k < count; k++) {
-      printf("%s", kernels[k].name);
-      for (int i = 0; i < kernels[k].params; i++) {
-        const char* mode;
-        const char* elem = kernels[k].describe(i, &mode);
-        printf(" %s:%s", mode, elem);
-      }
-      printf("\n");
-    }
-    return 0;
-  }
   if (argc != 4) return 2;
   catch_signals();
   m.step = -1;

@@ -99,7 +99,7 @@ inline const char* shared_name(u32 at, i64* index) {
 }
 
 DM_COLD inline void bad_shared_read(u32 at, u32 w, Spot line) {
-  if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there");
+  if (w < smem.start) shared_fault(at, line, "uninitialised", 0, "read before anything was written there; if another thread does that, no barrier comes between");
   if ((w & 2047) == pending) shared_fault(at, line, "async", 0, "read while an asynchronous copy to it is under way; no wait came between");
   shared_fault(at, line, "race", w, "read without a barrier after it was written");
 }

@@ -10,8 +10,9 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"strings"
 	"sync"
+
+	"dmir/gpu/artifact"
 )
 
 //go:embed *.cuh
@@ -20,11 +21,8 @@ var files embed.FS
 // Main is the header that programs include.
 const Main = "dm.cuh"
 
-// File is one part of the prelude.
-type File struct {
-	Name string // flat: no folders
-	Text string
-}
+// File is one part of the prelude. Its name is flat: no folders.
+type File = artifact.Header
 
 // Files are all parts, in the order of their names. A compiler gets them as
 // headers under these names.
@@ -34,25 +32,16 @@ func Files() []File { return all().files }
 func Hash() string { return all().hash }
 
 // Text is the device's half of [Main] as one header without includes.
-func Text() string { return Flatten("#include \"" + Main + "\"\n") }
-
-// Flatten is a program with the device's half of the prelude in the place of
-// its includes, so that it compiles alone. Lines under #ifdef DM_HOST go; an
-// include of what is no part of the prelude stays.
-func Flatten(program string) string {
-	var b strings.Builder
-	flatten(&b, program, all().byName, map[string]bool{})
-	return b.String()
-}
+func Text() string { return all().text }
 
 type contents struct {
-	files  []File
-	byName map[string]string
-	hash   string
+	files []File
+	hash  string
+	text  string
 }
 
 var all = sync.OnceValue(func() contents {
-	c := contents{byName: map[string]string{}}
+	var c contents
 	names, err := fs.Glob(files, "*.cuh")
 	if err != nil {
 		panic(err) // the pattern is a constant
@@ -63,64 +52,13 @@ var all = sync.OnceValue(func() contents {
 		if err != nil {
 			panic(err) // the files are in the program
 		}
-		text := string(b)
-		c.files = append(c.files, File{Name: name, Text: text})
-		c.byName[name] = text
-		sum.Write([]byte(name + "\x00" + text + "\x00"))
+		c.files = append(c.files, File{Name: name, Text: string(b)})
+		sum.Write([]byte(name + "\x00" + string(b) + "\x00"))
 	}
 	c.hash = hex.EncodeToString(sum.Sum(nil))
+	c.text, err = artifact.Flatten("#include \""+Main+"\"\n", c.files, "")
+	if err != nil {
+		panic(err) // the test of this package flattens it
+	}
 	return c
 })
-
-// flatten writes text with its includes in their places, each once.
-func flatten(b *strings.Builder, text string, files map[string]string, done map[string]bool) {
-	type branch struct {
-		host bool // of a test of DM_HOST: its lines go
-		skip bool // now in the branch for the host
-	}
-	var open []branch
-	skipping := func() bool {
-		for _, br := range open {
-			if br.skip {
-				return true
-			}
-		}
-		return false
-	}
-	for line := range strings.Lines(text) {
-		word := strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(word, "#if"):
-			br := branch{host: word == "#ifdef DM_HOST" || word == "#ifndef DM_HOST", skip: word == "#ifdef DM_HOST"}
-			open = append(open, br)
-			if br.host {
-				continue
-			}
-		case strings.HasPrefix(word, "#else") && len(open) > 0:
-			if top := &open[len(open)-1]; top.host {
-				top.skip = !top.skip
-				continue
-			}
-		case strings.HasPrefix(word, "#endif") && len(open) > 0:
-			top := open[len(open)-1]
-			open = open[:len(open)-1]
-			if top.host {
-				continue
-			}
-		}
-		if skipping() || word == "#pragma once" {
-			continue
-		}
-		if rest, ok := strings.CutPrefix(word, `#include "`); ok {
-			name, _, _ := strings.Cut(rest, `"`)
-			if part, ok := files[name]; ok {
-				if !done[name] {
-					done[name] = true
-					flatten(b, part, files, done)
-				}
-				continue
-			}
-		}
-		b.WriteString(line)
-	}
-}

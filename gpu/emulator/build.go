@@ -1,0 +1,197 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/prelude"
+)
+
+// flags of the compiler. Kernels do not fuse multiplications and additions on a
+// host, so that they compute the same everywhere.
+var flags = []string{"-std=c++20", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-DDM_HOST"}
+
+// ErrNoCompiler is in the chain of errors where no C++ compiler was found.
+var ErrNoCompiler = errors.New("no C++20 compiler found")
+
+// CompileError is what a compiler said about a program's text.
+type CompileError struct {
+	Compiler string
+	Output   string // its lines in program.cu are those of the artifact's source
+}
+
+func (e *CompileError) Error() string {
+	return fmt.Sprintf("%s does not compile the program for the emulator:\n%s", e.Compiler, e.Output)
+}
+
+// Check says whether programs can be emulated here, and, if not, what to
+// install. The compiler named in $CXX comes first.
+func Check() error {
+	_, err := compiler("")
+	return err
+}
+
+// compiler is the path of the compiler to use.
+func compiler(want string) (string, error) {
+	if runtime.GOOS == "windows" {
+		return "", fmt.Errorf("%w: the emulator needs Linux or macOS; under Windows use WSL", ErrNoCompiler)
+	}
+	names := []string{want}
+	if want == "" {
+		names = []string{os.Getenv("CXX"), "c++", "clang++", "g++"}
+	}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	hint := "install g++ 11 or clang++ 14, or newer (Debian and Ubuntu: apt install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install), or name one in $CXX"
+	if want != "" {
+		return "", fmt.Errorf("%w: there is no %s; %s", ErrNoCompiler, want, hint)
+	}
+	return "", fmt.Errorf("%w: %s", ErrNoCompiler, hint)
+}
+
+// versions are what compilers say of themselves, by path and time of change.
+var versions sync.Map
+
+func version(ctx context.Context, path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	key := fmt.Sprint(path, info.ModTime(), info.Size())
+	if v, ok := versions.Load(key); ok {
+		return v.(string), nil
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	versions.Store(key, string(out))
+	return string(out), nil
+}
+
+// building holds a lock for each program that is being compiled.
+var building sync.Map
+
+// build gives the program as an executable, compiled or from the cache, and the
+// time that compiling took.
+func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
+	cxx, err := compiler(opt.Compiler)
+	if err != nil {
+		return "", 0, err
+	}
+	ver, err := version(ctx, cxx)
+	if err != nil {
+		return "", 0, err
+	}
+	dir := opt.Cache
+	if dir == "" {
+		if dir, err = cacheDir(); err != nil {
+			return "", 0, err
+		}
+	}
+	source, mainText := withoutLines(p.Source), mainText(p)
+	key := sha256.Sum256([]byte(strings.Join([]string{ver, strings.Join(flags, " "), prelude.Hash(), source, mainText}, "\x00")))
+	exe = filepath.Join(dir, hex.EncodeToString(key[:16]))
+	lock, _ := building.LoadOrStore(exe, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	defer lock.(*sync.Mutex).Unlock()
+	if _, err := os.Stat(exe); err == nil {
+		now := time.Now()
+		os.Chtimes(exe, now, now) // used: it stays in the cache; if this fails it goes earlier
+		return exe, 0, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", 0, err
+	}
+	start := time.Now()
+	if err := compile(ctx, cxx, source, mainText, dir, exe); err != nil {
+		return "", 0, err
+	}
+	trim(dir, cacheLimit)
+	return exe, time.Since(start), nil
+}
+
+func compile(ctx context.Context, cxx, source, mainText, dir, exe string) error {
+	work, err := os.MkdirTemp("", "dmir-emulator-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	for _, f := range prelude.Files() {
+		if err := os.WriteFile(filepath.Join(work, f.Name), []byte(f.Text), 0o600); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{programName: source, "main.cc": mainText} {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	made, err := os.CreateTemp(dir, "new-*")
+	if err != nil {
+		return err
+	}
+	made.Close()
+	defer os.Remove(made.Name()) // it is there only if something failed
+	cmd := exec.CommandContext(ctx, cxx, append(append([]string{}, flags...), "-I", work, "-o", made.Name(), "main.cc")...)
+	cmd.Dir = work
+	cmd.WaitDelay = time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if out.Len() == 0 {
+			return fmt.Errorf("%s: %w", cxx, err)
+		}
+		return &CompileError{Compiler: filepath.Base(cxx), Output: strings.ReplaceAll(out.String(), work+string(filepath.Separator), "")}
+	}
+	return os.Rename(made.Name(), exe)
+}
+
+// mainText is the C++ that includes the program and lists its kernels.
+func mainText(p *artifact.Program) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#include \"emu_main.cuh\"\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
+	for _, k := range p.Kernels {
+		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%q, %d, %d, %d, %q),\n", k.Name, k.Name, k.Threads, k.Shared, k.Cluster, signature(k))
+	}
+	fmt.Fprintf(&b, "  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n", len(p.Kernels))
+	return b.String()
+}
+
+// signature is the modes and element types of a kernel's parameters, as
+// emu_main.cuh derives them from the text.
+func signature(k artifact.Kernel) string {
+	list := make([]string, len(k.Params))
+	for i, p := range k.Params {
+		elem := p.Elem
+		switch {
+		case p.Mode == artifact.Map:
+			elem = ""
+		case elem == "index":
+			elem = "i64"
+		}
+		list[i] = string(p.Mode) + ":" + elem
+	}
+	return strings.Join(list, " ")
+}

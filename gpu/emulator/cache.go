@@ -1,0 +1,62 @@
+package emulator
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// cacheLimit is how many bytes of compiled programs are kept.
+const cacheLimit = 256 << 20
+
+// cacheDir is the folder of compiled programs: emulator in the folder that the
+// environment variable DMIR_CACHE names, else in dmir's part of the user's
+// cache. What it holds may be deleted at any time.
+func cacheDir() (string, error) {
+	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
+		return filepath.Join(dir, "emulator"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "dmir", "emulator"), nil
+}
+
+// trim deletes the programs that were used longest ago until at most limit bytes
+// are left. Files that cannot be read or deleted are somebody else's: they stay.
+func trim(dir string, limit int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	type file struct {
+		name string
+		used time.Time
+		size int64
+	}
+	var files []file
+	var total int64
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if strings.HasPrefix(e.Name(), "new-") && time.Since(info.ModTime()) < time.Hour {
+			continue // being written
+		}
+		files = append(files, file{e.Name(), info.ModTime(), info.Size()})
+		total += info.Size()
+	}
+	slices.SortFunc(files, func(a, b file) int { return a.used.Compare(b.used) })
+	for _, f := range files {
+		if total <= limit {
+			return
+		}
+		if os.Remove(filepath.Join(dir, f.name)) == nil {
+			total -= f.size
+		}
+	}
+}

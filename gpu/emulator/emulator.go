@@ -1,0 +1,133 @@
+// Package emulator runs programs without a GPU: the CUDA C++ of an artifact is
+// compiled for the host against the prelude's emulation of a device, and run as
+// a process of its own, so that a crash, an endless loop or a leak ends only that.
+//
+// It is a checker as much as a device. Every access to memory is looked at:
+// bounds of the very buffer, alignment, elements that nothing has written, bytes
+// that the plan has given to another buffer meanwhile, data races between the
+// threads of a block and between blocks, barriers that not all threads reach,
+// asynchronous copies that nothing waits for. What is wrong comes as a [Fault]
+// with kernel and line. And it counts: distinct bytes that a step reads and
+// writes, which is what memory must move, and bytes of all accesses.
+package emulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dmir/gpu/artifact"
+)
+
+// Options say how to run. The zero value is right for most.
+type Options struct {
+	Compiler string        // a C++20 compiler; "": $CXX, c++, clang++ or g++, the first there is
+	Timeout  time.Duration // for running, without compiling; 0: five minutes
+	Cache    string        // folder of compiled programs; "": the user's, or under $DMIR_CACHE
+}
+
+// Result is what a run gives.
+type Result struct {
+	Outputs [][]byte // the bytes of the program's results, in their order
+	Steps   []StepReport
+	Compile time.Duration // 0: it was in the cache
+	Run     time.Duration
+}
+
+// StepReport is what a step has moved, in bytes.
+type StepReport struct {
+	Name      string
+	Read      int64 // distinct bytes read that the step had not itself written before
+	Written   int64 // distinct bytes written
+	Requested int64 // of all accesses: what the caches see
+	Params    []ParamReport
+}
+
+// ParamReport is the part of one parameter. Bytes of a buffer that is passed
+// twice count for the parameter that touches them first.
+type ParamReport struct {
+	Name                     string
+	Read, Written, Requested int64
+}
+
+// Run runs p once on inputs, the bytes of its arguments in their order. The
+// error is a *Fault where the program is wrong, a *CompileError where its text
+// does not compile, and ctx's where that ends first.
+func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
+	for i, k := range p.Kernels {
+		if !validName(k.Name) {
+			return nil, fmt.Errorf("kernel %d: %q is no name", i, k.Name)
+		}
+	}
+	exe, took, err := build(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	plan, data, out := filepath.Join(dir, "plan"), filepath.Join(dir, "data"), filepath.Join(dir, "out")
+	text, err := planText(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(plan, text, 0o600); err != nil {
+		return nil, err
+	}
+	if err := writeData(data, p, inputs); err != nil {
+		return nil, err
+	}
+	timeout := opt.Timeout
+	if timeout == 0 {
+		timeout = 5 * time.Minute
+	}
+	start := time.Now()
+	reply, err := execute(ctx, exe, timeout, plan, data, out)
+	if err != nil {
+		return nil, err
+	}
+	if reply.Fault != nil {
+		if err := ctx.Err(); err != nil && reply.Fault.Kind == string(Timeout) {
+			return nil, err
+		}
+		return nil, reply.Fault.resolve(p, timeout)
+	}
+	r := &Result{Compile: took, Run: time.Since(start)}
+	if r.Steps, err = reply.reports(p); err != nil {
+		return nil, err
+	}
+	r.Outputs, err = readOutputs(out, p)
+	return r, err
+}
+
+func validName(s string) bool {
+	for i, c := range s {
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// readOutputs cuts what the process has written into the program's results.
+func readOutputs(path string, p *artifact.Program) ([][]byte, error) {
+	all, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var outputs [][]byte
+	for _, b := range p.Outputs {
+		n := p.Buffers[b].Bytes
+		if n > int64(len(all)) {
+			return nil, errors.New("the emulator has written too few bytes")
+		}
+		outputs = append(outputs, all[:n:n])
+		all = all[n:]
+	}
+	return outputs, nil
+}

@@ -1,0 +1,151 @@
+package emulator
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"dmir/gpu/artifact"
+)
+
+// kinds numbers the kinds of buffers as emu_main.cuh does.
+var kinds = map[artifact.Kind]int{artifact.Input: 0, artifact.Output: 1, artifact.Constant: 2, artifact.Temp: 3}
+
+// maxBuffers is what the shadow of a byte can tell apart.
+const maxBuffers = 1<<16 - 2
+
+// planText is the program's steps and buffers as numbers, in the order in which
+// read_plan of emu_main.cuh takes them.
+func planText(p *artifact.Program) ([]byte, error) {
+	if len(p.Buffers) > maxBuffers {
+		return nil, fmt.Errorf("%d buffers; the emulator tells %d apart", len(p.Buffers), maxBuffers)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d\n%d\n", p.Workspace, len(p.Buffers))
+	for _, buf := range p.Buffers {
+		if buf.Offset < 0 || buf.Bytes < 0 || buf.Offset > p.Workspace-buf.Bytes {
+			return nil, fmt.Errorf("buffer %s lies outside of the workspace", buf.Name)
+		}
+		if buf.Offset%artifact.Alignment != 0 {
+			return nil, fmt.Errorf("buffer %s lies at offset %d, which is no multiple of %d", buf.Name, buf.Offset, artifact.Alignment)
+		}
+		kind, ok := kinds[buf.Kind]
+		if !ok {
+			return nil, fmt.Errorf("buffer %s is of kind %q", buf.Name, buf.Kind)
+		}
+		fmt.Fprintf(&b, "%d %d %d\n", buf.Offset, buf.Bytes, kind)
+	}
+	fmt.Fprintf(&b, "%d\n", len(p.Steps))
+	for _, s := range p.Steps {
+		if s.Kernel >= len(p.Kernels) {
+			return nil, fmt.Errorf("step %s runs kernel %d of %d", s.Name, s.Kernel, len(p.Kernels))
+		}
+		var params []artifact.Param
+		grid := s.Grid
+		if s.Kernel >= 0 {
+			params = p.Kernels[s.Kernel].Params
+		} else {
+			grid = [3]int{1, 1, 1}
+			if len(s.Args) != 1 {
+				return nil, fmt.Errorf("step %s fills %d buffers; it must be one", s.Name, len(s.Args))
+			}
+		}
+		if s.Kernel >= 0 && len(params) != len(s.Args) {
+			return nil, fmt.Errorf("step %s: kernel %s has %d parameters, the step gives it %d", s.Name, p.Kernels[s.Kernel].Name, len(params), len(s.Args))
+		}
+		fmt.Fprintf(&b, "%d %d %d %d %d", s.Kernel, grid[0], grid[1], grid[2], len(s.Args))
+		for i, a := range s.Args {
+			if a.Buffer < 0 || a.Buffer >= len(p.Buffers) {
+				return nil, fmt.Errorf("step %s: argument %d is buffer %d of %d", s.Name, i, a.Buffer, len(p.Buffers))
+			}
+			elem := p.Buffers[a.Buffer].Elem
+			if s.Kernel >= 0 && params[i].Elem != "" {
+				elem = params[i].Elem
+			}
+			if a.Map != nil {
+				elem = a.Map.Elem
+			}
+			size, ok := artifact.ElemBytes(elem)
+			if !ok {
+				return nil, fmt.Errorf("step %s: argument %d has elements of %q", s.Name, i, elem)
+			}
+			fmt.Fprintf(&b, " %d %d", a.Buffer, size)
+			if err := mapText(&b, a.Map); err != nil {
+				return nil, fmt.Errorf("step %s: argument %d: %w", s.Name, i, err)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%d\n", len(p.Outputs))
+	for _, o := range p.Outputs {
+		if o < 0 || o >= len(p.Buffers) {
+			return nil, fmt.Errorf("an output is buffer %d of %d", o, len(p.Buffers))
+		}
+		fmt.Fprintf(&b, "%d\n", o)
+	}
+	return b.Bytes(), nil
+}
+
+func mapText(b *bytes.Buffer, m *artifact.TensorMap) error {
+	if m == nil {
+		b.WriteString(" 0")
+		return nil
+	}
+	rank := len(m.Dims)
+	if rank < 1 || rank > 5 || len(m.Strides) != rank-1 || len(m.Box) != rank {
+		return fmt.Errorf("a tensor map of %d dimensions, %d strides and %d sizes of the box", rank, len(m.Strides), len(m.Box))
+	}
+	size, ok := artifact.ElemBytes(m.Elem)
+	if !ok {
+		return fmt.Errorf("a tensor map of %q", m.Elem)
+	}
+	fmt.Fprintf(b, " %d %d", rank, m.Swizzle)
+	for _, d := range m.Dims {
+		fmt.Fprintf(b, " %d", d)
+	}
+	fmt.Fprintf(b, " %d", size) // the innermost stride
+	for _, s := range m.Strides {
+		fmt.Fprintf(b, " %d", s)
+	}
+	for _, x := range m.Box {
+		fmt.Fprintf(b, " %d", x)
+	}
+	return nil
+}
+
+// writeData writes what inputs and constants hold, in the order of the buffers.
+func writeData(path string, p *artifact.Program, inputs [][]byte) error {
+	if len(inputs) != len(p.Inputs) {
+		return fmt.Errorf("%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(inputs))
+	}
+	data := map[int][]byte{}
+	for i, b := range p.Inputs {
+		if b < 0 || b >= len(p.Buffers) {
+			return fmt.Errorf("argument %d is buffer %d of %d", i, b, len(p.Buffers))
+		}
+		data[b] = inputs[i]
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for i, b := range p.Buffers {
+		var d []byte
+		switch b.Kind {
+		case artifact.Constant:
+			d = b.Data
+		case artifact.Input:
+			d = data[i]
+		default:
+			continue
+		}
+		if int64(len(d)) != b.Bytes {
+			return fmt.Errorf("buffer %s holds %d bytes, not %d", b.Name, b.Bytes, len(d))
+		}
+		if _, err := f.Write(d); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}

@@ -1,0 +1,74 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"dmir/gpu/artifact"
+)
+
+// reply is the JSON that the process writes.
+type reply struct {
+	Fault *rawFault
+	Steps [][][3]int64 // of each step, of each parameter: read, written, requested
+}
+
+// execute runs the process to its end, or stops it: first politely, so that it
+// can say where it was.
+func execute(ctx context.Context, exe string, timeout time.Duration, args ...string) (*reply, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, exe, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	runErr := cmd.Run()
+	var r reply
+	if err := json.Unmarshal(out.Bytes(), &r); err == nil && (r.Fault != nil || runErr == nil) {
+		return &r, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if limited.Err() != nil {
+		return &reply{Fault: &rawFault{Kind: string(Timeout), Step: -1, Param: -1, Msg: "it had to be killed"}}, nil
+	}
+	var exit *exec.ExitError
+	if errors.As(runErr, &exit) {
+		return &reply{Fault: &rawFault{Kind: string(Crash), Step: -1, Param: -1, Msg: fmt.Sprintf("%v %s", runErr, bytes.TrimSpace(errs.Bytes()))}}, nil
+	}
+	if runErr == nil {
+		runErr = errors.New("the emulator's report cannot be read")
+	}
+	return nil, runErr
+}
+
+// reports puts names to the numbers of a run.
+func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
+	if len(r.Steps) != len(p.Steps) {
+		return nil, fmt.Errorf("the emulator reports %d steps of %d", len(r.Steps), len(p.Steps))
+	}
+	list := make([]StepReport, len(p.Steps))
+	for i, s := range p.Steps {
+		sr := &list[i]
+		sr.Name = s.Name
+		for k, c := range r.Steps[i] {
+			pr := ParamReport{Read: c[0], Written: c[1], Requested: c[2]}
+			if s.Kernel >= 0 && k < len(p.Kernels[s.Kernel].Params) {
+				pr.Name = p.Kernels[s.Kernel].Params[k].Name
+			}
+			sr.Params = append(sr.Params, pr)
+			sr.Read += pr.Read
+			sr.Written += pr.Written
+			sr.Requested += pr.Requested
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,52 @@
+package emulator
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// programName is what the program's text is called while it is compiled.
+const programName = "program.cu"
+
+var lineDirective = regexp.MustCompile(`^[ \t]*#[ \t]*line[ \t]+(\d+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?`)
+
+// withoutLines is source with every #line blank: what the compiler and the
+// emulation then name are lines of the source itself.
+func withoutLines(source string) string {
+	var b strings.Builder
+	b.Grow(len(source))
+	for line := range strings.Lines(source) {
+		if lineDirective.MatchString(line) {
+			line = "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// sourcePlace is what line n, 1-based, of source stands for, by the last #line
+// before it; line is 0 where there is none.
+func sourcePlace(source string, n int) (file string, line int) {
+	at, i := 0, 0
+	for text := range strings.Lines(source) {
+		i++
+		if i >= n {
+			break
+		}
+		if m := lineDirective.FindStringSubmatch(text); m != nil {
+			at = i
+			line, _ = strconv.Atoi(m[1]) // digits; one that is too large is no place
+			if m[2] != "" {
+				file = m[2]
+				if s, err := strconv.Unquote(`"` + m[2] + `"`); err == nil {
+					file = s
+				}
+			}
+		}
+	}
+	if at == 0 {
+		return "", 0
+	}
+	return file, line + n - at - 1
+}
