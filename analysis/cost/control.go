@@ -70,7 +70,7 @@ func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	e.FLOP, e.Read, e.Written = t.flop, t.read, t.written
 }
 
-// call: the cost of the callee's body, with the sizes of the operands for the
+// call: the cost of the callee's body, or of its gradient's, with the sizes of the operands for the
 // symbols of its arguments.
 func (s *scope) call(e *Entry, o *ir.Op) {
 	b := s.callee(o)
@@ -94,7 +94,11 @@ func (s *scope) callee(o *ir.Op) *body {
 	}
 	var b *body
 	if s.m != nil {
-		if fn := s.m.Func(o.Str("callee")); fn != nil && fn.Body != nil {
+		fn := s.m.Func(o.Str("callee"))
+		if o.Name == grad {
+			fn = s.gradient(o)
+		}
+		if fn != nil && fn.Body != nil {
 			s.called[fn] = true
 			b = s.body(fn, s.passed(fn, o))
 		}
@@ -123,7 +127,7 @@ func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
 
 // calleePeak is what a call holds in memory beyond its operands and results.
 func (s *scope) calleePeak(o *ir.Op) []dim.Dim {
-	if o.Name != call {
+	if o.Name != call && o.Name != grad {
 		return nil
 	}
 	b := s.callee(o)

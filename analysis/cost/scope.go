@@ -69,6 +69,7 @@ func counts(o *ir.Op, last bool) bool {
 // The ops whose regions or callees are costed here; all others by the registry.
 const (
 	call   = "func.call"
+	grad   = "dm.grad"
 	kernel = "dm.kernel"
 	ifOp   = "dm.if"
 	while  = "dm.while"
@@ -82,7 +83,7 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 	case !op.Sound(o) || d == nil && o.Name != call:
 		e.Known = false
 		s.inner(e, o, fused)
-	case o.Name == call:
+	case o.Name == call || o.Name == grad:
 		s.call(e, o)
 	case o.Name == kernel:
 		s.kernel(e, o, fused)

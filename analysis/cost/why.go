@@ -43,7 +43,7 @@ func (s *scope) explain(e *Entry) Terms {
 	var t Terms
 	o := e.Op
 	d := op.Of(o)
-	if !e.Known || d == nil || o.Name == ifOp || o.Name == while || o.Name == call {
+	if !e.Known || d == nil || o.Name == ifOp || o.Name == while || o.Name == call || o.Name == grad {
 		return t
 	}
 	if !e.Read.IsZero() {

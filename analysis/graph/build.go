@@ -94,7 +94,7 @@ func (b *builder) regions(o *ir.Op, id int, outer frame) {
 
 func kind(o *ir.Op, e *cost.Entry) Kind {
 	switch {
-	case o.Name == "func.call":
+	case o.Name == "func.call" || o.Name == "dm.grad":
 		return Call
 	case op.Of(o) == nil || !op.Sound(o):
 		return Opaque

@@ -25,6 +25,9 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 		if !r.touches(o) {
 			continue
 		}
+		if !intact(o) {
+			return nil, fail(r.m, o, "DM811", "%s has an error in it", o.Name)
+		}
 		vs, opened, err := r.open(o, i)
 		if err != nil {
 			return nil, err
@@ -50,6 +53,26 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 		}
 	}
 	return outs, nil
+}
+
+// intact reports whether nothing is known to be wrong with o and its regions are
+// blocks that end in dm.yield.
+func intact(o *ir.Op) bool {
+	if o.Bad || op.Of(o) != nil && !op.Sound(o) {
+		return false
+	}
+	for n := range o.Regions {
+		if t := o.Body(n).Terminator(); op.Of(o) != nil && (t == nil || t.Name != "dm.yield") {
+			return false
+		}
+	}
+	switch o.Name {
+	case "dm.kernel", "dm.map":
+		return len(o.Regions) == 1 && len(o.Body(0).Terminator().Operands) == len(o.Results)
+	case "dm.if":
+		return len(o.Results) == 0 || len(o.Regions) == 2
+	}
+	return true
 }
 
 // touches reports whether o, or an op inside it, uses an active value.

@@ -43,7 +43,7 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 		add("time", timeTerms(tt, p.Target))
 	case e.Fused && len(e.Inner) == 0:
 		add("moved", "0 B: it is inside a kernel, whose edge is counted")
-	case len(e.Inner) > 0 || e.Op.Name == "func.call":
+	case len(e.Inner) > 0 || e.Op.Name == "func.call" || e.Op.Name == "dm.grad":
 		add("all", whole(e))
 	}
 	return equations(eqs)
@@ -211,6 +211,8 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 // whole says what an op without terms of its own sums up.
 func whole(e *cost.Entry) string {
 	switch e.Op.Name {
+	case "dm.grad":
+		return "the costs of the joint forward and backward graph of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
 	case "func.call":
 		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
 	case op.Prefix + "if":
