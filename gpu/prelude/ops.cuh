@@ -19,7 +19,7 @@ template <class T> DM_FN T gelu_tanh(T x) {
 // An element of dm.rng: at least low, below high, from u in [0, 1).
 template <class T> DM_FN auto uniform_between(double low, double high, double u) {
   double v = low + (high - low) * u;
-  if constexpr (!Kind<T>::is_float) {
+  if constexpr (!detail::Kind<T>::is_float) {
     return T(floor(v));
   } else {
     const auto x = wide(narrow<T>(v));
