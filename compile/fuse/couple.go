@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"fmt"
+	"os"
 	"slices"
 )
 
@@ -144,6 +145,11 @@ func (c *couple) plan(p *part, answers []answer) *plan {
 	if known == nil {
 		known = p.solve(demand, func(v int) bool { return !slices.Contains(refused, v) }, c.steps)
 		p.known[k] = known
+		if debug {
+			fmt.Println("part", len(p.own), len(p.nodes), p.long, known.price, known.bound, len(known.kernels), "demand", len(demand), "refused", len(refused))
+		}
 	}
 	return known
 }
+
+var debug = os.Getenv("FUSEDEBUG") != ""

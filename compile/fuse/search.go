@@ -8,8 +8,7 @@ import (
 // plan is a set of kernels that give all that is demanded of a part.
 type plan struct {
 	price   price
-	bound   price // no plan is cheaper
-	exact   bool
+	bound   price    // no plan is cheaper
 	kernels []*shape // in reverse order of execution
 	used    []int    // values of other parts that it reads
 }
@@ -51,7 +50,7 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 	if p.lone() {
 		n := p.g.nodes[p.own[0]]
 		k := p.g.kernel(p.own, n.results)
-		one := &plan{price: k.price, bound: k.price, exact: true, kernels: []*shape{k}}
+		one := &plan{price: k.price, bound: k.price, kernels: []*shape{k}}
 		for _, v := range n.ins {
 			if p.g.values[v].def >= 0 {
 				one.used = append(one.used, v)
@@ -60,29 +59,28 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 		return one
 	}
 	var start state
+	live := set{}
 	for _, v := range demand {
 		start.demand.add(p.vals[v])
+		live = live.or(p.need[p.vals[v]])
 	}
-	best := &plan{price: never}
+	start.done = p.heavy.minus(live) // others may have found another way to them
+	best := &plan{price: never, bound: p.bound(demand)}
 	for _, width := range []int{1, 4, 1 << 30} {
 		s := &search{p: p, can: can, width: width, steps: steps, memo: map[state]*entry{}}
 		e := s.best(start)
-		steps = s.steps
 		if e.price.less(best.price) {
 			best.price, best.kernels = e.price, s.kernels(start)
 		}
-		if best.exact = width == 1<<30 && !s.gaveUp; best.exact || steps <= 0 {
-			break
+		if width == 1<<30 && !s.gaveUp && !p.long {
+			best.bound = best.price
 		}
-		if best.bound = s.bound(start); best.bound == best.price {
-			best.exact = true
+		if !best.bound.less(best.price) {
 			break
 		}
 	}
-	if best.exact {
+	if best.price.less(best.bound) {
 		best.bound = best.price
-	} else {
-		best.bound = (&search{p: p}).bound(start)
 	}
 	reads := map[int]bool{}
 	for _, k := range best.kernels {
@@ -192,15 +190,34 @@ func (s *search) bound(st state) price {
 	return price{int64(ns*1e6) - int64(kernels), bytes}
 }
 
+// maxGrowth is how many sets are looked at in one state of a long part.
+const maxGrowth = 400
+
 // choices are the kernels that can be last among those not chosen yet, those
 // that save most first.
 func (s *search) choices(st state) []*choice {
-	g := &growth{search: s, st: st, seen: map[set]bool{}}
+	g := &growth{search: s, st: st, seen: map[set]bool{}, left: 1 << 30}
+	if s.p.long {
+		g.left = maxGrowth
+	}
+	var seeds []set
 	for l := range s.p.value {
 		if st.demand.has(l) {
 			var k set
 			k.add(s.p.local[s.p.g.values[s.p.value[l]].def])
-			g.grow(k)
+			seeds = append(seeds, k)
+			g.emit(k) // so that there is always a way on
+		}
+	}
+	alone := len(g.found)
+	for i := len(seeds) - 1; i >= 0; i-- {
+		g.grow(seeds[i])
+	}
+	g.found = g.found[alone:]
+	if s.steps <= 0 || g.left <= 0 {
+		s.gaveUp = true
+		for i := len(seeds) - 1; i >= 0; i-- {
+			g.emit(seeds[i])
 		}
 	}
 	slices.SortStableFunc(g.found, func(a, b *choice) int {
