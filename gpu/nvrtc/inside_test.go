@@ -26,6 +26,9 @@ Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
 
 a (copy).cuh(3): catastrophic error: cannot open source file "b.cuh"
 
+k.cu:1:10: fatal error: foo.h: No such file or directory
+    1 | #include <foo.h>
+
 2 errors detected in the compilation of "kernels.cu".
 `
 	want := []Message{
@@ -33,6 +36,7 @@ a (copy).cuh(3): catastrophic error: cannot open source file "b.cuh"
 		{Severity: "error", Text: `identifier "z" is undefined`, File: `C:\dir\k.cu`, Line: 4},
 		{Severity: "warning", Text: `parameter "x" was set but never used`, File: "k.cu", Line: 12, Detail: "  void k(float *x) {\n                ^\n"},
 		{Severity: "error", Text: `cannot open source file "b.cuh"`, File: "a (copy).cuh", Line: 3},
+		{Severity: "error", Text: "foo.h: No such file or directory", File: "k.cu", Line: 1, Detail: "    1 | #include <foo.h>\n"},
 	}
 	if d := cmp.Diff(want, parseMessages(log)); d != "" {
 		t.Error(d)

@@ -82,9 +82,12 @@ func (c *Compiler) place(ctx context.Context, failed *CompileError, source strin
 
 var lineDirective = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:line[ \t]+)?[0-9]+.*$`)
 
-// place of a message as NVRTC and nvcc write it: file(12): error: text. Also
+// The place of a message as NVRTC and nvcc write it: file(12): error: text. Also
 // with a number, "error #20: …", and "catastrophic error".
 var messageLine = regexp.MustCompile(`^(.*?)\((\d+)\): (?:catastrophic )?(error|warning|note|remark)(?: #[\w-]+)?: (.*)$`)
+
+// The host's preprocessor, under nvcc, writes file:12:3: fatal error: text.
+var hostMessageLine = regexp.MustCompile(`^(.*?):(\d+):\d+: (?:fatal )?(error|warning|note): (.*)$`)
 
 // parseMessages reads the compiler's log.
 func parseMessages(log string) []Message {
@@ -92,7 +95,11 @@ func parseMessages(log string) []Message {
 	var last *Message
 	for line := range strings.Lines(log) {
 		line = strings.TrimRight(line, "\r\n")
-		if f := messageLine.FindStringSubmatch(line); f != nil {
+		f := messageLine.FindStringSubmatch(line)
+		if f == nil {
+			f = hostMessageLine.FindStringSubmatch(line)
+		}
+		if f != nil {
 			n, _ := strconv.Atoi(f[2])
 			out = append(out, Message{Severity: f[3], Text: f[4], File: f[1], Line: n})
 			last = &out[len(out)-1]
