@@ -1,0 +1,237 @@
+package simplify
+
+import (
+	"slices"
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+func mergeRule() Rule {
+	return Rule{
+		Name: "contractions-merged",
+		Doc: "Contractions of one tensor with several others, which differ at most in the size of one letter, become one with the others concatenated (queries, keys and values), " +
+			"where the machine's predicted time, or at equal time the bytes, are less: reading the shared tensor once against writing the concatenation. " +
+			"Concatenating constants and neighbouring slices of one tensor costs nothing.",
+		Ops: []string{"einsum"}, apply: merge,
+	}
+}
+
+// side is an einsum seen from the operand that it shares with others.
+type side struct {
+	op     *ir.Op
+	own    int    // the number of its other operand
+	term   string // that operand's letters, those of the shared one named as in the first einsum
+	output string
+}
+
+// merge looks for einsums that share an operand with o, the first of them.
+func merge(r *rewriter, o *ir.Op) bool {
+	e := equationOf(o)
+	if e == nil || len(o.Operands) != 2 || e.Diagonal() || o.Operands[0] == o.Operands[1] {
+		return false
+	}
+	for shared := range o.Operands {
+		group := sharing(o, shared)
+		if len(group) < 2 {
+			continue
+		}
+		for _, l := range split(e.Output) {
+			if strings.Contains(e.Inputs[shared], l) {
+				continue
+			}
+			fit := alike(group, l)
+			if len(fit) > 1 && r.pays(fit, l) && join(fit, shared, e.Inputs[shared], l) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sharing is o and the later einsums of its block that read operand number
+// shared of o too, with the same letters contracted.
+func sharing(o *ir.Op, shared int) []side {
+	x := o.Operands[shared]
+	e := equationOf(o)
+	group := []side{{o, 1 - shared, e.Inputs[1-shared], e.Output}}
+	at := o.Position()
+	var users []*ir.Op
+	for _, u := range x.Uses {
+		if u.Op != o && u.Op.Name == "dm.einsum" && u.Op.Parent == o.Parent && plain(u.Op) && len(u.Op.Operands) == 2 && !slices.Contains(users, u.Op) {
+			users = append(users, u.Op)
+		}
+	}
+	slices.SortFunc(users, func(a, b *ir.Op) int { return a.Position() - b.Position() })
+	for _, u := range users {
+		f := equationOf(u)
+		own := 1 - slices.Index(u.Operands, x)
+		if f == nil || f.Diagonal() || u.Operands[own] == x || u.Position() < at || !before(u.Operands[own], o) ||
+			u.Out(0).Elem != o.Out(0).Elem || u.In(own).Elem != o.In(1-shared).Elem || !sameAttrs(u, o) {
+			continue
+		}
+		if s, ok := aligned(u, own, f.Inputs[1-own], f.Inputs[own], f.Output, e.Inputs[shared], group[0]); ok {
+			group = append(group, s)
+		}
+	}
+	return group
+}
+
+// aligned says the letters of u as the first einsum has them: those of the
+// shared tensor by their place in it, the others by their place in the output.
+func aligned(u *ir.Op, own int, common, term, output, names string, first side) (side, bool) {
+	if len(common) != len(names) || len(output) != len(first.output) || len(term) != len(first.term) {
+		return side{}, false
+	}
+	letters := map[string]string{}
+	for i, l := range split(common) {
+		letters[l] = names[i : i+1]
+	}
+	for i, l := range split(output) {
+		if letters[l] == "" {
+			letters[l] = first.output[i : i+1]
+		}
+	}
+	as := func(text string) string {
+		out := ""
+		for _, l := range split(text) {
+			out += letters[l]
+		}
+		return out
+	}
+	s := side{u, own, as(term), as(output)}
+	return s, s.term == first.term && s.output == first.output
+}
+
+func sameAttrs(a, b *ir.Op) bool {
+	return types.EqualNamed(kept(a, "equation"), kept(b, "equation"))
+}
+
+// before reports whether v is defined before o, in its block or around it.
+func before(v *ir.Value, o *ir.Op) bool {
+	return v.Op == nil || v.Op.Parent != o.Parent || v.Op.Position() < o.Position()
+}
+
+// alike are those of the group whose tensors differ from the first's in the
+// size of letter l alone.
+func alike(group []side, l string) []side {
+	var fit []side
+	for _, s := range group {
+		ok := true
+		for d, m := range split(s.term) {
+			ok = ok && (m == l || s.op.In(s.own).Shape[d].Equal(group[0].op.In(group[0].own).Shape[d]))
+		}
+		if ok {
+			fit = append(fit, s)
+		}
+	}
+	return fit
+}
+
+// pays compares the predicted time of the contractions one by one with that of
+// the merged one and of the concatenation before it.
+func (r *rewriter) pays(group []side, l string) bool {
+	m := r.Machine
+	if m == nil {
+		return false
+	}
+	var flop, apart, together, weights, results, shared int64
+	var separate float64
+	elem := group[0].op.In(1 - group[0].own).Elem
+	time := func(flop, moved int64) float64 {
+		return max(float64(flop)/m.Peak(true, elem), float64(moved)/m.Bandwidth) + m.Launch
+	}
+	for _, s := range group {
+		x, ok := s.op.In(1 - s.own).Bytes().Int()
+		w, ok2 := s.op.In(s.own).Bytes().Int()
+		y, ok3 := s.op.Out(0).Bytes().Int()
+		n, ok4 := op.FLOP(s.op).Int()
+		if !ok || !ok2 || !ok3 || !ok4 {
+			return false
+		}
+		shared = x
+		flop, weights, results = flop+n, weights+w, results+y
+		apart += x + w + y
+		separate += time(n, x+w+y)
+	}
+	together = shared + weights + results
+	merged := time(flop, together)
+	if !free(group, l) {
+		together += 2 * weights
+		merged += float64(2*weights)/m.Bandwidth + m.Launch
+	}
+	return merged < separate || merged == separate && together < apart
+}
+
+// free reports whether the tensors of a group are concatenated without moving
+// anything: they are small constants, or neighbouring slices of one tensor in
+// this order.
+func free(group []side, l string) bool {
+	total := int64(0)
+	constants, slicesOfOne := true, true
+	var end []int64
+	for i, s := range group {
+		v := s.op.Operands[s.own]
+		n, ok := v.Tensor().Elements().Int()
+		total += n
+		constants = constants && ok && v.Op != nil && v.Op.Name == "dm.constant"
+		part := from(v, "slice")
+		if part == nil || i > 0 && part.Operands[0] != group[0].op.Operands[group[0].own].Op.Operands[0] {
+			slicesOfOne = false
+			continue
+		}
+		c, ok := cutOf(part)
+		d := strings.Index(s.term, l)
+		if !ok || c.stride[d] != 1 || end != nil && c.start[d] != end[d] {
+			slicesOfOne = false
+			continue
+		}
+		end = c.limit
+	}
+	return constants && total <= mostElements || slicesOfOne
+}
+
+// join builds the merged contraction before the first one, and slices of its
+// result in place of the others' results.
+func join(group []side, shared int, common, l string) bool {
+	first := group[0]
+	b := pass.Before(first.op)
+	var parts []*ir.Value
+	for _, s := range group {
+		parts = append(parts, s.op.Operands[s.own])
+	}
+	d := strings.Index(first.term, l)
+	w := b.Value("concatenate", parts, []types.Named{attr("dim", types.Int{V: int64(d)})})
+	operands, terms := []*ir.Value{first.op.Operands[shared], w}, []string{common, first.term}
+	if shared == 1 {
+		slices.Reverse(operands)
+		slices.Reverse(terms)
+	}
+	at := strings.Index(first.output, l)
+	result := *first.op.Out(0)
+	result.Shape = slices.Clone(result.Shape)
+	result.Shape[at] = w.Tensor().Shape[d]
+	attrs := append(kept(first.op, "equation"), attr("equation", equationText(terms, first.output)))
+	y := b.Value("einsum", operands, attrs, &result)
+	shape, ok := sizes(&result)
+	if !ok || b.Err() != nil {
+		return false
+	}
+	start := int64(0)
+	for _, s := range group {
+		n, _ := s.op.Out(0).Shape[at].Int()
+		c := whole(shape)
+		c.start[at], c.limit[at] = start, start+n
+		start += n
+		b.At = s.op
+		v := slice(b, y, c)
+		if b.Err() != nil {
+			return false
+		}
+		pass.Replace(s.op, v)
+	}
+	return true
+}

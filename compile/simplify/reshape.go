@@ -1,0 +1,153 @@
+package simplify
+
+import (
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func reshapeRules() []Rule {
+	return []Rule{
+		{
+			Name: "reshape-chain", Doc: "A reshape to the same shape is its operand; a reshape of a reshape is one from the first shape.",
+			Ops: []string{"reshape"}, apply: reshapeChain,
+		},
+		{
+			Name: "transpose-chain", Doc: "A transpose of a transpose is one, and none where they cancel; one that moves only dimensions of size 1 is a reshape, which moves nothing.",
+			Ops: []string{"transpose"}, apply: transposeChain,
+		},
+		{
+			Name: "copy-nothing", Doc: "A copy to the placement that a value has is the value.",
+			Ops: []string{"copy"}, apply: func(_ *rewriter, o *ir.Op) bool { return use(o, o.Operands[0]) },
+		},
+		{
+			Name: "reverse-chain", Doc: "Reversing twice is nothing, and so is reversing dimensions of size 1.",
+			Ops: []string{"reverse"}, apply: reverseChain,
+		},
+		{
+			Name: "reduce-ones", Doc: "A reduction of dimensions of size 1 is a reshape.",
+			Ops: []string{"reduce"}, apply: reduceOnes,
+		},
+		{
+			Name: "reduce-of-transpose", Doc: "A reduction of a transpose reduces the original's dimensions, where those that stay keep their order.",
+			Ops: []string{"reduce"}, apply: reduceTransposed,
+		},
+	}
+}
+
+func reshapeChain(_ *rewriter, o *ir.Op) bool {
+	if use(o, o.Operands[0]) {
+		return true
+	}
+	if inner := from(o.Operands[0], "reshape"); inner != nil {
+		o.SetOperand(0, inner.Operands[0])
+		return true
+	}
+	return false
+}
+
+func transposeChain(_ *rewriter, o *ir.Op) bool {
+	dims := dimsOf(o, o.Out(0).Rank())
+	if pass.IsIdentity(dims) {
+		return use(o, o.Operands[0])
+	}
+	b := pass.Before(o)
+	if inner := from(o.Operands[0], "transpose"); inner != nil {
+		first := dimsOf(inner, len(dims))
+		whole := make([]int, len(dims))
+		for i, d := range dims {
+			whole[i] = first[d]
+		}
+		return built(b, o, b.Transpose(inner.Operands[0], whole...))
+	}
+	if movesOnes(o.In(0), dims) {
+		return built(b, o, b.Reshape(o.Operands[0], o.Out(0).Shape...))
+	}
+	return false
+}
+
+// movesOnes reports whether the dimensions of x that are longer than 1 keep
+// their order in a permutation.
+func movesOnes(x *types.Tensor, dims []int) bool {
+	last := -1
+	for _, d := range dims {
+		if isOne(x, d) {
+			continue
+		}
+		if d < last {
+			return false
+		}
+		last = d
+	}
+	return true
+}
+
+func reverseChain(_ *rewriter, o *ir.Op) bool {
+	x := o.In(0)
+	dims := slices.DeleteFunc(dimsOf(o, x.Rank()), func(d int) bool { return isOne(x, d) })
+	if len(dims) == 0 {
+		return use(o, o.Operands[0])
+	}
+	inner := from(o.Operands[0], "reverse")
+	if inner == nil {
+		return false
+	}
+	// A dimension reversed in both is not reversed.
+	for _, d := range dimsOf(inner, x.Rank()) {
+		if i := slices.Index(dims, d); i >= 0 {
+			dims = slices.Delete(dims, i, i+1)
+		} else {
+			dims = append(dims, d)
+		}
+	}
+	slices.Sort(dims)
+	if len(dims) == 0 {
+		return use(o, inner.Operands[0])
+	}
+	o.SetOperand(0, inner.Operands[0])
+	o.SetAttr("dims", pass.Ints(dims...))
+	return true
+}
+
+func reduceOnes(_ *rewriter, o *ir.Op) bool {
+	x := o.In(0)
+	if len(o.Operands) != 1 {
+		return false
+	}
+	for _, d := range dimsOf(o, x.Rank()) {
+		if !isOne(x, d) {
+			return false
+		}
+	}
+	b := pass.Before(o)
+	return built(b, o, b.Reshape(o.Operands[0], o.Out(0).Shape...))
+}
+
+func reduceTransposed(_ *rewriter, o *ir.Op) bool {
+	inner := from(o.Operands[0], "transpose")
+	if inner == nil || len(o.Operands) != 1 {
+		return false
+	}
+	perm := dimsOf(inner, o.In(0).Rank())
+	reduced := dimsOf(o, len(perm))
+	keep := o.Bool("keep_dims")
+	var dims, rest []int
+	for i, d := range perm {
+		if slices.Contains(reduced, i) {
+			dims = append(dims, d)
+			if !keep {
+				continue
+			}
+		}
+		rest = append(rest, d)
+	}
+	if !slices.IsSorted(rest) {
+		return false
+	}
+	slices.Sort(dims)
+	o.SetOperand(0, inner.Operands[0])
+	o.SetAttr("dims", pass.Ints(dims...))
+	return true
+}

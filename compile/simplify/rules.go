@@ -1,0 +1,14 @@
+package simplify
+
+// Rules are all rewrites in the order in which they are tried. The slice is the
+// caller's.
+func Rules() []Rule {
+	var all []Rule
+	for _, group := range [][]Rule{
+		controlRules(), foldRules(), arithmeticRules(), convertRules(), reshapeRules(), broadcastRules(),
+		sliceRules(), einsumRules(), transposeRules(), {commonRule()}, {mergeRule()},
+	} {
+		all = append(all, group...)
+	}
+	return all
+}

@@ -1,0 +1,65 @@
+package simplify_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/compile/pass"
+	"dmir/compile/pass/passtest"
+	"dmir/compile/prepare"
+	"dmir/compile/simplify"
+	"dmir/internal/messy"
+)
+
+var programs = flag.Int("programs", 120, "how many random programs are simplified")
+
+func passes(string) []pass.Pass {
+	return []pass.Pass{prepare.Inline(), prepare.Bind(), simplify.Pass()}
+}
+
+func TestGolden(t *testing.T) { passtest.Golden(t, "testdata", passes) }
+
+// Random programs compute the same afterwards, and a second run finds nothing.
+// Only contractions, sums and half precision may round otherwise.
+func TestRandomPrograms(t *testing.T) {
+	before, after := 0, 0
+	for seed := range uint64(*programs) {
+		text := messy.Program(seed, 40)
+		simpler, err := passtest.Apply(t, text, "f", nil, passes("")...)
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		passtest.Same(t, text, simpler, "f", nil, 64)
+		again, err := passtest.Apply(t, simpler, "f", nil, passes("")...)
+		if err != nil || again != simpler {
+			t.Fatalf("seed %d: a second run finds more (%v)\n%s\nbecame\n%s", seed, err, simpler, again)
+		}
+		before, after = before+strings.Count(text, "dm."), after+strings.Count(simpler, "dm.")
+	}
+	t.Logf("%d programs: %d ops became %d", *programs, before, after)
+}
+
+// Each rule does what its name says in one of the archives: without it, at
+// least one of them comes out otherwise.
+func TestEveryRuleIsShown(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no archives", err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, r := range simplify.Rules() {
+		if r.Doc == "" || !strings.Contains(all.String(), "-- "+r.Name) {
+			t.Errorf("rule %s has no doc or no case called after it", r.Name)
+		}
+	}
+}

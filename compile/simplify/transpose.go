@@ -1,0 +1,120 @@
+package simplify
+
+import (
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+)
+
+func transposeRules() []Rule {
+	return []Rule{
+		{
+			Name: "transpose-into-einsum", Doc: "An einsum reads the operand of a transpose, its letters in the order that they have there.",
+			Ops: []string{"einsum"}, apply: transposeInto,
+		},
+		{
+			Name: "einsum-transposed", Doc: "A transpose of an einsum that nothing else uses is an einsum that writes its letters in that order.",
+			Ops: []string{"transpose"}, apply: transposeOf,
+		},
+		{
+			Name: "merged-into-einsum", Doc: "An einsum whose operand was transposed and then had dimensions merged reads the original: the merged letter becomes several. So attention's heads are read where they lie.",
+			Ops: []string{"einsum"}, apply: mergedInto,
+		},
+		{
+			Name: "einsum-parted", Doc: "An einsum whose result's dimensions are split and then transposed writes the split letters itself.",
+			Ops: []string{"transpose"}, apply: partedOf,
+		},
+	}
+}
+
+func transposeInto(_ *rewriter, o *ir.Op) bool {
+	e := equationOf(o)
+	if e == nil {
+		return false
+	}
+	for i, v := range o.Operands {
+		t := from(v, "transpose")
+		if t == nil {
+			continue
+		}
+		letters := make([]string, len(e.Inputs[i]))
+		for at, d := range dimsOf(t, len(letters)) {
+			letters[d] = e.Inputs[i][at : at+1]
+		}
+		e.Inputs[i] = strings.Join(letters, "")
+		o.SetOperand(i, t.Operands[0])
+		setEquation(o, e.Inputs, e.Output)
+		return true
+	}
+	return false
+}
+
+func transposeOf(_ *rewriter, o *ir.Op) bool {
+	inner := from(o.Operands[0], "einsum")
+	if inner == nil || !single(o.Operands[0]) || !near(o, o.Operands[0]) {
+		return false
+	}
+	e := equationOf(inner)
+	if e == nil {
+		return false
+	}
+	output := ""
+	for _, d := range dimsOf(o, len(e.Output)) {
+		output += e.Output[d : d+1]
+	}
+	b := pass.Before(o)
+	b.At = inner
+	attrs := append(kept(inner, "equation"), attr("equation", equationText(e.Inputs, output)))
+	return built(b, o, b.Value("einsum", inner.Operands, attrs, o.Results[0].Type))
+}
+
+func mergedInto(_ *rewriter, o *ir.Op) bool {
+	e := equationOf(o)
+	if e == nil || e.Diagonal() || len(o.Operands) != 2 {
+		return false
+	}
+	for i, v := range o.Operands {
+		merge := from(v, "reshape")
+		if merge == nil || !single(v) {
+			continue
+		}
+		t := from(merge.Operands[0], "transpose")
+		if t == nil || !single(t.Results[0]) {
+			continue
+		}
+		s, ok := splitOf(e, e.Inputs[i], merge.Out(0), merge.In(0))
+		if !ok {
+			continue
+		}
+		b := pass.Before(o)
+		y := s.parted(b, o, e, i, t.Results[0])
+		if b.Err() != nil {
+			continue
+		}
+		return built(b, o, b.Reshape(y, o.Out(0).Shape...))
+	}
+	return false
+}
+
+func partedOf(_ *rewriter, o *ir.Op) bool {
+	part := from(o.Operands[0], "reshape")
+	if part == nil || !single(part.Results[0]) {
+		return false
+	}
+	inner := from(part.Operands[0], "einsum")
+	if inner == nil || !single(inner.Results[0]) || inner.Parent != o.Parent || part.Parent != o.Parent || len(inner.Operands) != 2 {
+		return false
+	}
+	e := equationOf(inner)
+	if e == nil || e.Diagonal() {
+		return false
+	}
+	s, ok := splitOf(e, e.Output, part.In(0), part.Out(0))
+	if !ok {
+		return false
+	}
+	b := pass.Before(part)
+	b.At = inner
+	return built(b, part, s.parted(b, inner, e, -1, nil))
+}
