@@ -109,7 +109,8 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 
 // Inputs makes the arguments of fn: those in given, by name with or without
 // "%", and for the others tensor.Random of the seed, with the argument's number
-// as the stream, so that it is the same whatever else is given. Sizes left open
+// as the stream, so that it is the same whatever else is given, unless the
+// argument says otherwise (InitAttr, StddevAttr). Sizes left open
 // by bind are taken from the given tensors. A cancelled context gives its own
 // error within about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -163,6 +164,7 @@ func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64
 		args[i] = tensor.New(elem, shape...)
 		s := tensor.NewStream(seed, uint64(i))
 		p.parallel(n, elements, func(lo, hi int) { s.Fill(args[i], lo, hi) })
+		p.initial(fn, i, args[i])
 		if p.stopped() {
 			return nil, context.Cause(ctx)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"dmir/compile/cuda"
 	"dmir/compile/fuse"
+	"dmir/compile/grad"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
 	"dmir/compile/schedule"
@@ -17,6 +18,7 @@ func Passes() []pass.Pass {
 	return []pass.Pass{
 		prepare.Inline(),
 		prepare.Bind(),
+		grad.Pass(),
 		fuse.Pass(),
 		schedule.Order(),
 		cuda.Kernels(),
