@@ -1,6 +1,9 @@
 package schedule
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // block is a stretch of the workspace and when it is taken: the storage of a
 // value, or of several that are written one over the other, or what a step
@@ -161,7 +164,31 @@ func layoutOf(c *clock, bs []*block) *layout {
 			before = here
 		}
 	}
+	if c.count > 1 {
+		for i := range bs {
+			l.cliques = append(l.cliques, l.around(i))
+		}
+	}
 	return l
+}
+
+// around is blocks that are all apart from each other, block i among them, with
+// as many bytes as a simple choice finds: the largest first. Between streams
+// more must be apart than is there at one step for certain.
+func (l *layout) around(i int) []int32 {
+	candidates := slices.Clone(l.apart[i])
+	slices.SortStableFunc(candidates, func(a, b int32) int { return cmp.Compare(l.size[b], l.size[a]) })
+	clique := []int32{int32(i)}
+	for _, j := range candidates {
+		all := true
+		for _, k := range clique {
+			all = all && slices.Contains(l.apart[j], k)
+		}
+		if all {
+			clique = append(clique, j)
+		}
+	}
+	return clique
 }
 
 // subset reports whether all of a, which is sorted, are in b, which is too.
@@ -208,7 +235,7 @@ func (l *layout) part(members []int) *layout {
 	for i := range now {
 		now[i] = -1
 	}
-	p := &layout{apart: make([][]int32, len(members))}
+	p := &layout{apart: make([][]int32, len(members)), base: l.base}
 	for k, i := range members {
 		now[i] = int32(k)
 		p.size = append(p.size, l.size[i])

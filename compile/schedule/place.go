@@ -14,6 +14,7 @@ type layout struct {
 	length  []int     // steps from there to the last that reads it
 	apart   [][]int32 // blocks that each one must not share bytes with
 	cliques [][]int32 // for some moments, the blocks that are there, no two of which share bytes
+	base    int64     // bytes below all of them
 	offset  []int64
 }
 
@@ -42,9 +43,9 @@ const (
 
 // place finds offsets and gives the end of the highest block. The blocks in the
 // order of time, size, area and length, each put into the smallest gap that
-// holds it, are a start; where that is above the bound, random changes of the
-// order and then a search among all offsets in which every block rests on
-// another one go on until the bound or the limit of work is reached.
+// holds it, are a start; where that is above the bound, a search among all
+// offsets in which every block rests on another one, and random changes of the
+// order, go on until there is nothing lower or the limit of work is reached.
 func (l *layout) place(ctx context.Context) int64 {
 	bound := l.bound()
 	best, at, order := int64(-1), []int64(nil), []int(nil)
@@ -64,20 +65,26 @@ func (l *layout) place(ctx context.Context) int64 {
 		}
 	}
 	effort := func(work int) int {
-		if best-bound <= bound/100 {
+		if best-bound <= (l.base+bound)/100 {
 			return work / 10
 		}
 		return work
 	}
-	if best > bound {
+	search := func(work int) (over bool) {
+		if best <= bound {
+			return true
+		}
+		peak, over := l.skyline(ctx, best, bound, effort(work))
+		if peak < best {
+			keep(peak, order)
+		}
+		return over
+	}
+	if !search(skylineWork / 8) {
 		if peak, o := l.anneal(ctx, order, bound, effort(annealWork)); peak < best {
 			keep(l.fit(o), o)
 		}
-	}
-	if best > bound {
-		if peak, found := l.skyline(ctx, best, bound, effort(skylineWork)); found {
-			keep(peak, order)
-		}
+		search(skylineWork)
 	}
 	l.offset = at
 	return max(best, 0)

@@ -47,7 +47,9 @@ func plan(u *pass.Unit) error {
 		}
 	}
 	bs := g.blocks(t.clock)
-	at, peak := assignOffsets(u.Context(), layoutOf(t.clock, bs))
+	l := layoutOf(t.clock, bs)
+	l.base = top
+	at, peak := assignOffsets(u.Context(), l)
 	for i, b := range bs {
 		for _, r := range b.roots {
 			offset[r] = top + at[i]

@@ -356,9 +356,9 @@ func TestSkylineAgainstAllPlacements(t *testing.T) {
 			continue
 		}
 		want := leastPeak(l)
-		peak, found := l.skyline(t.Context(), 1<<40, l.bound(), 1<<40)
-		if !found || peak != want || !disjoint(l, peak) {
-			t.Fatalf("seed %d: %d, found %v; the lowest is %d: %+v", seed, peak, found, want, l)
+		peak, over := l.skyline(t.Context(), 1<<40, l.bound(), 1<<40)
+		if !over || peak != want || !disjoint(l, peak) {
+			t.Fatalf("seed %d: %d, over %v; the lowest is %d: %+v", seed, peak, over, want, l)
 		}
 		if peak > l.bound() {
 			above++

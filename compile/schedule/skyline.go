@@ -15,10 +15,9 @@ import (
 // Lightweight Memory Allocator for Hardware-Accelerated Machine Learning",
 // ASPLOS 2023). A branch ends where at some moment the height that is reached
 // and the blocks that are still to come make a peak that is no better than the
-// best. It reports false where nothing below given was found; the offsets are
-// those of the peak it gives. Where the search comes to its end, that is the
-// lowest there is.
-func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (peak int64, found bool) {
+// best. It gives the lowest peak found, with its offsets, and given where none is
+// lower; over tells that there is none below that.
+func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (peak int64, over bool) {
 	n := len(l.size)
 	s := &sky{
 		layout: l, ctx: ctx, work: work, best: given, bound: bound,
@@ -32,11 +31,10 @@ func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (pea
 		}
 	}
 	s.search(0, -1, 0, 0)
-	if s.kept == nil {
-		return 0, false
+	if s.kept != nil {
+		l.offset = s.kept
 	}
-	l.offset = s.kept
-	return s.best, true
+	return s.best, s.work >= 0 && ctx.Err() == nil
 }
 
 type sky struct {
