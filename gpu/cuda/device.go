@@ -96,7 +96,7 @@ func (d *Device) fits(p *artifact.Program) error {
 		return fmt.Errorf("@%s needs %d bytes of memory; %s has %d", p.Name, p.Workspace, d.Name, d.Memory)
 	}
 	for _, k := range p.Kernels {
-		if k.Arch != "" && k.Arch != d.Arch() {
+		if !d.runs(k.Arch) {
 			return fmt.Errorf("kernel %s was written for %s; %s is %s", k.Name, k.Arch, d.Name, d.Arch())
 		}
 		if k.Shared > d.Shared {
@@ -104,4 +104,14 @@ func (d *Device) fits(p *artifact.Program) error {
 		}
 	}
 	return nil
+}
+
+// runs reports whether the device runs code that was written for arch. What is
+// for the features of one architecture (sm_90a) runs on no other.
+func (d *Device) runs(arch string) bool {
+	var number int
+	if n, err := fmt.Sscanf(arch, "sm_%d", &number); n == 1 && err == nil && arch == fmt.Sprintf("sm_%d", number) {
+		return number <= 10*d.Major+d.Minor
+	}
+	return arch == "" || arch == d.Arch()
 }

@@ -1,0 +1,37 @@
+package device
+
+import (
+	"context"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/emulator"
+)
+
+// emulated is the emulator. It runs kernels of any architecture; programs that
+// are compiled for it get the portable ones.
+type emulated struct{}
+
+func (emulated) Name() string  { return "emulator" }
+func (emulated) Title() string { return "the emulator" }
+func (emulated) Arch() string  { return "" }
+
+// Run runs the program on the host, checked and counted.
+func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout})
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Elapsed: out.Run, Compile: out.Compile}
+	for i, b := range p.Outputs { // a buffer may be longer than its elements
+		n, _ := p.Buffers[b].Len()
+		size, _ := artifact.ElemBytes(p.Buffers[b].Elem)
+		r.Outputs = append(r.Outputs, out.Outputs[i][:n*size])
+	}
+	for _, s := range out.Steps {
+		r.Steps = append(r.Steps, StepResult{Name: s.Name, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
+	}
+	return r, nil
+}
