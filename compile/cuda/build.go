@@ -60,10 +60,11 @@ func Kernels() pass.Pass {
 		Summary: "the form in which each kernel runs, and the memory it needs for itself",
 		Run: func(u *pass.Unit) error {
 			g := newGenerator(Target{Arch: u.Options.Arch, Machine: u.Machine})
-			for _, o := range u.Func.Body.Ops {
+			for _, o := range slices.Clone(u.Func.Body.Ops) {
 				if !runs(o) {
 					continue
 				}
+				tablesOut(o)
 				f, _, err := formOf(o)
 				if err != nil {
 					return err
@@ -78,6 +79,23 @@ func Kernels() pass.Pass {
 			}
 			return nil
 		},
+	}
+}
+
+// tablesOut moves constants of several values out of a kernel: they are data in
+// memory, and not numbers in its text.
+func tablesOut(o *ir.Op) {
+	if o.Name != "dm.kernel" {
+		return
+	}
+	body := o.Body(0)
+	for _, c := range slices.Clone(body.Ops) {
+		if c.Name == "dm.constant" && !kernel.IsNumber(c) {
+			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
+			at := slices.Index(o.Parent.Ops, o)
+			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
+			c.Parent = o.Parent
+		}
 	}
 }
 

@@ -329,3 +329,23 @@ func fail(t *testing.T, err error, src string) {
 	}
 	t.Fatal(msg)
 }
+
+// Hopper's path: maps of every order, tiles that the product does not fill.
+func TestContractionBulk(t *testing.T) {
+	c := newCollection(targetOf(t, "sm_90a"))
+	for i, p := range orders {
+		if strings.HasSuffix(p.name, "odd") {
+			continue // strides that are no multiple of 16 bytes
+		}
+		c.add(t, p.of("f16", wgmmaTiles[i/2%len(wgmmaTiles)]), true)
+		c.add(t, p.of("bf16", wgmmaTiles[(i/2+1)%len(wgmmaTiles)]), true)
+	}
+	c.emulate(t)
+}
+
+func TestDump(t *testing.T) {
+	c := newCollection(targetOf(t, "sm_90a"))
+	c.add(t, orders[2].of("f16", wgmmaTiles[0]), true)
+	c.builder.finish()
+	t.Log(c.out.Source)
+}

@@ -326,7 +326,7 @@ func joined(kind string, elem types.Elem, a, b string) string {
 func (e *emitter) loop(x *kernel.Expr) string {
 	acc := e.name("f")
 	e.hoist(x.Args[0], x.Vars...)
-	if x.Kind == kernel.Last {
+	if x.Kind == kernel.Last || x.Kind == kernel.Region {
 		e.line("%s %s = %s;", foldType(x.Elem), acc, e.value(x.Args[1]))
 	} else {
 		e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
@@ -337,14 +337,18 @@ func (e *emitter) loop(x *kernel.Expr) string {
 		e.open("for (dm::i32 %s = 0; %s < %d; %s++)", n, n, v.Max+1, n)
 	}
 	body := x.Args[0]
-	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
+	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
 	if when {
 		e.open("if (%s)", e.conditions(body.If))
 		body = body.Args[0]
 	}
-	if x.Kind == kernel.Last {
+	switch x.Kind {
+	case kernel.Last:
 		e.line("%s = %s;", acc, e.value(body))
-	} else {
+	case kernel.Region:
+		e.given[x.Args[3]], e.given[x.Args[4]] = acc, e.value(body)
+		e.line("%s = %s;", acc, e.value(x.Args[2]))
+	default:
 		e.line("%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(body)))
 	}
 	if when {

@@ -144,6 +144,10 @@ func (c *constant) number(s *Space, elem types.Elem) *Expr {
 	return s.expr(Expr{Op: Number, Elem: elem, Int: c.i})
 }
 
+// IsNumber reports whether o, a dm.constant, has one value, which kernels hold
+// in their text.
+func IsNumber(o *ir.Op) bool { return splat(o) != nil }
+
 // splat is the one value of a constant, nil where it has several.
 func splat(o *ir.Op) *constant {
 	switch a := o.Attr("value").(type) {
@@ -224,7 +228,7 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	if move := moves[o.Name]; move != nil {
 		return move(e, o, idx)
 	}
-	if d.Is(op.Pointwise) && len(o.Results) == 1 {
+	if d.Is(op.Pointwise) && len(o.Results) == 1 && (d.Expand == nil || native[d.Name]) {
 		args := make([]*Expr, len(o.Operands))
 		for i := range args {
 			args[i] = in(i)
@@ -262,6 +266,9 @@ func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
 	}
 	return vs[v.Index]
 }
+
+// native are the composites that the prelude has as functions of a scalar.
+var native = map[string]bool{"logistic": true, "silu": true}
 
 func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem, rate := ElemOf(v), op.Float(o, "rate")

@@ -50,6 +50,10 @@ const (
 // computes, the last.
 const Last = "last"
 
+// Region is the kind of a fold that starts from Args[1] and joins what it has,
+// Args[3], with the next value of its body, Args[4], to Args[2].
+const Region = "region"
+
 // The names of what is no op of the dialect.
 const (
 	Number = "number" // a constant
@@ -58,6 +62,7 @@ const (
 	Acc    = "acc"    // the sum of products of a contraction, here
 	Fold   = "fold"   // Args[0] over all values of Vars
 	Guard  = "guard"
+	Part   = "part"   // one of the two values that a fold by a region joins
 	Keep   = "keep"   // whether dropout keeps an element (i1): Bits(Seed, 1, At)>>11 >= Int
 	Random = "random" // dm.rng's element At
 )

@@ -81,8 +81,8 @@ func reducedDims(o *ir.Op) []int {
 func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 	elem := ElemOf(o.Results[0])
 	kind := ReduceKind(o)
-	if kind == "" {
-		return e.fail(o, elem, "dm.reduce with a region that is more than one of add, mul, max, min")
+	if kind == "" && len(o.Operands) < 2 {
+		return e.fail(o, elem, "dm.reduce with a region of its own and nothing to start from")
 	}
 	x := o.Operands[0]
 	shape, dims := shapeOf(x), reducedDims(o)
@@ -98,6 +98,9 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 		}
 		at[d] = idx[next]
 		next++
+	}
+	if kind == "" {
+		return e.foldRegion(o, at, dims)
 	}
 	e.folds = append(e.folds, folding{shape, dims})
 	folded := e.foldRow(kind, elem, x, at, dims)
@@ -122,6 +125,34 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 		folded = e.scalar(kind, elem, init, folded)
 	}
 	return folded
+}
+
+// foldRegion is a fold by the region of o, a dm.reduce, from its operand init on.
+func (e *evaluator) foldRegion(o *ir.Op, at []Index, dims []int) *Expr {
+	elem, body := ElemOf(o.Results[0]), o.Body(0)
+	if body == nil || len(body.Args) != 2 || len(o.Regions[0].Blocks) != 1 || body.Terminator() == nil || len(body.Terminator().Operands) != 1 {
+		return e.fail(o, elem, "dm.reduce with a region that branches")
+	}
+	shape := shapeOf(o.Operands[0])
+	sizes := make([]int64, len(dims))
+	for i, d := range dims {
+		sizes[i] = shape[d]
+	}
+	vars, ks := e.loops(sizes)
+	for i, d := range dims {
+		at[d] = ks[i]
+	}
+	e.parts++
+	inner := newEvaluator(e.Space, body.Ops)
+	for i, a := range body.Args {
+		inner.block[a] = e.expr(Expr{Op: Part, Elem: ElemOf(a), Int: int64(i), Seed: uint64(e.parts)})
+	}
+	join := inner.at(body.Terminator().Operands[0], nil)
+	if inner.why != nil && e.why == nil {
+		e.why = inner.why
+	}
+	args := []*Expr{e.at(o.Operands[0], at), e.at(o.Operands[1], nil), join, inner.block[body.Args[0]], inner.block[body.Args[1]]}
+	return e.expr(Expr{Op: Fold, Elem: elem, Kind: Region, Vars: vars, Args: args})
 }
 
 // foldRow is a fold over the rows or columns of the kernel, nil where it is none.
@@ -221,68 +252,4 @@ func accumulator(elem types.Elem) types.Elem {
 		return types.F32
 	}
 	return elem
-}
-
-// windowed gives, for the spatial dimensions of a window op, the loops over the
-// window, the place in the operand, and the conditions under which it lies inside.
-func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr, dilationAttr string) (vars []*Atom, at, taps []Index, inside []Condition) {
-	strides, dilations, pads := op.Ints(o, strideAttr), op.Ints(o, dilationAttr), op.Pairs(o, "padding")
-	vars, taps = e.loops(win)
-	for d := range win {
-		stride, dilation, low := int64(1), int64(1), int64(0)
-		if d < len(strides) {
-			stride = strides[d]
-		}
-		if d < len(dilations) {
-			dilation = dilations[d]
-		}
-		if d < len(pads) {
-			low = pads[d][0]
-		}
-		x := out[d].Times(stride).Add(taps[d].Times(dilation)).Plus(-low)
-		inside = append(inside, Condition{X: x, Lo: 0, Hi: in[d]})
-		at = append(at, e.Within(x, 0, in[d]-1))
-	}
-	return vars, at, taps, inside
-}
-
-func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
-	x, w := o.Operands[0], o.Operands[1]
-	xs, ws := shapeOf(x), shapeOf(w)
-	groups := op.Int(o, "feature_group_count")
-	vars, at, taps, inside := e.windowed(o, xs[2:], ws[2:], idx[2:], "window_strides", "rhs_dilation")
-	cv, c := e.loops(ws[1:2])
-	group := e.Div(idx[1], ws[0]/groups)
-	wide := accumulator(elem)
-	widened := func(v *ir.Value, at []Index) *Expr {
-		f := e.at(v, at)
-		if f.Elem != wide {
-			f = e.scalar("convert", wide, f)
-		}
-		return f
-	}
-	image := widened(x, append([]Index{idx[0], group.Times(ws[1]).Add(c[0])}, at...))
-	filter := widened(w, append([]Index{idx[1], c[0]}, taps...))
-	body := e.guard(inside, e.scalar("mul", wide, image, filter), e.number(wide, 0))
-	if vars = append(cv, vars...); len(vars) > 0 {
-		body = e.fold("add", wide, vars, body)
-	}
-	if wide != elem {
-		body = e.scalar("convert", elem, body)
-	}
-	return body
-}
-
-func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
-	elem, kind := ElemOf(o.Results[0]), op.Str(o, "kind")
-	x := o.Operands[0]
-	vars, at, _, inside := e.windowed(o, shapeOf(x), op.Ints(o, "window_dimensions"), idx, "window_strides", "window_dilations")
-	f, i := Identity(kind, elem)
-	none := (&constant{f, i}).number(e.Space, elem)
-	body := e.guard(inside, e.at(x, at), none)
-	if len(vars) == 0 {
-		return body
-	}
-	return e.fold(kind, elem, vars, body)
 }

@@ -139,6 +139,7 @@ type Space struct {
 	atoms map[string]*Atom
 	exprs map[string]*Expr
 	vars  int
+	parts int // folds by a region
 }
 
 func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}} }

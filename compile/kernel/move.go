@@ -27,6 +27,7 @@ func init() {
 		"dm.dynamic_slice":        (*evaluator).dynamicSlice,
 		"dm.dynamic_update_slice": (*evaluator).dynamicUpdate,
 		"dm.scatter":              (*evaluator).scatter,
+		"dm.select_and_scatter":   (*evaluator).selectAndScatter,
 	}
 }
 

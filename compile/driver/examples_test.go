@@ -1,0 +1,170 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/dialect/op"
+	"dmir/gpu/artifact"
+	"dmir/gpu/emulator"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+func loaded(t testing.TB, name, text string) *program.Program {
+	t.Helper()
+	p := program.Load(source.New(name, text), program.Options{})
+	for _, d := range p.Diags {
+		if d.Severity == diag.Error {
+			t.Fatalf("%s:%s %s\n%s", name, d.Code, d.Message, text)
+		}
+	}
+	return p
+}
+
+// needEmulator skips where no C++ compiler is, but not in CI.
+func needEmulator(t testing.TB) {
+	t.Helper()
+	if err := emulator.Check(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// agree builds @name and compares what the emulator computes with the reference.
+func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *emulator.Result) {
+	t.Helper()
+	ctx := context.Background()
+	m, fn, err := Pick(p, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h200, _ := machine.Lookup("h200")
+	built, err := Build(ctx, m, fn, BuildOptions{Machine: h200, Bind: p.Bind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := interp.Inputs(ctx, fn, p.Bind, 7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := interp.Run(ctx, m, fn, args, interp.Options{Bind: p.Bind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in [][]byte
+	for _, a := range args {
+		b, err := tensor.Pack(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, b)
+	}
+	got, err := emulator.Run(ctx, built, in, emulator.Options{})
+	var fault *emulator.Fault
+	if errors.As(err, &fault) {
+		t.Fatalf("%v\n%s", err, near(built.Source, fault.Line))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range want.Outputs {
+		g, err := tensor.Unpack(got.Outputs[i], w.Elem, w.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := tensor.MaxDiff(g, w); !(d <= tolerance(w)) {
+			t.Errorf("result %d, %s: differs by %g", i, w.Type(), d)
+		}
+	}
+	return built, got
+}
+
+func tolerance(t *tensor.Tensor) float64 {
+	switch {
+	case !t.Elem.IsFloat():
+		return 0
+	case t.Elem.Bytes() == 1:
+		return 0.3
+	case t.Elem.String() == "bf16":
+		return 0.02
+	case t.Elem.Bytes() == 2:
+		return 0.004
+	case t.Elem.Bytes() == 4:
+		return 1e-4
+	}
+	return 1e-9
+}
+
+func near(text string, line int) string {
+	lines := strings.Split(text, "\n")
+	var b strings.Builder
+	for i := max(0, line-12); i < min(len(lines), line+6); i++ {
+		fmt.Fprintf(&b, "%5d %s\n", i+1, lines[i])
+	}
+	return b.String()
+}
+
+var notCompiled = map[string]string{
+	"while": "control flow", "if": "control flow", "grad": "pass", "attention": "x", "attention_grad": "x",
+}
+
+// Every op of the registry computes on the emulated device what it does in the
+// reference: the examples, all called from one function.
+func TestExamplesOfOps(t *testing.T) {
+	needEmulator(t)
+	var text, calls, results, values strings.Builder
+	call := regexp.MustCompile(`(?s)func\.func @example\((.*?)\)\s*->\s*(.*?) \{\n`)
+	args := []string{}
+	n := 0
+	for _, d := range op.All() {
+		if notCompiled[d.Name] != "" || d.Name == "yield" {
+			continue
+		}
+		m := call.FindStringSubmatch(d.Example)
+		if m == nil {
+			t.Errorf("%s: no example", d.Name)
+			continue
+		}
+		if only := os.Getenv("DMIR_OP"); only != "" && only != d.Name {
+			continue
+		}
+		name := "op_" + d.Name
+		text.WriteString(strings.Replace(d.Example, "@example", "@"+name, 1) + "\n")
+		fn := loaded(t, name, d.Example).Modules[0].Func("example")
+		var operands, in, out []string
+		for i, a := range fn.Args {
+			operands = append(operands, fmt.Sprintf("%%%s_%d", d.Name, i))
+			in = append(in, a.Type.String())
+			args = append(args, fmt.Sprintf("%%%s_%d: %s", d.Name, i, a.Type))
+		}
+		for _, r := range fn.Results {
+			out = append(out, r.String())
+			if n > 0 {
+				results.WriteString(", ")
+				values.WriteString(", ")
+			}
+			results.WriteString(r.String())
+			fmt.Fprintf(&values, "%%r%d", n)
+			n++
+		}
+		var names []string
+		for i := range out {
+			names = append(names, fmt.Sprintf("%%r%d", n-len(out)+i))
+		}
+		fmt.Fprintf(&calls, "  %s = func.call @%s(%s) : (%s) -> (%s)\n", strings.Join(names, ", "), name, strings.Join(operands, ", "), strings.Join(in, ", "), strings.Join(out, ", "))
+	}
+	fmt.Fprintf(&text, "func.func @all(%s) -> (%s) {\n%s  return %s : %s\n}\n", strings.Join(args, ", "), results.String(), calls.String(), values.String(), results.String())
+	agree(t, loaded(t, "ops.dmir", text.String()), "all")
+}

@@ -1,0 +1,129 @@
+package kernel
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// steps are stride, dilation and low padding of dimension d of a window op.
+func steps(o *ir.Op, d int, strideAttr, dilationAttr string) (stride, dilation, low int64) {
+	stride, dilation = 1, 1
+	if s := op.Ints(o, strideAttr); d < len(s) {
+		stride = s[d]
+	}
+	if s := op.Ints(o, dilationAttr); d < len(s) {
+		dilation = s[d]
+	}
+	if p := op.Pairs(o, "padding"); d < len(p) {
+		low = p[d][0]
+	}
+	return stride, dilation, low
+}
+
+// windowed gives, for the spatial dimensions of a window op, the loops over the
+// window, the place in the operand, and the conditions under which it lies inside.
+func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr, dilationAttr string) (vars []*Atom, at, taps []Index, inside []Condition) {
+	vars, taps = e.loops(win)
+	for d := range win {
+		stride, dilation, low := steps(o, d, strideAttr, dilationAttr)
+		x := out[d].Times(stride).Add(taps[d].Times(dilation)).Plus(-low)
+		inside = append(inside, Condition{X: x, Lo: 0, Hi: in[d]})
+		at = append(at, e.Within(x, 0, in[d]-1))
+	}
+	return vars, at, taps, inside
+}
+
+func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(o.Results[0])
+	x, w := o.Operands[0], o.Operands[1]
+	xs, ws := shapeOf(x), shapeOf(w)
+	groups := op.Int(o, "feature_group_count")
+	vars, at, taps, inside := e.windowed(o, xs[2:], ws[2:], idx[2:], "window_strides", "rhs_dilation")
+	cv, c := e.loops(ws[1:2])
+	group := e.Div(idx[1], ws[0]/groups)
+	wide := accumulator(elem)
+	widened := func(v *ir.Value, at []Index) *Expr {
+		f := e.at(v, at)
+		if f.Elem != wide {
+			f = e.scalar("convert", wide, f)
+		}
+		return f
+	}
+	image := widened(x, append([]Index{idx[0], group.Times(ws[1]).Add(c[0])}, at...))
+	filter := widened(w, append([]Index{idx[1], c[0]}, taps...))
+	body := e.guard(inside, e.scalar("mul", wide, image, filter), e.number(wide, 0))
+	if vars = append(cv, vars...); len(vars) > 0 {
+		body = e.fold("add", wide, vars, body)
+	}
+	if wide != elem {
+		body = e.scalar("convert", elem, body)
+	}
+	return body
+}
+
+func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
+	elem, kind := ElemOf(o.Results[0]), op.Str(o, "kind")
+	x := o.Operands[0]
+	vars, at, _, inside := e.windowed(o, shapeOf(x), op.Ints(o, "window_dimensions"), idx, "window_strides", "window_dilations")
+	f, i := Identity(kind, elem)
+	none := (&constant{f, i}).number(e.Space, elem)
+	body := e.guard(inside, e.at(x, at), none)
+	if len(vars) == 0 {
+		return body
+	}
+	return e.fold(kind, elem, vars, body)
+}
+
+// selectAndScatter is, for every element of x, the sum of the source over the
+// windows whose first largest (or smallest) element it is; NaN counts as both.
+func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
+	x, source := o.Operands[0], o.Operands[1]
+	elem := ElemOf(x)
+	in, out, win := shapeOf(x), shapeOf(source), op.Ints(o, "window_dimensions")
+	vars, taps := e.loops(win)
+	var place []Index // of the window in which the element has the tap's place
+	var fits []Condition
+	for d := range win {
+		stride, dilation, low := steps(o, d, "window_strides", "window_dilations")
+		z := idx[d].Plus(low).Add(taps[d].Times(-dilation))
+		most := (out[d] - 1) * stride
+		fits = append(fits, Condition{X: z, Lo: 0, Hi: most + 1})
+		z = e.Within(z, 0, most)
+		if stride > 1 {
+			fits = append(fits, Condition{X: e.Mod(z, stride), Lo: 0, Hi: 1})
+			z = e.Within(e.Div(z, stride), 0, out[d]-1)
+		}
+		place = append(place, z)
+	}
+	others, at, there, inside := e.windowed(o, in, win, place, "window_strides", "window_dilations")
+	v, w := e.at(x, idx), e.at(x, at)
+	flag := func(name string, args ...*Expr) *Expr { return e.scalar(name, types.I1, args...) }
+	compare := func(dir string, a, b *Expr) *Expr {
+		return e.expr(Expr{Op: "compare", Elem: types.I1, Kind: dir, Args: []*Expr{a, b}})
+	}
+	beats := "gt"
+	if op.Str(o, "kind") == "min" {
+		beats = "lt"
+	}
+	better := func(a, b *Expr) *Expr { // a stands before b whatever their places
+		if !elem.IsFloat() {
+			return compare(beats, a, b)
+		}
+		return flag("or", compare(beats, a, b), flag("and", compare("ne", a, a), compare("eq", b, b)))
+	}
+	number := func(at []Index) *Expr { return e.expr(Expr{Op: Count, Elem: types.I32, At: Linear(at, win)}) }
+	earlier := compare("lt", number(there), number(taps))
+	same := compare("eq", number(there), number(taps))
+	wins := flag("or", same, flag("select", earlier, better(v, w), flag("not", better(w, v))))
+	chosen := e.guard(inside, wins, e.number(types.I1, 1))
+	if len(others) > 0 {
+		chosen = e.fold("and", types.I1, others, chosen)
+	}
+	none := e.number(elem, 0)
+	body := e.guard(fits, e.scalar("select", elem, chosen, e.at(source, place), none), none)
+	if len(vars) == 0 {
+		return body
+	}
+	return e.fold("add", elem, vars, body)
+}
