@@ -3,6 +3,10 @@
 // warps, the first a multiple of four) with operands in shared memory.
 #pragma once
 
+#ifdef DM_HOST
+#include "emu_hopper.cuh"
+#else
+
 namespace dm {
 
 // A barrier is a u64 in shared memory. Its phase ends when `count` threads have
@@ -170,3 +174,5 @@ template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2]
 #undef DM_WGMMA_256
 
 }  // namespace dm
+
+#endif

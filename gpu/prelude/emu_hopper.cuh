@@ -1,0 +1,355 @@
+// The emulation of hopper.cuh. What is asynchronous there happens here as late
+// as it may: a bulk copy when somebody waits at its barrier, a product when its
+// group is waited for. So whoever goes on too early finds poison, or a race.
+#pragma once
+
+namespace dm {
+
+namespace emu {
+
+// A barrier in shared memory that counts arrivals and bytes.
+struct Phases {
+  u32 at;           // its place
+  i32 count, left;  // threads of a phase, and those still to come
+  i64 bytes;        // announced and not come yet
+  u32 phase;        // the one under way
+  Spot line;        // where it was made
+  u32 made;         // the stamp of its making
+  bool ready;       // barriers_ready was called since
+  Clock coming, done;
+};
+
+// A bulk copy under way.
+struct Bulk {
+  u32 to, barrier;
+  int bytes;
+  u8* data;
+};
+
+constexpr int max_phases = 128;
+constexpr int max_bulk = 512;
+
+struct Hopper {
+  u32 block;  // that the rest is of
+  int phases, bulks;
+  Phases phase[max_phases];
+  Bulk bulk[max_bulk];
+  u32 time;  // of the last bulk copy that has ended
+};
+inline Hopper hopper;
+
+// One product that a warp has started.
+struct Started {
+  int group, n;
+  bool ta, tb, half;
+  u64 a, b;
+  float* d[32];
+  Spot line;
+};
+
+// The products of one warp that nothing has waited for.
+struct Products {
+  u32 block;
+  int count, capacity, group;
+  bool fenced;
+  Started* list;
+};
+inline Products products_of[max_warps];
+
+// The state of this block; that of an earlier one is forgotten.
+inline Hopper& this_block() {
+  if (hopper.block != m.me) {
+    for (int i = 0; i < hopper.bulks; i++) free(hopper.bulk[i].data);
+    hopper.block = m.me;
+    hopper.phases = hopper.bulks = 0;
+  }
+  return hopper;
+}
+inline Products& this_warp() {
+  Products& p = products_of[m.warp];
+  if (p.block != m.me) {
+    p.block = m.me;
+    p.count = p.group = 0;
+    p.fenced = false;
+  }
+  return p;
+}
+
+inline Phases& phases_at(u32 at, Spot line) {
+  Hopper& h = this_block();
+  m.line = line;
+  for (int i = 0; i < h.phases; i++) {
+    Phases& p = h.phase[i];
+    if (p.at != at) continue;
+    if (!p.ready) fault("async", line, -1, -1, "a barrier is used that barriers_ready has not made known since line %d", p.line.line);
+    if (!ordered(p.made)) fault("race", line, -1, -1, "a barrier is used without a barrier of the block after line %d, where it was made", p.line.line);
+    return p;
+  }
+  fault("uninitialised", line, -1, -1, "no barrier was made at byte %u of shared memory", at);
+}
+
+inline void make_phases(u32 at, u32 count, Spot line) {
+  Hopper& h = this_block();
+  if (h.phases == max_phases) fault("memory", line, -1, -1, "more than %d barriers", max_phases);
+  if (count < 1 || count > 1u << 20) fault("async", line, -1, -1, "a barrier for %u threads", count);
+  Phases& p = h.phase[h.phases++];
+  p = Phases{};
+  p.at = at;
+  p.count = p.left = i32(count);
+  p.line = line;
+  p.made = m.stamp;
+}
+
+// The next phase begins if this one is complete.
+inline void turn(Phases& p) {
+  if (p.left || p.bytes) return;
+  p.phase++;
+  p.left = p.count;
+  p.done = p.coming;
+  wake();
+}
+
+inline void arrive(Phases& p, i64 bytes, Spot line) {
+  if (!p.left) fault("async", line, -1, -1, "more than %d threads arrive at a barrier in one phase", p.count);
+  release(p.coming);
+  p.bytes += bytes;
+  p.left--;
+  turn(p);
+}
+
+// Ends the copies that report to p.
+inline void end_copies(Phases& p) {
+  Hopper& h = this_block();
+  int kept = 0;
+  for (int i = 0; i < h.bulks; i++) {
+    Bulk b = h.bulk[i];
+    if (b.barrier != p.at) {
+      h.bulk[kept++] = b;
+      continue;
+    }
+    u32 first = smem.start >> 11;
+    h.time = (h.time > first ? h.time : first) + 1;
+    if (h.time < m.warps[m.warp].clock) h.time = m.warps[m.warp].clock;
+    shared_end_async(b.to, b.data, b.bytes, stamp_of(h.time, 1024 + u32(async_warp)));
+    if (p.coming.seen[async_warp] < h.time) p.coming.seen[async_warp] = h.time;
+    p.bytes -= b.bytes;
+    free(b.data);
+  }
+  h.bulks = kept;
+  turn(p);
+}
+
+inline void wait_phase(u32 at, u32 parity, Spot line) {
+  while (true) {
+    Phases& p = phases_at(at, line);
+    if ((p.phase & 1) == (parity & 1)) {
+      end_copies(p);
+      if ((p.phase & 1) == (parity & 1)) {
+        pause(line);
+        continue;
+      }
+    }
+    acquire(p.done);
+    if (m.warps[m.warp].seen[async_warp] < p.done.seen[async_warp]) m.warps[m.warp].seen[async_warp] = p.done.seen[async_warp];
+    m.stamp = stamp_of(m.warps[m.warp].clock, u32(m.thread));
+    return;
+  }
+}
+
+// Where byte `at` lies in a pattern of 128-byte lines whose 16-byte chunks are
+// exchanged: the chunk's number xor that of the line, modulo eight.
+inline u32 swizzled(u32 at) { return at ^ (at >> 7 & 7) << 4; }
+
+inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from, Spot line) {
+  Hopper& h = this_block();
+  const TensorMap& t = p.map;
+  if (!t.rank) fault("async", line, p.index, -1, "no tensor map was given");
+  if (t.rank != rank) fault("async", line, p.index, -1, "%d coordinates for a tensor map of %d dimensions", rank, t.rank);
+  if (h.bulks == max_bulk) fault("memory", line, p.index, -1, "more than %d bulk copies under way", max_bulk);
+  i64 bytes = t.elem_bytes, row = t.box[0] * t.elem_bytes;
+  for (int d = 0; d < rank; d++) bytes *= t.box[d];
+  if (t.swizzle != 0 && (t.swizzle != 128 || row > 128)) fault("async", line, p.index, -1, "a swizzle of %d bytes for rows of %lld is not emulated", t.swizzle, row);
+  if (to % (t.swizzle ? 1024 : 128)) fault("misaligned", line, p.index, -1, "a bulk copy to byte %u of shared memory", to);
+  if (p.offset % 16 || row % 16) fault("misaligned", line, p.index, -1, "a tensor map of rows of %lld bytes from byte %lld on", row, p.offset);
+  for (int d = 1; d < rank; d++) {
+    if (t.strides[d] % 16) fault("misaligned", line, p.index, -1, "a tensor map with a stride of %lld bytes", t.strides[d]);
+  }
+  Bulk& b = h.bulk[h.bulks++];
+  b = Bulk{to, barrier, int(bytes), static_cast<u8*>(calloc(size_t(bytes), 1))};
+  shared_begin_async(to, int(bytes), line);
+  i64 at[5] = {};
+  for (i64 k = 0; k < bytes; k += t.elem_bytes) {
+    i64 offset = 0;
+    bool inside = true;
+    for (int d = 0; d < rank; d++) {
+      i64 c = from[d] + at[d];
+      inside = inside && c >= 0 && c < t.dims[d];
+      offset += c * (d ? t.strides[d] : t.elem_bytes);
+    }
+    if (inside) {
+      if (offset < 0 || offset + t.elem_bytes > p.bytes) fault("bounds", line, p.index, offset / t.elem_bytes, "the tensor map reaches beyond its buffer");
+      u32 where = u32(k / row * row + k % row);
+      if (t.swizzle) where = swizzled(to + where) - to;
+      if (t.elem_bytes == 2) global_read<2, 2>(p, offset, line);
+      else if (t.elem_bytes == 4) global_read<4, 4>(p, offset, line);
+      else if (t.elem_bytes == 1) global_read<1, 1>(p, offset, line);
+      else global_read<8, 8>(p, offset, line);
+      memcpy(b.data + where, p.data + offset, size_t(t.elem_bytes));
+    }
+    for (int d = 0; d < rank && ++at[d] == t.box[d]; d++) at[d] = 0;
+  }
+}
+
+// Reads 16 bytes of an operand as the products do: only what bulk copies wrote.
+inline void operand_read(u32 at, u8* to, Spot line) {
+  if (at + 16 > shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at);
+  for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
+    u32 who = smem.writers[k] & 2047;
+    if (smem.writers[k] >= smem.start && who < 1024) fault("async", line, -1, at, "an operand was written by thread %u without a fence for the asynchronous proxy", who);
+  }
+  shared_read(at, 16, line);
+  memcpy(to, smem.data + at, 16);
+}
+
+// Element (r, k) for 8 neighbours along k, or along r if the operand is
+// contiguous along its rows (t): the address that the descriptor gives it.
+inline u32 operand_address(u64 descriptor, int r, int k, bool t) {
+  u32 start = u32(descriptor & 0x3fff) << 4, lead = u32(descriptor >> 16 & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4;
+  if (!t) return swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k) * 2);
+  return swizzled(start + u32(r / 64) * lead + u32(k / 8) * stride + u32(k % 8) * 128 + u32(r % 64) * 2);
+}
+
+inline void read_operand(float* to, u64 descriptor, int first, int rows, bool t, bool half, Spot line) {
+  if (descriptor >> 62 != 1 || descriptor >> 49 & 7) fault("async", line, -1, -1, "an operand's descriptor without 128-byte swizzle or with a base offset is not emulated");
+  u16 part[8];
+  auto value = [&](int e) { return half ? wide(f16{part[e]}) : wide(bf16{part[e]}); };
+  if (!t) {
+    for (int r = 0; r < rows; r++) {
+      for (int k = 0; k < 16; k += 8) {
+        operand_read(operand_address(descriptor, first + r, k, t), reinterpret_cast<u8*>(part), line);
+        for (int e = 0; e < 8; e++) to[r * 16 + k + e] = value(e);
+      }
+    }
+    return;
+  }
+  for (int k = 0; k < 16; k++) {
+    for (int r = 0; r < rows; r += 8) {
+      operand_read(operand_address(descriptor, first + r, k, t), reinterpret_cast<u8*>(part), line);
+      for (int e = 0; e < 8; e++) to[(r + e) * 16 + k] = value(e);
+    }
+  }
+}
+
+// A warp's 16 rows of a product.
+inline void multiply_rows(const Started& s) {
+  static float a[16 * 16], b[256 * 16];
+  read_operand(a, s.a, m.warp % 4 * 16, 16, s.ta, s.half, s.line);
+  read_operand(b, s.b, 0, s.n, s.tb, s.half, s.line);
+  for (int lane = 0; lane < 32; lane++) {
+    for (int j = 0; j < s.n / 2; j++) {
+      const float* x = a + (lane / 4 + (j >> 1 & 1) * 8) * 16;
+      const float* y = b + (j / 4 * 8 + lane % 4 * 2 + (j & 1)) * 16;
+      float sum = s.d[lane][j];
+      for (int k = 0; k < 16; k++) sum += x[k] * y[k];
+      s.d[lane][j] = sum;
+    }
+  }
+}
+
+inline void start_product(float* d, int n, bool ta, bool tb, bool half, u64 a, u64 b, Spot line) {
+  struct Lane { float* d; u64 a, b; } mine{d, a, b};
+  collective(WarpGroup, line, &mine, [&](Warp& w) {
+    Products& p = this_warp();
+    if (!p.fenced) fault("async", line, -1, -1, "a product without products_begin before it");
+    if (p.count == p.capacity) {
+      p.capacity = p.capacity ? 2 * p.capacity : 16;
+      p.list = static_cast<Started*>(realloc(p.list, sizeof(Started) * size_t(p.capacity)));
+      if (!p.list) fault("memory", line, -1, -1, "no memory for products");
+    }
+    Started& s = p.list[p.count++];
+    s.group = p.group;
+    s.n = n;
+    s.ta = ta;
+    s.tb = tb;
+    s.half = half;
+    s.a = a;
+    s.b = b;
+    s.line = line;
+    for (int lane = 0; lane < 32; lane++) {
+      Lane* l = static_cast<Lane*>(w.args[lane]);
+      if (l->a != a || l->b != b) fault("divergence", line, -1, -1, "lanes of a warp give a product different operands");
+      s.d[lane] = l->d;
+    }
+  });
+}
+
+inline void end_products(int under_way, Spot line) {
+  collective(WarpGroup, line, nullptr, [&](Warp&) {
+    Products& p = this_warp();
+    int n = 0;
+    while (n < p.count && p.list[n].group < p.group - under_way) multiply_rows(p.list[n++]);
+    if (n) memmove(p.list, p.list + n, sizeof(Started) * size_t(p.count - n));
+    p.count -= n;
+  });
+}
+
+template <class T> struct ProductElem;
+template <> struct ProductElem<f16> { static constexpr bool half = true; };
+template <> struct ProductElem<bf16> { static constexpr bool half = false; };
+
+}  // namespace emu
+
+DM_FN void barrier_make(Shared<u64> b, i64 i, u32 count DM_LINE) { emu::make_phases(b.check(At(i, at), 1), count, at); }
+DM_FN void barriers_ready() {
+  emu::Hopper& h = emu::this_block();
+  for (int i = 0; i < h.phases; i++) h.phase[i].ready = true;
+}
+DM_FN void barrier_expect(Shared<u64> b, i64 i, u32 bytes DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), bytes, at); }
+DM_FN void barrier_arrive(Shared<u64> b, i64 i DM_LINE) { emu::arrive(emu::phases_at(b.check(At(i, at), 1), at), 0, at); }
+DM_FN void barrier_wait(Shared<u64> b, i64 i, u32 phase DM_LINE) { emu::wait_phase(b.check(At(i, at), 1), phase, at); }
+
+template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1 DM_LINE) {
+  i32 c[] = {c0, c1};
+  emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 2, c, at);
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1, i32 c2 DM_LINE) {
+  i32 c[] = {c0, c1, c2};
+  emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 3, c, at);
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1, i32 c2, i32 c3 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3};
+  emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 4, c, at);
+}
+template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Shared<u64> b, i64 i, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4 DM_LINE) {
+  i32 c[] = {c0, c1, c2, c3, c4};
+  emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, at);
+}
+DM_FN void map_prefetch(const Map&) {}
+
+template <int N> DM_FN void registers_drop() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
+template <int N> DM_FN void registers_take() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
+
+template <class T> DM_FN u64 operand_at(Shared<T> s, i64 i, u32 lead, u32 stride DM_LINE) {
+  u32 address = s.check(At(i, at), 1);
+  if (address % 16 || lead % 16 || stride % 16) emu::fault("misaligned", at, -1, i, "an operand at byte %u of shared memory", address);
+  return u64((address & 0x3ffff) >> 4) | u64((lead & 0x3ffff) >> 4) << 16 | u64((stride & 0x3ffff) >> 4) << 32 | u64(1) << 62;
+}
+
+DM_FN void products_begin(DM_LINE_ONLY) {
+  emu::collective(emu::WarpGroup, at, nullptr, [](emu::Warp&) { emu::this_warp().fenced = true; });
+}
+DM_FN void products_commit(DM_LINE_ONLY) {
+  emu::collective(emu::WarpGroup, at, nullptr, [](emu::Warp&) {
+    emu::Products& p = emu::this_warp();
+    p.group++;
+    p.fenced = false;
+  });
+}
+template <int N> DM_FN void products_wait(DM_LINE_ONLY) { emu::end_products(N, at); }
+template <int R> DM_FN void products_settle(float (&)[R]) {}
+
+template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2], u64 a, u64 b DM_LINE) {
+  emu::start_product(d, N, TA, TB, emu::ProductElem<T>::half, a, b, at);
+}
+
+}  // namespace dm
