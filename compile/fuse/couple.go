@@ -55,6 +55,12 @@ func (g *graph) solve(parts []*part, steps int) solution {
 	}
 	answers := make([]answer, len(g.values))
 	bound := c.try(answers)
+	if climbed, ks := g.climb(steps); climbed.less(c.best.price) {
+		c.best.price, c.best.kernels = climbed, ks
+	}
+	if debug {
+		fmt.Println("climbed", c.best.price, bound)
+	}
 	if c.best.price.less(bound) {
 		bound = c.best.price
 	}

@@ -121,7 +121,7 @@ func (g *graph) evaluate(s *shape) {
 		bytes += g.stored(s.nodes, v)
 	}
 	slices.Sort(s.ins)
-	busy := max(tensor, vector)
+	busy := max(tensor+g.prologue(s), vector)
 	if n := g.nodes[s.nodes[0]]; n.single && n.entry != nil { // as it is written
 		t := n.entry.Time(g.m)
 		moved, _ := n.entry.Moved().Int()
@@ -134,6 +134,43 @@ func (g *graph) evaluate(s *shape) {
 	ns := max(busy, float64(bytes)/g.m.Bandwidth*1e9) + g.m.Launch*1e9
 	s.price = price{int64(math.Round(ns * 1e6)), bytes}
 }
+
+// prologue is how long the contractions of s are held up by what their operands
+// are computed from: a tile of an operand is computed again for each tile of the
+// result that needs it. The model of package cost, in which every op of a kernel
+// runs once, does not know this; without it, plans would put whole backward
+// passes of a normalization in front of each contraction.
+func (g *graph) prologue(s *shape) float64 {
+	var ns float64
+	for _, c := range s.nodes {
+		n := g.nodes[c]
+		if n.tensor == 0 || len(s.nodes) == 1 {
+			continue
+		}
+		for _, v := range n.ins {
+			elements := g.values[v].elements
+			again := math.Ceil(n.products / (elements * tile))
+			seen := map[int]bool{}
+			var back func(v int)
+			back = func(v int) {
+				d := g.values[v].def
+				if !g.inside(s.nodes, d) || seen[d] {
+					return
+				}
+				seen[d] = true
+				ns += g.nodes[d].effort * again
+				for _, w := range g.nodes[d].ins {
+					back(w)
+				}
+			}
+			back(v)
+		}
+	}
+	return ns
+}
+
+// tile is the rows and columns of a contraction's result that one block computes.
+const tile = 128
 
 func (g *graph) inside(nodes []int, n int) bool {
 	_, found := slices.BinarySearch(nodes, n)

@@ -6,6 +6,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // graph is a function's body as the search sees it. Constants and views that
@@ -28,20 +29,22 @@ type graph struct {
 // node is an op, or the part of a dropout that gives one of its results: its
 // mask needs no operand.
 type node struct {
-	op      *ir.Op
-	results []int // values
-	ins     []int // distinct values that it reads; constants are not among them
-	read    []int64
-	tensor  float64 // ns at the tensor cores' peak
-	vector  float64 // ns at the vector units' peak
-	cheap   bool    // may be computed in several kernels
-	single  bool    // stands alone as it is: a kernel of the person's, control flow
-	effects bool    // keeps its place among its like
-	update  bool    // writes a part of its first operand, update0 bytes
-	update0 int64
-	entry   *cost.Entry // of a single one
-	part    *part
-	before  bitset // nodes that this one needs, itself included
+	op       *ir.Op
+	results  []int // values
+	ins      []int // distinct values that it reads; constants are not among them
+	read     []int64
+	tensor   float64 // ns at the tensor cores' peak
+	vector   float64 // ns at the vector units' peak
+	products float64 // of a contraction: how many are summed
+	effort   float64 // ns that computing all results takes the vector units, whatever counts as FLOP
+	cheap    bool    // may be computed in several kernels
+	single   bool    // stands alone as it is: a kernel of the person's, control flow
+	effects  bool    // keeps its place among its like
+	update   bool    // writes a part of its first operand, update0 bytes
+	update0  int64
+	entry    *cost.Entry // of a single one
+	part     *part
+	before   bitset // nodes that this one needs, itself included
 }
 
 // whole is the read of an op that takes all of its operand.
@@ -49,11 +52,12 @@ const whole = -1
 
 // value is a tensor that might be stored.
 type value struct {
-	v    *ir.Value
-	size int64
-	def  int // the node that computes it, -1 for an argument
-	uses []int
-	out  bool // the function returns it
+	v        *ir.Value
+	size     int64
+	elements float64
+	def      int // the node that computes it, -1 for an argument
+	uses     []int
+	out      bool // the function returns it
 }
 
 // bitset is a set of nodes of the whole graph.
@@ -172,7 +176,7 @@ func (g *graph) value(v *ir.Value, size int64, def int) int {
 	if !ok {
 		i = len(g.values)
 		g.number[v] = i
-		g.values = append(g.values, &value{v: v, size: size, def: def})
+		g.values = append(g.values, &value{v: v, size: size, elements: elementsOf(v), def: def})
 	}
 	return i
 }
@@ -253,6 +257,9 @@ func within(b *ir.Block, o *ir.Op) bool {
 
 // work fills in what n computes.
 func (g *graph) work(n *node, e *cost.Entry) error {
+	for _, v := range n.op.Results[:min(1, len(n.op.Results))] {
+		n.effort = elementsOf(v) * steps(n.op) / g.m.Peak(false, types.F32) * 1e9
+	}
 	flop, ok := e.FLOP.Int()
 	if !ok {
 		return pass.Errorf(n.op, "DM801", "what %s computes depends on an unbound symbol", n.op.Name)
@@ -263,6 +270,7 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	ns := float64(flop) / g.m.Peak(e.Class == op.ClassContraction, e.Elem) * 1e9
 	if e.Class == op.ClassContraction {
 		n.tensor = ns
+		n.products = float64(flop) / 2
 	} else {
 		n.vector = ns
 	}
@@ -281,4 +289,23 @@ func updates(o *ir.Op) (bytes int64, ok bool) {
 		return 0, false
 	}
 	return written.Int()
+}
+
+func elementsOf(v *ir.Value) float64 {
+	if t := v.Tensor(); t != nil {
+		n, _ := t.Elements().Int()
+		return float64(n)
+	}
+	return 1
+}
+
+// steps is about how many instructions one element of o's result takes.
+func steps(o *ir.Op) float64 {
+	switch o.Name {
+	case "dm.dropout", "dm.rng":
+		return 12
+	case "dm.exp", "dm.log", "dm.log1p", "dm.expm1", "dm.tanh", "dm.erf", "dm.logistic", "dm.gelu", "dm.silu", "dm.pow", "dm.cbrt", "dm.sin", "dm.cos", "dm.atan2":
+		return 8
+	}
+	return 1
 }

@@ -66,7 +66,11 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 	}
 	start.done = p.heavy.minus(live) // others may have found another way to them
 	best := &plan{price: never, bound: p.bound(demand)}
-	for _, width := range []int{1, 4, 1 << 30} {
+	widths := []int{1, 4, 1 << 30}
+	if p.long {
+		widths = nil
+	}
+	for _, width := range widths {
 		s := &search{p: p, can: can, width: width, steps: steps, memo: map[state]*entry{}}
 		e := s.best(start)
 		if e.price.less(best.price) {
