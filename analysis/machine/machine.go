@@ -24,6 +24,7 @@ type Machine struct {
 	Title  string // as people read it: "H200 SXM"
 	Source string // what the figures were read from
 	CPU    bool   // a processor rather than an accelerator
+	Arch   string // what the CUDA compiler calls its GPU, "sm_90a"; empty where it has none
 
 	Bandwidth    float64 // of the main memory, B/s
 	Launch       float64 // what each kernel adds to a step, s

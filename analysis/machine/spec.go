@@ -21,6 +21,7 @@ type Spec struct {
 	Title        string              `toml:"title"`
 	Source       string              `toml:"source"`
 	CPU          *bool               `toml:"cpu"`
+	Arch         string              `toml:"arch"`
 	Bandwidth    *BytesPerSecond     `toml:"bandwidth"`
 	Memory       *Bytes              `toml:"memory"`
 	L2           *Bytes              `toml:"l2"`
@@ -121,6 +122,7 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 	}
 	set(&m.Title, s.Title)
 	set(&m.Source, s.Source)
+	set(&m.Arch, s.Arch)
 	if s.CPU != nil {
 		m.CPU = *s.CPU
 	}
