@@ -10,10 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/interp"
+	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/gpu/device"
 )
 
 // Job is one run.
@@ -23,7 +26,9 @@ type Job struct {
 	Fn      *ir.Func
 	Seed    uint64                    // of the inputs that are not given
 	Inputs  map[string]*tensor.Tensor // by argument name, without "%"
-	Device  string                    // "auto", "reference"; what Choose accepts
+	Device  string                    // "auto", "reference", "emulator", "cuda"; what Choose accepts
+	Machine *machine.Machine          // what predicted times are for; nil: the default
+	Runs    int                       // how often a device that can measure runs the program for its times
 }
 
 // Output is one result of the function.
@@ -53,24 +58,41 @@ func (o Output) Summary() string {
 type Result struct {
 	Device  string
 	Why     string // why this device
+	Title   string // what people call the device
 	Elapsed time.Duration
+	Compile time.Duration // of the program, for devices that it is compiled for
 	Outputs []Output
-	Ops     []interp.Timing
-	Peak    int64 // bytes of live tensors at most
+	Ops     []interp.Timing // by the reference executor
+	Kernels []Kernel        // on a device
+	Peak    int64           // bytes of live tensors at most; of the plan on a device
 }
 
 // Choose is the device that name stands for, and why it was taken; an error
-// names what could have been asked for instead.
-func Choose(name string) (device, why string, err error) {
+// names what could have been asked for instead. A nil device is the reference
+// executor, which "auto" takes where there is no GPU: the emulator checks
+// programs, it does not run them fast.
+func Choose(name string) (d device.Device, why string, err error) {
 	switch name {
 	case "", "auto":
-		return "reference", "the reference executor is the one device built in", nil
+		found := device.Devices()
+		if len(found) > 0 && found[0].Name() != "emulator" {
+			return found[0], "this machine's GPU", nil
+		}
+		return nil, "no GPU is here, and the reference executor needs nothing", nil
 	case "reference":
-		return "reference", "asked for", nil
-	case "cuda", "cpu":
-		return "", "", fmt.Errorf("this version has no %s back end", name)
+		return nil, "asked for", nil
+	case "cpu":
+		return nil, "", errors.New("this version has no cpu back end")
 	}
-	return "", "", fmt.Errorf("%q is no device", name)
+	return device.Find(name)
+}
+
+// NameOf is what a device is asked for by.
+func NameOf(d device.Device) string {
+	if d == nil {
+		return "reference"
+	}
+	return d.Name()
 }
 
 // Pick finds the function called name, with or without "@". Without a name it
@@ -114,9 +136,25 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 // Run executes the job. progress is told the parts done and where; it may be
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
-	device, why, err := Choose(j.Device)
+	d, why, err := Choose(j.Device)
 	if err != nil {
 		return nil, err
+	}
+	automatic := j.Device == "" || j.Device == "auto"
+	if d != nil && automatic && checks(j.Fn) {
+		d, why = nil, "its checks run in the reference executor"
+	}
+	if d != nil {
+		res, err := runOn(ctx, d, j)
+		var unfit *pass.Error
+		if err == nil {
+			res.Why = why
+			return res, nil
+		}
+		if !automatic || !errors.As(err, &unfit) {
+			return nil, err
+		}
+		why = unfit.Msg
 	}
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
@@ -127,7 +165,7 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Device: device, Why: why, Elapsed: time.Since(start), Ops: res.Ops, Peak: res.Peak}
+	out := &Result{Device: "reference", Title: "the reference executor", Why: why, Elapsed: time.Since(start), Ops: res.Ops, Peak: res.Peak}
 	names := outputNames(j.Fn, len(res.Outputs))
 	for i, t := range res.Outputs {
 		out.Outputs = append(out.Outputs, Output{Name: names[i], Type: j.Fn.Results[i].String(), Tensor: t})

@@ -43,10 +43,15 @@ func needEmulator(t testing.TB) {
 }
 
 // agree builds @name and compares what the emulator computes with the reference.
-func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *emulator.Result) {
+func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *Result) {
 	t.Helper()
 	ctx := context.Background()
 	m, fn, err := Pick(p, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Program: p, Module: m, Fn: fn, Seed: 7, Device: "reference"}
+	want, err := Run(ctx, job, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,23 +60,15 @@ func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *e
 	if err != nil {
 		t.Fatal(err)
 	}
+	d, _, err := Choose("emulator")
+	if err != nil {
+		t.Fatal(err)
+	}
 	args, err := interp.Inputs(ctx, fn, p.Bind, 7, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := interp.Run(ctx, m, fn, args, interp.Options{Bind: p.Bind})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var in [][]byte
-	for _, a := range args {
-		b, err := tensor.Pack(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in = append(in, b)
-	}
-	got, err := emulator.Run(ctx, built, in, emulator.Options{})
+	got, err := RunArtifact(ctx, d, built, args, 0)
 	var fault *emulator.Fault
 	if errors.As(err, &fault) {
 		t.Fatalf("%v\n%s", err, near(built.Source, fault.Line))
@@ -80,12 +77,8 @@ func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *e
 		t.Fatal(err)
 	}
 	for i, w := range want.Outputs {
-		g, err := tensor.Unpack(got.Outputs[i], w.Elem, w.Shape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := tensor.MaxDiff(g, w); !(d <= tolerance(w)) {
-			t.Errorf("result %d, %s: differs by %g", i, w.Type(), d)
+		if d := tensor.MaxDiff(got.Outputs[i].Tensor, w.Tensor); !(d <= tolerance(w.Tensor)) {
+			t.Errorf("result %d, %s: differs by %g", i, w.Type, d)
 		}
 	}
 	return built, got

@@ -22,7 +22,7 @@ import (
 
 type runCmd struct {
 	targeting
-	Device       string   `help:"auto, reference, cpu or cuda; auto takes the best there is and says which." default:"auto"`
+	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best there is and says which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
 	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
@@ -88,16 +88,15 @@ func (c runCmd) Run(a *app) error {
 // failed reports why a program did not run to its end. A failed check has run:
 // the program is wrong, not the run.
 func (c runCmd) failed(a *app, p *program.Program, err error) error {
-	var e *interp.Error
-	if !errors.As(err, &e) {
+	d, ok := driver.Diagnostic(err, p.Src)
+	if !ok {
 		return err
 	}
-	d := e.Diagnostic()
 	if d.Span.Len() == 0 {
-		return &failure{e.Code, p.Src.Path, e.Msg, e.Help}
+		return &failure{d.Code, p.Src.Path, d.Message, d.Help}
 	}
 	diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
-	if e.Code == interp.CheckFailed {
+	if d.Code == interp.CheckFailed {
 		return exitStatus(exitFindings)
 	}
 	return exitStatus(exitFailed)

@@ -29,11 +29,11 @@ type LensOptions struct {
 // DeviceName is what functions run on under a setting ("auto", "reference"), ""
 // where it names nothing.
 func DeviceName(setting string) string {
-	name, _, err := driver.Choose(setting)
+	d, _, err := driver.Choose(setting)
 	if err != nil {
 		return ""
 	}
-	return name
+	return driver.NameOf(d)
 }
 
 // ManyFuncs is the number of functions from which on each has only the lenses

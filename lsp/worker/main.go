@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -79,7 +78,7 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 		if i := slices.IndexFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
 			return broken(p.Diags[i]) // the function may be there and be none for that
 		}
-		return fail(diagnostic(err))
+		return fail(diagnostic(err, src))
 	}
 	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
 		return broken(errs[0])
@@ -90,13 +89,13 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 		progress(Progress{Done: done, Total: total, Line: lineOf(src, o)})
 	})
 	if err != nil {
-		return fail(diagnostic(err))
+		return fail(diagnostic(err, src))
 	}
 	res.Device, res.ElapsedNs = got.Device, got.Elapsed.Nanoseconds()
 	progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
 	for _, o := range got.Outputs {
 		if ctx.Err() != nil {
-			return fail(diagnostic(context.Cause(ctx)))
+			return fail(diagnostic(context.Cause(ctx), src))
 		}
 		res.Results = append(res.Results, Output{o.Name, o.Type, o.Summary()})
 	}
@@ -104,12 +103,9 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 	return res
 }
 
-func diagnostic(err error) diag.Diagnostic {
-	var e *interp.Error
-	if errors.As(err, &e) {
-		return e.Diagnostic()
-	}
-	return diag.Diagnostic{Message: err.Error()}
+func diagnostic(err error, src *source.File) diag.Diagnostic {
+	d, _ := driver.Diagnostic(err, src)
+	return d
 }
 
 func lineOf(src *source.File, o *ir.Op) int {

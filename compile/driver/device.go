@@ -1,0 +1,209 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"dmir/analysis/machine"
+	"dmir/compile/interp"
+	"dmir/compile/pass"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/gpu/cuda"
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// Kernel is what a device saw of one launch.
+type Kernel struct {
+	Name        string
+	Class       string
+	Lines       []int   // of the program's text, 1-based
+	PredictedNs float64 // by the cost model, for the machine that the program was built for
+	MeasuredNs  float64 // 0: not measured
+	// Predicted and, where the device counts, counted bytes from and to memory.
+	ReadBytes, WrittenBytes               int64
+	Counted                               bool
+	CountedReadBytes, CountedWrittenBytes int64
+	Differs                               string // why the counted bytes are others than the predicted; empty: no reason is known
+}
+
+// Codes lists what can go wrong on devices.
+var Codes = []diag.Code{
+	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel did what no kernel may: it touched memory that is not its own, read what nothing wrote, raced, hung or crashed. Kernels are made by dmir, so this is a fault of dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
+	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a fault of dmir.", Help: "report it with the file; `--device reference` runs the program"},
+}
+
+// runOn compiles the job's function and runs it on d.
+func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
+	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if j.Machine == nil {
+		j.Machine, _ = machine.Lookup(machine.Default)
+	}
+	start := time.Now()
+	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind})
+	if err != nil {
+		return nil, err
+	}
+	built := time.Since(start)
+	res, err := RunArtifact(ctx, d, p, args, j.Runs)
+	if err != nil {
+		return nil, err
+	}
+	res.Compile += built
+	names := outputNames(j.Fn, len(res.Outputs))
+	for i := range res.Outputs {
+		res.Outputs[i].Name = names[i]
+	}
+	return res, nil
+}
+
+// RunArtifact runs a compiled program on args, the values of its arguments.
+// runs is how often a device that can measure measures it.
+func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, runs int) (*Result, error) {
+	if len(args) != len(p.Inputs) {
+		return nil, fmt.Errorf("@%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(args))
+	}
+	in := make([][]byte, len(args))
+	for i, a := range args {
+		b, err := tensor.Pack(a)
+		if err != nil {
+			return nil, err
+		}
+		buf := p.Buffers[p.Inputs[i]]
+		in[i] = reorder(b, buf, a.Elem.Bytes(), true)
+	}
+	got, err := d.Run(ctx, p, in, device.Options{Runs: runs})
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace}
+	for i, b := range got.Outputs {
+		buf := p.Buffers[p.Outputs[i]]
+		elem, ok := types.ElemByName(buf.Elem)
+		if !ok {
+			return nil, fmt.Errorf("result %d has elements of an unknown type %s", i, buf.Elem)
+		}
+		shape := make([]int, len(buf.Shape))
+		for d, n := range buf.Shape {
+			shape[d] = int(n)
+		}
+		t, err := tensor.Unpack(reorder(b, buf, elem.Bytes(), false), elem, shape)
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, Output{Name: fmt.Sprintf("result%d", i), Type: t.Type(), Tensor: t})
+	}
+	for i, s := range p.Steps {
+		k := Kernel{Name: s.Name, PredictedNs: s.TimeNs, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
+		if s.Kernel >= 0 {
+			k.Class, k.Lines = p.Kernels[s.Kernel].Class, p.Kernels[s.Kernel].Lines
+		}
+		if i < len(got.Steps) {
+			g := got.Steps[i]
+			k.MeasuredNs, k.Counted, k.CountedReadBytes, k.CountedWrittenBytes = g.MeasuredNs, g.Counted, g.ReadBytes, g.WrittenBytes
+		}
+		out.Kernels = append(out.Kernels, k)
+	}
+	return out, nil
+}
+
+// reorder turns row-major bytes into those of a buffer whose dimensions lie in
+// another order, or back.
+func reorder(b []byte, buf artifact.Buffer, size int64, into bool) []byte {
+	if buf.Order == nil {
+		return b
+	}
+	n := len(buf.Shape)
+	stride := make([]int64, n) // in the buffer
+	step := size
+	for i := n - 1; i >= 0; i-- {
+		stride[buf.Order[i]] = step
+		step *= buf.Shape[buf.Order[i]]
+	}
+	out := make([]byte, len(b))
+	idx := make([]int64, n)
+	for at := int64(0); at < int64(len(b)); at += size {
+		var to int64
+		for d, i := range idx {
+			to += i * stride[d]
+		}
+		if into {
+			copy(out[to:to+size], b[at:])
+		} else {
+			copy(out[at:at+size], b[to:])
+		}
+		for d := n - 1; d >= 0; d-- {
+			if idx[d]++; idx[d] < buf.Shape[d] {
+				break
+			}
+			idx[d] = 0
+		}
+	}
+	return out
+}
+
+// Diagnostic is an error of Build or Run in the form that every tool prints; ok
+// is false where it belongs to no place in the program and has no code.
+func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
+	var (
+		atRun   *interp.Error
+		atPass  *pass.Error
+		gpu     *cuda.Fault
+		emu     *emulator.Fault
+		text    *emulator.CompileError
+		nvText  *nvrtc.CompileError
+		problem = func(code, msg string, line int) diag.Diagnostic {
+			c := diag.Find(Codes, code)
+			d := diag.Diagnostic{Code: code, Name: c.Name, Severity: diag.Error, Message: msg, Help: c.Help}
+			if src != nil && line > 0 && line <= src.Lines() {
+				start := src.LineStart(line - 1)
+				line := src.Line(line - 1)
+				indent := len(line) - len(strings.TrimLeft(line, " \t"))
+				d.Span = source.Span{Start: start + indent, End: start + len(strings.TrimRight(line, "\r\n"))}
+			}
+			return d
+		}
+	)
+	switch {
+	case errors.As(err, &atRun):
+		return atRun.Diagnostic(), true
+	case errors.As(err, &atPass):
+		return atPass.Diagnostic(), true
+	case errors.As(err, &gpu):
+		line := 0
+		if len(gpu.Lines) > 0 {
+			line = gpu.Lines[0]
+		}
+		return problem("DM860", gpu.Error(), line), true
+	case errors.As(err, &emu):
+		return problem("DM860", emu.Error(), emu.SourceLine), true
+	case errors.As(err, &nvText):
+		return problem("DM861", nvText.Error(), 0), true
+	case errors.As(err, &text):
+		return problem("DM861", text.Error(), 0), true
+	}
+	return diag.Diagnostic{Message: err.Error()}, false
+}
+
+// checks reports whether fn holds ops that decide an exit status; they run in
+// the reference executor alone.
+func checks(fn *ir.Func) bool {
+	found := false
+	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
+		found = found || strings.HasPrefix(o.Name, "check.")
+		return true
+	})
+	return found
+}
