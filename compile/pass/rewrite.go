@@ -16,12 +16,21 @@ import (
 // it is void.
 type Builder struct {
 	ir.Builder
-	err error
+	start int // Index where it began
+	err   error
 }
 
 // Before builds in front of o, for o.
 func Before(o *ir.Op) *Builder {
-	return &Builder{Builder: ir.Builder{Block: o.Parent, Index: o.Position(), At: o}}
+	at := o.Position()
+	return &Builder{Builder: ir.Builder{Block: o.Parent, Index: at, At: o}, start: at}
+}
+
+// Undo erases what was built, which nothing else may use.
+func (b *Builder) Undo() {
+	for ; b.Index > b.start; b.Index-- {
+		ir.EraseAll(b.Block.Ops[b.Index-1])
+	}
 }
 
 // Err is the first op that could not be built, nil where all could.
@@ -29,25 +38,35 @@ func (b *Builder) Err() error { return b.err }
 
 // Make inserts the op dm.name. results are types as written where the op's text
 // decides them (convert, reshape, constant); none where they follow from the
-// operands. It returns nil after a failure.
+// operands. What breaks a rule of the dialect is a failure. It returns nil after one.
 func (b *Builder) Make(name string, operands []*ir.Value, attrs []types.Named, results ...types.Type) *ir.Op {
 	if b.err != nil {
 		return nil
 	}
 	o := b.Builder.Op(op.Prefix+strings.TrimPrefix(name, op.Prefix), operands, attrs, results...)
-	if len(results) == 0 {
-		ts, ok := verify.Infer(o)
-		if !ok {
-			b.err = Errorf(b.At, "DM820", "%s cannot be built from (%s)", o.Name, operandTypes(operands))
-			ir.Erase(o)
-			b.Index--
-			return nil
-		}
-		for i, t := range ts {
-			o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
-		}
+	if !complete(o) || verify.Op(o) != nil {
+		b.err = Errorf(b.At, "DM820", "%s cannot be built from (%s)", o.Name, operandTypes(operands))
+		ir.Erase(o)
+		b.Index--
+		return nil
 	}
 	return o
+}
+
+// complete gives o the results that follow from its operands, if it has none.
+func complete(o *ir.Op) bool {
+	d := op.Of(o)
+	if d == nil || len(o.Results) > 0 {
+		return d != nil
+	}
+	if d.Infer == nil {
+		return false
+	}
+	ts, p := d.Infer(o)
+	for i, t := range ts {
+		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
+	}
+	return p == nil
 }
 
 func operandTypes(vs []*ir.Value) string {

@@ -11,6 +11,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
 	"dmir/compile/schedule"
+	"dmir/compile/simplify"
 )
 
 // Passes are all passes in their order. The slice is the caller's.
@@ -19,6 +20,7 @@ func Passes() []pass.Pass {
 		prepare.Inline(),
 		prepare.Bind(),
 		grad.Pass(),
+		simplify.Pass(),
 		fuse.Pass(),
 		schedule.Order(),
 		cuda.Kernels(),

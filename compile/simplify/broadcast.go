@@ -17,16 +17,16 @@ func broadcastRules() []Rule {
 			Ops: []string{"broadcast"}, apply: broadcastChain,
 		},
 		{
+			Name: "broadcast-behind-elementwise", Doc: "An element-wise op whose operands were all repeated alike computes once, and its result is repeated.",
+			apply: broadcastBehind,
+		},
+		{
 			Name: "broadcast-into-elementwise", Doc: "Element-wise ops broadcast by themselves: they read the operand of the broadcast.",
 			apply: broadcastInto,
 		},
 		{
 			Name: "splat-into-elementwise", Doc: "Where an element-wise op reads a constant of one value and any shape, it reads the single value.",
 			apply: splatInto,
-		},
-		{
-			Name: "broadcast-behind-elementwise", Doc: "An element-wise op whose operands were all repeated alike computes once, and its result is repeated.",
-			apply: broadcastBehind,
 		},
 		{
 			Name: "broadcast-into-einsum", Doc: "A letter along which an operand was repeated leaves it, where another operand has the letter.",
@@ -112,6 +112,7 @@ func broadcastInto(_ *rewriter, o *ir.Op) bool {
 			x = b.Reshape(x, ones...)
 		}
 		if b.Err() != nil {
+			b.Undo()
 			continue
 		}
 		o.SetOperand(i, x)
@@ -132,6 +133,7 @@ func splatInto(_ *rewriter, o *ir.Op) bool {
 		b := pass.Before(o)
 		c := literalOf(b, v.Tensor().With(), n.tensor())
 		if b.Err() != nil {
+			b.Undo()
 			continue
 		}
 		o.SetOperand(i, c)
@@ -248,6 +250,7 @@ func broadcastIntoEinsum(_ *rewriter, o *ir.Op) bool {
 			x = b.Reshape(x, shape...)
 		}
 		if b.Err() != nil {
+			b.Undo()
 			continue
 		}
 		e.Inputs[i] = letters

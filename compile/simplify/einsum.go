@@ -120,6 +120,7 @@ func einsumOfOne(_ *rewriter, o *ir.Op) bool {
 		x = b.Value("reduce", []*ir.Value{x}, append(kept(o, "equation"), attr("kind", types.Keyword("add")), attr("dims", pass.Ints(sum...))))
 	}
 	if b.Err() != nil {
+		b.Undo()
 		return false
 	}
 	dims := make([]int, len(e.Output))
@@ -147,6 +148,7 @@ func einsumInSteps(_ *rewriter, o *ir.Op) bool {
 		letters = s.Out
 	}
 	if b.Err() != nil {
+		b.Undo()
 		return false
 	}
 	return built(b, o, b.Convert(left, o.Out(0).Elem))

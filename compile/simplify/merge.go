@@ -218,6 +218,7 @@ func join(group []side, shared int, common, l string) bool {
 	y := b.Value("einsum", operands, attrs, &result)
 	shape, ok := sizes(&result)
 	if !ok || b.Err() != nil {
+		b.Undo()
 		return false
 	}
 	start := int64(0)

@@ -17,11 +17,13 @@ package simplify
 
 import (
 	"context"
+	"slices"
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 )
 
 // RelaxedAttr waives the exactness of zeros' signs and of operands that are not
@@ -56,7 +58,7 @@ type rewriter struct {
 
 // maxRounds bounds the rounds over a function: each makes it smaller or
 // cheaper, so that reaching the bound is a rule that undoes another.
-const maxRounds = 64
+const maxRounds = 256
 
 // Run applies rules until none does anything. Dead code is removed whatever
 // the rules are.
@@ -88,36 +90,37 @@ func Run(u *pass.Unit, rules []Rule) error {
 	return pass.Errorf(u.Func.Op, "DM820", "the rules of simplify do not come to an end in @%s", u.Func.Name)
 }
 
-// block applies the rules to every op of b and of the regions in it.
+// block applies the rules to every op of b and of the regions in it. What they
+// build is looked at in the next round.
 func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 	changed := false
-	for i := 0; i < len(b.Ops); i++ {
-		o := b.Ops[i]
+	for _, o := range slices.Clone(b.Ops) {
 		for _, region := range o.Regions {
 			for _, inner := range region.Blocks {
 				changed = r.block(inner, byOp) || changed
 			}
 		}
-		if !plain(o) {
-			continue
-		}
 		for _, rule := range byOp[o.Name] {
-			if !rule.apply(r, o) {
-				continue
-			}
-			changed = true
-			if i >= len(b.Ops) || b.Ops[i] != o { // o moved or is gone: look at what stands here now
-				i = min(i, len(b.Ops)) - 1
+			if o.Parent != b || !plain(o) { // gone, or in another place
 				break
 			}
+			changed = rule.apply(r, o) || changed
 		}
 	}
 	return changed
 }
 
 // plain reports whether all of o's tensors are row-major in the device's memory.
-// What a person placed elsewhere or otherwise stays as it is.
+// What a person placed elsewhere or otherwise stays as it is, and so does what
+// an op in another dialect's own form reads, which names its operands itself.
 func plain(o *ir.Op) bool {
+	for _, v := range o.Results {
+		for _, u := range v.Uses {
+			if u.Op.Tree != nil && u.Op.Tree.Form == ast.Custom {
+				return false
+			}
+		}
+	}
 	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
 		for _, v := range vs {
 			if t := v.Tensor(); t != nil && (!t.At.Default() || t.Enc != "") {
@@ -141,8 +144,14 @@ func use(o *ir.Op, v *ir.Value) bool {
 }
 
 // built makes v stand for o's one result where it could be built with the same
-// type; otherwise what was built is dead and goes.
-func built(b *pass.Builder, o *ir.Op, v *ir.Value) bool { return b.Err() == nil && use(o, v) }
+// type; otherwise what was built goes.
+func built(b *pass.Builder, o *ir.Op, v *ir.Value) bool {
+	if b.Err() == nil && use(o, v) {
+		return true
+	}
+	b.Undo()
+	return false
+}
 
 // from is the op that v is the result of, if it is the one called dm.name and
 // plain; else nil.

@@ -232,6 +232,7 @@ func concatenateOfSlices(_ *rewriter, o *ir.Op) bool {
 		b := pass.Before(o)
 		v := slice(b, x.Operands[0], both)
 		if b.Err() != nil {
+			b.Undo()
 			continue
 		}
 		o.SetOperands(slices.Concat(o.Operands[:i], []*ir.Value{v}, o.Operands[i+2:])...)

@@ -90,6 +90,7 @@ func mergedInto(_ *rewriter, o *ir.Op) bool {
 		b := pass.Before(o)
 		y := s.parted(b, o, e, i, t.Results[0])
 		if b.Err() != nil {
+			b.Undo()
 			continue
 		}
 		return built(b, o, b.Reshape(y, o.Out(0).Shape...))
