@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -39,18 +40,10 @@ func newRecomputed(p *problem, order []int, alone func(int) bool) *recomputed {
 	return r
 }
 
+// clone is a copy of r. What hangs below a task is shared: it is replaced and
+// never changed.
 func (r *recomputed) clone() *recomputed {
 	p := &problem{size: slices.Clone(r.size), kept: slices.Clone(r.kept), base: r.base, tasks: slices.Clone(r.tasks)}
-	for i := range p.tasks {
-		t := &p.tasks[i]
-		t.reads, t.after = slices.Clone(t.reads), slices.Clone(t.after)
-		if t.over != nil {
-			t.over = slices.Clone(t.over)
-			for k := range t.over {
-				t.over[k] = slices.Clone(t.over[k])
-			}
-		}
-	}
 	return &recomputed{
 		problem: p, order: slices.Clone(r.order), origin: slices.Clone(r.origin), from: slices.Clone(r.from),
 		maker: slices.Clone(r.maker), again: slices.Clone(r.again), alone: r.alone,
@@ -71,16 +64,21 @@ func (r *recomputed) link(i int) {
 // exchange makes task i read store now where it read old.
 func (r *recomputed) exchange(i, old, now int) {
 	t := &r.tasks[i]
-	swap := func(s []int) {
+	swapped := func(s []int) []int {
+		s = slices.Clone(s)
 		for k := range s {
 			if s[k] == old {
 				s[k] = now
 			}
 		}
+		return s
 	}
-	swap(t.reads)
-	for _, over := range t.over {
-		swap(over)
+	t.reads = swapped(t.reads)
+	if t.over != nil {
+		t.over = slices.Clone(t.over)
+		for k := range t.over {
+			t.over[k] = swapped(t.over[k])
+		}
 	}
 	r.link(i)
 }
@@ -120,7 +118,7 @@ func (r *recomputed) insert(s, place, depth int) (now int) {
 	t := r.maker[s]
 	c := len(r.tasks)
 	task := r.tasks[t]
-	task.reads, task.over, task.makes = slices.Clone(task.reads), nil, nil
+	task.over, task.makes = nil, nil
 	for _, made := range r.tasks[t].makes {
 		if made != s && r.alone(r.origin[t]) {
 			continue
@@ -139,7 +137,7 @@ func (r *recomputed) insert(s, place, depth int) (now int) {
 	r.origin = append(r.origin, r.origin[t])
 	r.again = append(r.again, c)
 	r.order = slices.Insert(r.order, place, c)
-	for _, x := range slices.Clone(task.reads) {
+	for _, x := range task.reads {
 		if depth > 0 && !r.kept[x] && len(r.late(x, place)) == 0 {
 			before := len(r.order)
 			y := r.insert(x, place, depth-1)
@@ -246,7 +244,7 @@ func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
 		r = r.under(ctx, budget)
 		sum, peak, _ := r.excess(budget)
 		if peak <= budget || ctx.Err() != nil {
-			return r.without(budget)
+			return r.without(budget).compact()
 		}
 		c := r.compact()
 		c.order, _ = c.lowest(ctx, c.order)
@@ -255,28 +253,131 @@ func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
 			continue
 		}
 		if c = r.rearranged(ctx, budget, sum); c == nil {
-			return r.without(budget)
+			return r.without(budget).compact()
 		}
 		r = c
 	}
 }
 
+// cut is a way to recompute: for the readers of a store behind a task, going
+// back so many tasks at most.
+type cut struct {
+	store, task, depth int
+	rate               float64 // byte-steps above the budget that it saves for each ns
+}
+
 // under recomputes values until no step holds more than budget, each time the
 // one that costs the least time for what it takes off the steps above the
 // budget. It gives the best it reached where that is more.
+//
+// What a cut saves changes with every other one that is taken, as a rule to
+// less; so a cut is only asked again when it is the best by what it saved when
+// it was last asked (Minoux, "Accelerated greedy algorithms for maximizing
+// submodular set functions", 1978). When all are used up, and new values with
+// new cuts have come, it begins again.
 func (r *recomputed) under(ctx context.Context, budget int64) *recomputed {
-	for range 4 * len(r.tasks) {
-		sum, peak, top := r.excess(budget)
-		if peak <= budget || ctx.Err() != nil {
-			break
+	for {
+		sum, peak, _ := r.excess(budget)
+		var open cuts
+		for _, c := range r.cuts(budget) {
+			for c.depth = 0; c.depth < maxBack && ctx.Err() == nil; c.depth++ {
+				next, further := r.with(&c, budget, sum)
+				if !further {
+					break
+				}
+				if next != nil {
+					open = append(open, c)
+				}
+			}
 		}
-		next := r.cheapest(budget, sum, top)
-		if next == nil {
-			break
+		heap.Init(&open)
+		taken := false
+		for len(open) > 0 && peak > budget && ctx.Err() == nil && len(r.again) < 4*len(r.size) {
+			next, _ := r.with(&open[0], budget, sum)
+			switch {
+			case next == nil:
+				heap.Pop(&open)
+			case open.beaten():
+				heap.Fix(&open, 0)
+			default:
+				heap.Pop(&open)
+				r, taken = next, true
+				sum, peak, _ = r.excess(budget)
+			}
 		}
-		r = next
+		if !taken || peak <= budget {
+			return r
+		}
 	}
-	return r
+}
+
+// cuts are the ways to recompute that could save something: at every stretch
+// between two uses of a value in which a step holds more than budget.
+func (r *recomputed) cuts(budget int64) (out []cut) {
+	live, _ := r.holds(r.order)
+	over := make([]int, len(live)+1) // steps above the budget before each place
+	for k, n := range live {
+		over[k+1] = over[k]
+		if n > budget {
+			over[k+1]++
+		}
+	}
+	last := make([]int, len(r.size)) // the place of the last use so far
+	for k, i := range r.order {
+		for _, s := range r.tasks[i].makes {
+			last[s] = k
+		}
+		for _, s := range r.tasks[i].reads {
+			if from := last[s]; r.size[s] > 0 && !r.kept[s] && over[k] > over[from+1] {
+				out = append(out, cut{store: s, task: r.order[from]})
+			}
+			last[s] = k
+		}
+	}
+	return out
+}
+
+// with is r, which holds sum above the budget, with cut c, whose rate it sets;
+// nil where that saves nothing. further tells that c goes back as far as it may.
+func (r *recomputed) with(c *cut, budget int64, sum float64) (next *recomputed, further bool) {
+	at := slices.Index(r.order, c.task)
+	if at < 0 || r.maker[c.store] < 0 || len(r.tasks[r.maker[c.store]].makes) == 0 {
+		return nil, false
+	}
+	next = r.clone()
+	if !next.repeat(c.store, at, c.depth) || len(next.again)-len(r.again) <= c.depth {
+		return nil, false
+	}
+	after, _, _ := next.excess(budget)
+	if after >= sum {
+		return nil, true
+	}
+	ns := 1.0
+	for _, i := range next.again[len(r.again):] {
+		ns += next.tasks[i].ns
+	}
+	c.rate = (sum - after) / ns
+	return next, true
+}
+
+// cuts is a heap, the best first.
+type cuts []cut
+
+func (c cuts) Len() int           { return len(c) }
+func (c cuts) Less(i, j int) bool { return c[i].rate > c[j].rate }
+func (c cuts) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+
+// beaten reports whether the first is not the best any more.
+func (c cuts) beaten() bool {
+	return len(c) > 1 && c[1].rate > c[0].rate || len(c) > 2 && c[2].rate > c[0].rate
+}
+
+func (c *cuts) Push(x any) { *c = append(*c, x.(cut)) }
+func (c *cuts) Pop() any {
+	old := *c
+	x := old[len(old)-1]
+	*c = old[:len(old)-1]
+	return x
 }
 
 // The work that rearranged may take in all, and for one value at least; where
@@ -327,43 +428,6 @@ func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) 
 		after, _, _ := c.excess(budget)
 		if won := sum - after; won > 0 && won/ns > rate {
 			best, rate = c, won/ns
-		}
-	}
-	return best
-}
-
-// cheapest is r with one more value recomputed, nil where none helps.
-func (r *recomputed) cheapest(budget int64, sum float64, top int) *recomputed {
-	var best *recomputed
-	rate := math.Inf(-1)
-	place := make([]int, len(r.tasks))
-	for k, i := range r.order {
-		place[i] = k
-	}
-	running := r.tasks[r.order[top]]
-	for s := range r.size {
-		m := r.maker[s]
-		if r.size[s] == 0 || r.kept[s] || m < 0 || len(r.tasks[m].makes) == 0 || place[m] >= top || slices.Contains(running.reads, s) {
-			continue
-		}
-		for depth := range maxBack {
-			c := r.clone()
-			if !c.repeat(s, top, depth) {
-				break
-			}
-			after, _, _ := c.excess(budget)
-			if won := sum - after; won > 0 {
-				ns := 1.0
-				for _, i := range c.again[len(r.again):] {
-					ns += c.tasks[i].ns
-				}
-				if won/ns > rate {
-					best, rate = c, won/ns
-				}
-			}
-			if len(c.again)-len(r.again) <= depth { // going further back changes nothing
-				break
-			}
 		}
 	}
 	return best
