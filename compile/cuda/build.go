@@ -376,6 +376,8 @@ func (b *builder) kernel(l launch, line int) int {
 	}
 	n := len(b.out.Kernels)
 	b.kernels[key] = n
+	// A value may be called as a function of the C library is.
+	l.name = fmt.Sprintf("k%d_%s", n, l.name)
 	k := artifact.Kernel{Name: l.name, Class: l.class, Threads: l.threads, Shared: l.shared, Cluster: l.cluster, Arch: l.arch}
 	if line > 0 {
 		k.Lines = []int{line}
