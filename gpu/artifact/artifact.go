@@ -22,6 +22,21 @@ type Program struct {
 	// those of the prelude that is built in; a .dmx file holds them, so that what
 	// was written by one version can be compiled and emulated by another.
 	Headers []Header
+	// Results are the names of the results, for files and people; nil: those of
+	// their buffers.
+	Results []string
+	// Defaults say what the inputs are where none is given; nil: random numbers.
+	Defaults []Default
+	// Variants are the same function for architectures of their own, where code
+	// was made for several. They have none themselves.
+	Variants []*Program
+}
+
+// Default is an input that is not given: seeded standard normal numbers, or as
+// its argument's attributes say.
+type Default struct {
+	Init   *float64 // the value of every element
+	Stddev *float64 // what random numbers are scaled by
 }
 
 // Header is a text that Source may include by its name.
@@ -49,6 +64,25 @@ func (p *Program) Arch() string {
 		}
 	}
 	return ""
+}
+
+// For is the program or that of its variants that is for a device of this
+// architecture.
+func (p *Program) For(arch string) *Program {
+	for _, v := range p.Variants {
+		if v.Arch() == arch {
+			return v
+		}
+	}
+	return p
+}
+
+// Result is the name of result i.
+func (p *Program) Result(i int) string {
+	if i < len(p.Results) {
+		return p.Results[i]
+	}
+	return p.Buffers[p.Outputs[i]].Name
 }
 
 // Image is machine code for one architecture.

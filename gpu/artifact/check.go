@@ -14,16 +14,17 @@ const Alignment = 256
 // The limits of what Check accepts. A device's own are lower still where its
 // architecture is older.
 const (
-	maxKernels = 1 << 14
-	maxSteps   = 1 << 14
-	maxBuffers = 1 << 15
-	maxStreams = 64
-	maxThreads = 1024
-	maxShared  = 227 << 10 // bytes of a block on sm_90 and up
-	maxCluster = 16
-	maxParams  = 4096 // bytes of a kernel's parameters
-	maxRank    = 5    // of a tensor map
-	maxErrors  = 8    // that are reported
+	maxKernels  = 1 << 14
+	maxSteps    = 1 << 14
+	maxBuffers  = 1 << 15
+	maxStreams  = 64
+	maxThreads  = 1024
+	maxShared   = 227 << 10 // bytes of a block on sm_90 and up
+	maxCluster  = 16
+	maxParams   = 4096 // bytes of a kernel's parameters
+	maxRank     = 5    // of a tensor map
+	maxVariants = 16
+	maxErrors   = 8 // that are reported
 )
 
 // Check reports what is wrong with a program: a buffer outside of the workspace
@@ -46,7 +47,47 @@ func (p *Program) Check() error {
 		c.lifetimes()
 		c.order()
 	}
+	if len(c.errs) == 0 {
+		c.variants()
+	}
 	return errors.Join(c.errs...)
+}
+
+// variants holds each variant to the rules, and to the inputs and outputs of p.
+func (c *checker) variants() {
+	p := c.p
+	if len(p.Defaults) > 0 && len(p.Defaults) != len(p.Inputs) || len(p.Results) > 0 && len(p.Results) != len(p.Outputs) {
+		c.errorf("%d defaults of %d inputs, %d names of %d outputs", len(p.Defaults), len(p.Inputs), len(p.Results), len(p.Outputs))
+	}
+	if len(p.Variants) > maxVariants {
+		c.errorf("%d variants; %d is the most", len(p.Variants), maxVariants)
+		return
+	}
+	for i, v := range p.Variants {
+		switch {
+		case len(v.Variants) > 0:
+			c.errorf("variant %d has variants", i)
+		case v.Arch() == "":
+			c.errorf("variant %d is for no architecture of its own", i)
+		default:
+			if err := v.Check(); err != nil {
+				c.errorf("variant %d: %w", i, firstOf(err))
+			} else if !p.sameShape(v) {
+				c.errorf("variant %d has other inputs or outputs", i)
+			}
+		}
+	}
+}
+
+// sameShape reports whether q takes and gives what p does.
+func (p *Program) sameShape(q *Program) bool {
+	same := func(a, b []int) bool {
+		return slices.EqualFunc(a, b, func(i, j int) bool {
+			x, y := &p.Buffers[i], &q.Buffers[j]
+			return x.Elem == y.Elem && slices.Equal(x.Shape, y.Shape) && slices.Equal(x.Order, y.Order)
+		})
+	}
+	return same(p.Inputs, q.Inputs) && same(p.Outputs, q.Outputs)
 }
 
 type checker struct {

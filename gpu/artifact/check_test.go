@@ -73,6 +73,20 @@ func TestCheck(t *testing.T) {
 		{"overlapping lives and bytes", func(p *program) { p.Buffers[4].Offset = 4096 + 256 }, "buffers y and z share bytes and live at the same time, from step 2 to step 4"},
 		{"over a constant", func(p *program) { p.Buffers[2].Offset = 4 * 4096 }, "one is a constant"},
 		{"no wait", func(p *program) { p.Steps[4].Waits = nil }, "step 4 (joined) does not wait for step 2 (negated), and both use the buffer z"},
+		{"a variant's variants", func(p *program) {
+			p.Variants = []*program{artifacttest.Program()}
+			p.Variants[0].Variants = []*program{artifacttest.Program()}
+		}, "variant 0 has variants"},
+		{"a variant for all", func(p *program) { p.Variants = []*program{artifacttest.Program()} }, "for no architecture of its own"},
+		{"a broken variant", func(p *program) {
+			p.Variants = []*program{artifacttest.Program()}
+			p.Variants[0].Kernels[0].Arch, p.Variants[0].Workspace = "sm_90a", 100
+		}, "variant 0: buffer x"},
+		{"another variant", func(p *program) {
+			p.Variants = []*program{artifacttest.Program()}
+			p.Variants[0].Kernels[0].Arch, p.Variants[0].Outputs = "sm_90a", []int{5}
+		}, "variant 0 has other inputs or outputs"},
+		{"names of results", func(p *program) { p.Results = []string{"y"} }, "1 names of 2 outputs"},
 		{"bytes reused too early", func(p *program) { // z, on its own stream, where y was
 			p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
 			p.Steps[4].Args[0].Buffer = 4

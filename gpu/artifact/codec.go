@@ -21,7 +21,7 @@ import (
 //	uint32                the version of the format
 //	uint64                the length of the header
 //	the header            the Program as JSON, without the blobs
-//	the blobs             one after another: the constants' data, then the images
+//	the blobs             one after another: the constants' data, then the images; then those of the variants
 //	32 bytes              SHA-256 of all before
 const (
 	magic         = "\x89DMX\r\n\x1a\n"
@@ -29,30 +29,45 @@ const (
 	maxHeader     = 256 << 20
 )
 
-// document is the header.
+// document is the header. The lengths are of the program's blobs and then of
+// those of its variants.
 type document struct {
 	Program *Program
-	Data    []int64 // the lengths of the constants' data, by buffer; -1: none
-	Cubins  []int64 // of the images, in their order
+	Data    []int64 // the constants' data, by buffer; -1: none
+	Cubins  []int64 // the images, in their order
 }
+
+// programs are p and its variants.
+func (p *Program) programs() []*Program { return append([]*Program{p}, p.Variants...) }
 
 // Write writes the program as a .dmx file.
 func (p *Program) Write(w io.Writer) error {
-	lean := *p
-	doc := document{Program: &lean}
-	lean.Buffers = append([]Buffer(nil), p.Buffers...)
-	lean.Images = append([]Image(nil), p.Images...)
-	for i := range lean.Buffers {
-		n := int64(-1)
-		if lean.Buffers[i].Data != nil {
-			n = int64(len(lean.Buffers[i].Data))
-			lean.Buffers[i].Data = nil
+	var doc document
+	var blobs [][]byte
+	lean := func(p *Program) *Program {
+		q := *p
+		q.Buffers = append([]Buffer(nil), p.Buffers...)
+		q.Images = append([]Image(nil), p.Images...)
+		q.Variants = nil
+		for i := range q.Buffers {
+			n := int64(-1)
+			if data := q.Buffers[i].Data; data != nil {
+				n = int64(len(data))
+				blobs = append(blobs, data)
+				q.Buffers[i].Data = nil
+			}
+			doc.Data = append(doc.Data, n)
 		}
-		doc.Data = append(doc.Data, n)
+		for i := range q.Images {
+			doc.Cubins = append(doc.Cubins, int64(len(q.Images[i].Cubin)))
+			blobs = append(blobs, q.Images[i].Cubin)
+			q.Images[i].Cubin = nil
+		}
+		return &q
 	}
-	for i := range lean.Images {
-		doc.Cubins = append(doc.Cubins, int64(len(lean.Images[i].Cubin)))
-		lean.Images[i].Cubin = nil
+	doc.Program = lean(p)
+	for _, v := range p.Variants {
+		doc.Program.Variants = append(doc.Program.Variants, lean(v))
 	}
 	header, err := json.Marshal(doc)
 	if err != nil {
@@ -63,14 +78,7 @@ func (p *Program) Write(w io.Writer) error {
 	head := append([]byte(magic), make([]byte, 12)...)
 	binary.LittleEndian.PutUint32(head[8:], formatVersion)
 	binary.LittleEndian.PutUint64(head[12:], uint64(len(header)))
-	parts := [][]byte{head, header}
-	for i := range p.Buffers {
-		parts = append(parts, p.Buffers[i].Data)
-	}
-	for i := range p.Images {
-		parts = append(parts, p.Images[i].Cubin)
-	}
-	for _, part := range parts {
+	for _, part := range append([][]byte{head, header}, blobs...) {
 		if _, err := to.Write(part); err != nil {
 			return err
 		}
@@ -103,22 +111,27 @@ func Read(r io.Reader) (*Program, error) {
 		return nil, err
 	}
 	var doc document
-	parsed := json.Unmarshal(header, &doc)
-	if parsed != nil || doc.Program == nil || len(doc.Data) != len(doc.Program.Buffers) || len(doc.Cubins) != len(doc.Program.Images) {
+	if err := json.Unmarshal(header, &doc); err != nil || !doc.fits() {
 		return nil, errDamaged
 	}
 	p := doc.Program
-	for i, n := range doc.Data {
-		if n < 0 {
-			continue
+	for _, q := range p.programs() {
+		for i := range q.Buffers {
+			n := doc.Data[0]
+			doc.Data = doc.Data[1:]
+			if n < 0 {
+				continue
+			}
+			if q.Buffers[i].Data, err = in.bytes(n); err != nil {
+				return nil, err
+			}
 		}
-		if p.Buffers[i].Data, err = in.bytes(n); err != nil {
-			return nil, err
-		}
-	}
-	for i, n := range doc.Cubins {
-		if p.Images[i].Cubin, err = in.bytes(n); err != nil {
-			return nil, err
+		for i := range q.Images {
+			n := doc.Cubins[0]
+			doc.Cubins = doc.Cubins[1:]
+			if q.Images[i].Cubin, err = in.bytes(n); err != nil {
+				return nil, err
+			}
 		}
 	}
 	want := in.sum.Sum(nil)
@@ -136,6 +149,22 @@ func Read(r io.Reader) (*Program, error) {
 		return nil, fmt.Errorf("holds a program that cannot be run: %w", firstOf(err))
 	}
 	return p, nil
+}
+
+// fits reports whether there is a length for each blob.
+func (d *document) fits() bool {
+	if d.Program == nil {
+		return false
+	}
+	buffers, images := 0, 0
+	for _, q := range d.Program.programs() {
+		if q == nil {
+			return false
+		}
+		buffers += len(q.Buffers)
+		images += len(q.Images)
+	}
+	return len(d.Data) == buffers && len(d.Cubins) == images
 }
 
 var errDamaged = errors.New("is damaged: its checksum or its header is wrong")

@@ -18,6 +18,13 @@ func full() *artifact.Program {
 	p := artifacttest.Program()
 	p.Images = []artifact.Image{{Arch: "sm_80", Cubin: []byte("code")}, {Arch: "sm_90a", Cubin: bytes.Repeat([]byte{7}, 5000)}}
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
+	p.Results = []string{"out", "sum"}
+	two := 2.0
+	p.Defaults = []artifact.Default{{Stddev: &two}}
+	v := artifacttest.Program()
+	v.Kernels[0].Arch = "sm_90a"
+	v.Images = []artifact.Image{{Arch: "sm_90a", Cubin: []byte("more code")}}
+	p.Variants = []*artifact.Program{v}
 	return p
 }
 

@@ -29,6 +29,7 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	p = p.For(g.Arch())
 	r := &Result{}
 	image, ok := p.ImageFor(g.d.Major, g.d.Minor)
 	if !ok && len(p.Kernels) > 0 {
