@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 
 	"dmir/dialect/types"
 )
@@ -13,9 +14,7 @@ import (
 func Pack(t *Tensor) ([]byte, error) {
 	size := int(t.Elem.Bytes())
 	b := make([]byte, t.Len()*size)
-	for i := range t.Len() {
-		put(b[i*size:], size, t.bits(i))
-	}
+	parallel(t.Len(), bytesGrain, func(lo, hi int) { t.pack(b[lo*size:hi*size], lo, hi) })
 	return b, nil
 }
 
@@ -27,66 +26,177 @@ func Unpack(b []byte, elem types.Elem, shape []int) (*Tensor, error) {
 		return nil, fmt.Errorf("%d bytes are no tensor of %v elements of %s", len(b), shape, elem)
 	}
 	t := New(elem, shape...)
-	for i := range n {
-		t.setBits(i, get(b[i*size:], size))
-	}
+	parallel(n, bytesGrain, func(lo, hi int) { t.unpack(b[lo*size:hi*size], lo, hi) })
 	return t, nil
 }
 
-func put(b []byte, size int, v uint64) {
-	switch size {
-	case 1:
-		b[0] = byte(v)
-	case 2:
-		binary.LittleEndian.PutUint16(b, uint16(v))
-	case 4:
-		binary.LittleEndian.PutUint32(b, uint32(v))
-	default:
-		binary.LittleEndian.PutUint64(b, v)
-	}
-}
+// bytesGrain is how many elements are worth a goroutine.
+const bytesGrain = 1 << 16
 
-func get(b []byte, size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(b[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(b))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(b))
-	}
-	return binary.LittleEndian.Uint64(b)
-}
-
-// bits is element i as its type stores it.
-func (t *Tensor) bits(i int) uint64 {
+// pack writes the elements lo to hi to b.
+func (t *Tensor) pack(b []byte, lo, hi int) {
 	switch t.Kind() {
-	case KindF32:
-		if t.Elem == types.F32 {
-			return uint64(math.Float32bits(t.F32[i]))
-		}
-		return types.ToBits(float64(t.F32[i]), t.Elem)
 	case KindF64:
-		return math.Float64bits(t.F64[i])
+		for i, v := range t.F64[lo:hi] {
+			binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(v))
+		}
+	case KindF32:
+		switch t.Elem {
+		case types.F32:
+			for i, v := range t.F32[lo:hi] {
+				binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
+			}
+		case types.F16:
+			for i, v := range t.F32[lo:hi] {
+				binary.LittleEndian.PutUint16(b[2*i:], f16Bits(v))
+			}
+		case types.BF16:
+			for i, v := range t.F32[lo:hi] {
+				binary.LittleEndian.PutUint16(b[2*i:], bf16Bits(v))
+			}
+		default:
+			for i, v := range t.F32[lo:hi] {
+				b[i] = byte(types.ToBits(float64(v), t.Elem))
+			}
+		}
+	case KindBool:
+		copy(b, t.Bool[lo:hi])
 	case KindInt:
-		return uint64(t.Int[i])
+		size := int(t.Elem.Bytes())
+		for i, v := range t.Int[lo:hi] {
+			switch size {
+			case 1:
+				b[i] = byte(v)
+			case 2:
+				binary.LittleEndian.PutUint16(b[2*i:], uint16(v))
+			case 4:
+				binary.LittleEndian.PutUint32(b[4*i:], uint32(v))
+			default:
+				binary.LittleEndian.PutUint64(b[8*i:], uint64(v))
+			}
+		}
 	}
-	return uint64(t.Bool[i])
 }
 
-func (t *Tensor) setBits(i int, v uint64) {
+// unpack reads the elements lo to hi from b.
+func (t *Tensor) unpack(b []byte, lo, hi int) {
 	switch t.Kind() {
+	case KindF64:
+		for i := range t.F64[lo:hi] {
+			t.F64[lo+i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
 	case KindF32:
-		if t.Elem == types.F32 {
-			t.F32[i] = math.Float32frombits(uint32(v))
+		switch out := t.F32[lo:hi]; t.Elem {
+		case types.F32:
+			for i := range out {
+				out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+			}
+		case types.F16:
+			values := f16Values()
+			for i := range out {
+				out[i] = values[binary.LittleEndian.Uint16(b[2*i:])]
+			}
+		case types.BF16:
+			for i := range out {
+				out[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+			}
+		default:
+			for i := range out {
+				out[i] = float32(types.FromBits(uint64(b[i]), t.Elem))
+			}
+		}
+	case KindBool:
+		for i := range b {
+			t.Bool[lo+i] = b[i] & 1
+		}
+	case KindInt:
+		size := int(t.Elem.Bytes())
+		for i := range t.Int[lo:hi] {
+			var v uint64
+			switch size {
+			case 1:
+				v = uint64(b[i])
+			case 2:
+				v = uint64(binary.LittleEndian.Uint16(b[2*i:]))
+			case 4:
+				v = uint64(binary.LittleEndian.Uint32(b[4*i:]))
+			default:
+				v = binary.LittleEndian.Uint64(b[8*i:])
+			}
+			t.Int[lo+i] = Wrap(t.Elem, int64(v))
+		}
+	}
+}
+
+// f16Bits is the encoding of a value of f16.
+func f16Bits(v float32) uint16 {
+	b := math.Float32bits(v)
+	exp := int(b>>23&0xff) - 127 + 15
+	if exp <= 0 || exp >= 31 { // zero, subnormal, infinite, NaN
+		return uint16(types.ToBits(float64(v), types.F16))
+	}
+	return uint16(b>>16&0x8000 | uint32(exp)<<10 | b>>13&0x3ff)
+}
+
+// bf16Bits is the encoding of a value of bf16: the upper half of f32's, where a
+// NaN must not lose what makes it one.
+func bf16Bits(v float32) uint16 {
+	b := math.Float32bits(v)
+	if v != v {
+		b |= 1 << 22
+	}
+	return uint16(b >> 16)
+}
+
+// f16Values are the values of all encodings.
+var f16Values = sync.OnceValue(func() *[1 << 16]float32 {
+	var all [1 << 16]float32
+	for b := range all {
+		all[b] = float32(types.FromBits(uint64(b), types.F16))
+	}
+	return &all
+})
+
+// Arrange gives elements of size bytes, which are row-major in b, in another
+// order of the dimensions in memory, outermost first; nil is row-major. b must
+// hold the elements of shape, and order be a permutation of its dimensions.
+func Arrange(b []byte, size int, shape, order []int) []byte {
+	return permute(b, size, shape, order, false)
+}
+
+// Unarrange is the opposite of Arrange.
+func Unarrange(b []byte, size int, shape, order []int) []byte {
+	return permute(b, size, shape, order, true)
+}
+
+func permute(b []byte, size int, shape, order []int, back bool) []byte {
+	inOrder := true
+	for i, d := range order {
+		inOrder = inOrder && i == d
+	}
+	if inOrder || len(b) == 0 {
+		return b
+	}
+	out := make([]byte, len(b))
+	strides := Strides(shape)
+	at := make([]int, len(order)) // the index, by place in memory
+	from := 0                     // its row-major offset
+	for to := range len(b) / size {
+		if back {
+			copy(out[from*size:][:size], b[to*size:])
 		} else {
-			t.F32[i] = float32(types.FromBits(v, t.Elem))
+			copy(out[to*size:][:size], b[from*size:])
 		}
-	case KindF64:
-		t.F64[i] = math.Float64frombits(v)
-	case KindInt:
-		t.Int[i] = Wrap(t.Elem, int64(v))
-	default:
-		t.Bool[i] = uint8(v & 1)
+		for k := len(order) - 1; k >= 0; k-- {
+			d := order[k]
+			at[k]++
+			from += strides[d]
+			if at[k] < shape[d] {
+				break
+			}
+			at[k] = 0
+			from -= strides[d] * shape[d]
+		}
 	}
+	return out
 }
