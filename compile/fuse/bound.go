@@ -5,64 +5,54 @@ import (
 	"slices"
 )
 
-// bound is a price that no plan of p is below. Nodes of which no two are ever in
-// one kernel (terminals) stand in as many kernels; and whatever the kernel of a
-// terminal is, its edge is crossed by no fewer bytes than the cheapest set of
-// nodes with that terminal and none of those that cannot join it. That set is a
-// minimum cut (as in project selection): a value read is paid where it comes
-// from outside, a value written where a node outside uses it. Cheap nodes write
-// for nobody, as others may compute them again.
+// bound is a price that no plan of p is below. Heavy nodes fall into clusters, of
+// which no kernel holds two. All kernels of a cluster move no less than one
+// kernel of all their nodes would, and that no less than the cheapest set of
+// nodes around the cluster without those that can be with none of it: a minimum
+// cut, as in project selection; see leastEdge.
 func (p *part) bound(demand []int) price {
 	var sum price
 	wanted := map[int]bool{}
 	for _, v := range demand {
 		wanted[v] = true
 	}
-	for _, t := range p.terminals(demand) {
-		bytes := p.leastEdge(t, wanted)
-		m := p.g.m
-		ns := max(p.g.nodes[p.nodes[t]].tensor, float64(bytes)/m.Bandwidth*1e9) + m.Launch*1e9
+	m := p.g.m
+	for _, cluster := range p.clusters(demand) {
+		bytes := p.leastEdge(cluster, wanted)
+		var tensor float64
+		for _, i := range cluster {
+			tensor += p.g.nodes[p.nodes[i]].tensor
+		}
+		ns := max(tensor, float64(bytes)/m.Bandwidth*1e9) + m.Launch*1e9
 		sum = sum.plus(price{int64(math.Round(ns * 1e6)), bytes})
 	}
 	return sum
 }
 
-// terminals are nodes of which no two are ever in one kernel: contractions
-// first, then what folds, by the size of what they read.
-func (p *part) terminals(demand []int) []int {
-	g := p.g
-	var heavy []int
-	each(p.heavy, func(i int) { heavy = append(heavy, i) })
-	weight := func(i int) float64 {
-		n := g.nodes[p.nodes[i]]
-		if n.tensor > 0 {
-			return math.Inf(1)
-		}
-		var bytes int64
-		for _, v := range n.ins {
-			bytes += g.values[v].size
-		}
-		return float64(bytes)
+// clusters are the heavy nodes that are needed, those that may be in one kernel
+// together; where there are none, what computes the first demanded value.
+func (p *part) clusters(demand []int) [][]int {
+	var live set
+	for _, v := range demand {
+		live = live.or(p.need[p.vals[v]])
 	}
-	slices.SortStableFunc(heavy, func(a, b int) int {
-		switch x, y := weight(a), weight(b); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
+	var all [][]int
+	each(live, func(i int) {
+		mine := []int{i}
+		var rest [][]int
+		for _, c := range all {
+			if slices.ContainsFunc(c, func(j int) bool { return p.together(i, j) }) {
+				mine = append(mine, c...)
+			} else {
+				rest = append(rest, c)
+			}
 		}
-		return a - b
+		all = append(rest, mine)
 	})
-	var chosen []int
-	for _, i := range heavy {
-		if !slices.ContainsFunc(chosen, func(j int) bool { return p.together(i, j) }) {
-			chosen = append(chosen, i)
-		}
+	if len(all) == 0 && len(demand) > 0 {
+		all = append(all, []int{p.local[p.g.values[demand[0]].def]})
 	}
-	if len(chosen) == 0 && len(demand) > 0 {
-		chosen = append(chosen, p.local[g.values[demand[0]].def])
-	}
-	return chosen
+	return all
 }
 
 // together reports whether places i and j may be in one kernel.
@@ -71,49 +61,83 @@ func (p *part) together(i, j int) bool {
 	return a == b || p.g.joinable(a, b)
 }
 
-// leastEdge is the fewest bytes that cross the edge of a kernel with t.
-func (p *part) leastEdge(t int, wanted map[int]bool) int64 {
+// leastEdge is the fewest bytes that cross the edge of a kernel with all of
+// cluster and nodes that can be with some of it, by a cut
+// between what is true (source) and false (sink) of: a node is in the kernel; a
+// value is not needed outside. A value is read where a node inside uses it and
+// its own is outside. A heavy node outside, or the function, needs values: that
+// of a heavy node inside is written; that of a cheap one is written, or computed
+// outside from values that are then needed there.
+func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 	g := p.g
-	n := len(p.nodes)
 	const source, sink = 0, 1
-	f := newFlow(2 + n + 2*len(p.value))
-	at := func(i int) int { return 2 + i }
-	f.edge(source, at(t), math.MaxInt64)
+	n, m := len(p.nodes), len(p.value)
+	f := newFlow(2 + n + 4*m)
+	node := func(i int) int { return 2 + i }
+	read := func(l int) int { return 2 + n + l }         // whether the kernel reads it or computes it
+	spare := func(l int) int { return 2 + n + m + l }    // whether nobody outside needs it
+	apart := func(l int) int { return 2 + n + 2*m + l }  // whether nobody outside computes it
+	partly := func(l int) int { return 2 + n + 3*m + l } // whether the kernel reads a part of it or computes it
 	for i := range p.nodes {
-		if i != t && !p.together(i, t) {
-			f.edge(at(i), sink, math.MaxInt64)
+		if slices.Contains(cluster, i) {
+			f.edge(source, node(i), math.MaxInt64)
+		} else if !slices.ContainsFunc(cluster, func(t int) bool { return p.together(i, t) }) {
+			f.edge(node(i), sink, math.MaxInt64)
 		}
 	}
 	for l, v := range p.value {
 		x := g.values[v]
-		def := sink
-		if i, ok := p.local[x.def]; ok && x.def >= 0 {
-			def = at(i)
+		d, mine := p.local[x.def]
+		mine = mine && x.def >= 0
+		from := sink
+		if mine {
+			from = node(d)
 		}
-		read, written := 2+n+2*l, 2+n+2*l+1
-		writes := def != sink && p.heavy.has(def-2) && !g.nodes[x.def].update
-		if writes && wanted[v] {
-			f.edge(written, sink, math.MaxInt64)
-		}
+		least := x.size // that a node reads
 		for _, u := range x.uses {
 			i, ok := p.local[u]
 			if !ok {
 				continue
 			}
-			if j := slices.Index(g.nodes[u].ins, v); g.nodes[u].read[j] == whole {
-				f.edge(at(i), read, math.MaxInt64)
-			}
-			if writes {
-				f.edge(written, at(i), math.MaxInt64)
+			if r := g.nodes[u].reads(v); r == whole {
+				f.edge(node(i), read(l), math.MaxInt64)
+			} else {
+				least = min(least, r)
+				f.edge(node(i), partly(l), math.MaxInt64)
 			}
 		}
-		f.edge(read, def, x.size)
-		if writes {
-			f.edge(def, written, x.size)
+		f.edge(read(l), partly(l), math.MaxInt64)
+		f.edge(read(l), from, x.size-least)
+		f.edge(partly(l), from, least)
+		if !mine {
+			continue
+		}
+		size := x.size
+		if g.nodes[x.def].update {
+			size = 0
+		}
+		if p.heavy.has(d) {
+			f.edge(node(d), spare(l), size)
+		} else {
+			f.edge(apart(l), spare(l), size)
+			for _, w := range g.nodes[x.def].ins {
+				f.edge(spare(p.vals[w]), apart(l), math.MaxInt64)
+			}
+		}
+		if wanted[v] {
+			f.edge(spare(l), sink, math.MaxInt64)
+		}
+		for _, u := range x.uses {
+			if i, ok := p.local[u]; ok && p.heavy.has(i) {
+				f.edge(spare(l), node(i), math.MaxInt64)
+			}
 		}
 	}
 	return f.most(source, sink)
 }
+
+// reads is how many bytes of v n reads, or whole.
+func (n *node) reads(v int) int64 { return n.read[slices.Index(n.ins, v)] }
 
 // flow is a network; most is its maximum flow by Dinic's algorithm.
 type flow struct {

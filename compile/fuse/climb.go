@@ -29,7 +29,7 @@ func (g *graph) climb(tries int) (price, []*shape) {
 	}
 	l.clean()
 	l.price = l.cost()
-	c := &climber{best: l, tries: tries}
+	c := &climber{best: l, tries: tries * 128 / max(128, len(g.nodes))} // a try takes as long as the graph is
 	c.join()
 	for c.tries > 0 {
 		before := c.best.price
@@ -60,45 +60,50 @@ func (c *climber) try(next *layout) bool {
 	return true
 }
 
-// join joins two kernels as long as that helps.
+// join joins two kernels as long as that helps, those first that gain most.
 func (c *climber) join() {
 	type pair struct {
 		a, b int
 		gain price
 	}
-	refused := map[[2]int]bool{}
+	gains := map[[2]int]price{} // of pairs that were looked at; nothing for those that gain nothing
 	for {
 		l := c.best
-		outs := l.outs()
+		outs, users := l.outs(), l.users()
 		var pairs []pair
-		for _, p := range l.neighbours() {
-			if refused[p] {
-				continue
+		for _, p := range l.neighbours(users) {
+			gain, known := gains[p]
+			if !known {
+				a, b := l.in[p[0]], l.in[p[1]]
+				if !slices.ContainsFunc(a, func(n int) bool { return l.g.apartFrom(n, b) }) {
+					nodes := union(a, b)
+					k := l.g.kernel(nodes, l.stores(nodes, p, users))
+					now := l.g.kernel(a, outs[p[0]]).price.plus(l.g.kernel(b, outs[p[1]]).price)
+					gain = price{now.fs - k.price.fs, now.bytes - k.price.bytes}
+				}
+				gains[p] = gain
 			}
-			nodes := union(l.in[p[0]], l.in[p[1]])
-			k := l.g.kernel(nodes, l.stores(nodes, p[0], p[1]))
-			now := l.g.kernel(l.in[p[0]], outs[p[0]]).price.plus(l.g.kernel(l.in[p[1]], outs[p[1]]).price)
-			if k.price.less(now) {
-				pairs = append(pairs, pair{p[0], p[1], price{now.fs - k.price.fs, now.bytes - k.price.bytes}})
+			if (price{}).less(gain) {
+				pairs = append(pairs, pair{p[0], p[1], gain})
 			}
 		}
 		slices.SortStableFunc(pairs, func(x, y pair) int {
 			return cmp.Or(cmp.Compare(y.gain.fs, x.gain.fs), cmp.Compare(y.gain.bytes, x.gain.bytes))
 		})
-		joined := false
-		for _, p := range pairs {
+		joined := slices.ContainsFunc(pairs, func(p pair) bool {
 			next := l.clone()
 			next.merge(p.a, p.b)
-			if joined = c.try(next); joined {
-				for r := range refused {
-					if r[0] == p.a || r[1] == p.a || r[0] == p.b || r[1] == p.b {
-						delete(refused, r)
-					}
-				}
-				break
+			if !c.try(next) {
+				gains[[2]int{p.a, p.b}] = price{}
+				return false
 			}
-			refused[[2]int{p.a, p.b}] = true
-		}
+			for q := range gains { // what these two and their neighbours store has changed
+				if q[0] == p.a || q[1] == p.a || q[0] == p.b || q[1] == p.b {
+					delete(gains, q)
+				}
+			}
+			return true
+		})
 		if !joined {
 			return
 		}
@@ -216,7 +221,7 @@ func (l *layout) copyToUsers(n int) bool {
 const maxPull = 8
 
 func (g *graph) apartFrom(n int, nodes []int) bool {
-	return slices.ContainsFunc(nodes, func(m int) bool { return g.apart(n, m) })
+	return slices.ContainsFunc(nodes, func(m int) bool { return m != n && g.apart(n, m) })
 }
 
 func union(a, b []int) []int {
@@ -244,16 +249,16 @@ func (l *layout) merge(a, b int) {
 	l.in[a], l.in[b] = union(l.in[a], l.in[b]), nil
 }
 
-// stores are the values that a kernel of nodes, which takes the place of a and
-// b, gives.
-func (l *layout) stores(nodes []int, a, b int) []int {
+// stores are the values that a kernel of nodes, which takes the place of two,
+// gives.
+func (l *layout) stores(nodes []int, two [2]int, users [][]int) []int {
 	var outs []int
 	for _, n := range nodes {
-		if h := l.home[n]; h != a && h != b {
+		if h := l.home[n]; h != two[0] && h != two[1] {
 			continue
 		}
 		for _, v := range l.g.nodes[n].results {
-			if l.wanted(v, nodes, a, b) {
+			if l.needed(v, users, two) {
 				outs = append(outs, v)
 			}
 		}
@@ -262,18 +267,16 @@ func (l *layout) stores(nodes []int, a, b int) []int {
 	return outs
 }
 
-// wanted reports whether v is needed outside the kernel of nodes.
-func (l *layout) wanted(v int, nodes []int, a, b int) bool {
+// needed reports whether v is used by the function or by a kernel that does not
+// compute it, other than two.
+func (l *layout) needed(v int, users [][]int, two [2]int) bool {
 	x := l.g.values[v]
 	if x.out {
 		return true
 	}
-	for k, in := range l.in {
-		if k == a || k == b || len(in) == 0 || l.g.inside(in, x.def) {
-			continue
-		}
-		for _, u := range x.uses {
-			if l.g.inside(in, u) {
+	for _, u := range x.uses {
+		for _, k := range users[u] {
+			if k != two[0] && k != two[1] && !l.g.inside(l.in[k], x.def) {
 				return true
 			}
 		}
@@ -289,13 +292,7 @@ func (l *layout) outs() [][]int {
 			continue
 		}
 		for _, v := range l.g.nodes[n].results {
-			needed := l.g.values[v].out
-			for _, u := range l.g.values[v].uses {
-				for _, k := range users[u] {
-					needed = needed || !l.g.inside(l.in[k], n)
-				}
-			}
-			if needed || l.g.nodes[n].single {
+			if l.needed(v, users, [2]int{-1, -1}) || l.g.nodes[n].single {
 				outs[h] = append(outs[h], v)
 			}
 		}
@@ -383,19 +380,50 @@ func (l *layout) cost() price {
 func (l *layout) possible() bool {
 	ks := l.shapes()
 	for _, k := range ks {
-		if !k.asked {
-			for i, n := range k.nodes {
-				if l.g.apartFrom(n, k.nodes[:i]) {
-					return false
-				}
-			}
+		if k.asked && !k.legal || !k.asked && slices.ContainsFunc(k.nodes, func(n int) bool { return l.g.apartFrom(n, k.nodes) }) {
+			return false
 		}
 	}
-	if _, ok := l.g.order(slices.Clone(ks)); !ok {
+	if !l.g.acyclic(ks) {
 		return false
 	}
 	for _, k := range ks {
 		if !l.g.possible(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// acyclic reports whether there is an order in which ks can run.
+func (g *graph) acyclic(ks []*shape) bool {
+	stores := make([]int, len(g.values))
+	for i, k := range ks {
+		for _, v := range k.outs {
+			stores[v] = i + 1
+		}
+	}
+	const unseen, open, closed = 0, 1, 2
+	marks := make([]byte, len(ks))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		switch marks[i] {
+		case open:
+			return false
+		case closed:
+			return true
+		}
+		marks[i] = open
+		for _, v := range ks[i].ins {
+			if s := stores[v] - 1; s >= 0 && s != i && !visit(s) {
+				return false
+			}
+		}
+		marks[i] = closed
+		return true
+	}
+	for i := range ks {
+		if !visit(i) {
 			return false
 		}
 	}
@@ -420,8 +448,7 @@ func (l *layout) touches(k, n int) bool {
 }
 
 // neighbours are the pairs of kernels that share a value.
-func (l *layout) neighbours() [][2]int {
-	users := l.users()
+func (l *layout) neighbours(users [][]int) [][2]int {
 	seen := map[[2]int]bool{}
 	var pairs [][2]int
 	for _, x := range l.g.values {

@@ -2,7 +2,6 @@ package fuse
 
 import (
 	"fmt"
-	"os"
 	"slices"
 )
 
@@ -55,11 +54,10 @@ func (g *graph) solve(parts []*part, steps int) solution {
 	}
 	answers := make([]answer, len(g.values))
 	bound := c.try(answers)
-	if climbed, ks := g.climb(steps); climbed.less(c.best.price) {
-		c.best.price, c.best.kernels = climbed, ks
-	}
-	if debug {
-		fmt.Println("climbed", c.best.price, bound)
+	if bound.less(c.best.price) {
+		if climbed, ks := g.climb(steps); climbed.less(c.best.price) {
+			c.best.price, c.best.kernels = climbed, ks
+		}
 	}
 	if c.best.price.less(bound) {
 		bound = c.best.price
@@ -151,11 +149,6 @@ func (c *couple) plan(p *part, answers []answer) *plan {
 	if known == nil {
 		known = p.solve(demand, func(v int) bool { return !slices.Contains(refused, v) }, c.steps)
 		p.known[k] = known
-		if debug {
-			fmt.Println("part", len(p.own), len(p.nodes), p.long, known.price, known.bound, len(known.kernels), "demand", len(demand), "refused", len(refused))
-		}
 	}
 	return known
 }
-
-var debug = os.Getenv("FUSEDEBUG") != ""

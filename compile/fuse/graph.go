@@ -79,15 +79,8 @@ func source(v *ir.Value) *ir.Value {
 	return v
 }
 
-// isView reports whether o gives its operand another shape and leaves the
-// elements where they are.
-func isView(o *ir.Op) bool {
-	if !op.Of(o).Is(op.View) || len(o.Operands) != 1 || len(o.Results) != 1 {
-		return false
-	}
-	in, out := o.In(0), o.Out(0)
-	return in != nil && out != nil && in.At.Order == nil && out.At.Order == nil
-}
+// isView reports whether o leaves its operand's elements where they are.
+func isView(o *ir.Op) bool { return op.IsView(o) }
 
 func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.constant" }
 
@@ -194,6 +187,9 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 		size, ok := flow.Size(v).Int()
 		if !ok {
 			return pass.Errorf(n.op, "DM801", "the size of %s depends on an unbound symbol", v.Name)
+		}
+		if bytes >= size {
+			bytes = whole
 		}
 		i := g.value(v, size, -1)
 		for j, w := range n.ins {

@@ -12,29 +12,25 @@ type growth struct {
 	*search
 	st    state
 	seen  map[set]bool
-	left  int // sets that may still be looked at
 	found []*choice
 }
 
 func (g *growth) grow(k set) {
-	for {
-		if g.seen[k] || g.steps <= 0 || g.left <= 0 {
-			return
-		}
-		g.seen[k] = true
-		g.steps--
-		g.left--
-		g.emit(k)
-		if !g.p.long {
-			break
-		}
-		i, ok := g.pulled(k)
-		if !ok {
-			break
-		}
-		k.add(i)
+	if g.seen[k] {
+		return
 	}
-	touched, apart := g.reach(k)
+	if g.steps <= 0 {
+		g.gaveUp = true
+		return
+	}
+	g.seen[k] = true
+	g.steps--
+	g.emit(k)
+	var touched, apart set
+	each(k, func(i int) {
+		touched = touched.or(g.p.near[i])
+		apart = apart.or(g.p.apart[i])
+	})
 	add := func(i int) {
 		if !k.has(i) && !apart.has(i) && !g.st.done.has(i) {
 			next := k
@@ -55,67 +51,6 @@ func (g *growth) grow(k set) {
 			add(i)
 		}
 	})
-}
-
-// reach is what the nodes of k touch, and what none of them can be together with.
-func (g *growth) reach(k set) (touched, apart set) {
-	each(k, func(i int) {
-		touched = touched.or(g.p.near[i])
-		apart = apart.or(g.p.apart[i])
-	})
-	return touched, apart
-}
-
-// pulled is a node that k is tried with and, in a long part, not without: all
-// that uses it is in k or computed already, and it reads no more (but for rows'
-// and columns' worth) than it gives k, or no contraction could take it.
-func (g *growth) pulled(k set) (place int, ok bool) {
-	p := g.p
-	touched, apart := g.reach(k)
-	found := -1
-	each(touched, func(l int) {
-		d := p.g.values[p.value[l]].def
-		i, mine := p.local[d]
-		if found >= 0 || d < 0 || !mine || k.has(i) || apart.has(i) || g.st.done.has(i) {
-			return
-		}
-		n := p.g.nodes[d]
-		var gives, reads int64
-		for _, v := range n.results {
-			for _, u := range p.g.values[v].uses {
-				j, local := p.local[u]
-				if local && k.has(j) {
-					gives = max(gives, p.g.values[v].size)
-				} else if !local || !g.st.done.has(j) {
-					return
-				}
-			}
-			if p.g.values[v].out && g.st.demand.has(p.vals[v]) && !p.locked.has(i) {
-				return
-			}
-		}
-		if gives == 0 {
-			return
-		}
-		for _, v := range n.ins {
-			if m := p.vals[v]; !touched.has(m) {
-				reads += p.g.values[v].size
-			}
-		}
-		if p.locked.has(i) || reads <= gives+gives/64 {
-			found = i
-		}
-	})
-	if found >= 0 {
-		return found, true
-	}
-	each(g.st.demand, func(l int) {
-		i := p.local[p.g.values[p.value[l]].def]
-		if found < 0 && p.locked.has(i) && !k.has(i) && !apart.has(i) && p.near[i].meets(touched) {
-			found = i
-		}
-	})
-	return found, found >= 0
 }
 
 func each(s set, visit func(i int)) {

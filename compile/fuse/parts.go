@@ -14,13 +14,11 @@ type part struct {
 	vals    map[int]int // value that any of nodes touches, to its number in the part
 	value   []int       // and back
 
-	near   []set // by place in nodes: the values it touches
-	apart  []set // by place in nodes: the nodes it is never in one kernel with
-	locked set   // nodes that no contraction's kernel can hold
-	long   bool  // too long for all its kernels to be looked at
-	heavy  set   // own nodes that are computed once
-	need   []set // by number of the value: heavy nodes that it depends on
-	solo   []price
+	near  []set // by place in nodes: the values it touches
+	apart []set // by place in nodes: the nodes it is never in one kernel with
+	heavy set   // own nodes that are computed once
+	need  []set // by number of the value: heavy nodes that it depends on
+	solo  []price
 
 	known map[string]*plan
 }
@@ -205,10 +203,6 @@ func (p *part) index() {
 		}
 		p.solo[i] = g.kernel([]int{n}, g.nodes[n].results).price
 	}
-	p.long = len(p.nodes) > longPart
-	if p.long {
-		p.lock()
-	}
 	p.need = make([]set, len(p.value))
 	for l, v := range p.value {
 		if d := g.values[v].def; d >= 0 {
@@ -229,43 +223,3 @@ func (p *part) owns(v int) bool {
 
 // lone reports whether p is one op that stands alone.
 func (p *part) lone() bool { return len(p.own) == 1 && p.g.nodes[p.own[0]].single }
-
-// longPart is the least number of nodes at which kernels are no longer grown in
-// all ways.
-const longPart = 13
-
-// lock finds the nodes that no contraction's kernel can hold: those that cannot
-// be reached from one through nodes that can be with it.
-func (p *part) lock() {
-	users := map[int][]int{}
-	for i := range p.nodes {
-		each(p.near[i], func(l int) { users[l] = append(users[l], i) })
-	}
-	var free set
-	for c := range p.nodes {
-		if p.g.nodes[p.nodes[c]].tensor == 0 {
-			continue
-		}
-		var seen set
-		seen.add(c)
-		work := []int{c}
-		for len(work) > 0 {
-			i := work[0]
-			work = work[1:]
-			each(p.near[i], func(l int) {
-				for _, j := range users[l] {
-					if !seen.has(j) && p.together(c, j) {
-						seen.add(j)
-						work = append(work, j)
-					}
-				}
-			})
-		}
-		free = free.or(seen)
-	}
-	for i := range p.nodes {
-		if !free.has(i) {
-			p.locked.add(i)
-		}
-	}
-}

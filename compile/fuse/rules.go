@@ -46,7 +46,59 @@ func (kernels) Apart(a, b *ir.Op) bool {
 	case cb:
 		return folds(a)
 	}
-	return windows[a.Name] && folds(b) || windows[b.Name] && folds(a)
+	if windows[a.Name] || windows[b.Name] {
+		return folds(a) && folds(b)
+	}
+	return folds(a) && folds(b) && strangers(a, b)
+}
+
+// strangers reports whether two folds are over spaces that no row kernel has
+// both of: it has the elements of its rows and columns, and its rows and its
+// columns themselves.
+func strangers(a, b *ir.Op) bool {
+	n, f := folded(a)
+	m, h := folded(b)
+	if n == 0 || m == 0 || f == 0 || h == 0 {
+		return false
+	}
+	if n == m {
+		return f != h && f*h != n && f != n && h != m
+	}
+	return m != n/f && m != f && n != m/h && n != h
+}
+
+// folded is how many elements o folds, and how many to one; 0 where that is not
+// known.
+func folded(o *ir.Op) (elements, each int64) {
+	x := o.In(0)
+	if x == nil {
+		return 0, 0
+	}
+	n, ok := x.Elements().Int()
+	if !ok {
+		return 0, 0
+	}
+	var dims []int
+	switch o.Name {
+	case "dm.reduce", "dm.layer_norm", "dm.rms_norm":
+		dims, ok = op.Dims(o, "dims", x.Rank())
+	case "dm.softmax", "dm.log_softmax", "dm.cross_entropy":
+		var d int
+		d, ok = op.Dim(o, "dim", x.Rank())
+		dims = []int{d}
+	default:
+		return n, 0
+	}
+	each = 1
+	for _, d := range dims {
+		k, known := x.Shape[d].Int()
+		ok = ok && known
+		each *= k
+	}
+	if !ok {
+		return n, 0
+	}
+	return n, each
 }
 
 // Cheap ops read no more than they give, or compute one element of each of

@@ -26,10 +26,9 @@ type state struct {
 type search struct {
 	p      *part
 	can    func(v int) bool // whether a value of another part can be read
-	width  int              // how many kernels are tried in each state
-	steps  int              // left; every kernel that is looked at is one
+	steps  int              // left; every set of nodes that is looked at is one
 	memo   map[state]*entry
-	gaveUp bool
+	gaveUp bool // the steps did not last: nothing found means anything
 }
 
 type entry struct {
@@ -45,7 +44,8 @@ type choice struct {
 }
 
 // solve is the cheapest plan in which p stores the values demanded and reads
-// those of other parts that can says, as far as so many steps find it.
+// those of other parts that can says. Where so many steps do not suffice, it is a
+// bound without a plan.
 func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 	if p.lone() {
 		n := p.g.nodes[p.own[0]]
@@ -66,21 +66,10 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 	}
 	start.done = p.heavy.minus(live) // others may have found another way to them
 	best := &plan{price: never, bound: p.bound(demand)}
-	widths := []int{1, 4, 1 << 30}
-	if p.long {
-		widths = nil
-	}
-	for _, width := range widths {
-		s := &search{p: p, can: can, width: width, steps: steps, memo: map[state]*entry{}}
-		e := s.best(start)
-		if e.price.less(best.price) {
-			best.price, best.kernels = e.price, s.kernels(start)
-		}
-		if width == 1<<30 && !s.gaveUp && !p.long {
-			best.bound = best.price
-		}
-		if !best.bound.less(best.price) {
-			break
+	if len(p.own) <= longPart {
+		s := &search{p: p, can: can, steps: steps, memo: map[state]*entry{}}
+		if e := s.best(start); !s.gaveUp {
+			best.price, best.bound, best.kernels = e.price, e.price, s.kernels(start)
 		}
 	}
 	if best.price.less(best.bound) {
@@ -122,14 +111,8 @@ func (s *search) best(st state) *entry {
 		e.price = price{}
 		return e
 	}
-	tried := 0
 	for _, c := range s.choices(st) {
-		if tried >= s.width {
-			s.gaveUp = true
-			break
-		}
-		if tried > 0 && s.steps <= 0 {
-			s.gaveUp = true
+		if s.gaveUp {
 			break
 		}
 		if !c.k.price.plus(s.bound(c.next)).less(e.price) {
@@ -138,7 +121,6 @@ func (s *search) best(st state) *entry {
 		if !s.p.g.possible(c.k) {
 			continue
 		}
-		tried++
 		if t := c.k.price.plus(s.best(c.next).price); t.less(e.price) {
 			e.price, e.pick = t, c
 		}
@@ -194,36 +176,18 @@ func (s *search) bound(st state) price {
 	return price{int64(ns*1e6) - int64(kernels), bytes}
 }
 
-// maxGrowth is how many sets are looked at in one state of a long part.
-const maxGrowth = 400
+// longPart is the most nodes of a part of which every plan is looked at.
+const longPart = 40
 
 // choices are the kernels that can be last among those not chosen yet, those
 // that save most first.
 func (s *search) choices(st state) []*choice {
-	g := &growth{search: s, st: st, seen: map[set]bool{}, left: 1 << 30}
-	if s.p.long {
-		g.left = maxGrowth
-	}
-	var seeds []set
-	for l := range s.p.value {
-		if st.demand.has(l) {
-			var k set
-			k.add(s.p.local[s.p.g.values[s.p.value[l]].def])
-			seeds = append(seeds, k)
-			g.emit(k) // so that there is always a way on
-		}
-	}
-	alone := len(g.found)
-	for i := len(seeds) - 1; i >= 0; i-- {
-		g.grow(seeds[i])
-	}
-	g.found = g.found[alone:]
-	if s.steps <= 0 || g.left <= 0 {
-		s.gaveUp = true
-		for i := len(seeds) - 1; i >= 0; i-- {
-			g.emit(seeds[i])
-		}
-	}
+	g := &growth{search: s, st: st, seen: map[set]bool{}}
+	each(st.demand, func(l int) {
+		var k set
+		k.add(s.p.local[s.p.g.values[s.p.value[l]].def])
+		g.grow(k)
+	})
 	slices.SortStableFunc(g.found, func(a, b *choice) int {
 		return cmp.Or(cmp.Compare(b.saving.fs, a.saving.fs), cmp.Compare(b.saving.bytes, a.saving.bytes), cmp.Compare(len(b.k.nodes), len(a.k.nodes)))
 	})
