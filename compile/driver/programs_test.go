@@ -1,0 +1,153 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/compile/interp"
+	"dmir/compile/tensor"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/gpu/devicetest"
+	"dmir/gpu/nvrtc"
+)
+
+const programs = "../../testdata/programs"
+
+func files(t testing.TB, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s: no files (%v)", pattern, err)
+	}
+	return found
+}
+
+func read(t testing.TB, path string) *program.Program {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded(t, path, string(text))
+}
+
+// programCase is a program whose results are those of the reference.
+func programCase(t testing.TB, path string) devicetest.Case {
+	t.Helper()
+	p := read(t, path)
+	m, fn, err := Pick(p, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Run(t.Context(), Job{Program: p, Module: m, Fn: fn, Seed: 7, Device: "reference"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := interp.Inputs(t.Context(), fn, p.Bind, 7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := devicetest.Case{Name: strings.TrimSuffix(filepath.Base(path), ".dmir")}
+	for _, a := range args {
+		b, err := tensor.Pack(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Inputs = append(c.Inputs, b)
+	}
+	c.Build = func(arch string) (*artifact.Program, error) {
+		return Build(context.Background(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch, Bind: p.Bind})
+	}
+	c.Check = func(outputs [][]byte) error {
+		var errs []error
+		for i, w := range want.Outputs {
+			got, err := tensor.Unpack(outputs[i], w.Tensor.Elem, w.Tensor.Shape)
+			if err != nil {
+				return err
+			}
+			if d := tensor.MaxDiff(got, w.Tensor); !(d <= tolerance(w.Tensor)) {
+				errs = append(errs, fmt.Errorf("%s, %s: differs from the reference by %g", w.Name, w.Type, d))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return c
+}
+
+// machineFor is a machine of that architecture.
+func machineFor(arch string) *machine.Machine {
+	name := "h200"
+	switch {
+	case strings.HasPrefix(arch, "sm_80"):
+		name = "a100-80"
+	case strings.HasPrefix(arch, "sm_10"):
+		name = "b200"
+	}
+	m, _ := machine.Lookup(name)
+	return m
+}
+
+// Every device that is here computes what the reference does.
+func TestDevices(t *testing.T) {
+	needEmulator(t)
+	var cases []devicetest.Case
+	for _, path := range files(t, filepath.Join(programs, "*.dmir")) {
+		cases = append(cases, programCase(t, path))
+	}
+	for _, d := range device.Devices() {
+		t.Run(d.Name(), func(t *testing.T) { devicetest.Run(t, d, cases) })
+	}
+}
+
+// archs are the architectures that code is made for.
+var archs = []string{"sm_80", "sm_90a", "sm_100"}
+
+// Every kernel of the examples and of the programs compiles for every
+// architecture, and none spills registers.
+func TestArchitectures(t *testing.T) {
+	if _, err := nvrtc.Find(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	for _, path := range append(files(t, filepath.Join(programs, "*.dmir")), examples...) {
+		p := read(t, path)
+		m, fn, err := Pick(p, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, arch := range archs {
+			t.Run(strings.TrimSuffix(filepath.Base(path), ".dmir")+"/"+arch, func(t *testing.T) {
+				built, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch, Bind: p.Bind})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := built.Check(); err != nil {
+					t.Fatal(err)
+				}
+				res, err := nvrtc.CompileProgram(t.Context(), built, arch, nvrtc.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range res.Kernels {
+					t.Logf("%-40s %3d registers, %6d bytes of shared memory", k.Name, k.Registers, k.Shared)
+					if k.SpillStores+k.SpillLoads > 0 {
+						t.Errorf("%s spills %d bytes and reads %d back", k.Name, k.SpillStores, k.SpillLoads)
+					}
+				}
+			})
+		}
+	}
+}
+
+// examples are the functions at their real sizes.
+var examples = []string{"../../examples/bert_encoder.dmir", "../../examples/bert_encoder_fused.dmir", "../../examples/ffn.dmir", "../../examples/cnn.dmir"}

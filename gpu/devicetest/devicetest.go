@@ -1,0 +1,145 @@
+// Package devicetest is what every device is held to: programs give what the
+// reference computed, the same each time; what is wrong with an input, a program
+// or a run is said, and the device is fit for the next run.
+package devicetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+)
+
+// Case is one program with its inputs.
+type Case struct {
+	Name string
+	// Build makes the program for an architecture.
+	Build  func(arch string) (*artifact.Program, error)
+	Inputs [][]byte
+	// Check compares the results with what is expected.
+	Check func(outputs [][]byte) error
+}
+
+// Run holds d to the suite.
+func Run(t *testing.T, d device.Device, cases []Case) {
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) { results(t, d, c) })
+	}
+	t.Run("inputs", func(t *testing.T) { inputs(t, d) })
+	t.Run("fault", func(t *testing.T) { faults(t, d) })
+	t.Run("cancel", func(t *testing.T) { cancelled(t, d) })
+}
+
+// results runs the case twice and looks at what the device says of the steps.
+func results(t *testing.T, d device.Device, c Case) {
+	p, err := c.Build(d.Arch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(); err != nil {
+		t.Fatalf("the program does not fit together: %v", err)
+	}
+	first, err := d.Run(t.Context(), p, c.Inputs, device.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(first.Outputs); err != nil {
+		t.Error(err)
+	}
+	if len(first.Steps) != len(p.Steps) {
+		t.Errorf("%d steps reported of %d", len(first.Steps), len(p.Steps))
+	}
+	for i, s := range first.Steps {
+		if err := counted(p.Steps[i], s); err != nil {
+			t.Error(err)
+		}
+	}
+	again, err := d.Run(t.Context(), p, c.Inputs, device.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range first.Outputs {
+		if !bytes.Equal(first.Outputs[i], again.Outputs[i]) {
+			t.Errorf("result %d differs from one run to the next", i)
+		}
+	}
+}
+
+// counted holds the bytes that a step moved to those of the cost model, unless
+// the program says why they are others.
+func counted(s artifact.Step, got device.StepResult) error {
+	if !got.Counted || s.Differs != "" || s.ReadBytes+s.WrittenBytes == 0 {
+		return nil
+	}
+	if got.ReadBytes != s.ReadBytes || got.WrittenBytes != s.WrittenBytes {
+		return fmt.Errorf("step %s read %d and wrote %d bytes; the cost model says %d and %d", s.Name, got.ReadBytes, got.WrittenBytes, s.ReadBytes, s.WrittenBytes)
+	}
+	return nil
+}
+
+// double is a program of one kernel: y = x + x for n floats, or one with a fault.
+func double(n int64, body string) *artifact.Program {
+	bytes := 4 * n
+	at := (bytes + 255) &^ 255
+	return &artifact.Program{
+		Name: "double", File: "double.dmir",
+		Source:    "#include \"dm.cuh\"\n#line 3 \"double.dmir\"\nDM_KERNEL(twice, 64)(dm::In<float> x, dm::Out<float> y) {\n  const dm::i32 i = dm::block() * 64 + dm::thread();\n  " + body + "\n}\n",
+		Kernels:   []artifact.Kernel{{Name: "twice", Class: "pointwise", Threads: 64, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}}, Lines: []int{3}, First: 3, Last: 6}},
+		Steps:     []artifact.Step{{Name: "twice", Grid: [3]int{int((n + 63) / 64), 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}, ReadBytes: bytes, WrittenBytes: bytes}},
+		Buffers:   []artifact.Buffer{{Name: "x", Elem: "f32", Shape: []int64{n}, Kind: artifact.Input, Bytes: bytes, First: -1, Last: 1}, {Name: "y", Elem: "f32", Shape: []int64{n}, Kind: artifact.Output, Offset: at, Bytes: bytes, Last: 1}},
+		Workspace: 2 * at, Inputs: []int{0}, Outputs: []int{1},
+	}
+}
+
+const right = "if (i < 100) y.store(i, x[i] + x[i]);"
+
+func inputs(t *testing.T, d device.Device) {
+	p := double(100, right)
+	for _, c := range []struct {
+		name string
+		in   [][]byte
+	}{
+		{"too few", nil},
+		{"too many", [][]byte{make([]byte, 400), make([]byte, 400)}},
+		{"too short", [][]byte{make([]byte, 396)}},
+		{"too long", [][]byte{make([]byte, 404)}},
+	} {
+		if _, err := d.Run(t.Context(), p, c.in, device.Options{}); err == nil {
+			t.Errorf("%s: taken", c.name)
+		}
+	}
+	if _, err := d.Run(t.Context(), p, [][]byte{make([]byte, 400)}, device.Options{}); err != nil {
+		t.Errorf("after wrong inputs: %v", err)
+	}
+}
+
+// faults are found, named with their kernel, and over with the run.
+func faults(t *testing.T, d device.Device) {
+	in := [][]byte{make([]byte, 400)}
+	_, err := d.Run(t.Context(), double(100, "y.store(i + (1 << 30), x[i < 100 ? i : 0]);"), in, device.Options{})
+	if err == nil {
+		t.Fatal("a store far outside its buffer is not noticed")
+	}
+	if !bytes.Contains([]byte(err.Error()), []byte("twice")) {
+		t.Errorf("the kernel is not named: %v", err)
+	}
+	if _, err := d.Run(t.Context(), double(100, right), in, device.Options{}); err != nil {
+		t.Errorf("after a fault: %v", err)
+	}
+}
+
+func cancelled(t *testing.T, d device.Device) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Run(ctx, double(100, right), [][]byte{make([]byte, 400)}, device.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled run ends with %v", err)
+	}
+	if _, err := d.Run(t.Context(), double(100, right), [][]byte{make([]byte, 400)}, device.Options{Timeout: time.Minute}); err != nil {
+		t.Errorf("after a cancelled run: %v", err)
+	}
+}
