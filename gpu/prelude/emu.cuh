@@ -37,7 +37,7 @@ struct Spot {
   const char* file;
   int line;
   static constexpr Spot here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return Spot{file, line}; }
-  bool operator==(const Spot& p) const { return line == p.line && !strcmp(file, p.file); }
+  bool operator==(const Spot& p) const { return line == p.line && (file == p.file || !strcmp(file, p.file)); }
 };
 }  // namespace dm
 
@@ -172,7 +172,8 @@ extern "C" void dm_emu_switch(void** from, void* to) asm("dm_emu_switch");
 asm(".text\n.globl dm_emu_switch\n.p2align 4\ndm_emu_switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
-    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n  ret\n");
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  popq %rcx\n  jmp *%rcx\n");  // not ret, whose target would always be predicted wrong
 inline void* fresh_stack(u8* top, void (*entry)()) {
   void** sp = reinterpret_cast<void**>(top);
   *--sp = nullptr;  // the entry finds the stack as after a call

@@ -150,7 +150,7 @@ inline void run_block() {
   m.acquired = false;
   m.done = 0;
   u32 latest = smem.start >> 11;
-  for (int w = 0; w < m.warp_count; w++) latest = m.warps[w].clock > latest ? m.warps[w].clock : latest;
+  for (int w = 0; w < max_warps; w++) latest = m.warps[w].clock > latest ? m.warps[w].clock : latest;
   if (latest > 1u << 20) {  // long before the clock's 21 bits run over
     memset(smem.writers, 0, sizeof smem.writers);
     memset(smem.readers, 0, sizeof smem.readers);
@@ -158,8 +158,15 @@ inline void run_block() {
   }
   latest++;
   smem.start = latest << 11;
-  smem.sets_used = 0;
-  smem.sets_free = ~0u;
+  if (smem.sets_used) {  // entries that name a set have no time that would tell their block
+    auto forget = [](u32 from, u32 to) {
+      for (u32 odd : {0u, shared_bytes / 2}) memset(smem.readers + odd + from / 2, 0, (to - from + 1) / 2 * sizeof(u32));
+    };
+    forget(0, smem.fixed);
+    forget(smem.dynamic, smem.dynamic + m.dynamic_shared);
+    smem.sets_used = 0;
+    smem.sets_free = ~0u;
+  }
   m.ready_warps = 0;
   for (int w = 0; w < m.warp_count; w++) {
     Warp& x = m.warps[w];
@@ -196,6 +203,9 @@ inline void launch(const Kernel& k, const Step& s) {
   m.warp_count = (k.threads + 31) / 32;
   m.dynamic_shared = u32(k.shared);
   if (m.dynamic_shared > shared_limit) fault("launch", {}, -1, -1, "%u bytes of dynamic shared memory; a block has at most %u", m.dynamic_shared, shared_limit);
+  memset(smem.readers, 0, sizeof smem.readers);
+  smem.sets_used = 0;
+  smem.sets_free = ~0u;
   smem.fixed = 0;
   smem.array_count = 0;
   smem.dynamic = (shared_bytes - m.dynamic_shared) & ~1023u;

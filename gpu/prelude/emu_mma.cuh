@@ -38,37 +38,57 @@ struct Fragments {
   const u32 *a, *b;
 };
 
-typedef float Eight __attribute__((vector_size(32)));
+// Four numbers at once.
+typedef float F4 __attribute__((vector_size(16)));
+typedef u32 U4 __attribute__((vector_size(16)));
+typedef i32 I4 __attribute__((vector_size(16)));
 
-// D += A·B of 16×K and K×8, both as plain arrays; sums in order of k.
-template <int K> inline void multiply(Warp& w, const float (&a)[16][K], const Eight (&b)[K]) {
-  Eight d[16];
-  for (int lane = 0; lane < 32; lane++) {
-    const float* f = static_cast<Fragments*>(w.args[lane])->d;
-    int g = lane / 4, t = lane % 4 * 2;
-    d[g][t] = f[0];
-    d[g][t + 1] = f[1];
-    d[g + 8][t] = f[2];
-    d[g + 8][t + 1] = f[3];
-  }
-  for (int i = 0; i < 16; i++) {
-    Eight sum = d[i];
-    for (int k = 0; k < K; k++) sum += a[i][k] * b[k];
-    d[i] = sum;
-  }
-  for (int lane = 0; lane < 32; lane++) {
-    float* f = static_cast<Fragments*>(w.args[lane])->d;
-    int g = lane / 4, t = lane % 4 * 2;
-    f[0] = d[g][t];
-    f[1] = d[g][t + 1];
-    f[2] = d[g + 8][t];
-    f[3] = d[g + 8][t + 1];
-  }
+// What 16-bit floats, one in each u32, stand for.
+template <class T> inline F4 wide4(U4 x);
+template <> inline F4 wide4<bf16>(U4 x) { return bits_as<F4>(x << 16); }
+template <> inline F4 wide4<f16>(U4 x) {
+  U4 a = x & 0x7fff;
+  U4 special = bits_as<U4>(bits_as<I4>(a) >= 0x7c00) & 0x7f800000;
+  return bits_as<F4>(bits_as<U4>(bits_as<F4>(a << 13) * 0x1p112f) | special | (x & 0x8000) << 16);
 }
 
-template <class T> inline float half_of(u32 pair, int high) {
-  return wide(bits_as<T>(u16(high ? pair >> 16 : pair)));
-}
+// The matrices of one mma: A is 16×K, B is K×8, D is 16×8.
+template <int K> struct Matrices {
+  alignas(16) float a[16][K], b[K][8], d[16][8];
+
+  void take_sums(const Warp& w) {
+    for (int lane = 0; lane < 32; lane++) {
+      const float* f = static_cast<Fragments*>(w.args[lane])->d;
+      int g = lane / 4, t = lane % 4 * 2;
+      memcpy(&d[g][t], f, 8);
+      memcpy(&d[g + 8][t], f + 2, 8);
+    }
+  }
+  // D += A·B, in order of k.
+  void multiply() {
+    for (int i = 0; i < 16; i += 4) {
+      F4 sum[4][2];
+      memcpy(sum, d[i], sizeof sum);
+      for (int k = 0; k < K; k++) {
+        F4 row[2];
+        memcpy(row, b[k], sizeof row);
+        for (int j = 0; j < 4; j++) {
+          sum[j][0] += a[i + j][k] * row[0];
+          sum[j][1] += a[i + j][k] * row[1];
+        }
+      }
+      memcpy(d[i], sum, sizeof sum);
+    }
+  }
+  void give_sums(const Warp& w) {
+    for (int lane = 0; lane < 32; lane++) {
+      float* f = static_cast<Fragments*>(w.args[lane])->d;
+      int g = lane / 4, t = lane % 4 * 2;
+      memcpy(f, &d[g][t], 8);
+      memcpy(f + 2, &d[g + 8][t], 8);
+    }
+  }
+};
 
 }  // namespace emu
 
@@ -81,21 +101,27 @@ template <class T> DM_FN void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], con
   emu::Fragments mine{d, a, b};
   emu::collective(emu::Multiply, at, &mine, [](emu::Warp& w) {
     if (w.full != ~0u) emu::fault("divergence", emu::m.line, -1, -1, "mma in a warp of fewer than 32 threads");
-    float x[16][16];
-    emu::Eight y[16];
+    emu::Matrices<16> x;
+    x.take_sums(w);
     for (int lane = 0; lane < 32; lane++) {
       auto* f = static_cast<emu::Fragments*>(w.args[lane]);
       int g = lane / 4, t = lane % 4 * 2;
-      for (int h = 0; h < 2; h++) {
-        x[g][t + h] = emu::half_of<T>(f->a[0], h);
-        x[g + 8][t + h] = emu::half_of<T>(f->a[1], h);
-        x[g][t + 8 + h] = emu::half_of<T>(f->a[2], h);
-        x[g + 8][t + 8 + h] = emu::half_of<T>(f->a[3], h);
-        y[t + h][g] = emu::half_of<T>(f->b[0], h);
-        y[t + 8 + h][g] = emu::half_of<T>(f->b[1], h);
+      emu::U4 pairs;
+      memcpy(&pairs, f->a, sizeof pairs);
+      emu::F4 lo = emu::wide4<T>(pairs & 0xffff), hi = emu::wide4<T>(pairs >> 16);
+      for (int k = 0; k < 4; k++) {
+        float* to = &x.a[g + 8 * (k & 1)][t + 4 * (k & 2)];
+        to[0] = lo[k];
+        to[1] = hi[k];
       }
+      emu::F4 column = emu::wide4<T>(emu::U4{f->b[0] & 0xffff, f->b[0] >> 16, f->b[1] & 0xffff, f->b[1] >> 16});
+      x.b[t][g] = column[0];
+      x.b[t + 1][g] = column[1];
+      x.b[t + 8][g] = column[2];
+      x.b[t + 9][g] = column[3];
     }
-    emu::multiply<16>(w, x, y);
+    x.multiply();
+    x.give_sums(w);
   });
 }
 
@@ -103,20 +129,18 @@ DM_FN void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2] 
   emu::Fragments mine{d, a, b};
   emu::collective(emu::Multiply, at, &mine, [](emu::Warp& w) {
     if (w.full != ~0u) emu::fault("divergence", emu::m.line, -1, -1, "mma in a warp of fewer than 32 threads");
-    float x[16][8];
-    emu::Eight y[8];
+    emu::Matrices<8> x;
+    x.take_sums(w);
     auto tf32 = [](u32 bits) { return bits_as<float>(bits & ~0x1fffu); };
     for (int lane = 0; lane < 32; lane++) {
       auto* f = static_cast<emu::Fragments*>(w.args[lane]);
       int g = lane / 4, t = lane % 4;
-      x[g][t] = tf32(f->a[0]);
-      x[g + 8][t] = tf32(f->a[1]);
-      x[g][t + 4] = tf32(f->a[2]);
-      x[g + 8][t + 4] = tf32(f->a[3]);
-      y[t][g] = tf32(f->b[0]);
-      y[t + 4][g] = tf32(f->b[1]);
+      for (int k = 0; k < 4; k++) x.a[g + 8 * (k & 1)][t + 2 * (k & 2)] = tf32(f->a[k]);
+      x.b[t][g] = tf32(f->b[0]);
+      x.b[t + 4][g] = tf32(f->b[1]);
     }
-    emu::multiply<8>(w, x, y);
+    x.multiply();
+    x.give_sums(w);
   });
 }
 

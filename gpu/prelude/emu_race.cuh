@@ -29,7 +29,6 @@ struct SharedMemory {
   u32 writers[shared_bytes], readers[shared_bytes];
   u32 fixed;      // bytes of the static arrays
   u32 dynamic;    // where the dynamic part begins
-  u32 top;        // end of what the launch uses
   u32 start;      // stamps below are of earlier blocks
   struct Array { const char* name; Spot line; u32 at, bytes; } arrays[32];
   int array_count;

@@ -169,7 +169,7 @@ template <class T, class V> DM_FN T narrow(V x) { return detail::Narrow<T>::from
 
 // x converted as dm.convert does: like narrow, but floating point to integer
 // truncates towards zero, goes to the nearest end where out of range and takes
-// NaN to 0; bool is whether x is not 0.
+// NaN to 0; bool is whether x is a number other than 0.
 template <class To, class From> DM_FN To convert(From value) {
   auto x = wide(value);
   if constexpr (detail::Kind<To>::is_small && !detail::Kind<decltype(x)>::is_float) {
@@ -177,7 +177,7 @@ template <class To, class From> DM_FN To convert(From value) {
   } else if constexpr (detail::Kind<To>::is_float) {
     return detail::Narrow<To>::from(x);
   } else if constexpr (sizeof(To) == sizeof(bool) && To(2) == To(1)) {
-    return x != decltype(x)(0);
+    return x == x && x != decltype(x)(0);
   } else if constexpr (detail::Kind<decltype(x)>::is_float) {
     if (x != x) return To(0);
     constexpr bool is_signed = To(-1) < To(0);
