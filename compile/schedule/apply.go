@@ -20,7 +20,7 @@ func apply(g *model, r *recomputed) []*ir.Op {
 		return out
 	}
 	body := g.fn.Body
-	a := &applier{g: g, r: r, value: map[int]*ir.Value{}, viewed: map[view]*ir.Value{}}
+	a := &applier{g: g, r: r, value: map[int]*ir.Value{}, viewed: map[view]*ir.Value{}, placed: map[*ir.Op]bool{}}
 	for _, x := range g.roots {
 		if !x.persistent() {
 			a.store = append(a.store, x)
@@ -34,12 +34,6 @@ func apply(g *model, r *recomputed) []*ir.Op {
 		unused[v] = len(v.Results[0].Uses) == 0
 	}
 	last := body.Ops[len(body.Ops)-1]
-	a.ops = append(a.ops, g.consts...)
-	for _, v := range g.views {
-		if x := g.rootOf[v.Results[0]]; x == nil || x.persistent() {
-			a.ops = append(a.ops, v)
-		}
-	}
 	var steps []*ir.Op
 	for _, i := range r.order {
 		o := a.task(i)
@@ -51,6 +45,12 @@ func apply(g *model, r *recomputed) []*ir.Op {
 				}
 			}
 		}
+	}
+	for _, o := range g.consts {
+		a.need(o.Results[0])
+	}
+	for _, v := range g.views {
+		a.need(v.Results[0])
 	}
 	a.ops = append(a.ops, last)
 	body.Ops = a.ops
@@ -68,7 +68,22 @@ type applier struct {
 	store  []*root // of the stores of the start
 	value  map[int]*ir.Value
 	viewed map[view]*ir.Value
+	placed map[*ir.Op]bool // constants, and views of what is there from the start
 	ops    []*ir.Op
+}
+
+// need appends the op of v, if it is a constant or a view of one or of an
+// argument, and is not there yet: each stands before the first that uses it.
+func (a *applier) need(v *ir.Value) {
+	x := a.g.rootOf[v]
+	if x == nil || !x.persistent() || v.Op == nil || a.placed[v.Op] {
+		return
+	}
+	a.placed[v.Op] = true
+	for _, w := range v.Op.Operands {
+		a.need(w)
+	}
+	a.ops = append(a.ops, v.Op)
 }
 
 // view is a view of the value that a store holds.
@@ -102,6 +117,7 @@ func (a *applier) task(i int) *ir.Op {
 	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 		for k, v := range p.Operands {
 			if x := a.g.rootOf[v]; x != nil {
+				a.need(v)
 				if s, ok := instead[x]; ok {
 					p.SetOperand(k, a.as(v, s))
 				}

@@ -6,11 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dmir/analysis/cost"
-	"dmir/analysis/memory"
 	"dmir/analysis/program"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
+	"dmir/compile/pipeline"
 	"dmir/compile/schedule"
 	"dmir/syntax/source"
 )
@@ -36,17 +34,18 @@ func TestExamples(t *testing.T) {
 				if fn.Body == nil {
 					continue
 				}
-				given := int64(0)
-				if plan, err := memory.Lay(fn, cost.NewFlow(fn, m, bind).Sizes()); err == nil {
-					given = plan.Bound
-				}
 				u := &pass.Unit{Ctx: t.Context(), Module: m, Func: fn, Machine: p.Target, Options: pass.Options{Bind: bind}}
-				err := pass.Run(u, []pass.Pass{prepare.Inline(), prepare.Bind(), schedule.Order(), schedule.Plan()}, nil)
+				err := pass.Run(u, pipeline.Until("fuse"), nil)
 				var e *pass.Error
 				if errors.As(err, &e) && e.Code == "DM804" { // control flow
 					continue
 				}
 				if err != nil {
+					t.Fatalf("%s: @%s: %v", path, fn.Name, err)
+				}
+				fn = u.Func
+				given := live(t, u)
+				if err := pass.Run(u, both(""), nil); err != nil {
 					t.Fatalf("%s: @%s: %v", path, fn.Name, err)
 				}
 				if err := schedule.Check(fn); err != nil {
@@ -56,20 +55,17 @@ func TestExamples(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: @%s: %v", path, fn.Name, err)
 				}
-				live, err := memory.Lay(fn, cost.NewFlow(fn, m, bind).Sizes())
-				if err != nil {
-					t.Fatal(err)
-				}
+				now := live(t, u)
 				t.Logf("%s @%s: %d steps on %d streams, workspace %d, bound %d (+%.2f %%), live %d, in the order of the text %d",
-					filepath.Base(path), fn.Name, len(s.Steps), s.Streams, s.Workspace, s.Bound, 100*float64(s.Workspace-s.Bound)/float64(max(s.Bound, 1)), live.Bound, given)
+					filepath.Base(path), fn.Name, len(s.Steps), s.Streams, s.Workspace, s.Bound, 100*float64(s.Workspace-s.Bound)/float64(max(s.Bound, 1)), now, given)
 				if s.Workspace-s.Bound > s.Bound/100 {
 					t.Errorf("%s: @%s takes %d bytes, %d are needed at once", path, fn.Name, s.Workspace, s.Bound)
 				}
-				if s.Workspace < live.Bound {
-					t.Errorf("%s: @%s takes %d bytes, less than the %d that are live", path, fn.Name, s.Workspace, live.Bound)
+				if s.Workspace < now {
+					t.Errorf("%s: @%s takes %d bytes, less than the %d that are live", path, fn.Name, s.Workspace, now)
 				}
-				if given > 0 && live.Bound > given {
-					t.Errorf("%s: @%s holds %d bytes, more than the %d of the order of the text", path, fn.Name, live.Bound, given)
+				if now > given {
+					t.Errorf("%s: @%s holds %d bytes, more than the %d of the order of the text", path, fn.Name, now, given)
 				}
 				done++
 			}

@@ -50,12 +50,15 @@ func order(u *pass.Unit) error {
 		m, _ = machine.Lookup(machine.Default)
 	}
 	ctx := u.Context()
-	p := g.problem()
+	p := g.problem(true)
 	ds := durations(g, u, m)
 	for i := range p.tasks {
 		p.tasks[i].ns = ds[i].launch + ds[i].busy
 	}
 	best, _ := p.lowest(ctx, p.textOrder())
+	if exact := g.problem(false); exact.peak(best) > exact.peak(p.textOrder()) {
+		best = p.textOrder() // better only by what rounding adds
+	}
 	budget, limited, err := maxPeak(fn, u.Options.Bind)
 	if err != nil {
 		return err

@@ -21,17 +21,24 @@ type task struct {
 	ns      float64 // predicted time
 }
 
-// problem is the order of g's steps as it is asked for.
-func (g *model) problem() *problem {
+// problem is the order of g's steps as it is asked for, of sizes that are
+// rounded up to Align or as they are.
+func (g *model) problem(rounded bool) *problem {
+	size := func(r *root) int64 {
+		if rounded {
+			return r.size
+		}
+		return r.bytes
+	}
 	p := &problem{}
 	store := map[*root]int{}
 	for _, r := range g.roots {
 		if r.persistent() {
-			p.base += r.size
+			p.base += size(r)
 			continue
 		}
 		store[r] = len(p.size)
-		p.size = append(p.size, r.size)
+		p.size = append(p.size, size(r))
 		p.kept = append(p.kept, r.out)
 	}
 	for _, s := range g.steps {
@@ -146,6 +153,12 @@ func (p *problem) holds(order []int) (live []int64, peak int64) {
 		m.run(i)
 	}
 	return live, max(peak, m.live)
+}
+
+// peak is the most that order holds.
+func (p *problem) peak(order []int) int64 {
+	_, peak := p.holds(order)
+	return peak
 }
 
 // least is a bound below which no order comes: what the largest task needs for
