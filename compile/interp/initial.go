@@ -15,8 +15,8 @@ const (
 	StddevAttr = "dm.stddev"
 )
 
-// argAttr is an attribute of argument i of fn, nil where it has none of that name.
-func argAttr(fn *ir.Func, i int, name string) types.Attr {
+// ArgAttr is an attribute of argument i of fn, nil where it has none of that name.
+func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 	all, _ := fn.Op.Attr("arg_attrs").(types.Array)
 	if i >= len(all) {
 		return nil
@@ -33,14 +33,14 @@ func argAttr(fn *ir.Func, i int, name string) types.Attr {
 // initial makes the random numbers in x, argument i of fn, what the argument's
 // attributes ask for.
 func (p *pool) initial(fn *ir.Func, i int, x *tensor.Tensor) {
-	if v, ok := types.NumberOf(argAttr(fn, i, InitAttr)); ok {
+	if v, ok := types.NumberOf(ArgAttr(fn, i, InitAttr)); ok {
 		p.parallel(x.Len(), elements, func(lo, hi int) {
 			for k := lo; k < hi; k++ {
 				x.SetFloat(k, v)
 			}
 		})
 	}
-	if v, ok := types.NumberOf(argAttr(fn, i, StddevAttr)); ok && x.Elem.IsFloat() {
+	if v, ok := types.NumberOf(ArgAttr(fn, i, StddevAttr)); ok && x.Elem.IsFloat() {
 		p.parallel(x.Len(), elements, func(lo, hi int) {
 			for k := lo; k < hi; k++ {
 				x.SetFloat(k, x.Float(k)*v)
