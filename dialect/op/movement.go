@@ -17,7 +17,9 @@ func movements() []*Def {
 var transposeDef = &Def{
 	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
-	Doc:     "Dimension i of the result is dimension `dims[i]` of the operand.\n\nReads and writes everything; counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
+	Doc: "Dimension i of the result is dimension `dims[i]` of the operand.\n\n" +
+		"Moves nothing where the result's layout leaves the elements where they lie, as `order = [1, 0]` does behind `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
+		"Counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
   %y = dm.transpose %x, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
   return %y : tensor<4x2x3xf32>
@@ -53,6 +55,12 @@ var transposeDef = &Def{
 			from[d] = i
 		}
 		return spread(y.Shape, from)
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		if IsView(o) {
+			return make([]dim.Dim, len(o.Operands)), dim.Dim{}
+		}
+		return wholeTraffic(o)
 	},
 }
 
