@@ -12,6 +12,7 @@ import (
 	"dmir/compile/schedule"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/syntax/diag"
@@ -102,10 +103,10 @@ func tablesOut(o *ir.Op) {
 // runs reports whether o, an op of a function's body, is a step of its own.
 func runs(o *ir.Op) bool {
 	switch o.Name {
-	case "func.return", "dm.constant", "dm.reshape":
+	case "func.return", "dm.constant":
 		return false
 	}
-	return len(o.Results) > 0
+	return len(o.Results) > 0 && !op.IsView(o)
 }
 
 // scratchBytes is the memory that the launches of one step share.
