@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -281,5 +282,54 @@ func TestAtomics(t *testing.T) {
 	}
 	if s := r.Steps[3]; s.Params[1] != (ParamReport{"sum", 4, 4, 2048}) {
 		t.Errorf("the sum moves %+v", s.Params[1])
+	}
+}
+
+const lastBlockSource = `#include "dm.cuh"
+DM_KERNEL(total, 64)(dm::In<float> x, dm::InOut<float> parts, dm::InOut<dm::u32> counter, dm::Out<float> sum) {
+  DM_SHARED(float, s, 32);
+  float v = dm::block_sum(x[dm::block() * 64 + dm::thread()], s);
+  if (dm::thread() == 0) parts.store(dm::block(), v);
+  if (WAIT) return;
+  v = dm::thread() < dm::blocks() ? parts[dm::thread()] : 0.0f; // here
+  v = dm::block_sum(v, s);
+  if (dm::thread() == 0) sum.store(0, v);
+}
+`
+
+// The last block of a launch may read what the others have written; another one may not.
+func TestLastBlock(t *testing.T) {
+	needCompiler(t)
+	x := make([]float32, 256)
+	var sum float32
+	for i := range x {
+		x[i] = float32(i % 17)
+		sum += x[i]
+	}
+	for _, wait := range []string{"!dm::last_block(counter, 0, dm::u32(dm::blocks()))", "dm::block() < dm::blocks() - 1"} {
+		p := &artifact.Program{Name: "total", Source: strings.Replace(lastBlockSource, "WAIT", wait, 1), Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{3, 2},
+			Kernels: []artifact.Kernel{{Name: "total", Threads: 64, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "parts", Elem: "f32", Mode: artifact.InOut},
+				{Name: "counter", Elem: "ui32", Mode: artifact.InOut}, {Name: "sum", Elem: "f32", Mode: artifact.Out}}}},
+			Buffers: []artifact.Buffer{{Name: "x", Elem: "f32", Kind: artifact.Input, Bytes: 1024}, {Name: "parts", Elem: "f32", Kind: artifact.Temp, Offset: 1024, Bytes: 16},
+				{Name: "counter", Elem: "ui32", Kind: artifact.Output, Offset: 2048, Bytes: 4}, {Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 3072, Bytes: 4}},
+			Steps: []artifact.Step{{Name: "zero", Kernel: -1, Args: []artifact.Arg{{Buffer: 2}}},
+				{Name: "total", Grid: [3]int{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}}},
+		}
+		p.Steps = append(p.Steps, p.Steps[1]) // the counter is 0 again
+		p.Steps[2].Name = "total again"
+		r, err := Run(t.Context(), p, [][]byte{floats(x...)}, Options{})
+		if strings.HasPrefix(wait, "!") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := toFloats(r.Outputs[0])[0]; got != sum || binary.LittleEndian.Uint32(r.Outputs[1]) != 0 {
+				t.Errorf("the sum is %v, want %v; the counter is %v", got, sum, r.Outputs[1])
+			}
+			continue
+		}
+		var f *Fault
+		if !errors.As(err, &f) || f.Kind != Race || f.Param != "parts" || f.Line != 7 {
+			t.Errorf("the last block does not wait: got %v", err)
+		}
 	}
 }

@@ -114,7 +114,7 @@ struct Machine {
   i64 bytes;
   u32 first, many, atomic;  // ids of this launch's first block, of several blocks, of atomics
   u32 me;                   // id of the block
-  bool acquired;            // the block has waited for the others
+  bool last, acquired;      // what last_block said; the block knows what others wrote
   int granule;              // log2 of the bytes
   // The launch.
   int step;

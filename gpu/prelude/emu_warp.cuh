@@ -70,6 +70,18 @@ template <class T> DM_FN T shuffle_down(T v, i32 n DM_LINE) {
   i32 from = emu::m.lane + n;
   return emu::exchange(v, from > 31 ? emu::m.lane : from, at);
 }
+DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks DM_LINE) {
+  sync(at);
+  if (thread() == 0) {
+    u32 before = counter.add(At(i, at), 1);
+    if (before >= blocks) emu::fault("bounds", at, counter.param->index, i, "the counter of %u blocks stands at %u", blocks, before);
+    emu::m.last = before == blocks - 1;
+    if (emu::m.last) memset(counter.param->data + i * 4, 0, 4);
+  }
+  sync(at);
+  if (emu::m.last) emu::m.acquired = true;
+  return emu::m.last;
+}
 DM_FN u32 ballot(bool p DM_LINE) {
   u32 mine = p;
   emu::collective(emu::Vote, at, &mine, [](emu::Warp& w) {

@@ -57,6 +57,18 @@ template <class T> DM_FN T shuffle_down(T v, i32 n) {
 // The lanes whose p is true, as bits.
 DM_FN u32 ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
+// Whether this is the last of `blocks` blocks to come here, in every thread: that
+// one sees, through InOut parameters, what the others have written. counter[i] is
+// 0 before and after.
+DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
+  __threadfence();
+  __syncthreads();
+  bool last = thread() == 0 && atomicInc(counter.p + i, blocks - 1) == blocks - 1;
+  last = __syncthreads_or(last);
+  __threadfence();
+  return last;
+}
+
 #endif
 
 namespace detail {
