@@ -82,7 +82,7 @@ func onePlace(o *ir.Op) bool {
 		t := o.Body(0).Terminator()
 		return t != nil && t.Tree != nil && t.Name == "dm.yield"
 	}
-	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0
+	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != "dm.grad"
 }
 
 // expressible holds what kernel classes there are: a contraction takes

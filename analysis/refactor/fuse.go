@@ -145,6 +145,8 @@ func fusible(o *ir.Op) error {
 	switch {
 	case o.Name == "func.return" || def.Is(op.Terminator) || len(o.Succs) > 0:
 		return refuse("%s ends the block", o.Name)
+	case o.Name == "dm.grad":
+		return refuse("dm.grad stands for a whole graph, which no kernel holds")
 	case o.Name == "func.call":
 		return refuse("a call cannot stand in a kernel; inline it first")
 	case o.Name == "dm.if" || o.Name == "dm.while":

@@ -56,7 +56,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	outs := slices.Clone(ret.Operands)
 	ir.Erase(ret)
 
-	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value]*ir.Value{}, callers: callers}
+	r := &reverse{m: m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: callers}
 	for _, i := range wrt {
 		r.active[b.Args[i]] = true
 	}
@@ -104,15 +104,7 @@ func selected(m *ir.Module, f *ir.Func, wrt []int) ([]int, error) {
 	return wrt, nil
 }
 
-func isFloat(v *ir.Value) bool {
-	switch t := v.Type.(type) {
-	case *types.Tensor:
-		return t.Elem.IsFloat()
-	case types.Scalar:
-		return t.Elem.IsFloat()
-	}
-	return false
-}
+func isFloat(v *ir.Value) bool { return elemOf(v).IsFloat() }
 
 // seed gives the results their cotangents.
 func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
@@ -123,7 +115,7 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 			return fail(r.m, f.Op, "DM814", "the first result of @%s is not a floating-point scalar", f.Name)
 		}
 		if r.active[outs[0]] {
-			r.add(build, outs[0], op.Filled(build, outs[0].Type, 1))
+			r.add(outs[0], op.Filled(build, outs[0].Type, 1))
 		}
 		return nil
 	}
@@ -134,7 +126,7 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 		a := &ir.Value{Name: cotangentName(v), Type: plain(v.Type), Block: b, Index: len(b.Args), Span: v.Span}
 		b.Args = append(b.Args, a)
 		if r.active[v] {
-			r.add(build, v, a)
+			r.add(v, a)
 		}
 	}
 	g.Args = b.Args
@@ -143,7 +135,7 @@ func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 
 // gradient is the cotangent of an argument in the argument's own placement.
 func (r *reverse) gradient(b *ir.Builder, arg *ir.Value) *ir.Value {
-	v := r.cot[arg]
+	v := r.sum(b, arg)
 	t := arg.Tensor()
 	if v == nil {
 		v = op.Zeros(b, arg.Type)

@@ -17,7 +17,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		block.Args = append(block.Args, v)
 		return v
 	}
-	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value]*ir.Value{}, callers: r.callers}
+	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers}
 	values := map[*ir.Value]*ir.Value{}
 	body := o.Body(0)
 	operands := append([]*ir.Value{}, o.Operands...)
@@ -41,7 +41,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			continue
 		}
 		operands = append(operands, dy[i])
-		inner.add(at, v, argument(v.Type, cotangentName(v)))
+		inner.add(v, argument(v.Type, cotangentName(v)))
 	}
 	if err := inner.backward(block, len(block.Ops)); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	var ts []types.Type
 	shape := o.Out(0).Shape
 	for i, a := range args {
-		if v := inner.cot[a]; v != nil && inner.active[a] {
+		if v := inner.sum(at, a); v != nil && inner.active[a] {
 			yields, to = append(yields, v), append(to, i)
 			t := o.Out(0).With(shape...)
 			t.Elem = a.Type.(types.Scalar).Elem
@@ -68,7 +68,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	region.Op = back
 	back.Regions = []*ir.Region{region}
 	for k, i := range to {
-		r.add(b, o.Operands[i], op.SumTo(b, back.Results[k], o.In(i).Shape))
+		r.add(o.Operands[i], op.SumTo(b, back.Results[k], o.In(i).Shape))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		block := &ir.Block{Region: region}
 		region.Blocks = []*ir.Block{block}
 		back.Regions = append(back.Regions, region)
-		inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value]*ir.Value{}, callers: r.callers}
+		inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers}
 		for _, v := range captured {
 			inner.active[v] = true
 		}
@@ -108,7 +108,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		at := &ir.Builder{Block: block, Index: len(block.Ops), At: o}
 		for i, v := range outs {
 			if dy[i] != nil && inner.active[v] {
-				inner.add(at, v, dy[i])
+				inner.add(v, dy[i])
 			}
 		}
 		if err := inner.backward(block, len(block.Ops)); err != nil {
@@ -117,7 +117,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		at.Index = len(block.Ops)
 		var yields []*ir.Value
 		for i, v := range captured {
-			c := inner.cot[v]
+			c := inner.sum(at, v)
 			if c == nil {
 				c = op.Zeros(at, ts[i])
 			}
@@ -132,7 +132,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		region.Op = made
 	}
 	for i, v := range captured {
-		r.add(b, v, made.Results[i])
+		r.add(v, made.Results[i])
 	}
 	return nil
 }

@@ -5,14 +5,15 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // reverse is one walk over a block and back.
 type reverse struct {
 	m       *ir.Module
-	active  map[*ir.Value]bool      // depends on what is differentiated by
-	cot     map[*ir.Value]*ir.Value // cotangents as far as they are summed
-	callers []string                // functions whose bodies are being inlined
+	active  map[*ir.Value]bool        // depends on what is differentiated by
+	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
+	callers []string                  // functions whose bodies are being inlined
 }
 
 // forward marks what depends on the active values of b and puts in place of
@@ -120,7 +121,7 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 		dy := make([]*ir.Value, len(o.Results))
 		some := false
 		for i, v := range o.Results {
-			dy[i] = r.cot[v]
+			dy[i] = r.sum(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, v)
 			if some = some || dy[i] != nil; dy[i] != nil && dy[i].Name == "" && dy[i].Op != nil {
 				dy[i].Name = cotangentName(v)
 			}
@@ -164,16 +165,45 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	}
 	for i, v := range dx {
 		if v != nil {
-			r.add(b, o.Operands[i], v)
+			r.add(o.Operands[i], v)
 		}
 	}
 	return nil
 }
 
 // add adds to the cotangent of v.
-func (r *reverse) add(b *ir.Builder, v, more *ir.Value) {
-	if sum := r.cot[v]; sum != nil {
-		more = op.Add(b, sum, more)
+func (r *reverse) add(v, more *ir.Value) { r.cot[v] = append(r.cot[v], more) }
+
+// sum is the cotangent of v, nil where it is zero. Three and more terms of half
+// precision are summed in f32 and rounded once, so that their order matters little.
+func (r *reverse) sum(b *ir.Builder, v *ir.Value) *ir.Value {
+	terms := r.cot[v]
+	if len(terms) == 0 {
+		return nil
 	}
-	r.cot[v] = more
+	total, elem := terms[0], elemOf(v)
+	wide := elem
+	if len(terms) > 2 && elem.Bytes() < 4 {
+		wide = types.F32
+	}
+	for i, t := range terms {
+		if t = op.Convert(b, t, wide); i == 0 {
+			total = t
+		} else {
+			total = op.Add(b, total, t)
+		}
+	}
+	total = op.Convert(b, total, elem)
+	r.cot[v] = []*ir.Value{total}
+	return total
+}
+
+func elemOf(v *ir.Value) types.Elem {
+	switch t := v.Type.(type) {
+	case *types.Tensor:
+		return t.Elem
+	case types.Scalar:
+		return t.Elem
+	}
+	return types.InvalidElem
 }
