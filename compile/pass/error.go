@@ -14,13 +14,17 @@ type Error struct {
 	Code string      // one of Codes
 	Msg  string      // one sentence
 	Help string      // what to do, may be empty
+	Name string      // of the code; "" where that is in Codes
 }
 
 func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	name := diag.Find(Codes, e.Code).Name
+	name := e.Name
+	if name == "" {
+		name = diag.Find(Codes, e.Code).Name
+	}
 	return diag.Diagnostic{Code: e.Code, Name: name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 

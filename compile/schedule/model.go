@@ -90,7 +90,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 			}
 		case op.Of(o) == nil || o.Name == "dm.if" || o.Name == "dm.while":
 			return nil, pass.Errorf(o, "DM804", "%s cannot stand in a static schedule", o.Name)
-		case o.Name == "dm.constant":
+		case o.Name == "dm.constant" && len(o.Results) == 1:
 			g.consts = append(g.consts, o)
 			if err := g.add(o.Results[0], constant, nil); err != nil {
 				return nil, err

@@ -89,7 +89,7 @@ func assignOffsets(ctx context.Context, l *layout) (at []int64, peak int64) {
 
 // asError is the first problem as the error of a pass.
 func asError(ps Problems) error {
-	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help}
+	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help, Name: ps[0].Name}
 }
 
 // write puts a plan into the text.

@@ -62,9 +62,8 @@ var Codes = []diag.Code{
 // failure is a problem at o, which may be nil, with the help of its code.
 func failure(o *ir.Op, code, format string, args ...any) *pass.Error {
 	e := pass.Errorf(o, code, format, args...)
-	if e.Help == "" {
-		e.Help = diag.Find(Codes, code).Help
-	}
+	c := diag.Find(Codes, code)
+	e.Name, e.Help = c.Name, c.Help
 	return e
 }
 

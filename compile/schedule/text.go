@@ -22,7 +22,7 @@ type text struct {
 func (t *text) problem(o *ir.Op, code, format string, args ...any) *diag.Diagnostic {
 	e := failure(o, code, format, args...)
 	t.problems = append(t.problems, diag.Diagnostic{
-		Code: code, Name: diag.Find(Codes, code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help,
+		Code: code, Name: e.Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help,
 	})
 	return &t.problems[len(t.problems)-1]
 }
