@@ -35,9 +35,11 @@ type product struct {
 	t      *kernel.Tiled
 	c      Config
 	ns     *names
-	elem   types.Elem // of the operands in shared memory
-	before strings.Builder
-	vector int64 // neighbours that a call of the epilogue takes
+	elem   types.Elem      // of the operands in shared memory
+	before strings.Builder // the operands
+	after  strings.Builder // the results
+	held   int             // registers for what is on its way to shared memory through them
+	vector int64           // neighbours that a call of the epilogue takes
 }
 
 // tiled are the launches that compute t with the tile c.
@@ -72,15 +74,15 @@ func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config
 	}
 	l := launch{
 		name: name, class: string(f.Class), threads: c.threads(), shared: c.shared(t.Elem),
-		grid: [3]int{int(tiles), 1, 1}, params: p.ns.params, include: p.include(),
+		grid: [3]int{int(tiles), 1, 1}, params: p.ns.params, include: p.include(), blocks: c.resident(t.Elem, g.target.Machine, p.held),
 	}
 	if c.Path == Wgmma {
 		l.grid[0] = min(l.grid[0], g.target.Machine.SMs)
-		l.arch, l.blocks = g.target.Arch, 1
+		l.arch = g.target.Arch
 	}
 	if c.Splits <= 1 {
 		l.body = p.call(a, b, result)
-		l.before = p.before.String()
+		l.before = p.before.String() + p.after.String()
 		return []launch{p.trim(l)}, nil
 	}
 	return p.split(l, a, b, result)
@@ -195,7 +197,7 @@ func declare(b *strings.Builder, fields []param) {
 func (p *product) trim(l launch) launch {
 	var kept []param
 	for _, q := range l.params {
-		if q.mode == artifact.Map || mentions(l.body, q.name) {
+		if mentions(l.body, q.name) {
 			kept = append(kept, q)
 		}
 	}
@@ -250,7 +252,7 @@ func (p *product) results() (string, error) {
 	p.vector = best
 	fields := p.fields(nil, outs)
 	name := "@_Out"
-	b := &p.before
+	b := &p.after
 	fmt.Fprintf(b, "struct %s {\n  static constexpr int vector = %d, products = %d;\n", name, best, p.t.Products)
 	declare(b, fields)
 	sum := p.sumType()

@@ -103,6 +103,9 @@ func (p *product) operand(which int) (string, error) {
 	if p.c.Path == Wgmma {
 		return s.bulk(xs, flat)
 	}
+	if !direct && p.c.Path == Mma {
+		p.held += 40
+	}
 	fields := p.fields(xs, nil)
 	name := [2]string{"@_A", "@_B"}[which]
 	b := &p.before
@@ -297,7 +300,7 @@ func (p *product) split(l launch, a, b, result string) ([]launch, error) {
 	first.differs = fmt.Sprintf("%d partial sums of each element pass through memory", p.c.Splits)
 	first = p.trim(first)
 
-	second := launch{name: l.name + "_finish", class: l.class, threads: 256, include: p.include(), differs: first.differs}
+	second := launch{name: l.name + "_finish", class: l.class, threads: 256, include: p.include(), before: p.after.String(), differs: first.differs}
 	for _, q := range all {
 		if q.temp != nil {
 			q.mode = artifact.In

@@ -75,9 +75,20 @@ func (c Config) registers(elem types.Elem) int {
 	case Wgmma:
 		return 168
 	case Mma:
-		return min(255, c.WM*c.WN/32+(c.WM+c.WN)/2+48)
+		return min(255, c.WM*c.WN/32+c.WM/4+c.WN/4+40)
 	}
-	return min(255, (c.WM*c.WN+c.WM+c.WN)*accBytes(elem)/4+48)
+	return min(255, (c.WM*c.WN+c.WM+c.WN)*accBytes(elem)/4+96)
+}
+
+// resident is how many blocks are to share a multiprocessor: as many as their
+// shared memory and registers allow, where a thread needs `more` registers than
+// usual. The assembler is told, so that it takes those that there are.
+func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
+	if c.Path == Wgmma {
+		return 1
+	}
+	perSM := min(int(m.SharedMemory)/(c.shared(elem)+1024), 65536/(c.threads()*min(255, c.registers(elem)+more)), 2048/c.threads())
+	return max(1, perSM)
 }
 
 // The tiles that templates are tested with.
@@ -190,6 +201,8 @@ func (p productShape) takes(c Config) bool {
 		switch c.Path {
 		case Fma:
 			return c.WN == 8
+		case Mma:
+			return c.WN > 16
 		case Wgmma:
 			return c.BN >= 128
 		}
@@ -211,12 +224,7 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	splits := int64(max(c.Splits, 1))
 	blocks := p.batch * ceil(p.rows, int64(c.BM)) * ceil(cols, int64(c.BN)) * splits
 
-	shared := c.shared(p.sum)
-	resident := int64(1) // blocks that share a multiprocessor
-	if c.Path != Wgmma {
-		perSM := min(m.SharedMemory/int64(shared+1024), int64(65536/(c.threads()*c.registers(p.sum))), int64(2048/c.threads()))
-		resident = max(1, perSM)
-	}
+	resident := int64(c.resident(p.sum, m, 0))
 	slots := int64(m.SMs) * resident
 	// Blocks of the last wave share multiprocessors with fewer others.
 	full, rest := blocks/slots, blocks%slots
@@ -237,10 +245,12 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	}
 	t := waves*tile + fill
 	bytes := float64(p.batch) * size * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
-	t = math.Max(t, bytes/m.Bandwidth+fill)
+	// Where memory decides, the tile that computes less still is the better one.
+	t = math.Max(t, bytes/m.Bandwidth+fill) + t/1000
 	if splits > 1 {
 		sums := float64(p.batch*p.rows*cols) * 4 * float64(splits)
 		t += 2*sums/(2*m.Bandwidth) + 3e-6 // written, read back, and a second kernel
+		t *= 1.05                          // for less than that it is not worth the memory
 	}
 	return t
 }
@@ -251,7 +261,7 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 func (p productShape) efficiency(c Config) float64 {
 	switch c.Path {
 	case Wgmma:
-		return 0.9 * math.Min(1, float64(c.BM*c.BN)/(128*192))
+		return 0.9 * math.Min(1, float64(c.BM*c.BN)/float64(c.BM+c.BN)/77)
 	case Mma:
 		return 0.9 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/27)
 	}

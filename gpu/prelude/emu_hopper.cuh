@@ -62,6 +62,7 @@ inline Hopper& this_block() {
     for (int i = 0; i < hopper.bulks; i++) free(hopper.bulk[i].data);
     hopper.block = m.me;
     hopper.phases = hopper.bulks = 0;
+    hopper.time = 0;
   }
   return hopper;
 }
@@ -127,9 +128,10 @@ inline void end_copies(Phases& p) {
       h.bulk[kept++] = b;
       continue;
     }
-    u32 first = smem.start >> 11;
-    h.time = (h.time > first ? h.time : first) + 1;
-    if (h.time < m.warps[m.warp].clock) h.time = m.warps[m.warp].clock;
+    Warp& w = m.warps[m.warp];
+    h.time = h.time >= w.clock ? h.time + 1 : w.clock;
+    w.clock = h.time + 1;  // a later block starts after all clocks
+    m.stamp = stamp_of(w.clock, u32(m.thread));
     shared_end_async(b.to, b.data, b.bytes, stamp_of(h.time, 1024 + u32(async_warp)));
     if (p.coming.seen[async_warp] < h.time) p.coming.seen[async_warp] = h.time;
     p.bytes -= b.bytes;

@@ -10,7 +10,6 @@ template <int BM_, int BN_, int Stages_>
 struct WgmmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = 64, stages = Stages_;
   static constexpr int threads = 384, rows = BM / 2; // of a consumer
-  static constexpr int group(int products) { return BN / products; } // of B's rows, where there are two products
   static constexpr int width = 32, pitch = width + 8; // of a slab of accumulators, in floats
   static constexpr int shared = stages * (BM + BN) * BK * 2 + 8 * 16 * pitch * 4 + 2 * stages * 8; // bytes of dynamic shared memory
   static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");

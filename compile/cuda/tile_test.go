@@ -1,0 +1,49 @@
+package cuda
+
+import (
+	"testing"
+
+	"dmir/dialect/types"
+)
+
+// What the model chooses. Large products take large tiles; few tiles are cut
+// along k; thin ones take thin tiles.
+func TestTileChoice(t *testing.T) {
+	for _, c := range []struct {
+		arch                     string
+		batch, rows, cols, depth int64
+		elem                     types.Elem
+		want                     string
+	}{
+		{"sm_90a", 1, 8192, 8192, 8192, types.F16, "wgmma 128x256x64"},
+		{"sm_90a", 1, 4096, 4096, 1024, types.BF16, "wgmma 128x256x64"},
+		{"sm_90a", 1, 512, 1024, 1024, types.F16, "wgmma 128x64x64"},
+		{"sm_90a", 128, 512, 512, 64, types.F16, "wgmma 128x256x64"},
+		{"sm_90a", 128, 512, 64, 512, types.F16, "wgmma 128x64x64"},
+		{"sm_90a", 1, 1024, 1024, 4096, types.F16, "wgmma 128x64x64"},
+		{"sm_80", 1, 8192, 8192, 8192, types.F16, "mma 128x256x32"},
+		{"sm_80", 1, 4096, 4096, 1024, types.F16, "mma 128x256x32"},
+		{"sm_80", 1, 512, 1024, 1024, types.F16, "mma 64x128x32"},
+		{"sm_80", 1, 1024, 1024, 32768, types.F16, "mma 128x256x32 / 16"},
+		{"sm_80", 1, 4096, 1, 4096, types.F16, "mma 128x16x64 / 2"},
+		{"sm_80", 1, 1, 4096, 4096, types.F16, "mma 16x128x64 / 2"},
+		{"sm_80", 1, 64, 64, 65536, types.F16, "mma 64x64x32 / 16"},
+		{"sm_80", 1, 4096, 4096, 1024, types.F32, "fma 128x128x8"},
+		{"sm_80", 1, 256, 256, 256, types.F32, "fma 128x32x16 / 4"},
+		{"sm_80", 1, 256, 256, 16384, types.F64, "fma 128x128x8 / 16"},
+	} {
+		p := productShape{batch: c.batch, rows: c.rows, cols: c.cols, depth: c.depth, products: 1, elems: [2]types.Elem{c.elem, c.elem}, sum: c.elem}
+		if c.arch == "sm_90a" {
+			p.fits = func(Config) bool { return true }
+		}
+		target := targetOf(t, c.arch)
+		all := p.candidates(target)
+		if len(all) == 0 {
+			t.Errorf("%s: no tile", p.key(c.arch))
+			continue
+		}
+		if got := all[0].String(); got != c.want {
+			t.Errorf("%s: %s at %.1f µs, want %q (then %s at %.1f)", p.key(c.arch), got, p.time(all[0], target.Machine)*1e6, c.want, all[1], p.time(all[1], target.Machine)*1e6)
+		}
+	}
+}
