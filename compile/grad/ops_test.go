@@ -161,6 +161,7 @@ var variants = []struct {
 	{"attention", "2x2x3x4 2x1x5x4 2x1x5x4 2x1x5", "causal = true", "2x2x3x4", nil},
 	{"attention", "2x2x3x4 2x2x5x4 2x2x5x4 2x2x3x5", "dropout = 0.3, seed = 5", "2x2x3x4", nil},
 	{"attention", "3x4 5x4 5x2", "", "3x2", nil},
+	{"attention", "2x4x3x5 2x2x4x5 2x2x4x6 4", "", "2x4x3x6 2x4x3", nil},
 
 	{"sgd", "3 3", "lr = 0.1, weight_decay = 0.2", "3", nil},
 	{"momentum", "3 3 3 _", "nesterov = true, weight_decay = 0.1", "3 3 3", nil},

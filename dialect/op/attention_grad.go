@@ -110,20 +110,21 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 
 func attentionDerivatives() map[string]*Derivative {
 	return map[string]*Derivative{"attention": {
-		Doc:  "`dm.attention_grad`, for which the attention gives its second result. None flows through that.",
+		Doc:  "`dm.attention_grad`, for which the attention gives its second result; what flows through that itself goes to each score by its probability.",
 		rule: attentionRule,
 	}}
 }
 
 func attentionRule(g *backward) {
-	if len(g.dy) > 1 && g.dy[1] != nil {
-		g.refuse("the second result, lse, is used by what is differentiated").help("use it for dm.attention_grad only, or write the attention out")
-		return
-	}
 	q := in(g.o, 0)
-	lse := tensor(q, wide(q.Elem), q.Shape[:q.Rank()-1]...)
 	if len(g.o.Results) == 1 {
-		g.addResult(lse)
+		g.addResult(tensor(q, wide(q.Elem), q.Shape[:q.Rank()-1]...))
+	}
+	if len(g.dy) > 1 && g.dy[1] != nil {
+		g.throughSums(g.dy[1])
+	}
+	if g.dy[0] == nil {
+		return
 	}
 	operands := []*ir.Value{g.x(0), g.x(1), g.x(2), g.y(0), g.y(1), g.dy[0]}
 	ts := []types.Type{}
@@ -145,4 +146,29 @@ func attentionRule(g *backward) {
 	for i, v := range g.b.Op("dm.attention_grad", operands, attrs, ts...).Results {
 		g.give(i, v)
 	}
+}
+
+// throughSums carries the cotangent of lse back: a score's share of it is its
+// probability.
+func (g *backward) throughSums(dlse *ir.Value) {
+	h := newHeads(g.b, g.o)
+	if h == nil {
+		g.failed = true
+		return
+	}
+	n := len(h.shape)
+	rows := append(append([]dim.Dim{}, h.shape[:n-1]...), dim.Const(1))
+	p := h.unary("exp", h.sub(h.scores(3), h.reshape(g.y(1), rows...)))
+	ds := h.mul(p, h.reshape(dlse, rows...))
+	scaled := h.split(h.writer.scale(ds, h.scale), h.shape[n-1])
+	if g.want[0] {
+		g.give(0, h.reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), in(g.o, 0).Shape...))
+	}
+	if g.want[1] {
+		g.give(1, h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, in(g.o, 0).Shape[n-1])))
+	}
+	if len(g.want) > 3 {
+		g.give(3, ds)
+	}
+	g.failed = g.failed || h.failed
 }

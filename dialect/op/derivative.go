@@ -97,8 +97,11 @@ func (g *backward) give(i int, v *ir.Value) {
 	if _, scalar := v.Type.(types.Scalar); !scalar {
 		v = g.sumTo(v, in(g.o, i).Shape)
 	}
-	if g.dx[i] != nil {
-		v = g.binary("add", g.dx[i], v)
+	if old := g.dx[i]; old != nil {
+		if asTensor(old.Type).Elem != asTensor(v.Type).Elem {
+			old, v = g.wide(old), g.wide(v)
+		}
+		v = g.binary("add", old, v)
 	}
 	g.dx[i] = v
 }
