@@ -37,3 +37,10 @@ func (b *Buffer) Len() (n int64, ok bool) {
 	}
 	return n, true
 }
+
+// Size is the bytes of the buffer's elements alone, which Bytes may be more than;
+// 0 for a buffer that Check does not accept.
+func (b *Buffer) Size() int64 {
+	n, _ := b.Len()
+	return n * elemBytes[b.Elem]
+}

@@ -164,7 +164,7 @@ func (e *export) describe() {
 			if buf.Order != nil && !sorted(buf.Order) {
 				order = fmt.Sprintf(", dimensions in memory %v", buf.Order)
 			}
-			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, buf.Name, typeText(buf), buf.size(), order)
+			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, buf.Name, typeText(buf), buf.Size(), order)
 		}
 	}
 	list("inputs", p.Inputs)
@@ -188,12 +188,6 @@ func typeText(b *Buffer) string {
 		fmt.Fprintf(&t, "%dx", d)
 	}
 	return t.String() + b.Elem + ">"
-}
-
-// size is the bytes of the elements alone; Bytes may be more.
-func (b *Buffer) size() int64 {
-	n, _ := b.Len()
-	return n * elemBytes[b.Elem]
 }
 
 func (e *export) constants() {
@@ -280,7 +274,7 @@ func (e *export) entry() {
 	e.f("extern \"C\" int %s(void *workspace, const void *const *inputs, void *const *outputs, cudaStream_t stream) {\n", e.name)
 	e.f("  cudaError_t e = cudaSuccess;\n  (void)workspace, (void)inputs, (void)outputs, (void)stream;\n")
 	for i, b := range p.Inputs {
-		if n := p.Buffers[b].size(); e.direct[b] == "" && n > 0 {
+		if n := p.Buffers[b].Size(); e.direct[b] == "" && n > 0 {
 			e.f("  if ((e = cudaMemcpyAsync(%s, inputs[%d], %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(b), i, n)
 		}
 	}
@@ -289,7 +283,7 @@ func (e *export) entry() {
 	}
 	for i, b := range p.Outputs {
 		to := fmt.Sprintf("(char *)outputs[%d]", i)
-		if n := p.Buffers[b].size(); e.address(b) != to && n > 0 {
+		if n := p.Buffers[b].Size(); e.address(b) != to && n > 0 {
 			e.f("  if ((e = cudaMemcpyAsync(%s, %s, %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", to, e.address(b), n)
 		}
 	}
@@ -302,7 +296,7 @@ func (e *export) step(s *Step) {
 	defer e.f("  }\n")
 	if s.Kernel < 0 {
 		b := s.Args[0].Buffer
-		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(b), p.Buffers[b].size())
+		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(b), p.Buffers[b].Size())
 		return
 	}
 	k := &p.Kernels[s.Kernel]

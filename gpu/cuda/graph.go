@@ -98,7 +98,7 @@ func (s *Session) enqueue(i int, on handle) error {
 	step := &s.p.Steps[i]
 	if step.Kernel < 0 {
 		b := &s.p.Buffers[step.Args[0].Buffer]
-		if n := elements(b); n > 0 {
+		if n := b.Size(); n > 0 {
 			return s.a.check("cuMemsetD8Async "+step.Name, s.a.Fill(s.address(b), 0, uint64(n), on))
 		}
 		return nil

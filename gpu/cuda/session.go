@@ -129,13 +129,6 @@ func (s *Session) copyIn(b *artifact.Buffer, data []byte) error {
 	return s.a.check("cuMemcpyHtoD", s.a.CopyIn(s.address(b), &data[0], uint64(len(data)), s.streams[0]))
 }
 
-// elements is the size in bytes of the values of b.
-func elements(b *artifact.Buffer) int64 {
-	n, _ := b.Len()
-	size, _ := artifact.ElemBytes(b.Elem)
-	return n * size
-}
-
 // Run copies the inputs to the device, runs every step once, and copies the
 // results back: bytes in the order of their buffers' dimensions. When a kernel
 // does what it must not, the error is a *Fault that names it, and the session can
@@ -160,7 +153,7 @@ func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, e
 		}
 		for _, b := range s.p.Outputs {
 			buf := &s.p.Buffers[b]
-			out := make([]byte, elements(buf))
+			out := make([]byte, buf.Size())
 			if len(out) > 0 {
 				if err := s.a.check("cuMemcpyDtoH", s.a.CopyOut(&out[0], s.address(buf), uint64(len(out)), s.streams[0])); err != nil {
 					return err
@@ -211,8 +204,8 @@ func (s *Session) checkInputs(inputs [][]byte) error {
 		return fmt.Errorf("@%s takes %d inputs, not %d", s.p.Name, len(s.p.Inputs), len(inputs))
 	}
 	for i, b := range s.p.Inputs {
-		if buf := &s.p.Buffers[b]; int64(len(inputs[i])) != elements(buf) {
-			return fmt.Errorf("input %s has %d bytes, not %d", buf.Name, elements(buf), len(inputs[i]))
+		if buf := &s.p.Buffers[b]; int64(len(inputs[i])) != buf.Size() {
+			return fmt.Errorf("input %s has %d bytes, not %d", buf.Name, buf.Size(), len(inputs[i]))
 		}
 	}
 	return nil

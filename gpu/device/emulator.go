@@ -26,9 +26,7 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 	}
 	r := &Result{Elapsed: out.Run, Compile: out.Compile}
 	for i, b := range p.Outputs { // a buffer may be longer than its elements
-		n, _ := p.Buffers[b].Len()
-		size, _ := artifact.ElemBytes(p.Buffers[b].Elem)
-		r.Outputs = append(r.Outputs, out.Outputs[i][:n*size])
+		r.Outputs = append(r.Outputs, out.Outputs[i][:p.Buffers[b].Size()])
 	}
 	for _, s := range out.Steps {
 		r.Steps = append(r.Steps, StepResult{Name: s.Name, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})

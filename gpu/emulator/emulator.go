@@ -31,7 +31,7 @@ type Options struct {
 
 // Result is what a run gives.
 type Result struct {
-	Outputs [][]byte // the bytes of the program's results, in their order
+	Outputs [][]byte // the elements of the program's results, in their order
 	Steps   []StepReport
 	Compile time.Duration // 0: it was in the cache
 	Run     time.Duration
@@ -53,7 +53,7 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
-// Run runs p once on inputs, the bytes of its arguments in their order. The
+// Run runs p once on inputs, the elements of its arguments in their order. The
 // error is a *Fault where the program is wrong, a *CompileError where its text
 // does not compile, and ctx's where that ends first.
 func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
@@ -122,7 +122,10 @@ func readOutputs(path string, p *artifact.Program) ([][]byte, error) {
 	}
 	var outputs [][]byte
 	for _, b := range p.Outputs {
-		n := p.Buffers[b].Bytes
+		n, err := content(&p.Buffers[b])
+		if err != nil {
+			return nil, err
+		}
 		if n > int64(len(all)) {
 			return nil, errors.New("the emulator has written too few bytes")
 		}

@@ -38,7 +38,7 @@ func runKernel(t *testing.T, source string, kernel artifact.Kernel, grid int, bu
 		}
 		name := fmt.Sprint("p", i)
 		kernel.Params = append(kernel.Params, artifact.Param{Name: name, Elem: b.elem, Mode: mode})
-		p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: b.elem, Kind: kind, Offset: p.Workspace, Bytes: bytes})
+		p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: b.elem, Shape: []int64{bytes / size}, Kind: kind, Offset: p.Workspace, Bytes: bytes})
 		p.Workspace += (bytes + 255) &^ 255
 		step.Args = append(step.Args, artifact.Arg{Buffer: i})
 	}

@@ -26,6 +26,10 @@ func planText(p *artifact.Program) ([]byte, error) {
 		if buf.Offset < 0 || buf.Bytes < 0 || buf.Offset > p.Workspace-buf.Bytes {
 			return nil, fmt.Errorf("buffer %s lies outside of the workspace", buf.Name)
 		}
+		size, err := content(&buf)
+		if err != nil {
+			return nil, err
+		}
 		if buf.Offset%artifact.Alignment != 0 {
 			return nil, fmt.Errorf("buffer %s lies at offset %d, which is no multiple of %d", buf.Name, buf.Offset, artifact.Alignment)
 		}
@@ -33,7 +37,7 @@ func planText(p *artifact.Program) ([]byte, error) {
 		if !ok {
 			return nil, fmt.Errorf("buffer %s is of kind %q", buf.Name, buf.Kind)
 		}
-		fmt.Fprintf(&b, "%d %d %d\n", buf.Offset, buf.Bytes, kind)
+		fmt.Fprintf(&b, "%d %d %d\n", buf.Offset, size, kind)
 	}
 	fmt.Fprintf(&b, "%d\n", len(p.Steps))
 	for _, s := range p.Steps {
@@ -84,6 +88,17 @@ func planText(p *artifact.Program) ([]byte, error) {
 		fmt.Fprintf(&b, "%d\n", o)
 	}
 	return b.Bytes(), nil
+}
+
+// content is the bytes of a buffer's elements; what it has beyond them is only
+// there to fill up, and nothing may touch it.
+func content(b *artifact.Buffer) (int64, error) {
+	size, ok := artifact.ElemBytes(b.Elem)
+	n, fits := b.Len()
+	if !ok || !fits || n*size > b.Bytes {
+		return 0, fmt.Errorf("buffer %s: %v elements of %q do not fit into its %d bytes", b.Name, b.Shape, b.Elem, b.Bytes)
+	}
+	return n * size, nil
 }
 
 func mapText(b *bytes.Buffer, m *artifact.TensorMap) error {
@@ -140,10 +155,14 @@ func writeData(path string, p *artifact.Program, inputs [][]byte) error {
 		default:
 			continue
 		}
-		if int64(len(d)) != b.Bytes {
-			return fmt.Errorf("buffer %s holds %d bytes, not %d", b.Name, b.Bytes, len(d))
+		size, err := content(&b)
+		if err != nil {
+			return err
 		}
-		if _, err := f.Write(d); err != nil {
+		if int64(len(d)) != size && int64(len(d)) != b.Bytes {
+			return fmt.Errorf("buffer %s holds %d bytes, not %d", b.Name, size, len(d))
+		}
+		if _, err := f.Write(d[:size]); err != nil {
 			return err
 		}
 	}

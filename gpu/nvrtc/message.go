@@ -33,18 +33,15 @@ type Message struct {
 
 // Error is the first error, with its place.
 func (e *CompileError) Error() string {
+	first, ok := e.First()
+	if !ok {
+		return fmt.Sprintf("%s does not compile the kernels for %s: %s", e.Compiler, e.Arch, firstLine(e.Log))
+	}
 	n := 0
-	var first *Message
-	for i, m := range e.Messages {
+	for _, m := range e.Messages {
 		if m.Severity == "error" {
-			if first == nil {
-				first = &e.Messages[i]
-			}
 			n++
 		}
-	}
-	if first == nil {
-		return fmt.Sprintf("%s does not compile the kernels for %s: %s", e.Compiler, e.Arch, firstLine(e.Log))
 	}
 	more := ""
 	if n > 1 {
@@ -55,6 +52,16 @@ func (e *CompileError) Error() string {
 		at += fmt.Sprintf("line %d of the CUDA text: ", first.Generated)
 	}
 	return fmt.Sprintf("%s%s%s [%s for %s]", at, first.Text, more, e.Compiler, e.Arch)
+}
+
+// First is the first error, if the compiler gave one with a place.
+func (e *CompileError) First() (Message, bool) {
+	for _, m := range e.Messages {
+		if m.Severity == "error" {
+			return m, true
+		}
+	}
+	return Message{}, false
 }
 
 // place gives each message its line in the generated source, by compiling once

@@ -91,7 +91,7 @@ func Compile(ctx context.Context, source string, headers []Header, arch string, 
 
 // Compile is the function Compile with a compiler of one's choice.
 func (c *Compiler) Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
-	if !validArch(arch) {
+	if !ValidArch(arch) {
 		return nil, fmt.Errorf("%q is no architecture: write sm_80, sm_90a or sm_100", arch)
 	}
 	if opts.Name == "" {
@@ -133,8 +133,9 @@ func (c *Compiler) compile(ctx context.Context, source string, headers []Header,
 	return c.lib.compile(ctx, c.Version, source, headers, arch, opts)
 }
 
-// validArch reports whether arch is written as the compiler's options want it.
-func validArch(arch string) bool {
+// ValidArch reports whether arch is written as the compiler wants it: "sm_80",
+// "sm_90a". Whether it knows that architecture is another question.
+func ValidArch(arch string) bool {
 	digits, ok := strings.CutPrefix(arch, "sm_")
 	digits = strings.TrimRight(digits, "af")
 	return ok && len(digits) >= 2 && len(digits) <= 3 && strings.Trim(digits, "0123456789") == ""

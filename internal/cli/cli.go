@@ -30,6 +30,7 @@ type grammar struct {
 	Diff    diffCmd    `cmd:"" help:"Show what a new version moves, computes and holds beside an old one; as a gate with --budget."`
 	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
 	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
+	Compile compileCmd `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt     optCmd     `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
 	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name."`
 	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`

@@ -44,6 +44,10 @@ var failureCodes = []diag.Code{
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
 	{Code: "DM612", Name: "flags-disagree", Doc: "Flags or arguments that do not go together, or a version that names nothing: `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` says what goes with what"},
 	{Code: "DM613", Name: "unknown-pass", Doc: "`dmir opt` was asked to run or to skip a pass that there is not. `dmir opt --help` lists them in their order.", Help: "name one of the passes"},
+	{Code: "DM614", Name: "no-compiler", Doc: "Machine code was asked for and a tool for it is not installed: NVRTC, NVIDIA's run-time compiler, which needs no GPU and no toolkit; or nvdisasm for `--emit sass`.", Help: "`dmir doctor --install-nvrtc` fetches NVRTC; `dmir doctor` says what is here"},
+	{Code: "DM615", Name: "kernel-rejected", Doc: "The CUDA compiler does not accept the code that was generated for a program. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir compile --emit cuda` prints the code"},
+	{Code: "DM616", Name: "bad-artifact", Doc: "A `.dmx` file is damaged, truncated, of another version or no `.dmx` file; or a compiled program breaks a rule that devices rely on, such as two buffers on the same bytes.", Help: "compile it again with `dmir compile -o FILE.dmx`"},
+	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`.", Help: "write `--arch sm_90a`"},
 }
 
 func cannotRead(path string, err error) *failure {

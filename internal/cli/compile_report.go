@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"dmir/analysis/units"
+	"dmir/gpu/artifact"
+	"dmir/gpu/nvrtc"
+)
+
+// text says of each launch what it is and what it takes of the machine.
+func (c compileCmd) text(a *app, builds []build, archs []string, took time.Duration) error {
+	for i, b := range builds {
+		p := b.program
+		if i > 0 {
+			fmt.Fprintf(a.stdout, "\nfor %s alone:\n", p.Arch())
+		}
+		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "STEP\tCLASS\tLAUNCH\tREGISTERS\tSHARED\tMOVED\tTIME\tLINES")
+		for j := range p.Steps {
+			s := &p.Steps[j]
+			moved, predicted := units.Bytes(s.ReadBytes+s.WrittenBytes), units.Time(s.TimeNs)
+			if s.Kernel < 0 {
+				fmt.Fprintf(w, "%s\tfill\t\t\t\t%s\t%s\t\n", s.Name, moved, predicted)
+				continue
+			}
+			k := &p.Kernels[s.Kernel]
+			fmt.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", s.Name, k.Class, gridText(s.Grid), k.Threads,
+				registers(b.code, k.Name), units.Bytes(int64(k.Shared+static(b.code, k.Name))), moved, predicted, lineText(k.Lines))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	p := builds[0].program
+	var names []string
+	for _, b := range builds {
+		for _, r := range b.code {
+			names = append(names, r.Arch)
+			for _, k := range r.Spilled() {
+				fmt.Fprintf(a.stderr, "dmir: warning: kernel %s for %s keeps registers in memory: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
+			}
+		}
+	}
+	with := ""
+	if len(names) > 0 {
+		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
+	}
+	var total float64
+	for i := range p.Steps {
+		total += p.Steps[i].TimeNs
+	}
+	fmt.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
+		units.Time(float64(took.Nanoseconds())), len(p.Kernels), len(p.Steps), units.Time(total), units.Bytes(p.Workspace))
+	if c.Output != "" {
+		fmt.Fprintf(a.stdout, "  → %s\n", c.Output)
+	}
+	return nil
+}
+
+func compilerOf(builds []build) string {
+	for _, b := range builds {
+		for _, r := range b.code {
+			return r.Compiler
+		}
+	}
+	return ""
+}
+
+// gridText leaves out dimensions of one block at the end.
+func gridText(g [3]int) string {
+	switch {
+	case g[2] > 1:
+		return fmt.Sprintf("%d×%d×%d", g[0], g[1], g[2])
+	case g[1] > 1:
+		return fmt.Sprintf("%d×%d", g[0], g[1])
+	}
+	return strconv.Itoa(g[0])
+}
+
+// registers is what a thread of the kernel takes, the most of all architectures;
+// empty where no machine code was made.
+func registers(code []*nvrtc.Result, kernel string) string {
+	most := 0
+	for _, r := range code {
+		k, _ := r.Kernel(kernel)
+		most = max(most, k.Registers)
+	}
+	if most == 0 {
+		return ""
+	}
+	return strconv.Itoa(most)
+}
+
+// static is the shared memory that the kernel itself declares.
+func static(code []*nvrtc.Result, kernel string) int {
+	most := 0
+	for _, r := range code {
+		k, _ := r.Kernel(kernel)
+		most = max(most, k.Shared)
+	}
+	return most
+}
+
+// lineText writes 3, 4, 5, 9 as "3-5, 9".
+func lineText(lines []int) string {
+	var parts []string
+	for i := 0; i < len(lines); {
+		j := i
+		for j+1 < len(lines) && lines[j+1] == lines[j]+1 {
+			j++
+		}
+		if i == j {
+			parts = append(parts, strconv.Itoa(lines[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", lines[i], lines[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}
+
+type jsonCompile struct {
+	Func      string            `json:"func"`
+	Compiler  string            `json:"compiler,omitempty"`
+	ElapsedNs int64             `json:"elapsed_ns"`
+	File      string            `json:"file,omitempty"`
+	Programs  []jsonCompiled    `json:"programs"`
+	Inputs    []jsonCompiledArg `json:"inputs"`
+	Outputs   []jsonCompiledArg `json:"outputs"`
+}
+
+type jsonCompiled struct {
+	Archs          []string     `json:"archs"`
+	WorkspaceBytes int64        `json:"workspace_bytes"`
+	Kernels        []jsonKernel `json:"kernels"`
+	Steps          []jsonLaunch `json:"steps"`
+}
+
+type jsonCompiledArg struct {
+	Name  string  `json:"name"`
+	Elem  string  `json:"elem"`
+	Shape []int64 `json:"shape"`
+	Bytes int64   `json:"bytes"`
+}
+
+type jsonKernel struct {
+	Name        string      `json:"name"`
+	Class       string      `json:"class"`
+	Threads     int         `json:"threads"`
+	SharedBytes int         `json:"shared_bytes"`
+	Lines       []int       `json:"lines"`
+	Usage       []jsonUsage `json:"usage"`
+}
+
+type jsonUsage struct {
+	Arch            string `json:"arch"`
+	Registers       int    `json:"registers"`
+	SharedBytes     int    `json:"shared_bytes"`
+	SpillStoreBytes int    `json:"spill_store_bytes"`
+	SpillLoadBytes  int    `json:"spill_load_bytes"`
+	StackBytes      int    `json:"stack_bytes"`
+}
+
+type jsonLaunch struct {
+	Name         string  `json:"name"`
+	Kernel       string  `json:"kernel,omitempty"` // none: a fill
+	Grid         []int   `json:"grid,omitempty"`
+	Stream       int     `json:"stream"`
+	FLOP         int64   `json:"flop"`
+	ReadBytes    int64   `json:"read_bytes"`
+	WrittenBytes int64   `json:"written_bytes"`
+	TimeNs       float64 `json:"time_ns"`
+}
+
+func (c compileCmd) json(a *app, builds []build, archs []string, took time.Duration) error {
+	p := builds[0].program
+	out := jsonCompile{Func: p.Name, Compiler: compilerOf(builds), ElapsedNs: took.Nanoseconds(), File: c.Output, Inputs: jsonArgs(p, p.Inputs, nil), Outputs: jsonArgs(p, p.Outputs, p.Results)}
+	for _, b := range builds {
+		out.Programs = append(out.Programs, b.json())
+	}
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func jsonArgs(p *artifact.Program, buffers []int, names []string) []jsonCompiledArg {
+	out := []jsonCompiledArg{}
+	for i, b := range buffers {
+		buf := &p.Buffers[b]
+		arg := jsonCompiledArg{Name: buf.Name, Elem: buf.Elem, Shape: append([]int64{}, buf.Shape...), Bytes: buf.Size()}
+		if i < len(names) {
+			arg.Name = names[i]
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func (b build) json() jsonCompiled {
+	p := b.program
+	out := jsonCompiled{Archs: []string{}, WorkspaceBytes: p.Workspace, Kernels: []jsonKernel{}, Steps: []jsonLaunch{}}
+	for _, m := range p.Images {
+		out.Archs = append(out.Archs, m.Arch)
+	}
+	for _, k := range p.Kernels {
+		j := jsonKernel{Name: k.Name, Class: k.Class, Threads: k.Threads, SharedBytes: k.Shared, Lines: k.Lines, Usage: []jsonUsage{}}
+		for _, r := range b.code {
+			u, _ := r.Kernel(k.Name)
+			j.Usage = append(j.Usage, jsonUsage{r.Arch, u.Registers, u.Shared, u.SpillStores, u.SpillLoads, u.Stack})
+		}
+		out.Kernels = append(out.Kernels, j)
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		j := jsonLaunch{Name: s.Name, Stream: s.Stream, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.TimeNs}
+		if s.Kernel >= 0 {
+			j.Kernel, j.Grid = p.Kernels[s.Kernel].Name, s.Grid[:]
+		}
+		out.Steps = append(out.Steps, j)
+	}
+	return out
+}
