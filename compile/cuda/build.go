@@ -207,6 +207,15 @@ func (b *builder) buffers(fn *ir.Func) error {
 		if t := p.Value.Tensor(); t != nil {
 			buf.Order = t.At.Order
 		}
+		if buf.Offset < 0 { // a tensor of the host is copied to the device with the inputs
+			n := int64(1)
+			for _, d := range shape {
+				n *= d
+			}
+			buf.Bytes = n * kernel.ElemOf(p.Value).Bytes()
+			buf.Offset = b.out.Workspace
+			b.out.Workspace += aligned(buf.Bytes)
+		}
 		if p.Kind == artifact.Constant {
 			data, err := constantBytes(p.Value)
 			if err != nil {
