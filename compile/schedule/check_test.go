@@ -84,19 +84,24 @@ type machine struct {
 	s       *schedule.Schedule
 	bytes   []int // the buffer that each piece of the workspace holds
 	buffers map[*ir.Value]int
-	next    []int // of each stream: index into its steps
-	running []int // of each stream: step, or -1
+	scratch map[int]int // of a step: the buffer
+	next    []int       // of each stream: index into its steps
+	running []int       // of each stream: step, or -1
 	ended   []bool
 	queues  [][]int
 }
 
 func newMachine(s *schedule.Schedule) *machine {
-	m := &machine{s: s, buffers: map[*ir.Value]int{}, ended: make([]bool, len(s.Steps))}
+	m := &machine{s: s, buffers: map[*ir.Value]int{}, scratch: map[int]int{}, ended: make([]bool, len(s.Steps))}
 	m.bytes = make([]int, s.Workspace/schedule.Align+1)
 	for i := range m.bytes {
 		m.bytes[i] = -1
 	}
 	for i, b := range s.Buffers {
+		if b.Value == nil {
+			m.scratch[b.First] = i
+			continue
+		}
 		m.buffers[b.Value] = i
 		for _, v := range b.Views {
 			m.buffers[v] = i
@@ -154,6 +159,9 @@ func (m *machine) reads(k int, begun bool) bool {
 	for _, v := range st.Op.Results {
 		good = good && (!begun || m.holds(m.buffers[v]))
 	}
+	if i, ok := m.scratch[k]; ok && begun {
+		good = good && m.holds(i)
+	}
 	return good
 }
 
@@ -188,6 +196,9 @@ func (m *machine) run(r *rand.Rand) bool {
 		}
 		for _, v := range m.s.Steps[k].Op.Results {
 			m.fill(m.buffers[v])
+		}
+		if i, ok := m.scratch[k]; ok {
+			m.fill(i)
 		}
 		m.running[s] = k
 	}

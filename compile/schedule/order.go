@@ -128,6 +128,10 @@ func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recompute
 
 // overBudget says what holds the memory at place top of r's order.
 func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
+	if len(r.order) == 0 {
+		return failure(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
+			g.fn.Name, units.Bytes(peak), units.Bytes(peak-budget), cost.MaxPeak)
+	}
 	m := r.start()
 	made := map[int]bool{}
 	for _, i := range r.order[:top] {
@@ -165,9 +169,8 @@ func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	at := g.steps[r.origin[r.order[top]]].op
-	e := failure(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
+	return failure(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
 		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
-	return e
 }
 
 // held is the most that can be held at one time when r's steps run on streams:

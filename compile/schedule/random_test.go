@@ -9,10 +9,13 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/memory"
+	"dmir/analysis/program"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
+	"dmir/internal/messy"
+	"dmir/syntax/source"
 )
 
 // randomText is a random function of about n kernels, bare ops, views, constants
@@ -54,7 +57,7 @@ func randomText(seed uint64, n int, attrs string) string {
 			fmt.Fprintf(&b, "  %s = dm.dynamic_update_slice %s, %%row, %%at, %%at : (%s, tensor<1x16xf32>, tensor<i64>, tensor<i64>) -> %s\n", name, pick(square), t, t)
 			give(square)
 		case 3:
-			fmt.Fprintf(&b, "  %s = dm.kernel -> %s {\n    %%0 = dm.reduce add %s, dims = [0] : (%s) -> %s\n    dm.yield %%0 : %s\n  }\n", name, types[2], pick(0), types[0], types[2], types[2])
+			fmt.Fprintf(&b, "  %s = dm.kernel {dm.scratch = %d} -> %s {\n    %%0 = dm.reduce add %s, dims = [0] : (%s) -> %s\n    dm.yield %%0 : %s\n  }\n", name, r.IntN(3000), types[2], pick(0), types[0], types[2], types[2])
 			give(2)
 		case 4:
 			fmt.Fprintf(&b, "  %s = dm.kernel -> %s {\n    %%0 = dm.add %s, %s : (%s, %s) -> %s\n    dm.yield %%0 : %s\n  }\n", name, types[0], pick(0), pick(2), types[0], types[2], types[0], types[0])
@@ -242,3 +245,36 @@ func TestRandomBudgets(t *testing.T) {
 }
 
 func count(b *ir.Block) int { return len(b.Ops) }
+
+// Whatever the program, it is scheduled soundly or refused with a reason.
+func FuzzSchedule(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(randomText(seed, 12, ""))
+		f.Add(messy.Program(seed, 20))
+	}
+	f.Add(byHand)
+	f.Add(layers(4, " attributes {dm.max_peak = 81920}"))
+	f.Fuzz(func(t *testing.T, text string) {
+		p := program.Load(source.New("in.dmir", text), program.Options{})
+		for _, m := range p.Modules {
+			for _, fn := range m.Funcs {
+				if fn.Body == nil || p.HasErrors() {
+					continue
+				}
+				_ = schedule.Check(fn)
+				_, _ = schedule.Read(fn)
+				u := &pass.Unit{Module: m, Func: fn}
+				err := pass.Run(u, both(""), nil)
+				var e *pass.Error
+				switch {
+				case err == nil:
+					if err := schedule.Check(fn); err != nil {
+						t.Fatal(err)
+					}
+				case !errors.As(err, &e) || e.Code == "DM820":
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
