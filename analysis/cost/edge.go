@@ -104,7 +104,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 			case u.Op.Name == "func.return":
 			case d.Is(op.Terminator):
 				return whole
-			case isView(u.Op, d):
+			case op.IsView(u.Op):
 				if !views[u.Op] {
 					views[u.Op] = true
 					work = append(work, u.Op.Results[0].Uses)
@@ -182,7 +182,7 @@ func inPlace(v *ir.Value) (n dim.Dim, ok bool) {
 const maxViews = 1 << 10
 
 // free reports whether o moves nothing because its result is its operand.
-func free(o *ir.Op) bool { return isView(o, op.Of(o)) }
+func free(o *ir.Op) bool { return op.IsView(o) }
 
 // updates reports whether o writes a part of its first operand.
 func updates(o *ir.Op) bool {
@@ -196,11 +196,7 @@ func updates(o *ir.Op) bool {
 // source is the value that v is a view of, v itself where it is none.
 func source(v *ir.Value) *ir.Value {
 	for range maxViews {
-		if v.Op == nil {
-			break
-		}
-		d := op.Of(v.Op)
-		if d == nil || !isView(v.Op, d) {
+		if v.Op == nil || !op.IsView(v.Op) {
 			break
 		}
 		v = v.Op.Operands[0]

@@ -127,7 +127,7 @@ func (s *scope) inner(e *Entry, o *ir.Op, fused bool) {
 // move fills in what an op at level 1 reads and writes.
 func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	switch {
-	case isView(o, d):
+	case op.IsView(o):
 		return
 	case d.Traffic != nil:
 		read, written := d.Traffic(o)
@@ -195,16 +195,6 @@ func earlier(o *ir.Op, i int) bool {
 func onHost(v *ir.Value) bool {
 	t := v.Tensor()
 	return t != nil && t.At.Space == types.Host
-}
-
-// isView reports whether o gives its operand another shape and leaves the
-// elements where they are: only row-major order is kept by another shape.
-func isView(o *ir.Op, d *op.Def) bool {
-	if !d.Is(op.View) || len(o.Operands) == 0 || len(o.Results) != 1 {
-		return false
-	}
-	in, out := o.In(0), o.Out(0)
-	return in != nil && out != nil && in.At.Order == nil && out.At.Order == nil
 }
 
 // computed is the element type that o computes on: the first floating-point

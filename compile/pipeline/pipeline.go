@@ -8,6 +8,7 @@ import (
 	"dmir/compile/cuda"
 	"dmir/compile/fuse"
 	"dmir/compile/grad"
+	"dmir/compile/layout"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
 	"dmir/compile/schedule"
@@ -21,6 +22,7 @@ func Passes() []pass.Pass {
 		prepare.Bind(),
 		grad.Pass(),
 		simplify.Pass(),
+		layout.Pass(),
 		fuse.Pass(),
 		schedule.Order(),
 		cuda.Kernels(),

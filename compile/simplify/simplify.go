@@ -10,7 +10,10 @@
 // and sign of a NaN are not values). So x - x stays, because it is NaN for an
 // infinite x, and so does x + 0, because it turns -0 into +0; x + (-0) and
 // x · 1 go. An op, or a function, with the attribute dm.relaxed waives this for
-// the sign of zero and for operands that are not finite. Contractions and sums
+// the sign of zero and for operands that are not finite. One rewrite alone
+// changes a zero's sign without being asked: where tensors are padded with zeros
+// only to be added up side by side, the zeros are no terms of a sum, and -0
+// stays what it is (pads-to-concatenate). Contractions and sums
 // may be summed in another order, as every back end does anyway; partial sums
 // keep the type in which they are accumulated.
 package simplify

@@ -36,7 +36,7 @@ func sliceRules() []Rule {
 			Ops: []string{"pad"}, apply: padChain,
 		},
 		{
-			Name: "pads-to-concatenate", Doc: "With dm.relaxed a sum of tensors padded with zeros, which cover a dimension side by side, is their concatenation: so end the gradients of slices.",
+			Name: "pads-to-concatenate", Doc: "A sum of tensors padded with zeros, which cover a dimension side by side, is their concatenation: so end the gradients of slices. A -0 stays one.",
 			Ops: []string{"add"}, apply: padsToConcatenate,
 		},
 		{
@@ -308,8 +308,8 @@ func addends(v *ir.Value, root bool) []*ir.Value {
 	return append(addends(o.Operands[0], false), addends(o.Operands[1], false)...)
 }
 
-func padsToConcatenate(r *rewriter, o *ir.Op) bool {
-	if !r.lax(o) || o.Out(0) == nil {
+func padsToConcatenate(_ *rewriter, o *ir.Op) bool {
+	if o.Out(0) == nil || !plain(o) {
 		return false
 	}
 	var spans []span

@@ -41,7 +41,7 @@ func (optCmd) Help() string {
 }
 
 // stages are the last passes of what --emit can ask for.
-var stages = map[string]string{"graph": "simplify", "mlir": "simplify", "kernels": "fuse", "schedule": "plan"}
+var stages = map[string]string{"graph": "layout", "mlir": "layout", "kernels": "fuse", "schedule": "plan"}
 
 // Run prints the program after the passes.
 func (c optCmd) Run(a *app) error {

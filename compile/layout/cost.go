@@ -1,0 +1,224 @@
+package layout
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// problem is what the choice costs. With fixed every value keeps the order that
+// the text says, and only copies are chosen: what the text costs as it is.
+func (m *model) problem(fixed bool) *problem {
+	p := &problem{}
+	m.needs = nil
+	for _, v := range m.values {
+		cost := make([]float64, m.count(v))
+		for n := range cost {
+			s := m.state(v, n)
+			for i := range m.orders[v] {
+				if i != s.base && s.mask>>i&1 == 1 {
+					cost[n] += m.moving(2 * size(v))
+				}
+			}
+			if s.base != 0 && (fixed || !m.chosen(v)) {
+				cost[n] = forbidden
+			}
+		}
+		p.variable(cost)
+	}
+	for _, o := range m.u.Func.Body.Ops {
+		m.op(p, o)
+	}
+	return p
+}
+
+// chosen reports whether v's order may be other than written: it is made by an
+// op that can write it so.
+func (m *model) chosen(v *ir.Value) bool {
+	if v.Op == nil {
+		return false // an argument
+	}
+	return v.Op.Name == "dm.transpose" && m.free(v.Op) || m.alike(v.Op) != nil || contraction(v.Op) && m.free(v.Op)
+}
+
+// op adds what o asks of its operands' orders and of its results'.
+func (m *model) op(p *problem, o *ir.Op) {
+	vs := m.alike(o)
+	switch {
+	case vs != nil:
+		m.same(p, o, vs)
+	case o.Name == "dm.transpose" && m.free(o):
+		m.transpose(p, o)
+	case contraction(o) && m.free(o):
+		for i, v := range o.Operands {
+			m.read(p, v, func(order []int) float64 { return m.uncoalesced(o, i, v, order) })
+			m.needs = append(m.needs, m.cheapest(o, i, v))
+		}
+		y := o.Results[0]
+		m.written(p, y, func(order []int) float64 { return m.uncoalesced(o, -1, y, order) })
+	case o.Name == "dm.copy":
+		// It reads any order, at the same price.
+	default:
+		m.keeps(p, o)
+	}
+}
+
+// written adds what the order costs in which v is written.
+func (m *model) written(p *problem, v *ir.Value, cost func(order []int) float64) {
+	for n := range p.alone[m.number[v]] {
+		p.alone[m.number[v]][n] += cost(m.orders[v][m.state(v, n).base])
+	}
+}
+
+// read adds what reading v costs in the best of the orders that are there.
+func (m *model) read(p *problem, v *ir.Value, cost func(order []int) float64) {
+	for n := range p.alone[m.number[v]] {
+		least := forbidden
+		for i, order := range m.orders[v] {
+			if m.state(v, n).mask>>i&1 == 1 {
+				least = min(least, cost(order))
+			}
+		}
+		p.alone[m.number[v]][n] += least
+	}
+}
+
+// cheapest is the use of a contraction's operand, which is read in the order
+// that costs least, the one it is written in where that does not matter.
+func (m *model) cheapest(o *ir.Op, i int, v *ir.Value) need {
+	return need{v, o, i, func(states []int) int {
+		s := m.state(v, states[m.number[v]])
+		best := s.base
+		for j, order := range m.orders[v] {
+			if s.mask>>j&1 == 1 && m.uncoalesced(o, i, v, order) < m.uncoalesced(o, i, v, m.orders[v][best]) {
+				best = j
+			}
+		}
+		return best
+	}}
+}
+
+// uncoalesced is what a contraction loses where the dimension of v that is
+// contiguous is one of the batch: neighbours in memory belong to different
+// products, so that each is fetched with a neighbourhood that is not used then.
+func (m *model) uncoalesced(o *ir.Op, i int, v *ir.Value, order []int) float64 {
+	t := v.Tensor()
+	for _, d := range slices.Backward(order) {
+		if n, ok := t.Shape[d].Int(); ok && n == 1 {
+			continue
+		}
+		if batch(o, i, d) {
+			return m.moving(size(v))
+		}
+		return 0
+	}
+	return 0
+}
+
+// index is which of v's orders that is, -1 where it is not considered.
+func (m *model) index(v *ir.Value, order []int) int {
+	return slices.IndexFunc(m.orders[v], func(o []int) bool { return slices.Equal(o, order) })
+}
+
+// has reports whether in state n of v it lies in that order too.
+func (m *model) has(v *ir.Value, n int, order []int) bool {
+	i := m.index(v, order)
+	return i >= 0 && m.state(v, n).mask>>i&1 == 1
+}
+
+// same asks that operands are there in the order in which the first result is
+// written, and that further results are written so too.
+func (m *model) same(p *problem, o *ir.Op, vs []*ir.Value) {
+	y := vs[0]
+	base := func(n int) []int { return m.orders[y][m.state(y, n).base] }
+	for _, v := range vs[1:] {
+		isResult := v.Op == o
+		p.together(m.number[y], m.number[v], func(i, j int) float64 {
+			if isResult {
+				if s := m.state(v, j); !slices.Equal(m.orders[v][s.base], base(i)) {
+					return forbidden
+				}
+				return 0
+			}
+			if !m.has(v, j, base(i)) {
+				return forbidden
+			}
+			return 0
+		})
+	}
+	for i, v := range o.Operands {
+		if slices.Contains(vs[1:], v) {
+			m.needs = append(m.needs, need{v, o, i, func(states []int) int { return m.index(v, base(states[m.number[y]])) }})
+		} else {
+			m.needs = append(m.needs, need{v, o, i, func([]int) int { return -1 }})
+		}
+	}
+	if d := row(o); d >= 0 {
+		m.written(p, y, func(order []int) float64 {
+			if contiguous(y, order, d) {
+				return 0
+			}
+			return m.moving(2 * size(y))
+		})
+	}
+}
+
+// contiguous reports whether neighbours along dimension d lie side by side.
+func contiguous(v *ir.Value, order []int, d int) bool {
+	for _, e := range slices.Backward(order) {
+		if e == d {
+			return true
+		}
+		if n, ok := v.Tensor().Shape[e].Int(); !ok || n != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// transpose moves nothing where its operand is there in the order that maps to
+// the one in which the result is written.
+func (m *model) transpose(p *problem, o *ir.Op) {
+	x, y := o.Operands[0], o.Results[0]
+	dims := dims(o, rank(x))
+	view := func(i, j int) int {
+		s, r := m.state(x, i), m.state(y, j)
+		for k, order := range m.orders[x] {
+			if s.mask>>k&1 == 1 && slices.Equal(op.TransposedOrder(order, dims), m.orders[y][r.base]) {
+				return k
+			}
+		}
+		return -1
+	}
+	p.together(m.number[x], m.number[y], func(i, j int) float64 {
+		if view(i, j) >= 0 {
+			return 0
+		}
+		return m.moving(2 * size(y))
+	})
+	m.needs = append(m.needs, need{x, o, 0, func(states []int) int { return view(states[m.number[x]], states[m.number[y]]) }})
+}
+
+// keeps asks for every operand, and every value that o's regions read, in the
+// order of the text.
+func (m *model) keeps(p *problem, o *ir.Op) {
+	ask := func(user *ir.Op) {
+		for i, v := range user.Operands {
+			at, known := m.number[v]
+			if !known {
+				continue
+			}
+			for n := range p.alone[at] {
+				if m.state(v, n).mask&1 == 0 {
+					p.alone[at][n] = forbidden
+				}
+			}
+			m.needs = append(m.needs, need{v, user, i, func([]int) int { return 0 }})
+		}
+	}
+	ir.Walk([]*ir.Op{o}, func(inner *ir.Op) bool {
+		ask(inner)
+		return true
+	})
+}

@@ -1,0 +1,153 @@
+// Package layout chooses in which order the dimensions of every value lie in
+// memory, over the whole function, so that the predicted time of what only
+// moves is least. A value is written in one order and may be copied to others;
+// each op asks for orders (model.go). A transpose whose result lies where its
+// operand does moves nothing. What comes in and goes out keeps its order.
+package layout
+
+import (
+	"math"
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Pass is the pass.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "layout", Summary: "the order in which each value's dimensions lie in memory, by the least predicted time", Run: func(u *pass.Unit) error {
+		_, err := Run(u)
+		return err
+	}}
+}
+
+// Figures say what a run found.
+type Figures struct {
+	Before, After float64 // predicted time of movement that depends on layout, ns
+	Values        int     // whose order there was to choose
+	Exact         bool    // no choice among the orders considered costs less
+}
+
+// mostOrders is how many orders of one value are considered. Where the problem
+// is too entangled for them to be compared exactly, fewer are.
+const mostOrders = 3
+
+// Run chooses layouts for u's function in place. Where none is better than
+// those it has, nothing changes.
+func Run(u *pass.Unit) (*Figures, error) {
+	if len(u.Func.Op.Regions[0].Blocks) != 1 || u.Machine == nil {
+		return &Figures{Exact: true}, nil
+	}
+	for most := mostOrders; most > 1; most-- {
+		m := newModel(u, most)
+		if len(m.open) == 0 {
+			return &Figures{Exact: true}, nil
+		}
+		f := &Figures{Values: len(m.open), Exact: most == mostOrders}
+		now := m.problem(true)
+		before, ok := now.solve()
+		if !ok {
+			continue
+		}
+		f.Before = now.cost(before)
+		f.After = f.Before
+		best := m.problem(false)
+		states, ok := best.solve()
+		if !ok {
+			continue
+		}
+		// Times are sums of floating-point numbers: less is less by more than rounding.
+		if after := best.cost(states); after < f.Before*(1-1e-9)-1e-6 {
+			f.After = after
+			return f, m.apply(states)
+		}
+		return f, nil
+	}
+	return &Figures{}, nil
+}
+
+// apply writes the orders of a solution into the types, and makes the copies.
+func (m *model) apply(states []int) error {
+	type copied struct {
+		v     *ir.Value
+		order int
+	}
+	copies := map[copied]*ir.Value{}
+	for _, v := range m.values {
+		if base := m.orders[v][m.state(v, states[m.number[v]]).base]; !slices.Equal(base, m.now[v]) {
+			v.Type = ordered(v.Tensor(), base)
+		}
+	}
+	// Which copy each use reads, by the orders that are there.
+	for _, n := range m.needs {
+		at := states[m.number[n.v]]
+		s := m.state(n.v, at)
+		want := n.order(states)
+		if want < 0 || want == s.base {
+			continue
+		}
+		key := copied{n.v, want}
+		if copies[key] == nil {
+			c, err := m.copy(n.v, m.orders[n.v][want])
+			if err != nil {
+				return err
+			}
+			copies[key] = c
+		}
+		n.op.SetOperand(n.index, copies[key])
+	}
+	m.u.Func.Retype()
+	return nil
+}
+
+// ordered is t lying in that order.
+func ordered(t *types.Tensor, order []int) *types.Tensor {
+	r := *t
+	if r.At.Order = slices.Clone(order); pass.IsIdentity(order) {
+		r.At.Order = nil
+	}
+	return &r
+}
+
+// copy makes v in another order, right behind where it is defined.
+func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
+	b := &pass.Builder{Builder: ir.Builder{Block: m.u.Func.Body}}
+	if v.Op != nil {
+		b = pass.Before(v.Op)
+		b.Index++
+	}
+	c := b.Value("copy", []*ir.Value{v}, nil, ordered(v.Tensor(), order))
+	return c, b.Err()
+}
+
+// nanoseconds that moving so many bytes takes as a kernel of its own.
+func (m *model) moving(bytes int64) float64 {
+	return float64(bytes)/m.u.Machine.Bandwidth*1e9 + m.u.Machine.Launch*1e9
+}
+
+// size is the bytes of v, 0 where they are no number.
+func size(v *ir.Value) int64 {
+	n, ok := v.Tensor().Bytes().Int()
+	if !ok {
+		return 0
+	}
+	return n
+}
+
+// rank is v's number of dimensions, 0 where it is no tensor.
+func rank(v *ir.Value) int {
+	if t := v.Tensor(); t != nil {
+		return t.Rank()
+	}
+	return 0
+}
+
+var forbidden = math.Inf(1)
+
+// dims is the list of dimensions in attribute dims.
+func dims(o *ir.Op, rank int) []int {
+	ds, _ := op.Dims(o, "dims", rank)
+	return ds
+}

@@ -1,0 +1,209 @@
+package layout
+
+import (
+	"slices"
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
+
+// model is the choice of layouts of one function.
+type model struct {
+	u      *pass.Unit
+	values []*ir.Value
+	number map[*ir.Value]int
+	now    map[*ir.Value][]int   // the order that the text says
+	orders map[*ir.Value][][]int // those considered; the first is the one of the text
+	open   []*ir.Value           // with more than one
+	needs  []need
+}
+
+// need is a use of a value, and in which of its orders it is read once all is
+// chosen; -1 for any.
+type need struct {
+	v     *ir.Value
+	op    *ir.Op
+	index int
+	order func(states []int) int
+}
+
+// state is one way to have a value: written in order base and copied to others.
+type state struct {
+	base int
+	mask int // orders that are there, the base among them
+}
+
+// state is number n of v's states: for each base every set of others.
+func (m *model) state(v *ir.Value, n int) state {
+	k := len(m.orders[v])
+	base, set := n>>(k-1), n&(1<<(k-1)-1)
+	low := set & (1<<base - 1)
+	return state{base, low | 1<<base | set>>base<<(base+1)}
+}
+
+func (m *model) count(v *ir.Value) int {
+	k := len(m.orders[v])
+	return k << (k - 1)
+}
+
+func newModel(u *pass.Unit, most int) *model {
+	m := &model{u: u, number: map[*ir.Value]int{}, now: map[*ir.Value][]int{}, orders: map[*ir.Value][][]int{}}
+	add := func(v *ir.Value) {
+		if t := v.Tensor(); t != nil && t.Enc == "" {
+			m.number[v] = len(m.values)
+			m.values = append(m.values, v)
+			m.now[v] = slices.Clone(op.OrderOf(t))
+			m.orders[v] = [][]int{m.now[v]}
+		}
+	}
+	for _, v := range u.Func.Args {
+		add(v)
+	}
+	for _, o := range u.Func.Body.Ops {
+		for _, v := range o.Results {
+			add(v)
+		}
+	}
+	m.spread(most)
+	for _, v := range m.values {
+		if len(m.orders[v]) > 1 {
+			m.open = append(m.open, v)
+		}
+	}
+	return m
+}
+
+// consider adds an order of v; it reports whether it is new and there is room.
+func (m *model) consider(v *ir.Value, order []int, most int) bool {
+	list := m.orders[v]
+	if list == nil || len(list) >= most || slices.ContainsFunc(list, func(o []int) bool { return slices.Equal(o, order) }) {
+		return false
+	}
+	m.orders[v] = append(list, order)
+	return true
+}
+
+// spread finds the orders that are worth considering: what rows want, and from
+// there through transposes, which map an operand's orders to those of the
+// result that cost nothing, and through ops whose tensors want the same order.
+func (m *model) spread(most int) {
+	for _, o := range m.u.Func.Body.Ops {
+		if d := row(o); d >= 0 {
+			m.consider(o.Results[0], last(m.now[o.Results[0]], d), most)
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, o := range m.u.Func.Body.Ops {
+			if o.Name == "dm.transpose" && m.free(o) {
+				x, y := o.Operands[0], o.Results[0]
+				p := dims(o, rank(x))
+				back := make([]int, len(p))
+				for i, d := range p {
+					back[d] = i
+				}
+				for _, s := range slices.Clone(m.orders[x]) {
+					changed = m.consider(y, op.TransposedOrder(s, p), most) || changed
+				}
+				for _, s := range slices.Clone(m.orders[y]) {
+					changed = m.consider(x, op.TransposedOrder(s, back), most) || changed
+				}
+				continue
+			}
+			vs := m.alike(o)
+			for _, v := range vs {
+				for _, w := range vs {
+					for _, s := range slices.Clone(m.orders[v]) {
+						changed = m.consider(w, s, most) || changed
+					}
+				}
+			}
+		}
+	}
+}
+
+// free reports whether all of o's tensors lie in the device's memory.
+func (m *model) free(o *ir.Op) bool {
+	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
+		for _, v := range vs {
+			if t := v.Tensor(); t == nil || t.At.In() != "hbm" || t.Enc != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// last is the order with dimension d moved to the end.
+func last(order []int, d int) []int {
+	out := slices.DeleteFunc(slices.Clone(order), func(e int) bool { return e == d })
+	return append(out, d)
+}
+
+// row is the dimension over which an op works row by row, which it wants
+// contiguous; -1 where it has none.
+func row(o *ir.Op) int {
+	if n := o.Name; n != "dm.softmax" && n != "dm.log_softmax" || o.In(0) == nil {
+		return -1
+	}
+	if d, ok := op.Dim(o, "dim", o.In(0).Rank()); ok {
+		return d
+	}
+	return -1
+}
+
+// following are the ops whose result has its operands' dimensions, beside the
+// element-wise ones.
+var following = []string{"softmax", "log_softmax", "slice", "pad", "concatenate", "reverse"}
+
+// alike are the tensors of o that want one order: results and operands with
+// all of their dimensions. nil for ops that are not of this kind.
+func (m *model) alike(o *ir.Op) []*ir.Value {
+	name := strings.TrimPrefix(o.Name, op.Prefix)
+	pointwise := op.Of(o).Is(op.Pointwise) && len(o.Regions) == 0
+	if !pointwise && !slices.Contains(following, name) || len(o.Results) == 0 || !m.free(o) {
+		return nil
+	}
+	r := rank(o.Results[0])
+	vs := slices.Clone(o.Results)
+	for _, v := range o.Operands {
+		if rank(v) == r && (!pointwise || size(v)*o.Out(0).Elem.Bytes() >= size(o.Results[0])*v.Tensor().Elem.Bytes()) {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// contraction reports whether o reads its operands and writes its result in any
+// order.
+func contraction(o *ir.Op) bool {
+	return o.Name == "dm.einsum" || o.Name == "dm.matmul" || o.Name == "dm.reduce"
+}
+
+// batch reports whether dimension d of a contraction's operand i (of its result
+// for -1) is one of a batch: in all tensors, so that no side of the product has
+// it contiguous.
+func batch(o *ir.Op, i, d int) bool {
+	def := op.Of(o)
+	if len(o.Operands) != 2 || def.Maps == nil {
+		return false
+	}
+	it := def.Maps(o)
+	if it == nil {
+		return false
+	}
+	lists := append(slices.Clone(it.Operands), it.Results...)
+	at := i
+	if i < 0 {
+		at = len(lists) - 1
+	}
+	loop := lists[at][d]
+	for _, l := range lists {
+		if loop < 0 || !slices.Contains(l, loop) {
+			return false
+		}
+	}
+	return true
+}
