@@ -1,6 +1,7 @@
 package pass
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -245,4 +246,23 @@ func used(o *ir.Op) bool {
 		}
 	}
 	return false
+}
+
+// Reached is f and the functions of m that it names, directly or through
+// others: those whose text must stand beside f's.
+func Reached(m *ir.Module, f *ir.Func) []*ir.Func {
+	list := []*ir.Func{f}
+	for i := 0; i < len(list); i++ {
+		ir.Walk([]*ir.Op{list[i].Op}, func(o *ir.Op) bool {
+			for _, a := range o.Attrs {
+				s, _ := a.Value.(types.Symbol)
+				name, _ := s.Name()
+				if g := m.Func(name); s != "" && g != nil && !slices.Contains(list, g) {
+					list = append(list, g)
+				}
+			}
+			return true
+		})
+	}
+	return list
 }

@@ -173,7 +173,7 @@ type timing struct {
 // module runs the passes over the functions of one module and keeps its text.
 func (r *optimizer) module(t task) error {
 	m := t.module.Clone() // what the passes change must not be what diagnostics point into
-	keep := map[*ir.Op]bool{}
+	keep := map[*ir.Func]bool{}
 	for _, name := range t.funcs {
 		u := &pass.Unit{
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
@@ -184,19 +184,25 @@ func (r *optimizer) module(t task) error {
 			if !r.PrintAfterAll {
 				return nil
 			}
-			return r.print(fmt.Sprintf("// @%s after %s\n", u.Func.Name, s.Pass.Name), &ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: []*ir.Op{u.Func.Op}})
+			one := &ir.Module{Src: m.Src, Aliases: m.Aliases}
+			for _, f := range pass.Reached(m, u.Func) {
+				one.Ops = append(one.Ops, f.Op)
+			}
+			return r.print(fmt.Sprintf("// @%s after %s\n", u.Func.Name, s.Pass.Name), one)
 		})
 		if err != nil {
 			return err
 		}
-		keep[u.Func.Op] = true
+		for _, f := range pass.Reached(m, u.Func) {
+			keep[f] = true
+		}
 	}
 	if r.PrintAfterAll {
 		return nil
 	}
 	whole := r.Func == "" && r.Grad == ""
 	for _, f := range slices.Clone(m.Funcs) {
-		if !keep[f.Op] && (!whole || f.Private) && !called(m, f.Name, keep) {
+		if !keep[f] && (!whole || f.Private) {
 			m.RemoveFunc(f.Name)
 		}
 	}
@@ -204,27 +210,6 @@ func (r *optimizer) module(t task) error {
 		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != "func.func" })
 	}
 	return r.print("", m)
-}
-
-// called reports whether one of the functions that are printed still calls the
-// one named, directly or through others.
-func called(m *ir.Module, name string, from map[*ir.Op]bool) bool {
-	seen := map[string]bool{}
-	var look func(o *ir.Op)
-	look = func(o *ir.Op) {
-		ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
-			callee := o.Str("callee")
-			if f := m.Func(callee); o.Name == "func.call" && f != nil && !seen[callee] {
-				seen[callee] = true
-				look(f.Op)
-			}
-			return true
-		})
-	}
-	for o := range from {
-		look(o)
-	}
-	return seen[name]
 }
 
 func (r *optimizer) print(head string, m *ir.Module) error {

@@ -54,12 +54,14 @@ func Unit(t testing.TB, text, fn string, bind map[string]int64) *pass.Unit {
 	return nil
 }
 
-// Text is the function of u as people write it.
+// Text is the function of u, and those that it calls, as people write them.
 func Text(t testing.TB, u *pass.Unit) string {
 	t.Helper()
 	one := *u.Module
 	one.Ops, one.Tree = nil, nil
-	one.Ops = append(one.Ops, u.Func.Op)
+	for _, f := range pass.Reached(u.Module, u.Func) {
+		one.Ops = append(one.Ops, f.Op)
+	}
 	text, err := print.Pretty(&one)
 	if err != nil {
 		t.Fatal(err)

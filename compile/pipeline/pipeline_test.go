@@ -1,0 +1,56 @@
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/compile/pass"
+	"dmir/compile/pass/passtest"
+	"dmir/compile/pipeline"
+)
+
+// After every pass the text of a program can be read again and computes what
+// the program computed.
+func TestStages(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/programs/*.dmir")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no programs", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".dmir"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := passtest.Unit(t, string(text), "", nil)
+			err = pass.Run(u, pipeline.Until("fuse"), func(s pass.Stage) error {
+				after := passtest.Text(t, u)
+				if again := passtest.Text(t, passtest.Unit(t, after, u.Func.Name, nil)); again != after {
+					t.Errorf("after %s the text does not say all", s.Pass.Name)
+				}
+				passtest.Same(t, string(text), after, u.Func.Name, nil, 256)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestUntil(t *testing.T) {
+	names := pipeline.Names()
+	for i, name := range names {
+		if got := pipeline.Until(name); len(got) != i+1 || got[i].Name != name {
+			t.Errorf("Until(%s) gives %d passes", name, len(got))
+		}
+	}
+	if got := pipeline.Until("nothing"); len(got) != len(names) {
+		t.Errorf("a name that there is not gives %d of %d passes", len(got), len(names))
+	}
+	if order := strings.Join(names, " "); !strings.Contains(order, "inline bind gradient simplify layout fuse") {
+		t.Errorf("the order is %s", order)
+	}
+}
