@@ -60,7 +60,8 @@ func (p *Program) ExportC(w io.Writer) error {
 		arch = "sm_80"
 	}
 	e.f("// %s, compiled by dmir from %s. Build it into a program of your own:\n//\n", p.Name, e.file())
-	e.f("//   nvcc -std=c++17 -arch=%s -c %s.cu      (link with -lcudart%s)\n", arch, p.Name, libs)
+	virtual := strings.Replace(arch, "sm_", "compute_", 1) // with -arch=sm_90a nvcc also compiles for sm_90, which may lack what is used
+	e.f("//   nvcc -std=c++17 -gencode arch=%s,code=%s -c %s.cu      (link with -lcudart%s)\n", virtual, arch, p.Name, libs)
 	e.describe()
 	e.f("// Names of kernels are global in CUDA: each gets the function's name before its own.\n")
 	for _, k := range p.Kernels {

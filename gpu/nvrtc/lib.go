@@ -161,7 +161,7 @@ func (l *library) compile(ctx context.Context, version, source string, headers [
 	case done == compilation:
 		return nil, &CompileError{Arch: arch, Compiler: version, Log: string(log), Messages: parseMessages(string(log))}
 	case done == invalidOption:
-		return nil, fmt.Errorf("%s cannot compile for %s: %s", version, arch, firstLine(string(log)))
+		return nil, &ArchError{arch, version, firstLine(string(log))}
 	case done != success:
 		return nil, l.check("nvrtcCompileProgram", done)
 	}

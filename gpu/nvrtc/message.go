@@ -8,6 +8,19 @@ import (
 	"strings"
 )
 
+// ArchError is a compilation that could not begin: the compiler does not know
+// the architecture, or one of the options.
+type ArchError struct {
+	Arch     string
+	Compiler string
+	Reason   string
+}
+
+// Error is one line.
+func (e *ArchError) Error() string {
+	return fmt.Sprintf("%s cannot compile for %s: %s", e.Compiler, e.Arch, e.Reason)
+}
+
 // CompileError is a source that does not compile.
 type CompileError struct {
 	Arch     string

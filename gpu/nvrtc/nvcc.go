@@ -59,12 +59,13 @@ func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, ar
 			return nil, err
 		}
 	}
-	args := append(flags(arch, opts), "-I.", "--cubin", "--output-file", "out.cubin", name)
+	virtual := strings.Replace(arch, "sm_", "compute_", 1)
+	args := append(nvccFlags(virtual, arch, opts), "-I.", "--cubin", "--output-file", "out.cubin", name)
 	log, err := c.call(ctx, dir, args)
 	if err != nil {
 		messages := parseMessages(log)
 		if len(messages) == 0 {
-			return nil, fmt.Errorf("%s cannot compile for %s: %s", c.Version, arch, firstLine(log))
+			return nil, &ArchError{arch, c.Version, firstLine(log)}
 		}
 		return nil, &CompileError{Arch: arch, Compiler: c.Version, Log: log, Messages: messages}
 	}
@@ -72,7 +73,7 @@ func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, ar
 	if r.Cubin, err = os.ReadFile(filepath.Join(dir, "out.cubin")); err != nil {
 		return nil, err
 	}
-	args = append(flags(arch, opts), "-I.", "--ptx", "--output-file", "out.ptx", name)
+	args = append(nvccFlags(virtual, virtual, opts), "-I.", "--ptx", "--output-file", "out.ptx", name)
 	if log, err := c.call(ctx, dir, args); err != nil {
 		return nil, fmt.Errorf("%s --ptx: %s", c.Version, firstLine(log))
 	}
@@ -83,6 +84,12 @@ func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, ar
 	r.PTX = string(ptx)
 	r.Kernels, err = usage(r.Cubin, r.Log)
 	return r, err
+}
+
+// nvccFlags name the architecture in two parts: by the short name alone nvcc
+// also compiles for the architecture without its own features.
+func nvccFlags(virtual, code string, opts Options) []string {
+	return append([]string{"--gpu-architecture=" + virtual, "--gpu-code=" + code}, flags(code, opts)[1:]...)
 }
 
 func (c *Compiler) call(ctx context.Context, dir string, args []string) (log string, err error) {

@@ -79,7 +79,8 @@ func (r *Result) Spilled() []Usage {
 
 // Compile compiles a source for an architecture ("sm_80", "sm_90a", "sm_100")
 // with the compiler that Find finds. A source that does not compile gives a
-// *CompileError; no compiler at all, a *NotFound. It may be called from several
+// *CompileError, an architecture that the compiler does not know an *ArchError,
+// no compiler at all a *NotFound. It may be called from several
 // goroutines; ctx ends a compilation that is under way.
 func Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
 	c, err := Find()
@@ -92,7 +93,7 @@ func Compile(ctx context.Context, source string, headers []Header, arch string, 
 // Compile is the function Compile with a compiler of one's choice.
 func (c *Compiler) Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
 	if !ValidArch(arch) {
-		return nil, fmt.Errorf("%q is no architecture: write sm_80, sm_90a or sm_100", arch)
+		return nil, &ArchError{arch, c.Version, "it is no architecture; write sm_80, sm_90a or sm_100"}
 	}
 	if opts.Name == "" {
 		opts.Name = "kernels.cu"

@@ -63,7 +63,7 @@ func TestNvccBuildsExport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "scale.cu"), []byte(exported(t, p)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(nvcc, "-std=c++17", "-arch=sm_90a", "-Werror", "all-warnings", "-c", "scale.cu")
+	cmd := exec.Command(nvcc, "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-Werror", "all-warnings", "-c", "scale.cu")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)

@@ -134,7 +134,7 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 	}
 	for _, arch := range list {
 		if !nvrtc.ValidArch(arch) {
-			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is no architecture", arch), "write sm_80, sm_90a or sm_100; the machines' own are in dmir doctor"}
+			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is no architecture", arch), "write sm_80, sm_90a or sm_100"}
 		}
 	}
 	return list, nil
@@ -242,7 +242,10 @@ func compileFailed(a *app, p *program.Program, err error) error {
 func codeFailed(path string, err error) error {
 	var none *nvrtc.NotFound
 	var rejected *nvrtc.CompileError
+	var arch *nvrtc.ArchError
 	switch {
+	case errors.As(err, &arch):
+		return &failure{"DM617", "--arch " + arch.Arch, arch.Error(), "dmir doctor lists what the compiler knows"}
 	case errors.As(err, &none):
 		return &failure{"DM614", path, none.Error(), "dmir doctor --install-nvrtc; or --arch none, for a file without machine code"}
 	case errors.As(err, &rejected):

@@ -48,6 +48,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM615", Name: "kernel-rejected", Doc: "The CUDA compiler does not accept the code that was generated for a program. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir compile --emit cuda` prints the code"},
 	{Code: "DM616", Name: "bad-artifact", Doc: "A `.dmx` file is damaged, truncated, of another version or no `.dmx` file; or a compiled program breaks a rule that devices rely on, such as two buffers on the same bytes.", Help: "compile it again with `dmir compile -o FILE.dmx`"},
 	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`.", Help: "write `--arch sm_90a`"},
+	{Code: "DM618", Name: "kernel-failed", Doc: "A kernel of a compiled program did what a device does not allow: an access outside of its buffers, a race that the emulator saw. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir run --device emulator` says which line and why"},
 }
 
 func cannotRead(path string, err error) *failure {

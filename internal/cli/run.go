@@ -17,6 +17,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
 
@@ -28,7 +29,7 @@ type runCmd struct {
 	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" help:"The program; '-' is stdin."`
+	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -39,6 +40,9 @@ func (runCmd) Help() string {
 
 // Run runs one function and prints what each line moved and took.
 func (c runCmd) Run(a *app) error {
+	if strings.HasSuffix(c.File, ".dmx") {
+		return c.artifact(a)
+	}
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
@@ -141,6 +145,12 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 	if err != nil {
 		return nil, &failure{"DM607", path, err.Error(), "only tensors can be read from files"}
 	}
+	return readTensor(path, fn.Args[i].Name, fn.Args[i].Type.String(), elem, shape)
+}
+
+// readTensor reads FILE.npy or FILE.npz:name as the argument of that name, with
+// its "%", and type.
+func readTensor(path, name, typ string, elem types.Elem, shape []int) (*tensor.Tensor, error) {
 	file, entry, archive := path, "", false
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cannotRead(path, syscall.EISDIR)
@@ -149,12 +159,13 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 		file, entry, archive = path[:at+4], strings.TrimPrefix(path[at+4:], ":"), true
 	}
 	var t *tensor.Tensor
+	var err error
 	if archive {
 		var z *tensor.Archive
 		if z, err = tensor.OpenNPZ(file); err == nil {
 			defer z.Close()
 			if entry == "" {
-				entry = strings.TrimPrefix(fn.Args[i].Name, "%")
+				entry = strings.TrimPrefix(name, "%")
 			}
 			t, err = z.Read(entry, elem, shape)
 		}
@@ -166,7 +177,7 @@ func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.
 	case errors.As(err, &missing):
 		return nil, cannotRead(file, err)
 	case err != nil:
-		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s wants %s", fn.Args[i].Name, fn.Args[i].Type)}
+		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s wants %s", name, typ)}
 	}
 	return t, nil
 }
@@ -187,6 +198,11 @@ func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 	}
 	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of tensors at most\n",
 		fn.Name, res.Device, res.Why, units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(res.Peak))
+	return c.listOutputs(a, res)
+}
+
+// listOutputs sums up each result in a line.
+func (c runCmd) listOutputs(a *app, res *driver.Result) error {
 	width := 0
 	for _, o := range res.Outputs {
 		width = max(width, len(o.Name))
@@ -243,12 +259,7 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 		if err := a.ctx.Err(); err != nil {
 			return err
 		}
-		s := o.Tensor.Stats()
-		j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
-		if c.Output != "" {
-			j.File = filepath.Join(c.Output, o.Name+".npy")
-		}
-		out.Outputs = append(out.Outputs, j)
+		out.Outputs = append(out.Outputs, c.jsonOutput(o))
 	}
 	for _, t := range res.Ops {
 		line, _ := p.Src.Human(t.Op.Head.Start)
@@ -257,6 +268,15 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 	enc := json.NewEncoder(a.stdout)
 	enc.SetIndent("", "  ")
 	return enc.Encode(out)
+}
+
+func (c runCmd) jsonOutput(o driver.Output) jsonOutput {
+	s := o.Tensor.Stats()
+	j := jsonOutput{Name: o.Name, Type: o.Type, Min: finite(s.Min), Max: finite(s.Max), Mean: finite(s.Mean), NaNs: s.NaNs, Infs: s.Infs}
+	if c.Output != "" {
+		j.File = filepath.Join(c.Output, o.Name+".npy")
+	}
+	return j
 }
 
 func finite(x float64) *float64 {

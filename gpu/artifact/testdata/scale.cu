@@ -1,6 +1,6 @@
 // scale, compiled by dmir from scale.dmir. Build it into a program of your own:
 //
-//   nvcc -std=c++17 -arch=sm_80 -c scale.cu      (link with -lcudart)
+//   nvcc -std=c++17 -gencode arch=compute_80,code=sm_80 -c scale.cu      (link with -lcudart)
 //
 //   void *workspace;                                // 16896 bytes of device memory
 //   dmir_scale_init(workspace, stream);             // once

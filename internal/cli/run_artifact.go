@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"dmir/analysis/units"
+	"dmir/compile/driver"
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/gpu/cuda"
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+)
+
+// timedRuns is how often a GPU runs a program for its times.
+const timedRuns = 10
+
+// artifact runs a compiled file.
+func (c runCmd) artifact(a *app) error {
+	if c.Func != "" || len(c.Bind) > 0 || c.Target != "" {
+		return &failure{"DM612", c.File, "is compiled: --func, --bind and --target are for programs", "leave them out, or compile it anew with dmir compile"}
+	}
+	p, err := artifact.ReadFile(c.File)
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &system):
+		return cannotRead(c.File, err)
+	case err != nil:
+		return &failure{"DM616", c.File, strings.TrimPrefix(err.Error(), c.File+" "), "compile it again with dmir compile -o FILE.dmx"}
+	}
+	if c.Device == "reference" {
+		return &failure{"DM608", "--device reference", "runs programs, not compiled files", "run the .dmir file, or use --device emulator"}
+	}
+	d, why, err := device.Find(c.Device)
+	if err != nil {
+		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor says what is here"}
+	}
+	inputs, err := c.artifactInputs(p)
+	if err != nil {
+		return err
+	}
+	discard, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	r, err := d.Run(a.ctx, p, inputs, device.Options{Runs: timedRuns})
+	if err == nil {
+		err = c.artifactResult(a, p, d, why, r)
+	}
+	if err != nil {
+		discard()
+	}
+	return deviceFailed(a, c.File, err)
+}
+
+// deviceFailed reports why a compiled program did not run to its end.
+func deviceFailed(a *app, path string, err error) error {
+	var fault *cuda.Fault
+	var emulated *emulator.Fault
+	switch {
+	case errors.As(err, &fault):
+		return &failure{"DM618", path, fault.Error(), "dmir run --device emulator says more"}
+	case errors.As(err, &emulated):
+		return &failure{"DM618", path, emulated.Error(), "report it with the file"}
+	}
+	return codeFailed(path, err)
+}
+
+// artifactInputs are the bytes of the program's arguments: what --input names,
+// and seeded random numbers.
+func (c runCmd) artifactInputs(p *artifact.Program) ([][]byte, error) {
+	given := map[string]string{}
+	var names []string
+	for _, b := range p.Inputs {
+		names = append(names, p.Buffers[b].Name)
+	}
+	for _, in := range c.Input {
+		name, path, ok := strings.Cut(in, "=")
+		name = strings.TrimPrefix(name, "%")
+		switch {
+		case !ok || path == "":
+			return nil, &failure{"DM607", "--input " + in, "is no name=file.npy", "write --input x=file.npy"}
+		case given[name] != "":
+			return nil, &failure{"DM607", "--input " + in, "gives %" + name + " a second time", "give each argument once"}
+		case !slices.Contains(names, name):
+			return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no argument %%%s", p.Name, name), "its arguments are " + strings.Join(names, ", ")}
+		}
+		given[name] = path
+	}
+	var out [][]byte
+	for i, b := range p.Inputs {
+		buf := &p.Buffers[b]
+		elem, shape, err := bufferType(buf)
+		if err != nil {
+			return nil, err
+		}
+		var t *tensor.Tensor
+		if path := given[buf.Name]; path != "" {
+			if t, err = readTensor(path, "%"+buf.Name, tensorText(buf), elem, shape); err != nil {
+				return nil, err
+			}
+		} else {
+			t = defaultInput(p, i, elem, shape, c.Seed)
+		}
+		data, err := tensor.Pack(t)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tensor.Arrange(data, int(elem.Bytes()), shape, buf.Order))
+	}
+	return out, nil
+}
+
+// defaultInput is an argument that is not given: the same numbers that the
+// reference executor gives it for the same seed.
+func defaultInput(p *artifact.Program, i int, elem types.Elem, shape []int, seed uint64) *tensor.Tensor {
+	t := tensor.Random(elem, shape, seed, uint64(i))
+	if i >= len(p.Defaults) {
+		return t
+	}
+	if d := p.Defaults[i]; d.Init != nil {
+		for k := range t.Len() {
+			t.SetFloat(k, *d.Init)
+		}
+	}
+	if d := p.Defaults[i]; d.Stddev != nil && elem.IsFloat() {
+		for k := range t.Len() {
+			t.SetFloat(k, t.Float(k)**d.Stddev)
+		}
+	}
+	return t
+}
+
+// bufferType is a buffer's type as the host has it.
+func bufferType(b *artifact.Buffer) (elem types.Elem, shape []int, err error) {
+	elem, ok := types.ElemByName(b.Elem)
+	for _, d := range b.Shape {
+		shape = append(shape, int(d))
+	}
+	if _, fits := tensor.Count(shape); !ok || !fits {
+		return elem, nil, fmt.Errorf("%s is too large for this machine", tensorText(b))
+	}
+	return elem, shape, nil
+}
+
+func tensorText(b *artifact.Buffer) string {
+	var t strings.Builder
+	t.WriteString("tensor<")
+	for _, d := range b.Shape {
+		fmt.Fprintf(&t, "%dx", d)
+	}
+	return t.String() + b.Elem + ">"
+}
+
+// artifactResult saves the results and says what each step took and moved.
+func (c runCmd) artifactResult(a *app, p *artifact.Program, d device.Device, why string, r *device.Result) error {
+	res := &driver.Result{Device: d.Name(), Why: why, Elapsed: r.Elapsed, Peak: p.Workspace}
+	used := map[string]bool{}
+	for i, b := range p.Outputs {
+		buf := &p.Buffers[b]
+		elem, shape, err := bufferType(buf)
+		if err != nil {
+			return err
+		}
+		t, err := tensor.Unpack(tensor.Unarrange(r.Outputs[i], int(elem.Bytes()), shape, buf.Order), elem, shape)
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(p.Result(i)) // a file must not say where results go
+		if used[name] || name == "." || name == string(filepath.Separator) {
+			name = fmt.Sprintf("result%d", i)
+		}
+		used[name] = true
+		res.Outputs = append(res.Outputs, driver.Output{Name: name, Type: tensorText(buf), Tensor: t})
+	}
+	if err := c.save(res); err != nil {
+		return err
+	}
+	p = p.For(d.Arch()) // the steps that were run
+	if c.OutputFormat == "json" {
+		return c.artifactJSON(a, p, r, res)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STEP\tFLOP\tMOVED\tCOUNTED\tTIME\tMEASURED")
+	for i, s := range r.Steps {
+		step := &p.Steps[i]
+		counted, measured := "", ""
+		if s.Counted {
+			counted = units.Bytes(s.ReadBytes + s.WrittenBytes)
+		}
+		if s.MeasuredNs > 0 {
+			measured = units.Time(s.MeasuredNs)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, units.FLOP(step.FLOP), units.Bytes(step.ReadBytes+step.WrittenBytes), counted, units.Time(step.TimeNs), measured)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	compiled := ""
+	if r.Compile > 0 {
+		compiled = ", compiled in " + units.Time(float64(r.Compile.Round(time.Microsecond).Nanoseconds()))
+	}
+	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, d.Title(), why,
+		units.Time(float64(r.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
+	return c.listOutputs(a, res)
+}
+
+type jsonArtifactRun struct {
+	Device    string             `json:"device"`
+	Why       string             `json:"why"`
+	Func      string             `json:"func"`
+	ElapsedNs int64              `json:"elapsed_ns"`
+	PeakBytes int64              `json:"peak_bytes"`
+	Outputs   []jsonOutput       `json:"outputs"`
+	Steps     []jsonArtifactStep `json:"steps"`
+}
+
+type jsonArtifactStep struct {
+	Name                string   `json:"name"`
+	FLOP                int64    `json:"flop"`
+	ReadBytes           int64    `json:"read_bytes"`
+	WrittenBytes        int64    `json:"written_bytes"`
+	TimeNs              float64  `json:"time_ns"`
+	CountedReadBytes    *int64   `json:"counted_read_bytes"` // null where the device does not count
+	CountedWrittenBytes *int64   `json:"counted_written_bytes"`
+	MeasuredNs          *float64 `json:"measured_ns"` // null where it does not measure
+}
+
+func (c runCmd) artifactJSON(a *app, p *artifact.Program, r *device.Result, res *driver.Result) error {
+	out := jsonArtifactRun{
+		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: r.Elapsed.Nanoseconds(), PeakBytes: p.Workspace,
+		Outputs: []jsonOutput{}, Steps: []jsonArtifactStep{},
+	}
+	for _, o := range res.Outputs {
+		out.Outputs = append(out.Outputs, c.jsonOutput(o))
+	}
+	for i, s := range r.Steps {
+		step := &p.Steps[i]
+		j := jsonArtifactStep{Name: s.Name, FLOP: step.FLOP, ReadBytes: step.ReadBytes, WrittenBytes: step.WrittenBytes, TimeNs: step.TimeNs}
+		if s.Counted {
+			j.CountedReadBytes, j.CountedWrittenBytes = &s.ReadBytes, &s.WrittenBytes
+		}
+		if s.MeasuredNs > 0 {
+			j.MeasuredNs = &s.MeasuredNs
+		}
+		out.Steps = append(out.Steps, j)
+	}
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
