@@ -112,7 +112,11 @@ func isView(sizes memory.Sizes, o *ir.Op) bool {
 }
 
 func (g *model) step(o *ir.Op) error {
-	s := &step{op: o, index: len(g.steps), scratch: roundUp(max(o.Int(ScratchAttr, 0), 0))}
+	n := o.Int(ScratchAttr, 0)
+	if n < 0 || n > maxBytes {
+		return failure(o, "DM842", "%s of %s is %d bytes", ScratchAttr, label(o), n)
+	}
+	s := &step{op: o, index: len(g.steps), scratch: roundUp(n)}
 	g.steps = append(g.steps, s)
 	for _, v := range captured(o) {
 		r := g.rootOf[v]
@@ -144,6 +148,10 @@ func captured(o *ir.Op) []*ir.Value {
 	return out
 }
 
+// maxBytes bounds the size of one value so that no sum of sizes wraps; no
+// device holds as much.
+const maxBytes = math.MaxInt64 >> 24
+
 func (g *model) add(v *ir.Value, k kind, maker *step) error {
 	r := &root{value: v, index: len(g.roots), kind: k, maker: maker}
 	t := v.Tensor()
@@ -156,8 +164,7 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		}
 		return pass.Errorf(v.Op, "DM805", "%s has more bytes than 64 bits count", called(v))
 	}
-	// Sums of sizes must not wrap: no device holds a millionth of this.
-	if n > math.MaxInt64>>24 {
+	if n > maxBytes {
 		return pass.Errorf(v.Op, "DM805", "%s has more bytes than any device holds", called(v))
 	}
 	r.bytes = max(n, 0)

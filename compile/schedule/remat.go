@@ -248,11 +248,11 @@ func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
 		}
 		c := r.compact()
 		c.order, _ = c.lowest(ctx, c.order)
-		if after, n, _ := c.excess(budget); n < peak || n == peak && after < sum {
+		if after, _, _ := c.excess(budget); after < sum {
 			r = c
 			continue
 		}
-		if c = r.rearranged(ctx, budget, sum); c == nil {
+		if c = r.rearranged(ctx, budget, sum); c == nil || len(c.again) > 4*len(c.size) {
 			return r.without(budget).compact()
 		}
 		r = c
