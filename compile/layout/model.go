@@ -179,7 +179,7 @@ func (m *model) alike(o *ir.Op) []*ir.Value {
 // contraction reports whether o reads its operands and writes its result in any
 // order.
 func contraction(o *ir.Op) bool {
-	return o.Name == "dm.einsum" || o.Name == "dm.matmul" || o.Name == "dm.reduce"
+	return o.Name == "dm.einsum" || o.Name == "dm.matmul" || o.Name == "dm.reduce" || o.Name == "dm.convolution"
 }
 
 // batch reports whether dimension d of a contraction's operand i (of its result

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/compile/pass"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -17,6 +18,10 @@ func reshapeRules() []Rule {
 		{
 			Name: "transpose-chain", Doc: "A transpose of a transpose is one, and none where they cancel; one that moves only dimensions of size 1 is a reshape, which moves nothing.",
 			Ops: []string{"transpose"}, apply: transposeChain,
+		},
+		{
+			Name: "transpose-of-ones", Doc: "A transpose of what was reshaped to have dimensions of size 1 permutes the others alone, and the ones are put in afterwards: so permutations on both sides of a reshape meet.",
+			Ops: []string{"transpose"}, apply: transposeOnes,
 		},
 		{
 			Name: "copy-nothing", Doc: "A copy to the placement that a value has is the value.",
@@ -66,6 +71,32 @@ func transposeChain(_ *rewriter, o *ir.Op) bool {
 		return built(b, o, b.Reshape(o.Operands[0], o.Out(0).Shape...))
 	}
 	return false
+}
+
+func transposeOnes(_ *rewriter, o *ir.Op) bool {
+	x := o.In(0)
+	if from(o.Operands[0], "reshape") == nil || slices.ContainsFunc(o.Results[0].Uses, func(u ir.Use) bool { return u.Op.Name == "dm.einsum" }) {
+		return false // an einsum reads it with the ones
+	}
+	var shape []dim.Dim
+	at := make([]int, x.Rank()) // of the dimensions that are left
+	for d := range x.Shape {
+		at[d] = len(shape)
+		if !isOne(x, d) {
+			shape = append(shape, x.Shape[d])
+		}
+	}
+	if len(shape) == x.Rank() {
+		return false
+	}
+	var perm []int
+	for _, d := range dimsOf(o, x.Rank()) {
+		if !isOne(x, d) {
+			perm = append(perm, at[d])
+		}
+	}
+	b := pass.Before(o)
+	return built(b, o, b.Reshape(b.Transpose(b.Reshape(o.Operands[0], shape...), perm...), o.Out(0).Shape...))
 }
 
 // movesOnes reports whether the dimensions of x that are longer than 1 keep
