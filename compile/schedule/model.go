@@ -196,7 +196,7 @@ func (g *model) over(s *step, i int) []*root {
 	var out []*root
 	for _, v := range from {
 		r := g.rootOf[v]
-		if r == nil || r.kept() || r.bytes != s.makes[i].bytes || slices.Contains(out, r) || g.touches(o, r) > 1 && o.Name != "dm.kernel" {
+		if r == nil || r.kept() || r.bytes != s.makes[i].bytes || slices.Contains(out, r) || g.seen(o, r) > 1 {
 			continue
 		}
 		out = append(out, r)
@@ -204,14 +204,17 @@ func (g *model) over(s *step, i int) []*root {
 	return out
 }
 
-// touches is how many operands of o lie in r.
-func (g *model) touches(o *ir.Op, r *root) (n int) {
-	for _, v := range o.Operands {
-		if g.rootOf[v] == r {
-			n++
+// seen is in how many ways o reads r: an update once for each operand that lies
+// in it, a kernel once for each value from outside, be it r's own or a view,
+// which has another index.
+func (g *model) seen(o *ir.Op, r *root) int {
+	var vs []*ir.Value
+	for _, v := range captured(o) {
+		if g.rootOf[v] == r && (o.Name != "dm.kernel" || !slices.Contains(vs, v)) {
+			vs = append(vs, v)
 		}
 	}
-	return n
+	return len(vs)
 }
 
 // pointwise lists the values from outside that the element-wise kernel k reads
@@ -243,26 +246,7 @@ func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 			out = append(out, v)
 		}
 	}
-	return alone(k, out)
-}
-
-// alone keeps those of vs that no other value which k reads is a view of: of
-// another shape it would be read at another index.
-func alone(k *ir.Op, vs []*ir.Value) []*ir.Value {
-	base := func(v *ir.Value) *ir.Value {
-		for v.Op != nil && op.Of(v.Op).Is(op.View) && len(v.Op.Operands) == 1 && v.Op.Parent == k.Parent {
-			v = v.Op.Operands[0]
-		}
-		return v
-	}
-	return slices.DeleteFunc(vs, func(v *ir.Value) bool {
-		for _, w := range captured(k) {
-			if w != v && base(w) == base(v) {
-				return true
-			}
-		}
-		return false
-	})
+	return out
 }
 
 // sameIndex reports whether element number i of a and of b have the same index.
