@@ -96,6 +96,21 @@ var plantedBugs = []planted{
 	{"a plain write beside atomic ones", Race, "z", `
   BUG // here
   y.store(dm::block() * 64 + dm::thread(), x[0]);`, "z.add(0, 1.0f); z.store(0, 1.0f);", "z.add(0, 1.0f);"},
+	{"a thread reads what another one of its block writes", Race, "z", `
+  int i = dm::block() * 64 + dm::thread();
+  z.store(i, x[i]);
+  BUG
+  float v = z[i & ~7]; // here
+  y.store(i, v);`, "", "dm::sync();"},
+	{"a thread writes what another one of its block reads", Race, "z", `
+  int i = dm::block() * 64 + dm::thread();
+  float v = z[i | 7];
+  BUG
+  z.store(i, v); // here
+  y.store(i, v);`, "", "dm::sync();"},
+	{"two threads of a block write one element", Race, "y", `
+  int i = dm::block() * 64 + dm::thread();
+  y.store(BUG, x[i]); // here`, "i & ~1", "i"},
 	{"divergent barrier", Divergence, "", `
   DM_SHARED(float, s, 64);
   s[dm::thread()] = x[dm::thread()];

@@ -70,6 +70,7 @@ struct Param {
   u8* data;
   u16* owners;     // shadow of its first byte
   i64 offset, bytes;
+  bool mixed;      // the launch may both read and write its bytes
   TensorMap map;
   // Counted: distinct bytes read that the launch had not written itself, distinct
   // bytes written, and bytes of all accesses.
@@ -111,6 +112,7 @@ struct Machine {
   u8* memory;
   u16* owners;
   u32 *writers, *readers;
+  u32 *write_stamps, *read_stamps;  // of the last accesses by threads of that block
   i64 bytes;
   u32 first, many, atomic;  // ids of this launch's first block, of several blocks, of atomics
   u32 me;                   // id of the block

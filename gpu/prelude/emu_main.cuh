@@ -229,6 +229,22 @@ inline void fill_zero(Param& p) {
   p.written = p.requested = p.bytes;
 }
 
+// Whether the step may read and write the bytes of parameter k, under this or
+// another name.
+inline bool mixed(const Step& s, int k, const Kernel* kernels) {
+  if (s.kernel < 0) return false;
+  bool reads = false, writes = false;
+  for (int j = 0; j < m.param_count; j++) {
+    const Param &p = m.params[k], &q = m.params[j];
+    if (q.offset >= p.offset + p.bytes || p.offset >= q.offset + q.bytes) continue;
+    const char* mode;
+    kernels[s.kernel].describe(j, &mode);
+    reads = reads || strcmp(mode, "out");
+    writes = writes || !strcmp(mode, "out") || !strcmp(mode, "inout");
+  }
+  return reads && writes;
+}
+
 inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
   m.param_count = int(s.args.size());
   int smallest = 8;
@@ -245,6 +261,7 @@ inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
     p.map = s.args[k].map;
     if (s.elem_bytes[k] < smallest) smallest = s.elem_bytes[k];
   }
+  for (int k = 0; k < m.param_count; k++) m.params[k].mixed = mixed(s, k, kernels);
   m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
   if (s.kernel < 0) fill_zero(m.params[0]);
   else launch(kernels[s.kernel], s);
@@ -302,6 +319,8 @@ inline int run(int argc, char** argv, const Kernel* kernels, int count) {
   m.owners = pages<u16>(m.bytes);
   m.writers = pages<u32>(m.bytes);
   m.readers = pages<u32>(m.bytes);
+  m.write_stamps = pages<u32>(m.bytes);
+  m.read_stamps = pages<u32>(m.bytes);
   FILE* data = fopen(argv[2], "rb");
   if (!data) fault("plan", {}, -1, -1, "cannot open %s", argv[2]);
   for (size_t k = 0; k < plan.buffers.size(); k++) {

@@ -2,7 +2,7 @@
 //
 // Global memory: blocks of a launch have no order, so an element that one block
 // writes belongs to it alone, unless all touch it atomically or a block has
-// waited for the others (last_block).
+// waited for the others (last_block). Within the block it is as in shared memory.
 //
 // Shared memory: every warp has a clock that ticks whenever its lanes wait for
 // each other, and knows up to what time of every other warp it has waited
@@ -17,7 +17,7 @@ namespace dm::emu {
 
 // An access is a stamp: time << 11 | who, where who is a thread, or 1024 + a
 // warp (several of its lanes, or the bulk copies), or one of these.
-constexpr u32 atomics = 2045;  // threads that add atomically
+constexpr u32 atomics = 2045;  // threads that add atomically, or several readers of global memory
 constexpr u32 pending = 2046;  // a copy under way
 constexpr u32 several = 2047;  // readers of several warps; the time is an index of reader_sets
 
@@ -85,16 +85,22 @@ inline const char* shared_name(u32 at, i64* index) {
   return "dynamic shared memory";
 }
 
+// Who made the access e, in words.
+DM_COLD inline void name_of(u32 e, char (&to)[64]) {
+  u32 who = e & 2047;
+  if (who < 1024) snprintf(to, sizeof to, "thread %u", who);
+  else if (who < 1024 + max_warps) snprintf(to, sizeof to, "several lanes of warp %u", who - 1024);
+  else if (who == several) snprintf(to, sizeof to, "threads of several warps");
+  else if (who == atomics) snprintf(to, sizeof to, "several threads");
+  else snprintf(to, sizeof to, "a bulk copy");
+}
+
 [[noreturn]] DM_COLD inline void shared_fault(u32 at, Spot line, const char* kind, u32 e, const char* what) {
   i64 byte;
   const char* name = shared_name(at, &byte);
-  u32 who = e & 2047;
-  char other[64] = "";
-  if (who < 1024) snprintf(other, sizeof other, " by thread %u", who);
-  else if (who < 1024 + max_warps) snprintf(other, sizeof other, " by several lanes of warp %u", who - 1024);
-  else if (who == several) snprintf(other, sizeof other, " by threads of several warps");
-  else if (who == atomics) snprintf(other, sizeof other, " by atomic additions");
-  fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s", m.thread, byte, name, what, e ? other : "");
+  char who[64];
+  name_of(e, who);
+  fault(kind, line, -1, byte, "thread %d, byte %lld of %s: %s%s%s", m.thread, byte, name, what, e ? " by " : "", e ? who : "");
 }
 
 DM_COLD inline void bad_shared_read(u32 at, u32 w, Spot line) {
@@ -260,23 +266,46 @@ DM_COLD inline void conflict(const Param& p, i64 at, i64 elem, u32 other, const 
   fault("race", line, p.index, at / elem, "%s here, and %s in the same launch", what, who);
 }
 
+// A conflict of this thread with another one of its block.
+[[noreturn]] DM_COLD inline void thread_conflict(const Param& p, i64 at, i64 elem, u32 stamp, const char* what, Spot line) {
+  char who[64];
+  name_of(stamp, who);
+  fault("race", line, p.index, at / elem, "%s by %s without a barrier between", what, who);
+}
+
 // Reads of BYTES bytes at `at` of the buffer. ELEM is what an index counts.
 template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot line) {
   m.line = line;
   if (i64 bad = not_owned<BYTES>(p.owners + at, p.owner); bad >= 0) bad_owner(p, at + bad, ELEM, line);
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;
+  p.requested += BYTES;
+  if (!p.mixed) {  // nobody writes
+    for (; k < end; k++) {
+      if (m.readers[k] < first) {
+        p.read += i64(1) << m.granule;
+        m.readers[k] = me;
+      }
+    }
+    return;
+  }
   for (; k < end; k++) {
     u32 w = m.writers[k], r = m.readers[k];
-    if (w >= first && w != me) conflict(p, at, ELEM, w, "read", line);
+    if (w >= first) {
+      if (w != me) conflict(p, at, ELEM, w, "read", line);
+      else if (!ordered(m.write_stamps[k])) thread_conflict(p, at, ELEM, m.write_stamps[k], "written", line);
+    }
     if (r < first) {
       if (w < first) p.read += i64(1) << m.granule;
       m.readers[k] = me;
     } else if (r != me) {
       m.readers[k] = m.many;
     }
+    u32 before = m.read_stamps[k];
+    if (r != me || ordered(before)) m.read_stamps[k] = m.stamp;
+    else if (warp_of(before & 2047) == u32(m.warp)) m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, 1024 + u32(m.warp));
+    else m.read_stamps[k] = stamp_of(m.warps[m.warp].clock, atomics);
   }
-  p.requested += BYTES;
 }
 
 template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot line) {
@@ -284,17 +313,26 @@ template <int BYTES, int ELEM> inline void global_write(Param& p, i64 at, Spot l
   for (int b = 0; b < BYTES; b++) p.owners[at + b] = p.owner;
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;
+  p.requested += BYTES;
   for (; k < end; k++) {
-    u32 w = m.writers[k], r = m.readers[k];
+    u32 w = m.writers[k];
     if (w >= first) {
       if (w != me) conflict(p, at, ELEM, w, "written", line);
+      else if (!ordered(m.write_stamps[k])) thread_conflict(p, at, ELEM, m.write_stamps[k], "also written", line);
     } else {
       p.written += i64(1) << m.granule;
     }
-    if (r >= first && r != me) conflict(p, at, ELEM, r, "written", line);
+    if (p.mixed) {
+      u32 r = m.readers[k];
+      if (r == me) {
+        if (!ordered(m.read_stamps[k])) thread_conflict(p, at, ELEM, m.read_stamps[k], "read", line);
+      } else if (r >= first) {
+        conflict(p, at, ELEM, r, "written", line);
+      }
+    }
     m.writers[k] = me;
+    m.write_stamps[k] = m.stamp;
   }
-  p.requested += BYTES;
 }
 
 template <int BYTES> inline void global_atomic(Param& p, i64 at, Spot line) {
