@@ -29,7 +29,8 @@ func (s *statement) expected(l place) (text, what string) {
 	case in >= 0 || last != ":" && last != "->":
 		return "", ""
 	}
-	if f := s.callee(); f != nil {
+	f := s.callee()
+	if f != nil && s.opName() != gradOp {
 		text = strings.TrimPrefix(signature(f), " : ")
 		if last == "->" {
 			_, text, _ = strings.Cut(text, " -> ")
@@ -43,8 +44,11 @@ func (s *statement) expected(l place) (text, what string) {
 		return list(s.op.Operands), "types of the operands"
 	}
 	results, ok := s.inferred(l)
+	if f != nil && len(results) >= len(f.Results) { // a gradient gives the callee's results first
+		copy(results, f.Results)
+	}
 	switch {
-	case !ok:
+	case !ok || slices.Contains(results, types.Type(types.Unknown)):
 		return "", ""
 	case last == "->":
 		return resultText(results), "follows from the operands"
@@ -70,9 +74,12 @@ func (s *statement) commasFrom(i int) int {
 	return n
 }
 
-// callee is the function that a call names, nil where there is none.
+// gradOp names a function as a call does.
+const gradOp = op.Prefix + "grad"
+
+// callee is the function that a call or a gradient names, nil where there is none.
 func (s *statement) callee() *ir.Func {
-	if name := s.opName(); name != "call" && name != "func.call" {
+	if name := s.opName(); name != "call" && name != "func.call" && name != gradOp {
 		return nil
 	}
 	for i := s.name + 1; i < len(s.before); i++ {

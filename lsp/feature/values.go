@@ -125,7 +125,7 @@ func (s *statement) wanted() want {
 				return want{exact: f.Results[n]}
 			}
 		}
-	case "call", "func.call":
+	case "call", "func.call", gradOp:
 		if f := s.callee(); f != nil && n < len(f.Args) {
 			return want{exact: f.Args[n].Type}
 		}
