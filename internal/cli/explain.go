@@ -8,6 +8,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/compile/pass"
+	"dmir/compile/schedule"
 	"dmir/dialect/op"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
@@ -22,7 +23,7 @@ type explainCmd struct {
 
 // articles are all rules and diagnostics in the order of their codes.
 func articles() []feature.Article {
-	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes)
+	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes, schedule.Codes)
 }
 
 func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }
