@@ -125,7 +125,8 @@ var reserved = func() map[string]bool {
 	for _, w := range strings.Fields(`and and_eq asm auto bool break case catch char class const constexpr continue default delete do double else enum
 		explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq operator or or_eq private
 		protected public register return short signed sizeof static struct switch template this throw true try typedef typename union
-		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j s p part lane_row partial first`) {
+		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j s p part lane_row partial first
+		z m n k r a b f v to at acc arena full value from sum source outer load has`) {
 		m[w] = true
 	}
 	return m

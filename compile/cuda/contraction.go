@@ -38,8 +38,9 @@ type product struct {
 	elem   types.Elem      // of the operands in shared memory
 	before strings.Builder // the operands
 	after  strings.Builder // the results
-	held   int             // registers for what is on its way to shared memory through them
-	vector int64           // neighbours that a call of the epilogue takes
+	folds  []fold
+	held   int   // registers for what is on its way to shared memory through them
+	vector int64 // neighbours that a call of the epilogue takes
 }
 
 // tiled are the launches that compute t with the tile c.
@@ -83,7 +84,7 @@ func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config
 	if c.Splits <= 1 {
 		l.body = p.call(a, b, result)
 		l.before = p.before.String() + p.after.String()
-		return []launch{p.trim(l)}, nil
+		return p.folded(l)
 	}
 	return p.split(l, a, b, result)
 }
@@ -230,7 +231,7 @@ func (p *product) results() (string, error) {
 	if p.c.Path == Fma {
 		v = 4
 	}
-	outs, flat, err := p.t.Results(1)
+	outs, _, flat, err := p.t.Results(1)
 	if err != nil {
 		return "", err
 	}
@@ -246,26 +247,46 @@ func (p *product) results() (string, error) {
 	for best > 1 && p.t.Cols%best != 0 {
 		best /= 2
 	}
-	if outs, flat, err = p.t.Results(best); err != nil {
+	outs, folds, flat, err := p.t.Results(best)
+	if err != nil {
 		return "", err
 	}
 	p.vector = best
-	fields := p.fields(nil, outs)
+	var xs []*kernel.Expr
+	for _, f := range folds {
+		xs = append(xs, f.X)
+	}
+	fields := p.fields(xs, outs)
 	name := "@_Out"
 	b := &p.after
-	fmt.Fprintf(b, "struct %s {\n  static constexpr int vector = %d, products = %d;\n", name, best, p.t.Products)
+	fmt.Fprintf(b, "struct %s {\n  static constexpr int vector = %d, products = %d, folds = %d;\n", name, best, p.t.Products, len(folds))
+	fields = append(fields, p.parts(folds)...)
 	declare(b, fields)
+	p.joins(folds)
 	sum := p.sumType()
 	if sum == "dm::Half" {
 		sum = "float"
 	}
-	fmt.Fprintf(b, "  DM_FN void operator()(dm::i32 z, dm::i32 m, dm::i32 n, const %s (&acc)[%d][%d]) const {\n", sum, p.t.Products, best)
+	fmt.Fprintf(b, "  DM_FN void operator()(dm::i32 z, dm::i32 m, dm::i32 n, const %s (&acc)[%d][%d]", sum, p.t.Products, best)
+	if len(folds) > 0 {
+		fmt.Fprintf(b, ", float (&value)[%d][%d]", len(folds), best)
+	}
+	b.WriteString(") const {\n")
 	e := newEmitter(p.ns.of)
 	e.depth = 2
 	e.bind(flat.Z, "z")
 	e.bind(flat.M, "m")
 	e.along(flat.N, "n", flat.V)
-	e.lanes(flat.Lane, flat.V).store(outs)
+	l := e.lanes(flat.Lane, flat.V)
+	l.storeAnd(outs, xs, func() {
+		for i, x := range xs {
+			j := "0"
+			if l.lane != nil {
+				j = l.atoms[l.lane]
+			}
+			e.line("value[%d][%s] = %s;", i, j, l.value(x))
+		}
+	})
 	b.WriteString(e.b.String())
 	b.WriteString("  }\n};\n")
 	return literal(name, fields), nil

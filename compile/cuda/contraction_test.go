@@ -177,7 +177,11 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		buffer[v] = c.alloc(p.name+v.Name, kernel.ElemOf(v), shape, artifact.Output, n)
 		c.out.Outputs = append(c.out.Outputs, buffer[v])
 		c.deep = append(c.deep, tiled.Depth)
-		c.steps = append(c.steps, len(f.Ops))
+		steps := len(f.Ops)
+		if v.Op.Name == "dm.reduce" {
+			steps *= 16 // sums of elements that the reference has rounded
+		}
+		c.steps = append(c.steps, steps)
 		c.order = append(c.order, v.Tensor().At.Order)
 	}
 	read, written := traffic(t, p, values, kinds)
@@ -496,6 +500,44 @@ var around = []productCase{
 		body: `%y = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xf32>`, out: "%y : tensor<24x32xf32>"},
 }
 
+// Results that fold elements: over rows, over columns, with a batch and without.
+var folding = []productCase{
+	{name: "bias gradient", args: "%x: tensor<2x40x40xELEM>, %w: tensor<48x40xELEM>, %m: tensor<2x40x48xELEM>",
+		body: `%0 = dm.einsum "blk,nk->bln" %x, %w : (tensor<2x40x40xELEM>, tensor<48x40xELEM>) -> tensor<2x40x48xELEM>
+%1 = dm.mul %0, %m : tensor<2x40x48xELEM>
+%b = dm.reduce %1, kind = add, dims = [0, 1] : (tensor<2x40x48xELEM>) -> tensor<48xELEM>`, out: "%1, %b : tensor<2x40x48xELEM>, tensor<48xELEM>"},
+	{name: "row sums and largest", args: "%x: tensor<21x37xELEM>, %w: tensor<37x75xELEM>",
+		body: `%y = dm.einsum "mk,kn->mn" %x, %w : (tensor<21x37xELEM>, tensor<37x75xELEM>) -> tensor<21x75xELEM>
+%2 = dm.mul %y, %y : tensor<21x75xELEM>
+%s = dm.reduce %2, kind = add, dims = [1], keep_dims = true : (tensor<21x75xELEM>) -> tensor<21x1xELEM>
+%b = dm.reduce %y, kind = max, dims = [1] : (tensor<21x75xELEM>) -> tensor<21xELEM>
+%c = dm.reduce %y, kind = min, dims = [0] : (tensor<21x75xELEM>) -> tensor<75xELEM>`,
+		out: "%y, %s, %b, %c : tensor<21x75xELEM>, tensor<21x1xELEM>, tensor<21xELEM>, tensor<75xELEM>"},
+	{name: "batches", args: "%x: tensor<3x20x40xELEM>, %w: tensor<3x40x24xELEM>",
+		body: `%y = dm.matmul %x, %w : (tensor<3x20x40xELEM>, tensor<3x40x24xELEM>) -> tensor<3x20x24xELEM>
+%a = dm.reduce %y, kind = add, dims = [1] : (tensor<3x20x24xELEM>) -> tensor<3x24xELEM>
+%b = dm.reduce %y, kind = max, dims = [2] : (tensor<3x20x24xELEM>) -> tensor<3x20xELEM>
+%c = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<3x20x24xELEM>) -> tensor<24xELEM>`,
+		out: "%y, %a, %b, %c : tensor<3x20x24xELEM>, tensor<3x24xELEM>, tensor<3x20xELEM>, tensor<24xELEM>"},
+	{name: "gated sums", args: "%x: tensor<24x40xELEM>, %w: tensor<40x48xELEM>, %v: tensor<40x48xELEM>",
+		body: `%0 = dm.einsum "mk,kn->mn" %x, %w : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
+%1 = dm.einsum "mk,kn->mn" %x, %v : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
+%y = dm.mul %0, %1 : tensor<24x48xELEM>
+%s = dm.reduce %y, kind = max, dims = [0] : (tensor<24x48xELEM>) -> tensor<48xELEM>
+%r = dm.reduce %y, kind = max, dims = [1] : (tensor<24x48xELEM>) -> tensor<24xELEM>`, out: "%y, %s, %r : tensor<24x48xELEM>, tensor<48xELEM>, tensor<24xELEM>"},
+}
+
+func TestContractionFolds(t *testing.T) {
+	c := newCollection(targetOf(t, "sm_90a"))
+	for i, p := range folding {
+		c.add(t, p.of("f16", Config{}), true)
+		c.add(t, p.of("bf16", mmaTiles[i]), true)
+		c.add(t, p.of("bf16", mmaTiles[5]), true)
+		c.add(t, p.of("f32", fmaTiles[[]int{0, 1, 2, 3}[i]&^1]), true)
+	}
+	c.emulate(t)
+}
+
 func TestContractionGroups(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
@@ -551,7 +593,7 @@ func TestContractionCompiles(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range slices.Concat(around, groups) {
+		for _, p := range slices.Concat(around, groups, folding) {
 			c.add(t, p.of("bf16", Config{}), false)
 			if arch == "sm_80" {
 				c.add(t, p.of("f32", Config{}), false)

@@ -136,10 +136,12 @@ func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
 }
 
 // store computes outs and writes them, side by side where they lie so.
-func (l *lanes) store(outs []kernel.Out) {
-	xs := make([]*kernel.Expr, len(outs))
-	for i, o := range outs {
-		xs[i] = o.X
+func (l *lanes) store(outs []kernel.Out) { l.storeAnd(outs, nil, nil) }
+
+// storeAnd is store; more is written for each lane beside it, of which xs are computed.
+func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
+	for _, o := range outs {
+		xs = append(xs, o.X)
 	}
 	l.ready(xs...)
 	type vector struct {
@@ -175,6 +177,9 @@ func (l *lanes) store(outs []kernel.Out) {
 			l.when(o.If, func() {
 				l.line("%s.store(%s, %s);", l.params[o.Value], l.index(o.At), l.stored(o.X, elem))
 			})
+		}
+		if more != nil {
+			more()
 		}
 	})
 	for i, o := range outs {

@@ -68,6 +68,9 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	}
 	for _, v := range f.Outputs {
 		p, ok := places[v]
+		if _, folded := foldOf(v, places); folded {
+			continue // Tiled says whether it can be
+		}
 		if !ok {
 			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
 		}
@@ -98,6 +101,17 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		}
 	}
 	for _, o := range g.Outs {
+		g.reads(o.X, seen)
+	}
+	t, err := g.Tiled()
+	if err != nil {
+		return nil, err
+	}
+	_, folds, _, err := t.Results(1)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range folds {
 		g.reads(o.X, seen)
 	}
 	return &g, nil

@@ -26,6 +26,8 @@ type Tiled struct {
 	Elems [2]types.Elem
 	Elem  types.Elem
 	Half  bool // every product and partial sum is rounded to f16
+	// Folded tells that there are results of Folds.
+	Folded bool
 
 	form   *Form
 	c      *Contraction
@@ -55,6 +57,12 @@ func (f *Form) Tiled() (*Tiled, error) {
 	c, err := ContractionOf(f.Main)
 	if err != nil {
 		return nil, reason(f.Main, "%s", err)
+	}
+	if len(f.Mains) > 2 {
+		return nil, reason(f.Mains[2], "three contractions in one kernel")
+	}
+	if len(f.Outs) == 0 {
+		return nil, reason(f.Main, "the kernel only folds the contraction's elements")
 	}
 	shared := 0 // the operand that all products have in common
 	for _, o := range f.Mains {
@@ -107,7 +115,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 	t := &Tiled{
 		Products: len(f.Mains), Elem: ElemOf(f.Main.Results[0]), Half: c.Half,
 		Elems: [2]types.Elem{ElemOf(f.Main.Operands[left]), ElemOf(f.Main.Operands[1-left])},
-		form:  f, c: c, groups: group, left: left,
+		form:  f, c: c, groups: group, left: left, Folded: len(f.Outs) < len(f.Outputs),
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
 		*size = product(t.sizes(name))
@@ -239,9 +247,9 @@ func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
 	return out, flat
 }
 
-// Results are the results at z, m and n, v neighbours along n; Acc, at the
-// neighbour's number, stands for the sums.
-func (t *Tiled) Results(v int64) ([]Out, Flat, error) {
+// results is an evaluator at z, m and n in which Acc stands for the sums, and
+// where the product's elements lie in the values computed from them.
+func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 	e, of, flat := t.flatten("n", v)
 	f, idx := t.form, t.c.out(of)
 	e.acc = func(o *ir.Op, at []Index) *Expr {
@@ -258,18 +266,33 @@ func (t *Tiled) Results(v int64) ([]Out, Flat, error) {
 	for _, o := range f.Ops {
 		e.follow(o, places)
 	}
-	var outs []Out
-	for _, v := range f.Outputs {
-		p, ok := places[v]
-		if !ok {
-			return nil, flat, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+	return e, places, flat
+}
+
+// Results are the results at z, m and n, v neighbours along n, and those that
+// fold what is computed there; Acc, at the neighbour's number, stands for the sums.
+func (t *Tiled) Results(v int64) (outs []Out, folds []Folded, flat Flat, err error) {
+	e, places, flat := t.results(v)
+	for _, v := range t.form.Outputs {
+		if p, ok := places[v]; ok {
+			outs = append(outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
+			continue
 		}
-		outs = append(outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
+		o, ok := foldOf(v, places)
+		if !ok {
+			return nil, nil, flat, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+		}
+		x := o.Operands[0]
+		f := Folded{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
+		if err := t.kept(&f, o); err != nil {
+			return nil, nil, flat, err
+		}
+		folds = append(folds, f)
 	}
 	if e.why != nil {
-		return nil, flat, e.why
+		return nil, nil, flat, e.why
 	}
-	return outs, flat, nil
+	return outs, folds, flat, nil
 }
 
 // DependsOn reports whether x is not the same for all values of a.

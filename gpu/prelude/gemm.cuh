@@ -17,7 +17,20 @@
 //
 //   static constexpr int vector = 8;          // neighbours along n that one call takes; they divide n
 //   static constexpr int products = 1;        // 2: results combine the sums of two products with one A
-//   DM_FN void operator()(i32 z, i32 m, i32 n, Acc (&acc)[products][vector]) const;
+//   static constexpr int folds = 0;           // results that fold values over rows or columns
+//   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][vector]) const;
+//
+// With folds, the call has one more argument, `float (&value)[folds][vector]`,
+// for the values to be folded, and the struct has
+//
+//   DM_FN static constexpr bool over_rows(int f);     // else over columns
+//   DM_FN static float first(int f), join(int f, float a, float b);
+//   DM_FN void part(int f, i64 i, float v) const;     // keeps a part of a fold
+//
+// Parts are added up, in order, by a kernel that follows. Part p of the fold over
+// rows for (z, n) is number (z * parts + p) * N + n, a part for each warp and tile;
+// that over columns for (z, m) is number p * batch * M + z * M + m, a part for
+// each window of columns that a warp hands over at once.
 //
 // Of two products B's rows come in groups: those of the first one's next `group`
 // columns, then those of the second one's.
@@ -153,20 +166,74 @@ struct Stage {
   }
 };
 
+// call hands a run of sums to the epilogue; value gets what it folds.
+template <class Epilogue, class Acc, int P, int V, int F>
+DM_FN void call(const Epilogue& epilogue, i32 z, i32 m, i32 n, const Acc (&acc)[P][V], float (&value)[F][V]) {
+  if constexpr (Epilogue::folds > 0)
+    epilogue(z, m, n, acc, value);
+  else
+    epilogue(z, m, n, acc);
+}
+
+// Rows is what a lane folds over the rows of its columns, while its warp hands
+// over the slabs of a window of W columns one after the other.
+template <int W, class Epilogue>
+struct Rows {
+  static constexpr int F = Epilogue::folds, V = Epilogue::vector, runs = W / Epilogue::products / V;
+  static constexpr int slots = runs > 32 ? runs / 32 : 1; // runs of a lane in a row
+  float v[F > 0 ? F : 1][slots][V];
+
+  DM_FN Rows() {
+    if constexpr (F > 0) {
+      DM_UNROLL
+      for (int f = 0; f < F; f++)
+        DM_UNROLL
+        for (int s = 0; s < slots; s++)
+          DM_UNROLL
+          for (int e = 0; e < V; e++) v[f][s][e] = Epilogue::first(f);
+    }
+  }
+  // finish keeps the warp's part of the columns from n on.
+  template <class S>
+  DM_FN void finish(const Epilogue& epilogue, i32 z, i32 part, i32 parts, i32 n) {
+    if constexpr (F > 0) {
+      DM_UNROLL
+      for (int f = 0; f < F; f++) {
+        if (!Epilogue::over_rows(f)) continue;
+        DM_UNROLL
+        for (int s = 0; s < slots; s++) {
+          DM_UNROLL
+          for (int e = 0; e < V; e++) {
+            float x = v[f][s][e];
+            DM_UNROLL
+            for (int d = runs < 32 ? runs : 32; d < 32; d *= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
+            const i32 c = n + (s * 32 + lane() % runs) * V + e;
+            if (lane() < runs && c < S::n) epilogue.part(f, (i64(z) * parts + part) * S::n + c, x);
+          }
+        }
+      }
+    }
+  }
+};
+
 // flush hands a slab of 16 rows x W columns of accumulators, which the warp has
 // written to shared memory, to the epilogue in runs along n, so that a warp
 // stores whole lines of memory. Rows lie Pitch apart. Of two products the slab
 // has Group columns of the first, then Group of the second, and so on; n is
 // the first one's column.
 template <int W, int Pitch, int Group, class S, class Epilogue>
-DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, i32 z, i32 m, i32 n) {
-  constexpr int V = Epilogue::vector, P = Epilogue::products, runs = W / P / V, Q = V < 4 ? V : 4;
+DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>& rows, i32 z, i32 m, i32 n) {
+  constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::folds, runs = W / P / V, Q = V < 4 ? V : 4;
+  constexpr int slots = Rows<W, Epilogue>::slots;
   static_assert(16 * runs % 32 == 0 && (P == 1 || Group % V == 0), "runs fill the slab, and the warp shares them evenly");
   sync_warp();
+  float across[F > 0 ? F : 1]; // folds over the columns of a row
   DM_UNROLL
   for (int i = 0; i < runs / 2; i++) {
     const i32 run = i * 32 + lane(), r = run / runs, c = run % runs * V;
-    if (m + r < S::m && n + c < S::n) {
+    const bool inside = m + r < S::m && n + c < S::n;
+    float value[F > 0 ? F : 1][V];
+    if (inside) {
       float acc[P][V];
       DM_UNROLL
       for (int p = 0; p < P; p++) {
@@ -178,7 +245,30 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, i32 z, i32 m, i32
           for (int j = 0; j < Q; j++) acc[p][e + j] = v[j];
         }
       }
-      epilogue(z, m + r, n + c, acc);
+      call(epilogue, z, m + r, n + c, acc, value);
+    }
+    if constexpr (F > 0) {
+      DM_UNROLL
+      for (int f = 0; f < F; f++) {
+        if (Epilogue::over_rows(f)) {
+          if (inside) {
+            DM_UNROLL
+            for (int e = 0; e < V; e++) rows.v[f][i % slots][e] = Epilogue::join(f, rows.v[f][i % slots][e], value[f][e]);
+          }
+          continue;
+        }
+        float x = i % slots == 0 ? Epilogue::first(f) : across[f];
+        if (inside) {
+          DM_UNROLL
+          for (int e = 0; e < V; e++) x = Epilogue::join(f, x, value[f][e]);
+        }
+        across[f] = x;
+        if (i % slots < slots - 1) continue;
+        DM_UNROLL
+        for (int d = (runs < 32 ? runs : 32) / 2; d > 0; d /= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
+        if (lane() % runs == 0 && m + r < S::m && n < S::n)
+          epilogue.part(f, i64(n / (W / P)) * S::batch * S::m + i64(z) * S::m + m + r, x);
+      }
     }
   }
   sync_warp();
@@ -187,7 +277,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, i32 z, i32 m, i32
 // Partial stores the sums of a part of k, V neighbours at a time.
 template <class S, class Acc, int V>
 struct Partial {
-  static constexpr int vector = V, products = S::products;
+  static constexpr int vector = V, products = S::products, folds = 0;
   Out<Acc> sums;
   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][V]) const {
     DM_UNROLL

@@ -51,10 +51,10 @@ DM_FN Acc widened(T v) {
 template <class Acc>
 DM_FN void four(Acc* to, Shared<Acc> s, i32 at) {
   constexpr int W = sizeof(Acc) <= 4 ? 4 : 2;
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < 4; i += W) {
     const Vec<Acc, W> v = s.template load<W>(at + i);
-DM_UNROLL
+    DM_UNROLL
     for (int j = 0; j < W; j++) to[i + j] = v[j];
   }
 }
@@ -72,7 +72,7 @@ struct Lines {
   T held[each][V];
 
   DM_FN void begin(const X& x, i32 z, i32 row, i32 k, i32 depth) {
-DM_UNROLL
+    DM_UNROLL
     for (int i = 0; i < each; i++) {
       const i32 c = thread() + i * Tile::threads;
       const i32 l = c / line, at = c % line * V;
@@ -80,18 +80,18 @@ DM_UNROLL
       if (c < count && x.has(r) && ki < depth) {
         x.load(held[i], z, r, ki);
       } else {
-DM_UNROLL
+        DM_UNROLL
         for (int j = 0; j < V; j++) held[i][j] = T{};
       }
     }
   }
   DM_FN void finish(Shared<Acc> to) const {
-DM_UNROLL
+    DM_UNROLL
     for (int i = 0; i < each; i++) {
       const i32 c = thread() + i * Tile::threads;
       const i32 l = c / line, at = c % line * V;
       if (c < count) {
-DM_UNROLL
+        DM_UNROLL
         for (int j = 0; j < V; j++)
           to[X::along_k ? (at + j) * Pitch + l : l * Pitch + at + j] = widened<Acc>(held[i][j]);
       }
@@ -112,9 +112,9 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   Lines<Tile, B, Tile::BN, Tile::pitch_b> load_b;
 
   Acc acc[Tile::TM][Tile::TN];
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < Tile::TM; i++)
-DM_UNROLL
+    DM_UNROLL
     for (int j = 0; j < Tile::TN; j++) acc[i][j] = Acc(0);
 
   // A thread's groups of four lie BM / GM and BN / GN apart, so that a warp
@@ -128,23 +128,23 @@ DM_UNROLL
     load_b.finish(bs);
   }
   sync();
-DM_NO_UNROLL
+  DM_NO_UNROLL
   for (i32 step = 0; step < steps; step++) {
     const Shared<Acc> now_a = as + step % 2 * size_a, now_b = bs + step % 2 * size_b;
     if (step + 1 < steps) {
       load_a.begin(a, p.z, p.m, (p.first + step + 1) * Tile::BK, S::k);
       load_b.begin(b, p.z, p.n, (p.first + step + 1) * Tile::BK, S::k);
     }
-DM_UNROLL
+    DM_UNROLL
     for (int k = 0; k < Tile::BK; k++) {
       Acc fa[Tile::TM], fb[Tile::TN];
-DM_UNROLL
+      DM_UNROLL
       for (int g = 0; g < GM; g++) four(fa + g * 4, now_a, k * Tile::pitch_a + row + g * (Tile::BM / GM));
-DM_UNROLL
+      DM_UNROLL
       for (int g = 0; g < GN; g++) four(fb + g * 4, now_b, k * Tile::pitch_b + col + g * (Tile::BN / GN));
-DM_UNROLL
+      DM_UNROLL
       for (int i = 0; i < Tile::TM; i++)
-DM_UNROLL
+        DM_UNROLL
         for (int j = 0; j < Tile::TN; j++) multiply_add(acc[i][j], fa[i], fb[j]);
     }
     if (step + 1 < steps) {
@@ -155,22 +155,68 @@ DM_UNROLL
   }
 
   // Of two products a thread's second half of columns is that of the second one.
-  constexpr int V = Epilogue::vector, P = S::products, apart = Tile::TN / P;
-  static_assert(V <= 4 && (P == 1 || GN == P), "runs and pairs are a thread's own");
+  constexpr int V = Epilogue::vector, P = S::products, F = Epilogue::folds, width = Tile::TN / P;
+  static_assert(V <= 4 && (P == 1 || GN == P) && 32 % across == 0, "runs and pairs are a thread's own, rows of threads a warp's");
   const i32 z = p.z + p.split * S::batch;
+  float columns[F > 0 ? F : 1][width]; // folds over rows
+  if constexpr (F > 0) {
+    DM_UNROLL
+    for (int f = 0; f < F; f++)
+      DM_UNROLL
+      for (int j = 0; j < width; j++) columns[f][j] = Epilogue::first(f);
+  }
   DM_UNROLL
   for (int i = 0; i < Tile::TM; i++) {
     const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
+    float line[F > 0 ? F : 1]; // folds over the row's columns
+    if constexpr (F > 0) {
+      DM_UNROLL
+      for (int f = 0; f < F; f++) line[f] = Epilogue::first(f);
+    }
     DM_UNROLL
-    for (int j = 0; j < apart; j += V) {
+    for (int j = 0; j < width; j += V) {
       const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
       if (m < S::m && n < S::n) {
         decltype(result(Acc(0))) run[P][V];
         DM_UNROLL
         for (int q = 0; q < P; q++)
           DM_UNROLL
-          for (int e = 0; e < V; e++) run[q][e] = result(acc[i][q * apart + j + e]);
-        epilogue(z, m, n, run);
+          for (int e = 0; e < V; e++) run[q][e] = result(acc[i][q * width + j + e]);
+        float value[F > 0 ? F : 1][V];
+        call(epilogue, z, m, n, run, value);
+        if constexpr (F > 0) {
+          DM_UNROLL
+          for (int f = 0; f < F; f++)
+            DM_UNROLL
+            for (int e = 0; e < V; e++) {
+              columns[f][j + e] = Epilogue::join(f, columns[f][j + e], value[f][e]);
+              line[f] = Epilogue::join(f, line[f], value[f][e]);
+            }
+        }
+      }
+    }
+    if constexpr (F > 0) {
+      DM_UNROLL
+      for (int f = 0; f < F; f++) {
+        if (Epilogue::over_rows(f)) continue;
+        DM_UNROLL
+        for (int d = across / 2; d > 0; d /= 2) line[f] = Epilogue::join(f, line[f], shuffle_xor(line[f], d));
+        if (lane() % across == 0 && m < S::m) epilogue.part(f, i64(p.n / Tile::BN) * S::batch * S::m + i64(z) * S::m + m, line[f]);
+      }
+    }
+  }
+  if constexpr (F > 0) {
+    DM_UNROLL
+    for (int f = 0; f < F; f++) {
+      if (!Epilogue::over_rows(f)) continue;
+      DM_UNROLL
+      for (int j = 0; j < width; j++) {
+        float x = columns[f][j];
+        DM_UNROLL
+        for (int d = across; d < 32; d *= 2) x = Epilogue::join(f, x, shuffle_xor(x, d));
+        const i32 n = p.n / P + col + j % 4 + j / 4 * (Tile::BN / GN);
+        constexpr i32 warps = Tile::threads / 32, parts = (S::m + Tile::BM - 1) / Tile::BM * warps;
+        if (lane() < across && n < S::n) epilogue.part(f, (i64(z) * parts + p.m / Tile::BM * warps + warp()) * S::n + n, x);
       }
     }
   }

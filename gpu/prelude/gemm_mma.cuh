@@ -20,7 +20,7 @@ struct MmaTile {
 template <class X, class G, int F, class T>
 DM_FN void fragments_a(u32 (&to)[F][4], Shared<T> s, i32 row, i32 k) {
   const i32 l = lane();
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < F; i++) {
     const i32 r = row + i * 16;
     if constexpr (X::along_k) {
@@ -35,7 +35,7 @@ DM_UNROLL
 template <class X, class G, int F, class T>
 DM_FN void fragments_b(u32 (&to)[F][2], Shared<T> s, i32 col, i32 k) {
   const i32 l = lane();
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < F; i += 2) {
     const i32 c = col + i * 8;
     u32 r[4];
@@ -64,15 +64,15 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   StageB load_b(b, p.z, p.n, S::k);
 
   float acc[FM][FN][4];
-DM_UNROLL
+  DM_UNROLL
   for (int i = 0; i < FM; i++)
-DM_UNROLL
+    DM_UNROLL
     for (int j = 0; j < FN; j++)
-DM_UNROLL
+      DM_UNROLL
       for (int e = 0; e < 4; e++) acc[i][j][e] = 0;
 
   const i32 steps = p.last - p.first;
-DM_UNROLL
+  DM_UNROLL
   for (int s = 0; s < Tile::stages - 1; s++) {
     if (s < steps) {
       load_a.begin(as + s * StageA::size, (p.first + s) * Tile::BK);
@@ -83,7 +83,7 @@ DM_UNROLL
     cp_async_commit();
   }
   const i32 row = warp() / (Tile::BN / Tile::WN) * Tile::WM, col = warp() % (Tile::BN / Tile::WN) * Tile::WN;
-DM_NO_UNROLL
+  DM_NO_UNROLL
   for (i32 step = 0; step < steps; step++) {
     cp_async_wait<Tile::stages - 2>();
     sync();
@@ -94,14 +94,14 @@ DM_NO_UNROLL
       load_b.begin(bs + slot * StageB::size, (p.first + ahead) * Tile::BK);
     }
     cp_async_commit();
-DM_UNROLL
+    DM_UNROLL
     for (int k = 0; k < Tile::BK; k += 16) {
       u32 fa[FM][4], fb[FN][2];
       fragments_a<A, StageA>(fa, as + now * StageA::size, row, k);
       fragments_b<B, StageB>(fb, bs + now * StageB::size, col, k);
-DM_UNROLL
+      DM_UNROLL
       for (int i = 0; i < FM; i++)
-DM_UNROLL
+        DM_UNROLL
         for (int j = 0; j < FN; j++) mma_m16n8k16<T>(acc[i][j], fa[i], fb[j]);
     }
     if (ahead < steps) {
@@ -114,19 +114,22 @@ DM_UNROLL
 
   const Shared<float> slab = after.take<float>(Tile::warps * 16 * Tile::pitch) + warp() * 16 * Tile::pitch;
   const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
-DM_UNROLL
+  const i32 n = (p.n + col) / S::products;
+  Rows<Tile::WN, Epilogue> rows;
+  DM_UNROLL
   for (int i = 0; i < FM; i++) {
-DM_UNROLL
+    DM_UNROLL
     for (int j = 0; j < FN; j++) {
-DM_UNROLL
+      DM_UNROLL
       for (int h = 0; h < 2; h++) {
         Vec<float, 2> v;
         v[0] = acc[i][j][h * 2], v[1] = acc[i][j][h * 2 + 1];
         slab.template store<2>((r + h * 8) * Tile::pitch + c + j * 8, v);
       }
     }
-    flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, z, p.m + row + i * 16, (p.n + col) / S::products);
+    flush<Tile::WN, Tile::pitch, Tile::group, S>(slab, epilogue, rows, z, p.m + row + i * 16, n);
   }
+  rows.template finish<S>(epilogue, z, (p.m + row) / Tile::WM, (S::m + Tile::BM - 1) / Tile::BM * (Tile::BM / Tile::WM), n);
 }
 
 }  // namespace dm

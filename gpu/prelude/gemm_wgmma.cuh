@@ -107,9 +107,11 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
 
       const i32 r = lane() / 4, c = lane() % 4 * 2, z = p.z + p.split * S::batch;
       DM_UNROLL
-      for (int i = 0; i < FM; i++) {
+      for (int j = 0; j < Tile::BN / S::products; j += Tile::width / S::products) {
+        const i32 n = p.n / S::products + j;
+        Rows<Tile::width, Epilogue> rows;
         DM_UNROLL
-        for (int j = 0; j < Tile::BN / S::products; j += Tile::width / S::products) {
+        for (int i = 0; i < FM; i++) {
           DM_UNROLL
           for (int e = 0; e < Tile::width / 8; e++) {
             constexpr int per = Tile::width / 8 / S::products; // columns of eight of one product
@@ -121,9 +123,10 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
               slab.template store<2>((r + h * 8) * Tile::pitch + c + e * 8, v);
             }
           }
-          flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, z, p.m + row + i * 64 + warp() % 4 * 16,
-                                                                        p.n / S::products + j);
+          flush<Tile::width, Tile::pitch, Tile::width / S::products, S>(slab, epilogue, rows, z,
+                                                                        p.m + row + i * 64 + warp() % 4 * 16, n);
         }
+        rows.template finish<S>(epilogue, z, p.m / Tile::BM * 8 + warp() - 4, (S::m + Tile::BM - 1) / Tile::BM * 8, n);
       }
     }
   }

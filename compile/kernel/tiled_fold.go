@@ -1,0 +1,81 @@
+package kernel
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Folded is a result that folds what is computed of a contraction's elements
+// over all rows or all columns.
+type Folded struct {
+	Value *ir.Value
+	Kind  string // add, mul, max, min
+	X     *Expr  // what is folded, at z, m and n
+	Rows  bool   // over m: there is one value for each n; else one for each m
+	Batch bool   // over z too
+	At    Index  // where a value lies, at the variables Kept
+	Kept  Flat
+}
+
+// foldOf is the dm.reduce behind v, which may have been converted since, if it
+// folds a value whose elements are those of a product one by one.
+func foldOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
+	o := v.Op
+	for o != nil && o.Name == "dm.convert" {
+		o = o.Operands[0].Op
+	}
+	if o == nil || o.Name != "dm.reduce" || len(o.Operands) != 1 {
+		return nil, false
+	}
+	p, ok := places[o.Operands[0]]
+	if !ok || len(p.in) > 0 {
+		return nil, false
+	}
+	switch ReduceKind(o) {
+	case "add", "mul", "max", "min":
+		return o, true
+	}
+	return nil, false
+}
+
+// kept finds which indices are left by the fold o.
+func (t *Tiled) kept(f *Folded, o *ir.Op) error {
+	_, places, flat := t.results(1)
+	x := o.Operands[0]
+	if elem := ElemOf(x); !elem.IsFloat() || elem == types.F64 || !ElemOf(f.Value).IsFloat() {
+		return reason(o, "a fold of %s beside a contraction", elem)
+	}
+	shape, dims := shapeOf(x), reducedDims(o)
+	keep := op.Bool(o, "keep_dims")
+	var idx []Index
+	n := int64(1)
+	for d, i := range places[x].idx {
+		if slices.Contains(dims, d) {
+			if keep {
+				idx = append(idx, Index{})
+			}
+			continue
+		}
+		idx = append(idx, i)
+		n *= shape[d]
+	}
+	f.At, f.Kept = Place(f.Value, idx), flat
+	has := func(a *Atom) bool {
+		found := false
+		f.At.Atoms(func(b *Atom) { found = found || a != nil && a == b })
+		return found
+	}
+	switch {
+	case n == t.Cols*t.Batch && !has(flat.M):
+		f.Rows = true
+	case n == t.Cols && !has(flat.M) && !has(flat.Z):
+		f.Rows, f.Batch = true, true
+	case n == t.Rows*t.Batch && !has(flat.N):
+	default:
+		return reason(o, "%s folds neither all rows nor all columns of the contraction", f.Value.Name)
+	}
+	return nil
+}
