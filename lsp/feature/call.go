@@ -62,8 +62,10 @@ func functionItem(p *program.Program, n *scope.Name, o *ast.Op) *Function {
 // dialect's, which are all called so.
 func isFunction(o *ast.Op) bool { return o.Func != nil || strings.HasSuffix(o.Name, ".func") }
 
-// isCall reports whether an op calls the symbol that it names.
-func isCall(o *ast.Op) bool { return o.Name == "call" || strings.HasSuffix(o.Name, ".call") }
+// isCall reports whether an op calls the symbol that it names, or its gradient.
+func isCall(o *ast.Op) bool {
+	return o.Name == "call" || o.Name == gradOp || strings.HasSuffix(o.Name, ".call")
+}
 
 // enclosing are the ops that hold off, from the outermost to the innermost.
 func enclosing(f *ast.File, off int) []*ast.Op {
