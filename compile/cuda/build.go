@@ -239,6 +239,15 @@ func (b *builder) buffers(fn *ir.Func) error {
 			return pass.Errorf(fn.Body.Terminator(), "DM850", "%s, which is returned, has no buffer", v.Name)
 		}
 		b.out.Outputs = append(b.out.Outputs, n)
+		shape, _ := kernel.ShapeOf(v)
+		var order []int
+		if t := v.Tensor(); t != nil {
+			order = t.At.Order
+		}
+		if buf := b.out.Buffers[n]; !slices.Equal(buf.Shape, shape) || !slices.Equal(buf.Order, order) {
+			b.out.Views = append(b.out.Views, make([]*artifact.View, len(b.out.Outputs)-1-len(b.out.Views))...)
+			b.out.Views = append(b.out.Views, &artifact.View{Shape: shape, Order: order})
+		}
 	}
 	return nil
 }

@@ -81,8 +81,7 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		if err != nil {
 			return nil, err
 		}
-		buf := p.Buffers[p.Inputs[i]]
-		in[i] = reorder(b, buf, a.Elem.Bytes(), true)
+		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
 	}
 	got, err := d.Run(ctx, p, in, device.Options{Runs: runs})
 	if err != nil {
@@ -95,11 +94,12 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		if !ok {
 			return nil, fmt.Errorf("result %d has elements of an unknown type %s", i, buf.Elem)
 		}
-		shape := make([]int, len(buf.Shape))
-		for d, n := range buf.Shape {
+		view := p.ResultView(i)
+		shape := make([]int, len(view.Shape))
+		for d, n := range view.Shape {
 			shape[d] = int(n)
 		}
-		t, err := tensor.Unpack(reorder(b, buf, elem.Bytes(), false), elem, shape)
+		t, err := tensor.Unpack(tensor.Unarrange(b, int(elem.Bytes()), shape, view.Order), elem, shape)
 		if err != nil {
 			return nil, err
 		}
@@ -117,41 +117,6 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		out.Kernels = append(out.Kernels, k)
 	}
 	return out, nil
-}
-
-// reorder turns row-major bytes into those of a buffer whose dimensions lie in
-// another order, or back.
-func reorder(b []byte, buf artifact.Buffer, size int64, into bool) []byte {
-	if buf.Order == nil {
-		return b
-	}
-	n := len(buf.Shape)
-	stride := make([]int64, n) // in the buffer
-	step := size
-	for i := n - 1; i >= 0; i-- {
-		stride[buf.Order[i]] = step
-		step *= buf.Shape[buf.Order[i]]
-	}
-	out := make([]byte, len(b))
-	idx := make([]int64, n)
-	for at := int64(0); at < int64(len(b)); at += size {
-		var to int64
-		for d, i := range idx {
-			to += i * stride[d]
-		}
-		if into {
-			copy(out[to:to+size], b[at:])
-		} else {
-			copy(out[at:at+size], b[to:])
-		}
-		for d := n - 1; d >= 0; d-- {
-			if idx[d]++; idx[d] < buf.Shape[d] {
-				break
-			}
-			idx[d] = 0
-		}
-	}
-	return out
 }
 
 // Diagnostic is an error of Build or Run in the form that every tool prints; ok

@@ -25,6 +25,9 @@ type Program struct {
 	// Results are the names of the results, for files and people; nil: those of
 	// their buffers.
 	Results []string
+	// Views are the shapes of the results where they are others than those of
+	// their buffers, by result; nil: none is.
+	Views []*View
 	// Defaults say what the inputs are where none is given; nil: random numbers.
 	Defaults []Default
 	// Variants are the same function for architectures of their own, where code
@@ -75,6 +78,21 @@ func (p *Program) For(arch string) *Program {
 		}
 	}
 	return p
+}
+
+// View is another way to see the bytes of a buffer.
+type View struct {
+	Shape []int64
+	Order []int // as of a Buffer
+}
+
+// ResultView is the shape of result i and the order of its dimensions in memory.
+func (p *Program) ResultView(i int) View {
+	if i < len(p.Views) && p.Views[i] != nil {
+		return *p.Views[i]
+	}
+	b := &p.Buffers[p.Outputs[i]]
+	return View{b.Shape, b.Order}
 }
 
 // Result is the name of result i.

@@ -166,8 +166,10 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, d device.Device, why
 	res := &driver.Result{Device: d.Name(), Why: why, Elapsed: r.Elapsed, Peak: p.Workspace}
 	used := map[string]bool{}
 	for i, b := range p.Outputs {
-		buf := &p.Buffers[b]
-		elem, shape, err := bufferType(buf)
+		buf := p.Buffers[b]
+		view := p.ResultView(i)
+		buf.Shape, buf.Order = view.Shape, view.Order
+		elem, shape, err := bufferType(&buf)
 		if err != nil {
 			return err
 		}
@@ -180,7 +182,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, d device.Device, why
 			name = fmt.Sprintf("result%d", i)
 		}
 		used[name] = true
-		res.Outputs = append(res.Outputs, driver.Output{Name: name, Type: tensorText(buf), Tensor: t})
+		res.Outputs = append(res.Outputs, driver.Output{Name: name, Type: tensorText(&buf), Tensor: t})
 	}
 	if err := c.save(res); err != nil {
 		return err
