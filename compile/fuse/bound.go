@@ -5,12 +5,15 @@ import (
 	"slices"
 )
 
-// bound is a price that no plan of p is below. Heavy nodes fall into clusters, of
+// least is a price that no plan of p is below. Heavy nodes fall into clusters, of
 // which no kernel holds two. All kernels of a cluster move no less than one
 // kernel of all their nodes would, and that no less than the cheapest set of
 // nodes around the cluster without those that can be with none of it: a minimum
 // cut, as in project selection; see leastEdge.
-func (p *part) bound(demand []int) price {
+func (p *part) least(demand []int) price {
+	if p.lone() {
+		return p.g.kernel(p.own, p.g.nodes[p.own[0]].results).price
+	}
 	var sum price
 	wanted := map[int]bool{}
 	for _, v := range demand {

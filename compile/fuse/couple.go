@@ -52,12 +52,13 @@ func (g *graph) solve(parts []*part, steps int) solution {
 			c.open[v] = false
 		}
 	}
-	answers := make([]answer, len(g.values))
-	bound := c.try(answers)
+	c.best.price, c.best.kernels = g.climb(steps)
+	var bound price
+	for _, p := range parts {
+		bound = bound.plus(p.least(c.demanded(p, nil)))
+	}
 	if bound.less(c.best.price) {
-		if climbed, ks := g.climb(steps); climbed.less(c.best.price) {
-			c.best.price, c.best.kernels = climbed, ks
-		}
+		bound = c.try(make([]answer, len(g.values)))
 	}
 	if c.best.price.less(bound) {
 		bound = c.best.price
@@ -133,14 +134,10 @@ func (c *couple) plan(p *part, answers []answer) *plan {
 		}
 		return p.known[""]
 	}
-	var demand, refused []int
+	demand := c.demanded(p, answers)
+	var refused []int
 	for _, v := range p.value {
-		switch {
-		case p.owns(v):
-			if c.fixed[v] || answers[v] == stored {
-				demand = append(demand, v)
-			}
-		case c.g.values[v].def >= 0 && c.open[v] && answers[v] == recomputed:
+		if !p.owns(v) && c.g.values[v].def >= 0 && c.open[v] && answers[v] == recomputed {
 			refused = append(refused, v)
 		}
 	}
@@ -151,4 +148,15 @@ func (c *couple) plan(p *part, answers []answer) *plan {
 		p.known[k] = known
 	}
 	return known
+}
+
+// demanded is what p has to store under the answers, which may be none.
+func (c *couple) demanded(p *part, answers []answer) []int {
+	var demand []int
+	for _, v := range p.value {
+		if p.owns(v) && (c.fixed[v] || answers != nil && answers[v] == stored) {
+			demand = append(demand, v)
+		}
+	}
+	return demand
 }

@@ -55,6 +55,8 @@ type Figures struct {
 	Exact                                     bool    // no plan is better
 	Gap                                       float64 // how much less time some other plan might take, as a part of TimeAfter; 0 where Exact
 	Elapsed                                   time.Duration
+
+	planned price // of the kernels, as the search counts it
 }
 
 // Stats fuses u as Pass does and says what that changed.
@@ -98,7 +100,7 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 			if !s.exact && s.price.fs > 0 {
 				f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
 			}
-			f.Recomputed = copies(ks)
+			f.Recomputed, f.planned = copies(ks), s.price
 			g.rewrite(ks)
 			break
 		}

@@ -13,6 +13,8 @@ type growth struct {
 	st    state
 	seen  map[set]bool
 	found []*choice
+
+	relevant set // the nodes that something demanded depends on
 }
 
 func (g *growth) grow(k set) {
@@ -38,19 +40,11 @@ func (g *growth) grow(k set) {
 			g.grow(next)
 		}
 	}
-	p := g.p
-	each(touched, func(l int) {
-		if d := p.g.values[p.value[l]].def; d >= 0 {
-			if i, ok := p.local[d]; ok {
-				add(i)
-			}
-		}
-	})
-	each(g.st.demand, func(l int) {
-		if i := p.local[p.g.values[p.value[l]].def]; p.near[i].meets(touched) {
+	for i := range g.p.nodes {
+		if g.p.near[i].meets(touched) && g.relevant.has(i) {
 			add(i)
 		}
-	})
+	}
 }
 
 func each(s set, visit func(i int)) {

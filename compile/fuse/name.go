@@ -14,9 +14,9 @@ type names struct{ taken map[string]bool }
 
 func newNames() *names { return &names{map[string]bool{}} }
 
-// of is the name of a kernel made of ops that gives results: the results' names,
-// or, where these say nothing, what the ops are.
-func (n *names) of(results, _ []*ir.Value, ops []*ir.Op) string {
+// of is the name of a kernel that gives results and is for main: the results'
+// names, or, where these say nothing, what main is.
+func (n *names) of(results []*ir.Value, main *ir.Op) string {
 	var words []string
 	for _, v := range results {
 		if w := word(v.Name); w != "" && len(words) < 3 {
@@ -24,9 +24,11 @@ func (n *names) of(results, _ []*ir.Value, ops []*ir.Op) string {
 		}
 	}
 	if len(words) == 0 {
-		for _, o := range ops {
-			if w := strings.TrimPrefix(o.Name, "dm."); !strings.HasPrefix(o.Name, "dm.constant") && len(words) < 4 {
-				words = append(words, w)
+		words = append(words, strings.TrimPrefix(main.Name, "dm."))
+		for _, v := range main.Results {
+			if w := word(v.Name); w != "" {
+				words = []string{w}
+				break
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type part struct {
 	near  []set // by place in nodes: the values it touches
 	apart []set // by place in nodes: the nodes it is never in one kernel with
 	heavy set   // own nodes that are computed once
+	from  []set // by number of the value: nodes that it depends on
 	need  []set // by number of the value: heavy nodes that it depends on
 	solo  []price
 
@@ -203,11 +204,15 @@ func (p *part) index() {
 		}
 		p.solo[i] = g.kernel([]int{n}, g.nodes[n].results).price
 	}
-	p.need = make([]set, len(p.value))
+	p.need, p.from = make([]set, len(p.value)), make([]set, len(p.value))
 	for l, v := range p.value {
 		if d := g.values[v].def; d >= 0 {
 			for i, n := range p.nodes {
-				if p.heavy.has(i) && g.nodes[d].before.has(n) {
+				if !g.nodes[d].before.has(n) {
+					continue
+				}
+				p.from[l].add(i)
+				if p.heavy.has(i) {
 					p.need[l].add(i)
 				}
 			}

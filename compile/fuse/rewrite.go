@@ -64,7 +64,7 @@ func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
 func (g *graph) rewrite(ks []*shape) {
 	b := g.fn.Body
 	old := b.Ops
-	r := &rewriter{g: g, now: map[*ir.Value]*ir.Value{}, name: newNames(), constants: map[*ir.Value]bool{}}
+	r := &rewriter{g: g, now: map[*ir.Value]*ir.Value{}, name: newNames(), seen: g.seen(ks)}
 	b.Ops = nil
 	stored := map[int]bool{}
 	for _, k := range ks {
@@ -92,10 +92,10 @@ func terminator(ops []*ir.Op) *ir.Op {
 }
 
 type rewriter struct {
-	g         *graph
-	now       map[*ir.Value]*ir.Value // what stands for a value of the function from here on
-	constants map[*ir.Value]bool      // those that the new body defines
-	name      *names
+	g    *graph
+	now  map[*ir.Value]*ir.Value          // what stands for a value of the function from here on
+	seen map[*ir.Value]map[*ir.Value]bool // the views of a value, itself among them, that others than its kernel use
+	name *names
 }
 
 // at is what stands for v outside kernels: views and constants are made where
@@ -125,7 +125,7 @@ func (r *rewriter) keep(o *ir.Op) {
 	r.operands(o)
 	r.put(o)
 	if o.Name == kernelOp && o.Attr(nameAttr) == nil {
-		o.SetAttr(nameAttr, types.Str(r.name.of(o.Results, o.Results, []*ir.Op{o})))
+		o.SetAttr(nameAttr, types.Str(r.name.of(o.Results, o)))
 	}
 	for _, v := range o.Results {
 		r.now[v] = v
@@ -171,7 +171,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 		}
 	}
 	take := func(v *ir.Value) {
-		if v.Op == nil || !inside[v.Op] {
+		if v.Op == nil || !inside[v.Op] || masks[v.Op] && v.Index == 0 {
 			now[v] = r.at(v)
 		}
 	}
@@ -185,7 +185,8 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 			take(v)
 		}
 	}
-	main := members[len(members)-1]
+	yields, members := r.yields(outs, members)
+	main := mainOf(members)
 	o := &ir.Op{Name: kernelOp, Span: main.Span, Head: main.Head}
 	body := &ir.Block{}
 	body.Region = &ir.Region{Op: o, Blocks: []*ir.Block{body}}
@@ -193,15 +194,16 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 	in := &ir.Builder{Block: body, At: main}
 	for _, m := range members {
 		if masks[m] {
-			now[m.Operands[0]] = nothing(in, m)
+			own := map[*ir.Value]*ir.Value{m.Operands[0]: nothing(in, m)}
+			ir.CloneOps(in, []*ir.Op{m}, own)
+			now[m.Results[1]] = own[m.Results[1]]
+			continue
 		}
 		ir.CloneOps(in, []*ir.Op{m}, now)
-		in.Index = len(body.Ops)
 	}
 	yield := &ir.Op{Name: "dm.yield", Parent: body, Span: main.Span, Head: main.Head}
 	var results []*ir.Value
-	for i, v := range outs {
-		x := g.values[v].v
+	for i, x := range yields {
 		yield.Operands = append(yield.Operands, now[x])
 		res := &ir.Value{Name: x.Name, Type: x.Type, Op: o, Index: i, Span: x.Span}
 		o.Results = append(o.Results, res)
@@ -209,8 +211,101 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 		r.now[x] = res
 	}
 	body.Ops = append(body.Ops, yield)
-	o.SetAttr(nameAttr, types.Str(r.name.of(results, o.Results, members)))
+	o.SetAttr(nameAttr, types.Str(r.name.of(results, main)))
 	r.put(o)
+}
+
+// yields are the values that a kernel of members gives for outs: each in the
+// shape in which it is used, where that is one and the kernel can; and the
+// members then.
+func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) {
+	plain, shaped := make([]*ir.Value, len(outs)), make([]*ir.Value, len(outs))
+	with := slices.Clone(members)
+	for i, out := range outs {
+		v := r.g.values[out].v
+		plain[i], shaped[i] = v, v
+		if len(r.seen[v]) != 1 {
+			continue
+		}
+		for w := range r.seen[v] {
+			shaped[i] = w
+		}
+		for w := shaped[i]; w != v; w = w.Op.Operands[0] {
+			if !slices.Contains(with, w.Op) {
+				with = append(with, w.Op)
+			}
+		}
+	}
+	if len(with) == len(members) {
+		return shaped, members
+	}
+	slices.SortFunc(with, func(a, b *ir.Op) int { return r.g.position[a] - r.g.position[b] })
+	if !r.g.rules.Legal(with, shaped) {
+		return plain, members
+	}
+	return shaped, with
+}
+
+// seen are the views of each value that is used outside the kernels that compute
+// it.
+func (g *graph) seen(ks []*shape) map[*ir.Value]map[*ir.Value]bool {
+	seen := map[*ir.Value]map[*ir.Value]bool{}
+	use := func(root, view *ir.Value) {
+		if seen[root] == nil {
+			seen[root] = map[*ir.Value]bool{}
+		}
+		seen[root][view] = true
+	}
+	for _, k := range ks {
+		in := map[*ir.Value]map[*ir.Value]bool{}
+		g.operandsOf(k, func(v *ir.Value) {
+			r := source(v)
+			if n, ok := g.number[r]; ok && !g.inside(k.nodes, g.values[n].def) {
+				if in[r] == nil {
+					in[r] = map[*ir.Value]bool{}
+				}
+				in[r][v] = true
+			}
+		})
+		for r, views := range in {
+			if len(views) > 1 && !g.nodes[k.nodes[0]].single { // it makes them of the value itself
+				use(r, r)
+				continue
+			}
+			for v := range views {
+				use(r, v)
+			}
+		}
+	}
+	if t := g.fn.Body.Terminator(); t != nil {
+		for _, v := range t.Operands {
+			use(source(v), v)
+		}
+	}
+	return seen
+}
+
+// mainOf is the op that a kernel of ops is for: a contraction, else the last
+// fold, else the last op.
+func mainOf(ops []*ir.Op) *ir.Op {
+	rank := func(o *ir.Op) int {
+		switch {
+		case alone[o.Name] || contracts(o) || windows[o.Name]:
+			return 3
+		case folds(o):
+			return 2
+		case !isView(o):
+			return 1
+		}
+		return 0
+	}
+	main := ops[0]
+	for _, o := range ops {
+		if rank(o) >= rank(main) {
+			main = o
+		}
+	}
+	return main
 }
 
 // nothing is an operand for a dropout of which only the mask is wanted: it

@@ -65,7 +65,7 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 		live = live.or(p.need[p.vals[v]])
 	}
 	start.done = p.heavy.minus(live) // others may have found another way to them
-	best := &plan{price: never, bound: p.bound(demand)}
+	best := &plan{price: never, bound: p.least(demand)}
 	if len(p.own) <= longPart {
 		s := &search{p: p, can: can, steps: steps, memo: map[state]*entry{}}
 		if e := s.best(start); !s.gaveUp {
@@ -183,6 +183,7 @@ const longPart = 40
 // that save most first.
 func (s *search) choices(st state) []*choice {
 	g := &growth{search: s, st: st, seen: map[set]bool{}}
+	each(st.demand, func(l int) { g.relevant = g.relevant.or(s.p.from[l]) })
 	each(st.demand, func(l int) {
 		var k set
 		k.add(s.p.local[s.p.g.values[s.p.value[l]].def])
