@@ -38,8 +38,10 @@ type Plan struct {
 	PeakStep int      // the first step at which Bound is live; 0 where there is none
 }
 
-// Lay is the plan of fn's memory under the order of the text. The error says on
-// which sizes it depends, where some are unbound.
+// Lay is the plan of fn's memory under the order of the text, every value at its
+// own size. A compiled program takes no less: it rounds sizes up to what its
+// device aligns to, and keeps constants throughout. The error says on which
+// sizes it depends, where some are unbound.
 func Lay(fn *ir.Func, sizes Sizes) (*Plan, error) {
 	if fn.Body == nil {
 		return &Plan{}, nil

@@ -89,10 +89,8 @@ const (
 // that overlap only hides launches, of kernels so small that the launch is most
 // of their time. All others stay on stream 0.
 func spreadOut(p *problem, order []int, ds []duration) (stream []int, waits [][]int) {
-	best := make([]int, len(order))
-	none := make([][]int, len(order))
-	alone := finish(p, order, ds, best)
-	stream, waits = best, none
+	stream = make([]int, len(order))
+	alone := finish(p, order, ds, stream)
 	total := alone
 	for n := 2; n <= maxStreams; n++ {
 		s := assign(p, order, ds, n)
