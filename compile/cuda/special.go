@@ -19,6 +19,10 @@ func (g *generator) special(f *kernel.Form, name string) ([]launch, error) {
 		}
 	}
 	switch f.Main.Name {
+	case "dm.attention":
+		return g.attention(f, name)
+	case "dm.attention_grad":
+		return g.attentionGrad(f, name)
 	case "dm.cumsum":
 		return g.cumsum(f, name)
 	case "dm.argmax":

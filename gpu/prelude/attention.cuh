@@ -1,0 +1,150 @@
+// Attention without the matrix of scores in memory: what the kernels on tensor
+// cores (attention_mma.cuh) and on the vector units (attention_fma.cuh) have in
+// common. The softmax is computed while tiles of keys go by, and the gradient
+// computes the probabilities again from the logarithm of their sum (Dao,
+// FlashAttention-2, arXiv 2307.08691). Nothing depends on the order in which
+// blocks run.
+//
+// A generated kernel gives a struct S:
+//
+//   static constexpr dm::i32 heads, group;    // over the whole batch; that share a key head
+//   static constexpr dm::i32 queries, keys, depth, value;
+//   static constexpr bool causal;
+//   static constexpr double scale;
+//   static constexpr dm::u64 seed, threshold; // dropout: bits of a kept number are at least that; 0: none
+//   static constexpr double keep;             // what kept probabilities are multiplied by
+//   static constexpr dm::i64 mask_row, mask_col;      // steps of the mask
+//   DM_FN static dm::i64 mask_at(dm::i32 head);       // where a head's mask begins
+//
+// and, for the gradient of the mask, how heads share it:
+//
+//   static constexpr dm::i32 mask_repeats;    // heads that share a matrix of the mask
+//   DM_FN static dm::i32 mask_head(dm::i32 matrix, dm::i32 repeat);
+#pragma once
+
+#ifdef DM_HOST
+#define DM_NO_UNROLL
+#else
+#define DM_NO_UNROLL _Pragma("unroll 1")
+#endif
+
+namespace dm {
+
+// Nothing stands for a parameter that a kernel does not have.
+struct Nothing {};
+template <class X> constexpr bool given = true;
+template <> constexpr bool given<Nothing> = false;
+
+namespace detail {
+constexpr double log2_e = 1.4426950408889634074;
+constexpr double ln_2 = 0.69314718055994530942;
+
+// 2^x, within 2^-22 for float.
+DM_FN float power_of_2(float x) {
+#ifdef DM_HOST
+  return std::exp2(x);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+DM_FN double power_of_2(double x) {
+#ifdef DM_HOST
+  return std::exp2(x);
+#else
+  return ::exp2(x);
+#endif
+}
+DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
+}  // namespace detail
+
+// Scores are the scaled and masked products of one head. Without a mask they
+// are kept times log2 e, so that their exponentials are powers of two at once;
+// a mask may hold the least finite number, which must not be multiplied.
+template <class S, class Acc, class Mask> struct Scores {
+  static constexpr bool masked = given<Mask>;
+  static constexpr i32 shift = S::keys - S::queries;
+  // Whether tiles behind all their queries may be left out. A query that sees no
+  // key at all makes NaN of everything it touches.
+  static constexpr bool skips = S::causal && shift >= 0;
+  static constexpr bool drops = S::threshold > 0;
+
+  Mask mask;
+  i64 at;
+  u64 numbers;
+
+  DM_FN Scores(const Mask& m, i32 head) : mask(m), at(S::mask_at(head)), numbers(u64(head) * u64(S::queries) * u64(S::keys)) {}
+
+  DM_FN static bool sees(i32 query, i32 key) { return query < S::queries && key < S::keys && (!S::causal || key <= query + shift); }
+  DM_FN static constexpr Acc least() { return Acc(-__builtin_huge_valf()); }
+
+  DM_FN Acc score(Acc product, i32 query, i32 key) const {
+    if constexpr (masked) {
+      product *= Acc(S::scale);
+      if (query < S::queries && key < S::keys) product += Acc(wide(mask[at + query * S::mask_row + key * S::mask_col]));
+      return product;
+    }
+    return product * Acc(S::scale * detail::log2_e);
+  }
+  // e to the difference of two scores.
+  DM_FN static Acc exponential(Acc difference) {
+    return detail::power_of_2(masked ? difference * Acc(detail::log2_e) : difference);
+  }
+  // A logarithm of a sum of exponentials as a score, and the other way round.
+  DM_FN static Acc as_score(Acc lse) { return masked ? lse : lse * Acc(detail::log2_e); }
+  DM_FN static Acc lse(Acc most, Acc sum) {
+    if (most == least()) return most - most; // NaN: the query sees no key
+    return (masked ? most : most * Acc(detail::ln_2)) + log(sum);
+  }
+  // Whether dropout keeps a probability.
+  DM_FN bool keeps(i32 query, i32 key) const {
+    return stream(S::seed, 1).bits(numbers + u64(query) * u64(S::keys) + u64(key)) >> 11 >= S::threshold;
+  }
+};
+
+// Span says which rows a block owns, and which tiles of the other side it goes
+// through: of the keys, for each of a tile of queries, or (ByKeys) of the
+// queries of all heads that share a key head, for each of a tile of keys.
+template <class S, bool ByKeys, i32 BM, i32 BN, bool Skips>
+struct Span {
+  static constexpr i32 own = ByKeys ? S::keys : S::queries, others = ByKeys ? S::queries : S::keys;
+  static constexpr i32 shift = S::keys - S::queries;
+  static constexpr i32 blocks = detail::tiles(own, BM); // of a head
+  i32 matrix, first;   // head or key head; the first row of the block
+  i32 from, steps, n;  // the first tile, tiles of a head, tiles of all heads
+
+  DM_FN explicit Span(i32 index) {
+    matrix = index / blocks;
+    // Under a causal mask late queries have the most keys, and early keys the
+    // most queries: those begin first.
+    first = (ByKeys ? index % blocks : blocks - 1 - index % blocks) * BM;
+    from = 0;
+    steps = detail::tiles(others, BN);
+    if constexpr (Skips && ByKeys) {
+      from = first > shift ? (first - shift) / BN : 0;
+      steps -= from;
+    } else if constexpr (Skips) {
+      const i32 end = first + BM + shift;
+      steps = detail::tiles(end < others ? end : others, BN);
+    }
+    n = ByKeys ? steps * S::group : steps;
+  }
+  // The head and the first row of the other side in a step.
+  DM_FN i32 head(i32 step) const { return ByKeys ? matrix * S::group + step / steps : matrix; }
+  DM_FN i32 other(i32 step) const { return (from + (ByKeys ? step % steps : step)) * BN; }
+};
+
+// attention_delta stores the sum over dy · y of each query, one warp for each.
+// Launch with 256 threads.
+template <class S, class T, class Acc>
+DM_FN void attention_delta(In<T> y, In<T> dy, Out<Acc> delta) {
+  const i64 row = i64(block()) * 8 + warp();
+  if (row >= i64(S::heads) * S::queries) return;
+  Acc sum = 0;
+  for (i32 i = lane(); i < S::value; i += 32) sum += Acc(wide(y[row * S::value + i])) * Acc(wide(dy[row * S::value + i]));
+  sum = warp_sum(sum);
+  if (lane() == 0) delta.store(row, sum);
+}
+
+}  // namespace dm
