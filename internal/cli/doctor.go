@@ -1,109 +1,171 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"context"
+	"dmir/analysis/units"
+	"dmir/gpu/cuda"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
 )
 
-type doctorCmd struct{}
+type doctorCmd struct {
+	InstallNvrtc bool `help:"Fetch NVRTC, NVIDIA's run-time compiler, with pip into dmir's folder in the user's cache."`
+}
 
 // tool is something dmir can use but does not need.
 type tool struct {
-	name  string
-	adds  string
-	get   string
-	probe func(context.Context) (found string)
+	name string
+	adds string
+	get  string
+	// probe says what there is, "" for nothing; an error is something that is
+	// there and of no use.
+	probe func(context.Context) (found string, err error)
 }
 
 func tools() []tool {
 	return []tool{
-		{"CUDA driver", "a GPU to run on", "install the NVIDIA driver", library(driverNames)},
-		{"NVRTC", "compilation of CUDA kernels without a toolkit", "pip install nvidia-cuda-nvrtc", library(nvrtcNames())},
+		{"CUDA driver", "a GPU to run on", "install the NVIDIA driver", driverFound},
+		{"GPU", "measured times", "a card of NVIDIA's, compute capability 8.0 or newer", gpusFound},
+		{"NVRTC", "compilation of CUDA kernels without a GPU or toolkit", "dmir doctor --install-nvrtc (or pip install nvidia-cuda-nvrtc)", compilerFound},
+		{"nvdisasm", "machine code as text (--emit sass)", nvrtc.DisassemblerHint, onPath("--version", "nvdisasm", "cuobjdump")},
+		{"C++ compiler", "the emulator, which runs kernels without a GPU", "apt-get install g++", hostCompilerFound},
 		{"clang", "optimised native code on the CPU", "apt-get install clang", onPath("--version", "clang", "clang-22", "clang-19", "clang-16", "clang-14")},
 		{"mlir-opt", "the interoperability tests with MLIR", "apt-get install mlir-22-tools", onPath("--version", "mlir-opt-22", "mlir-opt")},
 	}
 }
 
 // Run lists the tools. None is needed, so the status is 0 whatever is missing.
-func (doctorCmd) Run(a *app) error {
+func (c doctorCmd) Run(a *app) error {
+	if c.InstallNvrtc {
+		found, err := nvrtc.Install(a.ctx)
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return err
+			}
+			return &failure{"DM614", "--install-nvrtc", err.Error(), "pip install nvidia-cuda-nvrtc into any Python environment, or name a library in DMIR_NVRTC"}
+		}
+		fmt.Fprintf(a.stdout, "installed %s\n  → %s\n", found.Version, found.Path)
+		return nil
+	}
 	fmt.Fprintf(a.stdout, "dmir %s on %s/%s, %d cores\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "reference executor\tready\tbuilt in: runs every op, accumulates in f32 or wider\n")
 	for _, t := range tools() {
-		ctx, cancel := context.WithTimeout(a.ctx, 10*time.Second)
-		found := t.probe(ctx)
-		cancel()
-		if found != "" {
-			fmt.Fprintf(w, "%s\tfound\t%s\n", t.name, found)
-		} else {
-			fmt.Fprintf(w, "%s\tnot found\twould add %s: %s\n", t.name, t.adds, t.get)
-		}
+		t.report(a.ctx, w)
 	}
 	return w.Flush()
 }
 
-// onPath probes for the first of names on PATH and gives its version line.
-func onPath(flag string, names ...string) func(context.Context) string {
-	return func(ctx context.Context) string {
+// report writes a line. A tool that does not answer within ten seconds, such as
+// a driver whose card hangs, is reported and left alone.
+func (t tool) report(ctx context.Context, w io.Writer) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	type answer struct {
+		found string
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		found, err := t.probe(ctx)
+		answers <- answer{found, err}
+	}()
+	select {
+	case got := <-answers:
+		switch {
+		case got.err != nil:
+			fmt.Fprintf(w, "%s	unusable	%s\n", t.name, firstLineOf(got.err.Error()))
+		case got.found != "":
+			fmt.Fprintf(w, "%s	found	%s\n", t.name, got.found)
+		default:
+			fmt.Fprintf(w, "%s	not found	would add %s: %s\n", t.name, t.adds, t.get)
+		}
+	case <-ctx.Done():
+		fmt.Fprintf(w, "%s	no answer	it was asked for ten seconds\n", t.name)
+	}
+}
+
+// onPath probes for the first of names on PATH and gives what it says of its
+// version.
+func onPath(flag string, names ...string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
 		for _, n := range names {
 			path, err := exec.LookPath(n)
 			if err != nil {
 				continue
 			}
 			out, _ := exec.CommandContext(ctx, path, flag).Output()
+			first := ""
 			for line := range strings.Lines(string(out)) {
 				if line = strings.TrimSpace(line); strings.Contains(strings.ToLower(line), "version") {
-					return path + " (" + line + ")"
+					return path + " (" + line + ")", nil
+				}
+				if first == "" {
+					first = line
 				}
 			}
-			return path
+			if first != "" {
+				return path + " (" + first + ")", nil
+			}
+			return path, nil
 		}
-		return ""
+		return "", nil
 	}
 }
 
-var driverNames = []string{"libcuda.so.1", "nvcuda.dll"}
-
-func nvrtcNames() []string {
-	return []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"}
+func driverFound(context.Context) (string, error) {
+	v, err := cuda.DriverVersion()
+	var missing *cuda.Missing
+	if errors.As(err, &missing) {
+		return "", nil
+	}
+	return "knows CUDA " + v, err
 }
 
-// library probes the folders in which the dynamic linker and Python's wheels
-// keep libraries.
-func library(names []string) func(context.Context) string {
-	return func(context.Context) string {
-		var dirs []string
-		for _, v := range []string{"LD_LIBRARY_PATH", "PATH"} {
-			dirs = append(dirs, filepath.SplitList(os.Getenv(v))...)
-		}
-		dirs = append(dirs, "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
-			"/usr/local/nvidia/lib64", "/usr/local/cuda/lib64", "/usr/lib/wsl/lib")
-		for _, pattern := range []string{
-			"/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages",
-			os.ExpandEnv("$HOME/.local/lib/python3*/site-packages"), os.ExpandEnv("$VIRTUAL_ENV/lib/python3*/site-packages"),
-			os.ExpandEnv("$HOME/.pyenv/versions/*/lib/python3*/site-packages"),
-		} {
-			for _, sub := range []string{"nvidia/cuda_nvrtc/lib", "nvidia/cu13/lib"} {
-				found, _ := filepath.Glob(filepath.Join(pattern, sub))
-				dirs = append(dirs, found...)
-			}
-		}
-		for _, d := range dirs {
-			for _, n := range names {
-				path := filepath.Join(d, n)
-				if info, err := os.Stat(path); err == nil && !info.IsDir() {
-					return path
-				}
-			}
-		}
-		return ""
+func gpusFound(context.Context) (string, error) {
+	gpus, err := cuda.Devices()
+	var missing *cuda.Missing
+	if errors.As(err, &missing) {
+		return "", nil
 	}
+	var out []string
+	for _, g := range gpus {
+		out = append(out, fmt.Sprintf("%s (%s, %s)", g.Name, g.Arch(), units.Bytes(g.Memory)))
+	}
+	return strings.Join(out, "; "), err
+}
+
+// compilerFound is the CUDA compiler: NVRTC, or nvcc in its place.
+func compilerFound(context.Context) (string, error) {
+	c, err := nvrtc.Find()
+	var none *nvrtc.NotFound
+	if errors.As(err, &none) && len(none.Tried) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	archs := ""
+	if list := c.Archs(); len(list) > 0 {
+		archs = fmt.Sprintf(" for sm_%d to sm_%d", list[0], list[len(list)-1])
+	}
+	return fmt.Sprintf("%s%s: %s (%s)", c.Version, archs, c.Path, c.Where), nil
+}
+
+// hostCompilerFound is what the emulator compiles with.
+func hostCompilerFound(ctx context.Context) (string, error) {
+	if err := emulator.Check(); err != nil {
+		return "", nil
+	}
+	return onPath("--version", os.Getenv("CXX"), "c++", "clang++", "g++")(ctx)
 }

@@ -6,12 +6,16 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"dmir/gpu/cuda"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
 )
 
@@ -28,10 +32,43 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
+		Setup:         tools,
+		Condition:     condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "only": only,
+			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "only": only, "head": head,
 		},
 	})
+}
+
+// tools gives a script the CUDA compiler of this machine, whose home it does
+// not know, and a cache of its own.
+func tools(env *testscript.Env) error {
+	if c, err := nvrtc.Find(); err == nil {
+		env.Setenv("DMIR_NVRTC", c.Path)
+	}
+	env.Setenv("DMIR_CACHE", filepath.Join(env.WorkDir, ".cache"))
+	return nil
+}
+
+// condition knows [nvrtc], [emulator] and [gpu]: whether they are here. The first
+// two must be where CI=true.
+func condition(name string) (bool, error) {
+	var err error
+	switch name {
+	case "nvrtc":
+		_, err = nvrtc.Find()
+	case "emulator":
+		err = emulator.Check()
+	case "gpu":
+		gpus, err := cuda.Devices()
+		return err == nil && len(gpus) > 0, nil
+	default:
+		return false, errors.New("unknown condition " + name)
+	}
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // exits STATUS COMMAND ARGS... runs the command and requires its exit status.
@@ -112,4 +149,11 @@ func only(ts *testscript.TestScript, neg bool, args []string) {
 	if strings.Join(have, " ") != strings.Join(args[1:], " ") {
 		ts.Fatalf("%s holds %v, want %v", args[0], have, args[1:])
 	}
+}
+
+// head FROM TO copies the first half of a file.
+func head(ts *testscript.TestScript, neg bool, args []string) {
+	whole, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), whole[:len(whole)/2], 0o644))
 }
