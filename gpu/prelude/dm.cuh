@@ -4,7 +4,15 @@
 // does not have built in is inline PTX.
 //
 // For a host C++20 compiler (emu.cuh says how) the same names are an emulation:
-// threads of a block are fibers, and every access is checked.
+// threads of a block are fibers, and every access is checked. For the two to agree:
+//
+//   - An element of shared memory is read into a variable of its type, `float v =
+//     s[i];`, never into an `auto`; where a template takes it, `float(s[i])`.
+//   - A parameter whose bytes the launch writes is no In: its loads go by a path
+//     that does not see writes.
+//   - All threads of a block reach the same sync() on the same line, and all lanes
+//     of a warp the same shuffle, reduction, ldmatrix or mma; none has returned.
+//   - Blocks do not wait for each other, but by last_block.
 #pragma once
 
 #ifdef DM_HOST
