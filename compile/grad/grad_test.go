@@ -40,6 +40,20 @@ var wholes = []struct{ name, text string }{
   %loss = dm.cross_entropy %y, %labels : (tensor<4x2xf64>, tensor<4xi64>) -> tensor<f64>
   return %loss : tensor<f64>
 }`},
+	{"slices that make up the whole", `func.func @f(%x: tensor<2x6xf64>) -> (tensor<2x1xf64>, tensor<2x2xf64>, tensor<2x3xf64>) {
+  %0 = dm.exp %x : tensor<2x6xf64>
+  %1 = dm.slice %0, start_indices = [1], limit_indices = [3], dims = [1] : (tensor<2x6xf64>) -> tensor<2x2xf64>
+  %2 = dm.slice %0, start_indices = [3], limit_indices = [6], dims = [1] : (tensor<2x6xf64>) -> tensor<2x3xf64>
+  %3 = dm.slice %0, start_indices = [0], limit_indices = [1], dims = [1] : (tensor<2x6xf64>) -> tensor<2x1xf64>
+  return %3, %1, %2 : tensor<2x1xf64>, tensor<2x2xf64>, tensor<2x3xf64>
+}`},
+	{"slices that overlap, and some that leave a gap", `func.func @f(%x: tensor<2x6xf64>, %y: tensor<2x6xf64>) -> (tensor<2x3xf64>, tensor<2x4xf64>, tensor<2x2xf64>, tensor<2x3xf64>) {
+  %1 = dm.slice %x, start_indices = [0], limit_indices = [3], dims = [1] : (tensor<2x6xf64>) -> tensor<2x3xf64>
+  %2 = dm.slice %x, start_indices = [2], limit_indices = [6], dims = [1] : (tensor<2x6xf64>) -> tensor<2x4xf64>
+  %3 = dm.slice %y, start_indices = [0], limit_indices = [2], dims = [1] : (tensor<2x6xf64>) -> tensor<2x2xf64>
+  %4 = dm.slice %y, start_indices = [3], limit_indices = [6], dims = [1] : (tensor<2x6xf64>) -> tensor<2x3xf64>
+  return %1, %2, %3, %4 : tensor<2x3xf64>, tensor<2x4xf64>, tensor<2x2xf64>, tensor<2x3xf64>
+}`},
 	{"kernels", `func.func @f(%x: tensor<4x3xf64>, %b: tensor<3xf64>) -> (tensor<4x3xf64>, tensor<4x3xf64>) {
   %0, %1 = dm.kernel -> (tensor<4x3xf64>, tensor<4x3xf64>) {
     %a = dm.add %x, %b : (tensor<4x3xf64>, tensor<3xf64>) -> tensor<4x3xf64>
@@ -136,6 +150,16 @@ func.func private @attend(%q: tensor<2x3x4xf64>, %k: tensor<1x5x4xf64>, %v: tens
 }`},
 }
 
+// named is one of the wholes.
+func named(name string) string {
+	for _, w := range wholes {
+		if w.name == name {
+			return w.text
+		}
+	}
+	panic("no function " + name)
+}
+
 func TestFunctions(t *testing.T) {
 	for _, w := range wholes {
 		t.Run(w.name, func(t *testing.T) { against(t, w.text, nil) })
@@ -145,8 +169,8 @@ func TestFunctions(t *testing.T) {
 // What dm.grad computes when it is run is, to the bit, what the pass writes out.
 func TestPassAgrees(t *testing.T) {
 	for _, text := range []string{
-		wholes[len(wholes)-1].text, wholes[len(wholes)-2].text,
-		strings.ReplaceAll(wholes[len(wholes)-2].text, "f64", "f32"),
+		named("the gradient of an attention's gradient"), named("the gradient of a gradient"),
+		strings.ReplaceAll(named("the gradient of a gradient"), "f64", "f32"),
 		// Symbols are the callee's own; a gradient within a region; a result that is an argument.
 		`func.func @f(%x: tensor<4x3xf32>, %p: tensor<i1>, %c: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
   %y, %dx = dm.if %p : (tensor<i1>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
@@ -209,7 +233,7 @@ func TestPrograms(t *testing.T) {
 
 // With Options.Grad a function gives its gradients behind its results.
 func TestPassOnFunction(t *testing.T) {
-	m := read(t, wholes[3].text)
+	m := read(t, named("a perceptron"))
 	f := m.Funcs[0]
 	u := &pass.Unit{Module: m, Func: f, Options: pass.Options{Grad: true}}
 	if err := pass.Run(u, []pass.Pass{grad.Pass()}, nil); err != nil {
@@ -226,7 +250,7 @@ func TestPassOnFunction(t *testing.T) {
 
 // Half precision: rounded where it is stored, and near the gradient in f64.
 func TestHalf(t *testing.T) {
-	for _, text := range []string{wholes[3].text, `func.func @f(%x: tensor<4x8xf64>, %s: tensor<8xf64>, %w: tensor<8x8xf64>) -> tensor<f64> {
+	for _, text := range []string{named("a perceptron"), `func.func @f(%x: tensor<4x8xf64>, %s: tensor<8xf64>, %w: tensor<8x8xf64>) -> tensor<f64> {
   %0 = dm.rms_norm %x, %s : (tensor<4x8xf64>, tensor<8xf64>) -> tensor<4x8xf64>
   %1 = dm.einsum "ij,jk->ik" %0, %w : (tensor<4x8xf64>, tensor<8x8xf64>) -> tensor<4x8xf64>
   %2 = dm.silu %1 : tensor<4x8xf64>
@@ -266,7 +290,7 @@ func TestHalf(t *testing.T) {
 
 // What cannot be differentiated is said with the op and its line.
 func TestErrors(t *testing.T) {
-	loop := wholes[8].text
+	loop := named("loops that no gradient flows through")
 	cases := []struct {
 		name, text string
 		opts       grad.Options
@@ -288,9 +312,9 @@ func TestErrors(t *testing.T) {
 }`, grad.Options{Seeded: true}, "DM811", "line 2: dm.layer_norm has no derivative here: the derivative of dm.layer_norm needs sizes in numbers"},
 		{"recursion", "func.func @f(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @g(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}\nfunc.func private @g(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @f(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}", grad.Options{}, "DM812", "line 2: @g calls itself"},
 		{"a declaration", "func.func @f(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @g(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}\nfunc.func private @g(tensor<f64>) -> tensor<f64>", grad.Options{}, "DM812", "line 2: @g has no single block"},
-		{"no such argument", wholes[0].text, grad.Options{Wrt: []int{1}}, "DM813", "line 1: @f has no argument 1"},
-		{"an integer", wholes[6].text, grad.Options{Wrt: []int{2}, Seeded: true}, "DM813", "argument %i of @f is tensor<3xi64>"},
-		{"no loss", wholes[1].text, grad.Options{}, "DM814", "the first result of @f is not a floating-point scalar"},
+		{"no such argument", named("a value used thrice"), grad.Options{Wrt: []int{1}}, "DM813", "line 1: @f has no argument 1"},
+		{"an integer", named("maps of several results"), grad.Options{Wrt: []int{2}, Seeded: true}, "DM813", "argument %i of @f is tensor<3xi64>"},
+		{"no loss", named("an argument returned, and one not used"), grad.Options{}, "DM814", "the first result of @f is not a floating-point scalar"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

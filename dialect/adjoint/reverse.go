@@ -181,6 +181,10 @@ func (r *reverse) sum(b *ir.Builder, v *ir.Value) *ir.Value {
 	if len(terms) == 0 {
 		return nil
 	}
+	if whole := joined(b, terms); whole != nil {
+		r.cot[v] = []*ir.Value{whole}
+		return whole
+	}
 	total, elem := terms[0], elemOf(v)
 	wide := elem
 	if len(terms) > 2 && elem.Bytes() < 4 {
