@@ -1,0 +1,62 @@
+package ir_test
+
+import (
+	"testing"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+func TestSetOperands(t *testing.T) {
+	_, ops := chain() // iota, exp of it, sum of both
+	iota, exp, add := ops[0], ops[1], ops[2]
+	add.SetOperand(1, iota.Results[0])
+	if len(exp.Results[0].Uses) != 0 || len(iota.Results[0].Uses) != 3 {
+		t.Errorf("%d and %d uses", len(exp.Results[0].Uses), len(iota.Results[0].Uses))
+	}
+	add.SetOperands(exp.Results[0])
+	if len(add.Operands) != 1 || len(exp.Results[0].Uses) != 1 || len(iota.Results[0].Uses) != 1 {
+		t.Errorf("%d operands, %d and %d uses", len(add.Operands), len(exp.Results[0].Uses), len(iota.Results[0].Uses))
+	}
+}
+
+// An op that goes takes with it the uses that lie in its regions.
+func TestEraseAll(t *testing.T) {
+	block, ops := chain()
+	k := (&ir.Builder{Block: block, Index: 3}).Op("dm.kernel", nil, nil)
+	body := &ir.Block{Region: &ir.Region{Op: k}}
+	body.Region.Blocks, k.Regions = []*ir.Block{body}, []*ir.Region{body.Region}
+	(&ir.Builder{Block: body}).Op("dm.neg", ops[2].Results, nil, ops[2].Results[0].Type)
+	ir.EraseAll(k)
+	if len(block.Ops) != 3 || len(ops[2].Results[0].Uses) != 0 {
+		t.Errorf("%d ops and %d uses are left", len(block.Ops), len(ops[2].Results[0].Uses))
+	}
+}
+
+func TestMoveBefore(t *testing.T) {
+	block, ops := chain()
+	ir.MoveBefore(ops[2], ops[0])
+	if ops[2].Position() != 0 || ops[0].Position() != 1 || len(block.Ops) != 3 {
+		t.Errorf("the sum stands at %d of %d", ops[2].Position(), len(block.Ops))
+	}
+	ir.EraseAll(ops[2])
+	if ops[2].Position() != -1 {
+		t.Error("an op that is gone has a position")
+	}
+}
+
+func TestRemoveAttrAndFunc(t *testing.T) {
+	o := &ir.Op{}
+	o.SetAttr("a", types.Str("x"))
+	o.SetAttr("b", types.Str("y"))
+	o.RemoveAttr("a")
+	if o.RemoveAttr("c"); len(o.Attrs) != 1 || o.Str("b") != "y" {
+		t.Errorf("attributes are %v", o.Attrs)
+	}
+	m := &ir.Module{Ops: []*ir.Op{o}}
+	m.AddFunc(&ir.Func{Op: o, Name: "f"})
+	m.RemoveFunc("g")
+	if m.RemoveFunc("f"); m.Func("f") != nil || len(m.Funcs)+len(m.Ops) != 0 {
+		t.Errorf("%d functions and %d ops are left", len(m.Funcs), len(m.Ops))
+	}
+}
