@@ -6,7 +6,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		controlRules(), foldRules(), arithmeticRules(), convertRules(), reshapeRules(), broadcastRules(),
-		sliceRules(), einsumRules(), transposeRules(), {commonRule()}, {mergeRule()},
+		sliceRules(), einsumRules(), transposeRules(), {commonRule()}, {mergeRule(), sumRule()},
 	} {
 		all = append(all, group...)
 	}
