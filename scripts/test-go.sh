@@ -7,6 +7,8 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 command -v go >/dev/null || cannot "install Go and run this again"
 want mlir-opt-22 mlir-22-tools
+want c++ g++ # for the emulator
+scripts/setup-nvrtc.sh # the tests compile every kernel with it
 
 go vet ./...
 unformatted=$(gofmt -l $(git ls-files '*.go'))
