@@ -10,6 +10,7 @@ import (
 	"dmir/compile/grad"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/pass/passtest"
 	"dmir/compile/tensor"
 	"dmir/dialect/adjoint"
 	"dmir/dialect/types"
@@ -164,6 +165,11 @@ func TestFunctions(t *testing.T) {
 	for _, w := range wholes {
 		t.Run(w.name, func(t *testing.T) { against(t, w.text, nil) })
 	}
+}
+
+// The graph that the pass writes, as a person reads it.
+func TestGolden(t *testing.T) {
+	passtest.Golden(t, "testdata", func(string) []pass.Pass { return []pass.Pass{grad.Pass()} })
 }
 
 // What dm.grad computes when it is run is, to the bit, what the pass writes out.
