@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/compile/pass"
+	"dmir/compile/pass/passtest"
 	"dmir/compile/pipeline"
 	"dmir/compile/schedule"
+	"dmir/dialect/types"
 	"dmir/syntax/source"
 )
 
@@ -73,5 +76,60 @@ func TestExamples(t *testing.T) {
 	}
 	if done < 5 {
 		t.Errorf("only %d functions were planned", done)
+	}
+}
+
+// Training steps keep a budget below what they take without one, by order, on
+// fewer streams and by recomputing, or the error names what holds more; what
+// they compute stays the same bit for bit.
+func TestBudgetsOfTrainingSteps(t *testing.T) {
+	paths, _ := filepath.Glob("../../testdata/programs/*_train.dmir")
+	if len(paths) == 0 {
+		t.Fatal("no programs")
+	}
+	kept := 0
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := passtest.Unit(t, string(text), "", nil)
+		if err := pass.Run(u, pipeline.Until("fuse"), nil); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		before := passtest.Text(t, u)
+		plain := passtest.Unit(t, before, "", nil)
+		if err := pass.Run(plain, both(""), nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Read(plain.Func)
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget := s.Bound - s.Bound/8
+		u.Func.Op.SetAttr(cost.MaxPeak, types.Int{V: budget})
+		err = pass.Run(u, both(""), nil)
+		var e *pass.Error
+		if errors.As(err, &e) && e.Code == "DM841" {
+			t.Logf("%s: %v", filepath.Base(path), err)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		after := passtest.Text(t, u)
+		again, err := schedule.Read(u.Func)
+		if err != nil || again.Workspace > budget {
+			t.Fatalf("%s: a workspace of %d for a budget of %d, %v", path, again.Workspace, budget, err)
+		}
+		if err := schedule.Check(u.Func); err != nil {
+			t.Fatal(err)
+		}
+		kept++
+		t.Logf("%s: %d steps hold %d bytes, %d steps %d", filepath.Base(path), len(s.Steps), s.Workspace, len(again.Steps), again.Workspace)
+		passtest.Same(t, before, after, "", nil, 0)
+	}
+	if kept == 0 {
+		t.Error("no budget was kept")
 	}
 }
