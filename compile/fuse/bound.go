@@ -32,31 +32,53 @@ func (p *part) least(demand []int) price {
 	return sum
 }
 
-// clusters are the heavy nodes that are needed, those that may be in one kernel
-// together; where there are none, what computes the first demanded value.
+// clusters are sets of heavy nodes that are needed: those that may be in one
+// kernel together are in one set. Contractions come first, then what no
+// contraction can be with; a node that would join two sets is left out, so that
+// there are many.
 func (p *part) clusters(demand []int) [][]int {
 	var live set
 	for _, v := range demand {
 		live = live.or(p.need[p.vals[v]])
 	}
-	var all [][]int
+	var order, later []int
 	each(live, func(i int) {
-		mine := []int{i}
-		var rest [][]int
-		for _, c := range all {
+		if p.tensor(i) {
+			order = append(order, i)
+		}
+	})
+	contractions := order
+	each(live, func(i int) {
+		switch with := func(c int) bool { return p.together(i, c) }; {
+		case p.tensor(i):
+		case slices.ContainsFunc(contractions, with):
+			later = append(later, i)
+		default:
+			order = append(order, i)
+		}
+	})
+	var all [][]int
+	for _, i := range append(order, later...) {
+		var with []int
+		for k, c := range all {
 			if slices.ContainsFunc(c, func(j int) bool { return p.together(i, j) }) {
-				mine = append(mine, c...)
-			} else {
-				rest = append(rest, c)
+				with = append(with, k)
 			}
 		}
-		all = append(rest, mine)
-	})
+		switch len(with) {
+		case 0:
+			all = append(all, []int{i})
+		case 1:
+			all[with[0]] = append(all[with[0]], i)
+		}
+	}
 	if len(all) == 0 && len(demand) > 0 {
 		all = append(all, []int{p.local[p.g.values[demand[0]].def]})
 	}
 	return all
 }
+
+func (p *part) tensor(i int) bool { return p.g.nodes[p.nodes[i]].tensor > 0 }
 
 // together reports whether places i and j may be in one kernel.
 func (p *part) together(i, j int) bool {

@@ -304,10 +304,10 @@ func TestBruteForce(t *testing.T) {
 func TestCounts(t *testing.T) {
 	m, _ := machine.Lookup("h200")
 	for seed := range uint64(30) {
-		src := dag(seed, 4+int(seed))
+		src := dag(seed, 4+int(seed)/2)
 		p := program.Load(text.New("dag.dmir", src), program.Options{})
 		u := &pass.Unit{Module: p.Modules[0], Func: p.Modules[0].Funcs[0], Machine: m}
-		f, err := Run(u, Options{})
+		f, err := Run(u, Options{Effort: 3000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,8 @@ type couple struct {
 	parts []*part
 	fixed []bool // by value: stored in any case
 	open  []bool
-	steps int // for each plan of a part
+	steps int // for one plan of a part
+	left  int // for all
 	tries int // of answers, left
 	best  solution
 }
@@ -30,7 +31,7 @@ type solution struct {
 }
 
 func (g *graph) solve(parts []*part, steps int) solution {
-	c := &couple{g: g, parts: parts, steps: steps, tries: maxTries, best: solution{price: never, exact: true}}
+	c := &couple{g: g, parts: parts, steps: steps, left: allSteps * steps, tries: maxTries, best: solution{price: never, exact: true}}
 	c.fixed, c.open = make([]bool, len(g.values)), make([]bool, len(g.values))
 	for v, x := range g.values {
 		if x.def < 0 {
@@ -75,6 +76,9 @@ const (
 	stored
 	recomputed
 )
+
+// allSteps is how many times the steps of one plan may be taken in all.
+const allSteps = 4
 
 // maxTries bounds how many sets of answers are looked at.
 const maxTries = 400
@@ -130,7 +134,7 @@ func (c *couple) try(answers []answer) price {
 func (c *couple) plan(p *part, answers []answer) *plan {
 	if p.lone() {
 		if p.known[""] == nil {
-			p.known[""] = p.solve(nil, nil, 1)
+			p.known[""], _ = p.solve(nil, nil, 1)
 		}
 		return p.known[""]
 	}
@@ -144,7 +148,9 @@ func (c *couple) plan(p *part, answers []answer) *plan {
 	k := fmt.Sprint(demand, refused)
 	known := p.known[k]
 	if known == nil {
-		known = p.solve(demand, func(v int) bool { return !slices.Contains(refused, v) }, c.steps)
+		var used int
+		known, used = p.solve(demand, func(v int) bool { return !slices.Contains(refused, v) }, min(c.steps, c.left))
+		c.left -= used
 		p.known[k] = known
 	}
 	return known

@@ -25,8 +25,6 @@ func (p price) plus(q price) price {
 
 func (p price) less(q price) bool { return p.fs < q.fs || p.fs == q.fs && p.bytes < q.bytes }
 
-func (p price) possible() bool { return p.fs < never.fs }
-
 // shape is a kernel: its nodes, ascending, and the values that it stores.
 type shape struct {
 	nodes []int

@@ -34,7 +34,6 @@ const (
 
 func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 == 1 }
 func (s *set) add(i int)     { s[i/64] |= 1 << (i % 64) }
-func (s *set) drop(i int)    { s[i/64] &^= 1 << (i % 64) }
 func (s set) or(t set) set {
 	for i := range s {
 		s[i] |= t[i]

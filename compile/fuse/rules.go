@@ -42,9 +42,9 @@ func (kernels) Apart(a, b *ir.Op) bool {
 	case ca && cb:
 		return !paired(a, b)
 	case ca:
-		return folds(b)
+		return folds(b) && !foldsOf(b, a)
 	case cb:
-		return folds(a)
+		return folds(a) && !foldsOf(a, b)
 	}
 	if windows[a.Name] || windows[b.Name] {
 		return folds(a) && folds(b)
@@ -113,6 +113,7 @@ func (kernels) Cheap(o *ir.Op) bool {
 
 var cheapMoves = map[string]bool{
 	"dm.reshape": true, "dm.transpose": true, "dm.broadcast": true, "dm.slice": true, "dm.reverse": true, "dm.pad": true, "dm.copy": true,
+	"dm.concatenate": true,
 }
 
 // alone are ops whose kernels take no other op.
@@ -124,6 +125,38 @@ var alone = map[string]bool{
 var windows = map[string]bool{"dm.convolution": true, "dm.reduce_window": true}
 
 func contracts(o *ir.Op) bool { return o.Name == "dm.einsum" || o.Name == "dm.matmul" }
+
+// foldsOf reports whether the fold o may stand behind the contraction c, as a
+// result that nothing in the kernel uses: what it folds depends on c's elements
+// one by one, and on no other fold of them, which would have to be done before.
+func foldsOf(o, c *ir.Op) bool {
+	if o.Name != "dm.reduce" || o.Parent != c.Parent {
+		return false
+	}
+	const unknown, depends, free = 0, 1, 2
+	seen := map[*ir.Op]int{c: depends}
+	clean := true
+	var back func(o *ir.Op) int
+	back = func(o *ir.Op) int {
+		if o == nil {
+			return free
+		}
+		if s := seen[o]; s != unknown {
+			return s
+		}
+		seen[o] = free
+		for _, v := range o.Operands {
+			if back(v.Op) == depends {
+				seen[o] = depends
+			}
+		}
+		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !cheapMoves[o.Name] {
+			clean = false
+		}
+		return seen[o]
+	}
+	return back(o.Operands[0].Op) == depends && clean
+}
 
 // folds reports whether an element of o's result is computed from many of an
 // operand's.

@@ -45,8 +45,8 @@ type choice struct {
 
 // solve is the cheapest plan in which p stores the values demanded and reads
 // those of other parts that can says. Where so many steps do not suffice, it is a
-// bound without a plan.
-func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
+// bound without a plan. used is how many steps were taken.
+func (p *part) solve(demand []int, can func(v int) bool, steps int) (best *plan, used int) {
 	if p.lone() {
 		n := p.g.nodes[p.own[0]]
 		k := p.g.kernel(p.own, n.results)
@@ -56,7 +56,7 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 				one.used = append(one.used, v)
 			}
 		}
-		return one
+		return one, 0
 	}
 	var start state
 	live := set{}
@@ -65,10 +65,11 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 		live = live.or(p.need[p.vals[v]])
 	}
 	start.done = p.heavy.minus(live) // others may have found another way to them
-	best := &plan{price: never, bound: p.least(demand)}
+	best = &plan{price: never, bound: p.least(demand)}
 	if len(p.own) <= longPart {
 		s := &search{p: p, can: can, steps: steps, memo: map[state]*entry{}}
-		if e := s.best(start); !s.gaveUp {
+		e := s.best(start)
+		if used = steps - s.steps; !s.gaveUp {
 			best.price, best.bound, best.kernels = e.price, e.price, s.kernels(start)
 		}
 	}
@@ -85,7 +86,7 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) *plan {
 		}
 	}
 	slices.Sort(best.used)
-	return best
+	return best, used
 }
 
 func (s *search) kernels(st state) []*shape {
