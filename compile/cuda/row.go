@@ -22,7 +22,7 @@ type rowPlan struct {
 }
 
 // cacheBytes is how much of a row each thread keeps in registers, at most.
-const cacheBytes = 256
+const cacheBytes = 192
 
 func (g *generator) planRows(f *kernel.Form, sums bool) rowPlan {
 	r := f.Rows
@@ -50,7 +50,7 @@ func (g *generator) planRows(f *kernel.Form, sums bool) rowPlan {
 		p.blocks = (r.Rows + 3) / 4
 	} else {
 		p.share = 32
-		for p.share < 1024 && p.share*4 < p.chunks || p.share < 128 && p.share < p.chunks {
+		for p.share < 512 && p.share*4 < p.chunks || p.share < 128 && p.share < p.chunks {
 			p.share *= 2
 		}
 		p.threads = int(p.share)
@@ -249,8 +249,11 @@ func (k *rowKernel) read() {
 // along is the loop over the steps of a thread along its row.
 func (k *rowKernel) along(body func()) {
 	p := k.p
-	if p.steps*p.v <= 64 {
+	// What registers hold is found by constant numbers only.
+	if len(k.cache)+len(k.cols) > 0 || p.steps <= 4 {
 		k.line("DM_UNROLL")
+	} else {
+		k.line("DM_NO_UNROLL")
 	}
 	k.open("for (int s = 0; s < %d; s++)", p.steps)
 	k.line("const dm::i32 col = first + s * %d;", p.share)
