@@ -256,6 +256,7 @@ func (p *product) results() (string, error) {
 	for _, f := range folds {
 		xs = append(xs, f.X)
 	}
+	p.held += registersOf(outs, xs)
 	fields := p.fields(xs, outs)
 	name := "@_Out"
 	b := &p.after
@@ -290,6 +291,32 @@ func (p *product) results() (string, error) {
 	b.WriteString(e.b.String())
 	b.WriteString("  }\n};\n")
 	return literal(name, fields), nil
+}
+
+// registersOf is about what the results' expressions need beside the sums: the
+// compiler computes several elements at a time.
+func registersOf(outs []kernel.Out, xs []*kernel.Expr) int {
+	seen := map[*kernel.Expr]bool{}
+	n := 0
+	count := func(x *kernel.Expr) {
+		kernel.Walk(x, func(y *kernel.Expr) {
+			switch y.Op {
+			case kernel.Number, kernel.Acc, "convert":
+			default:
+				if !seen[y] {
+					seen[y] = true
+					n += 4
+				}
+			}
+		})
+	}
+	for _, o := range outs {
+		count(o.X)
+	}
+	for _, x := range xs {
+		count(x)
+	}
+	return min(n, 100)
 }
 
 // bind says what a variable is called.
