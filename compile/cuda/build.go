@@ -35,7 +35,7 @@ func formOf(o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
 	var outs []*ir.Value
 	for i, v := range last.Operands {
 		if slices.Contains(outs, v) {
-			return nil, nil, pass.Errorf(o, "DM850", "the kernel yields %s twice", v.Name)
+			return nil, nil, failure(o, "the kernel yields %s twice", v.Name)
 		}
 		outs, results = append(outs, v), append(results, o.Results[i])
 	}
@@ -50,7 +50,13 @@ func wrap(o *ir.Op, err error) error {
 	if r, ok := err.(*kernel.Reason); ok && r.Op != nil && r.Op.Span != (source.Span{}) {
 		o = r.Op
 	}
-	return pass.Errorf(o, "DM850", "%v", err)
+	return failure(o, "%v", err)
+}
+
+func failure(o *ir.Op, format string, args ...any) error {
+	e := pass.Errorf(o, "DM850", format, args...)
+	e.Name, e.Help = Codes[0].Name, Codes[0].Help
+	return e
 }
 
 // Kernels is the pass that finds how each kernel runs and how many bytes it
@@ -236,7 +242,7 @@ func (b *builder) buffers(fn *ir.Func) error {
 	for _, v := range fn.Body.Terminator().Operands {
 		n, ok := b.buffer[v]
 		if !ok {
-			return pass.Errorf(fn.Body.Terminator(), "DM850", "%s, which is returned, has no buffer", v.Name)
+			return failure(fn.Body.Terminator(), "%s, which is returned, has no buffer", v.Name)
 		}
 		b.out.Outputs = append(b.out.Outputs, n)
 		shape, _ := kernel.ShapeOf(v)
@@ -315,7 +321,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 				n, ok = b.buffer[p.value]
 			}
 			if !ok {
-				return pass.Errorf(st.Op, "DM850", "%s has no buffer", p.value.Name)
+				return failure(st.Op, "%s has no buffer", p.value.Name)
 			}
 			step.Args = append(step.Args, artifact.Arg{Buffer: n, Map: p.tmap})
 		}

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"dmir/analysis/lint"
+	"dmir/compile/cuda"
+	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
 	"dmir/dialect/op"
@@ -23,7 +25,7 @@ type explainCmd struct {
 
 // articles are all rules and diagnostics in the order of their codes.
 func articles() []feature.Article {
-	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes, schedule.Codes)
+	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes, schedule.Codes, cuda.Codes, driver.Codes)
 }
 
 func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }
