@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -28,6 +30,10 @@ func reductionDerivatives() map[string]*Derivative {
 			Doc: "`add`: the sum of dy over the windows that an element is in, itself a `reduce_window`. `max`, `min`: `dm.select_and_scatter`, the first extreme element of a window takes its dy. " +
 				"`mul`: the product's rule, not defined where an element is 0.",
 			rule: reduceWindowRule,
+		},
+		"select_and_scatter": {
+			Doc:  "`dsource` is dy at the elements that were chosen. None for x, which only chooses.",
+			rule: selectAndScatterRule,
 		},
 		"top_k": {
 			Doc:  "`dx` is zeros with dvalues at the positions they came from.",
@@ -179,4 +185,59 @@ func (g *backward) addResult(t types.Type) *ir.Value {
 	v := &ir.Value{Type: t, Op: g.o, Index: len(g.o.Results), Span: g.o.Head}
 	g.o.Results = append(g.o.Results, v)
 	return v
+}
+
+// mostTaps bounds the windows whose elements are looked at one by one.
+const mostTaps = 1 << 8
+
+// selectAndScatterRule goes through the taps of the window in their order and
+// takes dy at the first whose element is the window's extreme.
+func selectAndScatterRule(g *backward) {
+	x, source := in(g.o, 0), in(g.o, 1)
+	win, p := reduceWindow(g.o)
+	if p != nil || !g.want[1] {
+		g.failed = p != nil
+		return
+	}
+	rank, taps := x.Rank(), int64(1)
+	low, high, steps, start := make([]int, rank), make([]int, rank), make([]int, rank), make([]int, rank)
+	limit, positions := make([]int, rank), make([]int64, rank)
+	for d := range rank {
+		var ok bool
+		positions[d], ok = source.Shape[d].Int()
+		if taps *= win.Size[d]; !ok || taps > mostTaps {
+			g.failed = !ok
+			if ok {
+				g.refuse("the window has more than %d elements", mostTaps)
+			}
+			return
+		}
+		low[d], high[d], steps[d] = int(win.Padding[d][0]), int(win.Padding[d][1]), int(win.Stride[d])
+	}
+	kind := Str(g.o, "kind")
+	least := math.Inf(-1)
+	if kind == "min" {
+		least = math.Inf(1)
+	}
+	extreme := g.op("reduce_window", []*ir.Value{g.x(0)}, append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)})...)
+	pads := []types.Named{{Name: "low", Value: intsAttr(low)}, {Name: "high", Value: intsAttr(high)}}
+	xs := g.op("pad", []*ir.Value{g.x(0), g.number(g.x(0), least)}, pads...)
+	dys := g.op("pad", []*ir.Value{g.dy[0], g.number(g.dy[0], 0)}, pads...)
+	var sum, taken *ir.Value
+	for tap := range taps {
+		for d, rest := rank-1, tap; d >= 0; d-- {
+			start[d] = int(rest % win.Size[d] * win.Dilation[d])
+			limit[d] = start[d] + int((positions[d]-1)*win.Stride[d]) + 1
+			rest /= win.Size[d]
+		}
+		here := g.compare("eq", g.part(xs, identity(rank), start, limit, steps), extreme)
+		value := g.part(dys, identity(rank), start, limit, steps)
+		if taken == nil {
+			sum, taken = g.when(here, value), here
+			continue
+		}
+		sum = g.choose(g.binary("and", here, g.unary("not", taken)), value, sum)
+		taken = g.binary("or", taken, here)
+	}
+	g.give(1, sum)
 }

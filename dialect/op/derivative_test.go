@@ -1,0 +1,83 @@
+package op_test
+
+import (
+	"strings"
+	"testing"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Every op says what its gradient is, or is of those that need not: it has no
+// operands, regions that are gone through, or an expansion that stands for it.
+func TestEveryOpHasAnAnswer(t *testing.T) {
+	through := map[string]bool{"while": true, "if": true, "map": true, "kernel": true, "yield": true, "grad": true}
+	for _, d := range op.All() {
+		switch {
+		case d.Derivative != nil:
+			if len(d.Derivative.Doc) < 10 || !strings.HasSuffix(d.Derivative.Doc, ".") {
+				t.Errorf("%s: %q says little", d.Name, d.Derivative.Doc)
+			}
+			if d.Derivative.Flat() && !strings.Contains(d.Derivative.Doc, "no gradient flows") {
+				t.Errorf("%s: %q does not say that nothing flows", d.Name, d.Derivative.Doc)
+			}
+		case len(d.Operands) > 0 && d.Expand == nil && !through[d.Name]:
+			t.Errorf("nothing is said about the gradient of %s", d.Name)
+		}
+	}
+}
+
+// A rule that refuses leaves the block as it was.
+func TestDeriveRefuses(t *testing.T) {
+	o := build(t, "layer_norm", "nx4xf16", "dims = [0]", "nx4xf16")
+	block := &ir.Block{Ops: []*ir.Op{o}}
+	o.Parent = block
+	dy := &ir.Value{Type: o.Results[0].Type}
+	_, ok, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, []*ir.Value{dy}, []bool{true})
+	if !ok || p == nil || !strings.Contains(p.Msg, "sizes in numbers") || len(block.Ops) != 1 || len(dy.Uses) != 0 {
+		t.Errorf("ok %t, problem %v, %d ops, %d uses", ok, p, len(block.Ops), len(dy.Uses))
+	}
+}
+
+// Cotangents have their operands' types, and none is made that is not wanted.
+func TestDeriveTypes(t *testing.T) {
+	for _, c := range goodOps {
+		d := op.Lookup("dm." + c.name)
+		if d.Derivative == nil || d.Derivative.Flat() || strings.Contains(c.in, "?") {
+			continue
+		}
+		for wanted := range strings.Fields(c.in) {
+			o := build(t, c.name, c.in, c.attrs, c.out)
+			if strings.HasPrefix(c.out, "=") {
+				continue
+			}
+			block := &ir.Block{Ops: []*ir.Op{o}}
+			o.Parent = block
+			dy := make([]*ir.Value, len(o.Results))
+			if r := o.Out(0); r.Elem.IsFloat() {
+				dy[0] = &ir.Value{Type: r}
+			} else {
+				continue
+			}
+			want := make([]bool, len(o.Operands))
+			want[wanted] = true
+			dx, _, p := op.Derive(&ir.Builder{Block: block, Index: 1, At: o}, o, dy, want)
+			if p != nil {
+				if !strings.Contains(p.Msg, "sizes in numbers") || !strings.ContainsAny(c.in, "bnm") {
+					t.Errorf("%s %s %s: %s", c.name, c.in, c.attrs, p.Msg)
+				}
+				continue
+			}
+			for i, v := range dx {
+				if v == nil {
+					continue
+				}
+				have, operand := v.Type.(*types.Tensor), o.In(i)
+				if i != wanted || have.Elem != operand.Elem || op.ShapeText(have.Shape) != op.ShapeText(operand.Shape) {
+					t.Errorf("%s %s %s: the cotangent of operand %d is %s", c.name, c.in, c.attrs, i, have)
+				}
+			}
+		}
+	}
+}
