@@ -63,13 +63,37 @@ func (e *emitter) atom(a *kernel.Atom) string {
 	}
 	switch a.Kind {
 	case kernel.Div:
-		return fmt.Sprintf("((%s) / %d)", e.index(a.X), a.N)
+		return fmt.Sprintf("(%s / %d)", operand(e.index(a.X)), a.N)
 	case kernel.Mod:
-		return fmt.Sprintf("((%s) %% %d)", e.index(a.X), a.N)
+		return fmt.Sprintf("(%s %% %d)", operand(e.index(a.X)), a.N)
 	case kernel.Within:
-		return "(" + e.index(a.X) + ")"
+		return operand(e.index(a.X))
 	case kernel.Datum:
 		return "dm::i64(" + e.value(a.E) + ")"
 	}
 	return "unbound"
+}
+
+// operand is s as an operand of an operator that binds more tightly than a sum.
+func operand(s string) string {
+	if !strings.Contains(s, " ") || s[0] == '(' && closes(s) {
+		return s
+	}
+	return "(" + s + ")"
+}
+
+// closes reports whether the parenthesis that s begins with ends it.
+func closes(s string) bool {
+	depth := 0
+	for i, c := range s {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i == len(s)-1
+			}
+		}
+	}
+	return false
 }
