@@ -1,11 +1,17 @@
 package grad_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"dmir/compile/grad"
+	"dmir/compile/tensor"
+	"dmir/dialect/adjoint"
+	"dmir/internal/messy"
 )
 
 // shaped is a value of a random program.
@@ -107,5 +113,43 @@ func smooth(seed uint64, n int) string {
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(80) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { against(t, smooth(seed, 14), nil) })
+	}
+}
+
+// Whatever a program is written like, its gradient is a program again, of the
+// arguments' types, that runs; or what is in the way is said.
+func TestMessyPrograms(t *testing.T) {
+	done, refused := 0, 0
+	for seed := range uint64(120) {
+		text := messy.Program(seed, 25)
+		m := read(t, text)
+		f := m.Func("f")
+		g, err := grad.Function(m, f, grad.Options{Seeded: true, Joint: true})
+		if err != nil {
+			var e *adjoint.Error
+			if !errors.As(err, &e) || e.Code != "DM811" || !strings.Contains(e.Msg, "dm.while") {
+				t.Fatalf("seed %d: %v\n%s", seed, err, text)
+			}
+			refused++
+			continue
+		}
+		done++
+		back, shown := printed(t, m, g)
+		args := inputs(t, back.Funcs[0], seed, nil)
+		outs := compute(t, back, back.Funcs[0], args)
+		want := compute(t, m, f, args[:len(f.Args)])
+		for i := range want {
+			if d := tensor.MaxDiff(outs[i], want[i]); d != 0 {
+				t.Fatalf("seed %d: result %d differs by %g\n%s\n%s", seed, i, d, text, shown)
+			}
+		}
+		for i, x := range args[:len(f.Args)] {
+			if y := outs[len(want)+i]; y.Elem != x.Elem || !slices.Equal(y.Shape, x.Shape) {
+				t.Fatalf("seed %d: gradient %d is %s of %s", seed, i, y.Type(), x.Type())
+			}
+		}
+	}
+	if done < 20 || refused < 5 {
+		t.Errorf("%d differentiated, %d refused", done, refused)
 	}
 }
