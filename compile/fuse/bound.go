@@ -118,7 +118,10 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 		if mine {
 			from = node(d)
 		}
-		least := x.size // that a node reads
+		// What several nodes read of it in parts is read part by part, up to all
+		// of it; where that is not known to be less, no more than the least part.
+		least, sum := x.size, int64(0)
+		var parts []int
 		for _, u := range x.uses {
 			i, ok := p.local[u]
 			if !ok {
@@ -126,14 +129,25 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 			}
 			if r := g.nodes[u].reads(v); r == whole {
 				f.edge(node(i), read(l), math.MaxInt64)
+				sum = x.size
 			} else {
 				least = min(least, r)
-				f.edge(node(i), partly(l), math.MaxInt64)
+				sum += r
+				parts = append(parts, i)
 			}
 		}
-		f.edge(read(l), partly(l), math.MaxInt64)
-		f.edge(read(l), from, x.size-least)
-		f.edge(partly(l), from, least)
+		if sum > x.size || len(parts) == 0 {
+			for _, i := range parts {
+				f.edge(node(i), partly(l), math.MaxInt64)
+			}
+			f.edge(read(l), partly(l), math.MaxInt64)
+			f.edge(read(l), from, x.size-least)
+			f.edge(partly(l), from, least)
+		} else {
+			for _, i := range parts {
+				f.edge(node(i), from, g.nodes[p.nodes[i]].reads(v))
+			}
+		}
 		if !mine {
 			continue
 		}

@@ -285,6 +285,19 @@ func TestBruteForce(t *testing.T) {
 			if got.price != want {
 				t.Errorf("%d ops, seed %d, at most %d in a kernel, twice %v: found %v, the best is %v\n%s", c.ops, seed, rules.most, c.twice, got.price, want, src)
 			}
+			var least price
+			for _, p := range g.parts(together) {
+				var demand []int
+				for _, v := range p.value {
+					if p.owns(v) && g.values[v].out {
+						demand = append(demand, v)
+					}
+				}
+				least = least.plus(p.least(demand))
+			}
+			if want.less(least) {
+				t.Errorf("%d ops, seed %d: the bound is %v, the best %v\n%s", c.ops, seed, least, want, src)
+			}
 			if !got.exact || got.bound != got.price {
 				t.Errorf("%d ops, seed %d: not known to be the best: %v, bound %v", c.ops, seed, got.price, got.bound)
 			}

@@ -150,13 +150,16 @@ func foldsOf(o, c *ir.Op) bool {
 				seen[o] = depends
 			}
 		}
-		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !cheapMoves[o.Name] {
+		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !carried[o.Name] {
 			clean = false
 		}
 		return seen[o]
 	}
 	return back(o.Operands[0].Op) == depends && clean
 }
+
+// carried are the moves that a contraction's elements can be followed through.
+var carried = map[string]bool{"dm.reshape": true, "dm.transpose": true, "dm.slice": true, "dm.copy": true}
 
 // folds reports whether an element of o's result is computed from many of an
 // operand's.
