@@ -23,20 +23,23 @@ type (
 
 // The statuses that are told apart.
 const (
-	success       status = 0
-	outOfMemory   status = 2
-	noDevice      status = 100
-	noBinary      status = 209
-	notReady      status = 600
-	illegalAccess status = 700
-	launchTimeout status = 702
-	assertFailed  status = 710
-	stackError    status = 714
-	illegalInstr  status = 715
-	misaligned    status = 716
-	addressSpace  status = 717
-	illegalPC     status = 718
-	launchFailed  status = 719
+	success        status = 0
+	outOfMemory    status = 2
+	noDevice       status = 100
+	invalidImage   status = 200
+	noBinary       status = 209
+	invalidPTX     status = 218
+	unsupportedPTX status = 222
+	notReady       status = 600
+	illegalAccess  status = 700
+	launchTimeout  status = 702
+	assertFailed   status = 710
+	stackError     status = 714
+	illegalInstr   status = 715
+	misaligned     status = 716
+	addressSpace   status = 717
+	illegalPC      status = 718
+	launchFailed   status = 719
 )
 
 // The attributes of devices that are asked for.

@@ -226,7 +226,7 @@ func TestFailures(t *testing.T) {
 		code       status
 	}{
 		{"retain", "cuDevicePrimaryCtxRetain: out of memory", outOfMemory},
-		{"load", "the machine code is not for NVIDIA Fake 900 (sm_90)", noBinary},
+		{"load", "NVIDIA Fake 900 (sm_90) does not take the machine code", noBinary},
 		{"function", "cuModuleGetFunction scaled", outOfMemory},
 		{"alloc", "NVIDIA Fake 900 has no 16896 bytes of memory free", outOfMemory},
 		{"stream", "cuStreamCreate", outOfMemory},
@@ -287,6 +287,11 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	f := newFake(t)
+	old := f.device()
+	old.Major = 7
+	if _, err := old.Load(artifacttest.Program(), image); err == nil || !strings.Contains(err.Error(), "sm_70; kernels need sm_80 or newer") {
+		t.Errorf("on an old GPU: %v", err)
+	}
 	if _, err := f.device().Load(artifacttest.Program(), artifact.Image{}); err == nil || !strings.Contains(err.Error(), "no machine code for sm_90a") {
 		t.Errorf("without machine code: %v", err)
 	}

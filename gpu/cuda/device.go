@@ -92,6 +92,9 @@ func (a *api) devices() ([]*Device, error) {
 
 // fits reports why the program cannot run on the device, if it cannot.
 func (d *Device) fits(p *artifact.Program) error {
+	if d.Major < 8 {
+		return fmt.Errorf("%s is %s; kernels need sm_80 or newer", d.Name, d.Arch())
+	}
 	if p.Workspace > d.Memory {
 		return fmt.Errorf("@%s needs %d bytes of memory; %s has %d", p.Name, p.Workspace, d.Name, d.Memory)
 	}

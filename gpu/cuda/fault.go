@@ -56,8 +56,8 @@ func clearer(err error, d *Device, bytes int64) error {
 	switch status(e.Code) {
 	case outOfMemory:
 		return fmt.Errorf("%s has no %d bytes of memory free: %w", d.Name, bytes, err)
-	case noBinary:
-		return fmt.Errorf("the machine code is not for %s (%s): %w", d.Name, strings.TrimSuffix(d.Arch(), "a"), err)
+	case invalidImage, noBinary, invalidPTX, unsupportedPTX:
+		return fmt.Errorf("%s (%s) does not take the machine code: it is for another architecture, or the NVIDIA driver is older than the compiler: %w", d.Name, strings.TrimSuffix(d.Arch(), "a"), err)
 	}
 	return err
 }
