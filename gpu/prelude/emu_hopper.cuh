@@ -200,6 +200,7 @@ inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from,
     }
     for (int d = 0; d < rank && ++at[d] == t.box[d]; d++) at[d] = 0;
   }
+  wake();  // who waits at the barrier already ends the copy
 }
 
 // Reads 16 bytes of an operand as the products do: only what bulk copies wrote.

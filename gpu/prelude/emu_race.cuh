@@ -221,7 +221,8 @@ inline void acquire(const Clock& c) {
 // ---- global memory
 
 [[noreturn]] DM_COLD inline void bad_index(const Param& p, i64 i, i64 n, i64 elem, Spot line) {
-  fault("bounds", line, p.index, i, n > 1 ? "elements %lld to %lld of %lld" : "element %lld%.0lld of %lld", i, i + n - 1, p.bytes / elem);
+  if (n > 1) fault("bounds", line, p.index, i, "elements %lld to %lld of %lld", i, i + n - 1, p.bytes / elem);
+  fault("bounds", line, p.index, i, "element %lld of %lld", i, p.bytes / elem);
 }
 
 [[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, Spot line) {
