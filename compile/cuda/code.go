@@ -21,6 +21,7 @@ import (
 type Target struct {
 	Arch    string // "sm_80", "sm_90a", …
 	Machine *machine.Machine
+	Tiles   *Choices // of contractions, where they were measured; nil: the model decides
 }
 
 // launch is one kernel and how it is started.

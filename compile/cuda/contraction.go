@@ -21,10 +21,8 @@ func (g *generator) contraction(f *kernel.Form, name string) ([]launch, error) {
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", g.target.Machine.Name)
 	}
 	config := configs[0]
-	if g.tile != nil {
-		if c, ok := g.tile(t, configs); ok {
-			config = c
-		}
+	if c, ok := g.target.Tiles.Find(t, g.target); ok {
+		config = c
 	}
 	return g.tiled(f, t, name, config)
 }

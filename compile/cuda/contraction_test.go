@@ -65,6 +65,18 @@ func newCollection(target Target) *collection {
 	return c
 }
 
+// module is the function of a case.
+func module(t *testing.T, p productCase) *ir.Module {
+	t.Helper()
+	values, kinds, _ := strings.Cut(p.out, " : ")
+	text := fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n", p.args, kinds, p.body, values, kinds)
+	prog := program.Load(source.New("t.dmir", text), program.Options{})
+	for _, d := range prog.Diags {
+		t.Fatalf("%s: %s %s\n%s", p.name, d.Code, d.Message, text)
+	}
+	return prog.Modules[0]
+}
+
 // traffic is what the cost model says that p moves as one kernel.
 func traffic(t *testing.T, p productCase, values, kinds string) (read, written int64) {
 	t.Helper()
@@ -125,12 +137,7 @@ func (c *collection) alloc(name string, elem types.Elem, shape []int64, kind art
 func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	t.Helper()
 	values, kinds, _ := strings.Cut(p.out, " : ")
-	text := fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s\nreturn %s : %s\n}\n", p.args, kinds, p.body, values, kinds)
-	prog := program.Load(source.New("t.dmir", text), program.Options{})
-	for _, d := range prog.Diags {
-		t.Fatalf("%s: %s %s\n%s", p.name, d.Code, d.Message, text)
-	}
-	m := prog.Modules[0]
+	m := module(t, p)
 	fn := m.Funcs[0]
 	outs := fn.Body.Terminator().Operands
 	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], outs)
@@ -144,10 +151,12 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
+	c.target.Tiles = NewChoices()
 	if p.tile.BM > 0 {
-		c.tile = func(*kernel.Tiled, []Config) (Config, bool) { return p.tile, true }
-	} else {
-		c.tile = nil
+		c.target.Tiles.Set(tiled, c.target.Arch, p.tile)
+		if _, ok := c.target.Tiles.Find(tiled, c.target); !ok {
+			t.Fatalf("%s: %s cannot compute it", p.name, p.tile)
+		}
 	}
 	ls, err := c.generator.kernels(f, c.unique(identifier(p.name)))
 	if err != nil {
@@ -500,6 +509,34 @@ var around = []productCase{
 		body: `%y = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xf32>`, out: "%y : tensor<24x32xf32>"},
 }
 
+// Convolutions are products of a place and a window.
+var convolutions = []productCase{
+	{name: "conv padded", args: "%x: tensor<2x3x9x10xELEM>, %w: tensor<12x3x3x3xELEM>, %b: tensor<12x1x1xELEM>",
+		body: `%0 = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<2x3x9x10xELEM>, tensor<12x3x3x3xELEM>) -> tensor<2x12x9x10xELEM>
+%1 = dm.add %0, %b : (tensor<2x12x9x10xELEM>, tensor<12x1x1xELEM>) -> tensor<2x12x9x10xELEM>
+%y = dm.relu %1 : tensor<2x12x9x10xELEM>`, out: "%y : tensor<2x12x9x10xELEM>"},
+	{name: "conv strided", args: "%x: tensor<2x8x12x12xELEM>, %w: tensor<16x8x3x3xELEM>",
+		body: "%y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[0, 1], [1, 0]] : (tensor<2x8x12x12xELEM>, tensor<16x8x3x3xELEM>) -> tensor<2x16x6x6xELEM>",
+		out:  "%y : tensor<2x16x6x6xELEM>"},
+	{name: "conv of one place", args: "%x: tensor<2x24x8x4xELEM>, %w: tensor<16x24x1x1xELEM>",
+		body: "%y = dm.convolution %x, %w : (tensor<2x24x8x4xELEM>, tensor<16x24x1x1xELEM>) -> tensor<2x16x8x4xELEM>", out: "%y : tensor<2x16x8x4xELEM>"},
+	{name: "conv in groups", args: "%x: tensor<2x6x7x7xELEM>, %w: tensor<9x2x3x3xELEM>",
+		body: "%y = dm.convolution %x, %w, feature_group_count = 3 : (tensor<2x6x7x7xELEM>, tensor<9x2x3x3xELEM>) -> tensor<2x9x5x5xELEM>", out: "%y : tensor<2x9x5x5xELEM>"},
+	{name: "conv depthwise dilated", args: "%x: tensor<2x6x20xELEM>, %w: tensor<6x1x3xELEM>",
+		body: "%y = dm.convolution %x, %w, feature_group_count = 6, rhs_dilation = [3], padding = [[3, 3]] : (tensor<2x6x20xELEM>, tensor<6x1x3xELEM>) -> tensor<2x6x20xELEM>", out: "%y : tensor<2x6x20xELEM>"},
+}
+
+func TestContractionConvolutions(t *testing.T) {
+	for _, arch := range []string{"sm_80", "sm_90a"} {
+		c := newCollection(targetOf(t, arch))
+		for _, p := range convolutions {
+			c.add(t, p.of("f16", Config{}), true)
+			c.add(t, p.of("f32", Config{}), true)
+		}
+		c.emulate(t)
+	}
+}
+
 // Results that fold elements: over rows, over columns, with a batch and without.
 var folding = []productCase{
 	{name: "bias gradient", args: "%x: tensor<2x40x40xELEM>, %w: tensor<48x40xELEM>, %m: tensor<2x40x48xELEM>",
@@ -593,7 +630,7 @@ func TestContractionCompiles(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range slices.Concat(around, groups, folding) {
+		for _, p := range slices.Concat(around, groups, folding, convolutions) {
 			c.add(t, p.of("bf16", Config{}), false)
 			if arch == "sm_80" {
 				c.add(t, p.of("f32", Config{}), false)

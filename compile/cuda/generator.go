@@ -9,8 +9,6 @@ import (
 // generator writes the kernels of one program.
 type generator struct {
 	target Target
-	// tile overrides the predicted choice of a contraction's tile; nil: never.
-	tile func(*kernel.Tiled, []Config) (Config, bool)
 }
 
 func newGenerator(t Target) *generator { return &generator{target: t} }

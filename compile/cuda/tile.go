@@ -271,8 +271,13 @@ func (p productShape) efficiency(c Config) float64 {
 // key names a product and an architecture in the file of measured choices.
 func (p productShape) key(arch string) string {
 	parts := []string{arch, fmt.Sprintf("%dx%dx%dx%d", p.batch, p.rows, p.cols, p.depth), p.elems[0].String(), p.elems[1].String(), p.sum.String()}
-	if p.products == 2 {
-		parts = append(parts, "two")
+	for _, part := range []struct {
+		is   bool
+		name string
+	}{{p.products == 2, "two"}, {p.half, "half"}, {p.folds, "folds"}} {
+		if part.is {
+			parts = append(parts, part.name)
+		}
 	}
 	return strings.Join(parts, " ")
 }

@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"dmir/compile/kernel"
 	"dmir/dialect/types"
 )
 
@@ -45,5 +48,60 @@ func TestTileChoice(t *testing.T) {
 		if got := all[0].String(); got != c.want {
 			t.Errorf("%s: %s at %.1f µs, want %q (then %s at %.1f)", p.key(c.arch), got, p.time(all[0], target.Machine)*1e6, c.want, all[1], p.time(all[1], target.Machine)*1e6)
 		}
+	}
+}
+
+// Choices survive a file; what cannot compute a product is passed over.
+func TestChoices(t *testing.T) {
+	fn := module(t, orders[2].of("f16", Config{})).Funcs[0]
+	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiled, err := f.Tiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiles.json")
+	none, err := ReadChoices(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := targetOf(t, "sm_90a")
+	if c, ok := none.Find(tiled, target); ok {
+		t.Errorf("no file, but %s", c)
+	}
+	for _, c := range []struct {
+		tile Config
+		ok   bool
+	}{
+		{wgmmaTiles[2], true},
+		{split(mmaTiles[1], 2), true},
+		{fmaTiles[0], true},
+		{Config{Path: Mma, BM: 96, BN: 96, BK: 32, WM: 48, WN: 48, Stages: 3}, false},
+		{Config{Path: "tcgen05", BM: 128, BN: 128, BK: 64}, false},
+		{split(mmaTiles[1], 1000), false},
+	} {
+		none.Set(tiled, "sm_90a", c.tile)
+		if err := none.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		read, err := ReadChoices(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := read.Find(tiled, target)
+		if ok != c.ok || ok && got != c.tile {
+			t.Errorf("%+v: read %+v, %t", c.tile, got, ok)
+		}
+		if _, ok := read.Find(tiled, targetOf(t, "sm_80")); ok {
+			t.Errorf("%s was measured on another architecture", c.tile)
+		}
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadChoices(path); err == nil {
+		t.Error("half a file was read")
 	}
 }

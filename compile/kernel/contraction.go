@@ -9,19 +9,19 @@ import (
 )
 
 // Contraction is a product of two tensors with every dimension named: the
-// letters of an einsum, or those that a matmul amounts to.
+// letters of an einsum, or those that a matmul or a convolution amounts to.
 type Contraction struct {
 	Op    *ir.Op
-	In    [2]string // the letters of each operand's dimensions; a repeated one walks the diagonal
-	Out   string    // of the result's
+	In    [2]string // the letters of each operand's dimensions; a repeated one walks the diagonal; none of a convolution
+	Out   string    // of the result's; a convolution's channels have two, group and channel of it
 	Sum   string    // those that are summed over
 	Sizes map[byte]int64
 	// Half tells that every product and partial sum is rounded to f16.
 	Half bool
 }
 
-// ContractionOf is the contraction that o, an einsum of two operands or a
-// matmul, computes. A batch dimension that broadcasts keeps its letter: where
+// ContractionOf is the contraction that o, an einsum of two operands, a matmul
+// or a convolution, computes. A batch dimension that broadcasts keeps its letter: where
 // the operand's dimension is 1, its index is 0. Errors tell why o is none.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
 	if len(o.Operands) != 2 || len(o.Results) != 1 {
@@ -37,6 +37,8 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 		c.In, c.Out = [2]string{e.Inputs[0], e.Inputs[1]}, e.Output
 	case "dm.matmul":
 		c.matmul()
+	case "dm.convolution":
+		return c, c.convolution()
 	default:
 		return nil, fmt.Errorf("%s is no contraction", o.Name)
 	}
@@ -80,23 +82,92 @@ func (c *Contraction) matmul() {
 	c.Out += string(rune(row)) + string(rune(col))
 }
 
-// at is the place in operand i for an index of each letter.
-func (c *Contraction) at(i int, of map[byte]Index) []Index {
-	shape := shapeOf(c.Op.Operands[i])
+// The letters of a convolution: images, groups of channels, channels of a group
+// that it makes and that it reads, and the spatial dimensions with their windows.
+const (
+	convImage, convGroup, convOut, convIn = 'n', 'g', 'o', 'c'
+	convSpace, convWindow                 = "xyz", "pqr"
+)
+
+// convolution names the loops of a convolution: the image's element is where
+// place and tap of the window meet, so that it is a product like others.
+func (c *Contraction) convolution() error {
+	xs, okX := ShapeOf(c.Op.Operands[0])
+	ws, okW := ShapeOf(c.Op.Operands[1])
+	ys, okY := ShapeOf(c.Op.Results[0])
+	groups := op.Int(c.Op, "feature_group_count")
+	if !okX || !okW || !okY || len(ws) < 3 || len(ws) > 5 || len(xs) != len(ws) || len(ys) != len(ws) || groups < 1 {
+		return fmt.Errorf("the shape of the convolution is not known in numbers")
+	}
+	c.Out, c.Sum = string([]byte{convImage, convGroup, convOut}), string([]byte{convIn})
+	c.Sizes[convImage], c.Sizes[convGroup], c.Sizes[convOut], c.Sizes[convIn] = xs[0], groups, ws[0]/groups, ws[1]
+	for d := range ws[2:] {
+		c.Out += convSpace[d : d+1]
+		c.Sum += convWindow[d : d+1]
+		c.Sizes[convSpace[d]], c.Sizes[convWindow[d]] = ys[2+d], ws[2+d]
+	}
+	return nil
+}
+
+// operand is the element of operand i for an index of each letter.
+func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
+	v := c.Op.Operands[i]
+	shape := shapeOf(v)
 	idx := make([]Index, len(shape))
-	for d, n := range shape {
-		if n > 1 {
-			idx[d] = of[c.In[i][d]]
+	if c.Op.Name != "dm.convolution" {
+		for d, n := range shape {
+			if n > 1 {
+				idx[d] = of[c.In[i][d]]
+			}
+		}
+		return e.at(v, idx)
+	}
+	if i == 1 {
+		idx[0], idx[1] = of[convGroup].Times(c.Sizes[convOut]).Add(of[convOut]), of[convIn]
+		for d := range shape[2:] {
+			idx[2+d] = of[convWindow[d]]
+		}
+		return e.at(v, idx)
+	}
+	idx[0], idx[1] = of[convImage], of[convGroup].Times(c.Sizes[convIn]).Add(of[convIn])
+	var inside []Condition
+	for d, n := range shape[2:] {
+		stride, dilation, low := steps(c.Op, d, "window_strides", "rhs_dilation")
+		x := of[convSpace[d]].Times(stride).Add(of[convWindow[d]].Times(dilation)).Plus(-low)
+		inside = append(inside, Condition{X: x, Lo: 0, Hi: n})
+		idx[2+d] = e.Within(x, 0, n-1)
+	}
+	x := e.at(v, idx)
+	return e.guard(inside, x, e.number(x.Elem, 0))
+}
+
+// outDim is where a letter stands in the result: its dimension, and how far
+// apart there its values are.
+type outDim struct {
+	letter byte
+	dim    int
+	times  int64
+}
+
+func (c *Contraction) outDims() []outDim {
+	var dims []outDim
+	for i := range len(c.Out) {
+		dims = append(dims, outDim{c.Out[i], i, 1})
+	}
+	if c.Op.Name == "dm.convolution" {
+		dims[1].times = c.Sizes[convOut]
+		for i := range dims[2:] {
+			dims[2+i].dim--
 		}
 	}
-	return idx
+	return dims
 }
 
 // out is the place in the result.
 func (c *Contraction) out(of map[byte]Index) []Index {
-	idx := make([]Index, len(c.Out))
-	for d := range idx {
-		idx[d] = of[c.Out[d]]
+	idx := make([]Index, len(shapeOf(c.Op.Results[0])))
+	for _, d := range c.outDims() {
+		idx[d.dim] = idx[d.dim].Add(of[d.letter].Times(d.times))
 	}
 	return idx
 }

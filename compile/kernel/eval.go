@@ -206,17 +206,18 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 		return e.dropout(v, o, idx)
 	case "dm.map":
 		return e.region(v, o, idx)
-	case "dm.einsum", "dm.matmul":
+	case "dm.einsum", "dm.matmul", "dm.convolution":
 		if e.acc != nil {
 			if x := e.acc(o, idx); x != nil {
 				return x
 			}
 		}
+		if o.Name == "dm.convolution" {
+			return e.convolution(o, idx)
+		}
 		return e.product(o, idx)
 	case "dm.reduce":
 		return e.reduce(o, idx)
-	case "dm.convolution":
-		return e.convolution(o, idx)
 	case "dm.reduce_window":
 		return e.window(o, idx)
 	case "dm.iota":

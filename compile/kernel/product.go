@@ -11,7 +11,7 @@ import (
 func contractions(ops []*ir.Op) []*ir.Op {
 	var out []*ir.Op
 	for _, o := range ops {
-		if o.Name != "dm.einsum" && o.Name != "dm.matmul" {
+		if o.Name != "dm.einsum" && o.Name != "dm.matmul" && o.Name != "dm.convolution" {
 			continue
 		}
 		if _, err := ContractionOf(o); err == nil {
@@ -119,7 +119,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 
 // paired reports whether o and p are one contraction but for one operand.
 func paired(o, p *ir.Op) bool {
-	if o.Name != p.Name || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
+	if o.Name != p.Name || o.Name == "dm.convolution" || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
 		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") {
 		return false
 	}

@@ -135,8 +135,8 @@ func (f *Form) letters(c *Contraction) []letterUse {
 		}
 		out = append(out, letterUse{letter: l, size: c.Sizes[l], out: -1})
 	}
-	for i, v := range f.Main.Operands {
-		x := e.at(v, c.at(i, of))
+	for i := range 2 {
+		x := c.operand(e, i, of)
 		main := largest(x)
 		for j := range out {
 			a := atoms[out[j].letter]
@@ -150,10 +150,10 @@ func (f *Form) letters(c *Contraction) []letterUse {
 		}
 	}
 	first := f.Outs[0]
-	for d := range c.Out {
-		out[d].out = 0
-		if a := first.Loops[d]; a != nil {
-			out[d].out = first.At.coefficient(a)
+	for i, d := range c.outDims() {
+		out[i].out = 0
+		if a := first.Loops[d.dim]; a != nil {
+			out[i].out = first.At.coefficient(a) * d.times
 		}
 	}
 	return out
@@ -233,7 +233,7 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 // A is the shared operand at z, m and k; v neighbours lie along "m" or "k".
 func (t *Tiled) A(along string, v int64) (*Expr, Flat) {
 	e, of, flat := t.flatten(along, v)
-	return e.at(t.form.Main.Operands[t.left], t.c.at(t.left, of)), flat
+	return t.c.operand(e, t.left, of), flat
 }
 
 // B is the other operand of each product at z, n and k; v neighbours lie along
@@ -242,7 +242,9 @@ func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
 	e, of, flat := t.flatten(along, v)
 	var out []*Expr
 	for _, o := range t.form.Mains {
-		out = append(out, e.at(o.Operands[1-t.left], t.c.at(1-t.left, of)))
+		c := *t.c // of one form but for this operand
+		c.Op = o
+		out = append(out, c.operand(e, 1-t.left, of))
 	}
 	return out, flat
 }

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"dmir/compile/kernel"
+	"dmir/internal/whole"
+)
+
+// Choices are tiles that were measured to be the fastest, by product and
+// architecture; they win over the model. They are safe for use at once.
+type Choices struct {
+	mu    sync.Mutex
+	tiles map[string]Config
+}
+
+// NewChoices is no choices.
+func NewChoices() *Choices { return &Choices{tiles: map[string]Config{}} }
+
+// ReadChoices reads the choices that were written to a file; where there is no
+// such file there are none.
+func ReadChoices(path string) (*Choices, error) {
+	c := NewChoices()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &c.tiles); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Write writes the choices to a file.
+func (c *Choices) Write(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, err := json.MarshalIndent(c.tiles, "", "  ")
+	if err != nil {
+		return err
+	}
+	return whole.WriteFile(path, 0o644, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// Set keeps the tile for products like t on an architecture.
+func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tiles[shapeOf(t).key(arch)] = tile
+}
+
+// Find is the tile for products like t, if there is one that can compute it.
+func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
+	if c == nil {
+		return Config{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := shapeOf(t)
+	tile, ok := c.tiles[p.key(target.Arch)]
+	return tile, ok && p.can(t, tile, target)
+}
+
+// can reports whether tile c, which may come from a file, computes p.
+func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
+	known := func(tiles []Config) bool {
+		return slices.ContainsFunc(tiles, func(k Config) bool {
+			k.Splits = c.Splits
+			return k == c
+		})
+	}
+	_, tensor := p.tensorElem()
+	switch c.Path {
+	case Wgmma:
+		if !tensor || target.Arch != "sm_90a" || !known(wgmmaTiles) || !bulkFits(t, c) {
+			return false
+		}
+	case Mma:
+		if !tensor || !known(mmaTiles) {
+			return false
+		}
+	case Fma:
+		if !known(fmaTiles) {
+			return false
+		}
+	default:
+		return false
+	}
+	alone := c.Splits <= 1
+	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (alone || !p.half && !p.folds)
+}
