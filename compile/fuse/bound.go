@@ -14,22 +14,52 @@ func (p *part) least(demand []int) price {
 	if p.lone() {
 		return p.g.kernel(p.own, p.g.nodes[p.own[0]].results).price
 	}
-	var sum price
 	wanted := map[int]bool{}
 	for _, v := range demand {
 		wanted[v] = true
 	}
 	m := p.g.m
-	for _, cluster := range p.clusters(demand) {
-		bytes := p.leastEdge(cluster, wanted)
-		var tensor float64
+	clusters := p.clusters(demand)
+	tensor, edge := make([]float64, len(clusters)), make([]int64, len(clusters))
+	for k, cluster := range clusters {
+		edge[k] = p.leastEdge(cluster, wanted, edgeTerms{})
 		for _, i := range cluster {
-			tensor += p.g.nodes[p.nodes[i]].tensor
+			tensor[k] += p.g.nodes[p.nodes[i]].tensor
 		}
-		ns := max(tensor, float64(bytes)/m.Bandwidth*1e9) + m.Launch*1e9
-		sum = sum.plus(price{int64(math.Round(ns * 1e6)), bytes})
 	}
-	return sum
+	memory := func(k int) bool { return float64(edge[k])/m.Bandwidth*1e9 >= tensor[k] }
+	sum := func(charges []charge) price {
+		var all price
+		for k, cluster := range clusters {
+			terms := edgeTerms{toll: map[int]int64{}, charged: map[int]bool{}}
+			for _, c := range charges {
+				terms.charged[c.v] = true
+				if slices.Contains(c.readers, k) {
+					terms.toll[c.v] = c.toll
+				}
+			}
+			bytes := edge[k]
+			if len(charges) > 0 {
+				bytes = p.leastEdge(cluster, wanted, terms)
+			}
+			ns := max(tensor[k], float64(bytes)/m.Bandwidth*1e9)
+			if len(cluster) == 1 && len(terms.toll) > 0 && !memory(k) {
+				terms.front = true
+				ns = max(ns, tensor[k]+float64(p.leastEdge(cluster, wanted, terms))/m.Bandwidth*1e9)
+			}
+			ns += m.Launch * 1e9
+			all = all.plus(price{int64(math.Round(ns * 1e6)), bytes})
+		}
+		return all
+	}
+	var charges []charge
+	best := sum(nil)
+	for _, c := range p.charges(clusters, wanted, memory) {
+		if with := sum(append(charges, c)); best.less(with) {
+			best, charges = with, append(charges, c)
+		}
+	}
+	return best
 }
 
 // clusters are sets of heavy nodes that are needed: those that may be in one
@@ -93,7 +123,7 @@ func (p *part) together(i, j int) bool {
 // its own is outside. A heavy node outside, or the function, needs values: that
 // of a heavy node inside is written; that of a cheap one is written, or computed
 // outside from values that are then needed there.
-func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
+func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) int64 {
 	g := p.g
 	const source, sink = 0, 1
 	n, m := len(p.nodes), len(p.value)
@@ -104,10 +134,13 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 	apart := func(l int) int { return 2 + n + 2*m + l }  // whether nobody outside computes it
 	partly := func(l int) int { return 2 + n + 3*m + l } // whether the kernel reads a part of it or computes it
 	for i := range p.nodes {
-		if slices.Contains(cluster, i) {
+		switch {
+		case slices.Contains(cluster, i):
 			f.edge(source, node(i), math.MaxInt64)
-		} else if !slices.ContainsFunc(cluster, func(t int) bool { return p.together(i, t) }) {
+		case !slices.ContainsFunc(cluster, func(t int) bool { return p.together(i, t) }):
 			f.edge(node(i), sink, math.MaxInt64)
+		case terms.front:
+			f.edge(node(i), sink, p.held(i, cluster[0]))
 		}
 	}
 	for l, v := range p.value {
@@ -117,6 +150,17 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 		from := sink
 		if mine {
 			from = node(d)
+		}
+		if terms.front {
+			if t := terms.toll[v]; t > 0 {
+				f.edge(read(l), from, t)
+				for _, u := range x.uses {
+					if i, ok := p.local[u]; ok {
+						f.edge(node(i), read(l), math.MaxInt64)
+					}
+				}
+			}
+			continue
 		}
 		// What several nodes read of it in parts is read part by part, up to all
 		// of it; where that is not known to be less, no more than the least part.
@@ -141,7 +185,7 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 				f.edge(node(i), partly(l), math.MaxInt64)
 			}
 			f.edge(read(l), partly(l), math.MaxInt64)
-			f.edge(read(l), from, x.size-least)
+			f.edge(read(l), from, x.size-least+terms.toll[v])
 			f.edge(partly(l), from, least)
 		} else {
 			for _, i := range parts {
@@ -152,7 +196,7 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool) int64 {
 			continue
 		}
 		size := x.size
-		if g.nodes[x.def].update {
+		if g.nodes[x.def].update || terms.charged[v] {
 			size = 0
 		}
 		if p.heavy.has(d) {

@@ -12,7 +12,8 @@ import (
 type Rules interface {
 	// Legal reports whether ops, in the order of the text, can run as one kernel
 	// that stores outs. A legal group stays legal when it loses an op whose
-	// results none of the others use.
+	// results none of the others use, and when only two of its ops and those
+	// between them are left.
 	Legal(ops []*ir.Op, outs []*ir.Value) bool
 	// Apart reports whether a and b are never in one kernel, whatever else is.
 	Apart(a, b *ir.Op) bool
