@@ -51,6 +51,10 @@ type climber struct {
 // try takes next instead of the best layout if it is better and can be.
 func (c *climber) try(next *layout) bool {
 	c.tries--
+	if c.best.g.ctx.Err() != nil {
+		c.tries = 0
+		return false
+	}
 	next.clean()
 	next.price = next.cost()
 	if !next.price.less(c.best.price) || !next.possible() {

@@ -69,7 +69,6 @@ func (g *graph) possible(s *shape) bool {
 		if n.single {
 			s.legal = len(s.nodes) == 1
 		} else {
-			g.calls++
 			outs := make([]*ir.Value, len(s.outs))
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v

@@ -14,6 +14,7 @@
 package fuse
 
 import (
+	"context"
 	"time"
 
 	"dmir/analysis/cost"
@@ -25,10 +26,9 @@ import (
 
 // Options are the choices of a run.
 type Options struct {
-	Rules   Rules // nil: Kernels()
-	Refuse  bool  // kernels in the text are taken apart first and planned anew
-	Effort  int   // kernels looked at in each part before a plan that may not be the best is taken; 0: DefaultEffort
-	Machine *machine.Machine
+	Rules  Rules // nil: Kernels()
+	Refuse bool  // kernels in the text are taken apart first and planned anew
+	Effort int   // kernels looked at in each part before a plan that may not be the best is taken; 0: DefaultEffort
 }
 
 // DefaultEffort keeps a layer of a transformer, forward and backward, below
@@ -63,7 +63,8 @@ type Figures struct {
 func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
 
 // Run fuses u's function in place. Errors are *pass.Error: a size that is a
-// symbol (DM801), an op of another dialect (DM804).
+// symbol (DM801), an op of another dialect (DM804); or the reason why the unit's
+// context ended.
 func Run(u *pass.Unit, o Options) (*Figures, error) {
 	start := time.Now()
 	fn := u.Func
@@ -90,10 +91,13 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.ctx = u.Context()
 	var together [][2]int
 	for {
-		parts := g.parts(together)
-		s := g.solve(parts, effort)
+		s := g.solve(g.parts(together), effort)
+		if err := context.Cause(g.ctx); err != nil {
+			return nil, err
+		}
 		ks, ok := g.order(s.kernels)
 		if ok {
 			f.Exact = s.exact

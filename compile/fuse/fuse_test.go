@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -218,5 +219,19 @@ func TestErrors(t *testing.T) {
 	e, ok := err.(*pass.Error)
 	if !ok || e.Code != "DM801" || e.Span.Len() == 0 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A search ends with the context, and makes no kernel then.
+func TestCancel(t *testing.T) {
+	u := unit(t, "c.dmir", sample(3, 40), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	u.Ctx = ctx
+	if _, err := fuse.Run(u, fuse.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if strings.Contains(pretty(t, u), "dm.kernel") {
+		t.Error("kernels were made")
 	}
 }

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"context"
+
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
 	"dmir/compile/pass"
@@ -13,6 +15,7 @@ import (
 // keep the order of elements are not in it: they stand for what they are made
 // of and cost nothing.
 type graph struct {
+	ctx       context.Context
 	fn        *ir.Func
 	rules     Rules
 	m         *machine.Machine
@@ -23,16 +26,15 @@ type graph struct {
 	memo      map[string]*shape
 	apartness map[[2]int]bool
 	cut       bool // a part was cut only because it was long
-	calls     int  // of rules.Legal: what the search's budget counts
 }
 
 // node is an op, or the part of a dropout that gives one of its results: its
 // mask needs no operand.
 type node struct {
 	op       *ir.Op
-	results  []int // values
-	ins      []int // distinct values that it reads; constants are not among them
-	read     []int64
+	results  []int   // values
+	ins      []int   // distinct values that it reads; constants are not among them
+	read     []int64 // bytes of each, or whole
 	tensor   float64 // ns at the tensor cores' peak
 	vector   float64 // ns at the vector units' peak
 	products float64 // of a contraction: how many are summed
@@ -86,7 +88,7 @@ func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.const
 
 // build is the graph of fn, whose sizes are numbers.
 func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
+	g := &graph{ctx: context.Background(), fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)

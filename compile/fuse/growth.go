@@ -21,7 +21,7 @@ func (g *growth) grow(k set) {
 	if g.seen[k] {
 		return
 	}
-	if g.steps <= 0 {
+	if g.steps <= 0 || g.p.g.ctx.Err() != nil {
 		g.gaveUp = true
 		return
 	}
