@@ -48,6 +48,7 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 			f.bind[s] = n
 		}
 	}
+	c.enter(fn, f.bind)
 	c.calls++
 	defer func() { c.calls-- }()
 	return c.block(f, fn.Body, c.in)

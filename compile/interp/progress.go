@@ -3,19 +3,23 @@ package interp
 import (
 	"time"
 
+	"dmir/dialect/adjoint"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
 // progress turns finished ops, and finished parts of long ones, into done of
 // total. Ops of the function's body are weighed by the time they are expected
-// to take; what runs inside them does not move the count, only the parts of
-// their loops do.
+// to take; of what runs inside them only the ops of a function that is called,
+// or whose gradient is taken, move the count, and the parts of their loops.
 type progress struct {
 	weight      map[*ir.Op]int
 	total, done int
 	top         *ir.Op
 	last        time.Time
+
+	inner map[*ir.Op]int // shares of top's weight that the ops of its function have
+	part  int            // of these, what is done
 }
 
 // planProgress weighs the ops in microseconds of a slow machine: 50 GFLOP/s of
@@ -31,15 +35,10 @@ func (x *machine) planProgress(fn *ir.Func) {
 		if o == fn.Body.Terminator() {
 			continue
 		}
-		w := 1
-		if n, ok := op.FLOP(o).Eval(bind).Int(); ok {
-			w += int(n / 50_000)
-		}
-		for _, v := range append(o.Operands[:len(o.Operands):len(o.Operands)], o.Results...) {
-			if t := v.Tensor(); t != nil {
-				if n, ok := t.Bytes().Eval(bind).Int(); ok {
-					w += int(n / 1000)
-				}
+		w := weigh(o, bind)
+		if o.Name == "dm.grad" {
+			for _, inner := range x.joint(o) {
+				w += weigh(inner, bind)
 			}
 		}
 		p.weight[o] = w
@@ -50,11 +49,57 @@ func (x *machine) planProgress(fn *ir.Func) {
 			return
 		}
 		p.last = time.Now()
-		part := 0
-		if x.depth <= 1 { // a loop of the op itself, not of one inside it
+		part := p.part
+		switch whole := p.inner[x.now]; {
+		case x.depth <= 1 && p.inner == nil: // a loop of the op itself, not of one inside it
 			part = int(min(fraction, 1) * float64(p.weight[p.top]))
+		case x.depth == 2:
+			part += int(min(fraction, 1) * float64(whole))
 		}
 		x.opts.Progress(p.done+part, p.total, x.now)
+	}
+}
+
+// weigh is the expected time of o in microseconds, 1 at least.
+func weigh(o *ir.Op, bind map[string]int64) int {
+	w := 1
+	if n, ok := op.FLOP(o).Eval(bind).Int(); ok {
+		w += int(n / 50_000)
+	}
+	for _, v := range append(o.Operands[:len(o.Operands):len(o.Operands)], o.Results...) {
+		if t := v.Tensor(); t != nil {
+			if n, ok := t.Bytes().Eval(bind).Int(); ok {
+				w += int(n / 1000)
+			}
+		}
+	}
+	return w
+}
+
+// joint is the ops of the gradient that o takes, nil where it cannot be taken.
+func (x *machine) joint(o *ir.Op) []*ir.Op {
+	fn, err := adjoint.Of(x.module, o, nil)
+	if err != nil {
+		return nil
+	}
+	return fn.Body.Ops
+}
+
+// enter shares the weight of the op of the function's body that runs now out
+// among the ops of the function fn that it stands for.
+func (x *machine) enter(fn *ir.Func, bind map[string]int64) {
+	p := &x.progress
+	if x.opts.Progress == nil || x.depth != 1 {
+		return
+	}
+	p.inner = map[*ir.Op]int{}
+	sum := 0
+	for _, o := range fn.Body.Ops {
+		p.inner[o] = weigh(o, bind)
+		sum += p.inner[o]
+	}
+	for o, w := range p.inner {
+		p.inner[o] = int(float64(w) / float64(sum) * float64(p.weight[p.top]))
 	}
 }
 
@@ -63,14 +108,20 @@ func (p *progress) begin(x *machine, o *ir.Op) {
 		return
 	}
 	if x.depth == 0 {
-		p.top = o
+		p.top, p.inner, p.part = o, nil, 0
 	} else {
 		x.tick(0)
 	}
 }
 
 func (p *progress) end(x *machine, o *ir.Op) {
-	if x.opts.Progress == nil || x.depth > 0 {
+	if x.opts.Progress == nil {
+		return
+	}
+	if x.depth > 0 {
+		if x.depth == 1 {
+			p.part += p.inner[o]
+		}
 		return
 	}
 	p.done += p.weight[o]

@@ -69,6 +69,7 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 			f.bind[s] = n
 		}
 	}
+	c.enter(known.fn, f.bind)
 	c.calls++
 	defer func() { c.calls-- }()
 	return c.block(f, known.fn.Body, c.in)
