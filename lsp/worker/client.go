@@ -13,8 +13,8 @@ import (
 
 // Bounds on what a worker may write.
 const (
-	maxLine   = 8 << 20
-	maxOutput = 16 << 20
+	maxLine   = 32 << 20
+	maxOutput = 48 << 20
 	keptError = 8 << 10
 )
 

@@ -6,16 +6,29 @@
 // does, so that it never outlives who started it.
 package worker
 
-import "dmir/syntax/diag"
+import (
+	"dmir/analysis/machine"
+	"dmir/syntax/diag"
+)
 
-// Request says what to run.
+// The kinds of requests.
+const (
+	KindRun     = "run"     // results; the kind of a request that names none
+	KindProfile = "profile" // results, and what each kernel took or moved
+	KindCompile = "compile" // no results: the program as text at every stage
+)
+
+// Request says what to do with a function.
 type Request struct {
-	Path   string           `json:"path"` // as shown in messages
-	Text   string           `json:"text"`
-	Func   string           `json:"func"`   // without "@"
-	Device string           `json:"device"` // "auto" or "reference"
-	Seed   int64            `json:"seed"`   // of the inputs
-	Bind   map[string]int64 `json:"bind,omitempty"`
+	Kind    string           `json:"kind,omitempty"`
+	Path    string           `json:"path"` // as shown in messages
+	Text    string           `json:"text"`
+	Func    string           `json:"func"`   // without "@"
+	Device  string           `json:"device"` // "auto", "reference", "emulator", "cuda"
+	Seed    int64            `json:"seed"`   // of the inputs
+	Bind    map[string]int64 `json:"bind,omitempty"`
+	Machine *machine.Machine `json:"machine,omitempty"` // what predictions are for; nil: the default
+	Code    bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
 }
 
 // Progress is told while a function runs.
@@ -40,18 +53,67 @@ type OpTime struct {
 	Ns   int64 `json:"ns"`
 }
 
-// Result is what came of a run.
+// Result is what came of a request.
 type Result struct {
 	OK        bool     `json:"ok"`
 	Device    string   `json:"device"`
+	Title     string   `json:"title,omitempty"` // what people call the device
+	Why       string   `json:"why,omitempty"`   // why that device was taken
 	ElapsedNs int64    `json:"elapsed_ns"`
 	Results   []Output `json:"results"`
 	Ops       []OpTime `json:"ops"`
+	Kernels   []Kernel `json:"kernels,omitempty"` // in the order in which they run
+	Build     *Build   `json:"build,omitempty"`   // of KindCompile
+	// Foreign says that the device is another machine than the one that times are
+	// predicted for, so that the two cannot be compared.
+	Foreign bool `json:"foreign,omitempty"`
 
 	Message string `json:"message"` // what went wrong; one sentence
 	Code    string `json:"code,omitempty"`
 	Start   int    `json:"start"` // where, in bytes of the text; End 0 is nowhere
 	End     int    `json:"end"`
+}
+
+// Kernel is one step of a compiled function: a launch, or a fill with zeros.
+type Kernel struct {
+	Name         string  `json:"name"`            // of the step
+	Class        string  `json:"class,omitempty"` // of the kernel; "" for a fill
+	Lines        []int   `json:"lines"`           // of the program, 1-based, that it came from
+	First        int     `json:"first,omitempty"` // its lines in the CUDA text, 1-based; 0 where that was not asked for
+	Last         int     `json:"last,omitempty"`
+	PredictedNs  float64 `json:"predicted_ns"`
+	RoofNs       float64 `json:"roof_ns"`               // predicted, without the launch: what the machine's peaks allow
+	MeasuredNs   float64 `json:"measured_ns,omitempty"` // 0: not measured
+	ReadBytes    int64   `json:"read_bytes"`
+	WrittenBytes int64   `json:"written_bytes"`
+	Counted      bool    `json:"counted,omitempty"` // the device has counted bytes, which are
+	CountedBytes int64   `json:"counted_bytes,omitempty"`
+	Differs      string  `json:"differs,omitempty"` // why these are others than predicted, where that is known
+	Registers    int     `json:"registers,omitempty"`
+	SharedBytes  int     `json:"shared_bytes,omitempty"`
+	SpillBytes   int     `json:"spill_bytes,omitempty"` // of each thread, written and read
+}
+
+// Build is a compiled function as text, and what it costs.
+type Build struct {
+	Arch     string  `json:"arch"`
+	Compiler string  `json:"compiler,omitempty"` // of the machine code; "" where there is none
+	NoCode   string  `json:"no_code,omitempty"`  // why there is none, where it was asked for
+	Stages   []Stage `json:"stages"`             // the function after each pass
+	CUDA     string  `json:"cuda"`
+	PTX      string  `json:"ptx,omitempty"`
+
+	AsWrittenBytes int64 `json:"as_written_bytes"` // moved by the ops of the text; -1 where that is not known
+	MinimumBytes   int64 `json:"minimum_bytes"`
+	MovedBytes     int64 `json:"moved_bytes"` // by the kernels
+	WorkspaceBytes int64 `json:"workspace_bytes"`
+}
+
+// Stage is the function after one pass, as text that can be parsed.
+type Stage struct {
+	Pass string `json:"pass"`
+	Text string `json:"text"`
+	Ns   int64  `json:"ns"` // that the pass took
 }
 
 // message is a line that the worker writes; one of its fields is set.
@@ -65,10 +127,14 @@ type message struct {
 const (
 	CodeDied    = "DM720"
 	CodeTimeout = "DM721"
+	CodeDiffers = "DM723"
+	CodeSpills  = "DM724"
 )
 
 // Codes documents them.
 var Codes = []diag.Code{
 	{Code: CodeDied, Name: "worker-died", Doc: "Functions run in a process of their own. It ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote what it should not have.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
+	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less than the cost model says for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
+	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel keeps registers in memory, because a thread has too few. It is right, and slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
 	{Code: CodeTimeout, Name: "run-timeout", Doc: "The run took longer than the editor waits and was stopped.", Help: "run it on the command line, which waits: dmir run"},
 }

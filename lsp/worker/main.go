@@ -56,50 +56,90 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	return enc.Encode(message{Result: res})
 }
 
-// execute runs a request.
-func execute(ctx context.Context, req Request, progress func(Progress)) *Result {
-	res := &Result{Device: req.Device, Results: []Output{}, Ops: []OpTime{}}
-	fail := func(d diag.Diagnostic) *Result {
-		res.Code, res.Message, res.Start, res.End = d.Code, d.Message, d.Span.Start, d.Span.End
-		if d.Help != "" {
-			res.Message += " (" + d.Help + ")"
-		}
-		return res
+// task is a request that is being worked on.
+type task struct {
+	req      Request
+	src      *source.File
+	program  *program.Program
+	module   *ir.Module
+	fn       *ir.Func
+	progress func(Progress)
+	res      *Result
+}
+
+// note says what is done where it is no op's turn.
+func (t *task) note(what string) { t.progress(Progress{Total: 1, Note: what}) }
+
+// fail makes a problem the result.
+func (t *task) fail(d diag.Diagnostic) *Result {
+	t.res.Code, t.res.Message, t.res.Start, t.res.End = d.Code, d.Message, d.Span.Start, d.Span.End
+	if d.Help != "" {
+		t.res.Message += " (" + d.Help + ")"
 	}
+	return t.res
+}
+
+func (t *task) failed(err error) *Result { return t.fail(diagnostic(err, t.src)) }
+
+// execute does what a request asks for.
+func execute(ctx context.Context, req Request, progress func(Progress)) *Result {
 	src := source.New(req.Path, req.Text)
-	p := program.Load(src, program.Options{Bind: req.Bind})
+	t := &task{req: req, src: src, progress: progress, res: &Result{Device: req.Device, Results: []Output{}, Ops: []OpTime{}}}
+	t.program = program.Load(src, program.Options{Bind: req.Bind, Target: req.Machine})
 	broken := func(d diag.Diagnostic) *Result {
 		line, _ := src.Human(d.Span.Start)
 		// No place: editors show this problem already.
-		return fail(diag.Diagnostic{Code: d.Code, Message: fmt.Sprintf("line %d: %s", line, d.Message)})
+		return t.fail(diag.Diagnostic{Code: d.Code, Message: fmt.Sprintf("line %d: %s", line, d.Message)})
 	}
-	m, fn, err := driver.Pick(p, req.Func)
-	if err != nil {
-		if i := slices.IndexFunc(p.Diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
-			return broken(p.Diags[i]) // the function may be there and be none for that
+	var err error
+	if t.module, t.fn, err = driver.Pick(t.program, req.Func); err != nil {
+		diags := t.program.Diags
+		if i := slices.IndexFunc(diags, func(d diag.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
+			return broken(diags[i]) // the function may be there and be none for that
 		}
-		return fail(diagnostic(err, src))
+		return t.failed(err)
 	}
-	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
+	if errs := t.program.ErrorsOf(t.module, t.fn); len(errs) > 0 {
 		return broken(errs[0])
 	}
-	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: uint64(req.Seed), Device: req.Device}
-	progress(Progress{Total: 1, Note: "making the inputs"})
+	switch req.Kind {
+	case "", KindRun:
+		return t.run(ctx, req.Device, 0)
+	case KindProfile:
+		return t.run(ctx, profiler(req.Device), profiledRuns)
+	case KindCompile:
+		return t.compile(ctx)
+	}
+	return t.fail(diag.Diagnostic{Message: fmt.Sprintf("there is no request of the kind %q", req.Kind)})
+}
+
+// run runs the function on a device; one that can measure does so over runs runs.
+func (t *task) run(ctx context.Context, dev string, runs int) *Result {
+	t.note("making the inputs")
+	job := driver.Job{Program: t.program, Module: t.module, Fn: t.fn, Seed: uint64(t.req.Seed), Device: dev, Machine: t.program.Target, Runs: runs}
 	got, err := driver.Run(ctx, job, func(done, total int, o *ir.Op) {
-		progress(Progress{Done: done, Total: total, Line: lineOf(src, o)})
+		t.progress(Progress{Done: done, Total: total, Line: lineOf(t.src, o)})
 	})
 	if err != nil {
-		return fail(diagnostic(err, src))
+		return t.failed(err)
 	}
-	res.Device, res.ElapsedNs = got.Device, got.Elapsed.Nanoseconds()
-	progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
+	res := t.res
+	res.Device, res.Title, res.Why, res.ElapsedNs = got.Device, got.Title, got.Why, got.Elapsed.Nanoseconds()
+	t.progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
 	for _, o := range got.Outputs {
 		if ctx.Err() != nil {
-			return fail(diagnostic(context.Cause(ctx), src))
+			return t.failed(context.Cause(ctx))
 		}
 		res.Results = append(res.Results, Output{o.Name, o.Type, o.Summary()})
 	}
-	res.OK, res.Ops = true, times(src, got.Ops)
+	res.OK, res.Ops = true, times(t.src, got.Ops)
+	for _, k := range got.Kernels {
+		res.Kernels = append(res.Kernels, Kernel{
+			Name: k.Name, Class: k.Class, Lines: k.Lines, PredictedNs: k.PredictedNs, RoofNs: t.roof(k.PredictedNs), MeasuredNs: k.MeasuredNs,
+			ReadBytes: k.ReadBytes, WrittenBytes: k.WrittenBytes, Counted: k.Counted, CountedBytes: k.CountedReadBytes + k.CountedWrittenBytes, Differs: k.Differs,
+		})
+	}
+	res.Foreign = t.foreign(got.Device)
 	return res
 }
 

@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dmir/compile/driver"
+	"dmir/compile/pass"
+	"dmir/compile/pipeline"
+	"dmir/dialect/ir"
+	"dmir/dialect/print"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/gpu/nvrtc"
+)
+
+// compile takes the function through all passes to code, and keeps its text after
+// each.
+func (t *task) compile(ctx context.Context) *Result {
+	start := time.Now()
+	b := &Build{Arch: t.arch(), Stages: []Stage{}, AsWrittenBytes: -1, MinimumBytes: -1}
+	var unprintable error
+	total := len(pipeline.Passes()) + 1
+	p, err := driver.Build(ctx, t.module, t.fn, driver.BuildOptions{
+		Machine: t.program.Target, Arch: b.Arch, Bind: t.program.Bind,
+		Observe: func(s pass.Stage, u *pass.Unit) {
+			text, err := stageText(u, s.Pass)
+			if err != nil {
+				unprintable = errors.Join(unprintable, err)
+			}
+			b.Stages = append(b.Stages, Stage{s.Pass.Name, text, s.Elapsed.Nanoseconds()})
+			t.progress(Progress{Done: len(b.Stages), Total: total, Note: "after " + s.Pass.Name})
+		},
+	})
+	if err = errors.Join(err, unprintable); err != nil {
+		return t.failed(err)
+	}
+	b.CUDA, b.WorkspaceBytes = p.Source, p.Workspace
+	if f := t.program.Cost(t.fn); f != nil && f.Unknown == 0 {
+		if moved, ok := f.Moved().Int(); ok {
+			b.AsWrittenBytes = moved
+		}
+		if least, ok := f.Minimum.Int(); ok {
+			b.MinimumBytes = least
+		}
+	}
+	var code *nvrtc.Result
+	if t.req.Code {
+		t.progress(Progress{Done: total - 1, Total: total, Note: "machine code for " + b.Arch})
+		code, err = nvrtc.CompileProgram(ctx, p, b.Arch, nvrtc.Options{LineInfo: true})
+		var none *nvrtc.NotFound
+		var arch *nvrtc.ArchError
+		switch {
+		case errors.As(err, &none), errors.As(err, &arch):
+			b.NoCode = err.Error()
+		case err != nil:
+			return t.failed(err)
+		default:
+			b.Compiler, b.PTX = code.Compiler, code.PTX
+		}
+	}
+	t.steps(b, p, code)
+	t.res.OK, t.res.Build, t.res.ElapsedNs = true, b, time.Since(start).Nanoseconds()
+	return t.res
+}
+
+// steps lists the launches of p, with what their machine code takes.
+func (t *task) steps(b *Build, p *artifact.Program, code *nvrtc.Result) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		k := Kernel{Name: s.Name, Lines: []int{}, PredictedNs: s.TimeNs, RoofNs: t.roof(s.TimeNs), ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
+		b.MovedBytes += s.ReadBytes + s.WrittenBytes
+		if s.Kernel >= 0 {
+			of := &p.Kernels[s.Kernel]
+			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Shared
+			if code != nil {
+				u, _ := code.Kernel(of.Name)
+				k.Registers, k.SpillBytes = u.Registers, u.SpillStores+u.SpillLoads
+				k.SharedBytes += u.Shared
+			}
+		}
+		t.res.Kernels = append(t.res.Kernels, k)
+	}
+}
+
+// arch is what code is made for: this machine's GPU, else the one that times are
+// predicted for.
+func (t *task) arch() string {
+	for _, d := range device.Devices() {
+		if d.Arch() != "" {
+			return d.Arch()
+		}
+	}
+	if a := t.program.Target.Arch; a != "" {
+		return a
+	}
+	return "sm_80"
+}
+
+// stageText is the function behind a pass and what it calls.
+func stageText(u *pass.Unit, p pass.Pass) (string, error) {
+	m := &ir.Module{Src: u.Module.Src, Aliases: u.Module.Aliases}
+	for _, f := range pass.Reached(u.Module, u.Func) {
+		m.Ops = append(m.Ops, f.Op)
+	}
+	text, err := print.Pretty(m)
+	if err != nil {
+		return "", fmt.Errorf("the function after %s cannot be printed: %w", p.Name, err)
+	}
+	return fmt.Sprintf("// @%s after %s: %s\n%s", u.Func.Name, p.Name, p.Summary, text), nil
+}

@@ -1,0 +1,34 @@
+package worker
+
+import (
+	"dmir/compile/driver"
+	"dmir/gpu/device"
+)
+
+// profiledRuns is how often a function runs for the times of its kernels.
+const profiledRuns = 20
+
+// profiler is the device that a profile is made on: the one that was asked for,
+// else the best that measures or counts. The emulator, which "auto" does not run
+// on, counts bytes; without one the reference executor measures ops.
+func profiler(asked string) string {
+	if asked != "" && asked != "auto" {
+		return asked
+	}
+	if found := device.Devices(); len(found) > 0 {
+		return found[0].Name()
+	}
+	return "reference"
+}
+
+// roof is a predicted time without the launch.
+func (t *task) roof(predicted float64) float64 {
+	return max(predicted-t.program.Target.Launch*1e9, 0)
+}
+
+// foreign reports whether times measured on a device are those of another
+// machine than the one that times are predicted for.
+func (t *task) foreign(name string) bool {
+	d, _, err := driver.Choose(name)
+	return err == nil && d != nil && d.Arch() != "" && t.program.Target.Arch != d.Arch()
+}
