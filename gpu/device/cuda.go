@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"dmir/gpu/artifact"
@@ -34,7 +35,7 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 	image, ok := p.ImageFor(g.d.Major, g.d.Minor)
 	if !ok && len(p.Kernels) > 0 {
 		start := time.Now()
-		compiled, err := nvrtc.CompileProgram(ctx, p, g.Arch(), nvrtc.Options{LineInfo: true})
+		compiled, err := nvrtc.CompileProgram(ctx, p, g.Arch(), nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
 		if err != nil {
 			return nil, err
 		}

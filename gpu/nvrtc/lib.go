@@ -132,6 +132,10 @@ func (l *library) compile(ctx context.Context, version, source string, headers [
 	for _, f := range flags(arch, opts) {
 		options.add(f)
 	}
+	var major int
+	if fmt.Sscanf(version, "NVRTC %d", &major); opts.Jobs > 1 && major >= 13 {
+		options.add(fmt.Sprintf("--split-compile=%d", opts.Jobs)) // not in the cache's key: the code is as good
+	}
 	own.add(source)
 	own.add(opts.Name)
 

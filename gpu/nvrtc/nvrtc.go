@@ -30,6 +30,9 @@ type Options struct {
 	MaxRegisters int
 	// Flags are further options of the compiler, such as "--use_fast_math".
 	Flags []string
+	// Jobs is how many threads may compile the kernels of one source, where the
+	// compiler can; 0: one.
+	Jobs int
 	// NoCache compiles even where the result is known, and keeps nothing.
 	NoCache bool
 }

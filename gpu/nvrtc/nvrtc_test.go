@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,6 +59,22 @@ func TestArchitectures(t *testing.T) {
 				t.Errorf("spilled: %+v", spilled)
 			}
 		})
+	}
+}
+
+// Several threads make code that is as good.
+func TestJobs(t *testing.T) {
+	c := nvrtctest.Compiler(t)
+	one, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true, Jobs: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(many.Kernels) != 2 || !slices.Equal(one.Kernels, many.Kernels) {
+		t.Errorf("with one thread %+v, with three %+v", one.Kernels, many.Kernels)
 	}
 }
 

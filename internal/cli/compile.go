@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +88,9 @@ func (c compileCmd) Run(a *app) error {
 		return exitStatus(exitFailed)
 	}
 	start := time.Now()
-	builds, err := c.build(a, p, m, fn, archs)
+	bar := newProgress(a.stderr)
+	builds, err := c.build(a, p, m, fn, archs, bar)
+	bar.done()
 	if err != nil {
 		return compileFailed(a, p, err)
 	}
@@ -142,7 +145,8 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 
 // build compiles the function: once for all architectures, and once more for
 // each that has features of its own where there are several.
-func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string) ([]build, error) {
+func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) ([]build, error) {
+	bar.stage("planning", 0, len(archs)+1)
 	one := func(arch string) (build, error) {
 		out, err := driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip})
 		if err != nil {
@@ -161,6 +165,7 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 			return nil, err
 		}
 		if arch != "" && c.Emit != "cuda" {
+			bar.stage("code for "+arch, 1, 2)
 			err = b.compile(a, arch)
 		}
 		return []build{b}, err
@@ -170,7 +175,8 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 		return nil, err
 	}
 	builds := []build{portable}
-	for _, arch := range archs {
+	for i, arch := range archs {
+		bar.stage("code for "+arch, i+1, len(archs)+1)
 		own, err := one(arch)
 		if err != nil {
 			return nil, err
@@ -192,7 +198,7 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 
 // compile adds the machine code for an architecture.
 func (b *build) compile(a *app, arch string) error {
-	r, err := nvrtc.CompileProgram(a.ctx, b.program, arch, nvrtc.Options{LineInfo: true})
+	r, err := nvrtc.CompileProgram(a.ctx, b.program, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
 	if err != nil {
 		return err
 	}

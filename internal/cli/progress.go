@@ -41,6 +41,12 @@ func (p *progress) step(done, total int, op *ir.Op) {
 	p.bar.SetCurrent(int64(done))
 }
 
+// stage shows what is being done where that is no op.
+func (p *progress) stage(what string, done, total int) {
+	p.what = what
+	p.step(done, total, nil)
+}
+
 func (p *progress) done() {
 	if p.bar == nil {
 		return
