@@ -73,13 +73,28 @@ func (g *graph) possible(s *shape) bool {
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v
 			}
-			s.legal = g.rules.Legal(g.members(s), outs)
+			s.legal = !g.entangled(s) && g.rules.Legal(g.members(s), outs)
 			if !s.legal && len(s.nodes) == 1 {
 				s.legal = true // an op that no kernel computes stands alone, and code generation says so
 			}
 		}
 	}
 	return s.legal
+}
+
+// entangled reports whether s draws a dropout's mask and computes what is
+// dropped, but not the dropout's value: the rules, who are asked about the op as
+// it stands, would take the mask for something that depends on its operand.
+func (g *graph) entangled(s *shape) bool {
+	for _, i := range s.nodes {
+		if n := g.nodes[i]; len(n.ins) == 0 && n.op.Name == "dm.dropout" && n.results[0] != g.number[n.op.Results[0]] {
+			x, ok := g.number[source(n.op.Operands[0])]
+			if ok && g.inside(s.nodes, g.values[x].def) && !g.inside(s.nodes, i-1) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // evaluate computes what s reads and costs.

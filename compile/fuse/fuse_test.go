@@ -16,6 +16,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/compile/fuse"
 	"dmir/compile/interp"
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
 	"dmir/compile/tensor"
@@ -92,8 +93,8 @@ func same(t *testing.T, u *pass.Unit, o fuse.Options) *fuse.Figures {
 	return f
 }
 
-// whole requires that every op of the function stands in a kernel, but for
-// constants, views and control flow.
+// whole requires that every op of the function stands in a kernel that can be,
+// but for constants, views and control flow.
 func whole(t *testing.T, u *pass.Unit) {
 	t.Helper()
 	c := cost.Function(u.Func, u.Module, nil)
@@ -106,8 +107,17 @@ func whole(t *testing.T, u *pass.Unit) {
 		}
 	}
 	for _, o := range u.Func.Body.Ops {
-		if o.Name == "dm.kernel" && o.Str("dm.name") == "" {
+		if o.Name != "dm.kernel" {
+			continue
+		}
+		if o.Str("dm.name") == "" {
 			t.Error("a kernel without a name")
+		}
+		body := o.Body(0)
+		if ops := body.Ops[:len(body.Ops)-1]; len(ops) > 1 {
+			if _, err := kernel.Of(ops, body.Terminator().Operands); err != nil {
+				t.Errorf("%s cannot run as one kernel: %v", o.Str("dm.name"), err)
+			}
 		}
 	}
 }
