@@ -51,7 +51,6 @@ type node struct {
 	what string
 	run  func()
 	deps []*node
-	done int
 }
 
 type launched struct {

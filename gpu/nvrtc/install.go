@@ -59,16 +59,17 @@ func Install(ctx context.Context) (*Compiler, error) {
 	if err := os.Rename(fresh, dir); err != nil {
 		return nil, err
 	}
-	for _, path := range (place{dirs: wheelDirs(dir)}).libraries() {
-		lib, err := openLibrary(path)
-		if err != nil {
-			return nil, err
-		}
-		version, err := lib.versionText()
-		if err != nil {
-			return nil, err
-		}
-		return &Compiler{Path: path, Version: version, Where: "installed by dmir doctor", lib: lib}, nil
+	found := place{dirs: wheelDirs(dir)}.libraries()
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the package %s holds no NVRTC library for %s/%s", wheel, runtime.GOOS, runtime.GOARCH)
 	}
-	return nil, fmt.Errorf("the package %s holds no NVRTC library for %s/%s", wheel, runtime.GOOS, runtime.GOARCH)
+	lib, err := openLibrary(found[0])
+	if err != nil {
+		return nil, err
+	}
+	version, err := lib.versionText()
+	if err != nil {
+		return nil, err
+	}
+	return &Compiler{Path: found[0], Version: version, Where: "installed by dmir doctor", lib: lib}, nil
 }
