@@ -66,6 +66,9 @@ func (m *model) op(p *problem, o *ir.Op) {
 
 // written adds what the order costs in which v is written.
 func (m *model) written(p *problem, v *ir.Value, cost func(order []int) float64) {
+	if len(m.orders[v]) == 1 {
+		return
+	}
 	for n := range p.alone[m.number[v]] {
 		p.alone[m.number[v]][n] += cost(m.orders[v][m.state(v, n).base])
 	}
@@ -73,6 +76,9 @@ func (m *model) written(p *problem, v *ir.Value, cost func(order []int) float64)
 
 // read adds what reading v costs in the best of the orders that are there.
 func (m *model) read(p *problem, v *ir.Value, cost func(order []int) float64) {
+	if len(m.orders[v]) == 1 {
+		return // there is nothing to choose
+	}
 	for n := range p.alone[m.number[v]] {
 		least := forbidden
 		for i, order := range m.orders[v] {

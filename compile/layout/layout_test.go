@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"dmir/compile/simplify"
 	"dmir/internal/messy"
 )
+
+var programs = flag.Int("programs", 80, "how many random programs get layouts")
 
 const transposes = `func.func @f(%x: tensor<4x8x16xf32>, %w: tensor<8x4x16xf32>) -> tensor<16x8x4xf32> {
   %a = dm.transpose %x, dims = [1, 0, 2] : (tensor<4x8x16xf32>) -> tensor<8x4x16xf32>
@@ -67,8 +70,7 @@ func chosen(t *testing.T, text, fn string) *Figures {
 
 func TestRandomPrograms(t *testing.T) {
 	gained, exact := 0, 0
-	const programs = 80
-	for seed := range uint64(programs) {
+	for seed := range uint64(*programs) {
 		text, err := passtest.Apply(t, messy.Program(seed, 40), "f", nil, before()...)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +83,7 @@ func TestRandomPrograms(t *testing.T) {
 			exact++
 		}
 	}
-	t.Logf("%d of %d programs move less, %d proven", gained, programs, exact)
+	t.Logf("%d of %d programs move less, %d proven", gained, *programs, exact)
 }
 
 func TestPrograms(t *testing.T) {

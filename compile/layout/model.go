@@ -94,34 +94,47 @@ func (m *model) spread(most int) {
 			m.consider(o.Results[0], last(m.now[o.Results[0]], d), most)
 		}
 	}
-	for changed := true; changed; {
+	ops := slices.Clone(m.u.Func.Body.Ops)
+	for changed := true; changed; slices.Reverse(ops) { // forwards and backwards in turn
 		changed = false
-		for _, o := range m.u.Func.Body.Ops {
-			if o.Name == "dm.transpose" && m.free(o) {
-				x, y := o.Operands[0], o.Results[0]
-				p := dims(o, rank(x))
-				back := make([]int, len(p))
-				for i, d := range p {
-					back[d] = i
-				}
-				for _, s := range slices.Clone(m.orders[x]) {
-					changed = m.consider(y, op.TransposedOrder(s, p), most) || changed
-				}
-				for _, s := range slices.Clone(m.orders[y]) {
-					changed = m.consider(x, op.TransposedOrder(s, back), most) || changed
-				}
-				continue
-			}
-			vs := m.alike(o)
-			for _, v := range vs {
-				for _, w := range vs {
-					for _, s := range slices.Clone(m.orders[v]) {
-						changed = m.consider(w, s, most) || changed
-					}
-				}
+		for _, o := range ops {
+			changed = m.across(o, most) || changed
+		}
+	}
+}
+
+// across takes the orders of o's operands to its results and back.
+func (m *model) across(o *ir.Op, most int) bool {
+	changed := false
+	if o.Name == "dm.transpose" && m.free(o) {
+		x, y := o.Operands[0], o.Results[0]
+		p := dims(o, rank(x))
+		back := make([]int, len(p))
+		for i, d := range p {
+			back[d] = i
+		}
+		for _, s := range slices.Clone(m.orders[x]) {
+			changed = m.consider(y, op.TransposedOrder(s, p), most) || changed
+		}
+		for _, s := range slices.Clone(m.orders[y]) {
+			changed = m.consider(x, op.TransposedOrder(s, back), most) || changed
+		}
+		return changed
+	}
+	vs := m.alike(o)
+	if !slices.ContainsFunc(vs, func(v *ir.Value) bool {
+		return len(m.orders[v]) > 1 || !slices.Equal(m.now[v], m.now[vs[0]])
+	}) {
+		return false // all have the same one
+	}
+	for _, v := range vs {
+		for _, w := range vs {
+			for _, s := range slices.Clone(m.orders[v]) {
+				changed = m.consider(w, s, most) || changed
 			}
 		}
 	}
+	return changed
 }
 
 // free reports whether all of o's tensors lie in the device's memory.

@@ -73,86 +73,102 @@ const mostCells = 1 << 20
 // go first. ok is false where a table would have more than mostCells, or
 // nothing is allowed.
 func (p *problem) solve() (states []int, ok bool) {
-	var tables []*table
+	e := &elimination{problem: p, of: make([][]*table, len(p.states)), cells: make([]int, len(p.states))}
 	for v, cost := range p.alone {
-		tables = append(tables, &table{[]int{v}, cost})
+		e.add(&table{[]int{v}, cost})
 	}
 	for _, c := range p.pairs {
-		tables = append(tables, &table{[]int{c.a, c.b}, c.cost})
+		e.add(&table{[]int{c.a, c.b}, c.cost})
 	}
-	type step struct {
-		v      int
-		around []int // the variables that its choice depends on
-		choice []int // for each of their states
-	}
-	var steps []step
-	left := make([]int, len(p.states))
-	for v := range left {
-		left[v] = v
-	}
-	for len(left) > 0 {
-		at, cells, around := 0, math.MaxInt, []int(nil)
-		for i, v := range left {
-			n, cs := p.neighbours(v, tables)
-			if cs < cells {
-				at, cells, around = i, cs, n
-			}
-		}
-		if cells > mostCells {
-			return nil, false
-		}
-		v := left[at]
-		left = slices.Delete(left, at, at+1)
-		var mine []*table
-		tables = slices.DeleteFunc(tables, func(t *table) bool {
-			if slices.Contains(t.vars, v) {
-				mine = append(mine, t)
-				return true
-			}
-			return false
-		})
-		s := step{v, around, make([]int, cells/max(p.states[v], 1))}
-		merged := &table{around, make([]float64, len(s.choice))}
-		states := make([]int, len(p.states))
-		for cell := range merged.cost {
-			p.unpack(around, cell, states)
-			best := math.Inf(1)
-			for i := range p.states[v] {
-				states[v] = i
-				sum := 0.0
-				for _, t := range mine {
-					sum += t.cost[p.pack(t.vars, states)]
-				}
-				if sum < best {
-					best, s.choice[cell] = sum, i
-				}
-			}
-			merged.cost[cell] = best
-		}
-		steps = append(steps, s)
-		tables = append(tables, merged)
-	}
-	sum := 0.0
-	for _, t := range tables {
-		sum += t.cost[0]
-	}
-	if math.IsInf(sum, 1) {
-		return nil, false
+	for v := range e.cells {
+		_, e.cells[v] = e.neighbours(v)
 	}
 	states = make([]int, len(p.states))
-	for _, s := range slices.Backward(steps) {
+	done := make([]bool, len(p.states))
+	for range p.states {
+		next := -1
+		for v, cells := range e.cells {
+			if !done[v] && (next < 0 || cells < e.cells[next]) {
+				next = v
+			}
+		}
+		if e.cells[next] > mostCells {
+			return nil, false
+		}
+		done[next] = true
+		e.eliminate(next, states)
+	}
+	if math.IsInf(e.sum, 1) {
+		return nil, false
+	}
+	for _, s := range slices.Backward(e.steps) {
 		states[s.v] = s.choice[p.pack(s.around, states)]
 	}
 	return states, true
 }
 
+// elimination is the state of solve.
+type elimination struct {
+	*problem
+	of    [][]*table // the tables that mention each variable
+	cells []int      // the size of the table of each variable and its neighbours
+	steps []step
+	sum   float64 // of what depends on no variable any more
+}
+
+// step is a variable that was eliminated: its choice for each state of those
+// around it.
+type step struct {
+	v      int
+	around []int
+	choice []int
+}
+
+func (e *elimination) add(t *table) {
+	for _, v := range t.vars {
+		e.of[v] = append(e.of[v], t)
+	}
+	if len(t.vars) == 0 {
+		e.sum += t.cost[0]
+	}
+}
+
+// eliminate replaces the tables that mention v by one of its neighbours. states
+// is scratch space.
+func (e *elimination) eliminate(v int, states []int) {
+	around, cells := e.neighbours(v)
+	mine := e.of[v]
+	for _, w := range around {
+		e.of[w] = slices.DeleteFunc(e.of[w], func(t *table) bool { return slices.Contains(t.vars, v) })
+	}
+	s := step{v, around, make([]int, cells/max(e.states[v], 1))}
+	merged := &table{around, make([]float64, len(s.choice))}
+	for cell := range merged.cost {
+		e.unpack(around, cell, states)
+		best := math.Inf(1)
+		for i := range e.states[v] {
+			states[v] = i
+			sum := 0.0
+			for _, t := range mine {
+				sum += t.cost[e.pack(t.vars, states)]
+			}
+			if sum < best {
+				best, s.choice[cell] = sum, i
+			}
+		}
+		merged.cost[cell] = best
+	}
+	e.steps = append(e.steps, s)
+	e.add(merged)
+	for _, w := range around {
+		_, e.cells[w] = e.neighbours(w)
+	}
+}
+
 // neighbours are the variables in a table with v, and the size of the table of
 // them and v.
-func (p *problem) neighbours(v int, tables []*table) (around []int, cells int) {
-	for _, t := range tables {
-		if !slices.Contains(t.vars, v) {
-			continue
-		}
+func (e *elimination) neighbours(v int) (around []int, cells int) {
+	for _, t := range e.of[v] {
 		for _, w := range t.vars {
 			if w != v && !slices.Contains(around, w) {
 				around = append(around, w)
@@ -160,10 +176,10 @@ func (p *problem) neighbours(v int, tables []*table) (around []int, cells int) {
 		}
 	}
 	slices.Sort(around)
-	cells = p.states[v]
+	cells = e.states[v]
 	for _, w := range around {
-		if cells *= p.states[w]; cells > mostCells {
-			return around, math.MaxInt - 1
+		if cells *= e.states[w]; cells > mostCells {
+			return around, math.MaxInt
 		}
 	}
 	return around, cells

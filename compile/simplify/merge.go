@@ -35,7 +35,7 @@ func merge(r *rewriter, o *ir.Op) bool {
 		return false
 	}
 	for shared := range o.Operands {
-		group := sharing(o, shared)
+		group := r.sharing(o, shared)
 		if len(group) < 2 {
 			continue
 		}
@@ -54,22 +54,23 @@ func merge(r *rewriter, o *ir.Op) bool {
 
 // sharing is o and the later einsums of its block that read operand number
 // shared of o too, with the same letters contracted.
-func sharing(o *ir.Op, shared int) []side {
+func (r *rewriter) sharing(o *ir.Op, shared int) []side {
 	x := o.Operands[shared]
 	e := equationOf(o)
 	group := []side{{o, 1 - shared, e.Inputs[1-shared], e.Output}}
-	at := o.Position()
+	at := r.place(o)
 	var users []*ir.Op
 	for _, u := range x.Uses {
-		if u.Op != o && u.Op.Name == "dm.einsum" && u.Op.Parent == o.Parent && plain(u.Op) && len(u.Op.Operands) == 2 && !slices.Contains(users, u.Op) {
+		// Both its operands may be x; then it is met twice and has no operand of its own.
+		if u.Op.Name == "dm.einsum" && u.Op.Parent == o.Parent && len(u.Op.Operands) == 2 && r.place(u.Op) > at && r.before(u.Op.Operands[1-u.Index], o) && plain(u.Op) {
 			users = append(users, u.Op)
 		}
 	}
-	slices.SortFunc(users, func(a, b *ir.Op) int { return a.Position() - b.Position() })
+	slices.SortFunc(users, func(a, b *ir.Op) int { return r.place(a) - r.place(b) })
 	for _, u := range users {
 		f := equationOf(u)
 		own := 1 - slices.Index(u.Operands, x)
-		if f == nil || f.Diagonal() || u.Operands[own] == x || u.Position() < at || !before(u.Operands[own], o) ||
+		if f == nil || f.Diagonal() || u.Operands[own] == x ||
 			u.Out(0).Elem != o.Out(0).Elem || u.In(own).Elem != o.In(1-shared).Elem || !sameAttrs(u, o) {
 			continue
 		}
@@ -111,8 +112,8 @@ func sameAttrs(a, b *ir.Op) bool {
 }
 
 // before reports whether v is defined before o, in its block or around it.
-func before(v *ir.Value, o *ir.Op) bool {
-	return v.Op == nil || v.Op.Parent != o.Parent || v.Op.Position() < o.Position()
+func (r *rewriter) before(v *ir.Value, o *ir.Op) bool {
+	return v.Op == nil || v.Op.Parent != o.Parent || r.place(v.Op) < r.place(o)
 }
 
 // alike are those of the group whose tensors differ from the first's in the

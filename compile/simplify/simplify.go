@@ -56,7 +56,21 @@ type Rule struct {
 // rewriter is what rules work with.
 type rewriter struct {
 	*pass.Unit
-	relaxed bool // the whole function is
+	relaxed bool           // the whole function is
+	places  map[*ir.Op]int // where ops stand in the block last asked about; nil after a change
+	placed  *ir.Block
+}
+
+// place is where o stands in its block. Asking many times between two changes
+// costs one walk.
+func (r *rewriter) place(o *ir.Op) int {
+	if r.places == nil || r.placed != o.Parent {
+		r.places, r.placed = make(map[*ir.Op]int, len(o.Parent.Ops)), o.Parent
+		for i, p := range o.Parent.Ops {
+			r.places[p] = i
+		}
+	}
+	return r.places[o]
 }
 
 // maxRounds bounds the rounds over a function: each makes it smaller or
@@ -80,10 +94,12 @@ func Run(u *pass.Unit, rules []Rule) error {
 			return err
 		}
 		changed := pass.RemoveDead(u.Func.Body)
+		r.places = nil
 		changed = r.block(u.Func.Body, byOp) || changed
 		for _, rule := range rules {
 			if rule.block != nil {
 				changed = rule.block(r, u.Func.Body) || changed
+				r.places = nil
 			}
 		}
 		if !changed {
@@ -107,7 +123,9 @@ func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 			if o.Parent != b || !plain(o) { // gone, or in another place
 				break
 			}
-			changed = rule.apply(r, o) || changed
+			if rule.apply(r, o) {
+				changed, r.places = true, nil
+			}
 		}
 	}
 	return changed
