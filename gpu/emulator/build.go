@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,29 +108,66 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 			return "", 0, err
 		}
 	}
+	if dir, err = filepath.Abs(dir); err != nil { // the compiler runs elsewhere
+		return "", 0, err
+	}
 	source, mainText := withoutLines(p.Source), mainText(p)
 	key := sha256.Sum256([]byte(strings.Join([]string{ver, strings.Join(flags, " "), prelude.Hash(), source, mainText}, "\x00")))
 	exe = filepath.Join(dir, hex.EncodeToString(key[:16]))
-	lock, _ := building.LoadOrStore(exe, &sync.Mutex{})
-	lock.(*sync.Mutex).Lock()
-	defer lock.(*sync.Mutex).Unlock()
-	if _, err := os.Stat(exe); err == nil {
-		now := time.Now()
-		os.Chtimes(exe, now, now) // used: it stays in the cache; if this fails it goes earlier
+	defer lockFor(exe)()
+	if inCache(exe) {
 		return exe, 0, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", 0, err
 	}
 	start := time.Now()
-	if err := compile(ctx, cxx, source, mainText, dir, exe); err != nil {
+	trim(dir, cacheLimit) // before, so that what this program needs stays
+	common, err := runtimeObject(ctx, cxx, ver, dir)
+	if err != nil {
 		return "", 0, err
 	}
-	trim(dir, cacheLimit)
+	files := map[string]string{programName: source, "main.cc": mainText}
+	if err := compile(ctx, cxx, files, dir, exe, "main.cc", common); err != nil {
+		return "", 0, err
+	}
 	return exe, time.Since(start), nil
 }
 
-func compile(ctx context.Context, cxx, source, mainText, dir, exe string) error {
+// runtimeObject is the half of the emulation that does not depend on the
+// program, compiled or from the cache.
+func runtimeObject(ctx context.Context, cxx, ver, dir string) (string, error) {
+	key := sha256.Sum256([]byte(strings.Join([]string{ver, strings.Join(flags, " "), prelude.Hash()}, "\x00")))
+	object := filepath.Join(dir, hex.EncodeToString(key[:16])+".o")
+	defer lockFor(object)()
+	if inCache(object) {
+		return object, nil
+	}
+	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
+	return object, compile(ctx, cxx, files, dir, object, "-c", "runtime.cc")
+}
+
+// lockFor waits until nobody else in this process builds the file, and gives
+// what ends the own turn.
+func lockFor(path string) (unlock func()) {
+	lock, _ := building.LoadOrStore(path, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	return lock.(*sync.Mutex).Unlock
+}
+
+// inCache tells whether the file is there, and notes that it was used.
+func inCache(path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	now := time.Now()
+	os.Chtimes(path, now, now) // if this fails the file leaves the cache earlier
+	return true
+}
+
+// compile runs the compiler with args in a folder of the prelude and the files,
+// and puts what it makes at target, whole or not at all.
+func compile(ctx context.Context, cxx string, files map[string]string, dir, target string, args ...string) error {
 	work, err := os.MkdirTemp("", "dmir-emulator-")
 	if err != nil {
 		return err
@@ -140,7 +178,7 @@ func compile(ctx context.Context, cxx, source, mainText, dir, exe string) error 
 			return err
 		}
 	}
-	for name, text := range map[string]string{programName: source, "main.cc": mainText} {
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -151,7 +189,7 @@ func compile(ctx context.Context, cxx, source, mainText, dir, exe string) error 
 	}
 	made.Close()
 	defer os.Remove(made.Name()) // it is there only if something failed
-	cmd := exec.CommandContext(ctx, cxx, append(append([]string{}, flags...), "-I", work, "-o", made.Name(), "main.cc")...)
+	cmd := exec.CommandContext(ctx, cxx, slices.Concat(flags, []string{"-I", work, "-o", made.Name()}, args)...)
 	cmd.Dir = work
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
@@ -165,13 +203,13 @@ func compile(ctx context.Context, cxx, source, mainText, dir, exe string) error 
 		}
 		return &CompileError{Compiler: filepath.Base(cxx), Output: strings.ReplaceAll(out.String(), work+string(filepath.Separator), "")}
 	}
-	return os.Rename(made.Name(), exe)
+	return os.Rename(made.Name(), target)
 }
 
 // mainText is the C++ that includes the program and lists its kernels.
 func mainText(p *artifact.Program) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#include \"emu_main.cuh\"\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
+	fmt.Fprintf(&b, "#include \"emu_kernel.cuh\"\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
 	for _, k := range p.Kernels {
 		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%q, %d, %d, %d, %q),\n", k.Name, k.Name, k.Threads, k.Shared, k.Cluster, signature(k))
 	}
@@ -180,7 +218,7 @@ func mainText(p *artifact.Program) string {
 }
 
 // signature is the modes and element types of a kernel's parameters, as
-// emu_main.cuh derives them from the text.
+// emu_kernel.cuh derives them from the text.
 func signature(k artifact.Kernel) string {
 	list := make([]string, len(k.Params))
 	for i, p := range k.Params {

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -112,15 +113,15 @@ func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	if len(k.Lines) > 0 {
 		f.SourceLine = k.Lines[0]
 	}
-	switch r.File {
+	switch name := path.Base(r.File); name { // some compilers name files with their folder
 	case programName:
 		f.Line = r.Line
 		if file, line := sourcePlace(p.Source, r.Line); line > 0 {
 			f.File, f.SourceLine = file, line
 		}
-	case "":
+	case ".": // nowhere
 	default:
-		f.Prelude = fmt.Sprintf("%s:%d", r.File, r.Line)
+		f.Prelude = fmt.Sprintf("%s:%d", name, r.Line)
 	}
 	return f
 }

@@ -171,11 +171,13 @@ inline Machine m;
 
 #if defined(__x86_64__)
 extern "C" void dm_emu_switch(void** from, void* to) asm("dm_emu_switch");
+#ifdef DM_EMU_MAIN
 asm(".text\n.globl dm_emu_switch\n.p2align 4\ndm_emu_switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
     "  popq %rcx\n  jmp *%rcx\n");  // not ret, whose target would always be predicted wrong
+#endif
 inline void* fresh_stack(u8* top, void (*entry)()) {
   void** sp = reinterpret_cast<void**>(top);
   *--sp = nullptr;  // the entry finds the stack as after a call
@@ -185,6 +187,7 @@ inline void* fresh_stack(u8* top, void (*entry)()) {
 }
 #elif defined(__aarch64__)
 extern "C" void dm_emu_switch(void** from, void* to) asm("dm_emu_switch");
+#ifdef DM_EMU_MAIN
 asm(".text\n.globl dm_emu_switch\n.p2align 4\ndm_emu_switch:\n"
     "  sub sp, sp, #160\n"
     "  stp x19, x20, [sp, #0]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n  stp x25, x26, [sp, #48]\n"
@@ -195,6 +198,7 @@ asm(".text\n.globl dm_emu_switch\n.p2align 4\ndm_emu_switch:\n"
     "  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
     "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
     "  add sp, sp, #160\n  ret\n");
+#endif
 inline void* fresh_stack(u8* top, void (*entry)()) {
   void** sp = reinterpret_cast<void**>(top) - 20;
   memset(sp, 0, 160);
