@@ -30,6 +30,32 @@ func (g *graph) climb(tries int) (price, []*shape) {
 	l.clean()
 	l.price = l.cost()
 	c := &climber{best: l, tries: tries * 128 / max(128, len(g.nodes))} // a try takes as long as the graph is
+	c.settle()
+	// From a plan that no step improves, others are reached by taking two
+	// neighbouring kernels apart: all pairs in turn, until none helps.
+	for again := true; again && c.tries > 0; {
+		again = false
+		for _, p := range c.best.neighbours(c.best.users()) {
+			if c.tries <= 0 || len(c.best.in[p[0]]) == 0 || len(c.best.in[p[1]]) == 0 {
+				continue
+			}
+			best := c.best
+			c.best = best.clone()
+			c.best.dissolve(p[0])
+			c.best.dissolve(p[1])
+			c.best.clean()
+			c.best.price = c.best.cost()
+			c.settle()
+			if again = again || c.best.price.less(best.price); !c.best.price.less(best.price) {
+				c.best = best
+			}
+		}
+	}
+	return c.best.price, c.best.shapes()
+}
+
+// settle improves the layout by joins and moves until neither helps.
+func (c *climber) settle() {
 	c.join()
 	for c.tries > 0 {
 		before := c.best.price
@@ -40,7 +66,6 @@ func (g *graph) climb(tries int) (price, []*shape) {
 			break
 		}
 	}
-	return c.best.price, c.best.shapes()
 }
 
 type climber struct {
@@ -241,6 +266,24 @@ func (l *layout) clone() *layout {
 func (l *layout) add(n, k int) { l.in[k] = union(l.in[k], []int{n}) }
 func (l *layout) remove(n, k int) {
 	l.in[k] = slices.DeleteFunc(slices.Clone(l.in[k]), func(m int) bool { return m == n })
+}
+
+// dissolve makes a kernel of each op of k that no other computes.
+func (l *layout) dissolve(k int) {
+	for _, n := range l.in[k] {
+		if l.home[n] != k || l.g.nodes[n].single {
+			continue
+		}
+		if n > 0 && l.g.nodes[n-1].op == l.g.nodes[n].op && l.home[n-1] == len(l.in)-1 {
+			l.in[len(l.in)-1] = append(l.in[len(l.in)-1], n)
+		} else {
+			l.in = append(l.in, []int{n})
+		}
+		l.home[n] = len(l.in) - 1
+	}
+	if !l.g.nodes[l.in[k][0]].single {
+		l.in[k] = nil
+	}
 }
 
 // merge makes kernel b part of a.

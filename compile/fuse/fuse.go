@@ -52,7 +52,7 @@ type Figures struct {
 	// Elements that kernels without a contraction read and write.
 	NonContractionBefore, NonContractionAfter int64
 	Recomputed                                int     // ops that stand in more than one kernel, copies counted
-	Exact                                     bool    // no plan is better
+	Exact                                     bool    // no plan takes less time, or as much and moves less
 	Gap                                       float64 // how much less time some other plan might take, as a part of TimeAfter; 0 where Exact
 	Elapsed                                   time.Duration
 
