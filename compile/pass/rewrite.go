@@ -99,20 +99,6 @@ func (b *Builder) Binary(name string, x, y *ir.Value) *ir.Value {
 	return b.Value(name, []*ir.Value{x, y}, nil)
 }
 
-// Einsum contracts operands by an equation; elem is the result's element type.
-func (b *Builder) Einsum(equation string, elem types.Elem, operands ...*ir.Value) *ir.Value {
-	o := b.Make("einsum", operands, []types.Named{{Name: "equation", Value: types.Str(equation)}})
-	if o == nil {
-		return operands[0]
-	}
-	if t := o.Out(0); t.Elem != elem {
-		wide := *t
-		wide.Elem = elem
-		o.Results[0].Type = &wide
-	}
-	return o.Results[0]
-}
-
 // Reshape gives x the shape, nothing where it has it.
 func (b *Builder) Reshape(x *ir.Value, shape ...dim.Dim) *ir.Value {
 	t := x.Tensor()

@@ -159,15 +159,6 @@ func ints(ns []int64) []int {
 	return out
 }
 
-// inverse is the permutation that undoes p.
-func inverse(p []int) []int {
-	q := make([]int, len(p))
-	for i, d := range p {
-		q[d] = i
-	}
-	return q
-}
-
 // dimsOf is the list of dimensions in attribute dims of o's tensor of that rank.
 func dimsOf(o *ir.Op, rank int) []int {
 	ds, ok := op.Dims(o, "dims", rank)
