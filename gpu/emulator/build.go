@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,8 +112,16 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 	if dir, err = filepath.Abs(dir); err != nil { // the compiler runs elsewhere
 		return "", 0, err
 	}
+	files, err := headers(p)
+	if err != nil {
+		return "", 0, err
+	}
 	source, mainText := withoutLines(p.Source), mainText(p)
-	key := sha256.Sum256([]byte(strings.Join([]string{ver, strings.Join(flags, " "), prelude.Hash(), source, mainText}, "\x00")))
+	parts := []string{ver, strings.Join(flags, " "), prelude.Hash(), source, mainText}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		parts = append(parts, name, files[name])
+	}
+	key := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	exe = filepath.Join(dir, hex.EncodeToString(key[:16]))
 	defer lockFor(exe)()
 	if inCache(exe) {
@@ -127,7 +136,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 	if err != nil {
 		return "", 0, err
 	}
-	files := map[string]string{programName: source, "main.cc": mainText}
+	files[programName], files["main.cc"] = source, mainText
 	if err := compile(ctx, cxx, files, dir, exe, "main.cc", common); err != nil {
 		return "", 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -88,6 +89,12 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 	}
 	start := time.Now()
 	reply, err := execute(ctx, exe, timeout, plan, data, out)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
+		if exe, took, err = build(ctx, p, opt); err == nil {
+			start = time.Now()
+			reply, err = execute(ctx, exe, timeout, plan, data, out)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
