@@ -75,9 +75,9 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 	return c.block(f, known.fn.Body, c.in)
 }
 
-// step runs an optimizer: update computes element i of the new parameters and
+// step runs an optimizer: update computes an element of the new parameters and
 // states from the old ones, in float64.
-func (c *call) step(states []int, update func(i int, w, g float64, old, next []float64) float64) ([]*tensor.Tensor, error) {
+func (c *call) step(states []int, update func(w, g float64, old, next []float64) float64) ([]*tensor.Tensor, error) {
 	w, g := c.in[0], c.in[1]
 	outs := make([]*tensor.Tensor, len(c.op.Results))
 	for i := range outs {
@@ -89,22 +89,63 @@ func (c *call) step(states []int, update func(i int, w, g float64, old, next []f
 		}
 	}
 	c.parallel(w.Len(), elements, func(lo, hi int) {
+		ins, news := make([]row, 2+len(states)), make([]row, 1+len(states))
 		old, next := make([]float64, len(states)), make([]float64, len(states))
-		for i := lo; i < hi; i++ {
+		for ; lo < hi; lo += lanes {
+			n := min(lanes, hi-lo)
+			ins[0].load(w, lo, n)
+			ins[1].load(g, lo, n)
 			for k, s := range states {
-				old[k] = c.in[s].Float(i)
+				ins[2+k].load(c.in[s], lo, n)
 			}
-			v := update(i, w.Float(i), g.Float(i), old, next)
-			outs[0].SetFloat(i, v)
-			for k := range states {
-				outs[1+k].SetFloat(i, next[k])
+			for i := range n {
+				for k := range states {
+					old[k] = ins[2+k][i]
+				}
+				news[0][i] = update(ins[0][i], ins[1][i], old, next)
+				for k := range states {
+					news[1+k][i] = next[k]
+				}
 			}
-			if len(outs) > 1+len(states) {
-				outs[1+len(states)].SetFloat(i, v)
+			for k, to := range outs {
+				if k == len(news) {
+					k = 0 // the copy of the parameters
+				}
+				news[k].store(to, lo, n)
 			}
 		}
 	})
 	return outs, nil
+}
+
+// row is a few elements in float64.
+type row [lanes]float64
+
+func (r *row) load(t *tensor.Tensor, at, n int) {
+	switch {
+	case t.F32 != nil:
+		for i, v := range t.F32[at : at+n] {
+			r[i] = float64(v)
+		}
+	case t.F64 != nil:
+		copy(r[:n], t.F64[at:])
+	}
+}
+
+// store rounds once.
+func (r *row) store(t *tensor.Tensor, at, n int) {
+	switch {
+	case t.F64 != nil:
+		copy(t.F64[at:at+n], r[:n])
+	case t.Elem == types.F32:
+		for i, v := range r[:n] {
+			t.F32[at+i] = float32(v)
+		}
+	default:
+		for i, v := range r[:n] {
+			t.SetFloat(at+i, v)
+		}
+	}
 }
 
 // rate is the learning rate: operand i, or the attribute.
@@ -117,12 +158,12 @@ func (c *call) rate(i int) float64 {
 
 func runSGD(c *call) ([]*tensor.Tensor, error) {
 	lr, decay := c.rate(2), op.Float(c.op, "weight_decay")
-	return c.step(nil, func(_ int, w, g float64, _, _ []float64) float64 { return w - lr*(g+decay*w) })
+	return c.step(nil, func(w, g float64, _, _ []float64) float64 { return w - lr*(g+decay*w) })
 }
 
 func runMomentum(c *call) ([]*tensor.Tensor, error) {
 	lr, decay, keep, ahead := c.rate(3), op.Float(c.op, "weight_decay"), op.Float(c.op, "momentum"), op.Bool(c.op, "nesterov")
-	return c.step([]int{2}, func(_ int, w, g float64, old, next []float64) float64 {
+	return c.step([]int{2}, func(w, g float64, old, next []float64) float64 {
 		g += decay * w
 		next[0] = keep*old[0] + g
 		if ahead {
@@ -139,7 +180,7 @@ func runAdam(c *call) ([]*tensor.Tensor, error) {
 	lr, decay, t := c.rate(5), op.Float(c.op, "weight_decay"), c.in[4].Float(0)
 	b1, b2, epsilon := op.Float(c.op, "beta1"), op.Float(c.op, "beta2"), op.Float(c.op, "epsilon")
 	c1, c2 := 1-math.Pow(b1, t), 1-math.Pow(b2, t)
-	return c.step([]int{2, 3}, func(_ int, w, g float64, old, next []float64) float64 {
+	return c.step([]int{2, 3}, func(w, g float64, old, next []float64) float64 {
 		next[0] = b1*old[0] + (1-b1)*g
 		next[1] = b2*old[1] + (1-b2)*g*g
 		return w - lr*(next[0]/c1/(math.Sqrt(next[1]/c2)+epsilon)+decay*w)
