@@ -90,8 +90,8 @@ func (a *api) devices() ([]*Device, error) {
 	return out, nil
 }
 
-// fits reports why the program cannot run on the device, if it cannot.
-func (d *Device) fits(p *artifact.Program) error {
+// Fits reports why the program cannot run on the device, if it cannot.
+func (d *Device) Fits(p *artifact.Program) error {
 	if d.Major < 8 {
 		return fmt.Errorf("%s is %s; kernels need sm_80 or newer", d.Name, d.Arch())
 	}

@@ -36,7 +36,7 @@ func (d *Device) Load(p *artifact.Program, image artifact.Image) (*Session, erro
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if err := d.fits(p); err != nil {
+	if err := d.Fits(p); err != nil {
 		return nil, err
 	}
 	s := &Session{d: d, p: p, a: d.api, image: image}

@@ -31,6 +31,9 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	p = p.For(g.Arch())
+	if err := g.d.Fits(p); err != nil { // before compiling for nothing
+		return nil, err
+	}
 	r := &Result{}
 	image, ok := p.ImageFor(g.d.Major, g.d.Minor)
 	if !ok && len(p.Kernels) > 0 {
