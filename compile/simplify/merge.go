@@ -14,8 +14,8 @@ func mergeRule() Rule {
 	return Rule{
 		Name: "contractions-merged",
 		Doc: "Contractions of one tensor with several others, which differ at most in the size of one letter, become one with the others concatenated (queries, keys and values), " +
-			"where the machine's predicted time, or at equal time the bytes, are less: reading the shared tensor once against writing the concatenation. " +
-			"Concatenating constants and neighbouring slices of one tensor costs nothing.",
+			"where the machine's predicted time, or at equal time the bytes, are less: reading the shared tensor once against writing the concatenation and cutting the result. " +
+			"Concatenating constants and neighbouring slices of one tensor costs nothing. (Contractions of equal shape may also share a kernel as they are, which is for fuse to see.)",
 		Ops: []string{"einsum"}, apply: merge,
 	}
 }
@@ -133,7 +133,8 @@ func alike(group []side, l string) []side {
 }
 
 // pays compares the predicted time of the contractions one by one with that of
-// the merged one and of the concatenation before it.
+// the merged one, of the concatenation before it and of the slices behind it,
+// which stand between the contraction and what might have been its epilogue.
 func (r *rewriter) pays(group []side, l string) bool {
 	m := r.Machine
 	if m == nil {
@@ -159,7 +160,8 @@ func (r *rewriter) pays(group []side, l string) bool {
 		separate += time(n, x+w+y)
 	}
 	together = shared + weights + results
-	merged := time(flop, together)
+	merged := time(flop, together) + float64(2*results)/m.Bandwidth + m.Launch
+	together += 2 * results
 	if !free(group, l) {
 		together += 2 * weights
 		merged += float64(2*weights)/m.Bandwidth + m.Launch
