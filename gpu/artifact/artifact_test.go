@@ -1,0 +1,67 @@
+package artifact_test
+
+import (
+	"slices"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/artifact/artifacttest"
+)
+
+// An input must be given anew where a step writes it, or its bytes serve another
+// buffer after its last use.
+func TestOverwritten(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(p *artifact.Program)
+		want   bool
+	}{
+		{"only read", func(*artifact.Program) {}, false},
+		{"written in place", func(p *artifact.Program) { p.Kernels[0].Params[0].Mode = artifact.InOut }, true},
+		{"its bytes used again", func(p *artifact.Program) { p.Buffers[5].Offset = 0 }, true},
+	} {
+		p := artifacttest.Program()
+		c.change(p)
+		if err := p.Check(); err != nil && c.name != "written in place" { // there both streams use it
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := p.Overwritten(); !slices.Equal(got, []bool{c.want}) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestImageFor(t *testing.T) {
+	p := &artifact.Program{}
+	for _, arch := range []string{"sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_120f"} {
+		p.Images = append(p.Images, artifact.Image{Arch: arch})
+	}
+	for _, c := range []struct {
+		major, minor int
+		want         string // "": none
+	}{{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 3, "sm_100"}, {12, 0, "sm_120f"}, {11, 0, ""}, {7, 5, ""}} {
+		m, ok := p.ImageFor(c.major, c.minor)
+		if m.Arch != c.want || ok != (c.want != "") {
+			t.Errorf("%d.%d: %q, want %q", c.major, c.minor, m.Arch, c.want)
+		}
+	}
+}
+
+func TestVariants(t *testing.T) {
+	p, v := artifacttest.Program(), artifacttest.Program()
+	v.Kernels[0].Arch = "sm_90a"
+	p.Variants = []*artifact.Program{v}
+	if p.For("sm_90a") != v || p.For("sm_80") != p || p.For("") != p {
+		t.Error("not the variant for the architecture")
+	}
+	if p.Arch() != "" || v.Arch() != "sm_90a" {
+		t.Errorf("for %q and %q", p.Arch(), v.Arch())
+	}
+	if p.Result(1) != "s" {
+		t.Errorf("result 1 is called %q", p.Result(1))
+	}
+	p.Results = []string{"y", "total"}
+	if p.Result(1) != "total" {
+		t.Errorf("result 1 is called %q", p.Result(1))
+	}
+}
