@@ -103,8 +103,8 @@ func (p *product) operand(which int) (string, error) {
 	if p.c.Path == Wgmma {
 		return s.bulk(xs, flat)
 	}
-	if !direct && p.c.Path == Mma {
-		p.held += 40
+	if !direct {
+		p.held += s.registers(xs)
 	}
 	fields := p.fields(xs, nil)
 	name := [2]string{"@_A", "@_B"}[which]
@@ -120,6 +120,25 @@ func (p *product) operand(which int) (string, error) {
 	}
 	b.WriteString("};\n")
 	return literal(name, fields), nil
+}
+
+// registers is about what bringing the operand through registers needs: those
+// of the tensor cores' chunks, and those of addresses that are no sums of products.
+func (s *side) registers(xs []*kernel.Expr) int {
+	n := 0
+	if s.c.Path == Mma {
+		n = 40
+	}
+	for _, x := range xs {
+		kernel.Walk(x, func(y *kernel.Expr) {
+			y.At.Atoms(func(a *kernel.Atom) {
+				if a.Kind != kernel.Var {
+					n += 8
+				}
+			})
+		})
+	}
+	return min(n, 80)
 }
 
 // two reports whether rows of the operand belong to two products.
