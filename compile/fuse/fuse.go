@@ -2,12 +2,14 @@
 // least, and the bytes it moves where times are equal.
 //
 // The function's ops form a graph. It is cut where no kernel can reach across
-// (parts.go). Each part is planned by itself, from its last kernel to its first,
-// by a search over what is left to be computed (search.go, growth.go); where
-// that is too long, the best plan found stands beside a bound that no plan is
-// below. Cheap ops may be computed again in every kernel that uses them instead
-// of being stored; where that concerns several parts, the answer is searched for
-// over all of them (couple.go). What can run as one kernel is asked of Rules.
+// (parts.go). A local search (climb.go) finds a plan of the whole graph; no plan
+// of a part is below a bound of minimum cuts (bound.go, toll.go). Where the two
+// differ, short parts are planned by looking at all plans, from the last kernel
+// to the first (search.go, growth.go). Cheap ops may be computed again in every
+// kernel that uses them instead of being stored; where that concerns several
+// parts, the answer is searched for over all of them (couple.go). What remains
+// between plan and bound is the gap that is reported. What can run as one kernel
+// is asked of Rules.
 //
 // Compare Chen et al., EVT, ASPLOS 2024: an integer program for the same
 // partition without recomputation.
