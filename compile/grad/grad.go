@@ -28,7 +28,8 @@ func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
 
 // Pass writes every dm.grad of the function out as the joint forward and backward
 // graph in its place. With Options.Grad the function itself becomes its own:
-// its results, then the gradients by its floating-point arguments.
+// its results, then the gradients by its floating-point arguments. Where its
+// first result is no loss it takes the cotangents of its results as well.
 func Pass() pass.Pass {
 	return pass.Pass{Name: "gradient", Summary: "every dm.grad written out: forward and backward in one graph", Run: run}
 }
@@ -58,7 +59,7 @@ func run(u *pass.Unit) error {
 	if !u.Options.Grad {
 		return nil
 	}
-	f, err := adjoint.Function(u.Module, u.Func, Options{Joint: true})
+	f, err := adjoint.Function(u.Module, u.Func, Options{Joint: true, Seeded: !adjoint.HasLoss(u.Func)})
 	if err != nil {
 		return placed(err)
 	}
@@ -80,5 +81,5 @@ func placed(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &pass.Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help}
+	return &pass.Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help, Name: e.Diagnostic().Name}
 }

@@ -106,12 +106,21 @@ func selected(m *ir.Module, f *ir.Func, wrt []int) ([]int, error) {
 
 func isFloat(v *ir.Value) bool { return elemOf(v).IsFloat() }
 
+// HasLoss reports whether the first result of f is a floating-point scalar.
+func HasLoss(f *ir.Func) bool {
+	if len(f.Results) == 0 {
+		return false
+	}
+	t, ok := f.Results[0].(*types.Tensor)
+	return ok && t.Rank() == 0 && t.Elem.IsFloat()
+}
+
 // seed gives the results their cotangents.
 func (r *reverse) seed(f, g *ir.Func, outs []*ir.Value, seeded bool) error {
 	b := g.Body
 	build := &ir.Builder{Block: b, Index: len(b.Ops), At: f.Body.Terminator()}
 	if !seeded {
-		if len(outs) == 0 || !isFloat(outs[0]) || outs[0].Tensor() == nil || outs[0].Tensor().Rank() != 0 {
+		if !HasLoss(f) {
 			return fail(r.m, f.Op, "DM814", "the first result of @%s is not a floating-point scalar", f.Name)
 		}
 		if r.active[outs[0]] {

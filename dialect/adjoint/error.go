@@ -13,11 +13,18 @@ type Error struct {
 	Op   *ir.Op
 	Span source.Span
 	Code string // one of Codes
-	Msg  string // one sentence, with the line of the op
+	Line int    // of the op, from 1; 0 where it has no place in the text
+	Msg  string // one sentence
 	Help string
 }
 
-func (e *Error) Error() string { return e.Msg }
+// Error is the sentence with the line in front of it.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Msg
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Msg)
+}
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
@@ -41,8 +48,7 @@ func fail(m *ir.Module, o *ir.Op, code, format string, args ...any) *Error {
 		e.Span = o.Span
 	}
 	if m != nil && m.Src != nil && e.Span.Len() > 0 {
-		line, _ := m.Src.Human(e.Span.Start)
-		e.Msg = fmt.Sprintf("line %d: %s", line, e.Msg)
+		e.Line, _ = m.Src.Human(e.Span.Start)
 	}
 	return e
 }
