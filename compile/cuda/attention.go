@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"dmir/analysis/machine"
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
@@ -20,6 +21,7 @@ type attention struct {
 	heads, group  int64      // over the whole batch; that share a key head
 	queries, keys int64
 	depth, value  int64
+	scale         float64
 	batch         []int64   // the dimensions of the heads
 	mask          *ir.Value // nil: none
 	maskShape     []int64   // as long as batch, queries and keys together
@@ -43,6 +45,13 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 	}
 	if a.elem == types.F64 {
 		a.sum = types.F64
+	}
+	a.scale = 1 / math.Sqrt(float64(a.depth))
+	if op.Attr(o, "scale") != nil {
+		a.scale = op.Float(o, "scale")
+	}
+	if math.IsInf(a.scale, 0) || math.IsNaN(a.scale) {
+		return nil, fmt.Errorf("attention with the scale %g", a.scale)
 	}
 	keyHeads := int64(1)
 	for d := range n - 2 {
@@ -73,10 +82,6 @@ func (a *attention) dropout() float64 { return max(op.Float(a.o, "dropout"), 0) 
 
 // describe is the prelude's struct of the geometry, called name.
 func (a *attention) describe(name string) string {
-	scale := 1 / math.Sqrt(float64(a.depth))
-	if op.Attr(a.o, "scale") != nil {
-		scale = op.Float(a.o, "scale")
-	}
 	var threshold uint64
 	keep, rate := 1.0, a.dropout()
 	if rate > 0 {
@@ -98,7 +103,7 @@ func (a *attention) describe(name string) string {
 	fmt.Fprintf(&b, "struct %s {\n", name)
 	fmt.Fprintf(&b, "  static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d;\n", a.heads, a.group, a.queries, a.keys, a.depth, a.value)
 	fmt.Fprintf(&b, "  static constexpr bool causal = %t;\n", op.Bool(a.o, "causal"))
-	fmt.Fprintf(&b, "  static constexpr double scale = %s, keep = %s;\n", double(scale), double(keep))
+	fmt.Fprintf(&b, "  static constexpr double scale = %s, keep = %s;\n", double(a.scale), double(keep))
 	fmt.Fprintf(&b, "  static constexpr dm::u64 seed = %dull, threshold = %dull;\n", uint64(op.Int(a.o, "seed")), threshold)
 	fmt.Fprintf(&b, "  static constexpr dm::i64 mask_row = %d, mask_col = %d;\n", row, col)
 	fmt.Fprintf(&b, "  DM_FN static dm::i64 mask_at(dm::i32 head) { return %s; }\n", at)
@@ -111,12 +116,7 @@ func (a *attention) describe(name string) string {
 }
 
 // double is a number in C++, in hexadecimal so that it is exact.
-func double(v float64) string {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return map[bool]string{true: "-", false: ""}[v < 0] + "__builtin_huge_val()" + map[bool]string{true: " * 0", false: ""}[math.IsNaN(v)]
-	}
-	return fmt.Sprintf("%x", v)
-}
+func double(v float64) string { return fmt.Sprintf("%x", v) }
 
 // within is the number of elements of a row-major shape behind dimension d.
 func within(shape []int64, d int) int64 {
@@ -250,6 +250,48 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	return a.sum.Bytes() * ((own+other)*(d+v) + scores)
 }
 
+// apart reports whether dk and dv are computed by two kernels, since the sums of
+// both are more than a thread's registers.
+func (a *attention) apart() bool { return a.tensorCores() && a.depth+a.value > 256 }
+
+// extras counts what takes registers beside the sums and scores.
+func (a *attention) extras() (n int) {
+	if a.mask != nil {
+		n++
+	}
+	if a.dropout() > 0 {
+		n++
+	}
+	return n
+}
+
+// registers of a thread, about: its sums and scores, and addresses.
+func (a *attention) registers(kind attentionKind, t attentionTile) int {
+	width, sums, scores := int(a.sum.Bytes()/4), ceil(a.value, 16), 1
+	switch kind {
+	case gradOfQueries:
+		sums, scores = ceil(a.depth, 16), 2
+	case gradOfKeys:
+		sums, scores = ceil(a.depth, 16)+ceil(a.value, 16), 2
+		if a.apart() {
+			sums = max(ceil(a.depth, 16), ceil(a.value, 16))
+		}
+	case gradOfMask:
+		sums, scores = 0, 3
+	}
+	more := a.extras() * 42 // addresses and numbers of 64 bits
+	if t.tensor() {
+		return t.fragments*(int(sums)*8+scores*t.other/2) + 80 + more
+	}
+	return t.n*width*(int(sums)+scores*t.n+8) + 56 + more
+}
+
+// resident is how many blocks are to share a multiprocessor.
+func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
+	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())
+	return max(1, perSM)
+}
+
 // tensorCores reports whether tensor cores take the elements.
 func (a *attention) tensorCores() bool {
 	return (a.elem == types.F16 || a.elem == types.BF16) && a.depth%2 == 0 && a.value%2 == 0 && max(a.depth, a.value) <= 256
@@ -261,16 +303,18 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 	if !a.tensorCores() || kind == gradOfMask {
 		return []attentionTile{{own: 64, other: 64, n: 4}, {own: 32, other: 32, n: 2}, {own: 16, other: 16, n: 1}}
 	}
-	widest := max(a.depth, a.value)
+	// Where a thread's sums leave little room it takes fewer scores at a time.
+	room := 256 - a.registers(kind, attentionTile{fragments: 1})
+	each := 2
+	if kind == forwardAttention {
+		each = 1
+	}
 	long := 64
-	switch {
-	case kind == forwardAttention && widest > 128:
-		long = 32
-	case kind != forwardAttention && a.depth+a.value > 128:
-		long = 32
+	for long > 16 && each*long/2 > room {
+		long /= 2
 	}
 	var out []attentionTile
-	if kind == forwardAttention && widest <= 64 {
+	if kind == forwardAttention && max(a.depth, a.value) <= 64 && a.extras() == 0 {
 		out = append(out, attentionTile{own: 128, other: 64, fragments: 2})
 	}
 	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
@@ -329,6 +373,7 @@ func (g *generator) attentionLaunch(a *attention, kind attentionKind, name strin
 	}
 	l := launch{
 		name: name, class: "attention", threads: t.threads(), shared: int(a.shared(kind, t)), grid: [3]int{int(a.blocks(kind, t)), 1, 1},
+		blocks: a.resident(kind, t, g.target.Machine),
 		before: a.describe("@_S"), include: "attention.cuh attention_" + t.path() + ".cuh", body: "  DM_ARENA(arena);\n  " + body(t),
 	}
 	for _, p := range ns.params {

@@ -54,8 +54,7 @@ func (g *generator) attentionGrad(f *kernel.Form, name string) ([]launch, error)
 	dq, dk, dv, dmask := ns.nameOf(o, 0), ns.nameOf(o, 1), ns.nameOf(o, 2), ns.nameOf(o, 3)
 	switch {
 	case dk == nothing && dv == nothing:
-	case dk != nothing && dv != nothing && a.tensorCores() && a.depth+a.value > 256:
-		// The sums of both are more than a thread's registers.
+	case dk != nothing && dv != nothing && a.apart():
 		if err := side(gradOfKeys, "_dk", dk, nothing); err != nil {
 			return nil, err
 		}

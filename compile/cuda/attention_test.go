@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +34,7 @@ type attentionCase struct {
 	attributes string
 	back       bool
 	noMaskGrad bool
+	free       bool // the gradient takes a y that is not the attention's, so that no sums cancel out
 }
 
 // text is the function of a case, called name, and what its arguments and
@@ -70,7 +73,13 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 		args = append(args, y)
 		params += ", %dy: " + y
 		grads, kinds := "%dq, %dk, %dv", []string{q, k, v}
-		operands, in = "%q, %k, %v, %y, %lse, %dy", strings.Join([]string{q, k, v, y, lse, y}, ", ")
+		from := "%y"
+		if c.free {
+			from = "%z"
+			args = append(args, y)
+			params += ", %z: " + y
+		}
+		operands, in = "%q, %k, %v, "+from+", %lse, %dy", strings.Join([]string{q, k, v, y, lse, y}, ", ")
 		if c.mask != "" {
 			operands, in = operands+", %m", in+", "+mask
 			if !c.noMaskGrad {
@@ -87,7 +96,7 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 
 // calls is one function @all that calls those of all cases; so the emulator's
 // compiler runs once.
-func calls(t *testing.T, cases []attentionCase) (p *program.Program, owners []string) {
+func calls(t *testing.T, cases []attentionCase) (p *program.Program, owners []attentionCase) {
 	t.Helper()
 	var text, body strings.Builder
 	var params, values, kinds []string
@@ -100,10 +109,10 @@ func calls(t *testing.T, cases []attentionCase) (p *program.Program, owners []st
 			in = append(in, fmt.Sprintf("%%a%d", len(params)))
 			params = append(params, fmt.Sprintf("%s: %s", in[len(in)-1], a))
 		}
-		for k, r := range results {
+		for _, r := range results {
 			out = append(out, fmt.Sprintf("%%r%d", len(values)))
 			values, kinds = append(values, out[len(out)-1]), append(kinds, r)
-			owners = append(owners, fmt.Sprintf("%s, %s, result %d", c.name, c.elem, k))
+			owners = append(owners, c)
 		}
 		fmt.Fprintf(&body, "  %s = func.call @%s(%s) : (%s) -> (%s)\n", strings.Join(out, ", "), name, strings.Join(in, ", "), strings.Join(args, ", "), strings.Join(results, ", "))
 	}
@@ -111,7 +120,7 @@ func calls(t *testing.T, cases []attentionCase) (p *program.Program, owners []st
 	p = program.Load(source.New("attention.dmir", text.String()), program.Options{})
 	for _, d := range p.Diags {
 		if d.Severity == diag.Error {
-			t.Fatalf("%s %s\n%s", d.Code, d.Message, text.String())
+			t.Fatalf("%s %s", d.Code, d.Message)
 		}
 	}
 	return p, owners
@@ -132,18 +141,35 @@ func buildAttention(t *testing.T, p *program.Program, arch string, sms int) *art
 	return built
 }
 
-func closeEnough(e types.Elem) float64 {
+// apart is how far a result may lie from the reference: its largest difference
+// (tensor.MaxDiff), and the length of the difference over that of the result,
+// which notices errors of small gradients too.
+func apart(e types.Elem) (most, length float64) {
 	switch e {
 	case types.F64:
-		return 1e-11
+		return 1e-11, 1e-11
 	case types.F32:
-		return 2e-4
+		return 2e-4, 1e-5
 	case types.F16:
-		return 0x1p-8
-	case types.BF16:
-		return 0x1p-5
+		return 0x1p-8, 0x1p-9
 	}
-	return 0.3
+	return 0x1p-5, 0x1p-6
+}
+
+// relative is the Euclidean length of a - b over that of b, without elements
+// that are no numbers in both.
+func relative(a, b *tensor.Tensor) float64 {
+	var difference, length float64
+	for i := range a.Len() {
+		if x, y := a.Float(i), b.Float(i); x == x || y == y {
+			difference += (x - y) * (x - y)
+			length += y * y
+		}
+	}
+	if difference == 0 {
+		return 0
+	}
+	return math.Sqrt(difference / length)
 }
 
 // agrees runs all cases on the emulator and in the reference. With few
@@ -192,24 +218,130 @@ func agrees(t *testing.T, cases []attentionCase, sms int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := tensor.MaxDiff(got, w); !(d <= closeEnough(w.Elem)) {
-			t.Errorf("%s: differs by %g", owners[i], d)
+		c := owners[i]
+		most, length := apart(w.Elem)
+		d, l := tensor.MaxDiff(got, w), relative(got, w)
+		if !(d <= most) || !(l <= length) {
+			t.Errorf("%s, %s: result %d, %s, differs by %g, in length by %g", c.name, c.elem, i, w.Type(), d, l)
 		}
 	}
 }
 
-var plainAttention = []attentionCase{
-	{name: "16 deep", elem: "f16", q: "1x2x40x16", k: "1x2x72x16"},
-	{name: "64 deep", elem: "f16", q: "1x1x70x64", k: "1x1x90x64"},
-	{name: "causal", elem: "bf16", q: "1x1x70x32", k: "1x1x90x32", attributes: ", causal = true"},
-	{name: "f32", elem: "f32", q: "1x1x70x32", k: "1x1x90x32", attributes: ", causal = true"},
-	{name: "grad", elem: "f16", q: "1x2x40x16", k: "1x1x72x16", attributes: ", causal = true", back: true},
-	{name: "grad f32", elem: "f32", q: "1x2x40x16", k: "1x1x72x16", attributes: ", causal = true", back: true},
+// Head depths, forward and backward, in sizes that fill no tile; queries and keys
+// differ in number, and two heads share a key head.
+func depths(elems ...string) []attentionCase {
+	var out []attentionCase
+	for i, depth := range []string{"16", "32", "64", "80", "128"} {
+		c := attentionCase{name: depth + " deep", elem: elems[i%len(elems)], q: "1x2x70x" + depth, k: "1x1x85x" + depth, back: true}
+		out = append(out, c)
+		c.name += ", causal"
+		c.elem = elems[(i+1)%len(elems)]
+		c.attributes = ", causal = true"
+		out = append(out, c)
+	}
+	return out
 }
 
-func TestAttention(t *testing.T) {
-	agrees(t, plainAttention, 1)
+// Everything that an attention may have: how masks repeat, dropout, other
+// values, scales, heads, and edges of the masks.
+var variants = []attentionCase{
+	{name: "mask for all", q: "2x2x19x16", k: "2x2x35x16", mask: "19x35", back: true},
+	{name: "mask for each", q: "2x2x19x16", k: "2x1x35x16", mask: "2x2x19x35", back: true},
+	{name: "mask of keys", q: "2x4x19x16", k: "2x2x35x16", mask: "2x1x1x35", back: true},
+	{name: "mask of queries", q: "2x2x19x16", k: "2x2x35x16", mask: "2x19x1", back: true, free: true},
+	{name: "mask of heads", q: "2x2x35x16", k: "2x2x70x16", mask: "2x1x1", back: true, free: true, attributes: ", causal = true"},
+	{name: "mask without gradient", q: "2x2x19x16", k: "2x2x35x16", mask: "2x1x19x35", back: true, noMaskGrad: true},
+	{name: "dropout", q: "2x2x40x16", k: "2x1x50x16", attributes: ", dropout = 0.3, seed = 11", back: true},
+	{name: "dropout, causal, mask", q: "1x2x40x32", k: "1x2x140x32", mask: "2x40x140", attributes: ", causal = true, dropout = 0.5, seed = 3", back: true},
+	{name: "no heads", q: "33x16", k: "47x16", back: true},
+	{name: "many batch dimensions", q: "2x1x3x2x9x16", k: "2x1x3x1x20x16", mask: "3x1x9x1", back: true, free: true},
+	{name: "values of their own depth", q: "1x1x40x16", k: "1x1x50x16", value: "40", attributes: ", causal = true", back: true},
+	{name: "values less deep", q: "1x1x40x72", k: "1x1x50x72", value: "24", back: true},
+	{name: "scale", q: "1x1x40x16", k: "1x1x50x16", attributes: ", scale = -0.7", back: true},
+	{name: "more queries than keys", q: "1x1x40x16", k: "1x1x50x16", back: true},
+	{name: "queries that see nothing", q: "1x1x50x16", k: "1x1x40x16", attributes: ", causal = true", back: true},
+	{name: "one query", q: "1x4x1x16", k: "1x2x90x16", attributes: ", causal = true", back: true},
+	{name: "one query and a mask", q: "1x4x1x16", k: "1x2x90x16", mask: "1x1x1x90", back: true},
+	{name: "depth of fours", q: "1x1x20x20", k: "1x1x30x20", value: "12", back: true},
+	{name: "depth of twos", q: "1x1x20x6", k: "1x1x30x6", value: "10", back: true},
+	{name: "odd depth", q: "1x2x20x7", k: "1x1x30x7", value: "5", attributes: ", causal = true, dropout = 0.1", back: true},
+	{name: "many tiles", q: "1x2x300x16", k: "1x1x330x16", attributes: ", causal = true", back: true},
+	{name: "forward only", q: "1x2x130x64", k: "1x2x200x64", attributes: ", causal = true"},
 }
 
-var _ = nvrtc.Compile
-var _ = prelude.Files
+func of(elem string, cases []attentionCase) []attentionCase {
+	var out []attentionCase
+	for _, c := range cases {
+		c.elem = elem
+		out = append(out, c)
+	}
+	return out
+}
+
+func TestAttentionDepths(t *testing.T) {
+	t.Run("tensor cores", func(t *testing.T) { agrees(t, depths("f16", "bf16"), 1) })
+	t.Run("vector units", func(t *testing.T) { agrees(t, depths("f32", "f64"), 1) })
+}
+
+func TestAttentionSmallTiles(t *testing.T) {
+	agrees(t, append(depths("bf16", "f32", "f16"), depths("f64")[:2]...), 1<<20)
+}
+
+func TestAttentionVariants(t *testing.T) {
+	t.Run("f16", func(t *testing.T) { agrees(t, of("f16", variants), 1) })
+	t.Run("f32", func(t *testing.T) { agrees(t, of("f32", variants), 1<<20) })
+}
+
+func TestAttentionDeep(t *testing.T) {
+	deep := []attentionCase{
+		{name: "192 deep", elem: "f16", q: "1x1x40x192", k: "1x1x50x192", value: "128", back: true},
+		{name: "256 deep", elem: "bf16", q: "1x2x40x256", k: "1x1x50x256", attributes: ", causal = true", back: true},
+		{name: "256 deep", elem: "f32", q: "1x1x20x256", k: "1x1x30x256", back: true},
+		{name: "320 deep", elem: "f16", q: "1x1x20x320", k: "1x1x30x320", back: true},
+	}
+	agrees(t, deep, 1)
+}
+
+// Every kernel through the real compiler: none may spill.
+func TestAttentionCompiles(t *testing.T) {
+	var cases []attentionCase
+	add := func(attributes, mask string, kinds ...string) {
+		for _, kind := range kinds {
+			elem, depth, _ := strings.Cut(kind, " ")
+			cases = append(cases, attentionCase{name: kind, elem: elem, q: "1x2x70x" + depth, k: "1x1x85x" + depth, mask: mask, attributes: attributes, back: true})
+		}
+	}
+	add(", causal = true", "", "f16 16", "bf16 32", "f16 64", "bf16 80", "f16 128", "bf16 256", "f32 64", "f32 128", "f64 64")
+	add(", causal = true, dropout = 0.1", "2x1x85", "bf16 64", "f16 128", "f32 64")
+	p, _ := calls(t, cases)
+	var headers []nvrtc.Header
+	for _, h := range prelude.Files() {
+		headers = append(headers, nvrtc.Header{Name: h.Name, Text: h.Text})
+	}
+	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		for _, sms := range []int{1, 1 << 20} {
+			if sms > 1 && arch != "sm_90a" {
+				continue // they are like those of sm_90a
+			}
+			built := buildAttention(t, p, arch, sms)
+			r, err := nvrtc.Compile(context.Background(), built.Source, headers, arch, nvrtc.Options{})
+			var missing *nvrtc.NotFound
+			if errors.As(err, &missing) && os.Getenv("CI") != "true" {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range r.Kernels {
+				i := slices.IndexFunc(built.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
+				of := built.Kernels[i]
+				lines := strings.Split(built.Source, "\n")[of.First:of.Last]
+				call := lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "dm::attention_") })]
+				t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
+			}
+			for _, k := range r.Spilled() {
+				t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)
+			}
+		}
+	}
+}

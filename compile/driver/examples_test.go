@@ -110,7 +110,7 @@ func near(text string, line int) string {
 }
 
 var notCompiled = map[string]string{
-	"while": "control flow", "if": "control flow", "grad": "pass", "attention": "x", "attention_grad": "x",
+	"while": "control flow", "if": "control flow", "grad": "pass",
 }
 
 // Every op of the registry computes on the emulated device what it does in the

@@ -77,7 +77,7 @@ template <class S, class Acc, class Mask> struct Scores {
   DM_FN Scores(const Mask& m, i32 head) : mask(m), at(S::mask_at(head)), numbers(u64(head) * u64(S::queries) * u64(S::keys)) {}
 
   DM_FN static bool sees(i32 query, i32 key) { return query < S::queries && key < S::keys && (!S::causal || key <= query + shift); }
-  DM_FN static constexpr Acc least() { return Acc(-__builtin_huge_valf()); }
+  DM_FN static Acc least() { return Acc(bits_as<float>(0xff800000u)); } // minus infinity
 
   DM_FN Acc score(Acc product, i32 query, i32 key) const {
     if constexpr (masked) {

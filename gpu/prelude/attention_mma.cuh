@@ -2,6 +2,14 @@
 // softmax in f32. Depths are even and at most 256.
 #pragma once
 
+// So many turns of the loop that follows are written out.
+#ifdef DM_HOST
+#define DM_UNROLL_BY(n)
+#else
+#define DM_PRAGMA(x) _Pragma(#x)
+#define DM_UNROLL_BY(n) DM_PRAGMA(unroll n)
+#endif
+
 namespace dm {
 
 // A block owns FM * 16 rows for each warp, and goes through the rows of the
@@ -73,8 +81,9 @@ template <class T> DM_FN void multiply_two(float (&left)[4], float (&right)[4], 
 template <class L, int FM, int FN, class T>
 DM_FN void rows_by_rows(float (&s)[FM][FN][4], Shared<T> x, i32 row, Shared<T> y) {
   const i32 l = lane();
+  constexpr int turns = L::fragments > 16 ? 4 : 8; // more addresses than there are registers for
   clear(s);
-DM_UNROLL
+DM_UNROLL_BY(turns)
   for (int k = 0; k < L::fragments; k += 2) {
     u32 a[FM][4];
 DM_UNROLL
