@@ -166,7 +166,7 @@ func (c *checker) kernels() {
 			case In, Out, InOut:
 				size += 8
 			case Map:
-				size = (size+63)/64*64 + 128
+				size = (size+127)/128*128 + 128
 			default:
 				bad("parameter %s has the mode %q", param.Name, param.Mode)
 			}

@@ -329,7 +329,7 @@ func (e *export) tensorMap(i int, a Arg) {
 	if m.Swizzle > 0 {
 		swizzle = fmt.Sprintf("%dB", m.Swizzle)
 	}
-	e.f("    alignas(64) CUtensorMap a%d;\n", i)
+	e.f("    CUtensorMap a%d;\n", i)
 	e.f("    const cuuint64_t dims%d[] = {%s}, strides%d[] = {%s};\n    const cuuint32_t box%d[] = {%s};\n",
 		i, numbers(m.Dims), i, numbers(append(append([]uint64(nil), m.Strides...), 0)), i, numbers(m.Box))
 	e.f("    if (!encode(&a%d, CU_TENSOR_MAP_DATA_TYPE_%s, %d, %s, dims%d, strides%d, box%d, CU_TENSOR_MAP_SWIZZLE_%s)) return cudaErrorInvalidValue;\n",

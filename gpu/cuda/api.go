@@ -77,7 +77,7 @@ type launchAttribute struct {
 	value [16]uint32
 }
 
-// tensorMap is CUtensorMap, which must lie at a multiple of 64 bytes.
+// tensorMap is CUtensorMap, which must lie at a multiple of 128 bytes.
 type tensorMap [128]byte
 
 // api is what is used of the driver. Tests fill it with functions of their own.

@@ -371,7 +371,7 @@ func (f *fake) api() *api {
 			return success
 		},
 		MapEncode: func(m *tensorMap, elem, rank uint32, base deviceVA, dims, strides *uint64, box, steps *uint32, _, swizzle, _, _ uint32) status {
-			if uintptr(unsafe.Pointer(m))%64 != 0 {
+			if uintptr(unsafe.Pointer(m))%128 != 0 {
 				f.problem("a tensor map at %p", m)
 			}
 			binary.LittleEndian.PutUint64(m[:], uint64(base))

@@ -182,9 +182,10 @@ func (s *Session) encodeMaps() (mapTable, error) {
 	return t, nil
 }
 
-// alignedMap is a tensor map at a multiple of 64 bytes.
+// alignedMap is a tensor map at a multiple of 128 bytes, which is the alignment
+// of CUtensorMap from CUDA 13 on; it was 64 before.
 func alignedMap() *tensorMap {
-	b := make([]byte, len(tensorMap{})+63)
-	skip := -uintptr(unsafe.Pointer(&b[0])) & 63
+	b := make([]byte, len(tensorMap{})+127)
+	skip := -uintptr(unsafe.Pointer(&b[0])) & 127
 	return (*tensorMap)(unsafe.Pointer(&b[skip]))
 }
