@@ -266,6 +266,37 @@ func TestPassOnFunctionWithoutLoss(t *testing.T) {
 	}
 }
 
+// Every function of the examples has a gradient that is a program again, with
+// its sizes left open; or a loop is in the way.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.dmir")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no examples", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := read(t, string(text))
+			for _, f := range m.Funcs {
+				if len(f.Args) == 0 {
+					continue // nothing to differentiate by
+				}
+				g, err := grad.Function(m, f, grad.Options{Seeded: true, Joint: true})
+				if err != nil {
+					if !strings.Contains(err.Error(), "dm.while has no derivative") {
+						t.Errorf("@%s: %v", f.Name, err)
+					}
+					continue
+				}
+				printed(t, m, g)
+			}
+		})
+	}
+}
+
 // Half precision: rounded where it is stored, and near the gradient in f64.
 func TestHalf(t *testing.T) {
 	for _, text := range []string{named("a perceptron"), `func.func @f(%x: tensor<4x8xf64>, %s: tensor<8xf64>, %w: tensor<8x8xf64>) -> tensor<f64> {
