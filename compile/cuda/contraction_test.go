@@ -221,8 +221,16 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	}
 }
 
-// emulate runs all cases and compares each with the reference executor.
+// emulate runs all cases and compares each with the reference executor, and the
+// bytes that it moves with the cost model.
 func (c *collection) emulate(t *testing.T) {
+	t.Helper()
+	if err := c.run(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func (c *collection) run(t *testing.T) error {
 	t.Helper()
 	if err := emulator.Check(); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -241,9 +249,9 @@ func (c *collection) emulate(t *testing.T) {
 	}
 	r, err := emulator.Run(context.Background(), c.out, in, emulator.Options{})
 	if err != nil {
-		fail(t, err, c.out.Source)
+		return err
 	}
-	t.Logf("compiled in %v, ran %d steps in %v", r.Compile, len(c.out.Steps), r.Run)
+	var errs []error
 	for i, b := range r.Outputs {
 		want := c.want[i]
 		got, err := tensor.Unpack(b, want.Elem, want.Shape)
@@ -252,26 +260,15 @@ func (c *collection) emulate(t *testing.T) {
 		}
 		got = placed(got, c.order[i], true)
 		if d, ok := tensor.MaxDiff(got, want), tolerance(want.Elem, c.deep[i])*float64(c.steps[i]); d > ok {
-			t.Errorf("%s: differs by %g, more than %g", c.out.Steps[c.ends[i]-1].Name, d, ok)
+			errs = append(errs, fmt.Errorf("%s: differs by %g, more than %g", c.out.Steps[c.ends[i]-1].Name, d, ok))
 		}
 	}
 	for i, s := range c.out.Steps {
-		if s.Differs != "" {
-			continue
-		}
-		read, written := s.ReadBytes, s.WrittenBytes
-		if got := r.Steps[i]; got.Read != read || got.Written != written {
-			t.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, read, written)
+		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
+			errs = append(errs, fmt.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes))
 		}
 	}
-}
-
-func numbered(s string) string {
-	var b strings.Builder
-	for i, l := range strings.Split(s, "\n") {
-		fmt.Fprintf(&b, "%4d %s\n", i+1, l)
-	}
-	return b.String()
+	return errors.Join(errs...)
 }
 
 // tolerance for sums of n products: the result's rounding, and f32's on the way.
@@ -309,7 +306,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			t.Skip(err)
 		}
 		if err != nil {
-			fail(t, err, c.out.Source)
+			t.Fatal(err)
 		}
 		for _, k := range r.Kernels {
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
@@ -324,31 +321,6 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 		}
 	}
 }
-
-// Every order of the operands and the result, in sizes that fill no tile.
-var orders = func() []productCase {
-	var out []productCase
-	for _, eq := range []string{"mk,nk->mn", "mk,kn->mn", "km,nk->mn", "km,kn->mn", "mk,nk->nm", "km,kn->nm"} {
-		for _, size := range []struct {
-			name    string
-			m, n, k int
-		}{{"even", 72, 88, 40}, {"odd", 35, 69, 37}} {
-			of := map[byte]int{'m': size.m, 'n': size.n, 'k': size.k}
-			shape := func(letters string) string {
-				return fmt.Sprintf("tensor<%dx%dxELEM>", of[letters[0]], of[letters[1]])
-			}
-			left, right := shape(eq[:2]), shape(eq[3:5])
-			y := shape(eq[7:])
-			out = append(out, productCase{
-				name: strings.NewReplacer(",", "_", "->", "_").Replace(eq) + "_" + size.name,
-				args: "%x: " + left + ", %w: " + right,
-				body: fmt.Sprintf("%%y = dm.einsum %q %%x, %%w : (%s, %s) -> %s", eq, left, right, y),
-				out:  "%y : " + y,
-			})
-		}
-	}
-	return out
-}()
 
 func (p productCase) of(elem string, tile Config) productCase {
 	p.args, p.body, p.out = strings.ReplaceAll(p.args, "ELEM", elem), strings.ReplaceAll(p.body, "ELEM", elem), strings.ReplaceAll(p.out, "ELEM", elem)
@@ -373,19 +345,6 @@ func TestContractionOrders(t *testing.T) {
 	c.emulate(t)
 }
 
-// fail ends the test with the lines of the source around those that err names.
-func fail(t *testing.T, err error, src string) {
-	t.Helper()
-	if dir := os.Getenv("DMIR_KEEP"); dir != "" {
-		_ = os.WriteFile(dir, []byte(src), 0o600)
-	}
-	msg := err.Error()
-	if len(msg) > 3000 {
-		msg = msg[:3000]
-	}
-	t.Fatal(msg)
-}
-
 // Hopper's path: maps of every order, tiles that the product does not fill.
 func TestContractionBulk(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
@@ -398,21 +357,6 @@ func TestContractionBulk(t *testing.T) {
 	}
 	c.emulate(t)
 }
-
-// Longer than the pipeline: slots are used again.
-var long = func() []productCase {
-	var out []productCase
-	for _, eq := range []string{"mk,nk->mn", "km,kn->mn"} {
-		of := map[byte]string{'m': "136", 'n': "72", 'k': "712"}
-		shape := func(l string) string { return "tensor<" + of[l[0]] + "x" + of[l[1]] + "xELEM>" }
-		out = append(out, productCase{
-			name: "long_" + eq[:2] + "_" + eq[3:5], args: "%x: " + shape(eq[:2]) + ", %w: " + shape(eq[3:5]),
-			body: fmt.Sprintf("%%y = dm.einsum %q %%x, %%w : (%s, %s) -> %s", eq, shape(eq[:2]), shape(eq[3:5]), shape(eq[7:])),
-			out:  "%y : " + shape(eq[7:]),
-		})
-	}
-	return out
-}()
 
 func split(c Config, n int) Config {
 	c.Splits = n
@@ -437,95 +381,6 @@ func TestContractionLong(t *testing.T) {
 	c.emulate(t)
 }
 
-// What stands around a product, and how its letters group. Sizes are small and
-// mostly odd; the model chooses the tile.
-var groups = []productCase{
-	{name: "batch", args: "%x: tensor<3x20x40xELEM>, %w: tensor<3x40x24xELEM>",
-		body: "%y = dm.matmul %x, %w : (tensor<3x20x40xELEM>, tensor<3x40x24xELEM>) -> tensor<3x20x24xELEM>", out: "%y : tensor<3x20x24xELEM>"},
-	{name: "batch broadcast", args: "%x: tensor<2x1x20x40xELEM>, %w: tensor<3x24x40xELEM>",
-		body: "%y = dm.matmul %x, %w, transpose_b = true : (tensor<2x1x20x40xELEM>, tensor<3x24x40xELEM>) -> tensor<2x3x20x24xELEM>", out: "%y : tensor<2x3x20x24xELEM>"},
-	{name: "heads out", args: "%x: tensor<2x9x48xELEM>, %w: tensor<3x16x48xELEM>",
-		body: `%y = dm.einsum "bln,hpn->bhlp" %x, %w : (tensor<2x9x48xELEM>, tensor<3x16x48xELEM>) -> tensor<2x3x9x16xELEM>`, out: "%y : tensor<2x3x9x16xELEM>"},
-	{name: "heads in", args: "%x: tensor<2x3x9x16xELEM>, %w: tensor<24x3x16xELEM>",
-		body: `%y = dm.einsum "bhlp,nhp->bln" %x, %w : (tensor<2x3x9x16xELEM>, tensor<24x3x16xELEM>) -> tensor<2x9x24xELEM>`, out: "%y : tensor<2x9x24xELEM>"},
-	{name: "weights gradient", args: "%x: tensor<2x24x40xELEM>, %g: tensor<2x24x32xELEM>",
-		body: `%y = dm.einsum "bln,blu->nu" %x, %g : (tensor<2x24x40xELEM>, tensor<2x24x32xELEM>) -> tensor<40x32xELEM>`, out: "%y : tensor<40x32xELEM>"},
-	{name: "scores", args: "%q: tensor<2x10x2x16xELEM>, %k: tensor<2x12x2x16xELEM>",
-		body: `%y = dm.einsum "blhp,bmhp->bhlm" %q, %k : (tensor<2x10x2x16xELEM>, tensor<2x12x2x16xELEM>) -> tensor<2x2x10x12xELEM>`, out: "%y : tensor<2x2x10x12xELEM>"},
-	{name: "vector", args: "%x: tensor<33x70xELEM>, %v: tensor<70xELEM>",
-		body: `%y = dm.einsum "mk,k->m" %x, %v : (tensor<33x70xELEM>, tensor<70xELEM>) -> tensor<33xELEM>`, out: "%y : tensor<33xELEM>"},
-	{name: "dot", args: "%x: tensor<70xELEM>, %v: tensor<70xELEM>",
-		body: `%y = dm.einsum "k,k->" %x, %v : (tensor<70xELEM>, tensor<70xELEM>) -> tensor<ELEM>`, out: "%y : tensor<ELEM>"},
-	{name: "outer", args: "%x: tensor<33xELEM>, %v: tensor<17xELEM>",
-		body: `%y = dm.einsum "m,n->mn" %x, %v : (tensor<33xELEM>, tensor<17xELEM>) -> tensor<33x17xELEM>`, out: "%y : tensor<33x17xELEM>"},
-	{name: "element by element", args: "%x: tensor<5x9xELEM>, %v: tensor<9xELEM>",
-		body: `%y = dm.einsum "ab,b->ba" %x, %v : (tensor<5x9xELEM>, tensor<9xELEM>) -> tensor<9x5xELEM>`, out: "%y : tensor<9x5xELEM>"},
-	{name: "diagonal", args: "%x: tensor<9x9x20xELEM>, %w: tensor<20x7xELEM>",
-		body: `%y = dm.einsum "aak,kn->an" %x, %w : (tensor<9x9x20xELEM>, tensor<20x7xELEM>) -> tensor<9x7xELEM>`, out: "%y : tensor<9x7xELEM>"},
-	{name: "summed alone", args: "%x: tensor<9x5x20xELEM>, %w: tensor<20x7x3xELEM>",
-		body: `%y = dm.einsum "ajk,knq->an" %x, %w : (tensor<9x5x20xELEM>, tensor<20x7x3xELEM>) -> tensor<9x7xELEM>`, out: "%y : tensor<9x7xELEM>"},
-	{name: "placements", args: "%x: tensor<24x40xELEM, #dm.at<order = [1, 0]>>, %w: tensor<40x16xELEM>",
-		body: `%y = dm.einsum "mk,kn->mn" %x, %w : (tensor<24x40xELEM, #dm.at<order = [1, 0]>>, tensor<40x16xELEM>) -> tensor<24x16xELEM, #dm.at<order = [1, 0]>>`,
-		out:  "%y : tensor<24x16xELEM, #dm.at<order = [1, 0]>>"},
-}
-
-var around = []productCase{
-	{name: "bias relu", args: "%x: tensor<24x40xELEM>, %w: tensor<40x48xELEM>, %b: tensor<48xELEM>",
-		body: `%0 = dm.einsum "mk,kn->mn" %x, %w : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
-%1 = dm.add %0, %b : (tensor<24x48xELEM>, tensor<48xELEM>) -> tensor<24x48xELEM>
-%y = dm.relu %1 : tensor<24x48xELEM>`, out: "%y : tensor<24x48xELEM>"},
-	{name: "gelu residual two results", args: "%x: tensor<21x37xELEM>, %w: tensor<19x37xELEM>, %r: tensor<21x19xELEM>",
-		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<21x37xELEM>, tensor<19x37xELEM>) -> tensor<21x19xELEM>
-%1 = dm.gelu %0 : tensor<21x19xELEM>
-%2 = dm.add %1, %r : tensor<21x19xELEM>`, out: "%1, %2 : tensor<21x19xELEM>, tensor<21x19xELEM>"},
-	{name: "dropout", args: "%x: tensor<24x40xELEM>, %w: tensor<32x40xELEM>",
-		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xELEM>
-%1, %2 = dm.dropout %0, rate = 0.25, seed = 3 : (tensor<24x32xELEM>) -> (tensor<24x32xELEM>, tensor<24x32xi1>)`, out: "%1, %2 : tensor<24x32xELEM>, tensor<24x32xi1>"},
-	{name: "computed operands", args: "%x: tensor<24x40xELEM>, %s: tensor<40xELEM>, %w: tensor<40x48xELEM>",
-		body: `%a = dm.relu %x : tensor<24x40xELEM>
-%b = dm.mul %a, %s : (tensor<24x40xELEM>, tensor<40xELEM>) -> tensor<24x40xELEM>
-%c = dm.tanh %w : tensor<40x48xELEM>
-%y = dm.einsum "mk,kn->mn" %b, %c : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>`, out: "%y : tensor<24x48xELEM>"},
-	{name: "moved operand", args: "%x: tensor<2x8x3x16xELEM>, %w: tensor<48x40xELEM>",
-		body: `%a = dm.transpose %x, dims = [0, 2, 1, 3] : (tensor<2x8x3x16xELEM>) -> tensor<2x3x8x16xELEM>
-%b = dm.transpose %a, dims = [0, 2, 1, 3] : (tensor<2x3x8x16xELEM>) -> tensor<2x8x3x16xELEM>
-%c = dm.reshape %b : (tensor<2x8x3x16xELEM>) -> tensor<16x48xELEM>
-%y = dm.einsum "mk,kn->mn" %c, %w : (tensor<16x48xELEM>, tensor<48x40xELEM>) -> tensor<16x40xELEM>`, out: "%y : tensor<16x40xELEM>"},
-	{name: "moved result", args: "%x: tensor<18x40xELEM>, %w: tensor<48x40xELEM>, %b: tensor<48xELEM>",
-		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<18x40xELEM>, tensor<48x40xELEM>) -> tensor<18x48xELEM>
-%1 = dm.add %0, %b : (tensor<18x48xELEM>, tensor<48xELEM>) -> tensor<18x48xELEM>
-%2 = dm.reshape %1 : (tensor<18x48xELEM>) -> tensor<2x9x3x16xELEM>
-%y = dm.transpose %2, dims = [0, 2, 1, 3] : (tensor<2x9x3x16xELEM>) -> tensor<2x3x9x16xELEM>`, out: "%y : tensor<2x3x9x16xELEM>"},
-	{name: "gated", args: "%x: tensor<24x40xELEM>, %w: tensor<40x48xELEM>, %v: tensor<40x48xELEM>",
-		body: `%0 = dm.einsum "mk,kn->mn" %x, %w : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
-%1 = dm.einsum "mk,kn->mn" %x, %v : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
-%2 = dm.silu %0 : tensor<24x48xELEM>
-%y = dm.mul %2, %1 : tensor<24x48xELEM>`, out: "%y : tensor<24x48xELEM>"},
-	{name: "gated odd", args: "%x: tensor<23x37xELEM>, %w: tensor<45x37xELEM>, %v: tensor<45x37xELEM>",
-		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<23x37xELEM>, tensor<45x37xELEM>) -> tensor<23x45xELEM>
-%1 = dm.einsum "mk,nk->mn" %x, %v : (tensor<23x37xELEM>, tensor<45x37xELEM>) -> tensor<23x45xELEM>
-%y = dm.mul %1, %0 : tensor<23x45xELEM>`, out: "%y : tensor<23x45xELEM>"},
-	{name: "wider result", args: "%x: tensor<24x40xELEM>, %w: tensor<32x40xELEM>",
-		body: `%y = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xf32>`, out: "%y : tensor<24x32xf32>"},
-}
-
-// Convolutions are products of a place and a window.
-var convolutions = []productCase{
-	{name: "conv padded", args: "%x: tensor<2x3x9x10xELEM>, %w: tensor<12x3x3x3xELEM>, %b: tensor<12x1x1xELEM>",
-		body: `%0 = dm.convolution %x, %w, padding = [[1, 1], [1, 1]] : (tensor<2x3x9x10xELEM>, tensor<12x3x3x3xELEM>) -> tensor<2x12x9x10xELEM>
-%1 = dm.add %0, %b : (tensor<2x12x9x10xELEM>, tensor<12x1x1xELEM>) -> tensor<2x12x9x10xELEM>
-%y = dm.relu %1 : tensor<2x12x9x10xELEM>`, out: "%y : tensor<2x12x9x10xELEM>"},
-	{name: "conv strided", args: "%x: tensor<2x8x12x12xELEM>, %w: tensor<16x8x3x3xELEM>",
-		body: "%y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[0, 1], [1, 0]] : (tensor<2x8x12x12xELEM>, tensor<16x8x3x3xELEM>) -> tensor<2x16x6x6xELEM>",
-		out:  "%y : tensor<2x16x6x6xELEM>"},
-	{name: "conv of one place", args: "%x: tensor<2x24x8x4xELEM>, %w: tensor<16x24x1x1xELEM>",
-		body: "%y = dm.convolution %x, %w : (tensor<2x24x8x4xELEM>, tensor<16x24x1x1xELEM>) -> tensor<2x16x8x4xELEM>", out: "%y : tensor<2x16x8x4xELEM>"},
-	{name: "conv in groups", args: "%x: tensor<2x6x7x7xELEM>, %w: tensor<9x2x3x3xELEM>",
-		body: "%y = dm.convolution %x, %w, feature_group_count = 3 : (tensor<2x6x7x7xELEM>, tensor<9x2x3x3xELEM>) -> tensor<2x9x5x5xELEM>", out: "%y : tensor<2x9x5x5xELEM>"},
-	{name: "conv depthwise dilated", args: "%x: tensor<2x6x20xELEM>, %w: tensor<6x1x3xELEM>",
-		body: "%y = dm.convolution %x, %w, feature_group_count = 6, rhs_dilation = [3], padding = [[3, 3]] : (tensor<2x6x20xELEM>, tensor<6x1x3xELEM>) -> tensor<2x6x20xELEM>", out: "%y : tensor<2x6x20xELEM>"},
-}
-
 func TestContractionConvolutions(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
@@ -535,33 +390,6 @@ func TestContractionConvolutions(t *testing.T) {
 		}
 		c.emulate(t)
 	}
-}
-
-// Results that fold elements: over rows, over columns, with a batch and without.
-var folding = []productCase{
-	{name: "bias gradient", args: "%x: tensor<2x40x40xELEM>, %w: tensor<48x40xELEM>, %m: tensor<2x40x48xELEM>",
-		body: `%0 = dm.einsum "blk,nk->bln" %x, %w : (tensor<2x40x40xELEM>, tensor<48x40xELEM>) -> tensor<2x40x48xELEM>
-%1 = dm.mul %0, %m : tensor<2x40x48xELEM>
-%b = dm.reduce %1, kind = add, dims = [0, 1] : (tensor<2x40x48xELEM>) -> tensor<48xELEM>`, out: "%1, %b : tensor<2x40x48xELEM>, tensor<48xELEM>"},
-	{name: "row sums and largest", args: "%x: tensor<21x37xELEM>, %w: tensor<37x75xELEM>",
-		body: `%y = dm.einsum "mk,kn->mn" %x, %w : (tensor<21x37xELEM>, tensor<37x75xELEM>) -> tensor<21x75xELEM>
-%2 = dm.mul %y, %y : tensor<21x75xELEM>
-%s = dm.reduce %2, kind = add, dims = [1], keep_dims = true : (tensor<21x75xELEM>) -> tensor<21x1xELEM>
-%b = dm.reduce %y, kind = max, dims = [1] : (tensor<21x75xELEM>) -> tensor<21xELEM>
-%c = dm.reduce %y, kind = min, dims = [0] : (tensor<21x75xELEM>) -> tensor<75xELEM>`,
-		out: "%y, %s, %b, %c : tensor<21x75xELEM>, tensor<21x1xELEM>, tensor<21xELEM>, tensor<75xELEM>"},
-	{name: "batches", args: "%x: tensor<3x20x40xELEM>, %w: tensor<3x40x24xELEM>",
-		body: `%y = dm.matmul %x, %w : (tensor<3x20x40xELEM>, tensor<3x40x24xELEM>) -> tensor<3x20x24xELEM>
-%a = dm.reduce %y, kind = add, dims = [1] : (tensor<3x20x24xELEM>) -> tensor<3x24xELEM>
-%b = dm.reduce %y, kind = max, dims = [2] : (tensor<3x20x24xELEM>) -> tensor<3x20xELEM>
-%c = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<3x20x24xELEM>) -> tensor<24xELEM>`,
-		out: "%y, %a, %b, %c : tensor<3x20x24xELEM>, tensor<3x24xELEM>, tensor<3x20xELEM>, tensor<24xELEM>"},
-	{name: "gated sums", args: "%x: tensor<24x40xELEM>, %w: tensor<40x48xELEM>, %v: tensor<40x48xELEM>",
-		body: `%0 = dm.einsum "mk,kn->mn" %x, %w : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
-%1 = dm.einsum "mk,kn->mn" %x, %v : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>
-%y = dm.mul %0, %1 : tensor<24x48xELEM>
-%s = dm.reduce %y, kind = max, dims = [0] : (tensor<24x48xELEM>) -> tensor<48xELEM>
-%r = dm.reduce %y, kind = max, dims = [1] : (tensor<24x48xELEM>) -> tensor<24xELEM>`, out: "%y, %s, %r : tensor<24x48xELEM>, tensor<48xELEM>, tensor<24xELEM>"},
 }
 
 func TestContractionFolds(t *testing.T) {
@@ -637,5 +465,51 @@ func TestContractionCompiles(t *testing.T) {
 			}
 		}
 		c.compile(t, arch)
+	}
+}
+
+func TestContractionTypes(t *testing.T) {
+	c := newCollection(targetOf(t, "sm_90a"))
+	for _, p := range types8 {
+		c.add(t, p, true)
+	}
+	c.emulate(t)
+}
+
+// Mistakes in Hopper's main loop are seen: going on without a wait, giving a
+// slot back too early, reading an operand at other addresses than it lies at.
+func TestBulkIsChecked(t *testing.T) {
+	for _, c := range []struct{ name, old, now string }{
+		{"nobody waits for a product", "products_wait<1>()", "products_wait<2>()"},
+		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
+		{"fewer arrivals", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 1)"},
+		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},
+		{"no products_begin", "products_begin();", ""},
+		{"groups of eight lines too near", "r * 64 + k, 16, 1024)", "r * 64 + k, 16, 512)"},
+		{"panels too near", "8192, 1024)", "4096, 1024)"},
+		{"barriers used before they are known", "barriers_ready();", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newCollection(targetOf(t, "sm_90a"))
+			p.add(t, long[0].of("f16", wgmmaTiles[3]), true)
+			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
+			found := false
+			for _, file := range prelude.Files() {
+				h := artifact.Header{Name: file.Name, Text: file.Text}
+				if h.Name == "gemm_wgmma.cuh" {
+					found = strings.Contains(h.Text, c.old)
+					h.Text = strings.Replace(h.Text, c.old, c.now, 1)
+				}
+				p.out.Headers = append(p.out.Headers, h)
+			}
+			if !found {
+				t.Fatalf("the main loop has no %q", c.old)
+			}
+			if err := p.run(t); err == nil {
+				t.Error("nothing was seen")
+			} else {
+				t.Log(err)
+			}
+		})
 	}
 }
