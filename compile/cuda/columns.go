@@ -45,14 +45,15 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	for _, x := range f.Inputs {
 		ns.add(x, artifact.In)
 	}
-	var elements []kernel.Out
+	var elements, rows []kernel.Out
 	for _, o := range f.Outs {
 		switch o.Level {
 		case kernel.PerElement:
 			elements = append(elements, o)
 			ns.add(o.Value, artifact.Out)
 		case kernel.PerRow:
-			return nil, fmt.Errorf("a value for each row of a kernel that folds over rows")
+			rows = append(rows, o)
+			ns.add(o.Value, artifact.Out)
 		}
 	}
 	e := newEmitter(ns.of)
@@ -77,6 +78,13 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 		e.open("if (col < %d)", chunks)
 	}
 	e.open("for (dm::i32 row = dm::block_y() * %d + lane_row; row < %d; row += %d)", deep, r.Rows, deep*splits)
+	if len(rows) > 0 {
+		e.open("if (col == 0)")
+		l := e.lanes(nil, 1)
+		l.store(rows)
+		l.end()
+		e.close()
+	}
 	l := e.lanes(f.Lane, v)
 	l.store(elements)
 	for _, x := range all {

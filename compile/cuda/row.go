@@ -210,6 +210,9 @@ func (k *rowKernel) read() {
 	}
 	count(k.last())
 	var room int64 = cacheBytes
+	if k.p.share >= 512 { // there are half as many registers for each thread
+		room /= 2
+	}
 	var keep []*kernel.Expr
 	for _, x := range k.order() {
 		if passes[x] < 2 {
