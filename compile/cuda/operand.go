@@ -46,7 +46,7 @@ func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (along
 	vk, vr := limit, limit
 	var stepK, stepR int64
 	for _, x := range xs {
-		main := largestLoad(x)
+		main := kernel.LargestLoad(x)
 		if main == nil {
 			return true, 1
 		}
@@ -65,25 +65,6 @@ func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (along
 		return stepK == 1, vk
 	}
 	return stepR == 0 || stepK != 0 && stepK <= stepR, vk
-}
-
-// largestLoad is the load in x of the largest tensor.
-func largestLoad(x *kernel.Expr) *kernel.Expr {
-	var most *kernel.Expr
-	size := func(x *kernel.Expr) int64 {
-		n := int64(1)
-		shape, _ := kernel.ShapeOf(x.Buf)
-		for _, d := range shape {
-			n *= d
-		}
-		return n
-	}
-	kernel.Walk(x, func(y *kernel.Expr) {
-		if y.Op == kernel.Load && (most == nil || size(y) > size(most)) {
-			most = y
-		}
-	})
-	return most
 }
 
 // operand writes the functor of A (0) or B (1) and gives its value.

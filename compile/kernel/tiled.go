@@ -137,7 +137,7 @@ func (f *Form) letters(c *Contraction) []letterUse {
 	}
 	for i := range 2 {
 		x := c.operand(e, i, of)
-		main := largest(x)
+		main := LargestLoad(x)
 		for j := range out {
 			a := atoms[out[j].letter]
 			if a == nil {
@@ -159,8 +159,8 @@ func (f *Form) letters(c *Contraction) []letterUse {
 	return out
 }
 
-// largest is the load in x of the largest tensor.
-func largest(x *Expr) *Expr {
+// LargestLoad is the load in x of the largest tensor, nil where there is none.
+func LargestLoad(x *Expr) *Expr {
 	var most *Expr
 	Walk(x, func(y *Expr) {
 		if y.Op == Load && (most == nil || product(shapeOf(y.Buf)) > product(shapeOf(most.Buf))) {

@@ -327,7 +327,6 @@ template <class T> DM_FN void tile_load(Shared<T> to, i64 n, const Map& map, Sha
   i32 c[] = {c0, c1, c2, c3, c4};
   emu::start_bulk(to.check(At(n, at), 1), *map.param, b.check(At(i, at), 1), 5, c, at);
 }
-DM_FN void map_prefetch(const Map&) {}
 
 template <int N> DM_FN void registers_drop() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }
 template <int N> DM_FN void registers_take() { static_assert(N % 8 == 0 && N >= 24 && N <= 256, "24 to 256 registers, a multiple of 8"); }

@@ -56,8 +56,6 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(
                    detail::shared_address(to.p + at)), "l"(&map), "r"(detail::shared_address(b.p + i)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4) : "memory");
 }
-// Has a map at hand before the first copy.
-DM_FN void map_prefetch(const Map& map) { asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory"); }
 
 // Registers of a thread of the calling warpgroup from here on, a multiple of 8:
 // one gives up what others take. The kernel says how many blocks share a
