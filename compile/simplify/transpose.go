@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/compile/pass"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 )
 
@@ -20,6 +21,10 @@ func transposeRules() []Rule {
 		{
 			Name: "merged-into-einsum", Doc: "An einsum whose operand was transposed and then had dimensions merged reads the original: the merged letter becomes several. So attention's heads are read where they lie.",
 			Ops: []string{"einsum"}, apply: mergedInto,
+		},
+		{
+			Name: "split-into-einsum", Doc: "An einsum whose operand was transposed and then had dimensions split reads the original with these split.",
+			Ops: []string{"einsum"}, apply: splitInto,
 		},
 		{
 			Name: "einsum-parted", Doc: "An einsum whose result's dimensions are split and then transposed writes the split letters itself.",
@@ -94,6 +99,56 @@ func mergedInto(_ *rewriter, o *ir.Op) bool {
 			continue
 		}
 		return built(b, o, b.Reshape(y, o.Out(0).Shape...))
+	}
+	return false
+}
+
+func splitInto(_ *rewriter, o *ir.Op) bool {
+	e := equationOf(o)
+	if e == nil {
+		return false
+	}
+	for i, v := range o.Operands {
+		part := from(v, "reshape")
+		if part == nil {
+			continue
+		}
+		t := from(part.Operands[0], "transpose")
+		if t == nil || part.In(0).Rank() >= part.Out(0).Rank() {
+			continue
+		}
+		whole, ok := sizes(part.In(0))
+		parts, ok2 := sizes(part.Out(0))
+		if !ok || !ok2 {
+			continue
+		}
+		groups, ok := factors(whole, parts)
+		if !ok {
+			continue
+		}
+		// The dimensions of the original in its own order, each in its parts.
+		at := make([]int, len(groups))
+		for d, origin := range dimsOf(t, len(groups)) {
+			at[origin] = d
+		}
+		letters := ""
+		var shape []dim.Dim
+		for _, d := range at {
+			for _, g := range groups[d] {
+				letters += e.Inputs[i][g : g+1]
+				shape = append(shape, part.Out(0).Shape[g])
+			}
+		}
+		b := pass.Before(o)
+		x := b.Reshape(t.Operands[0], shape...)
+		if b.Err() != nil {
+			b.Undo()
+			continue
+		}
+		e.Inputs[i] = letters
+		o.SetOperand(i, x)
+		setEquation(o, e.Inputs, e.Output)
+		return true
 	}
 	return false
 }
