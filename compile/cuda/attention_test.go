@@ -225,6 +225,11 @@ func agrees(t *testing.T, cases []attentionCase, sms int) {
 			t.Errorf("%s, %s: result %d, %s, differs by %g, in length by %g", c.name, c.elem, i, w.Type(), d, l)
 		}
 	}
+	for i, s := range built.Steps {
+		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
+			t.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes)
+		}
+	}
 }
 
 // Head depths, forward and backward, in sizes that fill no tile; queries and keys
@@ -316,7 +321,7 @@ func TestAttentionCompiles(t *testing.T) {
 	p, _ := calls(t, cases)
 	var headers []nvrtc.Header
 	for _, h := range prelude.Files() {
-		headers = append(headers, nvrtc.Header{Name: h.Name, Text: h.Text})
+		headers = append(headers, nvrtc.Header(h))
 	}
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
 		for _, sms := range []int{1, 1 << 20} {

@@ -1,0 +1,197 @@
+package cuda
+
+import (
+	"fmt"
+
+	"dmir/analysis/machine"
+	"dmir/dialect/types"
+)
+
+// attentionTile is how a kernel of attention is cut: the rows that a block owns
+// and the rows of the other side that it takes at a time.
+type attentionTile struct {
+	own, other int
+	fragments  int // of 16 rows for each warp, on tensor cores
+	n          int // 16 rows and columns of a thread, on vector units; 0: tensor cores
+}
+
+func (t attentionTile) tensor() bool { return t.n == 0 }
+
+func (t attentionTile) threads() int {
+	if t.tensor() {
+		return t.own / t.fragments / 16 * 32
+	}
+	return 256
+}
+
+func (t attentionTile) String() string {
+	if t.tensor() {
+		return fmt.Sprintf("dm::AttentionMma<%d, %d, %d>", t.fragments, t.threads()/32, t.other)
+	}
+	return fmt.Sprintf("dm::AttentionFma<%d>", t.n)
+}
+
+// path is the end of the names of the prelude's functions and of its file.
+func (t attentionTile) path() string {
+	if t.tensor() {
+		return "mma"
+	}
+	return "fma"
+}
+
+// pitch is the length of a row of n elements in shared memory (Lines and Wide of
+// the prelude).
+func (t attentionTile) pitch(n int64, sum types.Elem) int64 {
+	padded := (n + 15) / 16 * 16
+	switch {
+	case !t.tensor():
+		return padded + 16/sum.Bytes()
+	case padded%64 == 0:
+		return padded
+	}
+	return padded + 8
+}
+
+// attentionKind is one of the kernels.
+type attentionKind int
+
+const (
+	forwardAttention attentionKind = iota
+	gradOfQueries
+	gradOfKeys
+	gradOfMask
+)
+
+// shared is the bytes of dynamic shared memory of a kernel.
+func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
+	d, v := t.pitch(a.depth, a.sum), t.pitch(a.value, a.sum)
+	own, other := int64(t.own), int64(t.other)
+	if t.tensor() {
+		if kind == forwardAttention {
+			return 2 * max(own*d+2*other*(d+v), own*v)
+		}
+		return 2*(own+2*other)*(d+v) + 16*other
+	}
+	scores := own * (other + 16/a.sum.Bytes())
+	switch kind {
+	case forwardAttention:
+		return a.sum.Bytes() * (own*d + other*(d+v) + scores)
+	case gradOfMask:
+		return a.sum.Bytes() * 2 * own * (d + v)
+	}
+	return a.sum.Bytes() * ((own+other)*(d+v) + scores)
+}
+
+// apart reports whether dk and dv are computed by two kernels, since the sums of
+// both are more than a thread's registers.
+func (a *attention) apart() bool { return a.tensorCores() && a.depth+a.value > 256 }
+
+// extras counts what takes registers beside the sums and scores.
+func (a *attention) extras() (n int) {
+	if a.mask != nil {
+		n++
+	}
+	if a.dropout() > 0 {
+		n++
+	}
+	return n
+}
+
+// registers of a thread, about: its sums and scores, and addresses.
+func (a *attention) registers(kind attentionKind, t attentionTile) int {
+	width, sums, scores := int(a.sum.Bytes()/4), ceil(a.value, 16), 1
+	switch kind {
+	case gradOfQueries:
+		sums, scores = ceil(a.depth, 16), 2
+	case gradOfKeys:
+		sums, scores = ceil(a.depth, 16)+ceil(a.value, 16), 2
+		if a.apart() {
+			sums = max(ceil(a.depth, 16), ceil(a.value, 16))
+		}
+	case gradOfMask:
+		sums, scores = 0, 3
+	}
+	more := a.extras() * 42 // addresses and numbers of 64 bits
+	if t.tensor() {
+		return t.fragments*(int(sums)*8+scores*t.other/2) + 80 + more
+	}
+	return t.n*width*(int(sums)+scores*t.n+8) + 56 + more
+}
+
+// resident is how many blocks are to share a multiprocessor.
+func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
+	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())
+	return max(1, perSM)
+}
+
+// tensorCores reports whether tensor cores take the elements.
+func (a *attention) tensorCores() bool {
+	return (a.elem == types.F16 || a.elem == types.BF16) && a.depth%2 == 0 && a.value%2 == 0 && max(a.depth, a.value) <= 256
+}
+
+// attentionTiles are the tiles to choose from, the largest first: what a thread
+// holds grows with the depth.
+func (a *attention) tiles(kind attentionKind) []attentionTile {
+	if !a.tensorCores() || kind == gradOfMask {
+		return []attentionTile{{own: 64, other: 64, n: 4}, {own: 32, other: 32, n: 2}, {own: 16, other: 16, n: 1}}
+	}
+	// Where a thread's sums leave little room it takes fewer scores at a time.
+	room := 256 - a.registers(kind, attentionTile{fragments: 1})
+	each := 2
+	if kind == forwardAttention {
+		each = 1
+	}
+	long := 64
+	for long > 16 && each*long/2 > room {
+		long /= 2
+	}
+	var out []attentionTile
+	if kind == forwardAttention && max(a.depth, a.value) <= 64 && a.extras() == 0 {
+		out = append(out, attentionTile{own: 128, other: 64, fragments: 2})
+	}
+	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
+}
+
+// tile is the first tile that fits into shared memory and gives every
+// multiprocessor a block; where there is none the one with the most blocks.
+func (g *generator) attentionTile(a *attention, kind attentionKind) (attentionTile, error) {
+	var best attentionTile
+	var most int64
+	for _, t := range a.tiles(kind) {
+		if a.shared(kind, t) > g.target.Machine.SharedMemory {
+			continue
+		}
+		n := a.blocks(kind, t)
+		if n > most {
+			best, most = t, n
+		}
+		if n >= int64(g.target.Machine.SMs) {
+			break
+		}
+	}
+	if most == 0 {
+		return best, fmt.Errorf("attention of depths %d and %d does not fit into the shared memory of %s", a.depth, a.value, g.target.Machine.Name)
+	}
+	if most > 1<<31-1 {
+		return best, fmt.Errorf("%d tiles are more than a launch takes", most)
+	}
+	return best, nil
+}
+
+func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
+	queries, keys := ceil(a.queries, int64(t.own)), ceil(a.keys, int64(t.own))
+	switch kind {
+	case gradOfKeys:
+		return keys * a.heads / a.group
+	case gradOfMask:
+		n := a.maskHeads()
+		if a.maskShape[len(a.batch)] > 1 {
+			n *= queries
+		}
+		if a.maskShape[len(a.batch)+1] > 1 {
+			n *= keys
+		}
+		return n
+	}
+	return queries * a.heads
+}
