@@ -218,10 +218,11 @@ func (k *rowKernel) read() {
 		if passes[x] < 2 {
 			continue
 		}
-		if size := k.p.steps * k.p.v * x.Elem.Bytes(); size <= room {
-			room -= size
-			keep = append(keep, x)
-		}
+		room -= k.p.steps * k.p.v * x.Elem.Bytes()
+		keep = append(keep, x)
+	}
+	if room < 0 { // what is left to read again keeps as many addresses in registers
+		keep = nil
 	}
 	if len(keep) == 0 {
 		return
