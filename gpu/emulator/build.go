@@ -23,7 +23,23 @@ import (
 
 // flags of the compiler. Kernels do not fuse multiplications and additions on a
 // host, so that they compute the same everywhere.
-var flags = []string{"-std=c++20", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-DDM_HOST"}
+var flags = []string{"-std=c++20", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-DDM_HOST"}
+
+// smallWork is the FLOP and bytes of a program, as predicted, below which it
+// runs faster than a compiler optimises it.
+const smallWork = 20_000_000
+
+// level is how much the compiler optimises a program.
+func level(p *artifact.Program) string {
+	var work int64
+	for _, s := range p.Steps {
+		work += s.FLOP + s.ReadBytes + s.WrittenBytes
+	}
+	if work > 0 && work < smallWork {
+		return "-Og"
+	}
+	return "-O1"
+}
 
 // ErrNoCompiler is in the chain of errors where no C++ compiler was found.
 var ErrNoCompiler = errors.New("no C++20 compiler found")
@@ -117,7 +133,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 		return "", 0, err
 	}
 	source, mainText := withoutLines(p.Source), mainText(p)
-	parts := []string{ver, strings.Join(flags, " "), prelude.Hash(), source, mainText}
+	parts := []string{ver, strings.Join(flags, " "), level(p), prelude.Hash(), source, mainText}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		parts = append(parts, name, files[name])
 	}
@@ -137,7 +153,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 		return "", 0, err
 	}
 	files[programName], files["main.cc"] = source, mainText
-	if err := compile(ctx, cxx, files, dir, exe, "main.cc", common); err != nil {
+	if err := compile(ctx, cxx, files, dir, exe, level(p), "main.cc", common); err != nil {
 		return "", 0, err
 	}
 	return exe, time.Since(start), nil
@@ -153,7 +169,7 @@ func runtimeObject(ctx context.Context, cxx, ver, dir string) (string, error) {
 		return object, nil
 	}
 	files := map[string]string{"runtime.cc": "#define DM_EMU_MAIN\n#include \"emu_main.cuh\"\n"}
-	return object, compile(ctx, cxx, files, dir, object, "-c", "runtime.cc")
+	return object, compile(ctx, cxx, files, dir, object, "-O1", "-c", "runtime.cc")
 }
 
 // lockFor waits until nobody else in this process builds the file, and gives
