@@ -21,8 +21,10 @@ type Hint struct {
 type Times struct {
 	Func   string // without "@"
 	Device string
-	Ns     int64
+	Ns     int64         // 0: not measured
 	Ops    map[int]int64 // nanoseconds by 1-based line
+
+	Kernels []KernelTime // in the order in which they ran
 }
 
 // Hints are the cost of each line that begins in span, and the totals of each
@@ -34,6 +36,7 @@ func Hints(p *program.Program, ran *Times, span source.Span) []Hint {
 		h.function(f)
 		h.entries(f, f.Entries, false)
 	}
+	h.kernels()
 	return h.hints
 }
 
@@ -53,7 +56,7 @@ func (h *hinter) function(f *cost.Func) {
 		return
 	}
 	measured := ""
-	if h.ran != nil && h.ran.Func == f.Func.Name {
+	if h.ran != nil && h.ran.Func == f.Func.Name && h.ran.Ns > 0 {
 		measured = "ran " + units.Time(float64(h.ran.Ns))
 	}
 	h.add(start, f.FLOP, f.Moved(), f.Time(h.p.Target), measured, funcRows(f, h.p.Target))

@@ -7,7 +7,6 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/report"
 	"dmir/analysis/units"
-	"dmir/compile/driver"
 	"dmir/syntax/source"
 )
 
@@ -15,25 +14,16 @@ import (
 type Lens struct {
 	Span    source.Span // the function's name
 	Title   string      // "" for totals that are to be asked for, with Totals
-	Command string      // "dmir.run", "dmir.cost", "dmir.panel", or "" for a note
+	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", or "" for a note
 	Func    string      // the function it is about, without "@"
 	Panel   string      // the kind of panel, of "dmir.panel"
+	View    string      // "cuda" or "ptx", of "dmir.view"
 }
 
 // LensOptions say what lenses can offer.
 type LensOptions struct {
-	Device string // that functions would run on; "" where that is not known
-	Saved  bool   // the text differs from the file on disk
-}
-
-// DeviceName is what functions run on under a setting ("auto", "reference"), ""
-// where it names nothing.
-func DeviceName(setting string) string {
-	d, _, err := driver.Choose(setting)
-	if err != nil {
-		return ""
-	}
-	return driver.NameOf(d)
+	Devices
+	Saved bool // the text differs from the file on disk
 }
 
 // ManyFuncs is the number of functions from which on each has only the lenses
@@ -43,9 +33,11 @@ const ManyFuncs = 200
 // Lenses are what can be done with each function that has a body, and its totals.
 func Lenses(p *program.Program, o LensOptions) []Lens {
 	many := len(p.Funcs) >= ManyFuncs
-	run := "Run"
-	if o.Device != "" {
-		run += " on " + o.Device
+	on := func(what, device string) string {
+		if device == "" {
+			return what
+		}
+		return what + " on " + device
 	}
 	var out []Lens
 	for _, f := range p.Funcs {
@@ -53,9 +45,20 @@ func Lenses(p *program.Program, o LensOptions) []Lens {
 			continue
 		}
 		span, name := f.Func.Op.Head, f.Func.Name
-		panel := func(title, kind string) { out = append(out, Lens{span, title, "dmir.panel", name, kind}) }
+		panel := func(title, kind string) {
+			out = append(out, Lens{Span: span, Title: title, Command: "dmir.panel", Func: name, Panel: kind})
+		}
+		do := func(title, command, view string) {
+			out = append(out, Lens{Span: span, Title: title, Command: command, Func: name, View: view})
+		}
 		if f.Unknown == 0 {
-			out = append(out, Lens{Span: span, Title: run, Command: "dmir.run", Func: name})
+			do(on("Run", o.Run), "dmir.run", "")
+			if !many {
+				do(on("Profile", o.Profile), "dmir.profile", "")
+				do("Compile", "dmir.compile", "")
+				do("Show CUDA", "dmir.view", "cuda")
+				do("Show PTX", "dmir.view", "ptx")
+			}
 		}
 		out = append(out, Lens{Span: span, Title: "Cost", Command: "dmir.cost", Func: name})
 		if !nothingKnown(f) {

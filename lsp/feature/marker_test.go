@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write what the features answer into the
 //
 //	//@hint LABEL | LABEL      the hints, in order
 //	//@diag SEVERITY CODE 3-7 MESSAGE   a diagnostic; columns in bytes from 1
-//	//@lens TITLE -> COMMAND KIND  a lens, and the kind of panel that it opens
+//	//@lens TITLE -> COMMAND KIND  a lens, and the kind of panel or view that it opens
 //	//@heat time=8 bytes=5     the levels of the line's heat
 //	//@fix CODE TITLE          a fix offered on the line
 //	//@def(%x) 3:5             the definition of the first %x on the line
@@ -300,8 +300,8 @@ func (m *marker) all(kinds []string) {
 		}
 	}
 	if slices.Contains(kinds, "lens") {
-		for _, l := range feature.Lenses(m.p, feature.LensOptions{Device: "reference", Saved: true}) {
-			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel))
+		for _, l := range feature.Lenses(m.p, feature.LensOptions{Devices: feature.Devices{Run: "reference", Profile: "the emulator"}, Saved: true}) {
+			m.at(l.Span.Start, "lens %s", strings.TrimSpace(l.Title+" -> "+l.Command+" "+l.Panel+l.View))
 		}
 	}
 	if slices.Contains(kinds, "heat") {

@@ -18,11 +18,33 @@ type lensData struct {
 	Func string `json:"func"`
 }
 
-var codeLens = onDocument(
+// codeLens answers for programs and for the kernels of a view of CUDA text. The
+// devices are looked for before the document is held: it may take a while.
+func codeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	p, err := decode[protocol.CodeLensParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	if v, ok := parseView(string(p.TextDocument.URI)); ok && v.Name == cudaView {
+		lenses, err := s.kernelLenses(v)
+		return func(context.Context) (any, error) { return lenses, err }, nil
+	}
+	look, err := programLenses(s, raw)
+	if err != nil {
+		return nil, err
+	}
+	setting := s.docs.Settings().Device
+	return func(ctx context.Context) (any, error) {
+		feature.DevicesFor(setting)
+		return look(ctx)
+	}, nil
+}
+
+var programLenses = onDocument(
 	func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, s *server, p place, _ *protocol.CodeLensParams) (any, error) {
 		out := []protocol.CodeLens{}
-		opts := feature.LensOptions{Device: feature.DeviceName(p.Settings.Device), Saved: s.saved.differs(p)}
+		opts := feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Saved: s.saved.differs(p)}
 		var line, nth uint32
 		for _, l := range feature.Lenses(p.Program(), opts) {
 			lens := protocol.CodeLens{Range: p.span(l.Span)}
@@ -55,7 +77,8 @@ func lensArgument(uri string, l feature.Lens) ([]protocol.LSPAny, error) {
 		Func     string `json:"func,omitempty"`
 		Kind     string `json:"kind,omitempty"`
 		Function string `json:"function,omitempty"`
-	}{URI: uri, Func: onlyIf(l.Panel == "", l.Func), Kind: l.Panel, Function: onlyIf(l.Panel != "", l.Func)})
+		View     string `json:"view,omitempty"`
+	}{URI: uri, View: l.View, Func: onlyIf(l.Panel == "", l.Func), Kind: l.Panel, Function: onlyIf(l.Panel != "", l.Func)})
 	return []protocol.LSPAny{arg}, err
 }
 

@@ -13,12 +13,16 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/worker"
 	"dmir/lsp/workspace"
 )
 
 // The names of the commands.
 const (
 	commandRun     = "dmir.run"
+	commandProfile = "dmir.profile"
+	commandCompile = "dmir.compile"
+	commandReveal  = "dmir.reveal"
 	commandCost    = "dmir.cost"
 	commandTargets = "dmir.targets"
 	commandPanel   = "dmir.panel"
@@ -32,8 +36,15 @@ type commandMethod func(s *server, p *protocol.ExecuteCommandParams) (work, erro
 // commands are those of workspace/executeCommand. Each takes one object.
 var commands = map[string]commandMethod{
 	commandRun: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-		return s.runCommand(ctx, p, args, token)
+		return s.runCommand(ctx, p, worker.KindRun, args, token)
 	}),
+	commandProfile: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
+		return s.runCommand(ctx, p, worker.KindProfile, args, token)
+	}),
+	commandCompile: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
+		return s.compileCommand(ctx, p, args, token)
+	}),
+	commandReveal: onArgs(`{"uri": …, "first": LINE, "last": LINE}`, (*server).revealCommand),
 	commandCost: onFunction(func(_ context.Context, s *server, p place, args commandArgs, _ protocol.ProgressToken) (any, error) {
 		return s.costCommand(p, args.Func)
 	}),
@@ -45,7 +56,10 @@ var commands = map[string]commandMethod{
 	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args panelArgs) (work, error) {
 		return s.onPlace(args.URI, func(ctx context.Context, p place) (any, error) { return s.panelCommand(ctx, p, args) }), nil
 	}),
-	commandView: onArgs(`{"uri": …, "view": …}`, (*server).viewCommand),
+	commandView: func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+		token := cloneToken(p.WorkDoneToken)
+		return onArgs(`{"uri": …, "view": …}`, func(s *server, args viewArgs) (work, error) { return s.viewCommand(args, token) })(s, p)
+	},
 	commandToggle: onArgs(`{"setting": "hints" | "lint"}`, func(s *server, args toggleArgs) (work, error) {
 		if switches[args.Setting] == nil {
 			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q cannot be switched; %s and %s can", args.Setting, switchHints, switchLint)
@@ -57,7 +71,7 @@ var commands = map[string]commandMethod{
 // commandNames are the names of the commands, in order.
 func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
-// commandArgs are the arguments of dmir.run and dmir.cost, and of dmir.targets,
+// commandArgs are the arguments of the commands on a function, and of dmir.targets,
 // which may have none and reads no more than the URI.
 type commandArgs struct {
 	URI    string  `json:"uri"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
@@ -16,7 +17,20 @@ import (
 // that name more files than one would look at.
 const eagerLinks = 100
 
-var documentLink = onDocument(
+// documentLink answers for programs and for views of CUDA text.
+func documentLink(s *server, raw jsonrpc2.RawMessage) (work, error) {
+	p, err := decode[protocol.DocumentLinkParams](raw)
+	if err != nil {
+		return nil, err
+	}
+	if v, ok := parseView(string(p.TextDocument.URI)); ok && v.Name == cudaView {
+		links := s.kernelLinks(v)
+		return func(context.Context) (any, error) { return links, nil }, nil
+	}
+	return programLinks(s, raw)
+}
+
+var programLinks = onDocument(
 	func(p *protocol.DocumentLinkParams) uri.URI { return p.TextDocument.URI },
 	func(ctx context.Context, _ *server, p place, _ *protocol.DocumentLinkParams) (any, error) {
 		out := []protocol.DocumentLink{}

@@ -30,7 +30,7 @@ type lintResult struct {
 // they are in the editor. What is found is shown: sent for the files that are
 // not open to editors that do not pull, for others they are asked to pull.
 func (s *server) lintWorkspace(ctx context.Context, token protocol.ProgressToken) (any, error) {
-	ctx, done := s.runs.start(ctx, token)
+	ctx, done := s.runs.start(ctx, token, maxRuns)
 	if done == nil {
 		return nil, jsonrpc2.NewError(requestFailed, "too much is running already")
 	}

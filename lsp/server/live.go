@@ -20,10 +20,11 @@ const follow = 200 * time.Millisecond
 type live struct {
 	browser loopback.Server
 
-	mu     sync.Mutex
-	views  map[string]string       // addresses of virtual documents that were asked for, to the key of the document they show
-	pages  map[*panelPage]struct{} // in a browser
-	timers map[string]*time.Timer  // by key: an edit waits to be followed
+	mu      sync.Mutex
+	views   map[string]string       // addresses of virtual documents that were asked for, to the key of the document they show
+	kernels map[viewOf]kernelTexts  // what views of CUDA text show
+	pages   map[*panelPage]struct{} // in a browser
+	timers  map[string]*time.Timer  // by key: an edit waits to be followed
 }
 
 // later runs f once nothing has asked for key for a while.

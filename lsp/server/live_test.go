@@ -15,6 +15,8 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
+
+	"dmir/lsp/feature"
 )
 
 // openAs opens a document at an address of its own.
@@ -58,14 +60,15 @@ func TestLenses(t *testing.T) {
 	e.initialize(`{"workspace":{"codeLens":{"refreshSupport":true}}}`, "")
 	u := files["f.dmir"]
 	e.openAs(u, ffn)
-	const plain = "Run on reference|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 48.7 µs on h200"
+	does := feature.DevicesFor("auto")
+	plain := "Run on " + does.Run + "|Profile on " + does.Profile + "|Compile|Show CUDA|Show PTX|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 48.7 µs on h200"
 	saved := func(want bool, when string) {
 		t.Helper()
 		titles, all := e.lenses(u)
 		got := strings.Join(titles, "|")
 		if want {
-			if len(all) != 7 || !strings.Contains(got, "Memory plan|Compare with saved|34.4") ||
-				string(all[5].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"kind":"diff","function":"ffn"}`, u) {
+			if len(all) != 11 || !strings.Contains(got, "Memory plan|Compare with saved|34.4") ||
+				string(all[9].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"kind":"diff","function":"ffn"}`, u) {
 				t.Errorf("%s: %s", when, got)
 			}
 		} else if got != plain {

@@ -7,18 +7,17 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.lsp.dev/protocol"
 
-	"dmir/analysis/units"
-	"dmir/lsp/feature"
 	"dmir/lsp/worker"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
-// runResult is the answer to dmir.run.
+// runResult is the answer to dmir.run and dmir.profile.
 type runResult struct {
 	OK        bool            `json:"ok"`
 	Func      string          `json:"func"`
@@ -26,56 +25,80 @@ type runResult struct {
 	ElapsedNs int64           `json:"elapsed_ns"`
 	Message   string          `json:"message"`
 	Results   []worker.Output `json:"results"`
+	Kernels   []worker.Kernel `json:"kernels,omitempty"` // on a device
 }
 
-// maxRuns bounds the worker processes at one time.
+// maxRuns bounds the runs at one time.
 const maxRuns = 4
 
 // errTimeout ends a run that takes too long.
 var errTimeout = errors.New("it took too long")
 
-// runCommand runs a function in a worker process.
-func (s *server) runCommand(ctx context.Context, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-	res := runResult{Func: args.Func, Device: p.Settings.Device, Results: []worker.Output{}}
-	refuse := func(format string, a ...any) (any, error) {
-		res.Message = fmt.Sprintf(format, a...)
-		return answer(res)
-	}
+// doing are the words for what is done with a function, by kind of request.
+var doing = map[string]struct{ title, past string }{
+	worker.KindRun:     {"Running", "run"},
+	worker.KindProfile: {"Profiling", "profiled"},
+	worker.KindCompile: {"Compiling", "compiled"},
+}
+
+// admitted is a context for work on a function that a command asks for, and what
+// ends it; or why there is none.
+func (s *server) admitted(ctx context.Context, kind, fn string, token protocol.ProgressToken) (_ context.Context, done func(), refusal string) {
+	past := doing[kind].past
 	switch {
 	case !s.trusted.Load():
-		return refuse("@%s was not run: the workspace is not trusted", args.Func)
-	case args.Func == "":
-		return refuse("dmir.run needs the name of a function")
+		return nil, nil, fmt.Sprintf("@%s was not %s: the workspace is not trusted", fn, past)
+	case fn == "":
+		return nil, nil, fmt.Sprintf("only a function can be %s: its name is missing", past)
 	}
-	ctx, done := s.runs.start(ctx, token)
+	ctx, left := s.runs.start(ctx, token, maxRuns)
+	if left == nil {
+		return nil, nil, fmt.Sprintf("@%s was not %s: %d functions are running already", fn, past, maxRuns)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.RunTimeout, errTimeout)
+	return ctx, func() { cancel(); left() }, ""
+}
+
+// request is what a worker needs to know of a function of a document.
+func request(p place, kind, fn string) worker.Request {
+	prog := p.Program()
+	return worker.Request{Kind: kind, Path: p.Src.Path, Text: p.Src.Text(), Func: fn, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: prog.Bind, Machine: prog.Target}
+}
+
+// runCommand runs a function in a worker process, or profiles it there.
+func (s *server) runCommand(ctx context.Context, p place, kind string, args commandArgs, token protocol.ProgressToken) (any, error) {
+	res := runResult{Func: args.Func, Device: p.Settings.Device, Results: []worker.Output{}}
+	ctx, done, refusal := s.admitted(ctx, kind, args.Func, token)
 	if done == nil {
-		return refuse("@%s was not run: %d functions are running already", args.Func, maxRuns)
+		res.Message = refusal
+		return answer(res)
 	}
 	defer done()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.RunTimeout, errTimeout)
-	defer cancel()
-
-	req := worker.Request{Path: p.Src.Path, Text: p.Src.Text(), Func: args.Func, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: p.Program().Bind}
+	req := request(p, kind, args.Func)
 	if args.Device != nil {
 		req.Device = *args.Device
 	}
 	if args.Seed != nil {
 		req.Seed = *args.Seed
 	}
-	bar := s.beginProgress(ctx, token, "Running @"+args.Func)
+	bar := s.beginProgress(ctx, token, doing[kind].title+" @"+args.Func)
 	head := headOf(p, args.Func)
 	p.letGo() // the text may change while it runs
 	got, err := worker.Run(ctx, s.workerCommand(), req, func(w worker.Progress) { bar.report(w) })
 	bar.end()
 	s.client.flush(ctx)
 	if err != nil {
-		return s.runFailed(ctx, p, head, args, res, err)
+		code, msg, err := s.workFailed(ctx, kind, args.Func, err)
+		if err != nil {
+			return nil, err
+		}
+		return s.report(p, res, code, msg, head)
 	}
-	res.OK, res.Device, res.ElapsedNs, res.Results = got.OK, got.Device, got.ElapsedNs, got.Results
+	res.OK, res.Device, res.ElapsedNs, res.Results, res.Kernels = got.OK, got.Device, got.ElapsedNs, got.Results, got.Kernels
 	if !got.OK {
 		return s.report(p, res, got.Code, got.Message, placeOf(p, got.Start, got.End))
 	}
-	res.Message = fmt.Sprintf("@%s ran in %s on %s", args.Func, units.Time(float64(got.ElapsedNs)), got.Device)
+	res.Message = runMessage(kind, args.Func, got)
 	s.measured(p, args.Func, got)
 	s.client.show(protocol.MessageTypeInfo, announcement(res))
 	return answer(res)
@@ -93,26 +116,35 @@ func (s *server) workerCommand() []string {
 	return []string{exe, "worker"}
 }
 
-// runFailed tells cancellation, which is the person's wish, from the rest.
-func (s *server) runFailed(ctx context.Context, p place, head source.Span, args commandArgs, res runResult, err error) (any, error) {
+// workFailed says why a worker has no result; cancellation, which is the
+// person's wish, is an error of the protocol.
+func (s *server) workFailed(ctx context.Context, kind, fn string, err error) (code, msg string, _ error) {
 	switch {
 	case errors.Is(err, errTimeout):
-		msg := fmt.Sprintf("@%s was stopped after %s", args.Func, s.opts.RunTimeout)
-		return s.report(p, res, worker.CodeTimeout, msg, head)
+		return worker.CodeTimeout, fmt.Sprintf("@%s was stopped after %s", fn, s.opts.RunTimeout), nil
 	case ctx.Err() != nil:
-		return nil, protocol.ErrRequestCancelled
+		return "", "", protocol.ErrRequestCancelled
 	}
-	return s.report(p, res, worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", args.Func, err), head)
+	if kind == worker.KindCompile {
+		return worker.CodeDied, fmt.Sprintf("@%s was not compiled: %v", fn, err), nil
+	}
+	return worker.CodeDied, fmt.Sprintf("@%s did not finish: %v", fn, err), nil
 }
 
 // report answers with a failure, and shows it at its place, if it has one,
 // until the text changes.
 func (s *server) report(p place, res runResult, code, msg string, at source.Span) (any, error) {
+	s.place(p, code, msg, at)
+	res.OK, res.Message = false, msg
+	return answer(res)
+}
+
+// place shows a failure where it belongs, if it belongs to a place, until the
+// text changes.
+func (s *server) place(p place, code, msg string, at source.Span) {
 	if at.Len() > 0 {
 		s.docs.SetRun(p.Snapshot, nil, []diag.Diagnostic{{Code: code, Severity: diag.Error, Message: msg, Span: at}})
 	}
-	res.OK, res.Message = false, msg
-	return answer(res)
 }
 
 // placeOf is a worker's place, if it lies in the text.
@@ -128,17 +160,6 @@ func headOf(p place, fn string) source.Span {
 		return f.Func.Op.Head
 	}
 	return source.Span{}
-}
-
-// measured attaches the times to the text and has the editor show them.
-func (s *server) measured(p place, fn string, got *worker.Result) {
-	m := &feature.Times{Func: fn, Device: got.Device, Ns: got.ElapsedNs, Ops: map[int]int64{}}
-	for _, o := range got.Ops {
-		m.Ops[o.Line] = o.Ns
-	}
-	if s.docs.SetRun(p.Snapshot, m, nil) {
-		s.refresh()
-	}
 }
 
 // announcement is the message of a run: how long, and the results while they fit.
@@ -161,6 +182,7 @@ type progressBar struct {
 	token protocol.ProgressToken
 	last  uint32
 	sent  time.Time
+	ended atomic.Bool
 }
 
 // beginProgress uses the token that came with the call, or one that the editor
@@ -183,7 +205,7 @@ func (s *server) beginProgress(ctx context.Context, token protocol.ProgressToken
 }
 
 func (b *progressBar) report(w worker.Progress) {
-	if b == nil || w.Total <= 0 || w.Note == "" && time.Since(b.sent) < 50*time.Millisecond {
+	if b == nil || b.ended.Load() || w.Total <= 0 || w.Note == "" && time.Since(b.sent) < 50*time.Millisecond {
 		return
 	}
 	b.sent = time.Now()
@@ -200,7 +222,7 @@ func (b *progressBar) report(w worker.Progress) {
 }
 
 func (b *progressBar) end() {
-	if b != nil {
+	if b != nil && !b.ended.Swap(true) {
 		b.send(&protocol.WorkDoneProgressEnd{Kind: "end"})
 	}
 }
@@ -227,11 +249,11 @@ type oneRun struct {
 
 type runKey struct{}
 
-// start admits a run; done is nil where there are too many.
-func (r *runs) start(ctx context.Context, token protocol.ProgressToken) (_ context.Context, done func()) {
+// start admits a run; done is nil where there are most already.
+func (r *runs) start(ctx context.Context, token protocol.ProgressToken, most int) (_ context.Context, done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.active) >= maxRuns || r.closed {
+	if len(r.active) >= most || r.closed {
 		return ctx, nil
 	}
 	if r.active == nil {

@@ -71,6 +71,7 @@ type server struct {
 	settings    settings
 	folders     folders
 	runs        runs
+	builds      builds
 	diagnostics outbox
 	published   published
 	pullAgain   refresher

@@ -70,7 +70,7 @@ func TestSession(t *testing.T) {
 
 	var lenses []protocol.CodeLens
 	e.must("textDocument/codeLens", doc, &lenses)
-	if len(lenses) != 6 || lenses[0].Command.Command != "dmir.run" || string(lenses[0].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"func":"ffn"}`, testURI) {
+	if len(lenses) != 10 || lenses[0].Command.Command != "dmir.run" || string(lenses[0].Command.Arguments[0]) != fmt.Sprintf(`{"uri":%q,"func":"ffn"}`, testURI) {
 		t.Errorf("lenses %+v", lenses)
 	}
 

@@ -28,6 +28,9 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	if err := json.Unmarshal(raw, &spelt); err == nil {
 		a.URI = spelt.TextDocument.URI
 	}
+	if noProgram(a.Key) {
+		return nil
+	}
 	if workspace.IsConfig(a) {
 		s.docs.OpenConfig(a, strings.Clone(p.TextDocument.Text))
 		s.published.configChanged()
@@ -52,6 +55,9 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 		}
 	}
 	a := address(p.TextDocument.URI)
+	if noProgram(a.Key) {
+		return nil
+	}
 	if workspace.IsConfig(a) {
 		s.live.later(a.Key, func() {
 			s.docs.ConfigChanged()
@@ -66,6 +72,9 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 
 func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	a := address(p.TextDocument.URI)
+	if noProgram(a.Key) {
+		return nil
+	}
 	if workspace.IsConfig(a) {
 		s.docs.CloseConfig(a)
 		s.published.configChanged()
@@ -96,6 +105,13 @@ func didSave(s *server, p *protocol.DidSaveTextDocumentParams) error {
 	return nil
 }
 
+// noProgram reports whether an address is that of a virtual document which holds
+// no program: code, a table, an article.
+func noProgram(at string) bool {
+	v, ok := parseView(at)
+	return ok && views[v.Name].ext != ".dmir" && views[v.Name].ext != ".mlir"
+}
+
 // address is a document's, detached from the message that brought it. The path
 // of one that is no file is its address.
 func address(u uri.URI) workspace.Address {
@@ -107,8 +123,8 @@ func address(u uri.URI) workspace.Address {
 		}
 	}
 	a := workspace.Address{Key: key, URI: key, Path: key}
-	if _, _, document, ok := parseView(key); ok && document != "" {
-		a.Base = address(uri.URI(document)).Path // it is seen as what it shows
+	if v, ok := parseView(key); ok && v.Document != "" {
+		a.Base = address(uri.URI(v.Document)).Path // it is seen as what it shows
 	}
 	return a
 }

@@ -58,6 +58,8 @@ func misbehaveBadly(how string) int {
 		_ = os.Stdout.Close()
 		_ = os.Stderr.Close()
 		time.Sleep(time.Hour)
+	default:
+		return misbehaveOnDevice(how)
 	}
 	return 0
 }

@@ -224,7 +224,7 @@ func state(s *workspace.Snapshot, text string) string {
 	for _, h := range feature.Hints(p, nil, whole) {
 		say("hint", h)
 	}
-	for _, l := range feature.Lenses(p, feature.LensOptions{Device: "reference"}) {
+	for _, l := range feature.Lenses(p, feature.LensOptions{}) {
 		say("lens", l)
 	}
 	for _, k := range feature.Tokens(p, whole) {

@@ -91,12 +91,15 @@ func (v *View) Cheap() []diag.Diagnostic {
 // those who look at this one.
 func (v *View) Superseded() bool {
 	select {
-	case <-v.live.newer(v.number):
+	case <-v.Newer():
 		return true
 	default:
 		return false
 	}
 }
+
+// Newer is closed once the document has a newer version than s.
+func (s *Snapshot) Newer() <-chan struct{} { return s.live.newer(s.number) }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
 // None where linting is switched off, or where ctx ends or a newer version comes
@@ -109,7 +112,7 @@ func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 	defer cancel()
 	go func() {
 		select {
-		case <-v.live.newer(v.number):
+		case <-v.Newer():
 			cancel()
 		case <-ctx.Done():
 		}

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.lsp.dev/jsonrpc2"
+	"go.lsp.dev/protocol"
+	"go.lsp.dev/uri"
+
+	"dmir/analysis/units"
+	"dmir/compile/pipeline"
+	"dmir/lsp/feature"
+	"dmir/lsp/worker"
+)
+
+// cudaView is the view of the kernels as CUDA C++.
+const cudaView = "cuda"
+
+// builtViews are the function behind each pass, its kernels as CUDA C++, and
+// their machine code before it is assembled.
+func builtViews() map[string]view {
+	all := map[string]view{
+		cudaView: {ext: ".cu", built: func(b *worker.Build) string { return b.CUDA }},
+		"ptx": {ext: ".ptx", code: true, built: func(b *worker.Build) string {
+			if b.NoCode != "" {
+				return "// " + b.NoCode + "\n"
+			}
+			return b.PTX
+		}},
+	}
+	for _, name := range pipeline.Names() {
+		all["after-"+name] = view{ext: ".dmir", built: func(b *worker.Build) string {
+			if i := slices.IndexFunc(b.Stages, func(s worker.Stage) bool { return s.Pass == name }); i >= 0 {
+				return b.Stages[i].Text
+			}
+			return ""
+		}}
+	}
+	return all
+}
+
+// builtText is the text of a view of a compiled function. What keeps it from
+// being compiled is a comment in its place: it goes when the text is mended.
+func (s *server) builtText(ctx context.Context, of viewOf, v view) (string, error) {
+	if !s.trusted.Load() {
+		return "// Functions are compiled only in a workspace that is trusted.\n", nil
+	}
+	got, err := s.buildOf(ctx, of.Document, of.Func, v.code, nil)
+	if err != nil {
+		if ctx.Err() != nil || isProtocolError(err) {
+			return "", err
+		}
+		_, msg, err := s.workFailed(ctx, worker.KindCompile, of.Func, err)
+		return comment(msg), err
+	}
+	if !got.OK || got.Build == nil {
+		return comment("This function cannot be compiled: " + got.Message), nil
+	}
+	if of.Name == cudaView {
+		s.live.keepKernels(of, kernelTexts{got.Build.CUDA, got.Kernels})
+	}
+	return v.built(got.Build), nil
+}
+
+func isProtocolError(err error) bool {
+	_, ok := err.(*jsonrpc2.Error)
+	return ok
+}
+
+func comment(msg string) string { return "// " + strings.ReplaceAll(msg, "\n", "\n// ") + "\n" }
+
+// showBuilt compiles a function, with progress, and shows a view of it; with a
+// line, the kernel that the line became.
+func (s *server) showBuilt(ctx context.Context, args viewArgs, token protocol.ProgressToken) (any, error) {
+	if args.Line != nil && args.Func == "" {
+		_, err := s.onPlace(args.URI, func(_ context.Context, p place) (any, error) {
+			args.Func = funcAt(p, *args.Line)
+			return nil, nil
+		})(ctx)
+		if err != nil {
+			return nil, err
+		}
+	}
+	at := viewAddress(args.View, args.URI, args.Func)
+	if !s.trusted.Load() {
+		return s.showView(ctx, at, nil) // which says that it may not
+	}
+	ctx, done := s.runs.start(ctx, token, maxRuns)
+	if done == nil {
+		return nil, jsonrpc2.Errorf(requestFailed, "%d functions are running already", maxRuns)
+	}
+	defer done()
+	title := "Compiling"
+	if args.Func != "" {
+		title += " @" + args.Func
+	}
+	bar := s.beginProgress(ctx, token, title)
+	got, err := s.buildOf(ctx, args.URI, args.Func, views[args.View].code, func(w worker.Progress) { bar.report(w) })
+	bar.end()
+	s.client.flush(ctx)
+	var selected *protocol.Range
+	switch {
+	case ctx.Err() != nil:
+		return nil, protocol.ErrRequestCancelled
+	case err != nil && isProtocolError(err):
+		return nil, err
+	case err == nil && got.OK && args.Line != nil && args.View == cudaView:
+		selected = kernelOf(got.Kernels, *args.Line+1)
+	}
+	return s.showView(ctx, at, selected)
+}
+
+// funcAt is the function that a line, from 0, lies in; "" where it lies in none.
+func funcAt(p place, line int) string {
+	for _, f := range p.Program().Funcs {
+		span := f.Func.Op.Span
+		if p.Src.Pos(span.Start).Line <= line && line <= p.Src.Pos(span.End).Line {
+			return f.Func.Name
+		}
+	}
+	return ""
+}
+
+// kernelOf is the place in the CUDA text of the kernel that a line, from 1, became;
+// nil where it became none.
+func kernelOf(kernels []worker.Kernel, line int) *protocol.Range {
+	for _, k := range kernels {
+		if k.First > 0 && slices.Contains(k.Lines, line) {
+			return &protocol.Range{Start: protocol.Position{Line: uint32(k.First - 1)}, End: protocol.Position{Line: uint32(k.Last)}}
+		}
+	}
+	return nil
+}
+
+// kernelTexts is what a view of CUDA text shows.
+type kernelTexts struct {
+	text    string
+	kernels []worker.Kernel
+}
+
+// keepKernels remembers what a view shows, for its lenses and links.
+func (l *live) keepKernels(v viewOf, k kernelTexts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kernels == nil || len(l.kernels) >= keptBuilds {
+		l.kernels = map[viewOf]kernelTexts{}
+	}
+	v.File = ""
+	l.kernels[v] = k
+}
+
+func (l *live) kernelsOf(v viewOf) kernelTexts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v.File = ""
+	return l.kernels[v]
+}
+
+// kernelLenses stand above each kernel of a view and lead to the lines that it
+// came from.
+func (s *server) kernelLenses(v viewOf) ([]protocol.CodeLens, error) {
+	out := []protocol.CodeLens{}
+	for _, k := range s.live.kernelsOf(v).kernels {
+		if k.First == 0 || len(k.Lines) == 0 {
+			continue
+		}
+		arg, err := json.Marshal(revealArgs{URI: v.Document, First: k.Lines[0] - 1, Last: k.Lines[len(k.Lines)-1] - 1})
+		if err != nil {
+			return nil, err
+		}
+		title := fmt.Sprintf("%s of the program · %s predicted · %s moved", feature.LineList(k.Lines), units.Time(k.PredictedNs), units.Bytes(k.ReadBytes+k.WrittenBytes))
+		at := protocol.Position{Line: uint32(k.First - 1)}
+		out = append(out, protocol.CodeLens{
+			Range:   protocol.Range{Start: at, End: at},
+			Command: protocol.Command{Title: title, Command: commandReveal, Arguments: []protocol.LSPAny{arg}},
+		})
+	}
+	return out, nil
+}
+
+var lineDirective = regexp.MustCompile(`^#line ([0-9]{1,9}) `)
+
+// kernelLinks make each #line of a view of CUDA text a link to that line.
+func (s *server) kernelLinks(v viewOf) []protocol.DocumentLink {
+	out := []protocol.DocumentLink{}
+	row := uint32(0)
+	for line := range strings.Lines(s.live.kernelsOf(v).text) {
+		if m := lineDirective.FindStringSubmatch(line); m != nil {
+			target := uri.URI(v.Document + "#L" + m[1])
+			tip := "line " + m[1] + " of the program"
+			out = append(out, protocol.DocumentLink{
+				Range:   protocol.Range{Start: protocol.Position{Line: row}, End: protocol.Position{Line: row, Character: uint32(len("#line " + m[1]))}},
+				Target:  &target,
+				Tooltip: &tip,
+			})
+		}
+		row++
+	}
+	return out
+}
+
+// revealArgs are the arguments of dmir.reveal: a document and lines of it, from 0.
+type revealArgs struct {
+	URI   string `json:"uri"`
+	First int    `json:"first"`
+	Last  int    `json:"last"`
+}
+
+// revealCommand has the editor show lines of a document.
+func (s *server) revealCommand(args revealArgs) (work, error) {
+	const most = 1<<31 - 2
+	if args.URI == "" || args.First < 0 || args.Last < args.First || args.Last > most {
+		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%s takes a document and lines, not %s to %s", commandReveal, strconv.Itoa(args.First), strconv.Itoa(args.Last))
+	}
+	return func(ctx context.Context) (any, error) {
+		if !s.features.showDocument {
+			return nil, jsonrpc2.NewError(requestFailed, "the editor shows no documents that it is asked to")
+		}
+		lines := &protocol.Range{Start: protocol.Position{Line: uint32(args.First)}, End: protocol.Position{Line: uint32(args.Last + 1)}}
+		if err := s.showDocument(ctx, args.URI, lines); err != nil {
+			return nil, err
+		}
+		return answer(args)
+	}, nil
+}
