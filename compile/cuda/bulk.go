@@ -17,7 +17,8 @@ type boxDim struct {
 	stride int64 // elements
 	size   int64
 	box    int64
-	atom   *kernel.Atom // what the coordinate is; nil is 0
+	atom   *kernel.Atom // what the coordinate is, from `from` on
+	from   int64
 }
 
 // boxes are the dimensions, innermost first, of a map that brings an operand in
@@ -26,7 +27,7 @@ type boxDim struct {
 // dimensions whose strides are multiples of 16 bytes, and a box must not reach
 // from one value of an outer letter into the next.
 func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, lines int64) (dims []boxDim, alongK, ok bool) {
-	if x.Op != kernel.Load || x.Elem != elem || x.At.C != 0 || flat.K == nil || row == nil {
+	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
 	parts, ok := apart(x.At, flat.Z, row, flat.K)
@@ -71,6 +72,13 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 		if d.stride*elem.Bytes()%16 != 0 {
 			return nil, false, false
 		}
+	}
+	// Where the operand is a part of a tensor, its first element's place becomes
+	// that of its first coordinates.
+	rest := x.At.C
+	for i := len(dims) - 1; i >= 0; i-- {
+		dims[i].from = rest / dims[i].stride
+		rest %= dims[i].stride
 	}
 	return dims, alongK, true
 }
@@ -130,12 +138,12 @@ func (s *side) bulk(xs []*kernel.Expr, flat kernel.Flat) (string, error) {
 		e.bind(flat.K, "k")
 		var at []string
 		for j, d := range dims {
-			m.Dims = append(m.Dims, uint64(d.size))
+			m.Dims = append(m.Dims, uint64(d.from+d.size))
 			m.Box = append(m.Box, uint32(d.box))
 			if j > 0 {
 				m.Strides = append(m.Strides, uint64(d.stride*s.elem.Bytes()))
 			}
-			at = append(at, e.atom(d.atom))
+			at = append(at, plus(e.atom(d.atom), d.from))
 		}
 		field := s.ns.free(s.ns.of[x.Buf] + "_map")
 		s.ns.params = append(s.ns.params, param{name: field, elem: s.elem, mode: artifact.Map, value: x.Buf, tmap: m})

@@ -94,6 +94,12 @@ var around = []productCase{
 %b = dm.mul %a, %s : (tensor<24x40xELEM>, tensor<40xELEM>) -> tensor<24x40xELEM>
 %c = dm.tanh %w : tensor<40x48xELEM>
 %y = dm.einsum "mk,kn->mn" %b, %c : (tensor<24x40xELEM>, tensor<40x48xELEM>) -> tensor<24x48xELEM>`, out: "%y : tensor<24x48xELEM>"},
+	{name: "parts of tensors", args: "%x: tensor<2x40x3x4x16xELEM>",
+		body: `%0 = dm.slice %x, start_indices = [0, 0, 0, 0, 0], limit_indices = [2, 40, 1, 4, 16] : (tensor<2x40x3x4x16xELEM>) -> tensor<2x40x1x4x16xELEM>
+%1 = dm.slice %x, start_indices = [0, 8, 1, 0, 0], limit_indices = [2, 40, 2, 4, 16] : (tensor<2x40x3x4x16xELEM>) -> tensor<2x32x1x4x16xELEM>
+%q = dm.reshape %0 : (tensor<2x40x1x4x16xELEM>) -> tensor<2x40x4x16xELEM>
+%k = dm.reshape %1 : (tensor<2x32x1x4x16xELEM>) -> tensor<2x32x4x16xELEM>
+%y = dm.einsum "bihp,bjhp->bhij" %q, %k : (tensor<2x40x4x16xELEM>, tensor<2x32x4x16xELEM>) -> tensor<2x4x40x32xELEM>`, out: "%y : tensor<2x4x40x32xELEM>"},
 	{name: "moved operand", args: "%x: tensor<2x8x3x16xELEM>, %w: tensor<48x40xELEM>",
 		body: `%a = dm.transpose %x, dims = [0, 2, 1, 3] : (tensor<2x8x3x16xELEM>) -> tensor<2x3x8x16xELEM>
 %b = dm.transpose %a, dims = [0, 2, 1, 3] : (tensor<2x3x8x16xELEM>) -> tensor<2x8x3x16xELEM>
