@@ -224,7 +224,9 @@ func (a *attention) maskName(ns *names) string {
 	return ns.of[a.mask]
 }
 
-// attention is one kernel: a block for each tile of queries of each head.
+// attention is one kernel: a block for each tile of queries of each head. Where
+// that leaves multiprocessors without work, blocks share the keys, and a second
+// kernel puts their results together.
 func (g *generator) attention(f *kernel.Form, name string) ([]launch, error) {
 	o := f.Main
 	a, err := attentionOf(o, 3)
@@ -232,13 +234,21 @@ func (g *generator) attention(f *kernel.Form, name string) ([]launch, error) {
 		return nil, err
 	}
 	ns := attentionNames(f)
+	splits := int64(1)
+	y, lse := ns.nameOf(o, 0), ns.nameOf(o, 1)
 	l, err := g.attentionLaunch(a, forwardAttention, name, ns, func(t attentionTile) string {
-		types := fmt.Sprintf("%s, @_S", t)
+		to, weights := y, lse
+		if splits = g.attentionSplits(a, t); splits > 1 {
+			rows := splits * a.heads * a.queries
+			to = ns.addTemp("means", &temp{elem: a.sum, n: rows * a.value}, artifact.Out)
+			weights = ns.addTemp("weights", &temp{elem: a.sum, n: rows}, artifact.Out)
+		}
+		types := fmt.Sprintf("%s, @_S, %d", t, splits)
 		if !t.tensor() {
 			types += ", " + register(a.sum)
 		}
 		return fmt.Sprintf("dm::attention_%s<%s>(arena, %s, %s, %s, %s, %s, %s);\n", t.path(), types,
-			ns.of[o.Operands[0]], ns.of[o.Operands[1]], ns.of[o.Operands[2]], a.maskName(ns), ns.nameOf(o, 0), ns.nameOf(o, 1))
+			ns.of[o.Operands[0]], ns.of[o.Operands[1]], ns.of[o.Operands[2]], a.maskName(ns), to, weights)
 	})
 	if err != nil {
 		return nil, err
@@ -246,5 +256,23 @@ func (g *generator) attention(f *kernel.Form, name string) ([]launch, error) {
 	if a.mask != nil && op.Bool(o, "causal") {
 		l.differs = "the mask of keys that no query of a tile sees is not read"
 	}
-	return []launch{l}, nil
+	if splits == 1 {
+		return []launch{l}, nil
+	}
+	l.grid[0] *= int(splits)
+	l.differs = fmt.Sprintf("%d partial results of each query pass through memory", splits)
+	n := len(ns.params)
+	means, weights := &ns.params[n-2], &ns.params[n-1]
+	means.mode, weights.mode = artifact.In, artifact.In
+	join := launch{
+		name: name + "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1},
+		before: a.describe("@_S"), include: "attention.cuh", differs: l.differs,
+		body: fmt.Sprintf("  dm::attention_join<@_S, %d, %s>(%s, %s, %s, %s);\n", splits, storage(a.elem), means.name, weights.name, y, lse),
+	}
+	for _, p := range ns.params {
+		if mentions(join.body, p.name) {
+			join.params = append(join.params, p)
+		}
+	}
+	return []launch{l, join}, nil
 }

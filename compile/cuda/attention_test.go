@@ -289,7 +289,17 @@ func TestAttentionDepths(t *testing.T) {
 }
 
 func TestAttentionSmallTiles(t *testing.T) {
-	agrees(t, append(depths("bf16", "f32", "f16"), depths("f64")[:2]...), 1<<20)
+	cases := append(depths("bf16", "f32", "f16"), depths("f64")[:2]...)
+	agrees(t, append(cases, fewQueries...), 1<<20)
+}
+
+// Blocks share the keys where there are few queries.
+var fewQueries = []attentionCase{
+	{name: "one query, many keys", elem: "f16", q: "1x4x1x64", k: "1x2x700x64", attributes: ", causal = true"},
+	{name: "few queries, dropout and mask", elem: "bf16", q: "1x2x9x20", k: "1x2x300x20", value: "6", mask: "9x300", attributes: ", dropout = 0.2", back: true},
+	{name: "keys behind all queries", elem: "f16", q: "1x1x300x16", k: "1x1x330x16", attributes: ", causal = true", back: true},
+	{name: "few queries that see nothing", elem: "f16", q: "1x1x340x16", k: "1x1x300x16", attributes: ", causal = true"},
+	{name: "f32", elem: "f32", q: "1x2x3x7", k: "1x1x100x7", attributes: ", causal = true", back: true},
 }
 
 func TestAttentionVariants(t *testing.T) {

@@ -195,3 +195,10 @@ func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
 	}
 	return queries * a.heads
 }
+
+// attentionSplits is how many blocks share a tile's keys, each with two steps at
+// least.
+func (g *generator) attentionSplits(a *attention, t attentionTile) int64 {
+	idle := int64(g.target.Machine.SMs) / a.blocks(forwardAttention, t)
+	return max(1, min(16, idle, ceil(a.keys, int64(t.other))/2))
+}

@@ -93,10 +93,7 @@ template <class S, class Acc, class Mask> struct Scores {
   }
   // A logarithm of a sum of exponentials as a score, and the other way round.
   DM_FN static Acc as_score(Acc lse) { return masked ? lse : lse * Acc(detail::log2_e); }
-  DM_FN static Acc lse(Acc most, Acc sum) {
-    if (most == least()) return most - most; // NaN: the query sees no key
-    return (masked ? most : most * Acc(detail::ln_2)) + log(sum);
-  }
+  DM_FN static Acc lse(Acc most, Acc sum) { return (masked ? most : most * Acc(detail::ln_2)) + log(sum); }
   // Whether dropout keeps a probability.
   DM_FN bool keeps(i32 query, i32 key) const {
     return stream(S::seed, 1).bits(numbers + u64(query) * u64(S::keys) + u64(key)) >> 11 >= S::threshold;
@@ -134,6 +131,46 @@ struct Span {
   DM_FN i32 head(i32 step) const { return ByKeys ? matrix * S::group + step / steps : matrix; }
   DM_FN i32 other(i32 step) const { return (from + (ByKeys ? step % steps : step)) * BN; }
 };
+
+// Part is what one of Splits blocks that share a tile's keys goes through: steps
+// [from, to) of n.
+struct Part {
+  i32 number, from, to;
+  DM_FN Part(i32 number, i32 splits, i32 n) : number(number), from(i32(i64(n) * number / splits)), to(i32(i64(n) * (number + 1) / splits)) {}
+};
+
+// attention_join puts together the results of blocks that share a tile's keys:
+// for each a mean of values, and the logarithm of the weight that it has. One
+// warp for each query; launch with 256 threads.
+template <class S, int Splits, class T, class Acc, class Y, class Lse>
+DM_FN void attention_join(In<Acc> means, In<Acc> weights, const Y& y, const Lse& lse) {
+  constexpr i64 rows = i64(S::heads) * S::queries;
+  const i64 row = i64(block()) * 8 + warp();
+  if (row >= rows) return;
+  Acc most = weights[row], sum = 0, weight[Splits];
+DM_UNROLL
+  for (int i = 0; i < Splits; i++) {
+    weight[i] = weights[i * rows + row];
+    most = max(most, weight[i]);
+  }
+DM_UNROLL
+  for (int i = 0; i < Splits; i++) {
+    // Where no block has seen a key this is NaN.
+    weight[i] = detail::power_of_2((weight[i] - most) * Acc(detail::log2_e));
+    sum += weight[i];
+  }
+  if constexpr (given<Lse>) {
+    if (lane() == 0) lse.store(row, most + log(sum));
+  }
+  if constexpr (given<Y>) {
+    for (i32 col = lane(); col < S::value; col += 32) {
+      Acc v = 0;
+DM_UNROLL
+      for (int i = 0; i < Splits; i++) v = fma(weight[i], Acc(means[(i * rows + row) * S::value + col]), v);
+      y.store(row * S::value + col, narrow<T>(v * Acc(S::keep) / sum));
+    }
+  }
+}
 
 // attention_delta stores the sum over dy · y of each query, one warp for each.
 // Launch with 256 threads.

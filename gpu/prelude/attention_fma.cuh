@@ -107,13 +107,16 @@ DM_UNROLL
 }  // namespace detail
 
 // attention_fma is attention_mma for the vector units.
-template <class Tile, class S, class Acc, class T, class Mask, class Y, class Lse>
+template <class Tile, class S, int Splits, class Acc, class T, class Mask, class Y, class Lse>
 DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
   using Score = Scores<S, Acc, Mask>;
   constexpr int N = Tile::N, BN = Tile::BN;
-  const Span<S, false, Tile::BM, BN, Score::skips> span(block());
+  using Where = Span<S, false, Tile::BM, BN, Score::skips>;
+  constexpr i32 tiles = Where::blocks * S::heads;
+  const Where span(block() % tiles);
+  const Part part(block() / tiles, Splits, span.n);
   const i32 head = span.matrix, first = span.first, tx = thread() % 16, ty = thread() / 16;
   const i64 kv = head / S::group;
   const Score scores(mask, head);
@@ -128,7 +131,7 @@ DM_UNROLL
     for (int j = 0; j < V::each; j++) sums[i][j] = 0;
   }
 DM_NO_UNROLL
-  for (i32 step = 0; step < span.n; step++) {
+  for (i32 step = part.from; step < part.to; step++) {
     const i32 keys = step * BN;
     sync();
     D::template load<BN>(ks, k, kv * S::keys * S::depth, keys, S::keys);
@@ -166,17 +169,21 @@ DM_UNROLL
     detail::put_tile(ps, s);
     V::add_columns(sums, ps, vs);
   }
+  const i64 base = (i64(part.number) * S::heads + head) * S::queries;
   Acc factor[N];
 DM_UNROLL
   for (int i = 0; i < N; i++) {
     const Acc sum = detail::row_reduce<detail::Sum>(total[i]);
-    factor[i] = Acc(S::keep) / sum;
+    // A query that sees no key has the mean NaN, but not for one of its splits.
+    const bool none = most[i] == Score::least();
+    factor[i] = Splits == 1 ? Acc(S::keep) / sum : none ? Acc(0) : 1 / sum;
     const i32 query = first + ty + 16 * i;
     if constexpr (given<Lse>) {
-      if (tx == 0 && query < S::queries) lse.store(i64(head) * S::queries + query, Score::lse(most[i], sum));
+      const Acc none_seen = Splits == 1 ? most[i] - most[i] : most[i];
+      if (tx == 0 && query < S::queries) lse.store(base + query, none ? none_seen : Score::lse(most[i], sum));
     }
   }
-  if constexpr (given<Y>) V::store(sums, factor, y, i64(head) * S::queries * S::value, first, S::queries);
+  if constexpr (given<Y>) V::store(sums, factor, y, base * S::value, first, S::queries);
 }
 
 namespace detail {

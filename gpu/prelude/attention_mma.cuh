@@ -127,14 +127,18 @@ template <class F> DM_FN float quad_reduce(float v) {
 }  // namespace detail
 
 // attention_mma computes a tile of queries of one head. Launch with
-// Tile::threads threads, one block for each tile of queries and head.
-template <class Tile, class S, class T, class Mask, class Y, class Lse>
+// Tile::threads threads, one block for each split, head and tile of queries. With
+// more than one split y and lse are what attention_join takes.
+template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse>
 DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
   using D = Lines<S::depth>;
   using V = Lines<S::value>;
   using Score = Scores<S, float, Mask>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
-  const Span<S, false, Tile::BM, BN, Score::skips> span(block());
+  using Where = Span<S, false, Tile::BM, BN, Score::skips>;
+  constexpr i32 tiles = Where::blocks * S::heads;
+  const Where span(block() % tiles);
+  const Part part(block() / tiles, Splits, span.n);
   const i32 head = span.matrix, first = span.first, row = warp() * FM * 16, l = lane();
   const i64 kv = head / S::group;
   const Score scores(mask, head);
@@ -147,7 +151,7 @@ DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
     V::template load<BN, Tile::threads>(vs + step % 2 * BN * V::pitch, v, kv * S::keys * S::value, step * BN, S::keys);
     cp_async_commit();
   };
-  load(0);
+  if (part.from < part.to) load(part.from);
 
   float sums[FM][V::fragments][4], most[FM][2], total[FM][2];
   detail::clear(sums);
@@ -157,10 +161,10 @@ DM_UNROLL
     for (int h = 0; h < 2; h++) most[i][h] = Score::least(), total[i][h] = 0;
 
 DM_NO_UNROLL
-  for (i32 step = 0; step < span.n; step++) {
+  for (i32 step = part.from; step < part.to; step++) {
     cp_async_wait<0>();
     sync();
-    if (step + 1 < span.n) load(step + 1);
+    if (step + 1 < part.to) load(step + 1);
     const i32 key = step * BN;
     if (Score::skips && key > first + row + FM * 16 - 1 + Score::shift) continue; // nothing that this warp's queries see
     float s[FM][FN][4];
@@ -215,22 +219,40 @@ DM_UNROLL
     detail::add_columns<V>(sums, s, vs + step % 2 * BN * V::pitch);
   }
 
+  cp_async_wait<0>();
+  const i64 base = (i64(part.number) * S::heads + head) * S::queries;
   float factor[FM][2];
 DM_UNROLL
   for (int i = 0; i < FM; i++)
 DM_UNROLL
     for (int h = 0; h < 2; h++) {
       const float sum = detail::quad_reduce<detail::Sum>(total[i][h]);
-      factor[i][h] = float(S::keep) / sum;
+      // A query that sees no key has the mean NaN, but not for one of its splits.
+      const bool none = most[i][h] == Score::least();
+      factor[i][h] = Splits == 1 ? float(S::keep) / sum : none ? 0.0f : 1.0f / sum;
       const i32 query = first + row + i * 16 + h * 8 + l / 4;
       if constexpr (given<Lse>) {
-        if (l % 4 == 0 && query < S::queries) lse.store(i64(head) * S::queries + query, Score::lse(most[i][h], sum));
+        const float none_seen = Splits == 1 ? most[i][h] - most[i][h] : most[i][h];
+        if (l % 4 == 0 && query < S::queries) lse.store(base + query, none ? none_seen : Score::lse(most[i][h], sum));
       }
     }
-  if constexpr (given<Y>) {
+  if constexpr (given<Y> && Splits == 1) {
     sync();
     const Shared<T> to = after.take<T>(Tile::BM * V::pitch);
-    V::store(to, sums, factor, row, y, i64(head) * S::queries * S::value, first, S::queries);
+    V::store(to, sums, factor, row, y, base * S::value, first, S::queries);
+  } else if constexpr (given<Y>) {
+DM_UNROLL
+    for (int i = 0; i < FM; i++)
+DM_UNROLL
+      for (int j = 0; j < V::fragments; j++)
+DM_UNROLL
+        for (int h = 0; h < 2; h++) {
+          const i32 query = first + row + i * 16 + h * 8 + l / 4, col = j * 8 + l % 4 * 2;
+          if (query >= S::queries || col >= S::value) continue;
+          Vec<float, 2> two;
+          two[0] = sums[i][j][2 * h] * factor[i][h], two[1] = sums[i][j][2 * h + 1] * factor[i][h];
+          y.template store<2>((base + query) * S::value + col, two);
+        }
   }
 }
 
