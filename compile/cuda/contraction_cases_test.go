@@ -168,7 +168,7 @@ var folding = []productCase{
 }
 
 // Element types that tensor cores do not take as they are, or not at all.
-var types8 = []productCase{
+var exactTypes = []productCase{
 	{name: "both f8", args: "%x: tensor<24x40xf8E4M3FN>, %w: tensor<16x40xf8E5M2>",
 		body: `%y = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xf8E4M3FN>, tensor<16x40xf8E5M2>) -> tensor<24x16xf16>`, out: "%y : tensor<24x16xf16>"},
 	{name: "f8 to f32", args: "%x: tensor<40x24xf8E5M2>, %w: tensor<40x18xf8E5M2>",

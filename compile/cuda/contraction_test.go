@@ -24,7 +24,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// product is a function whose body is one kernel around a contraction, and the
+// productCase is a function whose body is one kernel around a contraction, and the
 // tile to compute it with; without one the model chooses.
 type productCase struct {
 	name string
@@ -473,7 +473,7 @@ func TestContractionCompiles(t *testing.T) {
 
 func TestContractionTypes(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
-	for _, p := range types8 {
+	for _, p := range exactTypes {
 		c.add(t, p, true)
 	}
 	c.emulate(t)

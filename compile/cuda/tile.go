@@ -117,7 +117,7 @@ var (
 	}
 )
 
-// product is what the choice of a tile depends on.
+// productShape is what the choice of a tile depends on.
 type productShape struct {
 	batch, rows, cols, depth int64
 	products                 int
