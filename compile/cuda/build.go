@@ -327,6 +327,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		}
 		if !l.zero {
 			step.Kernel = b.kernel(l, b.line(st.Op))
+			b.from(step.Kernel, st.Op)
 		}
 		if k == 0 {
 			for _, w := range st.Waits {
