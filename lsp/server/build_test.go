@@ -140,7 +140,7 @@ func TestBuiltViews(t *testing.T) {
 	if len(lenses) != 1 || !strings.HasPrefix(titles[0], "lines 2–3 of the program · ") || lenses[0].Range.Start.Line != shownKernel(text) {
 		t.Fatalf("lenses %+v", lenses)
 	}
-	e.command(lenses[0].Command.Command, string(lenses[0].Command.Arguments[0]), nil)
+	e.command(lenses[0].Command.Command, string(lenses[0].Command.Arguments[0]), &struct{}{})
 	if asked := e.asked("window/showDocument", 3); !strings.Contains(asked, testURI) || !strings.Contains(asked, `"line":1`) || !strings.Contains(asked, `"line":3`) {
 		t.Errorf("asked to show %s", asked)
 	}
