@@ -140,6 +140,9 @@ func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align
 
 // Program is the artifact of fn, a function that all passes have gone over.
 func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*artifact.Program, error) {
+	if err := schedule.Check(fn); err != nil { // the text may have been edited
+		return nil, err
+	}
 	s, err := schedule.Read(fn)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
+	"dmir/syntax/diag"
 )
 
 // BuildOptions are how a function is compiled.
@@ -21,6 +22,8 @@ type BuildOptions struct {
 	Skip    []string // passes that are left out
 	// Observe is told of each pass that is done, with the module behind it.
 	Observe func(s pass.Stage, u *pass.Unit)
+	// Warn is told what a person should know of a program that compiles.
+	Warn func(diag.Diagnostic)
 }
 
 // Build compiles fn, a function of m, which stays as it is. An error that
@@ -37,6 +40,13 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*art
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, w := range u.Warnings {
+		if o.Warn != nil {
+			d := w.Diagnostic()
+			d.Severity = diag.Warning
+			o.Warn(d)
+		}
 	}
 	return cuda.Program(ctx, m, u.Func, cuda.Target{Arch: o.Arch, Machine: o.Machine})
 }

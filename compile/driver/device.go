@@ -52,7 +52,9 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		j.Machine, _ = machine.Lookup(machine.Default)
 	}
 	start := time.Now()
-	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind})
+	var warnings []diag.Diagnostic
+	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +64,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	res.Compile += built
+	res.Warnings = warnings
 	names := outputNames(j.Fn, len(res.Outputs))
 	for i := range res.Outputs {
 		res.Outputs[i].Name = names[i]

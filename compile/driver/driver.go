@@ -17,6 +17,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/gpu/device"
+	"dmir/syntax/diag"
 )
 
 // Job is one run.
@@ -64,7 +65,9 @@ type Result struct {
 	Outputs []Output
 	Ops     []interp.Timing // by the reference executor
 	Kernels []Kernel        // on a device
-	Peak    int64           // bytes of live tensors at most; of the plan on a device
+	// Warnings are about the program's text, from compiling it.
+	Warnings []diag.Diagnostic
+	Peak     int64 // bytes of live tensors at most; of the plan on a device
 }
 
 // Choose is the device that name stands for, and why it was taken; an error

@@ -46,5 +46,6 @@ var Codes = []diag.Code{
 	{Code: "DM803", Name: "cannot-inline", Doc: "The function that is called has no body here, or its blocks jump.", Help: "give it a body of one block"},
 	{Code: "DM804", Name: "not-compiled", Doc: "Control flow (`dm.while`, `dm.if`) and ops of other dialects run in the reference executor; for devices they are not compiled.", Help: "run it with `--device reference`"},
 	{Code: "DM805", Name: "sizes-disagree", Doc: "The sizes given to symbols do not fit together: with these numbers an op breaks a rule that it kept with symbols.", Help: "bind other sizes"},
+	{Code: "DM806", Name: "not-one-kernel", Doc: "A `dm.kernel` of the text holds ops that no device kernel computes together, such as a softmax of a contraction's result. They run as several kernels, which move more than the line says.", Help: "take ops out of the kernel"},
 	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
 }

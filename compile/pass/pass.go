@@ -18,7 +18,13 @@ type Unit struct {
 	Func    *ir.Func // a pass may put another function in its place (gradient)
 	Machine *machine.Machine
 	Options Options
+	// Warnings are what a person should know of a program that compiles all the
+	// same, in the order of the passes.
+	Warnings []*Error
 }
+
+// Warn adds a warning.
+func (u *Unit) Warn(e *Error) { u.Warnings = append(u.Warnings, e) }
 
 // Context ends long searches; it is never nil.
 func (u *Unit) Context() context.Context {

@@ -23,6 +23,7 @@ func Passes() []pass.Pass {
 		grad.Pass(),
 		simplify.Pass(),
 		layout.Pass(),
+		prepare.Dissolve(),
 		fuse.Pass(),
 		schedule.Order(),
 		cuda.Kernels(),

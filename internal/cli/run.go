@@ -28,6 +28,8 @@ type runCmd struct {
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
 	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
+	Runs         int      `help:"How often a GPU runs a .dmx file for its times, of which the median is shown." default:"10"`
+	Cold         bool     `help:"Empty the GPU's cache before each of these runs."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
@@ -81,6 +83,9 @@ func (c runCmd) Run(a *app) error {
 	if err := c.save(res); err != nil {
 		discard()
 		return err
+	}
+	for _, w := range res.Warnings {
+		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
 	}
 	f := p.Cost(fn)
 	if c.OutputFormat == "json" {

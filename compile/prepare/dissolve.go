@@ -1,0 +1,67 @@
+package prepare
+
+import (
+	"slices"
+
+	"dmir/compile/kernel"
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+)
+
+// Dissolve makes single ops of kernels that cannot run as one, so that the
+// passes behind it find other kernels for them.
+func Dissolve() pass.Pass {
+	return pass.Pass{Name: "dissolve", Summary: "kernels that no device runs as one become their ops again", Run: dissolve}
+}
+
+func dissolve(u *pass.Unit) error {
+	for _, o := range slices.Clone(u.Func.Body.Ops) {
+		if o.Name != "dm.kernel" || o.Body(0) == nil {
+			continue
+		}
+		why := unfit(o)
+		if why == nil {
+			continue
+		}
+		u.Warn(pass.Errorf(o, "DM806", "these ops run as several kernels: %v", why))
+		loosen(o)
+	}
+	return nil
+}
+
+// unfit is why the kernel o cannot run as one, nil where it can.
+func unfit(o *ir.Op) error {
+	body := o.Body(0)
+	last := body.Terminator()
+	if last == nil {
+		return nil // what is wrong with it is said elsewhere
+	}
+	var outs []*ir.Value
+	for _, v := range last.Operands {
+		if slices.Contains(outs, v) {
+			return &kernel.Reason{Op: o, Msg: "it yields " + v.Name + " twice"}
+		}
+		outs = append(outs, v)
+	}
+	_, err := kernel.Of(body.Ops[:len(body.Ops)-1], outs)
+	return err
+}
+
+// loosen puts the ops of the kernel o in its place.
+func loosen(o *ir.Op) {
+	body := o.Body(0)
+	last := body.Terminator()
+	inner := slices.Clone(body.Ops[:len(body.Ops)-1])
+	values := slices.Clone(last.Operands)
+	ir.Erase(last)
+	body.Ops = nil
+	at := slices.Index(o.Parent.Ops, o)
+	for _, x := range inner {
+		x.Parent = o.Parent
+	}
+	o.Parent.Ops = slices.Insert(o.Parent.Ops, at, inner...)
+	for i, r := range o.Results {
+		ir.ReplaceUses(r, values[i])
+	}
+	ir.Erase(o)
+}
