@@ -59,9 +59,11 @@ DM_FN double power_of_2(double x) {
 DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
 }  // namespace detail
 
-// Scores are the scaled and masked products of one head. Without a mask they
-// are kept times log2 e, so that their exponentials are powers of two at once;
-// a mask may hold the least finite number, which must not be multiplied.
+// Scores are the products of one head as the softmax takes them. Without a mask
+// they stay as they are, and the scale goes into the exponent: a product and a
+// difference of one instruction. With a mask they are scaled and masked, and the
+// difference comes first, since a mask may hold the least finite number, which
+// must not be multiplied. Both ways a power of two stands for the exponential.
 template <class S, class Acc, class Mask> struct Scores {
   static constexpr bool masked = given<Mask>;
   static constexpr i32 shift = S::keys - S::queries;
@@ -69,6 +71,11 @@ template <class S, class Acc, class Mask> struct Scores {
   // key at all makes NaN of everything it touches.
   static constexpr bool skips = S::causal && shift >= 0;
   static constexpr bool drops = S::threshold > 0;
+  // Whether scores are the bare products. Under a negative scale the greatest
+  // product is not the greatest score; one that f32 rounds to 0 is of no use in
+  // the exponent.
+  static constexpr bool plain = !masked && S::scale > 1e-30;
+  static constexpr double unit = plain ? S::scale * detail::log2_e : detail::log2_e; // of a score, in the exponent
 
   Mask mask;
   i64 at;
@@ -80,20 +87,25 @@ template <class S, class Acc, class Mask> struct Scores {
   DM_FN static Acc least() { return Acc(bits_as<float>(0xff800000u)); } // minus infinity
 
   DM_FN Acc score(Acc product, i32 query, i32 key) const {
+    if constexpr (!plain) product *= Acc(S::scale);
     if constexpr (masked) {
-      product *= Acc(S::scale);
       if (query < S::queries && key < S::keys) product += Acc(wide(mask[at + query * S::mask_row + key * S::mask_col]));
-      return product;
     }
-    return product * Acc(S::scale * detail::log2_e);
+    return product;
   }
-  // e to the difference of two scores.
-  DM_FN static Acc exponential(Acc difference) {
-    return detail::power_of_2(masked ? difference * Acc(detail::log2_e) : difference);
+  // e to the difference of a score and another, or a logarithm of a sum of
+  // exponentials, made ready by below or below_lse.
+  DM_FN static Acc exponential(Acc score, Acc ready) {
+    if constexpr (masked) {
+      return detail::power_of_2((score - ready) * Acc(unit));
+    } else {
+      return detail::power_of_2(fma(score, Acc(unit), -ready));
+    }
   }
-  // A logarithm of a sum of exponentials as a score, and the other way round.
-  DM_FN static Acc as_score(Acc lse) { return masked ? lse : lse * Acc(detail::log2_e); }
-  DM_FN static Acc lse(Acc most, Acc sum) { return (masked ? most : most * Acc(detail::ln_2)) + log(sum); }
+  DM_FN static Acc below(Acc score) { return masked ? score : score * Acc(unit); }
+  DM_FN static Acc below_lse(Acc lse) { return masked ? lse : lse * Acc(detail::log2_e); }
+  // The logarithm of a sum, times e to its greatest score.
+  DM_FN static Acc lse(Acc most, Acc sum) { return most * Acc(unit * detail::ln_2) + log(sum); }
   // Whether dropout keeps a probability.
   DM_FN bool keeps(i32 query, i32 key) const {
     return stream(S::seed, 1).bits(numbers + u64(query) * u64(S::keys) + u64(key)) >> 11 >= S::threshold;

@@ -151,13 +151,13 @@ DM_UNROLL
         m = max(m, s[i][j]);
       }
       m = detail::row_reduce<detail::Max>(m);
-      const Acc base = m == Score::least() ? Acc(0) : m; // no key seen so far
-      const Acc factor = Score::exponential(most[i] - base);
+      const Acc base = m == Score::least() ? Acc(0) : Score::below(m); // no key seen so far
+      const Acc factor = Score::exponential(most[i], base);
       most[i] = m;
       total[i] *= factor;
 DM_UNROLL
       for (int j = 0; j < N; j++) {
-        s[i][j] = Score::exponential(s[i][j] - base);
+        s[i][j] = Score::exponential(s[i][j], base);
         total[i] += s[i][j];
         if constexpr (Score::drops) {
           if (!scores.keeps(query, keys + tx + 16 * j)) s[i][j] = 0;
@@ -197,7 +197,7 @@ DM_UNROLL
   for (int a = 0; a < N; a++) {
     const i32 query = queries + (ByKeys ? tx : ty) + 16 * a;
     const bool is = query < S::queries;
-    const Acc sum = is ? Score::as_score(lse[i64(head) * S::queries + query]) : Acc(0);
+    const Acc sum = is ? Score::below_lse(lse[i64(head) * S::queries + query]) : Acc(0);
     const Acc mean = is ? delta[i64(head) * S::queries + query] : Acc(0);
 DM_UNROLL
     for (int b = 0; b < N; b++) {
@@ -205,7 +205,7 @@ DM_UNROLL
       Acc& prob = ByKeys ? p[b][a] : p[a][b];
       Acc& slope = ByKeys ? ds[b][a] : ds[a][b];
       const Acc score = scores.score(prob, query, key);
-      prob = Score::exponential((Score::sees(query, key) ? score : Score::least()) - sum);
+      prob = Score::exponential(Score::sees(query, key) ? score : Score::least(), sum);
       const Acc keep = !Score::drops || scores.keeps(query, key) ? Acc(S::keep) : Acc(0);
       slope = prob * (slope * keep - mean);
       prob *= keep;

@@ -192,15 +192,15 @@ DM_UNROLL
 DM_UNROLL
         for (int j = 0; j < FN; j++) m = max(m, max(s[i][j][2 * h], s[i][j][2 * h + 1]));
         m = detail::quad_reduce<detail::Max>(m);
-        const float base = m == Score::least() ? 0.0f : m; // no key seen so far
-        const float factor = Score::exponential(most[i][h] - base);
+        const float base = m == Score::least() ? 0.0f : Score::below(m); // no key seen so far
+        const float factor = Score::exponential(most[i][h], base);
         most[i][h] = m;
         float sum = 0;
 DM_UNROLL
         for (int j = 0; j < FN; j++)
 DM_UNROLL
           for (int e = 2 * h; e < 2 * h + 2; e++) {
-            s[i][j][e] = Score::exponential(s[i][j][e] - base);
+            s[i][j][e] = Score::exponential(s[i][j][e], base);
             sum += s[i][j][e];
           }
         total[i][h] = total[i][h] * factor + sum;
@@ -298,7 +298,7 @@ DM_UNROLL
       for (int h = 0; h < 2; h++) {
         const i32 query = first + row + i * 16 + h * 8 + l / 4;
         const bool is = query < S::queries;
-        my_lse[i][h] = is ? Score::as_score(lse[i64(span.matrix) * S::queries + query]) : 0.0f;
+        my_lse[i][h] = is ? Score::below_lse(lse[i64(span.matrix) * S::queries + query]) : 0.0f;
         my_delta[i][h] = is ? delta[i64(span.matrix) * S::queries + query] : 0.0f;
       }
   }
@@ -343,7 +343,7 @@ DM_UNROLL
 DM_UNROLL
       for (int i = 0; i < FM; i++)
 DM_UNROLL
-        for (int e = 0; e < 4; e++) p[i][j][e] = Score::exponential(p[i][j][e] - (ByKeys ? Score::as_score(sum[e % 2]) : my_lse[i][e / 2]));
+        for (int e = 0; e < 4; e++) p[i][j][e] = Score::exponential(p[i][j][e], ByKeys ? Score::below_lse(sum[e % 2]) : my_lse[i][e / 2]);
     }
     float ds[FM][FN][4];
     if constexpr (given<DX>) detail::rows_by_rows<V>(ds, xvs, row, yvs + slot * BN * V::pitch);
