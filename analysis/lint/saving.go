@@ -114,6 +114,9 @@ func (s *Saving) promise() (bytes int64, ns float64) {
 }
 
 func (s *Saving) sentence(c *Context) string {
+	if s.Bytes.IsZero() {
+		return "moves nothing as it is"
+	}
 	text := "saves " + units.DimBytes(s.Bytes)
 	if total := c.total(); s.timed && total.Known {
 		text += fmt.Sprintf(" and %s of %s on %s", units.Time(s.Ns), units.Time(total.Ns), c.Machine.Name)
