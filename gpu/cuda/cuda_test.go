@@ -140,13 +140,17 @@ func TestTime(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Program())
 	x, _, _ := input()
-	got, err := s.Time(t.Context(), [][]byte{x}, 3)
+	got, err := s.Time(t.Context(), [][]byte{x}, 3, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	near := func(a, b float64) bool { return math.Abs(a-b) < 10 }
 	if !near(got.TotalNs, 8000) || !slices.EqualFunc(got.StepNs, []float64{0, 2000, 2000, 2000, 2000}, near) {
 		t.Errorf("%+v; on the fake each kernel takes 2000 ns", got)
+	}
+	cold, err := s.Time(t.Context(), [][]byte{x}, 1, true)
+	if err != nil || !near(cold.TotalNs, got.TotalNs) {
+		t.Errorf("%+v, %v with an empty cache; what empties it is not in the time", cold, err)
 	}
 	outputs, err := s.Run(t.Context(), [][]byte{x})
 	if err != nil {
@@ -329,7 +333,7 @@ func TestDevice(t *testing.T) {
 		}
 		holds(t, outputs)
 	}
-	times, err := s.Time(t.Context(), [][]byte{x}, 5)
+	times, err := s.Time(t.Context(), [][]byte{x}, 5, true)
 	if err != nil || times.TotalNs <= 0 || len(times.StepNs) != len(p.Steps) {
 		t.Errorf("times %+v, %v", times, err)
 	}

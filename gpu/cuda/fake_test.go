@@ -32,6 +32,7 @@ type fake struct {
 	retained int
 	broken   status
 	memory   []byte
+	second   []byte
 	base     deviceVA
 	queues   map[handle][]*node // of streams, outside of a capture
 	last     map[handle]*node   // of streams, in a capture
@@ -62,6 +63,10 @@ type launched struct {
 }
 
 const fakeBase = 0x7f0000001000 &^ 0xff
+
+// secondBase is where the second allocation begins: what timed runs sweep the
+// cache with.
+const secondBase = fakeBase + 1<<40
 
 func newFake(t *testing.T) *fake {
 	f := &fake{
@@ -114,6 +119,9 @@ func (f *fake) free(h handle, kind string) status {
 }
 
 func (f *fake) bytes(at deviceVA, n uint64) []byte {
+	if s := uint64(len(f.second)); at >= secondBase && uint64(at-secondBase)+n <= s {
+		return f.second[at-secondBase:][:n]
+	}
 	if at < f.base || uint64(at-f.base)+n > uint64(len(f.memory)) {
 		f.problem("%d bytes at %#x are not in the allocation", n, at)
 		return make([]byte, n)
@@ -248,7 +256,11 @@ func (f *fake) api() *api {
 			s, ok := f.call("alloc", true)
 			if ok {
 				if f.memory != nil {
-					f.problem("a second allocation")
+					if f.second != nil {
+						f.problem("a third allocation")
+					}
+					f.second, *p = make([]byte, n), secondBase
+					return s
 				}
 				f.memory, f.base = make([]byte, n), fakeBase
 				for i := range f.memory {
@@ -260,6 +272,10 @@ func (f *fake) api() *api {
 		},
 		MemFree: func(p deviceVA) status {
 			s, _ := f.call("free memory", true)
+			if p == secondBase && f.second != nil {
+				f.second = nil
+				return s
+			}
 			if p != f.base || f.memory == nil {
 				f.problem("%#x is freed", p)
 			}
@@ -285,8 +301,9 @@ func (f *fake) api() *api {
 			s, ok := f.call("fill", true)
 			if ok {
 				f.add(on, "fill", func() {
-					for i := range f.bytes(to, n) {
-						f.bytes(to, n)[i] = v
+					b := f.bytes(to, n)
+					for i := range b {
+						b[i] = v
 					}
 				})
 			}
@@ -519,7 +536,7 @@ func (f *fake) left() string {
 			out = append(out, kind)
 		}
 	}
-	if f.memory != nil {
+	if f.memory != nil || f.second != nil {
 		out = append(out, "memory")
 	}
 	if f.retained != 0 {

@@ -13,9 +13,15 @@ type Timing struct {
 	Runs    int
 }
 
+// sweepBytes is more than any cache between the processors and the memory holds,
+// twice over.
+const sweepBytes = 256 << 20
+
 // Time measures a program that was loaded: runs of its graph, then runs of a
 // graph of the same steps one after another with the time taken between them.
-func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int) (*Timing, error) {
+// With cold, other bytes are written before every run, so that it finds nothing
+// of its own in the device's cache.
+func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool) (*Timing, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -30,10 +36,22 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int) (*Timing,
 		if err := s.give(inputs, nil); err != nil {
 			return err
 		}
-		if err := s.timeTotal(ctx, inputs, t); err != nil {
-			return err
+		var sweep deviceVA
+		if cold {
+			if err := s.a.check("cuMemAlloc", s.a.MemAlloc(&sweep, sweepBytes)); err != nil {
+				return err
+			}
 		}
-		return s.timeSteps(ctx, inputs, t)
+		err := s.timeTotal(ctx, inputs, sweep, t)
+		if err == nil {
+			err = s.timeSteps(ctx, inputs, sweep, t)
+		}
+		if sweep != 0 && !s.lost && !isFault(err) {
+			if freed := s.a.check("cuMemFree", s.a.MemFree(sweep)); err == nil {
+				err = freed
+			}
+		}
+		return err
 	})
 	if isFault(err) {
 		return nil, s.locate(ctx, inputs, err)
@@ -44,7 +62,16 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int) (*Timing,
 	return t, nil
 }
 
-func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, t *Timing) error {
+// ready gives the program the inputs that its last run overwrote, and fills the
+// cache with the bytes of sweep, if that is not 0.
+func (s *Session) ready(inputs [][]byte, overwritten []bool, sweep deviceVA) error {
+	if err := s.give(inputs, overwritten); err != nil || sweep == 0 {
+		return err
+	}
+	return s.a.check("cuMemsetD8Async", s.a.Fill(sweep, 0, sweepBytes, s.streams[0]))
+}
+
+func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, sweep deviceVA, t *Timing) error {
 	from, err := s.event(0)
 	if err != nil {
 		return err
@@ -56,7 +83,7 @@ func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, t *Timing) err
 	anew := s.p.Overwritten()
 	var total []float64
 	for run := range t.Runs + 1 { // the first warms up
-		if err := s.give(inputs, anew); err != nil {
+		if err := s.ready(inputs, anew, sweep); err != nil {
 			return err
 		}
 		if err := s.a.check("cuEventRecord", s.a.EventRecord(from, s.streams[0])); err != nil {
@@ -85,7 +112,7 @@ func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, t *Timing) err
 
 // timeSteps takes the time at each step's end inside of one graph, so that no
 // launch from the host is in it.
-func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, t *Timing) error {
+func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, sweep deviceVA, t *Timing) error {
 	marks := make([]handle, len(s.p.Steps)+1)
 	for i := range marks {
 		var err error
@@ -113,7 +140,7 @@ func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, t *Timing) err
 	anew := s.p.Overwritten()
 	steps := make([][]float64, len(s.p.Steps))
 	for run := range t.Runs + 1 {
-		if err = s.give(inputs, anew); err != nil {
+		if err = s.ready(inputs, anew, sweep); err != nil {
 			break
 		}
 		if err = s.replay(ctx, exec); err != nil {

@@ -67,7 +67,7 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		r.Steps = append(r.Steps, StepResult{Name: p.Steps[i].Name})
 	}
 	if opts.Runs > 0 {
-		t, err := s.Time(ctx, inputs, opts.Runs)
+		t, err := s.Time(ctx, inputs, opts.Runs, opts.Cold)
 		if err != nil {
 			return nil, err
 		}

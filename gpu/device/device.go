@@ -36,6 +36,8 @@ type Options struct {
 	// Runs is how often a device that can measure runs the program for its times,
 	// after the run that gives the results; 0: it measures nothing.
 	Runs int
+	// Cold has every timed run find a cache that holds nothing of the program's.
+	Cold bool
 	// Timeout ends a run that takes longer; 0: no limit but the device's own.
 	Timeout time.Duration
 }

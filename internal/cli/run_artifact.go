@@ -21,9 +21,6 @@ import (
 	"dmir/gpu/emulator"
 )
 
-// timedRuns is how often a GPU runs a program for its times.
-const timedRuns = 10
-
 // artifact runs a compiled file.
 func (c runCmd) artifact(a *app) error {
 	if c.Func != "" || len(c.Bind) > 0 || c.Target != "" {
@@ -52,7 +49,7 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := d.Run(a.ctx, p, inputs, device.Options{Runs: timedRuns})
+	r, err := d.Run(a.ctx, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold})
 	if err == nil {
 		err = c.artifactResult(a, p, d, why, r)
 	}
