@@ -297,7 +297,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 	c.builder.finish()
 	var headers []nvrtc.Header
 	for _, h := range prelude.Files() {
-		headers = append(headers, nvrtc.Header{Name: h.Name, Text: h.Text})
+		headers = append(headers, nvrtc.Header(h))
 	}
 	for _, arch := range archs {
 		r, err := nvrtc.Compile(context.Background(), c.out.Source, headers, arch, nvrtc.Options{})
@@ -498,7 +498,7 @@ func TestBulkIsChecked(t *testing.T) {
 			p.add(t, long[1].of("f16", wgmmaTiles[2]), true)
 			found := false
 			for _, file := range prelude.Files() {
-				h := artifact.Header{Name: file.Name, Text: file.Text}
+				h := artifact.Header(file)
 				if h.Name == "gemm_wgmma.cuh" {
 					found = strings.Contains(h.Text, c.old)
 					h.Text = strings.Replace(h.Text, c.old, c.now, 1)

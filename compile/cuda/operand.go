@@ -15,8 +15,6 @@ type side struct {
 	row    string // the name of the row's index: "m" or "n"
 	alongK bool
 	v      int64
-	xs     []*kernel.Expr // one, or that of each of two products
-	flat   kernel.Flat
 }
 
 // at gives the operand's expressions with v neighbours along k or the row.
