@@ -34,6 +34,9 @@ func loaded(t testing.TB, name, text string) *program.Program {
 // needEmulator skips where no C++ compiler is, but not in CI.
 func needEmulator(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles C++")
+	}
 	if err := emulator.Check(); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)

@@ -152,6 +152,9 @@ var archs = []string{"sm_80", "sm_90a", "sm_100"}
 // Every kernel of the examples and of the programs compiles for every
 // architecture, and none spills registers.
 func TestArchitectures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles CUDA")
+	}
 	if _, err := nvrtc.Find(); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
