@@ -42,3 +42,23 @@ func TestFeaturesAreTested(t *testing.T) {
 		}
 	}
 }
+
+// The editors' own lists name views that there are.
+func TestEditorsNameViews(t *testing.T) {
+	word := regexp.MustCompile(`view: "([a-z-]+)"|'(after-[a-z]+|cuda|ptx|generic|expanded|fixed|cost)'`)
+	for _, file := range []string{"vscode-extension/src/views.ts", "editors/nvim/lua/dmir/init.lua"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := word.FindAllStringSubmatch(string(text), -1)
+		if len(found) < 8 {
+			t.Errorf("%s names %d views", file, len(found))
+		}
+		for _, m := range found {
+			if name := m[1] + m[2]; views[name].ext == "" {
+				t.Errorf("%s names the view %q; there are %s", file, name, strings.Join(viewNames(), ", "))
+			}
+		}
+	}
+}

@@ -15,7 +15,7 @@ type choices struct {
 
 // of are the settings for a document: those of the innermost folder that holds
 // it, the general ones for a document outside all folders and for one that is
-// no file.
+// no file. What dmir itself has made is not linted: nobody can mend it there.
 func (c *choices) of(a Address) Settings {
 	best, set := -1, c.general
 	path := a.base()
@@ -24,6 +24,7 @@ func (c *choices) of(a Address) Settings {
 			best, set = len(dir), s
 		}
 	}
+	set.Lint = set.Lint && a.Base == ""
 	return set
 }
 

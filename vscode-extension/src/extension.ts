@@ -4,23 +4,26 @@ import { CostView } from "./costView";
 import { applySafeFixes, dmirEditor, openExample } from "./editors";
 import { chooseFunction, functionAt, functionsOf } from "./functions";
 import { Heat } from "./heat";
+import { kernelLinks } from "./kernels";
 import { showMenu, StateStatus } from "./menu";
 import { Panels } from "./panel/panels";
 import {
   command,
+  type CompileResult,
   type CostArguments,
   type PanelArguments,
   type PanelKind,
   type RunArguments,
   type RunResult,
   type ToggleArguments,
+  type ViewArguments,
 } from "./protocol";
-import { lintWorkspace, runFunction } from "./run";
+import { type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { selectTarget, TargetStatus } from "./target";
 import { cycleHeat, toggle } from "./toggles";
 import { Totals } from "./totals";
-import { showDocument, showView } from "./views";
+import { chooseView, isCompiled, showDocument, showView } from "./views";
 
 let server: Server | undefined;
 
@@ -30,7 +33,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   const middleware: Middleware = {
     executeCommand: async (name, args: unknown[], next): Promise<unknown> => {
       const [first] = args;
-      if (name === command.run) return runFunction(theServer, first as RunArguments);
+      if (name === command.run || name === command.profile || name === command.compile) return work(theServer, name, first as RunArguments);
+      if (name === command.view) return showView(theServer, first as ViewArguments);
       if (name === command.cost) return costView.show(first as CostArguments);
       if (name === command.panel) return panels.show(first as PanelArguments);
       if (name === command.lintWorkspace) return lintWorkspace(theServer);
@@ -56,7 +60,12 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     new Totals(theServer),
     new TargetStatus(theServer),
     new StateStatus(theServer),
-    register("runFunction", (args) => runCommand(theServer, args)),
+    kernelLinks(theServer),
+    register("runFunction", (args) => workCommand(theServer, command.run, args)),
+    register("profileFunction", (args) => workCommand(theServer, command.profile, args)),
+    register("compileFunction", (args) => workCommand(theServer, command.compile, args)),
+    register("showCuda", () => viewCommand(theServer, "cuda")),
+    register("showPtx", () => viewCommand(theServer, "ptx")),
     register("showCost", (args) => costCommand(costView, args)),
     register("showGraph", () => panelCommand(theServer, panels, "graph")),
     register("showRoofline", () => panelCommand(theServer, panels, "roofline")),
@@ -101,9 +110,9 @@ async function told(act: () => unknown): Promise<unknown> {
   }
 }
 
-async function runCommand(server: Server, args: unknown): Promise<RunResult | undefined> {
+async function workCommand(server: Server, deed: Deed, args: unknown): Promise<RunResult | CompileResult | undefined> {
   const chosen = isArguments<RunArguments>(args, "func") ? args : await chooseInEditor(server);
-  return chosen === undefined ? undefined : runFunction(server, chosen);
+  return chosen === undefined ? undefined : work(server, deed, chosen);
 }
 
 async function chooseInEditor(server: Server): Promise<RunArguments | undefined> {
@@ -126,9 +135,17 @@ async function panelCommand(server: Server, panels: Panels, kind: PanelKind): Pr
   await panels.show({ uri: uri.toString(), kind, ...(here === undefined ? {} : { function: here.name }) });
 }
 
-async function viewCommand(server: Server, view: unknown): Promise<void> {
+async function viewCommand(server: Server, name: unknown): Promise<void> {
   const editor = dmirEditor();
-  if (editor !== undefined) await showView(server, editor.document.uri, typeof view === "string" ? view : undefined);
+  const view = editor === undefined || typeof name === "string" ? name : await chooseView();
+  if (editor === undefined || typeof view !== "string") return;
+  const uri = editor.document.uri.toString();
+  if (!isCompiled(view)) {
+    await showView(server, { uri, view });
+    return;
+  }
+  const chosen = await chooseInEditor(server);
+  if (chosen !== undefined) await showView(server, { uri, view, func: chosen.func, line: editor.selection.active.line });
 }
 
 async function fixCommand(): Promise<void> {

@@ -14,6 +14,24 @@ export interface RunResult {
   elapsed_ns: number;
   message: string;
   results: { name: string; type: string; summary: string }[];
+  kernels?: Kernel[];
+}
+
+/** A step of a compiled function and the lines, counted from 1, that it came from. */
+export interface Kernel {
+  name: string;
+  lines: number[];
+  predicted_ns: number;
+  measured_ns?: number;
+  counted_bytes?: number;
+}
+
+export interface CompileResult {
+  ok: boolean;
+  func: string;
+  message: string;
+  arch?: string;
+  kernels: Kernel[];
 }
 
 export interface LintResult {
@@ -67,10 +85,14 @@ export interface PanelData {
   data: unknown;
 }
 
-/** Names a virtual document: the program of a file at another level. */
+/** Names a virtual document: the program of a file at another level, or, without a view, one by its own address. */
 export interface ViewArguments {
   uri: string;
-  view: string;
+  view?: string;
+  /** Of views that are of one function. */
+  func?: string;
+  /** A line, counted from 0: the kernel that it became is selected. */
+  line?: number;
 }
 
 export type HeatScale = "time" | "bytes" | "waste";
@@ -96,6 +118,8 @@ export interface ToggleArguments {
 /** Commands of the server. */
 export const command = {
   run: "dmir.run",
+  profile: "dmir.profile",
+  compile: "dmir.compile",
   cost: "dmir.cost",
   targets: "dmir.targets",
   panel: "dmir.panel",

@@ -1,22 +1,46 @@
 import * as vscode from "vscode";
 import { executeWithProgress, isCancelled } from "./progress";
-import { command, type LintResult, type RunArguments, type RunResult } from "./protocol";
+import { command, type CompileResult, type LintResult, type RunArguments, type RunResult, type ViewArguments } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
 
-/** Runs a function on the server, with a notification that shows progress and can cancel. Undefined when it did not run. */
-export async function runFunction(server: Server, args: RunArguments): Promise<RunResult | undefined> {
+/** What can be done with a function on the server, and the words for it. */
+const doing = {
+  [command.run]: { title: "Running", noun: "Run" },
+  [command.profile]: { title: "Profiling", noun: "Profile" },
+  [command.compile]: { title: "Compiling", noun: "Compilation" },
+} as const;
+
+export type Deed = keyof typeof doing;
+
+/**
+ * Runs, profiles or compiles a function on the server, with a notification that shows progress and can cancel. Undefined when it
+ * was not done.
+ */
+export async function work<R extends RunResult | CompileResult>(server: Server, deed: Deed, args: RunArguments): Promise<R | undefined> {
+  const name = `@${args.func.replace(/^@/, "")}`;
+  return trusted(doing[deed].noun, name, async () => {
+    const result = await executeWithProgress<R>(server, `${doing[deed].title} ${name}`, deed, args);
+    // Success is announced by the server itself, for every editor alike.
+    if (!result.ok) void vscode.window.showErrorMessage(result.message);
+    return result;
+  });
+}
+
+/** Shows a view of a function, which is compiled for it. */
+export async function showCompiled(server: Server, args: ViewArguments): Promise<void> {
+  const name = args.func === undefined ? "the function" : `@${args.func.replace(/^@/, "")}`;
+  await trusted("Compilation", name, () => executeWithProgress(server, `Compiling ${name}`, command.view, args));
+}
+
+async function trusted<R>(noun: string, name: string, act: () => PromiseLike<R>): Promise<R | undefined> {
   if (!vscode.workspace.isTrusted) {
     void offerTrust();
     return undefined;
   }
-  const name = `@${args.func.replace(/^@/, "")}`;
   try {
-    const result = await executeWithProgress<RunResult>(server, `Running ${name}`, command.run, args);
-    // Success is announced by the server itself, for every editor alike.
-    if (!result.ok) void vscode.window.showErrorMessage(result.message);
-    return result;
+    return await act();
   } catch (err) {
-    if (isCancelled(err)) vscode.window.setStatusBarMessage(`Run of ${name} cancelled`, 5000);
+    if (isCancelled(err)) vscode.window.setStatusBarMessage(`${noun} of ${name} cancelled`, 5000);
     else if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
     return undefined;
   }
@@ -36,6 +60,6 @@ export async function lintWorkspace(server: Server): Promise<void> {
 
 async function offerTrust(): Promise<void> {
   const manage = "Manage Workspace Trust";
-  const choice = await vscode.window.showWarningMessage("Functions run only in a trusted workspace.", manage);
+  const choice = await vscode.window.showWarningMessage("Functions are compiled and run only in a trusted workspace.", manage);
   if (choice === manage) await vscode.commands.executeCommand("workbench.trust.manage");
 }

@@ -211,6 +211,7 @@ export class Server implements vscode.Disposable {
       documentSelector: [
         { language: "dmir", scheme: "file" },
         { language: "dmir", scheme: "untitled" },
+        { language: "dmir", scheme: "dmir" }, // the program at another level has costs too
       ],
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,

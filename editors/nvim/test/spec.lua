@@ -533,6 +533,36 @@ it('shows the program at other levels, and follows edits', function()
   undo_edits()
 end)
 
+it('compiles a function, and goes from a line to its kernel and back', function()
+  local buffer = open('ffn.dmir')
+  local source = vim.api.nvim_get_current_win()
+  cursor_on(buffer, 'dm.relu')
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  messages_of(function(shown)
+    vim.cmd('DmirCompile')
+    eventually('what came of it', function()
+      return table.concat(shown, '\n'):match('@ffn compiled for sm_%d+a? in .* kernels? moves? ')
+    end)
+  end)
+  vim.cmd('DmirCuda')
+  eventually('the kernel', function()
+    local shown = table.concat(vim.api.nvim_buf_get_lines(0, vim.api.nvim_win_get_cursor(0)[1] - 1, -1, false), '\n')
+    return vim.api.nvim_buf_get_name(0):match('^dmir:/+cuda/ffn%.cu') and vim.api.nvim_win_get_cursor(0)[1] > 1 and shown:match('DM_KERNEL')
+  end)
+  vim.api.nvim_feedkeys('gd', 'x', false)
+  eventually('the line', function()
+    local there = vim.api.nvim_win_get_cursor(0)[1]
+    return vim.api.nvim_get_current_buf() == buffer and there > 1 and there <= line
+  end)
+  vim.api.nvim_set_current_win(source)
+  vim.cmd('DmirView after-fuse')
+  eventually('the fused function', function()
+    return vim.api.nvim_buf_get_name(0):match('^dmir:/+after%-fuse/') and table.concat(lines(0), '\n'):match('dm%.kernel')
+  end)
+  vim.api.nvim_set_current_win(source)
+  vim.cmd.only()
+end)
+
 ---Fetches an address as a browser with the cookies of the file would, while Neovim goes on.
 local function browse(cookies, ...)
   local result

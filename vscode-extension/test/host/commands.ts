@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
-import type { RunResult, Target } from "../../src/protocol";
-import { at, eventually, hints, label, lenses, open, set } from "./help";
+import type { CompileResult, RunResult, Target } from "../../src/protocol";
+import { at, eventually, findings, hints, label, lenses, open, set } from "./help";
 
 /** What a person can have done. */
 export function commandSuite(): void {
@@ -37,6 +37,57 @@ export function commandSuite(): void {
       );
       assert.ok(result?.ok, `the run failed: ${JSON.stringify(result)}`);
       assert.match(result.func, /ffn_fused/);
+    });
+  });
+
+  describe("Compile", () => {
+    it("says what came of the function at the cursor", async () => {
+      const editor = await open("ffn.dmir");
+      const cursor = at(editor.document, "dm.relu");
+      editor.selection = new vscode.Selection(cursor, cursor);
+      const result = await vscode.commands.executeCommand<CompileResult | undefined>("dmir.compileFunction");
+      assert.ok(result?.ok, `not compiled: ${JSON.stringify(result)}`);
+      assert.match(result.message, /^@ffn compiled for sm_\d+a? in .* kernels? moves? .* \(.* as written, minimum .*\)/);
+      assert.ok(result.kernels.length > 0);
+    });
+
+    it("shows the kernel of the line at the cursor, which leads back to its lines", async () => {
+      const editor = await open("ffn.dmir");
+      const { document } = editor;
+      const cursor = at(document, "dm.relu");
+      editor.selection = new vscode.Selection(cursor, cursor);
+      await vscode.commands.executeCommand("dmir.showCuda");
+      const shown = await eventually(
+        "the CUDA text",
+        () => vscode.window.visibleTextEditors.find((e) => e.document.uri.scheme === "dmir" && e.document.uri.path === "/cuda/ffn.cu"),
+        (e) => e?.document.getText().includes("DM_KERNEL") === true && !e.selection.isEmpty,
+      );
+      assert.ok(shown);
+      assert.match(shown.document.getText(shown.selection), /DM_KERNEL/);
+      const all = await eventually("lenses of kernels", () => lenses(shown.document), (l) => l.length > 0);
+      const own = all.find((l) => l.range.start.line === shown.selection.start.line);
+      assert.match(own?.command?.title ?? "", /^lines? .*predicted/);
+      await vscode.commands.executeCommand(own?.command?.command ?? "", ...((own?.command?.arguments ?? []) as unknown[]));
+      await eventually(
+        "the lines",
+        () => vscode.window.activeTextEditor,
+        (e) => e?.document.uri.toString() === document.uri.toString() && e.selection.contains(cursor),
+      );
+      const links = await vscode.commands.executeCommand<vscode.DocumentLink[]>("vscode.executeLinkProvider", shown.document.uri);
+      assert.ok(links.some((l) => l.target?.toString().startsWith(document.uri.toString())), JSON.stringify(links));
+    });
+
+    it("shows the function after a pass, with the cost of each line", async () => {
+      await open("ffn.dmir");
+      await vscode.commands.executeCommand("dmir.showView", "after-fuse");
+      const shown = await eventually(
+        "the fused function",
+        () => vscode.workspace.textDocuments.find((d) => d.uri.scheme === "dmir" && d.uri.path.startsWith("/after-fuse/")),
+        (d) => d?.getText().includes("dm.kernel") === true,
+      );
+      assert.ok(shown);
+      await eventually("its costs", () => hints(shown), (h) => h.length > 0);
+      assert.deepEqual(findings(shown), []);
     });
   });
 

@@ -7,7 +7,7 @@ return {
     if not vim.startswith(params.uri, 'dmir:') then
       return vim.lsp.handlers['window/showDocument'](err, params, context, config)
     end
-    view.show(params.uri, context.client_id)
+    view.show(params.uri, context.client_id, params.selection)
     return { success = true }
   end,
   ['workspace/textDocumentContent/refresh'] = function(_, params)

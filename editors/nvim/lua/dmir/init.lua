@@ -31,6 +31,22 @@ function M.run(client, argument)
   end)
 end
 
+---Compiles or profiles a function; the server says what came of it.
+---@param client vim.lsp.Client
+---@param name 'dmir.compile'|'dmir.profile'
+---@param argument { uri: string, func: string }
+function M.work(client, name, argument)
+  execute(client, name, argument, function(result)
+    if result and result.ok == false then
+      vim.notify(result.message, vim.log.levels.ERROR)
+    end
+  end)
+end
+
+-- Views of the whole program, and of the function at the cursor, which is compiled for them.
+local views = { 'generic', 'expanded', 'fixed', 'cost' }
+local compiled = { 'after-inline', 'after-bind', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
+
 ---Calls back with the arguments of the Run lens of the named function, or of the one the cursor is in.
 local function with_function(client, buffer, name, done)
   local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
@@ -108,6 +124,14 @@ local function show_panel(client, buffer, kind, name)
   end)
 end
 
+---Shows a view of the named function, or of the one at the cursor, with the kernel of the cursor's line selected.
+local function show_compiled(client, buffer, view, name)
+  local line = not name and vim.api.nvim_win_get_cursor(0)[1] - 1 or nil
+  with_function(client, buffer, name, function(argument)
+    execute(client, 'dmir.view', { uri = argument.uri, view = view, func = argument.func, line = line })
+  end)
+end
+
 ---Makes the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
@@ -144,9 +168,24 @@ function M.attach(client, buffer)
       show_panel(client, buffer, kind, func)
     end)
   end
+  for name, deed in pairs({ Compile = 'dmir.compile', Profile = 'dmir.profile' }) do
+    command('Dmir' .. name, name .. ' the named function, or the one at the cursor', function(func)
+      with_function(client, buffer, func, function(argument)
+        M.work(client, deed, argument)
+      end)
+    end)
+  end
+  for name, view in pairs({ Cuda = 'cuda', Ptx = 'ptx' }) do
+    command('Dmir' .. name, 'Show the kernels of the named function, or of the one at the cursor', function(func)
+      show_compiled(client, buffer, view, func)
+    end)
+  end
   command('DmirView', 'Show the program at another level, beside it', function(view)
+    if vim.tbl_contains(compiled, view) then
+      return show_compiled(client, buffer, view)
+    end
     execute(client, 'dmir.view', { uri = uri, view = view })
-  end, { 'generic', 'expanded', 'fixed', 'cost' })
+  end, vim.list_extend(vim.list_slice(views), compiled))
   command('DmirToggle', 'Switch hints or lint on and off', function(setting)
     execute(client, 'dmir.toggle', { setting = setting })
   end, { 'hints', 'lint' })

@@ -3,11 +3,46 @@
 local request = require('dmir.client').request
 local M = {}
 
-local filetypes = { dmir = 'dmir', mlir = 'dmir', md = 'markdown' }
+local filetypes = { dmir = 'dmir', mlir = 'dmir', md = 'markdown', cu = 'cuda' }
+
+local wanted = {} -- by buffer: what is to be selected when its text is there
 
 local function client_of(buffer)
   local id = vim.b[buffer].dmir_client
   return id and vim.lsp.get_client_by_id(id) or vim.lsp.get_clients({ name = 'dmir' })[1]
+end
+
+---Goes to the line of the program that the kernel at the cursor came from, by the links of the view.
+local function to_program(buffer, client)
+  local row = vim.api.nvim_win_get_cursor(0)[1] - 1
+  local params = { textDocument = { uri = vim.api.nvim_buf_get_name(buffer) } }
+  request(client, 'textDocument/documentLink', params, function(err, links)
+    local nearest
+    for _, link in ipairs(not err and links or {}) do
+      if link.range.start.line <= row + 1 then
+        nearest = link -- the comment above a kernel belongs to it too
+      end
+    end
+    if not nearest then
+      return vim.notify('this line came from none of the program', vim.log.levels.WARN)
+    end
+    local uri, line = nearest.target:match('^(.*)#L(%d+)$')
+    local location = { uri = uri, range = { start = { line = line - 1, character = 0 }, ['end'] = { line = line - 1, character = 0 } } }
+    vim.lsp.util.show_document(location, client.offset_encoding, { focus = true, reuse_win = true })
+  end)
+end
+
+---Puts the cursor on what the server asked to be selected.
+local function select(buffer)
+  local range, window = wanted[buffer], vim.fn.bufwinid(buffer)
+  wanted[buffer] = nil
+  if range and window ~= -1 then
+    local row = math.min(range.start.line + 1, vim.api.nvim_buf_line_count(buffer))
+    vim.api.nvim_win_set_cursor(window, { row, 0 })
+    vim.api.nvim_win_call(window, function()
+      vim.cmd('normal! zt')
+    end)
+  end
 end
 
 ---Fills a buffer with what its name stands for.
@@ -26,6 +61,11 @@ function M.fill(buffer)
   if vim.bo[buffer].filetype == '' then
     vim.bo[buffer].filetype = filetypes[uri:match('%.(%w+)%?') or uri:match('%.(%w+)$')] or 'text'
   end
+  if uri:match('^dmir:/+cuda/') then
+    vim.keymap.set('n', 'gd', function()
+      to_program(buffer, client)
+    end, { buffer = buffer, desc = 'Go to the line that the kernel came from' })
+  end
   request(client, 'workspace/textDocumentContent', { uri = uri }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then
       return
@@ -38,17 +78,21 @@ function M.fill(buffer)
     vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
     vim.bo[buffer].modifiable = false
     vim.bo[buffer].modified = false
+    select(buffer)
   end)
 end
 
 ---Shows a virtual document beside the window in use, or in the window that has it.
 ---@param uri string
 ---@param client_id integer
-function M.show(uri, client_id)
+---@param range? table what to select in it
+function M.show(uri, client_id, range)
   local buffer = vim.fn.bufadd(uri)
+  wanted[buffer] = range
   local window = vim.fn.bufwinid(buffer)
   if window ~= -1 then
     vim.api.nvim_set_current_win(window)
+    select(buffer)
     return
   end
   vim.b[buffer].dmir_client = client_id
