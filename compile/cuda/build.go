@@ -329,7 +329,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 			step.Args = append(step.Args, artifact.Arg{Buffer: n, Map: p.tmap})
 		}
 		if !l.zero {
-			step.Kernel = b.kernel(l, b.line(st.Op))
+			step.Kernel = b.kernel(l, b.lines(st.Op))
 			b.from(step.Kernel, st.Op)
 		}
 		if k == 0 {
@@ -366,6 +366,26 @@ func (b *builder) remember() {
 	}
 }
 
+// lines are those of the program that o, a kernel or an op, comes from: its own
+// first, then those of the ops in it in their order.
+func (b *builder) lines(o *ir.Op) []int {
+	var out []int
+	ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
+		if line := b.line(o); line > 0 && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+		return true
+	})
+	return out
+}
+
+func firstOf(lines []int) int {
+	if len(lines) == 0 {
+		return 0
+	}
+	return lines[0]
+}
+
 // stepName is what a step is called: as the fuse pass named it, else by its
 // first result.
 func stepName(o *ir.Op) string {
@@ -392,14 +412,16 @@ func (b *builder) unique(name string) string {
 
 // kernel is the number of l's kernel; one that was written before under another
 // name is taken again.
-func (b *builder) kernel(l launch, line int) int {
+func (b *builder) kernel(l launch, lines []int) int {
 	same := l
 	same.name = "k"
 	key := same.before + same.declaration() + same.body + l.arch
 	if n, ok := b.kernels[key]; ok {
 		k := &b.out.Kernels[n]
-		if line > 0 && !slices.Contains(k.Lines, line) {
-			k.Lines = append(k.Lines, line)
+		for _, line := range lines {
+			if !slices.Contains(k.Lines, line) {
+				k.Lines = append(k.Lines, line)
+			}
 		}
 		return n
 	}
@@ -408,14 +430,12 @@ func (b *builder) kernel(l launch, line int) int {
 	// A value may be called as a function of the C library is.
 	l.name = fmt.Sprintf("k%d_%s", n, l.name)
 	k := artifact.Kernel{Name: l.name, Class: l.class, Threads: l.threads, Shared: l.shared, Cluster: l.cluster, Arch: l.arch}
-	if line > 0 {
-		k.Lines = []int{line}
-	}
+	k.Lines = slices.Clone(lines)
 	for _, p := range l.params {
 		k.Params = append(k.Params, artifact.Param{Name: p.name, Elem: p.elem.String(), Mode: p.mode})
 	}
 	b.out.Kernels = append(b.out.Kernels, k)
-	b.texts, b.places = append(b.texts, l), append(b.places, line)
+	b.texts, b.places = append(b.texts, l), append(b.places, firstOf(lines))
 	return n
 }
 
@@ -440,7 +460,7 @@ func (b *builder) finish() {
 		k := &b.out.Kernels[i]
 		k.First = lines()
 		if b.places[i] > 0 {
-			fmt.Fprintf(&t, "// %s, from line %d\n", l.class, b.places[i])
+			fmt.Fprintf(&t, "// %s, from %s\n", l.class, linesText(k.Lines))
 			fmt.Fprintf(&t, "#line %d %q\n", b.places[i], b.src)
 		}
 		t.WriteString(strings.ReplaceAll(l.before, "@", l.name))
@@ -448,6 +468,17 @@ func (b *builder) finish() {
 		k.Last = lines() - 1
 	}
 	b.out.Source = t.String()
+}
+
+func linesText(lines []int) string {
+	texts := make([]string, len(lines))
+	for i, n := range lines {
+		texts[i] = fmt.Sprint(n)
+	}
+	if len(texts) == 1 {
+		return "line " + texts[0]
+	}
+	return "lines " + strings.Join(texts, ", ")
 }
 
 func orElse(s, otherwise string) string {

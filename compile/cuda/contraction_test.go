@@ -199,7 +199,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.n*x.elem.Bytes())
 	}
 	for _, l := range ls {
-		s := artifact.Step{Name: l.name, Kernel: c.kernel(l, 0), Grid: l.grid, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
+		s := artifact.Step{Name: l.name, Kernel: c.kernel(l, nil), Grid: l.grid, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
 		for _, q := range l.params {
 			n := buffer[q.value]
 			if q.temp != nil {
