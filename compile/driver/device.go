@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"dmir/analysis/machine"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
@@ -49,7 +48,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	if j.Machine == nil {
-		j.Machine, _ = machine.Lookup(machine.Default)
+		j.Machine = j.Program.Target
 	}
 	start := time.Now()
 	var warnings []diag.Diagnostic

@@ -28,7 +28,7 @@ type Job struct {
 	Seed    uint64                    // of the inputs that are not given
 	Inputs  map[string]*tensor.Tensor // by argument name, without "%"
 	Device  string                    // "auto", "reference", "emulator", "cuda"; what Choose accepts
-	Machine *machine.Machine          // what predicted times are for; nil: the default
+	Machine *machine.Machine          // what predicted times are for; nil: the program's target
 	Runs    int                       // how often a device that can measure runs the program for its times
 }
 
