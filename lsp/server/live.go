@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,6 +104,16 @@ func (l *live) viewsOf(key string) []string {
 		}
 	}
 	return out
+}
+
+// everything calls f with the key of each document that a view shows.
+func (l *live) everything(f func(key string)) {
+	l.mu.Lock()
+	keys := slices.Collect(maps.Values(l.views))
+	l.mu.Unlock()
+	for _, key := range keys {
+		f(key)
+	}
 }
 
 func (l *live) watchView(view, key string) {

@@ -27,7 +27,7 @@ func runParams(extra string) string {
 // lines until the next edit.
 func TestRun(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
-	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"window":{"workDoneProgress":true}}`, "")
+	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"window":{"workDoneProgress":true}}`, `{"run":{"device":"reference"}}`)
 	e.open(program)
 	var res runResult
 	e.must("workspace/executeCommand", runParams(""), &res)

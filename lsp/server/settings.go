@@ -196,6 +196,7 @@ func trust(s *server, p *trustParams) error {
 	if !p.Trusted {
 		s.runs.stop()
 	}
+	s.live.everything(s.touched) // what is compiled only where that is trusted
 	return nil
 }
 
