@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
-# The GPU leg: predicted beside measured time on the local NVIDIA card. Needs PyTorch; a carried binary does for Go.
-# usage: gpu.sh [TARGET]     the machine to predict for; by default the one that the card's name says
+# The GPU leg: the device suite, then every workload of bench/gpu beside its peers, on the local NVIDIA card, in under 10
+# minutes. Needs PyTorch; Triton and JAX take part where they are. Where there is no Go it takes what scripts/gpu-prepare.sh
+# built: build/dmir, build/devicetest.test and build/gpu.
+# usage: gpu.sh [TARGET] [OPTIONS OF bench/gpu/run.py]     TARGET: the machine to predict for; by default as the card's name says
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
+began=$SECONDS
 card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
 [ -n "$card" ] || { echo "skipped: no NVIDIA card here"; exit 0; }
 python3 -c 'import torch' 2>/dev/null || { echo "skipped: install PyTorch (pip install torch) and run this again"; exit 0; }
-if command -v go >/dev/null; then build_dmir; fi
-[ -x build/dmir ] || { echo "failed: no Go here and no build/dmir" >&2; exit 1; }
+mkdir -p build bench/results
+if command -v go >/dev/null; then
+  build_dmir
+  go test -c -o build/devicetest.test ./compile/driver
+fi
+[ -x build/dmir ] || { echo "failed: no Go here and no build/dmir; scripts/gpu-prepare.sh builds it elsewhere" >&2; exit 1; }
 case $card in
-  *H200*) guess=h200 ;; *H100*) guess=h100 ;; *B200*) guess=b200 ;; *A100*80*) guess=a100-80 ;; *A100*) guess=a100-40 ;;
-  *V100*) guess=v100 ;; *L40S*) guess=l40s ;; *4090*) guess=rtx4090 ;; *) guess=h200 ;;
+  *H200*) target=h200 ;; *H100*) target=h100 ;; *B200*) target=b200 ;; *A100*80*) target=a100-80 ;; *A100*) target=a100-40 ;;
+  *V100*) target=v100 ;; *L40S*) target=l40s ;; *4090*) target=rtx4090 ;; *) target=h200 ;;
 esac
-target=${1:-$guess}
-mkdir -p bench/results
-build/dmir doctor
-python3 bench/gpu/encoder.py --dmir build/dmir --target "$target" \
-  --json "bench/results/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F).json"
+case ${1:-} in '' | -*) ;; *) target=$1 && shift ;; esac
+build/dmir doctor || true
+suite=()
+if [ -x build/devicetest.test ]; then suite=(--suite build/devicetest.test); else echo "the device suite is left out: no build/devicetest.test"; fi
+exec python3 bench/gpu/run.py --target "$target" ${suite[@]+"${suite[@]}"} --budget $((570 - (SECONDS - began))) \
+  --json "bench/results/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F).json" "$@"

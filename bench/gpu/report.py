@@ -1,0 +1,135 @@
+"""What a run says: a line for each workload, and how the targets were met."""
+import math
+
+CLOCKS = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu"]
+PEERS = ["eager", "cublas", "triton", "jax", "compile", "max-autotune"]
+MEMORY = ("row", "loss")  # groups that are bound by memory
+
+
+def row(w):
+    return {
+        "name": w.name, "group": w.group, "mode": w.mode, "element": w.elem, "sizes": w.dims,
+        "minimum_bytes": w.minimum(), "contraction_flop": w.flop(),
+    }  # fmt: skip
+
+
+def ns(r, name):
+    return r.get(name, {}).get("ns")
+
+
+def ratio(r, peer):
+    """How many times as long as dmir the peer takes; None where one of the two has no time."""
+    return ns(r, peer) / ns(r, "dmir") if ns(r, peer) and ns(r, "dmir") else None
+
+
+def of_copy(r, copy):
+    """The bytes that must be moved, by the time, as a part of the copy bandwidth."""
+    return r["minimum_bytes"] / ns(r, "dmir") * 1e9 / copy if copy and ns(r, "dmir") else None
+
+
+def micro(t):
+    return f"{t / 1e3:.1f}" if t else ""
+
+
+def head(result):
+    versions = ", ".join(dict.fromkeys(result["versions"].values()))
+    print(f"\n{result['card']}; {versions}")
+    if "copy_bytes_per_s" in result:
+        c = result["clocks_before"]
+        print(f"driver {result['driver']}, clocks {c.get('clocks.sm', '?')} of {c.get('clocks.max.sm', '?')}, memory {c.get('clocks.mem', '?')}, "
+              f"limit {c.get('power.limit', '?')}; a copy moves {result['copy_bytes_per_s'] / 1e12:.2f} TB/s; predicted for {result['target']}")
+        print("times in µs; of a peer how many times dmir's it takes\n")
+        columns = "".join(f"{p:>14}" if p == "max-autotune" else f"{p:>9}" for p in PEERS)
+        print(f"{'workload':<34}{'predicted':>10}{'measured':>10}{'error':>8}{'of copy':>9}{'TFLOP/s':>9}{columns}")
+    else:
+        print(f"\n{'workload':<34}{'moved MB':>10}{'counted':>10}{'error of dmir':>15}  error of peers", flush=True)
+
+
+def line(r, copy):
+    """Prints the workload as far as it is known."""
+    d = r.get("dmir", {})
+    trouble = d.get("failed") or d.get("wrong") and "WRONG: " + d["wrong"]
+    if copy is None:
+        if "dmir" in r:
+            counted = f"{d['counted_bytes'] / 1e6:.2f}" if "counted_bytes" in d else ""
+            moved = f"{d['moved_bytes'] / 1e6:.2f}" if "moved_bytes" in d else ""
+            error = f"{d['error']:.2g}" if "error" in d else ""
+            others = ", ".join(f"{p} {said(r[p])}" for p in PEERS if p in r and not r[p].get("absent"))
+            print(f"{r['name']:<34}{moved:>10}{counted:>10}{error:>15}  {others}")
+    else:
+        part, t = of_copy(r, copy), ns(r, "dmir")
+        memory = f"{part:.0%}" if part and r["group"] in MEMORY else ""
+        speed = f"{r['contraction_flop'] / t / 1e3:.0f}" if t and r["contraction_flop"] else ""
+        error = f"{d['predicted_ns'] / t - 1:+.0%}" if t else ""
+        peers = "".join(f"{cell(r, p):>14}" if p == "max-autotune" else f"{cell(r, p):>9}" for p in PEERS)
+        print(f"{r['name']:<34}{micro(d.get('predicted_ns')):>10}{micro(t):>10}{error:>8}{memory:>9}{speed:>9}{peers}")
+    if trouble:
+        print(f"    dmir: {trouble}")
+    print("", end="", flush=True)
+
+
+def said(p):
+    if p.get("failed") or p.get("wrong"):
+        return p.get("failed") or "wrong: " + p["wrong"]
+    return f"{p['error']:.2g}"
+
+
+def cell(r, peer):
+    p = r.get(peer)
+    if p is None or p.get("absent"):
+        return ""
+    if p.get("wrong"):
+        return "wrong"
+    if p.get("failed"):
+        return "failed"
+    x = ratio(r, peer)
+    return f"{x:.2f}" if x else micro(p.get("ns"))
+
+
+def suite(s):
+    counts = ", ".join(f"{s[k]} {word}" for k, word in (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped")) if s[k])
+    return f"{s['outcome']} in {s['seconds']} s ({counts or 'no cases'})" + "".join(f"\n    {line}" for line in s.get("says", []))
+
+
+def targets(rows, copy):
+    """Each target with what was measured for it: how many of the values met it, and the worst."""
+    best = lambda *xs: min((x for x in xs if x is not None), default=None)
+    out = []
+
+    def add(what, least, values, share=1.0):
+        values = [(v, name) for v, name in values if v is not None]
+        met = sum(v >= least for v, _ in values)
+        worst = min(values, default=(None, None))
+        mean = math.exp(sum(math.log(max(v, 1e-9)) for v, _ in values) / len(values)) if values else None
+        out.append({"target": what, "least": least, "met": met, "of": len(values), "reached": bool(values) and met >= share * len(values), "mean": mean, "worst": worst[0], "worst_name": worst[1]})
+
+    group = lambda *names: [r for r in rows if r["group"] in names]
+    add("memory-bound kernels: part of the copy bandwidth", 0.9, [(of_copy(r, copy), r["name"]) for r in group(*MEMORY)])
+    add("GEMM beside cuBLAS", 0.95, [(best(ratio(r, "cublas"), ratio(r, "eager")), r["name"]) for r in group("gemm")])
+    add("GEMM with epilogue beside torch.compile", 1, [(best(ratio(r, "compile"), ratio(r, "max-autotune")), r["name"]) for r in group("epilogue")])
+    both = [r for r in group("layer") if r["mode"] == "both"]
+    add("layers forward-backward beside eager", 1.3, [(ratio(r, "eager"), r["name"]) for r in both])
+    add("layers forward-backward beside torch.compile max-autotune", 1, [(ratio(r, "max-autotune"), r["name"]) for r in both])
+    near = []
+    for r in rows:
+        if ns(r, "dmir"):
+            near += [(1 - abs(s["time_ns"] / s["measured_ns"] - 1), f"{r['name']}/{s['name']}") for s in r["dmir"]["steps"] if s["measured_ns"]]
+    add("prediction within 15 % for nine kernels in ten", 0.85, near, 0.9)
+    return out
+
+
+def end(result):
+    """Prints the summary."""
+    rows = result["workloads"]
+    done = [r for r in rows if "dmir" in r]
+    bad = [r["name"] for r in done if r["dmir"].get("wrong") or r["dmir"].get("failed")]
+    print(f"\n{len(done) - len(bad)} of {len(done)} workloads agree with float32" + (f"; not: {', '.join(bad)}" if bad else ""))
+    if "copy_bytes_per_s" in result:
+        for t in result["targets"]:
+            if not t["of"]:
+                print(f"  not measured  {t['target']}")
+                continue
+            print(f"  {'reached' if t['reached'] else 'missed ':<13} {t['target']}: {t['met']} of {t['of']} at {t['least']:g} or more; mean {t['mean']:.2f}, worst {t['worst']:.2f} ({t['worst_name']})")
+    if result["left_out"]:
+        print(f"left out for time: {', '.join(f'{w} ({n})' for w, n in result['left_out'])}")
+    print(f"{result['seconds']} s")
