@@ -59,6 +59,11 @@ func failure(o *ir.Op, format string, args ...any) error {
 	return e
 }
 
+// TileAttr is the attribute by which a contraction says how it is cut into
+// tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
+// pass kernels writes it; one that is there is kept where it fits.
+const TileAttr = "dm.tile"
+
 // Kernels is the pass that finds how each kernel runs and how many bytes it
 // needs for itself, for the plan that follows.
 func Kernels() pass.Pass {
@@ -66,7 +71,14 @@ func Kernels() pass.Pass {
 		Name:    "kernels",
 		Summary: "the form in which each kernel runs, and the memory it needs for itself",
 		Run: func(u *pass.Unit) error {
-			g := newGenerator(Target{Arch: u.Options.Arch, Machine: u.Machine})
+			target := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
+			if file := u.Options.TilesFile; file != "" {
+				var err error
+				if target.Tiles, err = ReadChoices(file); err != nil {
+					return err
+				}
+			}
+			g := newGenerator(target)
 			for _, o := range slices.Clone(u.Func.Body.Ops) {
 				if !runs(o) {
 					continue
@@ -76,9 +88,13 @@ func Kernels() pass.Pass {
 				if err != nil {
 					return err
 				}
+				g.want = o.Str(TileAttr)
 				ls, err := g.kernels(f, "k")
 				if err != nil {
 					return wrap(o, err)
+				}
+				if f.Class == kernel.ClassContraction {
+					o.SetAttr(TileAttr, types.Str(g.picked.tile.String()))
 				}
 				if n := scratchBytes(ls); n > 0 {
 					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
@@ -297,6 +313,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		b.buffer[v] = b.buffer[results[k]]
 	}
 	name := b.unique(stepName(st.Op))
+	b.want = st.Op.Str(TileAttr)
 	ls, err := b.generator.kernels(f, name)
 	if err != nil {
 		return wrap(st.Op, err)
@@ -333,6 +350,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 			b.from(step.Kernel, st.Op)
 		}
 		if k == 0 {
+			if f.Class == kernel.ClassContraction {
+				step.Product, step.Tile = b.picked.product, b.picked.tile.String()
+			}
 			for _, w := range st.Waits {
 				step.Waits = append(step.Waits, b.steps[w][1])
 			}

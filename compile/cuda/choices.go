@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"dmir/compile/kernel"
@@ -60,6 +62,26 @@ func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tiles[shapeOf(t).key(arch)] = tile
+}
+
+// Put keeps a tile for a product, both as artifact.Step names them; it reports
+// whether there is such a tile.
+func (c *Choices) Put(product, tile string) bool {
+	name, splits, split := strings.Cut(tile, " / ")
+	n, err := strconv.Atoi(splits)
+	if split && err != nil {
+		return false
+	}
+	for _, t := range slices.Concat(wgmmaTiles, mmaTiles, fmaTiles) {
+		if t.String() == name {
+			t.Splits = n
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.tiles[product] = t
+			return true
+		}
+	}
+	return false
 }
 
 // Find is the tile for products like t, if there is one that can compute it.

@@ -22,6 +22,7 @@ type Target struct {
 	Arch    string // "sm_80", "sm_90a", …
 	Machine *machine.Machine
 	Tiles   *Choices // of contractions, where they were measured; nil: the model decides
+	Rank    int      // take the candidate of this rank, 1 the best, to measure it; 0: none in particular
 }
 
 // launch is one kernel and how it is started.

@@ -20,11 +20,8 @@ func (g *generator) contraction(f *kernel.Form, name string) ([]launch, error) {
 	if len(configs) == 0 {
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", g.target.Machine.Name)
 	}
-	config := configs[0]
-	if c, ok := g.target.Tiles.Find(t, g.target); ok {
-		config = c
-	}
-	return g.tiled(f, t, name, config)
+	g.picked = pick{shapeOf(t).key(g.target.Arch), g.tileOf(t, configs)}
+	return g.tiled(f, t, name, g.picked.tile)
 }
 
 // product writes the kernel of one contraction.

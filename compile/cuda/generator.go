@@ -9,6 +9,32 @@ import (
 // generator writes the kernels of one program.
 type generator struct {
 	target Target
+	want   string // the tile of the next contraction, as its text has it; "" or one that does not fit: what is best
+	picked pick   // the tile that the last contraction took
+}
+
+// pick is a tile and the product that it is for, as the measured choices name it.
+type pick struct {
+	product string
+	tile    Config
+}
+
+// tileOf is the tile that the text asks for, or the one of the rank that is
+// being measured, or the one that was measured to be fastest, or the one that
+// the model puts first.
+func (g *generator) tileOf(t *kernel.Tiled, candidates []Config) Config {
+	for _, c := range candidates {
+		if c.String() == g.want {
+			return c
+		}
+	}
+	if n := g.target.Rank; n > 0 {
+		return candidates[min(n, len(candidates))-1]
+	}
+	if c, ok := g.target.Tiles.Find(t, g.target); ok {
+		return c
+	}
+	return candidates[0]
 }
 
 func newGenerator(t Target) *generator { return &generator{target: t} }

@@ -20,6 +20,9 @@ type BuildOptions struct {
 	Bind    map[string]int64
 	Grad    bool     // compile the function's joint forward and backward graph
 	Skip    []string // passes that are left out
+	// TilesFile holds measured tiles; empty: the user's, which Tune writes.
+	TilesFile string
+	TileRank  int // as pass.Options
 	// Observe is told of each pass that is done, with the module behind it.
 	Observe func(s pass.Stage, u *pass.Unit)
 	// Warn is told what a person should know of a program that compiles.
@@ -29,8 +32,13 @@ type BuildOptions struct {
 // Build compiles fn, a function of m, which stays as it is. An error that
 // belongs to a place in the program is a *pass.Error.
 func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*artifact.Program, error) {
+	if o.TilesFile == "" && o.Arch != "" {
+		if file, err := TilesFile(); err == nil {
+			o.TilesFile = file
+		}
+	}
 	m = m.Clone()
-	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Arch: o.Arch, Grad: o.Grad}}
+	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Arch: o.Arch, Grad: o.Grad, TilesFile: o.TilesFile, TileRank: o.TileRank}}
 	passes := slices.DeleteFunc(pipeline.Passes(), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
 	err := pass.Run(u, passes, func(s pass.Stage) error {
 		if o.Observe != nil {

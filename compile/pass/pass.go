@@ -38,7 +38,12 @@ func (u *Unit) Context() context.Context {
 type Options struct {
 	Bind map[string]int64 // sizes of dimension symbols
 	Arch string           // what code is made for, "sm_90a"; empty for what all run
-	Grad bool             // the function is made its own joint forward and backward graph
+	// TilesFile holds the tiles of contractions that were measured to be fastest;
+	// empty: the model chooses. TileRank is the rank in the model's order of those
+	// to take for measuring; 0: none in particular.
+	TilesFile string
+	TileRank  int
+	Grad      bool // the function is made its own joint forward and backward graph
 }
 
 // Pass is one step from function to function.

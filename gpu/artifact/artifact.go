@@ -157,6 +157,9 @@ type Step struct {
 	ReadBytes    int64
 	WrittenBytes int64
 	TimeNs       float64
+	// Product and Tile are, of a contraction, what measured tiles are looked up
+	// by, and the tile that it has.
+	Product, Tile string
 	// Counted bytes differ from the prediction for this reason; empty: they are equal.
 	Differs string
 }

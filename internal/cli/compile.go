@@ -30,6 +30,7 @@ type compileCmd struct {
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Arch         []string `help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
 	Skip         []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
+	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and keep the fastest for later."`
 	Emit         string   `help:"Text instead of a .dmx file: cuda, ptx or sass." enum:",cuda,ptx,sass" default:""`
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"What is said of the kernels: text or json." enum:"text,json" default:"text"`
@@ -89,6 +90,12 @@ func (c compileCmd) Run(a *app) error {
 	}
 	start := time.Now()
 	bar := newProgress(a.stderr)
+	if c.Tune {
+		if err := c.tune(a, p, m, fn, bar); err != nil {
+			bar.done()
+			return compileFailed(a, p, err)
+		}
+	}
 	builds, err := c.build(a, p, m, fn, archs, bar)
 	bar.done()
 	if err != nil {

@@ -1,0 +1,110 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"dmir/compile/cuda"
+	"dmir/compile/interp"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/gpu/nvrtc"
+)
+
+// TilesFile is where measured tiles of contractions are kept.
+func TilesFile() (string, error) {
+	dir, err := nvrtc.CacheDir()
+	return filepath.Join(dir, "tiles.json"), err
+}
+
+// Tuned is what measuring found for one product.
+type Tuned struct {
+	Product string // its sizes and element types, with the architecture
+	// Model is the tile that the model puts first, Best the fastest one, with their
+	// times.
+	Model, Best     string
+	ModelNs, BestNs float64
+}
+
+// tuneRanks is how many candidates of each contraction are measured.
+const tuneRanks = 6
+
+// Tune measures the first candidates for the tile of every contraction of the
+// job's function on d, all contractions at a time, and keeps the fastest in
+// file, which later builds for d's architecture take them from. progress is told
+// the rounds done; it may be nil.
+func Tune(ctx context.Context, d device.Device, j Job, file string, progress func(done, total int)) ([]Tuned, error) {
+	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if j.Machine == nil {
+		j.Machine = j.Program.Target
+	}
+	found := map[string]*Tuned{}
+	var order []*Tuned
+	for rank := 1; rank <= tuneRanks; rank++ {
+		if progress != nil {
+			progress(rank-1, tuneRanks)
+		}
+		p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, TileRank: rank})
+		if err != nil {
+			return nil, err
+		}
+		res, err := RunArtifact(ctx, d, p, args, 20)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range products(p, res.Kernels) {
+			if s.ns <= 0 {
+				return nil, fmt.Errorf("%s does not measure", d.Title())
+			}
+			t := found[s.product]
+			if t == nil {
+				t = &Tuned{Product: s.product, Model: s.tile, Best: s.tile, ModelNs: s.ns, BestNs: s.ns}
+				found[s.product] = t
+				order = append(order, t)
+			}
+			if s.ns < t.BestNs {
+				t.Best, t.BestNs = s.tile, s.ns
+			}
+		}
+	}
+	choices, err := cuda.ReadChoices(file)
+	if err != nil {
+		return nil, err
+	}
+	tuned := make([]Tuned, len(order))
+	for i, t := range order {
+		tuned[i] = *t
+		if !choices.Put(t.Product, t.Best) {
+			return nil, fmt.Errorf("there is no tile %q", t.Best)
+		}
+	}
+	return tuned, choices.Write(file)
+}
+
+// productTime is what one contraction took, the steps that finish it included.
+type productTime struct {
+	product, tile string
+	ns            float64
+}
+
+func products(p *artifact.Program, kernels []Kernel) []productTime {
+	var out []productTime
+	in := false
+	for i, s := range p.Steps {
+		switch {
+		case s.Product != "":
+			out = append(out, productTime{s.Product, s.Tile, 0})
+			in = true
+		case s.FLOP+s.ReadBytes+s.WrittenBytes > 0: // another step of the schedule
+			in = false
+		}
+		if in {
+			out[len(out)-1].ns += kernels[i].MeasuredNs
+		}
+	}
+	return out
+}
