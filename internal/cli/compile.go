@@ -46,8 +46,9 @@ func (compileCmd) Help() string {
 
 // build is one compiled program and its machine code.
 type build struct {
-	program *artifact.Program
-	code    []*nvrtc.Result
+	program  *artifact.Program
+	code     []*nvrtc.Result
+	warnings []diag.Diagnostic // of the program's text
 }
 
 // Run compiles one function.
@@ -100,6 +101,9 @@ func (c compileCmd) Run(a *app) error {
 	bar.done()
 	if err != nil {
 		return compileFailed(a, p, err)
+	}
+	for _, w := range builds[0].warnings { // the others are of the same text
+		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
 	}
 	return c.write(a, builds, archs, time.Since(start))
 }
@@ -155,7 +159,9 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) ([]build, error) {
 	bar.stage("planning", 0, len(archs)+1)
 	one := func(arch string) (build, error) {
-		out, err := driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip})
+		var b build
+		warn := func(d diag.Diagnostic) { b.warnings = append(b.warnings, d) }
+		out, err := driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn})
 		if err != nil {
 			return build{}, err
 		}
@@ -163,7 +169,8 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 			return build{}, &failure{"DM616", p.Src.Path, "the compiled program breaks a rule: " + firstLineOf(err.Error()), "report it with the file"}
 		}
 		c.describe(out, fn)
-		return build{program: out}, nil
+		b.program = out
+		return b, nil
 	}
 	if len(archs) <= 1 {
 		arch := strings.Join(archs, "")

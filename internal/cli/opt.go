@@ -193,6 +193,11 @@ func (r *optimizer) module(t task) error {
 		if err != nil {
 			return err
 		}
+		for _, w := range u.Warnings {
+			d := w.Diagnostic()
+			d.Severity = diag.Warning
+			diag.Text(r.app.stderr, r.p.Src, d, styleOf(r.app.stderr))
+		}
 		for _, f := range pass.Reached(m, u.Func) {
 			keep[f] = true
 		}
