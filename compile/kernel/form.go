@@ -336,6 +336,13 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 		})
 		g.Outs = append(g.Outs, out)
 	}
+	if g.Class == ClassColumns && r.Cols > 1 {
+		for _, o := range g.Outs {
+			if o.Level == PerKernel {
+				return nil, reason(o.Value.Op, "%s is one value beside a fold for each of %d columns", o.Value.Name, r.Cols)
+			}
+		}
+	}
 	return &g, nil
 }
 
