@@ -28,15 +28,8 @@ func Kernels() Rules { return kernels{} }
 type kernels struct{}
 
 func (kernels) Legal(ops []*ir.Op, outs []*ir.Value) bool {
-	f, err := kernel.Of(ops, outs)
-	if err != nil {
-		return false
-	}
-	// A kernel that only folds over rows has a thread for some columns, which
-	// sees no row whole.
-	return f.Class != kernel.ClassColumns || !slices.ContainsFunc(f.Outs, func(o kernel.Out) bool {
-		return o.Level == kernel.PerRow || o.Level == kernel.PerKernel && f.Rows.Cols > 1
-	})
+	_, err := kernel.Of(ops, outs)
+	return err == nil
 }
 
 // Apart knows what no kernel has two of. What is left to Legal is whether two
