@@ -121,6 +121,20 @@ export const panelScenes: Scene[] = [
     },
   },
   {
+    name: "compiling: kernels beside the text, each with the lines it came from",
+    settings: () => light,
+    file: "ffn.dmir",
+    play: async (wb) => {
+      await wb.page.keyboard.press("Control+B");
+      await wb.lens(/^Show CUDA/).first().click();
+      await wb.tab("ffn.cu").first().waitFor();
+      await wb.lens(/^lines? .* of the program/).first().waitFor();
+      await wb.screenshot("cuda");
+      await wb.lens(/^lines? .* of the program/).first().click();
+      await wb.until("the lines of the kernel", async () => (await wb.lines()).some((line) => line.includes("dm.einsum")));
+    },
+  },
+  {
     name: "the walkthrough: an example that can be read and run",
     settings: () => light,
     file: "ffn.dmir",
