@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what `make gpu` needs on a machine that has a card but no Go: build/dmir, build/devicetest.test and build/gpu, in
-# which every workload lies compiled. Carry these three, and the repository, to that machine.
+# Builds what `make gpu` needs on a machine that has a card but no Go: build/gpu.tar.gz, which holds dmir, the device suite
+# and every workload compiled. Carry it, and the repository, to that machine.
 # usage: gpu-prepare.sh [ARCH]     (default: sm_90a)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -9,26 +9,25 @@ arch=${1:-sm_90a}
 command -v go >/dev/null || cannot "install Go and run this again"
 command -v python3 >/dev/null || cannot "install Python 3 and run this again"
 mkdir -p build
-go build -trimpath -ldflags='-s -w' -o build/dmir .
-go test -c -trimpath -ldflags='-s -w' -o build/devicetest.test ./compile/driver
 case $arch in
   sm_80) target=a100-80 ;; sm_90 | sm_90a) target=h200 ;; sm_100*) target=b200 ;; *) target=h200 ;;
 esac
 fresh=$(mktemp -d build/.gpu-XXXXXX)
 trap 'rm -rf "$fresh"' EXIT
+go build -trimpath -ldflags='-s -w' -o "$fresh/dmir" .
+go test -c -trimpath -ldflags='-s -w' -o "$fresh/devicetest.test" ./compile/driver
 failed=0 total=0
-for name in $(python3 bench/gpu/workloads.py --write "$fresh"); do
+for name in $(python3 bench/gpu/workloads.py --write "$fresh/gpu"); do
   total=$((total + 1))
-  if ! build/dmir compile --target "$target" --arch "$arch" --output-format json -o "$fresh/$name.dmx" "$fresh/$name.dmir" \
-    >"$fresh/$name.json" 2>"$fresh/$name.err"; then
+  if ! "$fresh/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$fresh/gpu/$name.dmx" "$fresh/gpu/$name.dmir" \
+    >"$fresh/gpu/$name.json" 2>"$fresh/gpu/$name.err"; then
     failed=$((failed + 1))
-    echo "$name: $(head -n 1 "$fresh/$name.err")" >&2
+    echo "$name: $(head -n 1 "$fresh/gpu/$name.err")" >&2
   fi
-  [ -s "$fresh/$name.err" ] || rm "$fresh/$name.err"
+  [ -s "$fresh/gpu/$name.err" ] || rm "$fresh/gpu/$name.err"
 done
-echo "$target $arch" >"$fresh/target"
-rm -rf build/gpu
-mv "$fresh" build/gpu
-trap - EXIT
-echo "build/gpu: $((total - failed)) of $total workloads compiled for $arch; $(du -sm build/gpu | cut -f1) MB beside $(du -sm build/dmir build/devicetest.test | awk '{s+=$1} END {print s}') MB of programs"
+echo "$target $arch" >"$fresh/gpu/target"
+tar -czf "$fresh/gpu.tar.gz" -C "$fresh" dmir devicetest.test gpu
+mv "$fresh/gpu.tar.gz" build/gpu.tar.gz
+echo "build/gpu.tar.gz: $((total - failed)) of $total workloads compiled for $arch; $(du -m build/gpu.tar.gz | cut -f1) MB"
 [ "$failed" = 0 ]

@@ -63,13 +63,14 @@ class Worker:
 class Dmir:
     """dmir compile and dmir run."""
 
-    def __init__(self, binary, compiled, device, target, small, scratch):
-        self.binary, self.device, self.target, self.small = str(pathlib.Path(binary).resolve()), device, target, small
-        self.compiled, self.scratch = compiled and pathlib.Path(compiled), scratch
+    compiled = None  # a folder of programs for this very device, if there is one
+
+    def __init__(self, binary, device, target, scratch):
+        self.binary, self.device, self.target, self.scratch = str(pathlib.Path(binary).resolve()), device, target, scratch
 
     def program(self, w, timeout):
-        """The compiled file: a carried one, or made here. Then what went wrong, if something did."""
-        if self.compiled and (path := self.compiled / f"{w.name}.dmx").exists():
+        """The compiled file: a carried one of the same text, or made here. Then what went wrong, if something did."""
+        if self.compiled and (path := self.compiled / f"{w.name}.dmx").exists() and path.with_suffix(".dmir").read_text() == w.text():
             return path, None
         source, path = self.scratch / f"{w.name}.dmir", self.scratch / f"{w.name}.dmx"
         source.write_text(w.text())

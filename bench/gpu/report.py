@@ -91,6 +91,18 @@ def suite(s):
     return f"{s['outcome']} in {s['seconds']} s ({counts or 'no cases'})" + "".join(f"\n    {line}" for line in s.get("says", []))
 
 
+def kernels(r):
+    """Name, predicted and measured time of each kernel. What the model counts as a part of the kernel before it, the last
+    sum over its blocks, is a step of its own without a cost, and taken with that."""
+    out = []
+    for s in r["dmir"]["steps"]:
+        if out and s["time_ns"] == 0 and s["name"].startswith(out[-1][0]):
+            out[-1][2] += s["measured_ns"] or 0
+        else:
+            out.append([s["name"], s["time_ns"], s["measured_ns"] or 0])
+    return out
+
+
 def targets(rows, copy):
     """Each target with what was measured for it: how many of the values met it, and the worst."""
     best = lambda *xs: min((x for x in xs if x is not None), default=None)
@@ -113,7 +125,7 @@ def targets(rows, copy):
     near = []
     for r in rows:
         if ns(r, "dmir"):
-            near += [(1 - abs(s["time_ns"] / s["measured_ns"] - 1), f"{r['name']}/{s['name']}") for s in r["dmir"]["steps"] if s["measured_ns"]]
+            near += [(1 - abs(predicted / measured - 1), f"{r['name']}/{name}") for name, predicted, measured in kernels(r) if measured]
     add("prediction within 15 % for nine kernels in ten", 0.85, near, 0.9)
     return out
 

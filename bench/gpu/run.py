@@ -52,7 +52,7 @@ class Contest:
         self.small = args.device == "emulator"
         device = "cpu" if self.small else "cuda"
         self.workers = {n: Worker(n, device, self.small) for n in ("eager", "compile", "triton", "jax") if n == "eager" or n in args.peers or (n == "compile" and "max-autotune" in args.peers)}
-        self.dmir = Dmir(args.dmir, args.compiled, args.device, args.target, self.small, scratch)
+        self.dmir = Dmir(args.dmir, args.device, args.target, scratch)
         self.runs = 0 if self.small else args.runs
         self.seen, self.left_out, self.rows = {}, [], {}
         self.seed = int.from_bytes(os.urandom(4), "little")
@@ -102,6 +102,8 @@ class Contest:
             self.seed += 1
             for n in fit:
                 row[n] = self.timed(n, lambda: self.contestant(w, folder, n))
+                if n == "dmir" and not self.small:
+                    row["clock"] = smi(["clocks.sm"]).get("clocks.sm")
         except OutOfTime as e:
             self.left_out += [(w.name, n) for n in fit if n not in row]
             print(f"{w.name}: {e}")
@@ -177,7 +179,8 @@ def smi(what):
 def carried(folder, capability, target):
     """The folder of compiled workloads, if they are for this card and this target."""
     try:
-        got, arch = (pathlib.Path(folder) / "target").read_text().split()
+        folder = pathlib.Path(folder or "")
+        got, arch = (folder / "target").read_text().split()
     except (OSError, ValueError):
         return None
     return folder if re.sub("[a-z_]", "", arch) == capability and got == target else None
@@ -195,7 +198,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "emulator"], default="cuda")
     parser.add_argument("--dmir", default=str(ROOT / "build" / "dmir"))
-    parser.add_argument("--compiled", default=str(ROOT / "build" / "gpu"), help="folder of workloads that were compiled before")
+    parser.add_argument("--compiled", help="folder of workloads that were compiled before; the others are compiled here")
     parser.add_argument("--suite", help="the device suite's binary")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--runs", type=int, default=30)
@@ -228,11 +231,9 @@ def main():
             sys.exit("PyTorch is needed to check results")
         card = hello["eager"].get("card", "emulator")
         result |= {"card": card, "versions": {n: h["version"] for n, h in hello.items() if "version" in h}, "runs": contest.runs}
-        if emulated:
-            contest.dmir.compiled = None
-        else:
+        if not emulated:
             args.copy = result["copy_bytes_per_s"] = hello["eager"]["copy_bytes_per_s"]
-            contest.dmir.compiled = (found := carried(args.compiled, hello["eager"]["capability"], args.target)) and pathlib.Path(found)
+            contest.dmir.compiled = carried(args.compiled, hello["eager"]["capability"], args.target)
             result |= {"driver": smi(["driver_version"]).get("driver_version"), "clocks_before": smi(report.CLOCKS)}
         report.head(result)
         for w, names in plan(chosen(args.only, emulated), args.peers):

@@ -231,7 +231,6 @@ def bert(w):
     d, e = w.dims, w.elem
     b, l, n, h, p, u = (d[k] for k in "blnhpu")
     x = Input("x", (b, l, n), e)
-    qkv_shape = (b, l, 3, h, p)
     args = [
         x, Input("w_qkv", (3, h, p, n), e, n**-0.5), Input("b_qkv", (3, h, p), e, 0.1), Input("w_out", (h, p, n), e, n**-0.5),
         Input("b_out", (n,), e, 0.1), Input("s1", (n,), e, 0.1, 1.0), Input("c1", (n,), e, 0.1), Input("w_up", (n, u), e, n**-0.5),
@@ -239,20 +238,17 @@ def bert(w):
         Input("s2", (n,), e, 0.1, 1.0), Input("c2", (n,), e, 0.1),
     ]  # fmt: skip
     t = {a.name: a.type for a in args}
-    tokens, qkv, heads, scores, hidden = x.type, tensor(qkv_shape, e), tensor((b, l, h, p), e), tensor((b, h, l, l), e), tensor((b, l, u), e)
-    one = tensor((b, l, 1, h, p), e)
+    tokens, qkv, heads, hidden = x.type, tensor((3, b, h, l, p), e), tensor((b, h, l, p), e), tensor((b, l, u), e)
+    one, bias = tensor((1, b, h, l, p), e), tensor((3, 1, h, 1, p), e)
     o = Body()
-    o.op("qkv", 'dm.einsum "bln,chpn->blchp"', ["x", "w_qkv"], [], [tokens, t["w_qkv"]], qkv)
-    o.op("qkv_bias", "dm.add", ["qkv", "b_qkv"], [], [qkv, t["b_qkv"]], qkv)
+    o.op("qkv", 'dm.einsum "bln,chpn->cbhlp"', ["x", "w_qkv"], [], [tokens, t["w_qkv"]], qkv)
+    o.op("bias", "dm.reshape", ["b_qkv"], [], [t["b_qkv"]], bias)
+    o.op("qkv_bias", "dm.add", ["qkv", "bias"], [], [qkv, bias], qkv)
     for i, name in enumerate("qkv"):
-        o.op(name + "1", "dm.slice", ["qkv_bias"], [f"start_indices = [{i}]", f"limit_indices = [{i + 1}]", "dims = [2]"], [qkv], one)
+        o.op(name + "1", "dm.slice", ["qkv_bias"], [f"start_indices = [{i}]", f"limit_indices = [{i + 1}]", "dims = [0]"], [qkv], one)
         o.op(name, "dm.reshape", [name + "1"], [], [one], heads)
-    o.op("qk", 'dm.einsum "blhp,bmhp->bhlm"', ["q", "k"], [], [heads, heads], scores)
-    o.lines += f"  %scale = dm.constant dense<{p**-0.5!r}> : tensor<{e}>\n"
-    o.op("scaled", "dm.mul", ["qk", "scale"], [], [scores, f"tensor<{e}>"], scores)
-    o.op("probs", "dm.softmax", ["scaled"], ["dim = 3"], [scores], scores)
-    o.op("gamma", 'dm.einsum "bhlm,bmhp->blhp"', ["probs", "v"], [], [scores, heads], heads)
-    o.op("out", 'dm.einsum "blhp,hpn->bln"', ["gamma", "w_out"], [], [heads, t["w_out"]], tokens)
+    o.op("gamma", "dm.attention", ["q", "k", "v"], [], [heads, heads, heads], heads)
+    o.op("out", 'dm.einsum "bhlp,hpn->bln"', ["gamma", "w_out"], [], [heads, t["w_out"]], tokens)
     o.op("out_bias", "dm.add", ["out", "b_out"], [], [tokens, t["b_out"]], tokens)
     o.op("res1", "dm.add", ["out_bias", "x"], [], [tokens, tokens], tokens)
     o.op("norm1", "dm.layer_norm", ["res1", "s1", "c1"], [], [tokens, t["s1"], t["c1"]], tokens)
