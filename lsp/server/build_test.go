@@ -244,6 +244,35 @@ func TestProfileCommand(t *testing.T) {
 	}
 }
 
+// A profile that takes too long for the person is given up, with the processes
+// that the worker has started.
+func TestCancelProfile(t *testing.T) {
+	needs(t, emulator.Check())
+	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
+	e.initialize("", `{"lint":{"enabled":false}}`)
+	e.open(`func.func @f(%a: tensor<4096x4096xf32>, %b: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %c = dm.matmul %a, %b : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %c : tensor<4096x4096xf32>
+}
+`)
+	done := make(chan error, 1)
+	go func() {
+		profile := strings.TrimSuffix(command("dmir.profile", `,"device":"emulator"`), "}") + `,"workDoneToken":"mine"}`
+		_, err := e.conn.Call(context.Background(), "workspace/executeCommand", jsonrpc2.RawMessage(profile), nil)
+		done <- err
+	}()
+	e.wait("$/progress", func(p json.RawMessage) bool { return strings.Contains(string(p), "making the inputs") })
+	e.notify("window/workDoneProgress/cancel", `{"token":"mine"}`)
+	select {
+	case err := <-done:
+		if codeOf(err) != protocol.CodeRequestCancelled {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(patient):
+		t.Error("the profile goes on")
+	}
+}
+
 // Times that are far from what was predicted are a note on the kernel's line, as
 // long as both are of one machine.
 func TestDifferences(t *testing.T) {
