@@ -121,7 +121,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 	}
 	dir := opt.Cache
 	if dir == "" {
-		if dir, err = cacheDir(); err != nil {
+		if dir, err = usableCache(); err != nil {
 			return "", 0, err
 		}
 	}

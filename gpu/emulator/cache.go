@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,6 +25,23 @@ func cacheDir() (string, error) {
 	}
 	return filepath.Join(dir, "dmir", "emulator"), nil
 }
+
+// usableCache is cacheDir where files can be written there, else a temporary
+// folder of this process: without a home to write to, programs still run.
+func usableCache() (string, error) {
+	if dir, err := cacheDir(); err == nil && os.MkdirAll(dir, 0o755) == nil {
+		if f, err := os.CreateTemp(dir, "new-"); err == nil {
+			f.Close()
+			os.Remove(f.Name())
+			return dir, nil
+		}
+	}
+	return temporary()
+}
+
+// temporary has no fixed name: what it holds is run, and others can write to
+// where it lies.
+var temporary = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "dmir-emulator-") })
 
 // trim deletes the programs that were used longest ago until at most limit bytes
 // are left. Files that cannot be read or deleted are somebody else's: they stay.
