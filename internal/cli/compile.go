@@ -15,6 +15,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/schedule"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -245,6 +246,11 @@ func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
 // compileFailed reports why there is no machine code: in the program's text
 // where it is known.
 func compileFailed(a *app, p *program.Program, err error) error {
+	var edited schedule.Problems // of a plan that no pass made
+	if errors.As(err, &edited) {
+		printErrors(a.stderr, p.Src, edited)
+		return exitStatus(exitFailed)
+	}
 	var e *pass.Error
 	if !errors.As(err, &e) {
 		return codeFailed(p.Src.Path, err)
