@@ -12,7 +12,7 @@ def softmax_kernel(y, x, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + at + i, mask=i < n, other=-float("inf")).to(tl.float32)
     e = tl.exp(v - tl.max(v, 0))
-    tl.store(y + at + i, e / tl.sum(e, 0), mask=i < n)
+    tl.store(y + at + i, (e / tl.sum(e, 0)).to(y.dtype.element_ty), mask=i < n)
 
 
 @triton.jit
@@ -34,7 +34,8 @@ def layer_norm_kernel(y, x, s, c, n, eps, BLOCK: tl.constexpr):
         i = first + tl.arange(0, BLOCK)
         m = i < n
         v = (tl.load(x + at + i, mask=m, other=0.0).to(tl.float32) - mean) * scale
-        tl.store(y + at + i, v * tl.load(s + i, mask=m).to(tl.float32) + tl.load(c + i, mask=m).to(tl.float32), mask=m)
+        v = v * tl.load(s + i, mask=m).to(tl.float32) + tl.load(c + i, mask=m).to(tl.float32)
+        tl.store(y + at + i, v.to(y.dtype.element_ty), mask=m)
 
 
 SHAPES = [
@@ -76,7 +77,7 @@ def matmul_kernel(a, b, c, bias, other, m, n, k, EPILOGUE: tl.constexpr, M: tl.c
         acc += tl.load(other + at, mask=mask).to(tl.float32)
     elif EPILOGUE == "silu_gate":
         acc = acc * tl.sigmoid(acc) * tl.load(other + at, mask=mask).to(tl.float32)
-    tl.store(c + at, acc, mask=mask)
+    tl.store(c + at, acc.to(c.dtype.element_ty), mask=mask)
 
 
 TILES = [triton.Config({"M": m, "N": n}, num_stages=s, num_warps=w) for m, n, s, w in ((128, 64, 3, 8), (128, 128, 3, 8), (64, 64, 4, 4), (128, 64, 3, 4))]
@@ -111,7 +112,7 @@ def attention_kernel(y, q, k, v, l, heads, shared, scale, P: tl.constexpr, CAUSA
         vt = tl.load(v + kat + cols[:, None] * P + d[None, :], mask=cols[:, None] < l, other=0.0)
         acc = tl.dot(p.to(vt.dtype), vt, acc * keep[:, None])
         top = now
-    tl.store(y + at + rows[:, None] * P + d[None, :], acc / total[:, None], mask=rows[:, None] < l)
+    tl.store(y + at + rows[:, None] * P + d[None, :], (acc / total[:, None]).to(y.dtype.element_ty), mask=rows[:, None] < l)
 
 
 def step(w):
