@@ -5,7 +5,7 @@ package simplify
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		controlRules(), foldRules(), arithmeticRules(), convertRules(), reshapeRules(), broadcastRules(),
+		controlRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
 		sliceRules(), einsumRules(), transposeRules(), {commonRule()}, {mergeRule(), sumRule()},
 	} {
 		all = append(all, group...)
