@@ -52,6 +52,9 @@ class Torch:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         if device == "cuda":
+            # All on one stream that can be captured: a backward pass runs on the stream of its forward pass.
+            self.stream = torch.cuda.Stream()
+            torch.cuda.set_stream(self.stream)
             self.sweep = torch.empty(SWEEP, dtype=torch.int8, device=device)
 
     def hello(self, _):
@@ -151,16 +154,12 @@ class Torch:
         torch = self.torch
         if self.device != "cuda":
             return None, False
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                f()
-        torch.cuda.current_stream().wait_stream(side)
+        for _ in range(3):
+            f()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self.stream):
                 f()
             again = graph.replay
         except Exception:  # whatever the library cannot capture
@@ -175,6 +174,16 @@ class Torch:
             end.record()
             end.synchronize()
         return statistics.median(s.elapsed_time(e) for s, e in marks) * 1e6, graph is not None
+
+    def usable(self):
+        """Whether the device still does what it is asked, after a failure."""
+        try:
+            self.tidy()
+            if self.device == "cuda":
+                self.torch.cuda.synchronize()
+            return True
+        except RuntimeError:
+            return False
 
     def tidy(self):
         gc.collect()
@@ -244,8 +253,9 @@ def main():
             answer = getattr(worker, q["do"])(q)
         except Exception as e:  # one workload's failure is not the others'
             answer = {"failed": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300]}
-            if isinstance(worker, Torch):
-                worker.tidy()
+            if isinstance(worker, Torch) and not worker.usable():
+                answers.write(json.dumps(answer) + "\n")
+                sys.exit(1)  # the next request begins another process
         answers.write(json.dumps(answer) + "\n")
 
 
