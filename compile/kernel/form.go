@@ -285,11 +285,7 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 
 // loops reports whether f's threads fold by themselves.
 func (f *Form) loops() bool {
-	found := false
-	for _, o := range f.Outs {
-		Walk(o.X, func(x *Expr) { found = found || x.Op == Fold })
-	}
-	return found
+	return slices.ContainsFunc(f.Outs, func(o Out) bool { return folds(o.X) })
 }
 
 // once reports whether f, whose folds are loops of single threads, computes
@@ -336,6 +332,13 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 		})
 		g.Outs = append(g.Outs, out)
 	}
+	for _, o := range g.Outs {
+		// Sums over the rows are stored by a kernel that joins those of the blocks;
+		// what is no such sum would have none.
+		if g.Class == ClassRow && (o.Level == PerColumn || o.Level == PerKernel) && !folds(o.X) {
+			return nil, reason(o.Value.Op, "%s has other rows than the rest of the kernel", o.Value.Name)
+		}
+	}
 	if g.Class == ClassColumns && r.Cols > 1 {
 		for _, o := range g.Outs {
 			if o.Level == PerKernel {
@@ -344,6 +347,12 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 		}
 	}
 	return &g, nil
+}
+
+func folds(x *Expr) bool {
+	found := false
+	Walk(x, func(y *Expr) { found = found || y.Op == Fold })
+	return found
 }
 
 // rowOut finds the level at which v is computed without folds of its own.

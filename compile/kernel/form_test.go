@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"strings"
 	"testing"
 
 	"dmir/analysis/program"
@@ -33,9 +34,11 @@ func TestClass(t *testing.T) {
 		{"a product before a softmax", "%0 = dm.einsum \"ij,kj->ik\" %x, %w : (tensor<8x64xf16>, tensor<32x64xf16>) -> tensor<8x32xf16>\n%1 = dm.softmax %0 : tensor<8x32xf16>", "%1 : tensor<8x32xf16>", ""},
 		{"loss", "%l = dm.iota dim = 0 : tensor<8xi32>\n%1 = dm.cross_entropy %x, %l : (tensor<8x64xf16>, tensor<8xi32>) -> tensor<f16>", "%1 : tensor<f16>", "row"},
 		{"norm with the sums for its scale", "%0 = dm.softmax %x : tensor<8x64xf16>\n%1 = dm.reduce %0, kind = add, dims = [0] : (tensor<8x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>", "row"},
+		{"rows, and what is no sum of theirs", "%0 = dm.softmax %x : tensor<8x64xf16>\n%1 = dm.exp %b : tensor<64xf16>", "%0, %1 : tensor<8x64xf16>, tensor<64xf16>", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fn := load(t, "func.func @f(%x: tensor<8x64xf16>, %b: tensor<64xf16>, %w: tensor<32x64xf16>) -> "+c.results[len("%1 : "):]+" {\n"+c.body+"\nreturn "+c.results+"\n}\n")
+			_, results, _ := strings.Cut(c.results, " : ")
+			fn := load(t, "func.func @f(%x: tensor<8x64xf16>, %b: tensor<64xf16>, %w: tensor<32x64xf16>) -> ("+results+") {\n"+c.body+"\nreturn "+c.results+"\n}\n")
 			ops := fn.Body.Ops[:len(fn.Body.Ops)-1]
 			form, err := Of(ops, fn.Body.Terminator().Operands)
 			got := ""
