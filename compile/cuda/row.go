@@ -19,12 +19,17 @@ type rowPlan struct {
 	steps   int64 // of a thread along its row
 	blocks  int64
 	loop    bool // a block takes several rows, one after the other
+	memory  bool // sums of columns are kept in memory: there are too many for registers
 }
 
 // cacheBytes is how much of a row each thread keeps in registers, at most.
 const cacheBytes = 192
 
-func (g *generator) planRows(f *kernel.Form, sums bool) rowPlan {
+// sumRegisters is how many sums of columns a thread keeps in registers, at most.
+const sumRegisters = 40
+
+func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
+	sums := cols+alls > 0
 	r := f.Rows
 	widest := int64(1)
 	for _, v := range f.Inputs {
@@ -60,6 +65,7 @@ func (g *generator) planRows(f *kernel.Form, sums bool) rowPlan {
 	if sums && p.blocks > 2*sms {
 		p.loop, p.blocks = true, 2*sms
 	}
+	p.memory = p.steps*p.v*int64(cols) > sumRegisters
 	return p
 }
 
@@ -72,13 +78,16 @@ type rowKernel struct {
 	cols  []*kernel.Expr          // folds over rows, one value for each column
 	alls  []*kernel.Expr          // folds over rows, one value in all
 	acc   map[*kernel.Expr]string
+	// The memory for the sums of blocks, and what it is called.
+	colTemps, allTemps []*temp
+	colNames, allNames []string
 }
 
 // row is one row of the form for each warp or block: what is read of it stays in
 // registers while the folds are computed one after the other.
 func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 	cols, alls := columnFolds(f)
-	p := g.planRows(f, len(cols)+len(alls) > 0)
+	p := g.planRows(f, len(cols), len(alls))
 	plain := f
 	if p.v > 1 {
 		w, err := f.Widen(p.v, 0)
@@ -104,6 +113,7 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 	if f.Rows.Col != nil {
 		k.atoms[f.Rows.Col] = "col"
 	}
+	k.temps(ns)
 	k.start()
 	for _, level := range k.levels() {
 		k.folds(level)
@@ -113,14 +123,14 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 		k.close()
 	}
 	l := launch{name: name, class: string(f.Class), threads: p.threads, grid: [3]int{int(p.blocks), 1, 1}}
-	colTemps, allTemps := k.partials(ns)
+	k.partials()
 	l.params, l.body = ns.params, k.b.String()
 	all := []launch{l}
 	if len(cols) > 0 {
-		all = append(all, g.finishColumns(plain, name+"_columns", colTemps, p.blocks))
+		all = append(all, g.finishColumns(plain, name+"_columns", k.colTemps, p.blocks))
 	}
 	if len(alls) > 0 {
-		all = append(all, g.finishAll(plain, name+"_total", allTemps, p.blocks))
+		all = append(all, g.finishAll(plain, name+"_total", k.allTemps, p.blocks))
 	}
 	if len(all) > 1 {
 		all[0].differs = "partial sums of blocks are written and read once more"
@@ -164,6 +174,9 @@ func (k *rowKernel) start() {
 		k.line("const dm::i32 first = dm::lane();")
 	}
 	for _, x := range k.cols {
+		if p.memory {
+			break
+		}
 		n := k.name("sum")
 		k.acc[x] = n
 		k.line("%s %s[%d][%d];", foldType(x.Elem), n, p.steps, p.v)
@@ -254,7 +267,7 @@ func (k *rowKernel) read() {
 func (k *rowKernel) along(body func()) {
 	p := k.p
 	// What registers hold is found by constant numbers only.
-	if len(k.cache)+len(k.cols) > 0 || p.steps <= 4 {
+	if len(k.cache) > 0 || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
 		k.line("DM_UNROLL")
 	} else {
 		k.line("DM_NO_UNROLL")

@@ -127,7 +127,9 @@ func (k *rowKernel) outputs() {
 		for _, x := range k.cols {
 			l.ready(x.Args[0])
 		}
-		if len(k.cols) > 0 {
+		if k.p.memory {
+			k.addInMemory(l)
+		} else if len(k.cols) > 0 {
 			l.each(func() {
 				j := "0"
 				if l.lane != nil {
@@ -143,26 +145,71 @@ func (k *rowKernel) outputs() {
 	})
 }
 
-// partials stores the sums of the block's rows: block b's of column c at
-// b · columns + c, and those of one value at b.
-func (k *rowKernel) partials(ns *names) (cols, alls []*temp) {
-	p := k.p
+// temps are the parameters for the sums of the block's rows: block b's of column
+// c lies at b · columns + c, and that of one value at b.
+func (k *rowKernel) temps(ns *names) {
+	mode := artifact.Out
+	if k.p.memory && k.p.loop {
+		mode = artifact.InOut
+	}
 	for _, x := range k.cols {
-		t := &temp{elem: foldElem(x.Elem), n: p.blocks * k.f.Rows.Cols}
-		cols = append(cols, t)
-		n := ns.addTemp("partial", t, artifact.Out)
-		k.along(func() {
-			k.line("DM_UNROLL")
-			k.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block()) * %d + col * %d + j, %s[s][j]);", p.v, n, k.f.Rows.Cols, p.v, k.acc[x])
-		})
+		t := &temp{elem: foldElem(x.Elem), n: k.p.blocks * k.f.Rows.Cols}
+		k.colTemps = append(k.colTemps, t)
+		k.colNames = append(k.colNames, ns.addTemp("partial", t, mode))
 	}
 	for _, x := range k.alls {
-		t := &temp{elem: foldElem(x.Elem), n: p.blocks}
-		alls = append(alls, t)
-		n := ns.addTemp("partial", t, artifact.Out)
-		k.line("if (first == 0) %s.store(dm::block(), %s);", n, k.acc[x])
+		t := &temp{elem: foldElem(x.Elem), n: k.p.blocks}
+		k.allTemps = append(k.allTemps, t)
+		k.allNames = append(k.allNames, ns.addTemp("partial", t, artifact.Out))
 	}
-	return cols, alls
+}
+
+// addInMemory adds a step's neighbours to the sums of the block's rows, which lie
+// in memory.
+func (k *rowKernel) addInMemory(l *lanes) {
+	p := k.p
+	parts := make([]string, len(k.cols))
+	for i, x := range k.cols {
+		parts[i] = k.name("sum")
+		k.line("%s %s[%d];", foldType(x.Elem), parts[i], p.v)
+	}
+	l.each(func() {
+		j := "0"
+		if l.lane != nil {
+			j = l.atoms[l.lane]
+		}
+		for i, x := range k.cols {
+			k.line("%s[%s] = %s;", parts[i], j, k.value(x.Args[0]))
+		}
+	})
+	for i, x := range k.cols {
+		n := k.colNames[i]
+		at := fmt.Sprintf("dm::i64(dm::block()) * %d + col * %d + j", k.f.Rows.Cols, p.v)
+		k.line("DM_UNROLL")
+		k.open("for (int j = 0; j < %d; j++)", p.v)
+		if p.loop {
+			k.line("if (row != dm::block()) %s[j] = %s;", parts[i], joined(x.Kind, x.Elem, n+"["+at+"]", parts[i]+"[j]"))
+		}
+		k.line("%s.store(%s, %s[j]);", n, at, parts[i])
+		k.close()
+	}
+}
+
+// partials stores the sums of the block's rows that are kept in registers.
+func (k *rowKernel) partials() {
+	p := k.p
+	for i, x := range k.cols {
+		if p.memory {
+			break
+		}
+		k.along(func() {
+			k.line("DM_UNROLL")
+			k.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block()) * %d + col * %d + j, %s[s][j]);", p.v, k.colNames[i], k.f.Rows.Cols, p.v, k.acc[x])
+		})
+	}
+	for i, x := range k.alls {
+		k.line("if (first == 0) %s.store(dm::block(), %s);", k.allNames[i], k.acc[x])
+	}
 }
 
 // foldElem is the element type in which a fold accumulates.

@@ -161,3 +161,35 @@ func TestExamplesOfOps(t *testing.T) {
 	fmt.Fprintf(&text, "func.func @all(%s) -> (%s) {\n%s  return %s : %s\n}\n", strings.Join(args, ", "), results.String(), calls.String(), values.String(), results.String())
 	agree(t, loaded(t, "ops.dmir", text.String()), "all")
 }
+
+// Rows of every length: a warp, a block, more than registers hold, and sums of
+// columns in registers and in memory.
+func TestRows(t *testing.T) {
+	needEmulator(t)
+	var text, calls, args, results, values strings.Builder
+	for i, shape := range []string{"3x7", "600x64", "300x1024", "5x1000", "2x20000", "270x33000", "3x65536"} {
+		row := shape[strings.Index(shape, "x")+1:]
+		types := strings.NewReplacer("!x", "tensor<"+shape+"xf32>", "!g", "tensor<"+row+"xf32>", "@f", fmt.Sprintf("@f%d", i), "@grad", fmt.Sprintf("@grad%d", i))
+		text.WriteString(types.Replace(`func.func private @f(%x: !x, %g: !g) -> !x {
+  %s = dm.softmax %x : !x
+  %y = dm.layer_norm %s, %g : (!x, !g) -> !x
+  return %y : !x
+}
+func.func private @grad(%x: !x, %g: !g) -> (!x, !g) {
+  %y, %dx, %dg = dm.grad @f %x, %g, %x, wrt = [0, 1], cotangents = 1 : (!x, !g, !x) -> (!x, !x, !g)
+  return %dx, %dg : !x, !g
+}
+`))
+		if i > 0 {
+			args.WriteString(", ")
+			results.WriteString(", ")
+			values.WriteString(", ")
+		}
+		args.WriteString(types.Replace(fmt.Sprintf("%%x%d: !x, %%g%d: !g", i, i)))
+		results.WriteString(types.Replace("!x, !g"))
+		fmt.Fprintf(&values, "%%dx%d, %%dg%d", i, i)
+		calls.WriteString(types.Replace(fmt.Sprintf("  %%dx%d, %%dg%d = func.call @grad(%%x%d, %%g%d) : (!x, !g) -> (!x, !g)\n", i, i, i, i)))
+	}
+	fmt.Fprintf(&text, "func.func @all(%s) -> (%s) {\n%s  return %s : %s\n}\n", &args, &results, &calls, &values, &results)
+	agree(t, loaded(t, "rows.dmir", text.String()), "all")
+}

@@ -29,6 +29,7 @@
 #define DM_KERNEL_OCCUPANCY(name, threads, blocks) static void name
 #define DM_KERNEL_CLUSTER(name, threads, blocks, cluster) static void name
 #define DM_UNROLL
+#define DM_NO_UNROLL
 #define DM_COLD __attribute__((noinline, cold))
 
 namespace dm {
