@@ -122,7 +122,8 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 	if p.loop {
 		k.close()
 	}
-	l := launch{name: name, class: string(f.Class), threads: p.threads, grid: [3]int{int(p.blocks), 1, 1}}
+	// Without a number of blocks ptxas aims at more of them than registers allow, and spills.
+	l := launch{name: name, class: string(f.Class), threads: p.threads, blocks: max(1, 512/p.threads), grid: [3]int{int(p.blocks), 1, 1}}
 	k.partials()
 	l.params, l.body = ns.params, k.b.String()
 	all := []launch{l}
