@@ -28,6 +28,7 @@ type Kernel struct {
 	Lines       []int   // of the program's text, 1-based
 	PredictedNs float64 // by the cost model, for the machine that the program was built for
 	MeasuredNs  float64 // 0: not measured
+	FLOP        int64
 	// Predicted and, where the device counts, counted bytes from and to memory.
 	ReadBytes, WrittenBytes               int64
 	Counted                               bool
@@ -58,7 +59,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	built := time.Since(start)
-	res, err := RunArtifact(ctx, d, p, args, j.Runs)
+	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs})
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,8 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 }
 
 // RunArtifact runs a compiled program on args, the values of its arguments.
-// runs is how often a device that can measure measures it.
-func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, runs int) (*Result, error) {
+// Results have the names that the file has for them.
+func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
 	if len(args) != len(p.Inputs) {
 		return nil, fmt.Errorf("@%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(args))
 	}
@@ -85,7 +86,7 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		}
 		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
 	}
-	got, err := d.Run(ctx, p, in, device.Options{Runs: runs})
+	got, err := d.Run(ctx, p, in, o)
 	var fault *emulator.Fault
 	if errors.As(err, &fault) {
 		// A kernel's text counts its lines on from that of its first op.
@@ -114,10 +115,11 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		if err != nil {
 			return nil, err
 		}
-		out.Outputs = append(out.Outputs, Output{Name: fmt.Sprintf("result%d", i), Type: t.Type(), Tensor: t})
+		out.Outputs = append(out.Outputs, Output{Name: p.Result(i), Type: t.Type(), Tensor: t})
 	}
+	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
-		k := Kernel{Name: s.Name, PredictedNs: s.TimeNs, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
+		k := Kernel{Name: s.Name, PredictedNs: s.TimeNs, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
 		if s.Kernel >= 0 {
 			k.Class, k.Lines = p.Kernels[s.Kernel].Class, p.Kernels[s.Kernel].Lines
 		}

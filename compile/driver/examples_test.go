@@ -15,6 +15,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
+	"dmir/gpu/device"
 	"dmir/gpu/emulator"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -71,7 +72,7 @@ func agree(t *testing.T, p *program.Program, name string) (*artifact.Program, *R
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := RunArtifact(ctx, d, built, args, 0)
+	got, err := RunArtifact(ctx, d, built, args, device.Options{})
 	var fault *emulator.Fault
 	if errors.As(err, &fault) {
 		t.Fatalf("%v\n%s", err, near(built.Source, fault.Line))

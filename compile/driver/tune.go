@@ -52,7 +52,7 @@ func Tune(ctx context.Context, d device.Device, j Job, file string, progress fun
 		if err != nil {
 			return nil, err
 		}
-		res, err := RunArtifact(ctx, d, p, args, 20)
+		res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: 20})
 		if err != nil {
 			return nil, err
 		}

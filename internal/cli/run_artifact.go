@@ -49,9 +49,10 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return err
 	}
-	r, err := d.Run(a.ctx, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold})
+	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold})
 	if err == nil {
-		err = c.artifactResult(a, p, d, why, r)
+		res.Why = why
+		err = c.artifactResult(a, p, res)
 	}
 	if err != nil {
 		discard()
@@ -72,9 +73,9 @@ func deviceFailed(a *app, path string, err error) error {
 	return codeFailed(path, err)
 }
 
-// artifactInputs are the bytes of the program's arguments: what --input names,
+// artifactInputs are the program's arguments: what --input names,
 // and seeded random numbers.
-func (c runCmd) artifactInputs(p *artifact.Program) ([][]byte, error) {
+func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
 	given := map[string]string{}
 	var names []string
 	for _, b := range p.Inputs {
@@ -93,7 +94,7 @@ func (c runCmd) artifactInputs(p *artifact.Program) ([][]byte, error) {
 		}
 		given[name] = path
 	}
-	var out [][]byte
+	var out []*tensor.Tensor
 	for i, b := range p.Inputs {
 		buf := &p.Buffers[b]
 		elem, shape, err := bufferType(buf)
@@ -108,11 +109,7 @@ func (c runCmd) artifactInputs(p *artifact.Program) ([][]byte, error) {
 		} else {
 			t = defaultInput(p, i, elem, shape, c.Seed)
 		}
-		data, err := tensor.Pack(t)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, tensor.Arrange(data, int(elem.Bytes()), shape, buf.Order))
+		out = append(out, t)
 	}
 	return out, nil
 }
@@ -159,57 +156,43 @@ func tensorText(b *artifact.Buffer) string {
 }
 
 // artifactResult saves the results and says what each step took and moved.
-func (c runCmd) artifactResult(a *app, p *artifact.Program, d device.Device, why string, r *device.Result) error {
-	res := &driver.Result{Device: d.Name(), Why: why, Elapsed: r.Elapsed, Peak: p.Workspace}
+func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
-	for i, b := range p.Outputs {
-		buf := p.Buffers[b]
-		view := p.ResultView(i)
-		buf.Shape, buf.Order = view.Shape, view.Order
-		elem, shape, err := bufferType(&buf)
-		if err != nil {
-			return err
-		}
-		t, err := tensor.Unpack(tensor.Unarrange(r.Outputs[i], int(elem.Bytes()), shape, buf.Order), elem, shape)
-		if err != nil {
-			return err
-		}
-		name := filepath.Base(p.Result(i)) // a file must not say where results go
+	for i := range res.Outputs {
+		name := filepath.Base(res.Outputs[i].Name) // a file must not say where results go
 		if used[name] || name == "." || name == string(filepath.Separator) {
 			name = fmt.Sprintf("result%d", i)
 		}
 		used[name] = true
-		res.Outputs = append(res.Outputs, driver.Output{Name: name, Type: tensorText(&buf), Tensor: t})
+		res.Outputs[i].Name = name
 	}
 	if err := c.save(res); err != nil {
 		return err
 	}
-	p = p.For(d.Arch()) // the steps that were run
 	if c.OutputFormat == "json" {
-		return c.artifactJSON(a, p, r, res)
+		return c.artifactJSON(a, p, res)
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STEP\tFLOP\tMOVED\tCOUNTED\tTIME\tMEASURED")
-	for i, s := range r.Steps {
-		step := &p.Steps[i]
+	for _, s := range res.Kernels {
 		counted, measured := "", ""
 		if s.Counted {
-			counted = units.Bytes(s.ReadBytes + s.WrittenBytes)
+			counted = units.Bytes(s.CountedReadBytes + s.CountedWrittenBytes)
 		}
 		if s.MeasuredNs > 0 {
 			measured = units.Time(s.MeasuredNs)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, units.FLOP(step.FLOP), units.Bytes(step.ReadBytes+step.WrittenBytes), counted, units.Time(step.TimeNs), measured)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	compiled := ""
-	if r.Compile > 0 {
-		compiled = ", compiled in " + units.Time(float64(r.Compile.Round(time.Microsecond).Nanoseconds()))
+	if res.Compile > 0 {
+		compiled = ", compiled in " + units.Time(float64(res.Compile.Round(time.Microsecond).Nanoseconds()))
 	}
-	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, d.Title(), why,
-		units.Time(float64(r.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
+	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
+		units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
 	return c.listOutputs(a, res)
 }
 
@@ -234,19 +217,18 @@ type jsonArtifactStep struct {
 	MeasuredNs          *float64 `json:"measured_ns"` // null where it does not measure
 }
 
-func (c runCmd) artifactJSON(a *app, p *artifact.Program, r *device.Result, res *driver.Result) error {
+func (c runCmd) artifactJSON(a *app, p *artifact.Program, res *driver.Result) error {
 	out := jsonArtifactRun{
-		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: r.Elapsed.Nanoseconds(), PeakBytes: p.Workspace,
+		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: p.Workspace,
 		Outputs: []jsonOutput{}, Steps: []jsonArtifactStep{},
 	}
 	for _, o := range res.Outputs {
 		out.Outputs = append(out.Outputs, c.jsonOutput(o))
 	}
-	for i, s := range r.Steps {
-		step := &p.Steps[i]
-		j := jsonArtifactStep{Name: s.Name, FLOP: step.FLOP, ReadBytes: step.ReadBytes, WrittenBytes: step.WrittenBytes, TimeNs: step.TimeNs}
+	for _, s := range res.Kernels {
+		j := jsonArtifactStep{Name: s.Name, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.PredictedNs}
 		if s.Counted {
-			j.CountedReadBytes, j.CountedWrittenBytes = &s.ReadBytes, &s.WrittenBytes
+			j.CountedReadBytes, j.CountedWrittenBytes = &s.CountedReadBytes, &s.CountedWrittenBytes
 		}
 		if s.MeasuredNs > 0 {
 			j.MeasuredNs = &s.MeasuredNs
