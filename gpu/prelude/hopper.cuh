@@ -16,7 +16,10 @@ namespace dm {
 DM_FN void barrier_make(Shared<u64> b, i32 i, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(count) : "memory");
 }
-DM_FN void barriers_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+DM_FN void barriers_ready() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the copy engine counts bytes at them
+}
 
 // Arrives, having seen to it that `bytes` more bytes are waited for.
 DM_FN void barrier_expect(Shared<u64> b, i32 i, u32 bytes) {
