@@ -13,6 +13,9 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	plain := f
 	r := f.Rows
 	v := int64(4)
+	if widestOf(f) <= 2 {
+		v = 8 // 16 bytes to an access
+	}
 	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32) {
 		v /= 2
 	}
@@ -86,7 +89,9 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 		e.close()
 	}
 	l := e.lanes(f.Lane, v)
-	l.store(elements)
+	if len(elements) > 0 {
+		l.store(elements)
+	}
 	for _, x := range all {
 		l.ready(x.Args[0])
 	}

@@ -31,16 +31,7 @@ const sumRegisters = 40
 func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 	sums := cols+alls > 0
 	r := f.Rows
-	widest := int64(1)
-	for _, v := range f.Inputs {
-		widest = max(widest, kernel.ElemOf(v).Bytes())
-	}
-	for _, o := range f.Outs {
-		if o.Level == kernel.PerElement {
-			widest = max(widest, kernel.ElemOf(o.Value).Bytes())
-		}
-	}
-	p := rowPlan{v: min(8, 16/widest)}
+	p := rowPlan{v: min(8, 16/widestOf(f))}
 	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32) {
 		p.v /= 2
 	}
@@ -67,6 +58,20 @@ func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 	}
 	p.memory = p.steps*p.v*int64(cols) > sumRegisters
 	return p
+}
+
+// widestOf is the bytes of the widest element that f reads, or writes one by one.
+func widestOf(f *kernel.Form) int64 {
+	widest := int64(1)
+	for _, v := range f.Inputs {
+		widest = max(widest, kernel.ElemOf(v).Bytes())
+	}
+	for _, o := range f.Outs {
+		if o.Level == kernel.PerElement {
+			widest = max(widest, kernel.ElemOf(o.Value).Bytes())
+		}
+	}
+	return widest
 }
 
 // rowKernel is a row kernel while it is written.
