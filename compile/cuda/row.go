@@ -53,8 +53,8 @@ func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 		p.blocks = r.Rows
 	}
 	p.steps = (p.chunks + p.share - 1) / p.share
-	if sums && p.blocks > 2*sms {
-		p.loop, p.blocks = true, 2*sms
+	if most := rowBlocks(r.Rows, p.share*p.steps, sms); sums && p.blocks > most {
+		p.loop, p.blocks = true, most
 	}
 	p.memory = p.steps*p.v*int64(cols) > sumRegisters
 	return p
@@ -72,6 +72,14 @@ func widestOf(f *kernel.Form) int64 {
 		}
 	}
 	return widest
+}
+
+// rowBlocks is how many blocks take the rows in turn where each keeps sums of
+// columns. A block waits for memory and then for its threads, row after row, so
+// that a multiprocessor needs about a thousand loads of a row's chunks under way;
+// but a block has 16 rows, so that its sums are fewer bytes than its rows.
+func rowBlocks(rows, chunks, sms int64) int64 {
+	return max(2*sms, min(1024/chunks*sms, 8*sms, rows/16))
 }
 
 // rowKernel is a row kernel while it is written.
