@@ -32,6 +32,7 @@ type productCase struct {
 	body string
 	out  string // "%y : tensor<…>", or several
 	tile Config
+	rows bool // it is folds along rows, and no contraction
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
@@ -144,19 +145,14 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
-	if f.Class != kernel.ClassContraction {
+	var deep int64
+	switch {
+	case f.Class == kernel.ClassContraction && !p.rows:
+		deep = c.choose(t, f, p)
+	case f.Class == kernel.ClassRow && p.rows:
+		deep = f.Rows.Cols
+	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
-	}
-	tiled, err := f.Tiled()
-	if err != nil {
-		t.Fatalf("%s: %v", p.name, err)
-	}
-	c.target.Tiles = NewChoices()
-	if p.tile.BM > 0 {
-		c.target.Tiles.Set(tiled, c.target.Arch, p.tile)
-		if _, ok := c.target.Tiles.Find(tiled, c.target); !ok {
-			t.Fatalf("%s: %s cannot compute it", p.name, p.tile)
-		}
 	}
 	ls, err := c.generator.kernels(f, c.unique(identifier(p.name)))
 	if err != nil {
@@ -185,7 +181,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		}
 		buffer[v] = c.alloc(p.name+v.Name, kernel.ElemOf(v), shape, artifact.Output, n)
 		c.out.Outputs = append(c.out.Outputs, buffer[v])
-		c.deep = append(c.deep, tiled.Depth)
+		c.deep = append(c.deep, deep)
 		steps := len(f.Ops)
 		if v.Op.Name == "dm.reduce" {
 			steps *= 16 // sums of elements that the reference has rounded
@@ -219,6 +215,23 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for range outs {
 		c.ends = append(c.ends, len(c.out.Steps))
 	}
+}
+
+// choose takes the tile of a case for its contraction, and gives the length of its sums.
+func (c *collection) choose(t *testing.T, f *kernel.Form, p productCase) int64 {
+	t.Helper()
+	tiled, err := f.Tiled()
+	if err != nil {
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	c.target.Tiles = NewChoices()
+	if p.tile.BM > 0 {
+		c.target.Tiles.Set(tiled, c.target.Arch, p.tile)
+		if _, ok := c.target.Tiles.Find(tiled, c.target); !ok {
+			t.Fatalf("%s: %s cannot compute it", p.name, p.tile)
+		}
+	}
+	return tiled.Depth
 }
 
 // emulate runs all cases and compares each with the reference executor, and the

@@ -101,6 +101,9 @@ type rowKernel struct {
 func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 	cols, alls := columnFolds(f)
 	p := g.planRows(f, len(cols), len(alls))
+	if n := g.splitsOf(f, p); n > 1 {
+		return g.splitRows(f, name, p.v, n)
+	}
 	plain := f
 	if p.v > 1 {
 		w, err := f.Widen(p.v, 0)

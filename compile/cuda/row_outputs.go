@@ -316,13 +316,13 @@ func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	l.end()
 }
 
-// below reports whether x occurs in e only inside folds over rows, so that it is
-// not needed when these are known.
+// below reports whether x occurs in e only inside folds that are known, so that
+// it is not needed.
 func below(e, x *kernel.Expr) bool {
 	if e == x {
 		return false
 	}
-	if e.Op == kernel.Fold && (e.Over == kernel.ColsFold || e.Over == kernel.AllFold) {
+	if e.Op == kernel.Fold && e.Over != kernel.OwnLoop {
 		return true
 	}
 	for _, a := range e.Args {
