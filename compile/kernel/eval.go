@@ -194,12 +194,16 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	d := op.Of(o)
 	switch o.Name {
 	case "dm.convert", "dm.copy":
-		if x := in(0); x.Elem != elem {
-			return e.scalar("convert", elem, x)
+		x := in(0)
+		if x.Elem == elem {
+			return x
 		}
-		return in(0)
+		if !elem.IsFloat() {
+			x = e.rounded(x)
+		}
+		return e.scalar("convert", elem, x)
 	case "dm.compare":
-		return e.expr(Expr{Op: "compare", Elem: types.I1, Args: []*Expr{in(0), in(1)}, Kind: op.Str(o, "direction")})
+		return e.expr(Expr{Op: "compare", Elem: types.I1, Args: []*Expr{e.rounded(in(0)), e.rounded(in(1))}, Kind: op.Str(o, "direction")})
 	case "dm.gelu":
 		return e.expr(Expr{Op: "gelu", Elem: elem, Args: []*Expr{in(0)}, Kind: op.Str(o, "approximate")})
 	case "dm.dropout":
@@ -233,6 +237,9 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 		args := make([]*Expr, len(o.Operands))
 		for i := range args {
 			args[i] = in(i)
+			if jumps[d.Name] {
+				args[i] = e.rounded(args[i])
+			}
 		}
 		return e.scalar(d.Name, elem, args...)
 	}
@@ -266,6 +273,18 @@ func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
 		return nil
 	}
 	return vs[v.Index]
+}
+
+// jumps are the ops whose result is another for numbers that lie close together.
+var jumps = map[string]bool{"floor": true, "ceil": true, "round": true, "sign": true}
+
+// rounded is x as its element type holds it, for what depends on the last bit:
+// inside a kernel small types are computed in f32.
+func (e *evaluator) rounded(x *Expr) *Expr {
+	if !x.Elem.IsFloat() || x.Elem.Bytes() >= 4 || x.Op == Load || x.Op == Number || x.Op == "convert" {
+		return x
+	}
+	return e.scalar("convert", x.Elem, x)
 }
 
 // native are the composites that the prelude has as functions of a scalar.
