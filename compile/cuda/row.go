@@ -139,7 +139,7 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 		k.close()
 	}
 	// Without a number of blocks ptxas aims at more of them than registers allow, and spills.
-	l := launch{name: name, class: string(f.Class), threads: p.threads, blocks: max(1, 512/p.threads), grid: [3]int{int(p.blocks), 1, 1}}
+	l := launch{name: name, class: string(f.Class), threads: p.threads, blocks: max(1, 256/p.threads), grid: [3]int{int(p.blocks), 1, 1}}
 	k.partials()
 	l.params, l.body = ns.params, k.b.String()
 	all := []launch{l}

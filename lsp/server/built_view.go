@@ -14,7 +14,6 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/analysis/units"
-	"dmir/compile/pipeline"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
 )
@@ -34,7 +33,7 @@ func builtViews() map[string]view {
 			return b.PTX
 		}},
 	}
-	for _, name := range pipeline.Names() {
+	for _, name := range worker.Passes() {
 		all["after-"+name] = view{ext: ".dmir", built: func(b *worker.Build) string {
 			if i := slices.IndexFunc(b.Stages, func(s worker.Stage) bool { return s.Pass == name }); i >= 0 {
 				return b.Stages[i].Text

@@ -16,6 +16,9 @@ import (
 	"dmir/gpu/nvrtc"
 )
 
+// Passes are the names of the passes whose texts a build has, in their order.
+func Passes() []string { return pipeline.Names() }
+
 // compile takes the function through all passes to code, and keeps its text after
 // each.
 func (t *task) compile(ctx context.Context) *Result {
