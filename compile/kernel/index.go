@@ -3,7 +3,6 @@ package kernel
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
@@ -184,7 +183,7 @@ func (x Index) split(n int64) (whole, rest Index) {
 			rest.Terms = append(rest.Terms, t)
 		}
 	}
-	whole.C = int64(math.Floor(float64(x.C) / float64(n)))
+	whole.C = floorDiv(x.C, n)
 	rest.C = x.C - whole.C*n
 	if lo, _ := rest.Bounds(); lo < 0 { // a rest below zero borrows, which is no gain
 		return Index{}, x
@@ -208,6 +207,15 @@ func (x Index) factor(n int64) (y, r Index, g int64) {
 		}
 	}
 	return Index{}, x, 1
+}
+
+// floorDiv is ⌊a / n⌋ for n > 0.
+func floorDiv(a, n int64) int64 {
+	q := a / n
+	if a%n < 0 {
+		q--
+	}
+	return q
 }
 
 func gcd(a, b int64) int64 {
