@@ -25,6 +25,12 @@ type Stage struct {
 // u.Func is its outcome. Errors that belong to a place in the program are
 // *Error; the context's own error ends the run between two passes.
 func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
+	// What other dialects write may look like ops with values that there are not.
+	var e *Error
+	if err := Check(u); errors.As(err, &e) {
+		e.Code, e.Help = "DM804", diag.Find(Codes, "DM804").Help
+		return e
+	}
 	for _, p := range ps {
 		if err := context.Cause(u.Context()); err != nil {
 			return err
