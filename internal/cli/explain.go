@@ -7,10 +7,6 @@ import (
 	"text/tabwriter"
 
 	"dmir/analysis/lint"
-	"dmir/compile/cuda"
-	"dmir/compile/driver"
-	"dmir/compile/pass"
-	"dmir/compile/schedule"
 	"dmir/dialect/op"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
@@ -25,7 +21,7 @@ type explainCmd struct {
 
 // articles are all rules and diagnostics in the order of their codes.
 func articles() []feature.Article {
-	return feature.Articles(worker.Codes, workspace.Codes, failureCodes, pass.Codes, schedule.Codes, cuda.Codes, driver.Codes)
+	return feature.Articles(worker.Codes, workspace.Codes, failureCodes)
 }
 
 func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }
