@@ -34,10 +34,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	}
 	deep := blockThreads / wide // threads that share the rows
 	tiles := (chunks + wide - 1) / wide
-	sms := int64(g.target.Machine.SMs)
-	if sms == 0 {
-		sms = 132
-	}
+	sms := g.multiprocessors()
 	// Each thread adds up some rows, else there is more to finish than to do.
 	splits := max(1, min(4*sms/tiles, r.Rows/(deep*8)))
 	if len(alls) > 0 && tiles > 1 {
@@ -71,9 +68,9 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	acc := map[*kernel.Expr]string{}
 	all := append(append([]*kernel.Expr{}, cols...), alls...)
 	for i, x := range all {
-		e.line("DM_SHARED(%s, sums_%d, %d);", foldType(x.Elem), i+1, blockThreads*v)
+		e.line("DM_SHARED(%s, sums_%d, %d);", register(x.Elem), i+1, blockThreads*v)
 		acc[x] = e.name("sum")
-		e.line("%s %s[%d];", foldType(x.Elem), acc[x], v)
+		e.line("%s %s[%d];", register(x.Elem), acc[x], v)
 		e.line("DM_UNROLL")
 		e.line("for (int j = 0; j < %d; j++) %s[j] = %s;", v, acc[x], start(x.Kind, x.Elem))
 	}

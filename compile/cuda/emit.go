@@ -308,9 +308,6 @@ func (e *emitter) conditions(cs []kernel.Condition) string {
 	return strings.Join(parts, " && ")
 }
 
-// foldType is the type in which a fold accumulates.
-func foldType(elem types.Elem) string { return register(elem) }
-
 // start is what a fold of that kind begins with.
 func start(kind string, elem types.Elem) string {
 	f, i := kernel.Identity(kind, elem)
@@ -327,9 +324,9 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	acc := e.name("f")
 	e.hoist(x.Args[0], x.Vars...)
 	if x.Kind == kernel.Last || x.Kind == kernel.Region {
-		e.line("%s %s = %s;", foldType(x.Elem), acc, e.value(x.Args[1]))
+		e.line("%s %s = %s;", register(x.Elem), acc, e.value(x.Args[1]))
 	} else {
-		e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+		e.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
 	}
 	for _, v := range x.Vars {
 		n := e.name("k")

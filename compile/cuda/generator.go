@@ -37,6 +37,15 @@ func (g *generator) tileOf(t *kernel.Tiled, candidates []Config) Config {
 	return candidates[0]
 }
 
+// multiprocessors is how many the target has; a machine whose data does not say
+// counts as an H100.
+func (g *generator) multiprocessors() int64 {
+	if n := g.target.Machine.SMs; n > 0 {
+		return int64(n)
+	}
+	return 132
+}
+
 func newGenerator(t Target) *generator { return &generator{target: t} }
 
 // kernels are the launches that compute f, in order. The first one is called

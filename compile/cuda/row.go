@@ -36,10 +36,7 @@ func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 		p.v /= 2
 	}
 	p.chunks = r.Cols / p.v
-	sms := int64(g.target.Machine.SMs)
-	if sms == 0 {
-		sms = 132
-	}
+	sms := g.multiprocessors()
 	p.warp = !sums && p.chunks <= 32*8 && r.Rows >= 2*sms
 	if p.warp {
 		p.threads, p.share = 128, 32
@@ -196,14 +193,14 @@ func (k *rowKernel) start() {
 		}
 		n := k.name("sum")
 		k.acc[x] = n
-		k.line("%s %s[%d][%d];", foldType(x.Elem), n, p.steps, p.v)
+		k.line("%s %s[%d][%d];", register(x.Elem), n, p.steps, p.v)
 		k.line("DM_UNROLL")
 		k.line("for (int s = 0; s < %d; s++) for (int j = 0; j < %d; j++) %s[s][j] = %s;", p.steps, p.v, n, start(x.Kind, x.Elem))
 	}
 	for _, x := range k.alls {
 		n := k.name("total")
 		k.acc[x] = n
-		k.line("%s %s = %s;", foldType(x.Elem), n, start(x.Kind, x.Elem))
+		k.line("%s %s = %s;", register(x.Elem), n, start(x.Kind, x.Elem))
 	}
 	switch {
 	case p.loop:
@@ -329,7 +326,7 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 	for i, x := range level {
 		k.hoistRow(x.Args[0])
 		accs[i] = k.name("f")
-		k.line("%s %s = %s;", foldType(x.Elem), accs[i], start(x.Kind, x.Elem))
+		k.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
 	k.along(func() {
 		l := k.lanesOfRow()

@@ -171,7 +171,7 @@ func (k *rowKernel) addInMemory(l *lanes) {
 	parts := make([]string, len(k.cols))
 	for i, x := range k.cols {
 		parts[i] = k.name("sum")
-		k.line("%s %s[%d];", foldType(x.Elem), parts[i], p.v)
+		k.line("%s %s[%d];", register(x.Elem), parts[i], p.v)
 	}
 	l.each(func() {
 		j := "0"
@@ -240,8 +240,8 @@ func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, pa
 		p := ns.addTemp("partial", temps[i], artifact.In)
 		s := "sums_" + fmt.Sprint(i+1)
 		accs[i] = e.name("f")
-		e.line("DM_SHARED(%s, %s, %d);", foldType(x.Elem), s, finishWide*finishDeep)
-		e.line("%s %s = %s;", foldType(x.Elem), accs[i], start(x.Kind, x.Elem))
+		e.line("DM_SHARED(%s, %s, %d);", register(x.Elem), s, finishWide*finishDeep)
+		e.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 		e.line("if (col < %d) for (dm::i32 p = part; p < %d; p += %d) %s = %s;", cols, parts, finishDeep, accs[i],
 			joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("%s[dm::i64(p) * %d + col]", p, cols)))
 		e.line("%s[dm::thread()] = %s;", s, accs[i])
@@ -278,7 +278,7 @@ func (g *generator) finishAll(f *kernel.Form, name string, temps []*temp, parts 
 			e.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
 		}
 		acc := e.name("f")
-		e.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+		e.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
 		e.line("for (dm::i32 p = dm::thread(); p < %d; p += %d) %s = %s;", parts, blockThreads, acc, joined(x.Kind, x.Elem, acc, p+"[p]"))
 		e.line("%s = %s;", acc, k.together(x, acc))
 		e.given[x] = acc

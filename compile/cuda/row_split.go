@@ -13,10 +13,7 @@ import (
 // most of the machine would look on. Only results of whole rows, of folds that
 // need no other fold of the row, are put together from parts.
 func (g *generator) splitsOf(f *kernel.Form, p rowPlan) int64 {
-	sms := int64(g.target.Machine.SMs)
-	if sms == 0 {
-		sms = 132
-	}
+	sms := g.multiprocessors()
 	if 2*f.Rows.Rows > sms || p.loop || p.chunks > 1<<30 {
 		return 1
 	}
@@ -57,7 +54,7 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	for i, x := range level {
 		k.hoistRow(x.Args[0])
 		accs[i] = k.name("f")
-		k.line("%s %s = %s;", foldType(x.Elem), accs[i], start(x.Kind, x.Elem))
+		k.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
 	k.open("for (dm::i32 col = dm::block() * %d + dm::thread(); col < %d; col += %d)", blockThreads, f.Rows.Cols/v, splits*blockThreads)
 	l := k.lanesOfRow()
@@ -109,7 +106,7 @@ func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, split
 	for i, x := range k.levels()[0] {
 		from := ns.addTemp("partial", temps[i], artifact.In)
 		acc := k.name("f")
-		k.line("%s %s = %s;", foldType(x.Elem), acc, start(x.Kind, x.Elem))
+		k.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
 		k.line("for (dm::i32 p = dm::thread(); p < %d; p += %d) %s = %s;", splits, blockThreads, acc,
 			joined(x.Kind, x.Elem, acc, fmt.Sprintf("%s[row * %d + p]", from, splits)))
 		k.line("%s = %s;", acc, k.together(x, acc))
