@@ -108,6 +108,7 @@ func FuzzFile(f *testing.F) {
 		"// a\r\n// -----\r\n!t = tuple<i32>\r\n",
 		"x.y %a { x.z } else // c\n { }\n}}",
 		"%0 = #a<#b<",
+		"%0 = \"t.op\"()< {a!=1}> : () -> i32",
 		"func.func @f( // c\n%a: i32)\n\n\n{ x.y\n",
 	} {
 		f.Add(seed)

@@ -60,8 +60,12 @@ func (p *printer) enter(u *unit, t token, text string) context {
 	return inPlain
 }
 
-// before reports whether the character behind t is c.
-func (p *printer) before(t token, c byte) bool { return t.end < len(p.text) && p.text[t.end] == c }
+// before reports whether c is the next character behind t that is not white
+// space: what is laid out now must be read the same once the space is gone.
+func (p *printer) before(t token, c byte) bool {
+	i := skip(p.text, t.end, isSpace)
+	return i < len(p.text) && p.text[i] == c
+}
 
 // spaced reports whether a space goes between the last token and t, which share
 // a line. Where no rule speaks, the author's spacing stays: white space in MLIR
