@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Fetches NVRTC, NVIDIA's run-time compiler, with pip to where dmir looks for it; what `dmir doctor --install-nvrtc` does, for CI.
+# Fetches NVRTC, NVIDIA's run-time compiler, and nvdisasm with pip to where dmir looks for them, as `dmir doctor --install-nvrtc`
+# does, and nvcc beside them, which takes NVRTC's place where that is missing: for CI. About 180 MB to fetch, 450 MB on disk.
 # usage: setup-nvrtc.sh [FOLDER]      (default: dmir's folder in the user's cache, or in $DMIR_CACHE)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 folder=${1:-${DMIR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dmir}/cuda}
-if compgen -G "$folder/nvidia/*/lib/libnvrtc.so.*" >/dev/null; then
-  echo "NVRTC is in $folder"
+bin=$folder/nvidia/cu13/bin
+if compgen -G "$folder/nvidia/*/lib/libnvrtc.so.*" >/dev/null && [ -x "$bin/nvdisasm" ] && [ -x "$bin/nvcc" ]; then
+  echo "NVRTC, nvdisasm and nvcc are in $folder"
   exit 0
 fi
 [ "$(uname -s)" = Linux ] || cannot "NVRTC's package is for Linux and Windows; on Windows use: dmir doctor --install-nvrtc"
@@ -13,9 +15,13 @@ command -v python3 >/dev/null || cannot "install Python 3 with pip (to fetch NVR
 mkdir -p "$(dirname "$folder")"
 fresh=$(mktemp -d "$(dirname "$folder")/.cuda-XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
+packages=()
+for name in cuda-nvrtc cuda-nvdisasm cuda-nvcc nvvm cuda-crt cuda-runtime; do
+  packages+=("nvidia-$name>=13,<14")
+done
 python3 -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
-  --target "$fresh" 'nvidia-cuda-nvrtc>=13,<14' || cannot "pip could not fetch nvidia-cuda-nvrtc"
-rm -rf "$folder"
-mv "$fresh" "$folder"
-trap - EXIT
-echo "NVRTC is in $folder"
+  --target "$fresh/new" "${packages[@]}" || cannot "pip could not fetch NVIDIA's packages: ${packages[*]}"
+# What is there may be in use: it gives way at once, not file by file.
+if [ -e "$folder" ]; then mv "$folder" "$fresh/old"; fi
+mv "$fresh/new" "$folder"
+echo "NVRTC, nvdisasm and nvcc are in $folder"

@@ -74,7 +74,7 @@ func find() (*Compiler, error) {
 			return nil, &NotFound{tried}
 		}
 	}
-	if c, err := findNvcc(); err == nil {
+	if c, err := FindNvcc(); err == nil {
 		return c, nil
 	} else if !errors.Is(err, exec.ErrNotFound) {
 		tried = append(tried, err.Error())

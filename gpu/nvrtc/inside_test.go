@@ -181,7 +181,7 @@ case "$*" in
 esac
 `, 0o755)
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	c, err := findNvcc()
+	c, err := FindNvcc()
 	if err != nil || c.Version != "nvcc 12.8" {
 		t.Fatalf("found %+v, %v", c, err)
 	}

@@ -9,17 +9,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
-// wheel is the Python package that holds NVRTC and nothing else.
-const wheel = "nvidia-cuda-nvrtc>=13,<14"
+// wheels are Python packages: one holds NVRTC and nothing else, one nvdisasm,
+// which prints what it compiles.
+var wheels = []string{"nvidia-cuda-nvrtc>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"}
 
 // InstallDir is the folder that Install fills. scripts/setup-nvrtc.sh uses the
 // same.
 func InstallDir() (string, error) { return cacheFolder("cuda") }
 
-// Install fetches NVRTC's Python package with pip into InstallDir, and opens
-// what it got. The package is NVIDIA's, under NVIDIA's licence.
+// Install fetches the Python packages of NVRTC and nvdisasm with pip into
+// InstallDir, and opens what it got. The packages are NVIDIA's, under NVIDIA's
+// licence.
 func Install(ctx context.Context) (*Compiler, error) {
 	dir, err := InstallDir()
 	if err != nil {
@@ -43,15 +46,15 @@ func Install(ctx context.Context) (*Compiler, error) {
 	if err != nil {
 		return nil, errors.New("pip is needed to fetch NVRTC: install Python 3")
 	}
-	cmd := exec.CommandContext(ctx, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-		"--no-deps", "--only-binary=:all:", "--target", fresh, wheel)
+	cmd := exec.CommandContext(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+		"--no-deps", "--only-binary=:all:", "--target", fresh}, wheels...)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("pip could not install %s on %s/%s: %s", wheel, runtime.GOOS, runtime.GOARCH, firstLine(out.String()))
+		return nil, fmt.Errorf("pip could not install %s on %s/%s: %s", strings.Join(wheels, " and "), runtime.GOOS, runtime.GOARCH, firstLine(out.String()))
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func Install(ctx context.Context) (*Compiler, error) {
 	}
 	found := place{dirs: wheelDirs(dir)}.libraries()
 	if len(found) == 0 {
-		return nil, fmt.Errorf("the package %s holds no NVRTC library for %s/%s", wheel, runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("the package %s holds no NVRTC library for %s/%s", wheels[0], runtime.GOOS, runtime.GOARCH)
 	}
 	lib, err := openLibrary(found[0])
 	if err != nil {

@@ -15,16 +15,12 @@ import (
 // nvccRelease is in what nvcc --version prints: "release 12.8, V12.8.93".
 var nvccRelease = regexp.MustCompile(`release (\d+\.\d+)`)
 
-// findNvcc finds the toolkit's compiler on PATH or in the toolkit's folder.
-func findNvcc() (*Compiler, error) {
-	path, err := exec.LookPath("nvcc")
-	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-		if err != nil && root != "" {
-			path, err = exec.LookPath(filepath.Join(root, "bin", "nvcc"))
-		}
-	}
+// FindNvcc finds the toolkit's compiler on PATH, in the toolkit's folder or
+// among packages of it.
+func FindNvcc() (*Compiler, error) {
+	path, err := toolPath("nvcc")
 	if err != nil {
-		return nil, exec.ErrNotFound
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

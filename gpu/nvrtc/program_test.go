@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"dmir/gpu/artifact"
@@ -49,12 +51,9 @@ func exported(t *testing.T, p *artifact.Program) string {
 	return b.String()
 }
 
-// The toolkit's compiler builds the exported file, where there is a toolkit.
+// The toolkit's compiler builds the exported file.
 func TestNvccBuildsExport(t *testing.T) {
-	nvcc, err := exec.LookPath("nvcc")
-	if err != nil {
-		t.Skip("no nvcc on PATH")
-	}
+	nvcc := nvrtctest.Nvcc(t)
 	p := artifacttest.Program()
 	p.Kernels[0].Cluster, p.Kernels[0].Shared = 2, 100<<10
 	p.Kernels[0].Params[0].Mode = artifact.Map
@@ -63,9 +62,61 @@ func TestNvccBuildsExport(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "scale.cu"), []byte(exported(t, p)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(nvcc, "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-Werror", "all-warnings", "-c", "scale.cu")
+	cmd := exec.Command(nvcc.Path, "-std=c++17", "-gencode", "arch=compute_90a,code=sm_90a", "-Werror", "all-warnings", "-c", "scale.cu")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Without NVRTC the toolkit's compiler makes the same kernels, with the same
+// messages where it cannot.
+func TestNvccInPlaceOfNvrtc(t *testing.T) {
+	nvcc, lib := nvrtctest.Nvcc(t), nvrtctest.Compiler(t)
+	p := artifacttest.Program()
+	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		r, err := nvcc.Compile(t.Context(), p.Source, nvrtc.DeviceHeaders(), arch, nvrtc.Options{NoCache: true, LineInfo: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := lib.Compile(t.Context(), p.Source, nvrtc.DeviceHeaders(), arch, nvrtc.Options{LineInfo: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(r.Kernels, want.Kernels) || !strings.Contains(r.PTX, ".target "+arch) || !strings.HasPrefix(r.Compiler, "nvcc ") {
+			t.Errorf("%s: %s made %+v, %s %+v", arch, r.Compiler, r.Kernels, want.Compiler, want.Kernels)
+		}
+	}
+	bad := twice + "#line 12 \"dir/ffn.dmir\"\nint q = \"text\";\n"
+	_, err := nvcc.Compile(t.Context(), bad, headers, "sm_90a", nvrtc.Options{NoCache: true})
+	if err == nil || !strings.HasPrefix(err.Error(), "dir/ffn.dmir:12: line 9 of the CUDA text: ") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := nvcc.Compile(t.Context(), twice, headers, "sm_999", nvrtc.Options{NoCache: true}); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Machine code is printed for every architecture, and what is none is refused.
+func TestDisassemble(t *testing.T) {
+	nvrtctest.Disassembler(t)
+	c := nvrtctest.Compiler(t)
+	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
+		r, err := c.Compile(t.Context(), twice, headers, arch, nvrtc.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := nvrtc.Disassemble(t.Context(), r.Cubin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"exchange", "LDG.E", "BAR.SYNC", "STG.E", "EXIT"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %s in\n%s", arch, want, text)
+			}
+		}
+	}
+	if _, err := nvrtc.Disassemble(t.Context(), []byte("text")); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -8,42 +8,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // ErrNoDisassembler says that the tools that print machine code are not here.
 var ErrNoDisassembler = errors.New("neither nvdisasm nor cuobjdump is installed here")
 
 // DisassemblerHint says how to get them.
-const DisassemblerHint = "install the CUDA toolkit, or its package cuda-nvdisasm or cuda-cuobjdump, and put its bin folder on PATH"
+const DisassemblerHint = "dmir doctor --install-nvrtc fetches nvdisasm too; the CUDA toolkit has it as well"
 
-// disassembler finds a program that prints the machine code of a cubin, and the
-// flags that it takes before the file.
-func disassembler() (path string, flags []string, err error) {
-	for _, tool := range []struct {
-		name  string
-		flags []string
-	}{{"nvdisasm", []string{"--print-code"}}, {"cuobjdump", []string{"--dump-sass"}}} {
-		if path, err := exec.LookPath(tool.name); err == nil {
-			return path, tool.flags, nil
-		}
-		for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-			if root == "" {
-				continue
-			}
-			if path, err := exec.LookPath(filepath.Join(root, "bin", tool.name)); err == nil {
-				return path, tool.flags, nil
-			}
+// Disassembler finds the program that prints machine code: nvdisasm in the
+// folder that Install fills, where it is of the compiler's version; else
+// nvdisasm or cuobjdump on PATH, in the CUDA toolkit and among Python's
+// packages. Without one the error is ErrNoDisassembler.
+func Disassembler() (path string, err error) {
+	if dir, err := InstallDir(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(dir, "nvidia", "cu13", "bin", "nvdisasm")); err == nil {
+			return path, nil
 		}
 	}
-	return "", nil, ErrNoDisassembler
+	for _, name := range []string{"nvdisasm", "cuobjdump"} {
+		if path, err := toolPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNoDisassembler
 }
 
 // Disassemble is the machine code of a cubin as text. Without a tool for that
 // the error is ErrNoDisassembler.
 func Disassemble(ctx context.Context, cubin []byte) (string, error) {
-	tool, flags, err := disassembler()
+	tool, err := Disassembler()
 	if err != nil {
 		return "", err
+	}
+	flag := "--print-code"
+	if strings.HasPrefix(filepath.Base(tool), "cuobjdump") {
+		flag = "--dump-sass"
 	}
 	dir, err := os.MkdirTemp("", "dmir-sass-*")
 	if err != nil {
@@ -54,7 +55,7 @@ func Disassemble(ctx context.Context, cubin []byte) (string, error) {
 	if err := os.WriteFile(file, cubin, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, tool, append(flags, file)...)
+	cmd := exec.CommandContext(ctx, tool, flag, file)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {

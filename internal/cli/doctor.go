@@ -19,7 +19,7 @@ import (
 )
 
 type doctorCmd struct {
-	InstallNvrtc bool `help:"Fetch NVRTC, NVIDIA's run-time compiler, with pip into dmir's folder in the user's cache."`
+	InstallNvrtc bool `help:"Fetch NVRTC, NVIDIA's run-time compiler, and nvdisasm with pip into dmir's folder in the user's cache."`
 }
 
 // tool is something dmir can use but does not need.
@@ -37,7 +37,7 @@ func tools() []tool {
 		{"CUDA driver", "a GPU to run on", "install the NVIDIA driver", driverFound},
 		{"GPU", "measured times", "a card of NVIDIA's, compute capability 8.0 or newer", gpusFound},
 		{"NVRTC", "compilation of CUDA kernels without a GPU or toolkit", "dmir doctor --install-nvrtc (or pip install nvidia-cuda-nvrtc)", compilerFound},
-		{"nvdisasm", "machine code as text (--emit sass)", nvrtc.DisassemblerHint, onPath("--version", "nvdisasm", "cuobjdump")},
+		{"nvdisasm", "machine code as text (--emit sass)", nvrtc.DisassemblerHint, disassemblerFound},
 		{"C++ compiler", "the emulator, which runs kernels without a GPU", "apt-get install g++", hostCompilerFound},
 		{"clang", "optimised native code on the CPU", "apt-get install clang", onPath("--version", "clang", "clang-22", "clang-19", "clang-16", "clang-14")},
 		{"mlir-opt", "the interoperability tests with MLIR", "apt-get install mlir-22-tools", onPath("--version", "mlir-opt-22", "mlir-opt")},
@@ -55,6 +55,9 @@ func (c doctorCmd) Run(a *app) error {
 			return &failure{"DM614", "--install-nvrtc", err.Error(), "pip install nvidia-cuda-nvrtc into any Python environment, or name a library in DMIR_NVRTC"}
 		}
 		fmt.Fprintf(a.stdout, "installed %s\n  → %s\n", found.Version, found.Path)
+		if tool, err := nvrtc.Disassembler(); err == nil {
+			fmt.Fprintf(a.stdout, "  → %s\n", tool)
+		}
 		return nil
 	}
 	fmt.Fprintf(a.stdout, "dmir %s on %s/%s, %d cores\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
@@ -107,7 +110,7 @@ func onPath(flag string, names ...string) func(context.Context) (string, error) 
 			out, _ := exec.CommandContext(ctx, path, flag).Output()
 			first := ""
 			for line := range strings.Lines(string(out)) {
-				if line = strings.TrimSpace(line); strings.Contains(strings.ToLower(line), "version") {
+				if line = strings.TrimSpace(line); strings.Contains(strings.ToLower(line), "version") || strings.Contains(line, ", release ") {
 					return path + " (" + line + ")", nil
 				}
 				if first == "" {
@@ -160,6 +163,15 @@ func compilerFound(context.Context) (string, error) {
 		archs = fmt.Sprintf(" for sm_%d to sm_%d", list[0], list[len(list)-1])
 	}
 	return fmt.Sprintf("%s%s: %s (%s)", c.Version, archs, c.Path, c.Where), nil
+}
+
+// disassemblerFound is what prints machine code.
+func disassemblerFound(ctx context.Context) (string, error) {
+	path, err := nvrtc.Disassembler()
+	if err != nil {
+		return "", nil
+	}
+	return onPath("--version", path)(ctx)
 }
 
 // hostCompilerFound is what the emulator compiles with.

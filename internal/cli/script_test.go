@@ -40,23 +40,28 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// tools gives a script the CUDA compiler of this machine, whose home it does
-// not know, and a cache of its own.
+// tools gives a script the CUDA compiler and the disassembler of this machine,
+// whose home it does not know, and a cache of its own.
 func tools(env *testscript.Env) error {
 	if c, err := nvrtc.Find(); err == nil {
 		env.Setenv("DMIR_NVRTC", c.Path)
+	}
+	if path, err := nvrtc.Disassembler(); err == nil {
+		env.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+env.Getenv("PATH"))
 	}
 	env.Setenv("DMIR_CACHE", filepath.Join(env.WorkDir, ".cache"))
 	return nil
 }
 
-// condition knows [nvrtc], [emulator] and [gpu]: whether they are here. The first
-// two must be where CI=true.
+// condition knows [nvrtc], [nvdisasm], [emulator] and [gpu]: whether they are
+// here. All but the last must be where CI=true.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
 	case "nvrtc":
 		_, err = nvrtc.Find()
+	case "nvdisasm":
+		_, err = nvrtc.Disassembler()
 	case "emulator":
 		err = emulator.Check()
 	case "gpu":
