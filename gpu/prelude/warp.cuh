@@ -72,20 +72,30 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
 #endif
 
 namespace detail {
+// fills says that a lane without a value takes part with `empty`; where any value
+// may count twice it takes that of another.
 struct Sum {
-  static constexpr bool adds = true;
+  static constexpr bool fills = true;
+  static constexpr int empty = 0;
   template <class T> DM_FN static T of(T x, T y) { return x + y; }
 };
+struct Product {
+  static constexpr bool fills = true;
+  static constexpr int empty = 1;
+  template <class T> DM_FN static T of(T x, T y) { return x * y; }
+};
 struct Max {
-  static constexpr bool adds = false;
+  static constexpr bool fills = false;
+  static constexpr int empty = 0;
   template <class T> DM_FN static T of(T x, T y) { return max(x, y); }
 };
 struct Min {
-  static constexpr bool adds = false;
+  static constexpr bool fills = false;
+  static constexpr int empty = 0;
   template <class T> DM_FN static T of(T x, T y) { return min(x, y); }
 };
 
-// A butterfly: every lane ends with the same value, in the same order of additions.
+// A butterfly: every lane ends with the same value, joined in the same order.
 template <class F, class T> DM_FN T warp_reduce(T v DM_LINE) {
 #ifdef DM_HOST
   return emu::warp_reduce<F>(v, at);
@@ -102,21 +112,23 @@ template <class F, class T> DM_FN T block_reduce(T v, Shared<T> scratch DM_LINE)
   sync(DM_HERE_ONLY);
   i32 warps = threads() / 32;
   T mine = scratch[DM_IDX(lane() < warps ? lane() : 0)];
-  if (F::adds && lane() >= warps) mine = T(0);
+  if (F::fills && lane() >= warps) mine = T(F::empty);
   mine = warp_reduce<F>(mine DM_HERE);
   sync(DM_HERE_ONLY);  // the scratch may be used again
   return mine;
 }
 }  // namespace detail
 
-// The sum, the greatest and the least of v over the warp, in every lane.
+// The sum, the product, the greatest and the least of v over the warp, in every lane.
 template <class T> DM_FN T warp_sum(T v DM_LINE) { return detail::warp_reduce<detail::Sum>(v DM_HERE); }
+template <class T> DM_FN T warp_product(T v DM_LINE) { return detail::warp_reduce<detail::Product>(v DM_HERE); }
 template <class T> DM_FN T warp_max(T v DM_LINE) { return detail::warp_reduce<detail::Max>(v DM_HERE); }
 template <class T> DM_FN T warp_min(T v DM_LINE) { return detail::warp_reduce<detail::Min>(v DM_HERE); }
 
 // The same over the block, in every thread; scratch has an element for each warp
 // (32 are always enough) and is free again afterwards.
 template <class T> DM_FN T block_sum(T v, Shared<T> scratch DM_LINE) { return detail::block_reduce<detail::Sum>(v, scratch DM_HERE); }
+template <class T> DM_FN T block_product(T v, Shared<T> scratch DM_LINE) { return detail::block_reduce<detail::Product>(v, scratch DM_HERE); }
 template <class T> DM_FN T block_max(T v, Shared<T> scratch DM_LINE) { return detail::block_reduce<detail::Max>(v, scratch DM_HERE); }
 template <class T> DM_FN T block_min(T v, Shared<T> scratch DM_LINE) { return detail::block_reduce<detail::Min>(v, scratch DM_HERE); }
 

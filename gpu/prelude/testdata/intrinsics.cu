@@ -13,7 +13,7 @@ DM_KERNEL(points, 256)(dm::In<dm::f16> x, dm::In<dm::bf16> b, dm::Out<dm::f8e4> 
   y.store(i, dm::narrow<dm::f8e4>(v));
   z.store(i, dm::narrow<dm::f8e5>(d[i]));
   DM_SHARED(float, scratch, 32);
-  float s = dm::block_sum(v, scratch) + dm::block_max(v, scratch) + dm::block_min(v, scratch);
+  float s = dm::block_sum(v, scratch) + dm::block_product(v, scratch) + dm::warp_product(v) + dm::block_max(v, scratch) + dm::block_min(v, scratch);
   if (dm::thread() == 0) acc.add(dm::block(), m[i] ? s : 0.0f);
   dm::i64 n = dm::convert<dm::i64>(s) + dm::convert<bool>(v) + dm::convert<dm::u8>(v) + dm::div(dm::i64(4), i) + dm::rem(7, 3) + dm::pow(2, 5);
   n += dm::i64(dm::bits(1, 2, i)) + dm::i64(dm::uniform(1, 2, i) * dm::normal(1, 2, i));
