@@ -60,10 +60,10 @@ func TestCorpus(t *testing.T) {
 		} else {
 			t.Errorf("formatting twice differs from once:\n%s", d)
 		}
-		if d := tokenDiff(src.Text(), once); d == "" {
+		if d := tokenDiff(format.Tokens(src.Text()), format.Tokens(once)); d == "" {
 			sameTokens++
 		} else {
-			t.Errorf("%s: %s", src.Path, d)
+			t.Errorf("%s: formatting %s", src.Path, d)
 		}
 		if a, b := dump(f), dump(again); a == b {
 			sameTree++
@@ -85,17 +85,16 @@ func errorsOf(f *ast.File) []diag.Diagnostic {
 	return errs
 }
 
-// tokenDiff says where the token sequences of two texts part, "" if nowhere.
-func tokenDiff(before, after string) string {
-	a, b := format.Tokens(before), format.Tokens(after)
+// tokenDiff says where two token sequences part, "" if nowhere.
+func tokenDiff(a, b []string) string {
 	for i := range max(len(a), len(b)) {
 		switch {
 		case i == len(a):
-			return "formatting adds the token " + b[i]
+			return "adds the token " + b[i]
 		case i == len(b):
-			return "formatting loses the token " + a[i]
+			return "loses the token " + a[i]
 		case a[i] != b[i]:
-			return "formatting turns the token " + a[i] + " into " + b[i] + " behind " + strings.Join(a[max(0, i-5):i], " ")
+			return "turns the token " + a[i] + " into " + b[i] + " behind " + strings.Join(a[max(0, i-5):i], " ")
 		}
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
-	"dmir/syntax/format"
 )
 
 // dump writes a tree without positions: each range as the tokens it covers.
@@ -32,13 +31,7 @@ func (d *dumper) text(o *ast.Op, r ast.Rel) string {
 	if r.Empty() {
 		return "-"
 	}
-	var kept []string
-	for _, t := range format.Tokens(o.Text(d.f.Src, r)) {
-		if !strings.HasPrefix(t, "//") {
-			kept = append(kept, t)
-		}
-	}
-	return strings.Join(kept, " ")
+	return strings.Join(parsed(o.Text(d.f.Src, r)), " ")
 }
 
 func (d *dumper) op(o *ast.Op, depth int) {

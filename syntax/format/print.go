@@ -36,7 +36,11 @@ func File(f *ast.File) string {
 	if p.out.Len() > 0 {
 		p.out.WriteString(p.eol)
 	}
-	return mark + p.out.String()
+	out := p.out.String()
+	if mark == "" && strings.HasPrefix(out, source.ByteOrderMark) {
+		mark = p.eol // behind white space it was none
+	}
+	return mark + out
 }
 
 // lineEnd is "\r\n" if each line of text ends so, otherwise "\n".

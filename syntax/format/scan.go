@@ -1,6 +1,10 @@
 package format
 
-import "strings"
+import (
+	"strings"
+
+	"dmir/syntax/parse"
+)
 
 // kind tells the tokens apart as far as layout needs it.
 type kind uint8
@@ -9,12 +13,13 @@ const (
 	tEOF     kind = iota
 	tComment      // // … without the line end
 	tWord         // identifiers, keywords, numbers, and the pieces of a shape
+	tLess         // a "<" that compares
 	tValue        // %x, %x#1
 	tLabel        // ^bb
 	tAt           // @f, @"f"
 	tSymbol       // #a, !a, and #d.a<…> with its body
 	tString       // "…"
-	tPunct        // anything else: one byte, or one of the puncts
+	tPunct        // anything else
 	tRaw          // a stretch kept byte for byte
 )
 
@@ -26,8 +31,9 @@ type token struct {
 	blank      bool // any white space there
 }
 
-// scanner cuts MLIR text into tokens by the rules of MLIR's lexer. It accepts
-// any bytes.
+// scanner cuts MLIR text into the tokens of the parser, but that comments are
+// tokens too, a dialect's body is one with its name, and a resource section is
+// not one but those inside of it. It accepts any bytes.
 type scanner struct {
 	text string
 	pos  int
@@ -64,61 +70,60 @@ func (s *scanner) next() token {
 	return t
 }
 
-var puncts = [...]string{"->", "::", ">=", "<=", "==", "{-#", "#-}"}
-
 // token is the kind and the end of the token that starts at i.
 func (s *scanner) token(i int) (kind, int) {
 	if i >= len(s.text) {
 		return tEOF, i
 	}
-	c := s.text[i]
-	switch {
-	case isWord(c):
-		return tWord, skip(s.text, i+1, isWord)
-	case c == '"':
-		return tString, stringEnd(s.text, i)
-	case c == '/' && strings.HasPrefix(s.text[i:], "//"):
-		end := i + 2
-		for end < len(s.text) && s.text[end] != '\n' && s.text[end] != '\r' {
-			end++
-		}
+	switch rest := s.text[i:]; {
+	case strings.HasPrefix(rest, "//"):
+		end := i + commentLen(rest)
 		return tComment, len(strings.TrimRight(s.text[:end], " \t"))
-	case c == '@' && strings.HasPrefix(s.text[i+1:], `"`):
-		return tAt, stringEnd(s.text, i+1)
+	case strings.HasPrefix(rest, "{-#"):
+		return tPunct, i + len("{-#")
 	}
-	switch c {
-	case '@':
-		return tAt, skip(s.text, i+1, isWord)
-	case '^':
-		return tLabel, suffixEnd(s.text, i+1)
-	case '%':
-		end := suffixEnd(s.text, i+1)
-		if end > i+1 && strings.HasPrefix(s.text[end:], "#") {
-			if n := skip(s.text, end+1, isDigit); n > end+1 {
-				end = n
+	end, foreign := parse.TokenAt(s.text, i)
+	switch c := s.text[i]; {
+	case isWord(c):
+		return tWord, end
+	case c == '<' && foreign && end == i+1:
+		return tLess, end
+	case c == '%':
+		return tValue, end
+	case c == '^':
+		return tLabel, end
+	case c == '@':
+		return tAt, s.trimmed(end)
+	case c == '"':
+		return tString, s.trimmed(end)
+	case c == '!', c == '#' && s.text[i:end] != "#-}":
+		if end > i+1 && strings.HasPrefix(s.text[end:], "<") {
+			if e, ok := s.body(end); ok {
+				return tSymbol, e
 			}
 		}
-		return tValue, end
+		return tSymbol, end
 	}
-	for _, p := range puncts {
-		if c == p[0] && strings.HasPrefix(s.text[i:], p) {
-			return tPunct, i + len(p)
-		}
+	return tPunct, end
+}
+
+// trimmed is the end of a token without the white space that a string has at its
+// end where its line ends before it does.
+func (s *scanner) trimmed(end int) int {
+	return len(strings.TrimRight(s.text[:end], " \t\r\n"))
+}
+
+// commentLen is the length of the comment that rest begins with.
+func commentLen(rest string) int {
+	if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
+		return i
 	}
-	if c != '#' && c != '!' {
-		return tPunct, i + 1
-	}
-	end := suffixEnd(s.text, i+1)
-	if end > i+1 && strings.HasPrefix(s.text[end:], "<") {
-		if e, ok := s.body(end); ok {
-			return tSymbol, e
-		}
-	}
-	return tSymbol, end
+	return len(rest)
 }
 
 // body is the end of the balanced <…> that opens at i. As in MLIR, only strings
-// and arrows are more than single characters in it; there are no comments.
+// and arrows are more than single characters in it, and there are no comments;
+// but where one would hide a bracket or a quote from the parser, this is no body.
 func (s *scanner) body(i int) (int, bool) {
 	if i < s.failedTo {
 		end, ok := s.matched[i]
@@ -129,11 +134,26 @@ func (s *scanner) body(i int) (int, bool) {
 		c := s.text[j]
 		switch c {
 		case '"':
-			j = stringEnd(s.text, j)
+			end, open := parse.TokenAt(s.text, j)
+			if open {
+				s.fail(j)
+				return 0, false
+			}
+			j = end
 			continue
 		case '-':
 			if strings.HasPrefix(s.text[j+1:], ">") {
 				j++
+			}
+		case '/':
+			if rest := s.text[j:]; strings.HasPrefix(rest, "//") {
+				n := commentLen(rest)
+				if strings.ContainsAny(rest[:n], "<>()[]{}\"") {
+					s.fail(j)
+					return 0, false
+				}
+				j += n
+				continue
 			}
 		case '<', '(', '[', '{':
 			s.stack = append(s.stack, opener{j, c})
@@ -165,22 +185,6 @@ func (s *scanner) fail(at int) {
 	}
 }
 
-// stringEnd is the offset behind the string that opens at i; a string ends with
-// its line at the latest.
-func stringEnd(text string, i int) int {
-	j := i + 1
-	for j < len(text) && text[j] != '\n' {
-		switch {
-		case text[j] == '"':
-			return j + 1
-		case text[j] == '\\' && j+1 < len(text) && text[j+1] != '\n':
-			j++
-		}
-		j++
-	}
-	return len(strings.TrimRight(text[:j], " \t\r"))
-}
-
 func closerOf(c byte) byte {
 	switch c {
 	case '(':
@@ -210,21 +214,8 @@ func skip(text string, i int, in func(byte) bool) int {
 	return i
 }
 
-// suffixEnd is the end of a name behind its sigil: a number, or letters, digits
-// and $._-.
-func suffixEnd(text string, i int) int {
-	if i < len(text) && isDigit(text[i]) {
-		return skip(text, i, isDigit)
-	}
-	return skip(text, i, isSuffix)
-}
-
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
 func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || isDigit(c) || c == '_' || c == '$' || c == '.'
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }
-
-func isSuffix(c byte) bool { return isWord(c) || c == '-' }

@@ -28,6 +28,8 @@ func TestScan(t *testing.T) {
 		{"an open body is no body", `#d.a<b #c<d>)`, `#d.a|<|b|#c<d>|)`},
 		{"a body that the text ends in", `#a<#b<#c<1>`, `#a|<|#b|<|#c<1>`},
 		{"names", `@f::@"g h" ^bb0 %x-1 %1-2 #0`, `@f|::|@"g h"|^bb0|%x-1|%1|-|2|#0`},
+		{"names of digits and with signs", `#3o4<n> #a-b !t-1 #d-a.b<c> # a !=`, `#3|o4|<|n|>|#a-b|!t-1|#d-a.b<c>|#|a|!|=`},
+		{"a comment that hides a bracket from the parser is none of a body", "#d.a<b // >\n>", "#d.a|<|b|// >|>"},
 		{"comments lose their trailing blanks", "a // b \t\nc//d", `a|// b|c|//d`},
 		{"a carriage return ends a comment", "// a\rb // c\r\nd", `// a|b|// c|d`},
 		{"strings", `"a\"b//" "open` + "\n" + `"c"`, `"a\"b//"|"open|"c"`},

@@ -1,10 +1,6 @@
 package format
 
-import (
-	"strings"
-
-	"dmir/syntax/ast"
-)
+import "dmir/syntax/ast"
 
 // context says by which rules the tokens inside a bracket are spaced.
 type context uint8
@@ -72,6 +68,9 @@ func (p *printer) before(t token, c byte) bool {
 // is mostly, but not always, without meaning.
 func (p *printer) spaced(u *unit, t token, text string) bool {
 	prev := p.textOf(p.prev)
+	if t.kind == tLess || p.prev.kind == tLess {
+		return true // so it stays a comparison
+	}
 	if p.closed {
 		return text != ")" && text != "," && text != "]" && text != ">"
 	}
@@ -88,11 +87,7 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	case prev == ",":
 		return true
 	case opens && prev == "<":
-		// " < " with a blank on both sides is read as a comparison, but not behind
-		// a bracket, where the first of the blanks goes.
-		before := p.text[:p.prev.start]
-		left := strings.TrimRight(before, " ")
-		return strings.HasPrefix(p.text[p.prev.end:], " ") && left != before && left != "" && !strings.ContainsRune("([{<", rune(left[len(left)-1]))
+		return false
 	case text == ">" && len(p.stack) > u.floor && p.stack[len(p.stack)-1].char == '<':
 		return false
 	case around == inArray && text == ":":
@@ -117,7 +112,7 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 		return p.spacedParen(u, t, prev)
 	case text == "[":
 		return t.blank && !(prev == ")" && u.op.Form == ast.Generic)
-	case text == "{" || text == "<" && p.before(t, '{'):
+	case text == "{" || text == "<" && u.op.Form == ast.Generic && around == inOp && p.before(t, '{'):
 		return true
 	case prev == "}" || prev == ")" || prev == "]":
 		return t.kind != tPunct || t.blank
@@ -132,7 +127,7 @@ func (p *printer) spacedParen(u *unit, t token, prev string) bool {
 	case p.context(u) != inOp:
 		return t.blank
 	case prev == ")" || prev == "]" || prev == "}" || prev == ">":
-		return true
+		return t.blank || u.op.Form == ast.Generic
 	case u.named:
 		return t.blank
 	case u.label, u.op.Form == ast.Generic && p.prev.kind == tString, u.op.Func != nil && p.prev.kind == tAt:

@@ -213,6 +213,7 @@ var attrCases = []exprCase{
 	{"affine_set<(d0) : (d0 >= 0, d0 - 1 == 0)>", "affine((d0) : (d0 >= 0, d0 - 1 == 0))"},
 	{"loc(fused[\"a\", \"b\"])", "loc"},
 	{"#map", "#map"},
+	{"#a-b", "#a-b"},
 	{"#dm.at<hbm, order = [1, 0]>", "#dm.at[hbm, order = [1, 0]]"},
 	{"#hal.target<\"a -> b\"> : !hal.device", "#hal.target[\"a -> b\"]:!hal.device[]"},
 	{"#foo<bar>", "#foo[bar]"},

@@ -41,7 +41,7 @@ const (
 
 // Classes of bytes. A byte outside ASCII belongs to no class and is a kOp.
 const (
-	cSpace  = 1 << iota // space, tab, CR, LF, FF, VT
+	cSpace  = 1 << iota // space, tab, CR, LF
 	cDigit              // 0-9
 	cLetter             // A-Z a-z _
 	cSuffix             // what may follow in a %, ^, # or ! name: letters, digits, $ . - _
@@ -49,7 +49,7 @@ const (
 )
 
 var class = func() (t [256]uint8) {
-	for _, c := range []byte(" \t\r\n\f\v") {
+	for _, c := range []byte(" \t\r\n") {
 		t[c] |= cSpace
 	}
 	for c := '0'; c <= '9'; c++ {
@@ -118,7 +118,7 @@ func (c *cursor) next() token {
 		}
 		if b == '/' && i+1 < end && text[i+1] == '/' {
 			stop := lineEnd(text, i, end)
-			if c.splits && isSplit(text[i:stop]) && (i == 0 || text[i-1] == '\n') {
+			if c.splits && isSplit(text[i:stop]) && (i == 0 || text[i-1] == '\n' || text[i-1] == '\r') {
 				c.pos, c.line = stop, false
 				return token{kSplit, true, i, stop}
 			}
@@ -165,15 +165,12 @@ func (c *cursor) scan(i int) (kind, int) {
 		}
 		return kSymbol, run(text, i+1, end, cWord)
 	case '#':
-		if class[next]&(cLetter|cDigit) != 0 {
-			return kHash, run(text, i+1, end, cWord)
+		if next == '-' && i+2 < end && text[i+2] == '}' {
+			return kOp, i + 3
 		}
-		return kOp, i + 1
+		return sigil(kHash, text, i, end)
 	case '!':
-		if class[next]&(cLetter|cDigit) != 0 {
-			return kBang, run(text, i+1, end, cWord)
-		}
-		return kOp, i + 1
+		return sigil(kBang, text, i, end)
 	case '"':
 		return scanString(text, i, end)
 	case '-':
@@ -200,7 +197,7 @@ func (c *cursor) scan(i int) (kind, int) {
 		if next == '=' {
 			return kOp, i + 2
 		}
-		if next == ' ' && i > 0 && text[i-1] == ' ' {
+		if (next == ' ' || next == '\t') && isLess(text, i, end) {
 			return kOp, i + 1
 		}
 		return kLAngle, i + 1
@@ -225,7 +222,28 @@ func (c *cursor) scan(i int) (kind, int) {
 	return single[b], i + 1
 }
 
-// suffix is the end of the name behind a % or ^ before i: digits alone, or
+// sigil reads the name behind the # or ! at i; without one that is an operator.
+func sigil(k kind, text string, i, end int) (kind, int) {
+	j := suffix(text, i+1, end)
+	if j == i+1 {
+		return kOp, j
+	}
+	return k, j
+}
+
+// isLess tells whether the "<" at i, with a blank behind it, is a comparison of
+// another dialect and no bracket: white space is before it as well, and what it
+// compares with follows on its line. Properties, as in "() < {a = 1}>", are none.
+func isLess(text string, i, end int) bool {
+	if i == 0 || class[text[i-1]]&cSpace == 0 {
+		return false
+	}
+	for i++; i < end && (text[i] == ' ' || text[i] == '\t'); i++ {
+	}
+	return i < end && text[i] != '\n' && text[i] != '\r' && text[i] != '{' && !strings.HasPrefix(text[i:end], "//")
+}
+
+// suffix is the end of the name behind a %, ^, # or ! before i: digits alone, or
 // letters, digits, $ . _ and - (but the - of an arrow does not belong to it).
 func suffix(text string, i, end int) int {
 	if i < end && class[text[i]]&cDigit != 0 {
@@ -302,6 +320,10 @@ func scanResource(text string, i, end int) int {
 		case '"':
 			_, k := scanString(text, j, end)
 			j = k - 1
+		case '/':
+			if j+1 < end && text[j+1] == '/' {
+				j = lineEnd(text, j, end) - 1
+			}
 		case '#':
 			if j+2 < end && text[j+1] == '-' && text[j+2] == '}' {
 				return j + 3

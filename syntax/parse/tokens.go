@@ -16,3 +16,12 @@ func Tokens(text string, in source.Span) []source.Span {
 		out = append(out, source.Span{Start: t.start, End: t.end})
 	}
 }
+
+// TokenAt is the end of the token that begins at i, where neither white space nor
+// a comment does. foreign tells that MLIR's own syntax has no such token: it is an
+// operator of a dialect, among them a "<" that compares, or a string without end.
+func TokenAt(text string, i int) (end int, foreign bool) {
+	c := cursor{text: text, end: len(text)}
+	k, end := c.scan(i)
+	return end, k == kOp || k == kBadStr
+}
