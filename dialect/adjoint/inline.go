@@ -28,16 +28,35 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
 		return nil, fail(m, o, "DM812", "%s does not fit @%s", o.Name, o.Str("callee"))
 	}
+	out, err := returned(m, o, f)
+	if err != nil {
+		return nil, err
+	}
 	values := map[*ir.Value]*ir.Value{}
 	for i, a := range f.Args {
 		values[a] = o.Operands[i]
 	}
 	ir.CloneOps(b, f.Body.Ops[:len(f.Body.Ops)-1], values)
-	var vs []*ir.Value
-	for _, v := range f.Body.Terminator().Operands {
-		vs = append(vs, values[v])
+	vs := make([]*ir.Value, len(out))
+	for i, v := range out {
+		vs[i] = values[v]
 	}
 	return vs, nil
+}
+
+// returned are the values that f, which ends in return, gives back: as many as it
+// says, all defined in it. An error is on o.
+func returned(m *ir.Module, o *ir.Op, f *ir.Func) ([]*ir.Value, error) {
+	out := f.Body.Terminator().Operands
+	if len(out) != len(f.Results) {
+		return nil, fail(m, o, "DM812", "@%s does not return as many values as it says", f.Name)
+	}
+	for _, v := range out {
+		if v.Block != f.Body && (v.Op == nil || v.Op.Parent != f.Body) {
+			return nil, fail(m, o, "DM812", "@%s returns %s, which it does not define", f.Name, v.Name)
+		}
+	}
+	return out, nil
 }
 
 // target is the function that o stands for: the callee, or its gradient, in the
