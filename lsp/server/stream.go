@@ -18,7 +18,8 @@ import (
 // The limits of one message. A file of 50 MB arrives escaped in about 60 MB.
 const (
 	maxBody   = 512 << 20
-	keptBody  = 1 << 20 // a larger read buffer is dropped after its message
+	keptBody  = 1 << 20  // a larger read buffer is dropped after its message
+	believed  = 64 << 20 // up to here a header is believed: memory that nothing is written to costs nothing
 	maxHeader = 4 << 10
 )
 
@@ -44,6 +45,9 @@ type stream struct {
 // ReadFrame is the body of the next well-formed message or batch. It is valid
 // until the next call.
 func (s *stream) ReadFrame(context.Context) ([]byte, int64, error) {
+	if cap(s.body) > keptBody {
+		s.body = nil // before the wait for the next message, which may be long
+	}
 	for {
 		length, err := s.header()
 		var bad *jsonrpc2.Error
@@ -68,13 +72,10 @@ func (s *stream) ReadFrame(context.Context) ([]byte, int64, error) {
 	}
 }
 
-// read reads a body of the given length. Memory grows with what arrives, not
-// with what a header promises.
+// read reads a body of the given length. Beyond a limit memory grows with what
+// arrives, not with what a header promises.
 func (s *stream) read(length int) ([]byte, error) {
-	if cap(s.body) > keptBody {
-		s.body = nil
-	}
-	if length <= keptBody {
+	if length <= believed {
 		if cap(s.body) < length {
 			s.body = make([]byte, length)
 		}

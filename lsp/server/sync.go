@@ -12,12 +12,24 @@ import (
 	"dmir/lsp/workspace"
 )
 
+// largeText is the size of parameters from which their text is read apart.
+const largeText = 64 << 10
+
 // didOpen reads the address by hand as well: the protocol's type spells it in
 // a way of its own, and an editor should hear of its documents as it calls them.
 func didOpen(s *server, raw jsonrpc2.RawMessage) error {
+	rest, text, large := []byte(nil), "", false
+	if len(raw) > largeText {
+		if rest, text, large = cutText(raw); large {
+			raw = rest
+		}
+	}
 	p, err := decode[protocol.DidOpenTextDocumentParams](raw)
 	if err != nil {
 		return err
+	}
+	if !large {
+		text = strings.Clone(p.TextDocument.Text)
 	}
 	a := address(p.TextDocument.URI)
 	var spelt struct {
@@ -32,13 +44,13 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 		return nil
 	}
 	if workspace.IsConfig(a) {
-		s.docs.OpenConfig(a, strings.Clone(p.TextDocument.Text))
+		s.docs.OpenConfig(a, text)
 		s.published.configChanged()
 		s.refresh()
 		return nil
 	}
 	s.closed.took(a.URI, false) // it is looked at as a document from now on
-	s.docs.Open(a, p.TextDocument.Version, strings.Clone(p.TextDocument.Text))
+	s.docs.Open(a, p.TextDocument.Version, text)
 	return nil
 }
 

@@ -66,11 +66,13 @@ func (w *Workspace) deep(ctx context.Context, d *document) {
 	ok := true
 	defer w.guard(snap, &ok)
 	var cheap, found []diag.Diagnostic
-	looked := snap.With(func(v *View) { cheap, found = v.Cheap(), v.Findings(ctx) })
+	var l *loaded
+	looked := snap.With(func(v *View) { cheap, found, l = v.Cheap(), v.Findings(ctx), v.l })
 	if !looked || ctx.Err() != nil {
 		return
 	}
 	w.publishCurrent(d, snap, join(cheap, found), found)
+	l.tidy(snap.Src.Len())
 }
 
 // publishCurrent publishes unless the document has moved on or was closed.

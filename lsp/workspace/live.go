@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"reflect"
+	"runtime/debug"
 	"sync"
 
 	"dmir/analysis/config"
@@ -43,6 +44,14 @@ type loaded struct {
 	conf    *config.Config
 	choices []diag.Diagnostic // what is wrong with the settings
 	again   func(*source.File) *program.Program
+	tidied  sync.Once
+}
+
+// tidy gives back what reading a text of n bytes left behind, once.
+func (l *loaded) tidy(n int) {
+	if n >= largeText {
+		l.tidied.Do(func() { go debug.FreeOSMemory() })
+	}
 }
 
 // maxSteps is how many changes are followed one by one; after more of them the
@@ -161,6 +170,7 @@ func (v *live) load(src *source.File) *loaded {
 		l.choices = append(l.choices, unknownTarget(v.settings.Target, l.conf, target.Name))
 	}
 	opts := program.Options{Target: target, Bind: v.settings.Bind, Config: l.conf}
+	defer collector.rest(src.Len())()
 	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
 	l.prog = program.Load(src, opts)
 	return l

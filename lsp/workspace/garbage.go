@@ -1,0 +1,60 @@
+package workspace
+
+import (
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// garbage lets the collector rest while texts are read. Nearly all that reading
+// makes stays: to look for garbage meanwhile takes a quarter of the time and
+// finds nothing.
+type garbage struct {
+	mu      sync.Mutex
+	resting int // texts that are being read, or have just been
+	percent int // what to go back to
+	limit   int64
+}
+
+var collector garbage
+
+const (
+	anyAmount = 10_000                // percent of new memory before the collector works
+	spare     = 32 << 20              // bytes that reading any text may take,
+	perByte   = 20                    // and for each of its bytes, before the collector works all the same
+	afterward = 50 * time.Millisecond // in which what was found is told
+	largeText = 1 << 20               // bytes from which a text leaves enough behind to give it back at once
+)
+
+// rest has the collector rest until shortly after wake is called, or until more
+// memory is in use than a text of n bytes should take.
+func (g *garbage) rest(n int) (wake func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.resting++; g.resting == 1 {
+		g.limit = debug.SetMemoryLimit(-1)
+		g.percent = debug.SetGCPercent(anyAmount)
+	}
+	room := inUse() + spare + perByte*int64(n)
+	if now := debug.SetMemoryLimit(-1); room < g.limit && (now == g.limit || room > now) {
+		debug.SetMemoryLimit(room)
+	}
+	return func() { time.AfterFunc(afterward, g.wake) }
+}
+
+func (g *garbage) wake() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.resting--; g.resting == 0 {
+		debug.SetMemoryLimit(g.limit)
+		debug.SetGCPercent(g.percent)
+	}
+}
+
+// inUse is the memory of this process as far as Go knows it.
+func inUse() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
+}
