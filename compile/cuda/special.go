@@ -120,8 +120,7 @@ func (g *generator) cumsum(f *kernel.Form, name string) ([]launch, error) {
 // with number i in a rising (or falling) order with NaN above everything, equal
 // ones in the order of their numbers.
 func comesBefore(elem types.Elem, falling bool) string {
-	less := "b < a"
-	more := "b > a"
+	less, more := "(b < a)", "(b > a)"
 	if elem.IsFloat() {
 		less, more = "(b < a || (a != a && b == b))", "(b > a || (b != b && a == a))"
 	}

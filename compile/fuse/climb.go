@@ -46,7 +46,10 @@ func (g *graph) climb(tries int) (price, []*shape) {
 			c.best.clean()
 			c.best.price = c.best.cost()
 			c.settle()
-			if again = again || c.best.price.less(best.price); !c.best.price.less(best.price) {
+			// What the two computed again, others have to store now, which not all can.
+			if c.best.price.less(best.price) && c.best.possible() {
+				again = true
+			} else {
 				c.best = best
 			}
 		}

@@ -61,6 +61,14 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestPerturbed plans a graph in which two kernels taken apart leave a third to
+// store what it cannot: silu before a convolution, which the convolution's
+// gradient computes again.
+func TestPerturbed(t *testing.T) {
+	const path = "testdata/unet_grad.dmir"
+	same(t, unit(t, path, read(t, path), nil), fuse.Options{})
+}
+
 // results are what u's function gives for random arguments.
 func results(t *testing.T, u *pass.Unit, fn *ir.Func) []*tensor.Tensor {
 	t.Helper()
