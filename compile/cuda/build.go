@@ -169,17 +169,8 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 		out:   &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
 	}
 	if m.Src != nil {
-		b.src = m.Src.Path
-		b.line = func(o *ir.Op) int {
-			if o == nil || o.Span == (source.Span{}) {
-				return 0
-			}
-			return lineOf(m.Src, o)
-		}
-	} else {
-		b.line = func(*ir.Op) int { return 0 }
+		b.text, b.out.File = m.Src, m.Src.Path
 	}
-	b.out.File = b.src
 	if err := b.buffers(fn); err != nil {
 		return nil, err
 	}
@@ -196,11 +187,6 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 	return b.out, nil
 }
 
-func lineOf(src *source.File, o *ir.Op) int {
-	line, _ := src.Human(o.Span.Start)
-	return line
-}
-
 // builder makes the artifact of a scheduled function.
 type builder struct {
 	*generator
@@ -209,10 +195,9 @@ type builder struct {
 	kernels  map[string]int // by declaration and body
 	used     map[string]bool
 	texts    []launch
-	places   []int // line in the program of each text
+	places   []int // line in the program that each text stands for, where it says no other
 	costs    map[*ir.Op]*cost.Entry
-	src      string
-	line     func(*ir.Op) int
+	text     *source.File // of the program; nil: it has none
 	out      *artifact.Program
 	// steps is the first and last step of the artifact for each of the schedule's.
 	steps [][2]int
@@ -435,7 +420,7 @@ func (b *builder) unique(name string) string {
 func (b *builder) kernel(l launch, lines []int) int {
 	same := l
 	same.name = "k"
-	key := same.before + same.declaration() + same.body + l.arch
+	key := unmarked(same.before) + same.declaration() + unmarked(same.body) + l.arch
 	if n, ok := b.kernels[key]; ok {
 		k := &b.out.Kernels[n]
 		for _, line := range lines {
@@ -455,14 +440,18 @@ func (b *builder) kernel(l launch, lines []int) int {
 		k.Params = append(k.Params, artifact.Param{Name: p.name, Elem: p.elem.String(), Mode: p.mode})
 	}
 	b.out.Kernels = append(b.out.Kernels, k)
-	b.texts, b.places = append(b.texts, l), append(b.places, firstOf(lines))
+	place := b.line(l.of)
+	if place == 0 {
+		place = firstOf(lines)
+	}
+	b.texts, b.places = append(b.texts, l), append(b.places, place)
 	return n
 }
 
 // finish writes the text of all kernels.
 func (b *builder) finish() {
 	var t strings.Builder
-	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", b.out.Name, orElse(b.src, "a program"), orElse(b.target.Arch, "any architecture"))
+	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", b.out.Name, orElse(b.out.File, "a program"), orElse(b.target.Arch, "any architecture"))
 	includes := []string{"dm.cuh", "ops.cuh"}
 	for _, l := range b.texts {
 		for _, inc := range strings.Fields(l.include) {
@@ -481,10 +470,8 @@ func (b *builder) finish() {
 		k.First = lines()
 		if b.places[i] > 0 {
 			fmt.Fprintf(&t, "// %s, from %s\n", l.class, linesText(k.Lines))
-			fmt.Fprintf(&t, "#line %d %q\n", b.places[i], b.src)
 		}
-		t.WriteString(strings.ReplaceAll(l.before, "@", l.name))
-		t.WriteString(l.declaration() + " {\n" + strings.ReplaceAll(l.body, "@", l.name) + "}\n")
+		b.placed(&t, strings.ReplaceAll(l.before, "@", l.name), l.declaration()+" {\n"+strings.ReplaceAll(l.body, "@", l.name)+"}\n", b.places[i])
 		k.Last = lines() - 1
 	}
 	b.out.Source = t.String()

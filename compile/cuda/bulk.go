@@ -151,6 +151,7 @@ func (s *side) bulk(xs []*kernel.Expr, flat kernel.Flat) (string, error) {
 		loads = append(loads, fmt.Sprintf("dm::tile_load(to, at, %s, full, i, %s);", field, strings.Join(at, ", ")))
 	}
 	b := &s.before
+	b.WriteString(mark(s.main))
 	fmt.Fprintf(b, "struct %s {\n  using Elem = %s;\n  static constexpr bool along_k = %t;\n  static constexpr int box = %d;\n", name, storage(s.elem), s.alongK, box)
 	for _, m := range maps {
 		fmt.Fprintf(b, "  const dm::Map& %s;\n", m)

@@ -40,6 +40,7 @@ type launch struct {
 	before  string // declarations that stand before the kernel; "@" in them and in body is its name
 	include string // a part of the prelude that it needs
 	differs string // why the bytes it moves are not those of the cost model
+	of      *ir.Op // what it stands for where its text says nothing else; nil: the step
 	zero    bool   // not a kernel: the one parameter is filled with zero bytes
 }
 

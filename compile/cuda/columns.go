@@ -68,7 +68,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	acc := map[*kernel.Expr]string{}
 	all := append(append([]*kernel.Expr{}, cols...), alls...)
 	for i, x := range all {
-		e.line("DM_SHARED(%s, sums_%d, %d);", register(x.Elem), i+1, blockThreads*v)
+		e.lineOf(x.From, "DM_SHARED(%s, sums_%d, %d);", register(x.Elem), i+1, blockThreads*v)
 		acc[x] = e.name("sum")
 		e.line("%s %s[%d];", register(x.Elem), acc[x], v)
 		e.line("DM_UNROLL")
@@ -99,7 +99,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 		}
 		for _, x := range all {
 			at := fmt.Sprintf("%s[%s]", acc[x], j)
-			e.line("%s = %s;", at, joined(x.Kind, x.Elem, at, e.value(x.Args[0])))
+			e.lineOf(x.From, "%s = %s;", at, joined(x.Kind, x.Elem, at, e.value(x.Args[0])))
 		}
 	})
 	l.end()
@@ -109,13 +109,13 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	}
 	// The threads of a column join what they have; the first ones go on.
 	for i, x := range all {
-		e.line("DM_UNROLL")
+		e.lineOf(x.From, "DM_UNROLL")
 		e.line("for (int j = 0; j < %d; j++) sums_%d[j * %d + dm::thread()] = %s[j];", v, i+1, blockThreads, acc[x])
 	}
 	e.line("dm::sync();")
 	e.line("if (lane_row > 0 || col >= %d) return;", chunks)
 	for i, x := range all {
-		e.line("DM_UNROLL")
+		e.lineOf(x.From, "DM_UNROLL")
 		e.open("for (int j = 0; j < %d; j++)", v)
 		e.line("for (int p = 1; p < %d; p++) %s[j] = %s;", deep, acc[x],
 			joined(x.Kind, x.Elem, acc[x]+"[j]", fmt.Sprintf("sums_%d[j * %d + p * %d + dm::thread()]", i+1, blockThreads, wide)))
@@ -149,7 +149,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 			allTemps = append(allTemps, t)
 		}
 		n := ns.addTemp("partial", t, artifact.Out)
-		e.line("DM_UNROLL")
+		e.lineOf(x.From, "DM_UNROLL")
 		e.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block_y()) * %d + col * %d + j, %s[j]);", v, n, r.Cols, v, acc[x])
 	}
 	first.params, first.body = ns.params, e.b.String()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
@@ -27,6 +28,7 @@ func (g *generator) contraction(f *kernel.Form, name string) ([]launch, error) {
 // product writes the kernel of one contraction.
 type product struct {
 	*generator
+	main   *ir.Op
 	t      *kernel.Tiled
 	c      Config
 	ns     *names
@@ -45,7 +47,7 @@ func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config
 			return nil, fmt.Errorf("an index of %d values is more than a tile's 32 bits take", n)
 		}
 	}
-	p := &product{generator: g, t: t, c: c, ns: newNames()}
+	p := &product{generator: g, main: f.Main, t: t, c: c, ns: newNames()}
 	for _, v := range f.Inputs {
 		p.ns.add(v, artifact.In)
 	}
@@ -69,7 +71,7 @@ func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config
 		return nil, fmt.Errorf("%d tiles are more than a launch takes", tiles)
 	}
 	l := launch{
-		name: name, class: string(f.Class), threads: c.threads(), shared: c.shared(t.Elem),
+		name: name, class: string(f.Class), of: p.main, threads: c.threads(), shared: c.shared(t.Elem),
 		grid: [3]int{int(tiles), 1, 1}, params: p.ns.params, include: p.include(), blocks: c.resident(t.Elem, g.target.Machine, p.held),
 	}
 	if c.Path == Wgmma {
@@ -255,6 +257,7 @@ func (p *product) results() (string, error) {
 	fields := p.fields(xs, outs)
 	name := "@_Out"
 	b := &p.after
+	b.WriteString(mark(p.main))
 	fmt.Fprintf(b, "struct %s {\n  static constexpr int vector = %d, products = %d, folds = %d;\n", name, best, p.t.Products, len(folds))
 	fields = append(fields, p.parts(folds)...)
 	declare(b, fields)
@@ -280,7 +283,7 @@ func (p *product) results() (string, error) {
 			if l.lane != nil {
 				j = l.atoms[l.lane]
 			}
-			e.line("value[%d][%s] = %s;", i, j, l.value(x))
+			e.lineOf(x.From, "value[%d][%s] = %s;", i, j, l.value(x))
 		}
 	})
 	b.WriteString(e.b.String())

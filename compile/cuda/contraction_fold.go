@@ -102,7 +102,7 @@ func (p *product) folded(l launch) ([]launch, error) {
 			}
 		}
 		e := newEmitter(p.ns.of)
-		e.line("const dm::i32 i = dm::block() * %d + dm::thread();", blockThreads)
+		e.lineOf(f.Value.Op, "const dm::i32 i = dm::block() * %d + dm::thread();", blockThreads)
 		e.line("if (i >= %d) return;", values)
 		e.line("const dm::i64 from = %s;", of)
 		e.line("float sum = %s;", start(f.Kind, types.F32))
@@ -117,7 +117,7 @@ func (p *product) folded(l launch) ([]launch, error) {
 		e.line("%s.store(%s, dm::narrow<%s>(sum));", p.ns.of[f.Value], e.index(f.At), storage(elem))
 		name := l.name + "_" + p.ns.of[f.Value]
 		finish := launch{
-			name: name, class: l.class, threads: blockThreads, grid: [3]int{int(ceil(values, blockThreads)), 1, 1},
+			name: name, class: l.class, of: f.Value.Op, threads: blockThreads, grid: [3]int{int(ceil(values, blockThreads)), 1, 1},
 			body: e.b.String(), differs: l.differs,
 		}
 		for _, q := range p.ns.params {

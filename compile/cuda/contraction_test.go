@@ -61,7 +61,7 @@ type collection struct {
 func newCollection(target Target) *collection {
 	c := &collection{builder: &builder{
 		generator: newGenerator(target), kernels: map[string]int{}, used: map[string]bool{},
-		line: func(*ir.Op) int { return 0 }, out: &artifact.Program{Name: "products"},
+		out: &artifact.Program{Name: "products"},
 	}}
 	return c
 }

@@ -27,6 +27,8 @@ type emitter struct {
 	lane map[*kernel.Expr]string
 	at   string // the current lane
 	next int
+	op   *ir.Op // that statements stand for, and the last one that the text says
+	said *ir.Op
 }
 
 func newEmitter(params map[*ir.Value]string) *emitter {
@@ -37,9 +39,27 @@ func newEmitter(params map[*ir.Value]string) *emitter {
 }
 
 func (e *emitter) line(format string, args ...any) {
+	if e.op != e.said {
+		e.b.WriteString(mark(e.op))
+		e.said = e.op
+	}
 	e.b.WriteString(strings.Repeat("  ", e.depth))
 	fmt.Fprintf(&e.b, format, args...)
 	e.b.WriteByte('\n')
+}
+
+// lineOf is line for a statement that stands for o, as do those that follow; nil:
+// for what those before it do.
+func (e *emitter) lineOf(o *ir.Op, format string, args ...any) {
+	e.of(o)
+	e.line(format, args...)
+}
+
+// of says which op the statements that follow stand for.
+func (e *emitter) of(o *ir.Op) {
+	if o != nil {
+		e.op = o
+	}
 }
 
 // open and close put what is written between them into braces.
@@ -121,7 +141,7 @@ func (e *emitter) value(x *kernel.Expr) string {
 	default:
 		text := e.text(x)
 		n = e.name("t")
-		e.line("const %s %s = %s;", register(x.Elem), n, text)
+		e.lineOf(x.From, "const %s %s = %s;", register(x.Elem), n, text)
 	}
 	e.scopes[len(e.scopes)-1][x] = n
 	return n
@@ -283,12 +303,12 @@ func (e *emitter) random(x *kernel.Expr) string {
 // guard computes one of two values under a condition.
 func (e *emitter) guard(x *kernel.Expr) string {
 	n := e.name("t")
-	e.line("%s %s;", register(x.Elem), n)
+	e.lineOf(x.From, "%s %s;", register(x.Elem), n)
 	e.open("if (%s)", e.conditions(x.If))
-	e.line("%s = %s;", n, e.value(x.Args[0]))
+	e.lineOf(x.From, "%s = %s;", n, e.value(x.Args[0]))
 	e.close()
 	e.open("else")
-	e.line("%s = %s;", n, e.value(x.Args[1]))
+	e.lineOf(x.From, "%s = %s;", n, e.value(x.Args[1]))
 	e.close()
 	return n
 }
@@ -324,9 +344,9 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	acc := e.name("f")
 	e.hoist(x.Args[0], x.Vars...)
 	if x.Kind == kernel.Last || x.Kind == kernel.Region {
-		e.line("%s %s = %s;", register(x.Elem), acc, e.value(x.Args[1]))
+		e.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, e.value(x.Args[1]))
 	} else {
-		e.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
+		e.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
 	}
 	for _, v := range x.Vars {
 		n := e.name("k")
@@ -341,12 +361,12 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	}
 	switch x.Kind {
 	case kernel.Last:
-		e.line("%s = %s;", acc, e.value(body))
+		e.lineOf(x.From, "%s = %s;", acc, e.value(body))
 	case kernel.Region:
 		e.given[x.Args[3]], e.given[x.Args[4]] = acc, e.value(body)
-		e.line("%s = %s;", acc, e.value(x.Args[2]))
+		e.lineOf(x.From, "%s = %s;", acc, e.value(x.Args[2]))
 	default:
-		e.line("%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(body)))
+		e.lineOf(x.From, "%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(body)))
 	}
 	if when {
 		e.close()

@@ -78,14 +78,14 @@ func (l *lanes) vectors(x *kernel.Expr) {
 	l.vecs[x] = n
 	at := l.index(base)
 	if l.n == w {
-		l.line("const auto %s = %s.template load<%d>(%s);", n, l.params[x.Buf], w, at)
+		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.params[x.Buf], w, at)
 		return
 	}
 	var parts []string
 	for k := int64(0); k < l.n; k += w {
 		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.params[x.Buf], w, at, k))
 	}
-	l.line("const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
+	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
 }
 
 // element is the text of the load x in the current lane, where a vector holds it.
@@ -171,11 +171,11 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 			elem := kernel.ElemOf(o.Value)
 			if v := vectors[i]; v.name != "" {
 				j := l.atoms[l.lane]
-				l.line("%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, l.stored(o.X, elem))
+				l.lineOf(o.Value.Op, "%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, l.stored(o.X, elem))
 				continue
 			}
 			l.when(o.If, func() {
-				l.line("%s.store(%s, %s);", l.params[o.Value], l.index(o.At), l.stored(o.X, elem))
+				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.params[o.Value], l.index(o.At), l.stored(o.X, elem))
 			})
 		}
 		if more != nil {
@@ -190,7 +190,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		l.when(o.If, func() {
 			at := l.index(v.base)
 			for k := int64(0); k < l.n/v.w; k++ {
-				l.line("%s.template store<%d>(%s, %s[%d]);", l.params[o.Value], v.w, plus(at, k*v.w), v.name, k)
+				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.params[o.Value], v.w, plus(at, k*v.w), v.name, k)
 			}
 		})
 	}

@@ -88,6 +88,7 @@ func (p *product) operand(which int) (string, error) {
 	fields := p.fields(xs, nil)
 	name := [2]string{"@_A", "@_B"}[which]
 	b := &p.before
+	b.WriteString(mark(p.main))
 	fmt.Fprintf(b, "struct %s {\n  using Elem = %s;\n  static constexpr bool along_k = %t, direct = %t;\n  static constexpr int vector = %d;\n",
 		name, storage(p.elem), s.alongK, direct, s.v)
 	declare(b, fields)
@@ -239,7 +240,7 @@ func (s *side) load() {
 			if l.lane != nil {
 				j = l.atoms[l.lane]
 			}
-			e.line("to[%s] = %s;", j, l.element16(x, s.elem))
+			e.lineOf(x.From, "to[%s] = %s;", j, l.element16(x, s.elem))
 		})
 		b.WriteString(e.b.String())
 	}
@@ -298,7 +299,7 @@ func (p *product) split(l launch, a, b, result string) ([]launch, error) {
 	first.differs = fmt.Sprintf("%d partial sums of each element pass through memory", p.c.Splits)
 	first = p.trim(first)
 
-	second := launch{name: l.name + "_finish", class: l.class, threads: 256, include: p.include(), before: p.after.String(), differs: first.differs}
+	second := launch{name: l.name + "_finish", class: l.class, of: p.main, threads: 256, include: p.include(), before: p.after.String(), differs: first.differs}
 	for _, q := range all {
 		if q.temp != nil {
 			q.mode = artifact.In

@@ -193,14 +193,14 @@ func (k *rowKernel) start() {
 		}
 		n := k.name("sum")
 		k.acc[x] = n
-		k.line("%s %s[%d][%d];", register(x.Elem), n, p.steps, p.v)
+		k.lineOf(x.From, "%s %s[%d][%d];", register(x.Elem), n, p.steps, p.v)
 		k.line("DM_UNROLL")
 		k.line("for (int s = 0; s < %d; s++) for (int j = 0; j < %d; j++) %s[s][j] = %s;", p.steps, p.v, n, start(x.Kind, x.Elem))
 	}
 	for _, x := range k.alls {
 		n := k.name("total")
 		k.acc[x] = n
-		k.line("%s %s = %s;", register(x.Elem), n, start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), n, start(x.Kind, x.Elem))
 	}
 	switch {
 	case p.loop:
@@ -271,8 +271,8 @@ func (k *rowKernel) read() {
 		}
 	}
 	k.along(func() {
-		for _, t := range texts {
-			k.line("%s", t)
+		for i, t := range texts {
+			k.lineOf(keep[i].From, "%s", t)
 		}
 	})
 }
@@ -326,7 +326,7 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 	for i, x := range level {
 		k.hoistRow(x.Args[0])
 		accs[i] = k.name("f")
-		k.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
 	k.along(func() {
 		l := k.lanesOfRow()
@@ -335,13 +335,13 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 		}
 		l.each(func() {
 			for i, x := range level {
-				k.line("%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
+				k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
 			}
 		})
 		l.end()
 	})
 	for i, x := range level {
-		k.line("%s = %s;", accs[i], k.together(x, accs[i]))
+		k.lineOf(x.From, "%s = %s;", accs[i], k.together(x, accs[i]))
 		k.given[x] = accs[i]
 	}
 }

@@ -103,17 +103,18 @@ func (k *rowKernel) outputs() {
 		case kernel.PerElement:
 			elements = append(elements, o)
 		case kernel.PerRow:
+			k.of(o.Value.Op)
 			k.open("if (first == 0)")
 			elem := kernel.ElemOf(o.Value)
 			l := k.lanes(nil, 1)
-			k.line("%s.store(%s, %s);", k.params[o.Value], k.index(o.At), l.stored(o.X, elem))
+			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.params[o.Value], k.index(o.At), l.stored(o.X, elem))
 			l.end()
 			k.close()
 		}
 	}
 	for _, x := range k.alls {
 		v := k.value(x.Args[0])
-		k.line("%s = %s;", k.acc[x], joined(x.Kind, x.Elem, k.acc[x], v))
+		k.lineOf(x.From, "%s = %s;", k.acc[x], joined(x.Kind, x.Elem, k.acc[x], v))
 	}
 	if len(elements)+len(k.cols) == 0 {
 		return
@@ -137,7 +138,7 @@ func (k *rowKernel) outputs() {
 				}
 				for _, x := range k.cols {
 					at := fmt.Sprintf("%s[s][%s]", k.acc[x], j)
-					k.line("%s = %s;", at, joined(x.Kind, x.Elem, at, k.value(x.Args[0])))
+					k.lineOf(x.From, "%s = %s;", at, joined(x.Kind, x.Elem, at, k.value(x.Args[0])))
 				}
 			})
 		}
@@ -171,7 +172,7 @@ func (k *rowKernel) addInMemory(l *lanes) {
 	parts := make([]string, len(k.cols))
 	for i, x := range k.cols {
 		parts[i] = k.name("sum")
-		k.line("%s %s[%d];", register(x.Elem), parts[i], p.v)
+		k.lineOf(x.From, "%s %s[%d];", register(x.Elem), parts[i], p.v)
 	}
 	l.each(func() {
 		j := "0"
@@ -179,13 +180,13 @@ func (k *rowKernel) addInMemory(l *lanes) {
 			j = l.atoms[l.lane]
 		}
 		for i, x := range k.cols {
-			k.line("%s[%s] = %s;", parts[i], j, k.value(x.Args[0]))
+			k.lineOf(x.From, "%s[%s] = %s;", parts[i], j, k.value(x.Args[0]))
 		}
 	})
 	for i, x := range k.cols {
 		n := k.colNames[i]
 		at := fmt.Sprintf("dm::i64(dm::block()) * %d + col * %d + j", k.f.Rows.Cols, p.v)
-		k.line("DM_UNROLL")
+		k.lineOf(x.From, "DM_UNROLL")
 		k.open("for (int j = 0; j < %d; j++)", p.v)
 		if p.loop {
 			k.line("if (row != dm::block()) %s[j] = %s;", parts[i], joined(x.Kind, x.Elem, n+"["+at+"]", parts[i]+"[j]"))
@@ -202,13 +203,14 @@ func (k *rowKernel) partials() {
 		if p.memory {
 			break
 		}
+		k.of(x.From)
 		k.along(func() {
 			k.line("DM_UNROLL")
 			k.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block()) * %d + col * %d + j, %s[s][j]);", p.v, k.colNames[i], k.f.Rows.Cols, p.v, k.acc[x])
 		})
 	}
 	for i, x := range k.alls {
-		k.line("if (first == 0) %s.store(dm::block(), %s);", k.allNames[i], k.acc[x])
+		k.lineOf(x.From, "if (first == 0) %s.store(dm::block(), %s);", k.allNames[i], k.acc[x])
 	}
 }
 
@@ -240,7 +242,7 @@ func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, pa
 		p := ns.addTemp("partial", temps[i], artifact.In)
 		s := "sums_" + fmt.Sprint(i+1)
 		accs[i] = e.name("f")
-		e.line("DM_SHARED(%s, %s, %d);", register(x.Elem), s, finishWide*finishDeep)
+		e.lineOf(x.From, "DM_SHARED(%s, %s, %d);", register(x.Elem), s, finishWide*finishDeep)
 		e.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 		e.line("if (col < %d) for (dm::i32 p = part; p < %d; p += %d) %s = %s;", cols, parts, finishDeep, accs[i],
 			joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("%s[dm::i64(p) * %d + col]", p, cols)))
@@ -250,7 +252,7 @@ func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, pa
 	e.line("dm::sync();")
 	e.line("if (part > 0 || col >= %d) return;", cols)
 	for i, x := range folds {
-		e.line("for (int p = 1; p < %d; p++) %s = %s;", finishDeep, accs[i], joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("sums_%d[p * %d + dm::thread()]", i+1, finishWide)))
+		e.lineOf(x.From, "for (int p = 1; p < %d; p++) %s = %s;", finishDeep, accs[i], joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("sums_%d[p * %d + dm::thread()]", i+1, finishWide)))
 	}
 	if f.Rows.Col != nil {
 		e.atoms[f.Rows.Col] = "col"
@@ -272,6 +274,7 @@ func (g *generator) finishAll(f *kernel.Form, name string, temps []*temp, parts 
 	shared := map[types.Elem]bool{}
 	for i, x := range folds {
 		p := ns.addTemp("partial", temps[i], artifact.In)
+		e.of(x.From)
 		elem := scratchElem(x.Elem)
 		if !shared[elem] {
 			shared[elem] = true

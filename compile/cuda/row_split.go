@@ -54,7 +54,7 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	for i, x := range level {
 		k.hoistRow(x.Args[0])
 		accs[i] = k.name("f")
-		k.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
 	k.open("for (dm::i32 col = dm::block() * %d + dm::thread(); col < %d; col += %d)", blockThreads, f.Rows.Cols/v, splits*blockThreads)
 	l := k.lanesOfRow()
@@ -63,7 +63,7 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	}
 	l.each(func() {
 		for i, x := range level {
-			k.line("%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
+			k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
 		}
 	})
 	l.end()
@@ -72,7 +72,7 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	for i, x := range level {
 		temps[i] = &temp{elem: foldElem(x.Elem), n: f.Rows.Rows * splits}
 		to := ns.addTemp("partial", temps[i], artifact.Out)
-		k.line("%s = %s;", accs[i], k.together(x, accs[i]))
+		k.lineOf(x.From, "%s = %s;", accs[i], k.together(x, accs[i]))
 		k.line("if (dm::thread() == 0) %s.store(row * %d + dm::block(), %s);", to, splits, accs[i])
 	}
 	first := launch{
@@ -106,7 +106,7 @@ func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, split
 	for i, x := range k.levels()[0] {
 		from := ns.addTemp("partial", temps[i], artifact.In)
 		acc := k.name("f")
-		k.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
 		k.line("for (dm::i32 p = dm::thread(); p < %d; p += %d) %s = %s;", splits, blockThreads, acc,
 			joined(x.Kind, x.Elem, acc, fmt.Sprintf("%s[row * %d + p]", from, splits)))
 		k.line("%s = %s;", acc, k.together(x, acc))

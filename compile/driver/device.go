@@ -87,15 +87,6 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
 	}
 	got, err := d.Run(ctx, p, in, o)
-	var fault *emulator.Fault
-	if errors.As(err, &fault) {
-		// A kernel's text counts its lines on from that of its first op.
-		for _, k := range p.Kernels {
-			if k.First <= fault.Line && fault.Line <= k.Last && len(k.Lines) > 0 {
-				fault.SourceLine = k.Lines[0]
-			}
-		}
-	}
 	if err != nil {
 		return nil, err
 	}

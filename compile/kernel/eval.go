@@ -126,7 +126,10 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	case v.Op == nil || !e.inside[v.Op]:
 		x = e.expr(Expr{Op: Load, Elem: ElemOf(v), Buf: v, At: Place(v, idx)})
 	default:
+		outer := e.from
+		e.from = v.Op
 		x = e.op(v, v.Op, idx)
+		e.from = outer
 	}
 	e.memo[key] = x
 	return x

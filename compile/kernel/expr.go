@@ -32,6 +32,11 @@ type Expr struct {
 	Over Over        // of Fold
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
 
+	// From is the op for which it was first needed: the one that computes it or,
+	// of a Load, that reads it; nil where that is no one op. Expressions that
+	// differ in it alone are equal.
+	From *ir.Op
+
 	id int
 }
 
@@ -100,7 +105,7 @@ func (s *Space) expr(e Expr) *Expr {
 	if old := s.exprs[key]; old != nil {
 		return old
 	}
-	e.id = len(s.exprs) + 1
+	e.id, e.From = len(s.exprs)+1, s.from
 	s.exprs[key] = &e
 	return &e
 }

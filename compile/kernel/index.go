@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dmir/dialect/ir"
 )
 
 // Index is an integer that depends on loop variables: C + Σ Coef·Atom, with the
@@ -138,7 +140,8 @@ type Space struct {
 	atoms map[string]*Atom
 	exprs map[string]*Expr
 	vars  int
-	parts int // folds by a region
+	parts int    // folds by a region
+	from  *ir.Op // that expressions are made for at present
 }
 
 func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}} }

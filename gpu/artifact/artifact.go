@@ -6,9 +6,12 @@ package artifact
 
 // Program is one function, ready to run.
 type Program struct {
-	Name    string   // of the function, without "@"
-	File    string   // the text it came from, as in #line
-	Source  string   // CUDA C++ of all kernels; includes "dm.cuh", the prelude
+	Name string // of the function, without "@"
+	File string // the text it came from, as in #line
+	// Source is CUDA C++ of all kernels; it includes "dm.cuh", the prelude. A #line
+	// says what line of File all lines up to the next #line stand for: unlike in
+	// C++, lines do not count on.
+	Source  string
 	Kernels []Kernel // each distinct kernel once
 	Steps   []Step   // in an order that is right on one stream
 	Buffers []Buffer

@@ -25,17 +25,16 @@ func withoutLines(source string) string {
 	return b.String()
 }
 
-// sourcePlace is what line n, 1-based, of source stands for, by the last #line
-// before it; line is 0 where there is none.
+// sourcePlace is what line n, 1-based, of source stands for: what the last #line
+// before it says; line is 0 where there is none.
 func sourcePlace(source string, n int) (file string, line int) {
-	at, i := 0, 0
+	i := 0
 	for text := range strings.Lines(source) {
 		i++
 		if i >= n {
 			break
 		}
 		if m := lineDirective.FindStringSubmatch(text); m != nil {
-			at = i
 			line, _ = strconv.Atoi(m[1]) // digits; one that is too large is no place
 			if m[2] != "" {
 				file = m[2]
@@ -45,8 +44,5 @@ func sourcePlace(source string, n int) (file string, line int) {
 			}
 		}
 	}
-	if at == 0 {
-		return "", 0
-	}
-	return file, line + n - at - 1
+	return file, line
 }

@@ -2,6 +2,7 @@ package nvrtc
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"dmir/gpu/artifact"
@@ -19,7 +20,43 @@ func CompileProgram(ctx context.Context, p *artifact.Program, arch string, opts 
 	if opts.Name == "" {
 		opts.Name = p.Name + ".cu"
 	}
-	return Compile(ctx, p.Source, headers, arch, opts)
+	text, lines := spread(p.Source)
+	r, err := Compile(ctx, text, headers, arch, opts)
+	var failed *CompileError
+	if errors.As(err, &failed) {
+		for i := range failed.Messages {
+			if m := &failed.Messages[i]; m.Generated > 0 && m.Generated <= len(lines) {
+				m.Generated = lines[m.Generated-1]
+			}
+		}
+	}
+	return r, err
+}
+
+// spread is source with its #line directives as C++ takes them: a directive
+// stands before every line, since lines would count on otherwise. lines are the
+// numbers, from 1, that its lines have in source.
+func spread(source string) (text string, lines []int) {
+	var b strings.Builder
+	directive, covered, n := "", false, 0 // covered: the next line has a directive
+	for line := range strings.Lines(source) {
+		n++
+		switch code := strings.TrimLeft(line, " \t\r\n"); {
+		case lineDirective.MatchString(line):
+			directive, covered = strings.TrimRight(line, "\r\n")+"\n", true
+		case code == "", code[0] == '#', strings.HasPrefix(code, "//"), directive == "":
+			covered = false
+		default:
+			if !covered {
+				b.WriteString(directive)
+				lines = append(lines, n)
+			}
+			covered = strings.HasSuffix(strings.TrimRight(line, "\r\n"), "\\")
+		}
+		b.WriteString(line)
+		lines = append(lines, n)
+	}
+	return b.String(), lines
 }
 
 // DeviceHeaders are the parts of the prelude that are for devices: all but the

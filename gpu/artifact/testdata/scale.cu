@@ -25,6 +25,7 @@ DM_KERNEL(total)() {}
 DM_KERNEL(negated)() {}
 DM_KERNEL(joined)() {}
 
+#line 29 "scale.cu"
 #ifndef __CUDACC_RTC__
 #include <cuda_runtime.h>
 #include <cstddef>
