@@ -25,7 +25,8 @@ bytes: 8 elements of f16 and bf16, 16 of f8 and i8.
 
 ## Why it matters
 Tensor-core kernels load 16-byte vectors (NVIDIA, *Matrix Multiplication Background User's Guide*). Other sizes are padded
-in the kernel or run on slower paths; the finding says how much of the padded work is wasted.
+in the kernel or run on slower paths; the finding says how much of the padded work is wasted. A product of a matrix and a
+vector is left alone: its time is that of reading the matrix.
 
 ## Example
 ` + "```mlir" + `
@@ -47,12 +48,33 @@ None: padding changes the shapes of the program.
 				return
 			}
 			grain := alignment / t.Elem.Bytes()
-			if it := def.Maps(o); it != nil {
+			if it := def.Maps(o); it != nil && (o.Name == "dm.convolution" || products(it, c.Bind)) {
 				c.misaligned(o, it, grain, t.Elem)
 			}
 		})
 	},
 })
+
+// products reports whether what it loops over is a product of matrices: each
+// operand has rows of its own in the result. What multiplies a matrix by a
+// vector reads each element for one product, and tensor cores do not help it.
+func products(it *op.Iteration, bind map[string]int64) bool {
+	in := make([]map[int]bool, len(it.Operands))
+	for i, dims := range it.Operands {
+		in[i] = map[int]bool{}
+		for _, d := range dims {
+			in[i][d] = true
+		}
+	}
+	free := make([]bool, len(in))
+	for i, loop := range it.Loops {
+		if n, ok := loop.Eval(bind).Int(); ok && n == 1 || it.Reduces[i] || in[0][i] == in[1][i] {
+			continue
+		}
+		free[0], free[1] = free[0] || in[0][i], free[1] || in[1][i]
+	}
+	return free[0] && free[1]
+}
 
 // misaligned reports the first loop of o that tensor cores would have to pad.
 func (c *Context) misaligned(o *ir.Op, it *op.Iteration, grain int64, elem types.Elem) {
