@@ -76,7 +76,7 @@ class RooflineFigure {
     const x1 = Math.max(x0 + 1, log(r?.max_x ?? 0, 3));
     const y0 = log(r?.min_y ?? 0, 10);
     const y1 = Math.max(y0 + 1, log(r?.max_y ?? 0, 15));
-    return { x0: x0 - 0.06, x1: x1 + 0.06, y0: y0 - 0.06, y1: y1 + 0.3 }; // room for dots and labels at the ends
+    return { x0: x0 - 0.06, x1: x1 + 0.06, y0: y0 - 0.16, y1: y1 + 0.3 }; // room for dots and labels at the ends
   }
 
   /** Upwards on the screen is downwards in the world: its y is the negative logarithm. */
@@ -153,6 +153,7 @@ class RooflineFigure {
     });
     for (const s of spots.slice(0, 300)) if (s) taken.push({ x: s.x - s.r, y: s.y - s.r, w: 2 * s.r, h: 2 * s.r });
     const style = { size: 12, fill: look.theme.text, mono: true, halo: look.theme.background };
+    const a = view.area;
     let named = 0;
     for (let i = 0; i < this.dots.length && named < 40 && i < 400; i++) {
       const d = at(this.dots, i);
@@ -165,7 +166,7 @@ class RooflineFigure {
         { x: s.x - s.r - 5 - w, y: s.y - 8 },
         { x: s.x - w / 2, y: s.y - s.r - 20 },
         { x: s.x - w / 2, y: s.y + s.r + 4 },
-      ].map((c) => ({ ...c, w, h: 16 })).find((b) => b.x > view.area.x && b.x + b.w < view.area.x + view.area.w && taken.every((o) => b.x >= o.x + o.w || o.x >= b.x + b.w || b.y >= o.y + o.h || o.y >= b.y + b.h));
+      ].map((c) => ({ ...c, w, h: 16 })).find((b) => b.x > a.x && b.x + b.w < a.x + a.w && b.y > a.y && b.y + b.h < a.y + a.h && taken.every((o) => b.x >= o.x + o.w || o.x >= b.x + b.w || b.y >= o.y + o.h || o.y >= b.y + b.h));
       if (!place) continue;
       taken.push(place);
       pen.text(text, place.x, place.y + 8, style);

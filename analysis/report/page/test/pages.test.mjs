@@ -272,6 +272,20 @@ describe("roofline", () => {
       await until("fewer dots", async () => (await drawn(page)) === dots.filter((d) => d.class !== "elementwise").length);
     }));
 
+  for (const name of ["low.roofline", "bert_encoder.roofline", "cnn_train.roofline"]) {
+    test(`names stand whole within the axes: ${name}`, () =>
+      on(address(name), {}, async (page) => {
+        const names = await page.evaluate(() => {
+          window.dispatchEvent(new Event("beforeprint"));
+          const svg = document.querySelector("#paper figure svg");
+          const [frame] = [...svg.querySelectorAll("rect")].map((r) => ["y", "height"].map((a) => Number(r.getAttribute(a)))).filter(([, h]) => h > 300);
+          return [...svg.querySelectorAll("text")].filter((t) => t.textContent.startsWith("%")).map((t) => ({ text: t.textContent, above: Number(t.getAttribute("y")) - frame[0], below: frame[0] + frame[1] - Number(t.getAttribute("y")) }));
+        });
+        assert.ok(names.length > 0, "no names");
+        for (const n of names) assert.ok(n.above >= 6 && n.below >= 6, `${n.text} is cut: ${n.above} from above, ${n.below} from beneath`);
+      }));
+  }
+
   test("symbolic costs stand beside, with the reason", () =>
     on(address("attention_symbolic.roofline"), {}, async (page) => {
       assert.match(await page.locator("#notes").innerText(), /depends on b, n/);
