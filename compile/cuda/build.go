@@ -205,21 +205,19 @@ type builder struct {
 
 // buffers lays out the values of the plan.
 func (b *builder) buffers(fn *ir.Func) error {
+	over := b.overwritten()
 	for _, p := range b.schedule.Buffers {
 		if p.Value == nil {
 			continue
 		}
-		shape, _ := kernel.ShapeOf(p.Value)
-		buf := artifact.Buffer{
-			Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: kernel.ElemOf(p.Value).String(), Shape: shape, Kind: p.Kind,
-			Offset: p.Offset, Bytes: p.Bytes, First: p.First, Last: p.Last,
+		if in := over[p.Value]; in != nil {
+			b.take(p, in)
+			continue
 		}
-		if t := p.Value.Tensor(); t != nil {
-			buf.Order = t.At.Order
-		}
+		buf := bufferOf(p)
 		if buf.Offset < 0 { // a tensor of the host is copied to the device with the inputs
 			n := int64(1)
-			for _, d := range shape {
+			for _, d := range buf.Shape {
 				n *= d
 			}
 			buf.Bytes = n * kernel.ElemOf(p.Value).Bytes()
@@ -262,6 +260,19 @@ func (b *builder) buffers(fn *ir.Func) error {
 	return nil
 }
 
+// bufferOf is a buffer of the plan that has bytes of its own.
+func bufferOf(p schedule.Buffer) artifact.Buffer {
+	shape, _ := kernel.ShapeOf(p.Value)
+	buf := artifact.Buffer{
+		Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: kernel.ElemOf(p.Value).String(), Shape: shape, Kind: p.Kind,
+		Offset: p.Offset, Bytes: p.Bytes, First: p.First, Last: p.Last,
+	}
+	if t := p.Value.Tensor(); t != nil {
+		buf.Order = t.At.Order
+	}
+	return buf
+}
+
 // constantBytes is the literal of a dm.constant as it lies in memory.
 func constantBytes(v *ir.Value) ([]byte, error) {
 	d, ok := v.Op.Attr("value").(*types.Dense)
@@ -299,6 +310,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 	}
 	name := b.unique(stepName(st.Op))
 	b.want = st.Op.Str(TileAttr)
+	if b.over, err = overOf(st, f, results); err != nil {
+		return err
+	}
 	ls, err := b.generator.kernels(f, name)
 	if err != nil {
 		return wrap(st.Op, err)

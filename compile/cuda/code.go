@@ -80,6 +80,27 @@ func (n *names) add(v *ir.Value, mode artifact.Mode) string {
 	return name
 }
 
+// elementwise is the parameters of a kernel that takes each element by itself: its inputs, and its
+// results, of which those written over an input share its parameter.
+func (n *names) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) {
+	for _, v := range f.Inputs {
+		mode := artifact.In
+		for _, in := range over {
+			if in == v {
+				mode = artifact.InOut
+			}
+		}
+		n.add(v, mode)
+	}
+	for _, v := range f.Outputs {
+		if in := over[v]; in != nil {
+			n.of[v] = n.of[in]
+		} else {
+			n.add(v, artifact.Out)
+		}
+	}
+}
+
 func (n *names) addTemp(name string, t *temp, mode artifact.Mode) string {
 	name = n.free(name)
 	n.params = append(n.params, param{name: name, elem: t.elem, mode: mode, temp: t})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
 )
 
 // generator writes the kernels of one program.
@@ -11,6 +12,9 @@ type generator struct {
 	target Target
 	want   string // the tile of the next contraction, as its text has it; "" or one that does not fit: what is best
 	picked pick   // the tile that the last contraction took
+	// over gives the results of the next kernel that are written over one of its
+	// inputs that input.
+	over map[*ir.Value]*ir.Value
 }
 
 // pick is a tile and the product that it is for, as the measured choices name it.

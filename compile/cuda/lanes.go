@@ -167,15 +167,25 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		l.line("dm::Vec<%s, %d> %s[%d];", storage(elem), w, vectors[i].name, l.n/w)
 	}
 	l.each(func() {
+		// A result may be written over what others are computed from.
+		values := make([]string, len(outs))
 		for i, o := range outs {
-			elem := kernel.ElemOf(o.Value)
+			if len(o.If) == 0 || vectors[i].name != "" {
+				values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
+			}
+		}
+		for i, o := range outs {
 			if v := vectors[i]; v.name != "" {
 				j := l.atoms[l.lane]
-				l.lineOf(o.Value.Op, "%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, l.stored(o.X, elem))
+				l.lineOf(o.Value.Op, "%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, values[i])
 				continue
 			}
 			l.when(o.If, func() {
-				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.params[o.Value], l.index(o.At), l.stored(o.X, elem))
+				value := values[i]
+				if value == "" {
+					value = l.stored(o.X, kernel.ElemOf(o.Value))
+				}
+				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.params[o.Value], l.index(o.At), value)
 			})
 		}
 		if more != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"dmir/compile/kernel"
-	"dmir/gpu/artifact"
 )
 
 const blockThreads = 256
@@ -46,12 +45,7 @@ func (g *generator) pointwise(f *kernel.Form, name string) ([]launch, error) {
 		}
 	}
 	ns := newNames()
-	for _, v := range f.Inputs {
-		ns.add(v, artifact.In)
-	}
-	for _, v := range f.Outputs {
-		ns.add(v, artifact.Out)
-	}
+	ns.elementwise(f, g.over)
 	e := newEmitter(ns.of)
 	var most int64
 	for _, o := range f.Outs {

@@ -44,7 +44,12 @@ func read(t testing.TB, path string) *program.Program {
 // programCase is a program whose results are those of the reference.
 func programCase(t testing.TB, path string) devicetest.Case {
 	t.Helper()
-	p := read(t, path)
+	return caseOf(t, read(t, path), strings.TrimSuffix(filepath.Base(path), ".dmir"))
+}
+
+// caseOf is programCase for a program that was read.
+func caseOf(t testing.TB, p *program.Program, name string) devicetest.Case {
+	t.Helper()
 	m, fn, err := Pick(p, "")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +62,7 @@ func programCase(t testing.TB, path string) devicetest.Case {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := devicetest.Case{Name: strings.TrimSuffix(filepath.Base(path), ".dmir")}
+	c := devicetest.Case{Name: name}
 	for _, a := range args {
 		b, err := tensor.Pack(a)
 		if err != nil {

@@ -219,7 +219,7 @@ func (g *model) seen(o *ir.Op, r *root) int {
 
 // pointwise lists the values from outside that the element-wise kernel k reads
 // at the one index at which it writes result: they have the result's shape,
-// order and element size, and so has everything that the kernel yields, so that
+// order and element type, and so has everything that the kernel yields, so that
 // one loop over the elements is all of it. nil where k is no such kernel.
 func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 	want := result.Tensor()
@@ -242,7 +242,7 @@ func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 	for _, v := range captured(k) {
 		t := v.Tensor()
 		inside := v.Op != nil && v.Op.Parent == body
-		if !inside && t != nil && sameIndex(t, want) && t.Elem.Bytes() == want.Elem.Bytes() && !slices.Contains(out, v) {
+		if !inside && t != nil && sameIndex(t, want) && t.Elem == want.Elem && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}

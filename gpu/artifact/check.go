@@ -287,6 +287,21 @@ func (c *checker) steps() {
 		for j, a := range s.Args {
 			c.argument(bad, k.Params[j], a)
 		}
+		c.alone(bad, k.Params, s.Args)
+	}
+}
+
+// alone requires that what a kernel writes has one parameter: a buffer is
+// written in place through one of mode InOut. Those of mode In and maps are read
+// on a way that need not see what the kernel itself writes.
+func (c *checker) alone(bad func(string, ...any), params []Param, args []Arg) {
+	for i, a := range args {
+		for j := range i {
+			p, q := params[j], params[i]
+			if args[j].Buffer == a.Buffer && (p.Mode == Out || p.Mode == InOut || q.Mode == Out || q.Mode == InOut) {
+				bad("%s and %s are both the buffer %s, which one of them writes", p.Name, q.Name, c.p.Buffers[a.Buffer].Name)
+			}
+		}
 	}
 }
 

@@ -64,6 +64,7 @@ func TestCheck(t *testing.T) {
 		{"too few arguments", func(p *program) { p.Steps[1].Args = p.Steps[1].Args[:2] }, "2 arguments for the 3 parameters"},
 		{"another element type", func(p *program) { p.Kernels[0].Params[0].Elem = "i32" }, "parameter x is of i32, the buffer x of f32"},
 		{"a map for no map", func(p *program) { p.Steps[1].Args[0].Map = &artifact.TensorMap{} }, "do not agree on a tensor map"},
+		{"written beside what is read", func(p *program) { p.Steps[1].Args[2].Buffer = 0 }, "step 1 (scaled): x and y are both the buffer x, which one of them writes"},
 		{"a written constant", func(p *program) { p.Kernels[0].Params[1].Mode = artifact.InOut }, "writes the constant c"},
 		{"use after its life", func(p *program) { p.Buffers[3].Last = 3 }, "step 4 (joined) uses it"},
 		{"read before written", func(p *program) { p.Kernels[0].Params[2].Mode = artifact.In }, "reads it before anything is written"},

@@ -40,6 +40,10 @@ var plantedBugs = []planted{
   int i = dm::block() * 64 + dm::thread();
   auto v = x.load<2>(BUG); // here
   y.store(i, v[0]);`, "i + 1", "2 * i"},
+	{"in place, with a neighbour that another thread writes", Race, "z", `
+  int i = dm::block() * 64 + dm::thread();
+  float v = z[BUG]; // here
+  z.store(i, v + x[i]);`, "i ^ 1", "i"},
 	{"shared memory read before it is written", Uninitialised, "", `
   DM_SHARED(float, s, 65);
   s[dm::thread()] = x[dm::thread()];

@@ -1,0 +1,86 @@
+package cuda
+
+import (
+	"slices"
+
+	"dmir/compile/kernel"
+	"dmir/compile/schedule"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+)
+
+// overwritten gives the values that the plan has written over another, which
+// the kernel reads, that value: the two are one buffer.
+func (b *builder) overwritten() map[*ir.Value]*ir.Value {
+	out := map[*ir.Value]*ir.Value{}
+	for _, st := range b.schedule.Steps {
+		for i, in := range st.Over {
+			if in != nil {
+				out[st.Op.Results[i]] = in
+			}
+		}
+	}
+	return out
+}
+
+// take makes the buffer of in that of p too, which is written over it.
+func (b *builder) take(p schedule.Buffer, in *ir.Value) {
+	n := b.buffer[in]
+	b.buffer[p.Value] = n
+	for _, v := range p.Views {
+		b.buffer[v] = n
+	}
+	buf := &b.out.Buffers[n]
+	buf.Last = max(buf.Last, p.Last)
+	if p.Kind == artifact.Output { // what callers see is the result
+		named := bufferOf(p)
+		buf.Kind, buf.Name, buf.Shape, buf.Order = named.Kind, named.Name, named.Shape, named.Order
+	}
+}
+
+// overOf gives the results of a step's kernel that are written over an input
+// that input, once it is proven that each of its elements is read by no thread
+// but the one that writes it.
+func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Value]*ir.Value, error) {
+	var out map[*ir.Value]*ir.Value
+	for k, v := range f.Outputs {
+		in := st.Over[slices.Index(st.Op.Results, results[k])]
+		if in == nil {
+			continue
+		}
+		if !ownElement(f, k, in) {
+			return nil, failure(st.Op, "%s is planned over %s, and its kernel does not read each element of that in the thread that writes there", results[k].Name, in.Name)
+		}
+		if out == nil {
+			out = map[*ir.Value]*ir.Value{}
+		}
+		out[v] = in
+	}
+	return out, nil
+}
+
+// ownElement reports whether a thread of f reads of the value in no element but
+// those at the places at which it writes result k. Threads take the elements of
+// all results in the same order, and compute all before they write any.
+func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
+	if f.Class != kernel.ClassPointwise && f.Class != kernel.ClassLoop {
+		return false
+	}
+	own := f.Outs[k]
+	ok := true
+	read := func(x *kernel.Expr) {
+		if x.Op == kernel.Load && x.Buf == in && !x.At.Equal(own.At) {
+			ok = false
+		}
+	}
+	for _, o := range f.Outs {
+		ok = ok && o.Loops[0] == own.Loops[0] && elements(o) == elements(own)
+		kernel.Walk(o.X, read)
+		o.At.Atoms(func(a *kernel.Atom) {
+			if a.Kind == kernel.Datum {
+				kernel.Walk(a.E, read)
+			}
+		})
+	}
+	return ok
+}
