@@ -2,8 +2,10 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/analysis/machine"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
@@ -150,6 +152,38 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 		out = append(out, attentionTile{own: 128, other: 64, fragments: 2})
 	}
 	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
+}
+
+// Attends reports whether there are kernels on m for o, a dm.attention of any
+// number of queries and keys, and for its gradient; in half precision on tensor
+// cores.
+func Attends(o *ir.Op, m *machine.Machine) bool {
+	q, v := o.In(0), o.In(2)
+	depth, known := q.Shape[q.Rank()-1].Int()
+	value, known2 := v.Shape[v.Rank()-1].Int()
+	if !known || !known2 || depth < 1 || value < 1 {
+		return false
+	}
+	a := &attention{o: o, elem: q.Elem, sum: types.F32, depth: depth, value: value}
+	if a.elem == types.F64 {
+		a.sum = types.F64
+	}
+	if len(o.Operands) > 3 {
+		a.mask = o.Operands[3]
+	}
+	if a.elem.Bytes() < 4 && !a.tensorCores() {
+		return false
+	}
+	kinds := []attentionKind{forwardAttention, gradOfQueries, gradOfKeys}
+	if a.mask != nil {
+		kinds = append(kinds, gradOfMask)
+	}
+	for _, kind := range kinds {
+		if !slices.ContainsFunc(a.tiles(kind), func(t attentionTile) bool { return a.shared(kind, t) <= m.SharedMemory }) {
+			return false
+		}
+	}
+	return true
 }
 
 // tile is the first tile that fits into shared memory and gives every

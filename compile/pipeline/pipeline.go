@@ -13,6 +13,7 @@ import (
 	"dmir/compile/prepare"
 	"dmir/compile/schedule"
 	"dmir/compile/simplify"
+	"dmir/dialect/ir"
 )
 
 // Passes are all passes in their order. The slice is the caller's.
@@ -20,6 +21,7 @@ func Passes() []pass.Pass {
 	return []pass.Pass{
 		prepare.Inline(),
 		prepare.Bind(),
+		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return cuda.Attends(o, u.Machine) }),
 		grad.Pass(),
 		simplify.Pass(),
 		layout.Pass(),

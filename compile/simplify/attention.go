@@ -1,0 +1,87 @@
+package simplify
+
+import (
+	"fmt"
+
+	"dmir/compile/pass"
+	"dmir/dialect/idiom"
+	"dmir/dialect/ir"
+)
+
+// Attention is the pass that finds attentions that are written out, in the
+// function and in those that it takes gradients of, and says them as
+// dm.attention: neither they nor their gradients, for which it runs before
+// reverse mode, then have the matrix of scores in memory. fits says whether code
+// can be made for a dm.attention and its gradient.
+//
+// Unlike the rules of simplify this may change how half precision is rounded:
+// dm.attention rounds once, where the ops written out round every step.
+func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
+	return pass.Pass{
+		Name: "attention", Summary: "attentions that are written out as dm.attention, without their matrix of scores",
+		Run: func(u *pass.Unit) error {
+			for _, f := range pass.Reached(u.Module, u.Func) {
+				if f.Body == nil {
+					continue
+				}
+				if err := attentions(u, f, fits); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
+	pass.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
+	var seconds []*ir.Op
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		if o.Name == "dm.einsum" || o.Name == "dm.matmul" {
+			seconds = append(seconds, o)
+		}
+		return true
+	})
+	found := false
+	for _, o := range seconds {
+		if o.Parent == nil || !plain(o) {
+			continue
+		}
+		a, _ := idiom.FindAttention(o)
+		if a == nil || !fits(u, a.Main) {
+			continue
+		}
+		if err := put(a); err != nil {
+			return fmt.Errorf("@%s: %w", f.Name, err)
+		}
+		found = true
+	}
+	if found {
+		pass.RemoveDead(f.Body)
+	}
+	return nil
+}
+
+// put makes the ops of a stand before its root and their last result for the
+// root's.
+func put(a *idiom.Attention) error {
+	b := pass.Before(a.Root)
+	now := map[*ir.Value]*ir.Value{}
+	var last *ir.Value
+	for _, o := range a.New {
+		operands := make([]*ir.Value, len(o.Operands))
+		for i, v := range o.Operands {
+			if operands[i] = now[v]; operands[i] == nil {
+				operands[i] = v
+			}
+		}
+		last = b.Value(o.Name, operands, o.Attrs, o.Results[0].Type)
+		now[o.Results[0]] = last
+	}
+	if b.Err() != nil {
+		b.Undo()
+		return b.Err()
+	}
+	pass.Replace(a.Root, last)
+	return nil
+}

@@ -1,0 +1,332 @@
+// Package idiom finds what programs write out in many ops although the dialect
+// has one op for it. What is found computes the same function; how sums are
+// ordered, and how often half precision is rounded on the way, may differ, always
+// towards what the one op defines.
+//
+// An attention is two contractions with a softmax between them. It is found in
+// whatever order of dimensions it is written, with heads merged or apart, since
+// every value on the way is described by the indices of its dimensions (axes).
+// What dm.attention cannot say is left alone, and so is everything whose matrix
+// of scores or of probabilities is needed for something else.
+package idiom
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Attention is an attention that is written out.
+type Attention struct {
+	// Root is the op whose one result the last of New gives.
+	Root *ir.Op
+	// New are the ops that say the same, in their order. They are in no block and
+	// not among the users of their operands, which are values of the program, seen
+	// by Root, or results of each other.
+	New []*ir.Op
+	// Main is the dm.attention among New.
+	Main *ir.Op
+	// First is the contraction that gives the scores.
+	First *ir.Op
+	// Gone are Root and the ops that nothing needs behind New, in their order from
+	// the back.
+	Gone []*ir.Op
+}
+
+// MostDepth is the greatest depth of an attention that is found: no kernel keeps
+// longer rows of queries, keys and values on chip.
+const MostDepth = 256
+
+// maxSteps bounds how far ops are followed.
+const maxSteps = 64
+
+// FindAttention finds the attention whose second contraction, the one with the
+// values, is o. Where there is none, reason says why something that looks like one
+// is none; it is empty for everything else.
+func FindAttention(o *ir.Op) (a *Attention, reason string) {
+	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Sound(o) {
+		return nil, ""
+	}
+	elem := o.Out(0).Elem
+	if !computes(elem) {
+		return nil, ""
+	}
+	most := -1
+	for _, try := range []struct{ units, repeated bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+		for p := range 2 {
+			f := &finder{units: try.units, repeated: try.repeated, second: o, side: p}
+			if root := narrowed(o); root != nil {
+				f.root, f.elem = root, root.Out(0).Elem
+				if f.find() {
+					return f.found, ""
+				}
+				f = &finder{units: try.units, repeated: try.repeated, second: o, side: p}
+			}
+			f.root, f.elem = o, elem
+			if f.find() {
+				return f.found, ""
+			}
+			if f.met && f.said > most {
+				most, reason = f.said, f.reason
+			}
+		}
+	}
+	return nil, reason
+}
+
+// narrowed is the convert that is all that uses o's result, to a type that an
+// attention rounds to.
+func narrowed(o *ir.Op) *ir.Op {
+	us := o.Results[0].Uses
+	if len(us) != 1 || us[0].Op.Name != "dm.convert" || us[0].Op.Parent != o.Parent || us[0].Op.Bad || !plain(us[0].Op.Results[0]) {
+		return nil
+	}
+	c := us[0].Op
+	if e := c.Out(0).Elem; !computes(e) || !exact(e, c.In(0).Elem) {
+		return nil
+	}
+	return c
+}
+
+// finder is one attempt.
+type finder struct {
+	units    bool // dimensions of size 1 count as indices
+	repeated bool // keys and values are followed through their repetition for several heads
+
+	root, second *ir.Op
+	side         int // the operand of second that is the probabilities
+	elem         types.Elem
+
+	keys    []*atom // of the second contraction's sum
+	v, y    axes
+	dropout *ir.Op
+	drawn   axes   // of the value that dropout is of
+	rows    axes   // of the softmax
+	product *ir.Op // the first contraction
+
+	met    bool // a softmax has been met
+	phase  int  // 1 where all three tensors are there, 2 where their indices are known
+	said   int  // the phase that reason is from
+	reason string
+	found  *Attention
+}
+
+// no notes why there is no attention; what stands in the way of the attempt that
+// went furthest counts.
+func (f *finder) no(format string, args ...any) bool {
+	if f.reason == "" || f.phase > f.said {
+		f.said, f.reason = f.phase, fmt.Sprintf(format, args...)
+	}
+	return false
+}
+
+// wide reports whether v, on the way, has as many bits as the attention.
+func (f *finder) wide(v *ir.Value) bool {
+	if !plain(v) {
+		return f.no("a value on the way is placed by hand")
+	}
+	if e := v.Tensor().Elem; !exact(f.elem, e) {
+		return f.no("on the way values are rounded to %s", e)
+	}
+	return true
+}
+
+func (f *finder) sameShape(v, w *ir.Value) bool {
+	t, u := v.Tensor(), w.Tensor()
+	return t != nil && u != nil && slices.EqualFunc(t.Shape, u.Shape, dimEqual)
+}
+
+// visible reports whether v can be read at the root.
+func (f *finder) visible(v *ir.Value) bool {
+	at := v.Block
+	if v.Op != nil {
+		at = v.Op.Parent
+	}
+	for b := f.root.Parent; b != nil; b = b.Region.Op.Parent {
+		if b == at {
+			return true
+		}
+		if b.Region == nil || b.Region.Op == nil {
+			break
+		}
+	}
+	return false
+}
+
+func (f *finder) find() bool {
+	c, ok := f.contraction(f.second, nil)
+	if !ok {
+		return false
+	}
+	p := c.operands[f.side]
+	f.v, f.y = c.operands[1-f.side], c.result
+	for _, a := range f.flat(f.v) {
+		inP, inY := slices.Contains(f.flat(p), a), slices.Contains(f.flat(f.y), a)
+		if inP && !inY {
+			f.keys = append(f.keys, a)
+		}
+	}
+	return f.probabilities(f.second.Operands[f.side], p)
+}
+
+// operand is a value that could be the queries, keys or values.
+type operand struct {
+	v     *ir.Value
+	x     axes
+	scale float64
+}
+
+// operands are v and what it comes from, as far as that has the same elements but
+// for a factor.
+func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand {
+	var out []operand
+	scale := 1.0
+	for range maxSteps {
+		if v.Tensor().Elem == f.elem && plain(v) && f.visible(v) {
+			out = append(out, operand{v, x, scale})
+		}
+		w := origin(v)
+		o := w.Op
+		if o == nil || !plain(w) {
+			break
+		}
+		ok := false
+		switch o.Name {
+		case "dm.convert":
+			if exact(o.In(0).Elem, o.Out(0).Elem) {
+				v, x, ok = f.back(o, x)
+			}
+		case "dm.transpose", "dm.reshape":
+			v, x, ok = f.back(o, x)
+		case "dm.broadcast":
+			if repeated {
+				if v, x, ok = f.back(o, x); ok {
+					out = nil
+				}
+			}
+		case "dm.mul", "dm.div":
+			for i := range 2 {
+				n, known := numberOf(o.Operands[1-i])
+				if !scaled || !known || n == 0 || len(w.Uses) != 1 || o.Name == "dm.div" && i == 1 || !f.sameShape(o.Operands[i], w) {
+					continue
+				}
+				if o.Name == "dm.div" {
+					n = 1 / n
+				}
+				v, ok = o.Operands[i], true
+				scale *= n
+				break
+			}
+		}
+		if !ok {
+			break
+		}
+	}
+	return out
+}
+
+// choose is the one of the operands that takes the least to be in the order of
+// want: nothing, a reshape, a transpose, or both; of equals the one that is
+// computed first, so that scales and converts behind it go.
+func (f *finder) choose(all []operand, want axes) operand {
+	best, rank := all[0], -1
+	for _, c := range all {
+		r := 0
+		switch {
+		case f.same(c.x, want):
+			r = 3
+		case slices.Equal(f.flat(c.x), f.flat(want)):
+			r = 2
+		case f.same(c.x, each(f.flat(c.x))) && f.same(want, each(f.flat(want))):
+			r = 1
+		}
+		if r >= rank {
+			best, rank = c, r
+		}
+	}
+	return best
+}
+
+// attention puts together what was found.
+func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) bool {
+	qs, ks := f.operands(q, qx, true, false), f.operands(k, kx, true, f.repeated)
+	vs := f.operands(f.second.Operands[1-f.side], f.v, false, f.repeated)
+	if len(qs) == 0 || len(ks) == 0 || len(vs) == 0 {
+		return f.no("queries, keys and values are not all %s", f.elem)
+	}
+	f.phase = 1
+	l, ok := f.layout(qs[len(qs)-1].x, ks[len(ks)-1].x, vs[len(vs)-1].x, s.causal)
+	if !ok {
+		return false
+	}
+	f.phase = 2
+	if f.dropout != nil && !slices.Equal(f.flat(f.drawn), f.flat(l.matrix())) {
+		return f.no("dropout draws its numbers in another order")
+	}
+	for _, list := range [][]*atom{l.depth, l.value} {
+		if n, known := f.size(list).Int(); known && (n > MostDepth || n == 0) {
+			return f.no("a depth of %d is more than a kernel of attention holds", n)
+		}
+	}
+	b := &builder{finder: f, layout: l, state: s}
+	if !b.build(f.choose(qs, l.queries(l.depth)), f.choose(ks, l.shared(l.depth)), f.choose(vs, l.shared(l.value))) {
+		return false
+	}
+	gone := f.gone(b.ops)
+	if !slices.Contains(gone, holder(f.product, f.root.Parent)) {
+		return f.no("the scores or the probabilities are used elsewhere")
+	}
+	f.found = &Attention{Root: f.root, New: b.ops, Main: b.main, First: f.product, Gone: gone}
+	return true
+}
+
+// holder is the op of block b that is o or holds it.
+func holder(o *ir.Op, b *ir.Block) *ir.Op {
+	for o.Parent != b {
+		if o.Parent == nil || o.Parent.Region == nil || o.Parent.Region.Op == nil {
+			return nil
+		}
+		o = o.Parent.Region.Op
+	}
+	return o
+}
+
+// gone are the root and the ops that are only there for it, in the order from the
+// back; what the new ops read stays.
+func (f *finder) gone(fresh []*ir.Op) []*ir.Op {
+	kept := map[*ir.Value]bool{}
+	for _, o := range fresh {
+		for _, v := range o.Operands {
+			kept[v] = true
+		}
+	}
+	dead := map[*ir.Op]bool{f.root: true}
+	within := func(o *ir.Op) bool {
+		for {
+			if dead[o] {
+				return true
+			}
+			if o.Parent == nil || o.Parent.Region == nil || o.Parent.Region.Op == nil {
+				return false
+			}
+			o = o.Parent.Region.Op
+		}
+	}
+	var out []*ir.Op
+	block := f.root.Parent
+	for i := len(block.Ops) - 1; i >= 0; i-- {
+		o := block.Ops[i]
+		unused := len(o.Results) > 0 && len(o.Results[0].Uses) > 0 && op.Of(o).Is(op.Pure)
+		for _, v := range o.Results {
+			unused = unused && !kept[v] && !slices.ContainsFunc(v.Uses, func(u ir.Use) bool { return !within(u.Op) })
+		}
+		if unused || dead[o] {
+			dead[o] = true
+			out = append(out, o)
+		}
+	}
+	return out
+}
