@@ -22,6 +22,7 @@ import (
 // Codes lists what this package says of programs.
 var Codes = []diag.Code{
 	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: folds over different rows, a contraction whose result is folded, or an op that runs alone.", Help: "take ops out of the kernel, or let `dmir opt` fuse it anew"},
+	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more memory for itself than `dm.scratch` of its step says, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
 }
 
 // formOf says how the step o, a dm.kernel or a single op, runs.
@@ -53,9 +54,12 @@ func wrap(o *ir.Op, err error) error {
 	return failure(o, "%v", err)
 }
 
-func failure(o *ir.Op, format string, args ...any) error {
-	e := pass.Errorf(o, "DM850", format, args...)
-	e.Name, e.Help = Codes[0].Name, Codes[0].Help
+func failure(o *ir.Op, format string, args ...any) error { return problem(o, "DM850", format, args...) }
+
+func problem(o *ir.Op, code, format string, args ...any) error {
+	e := pass.Errorf(o, code, format, args...)
+	c := diag.Find(Codes, code)
+	e.Name, e.Help = c.Name, c.Help
 	return e
 }
 
@@ -316,6 +320,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 	ls, err := b.generator.kernels(f, name)
 	if err != nil {
 		return wrap(st.Op, err)
+	}
+	if n := scratchBytes(ls); n > aligned(st.Scratch) {
+		return problem(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
 	}
 	scratch := map[*temp]int{}
 	at := st.ScratchOffset
