@@ -332,7 +332,7 @@ func (l *coarseLexer) types() {
 	more := true // a type must follow, so that a word is one
 	for {
 		t := l.cur.peek()
-		if t.kind == kEOF || t.kind == kColon || t.kind == kLBrace || t.kind == kIdent && !more {
+		if t.kind == kEOF || t.kind == kArrow && start < 0 || t.kind == kColon || t.kind == kLBrace || t.kind == kIdent && !more {
 			break
 		}
 		l.next()

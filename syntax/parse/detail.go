@@ -151,9 +151,13 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 	if f.Args, f.Variadic, err = parseArgs(src, int(params.Start)+1, int(params.End)-1); err != nil {
 		return err
 	}
+	named := len(op.Regions) > 0 && len(op.Regions[0].Blocks) > 0 && len(op.Regions[0].Blocks[0].Args) == 0
 	for _, a := range f.Args {
-		if a.Name != "" {
+		switch {
+		case a.Name != "":
 			op.Defs = append(op.Defs, a)
+		case named:
+			return newError("DM026", int(a.Type.Start), int(a.Type.End), "an argument of a function with a body has no name")
 		}
 	}
 	if !results.Empty() {

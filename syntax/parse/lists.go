@@ -167,9 +167,14 @@ func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, 
 			t = c.next()
 		}
 		args = append(args, a)
-		switch t.kind {
+		if (a.Name == "") != (args[0].Name == "") {
+			return args, false, newError("DM026", first.start, last.end, "some arguments have names and some have none")
+		}
+		switch comma := t; t.kind {
 		case kComma:
-			t = c.next()
+			if t = c.next(); t.kind == kEOF {
+				return args, false, newError("DM026", comma.start, comma.end, "expected an argument behind `,`")
+			}
 		case kEOF:
 		default:
 			return args, false, newError("DM026", t.start, t.end, "expected `,` between arguments, found `%s`", excerpt(src[t.start:t.end]))
