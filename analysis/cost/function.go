@@ -26,9 +26,10 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m      *ir.Module
 	bind   map[string]int64
-	late   sync.Mutex        // for what is computed when it is asked for
-	bodies map[bodyKey]*body // nil while being computed
-	called map[*ir.Func]bool // functions that others call
+	late   sync.Mutex             // for what is computed when it is asked for
+	bodies map[bodyKey]*body      // nil while being computed
+	called map[*ir.Func]bool      // functions that others call
+	ready  map[*ir.Block][]*Entry // of bodies, by the places of their ops; see prepare
 }
 
 // bodyKey is a function and the sizes of its symbols.
@@ -102,7 +103,11 @@ func (c *coster) body(fn *ir.Func, env map[string]dim.Dim) *body {
 	if fn.Op != nil {
 		for _, r := range fn.Op.Regions {
 			for _, blk := range r.Blocks {
-				b.entries = append(b.entries, s.block(blk.Ops)...)
+				ready := c.ready[blk]
+				if ready != nil && key.env != text(sizes(fn, c.bind)) {
+					ready = nil
+				}
+				b.entries = append(b.entries, s.block(blk.Ops, ready)...)
 			}
 		}
 	}

@@ -42,11 +42,21 @@ func (s *scope) resident(v *ir.Value) dim.Dim {
 	return dim.Dim{}
 }
 
-// block is the entries of ops that run one after the other, each for itself.
-func (s *scope) block(ops []*ir.Op) []*Entry {
+// block is the entries of ops that run one after the other, each for itself;
+// ready are those that are known, by the places of the ops, or nil.
+func (s *scope) block(ops []*ir.Op, ready []*Entry) []*Entry {
 	var out []*Entry
 	for i, o := range ops {
-		if counts(o, i == len(ops)-1) {
+		if !counts(o, i == len(ops)-1) {
+			continue
+		}
+		if out == nil {
+			out = make([]*Entry, 0, len(ops)-i)
+		}
+		switch {
+		case ready != nil && ready[i] != nil:
+			out = append(out, ready[i])
+		default:
 			out = append(out, s.entry(o, false))
 		}
 	}
@@ -77,7 +87,14 @@ const (
 
 // entry is the cost of o. Fused ops lie in a kernel and move nothing.
 func (s *scope) entry(o *ir.Op, fused bool) *Entry {
-	e := &Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
+	e := new(Entry)
+	s.fill(e, o, fused)
+	return e
+}
+
+// fill makes e the cost of o.
+func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
+	*e = Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
 	d := op.Of(o)
 	switch {
 	case !op.Sound(o) || d == nil && o.Name != call:
@@ -101,7 +118,6 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 	if fused {
 		e.Read, e.Written, e.link = dim.Dim{}, dim.Dim{}, dim.Dim{}
 	}
-	return e
 }
 
 func (s *scope) line(o *ir.Op) int {

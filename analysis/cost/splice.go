@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -19,17 +20,23 @@ type Costs struct {
 // Open is like Module.
 func Open(m *ir.Module, bind map[string]int64) *Costs {
 	t := &Costs{c: newCoster(m, bind)}
+	t.c.prepare()
 	for _, fn := range m.Funcs {
 		if fn.Body != nil {
 			t.Funcs = append(t.Funcs, t.c.function(fn))
 		}
 	}
+	t.c.ready = nil
 	return t
 }
 
 // Splice follows a change of one function, before which all that lies before
 // from stays; what follows is by so many lines further down.
 func (t *Costs) Splice(ch *lower.Change, from, lines int) {
+	if ch.Whole {
+		t.functions(ch, from, lines)
+		return
+	}
 	var f *Func
 	for _, g := range t.Funcs {
 		if g.Func.Op == ch.Func {
@@ -62,6 +69,24 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	b.total = total{f.FLOP, f.Read, f.Written}
 	b.hold(s)
 	f.Minimum = s.minimum(f.Func)
+}
+
+// functions puts functions in the place of others that nobody calls.
+func (t *Costs) functions(ch *lower.Change, from, lines int) {
+	gone := map[*ir.Op]bool{}
+	for _, o := range ch.Gone {
+		gone[o] = true
+	}
+	t.Funcs = slices.DeleteFunc(t.Funcs, func(f *Func) bool { return gone[f.Func.Op] })
+	maps.DeleteFunc(t.c.bodies, func(k bodyKey, _ *body) bool { return gone[k.fn.Op] })
+	maps.DeleteFunc(t.c.called, func(f *ir.Func, _ bool) bool { return gone[f.Op] })
+	t.Renumber(from, lines)
+	for _, fn := range ch.Module.Funcs {
+		if fn.Body != nil && slices.Contains(ch.New, fn.Op) {
+			t.Funcs = append(t.Funcs, t.c.function(fn))
+		}
+	}
+	slices.SortFunc(t.Funcs, func(f, g *Func) int { return f.Func.Op.Span.Start - g.Func.Op.Span.Start })
 }
 
 // cut takes out the entries of ops that are gone. Those that the change

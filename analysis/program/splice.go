@@ -45,6 +45,11 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 		p.sum()
 		return true
 	}
+	if change.Whole {
+		for _, o := range change.Gone {
+			delete(p.ends, o)
+		}
+	}
 	p.follow(s, change.Func)
 	ir.Walk(change.Gone, func(o *ir.Op) bool {
 		if p.bad[o] {
@@ -57,10 +62,12 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 		p.rules = slices.DeleteFunc(p.rules, func(d diag.Diagnostic) bool { return o.Span.Start <= d.Span.Start && d.Span.Start < o.Span.End })
 	}
 	p.check(change.Module, change.New)
-	if ds := verify.Function(change.Module, change.Func); len(ds) > 0 {
-		p.ends[change.Func] = ds
-	} else {
-		delete(p.ends, change.Func)
+	if !change.Whole { // else check has seen to it
+		if ds := verify.Function(change.Module, change.Func); len(ds) > 0 {
+			p.ends[change.Func] = ds
+		} else {
+			delete(p.ends, change.Func)
+		}
 	}
 	for i, m := range p.Modules {
 		if m == change.Module {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,7 +67,7 @@ func TestSpliceEqualsLoad(t *testing.T) {
 	}
 	for seed := range rounds {
 		rnd := rand.New(rand.NewPCG(seed, 4))
-		followed, all := 0, 0
+		followed, whole, all := 0, 0, 0
 		for _, file := range files {
 			src, p := file, Load(file, Options{})
 			var done []string
@@ -76,7 +77,9 @@ func TestSpliceEqualsLoad(t *testing.T) {
 				next := src.Edit(at, cut, in)
 				done = append(done, fmt.Sprintf("[%d,%d) %q by %q", at, cut, text[at:cut], in))
 				all++
-				if !p.Splice(next, parse.Change{Start: at, End: cut, Length: len(in)}) {
+				change := parse.Change{Start: at, End: cut, Length: len(in)}
+				of, planned := parse.Replan(p.Tree, next, change)
+				if !p.Splice(next, change) {
 					if rnd.IntN(4) > 0 {
 						next = src
 						done = done[:len(done)-1]
@@ -85,6 +88,9 @@ func TestSpliceEqualsLoad(t *testing.T) {
 					continue
 				}
 				followed++
+				if planned && of.Whole {
+					whole++
+				}
 				src = next
 				if diff := cmp.Diff(known(t, Load(source.New(src.Path, src.Text()), Options{})), known(t, p)); diff != "" {
 					t.Fatalf("seed %d, %s (-want +got):\n%s\nchanges:\n%s\n--- before\n%s\n--- after\n%s", seed, file.Path, diff, strings.Join(done, "\n"), text, src.Text())
@@ -94,7 +100,10 @@ func TestSpliceEqualsLoad(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d of %d changes were followed", followed, all)
+		t.Logf("%d of %d changes were followed, %d of whole functions", followed, all, whole)
+		if whole == 0 {
+			t.Error("no function was replaced as a whole")
+		}
 	}
 }
 
@@ -104,8 +113,14 @@ func randomChange(rnd *rand.Rand, text string) (at, cut int, in string) {
 		"%1 = dm.exp %0 : tensor<8x4xf32>\n", "\n  %9 = dm.add %3, %3 : tensor<8x4xf32>\n", "\n  \"other.op\"() : () -> ()\n", "\n  return\n",
 		"\n  %2 = dm.kernel -> tensor<8x4xf32> {\n    %1 = dm.exp %0 : tensor<8x4xf32>\n    dm.yield %1 : tensor<8x4xf32>\n  }\n",
 		"\n  %8 = func.call @twice(%5) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n",
+		"{", "}", "\n}\n", "@calls", "@twice", "private ", "%v: f32, ", "\nfunc.func @fresh(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = other.op %y : tensor<4xf32>\n  return %x : tensor<4xf32>\n}\n",
+		"\n!t = tensor<4xf32>\n", "!t",
 	}
 	at = rnd.IntN(len(text) + 1)
+	if heads := regexp.MustCompile(`func\.func[^\n]*\n|\n}`).FindAllStringIndex(text, -1); len(heads) > 0 && rnd.IntN(3) == 0 {
+		head := heads[rnd.IntN(len(heads))] // or behind a body
+		at = head[0] + rnd.IntN(head[1]-head[0]+1)
+	}
 	cut = at
 	switch rnd.IntN(5) {
 	case 0:

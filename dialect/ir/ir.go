@@ -55,6 +55,18 @@ func (m *Module) AddFunc(f *Func) bool {
 	return true
 }
 
+// DropFunc is the inverse of AddFunc for the function that f is the op of; it
+// reports false where there is none such.
+func (m *Module) DropFunc(f *Op) bool {
+	at := slices.IndexFunc(m.Funcs, func(g *Func) bool { return g.Op == f })
+	if at < 0 {
+		return false
+	}
+	delete(m.byName, m.Funcs[at].Name)
+	m.Funcs = slices.Delete(m.Funcs, at, at+1)
+	return true
+}
+
 // Op is an operation.
 type Op struct {
 	Name     string // "dm.einsum"; always with its dialect: "func.return", "builtin.module"

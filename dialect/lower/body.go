@@ -201,3 +201,10 @@ func alike(a, b definition) bool {
 		return !v.Guessed && !w.Guessed && v.Type != types.Type(types.Unknown) && types.Equal(v.Type, w.Type)
 	})
 }
+
+// precedes reports whether d stands before all uses of the values.
+func (d definition) precedes(values []*ir.Value) bool {
+	return d.op == nil || !slices.ContainsFunc(values, func(v *ir.Value) bool {
+		return len(v.Uses) > 0 && v.Uses[0].Op.Span.Start < d.op.Span.Start
+	})
+}

@@ -57,6 +57,7 @@ type lowerer struct {
 	env   types.Env
 	root  *scope // of the section's top level
 	scope *scope
+	spare *scope // of an isolated op that has ended
 	slab  slab
 
 	sigs  map[string]*signature
@@ -113,7 +114,7 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 	}
 	l.unresolved()
 	l.checkCalls()
-	l.calls, l.guessed, l.outrun = nil, nil, nil
+	l.calls, l.guessed, l.outrun, l.spare = nil, nil, nil, nil
 	sortDiags(l.m.Diags)
 	return l
 }

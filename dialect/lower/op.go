@@ -169,6 +169,9 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 	if index > 0 && there {
 		v = values[index]
 	}
+	if v.Uses == nil {
+		v.Uses = l.slab.use()
+	}
 	v.AddUse(ir.Use{Op: o, Index: i})
 	if last := v.Uses[len(v.Uses)-1]; v.Guessed && last.Op != o {
 		l.outrun = append(l.outrun, v)
@@ -260,10 +263,26 @@ func (l *lowerer) successors(o *ir.Op, t *ast.Op) {
 
 // isolated runs lower with names of its own.
 func (l *lowerer) isolated(o *ir.Op, lower func()) {
-	l.scope = newScope(l.scope)
+	s := l.spare
+	if l.spare = nil; s == nil {
+		s = &scope{}
+	}
+	outer := l.scope
+	l.scope = s.renew(outer, nameCount(o.Tree))
 	lower()
 	l.unresolved()
-	l.scope = l.scope.outer
+	l.scope, l.spare = outer, l.scope
+}
+
+// nameCount is about how many names the regions of an op define for themselves.
+func nameCount(t *ast.Op) int {
+	n := len(t.Defs)
+	for _, r := range t.Regions {
+		for _, b := range r.Blocks {
+			n += len(b.Args) + len(b.Ops)
+		}
+	}
+	return n
 }
 
 func (l *lowerer) regions(o *ir.Op, t *ast.Op, def *op.Def) {

@@ -61,6 +61,18 @@ func newScope(outer *scope) *scope {
 	return &scope{outer: outer, names: map[string]entry{}, pending: map[string][]pendingUse{}}
 }
 
+// renew makes s, of whose names nobody speaks any more, a new scope, with room
+// for n names.
+func (s *scope) renew(outer *scope, n int) *scope {
+	if s.names == nil || n > cap(s.log) || cap(s.log) > 8*(n+slabSize) { // to empty a large table takes long
+		return &scope{outer: outer, names: make(map[string]entry, n), log: make([]undo, 0, n), pending: map[string][]pendingUse{}}
+	}
+	clear(s.names)
+	clear(s.pending)
+	*s = scope{outer: outer, names: s.names, log: s.log[:0], pending: s.pending}
+	return s
+}
+
 // lookup is what name stands for so far.
 func (s *scope) lookup(name string) entry {
 	e := s.names[name]
@@ -106,6 +118,11 @@ func (s *scope) define(name string, values []*ir.Value) (taken *ir.Value) {
 func (s *scope) mark() int { return len(s.log) }
 
 func (s *scope) release(mark int) {
+	if mark == 0 {
+		clear(s.names) // all that is in it was logged
+		s.log = s.log[:0]
+		return
+	}
 	for i := len(s.log) - 1; i >= mark; i-- {
 		if u := s.log[i]; u.old.values == nil {
 			delete(s.names, u.name)
@@ -116,12 +133,14 @@ func (s *scope) release(mark int) {
 	s.log = s.log[:mark]
 }
 
-// slab hands out ops, values and lists of values from large blocks: a file of
-// 100,000 ops needs a few hundred allocations instead of as many as it has ops.
+// slab hands out ops, values and lists of values and uses from large blocks: a
+// file of 100,000 ops needs a few hundred allocations instead of as many as it
+// has ops.
 type slab struct {
 	ops    []ir.Op
 	values []ir.Value
 	lists  []*ir.Value
+	uses   []ir.Use
 }
 
 const slabSize = 256
@@ -153,5 +172,15 @@ func (s *slab) list(n int) []*ir.Value {
 	}
 	l := s.lists[:n:n]
 	s.lists = s.lists[n:]
+	return l
+}
+
+// use is an empty list with room for one use: most values have no more.
+func (s *slab) use() []ir.Use {
+	if len(s.uses) == 0 {
+		s.uses = make([]ir.Use, slabSize)
+	}
+	l := s.uses[:0:1]
+	s.uses = s.uses[1:]
 	return l
 }

@@ -16,10 +16,13 @@ import (
 // Change is what a Splice did to a module.
 type Change struct {
 	Module *ir.Module
-	Func   *ir.Op
-	Block  *ir.Block
-	Gone   []*ir.Op // ops that the block no longer holds, with their last positions
-	New    []*ir.Op // ops that it holds instead, in the order of the text; an op may be in both
+	// Whole tells that Gone and New are functions of the module; Func and Block
+	// are nil then.
+	Whole bool
+	Func  *ir.Op
+	Block *ir.Block
+	Gone  []*ir.Op // ops that the block no longer holds, with their last positions
+	New   []*ir.Op // ops that it holds instead, in the order of the text; an op may be in both
 }
 
 // maxAgain bounds how many ops are lowered again because of one change.
@@ -31,6 +34,9 @@ const maxAgain = 4096
 // then the unit is of no use any more. The result is nil for a change of white
 // space and comments outside of functions.
 func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
+	if p.Whole {
+		return u.functions(p, src)
+	}
 	if p.Block == nil {
 		for _, l := range u.sections {
 			if len(p.Path) > 0 && (l.m.Outer == nil || l.m.Outer.Tree != p.Path[0]) {
@@ -359,7 +365,7 @@ func (s *splicer) rebind(name string, before definition) {
 	if len(before.values) == 0 || len(after.values) == 0 {
 		s.stirs = true
 	}
-	if s.gone[before.op] && len(after.values) > 0 && alike(before, after) {
+	if s.gone[before.op] && len(after.values) > 0 && alike(before, after) && after.precedes(before.values) {
 		for i, v := range before.values {
 			uses := v.Uses
 			v.Uses = nil

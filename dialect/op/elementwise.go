@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -188,6 +189,9 @@ func floatElements(t *types.Tensor) dim.Dim {
 }
 
 func inferPointwise(o *ir.Op) ([]types.Type, *Problem) {
+	if t := shared(o); t != nil {
+		return one(t), nil
+	}
 	if p := sameElems(o, 0); p != nil {
 		return nil, p
 	}
@@ -196,6 +200,24 @@ func inferPointwise(o *ir.Op) ([]types.Type, *Problem) {
 		return nil, p
 	}
 	return one(like(o, tensor(in(o, 0), in(o, 0).Elem, shape...))), nil
+}
+
+// shared is the type that all operands have, nil where they differ or are no
+// tensors in row-major order: mostly it is the result's as well.
+func shared(o *ir.Op) *types.Tensor {
+	var t *types.Tensor
+	for i, v := range o.Operands {
+		u, ok := v.Type.(*types.Tensor)
+		switch {
+		case !ok || u.At.Order != nil:
+			return nil
+		case i == 0:
+			t = u
+		case u != t && (u.Elem != t.Elem || u.At.Space != t.At.Space || !slices.EqualFunc(u.Shape, t.Shape, dim.Dim.Equal)):
+			return nil
+		}
+	}
+	return t
 }
 
 // pointwiseMaps: one loop for each dimension of the first result.

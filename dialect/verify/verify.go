@@ -7,8 +7,11 @@ package verify
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -31,12 +34,43 @@ func Module(m *ir.Module) []diag.Diagnostic {
 // Ops returns the errors in ops of m and in what is inside them, but for those
 // that concern the body of a function as a whole.
 func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
-	v := &verifier{m: m}
+	var all []*ir.Op
 	ir.Walk(ops, func(o *ir.Op) bool {
-		v.op(o)
+		all = append(all, o)
 		return true
 	})
-	return v.diags
+	const batch = 2048 // ops that are worth a goroutine
+	workers := max(1, min(runtime.GOMAXPROCS(0), len(all)/batch))
+	found := make([][]diag.Diagnostic, workers)
+	var wg sync.WaitGroup
+	var crash atomic.Pointer[any]
+	for i := range workers {
+		part := all[len(all)*i/workers : len(all)*(i+1)/workers]
+		look := func() {
+			v := &verifier{m: m}
+			for _, o := range part {
+				v.op(o)
+			}
+			found[i] = v.diags
+		}
+		if i == workers-1 {
+			look()
+			break
+		}
+		wg.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					crash.Store(&r) // for whoever asked, who can keep it from ending the process
+				}
+			}()
+			look()
+		})
+	}
+	wg.Wait()
+	if r := crash.Load(); r != nil {
+		panic(*r)
+	}
+	return slices.Concat(found...)
 }
 
 // Function returns what is wrong with the body of o as a whole, nothing where o

@@ -2,10 +2,12 @@ package server
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // cutText takes the text of a document out of the parameters of didOpen: rest
@@ -72,59 +74,74 @@ func closingQuote(raw []byte, from int) int {
 // unescape reads the string of JSON that raw begins with, behind its quote; n is
 // its length with the quote that ends it.
 func unescape(raw []byte) (text string, n int, ok bool) {
-	var b strings.Builder
-	b.Grow(len(raw) - bytes.Count(raw, []byte{'\\'}))
-	quote := -1 // the next one
-	for at := 0; ; {
-		if quote < at {
-			if quote = bytes.IndexByte(raw[at:], '"'); quote < 0 {
-				return "", 0, false
-			}
-			quote += at
-		}
-		plain := bytes.IndexByte(raw[at:quote], '\\')
-		if plain < 0 {
-			b.Write(raw[at:quote])
-			text = b.String()
-			return text, quote + 1, utf8.ValidString(text)
-		}
-		b.Write(raw[at : at+plain])
-		at += plain
-		if at+1 >= len(raw) {
-			return "", 0, false
-		}
-		switch c := raw[at+1]; c {
-		case '"', '\\', '/':
-			b.WriteByte(c)
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case 'r':
-			b.WriteByte('\r')
-		case 'b':
-			b.WriteByte('\b')
-		case 'f':
-			b.WriteByte('\f')
-		case 'u':
-			r, ok := hexRune(raw[at:])
-			if !ok {
-				return "", 0, false
-			}
-			at += 4
-			if utf16.IsSurrogate(r) {
-				low, _ := hexRune(raw[at+2:])
-				if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-					return "", 0, false // half a pair: what becomes of it is the decoder's to say
-				}
-				at += 6
-			}
-			b.WriteRune(r)
-		default:
-			return "", 0, false
-		}
-		at += 2
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	has := func(word uint64, c byte) uint64 { // not zero where a byte of word is c
+		word ^= low * uint64(c)
+		return (word - low) &^ word & high
 	}
+	escapes := bytes.Count(raw, []byte{'\\'}) + 4*bytes.Count(raw, []byte{'\\', 'u'})
+	out := make([]byte, 0, max(len(raw)-escapes, 0)+8) // about its length
+	for at := 0; at < len(raw); {
+		if at+8 <= len(raw) && len(out)+8 <= cap(out) { // eight bytes at a time, those before an escape
+			word := binary.LittleEndian.Uint64(raw[at:])
+			plain := bits.TrailingZeros64(has(word, '\\')|has(word, '"')) / 8
+			binary.LittleEndian.PutUint64(out[len(out):len(out)+8], word)
+			out = out[:len(out)+plain]
+			if at += plain; plain == 8 {
+				continue
+			}
+		}
+		switch raw[at] {
+		case '"':
+			text = unsafe.String(unsafe.SliceData(out), len(out))
+			return text, at + 1, utf8.ValidString(text)
+		case '\\':
+			if out, at, ok = escape(out, raw, at+1); !ok {
+				return "", 0, false
+			}
+		default:
+			out = append(out, raw[at])
+			at++
+		}
+	}
+	return "", 0, false
+}
+
+// escape appends what stands behind the backslash before at, and gives the
+// place behind it.
+func escape(out, raw []byte, at int) ([]byte, int, bool) {
+	if at >= len(raw) {
+		return nil, 0, false
+	}
+	switch c := raw[at]; c {
+	case '"', '\\', '/':
+		return append(out, c), at + 1, true
+	case 'n':
+		return append(out, '\n'), at + 1, true
+	case 't':
+		return append(out, '\t'), at + 1, true
+	case 'r':
+		return append(out, '\r'), at + 1, true
+	case 'b':
+		return append(out, '\b'), at + 1, true
+	case 'f':
+		return append(out, '\f'), at + 1, true
+	case 'u':
+		r, ok := hexRune(raw[at-1:])
+		if !ok {
+			return nil, 0, false
+		}
+		at += 5
+		if utf16.IsSurrogate(r) {
+			low, _ := hexRune(raw[at:])
+			if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+				return nil, 0, false // half a pair: what becomes of it is the decoder's to say
+			}
+			at += 6
+		}
+		return utf8.AppendRune(out, r), at, true
+	}
+	return nil, 0, false
 }
 
 // hexRune reads the \uXXXX that raw begins with.

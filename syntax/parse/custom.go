@@ -103,7 +103,7 @@ func (s *customScan) results() int {
 		switch s.toks[i].kind {
 		case kValue, kComma, kColon, kNumber:
 		case kEq:
-			if r, err := parseResults(s.src, s.toks[0].start, s.toks[i].end); err == nil {
+			if r, err := parseResults(nil, s.src, s.toks[0].start, s.toks[i].end); err == nil {
 				s.op.Results = r
 				return i + 1
 			}

@@ -1,6 +1,8 @@
 package parse
 
 import (
+	"strings"
+
 	"dmir/syntax/ast"
 	"dmir/syntax/source"
 )
@@ -8,8 +10,18 @@ import (
 // detailer is the second stage: it fills in what one op says. It is not safe
 // for concurrent use; every worker has its own.
 type detailer struct {
-	lex    coarseLexer
-	custom customScan
+	lex     coarseLexer
+	custom  customScan
+	results []ast.Result // room for the next ops'
+	uses    []ast.Use
+	room    int // how many there was room for when it was last made
+}
+
+// more is how many results or uses room is made for: many at a time in a long
+// text, and few where one op is read that will keep all of it.
+func (d *detailer) more() int {
+	d.room = min(max(2*d.room, 2), 256)
+	return d.room
 }
 
 // op fills op from src, which begins with the op's text; what lies in op's
@@ -93,9 +105,13 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	}
 	var err *Error
 	if r := span(pResults); !r.Empty() {
-		if op.Results, err = parseResults(src, int(r.Start), int(r.End)); err != nil {
+		if len(d.results) == 0 {
+			d.results = make([]ast.Result, d.more())
+		}
+		if op.Results, err = parseResults(d.results[:0:1], src, int(r.Start), int(r.End)); err != nil {
 			return err
 		}
+		d.results = d.results[1:]
 	}
 	op.Lead, op.Props, op.Attrs, op.Loc = span(pLead), span(pProps), span(pAttrs), span(pLoc)
 	op.Sig = span(pTypes)
@@ -103,12 +119,12 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 		op.Sig.Start = a.Start
 	}
 	if r := span(pOperands); !r.Empty() {
-		if op.Operands, err = parseUses(nil, src, int(r.Start), int(r.End)); err != nil {
+		if op.Operands, err = d.operands(src, int(r.Start), int(r.End)); err != nil {
 			return err
 		}
 	}
 	if r := span(pOperandParen); !r.Empty() {
-		if op.Operands, err = parseUses(nil, src, int(r.Start)+1, int(r.End)-1); err != nil {
+		if op.Operands, err = d.operands(src, int(r.Start)+1, int(r.End)-1); err != nil {
 			return err
 		}
 	}
@@ -137,6 +153,23 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 		return d.function(op, src, span)
 	}
 	return nil
+}
+
+// operands reads a list of uses; few of them stand in the room that is there.
+func (d *detailer) operands(src string, start, end int) ([]ast.Use, *Error) {
+	n := strings.Count(src[start:end], ",") + 1
+	if n > 8 || start >= end {
+		return parseUses(nil, src, start, end)
+	}
+	if len(d.uses) < n {
+		d.uses = make([]ast.Use, max(n, d.more()))
+	}
+	out, err := parseUses(d.uses[:0:n], src, start, end)
+	if len(out) == 0 {
+		return nil, err
+	}
+	d.uses = d.uses[len(out):]
+	return out, err
 }
 
 func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Error {

@@ -10,10 +10,9 @@ import (
 // The lists of values, arguments and successors inside one coarse token are
 // regular and hot, so they are read by hand.
 
-// parseResults reads "%a:2, %b =".
-func parseResults(src string, start, end int) ([]ast.Result, *Error) {
+// parseResults reads "%a:2, %b =", appending to out.
+func parseResults(out []ast.Result, src string, start, end int) ([]ast.Result, *Error) {
 	c := newCursor(src, start, end)
-	var out []ast.Result
 	for {
 		t := c.next()
 		if t.kind != kValue {

@@ -36,8 +36,13 @@ type Splice struct {
 	Old   []*ast.Op  // positions before the change
 	New   []*ast.Op  // positions after it
 
-	src *source.File
-	ops []*ast.Op // that the change is among
+	// Whole tells that Old and New are functions, and p.At their place among the
+	// items of the file.
+	Whole bool
+
+	src   *source.File
+	ops   []*ast.Op // that the change is among
+	items []*ast.Op // see Items
 }
 
 const (
@@ -57,22 +62,12 @@ func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 	}
 	p = &Splice{Change: c, src: src}
 	if !p.descend(f.Items) {
-		return nil, false
+		return whole(f, src, c)
 	}
 	ops := p.ops
-	p.At = sort.Search(len(ops), func(i int) bool { return ops[i].Off > c.Start }) - 1
-	// Where an op ends may depend on how the next one begins; what could not be
-	// read may end anywhere.
-	for back := 0; p.At >= 0; back++ {
-		p.At--
-		if p.At < 0 || ops[p.At].Form != ast.Bad && ops[p.At].Span().End <= c.Start && lineBetween(src, ops[p.At].Off, c.Start) {
-			break
-		}
-		if back > 8 {
-			return nil, false
-		}
+	if !p.begins() {
+		return nil, false
 	}
-	p.At = max(p.At, 0)
 	for size := margin; ; size *= 16 {
 		done, short := p.rescan(size)
 		if done {
@@ -86,6 +81,25 @@ func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 			return nil, false
 		}
 	}
+}
+
+// begins finds the first op that the change may give another end.
+func (p *Splice) begins() bool {
+	ops := p.ops
+	p.At = sort.Search(len(ops), func(i int) bool { return ops[i].Off > p.Start }) - 1
+	// Where an op ends may depend on how the next one begins; what could not be
+	// read may end anywhere.
+	for back := 0; p.At >= 0; back++ {
+		p.At--
+		if p.At < 0 || ops[p.At].Form != ast.Bad && ops[p.At].Span().End <= p.Start && lineBetween(p.src, ops[p.At].Off, p.Start) {
+			break
+		}
+		if back > 8 {
+			return false
+		}
+	}
+	p.At = max(p.At, 0)
+	return true
 }
 
 func lineBetween(src *source.File, start, end int) bool {
@@ -200,7 +214,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 			p.fill(s, text, base)
 			return true, false
 		}
-		if len(p.New) > maxFresh || p.Block != nil && t.kind == kIdent && t.first && s.slice(t) == "func.func" {
+		if len(p.New) > maxFresh || p.Whole && len(s.ops) > maxFresh || p.Block != nil && t.kind == kIdent && t.first && s.slice(t) == "func.func" {
 			return false, false
 		}
 		p.New = append(p.New, s.op())
@@ -254,6 +268,10 @@ func (p *Splice) Apply(f *ast.File) {
 	if p.Block != nil {
 		p.Block.Ops = slices.Replace(p.Block.Ops, p.At, p.At+len(p.Old), p.New...)
 	}
+	if p.Whole {
+		f.Items = slices.Replace(f.Items, p.At, p.At+len(p.Old), p.New...)
+	}
+	p.items = f.Items
 	f.Src = p.src
 }
 
@@ -318,18 +336,20 @@ func (p *Splice) shift(d diag.Diagnostic) diag.Diagnostic {
 // Plain reports whether neither the ops that go nor those that come define
 // anything but values and labels.
 func (p *Splice) Plain() bool {
+	return plain(p.Old) && plain(p.New)
+}
+
+func plain(ops []*ast.Op) bool {
 	plain := true
-	for _, ops := range [][]*ast.Op{p.Old, p.New} {
-		ast.Walk(ops, func(o *ast.Op) bool {
-			switch {
-			case o.Form == ast.AttrAlias || o.Form == ast.TypeAlias || o.Form == ast.Split || o.Form == ast.Resource,
-				o.Func != nil, o.Name == "func.func", o.Name == "module", o.Name == "builtin.module",
-				slices.ContainsFunc(o.Symbols, func(s ast.Symbol) bool { return s.Def }):
-				plain = false
-			}
-			return plain
-		})
-	}
+	ast.Walk(ops, func(o *ast.Op) bool {
+		switch {
+		case o.Form == ast.AttrAlias || o.Form == ast.TypeAlias || o.Form == ast.Split || o.Form == ast.Resource,
+			o.Func != nil, o.Name == "func.func", o.Name == "module", o.Name == "builtin.module",
+			slices.ContainsFunc(o.Symbols, func(s ast.Symbol) bool { return s.Def }):
+			plain = false
+		}
+		return plain
+	})
 	return plain
 }
 

@@ -49,13 +49,20 @@ type builder struct {
 	found []occurrence
 	refs  []symbolRef
 	in    *section
+	slab  []Name // free ones
+	made  int    // how many were made the last time
 }
+
+// maxMade is how many names are made at a time in a long text. While one op is
+// read there are few, as each keeps all of them in memory.
+const maxMade = 64
 
 // section is what is known of the names of a section.
 type section struct {
 	number  int32
 	aliases map[string]*Name
 	symbols map[*ast.Op]*Name // the symbol that an op defines
+	root    *region
 }
 
 // symbolRef is a symbol use kept until all definitions are known.
@@ -67,7 +74,8 @@ type symbolRef struct {
 }
 
 func (b *builder) section(items []*ast.Op, number int32) {
-	b.in = &section{number, map[string]*Name{}, map[*ast.Op]*Name{}}
+	root := &region{isolated: true}
+	b.in = &section{number, map[string]*Name{}, map[*ast.Op]*Name{}, root}
 	b.x.sections = append(b.x.sections, b.in)
 	for _, o := range items {
 		switch o.Form {
@@ -77,7 +85,6 @@ func (b *builder) section(items []*ast.Op, number int32) {
 			b.defineAlias(o, TypeAlias)
 		}
 	}
-	root := &region{isolated: true}
 	b.define(items, root)
 	b.use(items, root)
 	b.resolveAll()
@@ -123,6 +130,9 @@ func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
 
 // define registers the results and the symbols of ops in r.
 func (b *builder) define(items []*ast.Op, r *region) {
+	if r.names[Value] == nil && len(items) > 8 {
+		r.names[Value] = make(map[string]*Name, len(items))
+	}
 	for _, o := range items {
 		for _, res := range o.Results {
 			b.defineIn(r, Value, res.Name, res.Count, place{o, res.Span}, redefinedValue)
@@ -166,7 +176,9 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 		defs = o.Func.Args
 	}
 	if len(o.Regions) == 0 {
-		b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
+		if len(defs) > 0 {
+			b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
+		}
 		return nil
 	}
 	for _, a := range defs {
@@ -212,7 +224,13 @@ func (b *builder) defineIn(r *region, k Kind, text string, count int32, at place
 }
 
 func (b *builder) newName(k Kind, text string, home *region) *Name {
-	n := &Name{Kind: k, Text: text, home: home, section: b.in.number, id: int32(len(b.x.all)), first: noPlace}
+	if len(b.slab) == 0 {
+		b.made = min(max(2*b.made, 1), maxMade)
+		b.slab = make([]Name, b.made)
+	}
+	n := &b.slab[0]
+	b.slab = b.slab[1:]
+	*n = Name{Kind: k, Text: text, home: home, section: b.in.number, id: int32(len(b.x.all)), first: noPlace}
 	b.x.all = append(b.x.all, n)
 	return n
 }

@@ -132,6 +132,7 @@ func (x *Index) At(off int) (*Name, source.Span, bool) {
 func Build(f *ast.File) *Index {
 	x := &Index{src: f.Src, bodies: map[*ast.Block]body{}}
 	b := &builder{x: x}
+	b.found = make([]occurrence, 0, occurrences(f.Items))
 	for i, items := range sections(f.Items) {
 		b.section(items, int32(i))
 	}
@@ -140,6 +141,16 @@ func Build(f *ast.File) *Index {
 	x.share()
 	sortDiags(x.Diags)
 	return x
+}
+
+// occurrences is about how many names there are in ops, and in what they hold.
+func occurrences(ops []*ast.Op) int {
+	n := 0
+	ast.Walk(ops, func(o *ast.Op) bool {
+		n += len(o.Results) + len(o.Operands) + len(o.Succs) + len(o.Symbols) + len(o.Aliases) + len(o.Defs)
+		return true
+	})
+	return n
 }
 
 // sortOccurrences sorts by position, the shorter of two that begin together first.
@@ -155,7 +166,7 @@ func sortOccurrences(list []occurrence) {
 	for i, o := range list {
 		keys[i] = uint64(o.start())<<32 | uint64(i)
 	}
-	slices.Sort(keys)
+	keys = merged(keys)
 	sorted := make([]occurrence, len(list))
 	for i, k := range keys {
 		sorted[i] = list[uint32(k)]
@@ -166,6 +177,46 @@ func sortOccurrences(list []occurrence) {
 		}
 	}
 	copy(list, sorted)
+}
+
+// merged sorts keys that are runs of sorted ones, two for each region: what it
+// defines and what it uses.
+func merged(keys []uint64) []uint64 {
+	var ends []int // of the runs
+	for i := 1; i < len(keys); i++ {
+		if keys[i] < keys[i-1] {
+			ends = append(ends, i)
+		}
+	}
+	if len(ends) == 0 {
+		return keys
+	}
+	ends = append(ends, len(keys))
+	other := make([]uint64, len(keys))
+	for len(ends) > 1 {
+		var next []int
+		start := 0
+		for i := 0; i < len(ends); i += 2 {
+			middle, end := ends[i], ends[min(i+1, len(ends)-1)]
+			a, b, to := keys[start:middle], keys[middle:end], other[start:start]
+			for len(a) > 0 && len(b) > 0 {
+				switch {
+				case a[len(a)-1] < b[0]:
+					to = append(append(to, a...), b...)
+					a, b = nil, nil
+				case a[0] < b[0]:
+					to, a = append(to, a[0]), a[1:]
+				default:
+					to, b = append(to, b[0]), b[1:]
+				}
+			}
+			_ = append(append(to, a...), b...)
+			next = append(next, end)
+			start = end
+		}
+		keys, other, ends = other, keys, next
+	}
+	return keys
 }
 
 func sortDiags(ds []diag.Diagnostic) {

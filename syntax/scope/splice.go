@@ -13,6 +13,9 @@ import (
 // Splice follows a change that has been put into the tree. ok is false where
 // that is not possible: then the index is of no use any more.
 func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
+	if p.Whole {
+		return x.functions(p, src)
+	}
 	y, known := x.bodies[p.Block]
 	if p.Block == nil {
 		x.src, x.names = src, nil

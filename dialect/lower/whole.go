@@ -1,0 +1,100 @@
+package lower
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"dmir/dialect/ir"
+	"dmir/syntax/ast"
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+)
+
+// functions follows a change after which some functions stand where others did.
+// Nobody else may speak of them: what a call means depends on its callee.
+func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool) {
+	if len(u.sections) != 1 {
+		return nil, false
+	}
+	l := u.sections[0]
+	m := l.m
+	if m.Outer != nil || len(l.root.names)+len(l.root.pending) > 0 || l.misses() {
+		return nil, false
+	}
+	at := sort.Search(len(m.Ops), func(i int) bool { return m.Ops[i].Span.Start >= oldStart(p) })
+	old := slices.Clone(m.Ops[at:min(at+len(p.Old), len(m.Ops))])
+	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return o.Tree == t }) || l.spokenOf(p) {
+		return nil, false
+	}
+	for _, o := range old {
+		if !m.DropFunc(o) { // the second of its name
+			return nil, false
+		}
+		delete(l.symbols, symbolName(o.Tree.Func.Name))
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				delete(u.bodies, b)
+			}
+		}
+	}
+	m.Ops = slices.Delete(m.Ops, at, at+len(old))
+	s := &splicer{l: l}
+	s.firsts(p.Old)
+	u.shift(p, src, nil, 0)
+	m.Tree.Items = p.Items()
+
+	kept, untyped := m.Diags, l.untyped
+	clear(l.badTypes)
+	m.Diags, l.calls, l.guesses = nil, nil, maxGuesses
+	l.scope, l.region, l.blocks, l.began = l.root, nil, nil, 0
+	c = &Change{Module: m, Whole: true, Gone: old}
+	for _, t := range p.New {
+		if _, taken := l.symbols[symbolName(t.Func.Name)]; taken {
+			return nil, false
+		}
+		c.New = append(c.New, l.op(t, nil))
+	}
+	l.checkCalls()
+	l.calls, l.guessed, l.outrun, l.spare, l.untyped = nil, nil, nil, nil, untyped
+	m.Diags = append(kept, m.Diags...)
+	m.Ops = slices.Insert(m.Ops, at, c.New...)
+	slices.SortFunc(m.Funcs, func(f, g *ir.Func) int { return cmp.Compare(f.Op.Span.Start, g.Op.Span.Start) })
+	s.nextUnknown(p.New)
+	return c, true
+}
+
+// misses reports whether a call has no callee: what is guessed for one depends
+// on the names of all functions.
+func (l *lowerer) misses() bool {
+	for _, d := range l.m.Diags {
+		if d.Code == "DM169" {
+			return true
+		}
+	}
+	return false
+}
+
+// spokenOf reports whether an op elsewhere names one of the functions that go or
+// come.
+func (l *lowerer) spokenOf(p *parse.Splice) bool {
+	names := map[string]bool{}
+	for _, items := range [][]*ast.Op{p.Old, p.New} {
+		for _, o := range items {
+			names[symbolName(o.Func.Name)] = true
+		}
+	}
+	spoken := false
+	for _, o := range l.m.Ops {
+		if slices.Contains(p.Old, o.Tree) {
+			continue
+		}
+		ast.Walk([]*ast.Op{o.Tree}, func(t *ast.Op) bool {
+			for _, s := range t.Symbols {
+				spoken = spoken || names[symbolName(s.Name)]
+			}
+			return !spoken
+		})
+	}
+	return spoken
+}
