@@ -50,45 +50,55 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Sound(o) {
 		return nil, ""
 	}
-	elem := o.Out(0).Elem
-	if !computes(elem) {
+	if !computes(o.Out(0).Elem) {
 		return nil, ""
 	}
 	most := -1
 	for _, try := range []struct{ units, repeated bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
-		for p := range 2 {
-			f := &finder{units: try.units, repeated: try.repeated, second: o, side: p}
-			if root := narrowed(o); root != nil {
-				f.root, f.elem = root, root.Out(0).Elem
-				if f.find() {
-					return f.found, ""
+		for i := range 2 {
+			for _, divided := range roots(o) {
+				for _, root := range narrowed(divided) {
+					f := &finder{units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem}
+					if divided != o {
+						f.divided = divided
+					}
+					if f.find() {
+						return f.found, ""
+					}
+					if f.met && f.said > most {
+						most, reason = f.said, f.reason
+					}
 				}
-				f = &finder{units: try.units, repeated: try.repeated, second: o, side: p}
-			}
-			f.root, f.elem = o, elem
-			if f.find() {
-				return f.found, ""
-			}
-			if f.met && f.said > most {
-				most, reason = f.said, f.reason
 			}
 		}
 	}
 	return nil, reason
 }
 
-// narrowed is the convert that is all that uses o's result, to a type that an
-// attention rounds to.
-func narrowed(o *ir.Op) *ir.Op {
+// roots are o and, where that is all that uses its result, the op that divides it.
+func roots(o *ir.Op) []*ir.Op {
+	if d := only(o, "dm.div"); d != nil && d.Operands[0] == o.Results[0] && d.Operands[1] != o.Results[0] && shaped(d.Operands[0], d.Results[0]) {
+		return []*ir.Op{o, d}
+	}
+	return []*ir.Op{o}
+}
+
+// narrowed are o and, before it, the convert that is all that uses its result, to
+// a type that an attention rounds to.
+func narrowed(o *ir.Op) []*ir.Op {
+	if c := only(o, "dm.convert"); c != nil && computes(c.Out(0).Elem) && exact(c.Out(0).Elem, c.In(0).Elem) {
+		return []*ir.Op{c, o}
+	}
+	return []*ir.Op{o}
+}
+
+// only is the op called name that is all that uses o's result, in the same block.
+func only(o *ir.Op, name string) *ir.Op {
 	us := o.Results[0].Uses
-	if len(us) != 1 || us[0].Op.Name != "dm.convert" || us[0].Op.Parent != o.Parent || us[0].Op.Bad || !plain(us[0].Op.Results[0]) {
+	if len(us) != 1 || us[0].Op.Name != name || us[0].Op.Parent != o.Parent || us[0].Op.Bad || !plain(us[0].Op.Results[0]) {
 		return nil
 	}
-	c := us[0].Op
-	if e := c.Out(0).Elem; !computes(e) || !exact(e, c.In(0).Elem) {
-		return nil
-	}
-	return c
+	return us[0].Op
 }
 
 // finder is one attempt.
@@ -97,7 +107,8 @@ type finder struct {
 	repeated bool // keys and values are followed through their repetition for several heads
 
 	root, second *ir.Op
-	side         int // the operand of second that is the probabilities
+	divided      *ir.Op // the op that divides second's result by the sums of exponentials, where probabilities are none yet
+	side         int    // the operand of second that is the probabilities
 	elem         types.Elem
 
 	keys    []*atom // of the second contraction's sum
@@ -134,7 +145,8 @@ func (f *finder) wide(v *ir.Value) bool {
 	return true
 }
 
-func (f *finder) sameShape(v, w *ir.Value) bool {
+// shaped reports whether v and w have the same shape.
+func shaped(v, w *ir.Value) bool {
 	t, u := v.Tensor(), w.Tensor()
 	return t != nil && u != nil && slices.EqualFunc(t.Shape, u.Shape, dimEqual)
 }
@@ -210,7 +222,7 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 		case "dm.mul", "dm.div":
 			for i := range 2 {
 				n, known := numberOf(o.Operands[1-i])
-				if !scaled || !known || n == 0 || len(w.Uses) != 1 || o.Name == "dm.div" && i == 1 || !f.sameShape(o.Operands[i], w) {
+				if !scaled || !known || n == 0 || len(w.Uses) != 1 || o.Name == "dm.div" && i == 1 || !shaped(o.Operands[i], w) {
 					continue
 				}
 				if o.Name == "dm.div" {

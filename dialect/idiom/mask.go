@@ -49,7 +49,7 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 			continue
 		}
 		v := o.Operands[i]
-		if !f.sameShape(v, o.Results[0]) {
+		if !shaped(v, o.Results[0]) {
 			return false
 		}
 		if s.behind <= 0 || !masks(n*s.behind) {

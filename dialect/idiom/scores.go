@@ -44,7 +44,7 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 		case "dm.mul", "dm.div":
 			for i := range 2 {
 				n, ok := numberOf(o.Operands[1-i])
-				if !ok || o.Name == "dm.div" && i == 1 || !f.sameShape(o.Operands[i], v) {
+				if !ok || o.Name == "dm.div" && i == 1 || !shaped(o.Operands[i], v) {
 					continue
 				}
 				if o.Name == "dm.div" {
@@ -60,7 +60,7 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 			return f.no("the scores are multiplied with what is no number")
 		case "dm.add":
 			for i := range 2 {
-				if f.sameShape(o.Operands[i], v) && f.leads(o.Operands[i]) {
+				if shaped(o.Operands[i], v) && f.leads(o.Operands[i]) {
 					return f.adds(o, i, x, s)
 				}
 			}
@@ -91,7 +91,7 @@ func (f *finder) leads(v *ir.Value) bool {
 				next = 1
 			}
 		case "dm.add":
-			if f.sameShape(v.Op.Operands[1], v) && f.leads(v.Op.Operands[1]) {
+			if shaped(v.Op.Operands[1], v) && f.leads(v.Op.Operands[1]) {
 				return true
 			}
 		case "dm.select":

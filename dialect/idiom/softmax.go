@@ -31,6 +31,17 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 			f.dropout, f.drawn = o, x
 			v = o.Operands[0]
 			continue
+		case "dm.exp":
+			if f.divided == nil {
+				return false
+			}
+			y, ok := aligned(f.divided.In(1), f.divided.Out(0).Shape, f.y)
+			return ok && f.fold("add", f.divided.Operands[1], y, v, x) && f.exponentials(v, x)
+		}
+		if f.divided != nil {
+			return false
+		}
+		switch o.Name {
 		case "dm.softmax":
 			d, ok := op.Dim(o, "dim", len(x))
 			if !ok {
@@ -43,7 +54,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 			return f.normalized(o.Operands[0], x)
 		case "dm.div":
 			e := origin(o.Operands[0])
-			return f.summed(o.Operands[1], e, x) && f.exponentials(e, x)
+			return f.reduced("add", o.Operands[1], e, x) && f.exponentials(e, x)
 		case "dm.mul":
 			for i := range 2 {
 				e := origin(o.Operands[i])
@@ -101,7 +112,7 @@ func (f *finder) exponentials(e *ir.Value, x axes) bool {
 	}
 	f.met = true
 	s := origin(e.Op.Operands[0])
-	if s.Op != nil && s.Op.Name == "dm.sub" && f.sameShape(s.Op.Operands[0], s) {
+	if s.Op != nil && s.Op.Name == "dm.sub" && shaped(s.Op.Operands[0], s) {
 		if f.reduced("max", s.Op.Operands[1], s.Op.Operands[0], x) {
 			return f.normalized(s.Op.Operands[0], x)
 		}
@@ -130,9 +141,6 @@ func (f *finder) inverse(v, e *ir.Value, x axes) bool {
 	return false
 }
 
-// summed reports whether v is the sum of e over the keys.
-func (f *finder) summed(v, e *ir.Value, x axes) bool { return f.reduced("add", v, e, x) }
-
 // reduced reports whether v, an operand beside e, is e folded over the keys.
 func (f *finder) reduced(kind string, v, e *ir.Value, x axes) bool {
 	t, shape := v.Tensor(), e.Tensor()
@@ -155,16 +163,16 @@ func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) boo
 		v = origin(v)
 		o := v.Op
 		switch {
-		case o.Name == "dm.max" && kind == "max" && f.sameShape(o.Operands[0], v) && least(o.Operands[1]):
+		case o.Name == "dm.max" && kind == "max" && shaped(o.Operands[0], v) && least(o.Operands[1]):
 			v = o.Operands[0]
 			continue
-		case o.Name == "dm.max" && kind == "max" && f.sameShape(o.Operands[1], v) && least(o.Operands[0]):
+		case o.Name == "dm.max" && kind == "max" && shaped(o.Operands[1], v) && least(o.Operands[0]):
 			v = o.Operands[1]
 			continue
 		case o.Name == "dm.reduce":
 			dims, known := op.Dims(o, "dims", len(x))
 			if !known || op.Str(o, "kind") != kind || len(o.Operands) != 1 || op.Str(o, "accumulate") == "f16" ||
-				unconverted(o.Operands[0]) != e || !f.sameShape(o.Operands[0], e) || !f.overKeys(x, dims) {
+				unconverted(o.Operands[0]) != e || !shaped(o.Operands[0], e) || !f.overKeys(x, dims) {
 				return false
 			}
 			gone := make([]bool, len(x))
