@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/adjoint"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 )
 
 // Options say what is differentiated; see package adjoint.
@@ -63,6 +64,9 @@ func run(u *pass.Unit) error {
 	if err != nil {
 		return placed(err)
 	}
+	// What is asked for by name is there to be run, whoever else called old.
+	f.Private = false
+	f.Op.Attrs = slices.DeleteFunc(f.Op.Attrs, func(a types.Named) bool { return a.Name == "sym_visibility" })
 	put(u.Module, u.Func, f)
 	u.Func = f
 	return nil

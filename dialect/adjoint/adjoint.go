@@ -191,8 +191,15 @@ func sign(g, f *ir.Func, results []*ir.Value) {
 	ty.Out = g.Results
 	o := g.Op
 	o.Attrs = slices.DeleteFunc(o.Attrs, func(a types.Named) bool {
-		return a.Name == "arg_attrs" || a.Name == "res_attrs" || strings.HasPrefix(a.Name, "dm.max_")
+		return a.Name == "res_attrs" || strings.HasPrefix(a.Name, "dm.max_")
 	})
+	if own, ok := o.Attr("arg_attrs").(types.Array); ok { // one for each argument
+		own = slices.Clone(own)
+		for len(own) < len(g.Args) {
+			own = append(own, types.Dict{})
+		}
+		o.SetAttr("arg_attrs", own)
+	}
 	o.Tree = nil
 	o.SetAttr("sym_name", types.Str(g.Name))
 	o.SetAttr("function_type", types.TypeAttr{T: ty})
