@@ -24,7 +24,8 @@ import (
 //	the blobs             one after another: the constants' data, then the images; then those of the variants
 //	32 bytes              SHA-256 of all before
 const (
-	magic         = "\x89DMX\r\n\x1a\n"
+	// Magic is what a .dmx file begins with.
+	Magic         = "\x89DMX\r\n\x1a\n"
 	formatVersion = 1
 	maxHeader     = 256 << 20
 )
@@ -75,7 +76,7 @@ func (p *Program) Write(w io.Writer) error {
 	}
 	sum := sha256.New()
 	to := io.MultiWriter(w, sum)
-	head := append([]byte(magic), make([]byte, 12)...)
+	head := append([]byte(Magic), make([]byte, 12)...)
 	binary.LittleEndian.PutUint32(head[8:], formatVersion)
 	binary.LittleEndian.PutUint64(head[12:], uint64(len(header)))
 	for _, part := range append([][]byte{head, header}, blobs...) {
@@ -92,8 +93,8 @@ func (p *Program) Write(w io.Writer) error {
 // more memory than a few times what there is to read.
 func Read(r io.Reader) (*Program, error) {
 	in := &reader{r: bufio.NewReader(r), sum: sha256.New()}
-	head, err := in.bytes(int64(len(magic)) + 12)
-	if len(head) < len(magic) || string(head[:len(magic)]) != magic {
+	head, err := in.bytes(int64(len(Magic)) + 12)
+	if len(head) < len(Magic) || string(head[:len(Magic)]) != Magic {
 		return nil, errors.New("is no .dmx file")
 	}
 	if err != nil {

@@ -144,7 +144,7 @@ func choose(name string, found []Device, missing []string) (d Device, why string
 }
 
 func unknown(name string) error {
-	return fmt.Errorf("%q is no device: there are cuda, cuda:1 and so on, and emulator", name)
+	return fmt.Errorf("%q is no device: there are cuda, cuda:1 and so on, emulator and reference", name)
 }
 
 // within bounds ctx by the options' time.

@@ -47,7 +47,7 @@ func TestChoose(t *testing.T) {
 		{"emulator", all, nil, "emulator", "asked for"},
 		{"cuda", all[2:], []string{noDriver}, "", noDriver},
 		{"emulator", all[:1], []string{noCompiler}, "", noCompiler},
-		{"tpu", all, nil, "", `"tpu" is no device: there are cuda, cuda:1 and so on, and emulator`},
+		{"tpu", all, nil, "", `"tpu" is no device: there are cuda, cuda:1 and so on, emulator and reference`},
 		{"cuda:-1", all, nil, "", "is no device"},
 		{"cuda:x", all, nil, "", "is no device"},
 		{"emulator:1", all, nil, "", "is no device"},

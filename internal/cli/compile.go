@@ -84,7 +84,7 @@ func (c compileCmd) Run(a *app) error {
 			printErrors(a.stderr, src, p.Diags)
 			return exitStatus(exitFailed)
 		}
-		return &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+		return noFunction(p, err, "--func")
 	}
 	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
 		printErrors(a.stderr, src, errs)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 
 	"dmir/analysis/cost"
 )
@@ -17,6 +18,9 @@ func (c costCmd) Run(a *app) error {
 	p, err := c.load(a, c.File)
 	if err != nil {
 		return err
+	}
+	if len(p.Funcs) == 0 && !p.HasErrors() {
+		return noFunction(p, errors.New("the file has no function"), "")
 	}
 	if c.OutputFormat == "json" {
 		enc := json.NewEncoder(a.stdout)

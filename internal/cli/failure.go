@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
+	"dmir/analysis/program"
 	"dmir/syntax/diag"
 )
 
@@ -49,10 +51,24 @@ var failureCodes = []diag.Code{
 	{Code: "DM616", Name: "bad-artifact", Doc: "A `.dmx` file is damaged, truncated, of another version or no `.dmx` file; or a compiled program breaks a rule that devices rely on, such as two buffers on the same bytes.", Help: "compile it again with `dmir compile -o FILE.dmx`"},
 	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`.", Help: "write `--arch sm_90a`"},
 	{Code: "DM618", Name: "kernel-failed", Doc: "A kernel of a compiled program did what a device does not allow: an access outside of its buffers, a race that the emulator saw. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir run --device emulator` says which line and why"},
+	{Code: "DM619", Name: "other-kind", Doc: "The file is of another kind than the command takes: a compiled `.dmx` file, an array, machine code, C++ or assembly in the place of a program.", Help: "name the `.dmir` file; `dmir run` takes `.dmx` files too"},
 }
 
 func cannotRead(path string, err error) *failure {
+	if errors.Is(err, syscall.EISDIR) {
+		return &failure{"DM601", path, reason(err), "name a file in it"}
+	}
 	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
+}
+
+// noFunction says why a function of p cannot be chosen; flag names one.
+func noFunction(p *program.Program, err error, flag string) *failure {
+	for _, f := range p.Funcs {
+		if f.Func.Body != nil {
+			return &failure{"DM606", p.Src.Path, err.Error(), "name one with " + flag}
+		}
+	}
+	return &failure{"DM606", p.Src.Path, err.Error(), "write one, or name another file"}
 }
 
 func tooLarge(path string) *failure {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/internal/whole"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -44,7 +46,45 @@ func (a *app) read(path string) (*source.File, error) {
 	if len(text) > maxBytes {
 		return nil, tooLarge(name)
 	}
+	if kind, help := otherKind(name, text); kind != "" {
+		return nil, &failure{"DM619", name, "is " + kind + ", and the text of a program is asked for", help}
+	}
 	return source.New(name, string(text)), nil
+}
+
+// otherKind says of a file what it is where it is known to be no program, by
+// its first bytes or, of texts of other languages, its name; and what to do
+// with it.
+func otherKind(name string, text []byte) (kind, help string) {
+	has := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }
+	switch ext := filepath.Ext(name); {
+	case has(artifact.Magic):
+		return "a compiled program", "name the .dmir file that it was compiled from; dmir run takes this one"
+	case has("\x93NUMPY"), has("PK\x03\x04"):
+		return "an array", "name a .dmir file; dmir run takes arrays with --input NAME=FILE"
+	case has("\x7fELF"):
+		return "machine code", "name the .dmir file that it was compiled from"
+	case slices.Contains([]string{".cu", ".cuh", ".h", ".cpp", ".cc"}, ext):
+		return "C++", "name the .dmir file that it was made from"
+	case ext == ".ptx", ext == ".sass":
+		return "assembly", "name the .dmir file that it was made from"
+	}
+	return "", ""
+}
+
+// isCompiled reports whether a file is a compiled program, whatever its name.
+func isCompiled(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(artifact.Magic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == artifact.Magic
 }
 
 // readAll reads to the end of in. What a terminal or a pipe is read for cannot

@@ -47,7 +47,7 @@ func (c lintCmd) Run(a *app) error {
 		return &failure{"DM610", strings.Join(bad, ", "), "names no rule", "dmir explain lists the rules"}
 	}
 	var found []finding
-	failed, changed := false, false
+	failed, changed, read := false, false, 0
 	for _, path := range files {
 		if err := a.ctx.Err(); err != nil {
 			return err
@@ -61,6 +61,7 @@ func (c lintCmd) Run(a *app) error {
 			}
 			continue
 		}
+		read++
 		found = append(found, fs...)
 		changed = changed || diff
 	}
@@ -69,7 +70,7 @@ func (c lintCmd) Run(a *app) error {
 		if c.Fix && slices.Contains(files, "-") { // stdout has the fixed text
 			out = a.stderr
 		}
-		if err := report(out, c.OutputFormat, found, len(files)); err != nil {
+		if err := report(out, c.OutputFormat, found, read); err != nil {
 			return err
 		}
 	}

@@ -129,7 +129,7 @@ func (c optCmd) choose(a *app, p *program.Program) ([]task, error) {
 	if name != "" {
 		m, fn, err := driver.Pick(p, name)
 		if err != nil {
-			return nil, &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+			return nil, noFunction(p, err, "--func")
 		}
 		if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
 			printErrors(a.stderr, p.Src, errs)

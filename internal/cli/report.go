@@ -45,7 +45,9 @@ func report(w io.Writer, format string, found []finding, files int) error {
 
 func summary(w io.Writer, found []finding, files int) {
 	if len(found) == 0 {
-		fmt.Fprintf(w, "no findings in %s\n", count(files, "file"))
+		if files > 0 {
+			fmt.Fprintf(w, "no findings in %s\n", count(files, "file"))
+		}
 		return
 	}
 	fixable := 0

@@ -58,7 +58,7 @@ func (c reportCmd) Run(a *app) error {
 	for _, kind := range kinds {
 		d, err := panel.Build(p, kind, c.Function, opts)
 		if err != nil {
-			return &failure{"DM606", p.Src.Path, err.Error(), "name one with --function"}
+			return noFunction(p, err, "--function")
 		}
 		panels = append(panels, d)
 	}

@@ -42,7 +42,7 @@ func (runCmd) Help() string {
 
 // Run runs one function and prints what each line moved and took.
 func (c runCmd) Run(a *app) error {
-	if strings.HasSuffix(c.File, ".dmx") {
+	if strings.HasSuffix(c.File, ".dmx") || isCompiled(c.File) {
 		return c.artifact(a)
 	}
 	if _, _, err := driver.Choose(c.Device); err != nil {
@@ -59,7 +59,7 @@ func (c runCmd) Run(a *app) error {
 			printErrors(a.stderr, src, p.Diags)
 			return exitStatus(exitFailed)
 		}
-		return &failure{"DM606", p.Src.Path, err.Error(), "name one with --func"}
+		return noFunction(p, err, "--func")
 	}
 	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
 		printErrors(a.stderr, src, errs)
