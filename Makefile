@@ -7,7 +7,7 @@ go-test: ## vet, formatting, staticcheck, unit, golden, differential, conformanc
 	scripts/test-go.sh
 race:
 	scripts/test-race.sh
-fuzz: ## a few seconds of each fuzz target
+fuzz: ## some thousands of inputs for each fuzz target
 	scripts/fuzz.sh
 cross: ## every platform we name builds without cgo
 	scripts/cross-build.sh

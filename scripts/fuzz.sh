@@ -1,20 +1,48 @@
 #!/usr/bin/env bash
-# A few seconds of each fuzz target, beyond the seeds that every test run tries.
-# usage: fuzz.sh [SECONDS]
+# The fuzz targets, beyond the seeds that every test run tries.
+# usage: fuzz.sh         each target on a fixed number of inputs, from its seeds alone: a minute or two of two cores in all
+#        fuzz.sh TIME    a hunt: each target for TIME ("30s", "5m"), from its seeds and what earlier hunts found of use
+# An input that fails is written to the testdata/fuzz of its package. Give it a telling name and keep it with the mend.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
 command -v go >/dev/null || cannot "install Go and run this again"
+time=${1:-}
 mkdir -p build
-seconds=${1:-4}
-log=build/fuzz.log
-grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r file; do
-  for target in $(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$file"); do
-    echo "fuzz $(dirname "$file") $target"
-    go test "$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "${seconds}s" -fuzzminimizetime 5x >$log 2>&1 </dev/null && continue
-    # A worker that is busy when the time is up is reported as a failure of its own, without an input.
-    grep -q '^    context deadline exceeded$' $log && ! grep -q 'Failing input written' $log && continue
-    cat $log
+scratch=$(mktemp -d build/fuzz.XXXXXX)
+trap 'rm -rf "$scratch"' EXIT
+module=$(go list -m)
+kept=$(go env GOCACHE)/fuzz
+
+# inputs TARGET: how many take a core some two seconds.
+inputs() {
+  case $1 in
+  lsp/server.FuzzServe) echo 20 ;;
+  dialect/print.*) echo 200 ;;
+  compile/schedule.*) echo 300 ;;
+  analysis/refactor.* | lsp/feature.* | lsp/server.FuzzRequests) echo 500 ;;
+  analysis/cost.* | analysis/diff.*) echo 2000 ;;
+  analysis/graph.* | analysis/memory.* | lsp/server.FuzzViewAddress | dialect/op.* | syntax/format.FuzzFile | syntax/scope.*) echo 5000 ;;
+  *) echo 20000 ;;
+  esac
+}
+
+grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r folder; do
+  package=${folder#./}
+  binary=$root/$scratch/${package//\//_}
+  go test -c -fuzz . -o "$binary" "$folder"
+  for target in $(cat "$folder"/*_test.go | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' | sort); do
+    amount=${time:-$(inputs "$package.$target")x}
+    cache=$root/$scratch/${package//\//_}.$target
+    [ -z "$time" ] || cache=$kept/$module/$package
+    log=$root/$scratch/log
+    echo "fuzz $package $target $amount"
+    (cd "$folder" && exec "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$amount" -test.fuzzminimizetime 5x \
+      -test.fuzzcachedir "$cache") >"$log" 2>&1 </dev/null && continue
+    # A worker that is busy when its time is up is reported as a failure of its own, without an input.
+    [ -n "$time" ] && grep -q '^    context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log" && continue
+    cat "$log"
     exit 1
   done
+  rm -rf "${binary:?}"*
 done
