@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	"dmir/compile/pass"
+	"dmir/compile/prepare"
 	"dmir/dialect/idiom"
 	"dmir/dialect/ir"
 )
 
 // Attention is the pass that finds attentions that are written out, in the
-// function and in those that it takes gradients of, and says them as
-// dm.attention: neither they nor their gradients, for which it runs before
+// function and in those that it takes gradients of, whose calls are inlined for
+// that, and says them as dm.attention: neither they nor their gradients, for which it runs before
 // reverse mode, then have the matrix of scores in memory. fits says whether code
 // can be made for a dm.attention and its gradient.
 //
@@ -23,6 +24,13 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 			for _, f := range pass.Reached(u.Module, u.Func) {
 				if f.Body == nil {
 					continue
+				}
+				if f != u.Func { // whose calls are inlined already
+					g := *u
+					g.Func = f
+					if prepare.Inline().Run(&g) != nil {
+						continue // reverse mode says what is wrong with it
+					}
 				}
 				if err := attentions(u, f, fits); err != nil {
 					return err

@@ -1,6 +1,7 @@
 package simplify_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -380,6 +381,25 @@ func TestSpellings(t *testing.T) {
 				passtest.Same(t, text, after, "f", nil, slack[elem])
 			})
 		}
+	}
+}
+
+// Values that are used twice at each of many steps do not make the search twice as
+// long at each.
+func TestDoubledValuesEnd(t *testing.T) {
+	var scores, seen strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&scores, "%%s%d = dm.add %%s%d, %%s%d : !s\n", i+1, i, i)
+		fmt.Fprintf(&seen, "%%c%d = dm.and %%c%d, %%c%d : tensor<7xi1>\n%%i%d = dm.add %%i%d, %%i%d : tensor<7xi32>\n", i+1, i, i, i+1, i, i)
+	}
+	s := spelling{args: ", %c0: tensor<7xi1>, %i0: tensor<7xi32>", lines: strings.Replace(product, "%s", "%s0", 1) + scores.String() + seen.String() +
+		`%late = dm.compare lt %i60, %i0 : (tensor<7xi32>, tensor<7xi32>) -> tensor<7xi1>
+` + `%c = dm.and %c60, %late : tensor<7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s = dm.select %c, %s60, %least : (tensor<7xi1>, !s, tensor<E>) -> !s
+` + soft + values}
+	if got := reasons(t, s.program("f32")); got == "" {
+		t.Error("doubled scores are an attention")
 	}
 }
 

@@ -40,8 +40,18 @@ type Attention struct {
 // longer rows of queries, keys and values on chip.
 const MostDepth = 256
 
-// maxSteps bounds how far ops are followed.
-const maxSteps = 64
+// maxSteps bounds how far ops are followed, maxWork how many are looked at where
+// two ways part.
+const (
+	maxSteps = 64
+	maxWork  = 1000
+)
+
+// tired counts such an op.
+func (f *finder) tired() bool {
+	f.work++
+	return f.work > maxWork
+}
 
 // FindAttention finds the attention whose second contraction, the one with the
 // values, is o. Where there is none, reason says why something that looks like one
@@ -53,9 +63,12 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 	if !computes(o.Out(0).Elem) {
 		return nil, ""
 	}
-	most := -1
+	most := phase(-1)
 	for _, try := range []struct{ units, repeated bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
 		for i := range 2 {
+			if !normalizes(o.Operands[i]) {
+				continue
+			}
 			for _, divided := range roots(o) {
 				for _, root := range narrowed(divided) {
 					f := &finder{units: try.units, repeated: try.repeated, second: o, side: i, root: root, elem: root.Out(0).Elem}
@@ -68,11 +81,38 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 					if f.met && f.said > most {
 						most, reason = f.said, f.reason
 					}
+					if f.said == needed {
+						return nil, reason
+					}
 				}
 			}
 		}
 	}
 	return nil, reason
+}
+
+// normalizes reports whether v comes from exponentials that might be those of a
+// softmax: nearly all contractions are done with here.
+func normalizes(v *ir.Value) bool {
+	for range maxSteps {
+		v = origin(v)
+		if v.Op == nil || !op.Sound(v.Op) {
+			return false
+		}
+		switch v.Op.Name {
+		case "dm.softmax", "dm.exp":
+			return true
+		case "dm.mul":
+			if e := origin(v.Op.Operands[1]); e.Op != nil && e.Op.Name == "dm.exp" {
+				return true
+			}
+		case "dm.transpose", "dm.reshape", "dm.convert", "dm.dropout", "dm.div":
+		default:
+			return false
+		}
+		v = v.Op.Operands[0]
+	}
+	return false
 }
 
 // roots are o and, where that is all that uses its result, the op that divides it.
@@ -101,6 +141,16 @@ func only(o *ir.Op, name string) *ir.Op {
 	return us[0].Op
 }
 
+// phase is how far an attempt went.
+type phase int
+
+const (
+	following phase = iota // back to the product of queries and keys
+	arranged               // all three tensors are there
+	indexed                // what their indices are is known
+	needed                 // but the scores stay: no other attempt changes that
+)
+
 // finder is one attempt.
 type finder struct {
 	units    bool // dimensions of size 1 count as indices
@@ -118,9 +168,10 @@ type finder struct {
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
 
-	met    bool // a softmax has been met
-	phase  int  // 1 where all three tensors are there, 2 where their indices are known
-	said   int  // the phase that reason is from
+	work   int   // ops looked at where two ways part
+	met    bool  // a softmax has been met
+	phase  phase // how far it went
+	said   phase // the one that reason is from
 	reason string
 	found  *Attention
 }
@@ -202,7 +253,7 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 		}
 		w := origin(v)
 		o := w.Op
-		if o == nil || !plain(w) {
+		if o == nil || !op.Sound(o) || !plain(w) {
 			break
 		}
 		ok := false
@@ -269,12 +320,12 @@ func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) 
 	if len(qs) == 0 || len(ks) == 0 || len(vs) == 0 {
 		return f.no("queries, keys and values are not all %s", f.elem)
 	}
-	f.phase = 1
+	f.phase = arranged
 	l, ok := f.layout(qs[len(qs)-1].x, ks[len(ks)-1].x, vs[len(vs)-1].x, s.causal)
 	if !ok {
 		return false
 	}
-	f.phase = 2
+	f.phase = indexed
 	if f.dropout != nil && !slices.Equal(f.flat(f.drawn), f.flat(l.matrix())) {
 		return f.no("dropout draws its numbers in another order")
 	}
@@ -289,6 +340,7 @@ func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) 
 	}
 	gone := f.gone(b.ops)
 	if !slices.Contains(gone, holder(f.product, f.root.Parent)) {
+		f.phase = needed
 		return f.no("the scores or the probabilities are used elsewhere")
 	}
 	f.found = &Attention{Root: f.root, New: b.ops, Main: b.main, First: f.product, Gone: gone}

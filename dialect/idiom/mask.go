@@ -61,7 +61,7 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 		}
 		want := i == 1
 		none := math.IsInf(n, -1)
-		seen, others := f.conditions(o.Operands[0], y, want, maxSteps)
+		seen, others := f.conditions(o.Operands[0], y, want)
 		if seen != nil && (none || len(others) == 0) {
 			if s.causal != nil {
 				return f.no("the scores have two causal masks")
@@ -88,22 +88,22 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 
 // conditions splits a predicate, seen where it is want, into a causal mask and
 // others, all of which must hold.
-func (f *finder) conditions(v *ir.Value, x axes, want bool, steps int) (c *causal, others []masked) {
+func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others []masked) {
 	v = origin(v)
 	rest := []masked{{v: v, x: x, want: want}}
 	o := v.Op
-	if o == nil || steps == 0 {
+	if o == nil || !op.Sound(o) || f.tired() {
 		return nil, rest
 	}
 	switch o.Name {
 	case "dm.not":
-		return f.conditions(o.Operands[0], x, !want, steps-1)
+		return f.conditions(o.Operands[0], x, !want)
 	case "dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert":
 		if o.In(0).Elem != types.I1 {
 			return nil, rest
 		}
 		if w, y, ok := f.back(o, x); ok {
-			return f.conditions(w, y, want, steps-1)
+			return f.conditions(w, y, want)
 		}
 	case "dm.constant":
 		if c := f.causalLiteral(o, x, func(n float64) (bool, bool) { return (n != 0) == want, true }); c != nil {
@@ -122,7 +122,7 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool, steps int) (c *causa
 			if !ok {
 				return nil, rest
 			}
-			d, more := f.conditions(o.Operands[i], y, want, steps-1)
+			d, more := f.conditions(o.Operands[i], y, want)
 			if d != nil && c != nil {
 				return nil, rest
 			}
@@ -142,7 +142,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
-		if o == nil {
+		if o == nil || !op.Sound(o) {
 			return nil
 		}
 		switch o.Name {
@@ -166,7 +166,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
 			if !ok {
 				return nil
 			}
-			c, others := f.conditions(o.Operands[0], y, a == 0, maxSteps)
+			c, others := f.conditions(o.Operands[0], y, a == 0)
 			if c == nil || len(others) > 0 {
 				return nil
 			}
@@ -183,8 +183,8 @@ func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
 
 // causalCompare reads a comparison of the indices of keys and queries.
 func (f *finder) causalCompare(o *ir.Op, x axes, want bool) *causal {
-	l := f.index(o.Operands[0], o, x, maxSteps)
-	r := f.index(o.Operands[1], o, x, maxSteps)
+	l := f.index(o.Operands[0], o, x)
+	r := f.index(o.Operands[1], o, x)
 	if l == nil || r == nil {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (l *linear) plus(r *linear, sign int64) *linear {
 
 // index reads v, an operand of o, whose result has the axes x, as a sum of
 // indices; nil where it is none.
-func (f *finder) index(v *ir.Value, o *ir.Op, x axes, steps int) *linear {
+func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 	t := v.Tensor()
 	if t == nil || !(t.Elem.IsInt() && t.Elem.Bytes() >= 4 || t.Elem == types.F32 || t.Elem == types.F64) {
 		return nil
@@ -251,13 +251,13 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes, steps int) *linear {
 	if !ok {
 		return nil
 	}
-	for range steps {
+	for !f.tired() {
 		if n, ok := numberOf(v); ok {
 			return &linear{n: int64(n)}
 		}
 		v = origin(v)
 		o := v.Op
-		if o == nil {
+		if o == nil || !op.Sound(o) {
 			return nil
 		}
 		switch o.Name {
@@ -272,7 +272,7 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes, steps int) *linear {
 			}
 			return &linear{of: map[*atom]int64{at[0]: 1}}
 		case "dm.add", "dm.sub":
-			l, r := f.index(o.Operands[0], o, y, steps-1), f.index(o.Operands[1], o, y, steps-1)
+			l, r := f.index(o.Operands[0], o, y), f.index(o.Operands[1], o, y)
 			if l == nil || r == nil {
 				return nil
 			}
@@ -345,7 +345,7 @@ func (f *finder) narrowest(m *masked, elem types.Elem) *masked {
 			best = &masked{v: v, x: x, want: m.want, put: m.put}
 		}
 		o := origin(v).Op
-		if o == nil || !slices.Contains([]string{"dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert"}, o.Name) ||
+		if o == nil || !op.Sound(o) || !slices.Contains([]string{"dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert"}, o.Name) ||
 			o.Name == "dm.convert" && !exact(o.In(0).Elem, o.Out(0).Elem) {
 			break
 		}

@@ -26,10 +26,10 @@ type masked struct {
 
 // scores goes back from the operand of the softmax to the first contraction.
 func (f *finder) scores(v *ir.Value, x axes, s state) bool {
-	for range maxSteps {
+	for !f.tired() {
 		v = origin(v)
 		o := v.Op
-		if o == nil || !f.wide(v) {
+		if o == nil || !op.Sound(o) || !f.wide(v) {
 			return false
 		}
 		switch o.Name {
@@ -70,15 +70,15 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 		}
 		return f.no("%s stands between the product of queries and keys and the softmax", o.Name)
 	}
-	return false
+	return f.no("too much stands between the product of queries and keys and the softmax")
 }
 
 // leads reports whether v comes from a contraction through what scores goes back
 // through.
 func (f *finder) leads(v *ir.Value) bool {
-	for range maxSteps {
+	for !f.tired() {
 		v = origin(v)
-		if v.Op == nil {
+		if v.Op == nil || !op.Sound(v.Op) {
 			return false
 		}
 		next := 0
