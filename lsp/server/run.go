@@ -82,15 +82,21 @@ func (s *server) runCommand(ctx context.Context, p place, kind string, args comm
 		req.Seed = *args.Seed
 	}
 	bar := s.beginProgress(ctx, token, doing[kind].title+" @"+args.Func)
-	head := headOf(p, args.Func)
+	head, reached := headOf(p, args.Func), 0 // the line that it was at last
 	p.letGo() // the text may change while it runs
-	got, err := worker.Run(ctx, s.workerCommand(), req, func(w worker.Progress) { bar.report(w) })
+	got, err := worker.Run(ctx, s.workerCommand(), req, func(w worker.Progress) {
+		reached = w.Line
+		bar.report(w)
+	})
 	bar.end()
 	s.client.flush(ctx)
 	if err != nil {
 		code, msg, err := s.workFailed(ctx, kind, args.Func, err)
 		if err != nil {
 			return nil, err
+		}
+		if d, ok := atKernel(p.Src, code, msg, []int{reached}); ok && code == worker.CodeTimeout {
+			head, msg = d.Span, fmt.Sprintf("%s, in line %d", msg, reached)
 		}
 		return s.report(p, res, code, msg, head)
 	}

@@ -71,7 +71,10 @@ func TestRunToken(t *testing.T) {
 	})
 }
 
-type failingRun struct{ worker, text, want, code string }
+type failingRun struct {
+	worker, text, want, code string
+	line                     int // of the diagnostic; 0: any
+}
 
 // timeout is short only where it is what ends the run.
 func (c failingRun) timeout() time.Duration {
@@ -90,7 +93,7 @@ func TestRunFailures(t *testing.T) {
 		"floods":             {worker: "flood", want: "wrote more than", code: "DM720"},
 		"a line without end": {worker: "long line", want: "a line of more than", code: "DM720"},
 		"noise":              {worker: "noise", want: "no message", code: "DM720"},
-		"hangs":              {worker: "hang", want: "was stopped after", code: "DM721"},
+		"hangs":              {worker: "hang", want: "was stopped after 1s, in line 2", code: "DM721", line: 2},
 		"program in error":   {worker: "sound", text: strings.Replace(program, "%s :", "%q :", 1), want: "line 3: %q is not defined"},
 		"unbound size":       {worker: "sound", text: strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"), want: `"n"`, code: "DM701"},
 		"no such function":   {worker: "sound", text: strings.ReplaceAll(program, "@f", "@g"), want: "no function @f"},
@@ -107,7 +110,7 @@ func TestRunFailures(t *testing.T) {
 			}
 			if c.code != "" {
 				e.diagnostics(1, func(ds []protocol.Diagnostic) bool {
-					return len(ds) > 0 && ds[0].Code == protocol.String(c.code)
+					return len(ds) > 0 && ds[0].Code == protocol.String(c.code) && (c.line == 0 || int(ds[0].Range.Start.Line) == c.line-1)
 				})
 				e.change(2, edit(0, 0, 0, 0, " "))
 				e.diagnostics(2, func(ds []protocol.Diagnostic) bool { return len(ds) == 0 })

@@ -37,23 +37,58 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 		_, _ = io.Copy(io.Discard, r)
 		cancel()
 	}()
-	var mu sync.Mutex
-	enc := json.NewEncoder(out)
-	var last time.Time
-	res := execute(fed, req, func(p Progress) {
-		if now := time.Now(); p.Note != "" || now.Sub(last) >= 50*time.Millisecond {
-			last = now
-			mu.Lock()
-			defer mu.Unlock()
-			_ = enc.Encode(message{Progress: &p})
-		}
-	})
+	said := &teller{enc: json.NewEncoder(out)}
+	res := execute(fed, req, said.progress)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // killed: no word on the function
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	return enc.Encode(message{Result: res})
+	return said.result(res)
+}
+
+// pace is the least time between two words on progress.
+const pace = 50 * time.Millisecond
+
+// teller writes messages: progress at no more than its pace, but the last of it
+// always, so that it is known where a function was when it has to be killed.
+type teller struct {
+	mu    sync.Mutex
+	enc   *json.Encoder
+	last  time.Time
+	held  *Progress // not told yet
+	timer *time.Timer
+}
+
+func (t *teller) progress(p Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wait := pace - time.Since(t.last)
+	if p.Note != "" || wait <= 0 {
+		t.tell(&p)
+		return
+	}
+	t.held = &p
+	if t.timer == nil {
+		t.timer = time.AfterFunc(wait, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.timer = nil
+			if t.held != nil {
+				t.tell(t.held)
+			}
+		})
+	}
+}
+
+func (t *teller) tell(p *Progress) {
+	t.last, t.held = time.Now(), nil
+	_ = t.enc.Encode(message{Progress: p})
+}
+
+func (t *teller) result(res *Result) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = nil // nothing follows the result
+	return t.enc.Encode(message{Result: res})
 }
 
 // task is a request that is being worked on.

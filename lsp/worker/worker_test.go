@@ -150,3 +150,22 @@ func TestKilled(t *testing.T) {
 		t.Errorf("got %v, %s", err, out.String())
 	}
 }
+
+// However fast progress is, the last of it is told without any more to come.
+func TestLastProgress(t *testing.T) {
+	r, w := io.Pipe()
+	said := &teller{enc: json.NewEncoder(w)}
+	go func() {
+		for line := range 20 {
+			said.progress(Progress{Done: line, Total: 20, Line: line + 1})
+		}
+	}()
+	dec := json.NewDecoder(r)
+	for last := 0; last != 20; {
+		var m message
+		if err := dec.Decode(&m); err != nil || m.Progress == nil || m.Progress.Line <= last {
+			t.Fatalf("after line %d: %+v, %v", last, m.Progress, err)
+		}
+		last = m.Progress.Line
+	}
+}
