@@ -212,6 +212,13 @@ var spellings = []spelling{
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
 ` + values, says: "scale = 0.25, causal = true"},
+	{name: "causal, of indices in a type that could wrap, which is a mask like others", lines: product + `%i = dm.iota dim = 0 : tensor<5x1xi8>
+%j = dm.iota dim = 1 : tensor<1x7xi8>
+%seen = dm.compare le %j, %i : (tensor<1x7xi8>, tensor<5x1xi8>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
 	{name: "causal, later keys hidden, added", lines: product + `%i0 = dm.iota dim = 0 : tensor<5xi64>
 %i = dm.reshape %i0 : (tensor<5xi64>) -> tensor<5x1xi64>
 %j = dm.iota dim = 0 : tensor<7xi64>

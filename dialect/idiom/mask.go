@@ -244,7 +244,7 @@ func (l *linear) plus(r *linear, sign int64) *linear {
 // indices; nil where it is none.
 func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 	t := v.Tensor()
-	if t == nil || !(t.Elem.IsInt() && t.Elem.Bytes() >= 4 || t.Elem == types.F32 || t.Elem == types.F64) {
+	if t == nil {
 		return nil
 	}
 	y, ok := aligned(t, o.Out(0).Shape, x)
@@ -252,6 +252,10 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 		return nil
 	}
 	for !f.tired() {
+		// Narrower types do not count as far as dimensions go.
+		if e := v.Tensor().Elem; !(e.IsInt() && e.Bytes() >= 4 || e == types.F32 || e == types.F64) {
+			return nil
+		}
 		if n, ok := numberOf(v); ok {
 			return &linear{n: int64(n)}
 		}
