@@ -82,8 +82,9 @@ func (s *server) runCommand(ctx context.Context, p place, kind string, args comm
 		req.Seed = *args.Seed
 	}
 	bar := s.beginProgress(ctx, token, doing[kind].title+" @"+args.Func)
-	head, reached := headOf(p, args.Func), 0 // the line that it was at last
+	head := headOf(p, args.Func)
 	p.letGo() // the text may change while it runs
+	var reached int
 	got, err := worker.Run(ctx, s.workerCommand(), req, func(w worker.Progress) {
 		reached = w.Line
 		bar.report(w)
