@@ -7,7 +7,7 @@ go-test: ## vet, formatting, staticcheck, unit, golden, differential, conformanc
 	scripts/test-go.sh
 race:
 	scripts/test-race.sh
-fuzz: ## some thousands of inputs for each fuzz target
+fuzz: ## a fixed number of inputs for each fuzz target
 	scripts/fuzz.sh
 cross: ## every platform we name builds without cgo
 	scripts/cross-build.sh

@@ -1,12 +1,16 @@
 package print_test
 
 import (
+	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
+	"dmir/internal/messy"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -36,26 +40,45 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Add("%a:2, %b = \"x.y\"(%a#1, %c) ({^bb0(%c: i1):}) : (i1, i1) -> (i1, i1, i1)")
 	f.Add("func.func @f(%x: !t) { return %x : !t }\n!t = tuple<!t>")
-	f.Fuzz(func(t *testing.T, text string) {
-		ms, ok := sound(text)
-		for i, m := range ms {
-			c := m.Clone()
-			if d := print.Diff(m, c); d != "" {
-				t.Fatalf("clone: %s", d)
-			}
-			for _, printed := range []func(*ir.Module) (string, error){print.Generic, print.Pretty} {
-				out, err := printed(m)
-				if err != nil || !ok[i] {
-					continue
-				}
-				back, sane := sound(out)
-				if len(back) != 1 || !sane[0] {
-					t.Fatalf("what was printed has errors: %v %v\n%s", back[0].Diags, verify.Module(back[0]), out)
-				}
-				if d := print.Diff(m, back[0]); d != "" {
-					t.Fatalf("%s\n%s", d, out)
-				}
+	f.Fuzz(throughText)
+}
+
+// TestBroken does the same with programs that are broken here and there, the same
+// ones in every run. Set DMIR_ROUNDS for more than a few of each.
+func TestBroken(t *testing.T) {
+	rounds := 10
+	if n, err := strconv.Atoi(os.Getenv("DMIR_ROUNDS")); err == nil {
+		rounds = n
+	}
+	for _, p := range programs(t) {
+		for seed := range uint64(rounds) {
+			text := messy.Broken(seed, p.text)
+			if !t.Run(fmt.Sprintf("%s/%d", p.name, seed), func(t *testing.T) { throughText(t, text) }) {
+				t.Logf("the text was %q", text)
 			}
 		}
-	})
+	}
+}
+
+func throughText(t *testing.T, text string) {
+	ms, ok := sound(text)
+	for i, m := range ms {
+		c := m.Clone()
+		if d := print.Diff(m, c); d != "" {
+			t.Fatalf("clone: %s", d)
+		}
+		for _, printed := range []func(*ir.Module) (string, error){print.Generic, print.Pretty} {
+			out, err := printed(m)
+			if err != nil || !ok[i] {
+				continue
+			}
+			back, sane := sound(out)
+			if len(back) != 1 || !sane[0] {
+				t.Fatalf("what was printed has errors: %v %v\n%s", back[0].Diags, verify.Module(back[0]), out)
+			}
+			if d := print.Diff(m, back[0]); d != "" {
+				t.Fatalf("%s\n%s", d, out)
+			}
+		}
+	}
 }

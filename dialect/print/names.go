@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/syntax/ast"
 )
 
 // names gives every value of one isolated op a name: its own where that is
@@ -159,6 +160,15 @@ func (n *names) block(b *ir.Block) string {
 		if o.Label != "" && !taken[o.Label] {
 			n.labels[o] = o.Label
 			taken[o.Label] = true
+		}
+	}
+	for _, b := range b.Region.Blocks { // what the kept text of an op says must not find a block that it did not find
+		for _, o := range b.Ops {
+			if o.Tree != nil && o.Tree.Form == ast.Custom {
+				for _, s := range o.Tree.Succs {
+					taken[s.Name] = true
+				}
+			}
 		}
 	}
 	next := 0

@@ -72,14 +72,20 @@ func (d *detailer) alias(op *ast.Op, src string) {
 	} else {
 		op.Sig = value
 	}
-	d.lex.gather(op, src, c)
+	if v := d.lex.gather(op, src, c); v.kind == kValue {
+		d.bad(op, src, newError("DM028", v.start, v.end, "an alias stands for a type or an attribute, which hold no values such as %s", excerpt(src[v.start:v.end])))
+	}
 }
 
-// gather notes the symbols and aliases behind c.
-func (l *coarseLexer) gather(op *ast.Op, src string, c cursor) {
+// gather notes the symbols and aliases behind c and gives the first value there.
+func (l *coarseLexer) gather(op *ast.Op, src string, c cursor) (value token) {
 	l.src, l.op, l.cur = src, op, c
-	for l.next().kind != kEOF {
+	for t := l.next(); t.kind != kEOF; t = l.next() {
+		if t.kind == kValue && t.end > t.start+1 && value.kind == kEOF {
+			value = t
+		}
 	}
+	return value
 }
 
 // skeleton reads an op of a form that the grammar knows.
