@@ -18,12 +18,11 @@ kept=$(go env GOCACHE)/fuzz
 inputs() {
   case $1 in
   lsp/server.FuzzServe) echo 20 ;;
-  dialect/print.*) echo 200 ;;
-  compile/schedule.*) echo 300 ;;
+  dialect/print.* | compile/schedule.*) echo 300 ;;
   analysis/refactor.* | lsp/feature.* | lsp/server.FuzzRequests) echo 500 ;;
   analysis/cost.* | analysis/diff.*) echo 2000 ;;
-  analysis/graph.* | analysis/memory.* | lsp/server.FuzzViewAddress | dialect/op.* | syntax/format.FuzzFile | syntax/scope.*) echo 5000 ;;
-  *) echo 20000 ;;
+  analysis/graph.* | analysis/memory.* | lsp/server.FuzzViewAddress | dialect/op.* | syntax/*.FuzzFile | syntax/scope.*) echo 5000 ;;
+  *) echo 10000 ;;
   esac
 }
 

@@ -1,11 +1,14 @@
 package refactor_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"dmir/analysis/refactor"
+	"dmir/dialect/op"
 	"dmir/internal/messy"
 	"dmir/syntax/source"
 )
@@ -26,28 +29,55 @@ func FuzzSelection(f *testing.F) {
 		text := messy.Program(seed, 10)
 		f.Add(text, uint16(len(text)/3), uint16(len(text)/2))
 	}
-	f.Fuzz(func(t *testing.T, text string, a, b uint16) {
-		p := load(t, text, nil)
-		before := len(errorsIn(p))
-		n := len(text) + 2
-		for _, span := range []source.Span{{Start: int(a) % n, End: int(b) % n}, {Start: int(a) % n, End: int(a) % n}} {
-			for _, action := range refactor.Actions(p, span) {
-				c, err := refactor.Apply(p, span, action.ID)
-				if err != nil {
-					if action.Disabled == "" && before == 0 {
-						t.Errorf("%q is offered and refused: %v", action.Title, err)
-					}
-					continue
+	f.Fuzz(selection)
+}
+
+// TestSelectionsOfBroken does the same with programs that are broken here and
+// there, the same ones in every run. Set DMIR_ROUNDS for more than a few of each.
+func TestSelectionsOfBroken(t *testing.T) {
+	rounds := 6
+	if n, err := strconv.Atoi(os.Getenv("DMIR_ROUNDS")); err == nil {
+		rounds = n
+	}
+	var texts []string
+	for _, d := range op.All() {
+		texts = append(texts, d.Example)
+	}
+	for seed := range uint64(8) {
+		texts = append(texts, messy.Program(seed, 10))
+	}
+	for i, text := range texts {
+		for seed := range rounds {
+			broken := messy.Broken(uint64(seed), text)
+			a, b := uint16(97*(i+seed)%len(text)), uint16(211*(i+seed)%len(text))
+			if !t.Run(fmt.Sprintf("%d/%d", i, seed), func(t *testing.T) { selection(t, broken, a, b) }) {
+				t.Logf("the text was %q, the selection %d to %d", broken, a, b)
+			}
+		}
+	}
+}
+
+func selection(t *testing.T, text string, a, b uint16) {
+	p := load(t, text, nil)
+	before := len(errorsIn(p))
+	n := len(text) + 2
+	for _, span := range []source.Span{{Start: int(a) % n, End: int(b) % n}, {Start: int(a) % n, End: int(a) % n}} {
+		for _, action := range refactor.Actions(p, span) {
+			c, err := refactor.Apply(p, span, action.ID)
+			if err != nil {
+				if action.Disabled == "" && before == 0 {
+					t.Errorf("%q is offered and refused: %v", action.Title, err)
 				}
-				after := apply(t, text, c.Edits)
-				if before == 0 {
-					if now := errorsIn(load(t, after, nil)); len(now) > 0 {
-						t.Errorf("%q leaves an error: %s\n%s", action.Title, now[0].Message, after)
-					}
+				continue
+			}
+			after := apply(t, text, c.Edits)
+			if before == 0 {
+				if now := errorsIn(load(t, after, nil)); len(now) > 0 {
+					t.Errorf("%q leaves an error: %s\n%s", action.Title, now[0].Message, after)
 				}
 			}
 		}
-	})
+	}
 }
 
 // TestSelectionsOfExamples tries stretches of the examples that begin and end
