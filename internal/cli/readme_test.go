@@ -1,0 +1,94 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"dmir/internal/cli"
+)
+
+// TestReadme runs each command that README.md shows with its output, and holds
+// the output to it; a line "…" stands for lines that are left out.
+func TestReadme(t *testing.T) {
+	t.Chdir("../..")
+	t.Setenv("COLUMNS", "")
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, block := range regexp.MustCompile("(?s)\n```\n(\\$ dmir .*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
+		for _, part := range strings.Split("\n"+block[1], "\n$ dmir ")[1:] {
+			command, want, _ := strings.Cut(part, "\n")
+			shown++
+			var out, errs bytes.Buffer
+			cli.Main(strings.Fields(command), strings.NewReader(""), &out, &errs)
+			if missing := leftOut(strings.TrimRight(want, "\n"), out.String()); missing != "" {
+				t.Errorf("dmir %s: README.md shows\n%s\nwhich is not there in\n%s%s", command, missing, &out, &errs)
+			}
+		}
+	}
+	if shown < 3 {
+		t.Errorf("%d commands with their output", shown)
+	}
+}
+
+// leftOut is the first run of lines of want, between lines "…", that does not
+// come in got behind those before it; "" where all do.
+func leftOut(want, got string) string {
+	lines := strings.Split(got, "\n")
+	for i, run := range strings.Split(want, "\n…") {
+		run = strings.TrimPrefix(run, "\n")
+		if run == "" {
+			continue
+		}
+		parts := strings.Split(run, "\n")
+		at := -1
+		for k := 0; k+len(parts) <= len(lines) && at < 0; k++ {
+			if slices.Equal(lines[k:k+len(parts)], parts) {
+				at = k
+			}
+		}
+		if at < 0 || i == 0 && at != 0 {
+			return run
+		}
+		lines = lines[at+len(parts):]
+	}
+	return ""
+}
+
+// What README.md says of the fixes of the encoder layer.
+func TestReadmeFixes(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("../../examples/bert_encoder.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := func(program string) (moved, time string) {
+		var out, errs bytes.Buffer
+		if status := cli.Main([]string{"cost", "-"}, strings.NewReader(program), &out, &errs); status != 0 {
+			t.Fatal(errs.String())
+		}
+		m := regexp.MustCompile(`(?s)\n +total .*B +([0-9.]+ µs) .*\n  moved +([0-9.]+ [kMGT]B)\n`).FindStringSubmatch(out.String())
+		if m == nil {
+			t.Fatalf("no totals in\n%s", &out)
+		}
+		return m[2], m[1]
+	}
+	var fixed, errs bytes.Buffer
+	cli.Main([]string{"lint", "--fix", "-"}, strings.NewReader(string(program)), &fixed, &errs)
+	was, took := total(string(program))
+	is, takes := total(fixed.String())
+	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+		t.Errorf("README.md does not say that the fixes %s", want)
+	}
+}
