@@ -21,6 +21,7 @@ const views: View[] = [
 const compiled: View[] = [
   { view: "after-inline", label: "After inlining", detail: "calls replaced by what they call" },
   { view: "after-bind", label: "After binding", detail: "every size a number" },
+  { view: "after-attention", label: "After attention", detail: "attentions that were written out as dm.attention" },
   { view: "after-gradient", label: "After the gradient", detail: "forward and backward ops in one function" },
   { view: "after-simplify", label: "After simplifying", detail: "without what need not be computed" },
   { view: "after-layout", label: "After layout", detail: "each value with the order that it has in memory" },

@@ -45,7 +45,7 @@ end
 
 -- Views of the whole program, and of the function at the cursor, which is compiled for them.
 local views = { 'generic', 'expanded', 'fixed', 'cost' }
-local compiled = { 'after-inline', 'after-bind', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
+local compiled = { 'after-inline', 'after-bind', 'after-attention', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
 
 ---Calls back with the arguments of the Run lens of the named function, or of the one the cursor is in.
 local function with_function(client, buffer, name, done)
