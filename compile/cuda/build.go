@@ -84,7 +84,7 @@ func Kernels() pass.Pass {
 			}
 			g := newGenerator(target)
 			for _, o := range slices.Clone(u.Func.Body.Ops) {
-				if !runs(o) {
+				if !runs(o) || pass.Controls(o) {
 					continue
 				}
 				tablesOut(o)
@@ -168,58 +168,99 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 		return nil, err
 	}
 	b := &builder{
-		generator: newGenerator(target), schedule: s, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
+		generator: newGenerator(target), ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
 		costs: cost.Function(fn, m, nil).ByOp(),
 		out:   &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
 	}
 	if m.Src != nil {
 		b.text, b.out.File = m.Src, m.Src.Path
 	}
-	if err := b.buffers(fn); err != nil {
+	if err := b.block(); err != nil {
 		return nil, err
 	}
-	for i, st := range s.Steps {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := b.step(i, st); err != nil {
-			return nil, err
-		}
+	for _, v := range fn.Args {
+		b.out.Inputs = append(b.out.Inputs, b.buffer[v])
 	}
-	b.remember()
+	if err := b.outputs(fn); err != nil {
+		return nil, err
+	}
+	b.remember(len(b.out.Steps))
 	b.finish()
 	return b.out, nil
+}
+
+// block adds the buffers and the steps of the level's function.
+func (b *builder) block() error {
+	if err := b.buffers(); err != nil {
+		return err
+	}
+	for i, st := range b.schedule.Steps {
+		if err := b.ctx.Err(); err != nil {
+			return err
+		}
+		add := b.step
+		if pass.Controls(st.Op) {
+			add = b.control
+		}
+		if err := add(i, st); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // builder makes the artifact of a scheduled function.
 type builder struct {
 	*generator
+	level
+	ctx     context.Context
+	buffer  map[*ir.Value]int
+	kernels map[string]int // by declaration and body
+	used    map[string]bool
+	texts   []launch
+	places  []int // line in the program that each text stands for, where it says no other
+	costs   map[*ir.Op]*cost.Entry
+	text    *source.File // of the program; nil: it has none
+	out     *artifact.Program
+	// floor is the step before which the last decision, or the last bound of a
+	// part of one, lies.
+	floor int
+}
+
+// level is a function, or a region of it that runs as one.
+type level struct {
+	fn       *ir.Func
 	schedule *schedule.Schedule
-	buffer   map[*ir.Value]int
-	kernels  map[string]int // by declaration and body
-	used     map[string]bool
-	texts    []launch
-	places   []int // line in the program that each text stands for, where it says no other
-	costs    map[*ir.Op]*cost.Entry
-	text     *source.File // of the program; nil: it has none
-	out      *artifact.Program
+	base     int64 // where its memory begins
 	// steps is the first and last step of the artifact for each of the schedule's.
 	steps [][2]int
+	own   []int // its buffers, which live between steps of the schedule
 }
 
 // buffers lays out the values of the plan.
-func (b *builder) buffers(fn *ir.Func) error {
+func (b *builder) buffers() error {
+	region := pass.IsRegion(b.fn)
 	over := b.overwritten()
 	for _, p := range b.schedule.Buffers {
 		if p.Value == nil {
 			continue
+		}
+		if region && p.Kind == artifact.Input { // it is of what is around
+			for _, v := range p.Views {
+				b.buffer[v] = b.buffer[p.Value]
+			}
+			continue
+		}
+		if region && p.Kind == artifact.Output {
+			p.Kind = artifact.Temp
 		}
 		if in := over[p.Value]; in != nil {
 			b.take(p, in)
 			continue
 		}
 		buf := bufferOf(p)
-		if buf.Offset < 0 { // a tensor of the host is copied to the device with the inputs
+		buf.Offset += b.base
+		if p.Offset < 0 { // a tensor of the host is copied to the device with the inputs
 			n := int64(1)
 			for _, d := range buf.Shape {
 				n *= d
@@ -240,11 +281,14 @@ func (b *builder) buffers(fn *ir.Func) error {
 		for _, v := range p.Views {
 			b.buffer[v] = n
 		}
+		b.own = append(b.own, n)
 		b.out.Buffers = append(b.out.Buffers, buf)
 	}
-	for _, v := range fn.Args {
-		b.out.Inputs = append(b.out.Inputs, b.buffer[v])
-	}
+	return nil
+}
+
+// outputs are the buffers of what fn returns.
+func (b *builder) outputs(fn *ir.Func) error {
 	for _, v := range fn.Body.Terminator().Operands {
 		n, ok := b.buffer[v]
 		if !ok {
@@ -325,10 +369,11 @@ func (b *builder) step(i int, st schedule.Step) error {
 		return problem(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
 	}
 	scratch := map[*temp]int{}
-	at := st.ScratchOffset
+	at := b.base + st.ScratchOffset
 	first := len(b.out.Steps)
 	for _, t := range temps(ls) {
 		scratch[t] = len(b.out.Buffers)
+		b.own = append(b.own, len(b.out.Buffers))
 		n := t.n * t.elem.Bytes()
 		b.out.Buffers = append(b.out.Buffers, artifact.Buffer{
 			Name: fmt.Sprintf("%s.partial%d", name, len(scratch)), Elem: t.elem.String(), Shape: []int64{t.n}, Kind: artifact.Temp,
@@ -360,7 +405,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 				step.Product, step.Tile = b.picked.product, b.picked.tile.String()
 			}
 			for _, w := range st.Waits {
-				step.Waits = append(step.Waits, b.steps[w][1])
+				if last := b.steps[w][1]; last >= b.floor { // else a decision lies between
+					step.Waits = append(step.Waits, last)
+				}
 			}
 			if e := b.costs[st.Op]; e != nil {
 				step.FLOP, _ = e.FLOP.Int()
@@ -377,15 +424,16 @@ func (b *builder) step(i int, st schedule.Step) error {
 	return nil
 }
 
-// remember gives the buffers the steps of the artifact for those of the schedule.
-func (b *builder) remember() {
-	for i := range b.out.Buffers {
+// remember gives the buffers of the level the steps of the artifact for those of
+// the schedule; end is what lives to the end does.
+func (b *builder) remember(end int) {
+	for _, i := range b.own {
 		buf := &b.out.Buffers[i]
 		if buf.First >= 0 && buf.First < len(b.steps) {
 			buf.First = b.steps[buf.First][0]
 		}
 		if buf.Last >= len(b.steps) {
-			buf.Last = len(b.out.Steps)
+			buf.Last = end
 		} else if buf.Last >= 0 {
 			buf.Last = b.steps[buf.Last][1]
 		}

@@ -24,7 +24,9 @@ import (
 // Kernel is what a device saw of one launch.
 type Kernel struct {
 	Name        string
-	Class       string
+	Class       string  // of its kernel, or "copy", "loop", "branch"; "" for a fill
+	Decision    bool    // a loop or a branch, which moves nothing
+	Runs        int64   // how often it ran; figures are those of all runs
 	Lines       []int   // of the program's text, 1-based
 	PredictedNs float64 // by the cost model, for the machine that the program was built for
 	MeasuredNs  float64 // 0: not measured
@@ -110,7 +112,15 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	}
 	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
-		k := Kernel{Name: s.Name, PredictedNs: s.TimeNs, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
+		k := Kernel{Name: s.Name, Decision: s.Decides(), Runs: 1, Differs: s.Differs}
+		if s.Kernel < artifact.Fill {
+			k.Class = s.Does()
+		}
+		if i < len(got.Steps) {
+			k.Runs = got.Steps[i].Runs
+		}
+		k.PredictedNs, k.FLOP = s.TimeNs*float64(k.Runs), s.FLOP*k.Runs
+		k.ReadBytes, k.WrittenBytes = s.ReadBytes*k.Runs, s.WrittenBytes*k.Runs
 		if s.Kernel >= 0 {
 			k.Class, k.Lines = p.Kernels[s.Kernel].Class, p.Kernels[s.Kernel].Lines
 		}

@@ -1,13 +1,11 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"testing"
 
-	"dmir/compile/pass"
 	"dmir/internal/messy"
 )
 
@@ -22,15 +20,19 @@ func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(rounds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := loaded(t, fmt.Sprintf("random%d.dmir", seed), messy.Program(seed, 12))
-			m, fn, err := Pick(p, "")
+			_, fn, err := Pick(p, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			var unfit *pass.Error
-			if _, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor("sm_90a")}); errors.As(err, &unfit) && unfit.Code == "DM804" {
-				return // control flow runs in the reference alone
+			// Results of wide types come from half-precision ones all the same, which a
+			// kernel need not round.
+			least := 0.0
+			for _, a := range fn.Args {
+				if x := a.Tensor(); x != nil && x.Elem.Bytes() == 2 {
+					least = 0.004
+				}
 			}
-			agree(t, p, fn.Name)
+			agreeWithin(t, p, fn.Name, least)
 		})
 	}
 }

@@ -102,8 +102,8 @@ func products(p *artifact.Program, kernels []Kernel) []productTime {
 		case s.FLOP+s.ReadBytes+s.WrittenBytes > 0: // another step of the schedule
 			in = false
 		}
-		if in {
-			out[len(out)-1].ns += kernels[i].MeasuredNs
+		if in && kernels[i].Runs > 0 {
+			out[len(out)-1].ns += kernels[i].MeasuredNs / float64(kernels[i].Runs)
 		}
 	}
 	return out

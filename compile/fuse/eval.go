@@ -137,7 +137,7 @@ func (g *graph) evaluate(s *shape) {
 	if n := g.nodes[s.nodes[0]]; n.single && n.entry != nil { // as it is written
 		t := n.entry.Time(g.m)
 		moved, _ := n.entry.Moved().Int()
-		s.price = price{int64(math.Round(t.Ns * 1e6)), moved}
+		s.price = price{int64(math.Round(min(t.Ns, longest) * 1e6)), min(moved, largest)}
 		return
 	}
 	if bytes == 0 && busy == 0 {
@@ -146,6 +146,13 @@ func (g *graph) evaluate(s *shape) {
 	ns := max(busy, float64(bytes)/g.m.Bandwidth*1e9) + g.m.Launch*1e9
 	s.price = price{int64(math.Round(ns * 1e6)), bytes}
 }
+
+// The time in ns and the bytes that a loop counts as at most, so that sums of
+// them do not wrap: about a minute, and a pebibyte.
+const (
+	longest = 1 << 36
+	largest = 1 << 50
+)
 
 // prologue is how long the contractions of s are held up by what their operands
 // are computed from: a tile of an operand is computed again for each tile of the

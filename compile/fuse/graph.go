@@ -258,6 +258,9 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	for _, v := range n.op.Results[:min(1, len(n.op.Results))] {
 		n.effort = elementsOf(v) * steps(n.op) / g.m.Peak(false, types.F32) * 1e9
 	}
+	if controls[n.op.Name] {
+		return nil // it stands alone, and what it takes does not depend on the plan
+	}
 	flop, ok := e.FLOP.Int()
 	if !ok {
 		return pass.Errorf(n.op, "DM801", "what %s computes depends on an unbound symbol", n.op.Name)

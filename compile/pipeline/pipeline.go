@@ -16,7 +16,9 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Passes are all passes in their order. The slice is the caller's.
+// Passes are all passes in their order. The slice is the caller's. Passes are
+// about straight lines of ops: to those that are not about single ops anyway
+// each region of a while or an if is a function of its own (pass.Regions).
 func Passes() []pass.Pass {
 	return []pass.Pass{
 		prepare.Inline(),
@@ -24,11 +26,12 @@ func Passes() []pass.Pass {
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return cuda.Attends(o, u.Machine) }),
 		grad.Pass(),
 		simplify.Pass(),
-		layout.Pass(),
-		prepare.Dissolve(),
-		fuse.Pass(),
+		pass.InRegions(layout.Pass()),
+		pass.InRegions(prepare.Dissolve()),
+		prepare.Regions(),
+		pass.InRegions(fuse.Pass()),
 		schedule.Order(),
-		cuda.Kernels(),
+		pass.InRegions(cuda.Kernels()),
 		schedule.Plan(),
 	}
 }

@@ -11,7 +11,14 @@ import (
 
 func both(string) []pass.Pass { return []pass.Pass{prepare.Inline(), prepare.Bind()} }
 
-func TestGolden(t *testing.T) { passtest.Golden(t, "testdata", both) }
+func TestGolden(t *testing.T) {
+	passtest.Golden(t, "testdata", func(archive string) []pass.Pass {
+		if archive == "regions" {
+			return []pass.Pass{prepare.Regions()}
+		}
+		return both(archive)
+	})
+}
 
 // Calls vanish from random programs, and every bit of the results stays.
 func TestRandomPrograms(t *testing.T) {

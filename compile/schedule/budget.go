@@ -114,7 +114,7 @@ func (r *recomputed) cuts(budget int64) (out []cut) {
 			last[s] = k
 		}
 		for _, s := range r.tasks[i].reads {
-			if from := last[s]; r.size[s] > 0 && !r.kept[s] && over[k] > over[from+1] {
+			if from := last[s]; r.size[s] > 0 && !r.kept[s] && !r.once(s) && over[k] > over[from+1] {
 				out = append(out, cut{store: s, task: r.order[from]})
 			}
 			last[s] = k

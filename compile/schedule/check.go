@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"slices"
 
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/syntax/diag"
 )
 
-// Check proves that fn, as its text says, runs right whatever the streams do: a
+// Check proves that fn, as its text says, the regions of its control flow
+// included, runs right whatever the streams do: a
 // step comes behind those that make what it reads, and no byte of a value is
 // written by another between where it is made and its last use. Steps of one
 // stream run in the order of the text; between streams only waits count. It
@@ -28,6 +30,16 @@ func Check(fn *ir.Func) error {
 	t.overlaps()
 	if len(t.problems) > 0 {
 		return t.problems
+	}
+	for _, s := range t.steps {
+		for n := range s.op.Regions {
+			if !pass.Controls(s.op) || s.op.Body(n) == nil {
+				continue
+			}
+			if err := pass.Outlined(fn, s.op, n, func(r *ir.Func, _ []*ir.Value) error { return Check(r) }); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -79,7 +91,7 @@ func (t *text) stretches() []stretch {
 		}
 	}
 	for i, s := range t.steps {
-		if n := s.op.Int(ScratchAttr, 0); n > 0 {
+		if n := s.need; n > 0 {
 			out = append(out, stretch{scratchOf(t.clock, s), t.scratch[i], t.scratch[i] + n})
 		}
 	}

@@ -33,6 +33,7 @@ type step struct {
 	reads   []*root // each once, in the order of first use
 	makes   []*root
 	scratch int64 // bytes, rounded up to Align
+	need    int64 // bytes, as they are
 }
 
 // root is a value with storage of its own, which is shared by the views of it.
@@ -42,7 +43,7 @@ type root struct {
 	kind  kind
 	bytes int64 // 0 where it needs none
 	size  int64 // rounded up to Align
-	away  bool  // it lies outside the device's memory
+	away  bool  // it lies outside the device's memory, or, of a region, outside of what is planned
 	maker *step // nil of arguments and constants
 	reads []*step
 	out   bool // the function returns it, or a view of it
@@ -88,7 +89,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 					r.out = true
 				}
 			}
-		case op.Of(o) == nil || o.Name == "dm.if" || o.Name == "dm.while":
+		case op.Of(o) == nil:
 			return nil, pass.Errorf(o, "DM804", "%s cannot stand in a static schedule", o.Name)
 		case o.Name == "dm.constant" && len(o.Results) == 1:
 			g.consts = append(g.consts, o)
@@ -113,10 +114,13 @@ func isView(sizes memory.Sizes, o *ir.Op) bool {
 
 func (g *model) step(o *ir.Op) error {
 	n := o.Int(ScratchAttr, 0)
+	if pass.Controls(o) {
+		n, _ = RegionBytes(o)
+	}
 	if n < 0 || n > maxBytes {
 		return failure(o, "DM842", "%s of %s is %d bytes", ScratchAttr, label(o), n)
 	}
-	s := &step{op: o, index: len(g.steps), scratch: roundUp(n)}
+	s := &step{op: o, index: len(g.steps), scratch: roundUp(n), need: n}
 	g.steps = append(g.steps, s)
 	for _, v := range captured(o) {
 		r := g.rootOf[v]
@@ -168,6 +172,9 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		return pass.Errorf(v.Op, "DM805", "%s has more bytes than any device holds", called(v))
 	}
 	r.bytes = max(n, 0)
+	if k == argument && pass.IsRegion(g.fn) { // it lies in the memory of what is around
+		r.bytes, r.away = 0, true
+	}
 	r.size = roundUp(r.bytes)
 	g.roots = append(g.roots, r)
 	g.rootOf[v] = r

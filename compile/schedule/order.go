@@ -39,6 +39,9 @@ func order(u *pass.Unit) error {
 	if fn.Body == nil {
 		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
+	if err := pass.Regions(u, order); err != nil {
+		return err
+	}
 	g, err := read(fn, u.Module, u.Options.Bind)
 	if err != nil {
 		return err
@@ -83,6 +86,7 @@ func order(u *pass.Unit) error {
 			stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
 		}
 	}
+	estimate(fn, held(r, stream, waits))
 	for k, o := range apply(g, r) {
 		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
 		if len(waits[k]) > 0 {

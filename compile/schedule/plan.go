@@ -25,6 +25,12 @@ func plan(u *pass.Unit) error {
 	if fn.Body == nil {
 		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
+	if !pass.IsRegion(fn) {
+		hoist(fn)
+	}
+	if err := pass.Regions(u, plan); err != nil {
+		return err
+	}
 	strip(fn, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
 	g, err := read(fn, u.Module, u.Options.Bind)
 	if err != nil {
@@ -108,12 +114,14 @@ func (g *model) write(offset map[*root]int64, scratch map[*step]int64, workspace
 		return integers(ns)
 	}
 	f := g.fn
-	f.Op.SetAttr(WorkspaceAttr, types.Int{V: workspace})
-	var args []*root
-	for _, v := range f.Args {
-		args = append(args, g.rootOf[v])
+	head(f).SetAttr(WorkspaceAttr, types.Int{V: workspace})
+	if !pass.IsRegion(f) {
+		var args []*root
+		for _, v := range f.Args {
+			args = append(args, g.rootOf[v])
+		}
+		f.Op.SetAttr(ArgOffsetsAttr, list(args))
 	}
-	f.Op.SetAttr(ArgOffsetsAttr, list(args))
 	for _, o := range g.consts {
 		o.SetAttr(OffsetsAttr, list([]*root{g.rootOf[o.Results[0]]}))
 	}

@@ -1,6 +1,10 @@
 package schedule
 
-import "slices"
+import (
+	"slices"
+
+	"dmir/compile/pass"
+)
 
 // problem is what ordering is about: tasks that make and read stores of
 // memory. Tasks are numbered in an order that is valid.
@@ -19,6 +23,7 @@ type task struct {
 	over    [][]int // for each of makes the stores that it may take over, if this task is the last to read them; may be nil
 	scratch int64   // bytes that it needs beside all that
 	ns      float64 // predicted time
+	once    bool    // it is never run a second time
 }
 
 // problem is the order of g's steps as it is asked for, of sizes that are
@@ -42,7 +47,7 @@ func (g *model) problem(rounded bool) *problem {
 		p.kept = append(p.kept, r.out)
 	}
 	for _, s := range g.steps {
-		t := task{scratch: s.scratch}
+		t := task{scratch: s.scratch, once: pass.Controls(s.op)}
 		for _, r := range s.reads {
 			if r.persistent() {
 				continue

@@ -64,7 +64,7 @@ func Read(fn *ir.Func) (*Schedule, error) {
 			step.Over[k] = t.overwritten(st, k)
 		}
 		if st.scratch > 0 {
-			step.Scratch, step.ScratchOffset = st.op.Int(ScratchAttr, 0), t.scratch[i]
+			step.Scratch, step.ScratchOffset = st.need, t.scratch[i]
 		}
 		s.Steps = append(s.Steps, step)
 	}
@@ -135,7 +135,7 @@ func (t *text) buffers() []Buffer {
 		out = append(out, b)
 	}
 	for i, s := range t.steps {
-		if n := s.op.Int(ScratchAttr, 0); n > 0 {
+		if n := s.need; n > 0 {
 			out = append(out, Buffer{Kind: artifact.Temp, Offset: t.scratch[i], Bytes: n, First: i, Last: i})
 		}
 	}

@@ -77,6 +77,9 @@ func (r *recomputed) exchange(i, old, now int) {
 	r.link(i)
 }
 
+// once reports whether store s can only be made once.
+func (r *recomputed) once(s int) bool { return r.maker[s] >= 0 && r.tasks[r.maker[s]].once }
+
 // late are the places behind place at whose tasks read store s.
 func (r *recomputed) late(s, at int) (places []int) {
 	for k := at + 1; k < len(r.order); k++ {
@@ -93,7 +96,7 @@ func (r *recomputed) late(s, at int) (places []int) {
 // It reports false where that repeats nothing new.
 func (r *recomputed) repeat(s, at, depth int) bool {
 	late := r.late(s, at)
-	if len(late) == 0 || r.kept[s] {
+	if len(late) == 0 || r.kept[s] || r.once(s) {
 		return false
 	}
 	readers := make([]int, len(late))
@@ -132,7 +135,7 @@ func (r *recomputed) insert(s, place, depth int) (now int) {
 	r.again = append(r.again, c)
 	r.order = slices.Insert(r.order, place, c)
 	for _, x := range task.reads {
-		if depth > 0 && !r.kept[x] && len(r.late(x, place)) == 0 {
+		if depth > 0 && !r.kept[x] && !r.once(x) && len(r.late(x, place)) == 0 {
 			before := len(r.order)
 			y := r.insert(x, place, depth-1)
 			r.exchange(c, x, y)

@@ -13,8 +13,16 @@
 //	dm.scratch = 1024      of a step, from whoever makes its code: bytes that it needs while it runs
 //	dm.scratch_offset = 0  of a step with dm.scratch
 //	dm.arg_offsets = [0]   of the function: byte offset of each argument
-//	dm.workspace = 4096    of the function: bytes of the allocation
+//	dm.workspace = 4096    of the function: bytes of the allocation; of a region's dm.yield: of the region
 //	dm.in_place            of the function: element-wise kernels may write over what they are the last to read
+//
+// A dm.while or a dm.if is one step. What its regions hold is its scratch
+// memory: dm.workspace of a region's dm.yield says how many bytes that is, the
+// offsets in the region count from its start, and the regions of one op, of which
+// one runs at a time, share it. The block's arguments lie where the results of
+// the while do, values from outside where they are, and constants that are no
+// numbers in a kernel's text stand outside. A while needs bytes besides for
+// carried values that its body hands on in another place (Swapped).
 //
 // Arguments and constants keep their bytes throughout, so that a step can be
 // run again and again; a result keeps its from where it is made to the end.

@@ -67,7 +67,7 @@ func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 			if t := e.Time(m); t.Known && t.Ns > 0 {
 				d.launch = min(m.Launch*1e9, t.Ns)
 				d.busy = t.Ns - d.launch
-				d.small = t.Bound == cost.Latency
+				d.small = t.Bound == cost.Latency && !pass.Controls(s.op) // the host waits for all before a decision
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -95,10 +96,14 @@ func (t *text) waitsOf(s *step) (waits []int) {
 func (t *text) layout() {
 	fn := t.fn
 	var ok bool
-	if t.workspace, ok = t.number(fn.Op, WorkspaceAttr); ok && t.workspace < 0 {
+	if t.workspace, ok = t.number(head(fn), WorkspaceAttr); ok && t.workspace < 0 {
 		t.problem(fn.Op, "DM842", "%s of @%s is %d bytes", WorkspaceAttr, fn.Name, t.workspace)
 	}
-	if ns, ok := t.list(fn.Op, ArgOffsetsAttr, len(fn.Args), "argument"); ok {
+	if pass.IsRegion(fn) {
+		for _, v := range fn.Args {
+			t.offset[t.rootOf[v]] = -1
+		}
+	} else if ns, ok := t.list(fn.Op, ArgOffsetsAttr, len(fn.Args), "argument"); ok {
 		for i, v := range fn.Args {
 			t.offset[t.rootOf[v]] = ns[i]
 		}

@@ -13,7 +13,7 @@ type Program struct {
 	// C++, lines do not count on.
 	Source  string
 	Kernels []Kernel // each distinct kernel once
-	Steps   []Step   // in an order that is right on one stream
+	Steps   []Step   // in an order that is right on one stream; a Loop repeats those behind it
 	Buffers []Buffer
 	// Workspace is the size in bytes of the one allocation. Every buffer lies in
 	// it, aligned to 256 bytes.
@@ -146,16 +146,23 @@ type Param struct {
 	Mode Mode
 }
 
-// Step is one launch, or one fill of a buffer with zero bytes.
+// Step is one launch, one fill, one copy, or a decision about the steps behind it.
 type Step struct {
 	Name   string // unique in the program; what a person is shown
-	Kernel int    // index; -1: fill the one argument with zero bytes
+	Kernel int    // index; below 0: Fill, Copy, Loop or Branch
 	Grid   [3]int
 	Args   []Arg
 	Stream int
 	Waits  []int // earlier steps on other streams that must have ended
 
-	// What the cost model predicts for the step.
+	// Parts are, of a decision, how many of the steps behind it are its first and
+	// its second part.
+	Parts [2]int `json:",omitzero"`
+	// Trips is how often the body of a Loop runs, where that is known.
+	Trips      int64 `json:",omitempty"`
+	TripsKnown bool  `json:",omitempty"`
+
+	// What the cost model predicts for the step when it runs once.
 	FLOP         int64
 	ReadBytes    int64
 	WrittenBytes int64

@@ -44,6 +44,9 @@ func (p *Program) Check() error {
 		c.steps()
 	}
 	if len(c.errs) == 0 { // what follows takes indices as given
+		c.rounds()
+	}
+	if len(c.errs) == 0 { // and parts
 		c.lifetimes()
 		c.order()
 	}
@@ -262,7 +265,14 @@ func (c *checker) steps() {
 				return
 			}
 		}
-		if s.Kernel == -1 {
+		switch s.Kernel {
+		case Loop, Branch:
+			c.decision(bad, s)
+			continue
+		case Copy:
+			c.copied(bad, s)
+			continue
+		case Fill:
 			if len(s.Args) != 1 || s.Args[0].Map != nil {
 				bad("a fill has one buffer for an argument")
 			} else if p.Buffers[s.Args[0].Buffer].Kind == Constant {

@@ -26,7 +26,7 @@ import (
 const (
 	// Magic is what a .dmx file begins with.
 	Magic         = "\x89DMX\r\n\x1a\n"
-	formatVersion = 1
+	formatVersion = 2 // 1 knows no copies and no decisions, and is what programs without them are written as
 	maxHeader     = 256 << 20
 )
 
@@ -36,6 +36,18 @@ type document struct {
 	Program *Program
 	Data    []int64 // the constants' data, by buffer; -1: none
 	Cubins  []int64 // the images, in their order
+}
+
+// version is the oldest version of the format that says all of p.
+func (p *Program) version() uint32 {
+	for _, q := range p.programs() {
+		for i := range q.Steps {
+			if q.Steps[i].Kernel < Fill {
+				return formatVersion
+			}
+		}
+	}
+	return 1
 }
 
 // programs are p and its variants.
@@ -77,7 +89,7 @@ func (p *Program) Write(w io.Writer) error {
 	sum := sha256.New()
 	to := io.MultiWriter(w, sum)
 	head := append([]byte(Magic), make([]byte, 12)...)
-	binary.LittleEndian.PutUint32(head[8:], formatVersion)
+	binary.LittleEndian.PutUint32(head[8:], p.version())
 	binary.LittleEndian.PutUint64(head[12:], uint64(len(header)))
 	for _, part := range append([][]byte{head, header}, blobs...) {
 		if _, err := to.Write(part); err != nil {
@@ -100,8 +112,8 @@ func Read(r io.Reader) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := binary.LittleEndian.Uint32(head[8:]); v != formatVersion {
-		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads version %d: compile it again", v, formatVersion)
+	if v := binary.LittleEndian.Uint32(head[8:]); v < 1 || v > formatVersion {
+		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads versions 1 to %d: compile it again", v, formatVersion)
 	}
 	size := binary.LittleEndian.Uint64(head[12:])
 	if size > maxHeader {

@@ -86,7 +86,7 @@ func TestDamage(t *testing.T) {
 		"another file": {"func.func @f() { return }", "is no .dmx file"},
 		"nothing":      {"", "is no .dmx file"},
 		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is no .dmx file"},
-		"the future":   {string(data[:8]) + "\x02" + string(data[9:]), "version 2 of the .dmx format; this dmir reads version 1"},
+		"the future":   {string(data[:8]) + "\x03" + string(data[9:]), "version 3 of the .dmx format; this dmir reads versions 1 to 2"},
 		"huge":         {string(data[:12]) + "\xff\xff\xff\xff\xff\xff\xff\x7f" + string(data[20:]), "is damaged"},
 		"half":         {string(data[:len(data)/2]), "is truncated"},
 	} {
@@ -115,6 +115,7 @@ func TestReadChecks(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(encoded(f, full()))
 	f.Add(encoded(f, &artifact.Program{}))
+	f.Add(encoded(f, artifacttest.Loop()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := artifact.Read(bytes.NewReader(data))
 		if (p == nil) != (err != nil) {
@@ -142,4 +143,51 @@ func FuzzCheck(f *testing.F) {
 		p.Steps[3].Args[0].Buffer, p.Steps[2].Stream, p.Steps[1].Grid[0] = buffer, stream, grid
 		_ = p.Check() // it says something and does not panic
 	})
+}
+
+// What decisions refer to may be anything too.
+func FuzzDecisions(f *testing.F) {
+	f.Add(2, 1, 3, 4, 3, 6, int64(3))
+	f.Add(7, 2, 0, 2, 1, 9, int64(0))
+	f.Fuzz(func(t *testing.T, step, first, second, buffer, from, to int, trips int64) {
+		p := artifacttest.Loop()
+		s := &p.Steps[uint(step)%uint(len(p.Steps))]
+		s.Parts, s.Trips, s.TripsKnown = [2]int{first, second}, trips, true
+		s.Args[0].Buffer = buffer
+		b := &p.Buffers[uint(buffer)%uint(len(p.Buffers))]
+		b.First, b.Last = from, to
+		if p.Check() != nil {
+			return
+		}
+		p.Times()
+		p.Predicted()
+		rounds := 0
+		err := p.Walk(func(from, to int) error {
+			if from >= to || from < 0 || to > len(p.Steps) {
+				t.Errorf("steps %d to %d", from, to)
+			}
+			return nil
+		}, func(int) (bool, error) { rounds++; return rounds < 20, nil })
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A program without copies and decisions is written so that earlier versions
+// read it; one with them is not.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		p    *artifact.Program
+		want byte
+	}{{full(), 1}, {artifacttest.Loop(), 2}} {
+		data := encoded(t, c.p)
+		if data[8] != c.want {
+			t.Errorf("@%s has version %d, want %d", c.p.Name, data[8], c.want)
+		}
+		got, err := artifact.Read(bytes.NewReader(data))
+		if err != nil || cmp.Diff(c.p, got) != "" {
+			t.Errorf("@%s: %v", c.p.Name, err)
+		}
+	}
 }

@@ -31,7 +31,11 @@ func (p *Program) ExportHeader(w io.Writer) error {
 	e.f("#define %s_WORKSPACE %d // bytes\n\n", strings.ToUpper(e.name), p.Workspace)
 	e.f("// Fills the constants in the workspace and prepares the kernels, once.\n")
 	e.f("int %s_init(void *workspace, cudaStream_t stream);\n\n", e.name)
-	e.f("// Enqueues the function on the stream and returns at once.\n")
+	if p.Straight() {
+		e.f("// Enqueues the function on the stream and returns at once.\n")
+	} else {
+		e.f("// Runs the function on the stream and returns when its last decision is taken.\n")
+	}
 	e.f("int %s(void *workspace, const void *const *inputs, void *const *outputs, cudaStream_t stream);\n\n", e.name)
 	e.f("#ifdef __cplusplus\n}\n#endif\n")
 	return e.flush(w)
@@ -102,6 +106,9 @@ func newExport(p *Program) *export {
 	written := map[int]bool{}
 	for _, s := range p.Steps {
 		for i, a := range s.Args {
+			if s.Decides() || s.Kernel == Copy && i == 1 {
+				continue
+			}
 			if s.Kernel < 0 || p.Kernels[s.Kernel].Params[i].Mode != In {
 				written[a.Buffer] = true
 			}
@@ -158,7 +165,12 @@ func (e *export) describe() {
 	}
 	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
-	e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
+	if p.Straight() {
+		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
+	} else {
+		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")
+		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless said otherwise.\n//\n")
+	}
 	list := func(what string, buffers []int) {
 		for i, b := range buffers {
 			buf := &p.Buffers[b]
@@ -280,9 +292,7 @@ func (e *export) entry() {
 			e.f("  if ((e = cudaMemcpyAsync(%s, inputs[%d], %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(b), i, n)
 		}
 	}
-	for i := range p.Steps {
-		e.step(&p.Steps[i])
-	}
+	e.steps(0, len(p.Steps))
 	for i, b := range p.Outputs {
 		to := fmt.Sprintf("(char *)outputs[%d]", i)
 		if n := p.Buffers[b].Size(); e.address(b) != to && n > 0 {
@@ -292,10 +302,55 @@ func (e *export) entry() {
 	e.f("  return e;\n}\n")
 }
 
+// steps writes the steps [from, to), those of decisions in their braces.
+func (e *export) steps(from, to int) {
+	for i := from; i < to; i++ {
+		s := &e.p.Steps[i]
+		if !s.Decides() {
+			e.step(s)
+			continue
+		}
+		second := i + 1 + s.Parts[0]
+		end := second + s.Parts[1]
+		read := func() {
+			e.f("    bool yes = false;\n")
+			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Args[0].Buffer))
+			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
+		}
+		if s.Kernel == Loop {
+			e.f("  for (;;) { // %s\n", oneLine(s.Name))
+			e.steps(i+1, second)
+			read()
+			e.f("    if (!yes) break;\n")
+			e.steps(second, end)
+		} else {
+			e.f("  { // %s\n", oneLine(s.Name))
+			read()
+			e.f("  if (yes) {\n")
+			e.steps(i+1, second)
+			e.f("  } else {\n")
+			e.steps(second, end)
+			e.f("  }\n")
+		}
+		e.f("  }\n")
+		i = end - 1
+	}
+}
+
+// oneLine is a name as a comment.
+func oneLine(name string) string { return strings.ReplaceAll(name, "\n", " ") }
+
 func (e *export) step(s *Step) {
 	p := e.p
-	e.f("  { // %s\n", strings.ReplaceAll(s.Name, "\n", " "))
+	e.f("  { // %s\n", oneLine(s.Name))
 	defer e.f("  }\n")
+	if s.Kernel == Copy {
+		to, from := s.Args[0].Buffer, s.Args[1].Buffer
+		if n := p.Buffers[to].Size(); n > 0 {
+			e.f("    if ((e = cudaMemcpyAsync(%s, %s, %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(to), e.address(from), n)
+		}
+		return
+	}
 	if s.Kernel < 0 {
 		b := s.Args[0].Buffer
 		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(b), p.Buffers[b].Size())

@@ -10,6 +10,7 @@ import (
 type access struct {
 	step        int
 	read, write bool
+	decides     bool // the host reads it when the step, and all before it, have ended
 }
 
 // accesses lists, for each buffer, the steps that use it, in their order. A
@@ -18,16 +19,25 @@ type access struct {
 func (p *Program) accesses() [][]access {
 	out := make([][]access, len(p.Buffers))
 	add := func(b, step int, read, write bool) {
-		if n := len(out[b]); n > 0 && out[b][n-1].step == step {
+		if n := len(out[b]); n > 0 && out[b][n-1].step == step && !out[b][n-1].decides {
 			out[b][n-1].read = out[b][n-1].read || read
 			out[b][n-1].write = out[b][n-1].write || write
 			return
 		}
-		out[b] = append(out[b], access{step, read, write})
+		out[b] = append(out[b], access{step: step, read: read, write: write})
 	}
 	for i, s := range p.Steps {
-		if s.Kernel < 0 {
+		switch s.Kernel {
+		case Fill:
 			add(s.Args[0].Buffer, i, false, true)
+			continue
+		case Copy:
+			add(s.Args[1].Buffer, i, true, false)
+			add(s.Args[0].Buffer, i, false, true)
+			continue
+		case Loop, Branch:
+			b := s.Args[0].Buffer
+			out[b] = append(out[b], access{step: p.decided(i), read: true, decides: true})
 			continue
 		}
 		for j, a := range s.Args {
@@ -55,6 +65,7 @@ func (p *Program) accesses() [][]access {
 func (c *checker) lifetimes() {
 	p := c.p
 	uses := p.accesses()
+	c.written(uses)
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		for _, a := range uses[i] {
@@ -63,21 +74,12 @@ func (c *checker) lifetimes() {
 				break
 			}
 		}
-		if b.Kind == Temp || b.Kind == Output {
-			if len(uses[i]) > 0 && !uses[i][0].write {
-				c.errorf("buffer %s: step %d (%s) reads it before anything is written", b.Name, uses[i][0].step, p.Steps[uses[i][0].step].Name)
-			}
-		}
 		if b.Kind == Input && b.First > -1 {
 			c.errorf("buffer %s: an input that lives from step %d on, not from the start", b.Name, b.First)
 		}
 	}
 	for i, o := range p.Outputs {
 		b := &p.Buffers[o]
-		written := slices.ContainsFunc(uses[o], func(a access) bool { return a.write })
-		if n, _ := b.Len(); !written && n > 0 && b.Kind != Input && b.Kind != Constant {
-			c.errorf("output %d is the buffer %s, which nothing writes", i, b.Name)
-		}
 		if b.Kind != Constant && b.Last < len(p.Steps) {
 			c.errorf("output %d is the buffer %s, which lives until step %d, not to the end", i, b.Name, b.Last)
 		}
@@ -123,12 +125,15 @@ func (p *Program) overlapping(f func(i, j int) bool) {
 func (c *checker) order() {
 	p := c.p
 	ended := p.endedBefore()
+	for i, floor := range p.floors() {
+		c.waits(i, floor)
+	}
 	after := func(i, j int) bool { return int(ended[j][p.Steps[i].Stream]) >= i } // i < j
 	uses := p.accesses()
 	conflict := func(x, y []access, what string) {
 		for _, a := range x {
 			for _, b := range y {
-				if a.step == b.step || !a.write && !b.write {
+				if a.step == b.step || !a.write && !b.write || a.decides || b.decides {
 					continue
 				}
 				i, j := min(a.step, b.step), max(a.step, b.step)
@@ -153,10 +158,18 @@ func (c *checker) order() {
 func (p *Program) endedBefore() [][maxStreams]int32 {
 	out := make([][maxStreams]int32, len(p.Steps))
 	last := [maxStreams]int{} // one more than the last step of a stream so far
+	floors := p.floors()
+	var over [maxStreams]int32 // the last step of a stream before the last bound of a part
+	for j := range over {
+		over[j] = -1
+	}
 	for i, s := range p.Steps {
-		for j := range out[i] {
-			out[i][j] = -1
+		if floors[i] == i {
+			for j, n := range last {
+				over[j] = int32(n) - 1
+			}
 		}
+		out[i] = over
 		merge := func(w int) {
 			for j := range out[i] {
 				out[i][j] = max(out[i][j], out[w][j])

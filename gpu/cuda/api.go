@@ -103,6 +103,7 @@ type api struct {
 	MemFree      func(p deviceVA) status                                                                                                                             `c:"cuMemFree_v2"`
 	CopyIn       func(to deviceVA, from *byte, n uint64, on handle) status                                                                                           `c:"cuMemcpyHtoDAsync_v2"`
 	CopyOut      func(to *byte, from deviceVA, n uint64, on handle) status                                                                                           `c:"cuMemcpyDtoHAsync_v2"`
+	CopyOn       func(to, from deviceVA, n uint64, on handle) status                                                                                                 `c:"cuMemcpyDtoDAsync_v2"`
 	Fill         func(to deviceVA, value uint8, n uint64, on handle) status                                                                                          `c:"cuMemsetD8Async"`
 	StreamCreate func(s *handle, flags uint32) status                                                                                                                `c:"cuStreamCreate"`
 	StreamFree   func(s handle) status                                                                                                                               `c:"cuStreamDestroy_v2"`

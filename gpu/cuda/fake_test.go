@@ -24,6 +24,7 @@ type fake struct {
 	failCode status
 	faults   string // this kernel breaks the context
 	hangs    bool   // nothing ever ends
+	stuck    bool   // the kernel "next" counts no further
 
 	next     handle
 	live     map[handle]string // kind of each handle
@@ -297,6 +298,13 @@ func (f *fake) api() *api {
 			}
 			return s
 		},
+		CopyOn: func(to, from deviceVA, n uint64, on handle) status {
+			s, ok := f.call("copy on", true)
+			if ok {
+				f.add(on, "copy on", func() { copy(f.bytes(to, n), f.bytes(from, n)) })
+			}
+			return s
+		},
 		Fill: func(to deviceVA, v uint8, n uint64, on handle) status {
 			s, ok := f.call("fill", true)
 			if ok {
@@ -488,6 +496,9 @@ func (f *fake) launch(l launched, on handle, args unsafe.Pointer) status {
 	return success
 }
 
+// word is the i32 at an address.
+func (f *fake) word(at deviceVA) int32 { return int32(binary.LittleEndian.Uint32(f.bytes(at, 4))) }
+
 // kernel does what the kernel of the tests' program of that name does.
 func (f *fake) kernel(name string, at []deviceVA) {
 	const n = 1000
@@ -513,6 +524,19 @@ func (f *fake) kernel(name string, at []deviceVA) {
 	case "joined":
 		for i := range n {
 			set(3, i, get(0, i)+get(1, i)+get(2, 0))
+		}
+	case "below":
+		f.bytes(at[2], 1)[0] = 0
+		if f.word(at[0]) < f.word(at[1]) {
+			f.bytes(at[2], 1)[0] = 1
+		}
+	case "twice":
+		for i := range n {
+			set(1, i, 2*get(0, i))
+		}
+	case "next":
+		if !f.stuck {
+			binary.LittleEndian.PutUint32(f.bytes(at[0], 4), uint32(f.word(at[0])+1))
 		}
 	default:
 		f.problem("a launch of %q", name)

@@ -81,23 +81,25 @@ func (s *Session) locate(ctx context.Context, inputs [][]byte, fault error) *Fau
 		if err := fresh.give(inputs, nil); err != nil {
 			return err
 		}
-		for i := range s.p.Steps {
-			err := fresh.enqueue(i, fresh.streams[0])
-			if err == nil {
-				err = fresh.wait(ctx)
-			}
-			if isFault(err) {
-				step := &s.p.Steps[i]
-				found.Step, found.Err = step.Name, err
-				if step.Kernel >= 0 {
-					found.Kernel, found.Lines = s.p.Kernels[step.Kernel].Name, s.p.Kernels[step.Kernel].Lines
+		return s.p.Walk(func(from, to int) error {
+			for i := from; i < to; i++ {
+				err := fresh.enqueue(i, fresh.streams[0])
+				if err == nil {
+					err = fresh.wait(ctx)
+				}
+				if isFault(err) {
+					step := &s.p.Steps[i]
+					found.Step, found.Err = step.Name, err
+					if step.Kernel >= 0 {
+						found.Kernel, found.Lines = s.p.Kernels[step.Kernel].Name, s.p.Kernels[step.Kernel].Lines
+					}
+				}
+				if err != nil {
+					return err
 				}
 			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			return nil
+		}, func(step int) (bool, error) { return fresh.holds(ctx, step) })
 	})
 	switch {
 	case fresh.ctx == 0:

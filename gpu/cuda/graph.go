@@ -1,63 +1,118 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"unsafe"
+
+	"dmir/gpu/artifact"
 )
 
-// prepare captures the program as one graph, once: its streams become branches
-// and its waits edges.
+// prepare captures each stretch of the program without decisions as one graph,
+// once: its streams become branches and its waits edges.
 func (s *Session) prepare() error {
-	if s.exec != 0 {
+	if s.graphs == nil {
+		s.graphs, s.stretches = map[int]handle{}, s.p.Stretches()
+	}
+	if len(s.graphs) == len(s.stretches) {
 		return nil
 	}
-	var err error
-	s.exec, err = s.capture(func() error {
-		ended := make([]handle, len(s.p.Steps)) // an event after each step that another waits for
-		for _, step := range s.p.Steps {
-			for _, w := range step.Waits {
-				if ended[w] == 0 {
-					if ended[w], err = s.event(eventNoTiming); err != nil {
-						return err
-					}
+	for _, r := range s.stretches {
+		if s.graphs[r[0]] != 0 {
+			continue
+		}
+		exec, err := s.capture(func() error { return s.stretch(r[0], r[1]) })
+		if err != nil {
+			return err
+		}
+		s.graphs[r[0]] = exec
+	}
+	return nil
+}
+
+// stretch enqueues the steps [from, to), which take no decisions, from the first
+// stream on and back to it.
+func (s *Session) stretch(from, to int) (err error) {
+	ended := make([]handle, to) // an event after each step that another waits for
+	used := make([]bool, len(s.streams))
+	for _, step := range s.p.Steps[from:to] {
+		used[step.Stream] = true
+		for _, w := range step.Waits {
+			if ended[w] == 0 {
+				if ended[w], err = s.event(eventNoTiming); err != nil {
+					return err
 				}
 			}
 		}
-		main := s.streams[0]
-		for _, other := range s.streams[1:] { // they begin where the first does
+	}
+	main := s.streams[0]
+	for k, other := range s.streams {
+		if k > 0 && used[k] { // they begin where the first does
 			if err := s.join(other, main); err != nil {
 				return err
 			}
 		}
-		for i := range s.p.Steps {
-			step := &s.p.Steps[i]
-			on := s.streams[step.Stream]
-			for _, w := range step.Waits {
-				if s.p.Steps[w].Stream == step.Stream {
-					continue // on the same stream steps follow one another
-				}
-				if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
-					return err
-				}
+	}
+	for i := from; i < to; i++ {
+		step := &s.p.Steps[i]
+		on := s.streams[step.Stream]
+		for _, w := range step.Waits {
+			if s.p.Steps[w].Stream == step.Stream {
+				continue // on the same stream steps follow one another
 			}
-			if err := s.enqueue(i, on); err != nil {
+			if err := s.a.check("cuStreamWaitEvent", s.a.StreamWait(on, ended[w], 0)); err != nil {
 				return err
 			}
-			if ended[i] != 0 {
-				if err := s.a.check("cuEventRecord", s.a.EventRecord(ended[i], on)); err != nil {
-					return err
-				}
+		}
+		if err := s.enqueue(i, on); err != nil {
+			return err
+		}
+		if ended[i] != 0 {
+			if err := s.a.check("cuEventRecord", s.a.EventRecord(ended[i], on)); err != nil {
+				return err
 			}
 		}
-		for _, other := range s.streams[1:] { // and end before it does
+	}
+	for k, other := range s.streams {
+		if k > 0 && used[k] { // and end before it does
 			if err := s.join(main, other); err != nil {
 				return err
 			}
 		}
-		return nil
+	}
+	return nil
+}
+
+// play runs the program once, its last stretch perhaps still running when it
+// comes back. Between stretches the host waits for a predicate.
+func (s *Session) play(ctx context.Context) error {
+	s.runs = make([]int64, len(s.p.Steps))
+	return s.p.Walk(func(from, to int) error {
+		for i := from; i < to; i++ {
+			s.runs[i]++
+		}
+		return s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.graphs[from], s.streams[0]))
+	}, func(step int) (bool, error) {
+		s.runs[step]++
+		return s.holds(ctx, step)
 	})
-	return err
+}
+
+// holds waits for all that was enqueued and reads the predicate of a decision.
+// Between two rounds of a loop the context can end it: nothing runs then.
+func (s *Session) holds(ctx context.Context, step int) (bool, error) {
+	b := &s.p.Buffers[s.p.Steps[step].Args[0].Buffer]
+	if s.flag == nil {
+		s.flag = make([]byte, 1)
+	}
+	if err := s.a.check("cuMemcpyDtoH", s.a.CopyOut(&s.flag[0], s.address(b), 1, s.streams[0])); err != nil {
+		return false, err
+	}
+	if err := s.wait(ctx); err != nil {
+		return false, err
+	}
+	return s.flag[0] != 0, ctx.Err()
 }
 
 // join makes what follows on the stream to wait for all that is on from.
@@ -96,6 +151,13 @@ func (s *Session) capture(fill func() error) (exec handle, err error) {
 // enqueue puts step i on a stream.
 func (s *Session) enqueue(i int, on handle) error {
 	step := &s.p.Steps[i]
+	if step.Kernel == artifact.Copy {
+		to, from := &s.p.Buffers[step.Args[0].Buffer], &s.p.Buffers[step.Args[1].Buffer]
+		if n := to.Size(); n > 0 {
+			return s.a.check("cuMemcpyDtoDAsync "+step.Name, s.a.CopyOn(s.address(to), s.address(from), uint64(n), on))
+		}
+		return nil
+	}
 	if step.Kernel < 0 {
 		b := &s.p.Buffers[step.Args[0].Buffer]
 		if n := b.Size(); n > 0 {

@@ -26,8 +26,11 @@ type Session struct {
 	events    []handle
 	maps      mapTable
 	image     artifact.Image
-	exec      handle // the graph of the whole program; 0 until the first run
-	lost      bool   // a kernel broke the context, or still runs: nothing can be freed
+	graphs    map[int]handle // of each stretch without decisions, by its first step; nil until the first run
+	stretches [][2]int       // those, first and end
+	runs      []int64        // how often each step ran, the last time that the program did
+	flag      []byte         // where a predicate is read to
+	lost      bool           // a kernel broke the context, or still runs: nothing can be freed
 }
 
 // Load brings a program to the device: machine code (an image of the program,
@@ -129,7 +132,10 @@ func (s *Session) copyIn(b *artifact.Buffer, data []byte) error {
 	return s.a.check("cuMemcpyHtoD", s.a.CopyIn(s.address(b), &data[0], uint64(len(data)), s.streams[0]))
 }
 
-// Run copies the inputs to the device, runs every step once, and copies the
+// Runs is how often each step ran in the last run of the program.
+func (s *Session) Runs() []int64 { return s.runs }
+
+// Run copies the inputs to the device, runs the steps, and copies the
 // results back: bytes in the order of their buffers' dimensions. When a kernel
 // does what it must not, the error is a *Fault that names it, and the session can
 // only be closed. When ctx ends first the kernels go on, since a device cannot be
@@ -148,7 +154,10 @@ func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, e
 		if err := s.give(inputs, nil); err != nil {
 			return err
 		}
-		if err := s.replay(ctx, s.exec); err != nil {
+		if err := s.play(ctx); err != nil {
+			return err
+		}
+		if err := s.wait(ctx); err != nil {
 			return err
 		}
 		for _, b := range s.p.Outputs {
@@ -244,8 +253,8 @@ func (s *Session) Close() error {
 		}
 	}
 	err := s.with(func() error {
-		if s.exec != 0 {
-			free("cuGraphExecDestroy", s.a.ExecFree(s.exec))
+		for _, exec := range s.graphs {
+			free("cuGraphExecDestroy", s.a.ExecFree(exec))
 		}
 		for _, e := range s.events {
 			free("cuEventDestroy", s.a.EventFree(e))

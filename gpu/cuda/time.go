@@ -9,7 +9,7 @@ import (
 // several runs.
 type Timing struct {
 	TotalNs float64   // of a whole run, without copies to and from the host
-	StepNs  []float64 // of each step, when they run one after another
+	StepNs  []float64 // of each step, when they run one after another; all its runs together
 	Runs    int
 }
 
@@ -43,8 +43,12 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool
 			}
 		}
 		err := s.timeTotal(ctx, inputs, sweep, t)
-		if err == nil {
+		switch {
+		case err != nil:
+		case s.p.Straight():
 			err = s.timeSteps(ctx, inputs, sweep, t)
+		default:
+			err = s.timeRounds(ctx, inputs, sweep, t)
 		}
 		if sweep != 0 && !s.lost && !isFault(err) {
 			if freed := s.a.check("cuMemFree", s.a.MemFree(sweep)); err == nil {
@@ -89,7 +93,7 @@ func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, sweep deviceVA
 		if err := s.a.check("cuEventRecord", s.a.EventRecord(from, s.streams[0])); err != nil {
 			return err
 		}
-		if err := s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.exec, s.streams[0])); err != nil {
+		if err := s.play(ctx); err != nil {
 			return err
 		}
 		if err := s.a.check("cuEventRecord", s.a.EventRecord(to, s.streams[0])); err != nil {
@@ -166,6 +170,65 @@ func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, sweep deviceVA
 		t.StepNs = append(t.StepNs, median(list))
 	}
 	return err
+}
+
+// timeRounds is timeSteps for a program with decisions, which is no one graph:
+// its steps are launched one by one, so that of short ones the launch is in the
+// time. A decision takes none of its own.
+func (s *Session) timeRounds(ctx context.Context, inputs [][]byte, sweep deviceVA, t *Timing) error {
+	marks := make([]handle, len(s.p.Steps)+1)
+	for i := range marks {
+		var err error
+		if marks[i], err = s.event(0); err != nil {
+			return err
+		}
+	}
+	anew := s.p.Overwritten()
+	on := s.streams[0]
+	mark := func(i int) error { return s.a.check("cuEventRecord", s.a.EventRecord(marks[i], on)) }
+	steps := make([][]float64, len(s.p.Steps))
+	for run := range t.Runs + 1 {
+		if err := s.ready(inputs, anew, sweep); err != nil {
+			return err
+		}
+		sum := make([]float64, len(steps))
+		err := s.p.Walk(func(from, to int) error {
+			if err := mark(from); err != nil {
+				return err
+			}
+			for i := from; i < to; i++ {
+				if err := s.enqueue(i, on); err != nil {
+					return err
+				}
+				if err := mark(i + 1); err != nil {
+					return err
+				}
+			}
+			if err := s.wait(ctx); err != nil {
+				return err
+			}
+			for i := from; i < to; i++ {
+				ns, err := s.between(marks[i], marks[i+1])
+				if err != nil {
+					return err
+				}
+				sum[i] += ns
+			}
+			return nil
+		}, func(step int) (bool, error) { return s.holds(ctx, step) })
+		if err != nil {
+			return err
+		}
+		for i, ns := range sum {
+			if run > 0 {
+				steps[i] = append(steps[i], ns)
+			}
+		}
+	}
+	for _, list := range steps {
+		t.StepNs = append(t.StepNs, median(list))
+	}
+	return nil
 }
 
 // between is the time between two events that have happened, in nanoseconds.

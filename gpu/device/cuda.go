@@ -63,8 +63,8 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	r.Elapsed = time.Since(start)
-	for i := range p.Steps {
-		r.Steps = append(r.Steps, StepResult{Name: p.Steps[i].Name})
+	for i, n := range s.Runs() {
+		r.Steps = append(r.Steps, StepResult{Name: p.Steps[i].Name, Runs: n})
 	}
 	if opts.Runs > 0 {
 		t, err := s.Time(ctx, inputs, opts.Runs, opts.Cold)

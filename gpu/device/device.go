@@ -57,10 +57,12 @@ type Result struct {
 // StepResult is what a device saw of one step.
 type StepResult struct {
 	Name string
-	// MeasuredNs is the step's own time; 0: not measured.
+	// Runs is how often it ran: other than once in a loop and in a branch.
+	Runs int64
+	// MeasuredNs is the step's own time, of all its runs; 0: not measured.
 	MeasuredNs float64
-	// Counted says that the bytes were: distinct ones read, but for those that the
-	// step wrote before, and distinct ones written.
+	// Counted says that the bytes were: distinct ones read in a run, but for those
+	// that the step wrote before, and distinct ones written, summed over its runs.
 	Counted                 bool
 	ReadBytes, WrittenBytes int64
 }

@@ -29,7 +29,7 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 		r.Outputs = append(r.Outputs, out.Outputs[i][:p.Buffers[b].Size()])
 	}
 	for _, s := range out.Steps {
-		r.Steps = append(r.Steps, StepResult{Name: s.Name, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
+		r.Steps = append(r.Steps, StepResult{Name: s.Name, Runs: s.Runs, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
 	}
 	return r, nil
 }

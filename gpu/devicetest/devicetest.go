@@ -76,8 +76,8 @@ func counted(s artifact.Step, got device.StepResult) error {
 	if !got.Counted || s.Differs != "" || s.ReadBytes+s.WrittenBytes == 0 {
 		return nil
 	}
-	if got.ReadBytes != s.ReadBytes || got.WrittenBytes != s.WrittenBytes {
-		return fmt.Errorf("step %s read %d and wrote %d bytes; the cost model says %d and %d", s.Name, got.ReadBytes, got.WrittenBytes, s.ReadBytes, s.WrittenBytes)
+	if got.ReadBytes != s.ReadBytes*got.Runs || got.WrittenBytes != s.WrittenBytes*got.Runs {
+		return fmt.Errorf("step %s read %d and wrote %d bytes in %d runs; the cost model says %d and %d for each", s.Name, got.ReadBytes, got.WrittenBytes, got.Runs, s.ReadBytes, s.WrittenBytes)
 	}
 	return nil
 }

@@ -38,11 +38,12 @@ type Result struct {
 	Run     time.Duration
 }
 
-// StepReport is what a step has moved, in bytes.
+// StepReport is what a step has moved, in bytes, over all of its runs.
 type StepReport struct {
 	Name      string
-	Read      int64 // distinct bytes read that the step had not itself written before
-	Written   int64 // distinct bytes written
+	Runs      int64 // how often it ran: in a loop, in a branch
+	Read      int64 // distinct bytes read in a run that the step had not itself written before
+	Written   int64 // distinct bytes written in a run
 	Requested int64 // of all accesses: what the caches see
 	Params    []ParamReport
 }

@@ -40,19 +40,29 @@ func planText(p *artifact.Program) ([]byte, error) {
 		fmt.Fprintf(&b, "%d %d %d\n", buf.Offset, size, kind)
 	}
 	fmt.Fprintf(&b, "%d\n", len(p.Steps))
-	for _, s := range p.Steps {
-		if s.Kernel >= len(p.Kernels) {
+	for i, s := range p.Steps {
+		if s.Kernel >= len(p.Kernels) || s.Kernel < artifact.Branch {
 			return nil, fmt.Errorf("step %s runs kernel %d of %d", s.Name, s.Kernel, len(p.Kernels))
 		}
 		var params []artifact.Param
 		grid := s.Grid
-		if s.Kernel >= 0 {
-			params = p.Kernels[s.Kernel].Params
-		} else {
+		want := 1 // arguments
+		switch s.Kernel {
+		case artifact.Fill:
 			grid = [3]int{1, 1, 1}
-			if len(s.Args) != 1 {
-				return nil, fmt.Errorf("step %s fills %d buffers; it must be one", s.Name, len(s.Args))
+		case artifact.Copy:
+			grid, want = [3]int{1, 1, 1}, 2
+		case artifact.Loop, artifact.Branch:
+			a, b := s.Parts[0], s.Parts[1]
+			if left := len(p.Steps) - i - 1; a < 0 || b < 0 || a > left || b > left-a {
+				return nil, fmt.Errorf("step %s has parts of %d and %d steps, and %d are left", s.Name, a, b, left)
 			}
+			grid = [3]int{a, b, 0}
+		default:
+			params = p.Kernels[s.Kernel].Params
+		}
+		if s.Kernel < 0 && len(s.Args) != want {
+			return nil, fmt.Errorf("step %s: a %s has %d arguments, not %d", s.Name, s.Does(), want, len(s.Args))
 		}
 		if s.Kernel >= 0 && len(params) != len(s.Args) {
 			return nil, fmt.Errorf("step %s: kernel %s has %d parameters, the step gives it %d", s.Name, p.Kernels[s.Kernel].Name, len(params), len(s.Args))

@@ -16,7 +16,8 @@ import (
 // reply is the JSON that the process writes.
 type reply struct {
 	Fault *rawFault
-	Steps [][][3]int64 // of each step, of each parameter: read, written, requested
+	Steps [][][3]int64 // of each step, of each argument: read, written, requested
+	Runs  []int64      // of each step
 }
 
 // execute runs the process to its end, or stops it: first politely, so that it
@@ -52,13 +53,13 @@ func execute(ctx context.Context, exe string, timeout time.Duration, args ...str
 
 // reports puts names to the numbers of a run.
 func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
-	if len(r.Steps) != len(p.Steps) {
+	if len(r.Steps) != len(p.Steps) || len(r.Runs) != len(p.Steps) {
 		return nil, fmt.Errorf("the emulator reports %d steps of %d", len(r.Steps), len(p.Steps))
 	}
 	list := make([]StepReport, len(p.Steps))
 	for i, s := range p.Steps {
 		sr := &list[i]
-		sr.Name = s.Name
+		sr.Name, sr.Runs = s.Name, r.Runs[i]
 		for k, c := range r.Steps[i] {
 			pr := ParamReport{Read: c[0], Written: c[1], Requested: c[2]}
 			if s.Kernel >= 0 && k < len(p.Kernels[s.Kernel].Params) {

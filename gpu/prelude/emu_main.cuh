@@ -20,9 +20,11 @@ struct StepArg {
   TensorMap map;
 };
 
+enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4 };  // a step's kernel below 0
+
 struct Step {
   int kernel;
-  i32 grid[3];
+  i32 grid[3];  // of a loop or a branch: the steps of its first and its second part
   std::vector<StepArg> args;
   std::vector<int> elem_bytes;
 };
@@ -181,6 +183,31 @@ inline void launch(const Kernel& k, const Step& s) {
   if (smem.fixed > 48 << 10) fault("launch", {}, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
 }
 
+// What a step moved, over all of its runs.
+struct Moved {
+  i64 runs = 0;
+  std::vector<i64> read, written, requested;  // by argument
+};
+
+// Requires that a whole buffer, which the host reads, holds what was written to it.
+inline void require(const Plan& plan, int k) {
+  const Buffer& b = plan.buffers[size_t(k)];
+  for (i64 i = 0; i < b.bytes; i++) {
+    u16 owner = m.owners[b.offset + i];
+    if (owner == u16(k + 1)) continue;
+    if (owner) fault("overlap", {}, -1, i, "byte %lld of buffer %d now belongs to buffer %d", i, k, owner - 1);
+    fault("uninitialised", {}, -1, i, "byte %lld of buffer %d was never written", i, k);
+  }
+}
+
+inline void copy_bytes(const Plan& plan, Param& to, Param& from) {
+  if (to.bytes != from.bytes) fault("plan", {}, -1, -1, "a copy of %lld bytes to %lld", from.bytes, to.bytes);
+  require(plan, from.owner - 1);
+  memcpy(to.data, from.data, size_t(to.bytes));
+  for (i64 b = 0; b < to.bytes; b++) to.owners[b] = to.owner;
+  from.read = from.requested = to.written = to.requested = to.bytes;
+}
+
 inline void fill_zero(Param& p) {
   memset(p.data, 0, size_t(p.bytes));
   for (i64 b = 0; b < p.bytes; b++) p.owners[b] = p.owner;
@@ -221,8 +248,53 @@ inline void run_step(const Plan& plan, const Step& s, const Kernel* kernels) {
   }
   for (int k = 0; k < m.param_count; k++) m.params[k].mixed = mixed(s, k, kernels);
   m.granule = smallest == 8 ? 3 : smallest == 4 ? 2 : smallest == 2 ? 1 : 0;
-  if (s.kernel < 0) fill_zero(m.params[0]);
+  if (s.kernel == FillStep) fill_zero(m.params[0]);
+  else if (s.kernel == CopyStep) copy_bytes(plan, m.params[0], m.params[1]);
   else launch(kernels[s.kernel], s);
+}
+
+// Whether the predicate of step i holds.
+inline bool decide(const Plan& plan, size_t i, std::vector<Moved>& moved) {
+  m.step = int(i);
+  m.line = {};
+  m.kernel = "";
+  int k = plan.steps[i].args[0].buffer;
+  require(plan, k);
+  moved[i].runs++;
+  return m.memory[plan.buffers[size_t(k)].offset] != 0;
+}
+
+// Runs the steps [from, to).
+inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size_t to, std::vector<Moved>& moved) {
+  for (size_t i = from; i < to; i++) {
+    const Step& s = plan.steps[i];
+    if (s.kernel == LoopStep || s.kernel == BranchStep) {
+      size_t first = i + 1, second = first + size_t(s.grid[0]), end = second + size_t(s.grid[1]);
+      if (s.kernel == LoopStep) {
+        for (;;) {
+          run_steps(plan, kernels, first, second, moved);
+          if (!decide(plan, i, moved)) break;
+          run_steps(plan, kernels, second, end, moved);
+        }
+      } else if (decide(plan, i, moved)) {
+        run_steps(plan, kernels, first, second, moved);
+      } else {
+        run_steps(plan, kernels, second, end, moved);
+      }
+      i = end - 1;
+      continue;
+    }
+    m.step = int(i);
+    m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
+    m.line = {};
+    run_step(plan, s, kernels);
+    moved[i].runs++;
+    for (size_t k = 0; k < s.args.size(); k++) {
+      moved[i].read[k] += m.params[k].read;
+      moved[i].written[k] += m.params[k].written;
+      moved[i].requested[k] += m.params[k].requested;
+    }
+  }
 }
 
 // What a signal leaves to say: the kernel, the block and the line of the last
@@ -289,21 +361,26 @@ int run(int argc, char** argv, const Kernel* kernels, int count) {
   }
   fclose(data);
   check_kernels(plan, kernels, count);
-  std::string report = "{\"steps\":[";
-  for (size_t i = 0; i < plan.steps.size(); i++) {
-    m.step = int(i);
-    m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
-    m.line = {};
-    run_step(plan, plan.steps[i], kernels);
+  std::vector<Moved> moved(plan.steps.size());
+  for (size_t i = 0; i < moved.size(); i++) {
+    size_t n = plan.steps[i].args.size();
+    moved[i].read.resize(n);
+    moved[i].written.resize(n);
+    moved[i].requested.resize(n);
+  }
+  run_steps(plan, kernels, 0, plan.steps.size(), moved);
+  std::string report = "{\"steps\":[", runs;
+  for (size_t i = 0; i < moved.size(); i++) {
     report += i ? ",[" : "[";
-    for (int k = 0; k < m.param_count; k++) {
+    for (size_t k = 0; k < moved[i].read.size(); k++) {
       char text[96];
-      const Param& p = m.params[k];
-      snprintf(text, sizeof text, "%s[%lld,%lld,%lld]", k ? "," : "", p.read, p.written, p.requested);
+      snprintf(text, sizeof text, "%s[%lld,%lld,%lld]", k ? "," : "", moved[i].read[k], moved[i].written[k], moved[i].requested[k]);
       report += text;
     }
     report += "]";
+    runs += (i ? "," : "") + std::to_string(moved[i].runs);
   }
+  report += "],\"runs\":[" + runs;
   report += "]}\n";
   m.step = int(plan.steps.size());
   FILE* out = fopen(argv[3], "wb");

@@ -22,15 +22,19 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "STEP\tCLASS\tLAUNCH\tREGISTERS\tSHARED\tMOVED\tTIME\tLINES")
-		for j := range p.Steps {
+		for j, n := range p.Times() {
 			s := &p.Steps[j]
-			moved, predicted := units.Bytes(s.ReadBytes+s.WrittenBytes), units.Time(s.TimeNs)
+			moved, predicted := units.Bytes(artifact.Repeated(s.ReadBytes+s.WrittenBytes, n)), units.Time(s.TimeNs*float64(n))
+			if s.Decides() {
+				fmt.Fprintf(w, "%s\t%s\t%s\t\t\t\t\t\n", s.Name, s.Does(), partsText(s))
+				continue
+			}
 			if s.Kernel < 0 {
-				fmt.Fprintf(w, "%s\tfill\t\t\t\t%s\t%s\t\n", s.Name, moved, predicted)
+				fmt.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), s.Does(), moved, predicted)
 				continue
 			}
 			k := &p.Kernels[s.Kernel]
-			fmt.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", s.Name, k.Class, gridText(s.Grid), k.Threads,
+			fmt.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Grid), k.Threads,
 				registers(b.code, k.Name), units.Bytes(int64(k.Shared+static(b.code, k.Name))), moved, predicted, lineText(k.Lines))
 		}
 		if err := w.Flush(); err != nil {
@@ -51,10 +55,7 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 	if len(names) > 0 {
 		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
 	}
-	var total float64
-	for i := range p.Steps {
-		total += p.Steps[i].TimeNs
-	}
+	total := p.Predicted()
 	fmt.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
 		units.Time(float64(took.Nanoseconds())), len(p.Kernels), len(p.Steps), units.Time(total), units.Bytes(p.Workspace))
 	if c.Output != "" {
@@ -169,7 +170,10 @@ type jsonUsage struct {
 
 type jsonLaunch struct {
 	Name         string  `json:"name"`
-	Kernel       string  `json:"kernel,omitempty"` // none: a fill
+	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what does says
+	Does         string  `json:"does,omitempty"`   // "copy", "loop", "branch"
+	Parts        []int   `json:"parts,omitempty"`  // of a loop or a branch: how many of the steps behind it are its condition and body, its two sides
+	Runs         int64   `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
 	Grid         []int   `json:"grid,omitempty"`
 	Stream       int     `json:"stream"`
 	FLOP         int64   `json:"flop"`
@@ -202,6 +206,26 @@ func jsonArgs(p *artifact.Program, buffers []int, names []string) []jsonCompiled
 	return out
 }
 
+// repeated is a step's name with how often it runs.
+func repeated(name string, n int64) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s ×%d", name, n)
+}
+
+// partsText says which of the steps behind it a decision is about, and how often.
+func partsText(s *artifact.Step) string {
+	a, b := s.Parts[0], s.Parts[1]
+	switch {
+	case s.Kernel == artifact.Branch:
+		return fmt.Sprintf("%d or %d steps", a, b)
+	case s.TripsKnown:
+		return fmt.Sprintf("%d + %d steps ×%d", a, b, s.Trips)
+	}
+	return fmt.Sprintf("%d + %d steps", a, b)
+}
+
 func (b build) json() jsonCompiled {
 	p := b.program
 	out := jsonCompiled{Archs: []string{}, WorkspaceBytes: p.Workspace, Kernels: []jsonKernel{}, Steps: []jsonLaunch{}}
@@ -216,11 +240,20 @@ func (b build) json() jsonCompiled {
 		}
 		out.Kernels = append(out.Kernels, j)
 	}
-	for i := range p.Steps {
+	for i, n := range p.Times() {
 		s := &p.Steps[i]
 		j := jsonLaunch{Name: s.Name, Stream: s.Stream, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.TimeNs}
 		if s.Kernel >= 0 {
 			j.Kernel, j.Grid = p.Kernels[s.Kernel].Name, s.Grid[:]
+		}
+		if s.Kernel < artifact.Fill {
+			j.Does = s.Does()
+		}
+		if s.Decides() {
+			j.Parts = s.Parts[:]
+		}
+		if n != 1 {
+			j.Runs = n
 		}
 		out.Steps = append(out.Steps, j)
 	}

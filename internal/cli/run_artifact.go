@@ -182,7 +182,11 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 		if s.MeasuredNs > 0 {
 			measured = units.Time(s.MeasuredNs)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
+		if s.Decision {
+			fmt.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -208,6 +212,7 @@ type jsonArtifactRun struct {
 
 type jsonArtifactStep struct {
 	Name                string   `json:"name"`
+	Runs                *int64   `json:"runs,omitempty"` // how often it ran, where that is not once; figures are those of all runs
 	FLOP                int64    `json:"flop"`
 	ReadBytes           int64    `json:"read_bytes"`
 	WrittenBytes        int64    `json:"written_bytes"`
@@ -227,6 +232,9 @@ func (c runCmd) artifactJSON(a *app, p *artifact.Program, res *driver.Result) er
 	}
 	for _, s := range res.Kernels {
 		j := jsonArtifactStep{Name: s.Name, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.PredictedNs}
+		if s.Runs != 1 {
+			j.Runs = &s.Runs
+		}
 		if s.Counted {
 			j.CountedReadBytes, j.CountedWrittenBytes = &s.CountedReadBytes, &s.CountedWrittenBytes
 		}

@@ -71,10 +71,19 @@ func (t *task) compile(ctx context.Context) *Result {
 
 // steps lists the launches of p, with what their machine code takes.
 func (t *task) steps(b *Build, p *artifact.Program, code *nvrtc.Result) {
-	for i := range p.Steps {
+	for i, n := range p.Times() {
 		s := &p.Steps[i]
-		k := Kernel{Name: s.Name, Lines: []int{}, PredictedNs: s.TimeNs, RoofNs: t.roof(s.TimeNs), ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, Differs: s.Differs}
-		b.MovedBytes += s.ReadBytes + s.WrittenBytes
+		if s.Decides() {
+			continue
+		}
+		k := Kernel{
+			Name: s.Name, Lines: []int{}, Runs: n, PredictedNs: s.TimeNs * float64(n), RoofNs: t.roof(s.TimeNs) * float64(n),
+			ReadBytes: artifact.Repeated(s.ReadBytes, n), WrittenBytes: artifact.Repeated(s.WrittenBytes, n), Differs: s.Differs,
+		}
+		if s.Kernel == artifact.Copy {
+			k.Class = s.Does()
+		}
+		b.MovedBytes += k.ReadBytes + k.WrittenBytes
 		if s.Kernel >= 0 {
 			of := &p.Kernels[s.Kernel]
 			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Shared

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/analysis/program"
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
+	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -91,15 +93,62 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// The kernels of loop bodies come with their lines and with how often they run;
+// each stage's text can be read.
+func TestCompileLoop(t *testing.T) {
+	loop := `func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %zero = dm.constant dense<0> : tensor<i64>
+  %n, %y = dm.while %zero, %x, trip_count = 5 : (tensor<i64>, tensor<8xf32>) -> (tensor<i64>, tensor<8xf32>) {
+  ^bb0(%i: tensor<i64>, %v: tensor<8xf32>):
+    %five = dm.constant dense<5> : tensor<i64>
+    %more = dm.compare lt %i, %five : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    dm.yield %more : tensor<i1>
+  } do {
+  ^bb0(%i: tensor<i64>, %v: tensor<8xf32>):
+    %one = dm.constant dense<1> : tensor<i64>
+    %next = dm.add %i, %one : tensor<i64>
+    %w = dm.exp %v : tensor<8xf32>
+    dm.yield %next, %w : tensor<i64>, tensor<8xf32>
+  }
+  return %y : tensor<8xf32>
+}
+`
+	_, res := answer(t, Request{Kind: KindCompile, Path: "f.dmir", Text: loop, Func: "f"})
+	if !res.OK {
+		t.Fatalf("result %+v", res)
+	}
+	runs := map[int]int64{} // by line
+	for _, k := range res.Kernels {
+		if len(k.Lines) > 0 {
+			runs[k.Lines[0]] = k.Runs
+		} else if k.Class != "copy" {
+			t.Errorf("kernel %+v", k)
+		}
+	}
+	if runs[5] != 6 || runs[12] != 5 || runs[10] != 5 {
+		t.Errorf("the condition's and the body's kernels run so often, by line: %v", runs)
+	}
+	for _, s := range res.Build.Stages {
+		if again := parsed(s.Text); again != "" {
+			t.Errorf("after %s: %s", s.Pass, again)
+		}
+	}
+}
+
+// parsed is the first error in a text, empty for none.
+func parsed(text string) string {
+	for _, d := range program.Load(source.New("stage.dmir", text), program.Options{}).Diags {
+		if d.Severity == diag.Error {
+			return d.Message
+		}
+	}
+	return ""
+}
+
 // What cannot be compiled says why, at its place.
 func TestCompileFailures(t *testing.T) {
-	loop := `func.func @f(%a: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> {
-  %r = dm.if %c -> tensor<4xf32> {
-    dm.yield %a : tensor<4xf32>
-  } else {
-    %n = dm.neg %a : tensor<4xf32>
-    dm.yield %n : tensor<4xf32>
-  }
+	other := `func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %r = "other.twist"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
 `
@@ -108,9 +157,9 @@ func TestCompileFailures(t *testing.T) {
 		want string
 		code string
 	}{
-		"control flow": {Request{Kind: KindCompile, Text: loop, Func: "f"}, "reference", "DM804"},
-		"symbols":      {Request{Kind: KindCompile, Text: strings.ReplaceAll(text, "64x64xf32>", "?xf32, #dm.at<dims = [n]>>"), Func: "f"}, "n", "DM801"},
-		"kind":         {Request{Kind: "bake", Text: text, Func: "f"}, "bake", ""},
+		"another dialect": {Request{Kind: KindCompile, Text: other, Func: "f"}, "no kernel", "DM804"},
+		"symbols":         {Request{Kind: KindCompile, Text: strings.ReplaceAll(text, "64x64xf32>", "?xf32, #dm.at<dims = [n]>>"), Func: "f"}, "n", "DM801"},
+		"kind":            {Request{Kind: "bake", Text: text, Func: "f"}, "bake", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, res := answer(t, c.req)

@@ -77,8 +77,9 @@ type Result struct {
 // Kernel is one step of a compiled function: a launch, or a fill with zeros.
 type Kernel struct {
 	Name         string  `json:"name"`            // of the step
-	Class        string  `json:"class,omitempty"` // of the kernel; "" for a fill
+	Class        string  `json:"class,omitempty"` // of the kernel, or "copy"; "" for a fill
 	Lines        []int   `json:"lines"`           // of the program, 1-based, that it came from
+	Runs         int64   `json:"runs,omitempty"`  // how often it runs, as far as is known: in a loop, in a branch; figures are those of all runs
 	First        int     `json:"first,omitempty"` // its lines in the CUDA text, 1-based; 0 where that was not asked for
 	Last         int     `json:"last,omitempty"`
 	PredictedNs  float64 `json:"predicted_ns"`

@@ -169,8 +169,12 @@ func (t *task) run(ctx context.Context, dev string, runs int) *Result {
 	}
 	res.OK, res.Ops = true, times(t.src, got.Ops)
 	for _, k := range got.Kernels {
+		if k.Decision {
+			continue
+		}
+		runs := float64(max(k.Runs, 1))
 		res.Kernels = append(res.Kernels, Kernel{
-			Name: k.Name, Class: k.Class, Lines: k.Lines, PredictedNs: k.PredictedNs, RoofNs: t.roof(k.PredictedNs), MeasuredNs: k.MeasuredNs,
+			Name: k.Name, Class: k.Class, Lines: k.Lines, Runs: k.Runs, PredictedNs: k.PredictedNs, RoofNs: t.roof(k.PredictedNs/runs) * runs, MeasuredNs: k.MeasuredNs,
 			ReadBytes: k.ReadBytes, WrittenBytes: k.WrittenBytes, Counted: k.Counted, CountedBytes: k.CountedReadBytes + k.CountedWrittenBytes, Differs: k.Differs,
 		})
 	}

@@ -1,0 +1,214 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/compile/schedule"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+)
+
+// control adds what runs for step i of the schedule, a dm.while or a dm.if: a
+// decision with the steps of its regions behind it.
+//
+// The results are buffers of what is around. A while copies what it begins with
+// into them, where the regions read it; its body leaves what comes next in the
+// memory of the region, and at its end that is copied over what was. So no
+// kernel of the body need know which of its operands are still needed, and the
+// copies are all that a round adds.
+func (b *builder) control(i int, st schedule.Step) error {
+	o := st.Op
+	first := len(b.out.Steps)
+	name := b.unique(strings.TrimPrefix(o.Name, "dm.") + "_" + stepName(o))
+	_, swap := schedule.RegionBytes(o)
+	results := make([]int, len(o.Results))
+	for k, v := range o.Results {
+		n, ok := b.buffer[v]
+		if !ok {
+			return failure(o, "%s has no buffer", v.Name)
+		}
+		results[k] = n
+	}
+	at := b.base + st.ScratchOffset
+	var err error
+	if o.Name == "dm.while" {
+		err = b.loop(o, name, results, at, at+swap)
+	} else {
+		err = b.branch(o, name, results, at)
+	}
+	if err != nil {
+		return err
+	}
+	b.steps = append(b.steps, [2]int{first, len(b.out.Steps) - 1})
+	return nil
+}
+
+// loop adds a while; its regions' memory begins at base, that of the values that
+// change places at swap.
+func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) error {
+	var begin []move
+	for k, v := range o.Operands {
+		from, ok := b.buffer[v]
+		if !ok {
+			return failure(o, "%s has no buffer", v.Name)
+		}
+		begin = append(begin, move{results[k], from})
+	}
+	b.copies(begin)
+	at := b.decision(artifact.Loop, name)
+	if n := o.Int("trip_count", -1); n >= 0 {
+		b.out.Steps[at].Trips, b.out.Steps[at].TripsKnown = n, true
+	}
+	err := b.region(o, 0, base, results, func(given []int) {
+		b.out.Steps[at].Args = []artifact.Arg{{Buffer: given[0]}}
+	})
+	if err != nil {
+		return err
+	}
+	b.out.Steps[at].Parts[0] = len(b.out.Steps) - at - 1
+	err = b.region(o, 1, base, results, func(given []int) {
+		var aside, next []move
+		for _, k := range schedule.Swapped(o) {
+			like := b.out.Buffers[results[k]]
+			if like.Bytes == 0 {
+				continue
+			}
+			n := len(b.out.Buffers)
+			// It lives from the copy into it, which comes next, to the part's end.
+			b.out.Buffers = append(b.out.Buffers, artifact.Buffer{
+				Name: like.Name + ".next", Elem: like.Elem, Shape: like.Shape, Order: like.Order, Kind: artifact.Temp, Offset: swap, Bytes: like.Bytes,
+			})
+			swap += aligned(like.Bytes)
+			aside = append(aside, move{n, given[k]})
+			given[k] = n
+		}
+		for k, from := range given {
+			next = append(next, move{results[k], from})
+		}
+		from := len(b.out.Steps)
+		b.copies(append(aside, next...))
+		for _, m := range aside {
+			b.out.Buffers[m.to].First, b.out.Buffers[m.to].Last = from, len(b.out.Steps)-1
+		}
+	})
+	b.out.Steps[at].Parts[1] = len(b.out.Steps) - at - 1 - b.out.Steps[at].Parts[0]
+	return err
+}
+
+// branch adds an if.
+func (b *builder) branch(o *ir.Op, name string, results []int, base int64) error {
+	on, ok := b.buffer[o.Operands[0]]
+	if !ok {
+		return failure(o, "%s has no buffer", o.Operands[0].Name)
+	}
+	at := b.decision(artifact.Branch, name)
+	b.out.Steps[at].Args = []artifact.Arg{{Buffer: on}}
+	for n := range o.Regions {
+		before := len(b.out.Steps)
+		if o.Body(n) == nil {
+			continue
+		}
+		err := b.region(o, n, base, nil, func(given []int) {
+			var out []move
+			for k, from := range given {
+				out = append(out, move{results[k], from})
+			}
+			b.copies(out)
+		})
+		if err != nil {
+			return err
+		}
+		b.out.Steps[at].Parts[n] = len(b.out.Steps) - before
+	}
+	return nil
+}
+
+// decision adds a step that decides about those that follow.
+func (b *builder) decision(kind int, name string) int {
+	n := len(b.out.Steps)
+	b.out.Steps = append(b.out.Steps, artifact.Step{Name: name, Kernel: kind})
+	b.floor = n + 1
+	return n
+}
+
+// region adds the steps of region n of o, whose memory begins at base and whose
+// arguments are the buffers args. last adds what comes behind them and is told
+// where the values lie that the region yields.
+func (b *builder) region(o *ir.Op, n int, base int64, args []int, last func(given []int)) error {
+	return pass.Outlined(b.fn, o, n, func(fn *ir.Func, captured []*ir.Value) error {
+		for k, v := range fn.Args {
+			if k < len(args) {
+				b.buffer[v] = args[k]
+			} else if at, ok := b.buffer[captured[k-len(args)]]; ok {
+				b.buffer[v] = at
+			} else {
+				return failure(o, "%s has no buffer", v.Name)
+			}
+		}
+		s, err := schedule.Read(fn)
+		if err != nil {
+			return err
+		}
+		around := b.level
+		defer func() { b.level = around }()
+		b.level = level{fn: fn, schedule: s, base: base}
+		b.floor = len(b.out.Steps)
+		if err := b.block(); err != nil {
+			return err
+		}
+		var given []int
+		for _, v := range fn.Body.Terminator().Operands {
+			at, ok := b.buffer[v]
+			if !ok {
+				return failure(o, "%s, which is yielded, has no buffer", v.Name)
+			}
+			given = append(given, at)
+		}
+		last(given)
+		b.remember(len(b.out.Steps) - 1)
+		b.floor = len(b.out.Steps)
+		return nil
+	})
+}
+
+// move is a copy from one buffer to another.
+type move struct{ to, from int }
+
+// copies adds copies, one behind the other, that come behind all that runs since
+// the last decision.
+func (b *builder) copies(ms []move) {
+	waits := true
+	for _, m := range ms {
+		to, from := &b.out.Buffers[m.to], &b.out.Buffers[m.from]
+		if m.to == m.from || to.Bytes == 0 {
+			continue
+		}
+		s := artifact.Step{
+			Name: b.unique(identifier(fmt.Sprintf("%s_from_%s", to.Name, from.Name))), Kernel: artifact.Copy,
+			Args:      []artifact.Arg{{Buffer: m.to}, {Buffer: m.from}},
+			ReadBytes: to.Size(), WrittenBytes: to.Size(),
+		}
+		if m := b.target.Machine; m != nil {
+			s.TimeNs = (float64(2*to.Size())/m.Bandwidth + m.Launch) * 1e9
+		}
+		if waits {
+			s.Waits = b.others()
+			waits = false
+		}
+		b.out.Steps = append(b.out.Steps, s)
+	}
+}
+
+// others are the last steps since the last decision of the streams but the first.
+func (b *builder) others() (out []int) {
+	seen := map[int]bool{0: true}
+	for i := len(b.out.Steps) - 1; i >= b.floor; i-- {
+		if s := b.out.Steps[i].Stream; !seen[s] {
+			seen[s] = true
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package pass
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// RegionAttr marks the function that a region of control flow is while passes
+// go over it.
+const RegionAttr = "dm.region"
+
+// inherited are the attributes of a function that its regions have too.
+var inherited = []string{"dm.in_place"}
+
+// Controls reports whether o decides which of its regions run, and how often:
+// for passes such an op is one step, and each region a function of its own.
+func Controls(o *ir.Op) bool { return o.Name == "dm.while" || o.Name == "dm.if" }
+
+// IsRegion reports whether f is what Regions makes of a region.
+func IsRegion(f *ir.Func) bool { return f.Op.Attr(RegionAttr) != nil }
+
+// InRegions is p for a function and then, in the same way, for each region of
+// its control flow.
+func InRegions(p Pass) Pass {
+	q := p
+	q.Run = func(u *Unit) error {
+		if err := p.Run(u); err != nil {
+			return err
+		}
+		return Regions(u, q.Run)
+	}
+	return q
+}
+
+// Regions runs each region of the control flow in the body of u's function, not
+// of that within regions, as a function of its own: its arguments are those of
+// the block, then the values that it takes from outside; it returns what the
+// region yields. What run makes of the body is the region's afterwards.
+func Regions(u *Unit, run func(*Unit) error) error {
+	for _, o := range slices.Clone(u.Func.Body.Ops) {
+		if !Controls(o) {
+			continue
+		}
+		for n := range o.Regions {
+			if o.Body(n) == nil {
+				continue
+			}
+			err := Outlined(u.Func, o, n, func(f *ir.Func, _ []*ir.Value) error {
+				v := *u
+				v.Func = f
+				err := run(&v)
+				u.Warnings = v.Warnings
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Outlined calls use with region n of o, an op of the body of f, as a function.
+// Its arguments are those of the region's block and then one for each of the
+// captured values. Afterwards it is the region again.
+func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []*ir.Value) error) error {
+	r := o.Regions[n]
+	if len(r.Blocks) != 1 {
+		return Errorf(o, "DM804", "%s has blocks that jump", o.Name)
+	}
+	b := r.Blocks[0]
+	if t := b.Terminator(); t == nil || t.Name != "dm.yield" {
+		return Errorf(o, "DM804", "a region of %s does not end in dm.yield", o.Name)
+	}
+	g := &ir.Func{Name: f.Name, Op: &ir.Op{Name: "func.func", Span: o.Span, Head: o.Head}, Body: b}
+	for _, a := range f.Op.Attrs {
+		if slices.Contains(inherited, a.Name) {
+			g.Op.SetAttr(a.Name, a.Value)
+		}
+	}
+	g.Op.SetAttr("sym_name", types.Str(f.Name))
+	g.Op.SetAttr(RegionAttr, types.Bool(true))
+	own := len(b.Args)
+	captured := capture(b)
+	g.Op.Regions = []*ir.Region{{Op: g.Op, Blocks: r.Blocks}}
+	b.Region = g.Op.Regions[0]
+	b.Terminator().Name = "func.return"
+	g.Args = b.Args
+	g.Retype()
+	err := use(g, captured)
+	b = g.Body
+	outer := map[*ir.Value]*ir.Value{}
+	for i, v := range captured {
+		outer[g.Args[own+i]] = v
+	}
+	uses := map[*ir.Value][]ir.Use{}
+	ir.Walk(b.Ops, func(p *ir.Op) bool {
+		for i, v := range p.Operands {
+			if w := outer[v]; w != nil {
+				p.Operands[i] = w
+				uses[w] = append(uses[w], ir.Use{Op: p, Index: i})
+			}
+		}
+		return true
+	})
+	for _, v := range captured {
+		v.AddUses(uses[v])
+	}
+	b.Args = b.Args[:own:own]
+	b.Terminator().Name = "dm.yield"
+	b.Region, r.Blocks = r, []*ir.Block{b}
+	return err
+}
+
+// capture makes arguments of b, a region's block, for the values that its ops
+// take from outside, and gives these.
+func capture(b *ir.Block) (captured []*ir.Value) {
+	inside := map[*ir.Value]bool{}
+	for _, v := range b.Args {
+		inside[v] = true
+	}
+	ops := map[*ir.Op]bool{}
+	ir.Walk(b.Ops, func(p *ir.Op) bool {
+		ops[p] = true
+		for _, v := range p.Results {
+			inside[v] = true
+		}
+		for _, r := range p.Regions {
+			for _, c := range r.Blocks {
+				for _, v := range c.Args {
+					inside[v] = true
+				}
+			}
+		}
+		return true
+	})
+	b.Args = slices.Clone(b.Args)
+	arg := map[*ir.Value]*ir.Value{}
+	ir.Walk(b.Ops, func(p *ir.Op) bool {
+		for i, v := range p.Operands {
+			if inside[v] {
+				continue
+			}
+			a := arg[v]
+			if a == nil {
+				a = &ir.Value{Name: v.Name, Type: v.Type, Block: b, Index: len(b.Args), Span: v.Span}
+				arg[v] = a
+				b.Args = append(b.Args, a)
+				captured = append(captured, v)
+			}
+			p.Operands[i] = a
+			a.Uses = append(a.Uses, ir.Use{Op: p, Index: i})
+		}
+		return true
+	})
+	for _, v := range captured {
+		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return ops[u.Op] })
+	}
+	return captured
+}

@@ -1,0 +1,96 @@
+package schedule
+
+import (
+	"slices"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// head is the op that says what a function's workspace is: for a region its
+// terminator, since the function is only made for a pass.
+func head(fn *ir.Func) *ir.Op {
+	if pass.IsRegion(fn) {
+		return fn.Body.Terminator()
+	}
+	return fn.Op
+}
+
+// RegionBytes is the scratch memory of o, a dm.while or a dm.if: what the
+// larger of its regions needs, and behind that, from offset swap on, the carried
+// values that are Swapped.
+func RegionBytes(o *ir.Op) (total, swap int64) {
+	for n := range o.Regions {
+		if t := o.Body(n).Terminator(); t != nil {
+			swap = max(swap, t.Int(WorkspaceAttr, 0))
+		}
+	}
+	if swap < 0 || swap > maxBytes {
+		return swap, swap
+	}
+	swap = roundUp(swap)
+	total = swap
+	for _, i := range Swapped(o) {
+		if n, ok := o.Results[i].Tensor().Bytes().Int(); ok {
+			total += roundUp(n)
+		}
+	}
+	return total, swap
+}
+
+// Swapped are the numbers of the values that o, a dm.while, carries and whose
+// next is another carried value as it was: they are put aside before any is
+// written.
+func Swapped(o *ir.Op) (out []int) {
+	if o.Name != "dm.while" {
+		return nil
+	}
+	body := o.Body(1)
+	for i, v := range body.Terminator().Operands {
+		for v.Op != nil && v.Op.Parent == body && op.IsView(v.Op) {
+			v = v.Op.Operands[0]
+		}
+		if v.Block == body && v.Index != i && v.Index < len(o.Results) && i < len(o.Results) && v.Tensor() != nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// hoist moves the constants that stand in regions of fn's control flow to its
+// start: they are there throughout, and what a region needs is not.
+func hoist(fn *ir.Func) {
+	var found []*ir.Op
+	var look func(b *ir.Block)
+	look = func(b *ir.Block) {
+		for _, o := range b.Ops {
+			for n := range o.Regions {
+				if inner := o.Body(n); inner != nil && pass.Controls(o) {
+					for _, c := range inner.Ops {
+						if c.Name == "dm.constant" {
+							found = append(found, c)
+						}
+					}
+					look(inner)
+				}
+			}
+		}
+	}
+	look(fn.Body)
+	for _, c := range found {
+		from := c.Parent
+		from.Ops = slices.DeleteFunc(from.Ops, func(o *ir.Op) bool { return o == c })
+		c.Parent = fn.Body
+	}
+	fn.Body.Ops = slices.Concat(found, fn.Body.Ops)
+}
+
+// estimate notes what a region holds at most in the order that was found, for
+// the order of what is around it; the plan says what it needs.
+func estimate(fn *ir.Func, bytes int64) {
+	if pass.IsRegion(fn) {
+		head(fn).SetAttr(WorkspaceAttr, types.Int{V: roundUp(bytes)})
+	}
+}

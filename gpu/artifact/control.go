@@ -1,0 +1,395 @@
+package artifact
+
+// What a step does that launches no kernel: the values of Step.Kernel below 0.
+//
+// A Loop and a Branch are decisions that the host takes: it waits for all steps
+// before them, reads a predicate of one byte, and goes on. The steps that they
+// decide about stand right behind them, in two parts of so many steps each
+// (Step.Parts): a loop's condition and its body, a branch's two sides. A part
+// may hold decisions of its own. Nothing runs across the bounds of a part: all
+// steps before have ended when the next begins.
+const (
+	Fill   = -1 // the one argument gets zero bytes
+	Copy   = -2 // the first argument gets the bytes of the second
+	Loop   = -3 // the first part runs; while the argument then holds true, the second runs and then the first again
+	Branch = -4 // where the argument holds true the first part runs, else the second
+)
+
+// maxDepth is how deep decisions may lie in one another.
+const maxDepth = 64
+
+// Decides reports whether the step is a Loop or a Branch.
+func (s *Step) Decides() bool { return s.Kernel == Loop || s.Kernel == Branch }
+
+// Does is what a step does that launches no kernel, for people: "fill", "copy",
+// "loop", "branch"; empty for a launch.
+func (s *Step) Does() string {
+	switch s.Kernel {
+	case Fill:
+		return "fill"
+	case Copy:
+		return "copy"
+	case Loop:
+		return "loop"
+	case Branch:
+		return "branch"
+	}
+	return ""
+}
+
+// Straight reports whether the program takes no decisions: its steps run once
+// each, and nothing of it is read before its end.
+func (p *Program) Straight() bool {
+	for i := range p.Steps {
+		if p.Steps[i].Decides() {
+			return false
+		}
+	}
+	return true
+}
+
+// Walk goes through a program that Check accepts in the order in which it runs.
+// straight is called for each stretch of steps [from, to) without decisions;
+// decide for each decision, all steps before which have been given to straight:
+// it says what the predicate holds. An error of either ends the walk.
+func (p *Program) Walk(straight func(from, to int) error, decide func(step int) (bool, error)) error {
+	return p.walk(0, len(p.Steps), straight, decide)
+}
+
+func (p *Program) walk(from, to int, straight func(from, to int) error, decide func(step int) (bool, error)) error {
+	for i := from; i < to; {
+		s := &p.Steps[i]
+		if !s.Decides() {
+			end := i + 1
+			for end < to && !p.Steps[end].Decides() {
+				end++
+			}
+			if err := straight(i, end); err != nil {
+				return err
+			}
+			i = end
+			continue
+		}
+		first := i + 1
+		second := first + s.Parts[0]
+		end := second + s.Parts[1]
+		for again := true; again; {
+			if s.Kernel == Loop {
+				if err := p.walk(first, second, straight, decide); err != nil {
+					return err
+				}
+			}
+			yes, err := decide(i)
+			switch {
+			case err != nil:
+				return err
+			case s.Kernel == Loop && yes:
+				err = p.walk(second, end, straight, decide)
+			case s.Kernel == Branch && yes:
+				err = p.walk(first, second, straight, decide)
+			case s.Kernel == Branch:
+				err = p.walk(second, end, straight, decide)
+			}
+			if err != nil {
+				return err
+			}
+			again = s.Kernel == Loop && yes
+		}
+		i = end
+	}
+	return nil
+}
+
+// Stretches are the steps [from, to) that Walk gives to straight, each once, in
+// the order of the program.
+func (p *Program) Stretches() [][2]int {
+	var out [][2]int
+	floor := p.floors()
+	for i := range p.Steps {
+		switch n := len(out); {
+		case p.Steps[i].Decides():
+		case floor[i] == i || n == 0:
+			out = append(out, [2]int{i, i + 1})
+		default:
+			out[n-1][1] = i + 1
+		}
+	}
+	return out
+}
+
+// floors gives for each step the one before which all have ended when it
+// begins, whatever their streams: the last bound of a part at or before it, or
+// itself for a decision.
+func (p *Program) floors() []int {
+	out := make([]int, len(p.Steps)+1)
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Decides() {
+			for _, at := range []int{i, i + 1, i + 1 + s.Parts[0], i + 1 + s.Parts[0] + s.Parts[1]} {
+				if at >= 0 && at < len(out) {
+					out[at] = at
+				}
+			}
+		}
+		out[i+1] = max(out[i+1], out[i])
+	}
+	return out[:len(p.Steps)]
+}
+
+// Times is how often each step runs in one run of the program, as far as it is
+// known before: once, in a loop as often as its trip count says, once where
+// that is not known, and either side of a branch once.
+func (p *Program) Times() []int64 {
+	out := make([]int64, len(p.Steps))
+	var fill func(from, to int, n int64)
+	fill = func(from, to int, n int64) {
+		for i := from; i < to; i++ {
+			out[i] = n
+			s := &p.Steps[i]
+			if !s.Decides() {
+				continue
+			}
+			second := i + 1 + s.Parts[0]
+			end := second + s.Parts[1]
+			conditions, rounds := int64(1), int64(1)
+			if s.Kernel == Loop && s.TripsKnown {
+				conditions, rounds = min(s.Trips, 1<<56)+1, min(s.Trips, 1<<56)
+			}
+			fill(i+1, second, Repeated(n, conditions))
+			fill(second, end, Repeated(n, rounds))
+			i = end - 1
+		}
+	}
+	fill(0, len(p.Steps), 1)
+	return out
+}
+
+// Repeated is a figure of one run of a step for so many, at most 2^56, so that
+// sums of such figures do not wrap either.
+func Repeated(n, times int64) int64 {
+	const most = 1 << 56
+	if times > 0 && n > most/times {
+		return most
+	}
+	return n * times
+}
+
+// Predicted is the time of one run in ns by the cost model: each step as often
+// as Times says, of a branch the side that takes longer.
+func (p *Program) Predicted() float64 {
+	times := p.Times()
+	var sum func(from, to int) float64
+	sum = func(from, to int) float64 {
+		total := 0.0
+		for i := from; i < to; i++ {
+			s := &p.Steps[i]
+			total += s.TimeNs * float64(times[i])
+			if s.Decides() {
+				second := i + 1 + s.Parts[0]
+				end := second + s.Parts[1]
+				a, b := sum(i+1, second), sum(second, end)
+				if s.Kernel == Branch {
+					total += max(a, b)
+				} else {
+					total += a + b
+				}
+				i = end - 1
+			}
+		}
+		return total
+	}
+	return sum(0, len(p.Steps))
+}
+
+// part is a part of a decision.
+type part struct {
+	from, to int // steps
+	decision int // the step
+	parent   int // the part that the decision is in, -1 for none
+}
+
+// parts finds the parts, and in which one each step is, -1 for none.
+func (c *checker) parts() (parts []part, in []int) {
+	p := c.p
+	in = make([]int, len(p.Steps))
+	var find func(from, to, parent, depth int)
+	find = func(from, to, parent, depth int) {
+		for i := from; i < to; i++ {
+			in[i] = parent
+			s := &p.Steps[i]
+			if !s.Decides() {
+				if s.Parts != [2]int{} {
+					c.errorf("step %d (%s): parts, though it decides nothing", i, s.Name)
+				}
+				continue
+			}
+			left := to - i - 1
+			if a, b := s.Parts[0], s.Parts[1]; a < 0 || b < 0 || a > left || b > left-a {
+				c.errorf("step %d (%s): parts of %d and %d steps, and %d are left", i, s.Name, a, b, left)
+				return
+			}
+			if depth == maxDepth {
+				c.errorf("step %d (%s): decisions within decisions, deeper than %d", i, s.Name, maxDepth)
+				return
+			}
+			at := i + 1
+			for _, n := range s.Parts {
+				if n > 0 {
+					parts = append(parts, part{at, at + n, i, parent})
+					find(at, at+n, len(parts)-1, depth+1)
+				}
+				at += n
+			}
+			i = at - 1
+		}
+	}
+	find(0, len(p.Steps), -1, 0)
+	return parts, in
+}
+
+// decision holds a Loop or a Branch to its form.
+func (c *checker) decision(bad func(string, ...any), s *Step) {
+	if len(s.Args) != 1 || s.Args[0].Map != nil {
+		bad("a decision has one buffer for an argument")
+		return
+	}
+	if b := &c.p.Buffers[s.Args[0].Buffer]; b.Elem != "i1" || b.Size() != 1 {
+		bad("decides by the buffer %s, which is not one i1", b.Name)
+	}
+	if s.Stream != 0 || len(s.Waits) > 0 {
+		bad("a decision comes behind all steps before it, and has no stream and no waits")
+	}
+	if s.Trips < 0 {
+		bad("a trip count of %d", s.Trips)
+	}
+}
+
+// copied holds a Copy to its form.
+func (c *checker) copied(bad func(string, ...any), s *Step) {
+	if len(s.Args) != 2 || s.Args[0].Map != nil || s.Args[1].Map != nil || s.Args[0].Buffer == s.Args[1].Buffer {
+		bad("a copy has two buffers for arguments")
+		return
+	}
+	to, from := &c.p.Buffers[s.Args[0].Buffer], &c.p.Buffers[s.Args[1].Buffer]
+	if to.Kind == Constant {
+		bad("writes the constant %s", to.Name)
+	}
+	if to.Size() != from.Size() {
+		bad("copies the %d bytes of %s to the %d of %s", from.Size(), from.Name, to.Size(), to.Name)
+	}
+}
+
+// rounds holds buffers to the parts of decisions: what is made in a part is
+// used up in it, and what a loop uses of before it stays to its end, since the
+// loop comes back to it.
+func (c *checker) rounds() {
+	p := c.p
+	parts, in := c.parts()
+	if len(parts) == 0 || len(c.errs) > 0 {
+		return
+	}
+	for i := range p.Buffers {
+		b := &p.Buffers[i]
+		if b.First >= 0 && b.First < len(in) && in[b.First] >= 0 {
+			if at := parts[in[b.First]]; b.Last >= at.to {
+				c.errorf("buffer %s: it is made in a part of step %d (%s), which ends with step %d, and lives until step %d", b.Name, at.decision, p.Steps[at.decision].Name, at.to-1, b.Last)
+			}
+		}
+		if b.Last >= len(in) || b.Last < 0 {
+			continue
+		}
+		for k := in[b.Last]; k >= 0; k = parts[k].parent {
+			d := parts[k].decision
+			s := &p.Steps[d]
+			if end := d + s.Parts[0] + s.Parts[1]; s.Kernel == Loop && b.First <= d && b.Last < end {
+				c.errorf("buffer %s: the loop of step %d (%s) comes back to it until step %d, and it lives until step %d", b.Name, d, s.Name, end, b.Last)
+				break
+			}
+		}
+	}
+}
+
+// written requires that what is read was written before, whichever way the
+// program takes.
+func (c *checker) written(uses [][]access) {
+	p := c.p
+	type use struct {
+		buffer int
+		access
+	}
+	at := make([][]use, len(p.Steps)) // but for decisions
+	for b, list := range uses {
+		for _, a := range list {
+			if !a.decides {
+				at[a.step] = append(at[a.step], use{b, a})
+			}
+		}
+	}
+	said := make([]bool, len(p.Buffers))
+	reads := func(b, step int, have []bool) {
+		if n, _ := p.Buffers[b].Len(); !have[b] && !said[b] && n > 0 {
+			said[b] = true
+			c.errorf("buffer %s: step %d (%s) reads it before anything is written", p.Buffers[b].Name, step, p.Steps[step].Name)
+		}
+	}
+	var run func(from, to int, have []bool)
+	run = func(from, to int, have []bool) {
+		for i := from; i < to; i++ {
+			s := &p.Steps[i]
+			if !s.Decides() {
+				for _, u := range at[i] {
+					if !u.write {
+						reads(u.buffer, i, have)
+					}
+				}
+				for _, u := range at[i] {
+					have[u.buffer] = have[u.buffer] || u.write
+				}
+				continue
+			}
+			second := i + 1 + s.Parts[0]
+			end := second + s.Parts[1]
+			if s.Kernel == Loop {
+				run(i+1, second, have)
+				reads(s.Args[0].Buffer, i, have)
+				run(second, end, append([]bool(nil), have...))
+			} else {
+				reads(s.Args[0].Buffer, i, have)
+				other := append([]bool(nil), have...)
+				run(i+1, second, have)
+				run(second, end, other)
+				for b := range have {
+					have[b] = have[b] && other[b]
+				}
+			}
+			i = end - 1
+		}
+	}
+	have := make([]bool, len(p.Buffers))
+	for i := range p.Buffers {
+		have[i] = p.Buffers[i].Kind == Input || p.Buffers[i].Kind == Constant
+	}
+	run(0, len(p.Steps), have)
+	for i, o := range p.Outputs {
+		if n, _ := p.Buffers[o].Len(); !have[o] && n > 0 {
+			c.errorf("output %d is the buffer %s, which nothing writes", i, p.Buffers[o].Name)
+		}
+	}
+}
+
+// waits holds the waits of step i to the stretch that it is in.
+func (c *checker) waits(i, floor int) {
+	s := &c.p.Steps[i]
+	for _, w := range s.Waits {
+		if w < floor {
+			c.errorf("step %d (%s): waits for step %d, which a decision lies between", i, s.Name, w)
+		}
+	}
+}
+
+// decided is the step at whose end decision i reads its predicate.
+func (p *Program) decided(i int) int {
+	if s := &p.Steps[i]; s.Kernel == Loop {
+		return i + s.Parts[0]
+	}
+	return i
+}

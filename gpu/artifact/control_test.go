@@ -1,0 +1,155 @@
+package artifact_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/artifact/artifacttest"
+)
+
+func TestCheckDecisions(t *testing.T) {
+	if err := artifacttest.Loop().Check(); err != nil {
+		t.Fatalf("the program of the tests: %v", err)
+	}
+	// Steps: 0 y = x, 1 zero n, 2 while {3 below} {4 twice, 5 y = w, 6 next},
+	// 7 if {8 negated, 9 y = v} {}.
+	// Buffers: 0 x, 1 k, 2 flag, 3 n, 4 go, 5 y, 6 w, 7 v.
+	type program = artifact.Program
+	for _, c := range []struct {
+		name  string
+		spoil func(p *program)
+		want  string
+	}{
+		{"no such step", func(p *program) { p.Steps[0].Kernel = -5 }, "launches kernel -5"},
+		{"a decision by nothing", func(p *program) { p.Steps[2].Args = nil }, "one buffer for an argument"},
+		{"a decision by a number", func(p *program) { p.Steps[2].Args[0].Buffer = 3 }, "not one i1"},
+		{"a decision on a stream", func(p *program) { p.Steps[2].Stream = 1 }, "no stream and no waits"},
+		{"a trip count", func(p *program) { p.Steps[2].Trips = -1 }, "a trip count of -1"},
+		{"negative parts", func(p *program) { p.Steps[2].Parts = [2]int{-1, 3} }, "parts of -1 and 3 steps"},
+		{"parts beyond the end", func(p *program) { p.Steps[7].Parts = [2]int{2, 1} }, "parts of 2 and 1 steps, and 2 are left"},
+		{"parts that overflow", func(p *program) { p.Steps[7].Parts = [2]int{1, 1<<63 - 1} }, "and 2 are left"},
+		{"parts of a launch", func(p *program) { p.Steps[4].Parts = [2]int{1, 0} }, "though it decides nothing"},
+		{"a copy of one", func(p *program) { p.Steps[0].Args = p.Steps[0].Args[:1] }, "a copy has two buffers"},
+		{"a copy to itself", func(p *program) { p.Steps[0].Args[1] = p.Steps[0].Args[0] }, "a copy has two buffers"},
+		{"a copy of other size", func(p *program) { p.Steps[0].Args[1].Buffer = 1 }, "copies the 4 bytes of k to the 4000 of y"},
+		{"a wait across a decision", func(p *program) { p.Steps[4].Waits, p.Steps[4].Stream = []int{0}, 1 }, "which a decision lies between"},
+		{"what a loop needs again is given away", func(p *program) { p.Buffers[1].Last = 3 }, "comes back to it until step 6"},
+		{"what a part makes is used behind it", func(p *program) { p.Buffers[6].Last = 7 }, "is made in a part of step 2"},
+		{"a predicate that nothing writes", func(p *program) {
+			p.Steps[3].Args[2].Buffer, p.Steps[3].Args[0].Buffer = 4, 3
+			p.Steps[2].Parts = [2]int{0, 4}
+		}, "buffer go"},
+		{"a result of one side alone", func(p *program) { p.Outputs = []int{7}; p.Buffers[7].Last = 10 }, "is made in a part"},
+		{"a value of one round alone", func(p *program) {
+			p.Steps[0].Kernel, p.Steps[0].Args = artifact.Fill, []artifact.Arg{{Buffer: 3}}
+			p.Buffers[3].First = 0
+		}, "step 4 (twice) reads it before anything is written"},
+		{"two streams in a part", func(p *program) { p.Steps[5].Stream = 1 }, "step 5 (y = w) does not wait for step 4 (twice)"},
+	} {
+		p := artifacttest.Loop()
+		c.spoil(p)
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	p := artifacttest.Loop()
+	p.Steps[5].Stream, p.Steps[5].Waits = 1, []int{4} // all have ended where a part does
+	if err := p.Check(); err != nil {
+		t.Errorf("a part of two streams: %v", err)
+	}
+	deep := &artifact.Program{Name: "deep", Workspace: 256, Inputs: []int{0}, Buffers: []artifact.Buffer{{Name: "p", Elem: "i1", Kind: artifact.Input, Bytes: 1, First: -1, Last: 100}}}
+	for i := range 100 {
+		deep.Steps = append(deep.Steps, artifact.Step{Name: strings.Repeat("i", i+1), Kernel: artifact.Branch, Args: []artifact.Arg{{}}, Parts: [2]int{99 - i, 0}})
+	}
+	if err := deep.Check(); err == nil || !strings.Contains(err.Error(), "deeper than 64") {
+		t.Errorf("a hundred branches in one another: %v", err)
+	}
+}
+
+// A walk goes through what runs, in its order, and an error ends it.
+func TestWalk(t *testing.T) {
+	p := artifacttest.Loop()
+	if got, want := p.Stretches(), [][2]int{{0, 2}, {3, 4}, {4, 7}, {8, 10}}; !slices.Equal(got, want) {
+		t.Errorf("stretches %v, want %v", got, want)
+	}
+	if got, want := p.Times(), []int64{1, 1, 1, 4, 3, 3, 3, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("times %v, want %v", got, want)
+	}
+	if got := p.Predicted(); got != 3000+4*1000+3*4000+1000+3000 {
+		t.Errorf("%g ns predicted", got)
+	}
+	var went []int
+	rounds := 2
+	err := p.Walk(func(from, to int) error {
+		for i := from; i < to; i++ {
+			went = append(went, i)
+		}
+		return nil
+	}, func(step int) (bool, error) {
+		went = append(went, step)
+		rounds--
+		return step == 2 && rounds >= 0, nil
+	})
+	if want := []int{0, 1, 3, 2, 4, 5, 6, 3, 2, 4, 5, 6, 3, 2, 7}; err != nil || !slices.Equal(went, want) {
+		t.Errorf("went %v, want %v; %v", went, want, err)
+	}
+	wrong := errors.New("wrong")
+	if err := p.Walk(func(from, _ int) error {
+		if from == 4 {
+			return wrong
+		}
+		return nil
+	}, func(int) (bool, error) { return true, nil }); err != wrong {
+		t.Errorf("the error of a step: %v", err)
+	}
+	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { return true, wrong }); err != wrong {
+		t.Errorf("the error of a decision: %v", err)
+	}
+}
+
+// The exported file decides on the host, as often as the predicate says.
+func TestExportDecisions(t *testing.T) {
+	p := artifacttest.Loop()
+	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
+	p.Source = "#include \"dm.cuh\"\n"
+	for i := range p.Kernels {
+		p.Source += "extern \"C\" void " + p.Kernels[i].Name + "() {}\n"
+		p.Kernels[i].First, p.Kernels[i].Last = i+2, i+2
+	}
+	cu, h := export(t, p)
+	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
+	var lines []string
+	for line := range strings.Lines(entry) {
+		for _, want := range []string{"for (;;)", "if (yes)", "} else {", "break;", "&yes", "cudaStreamSynchronize", "launch(", "cudaMemsetAsync", "DeviceToDevice"} {
+			if line = strings.TrimSpace(line); strings.Contains(line, want) {
+				lines = append(lines, line)
+				break
+			}
+		}
+	}
+	golden(t, "power.txt", strings.Join(lines, "\n")+"\n")
+	if !strings.Contains(h, "cannot be\n// captured into a CUDA graph") {
+		t.Errorf("the header promises what does not hold:\n%s", h)
+	}
+	cxx, err := exec.LookPath("c++")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("install a C++ compiler (apt-get install g++)")
+		}
+		t.Skip("install a C++ compiler (apt-get install g++)")
+	}
+	path := filepath.Join(t.TempDir(), "power.cu")
+	if err := os.WriteFile(path, []byte(cu), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(cxx, "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", "-Itestdata/cuda", "-x", "c++", path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,106 @@
+package cuda
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"dmir/gpu/artifact/artifacttest"
+)
+
+func power(k int32, negate byte) [][]byte {
+	var x []byte
+	for i := range artifacttest.N {
+		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(float32(i)))
+	}
+	return [][]byte{x, binary.LittleEndian.AppendUint32(nil, uint32(k)), {negate}}
+}
+
+// Each stretch between decisions is one graph, captured once and launched as
+// often as the predicates say.
+func TestDecisions(t *testing.T) {
+	f := newFake(t)
+	s := load(t, f, artifacttest.Loop())
+	for _, k := range []int32{-1, 0, 1, 5} {
+		for negate := range byte(2) {
+			outputs, err := s.Run(t.Context(), power(k, negate))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rounds := int64(max(k, 0))
+			factor := float32(math.Exp2(float64(rounds))) * (1 - 2*float32(negate))
+			for i, v := range floats(outputs[0]) {
+				if v != float32(i)*factor {
+					t.Fatalf("k = %d: element %d is %v, want %v", k, i, v, float32(i)*factor)
+				}
+			}
+			if want := []int64{1, 1, rounds + 1, rounds + 1, rounds, rounds, rounds, 1, int64(negate), int64(negate)}; !slices.Equal(s.Runs(), want) {
+				t.Errorf("k = %d: the steps ran %v times, want %v", k, s.Runs(), want)
+			}
+		}
+	}
+	if n := len(f.launches); n != 4 {
+		t.Errorf("%d launches were enqueued; the graphs have 4", n)
+	}
+	got, err := s.Time(t.Context(), power(3, 1), 2, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) < 10 }
+	if want := []float64{0, 0, 0, 8000, 6000, 0, 6000, 0, 2000, 0}; !near(got.TotalNs, 22000) || !slices.EqualFunc(got.StepNs, want, near) {
+		t.Errorf("%+v; on the fake each kernel takes 2000 ns", got)
+	}
+	if err := s.Close(); err != nil || f.left() != "" {
+		t.Errorf("closed: %v; left %s", err, f.left())
+	}
+}
+
+// A loop that never ends does with the context, between two rounds: then the
+// session can go on.
+func TestEndless(t *testing.T) {
+	f := newFake(t)
+	f.stuck = true
+	s := load(t, f, artifacttest.Loop())
+	ctx := &rounds{Context: t.Context(), left: 100}
+	if _, err := s.Run(ctx, power(1, 0)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	f.stuck = false
+	if _, err := s.Run(t.Context(), power(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil || f.left() != "" {
+		t.Errorf("closed: %v; left %s", err, f.left())
+	}
+}
+
+// rounds is a context that ends when it was asked so often.
+type rounds struct {
+	context.Context
+	left int
+}
+
+func (c *rounds) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A kernel in a loop that faults is named.
+func TestFaultInLoop(t *testing.T) {
+	f := newFake(t)
+	f.faults = "twice"
+	s := load(t, f, artifacttest.Loop())
+	_, err := s.Run(t.Context(), power(2, 0))
+	var fault *Fault
+	if !errors.As(err, &fault) || fault.Kernel != "twice" {
+		t.Fatalf("error %v", err)
+	}
+	if err := s.Close(); err != nil || f.left() != "" {
+		t.Errorf("closed: %v; left %s", err, f.left())
+	}
+}
