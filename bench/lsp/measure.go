@@ -33,6 +33,7 @@ func summarize(ms []float64) figures {
 // measured is what one server did with one text.
 type measured struct {
 	OpenMs      figures            `json:"open"`
+	OpenCPU     figures            `json:"open_processor_time"`           // by all threads; other work on the machine does not count
 	Edit        figures            `json:"edit_to_diagnostics_and_hints"` // of the peer: to diagnostics
 	Valid       figures            `json:"edit_to_valid_text"`            // of those, the edits that leave no error
 	Diagnostics figures            `json:"edit_to_diagnostics"`
@@ -56,26 +57,27 @@ type subject struct {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // open starts the server, shows it the text and waits for its diagnostics.
-func (s *subject) open(text string) (*client, float64, error) {
-	c, err := start(s.name, s.argv)
+func (s *subject) open(text string) (c *client, wall, busy float64, err error) {
+	c, err = start(s.name, s.argv)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
+	before := c.busy()
 	begin, err := c.notify("textDocument/didOpen", map[string]any{
 		"textDocument": map[string]any{"uri": uri, "languageId": "mlir", "version": 1, "text": text},
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	d, err := c.diagnosed(1)
-	return c, ms(d.at.Sub(begin)), err
+	return c, ms(d.at.Sub(begin)), c.busy() - before, err
 }
 
 // opens measures opening in fresh processes, both servers in turn, and gives
 // the last process of each.
 func opens(subjects []*subject, text string, times int, out []*measured) ([]*client, error) {
 	last := make([]*client, len(subjects))
-	took := make([][]float64, len(subjects))
+	took, busy := make([][]float64, len(subjects)), make([][]float64, len(subjects))
 	for range times {
 		for i, s := range subjects {
 			if last[i] != nil {
@@ -83,17 +85,18 @@ func opens(subjects []*subject, text string, times int, out []*measured) ([]*cli
 					return nil, err
 				}
 			}
-			c, t, err := s.open(text)
+			c, t, b, err := s.open(text)
 			if err != nil {
 				return nil, err
 			}
 			last[i] = c
 			took[i] = append(took[i], t)
+			busy[i] = append(busy[i], b)
 		}
 	}
 	for i, c := range last {
 		c.settle()
-		out[i].OpenMs = summarize(took[i])
+		out[i].OpenMs, out[i].OpenCPU = summarize(took[i]), summarize(busy[i])
 		out[i].Idle = c.memory()
 		out[i].Shown = c.last.count
 	}

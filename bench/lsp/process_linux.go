@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -46,4 +47,18 @@ func (c *client) ticks() int {
 	user, _ := strconv.Atoi(f[11])
 	system, _ := strconv.Atoi(f[12])
 	return user + system
+}
+
+// busy is the processor time that the process has taken, in ms: of all its
+// threads, to the nanosecond where the kernel tells.
+func (c *client) busy() float64 {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", c.cmd.Process.Pid))
+	ns := 0.0
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		first, _, _ := strings.Cut(string(text), " ")
+		n, _ := strconv.ParseFloat(first, 64)
+		ns += n
+	}
+	return ns / 1e6
 }

@@ -14,3 +14,5 @@ func (c *client) memory() memory { return memory{} }
 
 // settle waits for long enough.
 func (c *client) settle() { time.Sleep(3 * time.Second) }
+
+func (c *client) busy() float64 { return 0 }

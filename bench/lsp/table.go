@@ -20,6 +20,7 @@ func (r *row) compare(peer *measured) {
 		}
 	}
 	ratio("open_p50", r.Dmir.OpenMs.P50, peer.OpenMs.P50)
+	ratio("open_processor_time_p50", r.Dmir.OpenCPU.P50, peer.OpenCPU.P50)
 	ratio("edit_p50", r.Dmir.Edit.P50, peer.Edit.P50)
 	ratio("edit_p50_valid", r.Dmir.Valid.P50, peer.Valid.P50)
 	ratio("edit_p99", r.Dmir.Edit.P99, peer.Edit.P99)
@@ -55,6 +56,11 @@ func (r *row) print(peer *measured) {
 func printDetails(rows []*row) {
 	for _, r := range rows {
 		fmt.Printf("\n%d ops, %s, %s: p50 / p99 / max in ms\n", r.Ops, r.Shape, r.Form)
+		for _, m := range []*measured{r.Dmir, r.Peer} {
+			if m != nil {
+				fmt.Printf("  processor time of opening         %.1f / %.1f / %.1f\n", m.OpenCPU.P50, m.OpenCPU.P99, m.OpenCPU.Max)
+			}
+		}
 		kinds(r, func(m *measured) map[string]figures { return m.Kinds }, "")
 		kinds(r, func(m *measured) map[string]figures { return m.Far }, " (far)")
 		for i, q := range r.Dmir.Requests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
@@ -80,13 +81,16 @@ var semanticTokensRange = onDocument(
 		return p.tokens(found), nil
 	})
 
+// perTokenBytes is how many bytes of text there are to a token, about.
+const perTokenBytes = 6
+
 // atOnce is how many lines are coloured between looks for whether the answer is
 // still wanted: a change waits for as long.
 const atOnce = 1000
 
 // allTokens are those of the whole text, unless that changes meanwhile.
 func (p place) allTokens(ctx context.Context) (*protocol.SemanticTokens, error) {
-	var all []feature.Token
+	all := make([]feature.Token, 0, p.Src.Len()/perTokenBytes)
 	for line := 0; line < p.Src.Lines(); line += atOnce {
 		switch {
 		case ctx.Err() != nil:
@@ -130,8 +134,12 @@ func (p place) width(s source.Span) uint32 {
 	if p.Encoding == source.UTF8 {
 		return uint32(s.Len())
 	}
+	text := p.Src.Slice(s)
 	n := uint32(0)
-	for _, r := range p.Src.Slice(s) {
+	for int(n) < len(text) && text[n] < utf8.RuneSelf {
+		n++
+	}
+	for _, r := range text[n:] {
 		n += uint32(max(1, utf16.RuneLen(r)))
 	}
 	return n
