@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,7 +175,11 @@ func announcement(res runResult) string {
 	const most = 300
 	msg := res.Message
 	for i, r := range res.Results {
-		next := fmt.Sprintf("; %s = %s", r.Name, r.Summary)
+		name := r.Name
+		if _, err := strconv.Atoi(name); err == nil { // %1 alone would read as a number
+			name = "%" + name
+		}
+		next := fmt.Sprintf("; %s = %s", name, r.Summary)
 		if len(msg)+len(next) > most {
 			return msg + fmt.Sprintf("; and %d more", len(res.Results)-i)
 		}
