@@ -16,7 +16,10 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	if widestOf(f) <= 2 {
 		v = 8 // 16 bytes to an access
 	}
-	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32) {
+	cols, alls := columnFolds(f)
+	// The sums of a block's threads meet in shared memory.
+	const most = 48 << 10
+	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32 || int64(len(cols)+len(alls))*blockThreads*v*8 > most) {
 		v /= 2
 	}
 	if v > 1 {
@@ -25,8 +28,8 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 			return nil, err
 		}
 		f = w
+		cols, alls = columnFolds(f)
 	}
-	cols, alls := columnFolds(f)
 	chunks := r.Cols / v
 	wide := int64(32) // threads side by side
 	for wide > 1 && wide/2 >= chunks {
@@ -57,6 +60,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 		}
 	}
 	e := newEmitter(ns.of)
+	e.coarse = coarse(f.Outs)
 	if r := f.Rows; r.Row != nil {
 		e.atoms[r.Row] = "row"
 	}

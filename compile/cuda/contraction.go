@@ -326,6 +326,9 @@ func (e *emitter) bind(a *kernel.Atom, name string) {
 
 // along is bind for a variable that counts runs of v.
 func (e *emitter) along(a *kernel.Atom, name string, v int64) {
+	if v > 1 && a != nil && v&(v-1) == 0 {
+		e.runs[a] = run{name, v}
+	}
 	if v > 1 {
 		name = fmt.Sprintf("(%s / %d)", name, v)
 	}

@@ -29,12 +29,17 @@ type emitter struct {
 	next int
 	op   *ir.Op // that statements stand for, and the last one that the text says
 	said *ir.Op
+	// coarse are exponentials that no result wider than 16 bits is made of.
+	coarse map[*kernel.Expr]bool
+	runs   map[*kernel.Atom]run
+	// lanesOf is the variable that counts neighbours; nil: there is none.
+	lanesOf *kernel.Atom
 }
 
 func newEmitter(params map[*ir.Value]string) *emitter {
 	return &emitter{
 		depth: 1, scopes: []map[*kernel.Expr]string{{}}, atoms: map[*kernel.Atom]string{},
-		params: params, given: map[*kernel.Expr]string{}, lane: map[*kernel.Expr]string{},
+		params: params, given: map[*kernel.Expr]string{}, lane: map[*kernel.Expr]string{}, runs: map[*kernel.Atom]run{},
 	}
 }
 
@@ -201,7 +206,10 @@ func (e *emitter) text(x *kernel.Expr) string {
 		}
 		return fmt.Sprintf("acc[%d][%s]", x.Int, e.index(x.At))
 	case kernel.Keep:
-		return fmt.Sprintf("(dm::bits(%dull, 1, %s) >> 11) >= %dull", x.Seed, e.index(x.At), x.Int)
+		if base, ok := e.beside(x.At, e.lanesOf, 2); ok { // neighbours share a draw
+			return fmt.Sprintf("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
+		}
+		return fmt.Sprintf("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
 	case kernel.Random:
 		return e.random(x)
 	}
@@ -209,8 +217,13 @@ func (e *emitter) text(x *kernel.Expr) string {
 	for i, a := range x.Args {
 		args[i] = e.value(a)
 	}
-	if x.Op == "convert" {
+	switch {
+	case x.Op == "convert":
 		return e.convert(x, args[0].(string))
+	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
+		return fmt.Sprintf("%s * dm::reciprocal(%s)", args...) // the row shares it
+	case e.coarse[x]:
+		return fmt.Sprintf("dm::exp_coarse(%s)", args...)
 	}
 	return fmt.Sprintf(scalarText(x), args...)
 }
@@ -292,12 +305,33 @@ func (e *emitter) convert(x *kernel.Expr, from string) string {
 	return fmt.Sprintf("dm::convert<%s>(%s)", storage(x.Elem), from)
 }
 
+// coarse are the exponentials of which results of 16 bits and fewer are made, and
+// no others.
+func coarse(outs []kernel.Out) map[*kernel.Expr]bool {
+	out, exact := map[*kernel.Expr]bool{}, map[*kernel.Expr]bool{}
+	for _, o := range outs {
+		kernel.Walk(o.X, func(x *kernel.Expr) {
+			switch {
+			case x.Op != "exp" || register(x.Elem) != "float":
+			case small(kernel.ElemOf(o.Value)):
+				out[x] = true
+			default:
+				exact[x] = true
+			}
+		})
+	}
+	for x := range exact {
+		delete(out, x)
+	}
+	return out
+}
+
 func (e *emitter) random(x *kernel.Expr) string {
 	at := e.index(x.At)
 	if x.Kind == "normal" {
 		return fmt.Sprintf("dm::convert<%s>(%s + %s * dm::normal(%dull, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
 	}
-	return fmt.Sprintf("dm::uniform_between<%s>(%s, %s, dm::uniform(%dull, 2, %s))", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+	return fmt.Sprintf("dm::uniform_between<%s>(%s, %s, %dull, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
 }
 
 // guard computes one of two values under a condition.

@@ -17,8 +17,10 @@ func (e *emitter) index(x kernel.Index) string {
 	wide := lo < math.MinInt32 || hi > math.MaxInt32
 	var b strings.Builder
 	for i, t := range x.Terms {
-		a := e.atom(t.Atom)
-		c := t.Coef
+		a, c := e.atom(t.Atom), t.Coef
+		if base, n, ok := e.multiple(t); ok {
+			a, c = base, c/n
+		}
 		switch {
 		case i > 0 && c < 0:
 			b.WriteString(" - ")
@@ -45,6 +47,25 @@ func (e *emitter) index(x kernel.Index) string {
 		fmt.Fprintf(&b, " - %d", -x.C)
 	}
 	return b.String()
+}
+
+// multiple is the text of n * (X / n) for a term that is a multiple of it, where n
+// is a power of two: the compiler sees that the last bits are zero.
+func (e *emitter) multiple(t kernel.Term) (text string, n int64, ok bool) {
+	if r, ok := e.runs[t.Atom]; ok && t.Coef%r.n == 0 {
+		return fmt.Sprintf("(%s & -%d)", r.name, r.n), r.n, true
+	}
+	a := t.Atom
+	if _, bound := e.atoms[a]; bound || a.Kind != kernel.Div || a.N&(a.N-1) != 0 || t.Coef%a.N != 0 {
+		return "", 0, false
+	}
+	return fmt.Sprintf("(%s & -%d)", operand(e.index(a.X)), a.N), a.N, true
+}
+
+// run is a variable of which an atom counts runs of n, a power of two.
+type run struct {
+	name string
+	n    int64
 }
 
 // extent bounds x and every sum on the way to it.

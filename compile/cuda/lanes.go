@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"dmir/compile/kernel"
@@ -25,6 +27,7 @@ func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 // beside reports whether the elements at x follow each other in memory along
 // lane, each group of w of them aligned; base is x for lane 0.
 func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+	x = opened(x, lane)
 	base = kernel.Const(x.C)
 	found := false
 	for _, t := range x.Terms {
@@ -42,6 +45,38 @@ func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kerne
 	return base, found && x.C%w == 0
 }
 
+// opened is x with the sums that are known to lie in a range, and that lane is a
+// part of, written out.
+func opened(x kernel.Index, lane *kernel.Atom) kernel.Index {
+	out := kernel.Const(x.C)
+	add := func(t kernel.Term) {
+		for i, u := range out.Terms {
+			if u.Atom == t.Atom {
+				out.Terms[i].Coef += t.Coef
+				return
+			}
+		}
+		out.Terms = append(out.Terms, t)
+	}
+	for _, t := range x.Terms {
+		inside := false
+		if t.Atom.Kind == kernel.Within {
+			t.Atom.X.Atoms(func(a *kernel.Atom) { inside = inside || a == lane })
+		}
+		if !inside {
+			add(t)
+			continue
+		}
+		y := opened(t.Atom.X, lane)
+		out.C += t.Coef * y.C
+		for _, u := range y.Terms {
+			add(kernel.Term{Coef: t.Coef * u.Coef, Atom: u.Atom})
+		}
+	}
+	out.Terms = slices.DeleteFunc(out.Terms, func(t kernel.Term) bool { return t.Coef == 0 })
+	return out
+}
+
 // ready computes what all lanes share and reads vectors, for all of xs.
 func (l *lanes) ready(xs ...*kernel.Expr) {
 	if l.lane == nil {
@@ -57,7 +92,11 @@ func (l *lanes) ready(xs ...*kernel.Expr) {
 
 // vectors reads the loads of x that are vectors, those under a guard left aside.
 func (l *lanes) vectors(x *kernel.Expr) {
-	if l.done(x) || x.Op == kernel.Guard || x.Op == kernel.Fold || !l.depends(x, []*kernel.Atom{l.lane}) {
+	if x.Op == kernel.Guard && !l.done(x) {
+		l.guarded(x)
+		return
+	}
+	if l.done(x) || x.Op == kernel.Fold || !l.depends(x, []*kernel.Atom{l.lane}) {
 		return
 	}
 	if x.Op != kernel.Load {
@@ -86,6 +125,35 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.params[x.Buf], w, at, k))
 	}
 	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
+}
+
+// guarded computes x, one of two values under a condition, for all lanes at once
+// where all have the same condition: what it reads under it are vectors then.
+func (l *lanes) guarded(x *kernel.Expr) {
+	if _, held := l.emitter.lane[x]; held || !l.depends(x, []*kernel.Atom{l.lane}) {
+		return
+	}
+	conds := make([]kernel.Condition, len(x.If))
+	for i, c := range x.If {
+		base, ok := l.beside(c.X, l.lane, l.n)
+		if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
+			return
+		}
+		conds[i] = kernel.Condition{X: base, Lo: c.Lo, Hi: c.Hi}
+	}
+	n := l.name("t")
+	l.lineOf(x.From, "%s %s[%d];", register(x.Elem), n, l.n)
+	part := func(y *kernel.Expr, format string, args ...any) {
+		l.open(format, args...)
+		vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
+		l.ready(y)
+		l.each(func() { l.lineOf(y.From, "%s[%s] = %s;", n, l.atoms[l.lane], l.value(y)) })
+		l.vecs, l.emitter.lane = vecs, held
+		l.close()
+	}
+	part(x.Args[0], "if (%s)", l.conditions(conds))
+	part(x.Args[1], "else")
+	l.emitter.lane[x] = n
 }
 
 // element is the text of the load x in the current lane, where a vector holds it.
@@ -120,9 +188,11 @@ func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
 	l := &lanes{emitter: e, lane: lane, n: n, vecs: map[*kernel.Expr]string{}}
 	if lane == nil {
 		l.n = 1
+	} else {
+		e.lanesOf = lane
 	}
-	outer := e.loaded
-	l.end = func() { e.loaded = outer }
+	outer, held := e.loaded, maps.Clone(e.lane)
+	l.end = func() { e.loaded, e.lane = outer, held }
 	e.loaded = func(x *kernel.Expr) string {
 		if s := l.element(x); s != "" {
 			return s

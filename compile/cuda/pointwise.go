@@ -47,6 +47,7 @@ func (g *generator) pointwise(f *kernel.Form, name string) ([]launch, error) {
 	ns := newNames()
 	ns.elementwise(f, g.over)
 	e := newEmitter(ns.of)
+	e.coarse = coarse(f.Outs)
 	var most int64
 	for _, o := range f.Outs {
 		most = max(most, elements(o)/f.V)

@@ -57,15 +57,35 @@ func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 	return p
 }
 
-// widestOf is the bytes of the widest element that f reads, or writes one by one.
+// widestOf is the bytes of the widest element that f reads or writes along its
+// rows. What is read for a whole row, or where the sums of columns are finished,
+// does not count.
 func widestOf(f *kernel.Form) int64 {
 	widest := int64(1)
-	for _, v := range f.Inputs {
-		widest = max(widest, kernel.ElemOf(v).Bytes())
+	see := func(x *kernel.Expr) {
+		kernel.Walk(x, func(y *kernel.Expr) {
+			if y.Op == kernel.Load && f.Rows.Col != nil {
+				y.At.Atoms(func(a *kernel.Atom) {
+					if a == f.Rows.Col || a.Kind == kernel.Datum {
+						widest = max(widest, y.Elem.Bytes())
+					}
+				})
+			}
+		})
 	}
 	for _, o := range f.Outs {
-		if o.Level == kernel.PerElement {
+		switch o.Level {
+		case kernel.PerElement:
 			widest = max(widest, kernel.ElemOf(o.Value).Bytes())
+			see(o.X)
+		case kernel.PerRow:
+			see(o.X)
+		default:
+			kernel.Walk(o.X, func(x *kernel.Expr) {
+				if x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
+					see(x.Args[0])
+				}
+			})
 		}
 	}
 	return widest
@@ -120,6 +140,7 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 		}
 	}
 	k := &rowKernel{emitter: newEmitter(ns.of), f: f, p: p, cache: map[*kernel.Expr]string{}, cols: cols, alls: alls, acc: map[*kernel.Expr]string{}}
+	k.coarse = coarse(f.Outs)
 	if f.Rows.Row != nil {
 		k.atoms[f.Rows.Row] = "row"
 	}

@@ -155,7 +155,8 @@ var sizes = map[string]int64{"b": 2, "n": 512, "h": 8, "d": 64}
 var archs = []string{"sm_80", "sm_90a", "sm_100"}
 
 // Every kernel of the examples and of the programs compiles for every
-// architecture, and none spills registers.
+// architecture, and none spills registers. Those of examples that are bound by
+// memory issue no more on an H200 than it can while it moves their bytes.
 func TestArchitectures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles CUDA")
@@ -194,6 +195,9 @@ func TestArchitectures(t *testing.T) {
 					if k.SpillStores+k.SpillLoads > 0 {
 						t.Errorf("%s spills %d bytes and reads %d back", k.Name, k.SpillStores, k.SpillLoads)
 					}
+				}
+				if arch == "sm_90a" && strings.Contains(path, "examples") {
+					withinBudget(t, strings.TrimSuffix(filepath.Base(path), ".dmir"), built, res.Cubin, machineFor(arch))
 				}
 			})
 		}

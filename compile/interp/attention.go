@@ -2,7 +2,6 @@ package interp
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"dmir/compile/tensor"
@@ -162,8 +161,9 @@ func dropRow[T float](a *attention, head, query int, s []T) {
 	keep := [2]float64{0, 1 / (1 - a.rate)}
 	base := uint64(head*a.queries+query) * uint64(a.keys)
 	stream, threshold := tensor.NewStream(a.seed, dropStream), tensor.Threshold(a.rate)
+	kept := make([]uint8, len(s))
+	stream.Keep(kept, base, threshold)
 	for j := range s {
-		_, dropped := bits.Sub64(stream.Bits(base+uint64(j))>>11, threshold, 0)
-		s[j] = T(float64(s[j]) * keep[1-dropped])
+		s[j] = T(float64(s[j]) * keep[kept[j]])
 	}
 }

@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"math/bits"
-
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -204,11 +202,7 @@ func dropMask(p *pool, n int, rate float64, seed uint64) []uint8 {
 	keep := make([]uint8, n)
 	stream, threshold := tensor.NewStream(seed, dropStream), tensor.Threshold(rate)
 	p.parallel(n, elements, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			// The borrow of a subtraction, because a branch on noise is slow.
-			_, dropped := bits.Sub64(stream.Bits(uint64(i))>>11, threshold, 0)
-			keep[i] = 1 - uint8(dropped)
-		}
+		stream.Keep(keep[lo:hi], uint64(lo), threshold)
 	})
 	return keep
 }

@@ -105,8 +105,17 @@ func runRNG(c *call) ([]*tensor.Tensor, error) {
 	if integer {
 		low, high = math.Ceil(low), math.Ceil(high)
 	}
+	narrow := to.Elem.IsFloat() && to.Elem.Bytes() <= 4
+	stream, low32, range32, high32 := tensor.NewStream(seed, rngStream), float32(low), float32(high-low), float32(high)
 	c.parallel(to.Len(), elements, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
+			if narrow && !normal {
+				v := low32 + float32(range32*stream.Uniform32(uint64(i))) // each rounded, never fused
+				if to.SetFloat(i, float64(v)); to.Float(i) >= float64(high32) {
+					to.SetFloat(i, float64(low32))
+				}
+				continue
+			}
 			if normal {
 				to.SetFloat(i, mean+deviation*tensor.Normal(seed, rngStream, uint64(i)))
 				continue

@@ -297,7 +297,7 @@ func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem, rate := ElemOf(v), op.Float(o, "rate")
 	keep := e.expr(Expr{
 		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(o.Operands[0])),
-		Int: int64(math.Ceil(rate * 0x1p53)), // as tensor.Threshold
+		Int: int64(math.Ceil(rate * 0x1p32)), // as tensor.Threshold
 	})
 	if v.Index == 1 {
 		if elem == types.I1 {

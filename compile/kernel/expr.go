@@ -68,7 +68,7 @@ const (
 	Fold   = "fold"   // Args[0] over all values of Vars
 	Guard  = "guard"
 	Part   = "part"   // one of the two values that a fold by a region joins
-	Keep   = "keep"   // whether dropout keeps an element (i1): Bits(Seed, 1, At)>>11 >= Int
+	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed is Int or more
 	Random = "random" // dm.rng's element At
 )
 

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"math/bits"
 	"runtime"
 	"sync"
 
@@ -26,9 +27,37 @@ func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(st
 // Bits is the 64 random bits at position i.
 func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
 
-// Threshold is the t for which Bits(i)>>11 >= t holds just where Uniform is at
-// least rate.
-func Threshold(rate float64) uint64 { return uint64(math.Ceil(rate * 0x1p53)) }
+// Half is 32 random bits for position i: two positions share a draw, that of
+// i/2, of which the even one has the lower half.
+func (s Stream) Half(i uint64) uint32 { return uint32(s.Bits(i/2) >> (i % 2 * 32)) }
+
+// Uniform32 is a number in [0, 1) with 24 random bits.
+func (s Stream) Uniform32(i uint64) float32 { return float32(s.Half(i)>>8) * 0x1p-24 }
+
+// Threshold is the t for which Half(i) >= t says that position i is kept where
+// that happens with probability 1 - rate, to a multiple of 2^-32.
+func Threshold(rate float64) uint64 { return uint64(math.Ceil(rate * 0x1p32)) }
+
+// Keep sets keep to 1 for each of the positions from first on that is kept,
+// else to 0.
+func (s Stream) Keep(keep []uint8, first, threshold uint64) {
+	one := func(half uint64) uint8 {
+		// The borrow of a subtraction, because a branch on noise is slow.
+		_, dropped := bits.Sub64(half, threshold, 0)
+		return 1 - uint8(dropped)
+	}
+	if first%2 == 1 && len(keep) > 0 {
+		keep[0] = one(uint64(s.Half(first)))
+		keep, first = keep[1:], first+1
+	}
+	for ; len(keep) >= 2; keep, first = keep[2:], first+2 {
+		b := s.Bits(first / 2)
+		keep[0], keep[1] = one(b&(1<<32-1)), one(b>>32)
+	}
+	if len(keep) > 0 {
+		keep[0] = one(uint64(s.Half(first)))
+	}
+}
 
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

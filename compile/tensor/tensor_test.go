@@ -338,3 +338,41 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// Dropout keeps what it should of elements in any part of a row: as many as the
+// rate says, neighbours independently of each other, whichever part is asked for.
+func TestKeep(t *testing.T) {
+	const n = 1 << 16
+	for _, rate := range []float64{0, 0.1, 0.5, 0.999} {
+		s, threshold := NewStream(7, 1), Threshold(rate)
+		all := make([]uint8, n)
+		s.Keep(all, 0, threshold)
+		var kept, both int
+		for i, k := range all {
+			want := uint8(0)
+			if uint64(s.Half(uint64(i))) >= threshold {
+				want = 1
+			}
+			if k != want {
+				t.Fatalf("rate %g: element %d is kept %d, want %d", rate, i, k, want)
+			}
+			kept += int(k)
+			if i%2 == 1 {
+				both += int(k & all[i-1])
+			}
+		}
+		p := 1 - rate
+		for what, c := range map[string][2]float64{"elements": {float64(kept), n * p}, "pairs": {float64(both), n / 2 * p * p}} {
+			if allowed := 5 * math.Sqrt(c[1]*(1-p*p)); math.Abs(c[0]-c[1]) > allowed {
+				t.Errorf("rate %g: %g %s are kept, want %g ± %g", rate, c[0], what, c[1], allowed)
+			}
+		}
+		for _, part := range [][2]int{{0, 1}, {1, 2}, {3, 8}, {4, 9}, {5, 5}} {
+			got := make([]uint8, part[1]-part[0])
+			s.Keep(got, uint64(part[0]), threshold)
+			if !slices.Equal(got, all[part[0]:part[1]]) {
+				t.Errorf("rate %g: elements %v are kept %v, want %v", rate, part, got, all[part[0]:part[1]])
+			}
+		}
+	}
+}

@@ -116,7 +116,8 @@ var dropoutDef = &Def{
 	Name: "dropout", Family: Elementwise, Class: ClassElementwise,
 	Summary: "random zeros, seeded; gives value and mask",
 	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
-		"always gives the same mask; `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
+		"always gives the same mask: two neighbours share 64 random bits (SplitMix64 of the seed and half the number), the even one has the lower 32, and an element is kept where " +
+		"these are at least `rate · 2³²`. `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
 		"Counts 1 FLOP an element. Source: Srivastava et al., *Dropout*, JMLR 15 (2014).",
 	Example: `func.func @example(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>) {
   %y, %mask = dm.dropout %x, rate = 0.5, seed = 7 : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>)

@@ -73,7 +73,7 @@ var iotaDef = &Def{
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
-	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written.\n\n" +
+	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xf32> {
   %x = dm.rng normal, seed = 7, mean = 1.0, stddev = 0.5 : tensor<2x4xf32>

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -188,12 +189,15 @@ func TestIntegerMath(t *testing.T) {
 }
 
 const randomSource = `#include "dm.cuh"
-DM_KERNEL(numbers, 256)(dm::Out<dm::ui64> bits, dm::Out<double> uniform, dm::Out<double> normal) {
+DM_KERNEL(numbers, 256)(dm::Out<dm::ui64> bits, dm::Out<double> uniform, dm::Out<double> normal, dm::Out<float> narrow, dm::Out<dm::i32> kept) {
   dm::i64 i = dm::i64(dm::block()) * 256 + dm::thread();
   dm::u64 seed = dm::u64(i % 5) * 0x123456789abcdefull, stream = dm::u64(i % 3);
   bits.store(i, dm::bits(seed, stream, dm::u64(i)));
   uniform.store(i, dm::uniform(seed, stream, dm::u64(i)));
   normal.store(i, dm::normal(seed, stream, dm::u64(i)));
+  narrow.store(i, dm::stream(seed, stream).uniform32(dm::i32(i)));
+  kept.store(i, dm::keeps(seed, i, 429496730) + 2 * dm::keeps(seed, dm::i32(i), 429496730) + 4 * dm::keeps(seed, i, 0) + 8 * dm::keeps(seed, i, 1ull << 32) +
+             16 * (dm::keeps(seed, i / 4 * 4, dm::i32(i % 4), 429496730) != dm::keeps(seed, i, 429496730)));
 }
 `
 
@@ -202,7 +206,8 @@ func TestRandom(t *testing.T) {
 	needCompiler(t)
 	const n = 1 << 15
 	out := runKernel(t, strings.ReplaceAll(randomSource, "ui64", "u64"), artifact.Kernel{Name: "numbers", Threads: 256}, n/256,
-		buffer{elem: "ui64", out: n}, buffer{elem: "f64", out: n}, buffer{elem: "f64", out: n})
+		buffer{elem: "ui64", out: n}, buffer{elem: "f64", out: n}, buffer{elem: "f64", out: n}, buffer{elem: "f32", out: n}, buffer{elem: "i32", out: n})
+	narrow, kept := toFloats(out[3]), make([]uint8, 1)
 	bits, uniform, normal := toWords(out[0]), toDoubles(out[1]), toDoubles(out[2])
 	for i := range uint64(n) {
 		seed, stream := i%5*0x123456789abcdef, i%3
@@ -214,6 +219,13 @@ func TestRandom(t *testing.T) {
 		}
 		if v := tensor.Normal(seed, stream, i); normal[i] != v {
 			t.Fatalf("normal number %d is %v, want %v", i, normal[i], v)
+		}
+		if u := tensor.NewStream(seed, stream).Uniform32(i); narrow[i] != u {
+			t.Fatalf("narrow uniform number %d is %v, want %v", i, narrow[i], u)
+		}
+		tensor.NewStream(seed, 1).Keep(kept, i, tensor.Threshold(0.1))
+		if got := binary.LittleEndian.Uint32(out[4][4*i:]); got != 3*uint32(kept[0])+4 {
+			t.Fatalf("number %d is kept %b, want %d", i, got, kept[0])
 		}
 	}
 }

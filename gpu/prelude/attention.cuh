@@ -11,7 +11,7 @@
 //   static constexpr dm::i32 queries, keys, depth, value;
 //   static constexpr bool causal;
 //   static constexpr double scale;
-//   static constexpr dm::u64 seed, threshold; // dropout: bits of a kept number are at least that; 0: none
+//   static constexpr dm::u64 seed, threshold; // dropout: as keeps() takes it; 0: none
 //   static constexpr double keep;             // what kept probabilities are multiplied by
 //   static constexpr dm::i64 mask_row, mask_col;      // steps of the mask
 //   DM_FN static dm::i64 mask_at(dm::i32 head);       // where a head's mask begins
@@ -108,7 +108,7 @@ template <class S, class Acc, class Mask> struct Scores {
   DM_FN static Acc lse(Acc most, Acc sum) { return most * Acc(unit * detail::ln_2) + log(sum); }
   // Whether dropout keeps a probability.
   DM_FN bool keeps(i32 query, i32 key) const {
-    return stream(S::seed, 1).bits(numbers + u64(query) * u64(S::keys) + u64(key)) >> 11 >= S::threshold;
+    return dm::keeps(S::seed, numbers + u64(query) * u64(S::keys) + u64(key), S::threshold);
   }
 };
 

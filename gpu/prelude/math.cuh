@@ -60,6 +60,22 @@ DM_FN i64 abs(i64 x) { return x < 0 ? i64(0ull - u64(x)) : x; }
 DM_FN u32 abs(u32 x) { return x; }
 DM_FN u64 abs(u64 x) { return x; }
 
+// 1 / x, for quotients by a number that many share: x is as exact as a division
+// makes it, the quotient within 1.5 units in the last place.
+DM_FN float reciprocal(float x) { return 1.0f / x; }
+
+// e^x for what is rounded to 16 bits or fewer: within 2^-22 + |x| 2^-24 of
+// itself, 0 below 2^-126.
+DM_FN float exp_coarse(float x) {
+#ifdef DM_HOST
+  return std::exp2(x * 1.44269504088896340736f);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504088896340736f));
+  return y;
+#endif
+}
+
 DM_FN float logistic(float x) { return 1.0f / (1.0f + exp(-x)); }
 DM_FN double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
 

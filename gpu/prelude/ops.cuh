@@ -16,14 +16,16 @@ template <class T> DM_FN T gelu_tanh(T x) {
   return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
 }
 
-// An element of dm.rng: at least low, below high, from u in [0, 1).
-template <class T> DM_FN auto uniform_between(double low, double high, double u) {
-  double v = low + (high - low) * u;
+// Element i of dm.rng: at least low, below high.
+template <class T, class I> DM_FN auto uniform_between(double low, double high, u64 seed, I i) {
   if constexpr (!detail::Kind<T>::is_float) {
-    return T(floor(v));
+    return T(floor(low + (high - low) * uniform(seed, 2, u64(i))));
+  } else if constexpr (sizeof(T) == 8) {
+    const double x = low + (high - low) * uniform(seed, 2, u64(i));
+    return x >= high ? low : x;
   } else {
-    const auto x = wide(narrow<T>(v));
-    return double(x) >= high ? wide(narrow<T>(low)) : x;
+    const float x = wide(narrow<T>(detail::add_rounded(float(low), detail::mul_rounded(float(high - low), stream(seed, 2).uniform32(i)))));
+    return x >= float(high) ? wide(narrow<T>(float(low))) : x;
   }
 }
 

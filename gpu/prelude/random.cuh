@@ -27,6 +27,15 @@ struct Exact {
   DM_FN friend Exact operator-(Exact a, Exact b) { return a + Exact(-b.v); }
 };
 
+// A product and a sum that are each rounded, never fused.
+#ifdef DM_HOST
+DM_FN float mul_rounded(float a, float b) { return a * b; }
+DM_FN float add_rounded(float a, float b) { return a + b; }
+#else
+DM_FN float mul_rounded(float a, float b) { return __fmul_rn(a, b); }
+DM_FN float add_rounded(float a, float b) { return __fadd_rn(a, b); }
+#endif
+
 // The natural logarithm of a normal positive number, by the steps of FreeBSD's
 // e_log.c, which Go's math.Log takes too.
 DM_FN double log_steps(double x) {
@@ -78,6 +87,17 @@ DM_FN void sincos_steps(double x, double& sine, double& cosine) {
 struct Stream {
   u64 key;
   DM_FN u64 bits(u64 i) const { return detail::mix(key + 0x9e3779b97f4a7c15ull * (i + 1)); }
+  // 32 bits for position i: two positions share a draw, that of i / 2, of which
+  // the even one has the lower half.
+  template <class I> DM_FN u32 half(I i) const { return half(i - (i & 1), i32(i & 1)); }
+  // The same for position i + j of an even i. Of neighbours, whose j the compiler
+  // knows, one draw is made.
+  template <class I> DM_FN u32 half(I i, i32 j) const {
+    const u64 b = bits(sizeof(I) == 4 ? u64((u32(i) >> 1) + u32(j >> 1)) : (u64(i) >> 1) + u64(j >> 1));
+    return u32(j & 1 ? b >> 32 : b);
+  }
+  // A number in [0, 1) with 24 random bits.
+  template <class I> DM_FN float uniform32(I i) const { return float(half(i) >> 8) * 0x1p-24f; }
   // A number in [0, 1) with 53 random bits.
   DM_FN double uniform(u64 i) const { return double(bits(i) >> 11) * 0x1p-53; }
   // A standard normal number (Box and Muller, 1958): positions 2k and 2k+1 are the
@@ -93,10 +113,14 @@ struct Stream {
 
 DM_FN Stream stream(u64 seed, u64 number) { return Stream{detail::mix(seed + 0x9e3779b97f4a7c15ull * (number + 1))}; }
 
-// 64 random bits for position i of the stream; bits(…) >> 11 >= t, with t the
-// rate times 2^53 rounded up, is true just where uniform(…) is at least the rate.
+// 64 random bits for position i of the stream.
 DM_FN u64 bits(u64 seed, u64 number, u64 i) { return stream(seed, number).bits(i); }
 DM_FN double uniform(u64 seed, u64 number, u64 i) { return stream(seed, number).uniform(i); }
 DM_FN double normal(u64 seed, u64 number, u64 i) { return stream(seed, number).normal(i); }
+
+// Whether dropout keeps element i, which is not negative, or i + j of an even i;
+// the threshold is its rate times 2^32, rounded up.
+template <class I> DM_FN bool keeps(u64 seed, I i, u64 threshold) { return threshold >> 32 == 0 && stream(seed, 1).half(i) >= u32(threshold); }
+template <class I> DM_FN bool keeps(u64 seed, I i, i32 j, u64 threshold) { return threshold >> 32 == 0 && stream(seed, 1).half(i, j) >= u32(threshold); }
 
 }  // namespace dm

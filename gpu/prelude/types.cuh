@@ -173,6 +173,7 @@ template <class T, class V> DM_FN T narrow(V x) { return detail::Narrow<T>::from
 template <class To, class From> DM_FN To convert(From value) {
   auto x = wide(value);
   if constexpr (detail::Kind<To>::is_small && !detail::Kind<decltype(x)>::is_float) {
+    if constexpr (sizeof(x) <= 2) return detail::Narrow<To>::from(float(x));
     return detail::Narrow<To>::from(double(x));
   } else if constexpr (detail::Kind<To>::is_float) {
     return detail::Narrow<To>::from(x);

@@ -1,0 +1,130 @@
+// Sass compiles the examples and prints what their machine code says of their
+// speed: for each kernel the instructions of its hot part over the bytes it
+// moves, against what the machine issues meanwhile.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/analysis/units"
+	"dmir/compile/driver"
+	"dmir/dialect/types"
+	"dmir/gpu/nvrtc"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+// sizes are those of the symbols of examples that leave sizes open.
+var sizes = map[string]int64{"b": 2, "n": 512, "h": 8, "d": 64}
+
+func main() {
+	log.SetFlags(0)
+	name := flag.String("machine", "h200", "the machine; its architecture is compiled for")
+	all := flag.Bool("all", false, "list kernels that are not bound by memory, too")
+	least := flag.Int64("least", 1<<20, "list kernels that move so many bytes at least")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: sass [-machine h200] [-all] [-least BYTES] FILE...\n\nWithout files: examples/*.dmir.")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	m, ok := machine.Lookup(*name)
+	if !ok || m.Arch == "" {
+		log.Fatalf("%s is no machine with a GPU", *name)
+	}
+	files := flag.Args()
+	if len(files) == 0 {
+		var err error
+		if files, err = filepath.Glob("examples/*.dmir"); err != nil || len(files) == 0 {
+			log.Fatal("no examples here; run it in the repository, or name files")
+		}
+	}
+	fmt.Printf("# Machine code of the examples, %s (%s)\n\n", m.Title, m.Arch)
+	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots of a thread for each byte (%s / 2 / (%g · %s)).\n\n",
+		driver.Target, driver.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), driver.Target, units.Bandwidth(m.Bandwidth))
+	var over []string
+	for _, file := range files {
+		audits, err := audit(file, m)
+		if err != nil {
+			log.Fatalf("%s: %v", file, err)
+		}
+		if len(audits) == 0 {
+			continue
+		}
+		slices.SortStableFunc(audits, func(a, b driver.Audit) int { return int(b.Bytes - a.Bytes) })
+		fmt.Printf("## %s\n\n", filepath.Base(file))
+		fmt.Println("| kernel | class | moves | hot part | instr | slots/B | pipe | of budget | 16-byte accesses | 64-bit | f64 | tensor | bulk | local |")
+		fmt.Println("|---|---|--:|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+		for _, a := range audits {
+			if a.Bytes < *least || !a.Memory && !*all {
+				continue
+			}
+			fmt.Println(row(a))
+			if a.Memory && a.Share > 1 {
+				over = append(over, fmt.Sprintf("%s of %s: %.0f %%", a.Step, filepath.Base(file), 100*a.Share))
+			}
+		}
+		fmt.Println()
+	}
+	fmt.Printf("## Over the budget\n\n")
+	for _, s := range over {
+		fmt.Println("- " + s)
+	}
+	if len(over) == 0 {
+		fmt.Println("None.")
+	}
+}
+
+// row is the line of the table for one step.
+func row(a driver.Audit) string {
+	part, share := "all", "–"
+	if a.Loop {
+		part = "loop"
+	}
+	if a.All.Bytes > 0 {
+		share = fmt.Sprintf("%.0f %%", 100*float64(a.All.Vector)/float64(a.All.Bytes))
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.2f | %s | %.0f %% | %s | %d | %d | %d | %d | %d |",
+		a.Step, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
+}
+
+// audit compiles the only function of a file; a file with several, or one that
+// is not for devices, gives nothing.
+func audit(file string, m *machine.Machine) ([]driver.Audit, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	p := program.Load(source.New(file, string(text)), program.Options{})
+	for _, d := range p.Diags {
+		if d.Severity == diag.Error {
+			return nil, fmt.Errorf("%s", d.Message)
+		}
+	}
+	module, fn, err := driver.Pick(p, "")
+	if err != nil || strings.Contains(string(text), "dm.while") {
+		return nil, nil
+	}
+	ctx := context.Background()
+	built, err := driver.Build(ctx, module, fn, driver.BuildOptions{Machine: m, Arch: m.Arch, Bind: sizes})
+	if err != nil {
+		return nil, err
+	}
+	code, err := nvrtc.CompileProgram(ctx, built, m.Arch, nvrtc.Options{})
+	if err != nil {
+		return nil, err
+	}
+	listing, err := nvrtc.Disassemble(ctx, code.Cubin)
+	if err != nil {
+		return nil, err
+	}
+	return driver.AuditSteps(built, listing, m)
+}

@@ -1,0 +1,52 @@
+package driver
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"dmir/analysis/machine"
+	"dmir/gpu/artifact"
+	"dmir/gpu/nvrtc"
+)
+
+// overBudget are the examples in which the machine code of a step that is bound
+// by memory issues more than the machine can while its bytes are moved, and why.
+var overBudget = map[string]string{
+	"cnn_train":         "the gradient of a pooling asks of each element which windows chose it",
+	"llama_layer":       "rotary embeddings are counted as if all threads turned k, and both halves of a head",
+	"llama_layer_train": "the same",
+}
+
+// withinBudget holds the machine code of an example to what kernels bound by
+// memory may issue; small ones are not.
+func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, m *machine.Machine) {
+	t.Helper()
+	if _, err := nvrtc.Disassembler(); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Error(err)
+		}
+		t.Log(err)
+		return
+	}
+	text, err := nvrtc.Disassemble(t.Context(), cubin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	audits, err := AuditSteps(p, text, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range audits {
+		rows := a.Class == "pointwise" || a.Class == "row" || a.Class == "columns" || a.Class == "loop"
+		if !rows || !a.Memory || a.Bytes < 1<<20 || a.Share <= 1 {
+			continue
+		}
+		said := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Step, a.PerByte, 100*a.Share, Target)
+		if why := overBudget[name]; why != "" {
+			t.Logf("%s; %s", said, why)
+		} else {
+			t.Error(said)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package sass
+
+import "strings"
+
+// Counts is what a thread issues in a part of a kernel.
+type Counts struct {
+	Instrs  int
+	Slots   float64 // of the busiest pipe, in issue slots: 1 of them holds one instruction of any kind
+	Pipe    string  // which one that is: "issue", "alu", "imad", "xu", "f64", "lsu"
+	Bytes   int     // that loads and stores of global memory move
+	Vector  int     // of them by accesses of 16 bytes
+	Wide    int     // additions, multiplications, shifts and comparisons of 64-bit integers
+	Float64 int     // instructions of double precision
+	Tensor  int     // HMMA, HGMMA and their kin
+	Bulk    int     // loads and stores by the copy engine
+	Local   int     // accesses of local memory
+}
+
+// rates are how many instructions of a thread the pipes of a multiprocessor
+// take in a clock, where they take less than the 128 that are issued: CUDA C++
+// Programming Guide, "Throughput of Native Arithmetic Instructions", compute
+// capability 9.0. 32-bit multiplication with a sum of 64 bits passes twice.
+var rates = map[string]float64{"alu": 64, "imad": 64, "xu": 16, "f64": 64, "lsu": 32}
+
+// pipe is the pipe of an instruction and how often it passes; "" for one that no
+// pipe holds up.
+func pipe(i Instr) (name string, passes float64) {
+	switch i.Base() {
+	case "IADD3", "IADD", "VIADD", "VIADDMNMX", "LOP3", "SHF", "SHL", "SHR", "ISETP", "FSETP", "ICMP", "SEL", "FSEL", "IMNMX", "VIMNMX", "FMNMX",
+		"FMNMX3", "PRMT", "LEA", "IABS", "PLOP3", "F2FP", "I2FP", "BMSK", "SGXT", "HMNMX2", "HSETP2", "FCHK", "LOP", "FLO":
+		return "alu", 1
+	case "IMAD":
+		if i.Has("WIDE") || i.Has("HI") {
+			return "imad", 2
+		}
+		return "imad", 1
+	case "MUFU", "F2F", "F2I", "I2F", "FRND", "POPC", "BREV":
+		return "xu", 1
+	case "DADD", "DMUL", "DFMA", "DSETP", "DMNMX":
+		return "f64", 1
+	case "LDG", "STG", "LDS", "STS", "LDL", "STL", "SHFL", "ATOMG", "ATOMS", "RED", "LDSM", "STSM", "LDGSTS", "MATCH":
+		return "lsu", 1
+	}
+	return "", 0
+}
+
+// moved is how many bytes of global memory an instruction moves.
+func moved(i Instr) int {
+	switch i.Base() {
+	case "LDG", "STG", "LDGSTS", "RED", "ATOMG":
+	default:
+		return 0
+	}
+	switch {
+	case i.Has("128"):
+		return 16
+	case i.Has("64"):
+		return 8
+	case i.Has("U16") || i.Has("S16"):
+		return 2
+	case i.Has("U8") || i.Has("S8"):
+		return 1
+	}
+	return 4
+}
+
+// wide reports whether an instruction is arithmetic of 64-bit integers, beyond
+// what an address of one access needs (one IMAD.WIDE or LEA).
+func wide(i Instr) bool {
+	switch i.Base() {
+	case "IADD3", "IMAD", "ISETP", "LEA", "IADD":
+		return i.Has("X") || i.Has("EX") || i.Has("64")
+	case "SHF":
+		return i.Has("U64") || i.Has("S64")
+	}
+	return false
+}
+
+func tensor(i Instr) bool {
+	switch i.Base() {
+	case "HMMA", "HGMMA", "IMMA", "IGMMA", "QGMMA", "QMMA", "BMMA", "DMMA", "UTCHMMA", "UTCQMMA":
+		return true
+	}
+	return false
+}
+
+// Count counts the instructions of a region that are reached without a call,
+// but those of skip.
+func (k *Kernel) Count(r Region, skip ...Region) Counts {
+	var c Counts
+	busy := map[string]float64{}
+	live := k.live()
+	for at := r.From; at < r.To && at < len(k.Code); at++ {
+		if !live[at] || inside(at, skip) {
+			continue
+		}
+		i := k.Code[at]
+		if i.Base() == "NOP" {
+			continue
+		}
+		c.Instrs++
+		p, n := pipe(i)
+		if p != "" {
+			busy[p] += n * 128 / rates[p]
+		}
+		if p == "f64" {
+			c.Float64++
+		}
+		b := moved(i)
+		c.Bytes += b
+		if b == 16 {
+			c.Vector += b
+		}
+		if wide(i) {
+			c.Wide++
+		}
+		if tensor(i) {
+			c.Tensor++
+		}
+		switch base := i.Base(); {
+		case base == "LDL" || base == "STL":
+			c.Local++
+		case strings.HasPrefix(base, "UTMA") || strings.HasPrefix(base, "UBLK"):
+			c.Bulk++
+		}
+	}
+	c.Slots, c.Pipe = float64(c.Instrs), "issue"
+	for _, p := range []string{"alu", "imad", "xu", "f64", "lsu"} {
+		if busy[p] > c.Slots {
+			c.Slots, c.Pipe = busy[p], p
+		}
+	}
+	return c
+}
+
+func inside(at int, rs []Region) bool {
+	for _, r := range rs {
+		if r.From <= at && at < r.To {
+			return true
+		}
+	}
+	return false
+}
+
+// Hot is the part of a kernel that moves most of its bytes: of the innermost
+// regions with accesses of global memory that with the most of them. Loops in it
+// that move nothing are a part of it, counted once.
+func (k *Kernel) Hot() (Region, Counts) {
+	regions := k.Regions()
+	moves := func(r Region) bool { return k.Count(r).Bytes > 0 }
+	var hot Region
+	var counts Counts
+	found := false
+	for _, r := range regions {
+		var skip []Region
+		for _, o := range regions {
+			if o != r && r.From <= o.From && o.To <= r.To && moves(o) {
+				skip = append(skip, o)
+			}
+		}
+		c := k.Count(r, skip...)
+		if c.Bytes == 0 {
+			continue
+		}
+		if !found || r.Depth > hot.Depth || r.Depth == hot.Depth && c.Bytes > counts.Bytes {
+			hot, counts, found = r, c, true
+		}
+	}
+	if !found {
+		return regions[0], k.Count(regions[0])
+	}
+	return hot, counts
+}

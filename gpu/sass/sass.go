@@ -1,0 +1,160 @@
+// Package sass reads machine code of NVIDIA's GPUs as nvdisasm prints it, and
+// counts what the hot part of a kernel issues.
+package sass
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Instr is one instruction.
+type Instr struct {
+	Addr   int    // bytes from the start of the kernel
+	Guard  string // "@P0", "@!UP1" or ""
+	Op     string // "LDG.E.128.CONSTANT"
+	Args   string
+	Target int // index of the instruction that it may jump to; -1: none
+}
+
+// Base is the name of the operation without its modifiers: "LDG".
+func (i Instr) Base() string { return before(i.Op, ".") }
+
+// Has reports whether the operation has a modifier, such as "128".
+func (i Instr) Has(modifier string) bool {
+	for _, m := range strings.Split(i.Op, ".")[1:] {
+		if m == modifier {
+			return true
+		}
+	}
+	return false
+}
+
+// Kernel is the code of one kernel.
+type Kernel struct {
+	Name string
+	Code []Instr
+}
+
+var (
+	section     = regexp.MustCompile(`^\.text\.(\S+):$`)
+	label       = regexp.MustCompile(`^(\.L_\S+):$`)
+	instruction = regexp.MustCompile(`^/\*([0-9a-f]{4,})\*/\s+(?:\{\s*)?(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*);`)
+	target      = regexp.MustCompile("`\\((\\.L_\\S+?)\\)")
+)
+
+// Parse reads what nvdisasm --print-code prints. Lines that are no machine code
+// are passed over.
+func Parse(text string) []Kernel {
+	var out []Kernel
+	labels := map[string]int{} // labels are unique in a file
+	of := map[string]int{}     // the kernel of each
+	var names []string
+	var jumps []struct{ kernel, instr, name int }
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if m := section.FindStringSubmatch(line); m != nil {
+			out = append(out, Kernel{Name: m[1]})
+			continue
+		}
+		if len(out) == 0 {
+			continue
+		}
+		k := &out[len(out)-1]
+		if m := label.FindStringSubmatch(line); m != nil {
+			labels[m[1]], of[m[1]] = len(k.Code), len(out)-1
+			continue
+		}
+		m := instruction.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		addr, err := strconv.ParseInt(m[1], 16, 32)
+		if err != nil {
+			continue
+		}
+		if t := target.FindStringSubmatch(m[4]); t != nil {
+			names = append(names, t[1])
+			jumps = append(jumps, struct{ kernel, instr, name int }{len(out) - 1, len(k.Code), len(names) - 1})
+		}
+		k.Code = append(k.Code, Instr{Addr: int(addr), Guard: strings.TrimSpace(m[2]), Op: m[3], Args: strings.TrimSpace(m[4]), Target: -1})
+	}
+	for _, j := range jumps {
+		if at, ok := labels[names[j.name]]; ok && of[names[j.name]] == j.kernel && at < len(out[j.kernel].Code) {
+			out[j.kernel].Code[j.instr].Target = at
+		}
+	}
+	return out
+}
+
+// live marks the instructions that are reached without a call: what divisions
+// and the like keep for rare operands lies behind calls.
+func (k *Kernel) live() []bool {
+	seen := make([]bool, len(k.Code))
+	todo := []int{0}
+	for len(todo) > 0 {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for ; at < len(k.Code) && !seen[at]; at++ {
+			seen[at] = true
+			i := k.Code[at]
+			if i.Base() == "BRA" && i.Target >= 0 {
+				todo = append(todo, i.Target)
+			}
+			if ends(i) {
+				break
+			}
+		}
+	}
+	return seen
+}
+
+// ends reports whether nothing follows i.
+func ends(i Instr) bool {
+	if i.Guard != "" && i.Guard != "@PT" {
+		return false
+	}
+	switch i.Base() {
+	case "EXIT", "RET", "BRX", "JMX":
+		return true
+	case "BRA": // a predicate may be an operand: BRA P1, `(.L_x_3)
+		return !strings.Contains(before(i.Args, "`"), "P")
+	}
+	return false
+}
+
+// Region is a loop of a kernel, or the kernel: instructions [From, To).
+type Region struct {
+	From, To int
+	Depth    int // 0: the kernel
+}
+
+// Regions are the kernel and its loops. A loop is what lies between the target
+// of a branch backwards and the last such branch.
+func (k *Kernel) Regions() []Region {
+	live := k.live()
+	last := map[int]int{}
+	for at, i := range k.Code {
+		if live[at] && i.Base() == "BRA" && i.Target >= 0 && i.Target < at {
+			last[i.Target] = max(last[i.Target], at+1)
+		}
+	}
+	out := []Region{{0, len(k.Code), 0}}
+	for from := range k.Code {
+		if to, ok := last[from]; ok {
+			r := Region{From: from, To: to, Depth: 1}
+			for _, o := range out[1:] {
+				if o.From <= r.From && r.To <= o.To {
+					r.Depth++
+				}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func before(s, sep string) string {
+	s, _, _ = strings.Cut(s, sep)
+	return s
+}
