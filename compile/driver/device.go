@@ -9,6 +9,7 @@ import (
 
 	"dmir/compile/interp"
 	"dmir/compile/pass"
+	"dmir/compile/prepare"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -46,6 +47,7 @@ var Codes = []diag.Code{
 
 // runOn compiles the job's function and runs it on d.
 func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
+	checks := prepare.Checks(j.Fn)
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,11 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	}
 	start := time.Now()
 	var warnings []diag.Diagnostic
-	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	warn := func(d diag.Diagnostic) {
+		if d.Code != "DM807" { // the checks are made below
+			warnings = append(warnings, d)
+		}
+	}
 	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
 	if err != nil {
 		return nil, err
@@ -67,6 +73,16 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 	}
 	res.Compile += built
 	res.Warnings = warnings
+	for _, c := range checks {
+		in := make([]*tensor.Tensor, len(c.Results))
+		for i, at := range c.Results {
+			in[i] = res.Outputs[at].Tensor
+		}
+		if err := interp.Expect(j.Module, c.Op, in); err != nil {
+			return nil, err
+		}
+	}
+	res.Outputs = res.Outputs[:len(j.Fn.Results)]
 	names := outputNames(j.Fn, len(res.Outputs))
 	for i := range res.Outputs {
 		res.Outputs[i].Name = names[i]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
@@ -29,6 +30,17 @@ func checkExecutors() map[string]executor {
 		"check.expect_almost_eq":       func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
 		"check.expect_almost_eq_const": func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
 	}
+}
+
+// Expect executes a check.expect_* op of m on its operands, which were computed
+// elsewhere. An error is a *Error.
+func Expect(m *ir.Module, o *ir.Op, in []*tensor.Tensor) error {
+	run, ok := executors[o.Name]
+	if !ok {
+		return errorAt(o, "DM703", "", "%s cannot be run by the reference executor", o.Name)
+	}
+	_, err := run(&call{machine: &machine{module: m}, op: o, in: in})
+	return err
 }
 
 // expect compares the first operand with the second, or with the constant that

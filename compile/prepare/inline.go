@@ -14,7 +14,7 @@ import (
 
 // Inline puts the bodies of called functions in place of the calls.
 func Inline() pass.Pass {
-	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls", Run: inline}
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: inline}
 }
 
 // mostOps bounds what calls of calls may grow to.
@@ -26,6 +26,7 @@ type inliner struct {
 }
 
 func inline(u *pass.Unit) error {
+	giveChecks(u)
 	x := &inliner{u: u}
 	return x.flatten(u.Func, []*ir.Func{u.Func})
 }

@@ -1,0 +1,65 @@
+package prepare
+
+import (
+	"slices"
+	"strings"
+
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+)
+
+// Check is an op with which a program states what it expects of itself, and the
+// places among the results of the function behind inlining that hold its operands.
+type Check struct {
+	Op      *ir.Op
+	Results []int
+}
+
+// Checks are the check ops that stand in the body of f itself. Kernels compare
+// nothing: the function returns, behind its own results, what its checks look
+// at, for the host to compare.
+func Checks(f *ir.Func) []Check {
+	ret := f.Body.Terminator()
+	if ret == nil || ret.Name != "func.return" {
+		return nil
+	}
+	var out []Check
+	returned := slices.Clone(ret.Operands)
+	for _, o := range f.Body.Ops {
+		if !strings.HasPrefix(o.Name, "check.expect_") || len(o.Results) > 0 {
+			continue
+		}
+		c := Check{Op: o}
+		for _, v := range o.Operands {
+			at := slices.Index(returned, v)
+			if at < 0 {
+				at = len(returned)
+				returned = append(returned, v)
+			}
+			c.Results = append(c.Results, at)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// giveChecks has the function return what its checks look at, in their place.
+func giveChecks(u *pass.Unit) {
+	checks := Checks(u.Func)
+	if len(checks) == 0 {
+		return
+	}
+	ret := u.Func.Body.Terminator()
+	returned := slices.Clone(ret.Operands)
+	for _, c := range checks {
+		u.Warn(pass.Errorf(c.Op, "DM807", "%s is not compiled: what it looks at is returned", c.Op.Name))
+		for i, at := range c.Results {
+			if at == len(returned) {
+				returned = append(returned, c.Op.Operands[i])
+			}
+		}
+		ir.Erase(c.Op)
+	}
+	ret.SetOperands(returned...)
+	u.Func.Retype()
+}
