@@ -72,23 +72,62 @@ func TestReadmeFixes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := func(program string) (moved, time string) {
-		var out, errs bytes.Buffer
-		if status := cli.Main([]string{"cost", "-"}, strings.NewReader(program), &out, &errs); status != 0 {
-			t.Fatal(errs.String())
-		}
-		m := regexp.MustCompile(`(?s)\n +total .*B +([0-9.]+ µs) .*\n  moved +([0-9.]+ [kMGT]B)\n`).FindStringSubmatch(out.String())
-		if m == nil {
-			t.Fatalf("no totals in\n%s", &out)
-		}
-		return m[2], m[1]
-	}
 	var fixed, errs bytes.Buffer
 	cli.Main([]string{"lint", "--fix", "-"}, strings.NewReader(string(program)), &fixed, &errs)
-	was, took := total(string(program))
-	is, takes := total(fixed.String())
+	was, _, took := figures(t, string(program))
+	is, _, takes := figures(t, fixed.String())
 	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)
 	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 		t.Errorf("README.md does not say that the fixes %s", want)
 	}
+}
+
+// What README.md says of the plans of the examples.
+func TestReadmePlans(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Name, moved as written, as planned, minimum, time as written, as planned.
+	rows := regexp.MustCompile("\\(`(\\w+\\.dmir)`\\) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| [^|]+ \\| ([0-9.]+)( [µm]s)? → ([^|]+) \\|").FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 6 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for _, r := range rows {
+		program, err := os.ReadFile("../../examples/" + r[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind := func(flags ...string) string {
+			var out, errs bytes.Buffer
+			if status := cli.Main(append(append([]string{"opt"}, flags...), "-"), bytes.NewReader(program), &out, &errs); status != 0 {
+				t.Fatal(errs.String())
+			}
+			return out.String()
+		}
+		moved, minimum, time := figures(t, behind("--passes", "inline,bind,gradient")) // all ops that were written or asked for
+		moves, _, takes := figures(t, behind("--emit", "schedule"))
+		unit := r[6]
+		if unit == "" { // both times have that of the second
+			_, unit, _ = strings.Cut(r[7], " ")
+			unit = " " + unit
+		}
+		if said, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); said != is {
+			t.Errorf("README.md says of %s: %s; it is: %s", r[1], said, is)
+		}
+	}
+}
+
+// figures are the totals that dmir cost prints of a program with one function.
+func figures(t *testing.T, program string) (moved, minimum, time string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if status := cli.Main([]string{"cost", "-"}, strings.NewReader(program), &out, &errs); status != 0 {
+		t.Fatal(errs.String())
+	}
+	m := regexp.MustCompile(`(?s)\n +total .*B +([0-9.]+ [µm]s) .*\n  moved +([0-9.]+ [kMGT]B)\n  minimum +([0-9.]+ [kMGT]?B) `).FindStringSubmatch(out.String())
+	if m == nil {
+		t.Fatalf("no totals in\n%s", &out)
+	}
+	return m[2], m[3], m[1]
 }
