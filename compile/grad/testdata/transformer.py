@@ -34,11 +34,11 @@ def mix(z):
 
 
 def kept(shape, seed, rate):
-    """The mask of dm.dropout: stream 1 of the seed."""
+    """The mask of dm.dropout: stream 1 of the seed, two elements to a draw of 64 bits, the even one in the lower half."""
     key = mix((seed + GOLDEN * 2) & MASK64)
     n = int(np.prod(shape))
-    bits = [mix((key + GOLDEN * (i + 1)) & MASK64) >> 11 for i in range(n)]
-    return np.array([b >= int(np.ceil(rate * 2.0**53)) for b in bits], dtype=float).reshape(shape) / (1 - rate)
+    bits = [mix((key + GOLDEN * (i // 2 + 1)) & MASK64) >> (i % 2 * 32) & 0xFFFFFFFF for i in range(n)]
+    return np.array([b >= int(np.ceil(rate * 2.0**32)) for b in bits], dtype=float).reshape(shape) / (1 - rate)
 
 
 DROP = kept((BATCH, HEADS, TOKENS, TOKENS), SEED, RATE)
