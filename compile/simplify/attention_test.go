@@ -172,6 +172,8 @@ var spellings = []spelling{
 	{name: "one key head, by NumPy's broadcasting", types: "!q = tensor<2x3x5x8xE>\n!k = tensor<2x1x7x8xE>\n!s = tensor<2x3x5x7xE>\n!y = tensor<2x3x5x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 ` + soft + `%y = dm.matmul %p, %v : (!s, !k) -> !y
 `, says: "scale = 1.0"},
+	{name: "values repeated along their depth", types: usual + "!v1 = tensor<2x3x7x1xE>\n", args: "= %q: !q, %k: !k, %v1: !v1", lines: product + soft + `%v = dm.broadcast %v1, dims = [0, 1, 2, 3] : (!v1) -> !k
+` + values, says: "scale = 1.0"},
 	{name: "a mask of keys", args: ", %mask: tensor<2x1x1x7xE>", lines: scaled("0.25") + `%s1 = dm.add %s, %mask : (!s, tensor<2x1x1x7xE>) -> !s
 %p = dm.softmax %s1 : !s
 ` + values, says: "scale = 0.25"},

@@ -56,7 +56,7 @@ func (b *builder) build(q, k, v operand) bool {
 		return b.no("dm.attention does not take such operands")
 	}
 	b.main = y.Op
-	if y = b.arrange(y, b.queries(b.value), b.y); y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
+	if y = b.arrange(y, b.queries(b.value), b.y); y == nil || y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
 		return b.no("the result would have another type")
 	}
 	return true

@@ -87,6 +87,11 @@ func (f *finder) layout(q, k, v axes, c *causal) (*layout, bool) {
 			return nil, f.no("the values have an index that the result lacks")
 		}
 	}
+	for _, a := range ys {
+		if !in(order, a) && !in(vs, a) {
+			return nil, f.no("the result has an index that the values lack")
+		}
+	}
 	if n := len(rows); n > 0 {
 		at := n - 1
 		if c != nil {
