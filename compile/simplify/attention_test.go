@@ -233,6 +233,19 @@ var spellings = []spelling{
 %s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
 %p = dm.softmax %s1 : !s
 ` + values, says: "scale = 1.0, causal = true"},
+	{name: "causal, added and scaled afterwards", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
+%j = dm.iota dim = 1 : tensor<5x7xi32>
+%two = dm.constant dense<2> : tensor<i32>
+%last = dm.add %i, %two : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%seen = dm.compare ge %last, %j : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+%zero = dm.constant dense<0.0> : tensor<E>
+%least = dm.constant dense<-40000.0> : tensor<E>
+%m = dm.select %seen, %zero, %least : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
+%s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
+%c = dm.constant dense<0.25> : tensor<E>
+%s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, says: "scale = 0.25, causal = true"},
 	{name: "causal, as a table", types: "!q = tensor<3x4x8xE>\n!k = tensor<3x4x8xE>\n!s = tensor<3x4x4xE>\n!y = tensor<3x4x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 %table = dm.constant dense<[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
 %least = dm.constant dense<-60000.0> : !s
@@ -332,6 +345,40 @@ var spellings = []spelling{
 `, why: "dropout draws its numbers in another order"},
 	{name: "keys of other heads than values", types: usual, args: ", %w: tensor<2x7x8xE>", lines: product + soft + `%y = dm.einsum "bhqk,bkd->bhqd" %p, %w : (!s, tensor<2x7x8xE>) -> !y
 `, why: "not shared by the same heads"},
+	{name: "a causal mask that is scaled away", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
+%j = dm.iota dim = 1 : tensor<5x7xi32>
+%two = dm.constant dense<2> : tensor<i32>
+%last = dm.add %i, %two : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%seen = dm.compare ge %last, %j : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+%zero = dm.constant dense<0.0> : tensor<E>
+%least = dm.constant dense<-40000.0> : tensor<E>
+%m = dm.select %seen, %zero, %least : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
+%s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
+%c = dm.constant dense<0.001> : tensor<E>
+%s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, why: "the mask is scaled"},
+	{name: "a causal mask that is turned round", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
+%j = dm.iota dim = 1 : tensor<5x7xi32>
+%two = dm.constant dense<2> : tensor<i32>
+%last = dm.add %i, %two : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%seen = dm.compare ge %last, %j : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+%zero = dm.constant dense<0.0> : tensor<E>
+%least = dm.constant dense<-40000.0> : tensor<E>
+%m = dm.select %seen, %zero, %least : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
+%s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
+%c = dm.constant dense<-1.0> : tensor<E>
+%s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, why: "the mask is scaled"},
+	{name: "a causal table that is added and scaled away", types: "!q = tensor<3x2x8xE>\n!k = tensor<3x2x8xE>\n!s = tensor<3x2x2xE>\n!y = tensor<3x2x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
+%table = dm.constant dense<[[0.0, -20000.0], [0.0, 0.0]]> : tensor<2x2xE>
+%s1 = dm.add %s, %table : (!s, tensor<2x2xE>) -> !s
+%c = dm.constant dense<0.125> : tensor<E>
+%s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+%y = dm.matmul %p, %v : (!s, !k) -> !y
+`, why: "the mask is scaled"},
 	{name: "accumulated in half precision", lines: product + soft + strings.Replace(values, "%v :", "%v, accumulate = f16 :", 1), why: "-"},
 }
 

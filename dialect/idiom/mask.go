@@ -16,7 +16,7 @@ func (f *finder) adds(o *ir.Op, i int, x axes, s state) bool {
 	if !ok || !plain(m) {
 		return false
 	}
-	if c := f.causalNumbers(m, y); c != nil {
+	if c := f.causalNumbers(m, y, s.behind); c != nil {
 		if s.causal != nil {
 			return f.no("the scores have two causal masks")
 		}
