@@ -246,6 +246,77 @@ var spellings = []spelling{
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
 ` + values, says: "scale = 0.25, causal = true"},
+	{name: "causal, of indices that are floats", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
+%j = dm.iota dim = 1 : tensor<5x7xf32>
+%n = dm.constant dense<2.0> : tensor<f32>
+%a = dm.add %i, %n : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+%seen = dm.compare ge %a, %j : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0, causal = true"},
+	{name: "causal, of unsigned indices", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xui32>
+%j = dm.iota dim = 1 : tensor<5x7xui32>
+%n = dm.constant dense<2> : tensor<ui32>
+%a = dm.add %i, %n : (tensor<5x7xui32>, tensor<ui32>) -> tensor<5x7xui32>
+%seen = dm.compare ge %a, %j : (tensor<5x7xui32>, tensor<5x7xui32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0, causal = true"},
+	{name: "the difference of unsigned indices, which is never below zero", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xui32>
+%j = dm.iota dim = 1 : tensor<5x7xui32>
+%n = dm.constant dense<2> : tensor<ui32>
+%a = dm.add %i, %n : (tensor<5x7xui32>, tensor<ui32>) -> tensor<5x7xui32>
+%d = dm.sub %a, %j : tensor<5x7xui32>
+%z = dm.constant dense<0> : tensor<ui32>
+%seen = dm.compare ge %d, %z : (tensor<5x7xui32>, tensor<ui32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
+	{name: "indices and a fraction", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
+%j = dm.iota dim = 1 : tensor<5x7xf32>
+%n = dm.constant dense<2.5> : tensor<f32>
+%a = dm.add %i, %n : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+%seen = dm.compare ge %a, %j : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
+	{name: "indices and a fraction of a key", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf64>
+%j = dm.iota dim = 1 : tensor<5x7xf64>
+%n = dm.constant dense<0.5> : tensor<f64>
+%m = dm.constant dense<2.0> : tensor<f64>
+%a = dm.add %i, %m : (tensor<5x7xf64>, tensor<f64>) -> tensor<5x7xf64>
+%b = dm.add %j, %n : (tensor<5x7xf64>, tensor<f64>) -> tensor<5x7xf64>
+%seen = dm.compare ge %a, %b : (tensor<5x7xf64>, tensor<5x7xf64>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
+	{name: "indices so far from zero that they wrap", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
+%j = dm.iota dim = 1 : tensor<5x7xi32>
+%n = dm.constant dense<2147483645> : tensor<i32>
+%m = dm.constant dense<2147483647> : tensor<i32>
+%a = dm.add %i, %m : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%b = dm.add %j, %n : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%seen = dm.compare ge %a, %b : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
+	{name: "indices so far from zero that they are rounded", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
+%j = dm.iota dim = 1 : tensor<5x7xf32>
+%n = dm.constant dense<16777216.0> : tensor<f32>
+%m = dm.constant dense<16777218.0> : tensor<f32>
+%a = dm.add %i, %m : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+%b = dm.add %j, %n : (tensor<5x7xf32>, tensor<f32>) -> tensor<5x7xf32>
+%seen = dm.compare ge %a, %b : (tensor<5x7xf32>, tensor<5x7xf32>) -> tensor<5x7xi1>
+%least = dm.constant dense<INF> : tensor<E>
+%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, says: "scale = 1.0"},
 	{name: "causal, as a table", types: "!q = tensor<3x4x8xE>\n!k = tensor<3x4x8xE>\n!s = tensor<3x4x4xE>\n!y = tensor<3x4x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 %table = dm.constant dense<[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
 %least = dm.constant dense<-60000.0> : !s

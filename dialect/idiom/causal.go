@@ -16,8 +16,11 @@ type causal struct {
 }
 
 // causalNumbers reads a mask that is added: 0 for keys that are seen, and a
-// number that masks for later ones.
-func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
+// number that masks for later ones, also when it is multiplied with behind.
+func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
+	if behind <= 0 {
+		return nil
+	}
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
@@ -29,7 +32,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
 			finite := false
 			c := f.causalLiteral(o, x, func(n float64) (bool, bool) {
 				finite = finite || n != 0 && !math.IsInf(n, -1)
-				return n == 0, n == 0 || masks(n)
+				return n == 0, n == 0 || masks(n*behind)
 			})
 			if c != nil {
 				c.finite = finite
@@ -38,7 +41,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes) *causal {
 		case "dm.select":
 			a, ok := numberOf(o.Operands[1])
 			b, ok2 := numberOf(o.Operands[2])
-			if !ok || !ok2 || !(a == 0 && masks(b) || b == 0 && masks(a)) {
+			if !ok || !ok2 || !(a == 0 && masks(b*behind) || b == 0 && masks(a*behind)) {
 				return nil
 			}
 			y, ok := aligned(o.In(0), o.Out(0).Shape, x)
@@ -130,12 +133,21 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 	if !ok {
 		return nil
 	}
+	l := f.sum(v, y)
+	if l == nil || !f.holds(v.Tensor().Elem, l) {
+		return nil
+	}
+	return l
+}
+
+// sum is index for a value with the axes x; whether its type holds what it gives
+// is not known yet.
+func (f *finder) sum(v *ir.Value, x axes) *linear {
 	for !f.tired() {
-		// Narrower types do not count as far as dimensions go.
-		if e := v.Tensor().Elem; !(e.IsInt() && e.Bytes() >= 4 || e == types.F32 || e == types.F64) {
-			return nil
-		}
 		if n, ok := numberOf(v); ok {
+			if n != math.Trunc(n) || math.Abs(n) > 1<<20 {
+				return nil
+			}
 			return &linear{n: int64(n)}
 		}
 		v = origin(v)
@@ -145,17 +157,17 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 		}
 		switch o.Name {
 		case "dm.iota":
-			d, ok := op.Dim(o, "dim", len(y))
+			d, ok := op.Dim(o, "dim", len(x))
 			if !ok {
 				return nil
 			}
-			at := f.leaves(y[d])
+			at := f.leaves(x[d])
 			if len(at) != 1 {
 				return nil
 			}
 			return &linear{of: map[*atom]int64{at[0]: 1}}
 		case "dm.add", "dm.sub":
-			l, r := f.index(o.Operands[0], o, y), f.index(o.Operands[1], o, y)
+			l, r := f.index(o.Operands[0], o, x), f.index(o.Operands[1], o, x)
 			if l == nil || r == nil {
 				return nil
 			}
@@ -163,13 +175,43 @@ func (f *finder) index(v *ir.Value, o *ir.Op, x axes) *linear {
 				return l.plus(r, 1)
 			}
 			return l.plus(r, -1)
+		case "dm.convert":
+			return f.index(o.Operands[0], o, x)
 		}
 		var ok bool
-		if v, y, ok = f.view(v, y); !ok {
+		if v, x, ok = f.view(v, x); !ok {
 			return nil
 		}
 	}
 	return nil
+}
+
+// holds reports whether every value of l is one of e, so that nothing wraps and
+// nothing is rounded. Narrower types do not count as far as dimensions go.
+func (f *finder) holds(e types.Elem, l *linear) bool {
+	least, most, known := l.n, l.n, true
+	for a, n := range l.of {
+		if n < -1 || n > 1 {
+			return false
+		}
+		size, ok := a.size.Int()
+		known = known && ok
+		least, most = least+min(0, n)*size, most+max(0, n)*size
+		if e.IsUnsigned() && n < 0 {
+			return false
+		}
+	}
+	switch {
+	case e == types.F64:
+		return true
+	case e == types.F32:
+		return known && -1<<24 <= least && most <= 1<<24
+	case e.IsInt() && e.Bytes() >= 8:
+		return !e.IsUnsigned() || least >= 0
+	case e.IsUnsigned() && e.Bytes() == 4:
+		return least >= 0 && most <= math.MaxUint32
+	}
+	return e.IsInt() && e.Bytes() == 4 && math.MinInt32 <= least && most <= math.MaxInt32
 }
 
 // causalLiteral reads a constant whose elements all are seen or masked; what says

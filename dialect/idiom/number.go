@@ -48,7 +48,14 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	if t.Elem.IsFloat() {
 		return types.Round(n, t.Elem), true
 	}
-	return n, n == math.Trunc(n) && math.Abs(n) < 1<<31
+	bits := min(31, 8*int(t.Elem.Bytes()))
+	if t.Elem == types.I1 {
+		bits = 1
+	}
+	if t.Elem.IsUnsigned() {
+		return n, n == math.Trunc(n) && 0 <= n && n < math.Ldexp(1, bits)
+	}
+	return n, n == math.Trunc(n) && math.Abs(n) < math.Ldexp(1, bits-1)
 }
 
 // Literal is the one value of a dm.constant.
