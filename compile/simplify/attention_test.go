@@ -116,6 +116,12 @@ var spellings = []spelling{
 %y0 = dm.div %o, %n : (!t, !r) -> !t
 %y = dm.transpose %y0, dims = [0, 2, 1, 3] : (!t) -> !y
 `, says: "scale = 0.125"},
+	{name: "sums in f64", types: usual + "!w = tensor<2x3x5x7xf64>\n!w1 = tensor<2x3x5x1xf64>\n", lines: scaled("0.25") + `%e = dm.exp %s : !s
+%e1 = dm.convert %e : (!s) -> !w
+%n1 = dm.reduce add %e1, dims = [3], keep_dims = true : (!w) -> !w1
+%n = dm.convert %n1 : (!w1) -> !one
+%p = dm.div %e, %n : (!s, !one) -> !s
+` + values, says: "scale = 0.25"},
 	{name: "heads behind rows", types: `!q = tensor<2x5x3x8xE>
 !k = tensor<2x7x3x8xE>
 !s = tensor<2x3x5x7xE>
@@ -398,6 +404,26 @@ var spellings = []spelling{
 	{name: "divided by the sums of queries", lines: product + `%e = dm.exp %s : !s
 %n = dm.reduce add %e, dims = [2], keep_dims = true : (!s) -> tensor<2x3x1x7xE>
 %p = dm.div %e, %n : (!s, tensor<2x3x1x7xE>) -> !s
+` + values, why: ""},
+	{name: "divided by the sums of whole numbers", types: usual + "!w = tensor<2x3x5x7xi32>\n!w1 = tensor<2x3x5x1xi32>\n", lines: product + `%e = dm.exp %s : !s
+%e1 = dm.convert %e : (!s) -> !w
+%n1 = dm.reduce add %e1, dims = [3], keep_dims = true : (!w) -> !w1
+%n = dm.convert %n1 : (!w1) -> !one
+%p = dm.div %e, %n : (!s, !one) -> !s
+` + values, why: ""},
+	{name: "divided by sums that were rounded", types: usual + "!w1 = tensor<2x3x5x1xf8E5M2>\n", lines: product + `%e = dm.exp %s : !s
+%n0 = dm.reduce add %e, dims = [3], keep_dims = true : (!s) -> !one
+%n1 = dm.convert %n0 : (!one) -> !w1
+%n = dm.convert %n1 : (!w1) -> !one
+%p = dm.div %e, %n : (!s, !one) -> !s
+` + values, why: ""},
+	{name: "times an inverse that was a whole number", types: usual + "!w1 = tensor<2x3x5x1xi32>\n", lines: product + `%e = dm.exp %s : !s
+%n = dm.reduce add %e, dims = [3], keep_dims = true : (!s) -> !one
+%unit = dm.constant dense<1.0> : tensor<E>
+%i = dm.div %unit, %n : (tensor<E>, !one) -> !one
+%i1 = dm.convert %i : (!one) -> !w1
+%i2 = dm.convert %i1 : (!w1) -> !one
+%p = dm.mul %e, %i2 : (!s, !one) -> !s
 ` + values, why: ""},
 	{name: "divided twice", lines: product + soft + `%n = dm.constant dense<2.0> : !one
 %o = dm.einsum "bhqk,bhkd->bhqd" %p, %v : (!s, !k) -> !y

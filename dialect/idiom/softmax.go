@@ -154,7 +154,7 @@ func (f *finder) reduced(kind string, v, e *ir.Value, x axes) bool {
 // fold reports whether v, with the axes y, is e, with the axes x, folded over the
 // keys.
 func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) bool {
-	e = unconverted(e)
+	e = f.unconverted(e)
 	ok := true
 	for range maxSteps {
 		if !ok || origin(v).Op == nil || !op.Sound(origin(v).Op) {
@@ -172,7 +172,7 @@ func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) boo
 		case o.Name == "dm.reduce":
 			dims, known := op.Dims(o, "dims", len(x))
 			if !known || op.Str(o, "kind") != kind || len(o.Operands) != 1 || op.Str(o, "accumulate") == "f16" ||
-				unconverted(o.Operands[0]) != e || !shaped(o.Operands[0], e) || !f.overKeys(x, dims) {
+				f.unconverted(o.Operands[0]) != e || !shaped(o.Operands[0], e) || !f.overKeys(x, dims) {
 				return false
 			}
 			gone := make([]bool, len(x))
@@ -195,20 +195,31 @@ func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) boo
 	return false
 }
 
-// view goes back through an op that orders, repeats or converts.
+// view goes back through an op that orders, repeats or widens.
 func (f *finder) view(v *ir.Value, x axes) (*ir.Value, axes, bool) {
 	switch o := v.Op; o.Name {
-	case "dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert":
+	case "dm.transpose", "dm.reshape", "dm.broadcast":
 		return f.back(o, x)
+	case "dm.convert":
+		if f.widens(o) {
+			return f.back(o, x)
+		}
 	}
 	return nil, nil, false
 }
 
-// unconverted is what v was before it was converted.
-func unconverted(v *ir.Value) *ir.Value {
+// widens reports whether o, a convert, leaves numbers as they are, or rounds them
+// no more than an attention does.
+func (f *finder) widens(o *ir.Op) bool {
+	in, out := o.In(0).Elem, o.Out(0).Elem
+	return in.IsFloat() && out.IsFloat() && (exact(in, out) || exact(f.elem, out))
+}
+
+// unconverted is what v was before it was widened.
+func (f *finder) unconverted(v *ir.Value) *ir.Value {
 	v = origin(v)
 	for range maxSteps {
-		if v.Op == nil || v.Op.Name != "dm.convert" {
+		if v.Op == nil || v.Op.Name != "dm.convert" || !op.Sound(v.Op) || !f.widens(v.Op) {
 			break
 		}
 		v = origin(v.Op.Operands[0])
