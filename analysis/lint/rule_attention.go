@@ -82,7 +82,7 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 // ok is false where that would take comments along.
 func (c *Context) attentionEdits(a *idiom.Attention) (edits []diag.Edit, ok bool) {
 	for _, o := range a.Gone {
-		if o.Tree == nil || len(o.Regions) > 0 && strings.Contains(c.Module.Src.Slice(o.Tree.Span()), "//") {
+		if o.Tree == nil || strings.Contains(c.Module.Src.Slice(o.Tree.Span()), "//") {
 			return nil, false
 		}
 		if o != a.Root {
