@@ -53,6 +53,7 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	}
 	env := sizes(f.Func, t.c.bind)
 	s := t.c.scope(env)
+	f.body.entries = nil // they are overwritten: a new op that calls f must not look at them
 	f.cut(ch.Gone, from)
 	t.Renumber(from, lines)
 	for _, o := range ch.New {

@@ -141,13 +141,19 @@ type slab struct {
 	values []ir.Value
 	lists  []*ir.Value
 	uses   []ir.Use
+	room   int // how many were made the last time
+}
+
+func (s *slab) more() int {
+	s.room = min(max(2*s.room, 4), slabSize)
+	return s.room
 }
 
 const slabSize = 256
 
 func (s *slab) op() *ir.Op {
 	if len(s.ops) == 0 {
-		s.ops = make([]ir.Op, slabSize)
+		s.ops = make([]ir.Op, s.more())
 	}
 	o := &s.ops[0]
 	s.ops = s.ops[1:]
@@ -156,7 +162,7 @@ func (s *slab) op() *ir.Op {
 
 func (s *slab) value() *ir.Value {
 	if len(s.values) == 0 {
-		s.values = make([]ir.Value, slabSize)
+		s.values = make([]ir.Value, s.more())
 	}
 	v := &s.values[0]
 	s.values = s.values[1:]
@@ -168,7 +174,7 @@ func (s *slab) list(n int) []*ir.Value {
 		return nil
 	}
 	if n > len(s.lists) {
-		s.lists = make([]*ir.Value, max(n, slabSize))
+		s.lists = make([]*ir.Value, max(n, s.more()))
 	}
 	l := s.lists[:n:n]
 	s.lists = s.lists[n:]
@@ -178,7 +184,7 @@ func (s *slab) list(n int) []*ir.Value {
 // use is an empty list with room for one use: most values have no more.
 func (s *slab) use() []ir.Use {
 	if len(s.uses) == 0 {
-		s.uses = make([]ir.Use, slabSize)
+		s.uses = make([]ir.Use, s.more())
 	}
 	l := s.uses[:0:1]
 	s.uses = s.uses[1:]

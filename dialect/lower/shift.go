@@ -60,10 +60,10 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 			move(&l.m.Outer.Span)
 			move(&l.m.Outer.Head)
 		}
-		after := sort.Search(len(l.m.Ops), func(i int) bool { return l.m.Ops[i].Span.Start > p.Start })
+		after := sort.Search(len(l.m.Ops), func(i int) bool { return l.m.Ops[i].Span.Start >= p.End })
 		ops(l.m.Ops[after:])
 		for _, f := range l.m.Funcs {
-			if f.Body == nil && f.Op.Span.Start > p.Start {
+			if f.Body == nil && f.Op.Span.Start >= p.End {
 				for _, v := range f.Args {
 					move(&v.Span)
 				}

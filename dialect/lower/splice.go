@@ -64,6 +64,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	if len(y.open) > maxPending/2 {
 		return nil, false
 	}
+	l.slab = slab{}
 	s := &splicer{l: l, y: y, gone: map[*ir.Op]bool{}, dirty: map[*ir.Op]bool{}, change: &Change{Module: l.m, Func: fn, Block: block}}
 	window := &job{at: newStart(p), gone: slices.Clone(old), trees: p.New, place: at}
 	var guessed []*ir.Value

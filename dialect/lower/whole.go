@@ -22,6 +22,9 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	if m.Outer != nil || len(l.root.names)+len(l.root.pending) > 0 || l.misses() {
 		return nil, false
 	}
+	if outer, _ := flatten(p.Items()); outer != nil { // what is left is a module
+		return nil, false
+	}
 	at := sort.Search(len(m.Ops), func(i int) bool { return m.Ops[i].Span.Start >= oldStart(p) })
 	old := slices.Clone(m.Ops[at:min(at+len(p.Old), len(m.Ops))])
 	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return o.Tree == t }) || l.spokenOf(p) {
@@ -44,6 +47,7 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	u.shift(p, src, nil, 0)
 	m.Tree.Items = p.Items()
 
+	l.slab = slab{}
 	kept, untyped := m.Diags, l.untyped
 	clear(l.badTypes)
 	m.Diags, l.calls, l.guesses = nil, nil, maxGuesses

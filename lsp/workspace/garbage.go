@@ -15,6 +15,7 @@ type garbage struct {
 	resting int // texts that are being read, or have just been
 	percent int // what to go back to
 	limit   int64
+	base    int64 // memory in use when the rest began
 }
 
 var collector garbage
@@ -35,8 +36,9 @@ func (g *garbage) rest(n int) (wake func()) {
 	if g.resting++; g.resting == 1 {
 		g.limit = debug.SetMemoryLimit(-1)
 		g.percent = debug.SetGCPercent(anyAmount)
+		g.base = inUse()
 	}
-	room := inUse() + spare + perByte*int64(n)
+	room := g.base + spare + perByte*int64(n)
 	if now := debug.SetMemoryLimit(-1); room < g.limit && (now == g.limit || room > now) {
 		debug.SetMemoryLimit(room)
 	}

@@ -3,6 +3,7 @@ package scope
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -22,7 +23,7 @@ func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 		(&splicer{x: x, p: p}).shift()
 		return true
 	}
-	if !known || !p.Plain() {
+	if !known || !p.Plain() || x.symbols(y.in, p.Old, p.New, src) {
 		return false
 	}
 	x.src, x.names = src, nil
@@ -32,6 +33,7 @@ func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 	s.defineNew()
 	s.rebind()
 	s.useAgain()
+	s.release()
 	sortDiags(x.Diags)
 	return true
 }
@@ -44,6 +46,7 @@ type splicer struct {
 	before map[string]*Name // what the names that the change is about stood for, nil for nothing
 	count  map[string]int32 // and for how many values
 	texts  []string         // those names
+	less   []*Name          // that lost places
 	redo   map[*ast.Op]bool // ops of the body whose uses are looked up again
 }
 
@@ -57,7 +60,7 @@ func (s *splicer) shift() {
 	// What the ops around the change say behind their regions.
 	for _, o := range s.p.Path {
 		end := o.Regions[0].Close
-		tail := false
+		tail := o.Attrs.Start > end // a name may stand there as a string
 		for _, sym := range o.Symbols {
 			tail = tail || sym.Span.Start > end
 		}
@@ -80,6 +83,14 @@ func (s *splicer) shift() {
 					if n.uses[j] == occ.place {
 						move(&n.uses[j])
 					}
+				}
+				for j := range n.defs {
+					if n.defs[j] == occ.place {
+						move(&n.defs[j])
+					}
+				}
+				if n.first == occ.place {
+					move(&n.first)
 				}
 				move(&occ.place)
 			}
@@ -145,6 +156,7 @@ func (s *splicer) drop(occs []occurrence) {
 		} else if o.def && len(n.defs) > 0 && n.first == o.place {
 			n.first = n.defs[0]
 		}
+		s.less = append(s.less, n)
 	}
 }
 
@@ -278,4 +290,44 @@ func (s *splicer) forget(o *ast.Op) {
 		return span.Start <= d.Span.Start && d.Span.Start < span.End &&
 			!(d.Code == redefinedValue.Code && slices.ContainsFunc(stay, func(c occurrence) bool { return c.span() == d.Span }))
 	})
+}
+
+// symbols reports whether ops that go or come, or what is inside them, define
+// symbols by a string among their attributes.
+func (x *Index) symbols(in *section, gone, fresh []*ast.Op, src *source.File) bool {
+	found := false
+	ast.Walk(gone, func(o *ast.Op) bool {
+		found = found || in.symbols[o] != nil
+		return !found
+	})
+	ast.Walk(fresh, func(o *ast.Op) bool {
+		if text, _ := symName(o, src); text != "" {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// release lets names that have no place any more hold nothing of the text that
+// they had one in. They stay names: their numbers may come back.
+func (s *splicer) release() {
+	for _, n := range s.less {
+		if len(n.defs)+len(n.uses) > 0 {
+			continue
+		}
+		text := strings.Clone(n.Text)
+		if n.home != nil {
+			for _, names := range []map[string]*Name{n.home.names[n.Kind], n.home.unknown} {
+				if names[text] == n { // a map keeps the key that it was first given
+					delete(names, text)
+					names[text] = n
+				}
+			}
+			if s.p.Whole && n.home != s.r { // the region went with its function
+				n.home = nil
+			}
+		}
+		n.Text, n.first, n.defs, n.uses = text, noPlace, nil, nil
+	}
 }

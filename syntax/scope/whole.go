@@ -18,6 +18,17 @@ func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
 	in := x.sections[0]
 	gone := map[*ast.Op]bool{}
 	ast.Walk(p.Old, func(o *ast.Op) bool { gone[o] = true; return true })
+	for _, items := range [][]*ast.Op{p.Old, p.New} {
+		for _, o := range items {
+			for _, r := range o.Regions {
+				for _, b := range r.Blocks {
+					if x.symbols(in, b.Ops, nil, src) || slices.Contains(p.New, o) && x.symbols(in, nil, b.Ops, src) {
+						return false
+					}
+				}
+			}
+		}
+	}
 	for _, o := range p.Old {
 		n := in.symbols[o]
 		if n == nil || len(n.defs) != 1 || slices.ContainsFunc(n.uses, func(at place) bool { return !gone[at.op] }) {
@@ -53,6 +64,7 @@ func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
 	s.b.use(p.New, in.root)
 	s.b.resolveAll()
 	s.paste()
+	s.release()
 	sortDiags(x.Diags)
 	return true
 }

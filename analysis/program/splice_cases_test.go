@@ -1,0 +1,124 @@
+package program
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"dmir/syntax/parse"
+	"dmir/syntax/source"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const pair = `func.func @a(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @b(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @b(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = dm.exp %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+`
+
+// Edits that a program must follow as loading finds them, or not at all.
+func TestSpliceCases(t *testing.T) {
+	generic := `"func.func"() ({
+^bb0(%a: tensor<4xf32>):
+  %0 = dm.relu %a : tensor<4xf32>
+  "func.return"(%0) : (tensor<4xf32>) -> ()
+}) {sym_name = "gen", function_type = (tensor<4xf32>) -> tensor<4xf32>} : () -> ()
+`
+	for name, c := range map[string]struct{ text, old, new string }{
+		"a function calls itself":              {pair, "call @b", "call @a"},
+		"something stands before a function":   {strings.Replace(pair, "func.call @b(%x)", `"foo.op"(%x)`, 1), "func.func @b", "loc(\"q\")\nfunc.func @b"},
+		"a name behind the region moves":       {generic, "dm.relu", "dm.tanhx"},
+		"a symbol is defined by a string":      {pair, "  return %0 : tensor<4xf32>\n}\nfunc", "  \"foo.op\"() {sym_name = \"b\"} : () -> ()\n  return %0 : tensor<4xf32>\n}\nfunc"},
+		"what is left is a module":             {"module {\n" + pair + "}\nfunc.func @c() {\n  return\n}\n", "func.func @c() {\n  return\n}\n", ""},
+		"a function goes that another calls":   {pair, pair[strings.Index(pair, "func.func @b"):], ""},
+		"a function comes that another called": {strings.Replace(pair, "func.func @b", "func.func @c", 1), "func.func @c", "func.func @b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := strings.Index(c.text, c.old)
+			src := source.New("x.dmir", c.text)
+			p := Load(src, Options{})
+			next := src.Edit(at, at+len(c.old), c.new)
+			if !p.Splice(next, parse.Change{Start: at, End: at + len(c.old), Length: len(c.new)}) {
+				return
+			}
+			q := Load(source.New("x.dmir", next.Text()), Options{})
+			want, got := known(t, q), known(t, p)
+			want["ops"], got["ops"] = places(q), places(p)
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// places is where the ops of the modules are.
+func places(p *Program) []string {
+	var out []string
+	for _, m := range p.Modules {
+		for _, o := range m.Ops {
+			out = append(out, fmt.Sprint(o.Name, o.Span, o.Bad))
+		}
+	}
+	return out
+}
+
+// A program that follows edits holds what its text needs, and nothing of what
+// the text was before.
+func TestSpliceKeepsNothing(t *testing.T) {
+	chain := func(name string, n int) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "func.func @%s(%%x: tensor<8x4xf32>) -> tensor<8x4xf32> {\n  %%0 = dm.exp %%x : tensor<8x4xf32>\n", name)
+		for i := 1; i < n; i++ {
+			fmt.Fprintf(&b, "  %%%d = dm.exp %%%d : tensor<8x4xf32>\n", i, i-1)
+		}
+		fmt.Fprintf(&b, "  return %%%d : tensor<8x4xf32>\n}\n", n-1)
+		return b.String()
+	}
+	held := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for name, c := range map[string]struct {
+		text, at string
+		edits    int
+	}{
+		"heads":                    {chain("a", 50) + chain("b", 100) + chain("c", 50), "@b", 200},
+		"bodies":                   {chain("a", 50) + chain("b", 100) + chain("c", 50), "dm.exp %50", 2000},
+		"heads beside much":        {chain("a", 5) + "func.func private @b()\n" + chain("c", 3000), "@b", 200},
+		"the same op, over and on": {chain("b", 3), "dm.exp %1", 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := strings.Index(c.text, c.at) + len(c.at)
+			src := source.New("x.dmir", c.text)
+			p := Load(src, Options{})
+			before := held()
+			followed := 0
+			for i := range c.edits {
+				end, in := at, "0"
+				if i%2 == 1 {
+					end, in = at+1, ""
+				}
+				next := src.Edit(at, end, in)
+				if p.Splice(next, parse.Change{Start: at, End: end, Length: len(in)}) {
+					followed++
+				} else {
+					p = Load(next, Options{})
+				}
+				src = next
+			}
+			if more := held() - before; more > 3<<20 || followed < c.edits/2 {
+				t.Errorf("%d of %d edits were followed, and %d kB more are held", followed, c.edits, more>>10)
+			}
+			runtime.KeepAlive(p)
+		})
+	}
+}
