@@ -110,14 +110,16 @@ func Kernels() pass.Pass {
 }
 
 // tablesOut moves constants of several values out of a kernel: they are data in
-// memory, and not numbers in its text.
+// memory, and not numbers in its text. So are all operands of ops whose kernel
+// takes no other op.
 func tablesOut(o *ir.Op) {
 	if o.Name != "dm.kernel" {
 		return
 	}
 	body := o.Body(0)
+	special := kernel.Special(body.Ops) != nil
 	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == "dm.constant" && !kernel.IsNumber(c) {
+		if c.Name == "dm.constant" && (special || !kernel.IsNumber(c)) {
 			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)

@@ -221,7 +221,7 @@ func (e *emitter) text(x *kernel.Expr) string {
 	case x.Op == "convert":
 		return e.convert(x, args[0].(string))
 	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
-		return fmt.Sprintf("%s * dm::reciprocal(%s)", args...) // the row shares it
+		return fmt.Sprintf("dm::quotient_shared(%s, %s)", args...) // the row shares it
 	case e.coarse[x]:
 		return fmt.Sprintf("dm::exp_coarse(%s)", args...)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dmir/compile/interp"
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 )
 
@@ -48,5 +49,22 @@ func TestChecksOnDevices(t *testing.T) {
 				t.Errorf("%v; expected %q", err, c.fails)
 			}
 		})
+	}
+}
+
+// Checks that may or may not be reached are never left out.
+func TestChecksInRegions(t *testing.T) {
+	p := loaded(t, "reached.dmir", `func.func @main(%x: tensor<4xf32>, %c: tensor<i1>) {
+  %y = dm.exp %x : tensor<4xf32>
+  dm.if %c : (tensor<i1>) -> () {
+    check.expect_eq %x, %y : tensor<4xf32>
+    dm.yield
+  }
+  return
+}`)
+	_, err := Build(t.Context(), p.Modules[0], p.Modules[0].Funcs[0], BuildOptions{Machine: machineFor("sm_90a")})
+	var unfit *pass.Error
+	if !errors.As(err, &unfit) || unfit.Code != "DM804" || !strings.HasPrefix(unfit.Msg, "check.expect_eq ") {
+		t.Errorf("%v; expected DM804 at the check", err)
 	}
 }

@@ -124,7 +124,7 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 func sweep(fn *ir.Func) {
 	for i := len(fn.Body.Ops) - 1; i >= 0; i-- {
 		o := fn.Body.Ops[i]
-		used := !op.Of(o).Is(op.Pure)
+		used := pass.Effect(o)
 		for _, v := range o.Results {
 			used = used || len(v.Uses) > 0
 		}

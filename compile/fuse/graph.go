@@ -100,7 +100,7 @@ func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machin
 		}
 		e := entries[o]
 		if e == nil || !e.Known {
-			return nil, pass.Errorf(o, "DM804", "%s is of another dialect: no kernel computes it", o.Name)
+			return nil, foreign(o)
 		}
 		parts := [][]*ir.Value{o.Results}
 		if o.Name == "dm.dropout" && len(o.Results) == 2 {
@@ -309,4 +309,16 @@ func steps(o *ir.Op) float64 {
 		return 8
 	}
 	return 1
+}
+
+// foreign is the error that o, or an op in its regions, is of another dialect.
+func foreign(o *ir.Op) error {
+	culprit := o
+	ir.Walk([]*ir.Op{o}, func(inner *ir.Op) bool {
+		if op.Of(culprit) != nil && op.Of(inner) == nil {
+			culprit = inner
+		}
+		return true
+	})
+	return pass.Errorf(culprit, "DM804", "%s is of another dialect: no kernel computes it", culprit.Name)
 }

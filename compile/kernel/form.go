@@ -172,7 +172,7 @@ func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
 		}
 	}
 	f := &Form{Ops: ops, Outputs: outs, V: 1}
-	if o := special(ops); o != nil {
+	if o := Special(ops); o != nil {
 		return f.special(o)
 	}
 	if mains := contractions(ops); len(mains) > 0 {

@@ -8,8 +8,8 @@ var specials = map[string]bool{
 	"dm.argmax": true, "dm.sort": true, "dm.top_k": true,
 }
 
-// special is the op among ops that has a kernel of its own, nil where there is none.
-func special(ops []*ir.Op) *ir.Op {
+// Special is the op among ops that has a kernel of its own, nil where there is none.
+func Special(ops []*ir.Op) *ir.Op {
 	for _, o := range ops {
 		if specials[o.Name] {
 			return o

@@ -306,6 +306,16 @@ func (c *checker) rounds() {
 			}
 		}
 	}
+	for d := range p.Steps {
+		s := &p.Steps[d]
+		if s.Kernel != Loop || s.Parts[0] > 0 { // with a first part the predicate is held to it above
+			continue
+		}
+		b := &p.Buffers[s.Args[0].Buffer]
+		if end := d + s.Parts[1]; b.First <= d && b.Last < end {
+			c.errorf("buffer %s: the loop of step %d (%s) comes back to it until step %d, and it lives until step %d", b.Name, d, s.Name, end, b.Last)
+		}
+	}
 }
 
 // written requires that what is read was written before, whichever way the

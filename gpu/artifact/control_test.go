@@ -50,6 +50,11 @@ func TestCheckDecisions(t *testing.T) {
 			p.Steps[0].Kernel, p.Steps[0].Args = artifact.Fill, []artifact.Arg{{Buffer: 3}}
 			p.Buffers[3].First = 0
 		}, "step 4 (twice) reads it before anything is written"},
+		{"what decides a loop is given away in it", func(p *program) {
+			p.Steps, p.Buffers = p.Steps[:7], p.Buffers[:7]
+			p.Steps[2].Parts, p.Steps[2].Args[0].Buffer = [2]int{0, 4}, 2
+			p.Buffers[2].Last, p.Buffers[5].Last = 2, 7
+		}, "buffer flag: the loop of step 2 (while) comes back to it until step 6, and it lives until step 2"},
 		{"two streams in a part", func(p *program) { p.Steps[5].Stream = 1 }, "step 5 (y = w) does not wait for step 4 (twice)"},
 	} {
 		p := artifacttest.Loop()

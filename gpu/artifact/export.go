@@ -313,7 +313,7 @@ func (e *export) steps(from, to int) {
 		second := i + 1 + s.Parts[0]
 		end := second + s.Parts[1]
 		read := func() {
-			e.f("    bool yes = false;\n")
+			e.f("    unsigned char yes = 0; // a caller may give any byte\n")
 			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Args[0].Buffer))
 			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
 		}
@@ -337,8 +337,11 @@ func (e *export) steps(from, to int) {
 	}
 }
 
-// oneLine is a name as a comment.
-func oneLine(name string) string { return strings.ReplaceAll(name, "\n", " ") }
+// oneLine is a name as a comment; a backslash at the end of one would take the
+// next line along.
+func oneLine(name string) string {
+	return strings.NewReplacer("\n", " ", "\r", " ", "\\", "/").Replace(name)
+}
 
 func (e *export) step(s *Step) {
 	p := e.p

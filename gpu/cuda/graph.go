@@ -106,6 +106,11 @@ func (s *Session) holds(ctx context.Context, step int) (bool, error) {
 	if s.flag == nil {
 		s.flag = make([]byte, 1)
 	}
+	// A copy to memory of the host's may keep the driver until all before it is
+	// done, in which nothing can be cancelled.
+	if err := s.wait(ctx); err != nil {
+		return false, err
+	}
 	if err := s.a.check("cuMemcpyDtoH", s.a.CopyOut(&s.flag[0], s.address(b), 1, s.streams[0])); err != nil {
 		return false, err
 	}

@@ -60,9 +60,14 @@ DM_FN i64 abs(i64 x) { return x < 0 ? i64(0ull - u64(x)) : x; }
 DM_FN u32 abs(u32 x) { return x; }
 DM_FN u64 abs(u64 x) { return x; }
 
-// 1 / x, for quotients by a number that many share: x is as exact as a division
-// makes it, the quotient within 1.5 units in the last place.
-DM_FN float reciprocal(float x) { return 1.0f / x; }
+// x / y for many x that share y, within 1.5 units in the last place where that is
+// a normal number: what depends on y alone is computed once. Both are brought to
+// where the reciprocal of y is normal first.
+DM_FN float quotient_shared(float x, float y) {
+  const float size = abs(y);
+  const float s = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
+  return (x * s) * (1.0f / (y * s));
+}
 
 // e^x for what is rounded to 16 bits or fewer: within 2^-22 + |x| 2^-24 of
 // itself, 0 below 2^-126.

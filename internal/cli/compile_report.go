@@ -173,7 +173,7 @@ type jsonLaunch struct {
 	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what does says
 	Does         string  `json:"does,omitempty"`   // "copy", "loop", "branch"
 	Parts        []int   `json:"parts,omitempty"`  // of a loop or a branch: how many of the steps behind it are its condition and body, its two sides
-	Runs         int64   `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
+	Runs         *int64  `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
 	Grid         []int   `json:"grid,omitempty"`
 	Stream       int     `json:"stream"`
 	FLOP         int64   `json:"flop"`
@@ -253,7 +253,7 @@ func (b build) json() jsonCompiled {
 			j.Parts = s.Parts[:]
 		}
 		if n != 1 {
-			j.Runs = n
+			j.Runs = &n // 0 is said too
 		}
 		out.Steps = append(out.Steps, j)
 	}
