@@ -302,7 +302,7 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	if f.at == f.a {
 		gone = f.b
 	}
-	return append(c.remove(gone), diag.Edit{Span: f.at.Tree.Span(), Text: kernel})
+	return append(c.take(gone, nil), diag.Edit{Span: f.at.Tree.Span(), Text: kernel})
 }
 
 func treesOf(o *ir.Op) []*ast.Op {

@@ -137,8 +137,17 @@ func reindent(text, was, indent string) string {
 }
 
 // remove lists the edits that delete o from the text. Where o has its lines
-// for itself they go; a comment behind it stays, on a line of its own.
+// for itself they go; a comment behind it stays, on a line of its own, and so do
+// those between the words of an op without regions.
 func (c *Context) remove(o *ir.Op) []diag.Edit {
+	if len(o.Regions) > 0 {
+		return c.take(o, nil)
+	}
+	return c.take(o, commentsIn(c.Module.Src, o.Tree.Span()))
+}
+
+// take is remove for an op in whose place comments stay.
+func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
 	src, span := c.Module.Src, o.Tree.Span()
 	start := src.LineStart(src.Pos(span.Start).Line)
 	if strings.TrimSpace(src.Text()[start:span.Start]) != "" {
@@ -148,13 +157,33 @@ func (c *Context) remove(o *ir.Op) []diag.Edit {
 	for end < src.Len() && (src.Text()[end] == ' ' || src.Text()[end] == '\t' || src.Text()[end] == '\r') {
 		end++
 	}
+	kept, indent := "", indentOf(src, span.Start)
+	for _, comment := range comments {
+		kept += indent + comment + "\n"
+	}
 	switch {
 	case end < src.Len() && src.Text()[end] == '\n':
-		return []diag.Edit{{Span: source.Span{Start: start, End: end + 1}}}
+		return []diag.Edit{{Span: source.Span{Start: start, End: end + 1}, Text: kept}}
 	case end == src.Len():
-		return []diag.Edit{{Span: source.Span{Start: start, End: end}}}
+		return []diag.Edit{{Span: source.Span{Start: start, End: end}, Text: kept}}
+	case kept != "":
+		return []diag.Edit{{Span: source.Span{Start: start, End: end}, Text: kept + indent}}
 	}
 	return []diag.Edit{{Span: source.Span{Start: span.Start, End: end}}}
+}
+
+// commentsIn lists the comments between the tokens of span.
+func commentsIn(src *source.File, span source.Span) (all []string) {
+	at := span.Start
+	for _, t := range parse.Tokens(src.Text(), span) {
+		for line := range strings.Lines(src.Text()[min(at, t.Start):t.Start]) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") {
+				all = append(all, line)
+			}
+		}
+		at = t.End
+	}
+	return all
 }
 
 // useSpans lists the places in the text where v is an operand; ok is false
