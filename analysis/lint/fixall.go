@@ -68,9 +68,13 @@ func signature(p *program.Program, d diag.Diagnostic) string {
 }
 
 // disjoint keeps the fixes that touch no place of the text, which has size
-// bytes, that an earlier one touches, the greater savings first.
+// bytes, that an earlier one touches: attentions first, since kernels that take
+// some of their ops hide them, then the greater savings.
 func disjoint(ds []diag.Diagnostic, size int) []diag.Diagnostic {
 	slices.SortStableFunc(ds, func(a, b diag.Diagnostic) int {
+		if x, y := a.Code == "DM210", b.Code == "DM210"; x != y {
+			return map[bool]int{true: -1, false: 1}[x]
+		}
 		return cmp.Compare(b.Fixes[0].SavesBytes, a.Fixes[0].SavesBytes)
 	})
 	var kept []diag.Diagnostic

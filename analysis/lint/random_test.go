@@ -62,3 +62,30 @@ func fixedProgram(t *testing.T, p *program.Program, unsafe bool) {
 		t.Errorf("%s is fixed only the second time:\n%s", again.Applied[0].Message, fixed.Src.Text())
 	}
 }
+
+// An attention of open sizes, whose fix promises no number, is said before kernels
+// take its ops.
+func TestAttentionBeforeKernels(t *testing.T) {
+	const text = `!h = tensor<?x4x?x16xf32, #dm.at<dims = [b, n]>>
+!s = tensor<?x4x?x?xf32, #dm.at<dims = [b, n, n]>>
+!m = tensor<?x?xi64, #dm.at<dims = [n, n]>>
+!seen = tensor<?x?xi1, #dm.at<dims = [n, n]>>
+func.func @same(%q: !h, %k: !h, %v: !h) -> !h {
+  %s = dm.einsum "bhqd,bhkd->bhqk" %q, %k : (!h, !h) -> !s
+  %i = dm.iota dim = 0 : !m
+  %j = dm.iota dim = 1 : !m
+  %m = dm.compare ge %i, %j : (!m, !m) -> !seen
+  %n = dm.constant dense<-1.0e9> : tensor<f32>
+  %t = dm.select %m, %s, %n : (!seen, !s, tensor<f32>) -> !s
+  %p = dm.softmax %t, dim = 3 : !s
+  %0 = dm.einsum "bhqk,bhkd->bhqd" %p, %v : (!s, !h) -> !h
+  %1 = dm.add %0, %q : !h
+  return %1 : !h
+}
+`
+	load := func(s *source.File) *program.Program { return load(t, s) }
+	fixed := lint.FixAll(t.Context(), load(source.New("in.dmir", text)), lint.Options{}, true, load)
+	if !strings.Contains(fixed.Src.Text(), "dm.attention") {
+		t.Errorf("no attention is left:\n%s", fixed.Src.Text())
+	}
+}
