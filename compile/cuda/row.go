@@ -341,26 +341,35 @@ func (k *rowKernel) lanesOfRow() *lanes {
 	return l
 }
 
-// folds computes the folds of one level in one pass along the row.
-func (k *rowKernel) folds(level []*kernel.Expr) {
+// startFolds gives each fold of a level the variable that it is joined in.
+func (k *rowKernel) startFolds(level []*kernel.Expr) []string {
 	accs := make([]string, len(level))
 	for i, x := range level {
 		k.hoistRow(x.Args[0])
 		accs[i] = k.name("f")
 		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
-	k.along(func() {
-		l := k.lanesOfRow()
-		for _, x := range level {
-			l.ready(x.Args[0])
+	return accs
+}
+
+// joinFolds joins the elements of one place along the row to the folds of a level.
+func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []string) {
+	l := k.lanesOfRow()
+	for _, x := range level {
+		l.ready(x.Args[0])
+	}
+	l.each(func() {
+		for i, x := range level {
+			k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
 		}
-		l.each(func() {
-			for i, x := range level {
-				k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
-			}
-		})
-		l.end()
 	})
+	l.end()
+}
+
+// folds computes the folds of one level in one pass along the row.
+func (k *rowKernel) folds(level []*kernel.Expr) {
+	accs := k.startFolds(level)
+	k.along(func() { k.joinFolds(level, accs) })
 	for i, x := range level {
 		k.lineOf(x.From, "%s = %s;", accs[i], k.together(x, accs[i]))
 		k.given[x] = accs[i]

@@ -50,23 +50,9 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	}
 	k.line("const dm::i32 row = dm::block_y();")
 	level := k.levels()[0]
-	accs := make([]string, len(level))
-	for i, x := range level {
-		k.hoistRow(x.Args[0])
-		accs[i] = k.name("f")
-		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
-	}
+	accs := k.startFolds(level)
 	k.open("for (dm::i32 col = dm::block() * %d + dm::thread(); col < %d; col += %d)", blockThreads, f.Rows.Cols/v, splits*blockThreads)
-	l := k.lanesOfRow()
-	for _, x := range level {
-		l.ready(x.Args[0])
-	}
-	l.each(func() {
-		for i, x := range level {
-			k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
-		}
-	})
-	l.end()
+	k.joinFolds(level, accs)
 	k.close()
 	temps := make([]*temp, len(level))
 	for i, x := range level {

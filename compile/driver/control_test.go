@@ -215,15 +215,7 @@ func TestEndlessLoop(t *testing.T) {
 
 // Kernels of regions compile for every architecture, and the exported file too.
 func TestControlArchitectures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles CUDA")
-	}
-	if _, err := nvrtc.Find(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	needNVRTC(t)
 	p := loaded(t, "nested.dmir", controlled["nested"])
 	m, fn, err := Pick(p, "")
 	if err != nil {

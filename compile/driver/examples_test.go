@@ -17,6 +17,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc/nvrtctest"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -44,6 +45,15 @@ func needEmulator(t testing.TB) {
 		}
 		t.Skip(err)
 	}
+}
+
+// needNVRTC skips where NVRTC is not, but not in CI.
+func needNVRTC(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles CUDA")
+	}
+	nvrtctest.Compiler(t)
 }
 
 // agree builds @name and compares what the emulator computes with the reference.

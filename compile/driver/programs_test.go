@@ -157,15 +157,7 @@ var archs = []string{"sm_80", "sm_90a", "sm_100"}
 // architecture, and none spills registers. Those of examples that are bound by
 // memory issue no more on an H200 than it can while it moves their bytes.
 func TestArchitectures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles CUDA")
-	}
-	if _, err := nvrtc.Find(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	needNVRTC(t)
 	for _, path := range append(files(t, filepath.Join(programs, "*.dmir")), files(t, "../../examples/*.dmir")...) {
 		p := read(t, path)
 		if reason := uncompiled[filepath.Base(path)]; reason != "" {

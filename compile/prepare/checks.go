@@ -19,12 +19,17 @@ type Check struct {
 // nothing: the function returns, behind its own results, what its checks look
 // at, for the host to compare.
 func Checks(f *ir.Func) []Check {
+	checks, _ := lookedAt(f)
+	return checks
+}
+
+// lookedAt is the checks of f, and what it returns with what they look at.
+func lookedAt(f *ir.Func) (checks []Check, returned []*ir.Value) {
 	ret := f.Body.Terminator()
 	if ret == nil || ret.Name != "func.return" {
-		return nil
+		return nil, nil
 	}
-	var out []Check
-	returned := slices.Clone(ret.Operands)
+	returned = slices.Clone(ret.Operands)
 	for _, o := range f.Body.Ops {
 		if !strings.HasPrefix(o.Name, "check.expect_") || len(o.Results) > 0 {
 			continue
@@ -38,28 +43,21 @@ func Checks(f *ir.Func) []Check {
 			}
 			c.Results = append(c.Results, at)
 		}
-		out = append(out, c)
+		checks = append(checks, c)
 	}
-	return out
+	return checks, returned
 }
 
 // giveChecks has the function return what its checks look at, in their place.
 func giveChecks(u *pass.Unit) {
-	checks := Checks(u.Func)
+	checks, returned := lookedAt(u.Func)
 	if len(checks) == 0 {
 		return
 	}
-	ret := u.Func.Body.Terminator()
-	returned := slices.Clone(ret.Operands)
 	for _, c := range checks {
 		u.Warn(pass.Errorf(c.Op, "DM807", "%s is not compiled: what it looks at is returned", c.Op.Name))
-		for i, at := range c.Results {
-			if at == len(returned) {
-				returned = append(returned, c.Op.Operands[i])
-			}
-		}
 		ir.Erase(c.Op)
 	}
-	ret.SetOperands(returned...)
+	u.Func.Body.Terminator().SetOperands(returned...)
 	u.Func.Retype()
 }
