@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,63 +50,83 @@ func RunBatch(ctx context.Context, jobs []Job, opt Options) (outcomes []Outcome,
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "dmir-emulator-")
-	if err != nil {
+	b := batch{ctx: ctx, cxx: cxx, common: common, opt: opt, jobs: jobs, outcomes: make([]Outcome, len(jobs))}
+	var list []int
+	for i, j := range jobs {
+		if b.outcomes[i].Err = checkNames(j.Program); b.outcomes[i].Err == nil {
+			list = append(list, i)
+		}
+	}
+	if err := b.run(list); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	outcomes = make([]Outcome, len(jobs))
-	good := map[int]bool{}
-	for i, j := range jobs {
-		if outcomes[i].Err = checkNames(j.Program); outcomes[i].Err == nil {
-			good[i] = true
-		}
+	return b.outcomes, ctx.Err()
+}
+
+type batch struct {
+	ctx         context.Context
+	cxx, common string
+	opt         Options
+	jobs        []Job
+	outcomes    []Outcome
+}
+
+// run compiles and runs the jobs of the list. Those that do not compile are left
+// out; where it is not clear which these are, each half is compiled by itself.
+func (b *batch) run(list []int) error {
+	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	if err != nil {
+		return err
 	}
+	defer os.RemoveAll(dir)
 	exe := filepath.Join(dir, "batch")
-	for len(good) > 0 {
-		files, err := batchFiles(jobs, good)
-		if err != nil {
-			return nil, err
+	for len(list) > 0 {
+		files, err := batchFiles(b.jobs, list)
+		if err == nil {
+			err = compile(b.ctx, b.cxx, files, dir, exe, "-O0", "main.cc", b.common)
 		}
-		err = compile(ctx, cxx, files, dir, exe, "-O0", "main.cc", common)
-		var text *CompileError
-		if !errors.As(err, &text) {
-			if err != nil {
-				return nil, err
-			}
+		if err == nil {
 			break
 		}
-		bad := blame(text)
-		if len(bad) == 0 {
-			return nil, err
+		if b.ctx.Err() != nil {
+			return b.ctx.Err()
 		}
-		for i, e := range bad {
-			if !good[i] {
-				return nil, err
+		var text *CompileError
+		bad := map[int]error{}
+		if errors.As(err, &text) {
+			bad = blame(text)
+		}
+		switch {
+		case len(bad) > 0:
+			for i, e := range bad {
+				b.outcomes[i].Err = e
 			}
-			outcomes[i].Err = e
-			delete(good, i)
+			list = slices.DeleteFunc(list, func(i int) bool { return bad[i] != nil })
+		case len(list) == 1:
+			b.outcomes[list[0]].Err = err
+			return nil
+		default:
+			if err := b.run(list[:len(list)/2]); err != nil {
+				return err
+			}
+			return b.run(list[len(list)/2:])
 		}
 	}
-	for i := range jobs {
-		if good[i] {
-			r, err := run(ctx, jobs[i].Program, jobs[i].Inputs, opt, exe, strconv.Itoa(i))
-			outcomes[i] = Outcome{r, err}
-		}
+	for _, i := range list {
+		r, err := run(b.ctx, b.jobs[i].Program, b.jobs[i].Inputs, b.opt, exe, strconv.Itoa(i))
+		b.outcomes[i] = Outcome{r, err}
 	}
-	return outcomes, ctx.Err()
+	return nil
 }
 
 // batchFiles are the texts of the jobs' programs, each to stand in a namespace
 // of its own, and what runs the one that its first argument names.
-func batchFiles(jobs []Job, good map[int]bool) (map[string]string, error) {
+func batchFiles(jobs []Job, list []int) (map[string]string, error) {
 	files := map[string]string{}
 	included := map[string]bool{}
 	var head, body, table strings.Builder
-	for i, j := range jobs {
-		if !good[i] {
-			continue
-		}
+	for _, i := range list {
+		j := jobs[i]
 		own, err := headers(j.Program)
 		if err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ type Options struct {
 	// Gradient asks for a function that has derivatives: floating-point results
 	// alone, of ops that are differentiated.
 	Gradient bool
-	// Ops is about how many ops the function has; 0: four to fifteen.
+	// Ops is about how many ops the function has; 0: a few.
 	Ops int
 }
 
@@ -39,7 +39,10 @@ func Program(seed uint64, o Options) string {
 	w.weigh()
 	n := o.Ops
 	if n == 0 {
-		n = 4 + w.r.IntN(12)
+		n = 3 + w.r.IntN(10)
+		if w.grad { // of which there become four times as many
+			n = 2 + w.r.IntN(6)
+		}
 	}
 	for tries := 0; w.written < n && tries < 8*n; tries++ {
 		w.statement()
