@@ -21,16 +21,16 @@ func Terminal(s string) string {
 		switch {
 		case r == '\t':
 			return ' '
-		case r == utf8.RuneError || controls(r):
+		case r == utf8.RuneError || Control(r):
 			return hidden
 		}
 		return r
 	}, s)
 }
 
-// controls reports whether r is no character that a reader sees, but an order to
+// Control reports whether r is no character that a reader sees, but an order to
 // who shows the text. The joiners of scripts that need them are none.
-func controls(r rune) bool {
+func Control(r rune) bool {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	return r != joiner && r != nonJoiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
@@ -65,7 +65,7 @@ func String(s string) string {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case r == '?' && i > 0 && s[i-1] == '?', r == utf8.RuneError && n == 1, controls(r):
+		case r == '?' && i > 0 && s[i-1] == '?', r == utf8.RuneError && n == 1, Control(r):
 			for _, c := range []byte(s[i : i+n]) {
 				fmt.Fprintf(&b, `\%03o`, c) // three digits: one more belongs to the text
 			}
