@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -475,7 +476,7 @@ func stepName(o *ir.Op) string {
 	if len(o.Results) > 0 && o.Results[0].Name != "" {
 		return identifier(o.Results[0].Name)
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(o.Name, "dm."), ".", "_")
+	return identifier(strings.TrimPrefix(o.Name, "dm."))
 }
 
 func (b *builder) unique(name string) string {
@@ -526,7 +527,8 @@ func (b *builder) kernel(l launch, lines []int) int {
 // finish writes the text of all kernels.
 func (b *builder) finish() {
 	var t strings.Builder
-	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", b.out.Name, orElse(b.out.File, "a program"), orElse(b.target.Arch, "any architecture"))
+	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", escape.Comment(b.out.Name),
+		escape.Comment(orElse(b.out.File, "a program")), escape.Comment(orElse(b.target.Arch, "any architecture")))
 	includes := []string{"dm.cuh", "ops.cuh"}
 	for _, l := range b.texts {
 		for _, inc := range strings.Fields(l.include) {

@@ -19,6 +19,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
+	"dmir/internal/escape"
 )
 
 // flags of the compiler. Kernels do not fuse multiplications and additions on a
@@ -241,7 +242,7 @@ func mainText(p *artifact.Program) string {
 func kernelTable(p *artifact.Program) string {
 	var b strings.Builder
 	for _, k := range p.Kernels {
-		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%q, %d, %d, %d, %q),\n", k.Name, k.Name, k.Threads, k.Shared, k.Cluster, signature(k))
+		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%s, %d, %d, %d, %s),\n", k.Name, escape.String(k.Name), k.Threads, k.Shared, k.Cluster, escape.String(signature(k)))
 	}
 	return b.String()
 }

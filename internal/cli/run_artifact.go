@@ -19,6 +19,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/escape"
 )
 
 // artifact runs a compiled file.
@@ -183,10 +184,10 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 			measured = units.Time(s.MeasuredNs)
 		}
 		if s.Decision {
-			fmt.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
+			escape.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
+		escape.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -195,7 +196,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 	if res.Compile > 0 {
 		compiled = ", compiled in " + units.Time(float64(res.Compile.Round(time.Microsecond).Nanoseconds()))
 	}
-	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
+	escape.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
 		units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
 	return c.listOutputs(a, res)
 }
