@@ -389,7 +389,8 @@ func (b *builder) step(i int, st schedule.Step) error {
 		at += aligned(n)
 	}
 	for k, l := range ls {
-		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: l.differs}
+		// The cost model knows one kernel: what it is split into differs with it.
+		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
 		for _, p := range l.params {
 			var n int
 			var ok bool
