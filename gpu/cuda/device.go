@@ -53,6 +53,9 @@ func DriverVersion() (string, error) {
 }
 
 func (a *api) devices() ([]*Device, error) {
+	if a.started == noDevice {
+		return nil, nil
+	}
 	var n int32
 	if s := a.DeviceCount(&n); s == noDevice {
 		return nil, nil

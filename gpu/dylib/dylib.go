@@ -42,14 +42,18 @@ func (l *Lib) Bind(name string, fn any) error {
 	return nil
 }
 
-// BindAll binds every field of the struct that table points to, which are
-// functions tagged `c:"name"`. A tag `c:"name,optional"` leaves the field nil
+// BindAll binds the fields of the struct that table points to that are functions
+// tagged `c:"name"`. A tag `c:"name,optional"` leaves the field nil
 // where the library has no such function; `c:"name_v2|name"` takes the first of
 // several names that there is.
 func (l *Lib) BindAll(table any) error {
 	v := reflect.ValueOf(table).Elem()
 	for i := range v.NumField() {
-		names, optional := parseTag(v.Type().Field(i).Tag.Get("c"))
+		tag, ok := v.Type().Field(i).Tag.Lookup("c")
+		if !ok {
+			continue
+		}
+		names, optional := parseTag(tag)
 		var err error
 		for _, name := range names {
 			if err = l.Bind(name, v.Field(i).Addr().Interface()); err == nil {
