@@ -25,6 +25,16 @@ func Open(path string) (*Lib, error) {
 	return &Lib{path, h}, nil
 }
 
+// OpenGlobal is Open of a library that other libraries use by their own bare
+// names: its symbols are theirs too.
+func OpenGlobal(path string) (*Lib, error) {
+	h, err := openGlobal(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	return &Lib{path, h}, nil
+}
+
 // Has reports whether the library exports a symbol of this name.
 func (l *Lib) Has(name string) bool {
 	_, err := lookup(l.handle, name)
