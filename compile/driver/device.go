@@ -101,7 +101,7 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace}
+	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace, Untimed: got.Untimed}
 	if out.Outputs, err = Unpack(p, got.Outputs); err != nil {
 		return nil, err
 	}
