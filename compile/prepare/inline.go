@@ -103,7 +103,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 			}
 		}
 	})
-	each(c.Body.Ops, func(v *ir.Value) { v.Type = sized(v.Type, sizes) })
+	each(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
 // unify notes what the symbols of a parameter of type want stand for where a
@@ -121,20 +121,6 @@ func unify(want, have types.Type, sizes map[string]dim.Dim) {
 			}
 		}
 	}
-}
-
-// sized is t with sizes for its symbols; t itself where it has none of them.
-func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
-	w, ok := t.(*types.Tensor)
-	if !ok || !slices.ContainsFunc(w.Shape, func(d dim.Dim) bool { return !d.IsConst() }) {
-		return t
-	}
-	r := *w
-	r.Shape = make([]dim.Dim, len(w.Shape))
-	for i, d := range w.Shape {
-		r.Shape[i] = d.Subst(sizes)
-	}
-	return &r
 }
 
 // each visits the values that ops, and the ops in their regions, define.

@@ -228,10 +228,7 @@ func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
 	if len(p.Outputs) == len(fn.Results) {
 		p.Results = driver.OutputNames(fn)
 	}
-	if len(p.Inputs) != len(fn.Args) {
-		return
-	}
-	for i := range fn.Args {
+	for i := range p.Inputs { // fn's arguments, and behind them the cotangents that its gradient takes
 		var d artifact.Default
 		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
 			d.Init = &v

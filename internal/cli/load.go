@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/compile/kernel"
 	"dmir/syntax/source"
 )
 
@@ -43,7 +44,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		}
 		bind[strings.TrimSpace(sym)] = n
 	}
-	return program.Options{Target: target, Bind: bind, Config: cfg}, nil
+	return program.Options{Target: target, Bind: bind, Config: cfg, OneKernel: kernel.Unfit}, nil
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
