@@ -48,12 +48,10 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	if len(jobs) == 0 {
 		return finds, nil
 	}
-	t0 := time.Now()
 	outcomes, err := emulator.RunBatch(ctx, jobs, emulator.Options{Timeout: limit})
 	if err != nil {
 		return nil, err
 	}
-	println("batch", time.Since(t0).String())
 	for k, o := range outcomes {
 		p := ready[at[k]]
 		var outputs [][]byte
