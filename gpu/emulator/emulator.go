@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/local"
 )
 
 // Options say how to run. The zero value is right for most.
@@ -68,11 +69,12 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	work, err := local.NewWork()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer work.Remove()
+	dir := work.Dir
 	plan, data, out := filepath.Join(dir, "plan"), filepath.Join(dir, "data"), filepath.Join(dir, "out")
 	text, err := planText(p)
 	if err != nil {
