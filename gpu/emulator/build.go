@@ -228,7 +228,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 // mainText is the C++ that includes the program and lists its kernels.
 func mainText(p *artifact.Program) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#include \"emu_kernel.cuh\"\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
+	fmt.Fprintf(&b, "#include \"emu_kernel.cuh\"\n#pragma GCC poison asm __asm __asm__\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
 	for _, k := range p.Kernels {
 		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%s, %d, %d, %d, %s),\n", k.Name, escape.String(k.Name), k.Threads, k.Shared, k.Cluster, escape.String(signature(k)))
 	}

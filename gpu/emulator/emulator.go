@@ -56,10 +56,17 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
+// ErrForeign says that a program is not run because it was compiled by who knows
+// whom: its C++ would run as a process of this user's.
+var ErrForeign = errors.New("was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours")
+
 // Run runs p once on inputs, the elements of its arguments in their order. The
-// error is a *Fault where the program is wrong, a *CompileError where its text
+// error is ErrForeign where p is that, a *Fault where the program is wrong, a *CompileError where its text
 // does not compile, and ctx's where that ends first.
 func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
+	if p.Foreign {
+		return nil, ErrForeign
+	}
 	for i, k := range p.Kernels {
 		if !validName(k.Name) {
 			return nil, fmt.Errorf("kernel %d: %q is no name", i, k.Name)
