@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"dmir/internal/local"
 )
 
 // wheels are Python packages: one holds NVRTC and nothing else, one nvdisasm,
@@ -18,7 +20,7 @@ var wheels = []string{"nvidia-cuda-nvrtc>=13,<14", "nvidia-cuda-nvdisasm>=13,<14
 
 // InstallDir is the folder that Install fills. scripts/setup-nvrtc.sh uses the
 // same.
-func InstallDir() (string, error) { return cacheFolder("cuda") }
+func InstallDir() (string, error) { return local.CacheDir("cuda") }
 
 // Install fetches the Python packages of NVRTC and nvdisasm with pip into
 // InstallDir, and opens what it got. The packages are NVIDIA's, under NVIDIA's

@@ -21,6 +21,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/local"
 	"dmir/internal/whole"
 	"dmir/syntax/diag"
 )
@@ -225,6 +226,9 @@ func (b *build) compile(a *app, arch string) error {
 // describe adds what a run without the text needs to know.
 func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
 	p.Headers = nvrtc.DeviceHeaders()
+	if key, err := local.Key(true); err == nil { // without one the emulator asks for --trust
+		p.Key = key
+	}
 	if len(p.Outputs) == len(fn.Results) {
 		p.Results = driver.OutputNames(fn)
 	}

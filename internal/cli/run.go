@@ -31,6 +31,7 @@ type runCmd struct {
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"How often a GPU runs a .dmx file for its times, of which the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each of these runs."`
+	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ runs as a program of yours."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
@@ -45,6 +46,9 @@ func (runCmd) Help() string {
 func (c runCmd) Run(a *app) error {
 	if strings.HasSuffix(c.File, ".dmx") || isCompiled(c.File) {
 		return c.artifact(a)
+	}
+	if c.Trust {
+		return &failure{"DM612", "--trust", "is for compiled files, and " + c.File + " is a program", "leave it out: a program's text runs no code but its own ops"}
 	}
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
