@@ -81,6 +81,9 @@ func (c compileCmd) Run(a *app) error {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	name := c.Func
 	if c.Grad != "" {
 		name = c.Grad

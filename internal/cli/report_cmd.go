@@ -51,6 +51,14 @@ func (c reportCmd) Run(a *app) error {
 			return err
 		}
 	}
+	if opts.Old != nil {
+		err = c.bound(p, opts.Old)
+	} else {
+		err = c.bound(p)
+	}
+	if err != nil {
+		return err
+	}
 	kinds := []string{c.Kind}
 	if c.Kind == allKinds {
 		kinds = panel.Kinds
