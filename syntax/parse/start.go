@@ -159,8 +159,7 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 		return false
 	}
 	if s.short {
-		switch s.slice(t) {
-		case "else", "case", "default", "attributes", "loc":
+		if follows(s.slice(t)) && !follows(s.slice(h.name)) {
 			return false
 		}
 		return next.kind != kComma && next.kind != kColon
@@ -168,6 +167,15 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 	switch next.kind {
 	case kValue, kSymbol, kString:
 		return h.sig
+	}
+	return false
+}
+
+// follows reports whether a word goes on with an op: a part of it begins there.
+func follows(word string) bool {
+	switch word {
+	case "else", "case", "default", "attributes", "loc":
+		return true
 	}
 	return false
 }
@@ -311,7 +319,8 @@ func (s *scanner) isRegion(h *head, t token) bool {
 	case fBad:
 		return s.holdsOps(t)
 	}
-	return s.holdsOps(t) || top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.loneOp(t) || s.holdsShort(t))
+	return s.holdsOps(t) || (top == kEOF || prevWord != "") && s.loneOp(t) ||
+		top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.holdsShort(t))
 }
 
 // isDict looks whether the text behind the brace t begins like a dictionary.
