@@ -236,6 +236,9 @@ func (s *scanner) named(h *head, results bool) form {
 		s.short = s.short || s.custom && !dotted(name)
 		s.advance()
 		f := formOf(name)
+		if s.custom && (name == "return" || name == "call") {
+			f = fCustom // of the dialect around it
+		}
 		if f == fCustom {
 			h.op.Form = ast.Custom
 		} else {
@@ -263,7 +266,7 @@ func (s *scanner) header(h *head) {
 			if t.kind == kRBrace || s.endsBefore(h, t) {
 				return
 			}
-		case t.first && s.strongStart(t):
+		case t.first && s.strongStart(t) && !s.alone(h, t):
 			if s.reopen(h) {
 				continue
 			}
@@ -328,6 +331,12 @@ func (s *scanner) reopen(h *head) bool {
 	s.cur.pos, s.cur.line = b.tok.end, false
 	s.tok, s.indent = b.tok, b.indent
 	return true
+}
+
+// alone reports whether t is all that stands in braces: a unit attribute, even
+// where an op has the same name.
+func (s *scanner) alone(h *head, t token) bool {
+	return h.prev.kind == kLBrace && s.after(t).kind == kRBrace
 }
 
 // mayHoldOps reports whether the i-th open bracket, a brace, is neither part of

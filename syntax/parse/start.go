@@ -130,7 +130,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 		k := s.def(t)
 		return k == strong || k == weak && !more
 	case kString:
-		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t)))
+		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t))) && !s.quotes(h, t)
 	case kHash, kBang:
 		return s.after(t).kind == kEq
 	case kIdent:
@@ -169,6 +169,34 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 		return h.sig
 	}
 	return false
+}
+
+// quotes reports whether the string t, at the start of a line that is indented
+// more than the op in h, is part of that op, which quotes the name of another:
+// unlike a generic op, that has no type behind its lists. No more than a page of
+// them is looked at.
+func (s *scanner) quotes(h *head, t token) bool {
+	const page = 4096
+	if h.form != fCustom || h.sig || h.column < 0 || s.indent <= h.column {
+		return false
+	}
+	c := s.behind(t)
+	c.end = min(c.end, t.end+page)
+	var br brackets
+	for {
+		u := s.read(&c)
+		if u.kind == kEOF && c.end == t.end+page {
+			return false
+		}
+		if br.depth() == 0 {
+			switch u.kind {
+			case kLParen, kLBrack, kLBrace, kLAngle:
+			default:
+				return u.kind == kIdent && !u.first
+			}
+		}
+		br.track(u)
+	}
 }
 
 // follows reports whether a word goes on with an op: a part of it begins there.
