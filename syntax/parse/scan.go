@@ -48,6 +48,7 @@ type head struct {
 type brace struct {
 	tok, prev     token
 	indent, depth int
+	regions       int
 	symbol        bool
 }
 
@@ -235,6 +236,9 @@ func (s *scanner) named(h *head, results bool) form {
 		s.short = s.short || s.custom && !dotted(name)
 		s.advance()
 		f := formOf(name)
+		if s.custom && (name == "return" || name == "call") {
+			f = fCustom // of the dialect around it
+		}
 		if f == fCustom {
 			h.op.Form = ast.Custom
 		} else {
@@ -262,7 +266,7 @@ func (s *scanner) header(h *head) {
 			if t.kind == kRBrace || s.endsBefore(h, t) {
 				return
 			}
-		case t.first && s.strongStart(t):
+		case t.first && s.strongStart(t) && !s.alone(h, t):
 			if s.reopen(h) {
 				continue
 			}
@@ -276,7 +280,7 @@ func (s *scanner) header(h *head) {
 				continue
 			}
 			if !h.br.has(kLBrace) {
-				h.brace = brace{t, h.prev, s.indent, h.br.depth(), h.symbol}
+				h.brace = brace{t, h.prev, s.indent, h.br.depth(), len(h.op.Regions), h.symbol}
 			}
 			h.br.push(t)
 		case kLParen, kLBrack, kLAngle:
@@ -308,12 +312,12 @@ func (s *scanner) header(h *head) {
 // reopen goes back to the outermost brace that is open in an op of another
 // dialect, since the next token begins an op: what a dialect writes in front of
 // its ops, as in "match %x { case a(%y) { … } }", hides that the brace opens a
-// region, and so does each brace in it that is open here. No text is read a
-// second time on the way back to where the op begins, and so none is read more
-// than twice.
+// region, and so does each brace in it that is open here. On the second reading
+// all of these are known, so that it comes to the op without going back once
+// more: no text is read a third time.
 func (s *scanner) reopen(h *head) bool {
 	b := &h.brace
-	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || !s.mayHoldOps(h, b.depth) {
+	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || len(h.op.Regions) > b.regions || !s.mayHoldOps(h, b.depth) {
 		return false
 	}
 	s.forced = s.forced[:0]
@@ -327,6 +331,12 @@ func (s *scanner) reopen(h *head) bool {
 	s.cur.pos, s.cur.line = b.tok.end, false
 	s.tok, s.indent = b.tok, b.indent
 	return true
+}
+
+// alone reports whether t is all that stands in braces: a unit attribute, even
+// where an op has the same name.
+func (s *scanner) alone(h *head, t token) bool {
+	return h.prev.kind == kLBrace && s.after(t).kind == kRBrace
 }
 
 // mayHoldOps reports whether the i-th open bracket, a brace, is neither part of
