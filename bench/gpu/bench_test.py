@@ -30,8 +30,15 @@ class Table(unittest.TestCase):
         self.assertEqual(w.minimum(), 2 * 2048 * 32000 * 2 + 2048 * 8 + 2)
 
     def test_every_peer_of_the_first(self):
-        first = run.plan(workloads.table(), run.QUICK + ["compile", "max-autotune"])[0]
-        self.assertEqual((first[0].tier, "compile" in first[1], "cublas" in first[1]), (0, True, False))
+        all_peers = ["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"]
+        order = run.plan(workloads.table(), all_peers, list(run.PASSES))
+        table = workloads.table()
+        self.assertEqual([(part, w.name) for part, w, _ in order[: len(table)]], [("first", w.name) for w in table])
+        self.assertEqual(order[0][2], ["dmir", "eager"])
+        self.assertIn("cublas", next(names for _, w, names in order if w.group == "gemm"))
+        self.assertEqual(order[len(table)][0], "triton")
+        compiled = [w.name for _, w, names in order if "compile" in names]
+        self.assertEqual(sorted(compiled), sorted(w.name for w in table))
 
     def test_same_small_sizes_once(self):
         self.assertLess(len(run.chosen("", True)), len(run.chosen("", False)))
@@ -54,7 +61,7 @@ class Targets(unittest.TestCase):
         self.assertEqual(self.of([bad], "memory-bound")["of"], 0)
         out = io.StringIO()
         with redirect_stdout(out):
-            report.line(bad, 4e12)
+            report.line(bad, 4e12, False)
         self.assertIn("WRONG: result 0 is not finite", out.getvalue())
 
     def test_last_sums_belong_to_their_kernel(self):
@@ -72,9 +79,9 @@ class Targets(unittest.TestCase):
                   "workloads": [timed()], "left_out": [("w", "jax")], "seconds": 1.0, "targets": report.targets([timed()], 4e12)}  # fmt: skip
         out = io.StringIO()
         with redirect_stdout(out):
-            report.head(result)
-            report.line(timed(), 4e12)
-            report.end(result)
+            report.head(result, False)
+            report.line(timed(), 4e12, False)
+            report.end(result, False)
         for text in ("100%", "2.00", "reached       memory-bound", "not measured  GEMM beside cuBLAS", "left out for time: w (jax)"):
             self.assertIn(text, out.getvalue())
 

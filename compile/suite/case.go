@@ -7,7 +7,6 @@ package suite
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/gob"
 	"fmt"
 	"io"
@@ -222,14 +221,11 @@ func (w *Want) check(raw []byte) error {
 // extension of the files of cases.
 const extension = ".case"
 
-// Write keeps the case in a folder.
+// Write keeps the case in a folder. It is not compressed: many cases together are,
+// and have much in common.
 func (c *Case) Write(dir string) error {
 	return whole.WriteFile(filepath.Join(dir, c.Name+extension), 0o644, func(w io.Writer) error {
-		z := gzip.NewWriter(w)
-		if err := gob.NewEncoder(z).Encode(c); err != nil {
-			return err
-		}
-		return z.Close()
+		return gob.NewEncoder(w).Encode(c)
 	})
 }
 
@@ -240,13 +236,9 @@ func Read(path string) (*Case, error) {
 		return nil, err
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(bufio.NewReader(f))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	var c Case
-	if err := gob.NewDecoder(z).Decode(&c); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := gob.NewDecoder(bufio.NewReader(f)).Decode(&c); err != nil {
+		return nil, fmt.Errorf("%s is no case: %w", path, err)
 	}
 	return &c, nil
 }
