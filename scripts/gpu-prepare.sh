@@ -11,8 +11,8 @@ arch=${1:-sm_90a}
 command -v go >/dev/null || cannot "install Go and run this again"
 command -v python3 >/dev/null || cannot "install Python 3 and run this again"
 mkdir -p build
-case $arch in
-  sm_80) target=a100-80 ;; sm_90 | sm_90a) target=h200 ;; sm_100*) target=b200 ;; *) target=h200 ;;
+case $arch in # the machines of that architecture, whose tiles are others
+  sm_80) targets="a100-80 a100-40" ;; sm_90 | sm_90a) targets="h200 h100" ;; sm_100*) targets=b200 ;; *) targets=h200 ;;
 esac
 # Machine code of CUDA 13.0, which every driver of CUDA 13 takes, whatever compiler is installed here.
 nvrtc=${DMIR_NVRTC:-$root/build/nvrtc-13.0}
@@ -37,17 +37,20 @@ mkdir -p "$fresh/gpu/cases"
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/dmir" .
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/suite" ./bench/gpu/suite
 failed=0 total=0
-for name in $(python3 bench/gpu/workloads.py --write "$fresh/gpu/workloads"); do
-  total=$((total + 1))
-  file=$fresh/gpu/workloads/$name
-  if ! "$fresh/gpu/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$file.dmx" "$file.dmir" >"$file.json" 2>"$file.err"; then
-    failed=$((failed + 1))
-    echo "$name: $(head -n 1 "$file.err")" >&2
-  fi
-  rm -f "$file.json" "$file".*.npy
-  [ -s "$file.err" ] || rm "$file.err"
+for target in $targets; do
+  folder=$fresh/gpu/workloads/$target
+  for name in $(python3 bench/gpu/workloads.py --write "$folder"); do
+    total=$((total + 1))
+    file=$folder/$name
+    if ! "$fresh/gpu/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$file.dmx" "$file.dmir" >"$file.json" 2>"$file.err"; then
+      failed=$((failed + 1))
+      echo "$name: $(head -n 1 "$file.err")" >&2
+    fi
+    rm -f "$file.json" "$file".*.npy
+    [ -s "$file.err" ] || rm "$file.err"
+  done
+  echo "$target $arch" >"$folder/target"
 done
-echo "$target $arch" >"$fresh/gpu/workloads/target"
 # The tests that hold these programs to the emulator keep them as cases.
 DMIR_CARRY=$fresh/gpu/cases DMIR_CARRY_ARCH=$arch go test -count=1 -timeout 90m \
   -run "${ONLY:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \

@@ -56,12 +56,13 @@ def plan(table, peers, passes):
 class Contest:
     def __init__(self, args, scratch, log):
         self.args, self.scratch, self.end = args, scratch, time.monotonic() + args.budget
-        self.small = args.device == "emulator"
-        device = "cpu" if self.small else "cuda"
+        self.emulated = args.device == "emulator"
+        self.small = args.small or self.emulated
+        device = "cpu" if self.emulated else "cuda"
         wanted = {"eager"} | ({"compile"} if "max-autotune" in args.peers else set()) | set(args.peers)
         self.workers = {n: Worker(n, device, self.small, log) for n in ("eager", "compile", "triton", "jax") if n in wanted}
         self.dmir = Dmir(args.dmir, args.device, args.target, scratch, log)
-        self.runs = 0 if self.small else args.runs
+        self.runs = 0 if self.emulated else args.runs
         self.seen, self.left_out, self.rows, self.strikes = {}, [], {}, {}
         self.sound = set()  # workloads, as small_key has them, whose kernels are right by the device suite
         self.seed = int.from_bytes(os.urandom(4), "little")
@@ -79,7 +80,10 @@ class Contest:
         return max(seen[-5:]) if seen else GUESS[what]
 
     def limit(self, what):
-        return max(1, min(self.left(), HANG[what]))
+        return max(1, min(self.left(), self.hang(what)))
+
+    def hang(self, what):
+        return HANG[what] * self.args.limit / HANG["dmir"]
 
     def hello(self):
         """Starts all workers at once; who cannot start is out of the contest."""
@@ -130,7 +134,7 @@ class Contest:
                 self.seed += 1
             for n in fit:
                 row[n] = self.timed(n, lambda: self.contestant(w, folder, n))
-                if n == "dmir" and not self.small:
+                if n == "dmir" and not self.emulated:
                     row["clock"] = smi(["clocks.sm"]).get("clocks.sm")
         except OutOfTime as e:
             self.left_out += [(w.name, n) for n in fit if n not in row]
@@ -141,7 +145,7 @@ class Contest:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         lines(self.args.lines, {"pass": part, "workload": w.name} | {n: row[n] for n in fit + struck if n in row} | ({"clock": row["clock"]} if row.get("clock") else {}))
-        report.line(row, self.args.copy, self.small)
+        report.line(row, self.args.copy, self.emulated)
 
     def timed(self, what, f):
         start = time.monotonic()
@@ -165,7 +169,7 @@ class Contest:
             else:
                 got = self.worker(name).ask(limit, do="run", workload=w.name, folder=str(folder), how=name, runs=self.runs)
         except OutOfTime as e:
-            got = {"failed": str(e), "hung": limit >= HANG[name]}
+            got = {"failed": str(e), "hung": limit >= self.hang(name)}
         if got.get("hung") or got.get("fault"):
             key = (name, w.group)
             self.strikes[key] = self.strikes.get(key, 0) + 1
@@ -208,7 +212,7 @@ def small_key(w):
 def suite(args, limit):
     """The device suite on the card: its last line, and the workloads whose cases passed."""
     start, log = time.monotonic(), args.out / "suite.jsonl"
-    command = [str(pathlib.Path(args.suite).resolve()), "-cases", args.cases, "-device", args.device, "-log", str(log), "-limit", "20s", "-budget", f"{limit:.0f}s"]
+    command = [str(pathlib.Path(args.suite).resolve()), "-cases", args.cases, "-device", args.device, "-log", str(log), "-limit", f"{args.limit:g}s", "-budget", f"{limit:.0f}s"]
     sys.stdout.flush()
     try:
         status = subprocess.run(command, timeout=limit + 30).returncode
@@ -262,7 +266,7 @@ def chosen(only, small):
     return out
 
 
-def arguments():
+def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "emulator"], default="cuda")
     parser.add_argument("--dmir", default=str(ROOT / "build" / "dmir"))
@@ -273,11 +277,13 @@ def arguments():
     parser.add_argument("--target", default="h200")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--budget", type=float, default=570)
+    parser.add_argument("--limit", type=float, default=HANG["dmir"], help="seconds after which a program hangs; peers have as many, or in proportion more")
+    parser.add_argument("--small", action="store_true", help="small sizes on a card, too: a rehearsal")
     parser.add_argument("--only", default="", help="workloads whose names match")
     parser.add_argument("--peers", default=",".join(["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"]))
     parser.add_argument("--passes", default=",".join(PASSES), help="which of them: " + ", ".join(PASSES))
     parser.add_argument("--out", type=pathlib.Path, help="folder for lines, logs and the result")
-    args = parser.parse_args()
+    args = parser.parse_args(given)
     args.peers, args.passes = args.peers.split(","), args.passes.split(",")
     if unknown := [p for p in args.passes if p not in PASSES]:
         parser.error(f"there is no pass {unknown[0]}; there are {', '.join(PASSES)}")
@@ -323,7 +329,7 @@ def main():
             result |= {"driver": smi(["driver_version"]).get("driver_version"), "clocks_before": smi(report.CLOCKS)}
         lines(args.lines, result)
         report.head(result, emulated)
-        for part, w, names in plan(chosen(args.only, emulated), args.peers, args.passes):
+        for part, w, names in plan(chosen(args.only, contest.small), args.peers, args.passes):
             contest.one(part, w, names)
         if not emulated:
             result["clocks_after"] = smi(report.CLOCKS)
