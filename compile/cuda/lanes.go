@@ -35,7 +35,7 @@ func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kerne
 			found = t.Coef == 1
 			continue
 		}
-		inner := t.Atom.Kind == kernel.Datum && l.depends(t.Atom.E, []*kernel.Atom{lane})
+		inner := t.Atom.Kind == kernel.Datum && t.Atom.E.DependsOn(lane)
 		t.Atom.X.Atoms(func(a *kernel.Atom) { inner = inner || a == lane })
 		if inner || t.Coef%w != 0 {
 			return base, false
@@ -83,7 +83,7 @@ func (l *lanes) ready(xs ...*kernel.Expr) {
 		return
 	}
 	for _, x := range xs {
-		l.hoist(x, l.lane)
+		l.hoist(x)
 	}
 	for _, x := range xs {
 		l.vectors(x)
@@ -96,7 +96,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		l.guarded(x)
 		return
 	}
-	if l.done(x) || x.Op == kernel.Fold || !l.depends(x, []*kernel.Atom{l.lane}) {
+	if l.done(x) || x.Op == kernel.Fold || !x.DependsOn(l.lane) {
 		return
 	}
 	if x.Op != kernel.Load {
@@ -130,7 +130,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 // guarded computes x, one of two values under a condition, for all lanes at once
 // where all have the same condition: what it reads under it are vectors then.
 func (l *lanes) guarded(x *kernel.Expr) {
-	if _, held := l.emitter.lane[x]; held || !l.depends(x, []*kernel.Atom{l.lane}) {
+	if l.held(x) || !x.DependsOn(l.lane) {
 		return
 	}
 	conds := make([]kernel.Condition, len(x.If))
@@ -176,9 +176,9 @@ func (l *lanes) each(body func()) {
 		return
 	}
 	j := l.name("j")
-	l.atoms[l.lane], l.at = j, j
 	l.line("DM_UNROLL")
 	l.open("for (int %s = 0; %s < %d; %s++)", j, j, l.n, j)
+	l.bind(l.lane, j)
 	body()
 	l.close()
 }

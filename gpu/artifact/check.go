@@ -104,7 +104,10 @@ func (c *checker) errorf(format string, args ...any) {
 	}
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var (
+	identifier   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
+)
 
 func (c *checker) program() {
 	p := c.p
@@ -151,6 +154,9 @@ func (c *checker) kernels() {
 			bad("there are two of this name")
 		}
 		names[k.Name] = true
+		if !architecture.MatchString(k.Arch) {
+			bad("%q is no architecture", k.Arch)
+		}
 		if k.Threads < 1 || k.Threads > maxThreads {
 			bad("blocks of %d threads; 1 to %d are possible", k.Threads, maxThreads)
 		}

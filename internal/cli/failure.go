@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"dmir/analysis/program"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -26,7 +27,7 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 	d := diag.Diagnostic{Code: f.code, Name: diag.Find(failureCodes, f.code).Name, Severity: diag.Error, Message: f.msg}
 	diag.TextWithoutPlace(w, f.where, d, s)
 	if f.help != "" {
-		fmt.Fprintf(w, "    = help: %s\n", f.help)
+		escape.Fprintf(w, "    = help: %s\n", f.help)
 	}
 	fmt.Fprintf(w, "    = dmir explain %s\n", f.code)
 }

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/source"
@@ -115,7 +115,7 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 			if err := write(path, fixed.Src.Text()); err != nil {
 				return nil, false, err
 			}
-			fmt.Fprintf(a.stderr, "%s: %s\n", path, fixed.Summary())
+			escape.Fprintf(a.stderr, "%s: %s\n", path, fixed.Summary())
 		}
 		p = fixed.Program
 	}

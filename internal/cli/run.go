@@ -18,6 +18,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -201,7 +202,7 @@ func (c runCmd) text(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 	if err := cost.Table(a.stdout, p.Target, []*cost.Func{f}, opts); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of tensors at most\n",
+	escape.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of tensors at most\n",
 		fn.Name, res.Device, res.Why, units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(res.Peak))
 	return c.listOutputs(a, res)
 }
@@ -220,7 +221,7 @@ func (c runCmd) listOutputs(a *app, res *driver.Result) error {
 		if c.Output != "" {
 			to = " → " + filepath.Join(c.Output, o.Name+".npy")
 		}
-		fmt.Fprintf(a.stdout, "  %-*s  %s  %s%s\n", width, o.Name, o.Type, o.Summary(), to)
+		escape.Fprintf(a.stdout, "  %-*s  %s  %s%s\n", width, o.Name, o.Type, o.Summary(), to)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/escape"
 )
 
 // artifact runs a compiled file.
@@ -169,6 +170,9 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 	if err := c.save(res); err != nil {
 		return err
 	}
+	if res.Untimed != "" {
+		fmt.Fprintf(a.stderr, "dmir: there are results, but no times: %s\n", res.Untimed)
+	}
 	if c.OutputFormat == "json" {
 		return c.artifactJSON(a, p, res)
 	}
@@ -183,10 +187,10 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 			measured = units.Time(s.MeasuredNs)
 		}
 		if s.Decision {
-			fmt.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
+			escape.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
+		escape.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -195,7 +199,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 	if res.Compile > 0 {
 		compiled = ", compiled in " + units.Time(float64(res.Compile.Round(time.Microsecond).Nanoseconds()))
 	}
-	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
+	escape.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
 		units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
 	return c.listOutputs(a, res)
 }
@@ -206,6 +210,7 @@ type jsonArtifactRun struct {
 	Func      string             `json:"func"`
 	ElapsedNs int64              `json:"elapsed_ns"`
 	PeakBytes int64              `json:"peak_bytes"`
+	Untimed   string             `json:"untimed,omitempty"` // why there are no measured times although they were asked for
 	Outputs   []jsonOutput       `json:"outputs"`
 	Steps     []jsonArtifactStep `json:"steps"`
 }
@@ -224,7 +229,7 @@ type jsonArtifactStep struct {
 
 func (c runCmd) artifactJSON(a *app, p *artifact.Program, res *driver.Result) error {
 	out := jsonArtifactRun{
-		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: p.Workspace,
+		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: p.Workspace, Untimed: res.Untimed,
 		Outputs: []jsonOutput{}, Steps: []jsonArtifactStep{},
 	}
 	for _, o := range res.Outputs {
