@@ -412,9 +412,16 @@ func (s *scanner) holdsShort(t token) bool {
 	default:
 		return false
 	}
-	last := a
+	last, deep := a, 0
 	for ; !b.first && b.kind != kEOF; b = s.read(&c) {
-		last = b
+		switch last = b; b.kind {
+		case kLBrace:
+			deep++
+		case kRBrace:
+			if deep--; deep < 0 {
+				return false
+			}
+		}
 	}
 	return last.kind == kLBrace || !open(last.kind) && b.kind != kRBrace
 }
