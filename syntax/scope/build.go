@@ -185,7 +185,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 		r.owned(a.Name, o)
 	}
 	name := b.in.symbols[o]
-	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"
+	isolated := o.Func != nil || o.Name == "func.func" || o.Name == "module" || o.Name == "builtin.module" // what others are, dmir does not know
 	around := r
 	if len(o.Regions) > 1 && len(defs) > 0 {
 		around = &region{parent: r, isolated: isolated}
