@@ -185,7 +185,7 @@ func (s *scanner) quotes(h *head, t token) bool {
 	var br brackets
 	for {
 		u := s.read(&c)
-		if u.kind == kEOF && c.end == t.end+page {
+		if u.kind == kEOF {
 			return false
 		}
 		if br.depth() == 0 {
