@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"dmir/internal/escape"
 )
 
 // ANSI parameters.
@@ -15,6 +17,7 @@ const (
 var boundStyle = map[string]string{Compute: "32", Memory: "33", Latency: "35"}
 
 func (p *printer) paint(style, s string) string {
+	s = escape.Terminal(s)
 	if !p.o.Color || style == "" || s == "" {
 		return s
 	}

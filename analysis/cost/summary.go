@@ -6,13 +6,14 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/internal/escape"
 )
 
 // summary says what the function could do without, and what is not known.
 func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
-	fmt.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
+	escape.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
 	peak := amount(f.Peak())
 	switch {
 	case len(f.Peaks()) == 0:
@@ -20,23 +21,23 @@ func (p *printer) summary() {
 	case len(f.Peaks()) > 1:
 		peak = truncate(f.PeakFormula(), widestFormula) + " B"
 	}
-	fmt.Fprintf(p.w, "\n  peak       %s\n", peak)
+	escape.Fprintf(p.w, "\n  peak       %s\n", peak)
 	if n, ok := f.FLOP.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
-			fmt.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))
+			escape.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))
 		}
 	}
 	if names := f.Unbound(); len(names) > 0 {
 		shown := names[:min(len(names), 8)]
-		fmt.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
+		escape.Fprintf(p.w, "  depends on %s; give sizes with --bind %s\n", strings.Join(shown, ", "), strings.Join(bindings(shown), ","))
 	}
 	if f.Unknown > 0 {
-		fmt.Fprintf(p.w, "  not counted: %s that dmir does not know\n", ops(f.Unknown))
+		escape.Fprintf(p.w, "  not counted: %s that dmir does not know\n", ops(f.Unknown))
 	}
 	if p.o.Measured != nil && p.o.Device != "" {
-		fmt.Fprintf(p.w, "  measured on %s", p.o.Device)
+		escape.Fprintf(p.w, "  measured on %s", p.o.Device)
 		if p.m != nil {
-			fmt.Fprintf(p.w, ", predicted for %s", p.m.Name)
+			escape.Fprintf(p.w, ", predicted for %s", p.m.Name)
 		}
 		fmt.Fprintln(p.w)
 	}

@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/internal/escape"
 )
 
 // TableOptions say how Table draws.
@@ -90,7 +91,7 @@ func (p *printer) print() {
 func (p *printer) heading() {
 	fmt.Fprint(p.w, p.paint(bold, "@"+p.f.Func.Name))
 	if p.m != nil {
-		fmt.Fprintf(p.w, " on %s · %s", p.m.Title, units.Bandwidth(p.m.Bandwidth))
+		escape.Fprintf(p.w, " on %s · %s", p.m.Title, units.Bandwidth(p.m.Bandwidth))
 		if e, rate := p.peak(); rate > 0 {
 			fmt.Fprintf(p.w, " · %s in %s", units.Rate(rate), e)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"dmir/internal/escape"
 )
 
 // Markdown prints what changed as tables for a comment on a pull request: the
@@ -73,21 +75,21 @@ func (d *Diff) breachList(w io.Writer) {
 }
 
 var (
-	proseEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`", "[", `\[`, "\n", " ")
+	proseEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`", "[", `\[`)
 	htmlEscapes  = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 )
 
 // prose is text in which nothing is markup, in a cell of a table.
-func prose(s string) string { return proseEscapes.Replace(s) }
+func prose(s string) string { return proseEscapes.Replace(escape.Terminal(s)) }
 
-func html(s string) string { return htmlEscapes.Replace(s) }
+func html(s string) string { return htmlEscapes.Replace(escape.Terminal(s)) }
 
 // code is s as code, in a cell of a table.
 func code(s string) string {
 	if s == "" {
 		return ""
 	}
-	s = strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
+	s = strings.ReplaceAll(escape.Terminal(s), "|", `\|`)
 	fence := "`"
 	for strings.Contains(s, fence) {
 		fence += "`"

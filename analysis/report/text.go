@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"dmir/internal/escape"
 )
 
 // TextOptions say how Text draws.
@@ -20,7 +22,7 @@ type TextOptions struct {
 func (d *Diff) Text(w io.Writer, o TextOptions) error {
 	out := bufio.NewWriter(w)
 	if d.Same {
-		fmt.Fprintf(out, "no function of %s moves, computes, takes or holds anything else than in %s\n", d.New, d.Old)
+		escape.Fprintf(out, "no function of %s moves, computes, takes or holds anything else than in %s\n", d.New, d.Old)
 		return out.Flush()
 	}
 	p := painter{out, o}
@@ -57,6 +59,7 @@ const (
 )
 
 func (p painter) paint(style, s string) string {
+	s = escape.Terminal(s)
 	if !p.o.Color || style == "" || s == "" {
 		return s
 	}
@@ -86,7 +89,7 @@ func (p painter) function(f FunctionDiff) {
 	head := p.paint(bold, "@"+f.Name)
 	switch {
 	case f.OldName != "":
-		head += ", before @" + f.OldName
+		head += p.paint("", ", before @"+f.OldName)
 	case f.Status == StatusAdded || f.Status == StatusRemoved:
 		head += " " + p.paint(marks[f.Status].style, f.Status)
 	}

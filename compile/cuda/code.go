@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
+	"dmir/internal/escape"
 )
 
 // Target is what kernels are written for.
@@ -108,6 +109,9 @@ func (n *names) addTemp(name string, t *temp, mode artifact.Mode) string {
 }
 
 func (n *names) free(name string) string {
+	if macro.MatchString(name) {
+		name = "v_" + strings.TrimPrefix(name, "_")
+	}
 	if generated.MatchString(name) {
 		name += "_"
 	}
@@ -123,24 +127,11 @@ func (n *names) free(name string) string {
 var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|sums_|scratch_.*)[0-9]*$`)
 
 // identifier is a value's name as C++ allows it.
-func identifier(name string) string {
-	name = strings.TrimPrefix(name, "%")
-	var b strings.Builder
-	for i, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r >= '0' && r <= '9' && i > 0:
-			b.WriteRune(r)
-		case r >= '0' && r <= '9':
-			b.WriteString("v" + string(r))
-		default:
-			b.WriteByte('_')
-		}
-	}
-	if b.Len() == 0 {
-		return "v"
-	}
-	return strings.ReplaceAll(b.String(), "__", "_")
-}
+func identifier(name string) string { return escape.Identifier(strings.TrimPrefix(name, "%")) }
+
+// macro matches the names that headers may define, or that are the
+// implementation's: in capitals, or with an underscore in front.
+var macro = regexp.MustCompile(`^(_.*|DM_.*|[A-Z][A-Z0-9_]+)$`)
 
 // reserved are the words that no parameter may be called: those of C++ that
 // values are likely to have, and the variables of the kernels.
@@ -150,7 +141,10 @@ var reserved = func() map[string]bool {
 		explicit export extern false float for friend goto if inline int long mutable namespace new not not_eq operator or or_eq private
 		protected public register return short signed sizeof static struct switch template this throw true try typedef typename union
 		unsigned using virtual void volatile while xor xor_eq dm main row col lane i j s p part lane_row partial first
-		z m n k r a b f v to at acc arena full value from sum source outer load has`) {
+		z m n k r a b f v to at acc arena full value from sum source outer load has
+		alignas alignof char8_t char16_t char32_t compl concept consteval constinit const_cast co_await co_return co_yield decltype
+		dynamic_cast noexcept nullptr reinterpret_cast requires static_assert static_cast thread_local typeid typeof typename wchar_t
+		bitand bitor errno assert stdin stdout stderr offsetof va_list va_arg va_start va_end va_copy unix linux i386 std`) {
 		m[w] = true
 	}
 	return m

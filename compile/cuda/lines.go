@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/internal/escape"
 	"dmir/syntax/source"
 )
 
@@ -84,7 +85,7 @@ func (b *builder) placed(to *strings.Builder, before, kernel string, head int) {
 				continue
 			}
 			if next != said {
-				fmt.Fprintf(to, "#line %d %q\n", next, b.out.File)
+				fmt.Fprintf(to, "#line %d %s\n", next, escape.String(b.out.File))
 				said = next
 			}
 			to.WriteString(line)

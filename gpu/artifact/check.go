@@ -39,6 +39,7 @@ func (p *Program) Check() error {
 	if len(c.errs) == 0 {
 		c.kernels()
 		c.buffers()
+		c.views()
 	}
 	if len(c.errs) == 0 {
 		c.steps()
@@ -90,7 +91,15 @@ func (p *Program) sameShape(q *Program) bool {
 			return x.Elem == y.Elem && slices.Equal(x.Shape, y.Shape) && slices.Equal(x.Order, y.Order)
 		})
 	}
-	return same(p.Inputs, q.Inputs) && same(p.Outputs, q.Outputs)
+	if !same(p.Inputs, q.Inputs) || !same(p.Outputs, q.Outputs) {
+		return false
+	}
+	for i := range p.Outputs {
+		if x, y := p.ResultView(i), q.ResultView(i); !slices.Equal(x.Shape, y.Shape) || !slices.Equal(x.Order, y.Order) {
+			return false
+		}
+	}
+	return true
 }
 
 type checker struct {
@@ -104,7 +113,10 @@ func (c *checker) errorf(format string, args ...any) {
 	}
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var (
+	identifier   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
+)
 
 func (c *checker) program() {
 	p := c.p
@@ -151,6 +163,9 @@ func (c *checker) kernels() {
 			bad("there are two of this name")
 		}
 		names[k.Name] = true
+		if !architecture.MatchString(k.Arch) {
+			bad("%q is no architecture", k.Arch)
+		}
 		if k.Threads < 1 || k.Threads > maxThreads {
 			bad("blocks of %d threads; 1 to %d are possible", k.Threads, maxThreads)
 		}
@@ -224,6 +239,30 @@ func (c *checker) buffers() {
 			}
 		default:
 			bad("the kind %q", b.Kind)
+		}
+	}
+}
+
+// views holds the shapes that results are seen in to the elements that their
+// buffers have.
+func (c *checker) views() {
+	p := c.p
+	if len(p.Views) > len(p.Outputs) {
+		c.errorf("%d views of %d outputs", len(p.Views), len(p.Outputs))
+		return
+	}
+	for i, v := range p.Views {
+		if v == nil {
+			continue
+		}
+		b := p.Buffers[p.Outputs[i]]
+		have, _ := b.Len()
+		seen := Buffer{Shape: v.Shape}
+		switch n, ok := seen.Len(); {
+		case !ok || n != have:
+			c.errorf("output %d: the view %v of the %d elements of the buffer %s", i, v.Shape, have, b.Name)
+		case v.Order != nil && !permutation(v.Order, len(v.Shape)):
+			c.errorf("output %d: %v is no order of %d dimensions", i, v.Order, len(v.Shape))
 		}
 	}
 }

@@ -6,26 +6,21 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+
+	"dmir/internal/escape"
 )
 
 // cName is the program's name as an identifier of C.
-func (p *Program) cName() string {
-	var b strings.Builder
-	b.WriteString("dmir_")
-	for _, r := range p.Name {
-		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			b.WriteRune(r)
-		} else {
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
-}
+func (p *Program) cName() string { return "dmir_" + p.fileName() }
+
+// fileName is what the program's text is called: a word that neither a compiler
+// nor a shell takes for anything else.
+func (p *Program) fileName() string { return escape.Identifier(p.Name) }
 
 // ExportHeader writes a C header that declares what ExportC defines.
 func (p *Program) ExportHeader(w io.Writer) error {
 	e := newExport(p)
-	e.f("// %s, compiled by dmir from %s.\n", p.Name, e.file())
+	e.f("// %s, compiled by dmir from %s.\n", escape.Comment(p.Name), e.file())
 	e.describe()
 	e.f("#pragma once\n#include <cuda_runtime_api.h>\n#include <stddef.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n")
 	e.f("#define %s_WORKSPACE %d // bytes\n\n", strings.ToUpper(e.name), p.Workspace)
@@ -63,9 +58,9 @@ func (p *Program) ExportC(w io.Writer) error {
 	if arch == "" {
 		arch = "sm_80"
 	}
-	e.f("// %s, compiled by dmir from %s. Build it into a program of your own:\n//\n", p.Name, e.file())
+	e.f("// %s, compiled by dmir from %s. Build it into a program of your own:\n//\n", escape.Comment(p.Name), e.file())
 	virtual := strings.Replace(arch, "sm_", "compute_", 1) // with -arch=sm_90a nvcc also compiles for sm_90, which may lack what is used
-	e.f("//   nvcc -std=c++17 -gencode arch=%s,code=%s -c %s.cu      (link with -lcudart%s)\n", virtual, arch, p.Name, libs)
+	e.f("//   nvcc -std=c++17 -gencode arch=%s,code=%s -c %s.cu      (link with -lcudart%s)\n", virtual, arch, p.fileName(), libs)
 	e.describe()
 	e.f("// Names of kernels are global in CUDA: each gets the function's name before its own.\n")
 	for _, k := range p.Kernels {
@@ -74,7 +69,7 @@ func (p *Program) ExportC(w io.Writer) error {
 	e.f("\n%s\n", strings.TrimRight(text, "\n"))
 	// What follows is for the host; the run-time compiler, with which the file can
 	// be tried as it is, has none.
-	fmt.Fprintf(&e.b, "\n#line %d %q\n", strings.Count(e.b.String(), "\n")+3, p.Name+".cu")
+	fmt.Fprintf(&e.b, "\n#line %d %s\n", strings.Count(e.b.String(), "\n")+3, escape.String(p.fileName()+".cu"))
 	e.f("#ifndef __CUDACC_RTC__\n#include <cuda_runtime.h>\n")
 	if maps {
 		e.f("#include <cuda.h>\n")
@@ -133,7 +128,7 @@ func newExport(p *Program) *export {
 
 func (e *export) f(format string, args ...any) { fmt.Fprintf(&e.b, format, args...) }
 func (e *export) text(s string)                { e.b.WriteString(s) }
-func (e *export) file() string                 { return filepath.Base(e.p.File) }
+func (e *export) file() string                 { return escape.Comment(filepath.Base(e.p.File)) }
 
 func (e *export) flush(w io.Writer) error {
 	_, err := io.WriteString(w, e.b.String())
@@ -178,7 +173,7 @@ func (e *export) describe() {
 			if buf.Order != nil && !sorted(buf.Order) {
 				order = fmt.Sprintf(", dimensions in memory %v", buf.Order)
 			}
-			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, buf.Name, typeText(buf), buf.Size(), order)
+			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, escape.Comment(buf.Name), typeText(buf), buf.Size(), order)
 		}
 	}
 	list("inputs", p.Inputs)
@@ -210,7 +205,7 @@ func (e *export) constants() {
 		if b.Kind != Constant || len(b.Data) == 0 {
 			continue
 		}
-		e.f("// %s: %s\nconst std::uint64_t constant%d[] = {", b.Name, typeText(b), i)
+		e.f("// %s: %s\nconst std::uint64_t constant%d[] = {", escape.Comment(b.Name), typeText(b), i)
 		for at := 0; at < len(b.Data); at += 8 {
 			if at%(8*6) == 0 {
 				e.f("\n   ")
@@ -318,13 +313,13 @@ func (e *export) steps(from, to int) {
 			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
 		}
 		if s.Kernel == Loop {
-			e.f("  for (;;) { // %s\n", oneLine(s.Name))
+			e.f("  for (;;) { // %s\n", escape.Comment(s.Name))
 			e.steps(i+1, second)
 			read()
 			e.f("    if (!yes) break;\n")
 			e.steps(second, end)
 		} else {
-			e.f("  { // %s\n", oneLine(s.Name))
+			e.f("  { // %s\n", escape.Comment(s.Name))
 			read()
 			e.f("  if (yes) {\n")
 			e.steps(i+1, second)
@@ -337,15 +332,9 @@ func (e *export) steps(from, to int) {
 	}
 }
 
-// oneLine is a name as a comment; a backslash at the end of one would take the
-// next line along.
-func oneLine(name string) string {
-	return strings.NewReplacer("\n", " ", "\r", " ", "\\", "/").Replace(name)
-}
-
 func (e *export) step(s *Step) {
 	p := e.p
-	e.f("  { // %s\n", oneLine(s.Name))
+	e.f("  { // %s\n", escape.Comment(s.Name))
 	defer e.f("  }\n")
 	if s.Kernel == Copy {
 		to, from := s.Args[0].Buffer, s.Args[1].Buffer

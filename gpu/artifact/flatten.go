@@ -5,6 +5,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"dmir/internal/escape"
 )
 
 var (
@@ -92,7 +94,7 @@ func (f *flattener) add(text, from string, depth int) error {
 			return err
 		}
 		if depth == 0 && f.name != "" {
-			fmt.Fprintf(&f.out, "#line %d %q\n", n+1, f.name)
+			fmt.Fprintf(&f.out, "#line %d %s\n", n+1, escape.String(f.name))
 		}
 	}
 	if so := f.out.String(); so != "" && !strings.HasSuffix(so, "\n") {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/local"
 )
 
 // Options say how to run. The zero value is right for most.
@@ -55,24 +56,45 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
+// ErrForeign says that a program is not run because it was compiled by who knows
+// whom: its C++ would run as a process of this user's.
+var ErrForeign = errors.New("was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours")
+
 // Run runs p once on inputs, the elements of its arguments in their order. The
-// error is a *Fault where the program is wrong, a *CompileError where its text
+// error is ErrForeign where p is that, a *Fault where the program is wrong, a *CompileError where its text
 // does not compile, and ctx's where that ends first.
 func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
-	for i, k := range p.Kernels {
-		if !validName(k.Name) {
-			return nil, fmt.Errorf("kernel %d: %q is no name", i, k.Name)
-		}
+	if p.Foreign {
+		return nil, ErrForeign
+	}
+	if err := checkNames(p); err != nil {
+		return nil, err
 	}
 	exe, took, err := build(ctx, p, opt)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	r, err := run(ctx, p, inputs, opt, exe)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
+		if exe, took, err = build(ctx, p, opt); err == nil {
+			r, err = run(ctx, p, inputs, opt, exe)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	r.Compile = took
+	return r, nil
+}
+
+// run runs p once, which the command with arguments of its own was compiled from.
+func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options, command ...string) (*Result, error) {
+	work, err := local.NewWork()
+	if err != nil {
+		return nil, err
+	}
+	defer work.Remove()
+	dir := work.Dir
 	plan, data, out := filepath.Join(dir, "plan"), filepath.Join(dir, "data"), filepath.Join(dir, "out")
 	text, err := planText(p)
 	if err != nil {
@@ -89,13 +111,7 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		timeout = 5 * time.Minute
 	}
 	start := time.Now()
-	reply, err := execute(ctx, exe, timeout, plan, data, out)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
-		if exe, took, err = build(ctx, p, opt); err == nil {
-			start = time.Now()
-			reply, err = execute(ctx, exe, timeout, plan, data, out)
-		}
-	}
+	reply, err := execute(ctx, command[0], timeout, append(command[1:], plan, data, out)...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +121,22 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		}
 		return nil, reply.Fault.resolve(p, timeout)
 	}
-	r := &Result{Compile: took, Run: time.Since(start)}
+	r := &Result{Run: time.Since(start)}
 	if r.Steps, err = reply.reports(p); err != nil {
 		return nil, err
 	}
 	r.Outputs, err = readOutputs(out, p)
 	return r, err
+}
+
+// checkNames refuses kernels whose names would be no names in C++.
+func checkNames(p *artifact.Program) error {
+	for i, k := range p.Kernels {
+		if !validName(k.Name) {
+			return fmt.Errorf("kernel %d: %q is no name", i, k.Name)
+		}
+	}
+	return nil
 }
 
 func validName(s string) bool {

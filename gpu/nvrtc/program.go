@@ -7,6 +7,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
+	"dmir/internal/escape"
 )
 
 // CompileProgram compiles the kernels of a program for an architecture, with the
@@ -18,7 +19,7 @@ func CompileProgram(ctx context.Context, p *artifact.Program, arch string, opts 
 		headers = DeviceHeaders()
 	}
 	if opts.Name == "" {
-		opts.Name = p.Name + ".cu"
+		opts.Name = escape.Identifier(p.Name) + ".cu" // also a file and an argument of nvcc
 	}
 	text, lines := spread(p.Source)
 	r, err := Compile(ctx, text, headers, arch, opts)

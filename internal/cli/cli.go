@@ -13,6 +13,9 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"dmir/internal/escape"
+	"dmir/internal/local"
 )
 
 // The exit statuses.
@@ -51,16 +54,36 @@ type app struct {
 // output is the standard output. It remembers that it could not be written, so
 // that no command can end well without having said what it had to say.
 type output struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	shown *escape.Filter // before w where that is a terminal
+	err   error
+}
+
+func newOutput(w io.Writer) *output {
+	o := &output{w: w}
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		o.shown = escape.NewFilter(w)
+	}
+	return o
 }
 
 func (o *output) Write(b []byte) (int, error) {
-	n, err := o.w.Write(b)
+	to := o.w
+	if o.shown != nil {
+		to = o.shown
+	}
+	n, err := to.Write(b)
 	if err != nil && o.err == nil {
 		o.err = err
 	}
 	return n, err
+}
+
+// flush ends a text that stops within a character.
+func (o *output) flush() {
+	if o.shown != nil {
+		o.shown.Flush() // what cannot be written any more is no text either
+	}
 }
 
 // exitStatus is an error that only sets the exit status: all has been said.
@@ -73,21 +96,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	out := &output{w: stdout}
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr}
+	out, said := newOutput(stdout), newOutput(stderr)
+	defer local.RemoveWork()
+	defer out.flush()
+	defer said.flush()
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: said}
 
 	exited := -1
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("dmir"),
 		kong.Description("Sees, checks and runs programs in the data-movement dialect of MLIR."),
-		kong.Writers(out, stderr),
+		kong.Writers(out, said),
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
 	)
 	if err != nil {
-		fmt.Fprintln(stderr, "dmir:", err)
+		fmt.Fprintln(said, "dmir:", err)
 		return exitFailed
 	}
 	if len(args) == 0 {
@@ -98,7 +124,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return a.status(nil)
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "dmir: error: %v\n  = help: dmir --help\n", err)
+		escape.Fprintf(said, "dmir: error: %v\n  = help: dmir --help\n", err)
 		return exitFailed
 	}
 	return a.status(command.Run(a))
@@ -121,7 +147,7 @@ func (a *app) status(err error) int {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "dmir: interrupted")
 	default:
-		fmt.Fprintln(a.stderr, "dmir: error:", err)
+		fmt.Fprintln(a.stderr, "dmir: error:", escape.Lines(err.Error()))
 	}
 	return exitFailed
 }

@@ -11,6 +11,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/escape"
 )
 
 // text says of each launch what it is and what it takes of the machine.
@@ -18,7 +19,7 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 	for i, b := range builds {
 		p := b.program
 		if i > 0 {
-			fmt.Fprintf(a.stdout, "\nfor %s alone:\n", p.Arch())
+			escape.Fprintf(a.stdout, "\nfor %s alone:\n", p.Arch())
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "STEP\tCLASS\tLAUNCH\tREGISTERS\tSHARED\tMOVED\tTIME\tLINES")
@@ -26,15 +27,15 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 			s := &p.Steps[j]
 			moved, predicted := units.Bytes(artifact.Repeated(s.ReadBytes+s.WrittenBytes, n)), units.Time(s.TimeNs*float64(n))
 			if s.Decides() {
-				fmt.Fprintf(w, "%s\t%s\t%s\t\t\t\t\t\n", s.Name, s.Does(), partsText(s))
+				escape.Fprintf(w, "%s\t%s\t%s\t\t\t\t\t\n", s.Name, s.Does(), partsText(s))
 				continue
 			}
 			if s.Kernel < 0 {
-				fmt.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), s.Does(), moved, predicted)
+				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), s.Does(), moved, predicted)
 				continue
 			}
 			k := &p.Kernels[s.Kernel]
-			fmt.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Grid), k.Threads,
+			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Grid), k.Threads,
 				registers(b.code, k.Name), units.Bytes(int64(k.Shared+static(b.code, k.Name))), moved, predicted, lineText(k.Lines))
 		}
 		if err := w.Flush(); err != nil {
@@ -47,7 +48,7 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 		for _, r := range b.code {
 			names = append(names, r.Arch)
 			for _, k := range r.Spilled() {
-				fmt.Fprintf(a.stderr, "dmir: warning: kernel %s for %s keeps registers in memory: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
+				escape.Fprintf(a.stderr, "dmir: warning: kernel %s for %s keeps registers in memory: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
 			}
 		}
 	}
@@ -56,10 +57,10 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 		with = " for " + strings.Join(names, ", ") + " by " + compilerOf(builds)
 	}
 	total := p.Predicted()
-	fmt.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
+	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
 		units.Time(float64(took.Nanoseconds())), len(p.Kernels), len(p.Steps), units.Time(total), units.Bytes(p.Workspace))
 	if c.Output != "" {
-		fmt.Fprintf(a.stdout, "  → %s\n", c.Output)
+		escape.Fprintf(a.stdout, "  → %s\n", c.Output)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"dmir/analysis/program"
 	panel "dmir/analysis/report"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -75,6 +76,9 @@ func (c diffCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(p, old); err != nil {
+		return err
+	}
 	d, err := panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
 	if err != nil {
 		return err
@@ -131,13 +135,13 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 func diffGitHub(w io.Writer, d panel.Data) {
 	say := func(level, title string, at panel.Place, text string) {
 		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(d.File),
-			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(text))
+			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(escape.Lines(text)))
 	}
 	for _, f := range d.Diff.Functions {
 		if f.Status != panel.StatusChanged {
 			continue
 		}
-		say("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", f.Name, f.Moved, f.Time, f.Peak))
+		say("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", escape.Terminal(f.Name), f.Moved, f.Time, f.Peak))
 	}
 	for _, b := range d.Diff.Breaches {
 		title := "DM501 budget-exceeded"

@@ -16,6 +16,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/escape"
 )
 
 type doctorCmd struct {
@@ -54,15 +55,15 @@ func (c doctorCmd) Run(a *app) error {
 			}
 			return &failure{"DM614", "--install-nvrtc", err.Error(), "pip install nvidia-cuda-nvrtc into any Python environment, or name a library in DMIR_NVRTC"}
 		}
-		fmt.Fprintf(a.stdout, "installed %s\n  → %s\n", found.Version, found.Path)
+		escape.Fprintf(a.stdout, "installed %s\n  → %s\n", found.Version, found.Path)
 		if tool, err := nvrtc.Disassembler(); err == nil {
-			fmt.Fprintf(a.stdout, "  → %s\n", tool)
+			escape.Fprintf(a.stdout, "  → %s\n", tool)
 		}
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "dmir %s on %s/%s, %d cores\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	escape.Fprintf(a.stdout, "dmir %s on %s/%s, %d cores\n\n", version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "reference executor\tready\tbuilt in: runs every op, accumulates in f32 or wider\n")
+	escape.Fprintf(w, "reference executor\tready\tbuilt in: runs every op, accumulates in f32 or wider\n")
 	for _, t := range tools() {
 		t.report(a.ctx, w)
 	}
@@ -87,14 +88,14 @@ func (t tool) report(ctx context.Context, w io.Writer) {
 	case got := <-answers:
 		switch {
 		case got.err != nil:
-			fmt.Fprintf(w, "%s	unusable	%s\n", t.name, firstLineOf(got.err.Error()))
+			escape.Fprintf(w, "%s	unusable	%s\n", t.name, firstLineOf(got.err.Error()))
 		case got.found != "":
-			fmt.Fprintf(w, "%s	found	%s\n", t.name, got.found)
+			escape.Fprintf(w, "%s	found	%s\n", t.name, got.found)
 		default:
-			fmt.Fprintf(w, "%s	not found	would add %s: %s\n", t.name, t.adds, t.get)
+			escape.Fprintf(w, "%s	not found	would add %s: %s\n", t.name, t.adds, t.get)
 		}
 	case <-ctx.Done():
-		fmt.Fprintf(w, "%s	no answer	it was asked for ten seconds\n", t.name)
+		escape.Fprintf(w, "%s	no answer	it was asked for ten seconds\n", t.name)
 	}
 }
 

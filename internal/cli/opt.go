@@ -15,6 +15,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -57,6 +58,9 @@ func (c optCmd) Run(a *app) error {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	work, err := c.choose(a, p)
 	if err != nil {
 		return err
@@ -188,7 +192,7 @@ func (r *optimizer) module(t task) error {
 			for _, f := range pass.Reached(m, u.Func) {
 				one.Ops = append(one.Ops, f.Op)
 			}
-			return r.print(fmt.Sprintf("// @%s after %s\n", u.Func.Name, s.Pass.Name), one)
+			return r.print(fmt.Sprintf("// @%s after %s\n", escape.Comment(u.Func.Name), s.Pass.Name), one)
 		})
 		if err != nil {
 			return err
@@ -248,7 +252,7 @@ func (r *optimizer) timings(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "FUNCTION\tPASS\tTIME\tOPS")
 	for _, t := range r.times {
-		fmt.Fprintf(tw, "@%s\t%s\t%s\t%d\n", t.fn, t.Pass.Name, units.Time(float64(t.Elapsed.Nanoseconds())), t.Ops)
+		escape.Fprintf(tw, "@%s\t%s\t%s\t%d\n", t.fn, t.Pass.Name, units.Time(float64(t.Elapsed.Nanoseconds())), t.Ops)
 	}
 	return tw.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"dmir/dialect/ir"
+	"dmir/internal/escape"
 )
 
 // progress is a bar on a terminal and nothing anywhere else.
@@ -20,7 +21,13 @@ type progress struct {
 	what string
 }
 
-func newProgress(w io.Writer) *progress { return &progress{w: w} }
+// newProgress is a bar on w. It moves the cursor, which other output may not.
+func newProgress(w io.Writer) *progress {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
+	return &progress{w: w}
+}
 
 func (p *progress) step(done, total int, op *ir.Op) {
 	f, ok := p.w.(*os.File)
@@ -28,7 +35,7 @@ func (p *progress) step(done, total int, op *ir.Op) {
 		return
 	}
 	if op != nil {
-		p.what = op.Name
+		p.what = escape.Terminal(op.Name)
 	}
 	if p.bar == nil {
 		p.pool = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(40))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
+	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
 
@@ -133,7 +134,7 @@ var (
 func reportGitHub(w io.Writer, f finding) {
 	line, col := f.src.Human(f.Span.Start)
 	endLine, endCol := f.src.Human(f.Span.End)
-	text := strings.Join(append([]string{f.Message}, f.Notes...), "\n")
+	text := escape.Lines(strings.Join(append([]string{f.Message}, f.Notes...), "\n"))
 	fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n",
 		githubLevel[f.Severity], githubProperty.Replace(f.src.Path), line, col, endLine, endCol,
 		githubProperty.Replace(f.Code+" "+f.Name), githubText.Replace(text))

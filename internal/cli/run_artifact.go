@@ -19,6 +19,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/escape"
 )
 
 // artifact runs a compiled file.
@@ -40,6 +41,9 @@ func (c runCmd) artifact(a *app) error {
 	d, why, err := device.Find(c.Device)
 	if err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor says what is here"}
+	}
+	if c.Trust {
+		p.Trust()
 	}
 	inputs, err := c.artifactInputs(p)
 	if err != nil {
@@ -65,6 +69,8 @@ func deviceFailed(a *app, path string, err error) error {
 	var fault *cuda.Fault
 	var emulated *emulator.Fault
 	switch {
+	case errors.Is(err, emulator.ErrForeign):
+		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
 	case errors.As(err, &fault):
 		return &failure{"DM618", path, fault.Error(), "dmir run --device emulator says more"}
 	case errors.As(err, &emulated):
@@ -186,10 +192,10 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 			measured = units.Time(s.MeasuredNs)
 		}
 		if s.Decision {
-			fmt.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
+			escape.Fprintf(w, "%s\t\t\t\t\t\n", repeated(s.Name, s.Runs))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
+		escape.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, s.Runs), units.FLOP(s.FLOP), units.Bytes(s.ReadBytes+s.WrittenBytes), counted, units.Time(s.PredictedNs), measured)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -198,7 +204,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 	if res.Compile > 0 {
 		compiled = ", compiled in " + units.Time(float64(res.Compile.Round(time.Microsecond).Nanoseconds()))
 	}
-	fmt.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
+	escape.Fprintf(a.stdout, "\nran @%s on %s (%s) in %s, %s of memory%s\n", p.Name, res.Title, res.Why,
 		units.Time(float64(res.Elapsed.Nanoseconds())), units.Bytes(p.Workspace), compiled)
 	return c.listOutputs(a, res)
 }

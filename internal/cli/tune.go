@@ -9,6 +9,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/dialect/ir"
 	"dmir/gpu/device"
+	"dmir/internal/escape"
 )
 
 // tune measures the tiles of the function's contractions on this machine's GPU,
@@ -29,7 +30,7 @@ func (c compileCmd) tune(a *app, p *program.Program, m *ir.Module, fn *ir.Func, 
 	w := tabwriter.NewWriter(a.stderr, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PRODUCT\tMODEL\tTIME\tFASTEST\tTIME")
 	for _, t := range tuned {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Product, t.Model, units.Time(t.ModelNs), t.Best, units.Time(t.BestNs))
+		escape.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Product, t.Model, units.Time(t.ModelNs), t.Best, units.Time(t.BestNs))
 	}
 	return w.Flush()
 }

@@ -14,6 +14,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/escape"
 )
 
 // Passes are the names of the passes whose texts a build has, in their order.
@@ -121,5 +122,5 @@ func stageText(u *pass.Unit, p pass.Pass) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the function after %s cannot be printed: %w", p.Name, err)
 	}
-	return fmt.Sprintf("// @%s after %s: %s\n%s", u.Func.Name, p.Name, p.Summary, text), nil
+	return fmt.Sprintf("// @%s after %s: %s\n%s", escape.Comment(u.Func.Name), p.Name, p.Summary, text), nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dmir/internal/escape"
 	"dmir/syntax/source"
 )
 
@@ -19,6 +20,7 @@ var ansi = map[string]string{
 }
 
 func (s Style) paint(color, text string) string {
+	text = escape.Terminal(text)
 	if !s.Color || text == "" {
 		return text
 	}
@@ -35,7 +37,7 @@ func Place(src *source.File, span source.Span) string {
 // "path:line:col: warning[DM201] name: message".
 func Headline(src *source.File, d Diagnostic, s Style) string {
 	what := fmt.Sprintf("%s[%s]", d.Severity, d.Code)
-	return fmt.Sprintf("%s: %s %s: %s", Place(src, d.Span), s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
+	return fmt.Sprintf("%s: %s %s: %s", escape.Terminal(Place(src, d.Span)), s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
 }
 
 // Text writes d for a person at a terminal: the headline, the line with carets
@@ -46,7 +48,7 @@ func Text(w io.Writer, src *source.File, d Diagnostic, s Style) {
 	gutter := len(fmt.Sprint(line)) + 2
 	excerpt(w, src, d.Span, d.Label, gutter, s.paint(d.Severity.String(), "%s"), s)
 	note := func(text string) {
-		fmt.Fprintf(w, "%s%s %s\n", strings.Repeat(" ", gutter+1), s.paint("dim", "="), text)
+		fmt.Fprintf(w, "%s%s %s\n", strings.Repeat(" ", gutter+1), s.paint("dim", "="), escape.Terminal(text))
 	}
 	for _, n := range d.Notes {
 		note(n)
@@ -80,8 +82,8 @@ func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutt
 	before, rest := text[:col], text[col:]
 	marked := rest[:min(len(rest), max(span.Len(), 0))]
 	before, rest, marked = last(before, enough), first(rest, enough), first(marked, enough)
-	before, rest = printable(before), printable(rest)
-	n := utf8.RuneCountInString(printable(marked))
+	before, rest = escape.Terminal(before), escape.Terminal(rest)
+	n := utf8.RuneCountInString(marked)
 	if cut := utf8.RuneCountInString(before) - maxExcerpt/2; cut > 0 {
 		before = "…" + string([]rune(before)[cut+1:])
 	}
@@ -93,7 +95,7 @@ func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutt
 	fmt.Fprintf(w, " %s %s %s%s\n", fmt.Sprintf("%*d", gutter-1, pos.Line+1), s.paint("dim", "|"), before, rest)
 	caret := strings.Repeat("^", max(n, 1))
 	if label != "" {
-		caret += " " + label
+		caret += " " + escape.Terminal(label)
 	}
 	fmt.Fprintf(w, " %s %s %s%s\n", strings.Repeat(" ", gutter-1), s.paint("dim", "|"), strings.Repeat(" ", utf8.RuneCountInString(before)), fmt.Sprintf(caretStyle, caret))
 }
@@ -114,22 +116,9 @@ func last(s string, n int) string {
 	return s[start:]
 }
 
-// printable replaces what would break the columns or the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case r < 0x20 || r == 0x7f || r == utf8.RuneError || r >= 0x80 && r < 0xa0:
-			return '·'
-		}
-		return r
-	}, s)
-}
-
 // TextWithoutPlace writes the headline of a diagnostic about something that is
 // no place in a text: a missing file, a flag.
 func TextWithoutPlace(w io.Writer, where string, d Diagnostic, s Style) {
 	what := fmt.Sprintf("%s[%s]", d.Severity, d.Code)
-	fmt.Fprintf(w, "%s: %s %s: %s\n", where, s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
+	fmt.Fprintf(w, "%s: %s %s: %s\n", escape.Terminal(where), s.paint(d.Severity.String(), what), d.Name, s.paint("bold", d.Message))
 }

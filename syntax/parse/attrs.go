@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"dmir/internal/escape"
 	"dmir/syntax/ast"
 
 	"github.com/alecthomas/participle/v2"
@@ -278,8 +279,10 @@ func Quote(s string) string {
 		switch c := s[i]; {
 		case c == '\\':
 			b.WriteString(`\\`)
-		case c == '"' || c < 0x20 || c == 0x7F || r == utf8.RuneError && n == 1:
-			b.Write([]byte{'\\', hex[c>>4], hex[c&15]})
+		case c == '"' || r == utf8.RuneError && n == 1 || escape.Control(r):
+			for _, c := range []byte(s[i : i+n]) {
+				b.Write([]byte{'\\', hex[c>>4], hex[c&15]})
+			}
 		default:
 			b.WriteString(s[i : i+n])
 		}

@@ -1,0 +1,110 @@
+// Package escape writes text that comes from a program, a path or a compiled
+// file for the place where it will stand. Each kind of place has one function;
+// behind it the text cannot end its place or mean more than its characters.
+package escape
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// hidden stands for a character that is not shown.
+const hidden = '·'
+
+// Terminal is s for a line of text that a person reads at a terminal or in a
+// log: one column for what would end the line, move the cursor, change the
+// terminal or turn the direction of the text.
+func Terminal(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r == utf8.RuneError || Control(r):
+			return hidden
+		}
+		return r
+	}, s)
+}
+
+// Control reports whether r is no character that a reader sees, but an order to
+// who shows the text. The joiners of scripts that need them are none.
+func Control(r rune) bool {
+	const joiner, nonJoiner = '\u200d', '\u200c'
+	return r != joiner && r != nonJoiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// Comment is s within a comment of C++, CUDA, C or MLIR, from // to the end of
+// the line as well as between /* and */: nothing in it ends the comment or takes
+// the next line along, with trigraphs or without.
+func Comment(s string) string {
+	var b strings.Builder
+	var before rune
+	for _, r := range Terminal(s) {
+		if r == '\\' {
+			r = '/'
+		}
+		if before == '*' && r == '/' || before == '/' && r == '*' || before == '?' && r == '?' {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+		before = r
+	}
+	return b.String()
+}
+
+// String is s as a string literal of C++, CUDA and C, quotes included; also
+// behind #line. What stands between the quotes means the same to Go.
+func String(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '?' && i > 0 && s[i-1] == '?', r == utf8.RuneError && n == 1, Control(r):
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(&b, `\%03o`, c) // three digits: one more belongs to the text
+			}
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// Identifier is s as an identifier of C++ and C: letters, digits and single
+// underscores. Keywords and macros are the caller's business, who gives such
+// names a prefix.
+func Identifier(s string) string {
+	var b strings.Builder
+	before := byte(0)
+	add := func(c byte) {
+		if c != '_' || before != '_' { // two in a row are the implementation's
+			b.WriteByte(c)
+		}
+		before = c
+	}
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+			add(byte(r))
+		case r >= '0' && r <= '9':
+			if b.Len() == 0 {
+				add('v')
+			}
+			add(byte(r))
+		default:
+			add('_')
+		}
+	}
+	if b.Len() == 0 {
+		return "v"
+	}
+	return b.String()
+}

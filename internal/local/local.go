@@ -1,0 +1,64 @@
+// Package local is what dmir keeps on this machine for one user: folders of what
+// was compiled, folders to work in, which do not outlive their process, and the
+// key by which programs that were compiled here are known again.
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// CacheDir is the folder called name in the folder that the environment variable
+// DMIR_CACHE names, else in dmir's part of the user's cache. What it holds may be
+// deleted at any time.
+func CacheDir(name string) (string, error) {
+	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
+		return filepath.Join(dir, name), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "dmir", name), nil
+}
+
+// errShared says that a file or folder is not this user's alone.
+var errShared = errors.New("belongs to another user, or others may write to it")
+
+// MakeDir makes the folder dir if it is not there, and makes sure that this user
+// alone can write to it.
+func MakeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 && owned(info) {
+		if err := os.Chmod(dir, mode&^0o022); err != nil {
+			return err
+		}
+		if info, err = os.Stat(dir); err != nil {
+			return err
+		}
+	}
+	if !info.IsDir() || !Own(info) {
+		return &fs.PathError{Op: "use", Path: dir, Err: errShared}
+	}
+	return nil
+}
+
+// Own reports whether a file or folder is this user's, and others cannot write
+// to it.
+func Own(info fs.FileInfo) bool {
+	return owned(info) && info.Mode()&fs.ModeSymlink == 0 && writableByOwner(info)
+}
+
+// IsOwn reports whether path is a file, and not a link to one, that Own accepts.
+func IsOwn(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && Own(info)
+}
