@@ -27,7 +27,7 @@ case ${1:-} in '' | -*) ;; *) target=$1 && shift ;; esac
 more=()
 archive=${GPU_ARCHIVE:-build/gpu.tar.xz}
 if [ -e "$archive" ]; then
-  python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$archive" "$scratch"
+  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$archive" "$scratch"
 fi
 if [ -x "$scratch/gpu/dmir" ] && "$scratch/gpu/dmir" version >/dev/null; then
   dmir=$scratch/gpu/dmir

@@ -151,4 +151,4 @@ class Dmir:
 
 def first(text):
     lines = [line for line in text.splitlines() if line.strip()]
-    return (lines[0] if lines else "it says nothing")[:300]
+    return lines[0] if lines else "it says nothing"
