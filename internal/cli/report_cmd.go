@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	panel "dmir/analysis/report"
+	"dmir/internal/escape"
 	"dmir/internal/whole"
 )
 
@@ -160,13 +161,7 @@ func (c reportCmd) name(kind, extension string) string {
 	if c.Function != "" {
 		base += "." + strings.TrimPrefix(c.Function, "@")
 	}
-	plain := func(r rune) rune {
-		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
-			return '_'
-		}
-		return r
-	}
-	return strings.Map(plain, base) + "." + kind + "." + extension
+	return escape.FileName(base) + "." + kind + "." + extension
 }
 
 // write writes one page, whole or not at all, and says where it is. What is no
