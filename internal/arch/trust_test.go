@@ -21,7 +21,7 @@ func TestTrust(t *testing.T) {
 	root := filepath.Join("..", "..")
 	may := map[string]bool{
 		"gpu/artifact/codec.go": true,
-		"internal/cli/run.go": true, "internal/cli/run_artifact.go": true, "internal/cli/failure.go": true,
+		"internal/cli/run.go":   true, "internal/cli/run_artifact.go": true, "internal/cli/failure.go": true,
 	}
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
