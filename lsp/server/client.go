@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+
+	"dmir/internal/escape"
 )
 
 // client is the way to the editor. Everything but responses goes through one
@@ -105,6 +108,9 @@ func (c *client) log(kind protocol.MessageType, text string) {
 	c.notify(protocol.MethodWindowLogMessage, &protocol.LogMessageParams{Type: kind, Message: text})
 }
 
+// show tells the person. Editors make links of [words](command:…), and a name
+// from a program must not.
 func (c *client) show(kind protocol.MessageType, text string) {
+	text = strings.ReplaceAll(escape.Lines(text), "](", "] (")
 	c.notify(protocol.MethodWindowShowMessage, &protocol.ShowMessageParams{Type: kind, Message: text})
 }
