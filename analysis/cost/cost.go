@@ -5,8 +5,9 @@
 //   - read, written: the bytes that cross the boundary of the op, or of the
 //     kernel, from and to its memory space. An op reads each value among its
 //     operands once, at the value's own size, and writes each result once. Ops
-//     that touch a part of a value (slices, gathers, updates) move that part. A
-//     reshape and the inside of a dm.kernel move nothing.
+//     that touch a part of a value (slices, gathers) move that part, and so do
+//     updates of a part where they are done in place (op.InPlace); elsewhere they
+//     move the copy. A reshape and the inside of a dm.kernel move nothing.
 //   - moved: read + written.
 //   - minimum: what the function would move as one kernel: the bytes of its used
 //     arguments and of its results.
@@ -48,9 +49,12 @@ type Entry struct {
 
 	Trips dim.Dim // how often Inner runs: 1 but for a while
 
-	callee *body   // of a call
-	link   dim.Dim // bytes that cross the link to the host
-	inside bool    // of a kernel
+	callee *body // of a call
+	// follows tells that the cost depends on what other ops do with the operands:
+	// whether an update is done in place.
+	follows bool
+	link    dim.Dim // bytes that cross the link to the host
+	inside  bool    // of a kernel
 }
 
 // Moved is Read + Written.
@@ -69,6 +73,9 @@ type Func struct {
 	body  *body
 	timed *sync.Map // *machine.Machine to *tally
 	extra []*Entry  // of branches that are not taken; found but not counted
+	// follow are the ops whose entries follow what others do; nil until a change
+	// asks for them.
+	follow map[*ir.Op]bool
 }
 
 // Peaks are the candidates for the largest sum of live bytes in device memory

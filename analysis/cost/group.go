@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Group is the cost of the one kernel that members, ops or kernels of one block
@@ -25,9 +26,20 @@ func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now ma
 	for i, v := range o.Operands {
 		p.Operands[i] = grouping{now: now}.value(v)
 	}
-	e := c.scope(sizes(fn, bind)).entry(&p, false)
+	s := c.scope(sizes(fn, bind))
+	s.stands(&p, []*ir.Op{o})
+	e := s.entry(&p, false)
 	e.Op = o
 	return e
+}
+
+// stands tells which ops o, which stands in no block, would take the place of.
+func (s *scope) stands(o *ir.Op, members []*ir.Op) {
+	g := op.Group{At: members[len(members)-1], Members: make(map[*ir.Op]bool, len(members))}
+	for _, m := range members {
+		g.Members[m] = true
+	}
+	s.over.Groups = map[*ir.Op]op.Group{o: g}
 }
 
 func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *Entry {
@@ -56,7 +68,11 @@ func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now m
 		}
 	}
 	g.add("dm.yield", results)
-	e := c.scope(sizes(fn, c.bind)).entry(k, false)
+	s := c.scope(sizes(fn, c.bind))
+	if len(members) > 0 {
+		s.stands(k, members)
+	}
+	e := s.entry(k, false)
 	if len(members) > 0 {
 		e.Op = members[len(members)-1]
 	}

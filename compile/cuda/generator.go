@@ -55,6 +55,14 @@ func newGenerator(t Target) *generator { return &generator{target: t} }
 // kernels are the launches that compute f, in order. The first one is called
 // name, others after it.
 func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
+	ls, err := g.launches(f, name)
+	if err == nil && ls[0].differs == "" {
+		ls[0].differs = byData(f)
+	}
+	return ls, err
+}
+
+func (g *generator) launches(f *kernel.Form, name string) ([]launch, error) {
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 		return g.pointwise(f, name)

@@ -6,6 +6,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Dissolve makes single ops of kernels that cannot run as one, so that the
@@ -43,7 +44,7 @@ func unfit(o *ir.Op) error {
 		}
 		outs = append(outs, v)
 	}
-	_, err := kernel.Of(body.Ops[:len(body.Ops)-1], outs)
+	_, err := kernel.OfOver(body.Ops[:len(body.Ops)-1], outs, kernel.Updating(new(op.InPlace), o))
 	return err
 }
 
