@@ -49,6 +49,10 @@ type Entry struct {
 
 	Trips dim.Dim // how often Inner runs: 1 but for a while
 
+	// begin are the copies that a while makes of what it begins with, round those
+	// that hand values on at the end of each run of Inner.
+	begin, round []*Entry
+
 	callee *body // of a call
 	// follows tells that the cost depends on what other ops do with the operands:
 	// whether an update is done in place.

@@ -175,6 +175,23 @@ func (p *InPlace) Storage(v *ir.Value) *ir.Value {
 	return v
 }
 
+// Base is the value that v is a view or an update of, and what that is of in
+// turn, in place or not.
+func Base(v *ir.Value) *ir.Value {
+	for range maxChain {
+		v = Source(v)
+		if w := kernelYield(v); w != nil && updated(Source(w)) != nil {
+			v = Source(w)
+		}
+		o := updated(v)
+		if o == nil {
+			break
+		}
+		v = o.Operands[0]
+	}
+	return v
+}
+
 // outer is the result of a kernel that v, a value in it, is yielded as; v itself
 // where it is none.
 func outer(v *ir.Value) *ir.Value {
@@ -277,7 +294,7 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 		through = through || o == by
 		next = o.Operands[0]
 	}
-	if !through || Source(next) != v {
+	if !through || next != v {
 		return &Copy{Carried, v, f}
 	}
 	return nil

@@ -285,7 +285,7 @@ var scatterDef = &Def{
 	Summary: "slices written or combined at positions given by an index tensor",
 	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
 		"With the default `set`, of several updates of one element the last in row-major order stays. An update outside the dimension is dropped, as in StableHLO.\n\n" +
-		"Done in place it reads the indices, the updates and, unless `set`, as much of x, and writes the updates' size; else it reads all of x and writes all of y. " + inPlaceDoc + " `add` and `mul` count 1 FLOP for each element of the updates.",
+		"Done in place it reads the indices, the updates and, unless `set`, as much of x, and writes the updates' size, x's at most; else it reads all of x and writes all of y. " + inPlaceDoc + " `add` and `mul` count 1 FLOP for each element of the updates.",
 	Example: `func.func @example(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>) -> tensor<4x3xf32> {
   %i = dm.constant dense<[3, 3]> : tensor<2xi64>
   %y = dm.scatter add %x, %i, %u, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>, tensor<2x3xf32>) -> tensor<4x3xf32>
@@ -325,10 +325,14 @@ var scatterDef = &Def{
 		if len(read) < 3 {
 			return read, dim.Dim{}
 		}
-		if read[0] = read[2]; Str(o, "kind") == "set" {
+		part := read[2] // each place once, however many updates meet there
+		if x := in(o, 0); x != nil && part.AtLeast(x.Bytes()) {
+			part = x.Bytes()
+		}
+		if read[0] = part; Str(o, "kind") == "set" {
 			read[0] = dim.Dim{}
 		}
-		return read, read[2]
+		return read, part
 	},
 }
 
