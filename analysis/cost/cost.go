@@ -110,6 +110,14 @@ func (f *Func) Moved() dim.Dim { return f.Read.Add(f.Written) }
 // Waste is Moved − Minimum.
 func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
 
+// Follows reports whether some ops of f cost what they do because of what others
+// do: updates, which are in place where nothing else needs the value, and loops
+// and branches, which copy what is not made where it belongs. A change of f may
+// then save more than the ops that it changes say.
+func (f *Func) Follows() bool {
+	return slices.ContainsFunc(f.Entries, func(e *Entry) bool { return e.follows || len(e.round) > 0 })
+}
+
 // Find is the entry of o at any depth, nil where it has none.
 func (f *Func) Find(o *ir.Op) *Entry {
 	if e := find(f.Entries, o); e != nil {

@@ -33,6 +33,14 @@ func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now ma
 	return e
 }
 
+// Donated is the cost that o, an op or a kernel of fn, would have if fn's argument
+// v were donated.
+func Donated(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, v *ir.Value) *Entry {
+	s := newCoster(m, bind).scope(sizes(fn, bind))
+	s.over.Given = v
+	return s.entry(o, false)
+}
+
 // stands tells which ops o, which stands in no block, would take the place of.
 func (s *scope) stands(o *ir.Op, members []*ir.Op) {
 	g := op.Group{At: members[len(members)-1], Members: make(map[*ir.Op]bool, len(members))}

@@ -133,6 +133,7 @@ func clip(s string) string {
 func promises(p, q *program.Program, a refactor.Action, fail func(string, ...any)) {
 	var saved int64
 	var ns float64
+	more := false // others may copy less, too
 	// What is differentiated comes first: its gradient loses or gains something else.
 	funcs := slices.Clone(p.Funcs)
 	slices.SortStableFunc(funcs, func(a, b *cost.Func) int {
@@ -157,6 +158,7 @@ func promises(p, q *program.Program, a refactor.Action, fail func(string, ...any
 		if d == 0 || saved != 0 && absolute(d) >= absolute(saved) { // callers lose it several times
 			continue
 		}
+		more = f.Follows()
 		if saved, ns = d, before.Ns-after.Ns; !before.Known || !after.Known {
 			ns = a.SavesNs
 		}
@@ -167,6 +169,9 @@ func promises(p, q *program.Program, a refactor.Action, fail func(string, ...any
 	}
 	if a.SavesBytes == 0 && a.SavesNs == 0 && !strings.Contains(a.Title, ": ") {
 		return // nothing was promised
+	}
+	if more = more && saved > a.SavesBytes; more {
+		return
 	}
 	if saved != a.SavesBytes {
 		fail("promises %d bytes, saves %d", a.SavesBytes, saved)

@@ -51,6 +51,8 @@ type InPlace struct {
 	// Groups are kernels that stand in no block, with the ops that they would take
 	// the place of.
 	Groups map[*ir.Op]Group
+	// Given is an argument that counts as donated; nil: as the text says.
+	Given *ir.Value
 }
 
 // Group is a kernel that there might be.
@@ -213,7 +215,9 @@ func outer(v *ir.Value) *ir.Value {
 // dies says what keeps root's bytes from being written over at home, which reads
 // them in one way only; nil where nothing does. by is the update, nil for a loop.
 func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
-	at, block := home, (*ir.Block)(nil)
+	var block *ir.Block
+	var owned *Copy // what is wrong with an argument, if nothing reads it later
+	at := home
 	g, grouped := p.Groups[home]
 	if grouped {
 		at = g.At
@@ -221,9 +225,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 	switch {
 	case root.Op == nil:
 		block = root.Block
-		if c := p.argument(root, by); c != nil {
-			return c
-		}
+		owned = p.argument(root, by)
 	case root.Op.Name == "dm.constant":
 		return &Copy{Literal, root, nil}
 	default:
@@ -254,7 +256,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 			}
 		}
 	}
-	return nil
+	return owned
 }
 
 // argument says why the bytes of v, a block's argument, are not the block's to
@@ -263,7 +265,7 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	f := v.Block.Region.Op
 	switch {
 	case f.Name == "func.func" && f.Attr(CarriedAttr) == nil:
-		if !Donated(f, v.Index) {
+		if v != p.Given && !Donated(f, v.Index) {
 			return &Copy{NotDonated, v, nil}
 		}
 		return nil
