@@ -36,6 +36,7 @@ func TestCounted(t *testing.T) {
 	}
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
 			rows, err := Steps(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
