@@ -45,18 +45,17 @@ func (g *graph) look() {
 // mask needs no operand.
 type node struct {
 	op       *ir.Op
-	results  []int   // values
-	ins      []int   // distinct values that it reads; constants are not among them
-	read     []int64 // bytes of each, or whole
-	tensor   float64 // ns at the tensor cores' peak
-	vector   float64 // ns at the vector units' peak
-	products float64 // of a contraction: how many are summed
-	effort   float64 // ns that computing all results takes the vector units, whatever counts as FLOP
-	cheap    bool    // may be computed in several kernels
-	single   bool    // stands alone as it is: a kernel of the person's, control flow
-	effects  bool    // keeps its place among its like
-	update   bool    // writes a part of its first operand, update0 bytes
-	update0  int64
+	results  []int       // values
+	ins      []int       // distinct values that it reads; constants are not among them
+	read     []int64     // bytes of each, or whole
+	tensor   float64     // ns at the tensor cores' peak
+	vector   float64     // ns at the vector units' peak
+	products float64     // of a contraction: how many are summed
+	effort   float64     // ns that computing all results takes the vector units, whatever counts as FLOP
+	cheap    bool        // may be computed in several kernels
+	single   bool        // stands alone as it is: a kernel of the person's, control flow
+	effects  bool        // keeps its place among its like
+	update   *update     // of an op that writes a part of its first operand in place; nil of others
 	entry    *cost.Entry // of a single one
 	part     *part
 	before   bitset // nodes that this one needs, itself included
@@ -105,6 +104,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)
+	var inPlace op.InPlace
 	last := -1 // the last op with effects: such ops keep their order
 	for i, o := range fn.Body.Ops {
 		g.look()
@@ -122,12 +122,12 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 		}
 		for i, results := range parts {
 			n := &node{op: o, cheap: rules.Cheap(o)}
-			n.update0, n.update = updates(o)
 			if i == 0 {
 				if err := g.operands(n, flow); err != nil {
 					return nil, err
 				}
 			}
+			n.update = g.updates(n, &inPlace)
 			if err := g.work(n, e); err != nil {
 				return nil, err
 			}
@@ -290,20 +290,6 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 		n.vector = ns
 	}
 	return nil
-}
-
-// updates reports whether o writes a part of its first operand and hands the
-// rest on, and how many bytes that part is.
-func updates(o *ir.Op) (bytes int64, ok bool) {
-	d := op.Of(o)
-	if d == nil || d.Traffic == nil || !op.Sound(o) || len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil {
-		return 0, false
-	}
-	_, written := d.Traffic(o)
-	if written.Equal(o.Out(0).Bytes()) {
-		return 0, false
-	}
-	return written.Int()
 }
 
 func elementsOf(v *ir.Value) float64 {
