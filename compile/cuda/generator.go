@@ -75,6 +75,11 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 	if len(g.unsound) > 0 {
 		return nil, &unsoundError{g.unsound, ls}
 	}
+	if f.Gathers() {
+		for i := range ls {
+			ls[i].differs = "elements that several indices name are read once"
+		}
+	}
 	return ls, nil
 }
 
