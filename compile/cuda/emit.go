@@ -56,6 +56,14 @@ func (e *emitter) fail(format string, args ...any) string {
 	return "unsound"
 }
 
+// param is the parameter for v.
+func (e *emitter) param(v *ir.Value) string {
+	if n, ok := e.params[v]; ok {
+		return n
+	}
+	return e.fail("%s is read, and no parameter", v.Name)
+}
+
 // bind gives a variable its name, up to the end of the scope.
 func (e *emitter) bind(a *kernel.Atom, name string) {
 	if a != nil {
@@ -231,7 +239,7 @@ func float(v float64, bits int) string {
 func (e *emitter) text(x *kernel.Expr) string {
 	switch x.Op {
 	case kernel.Load:
-		return fmt.Sprintf("dm::wide(%s[%s])", e.params[x.Buf], e.index(x.At))
+		return fmt.Sprintf("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
 	case kernel.Count:
 		return fmt.Sprintf("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
 	case kernel.Acc:

@@ -117,12 +117,12 @@ func (l *lanes) vectors(x *kernel.Expr) {
 	l.vecs[x] = n
 	at := l.index(base)
 	if l.n == w {
-		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.params[x.Buf], w, at)
+		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.param(x.Buf), w, at)
 		return
 	}
 	var parts []string
 	for k := int64(0); k < l.n; k += w {
-		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.params[x.Buf], w, at, k))
+		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.param(x.Buf), w, at, k))
 	}
 	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
 }
@@ -255,7 +255,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 				if value == "" {
 					value = l.stored(o.X, kernel.ElemOf(o.Value))
 				}
-				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.params[o.Value], l.index(o.At), value)
+				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), value)
 			})
 		}
 		if more != nil {
@@ -270,7 +270,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		l.when(o.If, func() {
 			at := l.index(v.base)
 			for k := int64(0); k < l.n/v.w; k++ {
-				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.params[o.Value], v.w, plus(at, k*v.w), v.name, k)
+				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
 			}
 		})
 	}

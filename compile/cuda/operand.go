@@ -263,7 +263,7 @@ func (l *lanes) element16(x *kernel.Expr, elem types.Elem) string {
 		if n, ok := l.vecs[x]; ok && l.n == width(x.Elem, l.n) {
 			return fmt.Sprintf("%s[%s]", n, l.atoms[l.lane])
 		} else if !ok {
-			return fmt.Sprintf("%s[%s]", l.params[x.Buf], l.index(x.At))
+			return fmt.Sprintf("%s[%s]", l.param(x.Buf), l.index(x.At))
 		}
 	}
 	if elem.IsFloat() {

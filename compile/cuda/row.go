@@ -266,9 +266,9 @@ func (k *rowKernel) read() {
 			n := names[i]
 			if k.p.v > 1 {
 				base, _ := k.beside(x.At, k.f.Lane, k.p.v)
-				k.lineOf(x.From, "%s[s] = %s.template load<%d>(%s);", n, k.params[x.Buf], k.p.v, k.index(base))
+				k.lineOf(x.From, "%s[s] = %s.template load<%d>(%s);", n, k.param(x.Buf), k.p.v, k.index(base))
 			} else {
-				k.lineOf(x.From, "%s[s] = %s[%s];", n, k.params[x.Buf], k.index(x.At))
+				k.lineOf(x.From, "%s[s] = %s[%s];", n, k.param(x.Buf), k.index(x.At))
 			}
 		}
 	})

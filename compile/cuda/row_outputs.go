@@ -71,7 +71,7 @@ func (k *rowKernel) outputs() {
 			k.open("if (first == 0)")
 			elem := kernel.ElemOf(o.Value)
 			l := k.lanes(nil, 1)
-			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.params[o.Value], k.index(o.At), l.stored(o.X, elem))
+			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.param(o.Value), k.index(o.At), l.stored(o.X, elem))
 			l.end()
 			k.close()
 		}
@@ -267,8 +267,8 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 // finish stores outs, whose folds are given, one element to a thread.
 func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	for _, o := range outs {
-		kernel.Walk(o.X, func(x *kernel.Expr) {
-			if x.Op == kernel.Load && !below(o.X, x) {
+		kernel.WalkOutside(o.X, func(x *kernel.Expr) {
+			if x.Op == kernel.Load {
 				ns.add(x.Buf, artifact.In)
 			}
 		})
@@ -279,21 +279,4 @@ func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	l := e.lanes(nil, 1)
 	l.store(outs)
 	l.end()
-}
-
-// below reports whether x occurs in e only inside folds that are known, so that
-// it is not needed.
-func below(e, x *kernel.Expr) bool {
-	if e == x {
-		return false
-	}
-	if e.Op == kernel.Fold && e.Over != kernel.OwnLoop {
-		return true
-	}
-	for _, a := range e.Args {
-		if !below(a, x) {
-			return false
-		}
-	}
-	return true
 }

@@ -24,11 +24,12 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	ready := make([]*prepared, len(cases))
 	each(len(cases), func(i int) {
 		p := &prepared{c: cases[i]}
-		if finds[i] = p.reference(ctx); finds[i] == nil {
-			if finds[i] = p.build(ctx); finds[i] == nil {
-				ready[i] = p
+		for _, step := range []func(context.Context) *Find{p.reference, p.differences, p.build} {
+			if finds[i] = step(ctx); finds[i] != nil {
+				return
 			}
 		}
+		ready[i] = p
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -48,12 +49,10 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	if len(jobs) == 0 {
 		return finds, nil
 	}
-	t0 := time.Now()
 	outcomes, err := emulator.RunBatch(ctx, jobs, emulator.Options{Timeout: limit})
 	if err != nil {
 		return nil, err
 	}
-	println("batch", time.Since(t0).String())
 	for k, o := range outcomes {
 		p := ready[at[k]]
 		var outputs [][]byte

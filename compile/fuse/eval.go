@@ -51,6 +51,7 @@ func key(nodes, outs []int) string {
 // kernel is the kernel of nodes that stores outs; both are ascending. Whether it
 // is legal is not asked yet.
 func (g *graph) kernel(nodes, outs []int) *shape {
+	g.look()
 	k := key(nodes, outs)
 	s := g.memo[k]
 	if s == nil {

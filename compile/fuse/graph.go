@@ -26,6 +26,19 @@ type graph struct {
 	memo      map[string]*shape
 	apartness map[[2]int]bool
 	cut       bool // a part was cut only because it was long
+	looks     int
+}
+
+// stopped is what look panics with; Run makes it the error of the context.
+var stopped = new(int)
+
+// look ends the search where its context has ended. What is done often calls it:
+// the loops of the search are many, and some go on for seconds between two plans
+// that they price.
+func (g *graph) look() {
+	if g.looks++; g.looks%64 == 0 && g.ctx.Err() != nil {
+		panic(stopped)
+	}
 }
 
 // node is an op, or the part of a dropout that gives one of its results: its
@@ -87,13 +100,14 @@ func isView(o *ir.Op) bool { return op.IsView(o) }
 func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.constant" }
 
 // build is the graph of fn, whose sizes are numbers.
-func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{ctx: context.Background(), fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
+func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
+	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)
 	last := -1 // the last op with effects: such ops keep their order
 	for i, o := range fn.Body.Ops {
+		g.look()
 		g.position[o] = i
 		if o == fn.Body.Terminator() || o.Name == "dm.constant" || isView(o) {
 			continue

@@ -201,26 +201,32 @@ func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 }
 
 // Walk visits e and what it is made of, each expression once, operands first.
-func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, visit) }
+func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, nil, visit) }
 
-func walk(e *Expr, seen map[*Expr]bool, visit func(*Expr)) {
+// WalkOutside is Walk without what folds over rows are made of: of them it visits
+// the folds alone, which are complete where e is computed.
+func WalkOutside(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, (*Expr).overRows, visit) }
+
+func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)) {
 	if seen[e] {
 		return
 	}
 	seen[e] = true
-	for _, a := range e.Args {
-		walk(a, seen, visit)
-	}
-	index := func(x Index) {
-		x.Atoms(func(a *Atom) {
-			if a.Kind == Datum {
-				walk(a.E, seen, visit)
-			}
-		})
-	}
-	index(e.At)
-	for _, c := range e.If {
-		index(c.X)
+	if stop == nil || !stop(e) {
+		for _, a := range e.Args {
+			walk(a, seen, stop, visit)
+		}
+		index := func(x Index) {
+			x.Atoms(func(a *Atom) {
+				if a.Kind == Datum {
+					walk(a.E, seen, stop, visit)
+				}
+			})
+		}
+		index(e.At)
+		for _, c := range e.If {
+			index(c.X)
+		}
 	}
 	visit(e)
 }

@@ -36,6 +36,12 @@ type Program struct {
 	// Variants are the same function for architectures of their own, where code
 	// was made for several. They have none themselves.
 	Variants []*Program
+
+	// Foreign says that the program was read from a file that was not written with
+	// this user's key: its code may be anybody's, and the emulator does not run it.
+	Foreign bool `json:"-"`
+	// Key is the secret that Write signs the file with; nil: it signs none.
+	Key []byte `json:"-"`
 }
 
 // Default is an input that is not given: seeded standard normal numbers, or as

@@ -3,6 +3,7 @@ package artifact
 import (
 	"bufio"
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 
+	"dmir/internal/local"
 	"dmir/internal/whole"
 )
 
@@ -36,6 +38,7 @@ type document struct {
 	Program *Program
 	Data    []int64 // the constants' data, by buffer; -1: none
 	Cubins  []int64 // the images, in their order
+	Seal    []byte  `json:",omitempty"` // see seal
 }
 
 // version is the oldest version of the format that says all of p.
@@ -82,6 +85,16 @@ func (p *Program) Write(w io.Writer) error {
 	for _, v := range p.Variants {
 		doc.Program.Variants = append(doc.Program.Variants, lean(v))
 	}
+	if p.Key != nil {
+		mac, err := doc.seal(p.Key)
+		if err != nil {
+			return err
+		}
+		for _, b := range blobs {
+			mac.Write(b)
+		}
+		doc.Seal = mac.Sum(nil)
+	}
 	header, err := json.Marshal(doc)
 	if err != nil {
 		return err
@@ -100,10 +113,36 @@ func (p *Program) Write(w io.Writer) error {
 	return err
 }
 
+// seal is the signature of a program as far as its header goes; the blobs follow.
+// It is of what the header means and not of its bytes: the one that a reader
+// would write of what it has read.
+func (d *document) seal(key []byte) (hash.Hash, error) {
+	header, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	var meant document
+	if err := json.Unmarshal(header, &meant); err != nil {
+		return nil, err
+	}
+	meant.Seal = nil
+	if header, err = json.Marshal(meant); err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "dmir program %d\n", len(header))
+	mac.Write(header)
+	return mac, nil
+}
+
 // Read reads a .dmx file and checks the program in it. Whatever the bytes are,
 // it gives a program that Check accepts or an error of one line, and holds no
-// more memory than a few times what there is to read.
-func Read(r io.Reader) (*Program, error) {
+// more memory than a few times what there is to read. The program is Foreign.
+func Read(r io.Reader) (*Program, error) { return ReadSigned(r, nil) }
+
+// ReadSigned is Read; a program that was signed with key is not Foreign. A nil
+// key has signed nothing.
+func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	in := &reader{r: bufio.NewReader(r), sum: sha256.New()}
 	head, err := in.bytes(int64(len(Magic)) + 12)
 	if len(head) < len(Magic) || string(head[:len(Magic)]) != Magic {
@@ -128,7 +167,13 @@ func Read(r io.Reader) (*Program, error) {
 		return nil, errDamaged
 	}
 	p := doc.Program
+	if key != nil {
+		if in.mac, err = doc.seal(key); err != nil {
+			return nil, errDamaged
+		}
+	}
 	for _, q := range p.programs() {
+		q.Foreign = true
 		for i := range q.Buffers {
 			n := doc.Data[0]
 			doc.Data = doc.Data[1:]
@@ -147,6 +192,9 @@ func Read(r io.Reader) (*Program, error) {
 			}
 		}
 	}
+	if key != nil && hmac.Equal(in.mac.Sum(nil), doc.Seal) {
+		p.Trust()
+	}
 	want := in.sum.Sum(nil)
 	got, err := in.bytes(sha256.Size)
 	if err != nil {
@@ -160,6 +208,11 @@ func Read(r io.Reader) (*Program, error) {
 	}
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("holds a program that cannot be run: %w", firstOf(err))
+	}
+	for _, q := range p.programs() {
+		if err := q.contained(); err != nil {
+			return nil, fmt.Errorf("holds code that reaches beyond it: %w", err)
+		}
 	}
 	return p, nil
 }
@@ -193,6 +246,7 @@ func firstOf(err error) error {
 type reader struct {
 	r   *bufio.Reader
 	sum hash.Hash
+	mac hash.Hash // of the blobs; nil before they begin
 }
 
 // bytes reads n bytes. The memory grows with what is there, not with what a
@@ -204,6 +258,9 @@ func (r *reader) bytes(n int64) ([]byte, error) {
 	var b bytes.Buffer
 	_, err := io.CopyN(&b, r.r, n)
 	r.sum.Write(b.Bytes())
+	if r.mac != nil {
+		r.mac.Write(b.Bytes())
+	}
 	switch {
 	case err == io.EOF:
 		return b.Bytes(), errors.New("is truncated")
@@ -220,15 +277,26 @@ func (p *Program) WriteFile(path string) error {
 	return whole.WriteFile(path, 0o644, p.Write)
 }
 
-// ReadFile reads the .dmx file at path. An error that is not the operating
-// system's begins with the path.
+// Trust takes a program as one of this user's: a person has said so.
+func (p *Program) Trust() {
+	for _, q := range p.programs() {
+		q.Foreign = false
+	}
+}
+
+// ReadFile reads the .dmx file at path; one that this user has compiled here is
+// not Foreign. An error that is not the operating system's begins with the path.
 func ReadFile(path string) (*Program, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	p, err := Read(f)
+	key, err := local.Key(false)
+	if err != nil {
+		key = nil // without one all programs are foreign
+	}
+	p, err := ReadSigned(f, key)
 	var system *os.PathError
 	if err != nil && !errors.As(err, &system) {
 		return nil, fmt.Errorf("%s %w", path, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/local"
 )
 
 // Job is a program of a batch with the elements of its arguments.
@@ -74,11 +74,12 @@ type batch struct {
 // run compiles and runs the jobs of the list. Those that do not compile are left
 // out; where it is not clear which these are, each half is compiled by itself.
 func (b *batch) run(list []int) error {
-	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	work, err := local.NewWork()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer work.Remove()
+	dir := work.Dir
 	exe := filepath.Join(dir, "batch")
 	for len(list) > 0 {
 		files, err := batchFiles(b.jobs, list)
@@ -149,7 +150,7 @@ func batchFiles(jobs []Job, list []int) (map[string]string, error) {
 		fmt.Fprintf(&body, "namespace %[1]s {\n#include \"%[1]s.cu\"\nstatic const dm::emu::Kernel kernels[] = {\n%[2]s  {}};\n}\n", name, kernelTable(j.Program))
 		fmt.Fprintf(&table, "    case %d: return dm::emu::run(n - 1, a + 1, %s::kernels, %d);\n", i, name, len(j.Program.Kernels))
 	}
-	files["main.cc"] = fmt.Sprintf("#include \"emu_kernel.cuh\"\n%s%sint main(int n, char** a) {\n  switch (n > 1 ? atoi(a[1]) : -1) {\n%s  }\n  return 2;\n}\n", head.String(), body.String(), table.String())
+	files["main.cc"] = fmt.Sprintf("#include \"emu_kernel.cuh\"\n%s"+noAssembly+"%sint main(int n, char** a) {\n  switch (n > 1 ? atoi(a[1]) : -1) {\n%s  }\n  return 2;\n}\n", head.String(), body.String(), table.String())
 	return files, nil
 }
 

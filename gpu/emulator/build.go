@@ -20,6 +20,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/prelude"
 	"dmir/internal/escape"
+	"dmir/internal/local"
 )
 
 // flags of the compiler. Kernels do not fuse multiplications and additions on a
@@ -144,7 +145,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 	if inCache(exe) {
 		return exe, 0, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := local.MakeDir(dir); err != nil {
 		return "", 0, err
 	}
 	start := time.Now()
@@ -181,24 +182,15 @@ func lockFor(path string) (unlock func()) {
 	return lock.(*sync.Mutex).Unlock
 }
 
-// inCache tells whether the file is there, and notes that it was used.
-func inCache(path string) bool {
-	if _, err := os.Stat(path); err != nil {
-		return false
-	}
-	now := time.Now()
-	os.Chtimes(path, now, now) // if this fails the file leaves the cache earlier
-	return true
-}
-
 // compile runs the compiler with args in a folder of the prelude and the files,
 // and puts what it makes at target, whole or not at all.
 func compile(ctx context.Context, cxx string, files map[string]string, dir, target string, args ...string) error {
-	work, err := os.MkdirTemp("", "dmir-emulator-")
+	folder, err := local.NewWork()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer folder.Remove()
+	work := folder.Dir
 	for _, f := range prelude.Files() {
 		if err := os.WriteFile(filepath.Join(work, f.Name), []byte(f.Text), 0o600); err != nil {
 			return err
@@ -217,6 +209,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	defer os.Remove(made.Name()) // it is there only if something failed
 	cmd := exec.CommandContext(ctx, cxx, slices.Concat(flags, []string{"-I", work, "-o", made.Name()}, args)...)
 	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // for what a compiler that is killed leaves
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -229,12 +222,15 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 		}
 		return &CompileError{Compiler: filepath.Base(cxx), Output: strings.ReplaceAll(out.String(), work+string(filepath.Separator), "")}
 	}
-	return os.Rename(made.Name(), target)
+	return intoCache(made.Name(), target)
 }
+
+// noAssembly stands before a program's text, which holds no instructions of the host.
+const noAssembly = "#pragma GCC poison asm __asm __asm__\n"
 
 // mainText is the C++ that includes the program and lists its kernels.
 func mainText(p *artifact.Program) string {
-	return fmt.Sprintf("#include \"emu_kernel.cuh\"\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n%s  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n",
+	return fmt.Sprintf("#include \"emu_kernel.cuh\"\n"+noAssembly+"#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n%s  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n",
 		programName, kernelTable(p), len(p.Kernels))
 }
 

@@ -1,47 +1,122 @@
 package emulator
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"dmir/internal/local"
+	"dmir/internal/whole"
 )
 
 // cacheLimit is how many bytes of compiled programs are kept.
 const cacheLimit = 256 << 20
 
-// cacheDir is the folder of compiled programs: emulator in the folder that the
-// environment variable DMIR_CACHE names, else in dmir's part of the user's
-// cache. What it holds may be deleted at any time.
-func cacheDir() (string, error) {
-	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
-		return filepath.Join(dir, "emulator"), nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "dmir", "emulator"), nil
-}
-
-// usableCache is cacheDir where files can be written there, else a temporary
-// folder of this process: without a home to write to, programs still run.
+// usableCache is the folder of compiled programs where this user alone can write
+// files, else a temporary folder of this process: what it holds is run, and
+// without a home to write to, programs still run.
 func usableCache() (string, error) {
-	if dir, err := cacheDir(); err == nil && os.MkdirAll(dir, 0o755) == nil {
+	if dir, err := local.CacheDir("emulator"); err == nil && local.MakeDir(dir) == nil {
 		if f, err := os.CreateTemp(dir, "new-"); err == nil {
 			f.Close()
 			os.Remove(f.Name())
 			return dir, nil
 		}
 	}
-	return temporary()
+	temporary.Lock()
+	defer temporary.Unlock()
+	if w := temporary.work; w != nil {
+		if _, err := os.Stat(w.Dir); err == nil {
+			return w.Dir, nil
+		}
+	}
+	w, err := local.NewWork()
+	if err != nil {
+		return "", err
+	}
+	temporary.work = w
+	return w.Dir, nil
 }
 
-// temporary has no fixed name: what it holds is run, and others can write to
-// where it lies.
-var temporary = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "dmir-emulator-") })
+// temporary is the cache of a process that has no other.
+var temporary struct {
+	sync.Mutex
+	work *local.Work
+}
+
+// sumName is the file beside an entry of the cache that holds its checksum.
+func sumName(path string) string { return path + ".sum" }
+
+// sumOf is the checksum of a file.
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// inCache tells whether the file is there as it was made, and notes that it was
+// used. One that is damaged, or that another user can change, is none.
+func inCache(path string) bool {
+	if !local.IsOwn(path) || !local.IsOwn(sumName(path)) {
+		return false
+	}
+	want, err := os.ReadFile(sumName(path))
+	if err != nil {
+		return false
+	}
+	got, err := sumOf(path)
+	if err != nil || got != string(want) {
+		return false
+	}
+	now := time.Now()
+	for _, p := range []string{path, sumName(path)} {
+		os.Chtimes(p, now, now) // if this fails the file leaves the cache earlier
+	}
+	return true
+}
+
+// intoCache moves the file made to target, with its checksum. What lies there is
+// damaged, or no file.
+func intoCache(made, target string) error {
+	info, err := os.Stat(made)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(made, info.Mode().Perm()&^0o022); err != nil {
+		return err
+	}
+	sum, err := sumOf(made)
+	if err != nil {
+		return err
+	}
+	for _, p := range []string{target, sumName(target)} {
+		if info, err := os.Lstat(p); err == nil && !info.Mode().IsRegular() {
+			if err := os.RemoveAll(p); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Rename(made, target); err != nil {
+		return err
+	}
+	return whole.WriteFile(sumName(target), 0o644, func(w io.Writer) error {
+		_, err := io.WriteString(w, sum)
+		return err
+	})
+}
 
 // trim deletes the programs that were used longest ago until at most limit bytes
 // are left. Files that cannot be read or deleted are somebody else's: they stay.
@@ -62,8 +137,11 @@ func trim(dir string, limit int64) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if strings.HasPrefix(e.Name(), "new-") && time.Since(info.ModTime()) < time.Hour {
-			continue // being written
+		if strings.HasPrefix(e.Name(), "new-") {
+			if time.Since(info.ModTime()) > time.Hour { // left by a process that was killed
+				os.Remove(filepath.Join(dir, e.Name()))
+			}
+			continue
 		}
 		files = append(files, file{e.Name(), info.ModTime(), info.Size()})
 		total += info.Size()

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"dmir/gpu/artifact"
+	"dmir/internal/local"
 )
 
 // Options say how to run. The zero value is right for most.
@@ -55,10 +56,17 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
+// ErrForeign says that a program is not run because it was compiled by who knows
+// whom: its C++ would run as a process of this user's.
+var ErrForeign = errors.New("was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours")
+
 // Run runs p once on inputs, the elements of its arguments in their order. The
-// error is a *Fault where the program is wrong, a *CompileError where its text
+// error is ErrForeign where p is that, a *Fault where the program is wrong, a *CompileError where its text
 // does not compile, and ctx's where that ends first.
 func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
+	if p.Foreign {
+		return nil, ErrForeign
+	}
 	if err := checkNames(p); err != nil {
 		return nil, err
 	}
@@ -81,11 +89,12 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 
 // run runs p once, which the command with arguments of its own was compiled from.
 func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options, command ...string) (*Result, error) {
-	dir, err := os.MkdirTemp("", "dmir-emulator-")
+	work, err := local.NewWork()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer work.Remove()
+	dir := work.Dir
 	plan, data, out := filepath.Join(dir, "plan"), filepath.Join(dir, "data"), filepath.Join(dir, "out")
 	text, err := planText(p)
 	if err != nil {

@@ -36,5 +36,5 @@ func Library(ctx context.Context, p *artifact.Program, path string, opt Options)
 	}
 	files[programName], files["main.cc"], files["plan.inc"] = withoutLines(p.Source), mainText(p), quoted.String()
 	files["library.cc"] = libraryText
-	return compile(ctx, cxx, files, filepath.Dir(path), path, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic", "-O1", "library.cc")
+	return compile(ctx, cxx, files, filepath.Dir(path), path, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic", level(p), "library.cc")
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"dmir/internal/local"
 	"dmir/internal/whole"
 )
 
@@ -22,21 +23,8 @@ const cacheLimit = 512 << 20
 // format is in every key: a change of Result makes old entries unknown.
 const format = "dmir-nvrtc-1"
 
-// CacheDir is the folder of what was compiled: nvrtc in the folder that the
-// environment variable DMIR_CACHE names, else in dmir's part of the user's
-// cache. What it holds may be deleted at any time.
-func CacheDir() (string, error) { return cacheFolder("nvrtc") }
-
-func cacheFolder(name string) (string, error) {
-	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
-		return filepath.Join(dir, name), nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "dmir", name), nil
-}
+// CacheDir is the folder of what was compiled.
+func CacheDir() (string, error) { return local.CacheDir("nvrtc") }
 
 // cacheKey names everything that the result depends on.
 func cacheKey(version, source string, headers []Header, arch string, opts Options) string {
@@ -70,6 +58,9 @@ func readCache(key string) *Result {
 		return nil
 	}
 	path := filepath.Join(dir, key)
+	if !local.IsOwn(path) {
+		return nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -89,7 +80,7 @@ func readCache(key string) *Result {
 // next compilation takes as long as this one.
 func writeCache(key string, r *Result) {
 	dir, err := CacheDir()
-	if err != nil || os.MkdirAll(dir, 0o755) != nil {
+	if err != nil || local.MakeDir(dir) != nil {
 		return
 	}
 	err = whole.WriteFile(filepath.Join(dir, key), 0o644, func(w io.Writer) error {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"dmir/internal/local"
 )
 
 // nvccRelease is in what nvcc --version prints: "release 12.8, V12.8.93".
@@ -37,11 +39,12 @@ func FindNvcc() (*Compiler, error) {
 
 // nvcc compiles with the toolkit's compiler, in a folder that is deleted after.
 func (c *Compiler) nvcc(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
-	dir, err := os.MkdirTemp("", "dmir-nvcc-*")
+	work, err := local.NewWork()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer work.Remove()
+	dir := work.Dir
 	name := filepath.Base(opts.Name)
 	for _, f := range append([]Header{{Name: name, Text: source}}, headers...) {
 		path, err := within(dir, f.Name)
@@ -91,6 +94,7 @@ func nvccFlags(virtual, code string, opts Options) []string {
 func (c *Compiler) call(ctx context.Context, dir string, args []string) (log string, err error) {
 	cmd := exec.CommandContext(ctx, c.Path, args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // for what it leaves when it is killed
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"dmir/internal/local"
 )
 
 // ErrNoDisassembler says that the tools that print machine code are not here.
@@ -46,12 +48,12 @@ func Disassemble(ctx context.Context, cubin []byte) (string, error) {
 	if strings.HasPrefix(filepath.Base(tool), "cuobjdump") {
 		flag = "--dump-sass"
 	}
-	dir, err := os.MkdirTemp("", "dmir-sass-*")
+	work, err := local.NewWork()
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "kernels.cubin")
+	defer work.Remove()
+	file := filepath.Join(work.Dir, "kernels.cubin")
 	if err := os.WriteFile(file, cubin, 0o600); err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"dmir/internal/escape"
+	"dmir/internal/local"
 )
 
 // The exit statuses.
@@ -96,6 +97,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	out, said := newOutput(stdout), newOutput(stderr)
+	defer local.RemoveWork()
 	defer out.flush()
 	defer said.flush()
 	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: said}

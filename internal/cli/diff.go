@@ -76,6 +76,9 @@ func (c diffCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(p, old); err != nil {
+		return err
+	}
 	d, err := panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 // diffGitHub says what changed as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
 	say := func(level, title string, at panel.Place, text string) {
-		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(d.File),
+		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),
 			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(escape.Lines(text)))
 	}
 	for _, f := range d.Diff.Functions {

@@ -39,7 +39,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM602", Name: "too-large", Doc: "The file is larger than a program can sensibly be.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", Help: "check the folder and its permissions"},
 	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
-	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`, a dimension symbol and a non-negative integer.", Help: "write `--bind n=512`"},
+	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`: a dimension symbol that the program has, and a non-negative integer.", Help: "write `--bind n=512`"},
 	{Code: "DM606", Name: "unknown-function", Doc: "The file has no function of that name, or none or several that could be meant.", Help: "name one with `--func`"},
 	{Code: "DM607", Name: "bad-input", Doc: "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", Help: "give an array of the argument's type; leave it out for a seeded random one"},
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
@@ -53,6 +53,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM617", Name: "unknown-arch", Doc: "`--arch` takes architectures as NVIDIA's compilers write them: `sm_80`, `sm_90a`, `sm_100`, several with commas, or `none`.", Help: "write `--arch sm_90a`"},
 	{Code: "DM618", Name: "kernel-failed", Doc: "A kernel of a compiled program did what a device does not allow: an access outside of its buffers, a race that the emulator saw. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir run --device emulator` says which line and why"},
 	{Code: "DM619", Name: "other-kind", Doc: "The file is of another kind than the command takes: a compiled `.dmx` file, an array, machine code, C++ or assembly in the place of a program.", Help: "name the `.dmir` file; `dmir run` takes `.dmx` files too"},
+	{Code: "DM620", Name: "compiled-elsewhere", Doc: "Where there is no GPU, the emulator compiles the C++ that a `.dmx` file holds and runs it on the host, as a program of the user's. It does so for files that were compiled by the same user on the same machine, which are signed with a key that no one else can read, and as long as they are unchanged. Any other file may hold anything.", Help: "compile its program here, or, if you trust who made the file, `dmir run --trust`"},
 }
 
 func cannotRead(path string, err error) *failure {

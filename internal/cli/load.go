@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
 	"dmir/compile/kernel"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -65,6 +67,35 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 		return nil, exitStatus(exitFailed)
 	}
 	return p, nil
+}
+
+// bound refuses sizes that the command line gives to symbols that none of the
+// programs has. Programs with errors may have more than can be read.
+func (t targeting) bound(programs ...*program.Program) error {
+	var have []string
+	for _, p := range programs {
+		if p.HasErrors() {
+			return nil
+		}
+		have = append(have, p.Symbols()...)
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	for _, b := range t.Bind {
+		name, _, _ := strings.Cut(b, "=")
+		if name = strings.TrimSpace(name); slices.Contains(have, name) {
+			continue
+		}
+		help := "no size in it is a symbol: leave --bind out"
+		if len(have) > 0 {
+			help = "its symbols are " + strings.Join(have, ", ")
+			if s := diag.Suggest(name, have); s != "" {
+				help = "did you mean " + s + "? " + help
+			}
+		}
+		return &failure{"DM605", "--bind " + b, fmt.Sprintf("the program has no symbol %q", name), help}
+	}
+	return nil
 }
 
 func (t targeting) source(a *app, path string) (*source.File, program.Options, error) {

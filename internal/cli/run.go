@@ -31,6 +31,7 @@ type runCmd struct {
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"How often a GPU runs a .dmx file for its times, of which the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each of these runs."`
+	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ runs as a program of yours."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
@@ -46,6 +47,9 @@ func (c runCmd) Run(a *app) error {
 	if strings.HasSuffix(c.File, ".dmx") || isCompiled(c.File) {
 		return c.artifact(a)
 	}
+	if c.Trust {
+		return &failure{"DM612", "--trust", "is for compiled files, and " + c.File + " is a program", "leave it out: a program's text runs no code but its own ops"}
+	}
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
 	}
@@ -54,6 +58,9 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	m, fn, err := driver.Pick(p, c.Func)
 	if err != nil {
 		if p.HasErrors() { // the function may be there and be none for that

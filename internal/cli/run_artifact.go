@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -42,6 +41,9 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor says what is here"}
 	}
+	if c.Trust {
+		p.Trust()
+	}
 	inputs, err := c.artifactInputs(p)
 	if err != nil {
 		return err
@@ -66,6 +68,8 @@ func deviceFailed(a *app, path string, err error) error {
 	var fault *cuda.Fault
 	var emulated *emulator.Fault
 	switch {
+	case errors.Is(err, emulator.ErrForeign):
+		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
 	case errors.As(err, &fault):
 		return &failure{"DM618", path, fault.Error(), "dmir run --device emulator says more"}
 	case errors.As(err, &emulated):
@@ -160,8 +164,8 @@ func tensorText(b *artifact.Buffer) string {
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
 	for i := range res.Outputs {
-		name := filepath.Base(res.Outputs[i].Name) // a file must not say where results go
-		if used[name] || name == "." || name == string(filepath.Separator) {
+		name := escape.FileName(res.Outputs[i].Name) // a file must not say where results go
+		if used[name] || name == "" {
 			name = fmt.Sprintf("result%d", i)
 		}
 		used[name] = true

@@ -27,6 +27,7 @@ type scanner struct {
 	short  bool  // an op of the region that is being read has such a name
 	forced []int // offsets of braces to come that open regions, see reopen
 	indent int   // of the line that the next token is on
+	flat   bool  // the ops of the outermost region, no func.func, are not indented
 	askew  int   // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
 }
 
@@ -48,6 +49,7 @@ type head struct {
 type brace struct {
 	tok, prev     token
 	indent, depth int
+	regions       int
 	symbol        bool
 }
 
@@ -107,7 +109,8 @@ func (s *scanner) advance() {
 }
 
 // read is the next token of c. A split line in a region ends the region if what
-// follows is not indented; otherwise it is a comment that draws a line.
+// follows is not indented, but ops of the region are; otherwise it is a comment
+// that draws a line.
 func (s *scanner) read(c *cursor) token {
 	for {
 		t := c.next()
@@ -115,7 +118,7 @@ func (s *scanner) read(c *cursor) token {
 			return t
 		}
 		n := c.peek()
-		if n.kind == kEOF || c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
+		if n.kind == kEOF || !(s.flat && s.depth == 1) && c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
 			return t
 		}
 	}
@@ -235,6 +238,9 @@ func (s *scanner) named(h *head, results bool) form {
 		s.short = s.short || s.custom && !dotted(name)
 		s.advance()
 		f := formOf(name)
+		if s.custom && (name == "return" || name == "call") {
+			f = fCustom // of the dialect around it
+		}
 		if f == fCustom {
 			h.op.Form = ast.Custom
 		} else {
@@ -262,7 +268,7 @@ func (s *scanner) header(h *head) {
 			if t.kind == kRBrace || s.endsBefore(h, t) {
 				return
 			}
-		case t.first && s.strongStart(t):
+		case t.first && s.strongStart(t) && !s.alone(h, t):
 			if s.reopen(h) {
 				continue
 			}
@@ -276,7 +282,7 @@ func (s *scanner) header(h *head) {
 				continue
 			}
 			if !h.br.has(kLBrace) {
-				h.brace = brace{t, h.prev, s.indent, h.br.depth(), h.symbol}
+				h.brace = brace{t, h.prev, s.indent, h.br.depth(), len(h.op.Regions), h.symbol}
 			}
 			h.br.push(t)
 		case kLParen, kLBrack, kLAngle:
@@ -308,12 +314,12 @@ func (s *scanner) header(h *head) {
 // reopen goes back to the outermost brace that is open in an op of another
 // dialect, since the next token begins an op: what a dialect writes in front of
 // its ops, as in "match %x { case a(%y) { … } }", hides that the brace opens a
-// region, and so does each brace in it that is open here. No text is read a
-// second time on the way back to where the op begins, and so none is read more
-// than twice.
+// region, and so does each brace in it that is open here. On the second reading
+// all of these are known, so that it comes to the op without going back once
+// more: no text is read a third time.
 func (s *scanner) reopen(h *head) bool {
 	b := &h.brace
-	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || !s.mayHoldOps(h, b.depth) {
+	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || len(h.op.Regions) > b.regions || !s.mayHoldOps(h, b.depth) {
 		return false
 	}
 	s.forced = s.forced[:0]
@@ -327,6 +333,12 @@ func (s *scanner) reopen(h *head) bool {
 	s.cur.pos, s.cur.line = b.tok.end, false
 	s.tok, s.indent = b.tok, b.indent
 	return true
+}
+
+// alone reports whether t is all that stands in braces: a unit attribute, even
+// where an op has the same name.
+func (s *scanner) alone(h *head, t token) bool {
+	return h.prev.kind == kLBrace && s.after(t).kind == kRBrace
 }
 
 // mayHoldOps reports whether the i-th open bracket, a brace, is neither part of
@@ -384,6 +396,7 @@ func (s *scanner) region(h *head) {
 	}
 	h.op.Regions = append(h.op.Regions, r)
 	h.prev = open
+	s.flat = s.flat && s.depth > 0
 	s.depth++
 	s.advance()
 	if s.depth > maxDepth {
@@ -455,6 +468,9 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 			}
 			s.label(h, b)
 		default:
+			if s.depth == 1 && !s.inFunc && len(r.Blocks) == 1 && len(b.Ops) == 0 {
+				s.flat = t.first && s.indent == 0
+			}
 			op := s.op()
 			b.Ops = append(b.Ops, op)
 			h.prev = token{kRegion, false, op.Off, op.Span().End}

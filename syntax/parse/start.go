@@ -130,7 +130,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 		k := s.def(t)
 		return k == strong || k == weak && !more
 	case kString:
-		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t)))
+		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t))) && !s.quotes(h, t)
 	case kHash, kBang:
 		return s.after(t).kind == kEq
 	case kIdent:
@@ -159,8 +159,7 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 		return false
 	}
 	if s.short {
-		switch s.slice(t) {
-		case "else", "case", "default", "attributes", "loc":
+		if follows(s.slice(t)) && !follows(s.slice(h.name)) {
 			return false
 		}
 		return next.kind != kComma && next.kind != kColon
@@ -168,6 +167,43 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 	switch next.kind {
 	case kValue, kSymbol, kString:
 		return h.sig
+	}
+	return false
+}
+
+// quotes reports whether the string t, at the start of a line that is indented
+// more than the op in h, is part of that op, which quotes the name of another:
+// unlike a generic op, that has no type behind its lists. No more than a page of
+// them is looked at.
+func (s *scanner) quotes(h *head, t token) bool {
+	const page = 4096
+	if h.form != fCustom || h.sig || h.column < 0 || s.indent <= h.column {
+		return false
+	}
+	c := s.behind(t)
+	c.end = min(c.end, t.end+page)
+	var br brackets
+	for {
+		u := s.read(&c)
+		if u.kind == kEOF {
+			return false
+		}
+		if br.depth() == 0 {
+			switch u.kind {
+			case kLParen, kLBrack, kLBrace, kLAngle:
+			default:
+				return u.kind == kIdent && !u.first
+			}
+		}
+		br.track(u)
+	}
+}
+
+// follows reports whether a word goes on with an op: a part of it begins there.
+func follows(word string) bool {
+	switch word {
+	case "else", "case", "default", "attributes", "loc":
+		return true
 	}
 	return false
 }
@@ -311,7 +347,8 @@ func (s *scanner) isRegion(h *head, t token) bool {
 	case fBad:
 		return s.holdsOps(t)
 	}
-	return s.holdsOps(t) || top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.loneOp(t) || s.holdsShort(t))
+	return s.holdsOps(t) || (top == kEOF || prevWord != "") && s.loneOp(t) ||
+		top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.holdsShort(t))
 }
 
 // isDict looks whether the text behind the brace t begins like a dictionary.
@@ -375,9 +412,16 @@ func (s *scanner) holdsShort(t token) bool {
 	default:
 		return false
 	}
-	last := a
+	last, deep := a, 0
 	for ; !b.first && b.kind != kEOF; b = s.read(&c) {
-		last = b
+		switch last = b; b.kind {
+		case kLBrace:
+			deep++
+		case kRBrace:
+			if deep--; deep < 0 {
+				return false
+			}
+		}
 	}
 	return last.kind == kLBrace || !open(last.kind) && b.kind != kRBrace
 }

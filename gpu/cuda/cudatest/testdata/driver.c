@@ -4,8 +4,8 @@
 // that a driver would not, and goes wrong on demand, by environment variables:
 //
 //   STANDIN_INIT=N      cuInit gives status N
-//   STANDIN_FAULT=NAME  kernels with NAME in their names break the context
-//   STANDIN_HANG=NAME   they never end; most calls after them do not come back
+//   STANDIN_FAULT=LIST  kernels of these names break the context; NAME/N are those of N blocks
+//   STANDIN_HANG=LIST   they never end; most calls after them do not come back
 //   STANDIN_TIMING=N    cuEventElapsedTime gives status N
 //   STANDIN_NAME=TEXT   the card's name
 //   STANDIN_MEMORY=N    its memory in bytes
@@ -43,7 +43,16 @@ static double now;
 static struct { u64 at, n; } blocks[64];
 
 static int wish(const char *name) { return getenv(name) ? atoi(getenv(name)) : 0; }
-static int named(const char *variable, const char *name) { return getenv(variable) && *getenv(variable) && strstr(name, getenv(variable)); }
+
+// Whether the list in the variable, with commas, has the kernel.
+static int named(const char *variable, const char *name, int blocks) {
+  char list[1000], with[300];
+  snprintf(list, sizeof list, "%s", getenv(variable) ? getenv(variable) : "");
+  snprintf(with, sizeof with, "%s/%d", name, blocks);
+  for (char *at = strtok(list, ","); at; at = strtok(NULL, ","))
+    if (!strcmp(at, name) || !strcmp(at, with)) return 1;
+  return 0;
+}
 
 // What every call in a context begins with.
 static int ready(void) {
@@ -73,8 +82,8 @@ static int perform(Op *op) {
     u64 base = room(*(u64 *)op->args[0], 1), size = 0;
     for (int i = 0; i < 64; i++)
       if (blocks[i].n && blocks[i].at == base) size = blocks[i].n;
-    if (named("STANDIN_FAULT", f->name)) return broken = illegal, success; // later calls say so
-    if (named("STANDIN_HANG", f->name)) return hung = 1, success;
+    if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls say so
+    if (named("STANDIN_HANG", f->name, op->grid[0])) return hung = 1, success;
     if (!base || f->module->launch(f->name, op->grid, (unsigned char *)base, size, op->args)) return broken = illegal;
     return success;
   }

@@ -1,0 +1,97 @@
+package emulator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact/artifacttest"
+)
+
+// TestCacheEntries holds that what is run from the cache is what was put there:
+// every other entry is made again, and the run gives its results.
+func TestCacheEntries(t *testing.T) {
+	needCompiler(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	p := artifacttest.Program()
+	run := func() bool {
+		t.Helper()
+		r, err := Run(t.Context(), p, [][]byte{make([]byte, 4*artifacttest.N)}, Options{Cache: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Compile > 0
+	}
+	if !run() || run() {
+		t.Fatal("the cache does not keep the program")
+	}
+	var exe, object string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		switch {
+		case strings.HasSuffix(e.Name(), ".o"):
+			object = filepath.Join(dir, e.Name())
+		case !strings.HasSuffix(e.Name(), ".sum"):
+			exe = filepath.Join(dir, e.Name())
+		}
+	}
+	if exe == "" || object == "" || len(entries) != 4 {
+		t.Fatalf("the cache holds %v", entries)
+	}
+	flip := func(path string) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		must(t, os.WriteFile(path, b, 0o755))
+	}
+	for _, c := range []struct {
+		name   string
+		damage func()
+	}{
+		{"a changed byte", func() { flip(exe) }},
+		{"a changed byte in both", func() { flip(exe); flip(object) }},
+		{"cut", func() { must(t, os.Truncate(exe, 100)) }},
+		{"empty", func() { must(t, os.Truncate(exe, 0)) }},
+		{"another program", func() { must(t, os.WriteFile(exe, []byte("#!/bin/sh\necho '{}'\n"), 0o755)) }},
+		{"no checksum", func() { must(t, os.Remove(sumName(exe))) }},
+		{"a wrong checksum", func() { must(t, os.WriteFile(sumName(exe), []byte("0"), 0o644)) }},
+		{"open to others", func() { must(t, os.Chmod(exe, 0o777)) }},
+		{"a checksum open to others", func() { must(t, os.Chmod(sumName(exe), 0o666)) }},
+		{"a link", func() { must(t, os.Rename(exe, exe+"-")); must(t, os.Symlink(exe+"-", exe)) }},
+		{"a folder", func() { must(t, os.Remove(exe)); must(t, os.MkdirAll(filepath.Join(exe, "x"), 0o755)) }},
+	} {
+		c.damage()
+		if !run() {
+			t.Errorf("%s: the entry was run", c.name)
+		}
+		if run() {
+			t.Errorf("%s: the entry was not made again", c.name)
+		}
+	}
+	if os.Geteuid() == 0 {
+		must(t, os.Chown(exe, 12345, -1))
+		if !run() {
+			t.Error("another user's entry was run")
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("left in the temporary folder: %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "new-*")); len(left) > 0 {
+		t.Errorf("left in the cache: %v", left)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
