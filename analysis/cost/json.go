@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 )
 
 // Report is the JSON form of the cost of a file's functions. Numbers are exact
@@ -15,7 +16,31 @@ import (
 // number that dmir cannot know (an unknown op's), without a formula.
 type Report struct {
 	Target    string           `json:"target"`
+	Ceilings  *Ceilings        `json:"ceilings,omitempty"` // that times are computed with; absent: the datasheet's figures
 	Functions []FunctionReport `json:"functions"`
+}
+
+// Ceilings are the measured rates of the target.
+type Ceilings struct {
+	Source     string             `json:"source"`
+	Bandwidth  float64            `json:"bandwidth_bytes_per_s,omitempty"`
+	TensorCore map[string]float64 `json:"tensor_core_flop_per_s,omitempty"`
+	Vector     map[string]float64 `json:"vector_flop_per_s,omitempty"`
+	Paths      map[string]float64 `json:"paths,omitempty"` // parts of tensor_core_flop_per_s
+}
+
+func ceilings(c machine.Ceilings) *Ceilings {
+	if c.Source == "" {
+		return nil
+	}
+	named := func(rates map[types.Elem]float64) map[string]float64 {
+		out := map[string]float64{}
+		for e, rate := range rates {
+			out[e.String()] = rate
+		}
+		return out
+	}
+	return &Ceilings{c.Source, c.Bandwidth, named(c.TensorCore), named(c.Vector), c.Paths}
 }
 
 // FunctionReport is one function.
@@ -62,7 +87,7 @@ type OpReport struct {
 func JSON(m *machine.Machine, funcs []*Func) Report {
 	r := Report{Functions: make([]FunctionReport, 0, len(funcs))}
 	if m != nil {
-		r.Target = m.Name
+		r.Target, r.Ceilings = m.Name, ceilings(m.Ceilings)
 	}
 	for _, f := range funcs {
 		r.Functions = append(r.Functions, f.report(m))

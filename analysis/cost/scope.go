@@ -122,6 +122,8 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	}
 	if fused {
 		e.Read, e.Written, e.link = dim.Dim{}, dim.Dim{}, dim.Dim{}
+	} else {
+		e.Read, e.Written = e.Read.Add(scratch(o, ScratchReadAttr)), e.Written.Add(scratch(o, ScratchWrittenAttr))
 	}
 }
 
@@ -241,3 +243,13 @@ func computed(o *ir.Op) types.Elem {
 	}
 	return first
 }
+
+// The attributes by which a step says what its kernels read and write beside
+// what crosses its boundary, in bytes: partial sums that blocks hand on in
+// memory, and operands that several of the kernels read.
+const (
+	ScratchReadAttr    = "dm.scratch_read"
+	ScratchWrittenAttr = "dm.scratch_written"
+)
+
+func scratch(o *ir.Op, name string) dim.Dim { return dim.Const(max(0, o.Int(name, 0))) }

@@ -91,25 +91,38 @@ func (p *printer) print() {
 func (p *printer) heading() {
 	fmt.Fprint(p.w, p.paint(bold, "@"+p.f.Func.Name))
 	if p.m != nil {
-		escape.Fprintf(p.w, " on %s · %s", p.m.Title, units.Bandwidth(p.m.Bandwidth))
-		if e, rate := p.peak(); rate > 0 {
-			fmt.Fprintf(p.w, " · %s in %s", units.Rate(rate), e)
+		escape.Fprintf(p.w, " on %s · %s", p.m.Title, reached(p.m.Reach(), p.m.Bandwidth, units.Bandwidth))
+		if e, rate, peak := p.peak(); rate > 0 {
+			fmt.Fprintf(p.w, " · %s in %s", reached(rate, peak, units.Rate), e)
 		}
 	}
 	fmt.Fprint(p.w, "\n\n")
 }
 
 // peak is the highest rate among the units and element types that f computes on.
-func (p *printer) peak() (name string, rate float64) {
+func (p *printer) peak() (name string, rate, peak float64) {
 	p.f.Walk(func(e *Entry) {
 		if !e.Known || e.FLOP.IsZero() || !e.Elem.IsFloat() || e.callee != nil || len(e.Inner) > 0 {
 			return
 		}
-		if r := p.m.Peak(e.Class == op.ClassContraction, e.Elem); r > rate {
-			name, rate = e.Elem.String(), r
+		if r := p.m.Rate(e.Class == op.ClassContraction, e.Elem, path(e.Op)); r > rate {
+			name, rate, peak = e.Elem.String(), r, p.m.Peak(e.Class == op.ClassContraction, e.Elem)
 		}
 	})
-	return name, rate
+	return name, rate, peak
+}
+
+// reached is the rate that times are computed with: what was measured "of" what
+// the datasheet says, where they differ.
+func reached(rate, peak float64, show func(float64) string) string {
+	if rate == peak {
+		return show(rate)
+	}
+	have, of := show(rate), show(peak)
+	if number, unit, ok := strings.Cut(have, " "); ok && strings.HasSuffix(of, " "+unit) {
+		have = number
+	}
+	return have + " of " + of
 }
 
 func (p *printer) entry(rows []row, e *Entry, depth int, total Time) []row {

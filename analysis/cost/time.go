@@ -4,8 +4,10 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"dmir/analysis/machine"
+	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -24,8 +26,8 @@ type Time struct {
 	Known bool   // false where the cost depends on an unbound symbol or on an unknown op
 }
 
-// Time is e's time on m: max(FLOP / peak of the unit and element type, moved /
-// bandwidth) + launch latency. In a kernel the tensor cores and the vector
+// Time is e's time on m: max(FLOP / reachable peak of the unit and element type,
+// moved / reachable bandwidth) + launch latency. In a kernel the tensor cores and the vector
 // units work side by side, so that the slower of the two counts; a call, an if
 // and a while take the sum of what they run. Ops inside a kernel take no time
 // of their own.
@@ -158,7 +160,7 @@ func (t timer) entry(e *Entry) Time {
 	if moved == 0 && !some {
 		return Time{Known: true}
 	}
-	memory := float64(moved) / t.m.Bandwidth * 1e9
+	memory := float64(moved) / t.m.Reach() * 1e9
 	if link > 0 && t.m.HostLink > 0 {
 		memory = max(memory, float64(link)/t.m.HostLink*1e9)
 	}
@@ -181,13 +183,13 @@ func (t timer) compute(e *Entry) (ns float64, some, ok bool) {
 		if !ok || n == 0 {
 			return 0, false, ok
 		}
-		return float64(n) / t.m.Peak(e.Class == op.ClassContraction, e.Elem) * 1e9, true, true
+		return float64(n) / t.m.Rate(e.Class == op.ClassContraction, e.Elem, path(e.Op)) * 1e9, true, true
 	}
 	var w work
 	if !w.add(e) {
 		return 0, false, false
 	}
-	return w.ns(t.m), !w.none(), true
+	return w.ns(t.m, path(e.Op)), !w.none(), true
 }
 
 // work is FLOP by unit and element type.
@@ -233,11 +235,11 @@ func (w *work) add(e *Entry) bool {
 
 func (w work) none() bool { return len(w) == 0 }
 
-// ns is the time of the slower unit, each at its peak.
-func (w work) ns(m *machine.Machine) float64 {
+// ns is the time of the slower unit, each at the rate that kernels reach.
+func (w work) ns(m *machine.Machine, path string) float64 {
 	var tensor, vector float64
 	for _, p := range w {
-		s := float64(p.flop) / m.Peak(p.contraction, p.elem) * 1e9
+		s := float64(p.flop) / m.Rate(p.contraction, p.elem, path) * 1e9
 		if p.contraction {
 			tensor += s
 		} else {
@@ -245,4 +247,15 @@ func (w work) ns(m *machine.Machine) float64 {
 		}
 	}
 	return max(tensor, vector)
+}
+
+// TileAttr is the attribute by which a contraction says how it is cut into
+// tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
+// pass kernels writes it; one that is there is kept where it fits.
+const TileAttr = "dm.tile"
+
+// path is how o, a step, uses the tensor cores; "" where that is not decided yet.
+func path(o *ir.Op) string {
+	path, _, _ := strings.Cut(o.Str(TileAttr), " ")
+	return path
 }

@@ -14,7 +14,7 @@ import (
 // Term is one summand of what an entry reads or writes: a value, and how much
 // of it crosses.
 type Term struct {
-	Value *ir.Value
+	Value *ir.Value // nil for what the op's kernels move among themselves
 	Bytes dim.Dim
 	Part  bool // less than the whole value: a slice, a gather, an update in place
 }
@@ -50,7 +50,13 @@ func (s *scope) explain(e *Entry) Terms {
 		t.Read = s.readTerms(o, d)
 	}
 	if !e.Written.IsZero() {
-		t.Written = s.writtenTerms(o, d, e.Written)
+		t.Written = s.writtenTerms(o, d, e.Written.Sub(scratch(o, ScratchWrittenAttr)))
+	}
+	if n := scratch(o, ScratchReadAttr); !n.IsZero() {
+		t.Read = append(t.Read, Term{Bytes: n})
+	}
+	if n := scratch(o, ScratchWrittenAttr); !n.IsZero() {
+		t.Written = append(t.Written, Term{Bytes: n})
 	}
 	if o.Name != kernel {
 		t.factor(s, o, d, e.FLOP)
@@ -169,11 +175,11 @@ type Work struct {
 	Contraction bool       // on the tensor cores, where the machine has such for Elem
 	Elem        types.Elem // that it computes on
 	FLOP        int64
-	Peak        float64 // of the machine, FLOP/s
+	Rate        float64 // that kernels reach on the machine, FLOP/s
 }
 
-// Ns is how long the work takes at its peak.
-func (w Work) Ns() float64 { return float64(w.FLOP) / w.Peak * 1e9 }
+// Ns is how long the work takes.
+func (w Work) Ns() float64 { return float64(w.FLOP) / w.Rate * 1e9 }
 
 // TimeTerms are the terms of a time: max(Compute, Memory, Link) + Launch, in
 // nanoseconds, and the figures of the machine that they come from.
@@ -183,6 +189,7 @@ type TimeTerms struct {
 	Linked                        int64   // bytes of it that cross the link to the host
 	Bandwidth, LinkRate           float64 // bytes/s; LinkRate is 0 where the machine names none
 	Compute, Memory, Link, Launch float64
+	Measured                      bool // one of the rates is a ceiling of the machine, not its datasheet's
 }
 
 // Ns is the time that the terms make.
@@ -205,10 +212,12 @@ func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
 	}
 	slices.SortFunc(w, func(a, b part) int { return cmp.Or(rank(a.unit)-rank(b.unit), cmp.Compare(a.elem, b.elem)) })
 	for _, p := range w {
-		t.Work = append(t.Work, Work{p.contraction, p.elem, p.flop, m.Peak(p.contraction, p.elem)})
+		t.Work = append(t.Work, Work{p.contraction, p.elem, p.flop, m.Rate(p.contraction, p.elem, path(e.Op))})
+		t.Measured = t.Measured || t.Work[len(t.Work)-1].Rate != m.Peak(p.contraction, p.elem)
 	}
-	t.Moved, t.Linked, t.Bandwidth = moved, link, m.Bandwidth
-	t.Compute, t.Memory, t.Launch = w.ns(m), float64(moved)/m.Bandwidth*1e9, m.Launch*1e9
+	t.Moved, t.Linked, t.Bandwidth = moved, link, m.Reach()
+	t.Measured = t.Measured || moved > 0 && t.Bandwidth != m.Bandwidth
+	t.Compute, t.Memory, t.Launch = w.ns(m, path(e.Op)), float64(moved)/t.Bandwidth*1e9, m.Launch*1e9
 	if link > 0 && m.HostLink > 0 {
 		t.LinkRate, t.Link = m.HostLink, float64(link)/m.HostLink*1e9
 	}

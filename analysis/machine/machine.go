@@ -37,6 +37,52 @@ type Machine struct {
 
 	TensorCore map[types.Elem]float64 // dense FLOP/s of contractions by operand type, accumulating in f32 (f64 in f64)
 	Vector     map[types.Elem]float64 // FLOP/s of everything else
+
+	Ceilings Ceilings
+}
+
+// Ceilings are what kernels were measured to reach, where the datasheet promises
+// more. What is 0 or absent was not measured.
+type Ceilings struct {
+	Source     string  // where they were measured; empty: nowhere
+	Bandwidth  float64 // B/s
+	TensorCore map[types.Elem]float64
+	Vector     map[types.Elem]float64
+	Paths      map[string]float64 // what instructions reach of the tensor cores' ceiling: "mma"
+}
+
+// Reach is the bandwidth that kernels reach, B/s: the ceiling, or the
+// datasheet's where none was measured.
+func (m *Machine) Reach() float64 {
+	if c := m.Ceilings.Bandwidth; c > 0 {
+		return c
+	}
+	return m.Bandwidth
+}
+
+// Rate is the rate in FLOP/s that kernels reach on elements of type e, Peak
+// where none was measured. path is how a contraction uses the tensor cores, ""
+// where that is not known: the best there is.
+func (m *Machine) Rate(contraction bool, e types.Elem, path string) float64 {
+	if contraction && m.TensorCore[e] > 0 {
+		rate := m.TensorCore[e]
+		if c := m.Ceilings.TensorCore[e]; c > 0 {
+			rate = c
+		}
+		if part, ok := m.Ceilings.Paths[path]; ok {
+			rate *= part
+		}
+		return rate
+	}
+	if c := m.Ceilings.Vector[e]; c > 0 {
+		return c
+	}
+	if m.Vector[e] == 0 {
+		if c := m.Ceilings.Vector[types.F32]; c > 0 {
+			return c
+		}
+	}
+	return m.Peak(false, e)
 }
 
 // Peak is the highest rate in FLOP/s at which m computes on elements of type

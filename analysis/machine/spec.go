@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 
@@ -32,6 +33,16 @@ type Spec struct {
 	PeerLink     *BytesPerSecond     `toml:"peer_link"`
 	TensorCore   map[string]FLOPRate `toml:"tensor_core"`
 	Vector       map[string]FLOPRate `toml:"vector"`
+	Ceilings     *CeilingsSpec       `toml:"ceilings"`
+}
+
+// CeilingsSpec is what kernels were measured to reach, as TOML writes it.
+type CeilingsSpec struct {
+	Source     string              `toml:"source"`
+	Bandwidth  *BytesPerSecond     `toml:"bandwidth"`
+	TensorCore map[string]FLOPRate `toml:"tensor_core"`
+	Vector     map[string]FLOPRate `toml:"vector"`
+	Paths      map[string]float64  `toml:"paths"`
 }
 
 // The quantities of a Spec.
@@ -142,6 +153,14 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 	if m.Title == "" {
 		m.Title = name
 	}
+	if base != nil && (s.Bandwidth != nil || s.TensorCore != nil || s.Vector != nil) {
+		m.Ceilings = Ceilings{} // they were measured on another machine
+	}
+	if s.Ceilings != nil {
+		if err := s.Ceilings.over(m, name); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case m.SMs < 0 || m.Memory < 0 || m.L2 < 0 || m.SharedMemory < 0 || m.Launch < 0 || m.HostLink < 0 || m.PeerLink < 0:
 		return nil, fmt.Errorf("machine %s: a negative quantity", name)
@@ -151,6 +170,43 @@ func (s *Spec) build(name string, base *Machine) (*Machine, error) {
 		return nil, fmt.Errorf(`machine %s: the peak of f32 is missing; write for example vector.f32 = "67 TFLOP/s"`, name)
 	}
 	return m, nil
+}
+
+// over lays the ceilings over those that m has; none is above its peak.
+func (s *CeilingsSpec) over(m *Machine, name string) error {
+	c := &m.Ceilings
+	c.TensorCore, c.Vector, c.Paths = clone(c.TensorCore), clone(c.Vector), maps.Clone(c.Paths)
+	set(&c.Source, s.Source)
+	copyTo(&c.Bandwidth, s.Bandwidth)
+	if err := errors.Join(peaks(c.TensorCore, s.TensorCore, name, "ceilings.tensor_core"), peaks(c.Vector, s.Vector, name, "ceilings.vector")); err != nil {
+		return err
+	}
+	if c.Source == "" {
+		return fmt.Errorf("machine %s: ceilings.source is missing; it says where the ceilings were measured", name)
+	}
+	if c.Bandwidth > m.Bandwidth {
+		return fmt.Errorf("machine %s: ceilings.bandwidth is above the bandwidth", name)
+	}
+	for _, t := range []struct {
+		table      string
+		rate, peak map[types.Elem]float64
+	}{{"tensor_core", c.TensorCore, m.TensorCore}, {"vector", c.Vector, m.Vector}} {
+		for e, rate := range t.rate {
+			if rate > t.peak[e] {
+				return fmt.Errorf("machine %s: ceilings.%s.%s is above %s.%s", name, t.table, e, t.table, e)
+			}
+		}
+	}
+	for path, part := range s.Paths {
+		if !(part > 0 && part <= 1) {
+			return fmt.Errorf("machine %s: ceilings.paths.%s is no part of 1", name, path)
+		}
+		if c.Paths == nil {
+			c.Paths = map[string]float64{}
+		}
+		c.Paths[path] = part
+	}
+	return nil
 }
 
 func peaks(to map[types.Elem]float64, from map[string]FLOPRate, name, table string) error {

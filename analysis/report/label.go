@@ -84,7 +84,7 @@ func why(e *cost.Entry, m *machine.Machine) []string {
 	}
 	terms := make([]term, 0, len(t.Work)+3)
 	for _, w := range t.Work {
-		terms = append(terms, term{w.Ns(), units.FLOP(w.FLOP) + " / " + units.Rate(w.Peak) + " = " + units.Time(w.Ns())})
+		terms = append(terms, term{w.Ns(), units.FLOP(w.FLOP) + " / " + units.Rate(w.Rate) + " = " + units.Time(w.Ns())})
 	}
 	if t.Moved > 0 {
 		terms = append(terms, term{t.Memory, units.Bytes(t.Moved) + " / " + units.Bandwidth(t.Bandwidth) + " = " + units.Time(t.Memory)})

@@ -91,7 +91,7 @@ func (r *roofs) dot(e *cost.Entry, runs int64, reason string) {
 		x := float64(flop) / (t.Ns / 1e9)
 		d.Achieved, d.AchievedLabel = &x, units.Rate(x)
 		d.Roof = r.roof(e)
-		d.RoofShare = x / min(r.Roofs[d.Roof].Rate, *d.Intensity*b.p.Target.Bandwidth)
+		d.RoofShare = x / min(r.Roofs[d.Roof].Rate, *d.Intensity*b.p.Target.Reach())
 		d.RoofLabel = units.Percent(d.RoofShare, 1)
 		r.Dots = append(r.Dots, d)
 		return
@@ -105,10 +105,10 @@ func (r *roofs) roof(e *cost.Entry) int {
 	i, seen := r.index[u]
 	if !seen {
 		m := r.b.p.Target
-		rate := m.Peak(e.Class == op.ClassContraction, e.Elem)
+		rate := m.Rate(e.Class == op.ClassContraction, e.Elem, "")
 		i = len(r.Roofs)
 		r.index[u] = i
-		ridge := rate / m.Bandwidth
+		ridge := rate / m.Reach()
 		r.Roofs = append(r.Roofs, Roof{
 			Unit: u.name, Elem: u.elem, Rate: rate, Label: units.Rate(rate),
 			Ridge: ridge, RidgeLabel: units.Intensity(ridge),
@@ -162,8 +162,8 @@ func (r *roofs) frame() {
 		y.hold(*d.Achieved)
 	}
 	if len(r.Roofs) == 0 {
-		rate := m.Peak(false, types.F32)
-		x.hold(rate / m.Bandwidth)
+		rate := m.Rate(false, types.F32, "")
+		x.hold(rate / m.Reach())
 		y.hold(rate)
 	}
 	r.MinX, r.MaxX = x.decades()

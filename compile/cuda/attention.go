@@ -257,13 +257,12 @@ func (g *generator) attention(f *kernel.Form, name string) ([]launch, error) {
 		return []launch{l}, nil
 	}
 	l.grid[0] *= int(splits)
-	l.differs = fmt.Sprintf("%d partial results of each query pass through memory", splits)
 	n := len(ns.params)
 	means, weights := &ns.params[n-2], &ns.params[n-1]
 	means.mode, weights.mode = artifact.In, artifact.In
 	join := launch{
 		name: name + "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1},
-		before: a.describe("@_S"), include: "attention.cuh", differs: l.differs,
+		before: a.describe("@_S"), include: "attention.cuh",
 		body: fmt.Sprintf("  dm::attention_join<@_S, %d, %s>(%s, %s, %s, %s);\n", splits, storage(a.elem), means.name, weights.name, y, lse),
 	}
 	for _, p := range ns.params {

@@ -69,11 +69,6 @@ func problem(o *ir.Op, code, format string, args ...any) error {
 	return e
 }
 
-// TileAttr is the attribute by which a contraction says how it is cut into
-// tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
-// pass kernels writes it; one that is there is kept where it fits.
-const TileAttr = "dm.tile"
-
 // Kernels is the pass that finds how each kernel runs and how many bytes it
 // needs for itself, for the plan that follows.
 func Kernels() pass.Pass {
@@ -90,25 +85,36 @@ func Kernels() pass.Pass {
 			}
 			g := newGenerator(target)
 			var inPlace op.InPlace
+			var steps []*ir.Op
 			for _, o := range slices.Clone(u.Func.Body.Ops) {
 				if !runs(o) || pass.Controls(o) {
 					continue
 				}
 				tablesOut(o)
+				o.RemoveAttr(cost.ScratchReadAttr)
+				o.RemoveAttr(cost.ScratchWrittenAttr)
+				steps = append(steps, o)
+			}
+			costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
+			flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
+			for _, o := range steps {
 				f, _, err := formOf(&inPlace, o)
 				if err != nil {
 					return err
 				}
-				g.want = o.Str(TileAttr)
+				g.want = o.Str(cost.TileAttr)
 				ls, err := g.kernels(f, "k")
 				if err != nil {
 					return wrap(o, err)
 				}
 				if f.Class == kernel.ClassContraction {
-					o.SetAttr(TileAttr, types.Str(g.picked.tile.String()))
+					o.SetAttr(cost.TileAttr, types.Str(g.picked.tile.String()))
 				}
 				if n := scratchBytes(ls); n > 0 {
 					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
+				}
+				if e := costs[o]; e != nil {
+					note(o, e, perLaunch(o, f, ls, flow))
 				}
 			}
 			return nil
@@ -178,8 +184,8 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 	}
 	b := &builder{
 		generator: newGenerator(target), ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
-		costs: cost.Function(fn, m, nil).ByOp(),
-		out:   &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
+		costs: cost.Function(fn, m, nil).ByOp(), flow: cost.NewFlow(fn, m, nil),
+		out: &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
 	}
 	if m.Src != nil {
 		b.text, b.out.File = m.Src, m.Src.Path
@@ -229,6 +235,7 @@ type builder struct {
 	texts   []launch
 	places  []int // line in the program that each text stands for, where it says no other
 	costs   map[*ir.Op]*cost.Entry
+	flow    *cost.Flow
 	text    *source.File // of the program; nil: it has none
 	out     *artifact.Program
 	// floor is the step before which the last decision, or the last bound of a
@@ -367,7 +374,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		b.buffer[v] = b.buffer[results[k]]
 	}
 	name := b.unique(stepName(st.Op))
-	b.want = st.Op.Str(TileAttr)
+	b.want = st.Op.Str(cost.TileAttr)
 	if b.over, err = overOf(st, f, results); err != nil {
 		return err
 	}
@@ -391,6 +398,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		})
 		at += aligned(n)
 	}
+	each := perLaunch(st.Op, f, ls, b.flow)
 	for k, l := range ls {
 		// The cost model knows one kernel: what it is split into differs with it.
 		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
@@ -428,6 +436,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 					step.TimeNs = e.Time(b.target.Machine).Ns
 				}
 			}
+		}
+		if each != nil {
+			step.ReadBytes, step.WrittenBytes = each[k].read, each[k].written
 		}
 		b.out.Steps = append(b.out.Steps, step)
 	}

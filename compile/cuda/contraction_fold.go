@@ -85,9 +85,6 @@ func (p *product) joins(folds []kernel.Folded) {
 
 // folded adds to the launch of the tiles those that join the parts of folds.
 func (p *product) folded(l launch) ([]launch, error) {
-	if len(p.folds) > 0 {
-		l.differs = "parts of its folds pass through memory"
-	}
 	all := []launch{p.trim(l)}
 	for _, f := range p.folds {
 		elem := kernel.ElemOf(f.Value)
@@ -118,7 +115,7 @@ func (p *product) folded(l launch) ([]launch, error) {
 		name := l.name + "_" + p.ns.of[f.Value]
 		finish := launch{
 			name: name, class: l.class, of: f.Value.Op, threads: blockThreads, grid: [3]int{int(ceil(values, blockThreads)), 1, 1},
-			body: e.b.String(), differs: l.differs,
+			body: e.b.String(),
 		}
 		for _, q := range p.ns.params {
 			if q.temp != nil {

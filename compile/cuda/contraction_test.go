@@ -196,7 +196,11 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for _, x := range temps(ls) {
 		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.n*x.elem.Bytes())
 	}
-	for _, l := range ls {
+	each := perLaunch(&ir.Op{}, f, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
+	for i, l := range ls {
+		if each != nil {
+			read, written = each[i].read, each[i].written
+		}
 		s := artifact.Step{Name: l.name, Kernel: c.kernel(l, nil), Grid: l.grid, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
 		for _, q := range l.params {
 			n := buffer[q.value]

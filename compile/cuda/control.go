@@ -193,7 +193,7 @@ func (b *builder) copies(ms []move) {
 			ReadBytes: to.Size(), WrittenBytes: to.Size(),
 		}
 		if m := b.target.Machine; m != nil {
-			s.TimeNs = (float64(2*to.Size())/m.Bandwidth + m.Launch) * 1e9
+			s.TimeNs = (float64(2*to.Size())/m.Reach() + m.Launch) * 1e9
 		}
 		if waits {
 			s.Waits = b.others()

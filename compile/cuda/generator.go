@@ -75,8 +75,10 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 	if len(g.unsound) > 0 {
 		return nil, &unsoundError{g.unsound, ls}
 	}
-	if ls[0].differs == "" {
-		ls[0].differs = byData(f)
+	if differs := byData(f); differs != "" {
+		for i := range ls {
+			ls[i].differs = differs
+		}
 	}
 	return ls, nil
 }

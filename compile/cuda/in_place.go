@@ -125,5 +125,8 @@ func byData(f *kernel.Form) string {
 	if copied > 1 || !apart {
 		return "what updates replace is not read"
 	}
+	if f.Gathers() {
+		return "elements that several indices name are read once"
+	}
 	return ""
 }

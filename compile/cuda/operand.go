@@ -296,10 +296,9 @@ func (p *product) split(l launch, a, b, result string) ([]launch, error) {
 	first.params = all
 	first.body = p.call(a, b, fmt.Sprintf("dm::Partial<%s, %s, %d>{%s}", p.shape(), p.sumType(), v, partial))
 	first.before = p.before.String()
-	first.differs = fmt.Sprintf("%d partial sums of each element pass through memory", p.c.Splits)
 	first = p.trim(first)
 
-	second := launch{name: l.name + "_finish", class: l.class, of: p.main, threads: 256, include: p.include(), before: p.after.String(), differs: first.differs}
+	second := launch{name: l.name + "_finish", class: l.class, of: p.main, threads: 256, include: p.include(), before: p.after.String()}
 	for _, q := range all {
 		if q.temp != nil {
 			q.mode = artifact.In

@@ -64,9 +64,8 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	}
 	first := launch{
 		name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(splits), int(f.Rows.Rows), 1}, params: ns.params, body: k.b.String(),
-		differs: "partial sums of blocks are written and read once more",
 	}
-	return []launch{first, g.finishRows(plain, name+"_rows", temps, splits, first.differs)}, nil
+	return []launch{first, g.finishRows(plain, name+"_rows", temps, splits)}, nil
 }
 
 // newSplit begins a kernel in which a block folds along a row.
@@ -83,7 +82,7 @@ func (g *generator) newSplit(f *kernel.Form, ns *names) *rowKernel {
 }
 
 // finishRows joins the parts of every row and stores what is computed from them.
-func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, splits int64, differs string) launch {
+func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, splits int64) launch {
 	ns := newNames()
 	k := g.newSplit(f, ns)
 	k.line("const dm::i32 row = dm::block();")
@@ -100,6 +99,6 @@ func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, split
 	k.line("if (dm::thread() > 0) return;")
 	g.finish(k.emitter, ns, levelOuts(f, kernel.PerRow))
 	return launch{
-		name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(f.Rows.Rows), 1, 1}, params: ns.params, body: k.b.String(), differs: differs,
+		name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(f.Rows.Rows), 1, 1}, params: ns.params, body: k.b.String(),
 	}
 }

@@ -27,7 +27,7 @@ func (p *part) least(demand []int) price {
 			tensor[k] += p.g.nodes[p.nodes[i]].tensor
 		}
 	}
-	memory := func(k int) bool { return float64(edge[k])/m.Bandwidth*1e9 >= tensor[k] }
+	memory := func(k int) bool { return float64(edge[k])/m.Reach()*1e9 >= tensor[k] }
 	sum := func(charges []charge) price {
 		var all price
 		for k, cluster := range clusters {
@@ -42,10 +42,10 @@ func (p *part) least(demand []int) price {
 			if len(charges) > 0 {
 				bytes = p.leastEdge(cluster, wanted, terms)
 			}
-			ns := max(tensor[k], float64(bytes)/m.Bandwidth*1e9)
+			ns := max(tensor[k], float64(bytes)/m.Reach()*1e9)
 			if len(cluster) == 1 && len(terms.toll) > 0 && !memory(k) {
 				terms.front = true
-				ns = max(ns, tensor[k]+float64(p.leastEdge(cluster, wanted, terms))/m.Bandwidth*1e9)
+				ns = max(ns, tensor[k]+float64(p.leastEdge(cluster, wanted, terms))/m.Reach()*1e9)
 			}
 			ns += m.Launch * 1e9
 			all = all.plus(price{int64(math.Round(ns * 1e6)), bytes})

@@ -147,7 +147,7 @@ func (g *graph) evaluate(s *shape) {
 	if bytes == 0 && busy == 0 {
 		return
 	}
-	ns := max(busy, float64(bytes)/g.m.Bandwidth*1e9) + g.m.Launch*1e9
+	ns := max(busy, float64(bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
 	s.price = price{int64(math.Round(ns * 1e6)), bytes}
 }
 

@@ -270,7 +270,7 @@ func within(b *ir.Block, o *ir.Op) bool {
 // work fills in what n computes.
 func (g *graph) work(n *node, e *cost.Entry) error {
 	for _, v := range n.op.Results[:min(1, len(n.op.Results))] {
-		n.effort = elementsOf(v) * steps(n.op) / g.m.Peak(false, types.F32) * 1e9
+		n.effort = elementsOf(v) * steps(n.op) / g.m.Rate(false, types.F32, "") * 1e9
 	}
 	if controls[n.op.Name] {
 		return nil // it stands alone, and what it takes does not depend on the plan
@@ -282,7 +282,7 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	if flop == 0 {
 		return nil
 	}
-	ns := float64(flop) / g.m.Peak(e.Class == op.ClassContraction, e.Elem) * 1e9
+	ns := float64(flop) / g.m.Rate(e.Class == op.ClassContraction, e.Elem, "") * 1e9
 	if e.Class == op.ClassContraction {
 		n.tensor = ns
 		n.products = float64(flop) / 2

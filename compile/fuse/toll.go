@@ -109,5 +109,5 @@ func (p *part) held(i, t int) int64 {
 	for _, v := range c.ins {
 		again = min(again, math.Ceil(c.products/(g.values[v].elements*tile)))
 	}
-	return int64(n.effort * again / 1e9 * g.m.Bandwidth)
+	return int64(n.effort * again / 1e9 * g.m.Reach())
 }

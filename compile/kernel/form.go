@@ -451,3 +451,20 @@ func known(o *ir.Op) bool {
 	}
 	return true
 }
+
+// Gathers reports whether where f reads depends on what it has read, so that how
+// many elements that are is known only when it runs.
+func (f *Form) Gathers() bool {
+	found := false
+	for _, o := range f.Outs {
+		if o.X == nil {
+			continue // an op with a kernel of its own
+		}
+		Walk(o.X, func(x *Expr) {
+			if x.Op == Load {
+				x.At.Atoms(func(a *Atom) { found = found || a.Kind == Datum })
+			}
+		})
+	}
+	return found
+}

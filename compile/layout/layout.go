@@ -124,7 +124,7 @@ func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
 
 // nanoseconds that moving so many bytes takes as a kernel of its own.
 func (m *model) moving(bytes int64) float64 {
-	return float64(bytes)/m.u.Machine.Bandwidth*1e9 + m.u.Machine.Launch*1e9
+	return float64(bytes)/m.u.Machine.Reach()*1e9 + m.u.Machine.Launch*1e9
 }
 
 // size is the bytes of v, 0 where they are no number.

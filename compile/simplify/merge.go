@@ -144,7 +144,7 @@ func (r *rewriter) pays(group []side, l string) bool {
 	var separate float64
 	elem := group[0].op.In(1 - group[0].own).Elem
 	time := func(flop, moved int64) float64 {
-		return max(float64(flop)/m.Peak(true, elem), float64(moved)/m.Bandwidth) + m.Launch
+		return max(float64(flop)/m.Rate(true, elem, ""), float64(moved)/m.Reach()) + m.Launch
 	}
 	for _, s := range group {
 		x, ok := s.op.In(1 - s.own).Bytes().Int()
@@ -160,11 +160,11 @@ func (r *rewriter) pays(group []side, l string) bool {
 		separate += time(n, x+w+y)
 	}
 	together = shared + weights + results
-	merged := time(flop, together) + float64(2*results)/m.Bandwidth + m.Launch
+	merged := time(flop, together) + float64(2*results)/m.Reach() + m.Launch
 	together += 2 * results
 	if !free(group, l) {
 		together += 2 * weights
-		merged += float64(2*weights)/m.Bandwidth + m.Launch
+		merged += float64(2*weights)/m.Reach() + m.Launch
 	}
 	return merged < separate || merged == separate && together < apart
 }

@@ -128,7 +128,7 @@ func (r *rewriter) sumPays(sums []summand, l string) bool {
 	var flop, read int64
 	var separate, merged float64
 	time := func(flop, moved int64) float64 {
-		return max(float64(flop)/m.Peak(true, elem), float64(moved)/m.Bandwidth) + m.Launch
+		return max(float64(flop)/m.Rate(true, elem, ""), float64(moved)/m.Reach()) + m.Launch
 	}
 	for i, s := range sums {
 		a, ok := s.op.In(0).Bytes().Int()
@@ -154,7 +154,7 @@ func (r *rewriter) sumPays(sums []summand, l string) bool {
 			group = append(group, side{op: s.op, own: i, term: s.terms[i]})
 		}
 		if !free(group, l) {
-			merged += float64(2*bytes)/m.Bandwidth + m.Launch
+			merged += float64(2*bytes)/m.Reach() + m.Launch
 		}
 	}
 	return merged < separate

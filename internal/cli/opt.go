@@ -181,7 +181,7 @@ func (r *optimizer) module(t task) error {
 	for _, name := range t.funcs {
 		u := &pass.Unit{
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
-			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
+			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != "", Arch: r.p.Target.Arch},
 		}
 		err := pass.Run(u, r.passes, func(s pass.Stage) error {
 			r.times = append(r.times, timing{u.Func.Name, s})

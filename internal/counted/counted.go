@@ -7,7 +7,6 @@ package counted
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
@@ -44,7 +43,7 @@ func (r *Row) Equal() bool {
 
 // Term is a reason for which counted bytes are others than predicted ones.
 type Term struct {
-	Text string // as a step says it; "%d" stands for a number
+	Text string // as a step says it
 	// AtMost says that the prediction is a bound: what is moved depends on the
 	// data, and is never more.
 	AtMost bool
@@ -70,29 +69,11 @@ func (r *Row) Problem() string {
 // Find is the known term that text is one of, nil where there is none.
 func Find(text string) *Term {
 	for i := range Terms {
-		if matches(Terms[i].Text, text) {
+		if Terms[i].Text == text {
 			return &Terms[i]
 		}
 	}
 	return nil
-}
-
-// matches reports whether text is form with numbers for its verbs.
-func matches(form, text string) bool {
-	parts := strings.Split(form, "%d")
-	for i, p := range parts {
-		if !strings.HasPrefix(text, p) {
-			return false
-		}
-		if text = text[len(p):]; i < len(parts)-1 {
-			n := len(text) - len(strings.TrimLeft(text, "0123456789"))
-			if n == 0 {
-				return false
-			}
-			text = text[n:]
-		}
-	}
-	return text == ""
 }
 
 // Load reads the text of a program, with a size for every symbol that it leaves open.

@@ -106,7 +106,10 @@ func sumOf(ts []cost.Term) string {
 			parts = append(parts, fmt.Sprintf("%s more %s", plural(len(ts)-i, "value"), units.DimBytes(rest)))
 			break
 		}
-		name := t.Value.Name
+		name := "its kernels' scratch"
+		if t.Value != nil {
+			name = t.Value.Name
+		}
 		if name == "" {
 			name = "a result"
 		}
@@ -179,7 +182,7 @@ func factor(d dim.Dim) string {
 }
 
 // timeTerms is the definition of time with its numbers:
-// "max(34.4 GFLOP / 989 TFLOP/s, 50.3 MB / 4.80 TB/s) + 1.00 ns".
+// "max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns".
 func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	var side [2][]string // what the tensor cores and the vector units do
 	for _, w := range t.Work {
@@ -187,7 +190,7 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 		if w.Contraction {
 			i = 0
 		}
-		side[i] = append(side[i], units.FLOP(w.FLOP)+" / "+units.Rate(w.Peak))
+		side[i] = append(side[i], units.FLOP(w.FLOP)+" / "+units.Rate(w.Rate))
 	}
 	var terms []string
 	for _, s := range side {
@@ -205,7 +208,11 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	if len(terms) > 1 {
 		text = "max(" + strings.Join(terms, ", ") + ")"
 	}
-	return fmt.Sprintf("%s + %s launch  on %s", text, units.Time(t.Launch), m.Name)
+	where := m.Name
+	if t.Measured {
+		where += ", rates as measured"
+	}
+	return fmt.Sprintf("%s + %s launch  on %s", text, units.Time(t.Launch), where)
 }
 
 // whole says what an op without terms of its own sums up.

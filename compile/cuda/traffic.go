@@ -1,0 +1,94 @@
+package cuda
+
+import (
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// moved is what one launch reads and writes, in bytes.
+type moved struct{ read, written int64 }
+
+// perLaunch is what each of the launches of step o moves where they hand something
+// on in memory: its partial sums, and the operands and results that it takes. nil
+// where no memory of their own lies between them; then the step moves what
+// crosses its boundary, once.
+func perLaunch(o *ir.Op, f *kernel.Form, ls []launch, flow *cost.Flow) []moved {
+	if len(temps(ls)) == 0 {
+		return nil
+	}
+	reads := reading(o, flow)
+	out := make([]moved, len(ls))
+	for i, l := range ls {
+		for _, p := range l.params {
+			if p.temp == nil && !mentions(l.body, p.name) {
+				continue // only a launch behind it takes it
+			}
+			read, written := reads(p.value), int64(0)
+			if p.temp != nil {
+				read = p.temp.n * p.temp.elem.Bytes()
+				written = read
+			} else if slices.Contains(f.Outputs, p.value) {
+				written, _ = flow.Size(p.value).Int()
+			}
+			if p.mode != artifact.Out {
+				out[i].read += read
+			}
+			if p.mode != artifact.In {
+				out[i].written += written
+			}
+		}
+	}
+	return out
+}
+
+// reading says how much a kernel of step o that reads v reads of it.
+func reading(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
+	return func(v *ir.Value) int64 {
+		if v == nil {
+			return 0
+		}
+		n := flow.Size(v)
+		if o.Name == "dm.kernel" {
+			if uses := usesIn(o, v.Uses); len(uses) > 0 {
+				n = flow.Captured(v, uses)
+			}
+		} else if i := slices.Index(o.Operands, v); i >= 0 {
+			n = flow.Reads(o)[i]
+		}
+		bytes, _ := n.Int()
+		return bytes
+	}
+}
+
+func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
+	var in []ir.Use
+	for _, u := range uses {
+		if u.Op.Inside(o) {
+			in = append(in, u)
+		}
+	}
+	return in
+}
+
+// note writes down what the launches of step o, which costs e, move beside what
+// crosses its boundary.
+func note(o *ir.Op, e *cost.Entry, launches []moved) {
+	var all moved
+	for _, m := range launches {
+		all.read, all.written = all.read+m.read, all.written+m.written
+	}
+	for _, x := range []struct {
+		name  string
+		moved int64
+		known func() (int64, bool)
+	}{{cost.ScratchReadAttr, all.read, e.Read.Int}, {cost.ScratchWrittenAttr, all.written, e.Written.Int}} {
+		if n, ok := x.known(); ok && x.moved > n {
+			o.SetAttr(x.name, types.Int{V: x.moved - n})
+		}
+	}
+}
