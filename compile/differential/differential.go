@@ -227,7 +227,7 @@ func (p *prepared) build(ctx context.Context) *Find {
 		name = "a100-80"
 	}
 	m, _ := machine.Lookup(name)
-	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"}
+	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"} // a file that is not there: what was measured here would change programs
 	if p.c.Unfused {
 		o.Skip = []string{"fuse"}
 	}

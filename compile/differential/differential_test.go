@@ -36,6 +36,12 @@ func TestRandomPrograms(t *testing.T) {
 	var mu sync.Mutex
 	done, found := uint64(0), 0
 	each(int((*programs+Batch-1)/Batch), func(k int) {
+		mu.Lock()
+		enough := found >= 50
+		mu.Unlock()
+		if enough {
+			return
+		}
 		var cases []Case
 		for i := uint64(k) * Batch; i < min(*programs, uint64(k+1)*Batch); i++ {
 			cases = append(cases, Random(*first+i))
