@@ -32,7 +32,7 @@ func unit(e types.Elem) float64 {
 // execution in another type shows.
 const (
 	roundings       = 64
-	roundingsCoarse = 4 // of 16 bits: what these do, the execution in f64 shows
+	roundingsCoarse = 12 // of 16 bits: what these do, the execution in f64 shows
 	times           = 16
 )
 

@@ -24,6 +24,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/adjoint"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
@@ -104,11 +105,16 @@ func load(name, text, fn string) (*program.Program, *ir.Module, *ir.Func, error)
 // Derive is the text of a program's gradient: a function of the arguments and of
 // the cotangents of the results, which gives the results and the gradients.
 func Derive(text string) (string, error) {
+	return derive(text, func(*ir.Func) bool { return true })
+}
+
+// derive is Derive with cotangents where seeded says so.
+func derive(text string, seeded func(*ir.Func) bool) (string, error) {
 	_, m, f, err := load("gradient", text, "")
 	if err != nil {
 		return "", err
 	}
-	g, err := grad.Function(m, f, grad.Options{Joint: true, Seeded: true})
+	g, err := grad.Function(m, f, grad.Options{Joint: true, Seeded: seeded(f)})
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +152,8 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	}
 	text, m, f := p.c.Text, p.module, p.fn
 	if p.c.Gradient {
-		if text, err = Derive(p.c.Text); err != nil {
+		// As the compiler does: without cotangents where there is a loss.
+		if text, err = derive(p.c.Text, func(f *ir.Func) bool { return !adjoint.HasLoss(f) }); err != nil {
 			return find(Gradient, err)
 		}
 		if _, m, f, err = load(p.c.Name, text, ""); err != nil {
@@ -220,7 +227,7 @@ func (p *prepared) build(ctx context.Context) *Find {
 		name = "a100-80"
 	}
 	m, _ := machine.Lookup(name)
-	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"}
+	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"} // a file that is not there: what was measured here would change programs
 	if p.c.Unfused {
 		o.Skip = []string{"fuse"}
 	}
@@ -228,7 +235,7 @@ func (p *prepared) build(ctx context.Context) *Find {
 	func() {
 		defer recovered(&err)
 		if p.built, err = driver.Build(ctx, p.module, p.fn, o); err == nil {
-			p.inputs, err = driver.Pack(p.built, p.argsOf())
+			p.inputs, err = driver.Pack(p.built, p.args)
 		}
 	}()
 	var c *crash
@@ -243,10 +250,6 @@ func (p *prepared) build(ctx context.Context) *Find {
 	}
 	return &Find{p.c, Refused, err.Error()}
 }
-
-// argsOf are the arguments of what was built: of a gradient with a loss no
-// cotangents.
-func (p *prepared) argsOf() []*tensor.Tensor { return p.args[:min(len(p.args), len(p.built.Inputs))] }
 
 // judge says what is wrong with the outcome of a run.
 func (p *prepared) judge(outputs [][]byte, err error) *Find {

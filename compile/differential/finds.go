@@ -10,17 +10,16 @@ import (
 	"dmir/internal/randprog"
 )
 
-// Random is the case of a seed: a function, or the gradient of one as a function
-// of its own, for one of the architectures, one in eight without fusing.
+// Random is the case of a seed: a function; one that the compiler differentiates;
+// or the gradient of one as a function of its own, which is held to differences.
+// The code is for one of the architectures, one in eight is not fused.
 func Random(seed uint64) Case {
-	c := Case{Name: fmt.Sprintf("random%d", seed), Seed: 7, Arch: []string{"", "", "sm_80", "sm_90a"}[seed/4%4], Unfused: seed%8 == 5}
-	gradient := seed%4 == 3
-	c.Text = randprog.Program(seed, randprog.Options{Gradient: gradient})
-	if gradient {
-		if text, err := Derive(c.Text); err == nil {
-			c.Of, c.Text = c.Text, text
-		} else {
-			c.Gradient = true // Check says what is in the way
+	c := Case{Name: fmt.Sprintf("random%d", seed), Seed: 7, Arch: []string{"", "", "sm_80", "sm_90a"}[seed/8%4], Unfused: seed%8 == 5}
+	c.Gradient = seed%4 == 3
+	c.Text = randprog.Program(seed, randprog.Options{Gradient: c.Gradient})
+	if seed%8 == 7 {
+		if text, err := Derive(c.Text); err == nil { // else Check says what is in the way
+			c.Gradient, c.Of, c.Text = false, c.Text, text
 		}
 	}
 	return c

@@ -176,6 +176,7 @@ func copied(p *artifact.Program) *artifact.Program {
 // Mistakes of a generator of code are found: by other numbers or by what the
 // emulator checks. Without them the same programs agree.
 func TestMutants(t *testing.T) {
+	needEmulator(t)
 	ready := map[string]*prepared{}
 	prepare := func(program, arch string) *prepared {
 		key := program + "/" + arch

@@ -215,11 +215,16 @@ func packRows[T any](to, from []T, rows, cols []int) {
 	}
 }
 
-// contiguous reports whether offs count up by one. Offsets come from strides
-// in row-major order, so the first, the second and the last decide.
+// contiguous reports whether offs count up by one. All are looked at: letters in
+// another order than an operand's dimensions give offsets whose first and last
+// are as far apart as contiguous ones, and between them run elsewhere.
 func contiguous(offs []int) bool {
-	n := len(offs)
-	return n > 0 && offs[n-1] == offs[0]+n-1 && (n < 3 || offs[1] == offs[0]+1)
+	for i, o := range offs {
+		if o != offs[0]+i {
+			return false
+		}
+	}
+	return len(offs) > 0
 }
 
 // offsets enumerates the positions of an index space in row-major order.

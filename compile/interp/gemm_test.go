@@ -89,3 +89,28 @@ func BenchmarkGemm(b *testing.B) {
 		})
 	}
 }
+
+// Offsets of letters in another order than the operand's dimensions may begin
+// and end as contiguous ones do.
+func TestContiguous(t *testing.T) {
+	mixed := offsets([]int{7, 2, 20}, []int{40, 280, 1})[:256]
+	if mixed[1] != 1 || mixed[255] != 255 {
+		t.Fatalf("the offsets do not begin and end as contiguous ones: %v", mixed)
+	}
+	for _, c := range []struct {
+		name string
+		offs []int
+		want bool
+	}{
+		{"none", nil, false},
+		{"one", []int{7}, true},
+		{"a row", offsets([]int{5}, []int{1}), true},
+		{"rows of a matrix", offsets([]int{3, 4}, []int{4, 1}), true},
+		{"a column", offsets([]int{3}, []int{4}), false},
+		{"letters in another order", mixed, false},
+	} {
+		if got := contiguous(c.offs); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

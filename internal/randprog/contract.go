@@ -28,7 +28,7 @@ func (w *writer) einsum() bool {
 	if !ok {
 		return false
 	}
-	letters, size := "", map[byte]int{}
+	size := map[byte]int{} // of the letters
 	name := func(d int) byte {
 		l := byte('a' + len(size))
 		size[l] = d
@@ -80,7 +80,7 @@ func (w *writer) einsum() bool {
 			shape = append(shape, size[l])
 		}
 	}
-	letters = strings.Join(parts, ",") + "->" + string(out)
+	letters := strings.Join(parts, ",") + "->" + string(out)
 	if all > points || count(shape) > most || len(shape) > 5 {
 		return false
 	}

@@ -145,7 +145,7 @@ func (w *writer) gradient() bool {
 	if !ok {
 		return false
 	}
-	inner := &writer{r: w.r, grad: true, elem: x.elem, indent: "  ", used: map[string]bool{}, uniform: map[string]float64{}}
+	inner := &writer{r: w.r, grad: true, elem: x.elem, indent: "  ", used: map[string]bool{}}
 	inner.argument(x.elem, x.shape)
 	inner.vals[0].lo, inner.vals[0].hi, inner.vals[0].exact = x.lo, x.hi, x.exact
 	inner.weigh()

@@ -368,7 +368,7 @@ func (w *writer) embedding() bool {
 	if !ok {
 		return false
 	}
-	ids := w.indices(w.shape(w.r.IntN(3))[:])
+	ids := w.indices(w.shape(w.r.IntN(3)))
 	shape := append(slices.Clone(ids.shape), x.shape[1])
 	if count(shape) > most {
 		return false

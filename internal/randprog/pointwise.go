@@ -11,14 +11,13 @@ import (
 
 // curve is what an element-wise op of one operand asks and does.
 type curve struct {
-	within  float64 // how far from 0 the operand may lie; 0: anywhere
-	above   bool    // the operand must be positive
-	step    bool    // it jumps, or bends: no place for rounded values
-	kink    bool    // only its derivative jumps
-	keeps   bool    // exact operands give exact results
-	lo, hi  float64 // its range; both 0: over the operand's interval by f
-	f       func(float64) float64
-	integer bool // floats become whole
+	within float64 // how far from 0 the operand may lie; 0: anywhere
+	above  bool    // the operand must be positive
+	step   bool    // it jumps, or bends: no place for rounded values
+	kink   bool    // only its derivative jumps
+	keeps  bool    // exact operands give exact results
+	lo, hi float64 // its range; both 0: over the operand's interval by f
+	f      func(float64) float64
 }
 
 var curves = map[string]curve{

@@ -30,7 +30,7 @@ type Options struct {
 
 // Program is the text of a function @f, with at most one other function.
 func Program(seed uint64, o Options) string {
-	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}, uniform: map[string]float64{}}
+	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}}
 	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")
 	if w.grad {
 		w.elem = w.pick("f64", "f64", "f32", "f32", "f16", "bf16")
@@ -118,7 +118,6 @@ type writer struct {
 	vals    []value
 	args    []value
 	used    map[string]bool
-	uniform map[string]float64 // constants by name
 	names   int
 	written int
 	table   []weighted
@@ -126,8 +125,8 @@ type writer struct {
 }
 
 const (
-	most   = 6000 // elements of a tensor
-	points = 1 << 18
+	most   = 6000    // elements of a tensor
+	points = 1 << 18 // multiplications of a contraction
 )
 
 func count(shape []int) int {
@@ -320,7 +319,6 @@ func (w *writer) one(head, clauses string, out value, ins ...value) value {
 func (w *writer) constant(elem string, x float64) value {
 	v := w.fresh(elem, nil, x, x, true)
 	fmt.Fprintf(&w.out, "%s%s = dm.constant dense<%s> : %s\n", w.indent, v.name, number(elem, x), v.typ())
-	w.uniform[v.name] = x
 	return v
 }
 

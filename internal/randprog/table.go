@@ -13,8 +13,8 @@ type weighted struct {
 // registry.
 func statements() []weighted {
 	return []weighted{
-		{"unary", 14, (*writer).unary, true},
-		{"binary", 22, (*writer).binary, true},
+		{"unary", 10, (*writer).unary, true},
+		{"binary", 16, (*writer).binary, true},
 		{"compare", 2, (*writer).compare, false},
 		{"select", 3, (*writer).choose, true},
 		{"clamp", 2, (*writer).clamp, true},
@@ -53,6 +53,8 @@ func statements() []weighted {
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},
 		{"convolution", 2, (*writer).convolution, true},
+		{"layer", 2, (*writer).layer, true},
+		{"tall", 2, (*writer).tall, true},
 		{"kernel", 3, (*writer).kernel, true},
 		{"if", 1, (*writer).branch, false},
 		{"while", 1, (*writer).loop, false},
