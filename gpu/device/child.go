@@ -333,7 +333,7 @@ func (d *isolated) send(ctx context.Context, p *artifact.Program, inputs [][]byt
 }
 
 // locateLimit bounds the search for a kernel that faults.
-const locateLimit = 15 * time.Second
+const locateLimit = 10 * time.Second
 
 // located is the fault with its kernel, found by a process that runs the steps
 // one by one.
