@@ -34,7 +34,7 @@ mkdir -p "$stage"
 (cd "$extension" && node esbuild.mjs)
 version=$(node -p "require('$extension/package.json').version")
 # From a copy of its own, so that several of these may run at a time and none leaves a binary in the source.
-for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE language-configuration.json dist images walkthrough syntaxes; do
+for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
   cp -R "$extension/$file" "$stage/"
 done
 
@@ -47,6 +47,7 @@ fi
 made=()
 for target in "${wanted[@]}"; do
   rm -rf "$stage/bin"
+  cp "$extension/THIRD_PARTY_NOTICES.txt" "$stage/"
   which=()
   if [ "$target" != universal ]; then
     case " ${targets[*]} " in *" $target "*) ;; *)
@@ -57,6 +58,7 @@ for target in "${wanted[@]}"; do
     # The binary stays in build/vsix/bin/TARGET too, for tests.
     (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags='-s -w' -o "$out/bin/$target/" .)
     cp -R "$out/bin/$target" "$stage/bin"
+    (echo && cat "$root/internal/notices/THIRD_PARTY_NOTICES.txt") >>"$stage/THIRD_PARTY_NOTICES.txt"
     which=(--target "$target")
   fi
   file=dmir-$target-$version.vsix

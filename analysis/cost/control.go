@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -46,7 +48,46 @@ func (s *scope) branch(e *Entry, o *ir.Op, fused bool) {
 	}
 	e.strongest()
 	e.known()
-	e.FLOP, e.Read, e.Written = best.flop, best.read, best.written
+	e.round = nil
+	if !fused {
+		for _, v := range o.Results {
+			e.round = append(e.round, s.handed(o, v))
+		}
+	}
+	t := sum(e.round)
+	e.FLOP, e.Read, e.Written = best.flop, best.read.Add(t.read), best.written.Add(t.written)
+}
+
+// handed is a copy of v, a value that o begins with or hands on.
+func (s *scope) handed(o *ir.Op, v *ir.Value) *Entry {
+	n := s.size(v)
+	return &Entry{Op: o, Known: true, Trips: dim.Const(1), Class: op.ClassMovement, Read: n, Written: n}
+}
+
+// carries finds the copies of o, a while: of what it begins with where something
+// else needs that, and of what the body hands on where it was not made in the
+// place of what was (op.InPlace). A carried value that takes another's place is
+// put aside first.
+func (s *scope) carries(e *Entry, o *ir.Op) {
+	body := o.Body(1)
+	if body == nil || body.Terminator() == nil {
+		return
+	}
+	s.asked = true
+	next := body.Terminator().Operands
+	for i := range min(len(o.Operands), len(o.Results), len(body.Args), len(next)) {
+		if s.over.Kept(o, i) != nil {
+			e.begin = append(e.begin, s.handed(o, o.Results[i]))
+		}
+		from := s.over.Storage(next[i])
+		if from == body.Args[i] {
+			continue
+		}
+		e.round = append(e.round, s.handed(o, o.Results[i]))
+		if from.Block == body {
+			e.round = append(e.round, s.handed(o, o.Results[i]))
+		}
+	}
 }
 
 func (t total) costlier(than total) bool {
@@ -57,7 +98,7 @@ func (t total) costlier(than total) bool {
 	return a.AtLeast(b)
 }
 
-// loop: both regions, trip_count times.
+// loop: both regions, and what they hand on, trip_count times.
 func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	s.inner(e, o, fused)
 	e.strongest()
@@ -66,8 +107,12 @@ func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	if n := op.Int(o, "trip_count"); op.Attr(o, "trip_count") != nil && n >= 0 {
 		e.Trips = dim.Const(n)
 	}
-	t := sum(e.Inner).times(e.Trips)
-	e.FLOP, e.Read, e.Written = t.flop, t.read, t.written
+	if !fused {
+		s.carries(e, o)
+	}
+	t := sum(slices.Concat(e.Inner, e.round)).times(e.Trips)
+	begin := sum(e.begin)
+	e.FLOP, e.Read, e.Written = t.flop, t.read.Add(begin.read), t.written.Add(begin.written)
 }
 
 // call: the cost of the callee's body, or of its gradient's, with the sizes of the operands for the

@@ -5,8 +5,9 @@
 //   - read, written: the bytes that cross the boundary of the op, or of the
 //     kernel, from and to its memory space. An op reads each value among its
 //     operands once, at the value's own size, and writes each result once. Ops
-//     that touch a part of a value (slices, gathers, updates) move that part. A
-//     reshape and the inside of a dm.kernel move nothing.
+//     that touch a part of a value (slices, gathers) move that part, and so do
+//     updates of a part where they are done in place (op.InPlace); elsewhere they
+//     move the copy. A reshape and the inside of a dm.kernel move nothing.
 //   - moved: read + written.
 //   - minimum: what the function would move as one kernel: the bytes of its used
 //     arguments and of its results.
@@ -48,9 +49,16 @@ type Entry struct {
 
 	Trips dim.Dim // how often Inner runs: 1 but for a while
 
-	callee *body   // of a call
-	link   dim.Dim // bytes that cross the link to the host
-	inside bool    // of a kernel
+	// begin are the copies that a while makes of what it begins with, round those
+	// that hand values on at the end of each run of Inner.
+	begin, round []*Entry
+
+	callee *body // of a call
+	// follows tells that the cost depends on what other ops do with the operands:
+	// whether an update is done in place.
+	follows bool
+	link    dim.Dim // bytes that cross the link to the host
+	inside  bool    // of a kernel
 }
 
 // Moved is Read + Written.
@@ -69,6 +77,9 @@ type Func struct {
 	body  *body
 	timed *sync.Map // *machine.Machine to *tally
 	extra []*Entry  // of branches that are not taken; found but not counted
+	// follow are the ops whose entries follow what others do; nil until a change
+	// asks for them.
+	follow map[*ir.Op]bool
 }
 
 // Peaks are the candidates for the largest sum of live bytes in device memory
@@ -98,6 +109,14 @@ func (f *Func) Moved() dim.Dim { return f.Read.Add(f.Written) }
 
 // Waste is Moved − Minimum.
 func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
+
+// Follows reports whether some ops of f cost what they do because of what others
+// do: updates, which are in place where nothing else needs the value, and loops
+// and branches, which copy what is not made where it belongs. A change of f may
+// then save more than the ops that it changes say.
+func (f *Func) Follows() bool {
+	return slices.ContainsFunc(f.Entries, func(e *Entry) bool { return e.follows || len(e.round) > 0 })
+}
 
 // Find is the entry of o at any depth, nil where it has none.
 func (f *Func) Find(o *ir.Op) *Entry {

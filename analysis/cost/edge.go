@@ -81,7 +81,7 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }
 	seen := map[*ir.Value]bool{}
 	for _, v := range returned(fn) {
-		if !seen[v] && !arg(source(v)) {
+		if !seen[v] && !arg(op.Source(v)) {
 			add(v, s.stored(v, arg))
 		}
 		seen[v] = true
@@ -117,7 +117,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 					sliced = addPart(sliced, u.Op.Operands[0], box)
 					continue
 				}
-				read, _ := d.Traffic(u.Op)
+				read, _ := s.traffic(u.Op)
 				if u.Index < len(read) {
 					sum = sum.Add(read[u.Index].Subst(s.env))
 				}
@@ -142,16 +142,16 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 	return whole
 }
 
-// stored is how much of v is written when it leaves: all of it, or, where it is
-// a value from outside that ops inside updated in place, the updates.
+// stored is how much of v is written when it leaves: all of it, or, where ops
+// inside updated a value from outside in place, the updates.
 func (s *scope) stored(v *ir.Value, outside func(*ir.Value) bool) dim.Dim {
 	whole := s.size(v)
 	var sum dim.Dim
 	seen := map[*ir.Value]bool{}
-	for v = source(v); !seen[v]; v = source(v.Op.Operands[0]) {
+	for v = op.Source(v); !seen[v]; v = op.Source(v.Op.Operands[0]) {
 		seen[v] = true
 		if w := yielded(v); w != nil {
-			v = source(w)
+			v = op.Source(w)
 		}
 		if outside(v) {
 			if sum.IsZero() || !whole.AtLeast(sum) {
@@ -159,13 +159,24 @@ func (s *scope) stored(v *ir.Value, outside func(*ir.Value) bool) dim.Dim {
 			}
 			return sum
 		}
-		n, ok := inPlace(v)
-		if !ok {
+		if !op.Updates(v.Op) || s.copied(v.Op) {
 			return whole
 		}
+		_, n := s.traffic(v.Op)
 		sum = sum.Add(n.Subst(s.env))
 	}
 	return whole
+}
+
+// copied reports whether o, an update, makes a copy of its operand.
+func (s *scope) copied(o *ir.Op) bool {
+	s.asked = true
+	return s.over.Copied(o) != nil
+}
+
+// traffic is what o, which has traffic of its own, reads of each operand and writes.
+func (s *scope) traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
+	return op.TrafficOf(o, op.Updates(o) && s.copied(o))
 }
 
 // yielded is the value inside a kernel that its result v stands for, nil where
@@ -180,43 +191,8 @@ func yielded(v *ir.Value) *ir.Value {
 	return nil
 }
 
-// inPlace is what the op that gives v writes into its first operand; ok is
-// false where it makes a value of its own.
-func inPlace(v *ir.Value) (n dim.Dim, ok bool) {
-	d := op.Of(v.Op)
-	if d == nil || d.Traffic == nil || !op.Sound(v.Op) || len(v.Op.Operands) == 0 || len(v.Op.Results) != 1 || v.Tensor() == nil {
-		return dim.Dim{}, false
-	}
-	_, n = d.Traffic(v.Op)
-	return n, !n.Equal(v.Tensor().Bytes())
-}
-
-// maxViews ends the walk over views of views in a broken text, where a value
-// may be a view of itself.
-const maxViews = 1 << 10
-
 // free reports whether o moves nothing because its result is its operand.
 func free(o *ir.Op) bool { return op.IsView(o) }
-
-// updates reports whether o writes a part of its first operand.
-func updates(o *ir.Op) bool {
-	if len(o.Results) != 1 {
-		return false
-	}
-	_, ok := inPlace(o.Results[0])
-	return ok
-}
-
-// source is the value that v is a view of, v itself where it is none.
-func source(v *ir.Value) *ir.Value {
-	for range maxViews {
-		if v.Op == nil || !op.IsView(v.Op) {
-			break
-		}
-		v = v.Op.Operands[0]
-	}
-	return v
-}
 
 // uses keeps the order in which values were met, so that sums do not depend on
 // the order of a map.

@@ -30,7 +30,7 @@ func (f *Flow) Reads(o *ir.Op) []dim.Dim {
 		return out
 	}
 	if d.Traffic != nil {
-		read, _ := d.Traffic(o)
+		read, _ := f.s.traffic(o)
 		for i := range min(len(read), len(out)) {
 			out[i] = f.s.part(o, i, read)
 		}
@@ -50,7 +50,7 @@ func (f *Flow) Captured(v *ir.Value, uses []ir.Use) dim.Dim { return f.s.touched
 
 // Sizes is what package memory asks of the function's values and ops.
 func (f *Flow) Sizes() memory.Sizes {
-	return memory.Sizes{Value: f.s.resident, View: free, Reuse: updates, Extra: f.s.calleePeak}
+	return memory.Sizes{Value: f.s.resident, View: free, Over: f.s.over.Over, Extra: f.s.calleePeak}
 }
 
 // ByOp is the entry of every op that has one, at any depth, those in branches

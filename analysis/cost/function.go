@@ -133,7 +133,7 @@ func (b *body) hold(s *scope) {
 func (b *body) peaks() []dim.Dim {
 	if !b.known {
 		b.known = true
-		b.most = memory.Peak(b.fn, memory.Sizes{Value: b.in.resident, View: free, Reuse: updates, Extra: b.in.calleePeak})
+		b.most = memory.Peak(b.fn, memory.Sizes{Value: b.in.resident, View: free, Over: b.in.over.Over, Extra: b.in.calleePeak})
 	}
 	return b.most
 }

@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -27,13 +28,37 @@ func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now ma
 	for i, v := range o.Operands {
 		p.Operands[i] = grouping{now: now}.value(v)
 	}
-	e := c.scope(sizes(fn, bind)).entry(&p, false)
+	s := c.scope(sizes(fn, bind))
+	s.stands(&p, []*ir.Op{o})
+	e := s.entry(&p, false)
 	e.Op = o
 	return e
 }
 
+// Donated is the cost that o, an op or a kernel of fn, would have if fn's argument
+// v were donated.
+func Donated(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, v *ir.Value) *Entry {
+	s := newCoster(m, bind).scope(sizes(fn, bind))
+	s.over.Given = v
+	return s.entry(o, false)
+}
+
+// stands tells which ops o, which stands in no block, would take the place of.
+func (s *scope) stands(o *ir.Op, members []*ir.Op) {
+	g := op.Group{At: members[len(members)-1], Members: make(map[*ir.Op]bool, len(members))}
+	for _, m := range members {
+		g.Members[m] = true
+	}
+	s.over.Groups = map[*ir.Op]op.Group{o: g}
+}
+
 func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *Entry {
-	e := c.scope(sizes(fn, c.bind)).entry(join(members, results, now), false)
+	k := join(members, results, now)
+	s := c.scope(sizes(fn, c.bind))
+	if len(members) > 0 {
+		s.stands(k, members)
+	}
+	e := s.entry(k, false)
 	if len(members) > 0 {
 		e.Op = members[len(members)-1]
 	}

@@ -89,5 +89,5 @@ func alone(o *ir.Op) bool {
 	case call, grad, kernel, ifOp, while:
 		return false
 	}
-	return len(o.Regions) == 0 && op.Of(o) != nil && op.Sound(o)
+	return len(o.Regions) == 0 && op.Of(o) != nil && op.Sound(o) && !op.Updates(o)
 }

@@ -14,6 +14,8 @@ type scope struct {
 	bytes map[*types.Tensor]dim.Dim // types are interned: each is sized once
 	extra []*Entry                  // of branches not taken
 	calls map[*ir.Op]*body
+	over  op.InPlace
+	asked bool // over was, for the entry that is being made
 }
 
 func (c *coster) scope(env map[string]dim.Dim) *scope {
@@ -95,6 +97,9 @@ func (s *scope) entry(o *ir.Op, fused bool) *Entry {
 // fill makes e the cost of o.
 func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	*e = Entry{Op: o, Line: s.line(o), Known: true, Fused: fused, inside: fused, Trips: dim.Const(1), Class: op.ClassMovement}
+	before := s.asked
+	s.asked = false
+	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
 	d := op.Of(o)
 	switch {
 	case !op.Sound(o) || d == nil && o.Name != call:
@@ -146,7 +151,7 @@ func (s *scope) move(e *Entry, o *ir.Op, d *op.Def) {
 	case op.IsView(o):
 		return
 	case d.Traffic != nil:
-		read, written := d.Traffic(o)
+		read, written := s.traffic(o)
 		e.Written = written.Subst(s.env)
 		for i := range o.Operands {
 			if i < len(read) {

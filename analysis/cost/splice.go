@@ -54,12 +54,21 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	env := sizes(f.Func, t.c.bind)
 	s := t.c.scope(env)
 	f.body.entries = nil // they are overwritten: a new op that calls f must not look at them
+	if f.follow == nil {
+		f.follow = map[*ir.Op]bool{}
+		for _, e := range f.Entries {
+			if e.follows {
+				f.follow[e.Op] = true
+			}
+		}
+	}
 	f.cut(ch.Gone, from)
 	t.Renumber(from, lines)
 	for _, o := range ch.New {
 		f.put(s, o)
 	}
 	f.tail(s, ch.Block, len(ch.New))
+	f.again(s)
 	if t.c.called[f.Func] { // by itself, from now on
 		*t = *Open(t.c.m, t.c.bind)
 		return
@@ -132,8 +141,31 @@ func (f *Func) put(s *scope, o *ir.Op) {
 	f.count(e, 1)
 }
 
+// again makes the entries anew that follow what other ops do.
+func (f *Func) again(s *scope) {
+	for _, o := range slices.SortedFunc(maps.Keys(f.follow), func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start }) {
+		i := f.at(o.Span.Start)
+		if i == len(f.Entries) || f.Entries[i].Op != o {
+			continue
+		}
+		f.count(f.Entries[i], -1)
+		if len(o.Regions) > 0 {
+			f.extra = slices.DeleteFunc(f.extra, func(e *Entry) bool { return e.Op.Inside(o) })
+		}
+		f.Entries[i] = s.entry(o, false)
+		f.count(f.Entries[i], 1)
+	}
+}
+
 // count adds an entry to the totals, or takes it from them.
 func (f *Func) count(e *Entry, sign int) {
+	if e.follows && f.follow != nil {
+		if sign > 0 {
+			f.follow[e.Op] = true
+		} else {
+			delete(f.follow, e.Op)
+		}
+	}
 	if sign > 0 {
 		f.FLOP, f.Read, f.Written = f.FLOP.Add(e.FLOP), f.Read.Add(e.Read), f.Written.Add(e.Written)
 	} else {

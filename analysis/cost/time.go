@@ -3,6 +3,7 @@ package cost
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"dmir/analysis/machine"
 	"dmir/dialect/op"
@@ -133,11 +134,16 @@ func (t timer) entry(e *Entry) Time {
 		return x
 	case len(e.Inner) > 0 && !e.Fused:
 		n, ok := e.Trips.Int()
-		x := t.sum(e.Inner)
+		x := t.sum(slices.Concat(e.Inner, e.round))
 		if !ok || !x.Known {
 			return Time{}
 		}
 		x.Ns *= float64(n)
+		if len(e.begin) > 0 {
+			begin := t.sum(e.begin)
+			x.Ns += begin.Ns
+			x.Known = begin.Known
+		}
 		return x
 	}
 	compute, some, ok := t.compute(e)

@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Waster tells the waste of a function apart by entries: what an entry moves
@@ -25,7 +26,7 @@ func NewWaster(m *ir.Module, fn *ir.Func, bind map[string]int64) *Waster {
 	}
 	if fn.Body != nil {
 		for _, v := range returned(fn) {
-			w.returned[source(v)] = true
+			w.returned[op.Source(v)] = true
 		}
 	}
 	return w
@@ -44,7 +45,7 @@ func (w *Waster) Of(e *Entry, runs int64) dim.Dim {
 func (w *Waster) needed(e *Entry) dim.Dim {
 	var n dim.Dim
 	read := func(v *ir.Value, bytes dim.Dim, part bool) {
-		if arg := source(v); arg.Block == w.fn.Body && (part || w.reads(e.Op, arg)) {
+		if arg := op.Source(v); arg.Block == w.fn.Body && (part || w.reads(e.Op, arg)) {
 			n = n.Add(bytes)
 		}
 	}

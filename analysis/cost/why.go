@@ -81,7 +81,7 @@ func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
 			add(v, s.touched(v, c.captured.of[v]))
 		}
 	case d.Traffic != nil:
-		read, _ := d.Traffic(o)
+		read, _ := s.traffic(o)
 		for i, v := range o.Operands {
 			if i < len(read) {
 				add(v, s.part(o, i, read))

@@ -25,7 +25,7 @@ type Safety string
 const (
 	NoFix  Safety = ""
 	Safe   Safety = "safe"   // same function, same rounding
-	Unsafe Safety = "unsafe" // may change rounding
+	Unsafe Safety = "unsafe" // may change rounding, or what callers see of their arguments
 )
 
 // Rule is one thing worth saying.

@@ -147,7 +147,7 @@ func (t *tracer) op(b *ir.Block, o *ir.Op) {
 	step := len(t.plan.Steps)
 	t.plan.Steps = append(t.plan.Steps, Step{Op: o})
 	ends := t.ends[o]
-	for _, v := range o.Results {
+	for i, v := range o.Results {
 		s := t.slot(v)
 		if s.of != v {
 			if at, ok := t.place[s]; ok {
@@ -155,17 +155,20 @@ func (t *tracer) op(b *ir.Block, o *ir.Op) {
 			}
 			continue
 		}
-		if over := t.overwritten(b, o); over != nil {
-			over.held = false
+		if over := t.overwritten(o, i); over != nil {
+			s.take(over)
 			if at, ok := t.place[over]; ok {
 				t.place[s] = at
 				t.plan.Buffers[at].Values = append(t.plan.Buffers[at].Values, v)
 			}
-		} else if at := t.buffer(v, o, t.bytes(t.sizes.Value(v))); at >= 0 {
-			t.place[s] = at
+		} else {
+			if at := t.buffer(v, o, t.bytes(t.sizes.Value(v))); at >= 0 {
+				t.place[s] = at
+			}
+			s.held = true
 		}
 		t.taken = append(t.taken, s)
-		if s.held = true; s.last == nil {
+		if s.last == nil {
 			s.next, ends = ends, s
 		}
 	}

@@ -2,8 +2,8 @@
 // of the bytes that are live at one op, under the order of the ops in the text.
 // Arguments are live throughout; a result is live from the op that makes it,
 // while that op runs, to the last op that uses it, ops in regions included. A
-// reshape shares the storage of its operand, and so does an update in place of
-// a value that nothing uses any more. The inside of a dm.kernel takes none.
+// reshape shares the storage of its operand, and so does an update in place
+// (op.InPlace). The inside of a dm.kernel takes none.
 package memory
 
 import (
@@ -14,10 +14,10 @@ import (
 
 // Sizes are what Peak asks its caller.
 type Sizes struct {
-	Value func(*ir.Value) dim.Dim // bytes that a value takes; 0 where it lies elsewhere
-	View  func(*ir.Op) bool       // the op's result is its first operand in another shape
-	Reuse func(*ir.Op) bool       // the op may write its result over its first operand
-	Extra func(*ir.Op) []dim.Dim  // candidates for what an op holds beyond operands and results; may be nil
+	Value func(*ir.Value) dim.Dim     // bytes that a value takes; 0 where it lies elsewhere
+	View  func(*ir.Op) bool           // the op's result is its first operand in another shape
+	Over  func(*ir.Op, int) *ir.Value // the value that the op writes that result over; nil for one with bytes of its own
+	Extra func(*ir.Op) []dim.Dim      // candidates for what an op holds beyond operands and results; may be nil
 }
 
 // maxWork bounds the terms of formulas that are added before Peak gives up.
@@ -63,6 +63,7 @@ type slot struct {
 	of   *ir.Value
 	last *ir.Op // last op that uses it
 	held bool   // it is taken, and can be given back
+	lent bool   // it is that of an argument, which stays
 	next *slot  // in the list it is in
 }
 
@@ -152,17 +153,18 @@ func (p *peak) region(r *ir.Region) {
 // last to use.
 func (p *peak) op(b *ir.Block, o *ir.Op) {
 	ends := p.ends[o]
-	for _, v := range o.Results {
+	for i, v := range o.Results {
 		s := p.slot(v)
 		if s.of != v {
 			continue
 		}
-		if over := p.overwritten(b, o); over != nil {
-			over.held = false
+		if over := p.overwritten(o, i); over != nil {
+			s.take(over)
 		} else {
 			p.add(p.sizes.Value(v))
+			s.held = true
 		}
-		if s.held = true; s.last == nil {
+		if s.last == nil {
 			s.next, ends = ends, s
 		}
 	}
@@ -185,17 +187,28 @@ func (p *peak) op(b *ir.Block, o *ir.Op) {
 	}
 }
 
-// overwritten is the storage that o's result takes over: its first operand's,
-// where o updates in place and is the last to use it.
-func (p *peak) overwritten(b *ir.Block, o *ir.Op) *slot {
-	if len(o.Operands) == 0 || len(o.Results) != 1 || p.sizes.Reuse == nil || !p.sizes.Reuse(o) {
+// overwritten is the storage that result i of o takes over, nil where it takes
+// some of its own.
+func (p *peak) overwritten(o *ir.Op, i int) *slot {
+	if p.sizes.Over == nil {
 		return nil
 	}
-	s := p.slot(o.Operands[0])
-	if s.last != o || !s.held || s.of.Op == nil || s.of.Op.Parent != b {
+	v := p.sizes.Over(o, i)
+	if v == nil {
+		return nil
+	}
+	s := p.slot(v)
+	if v.Op != nil && !s.held && !s.lent {
 		return nil
 	}
 	return s
+}
+
+// take makes s, a new value's, what over was.
+func (s *slot) take(over *slot) {
+	s.held = over.held
+	s.lent = over.lent || over.of.Op == nil
+	over.held = false
 }
 
 func (p *peak) add(d dim.Dim) {

@@ -28,9 +28,10 @@ var Codes = []diag.Code{
 }
 
 // formOf says how the step o, a dm.kernel or a single op, runs.
-func formOf(o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
+func formOf(p *op.InPlace, o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
+	over := kernel.Updating(p, o)
 	if o.Name != "dm.kernel" {
-		f, err = kernel.Of([]*ir.Op{o}, o.Results)
+		f, err = kernel.OfOver([]*ir.Op{o}, o.Results, over)
 		return f, o.Results, wrap(o, err)
 	}
 	body := o.Body(0)
@@ -42,7 +43,7 @@ func formOf(o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
 		}
 		outs, results = append(outs, v), append(results, o.Results[i])
 	}
-	f, err = kernel.Of(body.Ops[:len(body.Ops)-1], outs)
+	f, err = kernel.OfOver(body.Ops[:len(body.Ops)-1], outs, over)
 	return f, results, wrap(o, err)
 }
 
@@ -88,12 +89,13 @@ func Kernels() pass.Pass {
 				}
 			}
 			g := newGenerator(target)
+			var inPlace op.InPlace
 			for _, o := range slices.Clone(u.Func.Body.Ops) {
 				if !runs(o) || pass.Controls(o) {
 					continue
 				}
 				tablesOut(o)
-				f, _, err := formOf(o)
+				f, _, err := formOf(&inPlace, o)
 				if err != nil {
 					return err
 				}
@@ -238,6 +240,7 @@ type builder struct {
 type level struct {
 	fn       *ir.Func
 	schedule *schedule.Schedule
+	inPlace  op.InPlace
 	base     int64 // where its memory begins
 	// steps is the first and last step of the artifact for each of the schedule's.
 	steps [][2]int
@@ -356,7 +359,7 @@ func constantBytes(v *ir.Value) ([]byte, error) {
 
 // step adds what runs for step i of the schedule.
 func (b *builder) step(i int, st schedule.Step) error {
-	f, results, err := formOf(st.Op)
+	f, results, err := formOf(&b.inPlace, st.Op)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (n *names) elementwise(f *kernel.Form, over map[*ir.Value]*ir.Value) {
 		n.add(v, mode)
 	}
 	for _, v := range f.Outputs {
-		if in := over[v]; in != nil {
+		if in := over[v]; in != nil && n.of[in] != "" { // else it is written alone
 			n.of[v] = n.of[in]
 		} else {
 			n.add(v, artifact.Out)

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"dmir/compile/pass"
@@ -14,10 +15,11 @@ import (
 // decision with the steps of its regions behind it.
 //
 // The results are buffers of what is around. A while copies what it begins with
-// into them, where the regions read it; its body leaves what comes next in the
-// memory of the region, and at its end that is copied over what was. So no
-// kernel of the body need know which of its operands are still needed, and the
-// copies are all that a round adds.
+// into them, where the regions read it, unless that dies there and they are its
+// own bytes; its body leaves what comes next in the memory of the region, and at
+// its end that is copied over what was. So no kernel of the body need know which
+// of its operands are still needed, but for updates in place of a carried value,
+// which is where it belongs already. The copies are all that a round adds.
 func (b *builder) control(i int, st schedule.Step) error {
 	o := st.Op
 	first := len(b.out.Steps)
@@ -72,7 +74,7 @@ func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) e
 		var aside, next []move
 		for _, k := range schedule.Swapped(o) {
 			like := b.out.Buffers[results[k]]
-			if like.Bytes == 0 {
+			if like.Bytes == 0 || given[k] == results[k] || !slices.Contains(results, given[k]) {
 				continue
 			}
 			n := len(b.out.Buffers)

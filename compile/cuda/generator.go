@@ -75,6 +75,9 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 	if len(g.unsound) > 0 {
 		return nil, &unsoundError{g.unsound, ls}
 	}
+	if ls[0].differs == "" {
+		ls[0].differs = byData(f)
+	}
 	return ls, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 )
 
@@ -30,9 +31,12 @@ func (b *builder) take(p schedule.Buffer, in *ir.Value) {
 	for _, v := range p.Views {
 		b.buffer[v] = n
 	}
+	if !slices.Contains(b.own, n) { // of what is around, or an argument's: there throughout
+		return
+	}
 	buf := &b.out.Buffers[n]
 	buf.Last = max(buf.Last, p.Last)
-	if p.Kind == artifact.Output { // what callers see is the result
+	if buf.Kind == artifact.Temp && p.Kind == artifact.Output { // what callers see is the result
 		named := bufferOf(p)
 		buf.Kind, buf.Name, buf.Shape, buf.Order = named.Kind, named.Name, named.Shape, named.Order
 	}
@@ -45,6 +49,9 @@ func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Valu
 	var out map[*ir.Value]*ir.Value
 	for k, v := range f.Outputs {
 		in := st.Over[slices.Index(st.Op.Results, results[k])]
+		if f.Over[v] && in == nil {
+			return nil, failure(st.Op, "%s is an update in place, and the plan gives it bytes of its own: run the pass plan again", results[k].Name)
+		}
 		if in == nil {
 			continue
 		}
@@ -63,24 +70,60 @@ func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Valu
 // those at the places at which it writes result k. Threads take the elements of
 // all results in the same order, and compute all before they write any.
 func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
+	if f.Over[f.Outputs[k]] && !slices.Contains(f.Inputs, in) {
+		return true
+	}
 	if f.Class != kernel.ClassPointwise && f.Class != kernel.ClassLoop {
 		return false
 	}
 	own := f.Outs[k]
-	ok := true
+	ok, reads := true, false
 	read := func(x *kernel.Expr) {
-		if x.Op == kernel.Load && x.Buf == in && !x.At.Equal(own.At) {
-			ok = false
+		if x.Op == kernel.Load && x.Buf == in {
+			reads = true
+			ok = ok && x.At.Equal(own.At)
+		}
+	}
+	data := func(a *kernel.Atom) {
+		if a.Kind == kernel.Datum {
+			kernel.Walk(a.E, read)
 		}
 	}
 	for _, o := range f.Outs {
-		ok = ok && o.Loops[0] == own.Loops[0] && elements(o) == elements(own)
+		reads = false
 		kernel.Walk(o.X, read)
-		o.At.Atoms(func(a *kernel.Atom) {
-			if a.Kind == kernel.Datum {
-				kernel.Walk(a.E, read)
-			}
-		})
+		o.At.Atoms(data)
+		for _, c := range o.If {
+			c.X.Atoms(data)
+		}
+		// Of an update only what reads the value need be computed with it.
+		if reads || !f.Over[f.Outputs[k]] {
+			ok = ok && o.Loops[0] == own.Loops[0] && elements(o) == elements(own)
+		}
 	}
 	return ok
+}
+
+// byData is why what f moves depends on its data, and is at most what the cost
+// model says; "" where it does not.
+func byData(f *kernel.Form) string {
+	copied, apart := 0, true
+	for _, o := range f.Ops {
+		switch {
+		case o.Name == "dm.scatter":
+			return "updates of a place that is updated again, or that lies outside, move less"
+		case o.Name == "dm.dynamic_update_slice" && !f.Over[o.Results[0]]:
+			copied++
+			from := op.Source(o.Operands[0])
+			for _, p := range f.Ops {
+				if p == from.Op || p != o && slices.ContainsFunc(p.Operands, func(v *ir.Value) bool { return op.Source(v) == from }) {
+					apart = false
+				}
+			}
+		}
+	}
+	if copied > 1 || !apart {
+		return "what updates replace is not read"
+	}
+	return ""
 }

@@ -25,6 +25,9 @@ func vectorOf(f *kernel.Form, n func(kernel.Out) int64) int64 {
 }
 
 func elements(o kernel.Out) int64 {
+	if o.N > 0 {
+		return o.N
+	}
 	shape, _ := kernel.ShapeOf(o.Value)
 	n := int64(1)
 	for _, d := range shape {

@@ -27,11 +27,13 @@ func unit(e types.Elem) float64 {
 	return 0
 }
 
-// How many roundings a result may differ by beside what the execution in f64
-// shows, and how many times as far as that.
+// A result may differ by so many roundings of its largest number, or of 1, which
+// is what programs compute with on the way, and so many times as far as the
+// execution in another type shows.
 const (
-	roundings = 64
-	times     = 16
+	roundings       = 64
+	roundingsCoarse = 4 // of 16 bits: what these do, the execution in f64 shows
+	times           = 16
 )
 
 // compare says how got differs from want, the reference's result, beyond what
@@ -65,11 +67,11 @@ func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) strin
 			}
 		}
 	}
-	u := unit(want.Elem)
+	allowed := roundings * unit(want.Elem)
 	if coarse {
-		u = max(u, 0x1p-11)
+		allowed = roundingsCoarse * max(unit(want.Elem), 0x1p-11)
 	}
-	allowed := roundings*u*(scale+1e-3) + times*moved
+	allowed = allowed*max(scale, 1) + times*moved
 	worst, at := 0.0, -1
 	for i := range want.Len() {
 		g, w := got.Float(i), want.Float(i)

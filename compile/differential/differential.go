@@ -43,6 +43,9 @@ type Case struct {
 	Gradient bool
 	Arch     string // of the code; "": portable
 	Unfused  bool   // each op is a kernel of its own
+	// Of is the program whose gradient Text is, as Derive gives it, where it is one:
+	// differences of it are compared as well.
+	Of string
 }
 
 // Kind is what is wrong with a case.
@@ -129,8 +132,8 @@ func wide(text string) string {
 }
 
 var (
-	narrow = regexp.MustCompile(`([x<]|: )(?:f32|f16|bf16|f8E4M3FN|f8E5M2)\b`)
-	inF64  = regexp.MustCompile(`([x<]|: )f64\b`)
+	narrow = regexp.MustCompile(`([x<(]|[:,>] )(?:f32|f16|bf16|f8E4M3FN|f8E5M2)\b`)
+	inF64  = regexp.MustCompile(`([x<(]|[:,>] )f64\b`)
 	rng    = regexp.MustCompile(`^(\s*)(%\S+)( = dm\.rng .*[x<])(f32|f16|bf16|f64)(>.*)\n`)
 )
 
@@ -176,7 +179,7 @@ func inElem(args []*tensor.Tensor, elem types.Elem) []*tensor.Tensor {
 	for i, a := range args {
 		out[i] = a
 		if !a.Elem.IsFloat() {
-			continue
+			continue // these are never written to
 		}
 		out[i] = tensor.New(elem, a.Shape...)
 		for k := range a.Len() {

@@ -18,7 +18,7 @@ func Random(seed uint64) Case {
 	c.Text = randprog.Program(seed, randprog.Options{Gradient: gradient})
 	if gradient {
 		if text, err := Derive(c.Text); err == nil {
-			c.Text = text
+			c.Of, c.Text = c.Text, text
 		} else {
 			c.Gradient = true // Check says what is in the way
 		}
@@ -30,6 +30,10 @@ func Random(seed uint64) Case {
 func Shrunk(ctx context.Context, f *Find) (*Find, error) {
 	var failed error
 	best := f
+	if f.Kind == Gradient && f.Case.Of != "" {
+		return shrunkGradient(ctx, f)
+	}
+	f.Case.Of = ""
 	randprog.Shrink(f.Case.Text, func(candidates []string) int {
 		if failed != nil {
 			return -1
@@ -54,6 +58,32 @@ func Shrunk(ctx context.Context, f *Find) (*Find, error) {
 		return -1
 	})
 	return best, failed
+}
+
+// shrunkGradient makes the function smaller that is differentiated.
+func shrunkGradient(ctx context.Context, f *Find) (*Find, error) {
+	best := f
+	randprog.Shrink(f.Case.Of, func(candidates []string) int {
+		for i, text := range candidates {
+			c := f.Case
+			derived, err := Derive(text)
+			if err != nil {
+				continue
+			}
+			c.Text, c.Of = derived, text
+			p := &prepared{c: c}
+			if p.reference(ctx) != nil {
+				continue
+			}
+			if g := p.differences(ctx); g != nil {
+				best = g
+				return i
+			}
+		}
+		return -1
+	})
+	best.Case.Text = best.Case.Of // differences are of the function
+	return best, ctx.Err()
 }
 
 // alike tells whether two finds have the same cause, as far as their words tell.

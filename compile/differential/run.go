@@ -24,11 +24,12 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	ready := make([]*prepared, len(cases))
 	each(len(cases), func(i int) {
 		p := &prepared{c: cases[i]}
-		if finds[i] = p.reference(ctx); finds[i] == nil {
-			if finds[i] = p.build(ctx); finds[i] == nil {
-				ready[i] = p
+		for _, step := range []func(context.Context) *Find{p.reference, p.differences, p.build} {
+			if finds[i] = step(ctx); finds[i] != nil {
+				return
 			}
 		}
+		ready[i] = p
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err

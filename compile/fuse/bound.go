@@ -196,7 +196,7 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 			continue
 		}
 		size := x.size
-		if g.nodes[x.def].update || terms.charged[v] {
+		if g.nodes[x.def].update != nil || terms.charged[v] {
 			size = 0
 		}
 		if p.heavy.has(d) {

@@ -482,6 +482,7 @@ func (g *graph) acyclic(ks []*shape) bool {
 
 // touches reports whether kernel k and node n share a value.
 func (l *layout) touches(k, n int) bool {
+	l.g.look()
 	node := l.g.nodes[n]
 	for _, v := range slices.Concat(node.ins, node.results) {
 		x := l.g.values[v]
@@ -502,6 +503,7 @@ func (l *layout) neighbours(users [][]int) [][2]int {
 	seen := map[[2]int]bool{}
 	var pairs [][2]int
 	for _, x := range l.g.values {
+		l.g.look()
 		var ks []int
 		if x.def >= 0 {
 			ks = append(ks, users[x.def]...)

@@ -51,6 +51,7 @@ func key(nodes, outs []int) string {
 // kernel is the kernel of nodes that stores outs; both are ascending. Whether it
 // is legal is not asked yet.
 func (g *graph) kernel(nodes, outs []int) *shape {
+	g.look()
 	k := key(nodes, outs)
 	s := g.memo[k]
 	if s == nil {
@@ -73,7 +74,7 @@ func (g *graph) possible(s *shape) bool {
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v
 			}
-			s.legal = !g.entangled(s) && g.rules.Legal(g.members(s), outs)
+			s.legal = !g.entangled(s) && g.possibleOver(s, outs)
 			if !s.legal && len(s.nodes) == 1 {
 				s.legal = true // an op that no kernel computes stands alone, and code generation says so
 			}
@@ -118,11 +119,14 @@ func (g *graph) evaluate(s *shape) {
 			if !seen {
 				s.ins = append(s.ins, v)
 			}
-			size := g.values[v].size
-			if n.read[j] == whole || t+n.read[j] > size {
+			size, read := g.values[v].size, n.read[j]
+			if j == 0 && n.update != nil && !g.inPlace(s, i) {
+				read = n.update.rest
+			}
+			if read == whole || t+read > size {
 				touched[v] = size
 			} else {
-				touched[v] = t + n.read[j]
+				touched[v] = t + read
 			}
 		}
 	}
@@ -130,7 +134,7 @@ func (g *graph) evaluate(s *shape) {
 		bytes += n
 	}
 	for _, v := range s.outs {
-		bytes += g.stored(s.nodes, v)
+		bytes += g.stored(s, v)
 	}
 	slices.Sort(s.ins)
 	busy := max(tensor+g.prologue(s), vector)
@@ -194,27 +198,6 @@ const tile = 128
 func (g *graph) inside(nodes []int, n int) bool {
 	_, found := slices.BinarySearch(nodes, n)
 	return found && n >= 0
-}
-
-// stored is what is written of v: all of it, or the updates where it is a value
-// from outside that was updated in place.
-func (g *graph) stored(nodes []int, v int) int64 {
-	whole, sum := g.values[v].size, int64(0)
-	for at := v; ; {
-		d := g.values[at].def
-		if !g.inside(nodes, d) {
-			if sum == 0 || sum > whole {
-				return whole
-			}
-			return sum
-		}
-		n := g.nodes[d]
-		if !n.update || len(n.ins) == 0 || source(n.op.Operands[0]) != g.values[n.ins[0]].v {
-			return whole
-		}
-		sum += n.update0
-		at = n.ins[0]
-	}
 }
 
 // members are the ops of a kernel in the order of the text: its nodes, the

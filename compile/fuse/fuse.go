@@ -67,7 +67,7 @@ func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
 // Run fuses u's function in place. Errors are *pass.Error: a size that is a
 // symbol (DM801), an op of another dialect (DM804); or the reason why the unit's
 // context ended.
-func Run(u *pass.Unit, o Options) (*Figures, error) {
+func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	start := time.Now()
 	fn := u.Func
 	if fn.Body == nil || len(fn.Op.Regions[0].Blocks) != 1 {
@@ -83,17 +83,23 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 	if effort == 0 {
 		effort = DefaultEffort
 	}
-	f := &Figures{}
+	f = &Figures{}
 	f.before(u, m)
 	sweep(fn)
 	if o.Refuse {
 		inline(fn)
 	}
-	g, err := build(fn, u.Module, u.Options.Bind, m, rules)
+	defer func() {
+		if r := recover(); r == stopped {
+			f, err = nil, context.Cause(u.Context())
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	g, err := build(u.Context(), fn, u.Module, u.Options.Bind, m, rules)
 	if err != nil {
 		return nil, err
 	}
-	g.ctx = u.Context()
 	var together [][2]int
 	for {
 		s := g.solve(g.parts(together), effort)

@@ -26,24 +26,36 @@ type graph struct {
 	memo      map[string]*shape
 	apartness map[[2]int]bool
 	cut       bool // a part was cut only because it was long
+	looks     int
+}
+
+// stopped is what look panics with; Run makes it the error of the context.
+var stopped = new(int)
+
+// look ends the search where its context has ended. What is done often calls it:
+// the loops of the search are many, and some go on for seconds between two plans
+// that they price.
+func (g *graph) look() {
+	if g.looks++; g.looks%64 == 0 && g.ctx.Err() != nil {
+		panic(stopped)
+	}
 }
 
 // node is an op, or the part of a dropout that gives one of its results: its
 // mask needs no operand.
 type node struct {
 	op       *ir.Op
-	results  []int   // values
-	ins      []int   // distinct values that it reads; constants are not among them
-	read     []int64 // bytes of each, or whole
-	tensor   float64 // ns at the tensor cores' peak
-	vector   float64 // ns at the vector units' peak
-	products float64 // of a contraction: how many are summed
-	effort   float64 // ns that computing all results takes the vector units, whatever counts as FLOP
-	cheap    bool    // may be computed in several kernels
-	single   bool    // stands alone as it is: a kernel of the person's, control flow
-	effects  bool    // keeps its place among its like
-	update   bool    // writes a part of its first operand, update0 bytes
-	update0  int64
+	results  []int       // values
+	ins      []int       // distinct values that it reads; constants are not among them
+	read     []int64     // bytes of each, or whole
+	tensor   float64     // ns at the tensor cores' peak
+	vector   float64     // ns at the vector units' peak
+	products float64     // of a contraction: how many are summed
+	effort   float64     // ns that computing all results takes the vector units, whatever counts as FLOP
+	cheap    bool        // may be computed in several kernels
+	single   bool        // stands alone as it is: a kernel of the person's, control flow
+	effects  bool        // keeps its place among its like
+	update   *update     // of an op that writes a part of its first operand in place; nil of others
 	entry    *cost.Entry // of a single one
 	part     *part
 	before   bitset // nodes that this one needs, itself included
@@ -87,13 +99,15 @@ func isView(o *ir.Op) bool { return op.IsView(o) }
 func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.constant" }
 
 // build is the graph of fn, whose sizes are numbers.
-func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{ctx: context.Background(), fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
+func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
+	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)
+	var inPlace op.InPlace
 	last := -1 // the last op with effects: such ops keep their order
 	for i, o := range fn.Body.Ops {
+		g.look()
 		g.position[o] = i
 		if o == fn.Body.Terminator() || o.Name == "dm.constant" || isView(o) {
 			continue
@@ -108,12 +122,12 @@ func build(fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machin
 		}
 		for i, results := range parts {
 			n := &node{op: o, cheap: rules.Cheap(o)}
-			n.update0, n.update = updates(o)
 			if i == 0 {
 				if err := g.operands(n, flow); err != nil {
 					return nil, err
 				}
 			}
+			n.update = g.updates(n, &inPlace)
 			if err := g.work(n, e); err != nil {
 				return nil, err
 			}
@@ -276,20 +290,6 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 		n.vector = ns
 	}
 	return nil
-}
-
-// updates reports whether o writes a part of its first operand and hands the
-// rest on, and how many bytes that part is.
-func updates(o *ir.Op) (bytes int64, ok bool) {
-	d := op.Of(o)
-	if d == nil || d.Traffic == nil || !op.Sound(o) || len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil {
-		return 0, false
-	}
-	_, written := d.Traffic(o)
-	if written.Equal(o.Out(0).Bytes()) {
-		return 0, false
-	}
-	return written.Int()
 }
 
 func elementsOf(v *ir.Value) float64 {

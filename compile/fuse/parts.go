@@ -57,6 +57,7 @@ func (s set) meets(t set) bool {
 
 // apart reports whether nodes a and b are never in one kernel.
 func (g *graph) apart(a, b int) bool {
+	g.look()
 	n, m := g.nodes[a], g.nodes[b]
 	if n.op == m.op {
 		return false

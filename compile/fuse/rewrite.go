@@ -38,6 +38,21 @@ func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
 			last = k
 		}
 	}
+	readers := map[int][]*shape{}
+	for _, k := range ks {
+		for _, v := range k.ins {
+			readers[v] = append(readers[v], k)
+		}
+	}
+	for _, k := range ks {
+		for _, v := range g.overwritten(k) {
+			for _, r := range readers[v] {
+				if r != k {
+					waits[k][r] = true
+				}
+			}
+		}
+	}
 	left := slices.Clone(ks)
 	ran := map[*shape]bool{}
 	for len(left) > 0 {

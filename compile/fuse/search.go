@@ -157,7 +157,7 @@ func (s *search) bound(st state) price {
 			tensor += o.tensor
 			heavy++
 		}
-		if o.update {
+		if o.update != nil {
 			return price{} // may store less than its result
 		}
 		for j, v := range o.ins {

@@ -36,6 +36,8 @@ type Form struct {
 	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Special
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
+	// Over are the results that are written over what they update; see OfOver.
+	Over map[*ir.Value]bool
 
 	// V is how many neighbours one thread computes at a time, those of Lane,
 	// which is nil where V is 1. See Widen.
@@ -58,6 +60,7 @@ type Out struct {
 	At    Index       // place in memory, in elements
 	If    []Condition // stored only where these hold
 	X     *Expr
+	N     int64 // elements that are stored, where they are a part of Value; 0: all
 }
 
 // Level says how many values there are of a result of a row kernel.
@@ -156,6 +159,12 @@ func (e *evaluator) element(shape []int64) (idx []Index, ok bool) {
 // Of says how ops, which are in an order that computes them, run as one kernel
 // that stores outs; the error is a *Reason. All sizes must be numbers.
 func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
+	return of(&Form{Ops: ops, Outputs: outs, V: 1})
+}
+
+// of finds the form of a kernel of f's ops.
+func of(f *Form) (*Form, error) {
+	ops, outs := f.Ops, f.Outputs
 	if len(ops) == 0 || len(outs) == 0 {
 		return nil, &Reason{Msg: "a kernel without results"}
 	}
@@ -173,7 +182,6 @@ func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
 			return nil, reason(o, "no kernel computes %s", o.Name)
 		}
 	}
-	f := &Form{Ops: ops, Outputs: outs, V: 1}
 	if o := Special(ops); o != nil {
 		return f.special(o)
 	}
@@ -247,7 +255,8 @@ func (f *Form) pointwise() (*Form, error) {
 	}
 	var loops []loop
 	for _, v := range f.Outputs {
-		shape := shapeOf(v)
+		part := g.part(v)
+		shape := part.shape
 		i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
 		if i < 0 {
 			i = len(loops)
@@ -255,7 +264,9 @@ func (f *Form) pointwise() (*Form, error) {
 			loops = append(loops, loop{shape, step, at})
 		}
 		idx := s.Unlinear(loops[i].at, shape)
-		g.Outs = append(g.Outs, Out{Value: v, Loops: []*Atom{loops[i].step}, At: Place(v, idx), X: g.eval.at(v, idx)})
+		out := part.at(idx)
+		out.Loops = []*Atom{loops[i].step}
+		g.Outs = append(g.Outs, out)
 	}
 	return &g, g.eval.why
 }
@@ -285,9 +296,10 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	return h.finish()
 }
 
-// loops reports whether f's threads fold by themselves.
+// loops reports whether f's threads fold by themselves, or ask the data whether
+// they store.
 func (f *Form) loops() bool {
-	return slices.ContainsFunc(f.Outs, func(o Out) bool { return folds(o.X) })
+	return slices.ContainsFunc(f.Outs, func(o Out) bool { return folds(o.X) || f.Over[o.Value] && len(o.If) > 0 })
 }
 
 // once reports whether f, whose folds are loops of single threads, computes
@@ -367,15 +379,17 @@ func folds(x *Expr) bool {
 // rowOut finds the level at which v is computed without folds of its own.
 func (f *Form) rowOut(v *ir.Value) (Out, error) {
 	e, r := f.eval, f.Rows
-	shape := shapeOf(v)
+	part := f.part(v)
+	shape := part.shape
 	n := product(shape)
 	try := func(level Level, size int64, idx []Index, ok bool) (Out, bool) {
 		if !ok || n != size {
 			return Out{}, false
 		}
 		e.why = nil
-		out := Out{Value: v, Level: level, At: Place(v, idx), X: e.at(v, idx)}
-		fits := e.why == nil && r.holds(out.X, level)
+		out := part.at(idx)
+		out.Level = level
+		fits := e.why == nil && len(out.If) == 0 && r.holds(out.X, level)
 		Walk(out.X, func(x *Expr) { fits = fits && (x.Op != Fold || x.Over != OwnLoop) })
 		return out, fits
 	}
@@ -403,11 +417,15 @@ func (f *Form) finish() (*Form, error) {
 	seen := map[*ir.Value]bool{}
 	for _, o := range f.Outs {
 		f.reads(o.X, seen)
-		o.At.Atoms(func(a *Atom) {
+		data := func(a *Atom) {
 			if a.Kind == Datum {
 				f.reads(a.E, seen)
 			}
-		})
+		}
+		o.At.Atoms(data)
+		for _, c := range o.If {
+			c.X.Atoms(data)
+		}
 	}
 	return f, nil
 }

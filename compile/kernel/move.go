@@ -192,22 +192,20 @@ func (e *evaluator) pick(o *ir.Op, idx []Index, d, batch int) *Expr {
 }
 
 func (e *evaluator) dynamicSlice(o *ir.Op, idx []Index) *Expr {
-	x := o.Operands[0]
-	shape, size := shapeOf(x), shapeOf(o.Results[0])
 	at := make([]Index, len(idx))
-	for d := range idx {
-		at[d] = e.datum(e.at(o.Operands[1+d], nil), shape[d]-size[d]+1).Add(idx[d])
+	for d, start := range e.starts(o, 1, shapeOf(o.Results[0])) {
+		at[d] = start.Add(idx[d])
 	}
-	return e.at(x, at)
+	return e.at(o.Operands[0], at)
 }
 
 func (e *evaluator) dynamicUpdate(o *ir.Op, idx []Index) *Expr {
 	x, update := o.Operands[0], o.Operands[1]
-	shape, size := shapeOf(x), shapeOf(update)
+	size := shapeOf(update)
 	at := make([]Index, len(idx))
 	var inside []Condition
-	for d := range idx {
-		i := idx[d].Add(e.datum(e.at(o.Operands[2+d], nil), shape[d]-size[d]+1).Times(-1))
+	for d, start := range e.starts(o, 2, size) {
+		i := idx[d].Add(start.Times(-1))
 		inside = append(inside, Condition{X: i, Lo: 0, Hi: size[d]})
 		at[d] = e.Within(i, 0, size[d]-1)
 	}
@@ -222,13 +220,7 @@ func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 	d, _ := op.Dim(o, "dim", len(shapeOf(x)))
 	batch := int(op.Int(o, "batch_dims"))
 	vars, picks := e.loops(shapeOf(indices)[batch:])
-	which := e.at(indices, append(slices.Clone(idx[:batch]), picks...))
-	_, least := lowest(which.Elem)
-	_, most := highest(which.Elem)
-	if which.Elem == types.UI64 {
-		most = math.MaxInt64
-	}
-	meets := e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, math.MaxInt32)}).Add(idx[d].Times(-1))
+	meets := e.place(indices, append(slices.Clone(idx[:batch]), picks...)).Add(idx[d].Times(-1))
 	at := slices.Concat(idx[:d], picks, idx[d+1:])
 	update := e.at(updates, at)
 	old := e.at(x, idx)

@@ -214,7 +214,11 @@ func (f *Form) verifyElements() error {
 		if len(o.X.RowFolds()) > 0 {
 			return fmt.Errorf("%s reads a fold over rows, of which its kernel has none", o.Value.Name)
 		}
-		if !within(o.At.free(), vars) {
+		places := o.At.free()
+		for _, c := range o.If {
+			places = union(places, c.X.free())
+		}
+		if !within(places, vars) {
 			return fmt.Errorf("the place of %s in memory reads a variable that has no value for each of its elements", o.Value.Name)
 		}
 	}

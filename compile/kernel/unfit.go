@@ -8,12 +8,16 @@ import (
 
 // Unfit is why ops, which are in an order that computes them, cannot run as one
 // kernel that yields outs; nil where they can. See Of.
-func Unfit(ops []*ir.Op, outs []*ir.Value) error {
+func Unfit(ops []*ir.Op, outs []*ir.Value) error { return UnfitOver(ops, outs, nil) }
+
+// UnfitOver is Unfit for a kernel that writes results over what they update; see
+// OfOver.
+func UnfitOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) error {
 	for i, v := range outs {
 		if slices.Contains(outs[:i], v) {
 			return &Reason{Msg: "it yields " + v.Name + " twice"}
 		}
 	}
-	_, err := Of(ops, outs)
+	_, err := OfOver(ops, outs, over)
 	return err
 }

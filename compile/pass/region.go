@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -83,6 +84,11 @@ func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []
 	g.Op.SetAttr("sym_name", types.Str(f.Name))
 	g.Op.SetAttr(RegionAttr, types.Bool(true))
 	own := len(b.Args)
+	carried := 0 // only the body of a loop may write over what it is given
+	if o.Name == "dm.while" && n == 1 {
+		carried = own
+	}
+	g.Op.SetAttr(op.CarriedAttr, types.Int{V: int64(carried)})
 	captured := capture(b)
 	g.Op.Regions = []*ir.Region{{Op: g.Op, Blocks: r.Blocks}}
 	b.Region = g.Op.Regions[0]

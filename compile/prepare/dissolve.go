@@ -6,6 +6,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Dissolve makes single ops of kernels that cannot run as one, so that the
@@ -36,7 +37,7 @@ func unfit(o *ir.Op) error {
 	if last == nil {
 		return nil // what is wrong with it is said elsewhere
 	}
-	return kernel.Unfit(body.Ops[:len(body.Ops)-1], last.Operands)
+	return kernel.UnfitOver(body.Ops[:len(body.Ops)-1], last.Operands, kernel.Updating(new(op.InPlace), o))
 }
 
 // loosen puts the ops of the kernel o in its place.

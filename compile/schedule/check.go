@@ -55,6 +55,13 @@ func (t *text) dependencies() {
 				label(s.op), t.stream[s.index], called(r.value), r.maker.index, t.stream[r.maker.index])
 			d.Related = []diag.Related{{Span: place(r.maker.op), Message: "made here"}}
 		}
+		for _, i := range t.before(s) {
+			if r := t.steps[i]; !t.clock.before(i, s.index) {
+				d := t.problem(s.op, "DM844", "%s on stream %d writes over what step %d, %s, reads on stream %d, and does not wait for it",
+					label(s.op), t.stream[s.index], i, label(r.op), t.stream[i])
+				d.Related = []diag.Related{{Span: place(r.op), Message: "read here"}}
+			}
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ type step struct {
 	makes   []*root
 	scratch int64 // bytes, rounded up to Align
 	need    int64 // bytes, as they are
+	// onto is for each of makes the value that it is written over because the op
+	// updates that in place; nil for others. All else that reads it comes before.
+	onto []*root
 }
 
 // root is a value with storage of its own, which is shared by the views of it.
@@ -48,6 +51,9 @@ type root struct {
 	maker *step // nil of arguments and constants
 	reads []*step
 	out   bool // the function returns it, or a view of it
+	// lent is the argument in whose bytes it lies, having been written over it;
+	// nil where it has bytes of its own, or takes over those of another result.
+	lent *root
 }
 
 type kind uint8
@@ -131,12 +137,38 @@ func (g *model) step(o *ir.Op) error {
 		s.reads = append(s.reads, r)
 		r.reads = append(r.reads, s)
 	}
-	for _, v := range o.Results {
+	for i, v := range o.Results {
 		if err := g.add(v, temp, s); err != nil {
 			return err
 		}
+		r, over := s.makes[i], g.onto(o, i)
+		s.onto = append(s.onto, over)
+		if over == nil {
+			continue
+		}
+		if over.kind == argument {
+			r.lent = over
+		} else {
+			r.lent = over.lent
+		}
+		if r.lent != nil {
+			r.bytes, r.size, r.away = 0, 0, r.lent.away
+		}
 	}
 	return nil
+}
+
+// onto is the value that result i of o is written over because o updates it in
+// place, nil where there is none.
+func (g *model) onto(o *ir.Op, i int) *root {
+	if g.sizes.Over == nil {
+		return nil
+	}
+	v := g.sizes.Over(o, i)
+	if v == nil {
+		return nil
+	}
+	return g.rootOf[v]
 }
 
 // captured is the operands of o and of the ops in its regions, as they come;
@@ -200,18 +232,19 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 func roundUp(n int64) int64 { return (n + Align - 1) / Align * Align }
 
 // over lists what result i of s may be written over, if s is the last to read
-// it: an update's operand, and, where the function allows it, an operand of an
+// it: what it updates in place, and, where the function allows it, an operand of an
 // element-wise kernel, each element of which the thread reads that writes it.
 func (g *model) over(s *step, i int) []*root {
 	o := s.op
-	var from []*ir.Value
-	switch {
-	case o.Name == "dm.kernel":
-		if g.inPlace {
-			from = pointwise(o, o.Results[i])
+	if x := s.onto[i]; x != nil {
+		if s.makes[i].lent != nil {
+			return nil
 		}
-	case len(o.Results) == 1 && g.sizes.Reuse != nil && g.sizes.Reuse(o):
-		from = o.Operands[:1]
+		return []*root{x}
+	}
+	var from []*ir.Value
+	if g.inPlace && o.Name == "dm.kernel" {
+		from = pointwise(o, o.Results[i])
 	}
 	var out []*root
 	for _, v := range from {
@@ -222,6 +255,22 @@ func (g *model) over(s *step, i int) []*root {
 		out = append(out, r)
 	}
 	return out
+}
+
+// before are the steps that read what s writes over: they come first, though s
+// needs nothing that they make.
+func (g *model) before(s *step) (steps []int) {
+	for _, x := range s.onto {
+		if x == nil {
+			continue
+		}
+		for _, r := range x.reads {
+			if r != s && !slices.Contains(steps, r.index) {
+				steps = append(steps, r.index)
+			}
+		}
+	}
+	return steps
 }
 
 // seen is in how many ways o reads r: an update once for each operand that lies

@@ -87,7 +87,15 @@ func order(u *pass.Unit) error {
 		}
 	}
 	estimate(fn, held(r, stream, waits))
-	for k, o := range apply(g, r) {
+	ops := apply(g, r)
+	if slices.Max(append(stream, 0)) > 0 { // in the new order other updates may be in place, and wait for what reads there
+		if g, err = read(fn, u.Module, u.Options.Bind); err != nil {
+			return err
+		}
+		now := g.problem(true)
+		waits = waitsFor(now, now.textOrder(), stream)
+	}
+	for k, o := range ops {
 		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
 		if len(waits[k]) > 0 {
 			o.SetAttr(WaitsAttr, pass.Ints(waits[k]...))

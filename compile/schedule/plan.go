@@ -104,6 +104,9 @@ func (g *model) write(offset map[*root]int64, scratch map[*step]int64, workspace
 		if r.away {
 			return -1
 		}
+		if r.lent != nil {
+			return offset[r.lent]
+		}
 		return offset[r]
 	}
 	list := func(rs []*root) types.Attr {

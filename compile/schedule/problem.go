@@ -57,6 +57,11 @@ func (g *model) problem(rounded bool) *problem {
 				t.after = append(t.after, r.maker.index)
 			}
 		}
+		for _, i := range g.before(s) {
+			if !slices.Contains(t.after, i) {
+				t.after = append(t.after, i)
+			}
+		}
 		for i, r := range s.makes {
 			t.makes = append(t.makes, store[r])
 			var over []int

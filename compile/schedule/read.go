@@ -89,17 +89,25 @@ func Steps(fn *ir.Func) ([]Step, error) {
 
 // overwritten is the value whose bytes result k of s takes over, nil for none.
 func (t *text) overwritten(s *step, k int) *ir.Value {
+	if s.makes[k].lent != nil {
+		return t.captured(s, s.onto[k])
+	}
 	if s.makes[k].bytes == 0 {
 		return nil
 	}
 	for _, r := range t.over(s, k) {
-		if t.offset[r] != t.offset[s.makes[k]] || !dying(t.clock, r, s) {
-			continue
+		if t.offset[r] == t.offset[s.makes[k]] && dying(t.clock, r, s) {
+			return t.captured(s, r)
 		}
-		for _, v := range captured(s.op) {
-			if t.rootOf[v] == r {
-				return v
-			}
+	}
+	return nil
+}
+
+// captured is the value by which s knows r.
+func (t *text) captured(s *step, r *root) *ir.Value {
+	for _, v := range captured(s.op) {
+		if t.rootOf[v] == r {
+			return v
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func RegionBytes(o *ir.Op) (total, swap int64) {
 }
 
 // Swapped are the numbers of the values that o, a dm.while, carries and whose
-// next is another carried value as it was: they are put aside before any is
+// next may lie where another carried value was: they are put aside before any is
 // written.
 func Swapped(o *ir.Op) (out []int) {
 	if o.Name != "dm.while" {
@@ -49,9 +49,7 @@ func Swapped(o *ir.Op) (out []int) {
 	}
 	body := o.Body(1)
 	for i, v := range body.Terminator().Operands {
-		for v.Op != nil && v.Op.Parent == body && op.IsView(v.Op) {
-			v = v.Op.Operands[0]
-		}
+		v = op.Base(v)
 		if v.Block == body && v.Index != i && v.Index < len(o.Results) && i < len(o.Results) && v.Tensor() != nil {
 			out = append(out, i)
 		}

@@ -53,6 +53,7 @@ const (
 	Isolated                      // its regions see no outside values
 	Random                        // depends on a seed
 	Cast                          // there for the type that its text asks for, which no operand tells
+	Update                        // the result is the first operand with a part replaced; see InPlace
 )
 
 // AttrKind is the form of an attribute's value.
@@ -136,7 +137,8 @@ type Def struct {
 	// element.
 	FLOP func(o *ir.Op) dim.Dim
 	// Traffic overrides the bytes read per operand (same length as Operands) and
-	// written in total; nil: every operand and every result once in full.
+	// written in total; nil: every operand and every result once in full. That of
+	// an Update is what it moves in place; see TrafficOf.
 	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
 	// Maps gives the iteration space of the ops that have one; nil where none.
 	Maps func(o *ir.Op) *Iteration

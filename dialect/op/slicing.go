@@ -109,7 +109,7 @@ var dynamicSliceDef = &Def{
 	Name: "dynamic_slice", Family: Movement, Class: ClassMovement,
 	Summary: "a part of fixed size at a position known when run",
 	Doc: "The part starts at the scalars given, one for each dimension, moved so that it lies inside, as in StableHLO. A size of -1 takes the whole dimension.\n\n" +
-		"Reads what it takes, the result's size, and the starts; writes the result; counts no FLOP.",
+		"Reads what it takes, the result's size, and the starts of dimensions that it does not take whole; writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<2x6xf32> {
   %i = dm.constant dense<1> : tensor<i64>
   %j = dm.constant dense<0> : tensor<i64>
@@ -144,7 +144,25 @@ var dynamicSliceDef = &Def{
 		}
 		return one(tensor(x, x.Elem, shape...)), nil
 	},
-	Traffic: touchedTraffic,
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		read, written := touchedTraffic(o)
+		return startsRead(o, read, 1, o.Out(0)), written
+	},
+}
+
+// startsRead is read without the starts, operands first and up, of the dimensions
+// of o's first operand that part has whole: there they can only be 0.
+func startsRead(o *ir.Op, read []dim.Dim, first int, part *types.Tensor) []dim.Dim {
+	x := o.In(0)
+	if x == nil || part == nil {
+		return read
+	}
+	for d := range min(x.Rank(), part.Rank(), len(read)-first) {
+		if x.Shape[d].Equal(part.Shape[d]) {
+			read[first+d] = dim.Dim{}
+		}
+	}
+	return read
 }
 
 // startsProblem checks the scalar positions, operands first and up, for each dimension of x.
@@ -165,7 +183,7 @@ var dynamicUpdateSliceDef = &Def{
 	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement,
 	Summary: "a tensor with a part replaced at a position known when run",
 	Doc: "The result is x with `update` written over it from the starting position, which is moved so that the update lies inside, as in StableHLO.\n\n" +
-		"Works in place: reads the update and the starts, writes the update's size. Counts no FLOP.",
+		"Done in place it reads the update and the starts of dimensions that it does not have whole, and writes the update's size; else it also reads the rest of x and writes all of y. " + inPlaceDoc + " Counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>, %u: tensor<1x6xf32>) -> tensor<4x6xf32> {
   %i = dm.constant dense<2> : tensor<i64>
   %j = dm.constant dense<0> : tensor<i64>
@@ -178,7 +196,7 @@ var dynamicUpdateSliceDef = &Def{
 		{Name: "start_indices", Elems: indexes, Variadic: true, Doc: startsDoc},
 	},
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
-	Traits:  Pure,
+	Traits:  Pure | Update,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 1)
 		if x.Elem != u.Elem {
@@ -205,7 +223,7 @@ var dynamicUpdateSliceDef = &Def{
 			return read, dim.Dim{}
 		}
 		read[0] = dim.Dim{}
-		return read, read[1]
+		return startsRead(o, read, 2, o.In(1)), read[1]
 	},
 }
 
@@ -267,7 +285,7 @@ var scatterDef = &Def{
 	Summary: "slices written or combined at positions given by an index tensor",
 	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
 		"With the default `set`, of several updates of one element the last in row-major order stays. An update outside the dimension is dropped, as in StableHLO.\n\n" +
-		"Works in place: reads the indices, the updates and, unless `set`, as much of x; writes the updates' size. `add` and `mul` count 1 FLOP for each element of the updates.",
+		"Done in place it reads the indices, the updates and, unless `set`, as much of x, and writes the updates' size, x's at most; else it reads all of x and writes all of y. " + inPlaceDoc + " `add` and `mul` count 1 FLOP for each element of the updates.",
 	Example: `func.func @example(%x: tensor<4x3xf32>, %u: tensor<2x3xf32>) -> tensor<4x3xf32> {
   %i = dm.constant dense<[3, 3]> : tensor<2xi64>
   %y = dm.scatter add %x, %i, %u, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>, tensor<2x3xf32>) -> tensor<4x3xf32>
@@ -283,7 +301,7 @@ var scatterDef = &Def{
 		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: append([]string{"set"}, reductionKinds...), Default: types.Keyword("set"), Doc: "how an update meets what is there"},
 		gatherDim, batchDims,
 	},
-	Traits: Pure,
+	Traits: Pure | Update,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x, u := in(o, 0), in(o, 2)
 		want, p := gathered(o)
@@ -307,10 +325,14 @@ var scatterDef = &Def{
 		if len(read) < 3 {
 			return read, dim.Dim{}
 		}
-		if read[0] = read[2]; Str(o, "kind") == "set" {
+		part := read[2] // each place once, however many updates meet there
+		if x := in(o, 0); x != nil && part.AtLeast(x.Bytes()) {
+			part = x.Bytes()
+		}
+		if read[0] = part; Str(o, "kind") == "set" {
 			read[0] = dim.Dim{}
 		}
-		return read, read[2]
+		return read, part
 	},
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // cName is the program's name as an identifier of C.
-func (p *Program) cName() string { return "dmir_" + p.fileName() }
+func (p *Program) cName() string { return escape.Identifier("dmir_" + p.Name) }
 
 // fileName is what the program's text is called: a word that neither a compiler
 // nor a shell takes for anything else.

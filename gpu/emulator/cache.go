@@ -29,14 +29,26 @@ func usableCache() (string, error) {
 			return dir, nil
 		}
 	}
-	w, err := temporary()
+	temporary.Lock()
+	defer temporary.Unlock()
+	if w := temporary.work; w != nil {
+		if _, err := os.Stat(w.Dir); err == nil {
+			return w.Dir, nil
+		}
+	}
+	w, err := local.NewWork()
 	if err != nil {
 		return "", err
 	}
+	temporary.work = w
 	return w.Dir, nil
 }
 
-var temporary = sync.OnceValues(local.NewWork)
+// temporary is the cache of a process that has no other.
+var temporary struct {
+	sync.Mutex
+	work *local.Work
+}
 
 // sumName is the file beside an entry of the cache that holds its checksum.
 func sumName(path string) string { return path + ".sum" }

@@ -269,7 +269,7 @@ func (b *build) compile(a *app, arch string) error {
 // describe adds what a run without the text needs to know.
 func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
 	p.Headers = nvrtc.DeviceHeaders()
-	if key, err := local.Key(true); err == nil { // without one the emulator asks for --trust
+	if key, err := local.Key(true); err == nil { // without one the file is taken for a stranger's
 		p.Key = key
 	}
 	if len(p.Outputs) == len(fn.Results) {

@@ -134,7 +134,7 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 // diffGitHub says what changed as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
 	say := func(level, title string, at panel.Place, text string) {
-		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(d.File),
+		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),
 			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(escape.Lines(text)))
 	}
 	for _, f := range d.Diff.Functions {

@@ -136,7 +136,7 @@ func reportGitHub(w io.Writer, f finding) {
 	endLine, endCol := f.src.Human(f.Span.End)
 	text := escape.Lines(strings.Join(append([]string{f.Message}, f.Notes...), "\n"))
 	fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n",
-		githubLevel[f.Severity], githubProperty.Replace(f.src.Path), line, col, endLine, endCol,
+		githubLevel[f.Severity], githubProperty.Replace(escape.Terminal(f.src.Path)), line, col, endLine, endCol,
 		githubProperty.Replace(f.Code+" "+f.Name), githubText.Replace(text))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	panel "dmir/analysis/report"
+	"dmir/internal/escape"
 	"dmir/internal/whole"
 )
 
@@ -172,13 +173,7 @@ func (c reportCmd) name(kind, extension string) string {
 	if c.Function != "" {
 		base += "." + strings.TrimPrefix(c.Function, "@")
 	}
-	plain := func(r rune) rune {
-		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
-			return '_'
-		}
-		return r
-	}
-	return strings.Map(plain, base) + "." + kind + "." + extension
+	return escape.FileName(base) + "." + kind + "." + extension
 }
 
 // write writes one page, and says where it is.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -165,8 +164,8 @@ func tensorText(b *artifact.Buffer) string {
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
 	for i := range res.Outputs {
-		name := filepath.Base(res.Outputs[i].Name) // a file must not say where results go
-		if used[name] || name == "." || name == string(filepath.Separator) {
+		name := escape.FileName(res.Outputs[i].Name) // a file must not say where results go
+		if used[name] || name == "" {
 			name = fmt.Sprintf("result%d", i)
 		}
 		used[name] = true

@@ -2,17 +2,26 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
+
+	"dmir/internal/notices"
 )
 
 // version is the release that this tree becomes.
 const version = "0.1.0"
 
-type versionCmd struct{}
+type versionCmd struct {
+	Notices bool `help:"Print the licences of what is linked into the binary and made by others."`
+}
 
 // Run prints the version, the commit where the build knows it, and the platform.
-func (versionCmd) Run(a *app) error {
+func (c versionCmd) Run(a *app) error {
+	if c.Notices {
+		_, err := io.WriteString(a.stdout, notices.Text)
+		return err
+	}
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

@@ -8,5 +8,7 @@ var Terms = []Term{
 	{Text: "the sums of dy · y pass through memory, and several kernels read the operands", Doc: "the gradient of attention"},
 	{Text: "partial sums of blocks are written and read once more", Doc: "folds of which several blocks take a part each"},
 	{Text: "parts of its folds pass through memory", Doc: "folds behind a contraction"},
+	{Text: "updates of a place that is updated again, or that lies outside, move less", AtMost: true, Doc: "a scatter: its indices say what is written"},
+	{Text: "what updates replace is not read", AtMost: true, Doc: "copies with parts replaced, of a value that the kernel computes or reads otherwise too"},
 	{Text: "%d partial sums of each element pass through memory", Doc: "contractions whose products are split over several blocks"},
 }

@@ -108,3 +108,20 @@ func Identifier(s string) string {
 	}
 	return b.String()
 }
+
+// FileName is s as the name of a file, without what comes behind its last dot: in
+// the folder where it is put, on every system, and not too long.
+func FileName(s string) string {
+	const most = 150 // bytes, of the 255 that systems allow
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len()+utf8.RuneLen(r) > most {
+			break
+		}
+		if r == utf8.RuneError || Control(r) || strings.ContainsRune(`/\:*?"<>|`, r) {
+			r = '_'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

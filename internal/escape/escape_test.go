@@ -45,6 +45,17 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+func TestFileName(t *testing.T) {
+	for s, want := range map[string]string{
+		"layer": "layer", "größe": "größe", "../../x": ".._.._x", `C:\x`: "C__x", "a\x00\n\x1b\xff": "a____", "": "",
+		strings.Repeat("é", 100): strings.Repeat("é", 75),
+	} {
+		if got := escape.FileName(s); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
+
 func FuzzPlaces(f *testing.F) {
 	for _, s := range escapetest.Names {
 		f.Add(s)

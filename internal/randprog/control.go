@@ -96,7 +96,7 @@ func (w *writer) branch() bool {
 	return true
 }
 
-// loop carries a value around three times, or as often as an argument says.
+// loop carries a value around up to three times.
 func (w *writer) loop() bool {
 	if w.plain {
 		return false
@@ -107,44 +107,30 @@ func (w *writer) loop() bool {
 	}
 	w.names++
 	id := w.names
-	turn := value{name: fmt.Sprintf("%%t%d", id), elem: x.elem, shape: x.shape, lo: min(-1, x.lo), hi: max(1, x.hi), exact: false}
-	outer := slices.Clone(w.vals)
+	turn := value{name: fmt.Sprintf("%%t%d", id), elem: x.elem, shape: x.shape, lo: min(-1, x.lo), hi: max(1, x.hi)}
+	before := len(w.vals)
 	w.vals = append(w.vals, turn)
-	w.indent += "  "
 	text, defined := w.inside(1 + w.r.IntN(4))
+	w.vals = slices.Delete(w.vals, before, before+1)
 	i := slices.IndexFunc(defined, func(v value) bool { return v.elem == x.elem && slices.Equal(v.shape, x.shape) })
-	w.indent = strings.TrimSuffix(w.indent, "  ")
-	var added []value
-	for _, v := range w.args {
-		if !slices.ContainsFunc(outer, func(o value) bool { return o.name == v.name }) {
-			added = append(added, v)
-		}
-	}
-	w.vals = append(outer, added...)
 	if i < 0 {
 		return false
 	}
 	o := w.fresh(x.elem, x.shape, turn.lo, turn.hi, false, x)
-	in := w.indent
-	lines := []string{
-		fmt.Sprintf("%%z%d = dm.constant dense<0> : tensor<i64>", id),
-		fmt.Sprintf("%%n%d = dm.constant dense<%d> : tensor<i64>", id, 1+w.r.IntN(3)),
-		fmt.Sprintf("%%c%[1]d, %[2]s = dm.while %%z%[1]d, %[3]s : (tensor<i64>, %[4]s) -> (tensor<i64>, %[4]s) {", id, o.name, x.name, x.typ()),
-		fmt.Sprintf("^bb0(%%i%[1]d: tensor<i64>, %[2]s: %[3]s):", id, turn.name, x.typ()),
-		fmt.Sprintf("  %%m%[1]d = dm.compare lt %%i%[1]d, %%n%[1]d : tensor<i64>", id),
-		fmt.Sprintf("  dm.yield %%m%d : tensor<i1>", id),
-		"} do {",
-		fmt.Sprintf("^bb0(%%i%[1]d: tensor<i64>, %[2]s: %[3]s):", id, turn.name, x.typ()),
-	}
-	for i, l := range lines {
-		if strings.Contains(l, "dm.compare") {
-			l = fmt.Sprintf("  %%m%[1]d = dm.compare lt %%i%[1]d, %%n%[1]d : (tensor<i64>, tensor<i64>) -> tensor<i1>", id)
-		}
-		lines[i] = in + l + "\n"
-	}
-	fmt.Fprintf(&w.out, "%s%s", strings.Join(lines, ""), text)
-	fmt.Fprintf(&w.out, "%[1]s  %%o%[2]d = dm.constant dense<1> : tensor<i64>\n%[1]s  %%j%[2]d = dm.add %%i%[2]d, %%o%[2]d : tensor<i64>\n%[1]s  %%k%[2]d = dm.tanh %[3]s : %[4]s\n%[1]s  dm.yield %%j%[2]d, %%k%[2]d : tensor<i64>, %[4]s\n%[1]s}\n",
-		in, id, defined[i].name, x.typ())
+	fmt.Fprintf(&w.out, `%[1]s%%z%[2]d = dm.constant dense<0> : tensor<i64>
+%[1]s%%n%[2]d = dm.constant dense<%[3]d> : tensor<i64>
+%[1]s%%c%[2]d, %[4]s = dm.while %%z%[2]d, %[5]s : (tensor<i64>, %[6]s) -> (tensor<i64>, %[6]s) {
+%[1]s^bb0(%%i%[2]d: tensor<i64>, %[7]s: %[6]s):
+%[1]s  %%m%[2]d = dm.compare lt %%i%[2]d, %%n%[2]d : (tensor<i64>, tensor<i64>) -> tensor<i1>
+%[1]s  dm.yield %%m%[2]d : tensor<i1>
+%[1]s} do {
+%[1]s^bb0(%%i%[2]d: tensor<i64>, %[7]s: %[6]s):
+%[8]s%[1]s  %%o%[2]d = dm.constant dense<1> : tensor<i64>
+%[1]s  %%j%[2]d = dm.add %%i%[2]d, %%o%[2]d : tensor<i64>
+%[1]s  %%k%[2]d = dm.tanh %[9]s : %[6]s
+%[1]s  dm.yield %%j%[2]d, %%k%[2]d : tensor<i64>, %[6]s
+%[1]s}
+`, w.indent, id, 1+w.r.IntN(3), o.name, x.name, x.typ(), turn.name, text, defined[i].name)
 	w.used[x.name] = true
 	w.vals = append(w.vals, o)
 	return true

@@ -249,7 +249,7 @@ func (w *writer) pad() bool {
 func (w *writer) reverse() bool {
 	x, ok := w.find(ranked(1, w.anything))
 	if ok {
-		w.one("reverse", "dims = "+list(w.dims(len(x.shape))), w.moved(x, x.shape), x)
+		w.one("reverse", "dims = "+list(w.dims(x.shape)), w.moved(x, x.shape), x)
 	}
 	return ok
 }

@@ -219,7 +219,6 @@ var binaries = []string{"add", "add", "add", "sub", "sub", "sub", "mul", "mul", 
 func (w *writer) binary() bool {
 	name := w.pick(binaries...)
 	bends := name == "max" || name == "min"
-	logical := name == "and" || name == "or" || name == "xor"
 	x, y, shape, ok := w.pair(func(v value) bool {
 		switch {
 		case !takes(name, 0, v.elem) || v.top() > limit(v.elem):
@@ -231,11 +230,10 @@ func (w *writer) binary() bool {
 		}
 		return true
 	})
-	if !ok || logical && x.lo < 0 != (y.lo < 0) && false {
-		return false
+	if ok {
+		w.combine(name, x, y, shape)
 	}
-	w.combine(name, x, y, shape)
-	return true
+	return ok
 }
 
 // combine writes an element-wise op of two operands.
@@ -363,7 +361,7 @@ func (w *writer) convert() bool {
 	}
 	to := w.pick("f32", "f16", "bf16", "f64", "f32")
 	if !w.grad && w.chance(3) {
-		to = w.pick("i64", "i32", "i16", "i8", "ui8", "ui16", "ui32", "ui64", "i1", "f8E4M3FN", "f8E5M2")
+		to = w.pick("i64", "i32", "i16", "i8", "ui8", "ui16", "ui32", "ui64", "i1", "f8E4M3FN", "f8E4M3FN", "f8E5M2", "f8E5M2")
 	}
 	if to == x.elem || !x.exact && !isFloat(to) && !isF8(to) || to[0] == 'u' && x.lo < 0 || !x.exact && isF8(to) {
 		return false

@@ -15,9 +15,22 @@ func list(ns []int) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
+// along is one of a shape's dimensions, seldom one of size 1.
+func (w *writer) along(shape []int) int {
+	d := w.r.IntN(len(shape))
+	for range 4 {
+		if shape[d] > 1 {
+			break
+		}
+		d = w.r.IntN(len(shape))
+	}
+	return d
+}
+
 // dims is a random choice of a shape's dimensions, at least one, mostly one.
-func (w *writer) dims(rank int) []int {
-	ds := []int{w.r.IntN(rank)}
+func (w *writer) dims(shape []int) []int {
+	rank := len(shape)
+	ds := []int{w.along(shape)}
 	switch w.r.IntN(8) {
 	case 0:
 		ds = nil
@@ -109,7 +122,7 @@ func (w *writer) reduce() bool {
 		return numbers(v) && (v.float() || !w.grad)
 	}))
 	if ok {
-		w.fold(x, w.kindOf(x), w.dims(len(x.shape)), w.chance(4))
+		w.fold(x, w.kindOf(x), w.dims(x.shape), w.chance(4))
 	}
 	return ok
 }
@@ -122,10 +135,10 @@ func (w *writer) statistic() bool {
 	if !ok {
 		return false
 	}
-	dims := w.dims(len(x.shape))
+	dims := w.dims(x.shape)
 	for range 1 + w.r.IntN(3) {
 		if w.chance(4) {
-			dims = w.dims(len(x.shape))
+			dims = w.dims(x.shape)
 		}
 		r := w.back(w.fold(x, w.kindOf(x), dims, w.chance(3)), x.shape, dims)
 		if w.chance(4) && isFloat(r.elem) {
@@ -185,7 +198,7 @@ func (w *writer) customReduce() bool {
 	if !ok {
 		return false
 	}
-	dims := w.dims(len(x.shape))
+	dims := w.dims(x.shape)
 	shape, _ := reduced(x.shape, dims, false)
 	y := w.fresh(x.elem, shape, 0, x.top(), x.exact, x)
 	y.depth++
@@ -214,7 +227,7 @@ func (w *writer) softmax() bool {
 	if !ok {
 		return false
 	}
-	d := w.r.IntN(len(x.shape))
+	d := w.along(x.shape)
 	clauses := fmt.Sprintf("dim = %d", d)
 	if d == len(x.shape)-1 && w.chance(3) {
 		clauses = ""
@@ -256,7 +269,7 @@ func (w *writer) norm() bool {
 	if len(dims) > 1 {
 		clauses += ", dims = " + list(dims)
 	} else if w.chance(3) && len(x.shape) > 1 {
-		d := w.r.IntN(len(x.shape))
+		d := w.along(x.shape)
 		dims, n = []int{d}, x.shape[d]
 		clauses += ", dims = " + list(dims)
 	}
@@ -286,7 +299,7 @@ func (w *writer) batchNorm() bool {
 	if !ok {
 		return false
 	}
-	d := w.r.IntN(len(x.shape))
+	d := w.along(x.shape)
 	c := []int{x.shape[d]}
 	clauses := fmt.Sprintf("epsilon = 0.1, dim = %d", d)
 	ins := []value{x, w.features(x.elem, c), w.features(x.elem, c)}
@@ -336,7 +349,7 @@ func (w *writer) crossEntropy() bool {
 	if !ok {
 		return false
 	}
-	d := w.r.IntN(len(x.shape))
+	d := w.along(x.shape)
 	rest, _ := reduced(x.shape, []int{d}, false)
 	labels := w.indices(rest)
 	reduction := w.pick("mean", "sum", "none")
@@ -359,7 +372,7 @@ func (w *writer) argmax() bool {
 	if !ok {
 		return false
 	}
-	d, keep := w.r.IntN(len(x.shape)), w.chance(4)
+	d, keep := w.along(x.shape), w.chance(4)
 	shape, n := reduced(x.shape, []int{d}, keep)
 	w.one("argmax", fmt.Sprintf("dim = %d, keep_dims = %v", d, keep), w.fresh(w.pick("i64", "i32"), shape, 0, float64(n-1), true), x)
 	return true
@@ -370,7 +383,7 @@ func (w *writer) cumsum() bool {
 	if !ok {
 		return false
 	}
-	d := w.r.IntN(len(x.shape))
+	d := w.along(x.shape)
 	n := float64(x.shape[d])
 	if x.top()*n > limit(x.elem) {
 		return false
@@ -435,9 +448,6 @@ func (w *writer) window() bool {
 		if y.top() > limit(x.elem) {
 			return false
 		}
-	} else if strings.Contains(clauses, "[1, 0]") || strings.Contains(clauses, "[0, 1]") || strings.Contains(clauses, "[1, 1]") {
-		// A window in the padding alone would give an infinity.
-		clauses = strings.ReplaceAll(clauses, "window_dilations", "window_dilations")
 	}
 	w.one("reduce_window "+kind, clauses, y, x)
 	return true
@@ -471,7 +481,7 @@ func (w *writer) ordered() bool {
 	if !ok {
 		return false
 	}
-	d := w.r.IntN(len(x.shape))
+	d := w.along(x.shape)
 	shape := slices.Clone(x.shape)
 	name, clauses := "sort", fmt.Sprintf("dim = %d, descending = %s", d, w.pick("true", "false"))
 	if w.chance(2) {

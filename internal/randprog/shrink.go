@@ -238,6 +238,17 @@ func reductions(text string) func(yield func(string) bool) {
 				}
 			}
 		}
+		for i, s := range f.body {
+			next := func(t string) bool {
+				g := f
+				g.body = slices.Clone(f.body)
+				g.body[i].text = t
+				return yield(g.text())
+			}
+			if !within(s, next) {
+				return
+			}
+		}
 		for _, d := range sizes(text) {
 			for _, n := range []int{1, 2, 3, d / 2, d - 1} {
 				if n > 0 && n < d && !yield(resized(text, d, n)) {
@@ -260,10 +271,9 @@ func (f form) joined() string {
 
 // instead is f without statement i, whose result's users take name.
 func (f form) instead(i int, result, name string) string {
-	whole := regexp.MustCompile(regexp.QuoteMeta(result) + `\b`)
 	f.body = slices.Delete(slices.Clone(f.body), i, i+1)
 	for k := range f.body {
-		f.body[k].text = whole.ReplaceAllLiteralString(f.body[k].text, name)
+		f.body[k].text = whole(result).ReplaceAllLiteralString(f.body[k].text, name)
 	}
 	f.ret = slices.Clone(f.ret)
 	for k, r := range f.ret {
@@ -274,27 +284,48 @@ func (f form) instead(i int, result, name string) string {
 	return f.text()
 }
 
-// dissolved is what stands in a kernel, under the names of what the kernel gives.
+// dissolved is what stands in the first region of a kernel or a branch, under the
+// names of what the op gives.
 func dissolved(s statement) (string, bool) {
-	if !strings.Contains(s.text, "= dm.kernel ") {
+	if !strings.Contains(s.text, "= dm.kernel ") && !strings.Contains(s.text, "= dm.if ") {
 		return "", false
 	}
-	lines := strings.SplitAfter(strings.TrimSuffix(s.text, "\n"), "\n")
-	if len(lines) < 4 {
+	head, inside, _ := strings.Cut(s.text, "\n")
+	inner, after, ok := strings.Cut(inside, "dm.yield ")
+	if !ok || !strings.HasSuffix(head, "{") {
 		return "", false
 	}
-	inner := strings.Join(lines[1:len(lines)-2], "")
-	_, yields, ok := strings.Cut(lines[len(lines)-2], "dm.yield ")
-	if !ok {
-		return "", false
-	}
-	names, _, _ := strings.Cut(yields, " :")
+	names, _, _ := strings.Cut(after, " :")
 	for k, n := range strings.Split(names, ", ") {
 		if k < len(s.results) {
-			inner = regexp.MustCompile(regexp.QuoteMeta(n)+`\b`).ReplaceAllLiteralString(inner, s.results[k])
+			inner = whole(n).ReplaceAllLiteralString(inner, s.results[k])
 		}
 	}
-	return inner, true
+	return strings.TrimRight(inner, " "), true
+}
+
+func whole(name string) *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(name) + `\b`) }
+
+// within gives s without one of the ops in its regions, whose result's users
+// take one of its operands; not all are valid.
+func within(s statement, yield func(string) bool) bool {
+	lines := strings.SplitAfter(s.text, "\n")
+	for i, l := range lines {
+		if i == 0 || !strings.Contains(l, " = dm.") || strings.HasSuffix(l, "{\n") {
+			continue
+		}
+		names := valueName.FindAllString(l, -1)
+		before, after := strings.Join(lines[:i], ""), strings.Join(lines[i+1:], "")
+		if !whole(names[0]).MatchString(after) {
+			names = names[:min(len(names), 2)]
+		}
+		for _, n := range names[1:] {
+			if !yield(before + whole(names[0]).ReplaceAllLiteralString(after, n)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // sizes are those of the dimensions in a text, large ones first.

@@ -9,8 +9,8 @@ type weighted struct {
 	smooth bool // stands in functions that are differentiated
 }
 
-// statements are all kinds of statements. What an op of the registry is written
-// by says cases.
+// statements are all kinds of statements. Together they write every op of the
+// registry.
 func statements() []weighted {
 	return []weighted{
 		{"unary", 14, (*writer).unary, true},
@@ -58,21 +58,6 @@ func statements() []weighted {
 		{"while", 1, (*writer).loop, false},
 		{"gradient", 1, (*writer).gradient, false},
 	}
-}
-
-// cases says which kind of statement writes each op of the registry.
-var cases = map[string]string{
-	"einsum": "einsum", "matmul": "matmul", "convolution": "convolution",
-	"compare": "compare", "select": "select", "clamp": "clamp", "convert": "convert", "dropout": "dropout",
-	"reduce": "reduce", "softmax": "softmax", "log_softmax": "softmax", "layer_norm": "norm", "rms_norm": "norm",
-	"batch_norm": "batch_norm", "group_norm": "group_norm", "cross_entropy": "cross_entropy", "argmax": "argmax",
-	"cumsum": "cumsum", "reduce_window": "window", "select_and_scatter": "select_and_scatter", "top_k": "ordered", "sort": "ordered",
-	"attention": "attention", "attention_grad": "attention",
-	"transpose": "transpose", "reshape": "reshape", "broadcast": "broadcast", "slice": "slice", "dynamic_slice": "dynamic_slice",
-	"dynamic_update_slice": "update", "concatenate": "concatenate", "pad": "pad", "reverse": "reverse", "gather": "gather",
-	"scatter": "scatter", "copy": "copy", "embedding": "embedding", "constant": "source", "iota": "source", "rng": "source",
-	"while": "while", "if": "if", "map": "map", "kernel": "kernel", "yield": "kernel", "grad": "gradient",
-	"sgd": "optimizer", "momentum": "optimizer", "adam": "optimizer",
 }
 
 // weigh makes the table of this program: each has its own preferences, so that

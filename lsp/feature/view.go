@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
+	esc "dmir/internal/escape"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -42,7 +43,7 @@ func printed(p *program.Program, one func(*ir.Module) (string, error)) string {
 		for _, d := range p.Diags {
 			if d.Severity == diag.Error {
 				line, col := p.Src.Human(d.Span.Start)
-				fmt.Fprintf(&b, "// %d:%d: %s\n", line, col, strings.ReplaceAll(d.Message, "\n", " "))
+				fmt.Fprintf(&b, "// %d:%d: %s\n", line, col, esc.Comment(d.Message))
 			}
 		}
 		return b.String()
@@ -50,7 +51,7 @@ func printed(p *program.Program, one func(*ir.Module) (string, error)) string {
 	for i, m := range p.Modules {
 		text, err := one(m)
 		if err != nil {
-			return fmt.Sprintf("// This program cannot be shown: %s\n", strings.ReplaceAll(err.Error(), "\n", " "))
+			return fmt.Sprintf("// This program cannot be shown: %s\n", esc.Comment(err.Error()))
 		}
 		if i > 0 {
 			b.WriteString("// -----\n")

@@ -14,6 +14,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/analysis/units"
+	"dmir/internal/escape"
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
 )
@@ -28,7 +29,7 @@ func builtViews() map[string]view {
 		cudaView: {ext: ".cu", built: func(b *worker.Build) string { return b.CUDA }},
 		"ptx": {ext: ".ptx", code: true, built: func(b *worker.Build) string {
 			if b.NoCode != "" {
-				return "// " + b.NoCode + "\n"
+				return comment(b.NoCode)
 			}
 			return b.PTX
 		}},
@@ -72,7 +73,14 @@ func isProtocolError(err error) bool {
 	return ok
 }
 
-func comment(msg string) string { return "// " + strings.ReplaceAll(msg, "\n", "\n// ") + "\n" }
+// comment is a message as a text of MLIR or C++.
+func comment(msg string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(msg, "\n") {
+		b.WriteString("// " + escape.Comment(line) + "\n")
+	}
+	return b.String()
+}
 
 // showBuilt compiles a function, with progress, and shows a view of it; with a
 // line, the kernel that the line became.

@@ -4,30 +4,81 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+
+	"dmir/internal/escape"
 )
 
 // client is the way to the editor. Everything but responses goes through one
 // queue, so that nothing that runs on the reading loop ever waits for the
-// editor to read, and so that what is sent keeps its order.
+// editor to read, and so that what is sent keeps its order. An editor that does
+// not read has a bounded number of messages wait for it: what a newer one
+// supersedes is not sent, logs beyond a few are left out, and beyond maxUnread
+// the connection ends.
 type client struct {
-	conn jsonrpc2.Conn
-	ctx  context.Context // of the connection
+	conn     jsonrpc2.Conn
+	ctx      context.Context // of the connection
+	overflow func()          // ends the connection; nil: nothing does
 
 	mu      sync.Mutex
-	queue   []func()
+	queue   []*outgoing
+	waiting map[any]*outgoing // by what supersedes them
+	logs    int               // that wait
+	left    int               // logs that were left out since
 	running bool
 	idle    []chan struct{} // closed when the queue is empty
 }
 
+// outgoing is a message to send.
+type outgoing struct {
+	send func()
+	key  any // nil: no other supersedes it
+	log  bool
+}
+
+const (
+	maxUnread      = 1 << 13  // messages that wait for an editor that does not read
+	maxUnreadBytes = 64 << 20 // of responses that do
+	maxLogs        = 256
+)
+
 // post queues f.
-func (c *client) post(f func()) {
+func (c *client) post(f func()) { c.enqueue(&outgoing{send: f}) }
+
+// supersede queues f in place of what waits under the same key.
+func (c *client) supersede(key any, f func()) { c.enqueue(&outgoing{send: f, key: key}) }
+
+func (c *client) enqueue(m *outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue = append(c.queue, f)
+	if old := c.waiting[m.key]; old != nil && m.key != nil {
+		old.send = m.send
+		return
+	}
+	switch {
+	case m.log && c.logs >= maxLogs:
+		c.left++
+		return
+	case len(c.queue) >= maxUnread:
+		if c.overflow != nil {
+			c.overflow()
+		}
+		return
+	}
+	if m.log {
+		c.logs++
+	}
+	if m.key != nil {
+		if c.waiting == nil {
+			c.waiting = map[any]*outgoing{}
+		}
+		c.waiting[m.key] = m
+	}
+	c.queue = append(c.queue, m)
 	if !c.running {
 		c.running = true
 		go c.drain()
@@ -43,14 +94,26 @@ func (c *client) drain() {
 				close(ch)
 			}
 			c.idle = nil
+			left := c.left
+			c.left = 0
 			c.mu.Unlock()
+			if left > 0 {
+				c.log(protocol.MessageTypeWarning, fmt.Sprintf("%d messages were left out while the editor did not read", left))
+			}
 			return
 		}
-		f := c.queue[0]
+		m := c.queue[0]
 		c.queue[0] = nil
 		c.queue = c.queue[1:]
+		if m.key != nil {
+			delete(c.waiting, m.key)
+		}
+		if m.log {
+			c.logs--
+		}
+		send := m.send // before another message takes its place
 		c.mu.Unlock()
-		c.run(f)
+		c.run(send)
 	}
 }
 
@@ -102,9 +165,14 @@ func (c *client) call(ctx context.Context, method string, params, result any) er
 }
 
 func (c *client) log(kind protocol.MessageType, text string) {
-	c.notify(protocol.MethodWindowLogMessage, &protocol.LogMessageParams{Type: kind, Message: text})
+	c.enqueue(&outgoing{log: true, send: func() {
+		_ = c.conn.Notify(c.ctx, protocol.MethodWindowLogMessage, &protocol.LogMessageParams{Type: kind, Message: text})
+	}})
 }
 
+// show tells the person. Editors make links of [words](command:…), and a name
+// from a program must not.
 func (c *client) show(kind protocol.MessageType, text string) {
+	text = strings.ReplaceAll(escape.Lines(text), "](", "] (")
 	c.notify(protocol.MethodWindowShowMessage, &protocol.ShowMessageParams{Type: kind, Message: text})
 }

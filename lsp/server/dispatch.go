@@ -126,6 +126,9 @@ func (d *dispatcher) call(ctx context.Context, req *jsonrpc2.Request) (result an
 	if !known {
 		return nil, fmt.Errorf("%q: %w", method, jsonrpc2.ErrMethodNotFound)
 	}
+	if d.flight.full() {
+		return nil, jsonrpc2.Errorf(requestFailed, "%d requests are being answered; wait for some of them", maxUnread)
+	}
 	do, err := begin(d.s, req.Params())
 	if err != nil {
 		return nil, err
@@ -205,6 +208,14 @@ func (f *inFlight) start(ctx context.Context, id jsonrpc2.ID) (context.Context, 
 		f.mu.Unlock()
 		cancel()
 	}
+}
+
+// full reports whether there are as many as an editor has reason to ask at once,
+// and more.
+func (f *inFlight) full() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.cancel) >= maxUnread
 }
 
 func (f *inFlight) stop(id jsonrpc2.ID) {

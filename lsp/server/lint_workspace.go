@@ -147,5 +147,5 @@ func (b *progressBar) step(done, total int, path string) {
 	}
 	b.last = percent
 	message := fmt.Sprintf("%d of %d: %s", done, total, path)
-	b.send(&protocol.WorkDoneProgressReport{Kind: "report", Percentage: &percent, Message: &message})
+	b.send(&protocol.WorkDoneProgressReport{Kind: "report", Percentage: &percent, Message: &message}, true)
 }

@@ -96,7 +96,7 @@ func unescape(raw []byte) (text string, n int, ok bool) {
 			text = unsafe.String(unsafe.SliceData(out), len(out))
 			return text, at + 1, utf8.ValidString(text)
 		case '\\':
-			if out, at, ok = escape(out, raw, at+1); !ok {
+			if out, at, ok = escaped(out, raw, at+1); !ok {
 				return "", 0, false
 			}
 		default:
@@ -107,9 +107,9 @@ func unescape(raw []byte) (text string, n int, ok bool) {
 	return "", 0, false
 }
 
-// escape appends what stands behind the backslash before at, and gives the
+// escaped appends what stands behind the backslash before at, and gives the
 // place behind it.
-func escape(out, raw []byte, at int) ([]byte, int, bool) {
+func escaped(out, raw []byte, at int) ([]byte, int, bool) {
 	if at >= len(raw) {
 		return nil, 0, false
 	}

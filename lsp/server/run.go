@@ -212,7 +212,7 @@ func (s *server) beginProgress(ctx context.Context, token protocol.ProgressToken
 	}
 	b := &progressBar{s: s, token: token}
 	yes, zero := true, uint32(0)
-	b.send(&protocol.WorkDoneProgressBegin{Kind: "begin", Title: title, Cancellable: &yes, Percentage: &zero})
+	b.send(&protocol.WorkDoneProgressBegin{Kind: "begin", Title: title, Cancellable: &yes, Percentage: &zero}, false)
 	return b
 }
 
@@ -230,20 +230,27 @@ func (b *progressBar) report(w worker.Progress) {
 	case w.Line > 0:
 		r.Message = &message
 	}
-	b.send(r)
+	b.send(r, true)
 }
 
 func (b *progressBar) end() {
 	if b != nil && !b.ended.Swap(true) {
-		b.send(&protocol.WorkDoneProgressEnd{Kind: "end"})
+		b.send(&protocol.WorkDoneProgressEnd{Kind: "end"}, false)
 	}
 }
 
-func (b *progressBar) send(value any) {
+// send sends a step of the bar; a later report supersedes one that waits.
+func (b *progressBar) send(value any, report bool) {
 	raw, err := protocol.Marshal(value)
-	if err == nil {
-		b.s.client.notify(protocol.MethodProgress, &protocol.ProgressParams{Token: b.token, Value: raw})
+	if err != nil {
+		return
 	}
+	c, params := b.s.client, &protocol.ProgressParams{Token: b.token, Value: raw}
+	if !report {
+		c.notify(protocol.MethodProgress, params)
+		return
+	}
+	c.supersede(b, func() { _ = c.conn.Notify(c.ctx, protocol.MethodProgress, params) })
 }
 
 // runs are the runs under way.

@@ -108,7 +108,7 @@ func newServer(ctx context.Context, in io.Reader, out io.Writer, opts Options) *
 		return nil
 	}
 	s.conn = jsonrpc2.NewConn(str, jsonrpc2.WithCodec(codec{}))
-	s.client = &client{conn: s.conn, ctx: s.ctx}
+	s.client = &client{conn: s.conn, ctx: s.ctx, overflow: str.giveUp}
 	str.refuse = func(bad *jsonrpc2.Error) {
 		s.client.post(func() {
 			_, _ = str.WriteFrame(s.ctx, jsonrpc2.AppendResponse(nil, jsonrpc2.ID{}, nil, bad))

@@ -40,6 +40,58 @@ type stream struct {
 
 	mu   sync.Mutex // held while a frame is written
 	wbuf []byte
+
+	unread struct { // what waits for mu
+		sync.Mutex
+		messages, bytes int
+		full            bool // it was too much
+	}
+}
+
+var errUnread = errors.New("the editor does not read what it is sent")
+
+// wait counts a frame of n bytes that has to wait, or ends the connection where
+// too many do.
+func (s *stream) wait(n int) error {
+	u := &s.unread
+	u.Lock()
+	full := u.full || u.messages >= maxUnread || u.messages > 0 && u.bytes+n > maxUnreadBytes
+	if !full {
+		u.messages++
+		u.bytes += n
+	}
+	u.Unlock()
+	if full {
+		s.giveUp()
+		return errUnread
+	}
+	return nil
+}
+
+// giveUp ends a connection whose editor does not read: nothing more is taken
+// from it.
+func (s *stream) giveUp() {
+	s.unread.Lock()
+	before := s.unread.full
+	s.unread.full = true
+	s.unread.Unlock()
+	if !before {
+		s.ended(errUnread)
+		_ = s.close()
+	}
+}
+
+func (s *stream) gaveUp() bool {
+	s.unread.Lock()
+	defer s.unread.Unlock()
+	return s.unread.full
+}
+
+func (s *stream) waited(n int) {
+	s.unread.Lock()
+	defer s.unread.Unlock()
+	s.unread.messages--
+	s.unread.bytes -= n
 }
 
 // ReadFrame is the body of the next well-formed message or batch. It is valid
@@ -49,6 +101,9 @@ func (s *stream) ReadFrame(context.Context) ([]byte, int64, error) {
 		s.body = nil // before the wait for the next message, which may be long
 	}
 	for {
+		if s.gaveUp() {
+			return nil, 0, errUnread
+		}
 		length, err := s.header()
 		var bad *jsonrpc2.Error
 		switch {
@@ -230,7 +285,15 @@ func (s *stream) WriteFrame(_ context.Context, body []byte) (int64, error) {
 }
 
 func (s *stream) write(appendBody func([]byte) []byte) (int64, error) {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		body := appendBody(nil)
+		if err := s.wait(len(body)); err != nil {
+			return 0, err
+		}
+		s.mu.Lock()
+		s.waited(len(body))
+		appendBody = func(b []byte) []byte { return append(b, body...) }
+	}
 	defer s.mu.Unlock()
 	const room = 40
 	b := append(s.wbuf[:0], make([]byte, room)...)

@@ -190,7 +190,7 @@ func (s *customScan) values(from int) {
 			switch {
 			case s.namesLoop(i), s.op.Name == "case" && s.kind(s.pair[i]+1) == kRegion:
 				lists = s.pair[i]
-			case likeFunc && s.deep[i] == 1 || s.namesBlock(i):
+			case likeFunc && s.deep[i] == 1 || lists < 0 && s.namesBlock(i):
 				defs = s.pair[i]
 			}
 		case kValue:

@@ -27,6 +27,7 @@ type scanner struct {
 	short  bool  // an op of the region that is being read has such a name
 	forced []int // offsets of braces to come that open regions, see reopen
 	indent int   // of the line that the next token is on
+	flat   bool  // the ops of the outermost region, no func.func, are not indented
 	askew  int   // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
 }
 
@@ -108,7 +109,8 @@ func (s *scanner) advance() {
 }
 
 // read is the next token of c. A split line in a region ends the region if what
-// follows is not indented; otherwise it is a comment that draws a line.
+// follows is not indented, but ops of the region are; otherwise it is a comment
+// that draws a line.
 func (s *scanner) read(c *cursor) token {
 	for {
 		t := c.next()
@@ -116,7 +118,7 @@ func (s *scanner) read(c *cursor) token {
 			return t
 		}
 		n := c.peek()
-		if n.kind == kEOF || c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
+		if n.kind == kEOF || !(s.flat && s.depth == 1) && c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
 			return t
 		}
 	}
@@ -394,6 +396,7 @@ func (s *scanner) region(h *head) {
 	}
 	h.op.Regions = append(h.op.Regions, r)
 	h.prev = open
+	s.flat = s.flat && s.depth > 0
 	s.depth++
 	s.advance()
 	if s.depth > maxDepth {
@@ -465,6 +468,9 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 			}
 			s.label(h, b)
 		default:
+			if s.depth == 1 && !s.inFunc && len(r.Blocks) == 1 && len(b.Ops) == 0 {
+				s.flat = t.first && s.indent == 0
+			}
 			op := s.op()
 			b.Ops = append(b.Ops, op)
 			h.prev = token{kRegion, false, op.Off, op.Span().End}

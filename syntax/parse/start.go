@@ -185,7 +185,7 @@ func (s *scanner) quotes(h *head, t token) bool {
 	var br brackets
 	for {
 		u := s.read(&c)
-		if u.kind == kEOF && c.end == t.end+page {
+		if u.kind == kEOF {
 			return false
 		}
 		if br.depth() == 0 {
@@ -412,9 +412,16 @@ func (s *scanner) holdsShort(t token) bool {
 	default:
 		return false
 	}
-	last := a
+	last, deep := a, 0
 	for ; !b.first && b.kind != kEOF; b = s.read(&c) {
-		last = b
+		switch last = b; b.kind {
+		case kLBrace:
+			deep++
+		case kRBrace:
+			if deep--; deep < 0 {
+				return false
+			}
+		}
 	}
 	return last.kind == kLBrace || !open(last.kind) && b.kind != kRBrace
 }

@@ -29,7 +29,7 @@ func whole(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
 		done, short := p.rescan(size)
 		if done {
 			p.trim()
-			return p, p.functions() && len(p.Old) > 0
+			return p, p.functions() && len(p.Old) > 0 && len(p.ops)-len(p.Old)+len(p.New) > 0 // a file without items is another matter
 		}
 		if !short || size > 64*margin {
 			return nil, false

@@ -18,6 +18,7 @@ import {
   type ToggleArguments,
   type ViewArguments,
 } from "./protocol";
+import { plain } from "./plain";
 import { type Deed, lintWorkspace, work } from "./run";
 import { errorText, Server, ServerUnavailable } from "./server";
 import { selectTarget, TargetStatus } from "./target";
@@ -105,7 +106,7 @@ async function told(act: () => unknown): Promise<unknown> {
   try {
     return await act();
   } catch (err) {
-    if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
+    if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(plain(errorText(err)));
     return undefined;
   }
 }

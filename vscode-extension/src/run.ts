@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { plain } from "./plain";
 import { executeWithProgress, isCancelled } from "./progress";
 import { command, type CompileResult, type LintResult, type RunArguments, type RunResult, type ViewArguments } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
@@ -21,7 +22,7 @@ export async function work<R extends RunResult | CompileResult>(server: Server, 
   return trusted(doing[deed].noun, name, async () => {
     const result = await executeWithProgress<R>(server, `${doing[deed].title} ${name}`, deed, args);
     // Success is announced by the server itself, for every editor alike.
-    if (!result.ok) void vscode.window.showErrorMessage(result.message);
+    if (!result.ok) void vscode.window.showErrorMessage(plain(result.message));
     return result;
   });
 }
@@ -41,7 +42,7 @@ async function trusted<R>(noun: string, name: string, act: () => PromiseLike<R>)
     return await act();
   } catch (err) {
     if (isCancelled(err)) vscode.window.setStatusBarMessage(`${noun} of ${name} cancelled`, 5000);
-    else if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
+    else if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(plain(errorText(err)));
     return undefined;
   }
 }
@@ -51,7 +52,7 @@ export async function lintWorkspace(server: Server): Promise<void> {
   try {
     const { message, findings } = await executeWithProgress<LintResult>(server, "Linting the workspace", command.lintWorkspace);
     const problems = "Show Problems";
-    const choice = await vscode.window.showInformationMessage(message, ...(findings > 0 ? [problems] : []));
+    const choice = await vscode.window.showInformationMessage(plain(message), ...(findings > 0 ? [problems] : []));
     if (choice === problems) await vscode.commands.executeCommand("workbench.actions.view.problems");
   } catch (err) {
     if (!isCancelled(err)) throw err;

@@ -1,0 +1,138 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/analysis/cost"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
+)
+
+var _ = register(&Rule{
+	Code: "DM211", Name: "forced-copy", Severity: diag.Warning, Fix: Unsafe,
+	Summary: "an update of a part copies the whole, since something still needs what was there",
+	Doc: `## What it does
+Finds updates of a part (` + "`dm.dynamic_update_slice`, `dm.scatter`" + `) that are not done in place, and loops that begin with
+a copy of what they carry, and says which argument or op keeps the old value: an argument that the caller has not given
+away, an op that reads it afterwards, the return, the kernel that the update is in.
+
+## Why it matters
+In place an update moves the part alone; a copy reads and writes all of it. Of a cache of keys and values that is the
+difference between one row and the whole cache for each token.
+
+## Example
+` + "```mlir" + `
+func.func @step(%cache: tensor<4096x128xf16>, %row: tensor<1x128xf16>, %i: tensor<i64>, %z: tensor<i64>) -> tensor<4096x128xf16> {
+  %y = dm.dynamic_update_slice %cache, %row, %i, %z : (tensor<4096x128xf16>, tensor<1x128xf16>, tensor<i64>, tensor<i64>) -> tensor<4096x128xf16>
+` + "```" + `
+
+## Fix
+Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may write over its memory; what it held is
+then lost to the caller. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must come before
+the update, or not read the old value.
+`,
+	Check: func(c *Context) {
+		var p op.InPlace
+		c.ops(func(o *ir.Op) {
+			switch {
+			case o.Name == "dm.kernel":
+				for _, u := range inside(o) {
+					if op.Updates(u) {
+						c.forced(o, u, p.Copied(u))
+					}
+				}
+			case op.Updates(o) && kernelOf(o) == nil:
+				c.forced(o, o, p.Copied(o))
+			case o.Name == "dm.while" && op.Sound(o):
+				for i := range min(len(o.Operands), len(o.Results)) {
+					if why := p.Kept(o, i); why != nil && why.Why == op.NotDonated && c.large(why.Of) {
+						c.forced(o, o, why)
+					}
+				}
+			}
+		})
+	},
+})
+
+// large reports whether a copy of v is worth a word: a counter's is not.
+func (c *Context) large(v *ir.Value) bool { return v.Tensor() != nil && v.Tensor().Rank() > 0 }
+
+// forced reports that at, an op or the kernel around it, copies what o updates.
+func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
+	if why == nil || c.entry(at) == nil || why.Why == op.Literal || op.Updates(o) && wholly(o) {
+		return
+	}
+	if why.Why == op.MadeInside && (why.Of != o.Results[0] || !given(o.Results[0])) {
+		return // the kernel writes all of it anyway, or nothing
+	}
+	of := spelling(why.Of)
+	f := Finding{Op: o, Message: "this update copies all of " + of, Help: "let what is named come before the update, or not read " + of}
+	switch why.Why {
+	case op.NotDonated:
+		if at.Name == "dm.while" {
+			f.Message = "this loop begins with a copy of " + of
+		}
+		f.Label = of + " is an argument that the caller keeps"
+		f.Help = "give it away with {dm.donated}"
+		f.Saving = c.saving(c.entries(at), []*cost.Entry{cost.Donated(c.Fn, c.Module, c.Bind, at, why.Of)})
+		f.Fix = donation(c.Fn, why.Of)
+	case op.ReadLater:
+		f.Label = of + " is needed afterwards"
+		said := "read here"
+		if t := op.Of(why.By); t.Is(op.Terminator) || why.By.Name == "func.return" {
+			said = "given away here"
+			f.Help = "give away the updated value alone"
+		}
+		f.Related = []diag.Related{{Span: place(why.By), Message: said}}
+	case op.ReadTwice:
+		f.Label = of + " is read here in another way too"
+		f.Help = "take what else reads " + of + " out of this, to before it"
+	case op.MadeInside:
+		f.Message = "this update copies all of " + spelling(o.Operands[0])
+		f.Label = "the kernel reads the result, " + of + ", itself"
+		f.Help = "take the update out of the kernel"
+	case op.Outside:
+		f.Label = of + " comes from outside of this region"
+		f.Help = "carry it through the loop, so that each round updates what the last one left"
+	case op.Carried:
+		f.Label = "the loop hands on another value in the place of " + of
+		f.Help = "hand on what is made of " + of + " in its place"
+	case op.OtherOrder:
+		f.Label = fmt.Sprintf("the result lies in memory in another order than %s", of)
+		f.Help = "give both the same placement"
+	}
+	c.Report(f)
+}
+
+// given reports whether v, a value of a kernel, is yielded.
+func given(v *ir.Value) bool {
+	return slices.ContainsFunc(v.Uses, func(u ir.Use) bool { return op.Of(u.Op).Is(op.Terminator) })
+}
+
+// wholly reports whether o updates as much as it would copy.
+func wholly(o *ir.Op) bool {
+	_, part := op.TrafficOf(o, false)
+	_, whole := op.TrafficOf(o, true)
+	return part.Equal(whole)
+}
+
+// donation adds dm.donated to argument v of fn, nil where its text has no place for it.
+func donation(fn *ir.Func, v *ir.Value) *diag.Fix {
+	t := fn.Op.Tree
+	if t == nil || t.Func == nil || v.Index >= len(t.Func.Args) {
+		return nil
+	}
+	a := t.Func.Args[v.Index]
+	fix := &diag.Fix{Title: "Let the function write over " + v.Name}
+	if !a.Attrs.Empty() {
+		at := t.Abs(a.Attrs).Start + 1
+		fix.Edits = []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: op.DonatedAttr + ", "}}
+		return fix
+	}
+	at := t.Abs(a.Type).End
+	fix.Edits = []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: " {" + op.DonatedAttr + "}"}}
+	return fix
+}

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// OfOver is Of for a kernel that writes results over what they update: those for
+// which over is true, each of an op that op.InPlace does in place. Of such a
+// result the kernel stores what is new alone.
+func OfOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (*Form, error) {
+	return of(&Form{Ops: ops, Outputs: outs, V: 1, Over: over})
+}
+
+// Updating are the results of o, a dm.kernel or a single op, that are written
+// over what they update, for OfOver: of a kernel what it yields for them.
+func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
+	if o.Name == "dm.while" {
+		return nil
+	}
+	var out map[*ir.Value]bool
+	for i, v := range o.Results {
+		if p.Over(o, i) == nil {
+			continue
+		}
+		if o.Name == "dm.kernel" {
+			v = o.Body(0).Terminator().Operands[i]
+		}
+		if out == nil {
+			out = map[*ir.Value]bool{}
+		}
+		out[v] = true
+	}
+	return out
+}
+
+// part is what a kernel stores of a result: the shape of its elements, and the
+// element for an index of that shape.
+type part struct {
+	shape []int64
+	at    func(idx []Index) Out
+}
+
+// part is what f stores of v, all of it or what an update brings.
+func (f *Form) part(v *ir.Value) part {
+	e := f.eval
+	if !f.Over[v] {
+		return part{shapeOf(v), func(idx []Index) Out { return Out{Value: v, At: Place(v, idx), X: e.at(v, idx)} }}
+	}
+	u := op.Source(v).Op
+	if u.Name == "dm.scatter" {
+		return part{shapeOf(u.Operands[2]), func(idx []Index) Out { return e.scattered(v, u, idx) }}
+	}
+	return part{shapeOf(u.Operands[1]), func(idx []Index) Out {
+		at := make([]Index, len(idx))
+		for d, start := range e.starts(u, 2, shapeOf(u.Operands[1])) {
+			at[d] = start.Add(idx[d])
+		}
+		return Out{Value: v, At: Place(u.Results[0], at), X: e.at(u.Operands[1], idx), N: product(shapeOf(u.Operands[1]))}
+	}}
+}
+
+// starts are where a part of that size of o's first operand begins, in each
+// dimension: operands first and up, moved so that the part lies inside. One that
+// can only be 0 is not read.
+func (e *evaluator) starts(o *ir.Op, first int, size []int64) []Index {
+	out := make([]Index, len(size))
+	for d, n := range shapeOf(o.Operands[0]) {
+		if n > size[d] {
+			out[d] = e.datum(e.at(o.Operands[first+d], nil), n-size[d]+1)
+		}
+	}
+	return out
+}
+
+// scattered is what the update at idx of the scatter o stores in v. One update
+// for each place does: the first of those that meet it, which joins what is there
+// with all of them in their order, as the copying form does for each element; of
+// a set the last.
+func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
+	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
+	shape, elem, kind := shapeOf(x), ElemOf(x), op.Str(o, "kind")
+	d, _ := op.Dim(o, "dim", len(shape))
+	batch := int(op.Int(o, "batch_dims"))
+	sizes := shapeOf(indices)[batch:]
+	own := idx[d : d+len(sizes)]
+	where := e.place(indices, append(slices.Clone(idx[:batch]), own...))
+	vars, picks := e.loops(sizes)
+	other := e.place(indices, append(slices.Clone(idx[:batch]), picks...))
+	same := Condition{X: other.Add(where.Times(-1)), Lo: 0, Hi: 1}
+
+	at := slices.Concat(idx[:d], []Index{e.Within(where, 0, shape[d]-1)}, idx[d+len(sizes):])
+	out := Out{Value: v, At: Place(o.Results[0], at), If: []Condition{{X: where, Lo: 0, Hi: shape[d]}}, N: product(shapeOf(updates))}
+	count := product(sizes)
+	if len(vars) > 0 {
+		ahead := Condition{X: Linear(picks, sizes).Add(Linear(own, sizes).Times(-1)), Lo: -count, Hi: 0}
+		if kind == "set" {
+			ahead.Lo, ahead.Hi = 1, count+1
+		}
+		number := func(n int64) *Expr { return e.expr(Expr{Op: Number, Elem: types.I32, Int: n}) }
+		ahead0 := e.fold("add", types.I32, vars, e.guard([]Condition{ahead, same}, number(1), number(0)))
+		out.If = append(out.If, Condition{X: e.atom(Atom{Kind: Datum, E: ahead0, Max: count}), Lo: 0, Hi: 1})
+	}
+	if kind == "set" {
+		out.X = e.at(updates, idx)
+		return out
+	}
+	old := e.at(x, at)
+	f, i := Identity(kind, elem)
+	join := e.at(updates, slices.Concat(idx[:d], picks, idx[d+len(sizes):]))
+	if len(vars) > 0 {
+		join = e.fold(kind, elem, vars, e.guard([]Condition{same}, join, (&constant{f, i}).number(e.Space, elem)))
+	}
+	out.X = e.scalar(kind, elem, old, join)
+	return out
+}
+
+// place is the index that indices hold at idx, which may lie outside of the
+// dimension that it is for.
+func (e *evaluator) place(indices *ir.Value, idx []Index) Index {
+	which := e.at(indices, idx)
+	_, least := lowest(which.Elem)
+	_, most := highest(which.Elem)
+	if which.Elem == types.UI64 {
+		most = math.MaxInt64
+	}
+	return e.atom(Atom{Kind: Datum, E: which, Min: max(least, math.MinInt32), Max: min(most, math.MaxInt32)})
+}

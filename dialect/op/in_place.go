@@ -1,0 +1,431 @@
+package op
+
+import (
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is no constant, no argument but one with `{dm.donated}`, and no later op, return or round of a loop reads it."
+
+// DonatedAttr marks an argument of a function whose memory its caller gives
+// away: the function may write its results there. (JAX and XLA call it buffer
+// donation.) What the argument held is lost to the caller.
+const DonatedAttr = "dm.donated"
+
+// CarriedAttr is how many arguments of a function that is the body of a loop,
+// while passes go over it, are carried values: its first ones.
+const CarriedAttr = "dm.carried"
+
+// Copy is why an update makes a copy of its operand, in place of writing over it.
+type Copy struct {
+	Why Reason
+	// Of is the value whose bytes must stay: the operand, or what it is a view of.
+	Of *ir.Value
+	// By is the op that needs them: a later one, the one itself, the kernel that
+	// it is in; nil where Why is about Of alone.
+	By *ir.Op
+}
+
+// Reason says what keeps an update from being done in place.
+type Reason string
+
+// The reasons.
+const (
+	NotDonated Reason = "argument" // Of is an argument that is not donated
+	Literal    Reason = "constant" // Of is a constant
+	ReadLater  Reason = "read"     // By reads Of afterwards, or gives it away
+	ReadTwice  Reason = "twice"    // By, the update or its kernel, reads Of in another way too
+	MadeInside Reason = "kernel"   // By, the kernel, computes what is updated, or reads the result
+	Outside    Reason = "outside"  // Of comes from outside of the region, which may run again
+	Carried    Reason = "carried"  // the loop By hands on another value in its place
+	OtherOrder Reason = "order"    // the result lies in memory in another order
+)
+
+// InPlace decides which updates are done in place: those whose operand dies at
+// them. It is the one place where that is decided, for costs, for fusing, for
+// the memory plan and for code. The zero value is ready; it must not be used
+// after a change of the ops that it was asked about, nor concurrently.
+type InPlace struct {
+	place map[*ir.Block]map[*ir.Op]int
+	// Groups are kernels that stand in no block, with the ops that they would take
+	// the place of.
+	Groups map[*ir.Op]Group
+	// Given is an argument that counts as donated; nil: as the text says.
+	Given *ir.Value
+}
+
+// Group is a kernel that there might be.
+type Group struct {
+	At      *ir.Op // the op at whose place it would stand
+	Members map[*ir.Op]bool
+}
+
+// Updates reports whether o writes a part of its first operand and hands on the rest.
+func Updates(o *ir.Op) bool {
+	return o != nil && Of(o).Is(Update) && Sound(o) && len(o.Operands) > 1 && len(o.Results) == 1
+}
+
+// Copied says why o, an op that Updates, makes a copy of its operand; nil where
+// it is done in place.
+func (p *InPlace) Copied(o *ir.Op) *Copy {
+	x, y := o.Operands[0], o.Results[0]
+	root := Source(x)
+	if !sameStorage(x, y) {
+		return &Copy{OtherOrder, root, o}
+	}
+	home := o
+	if k := kernelAround(o); k != nil {
+		home = k
+		if root.Op != nil && root.Op.Parent == o.Parent {
+			return &Copy{MadeInside, root, k}
+		}
+		reads, given := 0, 0
+		for _, u := range o.Parent.Ops {
+			if IsView(u) {
+				continue
+			}
+			for _, v := range u.Operands {
+				switch Source(v) {
+				case root:
+					reads++
+				case y:
+					if !Of(u).Is(Terminator) {
+						return &Copy{MadeInside, y, k}
+					}
+					given++
+				}
+			}
+		}
+		if reads != 1 {
+			return &Copy{ReadTwice, root, k}
+		}
+		if given != 1 {
+			return &Copy{MadeInside, y, k}
+		}
+	} else {
+		for _, v := range o.Operands[1:] {
+			if Source(v) == root {
+				return &Copy{ReadTwice, root, o}
+			}
+		}
+	}
+	return p.dies(root, home, o)
+}
+
+// Kept says why result i of o, a dm.while, is a copy of what it begins with; nil
+// where it takes that operand's place.
+func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
+	x, y := o.Operands[i], o.Results[i]
+	root := Source(x)
+	if !sameStorage(x, y) {
+		return &Copy{OtherOrder, root, o}
+	}
+	reads := 0
+	ir.Walk([]*ir.Op{o}, func(u *ir.Op) bool {
+		for _, v := range u.Operands {
+			if Source(v) == root {
+				reads++
+			}
+		}
+		return true
+	})
+	if reads != 1 {
+		return &Copy{ReadTwice, root, o}
+	}
+	return p.dies(root, o, nil)
+}
+
+// Over is the value that result i of o is written over: what an update in place
+// updates, in a kernel or by itself, and what a loop begins with; nil for a
+// result with bytes of its own.
+func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
+	u := o
+	switch {
+	case o.Name == "dm.while" && Sound(o) && i < len(o.Operands):
+		if p.Kept(o, i) != nil {
+			return nil
+		}
+		return Source(o.Operands[i])
+	case o.Name == "dm.kernel" && i < len(o.Results):
+		v := kernelYield(o.Results[i])
+		if v == nil {
+			return nil
+		}
+		u = updated(Source(v))
+	}
+	if u == nil || !Updates(u) || p.Copied(u) != nil {
+		return nil
+	}
+	return Source(u.Operands[0])
+}
+
+// Storage is the value whose bytes v lies in: what it is a view of or an update
+// in place of, and what that is in turn.
+func (p *InPlace) Storage(v *ir.Value) *ir.Value {
+	for range maxChain {
+		v = Source(v)
+		if w := kernelYield(v); w != nil && updated(Source(w)) != nil {
+			v = Source(w)
+		}
+		o := updated(v)
+		if o == nil || p.Copied(o) != nil {
+			return outer(v)
+		}
+		v = o.Operands[0]
+	}
+	return v
+}
+
+// Base is the value that v is a view or an update of, and what that is of in
+// turn, in place or not.
+func Base(v *ir.Value) *ir.Value {
+	for range maxChain {
+		v = Source(v)
+		if w := kernelYield(v); w != nil && updated(Source(w)) != nil {
+			v = Source(w)
+		}
+		o := updated(v)
+		if o == nil {
+			break
+		}
+		v = o.Operands[0]
+	}
+	return v
+}
+
+// outer is the result of a kernel that v, a value in it, is yielded as; v itself
+// where it is none.
+func outer(v *ir.Value) *ir.Value {
+	k := (*ir.Op)(nil)
+	if v.Op != nil {
+		k = kernelAround(v.Op)
+	}
+	if k == nil || k.Body(0).Terminator() == nil {
+		return v
+	}
+	for i, w := range k.Body(0).Terminator().Operands {
+		if Source(w) == v && i < len(k.Results) {
+			return k.Results[i]
+		}
+	}
+	return v
+}
+
+// dies says what keeps root's bytes from being written over at home, which reads
+// them in one way only; nil where nothing does. by is the update, nil for a loop.
+func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
+	var block *ir.Block
+	var owned *Copy // what is wrong with an argument, if nothing reads it later
+	at := home
+	g, grouped := p.Groups[home]
+	if grouped {
+		at = g.At
+	}
+	switch {
+	case root.Op == nil:
+		block = root.Block
+		owned = p.argument(root, by)
+	case root.Op.Name == "dm.constant":
+		return &Copy{Literal, root, nil}
+	default:
+		block = root.Op.Parent
+	}
+	if at.Parent != block {
+		return &Copy{Outside, root, nil}
+	}
+	seen := map[*ir.Op]bool{}
+	for work := []*ir.Value{root}; len(work) > 0; {
+		v := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, u := range v.Uses {
+			if u.Op == home || seen[u.Op] || u.Op.Inside(home) {
+				continue
+			}
+			seen[u.Op] = true
+			if IsView(u.Op) {
+				work = append(work, u.Op.Results[0])
+				continue
+			}
+			a := ancestor(u.Op, block)
+			if g.Members[u.Op] || a != nil && g.Members[a] {
+				continue
+			}
+			if a == nil || Of(a).Is(Terminator) || a.Name == "func.return" || !p.before(a, at) {
+				return &Copy{ReadLater, root, u.Op}
+			}
+		}
+	}
+	return owned
+}
+
+// argument says why the bytes of v, a block's argument, are not the block's to
+// write over.
+func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
+	f := v.Block.Region.Op
+	switch {
+	case f.Name == "func.func" && f.Attr(CarriedAttr) == nil:
+		if v != p.Given && !Donated(f, v.Index) {
+			return &Copy{NotDonated, v, nil}
+		}
+		return nil
+	case f.Name == "func.func" && int64(v.Index) >= f.Int(CarriedAttr, 0):
+		return &Copy{Outside, v, nil}
+	case f.Name != "func.func" && (f.Name != "dm.while" || f.Body(1) != v.Block):
+		return &Copy{Outside, v, nil}
+	case by == nil: // a loop in a loop, which may give other values back
+		return &Copy{Carried, v, f}
+	}
+	// What the body hands on in v's place must be what was made of it there: then
+	// nothing else is written to its bytes before the next round.
+	t := v.Block.Terminator()
+	if t == nil || v.Index >= len(t.Operands) {
+		return &Copy{Carried, v, f}
+	}
+	through := false
+	next := t.Operands[v.Index]
+	for range maxChain {
+		next = Source(next)
+		if w := kernelYield(next); w != nil {
+			next = Source(w)
+		}
+		o := updated(next)
+		if o == nil {
+			break
+		}
+		through = through || o == by
+		next = o.Operands[0]
+	}
+	if !through || next != v {
+		return &Copy{Carried, v, f}
+	}
+	return nil
+}
+
+// Donated reports whether argument i of the function f is.
+func Donated(f *ir.Op, i int) bool {
+	all, _ := f.Attr("arg_attrs").(types.Array)
+	if i >= len(all) {
+		return false
+	}
+	own, _ := all[i].(types.Dict)
+	for _, a := range own {
+		if a.Name == DonatedAttr {
+			on, isBool := a.Value.(types.Bool)
+			return !isBool || bool(on)
+		}
+	}
+	return false
+}
+
+// maxChain ends walks along values in a broken text, where one may lead to itself.
+const maxChain = 1 << 10
+
+// Source is the value that v is a view of, v itself where it is none.
+func Source(v *ir.Value) *ir.Value {
+	for range maxChain {
+		if v.Op == nil || !IsView(v.Op) {
+			break
+		}
+		v = v.Op.Operands[0]
+	}
+	return v
+}
+
+// updated is the op that makes v by an update, nil where none does.
+func updated(v *ir.Value) *ir.Op {
+	if v.Op == nil || !Updates(v.Op) {
+		return nil
+	}
+	return v.Op
+}
+
+// kernelYield is the value inside a kernel that its result v stands for, nil where
+// v is something else.
+func kernelYield(v *ir.Value) *ir.Value {
+	if v.Op == nil || v.Op.Name != "dm.kernel" {
+		return nil
+	}
+	if t := v.Op.Body(0).Terminator(); t != nil && v.Index < len(t.Operands) {
+		return t.Operands[v.Index]
+	}
+	return nil
+}
+
+// kernelAround is the kernel that o stands in, nil where it stands in none.
+func kernelAround(o *ir.Op) *ir.Op {
+	if o.Parent == nil || o.Parent.Region == nil {
+		return nil
+	}
+	if k := o.Parent.Region.Op; k != nil && k.Name == "dm.kernel" {
+		return k
+	}
+	return nil
+}
+
+// ancestor is the op of block that o is or lies in, nil where there is none.
+func ancestor(o *ir.Op, block *ir.Block) *ir.Op {
+	for range maxChain {
+		if o == nil || o.Parent == nil {
+			return nil
+		}
+		if o.Parent == block {
+			return o
+		}
+		if o.Parent.Region == nil {
+			return nil
+		}
+		o = o.Parent.Region.Op
+	}
+	return nil
+}
+
+// before reports whether a stands before b in their block.
+func (p *InPlace) before(a, b *ir.Op) bool {
+	at := p.place[a.Parent]
+	if at == nil {
+		at = make(map[*ir.Op]int, len(a.Parent.Ops))
+		for i, o := range a.Parent.Ops {
+			at[o] = i
+		}
+		if p.place == nil {
+			p.place = map[*ir.Block]map[*ir.Op]int{}
+		}
+		p.place[a.Parent] = at
+	}
+	return at[a] < at[b]
+}
+
+// sameStorage reports whether a and b would lie in the same bytes in the same way.
+func sameStorage(a, b *ir.Value) bool {
+	x, y := a.Tensor(), b.Tensor()
+	return x != nil && y != nil && x.Elem == y.Elem && x.At.In() == y.At.In() && sameOrder(x, y) && x.Elements().Equal(y.Elements())
+}
+
+func sameOrder(a, b *types.Tensor) bool {
+	x, y := OrderOf(a), OrderOf(b)
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+// TrafficOf is what o, which has Traffic of its own, reads of each operand and
+// writes. An update that is copied reads the rest of what it updates, and writes
+// all of it: an update of a slice reads what it does not replace, a scatter,
+// whose places the data say, reads all.
+func TrafficOf(o *ir.Op, copied bool) (read []dim.Dim, written dim.Dim) {
+	read, written = Of(o).Traffic(o)
+	if !copied || !Of(o).Is(Update) || len(read) < 2 {
+		return read, written
+	}
+	whole, _ := wholeTraffic(o)
+	rest := whole[0]
+	if o.Name == "dm.dynamic_update_slice" {
+		rest = rest.Sub(whole[1])
+	}
+	read[0] = rest
+	return read, whole[0]
+}

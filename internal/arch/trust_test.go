@@ -1,0 +1,56 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// trusting is what takes a compiled file for one's own; reading is what reads one.
+var (
+	trusting = regexp.MustCompile(`\.Trust\(\)|--trust\b|Foreign = false`)
+	reading  = regexp.MustCompile(`artifact\.Read(File|Signed)?\(`)
+)
+
+// TestTrust holds that a person alone says that a compiled file from elsewhere
+// may run: no editor, server or worker does, and none reads such a file.
+func TestTrust(t *testing.T) {
+	root := filepath.Join("..", "..")
+	may := map[string]bool{
+		"gpu/artifact/codec.go": true,
+		"internal/cli/run.go":   true, "internal/cli/run_artifact.go": true, "internal/cli/failure.go": true,
+	}
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		name = filepath.ToSlash(name)
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && name != ".") {
+			return filepath.SkipDir
+		}
+		ext := filepath.Ext(name)
+		if ext != ".go" && ext != ".ts" && ext != ".lua" && ext != ".el" && name != "vscode-extension/package.json" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		if m := trusting.Find(text); m != nil && !may[name] {
+			t.Errorf("%s has %q", name, m)
+		}
+		if m := reading.Find(text); m != nil && strings.HasPrefix(name, "lsp/") {
+			t.Errorf("%s has %q", name, m)
+		}
+		return nil
+	})
+	if err != nil || seen < 300 {
+		t.Fatalf("%d files, %v", seen, err)
+	}
+}

@@ -1,0 +1,12 @@
+// Package notices holds the licences of what is linked into the binary and is
+// not dmir's own.
+package notices
+
+import _ "embed"
+
+//go:generate go run ./gen -npm
+
+// Text names each module with its version and has the text of its licence.
+//
+//go:embed THIRD_PARTY_NOTICES.txt
+var Text string
