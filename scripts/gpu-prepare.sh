@@ -3,7 +3,7 @@
 # build/gpu.tar.xz, which holds dmir, every workload compiled, and the device suite: programs with machine code and the
 # results of the reference. Carry it, and the repository, to that machine. It takes about half an hour on two cores.
 # usage: gpu-prepare.sh [ARCH]     (default: sm_90a)
-#   ONLY=REGEX   of the suite's tests, for a quick look
+# For a quick look: WORKLOADS=REGEX and TESTS=REGEX, of the workloads and of the tests that make the suite's cases.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -39,7 +39,7 @@ CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/suite" ./bench/
 failed=0 total=0
 for target in $targets; do
   folder=$fresh/gpu/workloads/$target
-  for name in $(python3 bench/gpu/workloads.py --write "$folder"); do
+  for name in $(python3 bench/gpu/workloads.py --write "$folder" | grep -E "${WORKLOADS:-.}"); do
     total=$((total + 1))
     file=$folder/$name
     if ! "$fresh/gpu/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$file.dmx" "$file.dmir" >"$file.json" 2>"$file.err"; then
@@ -53,7 +53,7 @@ for target in $targets; do
 done
 # The tests that hold these programs to the emulator keep them as cases.
 DMIR_CARRY=$fresh/gpu/cases DMIR_CARRY_ARCH=$arch go test -count=1 -timeout 90m \
-  -run "${ONLY:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
+  -run "${TESTS:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
   ./compile/cuda ./compile/driver ./bench/gpu
 python3 - "$fresh" <<'END'
 import sys, tarfile

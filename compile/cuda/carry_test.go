@@ -31,15 +31,15 @@ func (c *collection) record(t *testing.T) bool {
 // keep keeps the collection of one case.
 func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) {
 	t.Helper()
-	class := "row"
-	if !p.rows {
-		class = pathOf(c.out)
+	s := c.source(p, probes)
+	if s.Class = "row"; !p.rows {
+		s.Class = pathOf(c.out)
 	}
-	suite.Record(t, 7, c.source(p, class, probes))
+	suite.Record(t, 7, s)
 }
 
 // source is what a case for the device suite is made of.
-func (c *collection) source(p productCase, class string, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
+func (c *collection) source(p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
 	c.builder.finish()
 	for i := range c.out.Buffers { // all alive all the time
 		c.out.Buffers[i].Last = len(c.out.Steps)
@@ -49,7 +49,7 @@ func (c *collection) source(p productCase, class string, probes func(*artifact.P
 		want = append(want, placed(w, c.order[i], false))
 	}
 	return suite.Source{
-		Name: p.name, Class: class, Args: c.in, Want: want, Probes: probes,
+		Name: p.name, Args: c.in, Want: want, Probes: probes,
 		Build: func(string) (*artifact.Program, error) { return c.out, nil },
 		Within: func(i int) suite.Within {
 			return suite.Within{Most: tolerance(want[i].Elem, c.deep[i]) * float64(c.steps[i])}
@@ -65,6 +65,22 @@ func pathOf(p *artifact.Program) string {
 		}
 	}
 	return "contraction"
+}
+
+// Cases are of the class of their main loop.
+func TestPathOf(t *testing.T) {
+	for tile, want := range map[Config]string{wgmmaTiles[3]: "wgmma", mmaTiles[5]: "mma", fmaTiles[1]: "fma"} {
+		elem := "f16"
+		if want == "fma" {
+			elem = "f32"
+		}
+		c := newCollection(targetOf(t, "sm_90a"))
+		c.add(t, orders[0].of(elem, tile), false)
+		c.builder.finish()
+		if got := pathOf(c.out); got != want {
+			t.Errorf("%s is %s", tile, got)
+		}
+	}
 }
 
 // everyProduct are all tiles with all orders of the operands and types that
@@ -195,7 +211,7 @@ func TestProbes(t *testing.T) {
 					c.keep(t, p, probes)
 					continue
 				}
-				made, err := suite.Make(c.source(p, "probe", probes), 7, "")
+				made, err := suite.Make(c.source(p, probes), 7, "")
 				if err != nil {
 					t.Fatal(err)
 				}

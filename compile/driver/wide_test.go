@@ -149,6 +149,7 @@ func TestWide(t *testing.T) {
 				if err := built.Check(); err != nil {
 					t.Fatal(err)
 				}
+				t.Logf("%s: %d kernels, %.1f GB", arch, len(built.Kernels), float64(built.Workspace)/1e9)
 				if n := largest(built); n < c.least {
 					t.Errorf("%s: the largest value in memory has %d elements", arch, n)
 				}

@@ -30,6 +30,8 @@ type Case struct {
 	Inputs  []Input
 	Want    []Want // of each result
 	Probes  []Probe
+
+	made *artifact.Program // of a case that was made here and not read
 }
 
 // Input is an argument: its bytes, or how they are made anew.
@@ -243,5 +245,10 @@ func Read(path string) (*Case, error) {
 	return &c, nil
 }
 
-// program is the case's program.
-func (c *Case) program() (*artifact.Program, error) { return artifact.Read(bytes.NewReader(c.Program)) }
+// program is the case's program. One that was read is foreign.
+func (c *Case) program() (*artifact.Program, error) {
+	if c.made != nil {
+		return c.made, nil
+	}
+	return artifact.Read(bytes.NewReader(c.Program))
+}

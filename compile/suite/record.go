@@ -122,6 +122,6 @@ func (c *Case) fill(s Source, seed uint64, arch string, compile bool) error {
 	if err := p.Write(&file); err != nil {
 		return err
 	}
-	c.Program = file.Bytes()
+	c.Program, c.made = file.Bytes(), p
 	return nil
 }

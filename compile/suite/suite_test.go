@@ -16,6 +16,7 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
+	"dmir/gpu/emulator"
 )
 
 // scripted is a device whose programs end as they are told.
@@ -82,6 +83,13 @@ func TestKept(t *testing.T) {
 	}
 	var got []Report
 	if err := Run(t.Context(), d, files, Options{Limit: time.Minute}, func(r Report) { got = append(got, r) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got[0].Outcome != Failed || !strings.Contains(got[0].Why, emulator.ErrForeign.Error()) {
+		t.Errorf("without trust: %+v", got)
+	}
+	got = nil
+	if err := Run(t.Context(), d, files, Options{Limit: time.Minute, Trust: true}, func(r Report) { got = append(got, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0].Outcome != Passed || got[0].Case != "kept" || got[0].Repeated == nil || !*got[0].Repeated {

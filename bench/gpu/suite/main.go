@@ -25,10 +25,11 @@ func main() {
 	lines := flag.String("log", "", "file to append lines of JSON to")
 	limit := flag.Duration("limit", 20*time.Second, "for one run of a program")
 	budget := flag.Duration("budget", 2*time.Minute, "for all; what is left is skipped")
+	trust := flag.Bool("trust", false, "the cases are yours: the emulator may run their C++")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), *budget)
 	defer cancel()
-	status, err := run(ctx, *cases, *name, *lines, *limit)
+	status, err := run(ctx, *cases, *name, *lines, suite.Options{Limit: *limit, Trust: *trust})
 	if err != nil {
 		log.Print("suite: ", err)
 		os.Exit(2)
@@ -50,7 +51,7 @@ type ended struct {
 	Classes map[string]map[string]int `json:"classes"` // how many of each ended how
 }
 
-func run(ctx context.Context, dir, name, lines string, limit time.Duration) (status int, err error) {
+func run(ctx context.Context, dir, name, lines string, o suite.Options) (status int, err error) {
 	start := time.Now()
 	to := &appender{path: lines}
 	files, err := suite.Files(dir)
@@ -69,7 +70,7 @@ func run(ctx context.Context, dir, name, lines string, limit time.Duration) (sta
 	far := device.Isolated(d)
 	defer far.Close()
 	classes, all := map[string]map[string]int{}, map[string]int{}
-	err = suite.Run(ctx, far, files, suite.Options{Limit: limit}, func(r suite.Report) {
+	err = suite.Run(ctx, far, files, o, func(r suite.Report) {
 		to.add(r)
 		if classes[r.Class] == nil {
 			classes[r.Class] = map[string]int{}
@@ -84,9 +85,9 @@ func run(ctx context.Context, dir, name, lines string, limit time.Duration) (sta
 		return 0, err
 	}
 	var said []string
-	for _, o := range []string{suite.Passed, suite.Wrong, suite.Failed, suite.Faulted, suite.Hung, suite.Skipped} {
-		if all[o] > 0 {
-			said = append(said, fmt.Sprintf("%d %s", all[o], o))
+	for _, how := range []string{suite.Passed, suite.Wrong, suite.Failed, suite.Faulted, suite.Hung, suite.Skipped} {
+		if all[how] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", all[how], how))
 		}
 	}
 	to.add(ended{Ended: "suite", Seconds: time.Since(start).Seconds(), Classes: classes})
