@@ -32,7 +32,7 @@ var (
 	// ofHost are the headers of the emulation, which programs do not hold.
 	ofHost       = regexp.MustCompile(`^emu(_[a-z]+)?\.cuh$`)
 	includeRest  = regexp.MustCompile(`^"([^"]*)"$`)
-	lineRest     = regexp.MustCompile(`^[0-9]+( "([^"\\]|\\["\\]|\\[0-7]{3})*")?$`)
+	lineRest     = regexp.MustCompile(`^[0-9]+( "([^"\\]|\\\\|\\077)*")?$`)
 	pragmaRest   = regexp.MustCompile(`^(once|unroll( [0-9]+)?)$`)
 	unrollString = regexp.MustCompile(`^"unroll( [0-9]+)?"$`)
 )
