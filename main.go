@@ -5,7 +5,11 @@ package main
 import (
 	"os"
 
+	"dmir/gpu/device"
 	"dmir/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	device.Serve()
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Builds what `make gpu` needs on a machine that has a card but no Go: build/gpu.tar.gz, which holds dmir, the device suite
-# and every workload compiled. Carry it, and the repository, to that machine.
+# Builds what `make gpu` needs on a machine that has a card but no Go, no compiler for it and perhaps no PyTorch:
+# build/gpu.tar.xz, which holds dmir, every workload compiled, and the device suite: programs with machine code and the
+# results of the reference. Carry it, and the repository, to that machine. It takes about half an hour on two cores.
 # usage: gpu-prepare.sh [ARCH]     (default: sm_90a)
+#   ONLY=REGEX   of the suite's tests, for a quick look
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -9,25 +11,55 @@ arch=${1:-sm_90a}
 command -v go >/dev/null || cannot "install Go and run this again"
 command -v python3 >/dev/null || cannot "install Python 3 and run this again"
 mkdir -p build
-case $arch in
-  sm_80) target=a100-80 ;; sm_90 | sm_90a) target=h200 ;; sm_100*) target=b200 ;; *) target=h200 ;;
+case $arch in # the machines of that architecture, whose tiles are others
+  sm_80) targets="a100-80 a100-40" ;; sm_90 | sm_90a) targets="h200 h100" ;; sm_100*) targets=b200 ;; *) targets=h200 ;;
 esac
-fresh=$(mktemp -d build/.gpu-XXXXXX)
+# Machine code of CUDA 13.0, which every driver of CUDA 13 takes, whatever compiler is installed here.
+nvrtc=${DMIR_NVRTC:-$root/build/nvrtc-13.0}
+if [ -z "${DMIR_NVRTC:-}" ] && ! [ -e "$nvrtc/ready" ]; then
+  rm -rf "$nvrtc"
+  wanted=$(mktemp build/.nvrtc-XXXXXX)
+  cat >"$wanted" <<'END'
+nvidia-cuda-nvrtc==13.0.88 --hash=sha256:ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575 --hash=sha256:d27f20a0ca67a4bb34268a5e951033496c5b74870b868bacd046b1b8e0c3267b
+END
+  python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
+    --require-hashes --target "$nvrtc" -r "$wanted" || cannot "pip could not fetch NVRTC 13.0; name a library in DMIR_NVRTC"
+  rm -f "$wanted"
+  touch "$nvrtc/ready"
+fi
+if [ -d "$nvrtc/nvidia/cu13/lib" ]; then nvrtc=$nvrtc/nvidia/cu13/lib; fi
+export DMIR_NVRTC=$nvrtc
+
+fresh=$(mktemp -d "$root/build/.gpu-XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
-go build -trimpath -ldflags='-s -w' -o "$fresh/dmir" .
-go test -c -trimpath -ldflags='-s -w' -o "$fresh/devicetest.test" ./compile/driver
+mkdir -p "$fresh/gpu/cases"
+# The libraries of the other machine are others: nothing here links to any.
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/dmir" .
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/suite" ./bench/gpu/suite
 failed=0 total=0
-for name in $(python3 bench/gpu/workloads.py --write "$fresh/gpu"); do
-  total=$((total + 1))
-  if ! "$fresh/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$fresh/gpu/$name.dmx" "$fresh/gpu/$name.dmir" \
-    >"$fresh/gpu/$name.json" 2>"$fresh/gpu/$name.err"; then
-    failed=$((failed + 1))
-    echo "$name: $(head -n 1 "$fresh/gpu/$name.err")" >&2
-  fi
-  [ -s "$fresh/gpu/$name.err" ] || rm "$fresh/gpu/$name.err"
+for target in $targets; do
+  folder=$fresh/gpu/workloads/$target
+  for name in $(python3 bench/gpu/workloads.py --write "$folder"); do
+    total=$((total + 1))
+    file=$folder/$name
+    if ! "$fresh/gpu/dmir" compile --target "$target" --arch "$arch" --output-format json -o "$file.dmx" "$file.dmir" >"$file.json" 2>"$file.err"; then
+      failed=$((failed + 1))
+      echo "$name: $(head -n 1 "$file.err")" >&2
+    fi
+    rm -f "$file.json" "$file".*.npy
+    [ -s "$file.err" ] || rm "$file.err"
+  done
+  echo "$target $arch" >"$folder/target"
 done
-echo "$target $arch" >"$fresh/gpu/target"
-tar -czf "$fresh/gpu.tar.gz" -C "$fresh" dmir devicetest.test gpu
-mv "$fresh/gpu.tar.gz" build/gpu.tar.gz
-echo "build/gpu.tar.gz: $((total - failed)) of $total workloads compiled for $arch; $(du -m build/gpu.tar.gz | cut -f1) MB"
+# The tests that hold these programs to the emulator keep them as cases.
+DMIR_CARRY=$fresh/gpu/cases DMIR_CARRY_ARCH=$arch go test -count=1 -timeout 90m \
+  -run "${ONLY:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
+  ./compile/cuda ./compile/driver ./bench/gpu
+python3 - "$fresh" <<'END'
+import sys, tarfile
+with tarfile.open(sys.argv[1] + "/gpu.tar.xz", "w:xz") as t:
+    t.add(sys.argv[1] + "/gpu", "gpu")
+END
+mv "$fresh/gpu.tar.xz" build/gpu.tar.xz
+echo "build/gpu.tar.xz: $((total - failed)) of $total workloads compiled for $arch, $(find "$fresh/gpu/cases" -name '*.case' | wc -l) cases; $(du -m build/gpu.tar.xz | cut -f1) MB"
 [ "$failed" = 0 ]

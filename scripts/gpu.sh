@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The GPU leg: the device suite, then every workload of bench/gpu beside its peers, on the local NVIDIA card, in under 10
-# minutes. Needs PyTorch; Triton and JAX take part where they are. Where there is no Go it takes what scripts/gpu-prepare.sh
-# built, build/gpu.tar.gz.
+# minutes. PyTorch, Triton and JAX take part where they are. Where there is no Go, or no compiler for the card, it takes what
+# scripts/gpu-prepare.sh built, build/gpu.tar.xz. Everything it writes lies in one folder below $OUT, if that is set, else
+# below bench/results: lines of JSON as things end, logs, and the result.
+# $GPU_ARCHIVE names another file in place of build/gpu.tar.xz.
 # usage: gpu.sh [TARGET] [OPTIONS OF bench/gpu/run.py]     TARGET: the machine to predict for; by default as the card's name says
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -9,23 +11,37 @@ cd "$root"
 began=$SECONDS
 card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
 [ -n "$card" ] || { echo "skipped: no NVIDIA card here"; exit 0; }
-python3 -c 'import torch' 2>/dev/null || { echo "skipped: install PyTorch (pip install torch) and run this again"; exit 0; }
-mkdir -p build bench/results
-more=()
-if command -v go >/dev/null; then
-  build_dmir
-  go test -c -o build/devicetest.test ./compile/driver
-elif [ -e build/gpu.tar.gz ]; then
-  tar -xzf build/gpu.tar.gz -C build
-  more=(--compiled build/gpu)
-fi
-[ -x build/dmir ] || { echo "failed: no Go here and no build/gpu.tar.gz; scripts/gpu-prepare.sh builds it elsewhere" >&2; exit 1; }
+command -v python3 >/dev/null || { echo "failed: install Python 3 and run this again" >&2; exit 1; }
+out=${OUT:-bench/results}/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F-%H%M%S)
+mkdir -p "$out"
+exec > >(exec tee -a "$out/log.txt") 2>&1
+tee=$!
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"; exec >&- 2>&-; wait "$tee" || true' EXIT
+export DMIR_CACHE=${DMIR_CACHE:-$scratch/cache} TRITON_CACHE_DIR=$scratch/triton TORCHINDUCTOR_CACHE_DIR=$scratch/inductor PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 case $card in
   *H200*) target=h200 ;; *H100*) target=h100 ;; *B200*) target=b200 ;; *A100*80*) target=a100-80 ;; *A100*) target=a100-40 ;;
   *V100*) target=v100 ;; *L40S*) target=l40s ;; *4090*) target=rtx4090 ;; *) target=h200 ;;
 esac
 case ${1:-} in '' | -*) ;; *) target=$1 && shift ;; esac
-build/dmir doctor || true
-if [ -x build/devicetest.test ]; then more+=(--suite build/devicetest.test); else echo "the device suite is left out: no build/devicetest.test"; fi
-exec python3 bench/gpu/run.py --target "$target" ${more[@]+"${more[@]}"} --budget $((570 - (SECONDS - began))) \
-  --json "bench/results/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F).json" "$@"
+more=()
+archive=${GPU_ARCHIVE:-build/gpu.tar.xz}
+if [ -e "$archive" ]; then
+  python3 -W ignore -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$archive" "$scratch"
+fi
+if [ -x "$scratch/gpu/dmir" ] && "$scratch/gpu/dmir" version >/dev/null; then
+  dmir=$scratch/gpu/dmir
+  more=(--compiled "$scratch/gpu/workloads/$target" --suite "$scratch/gpu/suite" --cases "$scratch/gpu/cases")
+elif command -v go >/dev/null; then
+  go build -o "$scratch/dmir" .
+  dmir=$scratch/dmir
+  echo "the device suite is left out: scripts/gpu-prepare.sh makes its cases"
+else
+  echo "failed: no Go here and no $archive; scripts/gpu-prepare.sh builds it elsewhere" >&2
+  exit 1
+fi
+"$dmir" doctor || true
+status=0
+python3 bench/gpu/run.py --dmir "$dmir" --target "$target" ${more[@]+"${more[@]}"} --budget $((570 - (SECONDS - began))) --out "$out" "$@" || status=$?
+echo "$out: $(ls "$out" | tr '\n' ' ')"
+exit $status

@@ -13,14 +13,12 @@ fi
 [ "$(uname -s)" = Linux ] || cannot "NVRTC's package is for Linux and Windows; on Windows use: dmir doctor --install-nvrtc"
 command -v python3 >/dev/null || cannot "install Python 3 with pip (to fetch NVRTC) and run this again"
 mkdir -p "$(dirname "$folder")"
-fresh=$(mktemp -d "$(dirname "$folder")/.cuda-XXXXXX")
+fresh=$(cd "$(dirname "$folder")" && mktemp -d "$PWD/.cuda-XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
-packages=()
-for name in cuda-nvrtc cuda-nvdisasm cuda-nvcc nvvm cuda-crt cuda-runtime; do
-  packages+=("nvidia-$name>=13,<14")
-done
-python3 -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
-  --target "$fresh/new" "${packages[@]}" || cannot "pip could not fetch NVIDIA's packages: ${packages[*]}"
+# Isolated, and in a folder of its own: no module of this folder is one of Python's.
+(cd "$fresh" && python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
+  --require-hashes --target "$fresh/new" -r "$root/gpu/nvrtc/wheels.txt" -r "$root/gpu/nvrtc/wheels-nvcc.txt") ||
+  cannot "pip could not fetch NVIDIA's packages that gpu/nvrtc/wheels*.txt name"
 # What is there may be in use: it gives way at once, not file by file.
 if [ -e "$folder" ]; then mv "$folder" "$fresh/old"; fi
 mv "$fresh/new" "$folder"

@@ -89,11 +89,14 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 	return out
 }
 
-// touched is how much of v the given uses read, at most all of it.
+// touched is how much of v the given uses read, at most all of it. What several
+// slices take counts once; what lies where is not known before the program runs
+// counts each time.
 func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 	whole := s.size(v)
 	var sum dim.Dim
 	views := map[*ir.Op]bool{}
+	var sliced []*parts
 	work := [][]ir.Use{uses}
 	for len(work) > 0 {
 		us := work[len(work)-1]
@@ -110,6 +113,10 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 					work = append(work, u.Op.Results[0].Uses)
 				}
 			case d != nil && d.Traffic != nil && op.Sound(u.Op):
+				if box, ok := op.Taken(u.Op); ok {
+					sliced = addPart(sliced, u.Op.Operands[0], box)
+					continue
+				}
 				read, _ := d.Traffic(u.Op)
 				if u.Index < len(read) {
 					sum = sum.Add(read[u.Index].Subst(s.env))
@@ -121,6 +128,13 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 				return whole
 			}
 		}
+	}
+	for _, p := range sliced {
+		n, ok := p.bytes()
+		if !ok {
+			n = p.each()
+		}
+		sum = sum.Add(n.Subst(s.env))
 	}
 	if whole.AtLeast(sum) {
 		return sum

@@ -3,7 +3,9 @@ package cost
 import (
 	"maps"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 )
 
 // Group is the cost of the one kernel that members, ops or kernels of one block
@@ -31,6 +33,17 @@ func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now ma
 }
 
 func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *Entry {
+	e := c.scope(sizes(fn, c.bind)).entry(join(members, results, now), false)
+	if len(members) > 0 {
+		e.Op = members[len(members)-1]
+	}
+	return e
+}
+
+// join is the kernel that members would be if they gave results, a copy that is
+// in no block. It uses other values for those that now has, and now gains what
+// the members' results have become.
+func join(members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *ir.Op {
 	g := grouping{now: now}
 	k := &ir.Op{Name: kernel}
 	g.body = &ir.Block{Region: &ir.Region{Op: k}}
@@ -56,11 +69,51 @@ func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now m
 		}
 	}
 	g.add("dm.yield", results)
-	e := c.scope(sizes(fn, c.bind)).entry(k, false)
-	if len(members) > 0 {
-		e.Op = members[len(members)-1]
+	return k
+}
+
+// TypicalSize stands for an unbound dimension where only the kind of an answer
+// depends on it; it is never shown.
+const TypicalSize = 1024
+
+// Sized is the kernel that members would be if they gave results, as a copy in
+// no block whose values have sizes in numbers: those of bind and of the function.
+// A symbol without one has about TypicalSize, each another.
+func Sized(fn *ir.Func, bind map[string]int64, members []*ir.Op, results []*ir.Value) *ir.Op {
+	env := sizes(fn, bind)
+	next := int64(TypicalSize)
+	size := func(t types.Type) types.Type {
+		t = types.Sized(t, env)
+		if w, ok := t.(*types.Tensor); ok {
+			for _, d := range w.Shape {
+				for _, s := range d.Symbols() {
+					env[s] = dim.Const(next)
+					next += 64
+				}
+			}
+		}
+		return types.Sized(t, env)
 	}
-	return e
+	k := join(members, results, map[*ir.Value]*ir.Value{})
+	outside := map[*ir.Value]*ir.Value{}
+	body := k.Body(0)
+	for _, o := range body.Ops {
+		for i, v := range o.Operands {
+			if v.Op != nil && v.Op.Parent == body {
+				continue
+			}
+			w := outside[v]
+			if w == nil {
+				w = &ir.Value{Name: v.Name, Type: size(v.Type)}
+				outside[v] = w
+			}
+			o.Operands[i] = w
+		}
+		for _, v := range o.Results {
+			v.Type = size(v.Type)
+		}
+	}
+	return k
 }
 
 // grouping copies ops into one block; now is what a value has become there.
@@ -80,7 +133,7 @@ func (g *grouping) take(o *ir.Op) {
 	p := g.add(o.Name, o.Operands)
 	p.Attrs, p.Regions, p.Span, p.Head, p.Bad = o.Attrs, o.Regions, o.Span, o.Head, o.Bad
 	for i, v := range o.Results {
-		w := &ir.Value{Type: v.Type, Op: p, Index: i}
+		w := &ir.Value{Name: v.Name, Type: v.Type, Op: p, Index: i}
 		p.Results = append(p.Results, w)
 		g.now[v] = w
 	}

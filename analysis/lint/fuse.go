@@ -239,6 +239,11 @@ func (f fusion) entry(c *Context) *cost.Entry {
 	return cost.Group(c.Fn, c.Module, c.Bind, []*ir.Op{f.a, f.b}, f.results())
 }
 
+// built reports whether the compiler makes one kernel of f.
+func (f fusion) built(c *Context) bool {
+	return c.program.OneKernel(c.Fn, []*ir.Op{f.a, f.b}, f.results()) == nil
+}
+
 // edits rewrite the text: the kernel stands at f.at, the other op goes.
 func (f fusion) edits(c *Context) []diag.Edit {
 	results := f.results()

@@ -107,6 +107,8 @@ type Context struct {
 	Machine *machine.Machine
 	Bind    map[string]int64
 
+	program *program.Program
+
 	rule   *Rule
 	ctx    context.Context
 	report func(diag.Diagnostic)
@@ -131,7 +133,7 @@ func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnosti
 				continue
 			}
 			c := &Context{
-				Module: m, Fn: fn, Cost: costs[fn], Machine: p.Target, Bind: p.Bind, ctx: ctx,
+				Module: m, Fn: fn, Cost: costs[fn], Machine: p.Target, Bind: p.Bind, program: p, ctx: ctx,
 				report: func(d diag.Diagnostic) { found = append(found, d) },
 			}
 			for _, r := range rules {

@@ -18,6 +18,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
+	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
@@ -38,7 +39,7 @@ func target(t *testing.T) *machine.Machine {
 
 func load(t *testing.T, src *source.File) *program.Program {
 	t.Helper()
-	return program.Load(src, program.Options{Target: target(t)})
+	return program.Load(src, program.Options{Target: target(t), OneKernel: kernel.Unfit})
 }
 
 // TestRules runs each archive testdata/CODE.txtar: the files NAME.dmir in it

@@ -48,7 +48,7 @@ Safe: the ops stay as they are and keep their rounding; only what moves changes.
 				return
 			}
 			s := c.saving(c.entries(a, b), entriesOf(f.entry(c)))
-			if !s.positive() {
+			if !s.positive() || !f.built(c) {
 				return
 			}
 			c.Report(Finding{

@@ -65,7 +65,7 @@ func (c *Context) bestProducer(b *ir.Op) (fusion, *Saving) {
 			continue
 		}
 		s := c.saving(c.entries(f.a, f.b), entriesOf(f.entry(c)))
-		if s.positive() && (most == nil || (&Saving{Bytes: s.Bytes.Sub(most.Bytes)}).positive()) {
+		if s.positive() && (most == nil || (&Saving{Bytes: s.Bytes.Sub(most.Bytes)}).positive()) && f.built(c) {
 			best, most = f, s
 		}
 	}

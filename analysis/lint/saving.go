@@ -95,15 +95,11 @@ func (c *Context) replacement(o *ir.Op, to []*ir.Value, gone ...*ir.Op) (*Saving
 func (s *Saving) positive() bool {
 	bind := map[string]int64{}
 	for _, name := range s.Bytes.Symbols() {
-		bind[name] = typicalSize
+		bind[name] = cost.TypicalSize
 	}
 	n, ok := s.Bytes.Eval(bind).Int()
 	return ok && n > 0
 }
-
-// typicalSize stands for an unbound dimension where a rule must only know
-// whether a formula is positive; it is never shown.
-const typicalSize = 1024
 
 func (s *Saving) promise() (bytes int64, ns float64) {
 	n, ok := s.Bytes.Int()

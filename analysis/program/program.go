@@ -27,6 +27,12 @@ type Options struct {
 	Target *machine.Machine // nil: the configuration's, else machine.Default
 	Bind   map[string]int64 // sizes of dimension symbols, over the configuration's
 	Config *config.Config   // may be nil
+
+	// OneKernel is a compiler's rule, by which lint and refactorings propose
+	// kernels: why ops, which are in an order that computes them and have sizes in
+	// numbers, cannot run as one kernel that stores outs; nil where they can. Without
+	// it nothing is known of what is built, and nothing is refused.
+	OneKernel func(ops []*ir.Op, outs []*ir.Value) error
 }
 
 // Program is an analysed text. Only Splice changes it; else it is safe for
@@ -41,6 +47,8 @@ type Program struct {
 	Funcs   []*cost.Func      // of all modules, in textual order; functions with a body only
 	Diags   []diag.Diagnostic // of syntax, names, types and op rules, by position
 
+	oneKernel func(ops []*ir.Op, outs []*ir.Value) error
+
 	names func() *scope.Index
 	unit  *lower.Unit
 	costs []*cost.Costs                // of the modules
@@ -52,7 +60,7 @@ type Program struct {
 // Load analyses src. It never fails: what is wrong with the text, down to its
 // being no text at all, is in Diags.
 func Load(src *source.File, opts Options) *Program {
-	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}}
+	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
 	if p.Config == nil {
 		p.Config = &config.Config{}
 	}
@@ -148,6 +156,18 @@ func (p *Program) check(m *ir.Module, ops []*ir.Op) {
 
 // Names is the index of the names in the text.
 func (p *Program) Names() *scope.Index { return p.names() }
+
+// OneKernel is why members, ops or kernels of one block of fn in their order,
+// would not be built as one kernel that gives results; nil where they would.
+func (p *Program) OneKernel(fn *ir.Func, members []*ir.Op, results []*ir.Value) error {
+	if p.oneKernel == nil {
+		return nil
+	}
+	k := cost.Sized(fn, p.Bind, members, results)
+	body := k.Body(0)
+	last := body.Terminator()
+	return p.oneKernel(body.Ops[:len(body.Ops)-1], last.Operands)
+}
 
 // HasErrors reports whether any diagnostic is an error.
 func (p *Program) HasErrors() bool {

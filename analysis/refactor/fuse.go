@@ -136,6 +136,9 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 			return nil, err
 		}
 	}
+	if err := s.p.OneKernel(s.fn, g.ops, g.exports); err != nil {
+		return nil, refuse("the compiler makes no one kernel of them: %v", err)
+	}
 	return g, nil
 }
 

@@ -77,22 +77,8 @@ func passed(want, have types.Type, sizes map[string]dim.Dim) bool {
 			}
 		}
 	}
-	s := sized(w, sizes)
+	s := types.Sized(w, sizes)
 	return types.Equal(s, have) || s.String() == have.String()
-}
-
-// sized is t with sizes for its symbols.
-func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
-	w, ok := t.(*types.Tensor)
-	if !ok {
-		return t
-	}
-	r := *w
-	r.Shape = make([]dim.Dim, len(w.Shape))
-	for i, d := range w.Shape {
-		r.Shape[i] = d.Subst(sizes)
-	}
-	return &r
 }
 
 // respell are the edits that say the types of the ops in a called function in
@@ -100,7 +86,7 @@ func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
 func (s *selection) respell(ops []*ir.Op, call *ir.Op, sizes map[string]dim.Dim) []diag.Edit {
 	var edits []diag.Edit
 	spell := func(v *ir.Value, written string) string {
-		now := sized(v.Type, sizes)
+		now := types.Sized(v.Type, sizes)
 		if types.Equal(now, v.Type) {
 			return written
 		}

@@ -19,6 +19,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/refactor"
 	"dmir/compile/driver"
+	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
@@ -40,7 +41,7 @@ func load(t testing.TB, text string, bind map[string]int64) *program.Program {
 	if !ok {
 		t.Fatalf("no machine %s", machine.Default)
 	}
-	return program.Load(source.New("in.dmir", text), program.Options{Target: m, Bind: bind})
+	return program.Load(source.New("in.dmir", text), program.Options{Target: m, Bind: bind, OneKernel: kernel.Unfit})
 }
 
 // apply is the text after the edits, which must be in order and apart.

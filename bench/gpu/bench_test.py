@@ -1,13 +1,17 @@
 """What can be held without a card: the table, the order of work, and what is said of times."""
 import io
+import json
 import pathlib
+import sys
 import tempfile
 import unittest
 from contextlib import redirect_stdout
 
+import contest
 import report
 import run
 import workloads
+from contest import OutOfTime
 
 
 def timed(**over):
@@ -30,8 +34,15 @@ class Table(unittest.TestCase):
         self.assertEqual(w.minimum(), 2 * 2048 * 32000 * 2 + 2048 * 8 + 2)
 
     def test_every_peer_of_the_first(self):
-        first = run.plan(workloads.table(), run.QUICK + ["compile", "max-autotune"])[0]
-        self.assertEqual((first[0].tier, "compile" in first[1], "cublas" in first[1]), (0, True, False))
+        all_peers = ["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"]
+        order = run.plan(workloads.table(), all_peers, list(run.PASSES))
+        table = workloads.table()
+        self.assertEqual([(part, w.name) for part, w, _ in order[: len(table)]], [("first", w.name) for w in table])
+        self.assertEqual(order[0][2], ["dmir", "eager"])
+        self.assertIn("cublas", next(names for _, w, names in order if w.group == "gemm"))
+        self.assertEqual(order[len(table)][0], "triton")
+        compiled = [w.name for _, w, names in order if "compile" in names]
+        self.assertEqual(sorted(compiled), sorted(w.name for w in table))
 
     def test_same_small_sizes_once(self):
         self.assertLess(len(run.chosen("", True)), len(run.chosen("", False)))
@@ -54,7 +65,7 @@ class Targets(unittest.TestCase):
         self.assertEqual(self.of([bad], "memory-bound")["of"], 0)
         out = io.StringIO()
         with redirect_stdout(out):
-            report.line(bad, 4e12)
+            report.line(bad, 4e12, False)
         self.assertIn("WRONG: result 0 is not finite", out.getvalue())
 
     def test_last_sums_belong_to_their_kernel(self):
@@ -72,11 +83,110 @@ class Targets(unittest.TestCase):
                   "workloads": [timed()], "left_out": [("w", "jax")], "seconds": 1.0, "targets": report.targets([timed()], 4e12)}  # fmt: skip
         out = io.StringIO()
         with redirect_stdout(out):
-            report.head(result)
-            report.line(timed(), 4e12)
-            report.end(result)
+            report.head(result, False)
+            report.line(timed(), 4e12, False)
+            report.end(result, False)
         for text in ("100%", "2.00", "reached       memory-bound", "not measured  GEMM beside cuBLAS", "left out for time: w (jax)"):
             self.assertIn(text, out.getvalue())
+
+
+class Scripted:
+    """A contestant that does as it is told: a list of answers, in turn; an exception is raised."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    def ask(self, timeout, **request):
+        self.asked.append(request)
+        if request["do"] in ("make", "check"):
+            return {} if request["do"] == "make" else {"error": 0.001, "wrong": None}
+        return self.next()
+
+    def run(self, w, inputs, folder, runs, limit, left):
+        self.asked.append(w.name)
+        return self.next()
+
+    def next(self):
+        answer = self.answers.pop(0) if self.answers else {"ns": 1000.0, "predicted_ns": 1000.0, "moved_bytes": 1, "steps": []}
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
+
+    def close(self):
+        pass
+
+
+class Play(unittest.TestCase):
+    def contest(self, folder, dmir, workers):
+        args = run.arguments(["--out", folder, "--budget", "500"])
+        args.lines = pathlib.Path(folder) / "gpu.jsonl"
+        c = run.Contest(args, pathlib.Path(folder), io.StringIO())
+        c.dmir, c.workers = dmir, workers
+        return c
+
+    def play(self, dmir, workers, names=("dmir", "eager")):
+        """All workloads of norms and softmax; the lines that were written, by workload."""
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+            c = self.contest(folder, dmir, workers)
+            for w in workloads.table():
+                if w.group == "row":
+                    c.one("first", w, list(names))
+            return c, [json.loads(line) for line in c.args.lines.read_text().splitlines()]
+
+    def test_lines(self):
+        c, lines = self.play(Scripted(), {"eager": Scripted()})
+        self.assertEqual(len(lines), 30)
+        self.assertEqual({"pass", "workload", "dmir", "eager"}, set(lines[0]) - {"clock"})
+        self.assertEqual(lines[0]["dmir"]["ns"], 1000.0)
+        self.assertEqual(c.left_out, [])
+
+    def test_strikes(self):
+        """Two hangs or faults of a group, and it is left alone; its peers go on."""
+        dmir = Scripted(OutOfTime("it hangs"), {"failed": "the kernel x failed", "fault": True})
+        _, lines = self.play(dmir, {"eager": Scripted()})
+        self.assertEqual(len(dmir.asked), 2)
+        self.assertTrue(lines[0]["dmir"]["hung"])
+        self.assertTrue(all(line["dmir"]["left_alone"] and line["eager"]["ns"] for line in lines[2:]))
+
+    def test_failures_are_no_strikes(self):
+        dmir = Scripted(*[{"failed": "it does not compile"}] * 5)
+        _, lines = self.play(dmir, {"eager": Scripted()})
+        self.assertEqual((len(dmir.asked), len(lines)), (30, 30))
+
+    def test_without_peers(self):
+        """Without PyTorch there are no inputs of its own and no check at this size."""
+        dmir = Scripted()
+        c, lines = self.play(dmir, {})
+        self.assertEqual((len(lines), lines[0]["dmir"]["checked_small"], "eager" in lines[0]), (30, False, False))
+        out = io.StringIO()
+        with redirect_stdout(out):
+            report.end({"workloads": list(c.rows.values()), "left_out": [], "seconds": 1, "targets": []}, False)
+        self.assertIn("0 of 30 workloads agree with float32", out.getvalue())
+
+
+class Processes(unittest.TestCase):
+    def worker(self, folder, code):
+        log = open(pathlib.Path(folder) / "log", "a", buffering=1)
+        w = contest.Worker("eager", "cpu", False, log)
+        w.command = [sys.executable, "-c", "import sys, time\n" + code]
+        return w, log
+
+    def test_hang_and_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            once = pathlib.Path(folder) / "once"
+            w, log = self.worker(folder, f"import pathlib\np = pathlib.Path({str(once)!r})\nif not p.exists():\n  p.touch(); time.sleep(600)\nfor l in sys.stdin: print('{{}}', flush=True)")
+            with self.assertRaises(OutOfTime):
+                w.ask(1, do="x")
+            self.assertEqual(w.ask(60, do="x"), {})
+            w.close()
+            log.close()
+
+    def test_log_and_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            w, log = self.worker(folder, "sys.stdin.readline()\nfor i in range(50): print('line', i, file=sys.stderr)\nsys.exit(3)")
+            self.assertEqual(w.ask(60, do="x"), {"failed": "the process ended with status 3"})
+            log.close()
+            self.assertEqual(len((pathlib.Path(folder) / "log").read_text().splitlines()), 51)
 
 
 class Carried(unittest.TestCase):

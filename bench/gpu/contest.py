@@ -11,19 +11,39 @@ HERE = pathlib.Path(__file__).parent
 
 
 class OutOfTime(Exception):
-    pass
+    """The time is over, or a contestant has hung."""
+
+
+def end(process):
+    """Kills a process. One in whose kernel the device hangs may take its time to go: nobody waits for that."""
+    process.kill()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def lines(path, line):
+    """Appends a line of JSON, whole and on disk when this returns."""
+    if path:
+        with open(path, "a") as f:
+            f.write(json.dumps(line) + "\n")
+            f.flush()
+            os.fsync(f.fileno())
 
 
 class Worker:
-    """A process of worker.py. It is ended when it takes too long, and begun anew when it is next asked."""
+    """A process of worker.py. It is ended when it takes too long, and begun anew when it is next asked. What it and its
+    libraries print is in the log."""
 
-    def __init__(self, name, device, small):
+    def __init__(self, name, device, small, log):
         self.command = [sys.executable, str(HERE / "worker.py"), name, "--device", device] + (["--small"] if small else [])
-        self.log = open(os.devnull, "w")
-        self.process, self.name = None, name
+        self.log, self.process, self.name = log, None, name
 
     def send(self, **request):
         if self.process is None or self.process.poll() is not None:
+            self.log.write(f"== {self.name}\n")
+            self.log.flush()
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
             self.rest = ""
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -55,18 +75,33 @@ class Worker:
 
     def close(self):
         if self.process:
-            self.process.kill()
-            self.process.wait()
+            end(self.process)
             self.process = None
 
 
 class Dmir:
-    """dmir compile and dmir run."""
+    """dmir compile and dmir run, a process each."""
 
     compiled = None  # a folder of programs for this very device, if there is one
 
-    def __init__(self, binary, device, target, scratch):
-        self.binary, self.device, self.target, self.scratch = str(pathlib.Path(binary).resolve()), device, target, scratch
+    def __init__(self, binary, device, target, scratch, log):
+        self.binary, self.device, self.target, self.scratch, self.log = str(pathlib.Path(binary).resolve()), device, target, scratch, log
+
+    def call(self, args, timeout):
+        """Status, standard output and standard error; the latter is in the log as well, with what was called."""
+        process = subprocess.Popen([self.binary, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            end(process)
+            self.log.write(f"== dmir {' '.join(args)}\nno end within {timeout:.0f} s\n")
+            raise OutOfTime(f"dmir took more than {timeout:.0f} s") from None
+        finally:
+            self.log.flush()
+        if err or process.returncode:
+            self.log.write(f"== dmir {' '.join(args)}\n{err}status {process.returncode}\n")
+            self.log.flush()
+        return process.returncode, out, err
 
     def program(self, w, timeout):
         """The compiled file: a carried one of the same text, or made here. Then what went wrong, if something did."""
@@ -75,44 +110,45 @@ class Dmir:
         source, path = self.scratch / f"{w.name}.dmir", self.scratch / f"{w.name}.dmx"
         source.write_text(w.text())
         arch = ["--arch", "none"] if self.device == "emulator" else []
-        command = [self.binary, "compile", "--target", self.target, *arch, "-o", str(path), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-        return path, None if done.returncode == 0 else "does not compile: " + first(done.stderr)
+        status, _, err = self.call(["compile", "--target", self.target, *arch, "-o", str(path), str(source)], timeout)
+        return path, None if status == 0 else "does not compile: " + first(err)
 
-    def run(self, w, folder, runs, timeout):
-        """Runs on the folder's inputs; results are files, times those of the device."""
-        try:
-            start = time.monotonic()
-            path, wrong = self.program(w, timeout)
-            if wrong:
-                return {"failed": wrong}
-            out = folder / "dmir"
-            command = [self.binary, "run", str(path), "--device", self.device, "--output", str(out), "--output-format", "json"]
-            command += ["--runs", str(runs), "--cold"] if runs else []
-            for i in w.inputs():
-                command += ["--input", f"{i.name}={folder / (i.name + '.npy')}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=max(1, timeout - (time.monotonic() - start)))
-        except subprocess.TimeoutExpired:
-            raise OutOfTime(f"dmir took more than {timeout:.0f} s") from None
-        if done.returncode != 0:
-            return {"failed": first(done.stderr)}
-        got = json.loads(done.stdout)
+    def run(self, w, inputs, folder, runs, limit, left):
+        """Runs on the inputs, files by name; the others are random. Results are files, times those of the device. The program has
+        `limit` seconds; compiling it here, where it was not carried, has what is left of the time."""
+        path, wrong = self.program(w, left)
+        if wrong:
+            return {"failed": wrong}
+        args = ["run", str(path), "--device", self.device, "--output-format", "json"]
+        args += ["--output", str(folder / "dmir")] if folder else []
+        args += ["--runs", str(runs)] + (["--cold"] if runs else [])
+        for name, file in inputs.items():
+            args += ["--input", f"{name}={file}"]
+        status, out, err = self.call(args, limit)
+        if status != 0:
+            return {"failed": first(err), "fault": "DM618" in err}
+        got = json.loads(out)
         steps = got["steps"]
         counted = [s["counted_read_bytes"] + s["counted_written_bytes"] for s in steps if s["counted_read_bytes"] is not None]
         answer = {
-            "results": [o["file"] for o in got["outputs"]],
             "predicted_ns": sum(s["time_ns"] for s in steps),
             "moved_bytes": sum(s["read_bytes"] + s["written_bytes"] for s in steps),
             "peak_bytes": got["peak_bytes"],
             "steps": [{k: s[k] for k in ("name", "flop", "read_bytes", "written_bytes", "time_ns", "measured_ns")} for s in steps],
         }
+        if folder:
+            answer["results"] = [o["file"] for o in got["outputs"]]
+        if odd := sum(o["nans"] + o["infs"] for o in got["outputs"]):
+            answer["not_finite"] = odd
         if counted:
             answer["counted_bytes"] = sum(counted)
-        if runs:
+        if got.get("untimed"):
+            answer["untimed"] = got["untimed"]
+        elif runs:
             answer |= {"ns": got["elapsed_ns"], "graph": True}
         return answer
 
 
 def first(text):
     lines = [line for line in text.splitlines() if line.strip()]
-    return (lines[0] if lines else "it says nothing")[:300]
+    return lines[0] if lines else "it says nothing"

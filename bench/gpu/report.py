@@ -31,13 +31,14 @@ def micro(t):
     return f"{t / 1e3:.1f}" if t else ""
 
 
-def head(result):
+def head(result, emulated):
     versions = ", ".join(dict.fromkeys(result["versions"].values()))
-    print(f"\n{result['card']}; {versions}")
-    if "copy_bytes_per_s" in result:
-        c = result["clocks_before"]
+    print(f"\n{result['card']}; {versions or 'no peers'}")
+    if not emulated:
+        c, copy = result["clocks_before"], result["copy_bytes_per_s"]
+        moves = f"a copy moves {copy / 1e12:.2f} TB/s; " if copy else ""
         print(f"driver {result['driver']}, clocks {c.get('clocks.sm', '?')} of {c.get('clocks.max.sm', '?')}, memory {c.get('clocks.mem', '?')}, "
-              f"limit {c.get('power.limit', '?')}; a copy moves {result['copy_bytes_per_s'] / 1e12:.2f} TB/s; predicted for {result['target']}")
+              f"limit {c.get('power.limit', '?')}; {moves}predicted for {result['target']}")
         print("times in µs; of a peer how many times dmir's it takes\n")
         columns = "".join(f"{p:>14}" if p == "max-autotune" else f"{p:>9}" for p in PEERS)
         print(f"{'workload':<34}{'predicted':>10}{'measured':>10}{'error':>8}{'of copy':>9}{'TFLOP/s':>9}{columns}")
@@ -45,11 +46,14 @@ def head(result):
         print(f"\n{'workload':<34}{'moved MB':>10}{'counted':>10}{'error of dmir':>15}  error of peers", flush=True)
 
 
-def line(r, copy):
+def line(r, copy, emulated):
     """Prints the workload as far as it is known."""
     d = r.get("dmir", {})
     trouble = d.get("failed") or d.get("wrong") and "WRONG: " + d["wrong"]
-    if copy is None:
+    for key, says in (("untimed", "no times: {}"), ("unchecked", "not checked: {}"), ("not_finite", "{} elements of the results are not finite")):
+        if not trouble and d.get(key):
+            trouble = says.format(d[key])
+    if emulated:
         if "dmir" in r:
             counted = f"{d['counted_bytes'] / 1e6:.2f}" if "counted_bytes" in d else ""
             moved = f"{d['moved_bytes'] / 1e6:.2f}" if "moved_bytes" in d else ""
@@ -84,11 +88,6 @@ def cell(r, peer):
         return "failed"
     x = ratio(r, peer)
     return f"{x:.2f}" if x else micro(p.get("ns"))
-
-
-def suite(s):
-    counts = ", ".join(f"{s[k]} {word}" for k, word in (("PASS", "passed"), ("FAIL", "failed"), ("SKIP", "skipped")) if s[k])
-    return f"{s['outcome']} in {s['seconds']} s ({counts or 'no cases'})" + "".join(f"\n    {line}" for line in s.get("says", []))
 
 
 def kernels(r):
@@ -130,13 +129,19 @@ def targets(rows, copy):
     return out
 
 
-def end(result):
+def end(result, emulated):
     """Prints the summary."""
     rows = result["workloads"]
     done = [r for r in rows if "dmir" in r]
     bad = [r["name"] for r in done if r["dmir"].get("wrong") or r["dmir"].get("failed")]
-    print(f"\n{len(done) - len(bad)} of {len(done)} workloads agree with float32" + (f"; not: {', '.join(bad)}" if bad else ""))
-    if "copy_bytes_per_s" in result:
+    agree = [r for r in done if r["dmir"].get("error") is not None and r["name"] not in bad]
+    small = [r for r in done if r["dmir"].get("checked_small")]
+    print(f"\n{len(agree)} of {len(done)} workloads agree with float32" + (f", {len(small)} at small sizes with the reference" if small else "")
+          + (f"; not: {', '.join(bad)}" if bad else ""))  # fmt: skip
+    if "suite" in result:
+        counts = ", ".join(f"{n} {k}" for k, n in result["suite"]["counts"].items())
+        print(f"the device suite {result['suite']['outcome']} ({counts or result['suite'].get('why') or 'no cases'})")
+    if not emulated:
         for t in result["targets"]:
             if not t["of"]:
                 print(f"  not measured  {t['target']}")

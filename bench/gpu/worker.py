@@ -38,6 +38,7 @@ class Torch:
         import torch
 
         self.torch, self.name, self.device, self.want = torch, name, device, None
+        self.made = (None, None)  # the folder and the inputs of the last request to make some
         self.elems = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64}
         if name == "triton":
             import triton
@@ -69,19 +70,23 @@ class Torch:
 
     def make(self, q):
         torch, w = self.torch, q["workload"]
+        self.made = (None, None)
         g = torch.Generator(self.device).manual_seed(q["seed"])
-        exact = []
+        exact, given = [], []
         for i in w.inputs():
             if i.classes:
                 t = torch.randint(i.classes, i.shape, generator=g, device=self.device)
                 exact.append(t)
+                given.append(t)
                 np.save(os.path.join(q["folder"], i.name + ".npy"), t.cpu().numpy())
                 continue
             t = (torch.randn(i.shape, generator=g, device=self.device) * i.scale + i.shift).to(self.elems[i.elem])
             exact.append(t.float())
+            given.append(t)
             np.save(os.path.join(q["folder"], i.name + ".npy"), (t.float() if i.elem == "bf16" else t).cpu().numpy())
         run, before = self.formulas.step(w)
         self.want = [t.float() for t in run(before(exact) if before else exact)]
+        self.made = (q["folder"], given)
         del exact
         self.tidy()
         return {}
@@ -130,7 +135,10 @@ class Torch:
             return {"absent": True}
         if self.device == "cuda":
             torch.backends.cuda.preferred_blas_library("cublaslt" if how == "cublas" else "default")
-        inputs = [torch.from_numpy(load(q["folder"], i.name)).to(self.device).to(self.elems[i.elem]) for i in w.inputs()]
+        if self.made[0] == q["folder"]:
+            inputs = list(self.made[1])
+        else:
+            inputs = [torch.from_numpy(load(q["folder"], i.name)).to(self.device).to(self.elems[i.elem]) for i in w.inputs()]
         start = time.perf_counter()
         state = before(inputs) if before else inputs
         results = run(state)

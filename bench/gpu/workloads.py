@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The workloads: one table of shapes and element types, and the program of each as text.
 
-usage: workloads.py [--small] --write FOLDER     writes NAME.dmir for every workload, and prints the names
+usage: workloads.py [--small] --write FOLDER     writes NAME.dmir for every workload, with labels NAME.INPUT.npy where it
+                                                 takes some, and prints the names
        workloads.py --list                       the names, the most worthwhile first
 
 Needs Python alone. What a workload computes is also written in formulas.py (PyTorch) and jax_formulas.py; each of the
@@ -12,6 +13,7 @@ import dataclasses
 import math
 import pathlib
 import re
+import struct
 
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "i64": 8}
 
@@ -30,6 +32,12 @@ class Input:
     @property
     def type(self):
         return tensor(self.shape, self.elem)
+
+    @property
+    def argument(self):
+        """The argument as the program has it, with what dmir fills it with where nothing is given."""
+        init = f" {{dm.init = {self.shift}}}" if self.shift else f" {{dm.stddev = {self.scale:.6f}}}" if self.scale != 1 else ""
+        return f"%{self.name}: {self.type}{init}"
 
     @property
     def bytes(self):
@@ -92,7 +100,7 @@ class Workload:
         """The program, level 1."""
         inputs, (private, body), shape, wrt = BUILDERS[self.kind](self)
         y = tensor(shape, self.elem)
-        args = ", ".join(f"%{i.name}: {i.type}" for i in inputs)
+        args, plain = ", ".join(i.argument for i in inputs), ", ".join(f"%{i.name}: {i.type}" for i in inputs)
         head = f"// {self.name}: {self.kind} in {self.elem}, {self.mode}.\n\n"
         if self.mode == "forward":
             return f"{head}func.func @main({args}) -> {y} {{\n{body}  return %y : {y}\n}}\n{private}"
@@ -109,7 +117,7 @@ class Workload:
             f"{head}func.func @main({all_args}) -> ({', '.join(results)}) {{\n"
             f"  {', '.join(['%y'] + names)} = dm.grad @forward {operands}, wrt = {wrt}{cotangents} : ({types}) -> ({grads})\n"
             f"  return {', '.join(given)} : {', '.join(results)}\n}}\n\n"
-            f"func.func private @forward({args}) -> {y} {{\n{body}  return %y : {y}\n}}\n{private}"
+            f"func.func private @forward({plain}) -> {y} {{\n{body}  return %y : {y}\n}}\n{private}"
         )
 
 
@@ -359,6 +367,20 @@ def table():
     return sorted(out, key=lambda w: w.tier)
 
 
+def labels(w, folder):
+    """Writes the inputs that are labels, of which not every number will do, for runs without NumPy; their files by name."""
+    out = {}
+    for i in w.inputs():
+        if i.classes:
+            path = folder / f"{w.name}.{i.name}.npy"
+            head = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({i.shape[0]},), }}"
+            head += " " * (-(len(head) + 11) % 64) + "\n"
+            values = [n * 40503 % i.classes for n in range(i.shape[0])]
+            path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack(f"<{len(values)}q", *values))
+            out[i.name] = path
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write")
@@ -370,6 +392,7 @@ def main():
             folder = pathlib.Path(args.write)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{w.name}.dmir").write_text(w.at(args.small).text())
+            labels(w.at(args.small), folder)
         print(w.name)
 
 

@@ -5,9 +5,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/compile/driver"
+	"dmir/compile/interp"
+	"dmir/compile/suite"
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
 	"dmir/syntax/source"
 )
 
@@ -47,6 +57,90 @@ func TestWorkloads(t *testing.T) {
 				t.Errorf("%s: %s", filepath.Base(path), d.Message)
 			}
 		}
+	}
+}
+
+// The workloads at small sizes go with the device suite: without PyTorch these are
+// what says that their kernels compute the right numbers. Without a folder to keep
+// them in, a few of them are made.
+func TestWorkloadCases(t *testing.T) {
+	dir := t.TempDir()
+	python(t, "workloads.py", "--small", "--write", dir)
+	paths, err := filepath.Glob(filepath.Join(dir, "*.dmir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, all := suite.Recording()
+	seen := map[string]bool{}
+	for i, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(string(text), "\n") // the first line is the name
+		if seen[body] || !all && i%30 > 0 {
+			continue
+		}
+		seen[body] = true
+		name := strings.TrimSuffix(filepath.Base(path), ".dmir")
+		t.Run(name, func(t *testing.T) { keep(t, name, path, string(text)) })
+	}
+}
+
+// keep makes a case of a workload whose results are those of the reference.
+func keep(t *testing.T, name, path, text string) {
+	p := program.Load(source.New(path, text), program.Options{})
+	m, fn, err := driver.Pick(p, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]*tensor.Tensor{}
+	for i, a := range fn.Args {
+		arg := strings.TrimPrefix(a.Name, "%")
+		elem, shape, err := interp.ArgType(fn, i, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := strings.TrimSuffix(path, ".dmir") + "." + arg + ".npy"
+		if _, err := os.Stat(file); err == nil {
+			if given[arg], err = tensor.LoadNPY(file, elem, shape); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	args, err := interp.Inputs(t.Context(), fn, nil, 7, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := interp.Run(t.Context(), m, fn, args, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, _ := machine.Lookup("h200")
+	of := suite.Source{
+		Class: "workloads", Args: args, Want: want.Outputs,
+		Build: func(arch string) (*artifact.Program, error) {
+			return driver.Build(t.Context(), m, fn, driver.BuildOptions{Machine: target, Arch: arch})
+		},
+		Within: func(i int) suite.Within { // as worker.py, and the reference's own roundings
+			limit := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[want.Outputs[i].Elem.Bytes()]
+			if want.Outputs[i].Elem == types.BF16 {
+				limit = 0x1p-7
+			}
+			return suite.Within{Most: 64 * limit, Length: 12 * limit, Scaled: true}
+		},
+	}
+	suite.Record(t, 7, of)
+	d, _, err := device.Find("emulator")
+	if _, _, ok := suite.Recording(); ok || err != nil {
+		return
+	}
+	made, err := suite.Make(of, 7, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+		t.Errorf("%s: %s, %s", name, r.Outcome, r.Why)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
+	"dmir/compile/suite"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -172,10 +173,39 @@ func relative(a, b *tensor.Tensor) float64 {
 	return math.Sqrt(difference / length)
 }
 
+// carryAttention keeps a case for the device suite.
+func carryAttention(t *testing.T, c attentionCase, sms int) {
+	t.Helper()
+	p, _ := calls(t, []attentionCase{c})
+	fn := p.Modules[0].Func("all")
+	args, err := interp.Inputs(t.Context(), fn, nil, 7, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := interp.Run(t.Context(), p.Modules[0], fn, args, interp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite.Record(t, 7, suite.Source{
+		Name: c.name + " " + c.elem, Class: "attention", Args: args, Want: want.Outputs,
+		Build: func(arch string) (*artifact.Program, error) { return buildAttention(t, p, arch, sms), nil },
+		Within: func(i int) suite.Within {
+			most, length := apart(want.Outputs[i].Elem)
+			return suite.Within{Most: most, Length: length}
+		},
+	})
+}
+
 // agrees runs all cases on the emulator and in the reference. With few
 // multiprocessors tiles are as large as they can be, with many as small.
 func agrees(t *testing.T, cases []attentionCase, sms int) {
 	t.Helper()
+	if _, _, ok := suite.Recording(); ok {
+		for _, c := range cases {
+			carryAttention(t, c, sms)
+		}
+		return
+	}
 	if err := emulator.Check(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 var Codes = []diag.Code{
 	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: folds over different rows, a contraction whose result is folded, or an op that runs alone.", Help: "take ops out of the kernel, or let `dmir opt` fuse it anew"},
 	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more memory for itself than `dm.scratch` of its step says, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
+	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. It is a defect of dmir, not of the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` computes it meanwhile"},
 }
 
 // formOf says how the step o, a dm.kernel or a single op, runs.
@@ -48,6 +49,9 @@ func formOf(o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
 func wrap(o *ir.Op, err error) error {
 	if err == nil {
 		return nil
+	}
+	if u, ok := err.(*unsoundError); ok {
+		return problem(o, "DM852", "%v", u)
 	}
 	if r, ok := err.(*kernel.Reason); ok && r.Op != nil && r.Op.Span != (source.Span{}) {
 		o = r.Op
@@ -385,7 +389,8 @@ func (b *builder) step(i int, st schedule.Step) error {
 		at += aligned(n)
 	}
 	for k, l := range ls {
-		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: l.differs}
+		// The cost model knows one kernel: what it is split into differs with it.
+		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
 		for _, p := range l.params {
 			var n int
 			var ok bool

@@ -132,7 +132,7 @@ func (s *side) bulk(xs []*kernel.Expr, flat kernel.Flat) (string, error) {
 		}
 		s.alongK = alongK
 		m := &artifact.TensorMap{Elem: s.elem.String(), Swizzle: 128}
-		e := newEmitter(s.ns.of)
+		e := s.emitter(s.ns.of)
 		e.bind(flat.Z, "z")
 		e.bind(row, s.row)
 		e.bind(flat.K, "k")

@@ -16,7 +16,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	if widestOf(f) <= 2 {
 		v = 8 // 16 bytes to an access
 	}
-	cols, alls := columnFolds(f)
+	cols, alls := f.Nest.Columns, f.Nest.Totals
 	// The sums of a block's threads meet in shared memory.
 	const most = 48 << 10
 	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32 || int64(len(cols)+len(alls))*blockThreads*v*8 > most) {
@@ -28,7 +28,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 			return nil, err
 		}
 		f = w
-		cols, alls = columnFolds(f)
+		cols, alls = f.Nest.Columns, f.Nest.Totals
 	}
 	chunks := r.Cols / v
 	wide := int64(32) // threads side by side
@@ -59,15 +59,10 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 			ns.add(o.Value, artifact.Out)
 		}
 	}
-	e := newEmitter(ns.of)
+	e := g.emitter(ns.of)
 	e.coarse = coarse(f.Outs)
-	if r := f.Rows; r.Row != nil {
-		e.atoms[r.Row] = "row"
-	}
-	if f.Rows.Col != nil {
-		e.atoms[f.Rows.Col] = "col"
-	}
-	e.line("const dm::i32 col = dm::block() * %d + dm::thread() %% %d;", wide, wide)
+	e.line("const %s col = %s + dm::thread() %% %d;", counter(chunks), scaled("dm::block()", wide, chunks), wide)
+	e.bind(f.Rows.Col, "col")
 	e.line("const dm::i32 lane_row = dm::thread() / %d;", wide)
 	acc := map[*kernel.Expr]string{}
 	all := append(append([]*kernel.Expr{}, cols...), alls...)
@@ -82,6 +77,7 @@ func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 		e.open("if (col < %d)", chunks)
 	}
 	e.open("for (dm::i32 row = dm::block_y() * %d + lane_row; row < %d; row += %d)", deep, r.Rows, deep*splits)
+	e.bind(f.Rows.Row, "row")
 	if len(rows) > 0 {
 		e.open("if (col == 0)")
 		l := e.lanes(nil, 1)

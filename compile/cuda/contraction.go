@@ -271,7 +271,7 @@ func (p *product) results() (string, error) {
 		fmt.Fprintf(b, ", float (&value)[%d][%d]", len(folds), best)
 	}
 	b.WriteString(") const {\n")
-	e := newEmitter(p.ns.of)
+	e := p.emitter(p.ns.of)
 	e.depth = 2
 	e.bind(flat.Z, "z")
 	e.bind(flat.M, "m")
@@ -315,13 +315,6 @@ func registersOf(outs []kernel.Out, xs []*kernel.Expr) int {
 		count(x)
 	}
 	return min(n, 100)
-}
-
-// bind says what a variable is called.
-func (e *emitter) bind(a *kernel.Atom, name string) {
-	if a != nil {
-		e.atoms[a] = name
-	}
 }
 
 // along is bind for a variable that counts runs of v.

@@ -101,7 +101,7 @@ func (p *product) folded(l launch) ([]launch, error) {
 				of = fmt.Sprintf("dm::i64(i / %d) * %d + i %% %d", p.t.Cols, f.parts*p.t.Cols, p.t.Cols)
 			}
 		}
-		e := newEmitter(p.ns.of)
+		e := p.emitter(p.ns.of)
 		e.lineOf(f.Value.Op, "const dm::i32 i = dm::block() * %d + dm::thread();", blockThreads)
 		e.line("if (i >= %d) return;", values)
 		e.line("const dm::i64 from = %s;", of)

@@ -56,6 +56,7 @@ type collection struct {
 	// The ops behind each output, each of which the reference rounds; its order in memory.
 	steps []int
 	order [][]int
+	cases []productCase
 }
 
 func newCollection(target Target) *collection {
@@ -137,6 +138,7 @@ func (c *collection) alloc(name string, elem types.Elem, shape []int64, kind art
 // add compiles a case and computes what it should give.
 func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	t.Helper()
+	c.cases = append(c.cases, p)
 	values, kinds, _ := strings.Cut(p.out, " : ")
 	m := module(t, p)
 	fn := m.Funcs[0]
@@ -238,6 +240,9 @@ func (c *collection) choose(t *testing.T, f *kernel.Form, p productCase) int64 {
 // bytes that it moves with the cost model.
 func (c *collection) emulate(t *testing.T) {
 	t.Helper()
+	if c.record(t) {
+		return
+	}
 	if err := c.run(t); err != nil {
 		t.Error(err)
 	}

@@ -14,32 +14,62 @@ import (
 // emitter writes the statements that compute expressions, each once in the
 // innermost scope that all its uses see.
 type emitter struct {
-	b      strings.Builder
-	depth  int
-	scopes []map[*kernel.Expr]string
-	atoms  map[*kernel.Atom]string // what variables are called
-	params map[*ir.Value]string
+	b       strings.Builder
+	depth   int
+	scopes  []scope
+	atoms   map[*kernel.Atom]string // what the variables that have values here are called
+	params  map[*ir.Value]string
+	unsound *[]string // what was asked for where it cannot be computed
 	// loaded gives the name of what a load reads where it was read beforehand.
 	loaded func(x *kernel.Expr) string
 	// given are expressions computed elsewhere, such as folds over rows.
 	given map[*kernel.Expr]string
-	// lane are expressions of which an array holds one value for each lane.
+	// lane are expressions of which an array holds one value for each neighbour.
 	lane map[*kernel.Expr]string
-	at   string // the current lane
 	next int
 	op   *ir.Op // that statements stand for, and the last one that the text says
 	said *ir.Op
 	// coarse are exponentials that no result wider than 16 bits is made of.
 	coarse map[*kernel.Expr]bool
 	runs   map[*kernel.Atom]run
-	// lanesOf is the variable that counts neighbours; nil: there is none.
+	// lanesOf is the variable that numbers neighbours; nil: there is none.
 	lanesOf *kernel.Atom
 }
 
-func newEmitter(params map[*ir.Value]string) *emitter {
+// scope is what stands between two braces.
+type scope struct {
+	names map[*kernel.Expr]string // of what was computed in it
+	bound []*kernel.Atom          // variables that have values in it alone
+}
+
+func (g *generator) emitter(params map[*ir.Value]string) *emitter {
 	return &emitter{
-		depth: 1, scopes: []map[*kernel.Expr]string{{}}, atoms: map[*kernel.Atom]string{},
+		depth: 1, scopes: []scope{{names: map[*kernel.Expr]string{}}}, atoms: map[*kernel.Atom]string{}, unsound: &g.unsound,
 		params: params, given: map[*kernel.Expr]string{}, lane: map[*kernel.Expr]string{}, runs: map[*kernel.Atom]run{},
+	}
+}
+
+// fail notes that the text asks for something that cannot be computed here; the
+// kernel is refused then.
+func (e *emitter) fail(format string, args ...any) string {
+	*e.unsound = append(*e.unsound, fmt.Sprintf(format, args...))
+	return "unsound"
+}
+
+// param is the parameter for v.
+func (e *emitter) param(v *ir.Value) string {
+	if n, ok := e.params[v]; ok {
+		return n
+	}
+	return e.fail("%s is read, and no parameter", v.Name)
+}
+
+// bind gives a variable its name, up to the end of the scope.
+func (e *emitter) bind(a *kernel.Atom, name string) {
+	if a != nil {
+		e.atoms[a] = name
+		top := &e.scopes[len(e.scopes)-1]
+		top.bound = append(top.bound, a)
 	}
 }
 
@@ -71,11 +101,14 @@ func (e *emitter) of(o *ir.Op) {
 func (e *emitter) open(format string, args ...any) {
 	e.line(format+" {", args...)
 	e.depth++
-	e.scopes = append(e.scopes, map[*kernel.Expr]string{})
+	e.scopes = append(e.scopes, scope{names: map[*kernel.Expr]string{}})
 }
 
 func (e *emitter) close() {
 	e.depth--
+	for _, a := range e.scopes[len(e.scopes)-1].bound {
+		delete(e.atoms, a)
+	}
 	e.scopes = e.scopes[:len(e.scopes)-1]
 	e.line("}")
 }
@@ -119,10 +152,14 @@ func (e *emitter) value(x *kernel.Expr) string {
 		return n
 	}
 	if n, ok := e.lane[x]; ok {
-		return n + "[" + e.at + "]"
+		at, ok := e.atoms[e.lanesOf]
+		if !ok {
+			return e.fail("a value of each neighbour is read where there is no neighbour")
+		}
+		return n + "[" + at + "]"
 	}
 	for i := len(e.scopes) - 1; i >= 0; i-- {
-		if n, ok := e.scopes[i][x]; ok {
+		if n, ok := e.scopes[i].names[x]; ok {
 			return n
 		}
 	}
@@ -142,13 +179,18 @@ func (e *emitter) value(x *kernel.Expr) string {
 	case kernel.Guard:
 		n = e.guard(x)
 	case kernel.Fold:
+		if x.Over != kernel.OwnLoop {
+			return e.fail("a fold (%s over %s) is read before it is complete", x.Kind, x.Over)
+		}
 		n = e.loop(x)
+	case kernel.Part:
+		return e.fail("a part of a fold by a region is read outside of it")
 	default:
 		text := e.text(x)
 		n = e.name("t")
 		e.lineOf(x.From, "const %s %s = %s;", register(x.Elem), n, text)
 	}
-	e.scopes[len(e.scopes)-1][x] = n
+	e.scopes[len(e.scopes)-1].names[x] = n
 	return n
 }
 
@@ -197,7 +239,7 @@ func float(v float64, bits int) string {
 func (e *emitter) text(x *kernel.Expr) string {
 	switch x.Op {
 	case kernel.Load:
-		return fmt.Sprintf("dm::wide(%s[%s])", e.params[x.Buf], e.index(x.At))
+		return fmt.Sprintf("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
 	case kernel.Count:
 		return fmt.Sprintf("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
 	case kernel.Acc:
@@ -376,7 +418,7 @@ func joined(kind string, elem types.Elem, a, b string) string {
 // loop computes a fold over loops of its own.
 func (e *emitter) loop(x *kernel.Expr) string {
 	acc := e.name("f")
-	e.hoist(x.Args[0], x.Vars...)
+	e.hoist(x.Args[0])
 	if x.Kind == kernel.Last || x.Kind == kernel.Region {
 		e.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, e.value(x.Args[1]))
 	} else {
@@ -384,8 +426,8 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	}
 	for _, v := range x.Vars {
 		n := e.name("k")
-		e.atoms[v] = n
-		e.open("for (dm::i32 %s = 0; %s < %d; %s++)", n, n, v.Max+1, n)
+		e.open("for (%s %s = 0; %s < %d; %s++)", counter(v.Max+1), n, n, v.Max+1, n)
+		e.bind(v, n)
 	}
 	body := x.Args[0]
 	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
@@ -411,22 +453,54 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	return acc
 }
 
-// hoist computes the parts of x that do not depend on vars here, before a loop
-// over them is opened. What stands under a guard stays there.
-func (e *emitter) hoist(x *kernel.Expr, vars ...*kernel.Atom) {
-	if e.done(x) || x.Op == kernel.Number {
+// counter is the type of a variable that counts to n in steps of up to a million.
+func counter(n int64) string {
+	if n > math.MaxInt32-1<<20 {
+		return "dm::i64"
+	}
+	return "dm::i32"
+}
+
+// scaled is a * b, where b is a number, in the type that counts to n.
+func scaled(a string, b, n int64) string {
+	if counter(n) == "dm::i64" {
+		a = "dm::i64(" + a + ")"
+	}
+	return fmt.Sprintf("%s * %d", a, b)
+}
+
+// hoist computes the parts of x that can be computed here, before a loop is
+// opened in which x is. What stands under a guard stays there.
+func (e *emitter) hoist(x *kernel.Expr) {
+	if e.done(x) || e.held(x) || x.Op == kernel.Number {
 		return
 	}
-	if !e.depends(x, vars) {
+	if e.ready(x) {
 		e.value(x)
 		return
 	}
-	if x.Op == kernel.Guard {
+	if x.Op == kernel.Guard || x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
 		return
 	}
 	for _, a := range x.Args {
-		e.hoist(a, vars...)
+		e.hoist(a)
 	}
+}
+
+// ready reports whether x can be computed here: the variables that it depends on have values, and the folds over rows that it
+// reads are complete.
+func (e *emitter) ready(x *kernel.Expr) bool {
+	for _, a := range x.Free() {
+		if _, bound := e.atoms[a]; !bound {
+			return false
+		}
+	}
+	for _, f := range x.RowFolds() {
+		if _, complete := e.given[f]; !complete {
+			return false
+		}
+	}
+	return true
 }
 
 // done reports whether x is computed already.
@@ -435,54 +509,15 @@ func (e *emitter) done(x *kernel.Expr) bool {
 		return true
 	}
 	for _, s := range e.scopes {
-		if _, ok := s[x]; ok {
+		if _, ok := s.names[x]; ok {
 			return true
 		}
 	}
 	return false
 }
 
-// depends reports whether x is different for different values of vars, of lanes
-// too where a value is held for each. What is computed already does not depend
-// on them.
-func (e *emitter) depends(x *kernel.Expr, vars []*kernel.Atom) bool {
-	seen := map[*kernel.Expr]bool{}
-	var look func(x *kernel.Expr) bool
-	index := func(i kernel.Index) bool {
-		found := false
-		i.Atoms(func(a *kernel.Atom) {
-			for _, v := range vars {
-				found = found || a == v
-			}
-			found = found || a.Kind == kernel.Datum && look(a.E)
-		})
-		return found
-	}
-	look = func(x *kernel.Expr) bool {
-		if seen[x] {
-			return false
-		}
-		seen[x] = true
-		if _, held := e.lane[x]; held {
-			return true
-		}
-		if e.done(x) {
-			return false
-		}
-		if index(x.At) {
-			return true
-		}
-		for _, c := range x.If {
-			if index(c.X) {
-				return true
-			}
-		}
-		for _, a := range x.Args {
-			if look(a) {
-				return true
-			}
-		}
-		return false
-	}
-	return look(x)
+// held reports whether an array holds x for each neighbour.
+func (e *emitter) held(x *kernel.Expr) bool {
+	_, held := e.lane[x]
+	return held
 }

@@ -15,6 +15,9 @@ type generator struct {
 	// over gives the results of the next kernel that are written over one of its
 	// inputs that input.
 	over map[*ir.Value]*ir.Value
+	// unsound is what the text of the kernel that is being written asked for where
+	// it cannot be computed.
+	unsound []string
 }
 
 // pick is a tile and the product that it is for, as the measured choices name it.
@@ -53,8 +56,29 @@ func (g *generator) multiprocessors() int64 {
 func newGenerator(t Target) *generator { return &generator{target: t} }
 
 // kernels are the launches that compute f, in order. The first one is called
-// name, others after it.
+// name, others after it. The nest of f is verified before text is made, and the
+// text after it: what fails is a defect of the generator, and never runs.
 func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
+	if err := f.Verify(); err != nil {
+		return nil, &unsoundError{problems: []string{err.Error()}}
+	}
+	g.unsound = nil
+	ls, err := g.launches(f, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range ls {
+		if f.Class != kernel.ClassContraction && f.Class != kernel.ClassSpecial {
+			g.unsound = append(g.unsound, undefined(&l)...)
+		}
+	}
+	if len(g.unsound) > 0 {
+		return nil, &unsoundError{g.unsound, ls}
+	}
+	return ls, nil
+}
+
+func (g *generator) launches(f *kernel.Form, name string) ([]launch, error) {
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 		return g.pointwise(f, name)

@@ -92,7 +92,7 @@ func (e *emitter) atom(a *kernel.Atom) string {
 	case kernel.Datum:
 		return "dm::i64(" + e.value(a.E) + ")"
 	}
-	return "unbound"
+	return e.fail("the variable %s is read where it has no value", a.Name)
 }
 
 // operand is s as an operand of an operator that binds more tightly than a sum.

@@ -35,7 +35,7 @@ func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kerne
 			found = t.Coef == 1
 			continue
 		}
-		inner := t.Atom.Kind == kernel.Datum && l.depends(t.Atom.E, []*kernel.Atom{lane})
+		inner := t.Atom.Kind == kernel.Datum && t.Atom.E.DependsOn(lane)
 		t.Atom.X.Atoms(func(a *kernel.Atom) { inner = inner || a == lane })
 		if inner || t.Coef%w != 0 {
 			return base, false
@@ -83,7 +83,7 @@ func (l *lanes) ready(xs ...*kernel.Expr) {
 		return
 	}
 	for _, x := range xs {
-		l.hoist(x, l.lane)
+		l.hoist(x)
 	}
 	for _, x := range xs {
 		l.vectors(x)
@@ -96,7 +96,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		l.guarded(x)
 		return
 	}
-	if l.done(x) || x.Op == kernel.Fold || !l.depends(x, []*kernel.Atom{l.lane}) {
+	if l.done(x) || x.Op == kernel.Fold || !x.DependsOn(l.lane) {
 		return
 	}
 	if x.Op != kernel.Load {
@@ -117,12 +117,12 @@ func (l *lanes) vectors(x *kernel.Expr) {
 	l.vecs[x] = n
 	at := l.index(base)
 	if l.n == w {
-		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.params[x.Buf], w, at)
+		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.param(x.Buf), w, at)
 		return
 	}
 	var parts []string
 	for k := int64(0); k < l.n; k += w {
-		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.params[x.Buf], w, at, k))
+		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.param(x.Buf), w, at, k))
 	}
 	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
 }
@@ -130,7 +130,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 // guarded computes x, one of two values under a condition, for all lanes at once
 // where all have the same condition: what it reads under it are vectors then.
 func (l *lanes) guarded(x *kernel.Expr) {
-	if _, held := l.emitter.lane[x]; held || !l.depends(x, []*kernel.Atom{l.lane}) {
+	if l.held(x) || !x.DependsOn(l.lane) {
 		return
 	}
 	conds := make([]kernel.Condition, len(x.If))
@@ -176,9 +176,9 @@ func (l *lanes) each(body func()) {
 		return
 	}
 	j := l.name("j")
-	l.atoms[l.lane], l.at = j, j
 	l.line("DM_UNROLL")
 	l.open("for (int %s = 0; %s < %d; %s++)", j, j, l.n, j)
+	l.bind(l.lane, j)
 	body()
 	l.close()
 }
@@ -255,7 +255,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 				if value == "" {
 					value = l.stored(o.X, kernel.ElemOf(o.Value))
 				}
-				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.params[o.Value], l.index(o.At), value)
+				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), value)
 			})
 		}
 		if more != nil {
@@ -270,7 +270,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		l.when(o.If, func() {
 			at := l.index(v.base)
 			for k := int64(0); k < l.n/v.w; k++ {
-				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.params[o.Value], v.w, plus(at, k*v.w), v.name, k)
+				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
 			}
 		})
 	}

@@ -189,7 +189,7 @@ func apart(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool
 func (s *side) addresses(xs []*kernel.Expr, parts [][3]kernel.Index) {
 	b := &s.before
 	text := func(part kernel.Index, name string) string {
-		e := newEmitter(s.ns.of)
+		e := s.emitter(s.ns.of)
 		part.Atoms(func(a *kernel.Atom) {
 			if a.Kind == kernel.Var {
 				e.bind(a, name)
@@ -223,7 +223,7 @@ func (s *side) load() {
 	fmt.Fprintf(b, "  DM_FN void load(%s (&to)[%d], dm::i32 z, dm::i32 %s, dm::i32 k) const {\n", storage(s.elem), s.v, row)
 	xs, flat := s.at(s.which, s.alongK, s.v)
 	body := func(x *kernel.Expr, depth int) {
-		e := newEmitter(s.ns.of)
+		e := s.emitter(s.ns.of)
 		e.depth = depth
 		e.bind(flat.Z, "z")
 		if s.alongK {
@@ -263,7 +263,7 @@ func (l *lanes) element16(x *kernel.Expr, elem types.Elem) string {
 		if n, ok := l.vecs[x]; ok && l.n == width(x.Elem, l.n) {
 			return fmt.Sprintf("%s[%s]", n, l.atoms[l.lane])
 		} else if !ok {
-			return fmt.Sprintf("%s[%s]", l.params[x.Buf], l.index(x.At))
+			return fmt.Sprintf("%s[%s]", l.param(x.Buf), l.index(x.At))
 		}
 	}
 	if elem.IsFloat() {

@@ -46,7 +46,7 @@ func (g *generator) pointwise(f *kernel.Form, name string) ([]launch, error) {
 	}
 	ns := newNames()
 	ns.elementwise(f, g.over)
-	e := newEmitter(ns.of)
+	e := g.emitter(ns.of)
 	e.coarse = coarse(f.Outs)
 	var most int64
 	for _, o := range f.Outs {
@@ -69,10 +69,8 @@ func (g *generator) pointwise(f *kernel.Form, name string) ([]launch, error) {
 				same = append(same, p)
 			}
 		}
-		if o.Loops[0] != nil {
-			e.atoms[o.Loops[0]] = "i"
-		}
 		e.open("if (i < %d)", elements(o)/f.V)
+		e.bind(o.Loops[0], "i")
 		l := e.lanes(f.Lane, f.V)
 		l.store(same)
 		l.end()

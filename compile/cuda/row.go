@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -105,9 +106,11 @@ type rowKernel struct {
 	f     *kernel.Form
 	p     rowPlan
 	cache map[*kernel.Expr]string // arrays that hold what was read of the row
-	cols  []*kernel.Expr          // folds over rows, one value for each column
-	alls  []*kernel.Expr          // folds over rows, one value in all
-	acc   map[*kernel.Expr]string
+	// unrolled tells that there are such arrays: registers are found by constant numbers only.
+	unrolled bool
+	cols     []*kernel.Expr // folds over rows, one value for each column
+	alls     []*kernel.Expr // folds over rows, one value in all
+	acc      map[*kernel.Expr]string
 	// The memory for the sums of blocks, and what it is called.
 	colTemps, allTemps []*temp
 	colNames, allNames []string
@@ -116,7 +119,7 @@ type rowKernel struct {
 // row is one row of the form for each warp or block: what is read of it stays in
 // registers while the folds are computed one after the other.
 func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
-	cols, alls := columnFolds(f)
+	cols, alls := f.Nest.Columns, f.Nest.Totals
 	p := g.planRows(f, len(cols), len(alls))
 	if n := g.splitsOf(f, p); n > 1 {
 		return g.splitRows(f, name, p.v, n)
@@ -128,7 +131,7 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 			return nil, err
 		}
 		f = w
-		cols, alls = columnFolds(f)
+		cols, alls = f.Nest.Columns, f.Nest.Totals
 	}
 	ns := newNames()
 	for _, v := range f.Inputs {
@@ -139,18 +142,12 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 			ns.add(o.Value, artifact.Out)
 		}
 	}
-	k := &rowKernel{emitter: newEmitter(ns.of), f: f, p: p, cache: map[*kernel.Expr]string{}, cols: cols, alls: alls, acc: map[*kernel.Expr]string{}}
+	k := &rowKernel{emitter: g.emitter(ns.of), f: f, p: p, cache: map[*kernel.Expr]string{}, cols: cols, alls: alls, acc: map[*kernel.Expr]string{}}
 	k.coarse = coarse(f.Outs)
-	if f.Rows.Row != nil {
-		k.atoms[f.Rows.Row] = "row"
-	}
-	if f.Rows.Col != nil {
-		k.atoms[f.Rows.Col] = "col"
-	}
 	k.temps(ns)
 	k.start()
-	for _, level := range k.levels() {
-		k.folds(level)
+	for _, pass := range f.Nest.Passes {
+		k.folds(pass)
 	}
 	k.outputs()
 	if p.loop {
@@ -173,32 +170,12 @@ func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
 	return all, nil
 }
 
-// columnFolds are the folds over the rows in the results of f, in a fixed order.
-func columnFolds(f *kernel.Form) (cols, alls []*kernel.Expr) {
-	seen := map[*kernel.Expr]bool{}
-	for _, o := range f.Outs {
-		kernel.Walk(o.X, func(x *kernel.Expr) {
-			if x.Op != kernel.Fold || seen[x] {
-				return
-			}
-			seen[x] = true
-			switch x.Over {
-			case kernel.ColsFold:
-				cols = append(cols, x)
-			case kernel.AllFold:
-				alls = append(alls, x)
-			}
-		})
-	}
-	return cols, alls
-}
-
 // start says which row this is, and reads what is needed more than once.
 func (k *rowKernel) start() {
 	r, p := k.f.Rows, k.p
 	if !p.warp {
 		seen := map[types.Elem]bool{}
-		for _, x := range k.rowFolds() {
+		for _, x := range slices.Concat(k.f.Nest.Passes...) {
 			if elem := scratchElem(x.Elem); !seen[elem] {
 				seen[elem] = true
 				k.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
@@ -234,6 +211,7 @@ func (k *rowKernel) start() {
 	default:
 		k.line("const dm::i32 row = dm::block();")
 	}
+	k.bind(r.Row, "row")
 	k.read()
 }
 
@@ -249,7 +227,7 @@ func (k *rowKernel) read() {
 			passes[x]++
 		}
 	}
-	for _, level := range k.levels() {
+	for _, level := range k.f.Nest.Passes {
 		var xs []*kernel.Expr
 		for _, x := range level {
 			xs = append(xs, x.Args[0])
@@ -275,40 +253,45 @@ func (k *rowKernel) read() {
 	if len(keep) == 0 {
 		return
 	}
-	texts := make([]string, len(keep))
+	names := make([]string, len(keep))
 	for i, x := range keep {
 		n := k.name("c")
-		k.cache[x] = n
+		names[i] = n
 		if k.p.v > 1 {
 			k.line("dm::Vec<%s, %d> %s[%d];", storage(x.Elem), k.p.v, n, k.p.steps)
 		} else {
 			k.line("%s %s[%d];", storage(x.Elem), n, k.p.steps)
 		}
-		base, _ := k.beside(x.At, k.f.Lane, k.p.v)
-		if k.p.v > 1 {
-			texts[i] = fmt.Sprintf("%s[s] = %s.template load<%d>(%s);", n, k.params[x.Buf], k.p.v, k.index(base))
-		} else {
-			texts[i] = fmt.Sprintf("%s[s] = %s[%s];", n, k.params[x.Buf], k.index(x.At))
-		}
 	}
+	k.unrolled = true
 	k.along(func() {
-		for i, t := range texts {
-			k.lineOf(keep[i].From, "%s", t)
+		for i, x := range keep {
+			n := names[i]
+			if k.p.v > 1 {
+				base, _ := k.beside(x.At, k.f.Lane, k.p.v)
+				k.lineOf(x.From, "%s[s] = %s.template load<%d>(%s);", n, k.param(x.Buf), k.p.v, k.index(base))
+			} else {
+				k.lineOf(x.From, "%s[s] = %s[%s];", n, k.param(x.Buf), k.index(x.At))
+			}
 		}
 	})
+	for i, x := range keep {
+		k.cache[x] = names[i]
+	}
 }
 
 // along is the loop over the steps of a thread along its row.
 func (k *rowKernel) along(body func()) {
-	p := k.p
+	p, cols := k.p, k.f.Rows.Cols
 	// What registers hold is found by constant numbers only.
-	if len(k.cache) > 0 || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
+	if k.unrolled || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
 		k.line("DM_UNROLL")
 	} else {
 		k.line("DM_NO_UNROLL")
 	}
 	k.open("for (int s = 0; s < %d; s++)", p.steps)
-	k.line("const dm::i32 col = first + s * %d;", p.share)
+	k.line("const %s col = first + %s;", counter(cols), scaled("s", p.share, cols))
+	k.bind(k.f.Rows.Col, "col")
 	if p.chunks%p.share != 0 {
 		k.open("if (col < %d)", p.chunks)
 		body()
@@ -345,7 +328,7 @@ func (k *rowKernel) lanesOfRow() *lanes {
 func (k *rowKernel) startFolds(level []*kernel.Expr) []string {
 	accs := make([]string, len(level))
 	for i, x := range level {
-		k.hoistRow(x.Args[0])
+		k.hoist(x.Args[0])
 		accs[i] = k.name("f")
 		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
 	}
@@ -374,19 +357,6 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 		k.lineOf(x.From, "%s = %s;", accs[i], k.together(x, accs[i]))
 		k.given[x] = accs[i]
 	}
-}
-
-// hoistRow computes what does not depend on the column before the columns are
-// stepped along.
-func (k *rowKernel) hoistRow(x *kernel.Expr) {
-	var vars []*kernel.Atom
-	if k.f.Rows.Col != nil {
-		vars = append(vars, k.f.Rows.Col)
-	}
-	if k.f.Lane != nil {
-		vars = append(vars, k.f.Lane)
-	}
-	k.hoist(x, vars...)
 }
 
 func scratchElem(elem types.Elem) types.Elem {

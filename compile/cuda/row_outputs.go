@@ -8,42 +8,6 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rowFolds are the folds along rows that the kernel computes, inner ones first.
-func (k *rowKernel) rowFolds() []*kernel.Expr {
-	var all []*kernel.Expr
-	seen := map[*kernel.Expr]bool{}
-	for _, o := range k.f.Outs {
-		kernel.Walk(o.X, func(x *kernel.Expr) {
-			if x.Op == kernel.Fold && x.Over == kernel.RowFold && !seen[x] {
-				seen[x] = true
-				all = append(all, x)
-			}
-		})
-	}
-	return all
-}
-
-// levels are the folds along rows in the order in which they can be computed:
-// those of one level need only those of the levels before.
-func (k *rowKernel) levels() [][]*kernel.Expr {
-	depth := map[*kernel.Expr]int{}
-	var out [][]*kernel.Expr
-	for _, x := range k.rowFolds() {
-		d := 0
-		kernel.Walk(x.Args[0], func(y *kernel.Expr) {
-			if n, ok := depth[y]; ok {
-				d = max(d, n+1)
-			}
-		})
-		depth[x] = d
-		for len(out) <= d {
-			out = append(out, nil)
-		}
-		out[d] = append(out[d], x)
-	}
-	return out
-}
-
 // last are the expressions of the last pass, which stores and sums columns.
 func (k *rowKernel) last() []*kernel.Expr {
 	var xs []*kernel.Expr
@@ -70,7 +34,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 			if _, ok := k.beside(x.At, k.f.Lane, k.p.v); ok {
 				into[x] = true
 			}
-		} else if r.Col != nil && k.depends(x, []*kernel.Atom{r.Col}) {
+		} else if r.Col != nil && x.DependsOn(r.Col) {
 			into[x] = true
 		}
 		return
@@ -107,7 +71,7 @@ func (k *rowKernel) outputs() {
 			k.open("if (first == 0)")
 			elem := kernel.ElemOf(o.Value)
 			l := k.lanes(nil, 1)
-			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.params[o.Value], k.index(o.At), l.stored(o.X, elem))
+			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.param(o.Value), k.index(o.At), l.stored(o.X, elem))
 			l.end()
 			k.close()
 		}
@@ -120,7 +84,7 @@ func (k *rowKernel) outputs() {
 		return
 	}
 	for _, x := range k.last() {
-		k.hoistRow(x)
+		k.hoist(x)
 	}
 	k.along(func() {
 		l := k.lanesOfRow()
@@ -230,12 +194,12 @@ const (
 // finishColumns adds up the blocks' sums of every column and stores what is
 // computed from them.
 func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, parts int64) launch {
-	folds, _ := columnFolds(f)
+	folds := f.Nest.Columns
 	ns := newNames()
 	outs := levelOuts(f, kernel.PerColumn)
-	e := newEmitter(ns.of)
+	e := g.emitter(ns.of)
 	cols := f.Rows.Cols
-	e.line("const dm::i32 col = dm::block() * %d + dm::thread() %% %d;", finishWide, finishWide)
+	e.line("const %s col = %s + dm::thread() %% %d;", counter(cols), scaled("dm::block()", finishWide, cols), finishWide)
 	e.line("const dm::i32 part = dm::thread() / %d;", finishWide)
 	accs := make([]string, len(folds))
 	for i, x := range folds {
@@ -254,9 +218,7 @@ func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, pa
 	for i, x := range folds {
 		e.lineOf(x.From, "for (int p = 1; p < %d; p++) %s = %s;", finishDeep, accs[i], joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("sums_%d[p * %d + dm::thread()]", i+1, finishWide)))
 	}
-	if f.Rows.Col != nil {
-		e.atoms[f.Rows.Col] = "col"
-	}
+	e.bind(f.Rows.Col, "col")
 	g.finish(e, ns, outs)
 	return launch{
 		name: name, class: string(f.Class), threads: finishWide * finishDeep,
@@ -266,10 +228,10 @@ func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, pa
 
 // finishAll adds up the blocks' sums of one value and stores what is computed from it.
 func (g *generator) finishAll(f *kernel.Form, name string, temps []*temp, parts int64) launch {
-	_, folds := columnFolds(f)
+	folds := f.Nest.Totals
 	ns := newNames()
 	outs := levelOuts(f, kernel.PerKernel)
-	e := newEmitter(ns.of)
+	e := g.emitter(ns.of)
 	k := &rowKernel{emitter: e, f: f}
 	shared := map[types.Elem]bool{}
 	for i, x := range folds {
@@ -305,8 +267,8 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 // finish stores outs, whose folds are given, one element to a thread.
 func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	for _, o := range outs {
-		kernel.Walk(o.X, func(x *kernel.Expr) {
-			if x.Op == kernel.Load && !below(o.X, x) {
+		kernel.WalkOutside(o.X, func(x *kernel.Expr) {
+			if x.Op == kernel.Load {
 				ns.add(x.Buf, artifact.In)
 			}
 		})
@@ -317,21 +279,4 @@ func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	l := e.lanes(nil, 1)
 	l.store(outs)
 	l.end()
-}
-
-// below reports whether x occurs in e only inside folds that are known, so that
-// it is not needed.
-func below(e, x *kernel.Expr) bool {
-	if e == x {
-		return false
-	}
-	if e.Op == kernel.Fold && e.Over != kernel.OwnLoop {
-		return true
-	}
-	for _, a := range e.Args {
-		if !below(a, x) {
-			return false
-		}
-	}
-	return true
 }

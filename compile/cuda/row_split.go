@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -14,7 +15,7 @@ import (
 // need no other fold of the row, are put together from parts.
 func (g *generator) splitsOf(f *kernel.Form, p rowPlan) int64 {
 	sms := g.multiprocessors()
-	if 2*f.Rows.Rows > sms || p.loop || p.chunks > 1<<30 {
+	if 2*f.Rows.Rows > sms || p.loop {
 		return 1
 	}
 	for _, o := range f.Outs {
@@ -22,7 +23,7 @@ func (g *generator) splitsOf(f *kernel.Form, p rowPlan) int64 {
 			return 1
 		}
 	}
-	if k := (&rowKernel{f: f}); len(k.levels()) != 1 {
+	if len(f.Nest.Passes) != 1 {
 		return 1
 	}
 	return max(1, min(4*sms/f.Rows.Rows, p.chunks/(4*blockThreads)))
@@ -43,15 +44,15 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 	for _, x := range f.Inputs {
 		ns.add(x, artifact.In)
 	}
-	k := newSplit(f, ns)
+	k := g.newSplit(f, ns)
 	k.p.v = v
-	if f.Rows.Col != nil {
-		k.atoms[f.Rows.Col] = "col"
-	}
 	k.line("const dm::i32 row = dm::block_y();")
-	level := k.levels()[0]
+	k.bind(f.Rows.Row, "row")
+	level := f.Nest.Passes[0]
 	accs := k.startFolds(level)
-	k.open("for (dm::i32 col = dm::block() * %d + dm::thread(); col < %d; col += %d)", blockThreads, f.Rows.Cols/v, splits*blockThreads)
+	chunks := f.Rows.Cols / v
+	k.open("for (%s col = %s + dm::thread(); col < %d; col += %d)", counter(chunks), scaled("dm::block()", blockThreads, chunks), chunks, splits*blockThreads)
+	k.bind(f.Rows.Col, "col")
 	k.joinFolds(level, accs)
 	k.close()
 	temps := make([]*temp, len(level))
@@ -69,13 +70,10 @@ func (g *generator) splitRows(plain *kernel.Form, name string, v, splits int64) 
 }
 
 // newSplit begins a kernel in which a block folds along a row.
-func newSplit(f *kernel.Form, ns *names) *rowKernel {
-	k := &rowKernel{emitter: newEmitter(ns.of), f: f, cache: map[*kernel.Expr]string{}, acc: map[*kernel.Expr]string{}}
-	if f.Rows.Row != nil {
-		k.atoms[f.Rows.Row] = "row"
-	}
+func (g *generator) newSplit(f *kernel.Form, ns *names) *rowKernel {
+	k := &rowKernel{emitter: g.emitter(ns.of), f: f, cache: map[*kernel.Expr]string{}, acc: map[*kernel.Expr]string{}}
 	seen := map[types.Elem]bool{}
-	for _, x := range k.rowFolds() {
+	for _, x := range slices.Concat(f.Nest.Passes...) {
 		if elem := scratchElem(x.Elem); !seen[elem] {
 			seen[elem] = true
 			k.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
@@ -87,9 +85,10 @@ func newSplit(f *kernel.Form, ns *names) *rowKernel {
 // finishRows joins the parts of every row and stores what is computed from them.
 func (g *generator) finishRows(f *kernel.Form, name string, temps []*temp, splits int64, differs string) launch {
 	ns := newNames()
-	k := newSplit(f, ns)
+	k := g.newSplit(f, ns)
 	k.line("const dm::i32 row = dm::block();")
-	for i, x := range k.levels()[0] {
+	k.bind(f.Rows.Row, "row")
+	for i, x := range f.Nest.Passes[0] {
 		from := ns.addTemp("partial", temps[i], artifact.In)
 		acc := k.name("f")
 		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))

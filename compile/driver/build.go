@@ -31,7 +31,7 @@ type BuildOptions struct {
 
 // Build compiles fn, a function of m, which stays as it is. An error that
 // belongs to a place in the program is a *pass.Error.
-func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*artifact.Program, error) {
+func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out *artifact.Program, err error) {
 	if o.TilesFile == "" && o.Arch != "" {
 		if file, err := TilesFile(); err == nil {
 			o.TilesFile = file
@@ -40,7 +40,7 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*art
 	m = m.Clone()
 	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Arch: o.Arch, Grad: o.Grad, TilesFile: o.TilesFile, TileRank: o.TileRank}}
 	passes := slices.DeleteFunc(pipeline.Passes(), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
-	err := pass.Run(u, passes, func(s pass.Stage) error {
+	err = pass.Run(u, passes, func(s pass.Stage) error {
 		if o.Observe != nil {
 			o.Observe(s, u)
 		}
@@ -56,5 +56,6 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (*art
 			o.Warn(d)
 		}
 	}
+	defer pass.Recover(&err, u.Func, "the code generator")
 	return cuda.Program(ctx, m, u.Func, cuda.Target{Arch: o.Arch, Machine: o.Machine})
 }

@@ -93,38 +93,17 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 // RunArtifact runs a compiled program on args, the values of its arguments.
 // Results have the names that the file has for them.
 func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
-	if len(args) != len(p.Inputs) {
-		return nil, fmt.Errorf("@%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(args))
-	}
-	in := make([][]byte, len(args))
-	for i, a := range args {
-		b, err := tensor.Pack(a)
-		if err != nil {
-			return nil, err
-		}
-		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+	in, err := Pack(p, args)
+	if err != nil {
+		return nil, err
 	}
 	got, err := d.Run(ctx, p, in, o)
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace}
-	for i, b := range got.Outputs {
-		buf := p.Buffers[p.Outputs[i]]
-		elem, ok := types.ElemByName(buf.Elem)
-		if !ok {
-			return nil, fmt.Errorf("result %d has elements of an unknown type %s", i, buf.Elem)
-		}
-		view := p.ResultView(i)
-		shape := make([]int, len(view.Shape))
-		for d, n := range view.Shape {
-			shape[d] = int(n)
-		}
-		t, err := tensor.Unpack(tensor.Unarrange(b, int(elem.Bytes()), shape, view.Order), elem, shape)
-		if err != nil {
-			return nil, err
-		}
-		out.Outputs = append(out.Outputs, Output{Name: p.Result(i), Type: t.Type(), Tensor: t})
+	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace, Untimed: got.Untimed}
+	if out.Outputs, err = Unpack(p, got.Outputs); err != nil {
+		return nil, err
 	}
 	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
@@ -145,6 +124,45 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 			k.MeasuredNs, k.Counted, k.CountedReadBytes, k.CountedWrittenBytes = g.MeasuredNs, g.Counted, g.ReadBytes, g.WrittenBytes
 		}
 		out.Kernels = append(out.Kernels, k)
+	}
+	return out, nil
+}
+
+// Pack is the values of a compiled program's arguments as its buffers hold them.
+func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
+	if len(args) != len(p.Inputs) {
+		return nil, fmt.Errorf("@%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(args))
+	}
+	in := make([][]byte, len(args))
+	for i, a := range args {
+		b, err := tensor.Pack(a)
+		if err != nil {
+			return nil, err
+		}
+		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+	}
+	return in, nil
+}
+
+// Unpack is the results of a compiled program from what its buffers hold.
+func Unpack(p *artifact.Program, outputs [][]byte) ([]Output, error) {
+	var out []Output
+	for i, b := range outputs {
+		buf := p.Buffers[p.Outputs[i]]
+		elem, ok := types.ElemByName(buf.Elem)
+		if !ok {
+			return nil, fmt.Errorf("result %d has elements of an unknown type %s", i, buf.Elem)
+		}
+		view := p.ResultView(i)
+		shape := make([]int, len(view.Shape))
+		for d, n := range view.Shape {
+			shape[d] = int(n)
+		}
+		t, err := tensor.Unpack(tensor.Unarrange(b[:buf.Size()], int(elem.Bytes()), shape, view.Order), elem, shape)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Output{Name: p.Result(i), Type: t.Type(), Tensor: t})
 	}
 	return out, nil
 }

@@ -67,7 +67,8 @@ type Result struct {
 	Kernels []Kernel        // on a device
 	// Warnings are about the program's text, from compiling it.
 	Warnings []diag.Diagnostic
-	Peak     int64 // bytes of live tensors at most; of the plan on a device
+	Peak     int64  // bytes of live tensors at most; of the plan on a device
+	Untimed  string // why a device that measures has no times; empty: it has
 }
 
 // Choose is the device that name stands for, and why it was taken; an error

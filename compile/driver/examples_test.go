@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/interp"
+	"dmir/compile/suite"
 	"dmir/compile/tensor"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
@@ -89,6 +90,15 @@ func agreeWithin(t *testing.T, p *program.Program, name string, least float64) (
 	if err != nil {
 		t.Fatal(err)
 	}
+	within := func(i int) suite.Within {
+		w := want.Outputs[i].Tensor
+		allowed := tolerance(w)
+		if w.Elem.IsFloat() {
+			allowed = max(allowed, least)
+		}
+		return suite.Within{Most: allowed}
+	}
+	suite.Record(t, 7, suite.Source{Build: builderOf(m, fn, p.Bind), Args: args, Want: tensorsOf(want), Within: within})
 	got, err := RunArtifact(ctx, d, built, args, device.Options{})
 	var fault *emulator.Fault
 	if errors.As(err, &fault) {
@@ -98,11 +108,7 @@ func agreeWithin(t *testing.T, p *program.Program, name string, least float64) (
 		t.Fatal(err)
 	}
 	for i, w := range want.Outputs {
-		allowed := tolerance(w.Tensor)
-		if w.Tensor.Elem.IsFloat() {
-			allowed = max(allowed, least)
-		}
-		if d := tensor.MaxDiff(got.Outputs[i].Tensor, w.Tensor); !(d <= allowed) {
+		if d := tensor.MaxDiff(got.Outputs[i].Tensor, w.Tensor); !(d <= within(i).Most) {
 			t.Errorf("result %d, %s: differs by %g", i, w.Type, d)
 		}
 	}

@@ -14,7 +14,9 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/interp"
+	"dmir/compile/suite"
 	"dmir/compile/tensor"
+	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/devicetest"
@@ -70,15 +72,17 @@ func caseOf(t testing.TB, p *program.Program, name string) devicetest.Case {
 		}
 		c.Inputs = append(c.Inputs, b)
 	}
-	c.Build = func(arch string) (*artifact.Program, error) {
-		return Build(context.Background(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch, Bind: p.Bind})
+	c.Build = builderOf(m, fn, p.Bind)
+	allowed := 0.0 // results of wide types come from half-precision ones all the same
+	for _, a := range append(slices.Clone(args), tensorsOf(want)...) {
+		allowed = max(allowed, tolerance(a))
 	}
+	suite.Record(t, 7, suite.Source{
+		Name: name, Class: "programs", Build: c.Build, Args: args, Want: tensorsOf(want),
+		Within: func(int) suite.Within { return suite.Within{Most: allowed, Scaled: true} },
+	})
 	c.Check = func(outputs [][]byte) error {
 		var errs []error
-		allowed := 0.0 // results of wide types come from half-precision ones all the same
-		for _, a := range append(slices.Clone(args), tensorsOf(want)...) {
-			allowed = max(allowed, tolerance(a))
-		}
 		for i, w := range want.Outputs {
 			got, err := tensor.Unpack(outputs[i], w.Tensor.Elem, w.Tensor.Shape)
 			if err != nil {
@@ -91,6 +95,13 @@ func caseOf(t testing.TB, p *program.Program, name string) devicetest.Case {
 		return errors.Join(errs...)
 	}
 	return c
+}
+
+// builderOf compiles a function for any architecture.
+func builderOf(m *ir.Module, fn *ir.Func, bind map[string]int64) func(arch string) (*artifact.Program, error) {
+	return func(arch string) (*artifact.Program, error) {
+		return Build(context.Background(), m, fn, BuildOptions{Machine: machineFor(arch), Arch: arch, Bind: bind})
+	}
 }
 
 func tensorsOf(r *Result) (ts []*tensor.Tensor) {

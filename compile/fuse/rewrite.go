@@ -236,8 +236,8 @@ func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) 
 			}
 		}
 	}
-	if len(with) == len(members) {
-		return shaped, members
+	if slices.Equal(shaped, plain) {
+		return plain, members
 	}
 	slices.SortFunc(with, func(a, b *ir.Op) int { return r.g.position[a] - r.g.position[b] })
 	if !r.g.rules.Legal(with, shaped) {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"dmir/dialect/ir"
@@ -28,7 +29,7 @@ type Expr struct {
 	Kind string      // of Fold: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
 	Par  [2]float64  // of Random: low and high, or mean and deviation
-	Vars []*Atom     // of Fold over loops of its own: their variables
+	Vars []*Atom     // of Fold: the variables it runs over
 	Over Over        // of Fold
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
 
@@ -37,8 +38,28 @@ type Expr struct {
 	// differ in it alone are equal.
 	From *ir.Op
 
-	id int
+	id   int
+	free []*Atom
+	over []*Expr
 }
+
+// Free are the variables that x is different for: all that occur in it but those
+// that its folds run over. x can be computed wherever they have values and the
+// folds of RowFolds are complete.
+func (x *Expr) Free() []*Atom { return x.free }
+
+// RowFolds are the folds over rows or columns of the kernel that x reads, without
+// those that they read in turn.
+func (x *Expr) RowFolds() []*Expr {
+	if x.overRows() {
+		return []*Expr{x}
+	}
+	return x.over
+}
+
+// overRows reports whether x is a fold over rows or columns of the kernel, which
+// is complete only behind a pass over them.
+func (x *Expr) overRows() bool { return x.Op == Fold && x.Over != OwnLoop }
 
 // Over says which loops of the kernel a fold runs over.
 type Over string
@@ -67,7 +88,7 @@ const (
 	Acc    = "acc"    // the sum of products of a contraction, here
 	Fold   = "fold"   // Args[0] over all values of Vars
 	Guard  = "guard"
-	Part   = "part"   // one of the two values that a fold by a region joins
+	Part   = "part"   // one of the two values that a fold by a region joins; Vars is a variable that stands for it
 	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed is Int or more
 	Random = "random" // dm.rng's element At
 )
@@ -106,8 +127,52 @@ func (s *Space) expr(e Expr) *Expr {
 		return old
 	}
 	e.id, e.From = len(s.exprs)+1, s.from
+	e.depend()
 	s.exprs[key] = &e
 	return &e
+}
+
+// depend finds what e, whose operands are known, depends on.
+func (e *Expr) depend() {
+	data := func(x Index) {
+		e.free = union(e.free, x.free())
+		x.Atoms(func(a *Atom) {
+			if a.Kind == Datum {
+				e.over = union(e.over, a.E.RowFolds())
+			}
+		})
+	}
+	for _, a := range e.Args {
+		e.free, e.over = union(e.free, a.free), union(e.over, a.RowFolds())
+	}
+	data(e.At)
+	for _, c := range e.If {
+		data(c.X)
+	}
+	bound := e.Vars
+	switch {
+	case e.Op == Part:
+		e.free = e.Vars
+	case e.Op == Fold && e.Kind == Region:
+		bound = slices.Concat(bound, e.Args[3].Vars, e.Args[4].Vars)
+	}
+	if e.Op == Fold {
+		e.free = slices.DeleteFunc(slices.Clone(e.free), func(a *Atom) bool { return slices.Contains(bound, a) })
+	}
+}
+
+// union is a with what b has beyond it; a and b are not changed.
+func union[T comparable](a, b []T) []T {
+	if len(a) == 0 {
+		return b
+	}
+	out := a[:len(a):len(a)]
+	for _, x := range b {
+		if !slices.Contains(a, x) {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 func (s *Space) number(elem types.Elem, v float64) *Expr {
@@ -136,26 +201,32 @@ func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 }
 
 // Walk visits e and what it is made of, each expression once, operands first.
-func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, visit) }
+func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, nil, visit) }
 
-func walk(e *Expr, seen map[*Expr]bool, visit func(*Expr)) {
+// WalkOutside is Walk without what folds over rows are made of: of them it visits
+// the folds alone, which are complete where e is computed.
+func WalkOutside(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, (*Expr).overRows, visit) }
+
+func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)) {
 	if seen[e] {
 		return
 	}
 	seen[e] = true
-	for _, a := range e.Args {
-		walk(a, seen, visit)
-	}
-	index := func(x Index) {
-		x.Atoms(func(a *Atom) {
-			if a.Kind == Datum {
-				walk(a.E, seen, visit)
-			}
-		})
-	}
-	index(e.At)
-	for _, c := range e.If {
-		index(c.X)
+	if stop == nil || !stop(e) {
+		for _, a := range e.Args {
+			walk(a, seen, stop, visit)
+		}
+		index := func(x Index) {
+			x.Atoms(func(a *Atom) {
+				if a.Kind == Datum {
+					walk(a.E, seen, stop, visit)
+				}
+			})
+		}
+		index(e.At)
+		for _, c := range e.If {
+			index(c.X)
+		}
 	}
 	visit(e)
 }

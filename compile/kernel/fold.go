@@ -142,10 +142,9 @@ func (e *evaluator) foldRegion(o *ir.Op, at []Index, dims []int) *Expr {
 	for i, d := range dims {
 		at[d] = ks[i]
 	}
-	e.parts++
 	inner := newEvaluator(e.Space, body.Ops)
-	for i, a := range body.Args {
-		inner.block[a] = e.expr(Expr{Op: Part, Elem: ElemOf(a), Int: int64(i), Seed: uint64(e.parts)})
+	for _, a := range body.Args {
+		inner.block[a] = e.expr(Expr{Op: Part, Elem: ElemOf(a), Vars: []*Atom{e.Loop("part", 1)}})
 	}
 	join := inner.at(body.Terminator().Operands[0], nil)
 	if inner.why != nil && e.why == nil {
@@ -179,19 +178,19 @@ func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Inde
 			at[dims[i]] = c
 		}
 	}
-	fold := func(over Over, body *Expr) *Expr {
-		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Over: over, Args: []*Expr{body}})
+	fold := func(over Over, vars []*Atom, body *Expr) *Expr {
+		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Over: over, Vars: vars, Args: []*Expr{body}})
 	}
 	switch {
 	case folded == r.Cols && rest == r.Rows && r.Cols > 1 && kept.Equal(r.row()) && r.fits(shape, dims):
 		put(r.col())
-		return fold(RowFold, e.at(x, at))
+		return fold(RowFold, r.colVars(), e.at(x, at))
 	case folded == r.Rows && rest == r.Cols && r.Row != nil && kept.Equal(r.col()) && r.across(shape, dims):
 		put(r.row())
-		return fold(ColsFold, e.at(x, at))
+		return fold(ColsFold, r.rowVars(), e.at(x, at))
 	case folded == r.Rows && rest == 1 && r.Row != nil && len(dims) == len(shape):
 		put(r.row())
-		return fold(AllFold, e.at(x, at))
+		return fold(AllFold, r.rowVars(), e.at(x, at))
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Form struct {
 	Inputs  []*ir.Value // what it reads from memory, in order of first use
 	Outs    []Out       // one for each of Outputs
 	Rows    *Rows       // of Row and Columns
+	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Special
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
 
@@ -78,6 +79,7 @@ type Rows struct {
 	Row, Col *Atom
 
 	at    Index // of the column
+	lane  *Atom
 	shape []int64
 	dims  []int // folded
 }
@@ -303,8 +305,14 @@ func (f *Form) once() bool {
 	return ok
 }
 
+// maxRows is how many rows a row kernel has at most: rows are counted in 32 bits.
+const maxRows = 1 << 30
+
 // byRows tries to compute every result over the rows r.
 func (f *Form) byRows(r *Rows) (*Form, error) {
+	if r.Rows > maxRows {
+		return nil, reason(f.Ops[0], "%d rows are more than a launch takes", r.Rows)
+	}
 	g := *f
 	g.Outs = nil
 	s := newSpace()
@@ -315,27 +323,28 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 	if g.V > 1 {
 		g.Lane = s.Loop("lane", g.V)
 	}
+	rows.lane = g.Lane
 	rows.Col, rows.at = s.wide("col", r.Cols, g.V, g.Lane)
 	g.Rows = &rows
 	g.eval = newEvaluator(s, f.Ops)
 	g.eval.rows = &rows
-	g.Class = ClassColumns
 	for _, v := range f.Outputs {
 		out, err := g.rowOut(v)
 		if err != nil {
 			return nil, err
 		}
-		Walk(out.X, func(x *Expr) {
-			if x.Op == Fold && x.Over == RowFold {
-				g.Class = ClassRow
-			}
-		})
 		g.Outs = append(g.Outs, out)
+	}
+	g.Nest = g.nest()
+	g.Class = ClassColumns
+	if len(g.Nest.Passes) > 0 {
+		g.Class = ClassRow
 	}
 	for _, o := range g.Outs {
 		// Sums over the rows are stored by a kernel that joins those of the blocks;
 		// what is no such sum would have none.
-		if g.Class == ClassRow && (o.Level == PerColumn || o.Level == PerKernel) && !folds(o.X) {
+		if g.Class == ClassRow && (o.Level == PerColumn || o.Level == PerKernel) && !folds(o.X) ||
+			o.Level == PerColumn && len(g.Nest.Columns) == 0 || o.Level == PerKernel && len(g.Nest.Totals) == 0 {
 			return nil, reason(o.Value.Op, "%s has other rows than the rest of the kernel", o.Value.Name)
 		}
 	}
@@ -366,22 +375,8 @@ func (f *Form) rowOut(v *ir.Value) (Out, error) {
 		}
 		e.why = nil
 		out := Out{Value: v, Level: level, At: Place(v, idx), X: e.at(v, idx)}
-		fits := e.why == nil
-		Walk(out.X, func(x *Expr) {
-			if x.Op != Fold {
-				return
-			}
-			switch x.Over {
-			case OwnLoop:
-				fits = false
-			case ColsFold:
-				fits = fits && level == PerColumn
-			case AllFold:
-				fits = fits && level == PerKernel
-			case RowFold:
-				fits = fits && (level == PerElement || level == PerRow || inside(out.X, x))
-			}
-		})
+		fits := e.why == nil && r.holds(out.X, level)
+		Walk(out.X, func(x *Expr) { fits = fits && (x.Op != Fold || x.Over != OwnLoop) })
 		return out, fits
 	}
 	idx, ok := e.element(shape)
@@ -400,32 +395,11 @@ func (f *Form) rowOut(v *ir.Value) (Out, error) {
 	return Out{}, reason(v.Op, "%s has other rows than the rest of the kernel", v.Name)
 }
 
-// inside reports whether x lies below a fold over rows in e, so that it is
-// computed row by row.
-func inside(e, x *Expr) bool {
-	found, loose := false, false
-	var look func(e *Expr, below bool)
-	seen := map[*Expr]bool{}
-	look = func(e *Expr, below bool) {
-		if e == x {
-			found, loose = true, loose || !below
-			return
-		}
-		if seen[e] && below {
-			return
-		}
-		seen[e] = true
-		below = below || e.Op == Fold && (e.Over == ColsFold || e.Over == AllFold)
-		for _, a := range e.Args {
-			look(a, below)
-		}
-	}
-	look(e, false)
-	return found && !loose
-}
-
-// finish lists what the kernel reads.
+// finish verifies f and lists what the kernel reads.
 func (f *Form) finish() (*Form, error) {
+	if err := f.Verify(); err != nil {
+		return nil, reason(f.Ops[0], "%v", err)
+	}
 	seen := map[*ir.Value]bool{}
 	for _, o := range f.Outs {
 		f.reads(o.X, seen)

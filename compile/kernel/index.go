@@ -44,6 +44,7 @@ type Atom struct {
 	E        *Expr
 	Min, Max int64 // both inclusive
 	id       int
+	free     []*Atom // the variables that it depends on
 }
 
 // Const is the index n.
@@ -134,13 +135,21 @@ func (x Index) Atoms(visit func(*Atom)) {
 	}
 }
 
+// free are the variables that x depends on.
+func (x Index) free() []*Atom {
+	var out []*Atom
+	for _, t := range x.Terms {
+		out = union(out, t.Atom.free)
+	}
+	return out
+}
+
 // Space owns the atoms and expressions of one kernel, so that equal ones are
 // the same pointer.
 type Space struct {
 	atoms map[string]*Atom
 	exprs map[string]*Expr
 	vars  int
-	parts int    // folds by a region
 	from  *ir.Op // that expressions are made for at present
 }
 
@@ -150,6 +159,7 @@ func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[str
 func (s *Space) Loop(name string, n int64) *Atom {
 	s.vars++
 	a := &Atom{Kind: Var, Name: name, Min: 0, Max: n - 1, id: len(s.atoms)}
+	a.free = []*Atom{a}
 	s.atoms[fmt.Sprintf("v%d", s.vars)] = a
 	return a
 }
@@ -164,6 +174,9 @@ func (s *Space) atom(a Atom) Index {
 		return old.index()
 	}
 	a.id = len(s.atoms)
+	if a.free = a.X.free(); a.Kind == Datum {
+		a.free = a.E.free
+	}
 	s.atoms[key] = &a
 	return (&a).index()
 }

@@ -298,19 +298,7 @@ func (t *Tiled) Results(v int64) (outs []Out, folds []Folded, flat Flat, err err
 }
 
 // DependsOn reports whether x is not the same for all values of a.
-func (x *Expr) DependsOn(a *Atom) bool {
-	found := false
-	index := func(i Index) {
-		i.Atoms(func(b *Atom) { found = found || a == b })
-	}
-	Walk(x, func(y *Expr) {
-		index(y.At)
-		for _, c := range y.If {
-			index(c.X)
-		}
-	})
-	return found
-}
+func (x *Expr) DependsOn(a *Atom) bool { return slices.Contains(x.free, a) }
 
 // Along is how x goes with a: from every multiple of run on, as long as a stays
 // within run values, it grows by step for each. A run of 1 says nothing.

@@ -54,15 +54,18 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 	return nil
 }
 
-// apply runs p. That it fails in an unexpected way is a fault of the compiler,
-// which must not take an editor or a build with it.
+// apply runs p.
 func apply(u *Unit, p Pass) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = Errorf(u.Func.Op, "DM820", "the pass %s failed: %v (%s)", p.Name, r, origin(string(debug.Stack())))
-		}
-	}()
+	defer Recover(&err, u.Func, "the pass "+p.Name)
 	return p.Run(u)
+}
+
+// Recover, deferred, makes a panic of a part of the compiler its error. It is a
+// fault of the compiler, which must not take an editor or a build with it.
+func Recover(err *error, fn *ir.Func, part string) {
+	if r := recover(); r != nil {
+		*err = Errorf(fn.Op, "DM820", "%s failed: %v (%s)", part, r, origin(string(debug.Stack())))
+	}
 }
 
 // origin is the line of the program that panicked, for reports.

@@ -22,9 +22,9 @@ func Bind() pass.Pass {
 func bind(u *pass.Unit) error {
 	sizes := bindings(u)
 	for _, v := range u.Func.Args {
-		v.Type = sized(v.Type, sizes)
+		v.Type = types.Sized(v.Type, sizes)
 	}
-	each(u.Func.Body.Ops, func(v *ir.Value) { v.Type = sized(v.Type, sizes) })
+	each(u.Func.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 	infer(u.Func.Body.Ops)
 	if err := leftOver(u); err != nil {
 		return err
@@ -39,8 +39,8 @@ func bind(u *pass.Unit) error {
 	declared := u.Func.Results
 	u.Func.Retype()
 	for i, t := range u.Func.Results {
-		if i < len(declared) && !types.Compatible(sized(declared[i], sizes), t) {
-			return pass.Errorf(u.Func.Body.Terminator(), "DM805", "with the sizes given, result %d is %s where %s is declared", i, t, sized(declared[i], sizes))
+		if i < len(declared) && !types.Compatible(types.Sized(declared[i], sizes), t) {
+			return pass.Errorf(u.Func.Body.Terminator(), "DM805", "with the sizes given, result %d is %s where %s is declared", i, t, types.Sized(declared[i], sizes))
 		}
 	}
 	u.Func.Op.RemoveAttr(op.BindAttr)

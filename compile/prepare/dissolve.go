@@ -36,15 +36,7 @@ func unfit(o *ir.Op) error {
 	if last == nil {
 		return nil // what is wrong with it is said elsewhere
 	}
-	var outs []*ir.Value
-	for _, v := range last.Operands {
-		if slices.Contains(outs, v) {
-			return &kernel.Reason{Op: o, Msg: "it yields " + v.Name + " twice"}
-		}
-		outs = append(outs, v)
-	}
-	_, err := kernel.Of(body.Ops[:len(body.Ops)-1], outs)
-	return err
+	return kernel.Unfit(body.Ops[:len(body.Ops)-1], last.Operands)
 }
 
 // loosen puts the ops of the kernel o in its place.

@@ -21,14 +21,39 @@ func Inline() pass.Pass {
 const mostOps = 1 << 20
 
 type inliner struct {
-	u    *pass.Unit
-	size int // ops copied
+	u *pass.Unit
+	// grown is what each function grows to in ops, at most mostOps+1; 0 while it
+	// is being counted.
+	grown map[*ir.Func]int
 }
 
 func inline(u *pass.Unit) error {
 	giveChecks(u)
-	x := &inliner{u: u}
+	x := &inliner{u: u, grown: map[*ir.Func]int{}}
+	x.count(u.Func)
 	return x.flatten(u.Func, []*ir.Func{u.Func})
+}
+
+// count is the number of ops that f grows to. Counting comes before copying:
+// calls of calls double with every line.
+func (x *inliner) count(f *ir.Func) int {
+	if n, known := x.grown[f]; known || f.Body == nil {
+		return n
+	}
+	x.grown[f] = 0
+	n := 0
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		n++
+		if o.Name == "func.call" {
+			if callee := x.u.Module.Func(o.Str("callee")); callee != nil {
+				n += x.count(callee)
+			}
+		}
+		n = min(n, mostOps+1)
+		return true
+	})
+	x.grown[f] = n
+	return n
 }
 
 // flatten replaces the calls in f, which was reached through the functions of
@@ -36,12 +61,15 @@ func inline(u *pass.Unit) error {
 func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 	var calls []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		if x.size++; o.Name == "func.call" {
+		if o.Name == "func.call" {
 			calls = append(calls, o)
 		}
 		return true
 	})
 	for _, o := range calls {
+		if err := x.u.Context().Err(); err != nil {
+			return err
+		}
 		callee, err := x.callee(o, stack)
 		if err != nil {
 			return err
@@ -71,8 +99,10 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 		return nil, pass.Errorf(o, "DM802", "@%s calls itself", name)
 	case len(f.Args) != len(o.Operands) || len(f.Body.Terminator().Operands) != len(o.Results):
 		return nil, pass.Errorf(o, "DM803", "the call does not fit @%s", name)
-	case x.size > mostOps:
-		return nil, pass.Errorf(o, "DM803", "the calls of calls grow to more than %d ops", mostOps)
+	case x.grown[stack[0]] > mostOps:
+		e := pass.Errorf(o, "DM803", "@%s grows to more than %d ops, those of the functions that it calls included", stack[0].Name, mostOps)
+		e.Help = "call less, or repeat with dm.while"
+		return nil, e
 	}
 	return f, nil
 }
@@ -103,7 +133,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 			}
 		}
 	})
-	each(c.Body.Ops, func(v *ir.Value) { v.Type = sized(v.Type, sizes) })
+	each(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
 // unify notes what the symbols of a parameter of type want stand for where a
@@ -121,20 +151,6 @@ func unify(want, have types.Type, sizes map[string]dim.Dim) {
 			}
 		}
 	}
-}
-
-// sized is t with sizes for its symbols; t itself where it has none of them.
-func sized(t types.Type, sizes map[string]dim.Dim) types.Type {
-	w, ok := t.(*types.Tensor)
-	if !ok || !slices.ContainsFunc(w.Shape, func(d dim.Dim) bool { return !d.IsConst() }) {
-		return t
-	}
-	r := *w
-	r.Shape = make([]dim.Dim, len(w.Shape))
-	for i, d := range w.Shape {
-		r.Shape[i] = d.Subst(sizes)
-	}
-	return &r
 }
 
 // each visits the values that ops, and the ops in their regions, define.

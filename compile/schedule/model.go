@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/memory"
 	"dmir/compile/pass"
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -161,6 +162,18 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 	t := v.Tensor()
 	r.away = t != nil && t.At.Space != types.HBM && t.At.Space != ""
 	d := g.sizes.Value(v)
+	switch x := v.Type.(type) {
+	case *types.Tensor:
+	case types.Scalar: // analysis counts tensors alone; one that is handed over takes bytes
+		d = dim.Const(x.Elem.Bytes())
+	default:
+		e := pass.Errorf(v.Op, "DM804", "%s is of type %s, which devices do not hold", called(v), v.Type)
+		e.Help = "give it a tensor type, or take it out of @" + g.fn.Name
+		if v.Op == nil {
+			e.Span = v.Span
+		}
+		return e
+	}
 	n, ok := d.Int()
 	if !ok {
 		if syms := d.Symbols(); len(syms) > 0 {

@@ -104,7 +104,14 @@ func broadcastInto(_ *rewriter, o *ir.Op) bool {
 	}
 	for i, v := range o.Operands {
 		x, ones := unbroadcast(v)
-		if x == nil || !coversWithout(o, i) {
+		if x == nil {
+			continue
+		}
+		rank := len(ones)
+		if ones == nil {
+			rank = len(x.Tensor().Shape)
+		}
+		if !coversWithout(o, i, rank) {
 			continue
 		}
 		b := pass.Before(o)
@@ -127,7 +134,7 @@ func splatInto(_ *rewriter, o *ir.Op) bool {
 	}
 	for i, v := range o.Operands {
 		n, ok := numberOf(v)
-		if t := v.Tensor(); !ok || t == nil || t.Rank() == 0 || !coversWithout(o, i) {
+		if t := v.Tensor(); !ok || t == nil || t.Rank() == 0 || !coversWithout(o, i, 0) {
 			continue
 		}
 		b := pass.Before(o)
@@ -142,12 +149,12 @@ func splatInto(_ *rewriter, o *ir.Op) bool {
 	return false
 }
 
-// coversWithout reports whether o's operands but for number i have the result's
-// shape together.
-func coversWithout(o *ir.Op, i int) bool {
+// coversWithout reports whether o's operands have the result's shape together
+// where number i gives way to one of that rank which repeats nothing.
+func coversWithout(o *ir.Op, i, rank int) bool {
 	want := o.Out(0)
 	for d := range want.Shape {
-		covered := isOne(want, d)
+		covered := isOne(want, d) && d >= want.Rank()-rank
 		for j := range o.Operands {
 			t := o.In(j)
 			at := d - want.Rank() + t.Rank()

@@ -140,16 +140,7 @@ func resized(f *ir.Func, sizes map[string]dim.Dim) *ir.Func {
 		return f
 	}
 	f = f.Clone()
-	change := func(v *ir.Value) {
-		if t := v.Tensor(); t != nil {
-			r := *t
-			r.Shape = make([]dim.Dim, len(t.Shape))
-			for i, d := range t.Shape {
-				r.Shape[i] = d.Subst(sizes)
-			}
-			v.Type = &r
-		}
-	}
+	change := func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) }
 	for _, v := range f.Args {
 		change(v)
 	}

@@ -149,7 +149,13 @@ func (d Dim) Div(e Dim) (q Dim, ok bool) {
 func (d Dim) Symbols() []string {
 	var s []string
 	for _, t := range d.poly {
-		s = append(s, t.syms...)
+		for _, sym := range t.syms {
+			if q, _, ok := quotient(sym); ok {
+				s = append(s, q.Symbols()...)
+			} else {
+				s = append(s, sym)
+			}
+		}
 	}
 	sort.Strings(s)
 	return slices.Compact(s)

@@ -34,7 +34,11 @@ func (d Dim) replace(value func(sym string) Dim) Dim {
 	for _, t := range d.poly {
 		p := Const(t.coef)
 		for _, s := range t.syms {
-			p = p.Mul(value(s))
+			if q, n, ok := quotient(s); ok {
+				p = p.Mul(Quotient(q.replace(value), n))
+			} else {
+				p = p.Mul(value(s))
+			}
 		}
 		r = r.Add(p)
 	}

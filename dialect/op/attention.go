@@ -19,9 +19,9 @@ var attentionDef = &Def{
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
 		"so that the last query sees all. Dropout acts on the probabilities as `dm.dropout` with the same seed does, numbered in row-major order of `[…, heads, queries, keys]`. " +
 		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
-		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each of the heads·queries·keys scores 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout; " +
-		"masked scores are counted like all others. " +
-		"Moves q, k, v, the mask and the results only. Sources: Vaswani et al., arXiv 1706.03762; Ainslie et al., arXiv 2305.13245; Dao et al., arXiv 2205.14135.",
+		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each score 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout. " +
+		"There are heads·queries·keys scores; under `causal` only those that are seen count, heads·n·(n + 1)/2 for as many queries as keys and heads·(queries·keys - queries·(queries - 1)/2) for fewer. " +
+		"Moves q, k, v, the mask and the results only; of the mask what the scores that count take. Sources: Vaswani et al., arXiv 1706.03762; Ainslie et al., arXiv 2305.13245; Dao et al., arXiv 2205.14135.",
 	Example: `func.func @example(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) -> tensor<1x4x3x8xf32> {
   %y = dm.attention %q, %k, %v, causal = true : (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> tensor<1x4x3x8xf32>
   return %y : tensor<1x4x3x8xf32>
@@ -53,7 +53,8 @@ var attentionDef = &Def{
 		}
 		return scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
 	},
-	Expand: expandAttention,
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 3) },
+	Expand:  expandAttention,
 }
 
 var attentionAttrs = []AttrDef{
@@ -63,8 +64,52 @@ var attentionAttrs = []AttrDef{
 	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
 }
 
-// scores is the number of scores of an attention.
-func scores(o *ir.Op) dim.Dim { return dim.Prod(scoreShape(in(o, 0), in(o, 1))...) }
+// scores is the number of scores of an attention that count: those of keys that
+// their queries see.
+func scores(o *ir.Op) dim.Dim {
+	shape := scoreShape(in(o, 0), in(o, 1))
+	n := len(shape)
+	return dim.Prod(shape[:n-2]...).Mul(seen(o, shape[n-2], shape[n-1]))
+}
+
+// seen is how many pairs of a query and a key an attention computes. Sizes that
+// are open and do not say otherwise are of no more queries than keys.
+func seen(o *ir.Op, queries, keys dim.Dim) dim.Dim {
+	all := queries.Mul(keys)
+	one := dim.Const(1)
+	switch {
+	case !Bool(o, "causal"):
+		return all
+	case queries.AtLeast(keys): // those before the last keys see none
+		return dim.Quotient(keys.Mul(keys.Add(one)), 2)
+	default:
+		return all.Sub(dim.Quotient(queries.Mul(queries.Sub(one)), 2))
+	}
+}
+
+// attentionTraffic is what an attention moves whose mask is operand number mask:
+// everything once, but of the mask only what is added to scores that count.
+func attentionTraffic(o *ir.Op, mask int) (read []dim.Dim, written dim.Dim) {
+	read, written = wholeTraffic(o)
+	q, k := in(o, 0), in(o, 1)
+	if len(o.Operands) <= mask || !Bool(o, "causal") || q.Rank() < 2 || k.Rank() < 2 {
+		return read, written
+	}
+	m := in(o, mask)
+	queries, keys := q.Shape[q.Rank()-2], k.Shape[k.Rank()-2]
+	n := m.Rank()
+	if n < 2 || !m.Shape[n-2].Equal(queries) {
+		return read, written // the last query sees every key
+	}
+	taken := seen(o, queries, keys)
+	if !m.Shape[n-1].Equal(keys) { // a number for each query: of those that see a key
+		if taken = queries; queries.AtLeast(keys) {
+			taken = keys
+		}
+	}
+	read[mask] = dim.Prod(m.Shape[:n-2]...).Mul(taken).Scale(m.Elem.Bytes())
+	return read, written
+}
 
 // scoreCost is the depths of an attention whose mask is operand number mask, and
 // the FLOP that its forward pass spends on a score beside the contractions.

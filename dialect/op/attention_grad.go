@@ -13,7 +13,7 @@ var attentionGradDef = &Def{
 		"Attributes and mask are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
 		"`dv = dropout(p)ᵀ dy`, `ds = p · (dropout(dy vᵀ) - Σ dy · y)`, `dq = scale · ds k`, `dk = scale · dsᵀ q`, `dmask = ds` summed over what broadcasting repeats; " +
 		"heads that share a key head add up in dk and dv. Half precision is computed in f32 throughout and rounded once.\n\n" +
-		"Counts five contractions, 6·scores·depth + 4·scores·value depth, 2 for each element of y, and for each score 6 (scale, subtraction and exponential, subtraction, product, scale), 1 for a mask and 2 for dropout. " +
+		"Counts five contractions, 6·scores·depth + 4·scores·value depth, 2 for each element of y, and for each score 6 (scale, subtraction and exponential, subtraction, product, scale), 1 for a mask and 2 for dropout; under `causal` those scores that `dm.attention` counts. " +
 		"Moves operands and results only. Source: Dao et al., arXiv 2205.14135, §B.4.",
 	Example: `func.func @example(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %dy: tensor<1x4x3x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) {
   %y, %lse = dm.attention %q, %k, %v, causal = true : (tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>) -> (tensor<1x4x3x8xf32>, tensor<1x4x3xf32>)
@@ -50,7 +50,8 @@ var attentionGradDef = &Def{
 		}
 		return scores(o).Mul(dim.Sum(each, depth.Scale(6), value.Scale(4))).Add(in(o, 3).Elements().Scale(2))
 	},
-	Expand: expandAttentionGrad,
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 6) },
+	Expand:  expandAttentionGrad,
 }
 
 func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {

@@ -190,7 +190,7 @@ var convolutionDef = &Def{
 		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
 		"`(d + low + high - (window - 1)·dilation - 1) / stride + 1`, rounded down.\n\n" + accumulateDoc +
-		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included.",
+		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included. Reads the elements of x that some window touches, and those taps of w that touch some.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
   return %y : tensor<1x3x3x3xf32>
@@ -209,6 +209,13 @@ var convolutionDef = &Def{
 	},
 	Traits: Pure,
 	Infer:  inferConvolution,
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		if in(o, 0).Rank() < 3 || in(o, 1).Rank() != in(o, 0).Rank() {
+			return wholeTraffic(o)
+		}
+		w, p := convolutionWindow(o)
+		return windowTraffic(o, w, p)
+	},
 	FLOP: func(o *ir.Op) dim.Dim {
 		w := in(o, 1)
 		if !w.Elem.IsFloat() || w.Rank() < 3 {

@@ -208,7 +208,7 @@ var reduceWindowDef = &Def{
 	Summary: "reduction over a moving window (pooling)",
 	Doc: "Every element of the result is the named reduction of a window of x; the lists have one entry for each dimension of x, so that a pool of NCHW images has windows such as `[1, 1, 2, 2]`. " +
 		"Padding holds the neutral element of the reduction. An average pool is `add` and a division by the window's elements. Half precision is accumulated in f32.\n\n" +
-		"Counts (elements of the window - 1) FLOP for each element of the result for `add` and `mul`, none for `max` and `min`.",
+		"Counts (elements of the window - 1) FLOP for each element of the result for `add` and `mul`, none for `max` and `min`. Reads the elements that some window touches.",
 	Example: `func.func @example(%x: tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32> {
   %y = dm.reduce_window max %x, window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2] : (tensor<1x2x4x4xf32>) -> tensor<1x2x2x2xf32>
   return %y : tensor<1x2x2x2xf32>
@@ -229,6 +229,10 @@ var reduceWindowDef = &Def{
 			return nil, p
 		}
 		return one(tensor(in(o, 0), in(o, 0).Elem, w.Out...)), nil
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		w, p := reduceWindow(o)
+		return windowTraffic(o, w, p)
 	},
 	FLOP: func(o *ir.Op) dim.Dim {
 		n := dim.Const(1)

@@ -342,3 +342,27 @@ var embeddingDef = &Def{
 		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
 	},
 }
+
+// Taken is the part that the dm.slice o takes of each dimension of its operand:
+// elements start, start + stride and so on below limit. Whole dimensions, which
+// may be of open size, have a stride of 0. ok is false where o is no sound slice.
+func Taken(o *ir.Op) (part []Range, ok bool) {
+	if o.Name != "dm.slice" || !Sound(o) {
+		return nil, false
+	}
+	s, p := sliceOf(o)
+	if p != nil {
+		return nil, false
+	}
+	for d := range s.Start {
+		r := Range{s.Start[d], s.Limit[d], s.Stride[d]}
+		if n, known := in(o, 0).Shape[d].Int(); s.Whole[d] || known && r == (Range{0, n, 1}) {
+			r = Range{}
+		}
+		part = append(part, r)
+	}
+	return part, true
+}
+
+// Range is every Stride'th element from Start below Limit; see Taken.
+type Range struct{ Start, Limit, Stride int64 }

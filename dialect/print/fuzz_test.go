@@ -40,6 +40,7 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Add("%a:2, %b = \"x.y\"(%a#1, %c) ({^bb0(%c: i1):}) : (i1, i1) -> (i1, i1, i1)")
 	f.Add("func.func @f(%x: !t) { return %x : !t }\n!t = tuple<!t>")
+	f.Add("%x = \"t.x\"() : () -> f32\nt.loop (%a using %a = %x) {\n  %y = dm.exp %a : f32\n}")
 	f.Fuzz(throughText)
 }
 

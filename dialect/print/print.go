@@ -382,8 +382,9 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		p.fail(o, "its regions were changed, and its form is another dialect's")
 		return
 	}
+	own := ownUses(o)
 	for i, v := range o.Operands {
-		if i < len(t.Operands) && !sameUse(p.names.use(v), t.Operands[i]) {
+		if i < len(t.Operands) && !own[v] && !sameUse(p.names.use(v), t.Operands[i]) {
 			p.fail(o, "its operand %s was replaced, and its form is another dialect's", t.Operands[i].Name)
 		}
 	}
@@ -395,8 +396,10 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		labelled := len(r.Blocks) > 0 && r.Blocks[0].Label != ""
 		mark := p.names.mark()
 		if !labelled && len(o.Regions[i].Blocks) > 0 {
-			for j := range o.Regions[i].Blocks[0].Args {
-				p.names.define(o.Regions[i].Blocks[0].Args[j : j+1])
+			for j, v := range o.Regions[i].Blocks[0].Args {
+				if p.names.define(o.Regions[i].Blocks[0].Args[j:j+1]) != v.Name {
+					p.fail(o, "its argument %s needs another name, and its form is another dialect's", v.Name)
+				}
 			}
 		}
 		p.body(o.Regions[i], depth, labelled)
@@ -409,6 +412,27 @@ func (p *printer) custom(o *ir.Op, depth int) {
 		at = r.Close
 	}
 	p.out.WriteString(p.m.Aliases.Expand(strings.TrimRight(t.Text(src, ast.Rel{Start: at, End: t.Len}), " \t\r\n")))
+}
+
+// ownUses are the operands of an op in another dialect's form that nothing
+// around it defines, but its own text does, for its regions: they take no name
+// from the values there.
+func ownUses(o *ir.Op) map[*ir.Value]bool {
+	var own map[*ir.Value]bool
+	var defs map[string]bool
+	for _, v := range o.Operands {
+		if v.Op != nil || v.Block != nil {
+			continue
+		}
+		if own == nil {
+			own, defs = map[*ir.Value]bool{}, map[string]bool{}
+			for _, d := range o.Tree.Defs {
+				defs[d.Name] = true
+			}
+		}
+		own[v] = defs[v.Name]
+	}
+	return own
 }
 
 // defineAll names o's results as its text does.

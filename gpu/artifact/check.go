@@ -39,6 +39,7 @@ func (p *Program) Check() error {
 	if len(c.errs) == 0 {
 		c.kernels()
 		c.buffers()
+		c.views()
 	}
 	if len(c.errs) == 0 {
 		c.steps()
@@ -90,7 +91,15 @@ func (p *Program) sameShape(q *Program) bool {
 			return x.Elem == y.Elem && slices.Equal(x.Shape, y.Shape) && slices.Equal(x.Order, y.Order)
 		})
 	}
-	return same(p.Inputs, q.Inputs) && same(p.Outputs, q.Outputs)
+	if !same(p.Inputs, q.Inputs) || !same(p.Outputs, q.Outputs) {
+		return false
+	}
+	for i := range p.Outputs {
+		if x, y := p.ResultView(i), q.ResultView(i); !slices.Equal(x.Shape, y.Shape) || !slices.Equal(x.Order, y.Order) {
+			return false
+		}
+	}
+	return true
 }
 
 type checker struct {
@@ -230,6 +239,30 @@ func (c *checker) buffers() {
 			}
 		default:
 			bad("the kind %q", b.Kind)
+		}
+	}
+}
+
+// views holds the shapes that results are seen in to the elements that their
+// buffers have.
+func (c *checker) views() {
+	p := c.p
+	if len(p.Views) > len(p.Outputs) {
+		c.errorf("%d views of %d outputs", len(p.Views), len(p.Outputs))
+		return
+	}
+	for i, v := range p.Views {
+		if v == nil {
+			continue
+		}
+		b := p.Buffers[p.Outputs[i]]
+		have, _ := b.Len()
+		seen := Buffer{Shape: v.Shape}
+		switch n, ok := seen.Len(); {
+		case !ok || n != have:
+			c.errorf("output %d: the view %v of the %d elements of the buffer %s", i, v.Shape, have, b.Name)
+		case v.Order != nil && !permutation(v.Order, len(v.Shape)):
+			c.errorf("output %d: %v is no order of %d dimensions", i, v.Order, len(v.Shape))
 		}
 	}
 }

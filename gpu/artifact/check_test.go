@@ -74,6 +74,12 @@ func TestCheck(t *testing.T) {
 		{"overlapping lives and bytes", func(p *program) { p.Buffers[4].Offset = 4096 + 256 }, "buffers y and z share bytes and live at the same time, from step 2 to step 4"},
 		{"over a constant", func(p *program) { p.Buffers[2].Offset = 4 * 4096 }, "one is a constant"},
 		{"no wait", func(p *program) { p.Steps[4].Waits = nil }, "step 4 (joined) does not wait for step 2 (negated), and both use the buffer z"},
+		{"more views than results", func(p *program) { p.Views = make([]*artifact.View, 3) }, "3 views of 2 outputs"},
+		{"a view of other elements", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{10, 10}}} }, "the view [10 10] of the 1000 elements of the buffer out"},
+		{"a view of no shape", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{-1000}}} }, "the view [-1000]"},
+		{"a view's order", func(p *program) {
+			p.Views = []*artifact.View{nil, {Shape: []int64{1}, Order: []int{1}}}
+		}, "output 1: [1] is no order of 1 dimensions"},
 		{"a variant's variants", func(p *program) {
 			p.Variants = []*program{artifacttest.Program()}
 			p.Variants[0].Variants = []*program{artifacttest.Program()}

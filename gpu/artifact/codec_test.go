@@ -2,6 +2,10 @@ package artifact_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +178,78 @@ func FuzzDecisions(f *testing.F) {
 		}, func(int) (bool, error) { rounds++; return rounds < 20, nil })
 		if err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// use does with a program that was read what devices and exports do, and
+// requires that it holds what Read promises.
+func use(t *testing.T, p *artifact.Program) {
+	t.Helper()
+	for i, o := range p.Outputs {
+		v := p.ResultView(i)
+		seen := artifact.Buffer{Shape: v.Shape}
+		n, ok := seen.Len()
+		if have, _ := p.Buffers[o].Len(); !ok || n != have {
+			t.Errorf("output %d: %v of the buffer %v", i, v.Shape, p.Buffers[o].Shape)
+		}
+		if v.Order != nil && len(v.Order) != len(v.Shape) {
+			t.Errorf("output %d: the order %v of %v", i, v.Order, v.Shape)
+		}
+		p.Result(i)
+	}
+	p.Overwritten()
+	p.Times()
+	p.Predicted()
+	p.Stretches()
+	_ = p.ExportC(io.Discard)
+	_ = p.ExportHeader(io.Discard)
+	rounds := 0
+	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { rounds++; return rounds < 20, nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file whose checksum is right may say anything: it is refused in one line, or
+// what it holds can be used.
+func TestHostile(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	programs := []*artifact.Program{full(), viewed(), artifacttest.Loop(), artifacttest.Program()}
+	accepted := 0
+	for n := range 1200 {
+		p, err := artifact.Read(bytes.NewReader(artifacttest.Mutated(programs[n%len(programs)], r)))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("several lines: %q", err)
+			}
+			continue
+		}
+		accepted++
+		use(t, p)
+	}
+	if accepted < 20 || accepted > 1000 {
+		t.Errorf("%d of 1200 were accepted: the mutations are too many or too few", accepted)
+	}
+}
+
+// viewed is a program whose first result is seen as a matrix that lies
+// column-major.
+func viewed() *artifact.Program {
+	p := artifacttest.Program()
+	p.Views = []*artifact.View{{Shape: []int64{10, 100}, Order: []int{1, 0}}}
+	return p
+}
+
+// FuzzHeader hands any header with the right checksum to Read.
+func FuzzHeader(f *testing.F) {
+	for _, p := range []*artifact.Program{full(), viewed(), artifacttest.Loop()} {
+		file := encoded(f, p)
+		size := binary.LittleEndian.Uint64(file[12:])
+		f.Add(file[20:20+size], file[20+size:len(file)-sha256.Size])
+	}
+	f.Fuzz(func(t *testing.T, header, blobs []byte) {
+		if p, err := artifact.Read(bytes.NewReader(artifacttest.Sealed(header, blobs))); err == nil {
+			use(t, p)
 		}
 	})
 }

@@ -130,27 +130,84 @@ func (c *checker) order() {
 	}
 	after := func(i, j int) bool { return int(ended[j][p.Steps[i].Stream]) >= i } // i < j
 	uses := p.accesses()
-	conflict := func(x, y []access, what string) {
-		for _, a := range x {
-			for _, b := range y {
-				if a.step == b.step || !a.write && !b.write || a.decides || b.decides {
+	unordered := func(i, j int, what string) {
+		c.errorf("step %d (%s) does not wait for step %d (%s), and both use %s", j, p.Steps[j].Name, i, p.Steps[i].Name, what)
+	}
+	for b := range p.Buffers {
+		if i, j, ok := firstUnordered(uses[b], after); ok {
+			unordered(i, j, "the buffer "+p.Buffers[b].Name)
+		}
+	}
+	if len(c.errs) > 0 {
+		return
+	}
+	p.overlapping(func(b, d int) bool {
+		first, second := uses[b], uses[d]
+		if len(first) == 0 || len(second) == 0 {
+			return true
+		}
+		if p.Buffers[b].First > p.Buffers[d].First { // they do not live at the same time
+			first, second = second, first
+		}
+		for _, x := range ending(first) {
+			for _, y := range beginning(second) {
+				if x.decides || y.decides || !x.write && !y.write || x.step == y.step {
 					continue
 				}
-				i, j := min(a.step, b.step), max(a.step, b.step)
-				if !after(i, j) {
-					c.errorf("step %d (%s) does not wait for step %d (%s), and both use %s", j, p.Steps[j].Name, i, p.Steps[i].Name, what)
-					return
+				if i, j := min(x.step, y.step), max(x.step, y.step); !after(i, j) {
+					unordered(i, j, fmt.Sprintf("the bytes of the buffers %s and %s", p.Buffers[b].Name, p.Buffers[d].Name))
+					return len(c.errs) < maxErrors
 				}
 			}
 		}
-	}
-	for i := range p.Buffers {
-		conflict(uses[i], uses[i], "the buffer "+p.Buffers[i].Name)
-	}
-	p.overlapping(func(i, j int) bool {
-		conflict(uses[i], uses[j], fmt.Sprintf("the bytes of the buffers %s and %s", p.Buffers[i].Name, p.Buffers[j].Name))
-		return len(c.errs) < maxErrors
+		return true
 	})
+}
+
+// firstUnordered finds two uses of one buffer, one of them for writing, of which
+// the later does not start after the earlier has ended. That is transitive, so
+// it looks at each use and at those back to the write before.
+func firstUnordered(uses []access, after func(i, j int) bool) (i, j int, found bool) {
+	since := 0 // the last write, and the reads behind it
+	for k, b := range uses {
+		if b.decides {
+			continue
+		}
+		for _, a := range uses[since:k] {
+			if !a.decides && (a.write || b.write) && a.step != b.step && !after(min(a.step, b.step), max(a.step, b.step)) {
+				return min(a.step, b.step), max(a.step, b.step), true
+			}
+			if !b.write { // reads are ordered by the write alone
+				break
+			}
+		}
+		if b.write {
+			since = k
+		}
+	}
+	return 0, 0, false
+}
+
+// ending is the uses that whatever comes next must wait for: the last write and
+// the reads behind it. All others have ended before these.
+func ending(uses []access) []access {
+	for k := len(uses) - 1; k >= 0; k-- {
+		if uses[k].write {
+			return uses[k:]
+		}
+	}
+	return uses
+}
+
+// beginning is the uses that must wait for what was before: the reads up to the
+// first write, and it. All others begin behind these.
+func beginning(uses []access) []access {
+	for k := range uses {
+		if uses[k].write {
+			return uses[:k+1]
+		}
+	}
+	return uses
 }
 
 // endedBefore gives, for each step, the last step of each stream that has ended

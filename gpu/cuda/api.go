@@ -25,6 +25,7 @@ type (
 const (
 	success        status = 0
 	outOfMemory    status = 2
+	stubLibrary    status = 34
 	noDevice       status = 100
 	invalidImage   status = 200
 	noBinary       status = 209
@@ -82,6 +83,8 @@ type tensorMap [128]byte
 
 // api is what is used of the driver. Tests fill it with functions of their own.
 type api struct {
+	started status // what cuInit gave: success or noDevice
+
 	Init         func(flags uint32) status                                                                                                                           `c:"cuInit"`
 	Version      func(v *int32) status                                                                                                                               `c:"cuDriverGetVersion"`
 	ErrorName    func(s status, text **byte) status                                                                                                                  `c:"cuGetErrorName"`
@@ -93,7 +96,6 @@ type api struct {
 	DeviceAttr   func(n *int32, attribute int32, d device) status                                                                                                    `c:"cuDeviceGetAttribute"`
 	CtxRetain    func(ctx *handle, d device) status                                                                                                                  `c:"cuDevicePrimaryCtxRetain"`
 	CtxRelease   func(d device) status                                                                                                                               `c:"cuDevicePrimaryCtxRelease_v2|cuDevicePrimaryCtxRelease"`
-	CtxReset     func(d device) status                                                                                                                               `c:"cuDevicePrimaryCtxReset_v2|cuDevicePrimaryCtxReset"`
 	CtxSet       func(ctx handle) status                                                                                                                             `c:"cuCtxSetCurrent"`
 	ModuleLoad   func(m *handle, image *byte) status                                                                                                                 `c:"cuModuleLoadData"`
 	ModuleUnload func(m handle) status                                                                                                                               `c:"cuModuleUnload"`
@@ -125,32 +127,55 @@ type api struct {
 	ExecFree     func(exec handle) status                                                                                                                            `c:"cuGraphExecDestroy"`
 }
 
-// libraryNames are the driver's library, and where WSL keeps it.
+// libraryNames are the driver's library where the system's linker knows it, and
+// where it lies otherwise: under WSL, in containers into which the host's driver
+// is mounted, on NixOS.
 func libraryNames() []string {
 	if runtime.GOOS == "windows" {
 		return []string{"nvcuda.dll"}
 	}
-	return []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
+	const name = "libcuda.so.1"
+	out := []string{name}
+	for _, dir := range []string{
+		"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
+		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/run/opengl-driver/lib",
+	} {
+		out = append(out, dir+"/"+name)
+	}
+	return out
 }
 
 // driver is the library, opened and initialised once.
-var driver = sync.OnceValues(func() (*api, error) {
-	var lib *dylib.Lib
-	var err error
-	for _, name := range libraryNames() {
-		if lib, err = dylib.Open(name); err == nil {
-			break
+var driver = sync.OnceValues(func() (*api, error) { return openDriver(libraryNames()) })
+
+// openDriver opens the first of the libraries that can be initialised. One that
+// cannot, such as the toolkit's stub, gives way to the next; if there is none,
+// the error is that of the first that could be opened.
+func openDriver(names []string) (*api, error) {
+	var missing, failed error
+	for _, name := range names {
+		lib, err := dylib.Open(name)
+		if err != nil {
+			if missing == nil {
+				missing = &Missing{err}
+			}
+			continue
+		}
+		a := &api{}
+		if err = lib.BindAll(a); err != nil {
+			err = fmt.Errorf("the NVIDIA driver is too old: %w", err)
+		} else if err = a.start(); err == nil {
+			return a, nil
+		}
+		if failed == nil {
+			failed = err
 		}
 	}
-	if err != nil {
-		return nil, &Missing{err}
+	if failed != nil {
+		return nil, failed
 	}
-	a := &api{}
-	if err := lib.BindAll(a); err != nil {
-		return nil, fmt.Errorf("the NVIDIA driver is too old: %w", err)
-	}
-	return a, a.start()
-})
+	return nil, missing
+}
 
 // Missing says that there is no driver.
 type Missing struct{ Err error }
@@ -161,11 +186,17 @@ func (e *Missing) Error() string { return "no NVIDIA driver is installed here" }
 // Unwrap is why the library could not be opened.
 func (e *Missing) Unwrap() error { return e.Err }
 
+// start initialises the driver. Without a device that fails, and every later call
+// says that the driver is not initialised; so what was said first is kept.
 func (a *api) start() error {
-	if s := a.Init(0); s != success && s != noDevice {
-		return a.check("cuInit", s)
+	a.started = a.Init(0)
+	switch a.started {
+	case success, noDevice:
+		return nil
+	case stubLibrary:
+		return fmt.Errorf("%w: it is the toolkit's stub for linking, no driver", a.check("cuInit", a.started))
 	}
-	return nil
+	return a.check("cuInit", a.started)
 }
 
 // Error is a call of the driver that failed.

@@ -162,7 +162,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A kernel that faults is named with its line, and the device can be used again.
+// A kernel that faults breaks the context and is not known; in another process
+// the steps run one by one, and it is named with its line.
 func TestFault(t *testing.T) {
 	f := newFake(t)
 	f.faults = "total"
@@ -170,26 +171,71 @@ func TestFault(t *testing.T) {
 	x, _, _ := input()
 	_, err := s.Run(t.Context(), [][]byte{x})
 	var fault *Fault
-	if !errors.As(err, &fault) || fault.Kernel != "total" || fault.Step != "total" {
+	if !errors.As(err, &fault) || fault.Kernel != "" || !s.Lost() {
 		t.Fatalf("error %v", err)
 	}
-	if want := "scale.dmir:4: the kernel total failed: an illegal memory access was encountered"; err.Error() != want {
+	if want := "a kernel failed: an illegal memory access was encountered"; err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}
 	if _, err := s.Run(t.Context(), [][]byte{x}); err == nil {
 		t.Error("the session ran again")
 	}
-	if err := s.Close(); err != nil || f.left() != "" {
-		t.Errorf("closed: %v; left %s", err, f.left())
+	if err := s.Close(); err != nil {
+		t.Errorf("closed: %v", err)
 	}
-	f.faults = ""
+
+	f = newFake(t)
+	f.faults = "total"
 	s = load(t, f, artifacttest.Program())
-	outputs, err := s.Run(t.Context(), [][]byte{x})
+	_, err = s.RunSteps(t.Context(), [][]byte{x})
+	if want := "scale.dmir:4: the kernel total failed: an illegal memory access was encountered"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if !errors.As(err, &fault) || fault.Kernel != "total" || fault.Step != "total" || !s.Lost() {
+		t.Errorf("fault %+v", fault)
+	}
+
+	f = newFake(t)
+	s = load(t, f, artifacttest.Program())
+	outputs, err := s.RunSteps(t.Context(), [][]byte{x})
 	if err != nil {
 		t.Fatal(err)
 	}
 	holds(t, outputs)
-	s.Close()
+	if n := len(f.launches); n != 4 || slices.Contains(f.calls, "capture") {
+		t.Errorf("%d launches; calls %q", n, f.calls)
+	}
+	if err := s.Close(); err != nil || f.left() != "" {
+		t.Errorf("closed: %v; left %s", err, f.left())
+	}
+}
+
+// What cuInit said is kept: no device is no failure, and what cannot be
+// initialised is said as it was.
+func TestStart(t *testing.T) {
+	for _, c := range []struct {
+		init status
+		want string
+	}{
+		{noDevice, ""},
+		{999, "cuInit"},
+		{stubLibrary, "it is the toolkit's stub"},
+	} {
+		f := newFake(t)
+		a := f.api()
+		a.Init = func(uint32) status { return c.init }
+		a.DeviceCount = func(*int32) status { return 3 } // not initialised, as drivers say from then on
+		err := a.start()
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%d: %v, want %q", c.init, err, c.want)
+			}
+			continue
+		}
+		if list, failed := a.devices(); err != nil || failed != nil || len(list) != 0 {
+			t.Errorf("%d: %v, %v, %v", c.init, err, list, failed)
+		}
+	}
 }
 
 // A kernel that never ends does not hold the caller.

@@ -53,6 +53,9 @@ func DriverVersion() (string, error) {
 }
 
 func (a *api) devices() ([]*Device, error) {
+	if a.started == noDevice {
+		return nil, nil
+	}
 	var n int32
 	if s := a.DeviceCount(&n); s == noDevice {
 		return nil, nil
@@ -90,13 +93,19 @@ func (a *api) devices() ([]*Device, error) {
 	return out, nil
 }
 
+// TooLarge says that a program does not fit into a device's memory.
+type TooLarge struct{ Text string }
+
+// Error is one line.
+func (e *TooLarge) Error() string { return e.Text }
+
 // Fits reports why the program cannot run on the device, if it cannot.
 func (d *Device) Fits(p *artifact.Program) error {
 	if d.Major < 8 {
 		return fmt.Errorf("%s is %s; kernels need sm_80 or newer", d.Name, d.Arch())
 	}
 	if p.Workspace > d.Memory {
-		return fmt.Errorf("@%s needs %d bytes of memory; %s has %d", p.Name, p.Workspace, d.Name, d.Memory)
+		return &TooLarge{fmt.Sprintf("@%s needs %d bytes of memory; %s has %d", p.Name, p.Workspace, d.Name, d.Memory)}
 	}
 	for _, k := range p.Kernels {
 		if !d.runs(k.Arch) {

@@ -226,11 +226,6 @@ func (f *fake) api() *api {
 			}
 			return success
 		},
-		CtxReset: func(device) status { // all in the context is gone
-			f.broken, f.ctx, f.memory, f.capture = success, 0, nil, nil
-			f.live, f.queues, f.inside = map[handle]string{}, map[handle][]*node{}, map[handle]bool{}
-			return success
-		},
 		CtxSet: func(c handle) status { f.current = c; return success },
 		ModuleLoad: func(m *handle, image *byte) status {
 			s, ok := f.call("load", true)

@@ -10,11 +10,12 @@ import (
 // Fault is a kernel that did what a device does not allow, such as an access
 // outside of any memory.
 type Fault struct {
-	Step   string // of the program; empty where it could not be told
+	Step   string // of the program; empty where it is not known
 	Kernel string
 	File   string // and the lines of it that the kernel came from
 	Lines  []int
-	Err    error // the driver's *Error
+	Err    error  // the driver's *Error
+	Found  string // what came of looking for the step; empty: nobody has looked
 }
 
 // Error is one line.
@@ -25,7 +26,10 @@ func (f *Fault) Error() string {
 		what = e.Text
 	}
 	if f.Step == "" {
-		return "a kernel failed: " + what + "; none fails when they run one by one"
+		if f.Found != "" {
+			what += "; " + f.Found
+		}
+		return "a kernel failed: " + what
 	}
 	at := ""
 	if len(f.Lines) > 0 {
@@ -62,51 +66,42 @@ func clearer(err error, d *Device, bytes int64) error {
 	return err
 }
 
-// locate finds the step that broke the context: in a fresh one it runs the
-// steps one by one and waits for each. The context is dropped before and after,
-// whatever comes of it.
-func (s *Session) locate(ctx context.Context, inputs [][]byte, fault error) *Fault {
+// fault is err as a *Fault whose kernel is not known: steps run as one graph. The
+// context is broken, and with it, whatever the driver then says, the process;
+// another one finds the kernel with [Session.RunSteps].
+func (s *Session) fault(err error) *Fault {
 	s.lost = true
-	found := &Fault{Err: fault, File: s.p.File}
-	drop := func() {
-		s.a.CtxRelease(s.d.id) // what these say is known: the context is broken
-		s.a.CtxReset(s.d.id)
-	}
-	drop()
-	fresh := &Session{d: s.d, p: s.p, a: s.a, image: s.image}
-	err := fresh.with(func() error {
-		if err := fresh.load(); err != nil {
-			return err
-		}
-		if err := fresh.give(inputs, nil); err != nil {
-			return err
-		}
+	return &Fault{Err: err, File: s.p.File}
+}
+
+// RunSteps is Run with the steps one by one, waiting for each: the *Fault of a
+// kernel then names it. It is slow, and for that alone.
+func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, error) {
+	return s.run(ctx, inputs, func() error {
+		s.runs = make([]int64, len(s.p.Steps))
 		return s.p.Walk(func(from, to int) error {
 			for i := from; i < to; i++ {
-				err := fresh.enqueue(i, fresh.streams[0])
+				s.runs[i]++
+				err := s.enqueue(i, s.streams[0])
 				if err == nil {
-					err = fresh.wait(ctx)
+					err = s.wait(ctx)
 				}
 				if isFault(err) {
-					step := &s.p.Steps[i]
-					found.Step, found.Err = step.Name, err
+					fault, step := s.fault(err), &s.p.Steps[i]
+					fault.Step = step.Name
 					if step.Kernel >= 0 {
-						found.Kernel, found.Lines = s.p.Kernels[step.Kernel].Name, s.p.Kernels[step.Kernel].Lines
+						fault.Kernel, fault.Lines = s.p.Kernels[step.Kernel].Name, s.p.Kernels[step.Kernel].Lines
 					}
+					return fault
 				}
 				if err != nil {
-					return err
+					return fmt.Errorf("at the step %s: %w", s.p.Steps[i].Name, err)
 				}
 			}
 			return nil
-		}, func(step int) (bool, error) { return fresh.holds(ctx, step) })
+		}, func(step int) (bool, error) {
+			s.runs[step]++
+			return s.holds(ctx, step)
+		})
 	})
-	switch {
-	case fresh.ctx == 0:
-	case err != nil:
-		drop()
-	default:
-		fresh.Close()
-	}
-	return found
 }

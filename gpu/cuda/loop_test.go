@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -90,15 +91,26 @@ func (c *rounds) Err() error {
 	return nil
 }
 
-// A kernel in a loop that faults is named.
+// A kernel in a loop that faults is named by the steps one by one.
 func TestFaultInLoop(t *testing.T) {
 	f := newFake(t)
 	f.faults = "twice"
 	s := load(t, f, artifacttest.Loop())
-	_, err := s.Run(t.Context(), power(2, 0))
+	_, err := s.RunSteps(t.Context(), power(2, 0))
 	var fault *Fault
 	if !errors.As(err, &fault) || fault.Kernel != "twice" {
 		t.Fatalf("error %v", err)
+	}
+	f = newFake(t)
+	s = load(t, f, artifacttest.Loop())
+	one, err := s.RunSteps(t.Context(), power(2, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := s.Runs()
+	all, err := s.Run(t.Context(), power(2, 0))
+	if err != nil || !slices.EqualFunc(one, all, bytes.Equal) || !slices.Equal(runs, s.Runs()) {
+		t.Errorf("steps one by one give %v in %v runs; as graphs %v in %v, %v", one, runs, all, s.Runs(), err)
 	}
 	if err := s.Close(); err != nil || f.left() != "" {
 		t.Errorf("closed: %v; left %s", err, f.left())

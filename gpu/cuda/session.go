@@ -137,10 +137,20 @@ func (s *Session) Runs() []int64 { return s.runs }
 
 // Run copies the inputs to the device, runs the steps, and copies the
 // results back: bytes in the order of their buffers' dimensions. When a kernel
-// does what it must not, the error is a *Fault that names it, and the session can
-// only be closed. When ctx ends first the kernels go on, since a device cannot be
+// does what it must not, the error is a *Fault, and the session can only be
+// closed. When ctx ends first the kernels go on, since a device cannot be
 // stopped; the session can then only be closed too.
 func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, err error) {
+	return s.run(ctx, inputs, func() error {
+		if err := s.prepare(); err != nil {
+			return err
+		}
+		return s.play(ctx)
+	})
+}
+
+// run is Run with any way to get the steps to their end.
+func (s *Session) run(ctx context.Context, inputs [][]byte, steps func() error) (outputs [][]byte, err error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -148,13 +158,10 @@ func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, e
 		return nil, err
 	}
 	err = s.with(func() error {
-		if err := s.prepare(); err != nil {
-			return err
-		}
 		if err := s.give(inputs, nil); err != nil {
 			return err
 		}
-		if err := s.play(ctx); err != nil {
+		if err := steps(); err != nil {
 			return err
 		}
 		if err := s.wait(ctx); err != nil {
@@ -172,8 +179,9 @@ func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, e
 		}
 		return s.wait(ctx)
 	})
-	if isFault(err) {
-		return nil, s.locate(ctx, inputs, err)
+	var named *Fault
+	if isFault(err) && !errors.As(err, &named) {
+		err = s.fault(err)
 	}
 	if err != nil {
 		return nil, err
@@ -200,6 +208,10 @@ func (s *Session) replay(ctx context.Context, exec handle) error {
 	}
 	return s.wait(ctx)
 }
+
+// Lost reports whether a kernel broke the device's context, or still runs: then
+// this process can do nothing more with the device.
+func (s *Session) Lost() bool { return s.lost }
 
 func (s *Session) usable(ctx context.Context) error {
 	if s.lost || s.ctx == 0 {

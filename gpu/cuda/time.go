@@ -58,7 +58,7 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool
 		return err
 	})
 	if isFault(err) {
-		return nil, s.locate(ctx, inputs, err)
+		err = s.fault(err)
 	}
 	if err != nil {
 		return nil, err

@@ -2,8 +2,10 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"dmir/gpu/artifact"
@@ -24,9 +26,38 @@ func (g *gpu) Name() string {
 func (g *gpu) Title() string { return g.d.Name }
 func (g *gpu) Arch() string  { return g.d.Arch() }
 
+// lostContext is set when a kernel has broken the driver's context of this
+// process, or hangs in it.
+var lostContext atomic.Bool
+
 // Run loads the program, compiling it first if it has no machine code for this
-// GPU, runs it, and unloads it.
-func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (_ *Result, err error) {
+// GPU, runs it, and unloads it. After a kernel that faulted or hung, programs run
+// in other processes.
+func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+	run := g.run
+	if lostContext.Load() {
+		run = g.elsewhere
+	}
+	r, err := run(ctx, p, inputs, opts)
+	var fault *cuda.Fault
+	if errors.As(err, &fault) && fault.Step == "" && serves && !inChild {
+		err = located(ctx, g.Name(), p, inputs, opts, fault)
+	}
+	return r, err
+}
+
+// elsewhere runs the program in a process of its own.
+func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+	limited, cancel := within(ctx, opts)
+	defer cancel()
+	r, err := alone(limited, g.Name(), p, inputs, opts)
+	if errors.Is(err, errNoChild) {
+		err = errors.New("a kernel that failed or hung has broken the driver's context; start the program again")
+	}
+	return r, err
+}
+
+func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (_ *Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -52,14 +83,21 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	defer func() {
+		if s.Lost() {
+			lostContext.Store(true)
+		}
 		if closed := s.Close(); err == nil {
 			err = closed
 		}
 	}()
-	ctx, cancel := within(ctx, opts)
+	limited, cancel := within(ctx, opts)
 	defer cancel()
 	start := time.Now()
-	if r.Outputs, err = s.Run(ctx, inputs); err != nil {
+	run := s.Run
+	if opts.OneByOne {
+		run = s.RunSteps
+	}
+	if r.Outputs, err = run(limited, inputs); err != nil {
 		return nil, err
 	}
 	r.Elapsed = time.Since(start)
@@ -67,9 +105,10 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		r.Steps = append(r.Steps, StepResult{Name: p.Steps[i].Name, Runs: n})
 	}
 	if opts.Runs > 0 {
-		t, err := s.Time(ctx, inputs, opts.Runs, opts.Cold)
+		t, err := s.Time(limited, inputs, opts.Runs, opts.Cold)
 		if err != nil {
-			return nil, err
+			r.Untimed = err.Error()
+			return r, ctx.Err() // the results stay, unless nobody wants them any more
 		}
 		r.Elapsed = time.Duration(t.TotalNs)
 		for i := range r.Steps {

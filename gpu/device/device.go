@@ -40,6 +40,8 @@ type Options struct {
 	Cold bool
 	// Timeout ends a run that takes longer; 0: no limit but the device's own.
 	Timeout time.Duration
+	// OneByOne has a GPU wait for each step, so that a fault names its kernel.
+	OneByOne bool
 }
 
 // Result is what came of a run.
@@ -52,6 +54,9 @@ type Result struct {
 	// Compile is the time that went into machine code, which the program did not
 	// hold for the device; 0 where it did, or where that was in a cache.
 	Compile time.Duration
+	// Untimed is why there are no times although they were asked for; empty: there
+	// are. The results are right all the same.
+	Untimed string
 }
 
 // StepResult is what a device saw of one step.

@@ -25,6 +25,16 @@ func Open(path string) (*Lib, error) {
 	return &Lib{path, h}, nil
 }
 
+// OpenGlobal is Open of a library that other libraries use by their own bare
+// names: its symbols are theirs too.
+func OpenGlobal(path string) (*Lib, error) {
+	h, err := openGlobal(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	return &Lib{path, h}, nil
+}
+
 // Has reports whether the library exports a symbol of this name.
 func (l *Lib) Has(name string) bool {
 	_, err := lookup(l.handle, name)
@@ -42,14 +52,18 @@ func (l *Lib) Bind(name string, fn any) error {
 	return nil
 }
 
-// BindAll binds every field of the struct that table points to, which are
-// functions tagged `c:"name"`. A tag `c:"name,optional"` leaves the field nil
+// BindAll binds the fields of the struct that table points to that are functions
+// tagged `c:"name"`. A tag `c:"name,optional"` leaves the field nil
 // where the library has no such function; `c:"name_v2|name"` takes the first of
 // several names that there is.
 func (l *Lib) BindAll(table any) error {
 	v := reflect.ValueOf(table).Elem()
 	for i := range v.NumField() {
-		names, optional := parseTag(v.Type().Field(i).Tag.Get("c"))
+		tag, ok := v.Type().Field(i).Tag.Lookup("c")
+		if !ok {
+			continue
+		}
+		names, optional := parseTag(tag)
 		var err error
 		for _, name := range names {
 			if err = l.Bind(name, v.Field(i).Addr().Interface()); err == nil {

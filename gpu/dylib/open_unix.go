@@ -8,6 +8,10 @@ func open(path string) (uintptr, error) {
 	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
+func openGlobal(path string) (uintptr, error) {
+	return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+}
+
 func lookup(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }
 
 func register(fn any, addr uintptr) { purego.RegisterFunc(fn, addr) }

@@ -18,6 +18,8 @@ func open(path string) (uintptr, error) {
 	return uintptr(h), err
 }
 
+func openGlobal(path string) (uintptr, error) { return open(path) } // one table of names for all
+
 func lookup(handle uintptr, name string) (uintptr, error) {
 	return windows.GetProcAddress(windows.Handle(handle), name)
 }

@@ -225,14 +225,21 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	return intoCache(made.Name(), target)
 }
 
+// noAssembly stands before a program's text, which holds no instructions of the host.
+const noAssembly = "#pragma GCC poison asm __asm __asm__\n"
+
 // mainText is the C++ that includes the program and lists its kernels.
 func mainText(p *artifact.Program) string {
+	return fmt.Sprintf("#include \"emu_kernel.cuh\"\n"+noAssembly+"#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n%s  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n",
+		programName, kernelTable(p), len(p.Kernels))
+}
+
+// kernelTable lists a program's kernels as emu_kernel.cuh has them.
+func kernelTable(p *artifact.Program) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#include \"emu_kernel.cuh\"\n#pragma GCC poison asm __asm __asm__\n#include \"%s\"\nstatic const dm::emu::Kernel kernels[] = {\n", programName)
 	for _, k := range p.Kernels {
 		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%s, %d, %d, %d, %s),\n", k.Name, escape.String(k.Name), k.Threads, k.Shared, k.Cluster, escape.String(signature(k)))
 	}
-	fmt.Fprintf(&b, "  {}};\nint main(int n, char** a) { return dm::emu::run(n, a, kernels, %d); }\n", len(p.Kernels))
 	return b.String()
 }
 

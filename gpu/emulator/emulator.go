@@ -67,15 +67,28 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 	if p.Foreign {
 		return nil, ErrForeign
 	}
-	for i, k := range p.Kernels {
-		if !validName(k.Name) {
-			return nil, fmt.Errorf("kernel %d: %q is no name", i, k.Name)
-		}
+	if err := checkNames(p); err != nil {
+		return nil, err
 	}
 	exe, took, err := build(ctx, p, opt)
 	if err != nil {
 		return nil, err
 	}
+	r, err := run(ctx, p, inputs, opt, exe)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
+		if exe, took, err = build(ctx, p, opt); err == nil {
+			r, err = run(ctx, p, inputs, opt, exe)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Compile = took
+	return r, nil
+}
+
+// run runs p once, which the command with arguments of its own was compiled from.
+func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options, command ...string) (*Result, error) {
 	work, err := local.NewWork()
 	if err != nil {
 		return nil, err
@@ -98,13 +111,7 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		timeout = 5 * time.Minute
 	}
 	start := time.Now()
-	reply, err := execute(ctx, exe, timeout, plan, data, out)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
-		if exe, took, err = build(ctx, p, opt); err == nil {
-			start = time.Now()
-			reply, err = execute(ctx, exe, timeout, plan, data, out)
-		}
-	}
+	reply, err := execute(ctx, command[0], timeout, append(command[1:], plan, data, out)...)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +121,22 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		}
 		return nil, reply.Fault.resolve(p, timeout)
 	}
-	r := &Result{Compile: took, Run: time.Since(start)}
+	r := &Result{Run: time.Since(start)}
 	if r.Steps, err = reply.reports(p); err != nil {
 		return nil, err
 	}
 	r.Outputs, err = readOutputs(out, p)
 	return r, err
+}
+
+// checkNames refuses kernels whose names would be no names in C++.
+func checkNames(p *artifact.Program) error {
+	for i, k := range p.Kernels {
+		if !validName(k.Name) {
+			return fmt.Errorf("kernel %d: %q is no name", i, k.Name)
+		}
+	}
+	return nil
 }
 
 func validName(s string) bool {

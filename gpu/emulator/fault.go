@@ -113,7 +113,11 @@ func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	if len(k.Lines) > 0 {
 		f.SourceLine = k.Lines[0]
 	}
-	switch name := path.Base(r.File); name { // some compilers name files with their folder
+	name := path.Base(r.File) // some compilers name files with their folder
+	if batchName.MatchString(name) {
+		name = programName
+	}
+	switch name {
 	case programName:
 		f.Line = r.Line
 		if file, line := sourcePlace(p.Source, r.Line); line > 0 {

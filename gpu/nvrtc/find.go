@@ -158,6 +158,9 @@ func places() []place {
 	if nvcc, err := exec.LookPath("nvcc"); err == nil {
 		toolkit = append(toolkit, toolkitDirs(filepath.Dir(filepath.Dir(nvcc)))...)
 	}
+	if dir := os.Getenv("CONDA_PREFIX"); filepath.IsAbs(dir) {
+		toolkit = append(toolkit, toolkitDirs(dir)...)
+	}
 	toolkit = append(toolkit, toolkitDirs("/usr/local/cuda")...)
 	return append(out,
 		place{where: "Python package", dirs: python},
@@ -181,29 +184,69 @@ func toolkitDirs(root string) []string {
 	return []string{filepath.Join(root, "lib64"), filepath.Join(root, "lib"), filepath.Join(root, "bin"), filepath.Join(root, "bin", "x64")}
 }
 
-// sitePackages lists folders in which Python keeps packages: those of the
-// active environment first.
-func sitePackages() []string {
-	var patterns []string
-	if v := os.Getenv("VIRTUAL_ENV"); v != "" {
-		patterns = append(patterns, filepath.Join(v, "lib/python3*/site-packages"), filepath.Join(v, "Lib/site-packages"))
-	}
-	if v := os.Getenv("CONDA_PREFIX"); v != "" {
-		patterns = append(patterns, filepath.Join(v, "lib/python3*/site-packages"), filepath.Join(v, "Lib/site-packages"))
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		patterns = append(patterns,
-			filepath.Join(home, ".local/lib/python3*/site-packages"),
-			filepath.Join(home, ".pyenv/versions/*/lib/python3*/site-packages"),
-			filepath.Join(home, "AppData/Roaming/Python/Python3*/site-packages"),
-			filepath.Join(home, "AppData/Local/Programs/Python/Python3*/Lib/site-packages"))
-	}
-	patterns = append(patterns, "/usr/local/lib/python3*/*-packages", "/usr/lib/python3*/*-packages")
+// environments lists roots of Python environments: the active ones, that of the
+// Python on PATH, and where people, package managers and images keep them. No
+// Python is run, and nothing below the current folder is looked at: what lies
+// there may be anybody's.
+func environments() []string {
 	var out []string
+	for _, v := range []string{"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "CONDA_PREFIX"} {
+		if dir := os.Getenv(v); filepath.IsAbs(dir) {
+			out = append(out, dir)
+		}
+	}
+	for _, name := range []string{"python3", "python"} {
+		path, err := exec.LookPath(name)
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		out = append(out, filepath.Dir(filepath.Dir(path))) // sys.prefix, of an environment too
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			out = append(out, filepath.Dir(filepath.Dir(real)))
+		}
+	}
+	patterns := []string{"/opt/*/.venv", "/opt/*/venv", "/opt/venvs/*", "/opt/*/envs/*", "/opt/*", "/venv", "/.venv", "/app/.venv", "/workspace/.venv", "/usr/local", "/usr"}
+	if home, err := os.UserHomeDir(); err == nil {
+		var own []string
+		for _, p := range []string{
+			".local", ".venv", "venv", ".venvs/*", ".virtualenvs/*", ".pyenv/versions/*", ".local/share/uv/tools/*", ".local/share/uv/python/*",
+			"miniconda3", "miniconda3/envs/*", "anaconda3", "anaconda3/envs/*", "miniforge3", "miniforge3/envs/*", ".conda/envs/*", "AppData/Local/Programs/Python/Python3*",
+		} {
+			own = append(own, filepath.Join(home, filepath.FromSlash(p)))
+		}
+		patterns = append(own, patterns...)
+	}
 	for _, p := range patterns {
 		found, _ := filepath.Glob(p)
 		sort.Sort(sort.Reverse(sort.StringSlice(found)))
 		out = append(out, found...)
+	}
+	return out
+}
+
+// sitePackages lists folders in which Python keeps packages: those of the
+// active environment first, each once.
+func sitePackages() []string {
+	var patterns []string
+	for _, root := range environments() {
+		patterns = append(patterns, filepath.Join(root, "lib/python3*/*-packages"), filepath.Join(root, "Lib/site-packages"))
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		patterns = append(patterns, filepath.Join(home, "AppData/Roaming/Python/Python3*/site-packages"))
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, p := range patterns {
+		found, _ := filepath.Glob(p)
+		sort.Sort(sort.Reverse(sort.StringSlice(found)))
+		for _, f := range found {
+			real, err := filepath.EvalSymlinks(f)
+			if err != nil || seen[real] {
+				continue
+			}
+			seen[real] = true
+			out = append(out, f)
+		}
 	}
 	return out
 }

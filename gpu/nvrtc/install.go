@@ -1,22 +1,25 @@
 package nvrtc
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"dmir/internal/local"
 )
 
-// wheels are Python packages: one holds NVRTC and nothing else, one nvdisasm,
-// which prints what it compiles.
-var wheels = []string{"nvidia-cuda-nvrtc>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"}
+// wheels are Python packages as pip's requirements: one holds NVRTC and nothing
+// else, one nvdisasm, which prints what it compiles. Their versions and hashes
+// are pinned, so that whatever index pip is told to use gives these files or none.
+//
+//go:embed wheels.txt
+var wheels []byte
 
 // InstallDir is the folder that Install fills. scripts/setup-nvrtc.sh uses the
 // same.
@@ -39,24 +42,12 @@ func Install(ctx context.Context) (*Compiler, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(fresh)
-	python := ""
-	for _, name := range []string{"python3", "python", "py"} {
-		if python, err = exec.LookPath(name); err == nil {
-			break
-		}
-	}
+	out, err := fetch(ctx, fresh)
 	if err != nil {
-		return nil, errors.New("pip is needed to fetch NVRTC: install Python 3")
-	}
-	cmd := exec.CommandContext(ctx, python, append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-		"--no-deps", "--only-binary=:all:", "--target", fresh}, wheels...)...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("pip could not install %s on %s/%s: %s", strings.Join(wheels, " and "), runtime.GOOS, runtime.GOARCH, firstLine(out.String()))
+		return nil, fmt.Errorf("pip could not install NVRTC and nvdisasm on %s/%s: %s", runtime.GOOS, runtime.GOARCH, cmp.Or(firstLine(out), err.Error()))
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
@@ -66,7 +57,7 @@ func Install(ctx context.Context) (*Compiler, error) {
 	}
 	found := place{dirs: wheelDirs(dir)}.libraries()
 	if len(found) == 0 {
-		return nil, fmt.Errorf("the package %s holds no NVRTC library for %s/%s", wheels[0], runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("NVIDIA's package holds no NVRTC library for %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
 	lib, err := openLibrary(found[0])
 	if err != nil {
@@ -77,4 +68,46 @@ func Install(ctx context.Context) (*Compiler, error) {
 		return nil, err
 	}
 	return &Compiler{Path: found[0], Version: version, Where: "installed by dmir doctor", lib: lib}, nil
+}
+
+// fetch has pip put the wheels into the folder to. What pip says comes back.
+func fetch(ctx context.Context, to string) (said string, err error) {
+	work, err := os.MkdirTemp("", "dmir-pip-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	list := filepath.Join(work, "wheels.txt")
+	if err := os.WriteFile(list, wheels, 0o600); err != nil {
+		return "", err
+	}
+	if to, err = filepath.Abs(to); err != nil {
+		return "", err
+	}
+	cmd, err := python(ctx, work, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
+		"--only-binary=:all:", "--require-hashes", "--target", to, "--requirement", list)
+	if err != nil {
+		return "", err
+	}
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+// python is a command of the Python on PATH. It is isolated (-I) and runs in a
+// folder of its own: no module of the folder that dmir is called in, of
+// PYTHONPATH or of the user's site is one of Python's.
+func python(ctx context.Context, folder string, args ...string) (*exec.Cmd, error) {
+	for _, name := range []string{"python3", "python", "py"} {
+		path, err := exec.LookPath(name)
+		if err != nil { // a Python in the folder at hand is an error too
+			continue
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return nil, err
+		}
+		cmd := exec.CommandContext(ctx, path, append([]string{"-I"}, args...)...)
+		cmd.Dir = folder
+		return cmd, nil
+	}
+	return nil, errors.New("pip is needed to fetch NVRTC: install Python 3")
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -53,7 +55,10 @@ type library struct {
 	path string
 }
 
+// openLibrary opens a library that compiles: one that does not, since a part of
+// it is missing, is refused.
 func openLibrary(path string) (*library, error) {
+	openBuiltins(path)
 	l, err := dylib.Open(path)
 	if err != nil {
 		return nil, err
@@ -62,7 +67,42 @@ func openLibrary(path string) (*library, error) {
 	if err := l.BindAll(&lib.api); err != nil {
 		return nil, err
 	}
+	if err := lib.probe(); err != nil {
+		return nil, fmt.Errorf("%s compiles nothing: %w", path, err)
+	}
 	return lib, nil
+}
+
+// openBuiltins opens the library's other half, which lies beside it and which it
+// opens by bare name when it first compiles: packages of CUDA 13.0 do not say
+// where that is (an RPATH). One that is open is found under its name. What is
+// wrong with it shows when the library compiles.
+func openBuiltins(path string) {
+	dirs := []string{filepath.Dir(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	for _, dir := range dirs {
+		found, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
+		for _, f := range found {
+			dylib.OpenGlobal(f)
+		}
+	}
+}
+
+// probe compiles a kernel of one line to machine code.
+func (l *library) probe() error {
+	version, err := l.versionText()
+	if err != nil {
+		return err
+	}
+	arch := 80 // what kernels need at least
+	if list := l.supported(); len(list) > 0 && !slices.Contains(list, arch) {
+		arch = list[len(list)-1]
+	}
+	const source = "extern \"C\" __global__ void probe(float *x) { x[threadIdx.x] = 1; }\n"
+	_, err = l.compile(context.Background(), version, source, nil, fmt.Sprintf("sm_%d", arch), Options{Name: "probe.cu"})
+	return err
 }
 
 func (l *library) check(call string, s status) error {

@@ -89,7 +89,7 @@ template <class S, class Acc, class Mask> struct Scores {
   DM_FN Acc score(Acc product, i32 query, i32 key) const {
     if constexpr (!plain) product *= Acc(S::scale);
     if constexpr (masked) {
-      if (query < S::queries && key < S::keys) product += Acc(wide(mask[at + query * S::mask_row + key * S::mask_col]));
+      if (sees(query, key)) product += Acc(wide(mask[at + query * S::mask_row + key * S::mask_col]));
     }
     return product;
   }

@@ -20,9 +20,9 @@ template <int FM_, int Warps_, int BN_> struct AttentionMma {
   static_assert(BN % 16 == 0, "whole fragments");
 };
 
-// Lines are rows of Depth elements in shared memory, filled up with zeros to
+// DepthLines are rows of Depth elements in shared memory, filled up with zeros to
 // whole fragments. Eight rows' chunks of 16 bytes lie in different banks.
-template <int Depth> struct Lines {
+template <int Depth> struct DepthLines {
   static constexpr int padded = (Depth + 15) / 16 * 16, fragments = padded / 8;
   static constexpr bool swizzled = fragments % 8 == 0;
   static constexpr int pitch = swizzled ? padded : padded + 8;
@@ -131,8 +131,8 @@ template <class F> DM_FN float quad_reduce(float v) {
 // more than one split y and lse are what attention_join takes.
 template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse>
 DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
-  using D = Lines<S::depth>;
-  using V = Lines<S::value>;
+  using D = DepthLines<S::depth>;
+  using V = DepthLines<S::value>;
   using Score = Scores<S, float, Mask>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, false, Tile::BM, BN, Score::skips>;
@@ -262,8 +262,8 @@ DM_UNROLL
 // k, v, q, dy, else q, dy, k, v.
 template <class Tile, class S, bool ByKeys, class T, class Mask, class DX, class DV>
 DM_FN void attention_grad_mma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv) {
-  using D = Lines<S::depth>;
-  using V = Lines<S::value>;
+  using D = DepthLines<S::depth>;
+  using V = DepthLines<S::value>;
   using Score = Scores<S, float, Mask>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, ByKeys, Tile::BM, BN, Score::skips>;

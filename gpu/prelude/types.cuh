@@ -196,7 +196,7 @@ template <class To, class From> DM_FN To convert(From value) {
 #ifndef DM_HOST
 // A tensor map (CUtensorMap) for bulk copies; a kernel takes it as
 // `const __grid_constant__ dm::Map m`, written DM_MAP(m).
-struct alignas(64) Map { u64 words[16]; };
+struct alignas(128) Map { u64 words[16]; };
 #define DM_MAP(name) const __grid_constant__ dm::Map name
 #endif
 

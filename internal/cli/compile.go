@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -33,7 +32,7 @@ type compileCmd struct {
 	Arch         []string `help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
 	Skip         []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and keep the fastest for later."`
-	Emit         string   `help:"Text instead of a .dmx file: cuda, ptx or sass." enum:",cuda,ptx,sass" default:""`
+	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"What is said of the kernels: text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program; '-' is stdin."`
@@ -70,11 +69,22 @@ func (c compileCmd) Run(a *app) error {
 	if err := c.keepInput(); err != nil {
 		return err
 	}
+	if c.Emit, err = emitFor(c.Emit, c.Output); err != nil {
+		return err
+	}
+	if c.Output != "" {
+		if err := whole.Check(c.Output); err != nil { // before work that may take long
+			return cannotWrite(c.Output, err)
+		}
+	}
 	archs, err := c.archs(opts)
 	if err != nil {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	name := c.Func
 	if c.Grad != "" {
 		name = c.Grad
@@ -123,6 +133,39 @@ func (c compileCmd) keepInput() error {
 	return nil
 }
 
+// textEndings are what the names of files end in that hold what --emit asks for.
+var textEndings = map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
+
+// emitFor is what is written to the output: what --emit says, else what its name
+// says. Where the two say different things, or the name is that of something
+// that is not made here, it refuses.
+func emitFor(emit, output string) (string, error) {
+	ending := filepath.Ext(output)
+	switch {
+	case output == "" && emit == "dmx":
+		return "", &failure{"DM612", "--emit dmx", "has no file to write", "name one with -o"}
+	case output == "" || ending == "" || whole.IsStream(output):
+		return emit, nil
+	}
+	named, known := textEndings[ending]
+	refuse := func(what, help string) (string, error) {
+		return "", &failure{"DM612", "--output " + output, what, help}
+	}
+	switch {
+	case known && emit == "":
+		return named, nil
+	case known && emit != named:
+		return refuse("is the name of what --emit "+named+" writes, and --emit "+emit+" is asked for", "give one of them another value")
+	case emit != "":
+		return emit, nil
+	case ending == ".dmir" || ending == ".mlir":
+		return refuse("is the name of a program's text", "dmir opt --emit schedule prints that of the compiled program; to write a compiled file name a .dmx file")
+	case ending == ".h":
+		return refuse("is the name of the header that is written beside a .cu file", "name a .cu file")
+	}
+	return refuse("says not what to write: a name ends in .dmx, .cu, .ptx or .sass", "give it such an ending, or say what to write with --emit")
+}
+
 // archs are the architectures asked for; none where no machine code is wanted.
 func (c compileCmd) archs(opts program.Options) ([]string, error) {
 	var list []string
@@ -145,7 +188,7 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 			return []string{opts.Target.Arch}, nil
 		}
 		return []string{"sm_80"}, nil
-	case len(list) > 1 && c.Emit != "":
+	case len(list) > 1 && c.Emit != "" && c.Emit != "dmx":
 		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "are several architectures, and --emit " + c.Emit + " takes one", "name one architecture"}
 	}
 	for _, arch := range list {
@@ -232,10 +275,7 @@ func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
 	if len(p.Outputs) == len(fn.Results) {
 		p.Results = driver.OutputNames(fn)
 	}
-	if len(p.Inputs) != len(fn.Args) {
-		return
-	}
-	for i := range fn.Args {
+	for i := range p.Inputs { // fn's arguments, and behind them the cotangents that its gradient takes
 		var d artifact.Default
 		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
 			d.Init = &v
@@ -297,7 +337,7 @@ func firstLineOf(s string) string {
 func (c compileCmd) write(a *app, builds []build, archs []string, took time.Duration) error {
 	main := builds[0]
 	switch c.Emit {
-	case "":
+	case "", "dmx":
 		if c.Output != "" {
 			if err := main.program.WriteFile(c.Output); err != nil {
 				return cannotWrite(c.Output, err)
@@ -319,6 +359,9 @@ func (c compileCmd) write(a *app, builds []build, archs []string, took time.Dura
 		}
 		return c.emit(a, c.Output, text)
 	}
+	if c.Output != "" && a.isStdout(c.Output) {
+		a = &app{ctx: a.ctx, stdin: a.stdin, stdout: &output{w: a.stderr}, stderr: a.stderr}
+	}
 	if c.OutputFormat == "json" {
 		return c.json(a, builds, archs, took)
 	}
@@ -331,7 +374,7 @@ func (c compileCmd) emit(a *app, path, text string) error {
 		_, err := a.stdout.Write([]byte(text))
 		return err
 	}
-	return writeText(path, text)
+	return write(path, text)
 }
 
 // writeCUDA prints the kernels as they were generated, or writes them for other
@@ -344,6 +387,9 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 	if err := p.ExportC(&cu); err != nil {
 		return err
 	}
+	if whole.IsStream(c.Output) { // beside which there is nothing
+		return write(c.Output, cu.String())
+	}
 	if err := p.ExportHeader(&h); err != nil {
 		return err
 	}
@@ -352,25 +398,14 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 		return &failure{"DM612", "--output " + c.Output, "is the name of the header that is written beside it", "name a .cu file"}
 	}
 	_, before := os.Lstat(header)
-	if err := writeText(header, h.String()); err != nil {
+	if err := write(header, h.String()); err != nil {
 		return err
 	}
-	if err := writeText(c.Output, cu.String()); err != nil {
+	if err := write(c.Output, cu.String()); err != nil {
 		if os.IsNotExist(before) { // both or none
 			os.Remove(header)
 		}
 		return err
-	}
-	return nil
-}
-
-func writeText(path, text string) error {
-	err := whole.WriteFile(path, 0o644, func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
-	if err != nil {
-		return cannotWrite(path, err)
 	}
 	return nil
 }

@@ -19,6 +19,9 @@ func (c costCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	if len(p.Funcs) == 0 && !p.HasErrors() {
 		return noFunction(p, errors.New("the file has no function"), "")
 	}

@@ -76,6 +76,9 @@ func (c diffCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(p, old); err != nil {
+		return err
+	}
 	d, err := panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM602", Name: "too-large", Doc: "The file is larger than a program can sensibly be.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
 	{Code: "DM603", Name: "cannot-write", Doc: "An output could not be written. Outputs go to a temporary file that is renamed when it is whole, so nothing is half written.", Help: "check the folder and its permissions"},
 	{Code: "DM604", Name: "unknown-target", Doc: "The target is neither one of the machines that dmir knows nor one described in `dmir.toml`.", Help: "use a known machine, or describe yours"},
-	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`, a dimension symbol and a non-negative integer.", Help: "write `--bind n=512`"},
+	{Code: "DM605", Name: "bad-binding", Doc: "`--bind` takes `name=size`: a dimension symbol that the program has, and a non-negative integer.", Help: "write `--bind n=512`"},
 	{Code: "DM606", Name: "unknown-function", Doc: "The file has no function of that name, or none or several that could be meant.", Help: "name one with `--func`"},
 	{Code: "DM607", Name: "bad-input", Doc: "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", Help: "give an array of the argument's type; leave it out for a seeded random one"},
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},

@@ -141,17 +141,7 @@ func expand(paths []string) ([]string, error) {
 
 // write replaces the file at path by text, in one step and with its mode.
 func write(path, text string) error {
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-		if mode&0o200 == 0 {
-			return cannotWrite(path, fs.ErrPermission)
-		}
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	err := whole.WriteFile(path, mode, func(w io.Writer) error {
+	err := whole.WriteFile(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
@@ -159,6 +149,18 @@ func write(path, text string) error {
 		return cannotWrite(path, err)
 	}
 	return nil
+}
+
+// isStdout reports whether writing to path prints on the standard output, where
+// then nothing else is printed.
+func (a *app) isStdout(path string) bool {
+	f, ok := a.stdout.w.(*os.File)
+	if !ok || !whole.IsStream(path) {
+		return false
+	}
+	x, err1 := f.Stat()
+	y, err2 := os.Stat(path)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // styleOf draws with colours on a terminal that wants them.

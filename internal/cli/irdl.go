@@ -27,6 +27,9 @@ func (c irdlCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	var sections []string
 	for _, m := range p.Modules {
 		text, err := irdl.Text(m)

@@ -48,11 +48,12 @@ func (c lintCmd) Run(a *app) error {
 	}
 	var found []finding
 	failed, changed, read := false, false, 0
+	unbound := &share{of: len(files)}
 	for _, path := range files {
 		if err := a.ctx.Err(); err != nil {
 			return err
 		}
-		fs, diff, err := c.file(a, path)
+		fs, diff, err := c.file(a, path, unbound)
 		if err != nil {
 			failed = true
 			var said exitStatus
@@ -83,7 +84,11 @@ func (c lintCmd) Run(a *app) error {
 	return nil
 }
 
-func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err error) {
+// share is how many of the files have none of a symbol that --bind gives a size;
+// it may be meant for some of them.
+type share struct{ n, of int }
+
+func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, changed bool, err error) {
 	src, opts, err := c.source(a, path)
 	if err != nil {
 		return nil, false, err
@@ -97,6 +102,11 @@ func (c lintCmd) file(a *app, path string) (found []finding, changed bool, err e
 	}
 	load := func(src *source.File) *program.Program { return program.Load(src, opts) }
 	p := load(src)
+	if err := c.bound(p); err != nil {
+		if unbound.n++; unbound.n == unbound.of {
+			return nil, false, err
+		}
+	}
 	if c.Fix || c.Diff {
 		fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
 		if err := a.ctx.Err(); err != nil {

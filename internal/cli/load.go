@@ -3,12 +3,15 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
+	"dmir/compile/kernel"
+	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -43,7 +46,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		}
 		bind[strings.TrimSpace(sym)] = n
 	}
-	return program.Options{Target: target, Bind: bind, Config: cfg}, nil
+	return program.Options{Target: target, Bind: bind, Config: cfg, OneKernel: kernel.Unfit}, nil
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
@@ -64,6 +67,35 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 		return nil, exitStatus(exitFailed)
 	}
 	return p, nil
+}
+
+// bound refuses sizes that the command line gives to symbols that none of the
+// programs has. Programs with errors may have more than can be read.
+func (t targeting) bound(programs ...*program.Program) error {
+	var have []string
+	for _, p := range programs {
+		if p.HasErrors() {
+			return nil
+		}
+		have = append(have, p.Symbols()...)
+	}
+	slices.Sort(have)
+	have = slices.Compact(have)
+	for _, b := range t.Bind {
+		name, _, _ := strings.Cut(b, "=")
+		if name = strings.TrimSpace(name); slices.Contains(have, name) {
+			continue
+		}
+		help := "no size in it is a symbol: leave --bind out"
+		if len(have) > 0 {
+			help = "its symbols are " + strings.Join(have, ", ")
+			if s := diag.Suggest(name, have); s != "" {
+				help = "did you mean " + s + "? " + help
+			}
+		}
+		return &failure{"DM605", "--bind " + b, fmt.Sprintf("the program has no symbol %q", name), help}
+	}
+	return nil
 }
 
 func (t targeting) source(a *app, path string) (*source.File, program.Options, error) {

@@ -58,6 +58,9 @@ func (c optCmd) Run(a *app) error {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	work, err := c.choose(a, p)
 	if err != nil {
 		return err

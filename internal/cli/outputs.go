@@ -5,10 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
+	"dmir/internal/whole"
 )
 
 // prepare makes the folder of the outputs and finds out, before a run that may
@@ -55,8 +55,8 @@ func (c runCmd) save(res *driver.Result) error {
 	defer os.RemoveAll(tmp)
 	for _, o := range res.Outputs {
 		path := filepath.Join(tmp, o.Name+".npy")
-		if info, err := os.Stat(filepath.Join(c.Output, o.Name+".npy")); err == nil && info.IsDir() {
-			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), syscall.EISDIR)
+		if err := whole.Check(filepath.Join(c.Output, o.Name+".npy")); err != nil {
+			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
 		}
 		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
 			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
@@ -64,7 +64,7 @@ func (c runCmd) save(res *driver.Result) error {
 	}
 	for _, o := range res.Outputs {
 		name := o.Name + ".npy"
-		if err := os.Rename(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
+		if err := whole.Move(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
 			return cannotWrite(filepath.Join(c.Output, name), err)
 		}
 	}

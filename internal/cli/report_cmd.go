@@ -2,13 +2,11 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	panel "dmir/analysis/report"
 	"dmir/internal/escape"
@@ -21,7 +19,7 @@ type reportCmd struct {
 	Function     string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"func" placeholder:"NAME"`
 	Against      string `help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
 	Output       string `short:"o" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
-	OutputFormat string `help:"html or json." enum:"html,json" default:"html"`
+	OutputFormat string `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
 	File         string `arg:"" help:"The program; '-' is stdin."`
 }
 
@@ -35,6 +33,12 @@ const allKinds = "all"
 
 // Run makes the data of all pages first, and writes only then.
 func (c reportCmd) Run(a *app) error {
+	if c.OutputFormat == "" {
+		c.OutputFormat = "html"
+		if filepath.Ext(c.Output) == ".json" && !isFolder(c.Output) {
+			c.OutputFormat = "json"
+		}
+	}
 	if err := c.sensible(); err != nil {
 		return err
 	}
@@ -47,6 +51,14 @@ func (c reportCmd) Run(a *app) error {
 		if opts.Old, opts.OldName, err = c.version(a, c.Against, c.File, p); err != nil {
 			return err
 		}
+	}
+	if opts.Old != nil {
+		err = c.bound(p, opts.Old)
+	} else {
+		err = c.bound(p)
+	}
+	if err != nil {
+		return err
 	}
 	kinds := []string{c.Kind}
 	if c.Kind == allKinds {
@@ -164,32 +176,14 @@ func (c reportCmd) name(kind, extension string) string {
 	return escape.FileName(base) + "." + kind + "." + extension
 }
 
-// write writes one page, whole or not at all, and says where it is. What is no
-// file, a device or a pipe, is written to as it is.
+// write writes one page, and says where it is.
 func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		err = syscall.EISDIR
-	case err == nil && !info.Mode().IsRegular():
-		err = stream(path, fill)
-	default:
-		if real, bad := filepath.EvalSymlinks(path); bad == nil {
-			path = real
-		}
-		err = whole.WriteFile(path, 0o644, fill)
-	}
-	if err != nil {
+	if err := whole.WriteFile(path, 0o644, fill); err != nil {
 		return cannotWrite(path, err)
 	}
-	_, err = fmt.Fprintln(a.stdout, path)
-	return err
-}
-
-func stream(path string, fill func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
+	if a.isStdout(path) {
+		return nil
 	}
-	return errors.Join(fill(f), f.Close())
+	_, err := fmt.Fprintln(a.stdout, path)
+	return err
 }

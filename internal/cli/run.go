@@ -58,6 +58,9 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	p := program.Load(src, opts)
+	if err := c.bound(p); err != nil {
+		return err
+	}
 	m, fn, err := driver.Pick(p, c.Func)
 	if err != nil {
 		if p.HasErrors() { // the function may be there and be none for that

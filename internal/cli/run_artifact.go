@@ -174,6 +174,9 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 	if err := c.save(res); err != nil {
 		return err
 	}
+	if res.Untimed != "" {
+		fmt.Fprintf(a.stderr, "dmir: there are results, but no times: %s\n", res.Untimed)
+	}
 	if c.OutputFormat == "json" {
 		return c.artifactJSON(a, p, res)
 	}
@@ -211,6 +214,7 @@ type jsonArtifactRun struct {
 	Func      string             `json:"func"`
 	ElapsedNs int64              `json:"elapsed_ns"`
 	PeakBytes int64              `json:"peak_bytes"`
+	Untimed   string             `json:"untimed,omitempty"` // why there are no measured times although they were asked for
 	Outputs   []jsonOutput       `json:"outputs"`
 	Steps     []jsonArtifactStep `json:"steps"`
 }
@@ -229,7 +233,7 @@ type jsonArtifactStep struct {
 
 func (c runCmd) artifactJSON(a *app, p *artifact.Program, res *driver.Result) error {
 	out := jsonArtifactRun{
-		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: p.Workspace,
+		Device: res.Device, Why: res.Why, Func: p.Name, ElapsedNs: res.Elapsed.Nanoseconds(), PeakBytes: p.Workspace, Untimed: res.Untimed,
 		Outputs: []jsonOutput{}, Steps: []jsonArtifactStep{},
 	}
 	for _, o := range res.Outputs {

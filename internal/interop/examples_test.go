@@ -13,6 +13,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
+	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/print"
 	"dmir/syntax/diag"
@@ -67,7 +68,7 @@ func TestExamples(t *testing.T) {
 func load(t *testing.T, src *source.File, bind map[string]int64) *program.Program {
 	t.Helper()
 	target, _ := machine.Lookup(machine.Default)
-	p := program.Load(src, program.Options{Target: target, Bind: bind})
+	p := program.Load(src, program.Options{Target: target, Bind: bind, OneKernel: kernel.Unfit})
 	for _, d := range p.Diags {
 		if d.Severity >= diag.Warning {
 			t.Fatalf("%s: %s\n%s", diag.Place(src, d.Span), d.Message, src.Line(src.Pos(d.Span.Start).Line))

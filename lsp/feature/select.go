@@ -54,9 +54,17 @@ func Selections(p *program.Program, off int) []source.Span {
 		at = o.Off
 	}
 	brackets(p.Src.Text(), source.Span{Start: at, End: out[len(out)-1].End}, off, add)
+	if n := len(out) - maxSelections; n > 0 {
+		out = slices.Delete(out, 1, 1+n)
+	}
 	slices.Reverse(out)
 	return out
 }
+
+// maxSelections bounds what is given: each span is written inside of the next,
+// and editors read nothing that is nested without end. The innermost are kept,
+// and the file.
+const maxSelections = 256
 
 // opBefore is the last of ops that begins at off or before it.
 func opBefore(ops []*ast.Op, off int) *ast.Op {

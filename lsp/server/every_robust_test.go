@@ -87,6 +87,17 @@ func TestEveryRequestEverywhere(t *testing.T) {
 		}
 		visit(text, append(places, len(text)))
 	}
+	hostile, err := filepath.Glob("../../internal/cli/testdata/hostile/*.dmir")
+	if err != nil || len(hostile) == 0 {
+		t.Fatalf("%v, %v", hostile, err)
+	}
+	for _, name := range hostile {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visit(string(text), []int{0, len(text) / 2})
+	}
 	sample := 40
 	if testing.Short() {
 		sample = 8

@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/config"
 	"dmir/analysis/program"
+	"dmir/compile/kernel"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -169,7 +170,7 @@ func (v *live) load(src *source.File) *loaded {
 		target, _ = l.conf.Machine("")
 		l.choices = append(l.choices, unknownTarget(v.settings.Target, l.conf, target.Name))
 	}
-	opts := program.Options{Target: target, Bind: v.settings.Bind, Config: l.conf}
+	opts := program.Options{Target: target, Bind: v.settings.Bind, Config: l.conf, OneKernel: kernel.Unfit}
 	defer collector.rest(src.Len())()
 	l.again = func(src *source.File) *program.Program { return program.Load(src, opts) }
 	l.prog = program.Load(src, opts)

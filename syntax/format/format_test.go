@@ -112,6 +112,9 @@ func visible(text string) string {
 }
 
 func FuzzFile(f *testing.F) {
+	for _, src := range accepted(f) {
+		f.Add(src.Text())
+	}
 	paths, _ := filepath.Glob("testdata/*.txtar")
 	for _, path := range paths {
 		if a, err := txtar.ParseFile(path); err == nil {

@@ -33,7 +33,7 @@ func TestMeaning(t *testing.T) {
 		}
 		t.Skipf("%s is not on PATH; install Debian's mlir-22-tools to compare with MLIR", mlirOpt)
 	}
-	files := corpusFiles(t)
+	files := append(corpusFiles(t), accepted(t)...)
 	work := make(chan *source.File)
 	var (
 		wg                       sync.WaitGroup

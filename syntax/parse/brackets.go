@@ -43,6 +43,14 @@ func (b *brackets) pop(t token) (opener, crossed token, ok bool) {
 	}
 }
 
+// drop leaves the n outermost brackets.
+func (b *brackets) drop(n int) {
+	for _, o := range b.open[n:] {
+		b.n[nth(o.kind)]--
+	}
+	b.open = b.open[:n]
+}
+
 func (b *brackets) depth() int { return len(b.open) }
 
 // top is the kind of the innermost open bracket, kEOF outside of all.

@@ -11,7 +11,9 @@ import (
 // are how MLIR's dialects introduce values in their own forms:
 //
 //	%i = …                       in or outside of brackets (loops, iter_args)
-//	(%i, %j) = …, (%i, %j) in …  (parallel loops)
+//	%i in …, %i : T = …          in front of a region
+//	(%i, %j) = …, (%i, %j) in …  (parallel loops), with types or without
+//	case a(%x) { … }             (matches)
 //	… as %x, … -> %x             (captures)
 //	(%a: T, %b: T) { … }         typed lists before a region whose entry block has no label
 //	@f(%a: T, in %b : T)         lists of a function-like op
@@ -134,6 +136,9 @@ func (s *customScan) parts(from int) {
 		case kEq:
 			if top && colon >= 0 {
 				last = min(last, i)
+				if s.kind(i+1) == kRegion {
+					last = min(last, i-1) // the word in front introduces it
+				}
 			}
 		case kLabel:
 			op.Succs = append(op.Succs, s.successor(i))
@@ -183,14 +188,14 @@ func (s *customScan) values(from int) {
 				continue
 			}
 			switch {
-			case s.namesLoop(i):
+			case s.namesLoop(i), s.op.Name == "case" && s.kind(s.pair[i]+1) == kRegion:
 				lists = s.pair[i]
-			case likeFunc && s.deep[i] == 1 || s.namesBlock(i):
+			case likeFunc && s.deep[i] == 1 || lists < 0 && s.namesBlock(i):
 				defs = s.pair[i]
 			}
 		case kValue:
 			def := s.kind(i+1) == kEq || s.kind(i-1) == kArrow || s.text(i-1) == "as" || i < lists ||
-				i < defs && s.kind(i+1) == kColon
+				i < defs && s.kind(i+1) == kColon || s.deep[i] == 0 && len(s.op.Regions) > 0 && s.counts(i)
 			if def && strings.IndexByte(s.text(i), '#') < 0 {
 				s.define(i)
 			} else {
@@ -225,12 +230,40 @@ func (s *customScan) define(i int) {
 	s.op.Defs = append(s.op.Defs, a)
 }
 
+// counts reports whether "in" or "=" follows the value at i, with a type between
+// or not.
+func (s *customScan) counts(i int) bool {
+	j := i + 1
+	if s.kind(j) == kColon {
+		for j++; s.text(j) != "in" && s.kind(j) != kEq; j++ {
+			switch s.kind(j) {
+			case kIdent, kBang, kHash:
+				if k := s.kind(j - 1); k != kColon && k != kArrow {
+					return false // a word behind the type
+				}
+			case kLAngle, kLParen, kLBrack, kArrow:
+			default:
+				return false
+			}
+			if s.unclosed(j) {
+				return false
+			}
+			j = s.over(j)
+		}
+	}
+	return s.kind(j) == kEq || s.text(j) == "in"
+}
+
 // namesLoop reports whether the list that opens at i is "(%i, %j)" followed by
-// "=" or "in", with a type between or not.
+// "=" or "in", with a type between or not, or "(%i: T, %j: T)" followed by "=" in
+// an op with a region.
 func (s *customScan) namesLoop(i int) bool {
 	end := s.pair[i]
 	if end == i+1 {
 		return false
+	}
+	if s.kind(end+1) == kEq && len(s.op.Regions) > 0 && s.typedNames(i) {
+		return true
 	}
 	for j := i + 1; j < end; j++ {
 		if k := s.kind(j); k != kValue && k != kComma {
@@ -249,6 +282,20 @@ func (s *customScan) namesLoop(i int) bool {
 	return s.kind(j) == kEq || s.text(j) == "in"
 }
 
+// typedNames reports whether the list that opens at i is "(%a: T, …)", all names
+// with a type of their own.
+func (s *customScan) typedNames(i int) bool {
+	start := true
+	for j := i + 1; j < s.pair[i]; j = s.over(j) + 1 {
+		k := s.kind(j)
+		if start && (k != kValue || s.kind(j+1) != kColon) {
+			return false
+		}
+		start = s.deep[j] == s.deep[i] && k == kComma
+	}
+	return true
+}
+
 // namesBlock reports whether the list that opens at i is "(%a: T, …)", all
 // names with a type of their own, and leads to a region whose entry block has
 // no arguments of its own.
@@ -261,18 +308,7 @@ func (s *customScan) namesBlock(i int) bool {
 			return false
 		}
 	}
-	if end == i+1 || !s.leadsToBody(end+1) {
-		return false
-	}
-	start := true
-	for j := i + 1; j < end; j = s.over(j) + 1 {
-		k := s.kind(j)
-		if start && (k != kValue || s.kind(j+1) != kColon) {
-			return false
-		}
-		start = s.deep[j] == s.deep[i] && k == kComma
-	}
-	return true
+	return end != i+1 && s.leadsToBody(end+1) && s.typedNames(i)
 }
 
 // leadsToBody reports whether only types and lists stand between the token at i

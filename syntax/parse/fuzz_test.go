@@ -58,6 +58,9 @@ func forget() {
 // ops.
 func FuzzFile(f *testing.F) {
 	addGolden(f)
+	f.Add("x.pick %a : i32\n  left = {\n  ^bb0(%b: i32):\n    x.put %b : i32\n  }\n  right={}\n")
+	f.Add("x.match %a { case one(%v) { when %v\n  x.put %v : i32 } }")
+	f.Add("x.func @f {\n  do {\n    stop\n  } while {\n    test %a {b}\n  }\n  else %a : i32\n  x.put {\"c\", %a, [\n  x.put %a\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		forget()
 		src := source.New("fuzz", text)
@@ -73,6 +76,7 @@ func FuzzSplice(f *testing.F) {
 	f.Add("func.func @f(%a: f32) -> f32 {\n  %0 = dm.exp %a : f32\n  %1 = dm.exp %0 : f32\n  %2 = dm.exp %1 : f32\n  return %2 : f32\n}\n", 60, 3, "%b")
 	f.Add(spliceGeneric, 120, 0, "\n  %9 = \"x\"() : () -> f32")
 	f.Add(spliceWrapped, 100, 5, "(")
+	f.Add("func.func @f(%a: f64) {\n  %0 = dm.exp %a : f64\n  x.match %0 { case one(%v) {\n    x.put %v : i32\n  } }\n  %1 = dm.exp %0 : f64\n  return\n}\n", 50, 1, "{")
 	f.Fuzz(func(t *testing.T, text string, at, n int, in string) {
 		forget()
 		at = min(max(at, 0), len(text))

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/syntax/ast"
@@ -22,54 +23,93 @@ func plainAttr(text string) (*ast.AttrExpr, bool) {
 			return &ast.AttrExpr{Kind: ast.AString, Text: text, Str: Unquote(text)}, true
 		}
 	case '{':
-		return plainDict(strings.Clone(text))
+		text = strings.Clone(text)
+		c := newCursor(text, 0, len(text))
+		if a := plainDict(&c, text, 0); a != nil && c.peek().kind == kEOF {
+			return a, true
+		}
 	}
 	return nil, false
 }
 
-func plainDict(text string) (*ast.AttrExpr, bool) {
-	c := newCursor(text, 0, len(text))
-	c.next()
-	a := &ast.AttrExpr{Kind: ast.ADict, Text: text}
-	if t := c.peek(); t.kind == kRBrace {
-		c.next()
-		a.Text = text[:t.end]
-		return a, c.peek().kind == kEOF
+// plainNesting is how deep dictionaries stand in dictionaries that are read
+// without the grammar, which bounds what lies deeper.
+const plainNesting = 16
+
+// plainDict reads the dictionary that c stands before, nil where that is for the
+// grammar. One cursor goes over all of it, however deep: each token is looked at
+// once as a part of a dictionary and once as a part of a value.
+func plainDict(c *cursor, text string, depth int) *ast.AttrExpr {
+	if depth == plainNesting {
+		return nil
 	}
+	open := c.next().start
+	a := &ast.AttrExpr{Kind: ast.ADict}
+	if c.peek().kind == kRBrace {
+		a.Text = text[open:c.next().end]
+		return a
+	}
+	var seen keys
 	for {
 		key := c.next()
 		if key.kind != kIdent {
-			return nil, false
+			return nil
 		}
-		e := ast.Entry{Key: text[key.start:key.end], Span: rel(key.start, key.end), Value: &ast.AttrExpr{Kind: ast.AUnit}}
-		for _, before := range a.Entries {
-			if before.Key == e.Key {
-				return nil, false
-			}
+		e := ast.Entry{Key: text[key.start:key.end], Span: rel(key.start-open, key.end-open), Value: &ast.AttrExpr{Kind: ast.AUnit}}
+		if seen.add(a.Entries, e.Key) {
+			return nil
 		}
 		t := c.next()
 		if t.kind == kEq {
 			start := c.peek().start
 			var end int
-			if t, end = plainValue(&c); end <= start {
-				return nil, false
+			if c.peek().kind == kLBrace {
+				if e.Value = plainDict(c, text, depth+1); e.Value == nil {
+					return nil
+				}
+				t, end = c.next(), start+len(e.Value.Text)
+			} else {
+				if t, end = plainValue(c); end <= start {
+					return nil
+				}
+				v, err := Attr(text[start:end])
+				if err != nil || v.Text != text[start:end] {
+					return nil
+				}
+				e.Value = v
 			}
-			v, err := Attr(text[start:end])
-			if err != nil || v.Text != text[start:end] {
-				return nil, false
-			}
-			e.Value, e.VSpan = v, rel(start, end)
+			e.VSpan = rel(start-open, end-open)
 		}
 		a.Entries = append(a.Entries, e)
 		switch t.kind {
 		case kComma:
 		case kRBrace:
-			a.Text = text[:t.end]
-			return a, c.peek().kind == kEOF
+			a.Text = text[open:t.end]
+			return a
 		default:
-			return nil, false
+			return nil
 		}
 	}
+}
+
+// keys are those of a dictionary that is being read, once they are many.
+type keys map[string]bool
+
+// add adds a key to those of entries and reports whether it was among them.
+func (k *keys) add(entries []ast.Entry, key string) bool {
+	const few = 16
+	if *k == nil {
+		if len(entries) < few {
+			return slices.ContainsFunc(entries, func(e ast.Entry) bool { return e.Key == key })
+		}
+		*k = keys{}
+		for _, e := range entries {
+			(*k)[e.Key] = true
+		}
+	}
+	known := (*k)[key]
+	(*k)[key] = true
+	return known
 }
 
 // plainValue goes to the comma or brace behind a value and gives it with the

@@ -21,11 +21,14 @@ type scanner struct {
 	slab   []ast.Op
 	stacks [][]token // of brackets, free for the next op
 	depth  int
-	noDef  int  // no value before this offset begins a list of results
-	inFunc bool // inside a func.func, where no other func.func can begin
-	custom bool // inside an op of another dialect, which may have short names for its ops
-	indent int  // of the line that the next token is on
-	askew  int  // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
+	noDef  int   // no value before this offset begins a list of results
+	inFunc bool  // inside a func.func, where no other func.func can begin
+	custom bool  // inside an op of another dialect, which may have short names for its ops
+	short  bool  // an op of the region that is being read has such a name
+	forced []int // offsets of braces to come that open regions, see reopen
+	indent int   // of the line that the next token is on
+	flat   bool  // the ops of the outermost region, no func.func, are not indented
+	askew  int   // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
 }
 
 // head is what is known of an op while its text is being cut out.
@@ -38,6 +41,16 @@ type head struct {
 	sig    bool // a ":" or "->" has been seen outside of brackets
 	symbol bool // an @name has been seen
 	column int  // how far the op is indented, -1 if something is before it on its line
+	brace  brace
+}
+
+// brace is the outermost "{" that is open in an op's header, with what the
+// scanner knew before it.
+type brace struct {
+	tok, prev     token
+	indent, depth int
+	regions       int
+	symbol        bool
 }
 
 // form is the grammar that an op's text goes by.
@@ -64,7 +77,12 @@ var builtins = map[string]form{
 
 // shortNames are the ops that go without the prefix of their dialect in a func.func
 // or at the top.
-var shortNames = map[string]bool{"call": true, "call_indirect": true, "constant": true, "return": true, "module": true}
+var shortNames = map[string]bool{
+	"call": true, "call_indirect": true, "constant": true, "return": true, "module": true, cast: true,
+}
+
+// cast is the one op of the dialect builtin besides the module.
+const cast = "unrealized_conversion_cast"
 
 func formOf(name string) form {
 	if len(name) > 3 && name[:3] == "dm." {
@@ -91,7 +109,8 @@ func (s *scanner) advance() {
 }
 
 // read is the next token of c. A split line in a region ends the region if what
-// follows is not indented; otherwise it is a comment that draws a line.
+// follows is not indented, but ops of the region are; otherwise it is a comment
+// that draws a line.
 func (s *scanner) read(c *cursor) token {
 	for {
 		t := c.next()
@@ -99,7 +118,7 @@ func (s *scanner) read(c *cursor) token {
 			return t
 		}
 		n := c.peek()
-		if n.kind == kEOF || c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
+		if n.kind == kEOF || !(s.flat && s.depth == 1) && c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
 			return t
 		}
 	}
@@ -204,7 +223,7 @@ func (s *scanner) named(h *head, results bool) form {
 		case strings.HasSuffix(name, "."):
 			code = "DM021"
 			s.report(h, code, t.start, t.end, "expected an op's name after `%s`", excerpt(name))
-		case !dotted(name) && !s.custom && !shortNames[name]:
+		case !dotted(name) && !s.custom && (!shortNames[name] || name == cast && s.inFunc):
 			code = "DM027"
 			s.report(h, code, t.start, t.end, "`%s` is not an op", excerpt(name))
 		}
@@ -216,8 +235,12 @@ func (s *scanner) named(h *head, results bool) form {
 			return fBad
 		}
 		h.prev, h.name = t, t
+		s.short = s.short || s.custom && !dotted(name)
 		s.advance()
 		f := formOf(name)
+		if s.custom && (name == "return" || name == "call") {
+			f = fCustom // of the dialect around it
+		}
 		if f == fCustom {
 			h.op.Form = ast.Custom
 		} else {
@@ -245,7 +268,10 @@ func (s *scanner) header(h *head) {
 			if t.kind == kRBrace || s.endsBefore(h, t) {
 				return
 			}
-		case t.first && s.strongStart(t):
+		case t.first && s.strongStart(t) && !s.alone(h, t):
+			if s.reopen(h) {
+				continue
+			}
 			s.unclosed(h)
 			return
 		}
@@ -254,6 +280,9 @@ func (s *scanner) header(h *head) {
 			if s.isRegion(h, t) {
 				s.region(h)
 				continue
+			}
+			if !h.br.has(kLBrace) {
+				h.brace = brace{t, h.prev, s.indent, h.br.depth(), len(h.op.Regions), h.symbol}
 			}
 			h.br.push(t)
 		case kLParen, kLBrack, kLAngle:
@@ -280,6 +309,50 @@ func (s *scanner) header(h *head) {
 		h.prev = t
 		s.advance()
 	}
+}
+
+// reopen goes back to the outermost brace that is open in an op of another
+// dialect, since the next token begins an op: what a dialect writes in front of
+// its ops, as in "match %x { case a(%y) { … } }", hides that the brace opens a
+// region, and so does each brace in it that is open here. On the second reading
+// all of these are known, so that it comes to the op without going back once
+// more: no text is read a third time.
+func (s *scanner) reopen(h *head) bool {
+	b := &h.brace
+	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || len(h.op.Regions) > b.regions || !s.mayHoldOps(h, b.depth) {
+		return false
+	}
+	s.forced = s.forced[:0]
+	for i := b.depth; i < h.br.depth(); i++ {
+		if h.br.open[i].kind == kLBrace && s.mayHoldOps(h, i) {
+			s.forced = append(s.forced, h.br.open[i].start)
+		}
+	}
+	h.br.drop(b.depth)
+	h.prev, h.symbol = b.prev, b.symbol
+	s.cur.pos, s.cur.line = b.tok.end, false
+	s.tok, s.indent = b.tok, b.indent
+	return true
+}
+
+// alone reports whether t is all that stands in braces: a unit attribute, even
+// where an op has the same name.
+func (s *scanner) alone(h *head, t token) bool {
+	return h.prev.kind == kLBrace && s.after(t).kind == kRBrace
+}
+
+// mayHoldOps reports whether the i-th open bracket, a brace, is neither part of
+// an attribute's body nor begins like a dictionary.
+func (s *scanner) mayHoldOps(h *head, i int) bool {
+	return (i == 0 || h.br.open[i-1].kind != kLAngle) && !s.isDict(h.br.open[i])
+}
+
+// isForced reports whether the brace t is known to open a region.
+func (s *scanner) isForced(t token) bool {
+	for len(s.forced) > 0 && s.forced[0] < t.start {
+		s.forced = s.forced[1:]
+	}
+	return len(s.forced) > 0 && s.forced[0] == t.start
 }
 
 // unclosed reports the outermost bracket that is still open where the op ends.
@@ -323,6 +396,7 @@ func (s *scanner) region(h *head) {
 	}
 	h.op.Regions = append(h.op.Regions, r)
 	h.prev = open
+	s.flat = s.flat && s.depth > 0
 	s.depth++
 	s.advance()
 	if s.depth > maxDepth {
@@ -331,7 +405,8 @@ func (s *scanner) region(h *head) {
 		s.depth--
 		return
 	}
-	inFunc, custom := s.inFunc, s.custom
+	inFunc, custom, short := s.inFunc, s.custom, s.short
+	s.short = false
 	switch h.form {
 	case fFunc:
 		s.inFunc, s.custom = true, false
@@ -342,7 +417,7 @@ func (s *scanner) region(h *head) {
 		s.custom = true
 	}
 	s.blocks(h, r)
-	s.inFunc, s.custom = inFunc, custom
+	s.inFunc, s.custom, s.short = inFunc, custom, short
 	s.depth--
 	if s.tok.kind != kRBrace {
 		s.note(h, s.unclosedRegion(open))
@@ -393,6 +468,9 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 			}
 			s.label(h, b)
 		default:
+			if s.depth == 1 && !s.inFunc && len(r.Blocks) == 1 && len(b.Ops) == 0 {
+				s.flat = t.first && s.indent == 0
+			}
 			op := s.op()
 			b.Ops = append(b.Ops, op)
 			h.prev = token{kRegion, false, op.Off, op.Span().End}

@@ -130,7 +130,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 		k := s.def(t)
 		return k == strong || k == weak && !more
 	case kString:
-		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t)))
+		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t))) && !s.quotes(h, t)
 	case kHash, kBang:
 		return s.after(t).kind == kEq
 	case kIdent:
@@ -141,7 +141,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 		if dotted(s.slice(t)) {
 			return !more || h.prev.kind != kEq && (next.kind == kValue || next.kind == kSymbol || next.kind == kString)
 		}
-		return s.builtin(t, next) || s.shortName(h, t, next)
+		return s.builtin(t, next) || !more && s.shortName(h, t, next)
 	case kLabel:
 		return h.prev.kind != kComma && s.isLabel(t)
 	case kResource:
@@ -152,9 +152,60 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 
 // shortName reports whether the word t begins an op that goes without the prefix
 // of its dialect, as some dialects allow inside of their ops: it stands where
-// the op before began, and that op has its type.
+// the op before began. Where no op with such a name was seen, the op before has
+// its type as well, and the word leads to what an op is about.
 func (s *scanner) shortName(h *head, t, next token) bool {
-	return s.custom && h.sig && next.kind == kValue && s.indent == h.column
+	if !s.custom || s.indent != h.column {
+		return false
+	}
+	if s.short {
+		if follows(s.slice(t)) && !follows(s.slice(h.name)) {
+			return false
+		}
+		return next.kind != kComma && next.kind != kColon
+	}
+	switch next.kind {
+	case kValue, kSymbol, kString:
+		return h.sig
+	}
+	return false
+}
+
+// quotes reports whether the string t, at the start of a line that is indented
+// more than the op in h, is part of that op, which quotes the name of another:
+// unlike a generic op, that has no type behind its lists. No more than a page of
+// them is looked at.
+func (s *scanner) quotes(h *head, t token) bool {
+	const page = 4096
+	if h.form != fCustom || h.sig || h.column < 0 || s.indent <= h.column {
+		return false
+	}
+	c := s.behind(t)
+	c.end = min(c.end, t.end+page)
+	var br brackets
+	for {
+		u := s.read(&c)
+		if u.kind == kEOF {
+			return false
+		}
+		if br.depth() == 0 {
+			switch u.kind {
+			case kLParen, kLBrack, kLBrace, kLAngle:
+			default:
+				return u.kind == kIdent && !u.first
+			}
+		}
+		br.track(u)
+	}
+}
+
+// follows reports whether a word goes on with an op: a part of it begins there.
+func follows(word string) bool {
+	switch word {
+	case "else", "case", "default", "attributes", "loc":
+		return true
+	}
+	return false
 }
 
 // builtin reports whether the word t begins a builtin op.
@@ -166,6 +217,8 @@ func (s *scanner) builtin(t, next token) bool {
 		return next.kind == kSymbol
 	case "module":
 		return next.kind == kLBrace || next.kind == kSymbol || next.kind == kIdent && s.slice(next) == "attributes"
+	case cast:
+		return next.kind == kValue || next.kind == kIdent && s.slice(next) == "to"
 	}
 	return false
 }
@@ -266,7 +319,9 @@ func (s *scanner) isRegion(h *head, t token) bool {
 		prevWord = s.slice(h.prev)
 	}
 	switch {
-	case prevWord == "attributes" || h.prev.kind == kEq:
+	case s.isForced(t):
+		return true
+	case prevWord == "attributes" || h.prev.kind == kEq && (h.form != fCustom || top != kEOF):
 		return false
 	case (prevWord == "else" || prevWord == "do") && top == kEOF && len(h.op.Regions) > 0:
 		return true
@@ -292,7 +347,8 @@ func (s *scanner) isRegion(h *head, t token) bool {
 	case fBad:
 		return s.holdsOps(t)
 	}
-	return s.holdsOps(t) || top == kEOF && (s.emptyBody(h, t) || s.loneOp(t))
+	return s.holdsOps(t) || (top == kEOF || prevWord != "") && s.loneOp(t) ||
+		top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.holdsShort(t))
 }
 
 // isDict looks whether the text behind the brace t begins like a dictionary.
@@ -336,6 +392,38 @@ func (s *scanner) holdsOps(t token) bool {
 		return dotted(name) || s.builtin(a, b)
 	}
 	return false
+}
+
+// holdsShort looks whether the text behind the brace t begins with an op that
+// goes without the prefix of its dialect, or with another word of the dialect
+// that leads to one: it has a line of its own, unlike the one thing in braces
+// that make a list, and no comma at the end.
+func (s *scanner) holdsShort(t token) bool {
+	c := s.behind(t)
+	a := s.read(&c)
+	if a.kind != kIdent || !a.first || dotted(s.slice(a)) {
+		return false
+	}
+	b := s.read(&c)
+	switch b.kind {
+	case kValue, kSymbol, kString, kIdent, kLabel, kLBrace, kLParen, kLBrack, kLAngle, kHash, kBang:
+	case kRBrace:
+		return b.first && terminator(s.slice(a))
+	default:
+		return false
+	}
+	last, deep := a, 0
+	for ; !b.first && b.kind != kEOF; b = s.read(&c) {
+		switch last = b; b.kind {
+		case kLBrace:
+			deep++
+		case kRBrace:
+			if deep--; deep < 0 {
+				return false
+			}
+		}
+	}
+	return last.kind == kLBrace || !open(last.kind) && b.kind != kRBrace
 }
 
 // terminator reports whether a lone name in braces is an op that ends a block

@@ -51,6 +51,7 @@ type builder struct {
 	in    *section
 	slab  []Name // free ones
 	made  int    // how many were made the last time
+	looks bool   // what is being defined is known by its looks only
 }
 
 // maxMade is how many names are made at a time in a long text. While one op is
@@ -120,6 +121,13 @@ func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
 	}
 }
 
+// ownArgs defines what an op's own text does, for its regions.
+func (b *builder) ownArgs(o *ast.Op, args []ast.BlockArg, r *region) {
+	b.looks = true
+	b.args(o, args, r)
+	b.looks = false
+}
+
 func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
 	for _, a := range args {
 		if a.Name != "" {
@@ -177,7 +185,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	}
 	if len(o.Regions) == 0 {
 		if len(defs) > 0 {
-			b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
+			b.ownArgs(o, defs, &region{parent: r, isolated: true}) // a declaration's
 		}
 		return nil
 	}
@@ -185,19 +193,19 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 		r.owned(a.Name, o)
 	}
 	name := b.in.symbols[o]
-	isolated := name != nil || o.Func != nil || o.Name == "module" || o.Name == "builtin.module"
+	isolated := o.Func != nil || o.Name == "func.func" || o.Name == "module" || o.Name == "builtin.module" // what others are, dmir does not know
 	around := r
 	if len(o.Regions) > 1 && len(defs) > 0 {
 		around = &region{parent: r, isolated: isolated}
 		isolated = false
-		b.args(o, defs, around)
+		b.ownArgs(o, defs, around)
 	}
 	inner := make([]*region, len(o.Regions))
 	for i := range inner {
 		inner[i] = &region{parent: around, isolated: isolated}
 	}
 	if around == r {
-		b.args(o, defs, inner[0])
+		b.ownArgs(o, defs, inner[0])
 	}
 	if name != nil {
 		name.inner = append(name.inner, inner...)
@@ -243,7 +251,11 @@ func (b *builder) occur(n *Name, at place, def bool) {
 }
 
 func (b *builder) redefined(c diag.Code, n *Name, at place) {
-	b.report(c, at.span(), fmt.Sprintf("%s is already defined", n.Text), ast.Pretty,
+	form := ast.Pretty
+	if at.op.Form == ast.Custom && (b.looks || n.Kind == Symbol) {
+		form = ast.Custom
+	}
+	b.report(c, at.span(), fmt.Sprintf("%s is already defined", n.Text), form,
 		diag.Related{Span: n.first.span(), Message: "first defined here"})
 	b.occur(n, at, true)
 }

@@ -3,8 +3,8 @@
 // dialect, by the rules that MLIR's own parser and symbol tables follow:
 //
 //   - a value is visible in its region and in the regions nested there, but not
-//     inside an op that is isolated from above; a module, a function, and any
-//     other op that names a symbol and has a region is taken to be so;
+//     inside an op that is isolated from above: a module or a func.func. Which ops
+//     of other dialects are isolated is not known; their regions see all;
 //   - a label is visible in its own region only;
 //   - a symbol belongs to the op whose region holds its definition, and is looked
 //     up from the inside out; in @a::@b, @b is looked up inside the op named @a;

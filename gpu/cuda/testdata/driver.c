@@ -76,8 +76,7 @@ NOTHING(cuDeviceGetCount)
 NOTHING(cuDeviceGet)
 NOTHING(cuDeviceGetAttribute)
 NOTHING(cuDevicePrimaryCtxRetain)
-NOTHING(cuDevicePrimaryCtxRelease_v2)
-NOTHING(cuDevicePrimaryCtxReset) // the older name
+NOTHING(cuDevicePrimaryCtxRelease) // the older name
 NOTHING(cuCtxSetCurrent)
 NOTHING(cuModuleLoadData)
 NOTHING(cuModuleUnload)

@@ -1,0 +1,165 @@
+// Command counted runs the programs of the suite on the emulator and writes
+// what each step was predicted to move beside what it was counted to move.
+//
+//	go run ./bench/counted [-random 100] [-json bench/results/counted-DATE.json] [-md bench/results/counted-DATE.md]
+//
+// It ends with status 1 where bytes differ and no known term says why.
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"dmir/analysis/units"
+	"dmir/internal/counted"
+)
+
+// report is the JSON file.
+type report struct {
+	Date     string        `json:"date"`
+	Command  string        `json:"command"`
+	Programs int           `json:"programs"`
+	Steps    int           `json:"steps"`
+	Equal    int           `json:"equal_steps"`
+	Named    int           `json:"named_steps"`   // that differ for a known term
+	Unnamed  int           `json:"unnamed_steps"` // that differ for none
+	Failed   []string      `json:"failed,omitempty"`
+	Rows     []counted.Row `json:"rows"`
+}
+
+func main() {
+	log.SetFlags(0)
+	random := flag.Int("random", 100, "random programs")
+	root := flag.String("root", ".", "the repository")
+	asJSON := flag.String("json", "", "write all rows to this file")
+	asText := flag.String("md", "", "write the table to this file")
+	flag.Parse()
+	programs, err := counted.Suite(*root, *random)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r := report{Date: time.Now().UTC().Format(time.DateOnly), Command: "go run ./bench/counted " + strings.Join(os.Args[1:], " "), Programs: len(programs)}
+	var problems []string
+	for i, p := range programs {
+		fmt.Fprintf(os.Stderr, "\r%d/%d %-60s", i+1, len(programs), p.Name)
+		rows, err := counted.Steps(context.Background(), p)
+		if err != nil {
+			r.Failed = append(r.Failed, err.Error())
+			continue
+		}
+		for _, row := range rows {
+			switch problem := row.Problem(); {
+			case problem != "":
+				r.Unnamed++
+				problems = append(problems, problem)
+			case row.Equal():
+				r.Equal++
+			default:
+				r.Named++
+			}
+		}
+		r.Steps += len(rows)
+		r.Rows = append(r.Rows, rows...)
+	}
+	fmt.Fprintln(os.Stderr)
+	text := table(&r)
+	fmt.Print(text)
+	if *asText != "" {
+		if err := os.WriteFile(*asText, []byte(text), 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if *asJSON != "" {
+		data, err := json.MarshalIndent(r, "", " ")
+		if err == nil {
+			err = os.WriteFile(*asJSON, append(data, '\n'), 0o644)
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, p := range append(problems, r.Failed...) {
+		log.Print(p)
+	}
+	if len(problems)+len(r.Failed) > 0 {
+		os.Exit(1)
+	}
+}
+
+// sum is what the rows of one name move.
+type sum struct {
+	name               string
+	steps, differ      int
+	predicted, counted int64
+}
+
+// grouped sums rows up by name, in the order in which names come.
+func grouped(rows []counted.Row, name func(*counted.Row) string) []*sum {
+	var out []*sum
+	of := map[string]*sum{}
+	for i := range rows {
+		row := &rows[i]
+		n := name(row)
+		if n == "" {
+			continue
+		}
+		s := of[n]
+		if s == nil {
+			s = &sum{name: n}
+			of[n] = s
+			out = append(out, s)
+		}
+		s.steps++
+		s.predicted += row.Predicted()
+		s.counted += row.Counted()
+		if !row.Equal() {
+			s.differ++
+		}
+	}
+	return out
+}
+
+// table is the report as Markdown: the programs, the random ones together, and
+// the terms for which bytes differ.
+func table(r *report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Predicted and counted bytes, %s\n\n", r.Date)
+	fmt.Fprintf(&b, "%d steps of %d programs: %d equal to the byte, %d differ for a term that the step names, %d for none.\n\n", r.Steps, r.Programs, r.Equal, r.Named, r.Unnamed)
+	b.WriteString("| program | steps | differ | predicted | counted | counted / predicted |\n|---|--:|--:|--:|--:|--:|\n")
+	for _, s := range grouped(r.Rows, func(row *counted.Row) string {
+		if strings.HasPrefix(row.Program, "random/") {
+			return "random programs"
+		}
+		return row.Program
+	}) {
+		line(&b, s)
+	}
+	b.WriteString("\nTerms:\n\n| term | steps | differ | predicted | counted | counted / predicted |\n|---|--:|--:|--:|--:|--:|\n")
+	terms := grouped(r.Rows, func(row *counted.Row) string {
+		if t := counted.Find(row.Term); t != nil {
+			return strings.ReplaceAll(t.Text, "%d", "n")
+		}
+		return row.Term
+	})
+	slices.SortStableFunc(terms, func(a, b *sum) int { return cmp.Compare(b.counted-b.predicted, a.counted-a.predicted) })
+	for _, s := range terms {
+		line(&b, s)
+	}
+	return b.String()
+}
+
+func line(b *strings.Builder, s *sum) {
+	ratio := "–"
+	if s.predicted > 0 {
+		ratio = fmt.Sprintf("%.3f", float64(s.counted)/float64(s.predicted))
+	}
+	fmt.Fprintf(b, "| %s | %d | %d | %s | %s | %s |\n", s.name, s.steps, s.differ, units.Bytes(s.predicted), units.Bytes(s.counted), ratio)
+}

@@ -1,0 +1,126 @@
+// Suite runs the cases of the device suite that were made elsewhere: programs with
+// machine code and their results. It appends a line of JSON for each case as it
+// ends, so that a run that is cut off keeps what it had.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"time"
+
+	"dmir/compile/suite"
+	"dmir/gpu/device"
+)
+
+func main() {
+	device.Serve()
+	log.SetFlags(0)
+	cases := flag.String("cases", "build/gpu/cases", "folder of the cases")
+	name := flag.String("device", "cuda", "the device")
+	lines := flag.String("log", "", "file to append lines of JSON to")
+	limit := flag.Duration("limit", 20*time.Second, "for one run of a program")
+	budget := flag.Duration("budget", 2*time.Minute, "for all; what is left is skipped")
+	flag.Parse()
+	ctx, cancel := context.WithTimeout(context.Background(), *budget)
+	defer cancel()
+	status, err := run(ctx, *cases, *name, *lines, *limit)
+	if err != nil {
+		log.Print("suite: ", err)
+		os.Exit(2)
+	}
+	os.Exit(status)
+}
+
+// begun is the first line of the log, ended the last.
+type begun struct {
+	Suite  string `json:"suite"` // the device
+	Arch   string `json:"arch"`
+	Cases  int    `json:"cases"`
+	Failed string `json:"failed,omitempty"` // why there is no device
+}
+
+type ended struct {
+	Ended   string                    `json:"ended"`
+	Seconds float64                   `json:"seconds"`
+	Classes map[string]map[string]int `json:"classes"` // how many of each ended how
+}
+
+func run(ctx context.Context, dir, name, lines string, limit time.Duration) (status int, err error) {
+	start := time.Now()
+	to := &appender{path: lines}
+	files, err := suite.Files(dir)
+	if err != nil {
+		return 0, err
+	}
+	d, _, err := device.Find(name)
+	if err != nil {
+		to.add(begun{Suite: name, Cases: len(files), Failed: err.Error()})
+		return 0, err
+	}
+	if len(files) == 0 {
+		return 0, fmt.Errorf("%s holds no cases; scripts/gpu-prepare.sh makes them", dir)
+	}
+	to.add(begun{Suite: d.Title(), Arch: d.Arch(), Cases: len(files)})
+	far := device.Isolated(d)
+	defer far.Close()
+	classes, all := map[string]map[string]int{}, map[string]int{}
+	err = suite.Run(ctx, far, files, suite.Options{Limit: limit}, func(r suite.Report) {
+		to.add(r)
+		if classes[r.Class] == nil {
+			classes[r.Class] = map[string]int{}
+		}
+		classes[r.Class][r.Outcome]++
+		all[r.Outcome]++
+		if r.Outcome != suite.Passed && r.Outcome != suite.Skipped {
+			fmt.Printf("    %s %s (%s): %s\n", strings.ToUpper(r.Outcome), r.Case, r.Class, r.Why)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	var said []string
+	for _, o := range []string{suite.Passed, suite.Wrong, suite.Failed, suite.Faulted, suite.Hung, suite.Skipped} {
+		if all[o] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", all[o], o))
+		}
+	}
+	to.add(ended{Ended: "suite", Seconds: time.Since(start).Seconds(), Classes: classes})
+	fmt.Printf("device suite on %s: %s in %.1f s\n", d.Title(), strings.Join(said, ", "), time.Since(start).Seconds())
+	if all[suite.Wrong]+all[suite.Failed]+all[suite.Faulted]+all[suite.Hung] > 0 {
+		return 1, to.err
+	}
+	return 0, to.err
+}
+
+// appender appends lines to a file, each whole and at once.
+type appender struct {
+	path string
+	err  error
+}
+
+func (a *appender) add(line any) {
+	if a.path == "" || a.err != nil {
+		return
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		a.err = err
+		return
+	}
+	f, err := os.OpenFile(a.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		a.err = err
+		return
+	}
+	if _, a.err = f.Write(append(text, '\n')); a.err == nil {
+		a.err = f.Sync()
+	}
+	if err := f.Close(); a.err == nil {
+		a.err = err
+	}
+}

@@ -1,0 +1,215 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dmir/compile/kernel"
+	"dmir/compile/suite"
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+)
+
+// record keeps each case for the device suite, if cases are to be kept.
+func (c *collection) record(t *testing.T) bool {
+	t.Helper()
+	if _, _, ok := suite.Recording(); !ok {
+		return false
+	}
+	for _, p := range c.cases {
+		one := newCollection(Target{Arch: c.target.Arch, Machine: c.target.Machine})
+		one.add(t, p, true)
+		one.keep(t, p, nil)
+	}
+	return true
+}
+
+// keep keeps the collection of one case.
+func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) {
+	t.Helper()
+	class := "row"
+	if !p.rows {
+		class = pathOf(c.out)
+	}
+	suite.Record(t, 7, c.source(p, class, probes))
+}
+
+// source is what a case for the device suite is made of.
+func (c *collection) source(p productCase, class string, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
+	c.builder.finish()
+	for i := range c.out.Buffers { // all alive all the time
+		c.out.Buffers[i].Last = len(c.out.Steps)
+	}
+	var want []*tensor.Tensor
+	for i, w := range c.want {
+		want = append(want, placed(w, c.order[i], false))
+	}
+	return suite.Source{
+		Name: p.name, Class: class, Args: c.in, Want: want, Probes: probes,
+		Build: func(string) (*artifact.Program, error) { return c.out, nil },
+		Within: func(i int) suite.Within {
+			return suite.Within{Most: tolerance(want[i].Elem, c.deep[i]) * float64(c.steps[i])}
+		},
+	}
+}
+
+// pathOf is the main loop of the program's contraction.
+func pathOf(p *artifact.Program) string {
+	for _, path := range []string{"wgmma", "mma", "fma"} {
+		if strings.Contains(p.Source, "gemm_"+path+"<") {
+			return path
+		}
+	}
+	return "contraction"
+}
+
+// everyProduct are all tiles with all orders of the operands and types that
+// Hopper's tensor cores take, whole and with sums that blocks share; every tile of
+// the other paths; and folds in every tile that can have them.
+func everyProduct() []productCase {
+	var out []productCase
+	for i, p := range orders {
+		odd := strings.HasSuffix(p.name, "odd")
+		for _, tile := range wgmmaTiles {
+			if odd {
+				break // strides that are no multiple of 16 bytes
+			}
+			for _, elem := range []string{"f16", "bf16"} {
+				out = append(out, p.of(elem, tile))
+			}
+		}
+		for j, tile := range mmaTiles {
+			out = append(out, p.of([]string{"f16", "bf16"}[(i+j)%2], tile))
+		}
+		for j, tile := range fmaTiles {
+			out = append(out, p.of([]string{"f32", "f64", "i32", "i8"}[(i+j)%4], tile))
+		}
+	}
+	for i, p := range long {
+		p.name += "_split"
+		for j, tile := range wgmmaTiles {
+			out = append(out, p.of("f16", split(tile, 3)), p.of("bf16", split(tile, 2+(i+j)%3)))
+		}
+		for j, tile := range mmaTiles {
+			out = append(out, p.of([]string{"f16", "bf16"}[(i+j)%2], split(tile, 4)))
+		}
+		for j, tile := range fmaTiles {
+			out = append(out, p.of([]string{"f32", "f64", "i64"}[(i+j)%3], split(tile, 2)))
+		}
+	}
+	return out
+}
+
+// The device suite has every product; here a few of them run.
+func TestEveryProduct(t *testing.T) {
+	all := everyProduct()
+	if _, _, ok := suite.Recording(); !ok {
+		var few []productCase
+		for i := 0; i < len(all); i += 23 {
+			few = append(few, all[i])
+		}
+		all = few
+	}
+	c := newCollection(targetOf(t, "sm_90a"))
+	for _, p := range all {
+		c.add(t, p, true)
+	}
+	c.emulate(t)
+}
+
+// Folds with every tile that they can have.
+func TestEveryFold(t *testing.T) {
+	c := newCollection(targetOf(t, "sm_90a"))
+	_, _, all := suite.Recording()
+	for i, p := range folding {
+		for j, tile := range append(append([]Config{}, wgmmaTiles...), mmaTiles...) {
+			q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile)
+			if (all || (i+j)%11 == 0) && c.takes(t, q) {
+				c.add(t, q, true)
+			}
+		}
+	}
+	if len(c.cases) < 4 {
+		t.Errorf("%d folds", len(c.cases))
+	}
+	c.emulate(t)
+}
+
+// takes reports whether the tile of a case computes it.
+func (c *collection) takes(t *testing.T, p productCase) bool {
+	t.Helper()
+	fn := module(t, p).Funcs[0]
+	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiled, err := f.Tiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := c.target
+	of.Tiles = NewChoices()
+	of.Tiles.Set(tiled, of.Arch, p.tile)
+	_, ok := of.Tiles.Find(tiled, of)
+	return ok
+}
+
+// probed are products of matrices of one tile, whose probes show where each
+// element of each operand lands.
+func probed(tile Config, elem, x, w, y string) productCase {
+	of := map[byte]int{'m': min(tile.BM, 256), 'n': tile.BN, 'k': tile.BN}
+	shape := func(letters string) string {
+		return fmt.Sprintf("tensor<%dx%dx%s>", of[letters[0]], of[letters[1]], elem)
+	}
+	p := productCase{
+		name: strings.Join([]string{"probe", x, w, y}, "_"), args: "%x: " + shape(x) + ", %w: " + shape(w), out: "%y : " + shape(y),
+		body: fmt.Sprintf("%%y = dm.einsum %q %%x, %%w : (%s, %s) -> %s", x+","+w+"->"+y, shape(x), shape(w), shape(y)),
+	}
+	return p.of(elem, tile)
+}
+
+// Every order of the operands in every tile puts each element where it belongs.
+// The emulator runs a few; the device suite has them all.
+func TestProbes(t *testing.T) {
+	_, _, all := suite.Recording()
+	n := 0
+	for i, tile := range append(append([]Config{}, wgmmaTiles...), mmaTiles...) {
+		for j, eq := range []string{"mk,nk->mn", "mk,kn->mn", "km,nk->mn", "km,kn->mn"} {
+			for k, elem := range []string{"f16", "bf16"} {
+				if !all && (tile.BN > 64 || tile.BM > 128 || (i+j+k)%6 > 0) {
+					continue
+				}
+				p := probed(tile, elem, eq[:2], eq[3:5], eq[7:])
+				e, _ := types.ElemByName(elem)
+				c := newCollection(targetOf(t, "sm_90a"))
+				c.add(t, p, true)
+				probes := func(out *artifact.Program) ([]suite.Probe, error) {
+					return suite.ProbesOf(out, e, eq[:2], eq[3:5], eq[7:], min(tile.BM, 256), tile.BN)
+				}
+				n++
+				if all {
+					c.keep(t, p, probes)
+					continue
+				}
+				made, err := suite.Make(c.source(p, "probe", probes), 7, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				d, _, err := device.Find("emulator")
+				if err != nil {
+					t.Skip(err)
+				}
+				if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+					t.Errorf("%s: %s, %s", p.name, r.Outcome, r.Why)
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("nothing was probed")
+	}
+}

@@ -1,0 +1,314 @@
+// Package differential runs programs on everything that runs programs and
+// compares: the reference executor, the compiled program on the emulator, fused
+// and with each op as a kernel of its own, for several architectures, and on
+// every other device of this machine; of gradients, central differences.
+//
+// How far two correct executions may differ is not guessed from the ops: the
+// reference executes the program a second time with all floating-point numbers
+// in f64. By as much as that changes a result, rounding moves it, and a compiled
+// program that rounds elsewhere may move it some times as far.
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
+	"dmir/compile/driver"
+	"dmir/compile/grad"
+	"dmir/compile/interp"
+	"dmir/compile/pass"
+	"dmir/compile/tensor"
+	"dmir/dialect/ir"
+	"dmir/dialect/print"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+	"dmir/syntax/source"
+)
+
+// Case is a program to run.
+type Case struct {
+	Name string
+	Text string
+	Func string // "": the one that driver.Pick takes
+	Seed uint64 // of the inputs
+	// Gradient has the function differentiated first.
+	Gradient bool
+	Arch     string // of the code; "": portable
+	Unfused  bool   // each op is a kernel of its own
+	// Of is the program whose gradient Text is, as Derive gives it, where it is one:
+	// differences of it are compared as well.
+	Of string
+}
+
+// Kind is what is wrong with a case.
+type Kind string
+
+// The kinds of finds.
+const (
+	Numbers   Kind = "numbers"   // another result than the reference's
+	Panic     Kind = "panic"     // of the compiler
+	Refused   Kind = "refused"   // the compiler reports an error in its own work
+	Text      Kind = "text"      // the kernels do not compile
+	Fault     Kind = "fault"     // the emulator found a race, an access out of bounds …
+	Reference Kind = "reference" // the reference fails
+	Gradient  Kind = "gradient"  // differences disagree with the gradient
+	Invalid   Kind = "invalid"   // the program itself is not valid
+)
+
+// Find is a case that went wrong.
+type Find struct {
+	Case Case
+	Kind Kind
+	Msg  string
+}
+
+func (f *Find) Error() string { return fmt.Sprintf("%s: %s: %s", f.Case.Name, f.Kind, f.Msg) }
+
+// prepared is a case that only has to be run.
+type prepared struct {
+	c       Case
+	program *program.Program
+	module  *ir.Module
+	fn      *ir.Func
+	args    []*tensor.Tensor
+	want    []*tensor.Tensor
+	// other is what the reference computes in f64 or, of a program that is in f64
+	// itself, in f32; nil where it has no such form. Rounding is taken to move
+	// results by factor times the difference.
+	other  []*tensor.Tensor
+	factor float64
+	built  *artifact.Program
+	inputs [][]byte
+}
+
+// load reads a text and picks the function.
+func load(name, text, fn string) (*program.Program, *ir.Module, *ir.Func, error) {
+	p := program.Load(source.New(name+".dmir", text), program.Options{})
+	if p.HasErrors() {
+		for _, d := range p.Diags {
+			return nil, nil, nil, fmt.Errorf("%s: %s", d.Code, d.Message)
+		}
+	}
+	m, f, err := driver.Pick(p, fn)
+	return p, m, f, err
+}
+
+// Derive is the text of a program's gradient: a function of the arguments and of
+// the cotangents of the results, which gives the results and the gradients.
+func Derive(text string) (string, error) {
+	_, m, f, err := load("gradient", text, "")
+	if err != nil {
+		return "", err
+	}
+	g, err := grad.Function(m, f, grad.Options{Joint: true, Seeded: true})
+	if err != nil {
+		return "", err
+	}
+	return print.Pretty(&ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: []*ir.Op{g.Op}})
+}
+
+// wide is the text with every floating-point type f64. Random numbers stay those
+// of their own type.
+func wide(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if m := rng.FindStringSubmatch(line); m != nil && m[4] != "f64" {
+			fmt.Fprintf(&b, "%s%s_own%s%s%s\n", m[1], m[2], m[3], m[4], m[5])
+			from := strings.TrimSpace(line[strings.LastIndex(line, " : ")+3:])
+			fmt.Fprintf(&b, "%s%s = dm.convert %s_own : (%s) -> %s\n", m[1], m[2], m[2], from, narrow.ReplaceAllString(from, "${1}f64"))
+			continue
+		}
+		b.WriteString(narrow.ReplaceAllString(line, "${1}f64"))
+	}
+	return b.String()
+}
+
+var (
+	narrow = regexp.MustCompile(`([x<(]|[:,>] )(?:f32|f16|bf16|f8E4M3FN|f8E5M2)\b`)
+	inF64  = regexp.MustCompile(`([x<(]|[:,>] )f64\b`)
+	rng    = regexp.MustCompile(`^(\s*)(%\S+)( = dm\.rng .*[x<])(f32|f16|bf16|f64)(>.*)\n`)
+)
+
+// reference runs the program's function as it is and in f64.
+func (p *prepared) reference(ctx context.Context) *Find {
+	find := func(kind Kind, err error) *Find { return &Find{p.c, kind, err.Error()} }
+	var err error
+	if p.program, p.module, p.fn, err = load(p.c.Name, p.c.Text, p.c.Func); err != nil {
+		return find(Invalid, err)
+	}
+	text, m, f := p.c.Text, p.module, p.fn
+	if p.c.Gradient {
+		if text, err = Derive(p.c.Text); err != nil {
+			return find(Gradient, err)
+		}
+		if _, m, f, err = load(p.c.Name, text, ""); err != nil {
+			return find(Gradient, fmt.Errorf("the gradient is not valid: %w", err))
+		}
+	}
+	if p.args, err = interp.Inputs(ctx, f, p.program.Bind, p.c.Seed, nil); err != nil {
+		return find(Invalid, err)
+	}
+	if p.want, err = execute(ctx, m, f, p.args); err != nil {
+		return find(Reference, err)
+	}
+	elem, inType := types.F64, wide(text)
+	if p.factor = 1; inType == text {
+		elem, inType, p.factor = types.F32, inF64.ReplaceAllString(text, "${1}f32"), 0x1p-29
+	}
+	_, wm, wf, err := load(p.c.Name, inType, f.Name)
+	if err != nil {
+		return nil // a type that stands for itself: rounding is then what the type says
+	}
+	if p.other, err = execute(ctx, wm, wf, inElem(p.args, elem)); err != nil {
+		p.other = nil
+	}
+	return nil
+}
+
+// inElem is args with floating-point numbers of the type.
+func inElem(args []*tensor.Tensor, elem types.Elem) []*tensor.Tensor {
+	out := make([]*tensor.Tensor, len(args))
+	for i, a := range args {
+		out[i] = a
+		if !a.Elem.IsFloat() {
+			continue // these are never written to
+		}
+		out[i] = tensor.New(elem, a.Shape...)
+		for k := range a.Len() {
+			out[i].SetFloat(k, a.Float(k))
+		}
+	}
+	return out
+}
+
+// execute runs f on a copy of args: what is written in place stays the executor's.
+func execute(ctx context.Context, m *ir.Module, f *ir.Func, args []*tensor.Tensor) (out []*tensor.Tensor, err error) {
+	defer recovered(&err)
+	r, err := interp.Run(ctx, m, f, args, interp.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return r.Outputs, nil
+}
+
+// crash is a panic as an error.
+type crash struct {
+	value any
+	stack string
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("panic: %v\n%s", c.value, c.stack) }
+
+func recovered(err *error) {
+	if v := recover(); v != nil {
+		*err = &crash{v, string(debug.Stack())}
+	}
+}
+
+// build compiles the program.
+func (p *prepared) build(ctx context.Context) *Find {
+	name := "h200"
+	if strings.HasPrefix(p.c.Arch, "sm_80") {
+		name = "a100-80"
+	}
+	m, _ := machine.Lookup(name)
+	o := driver.BuildOptions{Machine: m, Arch: p.c.Arch, Bind: p.program.Bind, Grad: p.c.Gradient, TilesFile: "none"}
+	if p.c.Unfused {
+		o.Skip = []string{"fuse"}
+	}
+	var err error
+	func() {
+		defer recovered(&err)
+		if p.built, err = driver.Build(ctx, p.module, p.fn, o); err == nil {
+			p.inputs, err = driver.Pack(p.built, p.argsOf())
+		}
+	}()
+	var c *crash
+	var e *pass.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &c):
+		return &Find{p.c, Panic, err.Error()}
+	case errors.As(err, &e):
+		return &Find{p.c, Refused, e.Code + ": " + e.Msg}
+	}
+	return &Find{p.c, Refused, err.Error()}
+}
+
+// argsOf are the arguments of what was built: of a gradient with a loss no
+// cotangents.
+func (p *prepared) argsOf() []*tensor.Tensor { return p.args[:min(len(p.args), len(p.built.Inputs))] }
+
+// judge says what is wrong with the outcome of a run.
+func (p *prepared) judge(outputs [][]byte, err error) *Find {
+	var fault *emulator.Fault
+	var text *emulator.CompileError
+	switch {
+	case errors.As(err, &fault):
+		return &Find{p.c, Fault, fault.Error() + "\n" + near(p.built.Source, fault.Line)}
+	case errors.As(err, &text):
+		return &Find{p.c, Text, firstErrors(text.Output)}
+	case err != nil:
+		return &Find{p.c, Fault, err.Error()}
+	}
+	got, err := driver.Unpack(p.built, outputs)
+	if err != nil {
+		return &Find{p.c, Numbers, err.Error()}
+	}
+	if len(got) != len(p.want) {
+		return &Find{p.c, Numbers, fmt.Sprintf("%d results of %d", len(got), len(p.want))}
+	}
+	for i, w := range p.want {
+		var other *tensor.Tensor
+		if p.other != nil {
+			other = p.other[i]
+		}
+		if msg := compare(got[i].Tensor, w, other, p.factor, p.coarse()); msg != "" {
+			return &Find{p.c, Numbers, fmt.Sprintf("result %d, %s: %s", i, w.Type(), msg)}
+		}
+	}
+	return nil
+}
+
+// coarse tells whether numbers of the program have 16 bits or less, which
+// results of wide types may come from.
+func (p *prepared) coarse() bool { return half.MatchString(p.c.Text) }
+
+var half = regexp.MustCompile(`[x<](?:b?f16|f8E)`)
+
+func near(text string, line int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return strings.TrimSpace(lines[line-1])
+}
+
+func firstErrors(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "error:") && len(out) < 3 {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// others are the devices of this machine beside the emulator.
+func others() (out []device.Device) {
+	for _, d := range device.Devices() {
+		if d.Name() != "emulator" {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package differential
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"dmir/gpu/emulator"
+)
+
+var (
+	programs = flag.Uint64("programs", 1000, "how many random programs to run")
+	first    = flag.Uint64("seed", 0, "of the first of them")
+	folder   = flag.String("finds", "", "where programs that go wrong are written, made small")
+)
+
+// Random programs compute on every device what they compute in the reference
+// executor. scripts/differential.sh runs more of them.
+func TestRandomPrograms(t *testing.T) {
+	if err := emulator.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	done, found := uint64(0), 0
+	each(int((*programs+Batch-1)/Batch), func(k int) {
+		var cases []Case
+		for i := uint64(k) * Batch; i < min(*programs, uint64(k+1)*Batch); i++ {
+			cases = append(cases, Random(*first+i))
+		}
+		finds, err := Check(t.Context(), cases)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, f := range finds {
+			if f != nil && report(t, f) {
+				mu.Lock()
+				found++
+				mu.Unlock()
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if done += uint64(len(cases)); *folder != "" {
+			fmt.Fprintf(os.Stderr, "\r%d of %d programs, %d finds ", done, *programs, found)
+		}
+	})
+}
+
+// report tells of a find and, where finds are kept, makes its program small
+// first. It is none where only some inputs show it.
+func report(t *testing.T, f *Find) bool {
+	t.Helper()
+	settled, err := Settled(t.Context(), f)
+	if err != nil {
+		t.Error(err)
+	}
+	if !settled {
+		t.Logf("%v (with other inputs it agrees)", f)
+		return false
+	}
+	if *folder == "" {
+		t.Errorf("%v\n%s", f, f.Case.Text)
+		return true
+	}
+	if f, err = Shrunk(t.Context(), f); err != nil {
+		t.Error(err)
+	}
+	path, err := f.Write(*folder)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Errorf("%s: %s", path, f.Msg)
+	return true
+}
+
+// Programs that once went wrong agree, fused and not.
+func TestReproducers(t *testing.T) {
+	files, err := filepath.Glob("testdata/repro/*.dmir")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files (%v)", err)
+	}
+	var cases []Case
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Case{Name: strings.TrimSuffix(filepath.Base(path), ".dmir"), Text: string(text), Seed: 7}
+		if strings.Contains(c.Text, "func.func @g") {
+			c.Func = "g"
+		}
+		cases = append(cases, c)
+		c.Arch = "sm_90a"
+		cases = append(cases, c)
+		c.Arch, c.Unfused = "", true
+		cases = append(cases, c)
+	}
+	finds, err := Check(t.Context(), cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range finds {
+		if f != nil {
+			t.Error(f)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package differential
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"dmir/gpu/artifact"
+	"dmir/gpu/emulator"
+	"dmir/gpu/prelude"
+)
+
+// mutant is a mistake that a generator of code could make, made in the code of
+// testdata/mutants/PROGRAM.dmir.
+type mutant struct {
+	name, program string
+	at, with      string // what stands in the text, as a regular expression, and what instead
+	nth           int    // which of the places; the first is 0
+	arch          string
+	plan          func(p *artifact.Program) // or what is wrong with the plan
+	header        string                    // the text is that of a part of the prelude
+}
+
+var mutants = []mutant{
+	// Loops and their bounds.
+	{name: "the last chunk of a row is not read", program: "softmax_rows", at: `s < 3`, with: "s < 2"},
+	{name: "the last chunk of a row is not summed", program: "softmax_rows", at: `s < 3`, with: "s < 2", nth: 2},
+	{name: "the last chunk of a row is not stored", program: "softmax_rows", at: `s < 3`, with: "s < 2", nth: 4},
+	{name: "a sum leaves the last column out", program: "softmax_rows", at: `col < 1025`, with: "col < 1024", nth: 2},
+	{name: "a store goes one column too far", program: "softmax_rows", at: `col < 1025`, with: "col <= 1025", nth: 4},
+	{name: "chunks are stored one element too close", program: "softmax_rows", at: `first \+ s \* 512`, with: "first + s * 511", nth: 4},
+	{name: "the last chunk of a long row is lost", program: "long_row", at: `s < 35`, with: "s < 34"},
+	{name: "the last vector of a long row is lost", program: "long_row", at: `col < 17500`, with: "col < 17499"},
+	{name: "the last element of each vector is lost", program: "long_row", at: `j3 < 4`, with: "j3 < 3"},
+	{name: "the last of the rows' lanes is lost", program: "columns", at: `p = 1; p < 8`, with: "p = 1; p < 7"},
+	{name: "rows are stepped over", program: "columns", at: `row \+= 80`, with: "row += 88"},
+	{name: "rows are counted twice", program: "columns", at: `row \+= 80`, with: "row += 72"},
+	{name: "the last part of the columns' sums is lost", program: "columns", at: `p < 10; p \+= 16`, with: "p < 9; p += 16"},
+	{name: "the last part of a split row is lost", program: "split_row", at: `p < 17`, with: "p < 16"},
+	{name: "blocks of a split row step too far", program: "split_row", at: `col \+= 4352`, with: "col += 4608"},
+	{name: "the last update of a scatter is lost", program: "scatter", at: `k3 < 40`, with: "k3 < 39"},
+	{name: "an argmax looks at every other element", program: "scan", at: `j \+= 32`, with: "j += 64"},
+	{name: "half of a warp takes no part in an argmax", program: "scan", at: `m = 16`, with: "m = 8"},
+	{name: "a window has too few rows", program: "window", at: `k2 < 3`, with: "k2 < 2"},
+	{name: "a rank is taken among too few", program: "sort", at: `j < 37`, with: "j < 36"},
+	{name: "a total leaves a row out", program: "cross_entropy", at: `p < 9`, with: "p < 8"},
+	{name: "a fold behind a product leaves a part out", program: "matmul_f16", at: `p < 4`, with: "p < 3"},
+	{name: "a product leaves the end of its sum out", program: "matmul_f32", at: `dm::Shape<1, 70, 66, 40`, with: "dm::Shape<1, 70, 66, 36"},
+	{name: "an attention leaves keys out", program: "attention", at: `keys = 40`, with: "keys = 39"},
+	{name: "the other mask in an attention", program: "attention", at: `causal = true`, with: "causal = false"},
+
+	// Reductions read too early, or of the wrong thing.
+	{name: "a sum is read before the block has joined it", program: "softmax_rows", at: `f5 = dm::block_sum.*\n`, with: ""},
+	{name: "a maximum is stored before the block has joined it", program: "softmax_rows", at: `f9 = dm::block_max.*\n`, with: ""},
+	{name: "a shift differs between threads", program: "softmax_rows", at: `f3 = dm::block_max.*\n`, with: ""},
+	{name: "a mean is read before the block has joined it", program: "variance_columns", at: `f2 = dm::block_sum.*\n`, with: ""},
+	{name: "an inner sum has the element at hand alone", program: "variance_columns", at: `dm::wide\(c1\[s\]\) - t3`, with: "dm::wide(c1[s]) - dm::wide(c1[s])"},
+	{name: "a sum is joined as a maximum", program: "softmax_rows", at: `f5 = dm::block_sum`, with: "f5 = dm::block_max"},
+	{name: "a sum starts at 1", program: "softmax_rows", at: `float f5 = 0.0f`, with: "float f5 = 1.0f"},
+	{name: "a maximum of small numbers starts at 1", program: "softmax_rows", at: `float f9 = -dm::infinity<float>\(\)`, with: "float f9 = 1.0f"},
+	{name: "a minimum starts at 0 from above", program: "short_rows", at: `float f11 = dm::infinity<float>\(\)`, with: "float f11 = -9.0f"},
+	{name: "a minimum is stored before it is joined", program: "short_rows", at: `f11 = dm::block_min.*\n`, with: ""},
+	{name: "another divisor of a mean", program: "short_rows", at: `0\.041666668f`, with: "0.04f"},
+	{name: "a row of partial sums is started by all lanes alike", program: "columns", at: `dm::block_y\(\) \* 8 \+ lane_row`, with: "dm::block_y() * 8"},
+
+	// Barriers.
+	{name: "no barrier before the sums of other lanes are read", program: "columns", at: `dm::sync\(\);\n`, with: ""},
+	{name: "no barrier in the second kernel", program: "columns", at: `dm::sync\(\);\n`, with: "", nth: 1},
+	{name: "a barrier that some threads do not reach", program: "columns", at: `dm::sync\(\);\n`, with: "if (lane_row > 0) dm::sync();\n"},
+	{name: "no barrier after a tile is loaded", program: "matmul_f32", header: "gemm_fma.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
+	{name: "no barrier between keys", program: "attention", header: "attention_fma.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
+	{name: "tiles are used before they have arrived", program: "matmul_f16", header: "gemm_mma.cuh", at: `cp_async_wait<Tile::stages - 2>\(\);`, with: ""},
+	{name: "no barrier after the tiles have arrived", program: "matmul_f16", header: "gemm_mma.cuh", at: `(?m)^    sync\(\);\n`, with: ""},
+
+	// Indices.
+	{name: "a row is read at another stride", program: "softmax_rows", at: `x\[row \* 1025 \+ col\]`, with: "x[row * 1024 + col]"},
+	{name: "a row is stored at another stride", program: "softmax_rows", at: `store\(row \* 1025 \+ col`, with: "store(row * 1024 + col"},
+	{name: "a column is read as a row", program: "variance_columns", at: `x\[row \+ col \* 33\]`, with: "x[row * 33 + col]"},
+	{name: "a column is read at another stride", program: "variance_columns", at: `col \* 33`, with: "col * 32"},
+	{name: "the index of a chunk is forgotten", program: "softmax_rows", at: `y\[col\]`, with: "y[first]"},
+	{name: "a vector is not aligned", program: "long_row", at: `load<4>\(col \* 4\)`, with: "load<4>(col * 4 + 1)"},
+	{name: "a vector is stored at its number", program: "long_row", at: `store<4>\(col \* 4`, with: "store<4>(col"},
+	{name: "parts of columns lie too close", program: "columns", at: `dm::i64\(dm::block_y\(\)\) \* 65`, with: "dm::i64(dm::block_y()) * 64"},
+	{name: "parts of rows lie too close", program: "split_row", at: `store\(row \* 17`, with: "store(row * 16"},
+	{name: "a transpose is none", program: "pointwise", at: `\(i % 33\) \* 17 \+ \(i / 33\)`, with: "i"},
+	{name: "an index is taken from the next row", program: "pointwise", at: `i_2\[\(i / 17\)\]`, with: "i_2[(i / 18)]"},
+	{name: "an operand that repeats does not", program: "pointwise", at: `y\[\(i % 17\)\]`, with: "y[(i % 16)]"},
+	{name: "a scan starts in the row before", program: "scan", at: `dm::i64\(r\) \* 700`, with: "dm::i64(r) * 699"},
+	{name: "random numbers of another place", program: "dropout", at: `row \* 40 \+ col, 2147483648ull`, with: "row * 41 + col, 2147483648ull"},
+	{name: "a reversed row ends one too early", program: "moves", at: ` \+ 34\]`, with: " + 33]"},
+	{name: "a stride of a slice is forgotten", program: "moves", at: `\(i % 6\) \* 6`, with: "(i % 6) * 2"},
+	{name: "an operand of a product is read at another stride", program: "matmul_f32", at: `m \* 40`, with: "m * 41"},
+	{name: "a product is stored at another stride", program: "matmul_f32", at: `m \* 66`, with: "m * 64"},
+	{name: "a copied tile of a product lies elsewhere", program: "matmul_f16", at: `r \* 96`, with: "r * 88"},
+	{name: "a bulk copy takes its coordinates in another order", program: "matmul_wgmma", arch: "sm_90a", at: `full, i, k, m\)`, with: "full, i, m, k)"},
+
+	// Guards.
+	{name: "the last element is not computed", program: "pointwise", at: `i < 561`, with: "i < 560"},
+	{name: "threads behind the last element store", program: "pointwise", at: `i < 561`, with: "i < 600"},
+	{name: "columns behind the last are stored", program: "columns", at: `col >= 65\) return`, with: "col >= 96) return"},
+	{name: "nobody stores a row's result", program: "softmax_rows", at: `if \(first == 0\)`, with: "if (first == 600)"},
+	{name: "an index is not held inside", program: "pointwise", at: `dm::min\(dm::max\(t4, dm::i64\(0ll\)\), dm::i64\(32ll\)\)`, with: "t4 + 28"},
+	{name: "the boundary of a concatenation is one too low", program: "moves", at: `\* 2 < 35\) \{`, with: "* 2 < 34) {"},
+	{name: "the border of a padding is one too wide", program: "moves", at: `/ 19\) - 1 >= 0`, with: "/ 19) - 1 > 0"},
+	{name: "an update goes to two places", program: "scatter", at: `< 1\)`, with: "< 2)"},
+	{name: "a window leaves the border out", program: "window", at: `k2 - 1 >= 0`, with: "k2 - 1 > 0"},
+	{name: "another class is the label", program: "cross_entropy", at: `== t8`, with: "> t8"},
+	{name: "a product's operand has a row too many", program: "matmul_f32", at: `r < 70`, with: "r < 71"},
+
+	// The plan.
+	{name: "the last block is not launched", program: "pointwise", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]-- }},
+	{name: "the last row is not launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]-- }},
+	{name: "a row too many is launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]++ }},
+	{name: "a part of the rows is not launched", program: "columns", plan: func(p *artifact.Program) { p.Steps[0].Grid[1]-- }},
+	{name: "the second kernel runs first", program: "columns", plan: func(p *artifact.Program) { slices.Reverse(p.Steps) }},
+	{name: "a step is lost", program: "split_row", plan: func(p *artifact.Program) { p.Steps = p.Steps[:len(p.Steps)-1] }},
+	{name: "results are exchanged", program: "columns", plan: func(p *artifact.Program) {
+		a := p.Steps[len(p.Steps)-1].Args
+		a[2], a[3] = a[3], a[2]
+	}},
+	{name: "partial sums lie over one another", program: "columns", plan: func(p *artifact.Program) {
+		a := p.Steps[0].Args
+		p.Buffers[a[2].Buffer].Offset = p.Buffers[a[1].Buffer].Offset
+	}},
+	{name: "a loop's condition is not computed", program: "loop", plan: func(p *artifact.Program) {
+		for i := range p.Steps {
+			if s := &p.Steps[i]; s.Kernel == artifact.Loop {
+				n := s.Parts[0]
+				s.Parts[0] = 0
+				p.Steps = slices.Delete(p.Steps, i+1, i+1+n)
+				return
+			}
+		}
+	}},
+}
+
+// apply makes the mistake in p; ok is false where the text has no place for it.
+func (m *mutant) apply(p *artifact.Program) (ok bool) {
+	if m.plan != nil {
+		m.plan(p)
+		return true
+	}
+	text := &p.Source
+	if m.header != "" {
+		for _, f := range prelude.Files() {
+			if f.Name == m.header {
+				p.Headers = []artifact.Header{{Name: f.Name, Text: f.Text}}
+				text = &p.Headers[0].Text
+			}
+		}
+	}
+	at := regexp.MustCompile(m.at)
+	n := 0
+	*text = at.ReplaceAllStringFunc(*text, func(found string) string {
+		n++
+		if n-1 != m.nth {
+			return found
+		}
+		ok = true
+		return m.with
+	})
+	return ok
+}
+
+// copied is p with steps and buffers of its own.
+func copied(p *artifact.Program) *artifact.Program {
+	c := *p
+	c.Buffers, c.Steps = slices.Clone(p.Buffers), slices.Clone(p.Steps)
+	for i := range c.Steps {
+		c.Steps[i].Args = slices.Clone(c.Steps[i].Args)
+	}
+	return &c
+}
+
+// Mistakes of a generator of code are found: by other numbers or by what the
+// emulator checks. Without them the same programs agree.
+func TestMutants(t *testing.T) {
+	ready := map[string]*prepared{}
+	prepare := func(program, arch string) *prepared {
+		key := program + "/" + arch
+		if ready[key] == nil {
+			text, err := os.ReadFile("testdata/mutants/" + program + ".dmir")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &prepared{c: Case{Name: key, Text: string(text), Seed: 7, Arch: arch}}
+			if f := p.reference(t.Context()); f != nil {
+				t.Fatal(f)
+			}
+			if f := p.build(t.Context()); f != nil {
+				t.Fatal(f)
+			}
+			ready[key] = p
+		}
+		return ready[key]
+	}
+	type try struct {
+		p    *prepared
+		name string // "": nothing is wrong with it
+	}
+	var tries []try
+	var jobs []emulator.Job
+	run := func() {
+		outcomes, err := emulator.RunBatch(t.Context(), jobs, emulator.Options{Timeout: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, o := range outcomes {
+			var outputs [][]byte
+			if o.Err == nil {
+				outputs = o.Result.Outputs
+			}
+			f := tries[i].p.judge(outputs, o.Err)
+			switch {
+			case tries[i].name == "" && f != nil:
+				t.Error(f)
+			case tries[i].name == "":
+			case f == nil:
+				t.Errorf("not found: %s (%s)", tries[i].name, tries[i].p.c.Name)
+			case f.Kind == Text:
+				t.Errorf("%s (%s): the mutant does not compile: %s", tries[i].name, tries[i].p.c.Name, f.Msg)
+			default:
+				t.Logf("%s (%s): %s: %.100s", tries[i].name, tries[i].p.c.Name, f.Kind, f.Msg)
+			}
+		}
+		tries, jobs = nil, nil
+	}
+	for _, m := range mutants {
+		p := prepare(m.program, m.arch)
+		built := copied(p.built)
+		if !m.apply(built) {
+			t.Errorf("%s: the code of %s has no %s", m.name, m.program, m.at)
+			continue
+		}
+		tries, jobs = append(tries, try{p, m.name}), append(jobs, emulator.Job{Program: built, Inputs: p.inputs})
+		if m.header != "" { // programs of a batch share headers
+			last := len(tries) - 1
+			keptTries, keptJobs := tries[:last:last], jobs[:last:last]
+			tries, jobs = tries[last:], jobs[last:]
+			run()
+			tries, jobs = keptTries, keptJobs
+		}
+	}
+	for _, p := range ready {
+		tries, jobs = append(tries, try{p, ""}), append(jobs, emulator.Job{Program: p.built, Inputs: p.inputs})
+	}
+	run()
+	if len(mutants) < 40 {
+		t.Errorf("%d mutants", len(mutants))
+	}
+}

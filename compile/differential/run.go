@@ -1,0 +1,126 @@
+package differential
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+)
+
+// Batch is how many programs are compiled for the emulator together.
+const Batch = 64
+
+// limit is how long one program may run on the emulator.
+const limit = 60 * time.Second
+
+// Check runs the cases, all of which the emulator's compiler takes in one call,
+// and gives what is wrong with each: nil where nothing is. The error is what is
+// in the way of all.
+func Check(ctx context.Context, cases []Case) ([]*Find, error) {
+	finds := make([]*Find, len(cases))
+	ready := make([]*prepared, len(cases))
+	each(len(cases), func(i int) {
+		p := &prepared{c: cases[i]}
+		for _, step := range []func(context.Context) *Find{p.reference, p.differences, p.build} {
+			if finds[i] = step(ctx); finds[i] != nil {
+				return
+			}
+		}
+		ready[i] = p
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var jobs []emulator.Job
+	var at []int
+	for i, p := range ready {
+		if p == nil {
+			continue
+		}
+		if err := p.built.Check(); err != nil {
+			finds[i] = &Find{p.c, Refused, err.Error()}
+			continue
+		}
+		jobs, at = append(jobs, emulator.Job{Program: p.built, Inputs: p.inputs}), append(at, i)
+	}
+	if len(jobs) == 0 {
+		return finds, nil
+	}
+	outcomes, err := emulator.RunBatch(ctx, jobs, emulator.Options{Timeout: limit})
+	if err != nil {
+		return nil, err
+	}
+	for k, o := range outcomes {
+		p := ready[at[k]]
+		var outputs [][]byte
+		if o.Err == nil {
+			outputs = o.Result.Outputs
+		}
+		finds[at[k]] = p.judge(outputs, o.Err)
+	}
+	for _, d := range others() {
+		for _, i := range at {
+			if finds[i] == nil && (cases[i].Arch == "" || cases[i].Arch == d.Arch()) {
+				finds[i] = ready[i].on(ctx, d)
+			}
+		}
+	}
+	return finds, ctx.Err()
+}
+
+// on runs the program on a device.
+func (p *prepared) on(ctx context.Context, d device.Device) *Find {
+	out, err := d.Run(ctx, p.built, p.inputs, device.Options{Timeout: limit})
+	var outputs [][]byte
+	if err == nil {
+		outputs = out.Outputs
+	}
+	f := p.judge(outputs, err)
+	if f != nil {
+		f.Msg = d.Name() + ": " + f.Msg
+	}
+	return f
+}
+
+// Settled tells whether a find of other numbers is one: it stays with other
+// inputs. What only some inputs show is a comparison that rounding decides.
+func Settled(ctx context.Context, f *Find) (bool, error) {
+	if f.Kind != Numbers {
+		return true, nil
+	}
+	var again []Case
+	for k := range uint64(3) {
+		c := f.Case
+		c.Seed += 1000 + k
+		again = append(again, c)
+	}
+	finds, err := Check(ctx, again)
+	wrong := 0
+	for _, g := range finds {
+		if g != nil {
+			wrong++
+		}
+	}
+	return wrong >= 2, err
+}
+
+// each calls f for 0 … n-1 on all cores.
+func each(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+}

@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// dependent are groups whose folds read other folds, and how they can be computed:
+// the class, the passes along a row, the sums of columns and those of all rows; ""
+// where no form can order the folds.
+var dependent = []struct{ name, body, results, want string }{
+	{"softmax", "%1 = dm.softmax %x : tensor<8x16xf32>", "%1 : tensor<8x16xf32>", "row: 2 passes, 0 columns, 0 totals"},
+	{"two sums of columns", "%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>\n%1 = dm.reduce max %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
+		"%0, %1 : tensor<16xf32>, tensor<16xf32>", "columns: 0 passes, 2 columns, 0 totals"},
+	// The sum of columns is complete behind all rows, so the second cannot be one
+	// in the same pass: columns are the rows of the kernel instead.
+	{"a variance over the first dimension", `%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>
+%2 = dm.sub %x, %0 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+%3 = dm.abs %2 : tensor<8x16xf32>
+%1 = dm.reduce add %3, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>`, "%1 : tensor<16xf32>", "row: 2 passes, 0 columns, 0 totals"},
+	{"sums of columns of a softmax of rows", "%0 = dm.softmax %x : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
+		"%0, %1 : tensor<8x16xf32>, tensor<16xf32>", "row: 2 passes, 1 columns, 0 totals"},
+	{"a softmax of columns, summed over rows", "%0 = dm.softmax %x, dim = 0 : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>",
+		"%1 : tensor<8xf32>", "row: 2 passes, 1 columns, 0 totals"},
+	{"rows of what depends on sums of columns", `%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>
+%2 = dm.sub %x, %0 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+%3 = dm.reduce max %2, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>
+%4 = dm.broadcast %3, dims = [0] : (tensor<8xf32>) -> tensor<8x16xf32>
+%1 = dm.reduce add %4, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>`, "%1 : tensor<16xf32>", ""},
+	{"a total of totals", `%0 = dm.reduce add %x, dims = [0, 1] : (tensor<8x16xf32>) -> tensor<f32>
+%2 = dm.sub %x, %0 : (tensor<8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+%1 = dm.reduce max %2, dims = [0, 1] : (tensor<8x16xf32>) -> tensor<f32>`, "%1 : tensor<f32>", "row: 2 passes, 0 columns, 0 totals"},
+	{"a total of the norms of rows", `%0 = dm.mul %x, %x : tensor<8x16xf32>
+%2 = dm.reduce add %0, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>
+%3 = dm.sqrt %2 : tensor<8xf32>
+%1 = dm.reduce max %3, dims = [0] : (tensor<8xf32>) -> tensor<f32>`, "%2, %1 : tensor<8xf32>, tensor<f32>", "row: 1 passes, 0 columns, 1 totals"},
+}
+
+func dependentForm(t *testing.T, body, results string) (*Form, error) {
+	_, types, _ := strings.Cut(results, " : ")
+	fn := load(t, "func.func @f(%x: tensor<8x16xf32>) -> ("+types+") {\n"+body+"\nreturn "+results+"\n}\n")
+	return Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+}
+
+func TestNest(t *testing.T) {
+	for _, c := range dependent {
+		t.Run(c.name, func(t *testing.T) {
+			form, err := dependentForm(t, c.body, c.results)
+			got := ""
+			if err == nil {
+				n := form.Nest
+				got = fmt.Sprintf("%s: %d passes, %d columns, %d totals", form.Class, len(n.Passes), len(n.Columns), len(n.Totals))
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q (%v)", got, c.want, err)
+			}
+		})
+	}
+}
+
+// Every nest in another order than its dependences allow is refused.
+func TestVerify(t *testing.T) {
+	form := func(body, results string) *Form {
+		f, err := dependentForm(t, body, results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	softmax := func() *Form {
+		return form(dependent[3].body, dependent[3].results)
+	}
+	for _, c := range []struct {
+		name   string
+		mutate func(f *Form)
+		want   string
+	}{
+		{"passes swapped", func(f *Form) { f.Nest.Passes[0], f.Nest.Passes[1] = f.Nest.Passes[1], f.Nest.Passes[0] }, "before it is complete"},
+		{"one pass for two", func(f *Form) { f.Nest.Passes = [][]*Expr{append(f.Nest.Passes[0], f.Nest.Passes[1]...)} }, "before it is complete"},
+		{"a pass lost", func(f *Form) { f.Nest.Passes = f.Nest.Passes[1:] }, "before it is complete"},
+		{"sums of columns lost", func(f *Form) { f.Nest.Columns = nil }, "before it is complete"},
+		{"a fold of columns as one along the row", func(f *Form) { f.Nest.Passes[0] = append(f.Nest.Passes[0], f.Nest.Columns[0]) }, "stands among"},
+		{"sums of columns stored for each element", func(f *Form) { f.Outs[1].Level = PerElement }, "before it is complete"},
+		{"elements stored for each row", func(f *Form) { f.Outs[0].Level = PerRow }, "no value for each row"},
+		{"a place of another level", func(f *Form) { f.Outs[1].At = f.Outs[0].At }, "no value for each column"},
+	} {
+		f := softmax()
+		c.mutate(f)
+		if err := f.Verify(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	f := form("%1 = dm.abs %x : tensor<8x16xf32>", "%1 : tensor<8x16xf32>")
+	f.Outs[0].Loops = nil
+	if err := f.Verify(); err == nil {
+		t.Error("an element without its loop passes")
+	}
+}

@@ -1,0 +1,127 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"dmir/compile/tensor"
+	"dmir/gpu/artifact"
+	"dmir/gpu/nvrtc"
+)
+
+// Recording is the folder that cases are to be kept in, and the architecture they
+// are compiled for; ok is false where none are. Environment variables say so:
+// DMIR_CARRY and DMIR_CARRY_ARCH.
+func Recording() (dir, arch string, ok bool) {
+	dir, arch = os.Getenv("DMIR_CARRY"), os.Getenv("DMIR_CARRY_ARCH")
+	if arch == "" {
+		arch = "sm_90a"
+	}
+	return dir, arch, dir != ""
+}
+
+// Source is what a case is made of.
+type Source struct {
+	Name  string // in the test; "": the test's own
+	Class string // "": the test's name
+	// Build makes the program for an architecture.
+	Build func(arch string) (*artifact.Program, error)
+	Args  []*tensor.Tensor
+	Want  []*tensor.Tensor
+	// Within is how far result i may lie from Want.
+	Within func(i int) Within
+	Probes func(p *artifact.Program) ([]Probe, error)
+}
+
+var (
+	noName  = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+	takenMu sync.Mutex
+	taken   = map[string]int{}
+)
+
+// Record keeps a case, where cases are to be kept. seed is that of the arguments.
+func Record(t testing.TB, seed uint64, s Source) {
+	t.Helper()
+	dir, arch, ok := Recording()
+	if !ok {
+		return
+	}
+	test, _, _ := strings.Cut(strings.TrimPrefix(t.Name(), "Test"), "/")
+	c := Case{Name: strings.TrimPrefix(t.Name(), "Test"), Class: s.Class}
+	if s.Name != "" {
+		c.Name += "-" + s.Name
+	}
+	if c.Class == "" {
+		c.Class = strings.ToLower(test)
+	}
+	c.Name = strings.Trim(noName.ReplaceAllString(c.Name, "_"), "_")
+	takenMu.Lock()
+	taken[c.Name]++
+	if n := taken[c.Name]; n > 1 {
+		c.Name += fmt.Sprintf("_%d", n)
+	}
+	takenMu.Unlock()
+	if err := c.fill(s, seed, arch, true); err != nil {
+		t.Fatalf("%s is not kept: %v", c.Name, err)
+	}
+	if err := c.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Make is a case without machine code, for devices that need none or compile it.
+func Make(s Source, seed uint64, arch string) (*Case, error) {
+	c := &Case{Name: s.Name, Class: s.Class}
+	return c, c.fill(s, seed, arch, false)
+}
+
+func (c *Case) fill(s Source, seed uint64, arch string, compile bool) error {
+	p, err := s.Build(arch)
+	if err != nil {
+		return err
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if compile && len(p.Kernels) > 0 {
+		made, err := nvrtc.CompileProgram(context.Background(), p, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
+		if err != nil {
+			return err
+		}
+		kept := *p
+		kept.Images = []artifact.Image{made.Image()}
+		p = &kept
+	}
+	for i, x := range s.Args {
+		in, err := inputOf(x, &p.Buffers[p.Inputs[i]], seed, uint64(i))
+		if err != nil {
+			return err
+		}
+		c.Inputs = append(c.Inputs, in)
+	}
+	for i, x := range s.Want {
+		w, err := wantOf(x, p.ResultView(i).Order, s.Within(i))
+		if err != nil {
+			return err
+		}
+		c.Want = append(c.Want, w)
+	}
+	if s.Probes != nil {
+		if c.Probes, err = s.Probes(p); err != nil {
+			return err
+		}
+	}
+	var file bytes.Buffer
+	if err := p.Write(&file); err != nil {
+		return err
+	}
+	c.Program = file.Bytes()
+	return nil
+}

@@ -1,0 +1,38 @@
+package dim
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Quotient is d / n where that is known to have no remainder, as in n·(n+1)/2.
+// Where the coefficients do not divide it is a symbol that spells the division,
+// which replacing the symbols of d resolves; one of a "?" stays unknown.
+func Quotient(d Dim, n int64) Dim {
+	if q, ok := d.Div(Const(n)); ok || d.over {
+		q.over = d.over
+		return q
+	}
+	text := "(" + d.String() + ")/" + strconv.FormatInt(n, 10)
+	if d.IsUnnamed() {
+		return Unnamed(text)
+	}
+	return Sym(text)
+}
+
+// quotient is what a symbol divides; ok is false for one that is a name.
+func quotient(sym string) (d Dim, n int64, ok bool) {
+	if !strings.HasPrefix(sym, "(") {
+		return Dim{}, 0, false
+	}
+	at := strings.LastIndex(sym, ")/")
+	if at < 0 {
+		return Dim{}, 0, false
+	}
+	n, err := strconv.ParseInt(sym[at+2:], 10, 64)
+	if err != nil || n < 1 {
+		return Dim{}, 0, false
+	}
+	d, err = Parse(sym[1:at])
+	return d, n, err == nil
+}

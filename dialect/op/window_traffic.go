@@ -1,0 +1,73 @@
+package op
+
+import (
+	"cmp"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+)
+
+// maxTaps is the size of a window up to which it is looked at tap by tap.
+const maxTaps = 1 << 12
+
+// touched is how many elements of dimension i, of n, and how many of its taps
+// the window reads that lie inside: a stride beyond the window leaves gaps, and
+// so may a dilation or a rest at the end. Dimensions of open size and very large
+// windows count whole.
+func (w *window) touched(i int, n dim.Dim) (elements, taps dim.Dim) {
+	size, stride, dilation, low := w.Size[i], w.Stride[i], w.Dilation[i], w.Padding[i][0]
+	in, ok := n.Int()
+	out, known := w.Out[i].Int()
+	if !ok || !known || size > maxTaps || out == 0 {
+		return n, dim.Const(size)
+	}
+	// Tap j of place p reads element (p + j·dilation / stride)·stride + rest - low,
+	// so that the taps of one rest read stretches of every stride'th element.
+	type stretch struct{ rest, from, to int64 }
+	var all []stretch
+	for j := range size {
+		s := stretch{rest: j * dilation % stride, from: j * dilation / stride}
+		s.to = min(s.from+out, (in-1+low-s.rest)/stride+1)
+		if first := low - s.rest; first > 0 {
+			s.from = max(s.from, (first+stride-1)/stride)
+		}
+		if in-1+low-s.rest >= 0 && s.from < s.to {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.from, b.from)) })
+	var count, end int64
+	for k, s := range all {
+		if k == 0 || all[k-1].rest != s.rest {
+			end = s.from
+		}
+		if s.to > end {
+			count += s.to - max(s.from, end)
+			end = s.to
+		}
+	}
+	return dim.Const(count), dim.Const(int64(len(all)))
+}
+
+// windowTraffic is what an op reads whose window w moves over the last
+// dimensions of operand 0; where there is a filter, operand 1, its last dimensions
+// are the window's.
+func windowTraffic(o *ir.Op, w *window, p *Problem) (read []dim.Dim, written dim.Dim) {
+	read, written = wholeTraffic(o)
+	if p != nil || len(read) == 0 {
+		return read, written
+	}
+	x := in(o, 0)
+	first := x.Rank() - len(w.Size)
+	elements, taps := dim.Prod(x.Shape[:first]...), dim.Const(1)
+	for i := range w.Size {
+		e, t := w.touched(i, x.Shape[first+i])
+		elements, taps = elements.Mul(e), taps.Mul(t)
+	}
+	read[0] = elements.Scale(x.Elem.Bytes())
+	if f := in(o, 1); len(read) > 1 {
+		read[1] = dim.Prod(f.Shape[:first]...).Mul(taps).Scale(f.Elem.Bytes())
+	}
+	return read, written
+}

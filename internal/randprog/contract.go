@@ -1,0 +1,269 @@
+package randprog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// factor is an operand of a contraction: small enough that n products can be summed.
+func (w *writer) factor(v value) bool {
+	return (v.float() || isInt(v.elem) && !w.grad && v.exact || isF8(v.elem) && !w.grad) && v.top() <= limit(v.elem)
+}
+
+func (w *writer) product(elem string, shape []int, n int, ins ...value) (value, bool) {
+	top := float64(n)
+	exact := isInt(elem)
+	for _, x := range ins {
+		top *= x.top()
+		exact = exact && x.exact
+	}
+	return w.fresh(elem, shape, -top, top, exact, ins...), top <= limit(elem)
+}
+
+// einsum contracts two values, sometimes one or three.
+func (w *writer) einsum() bool {
+	x, ok := w.find(ranked(1, w.factor))
+	if !ok {
+		return false
+	}
+	letters, size := "", map[byte]int{}
+	name := func(d int) byte {
+		l := byte('a' + len(size))
+		size[l] = d
+		return l
+	}
+	var xs []byte
+	for _, d := range x.shape {
+		xs = append(xs, name(d))
+	}
+	ins, parts := []value{x}, []string{string(xs)}
+	for range []int{0, 1, 1, 1, 1, 1, 2}[w.r.IntN(7)] {
+		y, ok := w.find(ranked(1, func(v value) bool { return v.elem == x.elem && w.factor(v) }))
+		if !ok {
+			y = x
+		}
+		var ys []byte
+		for _, d := range y.shape {
+			l := byte(0)
+			for _, k := range w.r.Perm(len(size)) {
+				if c := byte('a' + k); size[c] == d && !slices.Contains(ys, c) && !w.chance(5) {
+					l = c
+					break
+				}
+			}
+			if l == 0 {
+				l = name(d)
+			}
+			ys = append(ys, l)
+		}
+		ins, parts = append(ins, y), append(parts, string(ys))
+	}
+	var out []byte
+	var shape []int
+	all, n := 1, 1
+	for _, k := range w.r.Perm(len(size)) {
+		l := byte('a' + k)
+		all *= size[l]
+		used := strings.Count(strings.Join(parts, ""), string(l))
+		if used > 1 && w.chance(4) || used == 1 && !w.chance(5) {
+			out, shape = append(out, l), append(shape, size[l])
+		} else {
+			n *= size[l]
+		}
+	}
+	if w.chance(3) {
+		slices.Sort(out)
+		shape = shape[:0]
+		for _, l := range out {
+			shape = append(shape, size[l])
+		}
+	}
+	letters = strings.Join(parts, ",") + "->" + string(out)
+	if all > points || count(shape) > most || len(shape) > 5 {
+		return false
+	}
+	for i := range ins {
+		if len(ins) > 1 || n > 1 {
+			ins[i] = w.within(ins[i], math.Pow(limit(x.elem)/float64(n), 1/float64(len(ins))))
+		}
+	}
+	elem := x.elem
+	if isF8(elem) || coarse(elem) && w.chance(4) {
+		elem = "f32"
+	}
+	y, ok := w.product(elem, shape, n, ins...)
+	if ok {
+		w.one(fmt.Sprintf("einsum %q", letters), "", y, ins...)
+	}
+	return ok
+}
+
+// within is small for types that have other ops.
+func (w *writer) within(v value, r float64) value {
+	if isF8(v.elem) {
+		return v
+	}
+	return w.small(v, max(r, 0.01))
+}
+
+func (w *writer) matmul() bool {
+	x, ok := w.find(ranked(2, w.factor))
+	if !ok {
+		return false
+	}
+	r := len(x.shape)
+	ta, tb := w.chance(3), w.chance(3)
+	m, k := x.shape[r-2], x.shape[r-1]
+	if ta {
+		m, k = k, m
+	}
+	inner := func(v value) int {
+		if tb {
+			return v.shape[len(v.shape)-1]
+		}
+		return v.shape[len(v.shape)-2]
+	}
+	y, ok := w.find(ranked(2, func(v value) bool {
+		_, fits := joined(v.shape[:len(v.shape)-2], x.shape[:r-2])
+		return v.elem == x.elem && w.factor(v) && inner(v) == k && fits
+	}))
+	if !ok {
+		s := []int{k, w.size()}
+		if tb {
+			slices.Reverse(s)
+		}
+		if count(s) > most/2 {
+			return false
+		}
+		y = w.argument(x.elem, s)
+	}
+	n := y.shape[len(y.shape)-1]
+	if tb {
+		n = y.shape[len(y.shape)-2]
+	}
+	batch, _ := joined(y.shape[:len(y.shape)-2], x.shape[:r-2])
+	shape := append(slices.Clone(batch), m, n)
+	if count(shape) > most || count(shape)*k > points {
+		return false
+	}
+	x, y = w.within(x, math.Sqrt(limit(x.elem)/float64(k))), w.within(y, math.Sqrt(limit(x.elem)/float64(k)))
+	elem := x.elem
+	if isF8(elem) || coarse(elem) && w.chance(4) {
+		elem = "f32"
+	}
+	z, ok := w.product(elem, shape, k, x, y)
+	var clauses []string
+	if ta {
+		clauses = append(clauses, "transpose_a = true")
+	}
+	if tb {
+		clauses = append(clauses, "transpose_b = true")
+	}
+	if ok {
+		w.one("matmul", strings.Join(clauses, ", "), z, x, y)
+	}
+	return ok
+}
+
+func (w *writer) convolution() bool {
+	x, ok := w.find(func(v value) bool {
+		return len(v.shape) == 4 && v.float() && v.top() <= 100 && count(v.shape) < 2000 && v.shape[1] < 40
+	})
+	if !ok {
+		if !w.chance(3) {
+			return false
+		}
+		x = w.argument(w.pick("f32", "f16", "f64"), []int{1 + w.r.IntN(2), 1 + w.r.IntN(4), 2 + w.r.IntN(7), 2 + w.r.IntN(7)})
+	}
+	groups := 1
+	if x.shape[1]%2 == 0 && w.chance(4) {
+		groups = 2
+	}
+	kh, kw := 1+w.r.IntN(min(3, x.shape[2])), 1+w.r.IntN(min(3, x.shape[3]))
+	outs := groups * (1 + w.r.IntN(4))
+	k := w.features(x.elem, []int{outs, x.shape[1] / groups, kh, kw})
+	stride, pad := 1+w.r.IntN(2), w.r.IntN(2)
+	shape := []int{x.shape[0], outs, (x.shape[2]+2*pad-kh)/stride + 1, (x.shape[3]+2*pad-kw)/stride + 1}
+	n := x.shape[1] / groups * kh * kw
+	if count(shape) > most || count(shape)*n > points {
+		return false
+	}
+	y, ok := w.product(x.elem, shape, n, x, k)
+	if ok {
+		clauses := fmt.Sprintf("window_strides = [%[1]d, %[1]d], padding = [[%[2]d, %[2]d], [%[2]d, %[2]d]]", stride, pad)
+		if groups > 1 {
+			clauses += fmt.Sprintf(", feature_group_count = %d", groups)
+		}
+		w.one("convolution", clauses, y, x, k)
+	}
+	return ok
+}
+
+// attention writes one, sometimes with what its gradient needs and the gradient.
+func (w *writer) attention() bool {
+	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
+	if isFloat(w.elem) && w.chance(2) {
+		elem = w.elem
+	}
+	q, ok := w.find(func(v value) bool {
+		return len(v.shape) == 4 && v.elem == elem && v.top() <= 10 && count(v.shape) < 1500 && v.shape[3] <= 64
+	})
+	if !ok {
+		q = w.argument(elem, []int{1 + w.r.IntN(2), []int{1, 2, 4}[w.r.IntN(3)], []int{1, 3, 8, 17, 33}[w.r.IntN(5)], []int{4, 8, 16, 7}[w.r.IntN(4)]})
+	}
+	heads := q.shape[1]
+	if heads%2 == 0 && w.chance(2) {
+		heads /= 2
+	}
+	causal := w.chance(3)
+	keys := q.shape[2]
+	if w.chance(2) {
+		keys += w.r.IntN(20)
+	}
+	depth := q.shape[3]
+	if w.chance(4) {
+		depth = 4 + 4*w.r.IntN(3)
+	}
+	k := w.features(elem, []int{q.shape[0], heads, keys, q.shape[3]})
+	v := w.features(elem, []int{q.shape[0], heads, keys, depth})
+	ins := []value{q, k, v}
+	mask := w.chance(4)
+	if mask {
+		ins = append(ins, w.features(elem, []int{q.shape[2], keys}))
+	}
+	// Scores of large operands leave one key for each query: what differs then is
+	// which, by rounding.
+	clauses := []string{"scale = " + number(elem, 0.25/float64(q.shape[3]))}
+	if causal {
+		clauses = append(clauses, "causal = true")
+	}
+	if w.chance(6) {
+		clauses = append(clauses, "dropout = 0.25, seed = 3")
+	}
+	y := w.fresh(elem, []int{q.shape[0], q.shape[1], q.shape[2], depth}, -2*v.top(), 2*v.top(), false, ins...)
+	y.depth++
+	if w.grad || !w.chance(3) {
+		w.emit("attention", strings.Join(clauses, ", "), []value{y}, ins)
+		return true
+	}
+	lse := "f32"
+	if elem == "f64" {
+		lse = "f64"
+	}
+	l := w.fresh(lse, y.shape[:3], -200, 200, false, ins...)
+	w.emit("attention", strings.Join(clauses, ", "), []value{y, l}, ins)
+	dy := w.features(elem, y.shape)
+	g := func(like value) value { return w.fresh(elem, like.shape, -limit(elem), limit(elem), false, ins...) }
+	outs := []value{g(q), g(k), g(v)}
+	grad := []value{q, k, v, y, l, dy}
+	if mask {
+		grad = append(grad, ins[3])
+		if w.chance(2) {
+			outs = append(outs, g(ins[3]))
+		}
+	}
+	w.emit("attention_grad", strings.Join(clauses, ", "), outs, grad)
+	return true
+}

@@ -1,0 +1,368 @@
+// Package randprog writes random valid programs for tests, forward and to be
+// differentiated: every op of the registry, reductions of every dimension and of
+// one another, values moved before, between and behind them, several results.
+// The same seed writes the same text.
+//
+// What is computed stays tame. The writer follows the interval that each value
+// lies in, and whether every correct execution computes it to the bit (exact).
+// Operands are brought to where an op neither overflows nor stands at a pole,
+// and values that rounding has touched decide no comparison, so that two correct
+// executions agree up to rounding.
+package randprog
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options choose among the programs of a seed.
+type Options struct {
+	// Gradient asks for a function that has derivatives: floating-point results
+	// alone, of ops that are differentiated.
+	Gradient bool
+	// Ops is about how many ops the function has; 0: a few.
+	Ops int
+}
+
+// Program is the text of a function @f, with at most one other function.
+func Program(seed uint64, o Options) string {
+	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}, uniform: map[string]float64{}}
+	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")
+	if w.grad {
+		w.elem = w.pick("f64", "f64", "f32", "f32", "f16", "bf16")
+	}
+	w.arguments()
+	w.weigh()
+	n := o.Ops
+	if n == 0 {
+		n = 3 + w.r.IntN(10)
+		if w.grad { // of which there become four times as many
+			n = 2 + w.r.IntN(6)
+		}
+	}
+	for tries := 0; w.written < n && tries < 8*n; tries++ {
+		w.statement()
+	}
+	return w.function()
+}
+
+// value is a tensor of the program.
+type value struct {
+	name, elem string
+	shape      []int
+	lo, hi     float64 // what lies between these
+	exact      bool    // the same bits in every correct execution
+	depth      int     // reductions of reductions
+	arg        bool
+}
+
+func (v value) typ() string {
+	if len(v.shape) == 0 {
+		return "tensor<" + v.elem + ">"
+	}
+	var b strings.Builder
+	for _, d := range v.shape {
+		fmt.Fprintf(&b, "%dx", d)
+	}
+	return "tensor<" + b.String() + v.elem + ">"
+}
+
+func (v value) top() float64 { return max(math.Abs(v.lo), math.Abs(v.hi)) }
+
+func (v value) float() bool { return isFloat(v.elem) }
+
+func isFloat(elem string) bool {
+	return elem == "f64" || elem == "f32" || elem == "f16" || elem == "bf16"
+}
+
+func isF8(elem string) bool { return strings.HasPrefix(elem, "f8") }
+
+func isInt(elem string) bool { return !isFloat(elem) && !isF8(elem) && elem != "i1" }
+
+// limit is up to where values of the type stay: far enough from its end that one
+// more op does not pass it.
+func limit(elem string) float64 {
+	switch elem {
+	case "f64", "f32", "bf16":
+		return 1e5
+	case "f16":
+		return 2e4
+	case "i64", "ui64", "i32", "ui32":
+		return 1e8
+	case "i16", "ui16":
+		return 3e4
+	case "i1":
+		return 1
+	case "f8E4M3FN":
+		return 400
+	case "f8E5M2":
+		return 5e4
+	}
+	return 120
+}
+
+// coarse types lose digits that another execution keeps.
+func coarse(elem string) bool { return elem == "f16" || elem == "bf16" || isF8(elem) }
+
+type writer struct {
+	r       *rand.Rand
+	out     strings.Builder
+	indent  string
+	elem    string // the type of most values
+	grad    bool
+	plain   bool // in a region that holds no regions
+	vals    []value
+	args    []value
+	used    map[string]bool
+	uniform map[string]float64 // constants by name
+	names   int
+	written int
+	table   []weighted
+	extra   string // another function
+}
+
+const (
+	most   = 6000 // elements of a tensor
+	points = 1 << 18
+)
+
+func count(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+func (w *writer) pick(of ...string) string { return of[w.r.IntN(len(of))] }
+
+func (w *writer) chance(of int) bool { return w.r.IntN(of) == 0 }
+
+// size is one of a dimension: mostly small, now and then 1, or just above what a
+// warp, a tile or a block covers.
+func (w *writer) size() int {
+	switch k := w.r.IntN(50); {
+	case k < 5:
+		return 1
+	case k < 34:
+		return 2 + w.r.IntN(8)
+	case k < 46:
+		return []int{12, 16, 17, 24, 31, 32, 33, 40}[w.r.IntN(8)]
+	case k < 49:
+		return []int{64, 65, 96, 129}[w.r.IntN(4)]
+	}
+	return []int{257, 512, 1025}[w.r.IntN(3)]
+}
+
+func (w *writer) shape(rank int) []int {
+	for {
+		s := make([]int, rank)
+		for i := range s {
+			s[i] = w.size()
+		}
+		if count(s) <= most/2 {
+			return s
+		}
+	}
+}
+
+// arguments are of shapes that meet: one that most values have, its rows,
+// columns and parts with dimensions of size 1, and indices.
+func (w *writer) arguments() {
+	base := w.shape([]int{1, 2, 2, 2, 2, 3, 3, 4}[w.r.IntN(8)])
+	shapes := [][]int{base}
+	for range 1 + w.r.IntN(3) {
+		s := slices.Clone(base)
+		switch w.r.IntN(5) {
+		case 0:
+		case 1:
+			s = s[w.r.IntN(len(s)+1):]
+		case 2:
+			s[w.r.IntN(len(s))] = 1
+		case 3:
+			s = []int{base[w.r.IntN(len(base))], w.size()}
+			if count(s) > most/2 {
+				s = s[:1]
+			}
+		default:
+			w.r.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
+		}
+		shapes = append(shapes, s)
+	}
+	for _, s := range shapes {
+		elem := w.elem
+		if w.chance(8) {
+			elem = w.pick("f32", "f64", "f16", "bf16")
+		}
+		w.argument(elem, s)
+	}
+	if w.chance(3) {
+		w.argument(w.pick("i64", "i32", "i32", "ui32", "i16", "i8", "ui8", "ui16", "ui64"), base)
+	}
+	if w.chance(3) {
+		w.argument(w.pick("i64", "i32"), base[w.r.IntN(len(base)):])
+	}
+	if w.chance(5) {
+		w.argument("i1", base)
+	}
+}
+
+func (w *writer) argument(elem string, shape []int) value {
+	v := value{name: fmt.Sprintf("%%a%d", len(w.args)), elem: elem, shape: slices.Clone(shape), lo: -7, hi: 7, exact: true, arg: true}
+	if isInt(elem) {
+		v.lo, v.hi = 0, 9
+	}
+	if elem == "i1" {
+		v.lo, v.hi = 0, 1
+	}
+	w.args = append(w.args, v)
+	w.vals = append(w.vals, v)
+	return v
+}
+
+func (w *writer) fresh(elem string, shape []int, lo, hi float64, exact bool, from ...value) value {
+	w.names++
+	if elem[0] == 'u' {
+		lo = max(lo, 0)
+	}
+	v := value{name: fmt.Sprintf("%%v%d", w.names), elem: elem, shape: slices.Clone(shape), lo: lo, hi: hi, exact: exact}
+	for _, f := range from {
+		v.depth = max(v.depth, f.depth)
+	}
+	return v
+}
+
+// find picks a value that want accepts, of those that were made last more often.
+func (w *writer) find(want func(value) bool) (value, bool) {
+	for range 10 {
+		v := w.vals[len(w.vals)-1-w.r.IntN(min(len(w.vals), 1+w.r.IntN(len(w.vals))))]
+		if want(v) {
+			return v, true
+		}
+	}
+	var all []value
+	for _, v := range w.vals {
+		if want(v) {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return value{}, false
+	}
+	return all[w.r.IntN(len(all))], true
+}
+
+func floats(v value) bool { return v.float() && v.top() <= limit(v.elem) }
+
+func numbers(v value) bool { return (v.float() || isInt(v.elem)) && v.top() <= limit(v.elem) }
+
+func ranked(n int, f func(value) bool) func(value) bool {
+	return func(v value) bool { return len(v.shape) >= n && f(v) }
+}
+
+func spell(vs []value) (names, types string) {
+	var ns, ts []string
+	for _, v := range vs {
+		ns, ts = append(ns, v.name), append(ts, v.typ())
+	}
+	return strings.Join(ns, ", "), strings.Join(ts, ", ")
+}
+
+// emit writes "outs = dm.head ins clauses : (types) -> types" and keeps outs.
+func (w *writer) emit(head, clauses string, outs, ins []value) {
+	w.line(head, clauses, "", outs, ins)
+	w.vals = append(w.vals, outs...)
+}
+
+func (w *writer) line(head, clauses, region string, outs, ins []value) {
+	names, types := spell(ins)
+	results, into := spell(outs)
+	if len(outs) != 1 {
+		into = "(" + into + ")"
+	}
+	text := "dm." + head
+	if names != "" {
+		text += " " + names
+	}
+	switch {
+	case clauses == "":
+	case names == "":
+		text += " " + clauses
+	default:
+		text += ", " + clauses
+	}
+	if strings.HasPrefix(head, "rng") && clauses != "" {
+		text = "dm." + head + ", " + clauses
+	}
+	if names == "" {
+		text += " : " + into
+	} else {
+		text += " : (" + types + ") -> " + into
+	}
+	fmt.Fprintf(&w.out, "%s%s = %s%s\n", w.indent, results, text, region)
+	for _, v := range ins {
+		w.used[v.name] = true
+	}
+	w.written++
+}
+
+// one writes an op with one result and gives it.
+func (w *writer) one(head, clauses string, out value, ins ...value) value {
+	w.emit(head, clauses, []value{out}, ins)
+	return out
+}
+
+// constant is a number as a tensor without dimensions.
+func (w *writer) constant(elem string, x float64) value {
+	v := w.fresh(elem, nil, x, x, true)
+	fmt.Fprintf(&w.out, "%s%s = dm.constant dense<%s> : %s\n", w.indent, v.name, number(elem, x), v.typ())
+	w.uniform[v.name] = x
+	return v
+}
+
+func number(elem string, x float64) string {
+	switch {
+	case elem == "i1":
+		return strconv.FormatBool(x != 0)
+	case isInt(elem):
+		return strconv.FormatInt(int64(x), 10)
+	}
+	s := strconv.FormatFloat(x, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// function is the whole text, with the results that are used by nothing and a
+// few others.
+func (w *writer) function() string {
+	var results []value
+	for _, v := range slices.Backward(w.vals) {
+		if v.arg || w.grad && !v.float() {
+			continue
+		}
+		if (!w.used[v.name] || w.chance(5)) && len(results) < 4 {
+			results = append(results, v)
+		}
+	}
+	if len(results) == 0 || w.grad && !slices.ContainsFunc(results, value.float) {
+		v, ok := w.find(func(v value) bool { return !v.arg && (v.float() || !w.grad) })
+		if !ok {
+			v, _ = w.find(value.float)
+			v = w.one("tanh", "", w.fresh(v.elem, v.shape, -1, 1, false), v)
+		}
+		results = append(results, v)
+	}
+	slices.Reverse(results)
+	var args []string
+	for _, a := range w.args {
+		args = append(args, a.name+": "+a.typ())
+	}
+	names, types := spell(results)
+	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n%s", strings.Join(args, ", "), types, w.out.String(), names, types, w.extra)
+}

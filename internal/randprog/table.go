@@ -1,0 +1,93 @@
+package randprog
+
+// weighted is a kind of statement, how often it comes up, and how it is written;
+// write says whether it could be.
+type weighted struct {
+	name   string
+	weight int
+	write  func(w *writer) bool
+	smooth bool // stands in functions that are differentiated
+}
+
+// statements are all kinds of statements. Together they write every op of the
+// registry.
+func statements() []weighted {
+	return []weighted{
+		{"unary", 14, (*writer).unary, true},
+		{"binary", 22, (*writer).binary, true},
+		{"compare", 2, (*writer).compare, false},
+		{"select", 3, (*writer).choose, true},
+		{"clamp", 2, (*writer).clamp, true},
+		{"convert", 4, (*writer).convert, true},
+		{"dropout", 2, (*writer).dropout, true},
+		{"map", 2, (*writer).mapped, true},
+		{"optimizer", 1, (*writer).optimizer, false},
+		{"reduce", 14, (*writer).reduce, true},
+		{"statistic", 18, (*writer).statistic, true},
+		{"custom", 1, (*writer).customReduce, false},
+		{"softmax", 8, (*writer).softmax, true},
+		{"norm", 5, (*writer).norm, true},
+		{"batch_norm", 2, (*writer).batchNorm, true},
+		{"group_norm", 1, (*writer).groupNorm, true},
+		{"cross_entropy", 2, (*writer).crossEntropy, true},
+		{"argmax", 2, (*writer).argmax, false},
+		{"cumsum", 2, (*writer).cumsum, true},
+		{"window", 2, (*writer).window, true},
+		{"select_and_scatter", 1, (*writer).selectAndScatter, false},
+		{"ordered", 1, (*writer).ordered, true},
+		{"attention", 2, (*writer).attention, true},
+		{"transpose", 5, (*writer).transpose, true},
+		{"reshape", 5, (*writer).reshape, true},
+		{"broadcast", 5, (*writer).broadcast, true},
+		{"slice", 5, (*writer).slice, true},
+		{"dynamic_slice", 2, (*writer).dynamicSlice, true},
+		{"update", 2, (*writer).update, true},
+		{"concatenate", 4, (*writer).concatenate, true},
+		{"pad", 3, (*writer).pad, true},
+		{"reverse", 2, (*writer).reverse, true},
+		{"gather", 6, (*writer).gather, true},
+		{"scatter", 2, (*writer).scatter, true},
+		{"embedding", 2, (*writer).embedding, true},
+		{"copy", 1, (*writer).copied, true},
+		{"source", 2, (*writer).source, true},
+		{"einsum", 5, (*writer).einsum, true},
+		{"matmul", 4, (*writer).matmul, true},
+		{"convolution", 2, (*writer).convolution, true},
+		{"kernel", 3, (*writer).kernel, true},
+		{"if", 1, (*writer).branch, false},
+		{"while", 1, (*writer).loop, false},
+		{"gradient", 1, (*writer).gradient, false},
+	}
+}
+
+// weigh makes the table of this program: each has its own preferences, so that
+// kinds that are rare in all come up together in some.
+func (w *writer) weigh() {
+	for _, s := range statements() {
+		if w.grad && !s.smooth {
+			continue
+		}
+		switch w.r.IntN(8) {
+		case 0:
+			s.weight *= 4
+		case 1:
+			s.weight /= 2
+		}
+		s.weight = max(1, s.weight)
+		w.table = append(w.table, s)
+	}
+}
+
+func (w *writer) statement() {
+	sum := 0
+	for _, s := range w.table {
+		sum += s.weight
+	}
+	k := w.r.IntN(sum)
+	for _, s := range w.table {
+		if k -= s.weight; k < 0 {
+			s.write(w)
+			return
+		}
+	}
+}
