@@ -85,7 +85,7 @@ func (b *builder) placed(to *strings.Builder, before, kernel string, head int) {
 				continue
 			}
 			if next != said {
-				fmt.Fprintf(to, "#line %d %s\n", next, escape.String(b.out.File))
+				fmt.Fprintf(to, "#line %d %s\n", next, escape.Line(b.out.File))
 				said = next
 			}
 			to.WriteString(line)

@@ -13,11 +13,14 @@ import (
 // another question; see docs/SECURITY.md.
 func (p *Program) contained() error {
 	c := container{}
+	if p.Headers != nil {
+		c.headers = map[string]bool{}
+	}
 	for _, h := range p.Headers {
-		if !flatHeader.MatchString(h.Name) || slices.Contains(c.headers, h.Name) {
+		if !flatHeader.MatchString(h.Name) || c.headers[h.Name] {
 			return fmt.Errorf("%q is no name for a header", h.Name)
 		}
-		c.headers = append(c.headers, h.Name)
+		c.headers[h.Name] = true
 	}
 	for _, h := range p.Headers {
 		if err := c.text(h.Name, h.Text, true); err != nil {
@@ -32,7 +35,7 @@ var (
 	// ofHost are the headers of the emulation, which programs do not hold.
 	ofHost       = regexp.MustCompile(`^emu(_[a-z]+)?\.cuh$`)
 	includeRest  = regexp.MustCompile(`^"([^"]*)"$`)
-	lineRest     = regexp.MustCompile(`^[0-9]+( "([^"\\]|\\["\\]|\\[0-7]{3})*")?$`)
+	lineRest     = regexp.MustCompile(`^[0-9]+( "([^"\\]|\\\\|\\077)*")?$`)
 	pragmaRest   = regexp.MustCompile(`^(once|unroll( [0-9]+)?)$`)
 	unrollString = regexp.MustCompile(`^"unroll( [0-9]+)?"$`)
 )
@@ -45,7 +48,7 @@ var (
 )
 
 // container looks at the texts of one program.
-type container struct{ headers []string }
+type container struct{ headers map[string]bool } // nil: those of the prelude that is built in
 
 // text looks at one of them as a preprocessor does: lines that a backslash joins
 // are one, and comments are blanks.
@@ -115,9 +118,9 @@ func (c *container) text(name, text string, header bool) error {
 
 func (c *container) has(name string, header bool) bool {
 	if c.headers == nil {
-		return flatHeader.MatchString(name) // the prelude that is built in
+		return flatHeader.MatchString(name)
 	}
-	return slices.Contains(c.headers, name) || header && ofHost.MatchString(name)
+	return c.headers[name] || header && ofHost.MatchString(name)
 }
 
 // scanner cuts C++ into the tokens of its preprocessor.

@@ -69,7 +69,7 @@ func (p *Program) ExportC(w io.Writer) error {
 	e.f("\n%s\n", strings.TrimRight(text, "\n"))
 	// What follows is for the host; the run-time compiler, with which the file can
 	// be tried as it is, has none.
-	fmt.Fprintf(&e.b, "\n#line %d %s\n", strings.Count(e.b.String(), "\n")+3, escape.String(p.fileName()+".cu"))
+	fmt.Fprintf(&e.b, "\n#line %d %s\n", strings.Count(e.b.String(), "\n")+3, escape.Line(p.fileName()+".cu"))
 	e.f("#ifndef __CUDACC_RTC__\n#include <cuda_runtime.h>\n")
 	if maps {
 		e.f("#include <cuda.h>\n")

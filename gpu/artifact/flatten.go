@@ -94,7 +94,7 @@ func (f *flattener) add(text, from string, depth int) error {
 			return err
 		}
 		if depth == 0 && f.name != "" {
-			fmt.Fprintf(&f.out, "#line %d %s\n", n+1, escape.String(f.name))
+			fmt.Fprintf(&f.out, "#line %d %s\n", n+1, escape.Line(f.name))
 		}
 	}
 	if so := f.out.String(); so != "" && !strings.HasSuffix(so, "\n") {

@@ -18,6 +18,9 @@ var libraryText string
 // function that launches one of them, dm_launch of library.cuh: machine code for a
 // driver that is no more than a stand-in.
 func Library(ctx context.Context, p *artifact.Program, path string, opt Options) error {
+	if p.Foreign {
+		return ErrForeign
+	}
 	cxx, err := compiler(opt.Compiler)
 	if err != nil {
 		return err

@@ -72,11 +72,12 @@ func Install(ctx context.Context) (*Compiler, error) {
 
 // fetch has pip put the wheels into the folder to. What pip says comes back.
 func fetch(ctx context.Context, to string) (said string, err error) {
-	work, err := os.MkdirTemp("", "dmir-pip-*")
+	folder, err := local.NewWork()
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(work)
+	defer folder.Remove()
+	work := folder.Dir
 	list := filepath.Join(work, "wheels.txt")
 	if err := os.WriteFile(list, wheels, 0o600); err != nil {
 		return "", err

@@ -19,7 +19,7 @@ func CompileProgram(ctx context.Context, p *artifact.Program, arch string, opts 
 		headers = DeviceHeaders()
 	}
 	if opts.Name == "" {
-		opts.Name = escape.Identifier(p.Name) + ".cu" // also a file and an argument of nvcc
+		opts.Name = escape.FileName(escape.Identifier(p.Name)) + ".cu" // also a file and an argument of nvcc
 	}
 	text, lines := spread(p.Source)
 	r, err := Compile(ctx, text, headers, arch, opts)

@@ -175,7 +175,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 		return err
 	}
 	if res.Untimed != "" {
-		fmt.Fprintf(a.stderr, "dmir: there are results, but no times: %s\n", res.Untimed)
+		escape.Fprintf(a.stderr, "dmir: there are results, but no times: %s\n", res.Untimed)
 	}
 	if c.OutputFormat == "json" {
 		return c.artifactJSON(a, p, res)

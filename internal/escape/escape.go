@@ -54,8 +54,7 @@ func Comment(s string) string {
 	return b.String()
 }
 
-// String is s as a string literal of C++, CUDA and C, quotes included; also
-// behind #line. What stands between the quotes means the same to Go.
+// String is s as a string literal of C++, CUDA and C, quotes included. What stands between the quotes means the same to Go.
 func String(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -77,6 +76,11 @@ func String(s string) string {
 	b.WriteByte('"')
 	return b.String()
 }
+
+// Line is the path s as the literal that stands behind #line. Compilers hand it on
+// to assemblers, NVRTC without escapes of its own, so it has neither quotes nor
+// what ends a line, and is for people to read.
+func Line(s string) string { return String(strings.ReplaceAll(Terminal(s), `"`, "'")) }
 
 // Identifier is s as an identifier of C++ and C: letters, digits and single
 // underscores. Keywords and macros are the caller's business, who gives such

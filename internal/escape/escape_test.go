@@ -56,6 +56,16 @@ func TestFileName(t *testing.T) {
 	}
 }
 
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{
+		"dir/größe.dmir": `"dir/größe.dmir"`, `C:\a "b".dmir`: `"C:\\a 'b'.dmir"`, "a\nb\xff": `"a·b·"`, "??/": `"?\077/"`,
+	} {
+		if got := escape.Line(s); got != want {
+			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
+
 func FuzzPlaces(f *testing.F) {
 	for _, s := range escapetest.Names {
 		f.Add(s)

@@ -4,5 +4,6 @@ import "./grammar.test";
 import "./later.test";
 import "./manifest.test";
 import "./page.test";
+import "./plain.test";
 import "./restarts.test";
 import "./visible.test";
