@@ -81,7 +81,10 @@ func (c compileCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p := program.Load(src, opts)
+	p, err := a.analyse(src, opts)
+	if err != nil {
+		return err
+	}
 	if err := c.bound(p); err != nil {
 		return err
 	}
@@ -206,7 +209,9 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 	one := func(arch string) (build, error) {
 		var b build
 		warn := func(d diag.Diagnostic) { b.warnings = append(b.warnings, d) }
-		out, err := driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn})
+		out, err := await(a.ctx, func() (*artifact.Program, error) {
+			return driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn})
+		})
 		if err != nil {
 			return build{}, err
 		}

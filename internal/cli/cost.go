@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 
@@ -25,10 +26,21 @@ func (c costCmd) Run(a *app) error {
 	if len(p.Funcs) == 0 && !p.HasErrors() {
 		return noFunction(p, errors.New("the file has no function"), "")
 	}
-	if c.OutputFormat == "json" {
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(cost.JSON(p.Target, p.Funcs))
+	opts := cost.TableOptions{Color: styleOf(a.stdout).Color, Width: a.width()}
+	text, err := await(a.ctx, func() ([]byte, error) {
+		var b bytes.Buffer
+		if c.OutputFormat == "json" {
+			enc := json.NewEncoder(&b)
+			enc.SetIndent("", "  ")
+			err := enc.Encode(cost.JSON(p.Target, p.Funcs))
+			return b.Bytes(), err
+		}
+		err := cost.Table(&b, p.Target, p.Funcs, opts)
+		return b.Bytes(), err
+	})
+	if err != nil {
+		return err
 	}
-	return cost.Table(a.stdout, p.Target, p.Funcs, cost.TableOptions{Color: styleOf(a.stdout).Color, Width: a.width()})
+	_, err = a.stdout.Write(text)
+	return err
 }

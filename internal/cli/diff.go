@@ -79,7 +79,9 @@ func (c diffCmd) Run(a *app) error {
 	if err := c.bound(p, old); err != nil {
 		return err
 	}
-	d, err := panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
+	d, err := await(a.ctx, func() (panel.Data, error) {
+		return panel.Build(p, panel.KindDiff, "", panel.Options{Old: old, OldName: name, Gate: c.Budget.asked, Tolerance: c.Budget.share})
+	})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"dmir/analysis/program"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/internal/whole"
@@ -90,21 +91,34 @@ func isCompiled(path string) bool {
 // readAll reads to the end of in. What a terminal or a pipe is read for cannot
 // be called off, so that read is left behind when ctx ends.
 func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) { return io.ReadAll(in) })
+}
+
+// await is what f computes, or the error of ctx as soon as that ends. f, which
+// has no effect but its results, is left behind then: the process is about to
+// end.
+func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
-		text []byte
-		err  error
+		val T
+		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		text, err := io.ReadAll(in)
-		done <- result{text, err}
+		val, err := f()
+		done <- result{val, err}
 	}()
 	select {
 	case r := <-done:
-		return r.text, r.err
+		return r.val, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
+}
+
+// analyse is the program of a text.
+func (a *app) analyse(src *source.File, opts program.Options) (*program.Program, error) {
+	return await(a.ctx, func() (*program.Program, error) { return program.Load(src, opts), nil })
 }
 
 // expand replaces the folders among paths by the .dmir files in them.

@@ -66,7 +66,10 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	tree := parse.File(src)
+	tree, err := await(a.ctx, func() (*ast.File, error) { return parse.File(src), nil })
+	if err != nil {
+		return false, err
+	}
 	if hasErrors(tree.Diags) {
 		printErrors(a.stderr, src, tree.Diags)
 		return false, exitStatus(exitFailed)
@@ -74,7 +77,10 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	if c.Generic {
 		return false, generic(a, src, tree)
 	}
-	text := format.File(tree)
+	text, err := await(a.ctx, func() (string, error) { return format.File(tree), nil })
+	if err != nil {
+		return false, err
+	}
 	changed = text != src.Text()
 	switch {
 	case c.Check && !c.Diff:

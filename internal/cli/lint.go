@@ -101,16 +101,22 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 		rules = lint.Options{Select: c.Select, Ignore: c.Ignore}
 	}
 	load := func(src *source.File) *program.Program { return program.Load(src, opts) }
-	p := load(src)
+	p, err := a.analyse(src, opts)
+	if err != nil {
+		return nil, false, err
+	}
 	if err := c.bound(p); err != nil {
 		if unbound.n++; unbound.n == unbound.of {
 			return nil, false, err
 		}
 	}
 	if c.Fix || c.Diff {
-		fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
-		if err := a.ctx.Err(); err != nil {
-			return nil, false, err // some fixes are no fixing
+		fixed, err := await(a.ctx, func() (*lint.Fixed, error) {
+			fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
+			return fixed, a.ctx.Err() // some fixes are no fixing
+		})
+		if err != nil {
+			return nil, false, err
 		}
 		changed = fixed.Src.Text() != src.Text()
 		switch {
@@ -134,7 +140,11 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 			found = append(found, finding{p.Src, d})
 		}
 	}
-	for _, d := range lint.Run(a.ctx, p, rules) {
+	more, err := await(a.ctx, func() ([]diag.Diagnostic, error) { return lint.Run(a.ctx, p, rules), nil })
+	if err != nil {
+		return nil, false, err
+	}
+	for _, d := range more {
 		found = append(found, finding{p.Src, d})
 	}
 	slices.SortStableFunc(found, func(x, y finding) int { return x.Span.Start - y.Span.Start })

@@ -61,7 +61,10 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := program.Load(src, opts)
+	p, err := a.analyse(src, opts)
+	if err != nil {
+		return nil, err
+	}
 	if p.HasErrors() {
 		printErrors(a.stderr, src, p.Diags)
 		return nil, exitStatus(exitFailed)

@@ -57,7 +57,10 @@ func (c optCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p := program.Load(src, opts)
+	p, err := a.analyse(src, opts)
+	if err != nil {
+		return err
+	}
 	if err := c.bound(p); err != nil {
 		return err
 	}
@@ -67,7 +70,14 @@ func (c optCmd) Run(a *app) error {
 	}
 	r := &optimizer{optCmd: c, app: a, p: p, passes: passes}
 	for _, w := range work {
-		if err := r.module(w); err != nil {
+		_, err := await(a.ctx, func() (any, error) { return nil, r.module(w) })
+		if a.ctx.Err() != nil {
+			return a.ctx.Err()
+		}
+		for _, d := range r.warnings {
+			diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
+		}
+		if r.warnings = nil; err != nil {
 			return r.failed(err)
 		}
 	}
@@ -165,6 +175,7 @@ type optimizer struct {
 	p        *program.Program
 	passes   []pass.Pass
 	sections []string
+	warnings []diag.Diagnostic
 	times    []timing
 }
 
@@ -200,7 +211,7 @@ func (r *optimizer) module(t task) error {
 		for _, w := range u.Warnings {
 			d := w.Diagnostic()
 			d.Severity = diag.Warning
-			diag.Text(r.app.stderr, r.p.Src, d, styleOf(r.app.stderr))
+			r.warnings = append(r.warnings, d)
 		}
 		for _, f := range pass.Reached(m, u.Func) {
 			keep[f] = true

@@ -69,8 +69,11 @@ func (c reportCmd) Run(a *app) error {
 	}
 	var panels []panel.Data
 	for _, kind := range kinds {
-		d, err := panel.Build(p, kind, c.Function, opts)
-		if err != nil {
+		d, err := await(a.ctx, func() (panel.Data, error) { return panel.Build(p, kind, c.Function, opts) })
+		switch {
+		case a.ctx.Err() != nil:
+			return a.ctx.Err()
+		case err != nil:
 			return noFunction(p, err, "--function")
 		}
 		panels = append(panels, d)
@@ -136,7 +139,7 @@ func (c reportCmd) pages(a *app, panels []panel.Data) error {
 	pages := make([][]byte, len(panels))
 	for i, d := range panels {
 		var err error
-		if pages[i], err = panel.HTML(d); err != nil {
+		if pages[i], err = await(a.ctx, func() ([]byte, error) { return panel.HTML(d) }); err != nil {
 			return err
 		}
 	}

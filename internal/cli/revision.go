@@ -20,7 +20,10 @@ func (t targeting) version(a *app, old, path string, new *program.Program) (p *p
 	if err != nil {
 		return nil, "", err
 	}
-	p = program.Load(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config})
+	p, err = a.analyse(src, program.Options{Target: new.Target, Bind: new.Bind, Config: new.Config})
+	if err != nil {
+		return nil, "", err
+	}
 	if p.HasErrors() {
 		printErrors(a.stderr, src, p.Diags)
 		return nil, "", exitStatus(exitFailed)

@@ -57,7 +57,10 @@ func (c runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	p := program.Load(src, opts)
+	p, err := a.analyse(src, opts)
+	if err != nil {
+		return err
+	}
 	if err := c.bound(p); err != nil {
 		return err
 	}
