@@ -64,6 +64,10 @@ type Entry struct {
 // Moved is Read + Written.
 func (e *Entry) Moved() dim.Dim { return e.Read.Add(e.Written) }
 
+// Copies are those that a loop makes once, of what it begins with, and those of
+// each time that Inner runs, of what that hands on.
+func (e *Entry) Copies() (begin, round []*Entry) { return e.begin, e.round }
+
 // Func is the cost of a function.
 type Func struct {
 	Func    *ir.Func

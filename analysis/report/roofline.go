@@ -42,7 +42,10 @@ func (r *roofs) entries(es []*cost.Entry, runs int64, reason string) {
 			if !ok {
 				n, why = 1, dependsOn(e.Trips.Symbols())
 			}
+			begin, round := e.Copies()
+			r.entries(begin, runs, reason)
 			r.entries(e.Inner, times(runs, n), why)
+			r.entries(round, times(runs, n), why)
 			continue
 		}
 		r.dot(e, runs, reason)
