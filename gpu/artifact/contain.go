@@ -219,7 +219,7 @@ func (s *scanner) token() (string, error) {
 	case c == '?' && s.peek() == '?':
 		return "", fmt.Errorf("has a trigraph, or what looks like one")
 	case c == '%' && s.peek() == ':':
-		return "", fmt.Errorf("has the digraph %%:")
+		return "", fmt.Errorf("has the digraph of #")
 	case c == '/' && s.peek() == '/':
 		for s.at < len(s.text) && s.peek() != '\n' {
 			if err := s.inside(s.take()); err != nil {
