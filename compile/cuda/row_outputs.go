@@ -29,6 +29,9 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 		return
 	}
 	if x.Op == kernel.Load {
+		if len(x.RowFolds()) > 0 {
+			return // its address is known behind a pass alone
+		}
 		r := k.f.Rows
 		if k.p.v > 1 {
 			if _, ok := k.beside(x.At, k.f.Lane, k.p.v); ok {

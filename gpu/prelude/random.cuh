@@ -90,10 +90,10 @@ struct Stream {
   // 32 bits for position i: two positions share a draw, that of i / 2, of which
   // the even one has the lower half.
   template <class I> DM_FN u32 half(I i) const { return half(i - (i & 1), i32(i & 1)); }
-  // The same for position i + j of an even i. Of neighbours, whose j the compiler
-  // knows, one draw is made.
+  // The same for position i + j of an even i, which may be negative where the sum
+  // is not. Of neighbours, whose j the compiler knows, one draw is made.
   template <class I> DM_FN u32 half(I i, i32 j) const {
-    const u64 b = bits(sizeof(I) == 4 ? u64((u32(i) >> 1) + u32(j >> 1)) : (u64(i) >> 1) + u64(j >> 1));
+    const u64 b = bits(sizeof(I) == 4 ? u64((u32(i) + u32(j & ~1)) >> 1) : (u64(i) + u64(i64(j & ~1))) >> 1);
     return u32(j & 1 ? b >> 32 : b);
   }
   // A number in [0, 1) with 24 random bits.
@@ -118,7 +118,8 @@ DM_FN u64 bits(u64 seed, u64 number, u64 i) { return stream(seed, number).bits(i
 DM_FN double uniform(u64 seed, u64 number, u64 i) { return stream(seed, number).uniform(i); }
 DM_FN double normal(u64 seed, u64 number, u64 i) { return stream(seed, number).normal(i); }
 
-// Whether dropout keeps element i, which is not negative, or i + j of an even i;
+// Whether dropout keeps element i, which is not negative, or i + j of an even i,
+// which may be;
 // the threshold is its rate times 2^32, rounded up.
 template <class I> DM_FN bool keeps(u64 seed, I i, u64 threshold) { return threshold >> 32 == 0 && stream(seed, 1).half(i) >= u32(threshold); }
 template <class I> DM_FN bool keeps(u64 seed, I i, i32 j, u64 threshold) { return threshold >> 32 == 0 && stream(seed, 1).half(i, j) >= u32(threshold); }
