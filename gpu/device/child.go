@@ -26,12 +26,11 @@ import (
 // childEnv tells a copy of this program that it is one.
 const childEnv = "DMIR_DEVICE_CHILD"
 
-// request is one run. The program is a .dmx file, which is as trusted as it was to
-// who asks.
+// request is one run. The program is a .dmx file, which is foreign to the child:
+// GPUs run it all the same, the emulator does not.
 type request struct {
 	Device  string
 	Program []byte
-	Trusted bool
 	Inputs  [][]byte
 	Options Options
 }
@@ -132,9 +131,6 @@ func answer(q request) *reply {
 	p, err := artifact.Read(bytes.NewReader(q.Program))
 	if err != nil {
 		return &reply{Err: wired(err)}
-	}
-	if q.Trusted {
-		p.Trust()
 	}
 	d, _, err := Find(q.Device)
 	if err != nil {
@@ -251,7 +247,7 @@ func requestFor(device string, p *artifact.Program, inputs [][]byte, opts Option
 	if err := p.Write(&file); err != nil {
 		return nil, err
 	}
-	return &request{device, file.Bytes(), !p.Foreign, inputs, opts}, nil
+	return &request{device, file.Bytes(), inputs, opts}, nil
 }
 
 // isolated is a device whose programs run in a process of its own, which is
@@ -262,7 +258,7 @@ type isolated struct {
 	c  *child
 }
 
-// Isolated is d with its programs run by another process, so that none of them,
+// Isolated is the GPU d with its programs run by another process, so that none of them,
 // whatever it does, is in the way of the next, and Options.Timeout ends even
 // those that hang in the driver. The process must have called Serve. Close ends it.
 func Isolated(d Device) interface {

@@ -67,10 +67,13 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 		return 0, fmt.Errorf("%s holds no cases; scripts/gpu-prepare.sh makes them", dir)
 	}
 	to.add(begun{Suite: d.Title(), Arch: d.Arch(), Cases: len(files)})
-	far := device.Isolated(d)
-	defer far.Close()
+	if d.Name() != "emulator" { // which is a process of its own
+		far := device.Isolated(d)
+		defer far.Close()
+		d = far
+	}
 	classes, all := map[string]map[string]int{}, map[string]int{}
-	err = suite.Run(ctx, far, files, o, func(r suite.Report) {
+	err = suite.Run(ctx, d, files, o, func(r suite.Report) {
 		to.add(r)
 		if classes[r.Class] == nil {
 			classes[r.Class] = map[string]int{}
