@@ -74,8 +74,9 @@ type text struct {
 	Machines map[string]machine.Spec `toml:"machines"`
 }
 
-// maxSize bounds the files that are read; nobody writes one of a megabyte.
-const maxSize = 1 << 20
+// maxSize bounds the files that are read. Machines and sizes take a few lines
+// each, and reading TOML costs the square of the keys of a table.
+const maxSize = 64 << 10
 
 // ForFile is the configuration that holds for the program at path, the file it
 // was read from (nil where there is none) and what is wrong with it. It never
@@ -123,6 +124,9 @@ func read(name string, info os.FileInfo) (*Config, *source.File, []diag.Diagnost
 }
 
 func parseAs(name, text string) (*Config, *source.File, []diag.Diagnostic) {
+	if len(text) > maxSize {
+		return unreadable(name, fmt.Errorf("it is larger than %d bytes", maxSize))
+	}
 	src := source.New(relative(name), text)
 	c, diags := Parse(src)
 	c.Path = name
@@ -159,7 +163,7 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	if len(diags) > 0 && diags[0].Code != unknownKey.Code {
 		return c, diags
 	}
-	find := func(keys ...string) source.Span { return locate(src, keys) }
+	find := placesOf(src).locate
 	c.Lint = t.Lint
 	c.Bind = map[string]int64{}
 	for _, name := range slices.Sorted(maps.Keys(t.Bind)) {
@@ -190,7 +194,7 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 		c.Target = ""
 	}
 	slices.SortStableFunc(diags, func(a, b diag.Diagnostic) int { return a.Span.Start - b.Span.Start })
-	return c, diags
+	return c, few(diags)
 }
 
 // keysAt is the keys that may stand in the table at the given path, nil where

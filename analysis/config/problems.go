@@ -30,19 +30,20 @@ func problem(code string, at source.Span, message string) diag.Diagnostic {
 // was read from, and known tells what does name one.
 func (c *Config) UnknownRules(src *source.File, known func(string) bool) []diag.Diagnostic {
 	var out []diag.Diagnostic
+	at := placesOf(src)
 	for _, list := range []struct {
 		key     string
 		entries []string
 	}{{"select", c.Lint.Select}, {"ignore", c.Lint.Ignore}} {
 		for _, s := range list.entries {
 			if !known(s) {
-				d := problem("DM904", locate(src, []string{"lint", list.key}), fmt.Sprintf("lint.%s: %q names no rule", list.key, s))
+				d := problem("DM904", at.locate("lint", list.key), fmt.Sprintf("lint.%s: %q names no rule", list.key, shown(s)))
 				d.Help = "dmir explain lists the rules"
 				out = append(out, d)
 			}
 		}
 	}
-	return out
+	return few(out)
 }
 
 // decodeProblems turns the decoder's error into diagnostics at their places.
@@ -73,7 +74,7 @@ func unknownAt(src *source.File, e *toml.DecodeError) diag.Diagnostic {
 	if i := strings.Index(src.Slice(at), name); i >= 0 {
 		at = source.Span{Start: at.Start + i, End: at.Start + i + len(name)}
 	}
-	d := problem(unknownKey.Code, at, fmt.Sprintf("unknown key %q", strings.Join(key, ".")))
+	d := problem(unknownKey.Code, at, fmt.Sprintf("unknown key %q", shown(strings.Join(key, "."))))
 	keys := keysAt(key[:len(key)-1])
 	if keys != nil {
 		d.Help = "known here are " + strings.Join(keys, ", ")
@@ -103,28 +104,93 @@ func rest(src *source.File, row, col int) source.Span {
 	return source.Span{Start: min(start, src.Len()), End: max(end, min(start+1, src.Len()))}
 }
 
-// locate finds the line on which a key is set: below its table's header, or
-// dotted. It is a search in the text; the whole first line stands for a miss.
-func locate(src *source.File, keys []string) source.Span {
+// places says on which line a key is set: below its table's header, or dotted.
+// It is made by one look at the text.
+type places struct {
+	src   *source.File
+	lines map[string]int // the first by key, and by what the first dots of it end
+	looks int            // lines, for tests
+}
+
+// maxDots bounds the parts of a key by which its line is found; those of
+// dmir.toml have four, and names may hold dots.
+const maxDots = 8
+
+var bare = strings.NewReplacer(`"`, "", "'", "", " ", "")
+
+func placesOf(src *source.File) *places { return &places{src: src} }
+
+func (p *places) index() {
+	p.lines = map[string]int{}
 	table := ""
-	for n := range src.Lines() {
-		line := strings.TrimSpace(src.Line(n))
+	for n := range p.src.Lines() {
+		p.looks++
+		line := strings.TrimSpace(p.src.Line(n))
 		if strings.HasPrefix(line, "[") {
-			table = strings.Trim(line, "[] ")
+			table = bare.Replace(strings.Trim(line, "[] "))
 		}
 		name, _, assigned := strings.Cut(line, "=")
-		full := strings.TrimSpace(name)
+		full := bare.Replace(name)
 		switch {
 		case !assigned:
 			full = table
 		case table != "":
 			full = table + "." + full
 		}
-		full = strings.NewReplacer(`"`, "", "'", "", " ", "").Replace(full)
-		if want := strings.Join(keys, "."); full == want || strings.HasPrefix(full, want+".") {
-			start := src.LineStart(n) + strings.Index(src.Line(n), line)
-			return source.Span{Start: start, End: start + len(line)}
+		p.note(full, n)
+		for i, dots := 0, 0; i < len(full) && dots < maxDots; i++ {
+			if full[i] == '.' {
+				dots++
+				p.note(full[:i], n)
+			}
 		}
 	}
-	return source.Span{End: len(src.Line(0))}
+}
+
+func (p *places) note(key string, line int) {
+	if len(key) > maxName {
+		return
+	}
+	if _, known := p.lines[key]; !known {
+		p.lines[key] = line
+	}
+}
+
+// locate is the line on which a key is set; the whole first line stands for a
+// miss.
+func (p *places) locate(keys ...string) source.Span {
+	if p.lines == nil {
+		p.index()
+	}
+	n, ok := p.lines[strings.Join(keys, ".")]
+	if !ok {
+		return source.Span{End: len(p.src.Line(0))}
+	}
+	text := p.src.Line(n)
+	line := strings.TrimSpace(text)
+	start := p.src.LineStart(n) + strings.Index(text, line)
+	return source.Span{Start: start, End: start + len(line)}
+}
+
+// maxName bounds a key as it is looked up and shown, in bytes.
+const maxName = 200
+
+func shown(key string) string {
+	if len(key) <= maxName {
+		return key
+	}
+	return strings.ToValidUTF8(key[:maxName], "") + "…"
+}
+
+// maxProblems bounds what is said of one file.
+const maxProblems = 100
+
+// few keeps the first of many problems.
+func few(ds []diag.Diagnostic) []diag.Diagnostic {
+	if n := len(ds) - maxProblems; n > 0 {
+		last := ds[maxProblems-1]
+		ds = append(ds[:maxProblems:maxProblems], problem("DM904", last.Span, fmt.Sprintf("and %d more problems behind this line", n)))
+		ds[maxProblems].Help = "correct those above first"
+	}
+	return ds
 }
