@@ -191,7 +191,7 @@ func TestGate(t *testing.T) {
 	}{
 		{"as before", "", once, once, 0, ""},
 		{"less", "", twice, once, 0, ""},
-		{"more", "", once, twice, 0, "@f moves 8.19 kB more than before: 16.4 kB, before 8.19 kB (+100 %); @f takes 2.00 ns more than before: 5.00 ns, before 3.00 ns (+66.7 %); @f holds 4.10 kB more than before"},
+		{"more", "", once, twice, 0, "@f moves 8.19 kB more than before: 16.4 kB, before 8.19 kB (+100 %); @f takes 3.00 ns more than before: 6.00 ns, before 3.00 ns (+100 %); @f holds 4.10 kB more than before"},
 		{"more, as allowed", "", once, twice, 1, ""},
 		{"more than is allowed", "", once, twice, 0.5, "@f moves 8.19 kB more than before: 16.4 kB, before 8.19 kB (+100 %, 50.0 % allowed); @f takes"},
 		{"a formula that grows", "", symOnce, symTwice, 0, "@f moves 8*n B more than before: 16*n B, before 8*n B"},

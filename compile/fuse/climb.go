@@ -74,13 +74,14 @@ func (c *climber) settle() {
 type climber struct {
 	best  *layout
 	tries int
+	ended bool // the run was cancelled
 }
 
 // try takes next instead of the best layout if it is better and can be.
 func (c *climber) try(next *layout) bool {
 	c.tries--
-	if c.best.g.ctx.Err() != nil {
-		c.tries = 0
+	if c.ended || c.best.g.ctx.Err() != nil {
+		c.tries, c.ended = 0, true
 		return false
 	}
 	next.clean()
@@ -123,6 +124,9 @@ func (c *climber) join() {
 			return cmp.Or(cmp.Compare(y.gain.fs, x.gain.fs), cmp.Compare(y.gain.bytes, x.gain.bytes))
 		})
 		joined := slices.ContainsFunc(pairs, func(p pair) bool {
+			if c.ended {
+				return false
+			}
 			next := l.clone()
 			next.merge(p.a, p.b)
 			if !c.try(next) {

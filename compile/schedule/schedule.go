@@ -12,6 +12,8 @@
 //	dm.offsets = [0, 256]  of a step or a constant: byte offset of each result; -1 outside the device's memory
 //	dm.scratch = 1024      of a step, from whoever makes its code: bytes that it needs while it runs
 //	dm.scratch_offset = 0  of a step with dm.scratch
+//	dm.scratch_read = 1024, dm.scratch_written = 1024
+//	                       of a step: bytes that its launches move beside what crosses its boundary; see package cost
 //	dm.arg_offsets = [0]   of the function: byte offset of each argument
 //	dm.workspace = 4096    of the function: bytes of the allocation; of a region's dm.yield: of the region
 //	dm.in_place            of the function: element-wise kernels may write over what they are the last to read

@@ -61,7 +61,7 @@ func TestLenses(t *testing.T) {
 	u := files["f.dmir"]
 	e.openAs(u, ffn)
 	does := feature.DevicesFor("auto")
-	plain := "Run on " + does.Run + "|Profile on " + does.Profile + "|Compile|Show CUDA|Show PTX|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 48.7 µs on h200"
+	plain := "Run on " + does.Run + "|Profile on " + does.Profile + "|Compile|Show CUDA|Show PTX|Cost|Graph|Roofline|Memory plan|34.4 GFLOP · 117 MB moved · minimum 50.3 MB · waste 67.1 MB · 59.2 µs on h200"
 	saved := func(want bool, when string) {
 		t.Helper()
 		titles, all := e.lenses(u)
@@ -121,7 +121,7 @@ func TestManyLenses(t *testing.T) {
 	}
 	var full protocol.CodeLens
 	e.must("codeLens/resolve", string(raw), &full)
-	if full.Command.Title != "3 FLOP · 24 B moved · minimum 24 B · 1.00 ns on h200" || full.Range != all[11].Range {
+	if full.Command.Title != "3 FLOP · 24 B moved · minimum 24 B · 1.01 ns on h200" || full.Range != all[11].Range {
 		t.Errorf("resolved %+v", full)
 	}
 	for _, other := range []string{`{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}}}`, `{"range":{"start":{"line":0,"character":0},"end":{"line":0,"character":1}},"data":{"uri":"file:///gone","func":"f"}}`} {
@@ -156,7 +156,7 @@ func TestHeat(t *testing.T) {
 	e.initialize("", "")
 	e.openAs(testURI, ffn)
 	got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"time"}`)
-	if len(got) != 2 || got[0].Level != 8 || got[0].Text != "71.3 % of the time of @ffn: 34.7 µs" || got[0].Range.Start != (protocol.Position{Line: 1, Character: 2}) || got[1].Range.End.Line != 2 {
+	if len(got) != 2 || got[0].Level != 8 || got[0].Text != "73.6 % of the time of @ffn: 43.6 µs" || got[0].Range.Start != (protocol.Position{Line: 1, Character: 2}) || got[1].Range.End.Line != 2 {
 		t.Errorf("by time %+v", got)
 	}
 	if got := e.heat(`{"textDocument":{"uri":"` + testURI + `"},"by":"waste","range":{"start":{"line":2,"character":9},"end":{"line":4,"character":0}}}`); len(got) != 1 || got[0].Text != "50.0 % of the waste of @ffn: 33.6 MB" {
@@ -509,7 +509,7 @@ func TestPictures(t *testing.T) {
 		if got := strings.Contains(text, "](data:image/svg+xml;base64,"); got != c.picture || strings.Contains(text, "memory ────────┼●─────── compute") == got {
 			t.Errorf("%s %s:\n%s", c.capabilities, c.options, text)
 		}
-		for _, want := range []string{"compute-bound", "3.31 times the ridge intensity (206 FLOP/B); reaches 100 % of 989 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 989 TFLOP/s, 50.3 MB / 4.80 TB/s) + 1.00 ns launch"} {
+		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns launch"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the hover does not say %q:\n%s", want, text)
 			}

@@ -58,7 +58,7 @@ func TestSession(t *testing.T) {
 	if ds[0].Code != protocol.String("DM201") || ds[0].Range.Start.Line != 2 {
 		t.Errorf("diagnostic %+v", ds[0])
 	}
-	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 34.4 GFLOP · 50.3 MB ·\n1: 34.7 µs compute\n2: 16.8 MFLOP · 67.1 MB ·\n2: 14.0 µs memory"; got != want {
+	if got, want := strings.Join(e.hints(1, 2), "\n"), "1: 34.4 GFLOP · 50.3 MB ·\n1: 43.6 µs compute\n2: 16.8 MFLOP · 67.1 MB ·\n2: 15.6 µs memory"; got != want {
 		t.Errorf("hints of lines 1 to 2:\n%s\nwant\n%s", got, want)
 	}
 
