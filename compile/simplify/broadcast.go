@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 )
 
 func broadcastRules() []Rule {
@@ -122,9 +123,24 @@ func broadcastInto(_ *rewriter, o *ir.Op) bool {
 			b.Undo()
 			continue
 		}
-		o.SetOperand(i, x)
+		if !reads(o, i, x) {
+			b.Undo()
+			continue
+		}
 		return true
 	}
+	return false
+}
+
+// reads makes x operand i of o and reports true where o's rules allow it: of an
+// optimizer, all operands have one shape.
+func reads(o *ir.Op, i int, x *ir.Value) bool {
+	before := o.Operands[i]
+	o.SetOperand(i, x)
+	if verify.Op(o) == nil {
+		return true
+	}
+	o.SetOperand(i, before)
 	return false
 }
 
@@ -143,7 +159,10 @@ func splatInto(_ *rewriter, o *ir.Op) bool {
 			b.Undo()
 			continue
 		}
-		o.SetOperand(i, c)
+		if !reads(o, i, c) {
+			b.Undo()
+			continue
+		}
 		return true
 	}
 	return false
