@@ -141,7 +141,7 @@ func (f *Func) put(s *scope, o *ir.Op) {
 	f.count(e, 1)
 }
 
-// again makes the entries anew that follow what other ops do.
+// again makes the entries that follow what other ops do again.
 func (f *Func) again(s *scope) {
 	for _, o := range slices.SortedFunc(maps.Keys(f.follow), func(a, b *ir.Op) int { return a.Span.Start - b.Span.Start }) {
 		i := f.at(o.Span.Start)

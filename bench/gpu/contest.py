@@ -15,7 +15,7 @@ class OutOfTime(Exception):
 
 
 def end(process):
-    """Kills a process. One in whose kernel the device hangs may take its time to go: nobody waits for that."""
+    """Kills a process. One whose kernel hangs the device may take long to end; the caller does not wait for it."""
     process.kill()
     try:
         process.wait(5)
@@ -33,7 +33,7 @@ def lines(path, line):
 
 
 class Worker:
-    """A process of worker.py. It is ended when it takes too long, and begun anew when it is next asked. What it and its
+    """A process of worker.py. It is ended when it takes too long, and started again at the next request. What it and its
     libraries print is in the log."""
 
     def __init__(self, name, device, small, log):

@@ -99,7 +99,7 @@ var mutants = []mutant{
 	{name: "the last element is not computed", program: "pointwise", at: `i < 561`, with: "i < 560"},
 	{name: "threads behind the last element store", program: "pointwise", at: `i < 561`, with: "i < 600"},
 	{name: "columns behind the last are stored", program: "columns", at: `col >= 65\) return`, with: "col >= 96) return"},
-	{name: "nobody stores a row's result", program: "softmax_rows", at: `if \(first == 0\)`, with: "if (first == 600)"},
+	{name: "no thread stores a row's result", program: "softmax_rows", at: `if \(first == 0\)`, with: "if (first == 600)"},
 	{name: "an index is not held inside", program: "pointwise", at: `dm::min\(dm::max\(t4, dm::i64\(0ll\)\), dm::i64\(32ll\)\)`, with: "t4 + 28"},
 	{name: "the boundary of a concatenation is one too low", program: "moves", at: `\* 2 < 35\) \{`, with: "* 2 < 34) {"},
 	{name: "the border of a padding is one too wide", program: "moves", at: `/ 19\) - 1 >= 0`, with: "/ 19) - 1 > 0"},

@@ -34,7 +34,7 @@ type Case struct {
 	made *artifact.Program // of a case that was made here and not read
 }
 
-// Input is an argument: its bytes, or how they are made anew.
+// Input is an argument: its bytes, or how they are generated again.
 type Input struct {
 	Bytes        []byte
 	Elem         string

@@ -15,7 +15,7 @@ type Fault struct {
 	File   string // and the lines of it that the kernel came from
 	Lines  []int
 	Err    error  // the driver's *Error
-	Found  string // what came of looking for the step; empty: nobody has looked
+	Found  string // result of looking for the step; empty if it was not looked for
 }
 
 // Error is one line.

@@ -210,7 +210,7 @@ func (c *child) ask(ctx context.Context, q *request) (*reply, error) {
 }
 
 // kill ends the child. A process in whose kernel the device hangs may take its
-// time to go; nobody waits for it.
+// long to end; the caller does not wait for it.
 func (c *child) kill() {
 	c.in.Close()
 	c.cmd.Process.Kill()

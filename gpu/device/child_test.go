@@ -18,7 +18,7 @@ import (
 	"dmir/gpu/cuda/cudatest"
 )
 
-// card starts this test anew with the stand-in for a driver, and what that is to
+// card runs this test again with the stand-in for a driver, and what that is to
 // do wrong; in that process it gives the card, else nil.
 func card(t *testing.T, wrong ...string) Device {
 	t.Helper()
@@ -29,12 +29,12 @@ func card(t *testing.T, wrong ...string) Device {
 		}
 		return d
 	}
-	anew(t, wrong...)
+	rerun(t, wrong...)
 	return nil // it has run there
 }
 
-// anew runs the test in a process that finds the stand-in.
-func anew(t *testing.T, wrong ...string) {
+// rerun runs the test in a process that finds the stand-in.
+func rerun(t *testing.T, wrong ...string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 	cmd.Env = append(append(os.Environ(), "LD_LIBRARY_PATH="+cudatest.Driver(t), "STANDIN="+t.Name()), wrong...)
@@ -167,7 +167,7 @@ func TestStandInNoDevice(t *testing.T) {
 	for status, want := range map[string]string{"100": "the NVIDIA driver finds no GPU", "999": "cuInit"} {
 		t.Run(status, func(t *testing.T) {
 			if os.Getenv("STANDIN") != t.Name() {
-				anew(t, "STANDIN_INIT="+status)
+				rerun(t, "STANDIN_INIT="+status)
 				return
 			}
 			if _, _, err := Find("cuda"); err == nil || !strings.Contains(err.Error(), want) {

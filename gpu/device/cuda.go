@@ -108,7 +108,7 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		t, err := s.Time(limited, inputs, opts.Runs, opts.Cold)
 		if err != nil {
 			r.Untimed = err.Error()
-			return r, ctx.Err() // the results stay, unless nobody wants them any more
+			return r, ctx.Err() // the results stay unless the run was cancelled
 		}
 		r.Elapsed = time.Duration(t.TotalNs)
 		for i := range r.Steps {

@@ -56,8 +56,8 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
-// ErrForeign says that a program is not run because it was compiled by who knows
-// whom: its C++ would run as a process of this user's.
+// ErrForeign says that a program is not run because it was not compiled
+// by this user on this machine: its C++ would run as a process of this user's.
 var ErrForeign = errors.New("was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours")
 
 // Run runs p once on inputs, the elements of its arguments in their order. The
