@@ -58,13 +58,15 @@ func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost
 	return ends
 }
 
-// times adds the time of every op that takes one, that many rounds of it. It
-// reports whether all are known.
+// times adds the time of every op that takes one, that many rounds of it, copies
+// of loops and branches to what hands on what they copy. It reports whether all
+// are known.
 func (b *builder) times(run map[*ir.Op]float64, es []*cost.Entry, rounds float64) bool {
 	for _, e := range es {
 		if e.Known && !e.Fused && len(e.Inner) > 0 {
 			n, ok := e.Trips.Int()
-			if !ok || !b.times(run, e.Inner, rounds*float64(n)) {
+			begin, round := e.Copies()
+			if !ok || !b.times(run, begin, rounds) || !b.times(run, e.Inner, rounds*float64(n)) || !b.times(run, round, rounds*float64(n)) {
 				return false
 			}
 			continue
@@ -73,7 +75,7 @@ func (b *builder) times(run map[*ir.Op]float64, es []*cost.Entry, rounds float64
 		if !t.Known {
 			return false
 		}
-		run[e.Op] = t.Ns * rounds
+		run[e.Op] += t.Ns * rounds
 	}
 	return true
 }

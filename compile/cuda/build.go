@@ -76,14 +76,10 @@ func Kernels() pass.Pass {
 		Name:    "kernels",
 		Summary: "the form in which each kernel runs, and the memory it needs for itself",
 		Run: func(u *pass.Unit) error {
-			target := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
-			if file := u.Options.TilesFile; file != "" {
-				var err error
-				if target.Tiles, err = ReadChoices(file); err != nil {
-					return err
-				}
+			g, err := generatorOf(u)
+			if err != nil {
+				return err
 			}
-			g := newGenerator(target)
 			var inPlace op.InPlace
 			var steps []*ir.Op
 			for _, o := range slices.Clone(u.Func.Body.Ops) {
@@ -120,6 +116,18 @@ func Kernels() pass.Pass {
 			return nil
 		},
 	}
+}
+
+// generatorOf is the generator for a unit's target.
+func generatorOf(u *pass.Unit) (*generator, error) {
+	target := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
+	if file := u.Options.TilesFile; file != "" {
+		var err error
+		if target.Tiles, err = ReadChoices(file); err != nil {
+			return nil, err
+		}
+	}
+	return newGenerator(target), nil
 }
 
 // tablesOut moves constants of several values out of a kernel: they are data in

@@ -7,39 +7,52 @@ import (
 	"dmir/gpu/artifact"
 )
 
+// columnPlan is how the threads share columns and rows.
+type columnPlan struct {
+	v      int64 // neighbours of a thread
+	chunks int64 // of v columns in a row
+	wide   int64 // threads of a block side by side
+	deep   int64 // threads of a block that share the rows
+	tiles  int64 // blocks side by side
+	splits int64 // blocks that share the rows; from 2 on their sums pass through memory
+}
+
+func (g *generator) planColumns(f *kernel.Form) columnPlan {
+	r := f.Rows
+	p := columnPlan{v: 4, wide: 32}
+	if widestOf(f) <= 2 {
+		p.v = 8 // 16 bytes to an access
+	}
+	// The sums of a block's threads meet in shared memory.
+	const most = 48 << 10
+	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32 || int64(len(f.Nest.Columns)+len(f.Nest.Totals))*blockThreads*p.v*8 > most) {
+		p.v /= 2
+	}
+	p.chunks = r.Cols / p.v
+	for p.wide > 1 && p.wide/2 >= p.chunks {
+		p.wide /= 2
+	}
+	p.deep = blockThreads / p.wide
+	p.tiles = (p.chunks + p.wide - 1) / p.wide
+	// Each thread adds up some rows, else there is more to finish than to do.
+	p.splits = max(1, min(4*g.multiprocessors()/p.tiles, r.Rows/(p.deep*8)))
+	return p
+}
+
 // columns is a kernel that folds over rows alone: a block takes some columns,
 // side by side in memory, and a part of the rows; its threads share the rows.
 func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
 	plain := f
-	r := f.Rows
-	v := int64(4)
-	if widestOf(f) <= 2 {
-		v = 8 // 16 bytes to an access
-	}
-	cols, alls := f.Nest.Columns, f.Nest.Totals
-	// The sums of a block's threads meet in shared memory.
-	const most = 48 << 10
-	for v > 1 && (r.Cols%v != 0 || r.Cols/v < 32 || int64(len(cols)+len(alls))*blockThreads*v*8 > most) {
-		v /= 2
-	}
+	r, p := f.Rows, g.planColumns(f)
+	v, chunks, wide, deep, tiles, splits := p.v, p.chunks, p.wide, p.deep, p.tiles, p.splits
 	if v > 1 {
 		w, err := f.Widen(v, 0)
 		if err != nil {
 			return nil, err
 		}
 		f = w
-		cols, alls = f.Nest.Columns, f.Nest.Totals
 	}
-	chunks := r.Cols / v
-	wide := int64(32) // threads side by side
-	for wide > 1 && wide/2 >= chunks {
-		wide /= 2
-	}
-	deep := blockThreads / wide // threads that share the rows
-	tiles := (chunks + wide - 1) / wide
-	sms := g.multiprocessors()
-	// Each thread adds up some rows, else there is more to finish than to do.
-	splits := max(1, min(4*sms/tiles, r.Rows/(deep*8)))
+	cols, alls := f.Nest.Columns, f.Nest.Totals
 	if len(alls) > 0 && tiles > 1 {
 		return nil, fmt.Errorf("a sum of all rows beside %d columns", r.Cols)
 	}

@@ -20,7 +20,7 @@ var moves = map[string]string{
 	"update_in_place.donated": "y0 28 28, y1 20 20, y2 16 16, y3 96 96, y4 504 504",
 	"update_in_place.copied":  "",
 	"update_in_place.dies":    "q 168 160",
-	"update_in_place.lives":   "z_t 264 256",
+	"update_in_place.lives":   "z_t_q 8456 8448",
 	"scatter_in_place.apart":  "y0 120 96, y1 272 128, y2 224 96, y3 144 48, y4 4 2",
 	"scatter_in_place.again":  "y0 200 160, y1 432 192, y2 224 96, y3 144 48",
 	"scatter_in_place.live":   "y0 840 640, y1 880 640, y2 344 216",
@@ -44,6 +44,9 @@ var exact = map[string]bool{"scatter_in_place.apart": true, "kv_loop.donated": t
 func TestUpdates(t *testing.T) {
 	needEmulator(t)
 	for _, path := range files(t, "../../testdata/counted/*.dmir") {
+		if base := filepath.Base(path); base == "columns.dmir" || base == "touched.dmir" {
+			continue // no updates: package counted runs them
+		}
 		p := read(t, path)
 		for _, m := range p.Modules {
 			for _, fn := range m.Funcs {

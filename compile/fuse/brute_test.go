@@ -22,8 +22,8 @@ type limits struct {
 	twice bool
 }
 
-func (r limits) Legal(ops []*ir.Op, outs []*ir.Value) bool {
-	return len(ops) <= r.most && len(outs) <= 3
+func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool) (handed int64, ok bool) {
+	return int64(len(outs)-1) * 100_000, len(ops) <= r.most && len(outs) <= 3
 }
 
 func (limits) Apart(a, b *ir.Op) bool {
@@ -220,10 +220,10 @@ func priceOf(g *graph, blocks, outs [][]int) price {
 		}
 		k := g.kernel(nodes, outs[b])
 		ks = append(ks, k)
-		sum = sum.plus(k.price)
 		if !g.possible(k) {
 			return never
 		}
+		sum = sum.plus(k.price)
 	}
 	if !g.acyclic(ks) {
 		return never

@@ -28,6 +28,7 @@ func (g *graph) climb(tries int) (price, []*shape) {
 		}
 	}
 	l.clean()
+	l.possible()
 	l.price = l.cost()
 	c := &climber{best: l, tries: tries * 128 / max(128, len(g.nodes))} // a try takes as long as the graph is
 	c.settle()
@@ -44,6 +45,7 @@ func (g *graph) climb(tries int) (price, []*shape) {
 			c.best.dissolve(p[0])
 			c.best.dissolve(p[1])
 			c.best.clean()
+			c.best.possible()
 			c.best.price = c.best.cost()
 			c.settle()
 			// What the two computed again, others have to store now, which not all can.
@@ -87,6 +89,9 @@ func (c *climber) try(next *layout) bool {
 	next.clean()
 	next.price = next.cost()
 	if !next.price.less(c.best.price) || !next.possible() {
+		return false
+	}
+	if next.price = next.cost(); !next.price.less(c.best.price) { // now that all is known
 		return false
 	}
 	c.best = next

@@ -30,7 +30,9 @@ type shape struct {
 	nodes []int
 	outs  []int
 	price price
-	ins   []int // values that it reads
+	ins   []int   // values that it reads
+	bytes int64   // that it moves
+	busy  float64 // ns that it computes
 
 	asked, legal bool
 }
@@ -62,7 +64,8 @@ func (g *graph) kernel(nodes, outs []int) *shape {
 	return s
 }
 
-// possible asks, once, whether s can be a kernel.
+// possible asks, once, whether s can be a kernel. What it hands on in memory of
+// its own is known then: the price of a shape that was not asked about is a bound.
 func (g *graph) possible(s *shape) bool {
 	if !s.asked {
 		s.asked = true
@@ -74,7 +77,13 @@ func (g *graph) possible(s *shape) bool {
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v
 			}
-			s.legal = !g.entangled(s) && g.possibleOver(s, outs)
+			if !g.entangled(s) {
+				var handed int64
+				if handed, s.legal = g.rules.Legal(g.members(s), outs, g.over(s)); s.legal {
+					s.bytes += handed
+					s.reprice(g)
+				}
+			}
 			if !s.legal && len(s.nodes) == 1 {
 				s.legal = true // an op that no kernel computes stands alone, and code generation says so
 			}
@@ -144,11 +153,17 @@ func (g *graph) evaluate(s *shape) {
 		s.price = price{int64(math.Round(min(t.Ns, longest) * 1e6)), min(moved, largest)}
 		return
 	}
-	if bytes == 0 && busy == 0 {
+	s.busy, s.bytes = busy, bytes
+	s.reprice(g)
+}
+
+// reprice is the price by what s computes and moves.
+func (s *shape) reprice(g *graph) {
+	if s.bytes == 0 && s.busy == 0 {
 		return
 	}
-	ns := max(busy, float64(bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
-	s.price = price{int64(math.Round(ns * 1e6)), bytes}
+	ns := max(s.busy, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
+	s.price = price{int64(math.Round(ns * 1e6)), s.bytes}
 }
 
 // The time in ns and the bytes that a loop counts as at most, so that sums of

@@ -21,6 +21,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
+	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -28,7 +29,7 @@ import (
 
 // Options are the choices of a run.
 type Options struct {
-	Rules  Rules // nil: Kernels()
+	Rules  Rules // nil: Kernels(nil)
 	Refuse bool  // kernels in the text are taken apart first and planned anew
 	Effort int   // kernels looked at in each part before a plan that may not be the best is taken; 0: DefaultEffort
 }
@@ -37,10 +38,15 @@ type Options struct {
 // some seconds on one core.
 const DefaultEffort = 20000
 
-// Pass puts every op of the function into a dm.kernel.
-func Pass() pass.Pass {
+// Pass puts every op of the function into a dm.kernel. handed gives what kernels
+// hand on in memory of their own, for the target of a unit; see Kernels.
+func Pass(handed func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
 	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
-		_, err := Run(u, Options{})
+		h, err := handed(u)
+		if err != nil {
+			return err
+		}
+		_, err = Run(u, Options{Rules: Kernels(h)})
 		return err
 	}}
 }
@@ -75,7 +81,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	}
 	rules, m, effort := o.Rules, u.Machine, o.Effort
 	if rules == nil {
-		rules = Kernels()
+		rules = Kernels(nil)
 	}
 	if m == nil {
 		m, _ = machine.Lookup(machine.Default)

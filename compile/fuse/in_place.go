@@ -3,7 +3,6 @@ package fuse
 import (
 	"slices"
 
-	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -69,14 +68,8 @@ func (g *graph) stored(s *shape, v int) int64 {
 	return g.values[v].size
 }
 
-// writers are rules that know kernels which write results over what they update.
-type writers interface {
-	// LegalOver is Legal for a kernel that does so with those results.
-	LegalOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) bool
-}
-
-// possibleOver asks the rules about s, which stores outs.
-func (g *graph) possibleOver(s *shape, outs []*ir.Value) bool {
+// over are the results of s that it writes over what they update.
+func (g *graph) over(s *shape) map[*ir.Value]bool {
 	var over map[*ir.Value]bool
 	for _, i := range s.nodes {
 		if n := g.nodes[i]; n.update != nil && g.inPlace(s, i) {
@@ -86,16 +79,7 @@ func (g *graph) possibleOver(s *shape, outs []*ir.Value) bool {
 			over[g.values[n.results[0]].v] = true
 		}
 	}
-	if w, ok := g.rules.(writers); ok && over != nil {
-		return w.LegalOver(g.members(s), outs, over)
-	}
-	return g.rules.Legal(g.members(s), outs)
-}
-
-// LegalOver is about the kernels that the compiler can make; see kernel.OfOver.
-func (kernels) LegalOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) bool {
-	_, err := kernel.OfOver(ops, outs, over)
-	return err == nil
+	return over
 }
 
 // overwritten are the values that k writes over: what else reads them runs before it.

@@ -202,7 +202,9 @@ func (p *part) index() {
 				p.apart[j].add(i)
 			}
 		}
-		p.solo[i] = g.kernel([]int{n}, g.nodes[n].results).price
+		alone := g.kernel([]int{n}, g.nodes[n].results)
+		g.possible(alone)
+		p.solo[i] = alone.price
 	}
 	p.need, p.from = make([]set, len(p.value)), make([]set, len(p.value))
 	for l, v := range p.value {

@@ -255,7 +255,7 @@ func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) 
 		return plain, members
 	}
 	slices.SortFunc(with, func(a, b *ir.Op) int { return r.g.position[a] - r.g.position[b] })
-	if !r.g.rules.Legal(with, shaped) {
+	if _, ok := r.g.rules.Legal(with, shaped, nil); !ok {
 		return plain, members
 	}
 	return shaped, with

@@ -11,10 +11,12 @@ import (
 // Rules say which groups of ops can run as one kernel.
 type Rules interface {
 	// Legal reports whether ops, in the order of the text, can run as one kernel
-	// that stores outs. A legal group stays legal when it loses an op whose
+	// that stores outs, those for which over is true over what they update; handed
+	// is the bytes that the kernel writes to memory of its own and reads from it,
+	// such as partial sums. A legal group stays legal when it loses an op whose
 	// results none of the others use, and when only two of its ops and those
 	// between them are left.
-	Legal(ops []*ir.Op, outs []*ir.Value) bool
+	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (handed int64, ok bool)
 	// Apart reports whether a and b are never in one kernel, whatever else is.
 	Apart(a, b *ir.Op) bool
 	// Cheap reports whether o may be computed again in each kernel that uses it.
@@ -22,14 +24,21 @@ type Rules interface {
 }
 
 // Kernels are the rules of the kernels that the compiler can make; see
-// kernel.Of.
-func Kernels() Rules { return kernels{} }
+// kernel.OfOver. The target says what a kernel hands on in memory of its own; nil:
+// nothing.
+func Kernels(handed func(*kernel.Form) int64) Rules { return kernels{handed} }
 
-type kernels struct{}
+type kernels struct{ handed func(*kernel.Form) int64 }
 
-func (kernels) Legal(ops []*ir.Op, outs []*ir.Value) bool {
-	_, err := kernel.Of(ops, outs)
-	return err == nil
+func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (handed int64, ok bool) {
+	f, err := kernel.OfOver(ops, outs, over)
+	if err != nil {
+		return 0, false
+	}
+	if k.handed != nil {
+		handed = k.handed(f)
+	}
+	return handed, true
 }
 
 // Apart knows what no kernel has two of. What is left to Legal is whether two

@@ -102,12 +102,14 @@ func intoCache(made, target string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range []string{target, sumName(target)} {
-		if info, err := os.Lstat(p); err == nil && !info.Mode().IsRegular() {
-			if err := os.RemoveAll(p); err != nil {
-				return err
-			}
+	// What is there may be a link, a folder, or a file that others may write to.
+	if info, err := os.Lstat(target); err == nil && !info.Mode().IsRegular() {
+		if err := os.RemoveAll(target); err != nil {
+			return err
 		}
+	}
+	if err := os.RemoveAll(sumName(target)); err != nil {
+		return err
 	}
 	if err := os.Rename(made, target); err != nil {
 		return err
