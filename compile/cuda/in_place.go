@@ -125,6 +125,9 @@ func byData(f *kernel.Form) string {
 	if copied > 1 || !apart {
 		return "what updates replace is not read"
 	}
+	if f.Drops() {
+		return "elements that the kernel computes and drops are not read"
+	}
 	if f.Gathers() {
 		return "elements that several indices name are read once"
 	}

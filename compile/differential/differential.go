@@ -61,6 +61,7 @@ const (
 	Fault     Kind = "fault"     // the emulator found a race, an access out of bounds …
 	Reference Kind = "reference" // the reference fails
 	Gradient  Kind = "gradient"  // differences disagree with the gradient
+	Bytes     Kind = "bytes"     // a step moves other bytes than predicted, and does not say why
 	Invalid   Kind = "invalid"   // the program itself is not valid
 )
 

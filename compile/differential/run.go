@@ -8,6 +8,7 @@ import (
 
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/counted"
 )
 
 // Batch is how many programs are compiled for the emulator together.
@@ -59,7 +60,9 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 		if o.Err == nil {
 			outputs = o.Result.Outputs
 		}
-		finds[at[k]] = p.judge(outputs, o.Err)
+		if finds[at[k]] = p.judge(outputs, o.Err); finds[at[k]] == nil {
+			finds[at[k]] = p.moved(o.Result.Steps)
+		}
 	}
 	for _, d := range others() {
 		for _, i := range at {
@@ -69,6 +72,31 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 		}
 	}
 	return finds, ctx.Err()
+}
+
+// moved holds what each step moved to what it was predicted to. An op that is a
+// kernel of its own has constants in its text that its cost reads from memory.
+func (p *prepared) moved(steps []emulator.StepReport) *Find {
+	if p.c.Unfused {
+		return nil
+	}
+	for i, r := range steps {
+		s := &p.built.Steps[i]
+		if s.Decides() || r.Runs == 0 {
+			continue
+		}
+		row := counted.Row{
+			Program: p.c.Name, Step: s.Name, Runs: r.Runs, Term: s.Differs,
+			PredictedRead: s.ReadBytes * r.Runs, PredictedWritten: s.WrittenBytes * r.Runs, CountedRead: r.Read, CountedWritten: r.Written,
+		}
+		if s.Kernel >= 0 {
+			row.Class = p.built.Kernels[s.Kernel].Class
+		}
+		if problem := row.Problem(); problem != "" {
+			return &Find{p.c, Bytes, problem}
+		}
+	}
+	return nil
 }
 
 // on runs the program on a device.

@@ -452,6 +452,27 @@ func known(o *ir.Op) bool {
 	return true
 }
 
+// Drops reports whether f computes values of which it reads a part alone, by a
+// slice, a window or a gather: what it reads for the rest is nothing.
+func (f *Form) Drops() bool {
+	inside := map[*ir.Op]bool{}
+	for _, o := range f.Ops {
+		inside[o] = true
+	}
+	for _, o := range f.Ops {
+		if op.Of(o).Traffic == nil || !op.Sound(o) {
+			continue
+		}
+		read, _ := op.TrafficOf(o, true)
+		for i, v := range o.Operands {
+			if t := v.Tensor(); t != nil && inside[op.Source(v).Op] && !read[i].Equal(t.Bytes()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Gathers reports whether where f reads depends on what it has read, so that how
 // many elements that are is known only when it runs.
 func (f *Form) Gathers() bool {

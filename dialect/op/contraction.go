@@ -190,7 +190,7 @@ var convolutionDef = &Def{
 		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
 		"`(d + low + high - (window - 1)·dilation - 1) / stride + 1`, rounded down.\n\n" + accumulateDoc +
-		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included. Reads the elements of x that some window touches, and those taps of w that touch some.",
+		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included. Reads the elements of x that some window touches, and all of w.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
   return %y : tensor<1x3x3x3xf32>

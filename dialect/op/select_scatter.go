@@ -12,7 +12,7 @@ var selectAndScatterDef = &Def{
 	Doc: "For every position of the window that `dm.reduce_window` with the same attributes reads x at, the value there in `source` is added to the element of the result that is the window's first largest, " +
 		"or with `min` first smallest, in row-major order; a NaN counts as both. All else is 0. This is how the gradient of a max-pool flows back. Padding is never chosen. " +
 		"Half precision is accumulated in f32. The name and the meaning are StableHLO's.\n\n" +
-		"Counts 1 FLOP for each element of source.",
+		"Counts 1 FLOP for each element of source. Reads the elements of x that some window touches.",
 	Example: `func.func @example(%x: tensor<1x2x4x4xf32>, %dy: tensor<1x2x2x2xf32>) -> tensor<1x2x4x4xf32> {
   %dx = dm.select_and_scatter max %x, %dy, window_dimensions = [1, 1, 2, 2], window_strides = [1, 1, 2, 2] : (tensor<1x2x4x4xf32>, tensor<1x2x2x2xf32>) -> tensor<1x2x4x4xf32>
   return %dx : tensor<1x2x4x4xf32>
@@ -44,6 +44,10 @@ var selectAndScatterDef = &Def{
 				help("source has one value for each position of the window")
 		}
 		return one(tensor(x, x.Elem, x.Shape...)), nil
+	},
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
+		w, p := reduceWindow(o)
+		return windowTraffic(o, w, p)
 	},
 	FLOP: func(o *ir.Op) dim.Dim { return in(o, 1).Elements() },
 }

@@ -11,16 +11,15 @@ import (
 // maxTaps is the size of a window up to which it is looked at tap by tap.
 const maxTaps = 1 << 12
 
-// touched is how many elements of dimension i, of n, and how many of its taps
-// the window reads that lie inside: a stride beyond the window leaves gaps, and
-// so may a dilation or a rest at the end. Dimensions of open size and very large
-// windows count whole.
-func (w *window) touched(i int, n dim.Dim) (elements, taps dim.Dim) {
+// touched is how many elements of dimension i, of n, the window reads: a stride
+// beyond the window leaves gaps, and so may a dilation or a rest at the end.
+// Dimensions of open size and very large windows count whole.
+func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	size, stride, dilation, low := w.Size[i], w.Stride[i], w.Dilation[i], w.Padding[i][0]
 	in, ok := n.Int()
 	out, known := w.Out[i].Int()
 	if !ok || !known || size > maxTaps || out == 0 {
-		return n, dim.Const(size)
+		return n
 	}
 	// Tap j of place p reads element (p + j·dilation / stride)·stride + rest - low,
 	// so that the taps of one rest read stretches of every stride'th element.
@@ -47,12 +46,11 @@ func (w *window) touched(i int, n dim.Dim) (elements, taps dim.Dim) {
 			end = s.to
 		}
 	}
-	return dim.Const(count), dim.Const(int64(len(all)))
+	return dim.Const(count)
 }
 
-// windowTraffic is what an op reads whose window w moves over the last
-// dimensions of operand 0; where there is a filter, operand 1, its last dimensions
-// are the window's.
+// windowTraffic is what an op moves whose window w goes over the last dimensions
+// of operand 0.
 func windowTraffic(o *ir.Op, w *window, p *Problem) (read []dim.Dim, written dim.Dim) {
 	read, written = wholeTraffic(o)
 	if p != nil || len(read) == 0 {
@@ -60,14 +58,10 @@ func windowTraffic(o *ir.Op, w *window, p *Problem) (read []dim.Dim, written dim
 	}
 	x := in(o, 0)
 	first := x.Rank() - len(w.Size)
-	elements, taps := dim.Prod(x.Shape[:first]...), dim.Const(1)
+	elements := dim.Prod(x.Shape[:first]...)
 	for i := range w.Size {
-		e, t := w.touched(i, x.Shape[first+i])
-		elements, taps = elements.Mul(e), taps.Mul(t)
+		elements = elements.Mul(w.touched(i, x.Shape[first+i]))
 	}
 	read[0] = elements.Scale(x.Elem.Bytes())
-	if f := in(o, 1); len(read) > 1 {
-		read[1] = dim.Prod(f.Shape[:first]...).Mul(taps).Scale(f.Elem.Bytes())
-	}
 	return read, written
 }
