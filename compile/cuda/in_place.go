@@ -126,7 +126,7 @@ func byData(f *kernel.Form) string {
 		return "what updates replace is not read"
 	}
 	if f.Drops() {
-		return "elements that the kernel computes and drops are not read"
+		return "what no result depends on is not read"
 	}
 	if f.Gathers() {
 		return "elements that several indices name are read once"

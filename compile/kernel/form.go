@@ -452,14 +452,22 @@ func known(o *ir.Op) bool {
 	return true
 }
 
-// Drops reports whether f computes values of which it reads a part alone, by a
-// slice, a window or a gather: what it reads for the rest is nothing.
+// Drops reports whether operands of f's ops are read in part or not at all since
+// no result depends on the rest: a slice, a window or a gather takes a part of what
+// f computes, or an op, such as the one that draws a dropout's mask, needs no operand.
 func (f *Form) Drops() bool {
 	inside := map[*ir.Op]bool{}
 	for _, o := range f.Ops {
 		inside[o] = true
 	}
 	for _, o := range f.Ops {
+		for _, v := range o.Operands {
+			from := op.Source(v)
+			number := from.Op != nil && from.Op.Name == "dm.constant"
+			if !inside[v.Op] && !number && !slices.Contains(f.Inputs, v) {
+				return true
+			}
+		}
 		if op.Of(o).Traffic == nil || !op.Sound(o) {
 			continue
 		}
