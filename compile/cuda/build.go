@@ -86,7 +86,7 @@ func Kernels() pass.Pass {
 				if !runs(o) || pass.Controls(o) {
 					continue
 				}
-				tablesOut(o)
+				placeConstants(o)
 				o.RemoveAttr(cost.ScratchReadAttr)
 				o.RemoveAttr(cost.ScratchWrittenAttr)
 				steps = append(steps, o)
@@ -130,10 +130,10 @@ func generatorOf(u *pass.Unit) (*generator, error) {
 	return newGenerator(target), nil
 }
 
-// tablesOut moves constants of several values out of a kernel: they are data in
-// memory, and not numbers in its text. So are all operands of ops whose kernel
-// takes no other op.
-func tablesOut(o *ir.Op) {
+// placeConstants moves constants of several values out of a kernel: they are data
+// in memory, and not numbers in its text. So are all operands of ops whose kernel
+// takes no other op. Numbers that a kernel takes from outside move in.
+func placeConstants(o *ir.Op) {
 	if o.Name != "dm.kernel" {
 		return
 	}
@@ -145,6 +145,22 @@ func tablesOut(o *ir.Op) {
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
 			c.Parent = o.Parent
+		}
+	}
+	if special {
+		return
+	}
+	inside := map[*ir.Value]*ir.Value{}
+	b := &ir.Builder{Block: body}
+	for _, user := range slices.Clone(body.Ops) {
+		for i, v := range user.Operands {
+			if user == body.Terminator() || v.Op == nil || v.Op.Name != "dm.constant" || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
+				continue
+			}
+			if inside[v] == nil {
+				ir.CloneOps(b, []*ir.Op{v.Op}, inside)
+			}
+			user.SetOperand(i, inside[v])
 		}
 	}
 }

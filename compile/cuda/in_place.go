@@ -128,6 +128,9 @@ func byData(f *kernel.Form) string {
 	if f.Drops() {
 		return "what no result depends on is not read"
 	}
+	if f.Overlaps() {
+		return "parts that several ops take of a value overlap"
+	}
 	if f.Gathers() {
 		return "elements that several indices name are read once"
 	}

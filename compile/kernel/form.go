@@ -485,15 +485,50 @@ func (f *Form) Drops() bool {
 // many elements that are is known only when it runs.
 func (f *Form) Gathers() bool {
 	found := false
-	for _, o := range f.Outs {
-		if o.X == nil {
-			continue // an op with a kernel of its own
+	look := func(x *Expr) {
+		if x.Op == Load {
+			x.At.Atoms(func(a *Atom) { found = found || a.Kind == Datum })
 		}
-		Walk(o.X, func(x *Expr) {
-			if x.Op == Load {
-				x.At.Atoms(func(a *Atom) { found = found || a.Kind == Datum })
+	}
+	for _, o := range f.Outs {
+		if o.X != nil { // else an op with a kernel of its own
+			Walk(o.X, look)
+		}
+	}
+	if f.Class == ClassContraction {
+		for _, o := range f.Mains {
+			for i := range o.Operands {
+				if x, _, err := f.Operand(o, i); err == nil {
+					Walk(x, look)
+				}
 			}
-		})
+		}
 	}
 	return found
+}
+
+// Overlaps reports whether several of f's ops take a part of one value each,
+// slices, whose union is known, aside.
+func (f *Form) Overlaps() bool {
+	parts, sliced := map[*ir.Value]int{}, map[*ir.Value]int{}
+	for _, o := range f.Ops {
+		if op.Of(o).Traffic == nil || !op.Sound(o) {
+			continue
+		}
+		read, _ := op.TrafficOf(o, true)
+		for i, v := range o.Operands {
+			if t := v.Tensor(); t != nil && !read[i].Equal(t.Bytes()) {
+				parts[op.Source(v)]++
+				if _, ok := op.Taken(o); ok {
+					sliced[op.Source(v)]++
+				}
+			}
+		}
+	}
+	for v, n := range parts {
+		if n > 1 && sliced[v] < n {
+			return true
+		}
+	}
+	return false
 }
