@@ -129,7 +129,7 @@ func byData(f *kernel.Form) string {
 		return "what no result depends on is not read"
 	}
 	if f.Overlaps() {
-		return "parts that several ops take of a value overlap"
+		return "views or parts of one value overlap"
 	}
 	if f.Gathers() {
 		return "elements that several indices name are read once"

@@ -32,6 +32,7 @@ func unit(e types.Elem) float64 {
 // execution in another type shows.
 const (
 	roundings       = 64
+	roundingsF64    = 1024 // long sums, of which the execution in f32 shows little
 	roundingsCoarse = 12 // of 16 bits: what these do, the execution in f64 shows
 	times           = 16
 )
@@ -68,6 +69,9 @@ func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) strin
 		}
 	}
 	allowed := roundings * unit(want.Elem)
+	if want.Elem == types.F64 {
+		allowed = roundingsF64 * unit(want.Elem)
+	}
 	if coarse {
 		allowed = roundingsCoarse * max(unit(want.Elem), 0x1p-11)
 	}

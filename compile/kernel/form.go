@@ -8,6 +8,7 @@ package kernel
 import (
 	"slices"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -460,6 +461,7 @@ func (f *Form) Drops() bool {
 	for _, o := range f.Ops {
 		inside[o] = true
 	}
+	taken := map[*ir.Value]dim.Dim{} // of what slices take a part of
 	for _, o := range f.Ops {
 		for _, v := range o.Operands {
 			from := op.Source(v)
@@ -468,14 +470,25 @@ func (f *Form) Drops() bool {
 				return true
 			}
 		}
-		if op.Of(o).Traffic == nil || !op.Sound(o) {
+		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {
 			continue
 		}
 		read, _ := op.TrafficOf(o, true)
 		for i, v := range o.Operands {
-			if t := v.Tensor(); t != nil && inside[op.Source(v).Op] && !read[i].Equal(t.Bytes()) {
+			from := op.Source(v)
+			t := from.Tensor()
+			if t == nil || !inside[from.Op] || read[i].Equal(t.Bytes()) {
+				continue
+			}
+			if _, slice := op.Taken(o); !slice {
 				return true
 			}
+			taken[from] = taken[from].Add(read[i])
+		}
+	}
+	for v, n := range taken {
+		if !n.Equal(v.Tensor().Bytes()) {
+			return true
 		}
 	}
 	return false
@@ -507,12 +520,21 @@ func (f *Form) Gathers() bool {
 	return found
 }
 
-// Overlaps reports whether several of f's ops take a part of one value each,
-// slices, whose union is known, aside.
+// Overlaps reports whether f reads memory as several values, views of one, or
+// several of its ops take a part of one value each, slices, whose union is known,
+// aside.
 func (f *Form) Overlaps() bool {
+	seen := map[*ir.Value]bool{}
+	for _, v := range f.Inputs {
+		from := op.Source(v)
+		if seen[from] {
+			return true
+		}
+		seen[from] = true
+	}
 	parts, sliced := map[*ir.Value]int{}, map[*ir.Value]int{}
 	for _, o := range f.Ops {
-		if op.Of(o).Traffic == nil || !op.Sound(o) {
+		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {
 			continue
 		}
 		read, _ := op.TrafficOf(o, true)
