@@ -33,7 +33,7 @@ func unit(e types.Elem) float64 {
 const (
 	roundings       = 64
 	roundingsF64    = 1024 // long sums, of which the execution in f32 shows little
-	roundingsCoarse = 12 // of 16 bits: what these do, the execution in f64 shows
+	roundingsCoarse = 12   // of 16 bits: what these do, the execution in f64 shows
 	times           = 16
 )
 
