@@ -133,13 +133,9 @@ func (l *lanes) guarded(x *kernel.Expr) {
 	if l.held(x) || !x.DependsOn(l.lane) {
 		return
 	}
-	conds := make([]kernel.Condition, len(x.If))
-	for i, c := range x.If {
-		base, ok := l.beside(c.X, l.lane, l.n)
-		if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
-			return
-		}
-		conds[i] = kernel.Condition{X: base, Lo: c.Lo, Hi: c.Hi}
+	conds, ok := l.shared(x.If)
+	if !ok {
+		return
 	}
 	n := l.name("t")
 	l.lineOf(x.From, "%s %s[%d];", register(x.Elem), n, l.n)
@@ -154,6 +150,26 @@ func (l *lanes) guarded(x *kernel.Expr) {
 	part(x.Args[0], "if (%s)", l.conditions(conds))
 	part(x.Args[1], "else")
 	l.emitter.lane[x] = n
+}
+
+// shared are conditions that all lanes have in common; ok is false where they
+// may differ.
+func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok bool) {
+	for _, c := range conds {
+		varies := false
+		c.X.Atoms(func(a *kernel.Atom) {
+			varies = varies || a == l.lane || a.Kind == kernel.Datum && a.E.DependsOn(l.lane)
+		})
+		if varies {
+			base, ok := l.beside(c.X, l.lane, l.n)
+			if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
+				return nil, false
+			}
+			c.X = base
+		}
+		out = append(out, c)
+	}
+	return out, true
 }
 
 // element is the text of the load x in the current lane, where a vector holds it.
@@ -210,6 +226,23 @@ func (l *lanes) store(outs []kernel.Out) { l.storeAnd(outs, nil, nil) }
 
 // storeAnd is store; more is written for each lane beside it, of which xs are computed.
 func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
+	var under []kernel.Out // what is read for them lies in memory only where their conditions hold
+	outs = slices.DeleteFunc(slices.Clone(outs), func(o kernel.Out) bool {
+		if len(o.If) > 0 {
+			under = append(under, o)
+		}
+		return len(o.If) > 0
+	})
+	if len(outs) > 0 || more != nil {
+		l.storeAll(outs, xs, more)
+	}
+	for _, o := range under {
+		l.storeUnder(o)
+	}
+}
+
+// storeAll is storeAnd for results without conditions.
+func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 	for _, o := range outs {
 		xs = append(xs, o.X)
 	}
@@ -227,9 +260,6 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		elem := kernel.ElemOf(o.Value)
 		w := width(elem, l.n)
 		base, ok := l.beside(o.At, l.lane, w)
-		for _, c := range o.If {
-			c.X.Atoms(func(a *kernel.Atom) { ok = ok && a != l.lane })
-		}
 		if !ok || w == 1 {
 			continue
 		}
@@ -240,9 +270,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		// A result may be written over what others are computed from.
 		values := make([]string, len(outs))
 		for i, o := range outs {
-			if len(o.If) == 0 || vectors[i].name != "" {
-				values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
-			}
+			values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
 		}
 		for i, o := range outs {
 			if v := vectors[i]; v.name != "" {
@@ -250,13 +278,7 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 				l.lineOf(o.Value.Op, "%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, values[i])
 				continue
 			}
-			l.when(o.If, func() {
-				value := values[i]
-				if value == "" {
-					value = l.stored(o.X, kernel.ElemOf(o.Value))
-				}
-				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), value)
-			})
+			l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), values[i])
 		}
 		if more != nil {
 			more()
@@ -267,13 +289,28 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		if v.name == "" {
 			continue
 		}
-		l.when(o.If, func() {
-			at := l.index(v.base)
-			for k := int64(0); k < l.n/v.w; k++ {
-				l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
-			}
-		})
+		at := l.index(v.base)
+		for k := int64(0); k < l.n/v.w; k++ {
+			l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
+		}
 	}
+}
+
+// storeUnder is store for a result under its conditions.
+func (l *lanes) storeUnder(o kernel.Out) {
+	conds, ok := l.shared(o.If)
+	if !ok {
+		l.each(func() {
+			l.when(o.If, func() {
+				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), l.stored(o.X, kernel.ElemOf(o.Value)))
+			})
+		})
+		return
+	}
+	o.If = nil
+	vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
+	l.when(conds, func() { l.store([]kernel.Out{o}) })
+	l.vecs, l.emitter.lane = vecs, held
 }
 
 func plus(at string, n int64) string {
