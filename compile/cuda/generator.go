@@ -75,7 +75,7 @@ func (g *generator) kernels(f *kernel.Form, name string) ([]launch, error) {
 	if len(g.unsound) > 0 {
 		return nil, &unsoundError{g.unsound, ls}
 	}
-	if differs := byData(f); differs != "" {
+	if differs := byData(f, len(ls)); differs != "" {
 		for i := range ls {
 			ls[i].differs = differs
 		}

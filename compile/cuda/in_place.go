@@ -106,7 +106,7 @@ func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
 
 // byData is why what f moves depends on its data, and is at most what the cost
 // model says; "" where it does not.
-func byData(f *kernel.Form) string {
+func byData(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
 	for _, o := range f.Ops {
 		switch {
@@ -128,7 +128,7 @@ func byData(f *kernel.Form) string {
 	if f.Drops() {
 		return "what no result depends on is not read"
 	}
-	if f.Overlaps() {
+	if f.Overlaps(launches > 1) {
 		return "views or parts of one value overlap"
 	}
 	if f.Gathers() {

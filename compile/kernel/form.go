@@ -521,9 +521,9 @@ func (f *Form) Gathers() bool {
 }
 
 // Overlaps reports whether f reads memory as several values, views of one, or
-// several of its ops take a part of one value each, slices, whose union is known,
-// aside.
-func (f *Form) Overlaps() bool {
+// several of its ops take a part of one value each; slices, whose union is known,
+// count where launches are split, so that each may take a part.
+func (f *Form) Overlaps(split bool) bool {
 	seen := map[*ir.Value]bool{}
 	for _, v := range f.Inputs {
 		from := op.Source(v)
@@ -548,7 +548,7 @@ func (f *Form) Overlaps() bool {
 		}
 	}
 	for v, n := range parts {
-		if n > 1 && sliced[v] < n {
+		if n > 1 && (split || sliced[v] < n) {
 			return true
 		}
 	}
