@@ -118,53 +118,6 @@ func Kernels() pass.Pass {
 	}
 }
 
-// generatorOf is the generator for a unit's target.
-func generatorOf(u *pass.Unit) (*generator, error) {
-	target := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
-	if file := u.Options.TilesFile; file != "" {
-		var err error
-		if target.Tiles, err = ReadChoices(file); err != nil {
-			return nil, err
-		}
-	}
-	return newGenerator(target), nil
-}
-
-// placeConstants moves constants of several values out of a kernel: they are data
-// in memory, and not numbers in its text. So are all operands of ops whose kernel
-// takes no other op. Numbers that a kernel takes from outside move in.
-func placeConstants(o *ir.Op) {
-	if o.Name != "dm.kernel" {
-		return
-	}
-	body := o.Body(0)
-	special := kernel.Special(body.Ops) != nil
-	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == "dm.constant" && (special || !kernel.IsNumber(c)) {
-			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
-			at := slices.Index(o.Parent.Ops, o)
-			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
-			c.Parent = o.Parent
-		}
-	}
-	if special {
-		return
-	}
-	inside := map[*ir.Value]*ir.Value{}
-	b := &ir.Builder{Block: body}
-	for _, user := range slices.Clone(body.Ops) {
-		for i, v := range user.Operands {
-			if user == body.Terminator() || v.Op == nil || v.Op.Name != "dm.constant" || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
-				continue
-			}
-			if inside[v] == nil {
-				ir.CloneOps(b, []*ir.Op{v.Op}, inside)
-			}
-			user.SetOperand(i, inside[v])
-		}
-	}
-}
-
 // runs reports whether o, an op of a function's body, is a step of its own.
 func runs(o *ir.Op) bool {
 	switch o.Name {

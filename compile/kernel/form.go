@@ -8,7 +8,6 @@ package kernel
 import (
 	"slices"
 
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -451,106 +450,4 @@ func known(o *ir.Op) bool {
 		return false
 	}
 	return true
-}
-
-// Drops reports whether operands of f's ops are read in part or not at all since
-// no result depends on the rest: a slice, a window or a gather takes a part of what
-// f computes, or an op, such as the one that draws a dropout's mask, needs no operand.
-func (f *Form) Drops() bool {
-	inside := map[*ir.Op]bool{}
-	for _, o := range f.Ops {
-		inside[o] = true
-	}
-	taken := map[*ir.Value]dim.Dim{} // of what slices take a part of
-	for _, o := range f.Ops {
-		for _, v := range o.Operands {
-			from := op.Source(v)
-			number := from.Op != nil && from.Op.Name == "dm.constant" && IsNumber(from.Op)
-			if !inside[v.Op] && !number && !slices.Contains(f.Inputs, v) {
-				return true
-			}
-		}
-		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {
-			continue
-		}
-		read, _ := op.TrafficOf(o, true)
-		for i, v := range o.Operands {
-			from := op.Source(v)
-			t := from.Tensor()
-			if t == nil || !inside[from.Op] || read[i].Equal(t.Bytes()) {
-				continue
-			}
-			if _, slice := op.Taken(o); !slice {
-				return true
-			}
-			taken[from] = taken[from].Add(read[i])
-		}
-	}
-	for v, n := range taken {
-		if !n.Equal(v.Tensor().Bytes()) {
-			return true
-		}
-	}
-	return false
-}
-
-// Gathers reports whether where f reads depends on what it has read, so that how
-// many elements that are is known only when it runs.
-func (f *Form) Gathers() bool {
-	found := false
-	look := func(x *Expr) {
-		if x.Op == Load {
-			x.At.Atoms(func(a *Atom) { found = found || a.Kind == Datum })
-		}
-	}
-	for _, o := range f.Outs {
-		if o.X != nil { // else an op with a kernel of its own
-			Walk(o.X, look)
-		}
-	}
-	if f.Class == ClassContraction {
-		for _, o := range f.Mains {
-			for i := range o.Operands {
-				if x, _, err := f.Operand(o, i); err == nil {
-					Walk(x, look)
-				}
-			}
-		}
-	}
-	return found
-}
-
-// Overlaps reports whether f reads memory as several values, views of one, or
-// several of its ops take a part of one value each; slices, whose union is known,
-// count where launches are split, so that each may take a part.
-func (f *Form) Overlaps(split bool) bool {
-	seen := map[*ir.Value]bool{}
-	for _, v := range f.Inputs {
-		from := op.Source(v)
-		if seen[from] {
-			return true
-		}
-		seen[from] = true
-	}
-	parts, sliced := map[*ir.Value]int{}, map[*ir.Value]int{}
-	for _, o := range f.Ops {
-		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {
-			continue
-		}
-		read, _ := op.TrafficOf(o, true)
-		for i, v := range o.Operands {
-			if t := v.Tensor(); t != nil && !read[i].Equal(t.Bytes()) {
-				parts[op.Source(v)]++
-				if _, ok := op.Taken(o); ok {
-					sliced[op.Source(v)]++
-				}
-			}
-		}
-	}
-	for v, n := range parts {
-		if n > 1 && (split || sliced[v] < n) {
-			return true
-		}
-	}
-	return false
 }
