@@ -1,7 +1,7 @@
 package cost
 
 import (
-	"dmir/dialect/adjoint"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
 )
 
@@ -9,7 +9,7 @@ import (
 // none. What it came from is noted as called: its changes change this cost.
 func (s *scope) gradient(o *ir.Op) *ir.Func {
 	s.leads(s.m.Func(o.Str("callee")))
-	fn, err := adjoint.Of(s.m, o, nil)
+	fn, err := autodiff.Of(s.m, o, nil)
 	if err != nil {
 		return nil
 	}

@@ -28,18 +28,26 @@ func TestTime(t *testing.T) {
 		ns                     float64
 		bound                  string
 	}{
-		{"contraction on the tensor cores", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>",
+		{
+			"contraction on the tensor cores", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>",
 			`dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf16>`,
-			math.Pow(2, 31)/100e12*1e9 + 10, cost.Compute},
-		{"contraction of a type that they do not take", "%x: tensor<1024x1024xf32>", "tensor<1024x1024xf32>",
+			math.Pow(2, 31)/100e12*1e9 + 10, cost.Compute,
+		},
+		{
+			"contraction of a type that they do not take", "%x: tensor<1024x1024xf32>", "tensor<1024x1024xf32>",
 			`dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>`,
-			math.Pow(2, 31)/10e12*1e9 + 10, cost.Compute},
-		{"element-wise, in half precision at the rate of f32", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
-			`dm.exp %x : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory},
+			math.Pow(2, 31)/10e12*1e9 + 10, cost.Compute,
+		},
+		{
+			"element-wise, in half precision at the rate of f32", "%x: tensor<1048576xf16>", "tensor<1048576xf16>",
+			`dm.exp %x : tensor<1048576xf16>`, 4<<20/1e3 + 10, cost.Memory,
+		},
 		{"small", "%x: tensor<4xf16>", "tensor<4xf16>", `dm.exp %x : tensor<4xf16>`, 10.016, cost.Latency},
 		{"a view", "%x: tensor<4xf16>", "tensor<2x2xf16>", `dm.reshape %x : (tensor<4xf16>) -> tensor<2x2xf16>`, 0, ""},
-		{"from the host", "%x: tensor<1000xf32, #dm.at<host>>", "tensor<1000xf32>",
-			`dm.copy %x : (tensor<1000xf32, #dm.at<host>>) -> tensor<1000xf32>`, 4010, cost.Memory},
+		{
+			"from the host", "%x: tensor<1000xf32, #dm.at<host>>", "tensor<1000xf32>",
+			`dm.copy %x : (tensor<1000xf32, #dm.at<host>>) -> tensor<1000xf32>`, 4010, cost.Memory,
+		},
 		{"a kernel that keeps both units busy", "%x: tensor<1024x1024xf16>", "tensor<1024x1024xf16>", `dm.kernel -> tensor<1024x1024xf16> {
     %1 = dm.einsum "ij,jk->ik" %x, %x : (tensor<1024x1024xf16>, tensor<1024x1024xf16>) -> tensor<1024x1024xf16>
     %2 = dm.add %1, %1 : tensor<1024x1024xf16>

@@ -134,15 +134,21 @@ func TestMirror(t *testing.T) {
 // How ops find their partners. E is exp, and so on; T is the type of all.
 func TestMatch(t *testing.T) {
 	cases := []struct{ name, old, new, want string }{
-		{"an op is added between numbers", "%0 = dm.exp %x : T\n%1 = dm.tanh %0 : T\nreturn %1 : T", "%0 = dm.relu %x : T\n%1 = dm.exp %0 : T\n%2 = dm.tanh %1 : T\nreturn %2 : T",
-			"→%0 relu, %0 exp→%1, %1 tanh→%2"},
-		{"names hold against order", "%a = dm.exp %x : T\n%b = dm.exp %x : T\nreturn %b : T", "%b = dm.exp %x : T\n%a = dm.exp %x : T\nreturn %b : T",
-			"%b exp→%b, %a exp→%a"},
+		{
+			"an op is added between numbers", "%0 = dm.exp %x : T\n%1 = dm.tanh %0 : T\nreturn %1 : T", "%0 = dm.relu %x : T\n%1 = dm.exp %0 : T\n%2 = dm.tanh %1 : T\nreturn %2 : T",
+			"→%0 relu, %0 exp→%1, %1 tanh→%2",
+		},
+		{
+			"names hold against order", "%a = dm.exp %x : T\n%b = dm.exp %x : T\nreturn %b : T", "%b = dm.exp %x : T\n%a = dm.exp %x : T\nreturn %b : T",
+			"%b exp→%b, %a exp→%a",
+		},
 		{"another op of the same name", "%a = dm.exp %x : T\nreturn %a : T", "%a = dm.tanh %x : T\nreturn %a : T", "%a exp→%a tanh"},
 		{"renamed", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\nreturn %b : T", "%c = dm.exp %x : T\n%b = dm.tanh %c : T\nreturn %b : T", "%a exp→%c, %b tanh→%b"},
 		{"one goes", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\n%c = dm.relu %b : T\nreturn %c : T", "%a = dm.exp %x : T\n%c = dm.relu %a : T\nreturn %c : T", "%a exp→%a, %b tanh→, %c relu→%c"},
-		{"into a kernel", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\nreturn %b : T", "%k = dm.kernel -> T {\n%a = dm.exp %x : T\n%b = dm.tanh %a : T\ndm.yield %b : T\n}\nreturn %k : T",
-			"→%k kernel, %a exp→ in %k, %b tanh→ in %k"},
+		{
+			"into a kernel", "%a = dm.exp %x : T\n%b = dm.tanh %a : T\nreturn %b : T", "%k = dm.kernel -> T {\n%a = dm.exp %x : T\n%b = dm.tanh %a : T\ndm.yield %b : T\n}\nreturn %k : T",
+			"→%k kernel, %a exp→ in %k, %b tanh→ in %k",
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/units"
-	"dmir/dialect/idiom"
+	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -49,7 +49,7 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 `,
 	Check: func(c *Context) {
 		c.ops(func(o *ir.Op) {
-			a, _ := idiom.FindAttention(o)
+			a, _ := attention.FindAttention(o)
 			if a == nil || c.entry(a.Root) == nil {
 				return
 			}
@@ -80,7 +80,7 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 
 // attentionEdits put the ops of a in the place of its root and remove the others.
 // ok is false where that would take comments along.
-func (c *Context) attentionEdits(a *idiom.Attention) (edits []diag.Edit, ok bool) {
+func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok bool) {
 	for _, o := range a.Gone {
 		if o.Tree == nil || strings.Contains(c.Module.Src.Slice(o.Tree.Span()), "//") {
 			return nil, false
@@ -111,7 +111,7 @@ func (c *Context) attentionEdits(a *idiom.Attention) (edits []diag.Edit, ok bool
 
 // attentionNames are new names for the values of a: the result's name, and what
 // they are for.
-func (c *Context) attentionNames(a *idiom.Attention) map[*ir.Value]string {
+func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 	taken := map[string]bool{}
 	for _, v := range c.Fn.Args {
 		taken[v.Name] = true
@@ -145,7 +145,7 @@ func (c *Context) attentionNames(a *idiom.Attention) map[*ir.Value]string {
 			what = "heads"
 		case o.Name == "dm.constant":
 			what = "masked"
-			if n, _ := idiom.Literal(o); n == 0 {
+			if n, _ := attention.Literal(o); n == 0 {
 				what = "zero"
 			}
 		case o.Name == "dm.compare":

@@ -231,7 +231,9 @@ func plan(t *testing.T, d report.Data) {
 func TestErrors(t *testing.T) {
 	p := load("in.dmir", "func.func private @a() {\n  return\n}\nfunc.func @b() {\n  return\n}\nfunc.func @c() {\n  return\n}\n")
 	for _, c := range []struct{ kind, function, want string }{
-		{"graph", "", "@b"}, {"graph", "@c", "@c"}, {"memory", "a", "@a"},
+		{"graph", "", "@b"},
+		{"graph", "@c", "@c"},
+		{"memory", "a", "@a"},
 		{"graph", "d", "there is no function @d with a body; there are @a, @b, @c"},
 		{"pie", "", `no such panel: "pie"; there are graph, roofline, memory, diff`},
 		{"diff", "", "no such panel: a diff needs a version to compare with"},

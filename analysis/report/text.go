@@ -136,8 +136,15 @@ func (p painter) ops(ops []OpDiff) {
 		}
 		flop := change(o.FLOP)
 		rows = append(rows, []cell{
-			marks[o.Status], {strconv.Itoa(line), faint}, {name, ""}, {o.Result, ""},
-			{moved, ""}, change(o.Moved), flop, {time, ""}, change(o.Time), {note, faint},
+			marks[o.Status],
+			{strconv.Itoa(line), faint},
+			{name, ""},
+			{o.Result, ""},
+			{moved, ""},
+			change(o.Moved), flop,
+			{time, ""},
+			change(o.Time),
+			{note, faint},
 		})
 	}
 	right := []bool{false, true, false, false, true, true, true, true, true, false}

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"dmir/compile/kernel"
-	"dmir/internal/whole"
+	"dmir/internal/atomicfile"
 )
 
 // Choices are tiles that were measured to be the fastest, by product and
@@ -51,7 +51,7 @@ func (c *Choices) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	return whole.WriteFile(path, 0o644, func(w io.Writer) error {
+	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})

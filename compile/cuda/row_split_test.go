@@ -4,8 +4,10 @@ import "testing"
 
 // longRows are folds over rows so few and long that blocks share them.
 var longRows = []productCase{
-	{name: "all", args: "%x: tensor<3x7001xf32>", out: "%y : tensor<f32>",
-		body: "%y = dm.reduce add %x, dims = [0, 1] : (tensor<3x7001xf32>) -> tensor<f32>"},
+	{
+		name: "all", args: "%x: tensor<3x7001xf32>", out: "%y : tensor<f32>",
+		body: "%y = dm.reduce add %x, dims = [0, 1] : (tensor<3x7001xf32>) -> tensor<f32>",
+	},
 	{name: "mean_of_squares", args: "%x: tensor<4x8x1024xbf16>, %w: tensor<4x8x1024xbf16>", out: "%y : tensor<f32>", body: `
 %d = dm.sub %x, %w : tensor<4x8x1024xbf16>
 %f = dm.convert %d : (tensor<4x8x1024xbf16>) -> tensor<4x8x1024xf32>
@@ -15,8 +17,10 @@ var longRows = []productCase{
 %m = dm.reduce max %x, dims = [1] : (tensor<2x20480xf32>) -> tensor<2xf32>
 %y = dm.add %m, %b : tensor<2xf32>
 %z = dm.reduce add %x, dims = [1] : (tensor<2x20480xf32>) -> tensor<2xf32>`},
-	{name: "whole_numbers", args: "%x: tensor<9001xi32>", out: "%y : tensor<i32>",
-		body: "%y = dm.reduce add %x, dims = [0] : (tensor<9001xi32>) -> tensor<i32>"},
+	{
+		name: "whole_numbers", args: "%x: tensor<9001xi32>", out: "%y : tensor<i32>",
+		body: "%y = dm.reduce add %x, dims = [0] : (tensor<9001xi32>) -> tensor<i32>",
+	},
 }
 
 func TestLongRows(t *testing.T) {

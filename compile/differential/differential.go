@@ -20,11 +20,11 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
-	"dmir/compile/grad"
+	"dmir/compile/gradient"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/adjoint"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
@@ -115,7 +115,7 @@ func derive(text string, seeded func(*ir.Func) bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	g, err := grad.Function(m, f, grad.Options{Joint: true, Seeded: seeded(f)})
+	g, err := gradient.Function(m, f, gradient.Options{Joint: true, Seeded: seeded(f)})
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +154,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	text, m, f := p.c.Text, p.module, p.fn
 	if p.c.Gradient {
 		// As the compiler does: without cotangents where there is a loss.
-		if text, err = derive(p.c.Text, func(f *ir.Func) bool { return !adjoint.HasLoss(f) }); err != nil {
+		if text, err = derive(p.c.Text, func(f *ir.Func) bool { return !autodiff.HasLoss(f) }); err != nil {
 			return find(Gradient, err)
 		}
 		if _, m, f, err = load(p.c.Name, text, ""); err != nil {

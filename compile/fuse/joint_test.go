@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"dmir/compile/fuse"
-	"dmir/compile/grad"
+	"dmir/compile/gradient"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
 )
@@ -28,7 +28,7 @@ func jointOf(t testing.TB, text string) *pass.Unit {
 	if err := pass.Run(u, []pass.Pass{prepare.Inline(), prepare.Bind()}, nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := grad.Function(u.Module, u.Func, grad.Options{Joint: true, Seeded: true})
+	f, err := gradient.Function(u.Module, u.Func, gradient.Options{Joint: true, Seeded: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,12 +40,14 @@ func (s set) or(t set) set {
 	}
 	return s
 }
+
 func (s set) minus(t set) set {
 	for i := range s {
 		s[i] &^= t[i]
 	}
 	return s
 }
+
 func (s set) meets(t set) bool {
 	for i := range s {
 		if s[i]&t[i] != 0 {

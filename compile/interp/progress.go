@@ -3,7 +3,7 @@ package interp
 import (
 	"time"
 
-	"dmir/dialect/adjoint"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -78,7 +78,7 @@ func weigh(o *ir.Op, bind map[string]int64) int {
 
 // joint is the ops of the gradient that o takes, nil where it cannot be taken.
 func (x *machine) joint(o *ir.Op) []*ir.Op {
-	fn, err := adjoint.Of(x.module, o, nil)
+	fn, err := autodiff.Of(x.module, o, nil)
 	if err != nil {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dmir/compile/tensor"
-	"dmir/dialect/adjoint"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -47,8 +47,8 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 			operands[i] = t
 			known.shapes = append(known.shapes, x.Shape)
 		}
-		fn, err := adjoint.Of(c.module, c.op, operands)
-		var e *adjoint.Error
+		fn, err := autodiff.Of(c.module, c.op, operands)
+		var e *autodiff.Error
 		if errors.As(err, &e) {
 			return nil, &Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help}
 		}

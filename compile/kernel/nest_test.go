@@ -11,18 +11,24 @@ import (
 // where no form can order the folds.
 var dependent = []struct{ name, body, results, want string }{
 	{"softmax", "%1 = dm.softmax %x : tensor<8x16xf32>", "%1 : tensor<8x16xf32>", "row: 2 passes, 0 columns, 0 totals"},
-	{"two sums of columns", "%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>\n%1 = dm.reduce max %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
-		"%0, %1 : tensor<16xf32>, tensor<16xf32>", "columns: 0 passes, 2 columns, 0 totals"},
+	{
+		"two sums of columns", "%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>\n%1 = dm.reduce max %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
+		"%0, %1 : tensor<16xf32>, tensor<16xf32>", "columns: 0 passes, 2 columns, 0 totals",
+	},
 	// The sum of columns is complete behind all rows, so the second cannot be one
 	// in the same pass: columns are the rows of the kernel instead.
 	{"a variance over the first dimension", `%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>
 %2 = dm.sub %x, %0 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
 %3 = dm.abs %2 : tensor<8x16xf32>
 %1 = dm.reduce add %3, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>`, "%1 : tensor<16xf32>", "row: 2 passes, 0 columns, 0 totals"},
-	{"sums of columns of a softmax of rows", "%0 = dm.softmax %x : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
-		"%0, %1 : tensor<8x16xf32>, tensor<16xf32>", "row: 2 passes, 1 columns, 0 totals"},
-	{"a softmax of columns, summed over rows", "%0 = dm.softmax %x, dim = 0 : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>",
-		"%1 : tensor<8xf32>", "row: 2 passes, 1 columns, 0 totals"},
+	{
+		"sums of columns of a softmax of rows", "%0 = dm.softmax %x : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>",
+		"%0, %1 : tensor<8x16xf32>, tensor<16xf32>", "row: 2 passes, 1 columns, 0 totals",
+	},
+	{
+		"a softmax of columns, summed over rows", "%0 = dm.softmax %x, dim = 0 : tensor<8x16xf32>\n%1 = dm.reduce add %0, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>",
+		"%1 : tensor<8xf32>", "row: 2 passes, 1 columns, 0 totals",
+	},
 	{"rows of what depends on sums of columns", `%0 = dm.reduce add %x, dims = [0] : (tensor<8x16xf32>) -> tensor<16xf32>
 %2 = dm.sub %x, %0 : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
 %3 = dm.reduce max %2, dims = [1] : (tensor<8x16xf32>) -> tensor<8xf32>

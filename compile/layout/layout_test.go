@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dmir/analysis/cost"
-	"dmir/compile/grad"
+	"dmir/compile/gradient"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/prepare"
@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 
 // before is what runs before layouts are chosen.
 func before() []pass.Pass {
-	return []pass.Pass{prepare.Inline(), prepare.Bind(), grad.Pass(), simplify.Pass()}
+	return []pass.Pass{prepare.Inline(), prepare.Bind(), gradient.Pass(), simplify.Pass()}
 }
 
 // chosen runs the pass and holds it to what it says: the function's predicted

@@ -7,7 +7,7 @@ import (
 
 	"dmir/compile/cuda"
 	"dmir/compile/fuse"
-	"dmir/compile/grad"
+	"dmir/compile/gradient"
 	"dmir/compile/layout"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
@@ -24,7 +24,7 @@ func Passes() []pass.Pass {
 		prepare.Inline(),
 		prepare.Bind(),
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return cuda.Attends(o, u.Machine) }),
-		grad.Pass(),
+		gradient.Pass(),
 		simplify.Pass(),
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(prepare.Dissolve()),

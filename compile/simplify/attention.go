@@ -5,7 +5,7 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
-	"dmir/dialect/idiom"
+	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 )
 
@@ -55,7 +55,7 @@ func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) er
 		if o.Parent == nil || !plain(o) {
 			continue
 		}
-		a, _ := idiom.FindAttention(o)
+		a, _ := attention.FindAttention(o)
 		if a == nil || !fits(u, a.Main) {
 			continue
 		}
@@ -72,7 +72,7 @@ func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) er
 
 // put makes the ops of a stand before its root and their last result for the
 // root's.
-func put(a *idiom.Attention) error {
+func put(a *attention.Attention) error {
 	b := pass.Before(a.Root)
 	now := map[*ir.Value]*ir.Value{}
 	var last *ir.Value

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/compile/grad"
+	"dmir/compile/gradient"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/prepare"
 	"dmir/compile/simplify"
-	"dmir/dialect/idiom"
+	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -137,7 +137,7 @@ func reasons(t *testing.T, text string) string {
 	u := passtest.Unit(t, text, "f", nil)
 	all := ""
 	for _, o := range u.Func.Body.Ops {
-		if _, why := idiom.FindAttention(o); why != "" {
+		if _, why := attention.FindAttention(o); why != "" {
 			all += why + "\n"
 		}
 	}
@@ -160,13 +160,13 @@ func TestSpellingsBackward(t *testing.T) {
 				text := s.program(elem)
 				u := passtest.Unit(t, text, "f", nil)
 				u.Options.Grad = true
-				if err := pass.Run(u, []pass.Pass{grad.Pass()}, nil); err != nil {
+				if err := pass.Run(u, []pass.Pass{gradient.Pass()}, nil); err != nil {
 					t.Fatal(err)
 				}
 				want := passtest.Text(t, u)
 				u = passtest.Unit(t, text, "f", nil)
 				u.Options.Grad = true
-				if err := pass.Run(u, append(attentionPasses(""), grad.Pass(), simplify.Pass()), nil); err != nil {
+				if err := pass.Run(u, append(attentionPasses(""), gradient.Pass(), simplify.Pass()), nil); err != nil {
 					t.Fatal(err)
 				}
 				got := passtest.Text(t, u)

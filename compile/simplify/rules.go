@@ -6,7 +6,9 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		controlRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
-		sliceRules(), einsumRules(), transposeRules(), {commonRule()}, {mergeRule(), sumRule()},
+		sliceRules(), einsumRules(), transposeRules(),
+		{commonRule()},
+		{mergeRule(), sumRule()},
 	} {
 		all = append(all, group...)
 	}

@@ -18,7 +18,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/internal/whole"
+	"dmir/internal/atomicfile"
 )
 
 // Case is one program.
@@ -226,7 +226,7 @@ const extension = ".case"
 // Write keeps the case in a folder. It is not compressed: many cases together are,
 // and have much in common.
 func (c *Case) Write(dir string) error {
-	return whole.WriteFile(filepath.Join(dir, c.Name+extension), 0o644, func(w io.Writer) error {
+	return atomicfile.WriteFile(filepath.Join(dir, c.Name+extension), 0o644, func(w io.Writer) error {
 		return gob.NewEncoder(w).Encode(c)
 	})
 }

@@ -46,9 +46,11 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 		out.SetFloat(i, 2*x.Float(i)+total)
 	}
 	sum.SetFloat(0, total)
-	c, err := Make(Source{Name: name, Class: class, Args: []*tensor.Tensor{x}, Want: []*tensor.Tensor{out, sum},
+	c, err := Make(Source{
+		Name: name, Class: class, Args: []*tensor.Tensor{x}, Want: []*tensor.Tensor{out, sum},
 		Build:  func(string) (*artifact.Program, error) { return p, nil },
-		Within: func(int) Within { return Within{Most: 1e-4} }}, 7, "")
+		Within: func(int) Within { return Within{Most: 1e-4} },
+	}, 7, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,11 +74,21 @@ func TestPackKnown(t *testing.T) {
 		v    float64
 		want []byte
 	}{
-		{types.F16, 1, []byte{0, 0x3c}}, {types.F16, -65504, []byte{0xff, 0xfb}}, {types.F16, 0x1p-24, []byte{1, 0}},
-		{types.F16, math.Inf(1), []byte{0, 0x7c}}, {types.BF16, 1, []byte{0x80, 0x3f}}, {types.BF16, math.Copysign(0, -1), []byte{0, 0x80}},
-		{types.BF16, math.NaN(), []byte{0xc0, 0x7f}}, {types.F8E4M3FN, 448, []byte{0x7e}}, {types.F8E4M3FN, math.NaN(), []byte{0x7f}},
-		{types.F8E5M2, math.Inf(-1), []byte{0xfc}}, {types.F32, 1, []byte{0, 0, 0x80, 0x3f}}, {types.I1, 1, []byte{1}},
-		{types.I16, -2, []byte{0xfe, 0xff}}, {types.UI8, 255, []byte{255}}, {types.I64, -1, bytes.Repeat([]byte{255}, 8)},
+		{types.F16, 1, []byte{0, 0x3c}},
+		{types.F16, -65504, []byte{0xff, 0xfb}},
+		{types.F16, 0x1p-24, []byte{1, 0}},
+		{types.F16, math.Inf(1), []byte{0, 0x7c}},
+		{types.BF16, 1, []byte{0x80, 0x3f}},
+		{types.BF16, math.Copysign(0, -1), []byte{0, 0x80}},
+		{types.BF16, math.NaN(), []byte{0xc0, 0x7f}},
+		{types.F8E4M3FN, 448, []byte{0x7e}},
+		{types.F8E4M3FN, math.NaN(), []byte{0x7f}},
+		{types.F8E5M2, math.Inf(-1), []byte{0xfc}},
+		{types.F32, 1, []byte{0, 0, 0x80, 0x3f}},
+		{types.I1, 1, []byte{1}},
+		{types.I16, -2, []byte{0xfe, 0xff}},
+		{types.UI8, 255, []byte{255}},
+		{types.I64, -1, bytes.Repeat([]byte{255}, 8)},
 	} {
 		if got, _ := Pack(FromFloats(c.elem, nil, []float64{c.v})); !bytes.Equal(got, c.want) {
 			t.Errorf("%s %g is % x, want % x", c.elem, c.v, got, c.want)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"dmir/dialect/types"
-	"dmir/internal/whole"
+	"dmir/internal/atomicfile"
 )
 
 // Archive is an open .npz file: a zip archive of .npy files.
@@ -78,5 +78,5 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 
 // SaveNPY writes t to path, whole or not at all.
 func SaveNPY(path string, t *Tensor) error {
-	return whole.WriteFile(path, 0o644, func(w io.Writer) error { return WriteNPY(w, t) })
+	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error { return WriteNPY(w, t) })
 }

@@ -76,11 +76,27 @@ func TestRoundF8(t *testing.T) {
 		elem     types.Elem
 		in, want float32
 	}{
-		{types.F8E4M3FN, 448, 448}, {types.F8E4M3FN, 464, 448}, {types.F8E4M3FN, 465, nan}, {types.F8E4M3FN, inf, nan},
-		{types.F8E4M3FN, -447, -448}, {types.F8E4M3FN, 17, 16}, {types.F8E4M3FN, 19, 20}, {types.F8E4M3FN, 1.0625, 1},
-		{types.F8E4M3FN, 0x1p-9, 0x1p-9}, {types.F8E4M3FN, 0x1p-10, 0}, {types.F8E4M3FN, 0x1.8p-9, 0x1p-8}, {types.F8E4M3FN, 0.1, 0.1015625},
-		{types.F8E5M2, 57344, 57344}, {types.F8E5M2, 61439, 57344}, {types.F8E5M2, 61440, inf}, {types.F8E5M2, -1e9, -inf},
-		{types.F8E5M2, 1.125, 1}, {types.F8E5M2, 1.375, 1.5}, {types.F8E5M2, 0x1p-16, 0x1p-16}, {types.F8E5M2, 0x1p-17, 0}, {types.F8E5M2, nan, nan},
+		{types.F8E4M3FN, 448, 448},
+		{types.F8E4M3FN, 464, 448},
+		{types.F8E4M3FN, 465, nan},
+		{types.F8E4M3FN, inf, nan},
+		{types.F8E4M3FN, -447, -448},
+		{types.F8E4M3FN, 17, 16},
+		{types.F8E4M3FN, 19, 20},
+		{types.F8E4M3FN, 1.0625, 1},
+		{types.F8E4M3FN, 0x1p-9, 0x1p-9},
+		{types.F8E4M3FN, 0x1p-10, 0},
+		{types.F8E4M3FN, 0x1.8p-9, 0x1p-8},
+		{types.F8E4M3FN, 0.1, 0.1015625},
+		{types.F8E5M2, 57344, 57344},
+		{types.F8E5M2, 61439, 57344},
+		{types.F8E5M2, 61440, inf},
+		{types.F8E5M2, -1e9, -inf},
+		{types.F8E5M2, 1.125, 1},
+		{types.F8E5M2, 1.375, 1.5},
+		{types.F8E5M2, 0x1p-16, 0x1p-16},
+		{types.F8E5M2, 0x1p-17, 0},
+		{types.F8E5M2, nan, nan},
 	} {
 		if got := Round(c.elem, c.in); got != c.want && (got == got || c.want == c.want) {
 			t.Errorf("%s: %g becomes %g, want %g", c.elem, c.in, got, c.want)
@@ -105,9 +121,18 @@ func TestIntegers(t *testing.T) {
 		in   float64
 		want int64
 	}{
-		{types.I8, 300, 127}, {types.I8, -300, -128}, {types.I8, -1.9, -1}, {types.UI8, -3, 0}, {types.UI8, 256, 255},
-		{types.I64, 1e30, math.MaxInt64}, {types.I64, -1e30, math.MinInt64}, {types.UI64, 1e30, -1}, {types.UI64, 0x1p63, math.MinInt64},
-		{types.I32, math.NaN(), 0}, {types.I1, 0.25, 1}, {types.I1, 0, 0},
+		{types.I8, 300, 127},
+		{types.I8, -300, -128},
+		{types.I8, -1.9, -1},
+		{types.UI8, -3, 0},
+		{types.UI8, 256, 255},
+		{types.I64, 1e30, math.MaxInt64},
+		{types.I64, -1e30, math.MinInt64},
+		{types.UI64, 1e30, -1},
+		{types.UI64, 0x1p63, math.MinInt64},
+		{types.I32, math.NaN(), 0},
+		{types.I1, 0.25, 1},
+		{types.I1, 0, 0},
 	} {
 		if got := ToInt(c.elem, c.in); got != c.want {
 			t.Errorf("ToInt(%s, %g) = %d, want %d", c.elem, c.in, got, c.want)

@@ -149,8 +149,10 @@ func (g *backward) windowSums(v *ir.Value) *ir.Value {
 	}
 	v = g.part(g.pad(v, low, high, between), dims, start, limit, steps)
 	attrs := []types.Named{
-		{Name: "kind", Value: types.Keyword("add")}, {Name: "window_dimensions", Value: int64sAttr(win.Size)},
-		{Name: "window_dilations", Value: int64sAttr(win.Dilation)}, {Name: "padding", Value: padding},
+		{Name: "kind", Value: types.Keyword("add")},
+		{Name: "window_dimensions", Value: int64sAttr(win.Size)},
+		{Name: "window_dilations", Value: int64sAttr(win.Dilation)},
+		{Name: "padding", Value: padding},
 	}
 	return g.op("reduce_window", []*ir.Value{v}, attrs...)
 }

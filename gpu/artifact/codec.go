@@ -13,8 +13,8 @@ import (
 	"io"
 	"os"
 
+	"dmir/internal/atomicfile"
 	"dmir/internal/local"
-	"dmir/internal/whole"
 )
 
 // A .dmx file is, with numbers in little-endian order:
@@ -274,7 +274,7 @@ func (r *reader) bytes(n int64) ([]byte, error) {
 
 // WriteFile writes the program to path, in full or not at all.
 func (p *Program) WriteFile(path string) error {
-	return whole.WriteFile(path, 0o644, p.Write)
+	return atomicfile.WriteFile(path, 0o644, p.Write)
 }
 
 // Trust takes a program as one of this user's: a person has said so.

@@ -73,9 +73,11 @@ func BenchmarkAccess(b *testing.B) {
 		{"products", "f16", "f32", 128, n / 512, n / 512 * 4 * 64 * 4, "mma/s"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			p := &artifact.Program{Name: "bench", Source: benchSource, Workspace: 8 * n, Inputs: []int{0}, Outputs: []int{1},
+			p := &artifact.Program{
+				Name: "bench", Source: benchSource, Workspace: 8 * n, Inputs: []int{0}, Outputs: []int{1},
 				Kernels: []artifact.Kernel{{Name: c.name, Threads: c.threads, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "y", Elem: c.out, Mode: artifact.Out}}}},
-				Buffers: []artifact.Buffer{{Name: "x", Elem: c.elem, Shape: []int64{n}, Kind: artifact.Input, Bytes: 4 * n}, {Name: "y", Elem: c.out, Shape: []int64{n}, Kind: artifact.Output, Offset: 4 * n, Bytes: 4 * n}}}
+				Buffers: []artifact.Buffer{{Name: "x", Elem: c.elem, Shape: []int64{n}, Kind: artifact.Input, Bytes: 4 * n}, {Name: "y", Elem: c.out, Shape: []int64{n}, Kind: artifact.Output, Offset: 4 * n, Bytes: 4 * n}},
+			}
 			size, _ := artifact.ElemBytes(c.elem)
 			const launches = 2
 			for range launches {

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"dmir/internal/atomicfile"
 	"dmir/internal/local"
-	"dmir/internal/whole"
 )
 
 // cacheLimit is how many bytes of compiled programs are kept.
@@ -114,7 +114,7 @@ func intoCache(made, target string) error {
 	if err := os.Rename(made, target); err != nil {
 		return err
 	}
-	return whole.WriteFile(sumName(target), 0o644, func(w io.Writer) error {
+	return atomicfile.WriteFile(sumName(target), 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, sum)
 		return err
 	})

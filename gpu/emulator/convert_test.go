@@ -160,9 +160,11 @@ DM_KERNEL(from, 32)(dm::In<dm::i64> x, dm::Out<float> f, dm::Out<double> d, dm::
 // Floats become integers, and integers floats and other integers, as in the reference.
 func TestIntegerConversions(t *testing.T) {
 	needCompiler(t)
-	x := []float64{0, math.Copysign(0, -1), 0.5, -0.5, 0.999, 1, -1, 1.5, -1.999, 127, 127.9, 128, -128, -128.9, -129, 255, 255.5, 256, 32767.5, 32768, -32769, 65535.5, 65536,
+	x := []float64{
+		0, math.Copysign(0, -1), 0.5, -0.5, 0.999, 1, -1, 1.5, -1.999, 127, 127.9, 128, -128, -128.9, -129, 255, 255.5, 256, 32767.5, 32768, -32769, 65535.5, 65536,
 		2147483520, 2147483647, 2147483648, -2147483648, -2147483904, 4294967040, 4294967295, 4294967296, 9.2e18, 0x1p63, -0x1p63, -1e19, 1.8e19, 0x1p64, 1e30, -1e30,
-		math.Inf(1), math.Inf(-1), math.NaN(), 1e-300}
+		math.Inf(1), math.Inf(-1), math.NaN(), 1e-300,
+	}
 	v := []int64{0, 1, -1, 2, 127, 128, 255, 256, -128, -129, 2049, 2051, 65519, 65520, 1 << 24, 1<<24 + 1, 1<<53 + 1, math.MaxInt64, math.MinInt64, 1 << 32, 123456789012345}
 	source := strings.NewReplacer("COUNT2", itoa(len(v)), "COUNT", itoa(len(x))).Replace(toIntSource)
 	out := toWords(runKernel(t, source, artifact.Kernel{Name: "integers", Threads: 32}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "i64", out: 18 * len(x)})[0])

@@ -65,11 +65,14 @@ func ringProgram(change map[string]string) *artifact.Program {
 		}
 		pairs = append(pairs, name, text)
 	}
-	return &artifact.Program{Name: "ring", File: "ring.dmir", Source: strings.NewReplacer(pairs...).Replace(ringSource), Workspace: 8192 + 256, Inputs: []int{0}, Outputs: []int{1},
+	return &artifact.Program{
+		Name: "ring", File: "ring.dmir", Source: strings.NewReplacer(pairs...).Replace(ringSource), Workspace: 8192 + 256, Inputs: []int{0}, Outputs: []int{1},
 		Kernels: []artifact.Kernel{{Name: "ring", Threads: 64, Shared: 8192, Arch: "sm_90a", Params: []artifact.Param{{Name: "x", Elem: "f16", Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}}}},
 		Buffers: []artifact.Buffer{{Name: "x", Elem: "f16", Shape: []int64{64, 64}, Kind: artifact.Input, Bytes: 8192}, {Name: "y", Elem: "f32", Shape: []int64{64}, Kind: artifact.Output, Offset: 8192, Bytes: 256}},
 		Steps: []artifact.Step{{Name: "ring", Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{
-			{Buffer: 0, Map: &artifact.TensorMap{Elem: "f16", Dims: []uint64{64, 64}, Strides: []uint64{128}, Box: []uint32{64, 16}}}, {Buffer: 1}}}}}
+			{Buffer: 0, Map: &artifact.TensorMap{Elem: "f16", Dims: []uint64{64, 64}, Strides: []uint64{128}, Box: []uint32{64, 16}}}, {Buffer: 1},
+		}}},
+	}
 }
 
 // Warps that hand tiles to each other through barriers that count bytes: right
@@ -197,12 +200,19 @@ func TestWarpgroupProducts(t *testing.T) {
 			fill(&a, ab, transA)
 			fill(&b, bb, transB)
 			m := &artifact.TensorMap{Elem: s.name, Dims: []uint64{64, 64}, Strides: []uint64{128}, Box: []uint32{64, 64}, Swizzle: 128}
-			p := &artifact.Program{Name: "products", Source: source, Workspace: 3 * 16384, Inputs: []int{0, 1}, Outputs: []int{2},
-				Kernels: []artifact.Kernel{{Name: "products", Threads: 128, Shared: 20 << 10, Arch: "sm_90a",
-					Params: []artifact.Param{{Name: "a", Elem: s.name, Mode: artifact.Map}, {Name: "b", Elem: s.name, Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}}}},
-				Buffers: []artifact.Buffer{{Name: "a", Elem: s.name, Shape: []int64{64, 64}, Kind: artifact.Input, Bytes: 8192}, {Name: "b", Elem: s.name, Shape: []int64{64, 64}, Kind: artifact.Input, Offset: 8192, Bytes: 8192},
-					{Name: "y", Elem: "f32", Shape: []int64{64, 64}, Kind: artifact.Output, Offset: 16384, Bytes: 16384}},
-				Steps: []artifact.Step{{Name: "products", Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0, Map: m}, {Buffer: 1, Map: m}, {Buffer: 2}}}}}
+			p := &artifact.Program{
+				Name: "products", Source: source, Workspace: 3 * 16384, Inputs: []int{0, 1}, Outputs: []int{2},
+				Kernels: []artifact.Kernel{{
+					Name: "products", Threads: 128, Shared: 20 << 10, Arch: "sm_90a",
+					Params: []artifact.Param{{Name: "a", Elem: s.name, Mode: artifact.Map}, {Name: "b", Elem: s.name, Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}},
+				}},
+				Buffers: []artifact.Buffer{
+					{Name: "a", Elem: s.name, Shape: []int64{64, 64}, Kind: artifact.Input, Bytes: 8192},
+					{Name: "b", Elem: s.name, Shape: []int64{64, 64}, Kind: artifact.Input, Offset: 8192, Bytes: 8192},
+					{Name: "y", Elem: "f32", Shape: []int64{64, 64}, Kind: artifact.Output, Offset: 16384, Bytes: 16384},
+				},
+				Steps: []artifact.Step{{Name: "products", Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0, Map: m}, {Buffer: 1, Map: m}, {Buffer: 2}}}},
+			}
 			res, err := Run(t.Context(), p, [][]byte{halves(ab...), halves(bb...)}, Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -207,8 +207,10 @@ func plantedProgram() (p *artifact.Program, lines []int) {
 			first := strings.Count(p.Source, "\n") + 1
 			p.Source += fmt.Sprintf("#line %d \"planted.dmir\"\nDM_KERNEL(%s, 64)(dm::In<float> x, dm::Out<float> y, dm::InOut<float> z) {%s\n}\n",
 				100*i+1, name, strings.Replace(c.body, "BUG", text, 1))
-			p.Kernels = append(p.Kernels, artifact.Kernel{Name: name, Threads: 64, Shared: 1024, First: first, Last: strings.Count(p.Source, "\n"),
-				Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}, {Name: "z", Elem: "f32", Mode: artifact.InOut}}})
+			p.Kernels = append(p.Kernels, artifact.Kernel{
+				Name: name, Threads: 64, Shared: 1024, First: first, Last: strings.Count(p.Source, "\n"),
+				Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}, {Name: "z", Elem: "f32", Mode: artifact.InOut}},
+			})
 		}
 	}
 	for i, line := range strings.Split(p.Source, "\n") {
@@ -288,8 +290,10 @@ DM_KERNEL(copied, 64)(dm::In<float> from, dm::Out<float> to) {
 func TestPlannedOverlap(t *testing.T) {
 	needCompiler(t)
 	program := func(offsets ...int64) *artifact.Program {
-		p := &artifact.Program{Name: "chain", File: "chain.dmir", Source: copies, Workspace: 4096, Inputs: []int{0}, Outputs: []int{3},
-			Kernels: []artifact.Kernel{{Name: "copied", Threads: 64, Lines: []int{7}, Params: []artifact.Param{{Name: "from", Elem: "f32", Mode: artifact.In}, {Name: "to", Elem: "f32", Mode: artifact.Out}}}}}
+		p := &artifact.Program{
+			Name: "chain", File: "chain.dmir", Source: copies, Workspace: 4096, Inputs: []int{0}, Outputs: []int{3},
+			Kernels: []artifact.Kernel{{Name: "copied", Threads: 64, Lines: []int{7}, Params: []artifact.Param{{Name: "from", Elem: "f32", Mode: artifact.In}, {Name: "to", Elem: "f32", Mode: artifact.Out}}}},
+		}
 		for i, name := range []string{"x", "a", "b", "c"} {
 			kind := []artifact.Kind{artifact.Input, artifact.Temp, artifact.Temp, artifact.Output}[i]
 			p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: "f32", Shape: []int64{64}, Kind: kind, Bytes: 256, Offset: offsets[i]})

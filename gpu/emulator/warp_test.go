@@ -205,9 +205,11 @@ DM_KERNEL(touch, 32)(dm::In<%[1]s> x, dm::InOut<%[1]s> z, dm::Out<%[1]s> y) {
 		size, _ := artifact.ElemBytes(c.elem)
 		const n = 512
 		bytes := n * size
-		p := &artifact.Program{Name: "counts", Source: source, Workspace: 3 * bytes, Inputs: []int{0, 1},
+		p := &artifact.Program{
+			Name: "counts", Source: source, Workspace: 3 * bytes, Inputs: []int{0, 1},
 			Kernels: []artifact.Kernel{{Name: "touch", Threads: 32, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "z", Elem: c.elem, Mode: artifact.InOut}, {Name: "y", Elem: c.elem, Mode: artifact.Out}}}},
-			Steps:   []artifact.Step{{Name: "touch", Grid: [3]int{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}}
+			Steps:   []artifact.Step{{Name: "touch", Grid: [3]int{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}},
+		}
 		for i, kind := range []artifact.Kind{artifact.Input, artifact.Input, artifact.Temp} {
 			p.Buffers = append(p.Buffers, artifact.Buffer{Name: fmt.Sprint(i), Elem: c.elem, Shape: []int64{n}, Kind: kind, Offset: int64(i) * bytes, Bytes: bytes})
 		}
@@ -255,11 +257,20 @@ func TestAtomics(t *testing.T) {
 			positive++
 		}
 	}
-	p := &artifact.Program{Name: "tally", Source: atomicSource, Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{1, 2, 3},
-		Kernels: []artifact.Kernel{{Name: "tally", Threads: 64, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "sum", Elem: "f32", Mode: artifact.InOut},
-			{Name: "count", Elem: "i32", Mode: artifact.InOut}, {Name: "half", Elem: "f16", Mode: artifact.InOut}}}},
-		Buffers: []artifact.Buffer{{Name: "x", Elem: "f32", Shape: []int64{256}, Kind: artifact.Input, Bytes: 1024}, {Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 1024, Bytes: 4},
-			{Name: "count", Elem: "i32", Kind: artifact.Output, Offset: 2048, Bytes: 4}, {Name: "half", Elem: "f16", Shape: []int64{3}, Kind: artifact.Output, Offset: 3072, Bytes: 6}},
+	p := &artifact.Program{
+		Name: "tally", Source: atomicSource, Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{1, 2, 3},
+		Kernels: []artifact.Kernel{{Name: "tally", Threads: 64, Params: []artifact.Param{
+			{Name: "x", Elem: "f32", Mode: artifact.In},
+			{Name: "sum", Elem: "f32", Mode: artifact.InOut},
+			{Name: "count", Elem: "i32", Mode: artifact.InOut},
+			{Name: "half", Elem: "f16", Mode: artifact.InOut},
+		}}},
+		Buffers: []artifact.Buffer{
+			{Name: "x", Elem: "f32", Shape: []int64{256}, Kind: artifact.Input, Bytes: 1024},
+			{Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 1024, Bytes: 4},
+			{Name: "count", Elem: "i32", Kind: artifact.Output, Offset: 2048, Bytes: 4},
+			{Name: "half", Elem: "f16", Shape: []int64{3}, Kind: artifact.Output, Offset: 3072, Bytes: 6},
+		},
 	}
 	for b := 1; b < 4; b++ {
 		p.Steps = append(p.Steps, artifact.Step{Name: fmt.Sprint("zero ", b), Kernel: -1, Args: []artifact.Arg{{Buffer: b}}})
@@ -307,13 +318,24 @@ func TestLastBlock(t *testing.T) {
 		sum += x[i]
 	}
 	for _, wait := range []string{"!dm::last_block(counter, 0, dm::u32(dm::blocks()))", "dm::block() < dm::blocks() - 1"} {
-		p := &artifact.Program{Name: "total", Source: strings.Replace(lastBlockSource, "WAIT", wait, 1), Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{3, 2},
-			Kernels: []artifact.Kernel{{Name: "total", Threads: 64, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "parts", Elem: "f32", Mode: artifact.InOut},
-				{Name: "counter", Elem: "ui32", Mode: artifact.InOut}, {Name: "sum", Elem: "f32", Mode: artifact.Out}}}},
-			Buffers: []artifact.Buffer{{Name: "x", Elem: "f32", Shape: []int64{256}, Kind: artifact.Input, Bytes: 1024}, {Name: "parts", Elem: "f32", Shape: []int64{4}, Kind: artifact.Temp, Offset: 1024, Bytes: 16},
-				{Name: "counter", Elem: "ui32", Kind: artifact.Output, Offset: 2048, Bytes: 4}, {Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 3072, Bytes: 4}},
-			Steps: []artifact.Step{{Name: "zero", Kernel: -1, Args: []artifact.Arg{{Buffer: 2}}},
-				{Name: "total", Grid: [3]int{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}}},
+		p := &artifact.Program{
+			Name: "total", Source: strings.Replace(lastBlockSource, "WAIT", wait, 1), Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{3, 2},
+			Kernels: []artifact.Kernel{{Name: "total", Threads: 64, Params: []artifact.Param{
+				{Name: "x", Elem: "f32", Mode: artifact.In},
+				{Name: "parts", Elem: "f32", Mode: artifact.InOut},
+				{Name: "counter", Elem: "ui32", Mode: artifact.InOut},
+				{Name: "sum", Elem: "f32", Mode: artifact.Out},
+			}}},
+			Buffers: []artifact.Buffer{
+				{Name: "x", Elem: "f32", Shape: []int64{256}, Kind: artifact.Input, Bytes: 1024},
+				{Name: "parts", Elem: "f32", Shape: []int64{4}, Kind: artifact.Temp, Offset: 1024, Bytes: 16},
+				{Name: "counter", Elem: "ui32", Kind: artifact.Output, Offset: 2048, Bytes: 4},
+				{Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 3072, Bytes: 4},
+			},
+			Steps: []artifact.Step{
+				{Name: "zero", Kernel: -1, Args: []artifact.Arg{{Buffer: 2}}},
+				{Name: "total", Grid: [3]int{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}},
+			},
 		}
 		p.Steps = append(p.Steps, p.Steps[1]) // the counter is 0 again
 		p.Steps[2].Name = "total again"

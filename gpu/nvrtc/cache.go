@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"dmir/internal/atomicfile"
 	"dmir/internal/local"
-	"dmir/internal/whole"
 )
 
 // cacheLimit is how many bytes of compiled code are kept.
@@ -83,7 +83,7 @@ func writeCache(key string, r *Result) {
 	if err != nil || local.MakeDir(dir) != nil {
 		return
 	}
-	err = whole.WriteFile(filepath.Join(dir, key), 0o644, func(w io.Writer) error {
+	err = atomicfile.WriteFile(filepath.Join(dir, key), 0o644, func(w io.Writer) error {
 		return gob.NewEncoder(w).Encode(entry{key, *r, sha256.Sum256(r.Cubin)})
 	})
 	if err == nil {

@@ -20,8 +20,8 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/atomicfile"
 	"dmir/internal/local"
-	"dmir/internal/whole"
 	"dmir/syntax/diag"
 )
 
@@ -73,7 +73,7 @@ func (c compileCmd) Run(a *app) error {
 		return err
 	}
 	if c.Output != "" {
-		if err := whole.Check(c.Output); err != nil { // before work that may take long
+		if err := atomicfile.Check(c.Output); err != nil { // before work that may take long
 			return cannotWrite(c.Output, err)
 		}
 	}
@@ -147,7 +147,7 @@ func emitFor(emit, output string) (string, error) {
 	switch {
 	case output == "" && emit == "dmx":
 		return "", &failure{"DM612", "--emit dmx", "has no file to write", "name one with -o"}
-	case output == "" || ending == "" || whole.IsStream(output):
+	case output == "" || ending == "" || atomicfile.IsStream(output):
 		return emit, nil
 	}
 	named, known := textEndings[ending]
@@ -392,7 +392,7 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 	if err := p.ExportC(&cu); err != nil {
 		return err
 	}
-	if whole.IsStream(c.Output) { // beside which there is nothing
+	if atomicfile.IsStream(c.Output) { // beside which there is nothing
 		return write(c.Output, cu.String())
 	}
 	if err := p.ExportHeader(&h); err != nil {

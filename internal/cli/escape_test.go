@@ -207,9 +207,18 @@ func TestHostileNames(t *testing.T) {
 
 		// What is refused is said in the words of the command line.
 		for _, args := range [][]string{
-			{"cost", filepath.Join(dir, "none", name)}, {"cost", "--target=" + name, plain}, {"run", "--func=" + name, plain}, {"explain", "--", name},
-			{"run", "--input=" + name, plain}, {"run", "--device=" + name, plain}, {"cost", "--bind=" + name, plain}, {"opt", "--passes=" + name, plain},
-			{"compile", "--arch=" + name, plain}, {"fmt", "--check", filepath.Join(dir, "none", name)}, {"--" + name}, {name},
+			{"cost", filepath.Join(dir, "none", name)},
+			{"cost", "--target=" + name, plain},
+			{"run", "--func=" + name, plain},
+			{"explain", "--", name},
+			{"run", "--input=" + name, plain},
+			{"run", "--device=" + name, plain},
+			{"cost", "--bind=" + name, plain},
+			{"opt", "--passes=" + name, plain},
+			{"compile", "--arch=" + name, plain},
+			{"fmt", "--check", filepath.Join(dir, "none", name)},
+			{"--" + name},
+			{name},
 		} {
 			stdout, stderr, status := dmir(t, "", args...)
 			if status != 2 {

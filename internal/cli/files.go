@@ -15,7 +15,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/internal/whole"
+	"dmir/internal/atomicfile"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -155,7 +155,7 @@ func expand(paths []string) ([]string, error) {
 
 // write replaces the file at path by text, in one step and with its mode.
 func write(path, text string) error {
-	err := whole.WriteFile(path, 0o644, func(w io.Writer) error {
+	err := atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})
@@ -169,7 +169,7 @@ func write(path, text string) error {
 // then nothing else is printed.
 func (a *app) isStdout(path string) bool {
 	f, ok := a.stdout.w.(*os.File)
-	if !ok || !whole.IsStream(path) {
+	if !ok || !atomicfile.IsStream(path) {
 		return false
 	}
 	x, err1 := f.Stat()

@@ -50,8 +50,10 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 }
 
 func unknownTarget(name string, cfg *config.Config) error {
-	return &failure{"DM604", "--target " + name, fmt.Sprintf("%q is no known machine", name),
-		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml"}
+	return &failure{
+		"DM604", "--target " + name, fmt.Sprintf("%q is no known machine", name),
+		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml",
+	}
 }
 
 // load reads and checks the program at path. A program with errors is

@@ -8,7 +8,7 @@ import (
 
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
-	"dmir/internal/whole"
+	"dmir/internal/atomicfile"
 )
 
 // prepare makes the folder of the outputs and finds out, before a run that may
@@ -55,7 +55,7 @@ func (c runCmd) save(res *driver.Result) error {
 	defer os.RemoveAll(tmp)
 	for _, o := range res.Outputs {
 		path := filepath.Join(tmp, o.Name+".npy")
-		if err := whole.Check(filepath.Join(c.Output, o.Name+".npy")); err != nil {
+		if err := atomicfile.Check(filepath.Join(c.Output, o.Name+".npy")); err != nil {
 			return cannotWrite(filepath.Join(c.Output, o.Name+".npy"), err)
 		}
 		if err := tensor.SaveNPY(path, o.Tensor); err != nil {
@@ -64,7 +64,7 @@ func (c runCmd) save(res *driver.Result) error {
 	}
 	for _, o := range res.Outputs {
 		name := o.Name + ".npy"
-		if err := whole.Move(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
+		if err := atomicfile.Move(filepath.Join(tmp, name), filepath.Join(c.Output, name)); err != nil {
 			return cannotWrite(filepath.Join(c.Output, name), err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	panel "dmir/analysis/report"
+	"dmir/internal/atomicfile"
 	"dmir/internal/escape"
-	"dmir/internal/whole"
 )
 
 type reportCmd struct {
@@ -181,7 +181,7 @@ func (c reportCmd) name(kind, extension string) string {
 
 // write writes one page, and says where it is.
 func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error {
-	if err := whole.WriteFile(path, 0o644, fill); err != nil {
+	if err := atomicfile.WriteFile(path, 0o644, fill); err != nil {
 		return cannotWrite(path, err)
 	}
 	if a.isStdout(path) {

@@ -12,7 +12,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
-	"dmir/dialect/adjoint"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -32,7 +32,7 @@ type Article struct {
 // the tables of whoever else says something.
 func Articles(others ...[]diag.Code) []Article {
 	var as []Article
-	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, adjoint.Codes, interp.Codes, config.Codes, pass.Codes, schedule.Codes, cuda.Codes, driver.Codes}
+	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, autodiff.Codes, interp.Codes, config.Codes, pass.Codes, schedule.Codes, cuda.Codes, driver.Codes}
 	for _, c := range slices.Concat(slices.Concat(tables...), slices.Concat(others...)) {
 		text := c.Doc + "\n"
 		if c.Help != "" {

@@ -319,8 +319,10 @@ func misbehaveOnDevice(how string) int {
 		}
 	case "fault":
 		start := strings.Index(program, "%r = dm.relu")
-		res = worker.Result{Device: "cuda", Results: []worker.Output{}, Ops: []worker.OpTime{}, Code: "DM860",
-			Message: "kernel k0_r reads outside of its memory, line 3", Start: start, End: start + 5}
+		res = worker.Result{
+			Device: "cuda", Results: []worker.Output{}, Ops: []worker.OpTime{}, Code: "DM860",
+			Message: "kernel k0_r reads outside of its memory, line 3", Start: start, End: start + 5,
+		}
 	default:
 		return 0
 	}

@@ -13,7 +13,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/analysis/config"
-	"dmir/lsp/sweep"
+	"dmir/lsp/scan"
 	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 )
@@ -52,7 +52,7 @@ func (c *closedFiles) keep(path string, v verdict) {
 }
 
 // keepOnly forgets the files that are not among these.
-func (c *closedFiles) keepOnly(files []sweep.File) {
+func (c *closedFiles) keepOnly(files []scan.File) {
 	there := map[string]bool{}
 	for _, f := range files {
 		there[f.Path] = true
@@ -117,7 +117,7 @@ type conditions struct {
 	tomls map[string]string // by folder
 }
 
-func (c *conditions) of(f sweep.File) string {
+func (c *conditions) of(f scan.File) string {
 	set := c.s.docs.SettingsOf(workspace.Address{Key: f.Path, URI: f.Path, Path: f.Path})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +177,9 @@ func (s *server) inspect(ctx context.Context, a workspace.Address, under string)
 // closedReport answers a pull for a document that is not open; had is the name
 // of what the editor has of it. One that is not there has no diagnostics.
 func (s *server) closedReport(ctx context.Context, a workspace.Address, had string) (any, error) {
-	f := sweep.File{Path: a.Path, Stamp: sweep.StampOf(a.Path)}
+	f := scan.File{Path: a.Path, Stamp: scan.StampOf(a.Path)}
 	none := []protocol.Diagnostic{}
-	if a.Path == a.Key || workspace.IsConfig(a) || f.Stamp == (sweep.Stamp{}) {
+	if a.Path == a.Key || workspace.IsConfig(a) || f.Stamp == (scan.Stamp{}) {
 		id, err := resultID(none)
 		return documentReport(none, id, had), err
 	}
@@ -195,12 +195,12 @@ func (s *server) closedReport(ctx context.Context, a workspace.Address, had stri
 }
 
 // programs are the files in the folders of the workspace that are not open.
-func (s *server) programs(ctx context.Context) []sweep.File {
+func (s *server) programs(ctx context.Context) []scan.File {
 	var dirs []string
 	for _, a := range s.folders.all() {
 		dirs = append(dirs, a.Path)
 	}
-	return slices.DeleteFunc(sweep.Files(ctx, dirs), func(f sweep.File) bool {
+	return slices.DeleteFunc(scan.Files(ctx, dirs), func(f scan.File) bool {
 		return s.docs.Snapshot(address(uri.File(f.Path)).Key) != nil
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
-	"dmir/lsp/sweep"
+	"dmir/lsp/scan"
 	"dmir/lsp/workspace"
 	"dmir/syntax/scope"
 )
@@ -82,7 +82,7 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 				}
 			})
 		}
-		s.outlines.All(ctx, s.programs(ctx), s.docs.Encoding(), func(f sweep.File, symbols []sweep.Symbol) bool {
+		s.outlines.All(ctx, s.programs(ctx), s.docs.Encoding(), func(f scan.File, symbols []scan.Symbol) bool {
 			for _, it := range symbols {
 				if feature.Matches(it.Item.Name, params.Query) && len(out) < maxSymbols {
 					out = append(out, closedSymbol(f, it))
@@ -94,7 +94,7 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	}, nil
 }
 
-func closedSymbol(f sweep.File, s sweep.Symbol) protocol.SymbolInformation {
+func closedSymbol(f scan.File, s scan.Symbol) protocol.SymbolInformation {
 	var info protocol.SymbolInformation
 	info.Name, info.Kind = s.Item.Name, symbolKinds[s.Item.Kind]
 	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: positionOf(s.Start), End: positionOf(s.End)}}

@@ -9,7 +9,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
-	"dmir/lsp/sweep"
+	"dmir/lsp/scan"
 	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 )
@@ -58,7 +58,7 @@ func (s *server) lintWorkspace(ctx context.Context, token protocol.ProgressToken
 	had := s.closed.allPushed()
 	pushed := map[string]bool{}
 	under := &conditions{s: s}
-	sweep.Each(ctx, files, func(f sweep.File) {
+	scan.Each(ctx, files, func(f scan.File) {
 		a := address(uri.File(f.Path))
 		snap, found, v, err := s.inspect(ctx, a, under.of(f))
 		if err != nil {
@@ -124,7 +124,7 @@ func (s *server) filesOnDisk(changed []workspace.Address) {
 			if s.docs.Snapshot(a.Key) != nil || !s.closed.took(a.URI, false) {
 				continue
 			}
-			f := sweep.File{Path: a.Path, Stamp: sweep.StampOf(a.Path)}
+			f := scan.File{Path: a.Path, Stamp: scan.StampOf(a.Path)}
 			snap, found, _, err := s.inspect(s.ctx, a, (&conditions{s: s}).of(f))
 			if err != nil {
 				s.clear(a.URI)

@@ -23,7 +23,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
-	"dmir/lsp/sweep"
+	"dmir/lsp/scan"
 	"dmir/lsp/workspace"
 )
 
@@ -76,7 +76,7 @@ type server struct {
 	published   published
 	pullAgain   refresher
 	closed      closedFiles
-	outlines    sweep.Outlines
+	outlines    scan.Outlines
 	saved       saved
 	live        live
 	tokens      tokenResults

@@ -11,7 +11,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
-	"dmir/lsp/sweep"
+	"dmir/lsp/scan"
 	"dmir/lsp/workspace"
 )
 
@@ -80,7 +80,7 @@ type workspacePull struct {
 	had   map[string]string      // names of what the editor has, by key
 	spelt map[string]uri.URI     // the addresses that the editor used
 
-	files []sweep.File // those that are not open, as of seen
+	files []scan.File // those that are not open, as of seen
 	seen  int
 	swept bool
 
@@ -147,7 +147,7 @@ func (w *workspacePull) look(ctx context.Context, under *conditions) {
 		defer bar.end()
 	}
 	done := 0
-	sweep.Each(ctx, w.files, func(f sweep.File) {
+	scan.Each(ctx, w.files, func(f scan.File) {
 		w.closed(ctx, f, under)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *workspacePull) look(ctx context.Context, under *conditions) {
 }
 
 // closed looks at a file that is not open.
-func (w *workspacePull) closed(ctx context.Context, f sweep.File, under *conditions) {
+func (w *workspacePull) closed(ctx context.Context, f scan.File, under *conditions) {
 	u := uri.File(f.Path)
 	a := address(u)
 	terms := under.of(f)

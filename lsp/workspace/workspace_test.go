@@ -25,7 +25,8 @@ func TestDecodeSettings(t *testing.T) {
 		"nothing": {`{}`, d, nil},
 		"all": {
 			`{"target":"a100-80","bind":{"n":512,"b":8.0},"hints":{"enabled":false},"lint":{"enabled":false},"heat":"waste","run":{"device":"reference","seed":7}}`,
-			Settings{Target: "a100-80", Bind: map[string]int64{"n": 512, "b": 8}, Heat: "waste", Device: "reference", Seed: 7}, nil,
+			Settings{Target: "a100-80", Bind: map[string]int64{"n": 512, "b": 8}, Heat: "waste", Device: "reference", Seed: 7},
+			nil,
 		},
 		"flat":  {`{"hints.enabled":false,"run.seed":3}`, Settings{Lint: true, Heat: HeatOff, Device: "auto", Seed: 3}, nil},
 		"null":  {`{"target":null,"bind":null,"run":null}`, d, nil},

@@ -47,10 +47,21 @@ func Sealed(header, blobs []byte) []byte {
 // odd are values that a field may have and should not.
 var odd = []any{
 	nil, true, "", "x\n\"*/", "i1", "f32", "map", -1, 0, 1, 2, 3, 7, 255, 256, 4096, 1 << 31, 1 << 53, int64(1) << 62, -(int64(1) << 62), 0.5, 1e300,
-	[]any{}, []any{0}, []any{1, 0}, []any{-1}, []any{1 << 40, 1 << 40}, []any{0, int64(1) << 62, int64(1) << 62}, []any{2, 2}, []any{nil}, map[string]any{},
-	map[string]any{"Shape": []any{1000}, "Order": []any{0, 0}}, map[string]any{"Shape": []any{10, 100}, "Order": []any{5}},
-	[]any{map[string]any{"Shape": []any{7}}}, []any{map[string]any{"Shape": []any{1000}, "Order": []any{1}}, nil},
-	[]any{map[string]any{"Shape": []any{-1000}}}, []any{nil, nil, nil},
+	[]any{},
+	[]any{0},
+	[]any{1, 0},
+	[]any{-1},
+	[]any{1 << 40, 1 << 40},
+	[]any{0, int64(1) << 62, int64(1) << 62},
+	[]any{2, 2},
+	[]any{nil},
+	map[string]any{},
+	map[string]any{"Shape": []any{1000}, "Order": []any{0, 0}},
+	map[string]any{"Shape": []any{10, 100}, "Order": []any{5}},
+	[]any{map[string]any{"Shape": []any{7}}},
+	[]any{map[string]any{"Shape": []any{1000}, "Order": []any{1}}, nil},
+	[]any{map[string]any{"Shape": []any{-1000}}},
+	[]any{nil, nil, nil},
 }
 
 // spoil replaces, repeats or removes one value in doc, each as likely whatever

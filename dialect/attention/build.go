@@ -1,0 +1,234 @@
+package attention
+
+import (
+	"math"
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// builder makes the ops of an attention that was found.
+type builder struct {
+	*finder
+	*layout
+	state
+	ops  []*ir.Op
+	main *ir.Op
+	zero *ir.Value // the number 0, where it was needed
+}
+
+// build gives false, with a reason, where the registry does not know such an
+// attention.
+func (b *builder) build(q, k, v operand) bool {
+	scale := b.scale * q.scale * k.scale
+	if math.IsInf(scale, 0) || math.IsNaN(scale) || scale == 0 {
+		return b.no("the scale is %g", scale)
+	}
+	mask, has, ok := b.mask()
+	if !ok {
+		return false
+	}
+	queries := b.arrange(q.v, q.x, b.queries(b.depth))
+	if has != nil {
+		queries = b.op("select", []*ir.Value{has, queries, b.nought()}, nil)
+	}
+	operands := []*ir.Value{queries, b.arrange(k.v, k.x, b.shared(b.depth)), b.arrange(v.v, v.x, b.shared(b.value))}
+	if mask != nil {
+		operands = append(operands, mask)
+	}
+	var attrs []types.Named
+	if n, known := b.size(b.depth).Int(); !known || scale != 1/math.Sqrt(float64(n)) {
+		attrs = append(attrs, types.Named{Name: "scale", Value: types.Float{V: scale}})
+	}
+	if b.causal != nil {
+		attrs = append(attrs, types.Named{Name: "causal", Value: types.Bool(true)})
+	}
+	if b.dropout != nil {
+		for _, a := range []struct{ to, from string }{{"dropout", "rate"}, {"seed", "seed"}} {
+			attrs = append(attrs, types.Named{Name: a.to, Value: op.Attr(b.dropout, a.from)})
+		}
+	}
+	y := b.op("attention", operands, attrs)
+	if y == nil {
+		return b.no("dm.attention does not take such operands")
+	}
+	b.main = y.Op
+	if y = b.arrange(y, b.queries(b.value), b.y); y == nil || y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
+		return b.no("the result would have another type")
+	}
+	return true
+}
+
+// op makes dm.name; nil where it breaks a rule of the registry or an operand does.
+func (b *builder) op(name string, operands []*ir.Value, attrs []types.Named, result ...types.Type) *ir.Value {
+	if slices.Contains(operands, nil) {
+		return nil
+	}
+	o := &ir.Op{Name: op.Prefix + name, Operands: operands, Parent: b.root.Parent, Span: b.root.Span, Head: b.root.Head}
+	o.SetAttrs(attrs)
+	d := op.Of(o)
+	if len(result) == 0 {
+		ts, p := d.Infer(o)
+		if p != nil {
+			return nil
+		}
+		result = ts
+	}
+	for i, t := range result {
+		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i})
+	}
+	if d.Verify != nil && d.Verify(o) != nil {
+		return nil
+	}
+	b.ops = append(b.ops, o)
+	return o.Results[0]
+}
+
+func (b *builder) nought() *ir.Value {
+	if b.zero == nil {
+		b.zero = b.splat(0)
+	}
+	return b.zero
+}
+
+func (b *builder) splat(n float64) *ir.Value {
+	t := &types.Tensor{Elem: b.elem}
+	d := &types.Dense{Type: t, Splat: true, Floats: []float64{n}, Text: types.FloatText(n, b.elem)}
+	return b.op("constant", nil, []types.Named{{Name: "value", Value: d}}, t)
+}
+
+func (b *builder) sizes(x axes) []dim.Dim {
+	shape := make([]dim.Dim, len(x))
+	for i, list := range x {
+		shape[i] = b.size(list)
+	}
+	return shape
+}
+
+func (b *builder) reshape(v *ir.Value, x axes) *ir.Value {
+	t, shape := v.Tensor(), b.sizes(x)
+	if slices.EqualFunc(t.Shape, shape, dimEqual) {
+		return v
+	}
+	return b.op("reshape", []*ir.Value{v}, nil, t.With(shape...))
+}
+
+// arrange gives v, with the axes x, the axes want, which have the same atoms.
+func (b *builder) arrange(v *ir.Value, x, want axes) *ir.Value {
+	if v == nil || b.same(x, want) {
+		return v
+	}
+	from, to := b.flat(x), b.flat(want)
+	if len(from) != len(to) {
+		return nil
+	}
+	if slices.Equal(from, to) {
+		return b.reshape(v, want)
+	}
+	perm := make([]int, len(to))
+	for i, a := range to {
+		if perm[i] = slices.Index(from, a); perm[i] < 0 {
+			return nil
+		}
+	}
+	v = b.reshape(v, each(from))
+	dims := make(types.Array, len(perm))
+	for i, d := range perm {
+		dims[i] = types.Int{V: int64(d)}
+	}
+	v = b.op("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: dims}})
+	if v == nil {
+		return nil
+	}
+	return b.reshape(v, want)
+}
+
+// mask is the mask in the attention's order, nil where there is none. A mask that
+// puts a finite number in the place of scores makes queries that see no key take
+// the mean of all values, where minus infinity would give NaN; so these are not
+// masked at all, and has, which is then the queries that see a key, tells which are
+// to be zero, so that all their scores are the same.
+func (b *builder) mask() (mask, has *ir.Value, ok bool) {
+	switch {
+	case b.causal != nil && b.causal.finite && (b.added != nil || b.chosen != nil):
+		return nil, nil, b.no("the causal mask is a finite number beside another mask")
+	case b.added != nil:
+		m := b.narrowest(b.added, b.elem)
+		if m == nil {
+			return nil, nil, b.no("the mask is not %s", b.elem)
+		}
+		if mask = b.broadcasts(m); mask == nil {
+			return nil, nil, b.no("the mask is not over whole dimensions of the scores")
+		}
+		return mask, nil, true
+	case b.chosen == nil:
+		return nil, nil, true
+	}
+	finite := !math.IsInf(b.chosen.put, -1)
+	if finite && b.causal != nil {
+		return nil, nil, b.no("the mask is a finite number beside the causal mask")
+	}
+	m := b.narrowest(b.chosen, types.I1)
+	if m == nil {
+		return nil, nil, b.no("the mask cannot be read behind the scores")
+	}
+	pred := b.broadcasts(m)
+	if pred == nil {
+		return nil, nil, b.no("the mask is not over whole dimensions of the scores")
+	}
+	alternatives := []*ir.Value{pred, b.nought(), b.splat(math.Inf(-1))}
+	if !m.want {
+		alternatives[1], alternatives[2] = alternatives[2], alternatives[1]
+	}
+	mask = b.op("select", alternatives, nil)
+	if finite {
+		t := mask.Tensor()
+		if t.Rank() == 0 {
+			return nil, nil, b.no("the mask is the same for all scores")
+		}
+		most := b.op("reduce", []*ir.Value{mask}, []types.Named{{Name: "kind", Value: types.Keyword("max")}, {Name: "dims", Value: types.Array{types.Int{V: int64(t.Rank() - 1)}}}, {Name: "keep_dims", Value: types.Bool(true)}})
+		has = b.op("compare", []*ir.Value{most, b.nought()}, []types.Named{{Name: "direction", Value: types.Keyword("ge")}})
+		mask = b.op("select", []*ir.Value{has, mask, b.nought()}, nil)
+	}
+	return mask, has, true
+}
+
+// broadcasts gives a mask a shape that broadcasts with the scores; nil where it
+// covers a part of one of their dimensions.
+func (b *builder) broadcasts(m *masked) *ir.Value {
+	have := b.flat(m.x)
+	want := b.matrix()
+	n := 0
+	for i, list := range want {
+		in := 0
+		for _, a := range b.leaves(list) {
+			if slices.Contains(have, a) {
+				in++
+			}
+		}
+		if in == 0 {
+			want[i] = nil
+		} else if in < len(b.leaves(list)) {
+			return nil
+		}
+		n += in
+	}
+	if n != len(have) {
+		return nil
+	}
+	short := want
+	for len(short) > 1 && len(b.leaves(short[0])) == 0 {
+		short = short[1:]
+	}
+	if len(m.x) < len(short) {
+		return b.arrange(m.v, m.x, short)
+	}
+	// What has the right order already may keep its leading dimensions of size 1.
+	if t := m.v.Tensor(); len(m.x) <= len(want) && slices.EqualFunc(t.Shape, b.sizes(want[len(want)-len(m.x):]), dimEqual) && slices.Equal(have, b.flat(want)) {
+		return m.v
+	}
+	return b.arrange(m.v, m.x, short)
+}

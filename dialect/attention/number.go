@@ -1,0 +1,93 @@
+package attention
+
+import (
+	"math"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// numberOf is the number that every element of v is, where the program says it:
+// a constant, moved, converted or computed with.
+func numberOf(v *ir.Value) (float64, bool) { return number(v, 8) }
+
+// number goes through depth ops at most.
+func number(v *ir.Value, depth int) (n float64, ok bool) {
+	v = origin(v)
+	o, t := v.Op, v.Tensor()
+	if o == nil || t == nil || depth == 0 || !op.Sound(o) {
+		return 0, false
+	}
+	args := make([]float64, min(2, len(o.Operands)))
+	switch o.Name {
+	case "dm.constant":
+		return Literal(o)
+	case "dm.convert", "dm.broadcast", "dm.reshape", "dm.transpose", "dm.sqrt", "dm.rsqrt", "dm.neg", "dm.mul", "dm.div":
+		for i := range args {
+			if args[i], ok = number(o.Operands[i], depth-1); !ok {
+				return 0, false
+			}
+		}
+		n = args[0]
+	default:
+		return 0, false
+	}
+	switch o.Name {
+	case "dm.sqrt":
+		n = math.Sqrt(n)
+	case "dm.rsqrt":
+		n = 1 / math.Sqrt(n)
+	case "dm.neg":
+		n = -n
+	case "dm.mul":
+		n *= args[1]
+	case "dm.div":
+		n /= args[1]
+	}
+	if t.Elem.IsFloat() {
+		return types.Round(n, t.Elem), true
+	}
+	bits := min(31, 8*int(t.Elem.Bytes()))
+	if t.Elem == types.I1 {
+		bits = 1
+	}
+	if t.Elem.IsUnsigned() {
+		return n, n == math.Trunc(n) && 0 <= n && n < math.Ldexp(1, bits)
+	}
+	return n, n == math.Trunc(n) && math.Abs(n) < math.Ldexp(1, bits-1)
+}
+
+// Literal is the one value of a dm.constant.
+func Literal(o *ir.Op) (float64, bool) {
+	d, ok := op.Attr(o, "value").(*types.Dense)
+	switch {
+	case !ok || d.Len() != 1:
+	case len(d.Floats) == 1:
+		return d.Floats[0], true
+	case len(d.Ints) == 1:
+		return float64(d.Ints[0]), true
+	}
+	return 0, false
+}
+
+// masks reports whether scores of the size n take no part in a softmax: e to n is
+// 0 beside any score that a program means. Frameworks write -10000 (in half
+// precision), -1e9, the least finite number, or minus infinity.
+func masks(n float64) bool { return n <= -9984 } // -10000 in bf16
+
+// exact reports whether every value of a is one of b.
+func exact(a, b types.Elem) bool {
+	switch {
+	case a == b, b == types.F64:
+		return true
+	case b == types.F32:
+		return a == types.F16 || a == types.BF16
+	}
+	return false
+}
+
+// computes reports whether an attention may have elements of that type.
+func computes(e types.Elem) bool {
+	return e == types.F16 || e == types.BF16 || e == types.F32 || e == types.F64
+}

@@ -1,0 +1,165 @@
+package autodiff
+
+import (
+	"slices"
+
+	"dmir/dialect/dim"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// Inline puts in front of o, a func.call or a dm.grad, what it computes and gives
+// the values that stand for its results; o stays. b must stand before o. An error
+// is a *Error.
+func Inline(m *ir.Module, b *ir.Builder, o *ir.Op) ([]*ir.Value, error) {
+	return inline(m, b, o, nil)
+}
+
+func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Value, error) {
+	types := make([]*types.Tensor, len(o.Operands))
+	for i := range types {
+		types[i] = o.In(i)
+	}
+	f, err := target(m, o, types, callers)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
+		return nil, fail(m, o, "DM812", "%s does not fit @%s", o.Name, o.Str("callee"))
+	}
+	out, err := returned(m, o, f)
+	if err != nil {
+		return nil, err
+	}
+	values := map[*ir.Value]*ir.Value{}
+	for i, a := range f.Args {
+		values[a] = o.Operands[i]
+	}
+	ir.CloneOps(b, f.Body.Ops[:len(f.Body.Ops)-1], values)
+	vs := make([]*ir.Value, len(out))
+	for i, v := range out {
+		vs[i] = values[v]
+	}
+	return vs, nil
+}
+
+// returned are the values that f, which ends in return, gives back: as many as it
+// says, all defined in it. An error is on o.
+func returned(m *ir.Module, o *ir.Op, f *ir.Func) ([]*ir.Value, error) {
+	out := f.Body.Terminator().Operands
+	if len(out) != len(f.Results) {
+		return nil, fail(m, o, "DM812", "@%s does not return as many values as it says", f.Name)
+	}
+	for _, v := range out {
+		if v.Block != f.Body && (v.Op == nil || v.Op.Parent != f.Body) {
+			return nil, fail(m, o, "DM812", "@%s returns %s, which it does not define", f.Name, v.Name)
+		}
+	}
+	return out, nil
+}
+
+// target is the function that o stands for: the callee, or its gradient, in the
+// sizes that operands of the types given have.
+func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) (*ir.Func, error) {
+	name := o.Str("callee")
+	f := m.Func(name)
+	switch {
+	case f == nil:
+		return nil, fail(m, o, "DM812", "there is no function @%s", name)
+	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return":
+		return nil, fail(m, o, "DM812", "@%s has no single block that ends in return", name)
+	case slices.Contains(callers, name) || recursive(m, f):
+		return nil, fail(m, o, "DM812", "@%s calls itself", name)
+	}
+	sizes := map[string]dim.Dim{}
+	for i, a := range f.Args {
+		if i < len(operands) {
+			bind(sizes, a.Tensor(), operands[i])
+		}
+	}
+	for s, n := range op.Bindings(f, nil) {
+		if _, bound := sizes[s]; !bound {
+			sizes[s] = dim.Const(n)
+		}
+	}
+	f = resized(f, sizes)
+	if o.Name == "dm.grad" {
+		return function(m, f, optionsOf(o), append(slices.Clone(callers), name))
+	}
+	return f, nil
+}
+
+// recursive reports whether f leads back to itself.
+func recursive(m *ir.Module, f *ir.Func) bool {
+	seen := map[*ir.Func]bool{}
+	var leads func(g *ir.Func) bool
+	leads = func(g *ir.Func) bool {
+		found := false
+		ir.Walk(g.Body.Ops, func(o *ir.Op) bool {
+			if o.Name != "func.call" && o.Name != "dm.grad" {
+				return !found
+			}
+			if next := m.Func(o.Str("callee")); next != nil && next.Body != nil {
+				if next == f {
+					found = true
+				} else if !seen[next] {
+					seen[next] = true
+					found = found || leads(next)
+				}
+			}
+			return !found
+		})
+		return found
+	}
+	return leads(f)
+}
+
+// bind notes what the symbols of a parameter stand for where it takes a value.
+func bind(sizes map[string]dim.Dim, want, have *types.Tensor) {
+	if want == nil || have == nil || want.Rank() != have.Rank() {
+		return
+	}
+	for i, d := range want.Shape {
+		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+			if _, seen := sizes[names[0]]; !seen {
+				sizes[names[0]] = have.Shape[i]
+			}
+		}
+	}
+}
+
+// resized is f in other sizes; f itself where nothing changes.
+func resized(f *ir.Func, sizes map[string]dim.Dim) *ir.Func {
+	for s, d := range sizes {
+		if d.Equal(dim.Sym(s)) {
+			delete(sizes, s)
+		}
+	}
+	if len(sizes) == 0 {
+		return f
+	}
+	f = f.Clone()
+	change := func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) }
+	for _, v := range f.Args {
+		change(v)
+	}
+	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
+		for _, v := range o.Results {
+			change(v)
+		}
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				for _, v := range b.Args {
+					change(v)
+				}
+			}
+		}
+		return true
+	})
+	f.Results = nil
+	for _, v := range f.Body.Terminator().Operands {
+		f.Results = append(f.Results, v.Type)
+	}
+	return f
+}

@@ -1,0 +1,158 @@
+package autodiff
+
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// scalars goes back through a dm.map: a second map computes its region again
+// and goes back through that, one element at a time.
+func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
+	region := &ir.Region{}
+	block := &ir.Block{Region: region}
+	region.Blocks = []*ir.Block{block}
+	argument := func(t types.Type, name string) *ir.Value {
+		v := &ir.Value{Name: name, Type: t, Block: block, Index: len(block.Args)}
+		block.Args = append(block.Args, v)
+		return v
+	}
+	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers}
+	values := map[*ir.Value]*ir.Value{}
+	body := o.Body(0)
+	operands := append([]*ir.Value{}, o.Operands...)
+	for i, a := range body.Args {
+		v := argument(a.Type, a.Name)
+		values[a], inner.active[v] = v, r.active[o.Operands[i]]
+	}
+	args := append([]*ir.Value{}, block.Args...)
+	ir.CloneOps(&ir.Builder{Block: block}, body.Ops[:len(body.Ops)-1], values)
+	var outs []*ir.Value
+	for _, v := range body.Terminator().Operands {
+		outs = append(outs, values[v])
+	}
+	outs, err := inner.forward(block, outs)
+	if err != nil {
+		return err
+	}
+	at := &ir.Builder{Block: block, Index: len(block.Ops), At: o}
+	for i, v := range outs {
+		if dy[i] == nil || !inner.active[v] {
+			continue
+		}
+		operands = append(operands, dy[i])
+		inner.add(v, argument(v.Type, cotangentName(v)))
+	}
+	if err := inner.backward(block, len(block.Ops)); err != nil {
+		return err
+	}
+	at.Index = len(block.Ops)
+	var yields []*ir.Value
+	var to []int
+	var ts []types.Type
+	shape := o.Out(0).Shape
+	for i, a := range args {
+		if v := inner.sum(at, a); v != nil && inner.active[a] {
+			yields, to = append(yields, v), append(to, i)
+			t := o.Out(0).With(shape...)
+			t.Elem = a.Type.(types.Scalar).Elem
+			ts = append(ts, t)
+		}
+	}
+	if len(yields) == 0 {
+		return nil
+	}
+	at.Op("dm.yield", yields, nil)
+	sweep(block)
+	back := b.Op("dm.map", operands, nil, ts...)
+	region.Op = back
+	back.Regions = []*ir.Region{region}
+	for k, i := range to {
+		r.add(o.Operands[i], op.SumTo(b, back.Results[k], o.In(i).Shape))
+	}
+	return nil
+}
+
+// branches goes back through a dm.if: a second one, on the same condition,
+// computes the branch again and goes back through it.
+func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
+	captured := r.captured(o)
+	var ts []types.Type
+	for _, v := range captured {
+		ts = append(ts, plain(v.Type))
+	}
+	back := &ir.Op{Name: o.Name}
+	for n := range o.Regions {
+		body := o.Body(n)
+		region := &ir.Region{Op: back}
+		block := &ir.Block{Region: region}
+		region.Blocks = []*ir.Block{block}
+		back.Regions = append(back.Regions, region)
+		inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers}
+		for _, v := range captured {
+			inner.active[v] = true
+		}
+		values := map[*ir.Value]*ir.Value{}
+		ir.CloneOps(&ir.Builder{Block: block}, body.Ops[:len(body.Ops)-1], values)
+		var outs []*ir.Value
+		for _, v := range body.Terminator().Operands {
+			if c := values[v]; c != nil {
+				v = c
+			}
+			outs = append(outs, v)
+		}
+		outs, err := inner.forward(block, outs)
+		if err != nil {
+			return err
+		}
+		at := &ir.Builder{Block: block, Index: len(block.Ops), At: o}
+		for i, v := range outs {
+			if dy[i] != nil && inner.active[v] {
+				inner.add(v, dy[i])
+			}
+		}
+		if err := inner.backward(block, len(block.Ops)); err != nil {
+			return err
+		}
+		at.Index = len(block.Ops)
+		var yields []*ir.Value
+		for i, v := range captured {
+			c := inner.sum(at, v)
+			if c == nil {
+				c = op.Zeros(at, ts[i])
+			}
+			yields = append(yields, c)
+		}
+		at.Op("dm.yield", yields, nil)
+		sweep(block)
+	}
+	made := b.Op(o.Name, o.Operands, nil, ts...)
+	made.Regions = back.Regions
+	for _, region := range made.Regions {
+		region.Op = made
+	}
+	for i, v := range captured {
+		r.add(v, made.Results[i])
+	}
+	return nil
+}
+
+// captured are the active values from outside that o's regions use.
+func (r *reverse) captured(o *ir.Op) []*ir.Value {
+	var vs []*ir.Value
+	seen := map[*ir.Value]bool{}
+	for _, region := range o.Regions {
+		for _, block := range region.Blocks {
+			ir.Walk(block.Ops, func(inner *ir.Op) bool {
+				for _, v := range inner.Operands {
+					if r.active[v] && !seen[v] {
+						seen[v] = true
+						vs = append(vs, v)
+					}
+				}
+				return true
+			})
+		}
+	}
+	return vs
+}

@@ -1,0 +1,213 @@
+package autodiff
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// reverse is one walk over a block and back.
+type reverse struct {
+	m       *ir.Module
+	active  map[*ir.Value]bool        // depends on what is differentiated by
+	cot     map[*ir.Value][]*ir.Value // what flowed to each value so far
+	callers []string                  // functions whose bodies are being inlined
+}
+
+// forward marks what depends on the active values of b and puts in place of
+// ops that are only names for others (calls, kernels, composites without a rule)
+// what they stand for, as far as the gradient goes through them. It gives outs
+// back as they then are.
+func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
+	for i := 0; i < len(b.Ops); i++ {
+		o := b.Ops[i]
+		if !r.touches(o) {
+			continue
+		}
+		if !intact(o) {
+			return nil, fail(r.m, o, "DM811", "%s has an error in it", o.Name)
+		}
+		vs, opened, err := r.open(o, i)
+		if err != nil {
+			return nil, err
+		}
+		if opened {
+			for k, v := range o.Results {
+				ir.ReplaceUses(v, vs[k])
+				if vs[k].Op != nil && vs[k].Name == "" {
+					vs[k].Name = v.Name
+				}
+				for j := range outs {
+					if outs[j] == v {
+						outs[j] = vs[k]
+					}
+				}
+			}
+			ir.EraseAll(o)
+			i--
+			continue
+		}
+		for _, v := range o.Results {
+			r.active[v] = isFloat(v)
+		}
+	}
+	return outs, nil
+}
+
+// intact reports whether nothing is known to be wrong with o and its regions are
+// blocks that end in dm.yield.
+func intact(o *ir.Op) bool {
+	if o.Bad || op.Of(o) != nil && !op.Sound(o) {
+		return false
+	}
+	for n := range o.Regions {
+		if t := o.Body(n).Terminator(); op.Of(o) != nil && (t == nil || t.Name != "dm.yield") {
+			return false
+		}
+	}
+	switch o.Name {
+	case "dm.kernel", "dm.map":
+		return len(o.Regions) == 1 && len(o.Body(0).Terminator().Operands) == len(o.Results)
+	case "dm.if":
+		return len(o.Results) == 0 || len(o.Regions) == 2
+	}
+	return true
+}
+
+// touches reports whether o, or an op inside it, uses an active value.
+func (r *reverse) touches(o *ir.Op) bool {
+	found := false
+	ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
+		found = found || slices.ContainsFunc(o.Operands, func(v *ir.Value) bool { return r.active[v] })
+		return !found
+	})
+	return found
+}
+
+// open puts in front of o, number i of its block, what it stands for and gives
+// the values for its results; opened is false where o stays as it is.
+func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error) {
+	b := &ir.Builder{Block: o.Parent, Index: i, At: o}
+	switch o.Name {
+	case "func.call", "dm.grad":
+		vs, err = inline(r.m, b, o, r.callers)
+		return vs, err == nil, err
+	case "dm.kernel":
+		body := o.Body(0)
+		values := map[*ir.Value]*ir.Value{}
+		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], values)
+		for _, v := range body.Terminator().Operands {
+			if n := values[v]; n != nil {
+				v = n
+			}
+			vs = append(vs, v)
+		}
+		return vs, true, nil
+	}
+	d := op.Of(o)
+	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Sound(o) {
+		return nil, false, nil
+	}
+	vs = d.Expand(b, o)
+	return vs, vs != nil, nil
+}
+
+// backward goes from op number n of b to its front and appends the ops that
+// carry the cotangents back.
+func (r *reverse) backward(b *ir.Block, n int) error {
+	for _, o := range slices.Backward(slices.Clone(b.Ops[:n])) {
+		dy := make([]*ir.Value, len(o.Results))
+		some := false
+		for i, v := range o.Results {
+			dy[i] = r.sum(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, v)
+			if some = some || dy[i] != nil; dy[i] != nil && dy[i].Name == "" && dy[i].Op != nil {
+				dy[i].Name = cotangentName(v)
+			}
+		}
+		if !some {
+			continue
+		}
+		if err := r.through(&ir.Builder{Block: b, Index: len(b.Ops), At: o}, o, dy); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// through carries the cotangents of o's results to its operands.
+func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
+	switch o.Name {
+	case "dm.map":
+		return r.scalars(b, o, dy)
+	case "dm.if":
+		return r.branches(b, o, dy)
+	}
+	want := make([]bool, len(o.Operands))
+	for i, v := range o.Operands {
+		want[i] = r.active[v]
+	}
+	dx, ok, p := op.Derive(b, o, dy, want)
+	switch {
+	case p != nil:
+		e := fail(r.m, o, "DM811", "%s has no derivative here: %s", o.Name, p.Msg)
+		if p.Help != "" {
+			e.Help = p.Help
+		}
+		return e
+	case o.Name == "dm.while":
+		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every round would have to be kept")
+		e.Help = "write the rounds out, or take the loop's results as constants: leave its operands out of wrt"
+		return e
+	case !ok:
+		return fail(r.m, o, "DM811", "%s has no derivative", o.Name)
+	}
+	for i, v := range dx {
+		if v != nil {
+			r.add(o.Operands[i], v)
+		}
+	}
+	return nil
+}
+
+// add adds to the cotangent of v.
+func (r *reverse) add(v, more *ir.Value) { r.cot[v] = append(r.cot[v], more) }
+
+// sum is the cotangent of v, nil where it is zero. Three and more terms of half
+// precision are summed in f32 and rounded once, so that their order matters little.
+func (r *reverse) sum(b *ir.Builder, v *ir.Value) *ir.Value {
+	terms := r.cot[v]
+	if len(terms) == 0 {
+		return nil
+	}
+	if whole := joined(b, terms); whole != nil {
+		r.cot[v] = []*ir.Value{whole}
+		return whole
+	}
+	total, elem := terms[0], elemOf(v)
+	wide := elem
+	if len(terms) > 2 && elem.Bytes() < 4 {
+		wide = types.F32
+	}
+	for i, t := range terms {
+		if t = op.Convert(b, t, wide); i == 0 {
+			total = t
+		} else {
+			total = op.Add(b, total, t)
+		}
+	}
+	total = op.Convert(b, total, elem)
+	r.cot[v] = []*ir.Value{total}
+	return total
+}
+
+func elemOf(v *ir.Value) types.Elem {
+	switch t := v.Type.(type) {
+	case *types.Tensor:
+		return t.Elem
+	case types.Scalar:
+		return t.Elem
+	}
+	return types.InvalidElem
+}

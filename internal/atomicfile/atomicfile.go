@@ -1,0 +1,184 @@
+// Package atomicfile writes files that are there in full or not at all.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// WriteFile gives the file at path what fill writes: to a temporary file beside
+// it that is renamed when it is complete. After an error path is as it was and
+// nothing is left beside it. A file that is there keeps its mode; a new one gets
+// mode as the process's umask allows.
+//
+// A link is followed: the file that it names is written, and it stays. What is
+// no file, a terminal, a pipe, a character device, is written to as it is.
+// Folders, block devices and files that are write-protected are refused.
+func WriteFile(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	to, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	if to.stream {
+		return stream(to.path, fill)
+	}
+	return replace(to, mode, fill)
+}
+
+// Move gives the file at path the place and the content of the file at from, as
+// WriteFile would.
+func Move(from, path string) error {
+	to, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	if !to.stream && to.old == nil && filepath.Dir(to.path) == filepath.Dir(path) {
+		return os.Rename(from, to.path)
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	copied := func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	}
+	if to.stream {
+		err = stream(to.path, copied)
+	} else {
+		err = replace(to, 0o644, copied)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Remove(from)
+}
+
+// Check reports what keeps path from being written, as far as that shows before.
+func Check(path string) error {
+	to, err := resolve(path)
+	if err == nil && !to.stream {
+		_, err = os.Stat(filepath.Dir(to.path))
+	}
+	return err
+}
+
+// IsStream reports whether path names something that is written to as it is, and
+// no file.
+func IsStream(path string) bool {
+	to, err := resolve(path)
+	return err == nil && to.stream
+}
+
+// target is what is written in the end.
+type target struct {
+	path   string
+	old    fs.FileInfo // of the file that is there; nil: none is
+	stream bool
+}
+
+const maxLinks = 40
+
+// resolve follows the links from path on. Those of open files (/dev/stdout) name
+// no path and are streams, be what is behind them a file.
+func resolve(path string) (target, error) {
+	refuse := func(format string, args ...any) (target, error) {
+		return target{}, &fs.PathError{Op: "write", Path: path, Err: fmt.Errorf(format, args...)}
+	}
+	at := path
+	for range maxLinks {
+		if isDescriptor(at) {
+			return target{path: at, stream: true}, nil
+		}
+		info, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if _, err := os.Stat(filepath.Dir(at)); err != nil && at != path {
+				return refuse("it is a link to %s, whose folder is not there", at)
+			}
+			return target{path: at}, nil
+		case err != nil:
+			return target{}, err
+		}
+		switch mode := info.Mode(); {
+		case mode&fs.ModeSymlink != 0:
+			next, err := os.Readlink(at)
+			if err != nil {
+				return target{}, err
+			}
+			if !filepath.IsAbs(next) {
+				dir, err := filepath.EvalSymlinks(filepath.Dir(at)) // ".." is of where the link is, not of its name
+				if err != nil {
+					return target{}, err
+				}
+				next = filepath.Join(dir, next)
+			}
+			at = next
+		case mode.IsDir():
+			return refuse("is a directory")
+		case mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0:
+			return refuse("is a block device")
+		case !mode.IsRegular():
+			return target{path: at, stream: true}, nil
+		case mode.Perm()&0o200 == 0:
+			return target{}, &fs.PathError{Op: "write", Path: path, Err: fs.ErrPermission}
+		default:
+			return target{path: at, old: info}, nil
+		}
+	}
+	return refuse("links without end")
+}
+
+func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error) {
+	f, err := temporary(filepath.Dir(to.path), mode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<18)
+	if err = fill(w); err != nil {
+		return err
+	}
+	if err = w.Flush(); err != nil {
+		return err
+	}
+	if to.old != nil {
+		if err = f.Chmod(to.old.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), to.path)
+}
+
+// temporary makes a new file in dir whose mode the umask has its say in.
+func temporary(dir string, mode fs.FileMode) (*os.File, error) {
+	for range 1000 {
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".dmir-%08x", rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+	return nil, &fs.PathError{Op: "create", Path: dir, Err: fs.ErrExist}
+}
+
+func stream(path string, fill func(io.Writer) error) error {
+	f, err := openStream(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f), f.Close())
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package whole
-
-import "os"
-
-func isDescriptor(string) bool { return false }
-
-func openStream(path string) (*os.File, error) { return os.OpenFile(path, os.O_WRONLY, 0) }
