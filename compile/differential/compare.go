@@ -3,6 +3,7 @@ package differential
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
@@ -37,13 +38,20 @@ const (
 	times           = 16
 )
 
-// compare says how got differs from want, the reference's result, beyond what
-// rounding explains; "" where it does not. other is the result in another type, of
-// which factor is what rounding does, and may be nil; coarse programs hold numbers of 16 bits somewhere.
+// sample is a result of another correct execution: rounding moves results by
+// factor times as far as it differs.
+type sample struct {
+	result *tensor.Tensor
+	factor float64
+}
+
+// compare reports how got differs from want, the reference's result, beyond what
+// rounding explains; "" where it does not. coarse programs hold numbers of 16 bits
+// somewhere.
 //
 // Rounding is measured over the whole result: where one element has lost digits,
 // another may as well.
-func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) string {
+func compare(got, want *tensor.Tensor, samples []sample, coarse bool) string {
 	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
 		return fmt.Sprintf("it is of type %s", got.Type())
 	}
@@ -62,9 +70,9 @@ func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) strin
 			continue
 		}
 		scale = max(scale, math.Abs(w))
-		if other != nil && other.Len() == want.Len() {
-			if d := math.Abs(w - other.Float(i)); !math.IsNaN(d) {
-				moved = max(moved, factor*d)
+		for _, o := range samples {
+			if d := math.Abs(w - o.result.Float(i)); !math.IsNaN(d) {
+				moved = max(moved, o.factor*d)
 			}
 		}
 	}
@@ -84,7 +92,7 @@ func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) strin
 			continue
 		}
 		if math.IsNaN(d) || math.IsInf(d, 0) {
-			if other != nil && (math.IsInf(w, 0) || math.IsNaN(w)) != (math.IsInf(other.Float(i), 0) || math.IsNaN(other.Float(i))) {
+			if slices.ContainsFunc(samples, func(o sample) bool { return finite(o.result.Float(i)) != finite(w) }) {
 				continue // only the narrow type overflows
 			}
 			return fmt.Sprintf("element %d is %g, not %g", i, g, w)
@@ -98,3 +106,5 @@ func compare(got, want, other *tensor.Tensor, factor float64, coarse bool) strin
 	}
 	return fmt.Sprintf("element %d is %.9g, not %.9g; rounding explains %.3g", at, got.Float(at), want.Float(at), allowed)
 }
+
+func finite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }

@@ -38,7 +38,7 @@ func (p *prepared) differences(ctx context.Context) *Find {
 			}
 		}
 	}
-	grads, err := execute(ctx, gm, gf, args)
+	grads, err := execute(ctx, gm, gf, args, nil)
 	if err != nil {
 		return fail(err)
 	}
@@ -69,7 +69,7 @@ func (p *prepared) differences(ctx context.Context) *Find {
 				moved[i].SetFloat(k, x.Float(k)+h*direction[i].Float(k))
 			}
 		}
-		outs, e := execute(ctx, m, f, moved)
+		outs, e := execute(ctx, m, f, moved, nil)
 		if e != nil {
 			err = e
 			return 0

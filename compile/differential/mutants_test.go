@@ -212,7 +212,7 @@ func TestMutants(t *testing.T) {
 			if o.Err == nil {
 				outputs = o.Result.Outputs
 			}
-			f := tries[i].p.judge(outputs, o.Err)
+			f := tries[i].p.judge(t.Context(), outputs, o.Err)
 			switch {
 			case tries[i].name == "" && f != nil:
 				t.Error(f)

@@ -60,7 +60,7 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 		if o.Err == nil {
 			outputs = o.Result.Outputs
 		}
-		if finds[at[k]] = p.judge(outputs, o.Err); finds[at[k]] == nil {
+		if finds[at[k]] = p.judge(ctx, outputs, o.Err); finds[at[k]] == nil {
 			finds[at[k]] = p.moved(o.Result.Steps)
 		}
 	}
@@ -106,7 +106,7 @@ func (p *prepared) on(ctx context.Context, d device.Device) *Find {
 	if err == nil {
 		outputs = out.Outputs
 	}
-	f := p.judge(outputs, err)
+	f := p.judge(ctx, outputs, err)
 	if f != nil {
 		f.Msg = d.Name() + ": " + f.Msg
 	}

@@ -35,6 +35,10 @@ type Options struct {
 	// time of which total is the sum, and what runs now: after every op, and at
 	// most every 20 ms during a long one. It is never called concurrently.
 	Progress func(done, total int, op *ir.Op)
+
+	// Results is called with the results of each op, those in regions and called
+	// functions included, before anything reads them; it may change them.
+	Results func(op *ir.Op, results []*tensor.Tensor)
 }
 
 // Result is what a run gives.
@@ -227,6 +231,9 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 	}
 	if len(out) < len(o.Results) {
 		return errorAt(o, "DM704", "", "%s gives %d results where %d are expected", o.Name, len(out), len(o.Results))
+	}
+	if x.opts.Results != nil {
+		x.opts.Results(o, out)
 	}
 	t := &x.timings[slot]
 	t.Ns += time.Since(start).Nanoseconds()

@@ -351,8 +351,12 @@ func (w *writer) function() string {
 	if len(results) == 0 || w.grad && !slices.ContainsFunc(results, value.float) {
 		v, ok := w.find(func(v value) bool { return !v.arg && (v.float() || !w.grad) })
 		if !ok {
-			v, _ = w.find(value.float)
-			v = w.one("tanh", "", w.fresh(v.elem, v.shape, -1, 1, false), v)
+			if v, ok = w.find(value.float); ok {
+				v = w.one("tanh", "", w.fresh(v.elem, v.shape, -1, 1, false), v)
+			} else { // all arguments are integers
+				v = w.vals[0]
+				v = w.one("convert", "", w.fresh("f32", v.shape, v.lo, v.hi, true), v)
+			}
 		}
 		results = append(results, v)
 	}
