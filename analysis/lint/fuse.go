@@ -31,7 +31,7 @@ func (c *Context) fusible(a, b *ir.Op) (fusion, bool) {
 		return v.Op == nil || v.Op.Parent != o.Parent || c.index(v.Op) < c.index(o)
 	}
 	atA := true
-	for _, v := range captured(b) {
+	for _, v := range ir.UsedValues(b) {
 		atA = atA && (v.Op == a || before(v, a))
 	}
 	if atA {
@@ -140,7 +140,7 @@ func classOf(o *ir.Op) op.Class {
 // over which b runs, so that one tile of the one feeds one tile of the other.
 func sameElements(a, b *ir.Op) bool {
 	space := iterationShape(b)
-	for _, v := range captured(b) {
+	for _, v := range ir.UsedValues(b) {
 		if v.Op != a {
 			continue
 		}
@@ -157,7 +157,7 @@ func sameElements(a, b *ir.Op) bool {
 func iterationShape(o *ir.Op) []dim.Dim {
 	var shape []dim.Dim
 	var most dim.Dim
-	for _, v := range slices.Concat(captured(o), o.Results) {
+	for _, v := range slices.Concat(ir.UsedValues(o), o.Results) {
 		t := v.Tensor()
 		if t == nil {
 			continue
@@ -168,24 +168,6 @@ func iterationShape(o *ir.Op) []dim.Dim {
 		}
 	}
 	return shape
-}
-
-// captured lists the distinct values that o takes from outside itself.
-func captured(o *ir.Op) []*ir.Value {
-	var vs []*ir.Value
-	seen := map[*ir.Value]bool{}
-	ir.Walk([]*ir.Op{o}, func(i *ir.Op) bool {
-		for _, v := range i.Operands {
-			outside := v.Op != nil && v.Op != o && !v.Op.Inside(o) ||
-				v.Op == nil && v.Block != nil && v.Block.Region.Op != o && !v.Block.Region.Op.Inside(o)
-			if outside && !seen[v] {
-				seen[v] = true
-				vs = append(vs, v)
-			}
-		}
-		return true
-	})
-	return vs
 }
 
 // enclosing is the op of block b that is o or holds it.
@@ -257,7 +239,7 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	for _, r := range results {
 		taken[spelling(r)] = true
 	}
-	for _, v := range slices.Concat(captured(f.a), captured(f.b)) {
+	for _, v := range slices.Concat(ir.UsedValues(f.a), ir.UsedValues(f.b)) {
 		taken[spelling(v)] = true
 	}
 	for _, r := range f.a.Results {

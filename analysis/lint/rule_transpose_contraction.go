@@ -89,7 +89,7 @@ func (c *Context) foldSaving(t, e *ir.Op) (saving *Saving, ok bool) {
 	if k := kernelOf(e); k != nil {
 		user = k
 	}
-	if t.Operands[0].Op == e || !slices.Contains(captured(user), t.Operands[0]) {
+	if t.Operands[0].Op == e || !slices.Contains(ir.UsedValues(user), t.Operands[0]) {
 		return saving, true
 	}
 	before := c.entry(user)

@@ -93,7 +93,7 @@ func Run(u *pass.Unit, rules []Rule) error {
 		if err := context.Cause(u.Context()); err != nil {
 			return err
 		}
-		changed := pass.RemoveDead(u.Func.Body)
+		changed := op.RemoveDead(u.Func.Body)
 		r.places = nil
 		changed = r.block(u.Func.Body, byOp) || changed
 		for _, rule := range rules {

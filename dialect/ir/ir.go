@@ -263,10 +263,13 @@ func Walk(ops []*Op, visit func(*Op) bool) {
 
 // Inside reports whether o lies in one of the regions of outer, at any depth.
 func (o *Op) Inside(outer *Op) bool {
-	for b := o.Parent; b != nil; {
+	for b := o.Parent; b != nil && b.Region != nil; {
 		p := b.Region.Op
 		if p == outer {
 			return true
+		}
+		if p == nil {
+			return false
 		}
 		b = p.Parent
 	}
