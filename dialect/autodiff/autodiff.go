@@ -200,7 +200,7 @@ func sign(g, f *ir.Func, results []*ir.Value) {
 		}
 		o.SetAttr("arg_attrs", own)
 	}
-	o.Tree = nil
+	o.Origin = nil
 	o.SetAttr("sym_name", types.Str(g.Name))
 	o.SetAttr("function_type", types.TypeAttr{T: ty})
 }

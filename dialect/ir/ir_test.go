@@ -77,7 +77,7 @@ func TestCapturedValues(t *testing.T) {
 	b := &ir.Builder{Block: region(outer, arg)}
 	neg := b.Op("dm.neg", []*ir.Value{add}, nil, iota.Type)
 	inner := b.Op("dm.kernel", []*ir.Value{iota}, nil, iota.Type)
-	(&ir.Builder{Block: region(inner)}).Op("dm.yield", []*ir.Value{neg.Results[0], exp, arg, &ir.Value{}, add}, nil)
+	(&ir.Builder{Block: region(inner)}).Op("dm.yield", []*ir.Value{neg.Results[0], exp, arg, {}, add}, nil)
 	if got := ir.CapturedValues(outer); !slices.Equal(got, []*ir.Value{add, iota, exp}) {
 		t.Errorf("the outer one captures %d values", len(got))
 	}
