@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -31,7 +32,7 @@ func (c *Context) fusible(a, b *ir.Op) (fusion, bool) {
 		return v.Op == nil || v.Op.Parent != o.Parent || c.index(v.Op) < c.index(o)
 	}
 	atA := true
-	for _, v := range captured(b) {
+	for _, v := range ir.UsedValues(b) {
 		atA = atA && (v.Op == a || before(v, a))
 	}
 	if atA {
@@ -70,17 +71,17 @@ func (c *Context) index(o *ir.Op) int {
 // onePlace reports whether o can be taken into a kernel as it stands in the text.
 func onePlace(o *ir.Op) bool {
 	def := op.Of(o)
-	if o.Tree == nil || def == nil || len(o.Results) == 0 || o.Tree.Form != ast.Pretty {
+	if origin.Tree(o) == nil || def == nil || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty {
 		return false
 	}
-	for _, r := range o.Tree.Results {
+	for _, r := range origin.Tree(o).Results {
 		if r.Count != 1 {
 			return false
 		}
 	}
 	if o.Name == "dm.kernel" {
 		t := o.Body(0).Terminator()
-		return t != nil && t.Tree != nil && t.Name == "dm.yield"
+		return t != nil && origin.Tree(t) != nil && t.Name == "dm.yield"
 	}
 	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != "dm.grad"
 }
@@ -140,7 +141,7 @@ func classOf(o *ir.Op) op.Class {
 // over which b runs, so that one tile of the one feeds one tile of the other.
 func sameElements(a, b *ir.Op) bool {
 	space := iterationShape(b)
-	for _, v := range captured(b) {
+	for _, v := range ir.UsedValues(b) {
 		if v.Op != a {
 			continue
 		}
@@ -157,7 +158,7 @@ func sameElements(a, b *ir.Op) bool {
 func iterationShape(o *ir.Op) []dim.Dim {
 	var shape []dim.Dim
 	var most dim.Dim
-	for _, v := range slices.Concat(captured(o), o.Results) {
+	for _, v := range slices.Concat(ir.UsedValues(o), o.Results) {
 		t := v.Tensor()
 		if t == nil {
 			continue
@@ -168,24 +169,6 @@ func iterationShape(o *ir.Op) []dim.Dim {
 		}
 	}
 	return shape
-}
-
-// captured lists the distinct values that o takes from outside itself.
-func captured(o *ir.Op) []*ir.Value {
-	var vs []*ir.Value
-	seen := map[*ir.Value]bool{}
-	ir.Walk([]*ir.Op{o}, func(i *ir.Op) bool {
-		for _, v := range i.Operands {
-			outside := v.Op != nil && v.Op != o && !v.Op.Inside(o) ||
-				v.Op == nil && v.Block != nil && v.Block.Region.Op != o && !v.Block.Region.Op.Inside(o)
-			if outside && !seen[v] {
-				seen[v] = true
-				vs = append(vs, v)
-			}
-		}
-		return true
-	})
-	return vs
 }
 
 // enclosing is the op of block b that is o or holds it.
@@ -251,13 +234,13 @@ func (f fusion) edits(c *Context) []diag.Edit {
 		return nil
 	}
 	src := c.Module.Src
-	indent := indentOf(src, f.at.Tree.Off)
+	indent := indentOf(src, origin.Tree(f.at).Off)
 
 	taken := map[string]bool{} // names that must not be defined inside
 	for _, r := range results {
 		taken[spelling(r)] = true
 	}
-	for _, v := range slices.Concat(captured(f.a), captured(f.b)) {
+	for _, v := range slices.Concat(ir.UsedValues(f.a), ir.UsedValues(f.b)) {
 		taken[spelling(v)] = true
 	}
 	for _, r := range f.a.Results {
@@ -307,13 +290,13 @@ func (f fusion) edits(c *Context) []diag.Edit {
 	if f.at == f.a {
 		gone = f.b
 	}
-	return append(c.take(gone, nil), diag.Edit{Span: f.at.Tree.Span(), Text: kernel})
+	return append(c.take(gone, nil), diag.Edit{Span: origin.Tree(f.at).Span(), Text: kernel})
 }
 
 func treesOf(o *ir.Op) []*ast.Op {
 	var ts []*ast.Op
 	for _, p := range parts(o) {
-		ts = append(ts, p.Tree)
+		ts = append(ts, origin.Tree(p))
 	}
 	return ts
 }
@@ -326,14 +309,14 @@ func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string)
 	for _, t := range treesOf(o) {
 		edits = append(edits, renames(t, uses, defs)...)
 	}
-	start, end := o.Tree.Off, o.Tree.Span().End
+	start, end := origin.Tree(o).Off, origin.Tree(o).Span().End
 	if o.Name == "dm.kernel" {
-		start = o.Tree.Off + int(o.Tree.Regions[0].Open) + 1
-		end = o.Body(0).Terminator().Tree.Off
+		start = origin.Tree(o).Off + int(origin.Tree(o).Regions[0].Open) + 1
+		end = origin.Tree(o.Body(0).Terminator()).Off
 	}
-	was := indentOf(src, o.Tree.Off)
+	was := indentOf(src, origin.Tree(o).Off)
 	if ps := parts(o); len(ps) > 0 {
-		was = indentOf(src, ps[0].Tree.Off)
+		was = indentOf(src, origin.Tree(ps[0]).Off)
 	}
 	text := strings.TrimRight(splice(src.Text()[start:end], start, edits), " \t\r\n")
 	text = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, " \t\r"), "\n"), " \t\r\n")

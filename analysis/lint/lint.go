@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -203,7 +204,7 @@ func (c *Context) Report(f Finding) {
 
 // place is what a finding about o underlines: the op's name, a function's symbol.
 func place(o *ir.Op) source.Span {
-	switch t := o.Tree; {
+	switch t := origin.Tree(o); {
 	case t == nil:
 		return o.Head
 	case t.Func != nil && !t.Func.NameSpan.Empty():

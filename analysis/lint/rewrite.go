@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -143,12 +144,12 @@ func (c *Context) remove(o *ir.Op) []diag.Edit {
 	if len(o.Regions) > 0 {
 		return c.take(o, nil)
 	}
-	return c.take(o, commentsIn(c.Module.Src, o.Tree.Span()))
+	return c.take(o, commentsIn(c.Module.Src, origin.Tree(o).Span()))
 }
 
 // take is remove for an op in whose place comments stay.
 func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
-	src, span := c.Module.Src, o.Tree.Span()
+	src, span := c.Module.Src, origin.Tree(o).Span()
 	start := src.LineStart(src.Pos(span.Start).Line)
 	if strings.TrimSpace(src.Text()[start:span.Start]) != "" {
 		return []diag.Edit{{Span: span}}
@@ -190,7 +191,7 @@ func commentsIn(src *source.File, span source.Span) (all []string) {
 // where one of them cannot be edited.
 func useSpans(v *ir.Value) (spans []source.Span, ok bool) {
 	for _, u := range v.Uses {
-		t := u.Op.Tree
+		t := origin.Tree(u.Op)
 		if t == nil || u.Index >= len(t.Operands) {
 			return nil, false
 		}
@@ -210,8 +211,8 @@ func replaceAll(old, new *ir.Value) (edits []diag.Edit, ok bool) {
 
 // typeText is v's type as the text spells it, aliases kept.
 func (c *Context) typeText(v *ir.Value) string {
-	if o := v.Op; o != nil && o.Tree != nil && !o.Tree.Sig.Empty() {
-		if sig, err := parse.Signature(o.Tree.Text(c.Module.Src, o.Tree.Sig)); err == nil {
+	if o := v.Op; o != nil && origin.Tree(o) != nil && !origin.Tree(o).Sig.Empty() {
+		if sig, err := parse.Signature(origin.Tree(o).Text(c.Module.Src, origin.Tree(o).Sig)); err == nil {
 			switch {
 			case sig.Single && len(sig.Out) > 0:
 				return sig.Out[0].Text
@@ -247,7 +248,7 @@ func (c *Context) readInstead(o *ir.Op, old, v *ir.Value) []diag.Edit {
 	var edits []diag.Edit
 	for i, w := range o.Operands {
 		if w == old {
-			edits = append(edits, diag.Edit{Span: o.Tree.Abs(o.Tree.Operands[i].Span), Text: spelling(v)})
+			edits = append(edits, diag.Edit{Span: origin.Tree(o).Abs(origin.Tree(o).Operands[i].Span), Text: spelling(v)})
 		}
 	}
 	sig := c.signature(o, func(_ int, w *ir.Value) string {
@@ -256,5 +257,5 @@ func (c *Context) readInstead(o *ir.Op, old, v *ir.Value) []diag.Edit {
 		}
 		return c.typeText(w)
 	}, c.typeText)
-	return append(edits, diag.Edit{Span: o.Tree.Abs(o.Tree.Sig), Text: sig})
+	return append(edits, diag.Edit{Span: origin.Tree(o).Abs(origin.Tree(o).Sig), Text: sig})
 }

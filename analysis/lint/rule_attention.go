@@ -11,6 +11,7 @@ import (
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -82,7 +83,7 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 // ok is false where that would take comments along.
 func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok bool) {
 	for _, o := range a.Gone {
-		if o.Tree == nil || strings.Contains(c.Module.Src.Slice(o.Tree.Span()), "//") {
+		if origin.Tree(o) == nil || strings.Contains(c.Module.Src.Slice(origin.Tree(o).Span()), "//") {
 			return nil, false
 		}
 		if o != a.Root {
@@ -105,8 +106,8 @@ func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok 
 	for i, o := range a.New {
 		lines[i] = c.written(o, say)
 	}
-	indent := indentOf(c.Module.Src, a.Root.Tree.Off)
-	return append(edits, diag.Edit{Span: a.Root.Tree.Span(), Text: strings.Join(lines, "\n"+indent)}), true
+	indent := indentOf(c.Module.Src, origin.Tree(a.Root).Off)
+	return append(edits, diag.Edit{Span: origin.Tree(a.Root).Span(), Text: strings.Join(lines, "\n"+indent)}), true
 }
 
 // attentionNames are new names for the values of a: the result's name, and what
@@ -158,8 +159,8 @@ func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 
 func treesIn(b *ir.Block) (ts []*ast.Op) {
 	for _, o := range b.Ops {
-		if o.Tree != nil {
-			ts = append(ts, o.Tree)
+		if origin.Tree(o) != nil {
+			ts = append(ts, origin.Tree(o))
 		}
 	}
 	return ts

@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -95,7 +96,7 @@ func (c *Context) broadcastUsers(b *ir.Op) (users []*ir.Op, ok bool) {
 			continue
 		}
 		seen[o] = true
-		if c.entry(o) == nil || !op.Of(o).Is(op.Pointwise) || len(o.Operands) < 2 || o.Tree == nil || o.Tree.Form != ast.Pretty || o.Tree.Sig.Empty() {
+		if c.entry(o) == nil || !op.Of(o).Is(op.Pointwise) || len(o.Operands) < 2 || origin.Tree(o) == nil || origin.Tree(o).Form != ast.Pretty || origin.Tree(o).Sig.Empty() {
 			return nil, false
 		}
 		if !fullShapeWithout(o, b.Results[0]) {

@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -121,7 +122,7 @@ func wholly(o *ir.Op) bool {
 
 // donation adds dm.donated to argument v of fn, nil where its text has no place for it.
 func donation(fn *ir.Func, v *ir.Value) *diag.Fix {
-	t := fn.Op.Tree
+	t := origin.Tree(fn.Op)
 	if t == nil || t.Func == nil || v.Index >= len(t.Func.Args) {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (c *Context) bestProducer(b *ir.Op) (fusion, *Saving) {
 	if e == nil || op.Of(b) == nil || classOf(b) == op.ClassContraction || e.Time(c.Machine).Bound == "compute" {
 		return best, nil
 	}
-	for _, v := range captured(b) {
+	for _, v := range ir.UsedValues(b) {
 		if v.Op == nil || c.entry(v.Op) == nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -81,23 +82,23 @@ func reductionLength(o *ir.Op) (int64, bool) {
 
 // clauseSpan is the text of ", name = value" in a pretty op.
 func clauseSpan(o *ir.Op, name string) (source.Span, bool) {
-	if o.Tree == nil {
+	if origin.Tree(o) == nil {
 		return source.Span{}, false
 	}
-	for i, cl := range o.Tree.Clauses {
+	for i, cl := range origin.Tree(o).Clauses {
 		if cl.Name != name {
 			continue
 		}
 		var start int32
 		switch {
 		case i > 0:
-			start = o.Tree.Clauses[i-1].Value.End
-		case len(o.Tree.Operands) > 0:
-			start = o.Tree.Operands[len(o.Tree.Operands)-1].Span.End
+			start = origin.Tree(o).Clauses[i-1].Value.End
+		case len(origin.Tree(o).Operands) > 0:
+			start = origin.Tree(o).Operands[len(origin.Tree(o).Operands)-1].Span.End
 		default:
 			return source.Span{}, false
 		}
-		return source.Span{Start: o.Tree.Off + int(start), End: o.Tree.Off + int(cl.Value.End)}, true
+		return source.Span{Start: origin.Tree(o).Off + int(start), End: origin.Tree(o).Off + int(cl.Value.End)}, true
 	}
 	return source.Span{}, false
 }

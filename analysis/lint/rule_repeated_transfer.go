@@ -46,7 +46,7 @@ Safe for a repeated copy: the first one is used. A copy in a loop is reported wi
 				c.reportTransfer(first, o)
 			default:
 				seen[key] = o
-				if loop := loopAround(o); loop != nil && definedOutside(o.Operands[0], loop) {
+				if loop := loopAround(o); loop != nil && !o.Operands[0].Inside(loop) {
 					c.Report(Finding{
 						Op:      o,
 						Message: "every turn of the loop copies " + spelling(o.Operands[0]) + " again",
@@ -94,11 +94,4 @@ func visibleFrom(def, o *ir.Op) bool {
 		}
 	}
 	return false
-}
-
-func definedOutside(v *ir.Value, loop *ir.Op) bool {
-	if v.Op != nil {
-		return v.Op != loop && !v.Op.Inside(loop)
-	}
-	return v.Block.Region.Op != loop && !v.Block.Region.Op.Inside(loop)
 }

@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -89,7 +90,7 @@ func (c *Context) foldSaving(t, e *ir.Op) (saving *Saving, ok bool) {
 	if k := kernelOf(e); k != nil {
 		user = k
 	}
-	if t.Operands[0].Op == e || !slices.Contains(captured(user), t.Operands[0]) {
+	if t.Operands[0].Op == e || !slices.Contains(ir.UsedValues(user), t.Operands[0]) {
 		return saving, true
 	}
 	before := c.entry(user)
@@ -104,7 +105,7 @@ func (c *Context) foldSaving(t, e *ir.Op) (saving *Saving, ok bool) {
 
 // writable reports whether o is an einsum whose text the fix can edit.
 func writable(o *ir.Op) bool {
-	return o != nil && o.Name == "dm.einsum" && !o.Bad && o.Tree != nil && !o.Tree.Lead.Empty() && !o.Tree.Sig.Empty() && len(o.Results) == 1
+	return o != nil && o.Name == "dm.einsum" && !o.Bad && origin.Tree(o) != nil && !origin.Tree(o).Lead.Empty() && !origin.Tree(o).Sig.Empty() && len(o.Results) == 1
 }
 
 // foldOperand makes einsum e read the transpose's operand. The transpose's
@@ -123,8 +124,7 @@ func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []d
 		letters[p] = terms[operand][i]
 	}
 	terms[operand] = string(letters)
-	origin := t.Operands[0]
-	return append(c.readInstead(e, t.Results[0], origin), diag.Edit{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, result)})
+	return append(c.readInstead(e, t.Results[0], t.Operands[0]), diag.Edit{Span: origin.Tree(e).Abs(origin.Tree(e).Lead), Text: equation(terms, result)})
 }
 
 // foldMatmul makes matmul m read the transpose's operand with its transpose_a
@@ -132,7 +132,7 @@ func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []d
 // swapped.
 func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []diag.Edit {
 	n := len(perm)
-	if n < 2 || operand > 1 || m.Bad || m.Tree == nil || m.Tree.Form != ast.Pretty || m.Tree.Sig.Empty() || len(m.Tree.Operands) != 2 {
+	if n < 2 || operand > 1 || m.Bad || origin.Tree(m) == nil || origin.Tree(m).Form != ast.Pretty || origin.Tree(m).Sig.Empty() || len(origin.Tree(m).Operands) != 2 {
 		return nil
 	}
 	for i, p := range perm {
@@ -147,24 +147,24 @@ func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []di
 	flag := [...]string{"transpose_a", "transpose_b"}[operand]
 	edits := c.readInstead(m, t.Results[0], t.Operands[0])
 	value := fmt.Sprint(!op.Bool(m, flag))
-	at := m.Tree.Operands[1].Span.End
-	for _, clause := range m.Tree.Clauses {
+	at := origin.Tree(m).Operands[1].Span.End
+	for _, clause := range origin.Tree(m).Clauses {
 		if clause.Name == flag {
-			return append(edits, diag.Edit{Span: m.Tree.Abs(clause.Value), Text: value})
+			return append(edits, diag.Edit{Span: origin.Tree(m).Abs(clause.Value), Text: value})
 		}
 		at = clause.Value.End
 	}
 	if m.Attr(flag) != nil { // written in a dictionary
 		return nil
 	}
-	end := m.Tree.Off + int(at)
+	end := origin.Tree(m).Off + int(at)
 	return append(edits, diag.Edit{Span: source.Span{Start: end, End: end}, Text: ", " + flag + " = " + value})
 }
 
 // foldResult makes einsum e write the transpose's result under its name.
 func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
 	terms, result, ok := terms(e)
-	if !ok || len(result) != len(perm) || len(e.Tree.Results) != 1 {
+	if !ok || len(result) != len(perm) || len(origin.Tree(e).Results) != 1 {
 		return nil
 	}
 	letters := make([]byte, len(perm))
@@ -177,9 +177,9 @@ func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
 	sig := c.signature(e, func(_ int, v *ir.Value) string { return c.typeText(v) },
 		func(*ir.Value) string { return c.typeText(t.Results[0]) })
 	return []diag.Edit{
-		{Span: e.Tree.Abs(e.Tree.Results[0].Span), Text: spelling(t.Results[0])},
-		{Span: e.Tree.Abs(e.Tree.Lead), Text: equation(terms, string(letters))},
-		{Span: e.Tree.Abs(e.Tree.Sig), Text: sig},
+		{Span: origin.Tree(e).Abs(origin.Tree(e).Results[0].Span), Text: spelling(t.Results[0])},
+		{Span: origin.Tree(e).Abs(origin.Tree(e).Lead), Text: equation(terms, string(letters))},
+		{Span: origin.Tree(e).Abs(origin.Tree(e).Sig), Text: sig},
 	}
 }
 

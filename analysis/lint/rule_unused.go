@@ -70,7 +70,7 @@ func (c *Context) unusedWith(o *ir.Op) []*ir.Op {
 		return false
 	}
 	for i := 0; i < len(gone); i++ { // gone grows
-		for _, v := range captured(gone[i]) {
+		for _, v := range ir.UsedValues(gone[i]) {
 			p := v.Op
 			if p == nil || in[p] || !removable(p) || c.entry(p) == nil {
 				continue

@@ -79,7 +79,7 @@ func (c *Context) replacement(o *ir.Op, to []*ir.Value, gone ...*ir.Op) (*Saving
 			case e != nil && len(e.Inner) == 0 || user.Name == "dm.kernel" && e != nil:
 				removed = append(removed, e)
 				added = append(added, cost.Replaced(c.Fn, c.Module, c.Bind, user, now))
-			case e == nil && inBranch(user) && slices.Contains(captured(user), now[old]):
+			case e == nil && inBranch(user) && slices.Contains(ir.UsedValues(user), now[old]):
 				return nil, nil, false // what a branch saves depends on the other branch
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -125,7 +126,7 @@ func applyBudget(s *selection, _ string) (*Change, error) {
 // setAttrs writes attributes of a function, in the place of those of the same
 // names or behind the others.
 func (s *selection) setAttrs(o *ir.Op, attrs [][2]string) []diag.Edit {
-	t := o.Tree
+	t := origin.Tree(o)
 	var edits []diag.Edit
 	var missing []string
 	var dict *ast.AttrExpr

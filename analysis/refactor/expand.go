@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
@@ -147,10 +148,10 @@ func applyExpand(s *selection, _ string) (*Change, error) {
 			delete(results, o.Results[i])
 		}
 	}
-	if loc := o.Tree.Text(s.src, o.Tree.Loc); loc != "" {
+	if loc := origin.Tree(o).Text(s.src, origin.Tree(o).Loc); loc != "" {
 		raw = strings.ReplaceAll(raw, "\n", " "+loc+"\n") // what each of the ops comes from
 	}
-	return s.swap(o, comments(s.src.Text(), o.Tree.Span())+s.withAliases(raw, o), results), nil
+	return s.swap(o, comments(s.src.Text(), origin.Tree(o).Span())+s.withAliases(raw, o), results), nil
 }
 
 // wordFor is what the value that p gives is called.
@@ -202,15 +203,15 @@ func (s *selection) withAliases(raw string, o *ir.Op) string {
 	for _, v := range values {
 		add(v.Type.String(), s.typeText(v))
 	}
-	if ty, ok := o.Attr("function_type").(types.TypeAttr); ok && o.Tree != nil && o.Tree.Func != nil {
+	if ty, ok := o.Attr("function_type").(types.TypeAttr); ok && origin.Tree(o) != nil && origin.Tree(o).Func != nil {
 		sig, _ := ty.T.(*types.Func)
-		for i, r := range o.Tree.Func.Results {
+		for i, r := range origin.Tree(o).Func.Results {
 			if sig != nil && i < len(sig.Out) {
-				add(sig.Out[i].String(), o.Tree.Text(s.src, r.Type))
+				add(sig.Out[i].String(), origin.Tree(o).Text(s.src, r.Type))
 			}
 		}
 	}
-	for _, t := range s.m.Tree.Items {
+	for _, t := range origin.File(s.m).Items {
 		if t.Form != ast.TypeAlias {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -116,9 +117,9 @@ func applyExtract(s *selection, _ string) (*Change, error) {
 		return fmt.Sprintf("%sfunc.call %s(%s) : (%s) -> %s", heads, name, strings.Join(passed, ", "), strings.Join(passedTypes, ", "), arrow)
 	})
 	fn := fmt.Sprintf("func.func private %s(%s)%s%s {\n%s\n%s\n}", name, strings.Join(params, ", "), results, s.bindings(), body, returns)
-	off := s.fn.Op.Tree.Span().End
+	off := origin.Tree(s.fn.Op).Span().End
 	off = behind(s.src.Text(), off)
-	eol, at := s.eol(), s.fn.Op.Tree.Off
+	eol, at := s.eol(), origin.Tree(s.fn.Op).Off
 	text := s.write(fn, s.fn.Op.Parent, at)
 	if strings.TrimSpace(restOfLine(s.src.Text(), off)) != "" {
 		text += eol

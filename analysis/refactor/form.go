@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -46,7 +47,7 @@ func offerForm(s *selection) []Action {
 // changes reports whether o has the other form. What stands in a form of another
 // dialect cannot be told from its text.
 func changes(o *ir.Op, to string) bool {
-	t := o.Tree
+	t := origin.Tree(o)
 	if t == nil || o.Bad {
 		return false
 	}
@@ -81,7 +82,7 @@ func applyForm(s *selection, to string) (*Change, error) {
 		return nil, refuse("there is nothing to change")
 	}
 	text := s.src.Text()
-	span := source.Span{Start: s.ops[0].Tree.Off, End: s.ops[len(s.ops)-1].Tree.Span().End}
+	span := source.Span{Start: origin.Tree(s.ops[0]).Off, End: origin.Tree(s.ops[len(s.ops)-1]).Span().End}
 	return &Change{Edits: replace(text, span, s.write(cut(text, span, edits), s.block, span.Start))}, nil
 }
 
@@ -96,7 +97,7 @@ func (s *selection) reform(o *ir.Op, generic bool) ([]diag.Edit, error) {
 	if len(file.Items) != 1 || len(file.Diags) > 0 {
 		return nil, refuse("%s has no other form", describe(o))
 	}
-	t, n, text := o.Tree, file.Items[0], s.src.Text()
+	t, n, text := origin.Tree(o), file.Items[0], s.src.Text()
 	if len(t.Regions) != len(n.Regions) {
 		if len(t.Regions) > 0 {
 			return nil, refuse("%s has no other form", describe(o))

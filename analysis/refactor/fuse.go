@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 )
@@ -174,7 +175,7 @@ func fusible(o *ir.Op) error {
 // opened says why the inside of kernel k cannot be taken out, nil where it can.
 func opened(k *ir.Op) error {
 	t := k.Body(0).Terminator()
-	if k.Tree == nil || len(k.Tree.Regions) != 1 || k.Tree.Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
+	if origin.Tree(k) == nil || len(origin.Tree(k).Regions) != 1 || origin.Tree(k).Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
 		t == nil || t.Name != "dm.yield" || len(t.Operands) != len(k.Results) {
 		return refuse("%s is no whole kernel", describe(k))
 	}
@@ -263,7 +264,7 @@ func (g *group) kernelParts() (attrs, loc string, err error) {
 			continue
 		}
 		kernels++
-		t := o.Tree
+		t := origin.Tree(o)
 		if !t.Loc.Empty() {
 			loc = " " + t.Text(g.s.src, t.Loc)
 		}

@@ -4,6 +4,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -32,7 +33,7 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 	switch {
 	case f == nil:
 		return nil, nil, refuse("@%s is not defined in this file", o.Str("callee"))
-	case f.Body == nil || len(f.Op.Tree.Regions) != 1:
+	case f.Body == nil || len(origin.Tree(f.Op).Regions) != 1:
 		return nil, nil, refuse("@%s is only declared here", f.Name)
 	case f.Op == s.fn.Op:
 		return nil, nil, refuse("@%s calls itself", f.Name)
@@ -97,13 +98,13 @@ func (s *selection) respell(ops []*ir.Op, call *ir.Op, sizes map[string]dim.Dim)
 			for _, b := range r.Blocks {
 				for _, v := range b.Args {
 					if a := s.argument(v); a != nil && !a.Type.Empty() {
-						edits = append(edits, respelled(s, o.Tree.Abs(a.Type), spell(v, o.Tree.Text(s.src, a.Type)))...)
+						edits = append(edits, respelled(s, origin.Tree(o).Abs(a.Type), spell(v, origin.Tree(o).Text(s.src, a.Type)))...)
 					}
 				}
 			}
 		}
-		if text, ok := s.signature(o, spell); ok && !o.Tree.Sig.Empty() {
-			edits = append(edits, respelled(s, o.Tree.Abs(o.Tree.Sig), text)...)
+		if text, ok := s.signature(o, spell); ok && !origin.Tree(o).Sig.Empty() {
+			edits = append(edits, respelled(s, origin.Tree(o).Abs(origin.Tree(o).Sig), text)...)
 		}
 		return true
 	})

@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -176,7 +177,7 @@ func (r renaming) edits(ops []*ir.Op) []diag.Edit {
 		return nil
 	}
 	ir.Walk(ops, func(o *ir.Op) bool {
-		t := o.Tree
+		t := origin.Tree(o)
 		for i, v := range o.Operands {
 			if to, ok := r[v]; ok {
 				out = append(out, diag.Edit{Span: t.Abs(t.Operands[i].Span), Text: to})
@@ -210,8 +211,8 @@ func (r renaming) edits(ops []*ir.Op) []diag.Edit {
 
 // typeText is v's type as the text spells it, aliases kept.
 func (s *selection) typeText(v *ir.Value) string {
-	if o := v.Op; o != nil && o.Tree != nil && !o.Tree.Sig.Empty() && (o.Tree.Form == ast.Pretty || o.Tree.Form == ast.Generic) {
-		if sig, err := parse.Signature(o.Tree.Text(s.src, o.Tree.Sig)); err == nil {
+	if o := v.Op; o != nil && origin.Tree(o) != nil && !origin.Tree(o).Sig.Empty() && (origin.Tree(o).Form == ast.Pretty || origin.Tree(o).Form == ast.Generic) {
+		if sig, err := parse.Signature(origin.Tree(o).Text(s.src, origin.Tree(o).Sig)); err == nil {
 			switch {
 			case sig.Single && len(sig.Out) > 0:
 				return sig.Out[0].Text
@@ -221,7 +222,7 @@ func (s *selection) typeText(v *ir.Value) string {
 		}
 	}
 	if a := s.argument(v); a != nil && !a.Type.Empty() {
-		return v.Block.Region.Op.Tree.Text(s.src, a.Type)
+		return origin.Tree(v.Block.Region.Op).Text(s.src, a.Type)
 	}
 	return v.Type.String()
 }
@@ -229,10 +230,10 @@ func (s *selection) typeText(v *ir.Value) string {
 // argument is the place where the block argument v is written, nil where v is
 // something else.
 func (s *selection) argument(v *ir.Value) *ast.BlockArg {
-	if v.Block == nil || v.Block.Region == nil || v.Block.Region.Op.Tree == nil {
+	if v.Block == nil || v.Block.Region == nil || origin.Tree(v.Block.Region.Op) == nil {
 		return nil
 	}
-	t := v.Block.Region.Op.Tree
+	t := origin.Tree(v.Block.Region.Op)
 	args := t.Defs
 	for i, r := range v.Block.Region.Op.Regions {
 		for j, b := range r.Blocks {

@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/refactor"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
@@ -53,9 +54,9 @@ func TestTypesAreRestored(t *testing.T) {
 			var edits []diag.Edit
 			ir.Walk(p.Funcs[i].Func.Body.Ops, func(o *ir.Op) bool {
 				if follows(o) {
-					sig := o.Tree.Abs(o.Tree.Sig)
-					head := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text[o.Tree.Off:sig.Start], " "), ":"), " ")
-					edits = append(edits, diag.Edit{Span: source.Span{Start: o.Tree.Off + len(head), End: sig.End}})
+					sig := origin.Tree(o).Abs(origin.Tree(o).Sig)
+					head := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(text[origin.Tree(o).Off:sig.Start], " "), ":"), " ")
+					edits = append(edits, diag.Edit{Span: source.Span{Start: origin.Tree(o).Off + len(head), End: sig.End}})
 				}
 				return true
 			})
@@ -64,8 +65,8 @@ func TestTypesAreRestored(t *testing.T) {
 		}
 		q := load(t, bare, nil)
 		for i := len(q.Funcs) - 1; i >= 0; i-- { // from the end, so that places in front stay
-			at := q.Funcs[i].Func.Op.Tree.Func.NameSpan
-			span := source.Span{Start: q.Funcs[i].Func.Op.Tree.Abs(at).Start}
+			at := origin.Tree(q.Funcs[i].Func.Op).Func.NameSpan
+			span := source.Span{Start: origin.Tree(q.Funcs[i].Func.Op).Abs(at).Start}
 			span.End = span.Start
 			for _, a := range refactor.Actions(q, span) {
 				if a.ID != "types" {
@@ -89,7 +90,7 @@ func TestTypesAreRestored(t *testing.T) {
 // follows reports whether o's types are what its operands say.
 func follows(o *ir.Op) bool {
 	def := op.Of(o)
-	if def == nil || def.Infer == nil || len(o.Operands) == 0 || len(o.Results) == 0 || o.Tree.Form != ast.Pretty || def.Is(op.Terminator) || len(o.Regions) > 0 {
+	if def == nil || def.Infer == nil || len(o.Operands) == 0 || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty || def.Is(op.Terminator) || len(o.Regions) > 0 {
 		return false
 	}
 	switch o.Name {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -19,7 +20,7 @@ func (g *group) pieces(ops []*ir.Op) []piece {
 			k++
 		}
 		out = append(out, piece{ops[i:k], source.Span{
-			Start: above(text, ops[i].Tree.Off), End: behind(text, ops[k-1].Tree.Span().End),
+			Start: above(text, origin.Tree(ops[i]).Off), End: behind(text, origin.Tree(ops[k-1]).Span().End),
 		}})
 		i = k
 	}
@@ -37,7 +38,7 @@ func (g *group) text(p piece, edits []diag.Edit, flat bool) string {
 	var out strings.Builder
 	at := p.span.Start
 	for _, o := range p.ops {
-		span := o.Tree.Span()
+		span := origin.Tree(o).Span()
 		out.WriteString(text[at:span.Start])
 		if flat && o.Name == kernelOp {
 			out.WriteString(s.opened(o, 0, edits))
@@ -61,7 +62,7 @@ func (g *group) rewrite(inner, outside renaming, flat bool, made func(body strin
 	anchor := &pieces[len(pieces)-1]
 	if g.atFirst || len(pieces) == 1 {
 		anchor = &pieces[0]
-		anchor.span.Start = anchor.ops[0].Tree.Off // the comment above stays above
+		anchor.span.Start = origin.Tree(anchor.ops[0]).Off // the comment above stays above
 	}
 	moved := g.pieces(g.behind)
 	var raw []string
@@ -114,7 +115,7 @@ func (r renaming) uses(member map[*ir.Op]bool, b *ir.Block) []diag.Edit {
 	var out []diag.Edit
 	for v, to := range r {
 		for _, u := range v.Uses {
-			t := u.Op.Tree
+			t := origin.Tree(u.Op)
 			if t != nil && u.Index < len(t.Operands) && !member[enclosing(u.Op, b)] {
 				out = append(out, diag.Edit{Span: t.Abs(t.Operands[u.Index].Span), Text: to})
 			}

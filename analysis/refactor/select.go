@@ -6,6 +6,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -59,7 +60,7 @@ func find(p *program.Program, span source.Span) *selection {
 		s.block, s.ops = b, ops
 	}
 	for _, o := range s.ops {
-		if o.Tree == nil {
+		if origin.Tree(o) == nil {
 			return nil
 		}
 	}
@@ -102,16 +103,16 @@ func touched(ops []*ir.Op, span source.Span) []*ir.Op {
 // into is the block of one of o's regions that span lies in, with the ops of it
 // that span touches.
 func into(o *ir.Op, span source.Span) (*ir.Block, []*ir.Op) {
-	if o.Tree == nil || len(o.Tree.Regions) < len(o.Regions) {
+	if origin.Tree(o) == nil || len(origin.Tree(o).Regions) < len(o.Regions) {
 		return nil, nil
 	}
 	for i, r := range o.Regions {
-		t := o.Tree.Regions[i]
+		t := origin.Tree(o).Regions[i]
 		end := o.Span.End
 		if t.Close >= 0 {
-			end = o.Tree.Off + int(t.Close)
+			end = origin.Tree(o).Off + int(t.Close)
 		}
-		if span.Start <= o.Tree.Off+int(t.Open) || span.End > end {
+		if span.Start <= origin.Tree(o).Off+int(t.Open) || span.End > end {
 			continue
 		}
 		at := sort.Search(len(r.Blocks), func(i int) bool {
@@ -170,7 +171,7 @@ func around(o *ir.Op, name string) *ir.Op {
 // onHead reports whether the selection lies in front of o's regions: who stands
 // in a function's body does not ask for something about the function.
 func (s *selection) onHead(o *ir.Op) bool {
-	return len(o.Tree.Regions) == 0 || s.span.Start <= o.Tree.Off+int(o.Tree.Regions[0].Open)
+	return len(origin.Tree(o).Regions) == 0 || s.span.Start <= origin.Tree(o).Off+int(origin.Tree(o).Regions[0].Open)
 }
 
 // flawed says why ops, which follow each other in the text, cannot be edited,
@@ -184,11 +185,11 @@ func (s *selection) flawed(ops []*ir.Op) error {
 		if err != nil {
 			return false
 		}
-		if o.Bad || o.Tree == nil || o.Tree.Form == ast.Bad || len(o.Tree.Operands) != len(o.Operands) || len(o.Tree.Regions) < len(o.Regions) {
+		if o.Bad || origin.Tree(o) == nil || origin.Tree(o).Form == ast.Bad || len(origin.Tree(o).Operands) != len(o.Operands) || len(origin.Tree(o).Regions) < len(o.Regions) {
 			err = refuse("%s cannot be read", describe(o))
 			return false
 		}
-		for _, r := range o.Tree.Regions {
+		for _, r := range origin.Tree(o).Regions {
 			if r.Close < 0 {
 				err = refuse("a region of %s is not closed", describe(o))
 			}
@@ -214,7 +215,7 @@ func (s *selection) clean(span source.Span) bool {
 func (s *selection) typed(v *ir.Value) error {
 	bad := v.Type == nil || v.Type == types.Type(types.Unknown) || v.Op != nil && v.Op.Bad
 	if a := s.argument(v); a != nil {
-		bad = bad || !s.clean(v.Block.Region.Op.Tree.Abs(a.Type))
+		bad = bad || !s.clean(origin.Tree(v.Block.Region.Op).Abs(a.Type))
 	}
 	if bad {
 		return refuse("the type of %s is not known", spelled(v))

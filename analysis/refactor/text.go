@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -105,7 +106,7 @@ func comments(text string, span source.Span) string {
 // body is the text inside region n of o with the edits applied: all of it
 // without the block's label and the terminator, whose comments stay.
 func (s *selection) body(o *ir.Op, n int, edits []diag.Edit) string {
-	text, t := s.src.Text(), o.Tree
+	text, t := s.src.Text(), origin.Tree(o)
 	r := t.Regions[n]
 	start, end := t.Off+int(r.Open)+1, t.Off+int(r.Close)
 	out := ""
@@ -113,7 +114,7 @@ func (s *selection) body(o *ir.Op, n int, edits []diag.Edit) string {
 		out = comments(text, source.Span{Start: start, End: l.End})
 		start = l.End
 	}
-	last := o.Body(n).Terminator().Tree.Span()
+	last := origin.Tree(o.Body(n).Terminator()).Span()
 	out += cut(text, source.Span{Start: start, End: last.Start}, edits) + "\n"
 	return out + comments(text, source.Span{Start: last.Start, End: end})
 }
@@ -121,10 +122,10 @@ func (s *selection) body(o *ir.Op, n int, edits []diag.Edit) string {
 // opened is the text of o without o: the inside of region n with the edits, and
 // the comments that stood around it.
 func (s *selection) opened(o *ir.Op, n int, edits []diag.Edit) string {
-	text, span, r := s.src.Text(), o.Tree.Span(), o.Tree.Regions[n]
-	return strings.Trim(comments(text, source.Span{Start: span.Start, End: o.Tree.Off + int(r.Open)})+
+	text, span, r := s.src.Text(), origin.Tree(o).Span(), origin.Tree(o).Regions[n]
+	return strings.Trim(comments(text, source.Span{Start: span.Start, End: origin.Tree(o).Off + int(r.Open)})+
 		strings.Trim(s.body(o, n, edits), blanks)+"\n"+
-		comments(text, source.Span{Start: o.Tree.Off + int(r.Close), End: span.End}), blanks)
+		comments(text, source.Span{Start: origin.Tree(o).Off + int(r.Close), End: span.End}), blanks)
 }
 
 // cut is the text of span with those of the edits applied that lie in it.

@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
@@ -60,10 +61,10 @@ func (s *selection) infer() []diag.Edit {
 
 func (r *retyping) op(o *ir.Op) {
 	def := op.Of(o)
-	if def == nil || def.Infer == nil || def.Is(op.Terminator) || o.Tree == nil || len(o.Tree.Operands) != len(o.Operands) || len(o.Results) == 0 {
+	if def == nil || def.Infer == nil || def.Is(op.Terminator) || origin.Tree(o) == nil || len(origin.Tree(o).Operands) != len(o.Operands) || len(o.Results) == 0 {
 		return
 	}
-	missing := o.Tree.Sig.Empty()
+	missing := origin.Tree(o).Sig.Empty()
 	if o.Bad && !missing {
 		return
 	}
@@ -155,11 +156,11 @@ func known(written, inferred types.Type) types.Type {
 func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 	return !slices.ContainsFunc(v.Uses, func(u ir.Use) bool {
 		def := op.Of(u.Op)
-		if u.Op.Tree == nil || u.Op.Tree.Sig.Empty() || u.Op.Bad {
+		if origin.Tree(u.Op) == nil || origin.Tree(u.Op).Sig.Empty() || u.Op.Bad {
 			return true
 		}
 		if u.Op.Name == "func.return" || def.Is(op.Terminator) {
-			sig, err := parse.Signature(u.Op.Tree.Text(r.s.src, u.Op.Tree.Sig))
+			sig, err := parse.Signature(origin.Tree(u.Op).Text(r.s.src, origin.Tree(u.Op).Sig))
 			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
 		}
 		return def == nil || len(u.Op.Regions) > 0
@@ -168,7 +169,7 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 
 // write is the edit that gives o its types as they are now.
 func (r *retyping) write(o *ir.Op) []diag.Edit {
-	t, s := o.Tree, r.s
+	t, s := origin.Tree(o), r.s
 	spell := func(v *ir.Value, written string) string {
 		if r.now[v] == nil {
 			return written
@@ -195,7 +196,7 @@ func (r *retyping) write(o *ir.Op) []diag.Edit {
 // signature is that of o with each type as spell gives it, which is told how it
 // is written now; ok is false where it cannot be read.
 func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) string) (text string, ok bool) {
-	sig, err := parse.Signature(o.Tree.Text(s.src, o.Tree.Sig))
+	sig, err := parse.Signature(origin.Tree(o).Text(s.src, origin.Tree(o).Sig))
 	if err != nil {
 		return "", false
 	}
@@ -215,12 +216,12 @@ func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) 
 	}
 	in, out := list(o.Operands, sig.In), list(o.Results, sig.Out)
 	switch {
-	case len(out) == 0 && o.Tree.Form == ast.Pretty:
+	case len(out) == 0 && origin.Tree(o).Form == ast.Pretty:
 		return strings.Join(in, ", "), true
 	case len(in) == 0 && len(out) == 1 && sig.Single:
 		return out[0], true
 	}
-	return shortest(in, out, o.Tree.Form == ast.Generic || len(o.Tree.Regions) > 0 && len(in) > 0 || o.Name == "func.call"), true
+	return shortest(in, out, origin.Tree(o).Form == ast.Generic || len(origin.Tree(o).Regions) > 0 && len(in) > 0 || o.Name == "func.call"), true
 }
 
 // shortest is a signature in the form that people write: one type where all are
@@ -245,7 +246,7 @@ func shortest(in, out []string, generic bool) string {
 // signatureEdit writes the signature of an op that has none where its form has
 // its place: in front of regions, or at the end.
 func (s *selection) signatureEdit(o *ir.Op, in, out []string) diag.Edit {
-	t := o.Tree
+	t := origin.Tree(o)
 	text := shortest(in, out, t.Form == ast.Generic)
 	colon := ": "
 	if strings.HasPrefix(text, "->") {

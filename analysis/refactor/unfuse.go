@@ -5,6 +5,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -98,14 +99,14 @@ func (s *selection) open(o, holder *ir.Op, n int, inner, results renaming, more 
 	edits := append(inner.edits(holder.Regions[n].Blocks[0].Ops), more...)
 	raw := s.opened(holder, n, edits)
 	if o != holder {
-		raw = comments(s.src.Text(), o.Tree.Span()) + strings.Trim(s.body(holder, n, edits), blanks)
+		raw = comments(s.src.Text(), origin.Tree(o).Span()) + strings.Trim(s.body(holder, n, edits), blanks)
 	}
 	return s.swap(o, raw, results)
 }
 
 // swap puts the ops in raw in the place of o.
 func (s *selection) swap(o *ir.Op, raw string, results renaming) *Change {
-	text, span := s.src.Text(), o.Tree.Span()
+	text, span := s.src.Text(), origin.Tree(o).Span()
 	if strings.TrimSpace(raw) == "" {
 		edits := append(results.uses(nil, nil), removal(text, span))
 		return &Change{Edits: edits}

@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/source"
 )
@@ -146,11 +147,11 @@ func opPlace(src *source.File, o *ir.Op) Place {
 
 // FunctionSpan is where the name of fn stands.
 func FunctionSpan(fn *ir.Func) source.Span {
-	switch {
-	case fn.Op == nil:
+	if fn.Op == nil {
 		return source.Span{}
-	case fn.Op.Tree != nil && fn.Op.Tree.Func != nil && !fn.Op.Tree.Func.NameSpan.Empty():
-		return fn.Op.Tree.Abs(fn.Op.Tree.Func.NameSpan)
+	}
+	if t := origin.Tree(fn.Op); t != nil && t.Func != nil && !t.Func.NameSpan.Empty() {
+		return t.Abs(t.Func.NameSpan)
 	}
 	return fn.Op.Head
 }

@@ -258,10 +258,7 @@ func (g *graph) operandsOf(s *shape, visit func(*ir.Value)) {
 		if len(n.ins) == 0 && n.op.Name == "dm.dropout" {
 			continue // the mask alone
 		}
-		for _, v := range n.op.Operands {
-			visit(v)
-		}
-		for _, v := range captured(n.op) {
+		for _, v := range ir.UsedValues(n.op) {
 			visit(v)
 		}
 	}

@@ -91,7 +91,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	}
 	f = &Figures{}
 	f.before(u, m)
-	sweep(fn)
+	op.RemoveDead(fn.Body)
 	if o.Refuse {
 		inline(fn)
 	}
@@ -130,20 +130,6 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	f.after(u, m)
 	f.Elapsed = time.Since(start)
 	return f, nil
-}
-
-// sweep removes what nothing uses.
-func sweep(fn *ir.Func) {
-	for i := len(fn.Body.Ops) - 1; i >= 0; i-- {
-		o := fn.Body.Ops[i]
-		used := pass.Effect(o)
-		for _, v := range o.Results {
-			used = used || len(v.Uses) > 0
-		}
-		if !used {
-			ir.EraseAll(o)
-		}
-	}
 }
 
 // inline takes the kernels of fn apart.
@@ -224,10 +210,7 @@ func crossed(o *ir.Op) int64 {
 			n += k
 		}
 	}
-	for _, v := range o.Operands {
-		count(v)
-	}
-	for _, v := range captured(o) {
+	for _, v := range ir.UsedValues(o) {
 		count(v)
 	}
 	for _, v := range o.Results {

@@ -236,35 +236,12 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 		}
 	}
 	var err error
-	for _, v := range captured(n.op) {
+	for _, v := range ir.CapturedValues(n.op) {
 		if err == nil {
 			err = add(v, whole)
 		}
 	}
 	return err
-}
-
-// captured are the values from outside that the regions of o use.
-func captured(o *ir.Op) []*ir.Value {
-	var vs []*ir.Value
-	for _, r := range o.Regions {
-		for _, b := range r.Blocks {
-			ir.Walk(b.Ops, func(i *ir.Op) bool {
-				for _, v := range i.Operands {
-					if v.Op != nil && v.Op != o && !v.Op.Inside(o) || v.Op == nil && v.Block != nil && !within(v.Block, o) {
-						vs = append(vs, v)
-					}
-				}
-				return true
-			})
-		}
-	}
-	return vs
-}
-
-func within(b *ir.Block, o *ir.Op) bool {
-	p := b.Region.Op
-	return p == o || p != nil && p.Parent != nil && p.Inside(o)
 }
 
 // work fills in what n computes.

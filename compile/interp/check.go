@@ -3,14 +3,10 @@ package interp
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/syntax/ast"
-	"dmir/syntax/parse"
-	"dmir/syntax/source"
 )
 
 // CheckFailed is the code of the error with which a check.expect_* op ends a
@@ -74,30 +70,10 @@ func (c *call) expect(tolerance float64) error {
 	return nil
 }
 
-// expected is the constant of an expect_*_const: its value attribute in the
-// generic form, the text behind the operand's comma in the pretty one.
+// expected is the constant of an expect_*_const.
 func (c *call) expected() (*types.Dense, error) {
 	if v, ok := c.op.Attr("value").(*types.Dense); ok {
 		return v, nil
-	}
-	t := c.op.Tree
-	if t == nil || c.module.Src == nil || len(t.Operands) == 0 {
-		return nil, c.errorf("DM703", "%s has no value to compare with", c.op.Name)
-	}
-	end := t.Len
-	if !t.Loc.Empty() {
-		end = t.Loc.Start
-	}
-	text := strings.TrimSpace(c.module.Src.Slice(source.Span(t.Abs(ast.Rel{Start: t.Operands[0].Span.End, End: end}))))
-	text, ok := strings.CutPrefix(text, ",")
-	if ok {
-		if x, err := parse.Attr(strings.TrimSpace(text)); err == nil {
-			if a, err := types.AttrFromExpr(x, nil); err == nil {
-				if v, ok := a.(*types.Dense); ok {
-					return v, nil
-				}
-			}
-		}
 	}
 	return nil, c.errorf("DM703", "%s has no dense<…> value to compare with", c.op.Name)
 }

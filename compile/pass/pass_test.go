@@ -9,6 +9,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -60,7 +61,7 @@ func TestRunTellsAndEnds(t *testing.T) {
 	dead := pass.Pass{Name: "dead", Run: func(u *pass.Unit) error {
 		b := pass.Before(u.Func.Body.Ops[0])
 		b.Unary("neg", u.Func.Args[0])
-		pass.RemoveDead(u.Func.Body)
+		op.RemoveDead(u.Func.Body)
 		return b.Err()
 	}}
 	var told []string

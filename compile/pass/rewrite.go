@@ -187,53 +187,6 @@ func Replace(o *ir.Op, vs ...*ir.Value) {
 	ir.EraseAll(o)
 }
 
-// Effect reports whether o must stay though nobody uses its results: it ends a
-// block, checks something, or is not known to have no effect.
-func Effect(o *ir.Op) bool {
-	d := op.Of(o)
-	if !d.Is(op.Pure) || d.Is(op.Terminator) {
-		return true
-	}
-	effect := false
-	for _, r := range o.Regions {
-		for _, b := range r.Blocks {
-			for _, inner := range b.Ops {
-				effect = effect || Effect(inner) && !op.Of(inner).Is(op.Terminator)
-			}
-		}
-	}
-	return effect
-}
-
-// RemoveDead erases the ops of b, and of the regions in it, whose results
-// nobody uses and that have no effect; it reports whether there were any.
-func RemoveDead(b *ir.Block) bool {
-	removed := false
-	for i := len(b.Ops) - 1; i >= 0; i-- {
-		o := b.Ops[i]
-		if !used(o) && !Effect(o) {
-			ir.EraseAll(o)
-			removed = true
-			continue
-		}
-		for _, r := range o.Regions {
-			for _, inner := range r.Blocks {
-				removed = RemoveDead(inner) || removed
-			}
-		}
-	}
-	return removed
-}
-
-func used(o *ir.Op) bool {
-	for _, v := range o.Results {
-		if len(v.Uses) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Reached is f and the functions of m that it names, directly or through
 // others: those whose text must stand beside f's.
 func Reached(m *ir.Module, f *ir.Func) []*ir.Func {

@@ -24,7 +24,7 @@ func bind(u *pass.Unit) error {
 	for _, v := range u.Func.Args {
 		v.Type = types.Sized(v.Type, sizes)
 	}
-	each(u.Func.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
+	ir.WalkValues(u.Func.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 	infer(u.Func.Body.Ops)
 	if err := leftOver(u); err != nil {
 		return err
@@ -138,7 +138,7 @@ func leftOver(u *pass.Unit) error {
 	for _, v := range u.Func.Args {
 		look(v)
 	}
-	each(u.Func.Body.Ops, look)
+	ir.WalkValues(u.Func.Body.Ops, look)
 	if len(values) == 0 {
 		return nil
 	}

@@ -120,7 +120,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 			sizes[name] = dim.Const(n)
 		}
 	}
-	each(c.Body.Ops, func(v *ir.Value) {
+	ir.WalkValues(c.Body.Ops, func(v *ir.Value) {
 		t := v.Tensor()
 		if t == nil {
 			return
@@ -133,7 +133,7 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 			}
 		}
 	})
-	each(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
+	ir.WalkValues(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
 // unify notes what the symbols of a parameter of type want stand for where a
@@ -151,23 +151,6 @@ func unify(want, have types.Type, sizes map[string]dim.Dim) {
 			}
 		}
 	}
-}
-
-// each visits the values that ops, and the ops in their regions, define.
-func each(ops []*ir.Op, visit func(*ir.Value)) {
-	ir.Walk(ops, func(o *ir.Op) bool {
-		for _, r := range o.Regions {
-			for _, b := range r.Blocks {
-				for _, v := range b.Args {
-					visit(v)
-				}
-			}
-		}
-		for _, v := range o.Results {
-			visit(v)
-		}
-		return true
-	})
 }
 
 // splice moves the body of c, which belongs to nobody, into the place of the

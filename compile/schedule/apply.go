@@ -3,8 +3,8 @@ package schedule
 import (
 	"slices"
 
-	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -164,7 +164,7 @@ func again(o *ir.Op, keep []int) *ir.Op {
 	}
 	c.Results = results
 	yield.SetOperands(yielded...)
-	pass.RemoveDead(c.Body(0))
+	op.RemoveDead(c.Body(0))
 	return c
 }
 

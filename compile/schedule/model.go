@@ -129,7 +129,7 @@ func (g *model) step(o *ir.Op) error {
 	}
 	s := &step{op: o, index: len(g.steps), scratch: roundUp(n), need: n}
 	g.steps = append(g.steps, s)
-	for _, v := range captured(o) {
+	for _, v := range ir.UsedValues(o) {
 		r := g.rootOf[v]
 		if r == nil || slices.Contains(s.reads, r) {
 			continue
@@ -169,20 +169,6 @@ func (g *model) onto(o *ir.Op, i int) *root {
 		return nil
 	}
 	return g.rootOf[v]
-}
-
-// captured is the operands of o and of the ops in its regions, as they come;
-// those defined inside are among them.
-func captured(o *ir.Op) []*ir.Value {
-	if len(o.Regions) == 0 {
-		return o.Operands
-	}
-	var out []*ir.Value
-	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
-		out = append(out, p.Operands...)
-		return true
-	})
-	return out
 }
 
 // maxBytes bounds the size of one value so that no sum of sizes wraps; no
@@ -273,17 +259,16 @@ func (g *model) before(s *step) (steps []int) {
 	return steps
 }
 
-// seen is in how many ways o reads r: an update once for each operand that lies
-// in it, a kernel once for each value from outside, be it r's own or a view,
-// which has another index.
-func (g *model) seen(o *ir.Op, r *root) int {
-	var vs []*ir.Value
-	for _, v := range captured(o) {
-		if g.rootOf[v] == r && (o.Name != "dm.kernel" || !slices.Contains(vs, v)) {
-			vs = append(vs, v)
+// seen is in how many ways the kernel k reads r: once for each value from
+// outside, be it r's own or a view, which has another index.
+func (g *model) seen(k *ir.Op, r *root) int {
+	n := 0
+	for _, v := range ir.UsedValues(k) {
+		if g.rootOf[v] == r {
+			n++
 		}
 	}
-	return len(vs)
+	return n
 }
 
 // pointwise lists the values from outside that the element-wise kernel k reads
@@ -308,10 +293,9 @@ func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 		}
 	}
 	var out []*ir.Value
-	for _, v := range captured(k) {
+	for _, v := range ir.UsedValues(k) {
 		t := v.Tensor()
-		inside := v.Op != nil && v.Op.Parent == body
-		if !inside && t != nil && sameIndex(t, want) && t.Elem == want.Elem && !slices.Contains(out, v) {
+		if t != nil && sameIndex(t, want) && t.Elem == want.Elem {
 			out = append(out, v)
 		}
 	}

@@ -105,7 +105,7 @@ func (t *text) overwritten(s *step, k int) *ir.Value {
 
 // captured is the value by which s knows r.
 func (t *text) captured(s *step, r *root) *ir.Value {
-	for _, v := range captured(s.op) {
+	for _, v := range ir.UsedValues(s.op) {
 		if t.rootOf[v] == r {
 			return v
 		}

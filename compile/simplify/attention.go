@@ -7,6 +7,7 @@ import (
 	"dmir/compile/prepare"
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Attention is the pass that finds attentions that are written out, in the
@@ -42,7 +43,7 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 }
 
 func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) error {
-	pass.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
+	op.RemoveDead(f.Body) // what only dead code needs is no reason to keep scores
 	var seconds []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
 		if o.Name == "dm.einsum" || o.Name == "dm.matmul" {
@@ -65,7 +66,7 @@ func attentions(u *pass.Unit, f *ir.Func, fits func(*pass.Unit, *ir.Op) bool) er
 		found = true
 	}
 	if found {
-		pass.RemoveDead(f.Body)
+		op.RemoveDead(f.Body)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (n *numbering) block(b *ir.Block, outer *seen) bool {
 				changed = n.block(inner, around) || changed
 			}
 		}
-		if !d.Is(op.Pure) || d.Is(op.Terminator) || len(o.Results) == 0 || pass.Effect(o) || !plain(o) {
+		if !d.Is(op.Pure) || d.Is(op.Terminator) || len(o.Results) == 0 || op.HasEffect(o) || !plain(o) {
 			continue
 		}
 		var key strings.Builder

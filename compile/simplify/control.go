@@ -59,15 +59,6 @@ func ifConstant(_ *rewriter, o *ir.Op) bool {
 	return true
 }
 
-// outside reports whether v is defined outside of o.
-func outside(o *ir.Op, v *ir.Value) bool {
-	if v.Op != nil {
-		return !v.Op.Inside(o)
-	}
-	owner := v.Block.Region.Op
-	return owner != o && !owner.Inside(o)
-}
-
 func yieldUnused(_ *rewriter, o *ir.Op) bool {
 	var yields []*ir.Op
 	for i := range o.Regions {
@@ -81,7 +72,7 @@ func yieldUnused(_ *rewriter, o *ir.Op) bool {
 	changed := false
 	for i := len(o.Results) - 1; i >= 0; i-- {
 		r := o.Results[i]
-		if v := yields[0].Operands[i]; agree(yields, i, i) && outside(o, v) && types.Equal(v.Type, r.Type) {
+		if v := yields[0].Operands[i]; agree(yields, i, i) && !v.Inside(o) && types.Equal(v.Type, r.Type) {
 			ir.ReplaceUses(r, v)
 		}
 		for j := range i {

@@ -36,7 +36,7 @@ func empty(v *ir.Value) bool {
 }
 
 func nothing(r *rewriter, o *ir.Op) bool {
-	if o.Name == "dm.constant" || len(o.Results) == 0 || pass.Effect(o) {
+	if o.Name == "dm.constant" || len(o.Results) == 0 || op.HasEffect(o) {
 		return false
 	}
 	var ts []*types.Tensor
@@ -60,7 +60,7 @@ func nothing(r *rewriter, o *ir.Op) bool {
 }
 
 func ofNothing(r *rewriter, o *ir.Op) bool {
-	if len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil || pass.Effect(o) {
+	if len(o.Operands) == 0 || len(o.Results) != 1 || o.Out(0) == nil || op.HasEffect(o) {
 		return false
 	}
 	any := false

@@ -26,7 +26,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/syntax/ast"
 )
 
 // RelaxedAttr waives the exactness of zeros' signs and of operands that are not
@@ -93,7 +92,7 @@ func Run(u *pass.Unit, rules []Rule) error {
 		if err := context.Cause(u.Context()); err != nil {
 			return err
 		}
-		changed := pass.RemoveDead(u.Func.Body)
+		changed := op.RemoveDead(u.Func.Body)
 		r.places = nil
 		changed = r.block(u.Func.Body, byOp) || changed
 		for _, rule := range rules {
@@ -137,7 +136,7 @@ func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 func plain(o *ir.Op) bool {
 	for _, v := range o.Results {
 		for _, u := range v.Uses {
-			if u.Op.Tree != nil && u.Op.Tree.Form == ast.Custom {
+			if u.Op.Verbatim {
 				return false
 			}
 		}

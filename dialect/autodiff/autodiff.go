@@ -81,7 +81,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 		results = append(results, r.gradient(build, b.Args[i]))
 	}
 	build.Op("func.return", results, nil)
-	sweep(b)
+	op.RemoveDead(b)
 	sign(g, f, results)
 	return g, nil
 }
@@ -200,20 +200,9 @@ func sign(g, f *ir.Func, results []*ir.Value) {
 		}
 		o.SetAttr("arg_attrs", own)
 	}
-	o.Tree = nil
+	o.Origin = nil
 	o.SetAttr("sym_name", types.Str(g.Name))
 	o.SetAttr("function_type", types.TypeAttr{T: ty})
-}
-
-// sweep removes pure ops of b that nothing uses.
-func sweep(b *ir.Block) {
-	for i := len(b.Ops) - 1; i >= 0; i-- {
-		o := b.Ops[i]
-		if !op.Of(o).Is(op.Pure) || slices.ContainsFunc(o.Results, func(v *ir.Value) bool { return len(v.Uses) > 0 }) {
-			continue
-		}
-		ir.EraseAll(o)
-	}
 }
 
 // Name gives f a name that no function of m has: its own, or one like it.

@@ -144,19 +144,7 @@ func resized(f *ir.Func, sizes map[string]dim.Dim) *ir.Func {
 	for _, v := range f.Args {
 		change(v)
 	}
-	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		for _, v := range o.Results {
-			change(v)
-		}
-		for _, r := range o.Regions {
-			for _, b := range r.Blocks {
-				for _, v := range b.Args {
-					change(v)
-				}
-			}
-		}
-		return true
-	})
+	ir.WalkValues(f.Body.Ops, change)
 	f.Results = nil
 	for _, v := range f.Body.Terminator().Operands {
 		f.Results = append(f.Results, v.Type)

@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"slices"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -63,7 +65,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		return nil
 	}
 	at.Op("dm.yield", yields, nil)
-	sweep(block)
+	op.RemoveDead(block)
 	back := b.Op("dm.map", operands, nil, ts...)
 	region.Op = back
 	back.Regions = []*ir.Region{region}
@@ -76,7 +78,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 // branches goes back through a dm.if: a second one, on the same condition,
 // computes the branch again and goes back through it.
 func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
-	captured := r.captured(o)
+	captured := slices.DeleteFunc(ir.CapturedValues(o), func(v *ir.Value) bool { return !r.active[v] })
 	var ts []types.Type
 	for _, v := range captured {
 		ts = append(ts, plain(v.Type))
@@ -124,7 +126,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			yields = append(yields, c)
 		}
 		at.Op("dm.yield", yields, nil)
-		sweep(block)
+		op.RemoveDead(block)
 	}
 	made := b.Op(o.Name, o.Operands, nil, ts...)
 	made.Regions = back.Regions
@@ -135,24 +137,4 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		r.add(v, made.Results[i])
 	}
 	return nil
-}
-
-// captured are the active values from outside that o's regions use.
-func (r *reverse) captured(o *ir.Op) []*ir.Value {
-	var vs []*ir.Value
-	seen := map[*ir.Value]bool{}
-	for _, region := range o.Regions {
-		for _, block := range region.Blocks {
-			ir.Walk(block.Ops, func(inner *ir.Op) bool {
-				for _, v := range inner.Operands {
-					if r.active[v] && !seen[v] {
-						seen[v] = true
-						vs = append(vs, v)
-					}
-				}
-				return true
-			})
-		}
-	}
-	return vs
 }

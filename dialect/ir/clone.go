@@ -3,9 +3,9 @@ package ir
 import "slices"
 
 // Clone is a deep copy of m. Values, blocks and ops are new; types, attribute
-// values, the source and the tree are shared, as they never change.
+// values, the source and the origins are shared, as they never change.
 func (m *Module) Clone() *Module {
-	c := &Module{Src: m.Src, Tree: m.Tree, Aliases: m.Aliases, Diags: slices.Clone(m.Diags)}
+	c := &Module{Src: m.Src, Aliases: m.Aliases, Diags: slices.Clone(m.Diags), Resources: m.Resources, Origin: m.Origin}
 	if m.Outer != nil {
 		outer := *m.Outer
 		outer.Attrs = slices.Clone(m.Outer.Attrs)

@@ -1,8 +1,8 @@
 // Package ir is the typed SSA form of a module: ops, values, blocks and
-// regions as in MLIR, with pointers back into the text so that everything said
-// about an op can be said at its place. Package lower builds it from the tree;
-// passes and Builder build new ops, which have no place of their own (Span of
-// the op they came from).
+// regions as in MLIR, each op with its location in the file. It needs no text:
+// package lower builds it from a tree, passes and Builder build new ops, which
+// have the location of the op they stand for. What only tools for text ask about an
+// op, its syntax, is behind package origin.
 package ir
 
 import (
@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"dmir/dialect/types"
-	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -18,13 +17,15 @@ import (
 // Module is one file, or one section of a file cut by "// -----".
 type Module struct {
 	Src   *source.File
-	Tree  *ast.File // the items of this section
-	Ops   []*Op     // top level, flattened out of a builtin module that holds everything
-	Outer *Op       // that module, for its name and attributes; its region is empty; nil where none was written
+	Ops   []*Op // top level, flattened out of a builtin module that holds everything
+	Outer *Op   // that module, for its name and attributes; its region is empty; nil where none was written
 	Funcs []*Func
 	// Aliases are those of the section, for texts that are printed as they are.
 	Aliases *types.Env
 	Diags   []diag.Diagnostic // from lowering: unknown names, wrong types, …
+	// Resources are the sections of the text with the data of other dialects, {-# … #-}.
+	Resources []source.Span
+	Origin    any // what the module was made of; see package origin
 
 	byName map[string]*Func
 }
@@ -79,8 +80,12 @@ type Op struct {
 
 	Span source.Span // the whole op; zero for ops made by passes
 	Head source.Span // results to name, what diagnostics underline
-	Tree *ast.Op     // nil for ops made by passes
 	Bad  bool        // lowering reported an error here: say nothing more about it
+	// Verbatim: the op is written in the form of a dialect that dmir does not know.
+	// It is printed as it stands in the text, which names its operands itself, and
+	// its attributes are not known.
+	Verbatim bool
+	Origin   any // what the op was made of, nil for ops made by passes; see package origin
 }
 
 // Value is an op's result or a block's argument.
@@ -263,10 +268,13 @@ func Walk(ops []*Op, visit func(*Op) bool) {
 
 // Inside reports whether o lies in one of the regions of outer, at any depth.
 func (o *Op) Inside(outer *Op) bool {
-	for b := o.Parent; b != nil; {
+	for b := o.Parent; b != nil && b.Region != nil; {
 		p := b.Region.Op
 		if p == outer {
 			return true
+		}
+		if p == nil {
+			return false
 		}
 		b = p.Parent
 	}

@@ -1,6 +1,7 @@
 package ir_test
 
 import (
+	"slices"
 	"testing"
 
 	"dmir/dialect/ir"
@@ -54,5 +55,44 @@ func TestAttrs(t *testing.T) {
 	}
 	if o.Ints("mixed") != nil || o.Ints("absent") != nil || o.Ints("empty") == nil {
 		t.Error("lists that are none")
+	}
+}
+
+// What a kernel takes from outside is listed once, in the order of its uses;
+// what it defines itself, at any depth, is not.
+func TestCapturedValues(t *testing.T) {
+	block, ops := chain()
+	iota, exp, add := ops[0].Results[0], ops[1].Results[0], ops[2].Results[0]
+	region := func(o *ir.Op, args ...*ir.Value) *ir.Block {
+		r := &ir.Region{Op: o}
+		b := &ir.Block{Region: r, Args: args}
+		for _, a := range args {
+			a.Block = b
+		}
+		r.Blocks, o.Regions = []*ir.Block{b}, []*ir.Region{r}
+		return b
+	}
+	outer := (&ir.Builder{Block: block, Index: 3}).Op("dm.kernel", []*ir.Value{exp, exp}, nil)
+	arg := &ir.Value{Type: iota.Type}
+	b := &ir.Builder{Block: region(outer, arg)}
+	neg := b.Op("dm.neg", []*ir.Value{add}, nil, iota.Type)
+	inner := b.Op("dm.kernel", []*ir.Value{iota}, nil, iota.Type)
+	(&ir.Builder{Block: region(inner)}).Op("dm.yield", []*ir.Value{neg.Results[0], exp, arg, {}, add}, nil)
+	if got := ir.CapturedValues(outer); !slices.Equal(got, []*ir.Value{add, iota, exp}) {
+		t.Errorf("the outer one captures %d values", len(got))
+	}
+	if got := ir.UsedValues(outer); !slices.Equal(got, []*ir.Value{exp, add, iota}) {
+		t.Errorf("the outer one uses %d values", len(got))
+	}
+	if got := ir.CapturedValues(inner); !slices.Equal(got, []*ir.Value{neg.Results[0], exp, arg, add}) {
+		t.Errorf("the inner one captures %d values", len(got))
+	}
+	var many []*ir.Value
+	for range 40 {
+		many = append(many, (&ir.Builder{Block: block}).Op("dm.iota", nil, nil, iota.Type).Results[0])
+	}
+	wide := (&ir.Builder{Block: block, Index: len(block.Ops)}).Op("dm.concatenate", append(many, many...), nil, iota.Type)
+	if got := ir.UsedValues(wide); !slices.Equal(got, many) {
+		t.Errorf("%d of %d values", len(got), len(many))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -189,7 +190,7 @@ func (l *lowerer) literals(o *ir.Op) {
 		}
 		d, err := types.DenseFromExpr(asDense(x.expr), tensor)
 		if err != nil {
-			l.reportType(o, o.AttrSpan(l.src, a.Name), err)
+			l.reportType(o, origin.AttrSpan(o, l.src, a.Name), err)
 			continue
 		}
 		o.Attrs[i].Value = d
@@ -325,4 +326,28 @@ func pairs(a types.Attr) types.Attr {
 		return out
 	}
 	return a
+}
+
+// expected reads the constant that a check.expect_*_const in a form of its own
+// compares with, behind the comma of its operand, as the attribute "value". All
+// other attributes of ops in such a form stay in the text.
+func (l *lowerer) expected(o *ir.Op, t *ast.Op) {
+	if !strings.HasPrefix(o.Name, "check.expect_") || !strings.HasSuffix(o.Name, "_const") || len(t.Operands) == 0 {
+		return
+	}
+	end := t.Len
+	if !t.Loc.Empty() {
+		end = t.Loc.Start
+	}
+	text, ok := strings.CutPrefix(strings.TrimSpace(t.Text(l.src, ast.Rel{Start: t.Operands[0].Span.End, End: end})), ",")
+	if !ok {
+		return
+	}
+	x, err := parse.Attr(strings.TrimSpace(text))
+	if err != nil {
+		return
+	}
+	if v, err := types.AttrFromExpr(x, &l.env); err == nil {
+		o.SetAttr("value", v)
+	}
 }

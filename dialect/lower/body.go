@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 )
 
@@ -64,7 +65,7 @@ func (y *body) remove(o *ir.Op) {
 // results visits the names that o gives to its results.
 func results(o *ir.Op, visit func(name string, values []*ir.Value)) {
 	at := 0
-	for _, r := range o.Tree.Results {
+	for _, r := range origin.Tree(o).Results {
 		end := at + int(r.Count)
 		if end > len(o.Results) || end == at {
 			return
@@ -79,12 +80,12 @@ func results(o *ir.Op, visit func(name string, values []*ir.Value)) {
 func (y *body) mentions(o *ir.Op, visit func(m map[string][]*ir.Op, name string)) {
 	ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 		for i, v := range p.Operands {
-			if v.Op == nil && v.Block == nil && i < len(p.Tree.Operands) {
-				visit(y.open, p.Tree.Operands[i].Name)
+			if v.Op == nil && v.Block == nil && i < len(origin.Tree(p).Operands) {
+				visit(y.open, origin.Tree(p).Operands[i].Name)
 			}
 		}
 		if p != o {
-			for _, r := range p.Tree.Results {
+			for _, r := range origin.Tree(p).Results {
 				visit(y.inner, r.Name)
 			}
 		}

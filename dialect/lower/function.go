@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -164,9 +165,9 @@ func (l *lowerer) checkCalls() {
 		if _, ok := l.symbols[name]; ok || !flat {
 			continue
 		}
-		span := o.AttrSpan(l.src, "callee")
-		if s := o.Tree.Symbols; len(s) > 0 {
-			span = o.Tree.Abs(s[0].Span)
+		span := origin.AttrSpan(o, l.src, "callee")
+		if s := origin.Tree(o).Symbols; len(s) > 0 {
+			span = origin.Tree(o).Abs(s[0].Span)
 		}
 		d := l.report(o, "DM169", span, "there is no function %s", callee)
 		if l.guesses--; l.guesses < 0 {

@@ -90,7 +90,7 @@ const (
 func section(src *source.File, items []*ast.Op) *lowerer {
 	l := &lowerer{
 		src:      src,
-		m:        &ir.Module{Src: src, Tree: &ast.File{Src: src, Items: items}},
+		m:        &ir.Module{Src: src, Origin: &ast.File{Src: src, Items: items}},
 		root:     newScope(nil),
 		sigs:     map[string]*signature{},
 		attrs:    map[string]attrText{},
@@ -103,6 +103,11 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 	l.scope = l.root
 	l.aliases(items)
 	l.m.Aliases = &l.env
+	for _, t := range items {
+		if t.Form == ast.Resource {
+			l.m.Resources = append(l.m.Resources, t.Span())
+		}
+	}
 	outer, items := flatten(items)
 	if outer != nil {
 		l.outer(outer)

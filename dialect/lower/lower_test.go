@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
@@ -160,14 +161,14 @@ func TestPlaces(t *testing.T) {
 		got  source.Span
 		want string
 	}{
-		{ops[0].AttrSpan(m.Src, "kind"), "add"},
-		{ops[0].AttrSpan(m.Src, "dims"), "[1]"},
-		{ops[0].AttrSpan(m.Src, "keep_dims"), "true"},
-		{ops[0].AttrSpan(m.Src, "other.flag"), "other.flag"},
-		{ops[0].AttrSpan(m.Src, "absent"), "%a = dm.reduce"},
-		{ops[1].OperandSpan(1), "%x"},
-		{ops[1].OperandSpan(7), `%b = "dm.add"`},
-		{ops[2].AttrSpan(m.Src, "dim"), "1"},
+		{origin.AttrSpan(ops[0], m.Src, "kind"), "add"},
+		{origin.AttrSpan(ops[0], m.Src, "dims"), "[1]"},
+		{origin.AttrSpan(ops[0], m.Src, "keep_dims"), "true"},
+		{origin.AttrSpan(ops[0], m.Src, "other.flag"), "other.flag"},
+		{origin.AttrSpan(ops[0], m.Src, "absent"), "%a = dm.reduce"},
+		{origin.OperandSpan(ops[1], 1), "%x"},
+		{origin.OperandSpan(ops[1], 7), `%b = "dm.add"`},
+		{origin.AttrSpan(ops[2], m.Src, "dim"), "1"},
 		{ops[2].Results[0].Span, "%c"},
 	} {
 		if got := m.Src.Slice(c.got); got != c.want {

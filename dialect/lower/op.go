@@ -6,6 +6,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -27,7 +28,7 @@ func canonical(name string) string {
 
 func (l *lowerer) newOp(t *ast.Op, parent *ir.Block) *ir.Op {
 	o := l.slab.op()
-	*o = ir.Op{Name: canonical(t.Name), Parent: parent, Tree: t, Span: t.Span(), Head: t.Head()}
+	*o = ir.Op{Name: canonical(t.Name), Parent: parent, Span: t.Span(), Head: t.Head(), Verbatim: t.Form == ast.Custom, Origin: t}
 	if o.Head.End <= o.Head.Start {
 		o.Head = o.Span
 	}
@@ -50,8 +51,11 @@ func (l *lowerer) op(t *ast.Op, parent *ir.Block) *ir.Op {
 	l.known(o, t, def)
 	sig := l.signature(o, t)
 	l.operands(o, t, sig)
-	if t.Form == ast.Generic || t.Form == ast.Pretty {
+	switch t.Form {
+	case ast.Generic, ast.Pretty:
 		l.attributes(o, t, def)
+	case ast.Custom:
+		l.expected(o, t)
 	}
 	l.successors(o, t)
 	if isolates(o, def) {
@@ -268,7 +272,7 @@ func (l *lowerer) isolated(o *ir.Op, lower func()) {
 		s = &scope{}
 	}
 	outer := l.scope
-	l.scope = s.renew(outer, nameCount(o.Tree))
+	l.scope = s.renew(outer, nameCount(origin.Tree(o)))
 	lower()
 	l.unresolved()
 	l.scope, l.spare = outer, l.scope

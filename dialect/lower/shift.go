@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -13,8 +14,8 @@ import (
 func (u *Unit) find(t *ast.Op) (*lowerer, *ir.Op) {
 	for _, l := range u.sections {
 		ops := l.m.Ops
-		i := sort.Search(len(ops), func(i int) bool { return ops[i].Tree.Off >= t.Off })
-		if i < len(ops) && ops[i].Tree == t && ops[i].Name == "func.func" && len(ops[i].Regions) == 1 && len(ops[i].Regions[0].Blocks) == 1 {
+		i := sort.Search(len(ops), func(i int) bool { return origin.Tree(ops[i]).Off >= t.Off })
+		if i < len(ops) && origin.Tree(ops[i]) == t && ops[i].Name == "func.func" && len(ops[i].Regions) == 1 && len(ops[i].Regions[0].Blocks) == 1 {
 			return l, ops[i]
 		}
 	}
@@ -40,18 +41,21 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 				}
 			}
 			for i, v := range o.Operands {
-				if v.Op == nil && v.Block == nil && i < len(o.Tree.Operands) { // no definition: it stands where it is used
-					v.Span = o.Tree.Abs(o.Tree.Operands[i].Span)
+				if v.Op == nil && v.Block == nil && i < len(origin.Tree(o).Operands) { // no definition: it stands where it is used
+					v.Span = origin.Tree(o).Abs(origin.Tree(o).Operands[i].Span)
 				}
 			}
 			return true
 		})
 	}
 	for _, l := range u.sections {
-		l.src, l.m.Src, l.m.Tree.Src = src, src, src
+		l.src, l.m.Src, origin.File(l.m).Src = src, src, src
 		l.m.Diags = p.Follow(l.m.Diags)
 		if p.By() == 0 {
 			continue
+		}
+		for i := range l.m.Resources {
+			move(&l.m.Resources[i])
 		}
 		for name, span := range l.symbols {
 			l.symbols[name] = p.MoveSpan(span)

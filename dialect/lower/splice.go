@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -39,7 +40,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	}
 	if p.Block == nil {
 		for _, l := range u.sections {
-			if len(p.Path) > 0 && (l.m.Outer == nil || l.m.Outer.Tree != p.Path[0]) {
+			if len(p.Path) > 0 && (l.m.Outer == nil || origin.Tree(l.m.Outer) != p.Path[0]) {
 				return nil, false
 			}
 		}
@@ -53,7 +54,7 @@ func (u *Unit) Splice(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	block := fn.Regions[0].Blocks[0]
 	at := sort.Search(len(block.Ops), func(i int) bool { return block.Ops[i].Span.Start >= oldStart(p) })
 	old := block.Ops[at:min(at+len(p.Old), len(block.Ops))]
-	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return o.Tree == t }) {
+	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return origin.Tree(o) == t }) {
 		return nil, false
 	}
 	y := u.bodies[block]
@@ -163,7 +164,7 @@ func (s *splicer) mark(o *ir.Op) {
 	}
 	s.dirty[o] = true
 	guessed := unlink(o)
-	j := &job{at: o.Span.Start, gone: []*ir.Op{o}, trees: []*ast.Op{o.Tree}}
+	j := &job{at: o.Span.Start, gone: []*ir.Op{o}, trees: []*ast.Op{origin.Tree(o)}}
 	s.enqueue(j)
 	s.l.guessed = append(s.l.guessed, guessed...)
 	for _, v := range guessed {
@@ -212,7 +213,7 @@ func (s *splicer) do(j *job) bool {
 			names = append(names, name)
 		}
 	}
-	fresh := len(j.trees) > 0 && len(j.gone) == 1 && j.gone[0].Tree == j.trees[0]
+	fresh := len(j.trees) > 0 && len(j.gone) == 1 && origin.Tree(j.gone[0]) == j.trees[0]
 	if fresh {
 		j.place = sort.Search(len(block.Ops), func(i int) bool { return block.Ops[i].Span.Start >= j.at })
 		if j.place == len(block.Ops) || block.Ops[j.place] != j.gone[0] {
@@ -236,7 +237,7 @@ func (s *splicer) do(j *job) bool {
 		block.Ops = slices.Insert(block.Ops, j.place, ops...)
 	}
 	for _, o := range ops {
-		if len(o.Results) < len(o.Tree.Results) {
+		if len(o.Results) < len(origin.Tree(o).Results) {
 			return false
 		}
 		seen := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -38,8 +39,8 @@ func (s *splicer) nextUnknown(fresh []*ast.Op) {
 			continue
 		}
 		ir.Walk(l.m.Ops, func(o *ir.Op) bool {
-			if l.seen[name] == nil && o.Name == name && o.Tree.Form != ast.Bad && op.Lookup(name) == nil {
-				l.unknown(o.Tree, name)
+			if l.seen[name] == nil && o.Name == name && origin.Tree(o).Form != ast.Bad && op.Lookup(name) == nil {
+				l.unknown(origin.Tree(o), name)
 			}
 			return l.seen[name] == nil
 		})

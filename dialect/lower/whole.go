@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -27,14 +28,14 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	}
 	at := sort.Search(len(m.Ops), func(i int) bool { return m.Ops[i].Span.Start >= oldStart(p) })
 	old := slices.Clone(m.Ops[at:min(at+len(p.Old), len(m.Ops))])
-	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return o.Tree == t }) || l.spokenOf(p) {
+	if !slices.EqualFunc(old, p.Old, func(o *ir.Op, t *ast.Op) bool { return origin.Tree(o) == t }) || l.spokenOf(p) {
 		return nil, false
 	}
 	for _, o := range old {
 		if !m.DropFunc(o) { // the second of its name
 			return nil, false
 		}
-		delete(l.symbols, symbolName(o.Tree.Func.Name))
+		delete(l.symbols, symbolName(origin.Tree(o).Func.Name))
 		for _, r := range o.Regions {
 			for _, b := range r.Blocks {
 				delete(u.bodies, b)
@@ -45,7 +46,7 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	s := &splicer{l: l}
 	s.firsts(p.Old)
 	u.shift(p, src, nil, 0)
-	m.Tree.Items = p.Items()
+	origin.File(m).Items = p.Items()
 
 	l.slab = slab{}
 	kept, untyped := m.Diags, l.untyped
@@ -90,10 +91,10 @@ func (l *lowerer) spokenOf(p *parse.Splice) bool {
 	}
 	spoken := false
 	for _, o := range l.m.Ops {
-		if slices.Contains(p.Old, o.Tree) {
+		if slices.Contains(p.Old, origin.Tree(o)) {
 			continue
 		}
-		ast.Walk([]*ast.Op{o.Tree}, func(t *ast.Op) bool {
+		ast.Walk([]*ast.Op{origin.Tree(o)}, func(t *ast.Op) bool {
 			for _, s := range t.Symbols {
 				spoken = spoken || names[symbolName(s.Name)]
 			}

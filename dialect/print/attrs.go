@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/parse"
 )
@@ -29,8 +30,8 @@ func (p *printer) split(o *ir.Op) (props, attrs []types.Named) {
 		return nil, o.Attrs
 	}
 	names, known := properties[o.Name]
-	if def == nil && !known && o.Tree != nil && !o.Tree.Props.Empty() {
-		text := o.Tree.Text(p.m.Src, o.Tree.Props)
+	if def == nil && !known && origin.Tree(o) != nil && !origin.Tree(o).Props.Empty() {
+		text := origin.Tree(o).Text(p.m.Src, origin.Tree(o).Props)
 		if x, err := parse.Attr(text[1 : len(text)-1]); err == nil {
 			for _, e := range x.Entries {
 				names = append(names, e.Key)

@@ -6,7 +6,6 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
-	"dmir/syntax/ast"
 )
 
 // Diff says where two modules differ, "" where they do not: the same ops in the
@@ -98,7 +97,7 @@ func (d *differ) op(a, b *ir.Op) {
 // attrs compares attributes, which are not known of ops of other dialects in
 // forms of their own.
 func (d *differ) attrs(a, b *ir.Op) {
-	if isCustom(a) || isCustom(b) {
+	if a.Verbatim || b.Verbatim {
 		return
 	}
 	for _, n := range a.Attrs {
@@ -115,8 +114,6 @@ func (d *differ) attrs(a, b *ir.Op) {
 		}
 	}
 }
-
-func isCustom(o *ir.Op) bool { return o.Tree != nil && o.Tree.Form == ast.Custom }
 
 // squeeze takes the blanks out of texts that are kept verbatim.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }

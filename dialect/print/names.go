@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
-	"dmir/syntax/ast"
+	"dmir/dialect/origin"
 )
 
 // names gives every value of one isolated op a name: its own where that is
@@ -164,8 +164,8 @@ func (n *names) block(b *ir.Block) string {
 	}
 	for _, b := range b.Region.Blocks { // what the kept text of an op says must not find a block that it did not find
 		for _, o := range b.Ops {
-			if o.Tree != nil && o.Tree.Form == ast.Custom {
-				for _, s := range o.Tree.Succs {
+			if o.Verbatim {
+				for _, s := range origin.Tree(o).Succs {
 					taken[s.Name] = true
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
@@ -59,7 +60,7 @@ func (p *printer) fail(o *ir.Op, format string, args ...any) {
 		return
 	}
 	where := ""
-	if o.Tree != nil && p.m.Src != nil {
+	if origin.Tree(o) != nil && p.m.Src != nil {
 		line, _ := p.m.Src.Human(o.Head.Start)
 		where = fmt.Sprintf("%s:%d: ", p.m.Src.Path, line)
 	}
@@ -95,13 +96,8 @@ func (p *printer) module() (string, error) {
 
 // resources prints the {-# … #-} sections.
 func (p *printer) resources() {
-	if p.m.Tree == nil {
-		return
-	}
-	for _, t := range p.m.Tree.Items {
-		if t.Form == ast.Resource {
-			p.out.WriteString("\n" + p.m.Src.Slice(t.Span()) + "\n")
-		}
+	for _, s := range p.m.Resources {
+		p.out.WriteString("\n" + p.m.Src.Slice(s) + "\n")
 	}
 }
 
@@ -123,7 +119,7 @@ func (p *printer) op(o *ir.Op, depth int) {
 	}
 	p.indent(depth)
 	switch {
-	case o.Tree != nil && o.Tree.Form == ast.Custom:
+	case o.Verbatim:
 		p.custom(o, depth)
 	case p.generic || !p.prettyOp(o, depth):
 		p.genericOp(o, depth)
@@ -134,10 +130,11 @@ func (p *printer) op(o *ir.Op, depth int) {
 
 // loc prints the location written behind the op.
 func (p *printer) loc(o *ir.Op) {
-	if o.Tree == nil || o.Tree.Form == ast.Custom || o.Tree.Loc.Empty() {
+	t := origin.Tree(o)
+	if t == nil || o.Verbatim || t.Loc.Empty() {
 		return
 	}
-	text := p.m.Aliases.Expand(o.Tree.Text(p.m.Src, o.Tree.Loc))
+	text := p.m.Aliases.Expand(t.Text(p.m.Src, t.Loc))
 	p.out.WriteString(" loc(")
 	p.out.WriteString(unwrap(strings.TrimSuffix(strings.TrimPrefix(text, "loc("), ")")))
 	p.out.WriteByte(')')
@@ -377,7 +374,7 @@ func plain(a types.Attr) types.Attr {
 
 // custom prints an op of another dialect as it was written, its regions anew.
 func (p *printer) custom(o *ir.Op, depth int) {
-	t, src := o.Tree, p.m.Src
+	t, src := origin.Tree(o), p.m.Src
 	if len(t.Regions) != len(o.Regions) {
 		p.fail(o, "its regions were changed, and its form is another dialect's")
 		return
@@ -426,7 +423,7 @@ func ownUses(o *ir.Op) map[*ir.Value]bool {
 		}
 		if own == nil {
 			own, defs = map[*ir.Value]bool{}, map[string]bool{}
-			for _, d := range o.Tree.Defs {
+			for _, d := range origin.Tree(o).Defs {
 				defs[d.Name] = true
 			}
 		}

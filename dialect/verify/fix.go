@@ -2,6 +2,7 @@ package verify
 
 import (
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -12,18 +13,18 @@ import (
 // resultFix writes the type t for result i of o: in its place in the list of
 // results, or in a list where the op had one type for everything.
 func resultFix(src *source.File, o *ir.Op, i int, t types.Type) []diag.Fix {
-	if o.Tree == nil || o.Tree.Sig.Empty() {
+	if origin.Tree(o) == nil || origin.Tree(o).Sig.Empty() {
 		return nil
 	}
-	sig, err := parse.Signature(o.Tree.Text(src, o.Tree.Sig))
+	sig, err := parse.Signature(origin.Tree(o).Text(src, origin.Tree(o).Sig))
 	if err != nil {
 		return nil
 	}
-	edit := diag.Edit{Span: o.Tree.Abs(o.Tree.Sig), Text: t.String()}
+	edit := diag.Edit{Span: origin.Tree(o).Abs(origin.Tree(o).Sig), Text: t.String()}
 	switch {
 	case !sig.Single && i < len(sig.OutSpans):
 		at := sig.OutSpans[i]
-		edit.Span = o.Tree.Abs(ast.Rel{Start: o.Tree.Sig.Start + at.Start, End: o.Tree.Sig.Start + at.End})
+		edit.Span = origin.Tree(o).Abs(ast.Rel{Start: origin.Tree(o).Sig.Start + at.Start, End: origin.Tree(o).Sig.Start + at.End})
 	case !sig.Single:
 		return nil
 	case len(o.Operands) > 0 && len(o.Results) == 1:

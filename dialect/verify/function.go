@@ -4,6 +4,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -15,12 +16,12 @@ func (v *verifier) function(o *ir.Op) {
 	case types.Dict:
 		for _, n := range bind {
 			if i, ok := n.Value.(types.Int); !ok || i.V < 0 {
-				v.report("DM191", o.AttrSpan(v.m.Src, op.BindAttr), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
+				v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
 				return
 			}
 		}
 	default:
-		v.report("DM191", o.AttrSpan(v.m.Src, op.BindAttr), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
+		v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
 		return
 	}
 	for _, r := range o.Regions {
@@ -64,7 +65,7 @@ func (v *verifier) returns(o *ir.Op) {
 	}
 	for i, x := range o.Operands {
 		if !types.Compatible(x.Type, sig.Out[i]) {
-			d := v.report("DM187", o.OperandSpan(i), "%s has type %s, but the function returns %s", operandText(x), x.Type, sig.Out[i])
+			d := v.report("DM187", origin.OperandSpan(o, i), "%s has type %s, but the function returns %s", operandText(x), x.Type, sig.Out[i])
 			d.Related = []diag.Related{{Span: f.Head, Message: "the function's signature"}}
 			return
 		}
@@ -113,7 +114,7 @@ func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]d
 	bind = map[string]dim.Dim{}
 	for i, x := range o.Operands[:operands] {
 		if want := f.Args[i].Type; !accepts(want, x.Type, bind) {
-			v.report("DM188", o.OperandSpan(i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
+			v.report("DM188", origin.OperandSpan(o, i), "%s has type %s, but @%s takes %s", operandText(x), x.Type, f.Name, want).Related = related
 			return nil, false
 		}
 	}
@@ -166,7 +167,7 @@ func (v *verifier) grad(o *ir.Op) {
 	}
 	for i, want := range seeded {
 		if at := len(f.Args) + i; !types.Compatible(o.Operands[at].Type, want) {
-			v.report("DM188", o.OperandSpan(at), "%s has type %s, but is the cotangent of a %s", operandText(o.Operands[at]), o.Operands[at].Type, want).Related = related
+			v.report("DM188", origin.OperandSpan(o, at), "%s has type %s, but is the cotangent of a %s", operandText(o.Operands[at]), o.Operands[at].Type, want).Related = related
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -161,9 +162,9 @@ func (v *verifier) problem(o *ir.Op, p *op.Problem) {
 	span := o.Head
 	switch {
 	case p.Attr != "":
-		span = o.AttrSpan(v.m.Src, p.Attr)
+		span = origin.AttrSpan(o, v.m.Src, p.Attr)
 	case p.Operand >= 0:
-		span = o.OperandSpan(p.Operand)
+		span = origin.OperandSpan(o, p.Operand)
 	}
 	d := v.report(p.Code, span, "%s", p.Msg)
 	if p.Help != "" {

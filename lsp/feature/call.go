@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmir/analysis/program"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
@@ -184,8 +185,8 @@ func FunctionNamed(p *program.Program, name string, near int) int {
 		return near
 	}
 	for _, m := range p.Modules {
-		if f := m.Func(strings.TrimPrefix(name, "@")); f != nil && f.Op.Tree != nil {
-			if n := symbolOf(p, f.Op.Tree); n != nil {
+		if f := m.Func(strings.TrimPrefix(name, "@")); f != nil && origin.Tree(f.Op) != nil {
+			if n := symbolOf(p, origin.Tree(f.Op)); n != nil {
 				return n.Defs()[0].Start
 			}
 		}

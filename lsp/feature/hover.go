@@ -10,6 +10,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
@@ -36,10 +37,10 @@ func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Ho
 		return nil
 	}
 	o := opAt(p, off)
-	if o == nil || o.Tree == nil {
+	if o == nil || origin.Tree(o) == nil {
 		return nil
 	}
-	span := o.Tree.Abs(o.Tree.NameSpan)
+	span := origin.Tree(o).Abs(origin.Tree(o).NameSpan)
 	if !span.Contains(off) {
 		return nil
 	}
@@ -132,7 +133,7 @@ func opText(p *program.Program, o *ir.Op, pictures bool) string {
 	}
 	if d := op.Of(o); d != nil {
 		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())
-	} else if o.Tree.Form == ast.Custom || o.Tree.Form == ast.Generic {
+	} else if origin.Tree(o).Form == ast.Custom || origin.Tree(o).Form == ast.Generic {
 		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))
 	}
 	return strings.Join(parts, "\n")

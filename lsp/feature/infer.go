@@ -103,7 +103,7 @@ func (s *statement) inferred(l place) ([]types.Type, bool) {
 		return nil, false
 	}
 	t := f.Items[0]
-	o := &ir.Op{Name: s.op.Name, Operands: s.op.Operands, Results: s.op.Results, Tree: t}
+	o := &ir.Op{Name: s.op.Name, Operands: s.op.Operands, Results: s.op.Results, Origin: t}
 	set := func(name string, at ast.Rel) {
 		if x, err := parse.Attr(t.Text(f.Src, at)); err == nil {
 			if a, err := types.AttrFromExpr(x, nil); err == nil {

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/scope"
@@ -232,7 +233,7 @@ func (s *statement) defined(kind scope.Kind) []*scope.Name {
 			}
 		}
 	}
-	look(s.module.Tree.Items)
+	look(origin.File(s.module).Items)
 	return out
 }
 
@@ -300,7 +301,7 @@ func (s *statement) types(l place) []Completion {
 		}
 	}
 	add(s.expected(l))
-	if s.op != nil && s.op.Tree != nil && s.op.Tree.Form != ast.Custom {
+	if s.op != nil && origin.Tree(s.op) != nil && origin.Tree(s.op).Form != ast.Custom {
 		for _, v := range s.op.Operands {
 			add(v.Type.String(), "type of "+v.Name)
 		}

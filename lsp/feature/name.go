@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -113,8 +114,8 @@ func typeSpan(p *program.Program, v *ir.Value) source.Span {
 	switch {
 	case v == nil:
 		return source.Span{}
-	case v.Op != nil && v.Op.Tree != nil:
-		t := v.Op.Tree
+	case v.Op != nil && origin.Tree(v.Op) != nil:
+		t := origin.Tree(v.Op)
 		sig, err := parse.Signature(t.Text(p.Src, t.Sig))
 		if err != nil {
 			return source.Span{}
@@ -127,8 +128,8 @@ func typeSpan(p *program.Program, v *ir.Value) source.Span {
 			return source.Span{}
 		}
 		return t.Abs(ast.Rel{Start: t.Sig.Start + spans[i].Start, End: t.Sig.Start + spans[i].End})
-	case v.Block != nil && v.Block.Region != nil && v.Block.Region.Op.Tree != nil:
-		t := v.Block.Region.Op.Tree
+	case v.Block != nil && v.Block.Region != nil && origin.Tree(v.Block.Region.Op) != nil:
+		t := origin.Tree(v.Block.Region.Op)
 		args := slices.Clone(t.Defs)
 		for _, r := range t.Regions {
 			for _, b := range r.Blocks {

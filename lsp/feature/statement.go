@@ -7,6 +7,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -59,7 +60,7 @@ func statementAt(p *program.Program, off int) *statement {
 // section finds the module that off lies in and gives its ops.
 func (s *statement) section() []*ir.Op {
 	for _, m := range s.p.Modules {
-		if s.module == nil || len(m.Tree.Items) > 0 && m.Tree.Items[0].Off <= s.off {
+		if s.module == nil || len(origin.File(m).Items) > 0 && origin.File(m).Items[0].Off <= s.off {
 			s.module = m
 		}
 	}
@@ -73,11 +74,11 @@ func (s *statement) section() []*ir.Op {
 // lies in none. A brace on the line of off behind "attributes", or behind an op
 // that has no regions, opens a dictionary, whatever the parser took it for.
 func (s *statement) blockAt(o *ir.Op) *ir.Block {
-	if o.Tree == nil {
+	if origin.Tree(o) == nil {
 		return nil
 	}
-	for i, r := range o.Tree.Regions {
-		first, last := o.Tree.Off+int(r.Open), o.Tree.Off+int(r.Close)
+	for i, r := range origin.Tree(o).Regions {
+		first, last := origin.Tree(o).Off+int(r.Open), origin.Tree(o).Off+int(r.Close)
 		if r.Close < 0 {
 			last = o.Span.End
 		}
@@ -90,7 +91,7 @@ func (s *statement) blockAt(o *ir.Op) *ir.Block {
 		}
 		in := &ir.Block{Region: o.Regions[i]} // where the region is empty
 		for j, b := range r.Blocks {
-			if j < len(o.Regions[i].Blocks) && (j == 0 || o.Tree.Off+int(b.Span.Start) < s.off) {
+			if j < len(o.Regions[i].Blocks) && (j == 0 || origin.Tree(o).Off+int(b.Span.Start) < s.off) {
 				in = o.Regions[i].Blocks[j]
 			}
 		}
@@ -103,8 +104,8 @@ func (s *statement) blockAt(o *ir.Op) *ir.Block {
 func (s *statement) opening() int {
 	o := s.block.Region.Op
 	for i, r := range o.Regions {
-		if r == s.block.Region && o.Tree != nil && i < len(o.Tree.Regions) {
-			return min(o.Tree.Off+int(o.Tree.Regions[i].Open)+1, s.off)
+		if r == s.block.Region && origin.Tree(o) != nil && i < len(origin.Tree(o).Regions) {
+			return min(origin.Tree(o).Off+int(origin.Tree(o).Regions[i].Open)+1, s.off)
 		}
 	}
 	return 0
@@ -255,17 +256,17 @@ func (s *statement) written() map[string]bool {
 			out[s.tok(i-1)] = true
 		}
 	}
-	if s.op == nil || s.op.Tree == nil {
+	if s.op == nil || origin.Tree(s.op) == nil {
 		return out
 	}
-	t := s.op.Tree
+	t := origin.Tree(s.op)
 	for _, c := range t.Clauses {
 		if t.Off+int(c.NameSpan.Start) != s.word.Start {
 			out[c.Name] = true
 		}
 	}
 	for _, a := range s.op.Attrs {
-		if at := s.op.AttrSpan(s.p.Src, a.Name); at != s.op.Head && t.Form != ast.Bad {
+		if at := origin.AttrSpan(s.op, s.p.Src, a.Name); at != s.op.Head && t.Form != ast.Bad {
 			out[a.Name] = true
 		}
 	}

@@ -58,7 +58,7 @@ func Unit(t testing.TB, text, fn string, bind map[string]int64) *pass.Unit {
 func Text(t testing.TB, u *pass.Unit) string {
 	t.Helper()
 	one := *u.Module
-	one.Ops, one.Tree = nil, nil
+	one.Ops, one.Resources = nil, nil
 	for _, f := range pass.Reached(u.Module, u.Func) {
 		one.Ops = append(one.Ops, f.Op)
 	}

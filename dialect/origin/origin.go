@@ -1,24 +1,42 @@
-package ir
+// Package origin links the ops of a program that was lowered from text to their
+// syntax. The IR holds the links without looking at them (ir.Op.Origin,
+// ir.Module.Origin), so that programs can come from elsewhere too: what stands here
+// then answers that there is no tree, and the place of a part is that of its op.
+package origin
 
 import (
+	"dmir/dialect/ir"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
 
+// Tree is the syntax of o, nil for ops that come from no text.
+func Tree(o *ir.Op) *ast.Op {
+	t, _ := o.Origin.(*ast.Op)
+	return t
+}
+
+// File holds the items of m, nil for a module that comes from no text.
+func File(m *ir.Module) *ast.File {
+	f, _ := m.Origin.(*ast.File)
+	return f
+}
+
 // OperandSpan is where operand i is written; the op's head where it has no
 // place of its own.
-func (o *Op) OperandSpan(i int) source.Span {
-	if o.Tree == nil || i < 0 || i >= len(o.Tree.Operands) || len(o.Tree.Operands) != len(o.Operands) {
+func OperandSpan(o *ir.Op, i int) source.Span {
+	t := Tree(o)
+	if t == nil || i < 0 || i >= len(t.Operands) || len(t.Operands) != len(o.Operands) {
 		return o.Head
 	}
-	return o.Tree.Abs(o.Tree.Operands[i].Span)
+	return t.Abs(t.Operands[i].Span)
 }
 
 // AttrSpan is where the value of an attribute is written, be it a clause, an
 // entry of a dictionary or the lead; the op's head where it is not written.
-func (o *Op) AttrSpan(src *source.File, name string) source.Span {
-	t := o.Tree
+func AttrSpan(o *ir.Op, src *source.File, name string) source.Span {
+	t := Tree(o)
 	if t == nil {
 		return o.Head
 	}
