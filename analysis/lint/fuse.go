@@ -78,11 +78,11 @@ func onePlace(o *ir.Op) bool {
 			return false
 		}
 	}
-	if o.Name == "dm.kernel" {
+	if o.Name == op.Kernel {
 		t := o.Body(0).Terminator()
-		return t != nil && t.Tree != nil && t.Name == "dm.yield"
+		return t != nil && t.Tree != nil && t.Name == op.Yield
 	}
-	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != "dm.grad"
+	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != op.Grad
 }
 
 // expressible holds what kernel classes there are: a contraction takes
@@ -120,7 +120,7 @@ func sameRows(a, b *ir.Op) bool {
 }
 
 func classOf(o *ir.Op) op.Class {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		if def := op.Of(o); def != nil {
 			return def.Class
 		}
@@ -199,7 +199,7 @@ func enclosing(o *ir.Op, b *ir.Block) *ir.Op {
 // parts are the ops that run inside the kernel made of o: o, or a kernel's
 // inside without its yield.
 func parts(o *ir.Op) []*ir.Op {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		return []*ir.Op{o}
 	}
 	ops := inside(o)
@@ -208,7 +208,7 @@ func parts(o *ir.Op) []*ir.Op {
 
 // yields pairs each result of o with the value that has it inside a kernel.
 func yields(o *ir.Op) []*ir.Value {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		return o.Results
 	}
 	return o.Body(0).Terminator().Operands
@@ -327,7 +327,7 @@ func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string)
 		edits = append(edits, renames(t, uses, defs)...)
 	}
 	start, end := o.Tree.Off, o.Tree.Span().End
-	if o.Name == "dm.kernel" {
+	if o.Name == op.Kernel {
 		start = o.Tree.Off + int(o.Tree.Regions[0].Open) + 1
 		end = o.Body(0).Terminator().Tree.Off
 	}

@@ -86,7 +86,7 @@ func (r *retyping) op(o *ir.Op) {
 			r.now[v] = t
 			r.affect(o)
 			for _, u := range v.Uses {
-				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != "func.return" {
+				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != op.Return {
 					r.affect(u.Op)
 				}
 			}
@@ -158,7 +158,7 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 		if u.Op.Tree == nil || u.Op.Tree.Sig.Empty() || u.Op.Bad {
 			return true
 		}
-		if u.Op.Name == "func.return" || def.Is(op.Terminator) {
+		if u.Op.Name == op.Return || def.Is(op.Terminator) {
 			sig, err := parse.Signature(u.Op.Tree.Text(r.s.src, u.Op.Tree.Sig))
 			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
 		}
@@ -220,7 +220,7 @@ func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) 
 	case len(in) == 0 && len(out) == 1 && sig.Single:
 		return out[0], true
 	}
-	return shortest(in, out, o.Tree.Form == ast.Generic || len(o.Tree.Regions) > 0 && len(in) > 0 || o.Name == "func.call"), true
+	return shortest(in, out, o.Tree.Form == ast.Generic || len(o.Tree.Regions) > 0 && len(in) > 0 || o.Name == op.Call), true
 }
 
 // shortest is a signature in the form that people write: one type where all are

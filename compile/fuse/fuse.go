@@ -150,7 +150,7 @@ func sweep(fn *ir.Func) {
 func inline(fn *ir.Func) {
 	for i := 0; i < len(fn.Body.Ops); i++ {
 		o := fn.Body.Ops[i]
-		if o.Name != kernelOp {
+		if o.Name != op.Kernel {
 			continue
 		}
 		now := map[*ir.Value]*ir.Value{}

@@ -62,7 +62,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	if len(yields) == 0 {
 		return nil
 	}
-	at.Op("dm.yield", yields, nil)
+	at.Op(op.Yield, yields, nil)
 	sweep(block)
 	back := b.Op("dm.map", operands, nil, ts...)
 	region.Op = back
@@ -123,7 +123,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			}
 			yields = append(yields, c)
 		}
-		at.Op("dm.yield", yields, nil)
+		at.Op(op.Yield, yields, nil)
 		sweep(block)
 	}
 	made := b.Op(o.Name, o.Operands, nil, ts...)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/parse"
@@ -73,7 +74,7 @@ func (p *printer) module() (string, error) {
 		p.ops(p.m.Ops, 0)
 	case p.generic:
 		props, attrs := p.split(outer)
-		p.out.WriteString(`"builtin.module"()`)
+		p.out.WriteString(`op.Module()`)
 		p.props(props)
 		p.out.WriteString(" ({\n")
 		if len(p.m.Ops) == 0 {
@@ -191,7 +192,7 @@ func (p *printer) genericOp(o *ir.Op, depth int) {
 	}
 	props, attrs := p.split(o)
 	p.props(props)
-	if len(o.Regions) > 0 || o.Name == "func.func" {
+	if len(o.Regions) > 0 || o.Name == op.Func {
 		p.out.WriteString(" (")
 		for i, r := range o.Regions {
 			if i > 0 {
@@ -328,7 +329,7 @@ func (p *printer) blocks(r *ir.Region, depth int, label bool) {
 	p.names.release(mark)
 }
 
-func isolated(o *ir.Op) bool { return o.Name == "func.func" || o.Name == "builtin.module" }
+func isolated(o *ir.Op) bool { return o.Name == op.Func || o.Name == op.Module }
 
 // props prints <{…}>.
 func (p *printer) props(attrs []types.Named) {
