@@ -140,7 +140,7 @@ func (s *scope) callee(o *ir.Op) *body {
 	var b *body
 	if s.m != nil {
 		fn := s.m.Func(o.Str("callee"))
-		if o.Name == grad {
+		if o.Name == op.Grad {
 			fn = s.gradient(o)
 		}
 		if fn != nil && fn.Body != nil {
@@ -172,7 +172,7 @@ func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
 
 // calleePeak is what a call holds in memory beyond its operands and results.
 func (s *scope) calleePeak(o *ir.Op) []dim.Dim {
-	if o.Name != call && o.Name != grad {
+	if o.Name != op.Call && o.Name != op.Grad {
 		return nil
 	}
 	b := s.callee(o)

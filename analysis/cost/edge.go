@@ -104,7 +104,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 		for _, u := range us {
 			d := op.Of(u.Op)
 			switch {
-			case u.Op.Name == "func.return":
+			case u.Op.Name == op.Return:
 			case d.Is(op.Terminator):
 				return whole
 			case op.IsView(u.Op):
@@ -182,7 +182,7 @@ func (s *scope) traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 // yielded is the value inside a kernel that its result v stands for, nil where
 // v is something else.
 func yielded(v *ir.Value) *ir.Value {
-	if v.Op == nil || v.Op.Name != kernel {
+	if v.Op == nil || v.Op.Name != op.Kernel {
 		return nil
 	}
 	if t := v.Op.Body(0).Terminator(); t != nil && v.Index < len(t.Operands) {

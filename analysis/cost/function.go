@@ -148,7 +148,7 @@ func text(env map[string]dim.Dim) string {
 
 // returned is the operands of fn's return.
 func returned(fn *ir.Func) []*ir.Value {
-	if t := fn.Body.Terminator(); t != nil && t.Name == "func.return" {
+	if t := fn.Body.Terminator(); t != nil && t.Name == op.Return {
 		return t.Operands
 	}
 	return nil

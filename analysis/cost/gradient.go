@@ -3,6 +3,7 @@ package cost
 import (
 	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // gradient is the joint function that a dm.grad stands for, nil where it has
@@ -23,7 +24,7 @@ func (s *scope) leads(fn *ir.Func) {
 	}
 	s.called[fn] = true
 	ir.Walk([]*ir.Op{fn.Op}, func(o *ir.Op) bool {
-		if o.Name == call || o.Name == grad {
+		if o.Name == op.Call || o.Name == op.Grad {
 			s.leads(s.m.Func(o.Str("callee")))
 		}
 		return true

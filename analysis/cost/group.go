@@ -20,7 +20,7 @@ func Group(fn *ir.Func, m *ir.Module, bind map[string]int64, members []*ir.Op, r
 // other values: those that now has for its own. o stays as it is.
 func Replaced(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, now map[*ir.Value]*ir.Value) *Entry {
 	c := newCoster(m, bind)
-	if o.Name == kernel {
+	if o.Name == op.Kernel {
 		return c.group(fn, []*ir.Op{o}, o.Results, maps.Clone(now))
 	}
 	p := *o
@@ -70,12 +70,12 @@ func (c *coster) group(fn *ir.Func, members []*ir.Op, results []*ir.Value, now m
 // the members' results have become.
 func join(members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *ir.Op {
 	g := grouping{now: now}
-	k := &ir.Op{Name: kernel}
+	k := &ir.Op{Name: op.Kernel}
 	g.body = &ir.Block{Region: &ir.Region{Op: k}}
 	g.body.Region.Blocks = []*ir.Block{g.body}
 	k.Regions = []*ir.Region{g.body.Region}
 	for _, o := range members {
-		if o.Name != kernel {
+		if o.Name != op.Kernel {
 			g.take(o)
 			continue
 		}
@@ -93,7 +93,7 @@ func join(members []*ir.Op, results []*ir.Value, now map[*ir.Value]*ir.Value) *i
 			}
 		}
 	}
-	g.add("dm.yield", results)
+	g.add(op.Yield, results)
 	return k
 }
 

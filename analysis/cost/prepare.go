@@ -86,7 +86,7 @@ func (c *coster) stretch(p *stretch) {
 // alone reports whether the cost of o depends on nothing but o.
 func alone(o *ir.Op) bool {
 	switch o.Name {
-	case call, grad, kernel, ifOp, while:
+	case op.Call, op.Grad, op.Kernel, op.If, op.While:
 		return false
 	}
 	return len(o.Regions) == 0 && op.Of(o) != nil && op.Sound(o) && !op.Updates(o)

@@ -69,23 +69,14 @@ func (s *scope) block(ops []*ir.Op, ready []*Entry) []*Entry {
 // have none.
 func counts(o *ir.Op, last bool) bool {
 	switch o.Name {
-	case "func.return", "func.func", "builtin.module":
+	case op.Return, op.Func, op.Module:
 		return false
 	}
 	if d := op.Of(o); d != nil {
 		return !d.Is(op.Terminator)
 	}
-	return len(o.Succs) == 0 && !(last && len(o.Results) == 0 && len(o.Regions) == 0 && o.Name != call)
+	return len(o.Succs) == 0 && !(last && len(o.Results) == 0 && len(o.Regions) == 0 && o.Name != op.Call)
 }
-
-// The ops whose regions or callees are costed here; all others by the registry.
-const (
-	call   = "func.call"
-	grad   = "dm.grad"
-	kernel = "dm.kernel"
-	ifOp   = "dm.if"
-	while  = "dm.while"
-)
 
 // entry is the cost of o. Fused ops lie in a kernel and move nothing.
 func (s *scope) entry(o *ir.Op, fused bool) *Entry {
@@ -102,16 +93,16 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
 	d := op.Of(o)
 	switch {
-	case !op.Sound(o) || d == nil && o.Name != call:
+	case !op.Sound(o) || d == nil && o.Name != op.Call:
 		e.Known = false
 		s.inner(e, o, fused)
-	case o.Name == call || o.Name == grad:
+	case o.Name == op.Call || o.Name == op.Grad:
 		s.call(e, o)
-	case o.Name == kernel:
+	case o.Name == op.Kernel:
 		s.kernel(e, o, fused)
-	case o.Name == ifOp:
+	case o.Name == op.If:
 		s.branch(e, o, fused)
-	case o.Name == while:
+	case o.Name == op.While:
 		s.loop(e, o, fused)
 	default:
 		e.Class, e.Elem = d.Class, computed(o)

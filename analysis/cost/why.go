@@ -43,7 +43,7 @@ func (s *scope) explain(e *Entry) Terms {
 	var t Terms
 	o := e.Op
 	d := op.Of(o)
-	if !e.Known || d == nil || o.Name == ifOp || o.Name == while || o.Name == call || o.Name == grad {
+	if !e.Known || d == nil || o.Name == op.If || o.Name == op.While || o.Name == op.Call || o.Name == op.Grad {
 		return t
 	}
 	if !e.Read.IsZero() {
@@ -58,7 +58,7 @@ func (s *scope) explain(e *Entry) Terms {
 	if n := scratch(o, ScratchWrittenAttr); !n.IsZero() {
 		t.Written = append(t.Written, Term{Bytes: n})
 	}
-	if o.Name != kernel {
+	if o.Name != op.Kernel {
 		t.factor(s, o, d, e.FLOP)
 	}
 	return t
@@ -81,7 +81,7 @@ func (s *scope) readTerms(o *ir.Op, d *op.Def) []Term {
 		}
 	}
 	switch {
-	case o.Name == kernel:
+	case o.Name == op.Kernel:
 		c := crossing(o)
 		for _, v := range c.captured.order {
 			add(v, s.touched(v, c.captured.of[v]))
@@ -111,7 +111,7 @@ func (s *scope) writtenTerms(o *ir.Op, d *op.Def, all dim.Dim) []Term {
 		}
 	}
 	switch {
-	case o.Name == kernel:
+	case o.Name == op.Kernel:
 		c := crossing(o)
 		for i, v := range c.yields {
 			if i < len(o.Results) {

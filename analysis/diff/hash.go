@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -29,7 +30,7 @@ func (h *hasher) shape(o *ir.Op) uint64 {
 	m := h.mixer()
 	m.text(o.Name)
 	for _, a := range o.Attrs {
-		if o.Name == "func.func" && (a.Name == "sym_name" || a.Name == "sym_visibility") {
+		if o.Name == op.Func && (a.Name == "sym_name" || a.Name == "sym_visibility") {
 			continue
 		}
 		m.text(a.Name)

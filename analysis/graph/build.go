@@ -94,15 +94,15 @@ func (b *builder) regions(o *ir.Op, id int, outer frame) {
 
 func kind(o *ir.Op, e *cost.Entry) Kind {
 	switch {
-	case o.Name == "func.call" || o.Name == "dm.grad":
+	case o.Name == op.Call || o.Name == op.Grad:
 		return Call
 	case op.Of(o) == nil || !op.Sound(o):
 		return Opaque
-	case o.Name == "dm.kernel":
+	case o.Name == op.Kernel:
 		return Kernel
-	case o.Name == "dm.while":
+	case o.Name == op.While:
 		return Loop
-	case o.Name == "dm.if":
+	case o.Name == op.If:
 		return Branch
 	}
 	return Op
@@ -118,7 +118,7 @@ func (b *builder) connect(r *ir.Region, group int) {
 				b.operands(o, id)
 			case group != None:
 				b.yields(o, group)
-			case o.Name == "func.return":
+			case o.Name == op.Return:
 				b.returns(o)
 			}
 		}

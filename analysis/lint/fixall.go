@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
+	"dmir/dialect/op"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -142,7 +143,7 @@ func moved(p *program.Program) dim.Dim {
 	sum := dim.Const(0)
 	for _, fn := range p.Funcs {
 		for _, e := range fn.Entries {
-			if e.Op.Name != "func.call" && e.Op.Name != "dm.grad" {
+			if e.Op.Name != op.Call && e.Op.Name != op.Grad {
 				sum = sum.Add(e.Moved())
 			}
 		}

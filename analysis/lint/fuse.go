@@ -79,11 +79,11 @@ func onePlace(o *ir.Op) bool {
 			return false
 		}
 	}
-	if o.Name == "dm.kernel" {
+	if o.Name == op.Kernel {
 		t := o.Body(0).Terminator()
-		return t != nil && origin.Tree(t) != nil && t.Name == "dm.yield"
+		return t != nil && origin.Tree(t) != nil && t.Name == op.Yield
 	}
-	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != "dm.grad"
+	return def.Is(op.Pure) && def.Family != op.Control && def.Family != op.Sources && len(o.Regions) == 0 && o.Name != op.Grad
 }
 
 // expressible holds what kernel classes there are: a contraction takes
@@ -121,7 +121,7 @@ func sameRows(a, b *ir.Op) bool {
 }
 
 func classOf(o *ir.Op) op.Class {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		if def := op.Of(o); def != nil {
 			return def.Class
 		}
@@ -182,7 +182,7 @@ func enclosing(o *ir.Op, b *ir.Block) *ir.Op {
 // parts are the ops that run inside the kernel made of o: o, or a kernel's
 // inside without its yield.
 func parts(o *ir.Op) []*ir.Op {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		return []*ir.Op{o}
 	}
 	ops := inside(o)
@@ -191,7 +191,7 @@ func parts(o *ir.Op) []*ir.Op {
 
 // yields pairs each result of o with the value that has it inside a kernel.
 func yields(o *ir.Op) []*ir.Value {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		return o.Results
 	}
 	return o.Body(0).Terminator().Operands
@@ -310,7 +310,7 @@ func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string)
 		edits = append(edits, renames(t, uses, defs)...)
 	}
 	start, end := origin.Tree(o).Off, origin.Tree(o).Span().End
-	if o.Name == "dm.kernel" {
+	if o.Name == op.Kernel {
 		start = origin.Tree(o).Off + int(origin.Tree(o).Regions[0].Open) + 1
 		end = origin.Tree(o.Body(0).Terminator()).Off
 	}

@@ -144,7 +144,7 @@ func (c *Context) attentionNames(a *attention.Attention) map[*ir.Value]string {
 		switch {
 		case what == "":
 			what = "heads"
-		case o.Name == "dm.constant":
+		case o.Name == op.Constant:
 			what = "masked"
 			if n, _ := attention.Literal(o); n == 0 {
 				what = "zero"

@@ -48,7 +48,7 @@ func (c *Context) duplicates(b *ir.Block, outer []map[string]*ir.Op) {
 				here[key] = o
 			}
 		}
-		if o.Name == "dm.kernel" {
+		if o.Name == op.Kernel {
 			continue // its inside moves nothing
 		}
 		for _, r := range o.Regions {

@@ -39,7 +39,7 @@ the update, or not read the old value.
 		var p op.InPlace
 		c.ops(func(o *ir.Op) {
 			switch {
-			case o.Name == "dm.kernel":
+			case o.Name == op.Kernel:
 				for _, u := range inside(o) {
 					if op.Updates(u) {
 						c.forced(o, u, p.Copied(u))
@@ -47,7 +47,7 @@ the update, or not read the old value.
 				}
 			case op.Updates(o) && kernelOf(o) == nil:
 				c.forced(o, o, p.Copied(o))
-			case o.Name == "dm.while" && op.Sound(o):
+			case o.Name == op.While && op.Sound(o):
 				for i := range min(len(o.Operands), len(o.Results)) {
 					if why := p.Kept(o, i); why != nil && why.Why == op.NotDonated && c.large(why.Of) {
 						c.forced(o, o, why)
@@ -73,7 +73,7 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 	f := Finding{Op: o, Message: "this update copies all of " + of, Help: "let what is named come before the update, or not read " + of}
 	switch why.Why {
 	case op.NotDonated:
-		if at.Name == "dm.while" {
+		if at.Name == op.While {
 			f.Message = "this loop begins with a copy of " + of
 		}
 		f.Label = of + " is an argument that the caller keeps"
@@ -83,7 +83,7 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 	case op.ReadLater:
 		f.Label = of + " is needed afterwards"
 		said := "read here"
-		if t := op.Of(why.By); t.Is(op.Terminator) || why.By.Name == "func.return" {
+		if t := op.Of(why.By); t.Is(op.Terminator) || why.By.Name == op.Return {
 			said = "given away here"
 			f.Help = "give away the updated value alone"
 		}

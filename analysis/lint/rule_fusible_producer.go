@@ -74,12 +74,12 @@ func (c *Context) bestProducer(b *ir.Op) (fusion, *Saving) {
 
 func (c *Context) reportFusion(f fusion, s *Saving) {
 	what := "op"
-	if f.b.Name == "dm.kernel" {
+	if f.b.Name == op.Kernel {
 		what = "kernel"
 	}
 	producer := "op"
 	switch {
-	case f.a.Name == "dm.kernel":
+	case f.a.Name == op.Kernel:
 		producer = "kernel"
 	case classOf(f.a) != op.ClassElementwise:
 		producer = string(classOf(f.a))

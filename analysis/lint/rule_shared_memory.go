@@ -34,7 +34,7 @@ None: split the row, or take the row program out of the kernel.
 			return
 		}
 		c.ops(func(k *ir.Op) {
-			if k.Name != "dm.kernel" {
+			if k.Name != op.Kernel {
 				return
 			}
 			worst, need := c.widestRow(k)

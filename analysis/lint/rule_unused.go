@@ -92,7 +92,7 @@ func removable(o *ir.Op) bool {
 	if len(o.Results) == 0 {
 		return false
 	}
-	if o.Name == "dm.kernel" {
+	if o.Name == op.Kernel {
 		pure := true
 		for _, inner := range inside(o) {
 			pure = pure && (op.Of(inner).Is(op.Pure) || op.Of(inner).Is(op.Terminator))

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/syntax/diag"
 )
 
@@ -76,7 +77,7 @@ func (c *Context) replacement(o *ir.Op, to []*ir.Value, gone ...*ir.Op) (*Saving
 			}
 			seen[user] = true
 			switch e := c.entry(user); {
-			case e != nil && len(e.Inner) == 0 || user.Name == "dm.kernel" && e != nil:
+			case e != nil && len(e.Inner) == 0 || user.Name == op.Kernel && e != nil:
 				removed = append(removed, e)
 				added = append(added, cost.Replaced(c.Fn, c.Module, c.Bind, user, now))
 			case e == nil && inBranch(user) && slices.Contains(ir.UsedValues(user), now[old]):
@@ -153,12 +154,12 @@ func (c *Context) entries(ops ...*ir.Op) []*cost.Entry {
 }
 
 // kernelOf is the dm.kernel around o, nil outside of kernels.
-func kernelOf(o *ir.Op) *ir.Op { return around(o, "dm.kernel") }
+func kernelOf(o *ir.Op) *ir.Op { return around(o, op.Kernel) }
 
 // loopAround is the loop around o, nil outside of loops.
-func loopAround(o *ir.Op) *ir.Op { return around(o, "dm.while") }
+func loopAround(o *ir.Op) *ir.Op { return around(o, op.While) }
 
-func inBranch(o *ir.Op) bool { return around(o, "dm.if") != nil }
+func inBranch(o *ir.Op) bool { return around(o, op.If) != nil }
 
 // around is the innermost op called name whose regions hold o.
 func around(o *ir.Op, name string) *ir.Op {

@@ -130,7 +130,7 @@ func around(o *ir.Op, v *ir.Value) *ir.Op {
 // results of its own in memory: those of an if, a while and an unknown op do,
 // those of a kernel and of a map do not.
 func runsRegions(o *ir.Op) bool {
-	return o.Name == "dm.if" || o.Name == "dm.while" || op.Of(o) == nil
+	return o.Name == op.If || o.Name == op.While || op.Of(o) == nil
 }
 
 // region runs the blocks; what is still held at the end is given back.

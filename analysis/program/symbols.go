@@ -41,7 +41,7 @@ func (p *Program) Symbols() []string {
 					}
 				}
 			}
-			if o.Name == "dm.while" {
+			if o.Name == op.While {
 				have[cost.Trips] = true
 			}
 			own, _ := o.Attr(op.BindAttr).(types.Dict)

@@ -15,7 +15,7 @@ import (
 // the configuration gives to its symbols.
 func offerBind(s *selection) []Action {
 	o := s.one()
-	if o == nil || o.Name != "func.func" || !s.onHead(o) || origin.Tree(o).Func == nil || len(origin.Tree(o).Regions) == 0 || o.Bad {
+	if o == nil || o.Name != op.Func || !s.onHead(o) || origin.Tree(o).Func == nil || len(origin.Tree(o).Regions) == 0 || o.Bad {
 		return nil
 	}
 	names := s.unwrittenSizes(o)
@@ -63,7 +63,7 @@ func (s *selection) sizesText(names []string) []string {
 
 func applyBind(s *selection, _ string) (*Change, error) {
 	o := s.one()
-	if o == nil || o.Name != "func.func" || origin.Tree(o).Func == nil || len(origin.Tree(o).Regions) == 0 || o.Bad {
+	if o == nil || o.Name != op.Func || origin.Tree(o).Func == nil || len(origin.Tree(o).Regions) == 0 || o.Bad {
 		return nil, refuse("sizes are written on a function")
 	}
 	names := s.unwrittenSizes(o)

@@ -10,6 +10,7 @@ import (
 	"dmir/analysis/units"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -20,7 +21,7 @@ import (
 // it is just meets.
 func offerBudget(s *selection) []Action {
 	o := s.one()
-	if o == nil || o.Name != "func.func" || !s.onHead(o) || len(o.Regions) == 0 {
+	if o == nil || o.Name != op.Func || !s.onHead(o) || len(o.Regions) == 0 {
 		return nil
 	}
 	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to what it needs now"}
@@ -109,7 +110,7 @@ func atLeast(n int64) string {
 
 func applyBudget(s *selection, _ string) (*Change, error) {
 	o := s.one()
-	if o == nil || o.Name != "func.func" || len(o.Regions) == 0 {
+	if o == nil || o.Name != op.Func || len(o.Regions) == 0 {
 		return nil, refuse("a budget belongs to a function with a body")
 	}
 	limits, err := s.needs(o)

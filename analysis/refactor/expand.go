@@ -27,7 +27,7 @@ func offerExpand(s *selection) []Action {
 		a.Disabled = err.Error()
 		return []Action{a}
 	}
-	if around(o, kernelOp) != nil {
+	if around(o, op.Kernel) != nil {
 		return []Action{a}
 	}
 	var added []*cost.Entry

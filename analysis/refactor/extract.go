@@ -34,8 +34,8 @@ func (s *selection) functionGroup() (*group, error) {
 	}
 	for b := s.block; b != nil; b = b.Region.Op.Parent {
 		switch o := b.Region.Op; {
-		case o.Name == "func.func":
-		case o.Name == kernelOp:
+		case o.Name == op.Func:
+		case o.Name == op.Kernel:
 			return nil, refuse("a kernel holds no calls; unfuse it first")
 		case isolated(o):
 			return nil, refuse("a scalar region holds no calls")
@@ -44,7 +44,7 @@ func (s *selection) functionGroup() (*group, error) {
 	for _, o := range s.ops {
 		def := op.Of(o)
 		switch last := o == s.block.Terminator(); {
-		case o.Name == "func.return" || def.Is(op.Terminator) || len(o.Succs) > 0 || last && def == nil && o.Name != "func.call":
+		case o.Name == op.Return || def.Is(op.Terminator) || len(o.Succs) > 0 || last && def == nil && o.Name != op.Call:
 			return nil, refuse("%s ends the block", o.Name)
 		}
 	}

@@ -27,7 +27,7 @@ func offerForm(s *selection) []Action {
 	}
 	var out []Action
 	what := ""
-	if o := s.one(); o != nil && o.Name == "func.func" {
+	if o := s.one(); o != nil && o.Name == op.Func {
 		what = "@" + o.Str("sym_name") + " "
 	}
 	for _, f := range []struct{ to, title string }{{toPretty, "in its own form"}, {toGeneric, "in generic form"}} {
@@ -54,7 +54,7 @@ func changes(o *ir.Op, to string) bool {
 	if to == toGeneric {
 		return t.Form == ast.Pretty
 	}
-	return t.Form == ast.Generic && (op.Of(o) != nil || o.Name == "func.func" || o.Name == "func.call" || o.Name == "func.return")
+	return t.Form == ast.Generic && (op.Of(o) != nil || o.Name == op.Func || o.Name == op.Call || o.Name == op.Return)
 }
 
 func applyForm(s *selection, to string) (*Change, error) {

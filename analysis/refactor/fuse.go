@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	kernelOp = "dm.kernel"
 	// maxListed is how many ops, those between the first and the last included,
 	// are looked at to say whether an action applies; of more it is tried.
 	maxListed = 256
@@ -24,11 +23,11 @@ const (
 // offerFuse offers one kernel of the selected ops, or of the op at the cursor
 // and each of those that feed it or use it.
 func offerFuse(s *selection) []Action {
-	if s.fn == nil || s.block == nil || around(s.block.Region.Op, kernelOp) != nil {
+	if s.fn == nil || s.block == nil || around(s.block.Region.Op, op.Kernel) != nil {
 		return nil
 	}
 	if !s.cursor {
-		if o := s.one(); o != nil && (o.Name == kernelOp || fusible(o) != nil) {
+		if o := s.one(); o != nil && (o.Name == op.Kernel || fusible(o) != nil) {
 			return nil
 		}
 		return []Action{s.offerKernel("fuse", fuseTitle(s.ops), s.ops)}
@@ -52,7 +51,7 @@ func offerFuse(s *selection) []Action {
 
 func fuseTitle(ops []*ir.Op) string {
 	for _, o := range ops {
-		if o.Name == kernelOp {
+		if o.Name == op.Kernel {
 			return "Fuse into one kernel"
 		}
 	}
@@ -117,7 +116,7 @@ func (s *selection) offerKernel(id, title string, ops []*ir.Op) Action {
 
 // kernelGroup is the group of ops as one kernel, or why it cannot be.
 func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
-	if isolated(s.block.Region.Op) && s.block.Region.Op.Name != "func.func" {
+	if isolated(s.block.Region.Op) && s.block.Region.Op.Name != op.Func {
 		return nil, refuse("a scalar region holds no kernels")
 	}
 	for _, o := range ops {
@@ -147,15 +146,15 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 func fusible(o *ir.Op) error {
 	def := op.Of(o)
 	switch {
-	case o.Name == "func.return" || def.Is(op.Terminator) || len(o.Succs) > 0:
+	case o.Name == op.Return || def.Is(op.Terminator) || len(o.Succs) > 0:
 		return refuse("%s ends the block", o.Name)
-	case o.Name == "dm.grad":
+	case o.Name == op.Grad:
 		return refuse("dm.grad stands for a whole graph, which no kernel holds")
-	case o.Name == "func.call":
+	case o.Name == op.Call:
 		return refuse("a call cannot stand in a kernel; inline it first")
-	case o.Name == "dm.if" || o.Name == "dm.while":
+	case o.Name == op.If || o.Name == op.While:
 		return refuse("%s is control flow, which a kernel does not hold", o.Name)
-	case o.Name == kernelOp:
+	case o.Name == op.Kernel:
 		return opened(o)
 	case def == nil:
 		return refuse("dmir does not know what %s does", o.Name)
@@ -176,7 +175,7 @@ func fusible(o *ir.Op) error {
 func opened(k *ir.Op) error {
 	t := k.Body(0).Terminator()
 	if origin.Tree(k) == nil || len(origin.Tree(k).Regions) != 1 || origin.Tree(k).Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
-		t == nil || t.Name != "dm.yield" || len(t.Operands) != len(k.Results) {
+		t == nil || t.Name != op.Yield || len(t.Operands) != len(k.Results) {
 		return refuse("%s is no whole kernel", describe(k))
 	}
 	return nil
@@ -192,7 +191,7 @@ func (g *group) saving() promise {
 }
 
 func applyFuse(s *selection, with string) (*Change, error) {
-	if s.fn == nil || s.block == nil || around(s.block.Region.Op, kernelOp) != nil {
+	if s.fn == nil || s.block == nil || around(s.block.Region.Op, op.Kernel) != nil {
 		return nil, refuse("a kernel stands in a function, and not in another kernel")
 	}
 	ops := s.ops
@@ -243,7 +242,7 @@ func (g *group) nameInside(inner renaming, heads string) {
 		n.taken[name] = true
 	}
 	for _, o := range g.ops {
-		if o.Name != kernelOp {
+		if o.Name != op.Kernel {
 			inner.results(o, n.fresh)
 			continue
 		}
@@ -260,7 +259,7 @@ func (g *group) nameInside(inner renaming, heads string) {
 func (g *group) kernelParts() (attrs, loc string, err error) {
 	kernels := 0
 	for _, o := range g.ops {
-		if o.Name != kernelOp {
+		if o.Name != op.Kernel {
 			continue
 		}
 		kernels++

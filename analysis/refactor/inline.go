@@ -13,7 +13,7 @@ import (
 // offerInline offers the body of the function that the op at the cursor calls.
 func offerInline(s *selection) []Action {
 	o := s.one()
-	if o == nil || o.Name != "func.call" || s.fn == nil || s.block == nil {
+	if o == nil || o.Name != op.Call || s.fn == nil || s.block == nil {
 		return nil
 	}
 	a := Action{ID: "inline", Kind: Inline, Title: "Inline @" + o.Str("callee")}
@@ -41,7 +41,7 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 		return nil, nil, refuse("there is an error in @%s", f.Name)
 	case len(f.Op.Regions[0].Blocks) != 1:
 		return nil, nil, refuse("@%s jumps between blocks", f.Name)
-	case len(f.Args) != len(o.Operands) || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return" ||
+	case len(f.Args) != len(o.Operands) || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return ||
 		len(f.Body.Terminator().Operands) != len(o.Results):
 		return nil, nil, refuse("the call does not fit @%s", f.Name)
 	}
@@ -120,7 +120,7 @@ func respelled(s *selection, span source.Span, text string) []diag.Edit {
 
 func applyInline(s *selection, _ string) (*Change, error) {
 	o := s.one()
-	if o == nil || o.Name != "func.call" || s.fn == nil || s.block == nil {
+	if o == nil || o.Name != op.Call || s.fn == nil || s.block == nil {
 		return nil, refuse("there is no call here")
 	}
 	f, sizes, err := s.callee(o)

@@ -95,7 +95,7 @@ func walkScope(ops []*ir.Op, visit func(*ir.Op)) {
 }
 
 func isolated(o *ir.Op) bool {
-	return o.Name == "func.func" || o.Name == "builtin.module" || op.Of(o).Is(op.Isolated)
+	return o.Name == op.Func || o.Name == op.Module || op.Of(o).Is(op.Isolated)
 }
 
 // base is v's name without the "#n" of one among several.

@@ -52,9 +52,9 @@ func (s *selection) trips(b *ir.Block) (n dim.Dim, ok bool) {
 	n = dim.Const(1)
 	for ; b != nil; b = b.Region.Op.Parent {
 		switch o := b.Region.Op; o.Name {
-		case "func.func":
+		case op.Func:
 			return n, true
-		case "dm.while":
+		case op.While:
 			turns := dim.Sym(cost.Trips)
 			if t := op.Int(o, "trip_count"); op.Attr(o, "trip_count") != nil && t >= 0 {
 				turns = dim.Const(t)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -40,7 +41,7 @@ func (g *group) text(p piece, edits []diag.Edit, flat bool) string {
 	for _, o := range p.ops {
 		span := origin.Tree(o).Span()
 		out.WriteString(text[at:span.Start])
-		if flat && o.Name == kernelOp {
+		if flat && o.Name == op.Kernel {
 			out.WriteString(s.opened(o, 0, edits))
 			if rest, _, _ := strings.Cut(text[span.End:p.span.End], "\n"); strings.TrimSpace(rest) != "" {
 				out.WriteString("\n")

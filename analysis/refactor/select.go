@@ -6,6 +6,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
@@ -132,7 +133,7 @@ func into(o *ir.Op, span source.Span) (*ir.Block, []*ir.Op) {
 // module does not list, because it lies in a module of its own, is made up.
 func function(m *ir.Module, b *ir.Block) *ir.Func {
 	for ; b != nil; b = b.Region.Op.Parent {
-		if o := b.Region.Op; o.Name == "func.func" {
+		if o := b.Region.Op; o.Name == op.Func {
 			return asFunc(m, o)
 		}
 	}

@@ -87,7 +87,7 @@ func (r *retyping) op(o *ir.Op) {
 			r.now[v] = t
 			r.affect(o)
 			for _, u := range v.Uses {
-				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != "func.return" {
+				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != op.Return {
 					r.affect(u.Op)
 				}
 			}
@@ -159,7 +159,7 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 		if origin.Tree(u.Op) == nil || origin.Tree(u.Op).Sig.Empty() || u.Op.Bad {
 			return true
 		}
-		if u.Op.Name == "func.return" || def.Is(op.Terminator) {
+		if u.Op.Name == op.Return || def.Is(op.Terminator) {
 			sig, err := parse.Signature(origin.Tree(u.Op).Text(r.s.src, origin.Tree(u.Op).Sig))
 			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
 		}
@@ -221,7 +221,7 @@ func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) 
 	case len(in) == 0 && len(out) == 1 && sig.Single:
 		return out[0], true
 	}
-	return shortest(in, out, origin.Tree(o).Form == ast.Generic || len(origin.Tree(o).Regions) > 0 && len(in) > 0 || o.Name == "func.call"), true
+	return shortest(in, out, origin.Tree(o).Form == ast.Generic || len(origin.Tree(o).Regions) > 0 && len(in) > 0 || o.Name == op.Call), true
 }
 
 // shortest is a signature in the form that people write: one type where all are

@@ -5,6 +5,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -45,10 +46,10 @@ func (s *selection) kernel() *ir.Op {
 	if s.fn == nil || s.block == nil {
 		return nil
 	}
-	if o := s.one(); o != nil && o.Name == kernelOp {
+	if o := s.one(); o != nil && o.Name == op.Kernel {
 		return o
 	}
-	if k := s.block.Region.Op; k.Name == kernelOp && s.cursor && s.one() == k.Body(0).Terminator() {
+	if k := s.block.Region.Op; k.Name == op.Kernel && s.cursor && s.one() == k.Body(0).Terminator() {
 		return k
 	}
 	return nil

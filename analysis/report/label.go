@@ -190,7 +190,7 @@ func shortType(v *ir.Value) string {
 func detail(o *ir.Op) string {
 	d := op.Of(o)
 	switch {
-	case o.Name == "func.call" || o.Name == "dm.grad":
+	case o.Name == op.Call || o.Name == op.Grad:
 		return cut("@"+o.Str("callee"), 40)
 	case d == nil:
 		return ""

@@ -8,6 +8,7 @@ import (
 	"dmir/analysis/memory"
 	"dmir/analysis/units"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // memory is the plan of the function's memory.
@@ -121,7 +122,7 @@ func (b *builder) buffer(id int, x memory.Buffer, plan *memory.Plan, ends []int6
 
 func returned(v *ir.Value) bool {
 	for _, u := range v.Uses {
-		if u.Op.Name == "func.return" {
+		if u.Op.Name == op.Return {
 			return true
 		}
 	}

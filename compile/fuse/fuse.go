@@ -136,7 +136,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 func inline(fn *ir.Func) {
 	for i := 0; i < len(fn.Body.Ops); i++ {
 		o := fn.Body.Ops[i]
-		if o.Name != kernelOp {
+		if o.Name != op.Kernel {
 			continue
 		}
 		now := map[*ir.Value]*ir.Value{}

@@ -96,7 +96,7 @@ func source(v *ir.Value) *ir.Value {
 // isView reports whether o leaves its operand's elements where they are.
 func isView(o *ir.Op) bool { return op.IsView(o) }
 
-func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == "dm.constant" }
+func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == op.Constant }
 
 // build is the graph of fn, whose sizes are numbers.
 func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
@@ -109,7 +109,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 	for i, o := range fn.Body.Ops {
 		g.look()
 		g.position[o] = i
-		if o == fn.Body.Terminator() || o.Name == "dm.constant" || isView(o) {
+		if o == fn.Body.Terminator() || o.Name == op.Constant || isView(o) {
 			continue
 		}
 		e := entries[o]
@@ -157,7 +157,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				}
 				last = id
 			}
-			if o.Name == kernelOp || controls[o.Name] {
+			if o.Name == op.Kernel || controls[o.Name] {
 				n.single, n.cheap = true, false
 			}
 			if n.single {
@@ -175,10 +175,8 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 	return g, nil
 }
 
-const kernelOp = "dm.kernel"
-
 // controls are the ops whose regions run one after the other.
-var controls = map[string]bool{"dm.while": true, "dm.if": true, "func.call": true}
+var controls = map[string]bool{op.While: true, op.If: true, op.Call: true}
 
 func (g *graph) value(v *ir.Value, size int64, def int) int {
 	i, ok := g.number[v]

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -139,7 +140,7 @@ func (r *rewriter) put(o *ir.Op) {
 func (r *rewriter) keep(o *ir.Op) {
 	r.operands(o)
 	r.put(o)
-	if o.Name == kernelOp && o.Attr(nameAttr) == nil {
+	if o.Name == op.Kernel && o.Attr(nameAttr) == nil {
 		o.SetAttr(nameAttr, types.Str(r.name.of(o.Results, o)))
 	}
 	for _, v := range o.Results {
@@ -202,7 +203,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 	}
 	yields, members := r.yields(outs, members)
 	main := mainOf(members)
-	o := &ir.Op{Name: kernelOp, Span: main.Span, Head: main.Head}
+	o := &ir.Op{Name: op.Kernel, Span: main.Span, Head: main.Head}
 	body := &ir.Block{}
 	body.Region = &ir.Region{Op: o, Blocks: []*ir.Block{body}}
 	o.Regions = []*ir.Region{body.Region}
@@ -216,7 +217,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 		}
 		ir.CloneOps(in, []*ir.Op{m}, now)
 	}
-	yield := &ir.Op{Name: "dm.yield", Parent: body, Span: main.Span, Head: main.Head}
+	yield := &ir.Op{Name: op.Yield, Parent: body, Span: main.Span, Head: main.Head}
 	var results []*ir.Value
 	for i, x := range yields {
 		yield.Operands = append(yield.Operands, now[x])
@@ -329,7 +330,7 @@ func nothing(b *ir.Builder, o *ir.Op) *ir.Value {
 	t := o.In(0)
 	scalar := t.With()
 	scalar.At = types.Placement{}
-	zero := b.Op("dm.constant", nil, []types.Named{{Name: "value", Value: &types.Dense{Type: scalar, Splat: true, Floats: []float64{0}, Text: types.FloatText(0, t.Elem)}}}, scalar)
+	zero := b.Op(op.Constant, nil, []types.Named{{Name: "value", Value: &types.Dense{Type: scalar, Splat: true, Floats: []float64{0}, Text: types.FloatText(0, t.Elem)}}}, scalar)
 	if t.Rank() == 0 {
 		return zero.Results[0]
 	}

@@ -129,7 +129,7 @@ var cheapMoves = map[string]bool{
 // alone are ops whose kernels take no other op.
 var alone = map[string]bool{
 	"dm.attention": true, "dm.attention_grad": true, "dm.scatter": true, "dm.cumsum": true, "dm.argmax": true,
-	"dm.sort": true, "dm.top_k": true, kernelOp: true, "dm.while": true, "dm.if": true, "func.call": true,
+	"dm.sort": true, "dm.top_k": true, op.Kernel: true, op.While: true, op.If: true, op.Call: true,
 }
 
 var windows = map[string]bool{"dm.convolution": true, "dm.reduce_window": true}

@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -38,7 +39,7 @@ func Pass() pass.Pass {
 func run(u *pass.Unit) error {
 	var ops []*ir.Op
 	ir.Walk(u.Func.Body.Ops, func(o *ir.Op) bool {
-		if o.Name == "dm.grad" {
+		if o.Name == op.Grad {
 			ops = append(ops, o)
 		}
 		return true

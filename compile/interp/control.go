@@ -11,11 +11,11 @@ import (
 
 func controlExecutors() map[string]executor {
 	return map[string]executor{
-		"func.call": runCall,
-		"dm.kernel": runKernel,
-		"dm.if":     runIf,
-		"dm.while":  runWhile,
-		"dm.map":    runMap,
+		op.Call:   runCall,
+		op.Kernel: runKernel,
+		op.If:     runIf,
+		op.While:  runWhile,
+		"dm.map":  runMap,
 	}
 }
 
@@ -159,7 +159,7 @@ func vectorizable(o *ir.Op) bool {
 		for _, b := range r.Blocks {
 			for _, inner := range b.Ops {
 				d := op.Of(inner)
-				all = all && (d.Is(op.Pointwise) && !d.Is(op.Random) || d.Is(op.Terminator) || inner.Name == "dm.constant")
+				all = all && (d.Is(op.Pointwise) && !d.Is(op.Random) || d.Is(op.Terminator) || inner.Name == op.Constant)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func (x *machine) planProgress(fn *ir.Func) {
 			continue
 		}
 		w := weigh(o, bind)
-		if o.Name == "dm.grad" {
+		if o.Name == op.Grad {
 			for _, inner := range x.joint(o) {
 				w += weigh(inner, bind)
 			}

@@ -171,7 +171,7 @@ func (x *machine) block(f *frame, b *ir.Block, args []*tensor.Tensor) ([]*tensor
 }
 
 func (x *machine) terminator(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
-	if o.Name != "func.return" && o.Name != "dm.yield" {
+	if o.Name != op.Return && o.Name != op.Yield {
 		return nil, errorAt(o, "DM703", "", "a block must end in return or dm.yield to run, not in %s", o.Name)
 	}
 	return x.operands(f, o)

@@ -10,9 +10,9 @@ import (
 
 func sourceExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.constant": runConstant,
-		"dm.iota":     runIota,
-		"dm.rng":      runRNG,
+		op.Constant: runConstant,
+		"dm.iota":   runIota,
+		"dm.rng":    runRNG,
 	}
 }
 

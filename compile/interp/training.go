@@ -15,7 +15,7 @@ import (
 
 func trainingExecutors() map[string]executor {
 	return map[string]executor{
-		"dm.grad":     runGrad,
+		op.Grad:       runGrad,
 		"dm.sgd":      runSGD,
 		"dm.momentum": runMomentum,
 		"dm.adam":     runAdam,

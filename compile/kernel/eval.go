@@ -121,7 +121,7 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	}
 	var x *Expr
 	switch {
-	case v.Op != nil && v.Op.Name == "dm.constant" && splat(v.Op) != nil:
+	case v.Op != nil && v.Op.Name == op.Constant && splat(v.Op) != nil:
 		x = splat(v.Op).number(e.Space, ElemOf(v))
 	case v.Op == nil || !e.inside[v.Op]:
 		x = e.expr(Expr{Op: Load, Elem: ElemOf(v), Buf: v, At: Place(v, idx)})

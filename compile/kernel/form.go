@@ -446,7 +446,7 @@ func known(o *ir.Op) bool {
 		return false
 	}
 	switch o.Name {
-	case "dm.while", "dm.if", "dm.kernel", "dm.yield":
+	case op.While, op.If, op.Kernel, op.Yield:
 		return false
 	}
 	return true

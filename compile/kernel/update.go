@@ -19,7 +19,7 @@ func OfOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (*Form, err
 // Updating are the results of o, a dm.kernel or a single op, that are written
 // over what they update, for OfOver: of a kernel what it yields for them.
 func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
-	if o.Name == "dm.while" {
+	if o.Name == op.While {
 		return nil
 	}
 	var out map[*ir.Value]bool
@@ -27,7 +27,7 @@ func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 		if p.Over(o, i) == nil {
 			continue
 		}
-		if o.Name == "dm.kernel" {
+		if o.Name == op.Kernel {
 			v = o.Body(0).Terminator().Operands[i]
 		}
 		if out == nil {

@@ -90,7 +90,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 	}
 	for i, o := range fn.Body.Ops {
 		switch last := i == len(fn.Body.Ops)-1; {
-		case o.Name == "func.return" && last:
+		case o.Name == op.Return && last:
 			for _, v := range o.Operands {
 				if r := g.rootOf[v]; r != nil {
 					r.out = true
@@ -98,7 +98,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 			}
 		case op.Of(o) == nil:
 			return nil, pass.Errorf(o, "DM804", "%s cannot stand in a static schedule", o.Name)
-		case o.Name == "dm.constant" && len(o.Results) == 1:
+		case o.Name == op.Constant && len(o.Results) == 1:
 			g.consts = append(g.consts, o)
 			if err := g.add(o.Results[0], constant, nil); err != nil {
 				return nil, err
@@ -229,7 +229,7 @@ func (g *model) over(s *step, i int) []*root {
 		return []*root{x}
 	}
 	var from []*ir.Value
-	if g.inPlace && o.Name == "dm.kernel" {
+	if g.inPlace && o.Name == op.Kernel {
 		from = pointwise(o, o.Results[i])
 	}
 	var out []*root
@@ -288,7 +288,7 @@ func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 	}
 	for _, o := range body.Ops {
 		d := op.Of(o)
-		if len(o.Regions) > 0 || !d.Is(op.Pointwise) && o.Name != "dm.constant" && o.Name != "dm.yield" {
+		if len(o.Regions) > 0 || !d.Is(op.Pointwise) && o.Name != op.Constant && o.Name != op.Yield {
 			return nil
 		}
 	}

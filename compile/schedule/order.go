@@ -66,7 +66,7 @@ func order(u *pass.Unit) error {
 	if err != nil {
 		return err
 	}
-	r := newRecomputed(p, best, func(i int) bool { return g.steps[i].op.Name == "dm.kernel" })
+	r := newRecomputed(p, best, func(i int) bool { return g.steps[i].op.Name == op.Kernel })
 	if _, peak, _ := r.excess(budget); limited && peak > budget {
 		if r, err = fit(ctx, g, r, budget); err != nil {
 			return err

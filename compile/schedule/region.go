@@ -44,7 +44,7 @@ func RegionBytes(o *ir.Op) (total, swap int64) {
 // next may lie where another carried value was: they are put aside before any is
 // written.
 func Swapped(o *ir.Op) (out []int) {
-	if o.Name != "dm.while" {
+	if o.Name != op.While {
 		return nil
 	}
 	body := o.Body(1)
@@ -67,7 +67,7 @@ func hoist(fn *ir.Func) {
 			for n := range o.Regions {
 				if inner := o.Body(n); inner != nil && pass.Controls(o) {
 					for _, c := range inner.Ops {
-						if c.Name == "dm.constant" {
+						if c.Name == op.Constant {
 							found = append(found, c)
 						}
 					}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -161,7 +162,7 @@ func (t *text) list(o *ir.Op, name string, n int, of string) ([]int64, bool) {
 }
 
 func named(o *ir.Op) string {
-	if o.Name == "func.func" {
+	if o.Name == op.Func {
 		return "@" + o.Str("sym_name")
 	}
 	return label(o)

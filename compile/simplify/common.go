@@ -47,7 +47,7 @@ func (n *numbering) block(b *ir.Block, outer *seen) bool {
 		for _, r := range o.Regions {
 			for _, inner := range r.Blocks {
 				around := here
-				if d.Is(op.Isolated) || o.Name == "dm.kernel" {
+				if d.Is(op.Isolated) || o.Name == op.Kernel {
 					around = nil
 				}
 				changed = n.block(inner, around) || changed

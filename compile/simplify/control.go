@@ -62,7 +62,7 @@ func ifConstant(_ *rewriter, o *ir.Op) bool {
 func yieldUnused(_ *rewriter, o *ir.Op) bool {
 	var yields []*ir.Op
 	for i := range o.Regions {
-		if t := o.Body(i).Terminator(); t != nil && t.Name == "dm.yield" && len(t.Operands) == len(o.Results) {
+		if t := o.Body(i).Terminator(); t != nil && t.Name == op.Yield && len(t.Operands) == len(o.Results) {
 			yields = append(yields, t)
 		}
 	}
@@ -81,7 +81,7 @@ func yieldUnused(_ *rewriter, o *ir.Op) bool {
 				break
 			}
 		}
-		if len(r.Uses) > 0 || o.Name == "dm.kernel" && len(o.Results) == 1 {
+		if len(r.Uses) > 0 || o.Name == op.Kernel && len(o.Results) == 1 {
 			continue
 		}
 		for _, y := range yields {
@@ -111,7 +111,7 @@ func agree(yields []*ir.Op, i, j int) bool {
 
 func kernelEmpty(_ *rewriter, o *ir.Op) bool {
 	b := o.Body(0)
-	if b == nil || len(b.Ops) != 1 || b.Ops[0].Name != "dm.yield" {
+	if b == nil || len(b.Ops) != 1 || b.Ops[0].Name != op.Yield {
 		return false
 	}
 	for i, v := range b.Ops[0].Operands {

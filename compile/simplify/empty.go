@@ -36,7 +36,7 @@ func empty(v *ir.Value) bool {
 }
 
 func nothing(r *rewriter, o *ir.Op) bool {
-	if o.Name == "dm.constant" || len(o.Results) == 0 || op.HasEffect(o) {
+	if o.Name == op.Constant || len(o.Results) == 0 || op.HasEffect(o) {
 		return false
 	}
 	var ts []*types.Tensor

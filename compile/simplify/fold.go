@@ -41,7 +41,7 @@ func foldable(o *ir.Op) bool {
 		return false
 	}
 	for i, v := range o.Operands {
-		if v.Op == nil || v.Op.Name != "dm.constant" || o.In(i) == nil {
+		if v.Op == nil || v.Op.Name != op.Constant || o.In(i) == nil {
 			return false
 		}
 	}
@@ -116,7 +116,7 @@ func small(v *ir.Value) bool {
 // out their shapes. ok is false where it cannot be run.
 func (r *rewriter) compute(o *ir.Op, operands []*ir.Value, scalars bool) (y *tensor.Tensor, ok bool) {
 	body := &ir.Block{}
-	fn := &ir.Op{Name: "func.func", Regions: []*ir.Region{{Blocks: []*ir.Block{body}}}}
+	fn := &ir.Op{Name: op.Func, Regions: []*ir.Region{{Blocks: []*ir.Block{body}}}}
 	fn.Regions[0].Op, body.Region = fn, fn.Regions[0]
 	b := &ir.Builder{Block: body, At: o}
 	shape := func(t *types.Tensor) *types.Tensor {
@@ -127,7 +127,7 @@ func (r *rewriter) compute(o *ir.Op, operands []*ir.Value, scalars bool) (y *ten
 	}
 	var inputs []*ir.Value
 	for _, v := range operands {
-		c := b.Op("dm.constant", nil, v.Op.Attrs, shape(v.Tensor()))
+		c := b.Op(op.Constant, nil, v.Op.Attrs, shape(v.Tensor()))
 		if d, is := v.Op.Attr("value").(*types.Dense); is && scalars {
 			one := *d
 			one.Type = shape(v.Tensor())
@@ -137,7 +137,7 @@ func (r *rewriter) compute(o *ir.Op, operands []*ir.Value, scalars bool) (y *ten
 	}
 	result := shape(o.Out(0))
 	last := b.Op(o.Name, inputs, o.Attrs, result)
-	b.Op("func.return", last.Results, nil)
+	b.Op(op.Return, last.Results, nil)
 	f := &ir.Func{Op: fn, Name: "constant", Body: body, Results: []types.Type{result}}
 	res, err := interp.Run(r.Context(), &ir.Module{Src: r.Module.Src}, f, nil, interp.Options{Threads: 1})
 	if err != nil || len(res.Outputs) != 1 {

@@ -180,7 +180,7 @@ func free(group []side, l string) bool {
 		v := s.op.Operands[s.own]
 		n, ok := v.Tensor().Elements().Int()
 		total += n
-		constants = constants && ok && v.Op != nil && v.Op.Name == "dm.constant"
+		constants = constants && ok && v.Op != nil && v.Op.Name == op.Constant
 		part := from(v, "slice")
 		if part == nil || i > 0 && part.Operands[0] != group[0].op.Operands[group[0].own].Op.Operands[0] {
 			slicesOfOne = false

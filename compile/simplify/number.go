@@ -19,7 +19,7 @@ type number struct {
 
 // numberOf is v's value where it is such a constant.
 func numberOf(v *ir.Value) (number, bool) {
-	if v.Op == nil || v.Op.Name != "dm.constant" {
+	if v.Op == nil || v.Op.Name != op.Constant {
 		return number{}, false
 	}
 	n := number{elem: elemOf(v)}

@@ -154,7 +154,7 @@ func aligned(t *types.Tensor, shape []dim.Dim, x axes) (axes, bool) {
 
 // origin is the value that v is outside of kernels, or what a kernel yields as v.
 func origin(v *ir.Value) *ir.Value {
-	for v.Op != nil && v.Op.Name == "dm.kernel" {
+	for v.Op != nil && v.Op.Name == op.Kernel {
 		t := v.Op.Body(0).Terminator()
 		if t == nil || v.Index >= len(t.Operands) {
 			break

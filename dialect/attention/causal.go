@@ -28,7 +28,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 			return nil
 		}
 		switch o.Name {
-		case "dm.constant":
+		case op.Constant:
 			finite := false
 			c := f.causalLiteral(o, x, func(n float64) (bool, bool) {
 				finite = finite || n != 0 && !math.IsInf(n, -1)

@@ -98,7 +98,7 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others [
 		if w, y, ok := f.back(o, x); ok {
 			return f.conditions(w, y, want)
 		}
-	case "dm.constant":
+	case op.Constant:
 		if c := f.causalLiteral(o, x, func(n float64) (bool, bool) { return (n != 0) == want, true }); c != nil {
 			return c, nil
 		}

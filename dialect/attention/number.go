@@ -21,7 +21,7 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 	}
 	args := make([]float64, min(2, len(o.Operands)))
 	switch o.Name {
-	case "dm.constant":
+	case op.Constant:
 		return Literal(o)
 	case "dm.convert", "dm.broadcast", "dm.reshape", "dm.transpose", "dm.sqrt", "dm.rsqrt", "dm.neg", "dm.mul", "dm.div":
 		for i := range args {

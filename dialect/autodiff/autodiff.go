@@ -43,7 +43,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 		return nil, fail(m, f.Op, "DM812", "@%s is only declared", f.Name)
 	}
 	ret := f.Body.Terminator()
-	if ret == nil || ret.Name != "func.return" || len(f.Op.Regions[0].Blocks) != 1 {
+	if ret == nil || ret.Name != op.Return || len(f.Op.Regions[0].Blocks) != 1 {
 		return nil, fail(m, f.Op, "DM812", "@%s has no single block that ends in return", f.Name)
 	}
 	if _, err := returned(m, f.Op, f); err != nil {
@@ -80,7 +80,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	for _, i := range wrt {
 		results = append(results, r.gradient(build, b.Args[i]))
 	}
-	build.Op("func.return", results, nil)
+	build.Op(op.Return, results, nil)
 	op.RemoveDead(b)
 	sign(g, f, results)
 	return g, nil

@@ -67,7 +67,7 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 	switch {
 	case f == nil:
 		return nil, fail(m, o, "DM812", "there is no function @%s", name)
-	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return":
+	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return:
 		return nil, fail(m, o, "DM812", "@%s has no single block that ends in return", name)
 	case slices.Contains(callers, name) || recursive(m, f):
 		return nil, fail(m, o, "DM812", "@%s calls itself", name)
@@ -84,7 +84,7 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 		}
 	}
 	f = resized(f, sizes)
-	if o.Name == "dm.grad" {
+	if o.Name == op.Grad {
 		return function(m, f, optionsOf(o), append(slices.Clone(callers), name))
 	}
 	return f, nil
@@ -97,7 +97,7 @@ func recursive(m *ir.Module, f *ir.Func) bool {
 	leads = func(g *ir.Func) bool {
 		found := false
 		ir.Walk(g.Body.Ops, func(o *ir.Op) bool {
-			if o.Name != "func.call" && o.Name != "dm.grad" {
+			if o.Name != op.Call && o.Name != op.Grad {
 				return !found
 			}
 			if next := m.Func(o.Str("callee")); next != nil && next.Body != nil {

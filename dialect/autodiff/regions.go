@@ -64,7 +64,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	if len(yields) == 0 {
 		return nil
 	}
-	at.Op("dm.yield", yields, nil)
+	at.Op(op.Yield, yields, nil)
 	op.RemoveDead(block)
 	back := b.Op("dm.map", operands, nil, ts...)
 	region.Op = back
@@ -125,7 +125,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			}
 			yields = append(yields, c)
 		}
-		at.Op("dm.yield", yields, nil)
+		at.Op(op.Yield, yields, nil)
 		op.RemoveDead(block)
 	}
 	made := b.Op(o.Name, o.Operands, nil, ts...)

@@ -63,14 +63,14 @@ func intact(o *ir.Op) bool {
 		return false
 	}
 	for n := range o.Regions {
-		if t := o.Body(n).Terminator(); op.Of(o) != nil && (t == nil || t.Name != "dm.yield") {
+		if t := o.Body(n).Terminator(); op.Of(o) != nil && (t == nil || t.Name != op.Yield) {
 			return false
 		}
 	}
 	switch o.Name {
-	case "dm.kernel", "dm.map":
+	case op.Kernel, "dm.map":
 		return len(o.Regions) == 1 && len(o.Body(0).Terminator().Operands) == len(o.Results)
-	case "dm.if":
+	case op.If:
 		return len(o.Results) == 0 || len(o.Regions) == 2
 	}
 	return true
@@ -91,10 +91,10 @@ func (r *reverse) touches(o *ir.Op) bool {
 func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error) {
 	b := &ir.Builder{Block: o.Parent, Index: i, At: o}
 	switch o.Name {
-	case "func.call", "dm.grad":
+	case op.Call, op.Grad:
 		vs, err = inline(r.m, b, o, r.callers)
 		return vs, err == nil, err
-	case "dm.kernel":
+	case op.Kernel:
 		body := o.Body(0)
 		values := map[*ir.Value]*ir.Value{}
 		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], values)
@@ -141,7 +141,7 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	switch o.Name {
 	case "dm.map":
 		return r.scalars(b, o, dy)
-	case "dm.if":
+	case op.If:
 		return r.branches(b, o, dy)
 	}
 	want := make([]bool, len(o.Operands))
@@ -156,7 +156,7 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			e.Help = p.Help
 		}
 		return e
-	case o.Name == "dm.while":
+	case o.Name == op.While:
 		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every round would have to be kept")
 		e.Help = "write the rounds out, or take the loop's results as constants: leave its operands out of wrt"
 		return e

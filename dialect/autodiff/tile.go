@@ -84,7 +84,7 @@ func pieceOf(v *ir.Value) (p piece, at int, ok bool) {
 // constantOf is the dm.constant that defines v; an op without attributes where
 // there is none.
 func constantOf(v *ir.Value) *ir.Op {
-	if v.Op != nil && v.Op.Name == "dm.constant" {
+	if v.Op != nil && v.Op.Name == op.Constant {
 		return v.Op
 	}
 	return &ir.Op{}

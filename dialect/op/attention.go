@@ -53,8 +53,9 @@ var attentionDef = &Def{
 		}
 		return scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
 	},
-	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 3) },
-	Expand:  expandAttention,
+	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 3) },
+	Expand:     expandAttention,
+	Derivative: attentionDerivative,
 }
 
 var attentionAttrs = []AttrDef{

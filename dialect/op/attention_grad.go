@@ -109,11 +109,9 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 	return h.done(vs...)
 }
 
-func attentionDerivatives() map[string]*Derivative {
-	return map[string]*Derivative{"attention": {
-		Doc:  "`dm.attention_grad`, for which the attention gives its second result; what flows through that itself goes to each score by its probability.",
-		rule: attentionRule,
-	}}
+var attentionDerivative = &Derivative{
+	Doc:  "`dm.attention_grad`, for which the attention gives its second result; what flows through that itself goes to each score by its probability.",
+	rule: attentionRule,
 }
 
 func attentionRule(g *backward) {

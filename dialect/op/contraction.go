@@ -40,6 +40,7 @@ var einsumDef = &Def{
 		accumulateAttr,
 	},
 	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
+	Derivative: einsumDerivative,
 }
 
 var matmulDef = &Def{
@@ -72,7 +73,8 @@ var matmulDef = &Def{
 		_, k, _ := matmulSides(o)
 		return out(o, 0).Elements().Mul(k).Scale(2)
 	},
-	Maps: mapsMatmul,
+	Maps:       mapsMatmul,
+	Derivative: matmulDerivative,
 }
 
 // contractionElems checks that operands [from, to) agree in element type; the
@@ -223,6 +225,7 @@ var convolutionDef = &Def{
 		}
 		return out(o, 0).Elements().Mul(dim.Prod(w.Shape[1:]...)).Scale(2)
 	},
+	Derivative: convolutionDerivative,
 }
 
 func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {

@@ -189,7 +189,7 @@ func hasRegion(o *ir.Op, n int) bool { return o.Body(n) != nil }
 // yielded is the types that region n's terminator yields.
 func yielded(o *ir.Op, n int) ([]types.Type, *Problem) {
 	t := o.Body(n).Terminator()
-	if t == nil || t.Name != "dm.yield" {
+	if t == nil || t.Name != Yield {
 		return nil, problem("DM127", -1, "region %d does not end in dm.yield", n).help("end it with dm.yield and the values that it gives")
 	}
 	return valueTypes(t.Operands), nil

@@ -164,20 +164,6 @@ func (w *writer) choose(pred, x, y *ir.Value) *ir.Value {
 // when is x where pred holds and 0 elsewhere.
 func (w *writer) when(pred, x *ir.Value) *ir.Value { return w.choose(pred, x, w.number(x, 0)) }
 
-// derivatives are the rules by op; init hands them to the entries.
-func derivatives() map[string]*Derivative {
-	all := map[string]*Derivative{}
-	for _, family := range []map[string]*Derivative{
-		unaryDerivatives(), binaryDerivatives(), selectionDerivatives(), contractionDerivatives(),
-		normDerivatives(), reductionDerivatives(), attentionDerivatives(), movementDerivatives(),
-	} {
-		for name, d := range family {
-			all[name] = d
-		}
-	}
-	return all
-}
-
 func flat(doc string) *Derivative { return &Derivative{Doc: doc} }
 
 // SumTo emits at b the sum of v over the dimensions along which a tensor of the

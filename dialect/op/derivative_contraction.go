@@ -8,22 +8,20 @@ import (
 	"dmir/dialect/types"
 )
 
-func contractionDerivatives() map[string]*Derivative {
-	return map[string]*Derivative{
-		"einsum": {
-			Doc:  "The cotangent of an operand is the einsum of dy and the other operands to its letters. Letters that stand nowhere else are repeated; where a letter repeats within the operand, everything beside the diagonal is 0.",
-			rule: einsumRule,
-		},
-		"matmul": {
-			Doc:  "`dx = dy wᵀ`, `dw = xᵀ dy`, summed over what broadcasting repeats.",
-			rule: matmulRule,
-		},
-		"convolution": {
-			Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters turned round; " +
-				"`dw` that of x and dy with batch and channels in each other's place, dy's elements as far apart as the window's steps.",
-			rule: convolutionRule,
-		},
-	}
+var einsumDerivative = &Derivative{
+	Doc:  "The cotangent of an operand is the einsum of dy and the other operands to its letters. Letters that stand nowhere else are repeated; where a letter repeats within the operand, everything beside the diagonal is 0.",
+	rule: einsumRule,
+}
+
+var matmulDerivative = &Derivative{
+	Doc:  "`dx = dy wᵀ`, `dw = xᵀ dy`, summed over what broadcasting repeats.",
+	rule: matmulRule,
+}
+
+var convolutionDerivative = &Derivative{
+	Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters turned round; " +
+		"`dw` that of x and dy with batch and channels in each other's place, dy's elements as far apart as the window's steps.",
+	rule: convolutionRule,
 }
 
 // alike brings the cotangent of a contraction's result and its operands to one

@@ -8,76 +8,84 @@ import (
 	"dmir/dialect/types"
 )
 
-func movementDerivatives() map[string]*Derivative {
-	return map[string]*Derivative{
-		"transpose": {
-			Doc: "`dx` is dy with the dimensions back in their old order.",
-			rule: func(g *backward) {
-				dims, _ := Dims(g.o, "dims", in(g.o, 0).Rank())
-				g.give(0, g.transpose(g.dy[0], inverseOf(dims)))
-			},
-		},
-		"reshape": {
-			Doc:  "`dx` is dy in x's shape.",
-			rule: func(g *backward) { g.give(0, g.reshape(g.dy[0], in(g.o, 0).Shape...)) },
-		},
-		"broadcast": {
-			Doc:  "`dx` is dy summed over what was repeated.",
-			rule: broadcastRule,
-		},
-		"slice": {
-			Doc:  "`dx` is dy with zeros around it and, where the slice has steps, between its elements.",
-			rule: sliceRule,
-		},
-		"dynamic_slice": {
-			Doc: "`dx` is zeros with dy written at the same position.",
-			rule: func(g *backward) {
-				g.give(0, g.op("dynamic_update_slice", append([]*ir.Value{g.zeros(in(g.o, 0)), g.dy[0]}, g.o.Operands[1:]...)))
-			},
-		},
-		"dynamic_update_slice": {
-			Doc:  "`dx` is dy with zeros in place of the update, `dupdate` the part of dy at its position.",
-			rule: dynamicUpdateSliceRule,
-		},
-		"concatenate": {
-			Doc:  "Each operand's cotangent is its part of dy.",
-			rule: concatenateRule,
-		},
-		"pad": {
-			Doc:  "`dx` is what dy has at x's positions; `dvalue` the sum of everything else.",
-			rule: padRule,
-		},
-		"reverse": {
-			Doc:  "`dx` is dy reversed.",
-			rule: func(g *backward) { g.give(0, g.op("reverse", g.dy[:1], g.o.Attrs...)) },
-		},
-		"gather": {
-			Doc: "`dx` is zeros with dy added at the indices, each moved to the nearest position inside. None for the indices.",
-			rule: func(g *backward) {
-				d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
-				g.scatterInto(d, int(Int(g.o, "batch_dims")))
-			},
-		},
-		"embedding": {
-			Doc:  "`dtable` is zeros with the rows of dy added at the ids, each moved to the nearest row of the table. None for the ids.",
-			rule: func(g *backward) { g.scatterInto(0, 0) },
-		},
-		"scatter": {
-			Doc: "`add`: `dx = dy`, `dupdates` is dy gathered at the indices, 0 for what was dropped. `set`: what was overwritten, be it x or an earlier update, has the cotangent 0. " +
-				"`mul`: the product's rule, not defined where a factor is 0. `max`, `min`: equal ones share.",
-			rule: scatterRule,
-		},
-		"copy": {
-			Doc: "`dx` is dy brought back to where x is.",
-			rule: func(g *backward) {
-				if in(g.o, 0).At.In() == out(g.o, 0).At.In() {
-					g.give(0, g.dy[0])
-					return
-				}
-				g.give(0, g.typed("copy", in(g.o, 0), g.dy[:1]))
-			},
-		},
-	}
+var transposeDerivative = &Derivative{
+	Doc: "`dx` is dy with the dimensions back in their old order.",
+	rule: func(g *backward) {
+		dims, _ := Dims(g.o, "dims", in(g.o, 0).Rank())
+		g.give(0, g.transpose(g.dy[0], inverseOf(dims)))
+	},
+}
+
+var reshapeDerivative = &Derivative{
+	Doc:  "`dx` is dy in x's shape.",
+	rule: func(g *backward) { g.give(0, g.reshape(g.dy[0], in(g.o, 0).Shape...)) },
+}
+
+var broadcastDerivative = &Derivative{
+	Doc:  "`dx` is dy summed over what was repeated.",
+	rule: broadcastRule,
+}
+
+var sliceDerivative = &Derivative{
+	Doc:  "`dx` is dy with zeros around it and, where the slice has steps, between its elements.",
+	rule: sliceRule,
+}
+
+var dynamicSliceDerivative = &Derivative{
+	Doc: "`dx` is zeros with dy written at the same position.",
+	rule: func(g *backward) {
+		g.give(0, g.op("dynamic_update_slice", append([]*ir.Value{g.zeros(in(g.o, 0)), g.dy[0]}, g.o.Operands[1:]...)))
+	},
+}
+
+var dynamicUpdateSliceDerivative = &Derivative{
+	Doc:  "`dx` is dy with zeros in place of the update, `dupdate` the part of dy at its position.",
+	rule: dynamicUpdateSliceRule,
+}
+
+var concatenateDerivative = &Derivative{
+	Doc:  "Each operand's cotangent is its part of dy.",
+	rule: concatenateRule,
+}
+
+var padDerivative = &Derivative{
+	Doc:  "`dx` is what dy has at x's positions; `dvalue` the sum of everything else.",
+	rule: padRule,
+}
+
+var reverseDerivative = &Derivative{
+	Doc:  "`dx` is dy reversed.",
+	rule: func(g *backward) { g.give(0, g.op("reverse", g.dy[:1], g.o.Attrs...)) },
+}
+
+var gatherDerivative = &Derivative{
+	Doc: "`dx` is zeros with dy added at the indices, each moved to the nearest position inside. None for the indices.",
+	rule: func(g *backward) {
+		d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
+		g.scatterInto(d, int(Int(g.o, "batch_dims")))
+	},
+}
+
+var embeddingDerivative = &Derivative{
+	Doc:  "`dtable` is zeros with the rows of dy added at the ids, each moved to the nearest row of the table. None for the ids.",
+	rule: func(g *backward) { g.scatterInto(0, 0) },
+}
+
+var scatterDerivative = &Derivative{
+	Doc: "`add`: `dx = dy`, `dupdates` is dy gathered at the indices, 0 for what was dropped. `set`: what was overwritten, be it x or an earlier update, has the cotangent 0. " +
+		"`mul`: the product's rule, not defined where a factor is 0. `max`, `min`: equal ones share.",
+	rule: scatterRule,
+}
+
+var copyDerivative = &Derivative{
+	Doc: "`dx` is dy brought back to where x is.",
+	rule: func(g *backward) {
+		if in(g.o, 0).At.In() == out(g.o, 0).At.In() {
+			g.give(0, g.dy[0])
+			return
+		}
+		g.give(0, g.typed("copy", in(g.o, 0), g.dy[:1]))
+	},
 }
 
 func (w *writer) transpose(x *ir.Value, dims []int) *ir.Value {

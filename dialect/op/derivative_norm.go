@@ -6,48 +6,50 @@ import (
 	"dmir/dialect/types"
 )
 
-func normDerivatives() map[string]*Derivative {
-	return map[string]*Derivative{
-		"softmax": {
-			Doc: "`dx = y · (dy - Σ dy · y)` along `dim`.",
-			rule: func(g *backward) {
-				d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
-				y, dy := g.wide(g.y(0)), g.wide(g.dy[0])
-				g.give(0, g.mul(y, g.sub(dy, g.reduce("add", g.mul(dy, y), d))))
-			},
-		},
-		"log_softmax": {
-			Doc: "`dx = dy - e^y · Σ dy` along `dim`.",
-			rule: func(g *backward) {
-				d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
-				y, dy := g.wide(g.y(0)), g.wide(g.dy[0])
-				g.give(0, g.sub(dy, g.mul(g.unary("exp", y), g.reduce("add", dy, d))))
-			},
-		},
-		"layer_norm": {
-			Doc: "With `h = (x - mean) / √(variance + epsilon)`, recomputed, and `g = dy · scale`: `dx = (g - mean g - h · mean(g · h)) / √(variance + epsilon)`, " +
-				"`dscale = Σ dy · h` and `dbias = Σ dy` over the other dimensions.",
-			rule: func(g *backward) { g.featureNorm(false) },
-		},
-		"rms_norm": {
-			Doc: "With `h = x / √(mean x² + epsilon)`, recomputed, and `g = dy · scale`: `dx = (g - h · mean(g · h)) / √(mean x² + epsilon)`, " +
-				"`dscale = Σ dy · h` over the other dimensions.",
-			rule: func(g *backward) { g.featureNorm(true) },
-		},
-		"batch_norm": {
-			Doc: "As `dm.layer_norm`, over all dimensions but that of the channels; the cotangents of batch_mean and batch_variance flow into x as well. " +
-				"With given statistics `dx = dy · scale / √(variance + epsilon)`, and these have cotangents of their own.",
-			rule: batchNormRule,
-		},
-		"group_norm": {
-			Doc:  "As `dm.layer_norm`, over each group; `dscale` and `dbias` are summed over all dimensions but the channels.",
-			rule: groupNormRule,
-		},
-		"cross_entropy": {
-			Doc:  "`dlogits = (softmax(logits) - onehot(labels)) · dloss`, for `mean` divided by the number of rows. None for the labels.",
-			rule: crossEntropyRule,
-		},
-	}
+var softmaxDerivative = &Derivative{
+	Doc: "`dx = y · (dy - Σ dy · y)` along `dim`.",
+	rule: func(g *backward) {
+		d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
+		y, dy := g.wide(g.y(0)), g.wide(g.dy[0])
+		g.give(0, g.mul(y, g.sub(dy, g.reduce("add", g.mul(dy, y), d))))
+	},
+}
+
+var logSoftmaxDerivative = &Derivative{
+	Doc: "`dx = dy - e^y · Σ dy` along `dim`.",
+	rule: func(g *backward) {
+		d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
+		y, dy := g.wide(g.y(0)), g.wide(g.dy[0])
+		g.give(0, g.sub(dy, g.mul(g.unary("exp", y), g.reduce("add", dy, d))))
+	},
+}
+
+var layerNormDerivative = &Derivative{
+	Doc: "With `h = (x - mean) / √(variance + epsilon)`, recomputed, and `g = dy · scale`: `dx = (g - mean g - h · mean(g · h)) / √(variance + epsilon)`, " +
+		"`dscale = Σ dy · h` and `dbias = Σ dy` over the other dimensions.",
+	rule: func(g *backward) { g.featureNorm(false) },
+}
+
+var rmsNormDerivative = &Derivative{
+	Doc: "With `h = x / √(mean x² + epsilon)`, recomputed, and `g = dy · scale`: `dx = (g - h · mean(g · h)) / √(mean x² + epsilon)`, " +
+		"`dscale = Σ dy · h` over the other dimensions.",
+	rule: func(g *backward) { g.featureNorm(true) },
+}
+
+var batchNormDerivative = &Derivative{
+	Doc: "As `dm.layer_norm`, over all dimensions but that of the channels; the cotangents of batch_mean and batch_variance flow into x as well. " +
+		"With given statistics `dx = dy · scale / √(variance + epsilon)`, and these have cotangents of their own.",
+	rule: batchNormRule,
+}
+
+var groupNormDerivative = &Derivative{
+	Doc:  "As `dm.layer_norm`, over each group; `dscale` and `dbias` are summed over all dimensions but the channels.",
+	rule: groupNormRule,
+}
+
+var crossEntropyDerivative = &Derivative{
+	Doc:  "`dlogits = (softmax(logits) - onehot(labels)) · dloss`, for `mean` divided by the number of rows. None for the labels.",
+	rule: crossEntropyRule,
 }
 
 // standardized is what the gradient of a normalization over dims needs of x,

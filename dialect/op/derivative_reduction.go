@@ -8,44 +8,46 @@ import (
 	"dmir/dialect/types"
 )
 
-func reductionDerivatives() map[string]*Derivative {
-	return map[string]*Derivative{
-		"reduce": {
-			Doc: "`add`: dy repeated along the reduced dimensions. `max`, `min`: the elements that have the extreme value share dy evenly. " +
-				"`mul`: dy times the product of the other elements, right also where some are 0. A reduction by a region has no derivative.",
-			rule: reduceRule,
-		},
-		"cumsum": {
-			Doc: "`dx` is the running sum of dy from the other end.",
-			rule: func(g *backward) {
-				attrs := []types.Named{
-					{Name: "dim", Value: types.Int{V: Int(g.o, "dim")}},
-					{Name: "exclusive", Value: types.Bool(Bool(g.o, "exclusive"))},
-					{Name: "reverse", Value: types.Bool(!Bool(g.o, "reverse"))},
-				}
-				g.give(0, g.op("cumsum", g.dy[:1], attrs...))
-			},
-		},
-		"reduce_window": {
-			Doc: "`add`: the sum of dy over the windows that an element is in, itself a `reduce_window`. `max`, `min`: `dm.select_and_scatter`, the first extreme element of a window takes its dy. " +
-				"`mul`: the product's rule, not defined where an element is 0.",
-			rule: reduceWindowRule,
-		},
-		"select_and_scatter": {
-			Doc:  "`dsource` is dy at the elements that were chosen. None for x, which only chooses.",
-			rule: selectAndScatterRule,
-		},
-		"top_k": {
-			Doc:  "`dx` is zeros with dvalues at the positions they came from.",
-			rule: orderRule,
-		},
-		"sort": {
-			Doc:  "`dx` is dvalues brought back to the positions they came from.",
-			rule: orderRule,
-		},
-		"argmax": flat("The result is a position: no gradient flows."),
-	}
+var reduceDerivative = &Derivative{
+	Doc: "`add`: dy repeated along the reduced dimensions. `max`, `min`: the elements that have the extreme value share dy evenly. " +
+		"`mul`: dy times the product of the other elements, right also where some are 0. A reduction by a region has no derivative.",
+	rule: reduceRule,
 }
+
+var cumsumDerivative = &Derivative{
+	Doc: "`dx` is the running sum of dy from the other end.",
+	rule: func(g *backward) {
+		attrs := []types.Named{
+			{Name: "dim", Value: types.Int{V: Int(g.o, "dim")}},
+			{Name: "exclusive", Value: types.Bool(Bool(g.o, "exclusive"))},
+			{Name: "reverse", Value: types.Bool(!Bool(g.o, "reverse"))},
+		}
+		g.give(0, g.op("cumsum", g.dy[:1], attrs...))
+	},
+}
+
+var reduceWindowDerivative = &Derivative{
+	Doc: "`add`: the sum of dy over the windows that an element is in, itself a `reduce_window`. `max`, `min`: `dm.select_and_scatter`, the first extreme element of a window takes its dy. " +
+		"`mul`: the product's rule, not defined where an element is 0.",
+	rule: reduceWindowRule,
+}
+
+var selectAndScatterDerivative = &Derivative{
+	Doc:  "`dsource` is dy at the elements that were chosen. None for x, which only chooses.",
+	rule: selectAndScatterRule,
+}
+
+var topKDerivative = &Derivative{
+	Doc:  "`dx` is zeros with dvalues at the positions they came from.",
+	rule: orderRule,
+}
+
+var sortDerivative = &Derivative{
+	Doc:  "`dx` is dvalues brought back to the positions they came from.",
+	rule: orderRule,
+}
+
+var argmaxDerivative = flat("The result is a position: no gradient flows.")
 
 func reduceRule(g *backward) {
 	kind := Str(g.o, "kind")

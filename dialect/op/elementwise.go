@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type unary struct {
 	attrs                  []AttrDef
 	flopOf                 func(o *ir.Op) int64 // where it depends on an attribute
 	expand                 func(b *ir.Builder, o *ir.Op) []*ir.Value
+	derivative             *Derivative
 }
 
 // binary describes two broadcast operands and one result of their element type.
@@ -28,6 +30,7 @@ type binary struct {
 	flop                   int64
 	traits                 Trait
 	note                   string
+	derivative             *Derivative
 }
 
 func elementwise() []*Def {
@@ -42,22 +45,71 @@ func elementwise() []*Def {
 }
 
 var unaries = []unary{
-	{name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum},
-	{name: "neg", summary: "negation", formula: "-x", elems: signedNum},
-	{name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1},
-	{name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1},
-	{name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1},
-	{name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1},
-	{name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1},
-	{name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1},
-	{name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative."},
-	{name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1},
-	{name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1},
+	{
+		name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum,
+		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("sign", x)) }),
+	},
+	{
+		name: "neg", summary: "negation", formula: "-x", elems: signedNum,
+		derivative: direct("`dx = -dy`.", func(w *writer, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
+	},
+	{
+		name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1,
+		derivative: direct("`dx = dy · y`.", func(w *writer, _, y, dy *ir.Value) *ir.Value { return w.mul(dy, y) }),
+	},
+	{
+		name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1,
+		derivative: direct("`dx = dy / x`.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
+	},
+	{
+		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1,
+		derivative: ofX("`dx = dy / (1 + x)`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
+	},
+	{
+		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1,
+		derivative: ofY("`dx = dy · (y + 1)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
+	},
+	{
+		name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
+		derivative: ofY("`dx = dy / (2 y)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
+	},
+	{
+		name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1,
+		derivative: ofY("`dx = -dy · y³ / 2`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, -0.5), w.mul(y, w.mul(y, y)))
+		}),
+	},
+	{
+		name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
+		derivative: ofY("`dx = dy / (3 y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.div(dy, w.scale(w.mul(y, y), 3))
+		}),
+	},
+	{
+		name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1,
+		derivative: ofY("`dx = dy · (1 - y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.mul(dy, w.sub(w.number(y, 1), w.mul(y, y)))
+		}),
+	},
+	{
+		name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1,
+		derivative: ofX("`dx = dy · 2/√π · e^(-x²)`.", func(w *writer, x, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, 2/math.Sqrt(math.Pi)), w.unary("exp", w.neg(w.mul(x, x))))
+		}),
+	},
 	{
 		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
 		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
+		derivative: ofY("`dx = dy · y · (1 - y)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.mul(w.mul(dy, y), w.sub(w.number(y, 1), y))
+		}),
 	},
-	{name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum},
+	{
+		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum,
+		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *writer, _, y, dy *ir.Value) *ir.Value {
+			return w.when(w.compare("gt", y, w.number(y, 0)), dy)
+		}),
+	},
 	{
 		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", elems: floats,
 		note: "With `approximate = tanh` the function is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`. " +
@@ -74,37 +126,149 @@ var unaries = []unary{
 			return 5
 		},
 		expand: expandGelu,
+		derivative: &Derivative{
+			Doc: "`dx = dy · (Φ(x) + x · Φ'(x))` with `Φ(x) = (1 + erf(x/√2)) / 2`, or what `approximate = tanh` puts in its place; recomputed from x.",
+			rule: func(g *backward) {
+				x, dy := g.wide(g.x(0)), g.wide(g.dy[0])
+				g.give(0, g.mul(dy, g.geluSlope(x, Str(g.o, "approximate") == "tanh")))
+			},
+		},
 	},
 	{
 		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", elems: floats, flop: 4,
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
+		derivative: ofX("`dx = dy · s · (1 + x · (1 - s))` with the logistic `s` of x, recomputed.", func(w *writer, x, dy *ir.Value) *ir.Value {
+			s := w.unary("logistic", x)
+			return w.mul(w.mul(dy, s), w.plus(w.mul(x, w.sub(w.number(s, 1), s)), 1))
+		}),
 	},
-	{name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", elems: signedNum, note: "The sign of NaN is NaN."},
-	{name: "floor", summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats},
-	{name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", elems: floats},
-	{name: "round", summary: "nearest integral value, halves to even", formula: "round x", elems: floats},
-	{name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1},
-	{name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1},
-	{name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", elems: logical},
+	{
+		name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", elems: signedNum, note: "The sign of NaN is NaN.",
+		derivative: flat(constantDoc),
+	},
+	{
+		name: "floor", summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats,
+		derivative: flat(constantDoc),
+	},
+	{
+		name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", elems: floats,
+		derivative: flat(constantDoc),
+	},
+	{
+		name: "round", summary: "nearest integral value, halves to even", formula: "round x", elems: floats,
+		derivative: flat(constantDoc),
+	},
+	{
+		name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1,
+		derivative: ofX("`dx = -dy · sin x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.unary("sin", x))) }),
+	},
+	{
+		name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1,
+		derivative: ofX("`dx = dy · cos x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("cos", x)) }),
+	},
+	{
+		name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", elems: logical,
+		derivative: flat(notFloat),
+	},
 }
 
 var binaries = []binary{
-	{name: "add", summary: "sum", formula: "x + y", elems: numeric, flop: 1, traits: Commutative},
-	{name: "sub", summary: "difference", formula: "x - y", elems: numeric, flop: 1},
-	{name: "mul", summary: "product", formula: "x · y", elems: numeric, flop: 1, traits: Commutative},
-	{name: "div", summary: "quotient", formula: "x / y", elems: numeric, flop: 1, note: "Integer quotients are cut towards zero."},
-	{name: "max", summary: "larger of two", formula: "max(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is."},
-	{name: "min", summary: "smaller of two", formula: "min(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is."},
-	{name: "pow", summary: "power", formula: "x^y", elems: numeric, flop: 1},
+	{
+		name: "add", summary: "sum", formula: "x + y", elems: numeric, flop: 1, traits: Commutative,
+		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
+			g.give(0, dz)
+			g.give(1, dz)
+		}),
+	},
+	{
+		name: "sub", summary: "difference", formula: "x - y", elems: numeric, flop: 1,
+		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
+			g.give(0, dz)
+			if g.want[1] {
+				g.give(1, g.neg(g.sumTo(dz, in(g.o, 1).Shape)))
+			}
+		}),
+	},
+	{
+		name: "mul", summary: "product", formula: "x · y", elems: numeric, flop: 1, traits: Commutative,
+		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
+			if g.want[0] {
+				g.give(0, g.mul(dz, y))
+			}
+			if g.want[1] {
+				g.give(1, g.mul(dz, x))
+			}
+		}),
+	},
+	{
+		name: "div", summary: "quotient", formula: "x / y", elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
+			q := g.div(g.wide(dz), g.wide(y))
+			g.give(0, q)
+			if g.want[1] {
+				g.give(1, g.neg(g.mul(q, g.wide(g.y(0)))))
+			}
+		}),
+	},
+	{
+		name: "max", summary: "larger of two", formula: "max(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		derivative: ofBoth("The cotangent goes to the larger operand; equal ones share it half and half.", extremum("gt")),
+	},
+	{
+		name: "min", summary: "smaller of two", formula: "min(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		derivative: ofBoth("The cotangent goes to the smaller operand; equal ones share it half and half.", extremum("lt")),
+	},
+	{
+		name: "pow", summary: "power", formula: "x^y", elems: numeric, flop: 1,
+		derivative: ofBoth("`dx = dz · y · x^(y-1)`; `dy = dz · z · ln x`, and 0 where x is not positive.", func(g *backward, x, y, dz *ir.Value) {
+			x, y, dz = g.wide(x), g.wide(y), g.wide(dz)
+			if g.want[0] {
+				g.give(0, g.mul(dz, g.mul(y, g.binary("pow", x, g.plus(y, -1)))))
+			}
+			if g.want[1] {
+				positive := g.compare("gt", x, g.number(x, 0))
+				log := g.unary("log", g.choose(positive, x, g.number(x, 1)))
+				g.give(1, g.mul(g.mul(dz, g.wide(g.y(0))), log))
+			}
+		}),
+	},
 	{
 		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", elems: numeric, flop: 1,
 		note: "As C's `fmod` and `%`.",
+		derivative: ofBoth("`dx = dz`, `dy = -dz · trunc(x / y)`.", func(g *backward, x, y, dz *ir.Value) {
+			g.give(0, dz)
+			if g.want[1] {
+				whole := g.unary("round", g.div(g.sub(g.wide(x), g.wide(g.y(0))), g.wide(y)))
+				g.give(1, g.neg(g.mul(g.wide(dz), whole)))
+			}
+		}),
 	},
-	{name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", elems: floats, flop: 1, note: "The first operand is the ordinate."},
-	{name: "and", summary: "logical and of i1, bitwise of integers", formula: "x ∧ y", elems: logical, traits: Commutative},
-	{name: "or", summary: "logical or of i1, bitwise of integers", formula: "x ∨ y", elems: logical, traits: Commutative},
-	{name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", elems: logical, traits: Commutative},
+	{
+		name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", elems: floats, flop: 1, note: "The first operand is the ordinate.",
+		derivative: ofBoth("`dx = dz · y / (x² + y²)`, `dy = -dz · x / (x² + y²)`.", func(g *backward, x, y, dz *ir.Value) {
+			x, y = g.wide(x), g.wide(y)
+			q := g.div(g.wide(dz), g.add(g.mul(x, x), g.mul(y, y)))
+			if g.want[0] {
+				g.give(0, g.mul(q, y))
+			}
+			if g.want[1] {
+				g.give(1, g.neg(g.mul(q, x)))
+			}
+		}),
+	},
+	{
+		name: "and", summary: "logical and of i1, bitwise of integers", formula: "x ∧ y", elems: logical, traits: Commutative,
+		derivative: flat(notFloat),
+	},
+	{
+		name: "or", summary: "logical or of i1, bitwise of integers", formula: "x ∨ y", elems: logical, traits: Commutative,
+		derivative: flat(notFloat),
+	},
+	{
+		name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", elems: logical, traits: Commutative,
+		derivative: flat(notFloat),
+	},
 }
 
 func (u unary) def() *Def {
@@ -115,12 +279,13 @@ func (u unary) def() *Def {
 		Operands: []Param{
 			{Name: "x", Elems: u.elems, Doc: "any shape"},
 		},
-		Results: []Param{{Name: "y", Elems: u.elems, Doc: "the operand's type"}},
-		Attrs:   u.attrs,
-		Traits:  Pure | Pointwise,
-		Infer:   inferPointwise,
-		Maps:    pointwiseMaps,
-		Expand:  u.expand,
+		Results:    []Param{{Name: "y", Elems: u.elems, Doc: "the operand's type"}},
+		Attrs:      u.attrs,
+		Traits:     Pure | Pointwise,
+		Infer:      inferPointwise,
+		Maps:       pointwiseMaps,
+		Expand:     u.expand,
+		Derivative: u.derivative,
 	}
 	perElement := func(*ir.Op) int64 { return u.flop }
 	if u.flopOf != nil {
@@ -146,12 +311,13 @@ func (b binary) def() *Def {
 			{Name: "x", Elems: b.elems, Doc: "any shape"},
 			{Name: "y", Elems: b.elems, Doc: "a shape that broadcasts with x's"},
 		},
-		Results: []Param{{Name: "z", Elems: b.elems, Doc: "the broadcast shape, the operands' element type"}},
-		Traits:  Pure | Pointwise | b.traits,
-		Infer:   inferPointwise,
-		FLOP:    func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
-		Maps:    pointwiseMaps,
-		Example: fmt.Sprintf("func.func @example(%%x: %[1]s, %%y: %[3]s) -> %[1]s {\n  %%z = dm.%[2]s %%x, %%y : (%[1]s, %[3]s) -> %[1]s\n  return %%z : %[1]s\n}", t, b.name, v),
+		Results:    []Param{{Name: "z", Elems: b.elems, Doc: "the broadcast shape, the operands' element type"}},
+		Traits:     Pure | Pointwise | b.traits,
+		Infer:      inferPointwise,
+		FLOP:       func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
+		Maps:       pointwiseMaps,
+		Derivative: b.derivative,
+		Example:    fmt.Sprintf("func.func @example(%%x: %[1]s, %%y: %[3]s) -> %[1]s {\n  %%z = dm.%[2]s %%x, %%y : (%[1]s, %[3]s) -> %[1]s\n  return %%z : %[1]s\n}", t, b.name, v),
 	}
 }
 

@@ -38,7 +38,8 @@ var compareDef = &Def{
 		}
 		return one(like(o, tensor(in(o, 0), types.I1, asTensor(ts[0]).Shape...))), nil
 	},
-	Maps: pointwiseMaps,
+	Maps:       pointwiseMaps,
+	Derivative: compareDerivative,
 }
 
 var selectDef = &Def{
@@ -66,7 +67,8 @@ var selectDef = &Def{
 		}
 		return one(like(o, tensor(in(o, 1), in(o, 1).Elem, shape...))), nil
 	},
-	Maps: pointwiseMaps,
+	Maps:       pointwiseMaps,
+	Derivative: selectDerivative,
 }
 
 var clampDef = &Def{
@@ -84,10 +86,11 @@ var clampDef = &Def{
 		{Name: "x", Elems: numeric, Doc: "the values, of low's element type"},
 		{Name: "high", Elems: numeric, Doc: "greatest value, of low's element type"},
 	},
-	Results: []Param{{Name: "y", Elems: numeric, Doc: "the broadcast shape"}},
-	Traits:  Pure | Pointwise,
-	Infer:   inferPointwise,
-	Maps:    pointwiseMaps,
+	Results:    []Param{{Name: "y", Elems: numeric, Doc: "the broadcast shape"}},
+	Traits:     Pure | Pointwise,
+	Infer:      inferPointwise,
+	Maps:       pointwiseMaps,
+	Derivative: clampDerivative,
 }
 
 var convertDef = &Def{
@@ -109,7 +112,8 @@ var convertDef = &Def{
 		}
 		return one(like(o, tensor(in(o, 0), elem, in(o, 0).Shape...))), nil
 	},
-	Maps: pointwiseMaps,
+	Maps:       pointwiseMaps,
+	Derivative: convertDerivative,
 }
 
 var dropoutDef = &Def{
@@ -145,9 +149,10 @@ var dropoutDef = &Def{
 		}
 		return ts, nil
 	},
-	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "rate") },
-	FLOP:   func(o *ir.Op) dim.Dim { return out(o, 0).Elements() },
-	Maps:   pointwiseMaps,
+	Verify:     func(o *ir.Op) *Problem { return rateProblem(o, "rate") },
+	FLOP:       func(o *ir.Op) dim.Dim { return out(o, 0).Elements() },
+	Maps:       pointwiseMaps,
+	Derivative: dropoutDerivative,
 }
 
 func rateProblem(o *ir.Op, attr string) *Problem {

@@ -57,7 +57,7 @@ func (w *writer) number(x *ir.Value, v float64) *ir.Value {
 	}
 	t := asTensor(x.Type)
 	if s, ok := x.Type.(types.Scalar); ok {
-		return w.b.Op("dm.constant", nil, named("value", scalarAttr(s.Elem, v)), s).Results[0]
+		return w.b.Op(Constant, nil, named("value", scalarAttr(s.Elem, v)), s).Results[0]
 	}
 	scalar := tensor(t, t.Elem)
 	d := &types.Dense{Type: scalar, Splat: true}
@@ -66,7 +66,7 @@ func (w *writer) number(x *ir.Value, v float64) *ir.Value {
 	} else {
 		d.Ints, d.Text = []int64{int64(v)}, types.Int{V: int64(v)}.String()
 	}
-	return w.b.Op("dm.constant", nil, named("value", d), scalar).Results[0]
+	return w.b.Op(Constant, nil, named("value", d), scalar).Results[0]
 }
 
 func scalarAttr(e types.Elem, v float64) types.Attr {

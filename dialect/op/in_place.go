@@ -142,12 +142,12 @@ func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
 	u := o
 	switch {
-	case o.Name == "dm.while" && Sound(o) && i < len(o.Operands):
+	case o.Name == While && Sound(o) && i < len(o.Operands):
 		if p.Kept(o, i) != nil {
 			return nil
 		}
 		return Source(o.Operands[i])
-	case o.Name == "dm.kernel" && i < len(o.Results):
+	case o.Name == Kernel && i < len(o.Results):
 		v := kernelYield(o.Results[i])
 		if v == nil {
 			return nil
@@ -226,7 +226,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 	case root.Op == nil:
 		block = root.Block
 		owned = p.argument(root, by)
-	case root.Op.Name == "dm.constant":
+	case root.Op.Name == Constant:
 		return &Copy{Literal, root, nil}
 	default:
 		block = root.Op.Parent
@@ -251,7 +251,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 			if g.Members[u.Op] || a != nil && g.Members[a] {
 				continue
 			}
-			if a == nil || Of(a).Is(Terminator) || a.Name == "func.return" || !p.before(a, at) {
+			if a == nil || Of(a).Is(Terminator) || a.Name == Return || !p.before(a, at) {
 				return &Copy{ReadLater, root, u.Op}
 			}
 		}
@@ -264,14 +264,14 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	f := v.Block.Region.Op
 	switch {
-	case f.Name == "func.func" && f.Attr(CarriedAttr) == nil:
+	case f.Name == Func && f.Attr(CarriedAttr) == nil:
 		if v != p.Given && !Donated(f, v.Index) {
 			return &Copy{NotDonated, v, nil}
 		}
 		return nil
-	case f.Name == "func.func" && int64(v.Index) >= f.Int(CarriedAttr, 0):
+	case f.Name == Func && int64(v.Index) >= f.Int(CarriedAttr, 0):
 		return &Copy{Outside, v, nil}
-	case f.Name != "func.func" && (f.Name != "dm.while" || f.Body(1) != v.Block):
+	case f.Name != Func && (f.Name != While || f.Body(1) != v.Block):
 		return &Copy{Outside, v, nil}
 	case by == nil: // a loop in a loop, which may give other values back
 		return &Copy{Carried, v, f}
@@ -343,7 +343,7 @@ func updated(v *ir.Value) *ir.Op {
 // kernelYield is the value inside a kernel that its result v stands for, nil where
 // v is something else.
 func kernelYield(v *ir.Value) *ir.Value {
-	if v.Op == nil || v.Op.Name != "dm.kernel" {
+	if v.Op == nil || v.Op.Name != Kernel {
 		return nil
 	}
 	if t := v.Op.Body(0).Terminator(); t != nil && v.Index < len(t.Operands) {
@@ -357,7 +357,7 @@ func kernelAround(o *ir.Op) *ir.Op {
 	if o.Parent == nil || o.Parent.Region == nil {
 		return nil
 	}
-	if k := o.Parent.Region.Op; k != nil && k.Name == "dm.kernel" {
+	if k := o.Parent.Region.Op; k != nil && k.Name == Kernel {
 		return k
 	}
 	return nil

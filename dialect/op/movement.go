@@ -62,6 +62,7 @@ var transposeDef = &Def{
 		}
 		return wholeTraffic(o)
 	},
+	Derivative: transposeDerivative,
 }
 
 // spread is the iteration over a result with one operand, whose dimensions
@@ -103,6 +104,7 @@ var reshapeDef = &Def{
 		}
 		return wholeTraffic(o)
 	},
+	Derivative: reshapeDerivative,
 }
 
 func noResult(name string) *Problem {
@@ -153,6 +155,7 @@ var broadcastDef = &Def{
 		}
 		return spread(out(o, 0).Shape, from)
 	},
+	Derivative: broadcastDerivative,
 }
 
 // BroadcastDims is the result's dimension for each dimension of a dm.broadcast's operand.
@@ -208,6 +211,7 @@ var concatenateDef = &Def{
 		}
 		return one(tensor(x, x.Elem, replaced(shape, d, dim.Sum(lengths...))...)), nil
 	},
+	Derivative: concatenateDerivative,
 }
 
 var padDef = &Def{
@@ -258,6 +262,7 @@ var padDef = &Def{
 		}
 		return one(tensor(x, x.Elem, shape...)), nil
 	},
+	Derivative: padDerivative,
 }
 
 var reverseDef = &Def{
@@ -279,6 +284,7 @@ var reverseDef = &Def{
 		}
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
+	Derivative: reverseDerivative,
 }
 
 var copyDef = &Def{
@@ -301,5 +307,6 @@ var copyDef = &Def{
 		}
 		return one(y), nil
 	},
-	Maps: func(o *ir.Op) *Iteration { return spread(out(o, 0).Shape, identity(in(o, 0).Rank())) },
+	Maps:       func(o *ir.Op) *Iteration { return spread(out(o, 0).Shape, identity(in(o, 0).Rank())) },
+	Derivative: copyDerivative,
 }

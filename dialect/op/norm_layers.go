@@ -33,6 +33,7 @@ var layerNormDef = &Def{
 			return y
 		})
 	},
+	Derivative: layerNormDerivative,
 }
 
 var rmsNormDef = &Def{
@@ -60,6 +61,7 @@ var rmsNormDef = &Def{
 			return w.binary("mul", x, w.unary("rsqrt", w.plus(square, Float(o, "epsilon"))))
 		})
 	},
+	Derivative: rmsNormDerivative,
 }
 
 var featureDims = AttrDef{
@@ -199,7 +201,8 @@ var batchNormDef = &Def{
 		}
 		return in(o, 0).Elements().Scale(7)
 	},
-	Expand: expandBatchNorm,
+	Expand:     expandBatchNorm,
+	Derivative: batchNormDerivative,
 }
 
 func inferBatchNorm(o *ir.Op) ([]types.Type, *Problem) {
@@ -314,4 +317,5 @@ var groupNormDef = &Def{
 			return w.affine(o, w.reshape(y, xt.Shape...), 1, []int{1})
 		})
 	},
+	Derivative: groupNormDerivative,
 }

@@ -44,6 +44,7 @@ var softmaxDef = &Def{
 			return w.binary("div", e, w.reduce("add", e, d))
 		})
 	},
+	Derivative: softmaxDerivative,
 }
 
 var logSoftmaxDef = &Def{
@@ -63,6 +64,7 @@ var logSoftmaxDef = &Def{
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
 		return alongDim(b, o, logSoftmax)
 	},
+	Derivative: logSoftmaxDerivative,
 }
 
 func logSoftmax(w *writer, x *ir.Value, d int) *ir.Value {
@@ -139,7 +141,8 @@ var crossEntropyDef = &Def{
 		}
 		return n
 	},
-	Expand: expandCrossEntropy,
+	Expand:     expandCrossEntropy,
+	Derivative: crossEntropyDerivative,
 }
 
 func expandCrossEntropy(b *ir.Builder, o *ir.Op) []*ir.Value {

@@ -73,6 +73,7 @@ var reduceDef = &Def{
 		it.Results = [][]int{result}
 		return it
 	},
+	Derivative: reduceDerivative,
 }
 
 // sums is n where o adds or multiplies floating-point numbers, else 0.
@@ -165,6 +166,7 @@ var argmaxDef = &Def{
 		}
 		return one(tensor(x, indexElem(o, 0), shape...)), nil
 	},
+	Derivative: argmaxDerivative,
 }
 
 func replaced(shape []dim.Dim, d int, n dim.Dim) []dim.Dim {
@@ -201,6 +203,7 @@ var cumsumDef = &Def{
 		}
 		return x.Elements().Sub(dim.Prod(without(x.Shape, d)...))
 	},
+	Derivative: cumsumDerivative,
 }
 
 var reduceWindowDef = &Def{
@@ -241,6 +244,7 @@ var reduceWindowDef = &Def{
 		}
 		return sums(o, out(o, 0).Elements().Mul(n.Sub(dim.Const(1))))
 	},
+	Derivative: reduceWindowDerivative,
 }
 
 var topKDef = &Def{
@@ -276,6 +280,7 @@ var topKDef = &Def{
 		}
 		return withIndices(o, tensor(x, x.Elem, replaced(x.Shape, d, dim.Const(k))...)), nil
 	},
+	Derivative: topKDerivative,
 }
 
 var sortDef = &Def{
@@ -304,6 +309,7 @@ var sortDef = &Def{
 		}
 		return withIndices(o, asTensor(ts[0])), nil
 	},
+	Derivative: sortDerivative,
 }
 
 // withIndices adds the type of the positions where o has a second result.

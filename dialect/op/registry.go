@@ -28,9 +28,6 @@ func init() {
 			byName[d.Name] = d
 		}
 	}
-	for name, d := range derivatives() {
-		byName[name].Derivative = d
-	}
 }
 
 // All is every op, ordered by family as in the level-1 table. The slice is the

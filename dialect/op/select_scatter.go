@@ -49,5 +49,6 @@ var selectAndScatterDef = &Def{
 		w, p := reduceWindow(o)
 		return windowTraffic(o, w, p)
 	},
-	FLOP: func(o *ir.Op) dim.Dim { return in(o, 1).Elements() },
+	FLOP:       func(o *ir.Op) dim.Dim { return in(o, 1).Elements() },
+	Derivative: selectAndScatterDerivative,
 }

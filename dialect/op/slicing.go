@@ -24,9 +24,10 @@ var sliceDef = &Def{
 		{Name: "strides", Kind: KindInts, Optional: true, Doc: "step; 1 where absent"},
 		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that the lists speak of; all where absent"},
 	},
-	Traits:  Pure,
-	Infer:   inferSlice,
-	Traffic: touchedTraffic,
+	Traits:     Pure,
+	Infer:      inferSlice,
+	Traffic:    touchedTraffic,
+	Derivative: sliceDerivative,
 }
 
 // slicing is the part of every dimension that a dm.slice takes. Limit is
@@ -148,6 +149,7 @@ var dynamicSliceDef = &Def{
 		read, written := touchedTraffic(o)
 		return startsRead(o, read, 1, o.Out(0)), written
 	},
+	Derivative: dynamicSliceDerivative,
 }
 
 // startsRead is read without the starts, operands first and up, of the dimensions
@@ -225,6 +227,7 @@ var dynamicUpdateSliceDef = &Def{
 		read[0] = dim.Dim{}
 		return startsRead(o, read, 2, o.In(1)), read[1]
 	},
+	Derivative: dynamicUpdateSliceDerivative,
 }
 
 const outsideDoc = "An index outside the dimension takes the nearest element inside, as in StableHLO."
@@ -253,7 +256,8 @@ var gatherDef = &Def{
 		}
 		return one(tensor(in(o, 0), in(o, 0).Elem, shape...)), nil
 	},
-	Traffic: touchedTraffic,
+	Traffic:    touchedTraffic,
+	Derivative: gatherDerivative,
 }
 
 var (
@@ -334,6 +338,7 @@ var scatterDef = &Def{
 		}
 		return read, part
 	},
+	Derivative: scatterDerivative,
 }
 
 var embeddingDef = &Def{
@@ -363,6 +368,7 @@ var embeddingDef = &Def{
 		w := newWriter(b)
 		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
 	},
+	Derivative: embeddingDerivative,
 }
 
 // Taken is the part that the dm.slice o takes of each dimension of its operand:

@@ -13,10 +13,10 @@ import (
 // properties are the inherent attributes of the ops that dmir knows besides
 // its own, as MLIR defines them.
 var properties = map[string][]string{
-	"func.func":      {"arg_attrs", "function_type", "no_inline", "res_attrs", "sym_name", "sym_visibility"},
-	"func.call":      {"arg_attrs", "callee", "no_inline", "res_attrs"},
-	"func.return":    {},
-	"builtin.module": {"sym_name", "sym_visibility"},
+	op.Func:   {"arg_attrs", "function_type", "no_inline", "res_attrs", "sym_name", "sym_visibility"},
+	op.Call:   {"arg_attrs", "callee", "no_inline", "res_attrs"},
+	op.Return: {},
+	op.Module: {"sym_name", "sym_visibility"},
 }
 
 // split tells o's properties, printed in <{…}>, from its other attributes: by

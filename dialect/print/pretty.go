@@ -11,11 +11,11 @@ import (
 // prettyOp prints o in its own form; false where it has none that says all.
 func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 	switch o.Name {
-	case "func.func":
+	case op.Func:
 		return p.function(o, depth)
-	case "func.call":
+	case op.Call:
 		return p.call(o)
-	case "func.return":
+	case op.Return:
 		p.out.WriteString("return")
 		p.dict(" ", o.Attrs)
 		if len(o.Operands) > 0 {
@@ -25,7 +25,7 @@ func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 			p.typeList(o, o.Operands)
 		}
 		return true
-	case "builtin.module":
+	case op.Module:
 		if len(o.Regions) != 1 || len(o.Regions[0].Blocks) > 1 {
 			return false
 		}
@@ -232,7 +232,7 @@ func (p *printer) function(o *ir.Op, depth int) bool {
 	}
 	p.out.WriteByte(')')
 	p.functionResults(o, sig)
-	if rest := without(o.Attrs, properties["func.func"]...); len(rest) > 0 || o.Attr("no_inline") != nil {
+	if rest := without(o.Attrs, properties[op.Func]...); len(rest) > 0 || o.Attr("no_inline") != nil {
 		if a := o.Attr("no_inline"); a != nil {
 			rest = append(rest, types.Named{Name: "no_inline", Value: a})
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
@@ -74,7 +75,7 @@ func (p *printer) module() (string, error) {
 		p.ops(p.m.Ops, 0)
 	case p.generic:
 		props, attrs := p.split(outer)
-		p.out.WriteString(`"builtin.module"()`)
+		p.out.WriteString(`op.Module()`)
 		p.props(props)
 		p.out.WriteString(" ({\n")
 		if len(p.m.Ops) == 0 {
@@ -188,7 +189,7 @@ func (p *printer) genericOp(o *ir.Op, depth int) {
 	}
 	props, attrs := p.split(o)
 	p.props(props)
-	if len(o.Regions) > 0 || o.Name == "func.func" {
+	if len(o.Regions) > 0 || o.Name == op.Func {
 		p.out.WriteString(" (")
 		for i, r := range o.Regions {
 			if i > 0 {
@@ -325,7 +326,7 @@ func (p *printer) blocks(r *ir.Region, depth int, label bool) {
 	p.names.release(mark)
 }
 
-func isolated(o *ir.Op) bool { return o.Name == "func.func" || o.Name == "builtin.module" }
+func isolated(o *ir.Op) bool { return o.Name == op.Func || o.Name == op.Module }
 
 // props prints <{…}>.
 func (p *printer) props(attrs []types.Named) {

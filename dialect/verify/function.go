@@ -33,7 +33,7 @@ func (v *verifier) function(o *ir.Op) {
 
 func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
 	for i, o := range b.Ops {
-		if o.Name == "func.return" && i < len(b.Ops)-1 {
+		if o.Name == op.Return && i < len(b.Ops)-1 {
 			v.report("DM186", o.Head, "ops follow this return").Help = "move the return to the end of the block"
 			return
 		}
@@ -41,14 +41,14 @@ func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
 	switch t := b.Terminator(); {
 	case t == nil:
 		v.report("DM186", f.Head, "a block of the function is empty").Help = "end it with return"
-	case t.Name == "func.call" || op.Of(t) != nil && t.Name != "dm.yield":
+	case t.Name == op.Call || op.Of(t) != nil && t.Name != op.Yield:
 		v.report("DM186", t.Head, "the function does not end in return").Help = "add return behind this op"
 	}
 }
 
 // returns compares the returned values with the signature of the function.
 func (v *verifier) returns(o *ir.Op) {
-	if o.Parent == nil || o.Parent.Region.Op.Name != "func.func" {
+	if o.Parent == nil || o.Parent.Region.Op.Name != op.Func {
 		v.report("DM186", o.Head, "return stands outside of a function").Help = "regions of dm ops end in dm.yield"
 		return
 	}
@@ -225,9 +225,9 @@ func (v *verifier) yield(o *ir.Op) {
 // insideKernel refuses what cannot run within one kernel.
 func (v *verifier) insideKernel(o *ir.Op) {
 	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
-		if k := b.Region.Op; k.Name == "dm.kernel" {
+		if k := b.Region.Op; k.Name == op.Kernel {
 			d := v.report("DM189", o.Head, "%s cannot stand inside a kernel", o.Name)
-			if d.Related = []diag.Related{{Span: k.Head, Message: "the kernel"}}; o.Name == "dm.kernel" {
+			if d.Related = []diag.Related{{Span: k.Head, Message: "the kernel"}}; o.Name == op.Kernel {
 				d.Help = "merge it with the kernel around it, or move it out"
 			}
 			return

@@ -77,7 +77,7 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 // Function returns what is wrong with the body of o as a whole, nothing where o
 // is no function.
 func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
-	if o.Name != "func.func" || o.Bad {
+	if o.Name != op.Func || o.Bad {
 		return nil
 	}
 	v := &verifier{m: m}
@@ -144,16 +144,16 @@ func (v *verifier) op(o *ir.Op) {
 		return
 	}
 	switch o.Name {
-	case "func.return":
+	case op.Return:
 		v.returns(o)
-	case "func.call":
+	case op.Call:
 		v.call(o)
-	case "dm.grad":
+	case op.Grad:
 		v.grad(o)
-	case "dm.yield":
+	case op.Yield:
 		v.yield(o)
 	}
-	if o.Name == "dm.kernel" || o.Name == "func.call" || o.Name == "dm.grad" {
+	if o.Name == op.Kernel || o.Name == op.Call || o.Name == op.Grad {
 		v.insideKernel(o)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
@@ -227,7 +228,7 @@ func (r *optimizer) module(t task) error {
 		}
 	}
 	if !whole {
-		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != "func.func" })
+		m.Ops = slices.DeleteFunc(m.Ops, func(o *ir.Op) bool { return o.Name != op.Func })
 	}
 	return r.print("", m)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dmir/analysis/program"
+	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/scope"
@@ -65,7 +66,7 @@ func isFunction(o *ast.Op) bool { return o.Func != nil || strings.HasSuffix(o.Na
 
 // isCall reports whether an op calls the symbol that it names, or its gradient.
 func isCall(o *ast.Op) bool {
-	return o.Name == "call" || o.Name == gradOp || strings.HasSuffix(o.Name, ".call")
+	return o.Name == "call" || o.Name == op.Grad || strings.HasSuffix(o.Name, ".call")
 }
 
 // enclosing are the ops that hold off, from the outermost to the innermost.

@@ -72,7 +72,7 @@ func Complete(p *program.Program, off int) Completions {
 	case s.name == 0 && len(s.before) == 0 && strings.IndexByte(`%@#!^`, first) >= 0:
 		// a name that is being given
 	case first == '%':
-		if s.opName() != "func.func" && s.name >= 0 {
+		if s.opName() != op.Func && s.name >= 0 {
 			out.Items, out.More = s.values()
 		}
 	case first == '@':
@@ -159,13 +159,13 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}
 		if last == "{" || last == "," {
-			if name == "func.func" && s.tok(in-1) == "attributes" {
+			if name == op.Func && s.tok(in-1) == "attributes" {
 				return s.functionAttrs(), false
 			}
 			return s.attrs(def, false), false
 		}
 		return nil, false
-	case name == "func.func" && in >= 0:
+	case name == op.Func && in >= 0:
 		if last == ":" {
 			return s.types(l), false
 		}

@@ -185,7 +185,7 @@ func bindings(p *program.Program, v *ir.Value) map[string]int64 {
 // funcOf is the function that holds o, or that o is.
 func funcOf(p *program.Program, o *ir.Op) *cost.Func {
 	for ; o != nil; o = parent(o) {
-		if o.Name == "func.func" {
+		if o.Name == op.Func {
 			f, _ := costAt(p, o)
 			return f
 		}

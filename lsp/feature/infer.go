@@ -30,14 +30,14 @@ func (s *statement) expected(l place) (text, what string) {
 		return "", ""
 	}
 	f := s.callee()
-	if f != nil && s.opName() != gradOp {
+	if f != nil && s.opName() != op.Grad {
 		text = strings.TrimPrefix(signature(f), " : ")
 		if last == "->" {
 			_, text, _ = strings.Cut(text, " -> ")
 		}
 		return text, "type of @" + f.Name
 	}
-	if def := op.Lookup(s.op.Name); s.op.Name == "func.return" || def.Is(op.Terminator) {
+	if def := op.Lookup(s.op.Name); s.op.Name == op.Return || def.Is(op.Terminator) {
 		if last == "->" || slices.ContainsFunc(s.op.Operands, func(v *ir.Value) bool { return v.Type == types.Type(types.Unknown) }) {
 			return "", ""
 		}
@@ -74,12 +74,11 @@ func (s *statement) commasFrom(i int) int {
 	return n
 }
 
-// gradOp names a function as a call does.
-const gradOp = op.Prefix + "grad"
+// op.Grad names a function as a call does.
 
 // callee is the function that a call or a gradient names, nil where there is none.
 func (s *statement) callee() *ir.Func {
-	if name := s.opName(); name != "call" && name != "func.call" && name != gradOp {
+	if name := s.opName(); name != "call" && name != op.Call && name != op.Grad {
 		return nil
 	}
 	for i := s.name + 1; i < len(s.before); i++ {

@@ -23,8 +23,8 @@ var opItems = sync.OnceValue(func() []Completion {
 	}
 	return append(out,
 		Completion{Kind: OpItem, Label: "return", Detail: "ends a function", Text: "return"},
-		Completion{Kind: OpItem, Label: "func.call", Detail: "calls a function", Text: "func.call", Snippet: "func.call @${1:f}(${2:%x}) : (${3:types}) -> ${4:type}"},
-		Completion{Kind: OpItem, Label: "func.func", Detail: "a function", Text: "func.func", Snippet: "func.func @${1:f}(${2:%x: type}) -> ${3:type} {\n  $0\n}"},
+		Completion{Kind: OpItem, Label: op.Call, Detail: "calls a function", Text: op.Call, Snippet: "func.call @${1:f}(${2:%x}) : (${3:types}) -> ${4:type}"},
+		Completion{Kind: OpItem, Label: op.Func, Detail: "a function", Text: op.Func, Snippet: "func.func @${1:f}(${2:%x: type}) -> ${3:type} {\n  $0\n}"},
 		Completion{Kind: OpItem, Label: "module", Detail: "holds functions", Text: "module", Snippet: "module {\n  $0\n}"},
 	)
 })
@@ -169,7 +169,7 @@ func (s *statement) dimensions() []Completion {
 // symbols are the functions and other symbols of the section. A symbol that is
 // being named has none to choose from.
 func (s *statement) symbols() (out []Completion, more bool) {
-	if name := s.opName(); (name == "func.func" || name == "module" || name == "builtin.module") && s.place().inside() < 0 {
+	if name := s.opName(); (name == op.Func || name == "module" || name == op.Module) && s.place().inside() < 0 {
 		return nil, false
 	}
 	for _, n := range s.defined(scope.Symbol) {

@@ -37,7 +37,7 @@ func (s *statement) visible() iter.Seq[*ir.Value] {
 				}
 			}
 			o := r.Op
-			if o == nil || o.Name == "func.func" || o.Name == "builtin.module" || op.Of(o).Is(op.Isolated) {
+			if o == nil || o.Name == op.Func || o.Name == op.Module || op.Of(o).Is(op.Isolated) {
 				return
 			}
 			block = o.Parent
@@ -119,17 +119,17 @@ func (s *statement) wanted() want {
 		owner = s.block.Region.Op
 	}
 	switch name {
-	case "return", "func.return":
+	case "return", op.Return:
 		for _, f := range s.module.Funcs {
 			if owner != nil && f.Op == owner && n < len(f.Results) {
 				return want{exact: f.Results[n]}
 			}
 		}
-	case "call", "func.call", gradOp:
+	case "call", op.Call, op.Grad:
 		if f := s.callee(); f != nil && n < len(f.Args) {
 			return want{exact: f.Args[n].Type}
 		}
-	case "dm.yield":
+	case op.Yield:
 		if owner != nil && n < len(owner.Results) && owner.Name != "dm.map" && owner.Name != "dm.reduce" {
 			return want{exact: owner.Results[n].Type}
 		}

@@ -43,7 +43,7 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 		add("time", timeTerms(tt, p.Target))
 	case e.Fused && len(e.Inner) == 0:
 		add("moved", "0 B: it is inside a kernel, whose edge is counted")
-	case len(e.Inner) > 0 || e.Op.Name == "func.call" || e.Op.Name == "dm.grad":
+	case len(e.Inner) > 0 || e.Op.Name == op.Call || e.Op.Name == op.Grad:
 		add("all", whole(e))
 	}
 	return equations(eqs)
@@ -140,13 +140,11 @@ func flopTerms(e *cost.Entry, t cost.Terms) string {
 			return fmt.Sprintf("%s × %s elements", group(t.Each), group(n))
 		}
 		return fmt.Sprintf("%s × %s elements", group(t.Each), factor(t.Over))
-	case e.Op.Name == kernelOp:
+	case e.Op.Name == op.Kernel:
 		return innerFLOP(e)
 	}
 	return ""
 }
-
-const kernelOp = op.Prefix + "kernel"
 
 // innerFLOP is the sum over the ops in a kernel.
 func innerFLOP(e *cost.Entry) string {
@@ -218,9 +216,9 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 // whole says what an op without terms of its own sums up.
 func whole(e *cost.Entry) string {
 	switch e.Op.Name {
-	case "dm.grad":
+	case op.Grad:
 		return "the costs of the joint forward and backward graph of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
-	case "func.call":
+	case op.Call:
 		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
 	case op.Prefix + "if":
 		return "the costlier branch"

@@ -1,0 +1,17 @@
+package op
+
+// The full names of the ops that give a program its structure: functions, what
+// calls, groups and orders other ops, and constants. Code that builds or walks
+// programs names these; what else it must know of an op, it asks the op's entry.
+const (
+	Module   = "builtin.module"
+	Func     = "func.func"
+	Call     = "func.call"
+	Return   = "func.return"
+	Constant = Prefix + "constant"
+	Grad     = Prefix + "grad"
+	If       = Prefix + "if"
+	Kernel   = Prefix + "kernel"
+	While    = Prefix + "while"
+	Yield    = Prefix + "yield"
+)
