@@ -67,7 +67,7 @@ func (foreign) Error() string {
 }
 
 func (foreign) Failure() artifact.Failure {
-	return artifact.Failure{Reason: artifact.Untrusted, Help: "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
+	return artifact.Failure{Reason: artifact.Untrusted}
 }
 
 // Run runs p once on inputs, the elements of its arguments in their order. The

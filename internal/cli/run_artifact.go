@@ -65,7 +65,7 @@ func (c runCmd) artifact(a *app) error {
 func deviceFailed(a *app, path string, err error) error {
 	switch f, _ := artifact.FailureOf(err); f.Reason {
 	case artifact.Untrusted:
-		return &failure{"DM620", path, err.Error(), f.Help}
+		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
 	case artifact.Faulted:
 		return &failure{"DM618", path, f.Err.Error(), f.Help}
 	}
