@@ -5,11 +5,12 @@ package main
 import (
 	"os"
 
-	"dmir/gpu/device"
+	_ "dmir/compile/target/all"
+	"dmir/gpu/device/nvidia"
 	"dmir/internal/cli"
 )
 
 func main() {
-	device.Serve()
+	nvidia.Serve()
 	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

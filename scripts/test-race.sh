@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$root"
 command -v go >/dev/null || cannot "install Go and run this again"
 want gcc gcc # the race detector links with the C linker
-CGO_ENABLED=1 go test -race -short ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./compile/driver ./gpu/cuda ./gpu/device
+CGO_ENABLED=1 go test -race -short ./lsp/... ./syntax/parse ./analysis/program ./compile/interp ./compile/tensor ./compile/driver ./gpu/cuda ./gpu/device/...

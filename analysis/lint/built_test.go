@@ -65,7 +65,7 @@ func fixedIsBuilt(t *testing.T, text, until string) {
 		compile := func(p *program.Program, until string) (*pass.Unit, error) {
 			m := p.Modules[0].Clone()
 			u := &pass.Unit{Ctx: t.Context(), Module: m, Func: m.Func(f.Func.Name), Machine: p.Target, Options: pass.Options{Bind: bind}}
-			return u, pass.Run(u, pipeline.Until(until), nil)
+			return u, pass.Run(u, pipeline.Until(nil, until), nil)
 		}
 		was, err := compile(before, "dissolve")
 		if err != nil {

@@ -16,7 +16,9 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/compile/cuda/audit"
 	"dmir/compile/driver"
+	_ "dmir/compile/target/all"
 	"dmir/dialect/types"
 	"dmir/gpu/nvrtc"
 	"dmir/syntax/diag"
@@ -49,17 +51,17 @@ func main() {
 	}
 	fmt.Printf("# Machine code of the examples, %s (%s)\n\n", m.Title, m.Arch)
 	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots of a thread for each byte (%s / 2 / (%g · %s)).\n\n",
-		driver.Target, driver.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), driver.Target, units.Bandwidth(m.Bandwidth))
+		audit.Target, audit.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), audit.Target, units.Bandwidth(m.Bandwidth))
 	var over []string
 	for _, file := range files {
-		audits, err := audit(file, m)
+		audits, err := steps(file, m)
 		if err != nil {
 			log.Fatalf("%s: %v", file, err)
 		}
 		if len(audits) == 0 {
 			continue
 		}
-		slices.SortStableFunc(audits, func(a, b driver.Audit) int { return int(b.Bytes - a.Bytes) })
+		slices.SortStableFunc(audits, func(a, b audit.Step) int { return int(b.Bytes - a.Bytes) })
 		fmt.Printf("## %s\n\n", filepath.Base(file))
 		fmt.Println("| kernel | class | moves | hot part | instr | slots/B | pipe | of budget | 16-byte accesses | 64-bit | f64 | tensor | bulk | local |")
 		fmt.Println("|---|---|--:|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|")
@@ -69,7 +71,7 @@ func main() {
 			}
 			fmt.Println(row(a))
 			if a.Memory && a.Share > 1 {
-				over = append(over, fmt.Sprintf("%s of %s: %.0f %%", a.Step, filepath.Base(file), 100*a.Share))
+				over = append(over, fmt.Sprintf("%s of %s: %.0f %%", a.Name, filepath.Base(file), 100*a.Share))
 			}
 		}
 		fmt.Println()
@@ -84,7 +86,7 @@ func main() {
 }
 
 // row is the line of the table for one step.
-func row(a driver.Audit) string {
+func row(a audit.Step) string {
 	part, share := "all", "–"
 	if a.Loop {
 		part = "loop"
@@ -93,12 +95,12 @@ func row(a driver.Audit) string {
 		share = fmt.Sprintf("%.0f %%", 100*float64(a.All.Vector)/float64(a.All.Bytes))
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.2f | %s | %.0f %% | %s | %d | %d | %d | %d | %d |",
-		a.Step, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
+		a.Name, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
 }
 
-// audit compiles the only function of a file; a file with several, or one that
+// steps compiles the only function of a file; a file with several, or one that
 // is not for devices, gives nothing.
-func audit(file string, m *machine.Machine) ([]driver.Audit, error) {
+func steps(file string, m *machine.Machine) ([]audit.Step, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -126,5 +128,5 @@ func audit(file string, m *machine.Machine) ([]driver.Audit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return driver.AuditSteps(built, listing, m)
+	return audit.Steps(built, listing, m)
 }

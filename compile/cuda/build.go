@@ -71,12 +71,12 @@ func problem(o *ir.Op, code, format string, args ...any) error {
 
 // Kernels is the pass that finds how each kernel runs and how many bytes it
 // needs for itself, for the plan that follows.
-func Kernels() pass.Pass {
+func (c codegen) Kernels() pass.Pass {
 	return pass.Pass{
 		Name:    "kernels",
 		Summary: "the form in which each kernel runs, and the memory it needs for itself",
 		Run: func(u *pass.Unit) error {
-			g, err := generatorOf(u)
+			g, err := c.generator(u)
 			if err != nil {
 				return err
 			}

@@ -6,11 +6,11 @@ import (
 	"dmir/dialect/types"
 )
 
-// Handed gives for the target of u how many bytes a kernel writes to memory of
+// Handed gives for the machine of u how many bytes a kernel writes to memory of
 // its own and reads from it: the sums that its blocks hand on. It makes no text,
 // so that a planner can ask of every group of ops.
-func Handed(u *pass.Unit) (func(*kernel.Form) int64, error) {
-	g, err := generatorOf(u)
+func (c codegen) Handed(u *pass.Unit) (func(*kernel.Form) int64, error) {
+	g, err := c.generator(u)
 	if err != nil {
 		return nil, err
 	}

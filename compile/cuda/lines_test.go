@@ -11,6 +11,7 @@ import (
 	"dmir/compile/cuda"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/compile/target"
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
@@ -38,11 +39,12 @@ func compiled(t *testing.T, text, arch string) *artifact.Program {
 		t.Fatalf("%s %s", d.Code, d.Message)
 	}
 	m := p.Modules[0]
-	u := &pass.Unit{Module: m, Func: m.Funcs[0], Machine: p.Target, Options: pass.Options{Arch: arch}}
-	if err := pass.Run(u, pipeline.Passes(), nil); err != nil {
+	u := &pass.Unit{Module: m, Func: m.Funcs[0], Machine: p.Target}
+	g := cuda.Backend{}.Generator(target.Options{Arch: arch})
+	if err := pass.Run(u, pipeline.For(g), nil); err != nil {
 		t.Fatal(err)
 	}
-	out, err := cuda.Program(t.Context(), m, u.Func, cuda.Target{Arch: arch, Machine: p.Target})
+	out, err := g.Program(t.Context(), m, u.Func, p.Target)
 	if err != nil {
 		t.Fatal(err)
 	}

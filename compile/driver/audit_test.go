@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dmir/analysis/machine"
+	"dmir/compile/cuda/audit"
 	"dmir/gpu/artifact"
 	"dmir/gpu/nvrtc"
 )
@@ -33,7 +34,7 @@ func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	audits, err := AuditSteps(p, text, m)
+	audits, err := audit.Steps(p, text, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, 
 		if !rows || !a.Memory || a.Bytes < 1<<20 || a.Share <= 1 {
 			continue
 		}
-		said := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Step, a.PerByte, 100*a.Share, Target)
+		said := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Name, a.PerByte, 100*a.Share, audit.Target)
 		if why := overBudget[name]; why != "" {
 			t.Logf("%s; %s", said, why)
 		} else {

@@ -5,11 +5,15 @@ import (
 	"slices"
 
 	"dmir/analysis/machine"
-	"dmir/compile/cuda"
+	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/types"
 	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/internal/local"
 	"dmir/syntax/diag"
 )
 
@@ -22,24 +26,26 @@ type BuildOptions struct {
 	Skip    []string // passes that are left out
 	// TilesFile holds measured tiles; empty: the user's, which Tune writes.
 	TilesFile string
-	TileRank  int // as pass.Options
-	// Observe is told of each pass that is done, with the module behind it.
+	TileRank  int // as target.Options
+	// Observe is called after each pass, with the module behind it.
 	Observe func(s pass.Stage, u *pass.Unit)
-	// Warn is told what a person should know of a program that compiles.
+	// Warn is called with each warning about a program that compiles.
 	Warn func(diag.Diagnostic)
 }
 
-// Build compiles fn, a function of m, which stays as it is. An error that
-// belongs to a place in the program is a *pass.Error.
+// Build compiles fn, a function of m, which stays as it is, for the target of the
+// architecture. An error that belongs to a place in the program is a *pass.Error.
 func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out *artifact.Program, err error) {
+	t := target.For(o.Arch)
 	if o.TilesFile == "" && o.Arch != "" {
-		if file, err := TilesFile(); err == nil {
+		if file, err := t.TilesFile(); err == nil {
 			o.TilesFile = file
 		}
 	}
+	g := t.Generator(target.Options{Arch: o.Arch, TilesFile: o.TilesFile, TileRank: o.TileRank})
 	m = m.Clone()
-	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Arch: o.Arch, Grad: o.Grad, TilesFile: o.TilesFile, TileRank: o.TileRank}}
-	passes := slices.DeleteFunc(pipeline.Passes(), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
+	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Grad: o.Grad}}
+	passes := slices.DeleteFunc(pipeline.For(g), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
 	err = pass.Run(u, passes, func(s pass.Stage) error {
 		if o.Observe != nil {
 			o.Observe(s, u)
@@ -57,5 +63,122 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 		}
 	}
 	defer pass.Recover(&err, u.Func, "the code generator")
-	return cuda.Program(ctx, m, u.Func, cuda.Target{Arch: o.Arch, Machine: o.Machine})
+	return g.Program(ctx, m, u.Func, o.Machine)
+}
+
+// DefaultArch is the architecture that code is made for where a person names
+// none: that of this machine's device, else that of m, which may be nil.
+func DefaultArch(m *machine.Machine) string {
+	if d := device.Default(); d != nil {
+		return d.Arch()
+	}
+	if m != nil && m.Arch != "" {
+		return m.Arch
+	}
+	return target.For("").DefaultArch()
+}
+
+// Compiled is a program that can run without its text, with the machine code in
+// it for each architecture.
+type Compiled struct {
+	Program *artifact.Program
+	Code    []*target.Code
+}
+
+// InvalidError reports that a compiled program breaks a rule of artifacts. It is
+// a fault of the compiler.
+type InvalidError struct{ Err error }
+
+func (e *InvalidError) Error() string { return e.Err.Error() }
+
+// CompileFor compiles fn for archs: once for all of them, and once more for each
+// that has features of its own where there are several. The first of the results
+// runs on all, the others are its variants. Where code is false the programs hold
+// no machine code. progress is called with the part that begins.
+func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, code bool, o BuildOptions, progress func(what string, done, total int)) ([]Compiled, error) {
+	build := func(arch string) (Compiled, error) {
+		o.Arch = arch
+		p, err := Build(ctx, m, fn, o)
+		if err != nil {
+			return Compiled{}, err
+		}
+		o.Warn = nil // later builds are of the same text
+		if err := p.Check(); err != nil {
+			return Compiled{}, &InvalidError{err}
+		}
+		describe(p, fn, arch)
+		return Compiled{Program: p}, nil
+	}
+	progress("planning", 0, len(archs)+1)
+	if len(archs) <= 1 {
+		arch := ""
+		if len(archs) == 1 {
+			arch = archs[0]
+		}
+		c, err := build(arch)
+		if err != nil {
+			return nil, err
+		}
+		if arch != "" && code {
+			progress("code for "+arch, 1, 2)
+			err = c.add(ctx, arch)
+		}
+		return []Compiled{c}, err
+	}
+	portable, err := build("")
+	if err != nil {
+		return nil, err
+	}
+	all := []Compiled{portable}
+	for i, arch := range archs {
+		progress("code for "+arch, i+1, len(archs)+1)
+		own, err := build(arch)
+		if err != nil {
+			return nil, err
+		}
+		if own.Program.Arch() == "" { // nothing in it is for this architecture alone
+			if err := all[0].add(ctx, arch); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := own.add(ctx, arch); err != nil {
+			return nil, err
+		}
+		all[0].Program.Variants = append(all[0].Program.Variants, own.Program)
+		all = append(all, own)
+	}
+	return all, nil
+}
+
+// add adds the machine code for an architecture.
+func (c *Compiled) add(ctx context.Context, arch string) error {
+	code, err := target.For(arch).Compile(ctx, c.Program, arch)
+	if err != nil {
+		return err
+	}
+	c.Program.Images = append(c.Program.Images, code.Image)
+	c.Code = append(c.Code, code)
+	return nil
+}
+
+// describe adds to p what a run without the text of fn reads.
+func describe(p *artifact.Program, fn *ir.Func, arch string) {
+	p.Headers = target.For(arch).Headers()
+	if key, err := local.Key(true); err == nil { // without one the file counts as another user's
+		p.Key = key
+	}
+	if len(p.Outputs) == len(fn.Results) {
+		p.Results = outputNames(fn, len(fn.Results))
+	}
+	for i := range p.Inputs { // fn's arguments, and behind them the cotangents that its gradient takes
+		var d artifact.Default
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
+			d.Init = &v
+		}
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.StddevAttr)); ok {
+			d.Stddev = &v
+		}
+		p.Defaults = append(p.Defaults, d)
+	}
 }

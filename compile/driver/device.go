@@ -14,10 +14,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/gpu/cuda"
 	"dmir/gpu/device"
-	"dmir/gpu/emulator"
-	"dmir/gpu/nvrtc"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -173,10 +170,6 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 	var (
 		atRun   *interp.Error
 		atPass  *pass.Error
-		gpu     *cuda.Fault
-		emu     *emulator.Fault
-		text    *emulator.CompileError
-		nvText  *nvrtc.CompileError
 		problem = func(code, msg string, line int) diag.Diagnostic {
 			c := diag.Find(Codes, code)
 			d := diag.Diagnostic{Code: code, Name: c.Name, Severity: diag.Error, Message: msg, Help: c.Help}
@@ -194,18 +187,12 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 		return atRun.Diagnostic(), true
 	case errors.As(err, &atPass):
 		return atPass.Diagnostic(), true
-	case errors.As(err, &gpu):
-		line := 0
-		if len(gpu.Lines) > 0 {
-			line = gpu.Lines[0]
-		}
-		return problem("DM860", gpu.Error(), line), true
-	case errors.As(err, &emu):
-		return problem("DM860", emu.Error(), emu.SourceLine), true
-	case errors.As(err, &nvText):
-		return problem("DM861", nvText.Error(), 0), true
-	case errors.As(err, &text):
-		return problem("DM861", text.Error(), 0), true
+	}
+	switch f, _ := artifact.FailureOf(err); f.Reason {
+	case artifact.Faulted:
+		return problem("DM860", f.Err.Error(), f.Line), true
+	case artifact.Rejected:
+		return problem("DM861", f.Err.Error(), 0), true
 	}
 	return diag.Diagnostic{Message: err.Error()}, false
 }

@@ -78,9 +78,8 @@ type Result struct {
 func Choose(name string) (d device.Device, why string, err error) {
 	switch name {
 	case "", "auto":
-		found := device.Devices()
-		if len(found) > 0 && found[0].Name() != "emulator" {
-			return found[0], "this machine's GPU", nil
+		if d := device.Default(); d != nil {
+			return d, "this machine's GPU", nil
 		}
 		return nil, "no GPU is here, and the reference executor needs nothing", nil
 	case "reference":

@@ -4,10 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"dmir/gpu/device"
+	_ "dmir/compile/target/all"
+	"dmir/gpu/device/nvidia"
 )
 
 func TestMain(m *testing.M) {
-	device.Serve()
+	nvidia.Serve()
 	os.Exit(m.Run())
 }

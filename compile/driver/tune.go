@@ -3,20 +3,12 @@ package driver
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
-	"dmir/compile/cuda"
 	"dmir/compile/interp"
+	"dmir/compile/target"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/gpu/nvrtc"
 )
-
-// TilesFile is where measured tiles of contractions are kept.
-func TilesFile() (string, error) {
-	dir, err := nvrtc.CacheDir()
-	return filepath.Join(dir, "tiles.json"), err
-}
 
 // Tuned is what measuring found for one product.
 type Tuned struct {
@@ -32,9 +24,16 @@ const tuneRanks = 6
 
 // Tune measures the first candidates for the tile of every contraction of the
 // job's function on d, all contractions at a time, and keeps the fastest in
-// file, which later builds for d's architecture take them from. progress is told
-// the rounds done; it may be nil.
+// file, which later builds for d's architecture take them from; "" is the user's.
+// progress is called with the rounds done; it may be nil.
 func Tune(ctx context.Context, d device.Device, j Job, file string, progress func(done, total int)) ([]Tuned, error) {
+	to := target.For(d.Arch())
+	if file == "" {
+		var err error
+		if file, err = to.TilesFile(); err != nil {
+			return nil, err
+		}
+	}
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
@@ -71,18 +70,12 @@ func Tune(ctx context.Context, d device.Device, j Job, file string, progress fun
 			}
 		}
 	}
-	choices, err := cuda.ReadChoices(file)
-	if err != nil {
-		return nil, err
-	}
-	tuned := make([]Tuned, len(order))
+	tuned, fastest := make([]Tuned, len(order)), map[string]string{}
 	for i, t := range order {
 		tuned[i] = *t
-		if !choices.Put(t.Product, t.Best) {
-			return nil, fmt.Errorf("there is no tile %q", t.Best)
-		}
+		fastest[t.Product] = t.Best
 	}
-	return tuned, choices.Write(file)
+	return tuned, to.KeepTiles(file, fastest)
 }
 
 // productTime is what one contraction took, the steps that finish it included.

@@ -34,16 +34,10 @@ func (u *Unit) Context() context.Context {
 	return u.Ctx
 }
 
-// Options are the choices a person has.
+// Options are the choices of one run that passes for any target read.
 type Options struct {
 	Bind map[string]int64 // sizes of dimension symbols
-	Arch string           // what code is made for, "sm_90a"; empty for what all run
-	// TilesFile holds the tiles of contractions that were measured to be fastest;
-	// empty: the model chooses. TileRank is the rank in the model's order of those
-	// to take for measuring; 0: none in particular.
-	TilesFile string
-	TileRank  int
-	Grad      bool // the function is made its own joint forward and backward graph
+	Grad bool             // the function is made its own joint forward and backward graph
 }
 
 // Pass is one step from function to function.

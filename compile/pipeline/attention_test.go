@@ -115,7 +115,7 @@ func TestAttentionOfEncoder(t *testing.T) {
 	moved := func(skip string) (bytes int64, us float64) {
 		u := passtest.Unit(t, string(text), "train", nil)
 		var passes []pass.Pass
-		for _, p := range pipeline.Until("fuse") {
+		for _, p := range pipeline.Until(nil, "fuse") {
 			if p.Name != skip {
 				passes = append(passes, p)
 			}

@@ -1,11 +1,10 @@
 // Package pipeline is the one ordered list of passes, from the function as it
-// is written to the plan that kernels are made from.
+// is written to the plan that a target makes code from.
 package pipeline
 
 import (
 	"slices"
 
-	"dmir/compile/cuda"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
 	"dmir/compile/layout"
@@ -13,25 +12,30 @@ import (
 	"dmir/compile/prepare"
 	"dmir/compile/schedule"
 	"dmir/compile/simplify"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 )
 
-// Passes are all passes in their order. The slice is the caller's. Passes are
-// about straight lines of ops: to those that are not about single ops anyway
-// each region of a while or an if is a function of its own (pass.Regions).
-func Passes() []pass.Pass {
+// For gives all passes for the code of g in their order; nil is portable code of
+// the default target. The slice is the caller's. Passes are about straight lines
+// of ops: to those that are not about single ops anyway each region of a while or
+// an if is a function of its own (pass.Regions).
+func For(g target.Generator) []pass.Pass {
+	if g == nil {
+		g = target.For("").Generator(target.Options{})
+	}
 	return []pass.Pass{
 		prepare.Inline(),
 		prepare.Bind(),
-		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return cuda.Attends(o, u.Machine) }),
+		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return g.Attends(o, u.Machine) }),
 		gradient.Pass(),
 		simplify.Pass(),
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(prepare.Dissolve()),
 		prepare.Regions(),
-		pass.InRegions(fuse.Pass(cuda.Handed)),
+		pass.InRegions(fuse.Pass(g.Handed)),
 		schedule.Order(),
-		pass.InRegions(cuda.Kernels()),
+		pass.InRegions(g.Kernels()),
 		schedule.Plan(),
 	}
 }
@@ -39,16 +43,16 @@ func Passes() []pass.Pass {
 // Names are those of the passes, in their order.
 func Names() []string {
 	var names []string
-	for _, p := range Passes() {
+	for _, p := range For(nil) {
 		names = append(names, p.Name)
 	}
 	return names
 }
 
-// Until is the passes up to and with the last of the one named; all where none
-// is called so.
-func Until(name string) []pass.Pass {
-	ps := Passes()
+// Until is the passes for g up to and with the one named; all where none is
+// called so.
+func Until(g target.Generator, name string) []pass.Pass {
+	ps := For(g)
 	if i := slices.IndexFunc(ps, func(p pass.Pass) bool { return p.Name == name }); i >= 0 {
 		return ps[:i+1]
 	}

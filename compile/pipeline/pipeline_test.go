@@ -29,12 +29,12 @@ func TestStages(t *testing.T) {
 			}
 			want := string(text)
 			u := passtest.Unit(t, want, "", nil)
-			err = pass.Run(u, pipeline.Until("fuse"), func(s pass.Stage) error {
+			err = pass.Run(u, pipeline.Until(nil, "fuse"), func(s pass.Stage) error {
 				after := passtest.Text(t, u)
 				if s.Pass.Name == "attention" {
 					want = after
 					wide := strings.ReplaceAll(string(text), "f16", "f32")
-					found, err := passtest.Apply(t, wide, u.Func.Name, nil, pipeline.Until("attention")...)
+					found, err := passtest.Apply(t, wide, u.Func.Name, nil, pipeline.Until(nil, "attention")...)
 					if err != nil {
 						return err
 					}
@@ -87,7 +87,7 @@ func TestControlStages(t *testing.T) {
 `
 	u := passtest.Unit(t, text, "f", nil)
 	var after string
-	err := pass.Run(u, pipeline.Passes(), func(s pass.Stage) error {
+	err := pass.Run(u, pipeline.For(nil), func(s pass.Stage) error {
 		after = passtest.Text(t, u)
 		if again := passtest.Text(t, passtest.Unit(t, after, "f", nil)); again != after {
 			t.Errorf("after %s the text does not say all", s.Pass.Name)
@@ -115,11 +115,11 @@ func TestControlStages(t *testing.T) {
 func TestUntil(t *testing.T) {
 	names := pipeline.Names()
 	for i, name := range names {
-		if got := pipeline.Until(name); len(got) != i+1 || got[i].Name != name {
+		if got := pipeline.Until(nil, name); len(got) != i+1 || got[i].Name != name {
 			t.Errorf("Until(%s) gives %d passes", name, len(got))
 		}
 	}
-	if got := pipeline.Until("nothing"); len(got) != len(names) {
+	if got := pipeline.Until(nil, "nothing"); len(got) != len(names) {
 		t.Errorf("a name that there is not gives %d of %d passes", len(got), len(names))
 	}
 	at := -1

@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 					continue
 				}
 				u := &pass.Unit{Ctx: t.Context(), Module: m, Func: fn, Machine: p.Target, Options: pass.Options{Bind: bind}}
-				err := pass.Run(u, pipeline.Until("fuse"), nil)
+				err := pass.Run(u, pipeline.Until(nil, "fuse"), nil)
 				var e *pass.Error
 				if errors.As(err, &e) && e.Code == "DM804" { // control flow
 					continue
@@ -97,7 +97,7 @@ func TestBudgetsOfTrainingSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := passtest.Unit(t, string(text), "", nil)
-		if err := pass.Run(u, pipeline.Until("fuse"), nil); err != nil {
+		if err := pass.Run(u, pipeline.Until(nil, "fuse"), nil); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		before := passtest.Text(t, u)

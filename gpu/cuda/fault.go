@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"dmir/gpu/artifact"
 )
 
 // Fault is a kernel that did what a device does not allow, such as an access
@@ -40,6 +42,15 @@ func (f *Fault) Error() string {
 		name += " (" + f.Kernel + ")"
 	}
 	return fmt.Sprintf("%sthe kernel %s failed: %s", at, name, what)
+}
+
+// Failure says that a kernel failed, and the line that it came from.
+func (f *Fault) Failure() artifact.Failure {
+	out := artifact.Failure{Reason: artifact.Faulted, File: f.File, Help: "dmir run --device emulator says more"}
+	if len(f.Lines) > 0 {
+		out.Line = f.Lines[0]
+	}
+	return out
 }
 
 // Unwrap is the driver's error.

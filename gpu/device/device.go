@@ -1,19 +1,18 @@
-// Package device is what a program runs on, whichever that is: a GPU, or the
-// emulator where there is none. It finds the devices of this machine and says
-// why one was chosen.
+// Package device is the interface of what a compiled program runs on, and the
+// register of the kinds of devices that there are. Packages below it implement
+// them.
 package device
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dmir/gpu/artifact"
-	"dmir/gpu/cuda"
-	"dmir/gpu/emulator"
 )
 
 // Device runs programs.
@@ -26,8 +25,7 @@ type Device interface {
 	Arch() string
 	// Run runs the program on inputs, the bytes of its arguments in their order:
 	// elements in the order of the buffers' dimensions, little-endian. What is
-	// wrong with the program itself comes as a *cuda.Fault, an *emulator.Fault or
-	// a *nvrtc.CompileError.
+	// wrong with the program itself has an artifact.Failure.
 	Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error)
 }
 
@@ -40,7 +38,7 @@ type Options struct {
 	Cold bool
 	// Timeout ends a run that takes longer; 0: no limit but the device's own.
 	Timeout time.Duration
-	// OneByOne has a GPU wait for each step, so that a fault names its kernel.
+	// OneByOne has the device wait for each step, so that a fault names its kernel.
 	OneByOne bool
 }
 
@@ -72,92 +70,121 @@ type StepResult struct {
 	ReadBytes, WrittenBytes int64
 }
 
+// Kind is a kind of devices, and how those of this machine are found.
+type Kind struct {
+	Name     string // what a device of the kind is asked for by
+	Numbered bool   // a machine may have several, of which those behind the first are NAME:1, NAME:2, …
+	Checks   bool   // it checks programs and is slow: no program runs on it unasked where there is another
+	// Find finds the devices of this machine. Where there is none, the error tells
+	// what is missing and how to get it.
+	Find func() ([]Device, error)
+}
+
+var kinds []Kind
+
+// Register adds kinds of devices, the preferred one first. It is called before any
+// other function of the package.
+func Register(ks ...Kind) { kinds = append(kinds, ks...) }
+
+// found are the devices of one kind on this machine.
+type found struct {
+	Kind
+	devices []Device
+	err     error
+}
+
+func look() []found {
+	var all []found
+	for _, k := range kinds {
+		ds, err := k.Find()
+		all = append(all, found{k, ds, err})
+	}
+	return all
+}
+
 // Devices lists the devices of this machine, the best first.
 func Devices() []Device {
-	found, _ := devices()
-	return found
+	var ds []Device
+	for _, f := range look() {
+		ds = append(ds, f.devices...)
+	}
+	return ds
 }
 
-// devices also says why there are no others.
-func devices() (found []Device, missing []string) {
-	gpus, err := cuda.Devices()
-	if err == nil && len(gpus) == 0 {
-		err = errors.New("the NVIDIA driver finds no GPU")
+// Default is the device that programs run on unasked; nil where this machine has
+// none that runs them fast.
+func Default() Device {
+	for _, k := range kinds {
+		if k.Checks {
+			continue
+		}
+		if ds, _ := k.Find(); len(ds) > 0 {
+			return ds[0]
+		}
 	}
-	if err != nil {
-		missing = append(missing, err.Error())
-	}
-	for _, d := range gpus {
-		found = append(found, &gpu{d})
-	}
-	if err := emulator.Check(); err == nil {
-		found = append(found, emulated{})
-	} else {
-		missing = append(missing, err.Error())
-	}
-	return found, missing
+	return nil
 }
 
-// Find gives the device of a name, and why it was taken: "auto" or "" for the
+// Find gives the device of a name and the reason why it was taken: "auto" or "" for the
 // best there is, "cuda" for the first GPU, "cuda:1" for another, "emulator". An
-// error says what is missing and how to get it.
-func Find(name string) (d Device, why string, err error) {
-	found, missing := devices()
-	return choose(name, found, missing)
-}
+// error tells what is missing and how to get it.
+func Find(name string) (d Device, why string, err error) { return choose(name, look()) }
 
-func choose(name string, found []Device, missing []string) (d Device, why string, err error) {
-	lacks := strings.Join(missing, "; ")
+func choose(name string, all []found) (d Device, why string, err error) {
 	if name == "" || name == "auto" {
-		if len(found) == 0 {
-			return nil, "", errors.New(lacks)
-		}
-		if found[0].Name() == "emulator" {
-			return found[0], missing[0], nil
-		}
-		if len(found) > 1 && found[1].Name() != "emulator" {
-			return found[0], "the first of this machine's GPUs", nil
-		}
-		return found[0], "this machine's GPU", nil
+		return best(all)
 	}
 	kind, number, numbered := strings.Cut(name, ":")
-	if n, err := strconv.Atoi(number); numbered && (kind != "cuda" || err != nil || n < 0) {
-		return nil, "", unknown(name)
+	i := slices.IndexFunc(all, func(f found) bool { return f.Name == kind })
+	if i < 0 {
+		return nil, "", unknown(name, all)
 	}
-	if kind != "cuda" && kind != "emulator" {
-		return nil, "", unknown(name)
-	}
-	if name == "cuda:0" {
-		name = "cuda"
+	f := all[i]
+	if n, err := strconv.Atoi(number); numbered && (!f.Numbered || err != nil || n < 0) {
+		return nil, "", unknown(name, all)
+	} else if n == 0 {
+		name = kind
 	}
 	var have []string
-	for _, d := range found {
+	for _, d := range f.devices {
 		if d.Name() == name {
 			return d, "asked for", nil
 		}
-		if strings.HasPrefix(d.Name(), kind) {
-			have = append(have, fmt.Sprintf("%s (%s)", d.Name(), d.Title()))
-		}
+		have = append(have, fmt.Sprintf("%s (%s)", d.Name(), d.Title()))
 	}
 	if len(have) > 0 {
 		return nil, "", fmt.Errorf("there is no %s; this machine has %s", name, strings.Join(have, ", "))
 	}
-	for _, m := range missing { // each kind has one reason to be missing
-		if strings.Contains(m, "NVIDIA") == (kind == "cuda") {
-			return nil, "", errors.New(m)
+	return nil, "", f.err
+}
+
+// best is the first device that runs programs fast, else the first that checks them.
+func best(all []found) (d Device, why string, err error) {
+	var missing []string
+	for _, checks := range []bool{false, true} {
+		for _, f := range all {
+			switch {
+			case f.Checks != checks:
+			case len(f.devices) == 0:
+				missing = append(missing, f.err.Error())
+			case checks:
+				return f.devices[0], strings.Join(missing, "; "), nil
+			case len(f.devices) > 1:
+				return f.devices[0], "the first of this machine's GPUs", nil
+			default:
+				return f.devices[0], "this machine's GPU", nil
+			}
 		}
 	}
-	return nil, "", errors.New(lacks)
+	return nil, "", errors.New(strings.Join(missing, "; "))
 }
 
-func unknown(name string) error {
-	return fmt.Errorf("%q is no device: there are cuda, cuda:1 and so on, emulator and reference", name)
-}
-
-// within bounds ctx by the options' time.
-func within(ctx context.Context, opts Options) (context.Context, context.CancelFunc) {
-	if opts.Timeout > 0 {
-		return context.WithTimeout(ctx, opts.Timeout)
+func unknown(name string, all []found) error {
+	var names []string
+	for _, f := range all {
+		if names = append(names, f.Name); f.Numbered {
+			names = append(names, f.Name+":1 and so on")
+		}
 	}
-	return context.WithCancel(ctx)
+	return fmt.Errorf("%q is no device: there are %s and reference", name, strings.Join(names, ", "))
 }

@@ -56,6 +56,11 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("%s does not compile the program for the emulator:\n%s", e.Compiler, e.Output)
 }
 
+// Failure says that the compiler rejects the text.
+func (e *CompileError) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.Rejected, Compiler: "the C++ compiler"}
+}
+
 // Check says whether programs can be emulated here, and, if not, what to
 // install. The compiler named in $CXX comes first.
 func Check() error {

@@ -58,7 +58,17 @@ type ParamReport struct {
 
 // ErrForeign says that a program is not run because it was not compiled
 // by this user on this machine: its C++ would run as a process of this user's.
-var ErrForeign = errors.New("was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours")
+var ErrForeign error = foreign{}
+
+type foreign struct{}
+
+func (foreign) Error() string {
+	return "was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours"
+}
+
+func (foreign) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.Untrusted}
+}
 
 // Run runs p once on inputs, the elements of its arguments in their order. The
 // error is ErrForeign where p is that, a *Fault where the program is wrong, a *CompileError where its text

@@ -46,6 +46,11 @@ type Fault struct {
 	Msg        string
 }
 
+// Failure says that the program is wrong, and where.
+func (f *Fault) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.Faulted, File: f.File, Line: f.SourceLine, Help: "report it with the file"}
+}
+
 // Error says it in one line.
 func (f *Fault) Error() string {
 	var b strings.Builder

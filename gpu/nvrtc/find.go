@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"dmir/gpu/artifact"
 )
 
 // Compiler is a compiler that was found.
@@ -40,6 +42,11 @@ func (e *NotFound) Error() string {
 		return "no CUDA compiler could be opened: " + strings.Join(e.Tried, "; ")
 	}
 	return "no CUDA compiler is installed here (" + Hint + ")"
+}
+
+// Failure says that the compiler is missing.
+func (e *NotFound) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.MissingTool, Help: "dmir doctor --install-nvrtc; or --arch none, for a file without machine code"}
 }
 
 // Hint says how to get a compiler.

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"dmir/gpu/artifact"
 )
 
 // ArchError is a compilation that could not begin: the compiler does not know
@@ -19,6 +21,11 @@ type ArchError struct {
 // Error is one line.
 func (e *ArchError) Error() string {
 	return fmt.Sprintf("%s cannot compile for %s: %s", e.Compiler, e.Arch, e.Reason)
+}
+
+// Failure says that no code is made for the architecture.
+func (e *ArchError) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists what the compiler knows"}
 }
 
 // CompileError is a source that does not compile.
@@ -65,6 +72,15 @@ func (e *CompileError) Error() string {
 		at += fmt.Sprintf("line %d of the CUDA text: ", first.Generated)
 	}
 	return fmt.Sprintf("%s%s%s [%s for %s]", at, first.Text, more, e.Compiler, e.Arch)
+}
+
+// Failure says that the compiler rejects the text, and the place of the first error.
+func (e *CompileError) Failure() artifact.Failure {
+	f := artifact.Failure{Reason: artifact.Rejected, Compiler: "the CUDA compiler"}
+	if m, ok := e.First(); ok {
+		f.File, f.Line = m.File, m.Line
+	}
+	return f
 }
 
 // First is the first error, if the compiler gave one with a place.

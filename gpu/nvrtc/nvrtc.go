@@ -49,15 +49,7 @@ type Result struct {
 }
 
 // Usage is what one kernel needs of the machine, as the assembler counted it.
-type Usage struct {
-	Name        string
-	Registers   int // of a thread
-	Shared      int // bytes of static shared memory of a block
-	SpillStores int // bytes that a thread writes because it has too few registers
-	SpillLoads  int // bytes that it reads back
-	Stack       int // bytes of local memory of a thread
-	Constant    int // bytes of constant memory, the parameters among them
-}
+type Usage = artifact.Usage
 
 // Kernel is the usage of the kernel of this name, and whether there is one.
 func (r *Result) Kernel(name string) (Usage, bool) {

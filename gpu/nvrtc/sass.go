@@ -3,18 +3,25 @@ package nvrtc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"dmir/gpu/artifact"
 	"dmir/internal/local"
 )
 
-// ErrNoDisassembler says that the tools that print machine code are not here.
-var ErrNoDisassembler = errors.New("neither nvdisasm nor cuobjdump is installed here")
+// ErrNoDisassembler reports that the tools that print machine code are not installed.
+var ErrNoDisassembler error = noDisassembler{}
+
+type noDisassembler struct{}
+
+func (noDisassembler) Error() string { return "neither nvdisasm nor cuobjdump is installed here" }
+func (noDisassembler) Failure() artifact.Failure {
+	return artifact.Failure{Reason: artifact.MissingTool, Help: DisassemblerHint}
+}
 
 // DisassemblerHint says how to get them.
 const DisassemblerHint = "dmir doctor --install-nvrtc fetches nvdisasm too; the CUDA toolkit has it as well"

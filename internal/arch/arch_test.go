@@ -3,6 +3,7 @@ package arch
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,13 @@ var forbidden = map[string][]string{
 	"dmir/lsp/server":           {"dmir/compile", "dmir/analysis/cost", "dmir/dialect"},
 }
 
+// backEnds are the packages of one target, and neutral those that reach none of
+// them, whatever lies between: a second target changes nothing there.
+var (
+	backEnds = []string{"dmir/compile/cuda", "dmir/compile/target/all", "dmir/gpu/cuda", "dmir/gpu/device/nvidia", "dmir/gpu/emulator", "dmir/gpu/nvrtc", "dmir/gpu/prelude", "dmir/gpu/sass"}
+	neutral  = []string{"dmir/gpu/artifact", "dmir/gpu/device", "dmir/compile/pass", "dmir/compile/pipeline", "dmir/compile/schedule", "dmir/compile/target", "dmir/compile/driver", "dmir/lsp/feature", "dmir/lsp/server", "dmir/lsp/worker", "dmir/internal/cli"}
+)
+
 func floor(pkg string) int {
 	for i, l := range layers {
 		if pkg == "dmir/"+l || strings.HasPrefix(pkg, "dmir/"+l+"/") {
@@ -56,9 +64,11 @@ func TestImportsPointDown(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	packages := 0
+	imported := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		pkg, imports := f[0], f[1:]
+		imported[pkg] = imports
 		if floor(pkg) >= 0 {
 			packages++
 		}
@@ -84,7 +94,32 @@ func TestImportsPointDown(t *testing.T) {
 			}
 		}
 	}
+	for _, pkg := range neutral {
+		if imported[pkg] == nil {
+			t.Errorf("there is no package %s", pkg)
+		}
+		if way := reaches(imported, pkg, map[string]bool{}); way != "" {
+			t.Errorf("%s must reach no target: %s", pkg, way)
+		}
+	}
 	if packages < len(layers) {
 		t.Fatalf("saw %d packages on %d floors: the list of floors is out of date", packages, len(layers))
 	}
+}
+
+// reaches is the chain of imports from pkg to one of backEnds; "" where there is none.
+func reaches(imported map[string][]string, pkg string, seen map[string]bool) string {
+	if seen[pkg] {
+		return ""
+	}
+	seen[pkg] = true
+	for _, imp := range imported[pkg] {
+		if slices.Contains(backEnds, imp) {
+			return pkg + " imports " + imp
+		}
+		if way := reaches(imported, imp, seen); way != "" {
+			return pkg + " imports " + imp + ", " + way
+		}
+	}
+	return ""
 }

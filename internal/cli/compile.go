@@ -5,23 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"dmir/analysis/program"
 	"dmir/compile/driver"
-	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
-	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/gpu/cuda"
-	"dmir/gpu/nvrtc"
 	"dmir/internal/atomicfile"
-	"dmir/internal/local"
 	"dmir/syntax/diag"
 )
 
@@ -45,17 +40,10 @@ func (compileCmd) Help() string {
 		"Several architectures give a file that runs on each of them."
 }
 
-// build is one compiled program and its machine code.
-type build struct {
-	program  *artifact.Program
-	code     []*nvrtc.Result
-	warnings []diag.Diagnostic // of the program's text
-}
-
 // Run compiles one function.
 func (c compileCmd) Run(a *app) error {
 	for _, name := range c.Skip {
-		if _, err := passNamed("--skip", strings.TrimSpace(name)); err != nil {
+		if _, err := passNamed("--skip", name); err != nil {
 			return err
 		}
 	}
@@ -112,12 +100,12 @@ func (c compileCmd) Run(a *app) error {
 			return compileFailed(a, p, err)
 		}
 	}
-	builds, err := c.build(a, p, m, fn, archs, bar)
+	builds, warnings, err := c.build(a, p, m, fn, archs, bar)
 	bar.done()
 	if err != nil {
 		return compileFailed(a, p, err)
 	}
-	for _, w := range builds[0].warnings { // the others are of the same text
+	for _, w := range warnings {
 		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
 	}
 	return c.write(a, builds, archs, time.Since(start))
@@ -184,117 +172,38 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 		}
 		return nil, nil
 	case len(list) == 0:
-		if gpus, err := cuda.Devices(); err == nil && len(gpus) > 0 {
-			return []string{gpus[0].Arch()}, nil
-		}
-		if opts.Target != nil && opts.Target.Arch != "" {
-			return []string{opts.Target.Arch}, nil
-		}
-		return []string{"sm_80"}, nil
+		return []string{driver.DefaultArch(opts.Target)}, nil
 	case len(list) > 1 && c.Emit != "" && c.Emit != "dmx":
 		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "are several architectures, and --emit " + c.Emit + " takes one", "name one architecture"}
 	}
 	for _, arch := range list {
-		if !nvrtc.ValidArch(arch) {
+		if !target.For(arch).Makes(arch) {
 			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is no architecture", arch), "write sm_80, sm_90a or sm_100"}
 		}
 	}
 	return list, nil
 }
 
-// build compiles the function: once for all architectures, and once more for
-// each that has features of its own where there are several.
-func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) ([]build, error) {
-	bar.stage("planning", 0, len(archs)+1)
-	one := func(arch string) (build, error) {
-		var b build
-		warn := func(d diag.Diagnostic) { b.warnings = append(b.warnings, d) }
-		out, err := await(a.ctx, func() (*artifact.Program, error) {
-			return driver.Build(a.ctx, m, fn, driver.BuildOptions{Machine: p.Target, Arch: arch, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn})
-		})
-		if err != nil {
-			return build{}, err
-		}
-		if err := out.Check(); err != nil {
-			return build{}, &failure{"DM616", p.Src.Path, "the compiled program breaks a rule: " + firstLineOf(err.Error()), "report it with the file"}
-		}
-		c.describe(out, fn)
-		b.program = out
-		return b, nil
-	}
-	if len(archs) <= 1 {
-		arch := strings.Join(archs, "")
-		b, err := one(arch)
-		if err != nil {
-			return nil, err
-		}
-		if arch != "" && c.Emit != "cuda" {
-			bar.stage("code for "+arch, 1, 2)
-			err = b.compile(a, arch)
-		}
-		return []build{b}, err
-	}
-	portable, err := one("")
+// build compiles the function for archs.
+func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) (out []driver.Compiled, warnings []diag.Diagnostic, err error) {
+	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	out, err = await(a.ctx, func() ([]driver.Compiled, error) {
+		o := driver.BuildOptions{Machine: p.Target, Bind: p.Bind, Grad: c.Grad != "", Skip: c.Skip, Warn: warn}
+		return driver.CompileFor(a.ctx, m, fn, archs, c.Emit != "cuda", o, bar.stage)
+	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err // the build may go on
 	}
-	builds := []build{portable}
-	for i, arch := range archs {
-		bar.stage("code for "+arch, i+1, len(archs)+1)
-		own, err := one(arch)
-		if err != nil {
-			return nil, err
-		}
-		if own.program.Arch() == "" { // nothing in it is for this architecture alone
-			if err := builds[0].compile(a, arch); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := own.compile(a, arch); err != nil {
-			return nil, err
-		}
-		builds[0].program.Variants = append(builds[0].program.Variants, own.program)
-		builds = append(builds, own)
-	}
-	return builds, nil
-}
-
-// compile adds the machine code for an architecture.
-func (b *build) compile(a *app, arch string) error {
-	r, err := nvrtc.CompileProgram(a.ctx, b.program, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
-	if err != nil {
-		return err
-	}
-	b.program.Images = append(b.program.Images, r.Image())
-	b.code = append(b.code, r)
-	return nil
-}
-
-// describe adds what a run without the text needs to know.
-func (c compileCmd) describe(p *artifact.Program, fn *ir.Func) {
-	p.Headers = nvrtc.DeviceHeaders()
-	if key, err := local.Key(true); err == nil { // without one the file is taken for a stranger's
-		p.Key = key
-	}
-	if len(p.Outputs) == len(fn.Results) {
-		p.Results = driver.OutputNames(fn)
-	}
-	for i := range p.Inputs { // fn's arguments, and behind them the cotangents that its gradient takes
-		var d artifact.Default
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
-			d.Init = &v
-		}
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.StddevAttr)); ok {
-			d.Stddev = &v
-		}
-		p.Defaults = append(p.Defaults, d)
-	}
+	return out, warnings, nil
 }
 
 // compileFailed reports why there is no machine code: in the program's text
 // where it is known.
 func compileFailed(a *app, p *program.Program, err error) error {
+	var invalid *driver.InvalidError
+	if errors.As(err, &invalid) {
+		return &failure{"DM616", p.Src.Path, "the compiled program breaks a rule: " + firstLineOf(err.Error()), "report it with the file"}
+	}
 	var edited schedule.Problems // of a plan that no pass made
 	if errors.As(err, &edited) {
 		printErrors(a.stderr, p.Src, edited)
@@ -312,23 +221,21 @@ func compileFailed(a *app, p *program.Program, err error) error {
 	return exitStatus(exitFailed)
 }
 
-// codeFailed is what the CUDA compiler's errors are to a person; other errors
-// stay what they are.
+// codeFailed is what failures of a tool chain are to a person; other errors stay
+// what they are.
 func codeFailed(path string, err error) error {
-	var none *nvrtc.NotFound
-	var rejected *nvrtc.CompileError
-	var arch *nvrtc.ArchError
-	switch {
-	case errors.As(err, &arch):
-		return &failure{"DM617", "--arch " + arch.Arch, arch.Error(), "dmir doctor lists what the compiler knows"}
-	case errors.As(err, &none):
-		return &failure{"DM614", path, none.Error(), "dmir doctor --install-nvrtc; or --arch none, for a file without machine code"}
-	case errors.As(err, &rejected):
+	f, _ := artifact.FailureOf(err)
+	switch f.Reason {
+	case artifact.UnknownArch:
+		return &failure{"DM617", "--arch " + f.Arch, f.Err.Error(), f.Help}
+	case artifact.MissingTool:
+		return &failure{"DM614", path, f.Err.Error(), f.Help}
+	case artifact.Rejected:
 		where := path
-		if m, ok := rejected.First(); ok && m.Line > 0 {
-			where = fmt.Sprintf("%s:%d", m.File, m.Line)
+		if f.Line > 0 {
+			where = fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
-		return &failure{"DM615", where, "the CUDA compiler rejects the code that was generated: " + rejected.Error(), "report it with the file; dmir compile --emit cuda prints the code"}
+		return &failure{"DM615", where, f.Compiler + " rejects the code that was generated: " + f.Err.Error(), "report it with the file; dmir compile --emit cuda prints the code"}
 	}
 	return err
 }
@@ -339,27 +246,23 @@ func firstLineOf(s string) string {
 }
 
 // write writes what was asked for and reports the kernels.
-func (c compileCmd) write(a *app, builds []build, archs []string, took time.Duration) error {
+func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	main := builds[0]
 	switch c.Emit {
 	case "", "dmx":
 		if c.Output != "" {
-			if err := main.program.WriteFile(c.Output); err != nil {
+			if err := main.Program.WriteFile(c.Output); err != nil {
 				return cannotWrite(c.Output, err)
 			}
 		}
 	case "cuda":
-		return c.writeCUDA(a, main.program)
+		return c.writeCUDA(a, main.Program)
 	default:
-		text := main.code[0].PTX
+		text := main.Code[0].Assembly
 		if c.Emit == "sass" {
 			var err error
-			text, err = nvrtc.Disassemble(a.ctx, main.code[0].Cubin)
-			if errors.Is(err, nvrtc.ErrNoDisassembler) {
-				return &failure{"DM614", "--emit sass", err.Error(), nvrtc.DisassemblerHint}
-			}
-			if err != nil {
-				return err
+			if text, err = target.For(archs[0]).Disassemble(a.ctx, main.Code[0].Image); err != nil {
+				return codeFailed("--emit sass", err)
 			}
 		}
 		return c.emit(a, c.Output, text)
@@ -389,14 +292,11 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 		return c.emit(a, "", p.Source)
 	}
 	var cu, h strings.Builder
-	if err := p.ExportC(&cu); err != nil {
+	if err := target.For(p.Arch()).Export(p, &cu, &h); err != nil {
 		return err
 	}
 	if atomicfile.IsStream(c.Output) { // beside which there is nothing
 		return write(c.Output, cu.String())
-	}
-	if err := p.ExportHeader(&h); err != nil {
-		return err
 	}
 	header := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".h"
 	if header == c.Output {

@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"dmir/analysis/units"
+	"dmir/compile/driver"
+	"dmir/compile/target"
 	"dmir/gpu/artifact"
-	"dmir/gpu/nvrtc"
 	"dmir/internal/escape"
 )
 
 // text says of each launch what it is and what it takes of the machine.
-func (c compileCmd) text(a *app, builds []build, archs []string, took time.Duration) error {
+func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	for i, b := range builds {
-		p := b.program
+		p := b.Program
 		if i > 0 {
 			escape.Fprintf(a.stdout, "\nfor %s alone:\n", p.Arch())
 		}
@@ -36,18 +37,21 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 			}
 			k := &p.Kernels[s.Kernel]
 			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Grid), k.Threads,
-				registers(b.code, k.Name), units.Bytes(int64(k.Shared+static(b.code, k.Name))), moved, predicted, lineText(k.Lines))
+				registers(b.Code, k.Name), units.Bytes(int64(k.Shared+static(b.Code, k.Name))), moved, predicted, lineText(k.Lines))
 		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
-	p := builds[0].program
+	p := builds[0].Program
 	var names []string
 	for _, b := range builds {
-		for _, r := range b.code {
+		for _, r := range b.Code {
 			names = append(names, r.Arch)
-			for _, k := range r.Spilled() {
+			for _, k := range r.Usage {
+				if !k.Spills() {
+					continue
+				}
 				escape.Fprintf(a.stderr, "dmir: warning: kernel %s for %s keeps registers in memory: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
 			}
 		}
@@ -65,9 +69,9 @@ func (c compileCmd) text(a *app, builds []build, archs []string, took time.Durat
 	return nil
 }
 
-func compilerOf(builds []build) string {
+func compilerOf(builds []driver.Compiled) string {
 	for _, b := range builds {
-		for _, r := range b.code {
+		for _, r := range b.Code {
 			return r.Compiler
 		}
 	}
@@ -87,10 +91,10 @@ func gridText(g [3]int) string {
 
 // registers is what a thread of the kernel takes, the most of all architectures;
 // empty where no machine code was made.
-func registers(code []*nvrtc.Result, kernel string) string {
+func registers(code []*target.Code, kernel string) string {
 	most := 0
 	for _, r := range code {
-		k, _ := r.Kernel(kernel)
+		k := r.Kernel(kernel)
 		most = max(most, k.Registers)
 	}
 	if most == 0 {
@@ -100,10 +104,10 @@ func registers(code []*nvrtc.Result, kernel string) string {
 }
 
 // static is the shared memory that the kernel itself declares.
-func static(code []*nvrtc.Result, kernel string) int {
+func static(code []*target.Code, kernel string) int {
 	most := 0
 	for _, r := range code {
-		k, _ := r.Kernel(kernel)
+		k := r.Kernel(kernel)
 		most = max(most, k.Shared)
 	}
 	return most
@@ -183,11 +187,11 @@ type jsonLaunch struct {
 	TimeNs       float64 `json:"time_ns"`
 }
 
-func (c compileCmd) json(a *app, builds []build, archs []string, took time.Duration) error {
-	p := builds[0].program
+func (c compileCmd) json(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
+	p := builds[0].Program
 	out := jsonCompile{Func: p.Name, Compiler: compilerOf(builds), ElapsedNs: took.Nanoseconds(), File: c.Output, Inputs: jsonArgs(p, p.Inputs, nil), Outputs: jsonArgs(p, p.Outputs, p.Results)}
 	for _, b := range builds {
-		out.Programs = append(out.Programs, b.json())
+		out.Programs = append(out.Programs, compiledJSON(b))
 	}
 	enc := json.NewEncoder(a.stdout)
 	enc.SetIndent("", "  ")
@@ -227,16 +231,16 @@ func partsText(s *artifact.Step) string {
 	return fmt.Sprintf("%d + %d steps", a, b)
 }
 
-func (b build) json() jsonCompiled {
-	p := b.program
+func compiledJSON(b driver.Compiled) jsonCompiled {
+	p := b.Program
 	out := jsonCompiled{Archs: []string{}, WorkspaceBytes: p.Workspace, Kernels: []jsonKernel{}, Steps: []jsonLaunch{}}
 	for _, m := range p.Images {
 		out.Archs = append(out.Archs, m.Arch)
 	}
 	for _, k := range p.Kernels {
 		j := jsonKernel{Name: k.Name, Class: k.Class, Threads: k.Threads, SharedBytes: k.Shared, Lines: k.Lines, Usage: []jsonUsage{}}
-		for _, r := range b.code {
-			u, _ := r.Kernel(k.Name)
+		for _, r := range b.Code {
+			u := r.Kernel(k.Name)
 			j.Usage = append(j.Usage, jsonUsage{r.Arch, u.Registers, u.Shared, u.SpillStores, u.SpillLoads, u.Stack})
 		}
 		out.Kernels = append(out.Kernels, j)

@@ -13,6 +13,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/print"
@@ -36,7 +37,7 @@ type optCmd struct {
 func (optCmd) Help() string {
 	var b strings.Builder
 	b.WriteString("The passes, in their order:\n")
-	for _, p := range pipeline.Passes() {
+	for _, p := range pipeline.For(nil) {
 		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Summary)
 	}
 	return b.String()
@@ -47,7 +48,7 @@ var stages = map[string]string{"graph": "layout", "mlir": "layout", "kernels": "
 
 // Run prints the program after the passes.
 func (c optCmd) Run(a *app) error {
-	passes, err := c.passes()
+	names, err := c.passes()
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,12 @@ func (c optCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r := &optimizer{optCmd: c, app: a, p: p, passes: passes}
+	r := &optimizer{optCmd: c, app: a, p: p}
+	all := pipeline.For(target.For(p.Target.Arch).Generator(target.Options{Arch: p.Target.Arch}))
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(p pass.Pass) bool { return p.Name == name })
+		r.passes = append(r.passes, all[i])
+	}
 	for _, w := range work {
 		_, err := await(a.ctx, func() (any, error) { return nil, r.module(w) })
 		if a.ctx.Err() != nil {
@@ -91,42 +97,44 @@ func (c optCmd) Run(a *app) error {
 	return err
 }
 
-// passes are the ones asked for.
-func (c optCmd) passes() ([]pass.Pass, error) {
-	var ps []pass.Pass
+// passes are the names of the ones asked for.
+func (c optCmd) passes() ([]string, error) {
+	var names []string
 	switch {
 	case c.Passes == "none":
 	case c.Passes != "":
 		for name := range strings.SplitSeq(c.Passes, ",") {
-			p, err := passNamed("--passes", strings.TrimSpace(name))
+			name, err := passNamed("--passes", name)
 			if err != nil {
 				return nil, err
 			}
-			ps = append(ps, p)
+			names = append(names, name)
 		}
 	default:
-		ps = pipeline.Until(stages[c.Emit])
+		names = pipeline.Names()
+		names = names[:slices.Index(names, stages[c.Emit])+1]
 	}
-	for _, name := range c.Skip {
-		p, err := passNamed("--skip", strings.TrimSpace(name))
+	for _, skip := range c.Skip {
+		skip, err := passNamed("--skip", skip)
 		if err != nil {
 			return nil, err
 		}
-		ps = slices.DeleteFunc(ps, func(q pass.Pass) bool { return q.Name == p.Name })
+		names = slices.DeleteFunc(names, func(name string) bool { return name == skip })
 	}
-	return ps, nil
+	return names, nil
 }
 
-func passNamed(flag, name string) (pass.Pass, error) {
-	all := pipeline.Passes()
-	if i := slices.IndexFunc(all, func(p pass.Pass) bool { return p.Name == name }); i >= 0 {
-		return all[i], nil
+// passNamed is the name of a pass as a person wrote it for a flag.
+func passNamed(flag, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if slices.Contains(pipeline.Names(), name) {
+		return name, nil
 	}
 	help := "the passes are " + strings.Join(pipeline.Names(), ", ")
 	if s := diag.Suggest(name, pipeline.Names()); s != "" {
 		help = "did you mean " + s + "? " + help
 	}
-	return pass.Pass{}, &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is no pass", name), help}
+	return "", &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is no pass", name), help}
 }
 
 // task is the functions of one module that the passes work on.
@@ -193,7 +201,7 @@ func (r *optimizer) module(t task) error {
 	for _, name := range t.funcs {
 		u := &pass.Unit{
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
-			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != "", Arch: r.p.Target.Arch},
+			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
 		}
 		err := pass.Run(u, r.passes, func(s pass.Stage) error {
 			r.times = append(r.times, timing{u.Func.Name, s})

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -13,8 +14,11 @@ import (
 	"dmir/internal/escape"
 )
 
-// progress is a bar on a terminal and nothing anywhere else.
+// progress is a bar on a terminal and nothing anywhere else. Work that goes on
+// after done has no effect on it.
 type progress struct {
+	mu   sync.Mutex
+	over bool
 	w    io.Writer
 	pool *mpb.Progress
 	bar  *mpb.Bar
@@ -30,12 +34,22 @@ func newProgress(w io.Writer) *progress {
 }
 
 func (p *progress) step(done, total int, op *ir.Op) {
-	f, ok := p.w.(*os.File)
-	if !ok || !isTerminal(f) {
+	what := ""
+	if op != nil {
+		what = escape.Terminal(op.Name)
+	}
+	p.stage(what, done, total)
+}
+
+// stage shows what is being done; "" leaves what is shown.
+func (p *progress) stage(what string, done, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, ok := p.w.(*os.File); p.over || !ok || !isTerminal(f) {
 		return
 	}
-	if op != nil {
-		p.what = escape.Terminal(op.Name)
+	if what != "" {
+		p.what = what
 	}
 	if p.bar == nil {
 		p.pool = mpb.New(mpb.WithOutput(p.w), mpb.WithWidth(40))
@@ -48,13 +62,10 @@ func (p *progress) step(done, total int, op *ir.Op) {
 	p.bar.SetCurrent(int64(done))
 }
 
-// stage shows what is being done where that is no op.
-func (p *progress) stage(what string, done, total int) {
-	p.what = what
-	p.step(done, total, nil)
-}
-
 func (p *progress) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
 	if p.bar == nil {
 		return
 	}

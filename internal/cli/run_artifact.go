@@ -15,9 +15,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
-	"dmir/gpu/cuda"
 	"dmir/gpu/device"
-	"dmir/gpu/emulator"
 	"dmir/internal/escape"
 )
 
@@ -65,15 +63,11 @@ func (c runCmd) artifact(a *app) error {
 
 // deviceFailed reports why a compiled program did not run to its end.
 func deviceFailed(a *app, path string, err error) error {
-	var fault *cuda.Fault
-	var emulated *emulator.Fault
-	switch {
-	case errors.Is(err, emulator.ErrForeign):
+	switch f, _ := artifact.FailureOf(err); f.Reason {
+	case artifact.Untrusted:
 		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}
-	case errors.As(err, &fault):
-		return &failure{"DM618", path, fault.Error(), "dmir run --device emulator says more"}
-	case errors.As(err, &emulated):
-		return &failure{"DM618", path, emulated.Error(), "report it with the file"}
+	case artifact.Faulted:
+		return &failure{"DM618", path, f.Err.Error(), f.Help}
 	}
 	return codeFailed(path, err)
 }

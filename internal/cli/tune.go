@@ -19,11 +19,7 @@ func (c compileCmd) tune(a *app, p *program.Program, m *ir.Module, fn *ir.Func, 
 	if err != nil {
 		return &failure{"DM608", "--tune", err.Error(), "measure on a machine with an NVIDIA GPU; without it the model chooses tiles"}
 	}
-	file, err := driver.TilesFile()
-	if err != nil {
-		return err
-	}
-	tuned, err := driver.Tune(a.ctx, d, driver.Job{Program: p, Module: m, Fn: fn}, file, func(done, total int) { bar.stage("measuring tiles", done, total) })
+	tuned, err := driver.Tune(a.ctx, d, driver.Job{Program: p, Module: m, Fn: fn}, "", func(done, total int) { bar.stage("measuring tiles", done, total) })
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 
 	"dmir/analysis/config"
 	"dmir/analysis/lint"
-	"dmir/compile/cuda"
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
+	"dmir/compile/target"
 	"dmir/dialect/autodiff"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
@@ -32,7 +32,7 @@ type Article struct {
 // the tables of whoever else says something.
 func Articles(others ...[]diag.Code) []Article {
 	var as []Article
-	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, autodiff.Codes, interp.Codes, config.Codes, pass.Codes, schedule.Codes, cuda.Codes, driver.Codes}
+	tables := [][]diag.Code{parse.Codes, scope.Codes, op.Codes, types.Codes, lower.Codes, verify.Codes, autodiff.Codes, interp.Codes, config.Codes, pass.Codes, schedule.Codes, target.Codes(), driver.Codes}
 	for _, c := range slices.Concat(slices.Concat(tables...), slices.Concat(others...)) {
 		text := c.Doc + "\n"
 		if c.Help != "" {

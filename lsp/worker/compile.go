@@ -9,11 +9,10 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
+	"dmir/compile/target"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
 	"dmir/gpu/artifact"
-	"dmir/gpu/device"
-	"dmir/gpu/nvrtc"
 	"dmir/internal/escape"
 )
 
@@ -24,9 +23,9 @@ func Passes() []string { return pipeline.Names() }
 // each.
 func (t *task) compile(ctx context.Context) *Result {
 	start := time.Now()
-	b := &Build{Arch: t.arch(), Stages: []Stage{}, AsWrittenBytes: -1, MinimumBytes: -1}
+	b := &Build{Arch: driver.DefaultArch(t.program.Target), Stages: []Stage{}, AsWrittenBytes: -1, MinimumBytes: -1}
 	var unprintable error
-	total := len(pipeline.Passes()) + 1
+	total := len(pipeline.Names()) + 1
 	p, err := driver.Build(ctx, t.module, t.fn, driver.BuildOptions{
 		Machine: t.program.Target, Arch: b.Arch, Bind: t.program.Bind,
 		Observe: func(s pass.Stage, u *pass.Unit) {
@@ -50,19 +49,18 @@ func (t *task) compile(ctx context.Context) *Result {
 			b.MinimumBytes = least
 		}
 	}
-	var code *nvrtc.Result
+	var code *target.Code
 	if t.req.Code {
 		t.progress(Progress{Done: total - 1, Total: total, Note: "machine code for " + b.Arch})
-		code, err = nvrtc.CompileProgram(ctx, p, b.Arch, nvrtc.Options{LineInfo: true})
-		var none *nvrtc.NotFound
-		var arch *nvrtc.ArchError
+		code, err = target.For(b.Arch).Compile(ctx, p, b.Arch)
+		f, _ := artifact.FailureOf(err)
 		switch {
-		case errors.As(err, &none), errors.As(err, &arch):
+		case f.Reason == artifact.MissingTool, f.Reason == artifact.UnknownArch:
 			b.NoCode = err.Error()
 		case err != nil:
 			return t.failed(err)
 		default:
-			b.Compiler, b.PTX = code.Compiler, code.PTX
+			b.Compiler, b.PTX = code.Compiler, code.Assembly
 		}
 	}
 	t.steps(b, p, code)
@@ -71,7 +69,7 @@ func (t *task) compile(ctx context.Context) *Result {
 }
 
 // steps lists the launches of p, with what their machine code takes.
-func (t *task) steps(b *Build, p *artifact.Program, code *nvrtc.Result) {
+func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 	for i, n := range p.Times() {
 		s := &p.Steps[i]
 		if s.Decides() {
@@ -89,27 +87,13 @@ func (t *task) steps(b *Build, p *artifact.Program, code *nvrtc.Result) {
 			of := &p.Kernels[s.Kernel]
 			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Shared
 			if code != nil {
-				u, _ := code.Kernel(of.Name)
+				u := code.Kernel(of.Name)
 				k.Registers, k.SpillBytes = u.Registers, u.SpillStores+u.SpillLoads
 				k.SharedBytes += u.Shared
 			}
 		}
 		t.res.Kernels = append(t.res.Kernels, k)
 	}
-}
-
-// arch is what code is made for: this machine's GPU, else the one that times are
-// predicted for.
-func (t *task) arch() string {
-	for _, d := range device.Devices() {
-		if d.Arch() != "" {
-			return d.Arch()
-		}
-	}
-	if a := t.program.Target.Arch; a != "" {
-		return a
-	}
-	return "sm_80"
 }
 
 // stageText is the function behind a pass and what it calls.

@@ -15,10 +15,12 @@ import (
 
 	"dmir/compile/suite"
 	"dmir/gpu/device"
+	"dmir/gpu/device/nvidia"
 )
 
 func main() {
-	device.Serve()
+	device.Register(nvidia.Kinds()...)
+	nvidia.Serve()
 	log.SetFlags(0)
 	cases := flag.String("cases", "build/gpu/cases", "folder of the cases")
 	name := flag.String("device", "cuda", "the device")
@@ -68,7 +70,7 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 	}
 	to.add(begun{Suite: d.Title(), Arch: d.Arch(), Cases: len(files)})
 	if d.Name() != "emulator" { // which is a process of its own
-		far := device.Isolated(d)
+		far := nvidia.Isolated(d)
 		defer far.Close()
 		d = far
 	}

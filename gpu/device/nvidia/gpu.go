@@ -1,4 +1,4 @@
-package device
+package nvidia
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
+	"dmir/gpu/device"
 	"dmir/gpu/nvrtc"
 )
 
@@ -33,7 +34,7 @@ var lostContext atomic.Bool
 // Run loads the program, compiling it first if it has no machine code for this
 // GPU, runs it, and unloads it. After a kernel that faulted or hung, programs run
 // in other processes.
-func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	run := g.run
 	if lostContext.Load() {
 		run = g.elsewhere
@@ -47,7 +48,7 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 }
 
 // elsewhere runs the program in a process of its own.
-func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	limited, cancel := within(ctx, opts)
 	defer cancel()
 	r, err := alone(limited, g.Name(), p, inputs, opts)
@@ -57,7 +58,7 @@ func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byt
 	return r, err
 }
 
-func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (_ *Result, err error) {
+func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (_ *device.Result, err error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 	if err := g.d.Fits(p); err != nil { // before compiling for nothing
 		return nil, err
 	}
-	r := &Result{}
+	r := &device.Result{}
 	image, ok := p.ImageFor(g.d.Major, g.d.Minor)
 	if !ok && len(p.Kernels) > 0 {
 		start := time.Now()
@@ -102,7 +103,7 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 	}
 	r.Elapsed = time.Since(start)
 	for i, n := range s.Runs() {
-		r.Steps = append(r.Steps, StepResult{Name: p.Steps[i].Name, Runs: n})
+		r.Steps = append(r.Steps, device.StepResult{Name: p.Steps[i].Name, Runs: n})
 	}
 	if opts.Runs > 0 {
 		t, err := s.Time(limited, inputs, opts.Runs, opts.Cold)

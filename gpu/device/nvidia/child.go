@@ -1,4 +1,4 @@
-package device
+package nvidia
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
+	"dmir/gpu/device"
 )
 
 // A kernel that faults or hangs leaves its process of no use for the device: the
@@ -32,12 +33,12 @@ type request struct {
 	Device  string
 	Program []byte
 	Inputs  [][]byte
-	Options Options
+	Options device.Options
 }
 
 // reply is what came of it. After Lost the child is of no more use.
 type reply struct {
-	Result *Result
+	Result *device.Result
 	Err    *wireError
 	Lost   bool
 }
@@ -100,8 +101,8 @@ var serves bool
 var inChild = os.Getenv(childEnv) != ""
 
 // Serve makes the process one that runs programs for another, if it was started
-// as that, and then never returns. The main functions of programs that run others
-// call it first.
+// as that, and then never returns. The main function of a program that runs others
+// calls it first.
 func Serve() {
 	serves = true
 	if !inChild {
@@ -132,7 +133,7 @@ func answer(q request) *reply {
 	if err != nil {
 		return &reply{Err: wired(err)}
 	}
-	d, _, err := Find(q.Device)
+	d, _, err := device.Find(q.Device)
 	if err != nil {
 		return &reply{Err: wired(err)}
 	}
@@ -242,18 +243,18 @@ func (t *tail) last() string {
 }
 
 // requestFor is a run of p as a child takes it.
-func requestFor(device string, p *artifact.Program, inputs [][]byte, opts Options) (*request, error) {
+func requestFor(name string, p *artifact.Program, inputs [][]byte, opts device.Options) (*request, error) {
 	var file bytes.Buffer
 	if err := p.Write(&file); err != nil {
 		return nil, err
 	}
-	return &request{device, file.Bytes(), inputs, opts}, nil
+	return &request{name, file.Bytes(), inputs, opts}, nil
 }
 
 // isolated is a device whose programs run in a process of its own, which is
 // another one after each that broke it.
 type isolated struct {
-	Device
+	device.Device
 	mu sync.Mutex
 	c  *child
 }
@@ -261,8 +262,8 @@ type isolated struct {
 // Isolated is the GPU d with its programs run by another process, so that none of them,
 // whatever it does, is in the way of the next, and Options.Timeout ends even
 // those that hang in the driver. The process must have called Serve. Close ends it.
-func Isolated(d Device) interface {
-	Device
+func Isolated(d device.Device) interface {
+	device.Device
 	io.Closer
 } {
 	return &isolated{Device: d}
@@ -284,7 +285,7 @@ func (d *isolated) drop() {
 }
 
 // Run sends the program to the process.
-func (d *isolated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+func (d *isolated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -301,7 +302,7 @@ func (d *isolated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte
 	return r, err
 }
 
-func (d *isolated) send(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+func (d *isolated) send(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	limit := opts.Timeout
 	if limit > 0 {
 		var cancel context.CancelFunc
@@ -333,7 +334,7 @@ const locateLimit = 10 * time.Second
 
 // located is the fault with its kernel, found by a process that runs the steps
 // one by one.
-func located(ctx context.Context, device string, p *artifact.Program, inputs [][]byte, opts Options, fault *cuda.Fault) *cuda.Fault {
+func located(ctx context.Context, name string, p *artifact.Program, inputs [][]byte, opts device.Options, fault *cuda.Fault) *cuda.Fault {
 	limit := locateLimit
 	if opts.Timeout > 0 {
 		limit = min(limit, opts.Timeout)
@@ -341,7 +342,7 @@ func located(ctx context.Context, device string, p *artifact.Program, inputs [][
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var found *cuda.Fault
-	_, err := alone(ctx, device, p, inputs, Options{OneByOne: true})
+	_, err := alone(ctx, name, p, inputs, device.Options{OneByOne: true})
 	switch {
 	case errors.As(err, &found):
 		return found
@@ -354,8 +355,8 @@ func located(ctx context.Context, device string, p *artifact.Program, inputs [][
 }
 
 // alone runs a program in a process that ends with it.
-func alone(ctx context.Context, device string, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
-	q, err := requestFor(device, p, inputs, opts)
+func alone(ctx context.Context, name string, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
+	q, err := requestFor(name, p, inputs, opts)
 	if err != nil {
 		return nil, err
 	}

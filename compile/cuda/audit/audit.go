@@ -1,4 +1,6 @@
-package driver
+// Package audit reads from the machine code of a program how fast its steps can
+// be, without running them.
+package audit
 
 import (
 	"fmt"
@@ -9,9 +11,9 @@ import (
 	"dmir/gpu/sass"
 )
 
-// Audit is what the machine code of one step says of its speed, without running it.
-type Audit struct {
-	Step, Kernel, Class string
+// Step is what the machine code of one step shows of its speed.
+type Step struct {
+	Name, Kernel, Class string
 	Bytes               int64 // that the cost model has the step move
 	Memory              bool  // by the cost model the step is bound by memory
 	Loop                bool  // Hot is a loop, else the whole kernel
@@ -36,19 +38,19 @@ func SlotsPerByte(m *machine.Machine) float64 {
 	return m.Peak(false, types.F32) / 2 / (Target * m.Bandwidth)
 }
 
-// AuditSteps reads the machine code of p, as nvdisasm prints it, for machine m:
+// Steps reads the machine code of p, as nvdisasm prints it, for machine m:
 // one entry for each step that launches a kernel.
 //
 // Of a kernel without loops around its accesses, PerByte is what all its threads
 // issue over the bytes of the cost model; of a loop, what it issues over the
 // bytes that its accesses move, those that a cache answers included.
-func AuditSteps(p *artifact.Program, text string, m *machine.Machine) ([]Audit, error) {
+func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error) {
 	code := map[string]*sass.Kernel{}
 	kernels := sass.Parse(text)
 	for i := range kernels {
 		code[kernels[i].Name] = &kernels[i]
 	}
-	var out []Audit
+	var out []Step
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Kernel < 0 {
@@ -59,7 +61,7 @@ func AuditSteps(p *artifact.Program, text string, m *machine.Machine) ([]Audit, 
 		if c == nil {
 			return nil, fmt.Errorf("no machine code of %s", k.Name)
 		}
-		a := Audit{Step: s.Name, Kernel: k.Name, Class: k.Class, Bytes: s.ReadBytes + s.WrittenBytes}
+		a := Step{Name: s.Name, Kernel: k.Name, Class: k.Class, Bytes: s.ReadBytes + s.WrittenBytes}
 		a.Memory = float64(a.Bytes)/m.Reach()*1e9 > 0.9*(s.TimeNs-m.Launch*1e9)
 		region, hot := c.Hot()
 		a.Hot, a.Loop, a.All = hot, region.Depth > 0, c.Count(c.Regions()[0])

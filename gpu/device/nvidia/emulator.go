@@ -1,9 +1,10 @@
-package device
+package nvidia
 
 import (
 	"context"
 
 	"dmir/gpu/artifact"
+	"dmir/gpu/device"
 	"dmir/gpu/emulator"
 )
 
@@ -16,7 +17,7 @@ func (emulated) Title() string { return "the emulator" }
 func (emulated) Arch() string  { return "" }
 
 // Run runs the program on the host, checked and counted.
-func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error) {
+func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -24,12 +25,12 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Elapsed: out.Run, Compile: out.Compile}
+	r := &device.Result{Elapsed: out.Run, Compile: out.Compile}
 	for i, b := range p.Outputs { // a buffer may be longer than its elements
 		r.Outputs = append(r.Outputs, out.Outputs[i][:p.Buffers[b].Size()])
 	}
 	for _, s := range out.Steps {
-		r.Steps = append(r.Steps, StepResult{Name: s.Name, Runs: s.Runs, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
+		r.Steps = append(r.Steps, device.StepResult{Name: s.Name, Runs: s.Runs, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
 	}
 	return r, nil
 }

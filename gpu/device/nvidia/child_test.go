@@ -1,4 +1,4 @@
-package device
+package nvidia
 
 import (
 	"bytes"
@@ -16,14 +16,15 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/cuda"
 	"dmir/gpu/cuda/cudatest"
+	"dmir/gpu/device"
 )
 
 // card runs this test again with the stand-in for a driver, and what that is to
 // do wrong; in that process it gives the card, else nil.
-func card(t *testing.T, wrong ...string) Device {
+func card(t *testing.T, wrong ...string) device.Device {
 	t.Helper()
 	if os.Getenv("STANDIN") == t.Name() {
-		d, _, err := Find("cuda")
+		d, _, err := device.Find("cuda")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func compiled(t *testing.T) *artifact.Program {
 	return p
 }
 
-func right(t *testing.T, r *Result, err error) {
+func right(t *testing.T, r *device.Result, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -77,14 +78,14 @@ func TestStandIn(t *testing.T) {
 	}
 	x, _ := sample()
 	p := compiled(t)
-	r, err := d.Run(t.Context(), p, [][]byte{x}, Options{Runs: 3, Cold: true})
+	r, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{Runs: 3, Cold: true})
 	right(t, r, err)
 	if r.Untimed != "" || r.Steps[1].MeasuredNs <= 0 {
 		t.Errorf("no times: %q, %+v", r.Untimed, r.Steps)
 	}
 	far := Isolated(d)
 	defer far.Close()
-	again, err := far.Run(t.Context(), p, [][]byte{x}, Options{})
+	again, err := far.Run(t.Context(), p, [][]byte{x}, device.Options{})
 	right(t, again, err)
 	if !bytes.Equal(again.Outputs[0], r.Outputs[0]) {
 		t.Error("another process gives another result")
@@ -101,7 +102,7 @@ func TestStandInFault(t *testing.T) {
 	p := compiled(t)
 	const want = "scale.dmir:4: the kernel total failed: an illegal memory access was encountered"
 	for range 2 {
-		_, err := d.Run(t.Context(), p, [][]byte{x}, Options{})
+		_, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{})
 		var fault *cuda.Fault
 		if !errors.As(err, &fault) || fault.Kernel != "total" || err.Error() != want {
 			t.Errorf("error %v, want %q", err, want)
@@ -111,7 +112,7 @@ func TestStandInFault(t *testing.T) {
 		}
 	}
 	os.Unsetenv("STANDIN_FAULT")
-	r, err := d.Run(t.Context(), p, [][]byte{x}, Options{})
+	r, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{})
 	right(t, r, err)
 }
 
@@ -125,11 +126,11 @@ func TestStandInHang(t *testing.T) {
 	p := compiled(t)
 	far := Isolated(d)
 	defer far.Close()
-	if _, err := far.Run(t.Context(), p, [][]byte{x}, Options{Timeout: 2 * time.Second}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := far.Run(t.Context(), p, [][]byte{x}, device.Options{Timeout: 2 * time.Second}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	os.Unsetenv("STANDIN_HANG")
-	r, err := far.Run(t.Context(), p, [][]byte{x}, Options{})
+	r, err := far.Run(t.Context(), p, [][]byte{x}, device.Options{})
 	right(t, r, err)
 }
 
@@ -140,7 +141,7 @@ func TestStandInTiming(t *testing.T) {
 		return
 	}
 	x, _ := sample()
-	r, err := d.Run(t.Context(), compiled(t), [][]byte{x}, Options{Runs: 3})
+	r, err := d.Run(t.Context(), compiled(t), [][]byte{x}, device.Options{Runs: 3})
 	right(t, r, err)
 	if !strings.Contains(r.Untimed, "cuEventElapsedTime") || r.Steps[1].MeasuredNs != 0 {
 		t.Errorf("untimed %q, %+v", r.Untimed, r.Steps)
@@ -157,7 +158,7 @@ func TestStandInMemory(t *testing.T) {
 	far := Isolated(d)
 	defer far.Close()
 	var large *cuda.TooLarge
-	if _, err := far.Run(t.Context(), compiled(t), [][]byte{x}, Options{}); !errors.As(err, &large) {
+	if _, err := far.Run(t.Context(), compiled(t), [][]byte{x}, device.Options{}); !errors.As(err, &large) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -170,7 +171,7 @@ func TestStandInNoDevice(t *testing.T) {
 				rerun(t, "STANDIN_INIT="+status)
 				return
 			}
-			if _, _, err := Find("cuda"); err == nil || !strings.Contains(err.Error(), want) {
+			if _, _, err := device.Find("cuda"); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)
 			}
 		})

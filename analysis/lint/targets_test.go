@@ -1,0 +1,3 @@
+package lint_test
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,3 @@
+package refactor_test
+
+import _ "dmir/compile/target/all"

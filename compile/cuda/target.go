@@ -1,0 +1,200 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"dmir/analysis/machine"
+	"dmir/analysis/units"
+	"dmir/compile/pass"
+	"dmir/compile/target"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+	"dmir/gpu/cuda"
+	"dmir/gpu/device"
+	"dmir/gpu/device/nvidia"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
+	"dmir/syntax/diag"
+)
+
+// Backend is the target of NVIDIA GPUs and of the emulator, which runs what is
+// emitted for them.
+type Backend struct{}
+
+// Name is "cuda".
+func (Backend) Name() string { return "cuda" }
+
+// Codes documents the diagnostics of the code generator.
+func (Backend) Codes() []diag.Code { return Codes }
+
+// Generator is the code generator with the options of one build.
+func (Backend) Generator(o target.Options) target.Generator { return codegen{o} }
+
+// Makes reports whether arch is written as NVIDIA's compilers write it.
+func (Backend) Makes(arch string) bool { return nvrtc.ValidArch(arch) }
+
+// DefaultArch is the oldest architecture that the kernels run on.
+func (Backend) DefaultArch() string { return "sm_80" }
+
+// Headers are the prelude without the emulation.
+func (Backend) Headers() []artifact.Header { return nvrtc.DeviceHeaders() }
+
+// Compile makes machine code with NVRTC or nvcc.
+func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*target.Code, error) {
+	r, err := nvrtc.CompileProgram(ctx, p, arch, nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
+	if err != nil {
+		return nil, err
+	}
+	return &target.Code{Image: r.Image(), Compiler: r.Compiler, Assembly: r.PTX, Usage: r.Kernels}, nil
+}
+
+// Disassemble prints machine code with nvdisasm or cuobjdump.
+func (Backend) Disassemble(ctx context.Context, code artifact.Image) (string, error) {
+	return nvrtc.Disassemble(ctx, code.Cubin)
+}
+
+// Export writes p as CUDA C++ with a C entry point, and its header.
+func (Backend) Export(p *artifact.Program, source, header io.Writer) error {
+	if source != nil {
+		if err := p.ExportC(source); err != nil {
+			return err
+		}
+	}
+	if header == nil {
+		return nil
+	}
+	return p.ExportHeader(header)
+}
+
+// Devices are the GPUs and the emulator.
+func (Backend) Devices() []device.Kind { return nvidia.Kinds() }
+
+// TilesFile is a file in the user's cache.
+func (Backend) TilesFile() (string, error) {
+	dir, err := nvrtc.CacheDir()
+	return filepath.Join(dir, "tiles.json"), err
+}
+
+// KeepTiles adds the fastest tiles to a file.
+func (Backend) KeepTiles(file string, fastest map[string]string) error {
+	choices, err := ReadChoices(file)
+	if err != nil {
+		return err
+	}
+	for product, tile := range fastest {
+		if !choices.Put(product, tile) {
+			return fmt.Errorf("there is no tile %q", tile)
+		}
+	}
+	return choices.Write(file)
+}
+
+// Install fetches NVRTC and nvdisasm with pip.
+func (Backend) Install(ctx context.Context) ([]device.Installed, error) {
+	found, err := nvrtc.Install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []device.Installed{{Version: found.Version, Path: found.Path}}
+	if tool, err := nvrtc.Disassembler(); err == nil {
+		out = append(out, device.Installed{Path: tool})
+	}
+	return out, nil
+}
+
+// Tools are the driver, NVIDIA's compilers and the emulator's compiler.
+func (Backend) Tools() []device.Tool {
+	return []device.Tool{
+		{Name: "CUDA driver", Adds: "a GPU to run on", Get: "install the NVIDIA driver", Probe: driverFound},
+		{Name: "GPU", Adds: "measured times", Get: "a card of NVIDIA's, compute capability 8.0 or newer", Probe: gpusFound},
+		{Name: "NVRTC", Adds: "compilation of CUDA kernels without a GPU or toolkit", Get: "dmir doctor --install-nvrtc (or pip install nvidia-cuda-nvrtc)", Probe: compilerFound},
+		{Name: "nvdisasm", Adds: "machine code as text (--emit sass)", Get: nvrtc.DisassemblerHint, Probe: disassemblerFound},
+		{Name: "C++ compiler", Adds: "the emulator, which runs kernels without a GPU", Get: "apt-get install g++", Probe: hostCompilerFound},
+	}
+}
+
+func driverFound(context.Context) (string, error) {
+	v, err := cuda.DriverVersion()
+	var missing *cuda.Missing
+	if errors.As(err, &missing) {
+		return "", nil
+	}
+	return "knows CUDA " + v, err
+}
+
+func gpusFound(context.Context) (string, error) {
+	gpus, err := cuda.Devices()
+	var missing *cuda.Missing
+	if errors.As(err, &missing) {
+		return "", nil
+	}
+	var out []string
+	for _, g := range gpus {
+		out = append(out, fmt.Sprintf("%s (%s, %s)", g.Name, g.Arch(), units.Bytes(g.Memory)))
+	}
+	return strings.Join(out, "; "), err
+}
+
+// compilerFound is the CUDA compiler: NVRTC, or nvcc in its place.
+func compilerFound(context.Context) (string, error) {
+	c, err := nvrtc.Find()
+	var none *nvrtc.NotFound
+	if errors.As(err, &none) && len(none.Tried) == 0 {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	archs := ""
+	if list := c.Archs(); len(list) > 0 {
+		archs = fmt.Sprintf(" for sm_%d to sm_%d", list[0], list[len(list)-1])
+	}
+	return fmt.Sprintf("%s%s: %s (%s)", c.Version, archs, c.Path, c.Where), nil
+}
+
+// disassemblerFound is what prints machine code.
+func disassemblerFound(ctx context.Context) (string, error) {
+	path, err := nvrtc.Disassembler()
+	if err != nil {
+		return "", nil
+	}
+	return device.OnPath("--version", path)(ctx)
+}
+
+// hostCompilerFound is what the emulator compiles with.
+func hostCompilerFound(ctx context.Context) (string, error) {
+	if err := emulator.Check(); err != nil {
+		return "", nil
+	}
+	return device.OnPath("--version", os.Getenv("CXX"), "c++", "clang++", "g++")(ctx)
+}
+
+// codegen is the code generator with the options of one build.
+type codegen struct{ options target.Options }
+
+// generator is the generator for u's machine.
+func (c codegen) generator(u *pass.Unit) (*generator, error) {
+	t := Target{Arch: c.options.Arch, Machine: u.Machine, Rank: c.options.TileRank}
+	if file := c.options.TilesFile; file != "" {
+		var err error
+		if t.Tiles, err = ReadChoices(file); err != nil {
+			return nil, err
+		}
+	}
+	return newGenerator(t), nil
+}
+
+// Attends reports whether there are kernels for an attention and its gradient.
+func (codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, m) }
+
+// Program is the artifact of fn, a function that all passes have run on.
+func (c codegen) Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error) {
+	return Program(ctx, m, fn, Target{Arch: c.options.Arch, Machine: of})
+}

@@ -1,0 +1,3 @@
+package cuda_test
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,3 @@
+package differential
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,3 @@
+package pipeline_test
+
+import _ "dmir/compile/target/all"

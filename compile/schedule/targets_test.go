@@ -1,0 +1,3 @@
+package schedule_test
+
+import _ "dmir/compile/target/all"

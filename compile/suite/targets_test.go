@@ -1,0 +1,3 @@
+package suite
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,125 @@
+// Package target is the interface of a back end: what passes ask of it, the code
+// that it makes of a scheduled function, its tool chain and its devices. Package
+// all registers the back ends of this build.
+package target
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"dmir/analysis/machine"
+	"dmir/compile/kernel"
+	"dmir/compile/pass"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/syntax/diag"
+)
+
+// Target is a back end.
+type Target interface {
+	Name() string
+	// Codes documents the diagnostics of the target's code generator.
+	Codes() []diag.Code
+	// Generator is the code generator with the options of one build.
+	Generator(o Options) Generator
+
+	// Makes reports whether arch is written as the architectures of this target are.
+	Makes(arch string) bool
+	// DefaultArch is the architecture that code is made for where nothing names one.
+	DefaultArch() string
+	// Headers are the texts that the source of a program includes.
+	Headers() []artifact.Header
+	// Compile makes the machine code of p for an architecture. p stays as it is.
+	// Errors that are due to the program or to the machine have an artifact.Failure.
+	Compile(ctx context.Context, p *artifact.Program, arch string) (*Code, error)
+	// Disassemble is machine code as text.
+	Disassemble(ctx context.Context, code artifact.Image) (string, error)
+	// Export writes p as a source file with a C entry point, and the header that
+	// declares it; either writer may be nil.
+	Export(p *artifact.Program, source, header io.Writer) error
+
+	// Devices are the kinds of devices that run the target's programs.
+	Devices() []device.Kind
+	// Tools are the programs and libraries that the target uses and that are
+	// installed apart.
+	Tools() []device.Tool
+	// Install fetches the tool chain and returns what it installed.
+	Install(ctx context.Context) ([]device.Installed, error)
+
+	// TilesFile is where the tiles are kept that were measured for this user.
+	TilesFile() (string, error)
+	// KeepTiles adds the fastest tiles, by artifact.Step.Product, to a file.
+	KeepTiles(file string, fastest map[string]string) error
+}
+
+// Options are the choices of one build. Only the target reads them.
+type Options struct {
+	Arch string // "sm_90a"; empty for code that all architectures run
+	// TilesFile holds measured tiles of contractions; empty: the model chooses.
+	TilesFile string
+	// TileRank is the rank in the model's order of the tiles to take, 1 for the
+	// best, to measure them; 0: none in particular.
+	TileRank int
+}
+
+// Generator makes the code of functions.
+type Generator interface {
+	// Attends reports whether there are kernels on m for o, a dm.attention, and for
+	// its gradient.
+	Attends(o *ir.Op, m *machine.Machine) bool
+	// Handed gives how many bytes a kernel writes to memory of its own and reads
+	// from it, on the machine of u.
+	Handed(u *pass.Unit) (func(*kernel.Form) int64, error)
+	// Kernels is the pass that plans each kernel: its tile and its scratch memory.
+	Kernels() pass.Pass
+	// Program is the code of fn, a function of m that all passes have run on; m has
+	// predicted times for machine.
+	Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error)
+}
+
+// Code is the machine code of a program for one architecture.
+type Code struct {
+	artifact.Image
+	Compiler string
+	Assembly string           // the intermediate assembly that the machine code came from
+	Usage    []artifact.Usage // of each kernel
+}
+
+// Kernel is the usage of the kernel of this name; zero where there is none.
+func (c *Code) Kernel(name string) artifact.Usage {
+	if i := slices.IndexFunc(c.Usage, func(u artifact.Usage) bool { return u.Name == name }); i >= 0 {
+		return c.Usage[i]
+	}
+	return artifact.Usage{}
+}
+
+var targets []Target
+
+// Register adds a target and its devices. The first one is the default.
+func Register(t Target) {
+	targets = append(targets, t)
+	device.Register(t.Devices()...)
+}
+
+// All are the registered targets.
+func All() []Target { return slices.Clone(targets) }
+
+// For is the target that makes code for an architecture: the default where arch
+// is empty or no target's.
+func For(arch string) Target {
+	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Makes(arch) }); i >= 0 {
+		return targets[i]
+	}
+	return targets[0]
+}
+
+// Codes documents the diagnostics of all targets.
+func Codes() []diag.Code {
+	var all []diag.Code
+	for _, t := range targets {
+		all = append(all, t.Codes()...)
+	}
+	return all
+}

@@ -1,0 +1,44 @@
+// Package nvidia is the devices that run CUDA programs: NVIDIA GPUs behind the
+// driver, and the emulator. GPUs run programs in processes of their own where a
+// kernel may fault or hang.
+package nvidia
+
+import (
+	"context"
+	"errors"
+
+	"dmir/gpu/cuda"
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+)
+
+// Kinds are the kinds of devices of this package: "cuda" and "emulator".
+func Kinds() []device.Kind {
+	return []device.Kind{
+		{Name: "cuda", Numbered: true, Find: func() ([]device.Device, error) {
+			gpus, err := cuda.Devices()
+			if err == nil && len(gpus) == 0 {
+				err = errors.New("the NVIDIA driver finds no GPU")
+			}
+			var found []device.Device
+			for _, d := range gpus {
+				found = append(found, &gpu{d})
+			}
+			return found, err
+		}},
+		{Name: "emulator", Checks: true, Find: func() ([]device.Device, error) {
+			if err := emulator.Check(); err != nil {
+				return nil, err
+			}
+			return []device.Device{emulated{}}, nil
+		}},
+	}
+}
+
+// within bounds ctx by the options' time.
+func within(ctx context.Context, opts device.Options) (context.Context, context.CancelFunc) {
+	if opts.Timeout > 0 {
+		return context.WithTimeout(ctx, opts.Timeout)
+	}
+	return context.WithCancel(ctx)
+}

@@ -1,0 +1,86 @@
+package nvidia
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"dmir/gpu/artifact/artifacttest"
+	"dmir/gpu/device"
+	"dmir/gpu/emulator"
+)
+
+// Every device of this machine computes the program of the tests.
+func TestRun(t *testing.T) {
+	found := device.Devices()
+	if len(found) == 0 {
+		_, _, missing := device.Find("")
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	var x []byte
+	var sum float64
+	for i := range artifacttest.N {
+		v := float64(i%13)/2 - 3
+		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(float32(v)))
+		sum += 3 * v
+	}
+	for _, d := range found {
+		t.Run(d.Name(), func(t *testing.T) {
+			p := artifacttest.Program()
+			r, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{Runs: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Outputs) != 2 || len(r.Outputs[0]) != 4*artifacttest.N || len(r.Outputs[1]) != 4 || len(r.Steps) != len(p.Steps) {
+				t.Fatalf("%d outputs, %d steps", len(r.Outputs), len(r.Steps))
+			}
+			value := func(b []byte, i int) float64 {
+				return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+			}
+			if got := value(r.Outputs[1], 0); math.Abs(got-sum) > 1e-2 {
+				t.Errorf("the sum is %g, want %g", got, sum)
+			}
+			for i := range artifacttest.N {
+				if got, want := value(r.Outputs[0], i), 2*value(x, i)+sum; math.Abs(got-want) > 1e-2 {
+					t.Fatalf("element %d is %g, want %g", i, got, want)
+				}
+			}
+			for i, s := range r.Steps {
+				want := p.Steps[i]
+				if s.Name != want.Name || s.Counted && (s.ReadBytes != want.ReadBytes || s.WrittenBytes != want.WrittenBytes) {
+					t.Errorf("step %+v; predicted %+v", s, want)
+				}
+				if d.Name() != "emulator" && s.MeasuredNs <= 0 {
+					t.Errorf("step %s was not measured", s.Name)
+				}
+			}
+			if _, err := d.Run(t.Context(), p, nil, device.Options{}); err == nil {
+				t.Error("it ran without inputs")
+			}
+			p.Steps[1].Args = nil
+			if _, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{}); err == nil || !strings.Contains(err.Error(), "0 arguments for the 3 parameters") {
+				t.Errorf("a broken program: %v", err)
+			}
+		})
+	}
+}
+
+// What is wrong with a program comes as the device says it.
+func TestFaultIsKept(t *testing.T) {
+	if err := emulator.Check(); err != nil {
+		t.Skip(err)
+	}
+	p := artifacttest.Program()
+	p.Source = strings.Replace(p.Source, "if (i < 1000) y.store", "y.store", 1)
+	_, err := emulated{}.Run(t.Context(), p, [][]byte{make([]byte, 4*artifacttest.N)}, device.Options{})
+	var fault *emulator.Fault
+	if !errors.As(err, &fault) || fault.Kernel != "scaled" || fault.Kind != emulator.Bounds {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,3 @@
+package cli_test
+
+import _ "dmir/compile/target/all"

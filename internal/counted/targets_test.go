@@ -1,0 +1,3 @@
+package counted
+
+import _ "dmir/compile/target/all"

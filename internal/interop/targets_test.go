@@ -1,0 +1,3 @@
+package interop_test
+
+import _ "dmir/compile/target/all"

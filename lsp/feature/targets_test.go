@@ -1,0 +1,3 @@
+package feature_test
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,3 @@
+package server
+
+import _ "dmir/compile/target/all"

@@ -1,0 +1,3 @@
+package worker
+
+import _ "dmir/compile/target/all"
