@@ -160,7 +160,7 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	var t text
 	dec := toml.NewDecoder(bytes.NewReader([]byte(src.Text()))).DisallowUnknownFields()
 	diags := decodeProblems(src, dec.Decode(&t))
-	if len(diags) > 0 && diags[0].Code != unknownKey.Code {
+	if len(diags) > 0 && diags[0].Code != unknownKey {
 		return c, diags
 	}
 	find := placesOf(src).locate

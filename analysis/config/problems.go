@@ -11,19 +11,18 @@ import (
 	"dmir/syntax/source"
 )
 
+const unknownKey = "DM903"
+
 // Codes are the diagnostics of dmir.toml, in the order of their numbers.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml is there but cannot be read.", Help: "check the file's permissions"},
 	{Code: "DM902", Name: "config-syntax", Doc: "The dmir.toml is not valid TOML, or a value has the wrong form. Nothing of the file is used.", Help: "correct the line"},
-	unknownKey,
+	{Code: unknownKey, Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"},
 	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml says something that cannot be: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
-}
-
-var unknownKey = diag.Code{Code: "DM903", Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"}
+})
 
 func problem(code string, at source.Span, message string) diag.Diagnostic {
-	c := diag.Find(Codes, code)
-	return diag.Diagnostic{Code: code, Name: c.Name, Help: c.Help, Severity: diag.Error, Span: at, Message: message}
+	return diag.New(code, diag.Error, at, message)
 }
 
 // UnknownRules says which entries of [lint] name no rule; src is the file that c
@@ -74,7 +73,7 @@ func unknownAt(src *source.File, e *toml.DecodeError) diag.Diagnostic {
 	if i := strings.Index(src.Slice(at), name); i >= 0 {
 		at = source.Span{Start: at.Start + i, End: at.Start + i + len(name)}
 	}
-	d := problem(unknownKey.Code, at, fmt.Sprintf("unknown key %q", shown(strings.Join(key, "."))))
+	d := problem(unknownKey, at, fmt.Sprintf("unknown key %q", shown(strings.Join(key, "."))))
 	keys := keysAt(key[:len(key)-1])
 	if keys != nil {
 		d.Help = "known here are " + strings.Join(keys, ", ")

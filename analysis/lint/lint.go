@@ -40,12 +40,13 @@ type Rule struct {
 	Check    func(*Context)
 }
 
-// all is filled by the rules' files through register, so that adding a rule is
-// adding a file.
+// all holds the rules in the order of their files.
 var all []*Rule
 
+// register adds a rule to all and documents its code.
 func register(r *Rule) *Rule {
 	all = append(all, r)
+	diag.Register([]diag.Code{{Code: r.Code, Name: r.Name, Summary: r.Summary, Doc: r.Doc, Ignorable: true}})
 	return r
 }
 

@@ -21,11 +21,11 @@ import (
 )
 
 // Codes lists what this package says of programs.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: folds over different rows, a contraction whose result is folded, or an op that runs alone.", Help: "take ops out of the kernel, or let `dmir opt` fuse it anew"},
 	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more memory for itself than `dm.scratch` of its step says, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
 	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. It is a defect of dmir, not of the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` computes it meanwhile"},
-}
+})
 
 // formOf says how the step o, a dm.kernel or a single op, runs.
 func formOf(p *op.InPlace, o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
@@ -52,7 +52,7 @@ func wrap(o *ir.Op, err error) error {
 		return nil
 	}
 	if u, ok := err.(*unsoundError); ok {
-		return problem(o, "DM852", "%v", u)
+		return pass.Errorf(o, "DM852", "%v", u)
 	}
 	if r, ok := err.(*kernel.Reason); ok && r.Op != nil && r.Op.Span != (source.Span{}) {
 		o = r.Op
@@ -60,13 +60,8 @@ func wrap(o *ir.Op, err error) error {
 	return failure(o, "%v", err)
 }
 
-func failure(o *ir.Op, format string, args ...any) error { return problem(o, "DM850", format, args...) }
-
-func problem(o *ir.Op, code, format string, args ...any) error {
-	e := pass.Errorf(o, code, format, args...)
-	c := diag.Find(Codes, code)
-	e.Name, e.Help = c.Name, c.Help
-	return e
+func failure(o *ir.Op, format string, args ...any) error {
+	return pass.Errorf(o, "DM850", format, args...)
 }
 
 // Kernels is the pass that finds how each kernel runs and how many bytes it
@@ -360,7 +355,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		return wrap(st.Op, err)
 	}
 	if n := scratchBytes(ls); n > aligned(st.Scratch) {
-		return problem(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
+		return pass.Errorf(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
 	}
 	scratch := map[*temp]int{}
 	at := b.base + st.ScratchOffset

@@ -21,7 +21,6 @@ import (
 	"dmir/gpu/device/nvidia"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
-	"dmir/syntax/diag"
 )
 
 // Backend is the target of NVIDIA GPUs and of the emulator, which runs what is
@@ -30,9 +29,6 @@ type Backend struct{}
 
 // Name is "cuda".
 func (Backend) Name() string { return "cuda" }
-
-// Codes documents the diagnostics of the code generator.
-func (Backend) Codes() []diag.Code { return Codes }
 
 // Generator is the code generator with the options of one build.
 func (Backend) Generator(o target.Options) target.Generator { return codegen{o} }

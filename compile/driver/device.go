@@ -37,10 +37,10 @@ type Kernel struct {
 }
 
 // Codes lists what can go wrong on devices.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel did what no kernel may: it touched memory that is not its own, read what nothing wrote, raced, hung or crashed. Kernels are made by dmir, so this is a fault of dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
 	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a fault of dmir.", Help: "report it with the file; `--device reference` runs the program"},
-}
+})
 
 // runOn compiles the job's function and runs it on d.
 func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
@@ -171,8 +171,7 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 		atRun   *interp.Error
 		atPass  *pass.Error
 		problem = func(code, msg string, line int) diag.Diagnostic {
-			c := diag.Find(Codes, code)
-			d := diag.Diagnostic{Code: code, Name: c.Name, Severity: diag.Error, Message: msg, Help: c.Help}
+			d := diag.New(code, diag.Error, source.Span{}, msg)
 			if src != nil && line > 0 && line <= src.Lines() {
 				start := src.LineStart(line - 1)
 				line := src.Line(line - 1)

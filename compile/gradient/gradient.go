@@ -17,9 +17,6 @@ import (
 // Options say what is differentiated; see package autodiff.
 type Options = autodiff.Options
 
-// Codes are the reasons why a function cannot be differentiated.
-var Codes = autodiff.Codes
-
 // Function is the gradient of f as a new function, not added to m: its arguments
 // are f's and, where Seeded, the cotangents of f's floating-point results; its
 // results are f's, where Joint, and the gradients of the arguments that Wrt
@@ -86,5 +83,5 @@ func placed(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &pass.Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help, Name: e.Diagnostic().Name}
+	return &pass.Error{Span: e.Span, Code: e.Code, Msg: e.Msg, Help: e.Help}
 }

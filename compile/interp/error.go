@@ -20,12 +20,11 @@ func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	name := diag.Find(Codes, e.Code).Name
-	return diag.Diagnostic{Code: e.Code, Name: name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 
 // Codes lists what can go wrong while a program runs.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM701", Name: "unbound-size", Doc: "A size is a symbol that has no value, so no memory can be given to the tensor.", Help: "bind it on the command line (--bind n=512), in dmir.toml, or with the function attribute dm.bind"},
 	{Code: "DM702", Name: "input-mismatch", Doc: "An input has another element type or shape than the argument it is for.", Help: "give an array of the argument's type, or leave it out for a seeded random one"},
 	{Code: "DM703", Name: "not-executable", Doc: "The reference executor runs the ops of the dm dialect, func.call and func.return; control flow between blocks and ops of other dialects have no meaning to it.", Help: "lower or rewrite the op in the dm dialect"},
@@ -35,7 +34,7 @@ var Codes = []diag.Code{
 	{Code: "DM707", Name: "invalid-value", Doc: "A value that only running shows is not allowed.", Help: ""},
 	{Code: "DM708", Name: "internal-error", Doc: "The executor failed where it should not have.", Help: "report it with the file"},
 	{Code: CheckFailed, Name: "check-failed", Doc: "The program ran, and a check.expect_* op found another value than it expects. `dmir run` ends with status 1.", Help: "mend the program, or what it expects of itself"},
-}
+})
 
 func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {
 	e := &Error{Code: code, Msg: fmt.Sprintf(format, args...), Help: help}
@@ -46,7 +45,7 @@ func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {
 		}
 	}
 	if e.Help == "" {
-		e.Help = diag.Find(Codes, code).Help
+		e.Help = diag.Find(code).Help
 	}
 	return e
 }

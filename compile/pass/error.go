@@ -11,26 +11,21 @@ import (
 // Error is why a function cannot be compiled, at the op that stands in the way.
 type Error struct {
 	Span source.Span // zero where there is no place in the text
-	Code string      // one of Codes
+	Code string      // registered with package diag
 	Msg  string      // one sentence
 	Help string      // what to do, may be empty
-	Name string      // of the code; "" where that is in Codes
 }
 
 func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	name := e.Name
-	if name == "" {
-		name = diag.Find(Codes, e.Code).Name
-	}
-	return diag.Diagnostic{Code: e.Code, Name: name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 
 // Errorf is an Error at o, which may be nil; its help is that of the code.
 func Errorf(o *ir.Op, code, format string, args ...any) *Error {
-	e := &Error{Code: code, Msg: fmt.Sprintf(format, args...), Help: diag.Find(Codes, code).Help}
+	e := &Error{Code: code, Msg: fmt.Sprintf(format, args...), Help: diag.Find(code).Help}
 	if o != nil {
 		if e.Span = o.Head; e.Span.Len() == 0 {
 			e.Span = o.Span
@@ -40,7 +35,7 @@ func Errorf(o *ir.Op, code, format string, args ...any) *Error {
 }
 
 // Codes lists what keeps a program from being compiled.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM801", Name: "unbound-symbol", Doc: "Compiled programs are static: every size is a number before code is made. A dimension of this function is a symbol without a value.", Help: "bind it with `--bind n=512`, in `dmir.toml`, or with the attribute `dm.bind` of the function"},
 	{Code: "DM802", Name: "recursion", Doc: "A function calls itself, directly or through others, so its body cannot stand in place of the call.", Help: "repeat with `dm.while`"},
 	{Code: "DM803", Name: "cannot-inline", Doc: "The function that is called has no body here, or its blocks jump.", Help: "give it a body of one block"},
@@ -49,4 +44,4 @@ var Codes = []diag.Code{
 	{Code: "DM806", Name: "not-one-kernel", Doc: "A `dm.kernel` of the text holds ops that no device kernel computes together, such as a softmax of a contraction's result. They run as several kernels, which move more than the line says.", Help: "take ops out of the kernel"},
 	{Code: "DM807", Name: "check-by-host", Doc: "Kernels compare nothing: of a function that states what it expects of itself, the compiled form returns what its `check.expect_*` ops look at, behind its own results. `dmir run --device` compares it on the host; a compiled file leaves that to its caller.", Help: "`dmir run` on the program compares it"},
 	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
-}
+})

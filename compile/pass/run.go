@@ -28,7 +28,7 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 	// What other dialects write may look like ops with values that there are not.
 	var e *Error
 	if err := Check(u); errors.As(err, &e) {
-		e.Code, e.Help = "DM804", diag.Find(Codes, "DM804").Help
+		e.Code, e.Help = "DM804", diag.Find("DM804").Help
 		return e
 	}
 	for _, p := range ps {

@@ -125,7 +125,7 @@ func (g *model) step(o *ir.Op) error {
 		n, _ = RegionBytes(o)
 	}
 	if n < 0 || n > maxBytes {
-		return failure(o, "DM842", "%s of %s is %d bytes", ScratchAttr, label(o), n)
+		return pass.Errorf(o, "DM842", "%s of %s is %d bytes", ScratchAttr, label(o), n)
 	}
 	s := &step{op: o, index: len(g.steps), scratch: roundUp(n), need: n}
 	g.steps = append(g.steps, s)

@@ -109,7 +109,7 @@ func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err
 	limits, errs := cost.ParseBudget(fn)
 	for _, e := range errs {
 		if strings.HasPrefix(e.Error(), cost.MaxPeak) {
-			return 0, false, failure(fn.Op, "DM842", "%s", e)
+			return 0, false, pass.Errorf(fn.Op, "DM842", "%s", e)
 		}
 	}
 	env := map[string]dim.Dim{}
@@ -141,7 +141,7 @@ func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recompute
 // overBudget says what holds the memory at place top of r's order.
 func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
 	if len(r.order) == 0 {
-		return failure(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
+		return pass.Errorf(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
 			g.fn.Name, units.Bytes(peak), units.Bytes(peak-budget), cost.MaxPeak)
 	}
 	m := r.start()
@@ -181,7 +181,7 @@ func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	at := g.steps[r.origin[r.order[top]]].op
-	return failure(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
+	return pass.Errorf(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
 		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
 }
 

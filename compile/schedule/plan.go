@@ -74,7 +74,7 @@ func plan(u *pass.Unit) error {
 		return err
 	}
 	if limited && top > budget {
-		return failure(fn.Op, "DM841", "the plan of @%s takes %s, %s more than %s allows: what is live at once, each value rounded up to %d bytes, cannot be packed closer",
+		return pass.Errorf(fn.Op, "DM841", "the plan of @%s takes %s, %s more than %s allows: what is live at once, each value rounded up to %d bytes, cannot be packed closer",
 			fn.Name, units.Bytes(top), units.Bytes(top-budget), cost.MaxPeak, Align)
 	}
 	return nil
@@ -95,7 +95,7 @@ func assignOffsets(ctx context.Context, l *layout) (at []int64, peak int64) {
 
 // asError is the first problem as the error of a pass.
 func asError(ps Problems) error {
-	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help, Name: ps[0].Name}
+	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help}
 }
 
 // write puts a plan into the text.

@@ -22,10 +22,7 @@ type text struct {
 }
 
 func (t *text) problem(o *ir.Op, code, format string, args ...any) *diag.Diagnostic {
-	e := failure(o, code, format, args...)
-	t.problems = append(t.problems, diag.Diagnostic{
-		Code: code, Name: e.Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help,
-	})
+	t.problems = append(t.problems, pass.Errorf(o, code, format, args...).Diagnostic())
 	return &t.problems[len(t.problems)-1]
 }
 

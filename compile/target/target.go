@@ -14,14 +14,11 @@ import (
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
-	"dmir/syntax/diag"
 )
 
 // Target is a back end.
 type Target interface {
 	Name() string
-	// Codes documents the diagnostics of the target's code generator.
-	Codes() []diag.Code
 	// Generator is the code generator with the options of one build.
 	Generator(o Options) Generator
 
@@ -113,13 +110,4 @@ func For(arch string) Target {
 		return targets[i]
 	}
 	return targets[0]
-}
-
-// Codes documents the diagnostics of all targets.
-func Codes() []diag.Code {
-	var all []diag.Code
-	for _, t := range targets {
-		all = append(all, t.Codes()...)
-	}
-	return all
 }

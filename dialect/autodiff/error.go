@@ -28,19 +28,19 @@ func (e *Error) Error() string {
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	return diag.Diagnostic{Code: e.Code, Name: diag.Find(Codes, e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 
 // Codes are the reasons why a function cannot be differentiated, sorted by code.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM811", Name: "no-derivative", Doc: "The gradient flows to an op that has no derivative.", Help: "take another op, or leave out of wrt the arguments that lead to it"},
 	{Code: "DM812", Name: "gradient-callee", Doc: "The function that is differentiated, or one that it calls, is no single block of ops that ends in return, or calls itself.", Help: "define the function in this file, without jumps and without recursion"},
 	{Code: "DM813", Name: "gradient-argument", Doc: "A gradient is asked for by an argument that is not there or that is no floating-point tensor.", Help: "wrt lists numbers of floating-point arguments, from 0"},
 	{Code: "DM814", Name: "gradient-loss", Doc: "Without given cotangents the first result of a differentiated function is the loss: a floating-point scalar.", Help: "return the loss first, or give the cotangents of the results as further operands with cotangents = n"},
-}
+})
 
 func fail(m *ir.Module, o *ir.Op, code, format string, args ...any) *Error {
-	e := &Error{Op: o, Code: code, Msg: fmt.Sprintf(format, args...), Help: diag.Find(Codes, code).Help}
+	e := &Error{Op: o, Code: code, Msg: fmt.Sprintf(format, args...), Help: diag.Find(code).Help}
 	if o == nil {
 		return e
 	}

@@ -1,12 +1,9 @@
 package lower
 
-import (
-	"dmir/dialect/types"
-	"dmir/syntax/diag"
-)
+import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: functions see no values from outside, and a region's values end with it.", Help: "define the value before its use, or correct the name"},
 	{Code: "DM161", Name: "redefined-value", Doc: "A value name is defined twice where both are visible. Every name is assigned once.", Help: "give one of them another name"},
 	{Code: "DM162", Name: "used-before-definition", Doc: "A value is used by an op that stands before its definition.", Help: "move the definition up"},
@@ -22,17 +19,4 @@ var Codes = []diag.Code{
 	{Code: "DM172", Name: "unexpected-lead", Doc: "Something stands between the op's name and its operands, and this op has no attribute that is written there.", Help: "write attributes as clauses behind the operands: `, name = value`"},
 	{Code: "DM173", Name: "redefined-alias", Doc: "An alias or a block label is defined twice.", Help: "rename one of them"},
 	{Code: "DM174", Name: "bad-function", Doc: "A function has no name, or its type is not that of its body.", Help: "write `func.func @name(%arg: type) -> type { … }`"},
-}
-
-// CodeOf is the entry of a code of this package or of package types, nil where
-// there is none.
-func CodeOf(code string) *diag.Code {
-	for _, table := range [][]diag.Code{types.Codes, Codes} {
-		for i := range table {
-			if table[i].Code == code {
-				return &table[i]
-			}
-		}
-	}
-	return nil
-}
+})

@@ -19,11 +19,7 @@ func (l *lowerer) report(o *ir.Op, code string, span source.Span, format string,
 	if o != nil {
 		o.Bad = true
 	}
-	d := diag.Diagnostic{Code: code, Severity: diag.Error, Span: span, Message: fmt.Sprintf(format, args...)}
-	if c := CodeOf(code); c != nil {
-		d.Name, d.Help = c.Name, c.Help
-	}
-	l.m.Diags = append(l.m.Diags, d)
+	l.m.Diags = append(l.m.Diags, diag.New(code, diag.Error, span, fmt.Sprintf(format, args...)))
 	return &l.m.Diags[len(l.m.Diags)-1]
 }
 

@@ -3,7 +3,7 @@ package op
 import "dmir/syntax/diag"
 
 // Codes are the problems of the dialect, sorted by code.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM110", Name: "broadcast-mismatch",
 		Doc:  "Operands broadcast as in NumPy: shapes are aligned at the last dimension, and two sizes agree or one of them is 1. A symbol agrees with itself only; an unnamed `?` with everything.",
@@ -104,14 +104,4 @@ var Codes = []diag.Code{
 		Doc:  "A reduction is either named (`dm.reduce add`) or given by a region with an initial value, not both and not neither.",
 		Help: "write `dm.reduce add %x, dims = [1]`, or `dm.reduce %x, %init, dims = [1]` with a region",
 	},
-}
-
-// CodeOf is the entry of code, nil where there is none.
-func CodeOf(code string) *diag.Code {
-	for i := range Codes {
-		if Codes[i].Code == code {
-			return &Codes[i]
-		}
-	}
-	return nil
-}
+})

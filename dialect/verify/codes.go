@@ -1,13 +1,10 @@
 package verify
 
-import (
-	"dmir/dialect/op"
-	"dmir/syntax/diag"
-)
+import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 // Rules of single ops are in op.Codes.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute is of another kind than the op wants: a number instead of a list, say.", Help: "write a value of the kind in the message"},
 	{Code: "DM181", Name: "missing-attribute", Doc: "The op needs this attribute and has no default for it.", Help: "add it: `, name = value`"},
 	{Code: "DM182", Name: "unknown-keyword", Doc: "The attribute takes one of a few words, and this is none of them.", Help: "write one of the words in the message"},
@@ -20,13 +17,4 @@ var Codes = []diag.Code{
 	{Code: "DM189", Name: "inside-kernel", Doc: "Something stands in a kernel that cannot run in one: another kernel, or a call.", Help: "move it out of the kernel"},
 	{Code: "DM190", Name: "memory-space", Doc: "The operands of one op lie in different memory spaces.", Help: "move one of them with `dm.copy`"},
 	{Code: "DM191", Name: "bad-binding", Doc: "`dm.bind` of a function gives sizes to symbols: a dictionary of integers from 0 on.", Help: "write `dm.bind = {n = 512}`"},
-}
-
-// describe is the name and help of a code of this package or of package op.
-func describe(code string) (name, help string) {
-	if c := op.CodeOf(code); c != nil {
-		return c.Name, c.Help
-	}
-	c := diag.Find(Codes, code)
-	return c.Name, c.Help
-}
+})

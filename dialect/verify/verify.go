@@ -129,9 +129,7 @@ type verifier struct {
 }
 
 func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {
-	d := diag.Diagnostic{Code: code, Severity: diag.Error, Span: span, Message: fmt.Sprintf(format, args...)}
-	d.Name, d.Help = describe(code)
-	v.diags = append(v.diags, d)
+	v.diags = append(v.diags, diag.New(code, diag.Error, span, fmt.Sprintf(format, args...)))
 	return &v.diags[len(v.diags)-1]
 }
 

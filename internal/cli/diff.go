@@ -120,7 +120,7 @@ func (c diffCmd) print(a *app, p *program.Program, d panel.Data) error {
 func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	d := diag.Diagnostic{Code: "DM501", Name: "budget-exceeded", Severity: diag.Error, Message: b.Message, Label: "over budget"}
 	if b.Grown {
-		d.Code, d.Name, d.Label = "DM502", diag.Find(failureCodes, "DM502").Name, "more than before"
+		d.Code, d.Name, d.Label = "DM502", diag.Find("DM502").Name, "more than before"
 	}
 	if d.Help = "move less, or raise the budget on purpose"; b.Open {
 		d.Label, d.Help = "cannot be said", "give sizes with --bind"
@@ -148,7 +148,7 @@ func diffGitHub(w io.Writer, d panel.Data) {
 	for _, b := range d.Diff.Breaches {
 		title := "DM501 budget-exceeded"
 		if b.Grown {
-			title = "DM502 " + diag.Find(failureCodes, "DM502").Name
+			title = "DM502 " + diag.Find("DM502").Name
 		}
 		say("error", title, b.Place, b.Message)
 	}

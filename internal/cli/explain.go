@@ -8,9 +8,6 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/dialect/op"
-	"dmir/lsp/feature"
-	"dmir/lsp/worker"
-	"dmir/lsp/workspace"
 	"dmir/syntax/diag"
 )
 
@@ -18,13 +15,6 @@ type explainCmd struct {
 	All  bool   `help:"Everything on one page, in Markdown."`
 	Rule string `arg:"" optional:"" help:"A code (DM201), a name (fusible-into-producer) or an op (dm.softmax); without it, the list of all."`
 }
-
-// articles are all rules and diagnostics in the order of their codes.
-func articles() []feature.Article {
-	return feature.Articles(worker.Codes, workspace.Codes, failureCodes)
-}
-
-func explanation(code string) (feature.Article, bool) { return feature.ArticleOf(articles(), code) }
 
 // Run prints one article, or the list.
 func (c explainCmd) Run(a *app) error {
@@ -41,8 +31,8 @@ func (c explainCmd) Run(a *app) error {
 			return err
 		}
 	}
-	e, ok := explanation(c.Rule)
-	if !ok {
+	e := diag.Find(c.Rule)
+	if e.Code == "" {
 		return &failure{"DM610", c.Rule, "is no rule, diagnostic or op of dmir", likely(c.Rule)}
 	}
 	_, err := io.WriteString(a.stdout, e.Markdown())
@@ -52,7 +42,7 @@ func (c explainCmd) Run(a *app) error {
 func list(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "CODE\tNAME\tFIX\tWHAT IT SAYS")
-	for _, a := range articles() {
+	for _, a := range diag.Codes() {
 		fix := "-"
 		if r := lint.Lookup(a.Code); r != nil && r.Fix != lint.NoFix {
 			fix = string(r.Fix)
@@ -72,7 +62,7 @@ func list(w io.Writer) error {
 // likely is what was probably meant by a word that explain does not know.
 func likely(word string) string {
 	var known []string
-	for _, a := range articles() {
+	for _, a := range diag.Codes() {
 		known = append(known, a.Code, a.Name)
 	}
 	for _, d := range op.All() {

@@ -10,6 +10,7 @@ import (
 	"dmir/analysis/program"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 // failure is why dmir could not do what it was asked, when that has no place in
@@ -24,7 +25,7 @@ type failure struct {
 func (f *failure) Error() string { return f.where + ": " + f.msg }
 
 func (f *failure) print(w io.Writer, s diag.Style) {
-	d := diag.Diagnostic{Code: f.code, Name: diag.Find(failureCodes, f.code).Name, Severity: diag.Error, Message: f.msg}
+	d := diag.New(f.code, diag.Error, source.Span{}, f.msg)
 	diag.TextWithoutPlace(w, f.where, d, s)
 	if f.help != "" {
 		escape.Fprintf(w, "    = help: %s\n", f.help)
@@ -32,8 +33,8 @@ func (f *failure) print(w io.Writer, s diag.Style) {
 	fmt.Fprintf(w, "    = dmir explain %s\n", f.code)
 }
 
-// failureCodes document the failures for dmir explain.
-var failureCodes = []diag.Code{
+// Codes are the failures of the command line, in the order of their numbers.
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM502", Name: "budget-regression", Doc: "`dmir diff --budget` found a function that moves more bytes, takes more time or holds more memory than in the older version, beyond the tolerance that was given.", Help: "move less, or allow a share more with `--budget 5%`"},
 	{Code: "DM601", Name: "cannot-read", Doc: "A file could not be read. The message carries the reason of the operating system.", Help: "check the path and its permissions"},
 	{Code: "DM602", Name: "too-large", Doc: "The file is larger than a program can sensibly be.", Help: "put large constants beside the program in `.npy` files and pass them with `--input`"},
@@ -54,7 +55,7 @@ var failureCodes = []diag.Code{
 	{Code: "DM618", Name: "kernel-failed", Doc: "A kernel of a compiled program did what a device does not allow: an access outside of its buffers, a race that the emulator saw. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir run --device emulator` says which line and why"},
 	{Code: "DM619", Name: "other-kind", Doc: "The file is of another kind than the command takes: a compiled `.dmx` file, an array, machine code, C++ or assembly in the place of a program.", Help: "name the `.dmir` file; `dmir run` takes `.dmx` files too"},
 	{Code: "DM620", Name: "compiled-elsewhere", Doc: "Where there is no GPU, the emulator compiles the C++ that a `.dmx` file holds and runs it on the host, as a program of the user's. It does so for files that were compiled by the same user on the same machine, which are signed with a key that no one else can read, and as long as they are unchanged. Any other file may hold anything.", Help: "compile its program here, or, if you trust who made the file, `dmir run --trust`"},
-}
+})
 
 func cannotRead(path string, err error) *failure {
 	if errors.Is(err, syscall.EISDIR) {

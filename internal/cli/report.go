@@ -159,9 +159,9 @@ func reportSARIF(w io.Writer, found []finding) error {
 		if !known[f.Code] {
 			known[f.Code] = true
 			rule := run.AddRule(f.Code).WithName(f.Name)
-			if doc, ok := explanation(f.Code); ok {
+			if doc := diag.Find(f.Code); doc.Code != "" {
 				rule.WithShortDescription(sarif.NewMultiformatMessageString().WithText(doc.Summary)).
-					WithHelp(sarif.NewMultiformatMessageString().WithText(doc.Text).WithMarkdown(doc.Text))
+					WithHelp(sarif.NewMultiformatMessageString().WithText(doc.Text()).WithMarkdown(doc.Text()))
 			}
 		}
 		line, col := f.src.Human(f.Span.Start)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/analysis/lint"
+	"dmir/syntax/diag"
 )
 
 //go:generate go test -run TestRulesPage -update .
@@ -14,14 +15,14 @@ func rulesPage() string {
 	var b strings.Builder
 	b.WriteString("# Rules and diagnostics\n\nEverything that dmir says about a program, by code; `dmir explain CODE` prints the same. " +
 		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | fix | what it says |\n|---|---|---|---|\n")
-	for _, a := range articles() {
+	for _, a := range diag.Codes() {
 		fix := ""
 		if r := lint.Lookup(a.Code); r != nil {
 			fix = string(r.Fix)
 		}
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", a.Code, anchor(a.Code), a.Name, fix, strings.ReplaceAll(upperFirst(a.Summary), "|", `\|`))
 	}
-	for _, a := range articles() {
+	for _, a := range diag.Codes() {
 		fmt.Fprintf(&b, "\n<a id=%q></a>\n\n%s", anchor(a.Code), deeper(a.Markdown()))
 	}
 	return b.String()

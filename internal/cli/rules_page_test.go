@@ -1,11 +1,15 @@
 package cli_test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"dmir/internal/cli"
+	"dmir/syntax/diag"
 	"dmir/syntax/format"
 )
 
@@ -30,5 +34,29 @@ func TestRulesPage(t *testing.T) {
 		if strings.HasPrefix(line, "| [DM") && (!ok || strings.Count(page, `<a id="`+strings.ToLower(code)+`">`) != 1) {
 			t.Errorf("%s leads nowhere", code)
 		}
+	}
+}
+
+// TestCodesAreRegistered holds that dmir explain knows every code that the
+// source names.
+func TestCodesAreRegistered(t *testing.T) {
+	root := filepath.Join("..", "..")
+	code := regexp.MustCompile(`"(DM[0-9]{3})"`)
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range code.FindAllSubmatch(text, -1) {
+			seen[string(m[1])] = true
+			if diag.Find(string(m[1])).Code == "" {
+				t.Errorf("%s names %s, which is not registered", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || len(seen) != len(diag.Codes()) {
+		t.Errorf("the source names %d codes of %d: %v", len(seen), len(diag.Codes()), err)
 	}
 }

@@ -116,9 +116,5 @@ func atKernel(src *source.File, code, msg string, lines []int) (_ diag.Diagnosti
 	}
 	start, line := src.LineStart(lines[0]-1), src.Line(lines[0]-1)
 	indent := len(line) - len(strings.TrimLeft(line, " \t"))
-	c := diag.Find(worker.Codes, code)
-	return diag.Diagnostic{
-		Code: code, Name: c.Name, Severity: diag.Info, Message: msg, Help: c.Help,
-		Span: source.Span{Start: start + indent, End: start + len(strings.TrimRight(line, "\r\n"))},
-	}, true
+	return diag.New(code, diag.Info, source.Span{Start: start + indent, End: start + len(strings.TrimRight(line, "\r\n"))}, msg), true
 }

@@ -15,7 +15,7 @@ import (
 
 	"dmir/lsp/feature"
 	"dmir/lsp/worker"
-	"dmir/lsp/workspace"
+	"dmir/syntax/diag"
 )
 
 // viewScheme is that of virtual documents: dmir:/VIEW/NAME.EXT?DOCUMENT, the
@@ -143,11 +143,11 @@ func (s *server) viewText(at string) (func(context.Context) (string, error), err
 	switch {
 	case ok && of.Name == ruleView:
 		code := strings.TrimSuffix(of.File, path.Ext(of.File))
-		a, found := feature.ArticleOf(feature.Articles(worker.Codes, workspace.Codes), code)
-		if !found {
+		c := diag.Find(code)
+		if c.Code == "" {
 			return nil, jsonrpc2.Errorf(requestFailed, "there is no rule %q", code)
 		}
-		return func(context.Context) (string, error) { return a.Markdown(), nil }, nil
+		return func(context.Context) (string, error) { return c.Markdown(), nil }, nil
 	case !ok || !known || of.Document == "":
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q is no document of dmir", at)
 	}

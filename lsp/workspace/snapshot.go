@@ -128,10 +128,7 @@ func shown(ds []diag.Diagnostic, what string) []diag.Diagnostic {
 	if len(ds) <= maxShown {
 		return ds
 	}
-	last := diag.Diagnostic{
-		Code: tooMany.Code, Name: tooMany.Name, Severity: diag.Hint, Span: ds[maxShown].Span, Help: tooMany.Help,
-		Message: fmt.Sprintf("%d more %s from here on are not shown", len(ds)-maxShown, what),
-	}
+	last := diag.New(codeTooMany, diag.Hint, ds[maxShown].Span, fmt.Sprintf("%d more %s from here on are not shown", len(ds)-maxShown, what))
 	return append(slices.Clone(ds[:maxShown]), last)
 }
 

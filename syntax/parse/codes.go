@@ -9,7 +9,7 @@ import (
 )
 
 // Codes are all diagnostics of the parser, in the order of their numbers.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	{Code: "DM001", Name: "not-text", Doc: "The file holds NUL bytes or is not valid UTF-8, so it is not MLIR text. MLIR bytecode has to be turned into text first.", Help: "print bytecode as text with `mlir-opt`"},
 	{Code: "DM002", Name: "too-deep", Doc: "Regions or brackets are nested deeper than dmir reads. What lies deeper is kept as text.", Help: "move the inner ops to a function of their own"},
 	{Code: "DM003", Name: "too-large", Doc: "The file is 2 GiB or larger, beyond what positions in a file can express.", Help: "put large constants into dialect_resources or a weights file"},
@@ -34,15 +34,7 @@ var Codes = []diag.Code{
 	{Code: "DM043", Name: "bad-signature", Doc: "The type of an op is not of the form `(A, B) -> C`, `A` or `A, B`.", Help: "write `(operand types) -> result types`, or one type for all"},
 	{Code: "DM044", Name: "bad-dictionary", Doc: "A dictionary is not of the form `{name = value, …}`.", Help: "write `{name = value}`; a name alone is a unit attribute"},
 	{Code: "DM045", Name: "duplicate-key", Doc: "A dictionary has the same name twice.", Help: "remove one of the two"},
-}
-
-var codeIndex = func() map[string]*diag.Code {
-	m := make(map[string]*diag.Code, len(Codes))
-	for i := range Codes {
-		m[Codes[i].Code] = &Codes[i]
-	}
-	return m
-}()
+})
 
 // Error is why a type, an attribute or a signature could not be read.
 type Error struct {
@@ -62,7 +54,7 @@ func (e *Error) Diagnostic(off int) diag.Diagnostic {
 }
 
 func newError(code string, start, end int, format string, args ...any) *Error {
-	return &Error{rel(start, end), code, fmt.Sprintf(format, args...), codeIndex[code].Help}
+	return &Error{rel(start, end), code, fmt.Sprintf(format, args...), diag.Find(code).Help}
 }
 
 // newDiag makes an error diagnostic of the table; an empty span is widened to
@@ -71,11 +63,7 @@ func newDiag(code string, start, end int, format string, args ...any) diag.Diagn
 	if end <= start {
 		end = start + 1
 	}
-	c := codeIndex[code]
-	return diag.Diagnostic{
-		Code: c.Code, Name: c.Name, Severity: diag.Error, Help: c.Help,
-		Span: source.Span{Start: start, End: end}, Message: fmt.Sprintf(format, args...),
-	}
+	return diag.New(code, diag.Error, source.Span{Start: start, End: end}, fmt.Sprintf(format, args...))
 }
 
 func rel(start, end int) ast.Rel { return ast.Rel{Start: int32(start), End: int32(end)} }

@@ -159,7 +159,7 @@ func (c *checker) diag(d diag.Diagnostic) {
 	if d.Span.Start < 0 || d.Span.End > c.f.Src.Len() || d.Span.Len() < 1 && c.f.Src.Len() > 0 {
 		c.failf("diagnostic %s spans %v of %d", d.Code, d.Span, c.f.Src.Len())
 	}
-	if codeIndex[d.Code] == nil || d.Message == "" || d.Help == "" || strings.Contains(d.Message, "\n") {
+	if diag.Find(d.Code).Code == "" || d.Message == "" || d.Help == "" || strings.Contains(d.Message, "\n") {
 		c.failf("diagnostic %+v is incomplete", d)
 	}
 }

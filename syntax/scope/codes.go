@@ -3,10 +3,10 @@ package scope
 import "dmir/syntax/diag"
 
 // Codes are all diagnostics about names, in the order of their numbers.
-var Codes = []diag.Code{
+var Codes = diag.Register([]diag.Code{
 	undefinedValue, redefinedValue, undefinedBlock, redefinedBlock,
 	undefinedSymbol, redefinedSymbol, undefinedAlias, redefinedAlias, noSuchResult,
-}
+})
 
 var (
 	undefinedValue = diag.Code{
