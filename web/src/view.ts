@@ -1,0 +1,82 @@
+// What part of a figure is on the screen: a world of its own coordinates, moved and scaled.
+
+export interface Box {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+export class View {
+  /** The place on the screen, within the margins. */
+  area = { x: 0, y: 0, w: 1, h: 1 };
+  /** World coordinates at the area's left top. */
+  x = 0;
+  y = 0;
+  /** Pixels per unit of the world. */
+  kx = 1;
+  ky = 1;
+
+  sx(x: number) {
+    return this.area.x + (x - this.x) * this.kx;
+  }
+
+  sy(y: number) {
+    return this.area.y + (y - this.y) * this.ky;
+  }
+
+  wx(px: number) {
+    return this.x + (px - this.area.x) / this.kx;
+  }
+
+  wy(py: number) {
+    return this.y + (py - this.area.y) / this.ky;
+  }
+
+  /**
+   * Shows all of a world.
+   * @param most pixels per unit, with the same scale both ways; 0: each way for itself
+   */
+  fit(world: Box, most: number) {
+    this.kx = this.area.w / Math.max(world.w, 1e-9);
+    this.ky = this.area.h / Math.max(world.h, 1e-9);
+    if (most > 0) this.kx = this.ky = Math.min(this.kx, this.ky, most);
+    this.x = world.x + world.w / 2 - this.area.w / 2 / this.kx;
+    this.y = world.y + world.h / 2 - this.area.h / 2 / this.ky;
+  }
+
+  /** @param px fixed point on the screen */
+  zoom(px: number, py: number, factor: number) {
+    const x = this.wx(px);
+    const y = this.wy(py);
+    this.kx *= factor;
+    this.ky *= factor;
+    this.x = x - (px - this.area.x) / this.kx;
+    this.y = y - (py - this.area.y) / this.ky;
+  }
+
+  /** @param dx in pixels */
+  pan(dx: number, dy: number) {
+    this.x -= dx / this.kx;
+    this.y -= dy / this.ky;
+  }
+
+  /** @param x of the world */
+  centre(x: number, y: number) {
+    this.x = x - this.area.w / 2 / this.kx;
+    this.y = y - this.area.h / 2 / this.ky;
+  }
+
+  /** Whether a box of the world is on the screen, all of it. */
+  holds(b: Box) {
+    const a = this.area;
+    return this.sx(b.x) >= a.x && this.sy(b.y) >= a.y && this.sx(b.x + b.w) <= a.x + a.w && this.sy(b.y + b.h) <= a.y + a.h;
+  }
+
+  /** Whether any of a box of the world is on the screen. */
+  touches(b: Box) {
+    return (
+      b.x + b.w >= this.x && b.y + b.h >= this.y && b.x <= this.x + this.area.w / this.kx && b.y <= this.y + this.area.h / this.ky
+    );
+  }
+}
