@@ -1,4 +1,4 @@
-// What is said of an item: in a tooltip under the pointer, and in a card while it is chosen.
+// Details of an item: a tooltip under the pointer, and a card while the item is selected.
 import type { Item, Section } from "./figure";
 import type { Frame } from "./frame";
 import { el } from "./util";
@@ -21,7 +21,7 @@ export class Tooltip {
     this.element.hidden = true;
   }
 
-  /** @param x of the window */
+  /** Shows the tooltip at a position in the window. */
   show(item: Item, x: number, y: number) {
     if (this.item !== item) this.element.replaceChildren(...describe(item));
     this.item = item;
@@ -43,7 +43,7 @@ export class Card {
   readonly element: HTMLElement;
 
   constructor(readonly frame: Frame) {
-    this.element = el("aside", { id: "card", "aria-label": "What is chosen" });
+    this.element = el("aside", { id: "card", "aria-label": "Selected item" });
     this.element.hidden = true;
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {
@@ -70,7 +70,7 @@ export class Card {
     this.element.scrollTop = 0;
   }
 
-  /** How far from the middle what is chosen is to stand, so as not to be behind the card. */
+  /** The offset from the centre at which the card does not cover the selected item. */
   aside(): [number, number] {
     const { element: e, frame } = this;
     const { w, h } = frame.view.area;
@@ -79,7 +79,7 @@ export class Card {
     return [w < 1000 ? (e.offsetLeft - w) / 2 : 0, 0];
   }
 
-  /** The card stands where it hides the least: beside a chosen box, and beneath the roofs. */
+  /** Puts the card where it hides least: beside the selected box, and below the roofs. */
   place(box: Box | null) {
     const { view, figure } = this.frame;
     const a = view.area;

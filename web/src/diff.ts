@@ -1,4 +1,4 @@
-// What a new version moves, computes and holds beside an old one: functions, then the ops of each that changed most.
+// The difference of two versions: what each function moves, computes and holds, then its ops that changed most.
 import type { Delta, Deltas, FunctionDiff, OpDiff, PanelData, Place } from "./data";
 import { shortOp, titleOf } from "./figure";
 import { Header, markPicture } from "./header";
@@ -21,7 +21,7 @@ const measures: [Measure, string][] = [
 export class DiffPage {
   measure: Measure = "moved_bytes";
   query = "";
-  /** Functions whose ops are folded away. */
+  /** Functions whose ops are collapsed. */
   readonly folded = new Set<string>();
   figure: { about: string; keys: string[][] };
   readonly host: Host;
@@ -35,7 +35,7 @@ export class DiffPage {
   readonly input: HTMLInputElement;
 
   constructor(public data: PanelData) {
-    this.figure = { about: "Ops are matched by what they are and where they stand. More is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "row by row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+    this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
     this.host = connectHost(
       (message) => {
         if (message.type === "data") this.load(message.data);
@@ -166,7 +166,7 @@ export class DiffPage {
     );
   }
 
-  /** @param place in the new version */
+  /** A button that shows a place of the new version. */
   link(text: string, place: Place, old: Place) {
     const gone = place.line <= 0;
     return el("button", { type: "button", title: gone ? "Only in the old version" : `Show line ${place.line}`, onclick: () => { this.reveal(place, old); } }, text);
@@ -174,16 +174,16 @@ export class DiffPage {
 
   reveal(place: Place, old: Place) {
     if (place.line <= 0) {
-      this.say(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
+      this.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
     } else if (this.host.kind === "file") {
       const text = `${this.data.file}:${place.line}:${place.column}`;
       copyText(text, (copied) => {
-        this.say(copied ? `${text} (copied)` : text);
+        this.notify(copied ? `${text} (copied)` : text);
       });
     } else this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
   }
 
-  say(text: string) {
+  notify(text: string) {
     this.toast.textContent = text;
     this.toast.hidden = false;
     clearTimeout(this.toasting);
@@ -219,19 +219,19 @@ export class DiffPage {
   }
 }
 
-/** The change of a quantity: more in one colour, less in another, and a sign. */
+/** The change of a quantity, with a sign and one colour each for more and for less. */
 function change(d: Delta) {
   const sign = d.change === null ? "" : d.change > 0 ? "more" : d.change < 0 ? "less" : "equal";
   const label = d.change === 0 ? "=" : d.change_label;
   return el("span", { class: `change ${sign}` }, d.percent_label ? `${label} (${d.percent_label})` : label);
 }
 
-/** The new number and how it came about. */
+/** The new number and its change. */
 function pair(d: Delta) {
   return [el("span", {}, d.new_label || (d.old_label ? "gone" : "")), change(d)];
 }
 
-/** A bar to the right for more, to the left for less. */
+/** A bar that extends to the right for more and to the left for less. */
 function bar(d: Delta, most: number) {
   const pen = new SvgPen(160, 12);
   pen.root.setAttribute("class", "bar");

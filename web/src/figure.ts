@@ -1,25 +1,25 @@
-// What the frame of a page asks of the figure in it, and the state they share.
+// The interface of a figure, and the state that it shares with the frame of the page.
 import type { Cost, Place } from "./data";
 import type { Pen } from "./pen";
 import type { Theme } from "./theme";
 import type { Box, View } from "./view";
 
-/** Something that can be chosen: an op, a value, a buffer. */
+/** Something that can be selected: an op, a value, a buffer. */
 export interface Item {
-  /** The same in the next version of the program, as far as one can tell. */
+  /** Identifies the item in the next version of the program. */
   key: string;
   title: string;
   sub: string;
   /** Class of the op; "" for values. */
   cls: string;
   place: Place;
-  /** All that is searched, in lower case. */
+  /** The text that the search looks at, in lower case. */
   search: string;
-  /** Numbers by name. */
+  /** Names and numbers. */
   rows: [string, string][];
-  /** The terms of the time. */
+  /** The terms that the time is the sum or maximum of. */
   why: string[];
-  /** What the order of importance goes by. */
+  /** Sort key of the printed table, largest first. */
   weight: number;
 }
 
@@ -27,26 +27,26 @@ export interface Item {
 export interface Column {
   name: string;
   text(i: number): string;
-  /** What it is sorted by; null sorts last. */
+  /** The sort key of item i. */
   by(i: number): number | string;
   numeric?: boolean;
 }
 
-/** A list of other items in the card of the chosen one. */
+/** A list of related items in the card. */
 export interface Section {
   name: string;
   items: { index: number; text: string; amount: string }[];
 }
 
-/** How a figure is to be drawn. */
+/** Everything beside the view that a drawing depends on. */
 export interface Look {
   theme: Theme;
   /** -1 for none. */
   selected: number;
   hover: number;
-  /** Classes that are switched off. */
+  /** Classes that are filtered out. */
   hidden: Set<string>;
-  /** Items that the search finds; null without a search. */
+  /** Items that match the search; null without a search. */
   found: Set<number> | null;
   paper: boolean;
 }
@@ -54,71 +54,71 @@ export interface Look {
 export type Direction = "up" | "down" | "left" | "right" | "first" | "last";
 
 export interface Figure {
-  /** "Movement graph". */
+  /** For example "Movement graph". */
   name: string;
   items: Item[];
-  /** One sentence for those who do not see the figure. */
+  /** One sentence for screen readers. */
   summary: string;
-  /** Why there is nothing to draw; "" where there is. */
+  /** Why the figure is empty; "" if it is not. */
   empty: string;
   columns: Column[];
-  /** That occur. */
+  /** Classes that occur, in the order of the legend. */
   classes: string[];
-  /** Largest scale at which all of it is shown; 0: the axes are scaled each for itself. */
+  /** The largest scale at which the whole figure is shown; 0 if each axis has a scale of its own. */
   uniform: number;
   minimap: boolean;
   /**
-   * where the card of the chosen item stands: right, the figure moving out of its way; on the other side than the item;
-   * right and low
+   * Where the card stands: "clear" is right, with the figure moved so that the item stays visible; "beside" is on the other
+   * side than the item; "low" is right and below.
    */
   cardSide: "clear" | "beside" | "low";
   margins(w: number, h: number): { left: number; top: number; right: number; bottom: number };
   world(): Box;
-  /** Of an item in the world; null where it is not drawn. */
+  /** The box of an item in world coordinates; null if it is not drawn. */
   boxOf(i: number): Box | null;
-  /** Returns how many items it drew. */
+  /** Draws the figure and returns the number of items drawn. */
   draw(pen: Pen, view: View, look: Look): number;
-  /** For the minimap. */
+  /** Draws the figure for the minimap. */
   drawSmall?(pen: Pen, view: View, theme: Theme): void;
-  /** Is told the shape of the place where it will be. */
+  /** Sets the preferred width / height. */
   prefer?(aspect: number): void;
-  /** Changes with the layout. */
+  /** A number that changes with the layout. */
   stamp?(): number;
   hit(x: number, y: number, view: View): Hit | null;
-  /** The item next to i, or i; i is -1 for none. */
+  /** The next item from i in a direction, i itself if there is none; i is -1 for no item. */
   walk(i: number, to: Direction): number;
   sections(i: number): Section[];
-  /** Sees to it that the item is drawn, opening what it is in or choosing what stands for it, which it returns. */
+  /** Opens the groups around item i if asked to, and returns the innermost item that is drawn: i or a closed group. */
   show(i: number, open: boolean): number;
-  /** Opens or closes; false where there is nothing to open. */
+  /** Opens or closes a group; false if the item is none. */
   toggle?(i: number): boolean;
-  /** What toggle would do; "" for nothing. */
+  /** The name of what toggle would do; "" if the item is no group. */
   toggleName?(i: number): string;
   toggleAll?(open: boolean): void;
-  /** Takes over what is open and closed. */
+  /** Takes over the open and closed groups of a figure of the version before. */
   adopt?(before: Figure): void;
   remember?(): unknown;
   recall?(state: unknown): void;
-  /** What stands beneath the figure. */
+  /** Content below the figure. */
   notes?(theme: Theme): HTMLElement[];
-  /** Small print of the legend. */
+  /** The note beside the legend. */
   note: string;
-  /** How to read it. */
+  /** How to read the figure, for the help. */
   about: string;
-  /** Of its own: key, what it does. */
+  /** Keys and their actions, for the help. */
   keys: string[][];
 }
 
-/** What the pointer is on: an item, or something that only has a tooltip. */
+/** What is under the pointer: an item, or something that only has a tooltip. */
 export interface Hit {
-  /** Of the item; -1 for something else. */
+  /** Index of the item; -1 for something else. */
   index: number;
-  /** On what opens and closes the item. */
+  /** The pointer is on the handle that opens and closes the item. */
   handle?: boolean;
   other?: Item;
 }
 
-/** What every op's card says. */
+/** The rows that the card of every op has. */
 export function costRows(c: Cost): [string, string][] {
   const rows: [string, string][] = [];
   if (c.time_label) rows.push(["time", c.bound ? `${c.time_label} · ${c.bound}` : c.time_label]);
@@ -140,7 +140,7 @@ export function known(n: number | null) {
   return n ?? -Infinity;
 }
 
-/** Names that the same item has in another version: its text, numbered where several have the same. */
+/** Keys that identify items across versions: their names, numbered if several are equal. */
 export function distinctKeys(names: string[]): string[] {
   const seen = new Map<string, number>();
   return names.map((name) => {

@@ -1,4 +1,4 @@
-// The frame of a page with a figure: what is around it, what is chosen, and when it is drawn.
+// The frame of a page with a figure: the controls, the selection, and when the figure is drawn.
 import { Card, Tooltip } from "./card";
 import type { PanelData, Place } from "./data";
 import type { Figure, Look } from "./figure";
@@ -21,7 +21,8 @@ export class Frame {
   readonly view: View;
   readonly look: Look;
   query = "";
-  fitted = true; // nobody has moved the view since it was fitted
+  /** The view has not been moved since it was fitted. */
+  fitted = true;
   pending = 0;
   toasting = 0;
   minimapKey = "";
@@ -120,7 +121,7 @@ export class Frame {
     this.resize();
   }
 
-  /** Shows new data, and of what is chosen and open as much as is still there. */
+  /** Shows new data and keeps selection, groups and view as far as their items still exist. */
   load(data: PanelData) {
     const before = this.figure;
     const sameFunction = data.function === this.data.function;
@@ -146,7 +147,7 @@ export class Frame {
     this.draw();
   }
 
-  /** The item that stays where it is on the screen: the chosen one, else that next to the middle. */
+  /** The item that keeps its place on the screen: the selected one if it is visible, else the one nearest to the centre. */
   anchor() {
     const a = this.view.area;
     const mx = this.view.wx(a.x + a.w / 2);
@@ -165,7 +166,7 @@ export class Frame {
     return best;
   }
 
-  /** Everything around the figure that shows its data. */
+  /** Updates everything around the figure that shows its data. */
   refresh() {
     const f = this.figure;
     this.header.show(this.data, f.name);
@@ -228,10 +229,10 @@ export class Frame {
   }
 
   /**
-   * Chooses an item and sees to it that it is on the screen.
+   * Selects an item and scrolls it into view.
    * @param i -1 for none
-   * @param centre look closer where it would be too small to read
-   * @param open what it is in
+   * @param centre zoom in if the item would be too small to read
+   * @param open open the groups around the item
    */
   select(i: number, centre = false, open = true) {
     const was = this.figure.stamp?.();
@@ -240,7 +241,7 @@ export class Frame {
     this.card.show(shown);
     this.table.mark(shown);
     const item = this.figure.items[shown];
-    this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing chosen";
+    this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing selected";
     const box = shown < 0 ? null : this.figure.boxOf(shown);
     const near = centre && this.figure.uniform > 0 && this.view.kx < 0.3;
     if (box && (near || !this.holdsClear(box) || was !== this.figure.stamp?.())) {
@@ -254,7 +255,7 @@ export class Frame {
     this.draw();
   }
 
-  /** Whether a box is on the screen and not behind the card. */
+  /** Reports whether a box is on the screen and not behind the card. */
   holdsClear(box: Box) {
     if (!this.view.holds(box)) return false;
     if (this.card.element.hidden || this.figure.uniform === 0) return true;
@@ -274,7 +275,7 @@ export class Frame {
     const items = this.figure.items;
     for (let i = 0; i < items.length; i++) {
       const l = at(items, i).place.line;
-      // The last item that begins at or before the line, which may be the middle of an op of several lines.
+      // The last item that begins at or before the line: an op may have several lines.
       if (l > 0 && l <= line && (best < 0 || l > at(items, best).place.line)) best = i;
     }
     if (best >= 0 && best !== this.look.selected) this.select(best, false, false);
@@ -293,11 +294,11 @@ export class Frame {
     }
     const text = `${this.data.file}:${place.line}:${place.column}`;
     copyText(text, (copied) => {
-      this.say(copied ? `${text} (copied)` : text);
+      this.notify(copied ? `${text} (copied)` : text);
     });
   }
 
-  say(text: string) {
+  notify(text: string) {
     this.toast.textContent = text;
     this.toast.hidden = false;
     clearTimeout(this.toasting);
@@ -341,13 +342,13 @@ export class Frame {
     }
   }
 
-  /** Puts the keys where the figure is. */
+  /** Moves the keyboard focus to the figure or its table. */
   focus() {
     if (!this.table.shown) this.canvas.focus();
     else this.table.show(true);
   }
 
-  /** What a web view gets back when it is shown again. */
+  /** Stores the state that recall restores when a web view is shown again. */
   remember() {
     this.host.remember({
       kind: this.data.kind,
@@ -382,7 +383,7 @@ export class Frame {
     context.setTransform(density, 0, 0, density, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const drawn = this.figure.draw(new CanvasPen(context), this.view, this.look);
-    // What is on the screen, for whoever drives the page.
+    // What is on the screen, for tests.
     const v = this.view;
     this.canvas.dataset["drawn"] = String(drawn);
     this.canvas.dataset["view"] = [v.x, v.y, v.kx].map((n) => n.toFixed(3)).join(" ");

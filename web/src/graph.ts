@@ -1,4 +1,4 @@
-// The movement graph as a figure: what can be chosen, opened and walked.
+// The movement graph as a figure: selection, groups and navigation.
 import type { GraphEdge, GraphNode, PanelData } from "./data";
 import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, titleOf } from "./figure";
 import { drawGraph, type GraphPicture, titleScale } from "./graph_draw";
@@ -12,7 +12,7 @@ import { markOf, markTable, paperTheme, type Theme } from "./theme";
 import { at, clamp } from "./util";
 import type { Box, View } from "./view";
 
-/** Graphs up to this size begin with their groups open. */
+/** Graphs up to this number of nodes start with their groups open. */
 const openAtFirst = 250;
 
 export class GraphFigure implements Figure {
@@ -26,7 +26,7 @@ export class GraphFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note: string = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about: string = "Values flow downwards, and on from the foot of a column to the head of the next. A line is as wide as the bytes that are read through it; a dashed one moves nothing: it stays on the chip, or is only looked at in another shape. A line that ends in a bar leads far away: choose what is at either end to see it whole.";
+  readonly about: string = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
   readonly keys: string[][];
   choice = new Map<string, boolean>();
   laid: Scene | null = null;
@@ -56,17 +56,17 @@ export class GraphFigure implements Figure {
     this.empty = nodes.length === 0 ? "This function has no ops." : "";
     const ops = nodes.filter((n) => !isValue(n)).length;
     this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data.function ? `@${data.function}` : "the program"}: ${totalRows(data).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-    this.keys = [["↑ ↓", "along the lines of most bytes"], ["← →", "to the node beside"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
+    this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
     this.columns = this.tableColumns();
   }
 
   rows(n: GraphNode): [string, string][] {
     if (isValue(n)) return [["size", this.valueSize(n)]];
-    if (this.model.inKernel(n.id)) return [["FLOP", n.flop_label], ["moved", "nothing: it stays on the chip"]];
+    if (this.model.inKernel(n.id)) return [["FLOP", n.flop_label], ["moved", "nothing: stays on the chip"]];
     const rows = costRows(n);
     if (n.time_share > 0) rows.unshift(["of the time", percent(n.time_share)]);
     if (n.trips_label) rows.unshift(["runs", n.trips_label]);
-    if (n.idle) rows.unshift(["counted", "no: the other arm costs more"]);
+    if (n.idle) rows.unshift(["counted", "no: the other branch costs more"]);
     return rows;
   }
 
@@ -158,7 +158,7 @@ export class GraphFigure implements Figure {
     const { boxes } = this.scene();
     let best = -1;
     boxes.forEach((b, i) => {
-      // What is in a group comes after it.
+      // Members come after their group.
       if (b && x >= b.x && x <= b.x + b.w && y >= b.y && y <= b.y + b.h) best = i;
     });
     if (best < 0) return this.hitLine(x, y, view);
@@ -201,7 +201,7 @@ export class GraphFigure implements Figure {
     let edges: GraphEdge[] = list(i).filter((e) => !e.back && boxes[far(e)]);
     if (to === "up") edges = edges.filter((e) => nodes[e.from]?.parent !== i);
     else {
-      // Out of a group, straight to its users.
+      // An edge out of a group continues to the users of the group's result.
       edges = edges.flatMap((e) => (at(nodes, i).parent === e.to ? list(e.to).filter((f) => nodes[f.to]?.parent !== e.to && boxes[f.to]) : [e]));
       const inner = edges.filter((e) => nodes[e.to]?.parent === i);
       if (inner.length > 0) edges = inner;
@@ -232,7 +232,7 @@ export class GraphFigure implements Figure {
     ];
   }
 
-  /** @param open what it is in, where that is closed */
+  /** @param open open the closed groups around item i */
   show(i: number, open: boolean) {
     let shown = i;
     for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
@@ -284,7 +284,7 @@ function percent(share: number) {
   return `${p >= 99.95 ? "100" : p >= 10 ? p.toFixed(1) : p >= 0.1 ? p.toFixed(2) : "<0.1"} %`;
 }
 
-/** The nearest box beside another. */
+/** The index of the nearest box to the left or right of box i. */
 function beside(boxes: (Box | null)[], i: number, to: "left" | "right", skip: (i: number) => boolean) {
   const from = boxes[i];
   if (!from) return i;
@@ -304,7 +304,7 @@ function beside(boxes: (Box | null)[], i: number, to: "left" | "right", skip: (i
   return best;
 }
 
-/** How far a point is from a path. */
+/** The distance of a point from a path. */
 function distance(path: Path, x: number, y: number) {
   let [px, py] = [0, 0];
   let least = Infinity;

@@ -1,4 +1,4 @@
-// The movement graph drawn: more of it the closer one looks.
+// Drawing the movement graph, with more detail at larger scales.
 import type { GraphNode } from "./data";
 import type { Item, Look } from "./figure";
 import { type GraphModel, isValue, type Line, nameFont, nodeName, nodeNumbers, nodeTitle, numberFont, type Scene, titleFont } from "./graph_model";
@@ -9,7 +9,7 @@ import { type Mark, markOf } from "./theme";
 import { at } from "./util";
 import type { Box, View } from "./view";
 
-/** Below these scales titles alone, and no text at all, are drawn; on paper one can come nearer. */
+/** Below textScale (paperScale in print) only titles are drawn, below titleScale no text. */
 const textScale = 0.55;
 const paperScale = 0.42;
 export const titleScale = 0.2;
@@ -21,7 +21,7 @@ export interface GraphPicture {
   items: Item[];
 }
 
-/** @returns nodes drawn */
+/** Draws the graph and returns the number of nodes drawn. */
 export function drawGraph(pen: Pen, g: GraphPicture, view: View, look: Look): number {
   const k = view.kx;
   const bright = brightness(g, look);
@@ -43,7 +43,7 @@ export function drawGraph(pen: Pen, g: GraphPicture, view: View, look: Look): nu
   return drawn;
 }
 
-/** How strongly a node is drawn: what is switched off or not found steps back. */
+/** The opacity of each node: nodes that are filtered out or do not match the search are faded. */
 function brightness(g: GraphPicture, look: Look): (i: number) => number {
   return (i) => {
     if (look.hidden.has(at(g.items, i).cls)) return 0.13;
@@ -52,12 +52,12 @@ function brightness(g: GraphPicture, look: Look): (i: number) => number {
   };
 }
 
-/** Whether something that is found is in a group. */
+/** Reports whether a match of the search is inside a group. */
 function hiddenMatch(g: GraphPicture, found: Set<number>, i: number): boolean {
   return at(g.model.members, i).some((m) => found.has(m) || hiddenMatch(g, found, m));
 }
 
-/** @returns those at the chosen node that are drawn whole although they are long */
+/** Draws the lines, and returns the long ones at the selected node, which are to be drawn whole over all others. */
 function drawLines(pen: Pen, g: GraphPicture, view: View, look: Look, focus: number, bright: (i: number) => number): Line[] {
   const k = view.kx;
   const dx = view.area.x - view.x * k;
@@ -88,12 +88,12 @@ function drawLines(pen: Pen, g: GraphPicture, view: View, look: Look, focus: num
   return far;
 }
 
-/** Whether a point, or what is drawn close around it, is on the screen. */
+/** Reports whether a point or its surroundings are on the screen. */
 function seen(view: View, point: [number, number]) {
   return view.touches({ x: point[0] - 20, y: point[1] - 20, w: 40, h: 40 });
 }
 
-/** Lines of about the same look are drawn in one go. */
+/** Adds a path to the batch of its style: each batch is one drawing operation. */
 function addBatch(
   batches: Map<string, { style: Stroke; paths: Path[] }>,
   path: Path,
@@ -114,7 +114,7 @@ function addBatch(
   batch.paths.push(path);
 }
 
-/** The beginning and the end of a line that is too long to be drawn. */
+/** The two ends of a line that is too long to be drawn whole. */
 function stub(line: Line): Path {
   return [
     ["M", line.from[0], line.from[1]],
@@ -212,7 +212,7 @@ function drawNode(pen: Pen, g: GraphPicture, i: number, box: Box, view: View, lo
   if (group && !tiny) {
     for (const off of [6, 3]) drawShape(pen, shape, x + off * k, y + off * k, w, h, { fill: look.theme.background, stroke: mark.color, width: Math.max(0.5, k), opacity });
   }
-  // A veil of the background first: lines do not shine through what steps back.
+  // The background first, so that no line shows through a faded node.
   if (!tiny) drawShape(pen, shape, x, y, w, h, { fill: look.theme.background });
   if (k < 0.12 && !look.paper && !chosen && !found) {
     pen.rect(x, y, w, h, { fill: mark.color, opacity });
@@ -240,7 +240,7 @@ function drawNodeText(
   const all = k >= (look.paper ? paperScale : textScale);
   const title = { ...titleFont, size: 13 * k, fill: look.theme.text, opacity };
   if (!all) {
-    // From further off only what it is, in letters as large as the node allows.
+    // At small scales only the title, as large as the node allows.
     const text = nodeTitle(n);
     const timed = !value && n.time_label !== "" && n.time_ns !== 0 && n.time_ns !== null && h >= 22;
     const size = Math.min(13 * k * 1.7, (title.size * (w * 0.84)) / Math.max(1, textWidth(text, title)), h * (timed ? 0.42 : 0.6));
@@ -260,7 +260,7 @@ function drawNodeText(
   pen.text(fitText(nodeNumbers(n, g.model.inKernel(n.id)), numbers, room), left, y + h / 2 + 9 * k, numbers);
 }
 
-/** The letter of a class on its colour. */
+/** Draws the letter of a class on the class's colour. */
 function chip(pen: Pen, mark: Mark, x: number, y: number, size: number, k: number, opacity: number, letter: string) {
   pen.rect(x, y, size, size, { fill: mark.color, radius: 4 * k, opacity });
   pen.text(letter, x + size / 2, y + size / 2 + 0.5 * k, { size: 11.5 * k, fill: mark.ink, align: "middle", bold: true, opacity });

@@ -1,11 +1,11 @@
-// Where the bytes of a value are written, and points on paths.
+// Placement of the labels with the bytes of each value, and points on paths.
 import { type GraphModel, groupInset, type Line, type Scene } from "./graph_model";
 import type { Path } from "./layout";
 import { textWidth } from "./pen";
 import { at } from "./util";
 import type { Box } from "./view";
 
-/** Puts the bytes of each value beside its first line, where nothing else is. */
+/** Puts the bytes of each value beside its first line where the label covers nothing. */
 export function placeLabels(model: GraphModel, scene: Scene) {
   const cell = 240;
   const grid = new Map<string, Box[]>();
@@ -33,14 +33,14 @@ export function placeLabels(model: GraphModel, scene: Scene) {
       take({ ...box, y: box.y + box.h - 3, h: 6 });
     } else take(box);
   });
-  // Not over a line either; of a very large graph only its own is minded.
+  // A label may not cover a line either; in very large graphs only its own line is checked.
   const mind = (line: Line) => {
     for (const [x, y] of samples(line.path ?? [])) take({ x: x - line.width / 2 - 1, y: y - 3, w: line.width + 2, h: 6 });
   };
   const many = scene.lines.length > 2500;
   if (!many) scene.lines.forEach(mind);
   const said = new Set<string>();
-  // The widest first: where there is not room for all, what moves most is named.
+  // The widest lines first: where space is short, the values that move most bytes get their labels.
   for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
     const text = line.edge.back ? "next round" : model.amount(line.edge);
     const key = `${line.edge.from} ${line.edge.value} ${text}`;
@@ -60,7 +60,7 @@ export function placeLabels(model: GraphModel, scene: Scene) {
   }
 }
 
-/** Points on a path, close enough to each other that no letter fits between two. */
+/** Points on a path, spaced more closely than a letter is wide. */
 function samples(path: Path): [number, number][] {
   const points: [number, number][] = [];
   let [px, py] = [0, 0];
@@ -73,7 +73,7 @@ function samples(path: Path): [number, number][] {
   return points;
 }
 
-/** The point at part t of a path's first curve, or of its longest line where it has none. */
+/** The point at parameter t of a path's first curve, or of its longest line if it has no curve. */
 function pointOn(path: Path, t: number): [number, number] {
   let [px, py] = [0, 0];
   let longest: [number, number, number, number] = [0, 0, 0, 0];

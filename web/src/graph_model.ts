@@ -1,4 +1,4 @@
-// The movement graph laid out: every open group for itself, as one node of the group around it.
+// Layout of the movement graph. An open group is laid out by itself and is one node of the group around it.
 import type { GraphData, GraphEdge, GraphNode } from "./data";
 import { shortOp } from "./figure";
 import { placeLabels } from "./graph_labels";
@@ -28,7 +28,7 @@ interface Label {
 }
 
 export interface Scene {
-  /** Of the nodes that are shown. */
+  /** Box of each node; null if the node is not shown. */
   boxes: (Box | null)[];
   lines: Line[];
   labels: Label[];
@@ -62,7 +62,7 @@ export function nodeNumbers(n: GraphNode, inKernel: boolean) {
   return [n.trips_label, parts.join(" · ") || n.type].filter((s) => s !== "").join("  ");
 }
 
-/** How far the text at the head of an open group reaches. */
+/** The width of the text at the head of an open group. */
 function headWidth(n: GraphNode) {
   const title = textWidth(nodeTitle(n), titleFont) + 8 + Math.min(150, textWidth(n.result, nameFont));
   return 42 + Math.max(title, textWidth(nodeNumbers(n, false), numberFont));
@@ -73,7 +73,7 @@ export class GraphModel {
   readonly edges: GraphEdge[];
   readonly members: number[][];
   top: number[] = [];
-  /** Edges right inside each group; last those inside none. */
+  /** Edges directly inside each group; the last list has those outside all groups. */
   readonly inside: number[][];
   readonly outs: number[][];
   readonly ins: number[][];
@@ -106,7 +106,7 @@ export class GraphModel {
     return at(this.members, i).length > 0;
   }
 
-  /** The bytes that an edge stands for: what is read of the value, and of a result what is written. */
+  /** The bytes of an edge: those read of the value; for a result of the function, those written. */
   bytes(e: GraphEdge) {
     return this.nodes[e.to]?.kind === "result" ? e.size_bytes : e.moved_bytes;
   }
@@ -120,7 +120,7 @@ export class GraphModel {
     return false;
   }
 
-  /** Width and height of a node that is not an open group: as large as its text, and larger with its share of the time. */
+  /** Width and height of a node other than an open group: the size of its text, enlarged by its share of the time. */
   size(i: number): [number, number] {
     const n = at(this.nodes, i);
     const name = nodeName(n);
@@ -133,20 +133,20 @@ export class GraphModel {
 
   scene(open: (i: number) => boolean, aspect: number): Scene {
     const scene: Scene = { boxes: this.nodes.map(() => null), lines: [], labels: [], width: 0, height: 0 };
-    const whole = this.layGroup(-1, open, aspect);
+    const whole = this.layoutOf(-1, open, aspect);
     scene.width = whole.layout.width;
     scene.height = whole.layout.height;
-    this.settle(whole, 0, 0, scene);
+    this.place(whole, 0, 0, scene);
     placeLabels(this, scene);
     return scene;
   }
 
-  /** @param group -1 for the function */
-  layGroup(group: number, open: (i: number) => boolean, aspect: number): LaidGroup {
+  /** Lays out the members of a group; -1 is the function. */
+  layoutOf(group: number, open: (i: number) => boolean, aspect: number): GroupLayout {
     const members = [...(group < 0 ? this.top : at(this.members, group))];
     members.sort((a, b) => at(this.nodes, a).rank - at(this.nodes, b).rank || a - b);
     const local = new Map(members.map((m, i) => [m, i]));
-    const groups = new Map<number, LaidGroup>();
+    const groups = new Map<number, GroupLayout>();
     const g: LayoutInput = { width: [], height: [], from: [], to: [], first: [], last: [], aspect };
     for (const m of members) {
       if (!this.isGroup(m) || !open(m)) {
@@ -155,7 +155,7 @@ export class GraphModel {
         g.height.push(h);
         continue;
       }
-      const inner = this.layGroup(m, open, 0);
+      const inner = this.layoutOf(m, open, 0);
       groups.set(m, inner);
       g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, headWidth(at(this.nodes, m)) + 16));
       g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
@@ -190,17 +190,17 @@ export class GraphModel {
       leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i)), this.nodes),
       enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i)), this.nodes),
     });
-    return new LaidGroup(group, members, edges, layout, g, groups, entries, exits);
+    return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
   }
 
-  /** Gives everything in a group its place. */
-  settle(laid: LaidGroup, x: number, y: number, scene: Scene) {
+  /** Adds the boxes and lines of a group to the scene, with the group's inside at (x, y). */
+  place(laid: GroupLayout, x: number, y: number, scene: Scene) {
     const { layout, input } = laid;
     laid.members.forEach((m, i) => {
       const box = { x: x + at(layout.x, i), y: y + at(layout.y, i), w: at(input.width, i), h: at(input.height, i) };
       scene.boxes[m] = box;
       const inner = laid.groups.get(m);
-      if (inner) this.settle(inner, box.x + (box.w - inner.layout.width) / 2, box.y + groupInset.top, scene);
+      if (inner) this.place(inner, box.x + (box.w - inner.layout.width) / 2, box.y + groupInset.top, scene);
     });
     laid.edges.forEach((index, i) => {
       const edge = at(this.edges, index);
@@ -219,7 +219,7 @@ export class GraphModel {
         dash: bytes === 0,
       };
       if (!line.path) {
-        // Apart from the lines that are drawn whole.
+        // Beside the lines that are drawn whole.
         line.from[0] += at(input.width, f) / 2 - 18;
         line.to[0] -= at(input.width, t) / 2 - 18;
       } else {
@@ -233,16 +233,16 @@ export class GraphModel {
   }
 
   /**
-   * The path of a line inside a group, from the border where it comes in and to the border where it leaves.
-   * @param x of the group's inside
+   * The path of a line inside a group, extended to the group's border where it enters or leaves.
+   * @param x left edge of the group's inside
    */
-  throughBorder(laid: LaidGroup, edge: GraphEdge, path: Path | null, x: number, y: number, scene: Scene): Path | null {
+  throughBorder(laid: GroupLayout, edge: GraphEdge, path: Path | null, x: number, y: number, scene: Scene): Path | null {
     if (!path) return null;
     const moved = movePath(path, x, y);
     const border = scene.boxes[laid.group];
     const [first] = moved;
     if (border && first?.[0] === "M" && edge.from === laid.group) {
-      // Not through what is written at the head of the group.
+      // The line starts below the text at the head of the group.
       const written = border.x + headWidth(at(this.nodes, laid.group));
       moved.splice(0, 1, ["M", first[1], border.y + (first[1] < written ? groupInset.top - 6 : 0)], ["L", first[1], first[2]]);
     }
@@ -251,11 +251,12 @@ export class GraphModel {
   }
 }
 
-/** A group with its inside laid out. */
-class LaidGroup {
+/** The layout of one group. */
+class GroupLayout {
   /**
-   * @param groups open ones in it
-   * @param entries where values come in
+   * @param groups layouts of the open groups among the members
+   * @param entries nodes where values enter, by name
+   * @param exits nodes where values leave, by name
    */
   constructor(
     readonly group: number,
@@ -263,18 +264,18 @@ class LaidGroup {
     readonly edges: number[],
     readonly layout: Layout,
     readonly input: LayoutInput,
-    readonly groups: Map<number, LaidGroup>,
+    readonly groups: Map<number, GroupLayout>,
     readonly entries: Map<string, number>,
     readonly exits: Map<string, number>,
   ) {}
 
   /**
-   * Where a value passes the border, from the centre of the group.
-   * @param width of the group
+   * Where a value crosses the border, relative to the centre of the group.
+   * @param width width of the group
    */
   port(side: "entries" | "exits", value: string, width: number, nodes: GraphNode[]): number | undefined {
     const gates = this[side];
-    // Outside, what leaves has the name of the group's result at its position.
+    // Outside, a value that leaves has the name of the group's result at the same position.
     const names = side === "exits" ? (nodes[this.group]?.result ?? "").split(", ") : [];
     const position = names.length === gates.size ? names.indexOf(value) : -1;
     const gate = gates.get(value) ?? [...gates.values()][gates.size === 1 ? 0 : position];
@@ -284,8 +285,8 @@ class LaidGroup {
 }
 
 /**
- * Turns edges that lead from a larger to a smaller number, which a program that is not valid may have; those from the
- * gates of a group, which were added last but stand first, stay.
+ * Reverses edges from a larger to a smaller number, which invalid programs may have. Edges from the entries of a group stay:
+ * entries have the largest numbers and the first rank.
  */
 function orderForward(g: LayoutInput) {
   const first = new Set(g.first);

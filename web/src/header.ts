@@ -1,4 +1,4 @@
-// The top of a page: what it shows, of which function, on which machine; the totals; the legend, which is also the filter.
+// The top of a page: panel, function and machine; the totals; the legend, which filters by class.
 import type { PanelData } from "./data";
 import type { Frame } from "./frame";
 import type { Host } from "./host";
@@ -34,7 +34,7 @@ export class Header {
     );
   }
 
-  /** @param name of the kind of panel */
+  /** @param name name of the panel */
   show(data: PanelData, name: string) {
     document.title = `${data.title} · ${name}`;
     const functions = data.functions ?? [];
@@ -77,7 +77,7 @@ export function totalRows(data: PanelData): [string, string][] {
   return rows.filter(([, value]) => value !== "");
 }
 
-/** The classes of ops: what each looks like, and whether it is shown. */
+/** The classes of ops: their marks, and a switch that shows or hides each. */
 export class Legend {
   readonly chips: HTMLDivElement;
   readonly note: HTMLSpanElement;
@@ -120,7 +120,7 @@ export class Legend {
   }
 }
 
-/** The shape, colour and letter of a class, as small as a letter. */
+/** A small picture of the shape, colour and letter of a class. */
 export function markPicture(mark: Mark): SVGElement {
   const pen = new SvgPen(26, 18);
   pen.root.setAttribute("class", "mark");

@@ -1,4 +1,4 @@
-// The keys, on "?".
+// The help dialog.
 import { el } from "./util";
 
 export class Help {
@@ -30,11 +30,11 @@ export class Help {
 
 export const figureKeys = [
   ["Enter", "show in the text"],
-  ["/", "search; Enter and Shift+Enter go on"],
+  ["/", "search; Enter and Shift+Enter step through the matches"],
   ["n N", "next and previous match"],
   ["+ − 0", "zoom in, out, show all"],
-  ["Shift+↑ …", "move the figure; so does dragging"],
+  ["Shift+↑ …", "pan; dragging does the same"],
   ["Home End", "first and last"],
   ["t", "table of all rows"],
-  ["Esc", "end the search, choose nothing"],
+  ["Esc", "end the search, clear the selection"],
 ];

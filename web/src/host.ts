@@ -1,28 +1,28 @@
-// The page's host: a VS Code web view, the loopback server of the language server, or nobody (a file).
+// The host of a page: a VS Code web view, the loopback server of the language server, or none (a file).
 import type { PanelData } from "./data";
 
-/** What VS Code gives to a web view. */
+/** VS Code's API for web views. */
 declare function acquireVsCodeApi(): {
   postMessage(message: unknown): void;
   getState(): unknown;
   setState(state: unknown): void;
 };
 
-/** What the page says to its host. */
+/** Messages from the page to its host. */
 type ToHost = { type: "reveal"; line: number; column: number; endColumn: number } | { type: "function"; name: string };
 
-/** What the host says to the page. */
+/** Messages from the host to the page. */
 type FromHost = { type: "data"; data: PanelData } | { type: "select"; line: number };
 
 export interface Host {
   kind: "vscode" | "loopback" | "file";
   post(message: ToHost): void;
-  /** What was remembered when the page was last shown; undefined where nothing is kept. */
+  /** The state that was last stored; undefined if there is none. */
   remembered(): unknown;
   remember(state: unknown): void;
 }
 
-/** @param connection is told what is wrong with the loopback server, and "" when it is well */
+/** @param connection receives the state of the loopback connection: an error message, or "" */
 export function connectHost(receive: (message: FromHost) => void, connection: (trouble: string) => void): Host {
   if (typeof acquireVsCodeApi === "function") {
     const api = acquireVsCodeApi();
@@ -46,7 +46,7 @@ export function connectHost(receive: (message: FromHost) => void, connection: (t
 }
 
 function loopbackHost(receive: (message: FromHost) => void, connection: (trouble: string) => void): Host {
-  const gone = "The language server has gone; what you see is as it was.";
+  const gone = "The language server has stopped. This page shows its last state.";
   const events = new EventSource("events");
   events.addEventListener("message", (event) => {
     let value: unknown;
@@ -70,7 +70,7 @@ function loopbackHost(receive: (message: FromHost) => void, connection: (trouble
       const { type, ...rest } = message;
       fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) })
         .then((answer) => {
-          connection(answer.ok ? "" : "The editor could not do that.");
+          connection(answer.ok ? "" : "The editor rejected the request.");
         })
         .catch(() => {
           connection(gone);
@@ -90,9 +90,9 @@ function asMessage(value: unknown): FromHost | undefined {
   return undefined;
 }
 
-/** Puts text into the clipboard where the browser lets us. */
+/** Copies text to the clipboard if the browser allows it. */
 export function copyText(text: string, then: (copied: boolean) => void) {
-  // Only a page of a file comes here, which browsers trust with the clipboard after a click or a key.
+  // Only pages opened from files copy; browsers allow it after a click or a key.
   if (!window.isSecureContext) {
     then(false);
     return;
@@ -107,7 +107,7 @@ export function copyText(text: string, then: (copied: boolean) => void) {
   );
 }
 
-/** The data that came with the page. */
+/** The data embedded in the page. */
 export function pageData(): PanelData {
   const value: unknown = JSON.parse(document.getElementById("data")?.textContent ?? "");
   return value as PanelData;

@@ -1,4 +1,4 @@
-// Pointer and keys on the figure.
+// Pointer and keyboard input.
 import type { Direction, Hit } from "./figure";
 import type { Frame } from "./frame";
 import { clamp } from "./util";
@@ -65,7 +65,7 @@ export class Pointer {
       else frame.select(-1);
     } else if (hit.handle) frame.toggle(hit.index);
     else {
-      frame.look.selected = hit.index; // where it is, it was clicked: nothing moves
+      frame.look.selected = hit.index; // select does not scroll to an item that is selected already
       frame.select(hit.index);
       frame.reveal(hit.index);
     }
@@ -86,7 +86,7 @@ export class Pointer {
   wheel(e: WheelEvent) {
     e.preventDefault();
     const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
-    // A pinch on a touchpad comes as a wheel with Control; with Shift, or sideways, the wheel moves.
+    // Browsers report a pinch on a touchpad as a wheel event with Control. With Shift, or sideways, the wheel pans.
     if (e.shiftKey || (e.deltaX !== 0 && !e.ctrlKey)) {
       this.frame.view.pan(-(e.deltaX || e.deltaY) * unit, e.shiftKey ? 0 : -e.deltaY * unit);
       this.frame.moved();
@@ -108,7 +108,7 @@ export class Keys {
     });
   }
 
-  /** Keys that only the figure takes. */
+  /** Handles the keys that need the focus on the figure. */
   onFigure(e: KeyboardEvent) {
     const { frame } = this;
     if (e.target !== frame.canvas) return false;

@@ -1,4 +1,4 @@
-// Layered layout, step 4: all of it together, and the lines of the edges.
+// Layered layout, step 4: coordinates of ranks and columns, and the paths of edges.
 import { orderLayers } from "./layout_order";
 import { placeNodes } from "./layout_place";
 import { layoutGap, type LayoutInput, type Ranked, rankGraph } from "./layout_rank";
@@ -14,11 +14,11 @@ export interface Layout {
   x: Float64Array;
   /** Top of each node. */
   y: Float64Array;
-  /** Of each edge; null where it is too long to be drawn whole. */
+  /** Path of each edge; null if it spans too many ranks to be drawn whole. */
   paths: (Path | null)[];
 }
 
-/** Where an edge leaves its source and enters its target, from the centre of the node; undefined: the layout chooses. */
+/** Where an edge leaves its source and enters its target, relative to the centre of the node; undefined if free. */
 interface Ports {
   leave(edge: number): number | undefined;
   enter(edge: number): number | undefined;
@@ -46,21 +46,21 @@ export function layoutGraph(g: LayoutInput, ports: Ports): Layout {
   return { width: bands.width, height: bands.bottom, x, y, paths };
 }
 
-/** Where the ranks and columns are. */
+/** The coordinates of ranks and columns. */
 interface Bands {
-  /** Of each rank. */
+  /** Top of each rank. */
   top: number[];
-  /** Of each rank. */
+  /** Height of each rank. */
   height: number[];
-  /** Of each column. */
+  /** Offset of each column. */
   shift: number[];
-  /** Edge of each column. */
+  /** Right edge of each column. */
   right: number[];
-  /** Of each column. */
+  /** Bottom of each column. */
   floor: number[];
-  /** Of the values that go on in the next column. */
+  /** Lanes of the values that continue in the next column, by laneKey. */
   lanes: Map<string, number>;
-  /** Where the columns begin. */
+  /** Top of the columns. */
   head: number;
   width: number;
   bottom: number;
@@ -110,12 +110,12 @@ function laneKey(column: number, source: number) {
   return `${column} ${source}`;
 }
 
-/** The more edges lead from a rank to the next, the more room they get to turn. */
+/** The gap below a rank, which grows with the number of nodes and edges in the rank. */
 function gapAfter(ranked: Ranked, r: number) {
   return layoutGap.rank + Math.min(64, at(ranked.layers, r).length * 1.5);
 }
 
-/** Edges enter a node side by side, in the order in which they come; values leave it side by side. */
+/** Distributes the edges that enter a node over its top, in the order of their sources. */
 function choosePorts(g: LayoutInput, ranked: Ranked, centre: Float64Array, ports: Ports) {
   const enter: number[] = g.to.map(() => 0);
   const leave: number[] = g.from.map((_, e) => ports.leave(e) ?? 0);
@@ -175,7 +175,7 @@ function route(
   return path;
 }
 
-/** From the foot of a column to the head of the next. */
+/** Adds the path from the bottom of a column to the top of the next. */
 function gutter(path: Path, bands: Bands, c: number, lane: number, px: number, qx: number, qy: number) {
   const foot = at(bands.floor, c) + 14 + lane * 8;
   const gx = at(bands.right, c) + 24 + lane * 8;
@@ -183,7 +183,7 @@ function gutter(path: Path, bands: Bands, c: number, lane: number, px: number, q
   roundedLine(path, [px, foot, gx, foot, gx, head, qx, head, qx, qy]);
 }
 
-/** Straight lines through points, their corners rounded. */
+/** Adds straight lines through points, with rounded corners. */
 function roundedLine(path: Path, points: number[]) {
   for (let i = 0; i + 3 < points.length; i += 2) {
     const [ax, ay] = end(path);
@@ -202,7 +202,7 @@ export function end(path: Path): [number, number] {
   return last[0] === "C" ? [last[5], last[6]] : [last[1], last[2]];
 }
 
-/** The point r from (x, y) towards (tx, ty). */
+/** The point at distance r from (x, y) in the direction of (tx, ty). */
 function toward(x: number, y: number, tx: number, ty: number, r: number): [number, number] {
   const d = Math.hypot(tx - x, ty - y) || 1;
   return [x + ((tx - x) * r) / d, y + ((ty - y) * r) / d];

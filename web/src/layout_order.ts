@@ -3,7 +3,7 @@ import type { Ranked } from "./layout_rank";
 import { at } from "./util";
 
 /**
- * Orders the layers of g in place: sweeps by barycentre, the best of them kept, then neighbours exchanged.
+ * Orders the layers of g in place: barycentre sweeps, of which the best is kept, then exchanges of neighbours.
  * @returns position of each node in its layer
  */
 export function orderLayers(g: Ranked): Int32Array {
@@ -33,7 +33,7 @@ function number(layer: number[], pos: Int32Array) {
   for (let i = 0; i < layer.length; i++) pos[at(layer, i)] = i;
 }
 
-/** The order in which a depth-first walk from the top reaches the nodes. */
+/** Sets the initial order: that of a depth-first traversal from the top. */
 function firstOrder(g: Ranked, pos: Int32Array) {
   const seen = new Uint8Array(g.rank.length);
   const layers: number[][] = g.layers.map(() => []);
@@ -53,7 +53,7 @@ function firstOrder(g: Ranked, pos: Int32Array) {
   for (const layer of layers) number(layer, pos);
 }
 
-/** Sorts each layer by the mean position of its neighbours in the layer before; what has none there stays where it is. */
+/** Sorts each layer by the mean position of the neighbours in the previous layer; nodes without neighbours stay. */
 function sweep(g: Ranked, pos: Int32Array, down: boolean) {
   const key = new Float64Array(g.rank.length);
   const n = g.layers.length;
@@ -85,8 +85,8 @@ function crossings(g: Ranked, pos: Int32Array) {
 }
 
 /**
- * Inversions among the targets of a layer's edges, with a tree of counts.
- * @param width of the layer below
+ * The number of inversions among the targets of a layer's edges, counted with a Fenwick tree.
+ * @param width number of nodes in the layer below
  */
 function layerCrossings(layer: number[], width: number, below: number[][], pos: Int32Array) {
   const tree = new Int32Array(width + 1);
@@ -109,7 +109,7 @@ function layerCrossings(layer: number[], width: number, below: number[][], pos: 
   return total;
 }
 
-/** Exchanges neighbours in a layer as long as that removes crossings. */
+/** Exchanges neighbours in a layer while that removes crossings. */
 function exchange(g: Ranked, pos: Int32Array) {
   for (let round = 0, better = true; better && round < 6; round++) {
     better = false;
@@ -130,7 +130,7 @@ function exchange(g: Ranked, pos: Int32Array) {
   }
 }
 
-/** Crossings between the edges of a and of b where a stands left of b. */
+/** The number of crossings between the edges of a and those of b if a is left of b. */
 function between(neighbours: number[][], pos: Int32Array, a: number, b: number) {
   const left = at(neighbours, a);
   const right = at(neighbours, b);

@@ -1,9 +1,9 @@
-// Layered layout, step 3: where in its rank a node stands. Brandes and Köpf, "Fast and simple horizontal coordinate
+// Layered layout, step 3: horizontal coordinates. Brandes and Köpf, "Fast and simple horizontal coordinate
 // assignment" (2001): four alignments of nodes with their median neighbours, each packed, and the mean of the middle two.
 import { layoutGap, type Ranked } from "./layout_rank";
 import { at } from "./util";
 
-/** @returns centre of each node, and the edges of each column as if each began at 0 */
+/** Returns the centre of each node, and the left and right edge of each column in the column's own coordinates. */
 export function placeNodes(g: Ranked, pos: Int32Array): { x: Float64Array; left: number[]; right: number[] } {
   const x = new Float64Array(g.rank.length);
   const left: number[] = [];
@@ -29,8 +29,8 @@ export function placeNodes(g: Ranked, pos: Int32Array): { x: Float64Array; left:
 }
 
 /**
- * @param layers of one column
- * @param start its first rank
+ * @param layers layers of one column
+ * @param start first rank of the column
  */
 function placeColumn(g: Ranked, pos: Int32Array, layers: number[][], start: number, x: Float64Array) {
   const inside = (list: number[]) =>
@@ -60,7 +60,7 @@ function placeColumn(g: Ranked, pos: Int32Array, layers: number[][], start: numb
 }
 
 /**
- * Edges that cross a long edge: the long one stays straight, they give way.
+ * The edges that cross an inner segment of a long edge; they are not aligned, so that the long edge is straight.
  * @returns upper node · number of nodes + lower node
  */
 function findConflicts(g: Ranked, pos: Int32Array, layers: number[][], above: Map<number, number[]>): Set<number> {
@@ -88,9 +88,9 @@ function findConflicts(g: Ranked, pos: Int32Array, layers: number[][], above: Ma
 
 /**
  * Joins each node with its median neighbour into vertical blocks.
- * @param layers in the order of the walk
- * @param neighbours in the layer walked before
- * @param flip walk each layer from the right
+ * @param layers layers in the order of traversal
+ * @param neighbours neighbours in the previous layer
+ * @param flip traverse each layer from the right
  * @returns the block of each node, named by its first node
  */
 function alignBlocks(
@@ -125,11 +125,11 @@ function alignBlocks(
 }
 
 /**
- * Moves the blocks together as far as the widths of their nodes allow.
+ * Packs the blocks as closely as the widths of their nodes allow.
  * @returns centre of each node
  */
 function packBlocks(g: Ranked, layers: number[][], root: Map<number, number>, flip: boolean): Map<number, number> {
-  /** Block to the blocks right of it and how far they must be. */
+  /** For each block, the blocks to its right and their minimum distances. */
   const next = new Map<number, [number, number][]>();
   const waiting = new Map<number, number>();
   for (const block of root.values()) next.set(block, next.get(block) ?? []);
@@ -172,8 +172,8 @@ function separation(g: Ranked, u: number, v: number) {
 }
 
 /**
- * Lays the four placements over the narrowest of them and takes the mean of the middle two of each node.
- * @param all left, right, left, right
+ * Aligns the four placements with the narrowest of them and takes, for each node, the mean of the middle two.
+ * @param all placements: left, right, left, right
  */
 function balance(g: Ranked, layers: number[][], all: Map<number, number>[], x: Float64Array) {
   const nodes = layers.flat();

@@ -1,27 +1,27 @@
-// Layered layout, step 1: ranks, columns, and the points at which an edge passes a rank.
+// Layered layout, step 1: ranks, columns, and the dummy nodes of edges that span ranks.
 //
-// Nodes are numbered in the order of the text, so that an edge leads from a smaller to a larger number.
+// Nodes have the order of the text, so an edge leads from a smaller to a larger number.
 import { at } from "./util";
 
-/** What is laid out. */
+/** The graph to lay out. */
 export interface LayoutInput {
-  /** Of each node. */
+  /** Width of each node. */
   width: number[];
-  /** Of each node. */
+  /** Height of each node. */
   height: number[];
-  /** Node of each edge. */
+  /** Source of each edge. */
   from: number[];
-  /** Node of each edge. */
+  /** Target of each edge. */
   to: number[];
-  /** Nodes that stand in the first rank whatever uses them. */
+  /** Nodes that are fixed in the first rank. */
   first: number[];
-  /** Nodes that stand in the last rank. */
+  /** Nodes that are fixed in the last rank. */
   last: number[];
-  /** Wanted width / height of the whole; 0: one column however long. */
+  /** Preferred width / height of the drawing; 0 for a single column. */
   aspect: number;
 }
 
-/** The graph of ranks: nodes 0…nodes-1 are those of the input, those after them are the points where edges pass. */
+/** The ranked graph: nodes 0…nodes-1 are those of the input, the others are dummy nodes. */
 export interface Ranked {
   nodes: number;
   rank: number[];
@@ -31,7 +31,7 @@ export interface Ranked {
   above: number[][];
   /** Neighbours in the rank below. */
   below: number[][];
-  /** Per edge: its source, the points it passes, its target; empty where it is far. */
+  /** Source, dummy nodes and target of each edge; empty if the edge is drawn as two stubs. */
   chains: number[][];
   /** Column of each rank. */
   columnOf: number[];
@@ -39,12 +39,12 @@ export interface Ranked {
 
 export const layoutGap = { rank: 46, node: 28, pass: 14, column: 96 };
 
-/** An edge that spans more ranks is drawn as two stubs; so is a shorter one of a value that many use, as of weights. */
+/** An edge that spans farSpan ranks is drawn as two stubs; if its value has many uses (weights), farSpanOfMany suffice. */
 const farSpan = 32;
 const farSpanOfMany = 6;
 const manyUses = 12;
 
-/** Ranks by the longest path from the sources; what has more consumers than operands moves down to its first consumer. */
+/** Ranks by longest path from the sources; a node with more consumers than operands moves down to its first consumer. */
 function rankNodes(g: LayoutInput): number[] {
   const n = g.width.length;
   const { outs, ins } = adjacency(n, g.from, g.to);
@@ -83,7 +83,7 @@ function adjacency(n: number, from: number[], to: number[]) {
 }
 
 /**
- * A long graph is broken into columns like a newspaper, where the fewest edges cross.
+ * Breaks a long graph into columns at ranks that few edges cross.
  * @returns column of each rank
  */
 function breakColumns(g: LayoutInput, rank: number[]): number[] {
@@ -138,8 +138,8 @@ function quantile(list: number[], q: number) {
 }
 
 /**
- * Puts a point into every rank that an edge passes. Edges that span too much are left out: the shortest go first until
- * there are as many points as the size of the graph allows.
+ * Adds a dummy node in every rank that an edge passes. The number of dummy nodes is linear in the size of the graph: shorter
+ * edges get theirs first, the rest are drawn as stubs.
  */
 export function rankGraph(g: LayoutInput): Ranked {
   const rank = rankNodes(g);

@@ -1,4 +1,4 @@
-// The script of every page: the data says which panel it is.
+// The entry point of every page; the data names the panel.
 import "./page.css";
 import type { PanelData } from "./data";
 import { DiffPage } from "./diff";

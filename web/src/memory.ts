@@ -23,7 +23,7 @@ export class MemoryFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note: string;
-  readonly about: string = "A rectangle is a stretch of memory for the time that it is taken. Arguments are there throughout, results to the end. The dashed line is the step at which most is live, the solid one the highest address in use.";
+  readonly about: string = "A rectangle is a range of memory for the time in which it is in use. Arguments are live throughout, results to the end. The dashed line is the step with the most live bytes, the solid line the highest address in use.";
   readonly keys: string[][];
   readonly columns: Column[];
 
@@ -32,7 +32,7 @@ export class MemoryFigure implements Figure {
     const m = data.memory;
     this.buffers = m?.buffers ?? [];
     this.steps = m?.steps ?? [];
-    // Without times the steps are as long as each other.
+    // Without times, all steps have the same length.
     this.timed = (m?.duration_ns ?? 0) > 0;
     this.length = this.timed ? (m?.duration_ns ?? 1) : Math.max(1, this.steps.length);
     const keys = distinctKeys(this.buffers.map((b) => `${b.kind} ${b.name}`));
@@ -86,7 +86,7 @@ export class MemoryFigure implements Figure {
     return this.steps[this.plan?.peak_step ?? 0]?.line ?? 0;
   }
 
-  /** The world is a unit square: buffers may be of any size, and so may their times. */
+  /** The world is a unit square, whatever the sizes and times of the buffers. */
   world() {
     return { x: 0, y: 0, w: 1, h: 1.02 };
   }
@@ -136,7 +136,7 @@ export class MemoryFigure implements Figure {
     if (b.kind === "argument" || b.kind === "result") hatch(pen, x, y, w, h, a, { stroke: mark.color, width: 1, opacity: opacity * 0.4 }, b.kind === "argument");
     const hover = i === look.hover;
     if (!thin) pen.rect(x, y, w, h, { stroke: hover ? theme.accent : mark.color, width: hover ? 2.5 : 1, opacity });
-    // The label stays in sight: it stands in the part of the buffer that is on the screen.
+    // The label is in the part of the buffer that is on the screen.
     const left = Math.max(x, a.x);
     const right = Math.min(x + w, a.x + a.w);
     const top = Math.max(y, a.y);
@@ -246,7 +246,7 @@ export class MemoryFigure implements Figure {
   }
 }
 
-/** Slanted lines in a rectangle, where it is on the screen. */
+/** Hatches the part of a rectangle that is on the screen. */
 function hatch(pen: Pen, x: number, y: number, w: number, h: number, area: Box, s: Stroke, rising: boolean) {
   const left = Math.max(x, area.x);
   const right = Math.min(x + w, area.x + area.w);

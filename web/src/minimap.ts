@@ -1,4 +1,4 @@
-// The small picture of the whole figure, and where in it one is.
+// The minimap: the whole figure, with a frame around the visible part.
 import type { Frame } from "./frame";
 import { CanvasPen } from "./pen";
 import { clamp } from "./util";
@@ -19,7 +19,7 @@ export function drawMinimap(frame: Frame) {
   const key = [w, h, density, theme.dark, theme.background, [...frame.look.hidden].join(), figure.stamp?.()].join(" ");
   const context = minimap.getContext("2d");
   if (!context) return;
-  // The picture itself changes only with the layout; what moves over it is the frame.
+  // The picture changes only with the layout; panning moves the frame alone.
   if (frame.minimapKey !== key || frame.minimapOf !== figure) {
     const base = document.createElement("canvas");
     base.width = w * density;

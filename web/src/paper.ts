@@ -1,4 +1,4 @@
-// Printing: the whole figure in the colours of paper, the totals, and a table of what matters most.
+// Printing: the whole figure in print colours, the totals, and a table of the most expensive items.
 import type { Figure } from "./figure";
 import type { Frame } from "./frame";
 import { markPicture, totalRows } from "./header";

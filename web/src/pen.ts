@@ -1,4 +1,4 @@
-// Two pens with which every figure is drawn: one on a canvas, for the screen, and one that makes SVG, for paper.
+// Two back ends for drawing: a canvas for the screen, SVG for print.
 import type { Path } from "./layout";
 import { at, svg } from "./util";
 
@@ -8,7 +8,7 @@ export interface Stroke {
   width?: number;
   dash?: number[];
   opacity?: number;
-  /** Of a rectangle's corners. */
+  /** Corner radius of a rectangle. */
   radius?: number;
 }
 
@@ -19,9 +19,9 @@ interface Lettering {
   bold?: boolean;
   mono?: boolean;
   opacity?: number;
-  /** Degrees. */
+  /** Rotation in degrees. */
   turn?: number;
-  /** Colour around the letters. */
+  /** Colour of an outline around the letters. */
   halo?: string | undefined;
 }
 
@@ -30,11 +30,11 @@ export interface Pen {
   polygon(points: number[], s: Stroke): void;
   line(points: number[], s: Stroke): void;
   circle(x: number, y: number, r: number, s: Stroke): void;
-  /** Scaled by k, then moved. */
+  /** Draws a path scaled by k, then translated. */
   path(path: Path, k: number, dx: number, dy: number, s: Stroke): void;
-  /** In one go; rough ones with straight lines for curves. */
+  /** Draws paths as one operation; rough replaces curves by straight lines. */
   paths(paths: Path[], k: number, dx: number, dy: number, s: Stroke, rough: boolean): void;
-  /** Its middle at the height y. */
+  /** Draws text that is vertically centred at y. */
   text(text: string, x: number, y: number, l: Lettering): void;
   clip(x: number, y: number, w: number, h: number): void;
   unclip(): void;
@@ -240,7 +240,7 @@ function round(x: number) {
 let ruler: CanvasRenderingContext2D | null | undefined;
 const measured = new Map<string, number>();
 
-/** Width of a text. */
+/** The width of a text in pixels. */
 export function textWidth(text: string, l: Lettering) {
   const font = fontOf(l);
   const key = font + text;
@@ -255,7 +255,7 @@ export function textWidth(text: string, l: Lettering) {
   return width;
 }
 
-/** The text cut to a width, with an ellipsis where something is missing. */
+/** The text, shortened with an ellipsis if it is wider than a width. */
 export function fitText(text: string, l: Lettering, width: number) {
   if (textWidth(text, l) <= width) return text;
   let lo = 0;

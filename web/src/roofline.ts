@@ -1,4 +1,4 @@
-// The roofline: both axes in powers of ten, intensity to the right, FLOP/s upwards; a dot per op, as large as its time.
+// The roofline: FLOP/s over intensity, both axes logarithmic; a dot for each op, with the area of its time.
 import type { Dot, PanelData, Roof, RooflineData, Target } from "./data";
 import { type Column, costRows, type Direction, distinctKeys, type Figure, type Hit, type Item, known, type Look, type Section, shortOp, titleOf } from "./figure";
 import { figureKeys } from "./help";
@@ -21,7 +21,7 @@ export class RooflineFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note: string;
-  readonly about: string = "An op stands at its intensity and at the FLOP/s predicted for it. On the slope memory is what it waits for; on a level line the unit of the machine that the line is named for. What computes or moves nothing has no place here and is listed beneath.";
+  readonly about: string = "Each op is at its intensity and its predicted FLOP/s. On the slope it is limited by memory bandwidth, on a level line by the unit that the line is labelled with. Ops that compute or move nothing are listed below.";
   readonly keys: string[][];
   readonly columns: Column[];
   readonly extent: { x0: number; x1: number; y0: number; y1: number };
@@ -31,7 +31,7 @@ export class RooflineFigure implements Figure {
     const r = data.roofline;
     this.roofs = r?.roofs ?? [];
     this.rest = r?.rest ?? [];
-    // The longest first: it is drawn first, beneath the others, and walked first.
+    // The longest first: it is drawn below the others and is first in navigation.
     this.dots = [...(r?.dots ?? [])].sort((a, b) => b.time_share - a.time_share || known(b.time_ns) - known(a.time_ns));
     const keys = distinctKeys(this.dots.map((d) => `${d.op} ${d.result}`));
     this.items = this.dots.map((d, i) => ({
@@ -79,7 +79,7 @@ export class RooflineFigure implements Figure {
     return rows;
   }
 
-  /** The logarithms that the axes span. */
+  /** The ranges of the axes, as logarithms. */
   extentOf(r: RooflineData | undefined) {
     const log = (x: number, otherwise: number) => (x > 0 ? Math.log10(x) : otherwise);
     const x0 = log(r?.min_x ?? 0, -1);
@@ -89,7 +89,7 @@ export class RooflineFigure implements Figure {
     return { x0: x0 - 0.06, x1: x1 + 0.06, y0: y0 - 0.16, y1: y1 + 0.3 }; // room for dots and labels at the ends
   }
 
-  /** Upwards on the screen is downwards in the world: its y is the negative logarithm. */
+  /** World coordinates; y is the negative logarithm, since y grows downwards on the screen. */
   world() {
     const { x0, x1, y0, y1 } = this.extent;
     return { x: x0, y: -y1, w: x1 - x0, h: y1 - y0 };
@@ -140,7 +140,7 @@ export class RooflineFigure implements Figure {
     return drawn;
   }
 
-  /** The names of the ops that take longest, where there is room. */
+  /** Labels the ops that take longest where there is room. */
   drawNames(pen: Pen, view: View, look: Look) {
     const taken: Box[] = this.roofLabels(view).flatMap((l) => l.boxes ?? [l.box]);
     const spots = this.dots.map((d) => {
@@ -207,7 +207,7 @@ export class RooflineFigure implements Figure {
     for (const l of this.roofLabels(view)) pen.text(l.text, l.x, l.y, { size: 12, fill: l.strong ? theme.text : theme.muted, align: l.align, halo: theme.background, turn: l.turn });
   }
 
-  /** What is written at the roofs, without one over another. */
+  /** Labels the roofs without overlaps. */
   roofLabels(
     view: View,
   ): { text: string; x: number; y: number; align: "start" | "end" | "middle"; turn: number; strong: boolean; box: Box; boxes?: Box[] }[] {
@@ -246,7 +246,7 @@ export class RooflineFigure implements Figure {
     return labels;
   }
 
-  /** The bandwidth, along the slope. */
+  /** Writes the bandwidth along the slope. */
   memoryLabel(view: View, labels: ReturnType<RooflineFigure["roofLabels"]>) {
     const a = view.area;
     const ridge = Math.min(...this.roofs.map((roof) => Math.log10(roof.ridge_flop_per_byte)), Infinity);
@@ -255,7 +255,7 @@ export class RooflineFigure implements Figure {
     const text = `memory · ${this.target.bandwidth_label}`;
     const w = textWidth(text, { size: 12, fill: "" });
     const angle = Math.atan2(-view.ky, view.kx);
-    // The middle of what is to be seen of the slope.
+    // The middle of the visible part of the slope.
     const from = Math.max(view.x, -view.y - a.h / view.ky - beta);
     const to = Math.min(ridge, view.x + a.w / view.kx, -view.y - beta);
     const length = Math.hypot((to - from) * view.kx, (to - from) * view.ky);
@@ -264,7 +264,7 @@ export class RooflineFigure implements Figure {
       const t = from + (to - from) * part;
       return { x: view.sx(t) + 13 * Math.sin(angle), y: view.sy(-(t + beta)) - 13 * Math.cos(angle), part };
     });
-    // Where no dot is on its way, and all of it is in sight.
+    // A place where the label is completely visible and covers no dot.
     const along = (s: { x: number; y: number }) => [-0.5, -0.25, 0, 0.25, 0.5].map((p) => [s.x + p * w * Math.cos(angle), s.y + p * w * Math.sin(angle)]);
     const clear = (s: { x: number; y: number; part: number }) =>
       Math.min(s.part, 1 - s.part) * length > w / 2 + 8 &&
@@ -278,7 +278,7 @@ export class RooflineFigure implements Figure {
   }
 
   hit(px: number, py: number, view: View): Hit | null {
-    // The smallest of those under the pointer, for a larger one can be reached beside it.
+    // The smallest dot under the pointer: a larger one can be reached beside it.
     let best = -1;
     let least = Infinity;
     this.dots.forEach((d, i) => {
@@ -330,7 +330,7 @@ function dotShape(pen: Pen, shape: string, x: number, y: number, r: number, s: S
 }
 
 /**
- * The powers of ten between two logarithms and the lines between them; labels where there is room.
+ * Grid lines between two logarithms, with labels at powers of ten where there is room.
  * @param k pixels per decade
  */
 function logTicks(lo: number, hi: number, k: number): { at: number; decade: boolean; label: boolean }[] {

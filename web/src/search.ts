@@ -1,4 +1,4 @@
-// Search: every word must occur in a name, an op, a class, a type or a value of the item.
+// Search: an item matches if every word occurs in its name, op, class, type or detail.
 import type { Frame } from "./frame";
 import { at, el } from "./util";
 
@@ -48,7 +48,7 @@ export class Search {
     this.find("", false);
   }
 
-  /** @param go to the first match */
+  /** @param go select the first match */
   find(query: string, go: boolean) {
     const frame = this.frame;
     frame.query = query;
@@ -62,21 +62,21 @@ export class Search {
     frame.look.found = words.length === 0 ? null : new Set(this.matches);
     this.current = -1;
     if (go && this.matches.length > 0) this.step(1, false);
-    else this.tell();
+    else this.showCount();
     frame.table.stale();
     frame.draw();
   }
 
-  /** @param near look at the match from near */
+  /** @param near zoom in on the match */
   step(by: number, near = true) {
     const n = this.matches.length;
     if (n === 0) return;
     this.current = this.current < 0 ? (by > 0 ? 0 : n - 1) : (this.current + by + n) % n;
-    this.tell();
+    this.showCount();
     this.frame.select(at(this.matches, this.current), near);
   }
 
-  tell() {
+  showCount() {
     const n = this.matches.length;
     if (this.frame.look.found === null) this.count.textContent = "";
     else if (n === 0) this.count.textContent = "none";

@@ -1,4 +1,4 @@
-// All items as a table: for those who do not see the figure or do not use a pointer, and for whoever wants numbers sorted.
+// All items as a table, for sorting by numbers and for use without a pointer or with a screen reader.
 import type { Column } from "./figure";
 import type { Frame } from "./frame";
 import { markPicture } from "./header";
@@ -30,7 +30,7 @@ export class Table {
     chosen?.querySelector("button")?.focus();
   }
 
-  /** The rows are no longer what the figure shows. */
+  /** Marks the rows as out of date. */
   stale() {
     this.fresh = false;
     if (this.shown) this.build();
@@ -75,7 +75,7 @@ export class Table {
     return el("th", { scope: "col", "aria-sort": sorted, class: column.numeric ? "number" : undefined }, button);
   }
 
-  /** The items that are shown, in the order of the text or of the chosen column. */
+  /** The visible items in the order of the text or of the sorted column. */
   order() {
     const { figure, look } = this.frame;
     const all = figure.items.map((_, i) => i).filter((i) => !look.hidden.has(at(figure.items, i).cls) && (look.found?.has(i) ?? true));
@@ -91,7 +91,7 @@ export class Table {
     });
   }
 
-  /** @param i the chosen item */
+  /** @param i the selected item */
   mark(i: number) {
     for (const row of this.element.querySelectorAll("tr[aria-selected]")) row.removeAttribute("aria-selected");
     this.rows.get(i)?.setAttribute("aria-selected", "true");

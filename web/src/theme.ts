@@ -1,31 +1,31 @@
-// Colours: those of VS Code where it gives them, else light or dark as the system wants. Classes of ops have the colours
-// of Okabe and Ito, which people tell apart whatever their eyes see, and a shape and a letter besides.
+// Colours: those of VS Code in a web view, else light or dark as the system prefers. Classes of ops have the colours of Okabe
+// and Ito, which colour-blind readers can tell apart, and a shape and a letter each.
 
 export interface Theme {
   dark: boolean;
   background: string;
-  /** Of cards and labels. */
+  /** Background of cards and labels. */
   surface: string;
   text: string;
   muted: string;
   line: string;
   edge: string;
-  /** Of what is chosen. */
+  /** Colour of the selection. */
   accent: string;
   warning: string;
-  /** By class. */
+  /** Mark of each class. */
   marks: Record<string, Mark>;
 }
 
-/** How a class of ops looks. */
+/** The appearance of a class of ops. */
 export interface Mark {
   name: string;
   letter: string;
   shape: string;
   color: string;
-  /** On the colour. */
+  /** Colour of the letter, on the class's colour. */
   ink: string;
-  /** Of a node. */
+  /** Fill colour of nodes. */
   fill: string;
 }
 
@@ -66,7 +66,7 @@ export const paperTheme: Theme = {
   marks: marksOf(false),
 };
 
-/** Marks the document as light or dark and reads what its colours then are. */
+/** Marks the document as light or dark and returns the resulting colours. */
 export function readTheme(): Theme {
   const body = document.body.classList;
   const light = body.contains("vscode-light") || body.contains("vscode-high-contrast-light");
@@ -97,7 +97,7 @@ export function readTheme(): Theme {
 
 export function watchTheme(changed: () => void) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
-  // VS Code tells by the classes of the body and by variables in the style of the root, where we put ours too: only what
-  // the body says is watched, and it changes with every theme.
+  // VS Code changes the body's classes with every theme. It also changes variables in the root's style, but readTheme writes
+  // there as well, so only the body is observed.
   new MutationObserver(changed).observe(document.body, { attributes: true, attributeFilter: ["class", "data-vscode-theme-id"] });
 }

@@ -1,13 +1,13 @@
-// Small things that everything uses: elements of lists, elements of the document, numbers as people read them.
+// Helpers: list access, document elements, formatted numbers.
 
-/** The element that is known to be there. */
+/** The element at an index that is known to be in range. */
 export function at<T>(list: ArrayLike<T>, i: number): T {
   return list[i] as T;
 }
 
 /**
- * An element with its properties, attributes and children. Text goes in as text, never as markup.
- * @param attributes "class", "on…" for listeners, anything else an attribute; false and undefined leave it out
+ * Creates an element with its attributes, listeners and children. Text is inserted as text, never as markup.
+ * @param attributes functions are listeners ("onclick"), everything else attributes; false and undefined are omitted
  */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -36,8 +36,8 @@ export function svg(tag: string, attributes: Record<string, string | number | un
 const prefixes = ["", "k", "M", "G", "T", "P", "E"];
 
 /**
- * A quantity with its unit in three digits: "16.8 MB", "989 TFLOP/s". Only axes are labelled with it; all that comes
- * from a program has its label in the data.
+ * A quantity in three digits with its unit: "16.8 MB", "989 TFLOP/s". It labels axes only: numbers of the program have their
+ * labels in the data.
  */
 export function quantity(x: number, unit: string) {
   if (x === 0) return `0 ${unit}`;
@@ -51,7 +51,7 @@ export function quantity(x: number, unit: string) {
   return `${String(m)} ${prefixes[e] ?? ""}${unit}`;
 }
 
-/** A duration given in nanoseconds. */
+/** A duration in nanoseconds, with a suitable unit. */
 export function duration(ns: number) {
   if (ns === 0) return "0 s";
   const units = ["ns", "µs", "ms", "s"];
@@ -63,7 +63,7 @@ export function clamp(x: number, lo: number, hi: number) {
   return Math.max(lo, Math.min(hi, x));
 }
 
-/** Round steps between lo and hi, about count of them. */
+/** About count round numbers between lo and hi. */
 export function ticks(lo: number, hi: number, count: number) {
   const raw = (hi - lo) / Math.max(1, count);
   if (!(raw > 0)) return [lo];

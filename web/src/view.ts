@@ -1,4 +1,4 @@
-// What part of a figure is on the screen: a world of its own coordinates, moved and scaled.
+// The view: which part of a figure's world coordinates is on the screen, and at which scale.
 
 export interface Box {
   x: number;
@@ -8,9 +8,9 @@ export interface Box {
 }
 
 export class View {
-  /** The place on the screen, within the margins. */
+  /** The area of the screen inside the margins. */
   area = { x: 0, y: 0, w: 1, h: 1 };
-  /** World coordinates at the area's left top. */
+  /** World coordinates of the area's top left corner. */
   x = 0;
   y = 0;
   /** Pixels per unit of the world. */
@@ -34,8 +34,8 @@ export class View {
   }
 
   /**
-   * Shows all of a world.
-   * @param most pixels per unit, with the same scale both ways; 0: each way for itself
+   * Fits a world into the area.
+   * @param most largest scale, the same for both axes; 0 scales each axis for itself
    */
   fit(world: Box, most: number) {
     this.kx = this.area.w / Math.max(world.w, 1e-9);
@@ -45,7 +45,7 @@ export class View {
     this.y = world.y + world.h / 2 - this.area.h / 2 / this.ky;
   }
 
-  /** @param px fixed point on the screen */
+  /** Zooms by a factor around a fixed point of the screen. */
   zoom(px: number, py: number, factor: number) {
     const x = this.wx(px);
     const y = this.wy(py);
@@ -55,25 +55,25 @@ export class View {
     this.y = y - (py - this.area.y) / this.ky;
   }
 
-  /** @param dx in pixels */
+  /** Pans by a distance in pixels. */
   pan(dx: number, dy: number) {
     this.x -= dx / this.kx;
     this.y -= dy / this.ky;
   }
 
-  /** @param x of the world */
+  /** Centres a point of the world. */
   centre(x: number, y: number) {
     this.x = x - this.area.w / 2 / this.kx;
     this.y = y - this.area.h / 2 / this.ky;
   }
 
-  /** Whether a box of the world is on the screen, all of it. */
+  /** Reports whether a box of the world is completely on the screen. */
   holds(b: Box) {
     const a = this.area;
     return this.sx(b.x) >= a.x && this.sy(b.y) >= a.y && this.sx(b.x + b.w) <= a.x + a.w && this.sy(b.y + b.h) <= a.y + a.h;
   }
 
-  /** Whether any of a box of the world is on the screen. */
+  /** Reports whether any part of a box of the world is on the screen. */
   touches(b: Box) {
     return (
       b.x + b.w >= this.x && b.y + b.h >= this.y && b.x <= this.x + this.area.w / this.kx && b.y <= this.y + this.area.h / this.ky

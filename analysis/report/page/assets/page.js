@@ -372,7 +372,7 @@
     totals;
     warning;
     element;
-    /** @param name of the kind of panel */
+    /** @param name name of the panel */
     show(data2, name) {
       document.title = `${data2.title} · ${name}`;
       const functions = data2.functions ?? [];
@@ -540,13 +540,13 @@
   };
   var figureKeys = [
     ["Enter", "show in the text"],
-    ["/", "search; Enter and Shift+Enter go on"],
+    ["/", "search; Enter and Shift+Enter step through the matches"],
     ["n N", "next and previous match"],
     ["+ − 0", "zoom in, out, show all"],
-    ["Shift+↑ …", "move the figure; so does dragging"],
+    ["Shift+↑ …", "pan; dragging does the same"],
     ["Home End", "first and last"],
     ["t", "table of all rows"],
-    ["Esc", "end the search, choose nothing"]
+    ["Esc", "end the search, clear the selection"]
   ];
 
   // src/host.ts
@@ -572,7 +572,7 @@
     return { kind: "file", post: () => void 0, remembered: () => void 0, remember: () => void 0 };
   }
   function loopbackHost(receive, connection) {
-    const gone = "The language server has gone; what you see is as it was.";
+    const gone = "The language server has stopped. This page shows its last state.";
     const events = new EventSource("events");
     events.addEventListener("message", (event) => {
       let value;
@@ -595,7 +595,7 @@
       post: (message) => {
         const { type, ...rest } = message;
         fetch(type, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rest) }).then((answer) => {
-          connection(answer.ok ? "" : "The editor could not do that.");
+          connection(answer.ok ? "" : "The editor rejected the request.");
         }).catch(() => {
           connection(gone);
         });
@@ -642,7 +642,7 @@
   var DiffPage = class {
     constructor(data2) {
       this.data = data2;
-      this.figure = { about: "Ops are matched by what they are and where they stand. More is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "row by row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+      this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
       this.host = connectHost(
         (message) => {
           if (message.type === "data") this.load(message.data);
@@ -676,7 +676,7 @@
     data;
     measure = "moved_bytes";
     query = "";
-    /** Functions whose ops are folded away. */
+    /** Functions whose ops are collapsed. */
     folded = /* @__PURE__ */ new Set();
     figure;
     host;
@@ -786,7 +786,7 @@
         el("td", { class: "number" }, place)
       );
     }
-    /** @param place in the new version */
+    /** A button that shows a place of the new version. */
     link(text, place, old) {
       const gone = place.line <= 0;
       return el("button", { type: "button", title: gone ? "Only in the old version" : `Show line ${place.line}`, onclick: () => {
@@ -795,15 +795,15 @@
     }
     reveal(place, old) {
       if (place.line <= 0) {
-        this.say(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
+        this.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
       } else if (this.host.kind === "file") {
         const text = `${this.data.file}:${place.line}:${place.column}`;
         copyText(text, (copied) => {
-          this.say(copied ? `${text} (copied)` : text);
+          this.notify(copied ? `${text} (copied)` : text);
         });
       } else this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
     }
-    say(text) {
+    notify(text) {
       this.toast.textContent = text;
       this.toast.hidden = false;
       clearTimeout(this.toasting);
@@ -869,7 +869,7 @@
       this.element = el("div", { id: "tip", role: "tooltip" });
       this.element.hidden = true;
     }
-    /** @param x of the window */
+    /** Shows the tooltip at a position in the window. */
     show(item, x, y) {
       if (this.item !== item) this.element.replaceChildren(...describe(item));
       this.item = item;
@@ -888,7 +888,7 @@
   var Card = class {
     constructor(frame) {
       this.frame = frame;
-      this.element = el("aside", { id: "card", "aria-label": "What is chosen" });
+      this.element = el("aside", { id: "card", "aria-label": "Selected item" });
       this.element.hidden = true;
       this.element.addEventListener("keydown", (event) => {
         if (event.key === "Escape") {
@@ -922,7 +922,7 @@
       this.element.replaceChildren(actions, ...describe(item), ...sections);
       this.element.scrollTop = 0;
     }
-    /** How far from the middle what is chosen is to stand, so as not to be behind the card. */
+    /** The offset from the centre at which the card does not cover the selected item. */
     aside() {
       const { element: e, frame } = this;
       const { w, h } = frame.view.area;
@@ -930,7 +930,7 @@
       if (e.offsetWidth > w * 0.7) return [0, (e.offsetTop - h) / 2];
       return [w < 1e3 ? (e.offsetLeft - w) / 2 : 0, 0];
     }
-    /** The card stands where it hides the least: beside a chosen box, and beneath the roofs. */
+    /** Puts the card where it hides least: beside the selected box, and below the roofs. */
     place(box) {
       const { view, figure: figure2 } = this.frame;
       const a = view.area;
@@ -1061,7 +1061,7 @@
       });
     }
     frame;
-    /** Keys that only the figure takes. */
+    /** Handles the keys that need the focus on the figure. */
     onFigure(e) {
       const { frame } = this;
       if (e.target !== frame.canvas) return false;
@@ -1122,9 +1122,9 @@
 
   // src/view.ts
   var View = class {
-    /** The place on the screen, within the margins. */
+    /** The area of the screen inside the margins. */
     area = { x: 0, y: 0, w: 1, h: 1 };
-    /** World coordinates at the area's left top. */
+    /** World coordinates of the area's top left corner. */
     x = 0;
     y = 0;
     /** Pixels per unit of the world. */
@@ -1143,8 +1143,8 @@
       return this.y + (py - this.area.y) / this.ky;
     }
     /**
-     * Shows all of a world.
-     * @param most pixels per unit, with the same scale both ways; 0: each way for itself
+     * Fits a world into the area.
+     * @param most largest scale, the same for both axes; 0 scales each axis for itself
      */
     fit(world, most) {
       this.kx = this.area.w / Math.max(world.w, 1e-9);
@@ -1153,7 +1153,7 @@
       this.x = world.x + world.w / 2 - this.area.w / 2 / this.kx;
       this.y = world.y + world.h / 2 - this.area.h / 2 / this.ky;
     }
-    /** @param px fixed point on the screen */
+    /** Zooms by a factor around a fixed point of the screen. */
     zoom(px, py, factor) {
       const x = this.wx(px);
       const y = this.wy(py);
@@ -1162,22 +1162,22 @@
       this.x = x - (px - this.area.x) / this.kx;
       this.y = y - (py - this.area.y) / this.ky;
     }
-    /** @param dx in pixels */
+    /** Pans by a distance in pixels. */
     pan(dx, dy) {
       this.x -= dx / this.kx;
       this.y -= dy / this.ky;
     }
-    /** @param x of the world */
+    /** Centres a point of the world. */
     centre(x, y) {
       this.x = x - this.area.w / 2 / this.kx;
       this.y = y - this.area.h / 2 / this.ky;
     }
-    /** Whether a box of the world is on the screen, all of it. */
+    /** Reports whether a box of the world is completely on the screen. */
     holds(b) {
       const a = this.area;
       return this.sx(b.x) >= a.x && this.sy(b.y) >= a.y && this.sx(b.x + b.w) <= a.x + a.w && this.sy(b.y + b.h) <= a.y + a.h;
     }
-    /** Whether any of a box of the world is on the screen. */
+    /** Reports whether any part of a box of the world is on the screen. */
     touches(b) {
       return b.x + b.w >= this.x && b.y + b.h >= this.y && b.x <= this.x + this.area.w / this.kx && b.y <= this.y + this.area.h / this.ky;
     }
@@ -1349,7 +1349,7 @@
       this.input.value = "";
       this.find("", false);
     }
-    /** @param go to the first match */
+    /** @param go select the first match */
     find(query, go) {
       const frame = this.frame;
       frame.query = query;
@@ -1363,19 +1363,19 @@
       frame.look.found = words.length === 0 ? null : new Set(this.matches);
       this.current = -1;
       if (go && this.matches.length > 0) this.step(1, false);
-      else this.tell();
+      else this.showCount();
       frame.table.stale();
       frame.draw();
     }
-    /** @param near look at the match from near */
+    /** @param near zoom in on the match */
     step(by, near = true) {
       const n = this.matches.length;
       if (n === 0) return;
       this.current = this.current < 0 ? by > 0 ? 0 : n - 1 : (this.current + by + n) % n;
-      this.tell();
+      this.showCount();
       this.frame.select(at(this.matches, this.current), near);
     }
-    tell() {
+    showCount() {
       const n = this.matches.length;
       if (this.frame.look.found === null) this.count.textContent = "";
       else if (n === 0) this.count.textContent = "none";
@@ -1408,7 +1408,7 @@
       const chosen = this.rows.get(this.frame.look.selected) ?? this.rows.values().next().value;
       chosen?.querySelector("button")?.focus();
     }
-    /** The rows are no longer what the figure shows. */
+    /** Marks the rows as out of date. */
     stale() {
       this.fresh = false;
       if (this.shown) this.build();
@@ -1453,7 +1453,7 @@
       });
       return el("th", { scope: "col", "aria-sort": sorted, class: column.numeric ? "number" : void 0 }, button);
     }
-    /** The items that are shown, in the order of the text or of the chosen column. */
+    /** The visible items in the order of the text or of the sorted column. */
     order() {
       const { figure: figure2, look } = this.frame;
       const all = figure2.items.map((_, i) => i).filter((i) => !look.hidden.has(at(figure2.items, i).cls) && (look.found?.has(i) ?? true));
@@ -1468,7 +1468,7 @@
         return sign * order || a - b;
       });
     }
-    /** @param i the chosen item */
+    /** @param i the selected item */
     mark(i) {
       for (const row of this.element.querySelectorAll("tr[aria-selected]")) row.removeAttribute("aria-selected");
       this.rows.get(i)?.setAttribute("aria-selected", "true");
@@ -1569,8 +1569,8 @@
     view;
     look;
     query = "";
+    /** The view has not been moved since it was fitted. */
     fitted = true;
-    // nobody has moved the view since it was fitted
     pending = 0;
     toasting = 0;
     minimapKey = "";
@@ -1596,7 +1596,7 @@
     tableButton;
     openButtons;
     aspect;
-    /** Shows new data, and of what is chosen and open as much as is still there. */
+    /** Shows new data and keeps selection, groups and view as far as their items still exist. */
     load(data2) {
       const before = this.figure;
       const sameFunction = data2.function === this.data.function;
@@ -1621,7 +1621,7 @@
       }
       this.draw();
     }
-    /** The item that stays where it is on the screen: the chosen one, else that next to the middle. */
+    /** The item that keeps its place on the screen: the selected one if it is visible, else the one nearest to the centre. */
     anchor() {
       const a = this.view.area;
       const mx = this.view.wx(a.x + a.w / 2);
@@ -1639,7 +1639,7 @@
       }
       return best;
     }
-    /** Everything around the figure that shows its data. */
+    /** Updates everything around the figure that shows its data. */
     refresh() {
       const f = this.figure;
       this.header.show(this.data, f.name);
@@ -1696,10 +1696,10 @@
       this.draw();
     }
     /**
-     * Chooses an item and sees to it that it is on the screen.
+     * Selects an item and scrolls it into view.
      * @param i -1 for none
-     * @param centre look closer where it would be too small to read
-     * @param open what it is in
+     * @param centre zoom in if the item would be too small to read
+     * @param open open the groups around the item
      */
     select(i, centre = false, open = true) {
       const was = this.figure.stamp?.();
@@ -1708,7 +1708,7 @@
       this.card.show(shown);
       this.table.mark(shown);
       const item = this.figure.items[shown];
-      this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing chosen";
+      this.live.textContent = item ? [item.title, item.sub, ...item.rows.map(([n, v]) => `${n} ${v}`)].join(", ") : "Nothing selected";
       const box = shown < 0 ? null : this.figure.boxOf(shown);
       const near = centre && this.figure.uniform > 0 && this.view.kx < 0.3;
       if (box && (near || !this.holdsClear(box) || was !== this.figure.stamp?.())) {
@@ -1721,7 +1721,7 @@
       this.remember();
       this.draw();
     }
-    /** Whether a box is on the screen and not behind the card. */
+    /** Reports whether a box is on the screen and not behind the card. */
     holdsClear(box) {
       if (!this.view.holds(box)) return false;
       if (this.card.element.hidden || this.figure.uniform === 0) return true;
@@ -1752,10 +1752,10 @@
       }
       const text = `${this.data.file}:${place.line}:${place.column}`;
       copyText(text, (copied) => {
-        this.say(copied ? `${text} (copied)` : text);
+        this.notify(copied ? `${text} (copied)` : text);
       });
     }
-    say(text) {
+    notify(text) {
       this.toast.textContent = text;
       this.toast.hidden = false;
       clearTimeout(this.toasting);
@@ -1795,12 +1795,12 @@
         this.canvas.focus();
       }
     }
-    /** Puts the keys where the figure is. */
+    /** Moves the keyboard focus to the figure or its table. */
     focus() {
       if (!this.table.shown) this.canvas.focus();
       else this.table.show(true);
     }
-    /** What a web view gets back when it is shown again. */
+    /** Stores the state that recall restores when a web view is shown again. */
     remember() {
       this.host.remember({
         kind: this.data.kind,
@@ -2496,7 +2496,7 @@
     edges;
     members;
     top = [];
-    /** Edges right inside each group; last those inside none. */
+    /** Edges directly inside each group; the last list has those outside all groups. */
     inside;
     outs;
     ins;
@@ -2526,7 +2526,7 @@
     isGroup(i) {
       return at(this.members, i).length > 0;
     }
-    /** The bytes that an edge stands for: what is read of the value, and of a result what is written. */
+    /** The bytes of an edge: those read of the value; for a result of the function, those written. */
     bytes(e) {
       return this.nodes[e.to]?.kind === "result" ? e.size_bytes : e.moved_bytes;
     }
@@ -2537,7 +2537,7 @@
       for (let p = at(this.nodes, i).parent; p >= 0; p = at(this.nodes, p).parent) if (at(this.nodes, p).kind === "kernel") return true;
       return false;
     }
-    /** Width and height of a node that is not an open group: as large as its text, and larger with its share of the time. */
+    /** Width and height of a node other than an open group: the size of its text, enlarged by its share of the time. */
     size(i) {
       const n = at(this.nodes, i);
       const name = nodeName(n);
@@ -2549,15 +2549,15 @@
     }
     scene(open, aspect) {
       const scene = { boxes: this.nodes.map(() => null), lines: [], labels: [], width: 0, height: 0 };
-      const whole = this.layGroup(-1, open, aspect);
+      const whole = this.layoutOf(-1, open, aspect);
       scene.width = whole.layout.width;
       scene.height = whole.layout.height;
-      this.settle(whole, 0, 0, scene);
+      this.place(whole, 0, 0, scene);
       placeLabels(this, scene);
       return scene;
     }
-    /** @param group -1 for the function */
-    layGroup(group, open, aspect) {
+    /** Lays out the members of a group; -1 is the function. */
+    layoutOf(group, open, aspect) {
       const members = [...group < 0 ? this.top : at(this.members, group)];
       members.sort((a, b) => at(this.nodes, a).rank - at(this.nodes, b).rank || a - b);
       const local = new Map(members.map((m, i) => [m, i]));
@@ -2570,7 +2570,7 @@
           g.height.push(h);
           continue;
         }
-        const inner = this.layGroup(m, open, 0);
+        const inner = this.layoutOf(m, open, 0);
         groups.set(m, inner);
         g.width.push(Math.max(inner.layout.width + 2 * groupInset.side, headWidth(at(this.nodes, m)) + 16));
         g.height.push(inner.layout.height + groupInset.top + groupInset.bottom);
@@ -2605,16 +2605,16 @@
         leave: (i) => groups.get(at(this.edges, at(edges, i)).from)?.port("exits", at(this.edges, at(edges, i)).value, at(g.width, at(g.from, i)), this.nodes),
         enter: (i) => groups.get(at(this.edges, at(edges, i)).to)?.port("entries", at(this.edges, at(edges, i)).value, at(g.width, at(g.to, i)), this.nodes)
       });
-      return new LaidGroup(group, members, edges, layout, g, groups, entries, exits);
+      return new GroupLayout(group, members, edges, layout, g, groups, entries, exits);
     }
-    /** Gives everything in a group its place. */
-    settle(laid, x, y, scene) {
+    /** Adds the boxes and lines of a group to the scene, with the group's inside at (x, y). */
+    place(laid, x, y, scene) {
       const { layout, input } = laid;
       laid.members.forEach((m, i) => {
         const box = { x: x + at(layout.x, i), y: y + at(layout.y, i), w: at(input.width, i), h: at(input.height, i) };
         scene.boxes[m] = box;
         const inner = laid.groups.get(m);
-        if (inner) this.settle(inner, box.x + (box.w - inner.layout.width) / 2, box.y + groupInset.top, scene);
+        if (inner) this.place(inner, box.x + (box.w - inner.layout.width) / 2, box.y + groupInset.top, scene);
       });
       laid.edges.forEach((index, i) => {
         const edge = at(this.edges, index);
@@ -2645,8 +2645,8 @@
       });
     }
     /**
-     * The path of a line inside a group, from the border where it comes in and to the border where it leaves.
-     * @param x of the group's inside
+     * The path of a line inside a group, extended to the group's border where it enters or leaves.
+     * @param x left edge of the group's inside
      */
     throughBorder(laid, edge, path, x, y, scene) {
       if (!path) return null;
@@ -2661,10 +2661,11 @@
       return moved;
     }
   };
-  var LaidGroup = class {
+  var GroupLayout = class {
     /**
-     * @param groups open ones in it
-     * @param entries where values come in
+     * @param groups layouts of the open groups among the members
+     * @param entries nodes where values enter, by name
+     * @param exits nodes where values leave, by name
      */
     constructor(group, members, edges, layout, input, groups, entries, exits) {
       this.group = group;
@@ -2685,8 +2686,8 @@
     entries;
     exits;
     /**
-     * Where a value passes the border, from the centre of the group.
-     * @param width of the group
+     * Where a value crosses the border, relative to the centre of the group.
+     * @param width width of the group
      */
     port(side, value, width, nodes) {
       const gates = this[side];
@@ -2947,7 +2948,7 @@
     empty;
     summary;
     note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-    about = "Values flow downwards, and on from the foot of a column to the head of the next. A line is as wide as the bytes that are read through it; a dashed one moves nothing: it stays on the chip, or is only looked at in another shape. A line that ends in a bar leads far away: choose what is at either end to see it whole.";
+    about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
     keys;
     choice = /* @__PURE__ */ new Map();
     laid = null;
@@ -2976,16 +2977,16 @@
       this.empty = nodes.length === 0 ? "This function has no ops." : "";
       const ops = nodes.filter((n) => !isValue(n)).length;
       this.summary = `${ops === 1 ? "1 op" : `${ops} ops`} of ${data2.function ? `@${data2.function}` : "the program"}: ${totalRows(data2).map(([n, v]) => `${n} ${v}`).join(", ")}`;
-      this.keys = [["↑ ↓", "along the lines of most bytes"], ["← →", "to the node beside"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
+      this.keys = [["↑ ↓", "follow the line with the most bytes"], ["← →", "next node to the side"], ["Space", "open or close a kernel, loop or branch; so does a double click"], ["e c", "open or close all"], ...figureKeys];
       this.columns = this.tableColumns();
     }
     rows(n) {
       if (isValue(n)) return [["size", this.valueSize(n)]];
-      if (this.model.inKernel(n.id)) return [["FLOP", n.flop_label], ["moved", "nothing: it stays on the chip"]];
+      if (this.model.inKernel(n.id)) return [["FLOP", n.flop_label], ["moved", "nothing: stays on the chip"]];
       const rows = costRows(n);
       if (n.time_share > 0) rows.unshift(["of the time", percent(n.time_share)]);
       if (n.trips_label) rows.unshift(["runs", n.trips_label]);
-      if (n.idle) rows.unshift(["counted", "no: the other arm costs more"]);
+      if (n.idle) rows.unshift(["counted", "no: the other branch costs more"]);
       return rows;
     }
     valueSize(n) {
@@ -3130,7 +3131,7 @@
         { name: "Inside", items: inside }
       ];
     }
-    /** @param open what it is in, where that is closed */
+    /** @param open open the closed groups around item i */
     show(i, open) {
       let shown = i;
       for (let p = at(this.model.nodes, i).parent; p >= 0; p = at(this.model.nodes, p).parent) {
@@ -3227,7 +3228,7 @@
     empty;
     summary;
     note;
-    about = "A rectangle is a stretch of memory for the time that it is taken. Arguments are there throughout, results to the end. The dashed line is the step at which most is live, the solid one the highest address in use.";
+    about = "A rectangle is a range of memory for the time in which it is in use. Arguments are live throughout, results to the end. The dashed line is the step with the most live bytes, the solid line the highest address in use.";
     keys;
     columns;
     constructor(data2) {
@@ -3284,7 +3285,7 @@
     peakLine() {
       return this.steps[this.plan?.peak_step ?? 0]?.line ?? 0;
     }
-    /** The world is a unit square: buffers may be of any size, and so may their times. */
+    /** The world is a unit square, whatever the sizes and times of the buffers. */
     world() {
       return { x: 0, y: 0, w: 1, h: 1.02 };
     }
@@ -3464,7 +3465,7 @@
     empty;
     summary;
     note;
-    about = "An op stands at its intensity and at the FLOP/s predicted for it. On the slope memory is what it waits for; on a level line the unit of the machine that the line is named for. What computes or moves nothing has no place here and is listed beneath.";
+    about = "Each op is at its intensity and its predicted FLOP/s. On the slope it is limited by memory bandwidth, on a level line by the unit that the line is labelled with. Ops that compute or move nothing are listed below.";
     keys;
     columns;
     extent;
@@ -3518,7 +3519,7 @@
       if (roof && d.roof_label) rows.push([`of the roof (${roof.unit} ${roof.elem})`, d.roof_label]);
       return rows;
     }
-    /** The logarithms that the axes span. */
+    /** The ranges of the axes, as logarithms. */
     extentOf(r) {
       const log = (x, otherwise) => x > 0 ? Math.log10(x) : otherwise;
       const x0 = log(r?.min_x ?? 0, -1);
@@ -3527,7 +3528,7 @@
       const y1 = Math.max(y0 + 1, log(r?.max_y ?? 0, 15));
       return { x0: x0 - 0.06, x1: x1 + 0.06, y0: y0 - 0.16, y1: y1 + 0.3 };
     }
-    /** Upwards on the screen is downwards in the world: its y is the negative logarithm. */
+    /** World coordinates; y is the negative logarithm, since y grows downwards on the screen. */
     world() {
       const { x0, x1, y0, y1 } = this.extent;
       return { x: x0, y: -y1, w: x1 - x0, h: y1 - y0 };
@@ -3572,7 +3573,7 @@
       pen.unclip();
       return drawn;
     }
-    /** The names of the ops that take longest, where there is room. */
+    /** Labels the ops that take longest where there is room. */
     drawNames(pen, view, look) {
       const taken = this.roofLabels(view).flatMap((l) => l.boxes ?? [l.box]);
       const spots = this.dots.map((d) => {
@@ -3636,7 +3637,7 @@
       pen.line([view.sx(left), view.sy(-(left + beta)), view.sx(top - beta), view.sy(-top)], { stroke: theme.text, width: 2 });
       for (const l of this.roofLabels(view)) pen.text(l.text, l.x, l.y, { size: 12, fill: l.strong ? theme.text : theme.muted, align: l.align, halo: theme.background, turn: l.turn });
     }
-    /** What is written at the roofs, without one over another. */
+    /** Labels the roofs without overlaps. */
     roofLabels(view) {
       const a = view.area;
       const style = { size: 12, fill: "" };
@@ -3671,7 +3672,7 @@
       this.memoryLabel(view, labels);
       return labels;
     }
-    /** The bandwidth, along the slope. */
+    /** Writes the bandwidth along the slope. */
     memoryLabel(view, labels) {
       const a = view.area;
       const ridge = Math.min(...this.roofs.map((roof) => Math.log10(roof.ridge_flop_per_byte)), Infinity);
