@@ -1,4 +1,4 @@
-// What the tests of the pages share: a browser, and the three hosts that a page can have.
+// Helpers of the pages' tests: a browser, and the three hosts of a page.
 import fs from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
@@ -27,7 +27,7 @@ export const html = (name) => fs.readFileSync(path.join(pages, `${name}.html`), 
 export const data = (name) => JSON.parse(fs.readFileSync(path.join(pages, `${name}.json`), "utf8"));
 export const address = (name) => `file://${path.join(pages, `${name}.html`)}`;
 
-/** A page that fails the test for anything it complains of, and for any request that leaves it. */
+/** Opens a page and records its errors, its warnings and requests to other origins. */
 export async function open(browser, where, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
@@ -49,7 +49,7 @@ export async function open(browser, where, options = {}) {
   return page;
 }
 
-/** The loopback server: the page under a policy with a nonce, a stream of events, and what the page posts. */
+/** The loopback server: the page under a policy with a nonce, a stream of events, and the page's posts. */
 export async function loopback(name) {
   const nonce = "bm9uY2Ugb2YgdGhpcyBydW4";
   const posts = [];
@@ -88,7 +88,7 @@ export async function loopback(name) {
   };
 }
 
-/** What a VS Code web view gives to a page before its own scripts run. */
+/** A script that sets up a page as a VS Code web view does before the page's own scripts run. */
 export function webview({ theme = "vscode-dark", state } = {}) {
   return `
     window.posted = [];
@@ -117,7 +117,7 @@ export async function picture(page, name) {
 
 export const picturePath = (name) => path.join(pictures, name);
 
-/** Waits for the frame in which what was asked for so far is drawn. */
+/** Waits for the frame that draws all changes so far. */
 export const settled = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve())));
 
 const drawnAs = async (page, name) => {
@@ -129,7 +129,7 @@ export const drawn = (page) => drawnAs(page, "data-drawn").then(Number);
 export const view = (page) => drawnAs(page, "data-view");
 export const chosen = (page) => page.locator("#card .title").innerText();
 
-/** Waits until what is asked for is true. */
+/** Waits until a condition holds. */
 export async function until(what, ask) {
   const end = Date.now() + 60_000;
   while (!(await ask())) {

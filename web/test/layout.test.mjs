@@ -1,4 +1,4 @@
-// The layered layout, held to what a reader needs: nothing overlaps, lines lead down, the same graph looks the same.
+// Properties of the layered layout: nothing overlaps, edges lead down, and the layout is deterministic.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ function random(seed) {
   return () => (s = (s * 1103515245 + 12345) % 2147483648) / 2147483648;
 }
 
-/** A graph like a program's: most values are used soon, some late, some often. */
+/** A graph like that of a program: most values are used soon, some late, some often. */
 function program(n, seed) {
   const next = random(seed);
   const g = { width: [], height: [], from: [], to: [], first: [], last: [], aspect: seed % 2 === 0 ? 1.5 : 0 };

@@ -13,7 +13,7 @@ after(async () => {
   await browser.close();
 });
 
-/** Opens, plays, and holds the page to having complained of nothing. */
+/** Opens a page, runs a test on it, and checks that it reported no error. */
 async function on(where, options, play) {
   const page = await open(browser, where, options);
   try {
@@ -110,7 +110,7 @@ describe("movement graph", () => {
       assert.ok(!(await page.locator("dialog").isVisible()));
     }));
 
-  test("a class that is switched off leaves the table", () =>
+  test("a class that is filtered out leaves the table", () =>
     on(address("bert_encoder.graph"), {}, async (page) => {
       await page.keyboard.press("t");
       const nodes = data("bert_encoder.graph").graph.nodes;
@@ -120,7 +120,7 @@ describe("movement graph", () => {
       assert.equal(await page.locator("#table tbody tr").count(), nodes.filter((n) => n.class !== "movement").length);
     }));
 
-  test("the table is sorted by its heads and walked by the keys", () =>
+  test("the table is sorted by its headings and navigated by keys", () =>
     on(address("bert_encoder.graph"), {}, async (page) => {
       await page.locator("#tableButton").click();
       await page.locator("thead button", { hasText: "Time" }).click();
@@ -133,7 +133,7 @@ describe("movement graph", () => {
       await picture(page, "graph-table");
     }));
 
-  test("from a file, choosing says where", () =>
+  test("a page of a file copies the place of a selected node", () =>
     on(address("bert_encoder.graph"), {}, async (page) => {
       await page.locator("#figure").focus();
       await page.keyboard.press("/");
@@ -142,7 +142,7 @@ describe("movement graph", () => {
       await until("the place", async () => (await page.locator("#toast").innerText()).startsWith("examples/bert_encoder.dmir:49:"));
     }));
 
-  test("hovering a node and a line says all of it", () =>
+  test("tooltips of a node and a line", () =>
     on(address("one.graph"), {}, async (page) => {
       const box = await page.locator("#figure").boundingBox();
       const [x, y, k] = (await view(page)).split(" ").map(Number);
@@ -164,7 +164,7 @@ describe("movement graph", () => {
 });
 
 describe("hosts", () => {
-  test("loopback: strict policy, reveal, select, new data keeps what is chosen, open and seen", async () => {
+  test("loopback: strict policy, reveal, select; new data keeps selection, groups and view", async () => {
     const host = await loopback("bert_encoder.graph");
     try {
       await on(host.address, {}, async (page) => {
@@ -209,7 +209,7 @@ describe("hosts", () => {
     }
   });
 
-  test("web view: colours of VS Code, messages, and what is kept", () =>
+  test("web view: colours of VS Code, messages, and stored state", () =>
     on(address("attention_symbolic.graph"), { script: webview(), colorScheme: "light" }, async (page) => {
       assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
       assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(16, 24, 32)");
@@ -233,7 +233,7 @@ describe("hosts", () => {
       await until("the light theme", async () => (await page.locator("html").getAttribute("data-theme")) === "light");
     }));
 
-  test("web view: a second policy, of the host, that asks for its nonce", () => {
+  test("web view: a second policy, of the host, with its nonce", () => {
     const nonce = "aG9zdA";
     const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">`;
     const file = picturePath("page-embedded.html");
@@ -244,7 +244,7 @@ describe("hosts", () => {
     });
   });
 
-  test("web view: comes back as it was left", () =>
+  test("web view: restores its state", () =>
     on(address("bert_encoder.graph"), { script: webview({ state: { kind: "graph", function: "bert_encoder", selected: "op dm.einsum %qk_t ", figure: [["kernel dm.kernel %q, %k, %v ", false]] } }) }, async (page) => {
       assert.equal(await chosen(page), "%qk_t = einsum");
       assert.equal(await drawn(page), data("bert_encoder.graph").graph.nodes.length - 7);
@@ -286,7 +286,7 @@ describe("roofline", () => {
       }));
   }
 
-  test("symbolic costs stand beside, with the reason", () =>
+  test("ops with symbolic costs are listed with the reason", () =>
     on(address("attention_symbolic.roofline"), {}, async (page) => {
       assert.match(await page.locator("#notes").innerText(), /depends on b, n/);
       assert.match(await page.locator(".warning").innerText(), /--bind b=…,n=…/);
@@ -308,7 +308,7 @@ describe("memory plan", () => {
       assert.notEqual(await chosen(page), "%relu");
     }));
 
-  test("without a plan, why", () =>
+  test("without a plan, the reason", () =>
     on(address("attention_symbolic.memory"), {}, async (page) => {
       assert.match(await page.locator("#blank").innerText(), /depends on/);
     }));
@@ -339,7 +339,7 @@ describe("diff", () => {
 });
 
 describe("small and large", () => {
-  test("a function without ops says so", () =>
+  test("a function without ops shows a message", () =>
     on(address("empty.graph"), {}, async (page) => {
       assert.match(await page.locator("#blank").innerText(), /no ops/);
       for (const key of ["Tab", "ArrowDown", "Enter", "Space", "t", "t", "+", "0"]) await page.keyboard.press(key);

@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict";
-import { Later } from "../../src/later";
+import { Debounced } from "../../src/debounced";
 
-describe("what is done later", () => {
+describe("a debounced call", () => {
   const eventually = async (what: string, good: () => boolean): Promise<void> => {
     for (const deadline = Date.now() + 60_000; !good(); ) {
       assert.ok(Date.now() < deadline, what);
@@ -10,24 +10,24 @@ describe("what is done later", () => {
   };
   const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-  it("is done once, however often it is asked for", async () => {
+  it("happens once, however often it is scheduled", async () => {
     let done = 0;
-    const later = new Later(5, () => done++);
-    for (let i = 0; i < 10; i++) later.ask();
+    const later = new Debounced(5, () => done++);
+    for (let i = 0; i < 10; i++) later.schedule();
     assert.equal(done, 0);
     await eventually("it is done", () => done > 0);
     await wait(50);
     assert.equal(done, 1);
-    later.ask();
+    later.schedule();
     await eventually("it is done again", () => done > 1);
     await wait(50);
     assert.equal(done, 2);
   });
 
-  it("is not done after the end", async () => {
+  it("does not happen after disposal", async () => {
     let done = 0;
-    const later = new Later(5, () => done++);
-    later.ask();
+    const later = new Debounced(5, () => done++);
+    later.schedule();
     later.dispose();
     await wait(50);
     assert.equal(done, 0);

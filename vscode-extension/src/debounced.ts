@@ -1,5 +1,5 @@
-/** Does something once, when it has not been asked for again for a while. */
-export class Later {
+/** Calls a function once the last request is a given time ago. */
+export class Debounced {
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -7,7 +7,7 @@ export class Later {
     private readonly act: () => void,
   ) {}
 
-  ask(): void {
+  schedule(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.timer = undefined;
