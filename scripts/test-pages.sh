@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the pages of the panels: their scripts are checked with the tools of the VS Code extension, and the pages are opened
-# in a browser from a file, from a loopback server and as in a web view. Pictures go to build/screenshots.
+# Tests the pages of the panels: web/ is checked with the tools of the VS Code extension, its bundle is compared with the
+# committed one, and the pages are opened in a browser from a file, from a loopback server and as in a web view. Screenshots
+# are written to build/screenshots.
 # usage: test-pages.sh
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -8,20 +9,17 @@ set -euo pipefail
 want node nodejs
 want npm npm
 command -v go >/dev/null || cannot "install Go and run this again"
-[ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || cannot "install Node.js 20 or newer and run this again"
 extension=$root/vscode-extension
-if ! [ "$extension/node_modules/.package-lock.json" -nt "$extension/package-lock.json" ]; then
-  (cd "$extension" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) || cannot "npm could not install the extension's dependencies"
-fi
+npm_install "$extension"
 for browser in chromium chromium-browser google-chrome; do
   command -v "$browser" >/dev/null && break
 done
 command -v "$browser" >/dev/null || { want chromium chromium && browser=chromium; }
 
-cd "$root/analysis/report/page"
+cd "$root/web"
 "$extension/node_modules/.bin/tsc" -p .
 "$extension/node_modules/.bin/eslint" --max-warnings 0 .
-for script in js/*.js; do
+for script in src/*.ts; do
   [ "$(wc -l <"$script")" -lt 400 ] || { echo "failed: $script has 400 lines or more" >&2; exit 1; }
 done
 
@@ -32,5 +30,5 @@ DMIR_SCREENSHOTS=$root/build/screenshots
 export DMIR_PAGES DMIR_CHROMIUM DMIR_SCREENSHOTS
 mkdir -p "$DMIR_SCREENSHOTS"
 rm -f "$DMIR_SCREENSHOTS"/page-*
-go test -count=1 .
+(cd "$root" && go test -count=1 ./analysis/report/page)
 node --test --test-concurrency=1 --test-reporter=spec test/*.test.mjs

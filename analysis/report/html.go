@@ -15,5 +15,5 @@ func HTML(d Data) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page.Render(d.Kind, d.Title, text), nil
+	return page.Render(d.Title, text), nil
 }

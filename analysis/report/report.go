@@ -1,3 +1,12 @@
+// Package report makes the data of the panels: the movement graph, the
+// roofline, the memory plan, and the difference of two versions. It is plain
+// data, the same for a page in a file, for an editor's web view and for one in
+// a browser; package page draws it.
+//
+// Numbers are exact integers with their unit in the field's name, as in the
+// JSON of dmir cost, and null where they depend on an unbound symbol or are not
+// known; the label beside a number is always there, and is the formula where
+// the number is null ("4*n B", "?" where nothing is known).
 package report
 
 import (

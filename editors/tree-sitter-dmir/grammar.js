@@ -1,7 +1,7 @@
-// MLIR's text as an editor needs it: ops with their results, names, operands and regions, in any dialect. Where an op ends
-// and which brace opens a region depends on what stands behind, as it does for dmir itself (syntax/parse/start.go); these
-// questions are answered by src/scanner.c, so that the grammar below has no conflicts. What an op's own form says is kept as
-// a flat list of items: dialects write their ops as they like.
+// MLIR's text for editors: ops with results, names, operands and regions, in any dialect. Where an op ends and whether a
+// brace opens a region depend on the tokens that follow, as in dmir's own parser (syntax/parse/start.go). src/scanner.c
+// decides both, so the grammar below has no conflicts. The custom form of an op is a flat list of items, since each dialect
+// defines its own.
 //
 // src/facts.json, the queries and this grammar's words come from dmir's registry: `go generate ./editors/...`.
 const facts = require('./src/facts.json');
@@ -30,8 +30,8 @@ module.exports = grammar({
   rules: {
     source_file: $ => repeat($._statement),
 
-    // _after_op is never there, like _after_name below: it tells the scanner that an op stands before. There it answers as it
-    // does within the op, so that an op that is kept from before an edit is opened again where the text behind goes on with it.
+    // _after_op never matches, like _after_name below: it tells the scanner that an op precedes. The scanner then decides as it
+    // does inside the op, so that an op that is reused after an edit is reopened if the following text continues it.
     _statement: $ => seq(choice($.alias_definition, $.operation, $.resources), optional($._after_op)),
 
     alias_definition: $ => seq(field('name', $.alias_name), '=', repeat1($._item)),
@@ -39,7 +39,7 @@ module.exports = grammar({
     operation: $ => seq(
       optional(field('results', $.results)),
       field('name', choice($.op_name, alias($.generic_name, $.op_name))),
-      optional($._after_name), // never there: tells the scanner that it is asked behind the name
+      optional($._after_name), // never matches: tells the scanner that the name precedes
       repeat(choice($._item, $.region)),
     ),
 
@@ -55,7 +55,7 @@ module.exports = grammar({
       repeat($._statement),
     ),
 
-    // In brackets of its own kind a ">" closes; elsewhere it is the operator of a comparison.
+    // Inside "<" a ">" closes the bracket; elsewhere it is a comparison operator.
     _item: $ => choice($._inner, '>'),
     _inner: $ => choice(
       $.assignment,

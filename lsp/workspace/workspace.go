@@ -1,3 +1,6 @@
+// Package workspace holds the documents that an editor has open, as immutable
+// snapshots, with the settings and the configuration that apply to them, and
+// says what is wrong in them after every edit. It knows nothing of the wire.
 package workspace
 
 import (

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Takes the pictures of the README, the walkthrough and docs/ from the scenes that scripts/test-vscode.sh has played, made
-# small with pngquant.
+# Takes the pictures of the READMEs, docs/EDITORS.md and the walkthrough from the scenes that scripts/test-vscode.sh has
+# played, made small with pngquant.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scenes=${1:-../build/screenshots}
@@ -12,5 +12,3 @@ take story-4-fixed walkthrough/hints.png
 take story-3-fixes walkthrough/fix.png
 take story-5-run walkthrough/run.png
 take story-6-graph walkthrough/panel.png
-take example ../docs/images/vscode.png
-take graph-dark ../docs/images/vscode-graph.png

@@ -8,7 +8,7 @@ export interface BinarySearch {
   configured: string;
   /** Folder of the installed extension, whose `bin/` may hold a binary. */
   extensionPath: string;
-  /** Folder that a relative `dmir.path` starts from. */
+  /** Folder that a relative `dmir.path` is resolved against. */
   workspaceFolder?: string | undefined;
   env?: NodeJS.ProcessEnv;
   platform?: NodeJS.Platform;

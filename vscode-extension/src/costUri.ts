@@ -3,7 +3,7 @@ import type { CostArguments } from "./protocol";
 /** Scheme of the read-only documents that show costs. */
 export const costScheme = "dmir-cost";
 
-/** The parts of the address of a cost document: a name for its tab, and what it is the cost of. */
+/** Path and query of the URI of a cost document: the title of its tab, and the arguments. */
 export interface CostAddress {
   path: string;
   query: string;

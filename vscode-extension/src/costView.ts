@@ -24,7 +24,7 @@ export class CostView implements vscode.TextDocumentContentProvider, vscode.Disp
 
   async provideTextDocumentContent(uri: vscode.Uri, token: vscode.CancellationToken): Promise<string> {
     const args = costArguments(uri.query);
-    if (args === undefined) return "This document does not say whose cost it shows.";
+    if (args === undefined) return "The address of this document names no program.";
     try {
       const cost = await this.server.execute<CostResult>(command.cost, args, token);
       return cost.text;
@@ -33,7 +33,7 @@ export class CostView implements vscode.TextDocumentContentProvider, vscode.Disp
     }
   }
 
-  /** Opens the table beside the file, or brings it up to date where it is open. */
+  /** Opens the table beside the file, or refreshes it if it is open. */
   async show(args: CostArguments): Promise<void> {
     const uri = vscode.Uri.from({ scheme: costScheme, ...costAddress(args) });
     this.changed.fire(uri);

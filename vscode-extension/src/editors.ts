@@ -1,11 +1,11 @@
 import * as vscode from "vscode";
 
-/** Whether the server follows a document: a program of the person's, saved or not. */
+/** Reports whether a document is a program of the user's, saved or not, which the server follows. */
 export function isProgram(document: vscode.TextDocument): boolean {
   return document.languageId === "dmir" && ["file", "untitled"].includes(document.uri.scheme);
 }
 
-/** The dmir editor in front, or one that stands beside a panel or the walkthrough; undefined, having said so, when there is none. */
+/** The active dmir editor, or a visible one; if there is none, shows a message and returns undefined. */
 export function dmirEditor(): vscode.TextEditor | undefined {
   const active = vscode.window.activeTextEditor;
   const candidates = active === undefined ? vscode.window.visibleTextEditors : [active, ...vscode.window.visibleTextEditors];
@@ -14,7 +14,7 @@ export function dmirEditor(): vscode.TextEditor | undefined {
   return editor;
 }
 
-/** Opens the example that comes with the extension, as a new file beside what is in front. */
+/** Opens the example of the walkthrough as a new file beside the active editor. */
 export async function openExample(extension: vscode.Uri): Promise<void> {
   const bytes = await vscode.workspace.fs.readFile(vscode.Uri.joinPath(extension, "walkthrough", "example.dmir"));
   const document = await vscode.workspace.openTextDocument({ language: "dmir", content: Buffer.from(bytes).toString("utf8") });
@@ -28,6 +28,6 @@ export async function applySafeFixes(document: vscode.TextDocument): Promise<voi
   const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
   const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, whole, fixAll, 1);
   const edit = actions.find((action) => action.edit !== undefined)?.edit;
-  if (edit === undefined) void vscode.window.showInformationMessage("There is nothing that can be fixed safely.");
+  if (edit === undefined) void vscode.window.showInformationMessage("There are no safe fixes for this file.");
   else await vscode.workspace.applyEdit(edit);
 }

@@ -30,7 +30,7 @@ let server: Server | undefined;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const log = vscode.window.createOutputChannel("dmir", { log: true });
-  // A click on a lens arrives here: the server's commands are registered by the client.
+  // The client registers the server's commands; lenses call them through here.
   const middleware: Middleware = {
     executeCommand: async (name, args: unknown[], next): Promise<unknown> => {
       const [first] = args;
@@ -51,7 +51,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   server = theServer;
 
   const register = (name: string, act: (args?: unknown) => unknown): vscode.Disposable =>
-    vscode.commands.registerCommand(`dmir.${name}`, (args?: unknown) => told(() => act(args)));
+    vscode.commands.registerCommand(`dmir.${name}`, (args?: unknown) => reported(() => act(args)));
   context.subscriptions.push(
     log,
     theServer,
@@ -86,11 +86,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
       log.show();
     }),
     vscode.workspace.onDidChangeConfiguration(async (event) => {
-      // Of the other settings the server hears by itself: it registers for them.
+      // The server registers for changes of the other settings.
       if (event.affectsConfiguration("dmir.path")) await theServer.restartIfMoved();
     }),
     vscode.workspace.onDidGrantWorkspaceTrust(async () => {
-      // Trust may bring a dmir.path of the workspace into force; a server started afresh knows of the trust already.
+      // Trust may activate a dmir.path of the workspace. A new server receives the trust when it starts.
       if (!(await theServer.restartIfMoved())) await theServer.notify("dmir/trust", { trusted: true });
     }),
   );
@@ -101,8 +101,8 @@ export async function deactivate(): Promise<void> {
   await server?.stop();
 }
 
-/** Does it, and says what went wrong unless the person has been told already. */
-async function told(act: () => unknown): Promise<unknown> {
+/** Runs a command and shows its error, unless the server has reported that it is unavailable. */
+async function reported(act: () => unknown): Promise<unknown> {
   try {
     return await act();
   } catch (err) {

@@ -2,13 +2,13 @@ import * as vscode from "vscode";
 import { command, type CostArguments, type RunArguments } from "./protocol";
 import type { Server } from "./server";
 
-/** A function of a file, as the server tells of it: its lenses carry the arguments and the totals, its symbols the extent. */
+/** A function of a file, from the server's lenses (arguments and totals) and symbols (range). */
 export interface FunctionInfo {
   name: string;
   range: vscode.Range;
-  /** Arguments that run it; undefined where the server does not offer to. */
+  /** Arguments of the Run command; undefined if the server does not offer it. */
   run: RunArguments | undefined;
-  /** What it costs, in one line; empty where the server does not say. It is asked for once. */
+  /** The totals in one line, requested once; empty if the server has none. */
   totals: () => Promise<string>;
 }
 
@@ -32,12 +32,12 @@ interface LspSymbol {
 
 const functionKind = 12; // LSP's SymbolKind.Function
 
-/** The functions with a body of a file, in the order of the text. */
+/** The functions of a file that have a body, in the order of the text. */
 export async function functionsOf(server: Server, uri: vscode.Uri): Promise<FunctionInfo[]> {
   const textDocument = { uri: uri.toString() };
   const [lenses, symbols] = await Promise.all([
-    server.ask<LspLens[] | null>("textDocument/codeLens", { textDocument }),
-    server.ask<LspSymbol[] | null>("textDocument/documentSymbol", { textDocument }),
+    server.request<LspLens[] | null>("textDocument/codeLens", { textDocument }),
+    server.request<LspSymbol[] | null>("textDocument/documentSymbol", { textDocument }),
   ]);
   const extents = extentsOf(symbols ?? []);
   const found = new Map<number, FunctionInfo>();
@@ -58,12 +58,12 @@ export async function functionsOf(server: Server, uri: vscode.Uri): Promise<Func
   return [...found.values()].filter((f) => f.name !== "").sort((a, b) => a.range.start.compareTo(b.range.start));
 }
 
-/** The function that a place is in. */
+/** The function that contains a position. */
 export function functionAt(functions: FunctionInfo[], place: vscode.Position): FunctionInfo | undefined {
   return functions.findLast((f) => f.range.contains(place));
 }
 
-/** The function at the cursor, or the only one, or the one a person picks. */
+/** The function at the cursor, or the only one, or one that the user picks. */
 export async function chooseFunction(server: Server, editor: vscode.TextEditor): Promise<RunArguments | undefined> {
   const functions = (await functionsOf(server, editor.document.uri)).filter((f) => f.run !== undefined);
   const [first] = functions;
@@ -80,9 +80,9 @@ export async function chooseFunction(server: Server, editor: vscode.TextEditor):
   return picked?.run;
 }
 
-/** What a lens says; a server may leave that for later. */
+/** The title of a lens, resolved if necessary. */
 async function title(server: Server, lens: LspLens): Promise<string> {
-  const whole = lens.command ?? (await server.ask<LspLens>("codeLens/resolve", lens)).command;
+  const whole = lens.command ?? (await server.request<LspLens>("codeLens/resolve", lens)).command;
   return whole?.title ?? "";
 }
 
@@ -91,7 +91,7 @@ function once<T>(get: () => Promise<T>): () => Promise<T> {
   return () => (got ??= get());
 }
 
-/** The whole extent of each function, by the line on which its name stands. */
+/** The range of each function, by the line of its name. */
 function extentsOf(symbols: LspSymbol[]): Map<number, LspRange> {
   const found = new Map<number, LspRange>();
   const walk = (all: LspSymbol[]): void => {

@@ -1,26 +1,26 @@
 import * as vscode from "vscode";
 import { isProgram } from "./editors";
-import { Later } from "./later";
+import { Debounced } from "./debounced";
 import { type HeatArguments, type HeatSpan, request } from "./protocol";
 import { errorText, type Server } from "./server";
 import { heatScale } from "./settings";
 import { linesInView } from "./visible";
 
 const levels = 10;
-/** From this level on a place shows in the overview ruler. */
+/** The lowest level that is shown in the overview ruler. */
 const hot = 5;
 const afterEditMs = 300;
 
-/** Tints the lines of the visible editors by what they take of their function: time, bytes or waste. */
+/** Tints the lines of the visible editors by their share of the function's time, bytes or waste. */
 export class Heat implements vscode.Disposable {
   private readonly tints = Array.from({ length: levels }, (_, level) => tint(level));
-  private readonly painting = new Later(afterEditMs, () => void this.paintAll());
+  private readonly painting = new Debounced(afterEditMs, () => void this.paintAll());
   private readonly subscriptions: vscode.Disposable;
   private turn = 0;
 
   constructor(private readonly server: Server) {
     const paint = (): void => {
-      this.painting.ask();
+      this.painting.schedule();
     };
     this.subscriptions = vscode.Disposable.from(
       ...this.tints,
@@ -51,7 +51,7 @@ export class Heat implements vscode.Disposable {
       if (!isProgram(editor.document)) continue;
       const spans = await this.spans(editor);
       if (turn !== this.turn) return;
-      if (spans === undefined) continue; // what was painted last moves with the text
+      if (spans === undefined) continue; // the last decorations stay and move with the text
       for (const [level, decoration] of this.tints.entries()) {
         editor.setDecorations(
           decoration,
@@ -61,7 +61,7 @@ export class Heat implements vscode.Disposable {
     }
   }
 
-  /** Undefined when the server cannot say. */
+  /** Requests the spans of a document; undefined if the request fails. */
   private async spans({ document, visibleRanges }: vscode.TextEditor): Promise<HeatSpan[] | undefined> {
     const by = heatScale(document.uri);
     if (by === "off") return [];
@@ -73,7 +73,7 @@ export class Heat implements vscode.Disposable {
       args.range = { start: { line: part.first, character: 0 }, end: { line: end.line, character: end.character } };
     }
     try {
-      return await this.server.ask<HeatSpan[]>(request.heat, args);
+      return await this.server.request<HeatSpan[]>(request.heat, args);
     } catch (err) {
       this.server.log.debug(`heat: ${errorText(err)}`);
       return undefined;

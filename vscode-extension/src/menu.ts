@@ -1,13 +1,13 @@
 import * as vscode from "vscode";
-import { Later } from "./later";
+import { Debounced } from "./debounced";
 import type { Server } from "./server";
 import { heatScale, serverSettings } from "./settings";
 import { heatText } from "./toggles";
 
-/** The status-bar item that says how the server is, and opens the menu of all that can be switched and shown. */
+/** The status-bar item that shows the server's state and opens the menu. */
 export class StateStatus implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.state", vscode.StatusBarAlignment.Right, 99);
-  private readonly updating = new Later(50, () => {
+  private readonly updating = new Debounced(50, () => {
     this.update();
   });
   private readonly subscriptions: vscode.Disposable;
@@ -16,7 +16,7 @@ export class StateStatus implements vscode.Disposable {
     this.item.name = "dmir: language server";
     this.item.command = "dmir.menu";
     const update = (): void => {
-      this.updating.ask();
+      this.updating.schedule();
     };
     this.subscriptions = vscode.Disposable.from(
       this.item,
@@ -40,7 +40,7 @@ export class StateStatus implements vscode.Disposable {
     const icon = { running: "$(check)", starting: "$(loading~spin)", stopped: "$(warning)" }[state];
     this.item.text = `${icon} dmir`;
     this.item.backgroundColor = state === "stopped" ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
-    this.item.tooltip = [`The dmir server is ${state}.`, identity, "Click for what can be shown and switched."].filter((t) => t !== "").join("\n");
+    this.item.tooltip = [`The dmir server is ${state}.`, identity, "Click for the menu."].filter((t) => t !== "").join("\n");
     this.item.show();
   }
 }
@@ -49,7 +49,7 @@ interface Entry extends vscode.QuickPickItem {
   command?: string;
 }
 
-/** Lets a person switch hints, lint and heat, and open what there is to see. */
+/** Shows the menu: switches for hints, lint and heat, and commands that open panels and documents. */
 export async function showMenu(server: Server): Promise<void> {
   const picked = await vscode.window.showQuickPick(entries(), { placeHolder: `dmir: the server is ${server.state}` });
   if (picked?.command !== undefined) await vscode.commands.executeCommand(picked.command);

@@ -1,6 +1,6 @@
 /**
- * The text of a notification without links: VS Code makes one of `[words](command:…)`, which runs a command when it is clicked,
- * and names come from programs.
+ * The text of a notification without links. VS Code turns `[text](command:…)` into a link that runs a command, and names of
+ * programs may contain that.
  */
 export function plain(text: string): string {
   return text.replaceAll("](", "] (");

@@ -3,7 +3,7 @@ import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
 import { plain } from "./plain";
 import type { Server } from "./server";
 
-/** Executes a command of the server with a notification that shows how far it is and can cancel it. */
+/** Executes a command of the server with a notification that shows progress and can cancel it. */
 export function executeWithProgress<R>(server: Server, title: string, command: string, args?: object): Thenable<R> {
   const options = { location: vscode.ProgressLocation.Notification, title: plain(title), cancellable: true };
   return vscode.window.withProgress(options, (progress, token) => {

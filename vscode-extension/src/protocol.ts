@@ -1,4 +1,4 @@
-/** What the extension and `dmir lsp` say to each other beyond LSP. */
+/** The messages between the extension and `dmir lsp` beyond LSP. */
 
 export interface RunArguments {
   uri: string;
@@ -17,7 +17,7 @@ export interface RunResult {
   kernels?: Kernel[];
 }
 
-/** A step of a compiled function and the lines, counted from 1, that it came from. */
+/** A step of a compiled function and its source lines, counted from 1. */
 export interface Kernel {
   name: string;
   lines: number[];
@@ -59,39 +59,39 @@ export interface TargetsArguments {
 export interface Target {
   name: string;
   title: string;
-  /** Whether times are computed for this one now, in the file that was asked about. */
+  /** Times of the requested file are computed for this machine. */
   current?: boolean;
 }
 
 export const panelKinds = ["graph", "roofline", "memory", "diff"] as const;
 export type PanelKind = (typeof panelKinds)[number];
 
-/** Names a panel: of which file, of what kind, and of which function where one is named. */
+/** Identifies a panel: file, kind and, optionally, function. */
 export interface PanelArguments {
   uri: string;
   kind: PanelKind;
   function?: string;
 }
 
-/** A panel as one self-contained page, for a client that said `"panels": true`. */
+/** A panel as one self-contained page, for clients with `"panels": true` in their options. */
 export interface PanelResult extends PanelArguments {
   title: string;
   html: string;
 }
 
-/** What a panel that is open shows now. The data are for its page alone. */
+/** New data for an open panel; only its page interprets them. */
 export interface PanelData {
   version?: number;
   data: unknown;
 }
 
-/** Names a virtual document: the program of a file at another level, or, without a view, one by its own address. */
+/** Identifies a virtual document: a view of a file's program or, without a view, the document's own URI. */
 export interface ViewArguments {
   uri: string;
   view?: string;
-  /** Of views that are of one function. */
+  /** The function, for views of one function. */
   func?: string;
-  /** A line, counted from 0: the kernel that it became is selected. */
+  /** A line, counted from 0, whose kernel is selected. */
   line?: number;
 }
 
@@ -100,11 +100,11 @@ export type HeatScale = "time" | "bytes" | "waste";
 export interface HeatArguments {
   textDocument: { uri: string };
   by: HeatScale;
-  /** The whole file where it is absent. */
+  /** The whole file if absent. */
   range?: HeatSpan["range"];
 }
 
-/** A stretch of text, how much of its function it takes on a scale of 0 to 9, and that in words. */
+/** A range, its share of the function on a scale of 0 to 9, and that share as text. */
 export interface HeatSpan {
   range: { start: { line: number; character: number }; end: { line: number; character: number } };
   level: number;
@@ -128,7 +128,7 @@ export const command = {
   lintWorkspace: "dmir.lintWorkspace",
 } as const;
 
-/** Requests of the server that LSP does not have. */
+/** Requests of the server beyond LSP. */
 export const request = { panelData: "dmir/panelData", heat: "dmir/heat" } as const;
 
 export function isPanelKind(kind: unknown): kind is PanelKind {

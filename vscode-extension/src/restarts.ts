@@ -1,4 +1,4 @@
-/** Allows a crashed server a few restarts in a window of time, so that one that always dies is not restarted for ever. */
+/** Limits restarts of a crashed server to a number in a window of time. */
 export class RestartBudget {
   private crashes: number[] = [];
 
@@ -8,7 +8,7 @@ export class RestartBudget {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** Records a crash and says whether to restart. */
+  /** Records a crash and reports whether to restart. */
   crashed(): boolean {
     const now = this.now();
     this.crashes = this.crashes.filter((t) => now - t < this.windowMs);
@@ -16,7 +16,7 @@ export class RestartBudget {
     return this.crashes.length <= this.limit;
   }
 
-  /** Forgets past crashes, as when a person restarts the server. */
+  /** Clears the record, as when the user restarts the server. */
   reset(): void {
     this.crashes = [];
   }

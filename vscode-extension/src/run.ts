@@ -4,7 +4,7 @@ import { executeWithProgress, isCancelled } from "./progress";
 import { command, type CompileResult, type LintResult, type RunArguments, type RunResult, type ViewArguments } from "./protocol";
 import { errorText, type Server, ServerUnavailable } from "./server";
 
-/** What can be done with a function on the server, and the words for it. */
+/** The commands on a function, with the words that describe each. */
 const doing = {
   [command.run]: { title: "Running", noun: "Run" },
   [command.profile]: { title: "Profiling", noun: "Profile" },
@@ -14,20 +14,20 @@ const doing = {
 export type Deed = keyof typeof doing;
 
 /**
- * Runs, profiles or compiles a function on the server, with a notification that shows progress and can cancel. Undefined when it
- * was not done.
+ * Runs, profiles or compiles a function on the server, with a notification that shows progress and can cancel. Undefined if it
+ * was cancelled or not started.
  */
 export async function work<R extends RunResult | CompileResult>(server: Server, deed: Deed, args: RunArguments): Promise<R | undefined> {
   const name = `@${args.func.replace(/^@/, "")}`;
   return trusted(doing[deed].noun, name, async () => {
     const result = await executeWithProgress<R>(server, `${doing[deed].title} ${name}`, deed, args);
-    // Success is announced by the server itself, for every editor alike.
+    // The server itself reports success, in every editor.
     if (!result.ok) void vscode.window.showErrorMessage(plain(result.message));
     return result;
   });
 }
 
-/** Shows a view of a function, which is compiled for it. */
+/** Shows a view of a function, which the server compiles for it. */
 export async function showCompiled(server: Server, args: ViewArguments): Promise<void> {
   const name = args.func === undefined ? "the function" : `@${args.func.replace(/^@/, "")}`;
   await trusted("Compilation", name, () => executeWithProgress(server, `Compiling ${name}`, command.view, args));
@@ -47,7 +47,7 @@ async function trusted<R>(noun: string, name: string, act: () => PromiseLike<R>)
   }
 }
 
-/** Looks for errors and wasted movement in all files of the workspace, and says how many there are. */
+/** Lints all files of the workspace and shows the number of findings. */
 export async function lintWorkspace(server: Server): Promise<void> {
   try {
     const { message, findings } = await executeWithProgress<LintResult>(server, "Linting the workspace", command.lintWorkspace);

@@ -27,14 +27,14 @@ export interface Progress {
   percentage?: number | undefined;
 }
 
-/** A client that logs what goes wrong and leaves it to Server to tell the person, once. */
+/** A client that only logs errors: Server reports each to the user once. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
   }
 }
 
-/** The one `dmir lsp` process behind this window, and the client that talks to it. */
+/** The `dmir lsp` process of this window, and its client. */
 export class Server implements vscode.Disposable {
   private client: QuietClient | undefined;
   private starting: Promise<boolean> | undefined;
@@ -44,7 +44,7 @@ export class Server implements vscode.Disposable {
   private readonly stateChange = new vscode.EventEmitter<void>();
   readonly onDidChangeState = this.stateChange.event;
   private readonly refresh = new vscode.EventEmitter<void>();
-  /** The server asks that what it says beside the text be asked for again: settings, dmir.toml or measured times are others. */
+  /** Fires when the server requests a refresh: settings, dmir.toml or measured times have changed. */
   readonly onDidRefresh = this.refresh.event;
 
   constructor(
@@ -62,13 +62,13 @@ export class Server implements vscode.Disposable {
     return this.starting === undefined ? "stopped" : "starting";
   }
 
-  /** The program that runs and its version, in words; empty when none was found. */
+  /** Version and path of the running server; empty if none was found. */
   get identity(): string {
     const version = this.client?.initializeResult?.serverInfo?.version;
     return [version, this.binary].filter((part) => part !== undefined).join(" · ");
   }
 
-  /** Starts the server if it is not up. False when it cannot be had, which the person has then been told. */
+  /** Starts the server if it is not running. If that fails, it shows a message and returns false. */
   async start(): Promise<boolean> {
     if (this.running) return true;
     if (this.starting === undefined) {
@@ -92,7 +92,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Restarts with a fresh allowance of crashes. */
+  /** Restarts the server and clears the record of crashes. */
   async restart(): Promise<boolean> {
     await this.stop();
     this.budget.reset();
@@ -138,14 +138,14 @@ export class Server implements vscode.Disposable {
   }
 
   /** Sends a request of any kind. Rejects with the server's error, or when the server cannot be started. */
-  async ask<R>(method: string, params: object, token?: vscode.CancellationToken): Promise<R> {
+  async request<R>(method: string, params: object, token?: vscode.CancellationToken): Promise<R> {
     if (!(await this.start()) || this.client === undefined) throw new ServerUnavailable();
-    // A token that is undefined would count as a second parameter.
+    // The client would send an undefined token as a second parameter.
     return token === undefined ? this.client.sendRequest<R>(method, params) : this.client.sendRequest<R>(method, params, token);
   }
 
-  /** Has VS Code ask again for the text of a virtual document of the server. */
-  askAgain(uri: vscode.Uri): void {
+  /** Makes VS Code request the text of a virtual document again. */
+  refreshDocument(uri: vscode.Uri): void {
     for (const { scheme, onDidChangeEmitter } of this.client?.getFeature(TextDocumentContentRequest.method)?.getProviders() ?? []) {
       if (scheme === uri.scheme) onDidChangeEmitter.fire(uri);
     }
@@ -169,7 +169,7 @@ export class Server implements vscode.Disposable {
     const binary = this.find();
     if (!binary.found) {
       this.log.error(`no dmir binary: tried ${binary.tried}`);
-      this.tell(`dmir was not found (tried ${binary.tried}). Install it, or set dmir.path to the binary.`, "Open Settings");
+      this.report(`dmir was not found (tried ${binary.tried}). Install it, or set dmir.path to the binary.`, "Open Settings");
       return false;
     }
     this.binary = binary.path;
@@ -181,7 +181,7 @@ export class Server implements vscode.Disposable {
       if (change.newState === State.Running) {
         this.started = true;
         void client.start().then(() => {
-          this.hearRefreshes(client);
+          this.forwardRefreshes(client);
         });
       }
       this.stateChange.fire();
@@ -191,13 +191,13 @@ export class Server implements vscode.Disposable {
       return true;
     } catch (err) {
       this.log.error(errorText(err));
-      this.tell(`${binary.path} does not start as a language server. The log says why.`, "Show Log", "Open Settings");
+      this.report(`${binary.path} did not start as a language server. See the log for the reason.`, "Show Log", "Open Settings");
       return false;
     }
   }
 
-  /** The client keeps the server's refreshes of hints to its own provider; here they are passed on to others too. */
-  private hearRefreshes(client: QuietClient): void {
+  /** Forwards the server's refresh requests to onDidRefresh as well as to the client's own provider of hints. */
+  private forwardRefreshes(client: QuietClient): void {
     client.onRequest(InlayHintRefreshRequest.type, () => {
       const hints = client.getFeature(InlayHintRequest.method);
       const document = vscode.workspace.textDocuments.find((d) => hints.getProvider(d) !== undefined);
@@ -211,7 +211,7 @@ export class Server implements vscode.Disposable {
       documentSelector: [
         { language: "dmir", scheme: "file" },
         { language: "dmir", scheme: "untitled" },
-        { language: "dmir", scheme: "dmir" }, // the program at another level has costs too
+        { language: "dmir", scheme: "dmir" }, // virtual documents, which show costs as well
       ],
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
@@ -226,19 +226,19 @@ export class Server implements vscode.Disposable {
     return {
       error: () => ({ action: ErrorAction.Continue, handled: true }),
       closed: () => {
-        // A server that never came up is reported by launch().
+        // launch() reports a server that did not start.
         if (!this.started) return { action: CloseAction.DoNotRestart, handled: true };
         if (this.budget.crashed()) {
           this.log.warn("the server ended unexpectedly; restarting it");
           return { action: CloseAction.Restart, handled: true };
         }
-        this.tell(`The dmir server keeps crashing and was stopped. The log says why.`, "Restart", "Show Log");
+        this.report(`The dmir server crashed repeatedly and was stopped. See the log for the reason.`, "Restart", "Show Log");
         return { action: CloseAction.DoNotRestart, handled: true };
       },
     };
   }
 
-  private tell(message: string, ...actions: ("Open Settings" | "Show Log" | "Restart")[]): void {
+  private report(message: string, ...actions: ("Open Settings" | "Show Log" | "Restart")[]): void {
     void vscode.window.showErrorMessage(message, ...actions).then((choice) => {
       if (choice === "Open Settings") void vscode.commands.executeCommand("workbench.action.openSettings", "dmir.path");
       if (choice === "Show Log") this.log.show();
@@ -247,7 +247,7 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** The server cannot be started, and the person has been told so. */
+/** The server cannot be started; the user has seen a message about it. */
 export class ServerUnavailable extends Error {
   constructor() {
     super("the dmir server is not running");

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { HeatScale } from "./protocol";
 
-/** The settings that the server reads; units and defaults are those of package.json. */
+/** The settings that the server reads; package.json has their units and defaults. */
 export interface ServerSettings {
   /** Empty leaves the choice to dmir.toml. */
   target: string;
@@ -32,7 +32,7 @@ export function heatScale(scope?: vscode.Uri): "off" | HeatScale {
   return vscode.workspace.getConfiguration(section, scope).get("heat", "off");
 }
 
-/** Writes a setting where it is set already, else into the user's settings: how a person looks at files is theirs. */
+/** Writes a setting in the scope where it is set already, else in the user's settings. */
 export async function change(name: string, value: unknown): Promise<void> {
   const config = vscode.workspace.getConfiguration(section);
   const where =

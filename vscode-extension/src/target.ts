@@ -1,23 +1,23 @@
 import * as vscode from "vscode";
 import { isProgram } from "./editors";
-import { Later } from "./later";
+import { Debounced } from "./debounced";
 import { command, type Target, type TargetsArguments } from "./protocol";
 import type { Server } from "./server";
 import { change, serverSettings } from "./settings";
 
 const settleMs = 100;
 
-/** The status-bar item that names the machine times are computed for. */
+/** The status-bar item with the machine that times are computed for. */
 export class TargetStatus implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.target", vscode.StatusBarAlignment.Right, 100);
   private readonly subscriptions: vscode.Disposable;
-  private readonly updating = new Later(settleMs, () => void this.update());
+  private readonly updating = new Debounced(settleMs, () => void this.update());
   private updates = 0;
 
   constructor(private readonly server: Server) {
     this.item.name = "dmir: target machine";
     const update = (): void => {
-      this.updating.ask();
+      this.updating.schedule();
     };
     this.subscriptions = vscode.Disposable.from(
       this.item,
@@ -43,13 +43,13 @@ export class TargetStatus implements vscode.Disposable {
     const target = await currentTarget(this.server, document.uri);
     if (turn !== this.updates) return;
     this.item.text = `$(chip) ${target?.name ?? serverSettings().target}`;
-    this.item.tooltip = `Times are for ${target?.title ?? "a machine that the server does not know"}. Click to choose another.`;
+    this.item.tooltip = `Times are for ${target?.title ?? "an unknown machine"}. Click to choose another.`;
     this.item.command = "dmir.selectTarget";
     this.item.show();
   }
 }
 
-/** Lets the person pick among the machines the server knows, and writes the setting. */
+/** Lets the user pick a machine that the server knows, and writes the setting. */
 export async function selectTarget(server: Server): Promise<void> {
   const targets = await knownTargets(server, vscode.window.activeTextEditor?.document.uri);
   const items = targets.map((t) => ({
@@ -63,7 +63,7 @@ export async function selectTarget(server: Server): Promise<void> {
   if (picked !== undefined) await change("target", picked.label);
 }
 
-/** The machine that a file's times are for. */
+/** The machine that the times of a file are computed for. */
 async function currentTarget(server: Server, uri: vscode.Uri): Promise<Target | undefined> {
   try {
     return (await knownTargets(server, uri)).find((t) => t.current === true);

@@ -1,17 +1,17 @@
 import * as vscode from "vscode";
 import { isProgram } from "./editors";
 import { functionAt, type FunctionInfo, functionsOf } from "./functions";
-import { Later } from "./later";
+import { Debounced } from "./debounced";
 import { errorText, type Server } from "./server";
 
 const afterEditMs = 500;
 const afterMoveMs = 60;
 
-/** The status-bar item that says what the function at the cursor costs. */
+/** The status-bar item with the totals of the function at the cursor. */
 export class Totals implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("dmir.totals", vscode.StatusBarAlignment.Right, 101);
-  private readonly reading = new Later(afterEditMs, () => void this.read());
-  private readonly showing = new Later(afterMoveMs, () => void this.show());
+  private readonly reading = new Debounced(afterEditMs, () => void this.read());
+  private readonly showing = new Debounced(afterMoveMs, () => void this.show());
   private readonly subscriptions: vscode.Disposable;
   private known: { document: vscode.TextDocument; functions: FunctionInfo[] } | undefined;
   private turn = 0;
@@ -21,18 +21,18 @@ export class Totals implements vscode.Disposable {
     this.item.name = "dmir: costs of the function at the cursor";
     this.item.command = "dmir.showCost";
     const read = (): void => {
-      this.reading.ask();
+      this.reading.schedule();
     };
     this.subscriptions = vscode.Disposable.from(
       this.item,
       this.reading,
       this.showing,
       vscode.window.onDidChangeActiveTextEditor(() => {
-        this.showing.ask();
+        this.showing.schedule();
         read();
       }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
-        if (textEditor === vscode.window.activeTextEditor) this.showing.ask();
+        if (textEditor === vscode.window.activeTextEditor) this.showing.schedule();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => {
         if (document === vscode.window.activeTextEditor?.document) read();
@@ -79,9 +79,9 @@ export class Totals implements vscode.Disposable {
       this.item.hide();
       return;
     }
-    // The machine stands beside it.
+    // The item of the machine is next to this one.
     this.item.text = `@${here.name} ${totals.replace(/ on \S+$/, "")}`;
-    this.item.tooltip = `What @${here.name} costs: ${totals}. Click for its operators.`;
+    this.item.tooltip = `Cost of @${here.name}: ${totals}. Click for its ops.`;
     this.item.show();
   }
 }

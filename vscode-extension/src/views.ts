@@ -12,31 +12,31 @@ interface View extends vscode.QuickPickItem {
 }
 
 const views: View[] = [
-  { view: "expanded", label: "Composites expanded", detail: "softmax, layer_norm, attention and the like as the simpler ops they stand for" },
-  { view: "fixed", label: "All safe fixes applied", detail: "what the file would be without the waste that dmir can remove by itself" },
-  { view: "generic", label: "Generic form", detail: "what mlir-opt reads" },
+  { view: "expanded", label: "Composites expanded", detail: "softmax, layer_norm, attention and other composite ops as the simpler ops that define them" },
+  { view: "fixed", label: "All safe fixes applied", detail: "the file with all fixes that do not change results" },
+  { view: "generic", label: "Generic form", detail: "the syntax that mlir-opt reads" },
 ];
 
-/** Views of one function, for which it is compiled. */
+/** Views of one function, which the server compiles for them. */
 const compiled: View[] = [
-  { view: "after-inline", label: "After inlining", detail: "calls replaced by what they call" },
-  { view: "after-bind", label: "After binding", detail: "every size a number" },
-  { view: "after-attention", label: "After attention", detail: "attentions that were written out as dm.attention" },
+  { view: "after-inline", label: "After inlining", detail: "calls replaced by the functions' bodies" },
+  { view: "after-bind", label: "After binding", detail: "symbolic sizes replaced by numbers" },
+  { view: "after-attention", label: "After attention", detail: "attentions that were written in several ops as dm.attention" },
   { view: "after-gradient", label: "After the gradient", detail: "forward and backward ops in one function" },
-  { view: "after-simplify", label: "After simplifying", detail: "without what need not be computed" },
-  { view: "after-layout", label: "After layout", detail: "each value with the order that it has in memory" },
-  { view: "after-fuse", label: "After fusing", detail: "ops in the kernels that they run in" },
-  { view: "after-plan", label: "After planning", detail: "kernels in their order, with streams and places in memory" },
-  { view: "cuda", label: "CUDA C++", detail: "the kernels as they are generated; the one of the line at the cursor is selected" },
-  { view: "ptx", label: "PTX", detail: "what the CUDA compiler makes of them" },
+  { view: "after-simplify", label: "After simplifying", detail: "common subexpressions, constants and unused ops removed" },
+  { view: "after-layout", label: "After layout", detail: "each value with its memory layout" },
+  { view: "after-fuse", label: "After fusing", detail: "ops grouped into kernels" },
+  { view: "after-plan", label: "After planning", detail: "kernels in execution order, with streams and memory offsets" },
+  { view: "cuda", label: "CUDA C++", detail: "the generated kernels; that of the line at the cursor is selected" },
+  { view: "ptx", label: "PTX", detail: "the output of the CUDA compiler" },
 ];
 
-/** Whether a view is of one function, which the server compiles for it. */
+/** Reports whether a view shows one function, which the server compiles for it. */
 export function isCompiled(view: string | undefined): boolean {
   return view !== undefined && (view.startsWith("after-") || view === "cuda" || view === "ptx");
 }
 
-/** Lets a person choose a view; undefined when none is chosen. */
+/** Lets the user choose a view; undefined if none is chosen. */
 export async function chooseView(): Promise<string | undefined> {
   const separator = { view: "", label: "function at the cursor, compiled", kind: vscode.QuickPickItemKind.Separator };
   return (await vscode.window.showQuickPick([...views, separator, ...compiled], { placeHolder: "Show the program with", matchOnDetail: true }))?.view;
@@ -48,7 +48,7 @@ export async function showView(server: Server, args: ViewArguments): Promise<voi
   else await server.execute(command.view, args);
 }
 
-/** Opens the server's virtual documents beside the text; everything else as the client does. */
+/** Opens the server's virtual documents beside the text, and leaves other documents to the client. */
 export const showDocument = (server: Server): NonNullable<WindowMiddleware["showDocument"]> => async (params, token, next) => {
   const uri = vscode.Uri.parse(params.uri, true);
   if (params.external === true || uri.scheme !== scheme) return next(params, token);
@@ -57,12 +57,12 @@ export const showDocument = (server: Server): NonNullable<WindowMiddleware["show
     await vscode.window.showTextDocument(document, {
       viewColumn: vscode.ViewColumn.Beside,
       preserveFocus: params.takeFocus !== true,
-      // Stages are there to be compared: each keeps its place.
+      // Stages are compared side by side, so each gets an editor of its own.
       preview: !isCompiled(uri.path.split("/")[1]),
       ...(params.selection === undefined ? {} : { selection: editorRange(params.selection) }),
     });
-    // A change that the server told of while VS Code did not know the document yet went unheard.
-    server.askAgain(uri);
+    // VS Code drops notices of changes that arrive before it knows the document.
+    server.refreshDocument(uri);
     return { success: true };
   } catch {
     return { success: false };
@@ -73,7 +73,7 @@ function editorRange({ start, end }: Range): vscode.Range {
   return new vscode.Range(start.line, start.character, end.line, end.character);
 }
 
-/** Gives a virtual document of MLIR dmir's colours where no extension knows MLIR itself. */
+/** Highlights a virtual document in MLIR as dmir unless another extension provides MLIR. */
 function coloured(document: vscode.TextDocument): Thenable<vscode.TextDocument> | vscode.TextDocument {
   const extension = /\.(\w+)$/.exec(document.uri.path)?.[1];
   if (document.languageId !== "plaintext" || extension === undefined) return document;

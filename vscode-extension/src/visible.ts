@@ -1,15 +1,15 @@
-/** What is taken of an editor's lines; a range of VS Code is one. */
+/** A range of lines; a vscode.Range is one. */
 export interface Lines {
   readonly start: { readonly line: number };
   readonly end: { readonly line: number };
 }
 
-/** Up to so many lines a file is asked about as a whole, so that the overview ruler knows all of it. */
+/** Files of up to this number of lines are requested as a whole, so that the overview ruler is complete. */
 export const wholeLines = 5000;
 
 /**
- * The lines of a long file to ask about: those on the screen and as many on either side, so that a little scrolling shows
- * nothing bare. Undefined for the whole file.
+ * The lines of a long file to request: those on the screen and as many on either side, so that scrolling a little shows no
+ * gaps. Undefined for the whole file.
  */
 export function linesInView(lineCount: number, visible: readonly Lines[]): { first: number; last: number } | undefined {
   if (lineCount <= wholeLines || visible.length === 0) return undefined;

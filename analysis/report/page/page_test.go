@@ -33,7 +33,7 @@ func TestRender(t *testing.T) {
 			if err := enc.Encode(map[string]string{"kind": "graph", "title": text}); err != nil {
 				t.Fatal(err)
 			}
-			got := page.Render("graph", text, b.Bytes())
+			got := page.Render(text, b.Bytes())
 			m := dataElement.FindSubmatch(got)
 			if m == nil {
 				t.Fatal("no data element")
@@ -54,30 +54,22 @@ func TestRender(t *testing.T) {
 
 // A page asks for nothing from anywhere, and admits only its own script.
 func TestSelfContained(t *testing.T) {
-	for _, kind := range []string{report.KindGraph, report.KindRoofline, report.KindMemory, report.KindDiff} {
-		html := string(page.Render(kind, "t", []byte("{}")))
-		for _, bad := range []string{" src=", " href=", "@import", "url(h", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", " style="} {
-			if strings.Contains(html, bad) {
-				t.Errorf("%s: the page contains %q", kind, bad)
-			}
-		}
-		for _, want := range []string{"default-src 'none'", "script-src 'sha256-", `nonce="` + page.Nonce + `"`} {
-			if !strings.Contains(html, want) {
-				t.Errorf("%s: no %q", kind, want)
-			}
-		}
-		if strings.Contains(html, "'unsafe-") {
-			t.Errorf("%s: the policy is lax", kind)
-		}
-		if n := strings.Count(html, page.Nonce); n != 2 {
-			t.Errorf("%s: the nonce stands in %d places, want 2", kind, n)
+	html := string(page.Render("t", []byte("{}")))
+	for _, bad := range []string{" src=", " href=", "@import", "url(h", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", " style="} {
+		if strings.Contains(html, bad) {
+			t.Errorf("the page contains %q", bad)
 		}
 	}
-}
-
-func TestUnknownKind(t *testing.T) {
-	if html := string(page.Render("pie", "t", []byte("{}"))); strings.Contains(html, "Frame") {
-		t.Error("a page of a kind that there is not has a script")
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", `nonce="` + page.Nonce + `"`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if strings.Contains(html, "'unsafe-") {
+		t.Error("the policy is lax")
+	}
+	if n := strings.Count(html, page.Nonce); n != 2 {
+		t.Errorf("the nonce stands in %d places, want 2", n)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Command compare reads what `tree-sitter query` printed for the names of ops and holds it to dmir's own parser: both must
-// find the same ops at the same places. It ends with status 1 where they do not.
+// Command compare compares the output of `tree-sitter query` for the names of ops with dmir's own parser: both must find the
+// same ops at the same positions. It exits with status 1 if they differ.
 package main
 
 import (
@@ -85,7 +85,7 @@ func compare(in io.Reader, out io.Writer) (ops, files, problems int, err error) 
 	return ops, files, problems, end()
 }
 
-// names are the names of the ops in a file as dmir reads it, by where they stand.
+// names are the names of the ops that dmir finds in a file, by position.
 func names(path string) (map[source.Pos]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Words of MLIR's builtin dialect, which no registry of ours lists.
+// Words of MLIR's builtin dialect, which is not in dmir's registry.
 var (
 	builtinTypes = []string{"none", "tf32"}
 	shapedTypes  = []string{"complex", "memref", "tensor", "tuple", "vector"}
@@ -22,8 +22,7 @@ var (
 	keywords     = []string{"affine_map", "affine_set", "array", "attributes", "dense", "dense_resource", "loc", "sparse"}
 )
 
-// copies are the places that queries are copied to, by their path below the grammar's folder: editors look for them in
-// folders of their own.
+// copies are the folders that queries are copied to, by the query's name: each editor has a folder of its own.
 var copies = map[string][]string{
 	"folds.scm":  {"../nvim/queries/dmir"},
 	"locals.scm": {"../nvim/queries/dmir", "../helix/runtime/queries/dmir"},
@@ -51,7 +50,7 @@ func files(folder string) (map[string]string, error) {
 	return out, nil
 }
 
-// words is what the registry says of names, each list sorted and without duplicates.
+// words are the names in the registry, each list sorted and without duplicates.
 type words struct {
 	elements  []string // element types
 	regions   []string // ops that always hold a region, or end one, by full name
@@ -108,7 +107,7 @@ func (w words) facts() string {
 	return string(text) + "\n"
 }
 
-// highlights is the query that gives colours. Where several patterns match, the last one wins.
+// highlights is the query for syntax highlighting. If several patterns match, the last one applies.
 func (w words) highlights() string {
 	var s strings.Builder
 	s.WriteString(`; Written by go generate ./editors/tree-sitter-dmir/gen from dmir's registry of ops; do not edit.
@@ -142,7 +141,7 @@ func (w words) highlights() string {
 	s.WriteString(condition("(op_name)", "@function.builtin", "any-of?", append(quoted(w.plain), w.plain...)))
 	s.WriteString(condition("(op_name)", "@keyword", "any-of?", slices.Concat(quoted(w.regions), w.regions, structure)))
 	s.WriteString(condition("(op_name)", "@function.call", "not-match?", []string{`^("?dm\.|func\.|(builtin\.)?module$|func$|call$|return$)`}))
-	s.WriteString("\n; Words between an op's items: of MLIR, and those that attributes of the registry's ops take.\n")
+	s.WriteString("\n; Keywords between the items of an op: those of MLIR, and those of the attributes of the registry's ops.\n")
 	s.WriteString(condition("(identifier)", "@keyword", "any-of?", append(w.joints, keywords...)))
 	s.WriteString(condition("(identifier)", "@keyword.modifier", "any-of?", modifiers))
 	s.WriteString(condition("(identifier)", "@constant.builtin", "any-of?", w.constants))
@@ -162,7 +161,7 @@ func (w words) highlights() string {
 	return s.String()
 }
 
-// condition is a pattern for the nodes whose text the predicate holds for.
+// condition is a pattern for the nodes whose text satisfies the predicate.
 func condition(node, capture, predicate string, words []string) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "(%s %s\n  (#%s %s", node, capture, predicate, capture)
@@ -180,7 +179,7 @@ func condition(node, capture, predicate string, words []string) string {
 	return s.String()
 }
 
-// quoted are names as an op's generic form writes them.
+// quoted are names in the form of generic ops.
 func quoted(names []string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {

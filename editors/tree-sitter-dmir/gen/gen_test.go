@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCurrent holds the committed files to the registry.
+// TestCurrent compares the committed files with the registry.
 func TestCurrent(t *testing.T) {
 	texts, err := files("..")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// TestWords looks at the words themselves: each op has one colour.
+// TestWords checks that each op has one highlight.
 func TestWords(t *testing.T) {
 	w := collect()
 	if n := len(w.elements); n != 16 {

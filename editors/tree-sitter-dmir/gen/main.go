@@ -1,5 +1,5 @@
-// Command gen writes what the tree-sitter grammar takes from the registry of ops, the words of the grammar and the colours
-// of names, and copies the grammar's queries to the editors that look for them elsewhere. It is given the grammar's folder.
+// Command gen writes the files of the tree-sitter grammar that depend on the registry of ops, the words of the grammar and
+// the highlights of names, and copies queries to the folders of other editors. Its argument is the grammar's folder.
 package main
 
 import (

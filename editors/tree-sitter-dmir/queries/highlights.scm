@@ -56,7 +56,7 @@
   (#not-match? @function.call
     "^(\"?dm\\.|func\\.|(builtin\\.)?module$|func$|call$|return$)"))
 
-; Words between an op's items: of MLIR, and those that attributes of the registry's ops take.
+; Keywords between the items of an op: those of MLIR, and those of the attributes of the registry's ops.
 ((identifier) @keyword
   (#any-of? @keyword
     "do" "else" "affine_map" "affine_set" "array" "attributes" "dense" "dense_resource" "loc" "sparse"))

@@ -1,4 +1,4 @@
-; In the words of nvim-treesitter.
+; The captures are those of nvim-treesitter.
 [
   (region)
   (dictionary)

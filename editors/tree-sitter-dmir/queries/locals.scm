@@ -1,5 +1,5 @@
-; Values are seen in the region that defines them and in those inside; the arguments of a function are defined beside its
-; region, so its op is a scope too.
+; Values are visible in the region that defines them and in nested regions. The arguments of a function are defined outside its
+; region, so its op is a scope as well.
 ((operation
   name: (op_name) @_name) @local.scope
   (#eq? @_name "func.func"))

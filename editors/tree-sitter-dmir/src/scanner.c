@@ -1,6 +1,6 @@
-// The questions that a grammar cannot answer: does a name begin an op or go on with the one before, is a value defined or
-// used, does a brace open a region or a dictionary. They are answered as dmir's own parser does (syntax/parse/start.go), by
-// what stands behind and by whether the token is the first of its line. The scanner keeps no state between tokens.
+// Decisions that the grammar cannot make: whether a name begins an op or continues the previous one, whether a value is
+// defined or used, whether a brace opens a region or a dictionary. As in dmir's own parser (syntax/parse/start.go), they depend
+// on the text that follows and on whether the token is the first of its line. The scanner keeps no state between tokens.
 #include "tree_sitter/parser.h"
 
 enum TokenType {
@@ -12,17 +12,17 @@ enum TokenType {
   SUCCESSOR,    // any other ^bb0
   ALIAS_NAME,   // #map or !t before "="
   REGION_OPEN,  // a brace before ops
-  LESS,         // "<" with blanks around it, an operator
-  AFTER_NAME,   // never found: where it is valid, the op's name stands before
-  AFTER_OP,     // never found: where it is valid, a whole op stands before
+  LESS,         // "<" with white space around it, an operator
+  AFTER_NAME,   // never matches: valid after the name of an op
+  AFTER_OP,     // never matches: valid after a complete op
 };
 
-// How far a decision may look: lists longer than this are taken for what such long lists always are.
+// The limit of look-ahead: for longer lists the scanner assumes the usual case.
 enum { LOOK = 4096 };
 
 typedef struct {
   TSLexer *lexer;
-  int32_t left; // characters that may still be looked at
+  int32_t left; // characters of look-ahead left
 } Look;
 
 static bool is_space(int32_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -36,7 +36,7 @@ static void next(Look *l) {
   l->lexer->advance(l->lexer, false);
 }
 
-// blanks passes over white space and comments, however long, and reports whether a line ended.
+// blanks skips white space and comments of any length, and reports whether a line ended.
 static bool blanks(Look *l) {
   TSLexer *lexer = l->lexer;
   bool line = false, comment = false;
@@ -48,7 +48,7 @@ static bool blanks(Look *l) {
   return line;
 }
 
-// What a name is, as far as it matters.
+// The properties of a name that decisions depend on.
 typedef struct {
   bool dotted;
   char text[12]; // its beginning
@@ -77,8 +77,7 @@ static Name name(Look *l) {
   return n;
 }
 
-// suffix passes over the name behind a % or ^. An arrow behind it does not belong to it, so the token ends before a "-" that
-// turns out to begin one.
+// suffix skips the name after a % or ^. The token ends before an arrow, that is, before a "-" that begins one.
 static void suffix(Look *l) {
   if (is_digit(peek(l))) {
     while (is_digit(peek(l))) next(l);
@@ -94,7 +93,7 @@ static void suffix(Look *l) {
   }
 }
 
-// string passes over a string and reports whether it could be the name of an op.
+// string skips a string and reports whether it could be the name of an op.
 static bool string(Look *l) {
   bool dotted = false, plain = true;
   next(l);
@@ -108,14 +107,14 @@ static bool string(Look *l) {
   return dotted && plain;
 }
 
-// equals passes over a "=" that is no "==".
+// equals skips a "=" that does not begin "==".
 static bool equals(Look *l) {
   if (peek(l) != '=') return false;
   next(l);
   return peek(l) != '=';
 }
 
-// builtin reports whether a word without a dot begins an op; l stands behind it and the blanks.
+// builtin reports whether a word without a dot begins an op; l is after the word and white space.
 static bool builtin(const Look *l, const Name *n) {
   int32_t c = peek(l);
   if (same(n->text, "return")) return c != ',' && c != '=';
@@ -124,10 +123,10 @@ static bool builtin(const Look *l, const Name *n) {
   return false;
 }
 
-// How surely a list of values defines the results of an op.
+// How certain it is that a list of values defines the results of an op.
 typedef enum { NO, WEAK, STRONG } Sure;
 
-// results looks whether "%a" is followed by the rest of "%a, %b:2 = op"; l stands behind the %a.
+// results checks whether "%a" is followed by the rest of "%a, %b:2 = op"; l is after the %a.
 static Sure results(Look *l) {
   for (;;) {
     blanks(l);
@@ -154,7 +153,7 @@ static Sure results(Look *l) {
   }
 }
 
-// label looks whether a ^bb is followed by the rest of "^bb:" or "^bb(…):".
+// label checks whether a ^bb is followed by the rest of "^bb:" or "^bb(…):".
 static bool label(Look *l) {
   blanks(l);
   if (peek(l) == ':') return true;
@@ -181,7 +180,7 @@ static bool ends_with(const char *s, const char *tail) {
   return n >= m && same(s + n - m, tail);
 }
 
-// terminator reports whether a lone name in braces is an op that ends a block rather than a unit attribute.
+// terminator reports whether a single name in braces is an op that ends a block rather than a unit attribute.
 static bool terminator(const Name *n) {
   static const char *const words[] = {"yield", "return", "terminator", "output", "done", "unreachable", "end"};
   for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
@@ -190,7 +189,7 @@ static bool terminator(const Name *n) {
   return false;
 }
 
-// holds_ops looks whether the text behind a brace begins with an op or a label.
+// holds_ops checks whether the text after a brace begins with an op or a label.
 static bool holds_ops(Look *l) {
   bool first = blanks(l);
   switch (peek(l)) {
@@ -306,7 +305,7 @@ bool tree_sitter_dmir_external_scanner_scan(void *payload, TSLexer *lexer, const
     blank = true;
     first = first || lexer->lookahead == '\n' || lexer->lookahead == '\r';
   }
-  bool inside = valid[LESS] || valid[AFTER_OP]; // among or behind the items of an op, as opposed to where one must begin
+  bool inside = valid[LESS] || valid[AFTER_OP]; // among or after the items of an op, not where an op must begin
   Look l = {lexer, LOOK};
   switch (lexer->lookahead) {
   case '%':

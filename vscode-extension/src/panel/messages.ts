@@ -1,13 +1,13 @@
 import { field } from "./page";
 
-/** A place in the text that a page wants shown; numbers from 1, the end exclusive. */
+/** A place in the text to show; numbers from 1, the end exclusive. */
 export interface Reveal {
   line: number;
   column: number;
   endColumn: number;
 }
 
-/** What a page asks for by `{type: "reveal", line, column, endColumn}`; undefined for any other message. */
+/** The place in a page's message `{type: "reveal", line, column, endColumn}`; undefined for any other message. */
 export function revealOf(message: unknown): Reveal | undefined {
   if (field(message, "type") !== "reveal") return undefined;
   const line = whole(field(message, "line"));
@@ -16,13 +16,13 @@ export function revealOf(message: unknown): Reveal | undefined {
   return { line, column, endColumn: Math.max(column, whole(field(message, "endColumn")) ?? column) };
 }
 
-/** The function that a page asks for by `{type: "function", name}`, "" for all of them; undefined for any other message. */
+/** The function in a page's message `{type: "function", name}`, "" for all functions; undefined for any other message. */
 export function functionOf(message: unknown): string | undefined {
   const name = field(message, "type") === "function" ? field(message, "name") : undefined;
   return typeof name === "string" ? name : undefined;
 }
 
-/** A number from 1 on; a panel's 0 says that there is no such place. */
+/** A positive integer; in a panel's data 0 stands for no place. */
 function whole(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 }

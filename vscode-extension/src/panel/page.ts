@@ -1,12 +1,12 @@
 import type { PanelArguments, PanelKind } from "../protocol";
 
-/** What the server's pages have in the place of a nonce, for hosts that put their own there. */
+/** The placeholder for the nonce in the server's pages. */
 const placeholder = "dmir-nonce-placeholder";
 
 /**
- * Fits a self-contained page into a webview: nothing is loaded from anywhere, and only the page's own scripts run, for they
- * alone bear the nonce: the page's own policy, which knows its scripts by their hashes, gives way to that. The page keeps its state through VS Code's API as if it were alone; what names the panel is kept
- * beside it, so that the panel can be drawn again when the window is reloaded.
+ * Adapts a self-contained page to a webview. It loads nothing, and only the page's own scripts run, since they alone have the
+ * nonce; this policy replaces the page's own, which admits its scripts by their hashes. The arguments of the panel are stored
+ * beside the page's state, so that the panel can be restored when the window is reloaded.
  */
 export function embed(html: string, nonce: string, panel: PanelArguments): string {
   const signed = html.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>\n?/i, "").replaceAll(placeholder, nonce);
@@ -28,7 +28,7 @@ export function embed(html: string, nonce: string, panel: PanelArguments): strin
   return `${signed.slice(0, end)}\n${head}${signed.slice(end)}`;
 }
 
-/** The panel that a page's kept state names; undefined for what no panel kept. */
+/** The panel that a stored state belongs to; undefined if no panel stored it. */
 export function panelOf(state: unknown, isKind: (kind: unknown) => kind is PanelArguments["kind"]): PanelArguments | undefined {
   const panel = field(state, "panel");
   const uri = field(panel, "uri");
@@ -38,15 +38,15 @@ export function panelOf(state: unknown, isKind: (kind: unknown) => kind is Panel
   return typeof func === "string" && func !== "" ? { uri, kind, function: func } : { uri, kind };
 }
 
-/** A page that says why there is no panel. */
-export function sorry(reason: string): string {
+/** A page with the reason why there is no panel. */
+export function errorPage(reason: string): string {
   const text = reason.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`);
   return `<!DOCTYPE html><html lang="en"><head><title>dmir</title></head><body><p>${text}</p></body></html>`;
 }
 
 const kindNames: Record<PanelKind, string> = { graph: "Graph", roofline: "Roofline", memory: "Memory plan", diff: "Changes" };
 
-/** What stands on a panel's tab. */
+/** The title of a panel's tab. */
 export function titleOf({ uri, kind, function: func }: PanelArguments): string {
   return `${kindNames[kind]} ${func === undefined ? decodeURIComponent(uri).replace(/^.*[\\/]/, "") : `@${func.replace(/^@/, "")}`}`;
 }
@@ -55,12 +55,12 @@ export function field(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;
 }
 
-/** JSON that may stand in a script of a page. */
+/** JSON that is safe inside a script element. */
 function literal(value: unknown): string {
   return JSON.stringify(value).replaceAll("<", "\\u003c");
 }
 
-/** What VS Code gives to the page of a webview, once. */
+/** VS Code's API for webviews, which a page can acquire once. */
 interface Host {
   getState(): { page?: unknown } | undefined;
   setState(state: unknown): void;
@@ -68,7 +68,7 @@ interface Host {
 }
 declare const globalThis: { acquireVsCodeApi: () => Host };
 
-/** Runs in the page, before its own scripts; it is sent there as text, so it may name nothing outside itself. */
+/** Runs in the page before its own scripts. It is inserted as text, so it may refer to nothing outside itself. */
 function prepare(panel: { function?: unknown }): void {
   const host = globalThis.acquireVsCodeApi();
   const keep = (page: unknown): void => {

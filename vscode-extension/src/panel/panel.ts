@@ -1,20 +1,20 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { Later } from "../later";
+import { Debounced } from "../debounced";
 import { command, type PanelArguments, type PanelData, type PanelResult, request } from "../protocol";
 import { errorText, type Server } from "../server";
 import { functionOf, type Reveal, revealOf } from "./messages";
-import { embed, sorry, titleOf } from "./page";
+import { embed, errorPage, titleOf } from "./page";
 
 export const viewType = "dmir.panel";
 
 const afterEditMs = 300;
 const afterMoveMs = 80;
 
-/** One panel: a page of the server in a webview, which follows the text and the cursor. */
+/** A panel: a page of the server in a webview, which follows the text and the cursor. */
 export class Panel implements vscode.Disposable {
-  private readonly refreshing = new Later(afterEditMs, () => void this.refresh());
-  private readonly selecting = new Later(afterMoveMs, () => {
+  private readonly refreshing = new Debounced(afterEditMs, () => void this.refresh());
+  private readonly selecting = new Debounced(afterMoveMs, () => {
     void this.panel.webview.postMessage({ type: "select", line: this.line });
   });
   private line = 1;
@@ -33,10 +33,10 @@ export class Panel implements vscode.Disposable {
       const place = revealOf(message);
       if (place !== undefined) void this.reveal(place);
       const func = functionOf(message);
-      if (func !== undefined) void this.turnTo(func);
+      if (func !== undefined) void this.showFunction(func);
     });
     panel.onDidChangeViewState(() => {
-      if (panel.visible && this.missed) this.refreshing.ask();
+      if (panel.visible && this.missed) this.refreshing.schedule();
     });
   }
 
@@ -48,7 +48,7 @@ export class Panel implements vscode.Disposable {
     return this.args.uri === args.uri && this.args.kind === args.kind;
   }
 
-  /** Draws the page afresh; rejects with the server's error. */
+  /** Loads the page; rejects with the server's error. */
   async draw(args: PanelArguments): Promise<void> {
     const turn = ++this.turn;
     const result = await this.server.execute<PanelResult>(command.panel, args);
@@ -60,28 +60,28 @@ export class Panel implements vscode.Disposable {
     this.name(true);
   }
 
-  /** Like draw, but says in the page why there is nothing to see. */
-  async drawOrSaySorry(args: PanelArguments): Promise<void> {
+  /** Like draw, but shows an error as a page. */
+  async drawOrExplain(args: PanelArguments): Promise<void> {
     try {
       await this.draw(args);
     } catch (err) {
-      this.panel.webview.html = embed(sorry(errorText(err)), randomBytes(18).toString("base64"), args);
+      this.panel.webview.html = embed(errorPage(errorText(err)), randomBytes(18).toString("base64"), args);
       this.name(false);
     }
   }
 
-  /** Hears that what is shown may have changed. */
+  /** Schedules a refresh after a change of the program or its settings. */
   changed(): void {
-    this.refreshing.ask();
+    this.refreshing.schedule();
   }
 
-  /** Hears where the cursor is. A selection that the page itself asked for is no news to it. */
+  /** Sends the position of the cursor to the page, except after a selection that the page itself requested. */
   moved(selection: vscode.Selection): void {
     const own = this.shown?.isEqual(selection) === true;
     this.shown = undefined;
     if (own) return;
     this.line = selection.active.line + 1;
-    this.selecting.ask();
+    this.selecting.schedule();
   }
 
   show(): void {
@@ -99,27 +99,27 @@ export class Panel implements vscode.Disposable {
       return;
     }
     this.missed = false;
-    if (!this.drawn) return this.drawOrSaySorry(this.args);
+    if (!this.drawn) return this.drawOrExplain(this.args);
     const turn = ++this.turn;
     try {
-      const { data } = await this.server.ask<PanelData>(request.panelData, this.args);
+      const { data } = await this.server.request<PanelData>(request.panelData, this.args);
       if (turn !== this.turn) return;
       await this.panel.webview.postMessage({ type: "data", data });
       this.name(true);
     } catch (err) {
-      // In the middle of an edit a function may not be there: what was drawn last stays, marked as old.
+      // During an edit the function may be missing: the last drawing stays and is marked as old.
       this.server.log.debug(`panel: ${errorText(err)}`);
       if (turn === this.turn) this.name(false);
     }
   }
 
-  /** Shows another function of the same file, as the page asked; it keeps its place and its settings. */
-  private async turnTo(func: string): Promise<void> {
+  /** Shows another function of the same file, which the page requested. */
+  private async showFunction(func: string): Promise<void> {
     const { uri, kind } = this.args;
     const args: PanelArguments = func === "" ? { uri, kind } : { uri, kind, function: func };
     const turn = ++this.turn;
     try {
-      const { data } = await this.server.ask<PanelData>(request.panelData, args);
+      const { data } = await this.server.request<PanelData>(request.panelData, args);
       if (turn !== this.turn) return;
       this.args = args;
       await this.panel.webview.postMessage({ type: "data", data });
@@ -129,7 +129,7 @@ export class Panel implements vscode.Disposable {
     }
   }
 
-  /** Puts on the tab what the panel is of, and whether that is still so. */
+  /** Sets the title of the tab; current is false if the drawing is out of date. */
   private name(current: boolean): void {
     const title = titleOf(this.args);
     this.panel.title = current ? title : `${title} (old)`;

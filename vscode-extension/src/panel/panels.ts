@@ -35,7 +35,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     );
   }
 
-  /** Shows a panel beside the text. One that shows the same kind of the same file is used again. */
+  /** Shows a panel beside the text; an open panel of the same kind and file is reused. */
   async show(args: PanelArguments): Promise<void> {
     const there = [...this.open].find((panel) => panel.is(args));
     try {
@@ -47,17 +47,17 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
       if (!(await this.server.start())) return;
       const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
       const webview = vscode.window.createWebviewPanel(viewType, "dmir", place, { retainContextWhenHidden: true });
-      await this.adopt(webview, args).drawOrSaySorry(args);
+      await this.adopt(webview, args).drawOrExplain(args);
     } catch (err) {
       if (!(err instanceof ServerUnavailable)) void vscode.window.showErrorMessage(errorText(err));
     }
   }
 
-  /** Draws a panel again that was open when the window was closed. */
+  /** Restores a panel that was open when the window was closed. */
   async deserializeWebviewPanel(webview: vscode.WebviewPanel, state: unknown): Promise<void> {
     const args = panelOf(state, isPanelKind);
     if (args === undefined) webview.dispose();
-    else await this.adopt(webview, args).drawOrSaySorry(args);
+    else await this.adopt(webview, args).drawOrExplain(args);
   }
 
   dispose(): void {
@@ -77,7 +77,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     return panel;
   }
 
-  /** Tells the panels of a file, or all, that it has changed. */
+  /** Schedules a refresh of the panels of a file, or of all panels. */
   private changed(uri?: string): void {
     for (const panel of this.open) if (uri === undefined || panel.uri === uri) panel.changed();
   }

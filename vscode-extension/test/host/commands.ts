@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import type { CompileResult, RunResult, Target } from "../../src/protocol";
 import { at, eventually, findings, hints, label, lenses, open, set } from "./help";
 
-/** What a person can have done. */
+/** Commands on functions and files. */
 export function commandSuite(): void {
   describe("Run", () => {
     it("runs the function at the cursor and shows the measured time", async () => {
@@ -26,7 +26,7 @@ export function commandSuite(): void {
       await eventually("measured times", shown, (text) => /\bran \d/.test(text));
     });
 
-    it("runs the function that is named, as the lens does", async () => {
+    it("runs a named function, as the lens does", async () => {
       const { document } = await open("ffn.dmir");
       const all = await eventually("lenses", () => lenses(document), (l) => l.length > 0);
       const lens = all.find((l) => l.command?.command === "dmir.run" && l.range.start.line === at(document, "@ffn_fused").line);
@@ -41,7 +41,7 @@ export function commandSuite(): void {
   });
 
   describe("Compile", () => {
-    it("says what came of the function at the cursor", async () => {
+    it("reports the result for the function at the cursor", async () => {
       const editor = await open("ffn.dmir");
       const cursor = at(editor.document, "dm.relu");
       editor.selection = new vscode.Selection(cursor, cursor);
@@ -51,7 +51,7 @@ export function commandSuite(): void {
       assert.ok(result.kernels.length > 0);
     });
 
-    it("shows the kernel of the line at the cursor, which leads back to its lines", async () => {
+    it("shows the kernel of the line at the cursor, with links to its lines", async () => {
       const editor = await open("ffn.dmir");
       const { document } = editor;
       const cursor = at(document, "dm.relu");
@@ -124,7 +124,7 @@ export function commandSuite(): void {
   });
 
   describe("the target machine", () => {
-    it("is one of those the server knows", async () => {
+    it("is one that the server knows", async () => {
       const targets = await vscode.commands.executeCommand<Target[]>("dmir.targets");
       assert.ok(targets.some((t) => t.name === "h200"), JSON.stringify(targets));
       for (const t of targets) assert.ok(t.title.length > 0);
@@ -149,7 +149,7 @@ async function anotherTarget(): Promise<string> {
   return other.name;
 }
 
-/** What a hint says, its tooltip included. */
+/** The text of a hint and its tooltip. */
 function everything(hint: vscode.InlayHint): string {
   const parts = typeof hint.label === "string" ? [] : hint.label.map((part) => text(part.tooltip));
   return [label(hint), text(hint.tooltip), ...parts].join(" ");

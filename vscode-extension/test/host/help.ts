@@ -9,10 +9,10 @@ export async function open(name: string): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(document);
 }
 
-/** Longer than any machine under load takes, so that only what never comes fails. */
+/** A time-out that a loaded machine does not reach. */
 const patience = 90_000;
 
-/** Asks again until the answer is the awaited one; fails with what was asked for when it never comes. */
+/** Polls until the answer is the expected one; fails with the description of what was expected. */
 export async function eventually<T>(what: string, ask: () => T | Promise<T>, good: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + patience;
   for (;;) {
@@ -46,7 +46,7 @@ export function everything(document: vscode.TextDocument): vscode.Range {
   return new vscode.Range(new vscode.Position(0, 0), document.lineAt(document.lineCount - 1).range.end);
 }
 
-/** The first place where the text stands, a little inside it. */
+/** A position inside the first occurrence of a text. */
 export function at(document: vscode.TextDocument, text: string): vscode.Position {
   const offset = document.getText().indexOf(text);
   assert.ok(offset >= 0, `${text} is not in ${document.fileName}`);
@@ -75,12 +75,12 @@ export async function lenses(document: vscode.TextDocument): Promise<vscode.Code
   return found ?? [];
 }
 
-/** Sets one of the extension's settings in the workspace; undefined takes it away again. */
+/** Sets one of the extension's settings in the workspace; undefined removes it. */
 export async function set(name: string, value: unknown): Promise<void> {
   await vscode.workspace.getConfiguration("dmir").update(name, value, vscode.ConfigurationTarget.Workspace);
 }
 
-/** Undoes edits without a question about saving. */
+/** Reverts edits without a prompt to save. */
 export async function revert(editor: vscode.TextEditor): Promise<void> {
   await vscode.window.showTextDocument(editor.document);
   await vscode.commands.executeCommand("workbench.action.files.revert");

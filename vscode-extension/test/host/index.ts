@@ -6,7 +6,7 @@ import { languageSuite } from "./language";
 import { panelSuite } from "./panels";
 import { serverSuite } from "./server";
 
-/** Called by VS Code. Rejects when a test fails; the lines of the report go to the file that DMIR_TEST_REPORT names. */
+/** Called by VS Code. Rejects if a test fails; the report is written to the file that DMIR_TEST_REPORT names. */
 export async function run(): Promise<void> {
   const mocha = new Mocha({ ui: "bdd", timeout: 5 * 60_000 });
   mocha.suite.emit("pre-require", globalThis, "", mocha);

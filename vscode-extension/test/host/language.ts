@@ -4,7 +4,7 @@ import { at, code, diagnostics, errors, eventually, everything, findings, hints,
 
 const amount = /\d\s?(B|kB|MB|GB|FLOP|kFLOP|MFLOP|GFLOP|ns|µs|ms)\b/;
 
-/** What the editor shows of a file. */
+/** Language features in the editor. */
 export function languageSuite(): void {
   describe("a .dmir file", () => {
     it("underlines wasted movement", async () => {
@@ -73,7 +73,7 @@ export function languageSuite(): void {
       assert.match(text, /einsum/);
     });
 
-    it("knows where a value is defined and used", async () => {
+    it("finds the definition and the uses of a value", async () => {
       const { document } = await open("ffn.dmir");
       const use = document.positionAt(document.getText().indexOf("dm.add %h") + "dm.add %".length);
       const places = await vscode.commands.executeCommand<(vscode.Location | vscode.LocationLink)[]>(
@@ -129,7 +129,7 @@ export function languageSuite(): void {
   });
 
   describe("a quick fix", () => {
-    it("takes its finding away", async () => {
+    it("removes its finding", async () => {
       const editor = await open("ffn.dmir");
       const { document } = editor;
       const before = await eventually("a finding", () => findings(document), (all) => all.length > 0);
@@ -144,7 +144,7 @@ export function languageSuite(): void {
   });
 
   describe("all safe fixes at once", () => {
-    it("take their findings away and leave a right file", async () => {
+    it("remove their findings and leave a valid file", async () => {
       const editor = await open("ffn.dmir");
       const { document } = editor;
       const before = await eventually("a finding", () => findings(document), (all) => all.length > 0);
@@ -164,7 +164,7 @@ export function languageSuite(): void {
   });
 
   describe("a broken op", () => {
-    it("is an error that hides nothing around it", async () => {
+    it("is an error that hides no other diagnostics", async () => {
       const { document } = await open("broken.dmir");
       await eventually("an error", () => errors(document), (all) => all.length > 0);
       assert.equal(errors(document)[0]?.range.start.line, at(document, "dm.nonsense").line);
@@ -175,7 +175,7 @@ export function languageSuite(): void {
       }
     });
 
-    it("comes and goes with an edit", async () => {
+    it("appears and disappears with an edit", async () => {
       const editor = await open("ffn.dmir");
       const { document } = editor;
       await eventually("no errors", () => errors(document), (all) => all.length === 0);
@@ -191,7 +191,7 @@ export function languageSuite(): void {
   });
 }
 
-/** Undoes edits and waits for the findings of before: those that an edit left in place are shown at once, all of them later. */
+/** Reverts edits and waits for the previous findings: those that an edit left in place are shown at once, the rest later. */
 async function restore(editor: vscode.TextEditor, before: vscode.Diagnostic[]): Promise<void> {
   await revert(editor);
   await eventually("the findings of before", () => findings(editor.document), (all) => all.length === before.length);

@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { at, eventually, lenses, open, revert, set } from "./help";
 
-/** What is shown beside the text. */
+/** Panels and virtual documents beside the text. */
 export function panelSuite(): void {
   describe("a panel", () => {
     after(async () => vscode.commands.executeCommand("workbench.action.closeAllEditors"));
@@ -23,7 +23,7 @@ export function panelSuite(): void {
       });
     }
 
-    it("is one for each kind and file, whichever function it shows", async () => {
+    it("exists once for each kind and file, whichever function it shows", async () => {
       const { document } = await open("ffn.dmir");
       for (const func of ["ffn", "ffn_fused"]) {
         await vscode.commands.executeCommand("dmir.panel", { uri: document.uri.toString(), kind: "graph", function: func });
@@ -32,7 +32,7 @@ export function panelSuite(): void {
       assert.equal(panelTitles().filter((title) => title.startsWith("Graph")).length, 1);
     });
 
-    it("says that it is old while the text is not right, and no longer when it is", async () => {
+    it("is marked as old while the text is invalid", async () => {
       const editor = await open("ffn.dmir");
       const { document } = editor;
       await vscode.commands.executeCommand("dmir.panel", { uri: document.uri.toString(), kind: "graph", function: "ffn" });
@@ -72,7 +72,7 @@ export function panelSuite(): void {
   });
 
   describe("lint of the workspace", () => {
-    it("finds what is wrong in files that are not open", async () => {
+    it("reports findings in files that are not open", async () => {
       const { document } = await open("ffn.dmir");
       void vscode.commands.executeCommand("dmir.lintAll");
       const broken = vscode.Uri.joinPath(document.uri, "../broken.dmir");
@@ -83,7 +83,7 @@ export function panelSuite(): void {
   describe("switches", () => {
     const read = (name: string): unknown => vscode.workspace.getConfiguration("dmir").get(name);
 
-    it("turn hints and lint off and on again, where they are set", async () => {
+    it("turn hints and lint off and on in the scope of the setting", async () => {
       for (const [command, name] of [
         ["dmir.toggleHints", "hints.enabled"],
         ["dmir.toggleLint", "lint.enabled"],
@@ -98,7 +98,7 @@ export function panelSuite(): void {
       }
     });
 
-    it("take heat through all its scales", async () => {
+    it("cycle heat through all scales", async () => {
       await set("heat", "off");
       const seen: unknown[] = [];
       for (let i = 0; i < 4; i++) {

@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import * as vscode from "vscode";
 import { eventually, findings, hints, open } from "./help";
 
-/** How the extension keeps its server. */
+/** Restarts of the server. */
 export function serverSuite(): void {
   describe("the server", () => {
     it("comes back after a restart, and the file with it", async () => {
@@ -37,7 +37,7 @@ function serverProcesses(): number[] {
         const words = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
         return Number(parent) === process.pid && words.includes("lsp");
       } catch {
-        return false; // it ended while we looked
+        return false; // the process has ended
       }
     })
     .map(Number);

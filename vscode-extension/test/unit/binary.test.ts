@@ -28,7 +28,7 @@ describe("finding the binary", () => {
     fs.rmSync(root, { recursive: true });
   });
 
-  it("says what it tried when there is none", () => {
+  it("names what it tried if there is none", () => {
     assert.deepEqual(search(""), { found: false, tried: "dmir on PATH" });
     assert.deepEqual(search("/nowhere/dmir"), { found: false, tried: "/nowhere/dmir" });
   });
@@ -40,7 +40,7 @@ describe("finding the binary", () => {
     assert.deepEqual(search(""), { found: true, path: bundled });
   });
 
-  it("takes a configured path as it is, from the workspace, or by name", () => {
+  it("accepts a configured path that is absolute, relative to the workspace, or a name", () => {
     program("extension", "bin", "dmir");
     const inProject = program("project", "build", "dmir");
     const named = program("usr", "dmir-next");
@@ -55,7 +55,7 @@ describe("finding the binary", () => {
     assert.equal(search("build/dmir").found, false);
   });
 
-  it("takes neither a folder nor a file that cannot be executed", () => {
+  it("rejects folders and files that are not executable", () => {
     fs.mkdirSync(path.join(root, "usr", "dmir"), { recursive: true });
     assert.equal(search("").found, false);
     const plain = path.join(root, "plain");

@@ -17,7 +17,7 @@ describe("addresses of cost documents", () => {
     assert.equal(costAddress({ uri: "file:///a/ffn.dmir" }).path, "/Cost of ffn.dmir");
   });
 
-  it("refuse what they did not make", () => {
+  it("reject other queries", () => {
     for (const query of ["", "{", "[]", '{"func":"f"}', '{"uri":1}']) assert.equal(costArguments(query), undefined);
   });
 });

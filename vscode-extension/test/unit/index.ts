@@ -1,7 +1,7 @@
 import "./binary.test";
 import "./costUri.test";
 import "./grammar.test";
-import "./later.test";
+import "./debounced.test";
 import "./manifest.test";
 import "./page.test";
 import "./plain.test";

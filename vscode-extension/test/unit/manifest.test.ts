@@ -10,7 +10,7 @@ const readme = read("README.md");
 const { commands, configuration, menus, walkthroughs, colors, languages, grammars } = manifest.contributes;
 const names = new Set(commands.map(({ command }) => command));
 
-/** A pattern of .vscodeignore, as far as ours go. */
+/** A pattern of .vscodeignore: the subset that the file uses. */
 function glob(pattern: string): RegExp {
   const text = pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*\*|\*/g, (stars) => (stars === "*" ? "[^/]*" : ".*"));
   return new RegExp(`^${text}$`);
@@ -59,7 +59,7 @@ describe("the manifest", () => {
     assert.deepEqual(manifest.capabilities.untrustedWorkspaces.restrictedConfigurations, ["dmir.path"]);
   });
 
-  it("names files that exist and that the package takes along", () => {
+  it("names files that exist and are in the package", () => {
     const [language] = languages;
     const [grammar] = grammars;
     const media = walkthroughs.flatMap(({ steps }) => steps.map((s) => s.media.image));
@@ -78,14 +78,14 @@ describe("the manifest", () => {
     for (const file of pictures) assert.ok(fs.statSync(path.join(root, file)).size < 150_000, file);
   });
 
-  it("has the version of the binary that it carries", () => {
+  it("has the version of the packaged binary", () => {
     assert.ok(read("..", "internal", "cli", "version.go").includes(`"${manifest.version}"`));
     assert.match(read("CHANGELOG.md"), new RegExp(`^## ${manifest.version.replaceAll(".", "\\.")}$`, "m"));
   });
 });
 
 describe("the lockfile", () => {
-  it("says what was installed, not where from", () => {
+  it("has no download addresses", () => {
     const all: Record<string, object> = lock.packages;
     for (const [name, entry] of Object.entries(all)) assert.equal("resolved" in entry, false, name);
   });

@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict";
 import * as vm from "node:vm";
 import { functionOf, revealOf } from "../../src/panel/messages";
-import { embed, panelOf, sorry, titleOf } from "../../src/panel/page";
+import { embed, panelOf, errorPage, titleOf } from "../../src/panel/page";
 import { isPanelKind, type PanelArguments } from "../../src/protocol";
 
 const html =
@@ -21,7 +21,7 @@ describe("a page in a webview", () => {
     assert.ok(page.indexOf("Content-Security-Policy") < page.indexOf("<title>"), "the policy stands before what it is for");
   });
 
-  it("bears the nonce where the server left room for one, and nowhere else", () => {
+  it("has the nonce in place of the placeholder, and nowhere else", () => {
     const tags = page.replace(/"<style>"/, "").match(/<(script|style)[^>]*>/g) ?? [];
     assert.deepEqual(tags, [
       '<script nonce="N0nce">',
@@ -37,16 +37,16 @@ describe("a page in a webview", () => {
     assert.equal(page.match(/<\/script>/g)?.length, 3);
   });
 
-  it("is whole without a head", () => {
+  it("is complete without a head", () => {
     assert.match(embed("<p>hello</p>", "N", panel), /Content-Security-Policy[\s\S]*<p>hello<\/p>$/);
   });
 
-  it("says why there is none, as text", () => {
-    assert.match(sorry("no function @a<b>&c"), /<p>no function @a&#60;b&#62;&#38;c<\/p>/);
+  it("shows an error as text", () => {
+    assert.match(errorPage("no function @a<b>&c"), /<p>no function @a&#60;b&#62;&#38;c<\/p>/);
   });
 });
 
-/** The part of a webview that a page sees. */
+/** The part of a webview that a page can access. */
 class FakeWebview {
   sent: unknown[] = [];
   private acquired = false;
@@ -73,8 +73,8 @@ class FakeWebview {
   }
 }
 
-describe("what a page finds in a webview", () => {
-  it("an API of its own, whose state is kept beside the panel's name", () => {
+describe("the API for pages in a webview", () => {
+  it("stores the page's state beside the panel's arguments", () => {
     const view = new FakeWebview({ panel: { uri: "old" }, page: { zoom: 2 } });
     const api = view.load(embed(html, "N", panel));
     assert.deepEqual(api.getState(), { zoom: 2 });
@@ -88,7 +88,7 @@ describe("what a page finds in a webview", () => {
   });
 });
 
-describe("the panel that a page's state names", () => {
+describe("the panel of a stored state", () => {
   for (const [name, state, want] of [
     ["none", undefined, undefined],
     ["no panel", { page: {} }, undefined],
@@ -111,7 +111,7 @@ describe("a panel's tab", () => {
   });
 });
 
-describe("a page's wish to show a place", () => {
+describe("a page's message to reveal a place", () => {
   for (const [message, want] of [
     [{ type: "reveal", line: 3, column: 2, endColumn: 9 }, { line: 3, column: 2, endColumn: 9 }],
     [{ type: "reveal", line: 3 }, { line: 3, column: 1, endColumn: 1 }],
@@ -128,7 +128,7 @@ describe("a page's wish to show a place", () => {
   }
 });
 
-describe("a page's wish to show another function", () => {
+describe("a page's message to show another function", () => {
   for (const [message, want] of [
     [{ type: "function", name: "ffn" }, "ffn"],
     [{ type: "function", name: "" }, ""],

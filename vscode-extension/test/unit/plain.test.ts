@@ -11,7 +11,7 @@ describe("the text of a notification", () => {
     }
   });
 
-  it("stays as it is otherwise", () => {
+  it("is otherwise unchanged", () => {
     assert.equal(plain("@layer ran in 1 ms on [cuda] (a GPU)"), "@layer ran in 1 ms on [cuda] (a GPU)");
   });
 });

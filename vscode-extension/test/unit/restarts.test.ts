@@ -7,7 +7,7 @@ describe("restarts after crashes", () => {
     assert.deepEqual([1, 2, 3, 4, 5].map(() => budget.crashed()), [true, true, true, false, false]);
   });
 
-  it("go on for ever when the crashes are rare", () => {
+  it("continue while crashes are rare", () => {
     let now = 0;
     const budget = new RestartBudget(1, 1000, () => now);
     for (let i = 0; i < 10; i++) {
@@ -16,7 +16,7 @@ describe("restarts after crashes", () => {
     }
   });
 
-  it("start over when a person restarts the server", () => {
+  it("start over when the user restarts the server", () => {
     const budget = new RestartBudget(1, 1000, () => 0);
     budget.crashed();
     assert.equal(budget.crashed(), false);

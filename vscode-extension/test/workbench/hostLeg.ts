@@ -4,7 +4,7 @@ import * as path from "node:path";
 import type { Browser } from "playwright-core";
 import { need, VSCode, workspace } from "./vscode";
 
-/** Runs the extension-host suite in the real workbench; throws when it fails or never reports. */
+/** Runs the extension-host suite in the real workbench; throws if it fails or does not report. */
 export async function extensionHostLeg(browser: Browser): Promise<void> {
   const extension = path.resolve(__dirname, "../..");
   const folder = workspace({ "dmir.path": need("DMIR_BINARY") });

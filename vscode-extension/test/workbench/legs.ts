@@ -11,7 +11,7 @@ export async function storyLeg(browser: Browser): Promise<void> {
   complain(await playAll(browser, [story], true));
 }
 
-/** Plays every scene, the story first; throws with the names of those that failed. */
+/** Plays every scene, the story first; throws an error with the names of those that failed. */
 export async function scenesLeg(browser: Browser): Promise<void> {
   const trusted = [story, ...editingScenes, ...panelScenes, ...serverScenes, choosingMachine];
   complain([...(await playAll(browser, trusted, true)), ...(await playAll(browser, untrusted, false))]);

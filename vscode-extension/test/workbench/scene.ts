@@ -11,12 +11,12 @@ export interface Scene {
   name: string;
   settings: () => Record<string, unknown>;
   file: string;
-  /** Puts more into the scene's copy of the workspace. */
+  /** Adds files to the scene's copy of the workspace. */
   prepare?: (folder: string) => void;
   play: (workbench: Workbench, code: VSCode) => Promise<void>;
 }
 
-/** Plays the scenes with the packaged extension; gives the names of those that failed. */
+/** Plays the scenes with the packaged extension; returns the names of those that failed. */
 export async function playAll(browser: Browser, scenes: Scene[], trustEverything: boolean): Promise<string[]> {
   const only = process.env["DMIR_SCENE"] ?? "";
   const chosen = scenes.filter((scene) => scene.name.includes(only));

@@ -4,7 +4,7 @@ import * as net from "node:net";
 import * as os from "node:os";
 import * as path from "node:path";
 
-/** A VS Code server with folders of its own, so that nothing of the person's installation takes part. */
+/** A VS Code server with folders of its own, independent of the user's installation. */
 export class VSCode {
   private constructor(
     readonly port: number,
@@ -27,7 +27,7 @@ export class VSCode {
     const log = fs.openSync(path.join(home, "server.log"), "w");
     const args = [main, ...common, "--host", "127.0.0.1", "--port", String(port), "--without-connection-token"];
     args.push("--telemetry-level", "off", "--user-data-dir", path.join(home, "data"));
-    // What a suite in the extension host needs; a person's workbench shows its notifications without.
+    // The API that the extension-host suite needs; the scenes run without it.
     if (options.vsix === undefined) args.push("--enable-smoke-test-driver");
     if (options.trustEverything) args.push("--disable-workspace-trust");
     const server = spawn(node, args, { stdio: ["ignore", log, log], env: { ...process.env, ...options.env } });
@@ -54,7 +54,7 @@ export class VSCode {
         try {
           return [fs.readlinkSync(`/proc/${pid}/exe`)];
         } catch {
-          return []; // it ended while we looked
+          return []; // the process has ended
         }
       })
       .filter((exe) => exe.startsWith(path.join(this.home, "ext")) && path.basename(exe) === "dmir");
@@ -70,7 +70,7 @@ export class VSCode {
   }
 }
 
-/** The person's settings: the window is left to the file, for the pictures. */
+/** User settings that hide everything but the file, for the pictures. */
 const readable = {
   "editor.minimap.enabled": false,
   "window.commandCenter": false,

@@ -2,9 +2,9 @@ import * as path from "node:path";
 import { chromium, type Browser, type FrameLocator, type Locator, type Page } from "playwright-core";
 import { need } from "./vscode";
 
-/** Longer than any machine under load takes, so that only what never comes fails. */
+/** A time-out that a loaded machine does not reach. */
 const timeout = 90_000;
-/** How long one try may take of what is tried again. */
+/** The time-out of one attempt of a repeated action. */
 const brief = { timeout: 5_000 };
 
 export function launchBrowser(): Promise<Browser> {
@@ -23,7 +23,7 @@ export function launchBrowser(): Promise<Browser> {
   });
 }
 
-/** The workbench as a person sees it: what is on the screen, and the mouse and keys. */
+/** The workbench as seen by the user: the screen, the mouse and the keyboard. */
 export class Workbench {
   private constructor(readonly page: Page) {}
 
@@ -41,11 +41,11 @@ export class Workbench {
   }
 
   async screenshot(name: string): Promise<void> {
-    await this.page.waitForTimeout(400); // what fades in is in
+    await this.page.waitForTimeout(400); // for fading animations
     await this.page.screenshot({ path: path.join(need("DMIR_SCREENSHOTS"), `${process.env["DMIR_PICTURES"] ?? ""}${name}.png`) });
   }
 
-  /** The page inside the panel that is in front. */
+  /** The page inside the active panel. */
   panel(): FrameLocator {
     return this.page.frameLocator("iframe.webview.ready:visible").frameLocator("iframe#active-frame");
   }
@@ -72,7 +72,7 @@ export class Workbench {
     return this.page.locator(".codelens-decoration a[role=button]", { hasText: title });
   }
 
-  /** All that stands above the functions, clickable or not. */
+  /** The texts above functions, clickable or not. */
   lensText(): Locator {
     return this.page.locator(".codelens-decoration");
   }
@@ -90,7 +90,7 @@ export class Workbench {
     await this.command("Notifications: Clear All Notifications");
   }
 
-  /** Runs a command from the palette, once it is the one that Enter takes: the list follows the input in its own time. */
+  /** Runs a command from the palette once it is the selected entry: the list follows the input with a delay. */
   async command(title: string): Promise<void> {
     await this.again(`the command ${title}`, async () => {
       await this.page.keyboard.press("F1");
@@ -109,7 +109,7 @@ export class Workbench {
     return this.page.locator(".quick-input-widget .quick-input-box input");
   }
 
-  /** Puts the cursor on a place of the file, counted from one. */
+  /** Moves the cursor to a place of the file, counted from one. */
   async goTo(line: number, column: number): Promise<void> {
     await this.again(`the cursor at ${line}:${column}`, async () => {
       await this.page.keyboard.press("Control+G");
@@ -119,7 +119,7 @@ export class Workbench {
     });
   }
 
-  /** Tries until it works: whatever takes the focus, as an editor that comes to the front late, closes the input of a try. */
+  /** Repeats an action until it succeeds: a change of focus, such as by an editor that opens late, closes an input. */
   private async again(what: string, attempt: () => Promise<void>): Promise<void> {
     await this.until(what, () =>
       attempt().then(
@@ -129,7 +129,7 @@ export class Workbench {
     );
   }
 
-  /** What is asked for, once it has been the same for a while: what comes in parts has come. */
+  /** The result of a query once it has been stable for a while. */
   async steady<T>(ask: () => Promise<T>): Promise<T> {
     let value = await ask();
     for (let same = 0; same < 10; ) {
@@ -141,7 +141,7 @@ export class Workbench {
     return value;
   }
 
-  /** Waits until what is asked for is true, and says what was not when it never is. */
+  /** Waits until a condition holds; fails with its description. */
   async until(what: string, ask: () => Promise<boolean>, patience = timeout): Promise<void> {
     const deadline = Date.now() + patience;
     while (!(await ask())) {

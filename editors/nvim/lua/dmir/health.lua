@@ -12,7 +12,7 @@ function M.check()
   if vim.lsp.enable or #vim.lsp.get_clients({ name = 'dmir' }) > 0 then
     health.ok(#vim.lsp.get_clients({ name = 'dmir' }) .. ' running')
   else
-    health.warn('no server is running', "Neovim 0.10 starts it by require('dmir').start(buffer), see docs/EDITORS.md")
+    health.warn('no server is running', "in Neovim 0.10, call require('dmir').start(buffer), see docs/EDITORS.md")
   end
   if pcall(vim.treesitter.language.inspect, 'dmir') then
     health.ok('the tree-sitter parser is installed')

@@ -1,6 +1,6 @@
 import { after, amount, lensTexts, type Scene } from "../scene";
 
-/** What a person sees in the text and does there. */
+/** Language features in the workbench. */
 export const editingScenes: Scene[] = [
   {
     name: "costing: the Cost lens opens the table",
@@ -48,7 +48,7 @@ export const editingScenes: Scene[] = [
   },
 ];
 
-/** Plays last, for it writes the person's settings. */
+/** Played last, since it changes user settings. */
 export const choosingMachine: Scene = {
   name: "choosing a machine: the status bar's pick changes the numbers",
   settings: () => ({}),

@@ -7,10 +7,10 @@ import type { Workbench } from "../workbench";
 const dark = { "workbench.colorTheme": "Default Dark Modern" };
 const light = { "workbench.colorTheme": "Default Light Modern" };
 
-/** What a hint ends with. */
+/** The end of a hint's text. */
 const timed = /\d (ns|µs|ms) (compute|memory|latency)/;
 
-/** Panels, heat, virtual documents, and the ways to them. */
+/** Panels, heat, virtual documents, and the commands that open them. */
 export const panelScenes: Scene[] = [
   {
     name: "panels: roofline, memory plan and graph of a layer, in the dark",
@@ -169,7 +169,7 @@ export const panelScenes: Scene[] = [
   },
 ];
 
-/** A function of six lines that takes more in some than in others. */
+/** A function of six lines with different costs. */
 function layer(i: number): string {
   const type = "tensor<64x64xf32>";
   return `func.func @layer${i}(%x: ${type}, %w: ${type}) -> ${type} {
@@ -181,7 +181,7 @@ function layer(i: number): string {
 `;
 }
 
-/** Waits until a panel has drawn what it has. */
+/** Waits until a panel has drawn its data. */
 async function drawn(wb: Workbench): Promise<void> {
   await wb.panel().locator("#data").waitFor({ state: "attached" });
   await wb.page.waitForTimeout(500);

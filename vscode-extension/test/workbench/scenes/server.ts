@@ -4,7 +4,7 @@ import * as path from "node:path";
 import type { Scene } from "../scene";
 import { need } from "../vscode";
 
-/** A program that hands what it is told on to the server, and dies a second after it has been told of a document. */
+/** A proxy of the server that exits one second after a document is opened. */
 function crashing(server: string): string {
   return `#!/usr/bin/env node
 const server = require("node:child_process").spawn(${JSON.stringify(server)}, process.argv.slice(2), { stdio: ["pipe", "inherit", "inherit"] });
@@ -23,7 +23,7 @@ server.on("exit", (status) => process.exit(status ?? 1));
 `;
 }
 
-/** What a person sees when the server cannot be had. */
+/** The messages when the server is not available. */
 export const serverScenes: Scene[] = [
   {
     name: "without a binary: one message that says what to do",
@@ -41,7 +41,7 @@ export const serverScenes: Scene[] = [
     settings: () => ({ "dmir.path": "/bin/false" }),
     file: "ffn.dmir",
     play: async (wb) => {
-      await wb.notifications(/\/bin\/false does not start as a language server/).waitFor();
+      await wb.notifications(/\/bin\/false did not start as a language server/).waitFor();
       await wb.page.waitForTimeout(2000);
       assert.equal(await wb.notifications().count(), 1);
       await wb.screenshot("no-server");
@@ -55,7 +55,7 @@ export const serverScenes: Scene[] = [
       fs.writeFileSync(path.join(folder, "crashing"), crashing(need("DMIR_BINARY")), { mode: 0o755 });
     },
     play: async (wb) => {
-      await wb.notifications(/keeps crashing/).waitFor();
+      await wb.notifications(/crashed repeatedly/).waitFor();
       await wb.page.waitForTimeout(2000);
       assert.equal(await wb.notifications().count(), 1);
       assert.equal(await wb.page.getByRole("button", { name: "Restart", exact: true }).count(), 1);

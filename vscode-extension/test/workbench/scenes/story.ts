@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict";
 import { after, amount, lensTexts, type Scene } from "../scene";
 
-/** What the extension is for, from the first look at a file to the picture of what it moves. */
+/** The main story: from opening a file to the movement graph. */
 export const story: Scene = {
   name: "the story: open, see the waste, fix it, run it, see where the bytes go",
   settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern" }),
@@ -40,7 +40,7 @@ export const story: Scene = {
     assert.match((await wb.panel().locator("#data").textContent()) ?? "", /"dm\.einsum"/);
     await wb.screenshot("story-6-graph");
 
-    // A row of the panel goes to its line, the cursor to its row, and an edit into both.
+    // A row of the panel leads to its line, the cursor selects its row, and an edit updates both.
     const panel = wb.panel();
     await panel.getByRole("button", { name: "Table", exact: true }).click();
     await panel.locator("#table tbody tr", { hasText: "einsum" }).getByRole("button").click();

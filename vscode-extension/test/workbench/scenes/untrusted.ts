@@ -2,7 +2,7 @@ import * as assert from "node:assert/strict";
 import type { Scene } from "../scene";
 import type { Workbench } from "../workbench";
 
-/** What a person sees in a workspace that they do not trust. */
+/** A workspace that is not trusted. */
 export const untrusted: Scene[] = [
   {
     name: "without trust: costs are shown, nothing runs until trust is given",
@@ -35,7 +35,7 @@ async function refusedRun(wb: Workbench): Promise<void> {
   await wb.notifications(/only in a trusted workspace/).waitFor();
 }
 
-/** Goes the way that the message offers. */
+/** Follows the message's button. */
 async function giveTrust(wb: Workbench): Promise<void> {
   await wb.page.getByRole("button", { name: "Manage Workspace Trust" }).click();
   await wb.page.locator(".workspace-trust-editor").getByRole("button", { name: /^Trust$/ }).click();

@@ -1,1 +1,0 @@
-new Frame((data) => new GraphFigure(data), pageData());

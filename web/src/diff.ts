@@ -1,0 +1,243 @@
+// The difference of two versions: what each function moves, computes and holds, then its ops that changed most.
+import type { Delta, Deltas, FunctionDiff, OpDiff, PanelData, Place } from "./data";
+import { shortOp, titleOf } from "./figure";
+import { Header, markPicture } from "./header";
+import { Help } from "./help";
+import { connectHost, copyText, type Host } from "./host";
+import { SvgPen } from "./pen";
+import { markOf, readTheme, type Theme, watchTheme } from "./theme";
+import { el, svg } from "./util";
+
+type Measure = "moved_bytes" | "time_ns" | "flop" | "read_bytes" | "written_bytes";
+
+const measures: [Measure, string][] = [
+  ["moved_bytes", "bytes moved"],
+  ["time_ns", "time"],
+  ["flop", "FLOP"],
+  ["read_bytes", "bytes read"],
+  ["written_bytes", "bytes written"],
+];
+
+export class DiffPage {
+  measure: Measure = "moved_bytes";
+  query = "";
+  /** Functions whose ops are collapsed. */
+  readonly folded = new Set<string>();
+  figure: { about: string; keys: string[][] };
+  readonly host: Host;
+  readonly status: HTMLParagraphElement;
+  readonly toast: HTMLParagraphElement;
+  readonly header: Header;
+  readonly help: Help;
+  readonly body: HTMLElement;
+  theme: Theme;
+  toasting = 0;
+  readonly input: HTMLInputElement;
+
+  constructor(public data: PanelData) {
+    this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
+    this.host = connectHost(
+      (message) => {
+        if (message.type === "data") this.load(message.data);
+        else this.selectLine(message.line);
+      },
+      (trouble) => {
+        this.status.textContent = trouble;
+        this.status.hidden = trouble === "";
+      },
+    );
+    this.status = el("p", { id: "status", role: "status" });
+    this.status.hidden = true;
+    this.toast = el("p", { id: "toast", role: "status" });
+    this.toast.hidden = true;
+    this.header = new Header(this);
+    this.help = new Help(this);
+    this.body = el("main", { id: "diff" });
+    this.theme = readTheme();
+    this.input = el("input", { type: "search", id: "search", placeholder: "Search  /", "aria-label": "Search by name, op or class", spellcheck: "false", autocomplete: "off" });
+    this.header.tools.append(...this.controls());
+    document.body.append(this.header.element, this.body, this.status, this.toast, this.help.element);
+    watchTheme(() => {
+      this.theme = readTheme();
+      this.show();
+    });
+    document.addEventListener("keydown", (e) => {
+      this.key(e);
+    });
+    this.show();
+  }
+
+  controls(): HTMLElement[] {
+    const by = el("select", { "aria-label": "Sorted by the change of", id: "measure" }, ...measures.map(([key, name]) => el("option", { value: key }, name)));
+    by.addEventListener("change", () => {
+      const chosen = measures.find(([key]) => key === by.value);
+      if (chosen) this.measure = chosen[0];
+      this.show();
+    });
+    this.input.addEventListener("input", () => {
+      this.query = this.input.value.toLowerCase();
+      this.show();
+    });
+    const help = el("button", { type: "button", "aria-label": "Keys (?)", title: "Keys (?)", onclick: () => { this.help.open(); } }, "?");
+    return [el("label", { class: "group" }, "by ", by), this.input, help];
+  }
+
+  load(data: PanelData) {
+    this.data = data;
+    const focused = document.activeElement?.closest("[data-key]")?.getAttribute("data-key");
+    this.show();
+    for (const row of this.body.querySelectorAll("[data-key]")) {
+      if (row.getAttribute("data-key") === focused) row.querySelector("button")?.focus();
+    }
+  }
+
+  show() {
+    this.header.show({ ...this.data, unbound: [], totals: { ...this.data.totals, unknown_ops: 0 } }, "Diff");
+    const diff = this.data.diff;
+    const functions = diff?.functions ?? [];
+    const scroll = this.body.scrollTop;
+    const parts: HTMLElement[] = [el("p", { class: "versions" }, el("span", {}, "old "), el("b", {}, diff?.old ?? ""), el("span", {}, "new "), el("b", {}, diff?.new ?? ""))];
+    const changed = functions.filter((f) => f.status !== "same");
+    if (diff?.same ?? changed.length === 0) {
+      parts.push(el("p", { class: "none" }, functions.length === 0 ? "There is no function in either version." : "Nothing differs: both versions move, compute and hold the same."));
+    }
+    if (functions.length > 0) parts.push(this.functionTable(functions));
+    for (const f of this.bySize(changed)) parts.push(...this.functionOps(f));
+    this.body.replaceChildren(...parts);
+    this.body.scrollTop = scroll;
+  }
+
+  bySize<T extends Deltas>(list: T[]): T[] {
+    const size = (d: T) => Math.abs(d[this.measure].change ?? 0);
+    return [...list].sort((a, b) => size(b) - size(a));
+  }
+
+  functionTable(functions: FunctionDiff[]) {
+    const head = ["Function", "", "Moved", "Waste", "Time", "FLOP", "Peak memory"].map((name, i) => el("th", { scope: "col", class: i > 1 ? "number" : undefined }, name));
+    const rows = this.bySize(functions).map((f) => {
+      const cells = [f.moved_bytes, f.waste_bytes, f.time_ns, f.flop, f.peak_bytes].map((d) => el("td", { class: "number delta" }, ...pair(d)));
+      return el("tr", { "data-key": `function ${f.name}`, class: f.status }, el("th", { scope: "row" }, this.link(`@${f.name}`, f, f.old_place)), el("td", { class: "status" }, f.status === "same" ? "same" : f.status), ...cells);
+    });
+    return el("table", { class: "functions" }, el("caption", {}, "All functions: new numbers, and the change"), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+  }
+
+  functionOps(f: FunctionDiff): HTMLElement[] {
+    const words = this.query.split(/\s+/).filter((w) => w !== "");
+    const match = (o: OpDiff) => {
+      const text = `${o.result} ${o.old_result} ${o.op} ${o.old_op} ${o.class} ${o.status}`.toLowerCase();
+      return words.every((w) => text.includes(w));
+    };
+    const ops = this.bySize((f.ops ?? []).filter(match));
+    if (words.length > 0 && ops.length === 0) return [];
+    const most = ops.reduce((m, o) => Math.max(m, Math.abs(o[this.measure].change ?? 0)), 0);
+    const name = measures.find(([key]) => key === this.measure)?.[1] ?? "";
+    const head = ["Op", "", `Change of ${name}`, "", "Old", "New", "Line"].map((text, i) => el("th", { scope: "col", class: i === 2 || (i > 3 && i < 7) ? "number" : undefined }, text));
+    const rows = ops.map((o) => this.opRow(o, f, most));
+    const same = f.same_ops === 0 ? "" : `; ${f.same_ops === 1 ? "1 op is" : `${f.same_ops} ops are`} the same`;
+    const count = ops.length === 1 ? "1 op differs" : `${ops.length} ops differ`;
+    const details = el("details", { open: !this.folded.has(f.name) },
+      el("summary", {}, el("h2", {}, `@${f.name}`), el("span", { class: "note" }, `${count}${same}`), change(f[this.measure])),
+      ops.length === 0 ? el("p", { class: "note" }, "Its ops move and compute the same.") : el("table", { class: "ops" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)),
+    );
+    details.addEventListener("toggle", () => {
+      if (details.open) this.folded.delete(f.name);
+      else this.folded.add(f.name);
+    });
+    return [details];
+  }
+
+  opRow(o: OpDiff, f: FunctionDiff, most: number) {
+    const d = o[this.measure];
+    const title = titleOf(o.result, o.op);
+    const before = [];
+    if (o.old_result) before.push(o.old_result);
+    if (o.old_op) before.push(shortOp(o.old_op));
+    const name = el("th", { scope: "row" }, markPicture(markOf(this.theme, o.class)), this.link("  ".repeat(o.depth) + title, o, o.old_place));
+    if (before.length > 0) name.append(el("span", { class: "note" }, ` was ${before.join(" = ")}`));
+    const place = o.status === "removed" ? (o.old_place.line > 0 ? `old ${o.old_place.line}` : "") : String(o.line || "");
+    return el("tr", { "data-key": `op ${f.name} ${o.line} ${o.old_place.line} ${title}`, "data-line": o.line, class: o.status },
+      name,
+      el("td", { class: "status" }, o.status),
+      el("td", { class: "number" }, change(d)),
+      el("td", { class: "barcell" }, bar(d, most)),
+      el("td", { class: "number" }, d.old_label),
+      el("td", { class: "number" }, d.new_label),
+      el("td", { class: "number" }, place),
+    );
+  }
+
+  /** A button that shows a place of the new version. */
+  link(text: string, place: Place, old: Place) {
+    const gone = place.line <= 0;
+    return el("button", { type: "button", title: gone ? "Only in the old version" : `Show line ${place.line}`, onclick: () => { this.reveal(place, old); } }, text);
+  }
+
+  reveal(place: Place, old: Place) {
+    if (place.line <= 0) {
+      this.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
+    } else if (this.host.kind === "file") {
+      const text = `${this.data.file}:${place.line}:${place.column}`;
+      copyText(text, (copied) => {
+        this.notify(copied ? `${text} (copied)` : text);
+      });
+    } else this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
+  }
+
+  notify(text: string) {
+    this.toast.textContent = text;
+    this.toast.hidden = false;
+    clearTimeout(this.toasting);
+    this.toasting = setTimeout(() => {
+      this.toast.hidden = true;
+    }, 4000);
+  }
+
+  selectLine(line: number) {
+    for (const row of this.body.querySelectorAll("tr[aria-selected]")) row.removeAttribute("aria-selected");
+    const row = this.body.querySelector(`tr[data-line="${line}"]`);
+    row?.setAttribute("aria-selected", "true");
+    row?.scrollIntoView({ block: "nearest" });
+  }
+
+  key(e: KeyboardEvent) {
+    if (e.altKey || e.ctrlKey || e.metaKey || this.help.shown) return;
+    if (e.target === this.input) {
+      if (e.key !== "Escape") return;
+      this.input.value = this.query = "";
+      this.show();
+    } else if (e.target instanceof HTMLSelectElement) return;
+    else if (e.key === "/") this.input.focus();
+    else if (e.key === "?") this.help.open();
+    else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      const rows = [...this.body.querySelectorAll("tbody tr button")].filter((b) => b.checkVisibility());
+      const now = rows.indexOf((document.activeElement as Element));
+      const next = rows[now + (e.key === "ArrowDown" ? 1 : -1)];
+      if (!(next instanceof HTMLElement)) return;
+      next.focus();
+    } else return;
+    e.preventDefault();
+  }
+}
+
+/** The change of a quantity, with a sign and one colour each for more and for less. */
+function change(d: Delta) {
+  const sign = d.change === null ? "" : d.change > 0 ? "more" : d.change < 0 ? "less" : "equal";
+  const label = d.change === 0 ? "=" : d.change_label;
+  return el("span", { class: `change ${sign}` }, d.percent_label ? `${label} (${d.percent_label})` : label);
+}
+
+/** The new number and its change. */
+function pair(d: Delta) {
+  return [el("span", {}, d.new_label || (d.old_label ? "gone" : "")), change(d)];
+}
+
+/** A bar that extends to the right for more and to the left for less. */
+function bar(d: Delta, most: number) {
+  const pen = new SvgPen(160, 12);
+  pen.root.setAttribute("class", "bar");
+  pen.root.setAttribute("aria-hidden", "true");
+  const part = most > 0 && d.change !== null ? (d.change / most) * 78 : 0;
+  const rect = svg("rect", { x: part < 0 ? 80 + part : 80, y: 1, width: Math.abs(part), height: 10, rx: 2, class: part < 0 ? "less" : "more" });
+  pen.root.append(rect, svg("line", { x1: 80, x2: 80, y1: 0, y2: 12, class: "axis" }));
+  return pen.root;
+}

@@ -1,0 +1,85 @@
+// Search: an item matches if every word occurs in its name, op, class, type or detail.
+import type { Frame } from "./frame";
+import { at, el } from "./util";
+
+export class Search {
+  matches: number[] = [];
+  current = -1;
+  readonly input: HTMLInputElement;
+  readonly count: HTMLSpanElement;
+  readonly element: HTMLDivElement;
+
+  constructor(readonly frame: Frame) {
+    this.input = el("input", {
+      type: "search",
+      id: "search",
+      placeholder: "Search  /",
+      "aria-label": "Search by name, op or class",
+      spellcheck: "false",
+      autocomplete: "off",
+    });
+    this.count = el("span", { class: "count", "aria-live": "polite", id: "found" });
+    const step = (text: string, name: string, by: number) =>
+      el("button", { type: "button", title: name, "aria-label": name, onclick: () => { this.step(by); } }, text);
+    this.element = el(
+      "div",
+      { class: "group search", role: "search" },
+      this.input,
+      this.count,
+      step("↑", "Previous (Shift+Enter, N)", -1),
+      step("↓", "Next (Enter, n)", 1),
+    );
+    this.input.addEventListener("input", () => {
+      this.find(this.input.value, true);
+    });
+    this.input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
+      else if (event.key === "Escape") {
+        if (this.input.value !== "") this.clear();
+        else this.frame.focus();
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  clear() {
+    this.input.value = "";
+    this.find("", false);
+  }
+
+  /** @param go select the first match */
+  find(query: string, go: boolean) {
+    const frame = this.frame;
+    frame.query = query;
+    const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "");
+    this.matches = [];
+    if (words.length > 0) {
+      frame.figure.items.forEach((item, i) => {
+        if (words.every((w) => item.search.includes(w))) this.matches.push(i);
+      });
+    }
+    frame.look.found = words.length === 0 ? null : new Set(this.matches);
+    this.current = -1;
+    if (go && this.matches.length > 0) this.step(1, false);
+    else this.showCount();
+    frame.table.stale();
+    frame.draw();
+  }
+
+  /** @param near zoom in on the match */
+  step(by: number, near = true) {
+    const n = this.matches.length;
+    if (n === 0) return;
+    this.current = this.current < 0 ? (by > 0 ? 0 : n - 1) : (this.current + by + n) % n;
+    this.showCount();
+    this.frame.select(at(this.matches, this.current), near);
+  }
+
+  showCount() {
+    const n = this.matches.length;
+    if (this.frame.look.found === null) this.count.textContent = "";
+    else if (n === 0) this.count.textContent = "none";
+    else this.count.textContent = this.current < 0 ? String(n) : `${this.current + 1} / ${n}`;
+  }
+}

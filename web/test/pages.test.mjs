@@ -1,0 +1,457 @@
+// The pages in a real browser, from a file, from a loopback server and as in a web view.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { address, chosen, data, drawn, html, launch, loopback, open, pages, picture, picturePath, settled, until, view, webview } from "./browser.mjs";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(async () => {
+  await browser.close();
+});
+
+/** Opens a page, runs a test on it, and checks that it reported no error. */
+async function on(where, options, play) {
+  const page = await open(browser, where, options);
+  try {
+    await play(page);
+    assert.deepEqual(page.complaints, []);
+  } finally {
+    await page.context().close();
+  }
+}
+
+const all = fs.readdirSync(pages).filter((f) => f.endsWith(".html")).map((f) => f.slice(0, -5));
+
+describe("every page opens from a file", () => {
+  for (const name of all) {
+    for (const colorScheme of name.startsWith("deep") ? ["light"] : ["light", "dark"]) {
+      test(`${name}, ${colorScheme}`, () =>
+        on(address(name), { colorScheme }, async (page) => {
+          assert.notEqual(await page.title(), "broken");
+          assert.equal(await page.locator("img").count(), 0);
+          assert.equal(await page.locator("html").getAttribute("data-theme"), colorScheme);
+          if (name.endsWith(".diff")) assert.ok((await page.locator("#diff table").count()) > 0);
+          else await page.locator("#figure[data-drawn]").waitFor();
+        }));
+    }
+  }
+});
+
+describe("movement graph", () => {
+  test("draws every op, argument and result", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      const nodes = data("bert_encoder.graph").graph.nodes;
+      assert.equal(await drawn(page), nodes.length);
+      await picture(page, "graph");
+      await page.keyboard.press("c");
+      await until("closed groups", async () => (await drawn(page)) === nodes.filter((n) => n.parent < 0).length);
+      await picture(page, "graph-closed");
+      await page.keyboard.press("e");
+      await until("open groups", async () => (await drawn(page)) === nodes.length);
+    }));
+
+  test("search finds by name, op and class, goes on and opens what a match is in", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      await page.keyboard.press("c");
+      await page.keyboard.press("/");
+      await page.keyboard.type("softmax");
+      const nodes = data("bert_encoder.graph").graph.nodes;
+      const matches = nodes.filter((n) => `${n.result} ${n.op}`.includes("softmax")).length;
+      assert.equal(await page.locator("#found").innerText(), `1 / ${matches}`);
+      const first = await chosen(page);
+      await page.keyboard.press("Enter");
+      await until("another match", async () => (await chosen(page)) !== first);
+      await page.keyboard.press("Shift+Enter");
+      await until("the first match", async () => (await chosen(page)) === first);
+      await page.locator("#search").fill("normalization layer");
+      await until("two words", async () => (await page.locator("#found").innerText()) === `1 / ${nodes.filter((n) => n.op === "dm.layer_norm").length}`);
+      await page.locator("#search").fill("%1 softmax");
+      await until("the op in its kernel", async () => (await chosen(page)) === "%1 = softmax");
+      await page.locator("#search").fill("nowhere");
+      assert.equal(await page.locator("#found").innerText(), "none");
+      await page.locator("#search").press("Escape");
+      assert.equal(await page.locator("#found").innerText(), "");
+    }));
+
+  test("the keys walk along the lines and into kernels", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      assert.equal(await chosen(page), "%x");
+      const way = [];
+      for (let i = 0; i < 4; i++) {
+        await page.keyboard.press("ArrowDown");
+        way.push(await chosen(page));
+      }
+      assert.deepEqual(way, ["%qkv = einsum", "%q, %k, %v = kernel", "%0 = add", "%1 = slice"]);
+      await page.keyboard.press("ArrowRight");
+      assert.equal(await chosen(page), "%2 = slice");
+      for (const up of ["%0 = add", "%q, %k, %v = kernel", "%qkv = einsum"]) {
+        await page.keyboard.press("ArrowUp");
+        assert.equal(await chosen(page), up);
+      }
+      await page.keyboard.press("ArrowDown");
+      const open = await drawn(page);
+      await page.keyboard.press("Space");
+      await until("a closed kernel", async () => (await drawn(page)) < open);
+      assert.match(await page.locator("#live").innerText(), /kernel.*time .* moved/s);
+      const before = await view(page);
+      await page.keyboard.press("+");
+      await until("nearer", async () => (await view(page)) !== before);
+      await page.keyboard.press("0");
+      await until("all of it", async () => Number((await view(page)).split(" ")[2]) > 0);
+      await page.keyboard.press("?");
+      assert.ok(await page.locator("dialog").isVisible());
+      await page.keyboard.press("Escape");
+      assert.ok(!(await page.locator("dialog").isVisible()));
+    }));
+
+  test("a class that is filtered out leaves the table", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      await page.keyboard.press("t");
+      const nodes = data("bert_encoder.graph").graph.nodes;
+      assert.equal(await page.locator("#table tbody tr").count(), nodes.length);
+      await page.locator(".chip[data-class=movement]").click();
+      assert.equal(await page.locator(".chip[data-class=movement]").getAttribute("aria-pressed"), "false");
+      assert.equal(await page.locator("#table tbody tr").count(), nodes.filter((n) => n.class !== "movement").length);
+    }));
+
+  test("the table is sorted by its headings and navigated by keys", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      await page.locator("#tableButton").click();
+      await page.locator("thead button", { hasText: "Time" }).click();
+      assert.equal(await page.locator("th[aria-sort=descending]").innerText(), "Time ▾");
+      const times = await page.locator("#table tbody tr td:nth-child(4)").allInnerTexts();
+      assert.equal(times[0], "62.4 µs");
+      await page.locator("#table tbody button").first().focus();
+      await page.keyboard.press("ArrowDown");
+      assert.equal(await page.locator("tr[aria-selected=true]").getAttribute("data-item"), await page.locator("#table tbody tr").nth(1).getAttribute("data-item"));
+      await picture(page, "graph-table");
+    }));
+
+  test("a page of a file copies the place of a selected node", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      await page.locator("#figure").focus();
+      await page.keyboard.press("/");
+      await page.keyboard.type("qk_t");
+      await page.locator("#card .reveal").click();
+      await until("the place", async () => (await page.locator("#toast").innerText()).startsWith("examples/bert_encoder.dmir:49:"));
+    }));
+
+  test("tooltips of a node and a line", () =>
+    on(address("one.graph"), {}, async (page) => {
+      const box = await page.locator("#figure").boundingBox();
+      const [x, y, k] = (await view(page)).split(" ").map(Number);
+      // One argument, one op, one result, in the middle: the op is at the middle of the figure.
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await until("a tooltip", () => page.locator("#tip").isVisible());
+      assert.match(await page.locator("#tip").innerText(), /%y = exp[\s\S]*time[\s\S]*memory[\s\S]*read[\s\S]*4.19 MB/);
+      const nodes = 3;
+      assert.equal(await drawn(page), nodes);
+      assert.ok(k > 0 && Number.isFinite(x) && Number.isFinite(y));
+      let line = false;
+      for (let dy = 20; dy < box.height / 2 && !line; dy += 6) {
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 - dy);
+        await settled(page);
+        line = /read from memory/.test(await page.locator("#tip").textContent()) && (await page.locator("#tip").isVisible());
+      }
+      assert.ok(line, "no line said what it moves");
+    }));
+});
+
+describe("hosts", () => {
+  test("loopback: strict policy, reveal, select; new data keeps selection, groups and view", async () => {
+    const host = await loopback("bert_encoder.graph");
+    try {
+      await on(host.address, {}, async (page) => {
+        await until("the stream", host.listening);
+        assert.equal(await drawn(page), data("bert_encoder.graph").graph.nodes.length);
+        await page.locator("#figure").focus();
+        await page.keyboard.press("/");
+        await page.keyboard.type("%gamma einsum");
+        await page.keyboard.press("Escape");
+        await page.locator("#figure").focus();
+        await page.keyboard.press("Enter");
+        await until("a post", () => host.posts.length === 1);
+        assert.deepEqual(host.posts[0], { to: "/token/reveal", type: "application/json", body: { line: 58, column: 3, endColumn: host.posts[0].body.endColumn } });
+        await page.keyboard.press("+");
+        await page.keyboard.press("+");
+        host.send({ type: "select", line: 51 });
+        await until("the selection", async () => /%dropped = kernel/.test(await chosen(page)));
+        await page.locator("#figure").focus();
+        await page.keyboard.press("Space");
+        const [nodes, seen] = [await drawn(page), await view(page)];
+        const next = data("bert_encoder.graph");
+        for (const n of next.graph.nodes) if (n.line > 0) n.line += 2;
+        next.totals.time_label = "123 µs";
+        host.send({ type: "data", data: next });
+        await until("new totals", async () => (await page.locator("#totals").innerText()).includes("123 µs"));
+        assert.match(await chosen(page), /%dropped = kernel/);
+        assert.equal(await page.locator("#card .reveal").innerText(), "Line 53");
+        assert.equal(await drawn(page), nodes);
+        assert.equal(await view(page), seen);
+        // Ops above what is seen: it stays where it is on the screen.
+        const [zoom] = seen.split(" ").slice(-1);
+        host.send({ type: "data", data: data("bert_encoder_fused.graph") });
+        await until("the other version", async () => (await page.locator("#totals").innerText()).includes("287 µs"));
+        assert.match(await chosen(page), /%dropped = kernel/);
+        assert.equal((await view(page)).split(" ").at(-1), zoom);
+        host.close();
+        await until("the loss", () => page.locator("#status").isVisible());
+        page.complaints = page.complaints.filter((c) => !/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY/.test(c));
+      });
+    } finally {
+      host.close();
+    }
+  });
+
+  test("web view: colours of VS Code, messages, and stored state", () =>
+    on(address("attention_symbolic.graph"), { script: webview(), colorScheme: "light" }, async (page) => {
+      assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
+      assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(16, 24, 32)");
+      assert.deepEqual(await page.locator("#functions option").evaluateAll((all) => all.map((o) => o.value)), ["attention", "fused"]);
+      await page.locator("#functions").selectOption("fused");
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      await page.keyboard.press("Enter");
+      const posted = await page.evaluate(() => window.posted);
+      assert.deepEqual(posted[0], { type: "function", name: "fused" });
+      assert.equal(posted[1].type, "reveal");
+      assert.ok(posted[1].line > 0 && posted[1].column > 0 && posted[1].endColumn > posted[1].column);
+      await page.evaluate((d) => { window.postMessage({ type: "data", data: d }); }, data("ffn.graph"));
+      await until("the other program", async () => (await page.locator("h1").innerText()).includes("@ffn"));
+      await page.evaluate(() => { window.postMessage({ type: "select", line: 6 }); });
+      await until("a chosen line", async () => (await page.locator("#card .reveal").count()) === 1);
+      assert.match(await page.evaluate(() => window.kept.selected), /%/);
+      await page.evaluate(() => { window.postMessage("noise"); window.postMessage({ type: "data" }); window.postMessage(null); });
+      await picture(page, "webview");
+      await page.evaluate(() => { document.body.className = "vscode-light"; });
+      await until("the light theme", async () => (await page.locator("html").getAttribute("data-theme")) === "light");
+    }));
+
+  test("web view: a second policy, of the host, with its nonce", () => {
+    const nonce = "aG9zdA";
+    const policy = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">`;
+    const file = picturePath("page-embedded.html");
+    fs.writeFileSync(file, html("ffn.graph").replaceAll("dmir-nonce-placeholder", nonce).replace("<head>", `<head>${policy}`));
+    return on(`file://${file}`, {}, async (page) => {
+      assert.equal(await drawn(page), data("ffn.graph").graph.nodes.length);
+      assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).display), "block", "the style took no effect");
+    });
+  });
+
+  test("web view: restores its state", () =>
+    on(address("bert_encoder.graph"), { script: webview({ state: { kind: "graph", function: "bert_encoder", selected: "op dm.einsum %qk_t ", figure: [["kernel dm.kernel %q, %k, %v ", false]] } }) }, async (page) => {
+      assert.equal(await chosen(page), "%qk_t = einsum");
+      assert.equal(await drawn(page), data("bert_encoder.graph").graph.nodes.length - 7);
+    }));
+});
+
+describe("roofline", () => {
+  test("a dot per op, walked by time", () =>
+    on(address("bert_encoder.roofline"), {}, async (page) => {
+      const { dots } = data("bert_encoder.roofline").roofline;
+      assert.equal(await drawn(page), dots.length);
+      await picture(page, "roofline");
+      await page.locator("#figure").focus();
+      const seen = await view(page);
+      const times = [];
+      for (let i = 0; i < dots.length; i++) {
+        await page.keyboard.press("ArrowDown");
+        times.push(await chosen(page));
+      }
+      assert.equal(new Set(times).size, dots.length);
+      const longest = dots.reduce((a, b) => (b.time_ns > a.time_ns ? b : a));
+      assert.ok(times[0].startsWith(longest.result));
+      assert.equal(await view(page), seen);
+      await page.locator(".chip[data-class=elementwise]").click();
+      await until("fewer dots", async () => (await drawn(page)) === dots.filter((d) => d.class !== "elementwise").length);
+    }));
+
+  for (const name of ["low.roofline", "bert_encoder.roofline", "cnn_train.roofline"]) {
+    test(`names stand whole within the axes: ${name}`, () =>
+      on(address(name), {}, async (page) => {
+        const names = await page.evaluate(() => {
+          window.dispatchEvent(new Event("beforeprint"));
+          const svg = document.querySelector("#paper figure svg");
+          const [frame] = [...svg.querySelectorAll("rect")].map((r) => ["y", "height"].map((a) => Number(r.getAttribute(a)))).filter(([, h]) => h > 300);
+          return [...svg.querySelectorAll("text")].filter((t) => t.textContent.startsWith("%")).map((t) => ({ text: t.textContent, above: Number(t.getAttribute("y")) - frame[0], below: frame[0] + frame[1] - Number(t.getAttribute("y")) }));
+        });
+        assert.ok(names.length > 0, "no names");
+        for (const n of names) assert.ok(n.above >= 6 && n.below >= 6, `${n.text} is cut: ${n.above} from above, ${n.below} from beneath`);
+      }));
+  }
+
+  test("ops with symbolic costs are listed with the reason", () =>
+    on(address("attention_symbolic.roofline"), {}, async (page) => {
+      assert.match(await page.locator("#notes").innerText(), /depends on b, n/);
+      assert.match(await page.locator(".warning").innerText(), /--bind b=…,n=…/);
+    }));
+});
+
+describe("memory plan", () => {
+  test("a rectangle per buffer, the peak and what is live there", () =>
+    on(address("bert_encoder.memory"), {}, async (page) => {
+      const { memory } = data("bert_encoder.memory");
+      assert.equal(await drawn(page), memory.buffers.length);
+      assert.equal(await page.locator("#notes li").count(), memory.buffers.filter((b) => b.at_peak).length);
+      await picture(page, "memory");
+      await page.keyboard.press("/");
+      await page.keyboard.type("relu");
+      assert.equal(await chosen(page), "%relu");
+      await page.locator("#figure").focus();
+      await page.keyboard.press("ArrowUp");
+      assert.notEqual(await chosen(page), "%relu");
+    }));
+
+  test("without a plan, the reason", () =>
+    on(address("attention_symbolic.memory"), {}, async (page) => {
+      assert.match(await page.locator("#blank").innerText(), /depends on/);
+    }));
+});
+
+describe("diff", () => {
+  test("the ops that changed most come first", () =>
+    on(address("bert.diff"), {}, async (page) => {
+      const f = data("bert.diff").diff.functions[0];
+      assert.equal(await page.locator("table.ops tbody tr").count(), f.ops.length);
+      const most = Math.max(...f.ops.map((o) => Math.abs(o.moved_bytes.change)));
+      const first = await page.locator("table.ops tbody tr").first().innerText();
+      assert.ok(f.ops.some((o) => Math.abs(o.moved_bytes.change) === most && first.includes(o.result)));
+      await page.locator("#measure").selectOption("time_ns");
+      await page.keyboard.press("Tab");
+      await page.locator("#search").fill("dropout2");
+      assert.ok((await page.locator("table.ops tbody tr").count()) < f.ops.length);
+      await page.locator("#search").press("Escape");
+      await page.locator("table.ops tbody tr.added button").first().click();
+      await until("the place in the new version", async () => /bert_encoder_fused.dmir:\d+:\d+/.test(await page.locator("#toast").innerText()));
+      await picture(page, "diff");
+    }));
+
+  test("nothing differs", () =>
+    on(address("same.diff"), {}, async (page) => {
+      assert.match(await page.locator("#diff .none").innerText(), /Nothing differs/);
+    }));
+});
+
+describe("small and large", () => {
+  test("a function without ops shows a message", () =>
+    on(address("empty.graph"), {}, async (page) => {
+      assert.match(await page.locator("#blank").innerText(), /no ops/);
+      for (const key of ["Tab", "ArrowDown", "Enter", "Space", "t", "t", "+", "0"]) await page.keyboard.press(key);
+    }));
+
+  test("more than 5,000 nodes", () =>
+    on(address("deep.graph"), {}, async (page) => {
+      const nodes = data("deep.graph").graph.nodes.length;
+      assert.ok(nodes > 5000);
+      assert.ok((await drawn(page)) > 4000);
+      await picture(page, "deep");
+      const ready = await page.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd);
+      const frame = async (what) => {
+        const before = await view(page);
+        const ms = await page.evaluate(async () => {
+          const canvas = document.getElementById("figure");
+          const frames = [];
+          for (let i = 0; i < 20; i++) {
+            const from = performance.now();
+            canvas.dispatchEvent(new WheelEvent("wheel", { deltaX: i % 2 ? 40 : 44, deltaY: 9, shiftKey: false, cancelable: true }));
+            await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
+            frames.push(performance.now() - from);
+          }
+          return frames.sort((a, b) => a - b)[10];
+        });
+        assert.notEqual(await view(page), before, "the figure did not move");
+        console.log(`# ${nodes} nodes: a frame of panning, ${what}: ${ms.toFixed(1)} ms`);
+      };
+      console.log(`# ${nodes} nodes: interactive after ${ready.toFixed(0)} ms`);
+      await frame("all of it on the screen");
+      await page.keyboard.press("/");
+      await page.keyboard.type("%s200 ");
+      await page.keyboard.press("Enter");
+      await until("the op", async () => (await chosen(page)) === "%s200 = einsum");
+      await picture(page, "deep-near");
+      await frame("near");
+      const from = Date.now();
+      await page.locator("#figure").focus();
+      await page.keyboard.press("e");
+      await until("open kernels", async () => Number((await view(page)).split(" ")[2]) < 0.2);
+      console.log(`# ${nodes} nodes: all groups opened in ${Date.now() - from} ms`);
+    }));
+});
+
+describe("paper", () => {
+  for (const name of ["bert_encoder.graph", "bert_encoder.roofline", "bert_encoder.memory", "bert.diff", "deep.graph", "attention_symbolic.graph", "empty.graph"]) {
+    test(name, () =>
+      on(address(name), { colorScheme: "dark" }, async (page) => {
+        const file = picturePath(`page-${name}.pdf`);
+        await page.pdf({ path: file, preferCSSPageSize: true, printBackground: true });
+        assert.ok(fs.statSync(file).size > 8_000, "an empty sheet");
+        const d = data(name);
+        let text;
+        try {
+          text = execFileSync("pdftotext", ["-q", file, "-"], { encoding: "utf8" });
+        } catch {
+          return; // no tool to read it
+        }
+        assert.ok(text.includes(d.title.split(" ")[0]), "no title");
+        const words = { graph: () => d.graph.nodes.filter((n) => n.time_ns > 0).sort((a, b) => b.time_ns - a.time_ns).map((n) => n.time_label), roofline: () => d.roofline.roofs.map((r) => r.label), memory: () => [d.memory.peak_label], diff: () => [d.diff.functions[0].moved_bytes.new_label] }[d.kind]();
+        for (const word of words.slice(0, 12)) assert.ok(text.includes(word), `no ${word}`);
+      }));
+  }
+});
+
+describe("people", () => {
+  for (const colorScheme of ["light", "dark"]) {
+    test(`text has contrast, ${colorScheme}`, () =>
+      on(address("bert_encoder.graph"), { colorScheme }, async (page) => {
+        const weak = await page.evaluate(() => {
+          const style = getComputedStyle(document.documentElement);
+          const rgb = (text) => {
+            const probe = document.createElement("canvas").getContext("2d");
+            probe.fillStyle = text;
+            probe.fillRect(0, 0, 1, 1);
+            return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
+          };
+          const light = (text) => rgb(text).map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+          const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+          const value = (name) => style.getPropertyValue(name).trim();
+          const pairs = [["--text", "--background", 4.5], ["--muted", "--background", 4.5], ["--muted", "--surface", 4.5], ["--more", "--background", 4.5], ["--less", "--background", 4.5], ["--warning", "--background", 4.5], ["--accent", "--background", 3]];
+          for (const cls of ["contraction", "normalization", "elementwise", "movement", "unknown", "value"]) pairs.push([`--class-${cls}`, "--background", 3], [`--class-ink-${cls}`, `--class-${cls}`, cls === "elementwise" ? 3 : 4.5]);
+          return pairs.filter(([a, b, least]) => ratio(value(a), value(b)) < least).map(([a, b]) => `${a} on ${b}: ${ratio(value(a), value(b)).toFixed(2)}`);
+        });
+        assert.deepEqual(weak, []);
+      }));
+  }
+
+  test("everything is reached with the Tab key, and seen to be", () =>
+    on(address("bert_encoder.graph"), {}, async (page) => {
+      const reached = new Set();
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press("Tab");
+        const here = await page.evaluate(() => {
+          const e = document.activeElement;
+          if (!e || e === document.body) return null;
+          return { name: e.id || e.getAttribute("aria-label") || e.textContent, ring: getComputedStyle(e).outlineStyle !== "none" };
+        });
+        if (!here) break;
+        assert.ok(here.ring, `no ring around ${here.name}`);
+        reached.add(here.name);
+      }
+      for (const name of ["search", "figure", "tableButton", "Open all groups (e)"]) assert.ok(reached.has(name), `${name} is not reached: ${[...reached].join(", ")}`);
+      assert.ok((await page.locator("#figure").getAttribute("aria-label")).includes("Movement graph"));
+    }));
+
+  test("a narrow view", () =>
+    on(address("bert_encoder.graph"), { viewport: { width: 420, height: 700 } }, async (page) => {
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+      assert.ok(!wide, "the page is wider than its window");
+      await page.locator("#figure").focus();
+      await page.keyboard.press("Home");
+      await picture(page, "narrow");
+    }));
+});
