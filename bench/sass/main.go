@@ -1,6 +1,6 @@
-// Sass compiles the examples and prints what their machine code says of their
-// speed: for each kernel the instructions of its hot part over the bytes it
-// moves, against what the machine issues meanwhile.
+// Sass compiles the examples and prints an analysis of their machine code: for
+// each kernel the issue slots of its hot part per byte that it moves, compared
+// with the slots that the machine issues in that time.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// sizes are those of the symbols of examples that leave sizes open.
+// sizes binds the symbolic dimensions of examples.
 var sizes = map[string]int64{"b": 2, "n": 512, "h": 8, "d": 64}
 
 func main() {
@@ -38,17 +38,17 @@ func main() {
 	flag.Parse()
 	m, ok := machine.Lookup(*name)
 	if !ok || m.Arch == "" {
-		log.Fatalf("%s is no machine with a GPU", *name)
+		log.Fatalf("machine %s has no GPU", *name)
 	}
 	files := flag.Args()
 	if len(files) == 0 {
 		var err error
 		if files, err = filepath.Glob("examples/*.dmir"); err != nil || len(files) == 0 {
-			log.Fatal("no examples here; run it in the repository, or name files")
+			log.Fatal("no examples found; run in the repository, or name files")
 		}
 	}
 	fmt.Printf("# Machine code of the examples, %s (%s)\n\n", m.Title, m.Arch)
-	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots of a thread for each byte (%s / 2 / (%g · %s)).\n\n",
+	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots per byte (%s / 2 / (%g · %s)).\n\n",
 		driver.Target, driver.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), driver.Target, units.Bandwidth(m.Bandwidth))
 	var over []string
 	for _, file := range files {
@@ -83,7 +83,7 @@ func main() {
 	}
 }
 
-// row is the line of the table for one step.
+// row returns the table row of one step.
 func row(a driver.Audit) string {
 	part, share := "all", "–"
 	if a.Loop {
@@ -96,8 +96,8 @@ func row(a driver.Audit) string {
 		a.Step, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
 }
 
-// audit compiles the only function of a file; a file with several, or one that
-// is not for devices, gives nothing.
+// audit compiles the only function of a file. It returns nothing for a file with
+// several functions or a function that is not for devices.
 func audit(file string, m *machine.Machine) ([]driver.Audit, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
