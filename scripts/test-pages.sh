@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the pages of the panels: checks their scripts with the tools of the VS Code extension, and opens the pages
-# in a browser from a file, from a loopback server and as in a webview. Writes screenshots to build/screenshots.
+# Tests the pages of the panels: their scripts are checked with the tools of the VS Code extension, and the pages are opened
+# in a browser from a file, from a loopback server and as in a web view. Pictures go to build/screenshots.
 # usage: test-pages.sh
 set -euo pipefail
 . "$(dirname "$0")/common.sh"

@@ -48,7 +48,7 @@ func main() {
 		}
 	}
 	fmt.Printf("# Machine code of the examples, %s (%s)\n\n", m.Title, m.Arch)
-	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots per byte (%s / 2 / (%g · %s)).\n\n",
+	fmt.Printf("Budget: f32 peak / 2 / (%g · bandwidth) = %.2f issue slots of a thread for each byte (%s / 2 / (%g · %s)).\n\n",
 		driver.Target, driver.SlotsPerByte(m), units.Rate(m.Peak(false, types.F32)), driver.Target, units.Bandwidth(m.Bandwidth))
 	var over []string
 	for _, file := range files {
@@ -96,8 +96,8 @@ func row(a driver.Audit) string {
 		a.Step, a.Class, units.Bytes(a.Bytes), part, a.Hot.Instrs, a.PerByte, a.Hot.Pipe, 100*a.Share, share, a.Hot.Wide, a.Hot.Float64, a.All.Tensor, a.All.Bulk, a.All.Local)
 }
 
-// audit compiles the only function of a file. It returns nothing for a file with
-// several functions or a function that is not for devices.
+// audit compiles the only function of a file; a file with several, or one that
+// is not for devices, gives nothing.
 func audit(file string, m *machine.Machine) ([]driver.Audit, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

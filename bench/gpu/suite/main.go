@@ -67,7 +67,7 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 		return 0, fmt.Errorf("%s has no cases; scripts/gpu-prepare.sh builds them", dir)
 	}
 	to.add(begun{Suite: d.Title(), Arch: d.Arch(), Cases: len(files)})
-	if d.Name() != "emulator" { // which runs in a separate process
+	if d.Name() != "emulator" { // which is a process of its own
 		far := device.Isolated(d)
 		defer far.Close()
 		d = far

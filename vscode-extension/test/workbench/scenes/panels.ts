@@ -161,7 +161,7 @@ export const panelScenes: Scene[] = [
       await wb.page.keyboard.press("Control+Shift+X");
       await wb.page.locator(".extensions-list .monaco-list-row", { hasText: "dmir" }).first().click();
       await wb.page.locator(".extension-editor .name", { hasText: "dmir" }).waitFor();
-      await wb.panel().getByText("Setup").first().waitFor();
+      await wb.panel().getByText("Set-up").first().waitFor();
       const broken = await wb.panel().locator("img").evaluateAll((all) => all.filter((i) => (i as { naturalWidth?: number }).naturalWidth === 0).length);
       assert.equal(broken, 0, "no picture of the README is missing");
       await wb.screenshot("extension-page");
