@@ -83,7 +83,7 @@ func main() {
 	}
 }
 
-// row returns the table row of one step.
+// row is the line of the table for one step.
 func row(a driver.Audit) string {
 	part, share := "all", "–"
 	if a.Loop {
