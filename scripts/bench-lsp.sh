@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The language server beside mlir-lsp-server, and fmt and lint over the conformance inputs beside mlir-opt,
-# in the same run; results go to bench/results. Arguments go to bench/lsp.
+# Compares the language server with mlir-lsp-server, and fmt and lint over the conformance inputs with mlir-opt,
+# in the same run. Writes results to bench/results and passes its arguments to bench/lsp.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

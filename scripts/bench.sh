@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wall time and memory beside the peers, in the same run; results go to bench/results.
+# Compares wall time and memory with the peers, in the same run. Writes results to bench/results.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds for every platform that dmir is made for, without cgo.
+# Builds dmir for every supported platform, without cgo.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Random programs, forward and gradients, on the reference executor, the emulator and every other device that is here.
-# usage: differential.sh [N] [SEED]    N programs (20,000), the first of seed SEED (0)
-# Programs that go wrong are made small and written to build/differential, with their seed and what is wrong.
-# Exit status 1 where there are any.
+# Runs random programs and their gradients on the reference executor, the emulator and every other device of this machine.
+# usage: differential.sh [N] [SEED]    N programs (default 20,000), starting at seed SEED (default 0)
+# Reduces failing programs and writes them to build/differential, with their seed and the error.
+# Exits with status 1 if any program fails.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The fuzz targets, beyond the seeds that every test run tries.
-# usage: fuzz.sh         each target on a fixed number of inputs, from its seeds alone: a minute or two of two cores in all
-#        fuzz.sh TIME    a hunt: each target for TIME ("30s", "5m"), from its seeds and what earlier hunts found of use
-# An input that fails is written to the testdata/fuzz of its package. Give it a telling name and keep it with the mend.
+# Runs the fuzz targets on more inputs than the seeds, which every test run includes.
+# usage: fuzz.sh         each target on a fixed number of inputs, from its seeds only: one or two minutes on two cores in total
+#        fuzz.sh TIME    each target for TIME ("30s", "5m"), from its seeds and Go's cache of interesting inputs
+# A failing input is written to testdata/fuzz of its package. Give it a descriptive name and commit it with the fix.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 module=$(go list -m)
 kept=$(go env GOCACHE)/fuzz
 
-# inputs TARGET: how many take a core some two seconds.
+# inputs TARGET: the number of inputs that takes about two seconds on one core.
 inputs() {
   case $1 in
   lsp/server.FuzzServe) echo 20 ;;
@@ -38,7 +38,7 @@ grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | wh
     echo "fuzz $package $target $amount"
     (cd "$folder" && exec "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$amount" -test.fuzzminimizetime 5x \
       -test.fuzzcachedir "$cache") >"$log" 2>&1 </dev/null && continue
-    # A worker that is busy when its time is up is reported as a failure of its own, without an input.
+    # Go reports a worker that is busy at the end of its time as a failure without an input.
     [ -n "$time" ] && grep -q '^    context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log" && continue
     cat "$log"
     exit 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the tree-sitter parser anew: the words and colours from the registry, then the parser from the grammar.
+# Generates the tree-sitter parser: keywords and colours from the op registry, then the parser from the grammar.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 

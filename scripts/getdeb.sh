@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: getdeb.sh SUITE FOLDER PACKAGE...
-# Unpacks packages of another Debian suite, with what they need, into FOLDER/root. The host's own packages stay as they are:
-# apt works on a package database of its own under FOLDER, and the archive is the one that this machine is set up with.
+# Unpacks packages of another Debian suite, with their dependencies, into FOLDER/root. The host's own packages do not change:
+# apt uses a separate package database under FOLDER, and the archive that this machine is configured with.
 set -euo pipefail
 if [ $# -lt 3 ]; then
   sed -n '2,4s/^# //p' "$0" >&2
@@ -10,7 +10,7 @@ fi
 suite=$1 folder=$(mkdir -p "$2" && cd "$2" && pwd)
 shift 2
 
-# The first archive apt is set up with, written in either of apt's two formats.
+# The first archive that apt is configured with, in either of apt's two formats.
 archive=$(
   shopt -s nullglob
   for file in /etc/apt/sources.list.d/*.sources; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds what `make gpu` needs on a machine that has a card but no Go, no compiler for it and perhaps no PyTorch:
-# build/gpu.tar.xz, which holds dmir, every workload compiled, and the device suite: programs with machine code and the
-# results of the reference. Carry it, and the repository, to that machine. It takes about half an hour on two cores.
+# Builds the archive that `make gpu` needs on a machine with a card but without Go, a compiler for the card, or PyTorch:
+# build/gpu.tar.xz contains dmir, every workload compiled, and the device suite: programs with machine code and the
+# reference's results. Copy it and the repository to that machine. The build takes about half an hour on two cores.
 # usage: gpu-prepare.sh [ARCH]     (default: sm_90a)
-# For a quick look: WORKLOADS=REGEX and TESTS=REGEX, of the workloads and of the tests that make the suite's cases.
+# For a quick build, WORKLOADS=REGEX and TESTS=REGEX select workloads and the tests that write the suite's cases.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -11,10 +11,10 @@ arch=${1:-sm_90a}
 command -v go >/dev/null || cannot "install Go and run this again"
 command -v python3 >/dev/null || cannot "install Python 3 and run this again"
 mkdir -p build
-case $arch in # the machines of that architecture, whose tiles are others
+case $arch in # the machines of the architecture, each with its own tiles
   sm_80) targets="a100-80 a100-40" ;; sm_90 | sm_90a) targets="h200 h100" ;; sm_100*) targets=b200 ;; *) targets=h200 ;;
 esac
-# Machine code of CUDA 13.0, which every driver of CUDA 13 takes, whatever compiler is installed here.
+# Compile with NVRTC of CUDA 13.0, independent of the installed one: every CUDA 13 driver loads its machine code.
 nvrtc=${DMIR_NVRTC:-$root/build/nvrtc-13.0}
 if [ -z "${DMIR_NVRTC:-}" ] && ! [ -e "$nvrtc/ready" ]; then
   rm -rf "$nvrtc"
@@ -23,7 +23,7 @@ if [ -z "${DMIR_NVRTC:-}" ] && ! [ -e "$nvrtc/ready" ]; then
 nvidia-cuda-nvrtc==13.0.88 --hash=sha256:ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575 --hash=sha256:d27f20a0ca67a4bb34268a5e951033496c5b74870b868bacd046b1b8e0c3267b
 END
   python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
-    --require-hashes --target "$nvrtc" -r "$wanted" || cannot "pip could not fetch NVRTC 13.0; name a library in DMIR_NVRTC"
+    --require-hashes --target "$nvrtc" -r "$wanted" || cannot "pip could not download NVRTC 13.0; set DMIR_NVRTC to a library"
   rm -f "$wanted"
   touch "$nvrtc/ready"
 fi
@@ -33,7 +33,7 @@ export DMIR_NVRTC=$nvrtc
 fresh=$(mktemp -d "$root/build/.gpu-XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
 mkdir -p "$fresh/gpu/cases"
-# The libraries of the other machine are others: nothing here links to any.
+# The other machine has other libraries, so the binaries must not link to any.
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/dmir" .
 CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$fresh/gpu/suite" ./bench/gpu/suite
 failed=0 total=0
@@ -51,7 +51,7 @@ for target in $targets; do
   done
   echo "$target $arch" >"$folder/target"
 done
-# The tests that hold these programs to the emulator keep them as cases.
+# The tests that run these programs on the emulator write them as cases.
 DMIR_CARRY=$fresh/gpu/cases DMIR_CARRY_ARCH=$arch go test -count=1 -timeout 90m \
   -run "${TESTS:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
   ./compile/cuda ./compile/driver ./bench/gpu

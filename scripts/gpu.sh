@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The GPU leg: the device suite, then every workload of bench/gpu beside its peers, on the local NVIDIA card, in under 10
-# minutes. PyTorch, Triton and JAX take part where they are. Where there is no Go, or no compiler for the card, it takes what
-# scripts/gpu-prepare.sh built, build/gpu.tar.xz. Everything it writes lies in one folder below $OUT, if that is set, else
-# below bench/results: lines of JSON as things end, logs, and the result.
-# $GPU_ARCHIVE names another file in place of build/gpu.tar.xz.
-# usage: gpu.sh [TARGET] [OPTIONS OF bench/gpu/run.py]     TARGET: the machine to predict for; by default as the card's name says
+# Runs the device suite, then every workload of bench/gpu and its peers, on the local NVIDIA card, in under 10
+# minutes. PyTorch, Triton and JAX take part if they are installed. Without Go, or without a compiler for the card, it uses
+# build/gpu.tar.xz, which scripts/gpu-prepare.sh builds. It writes all output to one folder in $OUT or, if that is unset,
+# in bench/results: a line of JSON for each finished case, logs, and the result.
+# $GPU_ARCHIVE replaces build/gpu.tar.xz.
+# usage: gpu.sh [TARGET] [OPTIONS OF bench/gpu/run.py]     TARGET: the machine to predict times for (default: from the card's name)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
 began=$SECONDS
 card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1) || true
-[ -n "$card" ] || { echo "skipped: no NVIDIA card here"; exit 0; }
+[ -n "$card" ] || { echo "skipped: this machine has no NVIDIA card"; exit 0; }
 command -v python3 >/dev/null || { echo "failed: install Python 3 and run this again" >&2; exit 1; }
 out=${OUT:-bench/results}/gpu-$(echo "$card" | tr -c 'A-Za-z0-9\n' '-')-$(date -u +%F-%H%M%S)
 mkdir -p "$out"
@@ -35,9 +35,9 @@ if [ -x "$scratch/gpu/dmir" ] && "$scratch/gpu/dmir" version >/dev/null; then
 elif command -v go >/dev/null; then
   go build -o "$scratch/dmir" .
   dmir=$scratch/dmir
-  echo "the device suite is left out: scripts/gpu-prepare.sh makes its cases"
+  echo "skipped: the device suite; scripts/gpu-prepare.sh builds its cases"
 else
-  echo "failed: no Go here and no $archive; scripts/gpu-prepare.sh builds it elsewhere" >&2
+  echo "failed: install Go, or build $archive with scripts/gpu-prepare.sh on another machine" >&2
   exit 1
 fi
 "$dmir" doctor || true

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Packages the VS Code extension, once for each platform with the server's binary in it, and once ("universal") without, for
-# those who have dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
-# DMIR_IMAGES_URL, where set, is the https address under which the pictures of the README are found; where it is not, they are
-# left out, for editors and galleries show none but those that come by https.
-# usage: package-vscode.sh [TARGET…]    (all when none is named; "host" is this machine's)
+# Packages the VS Code extension, once for each platform with the server's binary, and once ("universal") without, for
+# users with dmir on PATH. Writes build/vsix/dmir-TARGET-VERSION.vsix and the file SHA256SUMS, and lists sizes.
+# DMIR_IMAGES_URL is the https address of the README's pictures. If it is unset, the packages have no pictures, because editors
+# and galleries show only pictures from https addresses.
+# usage: package-vscode.sh [TARGET…]    (default: all targets; "host" is this machine's)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -33,7 +33,7 @@ rm -rf "$stage"
 mkdir -p "$stage"
 (cd "$extension" && node esbuild.mjs)
 version=$(node -p "require('$extension/package.json').version")
-# From a copy of its own, so that several of these may run at a time and none leaves a binary in the source.
+# Packages a copy, so that several runs may be concurrent and no binary is left in the source folder.
 for file in .vscodeignore package.json README.md CHANGELOG.md LICENSE THIRD_PARTY_NOTICES.txt language-configuration.json dist images walkthrough syntaxes; do
   cp -R "$extension/$file" "$stage/"
 done
@@ -51,11 +51,11 @@ for target in "${wanted[@]}"; do
   which=()
   if [ "$target" != universal ]; then
     case " ${targets[*]} " in *" $target "*) ;; *)
-      echo "there is no target $target; there are ${targets[*]} universal" >&2
+      echo "unknown target $target; the targets are ${targets[*]} universal" >&2
       exit 2
       ;;
     esac
-    # The binary stays in build/vsix/bin/TARGET too, for tests.
+    # Tests also use the binary in build/vsix/bin/TARGET.
     (cd "$root" && CGO_ENABLED=0 GOOS=$(goos "$target") GOARCH=$(goarch "$target") go build -trimpath -ldflags='-s -w' -o "$out/bin/$target/" .)
     cp -R "$out/bin/$target" "$stage/bin"
     (echo && cat "$root/internal/notices/THIRD_PARTY_NOTICES.txt") >>"$stage/THIRD_PARTY_NOTICES.txt"

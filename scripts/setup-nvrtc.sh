@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches NVRTC, NVIDIA's run-time compiler, and nvdisasm with pip to where dmir looks for them, as `dmir doctor --install-nvrtc`
-# does, and nvcc beside them, which takes NVRTC's place where that is missing: for CI. About 180 MB to fetch, 450 MB on disk.
+# Installs NVRTC, NVIDIA's run-time compiler, and nvdisasm with pip where dmir looks for them, as `dmir doctor --install-nvrtc`
+# does. For CI it also installs nvcc, which dmir uses if NVRTC is missing. Downloads about 180 MB, 450 MB on disk.
 # usage: setup-nvrtc.sh [FOLDER]      (default: dmir's folder in the user's cache, or in $DMIR_CACHE)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -15,11 +15,11 @@ command -v python3 >/dev/null || cannot "install Python 3 with pip (to fetch NVR
 mkdir -p "$(dirname "$folder")"
 fresh=$(cd "$(dirname "$folder")" && mktemp -d "$PWD/.cuda-XXXXXX")
 trap 'rm -rf "$fresh"' EXIT
-# Isolated, and in a folder of its own: no module of this folder is one of Python's.
+# Run Python isolated and in a new folder, so that no module of the current folder shadows one of Python's.
 (cd "$fresh" && python3 -I -m pip install --quiet --disable-pip-version-check --no-input --root-user-action=ignore --no-deps --only-binary=:all: \
   --require-hashes --target "$fresh/new" -r "$root/gpu/nvrtc/wheels.txt" -r "$root/gpu/nvrtc/wheels-nvcc.txt") ||
   cannot "pip could not fetch NVIDIA's packages that gpu/nvrtc/wheels*.txt name"
-# What is there may be in use: it gives way at once, not file by file.
+# An existing folder may be in use, so replace it as a whole and not file by file.
 if [ -e "$folder" ]; then mv "$folder" "$fresh/old"; fi
 mv "$fresh/new" "$folder"
 echo "NVRTC, nvdisasm and nvcc are in $folder"

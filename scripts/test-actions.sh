@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the GitHub workflows of docs/EDITORS.md: each parses, and its commands do what they are there for, in a repository
-# with waste in it. The steps that only GitHub can take are replaced by what they leave behind.
+# Tests the GitHub workflows of docs/EDITORS.md: each parses, and its commands work in a repository with wasted data
+# movement. The effects of steps that only GitHub can run are simulated.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -19,7 +19,7 @@ git config --global user.name test
 git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
 
-# A repository whose main is without waste, on a branch that brings some.
+# A repository whose main branch has no wasted movement, on a branch that adds some.
 project=$scratch/project
 workspace=$root/vscode-extension/test/workspace
 git init --quiet "$project"
@@ -40,7 +40,7 @@ cp "$workspace/messy.dmir" .
 git add .
 git commit --quiet --message 'through memory'
 
-# steps N: the commands of the N-th workflow of the page, one file for each, in order; its "uses" are checked to be known.
+# steps N: writes the commands of the N-th workflow of the page to one file each, in order; checks that its "uses" are known.
 python3 - "$root/docs/EDITORS.md" "$scratch" <<'END'
 import pathlib, re, sys, yaml
 page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
@@ -63,7 +63,7 @@ for number, workflow in enumerate(workflows, 1):
             (folder / f"{i:02}").write_text(step["run"] + "\n")
 END
 
-# The second checkout of each workflow.
+# Simulates the second checkout of each workflow.
 sources() {
   mkdir "$project/.dmir"
   (
@@ -74,8 +74,8 @@ sources() {
   ) | tar --extract --directory "$project/.dmir"
 }
 
-# run WORKFLOW COMMAND: takes the step of the workflow that has the command, as GitHub's shell does; its status is in $status
-# and what it printed in $log.
+# run WORKFLOW COMMAND: runs the step of the workflow that contains the command, as GitHub's shell does; sets $status to its
+# exit status and writes its output to $log.
 log=$scratch/log
 run() {
   local step
@@ -118,7 +118,7 @@ for result in run["results"]:
     assert result["ruleId"] in rules and result["level"] in ("note", "warning", "error"), result
     (place,) = result["locations"]
     place = place["physicalLocation"]
-    # Code scanning wants addresses below the root of the repository.
+    # Code scanning needs paths relative to the root of the repository.
     assert place["artifactLocation"]["uri"] == "ffn.dmir" and place["region"]["startLine"] > 0, place
 END
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Emacs set-up of docs/EDITORS.md with the real server: eglot in batch, and on a full screen. Emacs 30 comes from
+# Tests the Emacs setup of docs/EDITORS.md with the real server: eglot in batch, and on a full screen. Emacs 30 comes from
 # Debian's archive and is unpacked under build/.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -15,7 +15,7 @@ failed=0
 fresh "$scratch"
 workspace "$scratch/workspace"
 
-# Emacs looks for its own files where Debian installs them.
+# Emacs expects its own files where Debian installs them.
 usr=${emacs%/bin/*}
 share=$(echo "$usr"/share/emacs/[0-9]*)
 export HOME=$scratch EMACSLOADPATH=$share/lisp EMACSDATA=$share/etc EMACSDOC=$share/etc
@@ -30,7 +30,7 @@ if [ $failed = 1 ]; then
 else
   sed -n 's/^ *passed .*[0-9] *\(dmir-[a-z-]*\) .*/  ok   \1/p' "$scratch/log"
 fi
-# Without a warning; what comes out of it goes to a folder that is thrown away.
+# Byte compilation must give no warning; its output goes to a temporary folder.
 cp "$DMIR_EMACS/dmir-mode.el" "$scratch/"
 "${run[@]}" --batch --eval '(setq byte-compile-error-on-warn t)' -f batch-byte-compile "$scratch/dmir-mode.el" \
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; failed=1; }

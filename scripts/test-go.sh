@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Go tests: vet, formatting, staticcheck, unit, golden, differential, conformance and interop tests.
+# Runs the Go checks: vet, formatting, staticcheck, unit, golden, differential, conformance and interop tests.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"
@@ -8,7 +8,7 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.7.0
 command -v go >/dev/null || cannot "install Go and run this again"
 want mlir-opt-22 mlir-22-tools
 want c++ g++ # for the emulator
-scripts/setup-nvrtc.sh # the tests compile every kernel with it
+scripts/setup-nvrtc.sh # the tests compile every kernel with NVRTC
 
 go vet ./...
 unformatted=$(gofmt -l $(git ls-files '*.go'))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Helix set-up of docs/EDITORS.md with the real server on a full screen: colours, hints, findings, hover, quick fix
+# Tests the Helix setup of docs/EDITORS.md with the real server on a full screen: colours, hints, findings, hover, quick fix
 # and formatting. Helix comes from Debian's archive and is unpacked under build/.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -18,12 +18,12 @@ failed=0
 fresh "$scratch"
 workspace "$scratch/workspace"
 
-# The set-up, as the documentation says.
+# The setup from the documentation.
 mkdir -p "$XDG_CONFIG_HOME/helix/runtime/grammars"
 cp -r "$root/editors/helix/runtime/queries" "$XDG_CONFIG_HOME/helix/runtime/"
 cp "$root/editors/helix/config.toml" "$XDG_CONFIG_HOME/helix/"
 {
-  echo 'use-grammars = { only = ["dmir"] }' # no other language's, which would be fetched
+  echo 'use-grammars = { only = ["dmir"] }' # fetch no other grammars
   sed "s|/path/to/dmir|$root|" "$root/editors/helix/languages.toml"
 } >"$XDG_CONFIG_HOME/helix/languages.toml"
 "$helix" --version
@@ -44,7 +44,7 @@ screen_open helix "$helix $scratch/workspace/ffn.dmir 2>$scratch/err"
 screen_shows "the cost stands after its line" "dm\.relu %0 : tensor<8x64x256xf32> .*$cost"
 screen_shows "waste is said at the end of its line" 'dm\.add .*re-reads'
 screen_keys ']' d
-screen_shows "the finding at the cursor says what it saves" '^ *saves [0-9.]+ MB'
+screen_shows "the finding at the cursor shows its savings" '^ *saves [0-9.]+ MB'
 screen_keys Space k
 screen_shows "hover shows the numbers of the op" 'moved.*MB'
 screen_shows "and how much it computes for what it moves" 'intensity.*FLOP/B'

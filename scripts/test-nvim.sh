@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the Neovim set-up with the real server: headless in Neovim 0.12 (vim.lsp.config) and 0.10 (vim.lsp.start), and once on
+# Tests the Neovim setup with the real server: headless in Neovim 0.12 (vim.lsp.config) and 0.10 (vim.lsp.start), and once on
 # a full screen. Both versions come from Debian's archive and are unpacked under build/.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -15,7 +15,7 @@ trap 'screen_close; rm -rf "$scratch" 2>/dev/null || true' EXIT
 export DMIR_NVIM=$scratch/nvim DMIR_WORKSPACE=$scratch/workspace PATH=$root/build:$PATH
 workspace "$DMIR_WORKSPACE"
 
-# The set-up, as the documentation says, with the tree-sitter parser compiled into it.
+# The setup from the documentation, with the compiled tree-sitter parser.
 cp -r "$root/editors/nvim" "$DMIR_NVIM"
 grammar=$root/editors/tree-sitter-dmir/src
 mkdir -p "$DMIR_NVIM/parser"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the pre-commit hooks of this repository in a repository of their own, as a person's pre-commit would use them:
+# Tests the pre-commit hooks of this repository in a separate repository, as pre-commit runs them for users:
 # built with Go from the sources here, and with the binary on PATH.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -12,7 +12,7 @@ scratch=$(mktemp -d)
 trap 'chmod -R u+w "$scratch" && rm -rf "$scratch" 2>/dev/null || true' EXIT
 export PRE_COMMIT_HOME=$scratch/cache PATH=$root/build:$PATH
 export GIT_CONFIG_GLOBAL=$scratch/gitconfig GIT_CONFIG_NOSYSTEM=1
-# pre-commit builds in a GOPATH of its own for each trial; what is downloaded and compiled is shared with this one.
+# pre-commit builds in a separate GOPATH for each trial; downloads and compiled packages are shared with this one.
 GOMODCACHE=$(go env GOMODCACHE)
 export GOMODCACHE GOFLAGS=-trimpath
 git config --global user.name test
@@ -20,7 +20,7 @@ git config --global user.email test@example.invalid
 git config --global init.defaultBranch main
 git config --global --add safe.directory '*'
 
-# The repository as it is on disk, what is not committed included, as one commit that hooks can be taken from.
+# Copies the repository as it is on disk, with uncommitted changes, to one commit that provides the hooks.
 (
   cd "$root"
   git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
@@ -32,7 +32,7 @@ git -C "$scratch/dmir" add .
 git -C "$scratch/dmir" commit --quiet --message snapshot
 revision=$(git -C "$scratch/dmir" rev-parse HEAD)
 
-# project FILE...: a fresh repository with files of the test workspace that uses the hooks.
+# project FILE...: creates a repository that uses the hooks, with files of the test workspace.
 project() {
   rm -rf "$scratch/project"
   mkdir "$scratch/project"
@@ -50,7 +50,7 @@ END
   git add .
 }
 
-# hook ID: the hook's exit status; what it printed is in $log.
+# hook ID: runs the hook and prints its exit status; its output is in $log.
 log=$scratch/log
 hook() {
   local status=0
@@ -58,7 +58,7 @@ hook() {
   echo $status
 }
 
-# try ID: the same by try-repo, which takes the hook from a checkout without a configuration.
+# try ID: the same with try-repo, which runs the hook from a checkout without a configuration.
 try() {
   local status=0
   pre-commit try-repo "$scratch/dmir" "$1" --all-files >"$log" 2>&1 || status=$?
@@ -88,12 +88,12 @@ for kind in '' -system; do
 
   project ffn.dmir
   check "dmir-lint$kind stops a commit that wastes movement" [ "$(hook dmir-lint$kind)" = 1 ]
-  check "  and says where and why" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+  check "  and reports where and why" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
 
   project ffn.dmir messy.dmir
   check "try-repo: dmir-fmt$kind formats" [ "$(try dmir-fmt$kind)" = 1 ]
   check "  and has done so" grep -Eq '^  %y = dm\.exp %x : tensor<64x64xf32> +// kept$' messy.dmir
   check "try-repo: dmir-lint$kind finds the waste" [ "$(try dmir-lint$kind)" = 1 ]
-  check "  and says where" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
+  check "  and reports where" grep -Eq 'ffn\.dmir:[0-9]+:[0-9]+: .*DM[0-9]+' "$log"
 done
 exit $failed

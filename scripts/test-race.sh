@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The packages that share data between goroutines, under the race detector.
+# Tests the packages that share data between goroutines with the race detector.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$root"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the tree-sitter grammar: the committed parser is what the grammar generates; its own tests; the examples and the
-# conformance inputs parse without an error, with the same ops at the same places as dmir's parser finds.
+# Tests the tree-sitter grammar: the committed parser is current; its own tests pass; the examples and the
+# conformance inputs parse without errors and yield the same ops at the same positions as dmir's parser.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -20,14 +20,14 @@ failed=0
 "$tree_sitter" --version
 "$tree_sitter" generate --no-bindings
 if diff -r "$root/editors/tree-sitter-dmir/src" src; then
-  echo "  ok   the committed parser is what the grammar generates"
+  echo "  ok   the committed parser is current"
 else
   echo "  FAIL src/ is not current; run scripts/generate-tree-sitter.sh"
   failed=1
 fi
 "$tree_sitter" test || failed=1
 
-# parses FILES...: all of them without an error, and the ops in them where dmir's parser finds them.
+# parses FILES...: checks that all parse without errors, with ops at the positions that dmir's parser finds.
 echo '(operation name: (op_name) @op)' >"$scratch/ops.scm"
 parses() {
   printf '%s\n' "$@" >"$scratch/paths"

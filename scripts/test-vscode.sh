@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Tests the VS Code extension: lint and unit tests, the package with the binary in it, the suite in the extension host, and
-# scenes played in the real workbench with the real server. The suite runs and the main story is played in two versions of
-# VS Code, the other scenes in the newer one. Pictures of the scenes go to build/screenshots.
-# usage: test-vscode.sh [unit] [host] [scenes]    (all when none is named)
-# DMIR_VSCODE names one version of code-server to use alone, DMIR_SCENE a part of the name of the scenes to play.
+# Tests the VS Code extension: lint and unit tests, the package with the binary, the suite in the extension host, and
+# scenes in the real workbench with the real server. The suite and the main story run in two versions of
+# VS Code, the other scenes in the newer one. Writes screenshots to build/screenshots.
+# usage: test-vscode.sh [unit] [host] [scenes]    (default: all)
+# DMIR_VSCODE selects one version of code-server; DMIR_SCENE selects scenes by a part of their name.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 older=4.99.4  # of code-server; it embeds VS Code 1.99.3
-newer=4.139.1 # VS Code 1.139.1, which needs a newer Node.js than we ask for
+newer=4.139.1 # VS Code 1.139.1, which needs a newer Node.js than the extension
 legs=" ${*:-unit host scenes} "
 
 want node nodejs
@@ -22,12 +22,12 @@ for browser in chromium chromium-browser google-chrome; do
 done
 command -v "$browser" >/dev/null || { want chromium chromium && browser=chromium; }
 
-# The package carries the binary, as a released one does: the scenes find the server without any setting.
+# The package contains the binary, like a released one: the scenes find the server without any setting.
 platform=$(node -p 'process.platform + "-" + process.arch')
 "$root/scripts/package-vscode.sh" host
 node esbuild.mjs --tests
 
-# install VERSION: code-server, without the native parts that the workbench does without.
+# install VERSION: installs code-server, without native parts that the workbench does not need.
 install() {
   local at=$root/build/vscode-$1 server=$root/build/vscode-$1/node_modules/code-server/lib/vscode node=()
   [ -e "$server/node_modules.asar" ] && return

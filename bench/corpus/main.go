@@ -1,21 +1,21 @@
 // Command corpus measures `dmir fmt --check` and `dmir lint` over the
-// conformance inputs, MLIR files of a dozen projects, beside mlir-opt over the
+// conformance inputs, MLIR files of a dozen projects, and mlir-opt over the
 // same files.
 //
 //	go run ./bench/corpus [-runs 3] [-dir ../shared/conformance] [-json bench/results/FILE.json]
 //
-// What each does with a file:
+// What each command does with a file:
 //
-//	fmt --check   parses, lays out, compares; says which files would change
-//	lint          parses, lowers, verifies, costs, runs every rule; prints the findings
+//	fmt --check   parses, formats, compares; prints which files would change
+//	lint          parses, lowers, verifies, computes costs, runs every rule; prints the findings
 //	mlir-opt      --allow-unregistered-dialect --split-input-file: parses, verifies, prints to /dev/null
 //
-// dmir reads every op of every dialect; mlir-opt ends a section at the first op
-// in the pretty form of a dialect that it does not have, which is early in most
-// of these files. So the files that mlir-opt reads to the end are measured on
-// their own as well ("read by both"). Each set is measured with one process for
-// each file and with one process for all; for mlir-opt that is one file of all
-// of them, in sections.
+// dmir reads every op of every dialect. mlir-opt stops in a section at the first op
+// in the pretty form of a dialect that it does not know, which is early in most
+// of these files. So the files that mlir-opt reads to the end are also measured
+// separately ("read by both"). Each set is measured with one process for
+// each file and with one process for all; mlir-opt then reads one file with all
+// of them as sections.
 package main
 
 import (
@@ -46,10 +46,10 @@ func main() {
 }
 
 type row struct {
-	Files     string  `json:"files"` // all, or those read by both
+	Files     string  `json:"files"` // "all" or "read by both"
 	Count     int     `json:"count"`
 	Bytes     int64   `json:"bytes"`
-	Processes string  `json:"processes"` // one, or one a file
+	Processes string  `json:"processes"` // one, or one per file
 	Command   string  `json:"command"`
 	WallMs    float64 `json:"wall_ms"`
 	Ratio     float64 `json:"ratio"` // to mlir-opt on the same files in as many processes
@@ -66,7 +66,7 @@ type results struct {
 	Rows    []row  `json:"rows"`
 }
 
-// files is a set of inputs, with all of them in one file for the peer.
+// files is a set of inputs, and one file with all of them for the peer.
 type files struct {
 	name  string
 	paths []string
@@ -137,7 +137,7 @@ func run(runs int, dir, peer, out string) error {
 	return os.WriteFile(out, append(text, '\n'), 0o644)
 }
 
-// gather lists the MLIR files below a folder.
+// gather lists the MLIR files in a folder, recursively.
 func gather(dir string) (paths []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && filepath.Ext(path) == ".mlir" {
@@ -151,7 +151,7 @@ func gather(dir string) (paths []string, err error) {
 	return paths, err
 }
 
-// concatenate writes the files as sections of one.
+// concatenate writes the files as sections of one file.
 func concatenate(path, name string, paths []string) (files, error) {
 	f := files{name: name, paths: paths, whole: path}
 	var b strings.Builder
@@ -167,7 +167,7 @@ func concatenate(path, name string, paths []string) (files, error) {
 	return f, os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
-// measure takes the median of the wall times of each command over a set of files.
+// measure computes the median wall time of each command over a set of files.
 func measure(runs int, f files, single bool, dmir string, opt []string) ([]row, error) {
 	commands := []struct {
 		name string
@@ -212,8 +212,8 @@ func measure(runs int, f files, single bool, dmir string, opt []string) ([]row, 
 	return rows, nil
 }
 
-// succeeds runs a command without showing what it says; its exit status may be
-// anything, but it must run and end by itself.
+// succeeds runs a command and discards its output. Any exit status is accepted,
+// but the command must start and exit by itself.
 func succeeds(argv []string) (bool, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	err := cmd.Run()

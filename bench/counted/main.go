@@ -1,9 +1,9 @@
 // Command counted runs the programs of the suite on the emulator and writes
-// what each step was predicted to move beside what it was counted to move.
+// the predicted and the counted bytes of each step.
 //
 //	go run ./bench/counted [-random 100] [-json bench/results/counted-DATE.json] [-md bench/results/counted-DATE.md]
 //
-// It ends with status 1 where bytes differ and no known term says why.
+// It exits with status 1 if bytes differ and no known term explains it.
 package main
 
 import (
@@ -29,8 +29,8 @@ type report struct {
 	Programs int           `json:"programs"`
 	Steps    int           `json:"steps"`
 	Equal    int           `json:"equal_steps"`
-	Named    int           `json:"named_steps"`   // that differ for a known term
-	Unnamed  int           `json:"unnamed_steps"` // that differ for none
+	Named    int           `json:"named_steps"`   // that differ by a known term
+	Unnamed  int           `json:"unnamed_steps"` // that differ by no known term
 	Failed   []string      `json:"failed,omitempty"`
 	Rows     []counted.Row `json:"rows"`
 }
@@ -94,14 +94,14 @@ func main() {
 	}
 }
 
-// sum is what the rows of one name move.
+// sum is the total bytes of the rows with one name.
 type sum struct {
 	name               string
 	steps, differ      int
 	predicted, counted int64
 }
 
-// grouped sums rows up by name, in the order in which names come.
+// grouped sums rows by name, in order of first occurrence.
 func grouped(rows []counted.Row, name func(*counted.Row) string) []*sum {
 	var out []*sum
 	of := map[string]*sum{}
@@ -127,8 +127,8 @@ func grouped(rows []counted.Row, name func(*counted.Row) string) []*sum {
 	return out
 }
 
-// table is the report as Markdown: the programs, the random ones together, and
-// the terms for which bytes differ.
+// table writes the report as Markdown: the programs, the random ones as a group, and
+// the terms by which bytes differ.
 func table(r *report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Predicted and counted bytes, %s\n\n", r.Date)

@@ -1,4 +1,4 @@
-"""What can be held without a card: the table, the order of work, and what is said of times."""
+"""Tests without a card: the table, the order of workloads, and the report of times."""
 import io
 import json
 import pathlib
@@ -15,7 +15,7 @@ from contest import OutOfTime
 
 
 def timed(**over):
-    """A row with times, as a run leaves it."""
+    """Returns a row with times, as a run creates it."""
     step = {"name": "k", "flop": 0, "read_bytes": 50, "written_bytes": 50, "time_ns": 1000.0, "measured_ns": 1100.0}
     out = {"name": "w", "group": "row", "mode": "forward", "minimum_bytes": 4000000, "contraction_flop": 0,
            "dmir": {"ns": 1000.0, "predicted_ns": 1000.0, "moved_bytes": 4000, "error": 0.001, "wrong": None, "steps": [step]}, "eager": {"ns": 2000.0}}  # fmt: skip
@@ -57,7 +57,7 @@ class Targets(unittest.TestCase):
         self.assertEqual((t["met"], t["of"], t["reached"], t["worst_name"]), (1, 2, False, "slow"))
 
     def test_better_of_the_peers(self):
-        t = self.of([timed(group="gemm", cublas={"ns": 900.0})], "GEMM beside")
+        t = self.of([timed(group="gemm", cublas={"ns": 900.0})], "GEMM against")
         self.assertEqual((t["worst"], t["reached"]), (0.9, False))
 
     def test_wrong_has_no_time(self):
@@ -86,12 +86,12 @@ class Targets(unittest.TestCase):
             report.head(result, False)
             report.line(timed(), 4e12, False)
             report.end(result, False)
-        for text in ("100%", "2.00", "reached       memory-bound", "not measured  GEMM beside cuBLAS", "left out for time: w (jax)"):
+        for text in ("100%", "2.00", "reached       memory-bound", "not measured  GEMM against cuBLAS", "skipped for lack of time: w (jax)"):
             self.assertIn(text, out.getvalue())
 
 
 class Scripted:
-    """A contestant that does as it is told: a list of answers, in turn; an exception is raised."""
+    """A contestant that returns a list of answers in order, or raises those that are exceptions."""
 
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
@@ -125,7 +125,7 @@ class Play(unittest.TestCase):
         return c
 
     def play(self, dmir, workers, names=("dmir", "eager")):
-        """All workloads of norms and softmax; the lines that were written, by workload."""
+        """Runs all workloads of norms and softmax. Returns the contest and the lines that it wrote."""
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
             c = self.contest(folder, dmir, workers)
             for w in workloads.table():
@@ -141,7 +141,7 @@ class Play(unittest.TestCase):
         self.assertEqual(c.left_out, [])
 
     def test_strikes(self):
-        """Two hangs or faults of a group, and it is left alone; its peers go on."""
+        """After two hangs or faults in a group, dmir skips the rest of it; its peers continue."""
         dmir = Scripted(OutOfTime("it hangs"), {"failed": "the kernel x failed", "fault": True})
         _, lines = self.play(dmir, {"eager": Scripted()})
         self.assertEqual(len(dmir.asked), 2)
@@ -154,7 +154,7 @@ class Play(unittest.TestCase):
         self.assertEqual((len(dmir.asked), len(lines)), (30, 30))
 
     def test_without_peers(self):
-        """Without PyTorch there are no inputs of its own and no check at this size."""
+        """Without PyTorch there are no inputs from it and no check at full size."""
         dmir = Scripted()
         c, lines = self.play(dmir, {})
         self.assertEqual((len(lines), lines[0]["dmir"]["checked_small"], "eager" in lines[0]), (30, False, False))

@@ -1,4 +1,4 @@
-"""The contestants as this process sees them: dmir, a process for each run, and workers, a process for each peer."""
+"""Interfaces to the contestants: dmir, one process for each run, and workers, one process for each peer."""
 import json
 import os
 import pathlib
@@ -11,11 +11,11 @@ HERE = pathlib.Path(__file__).parent
 
 
 class OutOfTime(Exception):
-    """The time is over, or a contestant has hung."""
+    """The time budget is used up, or a contestant hung."""
 
 
 def end(process):
-    """Kills a process. One whose kernel hangs the device may take long to end; the caller does not wait for it."""
+    """Kills a process. If its kernel hangs the device, the process may take long to exit; the caller does not wait for it."""
     process.kill()
     try:
         process.wait(5)
@@ -24,7 +24,7 @@ def end(process):
 
 
 def lines(path, line):
-    """Appends a line of JSON, whole and on disk when this returns."""
+    """Appends a line of JSON and syncs it to disk."""
     if path:
         with open(path, "a") as f:
             f.write(json.dumps(line) + "\n")
@@ -33,8 +33,8 @@ def lines(path, line):
 
 
 class Worker:
-    """A process of worker.py. It is ended when it takes too long, and started again at the next request. What it and its
-    libraries print is in the log."""
+    """A process of worker.py. A timeout kills it, and the next request starts it again. The log contains the output of the
+    process and its libraries."""
 
     def __init__(self, name, device, small, log):
         self.command = [sys.executable, str(HERE / "worker.py"), name, "--device", device] + (["--small"] if small else [])
@@ -80,21 +80,21 @@ class Worker:
 
 
 class Dmir:
-    """dmir compile and dmir run, a process each."""
+    """dmir compile and dmir run, each in a process."""
 
-    compiled = None  # a folder of programs for this very device, if there is one
+    compiled = None  # the folder of programs compiled for this device, if any
 
     def __init__(self, binary, device, target, scratch, log):
         self.binary, self.device, self.target, self.scratch, self.log = str(pathlib.Path(binary).resolve()), device, target, scratch, log
 
     def call(self, args, timeout):
-        """Status, standard output and standard error; the latter is in the log as well, with what was called."""
+        """Returns status, standard output and standard error. Also logs the command and its standard error."""
         process = subprocess.Popen([self.binary, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             end(process)
-            self.log.write(f"== dmir {' '.join(args)}\nno end within {timeout:.0f} s\n")
+            self.log.write(f"== dmir {' '.join(args)}\ntimeout after {timeout:.0f} s\n")
             raise OutOfTime(f"dmir took more than {timeout:.0f} s") from None
         finally:
             self.log.flush()
@@ -104,7 +104,7 @@ class Dmir:
         return process.returncode, out, err
 
     def program(self, w, timeout):
-        """The compiled file: a carried one of the same text, or made here. Then what went wrong, if something did."""
+        """Returns the compiled file, precompiled from the same text or compiled here, and an error message or None."""
         if self.compiled and (path := self.compiled / f"{w.name}.dmx").exists() and path.with_suffix(".dmir").read_text() == w.text():
             return path, None
         source, path = self.scratch / f"{w.name}.dmir", self.scratch / f"{w.name}.dmx"
@@ -114,8 +114,8 @@ class Dmir:
         return path, None if status == 0 else "does not compile: " + first(err)
 
     def run(self, w, inputs, folder, runs, limit, left):
-        """Runs on the inputs, files by name; the others are random. Results are files, times those of the device. The program has
-        `limit` seconds; compiling it here, where it was not carried, has what is left of the time."""
+        """Runs on inputs, files by name; other inputs are random. Results are files, times are device times. The program has
+        `limit` seconds; compilation, if the program is not precompiled, has the remaining time."""
         path, wrong = self.program(w, left)
         if wrong:
             return {"failed": wrong}
@@ -151,4 +151,4 @@ class Dmir:
 
 def first(text):
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[0] if lines else "it says nothing"
+    return lines[0] if lines else "no error message"

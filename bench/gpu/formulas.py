@@ -1,4 +1,4 @@
-"""What each workload computes, in PyTorch: the peer, and in float32 what every contestant is checked against."""
+"""Each workload in PyTorch: the peer and, in float32, the reference for the results of every contestant."""
 import torch
 import torch.nn.functional as F
 
@@ -75,8 +75,8 @@ def llama(w, x, cos, sin, s1, w_q, w_k, w_v, w_o, s2, w_gate, w_up, w_down):
 
 
 def step(w, forward=None):
-    """The workload as a function of its inputs that gives its results in their order, and one that prepares what is not
-    to be timed: the forward pass of a workload that is the backward pass alone."""
+    """Returns the workload as a function from inputs to results in order, and a function for the part that is not timed, the
+    forward pass of a workload that consists of the backward pass alone, or None."""
     f = forward or (lambda *args: globals()[w.kind](w, *args))
     wrt, loss = w.wrt(), w.kind == "cross_entropy"
 

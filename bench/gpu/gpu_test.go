@@ -1,4 +1,4 @@
-// Package gpu_test holds the workloads of the GPU benchmark to what dmir takes.
+// Package gpu_test checks that dmir accepts the workloads of the GPU benchmark.
 package gpu_test
 
 import (
@@ -38,7 +38,7 @@ func python(t *testing.T, args ...string) {
 	}
 }
 
-// Every workload's program, at both sizes, is sound.
+// Every workload's program, at both sizes, is valid.
 func TestWorkloads(t *testing.T) {
 	for _, size := range [][]string{nil, {"--small"}} {
 		dir := t.TempDir()
@@ -60,9 +60,9 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// The workloads at small sizes go with the device suite: without PyTorch these are
-// what says that their kernels compute the right numbers. Without a folder to keep
-// them in, a few of them are made.
+// The workloads at small sizes are part of the device suite. Without PyTorch they
+// are the check of the kernels' results. Without a folder for the cases the test
+// builds only a few.
 func TestWorkloadCases(t *testing.T) {
 	dir := t.TempDir()
 	python(t, "workloads.py", "--small", "--write", dir)
@@ -87,7 +87,7 @@ func TestWorkloadCases(t *testing.T) {
 	}
 }
 
-// keep makes a case of a workload whose results are those of the reference.
+// keep creates a case from a workload and the reference's results.
 func keep(t *testing.T, name, path, text string) {
 	p := program.Load(source.New(path, text), program.Options{})
 	m, fn, err := driver.Pick(p, "")
@@ -122,7 +122,7 @@ func keep(t *testing.T, name, path, text string) {
 		Build: func(arch string) (*artifact.Program, error) {
 			return driver.Build(t.Context(), m, fn, driver.BuildOptions{Machine: target, Arch: arch})
 		},
-		Within: func(i int) suite.Within { // as worker.py, and the reference's own roundings
+		Within: func(i int) suite.Within { // the limits of worker.py plus the reference's own rounding
 			limit := map[int64]float64{2: 0x1p-10, 4: 0x1p-20, 8: 0}[want.Outputs[i].Elem.Bytes()]
 			if want.Outputs[i].Elem == types.BF16 {
 				limit = 0x1p-7
@@ -144,7 +144,7 @@ func keep(t *testing.T, name, path, text string) {
 	}
 }
 
-// What the scripts do with times holds without a card.
+// The tests of the Python scripts.
 func TestReport(t *testing.T) {
 	python(t, "-m", "unittest", "-q", "bench_test")
 }

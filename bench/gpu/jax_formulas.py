@@ -1,4 +1,4 @@
-"""What each workload computes, in JAX."""
+"""Each workload in JAX."""
 import jax
 import jax.numpy as jnp
 
@@ -42,7 +42,7 @@ def cross_entropy(w, x, labels):
 
 
 def dot_product(q, k, v, causal):
-    """Heads before rows, as the workloads have them; JAX wants them after. cuDNN's kernel where it takes the case."""
+    """The workloads have heads before rows; JAX expects them after. On GPUs it uses cuDNN's kernel."""
     q, k, v = (t.swapaxes(1, 2) for t in (q, k, v))
     how = "cudnn" if jax.default_backend() == "gpu" else "xla"
     return jax.nn.dot_product_attention(q, k, v, is_causal=causal, implementation=how).swapaxes(1, 2)
@@ -79,7 +79,7 @@ def llama(w, x, cos, sin, s1, w_q, w_k, w_v, w_o, s2, w_gate, w_up, w_down):
 
 
 def step(w):
-    """The workload as a function of its inputs that gives its results in their order."""
+    """Returns the workload as a function from inputs to results in order."""
     f = lambda *args: globals()[w.kind](w, *args)
     wrt, loss = w.wrt(), w.kind == "cross_entropy"
     if w.mode == "forward":

@@ -27,18 +27,18 @@ import (
 	"dmir/syntax/source"
 )
 
-// rehearsed are the workloads that are played, at small sizes; of the last one no
-// program is carried.
+// rehearsed lists the workloads of the rehearsal, at small sizes. The last one has no
+// precompiled program.
 var rehearsed = []string{"softmax_1024_forward", "rms_norm_1024_forward", "rms_norm_1024_backward", "gemm_bert_out_f16", "bias_gelu_bert_up_f16"}
 
-// stage is what a machine with a card has, made for the stand-in.
+// stage is the environment of a machine with a card, built for the stand-in.
 type stage struct {
 	archive string
 	env     []string
 }
 
-// setStage builds dmir and the suite's program, compiles the workloads for the
-// stand-in, and puts all into an archive as scripts/gpu-prepare.sh does.
+// setStage builds dmir and the suite's runner, compiles the workloads for the
+// stand-in, and packs them into an archive as scripts/gpu-prepare.sh does.
 func setStage(t *testing.T) stage {
 	t.Helper()
 	for _, tool := range []string{"bash", "python3", "tee"} {
@@ -76,7 +76,7 @@ func setStage(t *testing.T) stage {
 		}
 	}
 	write(t, filepath.Join(workloads, "target"), "h100 sm_90a\n", 0o644)
-	// What nvidia-smi says of the card.
+	// The output of nvidia-smi.
 	bin := t.TempDir()
 	write(t, filepath.Join(bin, "nvidia-smi"), `#!/bin/sh
 case "$*" in
@@ -97,7 +97,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-// carry compiles a workload for the stand-in: as a file for dmir run, and as a
+// carry compiles a workload for the stand-in, as a file for dmir run and as a
 // case of the suite.
 func carry(t *testing.T, name, path, cases string) {
 	t.Helper()
@@ -142,7 +142,7 @@ func carry(t *testing.T, name, path, cases string) {
 	}
 }
 
-// pack is the folder as a file that Python's tarfile opens.
+// pack archives the folder in a format that Python's tarfile opens.
 func pack(t *testing.T, root string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gpu.tar")
@@ -185,17 +185,17 @@ func pack(t *testing.T, root string) string {
 	return path
 }
 
-// played is what a rehearsal left behind.
+// played is the output of a rehearsal.
 type played struct {
 	status int
 	log    string
-	files  map[string]int64 // below $OUT, and their sizes
+	files  map[string]int64 // in $OUT, with their sizes
 	suite  []map[string]any
 	lines  []map[string]any
 }
 
-// play runs scripts/gpu.sh with the stand-in going wrong as the variables say;
-// until, if it is set, ends it by force once the lines of workloads satisfy it.
+// play runs scripts/gpu.sh; the variables make the stand-in fail. If until is
+// set, play kills the script once the lines of workloads satisfy it.
 func (s stage) play(t *testing.T, until func(lines int) bool, wrong ...string) played {
 	t.Helper()
 	out := t.TempDir()
@@ -225,7 +225,7 @@ func (s stage) play(t *testing.T, until func(lines int) bool, wrong ...string) p
 	return p
 }
 
-// gather reads what is below out.
+// gather reads the files in out.
 func gather(t *testing.T, out string) played {
 	t.Helper()
 	p := played{files: map[string]int64{}}
@@ -255,14 +255,14 @@ func gather(t *testing.T, out string) played {
 	return p
 }
 
-// whole reads lines of JSON, each of which must be one.
+// whole reads a file of JSON lines and checks that each is valid.
 func whole(t *testing.T, path string) (out []map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // what is being written right now
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // drop a line that is being written
 	in := bufio.NewScanner(bytes.NewReader(text))
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -275,7 +275,7 @@ func whole(t *testing.T, path string) (out []map[string]any) {
 	return out
 }
 
-// workloadsOf are what is known of dmir, by workload.
+// workloadsOf returns dmir's results by workload.
 func workloadsOf(lines []map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, line := range lines {
@@ -286,7 +286,7 @@ func workloadsOf(lines []map[string]any) map[string]map[string]any {
 	return out
 }
 
-// outcomes are those of the suite's cases.
+// outcomes returns the outcomes of the suite's cases.
 func outcomes(lines []map[string]any) map[string]string {
 	out := map[string]string{}
 	for _, line := range lines {
@@ -297,15 +297,15 @@ func outcomes(lines []map[string]any) map[string]string {
 	return out
 }
 
-// The GPU leg from its script to its last line, on the stand-in for a driver,
-// without PyTorch: as it should be, and with all that may go wrong.
+// TestRehearsal runs the whole of scripts/gpu.sh on the stand-in for a driver,
+// without PyTorch: the normal case and every failure.
 func TestRehearsal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs")
 	}
 	s := setStage(t)
 	row, product := rehearsed[:3], rehearsed[3]
-	t.Run("sound, one program not carried, no compiler", func(t *testing.T) {
+	t.Run("success, one program not precompiled, no compiler", func(t *testing.T) {
 		t.Parallel()
 		p := s.play(t, nil)
 		got := workloadsOf(p.lines)
@@ -315,7 +315,7 @@ func TestRehearsal(t *testing.T) {
 			}
 		}
 		if why := fmt.Sprint(got[rehearsed[4]]["failed"]); !strings.Contains(why, "does not compile") || !strings.Contains(why, "NVRTC") {
-			t.Errorf("what is not carried: %s", why)
+			t.Errorf("program that is not precompiled: %s", why)
 		}
 		for _, name := range []string{"log.txt", "workers.log", "suite.jsonl", "gpu.jsonl", "gpu.json"} {
 			if _, ok := p.files[name]; !ok {
@@ -325,7 +325,7 @@ func TestRehearsal(t *testing.T) {
 		if len(p.files) != 5 || p.status != 1 {
 			t.Errorf("files %v, status %d\n%s", p.files, p.status, p.log)
 		}
-		for _, text := range []string{"no eager here", "no PyTorch: dmir is timed alone", "device suite on NVIDIA Stand-in: 4 passed", "4 at small sizes with the reference"} {
+		for _, text := range []string{"eager is not available", "only dmir is timed", "device suite on NVIDIA Stand-in: 4 passed", "4 at small sizes with the reference"} {
 			if !strings.Contains(p.log, text) {
 				t.Errorf("the log lacks %q:\n%s", text, p.log)
 			}
@@ -345,7 +345,7 @@ func TestRehearsal(t *testing.T) {
 			}
 		}
 		if hung != 2 || alone != 1 || workloadsOf(p.lines)[product]["ns"] == nil {
-			t.Errorf("%d hung, %d left alone\n%v\n%s", hung, alone, workloadsOf(p.lines), p.log)
+			t.Errorf("%d hung, %d skipped\n%v\n%s", hung, alone, workloadsOf(p.lines), p.log)
 		}
 		if n := strings.Count(fmt.Sprint(outcomes(p.suite)), suite.Hung); n != 2 {
 			t.Errorf("the suite: %v", outcomes(p.suite))
@@ -390,7 +390,7 @@ func TestRehearsal(t *testing.T) {
 			t.Errorf("the suite %v", o)
 		}
 		if _, ok := p.files["gpu.json"]; ok {
-			t.Error("it came to its end")
+			t.Error("the run was not killed")
 		}
 	})
 }

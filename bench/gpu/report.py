@@ -1,9 +1,9 @@
-"""What a run says: a line for each workload, and how the targets were met."""
+"""The report of a run: a line for each workload, and the results for each target."""
 import math
 
 CLOCKS = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "temperature.gpu"]
 PEERS = ["eager", "cublas", "triton", "jax", "compile", "max-autotune"]
-MEMORY = ("row", "loss")  # groups that are bound by memory
+MEMORY = ("row", "loss")  # memory-bound groups
 
 
 def row(w):
@@ -18,12 +18,12 @@ def ns(r, name):
 
 
 def ratio(r, peer):
-    """How many times as long as dmir the peer takes; None where one of the two has no time."""
+    """Returns the peer's time over dmir's; None if one of the two has no time."""
     return ns(r, peer) / ns(r, "dmir") if ns(r, peer) and ns(r, "dmir") else None
 
 
 def of_copy(r, copy):
-    """The bytes that must be moved, by the time, as a part of the copy bandwidth."""
+    """Returns the minimum bytes over the time, as a fraction of the copy bandwidth."""
     return r["minimum_bytes"] / ns(r, "dmir") * 1e9 / copy if copy and ns(r, "dmir") else None
 
 
@@ -39,7 +39,7 @@ def head(result, emulated):
         moves = f"a copy moves {copy / 1e12:.2f} TB/s; " if copy else ""
         print(f"driver {result['driver']}, clocks {c.get('clocks.sm', '?')} of {c.get('clocks.max.sm', '?')}, memory {c.get('clocks.mem', '?')}, "
               f"limit {c.get('power.limit', '?')}; {moves}predicted for {result['target']}")
-        print("times in µs; of a peer how many times dmir's it takes\n")
+        print("times in µs; peers' times relative to dmir's\n")
         columns = "".join(f"{p:>14}" if p == "max-autotune" else f"{p:>9}" for p in PEERS)
         print(f"{'workload':<34}{'predicted':>10}{'measured':>10}{'error':>8}{'of copy':>9}{'TFLOP/s':>9}{columns}")
     else:
@@ -47,12 +47,12 @@ def head(result, emulated):
 
 
 def line(r, copy, emulated):
-    """Prints the workload as far as it is known."""
+    """Prints the known results of a workload."""
     d = r.get("dmir", {})
     trouble = d.get("failed") or d.get("wrong") and "WRONG: " + d["wrong"]
-    for key, says in (("untimed", "no times: {}"), ("unchecked", "not checked: {}"), ("not_finite", "{} elements of the results are not finite")):
+    for key, message in (("untimed", "no times: {}"), ("unchecked", "not checked: {}"), ("not_finite", "{} elements of the results are not finite")):
         if not trouble and d.get(key):
-            trouble = says.format(d[key])
+            trouble = message.format(d[key])
     if emulated:
         if "dmir" in r:
             counted = f"{d['counted_bytes'] / 1e6:.2f}" if "counted_bytes" in d else ""
@@ -91,8 +91,8 @@ def cell(r, peer):
 
 
 def kernels(r):
-    """Name, predicted and measured time of each kernel. What the model counts as a part of the kernel before it, the last
-    sum over its blocks, is a step of its own without a cost, and taken with that."""
+    """Returns name, predicted and measured time of each kernel. The final sum over a kernel's blocks, which the model counts
+    as part of the kernel, is a separate step without a cost; its time is added to the kernel's."""
     out = []
     for s in r["dmir"]["steps"]:
         if out and s["time_ns"] == 0 and s["name"].startswith(out[-1][0]):
@@ -103,7 +103,7 @@ def kernels(r):
 
 
 def targets(rows, copy):
-    """Each target with what was measured for it: how many of the values met it, and the worst."""
+    """Returns each target with its measurements: the number of values that meet it, and the worst."""
     best = lambda *xs: min((x for x in xs if x is not None), default=None)
     out = []
 
@@ -115,12 +115,12 @@ def targets(rows, copy):
         out.append({"target": what, "least": least, "met": met, "of": len(values), "reached": bool(values) and met >= share * len(values), "mean": mean, "worst": worst[0], "worst_name": worst[1]})
 
     group = lambda *names: [r for r in rows if r["group"] in names]
-    add("memory-bound kernels: part of the copy bandwidth", 0.9, [(of_copy(r, copy), r["name"]) for r in group(*MEMORY)])
-    add("GEMM beside cuBLAS", 0.95, [(best(ratio(r, "cublas"), ratio(r, "eager")), r["name"]) for r in group("gemm")])
-    add("GEMM with epilogue beside torch.compile", 1, [(best(ratio(r, "compile"), ratio(r, "max-autotune")), r["name"]) for r in group("epilogue")])
+    add("memory-bound kernels: fraction of the copy bandwidth", 0.9, [(of_copy(r, copy), r["name"]) for r in group(*MEMORY)])
+    add("GEMM against cuBLAS", 0.95, [(best(ratio(r, "cublas"), ratio(r, "eager")), r["name"]) for r in group("gemm")])
+    add("GEMM with epilogue against torch.compile", 1, [(best(ratio(r, "compile"), ratio(r, "max-autotune")), r["name"]) for r in group("epilogue")])
     both = [r for r in group("layer") if r["mode"] == "both"]
-    add("layers forward-backward beside eager", 1.3, [(ratio(r, "eager"), r["name"]) for r in both])
-    add("layers forward-backward beside torch.compile max-autotune", 1, [(ratio(r, "max-autotune"), r["name"]) for r in both])
+    add("layers forward-backward against eager", 1.3, [(ratio(r, "eager"), r["name"]) for r in both])
+    add("layers forward-backward against torch.compile max-autotune", 1, [(ratio(r, "max-autotune"), r["name"]) for r in both])
     near = []
     for r in rows:
         if ns(r, "dmir"):
@@ -148,5 +148,5 @@ def end(result, emulated):
                 continue
             print(f"  {'reached' if t['reached'] else 'missed ':<13} {t['target']}: {t['met']} of {t['of']} at {t['least']:g} or more; mean {t['mean']:.2f}, worst {t['worst']:.2f} ({t['worst_name']})")
     if result["left_out"]:
-        print(f"left out for time: {', '.join(f'{w} ({n})' for w, n in result['left_out'])}")
+        print(f"skipped for lack of time: {', '.join(f'{w} ({n})' for w, n in result['left_out'])}")
     print(f"{result['seconds']} s")

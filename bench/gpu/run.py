@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Every workload on the local card: dmir beside its peers, checked first, timed in the same run.
+"""Runs every workload on the local card with dmir and its peers: checks the results, then times them in the same run.
 
 usage: run.py --target h200 [--out FOLDER] [--budget 570] [--passes first,triton] [--only REGEX] [--suite FILE --cases FOLDER]
-       run.py --device emulator [--only REGEX]      small sizes, no times: dmir's kernels in the emulator against PyTorch
+       run.py --device emulator [--only REGEX]      small sizes, no times: checks dmir's kernels in the emulator against PyTorch
 
-Ends by itself within the budget, in seconds, and says what was left out. The folder gets a line of JSON for each workload as
-it ends (gpu.jsonl), all that processes print (workers.log), and the whole at the end (gpu.json). Without PyTorch dmir is
-timed alone, and what says that its kernels are right are the cases of the device suite. Exit status 1 where dmir gave a
-wrong result, did not run, or fails the device suite; targets that are missed are no failure.
+Exits within the budget, in seconds, and lists the skipped workloads. Writes to the folder a line of JSON for each workload when
+it ends (gpu.jsonl), the output of all processes (workers.log), and the complete result at the end (gpu.json). Without PyTorch
+only dmir is timed, and the cases of the device suite verify its kernels. Exits with status 1 if dmir gives a
+wrong result, does not run, or fails the device suite; a missed target is not a failure.
 """
 import argparse
 import datetime
@@ -27,7 +27,7 @@ import workloads
 from contest import Dmir, OutOfTime, Worker, lines
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PASSES = {  # in their order: who is in it, and for which workloads
+PASSES = {  # in order, each with its contestants and a filter of workloads
     "first": (["dmir", "eager", "cublas"], lambda w: True),
     "triton": (["triton"], lambda w: True),
     "compile": (["compile"], lambda w: w.tier < 2),
@@ -35,14 +35,14 @@ PASSES = {  # in their order: who is in it, and for which workloads
     "tune": (["max-autotune"], lambda w: w.tune),
     "rest": (["compile"], lambda w: w.tier == 2),
 }
-# Seconds, until some were seen; and after which one counts as hung.
+# Expected seconds, until some are measured; and the seconds after which a contestant counts as hung.
 GUESS = {"make": 1.5, "dmir": 4, "eager": 1, "cublas": 1, "triton": 6, "jax": 5, "compile": 15, "max-autotune": 60}
 HANG = {"make": 20, "check": 20, "dmir": 20, "eager": 20, "cublas": 20, "triton": 20, "jax": 60, "compile": 90, "max-autotune": 150}
-STRIKES = 2  # hangs and faults after which a contestant is done with a group
+STRIKES = 2  # hangs and faults after which a contestant skips the rest of a group
 
 
 def plan(table, peers, passes):
-    """Triples of pass, workload and contestants, in the order of the passes, the most worthwhile workloads first."""
+    """Returns triples of pass, workload and contestants, in the order of the passes, the most important workloads first."""
     out = []
     for name in passes:
         who, which = PASSES[name]
@@ -64,12 +64,12 @@ class Contest:
         self.dmir = Dmir(args.dmir, args.device, args.target, scratch, log)
         self.runs = 0 if self.emulated else args.runs
         self.seen, self.left_out, self.rows, self.strikes = {}, [], {}, {}
-        self.sound = set()  # workloads, as small_key has them, whose kernels are right by the device suite
+        self.sound = set()  # small_key of the workloads whose kernels pass the device suite
         self.seed = int.from_bytes(os.urandom(4), "little")
 
     @property
     def checked(self):
-        """Whether PyTorch is here, which makes the inputs and checks the results."""
+        """Whether PyTorch, which creates the inputs and checks the results, is available."""
         return "eager" in self.workers
 
     def left(self):
@@ -86,7 +86,7 @@ class Contest:
         return HANG[what] * self.args.limit / HANG["dmir"]
 
     def hello(self):
-        """Starts all workers at once; who cannot start is out of the contest."""
+        """Starts all workers concurrently and removes those that cannot start."""
         out = {}
         for name, w in list(self.workers.items()):
             try:
@@ -99,7 +99,7 @@ class Contest:
             except (OutOfTime, OSError) as e:
                 out[name] = {"failed": str(e)}
             if "failed" in out[name]:
-                print(f"no {name} here: {out[name]['failed']}")
+                print(f"{name} is not available: {out[name]['failed']}")
                 w.close()
                 del self.workers[name]
         return out
@@ -111,7 +111,7 @@ class Contest:
         return (name == "dmir" or self.worker(name)) and self.strikes.get((name, w.group), 0) < STRIKES
 
     def one(self, part, w, names):
-        """A workload with some contestants, as time allows."""
+        """Runs a workload with the given contestants, as far as time allows."""
         struck = [n for n in names if (n == "dmir" or self.worker(n)) and not self.plays(n, w)]
         names = [n for n in names if self.plays(n, w)]
         fit, cost = [], self.expected("make") if self.checked else 0
@@ -124,7 +124,7 @@ class Contest:
         w = w.at(self.small)
         row = self.rows.setdefault(w.name, report.row(w))
         for n in struck:
-            row[n] = {"failed": f"left alone: {STRIKES} of {w.group} hung or faulted", "left_alone": True}
+            row[n] = {"failed": f"skipped: {STRIKES} workloads of {w.group} hung or faulted", "left_alone": True}
         if not fit and not struck:
             return
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.scratch))
@@ -161,7 +161,7 @@ class Contest:
         return answer
 
     def contestant(self, w, folder, name):
-        """Runs one and has its results checked. A wrong one has no time. One that hangs or faults has a strike."""
+        """Runs a contestant and checks its results. Drops the time of a wrong result, and counts hangs and faults."""
         limit = self.limit(name)
         try:
             if name == "dmir":
@@ -190,7 +190,7 @@ class Contest:
         return got
 
     def play(self, w, folder, limit):
-        """dmir, on the inputs that PyTorch made, or on its own."""
+        """Runs dmir on PyTorch's inputs or, without PyTorch, on random ones."""
         if self.checked:
             inputs = {i.name: folder / f"{i.name}.npy" for i in w.inputs()}
             return self.dmir.run(w, inputs, folder, self.runs, limit, self.left())
@@ -205,12 +205,12 @@ class Contest:
 
 
 def small_key(w):
-    """What workloads with the same program at small sizes have in common."""
+    """Returns a key that is equal for workloads with the same program at small sizes."""
     return (w.kind, w.mode, w.elem, *w.small.items())
 
 
 def suite(args, limit):
-    """The device suite on the card: its last line, and the workloads whose cases passed."""
+    """Runs the device suite on the card. Returns its summary and the workloads whose cases passed."""
     start, log = time.monotonic(), args.out / "suite.jsonl"
     command = [str(pathlib.Path(args.suite).resolve()), "-cases", args.cases, "-device", args.device, "-log", str(log), "-limit", f"{args.limit:g}s", "-budget", f"{limit:.0f}s"]
     sys.stdout.flush()
@@ -227,14 +227,14 @@ def suite(args, limit):
     for line in text:
         try:
             got = json.loads(line)
-        except ValueError:  # it was cut off
+        except ValueError:  # a truncated line
             continue
         failed = got.get("failed") or failed
         if "outcome" in got:
             counts[got["outcome"]] = counts.get(got["outcome"], 0) + 1
             if got["class"] == "workloads" and got["outcome"] == "passed":
                 passed.add(got["case"].removeprefix("WorkloadCases_"))
-    outcome = {0: "passed", 1: "failed"}.get(status, "did not run" if not counts else "did not end")
+    outcome = {0: "passed", 1: "failed"}.get(status, "did not run" if not counts else "did not finish")
     out = {"outcome": outcome, "seconds": round(time.monotonic() - start, 1), "counts": counts}
     return out | ({"why": failed} if failed else {}), passed
 
@@ -249,7 +249,7 @@ def smi(what):
 
 
 def carried(folder, capability, target):
-    """The folder of compiled workloads, if they are for this card and this target."""
+    """Returns the folder of precompiled workloads if they match the card and the target, else None."""
     try:
         folder = pathlib.Path(folder or "")
         got, arch = (folder / "target").read_text().split()
@@ -259,7 +259,7 @@ def carried(folder, capability, target):
 
 
 def chosen(only, small):
-    """The workloads of that name; those that are the same at small sizes once."""
+    """Returns the workloads whose name matches; at small sizes, equal ones only once."""
     out = [w for w in workloads.table() if re.search(only, w.name)]
     if small:
         out = list({small_key(w): w for w in reversed(out)}.values())[::-1]
@@ -270,23 +270,23 @@ def arguments(given=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "emulator"], default="cuda")
     parser.add_argument("--dmir", default=str(ROOT / "build" / "dmir"))
-    parser.add_argument("--compiled", help="folder of workloads that were compiled before; the others are compiled here")
+    parser.add_argument("--compiled", help="folder of precompiled workloads; the others are compiled here")
     parser.add_argument("--suite", help="the program that runs the device suite")
     parser.add_argument("--cases", help="the suite's cases", default=str(ROOT / "build" / "gpu" / "cases"))
     parser.add_argument("--suite-budget", type=float, default=110, help="seconds for the suite")
     parser.add_argument("--target", default="h200")
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--budget", type=float, default=570)
-    parser.add_argument("--limit", type=float, default=HANG["dmir"], help="seconds after which a program hangs; peers have as many, or in proportion more")
-    parser.add_argument("--small", action="store_true", help="small sizes on a card, too: a rehearsal")
+    parser.add_argument("--limit", type=float, default=HANG["dmir"], help="seconds after which a program counts as hung; scales the limits of the peers")
+    parser.add_argument("--small", action="store_true", help="small sizes on a card too, as a rehearsal")
     parser.add_argument("--only", default="", help="workloads whose names match")
     parser.add_argument("--peers", default=",".join(["dmir", "eager", "cublas", "triton", "jax", "compile", "max-autotune"]))
-    parser.add_argument("--passes", default=",".join(PASSES), help="which of them: " + ", ".join(PASSES))
+    parser.add_argument("--passes", default=",".join(PASSES), help="passes to run: " + ", ".join(PASSES))
     parser.add_argument("--out", type=pathlib.Path, help="folder for lines, logs and the result")
     args = parser.parse_args(given)
     args.peers, args.passes = args.peers.split(","), args.passes.split(",")
     if unknown := [p for p in args.passes if p not in PASSES]:
-        parser.error(f"there is no pass {unknown[0]}; there are {', '.join(PASSES)}")
+        parser.error(f"unknown pass {unknown[0]}; the passes are {', '.join(PASSES)}")
     args.copy = None
     return args
 
@@ -296,7 +296,7 @@ def main():
     began = time.monotonic()
     end = began + args.budget
     emulated = args.device == "emulator"
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is known is still written
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run the finally clause, which writes the results so far
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="dmir-gpu-", dir=roomy()))
     if args.out is None:
         args.out, kept = scratch, False
@@ -322,7 +322,7 @@ def main():
                    "versions": {n: h["version"] for n, h in hello.items() if "version" in h}, "runs": contest.runs}  # fmt: skip
         if not emulated:
             if not contest.checked:
-                print("no PyTorch: dmir is timed alone, on random numbers of its own")
+                print("PyTorch is not available: only dmir is timed, on random inputs")
             args.copy = result["copy_bytes_per_s"] = eager.get("copy_bytes_per_s")
             capability = eager.get("capability") or smi(["compute_cap"]).get("compute_cap", "").replace(".", "")
             contest.dmir.compiled = carried(args.compiled, capability, args.target)
@@ -354,7 +354,7 @@ def main():
 
 
 def roomy():
-    """A folder in memory, if there is room."""
+    """Returns a folder in memory if it has enough space, else None."""
     memory = pathlib.Path("/dev/shm")
     return memory if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 8 << 30 else None
 

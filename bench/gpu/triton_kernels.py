@@ -1,6 +1,6 @@
-"""Kernels of Triton's tutorials, by their algorithms: softmax with a row in one block, layer norm forward, the grouped
-matrix product with a fused epilogue, and attention forward with the running maximum. Each gives the result of its workload,
-or None where the tutorial has no such kernel."""
+"""Kernels with the algorithms of Triton's tutorials: softmax with a row in one block, layer norm forward, the grouped
+matrix product with a fused epilogue, and attention forward with a running maximum. Each returns the result of its workload,
+or None if the tutorials have no such kernel."""
 import torch
 import triton
 import triton.language as tl
@@ -47,7 +47,7 @@ SHAPES = [
 @triton.autotune(configs=SHAPES, key=["m", "n", "k"])
 @triton.jit
 def matmul_kernel(a, b, c, bias, other, m, n, k, EPILOGUE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr):
-    """Row-major operands whose sizes the tiles divide in k. Tiles in groups of rows, so that they share columns in L2."""
+    """Operands are row-major, and tiles divide k. Tiles are grouped by rows, so that they share columns in L2."""
     tile = tl.program_id(0)
     across = tl.cdiv(n, N)
     group = tile // (GROUP * across)
@@ -86,7 +86,7 @@ TILES = [triton.Config({"M": m, "N": n}, num_stages=s, num_warps=w) for m, n, s,
 @triton.autotune(configs=TILES, key=["l", "P", "CAUSAL"])
 @triton.jit
 def attention_kernel(y, q, k, v, l, heads, shared, scale, P: tl.constexpr, CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    """One block of queries of one head; scores in base 2, rescaled as the maximum grows."""
+    """One block of queries of one head. Scores are in base 2 and rescaled when the maximum grows."""
     rows = tl.program_id(0) * M + tl.arange(0, M)
     head = tl.program_id(1)
     kv = (head // heads) * (heads // shared) + (head % heads) // shared
@@ -116,7 +116,7 @@ def attention_kernel(y, q, k, v, l, heads, shared, scale, P: tl.constexpr, CAUSA
 
 
 def step(w):
-    """A function of the workload's inputs that gives its results, or None."""
+    """Returns a function from the workload's inputs to its results, or None."""
     if w.mode != "forward":
         return None
     if w.kind == "softmax" and w.dims["n"] <= 65536:

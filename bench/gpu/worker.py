@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""One contestant, a process of its own: reads a request a line from stdin, answers a line to stdout, both JSON.
+"""One contestant in a separate process. Reads one request per line from stdin and writes one answer per line to stdout, as JSON.
 
 usage: worker.py eager|compile|triton|jax [--device cuda|cpu]
 
-  {"do": "hello"}                                    name and version; the eager one also the card, its copy bandwidth
-  {"do": "make", "workload", "folder", "seed"}       eager: writes fresh random inputs, keeps the results in float32
-  {"do": "check", "workload", "results": [FILE…]}    eager: how far these are from those in float32
-  {"do": "run", "workload", "folder", "how", "runs"} runs on the folder's inputs, writes NAME_i.npy, times
+  {"do": "hello"}                                    name and version; eager also the card and its copy bandwidth
+  {"do": "make", "workload", "folder", "seed"}       eager: writes new random inputs, keeps the results in float32
+  {"do": "check", "workload", "results": [FILE…]}    eager: compares these with the float32 results
+  {"do": "run", "workload", "folder", "how", "runs"} runs on the folder's inputs, writes NAME_i.npy, measures times
 
 Arrays are .npy files, bf16 as float32. A time is the median of its runs, in ns.
 """
@@ -22,9 +22,9 @@ import time
 import numpy as np
 import workloads
 
-SWEEP = 256 << 20  # bytes written before each run, more than any L2 holds: no contestant finds its operands there
+FLUSH = 256 << 20  # bytes written before each run, more than any L2 cache: evicts the operands for every contestant
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-20}
-DEEP = {"layer": 3, "mlp": 2, "attention": 2}  # roundings in a row, by group; elsewhere 1
+DEEP = {"layer": 3, "mlp": 2, "attention": 2}  # consecutive roundings by group; 1 elsewhere
 
 
 def load(folder, name):
@@ -32,13 +32,13 @@ def load(folder, name):
 
 
 class Torch:
-    """PyTorch: eager, compiled, and Triton's kernels."""
+    """PyTorch eager and compiled, and the Triton kernels."""
 
     def __init__(self, name, device):
         import torch
 
         self.torch, self.name, self.device, self.want = torch, name, device, None
-        self.made = (None, None)  # the folder and the inputs of the last request to make some
+        self.made = (None, None)  # folder and inputs of the last make request
         self.elems = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "i64": torch.int64}
         if name == "triton":
             import triton
@@ -53,10 +53,10 @@ class Torch:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         if device == "cuda":
-            # All on one stream that can be captured: a backward pass runs on the stream of its forward pass.
+            # Use one stream that can be captured, since a backward pass runs on the stream of its forward pass.
             self.stream = torch.cuda.Stream()
             torch.cuda.set_stream(self.stream)
-            self.sweep = torch.empty(SWEEP, dtype=torch.int8, device=device)
+            self.flush = torch.empty(FLUSH, dtype=torch.int8, device=device)
 
     def hello(self, _):
         torch, out = self.torch, {"version": self.version}
@@ -116,7 +116,7 @@ class Torch:
         return {"error": worst, "wrong": wrong}
 
     def program(self, w, how):
-        """What is timed, what makes its argument of the inputs, and None where there is no such contestant."""
+        """Returns the function to time (None if there is no such contestant), and one that prepares its argument, or None."""
         torch = self.torch
         if self.name == "triton":
             return self.formulas.step(w), None
@@ -157,8 +157,8 @@ class Torch:
         return out
 
     def time(self, f, runs):
-        """Median of replays of a captured graph, each after the sweep; calls where it cannot be captured. The sweep takes
-        longer than the host needs to put the graph behind it, so that no launch from the host is in the time."""
+        """Returns the median time of replays of a captured graph, or of calls if capture fails, and whether it was captured. Each
+        run follows a write of FLUSH bytes, which takes longer than enqueueing the graph, so the time includes no host launch."""
         torch = self.torch
         if self.device != "cuda":
             return None, False
@@ -170,13 +170,13 @@ class Torch:
             with torch.cuda.graph(graph, stream=self.stream):
                 f()
             again = graph.replay
-        except Exception:  # whatever the library cannot capture
+        except Exception:  # the library may not support capture
             torch.cuda.synchronize()
             graph, again = None, f
         again()
         marks = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(runs)]
         for start, end in marks:
-            self.sweep.zero_()
+            self.flush.zero_()
             start.record()
             again()
             end.record()
@@ -184,7 +184,7 @@ class Torch:
         return statistics.median(s.elapsed_time(e) for s, e in marks) * 1e6, graph is not None
 
     def usable(self):
-        """Whether the device still does what it is asked, after a failure."""
+        """Returns whether the device still works after a failure."""
         try:
             self.tidy()
             if self.device == "cuda":
@@ -200,7 +200,7 @@ class Torch:
 
 
 class Jax:
-    """JAX, compiled ahead. Its stream is its own, so times are the host's: many calls in flight, without the sweep."""
+    """JAX, compiled ahead of time. It uses its own stream, so times are host times for many calls in flight, without the write."""
 
     def __init__(self, name, device):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -217,7 +217,7 @@ class Jax:
     def run(self, q):
         jax, w = self.jax, q["workload"]
         elems = {"f16": jax.numpy.float16, "bf16": jax.numpy.bfloat16, "f32": jax.numpy.float32, "i64": jax.numpy.int32}
-        if self.device == "cpu":  # which has no half-precision products: the formulas alone are tried
+        if self.device == "cpu":  # the CPU has no half-precision products: test only the formulas
             elems = dict.fromkeys(elems, jax.numpy.float32) | {"i64": jax.numpy.int32}
         inputs = [jax.numpy.asarray(load(q["folder"], i.name), elems[i.elem]) for i in w.inputs()]
         start = time.perf_counter()
@@ -249,7 +249,7 @@ def main():
     parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # redirect the libraries' output to stderr
     by_name = {w.name: w.at(args.small) for w in workloads.table()}
     worker = None
     for line in sys.stdin:
@@ -259,11 +259,11 @@ def main():
         try:
             worker = worker or (Jax if args.name == "jax" else Torch)(args.name, args.device)
             answer = getattr(worker, q["do"])(q)
-        except Exception as e:  # one workload's failure is not the others'
+        except Exception as e:  # a failed workload does not affect the others
             answer = {"failed": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:300]}
             if isinstance(worker, Torch) and not worker.usable():
                 answers.write(json.dumps(answer) + "\n")
-                sys.exit(1)  # the next request begins another process
+                sys.exit(1)  # the next request starts a new process
         answers.write(json.dumps(answer) + "\n")
 
 

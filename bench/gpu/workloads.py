@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The workloads: one table of shapes and element types, and the program of each as text.
+"""The workloads: a table of shapes and element types, and each program as text.
 
-usage: workloads.py [--small] --write FOLDER     writes NAME.dmir for every workload, with labels NAME.INPUT.npy where it
-                                                 takes some, and prints the names
-       workloads.py --list                       the names, the most worthwhile first
+usage: workloads.py [--small] --write FOLDER     writes NAME.dmir for every workload, with its labels, if any, as
+                                                 NAME.INPUT.npy, and prints the names
+       workloads.py --list                       prints the names, the most important first
 
-Needs Python alone. What a workload computes is also written in formulas.py (PyTorch) and jax_formulas.py; each of the
-two is held to the other in every run.
+Needs only Python. formulas.py (PyTorch) and jax_formulas.py implement the same workloads; every run compares the results
+with each other.
 """
 import argparse
 import dataclasses
@@ -20,7 +20,7 @@ BYTES = {"f16": 2, "bf16": 2, "f32": 4, "i64": 8}
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """An argument: normal numbers times `scale` plus `shift`, or, of type i64, labels below `classes`."""
+    """An argument: normally distributed numbers times `scale` plus `shift`, or i64 labels below `classes`."""
 
     name: str
     shape: tuple
@@ -35,7 +35,7 @@ class Input:
 
     @property
     def argument(self):
-        """The argument as the program has it, with what dmir fills it with where nothing is given."""
+        """Returns the argument's text in the program, with dmir's default initialization."""
         init = f" {{dm.init = {self.shift}}}" if self.shift else f" {{dm.stddev = {self.scale:.6f}}}" if self.scale != 1 else ""
         return f"%{self.name}: {self.type}{init}"
 
@@ -48,16 +48,16 @@ class Input:
 class Workload:
     name: str
     group: str  # gemm, epilogue, row, loss, attention, mlp, layer
-    kind: str  # which program; the name of a builder below and of a formula
-    mode: str  # forward, backward (without what forward gives), both
+    kind: str  # the program: the name of a builder below and of a formula
+    mode: str  # forward, backward (without the forward results), both
     elem: str
     dims: dict
     small: dict  # sizes for the emulator
-    tier: int = 2  # 0: with every peer and first; 1: with most; 2: dmir, eager and Triton, the rest if there is time
-    tune: bool = False  # torch.compile's max-autotune is worth its time here
+    tier: int = 2  # 0: first, with every peer; 1: with most peers; 2: dmir, eager and Triton, other peers if there is time
+    tune: bool = False  # whether to run torch.compile's max-autotune
 
     def at(self, small):
-        """The workload at the emulator's sizes, or as it is."""
+        """Returns the workload at the emulator's sizes if small, else unchanged."""
         return dataclasses.replace(self, dims=self.small) if small else self
 
     def inputs(self):
@@ -69,7 +69,7 @@ class Workload:
         return [Input("dy", BUILDERS[self.kind](self)[2], self.elem)]
 
     def results(self):
-        """Types of the results: y unless in mode backward, then a gradient for each argument of `wrt`."""
+        """Types of the results: y except in mode backward, then a gradient for each argument of `wrt`."""
         inputs, _, shape, wrt = BUILDERS[self.kind](self)
         y = tensor(shape, "f32" if self.kind == "cross_entropy" and self.elem == "f32" else self.elem)
         grads = [inputs[i].type for i in wrt]
@@ -79,13 +79,13 @@ class Workload:
         return BUILDERS[self.kind](self)[3]
 
     def minimum(self):
-        """Bytes of the arguments and of the results."""
+        """Bytes of the arguments and results."""
         sizes = [math.prod([int(d) for d in re.findall(r"(\d+)x", r)]) * BYTES[re.search(r"x?(\w?\w\d+)>", r).group(1).split("x")[-1]]
                  for r in self.results()]
         return sum(i.bytes for i in self.inputs()) + sum(sizes)
 
     def flop(self):
-        """Of the contractions; 0 for what has none."""
+        """FLOP of the contractions; 0 without contractions."""
         d, times = self.dims, {"forward": 1, "both": 3, "backward": 2}[self.mode]
         if self.group in ("gemm", "epilogue"):
             return 2 * d["m"] * d["n"] * d["k"]
@@ -97,7 +97,7 @@ class Workload:
         return 0
 
     def text(self):
-        """The program, level 1."""
+        """The program at level 1."""
         inputs, (private, body), shape, wrt = BUILDERS[self.kind](self)
         y = tensor(shape, self.elem)
         args, plain = ", ".join(i.argument for i in inputs), ", ".join(f"%{i.name}: {i.type}" for i in inputs)
@@ -137,8 +137,8 @@ class Body:
         self.lines += f"  %{result} = {op} {names}{attrs} : ({', '.join(types)}) -> {out}\n"
 
 
-# The builders give the arguments, the functions and the body of the forward pass, whose result is %y, the shape of
-# that, and the arguments by which it is differentiated.
+# The builders return the arguments, the functions and the body of the forward pass, whose result is %y, the shape of
+# %y, and the arguments to differentiate with respect to.
 
 
 def gemm(w):
@@ -235,7 +235,7 @@ def mlp(w):
 
 
 def bert(w):
-    """The encoder layer without dropout, whose random numbers would differ from one peer to the next."""
+    """The encoder layer without dropout, whose random numbers differ between peers."""
     d, e = w.dims, w.elem
     b, l, n, h, p, u = (d[k] for k in "blnhpu")
     x = Input("x", (b, l, n), e)
@@ -320,11 +320,11 @@ BUILDERS = {f.__name__: f for f in (gemm, bias_gelu, bias_residual, silu_gate, s
 # Shapes of the products: tokens × outputs × inputs.
 BERT = {"qkv": (4096, 3072, 1024), "out": (4096, 1024, 1024), "up": (4096, 4096, 1024), "down": (4096, 1024, 4096)}
 LLAMA = {"qkv": (4096, 6144, 4096), "up": (4096, 14336, 4096), "down": (4096, 4096, 14336)}
-LENGTHS = (1024, 8192, 65536, 128, 262144)  # of rows, the most usual first
+LENGTHS = (1024, 8192, 65536, 128, 262144)  # of rows, the most common first
 
 
 def table():
-    """All workloads, the most worthwhile first."""
+    """Returns all workloads, the most important first."""
     out = []
 
     def add(name, group, kind, mode, elem, dims, small, tier=2, tune=False):
@@ -368,7 +368,7 @@ def table():
 
 
 def labels(w, folder):
-    """Writes the inputs that are labels, of which not every number will do, for runs without NumPy; their files by name."""
+    """Writes the label inputs, which must be less than `classes`, without NumPy. Returns their files by name."""
     out = {}
     for i in w.inputs():
         if i.classes:

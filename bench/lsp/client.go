@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// client is an editor's side of one connection: it frames messages, gives each
-// request its answer, notes when the diagnostics of each version came, and
-// answers what the server asks.
+// client is an editor's side of one connection: it frames messages, matches
+// responses to requests, records when the diagnostics of each version arrived, and
+// answers the server's requests.
 type client struct {
 	name string
 	cmd  *exec.Cmd
 	out  *bufio.Writer
-	full bool // wants the whole text with every change, as the protocol lets a server ask
+	full bool // the server requests full document sync
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -50,12 +50,12 @@ type shown struct {
 	count int
 }
 
-// patience is how long a server may take for anything.
+// patience is the timeout of all waits.
 const patience = 2 * time.Minute
 
 var errPatience = errors.New("no answer in time")
 
-// start starts a server and begins a session with it.
+// start starts a server and initializes a session.
 func start(name string, argv []string) (*client, error) {
 	c := &client{name: name, cmd: exec.Command(argv[0], argv[1:]...), answers: map[int]*answer{}, shown: map[int]shown{}}
 	c.changed = sync.NewCond(&c.mu)
@@ -97,8 +97,8 @@ func start(name string, argv []string) (*client, error) {
 	return c, err
 }
 
-// wantsWhole reads from the server's capabilities how it wants changes: a
-// TextDocumentSyncKind, alone or in an object.
+// wantsWhole reports whether the server requests full document sync. The capability is
+// a TextDocumentSyncKind, alone or in an object.
 func wantsWhole(result json.RawMessage) (bool, error) {
 	var r struct {
 		Capabilities struct {
@@ -119,7 +119,7 @@ func wantsWhole(result json.RawMessage) (bool, error) {
 	return options.Change == 1, nil
 }
 
-// change sends an edit of the document and gives the moment at which it was sent.
+// change sends an edit of the document and returns the time at which it was sent.
 func (c *client) change(d *document, e edit) (time.Time, error) {
 	d.apply(e)
 	content := map[string]any{"text": e.text, "range": span(e.line, e.col, e.end, e.ecol)}
@@ -147,8 +147,8 @@ func (c *client) sendChange(d *document, content map[string]any) (time.Time, err
 	})
 }
 
-// initializeParams are those of an editor like VS Code: UTF-16 positions, and
-// every part of the protocol that the measurements touch.
+// initializeParams are those of an editor such as VS Code: UTF-16 positions, and
+// every part of the protocol that the measurements use.
 const initializeParams = `{"processId":%d,"rootUri":null,"clientInfo":{"name":"bench/lsp"},"capabilities":{
 "general":{"positionEncodings":["utf-16"]},
 "workspace":{"configuration":true,"applyEdit":true,"workspaceEdit":{"documentChanges":true},"inlayHint":{"refreshSupport":true},"codeLens":{"refreshSupport":true},"semanticTokens":{"refreshSupport":true},"didChangeConfiguration":{"dynamicRegistration":true},"didChangeWatchedFiles":{"dynamicRegistration":true}},
@@ -160,13 +160,13 @@ const initializeParams = `{"processId":%d,"rootUri":null,"clientInfo":{"name":"b
 "codeAction":{"codeActionLiteralSupport":{"codeActionKind":{"valueSet":["quickfix","refactor","source.fixAll"]}},"dataSupport":true,"resolveSupport":{"properties":["edit"]}},
 "semanticTokens":{"requests":{"range":true,"full":{"delta":true}},"tokenTypes":["namespace","type","class","enum","interface","struct","typeParameter","parameter","variable","property","enumMember","event","function","method","macro","keyword","modifier","comment","string","number","regexp","operator","decorator","label"],"tokenModifiers":["declaration","definition","readonly","static","deprecated"],"formats":["relative"],"overlappingTokenSupport":false,"multilineTokenSupport":true}}}}`
 
-// write sends one message and gives the moment at which it was ready to be sent.
+// write sends one message and returns the time at which it was ready to be sent.
 func (c *client) write(m any) (time.Time, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // no editor does
+	enc.SetEscapeHTML(false) // like editors
 	if err := enc.Encode(m); err != nil {
 		return time.Time{}, err
 	}
@@ -180,7 +180,7 @@ func (c *client) notify(method string, params any) (time.Time, error) {
 	return c.write(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-// send asks without waiting.
+// send sends a request without waiting for the response.
 func (c *client) send(method string, params any) (id int, at time.Time, err error) {
 	c.mu.Lock()
 	c.nextID++
@@ -190,7 +190,7 @@ func (c *client) send(method string, params any) (id int, at time.Time, err erro
 	return id, at, err
 }
 
-// ask waits for the answer to a request.
+// ask sends a request and waits for the response.
 func (c *client) ask(method string, params any) (*answer, error) {
 	id, _, err := c.send(method, params)
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *client) ask(method string, params any) (*answer, error) {
 	return a, err
 }
 
-// await waits for the answer to a request that was sent.
+// await waits for the response to a request that was sent.
 func (c *client) await(id int) (*answer, error) {
 	var a *answer
 	err := c.until(func() bool { a = c.answers[id]; return a != nil })
@@ -213,7 +213,7 @@ func (c *client) await(id int) (*answer, error) {
 	return a, err
 }
 
-// diagnosed waits until diagnostics of a version, or of a later one, have come.
+// diagnosed waits for the diagnostics of a version or a later one.
 func (c *client) diagnosed(version int) (s shown, err error) {
 	err = c.until(func() bool {
 		var ok bool
@@ -223,7 +223,7 @@ func (c *client) diagnosed(version int) (s shown, err error) {
 	return s, err
 }
 
-// until waits for a condition, which is asked with c.mu held.
+// until waits for a condition, which it evaluates with c.mu held.
 func (c *client) until(met func() bool) error {
 	late := time.AfterFunc(patience, c.changed.Broadcast)
 	defer late.Stop()
@@ -242,7 +242,7 @@ func (c *client) until(met func() bool) error {
 	return nil
 }
 
-// incoming is a message of any kind.
+// incoming is a received message of any kind.
 type incoming struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -253,7 +253,7 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// read takes messages until the server's output ends. Times are taken when a
+// read receives messages until the server's output ends. It records the time when a
 // message is complete, before it is decoded.
 func (c *client) read(in *bufio.Reader) error {
 	for {
@@ -283,7 +283,7 @@ func (c *client) read(in *bufio.Reader) error {
 		at := time.Now()
 		var m incoming
 		if err := json.Unmarshal(body, &m); err != nil {
-			return fmt.Errorf("a message that is no JSON: %w", err)
+			return fmt.Errorf("a message is not JSON: %w", err)
 		}
 		if err := c.take(m, at, length); err != nil {
 			return err
@@ -305,13 +305,13 @@ func (c *client) take(m incoming, at time.Time, length int) error {
 			return err
 		}
 		if p.Version == nil {
-			return nil // of a document that was closed
+			return nil // for a closed document
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.last = shown{at, length, len(p.Diagnostics)}
-		// A server may take several versions together; what it says of one holds
-		// for those before.
+		// A server may process several versions together; diagnostics of one version
+		// apply to the earlier ones.
 		for v := *p.Version; v > 0; v-- {
 			if _, ok := c.shown[v]; ok {
 				break
@@ -332,7 +332,7 @@ func (c *client) take(m incoming, at time.Time, length int) error {
 	case m.Method == "":
 		id, err := strconv.Atoi(string(m.ID))
 		if err != nil {
-			return fmt.Errorf("an answer to %s", m.ID)
+			return fmt.Errorf("a response to unknown request %s", m.ID)
 		}
 		a := &answer{at: at, bytes: length, result: m.Result}
 		if m.Error != nil {
@@ -346,7 +346,7 @@ func (c *client) take(m incoming, at time.Time, length int) error {
 	return nil
 }
 
-// reply is what an editor without settings answers to a server's request.
+// reply is the response of an editor without settings to a server's request.
 func reply(m incoming) any {
 	if m.Method != "workspace/configuration" {
 		return nil
@@ -354,11 +354,11 @@ func reply(m incoming) any {
 	var p struct {
 		Items []json.RawMessage `json:"items"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // no items: no settings
+	_ = json.Unmarshal(m.Params, &p) // without items there are no settings
 	return make([]any, len(p.Items))
 }
 
-// stop ends the session and the process.
+// stop shuts down the session and the process.
 func (c *client) stop() error {
 	_, err := c.ask("shutdown", nil)
 	if err == nil {

@@ -1,20 +1,20 @@
-// Command lsp measures the language server beside the peer's, mlir-lsp-server,
-// as an editor sees them: over stdio, in the same run, on the same texts.
+// Command lsp compares the language server with its peer, mlir-lsp-server,
+// from an editor's side: over stdio, in the same run, on the same texts.
 //
 //	go run ./bench/lsp [-sizes 1000,10000,100000] [-shape many,one] [-form generic,pretty] [-edits 240] [-json bench/results/FILE.json]
-//	go run ./bench/lsp -sizes 100000 -shape one -edits 30 -no-peer -v            a quick look
-//	go run ./bench/lsp -sizes 100000 -shape one -no-peer -profile cpu.out        where edits spend their time
+//	go run ./bench/lsp -sizes 100000 -shape one -edits 30 -no-peer -v            a quick measurement
+//	go run ./bench/lsp -sizes 100000 -shape one -no-peer -profile cpu.out        a profile of edits
 //
 // Both servers read the same text of dm ops of about 160 bytes in generic form,
-// in functions of 100 ops and in one function; dmir checks and costs them, the
-// peer parses and verifies what it can of ops that are not registered. dmir
-// alone also gets the same ops in pretty form, of the same length; its row is
-// set beside the peer's of the generic text.
+// in functions of 100 ops and in one function. dmir verifies them and computes
+// their costs; the peer parses them and verifies what it can of unregistered ops.
+// Only dmir also gets the same ops in pretty form, of the same length; its row
+// is compared with the peer's row of the generic text.
 //
-// An edit is timed from the moment its didChange is sent to the moment at which
-// the diagnostics of its version have been read and, for dmir, the inlay hints
-// of the fifty lines around it as well. Edits come one at a time, with pauses
-// in which the server may begin what it does when nobody types.
+// The time of an edit starts when its didChange is sent and ends when
+// the diagnostics of its version and, for dmir, the inlay hints of the fifty
+// lines around it have been read. Edits are sent one at a time, with pauses
+// in which the server can start its idle work.
 package main
 
 import (
@@ -47,21 +47,21 @@ func main() {
 	var o options
 	flag.StringVar(&o.sizes, "sizes", "1000,10000,100000", "sizes of the texts in ops")
 	flag.StringVar(&o.shapes, "shape", "many,one", "many: functions of 100 ops; one: one function")
-	flag.StringVar(&o.forms, "form", "generic,pretty", "generic: for both servers; pretty: for dmir alone")
+	flag.StringVar(&o.forms, "form", "generic,pretty", "generic: for both servers; pretty: for dmir only")
 	flag.IntVar(&o.edits, "edits", 240, "edits of each text")
-	flag.IntVar(&o.opens, "opens", 5, "how often each text is opened, in a fresh process")
-	flag.IntVar(&o.asks, "requests", 40, "how often each request is asked")
+	flag.IntVar(&o.opens, "opens", 5, "number of times that each text is opened, in a new process")
+	flag.IntVar(&o.asks, "requests", 40, "number of times that each request is sent")
 	flag.DurationVar(&o.pace.gap, "gap", 20*time.Millisecond, "pause between edits")
-	flag.DurationVar(&o.pace.rest, "rest", 600*time.Millisecond, "longest pause between groups of edits; the shortest is a third of it")
-	flag.StringVar(&o.dmir, "dmir", "", "the dmir to measure; built from this tree where empty")
-	flag.StringVar(&o.peer, "peer", "mlir-lsp-server-22", "the peer")
-	flag.BoolVar(&o.noPeer, "no-peer", false, "measure dmir alone")
+	flag.DurationVar(&o.pace.rest, "rest", 600*time.Millisecond, "maximum pause between groups of edits; the minimum is a third of it")
+	flag.StringVar(&o.dmir, "dmir", "", "the dmir binary to measure; default: built from this tree")
+	flag.StringVar(&o.peer, "peer", "mlir-lsp-server-22", "the peer's binary")
+	flag.BoolVar(&o.noPeer, "no-peer", false, "measure only dmir")
 	flag.StringVar(&o.json, "json", "", "write the results to this file")
 	flag.StringVar(&o.cpu, "profile", "", "write a CPU profile of the edits to this file; for one size, shape and form, with -no-peer")
-	flag.BoolVar(&verbose, "v", false, "tell of every edit")
-	serve := flag.String("serve", "", "be the server and write its profile to this file (used by this program itself)")
+	flag.BoolVar(&verbose, "v", false, "print every edit")
+	serve := flag.String("serve", "", "run the server and write its profile to this file (for internal use)")
 	flag.Parse()
-	debug.SetGCPercent(400) // the editor's garbage is not what is measured
+	debug.SetGCPercent(400) // reduce garbage collection in the client, which is not measured
 	var err error
 	if *serve != "" {
 		err = serveProfiled(*serve)
@@ -74,7 +74,7 @@ func main() {
 	}
 }
 
-// row is one text before both servers.
+// row holds the results of both servers for one text.
 type row struct {
 	Ops    int                `json:"ops"`
 	Shape  string             `json:"shape"`
@@ -119,12 +119,12 @@ func run(o *options) error {
 	for size := range strings.SplitSeq(o.sizes, ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil || n < 100 {
-			return fmt.Errorf("%q is no number of ops from 100", size)
+			return fmt.Errorf("%q is not a number of ops of at least 100", size)
 		}
 		for shape := range strings.SplitSeq(o.shapes, ",") {
 			perFunc, ok := map[string]int{"many": 100, "one": n}[shape]
 			if !ok {
-				return fmt.Errorf("no shape %q", shape)
+				return fmt.Errorf("unknown shape %q", shape)
 			}
 			var peer *measured
 			for _, f := range []form{generic, pretty} {
@@ -156,7 +156,7 @@ func run(o *options) error {
 	return os.WriteFile(o.json, append(text, '\n'), 0o644)
 }
 
-// subjects are the servers under measurement, dmir first.
+// subjects returns the servers to measure, dmir first.
 func (o *options) subjects(dir string) ([]*subject, error) {
 	dmir := &subject{name: "dmir", argv: []string{o.dmir, "lsp"}, hints: true}
 	switch {
@@ -187,7 +187,7 @@ func (o *options) subjects(dir string) ([]*subject, error) {
 	return []*subject{dmir, {name: "peer", argv: []string{path, "--log=error"}}}, nil
 }
 
-// measure lets the servers that read a form open it, edit it and answer.
+// measure measures opening, edits and requests for the servers that read a form.
 func (o *options) measure(subjects []*subject, f form, n, perFunc int) (*row, error) {
 	text := f.program(n, perFunc)
 	if f.name == pretty.name {

@@ -10,7 +10,7 @@ import (
 
 const uri = "file:///bench/model.mlir"
 
-// figures sum up a sample of times in ms.
+// figures summarizes a sample of times in ms.
 type figures struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50_ms"`
@@ -30,12 +30,12 @@ func summarize(ms []float64) figures {
 	return figures{len(s), at(0.5), at(0.9), at(0.99), s[len(s)-1]}
 }
 
-// measured is what one server did with one text.
+// measured holds the results of one server for one text.
 type measured struct {
 	OpenMs      figures            `json:"open"`
-	OpenCPU     figures            `json:"open_processor_time"`           // by all threads; other work on the machine does not count
-	Edit        figures            `json:"edit_to_diagnostics_and_hints"` // of the peer: to diagnostics
-	Valid       figures            `json:"edit_to_valid_text"`            // of those, the edits that leave no error
+	OpenCPU     figures            `json:"open_processor_time"`           // of all threads, independent of other processes
+	Edit        figures            `json:"edit_to_diagnostics_and_hints"` // for the peer: to diagnostics
+	Valid       figures            `json:"edit_to_valid_text"`            // of these, the edits that leave no error
 	Diagnostics figures            `json:"edit_to_diagnostics"`
 	Hints       figures            `json:"edit_to_hints"`
 	Kinds       map[string]figures `json:"edit_by_kind"`
@@ -46,17 +46,17 @@ type measured struct {
 	Shown       int                `json:"diagnostics_after_open"`
 }
 
-// subject is a server under measurement.
+// subject is a server to measure.
 type subject struct {
 	name  string
 	argv  []string
-	hints bool // answers inlay hints of the visible range after each edit
+	hints bool // request inlay hints of the visible range after each edit
 	prof  *profile
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// open starts the server, shows it the text and waits for its diagnostics.
+// open starts the server, opens the text and waits for its diagnostics.
 func (s *subject) open(text string) (c *client, wall, busy float64, err error) {
 	c, err = start(s.name, s.argv)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *subject) open(text string) (c *client, wall, busy float64, err error) {
 	return c, ms(d.at.Sub(begin)), c.busy() - before, err
 }
 
-// opens measures opening in fresh processes, both servers in turn, and gives
+// opens measures opening in new processes, alternating the servers, and returns
 // the last process of each.
 func opens(subjects []*subject, text string, times int, out []*measured) ([]*client, error) {
 	last := make([]*client, len(subjects))
@@ -103,20 +103,20 @@ func opens(subjects []*subject, text string, times int, out []*measured) ([]*cli
 	return last, nil
 }
 
-// player sends edits and measures what follows each.
+// player sends edits and measures the responses.
 type player struct {
 	*subject
 	c    *client
 	doc  *document
 	pace pace
 	rnd  *rand.Rand
-	left int // edits to make
+	left int // remaining edits
 
 	all, valid, diags, hint []float64
 	kinds                   map[string][]float64
 }
 
-// pace is how fast the edits come.
+// pace is the timing of the edits.
 type pace struct {
 	gap  time.Duration // between the answer to one edit and the next edit
 	rest time.Duration // at most, between sessions of edits; at least a third of it
@@ -124,9 +124,9 @@ type pace struct {
 
 var errEnough = errors.New("enough edits")
 
-// edit sends one edit and, where the server gives hints, asks for those of the
-// fifty lines around it at once, as an editor does. The time runs until both
-// the diagnostics of this version and the hints are there.
+// edit sends one edit and, if the server provides hints, requests those of the
+// fifty lines around it immediately, as an editor does. The time ends when both
+// the diagnostics of this version and the hints have arrived.
 func (p *player) edit(e edit) error {
 	if p.left == 0 {
 		return errEnough
@@ -175,8 +175,8 @@ func (p *player) edit(e edit) error {
 
 var document1 = map[string]any{"uri": uri}
 
-// play runs sessions with a rest after each, so that what a server does in the
-// pauses of a person is under way when the next edit comes.
+// play runs sessions with a pause after each, so that the idle work of a server
+// is in progress when the next edit arrives.
 func (p *player) play(sessions []session) error {
 	for _, s := range sessions {
 		if err := s(p.edit); err != nil {
@@ -197,8 +197,8 @@ func byKind(samples map[string][]float64) map[string]figures {
 	return out
 }
 
-// edits plays the script against an open document, and then what changes whole
-// functions. It leaves the document as it was.
+// edits plays the script on an open document, then the edits that change whole
+// functions. It restores the document.
 func (s *subject) edits(c *client, text string, n int, pace pace, out *measured) (*document, error) {
 	p := &player{subject: s, c: c, doc: newDocument(text), pace: pace, rnd: rand.New(rand.NewPCG(1, 2)), left: n, kinds: map[string][]float64{}}
 	script := &script{doc: p.doc}
@@ -218,7 +218,7 @@ func (s *subject) edits(c *client, text string, n int, pace pace, out *measured)
 	c.settle()
 	out.End = c.memory()
 
-	// The count may have cut a session short; the text as it was mends that.
+	// The count may have truncated a session, so restore the original text.
 	if err := c.reset(p.doc, text); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// memory is what a process occupies, in MB of 10^6 bytes.
+// memory returns the memory of a process in MB of 10^6 bytes.
 type memory struct {
 	Now  float64 `json:"rss_mb"`
 	Peak float64 `json:"peak_rss_mb"`
@@ -39,7 +39,7 @@ func (c *client) settle() {
 	}
 }
 
-// ticks are the processor time that the process has taken, in hundredths of a second.
+// ticks returns the processor time of the process in hundredths of a second.
 func (c *client) ticks() int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	_, rest, _ := strings.Cut(string(text), ") ")
@@ -49,8 +49,8 @@ func (c *client) ticks() int {
 	return user + system
 }
 
-// busy is the processor time that the process has taken, in ms: of all its
-// threads, to the nanosecond where the kernel tells.
+// busy returns the processor time of the process in ms: of all its
+// threads, with nanosecond resolution if the kernel provides it.
 func (c *client) busy() float64 {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", c.cmd.Process.Pid))
 	ns := 0.0

@@ -14,9 +14,9 @@ import (
 	"dmir/lsp/server"
 )
 
-// profile is a CPU profile of the edits alone. The server under measurement is
-// then this program, which serves as dmir does, and is told by signals when to
-// write. A nil profile does nothing.
+// profile records a CPU profile of the edits alone. The measured server is
+// then this program, which serves as dmir does; signals start and stop the
+// profile. A nil profile does nothing.
 type profile struct{}
 
 func (p *profile) begin(c *client) error { return p.signal(c, syscall.SIGUSR1) }
@@ -26,11 +26,11 @@ func (p *profile) signal(c *client, s os.Signal) error {
 	if p == nil {
 		return nil
 	}
-	defer time.Sleep(100 * time.Millisecond) // until it has arrived
+	defer time.Sleep(100 * time.Millisecond) // until the signal has arrived
 	return c.cmd.Process.Signal(s)
 }
 
-// serveProfiled is the server's process.
+// serveProfiled runs the server with a profile.
 func serveProfiled(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

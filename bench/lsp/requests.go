@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A request is how long a server took for one method.
+// A request holds a server's times for one method.
 type request struct {
 	Method string  `json:"method"`
-	When   string  `json:"when"` // "idle", or "edit": sent together with an edit
+	When   string  `json:"when"` // "idle", or "edit" if sent together with an edit
 	Times  figures `json:"times"`
-	Bytes  int     `json:"bytes"` // the largest answer
+	Bytes  int     `json:"bytes"` // of the largest response
 	Error  string  `json:"error,omitempty"`
 }
 
-// A query is a request to be measured: its parameters for an op on a line.
+// A query is a request to measure: its parameters for an op on a line.
 type query struct {
 	method string
 	times  int
@@ -45,8 +45,8 @@ func with(params func(*document, int) map[string]any, key string, value any) fun
 	}
 }
 
-// queries are asked of a server that is idle, at places spread over the text.
-// Those about the whole text come a few times, the others often.
+// queries are sent to an idle server, at positions spread over the text.
+// Those for the whole text are sent a few times, the others often.
 func queries(n int) []query {
 	few := min(n, 5)
 	return []query{
@@ -70,8 +70,8 @@ func queries(n int) []query {
 	}
 }
 
-// requests asks everything when idle, then hovers and completions together
-// with an edit, which the server has to take in first.
+// requests sends all queries to the idle server, then hovers and completions together
+// with an edit, which the server must process first.
 func (s *subject) requests(c *client, doc *document, n int, out *measured) error {
 	places := &script{doc: doc}
 	for _, q := range queries(n) {
@@ -117,8 +117,8 @@ func (c *client) timed(method string, params any) (float64, *answer, error) {
 	return ms(a.at.Sub(begin)), a, nil
 }
 
-// withEdits types the last character of an operand and asks about what stands
-// there in the same breath.
+// withEdits types the last character of an operand and immediately sends a
+// request for that position.
 func (c *client) withEdits(method string, places *script, n int) (request, error) {
 	r := request{Method: method, When: "edit"}
 	doc := places.doc
@@ -154,7 +154,7 @@ func (c *client) withEdits(method string, places *script, n int) (request, error
 	return r, nil
 }
 
-// deltas asks for the change of the semantic tokens after an edit.
+// deltas requests the semantic token delta after an edit.
 func (c *client) deltas(places *script, n int) (request, error) {
 	r := request{Method: "textDocument/semanticTokens/full/delta", When: "edit"}
 	doc := places.doc
@@ -197,6 +197,6 @@ func resultID(a *answer) string {
 	var r struct {
 		ResultID string `json:"resultId"`
 	}
-	_ = json.Unmarshal(a.result, &r) // no object: no id
+	_ = json.Unmarshal(a.result, &r) // without an object there is no ID
 	return r.ResultID
 }

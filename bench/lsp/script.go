@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// document is the text as the editor has it, in lines without their ends.
+// document is the editor's text, as lines without line ends.
 type document struct {
 	lines   []string
 	version int
@@ -14,13 +14,13 @@ func newDocument(text string) *document {
 
 func (d *document) text() string { return strings.Join(d.lines, "\n") }
 
-// An edit replaces the text between two places; columns are in bytes, which
-// are UTF-16 units too, because the texts are ASCII.
+// An edit replaces the text between two positions; columns are in bytes, which
+// equal UTF-16 units, because the texts are ASCII.
 type edit struct {
 	kind                 string
 	line, col, end, ecol int
 	text                 string
-	breaks               bool // the text is in error after it
+	breaks               bool // the text has an error after it
 }
 
 func (d *document) apply(e edit) {
@@ -39,19 +39,19 @@ func span(line, col, end, ecol int) map[string]any {
 
 func place(line, col int) map[string]any { return map[string]any{"line": line, "character": col} }
 
-// script plays what people do to a text, at places spread over it. Every
-// session of edits leaves the text as it was.
+// script simulates typical edits of a text, at positions spread over it. Every
+// session of edits restores the text.
 type script struct {
 	doc   *document
 	place uint64
 	round int
 }
 
-// newOp is typed character by character; it is right wherever it stands.
+// newOp is typed character by character; it is valid at any position.
 const newOp = `%fresh = "dm.neg"(%y0) : (tensor<8x512x1536xf16>) -> tensor<8x512x1536xf16>`
 
-// opLine is the next place: a line with an op. Places follow the golden ratio,
-// which spreads any number of them evenly.
+// opLine returns the next position, a line with an op. Positions follow the golden
+// ratio, which spreads any number of them evenly.
 func (s *script) opLine() int {
 	s.place += 0x9E3779B97F4A7C15
 	n := len(s.doc.lines)
@@ -62,7 +62,7 @@ func (s *script) opLine() int {
 	return at
 }
 
-// used reports whether a value of the lines from at to end is used behind them:
+// used reports whether a value of the lines from at to end is used after them:
 // on the next line or, at the end of a chain, by the return.
 func (s *script) used(at, end int) bool {
 	last := end
@@ -78,11 +78,11 @@ func (s *script) used(at, end int) bool {
 	return false
 }
 
-// A session is a few edits that belong together: a person makes them one after
-// the other and then looks at the result.
+// A session is a group of edits that a user makes one after
+// the other before reading the result.
 type session func(do func(edit) error) error
 
-// next are the sessions of one round, about forty edits.
+// next returns the sessions of one round, about forty edits.
 func (s *script) next() []session {
 	s.round++
 	all := []session{
@@ -91,7 +91,7 @@ func (s *script) next() []session {
 		s.rename(),
 		s.replace("operand", func(line string) (int, string) { return strings.Index(line, ", %y") + len(", %y"), "" }),
 		s.replace("bracket", func(line string) (int, string) {
-			// In turn the bracket behind the operands or the first type, and the one before it.
+			// Alternate between the bracket after the operands or the first type and the one before it.
 			if s.round%2 == 0 {
 				return strings.IndexAny(line[strings.Index(line, "tensor<"):], ">") + strings.Index(line, "tensor<"), ""
 			}
@@ -102,7 +102,7 @@ func (s *script) next() []session {
 	return all
 }
 
-// replace changes one character of a line and changes it back.
+// replace changes one character of a line and restores it.
 func (s *script) replace(kind string, where func(line string) (col int, with string)) session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
@@ -115,8 +115,8 @@ func (s *script) replace(kind string, where func(line string) (col int, with str
 	}
 }
 
-// rename types two characters behind the name of a value where it is defined,
-// so that its use is undefined, and takes them away.
+// rename types two characters after the name of a value at its definition,
+// so that its use is undefined, and deletes them.
 func (s *script) rename() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
@@ -151,7 +151,7 @@ func (s *script) comment() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
 		col := len(s.doc.lines[at])
-		const note = " // why" // of which one slash alone is wrong
+		const note = " // why" // a single slash is an error
 		commented := strings.Contains(s.doc.lines[at], "//")
 		for i, c := range note {
 			if err := do(edit{"comment", at, col + i, at, col + i, string(c), i == 1 && !commented}); err != nil {
@@ -162,7 +162,7 @@ func (s *script) comment() session {
 	}
 }
 
-// line deletes a line, whose value is then undefined, and puts it back.
+// line deletes a line, whose value is then undefined, and restores it.
 func (s *script) line() session {
 	return func(do func(edit) error) error {
 		at := s.opLine()
@@ -190,7 +190,7 @@ func (s *script) block() session {
 	}
 }
 
-// typing pastes the beginning of an op on a line of its own, types a dozen
+// typing pastes the beginning of an op on a new line, types a dozen
 // characters one by one, pastes the rest, and deletes the line. The next round
 // types the next dozen.
 func (s *script) typing() session {
@@ -220,7 +220,7 @@ func (s *script) typing() session {
 	}
 }
 
-// farReaching are edits that change what a whole function means: a type of one
+// farReaching returns edits that change the meaning of a whole function: a type of one
 // of its arguments, its name, its braces.
 func (s *script) farReaching() []session {
 	head := func(kind, find, old, with string) session {

@@ -9,8 +9,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// The script leaves each text as it was, and breaks it where it says so: dmir
-// finds errors after those edits and after no other.
+// The script restores each text, and its breaks flags are correct: dmir
+// finds errors after exactly those edits.
 func TestScript(t *testing.T) {
 	for _, f := range []form{generic, pretty} {
 		for _, perFunc := range []int{100, 300} {
@@ -26,24 +26,24 @@ func TestScript(t *testing.T) {
 						return nil
 					}
 					if bad := inError(doc.text()); bad != e.breaks {
-						t.Fatalf("edit %d, %+v: in error: %v", n, e, bad)
+						t.Fatalf("edit %d, %+v: text has an error: %v", n, e, bad)
 					}
 					return nil
 				}
 				if inError(text) {
-					t.Fatal("the text is in error")
+					t.Fatal("the text has an error")
 				}
 				var sessions []session
 				for range 8 {
 					sessions = append(sessions, s.next()...)
 				}
-				// Not the function's new name, which is an error only for who calls it.
+				// Except the function's new name, which is an error only for its callers.
 				for i, play := range append(sessions, s.farReaching()...) {
 					if err := play(do); err != nil {
 						t.Fatal(err)
 					}
 					if doc.text() != text {
-						t.Fatalf("session %d does not leave the text as it was", i)
+						t.Fatalf("session %d does not restore the text", i)
 					}
 				}
 				t.Log(n, "edits")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// compare sets dmir's figures beside the peer's; below 1 is better for dmir.
+// compare returns the ratio of dmir's figure to the peer's; below 1 dmir is better.
 func (r *row) compare(peer *measured) {
 	if peer == nil {
 		return
@@ -52,7 +52,7 @@ func (r *row) print(peer *measured) {
 	}
 }
 
-// printDetails tells of kinds of edits and of requests, one text after another.
+// printDetails prints the figures by kind of edit and request, for each text.
 func printDetails(rows []*row) {
 	for _, r := range rows {
 		fmt.Printf("\n%d ops, %s, %s: p50 / p99 / max in ms\n", r.Ops, r.Shape, r.Form)

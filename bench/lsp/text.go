@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A form is a way to write the same program.
+// A form is a syntax for the same program.
 type form struct {
 	name string
 	// op writes "name = op(a, c)" over tensors of type t, from line n of a model.
 	op func(b *strings.Builder, name, op, a, c, t string, n int)
 }
 
-// generic is what both servers read: ops of about 160 bytes, costed by dmir
-// and unregistered for the peer. pretty is the same ops as people write them,
-// with a comment behind each so that a line has as many bytes; only dmir reads
+// generic is the form that both servers read: ops of about 160 bytes, known to dmir
+// and unregistered for the peer. pretty has the same ops in pretty form,
+// with a comment after each to make the lines as long; only dmir reads
 // it.
 var (
 	generic = form{"generic", func(b *strings.Builder, name, op, a, c, t string, n int) {
@@ -27,8 +27,8 @@ var (
 
 var binary = []string{"add", "mul", "sub", "max", "min", "div"}
 
-// program is a text of n ops, perFunc in each function, in chains of 50 ops
-// over tensors of eight types. Values, ops and places differ from line to line.
+// program returns a text of n ops, perFunc in each function, in chains of 50 ops
+// over tensors of eight types. Values, ops and positions differ from line to line.
 func (f form) program(n, perFunc int) string {
 	var types []string
 	for _, d := range []int{512, 768, 1024, 1280, 2048, 3072, 4096, 5120} {

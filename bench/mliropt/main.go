@@ -1,14 +1,14 @@
-// Command mliropt measures dmir beside mlir-opt on the same files: 10,000 and
+// Command mliropt compares dmir with mlir-opt on the same files: 10,000 and
 // 100,000 ops of about 160 bytes in generic form, in functions of 100 ops and
 // in one function. Each measurement is a whole process: wall time and peak
-// memory. The two programs take turns, so that a ratio holds when the machine's
-// speed drifts.
+// memory. The runs of the two programs alternate, so that their ratio is
+// independent of drift in the machine's speed.
 //
 //	go run ./bench/mliropt [-runs 5] [-ops 10000,100000] [-json bench/results/FILE.json]
 //
-// dmir is this program started again with -stage, so that one stage can be
-// timed alone: parse, format (parse, format), cost (parse, lower, verify, cost).
-// mlir-opt does the nearest thing it can: parse, verify, print to /dev/null.
+// dmir is this program, executed again with -stage to time one stage
+// alone: parse, format (parse, format), cost (parse, lower, verify, cost).
+// mlir-opt runs its nearest equivalent: parse, verify, print to /dev/null.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// runStage is what the measured process does.
+// runStage runs one stage, in the measured process.
 func runStage(stage, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -83,12 +83,12 @@ func runStage(stage, path string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no stage %q", stage)
+		return fmt.Errorf("unknown stage %q", stage)
 	}
 	return nil
 }
 
-// write makes a file of n ops in generic form, perFunc of them in each function.
+// write creates a file of n ops in generic form, perFunc in each function.
 func write(path string, n, perFunc int) error {
 	var b bytes.Buffer
 	const t = "tensor<8x512x1024xf16>"
@@ -105,7 +105,7 @@ func write(path string, n, perFunc int) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// figures are of one command over its runs.
+// figures summarizes the runs of one command.
 type figures struct {
 	WallMs  float64 `json:"wall_ms"`  // median
 	PeakMiB float64 `json:"peak_mib"` // largest
@@ -119,7 +119,7 @@ type row struct {
 	Dmir      figures `json:"dmir"`
 	Peer      figures `json:"peer"`
 	Ratio     float64 `json:"wall_ratio"` // dmir / peer, median of the pairs
-	PeakRatio float64 `json:"peak_ratio"` // 0 where memory is not known
+	PeakRatio float64 `json:"peak_ratio"` // 0 if memory is unknown
 }
 
 type results struct {
@@ -193,7 +193,7 @@ func measure(runs int, sizes, peer, out string) error {
 	return os.WriteFile(out, append(text, '\n'), 0o644)
 }
 
-// measure runs the two commands in turn, after one run of each that is not counted.
+// measure alternates the two commands, after one warm-up run of each.
 func (r *row) measure(runs int, dmir, peer []string) error {
 	var a, b, ratio []float64
 	for i := range runs + 1 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timed runs a command and gives its wall time in ms; the peak memory is not
+// timed runs a command and returns its wall time in ms; the peak memory is not
 // known on this platform.
 func timed(argv []string) (wall, peak float64, err error) {
 	start := time.Now()

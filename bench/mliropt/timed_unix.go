@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// timed runs a command and gives its wall time in ms and its peak memory in MiB.
+// timed runs a command and returns its wall time in ms and its peak memory in MiB.
 func timed(argv []string) (wall, peak float64, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	start := time.Now()
@@ -21,7 +21,7 @@ func timed(argv []string) (wall, peak float64, err error) {
 	}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		peak = float64(u.Maxrss) / 1024
-		if runtime.GOOS == "darwin" { // bytes there, KiB elsewhere
+		if runtime.GOOS == "darwin" { // bytes on macOS, KiB on other systems
 			peak /= 1024
 		}
 	}

@@ -1,6 +1,6 @@
-// Sass compiles the examples and prints what their machine code says of their
-// speed: for each kernel the instructions of its hot part over the bytes it
-// moves, against what the machine issues meanwhile.
+// Sass compiles the examples and prints an analysis of their machine code: for
+// each kernel the issue slots of its hot part per byte that it moves, compared
+// with the slots that the machine issues in that time.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// sizes are those of the symbols of examples that leave sizes open.
+// sizes binds the symbolic dimensions of examples.
 var sizes = map[string]int64{"b": 2, "n": 512, "h": 8, "d": 64}
 
 func main() {
@@ -40,13 +40,13 @@ func main() {
 	flag.Parse()
 	m, ok := machine.Lookup(*name)
 	if !ok || m.Arch == "" {
-		log.Fatalf("%s is no machine with a GPU", *name)
+		log.Fatalf("machine %s has no GPU", *name)
 	}
 	files := flag.Args()
 	if len(files) == 0 {
 		var err error
 		if files, err = filepath.Glob("examples/*.dmir"); err != nil || len(files) == 0 {
-			log.Fatal("no examples here; run it in the repository, or name files")
+			log.Fatal("no examples found; run in the repository, or name files")
 		}
 	}
 	fmt.Printf("# Machine code of the examples, %s (%s)\n\n", m.Title, m.Arch)

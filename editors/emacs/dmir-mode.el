@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A mode for .dmir files that uses `dmir lsp' through eglot:
+;; A mode for .dmir files that uses `dmir lsp' with eglot:
 ;;
 ;;   (add-to-list 'load-path "/path/to/dmir/editors/emacs")
 ;;   (require 'dmir-mode)
@@ -58,7 +58,7 @@
   "Colours of MLIR's text.")
 
 (defun dmir-indent-line ()
-  "Indent the line by the number of open braces."
+  "Indent by the number of open braces at the beginning of the line."
   (let* ((depth (save-excursion
                   (back-to-indentation)
                   (let ((open (car (syntax-ppss (line-beginning-position)))))
@@ -83,7 +83,7 @@
 (add-to-list 'eglot-server-programs '(dmir-mode . (lambda (&rest _) dmir-command)))
 
 (defun dmir--lens (command)
-  "The argument of the lens with COMMAND that belongs to the function at point."
+  "Return the argument of the lens with COMMAND of the function at point."
   (let ((line (1- (line-number-at-pos nil t))) found)
     (seq-doseq (lens (jsonrpc-request (eglot--current-server-or-lose) :textDocument/codeLens
                                       (list :textDocument (eglot--TextDocumentIdentifier))))
@@ -95,7 +95,7 @@
     (or found (user-error "This file has no function"))))
 
 (defun dmir--execute (command &rest arguments)
-  "Execute COMMAND of the server with ARGUMENTS and return its result."
+  "Execute the server's COMMAND with ARGUMENTS and return the result."
   (jsonrpc-request (eglot--current-server-or-lose) :workspace/executeCommand
                    (list :command command :arguments (vconcat arguments))
                    :timeout 600))
@@ -110,7 +110,7 @@
       result)))
 
 (defun dmir-cost ()
-  "Show the table of costs of the function at point."
+  "Show the cost table of the function at point."
   (interactive)
   (let ((cost (dmir--execute "dmir.cost" (dmir--lens "dmir.cost"))))
     (with-current-buffer (get-buffer-create (concat "*dmir " (plist-get cost :title) "*"))
@@ -130,7 +130,7 @@
                          (list :uri (plist-get lens :uri) :kind kind :function (plist-get lens :func)))))
 
 (defun dmir--execute-async (command argument &optional done)
-  "Execute COMMAND of the server with ARGUMENT, then call DONE with its result.
+  "Have the server execute COMMAND with ARGUMENT, then call DONE with its answer.
 The server may ask Emacs for something before it answers."
   (jsonrpc-async-request (eglot--current-server-or-lose) :workspace/executeCommand
                          (list :command command :arguments (vector argument))
@@ -158,7 +158,7 @@ The server may ask Emacs for something before it answers."
        (display-buffer (current-buffer))))))
 
 (defun dmir-toggle (setting)
-  "Toggle SETTING, which is hints or lint."
+  "Turn SETTING, hints or lint, off and on."
   (interactive (list (completing-read "Switch: " '("hints" "lint") nil t)))
   (dmir--execute-async "dmir.toggle" (list :setting setting)))
 

@@ -1,6 +1,6 @@
-// Suite runs the cases of the device suite that were made elsewhere: programs with
-// machine code and their results. It appends a line of JSON for each case as it
-// ends, so that a run that is cut off keeps what it had.
+// Suite runs the cases of the device suite, which scripts/gpu-prepare.sh builds:
+// programs with machine code and expected results. It appends a line of JSON for
+// each case when it ends, so an interrupted run keeps its results.
 package main
 
 import (
@@ -44,13 +44,13 @@ type begun struct {
 	Suite  string `json:"suite"` // the device
 	Arch   string `json:"arch"`
 	Cases  int    `json:"cases"`
-	Failed string `json:"failed,omitempty"` // why there is no device
+	Failed string `json:"failed,omitempty"` // why the device is not available
 }
 
 type ended struct {
 	Ended   string                    `json:"ended"`
 	Seconds float64                   `json:"seconds"`
-	Classes map[string]map[string]int `json:"classes"` // how many of each ended how
+	Classes map[string]map[string]int `json:"classes"` // number of cases by class and outcome
 }
 
 func run(ctx context.Context, dir, name, lines string, o suite.Options) (status int, err error) {
@@ -66,7 +66,7 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 		return 0, err
 	}
 	if len(files) == 0 {
-		return 0, fmt.Errorf("%s holds no cases; scripts/gpu-prepare.sh makes them", dir)
+		return 0, fmt.Errorf("%s has no cases; scripts/gpu-prepare.sh builds them", dir)
 	}
 	to.add(begun{Suite: d.Title(), Arch: d.Arch(), Cases: len(files)})
 	if d.Name() != "emulator" { // which is a process of its own
@@ -103,7 +103,7 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 	return 0, to.err
 }
 
-// appender appends lines to a file, each whole and at once.
+// appender appends lines to a file, each in one write.
 type appender struct {
 	path string
 	err  error

@@ -1,7 +1,7 @@
 -- The configuration that vim.lsp.enable('dmir') reads (Neovim 0.11 and newer).
--- Change parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
+-- Override parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
 
--- Virtual documents are shown by lua/dmir/view.lua.
+-- lua/dmir/view.lua shows virtual documents.
 local capabilities = vim.lsp.protocol.make_client_capabilities()
 capabilities.workspace.textDocumentContent = { dynamicRegistration = false }
 
@@ -14,20 +14,20 @@ return {
   handlers = require('dmir.handlers'),
   settings = {
     dmir = {
-      target = '', -- if empty, the one in dmir.toml, else h200
+      target = '', -- empty: the one that dmir.toml names, else h200
       bind = vim.empty_dict(),
       hints = { enabled = true },
       lint = { enabled = true },
-      heat = 'off', -- off, time, bytes or waste
+      heat = 'off', -- or time, bytes, waste: what lines are coloured by
       run = { device = 'auto', seed = 0 },
     },
   },
-  -- Nothing runs without a command of the user, so open files are trusted.
+  -- Code runs only on request, so an open file is trusted.
   before_init = function(params, config)
     params.initializationOptions = vim.tbl_extend('force', { trusted = true }, config.settings.dmir)
   end,
   commands = {
-    -- Cost lens: the server returns a table, which the editor shows.
+    -- Cost lens: the server returns a table, and the editor shows it.
     ['dmir.cost'] = function(command, context)
       require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
     end,

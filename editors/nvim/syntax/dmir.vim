@@ -1,4 +1,4 @@
-" MLIR's text and the ops of the data-movement dialect.
+" Syntax of MLIR and the ops of the data-movement dialect.
 if exists('b:current_syntax')
   finish
 endif

@@ -1,4 +1,4 @@
--- An init.lua as docs/EDITORS.md describes it.
+-- A user's init.lua with exactly the setup from docs/EDITORS.md.
 vim.opt.runtimepath:append(vim.env.DMIR_NVIM)
 if vim.lsp.enable then
   vim.lsp.enable('dmir')

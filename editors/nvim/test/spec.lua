@@ -1,7 +1,7 @@
--- Tests of the Neovim configuration with the real server; scripts/test-nvim.sh runs them in each version of Neovim.
--- Neovim exits with status 1 if one fails.
+-- Tests of the Neovim setup with the real server; scripts/test-nvim.sh runs them in each version of Neovim.
+-- Neovim exits with status 1 if a test fails.
 local workspace = vim.env.DMIR_WORKSPACE
--- Milliseconds: a time-out that a loaded machine does not reach.
+-- Timeout in milliseconds, long enough for a machine under load.
 local patience = 90000
 
 local failures = 0
@@ -41,7 +41,7 @@ local function lines(buffer)
   return vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
 end
 
----Zero-based row and column of the first place where the text stands.
+---Returns the zero-based row and column of the first occurrence of the text.
 local function find(buffer, text)
   for row, line in ipairs(lines(buffer)) do
     local column = line:find(text, 1, true)
@@ -81,7 +81,7 @@ local function errors(buffer)
   return vim.diagnostic.get(buffer, { severity = vim.diagnostic.severity.ERROR })
 end
 
----Everything the hints of a buffer say.
+---Returns the text of all hints of a buffer.
 local function hint_text(buffer)
   local parts = {}
   for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
@@ -109,7 +109,7 @@ local function undo_edits()
   vim.cmd.edit({ bang = true })
 end
 
----Collects what is shown to the person while the test runs.
+---Collects the notifications while the test runs.
 local function messages_of(test)
   local shown, notify, handler = {}, vim.notify, vim.lsp.handlers['window/showMessage']
   vim.notify = function(text)
@@ -183,7 +183,7 @@ it('formats and keeps the comments', function()
   undo_edits()
 end)
 
-it('removes a finding with its quick fix', function()
+it('takes a finding away with its quick fix', function()
   local buffer = open('ffn.dmir')
   local before = eventually('a finding', function()
     local all = findings(buffer)
@@ -326,14 +326,14 @@ it('computes for another machine', function()
   end)
 end)
 
----Puts a line that is being typed behind the first line with a text, and gives the position at its end.
+---Inserts a partial line after the first line with a text, and returns the position at its end.
 local function typing(buffer, behind, line)
   local row = find(buffer, behind) + 1
   vim.api.nvim_buf_set_lines(buffer, row, row, true, { line })
   return { position = { line = row, character = #line } }
 end
 
-it('completes an op, with its documentation', function()
+it('completes an op, and says what it does', function()
   local buffer = open('ffn.dmir')
   assert(vim.bo[buffer].omnifunc == 'v:lua.vim.lsp.omnifunc', vim.bo[buffer].omnifunc)
   local answer = request(buffer, 'textDocument/completion', typing(buffer, 'dm.einsum', '  %z = dm.softm'))
@@ -403,7 +403,7 @@ it('has the colours of the tree-sitter parser', function()
   end
 end)
 
-it('parses random edits as it parses the whole text', function()
+it('follows random edits as if the whole text were read again', function()
   local buffer = open('ffn.dmir')
   local parser = vim.treesitter.get_parser(buffer, 'dmir')
   local pieces = { '\n', ' ', '  ', '//', '%', '^bb1:', '{', '}', '(', '"a.b"(', '%a = dm.add ', ' = ', ', ', ': f32', 'return', '%c:2, %d = "x.y"() : () -> ()\n', '-> ', '#m = ' }
@@ -421,7 +421,7 @@ it('parses random edits as it parses the whole text', function()
     local tree = parser:parse(true)[1]:root()
     local text = table.concat(lines(buffer), '\n') .. '\n'
     local fresh = vim.treesitter.get_string_parser(text, 'dmir'):parse(true)[1]:root()
-    -- Error recovery may differ, so edits are undone often to return to valid text.
+    -- Error recovery of an incremental parse may differ from a full parse. Undo errors, so that most texts are valid.
     if not fresh:has_error() then
       compared = compared + 1
       if tree:sexpr() ~= fresh:sexpr() then
@@ -435,12 +435,12 @@ it('parses random edits as it parses the whole text', function()
     end
   end
   assert(compared > 100, 'only ' .. compared .. ' texts without an error')
-  -- In rare cases, nodes of a broken text survive one more edit.
-  assert(different * 50 < compared, different .. ' of ' .. compared .. ' trees are others than those of the whole text')
+  -- In rare cases nodes of an invalid text remain after the edit that repairs it.
+  assert(different * 50 < compared, different .. ' of ' .. compared .. ' incremental trees differ from a full parse')
   undo_edits()
 end)
 
-it('folds by the syntax tree', function()
+it('folds by the tree', function()
   local buffer = open('ffn.dmir')
   vim.wo.foldmethod, vim.wo.foldexpr = 'expr', 'v:lua.vim.treesitter.foldexpr()'
   local row = find(buffer, 'dm.kernel')
@@ -450,7 +450,7 @@ it('folds by the syntax tree', function()
   vim.wo.foldmethod = 'manual'
 end)
 
----What the lines of a buffer are coloured by, by row.
+---Returns the highlight groups of the lines of a buffer, by row.
 local function heat_levels(buffer)
   local levels = {}
   local namespace = vim.api.nvim_get_namespaces()['dmir.heat']
@@ -460,7 +460,7 @@ local function heat_levels(buffer)
   return levels
 end
 
-it('colours lines by heat', function()
+it('colours lines by what they take', function()
   local buffer = open('ffn.dmir')
   local einsum, relu = find(buffer, 'dm.einsum'), find(buffer, 'dm.relu')
   vim.cmd('DmirHeat time')
@@ -563,7 +563,7 @@ it('compiles a function, and goes from a line to its kernel and back', function(
   vim.cmd.only()
 end)
 
----Fetches an address as a browser with the cookies of the file would, while Neovim goes on.
+---Fetches a URL asynchronously as a browser would, with the cookies of the file.
 local function browse(cookies, ...)
   local result
   local command = { 'curl', '-sS', '-L', '-m', '90', '-c', cookies, '-b', cookies, '-w', '%{stderr}%{url_effective} %{http_code}' }
@@ -610,7 +610,7 @@ it('opens panels in the browser, from which places are revealed', function()
   vim.ui.open = open_url
 end)
 
-it('shows the address if no browser opens', function()
+it('says the address where no browser opens', function()
   local buffer = open('ffn.dmir')
   cursor_on(buffer, 'dm.einsum')
   local open_url = vim.ui.open
@@ -626,7 +626,7 @@ it('shows the address if no browser opens', function()
   vim.ui.open = open_url
 end)
 
-it('reports its health', function()
+it('says how it is', function()
   open('ffn.dmir')
   vim.cmd('checkhealth dmir')
   local report = table.concat(lines(0), '\n')
@@ -637,7 +637,7 @@ it('reports its health', function()
   vim.cmd('bwipeout!')
 end)
 
-it('reports a broken op and handles the rest of the file', function()
+it('reports a broken op and goes on around it', function()
   local buffer = open('broken.dmir')
   local found = eventually('an error', function()
     local all = errors(buffer)

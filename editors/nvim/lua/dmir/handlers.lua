@@ -1,8 +1,8 @@
--- Handlers of requests that Neovim does not support, or handles in another way; for lsp/dmir.lua.
+-- Handlers for server requests that Neovim does not support or handles differently; lsp/dmir.lua installs them.
 local view = require('dmir.view')
 
 return {
-  -- Virtual documents are shown beside the program, not in its window.
+  -- Show virtual documents beside the program, not instead of it.
   ['window/showDocument'] = function(err, params, context, config)
     if not vim.startswith(params.uri, 'dmir:') then
       return vim.lsp.handlers['window/showDocument'](err, params, context, config)
@@ -14,8 +14,8 @@ return {
     view.refresh(params.uri)
     return vim.NIL
   end,
-  -- Findings arrive after a pause, with a refresh. Neovim 0.12 then requests the diagnostics of the workspace, from which it
-  -- excludes open buffers.
+  -- The server refreshes findings after a pause. Neovim 0.12 then requests workspace diagnostics but ignores those
+  -- of open buffers, so request these here.
   ['workspace/diagnostic/refresh'] = function(_, _, context)
     local client = assert(vim.lsp.get_client_by_id(context.client_id))
     local provider = client.server_capabilities.diagnosticProvider

@@ -1,4 +1,4 @@
--- Lines coloured by their share of the function's time, bytes or waste.
+-- Colours lines by their share of the function's time, bytes or waste.
 local client_request = require('dmir.client').request
 local M = {}
 
@@ -6,7 +6,7 @@ local namespace = vim.api.nvim_create_namespace('dmir.heat')
 local pause = 200 -- milliseconds after an edit
 local shown = {} -- by buffer: { by, timer, texts = { [row] = text } }
 
----Blends the hottest colour with the background in proportion to a line's heat.
+---Blends the hottest colour into the background, in proportion to the heat of a line.
 local function define_colours()
   local dark = vim.o.background == 'dark'
   local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or (dark and 0x101010 or 0xffffff)
@@ -73,7 +73,7 @@ function M.off(buffer)
   end
 end
 
----Colours the lines of a buffer and updates them after edits.
+---Colours the lines of a buffer and updates the colours after edits.
 ---@param by 'time'|'bytes'|'waste'
 function M.on(client, buffer, by)
   M.off(buffer)
@@ -103,12 +103,12 @@ function M.on(client, buffer, by)
   refresh(client, buffer)
 end
 
----The text of a line's heat, nil if it has none.
+---Returns the heat text of a line, or nil.
 function M.text(buffer, row)
   return shown[buffer] and shown[buffer].texts[row]
 end
 
----Requests the heat again, as after a change of the target machine.
+---Requests the heat again, for example after the machine changed.
 function M.refresh(client, buffer)
   refresh(client, buffer)
 end

@@ -1,18 +1,18 @@
--- Virtual documents: views of a program, which the server refreshes while the program is edited. Neovim does not support
--- workspace/textDocumentContent, so this module fills buffers named dmir:/….
+-- Virtual documents: a program at another level, which the server provides and refreshes after edits. Neovim
+-- does not support workspace/textDocumentContent, so this module fills buffers named dmir:/….
 local request = require('dmir.client').request
 local M = {}
 
 local filetypes = { dmir = 'dmir', mlir = 'dmir', md = 'markdown', cu = 'cuda' }
 
-local wanted = {} -- by buffer: the range to select when its text has arrived
+local wanted = {} -- by buffer: the range to select once its text is loaded
 
 local function client_of(buffer)
   local id = vim.b[buffer].dmir_client
   return id and vim.lsp.get_client_by_id(id) or vim.lsp.get_clients({ name = 'dmir' })[1]
 end
 
----Goes to the source line of the kernel at the cursor, by the links of the view.
+---Goes to the source line of the kernel at the cursor, with the links of the view.
 local function to_program(buffer, client)
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local params = { textDocument = { uri = vim.api.nvim_buf_get_name(buffer) } }
@@ -20,7 +20,7 @@ local function to_program(buffer, client)
     local nearest
     for _, link in ipairs(not err and links or {}) do
       if link.range.start.line <= row + 1 then
-        nearest = link -- the comment above a kernel belongs to it too
+        nearest = link -- the comment above a kernel belongs to the kernel
       end
     end
     if not nearest then
@@ -45,7 +45,7 @@ local function select(buffer)
   end
 end
 
----Fills a buffer with the document that it is named for.
+---Fills a buffer with the document that it is named after.
 ---@param buffer integer
 function M.fill(buffer)
   local client = client_of(buffer)
@@ -64,7 +64,7 @@ function M.fill(buffer)
   if uri:match('^dmir:/+cuda/') then
     vim.keymap.set('n', 'gd', function()
       to_program(buffer, client)
-    end, { buffer = buffer, desc = 'Go to the source line of the kernel' })
+    end, { buffer = buffer, desc = 'Go to the line that the kernel came from' })
   end
   request(client, 'workspace/textDocumentContent', { uri = uri }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then
@@ -82,10 +82,10 @@ function M.fill(buffer)
   end)
 end
 
----Shows a virtual document beside the current window, or in the window that shows it already.
+---Shows a virtual document beside the current window, or in the window that already shows it.
 ---@param uri string
 ---@param client_id integer
----@param range? table range to select
+---@param range? table the range to select
 function M.show(uri, client_id, range)
   local buffer = vim.fn.bufadd(uri)
   wanted[buffer] = range
@@ -99,7 +99,7 @@ function M.show(uri, client_id, range)
   vim.cmd('rightbelow vertical sbuffer ' .. buffer)
 end
 
----Refreshes the buffers that show a virtual document.
+---Reloads the buffers that show a virtual document.
 ---@param uri string
 function M.refresh(uri)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
