@@ -132,7 +132,7 @@ func grouped(rows []counted.Row, name func(*counted.Row) string) []*sum {
 func table(r *report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Predicted and counted bytes, %s\n\n", r.Date)
-	fmt.Fprintf(&b, "%d steps of %d programs: %d equal to the byte, %d differ for a term that the step names, %d for none.\n\n", r.Steps, r.Programs, r.Equal, r.Named, r.Unnamed)
+	fmt.Fprintf(&b, "%d steps of %d programs: %d equal to the byte, %d differ by a known term, %d by no known term.\n\n", r.Steps, r.Programs, r.Equal, r.Named, r.Unnamed)
 	b.WriteString("| program | steps | differ | predicted | counted | counted / predicted |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, s := range grouped(r.Rows, func(row *counted.Row) string {
 		if strings.HasPrefix(row.Program, "random/") {

@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A mode for .dmir files that uses `dmir lsp' with eglot:
+;; A mode for .dmir files that talks to `dmir lsp' by eglot:
 ;;
 ;;   (add-to-list 'load-path "/path/to/dmir/editors/emacs")
 ;;   (require 'dmir-mode)
@@ -58,7 +58,7 @@
   "Colours of MLIR's text.")
 
 (defun dmir-indent-line ()
-  "Indent by the number of open braces at the beginning of the line."
+  "Indent by the braces that are open where the line begins."
   (let* ((depth (save-excursion
                   (back-to-indentation)
                   (let ((open (car (syntax-ppss (line-beginning-position)))))
@@ -83,7 +83,7 @@
 (add-to-list 'eglot-server-programs '(dmir-mode . (lambda (&rest _) dmir-command)))
 
 (defun dmir--lens (command)
-  "Return the argument of the lens with COMMAND of the function at point."
+  "The argument of the lens with COMMAND that belongs to the function at point."
   (let ((line (1- (line-number-at-pos nil t))) found)
     (seq-doseq (lens (jsonrpc-request (eglot--current-server-or-lose) :textDocument/codeLens
                                       (list :textDocument (eglot--TextDocumentIdentifier))))
@@ -95,7 +95,7 @@
     (or found (user-error "This file has no function"))))
 
 (defun dmir--execute (command &rest arguments)
-  "Execute the server's COMMAND with ARGUMENTS and return the result."
+  "Have the server execute COMMAND with ARGUMENTS and return its answer."
   (jsonrpc-request (eglot--current-server-or-lose) :workspace/executeCommand
                    (list :command command :arguments (vconcat arguments))
                    :timeout 600))
@@ -110,7 +110,7 @@
       result)))
 
 (defun dmir-cost ()
-  "Show the cost table of the function at point."
+  "Show the table of costs of the function at point."
   (interactive)
   (let ((cost (dmir--execute "dmir.cost" (dmir--lens "dmir.cost"))))
     (with-current-buffer (get-buffer-create (concat "*dmir " (plist-get cost :title) "*"))
@@ -158,7 +158,7 @@ The server may ask Emacs for something before it answers."
        (display-buffer (current-buffer))))))
 
 (defun dmir-toggle (setting)
-  "Turn SETTING, hints or lint, off and on."
+  "Switch SETTING, hints or lint, off and on."
   (interactive (list (completing-read "Switch: " '("hints" "lint") nil t)))
   (dmir--execute-async "dmir.toggle" (list :setting setting)))
 

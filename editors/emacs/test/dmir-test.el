@@ -1,4 +1,4 @@
-;;; dmir-test.el --- Tests of the Emacs setup with the real server -*- lexical-binding: t; -*-
+;;; dmir-test.el --- The tests of the Emacs set-up against the real server -*- lexical-binding: t; -*-
 (require 'ert)
 (require 'flymake)
 (load (expand-file-name "init.el" (file-name-directory load-file-name)))

@@ -1,7 +1,7 @@
 -- The configuration that vim.lsp.enable('dmir') reads (Neovim 0.11 and newer).
--- Override parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
+-- Change parts of it with vim.lsp.config('dmir', { settings = { dmir = { target = 'a100-80' } } }).
 
--- lua/dmir/view.lua shows virtual documents.
+-- Virtual documents are shown by lua/dmir/view.lua.
 local capabilities = vim.lsp.protocol.make_client_capabilities()
 capabilities.workspace.textDocumentContent = { dynamicRegistration = false }
 
@@ -22,12 +22,12 @@ return {
       run = { device = 'auto', seed = 0 },
     },
   },
-  -- Code runs only on request, so an open file is trusted.
+  -- Nothing runs unless it is asked for, so a file is trusted once it is open.
   before_init = function(params, config)
     params.initializationOptions = vim.tbl_extend('force', { trusted = true }, config.settings.dmir)
   end,
   commands = {
-    -- Cost lens: the server returns a table, and the editor shows it.
+    -- Cost lens: the server answers with a table, which only the editor can show.
     ['dmir.cost'] = function(command, context)
       require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
     end,

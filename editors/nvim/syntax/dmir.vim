@@ -1,4 +1,4 @@
-" Syntax of MLIR and the ops of the data-movement dialect.
+" MLIR's text and the ops of the data-movement dialect.
 if exists('b:current_syntax')
   finish
 endif

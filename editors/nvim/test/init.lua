@@ -1,4 +1,4 @@
--- A user's init.lua with exactly the setup from docs/EDITORS.md.
+-- A person's init.lua as docs/EDITORS.md describes it, and nothing more.
 vim.opt.runtimepath:append(vim.env.DMIR_NVIM)
 if vim.lsp.enable then
   vim.lsp.enable('dmir')

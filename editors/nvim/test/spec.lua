@@ -1,7 +1,7 @@
--- Tests of the Neovim setup with the real server; scripts/test-nvim.sh runs them in each version of Neovim.
--- Neovim exits with status 1 if a test fails.
+-- The tests of the Neovim set-up against the real server; scripts/test-nvim.sh runs them in each version of Neovim.
+-- Ends Neovim with status 1 when one fails.
 local workspace = vim.env.DMIR_WORKSPACE
--- Timeout in milliseconds, long enough for a machine under load.
+-- Milliseconds: longer than any machine under load takes, so that only what never comes fails.
 local patience = 90000
 
 local failures = 0
@@ -41,7 +41,7 @@ local function lines(buffer)
   return vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
 end
 
----Returns the zero-based row and column of the first occurrence of the text.
+---Zero-based row and column of the first place where the text stands.
 local function find(buffer, text)
   for row, line in ipairs(lines(buffer)) do
     local column = line:find(text, 1, true)
@@ -81,7 +81,7 @@ local function errors(buffer)
   return vim.diagnostic.get(buffer, { severity = vim.diagnostic.severity.ERROR })
 end
 
----Returns the text of all hints of a buffer.
+---Everything the hints of a buffer say.
 local function hint_text(buffer)
   local parts = {}
   for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do
@@ -109,7 +109,7 @@ local function undo_edits()
   vim.cmd.edit({ bang = true })
 end
 
----Collects the notifications while the test runs.
+---Collects what is shown to the person while the test runs.
 local function messages_of(test)
   local shown, notify, handler = {}, vim.notify, vim.lsp.handlers['window/showMessage']
   vim.notify = function(text)
@@ -326,7 +326,7 @@ it('computes for another machine', function()
   end)
 end)
 
----Inserts a partial line after the first line with a text, and returns the position at its end.
+---Puts a line that is being typed behind the first line with a text, and gives the position at its end.
 local function typing(buffer, behind, line)
   local row = find(buffer, behind) + 1
   vim.api.nvim_buf_set_lines(buffer, row, row, true, { line })
@@ -421,7 +421,7 @@ it('follows random edits as if the whole text were read again', function()
     local tree = parser:parse(true)[1]:root()
     local text = table.concat(lines(buffer), '\n') .. '\n'
     local fresh = vim.treesitter.get_string_parser(text, 'dmir'):parse(true)[1]:root()
-    -- Error recovery of an incremental parse may differ from a full parse. Undo errors, so that most texts are valid.
+    -- Recovery from errors may take another way; so may undo, to see valid text often.
     if not fresh:has_error() then
       compared = compared + 1
       if tree:sexpr() ~= fresh:sexpr() then
@@ -435,8 +435,8 @@ it('follows random edits as if the whole text were read again', function()
     end
   end
   assert(compared > 100, 'only ' .. compared .. ' texts without an error')
-  -- In rare cases nodes of an invalid text remain after the edit that repairs it.
-  assert(different * 50 < compared, different .. ' of ' .. compared .. ' incremental trees differ from a full parse')
+  -- What is left over from a broken text may outlive it by an edit, which is rare.
+  assert(different * 50 < compared, different .. ' of ' .. compared .. ' trees are others than those of the whole text')
   undo_edits()
 end)
 
@@ -450,7 +450,7 @@ it('folds by the tree', function()
   vim.wo.foldmethod = 'manual'
 end)
 
----Returns the highlight groups of the lines of a buffer, by row.
+---What the lines of a buffer are coloured by, by row.
 local function heat_levels(buffer)
   local levels = {}
   local namespace = vim.api.nvim_get_namespaces()['dmir.heat']
@@ -563,7 +563,7 @@ it('compiles a function, and goes from a line to its kernel and back', function(
   vim.cmd.only()
 end)
 
----Fetches a URL asynchronously as a browser would, with the cookies of the file.
+---Fetches an address as a browser with the cookies of the file would, while Neovim goes on.
 local function browse(cookies, ...)
   local result
   local command = { 'curl', '-sS', '-L', '-m', '90', '-c', cookies, '-b', cookies, '-w', '%{stderr}%{url_effective} %{http_code}' }

@@ -1,4 +1,4 @@
--- Calls to the language server for Neovim 0.10 and newer; 0.11 changed the client's functions to methods.
+-- Talking to the language server in Neovim 0.10 and newer: 0.11 made the client's functions methods.
 local M = {}
 
 ---Sends a request.
@@ -17,7 +17,7 @@ function M.notify(client, method, params)
   return client.notify(method, params)
 end
 
----Executes a server command with one argument; shows an error, and passes a result to the callback.
+---Has the server execute a command with one argument; an error is shown, an answer handed on.
 function M.execute(client, command, argument, done)
   local params = { command = command, arguments = argument and { argument } or {} }
   M.request(client, 'workspace/executeCommand', params, function(err, result)

@@ -1,8 +1,8 @@
--- Handlers for server requests that Neovim does not support or handles differently; lsp/dmir.lua installs them.
+-- What the server asks for that Neovim does not do, or does otherwise; for the handlers of lsp/dmir.lua.
 local view = require('dmir.view')
 
 return {
-  -- Show virtual documents beside the program, not instead of it.
+  -- Virtual documents are shown beside the program, not in its place.
   ['window/showDocument'] = function(err, params, context, config)
     if not vim.startswith(params.uri, 'dmir:') then
       return vim.lsp.handlers['window/showDocument'](err, params, context, config)
@@ -14,8 +14,8 @@ return {
     view.refresh(params.uri)
     return vim.NIL
   end,
-  -- The server refreshes findings after a pause. Neovim 0.12 then requests workspace diagnostics but ignores those
-  -- of open buffers, so request these here.
+  -- Findings come after a pause, by a refresh. Neovim 0.12 answers it by asking for the diagnostics of the workspace, of which
+  -- it leaves out the open buffers.
   ['workspace/diagnostic/refresh'] = function(_, _, context)
     local client = assert(vim.lsp.get_client_by_id(context.client_id))
     local provider = client.server_capabilities.diagnosticProvider

@@ -1,4 +1,4 @@
--- Colours lines by their share of the function's time, bytes or waste.
+-- Lines coloured by how much of their function's time, bytes or waste they take.
 local client_request = require('dmir.client').request
 local M = {}
 
@@ -6,7 +6,7 @@ local namespace = vim.api.nvim_create_namespace('dmir.heat')
 local pause = 200 -- milliseconds after an edit
 local shown = {} -- by buffer: { by, timer, texts = { [row] = text } }
 
----Blends the hottest colour into the background, in proportion to the heat of a line.
+---Mixes the hottest colour into the background, the more the hotter a line is.
 local function define_colours()
   local dark = vim.o.background == 'dark'
   local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or (dark and 0x101010 or 0xffffff)
@@ -58,7 +58,7 @@ local function refresh(client, buffer)
   end, buffer)
 end
 
----Removes the colours.
+---Takes the colours away.
 function M.off(buffer)
   local state = shown[buffer]
   if not state then
@@ -73,7 +73,7 @@ function M.off(buffer)
   end
 end
 
----Colours the lines of a buffer and updates the colours after edits.
+---Colours the lines of a buffer and keeps the colours up to date.
 ---@param by 'time'|'bytes'|'waste'
 function M.on(client, buffer, by)
   M.off(buffer)
@@ -103,12 +103,12 @@ function M.on(client, buffer, by)
   refresh(client, buffer)
 end
 
----Returns the heat text of a line, or nil.
+---What the line says of its heat, nil where it has none.
 function M.text(buffer, row)
   return shown[buffer] and shown[buffer].texts[row]
 end
 
----Requests the heat again, for example after the machine changed.
+---Asks again, as after another machine was chosen.
 function M.refresh(client, buffer)
   refresh(client, buffer)
 end

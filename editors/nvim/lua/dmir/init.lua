@@ -1,10 +1,10 @@
--- Neovim's part of the language server's features: commands, and the window of the cost table.
+-- What Neovim adds to the language server: commands, and a place to show the table of costs.
 local client_of = require('dmir.client')
 local heat = require('dmir.heat')
 local execute, notify, request = client_of.execute, client_of.notify, client_of.request
 local M = {}
 
----Shows the cost table of a file or a function in a split.
+---Shows the table of costs of a file or a function in a split.
 ---@param client vim.lsp.Client
 ---@param argument { uri: string, func?: string }
 function M.show_cost(client, argument)
@@ -20,7 +20,7 @@ function M.show_cost(client, argument)
   end)
 end
 
----Runs a function; the server reports the time, and hints show it.
+---Runs a function; the server says how long it took, and hints show it.
 ---@param client vim.lsp.Client
 ---@param argument { uri: string, func: string }
 function M.run(client, argument)
@@ -31,7 +31,7 @@ function M.run(client, argument)
   end)
 end
 
----Compiles or profiles a function; the server reports the result.
+---Compiles or profiles a function; the server says what came of it.
 ---@param client vim.lsp.Client
 ---@param name 'dmir.compile'|'dmir.profile'
 ---@param argument { uri: string, func: string }
@@ -43,11 +43,11 @@ function M.work(client, name, argument)
   end)
 end
 
--- Views of the whole program, and views of the compiled function at the cursor.
+-- Views of the whole program, and of the function at the cursor, which is compiled for them.
 local views = { 'generic', 'expanded', 'fixed', 'cost' }
 local compiled = { 'after-inline', 'after-bind', 'after-attention', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
 
----Calls back with the arguments of the Run lens of the named function, or of the function at the cursor.
+---Calls back with the arguments of the Run lens of the named function, or of the one the cursor is in.
 local function with_function(client, buffer, name, done)
   local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
@@ -74,7 +74,7 @@ local function with_function(client, buffer, name, done)
   end, buffer)
 end
 
----Selects the machine that times are computed for, until Neovim exits.
+---Chooses the machine that times are computed for, for as long as Neovim runs.
 local function select_target(client, name)
   local function set(target)
     client.settings = vim.tbl_deep_extend('force', client.settings or {}, { dmir = { target = target } })
@@ -101,7 +101,7 @@ local function select_target(client, name)
   end)
 end
 
----Opens a panel of the function at the cursor, or of the named one, in the browser; the page updates with the text and the cursor.
+---Opens a panel of the function at the cursor, or of the named one, in the browser; the page follows the text and the cursor.
 local function show_panel(client, buffer, kind, name)
   with_function(client, buffer, name, function(argument)
     execute(client, 'dmir.panel', { uri = argument.uri, kind = kind, ['function'] = argument.func }, function()
@@ -132,7 +132,7 @@ local function show_compiled(client, buffer, view, name)
   end)
 end
 
----Creates the commands of a buffer.
+---Makes the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
     vim.api.nvim_buf_create_user_command(buffer, name, function(call)
@@ -160,7 +160,7 @@ function M.attach(client, buffer)
   command('DmirCost', 'Show the costs of the named function, or of the file', function(name)
     M.show_cost(client, { uri = uri, func = name and (name:gsub('^@', '')) or nil })
   end)
-  command('DmirTarget', 'Select the machine that times are computed for', function(name)
+  command('DmirTarget', 'Choose the machine that times are computed for', function(name)
     select_target(client, name)
   end)
   for name, kind in pairs({ Graph = 'graph', Roofline = 'roofline', Memory = 'memory', Diff = 'diff' }) do
@@ -186,7 +186,7 @@ function M.attach(client, buffer)
     end
     execute(client, 'dmir.view', { uri = uri, view = view })
   end, vim.list_extend(vim.list_slice(views), compiled))
-  command('DmirToggle', 'Turn hints or lint on and off', function(setting)
+  command('DmirToggle', 'Switch hints or lint on and off', function(setting)
     execute(client, 'dmir.toggle', { setting = setting })
   end, { 'hints', 'lint' })
   command('DmirHeat', 'Colour lines by the time, bytes or waste they take', function(by)

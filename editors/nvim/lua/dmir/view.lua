@@ -1,18 +1,18 @@
--- Virtual documents: a program at another level, which the server provides and refreshes after edits. Neovim
--- does not support workspace/textDocumentContent, so this module fills buffers named dmir:/….
+-- Virtual documents: a program at another level, which the server writes and refreshes while the program is edited. Neovim
+-- has no workspace/textDocumentContent of its own, so buffers named dmir:/… are filled here.
 local request = require('dmir.client').request
 local M = {}
 
 local filetypes = { dmir = 'dmir', mlir = 'dmir', md = 'markdown', cu = 'cuda' }
 
-local wanted = {} -- by buffer: the range to select once its text is loaded
+local wanted = {} -- by buffer: what is to be selected when its text is there
 
 local function client_of(buffer)
   local id = vim.b[buffer].dmir_client
   return id and vim.lsp.get_client_by_id(id) or vim.lsp.get_clients({ name = 'dmir' })[1]
 end
 
----Goes to the source line of the kernel at the cursor, with the links of the view.
+---Goes to the line of the program that the kernel at the cursor came from, by the links of the view.
 local function to_program(buffer, client)
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local params = { textDocument = { uri = vim.api.nvim_buf_get_name(buffer) } }
@@ -20,7 +20,7 @@ local function to_program(buffer, client)
     local nearest
     for _, link in ipairs(not err and links or {}) do
       if link.range.start.line <= row + 1 then
-        nearest = link -- the comment above a kernel belongs to the kernel
+        nearest = link -- the comment above a kernel belongs to it too
       end
     end
     if not nearest then
@@ -32,7 +32,7 @@ local function to_program(buffer, client)
   end)
 end
 
----Moves the cursor to the range that the server asked to select.
+---Puts the cursor on what the server asked to be selected.
 local function select(buffer)
   local range, window = wanted[buffer], vim.fn.bufwinid(buffer)
   wanted[buffer] = nil
@@ -45,7 +45,7 @@ local function select(buffer)
   end
 end
 
----Fills a buffer with the document that it is named after.
+---Fills a buffer with what its name stands for.
 ---@param buffer integer
 function M.fill(buffer)
   local client = client_of(buffer)
@@ -82,10 +82,10 @@ function M.fill(buffer)
   end)
 end
 
----Shows a virtual document beside the current window, or in the window that already shows it.
+---Shows a virtual document beside the window in use, or in the window that has it.
 ---@param uri string
 ---@param client_id integer
----@param range? table the range to select
+---@param range? table what to select in it
 function M.show(uri, client_id, range)
   local buffer = vim.fn.bufadd(uri)
   wanted[buffer] = range
@@ -99,7 +99,7 @@ function M.show(uri, client_id, range)
   vim.cmd('rightbelow vertical sbuffer ' .. buffer)
 end
 
----Reloads the buffers that show a virtual document.
+---Writes the buffers that show a virtual document anew.
 ---@param uri string
 function M.refresh(uri)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
