@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A mode for .dmir files that talks to `dmir lsp' by eglot:
+;; A mode for .dmir files that uses `dmir lsp' through eglot:
 ;;
 ;;   (add-to-list 'load-path "/path/to/dmir/editors/emacs")
 ;;   (require 'dmir-mode)
@@ -58,7 +58,7 @@
   "Colours of MLIR's text.")
 
 (defun dmir-indent-line ()
-  "Indent by the braces that are open where the line begins."
+  "Indent the line by the number of open braces."
   (let* ((depth (save-excursion
                   (back-to-indentation)
                   (let ((open (car (syntax-ppss (line-beginning-position)))))
@@ -95,7 +95,7 @@
     (or found (user-error "This file has no function"))))
 
 (defun dmir--execute (command &rest arguments)
-  "Have the server execute COMMAND with ARGUMENTS and return its answer."
+  "Execute COMMAND of the server with ARGUMENTS and return its result."
   (jsonrpc-request (eglot--current-server-or-lose) :workspace/executeCommand
                    (list :command command :arguments (vconcat arguments))
                    :timeout 600))
@@ -130,7 +130,7 @@
                          (list :uri (plist-get lens :uri) :kind kind :function (plist-get lens :func)))))
 
 (defun dmir--execute-async (command argument &optional done)
-  "Have the server execute COMMAND with ARGUMENT, then call DONE with its answer.
+  "Execute COMMAND of the server with ARGUMENT, then call DONE with its result.
 The server may ask Emacs for something before it answers."
   (jsonrpc-async-request (eglot--current-server-or-lose) :workspace/executeCommand
                          (list :command command :arguments (vector argument))
@@ -158,7 +158,7 @@ The server may ask Emacs for something before it answers."
        (display-buffer (current-buffer))))))
 
 (defun dmir-toggle (setting)
-  "Switch SETTING, hints or lint, off and on."
+  "Toggle SETTING, which is hints or lint."
   (interactive (list (completing-read "Switch: " '("hints" "lint") nil t)))
   (dmir--execute-async "dmir.toggle" (list :setting setting)))
 

@@ -1,10 +1,10 @@
-;;; dmir-test.el --- The tests of the Emacs set-up against the real server -*- lexical-binding: t; -*-
+;;; dmir-test.el --- Tests of the Emacs mode with the real server -*- lexical-binding: t; -*-
 (require 'ert)
 (require 'flymake)
 (load (expand-file-name "init.el" (file-name-directory load-file-name)))
 (remove-hook 'dmir-mode-hook #'eglot-ensure) ; waits for a command loop, which batch has not
 
-;; Longer than any machine under load takes, so that only what never comes fails.
+;; A time-out that a loaded machine does not reach.
 (setq eglot-connect-timeout 90
       jsonrpc-default-request-timeout 90)
 

@@ -1,4 +1,4 @@
-;;; init.el --- A person's set-up as docs/EDITORS.md describes it -*- lexical-binding: t; -*-
+;;; init.el --- An init file as docs/EDITORS.md describes it -*- lexical-binding: t; -*-
 (add-to-list 'load-path (getenv "DMIR_EMACS"))
 (require 'dmir-mode)
 (add-hook 'dmir-mode-hook #'eglot-ensure)

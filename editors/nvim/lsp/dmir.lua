@@ -14,20 +14,20 @@ return {
   handlers = require('dmir.handlers'),
   settings = {
     dmir = {
-      target = '', -- empty: the one that dmir.toml names, else h200
+      target = '', -- if empty, the one in dmir.toml, else h200
       bind = vim.empty_dict(),
       hints = { enabled = true },
       lint = { enabled = true },
-      heat = 'off', -- or time, bytes, waste: what lines are coloured by
+      heat = 'off', -- off, time, bytes or waste
       run = { device = 'auto', seed = 0 },
     },
   },
-  -- Nothing runs unless it is asked for, so a file is trusted once it is open.
+  -- Nothing runs without a command of the user, so open files are trusted.
   before_init = function(params, config)
     params.initializationOptions = vim.tbl_extend('force', { trusted = true }, config.settings.dmir)
   end,
   commands = {
-    -- Cost lens: the server answers with a table, which only the editor can show.
+    -- Cost lens: the server returns a table, which the editor shows.
     ['dmir.cost'] = function(command, context)
       require('dmir').show_cost(vim.lsp.get_client_by_id(context.client_id), command.arguments[1])
     end,

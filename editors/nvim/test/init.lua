@@ -1,4 +1,4 @@
--- A person's init.lua as docs/EDITORS.md describes it, and nothing more.
+-- An init.lua as docs/EDITORS.md describes it.
 vim.opt.runtimepath:append(vim.env.DMIR_NVIM)
 if vim.lsp.enable then
   vim.lsp.enable('dmir')

@@ -1,7 +1,7 @@
--- The tests of the Neovim set-up against the real server; scripts/test-nvim.sh runs them in each version of Neovim.
--- Ends Neovim with status 1 when one fails.
+-- Tests of the Neovim configuration with the real server; scripts/test-nvim.sh runs them in each version of Neovim.
+-- Neovim exits with status 1 if one fails.
 local workspace = vim.env.DMIR_WORKSPACE
--- Milliseconds: longer than any machine under load takes, so that only what never comes fails.
+-- Milliseconds: a time-out that a loaded machine does not reach.
 local patience = 90000
 
 local failures = 0
@@ -183,7 +183,7 @@ it('formats and keeps the comments', function()
   undo_edits()
 end)
 
-it('takes a finding away with its quick fix', function()
+it('removes a finding with its quick fix', function()
   local buffer = open('ffn.dmir')
   local before = eventually('a finding', function()
     local all = findings(buffer)
@@ -333,7 +333,7 @@ local function typing(buffer, behind, line)
   return { position = { line = row, character = #line } }
 end
 
-it('completes an op, and says what it does', function()
+it('completes an op, with its documentation', function()
   local buffer = open('ffn.dmir')
   assert(vim.bo[buffer].omnifunc == 'v:lua.vim.lsp.omnifunc', vim.bo[buffer].omnifunc)
   local answer = request(buffer, 'textDocument/completion', typing(buffer, 'dm.einsum', '  %z = dm.softm'))
@@ -403,7 +403,7 @@ it('has the colours of the tree-sitter parser', function()
   end
 end)
 
-it('follows random edits as if the whole text were read again', function()
+it('parses random edits as it parses the whole text', function()
   local buffer = open('ffn.dmir')
   local parser = vim.treesitter.get_parser(buffer, 'dmir')
   local pieces = { '\n', ' ', '  ', '//', '%', '^bb1:', '{', '}', '(', '"a.b"(', '%a = dm.add ', ' = ', ', ', ': f32', 'return', '%c:2, %d = "x.y"() : () -> ()\n', '-> ', '#m = ' }
@@ -421,7 +421,7 @@ it('follows random edits as if the whole text were read again', function()
     local tree = parser:parse(true)[1]:root()
     local text = table.concat(lines(buffer), '\n') .. '\n'
     local fresh = vim.treesitter.get_string_parser(text, 'dmir'):parse(true)[1]:root()
-    -- Recovery from errors may take another way; so may undo, to see valid text often.
+    -- Error recovery may differ, so edits are undone often to return to valid text.
     if not fresh:has_error() then
       compared = compared + 1
       if tree:sexpr() ~= fresh:sexpr() then
@@ -435,12 +435,12 @@ it('follows random edits as if the whole text were read again', function()
     end
   end
   assert(compared > 100, 'only ' .. compared .. ' texts without an error')
-  -- What is left over from a broken text may outlive it by an edit, which is rare.
+  -- In rare cases, nodes of a broken text survive one more edit.
   assert(different * 50 < compared, different .. ' of ' .. compared .. ' trees are others than those of the whole text')
   undo_edits()
 end)
 
-it('folds by the tree', function()
+it('folds by the syntax tree', function()
   local buffer = open('ffn.dmir')
   vim.wo.foldmethod, vim.wo.foldexpr = 'expr', 'v:lua.vim.treesitter.foldexpr()'
   local row = find(buffer, 'dm.kernel')
@@ -460,7 +460,7 @@ local function heat_levels(buffer)
   return levels
 end
 
-it('colours lines by what they take', function()
+it('colours lines by heat', function()
   local buffer = open('ffn.dmir')
   local einsum, relu = find(buffer, 'dm.einsum'), find(buffer, 'dm.relu')
   vim.cmd('DmirHeat time')
@@ -610,7 +610,7 @@ it('opens panels in the browser, from which places are revealed', function()
   vim.ui.open = open_url
 end)
 
-it('says the address where no browser opens', function()
+it('shows the address if no browser opens', function()
   local buffer = open('ffn.dmir')
   cursor_on(buffer, 'dm.einsum')
   local open_url = vim.ui.open
@@ -626,7 +626,7 @@ it('says the address where no browser opens', function()
   vim.ui.open = open_url
 end)
 
-it('says how it is', function()
+it('reports its health', function()
   open('ffn.dmir')
   vim.cmd('checkhealth dmir')
   local report = table.concat(lines(0), '\n')
@@ -637,7 +637,7 @@ it('says how it is', function()
   vim.cmd('bwipeout!')
 end)
 
-it('reports a broken op and goes on around it', function()
+it('reports a broken op and handles the rest of the file', function()
   local buffer = open('broken.dmir')
   local found = eventually('an error', function()
     local all = errors(buffer)

@@ -1,4 +1,4 @@
--- Talking to the language server in Neovim 0.10 and newer: 0.11 made the client's functions methods.
+-- Requests and notifications in Neovim 0.10 and newer: in 0.11 the client's functions became methods.
 local M = {}
 
 ---Sends a request.
@@ -17,7 +17,7 @@ function M.notify(client, method, params)
   return client.notify(method, params)
 end
 
----Has the server execute a command with one argument; an error is shown, an answer handed on.
+---Executes a command of the server with one argument; shows an error, passes a result to the callback.
 function M.execute(client, command, argument, done)
   local params = { command = command, arguments = argument and { argument } or {} }
   M.request(client, 'workspace/executeCommand', params, function(err, result)

@@ -1,8 +1,8 @@
--- What the server asks for that Neovim does not do, or does otherwise; for the handlers of lsp/dmir.lua.
+-- Handlers of requests that Neovim does not support, or handles in another way; for lsp/dmir.lua.
 local view = require('dmir.view')
 
 return {
-  -- Virtual documents are shown beside the program, not in its place.
+  -- Virtual documents are shown beside the program, not in its window.
   ['window/showDocument'] = function(err, params, context, config)
     if not vim.startswith(params.uri, 'dmir:') then
       return vim.lsp.handlers['window/showDocument'](err, params, context, config)
@@ -14,8 +14,8 @@ return {
     view.refresh(params.uri)
     return vim.NIL
   end,
-  -- Findings come after a pause, by a refresh. Neovim 0.12 answers it by asking for the diagnostics of the workspace, of which
-  -- it leaves out the open buffers.
+  -- Findings arrive after a pause, with a refresh. Neovim 0.12 then requests the diagnostics of the workspace, from which it
+  -- excludes open buffers.
   ['workspace/diagnostic/refresh'] = function(_, _, context)
     local client = assert(vim.lsp.get_client_by_id(context.client_id))
     local provider = client.server_capabilities.diagnosticProvider

@@ -1,4 +1,4 @@
--- Lines coloured by how much of their function's time, bytes or waste they take.
+-- Lines coloured by their share of the function's time, bytes or waste.
 local client_request = require('dmir.client').request
 local M = {}
 
@@ -6,7 +6,7 @@ local namespace = vim.api.nvim_create_namespace('dmir.heat')
 local pause = 200 -- milliseconds after an edit
 local shown = {} -- by buffer: { by, timer, texts = { [row] = text } }
 
----Mixes the hottest colour into the background, the more the hotter a line is.
+---Blends the hottest colour with the background in proportion to a line's heat.
 local function define_colours()
   local dark = vim.o.background == 'dark'
   local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).bg or (dark and 0x101010 or 0xffffff)
@@ -58,7 +58,7 @@ local function refresh(client, buffer)
   end, buffer)
 end
 
----Takes the colours away.
+---Removes the colours.
 function M.off(buffer)
   local state = shown[buffer]
   if not state then
@@ -73,7 +73,7 @@ function M.off(buffer)
   end
 end
 
----Colours the lines of a buffer and keeps the colours up to date.
+---Colours the lines of a buffer and updates them after edits.
 ---@param by 'time'|'bytes'|'waste'
 function M.on(client, buffer, by)
   M.off(buffer)
@@ -103,12 +103,12 @@ function M.on(client, buffer, by)
   refresh(client, buffer)
 end
 
----What the line says of its heat, nil where it has none.
+---The text of a line's heat, nil if it has none.
 function M.text(buffer, row)
   return shown[buffer] and shown[buffer].texts[row]
 end
 
----Asks again, as after another machine was chosen.
+---Requests the heat again, as after a change of the target machine.
 function M.refresh(client, buffer)
   refresh(client, buffer)
 end

@@ -1,4 +1,4 @@
--- What Neovim adds to the language server: commands, and a place to show the table of costs.
+-- Commands of the language server, and a window for the table of costs.
 local client_of = require('dmir.client')
 local heat = require('dmir.heat')
 local execute, notify, request = client_of.execute, client_of.notify, client_of.request
@@ -20,7 +20,7 @@ function M.show_cost(client, argument)
   end)
 end
 
----Runs a function; the server says how long it took, and hints show it.
+---Runs a function; the server reports its time, and hints show it.
 ---@param client vim.lsp.Client
 ---@param argument { uri: string, func: string }
 function M.run(client, argument)
@@ -31,7 +31,7 @@ function M.run(client, argument)
   end)
 end
 
----Compiles or profiles a function; the server says what came of it.
+---Compiles or profiles a function; the server reports the result.
 ---@param client vim.lsp.Client
 ---@param name 'dmir.compile'|'dmir.profile'
 ---@param argument { uri: string, func: string }
@@ -43,11 +43,11 @@ function M.work(client, name, argument)
   end)
 end
 
--- Views of the whole program, and of the function at the cursor, which is compiled for them.
+-- Views of the whole program, and of the function at the cursor, which the server compiles for them.
 local views = { 'generic', 'expanded', 'fixed', 'cost' }
 local compiled = { 'after-inline', 'after-bind', 'after-attention', 'after-gradient', 'after-simplify', 'after-layout', 'after-fuse', 'after-plan', 'cuda', 'ptx' }
 
----Calls back with the arguments of the Run lens of the named function, or of the one the cursor is in.
+---Calls back with the arguments of the Run lens of the named function, or of the one at the cursor.
 local function with_function(client, buffer, name, done)
   local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
@@ -74,7 +74,7 @@ local function with_function(client, buffer, name, done)
   end, buffer)
 end
 
----Chooses the machine that times are computed for, for as long as Neovim runs.
+---Selects the machine that times are computed for, until Neovim exits.
 local function select_target(client, name)
   local function set(target)
     client.settings = vim.tbl_deep_extend('force', client.settings or {}, { dmir = { target = target } })
@@ -132,7 +132,7 @@ local function show_compiled(client, buffer, view, name)
   end)
 end
 
----Makes the commands of a buffer.
+---Defines the commands of a buffer.
 function M.attach(client, buffer)
   local function command(name, description, run, words)
     vim.api.nvim_buf_create_user_command(buffer, name, function(call)
@@ -205,12 +205,12 @@ function M.attach(client, buffer)
   end
 end
 
----Starts the server for a buffer where vim.lsp.enable does not exist (Neovim 0.10).
+---Starts the server for a buffer if vim.lsp.enable does not exist (Neovim 0.10).
 ---@param buffer integer
 ---@param overrides? table parts of lsp/dmir.lua to change
 function M.start(buffer, overrides)
   if vim.bo[buffer].buftype ~= '' then
-    return -- a virtual document, which the server wrote itself
+    return -- a virtual document of the server
   end
   local file = vim.api.nvim_get_runtime_file('lsp/dmir.lua', false)[1]
   local config = vim.tbl_deep_extend('force', dofile(file), { name = 'dmir' }, overrides or {})

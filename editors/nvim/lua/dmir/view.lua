@@ -1,18 +1,18 @@
--- Virtual documents: a program at another level, which the server writes and refreshes while the program is edited. Neovim
--- has no workspace/textDocumentContent of its own, so buffers named dmir:/… are filled here.
+-- Virtual documents: views of a program, which the server refreshes while the program is edited. Neovim does not support
+-- workspace/textDocumentContent, so this module fills buffers named dmir:/….
 local request = require('dmir.client').request
 local M = {}
 
 local filetypes = { dmir = 'dmir', mlir = 'dmir', md = 'markdown', cu = 'cuda' }
 
-local wanted = {} -- by buffer: what is to be selected when its text is there
+local wanted = {} -- by buffer: the range to select when its text has arrived
 
 local function client_of(buffer)
   local id = vim.b[buffer].dmir_client
   return id and vim.lsp.get_client_by_id(id) or vim.lsp.get_clients({ name = 'dmir' })[1]
 end
 
----Goes to the line of the program that the kernel at the cursor came from, by the links of the view.
+---Goes to the source line of the kernel at the cursor, by the links of the view.
 local function to_program(buffer, client)
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local params = { textDocument = { uri = vim.api.nvim_buf_get_name(buffer) } }
@@ -32,7 +32,7 @@ local function to_program(buffer, client)
   end)
 end
 
----Puts the cursor on what the server asked to be selected.
+---Moves the cursor to the range that the server asked to select.
 local function select(buffer)
   local range, window = wanted[buffer], vim.fn.bufwinid(buffer)
   wanted[buffer] = nil
@@ -45,7 +45,7 @@ local function select(buffer)
   end
 end
 
----Fills a buffer with what its name stands for.
+---Fills a buffer with the document that it is named for.
 ---@param buffer integer
 function M.fill(buffer)
   local client = client_of(buffer)
@@ -64,7 +64,7 @@ function M.fill(buffer)
   if uri:match('^dmir:/+cuda/') then
     vim.keymap.set('n', 'gd', function()
       to_program(buffer, client)
-    end, { buffer = buffer, desc = 'Go to the line that the kernel came from' })
+    end, { buffer = buffer, desc = 'Go to the source line of the kernel' })
   end
   request(client, 'workspace/textDocumentContent', { uri = uri }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then
@@ -82,10 +82,10 @@ function M.fill(buffer)
   end)
 end
 
----Shows a virtual document beside the window in use, or in the window that has it.
+---Shows a virtual document beside the current window, or in the window that shows it already.
 ---@param uri string
 ---@param client_id integer
----@param range? table what to select in it
+---@param range? table range to select
 function M.show(uri, client_id, range)
   local buffer = vim.fn.bufadd(uri)
   wanted[buffer] = range
@@ -99,7 +99,7 @@ function M.show(uri, client_id, range)
   vim.cmd('rightbelow vertical sbuffer ' .. buffer)
 end
 
----Writes the buffers that show a virtual document anew.
+---Refreshes the buffers that show a virtual document.
 ---@param uri string
 function M.refresh(uri)
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
