@@ -1,5 +1,7 @@
 package report
 
+//go:generate go test -run TestTypeScript -update .
+
 // The kinds of panels.
 const (
 	KindGraph    = "graph"

@@ -1,5 +1,5 @@
 // The difference of two versions: what each function moves, computes and holds, then its ops that changed most.
-import type { Delta, Deltas, FunctionDiff, OpDiff, PanelData, Place } from "./data";
+import type { Delta, FunctionDiff, OpDiff, PanelData, Place } from "./data";
 import { shortOp, titleOf } from "./figure";
 import { Header, markPicture } from "./header";
 import { Help } from "./help";
@@ -107,7 +107,7 @@ export class DiffPage {
     this.body.scrollTop = scroll;
   }
 
-  bySize<T extends Deltas>(list: T[]): T[] {
+  bySize<T extends Record<Measure, Delta>>(list: T[]): T[] {
     const size = (d: T) => Math.abs(d[this.measure].change ?? 0);
     return [...list].sort((a, b) => size(b) - size(a));
   }

@@ -16,7 +16,7 @@ import type { Box, View } from "./view";
 const openAtFirst = 250;
 
 export class GraphFigure implements Figure {
-  readonly name: string = "Movement graph";
+  readonly name = "Movement graph";
   readonly model: GraphModel;
   readonly items: Item[];
   readonly classes: string[];
@@ -25,8 +25,8 @@ export class GraphFigure implements Figure {
   readonly minimap: boolean;
   readonly empty: string;
   readonly summary: string;
-  readonly note: string = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
-  readonly about: string = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
+  readonly note = "Size of a node: its time · width of a line: bytes read · dashed: stays on the chip";
+  readonly about = "Values flow downwards, and from the bottom of a column to the top of the next. The width of a line is the number of bytes read through it; a dashed line moves nothing: its value stays on the chip or is only reshaped. A line that ends in a bar continues far away: select the node at either end to see all of it.";
   readonly keys: string[][];
   choice = new Map<string, boolean>();
   laid: Scene | null = null;

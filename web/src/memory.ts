@@ -9,7 +9,7 @@ import { at, clamp, duration, el, quantity, ticks } from "./util";
 import type { Box, View } from "./view";
 
 export class MemoryFigure implements Figure {
-  readonly name: string = "Memory plan";
+  readonly name = "Memory plan";
   readonly plan: MemoryData | undefined;
   readonly buffers: MemoryBuffer[];
   readonly steps: MemoryStep[];
@@ -23,7 +23,7 @@ export class MemoryFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note: string;
-  readonly about: string = "A rectangle is a range of memory for the time in which it is in use. Arguments are live throughout, results to the end. The dashed line is the step with the most live bytes, the solid line the highest address in use.";
+  readonly about = "A rectangle is a range of memory for the time in which it is in use. Arguments are live throughout, results to the end. The dashed line is the step with the most live bytes, the solid line the highest address in use.";
   readonly keys: string[][];
   readonly columns: Column[];
 

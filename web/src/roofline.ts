@@ -8,7 +8,7 @@ import { at, clamp, el, quantity } from "./util";
 import type { Box, View } from "./view";
 
 export class RooflineFigure implements Figure {
-  readonly name: string = "Roofline";
+  readonly name = "Roofline";
   readonly target: Target;
   readonly roofs: Roof[];
   readonly rest: Dot[];
@@ -21,7 +21,7 @@ export class RooflineFigure implements Figure {
   readonly empty: string;
   readonly summary: string;
   readonly note: string;
-  readonly about: string = "Each op is at its intensity and its predicted FLOP/s. On the slope it is limited by memory bandwidth, on a level line by the unit that the line is labelled with. Ops that compute or move nothing are listed below.";
+  readonly about = "Each op is at its intensity and its predicted FLOP/s. On the slope it is limited by memory bandwidth, on a level line by the unit that the line is labelled with. Ops that compute or move nothing are listed below.";
   readonly keys: string[][];
   readonly columns: Column[];
   readonly extent: { x0: number; x1: number; y0: number; y1: number };

@@ -425,12 +425,12 @@
     note;
     element;
     show() {
-      const { figure: figure2, look, theme } = this.frame;
+      const { figure, look, theme } = this.frame;
       const focused = this.chips.contains(document.activeElement) ? document.activeElement?.getAttribute("data-class") : null;
       this.chips.replaceChildren(
-        ...figure2.classes.map((cls) => {
+        ...figure.classes.map((cls) => {
           const mark = markOf(theme, cls);
-          const count = figure2.items.filter((item) => item.cls === cls).length;
+          const count = figure.items.filter((item) => item.cls === cls).length;
           const shown = !look.hidden.has(cls);
           const chip2 = el("button", {
             type: "button",
@@ -450,7 +450,7 @@
           return chip2;
         })
       );
-      this.note.textContent = figure2.note;
+      this.note.textContent = figure.note;
       if (focused !== null) this.chips.querySelectorAll("button").forEach((b) => {
         if (b.dataset["class"] === focused) b.focus();
       });
@@ -932,10 +932,10 @@
     }
     /** Puts the card where it hides least: beside the selected box, and below the roofs. */
     place(box) {
-      const { view, figure: figure2 } = this.frame;
+      const { view, figure } = this.frame;
       const a = view.area;
-      this.element.classList.toggle("left", figure2.cardSide === "beside" && box !== null && view.sx(box.x) + box.w * view.kx / 2 > a.x + a.w * 0.55);
-      this.element.classList.toggle("low", figure2.cardSide === "low");
+      this.element.classList.toggle("left", figure.cardSide === "beside" && box !== null && view.sx(box.x) + box.w * view.kx / 2 > a.x + a.w * 0.55);
+      this.element.classList.toggle("low", figure.cardSide === "low");
     }
     section(section) {
       const most = 40;
@@ -1185,9 +1185,9 @@
 
   // src/minimap.ts
   function drawMinimap(frame) {
-    const { figure: figure2, minimap, view, theme } = frame;
-    if (!figure2.minimap || !figure2.drawSmall) return;
-    const world = figure2.world();
+    const { figure, minimap, view, theme } = frame;
+    if (!figure.minimap || !figure.drawSmall) return;
+    const world = figure.world();
     const whole = view.holds(world);
     minimap.hidden = whole;
     if (whole || world.w === 0 || world.h === 0) return;
@@ -1196,19 +1196,19 @@
     const [w, h] = [small.area.w + 8, small.area.h + 8];
     minimap.style.width = `${w}px`;
     minimap.style.height = `${h}px`;
-    const key = [w, h, density, theme.dark, theme.background, [...frame.look.hidden].join(), figure2.stamp?.()].join(" ");
+    const key = [w, h, density, theme.dark, theme.background, [...frame.look.hidden].join(), figure.stamp?.()].join(" ");
     const context = minimap.getContext("2d");
     if (!context) return;
-    if (frame.minimapKey !== key || frame.minimapOf !== figure2) {
+    if (frame.minimapKey !== key || frame.minimapOf !== figure) {
       const base = document.createElement("canvas");
       base.width = w * density;
       base.height = h * density;
       const on = base.getContext("2d");
       if (!on) return;
       on.scale(density, density);
-      figure2.drawSmall(new CanvasPen(on), small, theme);
+      figure.drawSmall(new CanvasPen(on), small, theme);
       frame.minimapKey = key;
-      frame.minimapOf = figure2;
+      frame.minimapOf = figure;
       frame.minimapBase = base;
       minimap.width = base.width;
       minimap.height = base.height;
@@ -1258,47 +1258,47 @@
     });
   }
   function paperContent(frame) {
-    const { figure: figure2, data: data2 } = frame;
+    const { figure, data: data2 } = frame;
     const totals = totalRows(data2);
     const legend = el("p", { class: "legend" });
-    for (const cls of figure2.classes) {
+    for (const cls of figure.classes) {
       const mark = markOf(paperTheme, cls);
       legend.append(el("span", {}, markPicture(mark), mark.name));
     }
-    legend.append(el("span", { class: "note" }, figure2.note));
+    legend.append(el("span", { class: "note" }, figure.note));
     const parts = [
-      el("h1", {}, `${figure2.name} · ${data2.title}`),
+      el("h1", {}, `${figure.name} · ${data2.title}`),
       el("p", { class: "file" }, data2.file),
       el("dl", {}, ...totals.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       legend
     ];
-    if (figure2.empty) parts.push(el("p", {}, figure2.empty));
+    if (figure.empty) parts.push(el("p", {}, figure.empty));
     else parts.push(el("figure", {}, paperFigure(frame)));
-    parts.push(...figure2.notes?.(paperTheme) ?? []);
-    parts.push(paperTable(figure2));
+    parts.push(...figure.notes?.(paperTheme) ?? []);
+    parts.push(paperTable(figure));
     return parts;
   }
   function paperFigure(frame) {
-    const { figure: figure2, look } = frame;
-    const world = figure2.world();
-    const long = figure2.uniform > 0 && world.h > world.w * 1.3;
-    const [w, h] = figure2.uniform > 0 ? [long ? 760 : 1100, long ? 1020 : Math.max(160, Math.min(700, 1100 * world.h / Math.max(1, world.w)))] : [1100, 620];
+    const { figure, look } = frame;
+    const world = figure.world();
+    const long = figure.uniform > 0 && world.h > world.w * 1.3;
+    const [w, h] = figure.uniform > 0 ? [long ? 760 : 1100, long ? 1020 : Math.max(160, Math.min(700, 1100 * world.h / Math.max(1, world.w)))] : [1100, 620];
     const pen = new SvgPen(w, h);
-    const m = figure2.margins(w, h);
+    const m = figure.margins(w, h);
     const view = new View();
     view.area = { x: m.left, y: m.top, w: w - m.left - m.right, h: h - m.top - m.bottom };
-    view.fit(world, figure2.uniform);
-    figure2.draw(pen, view, { theme: paperTheme, selected: -1, hover: -1, hidden: look.hidden, found: null, paper: true });
+    view.fit(world, figure.uniform);
+    figure.draw(pen, view, { theme: paperTheme, selected: -1, hover: -1, hidden: look.hidden, found: null, paper: true });
     return pen.root;
   }
-  function paperTable(figure2) {
-    const order = figure2.items.map((_, i) => i).sort((a, b) => at(figure2.items, b).weight - at(figure2.items, a).weight || a - b);
-    const rows = order.filter((i) => at(figure2.items, i).weight > -Infinity).slice(0, paperRows);
+  function paperTable(figure) {
+    const order = figure.items.map((_, i) => i).sort((a, b) => at(figure.items, b).weight - at(figure.items, a).weight || a - b);
+    const rows = order.filter((i) => at(figure.items, i).weight > -Infinity).slice(0, paperRows);
     const body = rows.map(
-      (i) => el("tr", {}, ...figure2.columns.map((c) => el("td", { class: c.numeric ? "number" : void 0 }, c.text(i))))
+      (i) => el("tr", {}, ...figure.columns.map((c) => el("td", { class: c.numeric ? "number" : void 0 }, c.text(i))))
     );
-    const head = el("tr", {}, ...figure2.columns.map((c) => el("th", { scope: "col", class: c.numeric ? "number" : void 0 }, c.name)));
-    const caption = rows.length < figure2.items.length ? `The first ${rows.length} of ${figure2.items.length} rows` : "";
+    const head = el("tr", {}, ...figure.columns.map((c) => el("th", { scope: "col", class: c.numeric ? "number" : void 0 }, c.name)));
+    const caption = rows.length < figure.items.length ? `The first ${rows.length} of ${figure.items.length} rows` : "";
     return el("table", {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, ...body));
   }
 
@@ -1415,16 +1415,16 @@
     }
     build() {
       this.fresh = true;
-      const { figure: figure2, look } = this.frame;
+      const { figure, look } = this.frame;
       const within = this.element.contains(document.activeElement);
       const order = this.order();
-      const head = el("tr", {}, ...figure2.columns.map((c, i) => this.heading(c, i)));
+      const head = el("tr", {}, ...figure.columns.map((c, i) => this.heading(c, i)));
       this.rows.clear();
       const body = el("tbody", {});
       for (const i of order) {
-        const item = at(figure2.items, i);
+        const item = at(figure.items, i);
         const row = el("tr", { "data-item": i });
-        figure2.columns.forEach((column, c) => {
+        figure.columns.forEach((column, c) => {
           const text = column.text(i);
           if (c > 0) row.append(el("td", { class: column.numeric ? "number" : void 0, title: text.length > 24 ? text : void 0 }, text));
           else row.append(el("th", { scope: "row" }, classMark(this.frame.theme, item.cls), el("button", { type: "button", title: "Show in the text", onclick: () => {
@@ -1435,7 +1435,7 @@
         this.rows.set(i, row);
         body.append(row);
       }
-      const caption = el("caption", {}, `${figure2.name}: ${order.length} rows. Enter shows a row in the text, t shows the figure.`);
+      const caption = el("caption", {}, `${figure.name}: ${order.length} rows. Enter shows a row in the text, t shows the figure.`);
       this.element.replaceChildren(el("table", {}, caption, el("thead", {}, head), body));
       this.mark(look.selected);
       if (within) this.rows.values().next().value?.querySelector("button")?.focus();
@@ -1455,9 +1455,9 @@
     }
     /** The visible items in the order of the text or of the sorted column. */
     order() {
-      const { figure: figure2, look } = this.frame;
-      const all = figure2.items.map((_, i) => i).filter((i) => !look.hidden.has(at(figure2.items, i).cls) && (look.found?.has(i) ?? true));
-      const column = figure2.columns[this.sorted];
+      const { figure, look } = this.frame;
+      const all = figure.items.map((_, i) => i).filter((i) => !look.hidden.has(at(figure.items, i).cls) && (look.found?.has(i) ?? true));
+      const column = figure.columns[this.sorted];
       if (!column) return all;
       const value = new Map(all.map((i) => [i, column.by(i)]));
       const sign = this.down ? -1 : 1;
@@ -3757,13 +3757,19 @@
   }
 
   // src/main.ts
-  var figures = {
-    graph: (data2) => new GraphFigure(data2),
-    roofline: (data2) => new RooflineFigure(data2),
-    memory: (data2) => new MemoryFigure(data2)
-  };
   var data = pageData();
-  var figure = figures[data.kind];
-  if (figure) new Frame(figure, data);
-  else if (data.kind === "diff") new DiffPage(data);
+  switch (data.kind) {
+    case "graph":
+      new Frame((d) => new GraphFigure(d), data);
+      break;
+    case "roofline":
+      new Frame((d) => new RooflineFigure(d), data);
+      break;
+    case "memory":
+      new Frame((d) => new MemoryFigure(d), data);
+      break;
+    case "diff":
+      new DiffPage(data);
+      break;
+  }
 })();
