@@ -162,7 +162,7 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 	b := &builder{
 		generator: newGenerator(target), ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
 		costs: cost.Function(fn, m, nil).ByOp(), flow: cost.NewFlow(fn, m, nil),
-		out: &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
+		out: &artifact.Program{Name: fn.Name, Target: Backend{}.Name(), Workspace: s.Workspace},
 	}
 	if m.Src != nil {
 		b.text, b.out.File = m.Src, m.Src.Path
@@ -378,7 +378,8 @@ func (b *builder) step(i int, st schedule.Step) error {
 	each := perLaunch(st.Op, f, ls, b.flow)
 	for k, l := range ls {
 		// The cost model knows one kernel: what it is split into differs with it.
-		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
+		step := artifact.Step{Name: l.name, Kind: artifact.StepLaunch, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
+		var args []artifact.Arg
 		for _, p := range l.params {
 			var n int
 			var ok bool
@@ -390,11 +391,14 @@ func (b *builder) step(i int, st schedule.Step) error {
 			if !ok {
 				return failure(st.Op, "%s has no buffer", p.value.Name)
 			}
-			step.Args = append(step.Args, artifact.Arg{Buffer: n, Map: p.tmap})
+			args = append(args, artifact.Arg{Buffer: n, Map: p.tmap})
 		}
-		if !l.zero {
-			step.Kernel = b.kernel(l, b.lines(st.Op))
-			b.from(step.Kernel, st.Op)
+		if l.zero {
+			step.Kind, step.Move.To = artifact.StepFill, args[0].Buffer
+		} else {
+			n := b.kernel(l, b.lines(st.Op))
+			b.from(n, st.Op)
+			step.Launch = artifact.Launch{Kernel: n, Grid: l.grid, Args: args}
 		}
 		if k == 0 {
 			if f.Class == kernel.ClassContraction {
@@ -502,7 +506,7 @@ func (b *builder) kernel(l launch, lines []int) int {
 	b.kernels[key] = n
 	// A value may be called as a function of the C library is.
 	l.name = fmt.Sprintf("k%d_%s", n, l.name)
-	k := artifact.Kernel{Name: l.name, Class: l.class, Threads: l.threads, Shared: l.shared, Cluster: l.cluster, Arch: l.arch}
+	k := artifact.Kernel{Name: l.name, Class: l.class, Block: artifact.Block{Threads: l.threads, Shared: l.shared, Cluster: l.cluster}, Arch: l.arch}
 	k.Lines = slices.Clone(lines)
 	for _, p := range l.params {
 		k.Params = append(k.Params, artifact.Param{Name: p.name, Elem: p.elem.String(), Mode: p.mode})

@@ -201,13 +201,13 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 		if each != nil {
 			read, written = each[i].read, each[i].written
 		}
-		s := artifact.Step{Name: l.name, Kernel: c.kernel(l, nil), Grid: l.grid, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
+		s := artifact.Step{Name: l.name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: c.kernel(l, nil), Grid: l.grid}, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
 		for _, q := range l.params {
 			n := buffer[q.value]
 			if q.temp != nil {
 				n = scratch[q.temp]
 			}
-			s.Args = append(s.Args, artifact.Arg{Buffer: n, Map: q.tmap})
+			s.Launch.Args = append(s.Launch.Args, artifact.Arg{Buffer: n, Map: q.tmap})
 		}
 		c.out.Steps = append(c.out.Steps, s)
 	}
@@ -334,7 +334,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 			shared := 0
 			if i >= 0 {
-				shared = c.out.Kernels[i].Shared
+				shared = c.out.Kernels[i].Block.Shared
 			}
 			t.Logf("%s %-40s %3d registers, %6d bytes shared", arch, k.Name, k.Registers, shared)
 		}

@@ -20,6 +20,7 @@ import (
 	"dmir/gpu/device"
 	"dmir/gpu/device/nvidia"
 	"dmir/gpu/emulator"
+	"dmir/gpu/export"
 	"dmir/gpu/nvrtc"
 	"dmir/syntax/diag"
 )
@@ -57,20 +58,20 @@ func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*
 
 // Disassemble prints machine code with nvdisasm or cuobjdump.
 func (Backend) Disassemble(ctx context.Context, code artifact.Image) (string, error) {
-	return nvrtc.Disassemble(ctx, code.Cubin)
+	return nvrtc.Disassemble(ctx, code.Code)
 }
 
 // Export writes p as CUDA C++ with a C entry point, and its header.
 func (Backend) Export(p *artifact.Program, source, header io.Writer) error {
 	if source != nil {
-		if err := p.ExportC(source); err != nil {
+		if err := export.Source(source, p); err != nil {
 			return err
 		}
 	}
 	if header == nil {
 		return nil
 	}
-	return p.ExportHeader(header)
+	return export.Header(header, p)
 }
 
 // Devices are the GPUs and the emulator.

@@ -291,7 +291,7 @@ func (d *isolated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := p.Check(); err != nil {
+	if err := check(p); err != nil {
 		return nil, err
 	}
 	r, err := d.send(ctx, p, inputs, opts)
