@@ -69,53 +69,47 @@ func problem(o *ir.Op, code, format string, args ...any) error {
 	return e
 }
 
-// Kernels is the pass that finds how each kernel runs and how many bytes it
-// needs for itself, for the plan that follows.
-func (c codegen) Kernels() pass.Pass {
-	return pass.Pass{
-		Name:    "kernels",
-		Summary: "the form in which each kernel runs, and the memory it needs for itself",
-		Run: func(u *pass.Unit) error {
-			g, err := c.generator(u)
-			if err != nil {
-				return err
-			}
-			var inPlace op.InPlace
-			var steps []*ir.Op
-			for _, o := range slices.Clone(u.Func.Body.Ops) {
-				if !runs(o) || pass.Controls(o) {
-					continue
-				}
-				placeConstants(o)
-				o.RemoveAttr(cost.ScratchReadAttr)
-				o.RemoveAttr(cost.ScratchWrittenAttr)
-				steps = append(steps, o)
-			}
-			costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
-			flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
-			for _, o := range steps {
-				f, _, err := formOf(&inPlace, o)
-				if err != nil {
-					return err
-				}
-				g.want = o.Str(cost.TileAttr)
-				ls, err := g.kernels(f, "k")
-				if err != nil {
-					return wrap(o, err)
-				}
-				if f.Class == kernel.ClassContraction {
-					o.SetAttr(cost.TileAttr, types.Str(g.picked.tile.String()))
-				}
-				if n := scratchBytes(ls); n > 0 {
-					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
-				}
-				if e := costs[o]; e != nil {
-					note(o, e, perLaunch(o, f, ls, flow))
-				}
-			}
-			return nil
-		},
+// Plan finds how each kernel of u's function runs and how many bytes it needs for
+// itself, for the plan of the memory that follows.
+func (c codegen) Plan(u *pass.Unit) error {
+	g, err := c.generator(u)
+	if err != nil {
+		return err
 	}
+	var inPlace op.InPlace
+	var steps []*ir.Op
+	for _, o := range slices.Clone(u.Func.Body.Ops) {
+		if !runs(o) || pass.Controls(o) {
+			continue
+		}
+		placeConstants(o)
+		o.RemoveAttr(cost.ScratchReadAttr)
+		o.RemoveAttr(cost.ScratchWrittenAttr)
+		steps = append(steps, o)
+	}
+	costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
+	flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
+	for _, o := range steps {
+		f, _, err := formOf(&inPlace, o)
+		if err != nil {
+			return err
+		}
+		g.want = o.Str(cost.TileAttr)
+		ls, err := g.kernels(f, "k")
+		if err != nil {
+			return wrap(o, err)
+		}
+		if f.Class == kernel.ClassContraction {
+			o.SetAttr(cost.TileAttr, types.Str(g.picked.tile.String()))
+		}
+		if n := scratchBytes(ls); n > 0 {
+			o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
+		}
+		if e := costs[o]; e != nil {
+			note(o, e, perLaunch(o, f, ls, flow))
+		}
+	}
+	return nil
 }
 
 // runs reports whether o, an op of a function's body, is a step of its own.

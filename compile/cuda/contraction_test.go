@@ -62,7 +62,7 @@ type collection struct {
 func newCollection(target Target) *collection {
 	c := &collection{builder: &builder{
 		generator: newGenerator(target), kernels: map[string]int{}, used: map[string]bool{},
-		out: &artifact.Program{Name: "products"},
+		out: &artifact.Program{Name: "products", Target: "cuda"},
 	}}
 	return c
 }

@@ -72,10 +72,11 @@ type Generator interface {
 	// Handed gives how many bytes a kernel writes to memory of its own and reads
 	// from it, on the machine of u.
 	Handed(u *pass.Unit) (func(*kernel.Form) int64, error)
-	// Kernels is the pass that plans each kernel: its tile and its scratch memory.
-	Kernels() pass.Pass
-	// Program is the code of fn, a function of m that all passes have run on; m has
-	// predicted times for machine.
+	// Plan plans each kernel of u's function: it sets its tile and the size of its
+	// scratch memory, and what its launches move through that.
+	Plan(u *pass.Unit) error
+	// Program is the code of fn, a function of m that all passes have run on, with
+	// times predicted for the machine of.
 	Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error)
 }
 
@@ -109,6 +110,9 @@ func All() []Target { return slices.Clone(targets) }
 // For is the target that makes code for an architecture: the default where arch
 // is empty or no target's.
 func For(arch string) Target {
+	if len(targets) == 0 {
+		panic("target: none is registered; import compile/target/all")
+	}
 	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Makes(arch) }); i >= 0 {
 		return targets[i]
 	}
