@@ -10,8 +10,8 @@ type Program struct {
 	File string // the text it came from, as in #line
 	// Target is the back end that the code is for.
 	Target string
-	// Source is the text of all kernels, C++ that includes Headers. A #line
-	// says what line of File all lines up to the next #line stand for: unlike in
+	// Source is the text of all kernels, C++ that includes Headers. A #line names
+	// the line of File that all lines up to the next #line stand for: unlike in
 	// C++, lines do not count on.
 	Source  string
 	Kernels []Kernel // each distinct kernel once
@@ -33,21 +33,21 @@ type Program struct {
 	// Views are the shapes of the results where they are others than those of
 	// their buffers, by result; nil: none is.
 	Views []*View
-	// Defaults say what the inputs are where none is given; nil: random numbers.
+	// Defaults are the inputs that are not given; nil: random numbers.
 	Defaults []Default
 	// Variants are the same function for architectures of their own, where code
 	// was made for several. They have none themselves.
 	Variants []*Program
 
-	// Foreign says that the program was read from a file that was not written with
+	// Foreign is true of a program that was read from a file not written with
 	// this user's key: its code may be anybody's, and the emulator does not run it.
 	Foreign bool `json:"-"`
 	// Key is the secret that Write signs the file with; nil: it signs none.
 	Key []byte `json:"-"`
 }
 
-// Default is an input that is not given: seeded standard normal numbers, or as
-// its argument's attributes say.
+// Default is an input that is not given: seeded standard normal numbers, or what
+// the attributes of its argument ask for.
 type Default struct {
 	Init   *float64 // the value of every element
 	Stddev *float64 // what random numbers are scaled by
@@ -161,8 +161,8 @@ type Param struct {
 	Mode Mode
 }
 
-// Step is one part of a run. Its kind says which of Launch, Move and Decision it
-// has; the others are zero.
+// Step is one part of a run. Its kind determines which of Launch, Move and
+// Decision it has; the others are zero.
 type Step struct {
 	Name     string // unique in the program; what a person is shown
 	Kind     StepKind

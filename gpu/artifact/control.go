@@ -20,7 +20,7 @@ func (p *Program) Straight() bool {
 // Walk goes through a program that Check accepts in the order in which it runs.
 // straight is called for each stretch of steps [from, to) without decisions;
 // decide for each decision, all steps before which have been given to straight:
-// it says what the predicate holds. An error of either ends the walk.
+// it returns the predicate. An error of either ends the walk.
 func (p *Program) Walk(straight func(from, to int) error, decide func(step int) (bool, error)) error {
 	return p.walk(0, len(p.Steps), straight, decide)
 }
@@ -105,7 +105,7 @@ func (p *Program) floors() []int {
 }
 
 // Times is how often each step runs in one run of the program, as far as it is
-// known before: once, in a loop as often as its trip count says, once where
+// known before: once, in a loop as often as its trip count, once where
 // that is not known, and either side of a branch once.
 func (p *Program) Times() []int64 {
 	out := make([]int64, len(p.Steps))
@@ -143,7 +143,7 @@ func Repeated(n, times int64) int64 {
 }
 
 // Predicted is the time of one run in ns by the cost model: each step as often
-// as Times says, of a branch the side that takes longer.
+// as Times has it, of a branch the side that takes longer.
 func (p *Program) Predicted() float64 {
 	times := p.Times()
 	var sum func(from, to int) float64

@@ -244,7 +244,7 @@ func (p *Program) endedBefore() [][maxStreams]int32 {
 	return out
 }
 
-// Overwritten tells of each input whether a run changes its bytes: a step writes
+// Overwritten reports for each input whether a run changes its bytes: a step writes
 // it, or a buffer that lives after it. Such an input must be given again before
 // the next run.
 func (p *Program) Overwritten() []bool {

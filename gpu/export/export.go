@@ -42,7 +42,7 @@ func Header(w io.Writer, p *artifact.Program) error {
 
 // Source writes the program as one CUDA C++ file that needs nothing of dmir:
 // the prelude, every kernel, and a C entry point that launches them in order on
-// the caller's stream. The comment at its head says how to build and call it.
+// the caller's stream. The comment at its head describes how to build and call it.
 // It needs p.Headers.
 func Source(w io.Writer, p *artifact.Program) error {
 	if err := p.Check(); err != nil {
@@ -95,7 +95,7 @@ type export struct {
 	p    *artifact.Program
 	name string
 	b    strings.Builder
-	// direct tells the inputs and outputs that the kernels use where the caller
+	// direct has the inputs and outputs that the kernels use where the caller
 	// has them; the others are copied into and out of the workspace.
 	direct map[int]string
 }
@@ -152,7 +152,7 @@ func (e *export) maps() bool {
 	return false
 }
 
-// describe is the part of the comment that says what to call, in both files.
+// describe writes the part of the comment about what to call, in both files.
 func (e *export) describe() {
 	p := e.p
 	calls := [][2]string{

@@ -13,7 +13,7 @@ var version2 []byte
 
 // Version2 is a file of version 2 of the .dmx format, as dmir wrote it then, and
 // the key that signs it. Its function adds {1, 2, … 8} to its first argument, 8
-// numbers, as often as its second one says; the results are that times {1, 2, … 8},
+// numbers, as many times as its second one; the results are that times {1, 2, … 8},
 // and that.
 func Version2() (file, key []byte) {
 	z, err := gzip.NewReader(bytes.NewReader(version2))
