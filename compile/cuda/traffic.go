@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
-	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -17,28 +16,28 @@ type moved struct{ read, written int64 }
 // on in memory: its partial sums, and the operands and results that it takes. nil
 // where no memory of their own lies between them; then the step moves what
 // crosses its boundary, once.
-func perLaunch(o *ir.Op, f *kernel.Form, ls []launch, flow *cost.Flow) []moved {
-	if len(temps(ls)) == 0 {
+func perLaunch(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
+	if len(p.temps()) == 0 {
 		return nil
 	}
 	reads := reading(o, flow)
 	out := make([]moved, len(ls))
 	for i, l := range ls {
-		for _, p := range l.params {
-			if p.temp == nil && !mentions(l.body, p.name) {
-				continue // only a launch behind it takes it
+		for _, q := range l.params {
+			if q.idle {
+				continue
 			}
-			read, written := reads(p.value), int64(0)
-			if p.temp != nil {
-				read = p.temp.n * p.temp.elem.Bytes()
+			read, written := reads(q.value), int64(0)
+			if q.temp != nil {
+				read = q.temp.bytes()
 				written = read
-			} else if slices.Contains(f.Outputs, p.value) {
-				written, _ = flow.Size(p.value).Int()
+			} else if slices.Contains(p.Form.Outputs, q.value) {
+				written, _ = flow.Size(q.value).Int()
 			}
-			if p.mode != artifact.Out {
+			if q.mode != artifact.Out {
 				out[i].read += read
 			}
-			if p.mode != artifact.In {
+			if q.mode != artifact.In {
 				out[i].written += written
 			}
 		}

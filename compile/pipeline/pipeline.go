@@ -29,7 +29,7 @@ func Passes() []pass.Pass {
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(prepare.Dissolve()),
 		prepare.Regions(),
-		pass.InRegions(fuse.Pass(cuda.Handed)),
+		pass.InRegions(fuse.Pass(cuda.PartialBytes)),
 		schedule.Order(),
 		pass.InRegions(cuda.Kernels()),
 		schedule.Plan(),

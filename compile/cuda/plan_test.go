@@ -27,8 +27,12 @@ func TestHanded(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			g := newGenerator(targetOf(t, arch))
-			ls, err := g.kernels(f, "k")
+			target := targetOf(t, arch)
+			p, err := target.plan(f, options{})
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			ls, err := p.launches()
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -42,10 +46,10 @@ func TestHanded(t *testing.T) {
 					if p.mode == artifact.InOut {
 						times = 2
 					}
-					want += times * p.temp.n * p.temp.elem.Bytes()
+					want += times * p.temp.bytes()
 				}
 			}
-			if got := g.handed(f); got != want {
+			if got := target.partialBytes(f); got != want {
 				t.Errorf("%s, %s: %d bytes, its %d launches hand on %d", c.name, arch, got, len(ls), want)
 			}
 		}

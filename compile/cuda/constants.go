@@ -4,21 +4,8 @@ import (
 	"slices"
 
 	"dmir/compile/kernel"
-	"dmir/compile/pass"
 	"dmir/dialect/ir"
 )
-
-// generatorOf is the generator for a unit's target.
-func generatorOf(u *pass.Unit) (*generator, error) {
-	target := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
-	if file := u.Options.TilesFile; file != "" {
-		var err error
-		if target.Tiles, err = ReadChoices(file); err != nil {
-			return nil, err
-		}
-	}
-	return newGenerator(target), nil
-}
 
 // placeConstants moves constants of several values out of a kernel: they are data
 // in memory, and not numbers in its text. So are all operands of ops whose kernel
