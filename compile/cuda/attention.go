@@ -220,14 +220,14 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 		return p.gradient()
 	}
 	o, a := p.f.Main, p.attention
-	ns := p.names()
+	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	y, lse := ns.result(o, 0), ns.result(o, 1)
 	q, k, v, mask := ns.operand(o, 0), ns.operand(o, 1), ns.operand(o, 2), ns.mask(a)
 	if p.splits == 1 {
 		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
 	}
 	join := &launch{suffix: "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
-	means, weights := ns.scratch("means", p.scratch[0]), ns.scratch("weights", p.scratch[1])
+	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
 	l := p.forward(ns, q, k, v, mask, means, weights)
 	l.grid[0] *= int(p.splits)
 	ns.written()
@@ -270,33 +270,6 @@ func (n *names) calls(l *launch, a *attention, call code) {
 		}
 		t.body.line("%s", call)
 		return nil
-	}
-}
-
-// names are the parameters for the operands and results.
-func (p *attentionPlan) names() *names {
-	ns := newNames()
-	ns.taken[string(arena)] = true
-	for _, v := range p.f.Inputs {
-		ns.add(v, artifact.In)
-	}
-	for _, v := range p.f.Outputs {
-		ns.add(v, artifact.Out)
-	}
-	return ns
-}
-
-// scratch is a parameter for memory that the first launch writes and later ones
-// read, from written on.
-func (n *names) scratch(name string, t *temp) code {
-	return cpp("%s", n.addTemp(name, t, artifact.Out))
-}
-
-func (n *names) written() {
-	for i := range n.params {
-		if n.params[i].temp != nil {
-			n.params[i].mode = artifact.In
-		}
 	}
 }
 

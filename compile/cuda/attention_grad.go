@@ -1,6 +1,9 @@
 package cuda
 
-import "dmir/compile/kernel"
+import (
+	"dmir/compile/kernel"
+	"dmir/gpu/artifact"
+)
 
 // attentionGrad is the plan of the gradient of an attention: a kernel for the sums
 // of dy · y, and then one for each side: a block for each tile of keys that goes
@@ -17,9 +20,9 @@ func (t Target) attentionGrad(f *kernel.Form) (*attentionPlan, error) {
 
 func (p *attentionPlan) gradient() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
-	ns := p.names()
+	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	in := func(i int) code { return ns.operand(o, i) }
-	delta := ns.scratch("delta", p.scratch[0])
+	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
 	first := &launch{class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
 	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))
 	all := []*launch{first}

@@ -106,8 +106,8 @@ func Kernels() pass.Pass {
 				if err != nil {
 					return wrap(o, err)
 				}
-				if c, ok := p.scheme.(*product); ok {
-					o.SetAttr(cost.TileAttr, types.Str(c.c.String()))
+				if tile, _ := p.tile(); tile != "" {
+					o.SetAttr(cost.TileAttr, types.Str(tile))
 				}
 				if n := p.scratch(); n > 0 {
 					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
@@ -385,9 +385,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		step.Kernel = b.kernel(written[k], step.Name, b.lines(st.Op))
 		b.from(step.Kernel, st.Op)
 		if k == 0 {
-			if c, ok := plan.scheme.(*product); ok {
-				step.Product, step.Tile = c.key(), c.c.String()
-			}
+			step.Tile, step.Product = plan.tile()
 			for _, w := range st.Waits {
 				if last := b.steps[w][1]; last >= b.floor { // else a decision lies between
 					step.Waits = append(step.Waits, last)
@@ -521,7 +519,11 @@ func (b *builder) finish() {
 	for _, inc := range includes {
 		fmt.Fprintf(&p.b, "#include \"%s\"\n", inc)
 	}
-	lines := func() int { return strings.Count(p.b.String(), "\n") + 1 }
+	line, counted := 1, 0
+	lines := func() int {
+		line, counted = line+strings.Count(p.b.String()[counted:], "\n"), p.b.Len()
+		return line
+	}
 	for i, t := range b.texts {
 		p.b.WriteByte('\n')
 		k := &b.out.Kernels[i]

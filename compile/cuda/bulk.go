@@ -98,7 +98,7 @@ func bulkFits(t *kernel.Tiled, c Config) bool {
 	if !ok {
 		return false
 	}
-	p := &product{t: t}
+	p := &contraction{t: t}
 	for which := range 2 {
 		xs, flat := p.at(which, true, 1)
 		for _, x := range xs {

@@ -10,9 +10,9 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// product is how a contraction is computed, as a tiled product: functors for the
+// contraction is how a contraction is computed, as a tiled product: functors for the
 // operands and the results, handed to a main loop of the prelude.
-type product struct {
+type contraction struct {
 	target Target
 	f      *kernel.Form
 	t      *kernel.Tiled
@@ -21,9 +21,9 @@ type product struct {
 	parts  []*temp // of the results that fold elements
 }
 
-// product is the plan of a contraction with the tile that is asked for, or the
+// contraction is the plan of a contraction with the tile that is asked for, or the
 // best one.
-func (t Target) product(f *kernel.Form, tile string) (*product, error) {
+func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
 	tiled, err := f.Tiled()
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (t Target) product(f *kernel.Form, tile string) (*product, error) {
 	if len(configs) == 0 {
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
-	p := &product{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, tile)}
+	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, tile)}
 	if p.c.Splits > 1 {
 		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
 		return p, nil
@@ -65,17 +65,14 @@ func (t Target) tileOf(tiled *kernel.Tiled, candidates []Config, tile string) Co
 	return candidates[0]
 }
 
-// key names the product in the measured choices.
-func (p *product) key() string { return shapeOf(p.t).key(p.target.Arch) }
-
-func (p *product) temps() []*temp {
+func (p *contraction) temps() []*temp {
 	if p.sums != nil {
 		return []*temp{p.sums}
 	}
 	return p.parts
 }
 
-func (p *product) launches() ([]*launch, error) {
+func (p *contraction) launches() ([]*launch, error) {
 	t, c := p.t, p.c
 	for _, n := range []int64{t.Batch, t.Rows, t.Cols * int64(t.Products), t.Depth} {
 		if n > 1<<30 {
@@ -123,15 +120,15 @@ func (p *product) launches() ([]*launch, error) {
 
 // split makes two launches of l: blocks that store partial sums, and the results
 // from the sums of those.
-func (p *product) split(l *launch, ns *names, a, b *side, r *results) []*launch {
+func (p *contraction) split(l *launch, ns *names, a, b *side, r *results) []*launch {
 	t := p.t
 	v := int64(4)
 	for t.Cols%v != 0 {
 		v /= 2
 	}
 	partial := ns.addTemp("sums", p.sums, artifact.Out)
-	sums := ns.params[len(ns.params)-1]
-	l.params = ns.fields(a.fields, b.fields, []param{sums})
+	sums := []param{{name: partial}}
+	l.params = ns.fields(a.fields, b.fields, sums)
 	l.write = func(t *text) error {
 		a.write(t)
 		b.write(t)
@@ -139,8 +136,8 @@ func (p *product) split(l *launch, ns *names, a, b *side, r *results) []*launch 
 		return nil
 	}
 	finish := &launch{suffix: "_finish", class: l.class, of: l.of, threads: 256, include: p.include(), named: ns.of}
-	sums.mode = artifact.In
-	finish.params = append(ns.fields(r.fields), sums)
+	ns.written()
+	finish.params = ns.fields(r.fields, sums)
 	finish.grid = [3]int{int(ceil(t.Batch*t.Rows*t.Cols/r.vector, 256)), 1, 1}
 	finish.write = func(t *text) error {
 		r.write(t)
@@ -157,7 +154,7 @@ func (n *names) fields(fields ...[]param) []param {
 	})
 }
 
-func (p *product) include() string {
+func (p *contraction) include() string {
 	if p.c.Path == Wgmma {
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
 	}
@@ -165,14 +162,14 @@ func (p *product) include() string {
 }
 
 // call is the kernel's body.
-func (p *product) call(u *unit, a, b *side, result code) {
+func (p *contraction) call(u *unit, a, b *side, result code) {
 	const arena ident = "arena"
 	u.line("DM_ARENA(%s)", def(arena))
 	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", p.c.Path, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
 }
 
 // tile is the prelude's type of the tile.
-func (p *product) tile() string {
+func (p *contraction) tile() string {
 	c := p.c
 	switch c.Path {
 	case Wgmma:
@@ -183,12 +180,12 @@ func (p *product) tile() string {
 	return fmt.Sprintf("dm::FmaTile<%s, %d, %d, %d, %d, %d>", p.sumType(), c.BM, c.BN, c.BK, c.WM, c.WN)
 }
 
-func (p *product) shape() string {
+func (p *contraction) shape() string {
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products)
 }
 
 // sumType is the type in which products are summed.
-func (p *product) sumType() string {
+func (p *contraction) sumType() string {
 	switch e := p.t.Elem; {
 	case p.c.Path == Fma && p.t.Half:
 		return "dm::Half"
@@ -203,7 +200,7 @@ func (p *product) sumType() string {
 }
 
 // sumElem is the element type of partial sums in memory.
-func (p *product) sumElem() types.Elem {
+func (p *contraction) sumElem() types.Elem {
 	switch p.sumType() {
 	case "double":
 		return types.F64
@@ -216,7 +213,7 @@ func (p *product) sumElem() types.Elem {
 }
 
 // group is how many of B's rows in turn belong to each of two products.
-func (p *product) group() int {
+func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
 		return 8
@@ -276,7 +273,7 @@ func (u *unit) declare(fields []param) {
 
 // results is what becomes of the sums of products.
 type results struct {
-	*product
+	*contraction
 	outs   []kernel.Out
 	folds  []fold
 	flat   kernel.Flat
@@ -286,7 +283,7 @@ type results struct {
 }
 
 // results are the results of the product, whose parameters are in ns.
-func (p *product) results(ns *names) (*results, error) {
+func (p *contraction) results(ns *names) (*results, error) {
 	v := int64(8)
 	if p.c.Path == Fma {
 		v = 4
@@ -308,7 +305,7 @@ func (p *product) results(ns *names) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &results{product: p, outs: outs, flat: flat, vector: best}
+	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
 	var xs []*kernel.Expr
 	for _, f := range folded {
 		xs = append(xs, f.X)
@@ -334,7 +331,7 @@ const (
 
 // write writes the epilogue.
 func (r *results) write(t *text) error {
-	u, p := t.before, r.product
+	u, p := t.before, r.contraction
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
 	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.folds))

@@ -3,7 +3,6 @@ package cuda
 import (
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
-	"dmir/gpu/artifact"
 )
 
 // fold is a result that folds what is computed of a contraction's elements: the
@@ -17,7 +16,7 @@ type fold struct {
 
 // partsOf is how many parts the tiles make of a fold's value, as the main loops
 // number them.
-func (p *product) partsOf(rows bool) int64 {
+func (p *contraction) partsOf(rows bool) int64 {
 	c := p.c
 	if rows {
 		tiles := ceil(p.t.Rows, int64(c.BM))
@@ -40,7 +39,7 @@ func (p *product) partsOf(rows bool) int64 {
 }
 
 // valuesOf is how many values a fold has for each batch.
-func (p *product) valuesOf(rows bool) int64 {
+func (p *contraction) valuesOf(rows bool) int64 {
 	if rows {
 		return p.t.Cols
 	}
@@ -73,7 +72,8 @@ func (r *results) writeJoins(u *unit) {
 }
 
 // joinFolds are the launches behind l that join the parts of folds.
-func (p *product) joinFolds(l *launch, ns *names, r *results) (all []*launch) {
+func (p *contraction) joinFolds(l *launch, ns *names, r *results) (all []*launch) {
+	ns.written()
 	for _, f := range r.folds {
 		values, parts := p.t.Rows*p.t.Batch, f.parts
 		const i, from, sum, n ident = "i", "from", "sum", "p"
@@ -92,11 +92,6 @@ func (p *product) joinFolds(l *launch, ns *names, r *results) (all []*launch) {
 			grid: [3]int{int(ceil(values, blockThreads)), 1, 1}, named: ns.of,
 		}
 		join.params = ns.only(func(q param) bool { return q.name == f.param || q.name == out })
-		for k := range join.params {
-			if q := &join.params[k]; q.temp != nil {
-				q.mode = artifact.In
-			}
-		}
 		join.write = func(t *text) error {
 			e := t.emitter(t.body)
 			e.lineOf(f.Value.Op, "const dm::i32 %s = dm::block() * %d + dm::thread()", def(i), blockThreads)

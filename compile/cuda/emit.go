@@ -313,8 +313,7 @@ func scalarFormat(x *kernel.Expr) string {
 		}
 		return "dm::gelu(%s)"
 	}
-	args := strings.Repeat(", %s", len(x.Args))
-	return "dm::" + x.Op + "(" + strings.TrimPrefix(args, ", ") + ")"
+	return "dm::" + x.Op + "(%s" + strings.Repeat(", %s", len(x.Args)-1) + ")"
 }
 
 // coarse are the exponentials of which results of 16 bits and fewer are made, and

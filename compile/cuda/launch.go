@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -110,86 +109,4 @@ func (t *text) kernel() *stmt {
 		head = cpp("DM_KERNEL_OCCUPANCY(%s, %d, %d)(%s)", local(""), t.threads, t.blocks, params)
 	}
 	return &stmt{head: head, style: block, body: t.body.statements()}
-}
-
-// names gives the values that a form reads and writes the names of parameters.
-type names struct {
-	params []param
-	of     map[*ir.Value]ident
-	taken  map[string]bool
-}
-
-func newNames() *names { return &names{of: map[*ir.Value]ident{}, taken: map[string]bool{}} }
-
-// namesOf are the names of the parameters for values that are read and for values
-// that are written.
-func namesOf(in, out []*ir.Value) *names {
-	n := newNames()
-	for _, v := range in {
-		n.add(v, artifact.In)
-	}
-	for _, v := range out {
-		n.add(v, artifact.Out)
-	}
-	return n
-}
-
-// add is the parameter for v, made at its first use.
-func (n *names) add(v *ir.Value, mode artifact.Mode) ident {
-	if name, ok := n.of[v]; ok {
-		return name
-	}
-	name := n.free(identifier(v.Name))
-	n.of[v] = name
-	n.params = append(n.params, param{name: name, elem: kernel.ElemOf(v), mode: mode, value: v})
-	return name
-}
-
-// addTemp is a parameter for memory that launches share.
-func (n *names) addTemp(name string, t *temp, mode artifact.Mode) ident {
-	free := n.free(name)
-	n.params = append(n.params, param{name: free, elem: t.elem, mode: mode, temp: t})
-	return free
-}
-
-func (n *names) free(name string) ident {
-	if macro.MatchString(name) {
-		name = "v_" + strings.TrimPrefix(name, "_")
-	}
-	if generated.MatchString(name) {
-		name += "_"
-	}
-	try := name
-	for i := 2; n.taken[try] || reserved[try]; i++ {
-		try = fmt.Sprintf("%s_%d", name, i)
-	}
-	n.taken[try] = true
-	return ident(try)
-}
-
-// only are the parameters of the values and the memory that a launch takes.
-func (n *names) only(takes func(p param) bool) (out []param) {
-	for _, p := range n.params {
-		if takes(p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// readers marks the parameters that xs do not read as those of later launches.
-func (n *names) readers(xs ...*kernel.Expr) {
-	reads := map[*ir.Value]bool{}
-	for _, x := range xs {
-		kernel.Walk(x, func(y *kernel.Expr) {
-			if y.Op == kernel.Load {
-				reads[y.Buf] = true
-			}
-		})
-	}
-	for i := range n.params {
-		if p := &n.params[i]; p.value != nil && p.mode == artifact.In {
-			p.idle = !reads[p.value]
-		}
-	}
 }

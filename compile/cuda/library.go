@@ -8,7 +8,6 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
-	"dmir/gpu/artifact"
 )
 
 // library is the plan of an op that has a kernel of its own.
@@ -89,16 +88,7 @@ func (l line) at(base ident, i any) code {
 // write is given the names of the first operand and of the results, which are ""
 // where they are not stored.
 func single(f *kernel.Form, class string, threads int, blocks int64, write func(u *unit, x ident, results []ident)) alone {
-	ns := newNames()
-	for _, w := range []string{"a", "b", "e", "r", "to", "from", "rank", "m"} { // the variables of these kernels
-		ns.taken[w] = true
-	}
-	for _, v := range f.Inputs {
-		ns.add(v, artifact.In)
-	}
-	for _, v := range f.Outputs {
-		ns.add(v, artifact.Out)
-	}
+	ns := namesOf(f.Inputs, f.Outputs, "a", "b", "e", "r", "to", "from", "rank", "m") // the variables of these kernels
 	results := make([]ident, len(f.Main.Results))
 	for i, v := range f.Main.Results {
 		results[i] = ns.of[v]

@@ -7,19 +7,12 @@ import (
 	"dmir/syntax/source"
 )
 
-// line is where o stands in the program; 0 where it has no place.
+// line is the line of the program in which o stands; 0 where it has none.
 func (b *builder) line(o *ir.Op) int {
-	if o == nil || o.Span == (source.Span{}) {
+	if b.source == nil || o == nil || o.Span == (source.Span{}) {
 		return 0
 	}
-	return b.lineAt(o.Span.Start)
-}
-
-func (b *builder) lineAt(offset int) int {
-	if b.source == nil {
-		return 0
-	}
-	line, _ := b.source.Human(offset)
+	line, _ := b.source.Human(o.Span.Start)
 	return line
 }
 

@@ -7,7 +7,7 @@ import (
 
 // side is one operand of a contraction as its kernel reads it.
 type side struct {
-	*product
+	*contraction
 	which  int        // 0 is A, 1 is B
 	row    ident      // the row's index: "m" or "n"
 	elem   types.Elem // in shared memory
@@ -22,7 +22,7 @@ type side struct {
 }
 
 // at gives the operand's expressions with v neighbours along k or the row.
-func (p *product) at(which int, alongK bool, v int64) ([]*kernel.Expr, kernel.Flat) {
+func (p *contraction) at(which int, alongK bool, v int64) ([]*kernel.Expr, kernel.Flat) {
 	along := "k"
 	if !alongK {
 		along = [2]string{"m", "n"}[which]
@@ -70,8 +70,8 @@ func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (along
 }
 
 // side is operand A (0) or B (1) of the product, whose parameters are in ns.
-func (p *product) side(which int, ns *names) (*side, error) {
-	s := &side{product: p, which: which, row: [2]ident{"m", "n"}[which], elem: p.t.Elems[0]}
+func (p *contraction) side(which int, ns *names) (*side, error) {
+	s := &side{contraction: p, which: which, row: [2]ident{"m", "n"}[which], elem: p.t.Elems[0]}
 	limit := int64(8)
 	if p.c.Path == Fma {
 		limit = 4

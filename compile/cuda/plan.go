@@ -45,7 +45,7 @@ func (t Target) plan(f *kernel.Form, o options) (*Plan, error) {
 	case kernel.ClassSpecial:
 		s, err = t.library(f)
 	case kernel.ClassContraction:
-		s, err = t.product(f, o.tile)
+		s, err = t.contraction(f, o.tile)
 	default:
 		err = fmt.Errorf("no kernel of class %s", f.Class)
 	}
@@ -71,6 +71,15 @@ func (p *Plan) launches() ([]*launch, error) {
 		}
 	}
 	return ls, nil
+}
+
+// tile is the tile of a contraction, and the product that it is for as the
+// measured choices name it; both are "" for other forms.
+func (p *Plan) tile() (tile, product string) {
+	if c, ok := p.scheme.(*contraction); ok {
+		return c.c.String(), shapeOf(c.t).key(c.target.Arch)
+	}
+	return "", ""
 }
 
 // scratch is the bytes of the memory that the launches share.
@@ -125,25 +134,4 @@ func (t Target) partialBytes(f *kernel.Form) int64 {
 		}
 	}
 	return bytes
-}
-
-// unitTarget is the target of a unit.
-func unitTarget(u *pass.Unit) (Target, error) {
-	t := Target{Arch: u.Options.Arch, Machine: u.Machine, Rank: u.Options.TileRank}
-	if file := u.Options.TilesFile; file != "" {
-		var err error
-		if t.Tiles, err = ReadChoices(file); err != nil {
-			return t, err
-		}
-	}
-	return t, nil
-}
-
-// multiprocessors is how many the target has; a machine whose data does not give
-// the number counts as an H100.
-func (t Target) multiprocessors() int64 {
-	if n := t.Machine.SMs; n > 0 {
-		return int64(n)
-	}
-	return 132
 }

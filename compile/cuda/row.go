@@ -191,9 +191,9 @@ const (
 	part  ident = "p"
 )
 
-// kernel begins to write a kernel that folds along rows, v neighbours at a time.
-func (p *rows) kernel(t *text, v int64) (*rowKernel, error) {
-	f, err := widened(p.f, v)
+// kernel begins to write a kernel that folds along rows.
+func (p *rows) kernel(t *text) (*rowKernel, error) {
+	f, err := widened(p.f, p.v)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (p *rows) kernel(t *text, v int64) (*rowKernel, error) {
 // write writes one row of the form for each warp or block: what is read of it
 // stays in registers while the folds are computed one after the other.
 func (p *rows) write(t *text, columns, totals []ident) error {
-	k, err := p.kernel(t, p.v)
+	k, err := p.kernel(t)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p *rows) split() []*launch {
 
 // writeParts folds a part of a row.
 func (p *rows) writeParts(t *text, to []ident) error {
-	k, err := p.kernel(t, p.v)
+	k, err := p.kernel(t)
 	if err != nil {
 		return err
 	}

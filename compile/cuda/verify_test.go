@@ -65,3 +65,28 @@ func TestUndefined(t *testing.T) {
 		}
 	}
 }
+
+// The parameters that a kernel reads are those that its plan gives it.
+func TestTextFollowsPlan(t *testing.T) {
+	const x, y, z ident = "x", "y", "z"
+	l := &launch{params: []param{{name: x}, {name: y, idle: true}, {name: z}}, write: func(t *text) error {
+		t.body.line("%s.store(0, %s[0])", z, x)
+		return nil
+	}}
+	for _, c := range []struct {
+		idle []bool
+		want string
+	}{
+		{[]bool{false, true, false}, ""},
+		{[]bool{false, false, false}, "whether y is read"},
+		{[]bool{true, true, false}, "whether x is read"},
+	} {
+		for i, idle := range c.idle {
+			l.params[i].idle = idle
+		}
+		_, err := texts([]*launch{l})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.idle, err, c.want)
+		}
+	}
+}
