@@ -99,12 +99,12 @@ func (a *attention) describe(u *unit) {
 		if m[n-2] > 1 {
 			row = m[n-1]
 		}
-		at = a.parts(head, a.batch, m, func(d int) int64 { return within(m[:n-2], d) * size })
+		at = a.parts(head, a.batch, m, func(d int) int64 { return innerElements(m[:n-2], d) * size })
 	}
 	u.enter(closed, "struct %s", geometry)
 	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d", a.heads, a.group, a.queries, a.keys, a.depth, a.value)
 	u.line("static constexpr bool causal = %t", op.Bool(a.o, "causal"))
-	u.line("static constexpr double scale = %s, keep = %s", double(a.scale), double(keep))
+	u.line("static constexpr double scale = %s, keep = %s", hexFloat(a.scale), hexFloat(keep))
 	u.line("static constexpr dm::u64 seed = %dull, threshold = %dull", uint64(op.Int(a.o, "seed")), threshold)
 	u.line("static constexpr dm::i64 mask_row = %d, mask_col = %d", row, col)
 	u.function(at, "DM_FN static dm::i64 mask_at(dm::i32 %s)", def(head))
@@ -115,11 +115,11 @@ func (a *attention) describe(u *unit) {
 	u.leave()
 }
 
-// double is a number in C++, in hexadecimal so that it is exact.
-func double(v float64) string { return fmt.Sprintf("%x", v) }
+// hexFloat is a number in C++, in hexadecimal so that it is exact.
+func hexFloat(v float64) string { return fmt.Sprintf("%x", v) }
 
-// within is the number of elements of a row-major shape behind dimension d.
-func within(shape []int64, d int) int64 {
+// innerElements is the number of elements of a row-major shape behind dimension d.
+func innerElements(shape []int64, d int) int64 {
 	n := int64(1)
 	for _, k := range shape[d+1:] {
 		n *= k
@@ -136,7 +136,7 @@ func (a *attention) parts(number ident, shape, mask []int64, step func(d int) in
 			continue
 		}
 		x := cpp("%s", number)
-		if in := within(shape, d); in > 1 {
+		if in := innerElements(shape, d); in > 1 {
 			x = cpp("%s / %d", x, in)
 		}
 		if d > 0 {
@@ -175,7 +175,7 @@ func (a *attention) maskHead(matrix, repeat ident) code {
 		kept, rest = append(kept, k), append(rest, r)
 		keep[d], drop[d] = k, r
 	}
-	step := func(d int) int64 { return within(a.batch, d) }
+	step := func(d int) int64 { return innerElements(a.batch, d) }
 	return cpp("dm::i32(%s + %s)", a.parts(matrix, kept, keep, step), a.parts(repeat, rest, drop, step))
 }
 

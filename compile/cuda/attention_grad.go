@@ -6,9 +6,9 @@ import (
 )
 
 // attentionGrad is the plan of the gradient of an attention: a kernel for the sums
-// of dy · y, and then one for each side: a block for each tile of keys that goes
-// through the queries, for dk and dv, and one for each tile of queries that goes
-// through the keys, for dq. The probabilities are computed in both, so that
+// of dy · y, and then one for each side: a block for each tile of keys that loops
+// over the queries, for dk and dv, and one for each tile of queries that loops
+// over the keys, for dq. The probabilities are computed in both, so that
 // nothing is added up in memory.
 func (t Target) attentionGrad(f *kernel.Form) (*attentionPlan, error) {
 	a, err := attentionOf(f.Main, 6)
@@ -52,7 +52,7 @@ func (p *attentionPlan) gradient() ([]*launch, error) {
 	dq, dk, dv, dmask := ns.result(o, 0), ns.result(o, 1), ns.result(o, 2), ns.result(o, 3)
 	switch {
 	case !wanted(1) && !wanted(2):
-	case wanted(1) && wanted(2) && a.apart():
+	case wanted(1) && wanted(2) && a.separate():
 		if err := side(gradOfKeys, "_dk", dk, cpp(nothing)); err != nil {
 			return nil, err
 		}

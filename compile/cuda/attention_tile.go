@@ -84,9 +84,9 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	return a.sum.Bytes() * ((own+other)*(d+v) + scores)
 }
 
-// apart reports whether dk and dv are computed by two kernels, since the sums of
+// separate reports whether dk and dv are computed by two kernels, since the sums of
 // both are more than a thread's registers.
-func (a *attention) apart() bool { return a.tensorCores() && a.depth+a.value > 256 }
+func (a *attention) separate() bool { return a.tensorCores() && a.depth+a.value > 256 }
 
 // extras counts what takes registers beside the sums and scores.
 func (a *attention) extras() (n int) {
@@ -107,7 +107,7 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 		sums, scores = ceil(a.depth, 16), 2
 	case gradOfKeys:
 		sums, scores = ceil(a.depth, 16)+ceil(a.value, 16), 2
-		if a.apart() {
+		if a.separate() {
 			sums = max(ceil(a.depth, 16), ceil(a.value, 16))
 		}
 	case gradOfMask:

@@ -113,7 +113,7 @@ func Kernels() pass.Pass {
 					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
 				}
 				if e := costs[o]; e != nil {
-					note(o, e, perLaunch(o, p, ls, flow))
+					setScratchBytes(o, e, launchBytes(o, p, ls, flow))
 				}
 			}
 			return nil
@@ -365,7 +365,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		})
 		at += aligned(n)
 	}
-	each := perLaunch(st.Op, plan, ls, b.flow)
+	each := launchBytes(st.Op, plan, ls, b.flow)
 	for k, l := range ls {
 		// The cost model knows one kernel: what it is split into differs with it.
 		step := artifact.Step{Name: name + l.suffix, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}

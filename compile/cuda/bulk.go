@@ -29,7 +29,7 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
-	parts, ok := apart(x.At, flat.Z, row, flat.K)
+	parts, ok := partition(x.At, flat.Z, row, flat.K)
 	if !ok {
 		return nil, false, false
 	}
@@ -115,7 +115,7 @@ func bulkFits(t *kernel.Tiled, c Config) bool {
 }
 
 // maps makes the operand one that tensor maps bring, which are parameters in ns.
-func (s *side) maps(ns *names) error {
+func (s *operand) maps(ns *names) error {
 	row := rowOf(s.which, s.flat)
 	box := s.c.linesOf(s.which, s.t.Products)
 	for _, x := range s.xs {
@@ -145,7 +145,7 @@ func (s *side) maps(ns *names) error {
 }
 
 // writeMaps writes the functor of an operand that tensor maps bring.
-func (s *side) writeMaps(t *text) {
+func (s *operand) writeMaps(t *text) {
 	const to, at, full, i, k ident = "to", "at", "full", "i", "k"
 	u := t.before
 	u.line("static constexpr bool along_k = %t", s.alongK)

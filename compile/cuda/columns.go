@@ -101,7 +101,7 @@ func (p *columns) write(t *text, to []ident) error {
 	r, v := f.Rows, p.v
 	const laneRow ident = "lane_row"
 	e := t.emitter(t.body)
-	e.coarse = coarse(f.Outs)
+	e.approximate = approximate(f.Outs)
 	e.line("const %s %s = %s + dm::thread() %% %d", counter(p.chunks), def(col), scaled(cpp("dm::block()"), p.wide, p.chunks), p.wide)
 	e.bind(r.Col, cpp("%s", col))
 	e.line("const dm::i32 %s = dm::thread() / %d", def(laneRow), p.wide)
@@ -112,7 +112,7 @@ func (p *columns) write(t *text, to []ident) error {
 		acc[x] = e.name("sum")
 		e.line("%s %s[%d]", register(x.Elem), def(acc[x]), v)
 		e.pragma("DM_UNROLL")
-		e.add(count(near, 0, v, &stmt{head: cpp("%s[%s] = %s", acc[x], near, start(x.Kind, x.Elem))}))
+		e.add(count(near, 0, v, &stmt{head: cpp("%s[%s] = %s", acc[x], near, identity(x.Kind, x.Elem))}))
 	}
 	if p.chunks%p.wide != 0 {
 		e.open("if (%s < %d)", col, p.chunks)
@@ -134,7 +134,7 @@ func (p *columns) write(t *text, to []ident) error {
 	l.each(func(j code) {
 		for _, x := range all {
 			at := cpp("%s[%s]", acc[x], j)
-			e.assign(x.From, at, joined(x.Kind, x.Elem, at, e.value(x.Args[0])))
+			e.assign(x.From, at, combined(x.Kind, x.Elem, at, e.value(x.Args[0])))
 		}
 	})
 	l.end()
@@ -142,21 +142,21 @@ func (p *columns) write(t *text, to []ident) error {
 	if p.chunks%p.wide != 0 {
 		e.close()
 	}
-	// The threads of a column join what they have; the first ones go on.
+	// The threads of a column combine their sums; the first one of each continues.
 	for i, x := range all {
 		e.of(x.From)
 		e.pragma("DM_UNROLL")
 		e.add(count(near, 0, v, &stmt{head: cpp("%s[%s * %d + dm::thread()] = %s[%s]", sharedSums(i), near, blockThreads, acc[x], near)}))
 	}
 	e.line("dm::sync()")
-	e.within(cpp("return"), "if (%s > 0 || %s >= %d)", laneRow, col, p.chunks)
+	e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", laneRow, col, p.chunks)
 	for i, x := range all {
 		e.of(x.From)
 		e.pragma("DM_UNROLL")
 		e.open("for (int %s = 0; %s < %d; %s++)", def(near), near, v, near)
 		sum := cpp("%s[%s]", acc[x], near)
 		e.add(count(part, 1, p.deep, &stmt{
-			head: cpp("%s = %s", sum, joined(x.Kind, x.Elem, sum, cpp("%s[%s * %d + %s * %d + dm::thread()]", sharedSums(i), near, blockThreads, part, p.wide))),
+			head: cpp("%s = %s", sum, combined(x.Kind, x.Elem, sum, cpp("%s[%s * %d + %s * %d + dm::thread()]", sharedSums(i), near, blockThreads, part, p.wide))),
 		}))
 		e.close()
 	}

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// contraction is how a contraction is computed, as a tiled product: functors for the
-// operands and the results, handed to a main loop of the prelude.
+// contraction is the scheme of a tiled matrix product: functors for the operands and
+// the results, which a main loop of the prelude takes.
 type contraction struct {
 	target Target
 	f      *kernel.Form
@@ -80,11 +80,11 @@ func (p *contraction) launches() ([]*launch, error) {
 		}
 	}
 	ns := namesOf(p.f.Inputs, p.f.Outputs)
-	a, err := p.side(0, ns)
+	a, err := p.operand(0, ns)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.side(1, ns)
+	b, err := p.operand(1, ns)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p *contraction) launches() ([]*launch, error) {
 
 // split makes two launches of l: blocks that store partial sums, and the results
 // from the sums of those.
-func (p *contraction) split(l *launch, ns *names, a, b *side, r *results) []*launch {
+func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*launch {
 	t := p.t
 	v := int64(4)
 	for t.Cols%v != 0 {
@@ -162,7 +162,7 @@ func (p *contraction) include() string {
 }
 
 // call is the kernel's body.
-func (p *contraction) call(u *unit, a, b *side, result code) {
+func (p *contraction) call(u *unit, a, b *operand, result code) {
 	const arena ident = "arena"
 	u.line("DM_ARENA(%s)", def(arena))
 	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", p.c.Path, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)

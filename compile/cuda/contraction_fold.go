@@ -46,7 +46,7 @@ func (p *contraction) valuesOf(rows bool) int64 {
 	return p.t.Rows
 }
 
-// writeJoins writes what the main loops ask of an epilogue that folds.
+// writeJoins writes the functions that the main loops need of an epilogue with folds.
 func (r *results) writeJoins(u *unit) {
 	if len(r.folds) == 0 {
 		return
@@ -61,8 +61,8 @@ func (r *results) writeJoins(u *unit) {
 		return c
 	}
 	u.function(choose(func(f fold) code { return cpp("%t", f.Rows) }), "DM_FN static constexpr bool over_rows(int %s)", def(n))
-	u.function(choose(func(f fold) code { return cpp("%s", start(f.Kind, types.F32)) }), "DM_FN static float first(int %s)", def(n))
-	u.function(choose(func(f fold) code { return joined(f.Kind, types.F32, a, b) }), "DM_FN static float join(int %s, float %s, float %s)", def(n), def(a), def(b))
+	u.function(choose(func(f fold) code { return cpp("%s", identity(f.Kind, types.F32)) }), "DM_FN static float first(int %s)", def(n))
+	u.function(choose(func(f fold) code { return combined(f.Kind, types.F32, a, b) }), "DM_FN static float join(int %s, float %s, float %s)", def(n), def(a), def(b))
 	var keep []*stmt
 	for k, f := range r.folds {
 		store := &stmt{head: cpp("%s.store(%s, %s)", f.param, i, v)}
@@ -95,10 +95,10 @@ func (p *contraction) joinFolds(l *launch, ns *names, r *results) (all []*launch
 		join.write = func(t *text) error {
 			e := t.emitter(t.body)
 			e.lineOf(f.Value.Op, "const dm::i32 %s = dm::block() * %d + dm::thread()", def(i), blockThreads)
-			e.within(cpp("return"), "if (%s >= %d)", i, values)
+			e.oneLine(cpp("return"), "if (%s >= %d)", i, values)
 			e.line("const dm::i64 %s = %s", def(from), of)
-			e.line("float %s = %s", def(sum), start(f.Kind, types.F32))
-			e.within(cpp("%s = %s", sum, joined(f.Kind, types.F32, sum, cpp("%s[%s + dm::i64(%s) * %d]", f.param, from, n, step))),
+			e.line("float %s = %s", def(sum), identity(f.Kind, types.F32))
+			e.oneLine(cpp("%s = %s", sum, combined(f.Kind, types.F32, sum, cpp("%s[%s + dm::i64(%s) * %d]", f.param, from, n, step))),
 				"for (dm::i32 %s = 0; %s < %d; %s++)", def(n), n, parts, n)
 			inner := p.t.Cols
 			e.bind(f.Kept.N, cpp("(%s %% %d)", i, inner))

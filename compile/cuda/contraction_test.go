@@ -205,7 +205,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	for _, x := range plan.temps() {
 		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.bytes())
 	}
-	each := perLaunch(&ir.Op{}, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
+	each := launchBytes(&ir.Op{}, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
 	for i, l := range ls {
 		if each != nil {
 			read, written = each[i].read, each[i].written

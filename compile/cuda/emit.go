@@ -26,9 +26,9 @@ type emitter struct {
 	// lane are expressions of which an array holds one value for each neighbour.
 	lane map[*kernel.Expr]ident
 	next int
-	// coarse are exponentials that no result wider than 16 bits is made of.
-	coarse map[*kernel.Expr]bool
-	runs   map[*kernel.Atom]run
+	// approximate are exponentials that no result wider than 16 bits is made of.
+	approximate map[*kernel.Expr]bool
+	runs        map[*kernel.Atom]run
 	// lanesOf is the variable that numbers neighbours; nil: there is none.
 	lanesOf *kernel.Atom
 }
@@ -224,7 +224,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		}
 		return cpp("%s[%d][%s]", accumulators, x.Int, e.index(x.At))
 	case kernel.Keep:
-		if base, ok := e.beside(x.At, e.lanesOf, 2); ok { // neighbours share a draw
+		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a draw
 			return cpp("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
 		}
 		return cpp("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
@@ -242,7 +242,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
 	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
 		return cpp("dm::quotient_shared(%s, %s)", args...) // the row shares it
-	case e.coarse[x]:
+	case e.approximate[x]:
 		return cpp("dm::exp_coarse(%s)", args...)
 	}
 	return cpp(scalarFormat(x), args...)
@@ -316,9 +316,9 @@ func scalarFormat(x *kernel.Expr) string {
 	return "dm::" + x.Op + "(%s" + strings.Repeat(", %s", len(x.Args)-1) + ")"
 }
 
-// coarse are the exponentials of which results of 16 bits and fewer are made, and
+// approximate are the exponentials of which results of 16 bits and fewer are made, and
 // no others.
-func coarse(outs []kernel.Out) map[*kernel.Expr]bool {
+func approximate(outs []kernel.Out) map[*kernel.Expr]bool {
 	out, exact := map[*kernel.Expr]bool{}, map[*kernel.Expr]bool{}
 	for _, o := range outs {
 		kernel.Walk(o.X, func(x *kernel.Expr) {
@@ -383,14 +383,14 @@ func (e *emitter) conditions(cs []kernel.Condition) code {
 	return all
 }
 
-// start is what a fold of that kind begins with.
-func start(kind string, elem types.Elem) string {
+// identity is what a fold of that kind begins with.
+func identity(kind string, elem types.Elem) string {
 	f, i := kernel.Identity(kind, elem)
 	return number(&kernel.Expr{Op: kernel.Number, Elem: elem, Num: f, Int: i})
 }
 
-// joined is two parts of a fold made one.
-func joined(kind string, elem types.Elem, a, b any) code {
+// combined is two parts of a fold made one.
+func combined(kind string, elem types.Elem, a, b any) code {
 	return cpp(scalarFormat(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
 }
 
@@ -398,7 +398,7 @@ func joined(kind string, elem types.Elem, a, b any) code {
 func (e *emitter) loop(x *kernel.Expr) ident {
 	sum := e.name("f")
 	e.hoist(x.Args[0])
-	begin := cpp("%s", start(x.Kind, x.Elem))
+	begin := cpp("%s", identity(x.Kind, x.Elem))
 	if x.Kind == kernel.Last || x.Kind == kernel.Region {
 		begin = e.value(x.Args[1])
 	}
@@ -409,7 +409,7 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 		e.bind(v, cpp("%s", n))
 	}
 	body := x.Args[0]
-	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
+	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == identity(x.Kind, x.Elem))
 	if when {
 		e.open("if (%s)", e.conditions(body.If))
 		body = body.Args[0]
@@ -421,7 +421,7 @@ func (e *emitter) loop(x *kernel.Expr) ident {
 		e.given[x.Args[3]], e.given[x.Args[4]] = cpp("%s", sum), e.value(body)
 		e.assign(x.From, sum, e.value(x.Args[2]))
 	default:
-		e.assign(x.From, sum, joined(x.Kind, x.Elem, sum, e.value(body)))
+		e.assign(x.From, sum, combined(x.Kind, x.Elem, sum, e.value(body)))
 	}
 	if when {
 		e.close()

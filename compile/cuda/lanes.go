@@ -22,10 +22,10 @@ type lanes struct {
 // width is how many elements one access of the memory takes, at most 16 bytes.
 func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 
-// beside reports whether the elements at x follow each other in memory along
+// contiguous reports whether the elements at x follow each other in memory along
 // lane, each group of w of them aligned; base is x for lane 0.
-func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
-	x = opened(x, lane)
+func (l *emitter) contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+	x = expanded(x, lane)
 	base = kernel.Const(x.C)
 	found := false
 	for _, t := range x.Terms {
@@ -43,9 +43,9 @@ func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kerne
 	return base, found && x.C%w == 0
 }
 
-// opened is x with the sums that are known to lie in a range, and that lane is a
+// expanded is x with the sums that are known to lie in a range, and that lane is a
 // part of, written out.
-func opened(x kernel.Index, lane *kernel.Atom) kernel.Index {
+func expanded(x kernel.Index, lane *kernel.Atom) kernel.Index {
 	out := kernel.Const(x.C)
 	add := func(t kernel.Term) {
 		for i, u := range out.Terms {
@@ -65,7 +65,7 @@ func opened(x kernel.Index, lane *kernel.Atom) kernel.Index {
 			add(t)
 			continue
 		}
-		y := opened(t.Atom.X, lane)
+		y := expanded(t.Atom.X, lane)
 		out.C += t.Coef * y.C
 		for _, u := range y.Terms {
 			add(kernel.Term{Coef: t.Coef * u.Coef, Atom: u.Atom})
@@ -107,7 +107,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		return
 	}
 	w := width(x.Elem, l.n)
-	base, ok := l.beside(x.At, l.lane, w)
+	base, ok := l.contiguous(x.At, l.lane, w)
 	if !ok || w == 1 {
 		return
 	}
@@ -159,7 +159,7 @@ func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok boo
 			varies = varies || a == l.lane || a.Kind == kernel.Datum && a.E.DependsOn(l.lane)
 		})
 		if varies {
-			base, ok := l.beside(c.X, l.lane, l.n)
+			base, ok := l.contiguous(c.X, l.lane, l.n)
 			if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
 				return nil, false
 			}
@@ -255,7 +255,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 		}
 		elem := kernel.ElemOf(o.Value)
 		w := width(elem, l.n)
-		base, ok := l.beside(o.At, l.lane, w)
+		base, ok := l.contiguous(o.At, l.lane, w)
 		if !ok || w == 1 {
 			continue
 		}

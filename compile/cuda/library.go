@@ -10,7 +10,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// library is the plan of an op that has a kernel of its own.
+// library is the scheme of an op that a library kernel computes.
 func (t Target) library(f *kernel.Form) (scheme, error) {
 	for _, v := range slices.Concat(f.Inputs, f.Main.Results) {
 		if t := v.Tensor(); t != nil && t.At.Order != nil {
@@ -32,12 +32,12 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	return nil, fmt.Errorf("no kernel computes %s", f.Main.Name)
 }
 
-// alone is a plan of one launch.
-type alone struct{ *launch }
+// singleLaunch is a plan of one launch.
+type singleLaunch struct{ *launch }
 
-func (a alone) temps() []*temp { return nil }
+func (s singleLaunch) temps() []*temp { return nil }
 
-func (a alone) launches() ([]*launch, error) { return []*launch{a.launch}, nil }
+func (s singleLaunch) launches() ([]*launch, error) { return []*launch{s.launch}, nil }
 
 // line is a tensor cut along one dimension: lines of n elements, stride inner
 // apart; line r starts at (r / inner) · n · inner + r % inner.
@@ -84,16 +84,16 @@ func (l line) at(base ident, i any) code {
 	return cpp("%s + dm::i64(%s) * %d", base, i, l.inner)
 }
 
-// single is a launch of f whose threads are numbered by lines or elements of them;
+// libraryLaunch is a launch of f whose threads are numbered by lines or elements of them;
 // write is given the names of the first operand and of the results, which are ""
 // where they are not stored.
-func single(f *kernel.Form, class string, threads int, blocks int64, write func(u *unit, x ident, results []ident)) alone {
+func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, write func(u *unit, x ident, results []ident)) singleLaunch {
 	ns := namesOf(f.Inputs, f.Outputs, "a", "b", "e", "r", "to", "from", "rank", "m") // the variables of these kernels
 	results := make([]ident, len(f.Main.Results))
 	for i, v := range f.Main.Results {
 		results[i] = ns.of[v]
 	}
-	return alone{&launch{
+	return singleLaunch{&launch{
 		class: class, threads: threads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
 		write: func(t *text) error {
 			write(t.body, ns.of[f.Main.Operands[0]], results)
@@ -102,12 +102,12 @@ func single(f *kernel.Form, class string, threads int, blocks int64, write func(
 	}}
 }
 
-// cumsum is one thread for each line, which goes along it.
-func cumsum(f *kernel.Form) alone {
+// cumsum is one thread for each line, which adds its elements in order.
+func cumsum(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := kernel.ElemOf(o.Results[0])
-	return single(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
 		const s ident = "s"
 		sum := register(elem)
 		if sum == "float" {
@@ -127,7 +127,7 @@ func cumsum(f *kernel.Form) alone {
 			slices.Reverse(steps)
 		}
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(lineVar), blockThreads)
-		u.within(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
 		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
 		u.line("%s %s = 0", sum, def(s))
 		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.n, atA)
@@ -153,17 +153,17 @@ func comesBefore(elem types.Elem, falling bool) code {
 }
 
 // argmax is one warp for each line.
-func argmax(f *kernel.Form) alone {
+func argmax(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := kernel.ElemOf(o.Operands[0])
-	return single(f, "argmax", 128, ceil(l.lines, 4), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "argmax", 128, ceil(l.lines, 4), func(u *unit, x ident, results []ident) {
 		const m ident = "m"
 		better := comesBefore(elem, true)
 		reg := register(elem)
 		take := &stmt{head: cpp("if (%s)", better), style: inBrace, body: []*stmt{{head: cpp("%s = %s", elemA, elemB)}, {head: cpp("%s = %s", atA, atB)}}}
 		u.line("const dm::i32 %s = dm::block() * 4 + dm::warp()", def(lineVar))
-		u.within(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
 		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
 		u.line("dm::i32 %s = dm::lane() < %d ? dm::lane() : 0", def(atA), l.n)
 		u.line("%s %s = dm::wide(%s[%s])", reg, def(elemA), x, l.at(from, atA))
@@ -180,13 +180,13 @@ func argmax(f *kernel.Form) alone {
 		u.line("const dm::i32 %s = dm::shuffle_xor(%s, %s)", def(atB), atA, m)
 		u.add(take)
 		u.leave()
-		u.within(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(kernel.ElemOf(o.Results[0])), atA), "if (dm::lane() == 0)")
+		u.oneLine(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(kernel.ElemOf(o.Results[0])), atA), "if (dm::lane() == 0)")
 	})
 }
 
 // ordered is one thread for each element, which counts those that stand before
 // it: that is its place.
-func ordered(f *kernel.Form) alone {
+func ordered(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := kernel.ElemOf(o.Operands[0])
@@ -194,10 +194,10 @@ func ordered(f *kernel.Form) alone {
 	if o.Name == "dm.top_k" {
 		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
 	}
-	return single(f, "sort", blockThreads, ceil(l.lines*l.n, blockThreads), func(u *unit, x ident, results []ident) {
+	return libraryLaunch(f, "sort", blockThreads, ceil(l.lines*l.n, blockThreads), func(u *unit, x ident, results []ident) {
 		const e, rank, to ident = "e", "rank", "to"
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(e), blockThreads)
-		u.within(cpp("return"), "if (%s >= %d)", e, l.lines*l.n)
+		u.oneLine(cpp("return"), "if (%s >= %d)", e, l.lines*l.n)
 		u.line("const dm::i32 %s = %s / %d, %s = %s %% %d", def(lineVar), e, l.n, def(atA), e, l.n)
 		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
 		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemA), x, l.at(from, atA))
@@ -206,7 +206,7 @@ func ordered(f *kernel.Form) alone {
 		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemB), x, l.at(from, atB))
 		u.line("%s += %s", rank, comesBefore(elem, falling))
 		u.leave()
-		u.within(cpp("return"), "if (%s >= %d)", rank, most)
+		u.oneLine(cpp("return"), "if (%s >= %d)", rank, most)
 		u.line("const dm::i64 %s = %s", def(to), l.base(most))
 		if results[0] != "" {
 			u.line("%s.store(%s, dm::narrow<%s>(%s))", results[0], l.at(to, rank), storage(elem), elemA)

@@ -5,8 +5,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// side is one operand of a contraction as its kernel reads it.
-type side struct {
+// operand is one operand of a contraction as its kernel reads it.
+type operand struct {
 	*contraction
 	which  int        // 0 is A, 1 is B
 	row    ident      // the row's index: "m" or "n"
@@ -41,8 +41,8 @@ func rowOf(which int, flat kernel.Flat) *kernel.Atom {
 	return flat.N
 }
 
-// orderOf says along what neighbours of an operand lie in memory, and how many
-// of them one load takes.
+// orderOf is whether neighbours in memory of an operand follow k or the row, and
+// how many of them one load takes.
 func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (alongK bool, v int64) {
 	row := rowOf(which, flat)
 	vk, vr := limit, limit
@@ -69,9 +69,9 @@ func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (along
 	return stepR == 0 || stepK != 0 && stepK <= stepR, vk
 }
 
-// side is operand A (0) or B (1) of the product, whose parameters are in ns.
-func (p *contraction) side(which int, ns *names) (*side, error) {
-	s := &side{contraction: p, which: which, row: [2]ident{"m", "n"}[which], elem: p.t.Elems[0]}
+// operand is operand A (0) or B (1) of the product, whose parameters are in ns.
+func (p *contraction) operand(which int, ns *names) (*operand, error) {
+	s := &operand{contraction: p, which: which, row: [2]ident{"m", "n"}[which], elem: p.t.Elems[0]}
 	limit := int64(8)
 	if p.c.Path == Fma {
 		limit = 4
@@ -92,12 +92,12 @@ func (p *contraction) side(which int, ns *names) (*side, error) {
 }
 
 // name is the ending of the functor's name.
-func (s *side) name() string { return [2]string{"_A", "_B"}[s.which] }
+func (s *operand) name() string { return [2]string{"_A", "_B"}[s.which] }
 
-func (s *side) literal() code { return literal(s.name(), s.fields) }
+func (s *operand) literal() code { return literal(s.name(), s.fields) }
 
 // write writes the functor.
-func (s *side) write(t *text) {
+func (s *operand) write(t *text) {
 	u := t.before
 	u.of(s.f.Main)
 	u.enter(closed, "struct %s", local(s.name()))
@@ -120,7 +120,7 @@ func (s *side) write(t *text) {
 
 // registers is about what bringing the operand through registers needs: those
 // of the tensor cores' chunks, and those of addresses that are no sums of products.
-func (s *side) registers() int {
+func (s *operand) registers() int {
 	n := 0
 	if s.c.Path == Mma {
 		n = 40
@@ -138,14 +138,14 @@ func (s *side) registers() int {
 }
 
 // two reports whether rows of the operand belong to two products.
-func (s *side) two() bool { return s.which == 1 && s.t.Products == 2 }
+func (s *operand) two() bool { return s.which == 1 && s.t.Products == 2 }
 
 // operandRow is the index of a row of an operand, among which may be those of two
 // products.
 const operandRow ident = "r"
 
 // writeRows writes which rows there are.
-func (s *side) writeRows(u *unit) {
+func (s *operand) writeRows(u *unit) {
 	const r = operandRow
 	count := s.t.Rows
 	if s.which == 1 {
@@ -162,7 +162,7 @@ func (s *side) writeRows(u *unit) {
 }
 
 // column is the column of the product that a row belongs to, where there are two.
-func (s *side) column() code {
+func (s *operand) column() code {
 	g := s.group()
 	return cpp("%s / %d * %d + %s %% %d", operandRow, 2*g, g, operandRow, g)
 }
@@ -170,7 +170,7 @@ func (s *side) column() code {
 // addresses splits the address of each expression into the parts that depend on
 // z, the row and k, if the operand is nothing but a tensor whose elements go to
 // shared memory eight at a time; else it is nil.
-func (s *side) addresses() (parts [][3]kernel.Index) {
+func (s *operand) addresses() (parts [][3]kernel.Index) {
 	if s.c.Path == Fma || s.v != 8 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (s *side) addresses() (parts [][3]kernel.Index) {
 		if x.Op != kernel.Load || x.Elem != s.elem {
 			return nil
 		}
-		part, ok := apart(x.At, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
+		part, ok := partition(x.At, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
 		if !ok {
 			return nil
 		}
@@ -187,9 +187,9 @@ func (s *side) addresses() (parts [][3]kernel.Index) {
 	return parts
 }
 
-// apart splits x into parts of which each depends on one of three variables at
+// partition splits x into parts of which each depends on one of three variables at
 // most; what depends on none is in the first.
-func apart(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
+func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
 	parts[0].C = x.C
 	for _, t := range x.Terms {
 		alone := kernel.Index{Terms: []kernel.Term{t}}
@@ -212,7 +212,7 @@ func apart(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool
 }
 
 // writeAddresses writes the functions of a direct operand.
-func (s *side) writeAddresses(t *text) {
+func (s *operand) writeAddresses(t *text) {
 	const r, k = operandRow, ident("k")
 	u, parts := t.before, s.direct
 	address := func(part kernel.Index, at code) code {
@@ -240,7 +240,7 @@ func (s *side) writeAddresses(t *text) {
 
 // writeLoad writes the function that brings neighbours through registers, with
 // what is computed of them on the way.
-func (s *side) writeLoad(t *text) {
+func (s *operand) writeLoad(t *text) {
 	const to, k = ident("to"), ident("k")
 	u := t.before
 	arg := s.row

@@ -42,7 +42,7 @@ func (t Target) plan(f *kernel.Form, o options) (*Plan, error) {
 		s = t.rows(f)
 	case kernel.ClassColumns:
 		s = t.columns(f)
-	case kernel.ClassSpecial:
+	case kernel.ClassLibrary:
 		s, err = t.library(f)
 	case kernel.ClassContraction:
 		s, err = t.contraction(f, o.tile)
@@ -65,7 +65,7 @@ func (p *Plan) launches() ([]*launch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if differs := byData(p.Form, len(ls)); differs != "" {
+	if differs := dataDependence(p.Form, len(ls)); differs != "" {
 		for _, l := range ls {
 			l.differs = differs
 		}

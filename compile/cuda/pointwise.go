@@ -102,7 +102,7 @@ func (p *elementwise) write(t *text) error {
 		return err
 	}
 	e := t.emitter(t.body)
-	e.coarse = coarse(f.Outs)
+	e.approximate = approximate(f.Outs)
 	count := "dm::i32"
 	if p.threads() > 1<<31-blockThreads {
 		count = "dm::i64"

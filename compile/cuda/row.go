@@ -62,7 +62,7 @@ func (t Target) rows(f *kernel.Form) *rows {
 		p.loop, p.blocks = true, most
 	}
 	p.memory = p.steps*p.v*int64(len(cols)) > sumRegisters
-	if p.splits = p.sharers(sms); p.splits > 1 {
+	if p.splits = p.rowSplits(sms); p.splits > 1 {
 		p.passes = parts(f.Nest.Passes[0], r.Rows*p.splits, false)
 		return p
 	}
@@ -210,7 +210,7 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 	if err != nil {
 		return err
 	}
-	k.colParts, k.allParts, k.coarse = columns, totals, coarse(k.f.Outs)
+	k.colParts, k.allParts, k.approximate = columns, totals, approximate(k.f.Outs)
 	k.start()
 	for _, pass := range k.f.Nest.Passes {
 		k.folds(pass)
@@ -234,7 +234,7 @@ func (e *emitter) scratch(folds []*kernel.Expr) {
 	}
 }
 
-// start says which row this is, and reads what is needed more than once.
+// start computes the number of the row, and reads what is needed more than once.
 func (k *rowKernel) start() {
 	r, p := k.f.Rows, k.p
 	if !p.warp {
@@ -251,12 +251,12 @@ func (k *rowKernel) start() {
 		k.acc[x] = n
 		k.lineOf(x.From, "%s %s[%d][%d]", register(x.Elem), def(n), p.steps, p.v)
 		k.pragma("DM_UNROLL")
-		k.add(count(along, 0, p.steps, count(near, 0, p.v, &stmt{head: cpp("%s[%s][%s] = %s", n, along, near, start(x.Kind, x.Elem))})))
+		k.add(count(along, 0, p.steps, count(near, 0, p.v, &stmt{head: cpp("%s[%s][%s] = %s", n, along, near, identity(x.Kind, x.Elem))})))
 	}
 	for _, x := range k.alls {
 		n := k.name("total")
 		k.acc[x] = n
-		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(n), start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(n), identity(x.Kind, x.Elem))
 	}
 	switch {
 	case p.loop:
@@ -264,7 +264,7 @@ func (k *rowKernel) start() {
 	case p.warp:
 		k.line("const dm::i32 %s = dm::block() * %d + dm::warp()", def(row), p.threads/32)
 		if r.Rows%int64(p.threads/32) != 0 {
-			k.within(cpp("return"), "if (%s >= %d)", row, r.Rows)
+			k.oneLine(cpp("return"), "if (%s >= %d)", row, r.Rows)
 		}
 	default:
 		k.line("const dm::i32 %s = dm::block()", def(row))
@@ -273,7 +273,7 @@ func (k *rowKernel) start() {
 	k.read()
 }
 
-// count is a loop in one line, in which i goes from a number to before another.
+// count is a loop in one line, in which i counts from a number up to another.
 func count(i ident, from, to int64, body *stmt) *stmt {
 	return &stmt{head: cpp("for (int %s = %d; %s < %d; %s++)", def(i), from, i, to, i), style: inLine, body: []*stmt{body}}
 }
@@ -331,7 +331,7 @@ func (k *rowKernel) read() {
 		for i, x := range keep {
 			to := cpp("%s[%s]", names[i], along)
 			if k.p.v > 1 {
-				base, _ := k.beside(x.At, k.f.Lane, k.p.v)
+				base, _ := k.contiguous(x.At, k.f.Lane, k.p.v)
 				k.assign(x.From, to, cpp("%s.template load<%d>(%s)", k.param(x.Buf), k.p.v, k.index(base)))
 			} else {
 				k.assign(x.From, to, cpp("%s[%s]", k.param(x.Buf), k.index(x.At)))
@@ -393,7 +393,7 @@ func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
 	for i, x := range level {
 		k.hoist(x.Args[0])
 		accs[i] = k.name("f")
-		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(accs[i]), start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(accs[i]), identity(x.Kind, x.Elem))
 	}
 	return accs
 }
@@ -406,7 +406,7 @@ func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
 	}
 	l.each(func(code) {
 		for i, x := range level {
-			k.assign(x.From, accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
+			k.assign(x.From, accs[i], combined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
 		}
 	})
 	l.end()
@@ -417,7 +417,7 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 	accs := k.startFolds(level)
 	k.along(func() { k.joinFolds(level, accs) })
 	for i, x := range level {
-		k.assign(x.From, accs[i], together(x, accs[i], k.p.warp))
+		k.assign(x.From, accs[i], reduceThreads(x, accs[i], k.p.warp))
 		k.given[x] = cpp("%s", accs[i])
 	}
 }
@@ -435,8 +435,8 @@ func scratchElem(elem types.Elem) types.Elem {
 
 func scratchName(elem types.Elem) ident { return ident("scratch_" + elem.String()) }
 
-// together joins the parts of a fold that the threads of a warp, or of a block, have.
-func together(x *kernel.Expr, acc ident, warp bool) code {
+// reduceThreads joins the parts of a fold that the threads of a warp, or of a block, have.
+func reduceThreads(x *kernel.Expr, acc ident, warp bool) code {
 	how := map[string]string{"add": "sum", "max": "max", "min": "min", "mul": "product", "and": "min", "or": "max"}[x.Kind]
 	if x.Elem == types.I1 {
 		how = map[string]string{"add": "max", "max": "max", "or": "max"}[x.Kind]

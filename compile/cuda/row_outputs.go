@@ -34,7 +34,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 		}
 		r := k.f.Rows
 		if k.p.v > 1 {
-			if _, ok := k.beside(x.At, k.f.Lane, k.p.v); ok {
+			if _, ok := k.contiguous(x.At, k.f.Lane, k.p.v); ok {
 				into[x] = true
 			}
 		} else if r.Col != nil && x.DependsOn(r.Col) {
@@ -81,7 +81,7 @@ func (k *rowKernel) outputs() {
 	}
 	for _, x := range k.alls {
 		v := k.value(x.Args[0])
-		k.assign(x.From, k.acc[x], joined(x.Kind, x.Elem, k.acc[x], v))
+		k.assign(x.From, k.acc[x], combined(x.Kind, x.Elem, k.acc[x], v))
 	}
 	if len(elements)+len(k.cols) == 0 {
 		return
@@ -101,7 +101,7 @@ func (k *rowKernel) outputs() {
 			l.each(func(j code) {
 				for _, x := range k.cols {
 					at := cpp("%s[%s][%s]", k.acc[x], along, j)
-					k.assign(x.From, at, joined(x.Kind, x.Elem, at, k.value(x.Args[0])))
+					k.assign(x.From, at, combined(x.Kind, x.Elem, at, k.value(x.Args[0])))
 				}
 			})
 		}
@@ -129,7 +129,7 @@ func (k *rowKernel) addInMemory(l *lanes) {
 		k.pragma("DM_UNROLL")
 		k.open("for (int %s = 0; %s < %d; %s++)", def(near), near, p.v, near)
 		if p.loop {
-			k.within(cpp("%s = %s", sum, joined(x.Kind, x.Elem, cpp("%s[%s]", k.colParts[i], at), sum)), "if (%s != dm::block())", row)
+			k.oneLine(cpp("%s = %s", sum, combined(x.Kind, x.Elem, cpp("%s[%s]", k.colParts[i], at), sum)), "if (%s != dm::block())", row)
 		}
 		k.line("%s.store(%s, %s)", k.colParts[i], at, sum)
 		k.close()
@@ -156,7 +156,7 @@ func (k *rowKernel) partials() {
 	}
 	for i, x := range k.alls {
 		k.of(x.From)
-		k.within(cpp("%s.store(dm::block(), %s)", k.allParts[i], k.acc[x]), "if (%s == 0)", first)
+		k.oneLine(cpp("%s.store(dm::block(), %s)", k.allParts[i], k.acc[x]), "if (%s == 0)", first)
 	}
 }
 
@@ -177,7 +177,7 @@ const (
 // computed from them.
 func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 	folds, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
-	l, from := finishing(f, "_columns", temps, outs)
+	l, from := finishLaunch(f, "_columns", temps, outs)
 	l.threads, l.grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
@@ -189,8 +189,8 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 			shared[i] = sharedSums(i)
 			accs[i] = e.name("f")
 			e.lineOf(x.From, "DM_SHARED(%s, %s, %d)", register(x.Elem), def(shared[i]), finishWide*finishDeep)
-			e.line("%s %s = %s", register(x.Elem), def(accs[i]), start(x.Kind, x.Elem))
-			add := cpp("%s = %s", accs[i], joined(x.Kind, x.Elem, accs[i], cpp("%s[dm::i64(%s) * %d + %s]", from[i], part, cols, col)))
+			e.line("%s %s = %s", register(x.Elem), def(accs[i]), identity(x.Kind, x.Elem))
+			add := cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[dm::i64(%s) * %d + %s]", from[i], part, cols, col)))
 			e.add(&stmt{head: cpp("if (%s < %d)", col, cols), style: inLine, body: []*stmt{{
 				head: cpp("for (dm::i32 %s = %s; %s < %d; %s += %d)", def(part), mine, part, parts, part, finishDeep), style: inLine, body: []*stmt{{head: add}},
 			}}})
@@ -198,11 +198,11 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 			e.given[x] = cpp("%s", accs[i])
 		}
 		e.line("dm::sync()")
-		e.within(cpp("return"), "if (%s > 0 || %s >= %d)", mine, col, cols)
+		e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", mine, col, cols)
 		for i, x := range folds {
 			e.of(x.From)
 			e.add(count(part, 1, finishDeep, &stmt{
-				head: cpp("%s = %s", accs[i], joined(x.Kind, x.Elem, accs[i], cpp("%s[%s * %d + dm::thread()]", shared[i], part, finishWide))),
+				head: cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[%s * %d + dm::thread()]", shared[i], part, finishWide))),
 			}))
 		}
 		e.bind(f.Rows.Col, cpp("%s", col))
@@ -218,7 +218,7 @@ func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
 // finishTotals adds up the blocks' sums of one value and stores what is computed from it.
 func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 	folds, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
-	l, from := finishing(f, "_total", temps, outs)
+	l, from := finishLaunch(f, "_total", temps, outs)
 	l.threads, l.grid = blockThreads, [3]int{1, 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
@@ -231,7 +231,7 @@ func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 			}
 			e.joinParts(x, parts, cpp("%s[%s]", from[i], part))
 		}
-		e.within(cpp("return"), "if (dm::thread() > 0)")
+		e.oneLine(cpp("return"), "if (dm::thread() > 0)")
 		e.finish(outs)
 		return nil
 	}
@@ -242,9 +242,9 @@ func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 // one.
 func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
 	acc := e.name("f")
-	e.line("%s %s = %s", register(x.Elem), def(acc), start(x.Kind, x.Elem))
-	e.within(cpp("%s = %s", acc, joined(x.Kind, x.Elem, acc, from)), "for (dm::i32 %s = dm::thread(); %s < %d; %s += %d)", def(part), part, n, part, blockThreads)
-	e.line("%s = %s", acc, together(x, acc, false))
+	e.line("%s %s = %s", register(x.Elem), def(acc), identity(x.Kind, x.Elem))
+	e.oneLine(cpp("%s = %s", acc, combined(x.Kind, x.Elem, acc, from)), "for (dm::i32 %s = dm::thread(); %s < %d; %s += %d)", def(part), part, n, part, blockThreads)
+	e.line("%s = %s", acc, reduceThreads(x, acc, false))
 	e.given[x] = cpp("%s", acc)
 }
 
@@ -258,9 +258,9 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 	return outs
 }
 
-// finishing is a launch that joins parts of folds and stores outs, which are
+// finishLaunch is a launch that joins parts of folds and stores outs, which are
 // computed from them; from are the parameters for the parts.
-func finishing(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
+func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
 	ns := newNames()
 	for _, t := range temps {
 		from = append(from, ns.addTemp("partial", t, artifact.In))

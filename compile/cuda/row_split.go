@@ -5,11 +5,11 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// sharers is how many blocks share a row, 1 where each row has one: with fewer
+// rowSplits is how many blocks share a row, 1 where each row has one: with fewer
 // rows than multiprocessors, such as where all of a tensor is added up, most of
 // the machine would have no work. Only results of whole rows, of folds that need
 // no other fold of the row, are put together from parts.
-func (p *rows) sharers(sms int64) int64 {
+func (p *rows) rowSplits(sms int64) int64 {
 	f := p.f
 	if 2*f.Rows.Rows > sms || p.loop {
 		return 1
@@ -44,7 +44,7 @@ func (p *rows) split() []*launch {
 		write: func(t *text) error { return p.writeParts(t, to) },
 	}
 	outs := levelOuts(f, kernel.PerRow)
-	finish, from := finishing(f, "_rows", p.passes, outs)
+	finish, from := finishLaunch(f, "_rows", p.passes, outs)
 	finish.threads, finish.grid = blockThreads, [3]int{int(f.Rows.Rows), 1, 1}
 	finish.write = func(t *text) error {
 		e := t.emitter(t.body)
@@ -55,7 +55,7 @@ func (p *rows) split() []*launch {
 			e.of(x.From)
 			e.joinParts(x, p.splits, cpp("%s[%s * %d + %s]", from[i], row, p.splits, part))
 		}
-		e.within(cpp("return"), "if (dm::thread() > 0)")
+		e.oneLine(cpp("return"), "if (dm::thread() > 0)")
 		e.finish(outs)
 		return nil
 	}
@@ -79,8 +79,8 @@ func (p *rows) writeParts(t *text, to []ident) error {
 	k.joinFolds(level, accs)
 	k.close()
 	for i, x := range level {
-		k.assign(x.From, accs[i], together(x, accs[i], false))
-		k.within(cpp("%s.store(%s * %d + dm::block(), %s)", to[i], row, p.splits, accs[i]), "if (dm::thread() == 0)")
+		k.assign(x.From, accs[i], reduceThreads(x, accs[i], false))
+		k.oneLine(cpp("%s.store(%s * %d + dm::block(), %s)", to[i], row, p.splits, accs[i]), "if (dm::thread() == 0)")
 	}
 	return nil
 }

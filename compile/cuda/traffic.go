@@ -12,15 +12,14 @@ import (
 // moved is what one launch reads and writes, in bytes.
 type moved struct{ read, written int64 }
 
-// perLaunch is what each of the launches of step o moves where they hand something
-// on in memory: its partial sums, and the operands and results that it takes. nil
-// where no memory of their own lies between them; then the step moves what
-// crosses its boundary, once.
-func perLaunch(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
+// launchBytes is what each launch of step o reads and writes where the launches
+// share memory: partial results, and the operands and results of the launch. It is
+// nil where they share none; then the step moves what crosses its boundary, once.
+func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 	if len(p.temps()) == 0 {
 		return nil
 	}
-	reads := reading(o, flow)
+	reads := bytesRead(o, flow)
 	out := make([]moved, len(ls))
 	for i, l := range ls {
 		for _, q := range l.params {
@@ -45,8 +44,8 @@ func perLaunch(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 	return out
 }
 
-// reading says how much a kernel of step o that reads v reads of it.
-func reading(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
+// bytesRead is how many bytes a kernel of step o that reads v reads of it.
+func bytesRead(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
 	return func(v *ir.Value) int64 {
 		if v == nil {
 			return 0
@@ -74,9 +73,9 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 	return in
 }
 
-// note writes down what the launches of step o, which costs e, move beside what
+// setScratchBytes records what the launches of step o, which costs e, move beside what
 // crosses its boundary.
-func note(o *ir.Op, e *cost.Entry, launches []moved) {
+func setScratchBytes(o *ir.Op, e *cost.Entry, launches []moved) {
 	var all moved
 	for _, m := range launches {
 		all.read, all.written = all.read+m.read, all.written+m.written

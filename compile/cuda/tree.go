@@ -233,8 +233,8 @@ func (u *unit) enter(s style, format string, args ...any) {
 
 func (u *unit) leave() { u.blocks = u.blocks[:len(u.blocks)-1] }
 
-// within adds a statement whose body stands in its line.
-func (u *unit) within(body code, format string, args ...any) {
+// oneLine adds a statement whose body is in its line.
+func (u *unit) oneLine(body code, format string, args ...any) {
 	u.add(&stmt{head: cpp(format, args...), style: inLine, body: []*stmt{{head: body}}})
 }
 
