@@ -179,18 +179,14 @@ func (a *attention) maskHead(matrix, repeat ident) code {
 	return cpp("dm::i32(%s + %s)", a.parts(matrix, kept, keep, step), a.parts(repeat, rest, drop, step))
 }
 
-// attentionPlan is how the launches of an attention, or of its gradient, share
-// the work.
+// attentionPlan is how the launches of an attention share the work.
 type attentionPlan struct {
 	*attention
-	target Target
-	f      *kernel.Form
-	// Of an attention: its tile, and how many blocks share the keys.
-	tile   attentionTile
-	splits int64
-	// What the first launch leaves for the next one: means and weights of the
-	// splits, or the sums of dy · y.
-	scratch []*temp
+	target  Target
+	f       *kernel.Form
+	tile    attentionTile
+	splits  int64   // blocks that share the keys
+	scratch []*temp // what the first launch leaves for the next one: means and weights of the splits
 }
 
 func (p *attentionPlan) temps() []*temp { return p.scratch }
@@ -216,9 +212,6 @@ func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
 }
 
 func (p *attentionPlan) launches() ([]*launch, error) {
-	if p.tile == (attentionTile{}) {
-		return p.gradient()
-	}
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	y, lse := ns.result(o, 0), ns.result(o, 1)

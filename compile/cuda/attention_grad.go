@@ -5,20 +5,23 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// attentionGrad is the plan of the gradient of an attention: a kernel for the sums
-// of dy · y, and then one for each side: a block for each tile of keys that loops
-// over the queries, for dk and dv, and one for each tile of queries that loops
-// over the keys, for dq. The probabilities are computed in both, so that
-// nothing is added up in memory.
-func (t Target) attentionGrad(f *kernel.Form) (*attentionPlan, error) {
+// attentionGradient is how the launches of the gradient of an attention share the
+// work: a kernel for the sums of dy · y, and then one for each side: a block for
+// each tile of keys that loops over the queries, for dk and dv, and one for each
+// tile of queries that loops over the keys, for dq. The probabilities are computed
+// in both, so that nothing is added up in memory.
+type attentionGradient struct{ attentionPlan }
+
+func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 	a, err := attentionOf(f.Main, 6)
 	if err != nil {
 		return nil, err
 	}
-	return &attentionPlan{attention: a, target: t, f: f, scratch: []*temp{{elem: a.sum, n: a.heads * a.queries, own: true}}}, nil
+	products := &temp{elem: a.sum, n: a.heads * a.queries, own: true}
+	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*temp{products}}}, nil
 }
 
-func (p *attentionPlan) gradient() ([]*launch, error) {
+func (p *attentionGradient) launches() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	in := func(i int) code { return ns.operand(o, i) }

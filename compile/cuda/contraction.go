@@ -149,9 +149,11 @@ func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*
 
 // fields are those of the parameters that are among several, in their order.
 func (n *names) fields(fields ...[]param) []param {
-	return n.only(func(p param) bool {
-		return slices.ContainsFunc(slices.Concat(fields...), func(f param) bool { return f.name == p.name })
-	})
+	among := map[ident]bool{}
+	for _, f := range slices.Concat(fields...) {
+		among[f.name] = true
+	}
+	return n.only(func(p param) bool { return among[p.name] })
 }
 
 func (p *contraction) include() string {

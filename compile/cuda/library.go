@@ -21,7 +21,7 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	case "dm.attention":
 		return t.attention(f)
 	case "dm.attention_grad":
-		return t.attentionGrad(f)
+		return t.attentionGradient(f)
 	case "dm.cumsum":
 		return cumsum(f), nil
 	case "dm.argmax":

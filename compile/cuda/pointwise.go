@@ -56,8 +56,9 @@ func (p *elementwise) lanes() int64 {
 
 // threads is how many threads there are.
 func (p *elementwise) threads() (most int64) {
+	v := p.lanes()
 	for _, o := range p.f.Outs {
-		most = max(most, elements(o)/p.lanes())
+		most = max(most, elements(o)/v)
 	}
 	return most
 }
