@@ -180,16 +180,16 @@ func hostCompilerFound(ctx context.Context) (string, error) {
 // codegen is the code generator with the options of one build.
 type codegen struct{ options target.Options }
 
-// generator is the generator for u's machine.
-func (c codegen) generator(u *pass.Unit) (*generator, error) {
+// target is what kernels are written for, with u's machine.
+func (c codegen) target(u *pass.Unit) (Target, error) {
 	t := Target{Arch: c.options.Arch, Machine: u.Machine, Rank: c.options.TileRank}
 	if file := c.options.TilesFile; file != "" {
 		var err error
 		if t.Tiles, err = ReadChoices(file); err != nil {
-			return nil, err
+			return t, err
 		}
 	}
-	return newGenerator(t), nil
+	return t, nil
 }
 
 // Attends reports whether there are kernels for an attention and its gradient.

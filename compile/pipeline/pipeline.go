@@ -38,7 +38,7 @@ func For(g target.Generator) []pass.Pass {
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(prepare.Dissolve()),
 		prepare.Regions(),
-		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().Handed(u) })),
+		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().PartialBytes(u) })),
 		schedule.Order(),
 		pass.InRegions(pass.Pass{
 			Name:    "kernels",

@@ -69,9 +69,9 @@ type Generator interface {
 	// Attends reports whether there are kernels on m for o, a dm.attention, and for
 	// its gradient.
 	Attends(o *ir.Op, m *machine.Machine) bool
-	// Handed gives how many bytes a kernel writes to memory of its own and reads
+	// PartialBytes gives how many bytes a kernel writes to memory of its own and reads
 	// from it, on the machine of u.
-	Handed(u *pass.Unit) (func(*kernel.Form) int64, error)
+	PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error)
 	// Plan plans each kernel of u's function: it sets its tile and the size of its
 	// scratch memory, and what its launches move through that.
 	Plan(u *pass.Unit) error
