@@ -3,7 +3,6 @@ package cuda
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
@@ -79,15 +78,19 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 // dropout is the rate; 0 for none.
 func (a *attention) dropout() float64 { return max(op.Float(a.o, "dropout"), 0) }
 
-// describe is the prelude's struct of the geometry, called name.
-func (a *attention) describe(name string) string {
+// geometry is what the prelude's struct of the geometry is called.
+const geometry local = "_S"
+
+// describe writes the prelude's struct of the geometry.
+func (a *attention) describe(u *unit) {
 	var threshold uint64
 	keep, rate := 1.0, a.dropout()
 	if rate > 0 {
 		threshold, keep = tensor.Threshold(rate), 1/(1-rate)
 	}
+	const head, matrix, repeat ident = "head", "matrix", "repeat"
 	var row, col, size int64
-	at := "0"
+	at := cpp("0")
 	if m := a.maskShape; m != nil {
 		n := len(m)
 		if size = m[n-2] * m[n-1]; m[n-1] > 1 {
@@ -96,29 +99,27 @@ func (a *attention) describe(name string) string {
 		if m[n-2] > 1 {
 			row = m[n-1]
 		}
-		at = a.parts("head", a.batch, m, func(d int) int64 { return within(m[:n-2], d) * size })
+		at = a.parts(head, a.batch, m, func(d int) int64 { return innerElements(m[:n-2], d) * size })
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "struct %s {\n", name)
-	fmt.Fprintf(&b, "  static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d;\n", a.heads, a.group, a.queries, a.keys, a.depth, a.value)
-	fmt.Fprintf(&b, "  static constexpr bool causal = %t;\n", op.Bool(a.o, "causal"))
-	fmt.Fprintf(&b, "  static constexpr double scale = %s, keep = %s;\n", double(a.scale), double(keep))
-	fmt.Fprintf(&b, "  static constexpr dm::u64 seed = %dull, threshold = %dull;\n", uint64(op.Int(a.o, "seed")), threshold)
-	fmt.Fprintf(&b, "  static constexpr dm::i64 mask_row = %d, mask_col = %d;\n", row, col)
-	fmt.Fprintf(&b, "  DM_FN static dm::i64 mask_at(dm::i32 head) { return %s; }\n", at)
+	u.enter(closed, "struct %s", geometry)
+	u.line("static constexpr dm::i32 heads = %d, group = %d, queries = %d, keys = %d, depth = %d, value = %d", a.heads, a.group, a.queries, a.keys, a.depth, a.value)
+	u.line("static constexpr bool causal = %t", op.Bool(a.o, "causal"))
+	u.line("static constexpr double scale = %s, keep = %s", hexFloat(a.scale), hexFloat(keep))
+	u.line("static constexpr dm::u64 seed = %dull, threshold = %dull", uint64(op.Int(a.o, "seed")), threshold)
+	u.line("static constexpr dm::i64 mask_row = %d, mask_col = %d", row, col)
+	u.function(at, "DM_FN static dm::i64 mask_at(dm::i32 %s)", def(head))
 	if a.maskShape != nil {
-		fmt.Fprintf(&b, "  static constexpr dm::i32 mask_repeats = %d;\n", a.heads/a.maskHeads())
-		fmt.Fprintf(&b, "  DM_FN static dm::i32 mask_head(dm::i32 matrix, dm::i32 repeat) { return %s; }\n", a.maskHead())
+		u.line("static constexpr dm::i32 mask_repeats = %d", a.heads/a.maskHeads())
+		u.function(a.maskHead(matrix, repeat), "DM_FN static dm::i32 mask_head(dm::i32 %s, dm::i32 %s)", def(matrix), def(repeat))
 	}
-	b.WriteString("};\n")
-	return b.String()
+	u.leave()
 }
 
-// double is a number in C++, in hexadecimal so that it is exact.
-func double(v float64) string { return fmt.Sprintf("%x", v) }
+// hexFloat is a number in C++, in hexadecimal so that it is exact.
+func hexFloat(v float64) string { return fmt.Sprintf("%x", v) }
 
-// within is the number of elements of a row-major shape behind dimension d.
-func within(shape []int64, d int) int64 {
+// innerElements is the number of elements of a row-major shape behind dimension d.
+func innerElements(shape []int64, d int) int64 {
 	n := int64(1)
 	for _, k := range shape[d+1:] {
 		n *= k
@@ -128,25 +129,29 @@ func within(shape []int64, d int) int64 {
 
 // parts sums the indices into which a row-major number falls, each times a step;
 // dimensions in which a mask has size 1 count nothing.
-func (a *attention) parts(number string, shape, mask []int64, step func(d int) int64) string {
-	var terms []string
+func (a *attention) parts(number ident, shape, mask []int64, step func(d int) int64) code {
+	var sum code
 	for d, n := range shape {
 		if n == 1 || mask[d] == 1 {
 			continue
 		}
-		x := number
-		if in := within(shape, d); in > 1 {
-			x = fmt.Sprintf("%s / %d", x, in)
+		x := cpp("%s", number)
+		if in := innerElements(shape, d); in > 1 {
+			x = cpp("%s / %d", x, in)
 		}
 		if d > 0 {
-			x = fmt.Sprintf("%s %% %d", x, n)
+			x = cpp("%s %% %d", x, n)
 		}
-		terms = append(terms, fmt.Sprintf("dm::i64(%s) * %d", x, step(d)))
+		x = cpp("dm::i64(%s) * %d", x, step(d))
+		if sum.format != "" {
+			x = cpp("%s + %s", sum, x)
+		}
+		sum = x
 	}
-	if terms == nil {
-		return "0"
+	if sum.format == "" {
+		return cpp("0")
 	}
-	return strings.Join(terms, " + ")
+	return sum
 }
 
 // maskHeads is the number of matrices of the mask.
@@ -159,7 +164,7 @@ func (a *attention) maskHeads() int64 {
 }
 
 // maskHead is the head that is number `repeat` of those that share `matrix`.
-func (a *attention) maskHead() string {
+func (a *attention) maskHead(matrix, repeat ident) code {
 	var kept, rest []int64
 	keep, drop := make([]int64, len(a.batch)), make([]int64, len(a.batch))
 	for d, n := range a.batch {
@@ -170,105 +175,117 @@ func (a *attention) maskHead() string {
 		kept, rest = append(kept, k), append(rest, r)
 		keep[d], drop[d] = k, r
 	}
-	step := func(d int) int64 { return within(a.batch, d) }
-	return "dm::i32(" + a.parts("matrix", kept, keep, step) + " + " + a.parts("repeat", rest, drop, step) + ")"
+	step := func(d int) int64 { return innerElements(a.batch, d) }
+	return cpp("dm::i32(%s + %s)", a.parts(matrix, kept, keep, step), a.parts(repeat, rest, drop, step))
 }
 
-// attentionLaunch is a launch of one kernel, which takes those of the parameters
-// that its body names.
-func (g *generator) attentionLaunch(a *attention, kind attentionKind, name string, ns *names, body func(t attentionTile) string) (launch, error) {
-	t, err := g.attentionTile(a, kind)
+// attentionPlan is how the launches of an attention share the work.
+type attentionPlan struct {
+	*attention
+	target  Target
+	f       *kernel.Form
+	tile    attentionTile
+	splits  int64   // blocks that share the keys
+	scratch []*temp // what the first launch leaves for the next one: means and weights of the splits
+}
+
+func (p *attentionPlan) temps() []*temp { return p.scratch }
+
+// attention is the plan of an attention: a block for each tile of queries of each
+// head. Where that leaves multiprocessors without work, blocks share the keys, and
+// a second kernel puts their results together.
+func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
+	a, err := attentionOf(f.Main, 3)
 	if err != nil {
-		return launch{}, err
+		return nil, err
 	}
-	l := launch{
-		name: name, class: "attention", threads: t.threads(), shared: int(a.shared(kind, t)), grid: [3]int{int(a.blocks(kind, t)), 1, 1},
-		blocks: a.resident(kind, t, g.target.Machine),
-		before: a.describe("@_S"), include: "attention.cuh attention_" + t.path() + ".cuh", body: "  DM_ARENA(arena);\n  " + body(t),
+	tile, err := t.attentionTile(a, forwardAttention)
+	p := &attentionPlan{attention: a, target: t, f: f, tile: tile}
+	if err != nil {
+		return nil, err
 	}
-	for _, p := range ns.params {
-		if mentions(l.body, p.name) {
-			l.params = append(l.params, p)
+	if p.splits = t.attentionSplits(a, tile); p.splits > 1 {
+		rows := p.splits * a.heads * a.queries
+		p.scratch = []*temp{{elem: a.sum, n: rows * a.value, own: true}, {elem: a.sum, n: rows, own: true}}
+	}
+	return p, nil
+}
+
+func (p *attentionPlan) launches() ([]*launch, error) {
+	o, a := p.f.Main, p.attention
+	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
+	y, lse := ns.result(o, 0), ns.result(o, 1)
+	q, k, v, mask := ns.operand(o, 0), ns.operand(o, 1), ns.operand(o, 2), ns.mask(a)
+	if p.splits == 1 {
+		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
+	}
+	join := &launch{suffix: "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
+	means, weights := cpp("%s", ns.addTemp("means", p.scratch[0], artifact.Out)), cpp("%s", ns.addTemp("weights", p.scratch[1], artifact.Out))
+	l := p.forward(ns, q, k, v, mask, means, weights)
+	l.grid[0] *= int(p.splits)
+	ns.written()
+	ns.calls(join, a, cpp("dm::attention_join<%s, %d, %s>(%s)", geometry, p.splits, storage(a.elem), []code{means, weights, y, lse}))
+	return []*launch{l, join}, nil
+}
+
+// forward is the launch of an attention.
+func (p *attentionPlan) forward(ns *names, args ...code) *launch {
+	types := cpp("%s, %s, %d", p.tile, geometry, p.splits)
+	if !p.tile.tensor() {
+		types = cpp("%s, %s", types, register(p.sum))
+	}
+	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, args))
+}
+
+// arena is the dynamic shared memory of a kernel.
+const arena ident = "arena"
+
+// launch is a launch of one kernel, which is a call.
+func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix string, ns *names, call code) *launch {
+	a := p.attention
+	l := &launch{
+		suffix: suffix, class: "attention", threads: t.threads(), shared: int(a.shared(kind, t)), grid: [3]int{int(a.blocks(kind, t)), 1, 1},
+		blocks: a.resident(kind, t, p.target.Machine), include: "attention.cuh attention_" + t.path() + ".cuh",
+	}
+	ns.calls(l, a, call)
+	return l
+}
+
+// calls makes l a launch of a kernel that is a call; it takes those of the
+// parameters that the call names.
+func (n *names) calls(l *launch, a *attention, call code) {
+	used := uses([]*stmt{{head: call}})
+	l.params = n.only(func(p param) bool { return used[string(p.name)] })
+	l.write = func(t *text) error {
+		a.describe(t.before)
+		if used[string(arena)] {
+			t.body.line("DM_ARENA(%s)", def(arena))
 		}
+		t.body.line("%s", call)
+		return nil
 	}
-	return l, nil
 }
 
-func attentionNames(f *kernel.Form) *names {
-	ns := newNames()
-	ns.taken["arena"] = true
-	for _, v := range f.Inputs {
-		ns.add(v, artifact.In)
-	}
-	for _, v := range f.Outputs {
-		ns.add(v, artifact.Out)
-	}
-	return ns
-}
+// operand is the parameter for operand i of o.
+func (n *names) operand(o *ir.Op, i int) code { return cpp("%s", n.of[o.Operands[i]]) }
 
-// nameOf is the parameter for result i of o, or the prelude's Nothing.
-func (n *names) nameOf(o *ir.Op, i int) string {
+// nothing is the prelude's value of an operand or a result that there is not.
+const nothing = "dm::Nothing{}"
+
+// result is the parameter for result i of o, or nothing.
+func (n *names) result(o *ir.Op, i int) code {
 	if i < len(o.Results) {
 		if s, ok := n.of[o.Results[i]]; ok {
-			return s
+			return cpp("%s", s)
 		}
 	}
-	return "dm::Nothing{}"
+	return cpp(nothing)
 }
 
-// maskName is the parameter for the mask.
-func (a *attention) maskName(ns *names) string {
+// mask is the parameter for the mask, or nothing.
+func (n *names) mask(a *attention) code {
 	if a.mask == nil {
-		return "dm::Nothing{}"
+		return cpp(nothing)
 	}
-	return ns.of[a.mask]
-}
-
-// attention is one kernel: a block for each tile of queries of each head. Where
-// that leaves multiprocessors without work, blocks share the keys, and a second
-// kernel puts their results together.
-func (g *generator) attention(f *kernel.Form, name string) ([]launch, error) {
-	o := f.Main
-	a, err := attentionOf(o, 3)
-	if err != nil {
-		return nil, err
-	}
-	ns := attentionNames(f)
-	splits := int64(1)
-	y, lse := ns.nameOf(o, 0), ns.nameOf(o, 1)
-	l, err := g.attentionLaunch(a, forwardAttention, name, ns, func(t attentionTile) string {
-		to, weights := y, lse
-		if splits = g.attentionSplits(a, t); splits > 1 {
-			rows := splits * a.heads * a.queries
-			to = ns.addTemp("means", &temp{elem: a.sum, n: rows * a.value}, artifact.Out)
-			weights = ns.addTemp("weights", &temp{elem: a.sum, n: rows}, artifact.Out)
-		}
-		types := fmt.Sprintf("%s, @_S, %d", t, splits)
-		if !t.tensor() {
-			types += ", " + register(a.sum)
-		}
-		return fmt.Sprintf("dm::attention_%s<%s>(arena, %s, %s, %s, %s, %s, %s);\n", t.path(), types,
-			ns.of[o.Operands[0]], ns.of[o.Operands[1]], ns.of[o.Operands[2]], a.maskName(ns), to, weights)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if splits == 1 {
-		return []launch{l}, nil
-	}
-	l.grid[0] *= int(splits)
-	n := len(ns.params)
-	means, weights := &ns.params[n-2], &ns.params[n-1]
-	means.mode, weights.mode = artifact.In, artifact.In
-	join := launch{
-		name: name + "_join", class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1},
-		before: a.describe("@_S"), include: "attention.cuh",
-		body: fmt.Sprintf("  dm::attention_join<@_S, %d, %s>(%s, %s, %s, %s);\n", splits, storage(a.elem), means.name, weights.name, y, lse),
-	}
-	for _, p := range ns.params {
-		if mentions(join.body, p.name) {
-			join.params = append(join.params, p)
-		}
-	}
-	return []launch{l, join}, nil
+	return cpp("%s", n.of[a.mask])
 }

@@ -1,62 +1,65 @@
 package cuda
 
 import (
-	"fmt"
-
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
 )
 
-// attentionGrad is a kernel for the sums of dy · y, and then one for each side:
-// a block for each tile of keys that goes through the queries, for dk and dv, and
-// one for each tile of queries that goes through the keys, for dq. The
-// probabilities are computed in both, so that nothing is added up in memory.
-func (g *generator) attentionGrad(f *kernel.Form, name string) ([]launch, error) {
-	o := f.Main
-	a, err := attentionOf(o, 6)
+// attentionGradient is how the launches of the gradient of an attention share the
+// work: a kernel for the sums of dy · y, and then one for each side: a block for
+// each tile of keys that loops over the queries, for dk and dv, and one for each
+// tile of queries that loops over the keys, for dq. The probabilities are computed
+// in both, so that nothing is added up in memory.
+type attentionGradient struct{ attentionPlan }
+
+func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
+	a, err := attentionOf(f.Main, 6)
 	if err != nil {
 		return nil, err
 	}
-	ns := attentionNames(f)
-	in := func(i int) string { return ns.of[o.Operands[i]] }
-	mean := &temp{elem: a.sum, n: a.heads * a.queries}
-	delta := ns.addTemp("delta", mean, artifact.Out)
-	first := launch{
-		name: name, class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, before: a.describe("@_S"), include: "attention.cuh",
-		body: fmt.Sprintf("  dm::attention_delta<@_S>(%s, %s, %s);\n", in(3), in(5), delta),
-	}
-	for _, p := range ns.params {
-		if mentions(first.body, p.name) {
-			first.params = append(first.params, p)
-		}
-	}
-	all := []launch{first}
-	ns.params[len(ns.params)-1].mode = artifact.In
+	products := &temp{elem: a.sum, n: a.heads * a.queries, own: true}
+	return &attentionGradient{attentionPlan{attention: a, target: t, f: f, scratch: []*temp{products}}}, nil
+}
 
-	side := func(kind attentionKind, suffix, dx, dv string) error {
-		l, err := g.attentionLaunch(a, kind, name+suffix, ns, func(t attentionTile) string {
-			types, order := fmt.Sprintf("%s, @_S, %t", t, kind == gradOfKeys), []int{0, 5, 1, 2}
+func (p *attentionGradient) launches() ([]*launch, error) {
+	o, a := p.f.Main, p.attention
+	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
+	in := func(i int) code { return ns.operand(o, i) }
+	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
+	first := &launch{class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
+	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))
+	all := []*launch{first}
+	ns.written()
+
+	add := func(kind attentionKind, suffix string, call func(t attentionTile) code) error {
+		t, err := p.target.attentionTile(a, kind)
+		if err == nil {
+			all = append(all, p.launch(kind, t, suffix, ns, call(t)))
+		}
+		return err
+	}
+	side := func(kind attentionKind, suffix string, dx, dv code) error {
+		return add(kind, suffix, func(t attentionTile) code {
+			types, order := cpp("%s, %s, %t", t, geometry, kind == gradOfKeys), []int{0, 5, 1, 2}
 			if !t.tensor() {
-				types += ", " + register(a.sum)
+				types = cpp("%s, %s", types, register(a.sum))
 			}
 			if kind == gradOfKeys {
 				order = []int{1, 2, 0, 5}
 			}
-			return fmt.Sprintf("dm::attention_grad_%s<%s>(arena, %s, %s, %s, %s, %s, %s, %s, %s, %s);\n", t.path(), types,
-				in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, a.maskName(ns), dx, dv)
+			args := []code{in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, ns.mask(a), dx, dv}
+			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, args)
 		})
-		all = append(all, l)
-		return err
 	}
-	const nothing = "dm::Nothing{}"
-	dq, dk, dv, dmask := ns.nameOf(o, 0), ns.nameOf(o, 1), ns.nameOf(o, 2), ns.nameOf(o, 3)
+	wanted := func(i int) bool { return i < len(o.Results) && ns.of[o.Results[i]] != "" }
+	dq, dk, dv, dmask := ns.result(o, 0), ns.result(o, 1), ns.result(o, 2), ns.result(o, 3)
 	switch {
-	case dk == nothing && dv == nothing:
-	case dk != nothing && dv != nothing && a.apart():
-		if err := side(gradOfKeys, "_dk", dk, nothing); err != nil {
+	case !wanted(1) && !wanted(2):
+	case wanted(1) && wanted(2) && a.separate():
+		if err := side(gradOfKeys, "_dk", dk, cpp(nothing)); err != nil {
 			return nil, err
 		}
-		if err := side(gradOfKeys, "_dv", nothing, dv); err != nil {
+		if err := side(gradOfKeys, "_dv", cpp(nothing), dv); err != nil {
 			return nil, err
 		}
 	default:
@@ -64,20 +67,19 @@ func (g *generator) attentionGrad(f *kernel.Form, name string) ([]launch, error)
 			return nil, err
 		}
 	}
-	if dq != nothing {
-		if err := side(gradOfQueries, "_queries", dq, nothing); err != nil {
+	if wanted(0) {
+		if err := side(gradOfQueries, "_queries", dq, cpp(nothing)); err != nil {
 			return nil, err
 		}
 	}
-	if dmask != nothing {
-		l, err := g.attentionLaunch(a, gradOfMask, name+"_mask", ns, func(t attentionTile) string {
-			return fmt.Sprintf("dm::attention_grad_mask_fma<%s, @_S, %s>(arena, %s, %s, %s, %s, %s, %s, %s, %s);\n", t, register(a.sum),
-				in(0), in(1), in(2), in(5), in(4), delta, in(6), dmask)
+	if wanted(3) {
+		err := add(gradOfMask, "_mask", func(t attentionTile) code {
+			args := []code{in(0), in(1), in(2), in(5), in(4), delta, in(6), dmask}
+			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, args)
 		})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, l)
 	}
 	return all, nil
 }

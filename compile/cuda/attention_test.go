@@ -382,7 +382,7 @@ func TestAttentionCompiles(t *testing.T) {
 				of := built.Kernels[i]
 				lines := strings.Split(built.Source, "\n")[of.First:of.Last]
 				call := lines[slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "dm::attention_") })]
-				t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
+				t.Logf("%s %3d registers, %6d bytes shared, %3d spilled: %s %.60s", arch, k.Registers, of.Block.Shared, k.SpillStores, k.Name, strings.TrimSpace(call))
 			}
 			for _, k := range r.Spilled() {
 				t.Errorf("%s: %s spills %d bytes", arch, k.Name, k.SpillStores)

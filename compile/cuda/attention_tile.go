@@ -84,9 +84,9 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 	return a.sum.Bytes() * ((own+other)*(d+v) + scores)
 }
 
-// apart reports whether dk and dv are computed by two kernels, since the sums of
+// separate reports whether dk and dv are computed by two kernels, since the sums of
 // both are more than a thread's registers.
-func (a *attention) apart() bool { return a.tensorCores() && a.depth+a.value > 256 }
+func (a *attention) separate() bool { return a.tensorCores() && a.depth+a.value > 256 }
 
 // extras counts what takes registers beside the sums and scores.
 func (a *attention) extras() (n int) {
@@ -107,7 +107,7 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 		sums, scores = ceil(a.depth, 16), 2
 	case gradOfKeys:
 		sums, scores = ceil(a.depth, 16)+ceil(a.value, 16), 2
-		if a.apart() {
+		if a.separate() {
 			sums = max(ceil(a.depth, 16), ceil(a.value, 16))
 		}
 	case gradOfMask:
@@ -186,25 +186,25 @@ func Attends(o *ir.Op, m *machine.Machine) bool {
 	return true
 }
 
-// tile is the first tile that fits into shared memory and gives every
+// attentionTile is the first tile that fits into shared memory and gives every
 // multiprocessor a block; where there is none the one with the most blocks.
-func (g *generator) attentionTile(a *attention, kind attentionKind) (attentionTile, error) {
+func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, error) {
 	var best attentionTile
 	var most int64
-	for _, t := range a.tiles(kind) {
-		if a.shared(kind, t) > g.target.Machine.SharedMemory {
+	for _, c := range a.tiles(kind) {
+		if a.shared(kind, c) > t.Machine.SharedMemory {
 			continue
 		}
-		n := a.blocks(kind, t)
+		n := a.blocks(kind, c)
 		if n > most {
-			best, most = t, n
+			best, most = c, n
 		}
-		if n >= int64(g.target.Machine.SMs) {
+		if n >= int64(t.Machine.SMs) {
 			break
 		}
 	}
 	if most == 0 {
-		return best, fmt.Errorf("attention of depths %d and %d does not fit into the shared memory of %s", a.depth, a.value, g.target.Machine.Name)
+		return best, fmt.Errorf("attention of depths %d and %d does not fit into the shared memory of %s", a.depth, a.value, t.Machine.Name)
 	}
 	if most > 1<<31-1 {
 		return best, fmt.Errorf("%d tiles are more than a launch takes", most)
@@ -232,7 +232,7 @@ func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
 
 // attentionSplits is how many blocks share a tile's keys, each with two steps at
 // least.
-func (g *generator) attentionSplits(a *attention, t attentionTile) int64 {
-	idle := int64(g.target.Machine.SMs) / a.blocks(forwardAttention, t)
-	return max(1, min(16, idle, ceil(a.keys, int64(t.other))/2))
+func (t Target) attentionSplits(a *attention, tile attentionTile) int64 {
+	idle := int64(t.Machine.SMs) / a.blocks(forwardAttention, tile)
+	return max(1, min(16, idle, ceil(a.keys, int64(tile.other))/2))
 }

@@ -64,53 +64,50 @@ func failure(o *ir.Op, format string, args ...any) error {
 	return pass.Errorf(o, "DM850", format, args...)
 }
 
-// Kernels is the pass that finds how each kernel runs and how many bytes it
-// needs for itself, for the plan that follows.
-func (c codegen) Kernels() pass.Pass {
-	return pass.Pass{
-		Name:    "kernels",
-		Summary: "the form in which each kernel runs, and the memory it needs for itself",
-		Run: func(u *pass.Unit) error {
-			g, err := c.generator(u)
-			if err != nil {
-				return err
-			}
-			var inPlace op.InPlace
-			var steps []*ir.Op
-			for _, o := range slices.Clone(u.Func.Body.Ops) {
-				if !runs(o) || pass.Controls(o) {
-					continue
-				}
-				placeConstants(o)
-				o.RemoveAttr(cost.ScratchReadAttr)
-				o.RemoveAttr(cost.ScratchWrittenAttr)
-				steps = append(steps, o)
-			}
-			costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
-			flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
-			for _, o := range steps {
-				f, _, err := formOf(&inPlace, o)
-				if err != nil {
-					return err
-				}
-				g.want = o.Str(cost.TileAttr)
-				ls, err := g.kernels(f, "k")
-				if err != nil {
-					return wrap(o, err)
-				}
-				if f.Class == kernel.ClassContraction {
-					o.SetAttr(cost.TileAttr, types.Str(g.picked.tile.String()))
-				}
-				if n := scratchBytes(ls); n > 0 {
-					o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
-				}
-				if e := costs[o]; e != nil {
-					note(o, e, perLaunch(o, f, ls, flow))
-				}
-			}
-			return nil
-		},
+// Plan finds how each kernel of u's function runs and how many bytes it needs for
+// itself, for the plan of the memory that follows.
+func (c codegen) Plan(u *pass.Unit) error {
+	target, err := c.target(u)
+	if err != nil {
+		return err
 	}
+	var inPlace op.InPlace
+	var steps []*ir.Op
+	for _, o := range slices.Clone(u.Func.Body.Ops) {
+		if !runs(o) || pass.Controls(o) {
+			continue
+		}
+		placeConstants(o)
+		o.RemoveAttr(cost.ScratchReadAttr)
+		o.RemoveAttr(cost.ScratchWrittenAttr)
+		steps = append(steps, o)
+	}
+	costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
+	flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
+	for _, o := range steps {
+		f, _, err := formOf(&inPlace, o)
+		if err != nil {
+			return err
+		}
+		p, err := target.plan(f, options{tile: o.Str(cost.TileAttr)})
+		if err != nil {
+			return wrap(o, err)
+		}
+		ls, err := p.launches()
+		if err != nil {
+			return wrap(o, err)
+		}
+		if tile, _ := p.tile(); tile != "" {
+			o.SetAttr(cost.TileAttr, types.Str(tile))
+		}
+		if n := p.scratch(); n > 0 {
+			o.SetAttr(schedule.ScratchAttr, types.Int{V: n})
+		}
+		if e := costs[o]; e != nil {
+			setScratchBytes(o, e, launchBytes(o, p, ls, flow))
+		}
+	}
+	return nil
 }
 
 // runs reports whether o, an op of a function's body, is a step of its own.
@@ -120,27 +117,6 @@ func runs(o *ir.Op) bool {
 		return false
 	}
 	return len(o.Results) > 0 && !op.IsView(o)
-}
-
-// scratchBytes is the memory that the launches of one step share.
-func scratchBytes(ls []launch) int64 {
-	var n int64
-	for _, t := range temps(ls) {
-		n += aligned(t.n * t.elem.Bytes())
-	}
-	return n
-}
-
-func temps(ls []launch) []*temp {
-	var all []*temp
-	for _, l := range ls {
-		for _, p := range l.params {
-			if p.temp != nil && !slices.Contains(all, p.temp) {
-				all = append(all, p.temp)
-			}
-		}
-	}
-	return all
 }
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
@@ -155,12 +131,12 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 		return nil, err
 	}
 	b := &builder{
-		generator: newGenerator(target), ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
+		target: target, ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
 		costs: cost.Function(fn, m, nil).ByOp(), flow: cost.NewFlow(fn, m, nil),
-		out: &artifact.Program{Name: fn.Name, Workspace: s.Workspace},
+		out: &artifact.Program{Name: fn.Name, Target: Backend{}.Name(), Workspace: s.Workspace},
 	}
 	if m.Src != nil {
-		b.text, b.out.File = m.Src, m.Src.Path
+		b.source, b.out.File = m.Src, m.Src.Path
 	}
 	if err := b.block(); err != nil {
 		return nil, err
@@ -198,17 +174,17 @@ func (b *builder) block() error {
 
 // builder makes the artifact of a scheduled function.
 type builder struct {
-	*generator
+	target Target
 	level
 	ctx     context.Context
 	buffer  map[*ir.Value]int
 	kernels map[string]int // by declaration and body
 	used    map[string]bool
-	texts   []launch
-	places  []int // line in the program that each text stands for, where it says no other
+	texts   []*text // of the artifact's kernels
+	places  []int   // the line of the program that each text stands for where its statements give no other
 	costs   map[*ir.Op]*cost.Entry
 	flow    *cost.Flow
-	text    *source.File // of the program; nil: it has none
+	source  *source.File // of the program; nil: it has none
 	out     *artifact.Program
 	// floor is the step before which the last decision, or the last bound of a
 	// part of one, lies.
@@ -346,34 +322,43 @@ func (b *builder) step(i int, st schedule.Step) error {
 		b.buffer[v] = b.buffer[results[k]]
 	}
 	name := b.unique(stepName(st.Op))
-	b.want = st.Op.Str(cost.TileAttr)
-	if b.over, err = overOf(st, f, results); err != nil {
+	over, err := overOf(st, f, results)
+	if err != nil {
 		return err
 	}
-	ls, err := b.generator.kernels(f, name)
+	plan, err := b.target.plan(f, options{tile: st.Op.Str(cost.TileAttr), over: over})
 	if err != nil {
 		return wrap(st.Op, err)
 	}
-	if n := scratchBytes(ls); n > aligned(st.Scratch) {
+	ls, err := plan.launches()
+	if err != nil {
+		return wrap(st.Op, err)
+	}
+	written, err := texts(ls)
+	if err != nil {
+		return wrap(st.Op, err)
+	}
+	if n := plan.scratch(); n > aligned(st.Scratch) {
 		return pass.Errorf(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
 	}
 	scratch := map[*temp]int{}
 	at := b.base + st.ScratchOffset
 	first := len(b.out.Steps)
-	for _, t := range temps(ls) {
+	for _, t := range plan.temps() {
 		scratch[t] = len(b.out.Buffers)
 		b.own = append(b.own, len(b.out.Buffers))
-		n := t.n * t.elem.Bytes()
+		n := t.bytes()
 		b.out.Buffers = append(b.out.Buffers, artifact.Buffer{
 			Name: fmt.Sprintf("%s.partial%d", name, len(scratch)), Elem: t.elem.String(), Shape: []int64{t.n}, Kind: artifact.Temp,
 			Offset: at, Bytes: n, First: i, Last: i,
 		})
 		at += aligned(n)
 	}
-	each := perLaunch(st.Op, f, ls, b.flow)
+	each := launchBytes(st.Op, plan, ls, b.flow)
 	for k, l := range ls {
 		// The cost model knows one kernel: what it is split into differs with it.
-		step := artifact.Step{Name: l.name, Kernel: -1, Grid: l.grid, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
+		step := artifact.Step{Name: name + l.suffix, Kind: artifact.StepLaunch, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
+		var args []artifact.Arg
 		for _, p := range l.params {
 			var n int
 			var ok bool
@@ -385,16 +370,13 @@ func (b *builder) step(i int, st schedule.Step) error {
 			if !ok {
 				return failure(st.Op, "%s has no buffer", p.value.Name)
 			}
-			step.Args = append(step.Args, artifact.Arg{Buffer: n, Map: p.tmap})
+			args = append(args, artifact.Arg{Buffer: n, Map: p.tmap})
 		}
-		if !l.zero {
-			step.Kernel = b.kernel(l, b.lines(st.Op))
-			b.from(step.Kernel, st.Op)
-		}
+		n := b.kernel(written[k], step.Name, b.lines(st.Op))
+		b.from(n, st.Op)
+		step.Launch = artifact.Launch{Kernel: n, Grid: l.grid, Args: args}
 		if k == 0 {
-			if f.Class == kernel.ClassContraction {
-				step.Product, step.Tile = b.picked.product, b.picked.tile.String()
-			}
+			step.Tile, step.Product = plan.tile()
 			for _, w := range st.Waits {
 				if last := b.steps[w][1]; last >= b.floor { // else a decision lies between
 					step.Waits = append(step.Waits, last)
@@ -478,12 +460,13 @@ func (b *builder) unique(name string) string {
 	return try
 }
 
-// kernel is the number of l's kernel; one that was written before under another
-// name is taken again.
-func (b *builder) kernel(l launch, lines []int) int {
-	same := l
-	same.name = "k"
-	key := unmarked(same.before) + same.declaration() + unmarked(same.body) + l.arch
+// kernel is the number of the kernel with text t; one that was written before
+// under another name is taken again.
+func (b *builder) kernel(t *text, name string, lines []int) int {
+	same := printer{kernel: "k"} // its name and the ops that it stands for make no difference
+	same.statements(t.before.statements(), 0)
+	same.statements([]*stmt{t.kernel()}, 0)
+	key := same.b.String() + t.arch
 	if n, ok := b.kernels[key]; ok {
 		k := &b.out.Kernels[n]
 		for _, line := range lines {
@@ -495,50 +478,57 @@ func (b *builder) kernel(l launch, lines []int) int {
 	}
 	n := len(b.out.Kernels)
 	b.kernels[key] = n
-	// A value may be called as a function of the C library is.
-	l.name = fmt.Sprintf("k%d_%s", n, l.name)
-	k := artifact.Kernel{Name: l.name, Class: l.class, Threads: l.threads, Shared: l.shared, Cluster: l.cluster, Arch: l.arch}
-	k.Lines = slices.Clone(lines)
-	for _, p := range l.params {
-		k.Params = append(k.Params, artifact.Param{Name: p.name, Elem: p.elem.String(), Mode: p.mode})
+	k := artifact.Kernel{
+		Name:  fmt.Sprintf("k%d_%s", n, name), // a value may be called as a function of the C library is
+		Class: t.class, Block: artifact.Block{Threads: t.threads, Shared: t.shared}, Arch: t.arch, Lines: slices.Clone(lines),
+	}
+	for _, p := range t.params {
+		k.Params = append(k.Params, artifact.Param{Name: string(p.name), Elem: p.elem.String(), Mode: p.mode})
 	}
 	b.out.Kernels = append(b.out.Kernels, k)
-	place := b.line(l.of)
+	place := b.line(t.of)
 	if place == 0 {
 		place = firstOf(lines)
 	}
-	b.texts, b.places = append(b.texts, l), append(b.places, place)
+	b.texts, b.places = append(b.texts, t), append(b.places, place)
 	return n
 }
 
 // finish writes the text of all kernels.
 func (b *builder) finish() {
-	var t strings.Builder
-	fmt.Fprintf(&t, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", escape.Comment(b.out.Name),
+	p := printer{line: b.line, file: b.out.File}
+	fmt.Fprintf(&p.b, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", escape.Comment(b.out.Name),
 		escape.Comment(orElse(b.out.File, "a program")), escape.Comment(orElse(b.target.Arch, "any architecture")))
 	includes := []string{"dm.cuh", "ops.cuh"}
-	for _, l := range b.texts {
-		for _, inc := range strings.Fields(l.include) {
+	for _, t := range b.texts {
+		for _, inc := range strings.Fields(t.include) {
 			if !slices.Contains(includes, inc) {
 				includes = append(includes, inc)
 			}
 		}
 	}
 	for _, inc := range includes {
-		fmt.Fprintf(&t, "#include \"%s\"\n", inc)
+		fmt.Fprintf(&p.b, "#include \"%s\"\n", inc)
 	}
-	lines := func() int { return strings.Count(t.String(), "\n") + 1 }
-	for i, l := range b.texts {
-		t.WriteByte('\n')
+	line, counted := 1, 0
+	lines := func() int {
+		line, counted = line+strings.Count(p.b.String()[counted:], "\n"), p.b.Len()
+		return line
+	}
+	for i, t := range b.texts {
+		p.b.WriteByte('\n')
 		k := &b.out.Kernels[i]
 		k.First = lines()
 		if b.places[i] > 0 {
-			fmt.Fprintf(&t, "// %s, from %s\n", l.class, linesText(k.Lines))
+			fmt.Fprintf(&p.b, "// %s, from %s\n", t.class, linesText(k.Lines))
 		}
-		b.placed(&t, strings.ReplaceAll(l.before, "@", l.name), l.declaration()+" {\n"+strings.ReplaceAll(l.body, "@", l.name)+"}\n", b.places[i])
+		p.kernel, p.told, p.at = k.Name, 0, b.places[i]
+		p.statements(t.before.statements(), 0)
+		p.at = b.places[i]
+		p.statements([]*stmt{t.kernel()}, 0)
 		k.Last = lines() - 1
 	}
-	b.out.Source = t.String()
+	b.out.Source = p.b.String()
 }
 
 func linesText(lines []int) string {

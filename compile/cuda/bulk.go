@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -30,7 +29,7 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
 	}
-	parts, ok := apart(x.At, flat.Z, row, flat.K)
+	parts, ok := partition(x.At, flat.Z, row, flat.K)
 	if !ok {
 		return nil, false, false
 	}
@@ -99,7 +98,7 @@ func bulkFits(t *kernel.Tiled, c Config) bool {
 	if !ok {
 		return false
 	}
-	p := &product{t: t}
+	p := &contraction{t: t}
 	for which := range 2 {
 		xs, flat := p.at(which, true, 1)
 		for _, x := range xs {
@@ -115,58 +114,67 @@ func bulkFits(t *kernel.Tiled, c Config) bool {
 	return true
 }
 
-// bulk writes the functor of an operand that tensor maps bring.
-func (s *side) bulk(xs []*kernel.Expr, flat kernel.Flat) (string, error) {
-	name := [2]string{"@_A", "@_B"}[s.which]
-	row := rowOf(s.which, flat)
+// maps makes the operand one that tensor maps bring, which are parameters in ns.
+func (s *operand) maps(ns *names) error {
+	row := rowOf(s.which, s.flat)
 	box := s.c.linesOf(s.which, s.t.Products)
-	var maps, loads []string
-	for _, x := range xs {
-		dims, alongK, ok := boxes(x, flat, row, s.elem, box)
+	for _, x := range s.xs {
+		dims, alongK, ok := boxes(x, s.flat, row, s.elem, box)
 		if ok && !alongK {
 			box = 64
-			dims, _, ok = boxes(x, flat, row, s.elem, box)
+			dims, _, ok = boxes(x, s.flat, row, s.elem, box)
 		}
 		if !ok {
-			return "", fmt.Errorf("%s cannot be brought by a tensor map", x.Buf.Name)
+			return fmt.Errorf("%s cannot be brought by a tensor map", x.Buf.Name)
 		}
 		s.alongK = alongK
+		s.boxes = append(s.boxes, dims)
 		m := &artifact.TensorMap{Elem: s.elem.String(), Swizzle: 128}
-		e := s.emitter(s.ns.of)
-		e.bind(flat.Z, "z")
-		e.bind(row, s.row)
-		e.bind(flat.K, "k")
-		var at []string
 		for j, d := range dims {
 			m.Dims = append(m.Dims, uint64(d.from+d.size))
 			m.Box = append(m.Box, uint32(d.box))
 			if j > 0 {
 				m.Strides = append(m.Strides, uint64(d.stride*s.elem.Bytes()))
 			}
-			at = append(at, plus(e.atom(d.atom), d.from))
 		}
-		field := s.ns.free(s.ns.of[x.Buf] + "_map")
-		s.ns.params = append(s.ns.params, param{name: field, elem: s.elem, mode: artifact.Map, value: x.Buf, tmap: m})
-		maps = append(maps, field)
-		loads = append(loads, fmt.Sprintf("dm::tile_load(to, at, %s, full, i, %s);", field, strings.Join(at, ", ")))
+		field := param{name: ns.free(string(ns.of[x.Buf]) + "_map"), elem: s.elem, mode: artifact.Map, value: x.Buf, tmap: m}
+		ns.params, s.fields = append(ns.params, field), append(s.fields, field)
 	}
-	b := &s.before
-	b.WriteString(mark(s.main))
-	fmt.Fprintf(b, "struct %s {\n  using Elem = %s;\n  static constexpr bool along_k = %t;\n  static constexpr int box = %d;\n", name, storage(s.elem), s.alongK, box)
-	for _, m := range maps {
-		fmt.Fprintf(b, "  const dm::Map& %s;\n", m)
+	s.v = box
+	return nil
+}
+
+// writeMaps writes the functor of an operand that tensor maps bring.
+func (s *operand) writeMaps(t *text) {
+	const to, at, full, i, k ident = "to", "at", "full", "i", "k"
+	u := t.before
+	u.line("static constexpr bool along_k = %t", s.alongK)
+	u.line("static constexpr int box = %d", s.v)
+	u.declare(s.fields)
+	var loads []*stmt
+	for n, dims := range s.boxes {
+		e := t.emitter(u)
+		e.bind(s.flat.Z, cpp("%s", batch))
+		e.bind(rowOf(s.which, s.flat), cpp("%s", s.row))
+		e.bind(s.flat.K, cpp("%s", k))
+		var coordinates []code
+		for _, d := range dims {
+			coordinates = append(coordinates, plus(e.atom(d.atom), d.from))
+		}
+		loads = append(loads, &stmt{head: cpp("dm::tile_load(%s, %s, %s, %s, %s, %s)", to, at, s.fields[n].name, full, i, coordinates)})
 	}
-	r := s.row
+	arg := s.row
 	if s.two() {
-		r = "r"
+		arg = operandRow
 	}
-	fmt.Fprintf(b, "  DM_FN void load_tile(dm::Shared<Elem> to, dm::i32 at, dm::Shared<dm::u64> full, dm::i32 i, dm::i32 z, dm::i32 %s, dm::i32 k) const {\n", r)
+	u.enter(block, "DM_FN void load_tile(dm::Shared<Elem> %s, dm::i32 %s, dm::Shared<dm::u64> %s, dm::i32 %s, dm::i32 %s, dm::i32 %s, dm::i32 %s) const",
+		def(to), def(at), def(full), def(i), def(batch), def(arg), def(k))
 	if s.two() {
-		g := s.group()
-		fmt.Fprintf(b, "    const dm::i32 n = r / %d * %d + r %% %d;\n    if (r / %d %% 2 == 0) %s\n    else %s\n", 2*g, g, g, g, loads[0], loads[1])
+		u.line("const dm::i32 %s = %s", def(s.row), s.column())
+		u.add(&stmt{head: cpp("if (%s / %d %% 2 == 0)", arg, s.group()), style: inLine, body: loads[:1]})
+		u.add(&stmt{head: cpp("else"), style: inLine, body: loads[1:]})
 	} else {
-		fmt.Fprintf(b, "    %s\n", loads[0])
+		u.add(loads[0])
 	}
-	b.WriteString("  }\n};\n")
-	return name + "{" + strings.Join(maps, ", ") + "}", nil
+	u.leave()
 }

@@ -2,30 +2,37 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/gpu/artifact"
 )
 
-// columnPlan is how the threads share columns and rows.
-type columnPlan struct {
+// columns is how the threads of a kernel that folds over rows alone share columns
+// and rows: a block takes some columns, side by side in memory, and a part of the
+// rows; its threads share the rows.
+type columns struct {
+	f      *kernel.Form
 	v      int64 // neighbours of a thread
 	chunks int64 // of v columns in a row
 	wide   int64 // threads of a block side by side
 	deep   int64 // threads of a block that share the rows
 	tiles  int64 // blocks side by side
 	splits int64 // blocks that share the rows; from 2 on their sums pass through memory
+	// The parts of the sums of columns, and of all rows.
+	sums, totals []*temp
 }
 
-func (g *generator) planColumns(f *kernel.Form) columnPlan {
-	r := f.Rows
-	p := columnPlan{v: 4, wide: 32}
+// columns is the plan of a kernel that folds over rows alone.
+func (t Target) columns(f *kernel.Form) *columns {
+	r, n := f.Rows, f.Nest
+	p := &columns{f: f, v: 4, wide: 32}
 	if widestOf(f) <= 2 {
 		p.v = 8 // 16 bytes to an access
 	}
 	// The sums of a block's threads meet in shared memory.
 	const most = 48 << 10
-	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32 || int64(len(f.Nest.Columns)+len(f.Nest.Totals))*blockThreads*p.v*8 > most) {
+	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32 || int64(len(n.Columns)+len(n.Totals))*blockThreads*p.v*8 > most) {
 		p.v /= 2
 	}
 	p.chunks = r.Cols / p.v
@@ -35,143 +42,142 @@ func (g *generator) planColumns(f *kernel.Form) columnPlan {
 	p.deep = blockThreads / p.wide
 	p.tiles = (p.chunks + p.wide - 1) / p.wide
 	// Each thread adds up some rows, else there is more to finish than to do.
-	p.splits = max(1, min(4*g.multiprocessors()/p.tiles, r.Rows/(p.deep*8)))
+	p.splits = max(1, min(4*t.multiprocessors()/p.tiles, r.Rows/(p.deep*8)))
+	if p.splits > 1 {
+		p.sums, p.totals = parts(n.Columns, p.splits*r.Cols, false), parts(n.Totals, p.splits*r.Cols, false)
+	}
 	return p
 }
 
-// columns is a kernel that folds over rows alone: a block takes some columns,
-// side by side in memory, and a part of the rows; its threads share the rows.
-func (g *generator) columns(f *kernel.Form, name string) ([]launch, error) {
-	plain := f
-	r, p := f.Rows, g.planColumns(f)
-	v, chunks, wide, deep, tiles, splits := p.v, p.chunks, p.wide, p.deep, p.tiles, p.splits
-	if v > 1 {
-		w, err := f.Widen(v, 0)
-		if err != nil {
-			return nil, err
-		}
-		f = w
-	}
-	cols, alls := f.Nest.Columns, f.Nest.Totals
-	if len(alls) > 0 && tiles > 1 {
-		return nil, fmt.Errorf("a sum of all rows beside %d columns", r.Cols)
-	}
+func (p *columns) temps() []*temp { return slices.Concat(p.sums, p.totals) }
 
-	ns := newNames()
-	for _, x := range f.Inputs {
-		ns.add(x, artifact.In)
+func (p *columns) launches() ([]*launch, error) {
+	f := p.f
+	if len(f.Nest.Totals) > 0 && p.tiles > 1 {
+		return nil, fmt.Errorf("a sum of all rows beside %d columns", f.Rows.Cols)
 	}
-	var elements, rows []kernel.Out
+	ns := namesOf(f.Inputs, nil)
+	var reads []*kernel.Expr
 	for _, o := range f.Outs {
-		switch o.Level {
-		case kernel.PerElement:
-			elements = append(elements, o)
+		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
 			ns.add(o.Value, artifact.Out)
-		case kernel.PerRow:
-			rows = append(rows, o)
-			ns.add(o.Value, artifact.Out)
+			reads = append(reads, o.X)
 		}
 	}
-	e := g.emitter(ns.of)
-	e.coarse = coarse(f.Outs)
-	e.line("const %s col = %s + dm::thread() %% %d;", counter(chunks), scaled("dm::block()", wide, chunks), wide)
-	e.bind(f.Rows.Col, "col")
-	e.line("const dm::i32 lane_row = dm::thread() / %d;", wide)
-	acc := map[*kernel.Expr]string{}
-	all := append(append([]*kernel.Expr{}, cols...), alls...)
+	for _, x := range slices.Concat(f.Nest.Columns, f.Nest.Totals) {
+		reads = append(reads, x.Args[0])
+	}
+	first := &launch{class: string(f.Class), threads: blockThreads, grid: [3]int{int(p.tiles), int(p.splits), 1}, named: ns.of}
+	if p.splits == 1 {
+		for _, o := range slices.Concat(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)) {
+			ns.add(o.Value, artifact.Out)
+			reads = append(reads, o.X)
+		}
+	}
+	ns.readers(reads...)
+	var to []ident
+	for _, t := range p.temps() {
+		to = append(to, ns.addTemp("partial", t, artifact.Out))
+	}
+	first.params = ns.params
+	first.write = func(t *text) error { return p.write(t, to) }
+	all := []*launch{first}
+	if len(p.sums) > 0 {
+		all = append(all, finishColumns(f, p.sums, p.splits))
+	}
+	if len(p.totals) > 0 {
+		all = append(all, finishTotals(f, p.totals, p.splits))
+	}
+	return all, nil
+}
+
+// write writes the kernel of the blocks; to is where they leave parts of sums,
+// where there are several for a column.
+func (p *columns) write(t *text, to []ident) error {
+	f, err := widened(p.f, p.v)
+	if err != nil {
+		return err
+	}
+	r, v := f.Rows, p.v
+	const laneRow ident = "lane_row"
+	e := t.emitter(t.body)
+	e.approximate = approximate(f.Outs)
+	e.line("const %s %s = %s + dm::thread() %% %d", counter(p.chunks), def(col), scaled(cpp("dm::block()"), p.wide, p.chunks), p.wide)
+	e.bind(r.Col, cpp("%s", col))
+	e.line("const dm::i32 %s = dm::thread() / %d", def(laneRow), p.wide)
+	acc := map[*kernel.Expr]ident{}
+	all := slices.Concat(f.Nest.Columns, f.Nest.Totals)
 	for i, x := range all {
-		e.lineOf(x.From, "DM_SHARED(%s, sums_%d, %d);", register(x.Elem), i+1, blockThreads*v)
+		e.lineOf(x.From, "DM_SHARED(%s, %s, %d)", register(x.Elem), def(sharedSums(i)), blockThreads*v)
 		acc[x] = e.name("sum")
-		e.line("%s %s[%d];", register(x.Elem), acc[x], v)
-		e.line("DM_UNROLL")
-		e.line("for (int j = 0; j < %d; j++) %s[j] = %s;", v, acc[x], start(x.Kind, x.Elem))
+		e.line("%s %s[%d]", register(x.Elem), def(acc[x]), v)
+		e.pragma("DM_UNROLL")
+		e.add(count(near, 0, v, &stmt{head: cpp("%s[%s] = %s", acc[x], near, identity(x.Kind, x.Elem))}))
 	}
-	if chunks%wide != 0 {
-		e.open("if (col < %d)", chunks)
+	if p.chunks%p.wide != 0 {
+		e.open("if (%s < %d)", col, p.chunks)
 	}
-	e.open("for (dm::i32 row = dm::block_y() * %d + lane_row; row < %d; row += %d)", deep, r.Rows, deep*splits)
-	e.bind(f.Rows.Row, "row")
-	if len(rows) > 0 {
-		e.open("if (col == 0)")
-		l := e.lanes(nil, 1)
-		l.store(rows)
-		l.end()
+	e.open("for (dm::i32 %s = dm::block_y() * %d + %s; %s < %d; %s += %d)", def(row), p.deep, laneRow, row, r.Rows, row, p.deep*p.splits)
+	e.bind(r.Row, cpp("%s", row))
+	if rows := levelOuts(f, kernel.PerRow); len(rows) > 0 {
+		e.open("if (%s == 0)", col)
+		e.finish(rows)
 		e.close()
 	}
 	l := e.lanes(f.Lane, v)
-	if len(elements) > 0 {
+	if elements := levelOuts(f, kernel.PerElement); len(elements) > 0 {
 		l.store(elements)
 	}
 	for _, x := range all {
 		l.ready(x.Args[0])
 	}
-	l.each(func() {
-		j := "0"
-		if l.lane != nil {
-			j = l.atoms[l.lane]
-		}
+	l.each(func(j code) {
 		for _, x := range all {
-			at := fmt.Sprintf("%s[%s]", acc[x], j)
-			e.lineOf(x.From, "%s = %s;", at, joined(x.Kind, x.Elem, at, e.value(x.Args[0])))
+			at := cpp("%s[%s]", acc[x], j)
+			e.assign(x.From, at, combined(x.Kind, x.Elem, at, e.value(x.Args[0])))
 		}
 	})
 	l.end()
 	e.close()
-	if chunks%wide != 0 {
+	if p.chunks%p.wide != 0 {
 		e.close()
 	}
-	// The threads of a column join what they have; the first ones go on.
+	// The threads of a column combine their sums; the first one of each continues.
 	for i, x := range all {
-		e.lineOf(x.From, "DM_UNROLL")
-		e.line("for (int j = 0; j < %d; j++) sums_%d[j * %d + dm::thread()] = %s[j];", v, i+1, blockThreads, acc[x])
+		e.of(x.From)
+		e.pragma("DM_UNROLL")
+		e.add(count(near, 0, v, &stmt{head: cpp("%s[%s * %d + dm::thread()] = %s[%s]", sharedSums(i), near, blockThreads, acc[x], near)}))
 	}
-	e.line("dm::sync();")
-	e.line("if (lane_row > 0 || col >= %d) return;", chunks)
+	e.line("dm::sync()")
+	e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", laneRow, col, p.chunks)
 	for i, x := range all {
-		e.lineOf(x.From, "DM_UNROLL")
-		e.open("for (int j = 0; j < %d; j++)", v)
-		e.line("for (int p = 1; p < %d; p++) %s[j] = %s;", deep, acc[x],
-			joined(x.Kind, x.Elem, acc[x]+"[j]", fmt.Sprintf("sums_%d[j * %d + p * %d + dm::thread()]", i+1, blockThreads, wide)))
+		e.of(x.From)
+		e.pragma("DM_UNROLL")
+		e.open("for (int %s = 0; %s < %d; %s++)", def(near), near, v, near)
+		sum := cpp("%s[%s]", acc[x], near)
+		e.add(count(part, 1, p.deep, &stmt{
+			head: cpp("%s = %s", sum, combined(x.Kind, x.Elem, sum, cpp("%s[%s * %d + %s * %d + dm::thread()]", sharedSums(i), near, blockThreads, part, p.wide))),
+		}))
 		e.close()
 	}
-	first := launch{name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(tiles), int(splits), 1}}
-	if splits == 1 {
-		outs := append(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)...)
-		for _, o := range outs {
-			ns.add(o.Value, artifact.Out)
-		}
-		l := e.lanes(f.Lane, v)
-		for _, x := range all {
-			if f.Lane == nil {
-				e.given[x] = acc[x] + "[0]"
-			} else {
-				e.lane[x] = acc[x]
-			}
-		}
-		l.store(outs)
-		l.end()
-		first.params, first.body = ns.params, e.b.String()
-		return []launch{first}, nil
+	for i, n := range to {
+		e.of(all[i].From)
+		e.pragma("DM_UNROLL")
+		at := cpp("dm::i64(dm::block_y()) * %d + %s * %d + %s", r.Cols, col, v, near)
+		e.add(count(near, 0, v, &stmt{head: cpp("%s.store(%s, %s[%s])", n, at, acc[all[i]], near)}))
 	}
-	var colTemps, allTemps []*temp
-	for i, x := range all {
-		t := &temp{elem: foldElem(x.Elem), n: splits * r.Cols}
-		if i < len(cols) {
-			colTemps = append(colTemps, t)
+	if len(to) > 0 {
+		return nil
+	}
+	l = e.lanes(f.Lane, v)
+	for _, x := range all {
+		if f.Lane == nil {
+			e.given[x] = cpp("%s[0]", acc[x])
 		} else {
-			allTemps = append(allTemps, t)
+			e.lane[x] = acc[x]
 		}
-		n := ns.addTemp("partial", t, artifact.Out)
-		e.lineOf(x.From, "DM_UNROLL")
-		e.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block_y()) * %d + col * %d + j, %s[j]);", v, n, r.Cols, v, acc[x])
 	}
-	first.params, first.body = ns.params, e.b.String()
-	out := []launch{first}
-	if len(cols) > 0 {
-		out = append(out, g.finishColumns(plain, name+"_columns", colTemps, splits))
-	}
-	if len(alls) > 0 {
-		out = append(out, g.finishAll(plain, name+"_total", allTemps, splits))
-	}
-	return out, nil
+	l.store(slices.Concat(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)))
+	l.end()
+	return nil
 }

@@ -2,7 +2,7 @@ package cuda
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
@@ -10,59 +10,85 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// contraction is a tiled product: functors for the operands and the results,
-// handed to a main loop of the prelude.
-func (g *generator) contraction(f *kernel.Form, name string) ([]launch, error) {
-	t, err := f.Tiled()
+// contraction is the scheme of a tiled matrix product: functors for the operands and
+// the results, which a main loop of the prelude takes.
+type contraction struct {
+	target Target
+	f      *kernel.Form
+	t      *kernel.Tiled
+	c      Config
+	sums   *temp   // partial sums, where blocks share a sum
+	parts  []*temp // of the results that fold elements
+}
+
+// contraction is the plan of a contraction with the tile that is asked for, or the
+// best one.
+func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
+	tiled, err := f.Tiled()
 	if err != nil {
 		return nil, err
 	}
-	configs := Candidates(t, g.target)
+	configs := Candidates(tiled, t)
 	if len(configs) == 0 {
-		return nil, fmt.Errorf("no tile fits the shared memory of %s", g.target.Machine.Name)
+		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
-	g.picked = pick{shapeOf(t).key(g.target.Arch), g.tileOf(t, configs)}
-	return g.tiled(f, t, name, g.picked.tile)
+	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, tile)}
+	if p.c.Splits > 1 {
+		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
+		return p, nil
+	}
+	if !tiled.Folded {
+		return p, nil
+	}
+	_, folds, _, err := tiled.Results(1)
+	for _, f := range folds {
+		p.parts = append(p.parts, &temp{elem: types.F32, n: p.partsOf(f.Rows) * p.valuesOf(f.Rows) * tiled.Batch})
+	}
+	return p, err
 }
 
-// product writes the kernel of one contraction.
-type product struct {
-	*generator
-	main   *ir.Op
-	t      *kernel.Tiled
-	c      Config
-	ns     *names
-	elem   types.Elem      // of the operands in shared memory
-	before strings.Builder // the operands
-	after  strings.Builder // the results
-	folds  []fold
-	held   int   // registers for what is on its way to shared memory through them
-	vector int64 // neighbours that a call of the epilogue takes
+// tileOf is the tile that is asked for, or the one of the rank that is being
+// measured, or the one that was measured to be fastest, or the one that the model
+// puts first.
+func (t Target) tileOf(tiled *kernel.Tiled, candidates []Config, tile string) Config {
+	for _, c := range candidates {
+		if c.String() == tile {
+			return c
+		}
+	}
+	if n := t.Rank; n > 0 {
+		return candidates[min(n, len(candidates))-1]
+	}
+	if c, ok := t.Tiles.Find(tiled, t); ok {
+		return c
+	}
+	return candidates[0]
 }
 
-// tiled are the launches that compute t with the tile c.
-func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config) ([]launch, error) {
+func (p *contraction) temps() []*temp {
+	if p.sums != nil {
+		return []*temp{p.sums}
+	}
+	return p.parts
+}
+
+func (p *contraction) launches() ([]*launch, error) {
+	t, c := p.t, p.c
 	for _, n := range []int64{t.Batch, t.Rows, t.Cols * int64(t.Products), t.Depth} {
 		if n > 1<<30 {
 			return nil, fmt.Errorf("an index of %d values is more than a tile's 32 bits take", n)
 		}
 	}
-	p := &product{generator: g, main: f.Main, t: t, c: c, ns: newNames()}
-	for _, v := range f.Inputs {
-		p.ns.add(v, artifact.In)
-	}
-	for _, v := range f.Outputs {
-		p.ns.add(v, artifact.Out)
-	}
-	a, err := p.operand(0)
+	ns := namesOf(p.f.Inputs, p.f.Outputs)
+	a, err := p.operand(0, ns)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.operand(1)
+	b, err := p.operand(1, ns)
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.results()
+	r, err := p.results(ns)
 	if err != nil {
 		return nil, err
 	}
@@ -70,23 +96,67 @@ func (g *generator) tiled(f *kernel.Form, t *kernel.Tiled, name string, c Config
 	if tiles > 1<<31-1 {
 		return nil, fmt.Errorf("%d tiles are more than a launch takes", tiles)
 	}
-	l := launch{
-		name: name, class: string(f.Class), of: p.main, threads: c.threads(), shared: c.shared(t.Elem),
-		grid: [3]int{int(tiles), 1, 1}, params: p.ns.params, include: p.include(), blocks: c.resident(t.Elem, g.target.Machine, p.held),
+	l := &launch{
+		class: string(p.f.Class), of: p.f.Main, threads: c.threads(), shared: c.shared(t.Elem), named: ns.of,
+		grid: [3]int{int(tiles), 1, 1}, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.held+b.held+r.held),
 	}
 	if c.Path == Wgmma {
-		l.grid[0] = min(l.grid[0], g.target.Machine.SMs)
-		l.arch = g.target.Arch
+		l.grid[0] = min(l.grid[0], p.target.Machine.SMs)
+		l.arch = p.target.Arch
 	}
-	if c.Splits <= 1 {
-		l.body = p.call(a, b, result)
-		l.before = p.before.String() + p.after.String()
-		return p.folded(l)
+	if p.sums != nil {
+		return p.split(l, ns, a, b, r), nil
 	}
-	return p.split(l, a, b, result)
+	l.params = ns.fields(a.fields, b.fields, r.fields)
+	l.write = func(t *text) error {
+		a.write(t)
+		b.write(t)
+		r.write(t)
+		p.call(t.body, a, b, r.literal())
+		return nil
+	}
+	return append([]*launch{l}, p.joinFolds(l, ns, r)...), nil
 }
 
-func (p *product) include() string {
+// split makes two launches of l: blocks that store partial sums, and the results
+// from the sums of those.
+func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*launch {
+	t := p.t
+	v := int64(4)
+	for t.Cols%v != 0 {
+		v /= 2
+	}
+	partial := ns.addTemp("sums", p.sums, artifact.Out)
+	sums := []param{{name: partial}}
+	l.params = ns.fields(a.fields, b.fields, sums)
+	l.write = func(t *text) error {
+		a.write(t)
+		b.write(t)
+		p.call(t.body, a, b, cpp("dm::Partial<%s, %s, %d>{%s}", p.shape(), p.sumType(), v, partial))
+		return nil
+	}
+	finish := &launch{suffix: "_finish", class: l.class, of: l.of, threads: 256, include: p.include(), named: ns.of}
+	ns.written()
+	finish.params = ns.fields(r.fields, sums)
+	finish.grid = [3]int{int(ceil(t.Batch*t.Rows*t.Cols/r.vector, 256)), 1, 1}
+	finish.write = func(t *text) error {
+		r.write(t)
+		t.body.line("dm::finish<%s>(%s, %s)", p.shape(), partial, r.literal())
+		return nil
+	}
+	return []*launch{l, finish}
+}
+
+// fields are those of the parameters that are among several, in their order.
+func (n *names) fields(fields ...[]param) []param {
+	among := map[ident]bool{}
+	for _, f := range slices.Concat(fields...) {
+		among[f.name] = true
+	}
+	return n.only(func(p param) bool { return among[p.name] })
+}
+
+func (p *contraction) include() string {
 	if p.c.Path == Wgmma {
 		return "hopper.cuh gemm.cuh gemm_wgmma.cuh"
 	}
@@ -94,12 +164,14 @@ func (p *product) include() string {
 }
 
 // call is the kernel's body.
-func (p *product) call(a, b, result string) string {
-	return fmt.Sprintf("  DM_ARENA(arena);\n  dm::gemm_%s<%s,\n    %s>(arena, %s,\n    %s,\n    %s);\n", p.c.Path, p.tile(), p.shape(), a, b, result)
+func (p *contraction) call(u *unit, a, b *operand, result code) {
+	const arena ident = "arena"
+	u.line("DM_ARENA(%s)", def(arena))
+	u.line("dm::gemm_%s<%s,\n    %s>(%s, %s,\n    %s,\n    %s)", p.c.Path, p.tile(), p.shape(), arena, a.literal(), b.literal(), result)
 }
 
 // tile is the prelude's type of the tile.
-func (p *product) tile() string {
+func (p *contraction) tile() string {
 	c := p.c
 	switch c.Path {
 	case Wgmma:
@@ -110,12 +182,12 @@ func (p *product) tile() string {
 	return fmt.Sprintf("dm::FmaTile<%s, %d, %d, %d, %d, %d>", p.sumType(), c.BM, c.BN, c.BK, c.WM, c.WN)
 }
 
-func (p *product) shape() string {
+func (p *contraction) shape() string {
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products)
 }
 
 // sumType is the type in which products are summed.
-func (p *product) sumType() string {
+func (p *contraction) sumType() string {
 	switch e := p.t.Elem; {
 	case p.c.Path == Fma && p.t.Half:
 		return "dm::Half"
@@ -129,8 +201,21 @@ func (p *product) sumType() string {
 	return "dm::u32"
 }
 
+// sumElem is the element type of partial sums in memory.
+func (p *contraction) sumElem() types.Elem {
+	switch p.sumType() {
+	case "double":
+		return types.F64
+	case "dm::u32":
+		return types.UI32
+	case "dm::u64":
+		return types.UI64
+	}
+	return types.F32
+}
+
 // group is how many of B's rows in turn belong to each of two products.
-func (p *product) group() int {
+func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
 		return 8
@@ -141,21 +226,21 @@ func (p *product) group() int {
 }
 
 // literal is a value of a functor: its type and the parameters it holds.
-func literal(name string, fields []param) string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
+func literal(name string, fields []param) code {
+	var held []code
+	for _, f := range fields {
+		held = append(held, cpp("%s", f.name))
 	}
-	return name + "{" + strings.Join(names, ", ") + "}"
+	return cpp("%s{%s}", local(name), held)
 }
 
-// fields are the parameters that xs read and outs write.
-func (p *product) fields(xs []*kernel.Expr, outs []kernel.Out) []param {
-	used := map[string]bool{}
+// read are the parameters for what xs read and outs write.
+func (n *names) read(xs []*kernel.Expr, outs []kernel.Out) []param {
+	used := map[*ir.Value]bool{}
 	read := func(x *kernel.Expr) {
 		kernel.Walk(x, func(y *kernel.Expr) {
 			if y.Op == kernel.Load {
-				used[p.ns.of[y.Buf]] = true
+				used[y.Buf] = true
 			}
 		})
 	}
@@ -164,131 +249,122 @@ func (p *product) fields(xs []*kernel.Expr, outs []kernel.Out) []param {
 	}
 	for _, o := range outs {
 		read(o.X)
-		used[p.ns.of[o.Value]] = true
+		used[o.Value] = true
 		o.At.Atoms(func(a *kernel.Atom) {
 			if a.Kind == kernel.Datum {
 				read(a.E)
 			}
 		})
 	}
-	var out []param
-	for _, q := range p.ns.params {
-		if used[q.name] {
-			out = append(out, q)
-		}
-	}
-	return out
+	return n.only(func(p param) bool { return used[p.value] && p.tmap == nil })
 }
 
-func declare(b *strings.Builder, fields []param) {
+// declare declares the members that hold parameters.
+func (u *unit) declare(fields []param) {
 	for _, f := range fields {
-		kind := "In"
-		if f.mode == artifact.Out {
-			kind = "Out"
+		switch f.mode {
+		case artifact.Map:
+			u.line("const dm::Map& %s", def(f.name))
+		case artifact.Out:
+			u.line("dm::Out<%s> %s", storage(f.elem), def(f.name))
+		default:
+			u.line("dm::In<%s> %s", storage(f.elem), def(f.name))
 		}
-		fmt.Fprintf(b, "  dm::%s<%s> %s;\n", kind, storage(f.elem), f.name)
 	}
 }
 
-// trim drops the parameters that the kernel does not name, such as operands
-// that tensor maps bring.
-func (p *product) trim(l launch) launch {
-	var kept []param
-	for _, q := range l.params {
-		if mentions(l.body, q.name) {
-			kept = append(kept, q)
-		}
-	}
-	l.params = kept
-	return l
+// results is what becomes of the sums of products.
+type results struct {
+	*contraction
+	outs   []kernel.Out
+	folds  []fold
+	flat   kernel.Flat
+	fields []param
+	vector int64 // neighbours that a call of it takes
+	held   int   // registers that it needs beside the sums, about
 }
 
-// mentions reports whether a body names a parameter.
-func mentions(body, name string) bool {
-	word := func(c byte) bool {
-		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-	}
-	for i := 0; ; {
-		j := strings.Index(body[i:], name)
-		if j < 0 {
-			return false
-		}
-		j += i
-		end := j + len(name)
-		if (j == 0 || !word(body[j-1])) && (end == len(body) || !word(body[end])) {
-			return true
-		}
-		i = end
-	}
-}
-
-// results writes the epilogue and gives its value.
-func (p *product) results() (string, error) {
+// results are the results of the product, whose parameters are in ns.
+func (p *contraction) results(ns *names) (*results, error) {
 	v := int64(8)
 	if p.c.Path == Fma {
 		v = 4
 	}
 	outs, _, flat, err := p.t.Results(1)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	best := int64(1) // as long as some tensor along n comes in runs; all must divide n
-	note := func(x kernel.Index) {
-		if flat.N != nil {
-			best = max(best, x.Vector(flat.N, v))
-		}
-	}
 	for _, o := range outs {
-		note(o.At)
+		if flat.N != nil {
+			best = max(best, o.At.Vector(flat.N, v))
+		}
 	}
 	for best > 1 && p.t.Cols%best != 0 {
 		best /= 2
 	}
-	outs, folds, flat, err := p.t.Results(best)
+	outs, folded, flat, err := p.t.Results(best)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	p.vector = best
+	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
 	var xs []*kernel.Expr
-	for _, f := range folds {
+	for _, f := range folded {
 		xs = append(xs, f.X)
 	}
-	p.held += registersOf(outs, xs)
-	fields := p.fields(xs, outs)
-	name := "@_Out"
-	b := &p.after
-	b.WriteString(mark(p.main))
-	fmt.Fprintf(b, "struct %s {\n  static constexpr int vector = %d, products = %d, folds = %d;\n", name, best, p.t.Products, len(folds))
-	fields = append(fields, p.parts(folds)...)
-	declare(b, fields)
-	p.joins(folds)
+	r.held = registersOf(outs, xs)
+	r.fields = ns.read(xs, outs)
+	for i, f := range folded {
+		name := ns.addTemp(string(ns.of[f.Value])+"_parts", p.parts[i], artifact.Out)
+		r.folds = append(r.folds, fold{f, p.partsOf(f.Rows), name})
+		r.fields = append(r.fields, ns.params[len(ns.params)-1])
+	}
+	return r, nil
+}
+
+func (r *results) literal() code { return literal("_Out", r.fields) }
+
+// The variables of functors.
+const (
+	batch        ident = "z"
+	accumulators ident = "acc"
+	foldValues   ident = "value"
+)
+
+// write writes the epilogue.
+func (r *results) write(t *text) error {
+	u, p := t.before, r.contraction
+	u.of(p.f.Main)
+	u.enter(closed, "struct %s", local("_Out"))
+	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.folds))
+	u.declare(r.fields)
+	r.writeJoins(u)
 	sum := p.sumType()
 	if sum == "dm::Half" {
 		sum = "float"
 	}
-	fmt.Fprintf(b, "  DM_FN void operator()(dm::i32 z, dm::i32 m, dm::i32 n, const %s (&acc)[%d][%d]", sum, p.t.Products, best)
-	if len(folds) > 0 {
-		fmt.Fprintf(b, ", float (&value)[%d][%d]", len(folds), best)
+	params := cpp("dm::i32 %s, dm::i32 %s, dm::i32 %s, const %s (&%s)[%d][%d]", def(batch), def("m"), def("n"), sum, def(accumulators), p.t.Products, r.vector)
+	if len(r.folds) > 0 {
+		params = cpp("%s, float (&%s)[%d][%d]", params, def(foldValues), len(r.folds), r.vector)
 	}
-	b.WriteString(") const {\n")
-	e := p.emitter(p.ns.of)
-	e.depth = 2
-	e.bind(flat.Z, "z")
-	e.bind(flat.M, "m")
-	e.along(flat.N, "n", flat.V)
-	l := e.lanes(flat.Lane, flat.V)
-	l.storeAnd(outs, xs, func() {
+	u.enter(block, "DM_FN void operator()(%s) const", params)
+	e := t.emitter(u)
+	e.bind(r.flat.Z, cpp("%s", batch))
+	e.bind(r.flat.M, cpp("%s", ident("m")))
+	e.along(r.flat.N, "n", r.flat.V)
+	l := e.lanes(r.flat.Lane, r.flat.V)
+	var xs []*kernel.Expr
+	for _, f := range r.folds {
+		xs = append(xs, f.X)
+	}
+	l.storeAnd(r.outs, xs, func(j code) {
 		for i, x := range xs {
-			j := "0"
-			if l.lane != nil {
-				j = l.atoms[l.lane]
-			}
-			e.lineOf(x.From, "value[%d][%s] = %s;", i, j, l.value(x))
+			e.assign(x.From, cpp("%s[%d][%s]", foldValues, i, j), l.value(x))
 		}
 	})
-	b.WriteString(e.b.String())
-	b.WriteString("  }\n};\n")
-	return literal(name, fields), nil
+	u.leave()
+	u.leave()
+	return nil
 }
 
 // registersOf is about what the results' expressions need beside the sums: the
@@ -318,12 +394,13 @@ func registersOf(outs []kernel.Out, xs []*kernel.Expr) int {
 }
 
 // along is bind for a variable that counts runs of v.
-func (e *emitter) along(a *kernel.Atom, name string, v int64) {
+func (e *emitter) along(a *kernel.Atom, name ident, v int64) {
 	if v > 1 && a != nil && v&(v-1) == 0 {
 		e.runs[a] = run{name, v}
 	}
 	if v > 1 {
-		name = fmt.Sprintf("(%s / %d)", name, v)
+		e.bind(a, cpp("(%s / %d)", name, v))
+	} else {
+		e.bind(a, cpp("%s", name))
 	}
-	e.bind(a, name)
 }

@@ -1,12 +1,8 @@
 package cuda
 
 import (
-	"fmt"
-	"strings"
-
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
-	"dmir/gpu/artifact"
 )
 
 // fold is a result that folds what is computed of a contraction's elements: the
@@ -14,28 +10,13 @@ import (
 // that the result does not depend on which tile is ready first.
 type fold struct {
 	kernel.Folded
-	parts int64  // of each value
-	param string // the parts
-}
-
-// parts gives each fold the memory for its parts.
-func (p *product) parts(folds []kernel.Folded) []param {
-	var out []param
-	for _, f := range folds {
-		n, values := p.partsOf(f.Rows), p.t.Cols
-		if !f.Rows {
-			values = p.t.Rows
-		}
-		name := p.ns.addTemp(p.ns.of[f.Value]+"_parts", &temp{elem: types.F32, n: n * values * p.t.Batch}, artifact.Out)
-		p.folds = append(p.folds, fold{f, n, name})
-		out = append(out, p.ns.params[len(p.ns.params)-1])
-	}
-	return out
+	parts int64 // of each value
+	param ident // the parts
 }
 
 // partsOf is how many parts the tiles make of a fold's value, as the main loops
 // number them.
-func (p *product) partsOf(rows bool) int64 {
+func (p *contraction) partsOf(rows bool) int64 {
 	c := p.c
 	if rows {
 		tiles := ceil(p.t.Rows, int64(c.BM))
@@ -57,73 +38,79 @@ func (p *product) partsOf(rows bool) int64 {
 	return ceil(p.t.Cols, int64(window/p.t.Products))
 }
 
-// joins writes what the main loops ask of an epilogue that folds.
-func (p *product) joins(folds []kernel.Folded) {
-	if len(folds) == 0 {
-		return
+// valuesOf is how many values a fold has for each batch.
+func (p *contraction) valuesOf(rows bool) int64 {
+	if rows {
+		return p.t.Cols
 	}
-	var rows, first, join, keep []string
-	for i, f := range p.folds {
-		rows = append(rows, fmt.Sprint(f.Rows))
-		first = append(first, start(f.Kind, types.F32))
-		join = append(join, joined(f.Kind, types.F32, "a", "b"))
-		keep = append(keep, fmt.Sprintf("if (f == %d) %s.store(i, v);", i, f.param))
-	}
-	choose := func(xs []string) string {
-		s := xs[len(xs)-1]
-		for i := len(xs) - 2; i >= 0; i-- {
-			s = fmt.Sprintf("f == %d ? %s : %s", i, xs[i], s)
-		}
-		return s
-	}
-	b := &p.after
-	fmt.Fprintf(b, "  DM_FN static constexpr bool over_rows(int f) { return %s; }\n", choose(rows))
-	fmt.Fprintf(b, "  DM_FN static float first(int f) { return %s; }\n", choose(first))
-	fmt.Fprintf(b, "  DM_FN static float join(int f, float a, float b) { return %s; }\n", choose(join))
-	fmt.Fprintf(b, "  DM_FN void part(int f, dm::i64 i, float v) const { %s }\n", strings.Join(keep, " "))
+	return p.t.Rows
 }
 
-// folded adds to the launch of the tiles those that join the parts of folds.
-func (p *product) folded(l launch) ([]launch, error) {
-	all := []launch{p.trim(l)}
-	for _, f := range p.folds {
-		elem := kernel.ElemOf(f.Value)
+// writeJoins writes the functions that the main loops need of an epilogue with folds.
+func (r *results) writeJoins(u *unit) {
+	if len(r.folds) == 0 {
+		return
+	}
+	const n, a, b, i, v ident = "f", "a", "b", "i", "v"
+	choose := func(of func(f fold) code) code {
+		last := len(r.folds) - 1
+		c := of(r.folds[last])
+		for k := last - 1; k >= 0; k-- {
+			c = cpp("%s == %d ? %s : %s", n, k, of(r.folds[k]), c)
+		}
+		return c
+	}
+	u.function(choose(func(f fold) code { return cpp("%t", f.Rows) }), "DM_FN static constexpr bool over_rows(int %s)", def(n))
+	u.function(choose(func(f fold) code { return cpp("%s", identity(f.Kind, types.F32)) }), "DM_FN static float first(int %s)", def(n))
+	u.function(choose(func(f fold) code { return combined(f.Kind, types.F32, a, b) }), "DM_FN static float join(int %s, float %s, float %s)", def(n), def(a), def(b))
+	var keep []*stmt
+	for k, f := range r.folds {
+		store := &stmt{head: cpp("%s.store(%s, %s)", f.param, i, v)}
+		keep = append(keep, &stmt{head: cpp("if (%s == %d)", n, k), style: inLine, body: []*stmt{store}})
+	}
+	u.add(&stmt{head: cpp("DM_FN void part(int %s, dm::i64 %s, float %s) const", def(n), def(i), def(v)), style: inBrace, body: keep})
+}
+
+// joinFolds are the launches behind l that join the parts of folds.
+func (p *contraction) joinFolds(l *launch, ns *names, r *results) (all []*launch) {
+	ns.written()
+	for _, f := range r.folds {
 		values, parts := p.t.Rows*p.t.Batch, f.parts
-		of, step := "i", values
+		const i, from, sum, n ident = "i", "from", "sum", "p"
+		of, step := cpp("%s", i), values
 		if f.Rows {
 			step = p.t.Cols
 			if f.Batch {
 				values, parts = p.t.Cols, parts*p.t.Batch
 			} else if values = p.t.Cols * p.t.Batch; p.t.Batch > 1 {
-				of = fmt.Sprintf("dm::i64(i / %d) * %d + i %% %d", p.t.Cols, f.parts*p.t.Cols, p.t.Cols)
+				of = cpp("dm::i64(%s / %d) * %d + %s %% %d", i, p.t.Cols, f.parts*p.t.Cols, i, p.t.Cols)
 			}
 		}
-		e := p.emitter(p.ns.of)
-		e.lineOf(f.Value.Op, "const dm::i32 i = dm::block() * %d + dm::thread();", blockThreads)
-		e.line("if (i >= %d) return;", values)
-		e.line("const dm::i64 from = %s;", of)
-		e.line("float sum = %s;", start(f.Kind, types.F32))
-		e.line("for (dm::i32 p = 0; p < %d; p++) sum = %s;", parts, joined(f.Kind, types.F32, "sum", fmt.Sprintf("%s[from + dm::i64(p) * %d]", f.param, step)))
-		inner := p.t.Cols
-		e.bind(f.Kept.N, fmt.Sprintf("(i %% %d)", inner))
-		if !f.Rows {
-			inner = p.t.Rows
-			e.bind(f.Kept.M, fmt.Sprintf("(i %% %d)", inner))
+		out := ns.of[f.Value]
+		join := &launch{
+			suffix: l.suffix + "_" + string(out), class: l.class, of: f.Value.Op, threads: blockThreads,
+			grid: [3]int{int(ceil(values, blockThreads)), 1, 1}, named: ns.of,
 		}
-		e.bind(f.Kept.Z, fmt.Sprintf("(i / %d)", inner))
-		e.line("%s.store(%s, dm::narrow<%s>(sum));", p.ns.of[f.Value], e.index(f.At), storage(elem))
-		name := l.name + "_" + p.ns.of[f.Value]
-		finish := launch{
-			name: name, class: l.class, of: f.Value.Op, threads: blockThreads, grid: [3]int{int(ceil(values, blockThreads)), 1, 1},
-			body: e.b.String(),
-		}
-		for _, q := range p.ns.params {
-			if q.temp != nil {
-				q.mode = artifact.In
+		join.params = ns.only(func(q param) bool { return q.name == f.param || q.name == out })
+		join.write = func(t *text) error {
+			e := t.emitter(t.body)
+			e.lineOf(f.Value.Op, "const dm::i32 %s = dm::block() * %d + dm::thread()", def(i), blockThreads)
+			e.oneLine(cpp("return"), "if (%s >= %d)", i, values)
+			e.line("const dm::i64 %s = %s", def(from), of)
+			e.line("float %s = %s", def(sum), identity(f.Kind, types.F32))
+			e.oneLine(cpp("%s = %s", sum, combined(f.Kind, types.F32, sum, cpp("%s[%s + dm::i64(%s) * %d]", f.param, from, n, step))),
+				"for (dm::i32 %s = 0; %s < %d; %s++)", def(n), n, parts, n)
+			inner := p.t.Cols
+			e.bind(f.Kept.N, cpp("(%s %% %d)", i, inner))
+			if !f.Rows {
+				inner = p.t.Rows
+				e.bind(f.Kept.M, cpp("(%s %% %d)", i, inner))
 			}
-			finish.params = append(finish.params, q)
+			e.bind(f.Kept.Z, cpp("(%s / %d)", i, inner))
+			e.line("%s.store(%s, dm::narrow<%s>(%s))", out, e.index(f.At), storage(kernel.ElemOf(f.Value)), sum)
+			return nil
 		}
-		all = append(all, p.trim(finish))
+		all = append(all, join)
 	}
-	return all, nil
+	return all
 }

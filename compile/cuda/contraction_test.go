@@ -61,8 +61,8 @@ type collection struct {
 
 func newCollection(target Target) *collection {
 	c := &collection{builder: &builder{
-		generator: newGenerator(target), kernels: map[string]int{}, used: map[string]bool{},
-		out: &artifact.Program{Name: "products"},
+		target: target, kernels: map[string]int{}, used: map[string]bool{},
+		out: &artifact.Program{Name: "products", Target: "cuda"},
 	}}
 	return c
 }
@@ -156,10 +156,19 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	default:
 		t.Fatalf("%s is %s", p.name, f.Class)
 	}
-	ls, err := c.generator.kernels(f, c.unique(identifier(p.name)))
+	plan, err := c.target.plan(f, options{})
 	if err != nil {
 		t.Fatalf("%s: %v", p.name, err)
 	}
+	ls, err := plan.launches()
+	if err != nil {
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	bodies, err := texts(ls)
+	if err != nil {
+		t.Fatalf("%s: %v", p.name, err)
+	}
+	name := c.unique(identifier(p.name))
 	buffer := map[*ir.Value]int{}
 	var args []*tensor.Tensor
 	for _, v := range fn.Args {
@@ -193,21 +202,21 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	}
 	read, written := traffic(t, p, values, kinds)
 	scratch := map[*temp]int{}
-	for _, x := range temps(ls) {
-		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.n*x.elem.Bytes())
+	for _, x := range plan.temps() {
+		scratch[x] = c.alloc(p.name+".sums", x.elem, []int64{x.n}, artifact.Temp, x.bytes())
 	}
-	each := perLaunch(&ir.Op{}, f, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
+	each := launchBytes(&ir.Op{}, plan, ls, cost.NewFlow(fn, m, nil)) // operands are read in full
 	for i, l := range ls {
 		if each != nil {
 			read, written = each[i].read, each[i].written
 		}
-		s := artifact.Step{Name: l.name, Kernel: c.kernel(l, nil), Grid: l.grid, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
+		s := artifact.Step{Name: name + l.suffix, Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: c.kernel(bodies[i], name+l.suffix, nil), Grid: l.grid}, Differs: l.differs, ReadBytes: read, WrittenBytes: written}
 		for _, q := range l.params {
 			n := buffer[q.value]
 			if q.temp != nil {
 				n = scratch[q.temp]
 			}
-			s.Args = append(s.Args, artifact.Arg{Buffer: n, Map: q.tmap})
+			s.Launch.Args = append(s.Launch.Args, artifact.Arg{Buffer: n, Map: q.tmap})
 		}
 		c.out.Steps = append(c.out.Steps, s)
 	}
@@ -334,7 +343,7 @@ func (c *collection) compile(t *testing.T, archs ...string) {
 			i := slices.IndexFunc(c.out.Kernels, func(a artifact.Kernel) bool { return a.Name == k.Name })
 			shared := 0
 			if i >= 0 {
-				shared = c.out.Kernels[i].Shared
+				shared = c.out.Kernels[i].Block.Shared
 			}
 			t.Logf("%s %-40s %3d registers, %6d bytes shared", arch, k.Name, k.Registers, shared)
 		}

@@ -59,17 +59,17 @@ func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) e
 		begin = append(begin, move{results[k], from})
 	}
 	b.copies(begin)
-	at := b.decision(artifact.Loop, name)
+	at := b.decision(artifact.StepLoop, name)
 	if n := o.Int("trip_count", -1); n >= 0 {
-		b.out.Steps[at].Trips, b.out.Steps[at].TripsKnown = n, true
+		b.out.Steps[at].Decision.Trips, b.out.Steps[at].Decision.TripsKnown = n, true
 	}
 	err := b.region(o, 0, base, results, func(given []int) {
-		b.out.Steps[at].Args = []artifact.Arg{{Buffer: given[0]}}
+		b.out.Steps[at].Decision.On = given[0]
 	})
 	if err != nil {
 		return err
 	}
-	b.out.Steps[at].Parts[0] = len(b.out.Steps) - at - 1
+	b.out.Steps[at].Decision.Parts[0] = len(b.out.Steps) - at - 1
 	err = b.region(o, 1, base, results, func(given []int) {
 		var aside, next []move
 		for _, k := range schedule.Swapped(o) {
@@ -95,7 +95,7 @@ func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) e
 			b.out.Buffers[m.to].First, b.out.Buffers[m.to].Last = from, len(b.out.Steps)-1
 		}
 	})
-	b.out.Steps[at].Parts[1] = len(b.out.Steps) - at - 1 - b.out.Steps[at].Parts[0]
+	b.out.Steps[at].Decision.Parts[1] = len(b.out.Steps) - at - 1 - b.out.Steps[at].Decision.Parts[0]
 	return err
 }
 
@@ -105,8 +105,8 @@ func (b *builder) branch(o *ir.Op, name string, results []int, base int64) error
 	if !ok {
 		return failure(o, "%s has no buffer", o.Operands[0].Name)
 	}
-	at := b.decision(artifact.Branch, name)
-	b.out.Steps[at].Args = []artifact.Arg{{Buffer: on}}
+	at := b.decision(artifact.StepBranch, name)
+	b.out.Steps[at].Decision.On = on
 	for n := range o.Regions {
 		before := len(b.out.Steps)
 		if o.Body(n) == nil {
@@ -122,15 +122,15 @@ func (b *builder) branch(o *ir.Op, name string, results []int, base int64) error
 		if err != nil {
 			return err
 		}
-		b.out.Steps[at].Parts[n] = len(b.out.Steps) - before
+		b.out.Steps[at].Decision.Parts[n] = len(b.out.Steps) - before
 	}
 	return nil
 }
 
 // decision adds a step that decides about those that follow.
-func (b *builder) decision(kind int, name string) int {
+func (b *builder) decision(kind artifact.StepKind, name string) int {
 	n := len(b.out.Steps)
-	b.out.Steps = append(b.out.Steps, artifact.Step{Name: name, Kernel: kind})
+	b.out.Steps = append(b.out.Steps, artifact.Step{Name: name, Kind: kind})
 	b.floor = n + 1
 	return n
 }
@@ -188,8 +188,8 @@ func (b *builder) copies(ms []move) {
 			continue
 		}
 		s := artifact.Step{
-			Name: b.unique(identifier(fmt.Sprintf("%s_from_%s", to.Name, from.Name))), Kernel: artifact.Copy,
-			Args:      []artifact.Arg{{Buffer: m.to}, {Buffer: m.from}},
+			Name: b.unique(identifier(fmt.Sprintf("%s_from_%s", to.Name, from.Name))), Kind: artifact.StepCopy,
+			Move:      artifact.Move{To: m.to, From: m.from},
 			ReadBytes: to.Size(), WrittenBytes: to.Size(),
 		}
 		if m := b.target.Machine; m != nil {

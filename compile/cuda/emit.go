@@ -14,108 +14,83 @@ import (
 // emitter writes the statements that compute expressions, each once in the
 // innermost scope that all its uses see.
 type emitter struct {
-	b       strings.Builder
-	depth   int
+	*unit
 	scopes  []scope
-	atoms   map[*kernel.Atom]string // what the variables that have values here are called
-	params  map[*ir.Value]string
+	atoms   map[*kernel.Atom]code // what the variables that have values here are called
+	params  map[*ir.Value]ident
 	unsound *[]string // what was asked for where it cannot be computed
-	// loaded gives the name of what a load reads where it was read beforehand.
-	loaded func(x *kernel.Expr) string
+	// loaded gives what a load reads where it was read beforehand.
+	loaded func(x *kernel.Expr) (code, bool)
 	// given are expressions computed elsewhere, such as folds over rows.
-	given map[*kernel.Expr]string
+	given map[*kernel.Expr]code
 	// lane are expressions of which an array holds one value for each neighbour.
-	lane map[*kernel.Expr]string
+	lane map[*kernel.Expr]ident
 	next int
-	op   *ir.Op // that statements stand for, and the last one that the text says
-	said *ir.Op
-	// coarse are exponentials that no result wider than 16 bits is made of.
-	coarse map[*kernel.Expr]bool
-	runs   map[*kernel.Atom]run
+	// approximate are exponentials that no result wider than 16 bits is made of.
+	approximate map[*kernel.Expr]bool
+	runs        map[*kernel.Atom]run
 	// lanesOf is the variable that numbers neighbours; nil: there is none.
 	lanesOf *kernel.Atom
 }
 
 // scope is what stands between two braces.
 type scope struct {
-	names map[*kernel.Expr]string // of what was computed in it
-	bound []*kernel.Atom          // variables that have values in it alone
+	names map[*kernel.Expr]code // of what was computed in it
+	bound []*kernel.Atom        // variables that have values in it alone
 }
 
-func (g *generator) emitter(params map[*ir.Value]string) *emitter {
+// emitter writes into u.
+func (t *text) emitter(u *unit) *emitter {
 	return &emitter{
-		depth: 1, scopes: []scope{{names: map[*kernel.Expr]string{}}}, atoms: map[*kernel.Atom]string{}, unsound: &g.unsound,
-		params: params, given: map[*kernel.Expr]string{}, lane: map[*kernel.Expr]string{}, runs: map[*kernel.Atom]run{},
+		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, unsound: &t.unsound,
+		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{},
 	}
 }
 
 // fail notes that the text asks for something that cannot be computed here; the
 // kernel is refused then.
-func (e *emitter) fail(format string, args ...any) string {
+func (e *emitter) fail(format string, args ...any) code {
 	*e.unsound = append(*e.unsound, fmt.Sprintf(format, args...))
-	return "unsound"
+	return cpp("unsound")
 }
 
 // param is the parameter for v.
-func (e *emitter) param(v *ir.Value) string {
+func (e *emitter) param(v *ir.Value) code {
 	if n, ok := e.params[v]; ok {
-		return n
+		return cpp("%s", n)
 	}
 	return e.fail("%s is read, and no parameter", v.Name)
 }
 
-// bind gives a variable its name, up to the end of the scope.
-func (e *emitter) bind(a *kernel.Atom, name string) {
+// bind gives a variable its value, up to the end of the scope.
+func (e *emitter) bind(a *kernel.Atom, value code) {
 	if a != nil {
-		e.atoms[a] = name
+		e.atoms[a] = value
 		top := &e.scopes[len(e.scopes)-1]
 		top.bound = append(top.bound, a)
 	}
 }
 
-func (e *emitter) line(format string, args ...any) {
-	if e.op != e.said {
-		e.b.WriteString(mark(e.op))
-		e.said = e.op
-	}
-	e.b.WriteString(strings.Repeat("  ", e.depth))
-	fmt.Fprintf(&e.b, format, args...)
-	e.b.WriteByte('\n')
-}
-
-// lineOf is line for a statement that stands for o, as do those that follow; nil:
-// for what those before it do.
-func (e *emitter) lineOf(o *ir.Op, format string, args ...any) {
-	e.of(o)
-	e.line(format, args...)
-}
-
-// of says which op the statements that follow stand for.
-func (e *emitter) of(o *ir.Op) {
-	if o != nil {
-		e.op = o
-	}
-}
-
 // open and close put what is written between them into braces.
 func (e *emitter) open(format string, args ...any) {
-	e.line(format+" {", args...)
-	e.depth++
-	e.scopes = append(e.scopes, scope{names: map[*kernel.Expr]string{}})
+	e.enter(block, format, args...)
+	e.scopes = append(e.scopes, scope{names: map[*kernel.Expr]code{}})
 }
 
 func (e *emitter) close() {
-	e.depth--
 	for _, a := range e.scopes[len(e.scopes)-1].bound {
 		delete(e.atoms, a)
 	}
 	e.scopes = e.scopes[:len(e.scopes)-1]
-	e.line("}")
+	e.leave()
 }
 
-func (e *emitter) name(prefix string) string {
+// pragma adds an annotation of the loop that follows.
+func (e *emitter) pragma(text string) { e.add(&stmt{head: cpp(text), style: bare}) }
+
+func (e *emitter) name(prefix string) ident {
 	e.next++
-	return prefix + strconv.Itoa(e.next)
+	return ident(prefix + strconv.Itoa(e.next))
 }
 
 // storage is the prelude's type of an element in memory.
@@ -147,34 +122,34 @@ func small(elem types.Elem) bool { return elem.IsFloat() && elem.Bytes() < 4 }
 
 // value is the name of x, or its text where it is a number, after the
 // statements that compute it.
-func (e *emitter) value(x *kernel.Expr) string {
-	if n, ok := e.given[x]; ok {
-		return n
+func (e *emitter) value(x *kernel.Expr) code {
+	if v, ok := e.given[x]; ok {
+		return v
 	}
 	if n, ok := e.lane[x]; ok {
 		at, ok := e.atoms[e.lanesOf]
 		if !ok {
 			return e.fail("a value of each neighbour is read where there is no neighbour")
 		}
-		return n + "[" + at + "]"
+		return cpp("%s[%s]", n, at)
 	}
 	for i := len(e.scopes) - 1; i >= 0; i-- {
-		if n, ok := e.scopes[i].names[x]; ok {
-			return n
+		if v, ok := e.scopes[i].names[x]; ok {
+			return v
 		}
 	}
 	if x.Op == kernel.Number {
-		return number(x)
+		return cpp("%s", number(x))
 	}
 	if x.Op == kernel.Load && e.loaded != nil {
-		if n := e.loaded(x); n != "" {
-			return n
+		if v, ok := e.loaded(x); ok {
+			return v
 		}
 	}
 	if x.Op == "convert" && !small(x.Elem) && register(x.Elem) == register(x.Args[0].Elem) {
 		return e.value(x.Args[0])
 	}
-	var n string
+	var n ident
 	switch x.Op {
 	case kernel.Guard:
 		n = e.guard(x)
@@ -186,12 +161,13 @@ func (e *emitter) value(x *kernel.Expr) string {
 	case kernel.Part:
 		return e.fail("a part of a fold by a region is read outside of it")
 	default:
-		text := e.text(x)
+		v := e.expression(x)
 		n = e.name("t")
-		e.lineOf(x.From, "const %s %s = %s;", register(x.Elem), n, text)
+		e.lineOf(x.From, "const %s %s = %s", register(x.Elem), def(n), v)
 	}
-	e.scopes[len(e.scopes)-1].names[x] = n
-	return n
+	v := cpp("%s", n)
+	e.scopes[len(e.scopes)-1].names[x] = v
+	return v
 }
 
 func number(x *kernel.Expr) string {
@@ -235,23 +211,23 @@ func float(v float64, bits int) string {
 	return s + suffix
 }
 
-// text is the C++ expression for x, whose operands have names.
-func (e *emitter) text(x *kernel.Expr) string {
+// expression is the C++ expression for x, whose operands have names.
+func (e *emitter) expression(x *kernel.Expr) code {
 	switch x.Op {
 	case kernel.Load:
-		return fmt.Sprintf("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
+		return cpp("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
 	case kernel.Count:
-		return fmt.Sprintf("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
+		return cpp("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
 	case kernel.Acc:
 		if x.Elem.IsInt() {
-			return fmt.Sprintf("%s(acc[%d][%s])", storage(x.Elem), x.Int, e.index(x.At))
+			return cpp("%s(%s[%d][%s])", storage(x.Elem), accumulators, x.Int, e.index(x.At))
 		}
-		return fmt.Sprintf("acc[%d][%s]", x.Int, e.index(x.At))
+		return cpp("%s[%d][%s]", accumulators, x.Int, e.index(x.At))
 	case kernel.Keep:
-		if base, ok := e.beside(x.At, e.lanesOf, 2); ok { // neighbours share a draw
-			return fmt.Sprintf("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
+		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a draw
+			return cpp("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
 		}
-		return fmt.Sprintf("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
+		return cpp("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
 	case kernel.Random:
 		return e.random(x)
 	}
@@ -260,18 +236,20 @@ func (e *emitter) text(x *kernel.Expr) string {
 		args[i] = e.value(a)
 	}
 	switch {
+	case x.Op == "convert" && small(x.Elem): // rounded, and kept in the type that it is computed in
+		return cpp("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), args[0])
 	case x.Op == "convert":
-		return e.convert(x, args[0].(string))
+		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
 	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
-		return fmt.Sprintf("dm::quotient_shared(%s, %s)", args...) // the row shares it
-	case e.coarse[x]:
-		return fmt.Sprintf("dm::exp_coarse(%s)", args...)
+		return cpp("dm::quotient_shared(%s, %s)", args...) // the row shares it
+	case e.approximate[x]:
+		return cpp("dm::exp_coarse(%s)", args...)
 	}
-	return fmt.Sprintf(scalarText(x), args...)
+	return cpp(scalarFormat(x), args...)
 }
 
-// scalarText is the C++ expression of a scalar op with %s for its operands.
-func scalarText(x *kernel.Expr) string {
+// scalarFormat is the C++ expression of a scalar op with %s for its operands.
+func scalarFormat(x *kernel.Expr) string {
 	in := x.Elem
 	if len(x.Args) > 0 {
 		in = x.Args[0].Elem
@@ -335,21 +313,12 @@ func scalarText(x *kernel.Expr) string {
 		}
 		return "dm::gelu(%s)"
 	}
-	args := strings.Repeat(", %s", len(x.Args))
-	return "dm::" + x.Op + "(" + strings.TrimPrefix(args, ", ") + ")"
+	return "dm::" + x.Op + "(%s" + strings.Repeat(", %s", len(x.Args)-1) + ")"
 }
 
-// convert rounds to small types and stays in the type they are computed in.
-func (e *emitter) convert(x *kernel.Expr, from string) string {
-	if small(x.Elem) {
-		return fmt.Sprintf("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), from)
-	}
-	return fmt.Sprintf("dm::convert<%s>(%s)", storage(x.Elem), from)
-}
-
-// coarse are the exponentials of which results of 16 bits and fewer are made, and
+// approximate are the exponentials of which results of 16 bits and fewer are made, and
 // no others.
-func coarse(outs []kernel.Out) map[*kernel.Expr]bool {
+func approximate(outs []kernel.Out) map[*kernel.Expr]bool {
 	out, exact := map[*kernel.Expr]bool{}, map[*kernel.Expr]bool{}
 	for _, o := range outs {
 		kernel.Walk(o.X, func(x *kernel.Expr) {
@@ -368,81 +337,91 @@ func coarse(outs []kernel.Out) map[*kernel.Expr]bool {
 	return out
 }
 
-func (e *emitter) random(x *kernel.Expr) string {
+func (e *emitter) random(x *kernel.Expr) code {
 	at := e.index(x.At)
 	if x.Kind == "normal" {
-		return fmt.Sprintf("dm::convert<%s>(%s + %s * dm::normal(%dull, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+		return cpp("dm::convert<%s>(%s + %s * dm::normal(%dull, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
 	}
-	return fmt.Sprintf("dm::uniform_between<%s>(%s, %s, %dull, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+	return cpp("dm::uniform_between<%s>(%s, %s, %dull, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
 }
 
 // guard computes one of two values under a condition.
-func (e *emitter) guard(x *kernel.Expr) string {
+func (e *emitter) guard(x *kernel.Expr) ident {
 	n := e.name("t")
-	e.lineOf(x.From, "%s %s;", register(x.Elem), n)
+	e.lineOf(x.From, "%s %s", register(x.Elem), def(n))
 	e.open("if (%s)", e.conditions(x.If))
-	e.lineOf(x.From, "%s = %s;", n, e.value(x.Args[0]))
+	e.assign(x.From, n, e.value(x.Args[0]))
 	e.close()
 	e.open("else")
-	e.lineOf(x.From, "%s = %s;", n, e.value(x.Args[1]))
+	e.assign(x.From, n, e.value(x.Args[1]))
 	e.close()
 	return n
 }
 
-func (e *emitter) conditions(cs []kernel.Condition) string {
-	var parts []string
+// assign gives a variable, or an element of one, another value.
+func (e *emitter) assign(o *ir.Op, to any, value code) { e.lineOf(o, "%s = %s", to, value) }
+
+func (e *emitter) conditions(cs []kernel.Condition) code {
+	var all code
+	and := func(c code) {
+		if all.format == "" {
+			all = c
+		} else {
+			all = cpp("%s && %s", all, c)
+		}
+	}
 	for _, c := range cs {
 		x := e.index(c.X)
 		lo, hi := c.X.Bounds()
 		if lo < c.Lo {
-			parts = append(parts, fmt.Sprintf("%s >= %d", x, c.Lo))
+			and(cpp("%s >= %d", x, c.Lo))
 		}
 		if hi >= c.Hi {
-			parts = append(parts, fmt.Sprintf("%s < %d", x, c.Hi))
+			and(cpp("%s < %d", x, c.Hi))
 		}
 	}
-	return strings.Join(parts, " && ")
+	return all
 }
 
-// start is what a fold of that kind begins with.
-func start(kind string, elem types.Elem) string {
+// identity is what a fold of that kind begins with.
+func identity(kind string, elem types.Elem) string {
 	f, i := kernel.Identity(kind, elem)
 	return number(&kernel.Expr{Op: kernel.Number, Elem: elem, Num: f, Int: i})
 }
 
-// joined is two parts of a fold made one.
-func joined(kind string, elem types.Elem, a, b string) string {
-	return fmt.Sprintf(scalarText(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
+// combined is two parts of a fold made one.
+func combined(kind string, elem types.Elem, a, b any) code {
+	return cpp(scalarFormat(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
 }
 
 // loop computes a fold over loops of its own.
-func (e *emitter) loop(x *kernel.Expr) string {
-	acc := e.name("f")
+func (e *emitter) loop(x *kernel.Expr) ident {
+	sum := e.name("f")
 	e.hoist(x.Args[0])
+	begin := cpp("%s", identity(x.Kind, x.Elem))
 	if x.Kind == kernel.Last || x.Kind == kernel.Region {
-		e.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, e.value(x.Args[1]))
-	} else {
-		e.lineOf(x.From, "%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
+		begin = e.value(x.Args[1])
 	}
+	e.lineOf(x.From, "%s %s = %s", register(x.Elem), def(sum), begin)
 	for _, v := range x.Vars {
 		n := e.name("k")
-		e.open("for (%s %s = 0; %s < %d; %s++)", counter(v.Max+1), n, n, v.Max+1, n)
-		e.bind(v, n)
+		e.open("for (%s %s = 0; %s < %d; %s++)", counter(v.Max+1), def(n), n, v.Max+1, n)
+		e.bind(v, cpp("%s", n))
 	}
 	body := x.Args[0]
-	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == start(x.Kind, x.Elem))
+	when := body.Op == kernel.Guard && (x.Kind == kernel.Last || x.Kind != kernel.Region && body.Args[1].Op == kernel.Number && number(body.Args[1]) == identity(x.Kind, x.Elem))
 	if when {
 		e.open("if (%s)", e.conditions(body.If))
 		body = body.Args[0]
 	}
 	switch x.Kind {
 	case kernel.Last:
-		e.lineOf(x.From, "%s = %s;", acc, e.value(body))
+		e.assign(x.From, sum, e.value(body))
 	case kernel.Region:
-		e.given[x.Args[3]], e.given[x.Args[4]] = acc, e.value(body)
-		e.lineOf(x.From, "%s = %s;", acc, e.value(x.Args[2]))
+		e.given[x.Args[3]], e.given[x.Args[4]] = cpp("%s", sum), e.value(body)
+		e.assign(x.From, sum, e.value(x.Args[2]))
 	default:
-		e.lineOf(x.From, "%s = %s;", acc, joined(x.Kind, x.Elem, acc, e.value(body)))
+		e.assign(x.From, sum, combined(x.Kind, x.Elem, sum, e.value(body)))
 	}
 	if when {
 		e.close()
@@ -450,7 +429,7 @@ func (e *emitter) loop(x *kernel.Expr) string {
 	for range x.Vars {
 		e.close()
 	}
-	return acc
+	return sum
 }
 
 // counter is the type of a variable that counts to n in steps of up to a million.
@@ -462,11 +441,11 @@ func counter(n int64) string {
 }
 
 // scaled is a * b, where b is a number, in the type that counts to n.
-func scaled(a string, b, n int64) string {
+func scaled(a code, b, n int64) code {
 	if counter(n) == "dm::i64" {
-		a = "dm::i64(" + a + ")"
+		a = cpp("dm::i64(%s)", a)
 	}
-	return fmt.Sprintf("%s * %d", a, b)
+	return cpp("%s * %d", a, b)
 }
 
 // hoist computes the parts of x that can be computed here, before a loop is

@@ -104,9 +104,9 @@ func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
 	return ok
 }
 
-// byData is why what f moves depends on its data, and is at most what the cost
+// dataDependence is why what f moves depends on its data, and is at most what the cost
 // model says; "" where it does not.
-func byData(f *kernel.Form, launches int) string {
+func dataDependence(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
 	for _, o := range f.Ops {
 		switch {

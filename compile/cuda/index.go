@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -9,13 +8,14 @@ import (
 )
 
 // index is the C++ expression for x: of 32 bits where that is enough.
-func (e *emitter) index(x kernel.Index) string {
+func (e *emitter) index(x kernel.Index) code {
 	if n, ok := x.IsConst(); ok {
-		return fmt.Sprint(n)
+		return cpp("%d", n)
 	}
 	lo, hi := extent(x)
 	wide := lo < math.MinInt32 || hi > math.MaxInt32
-	var b strings.Builder
+	var format strings.Builder
+	var args []any
 	for i, t := range x.Terms {
 		a, c := e.atom(t.Atom), t.Coef
 		if base, n, ok := e.multiple(t); ok {
@@ -23,48 +23,60 @@ func (e *emitter) index(x kernel.Index) string {
 		}
 		switch {
 		case i > 0 && c < 0:
-			b.WriteString(" - ")
+			format.WriteString(" - ")
 			c = -c
 		case i > 0:
-			b.WriteString(" + ")
+			format.WriteString(" + ")
 		case c == -1:
-			b.WriteString("-")
+			format.WriteString("-")
 			c = 1
 		}
 		if wide {
-			a = "dm::i64(" + a + ")"
+			a = cpp("dm::i64(%s)", a)
 		}
-		if c == 1 {
-			b.WriteString(a)
-		} else {
-			fmt.Fprintf(&b, "%s * %d", a, c)
+		format.WriteString("%s")
+		args = append(args, a)
+		if c != 1 {
+			format.WriteString(" * %d")
+			args = append(args, c)
 		}
 	}
 	switch {
 	case x.C > 0:
-		fmt.Fprintf(&b, " + %d", x.C)
+		format.WriteString(" + %d")
+		args = append(args, x.C)
 	case x.C < 0:
-		fmt.Fprintf(&b, " - %d", -x.C)
+		format.WriteString(" - %d")
+		args = append(args, -x.C)
 	}
-	return b.String()
+	return code{format.String(), args}
 }
 
-// multiple is the text of n * (X / n) for a term that is a multiple of it, where n
-// is a power of two: the compiler sees that the last bits are zero.
-func (e *emitter) multiple(t kernel.Term) (text string, n int64, ok bool) {
+// factor is x as an operand of an operator that binds more tightly than a sum.
+func (e *emitter) factor(x kernel.Index) code {
+	c := e.index(x)
+	if _, ok := x.IsConst(); ok || len(x.Terms) == 1 && x.C == 0 && (c.format == "%s" || c.format == "-%s") {
+		return c
+	}
+	return cpp("(%s)", c)
+}
+
+// multiple is n * (X / n) for a term that is a multiple of it, where n is a power
+// of two: the compiler sees that the last bits are zero.
+func (e *emitter) multiple(t kernel.Term) (c code, n int64, ok bool) {
 	if r, ok := e.runs[t.Atom]; ok && t.Coef%r.n == 0 {
-		return fmt.Sprintf("(%s & -%d)", r.name, r.n), r.n, true
+		return cpp("(%s & -%d)", r.name, r.n), r.n, true
 	}
 	a := t.Atom
 	if _, bound := e.atoms[a]; bound || a.Kind != kernel.Div || a.N&(a.N-1) != 0 || t.Coef%a.N != 0 {
-		return "", 0, false
+		return code{}, 0, false
 	}
-	return fmt.Sprintf("(%s & -%d)", operand(e.index(a.X)), a.N), a.N, true
+	return cpp("(%s & -%d)", e.factor(a.X), a.N), a.N, true
 }
 
 // run is a variable of which an atom counts runs of n, a power of two.
 type run struct {
-	name string
+	name ident
 	n    int64
 }
 
@@ -78,43 +90,19 @@ func extent(x kernel.Index) (lo, hi int64) {
 	return lo, hi
 }
 
-func (e *emitter) atom(a *kernel.Atom) string {
-	if n, ok := e.atoms[a]; ok {
-		return n
+func (e *emitter) atom(a *kernel.Atom) code {
+	if c, ok := e.atoms[a]; ok {
+		return c
 	}
 	switch a.Kind {
 	case kernel.Div:
-		return fmt.Sprintf("(%s / %d)", operand(e.index(a.X)), a.N)
+		return cpp("(%s / %d)", e.factor(a.X), a.N)
 	case kernel.Mod:
-		return fmt.Sprintf("(%s %% %d)", operand(e.index(a.X)), a.N)
+		return cpp("(%s %% %d)", e.factor(a.X), a.N)
 	case kernel.Within:
-		return operand(e.index(a.X))
+		return e.factor(a.X)
 	case kernel.Datum:
-		return "dm::i64(" + e.value(a.E) + ")"
+		return cpp("dm::i64(%s)", e.value(a.E))
 	}
 	return e.fail("the variable %s is read where it has no value", a.Name)
-}
-
-// operand is s as an operand of an operator that binds more tightly than a sum.
-func operand(s string) string {
-	if !strings.Contains(s, " ") || s[0] == '(' && closes(s) {
-		return s
-	}
-	return "(" + s + ")"
-}
-
-// closes reports whether the parenthesis that s begins with ends it.
-func closes(s string) bool {
-	depth := 0
-	for i, c := range s {
-		switch c {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i == len(s)-1
-			}
-		}
-	}
-	return false
 }

@@ -1,10 +1,8 @@
 package cuda
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -16,7 +14,7 @@ type lanes struct {
 	*emitter
 	lane *kernel.Atom // nil: one element
 	n    int64
-	vecs map[*kernel.Expr]string
+	vecs map[*kernel.Expr]ident
 	skip func(x *kernel.Expr) bool // loads that were read already
 	end  func()                    // to be called where the scope ends in which the vectors were read
 }
@@ -24,10 +22,10 @@ type lanes struct {
 // width is how many elements one access of the memory takes, at most 16 bytes.
 func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 
-// beside reports whether the elements at x follow each other in memory along
+// contiguous reports whether the elements at x follow each other in memory along
 // lane, each group of w of them aligned; base is x for lane 0.
-func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
-	x = opened(x, lane)
+func (l *emitter) contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
+	x = expanded(x, lane)
 	base = kernel.Const(x.C)
 	found := false
 	for _, t := range x.Terms {
@@ -45,9 +43,9 @@ func (l *emitter) beside(x kernel.Index, lane *kernel.Atom, w int64) (base kerne
 	return base, found && x.C%w == 0
 }
 
-// opened is x with the sums that are known to lie in a range, and that lane is a
+// expanded is x with the sums that are known to lie in a range, and that lane is a
 // part of, written out.
-func opened(x kernel.Index, lane *kernel.Atom) kernel.Index {
+func expanded(x kernel.Index, lane *kernel.Atom) kernel.Index {
 	out := kernel.Const(x.C)
 	add := func(t kernel.Term) {
 		for i, u := range out.Terms {
@@ -67,7 +65,7 @@ func opened(x kernel.Index, lane *kernel.Atom) kernel.Index {
 			add(t)
 			continue
 		}
-		y := opened(t.Atom.X, lane)
+		y := expanded(t.Atom.X, lane)
 		out.C += t.Coef * y.C
 		for _, u := range y.Terms {
 			add(kernel.Term{Coef: t.Coef * u.Coef, Atom: u.Atom})
@@ -109,7 +107,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		return
 	}
 	w := width(x.Elem, l.n)
-	base, ok := l.beside(x.At, l.lane, w)
+	base, ok := l.contiguous(x.At, l.lane, w)
 	if !ok || w == 1 {
 		return
 	}
@@ -117,14 +115,14 @@ func (l *lanes) vectors(x *kernel.Expr) {
 	l.vecs[x] = n
 	at := l.index(base)
 	if l.n == w {
-		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s);", n, l.param(x.Buf), w, at)
+		l.lineOf(x.From, "const auto %s = %s.template load<%d>(%s)", def(n), l.param(x.Buf), w, at)
 		return
 	}
-	var parts []string
+	var parts []code
 	for k := int64(0); k < l.n; k += w {
-		parts = append(parts, fmt.Sprintf("%s.template load<%d>(%s + %d)", l.param(x.Buf), w, at, k))
+		parts = append(parts, cpp("%s.template load<%d>(%s + %d)", l.param(x.Buf), w, at, k))
 	}
-	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s};", storage(x.Elem), w, n, strings.Join(parts, ", "))
+	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s}", storage(x.Elem), w, def(n), parts)
 }
 
 // guarded computes x, one of two values under a condition, for all lanes at once
@@ -138,12 +136,12 @@ func (l *lanes) guarded(x *kernel.Expr) {
 		return
 	}
 	n := l.name("t")
-	l.lineOf(x.From, "%s %s[%d];", register(x.Elem), n, l.n)
+	l.lineOf(x.From, "%s %s[%d]", register(x.Elem), def(n), l.n)
 	part := func(y *kernel.Expr, format string, args ...any) {
 		l.open(format, args...)
 		vecs, held := maps.Clone(l.vecs), maps.Clone(l.emitter.lane)
 		l.ready(y)
-		l.each(func() { l.lineOf(y.From, "%s[%s] = %s;", n, l.atoms[l.lane], l.value(y)) })
+		l.each(func(j code) { l.assign(y.From, cpp("%s[%s]", n, j), l.value(y)) })
 		l.vecs, l.emitter.lane = vecs, held
 		l.close()
 	}
@@ -161,7 +159,7 @@ func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok boo
 			varies = varies || a == l.lane || a.Kind == kernel.Datum && a.E.DependsOn(l.lane)
 		})
 		if varies {
-			base, ok := l.beside(c.X, l.lane, l.n)
+			base, ok := l.contiguous(c.X, l.lane, l.n)
 			if !ok || c.Lo%l.n != 0 || c.Hi%l.n != 0 {
 				return nil, false
 			}
@@ -172,36 +170,37 @@ func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok boo
 	return out, true
 }
 
-// element is the text of the load x in the current lane, where a vector holds it.
-func (l *lanes) element(x *kernel.Expr) string {
+// element is the load x in the current lane, where a vector holds it.
+func (l *lanes) element(x *kernel.Expr) (c code, ok bool) {
 	n, ok := l.vecs[x]
 	if !ok {
-		return ""
+		return code{}, false
 	}
-	w := width(x.Elem, l.n)
+	w, j := width(x.Elem, l.n), l.atoms[l.lane]
 	if l.n == w {
-		return fmt.Sprintf("dm::wide(%s[%s])", n, l.atoms[l.lane])
+		return cpp("dm::wide(%s[%s])", n, j), true
 	}
-	return fmt.Sprintf("dm::wide(%s[%s / %d][%s %% %d])", n, l.atoms[l.lane], w, l.atoms[l.lane], w)
+	return cpp("dm::wide(%s[%s / %d][%s %% %d])", n, j, w, j, w), true
 }
 
-// each opens the loop over the lanes; one lane needs none.
-func (l *lanes) each(body func()) {
+// each opens the loop over the lanes, of which body is given the number; one
+// lane needs none.
+func (l *lanes) each(body func(j code)) {
 	if l.lane == nil {
-		body()
+		body(cpp("0"))
 		return
 	}
 	j := l.name("j")
-	l.line("DM_UNROLL")
-	l.open("for (int %s = 0; %s < %d; %s++)", j, j, l.n, j)
-	l.bind(l.lane, j)
-	body()
+	l.pragma("DM_UNROLL")
+	l.open("for (int %s = 0; %s < %d; %s++)", def(j), j, l.n, j)
+	l.bind(l.lane, cpp("%s", j))
+	body(l.atoms[l.lane])
 	l.close()
 }
 
 // lanes makes vectors the source of loads of the emitter.
 func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
-	l := &lanes{emitter: e, lane: lane, n: n, vecs: map[*kernel.Expr]string{}}
+	l := &lanes{emitter: e, lane: lane, n: n, vecs: map[*kernel.Expr]ident{}}
 	if lane == nil {
 		l.n = 1
 	} else {
@@ -209,14 +208,11 @@ func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
 	}
 	outer, held := e.loaded, maps.Clone(e.lane)
 	l.end = func() { e.loaded, e.lane = outer, held }
-	e.loaded = func(x *kernel.Expr) string {
-		if s := l.element(x); s != "" {
-			return s
+	e.loaded = func(x *kernel.Expr) (code, bool) {
+		if c, ok := l.element(x); ok || outer == nil {
+			return c, ok
 		}
-		if outer != nil {
-			return outer(x)
-		}
-		return ""
+		return outer(x)
 	}
 	return l
 }
@@ -225,7 +221,7 @@ func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
 func (l *lanes) store(outs []kernel.Out) { l.storeAnd(outs, nil, nil) }
 
 // storeAnd is store; more is written for each lane beside it, of which xs are computed.
-func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
+func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func(j code)) {
 	var under []kernel.Out // what is read for them lies in memory only where their conditions hold
 	outs = slices.DeleteFunc(slices.Clone(outs), func(o kernel.Out) bool {
 		if len(o.If) > 0 {
@@ -242,13 +238,13 @@ func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 }
 
 // storeAll is storeAnd for results without conditions.
-func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func()) {
+func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)) {
 	for _, o := range outs {
 		xs = append(xs, o.X)
 	}
 	l.ready(xs...)
 	type vector struct {
-		name string
+		name ident
 		base kernel.Index
 		w    int64
 	}
@@ -259,29 +255,28 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		}
 		elem := kernel.ElemOf(o.Value)
 		w := width(elem, l.n)
-		base, ok := l.beside(o.At, l.lane, w)
+		base, ok := l.contiguous(o.At, l.lane, w)
 		if !ok || w == 1 {
 			continue
 		}
 		vectors[i] = vector{l.name("out"), base, w}
-		l.line("dm::Vec<%s, %d> %s[%d];", storage(elem), w, vectors[i].name, l.n/w)
+		l.line("dm::Vec<%s, %d> %s[%d]", storage(elem), w, def(vectors[i].name), l.n/w)
 	}
-	l.each(func() {
+	l.each(func(j code) {
 		// A result may be written over what others are computed from.
-		values := make([]string, len(outs))
+		values := make([]code, len(outs))
 		for i, o := range outs {
 			values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
 		}
 		for i, o := range outs {
 			if v := vectors[i]; v.name != "" {
-				j := l.atoms[l.lane]
-				l.lineOf(o.Value.Op, "%s[%s / %d][%s %% %d] = %s;", v.name, j, v.w, j, v.w, values[i])
+				l.assign(o.Value.Op, cpp("%s[%s / %d][%s %% %d]", v.name, j, v.w, j, v.w), values[i])
 				continue
 			}
-			l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), values[i])
+			l.lineOf(o.Value.Op, "%s.store(%s, %s)", l.param(o.Value), l.index(o.At), values[i])
 		}
 		if more != nil {
-			more()
+			more(j)
 		}
 	})
 	for i, o := range outs {
@@ -291,7 +286,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 		}
 		at := l.index(v.base)
 		for k := int64(0); k < l.n/v.w; k++ {
-			l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d]);", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
+			l.lineOf(o.Value.Op, "%s.template store<%d>(%s, %s[%d])", l.param(o.Value), v.w, plus(at, k*v.w), v.name, k)
 		}
 	}
 }
@@ -300,9 +295,9 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func()) {
 func (l *lanes) storeUnder(o kernel.Out) {
 	conds, ok := l.shared(o.If)
 	if !ok {
-		l.each(func() {
+		l.each(func(code) {
 			l.when(o.If, func() {
-				l.lineOf(o.Value.Op, "%s.store(%s, %s);", l.param(o.Value), l.index(o.At), l.stored(o.X, kernel.ElemOf(o.Value)))
+				l.lineOf(o.Value.Op, "%s.store(%s, %s)", l.param(o.Value), l.index(o.At), l.stored(o.X, kernel.ElemOf(o.Value)))
 			})
 		})
 		return
@@ -313,11 +308,11 @@ func (l *lanes) storeUnder(o kernel.Out) {
 	l.vecs, l.emitter.lane = vecs, held
 }
 
-func plus(at string, n int64) string {
+func plus(at code, n int64) code {
 	if n == 0 {
 		return at
 	}
-	return fmt.Sprintf("%s + %d", at, n)
+	return cpp("%s + %d", at, n)
 }
 
 func (l *lanes) when(conds []kernel.Condition, body func()) {
@@ -331,13 +326,13 @@ func (l *lanes) when(conds []kernel.Condition, body func()) {
 }
 
 // stored is x as the bytes of elem: a conversion to what is stored anyway is left out.
-func (l *lanes) stored(x *kernel.Expr, elem types.Elem) string {
+func (l *lanes) stored(x *kernel.Expr, elem types.Elem) code {
 	for x.Op == "convert" && x.Elem == elem && small(elem) && x.Args[0].Elem.IsFloat() && !l.done(x) {
 		x = x.Args[0]
 	}
 	v := l.value(x)
 	if small(elem) {
-		return fmt.Sprintf("dm::narrow<%s>(%s)", storage(elem), v)
+		return cpp("dm::narrow<%s>(%s)", storage(elem), v)
 	}
 	return v
 }

@@ -1,24 +1,28 @@
 package cuda
 
 import (
-	"fmt"
-
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
-	"dmir/gpu/artifact"
 )
 
-// side is one operand of a contraction as its kernel reads it.
-type side struct {
-	*product
-	which  int    // 0 is A, 1 is B
-	row    string // the name of the row's index: "m" or "n"
+// operand is one operand of a contraction as its kernel reads it.
+type operand struct {
+	*contraction
+	which  int        // 0 is A, 1 is B
+	row    ident      // the row's index: "m" or "n"
+	elem   types.Elem // in shared memory
 	alongK bool
 	v      int64
+	xs     []*kernel.Expr
+	flat   kernel.Flat
+	fields []param
+	direct [][3]kernel.Index // the parts of addresses, where elements go to shared memory as they are
+	boxes  [][]boxDim        // of tensor maps, where those bring it
+	held   int               // registers for what is on its way to shared memory through them
 }
 
 // at gives the operand's expressions with v neighbours along k or the row.
-func (p *product) at(which int, alongK bool, v int64) ([]*kernel.Expr, kernel.Flat) {
+func (p *contraction) at(which int, alongK bool, v int64) ([]*kernel.Expr, kernel.Flat) {
 	along := "k"
 	if !alongK {
 		along = [2]string{"m", "n"}[which]
@@ -37,8 +41,8 @@ func rowOf(which int, flat kernel.Flat) *kernel.Atom {
 	return flat.N
 }
 
-// orderOf says along what neighbours of an operand lie in memory, and how many
-// of them one load takes.
+// orderOf is whether neighbours in memory of an operand follow k or the row, and
+// how many of them one load takes.
 func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (alongK bool, v int64) {
 	row := rowOf(which, flat)
 	vk, vr := limit, limit
@@ -65,51 +69,63 @@ func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (along
 	return stepR == 0 || stepK != 0 && stepK <= stepR, vk
 }
 
-// operand writes the functor of A (0) or B (1) and gives its value.
-func (p *product) operand(which int) (string, error) {
-	s := &side{product: p, which: which, row: [2]string{"m", "n"}[which]}
-	p.elem = p.t.Elems[0]
+// operand is operand A (0) or B (1) of the product, whose parameters are in ns.
+func (p *contraction) operand(which int, ns *names) (*operand, error) {
+	s := &operand{contraction: p, which: which, row: [2]ident{"m", "n"}[which], elem: p.t.Elems[0]}
 	limit := int64(8)
 	if p.c.Path == Fma {
 		limit = 4
-		p.elem = p.t.Elems[which]
+		s.elem = p.t.Elems[which]
 	} else if e, ok := shapeOf(p.t).tensorElem(); ok {
-		p.elem = e
+		s.elem = e
 	}
-	xs, flat := p.at(which, true, 1)
-	s.alongK, s.v = orderOf(which, xs, flat, limit)
-	parts, direct := s.direct(xs, flat)
+	s.xs, s.flat = p.at(which, true, 1)
 	if p.c.Path == Wgmma {
-		return s.bulk(xs, flat)
+		return s, s.maps(ns)
 	}
-	if !direct {
-		p.held += s.registers(xs)
+	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
+	if s.direct = s.addresses(); s.direct == nil {
+		s.held = s.registers()
 	}
-	fields := p.fields(xs, nil)
-	name := [2]string{"@_A", "@_B"}[which]
-	b := &p.before
-	b.WriteString(mark(p.main))
-	fmt.Fprintf(b, "struct %s {\n  using Elem = %s;\n  static constexpr bool along_k = %t, direct = %t;\n  static constexpr int vector = %d;\n",
-		name, storage(p.elem), s.alongK, direct, s.v)
-	declare(b, fields)
-	s.rows()
-	if direct {
-		s.addresses(xs, parts)
+	s.fields = ns.read(s.xs, nil)
+	return s, nil
+}
+
+// name is the ending of the functor's name.
+func (s *operand) name() string { return [2]string{"_A", "_B"}[s.which] }
+
+func (s *operand) literal() code { return literal(s.name(), s.fields) }
+
+// write writes the functor.
+func (s *operand) write(t *text) {
+	u := t.before
+	u.of(s.f.Main)
+	u.enter(closed, "struct %s", local(s.name()))
+	u.line("using Elem = %s", storage(s.elem))
+	if s.boxes != nil {
+		s.writeMaps(t)
 	} else {
-		s.load()
+		u.line("static constexpr bool along_k = %t, direct = %t", s.alongK, s.direct != nil)
+		u.line("static constexpr int vector = %d", s.v)
+		u.declare(s.fields)
+		s.writeRows(u)
+		if s.direct != nil {
+			s.writeAddresses(t)
+		} else {
+			s.writeLoad(t)
+		}
 	}
-	b.WriteString("};\n")
-	return literal(name, fields), nil
+	u.leave()
 }
 
 // registers is about what bringing the operand through registers needs: those
 // of the tensor cores' chunks, and those of addresses that are no sums of products.
-func (s *side) registers(xs []*kernel.Expr) int {
+func (s *operand) registers() int {
 	n := 0
 	if s.c.Path == Mma {
 		n = 40
 	}
-	for _, x := range xs {
+	for _, x := range s.xs {
 		kernel.Walk(x, func(y *kernel.Expr) {
 			y.At.Atoms(func(a *kernel.Atom) {
 				if a.Kind != kernel.Var {
@@ -122,48 +138,58 @@ func (s *side) registers(xs []*kernel.Expr) int {
 }
 
 // two reports whether rows of the operand belong to two products.
-func (s *side) two() bool { return s.which == 1 && s.t.Products == 2 }
+func (s *operand) two() bool { return s.which == 1 && s.t.Products == 2 }
 
-// rows writes which rows there are.
-func (s *side) rows() {
-	b := &s.before
+// operandRow is the index of a row of an operand, among which may be those of two
+// products.
+const operandRow ident = "r"
+
+// writeRows writes which rows there are.
+func (s *operand) writeRows(u *unit) {
+	const r = operandRow
 	count := s.t.Rows
 	if s.which == 1 {
 		count = s.t.Cols
 	}
 	if !s.two() {
-		fmt.Fprintf(b, "  DM_FN bool has(dm::i32 r) const { return r < %d; }\n", count)
+		u.function(cpp("%s < %d", r, count), "DM_FN bool has(dm::i32 %s) const", def(r))
 		return
 	}
 	g := s.group()
-	fmt.Fprintf(b, "  DM_FN static dm::i32 column(dm::i32 r) { return r / %d * %d + r %% %d; }\n", 2*g, g, g)
-	fmt.Fprintf(b, "  DM_FN static bool second(dm::i32 r) { return r / %d %% 2 != 0; }\n", g)
-	fmt.Fprintf(b, "  DM_FN bool has(dm::i32 r) const { return column(r) < %d; }\n", count)
+	u.function(s.column(), "DM_FN static dm::i32 column(dm::i32 %s)", def(r))
+	u.function(cpp("%s / %d %% 2 != 0", r, g), "DM_FN static bool second(dm::i32 %s)", def(r))
+	u.function(cpp("column(%s) < %d", r, count), "DM_FN bool has(dm::i32 %s) const", def(r))
 }
 
-// direct splits the address of each expression into the parts that depend on
+// column is the column of the product that a row belongs to, where there are two.
+func (s *operand) column() code {
+	g := s.group()
+	return cpp("%s / %d * %d + %s %% %d", operandRow, 2*g, g, operandRow, g)
+}
+
+// addresses splits the address of each expression into the parts that depend on
 // z, the row and k, if the operand is nothing but a tensor whose elements go to
-// shared memory eight at a time.
-func (s *side) direct(xs []*kernel.Expr, flat kernel.Flat) (parts [][3]kernel.Index, ok bool) {
+// shared memory eight at a time; else it is nil.
+func (s *operand) addresses() (parts [][3]kernel.Index) {
 	if s.c.Path == Fma || s.v != 8 {
-		return nil, false
+		return nil
 	}
-	for _, x := range xs {
+	for _, x := range s.xs {
 		if x.Op != kernel.Load || x.Elem != s.elem {
-			return nil, false
+			return nil
 		}
-		part, ok := apart(x.At, flat.Z, rowOf(s.which, flat), flat.K)
+		part, ok := partition(x.At, s.flat.Z, rowOf(s.which, s.flat), s.flat.K)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		parts = append(parts, part)
 	}
-	return parts, true
+	return parts
 }
 
-// apart splits x into parts of which each depends on one of three variables at
+// partition splits x into parts of which each depends on one of three variables at
 // most; what depends on none is in the first.
-func apart(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
+func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
 	parts[0].C = x.C
 	for _, t := range x.Terms {
 		alone := kernel.Index{Terms: []kernel.Term{t}}
@@ -185,128 +211,84 @@ func apart(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool
 	return parts, true
 }
 
-// addresses writes the functions of a direct operand.
-func (s *side) addresses(xs []*kernel.Expr, parts [][3]kernel.Index) {
-	b := &s.before
-	text := func(part kernel.Index, name string) string {
-		e := s.emitter(s.ns.of)
+// writeAddresses writes the functions of a direct operand.
+func (s *operand) writeAddresses(t *text) {
+	const r, k = operandRow, ident("k")
+	u, parts := t.before, s.direct
+	address := func(part kernel.Index, at code) code {
+		e := t.emitter(u)
 		part.Atoms(func(a *kernel.Atom) {
 			if a.Kind == kernel.Var {
-				e.bind(a, name)
+				e.bind(a, at)
 			}
 		})
-		return "dm::i64(" + e.index(part) + ")"
+		return cpp("dm::i64(%s)", e.index(part))
 	}
-	source := s.ns.of[xs[0].Buf]
-	row := text(parts[0][1], "r")
+	source, row := cpp("%s", t.named[s.xs[0].Buf]), address(parts[0][1], cpp("%s", r))
 	if s.two() {
-		source = fmt.Sprintf("second(r) ? %s : %s", s.ns.of[xs[1].Buf], source)
-		a, c := text(parts[0][1], "column(r)"), text(parts[1][1], "column(r)")
-		if row = a; a != c {
-			row = fmt.Sprintf("second(r) ? %s : %s", c, a)
+		source = cpp("second(%s) ? %s : %s", r, t.named[s.xs[1].Buf], source)
+		row = address(parts[0][1], cpp("column(%s)", r))
+		if !parts[0][1].Equal(parts[1][1]) {
+			row = cpp("second(%s) ? %s : %s", r, address(parts[1][1], cpp("column(%s)", r)), row)
 		}
 	}
-	fmt.Fprintf(b, "  DM_FN auto source(dm::i32 r) const { return %s; }\n", source)
-	fmt.Fprintf(b, "  DM_FN dm::i64 outer(dm::i32 z) const { return %s; }\n", text(parts[0][0], "z"))
-	fmt.Fprintf(b, "  DM_FN dm::i64 row(dm::i32 r) const { return %s; }\n", row)
-	fmt.Fprintf(b, "  DM_FN dm::i64 col(dm::i32 k) const { return %s; }\n", text(parts[0][2], "k"))
+	u.function(source, "DM_FN auto source(dm::i32 %s) const", def(r))
+	u.function(address(parts[0][0], cpp("%s", batch)), "DM_FN dm::i64 outer(dm::i32 %s) const", def(batch))
+	u.function(row, "DM_FN dm::i64 row(dm::i32 %s) const", def(r))
+	u.function(address(parts[0][2], cpp("%s", k)), "DM_FN dm::i64 col(dm::i32 %s) const", def(k))
 }
 
-// load writes the function that brings neighbours through registers, with what
-// is computed of them on the way.
-func (s *side) load() {
-	b := &s.before
-	row := s.row
+// writeLoad writes the function that brings neighbours through registers, with
+// what is computed of them on the way.
+func (s *operand) writeLoad(t *text) {
+	const to, k = ident("to"), ident("k")
+	u := t.before
+	arg := s.row
 	if s.two() {
-		row = "r"
+		arg = operandRow
 	}
-	fmt.Fprintf(b, "  DM_FN void load(%s (&to)[%d], dm::i32 z, dm::i32 %s, dm::i32 k) const {\n", storage(s.elem), s.v, row)
 	xs, flat := s.at(s.which, s.alongK, s.v)
-	body := func(x *kernel.Expr, depth int) {
-		e := s.emitter(s.ns.of)
-		e.depth = depth
-		e.bind(flat.Z, "z")
+	u.enter(block, "DM_FN void load(%s (&%s)[%d], dm::i32 %s, dm::i32 %s, dm::i32 %s) const", storage(s.elem), def(to), s.v, def(batch), def(arg), def(k))
+	body := func(x *kernel.Expr) {
+		e := t.emitter(u)
+		e.bind(flat.Z, cpp("%s", batch))
 		if s.alongK {
-			e.bind(rowOf(s.which, flat), s.row)
-			e.along(flat.K, "k", s.v)
+			e.bind(rowOf(s.which, flat), cpp("%s", s.row))
+			e.along(flat.K, k, s.v)
 		} else {
 			e.along(rowOf(s.which, flat), s.row, s.v)
-			e.bind(flat.K, "k")
+			e.bind(flat.K, cpp("%s", k))
 		}
 		l := e.lanes(flat.Lane, s.v)
 		l.ready(x)
-		l.each(func() {
-			j := "0"
-			if l.lane != nil {
-				j = l.atoms[l.lane]
-			}
-			e.lineOf(x.From, "to[%s] = %s;", j, l.element16(x, s.elem))
-		})
-		b.WriteString(e.b.String())
+		l.each(func(j code) { e.assign(x.From, cpp("%s[%s]", to, j), l.element16(x, s.elem)) })
 	}
-	if !s.two() {
-		body(xs[0], 2)
+	if s.two() {
+		u.line("const dm::i32 %s = column(%s)", def(s.row), arg)
+		u.enter(block, "if (!second(%s))", arg)
+		body(xs[0])
+		u.leave()
+		u.enter(elseBlock, "else")
+		body(xs[1])
+		u.leave()
 	} else {
-		fmt.Fprintf(b, "    const dm::i32 n = column(r);\n    if (!second(r)) {\n")
-		body(xs[0], 3)
-		b.WriteString("    } else {\n")
-		body(xs[1], 3)
-		b.WriteString("    }\n")
+		body(xs[0])
 	}
-	b.WriteString("  }\n")
+	u.leave()
 }
 
 // element16 is x as it lies in shared memory: an element that is not computed
 // with is copied as it is.
-func (l *lanes) element16(x *kernel.Expr, elem types.Elem) string {
+func (l *lanes) element16(x *kernel.Expr, elem types.Elem) code {
 	if x.Op == kernel.Load && x.Elem == elem {
 		if n, ok := l.vecs[x]; ok && l.n == width(x.Elem, l.n) {
-			return fmt.Sprintf("%s[%s]", n, l.atoms[l.lane])
+			return cpp("%s[%s]", n, l.atoms[l.lane])
 		} else if !ok {
-			return fmt.Sprintf("%s[%s]", l.param(x.Buf), l.index(x.At))
+			return cpp("%s[%s]", l.param(x.Buf), l.index(x.At))
 		}
 	}
 	if elem.IsFloat() {
-		return fmt.Sprintf("dm::narrow<%s>(%s)", storage(elem), l.value(x))
+		return cpp("dm::narrow<%s>(%s)", storage(elem), l.value(x))
 	}
 	return l.value(x)
-}
-
-// split makes two launches of one: blocks that store partial sums, and the
-// results from the sums of those.
-func (p *product) split(l launch, a, b, result string) ([]launch, error) {
-	sum := types.F32
-	switch p.sumType() {
-	case "double":
-		sum = types.F64
-	case "dm::u32":
-		sum = types.UI32
-	case "dm::u64":
-		sum = types.UI64
-	}
-	t := p.t
-	v := int64(4)
-	for t.Cols%v != 0 {
-		v /= 2
-	}
-	sums := &temp{elem: sum, n: t.Batch * t.Rows * t.Cols * int64(t.Products) * int64(p.c.Splits)}
-	partial := p.ns.addTemp("sums", sums, artifact.Out)
-	all := p.ns.params
-	first := l
-	first.params = all
-	first.body = p.call(a, b, fmt.Sprintf("dm::Partial<%s, %s, %d>{%s}", p.shape(), p.sumType(), v, partial))
-	first.before = p.before.String()
-	first = p.trim(first)
-
-	second := launch{name: l.name + "_finish", class: l.class, of: p.main, threads: 256, include: p.include(), before: p.after.String()}
-	for _, q := range all {
-		if q.temp != nil {
-			q.mode = artifact.In
-		}
-		second.params = append(second.params, q)
-	}
-	second.body = fmt.Sprintf("  dm::finish<%s>(%s, %s);\n", p.shape(), partial, result)
-	runs := t.Batch * t.Rows * t.Cols
-	second.grid = [3]int{int(ceil(runs/p.vector, 256)), 1, 1}
-	return []launch{first, p.trim(second)}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
 )
 
 const blockThreads = 256
@@ -36,52 +38,104 @@ func elements(o kernel.Out) int64 {
 	return n
 }
 
-// pointwise is one thread for each V elements of the results.
-func (g *generator) pointwise(f *kernel.Form, name string) ([]launch, error) {
-	if f.Class == kernel.ClassPointwise {
-		if v := vectorOf(f, elements); v > 1 {
-			w, err := f.Widen(v, 0)
-			if err != nil {
-				return nil, err
+// elementwise is one thread for each V elements of the results.
+type elementwise struct {
+	f    *kernel.Form
+	over map[*ir.Value]*ir.Value
+}
+
+func (p *elementwise) temps() []*temp { return nil }
+
+// lanes is how many neighbours one thread takes.
+func (p *elementwise) lanes() int64 {
+	if p.f.Class == kernel.ClassPointwise {
+		return vectorOf(p.f, elements)
+	}
+	return 1
+}
+
+// threads is how many threads there are.
+func (p *elementwise) threads() (most int64) {
+	v := p.lanes()
+	for _, o := range p.f.Outs {
+		most = max(most, elements(o)/v)
+	}
+	return most
+}
+
+func (p *elementwise) launches() ([]*launch, error) {
+	blocks := ceil(p.threads(), blockThreads)
+	if blocks > 1<<31-1 {
+		return nil, fmt.Errorf("%d blocks are more than a launch takes", blocks)
+	}
+	ns := p.names()
+	return []*launch{{
+		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of, write: p.write,
+	}}, nil
+}
+
+// names are the parameters: the inputs, and the results, of which those written
+// over an input share its parameter.
+func (p *elementwise) names() *names {
+	n := newNames()
+	for _, v := range p.f.Inputs {
+		mode := artifact.In
+		for _, in := range p.over {
+			if in == v {
+				mode = artifact.InOut
 			}
-			f = w
+		}
+		n.add(v, mode)
+	}
+	for _, v := range p.f.Outputs {
+		if in := p.over[v]; in != nil && n.of[in] != "" { // else it is written alone
+			n.of[v] = n.of[in]
+		} else {
+			n.add(v, artifact.Out)
 		}
 	}
-	ns := newNames()
-	ns.elementwise(f, g.over)
-	e := g.emitter(ns.of)
-	e.coarse = coarse(f.Outs)
-	var most int64
-	for _, o := range f.Outs {
-		most = max(most, elements(o)/f.V)
+	return n
+}
+
+func (p *elementwise) write(t *text) error {
+	f, err := widened(p.f, p.lanes())
+	if err != nil {
+		return err
 	}
+	e := t.emitter(t.body)
+	e.approximate = approximate(f.Outs)
 	count := "dm::i32"
-	if most > 1<<31-blockThreads {
+	if p.threads() > 1<<31-blockThreads {
 		count = "dm::i64"
 	}
-	e.line("const %s i = %s(dm::block()) * %d + dm::thread();", count, count, blockThreads)
+	const i ident = "i"
+	e.line("const %s %s = %s(dm::block()) * %d + dm::thread()", count, def(i), count, blockThreads)
 	done := make([]bool, len(f.Outs))
-	for i, o := range f.Outs {
-		if done[i] {
+	for k, o := range f.Outs {
+		if done[k] {
 			continue
 		}
 		var same []kernel.Out
-		for j, p := range f.Outs {
-			if p.Loops[0] == o.Loops[0] && elements(p) == elements(o) {
+		for j, q := range f.Outs {
+			if q.Loops[0] == o.Loops[0] && elements(q) == elements(o) {
 				done[j] = true
-				same = append(same, p)
+				same = append(same, q)
 			}
 		}
-		e.open("if (i < %d)", elements(o)/f.V)
-		e.bind(o.Loops[0], "i")
+		e.open("if (%s < %d)", i, elements(o)/f.V)
+		e.bind(o.Loops[0], cpp("%s", i))
 		l := e.lanes(f.Lane, f.V)
 		l.store(same)
 		l.end()
 		e.close()
 	}
-	blocks := (most + blockThreads - 1) / blockThreads
-	if blocks > 1<<31-1 {
-		return nil, fmt.Errorf("%d blocks are more than a launch takes", blocks)
+	return nil
+}
+
+// widened is f with v neighbours for each thread.
+func widened(f *kernel.Form, v int64) (*kernel.Form, error) {
+	if v > 1 {
+		return f.Widen(v, 0)
 	}
-	return []launch{{name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, body: e.b.String()}}, nil
+	return f, nil
 }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"fmt"
 	"slices"
 
 	"dmir/compile/kernel"
@@ -9,9 +8,11 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rowPlan is how the threads share the rows: a warp or a block for each row,
-// and how often they step along it.
-type rowPlan struct {
+// rows is how the launches of a row kernel share the rows: a warp or a block for
+// each row, and how often they step along it; where the rows are few, several
+// blocks for each row. Parts that the next launch joins are in memory.
+type rows struct {
+	f       *kernel.Form
 	v       int64 // neighbours of a thread
 	chunks  int64 // of v columns in a row
 	warp    bool  // a warp for each row, else a block
@@ -19,8 +20,12 @@ type rowPlan struct {
 	share   int64 // threads of a row
 	steps   int64 // of a thread along its row
 	blocks  int64
-	loop    bool // a block takes several rows, one after the other
-	memory  bool // sums of columns are kept in memory: there are too many for registers
+	loop    bool  // a block takes several rows, one after the other
+	memory  bool  // sums of columns are kept in memory: there are too many for registers
+	splits  int64 // blocks that share a row
+	// The parts of what blocks sum of columns and of all rows; where blocks share
+	// rows, of the folds of the only pass.
+	columns, totals, passes []*temp
 }
 
 // cacheBytes is how much of a row each thread keeps in registers, at most.
@@ -29,15 +34,17 @@ const cacheBytes = 192
 // sumRegisters is how many sums of columns a thread keeps in registers, at most.
 const sumRegisters = 40
 
-func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
-	sums := cols+alls > 0
+// rows is the plan of a row kernel.
+func (t Target) rows(f *kernel.Form) *rows {
+	cols, alls := f.Nest.Columns, f.Nest.Totals
+	sums := len(cols)+len(alls) > 0
 	r := f.Rows
-	p := rowPlan{v: min(8, 16/widestOf(f))}
+	p := &rows{f: f, v: min(8, 16/widestOf(f))}
 	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32) {
 		p.v /= 2
 	}
 	p.chunks = r.Cols / p.v
-	sms := g.multiprocessors()
+	sms := t.multiprocessors()
 	p.warp = !sums && p.chunks <= 32*8 && r.Rows >= 2*sms
 	if p.warp {
 		p.threads, p.share = 128, 32
@@ -54,8 +61,66 @@ func (g *generator) planRows(f *kernel.Form, cols, alls int) rowPlan {
 	if most := rowBlocks(r.Rows, p.share*p.steps, sms); sums && p.blocks > most {
 		p.loop, p.blocks = true, most
 	}
-	p.memory = p.steps*p.v*int64(cols) > sumRegisters
+	p.memory = p.steps*p.v*int64(len(cols)) > sumRegisters
+	if p.splits = p.rowSplits(sms); p.splits > 1 {
+		p.passes = parts(f.Nest.Passes[0], r.Rows*p.splits, false)
+		return p
+	}
+	p.columns = parts(cols, p.blocks*r.Cols, p.memory && p.loop) // each row adds to what the rows before left
+	p.totals = parts(alls, p.blocks, false)
 	return p
+}
+
+// parts is the memory for n parts of each fold.
+func parts(folds []*kernel.Expr, n int64, updated bool) (out []*temp) {
+	for _, x := range folds {
+		out = append(out, &temp{elem: foldElem(x.Elem), n: n, updated: updated})
+	}
+	return out
+}
+
+func (p *rows) temps() []*temp { return slices.Concat(p.passes, p.columns, p.totals) }
+
+func (p *rows) launches() ([]*launch, error) {
+	if p.splits > 1 {
+		return p.split(), nil
+	}
+	f := p.f
+	ns := namesOf(f.Inputs, nil)
+	var reads []*kernel.Expr
+	for _, o := range f.Outs {
+		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
+			ns.add(o.Value, artifact.Out)
+			reads = append(reads, o.X)
+		}
+	}
+	for _, x := range slices.Concat(slices.Concat(f.Nest.Passes...), f.Nest.Columns, f.Nest.Totals) {
+		reads = append(reads, x.Args[0])
+	}
+	ns.readers(reads...)
+	mode := artifact.Out
+	if p.memory && p.loop {
+		mode = artifact.InOut
+	}
+	var columns, totals []ident
+	for _, t := range p.columns {
+		columns = append(columns, ns.addTemp("partial", t, mode))
+	}
+	for _, t := range p.totals {
+		totals = append(totals, ns.addTemp("partial", t, artifact.Out))
+	}
+	all := []*launch{{
+		// Without a number of blocks ptxas aims at more of them than registers allow, and spills.
+		class: string(f.Class), threads: p.threads, blocks: max(1, 256/p.threads), grid: [3]int{int(p.blocks), 1, 1},
+		params: ns.params, named: ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
+	}}
+	if len(p.columns) > 0 {
+		all = append(all, finishColumns(f, p.columns, p.blocks))
+	}
+	if len(p.totals) > 0 {
+		all = append(all, finishTotals(f, p.totals, p.blocks))
+	}
+	return all, nil
 }
 
 // widestOf is the bytes of the widest element that f reads or writes along its
@@ -103,84 +168,80 @@ func rowBlocks(rows, chunks, sms int64) int64 {
 // rowKernel is a row kernel while it is written.
 type rowKernel struct {
 	*emitter
-	f     *kernel.Form
-	p     rowPlan
-	cache map[*kernel.Expr]string // arrays that hold what was read of the row
+	p     *rows
+	f     *kernel.Form           // with v neighbours for each thread
+	cache map[*kernel.Expr]ident // arrays that hold what was read of the row
 	// unrolled tells that there are such arrays: registers are found by constant numbers only.
 	unrolled bool
 	cols     []*kernel.Expr // folds over rows, one value for each column
 	alls     []*kernel.Expr // folds over rows, one value in all
-	acc      map[*kernel.Expr]string
-	// The memory for the sums of blocks, and what it is called.
-	colTemps, allTemps []*temp
-	colNames, allNames []string
+	acc      map[*kernel.Expr]ident
+	// The memory for the sums of the block's rows: block b's of column c lies at
+	// b · columns + c, and that of one value at b.
+	colParts, allParts []ident
 }
 
-// row is one row of the form for each warp or block: what is read of it stays in
-// registers while the folds are computed one after the other.
-func (g *generator) row(f *kernel.Form, name string) ([]launch, error) {
-	cols, alls := f.Nest.Columns, f.Nest.Totals
-	p := g.planRows(f, len(cols), len(alls))
-	if n := g.splitsOf(f, p); n > 1 {
-		return g.splitRows(f, name, p.v, n)
+// The variables of row kernels.
+const (
+	row   ident = "row"
+	col   ident = "col"
+	first ident = "first" // the thread's number among those of its row
+	along ident = "s"     // the step along the row
+	near  ident = "j"     // the neighbour
+	part  ident = "p"
+)
+
+// kernel begins to write a kernel that folds along rows.
+func (p *rows) kernel(t *text) (*rowKernel, error) {
+	f, err := widened(p.f, p.v)
+	if err != nil {
+		return nil, err
 	}
-	plain := f
-	if p.v > 1 {
-		w, err := f.Widen(p.v, 0)
-		if err != nil {
-			return nil, err
-		}
-		f = w
-		cols, alls = f.Nest.Columns, f.Nest.Totals
+	return &rowKernel{
+		emitter: t.emitter(t.body), p: p, f: f, cols: f.Nest.Columns, alls: f.Nest.Totals,
+		cache: map[*kernel.Expr]ident{}, acc: map[*kernel.Expr]ident{},
+	}, nil
+}
+
+// write writes one row of the form for each warp or block: what is read of it
+// stays in registers while the folds are computed one after the other.
+func (p *rows) write(t *text, columns, totals []ident) error {
+	k, err := p.kernel(t)
+	if err != nil {
+		return err
 	}
-	ns := newNames()
-	for _, v := range f.Inputs {
-		ns.add(v, artifact.In)
-	}
-	for _, o := range f.Outs {
-		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
-			ns.add(o.Value, artifact.Out)
-		}
-	}
-	k := &rowKernel{emitter: g.emitter(ns.of), f: f, p: p, cache: map[*kernel.Expr]string{}, cols: cols, alls: alls, acc: map[*kernel.Expr]string{}}
-	k.coarse = coarse(f.Outs)
-	k.temps(ns)
+	k.colParts, k.allParts, k.approximate = columns, totals, approximate(k.f.Outs)
 	k.start()
-	for _, pass := range f.Nest.Passes {
+	for _, pass := range k.f.Nest.Passes {
 		k.folds(pass)
 	}
 	k.outputs()
 	if p.loop {
 		k.close()
 	}
-	// Without a number of blocks ptxas aims at more of them than registers allow, and spills.
-	l := launch{name: name, class: string(f.Class), threads: p.threads, blocks: max(1, 256/p.threads), grid: [3]int{int(p.blocks), 1, 1}}
 	k.partials()
-	l.params, l.body = ns.params, k.b.String()
-	all := []launch{l}
-	if len(cols) > 0 {
-		all = append(all, g.finishColumns(plain, name+"_columns", k.colTemps, p.blocks))
-	}
-	if len(alls) > 0 {
-		all = append(all, g.finishAll(plain, name+"_total", k.allTemps, p.blocks))
-	}
-	return all, nil
+	return nil
 }
 
-// start says which row this is, and reads what is needed more than once.
+// scratch declares the shared memory in which the threads of a block join folds.
+func (e *emitter) scratch(folds []*kernel.Expr) {
+	seen := map[types.Elem]bool{}
+	for _, x := range folds {
+		if elem := scratchElem(x.Elem); !seen[elem] {
+			seen[elem] = true
+			e.line("DM_SHARED(%s, %s, 32)", storage(elem), def(scratchName(elem)))
+		}
+	}
+}
+
+// start computes the number of the row, and reads what is needed more than once.
 func (k *rowKernel) start() {
 	r, p := k.f.Rows, k.p
 	if !p.warp {
-		seen := map[types.Elem]bool{}
-		for _, x := range slices.Concat(k.f.Nest.Passes...) {
-			if elem := scratchElem(x.Elem); !seen[elem] {
-				seen[elem] = true
-				k.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
-			}
-		}
-		k.line("const dm::i32 first = dm::thread();")
+		k.scratch(slices.Concat(k.f.Nest.Passes...))
+		k.line("const dm::i32 %s = dm::thread()", def(first))
 	} else {
-		k.line("const dm::i32 first = dm::lane();")
+		k.line("const dm::i32 %s = dm::lane()", def(first))
 	}
 	for _, x := range k.cols {
 		if p.memory {
@@ -188,28 +249,33 @@ func (k *rowKernel) start() {
 		}
 		n := k.name("sum")
 		k.acc[x] = n
-		k.lineOf(x.From, "%s %s[%d][%d];", register(x.Elem), n, p.steps, p.v)
-		k.line("DM_UNROLL")
-		k.line("for (int s = 0; s < %d; s++) for (int j = 0; j < %d; j++) %s[s][j] = %s;", p.steps, p.v, n, start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s[%d][%d]", register(x.Elem), def(n), p.steps, p.v)
+		k.pragma("DM_UNROLL")
+		k.add(count(along, 0, p.steps, count(near, 0, p.v, &stmt{head: cpp("%s[%s][%s] = %s", n, along, near, identity(x.Kind, x.Elem))})))
 	}
 	for _, x := range k.alls {
 		n := k.name("total")
 		k.acc[x] = n
-		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), n, start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(n), identity(x.Kind, x.Elem))
 	}
 	switch {
 	case p.loop:
-		k.open("for (dm::i32 row = dm::block(); row < %d; row += dm::blocks())", r.Rows)
+		k.open("for (dm::i32 %s = dm::block(); %s < %d; %s += dm::blocks())", def(row), row, r.Rows, row)
 	case p.warp:
-		k.line("const dm::i32 row = dm::block() * %d + dm::warp();", p.threads/32)
+		k.line("const dm::i32 %s = dm::block() * %d + dm::warp()", def(row), p.threads/32)
 		if r.Rows%int64(p.threads/32) != 0 {
-			k.line("if (row >= %d) return;", r.Rows)
+			k.oneLine(cpp("return"), "if (%s >= %d)", row, r.Rows)
 		}
 	default:
-		k.line("const dm::i32 row = dm::block();")
+		k.line("const dm::i32 %s = dm::block()", def(row))
 	}
-	k.bind(r.Row, "row")
+	k.bind(r.Row, cpp("%s", row))
 	k.read()
+}
+
+// count is a loop in one line, in which i counts from a number up to another.
+func count(i ident, from, to int64, body *stmt) *stmt {
+	return &stmt{head: cpp("for (int %s = %d; %s < %d; %s++)", def(i), from, i, to, i), style: inLine, body: []*stmt{body}}
 }
 
 // read keeps in registers what the passes over the row read twice or more.
@@ -250,25 +316,25 @@ func (k *rowKernel) read() {
 	if len(keep) == 0 {
 		return
 	}
-	names := make([]string, len(keep))
+	names := make([]ident, len(keep))
 	for i, x := range keep {
 		n := k.name("c")
 		names[i] = n
 		if k.p.v > 1 {
-			k.line("dm::Vec<%s, %d> %s[%d];", storage(x.Elem), k.p.v, n, k.p.steps)
+			k.line("dm::Vec<%s, %d> %s[%d]", storage(x.Elem), k.p.v, def(n), k.p.steps)
 		} else {
-			k.line("%s %s[%d];", storage(x.Elem), n, k.p.steps)
+			k.line("%s %s[%d]", storage(x.Elem), def(n), k.p.steps)
 		}
 	}
 	k.unrolled = true
 	k.along(func() {
 		for i, x := range keep {
-			n := names[i]
+			to := cpp("%s[%s]", names[i], along)
 			if k.p.v > 1 {
-				base, _ := k.beside(x.At, k.f.Lane, k.p.v)
-				k.lineOf(x.From, "%s[s] = %s.template load<%d>(%s);", n, k.param(x.Buf), k.p.v, k.index(base))
+				base, _ := k.contiguous(x.At, k.f.Lane, k.p.v)
+				k.assign(x.From, to, cpp("%s.template load<%d>(%s)", k.param(x.Buf), k.p.v, k.index(base)))
 			} else {
-				k.lineOf(x.From, "%s[s] = %s[%s];", n, k.param(x.Buf), k.index(x.At))
+				k.assign(x.From, to, cpp("%s[%s]", k.param(x.Buf), k.index(x.At)))
 			}
 		}
 	})
@@ -282,15 +348,15 @@ func (k *rowKernel) along(body func()) {
 	p, cols := k.p, k.f.Rows.Cols
 	// What registers hold is found by constant numbers only.
 	if k.unrolled || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
-		k.line("DM_UNROLL")
+		k.pragma("DM_UNROLL")
 	} else {
-		k.line("DM_NO_UNROLL")
+		k.pragma("DM_NO_UNROLL")
 	}
-	k.open("for (int s = 0; s < %d; s++)", p.steps)
-	k.line("const %s col = first + %s;", counter(cols), scaled("s", p.share, cols))
-	k.bind(k.f.Rows.Col, "col")
+	k.open("for (int %s = 0; %s < %d; %s++)", def(along), along, p.steps, along)
+	k.line("const %s %s = %s + %s", counter(cols), def(col), first, scaled(cpp("%s", along), p.share, cols))
+	k.bind(k.f.Rows.Col, cpp("%s", col))
 	if p.chunks%p.share != 0 {
-		k.open("if (col < %d)", p.chunks)
+		k.open("if (%s < %d)", col, p.chunks)
 		body()
 		k.close()
 	} else {
@@ -302,17 +368,17 @@ func (k *rowKernel) along(body func()) {
 // lanesOfRow are the neighbours of one step, which know what was read before.
 func (k *rowKernel) lanesOfRow() *lanes {
 	outer := k.loaded
-	k.loaded = func(x *kernel.Expr) string {
+	k.loaded = func(x *kernel.Expr) (code, bool) {
 		n, ok := k.cache[x]
 		switch {
 		case !ok && outer != nil:
 			return outer(x)
 		case !ok:
-			return ""
+			return code{}, false
 		case k.p.v > 1:
-			return fmt.Sprintf("dm::wide(%s[s][%s])", n, k.atoms[k.f.Lane])
+			return cpp("dm::wide(%s[%s][%s])", n, along, k.atoms[k.f.Lane]), true
 		}
-		return fmt.Sprintf("dm::wide(%s[s])", n)
+		return cpp("dm::wide(%s[%s])", n, along), true
 	}
 	l := k.lanes(k.f.Lane, k.p.v)
 	l.skip = func(x *kernel.Expr) bool { _, ok := k.cache[x]; return ok }
@@ -322,25 +388,25 @@ func (k *rowKernel) lanesOfRow() *lanes {
 }
 
 // startFolds gives each fold of a level the variable that it is joined in.
-func (k *rowKernel) startFolds(level []*kernel.Expr) []string {
-	accs := make([]string, len(level))
+func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
+	accs := make([]ident, len(level))
 	for i, x := range level {
 		k.hoist(x.Args[0])
 		accs[i] = k.name("f")
-		k.lineOf(x.From, "%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
+		k.lineOf(x.From, "%s %s = %s", register(x.Elem), def(accs[i]), identity(x.Kind, x.Elem))
 	}
 	return accs
 }
 
 // joinFolds joins the elements of one place along the row to the folds of a level.
-func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []string) {
+func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
 	l := k.lanesOfRow()
 	for _, x := range level {
 		l.ready(x.Args[0])
 	}
-	l.each(func() {
+	l.each(func(code) {
 		for i, x := range level {
-			k.lineOf(x.From, "%s = %s;", accs[i], joined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
+			k.assign(x.From, accs[i], combined(x.Kind, x.Elem, accs[i], k.value(x.Args[0])))
 		}
 	})
 	l.end()
@@ -351,11 +417,12 @@ func (k *rowKernel) folds(level []*kernel.Expr) {
 	accs := k.startFolds(level)
 	k.along(func() { k.joinFolds(level, accs) })
 	for i, x := range level {
-		k.lineOf(x.From, "%s = %s;", accs[i], k.together(x, accs[i]))
-		k.given[x] = accs[i]
+		k.assign(x.From, accs[i], reduceThreads(x, accs[i], k.p.warp))
+		k.given[x] = cpp("%s", accs[i])
 	}
 }
 
+// scratchElem is the type in which threads join parts of a fold.
 func scratchElem(elem types.Elem) types.Elem {
 	switch {
 	case elem == types.I1 || !elem.IsFloat() && elem.Bytes() < 4:
@@ -366,10 +433,10 @@ func scratchElem(elem types.Elem) types.Elem {
 	return elem
 }
 
-func scratchName(elem types.Elem) string { return "scratch_" + elem.String() }
+func scratchName(elem types.Elem) ident { return ident("scratch_" + elem.String()) }
 
-// together joins the parts of all threads of a row.
-func (k *rowKernel) together(x *kernel.Expr, acc string) string {
+// reduceThreads joins the parts of a fold that the threads of a warp, or of a block, have.
+func reduceThreads(x *kernel.Expr, acc ident, warp bool) code {
 	how := map[string]string{"add": "sum", "max": "max", "min": "min", "mul": "product", "and": "min", "or": "max"}[x.Kind]
 	if x.Elem == types.I1 {
 		how = map[string]string{"add": "max", "max": "max", "or": "max"}[x.Kind]
@@ -378,16 +445,17 @@ func (k *rowKernel) together(x *kernel.Expr, acc string) string {
 		}
 	}
 	elem := scratchElem(x.Elem)
-	arg := acc
-	if elem != x.Elem && !small(x.Elem) {
-		arg = storage(elem) + "(" + acc + ")"
+	cast := elem != x.Elem && !small(x.Elem)
+	arg := cpp("%s", acc)
+	if cast {
+		arg = cpp("%s(%s)", storage(elem), acc)
 	}
-	text := fmt.Sprintf("dm::warp_%s(%s)", how, arg)
-	if !k.p.warp {
-		text = fmt.Sprintf("dm::block_%s(%s, %s)", how, arg, scratchName(elem))
+	c := cpp("dm::warp_%s(%s)", how, arg)
+	if !warp {
+		c = cpp("dm::block_%s(%s, %s)", how, arg, scratchName(elem))
 	}
-	if arg != acc {
-		return register(x.Elem) + "(" + text + ")"
+	if cast {
+		c = cpp("%s(%s)", register(x.Elem), c)
 	}
-	return text
+	return c
 }

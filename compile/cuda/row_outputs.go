@@ -34,7 +34,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 		}
 		r := k.f.Rows
 		if k.p.v > 1 {
-			if _, ok := k.beside(x.At, k.f.Lane, k.p.v); ok {
+			if _, ok := k.contiguous(x.At, k.f.Lane, k.p.v); ok {
 				into[x] = true
 			}
 		} else if r.Col != nil && x.DependsOn(r.Col) {
@@ -71,17 +71,17 @@ func (k *rowKernel) outputs() {
 			elements = append(elements, o)
 		case kernel.PerRow:
 			k.of(o.Value.Op)
-			k.open("if (first == 0)")
+			k.open("if (%s == 0)", first)
 			elem := kernel.ElemOf(o.Value)
 			l := k.lanes(nil, 1)
-			k.lineOf(o.Value.Op, "%s.store(%s, %s);", k.param(o.Value), k.index(o.At), l.stored(o.X, elem))
+			k.lineOf(o.Value.Op, "%s.store(%s, %s)", k.param(o.Value), k.index(o.At), l.stored(o.X, elem))
 			l.end()
 			k.close()
 		}
 	}
 	for _, x := range k.alls {
 		v := k.value(x.Args[0])
-		k.lineOf(x.From, "%s = %s;", k.acc[x], joined(x.Kind, x.Elem, k.acc[x], v))
+		k.assign(x.From, k.acc[x], combined(x.Kind, x.Elem, k.acc[x], v))
 	}
 	if len(elements)+len(k.cols) == 0 {
 		return
@@ -98,14 +98,10 @@ func (k *rowKernel) outputs() {
 		if k.p.memory {
 			k.addInMemory(l)
 		} else if len(k.cols) > 0 {
-			l.each(func() {
-				j := "0"
-				if l.lane != nil {
-					j = l.atoms[l.lane]
-				}
+			l.each(func(j code) {
 				for _, x := range k.cols {
-					at := fmt.Sprintf("%s[s][%s]", k.acc[x], j)
-					k.lineOf(x.From, "%s = %s;", at, joined(x.Kind, x.Elem, at, k.value(x.Args[0])))
+					at := cpp("%s[%s][%s]", k.acc[x], along, j)
+					k.assign(x.From, at, combined(x.Kind, x.Elem, at, k.value(x.Args[0])))
 				}
 			})
 		}
@@ -113,54 +109,36 @@ func (k *rowKernel) outputs() {
 	})
 }
 
-// temps are the parameters for the sums of the block's rows: block b's of column
-// c lies at b · columns + c, and that of one value at b.
-func (k *rowKernel) temps(ns *names) {
-	mode := artifact.Out
-	if k.p.memory && k.p.loop {
-		mode = artifact.InOut
-	}
-	for _, x := range k.cols {
-		t := &temp{elem: foldElem(x.Elem), n: k.p.blocks * k.f.Rows.Cols}
-		k.colTemps = append(k.colTemps, t)
-		k.colNames = append(k.colNames, ns.addTemp("partial", t, mode))
-	}
-	for _, x := range k.alls {
-		t := &temp{elem: foldElem(x.Elem), n: k.p.blocks}
-		k.allTemps = append(k.allTemps, t)
-		k.allNames = append(k.allNames, ns.addTemp("partial", t, artifact.Out))
-	}
-}
-
 // addInMemory adds a step's neighbours to the sums of the block's rows, which lie
 // in memory.
 func (k *rowKernel) addInMemory(l *lanes) {
 	p := k.p
-	parts := make([]string, len(k.cols))
+	parts := make([]ident, len(k.cols))
 	for i, x := range k.cols {
 		parts[i] = k.name("sum")
-		k.lineOf(x.From, "%s %s[%d];", register(x.Elem), parts[i], p.v)
+		k.lineOf(x.From, "%s %s[%d]", register(x.Elem), def(parts[i]), p.v)
 	}
-	l.each(func() {
-		j := "0"
-		if l.lane != nil {
-			j = l.atoms[l.lane]
-		}
+	l.each(func(j code) {
 		for i, x := range k.cols {
-			k.lineOf(x.From, "%s[%s] = %s;", parts[i], j, k.value(x.Args[0]))
+			k.assign(x.From, cpp("%s[%s]", parts[i], j), k.value(x.Args[0]))
 		}
 	})
 	for i, x := range k.cols {
-		n := k.colNames[i]
-		at := fmt.Sprintf("dm::i64(dm::block()) * %d + col * %d + j", k.f.Rows.Cols, p.v)
-		k.lineOf(x.From, "DM_UNROLL")
-		k.open("for (int j = 0; j < %d; j++)", p.v)
+		sum, at := cpp("%s[%s]", parts[i], near), k.partAt()
+		k.of(x.From)
+		k.pragma("DM_UNROLL")
+		k.open("for (int %s = 0; %s < %d; %s++)", def(near), near, p.v, near)
 		if p.loop {
-			k.line("if (row != dm::block()) %s[j] = %s;", parts[i], joined(x.Kind, x.Elem, n+"["+at+"]", parts[i]+"[j]"))
+			k.oneLine(cpp("%s = %s", sum, combined(x.Kind, x.Elem, cpp("%s[%s]", k.colParts[i], at), sum)), "if (%s != dm::block())", row)
 		}
-		k.line("%s.store(%s, %s[j]);", n, at, parts[i])
+		k.line("%s.store(%s, %s)", k.colParts[i], at, sum)
 		k.close()
 	}
+}
+
+// partAt is where the block's sum of a column lies in memory.
+func (k *rowKernel) partAt() code {
+	return cpp("dm::i64(dm::block()) * %d + %s * %d + %s", k.f.Rows.Cols, col, k.p.v, near)
 }
 
 // partials stores the sums of the block's rows that are kept in registers.
@@ -172,12 +150,13 @@ func (k *rowKernel) partials() {
 		}
 		k.of(x.From)
 		k.along(func() {
-			k.line("DM_UNROLL")
-			k.line("for (int j = 0; j < %d; j++) %s.store(dm::i64(dm::block()) * %d + col * %d + j, %s[s][j]);", p.v, k.colNames[i], k.f.Rows.Cols, p.v, k.acc[x])
+			k.pragma("DM_UNROLL")
+			k.add(count(near, 0, p.v, &stmt{head: cpp("%s.store(%s, %s[%s][%s])", k.colParts[i], k.partAt(), k.acc[x], along, near)}))
 		})
 	}
 	for i, x := range k.alls {
-		k.lineOf(x.From, "if (first == 0) %s.store(dm::block(), %s);", k.allNames[i], k.acc[x])
+		k.of(x.From)
+		k.oneLine(cpp("%s.store(dm::block(), %s)", k.allParts[i], k.acc[x]), "if (%s == 0)", first)
 	}
 }
 
@@ -196,65 +175,77 @@ const (
 
 // finishColumns adds up the blocks' sums of every column and stores what is
 // computed from them.
-func (g *generator) finishColumns(f *kernel.Form, name string, temps []*temp, parts int64) launch {
-	folds := f.Nest.Columns
-	ns := newNames()
-	outs := levelOuts(f, kernel.PerColumn)
-	e := g.emitter(ns.of)
-	cols := f.Rows.Cols
-	e.line("const %s col = %s + dm::thread() %% %d;", counter(cols), scaled("dm::block()", finishWide, cols), finishWide)
-	e.line("const dm::i32 part = dm::thread() / %d;", finishWide)
-	accs := make([]string, len(folds))
-	for i, x := range folds {
-		p := ns.addTemp("partial", temps[i], artifact.In)
-		s := "sums_" + fmt.Sprint(i+1)
-		accs[i] = e.name("f")
-		e.lineOf(x.From, "DM_SHARED(%s, %s, %d);", register(x.Elem), s, finishWide*finishDeep)
-		e.line("%s %s = %s;", register(x.Elem), accs[i], start(x.Kind, x.Elem))
-		e.line("if (col < %d) for (dm::i32 p = part; p < %d; p += %d) %s = %s;", cols, parts, finishDeep, accs[i],
-			joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("%s[dm::i64(p) * %d + col]", p, cols)))
-		e.line("%s[dm::thread()] = %s;", s, accs[i])
-		e.given[x] = accs[i]
+func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
+	folds, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
+	l, from := finishLaunch(f, "_columns", temps, outs)
+	l.threads, l.grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
+	l.write = func(t *text) error {
+		e := t.emitter(t.body)
+		const mine ident = "part"
+		e.line("const %s %s = %s + dm::thread() %% %d", counter(cols), def(col), scaled(cpp("dm::block()"), finishWide, cols), finishWide)
+		e.line("const dm::i32 %s = dm::thread() / %d", def(mine), finishWide)
+		accs, shared := make([]ident, len(folds)), make([]ident, len(folds))
+		for i, x := range folds {
+			shared[i] = sharedSums(i)
+			accs[i] = e.name("f")
+			e.lineOf(x.From, "DM_SHARED(%s, %s, %d)", register(x.Elem), def(shared[i]), finishWide*finishDeep)
+			e.line("%s %s = %s", register(x.Elem), def(accs[i]), identity(x.Kind, x.Elem))
+			add := cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[dm::i64(%s) * %d + %s]", from[i], part, cols, col)))
+			e.add(&stmt{head: cpp("if (%s < %d)", col, cols), style: inLine, body: []*stmt{{
+				head: cpp("for (dm::i32 %s = %s; %s < %d; %s += %d)", def(part), mine, part, parts, part, finishDeep), style: inLine, body: []*stmt{{head: add}},
+			}}})
+			e.line("%s[dm::thread()] = %s", shared[i], accs[i])
+			e.given[x] = cpp("%s", accs[i])
+		}
+		e.line("dm::sync()")
+		e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", mine, col, cols)
+		for i, x := range folds {
+			e.of(x.From)
+			e.add(count(part, 1, finishDeep, &stmt{
+				head: cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[%s * %d + dm::thread()]", shared[i], part, finishWide))),
+			}))
+		}
+		e.bind(f.Rows.Col, cpp("%s", col))
+		e.finish(outs)
+		return nil
 	}
-	e.line("dm::sync();")
-	e.line("if (part > 0 || col >= %d) return;", cols)
-	for i, x := range folds {
-		e.lineOf(x.From, "for (int p = 1; p < %d; p++) %s = %s;", finishDeep, accs[i], joined(x.Kind, x.Elem, accs[i], fmt.Sprintf("sums_%d[p * %d + dm::thread()]", i+1, finishWide)))
-	}
-	e.bind(f.Rows.Col, "col")
-	g.finish(e, ns, outs)
-	return launch{
-		name: name, class: string(f.Class), threads: finishWide * finishDeep,
-		grid: [3]int{int((cols + finishWide - 1) / finishWide), 1, 1}, params: ns.params, body: e.b.String(),
-	}
+	return l
 }
 
-// finishAll adds up the blocks' sums of one value and stores what is computed from it.
-func (g *generator) finishAll(f *kernel.Form, name string, temps []*temp, parts int64) launch {
-	folds := f.Nest.Totals
-	ns := newNames()
-	outs := levelOuts(f, kernel.PerKernel)
-	e := g.emitter(ns.of)
-	k := &rowKernel{emitter: e, f: f}
-	shared := map[types.Elem]bool{}
-	for i, x := range folds {
-		p := ns.addTemp("partial", temps[i], artifact.In)
-		e.of(x.From)
-		elem := scratchElem(x.Elem)
-		if !shared[elem] {
-			shared[elem] = true
-			e.line("DM_SHARED(%s, %s, 32);", storage(elem), scratchName(elem))
+// sharedSums is what the shared memory for fold number i is called.
+func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
+
+// finishTotals adds up the blocks' sums of one value and stores what is computed from it.
+func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
+	folds, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
+	l, from := finishLaunch(f, "_total", temps, outs)
+	l.threads, l.grid = blockThreads, [3]int{1, 1, 1}
+	l.write = func(t *text) error {
+		e := t.emitter(t.body)
+		shared := map[types.Elem]bool{}
+		for i, x := range folds {
+			e.of(x.From)
+			if elem := scratchElem(x.Elem); !shared[elem] {
+				shared[elem] = true
+				e.scratch(folds[i : i+1])
+			}
+			e.joinParts(x, parts, cpp("%s[%s]", from[i], part))
 		}
-		acc := e.name("f")
-		e.line("%s %s = %s;", register(x.Elem), acc, start(x.Kind, x.Elem))
-		e.line("for (dm::i32 p = dm::thread(); p < %d; p += %d) %s = %s;", parts, blockThreads, acc, joined(x.Kind, x.Elem, acc, p+"[p]"))
-		e.line("%s = %s;", acc, k.together(x, acc))
-		e.given[x] = acc
+		e.oneLine(cpp("return"), "if (dm::thread() > 0)")
+		e.finish(outs)
+		return nil
 	}
-	e.line("if (dm::thread() > 0) return;")
-	g.finish(e, ns, outs)
-	text := e.b.String()
-	return launch{name: name, class: string(f.Class), threads: blockThreads, grid: [3]int{1, 1, 1}, params: ns.params, body: text}
+	return l
+}
+
+// joinParts has the threads of a block join n parts of a fold, of which from is
+// one.
+func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
+	acc := e.name("f")
+	e.line("%s %s = %s", register(x.Elem), def(acc), identity(x.Kind, x.Elem))
+	e.oneLine(cpp("%s = %s", acc, combined(x.Kind, x.Elem, acc, from)), "for (dm::i32 %s = dm::thread(); %s < %d; %s += %d)", def(part), part, n, part, blockThreads)
+	e.line("%s = %s", acc, reduceThreads(x, acc, false))
+	e.given[x] = cpp("%s", acc)
 }
 
 func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
@@ -267,8 +258,13 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 	return outs
 }
 
-// finish stores outs, whose folds are given, one element to a thread.
-func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
+// finishLaunch is a launch that joins parts of folds and stores outs, which are
+// computed from them; from are the parameters for the parts.
+func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
+	ns := newNames()
+	for _, t := range temps {
+		from = append(from, ns.addTemp("partial", t, artifact.In))
+	}
 	for _, o := range outs {
 		kernel.WalkOutside(o.X, func(x *kernel.Expr) {
 			if x.Op == kernel.Load {
@@ -279,6 +275,11 @@ func (g *generator) finish(e *emitter, ns *names, outs []kernel.Out) {
 	for _, o := range outs {
 		ns.add(o.Value, artifact.Out)
 	}
+	return &launch{suffix: suffix, class: string(f.Class), params: ns.params, named: ns.of}, from
+}
+
+// finish stores outs, whose folds are given, one element to a thread.
+func (e *emitter) finish(outs []kernel.Out) {
 	l := e.lanes(nil, 1)
 	l.store(outs)
 	l.end()

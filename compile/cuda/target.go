@@ -20,6 +20,7 @@ import (
 	"dmir/gpu/device"
 	"dmir/gpu/device/nvidia"
 	"dmir/gpu/emulator"
+	"dmir/gpu/export"
 	"dmir/gpu/nvrtc"
 )
 
@@ -53,20 +54,20 @@ func (Backend) Compile(ctx context.Context, p *artifact.Program, arch string) (*
 
 // Disassemble prints machine code with nvdisasm or cuobjdump.
 func (Backend) Disassemble(ctx context.Context, code artifact.Image) (string, error) {
-	return nvrtc.Disassemble(ctx, code.Cubin)
+	return nvrtc.Disassemble(ctx, code.Code)
 }
 
 // Export writes p as CUDA C++ with a C entry point, and its header.
 func (Backend) Export(p *artifact.Program, source, header io.Writer) error {
 	if source != nil {
-		if err := p.ExportC(source); err != nil {
+		if err := export.Source(source, p); err != nil {
 			return err
 		}
 	}
 	if header == nil {
 		return nil
 	}
-	return p.ExportHeader(header)
+	return export.Header(header, p)
 }
 
 // Devices are the GPUs and the emulator.
@@ -175,16 +176,16 @@ func hostCompilerFound(ctx context.Context) (string, error) {
 // codegen is the code generator with the options of one build.
 type codegen struct{ options target.Options }
 
-// generator is the generator for u's machine.
-func (c codegen) generator(u *pass.Unit) (*generator, error) {
+// target is what kernels are written for, with u's machine.
+func (c codegen) target(u *pass.Unit) (Target, error) {
 	t := Target{Arch: c.options.Arch, Machine: u.Machine, Rank: c.options.TileRank}
 	if file := c.options.TilesFile; file != "" {
 		var err error
 		if t.Tiles, err = ReadChoices(file); err != nil {
-			return nil, err
+			return t, err
 		}
 	}
-	return newGenerator(t), nil
+	return t, nil
 }
 
 // Attends reports whether there are kernels for an attention and its gradient.

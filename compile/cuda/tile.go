@@ -82,7 +82,7 @@ func (c Config) registers(elem types.Elem) int {
 
 // resident is how many blocks are to share a multiprocessor: as many as their
 // shared memory and registers allow, where a thread needs `more` registers than
-// usual. The assembler is told, so that it takes those that there are.
+// usual. The kernel declares it, so that the assembler may use all registers.
 func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
 	if c.Path == Wgmma {
 		return 1

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
-	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -13,32 +12,31 @@ import (
 // moved is what one launch reads and writes, in bytes.
 type moved struct{ read, written int64 }
 
-// perLaunch is what each of the launches of step o moves where they hand something
-// on in memory: its partial sums, and the operands and results that it takes. nil
-// where no memory of their own lies between them; then the step moves what
-// crosses its boundary, once.
-func perLaunch(o *ir.Op, f *kernel.Form, ls []launch, flow *cost.Flow) []moved {
-	if len(temps(ls)) == 0 {
+// launchBytes is what each launch of step o reads and writes where the launches
+// share memory: partial results, and the operands and results of the launch. It is
+// nil where they share none; then the step moves what crosses its boundary, once.
+func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
+	if len(p.temps()) == 0 {
 		return nil
 	}
-	reads := reading(o, flow)
+	reads := bytesRead(o, flow)
 	out := make([]moved, len(ls))
 	for i, l := range ls {
-		for _, p := range l.params {
-			if p.temp == nil && !mentions(l.body, p.name) {
-				continue // only a launch behind it takes it
+		for _, q := range l.params {
+			if q.idle {
+				continue
 			}
-			read, written := reads(p.value), int64(0)
-			if p.temp != nil {
-				read = p.temp.n * p.temp.elem.Bytes()
+			read, written := reads(q.value), int64(0)
+			if q.temp != nil {
+				read = q.temp.bytes()
 				written = read
-			} else if slices.Contains(f.Outputs, p.value) {
-				written, _ = flow.Size(p.value).Int()
+			} else if slices.Contains(p.Form.Outputs, q.value) {
+				written, _ = flow.Size(q.value).Int()
 			}
-			if p.mode != artifact.Out {
+			if q.mode != artifact.Out {
 				out[i].read += read
 			}
-			if p.mode != artifact.In {
+			if q.mode != artifact.In {
 				out[i].written += written
 			}
 		}
@@ -46,8 +44,8 @@ func perLaunch(o *ir.Op, f *kernel.Form, ls []launch, flow *cost.Flow) []moved {
 	return out
 }
 
-// reading says how much a kernel of step o that reads v reads of it.
-func reading(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
+// bytesRead is how many bytes a kernel of step o that reads v reads of it.
+func bytesRead(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
 	return func(v *ir.Value) int64 {
 		if v == nil {
 			return 0
@@ -75,9 +73,9 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 	return in
 }
 
-// note writes down what the launches of step o, which costs e, move beside what
+// setScratchBytes records what the launches of step o, which costs e, move beside what
 // crosses its boundary.
-func note(o *ir.Op, e *cost.Entry, launches []moved) {
+func setScratchBytes(o *ir.Op, e *cost.Entry, launches []moved) {
 	var all moved
 	for _, m := range launches {
 		all.read, all.written = all.read+m.read, all.written+m.written

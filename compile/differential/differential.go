@@ -94,8 +94,8 @@ type prepared struct {
 	// the gradient.
 	refModule *ir.Module
 	refFunc   *ir.Func
-	built  *artifact.Program
-	inputs [][]byte
+	built     *artifact.Program
+	inputs    [][]byte
 }
 
 // load reads a text and picks the function.

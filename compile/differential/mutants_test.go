@@ -109,25 +109,25 @@ var mutants = []mutant{
 	{name: "a product's operand has a row too many", program: "matmul_f32", at: `r < 70`, with: "r < 71"},
 
 	// The plan.
-	{name: "the last block is not launched", program: "pointwise", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]-- }},
-	{name: "the last row is not launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]-- }},
-	{name: "a row too many is launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Grid[0]++ }},
-	{name: "a part of the rows is not launched", program: "columns", plan: func(p *artifact.Program) { p.Steps[0].Grid[1]-- }},
+	{name: "the last block is not launched", program: "pointwise", plan: func(p *artifact.Program) { p.Steps[0].Launch.Grid[0]-- }},
+	{name: "the last row is not launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Launch.Grid[0]-- }},
+	{name: "a row too many is launched", program: "softmax_rows", plan: func(p *artifact.Program) { p.Steps[0].Launch.Grid[0]++ }},
+	{name: "a part of the rows is not launched", program: "columns", plan: func(p *artifact.Program) { p.Steps[0].Launch.Grid[1]-- }},
 	{name: "the second kernel runs first", program: "columns", plan: func(p *artifact.Program) { slices.Reverse(p.Steps) }},
 	{name: "a step is lost", program: "split_row", plan: func(p *artifact.Program) { p.Steps = p.Steps[:len(p.Steps)-1] }},
 	{name: "results are exchanged", program: "columns", plan: func(p *artifact.Program) {
-		a := p.Steps[len(p.Steps)-1].Args
+		a := p.Steps[len(p.Steps)-1].Launch.Args
 		a[2], a[3] = a[3], a[2]
 	}},
 	{name: "partial sums lie over one another", program: "columns", plan: func(p *artifact.Program) {
-		a := p.Steps[0].Args
+		a := p.Steps[0].Launch.Args
 		p.Buffers[a[2].Buffer].Offset = p.Buffers[a[1].Buffer].Offset
 	}},
 	{name: "a loop's condition is not computed", program: "loop", plan: func(p *artifact.Program) {
 		for i := range p.Steps {
-			if s := &p.Steps[i]; s.Kernel == artifact.Loop {
-				n := s.Parts[0]
-				s.Parts[0] = 0
+			if s := &p.Steps[i]; s.Kind == artifact.StepLoop {
+				n := s.Decision.Parts[0]
+				s.Decision.Parts[0] = 0
 				p.Steps = slices.Delete(p.Steps, i+1, i+1+n)
 				return
 			}
@@ -168,7 +168,7 @@ func copied(p *artifact.Program) *artifact.Program {
 	c := *p
 	c.Buffers, c.Steps = slices.Clone(p.Buffers), slices.Clone(p.Steps)
 	for i := range c.Steps {
-		c.Steps[i].Args = slices.Clone(c.Steps[i].Args)
+		c.Steps[i].Launch.Args = slices.Clone(c.Steps[i].Launch.Args)
 	}
 	return &c
 }

@@ -89,8 +89,8 @@ func (p *prepared) moved(steps []emulator.StepReport) *Find {
 			Program: p.c.Name, Step: s.Name, Runs: r.Runs, Term: s.Differs,
 			PredictedRead: s.ReadBytes * r.Runs, PredictedWritten: s.WrittenBytes * r.Runs, CountedRead: r.Read, CountedWritten: r.Written,
 		}
-		if s.Kernel >= 0 {
-			row.Class = p.built.Kernels[s.Kernel].Class
+		if k := p.built.KernelOf(s); k != nil {
+			row.Class = k.Class
 		}
 		if problem := row.Problem(); problem != "" {
 			return &Find{p.c, Bytes, problem}

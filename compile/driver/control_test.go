@@ -234,7 +234,7 @@ func TestControlArchitectures(t *testing.T) {
 		}
 		loops := 0
 		for i := range built.Steps {
-			if built.Steps[i].Kernel == artifact.Loop {
+			if built.Steps[i].Kind == artifact.StepLoop {
 				loops++
 			}
 		}

@@ -105,16 +105,15 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
 		k := Kernel{Name: s.Name, Decision: s.Decides(), Runs: 1, Differs: s.Differs}
-		if s.Kernel < artifact.Fill {
-			k.Class = s.Does()
-		}
 		if i < len(got.Steps) {
 			k.Runs = got.Steps[i].Runs
 		}
 		k.PredictedNs, k.FLOP = s.TimeNs*float64(k.Runs), s.FLOP*k.Runs
 		k.ReadBytes, k.WrittenBytes = s.ReadBytes*k.Runs, s.WrittenBytes*k.Runs
-		if s.Kernel >= 0 {
-			k.Class, k.Lines = p.Kernels[s.Kernel].Class, p.Kernels[s.Kernel].Lines
+		if of := p.KernelOf(&s); of != nil {
+			k.Class, k.Lines = of.Class, of.Lines
+		} else if s.Kind != artifact.StepFill {
+			k.Class = string(s.Kind)
 		}
 		if i < len(got.Steps) {
 			g := got.Steps[i]

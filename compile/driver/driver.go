@@ -136,7 +136,7 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 	return nil, nil, fmt.Errorf("several functions could be meant: %s", strings.Join(public, ", "))
 }
 
-// Run executes the job. progress is told the parts done and where; it may be
+// Run executes the job. progress is called with the parts done and the op; it may be
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
 	d, why, err := Choose(j.Device)

@@ -17,7 +17,7 @@ const (
 	ClassColumns     Class = "columns"     // folds over the rows, one thread for some columns
 	ClassLoop        Class = "loop"        // one thread for each element, which folds by itself
 	ClassContraction Class = "contraction" // tiles of a product, with expressions before and after
-	ClassSpecial     Class = "special"     // one op that has a kernel of its own; see Main
+	ClassLibrary     Class = "library"     // one op that a library kernel computes; see Main
 )
 
 // Form is how a group of ops runs as one kernel.
@@ -29,7 +29,7 @@ type Form struct {
 	Outs    []Out       // one for each of Outputs
 	Rows    *Rows       // of Row and Columns
 	Nest    *Nest       // of Row and Columns
-	Main    *ir.Op      // of Contraction and Special
+	Main    *ir.Op      // of Contraction and Library
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
 	// Over are the results that are written over what they update; see OfOver.
 	Over map[*ir.Value]bool
@@ -177,8 +177,8 @@ func of(f *Form) (*Form, error) {
 			return nil, reason(o, "no kernel computes %s", o.Name)
 		}
 	}
-	if o := Special(ops); o != nil {
-		return f.special(o)
+	if o := LibraryOp(ops); o != nil {
+		return f.library(o)
 	}
 	if mains := contractions(ops); len(mains) > 0 {
 		return f.contraction(mains)

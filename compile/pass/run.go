@@ -21,7 +21,7 @@ type Stage struct {
 }
 
 // Run applies the passes to u.Func one after the other and checks the function
-// after each. observe, if not nil, is told of each pass that is done, when
+// after each. observe, if not nil, is called after each pass, when
 // u.Func is its outcome. Errors that belong to a place in the program are
 // *Error; the context's own error ends the run between two passes.
 func Run(u *Unit, ps []Pass, observe func(Stage) error) error {

@@ -4,9 +4,11 @@ package pipeline
 
 import (
 	"slices"
+	"sync"
 
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
+	"dmir/compile/kernel"
 	"dmir/compile/layout"
 	"dmir/compile/pass"
 	"dmir/compile/prepare"
@@ -21,21 +23,28 @@ import (
 // of ops: to those that are not about single ops anyway each region of a while or
 // an if is a function of its own (pass.Regions).
 func For(g target.Generator) []pass.Pass {
-	if g == nil {
-		g = target.For("").Generator(target.Options{})
-	}
+	of := sync.OnceValue(func() target.Generator {
+		if g != nil {
+			return g
+		}
+		return target.For("").Generator(target.Options{})
+	})
 	return []pass.Pass{
 		prepare.Inline(),
 		prepare.Bind(),
-		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return g.Attends(o, u.Machine) }),
+		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
 		simplify.Pass(),
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(prepare.Dissolve()),
 		prepare.Regions(),
-		pass.InRegions(fuse.Pass(g.Handed)),
+		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().PartialBytes(u) })),
 		schedule.Order(),
-		pass.InRegions(g.Kernels()),
+		pass.InRegions(pass.Pass{
+			Name:    "kernels",
+			Summary: "the form in which each kernel runs, and the memory it needs for itself",
+			Run:     func(u *pass.Unit) error { return of().Plan(u) },
+		}),
 		schedule.Plan(),
 	}
 }

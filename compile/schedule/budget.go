@@ -23,7 +23,7 @@ func (r *recomputed) excess(budget int64) (sum float64, peak int64, top int) {
 // maxBack is how many tasks back a value may be made again from.
 const maxBack = 6
 
-// fit recomputes values, and orders anew, until no step holds more than budget,
+// fit recomputes values, and orders again, until no step holds more than budget,
 // and gives the best it reached where that cannot be.
 func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
 	for {
@@ -124,7 +124,7 @@ func (r *recomputed) cuts(budget int64) (out []cut) {
 }
 
 // with is r, which holds sum above the budget, with cut c, whose rate it sets;
-// nil where that saves nothing. further tells that c goes back as far as it may.
+// nil where that saves nothing. further reports that c goes back as far as it may.
 func (r *recomputed) with(c *cut, budget int64, sum float64) (next *recomputed, further bool) {
 	at := slices.Index(r.order, c.task)
 	if at < 0 || r.maker[c.store] < 0 || len(r.tasks[r.maker[c.store]].makes) == 0 {
@@ -174,7 +174,7 @@ const (
 )
 
 // rearranged is r with one value recomputed for some of its readers and all
-// tasks ordered anew, where that holds less above the budget; nil where no value
+// tasks ordered again, where that holds less above the budget; nil where no value
 // does. It finds what under does not: values that pay only in another order.
 func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) *recomputed {
 	type cut struct{ store, at, depth int }

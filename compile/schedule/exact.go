@@ -7,7 +7,7 @@ import (
 )
 
 // exact looks for an order with a peak below the one given, and if it finds one
-// it is one of the lowest there is. Proven tells that the search came to its
+// it is one of the lowest there is. Proven reports that the search came to its
 // end: then no order is better than the one found or, where none was, than the
 // one given.
 //

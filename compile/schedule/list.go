@@ -188,7 +188,7 @@ const (
 )
 
 // lowest is the order with the lowest peak that can be found, the given one
-// where none is lower; proven tells that there is none below it.
+// where none is lower; proven reports that there is none below it.
 func (p *problem) lowest(ctx context.Context, given []int) (order []int, proven bool) {
 	return p.lowestWithin(ctx, given, exactWork, listWork)
 }

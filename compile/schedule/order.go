@@ -129,7 +129,7 @@ func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err
 	return 0, false, nil
 }
 
-// fit recomputes values, and orders anew, until nothing holds more than budget.
+// fit recomputes values, and orders again, until nothing holds more than budget.
 func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recomputed, error) {
 	r = r.fit(ctx, budget)
 	if _, peak, top := r.excess(budget); peak > budget {
@@ -138,7 +138,7 @@ func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recompute
 	return r, nil
 }
 
-// overBudget says what holds the memory at place top of r's order.
+// overBudget lists what holds the memory at place top of r's order.
 func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
 	if len(r.order) == 0 {
 		return pass.Errorf(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",

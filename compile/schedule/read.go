@@ -5,7 +5,7 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Schedule is a function's schedule and memory plan as its text says them.
+// Schedule is the schedule and the memory plan that a function's text holds.
 type Schedule struct {
 	Steps     []Step
 	Buffers   []Buffer // arguments, constants and results in the order of the text, then what steps need for themselves

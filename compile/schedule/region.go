@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// head is the op that says what a function's workspace is: for a region its
+// head is the op with a function's workspace as an attribute: for a region its
 // terminator, since the function is only made for a pass.
 func head(fn *ir.Func) *ir.Op {
 	if pass.IsRegion(fn) {
@@ -86,7 +86,7 @@ func hoist(fn *ir.Func) {
 }
 
 // estimate notes what a region holds at most in the order that was found, for
-// the order of what is around it; the plan says what it needs.
+// the order of what is around it; the plan has what it needs.
 func estimate(fn *ir.Func, bytes int64) {
 	if pass.IsRegion(fn) {
 		head(fn).SetAttr(WorkspaceAttr, types.Int{V: roundUp(bytes)})

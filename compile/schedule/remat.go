@@ -91,7 +91,7 @@ func (r *recomputed) late(s, at int) (places []int) {
 }
 
 // repeat makes store s again right before its first reader behind place at, for
-// all readers from there on. What its maker reads and nobody holds there any
+// all readers from there on. What its maker reads and nothing holds there any
 // more is made again too, up to depth tasks back; beyond that it is held.
 // It reports false where that repeats nothing new.
 func (r *recomputed) repeat(s, at, depth int) bool {

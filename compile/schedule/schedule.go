@@ -10,7 +10,7 @@
 //	dm.stream = 1          of a step: the stream it runs on; 0 where absent
 //	dm.waits = [3]         of a step: earlier steps on other streams that must have ended
 //	dm.offsets = [0, 256]  of a step or a constant: byte offset of each result; -1 outside the device's memory
-//	dm.scratch = 1024      of a step, from whoever makes its code: bytes that it needs while it runs
+//	dm.scratch = 1024      of a step, from the code generator: bytes that it needs while it runs
 //	dm.scratch_offset = 0  of a step with dm.scratch
 //	dm.scratch_read = 1024, dm.scratch_written = 1024
 //	                       of a step: bytes that its launches move beside what crosses its boundary; see package cost
@@ -29,7 +29,7 @@
 // Arguments and constants keep their bytes throughout, so that a step can be
 // run again and again; a result keeps its from where it is made to the end.
 // Everything else shares bytes over time. A person may edit all of this: Check
-// proves or refutes what the text then says.
+// proves or refutes what the text then holds.
 package schedule
 
 import (

@@ -16,7 +16,7 @@ import (
 // ASPLOS 2023). A branch ends where at some moment the height that is reached
 // and the blocks that are still to come make a peak that is no better than the
 // best. It gives the lowest peak found, with its offsets, and given where none is
-// lower; over tells that there is none below that.
+// lower; over reports that there is none below that.
 func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (peak int64, over bool) {
 	n := len(l.size)
 	s := &sky{

@@ -8,7 +8,7 @@ import (
 	"dmir/compile/pass"
 )
 
-// clock says what has ended when a step begins, and what order there is between
+// clock records what has ended when a step begins, and what order there is between
 // steps of several streams: the step before on its stream, and those that it
 // waits for, have ended, and all that had ended when they began.
 type clock struct {
@@ -50,7 +50,7 @@ func newClock(stream []int, waits [][]int) *clock {
 // before reports whether step i has ended when step j begins.
 func (c *clock) before(i, j int) bool { return c.ended[j][c.stream[i]] >= int32(i) }
 
-// duration is what the machine model says of a step.
+// duration is the time of a step by the machine model.
 type duration struct {
 	launch float64 // ns until it begins, in which others may run
 	busy   float64 // ns in which it uses the machine's bandwidth or arithmetic to the full

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// text is what the attributes of a function say.
+// text is the schedule that the attributes of a function hold.
 type text struct {
 	*model
 	stream    []int

@@ -66,13 +66,14 @@ type Generator interface {
 	// Attends reports whether there are kernels on m for o, a dm.attention, and for
 	// its gradient.
 	Attends(o *ir.Op, m *machine.Machine) bool
-	// Handed gives how many bytes a kernel writes to memory of its own and reads
+	// PartialBytes gives how many bytes a kernel writes to memory of its own and reads
 	// from it, on the machine of u.
-	Handed(u *pass.Unit) (func(*kernel.Form) int64, error)
-	// Kernels is the pass that plans each kernel: its tile and its scratch memory.
-	Kernels() pass.Pass
-	// Program is the code of fn, a function of m that all passes have run on; m has
-	// predicted times for machine.
+	PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error)
+	// Plan plans each kernel of u's function: it sets its tile and the size of its
+	// scratch memory, and what its launches move through that.
+	Plan(u *pass.Unit) error
+	// Program is the code of fn, a function of m that all passes have run on, with
+	// times predicted for the machine of.
 	Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error)
 }
 
@@ -106,6 +107,9 @@ func All() []Target { return slices.Clone(targets) }
 // For is the target that makes code for an architecture: the default where arch
 // is empty or no target's.
 func For(arch string) Target {
+	if len(targets) == 0 {
+		panic("target: none is registered; import compile/target/all")
+	}
 	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Makes(arch) }); i >= 0 {
 		return targets[i]
 	}

@@ -1,19 +1,21 @@
-// Package artifact is a compiled function as plain data: CUDA C++ text and
-// machine code, the static order of launches, and the plan of the one
-// allocation that every buffer lies in. A device runs it without a compiler and
-// without knowing the dialect.
+// Package artifact is a compiled function as plain data, for any target: the text
+// of its kernels, their machine code, the static order of steps, and the plan of
+// the one allocation that every buffer lies in. A device runs it without a
+// compiler and without knowing the dialect.
 package artifact
 
 // Program is one function, ready to run.
 type Program struct {
 	Name string // of the function, without "@"
 	File string // the text it came from, as in #line
-	// Source is CUDA C++ of all kernels; it includes "dm.cuh", the prelude. A #line
-	// says what line of File all lines up to the next #line stand for: unlike in
+	// Target is the back end that the code is for.
+	Target string
+	// Source is the text of all kernels, C++ that includes Headers. A #line names
+	// the line of File that all lines up to the next #line stand for: unlike in
 	// C++, lines do not count on.
 	Source  string
 	Kernels []Kernel // each distinct kernel once
-	Steps   []Step   // in an order that is right on one stream; a Loop repeats those behind it
+	Steps   []Step   // in an order that is right on one stream; a StepLoop repeats those behind it
 	Buffers []Buffer
 	// Workspace is the size in bytes of the one allocation. Every buffer lies in
 	// it, aligned to 256 bytes.
@@ -31,21 +33,21 @@ type Program struct {
 	// Views are the shapes of the results where they are others than those of
 	// their buffers, by result; nil: none is.
 	Views []*View
-	// Defaults say what the inputs are where none is given; nil: random numbers.
+	// Defaults are the inputs that are not given; nil: random numbers.
 	Defaults []Default
 	// Variants are the same function for architectures of their own, where code
 	// was made for several. They have none themselves.
 	Variants []*Program
 
-	// Foreign says that the program was read from a file that was not written with
+	// Foreign is true of a program that was read from a file not written with
 	// this user's key: its code may be anybody's, and the emulator does not run it.
 	Foreign bool `json:"-"`
 	// Key is the secret that Write signs the file with; nil: it signs none.
 	Key []byte `json:"-"`
 }
 
-// Default is an input that is not given: seeded standard normal numbers, or as
-// its argument's attributes say.
+// Default is an input that is not given: seeded standard normal numbers, or what
+// the attributes of its argument ask for.
 type Default struct {
 	Init   *float64 // the value of every element
 	Stddev *float64 // what random numbers are scaled by
@@ -68,7 +70,7 @@ func (p *Program) Image(arch string) (Image, bool) {
 }
 
 // Arch is the one architecture that the kernels were written for; empty where
-// they run on any from sm_80 on.
+// they run on any of the target's.
 func (p *Program) Arch() string {
 	for _, k := range p.Kernels {
 		if k.Arch != "" {
@@ -87,6 +89,15 @@ func (p *Program) For(arch string) *Program {
 		}
 	}
 	return p
+}
+
+// KernelOf is the kernel that step s of the program launches; nil where it launches
+// none.
+func (p *Program) KernelOf(s *Step) *Kernel {
+	if s.Kind != StepLaunch || s.Launch.Kernel < 0 || s.Launch.Kernel >= len(p.Kernels) {
+		return nil
+	}
+	return &p.Kernels[s.Launch.Kernel]
 }
 
 // View is another way to see the bytes of a buffer.
@@ -114,35 +125,33 @@ func (p *Program) Result(i int) string {
 
 // Image is machine code for one architecture.
 type Image struct {
-	Arch  string // "sm_90a"
-	Cubin []byte
+	Arch string // "sm_90a"
+	Code []byte // as the target's loader takes it
 }
 
 // Kernel is a function of Source.
 type Kernel struct {
-	Name    string
-	Class   string // "pointwise", "row", "contraction", …
-	Threads int    // of a block
-	Shared  int    // bytes of dynamic shared memory of a block
-	Cluster int    // blocks of a cluster; 0 or 1: none
-	Params  []Param
-	Lines   []int // of File, 1-based, that it came from
+	Name   string
+	Class  string // "pointwise", "row", "contraction", …
+	Block  Block
+	Params []Param
+	Lines  []int // of File, 1-based, that it came from
 	// First and Last are its lines in Source, 1-based.
 	First, Last int
 	// Arch is the architecture that it was written for; it runs on no other.
-	// Empty: any from sm_80 on.
+	// Empty: any of the target's.
 	Arch string
 }
 
 // Mode is how a kernel uses a parameter.
 type Mode string
 
-// The modes; they are the prelude's dm::In, dm::Out, dm::InOut and dm::Map.
+// The modes.
 const (
 	In    Mode = "in"
 	Out   Mode = "out"
 	InOut Mode = "inout"
-	Map   Mode = "map" // a tensor map for bulk loads or stores of the buffer, passed by value
+	Map   Mode = "map" // a TensorMap of the buffer, passed by value
 )
 
 // Param is one parameter of a kernel.
@@ -152,21 +161,16 @@ type Param struct {
 	Mode Mode
 }
 
-// Step is one launch, one fill, one copy, or a decision about the steps behind it.
+// Step is one part of a run. Its kind determines which of Launch, Move and
+// Decision it has; the others are zero.
 type Step struct {
-	Name   string // unique in the program; what a person is shown
-	Kernel int    // index; below 0: Fill, Copy, Loop or Branch
-	Grid   [3]int
-	Args   []Arg
-	Stream int
-	Waits  []int // earlier steps on other streams that must have ended
-
-	// Parts are, of a decision, how many of the steps behind it are its first and
-	// its second part.
-	Parts [2]int `json:",omitzero"`
-	// Trips is how often the body of a Loop runs, where that is known.
-	Trips      int64 `json:",omitempty"`
-	TripsKnown bool  `json:",omitempty"`
+	Name     string // unique in the program; what a person is shown
+	Kind     StepKind
+	Launch   Launch   `json:",omitzero"`
+	Move     Move     `json:",omitzero"`
+	Decision Decision `json:",omitzero"`
+	Stream   int
+	Waits    []int // earlier steps on other streams that must have ended
 
 	// What the cost model predicts for the step when it runs once.
 	FLOP         int64
@@ -180,20 +184,51 @@ type Step struct {
 	Differs string
 }
 
+// StepKind is what a step does.
+type StepKind string
+
+// The kinds of steps.
+//
+// A loop and a branch are decisions that the host takes: it waits for all steps
+// before them, reads a predicate of one byte, and goes on. The steps that they
+// decide about stand right behind them, in two parts of so many steps each
+// (Decision.Parts): a loop's condition and its body, a branch's two sides. A part
+// may hold decisions of its own. Nothing runs across the bounds of a part: all
+// steps before have ended when the next begins.
+const (
+	StepLaunch StepKind = "launch" // a kernel runs
+	StepFill   StepKind = "fill"   // Move.To gets zero bytes
+	StepCopy   StepKind = "copy"   // Move.To gets the bytes of Move.From
+	StepLoop   StepKind = "loop"   // the first part runs; while the predicate then holds true, the second runs and then the first again
+	StepBranch StepKind = "branch" // where the predicate holds true the first part runs, else the second
+)
+
+// Launch is one run of a kernel.
+type Launch struct {
+	Kernel int // its number
+	Grid   Grid
+	Args   []Arg
+}
+
 // Arg is what a parameter gets.
 type Arg struct {
 	Buffer int
 	Map    *TensorMap // for Mode Map
 }
 
-// TensorMap describes a tiled tensor to the bulk copy engine (sm_90 and up), in
-// the terms of the driver's cuTensorMapEncodeTiled: innermost dimension first.
-type TensorMap struct {
-	Elem    string
-	Dims    []uint64
-	Strides []uint64 // bytes, of all dimensions but the innermost
-	Box     []uint32
-	Swizzle int // bytes: 0, 32, 64 or 128
+// Move is what a fill or a copy moves: numbers of buffers.
+type Move struct {
+	To   int
+	From int // of a copy; 0 for a fill
+}
+
+// Decision is what a loop or a branch reads and decides about.
+type Decision struct {
+	On    int    // the buffer of the predicate
+	Parts [2]int // how many of the steps behind it are its first and its second part
+	// Trips is how often the body of a loop runs, where that is known.
+	Trips      int64 `json:",omitempty"`
+	TripsKnown bool  `json:",omitempty"`
 }
 
 // Kind is what a buffer is for.

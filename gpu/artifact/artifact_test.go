@@ -31,22 +31,6 @@ func TestOverwritten(t *testing.T) {
 	}
 }
 
-func TestImageFor(t *testing.T) {
-	p := &artifact.Program{}
-	for _, arch := range []string{"sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_120f"} {
-		p.Images = append(p.Images, artifact.Image{Arch: arch})
-	}
-	for _, c := range []struct {
-		major, minor int
-		want         string // "": none
-	}{{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 3, "sm_100"}, {12, 0, "sm_120f"}, {11, 0, ""}, {7, 5, ""}} {
-		m, ok := p.ImageFor(c.major, c.minor)
-		if m.Arch != c.want || ok != (c.want != "") {
-			t.Errorf("%d.%d: %q, want %q", c.major, c.minor, m.Arch, c.want)
-		}
-	}
-}
-
 func TestVariants(t *testing.T) {
 	p, v := artifacttest.Program(), artifacttest.Program()
 	v.Kernels[0].Arch = "sm_90a"

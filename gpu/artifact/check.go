@@ -18,11 +18,7 @@ const (
 	maxSteps    = 1 << 14
 	maxBuffers  = 1 << 15
 	maxStreams  = 64
-	maxThreads  = 1024
-	maxShared   = 227 << 10 // bytes of a block on sm_90 and up
-	maxCluster  = 16
 	maxParams   = 4096 // bytes of a kernel's parameters
-	maxRank     = 5    // of a tensor map
 	maxVariants = 16
 	maxErrors   = 8 // that are reported
 )
@@ -113,10 +109,7 @@ func (c *checker) errorf(format string, args ...any) {
 	}
 }
 
-var (
-	identifier   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
-)
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func (c *checker) program() {
 	p := c.p
@@ -166,15 +159,7 @@ func (c *checker) kernels() {
 		if !architecture.MatchString(k.Arch) {
 			bad("%q is no architecture", k.Arch)
 		}
-		if k.Threads < 1 || k.Threads > maxThreads {
-			bad("blocks of %d threads; 1 to %d are possible", k.Threads, maxThreads)
-		}
-		if k.Shared < 0 || k.Shared > maxShared {
-			bad("%d bytes of shared memory; %d is the most", k.Shared, maxShared)
-		}
-		if k.Cluster < 0 || k.Cluster > maxCluster {
-			bad("clusters of %d blocks; %d is the most", k.Cluster, maxCluster)
-		}
+		k.Block.check(bad)
 		if k.First < 0 || k.Last < k.First || k.Last > lines {
 			bad("lines %d to %d of a source of %d lines", k.First, k.Last, lines)
 		}
@@ -298,45 +283,82 @@ func (c *checker) steps() {
 				bad("waits for step %d, which is none before it", w)
 			}
 		}
-		for _, a := range s.Args {
-			if a.Buffer < 0 || a.Buffer >= len(p.Buffers) {
-				bad("an argument is buffer %d of %d", a.Buffer, len(p.Buffers))
-				return
-			}
-		}
-		switch s.Kernel {
-		case Loop, Branch:
+		switch s.Kind {
+		case StepLaunch:
+			c.launch(bad, s)
+		case StepFill, StepCopy:
+			c.move(bad, s)
+		case StepLoop, StepBranch:
 			c.decision(bad, s)
-			continue
-		case Copy:
-			c.copied(bad, s)
-			continue
-		case Fill:
-			if len(s.Args) != 1 || s.Args[0].Map != nil {
-				bad("a fill has one buffer for an argument")
-			} else if p.Buffers[s.Args[0].Buffer].Kind == Constant {
-				bad("fills the constant %s", p.Buffers[s.Args[0].Buffer].Name)
-			}
-			continue
+		default:
+			bad("no kind of steps is %q", s.Kind)
 		}
-		if s.Kernel < 0 || s.Kernel >= len(p.Kernels) {
-			bad("launches kernel %d of %d", s.Kernel, len(p.Kernels))
-			continue
+		if s.Kind != StepLaunch && (s.Launch.Kernel != 0 || s.Launch.Grid != Grid{} || s.Launch.Args != nil) {
+			bad("a launch, though it is a %s", s.Kind)
 		}
-		k := &p.Kernels[s.Kernel]
-		if s.Grid[0] < 1 || s.Grid[0] > 1<<31-1 || s.Grid[1] < 1 || s.Grid[1] > 65535 || s.Grid[2] < 1 || s.Grid[2] > 65535 {
-			bad("no grid: %v", s.Grid)
-		} else if k.Cluster > 1 && s.Grid[0]%k.Cluster != 0 {
-			bad("%d blocks are not whole clusters of %d", s.Grid[0], k.Cluster)
+		if s.Kind != StepFill && s.Kind != StepCopy && s.Move != (Move{}) {
+			bad("buffers to move, though it is a %s", s.Kind)
 		}
-		if len(s.Args) != len(k.Params) {
-			bad("%d arguments for the %d parameters of %s", len(s.Args), len(k.Params), k.Name)
-			continue
+		if !s.Decides() && s.Decision != (Decision{}) {
+			bad("parts, though it decides nothing")
 		}
-		for j, a := range s.Args {
-			c.argument(bad, k.Params[j], a)
+	}
+}
+
+// has reports whether there is a buffer of this number.
+func (c *checker) has(bad func(string, ...any), buffer int) bool {
+	if buffer < 0 || buffer >= len(c.p.Buffers) {
+		bad("an argument is buffer %d of %d", buffer, len(c.p.Buffers))
+		return false
+	}
+	return true
+}
+
+// launch holds a launch to its kernel.
+func (c *checker) launch(bad func(string, ...any), s *Step) {
+	l := &s.Launch
+	for _, a := range l.Args {
+		if !c.has(bad, a.Buffer) {
+			return
 		}
-		c.alone(bad, k.Params, s.Args)
+	}
+	if l.Kernel < 0 || l.Kernel >= len(c.p.Kernels) {
+		bad("launches kernel %d of %d", l.Kernel, len(c.p.Kernels))
+		return
+	}
+	k := &c.p.Kernels[l.Kernel]
+	l.Grid.check(bad, &k.Block)
+	if len(l.Args) != len(k.Params) {
+		bad("%d arguments for the %d parameters of %s", len(l.Args), len(k.Params), k.Name)
+		return
+	}
+	for j, a := range l.Args {
+		c.argument(bad, k.Params[j], a)
+	}
+	c.alone(bad, k.Params, l.Args)
+}
+
+// move holds a fill or a copy to its form.
+func (c *checker) move(bad func(string, ...any), s *Step) {
+	if !c.has(bad, s.Move.To) || !c.has(bad, s.Move.From) {
+		return
+	}
+	to, from := &c.p.Buffers[s.Move.To], &c.p.Buffers[s.Move.From]
+	switch {
+	case s.Kind == StepFill && to.Kind == Constant:
+		bad("fills the constant %s", to.Name)
+	case s.Kind == StepFill && s.Move.From != 0:
+		bad("a fill moves from no buffer")
+	case s.Kind == StepFill:
+	case s.Move.To == s.Move.From:
+		bad("a copy has two buffers")
+	default:
+		if to.Kind == Constant {
+			bad("writes the constant %s", to.Name)
+		}
+		if to.Size() != from.Size() {
+			bad("copies the %d bytes of %s to the %d of %s", from.Size(), from.Name, to.Size(), to.Name)
+		}
 	}
 }
 
@@ -373,45 +395,4 @@ func (c *checker) argument(bad func(string, ...any), param Param, a Arg) {
 	if err := a.Map.check(b); err != nil {
 		bad("the tensor map of parameter %s: %v", param.Name, err)
 	}
-}
-
-// check holds a tensor map to the rules of cuTensorMapEncodeTiled and to the
-// size of the buffer.
-func (m *TensorMap) check(b *Buffer) error {
-	elem, ok := elemBytes[m.Elem]
-	rank := len(m.Dims)
-	switch {
-	case !ok:
-		return fmt.Errorf("the element type %q", m.Elem)
-	case rank < 1 || rank > maxRank || len(m.Strides) != rank-1 || len(m.Box) != rank:
-		return fmt.Errorf("%d dimensions, %d strides, a box of %d", rank, len(m.Strides), len(m.Box))
-	case !slices.Contains([]int{0, 32, 64, 128}, m.Swizzle):
-		return fmt.Errorf("a swizzle of %d bytes", m.Swizzle)
-	}
-	last := uint64(elem) // the end of the last element
-	for i, d := range m.Dims {
-		if d < 1 || d > 1<<32 || m.Box[i] < 1 || m.Box[i] > 256 {
-			return fmt.Errorf("dimension %d of %d elements in boxes of %d", i, d, m.Box[i])
-		}
-		stride := uint64(elem)
-		if i > 0 {
-			if stride = m.Strides[i-1]; stride%16 != 0 || stride >= 1<<40 {
-				return fmt.Errorf("a stride of %d bytes", stride)
-			}
-		}
-		if d-1 > (1<<62-last)/stride {
-			return errors.New("its elements do not fit any memory")
-		}
-		last += (d - 1) * stride
-	}
-	row := uint64(m.Box[0]) * uint64(elem)
-	switch {
-	case row%16 != 0:
-		return fmt.Errorf("rows of %d bytes, which are not multiples of 16", row)
-	case m.Swizzle > 0 && row > uint64(m.Swizzle):
-		return fmt.Errorf("rows of %d bytes with a swizzle of %d", row, m.Swizzle)
-	case last > uint64(b.Bytes):
-		return fmt.Errorf("it covers %d bytes; the buffer %s has %d", last, b.Name, b.Bytes)
-	}
-	return nil
 }

@@ -29,9 +29,9 @@ func TestCheck(t *testing.T) {
 		{"too many steps", func(p *program) { p.Steps = make([]artifact.Step, 1<<14+1) }, "16384 is the most"},
 		{"a kernel's name", func(p *program) { p.Kernels[0].Name = "a b" }, `"a b" is no name`},
 		{"two kernels of a name", func(p *program) { p.Kernels[0].Name = "total" }, "two of this name"},
-		{"no threads", func(p *program) { p.Kernels[0].Threads = 0 }, "blocks of 0 threads"},
-		{"much shared memory", func(p *program) { p.Kernels[0].Shared = 1 << 20 }, "shared memory"},
-		{"a cluster", func(p *program) { p.Kernels[0].Cluster = 17 }, "clusters of 17"},
+		{"no threads", func(p *program) { p.Kernels[0].Block.Threads = 0 }, "blocks of 0 threads"},
+		{"much shared memory", func(p *program) { p.Kernels[0].Block.Shared = 1 << 20 }, "shared memory"},
+		{"a cluster", func(p *program) { p.Kernels[0].Block.Cluster = 17 }, "clusters of 17"},
 		{"lines beyond the source", func(p *program) { p.Kernels[0].Last = 1000 }, "lines 4 to 1000"},
 		{"a mode", func(p *program) { p.Kernels[0].Params[0].Mode = "through" }, `the mode "through"`},
 		{"a parameter's element type", func(p *program) { p.Kernels[0].Params[0].Elem = "f17" }, `the element type "f17"`},
@@ -55,16 +55,20 @@ func TestCheck(t *testing.T) {
 		{"two steps of a name", func(p *program) { p.Steps[1].Name = "total" }, "two of this name"},
 		{"a stream", func(p *program) { p.Steps[1].Stream = 64 }, "stream 64"},
 		{"a wait for a later step", func(p *program) { p.Steps[1].Waits = []int{4} }, "waits for step 4"},
-		{"an argument out of range", func(p *program) { p.Steps[1].Args[0].Buffer = 77 }, "buffer 77 of 6"},
-		{"a fill of nothing", func(p *program) { p.Steps[0].Args = nil }, "a fill has one buffer"},
-		{"a fill of a constant", func(p *program) { p.Steps[0].Args[0].Buffer = 1 }, "fills the constant c"},
-		{"no such kernel", func(p *program) { p.Steps[1].Kernel = 4 }, "launches kernel 4 of 4"},
-		{"an empty grid", func(p *program) { p.Steps[1].Grid[2] = 0 }, "no grid"},
-		{"part of a cluster", func(p *program) { p.Kernels[0].Cluster = 3 }, "not whole clusters of 3"},
-		{"too few arguments", func(p *program) { p.Steps[1].Args = p.Steps[1].Args[:2] }, "2 arguments for the 3 parameters"},
+		{"an argument out of range", func(p *program) { p.Steps[1].Launch.Args[0].Buffer = 77 }, "buffer 77 of 6"},
+		{"a fill of nothing", func(p *program) { p.Steps[0].Move.To = -1 }, "buffer -1 of 6"},
+		{"a fill from somewhere", func(p *program) { p.Steps[0].Move.From = 3 }, "a fill moves from no buffer"},
+		{"a fill that launches", func(p *program) { p.Steps[0].Launch = p.Steps[1].Launch }, "a launch, though it is a fill"},
+		{"a launch that moves", func(p *program) { p.Steps[1].Move.To = 2 }, "buffers to move, though it is a launch"},
+		{"a kind of steps", func(p *program) { p.Steps[1].Kind = "send" }, `no kind of steps is "send"`},
+		{"a fill of a constant", func(p *program) { p.Steps[0].Move.To = 1 }, "fills the constant c"},
+		{"no such kernel", func(p *program) { p.Steps[1].Launch.Kernel = 4 }, "launches kernel 4 of 4"},
+		{"an empty grid", func(p *program) { p.Steps[1].Launch.Grid[2] = 0 }, "no grid"},
+		{"part of a cluster", func(p *program) { p.Kernels[0].Block.Cluster = 3 }, "not whole clusters of 3"},
+		{"too few arguments", func(p *program) { p.Steps[1].Launch.Args = p.Steps[1].Launch.Args[:2] }, "2 arguments for the 3 parameters"},
 		{"another element type", func(p *program) { p.Kernels[0].Params[0].Elem = "i32" }, "parameter x is of i32, the buffer x of f32"},
-		{"a map for no map", func(p *program) { p.Steps[1].Args[0].Map = &artifact.TensorMap{} }, "do not agree on a tensor map"},
-		{"written beside what is read", func(p *program) { p.Steps[1].Args[2].Buffer = 0 }, "step 1 (scaled): x and y are both the buffer x, which one of them writes"},
+		{"a map for no map", func(p *program) { p.Steps[1].Launch.Args[0].Map = &artifact.TensorMap{} }, "do not agree on a tensor map"},
+		{"written beside what is read", func(p *program) { p.Steps[1].Launch.Args[2].Buffer = 0 }, "step 1 (scaled): x and y are both the buffer x, which one of them writes"},
 		{"a written constant", func(p *program) { p.Kernels[0].Params[1].Mode = artifact.InOut }, "writes the constant c"},
 		{"use after its life", func(p *program) { p.Buffers[3].Last = 3 }, "step 4 (joined) uses it"},
 		{"read before written", func(p *program) { p.Kernels[0].Params[2].Mode = artifact.In }, "reads it before anything is written"},
@@ -96,7 +100,7 @@ func TestCheck(t *testing.T) {
 		{"names of results", func(p *program) { p.Results = []string{"y"} }, "1 names of 2 outputs"},
 		{"bytes reused too early", func(p *program) { // z, on its own stream, where y was
 			p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
-			p.Steps[4].Args[0].Buffer = 4
+			p.Steps[4].Launch.Args[0].Buffer = 4
 			p.Steps[4].Waits = []int{3}
 			p.Buffers[0].Last = 3
 			p.Buffers[3].Last = 2
@@ -119,7 +123,7 @@ func TestCheckAllowsReuse(t *testing.T) {
 	p := artifacttest.Program()
 	p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]
 	p.Steps[3].Waits = []int{2} // y's last reader
-	p.Steps[4].Args[0].Buffer = 4
+	p.Steps[4].Launch.Args[0].Buffer = 4
 	p.Steps[4].Waits = []int{3}
 	p.Buffers[0].Last = 3
 	p.Buffers[3].Last = 2
@@ -148,7 +152,7 @@ func TestCheckTensorMap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := artifacttest.Program()
 			p.Kernels[0].Params[0].Mode = artifact.Map
-			p.Steps[1].Args[0].Map = &c.m
+			p.Steps[1].Launch.Args[0].Map = &c.m
 			err := p.Check()
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)

@@ -28,30 +28,20 @@ import (
 const (
 	// Magic is what a .dmx file begins with.
 	Magic         = "\x89DMX\r\n\x1a\n"
-	formatVersion = 2 // 1 knows no copies and no decisions, and is what programs without them are written as
+	formatVersion = 3 // older ones: see old.go
 	maxHeader     = 256 << 20
 )
 
-// document is the header. The lengths are of the program's blobs and then of
-// those of its variants.
-type document struct {
-	Program *Program
+// header is the header of a file: a program of type P without its blobs. The
+// lengths are of the program's blobs and then of those of its variants.
+type header[P any] struct {
+	Program *P
 	Data    []int64 // the constants' data, by buffer; -1: none
-	Cubins  []int64 // the images, in their order
+	Images  []int64 `json:"Cubins"`     // the images' code, in their order
 	Seal    []byte  `json:",omitempty"` // see seal
 }
 
-// version is the oldest version of the format that says all of p.
-func (p *Program) version() uint32 {
-	for _, q := range p.programs() {
-		for i := range q.Steps {
-			if q.Steps[i].Kernel < Fill {
-				return formatVersion
-			}
-		}
-	}
-	return 1
-}
+type document = header[Program]
 
 // programs are p and its variants.
 func (p *Program) programs() []*Program { return append([]*Program{p}, p.Variants...) }
@@ -75,9 +65,9 @@ func (p *Program) Write(w io.Writer) error {
 			doc.Data = append(doc.Data, n)
 		}
 		for i := range q.Images {
-			doc.Cubins = append(doc.Cubins, int64(len(q.Images[i].Cubin)))
-			blobs = append(blobs, q.Images[i].Cubin)
-			q.Images[i].Cubin = nil
+			doc.Images = append(doc.Images, int64(len(q.Images[i].Code)))
+			blobs = append(blobs, q.Images[i].Code)
+			q.Images[i].Code = nil
 		}
 		return &q
 	}
@@ -95,16 +85,16 @@ func (p *Program) Write(w io.Writer) error {
 		}
 		doc.Seal = mac.Sum(nil)
 	}
-	header, err := json.Marshal(doc)
+	text, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
 	to := io.MultiWriter(w, sum)
 	head := append([]byte(Magic), make([]byte, 12)...)
-	binary.LittleEndian.PutUint32(head[8:], p.version())
-	binary.LittleEndian.PutUint64(head[12:], uint64(len(header)))
-	for _, part := range append([][]byte{head, header}, blobs...) {
+	binary.LittleEndian.PutUint32(head[8:], formatVersion)
+	binary.LittleEndian.PutUint64(head[12:], uint64(len(text)))
+	for _, part := range append([][]byte{head, text}, blobs...) {
 		if _, err := to.Write(part); err != nil {
 			return err
 		}
@@ -116,23 +106,37 @@ func (p *Program) Write(w io.Writer) error {
 // seal is the signature of a program as far as its header goes; the blobs follow.
 // It is of what the header means and not of its bytes: the one that a reader
 // would write of what it has read.
-func (d *document) seal(key []byte) (hash.Hash, error) {
-	header, err := json.Marshal(d)
+func (d *header[P]) seal(key []byte) (hash.Hash, error) {
+	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
-	var meant document
-	if err := json.Unmarshal(header, &meant); err != nil {
+	var meant header[P]
+	if err := json.Unmarshal(text, &meant); err != nil {
 		return nil, err
 	}
 	meant.Seal = nil
-	if header, err = json.Marshal(meant); err != nil {
+	if text, err = json.Marshal(meant); err != nil {
 		return nil, err
 	}
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprintf(mac, "dmir program %d\n", len(header))
-	mac.Write(header)
+	fmt.Fprintf(mac, "dmir program %d\n", len(text))
+	mac.Write(text)
 	return mac, nil
+}
+
+// headerOf reads a header. mac is what it signs with key; nil without one.
+func headerOf[P any](text, key []byte) (d *header[P], mac hash.Hash, err error) {
+	d = &header[P]{}
+	if err := json.Unmarshal(text, d); err != nil || d.Program == nil {
+		return nil, nil, errDamaged
+	}
+	if key != nil {
+		if mac, err = d.seal(key); err != nil {
+			return nil, nil, errDamaged
+		}
+	}
+	return d, mac, nil
 }
 
 // Read reads a .dmx file and checks the program in it. Whatever the bytes are,
@@ -151,27 +155,33 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := binary.LittleEndian.Uint32(head[8:]); v < 1 || v > formatVersion {
-		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads versions 1 to %d: compile it again", v, formatVersion)
+	version := binary.LittleEndian.Uint32(head[8:])
+	if version < 1 || version > formatVersion {
+		return nil, fmt.Errorf("has version %d of the .dmx format; this dmir reads versions 1 to %d: update dmir, or compile it again", version, formatVersion)
 	}
 	size := binary.LittleEndian.Uint64(head[12:])
 	if size > maxHeader {
 		return nil, errDamaged
 	}
-	header, err := in.bytes(int64(size))
+	text, err := in.bytes(int64(size))
 	if err != nil {
 		return nil, err
 	}
-	var doc document
-	if err := json.Unmarshal(header, &doc); err != nil || !doc.fits() {
+	var doc *document
+	var mac hash.Hash
+	if version == formatVersion {
+		doc, mac, err = headerOf[Program](text, key)
+	} else {
+		doc, mac, err = oldHeader(text, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !fits(doc) {
 		return nil, errDamaged
 	}
 	p := doc.Program
-	if key != nil {
-		if in.mac, err = doc.seal(key); err != nil {
-			return nil, errDamaged
-		}
-	}
+	in.mac = mac
 	for _, q := range p.programs() {
 		q.Foreign = true
 		for i := range q.Buffers {
@@ -185,9 +195,9 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 			}
 		}
 		for i := range q.Images {
-			n := doc.Cubins[0]
-			doc.Cubins = doc.Cubins[1:]
-			if q.Images[i].Cubin, err = in.bytes(n); err != nil {
+			n := doc.Images[0]
+			doc.Images = doc.Images[1:]
+			if q.Images[i].Code, err = in.bytes(n); err != nil {
 				return nil, err
 			}
 		}
@@ -218,10 +228,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 }
 
 // fits reports whether there is a length for each blob.
-func (d *document) fits() bool {
-	if d.Program == nil {
-		return false
-	}
+func fits(d *document) bool {
 	buffers, images := 0, 0
 	for _, q := range d.Program.programs() {
 		if q == nil {
@@ -230,7 +237,7 @@ func (d *document) fits() bool {
 		buffers += len(q.Buffers)
 		images += len(q.Images)
 	}
-	return len(d.Data) == buffers && len(d.Cubins) == images
+	return len(d.Data) == buffers && len(d.Images) == images
 }
 
 var errDamaged = errors.New("is damaged: its checksum or its header is wrong")

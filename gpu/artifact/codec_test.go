@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"io"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -24,14 +24,14 @@ var fromFile = cmpopts.IgnoreFields(artifact.Program{}, "Foreign", "Key")
 // full is the program of the tests with machine code and headers.
 func full() *artifact.Program {
 	p := artifacttest.Program()
-	p.Images = []artifact.Image{{Arch: "sm_80", Cubin: []byte("code")}, {Arch: "sm_90a", Cubin: bytes.Repeat([]byte{7}, 5000)}}
+	p.Images = []artifact.Image{{Arch: "sm_80", Code: []byte("code")}, {Arch: "sm_90a", Code: bytes.Repeat([]byte{7}, 5000)}}
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
 	p.Results = []string{"out", "sum"}
 	two := 2.0
 	p.Defaults = []artifact.Default{{Stddev: &two}}
 	v := artifacttest.Program()
 	v.Kernels[0].Arch = "sm_90a"
-	v.Images = []artifact.Image{{Arch: "sm_90a", Cubin: []byte("more code")}}
+	v.Images = []artifact.Image{{Arch: "sm_90a", Code: []byte("more code")}}
 	p.Variants = []*artifact.Program{v}
 	return p
 }
@@ -94,7 +94,7 @@ func TestDamage(t *testing.T) {
 		"another file": {"func.func @f() { return }", "is no .dmx file"},
 		"nothing":      {"", "is no .dmx file"},
 		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is no .dmx file"},
-		"the future":   {string(data[:8]) + "\x03" + string(data[9:]), "version 3 of the .dmx format; this dmir reads versions 1 to 2"},
+		"the future":   {string(data[:8]) + "\x04" + string(data[9:]), "version 4 of the .dmx format; this dmir reads versions 1 to 3"},
 		"huge":         {string(data[:12]) + "\xff\xff\xff\xff\xff\xff\xff\x7f" + string(data[20:]), "is damaged"},
 		"half":         {string(data[:len(data)/2]), "is truncated"},
 	} {
@@ -148,7 +148,7 @@ func FuzzCheck(f *testing.F) {
 		p := artifacttest.Program()
 		p.Buffers[3].Offset, p.Buffers[3].Last = offset, last
 		p.Steps[4].Waits = []int{wait}
-		p.Steps[3].Args[0].Buffer, p.Steps[2].Stream, p.Steps[1].Grid[0] = buffer, stream, grid
+		p.Steps[3].Launch.Args[0].Buffer, p.Steps[2].Stream, p.Steps[1].Launch.Grid[0] = buffer, stream, grid
 		_ = p.Check() // it says something and does not panic
 	})
 }
@@ -160,8 +160,7 @@ func FuzzDecisions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, step, first, second, buffer, from, to int, trips int64) {
 		p := artifacttest.Loop()
 		s := &p.Steps[uint(step)%uint(len(p.Steps))]
-		s.Parts, s.Trips, s.TripsKnown = [2]int{first, second}, trips, true
-		s.Args[0].Buffer = buffer
+		s.Decision = artifact.Decision{On: buffer, Parts: [2]int{first, second}, Trips: trips, TripsKnown: true}
 		b := &p.Buffers[uint(buffer)%uint(len(p.Buffers))]
 		b.First, b.Last = from, to
 		if p.Check() != nil {
@@ -202,8 +201,6 @@ func use(t *testing.T, p *artifact.Program) {
 	p.Times()
 	p.Predicted()
 	p.Stretches()
-	_ = p.ExportC(io.Discard)
-	_ = p.ExportHeader(io.Discard)
 	rounds := 0
 	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { rounds++; return rounds < 20, nil }); err != nil {
 		t.Error(err)
@@ -215,9 +212,14 @@ func use(t *testing.T, p *artifact.Program) {
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := []*artifact.Program{full(), viewed(), artifacttest.Loop(), artifacttest.Program()}
+	old, _ := artifacttest.Version2()
 	accepted := 0
-	for n := range 1200 {
-		p, err := artifact.Read(bytes.NewReader(artifacttest.Mutated(programs[n%len(programs)], r)))
+	for n := range 1240 {
+		file := artifacttest.Mutated(programs[n%len(programs)], r)
+		if n >= 1200 {
+			file = artifacttest.MutatedFile(old, r)
+		}
+		p, err := artifact.Read(bytes.NewReader(file))
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("several lines: %q", err)
@@ -228,7 +230,7 @@ func TestHostile(t *testing.T) {
 		use(t, p)
 	}
 	if accepted < 20 || accepted > 1000 {
-		t.Errorf("%d of 1200 were accepted: the mutations are too many or too few", accepted)
+		t.Errorf("%d of 1240 were accepted: the mutations are too many or too few", accepted)
 	}
 }
 
@@ -242,32 +244,63 @@ func viewed() *artifact.Program {
 
 // FuzzHeader hands any header with the right checksum to Read.
 func FuzzHeader(f *testing.F) {
+	old, _ := artifacttest.Version2()
+	files := [][]byte{old}
 	for _, p := range []*artifact.Program{full(), viewed(), artifacttest.Loop()} {
-		file := encoded(f, p)
-		size := binary.LittleEndian.Uint64(file[12:])
-		f.Add(file[20:20+size], file[20+size:len(file)-sha256.Size])
+		files = append(files, encoded(f, p))
 	}
-	f.Fuzz(func(t *testing.T, header, blobs []byte) {
-		if p, err := artifact.Read(bytes.NewReader(artifacttest.Sealed(header, blobs))); err == nil {
+	for _, file := range files {
+		size := binary.LittleEndian.Uint64(file[12:])
+		f.Add(file[8], file[20:20+size], file[20+size:len(file)-sha256.Size])
+	}
+	f.Fuzz(func(t *testing.T, version byte, header, blobs []byte) {
+		if p, err := artifact.Read(bytes.NewReader(artifacttest.Sealed(version, header, blobs))); err == nil {
 			use(t, p)
 		}
 	})
 }
 
-// A program without copies and decisions is written so that earlier versions
-// read it; one with them is not.
+// A file of the version before holds what it held, signed or not, and is written
+// as one of this version; a newer one is refused in one line.
 func TestVersions(t *testing.T) {
-	for _, c := range []struct {
-		p    *artifact.Program
-		want byte
-	}{{full(), 1}, {artifacttest.Loop(), 2}} {
-		data := encoded(t, c.p)
-		if data[8] != c.want {
-			t.Errorf("@%s has version %d, want %d", c.p.Name, data[8], c.want)
-		}
-		got, err := artifact.Read(bytes.NewReader(data))
-		if err != nil || cmp.Diff(c.p, got, fromFile) != "" {
-			t.Errorf("@%s: %v", c.p.Name, err)
-		}
+	file, key := artifacttest.Version2()
+	p, err := artifact.ReadSigned(bytes.NewReader(file), key)
+	if err != nil || p.Foreign {
+		t.Fatalf("foreign: %v, %v", p != nil, err)
+	}
+	var steps []string
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		steps = append(steps, fmt.Sprint(s.Name, " ", s.Kind, " ", s.Launch.Grid, s.Launch.Args, s.Move, s.Decision.On, s.Decision.Parts, s.Decision.Trips))
+	}
+	golden := []string{
+		"i_from_zero copy [0 0 0] [] {4 2} 0 [0 0] 0",
+		"v_from_x copy [0 0 0] [] {5 0} 0 [0 0] 0",
+		"while_i loop [0 0 0] [] {0 0} 8 [1 4] 3",
+		"more launch [1 1 1] [{4 <nil>} {1 <nil>} {8 <nil>}] {0 0} 0 [0 0] 0",
+		"next launch [1 1 1] [{4 <nil>} {9 <nil>}] {0 0} 0 [0 0] 0",
+		"b_kernel launch [1 1 1] [{5 <nil>} {3 <nil>} {10 <nil>}] {0 0} 0 [0 0] 0",
+		"i_from_next copy [0 0 0] [] {4 9} 0 [0 0] 0",
+		"v_from_b copy [0 0 0] [] {5 10} 0 [0 0] 0",
+		"y launch [1 1 1] [{5 <nil>} {6 <nil>} {7 <nil>}] {0 0} 0 [0 0] 0",
+	}
+	if d := cmp.Diff(golden, steps); d != "" {
+		t.Error(d)
+	}
+	if q, err := artifact.Read(bytes.NewReader(file)); err != nil || !q.Foreign {
+		t.Errorf("without the key: %v", err)
+	}
+	key[0]++
+	if q, err := artifact.ReadSigned(bytes.NewReader(file), key); err != nil || !q.Foreign {
+		t.Errorf("with another key: %v", err)
+	}
+	again, err := artifact.Read(bytes.NewReader(encoded(t, p)))
+	if err != nil || cmp.Diff(p, again, fromFile) != "" {
+		t.Errorf("written again: %v", err)
+	}
+	newer := bytes.Clone(encoded(t, p))
+	newer[8]++
+	if _, err := artifact.Read(bytes.NewReader(newer)); err == nil || err.Error() != "has version 4 of the .dmx format; this dmir reads versions 1 to 3: update dmir, or compile it again" {
+		t.Errorf("a newer version: %v", err)
 	}
 }

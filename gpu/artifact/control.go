@@ -1,41 +1,10 @@
 package artifact
 
-// What a step does that launches no kernel: the values of Step.Kernel below 0.
-//
-// A Loop and a Branch are decisions that the host takes: it waits for all steps
-// before them, reads a predicate of one byte, and goes on. The steps that they
-// decide about stand right behind them, in two parts of so many steps each
-// (Step.Parts): a loop's condition and its body, a branch's two sides. A part
-// may hold decisions of its own. Nothing runs across the bounds of a part: all
-// steps before have ended when the next begins.
-const (
-	Fill   = -1 // the one argument gets zero bytes
-	Copy   = -2 // the first argument gets the bytes of the second
-	Loop   = -3 // the first part runs; while the argument then holds true, the second runs and then the first again
-	Branch = -4 // where the argument holds true the first part runs, else the second
-)
-
 // maxDepth is how deep decisions may lie in one another.
 const maxDepth = 64
 
-// Decides reports whether the step is a Loop or a Branch.
-func (s *Step) Decides() bool { return s.Kernel == Loop || s.Kernel == Branch }
-
-// Does is what a step does that launches no kernel, for people: "fill", "copy",
-// "loop", "branch"; empty for a launch.
-func (s *Step) Does() string {
-	switch s.Kernel {
-	case Fill:
-		return "fill"
-	case Copy:
-		return "copy"
-	case Loop:
-		return "loop"
-	case Branch:
-		return "branch"
-	}
-	return ""
-}
+// Decides reports whether the step is a loop or a branch.
+func (s *Step) Decides() bool { return s.Kind == StepLoop || s.Kind == StepBranch }
 
 // Straight reports whether the program takes no decisions: its steps run once
 // each, and nothing of it is read before its end.
@@ -51,7 +20,7 @@ func (p *Program) Straight() bool {
 // Walk goes through a program that Check accepts in the order in which it runs.
 // straight is called for each stretch of steps [from, to) without decisions;
 // decide for each decision, all steps before which have been given to straight:
-// it says what the predicate holds. An error of either ends the walk.
+// it returns the predicate. An error of either ends the walk.
 func (p *Program) Walk(straight func(from, to int) error, decide func(step int) (bool, error)) error {
 	return p.walk(0, len(p.Steps), straight, decide)
 }
@@ -71,10 +40,10 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 			continue
 		}
 		first := i + 1
-		second := first + s.Parts[0]
-		end := second + s.Parts[1]
+		second := first + s.Decision.Parts[0]
+		end := second + s.Decision.Parts[1]
 		for again := true; again; {
-			if s.Kernel == Loop {
+			if s.Kind == StepLoop {
 				if err := p.walk(first, second, straight, decide); err != nil {
 					return err
 				}
@@ -83,17 +52,17 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 			switch {
 			case err != nil:
 				return err
-			case s.Kernel == Loop && yes:
+			case s.Kind == StepLoop && yes:
 				err = p.walk(second, end, straight, decide)
-			case s.Kernel == Branch && yes:
+			case s.Kind == StepBranch && yes:
 				err = p.walk(first, second, straight, decide)
-			case s.Kernel == Branch:
+			case s.Kind == StepBranch:
 				err = p.walk(second, end, straight, decide)
 			}
 			if err != nil {
 				return err
 			}
-			again = s.Kernel == Loop && yes
+			again = s.Kind == StepLoop && yes
 		}
 		i = end
 	}
@@ -124,7 +93,7 @@ func (p *Program) floors() []int {
 	out := make([]int, len(p.Steps)+1)
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Decides() {
-			for _, at := range []int{i, i + 1, i + 1 + s.Parts[0], i + 1 + s.Parts[0] + s.Parts[1]} {
+			for _, at := range []int{i, i + 1, i + 1 + s.Decision.Parts[0], i + 1 + s.Decision.Parts[0] + s.Decision.Parts[1]} {
 				if at >= 0 && at < len(out) {
 					out[at] = at
 				}
@@ -136,7 +105,7 @@ func (p *Program) floors() []int {
 }
 
 // Times is how often each step runs in one run of the program, as far as it is
-// known before: once, in a loop as often as its trip count says, once where
+// known before: once, in a loop as often as its trip count, once where
 // that is not known, and either side of a branch once.
 func (p *Program) Times() []int64 {
 	out := make([]int64, len(p.Steps))
@@ -148,11 +117,11 @@ func (p *Program) Times() []int64 {
 			if !s.Decides() {
 				continue
 			}
-			second := i + 1 + s.Parts[0]
-			end := second + s.Parts[1]
+			second := i + 1 + s.Decision.Parts[0]
+			end := second + s.Decision.Parts[1]
 			conditions, rounds := int64(1), int64(1)
-			if s.Kernel == Loop && s.TripsKnown {
-				conditions, rounds = min(s.Trips, 1<<56)+1, min(s.Trips, 1<<56)
+			if s.Kind == StepLoop && s.Decision.TripsKnown {
+				conditions, rounds = min(s.Decision.Trips, 1<<56)+1, min(s.Decision.Trips, 1<<56)
 			}
 			fill(i+1, second, Repeated(n, conditions))
 			fill(second, end, Repeated(n, rounds))
@@ -174,7 +143,7 @@ func Repeated(n, times int64) int64 {
 }
 
 // Predicted is the time of one run in ns by the cost model: each step as often
-// as Times says, of a branch the side that takes longer.
+// as Times has it, of a branch the side that takes longer.
 func (p *Program) Predicted() float64 {
 	times := p.Times()
 	var sum func(from, to int) float64
@@ -184,10 +153,10 @@ func (p *Program) Predicted() float64 {
 			s := &p.Steps[i]
 			total += s.TimeNs * float64(times[i])
 			if s.Decides() {
-				second := i + 1 + s.Parts[0]
-				end := second + s.Parts[1]
+				second := i + 1 + s.Decision.Parts[0]
+				end := second + s.Decision.Parts[1]
 				a, b := sum(i+1, second), sum(second, end)
-				if s.Kernel == Branch {
+				if s.Kind == StepBranch {
 					total += max(a, b)
 				} else {
 					total += a + b
@@ -217,13 +186,10 @@ func (c *checker) parts() (parts []part, in []int) {
 			in[i] = parent
 			s := &p.Steps[i]
 			if !s.Decides() {
-				if s.Parts != [2]int{} {
-					c.errorf("step %d (%s): parts, though it decides nothing", i, s.Name)
-				}
 				continue
 			}
 			left := to - i - 1
-			if a, b := s.Parts[0], s.Parts[1]; a < 0 || b < 0 || a > left || b > left-a {
+			if a, b := s.Decision.Parts[0], s.Decision.Parts[1]; a < 0 || b < 0 || a > left || b > left-a {
 				c.errorf("step %d (%s): parts of %d and %d steps, and %d are left", i, s.Name, a, b, left)
 				return
 			}
@@ -232,7 +198,7 @@ func (c *checker) parts() (parts []part, in []int) {
 				return
 			}
 			at := i + 1
-			for _, n := range s.Parts {
+			for _, n := range s.Decision.Parts {
 				if n > 0 {
 					parts = append(parts, part{at, at + n, i, parent})
 					find(at, at+n, len(parts)-1, depth+1)
@@ -246,35 +212,19 @@ func (c *checker) parts() (parts []part, in []int) {
 	return parts, in
 }
 
-// decision holds a Loop or a Branch to its form.
+// decision holds a loop or a branch to its form.
 func (c *checker) decision(bad func(string, ...any), s *Step) {
-	if len(s.Args) != 1 || s.Args[0].Map != nil {
-		bad("a decision has one buffer for an argument")
+	if !c.has(bad, s.Decision.On) {
 		return
 	}
-	if b := &c.p.Buffers[s.Args[0].Buffer]; b.Elem != "i1" || b.Size() != 1 {
+	if b := &c.p.Buffers[s.Decision.On]; b.Elem != "i1" || b.Size() != 1 {
 		bad("decides by the buffer %s, which is not one i1", b.Name)
 	}
 	if s.Stream != 0 || len(s.Waits) > 0 {
 		bad("a decision comes behind all steps before it, and has no stream and no waits")
 	}
-	if s.Trips < 0 {
-		bad("a trip count of %d", s.Trips)
-	}
-}
-
-// copied holds a Copy to its form.
-func (c *checker) copied(bad func(string, ...any), s *Step) {
-	if len(s.Args) != 2 || s.Args[0].Map != nil || s.Args[1].Map != nil || s.Args[0].Buffer == s.Args[1].Buffer {
-		bad("a copy has two buffers for arguments")
-		return
-	}
-	to, from := &c.p.Buffers[s.Args[0].Buffer], &c.p.Buffers[s.Args[1].Buffer]
-	if to.Kind == Constant {
-		bad("writes the constant %s", to.Name)
-	}
-	if to.Size() != from.Size() {
-		bad("copies the %d bytes of %s to the %d of %s", from.Size(), from.Name, to.Size(), to.Name)
+	if s.Decision.Trips < 0 {
+		bad("a trip count of %d", s.Decision.Trips)
 	}
 }
 
@@ -300,7 +250,7 @@ func (c *checker) rounds() {
 		for k := in[b.Last]; k >= 0; k = parts[k].parent {
 			d := parts[k].decision
 			s := &p.Steps[d]
-			if end := d + s.Parts[0] + s.Parts[1]; s.Kernel == Loop && b.First <= d && b.Last < end {
+			if end := d + s.Decision.Parts[0] + s.Decision.Parts[1]; s.Kind == StepLoop && b.First <= d && b.Last < end {
 				c.errorf("buffer %s: the loop of step %d (%s) comes back to it until step %d, and it lives until step %d", b.Name, d, s.Name, end, b.Last)
 				break
 			}
@@ -308,11 +258,11 @@ func (c *checker) rounds() {
 	}
 	for d := range p.Steps {
 		s := &p.Steps[d]
-		if s.Kernel != Loop || s.Parts[0] > 0 { // with a first part the predicate is held to it above
+		if s.Kind != StepLoop || s.Decision.Parts[0] > 0 { // with a first part the predicate is held to it above
 			continue
 		}
-		b := &p.Buffers[s.Args[0].Buffer]
-		if end := d + s.Parts[1]; b.First <= d && b.Last < end {
+		b := &p.Buffers[s.Decision.On]
+		if end := d + s.Decision.Parts[1]; b.First <= d && b.Last < end {
 			c.errorf("buffer %s: the loop of step %d (%s) comes back to it until step %d, and it lives until step %d", b.Name, d, s.Name, end, b.Last)
 		}
 	}
@@ -356,14 +306,14 @@ func (c *checker) written(uses [][]access) {
 				}
 				continue
 			}
-			second := i + 1 + s.Parts[0]
-			end := second + s.Parts[1]
-			if s.Kernel == Loop {
+			second := i + 1 + s.Decision.Parts[0]
+			end := second + s.Decision.Parts[1]
+			if s.Kind == StepLoop {
 				run(i+1, second, have)
-				reads(s.Args[0].Buffer, i, have)
+				reads(s.Decision.On, i, have)
 				run(second, end, append([]bool(nil), have...))
 			} else {
-				reads(s.Args[0].Buffer, i, have)
+				reads(s.Decision.On, i, have)
 				other := append([]bool(nil), have...)
 				run(i+1, second, have)
 				run(second, end, other)
@@ -398,8 +348,8 @@ func (c *checker) waits(i, floor int) {
 
 // decided is the step at whose end decision i reads its predicate.
 func (p *Program) decided(i int) int {
-	if s := &p.Steps[i]; s.Kernel == Loop {
-		return i + s.Parts[0]
+	if s := &p.Steps[i]; s.Kind == StepLoop {
+		return i + s.Decision.Parts[0]
 	}
 	return i
 }

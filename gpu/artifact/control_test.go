@@ -2,9 +2,6 @@ package artifact_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,33 +23,33 @@ func TestCheckDecisions(t *testing.T) {
 		spoil func(p *program)
 		want  string
 	}{
-		{"no such step", func(p *program) { p.Steps[0].Kernel = -5 }, "launches kernel -5"},
-		{"a decision by nothing", func(p *program) { p.Steps[2].Args = nil }, "one buffer for an argument"},
-		{"a decision by a number", func(p *program) { p.Steps[2].Args[0].Buffer = 3 }, "not one i1"},
+		{"no such step", func(p *program) { p.Steps[4].Launch.Kernel = -5 }, "launches kernel -5"},
+		{"a decision by nothing", func(p *program) { p.Steps[2].Decision.On = 8 }, "buffer 8 of 8"},
+		{"a decision by a number", func(p *program) { p.Steps[2].Decision.On = 3 }, "not one i1"},
 		{"a decision on a stream", func(p *program) { p.Steps[2].Stream = 1 }, "no stream and no waits"},
-		{"a trip count", func(p *program) { p.Steps[2].Trips = -1 }, "a trip count of -1"},
-		{"negative parts", func(p *program) { p.Steps[2].Parts = [2]int{-1, 3} }, "parts of -1 and 3 steps"},
-		{"parts beyond the end", func(p *program) { p.Steps[7].Parts = [2]int{2, 1} }, "parts of 2 and 1 steps, and 2 are left"},
-		{"parts that overflow", func(p *program) { p.Steps[7].Parts = [2]int{1, 1<<63 - 1} }, "and 2 are left"},
-		{"parts of a launch", func(p *program) { p.Steps[4].Parts = [2]int{1, 0} }, "though it decides nothing"},
-		{"a copy of one", func(p *program) { p.Steps[0].Args = p.Steps[0].Args[:1] }, "a copy has two buffers"},
-		{"a copy to itself", func(p *program) { p.Steps[0].Args[1] = p.Steps[0].Args[0] }, "a copy has two buffers"},
-		{"a copy of other size", func(p *program) { p.Steps[0].Args[1].Buffer = 1 }, "copies the 4 bytes of k to the 4000 of y"},
+		{"a trip count", func(p *program) { p.Steps[2].Decision.Trips = -1 }, "a trip count of -1"},
+		{"negative parts", func(p *program) { p.Steps[2].Decision.Parts = [2]int{-1, 3} }, "parts of -1 and 3 steps"},
+		{"parts beyond the end", func(p *program) { p.Steps[7].Decision.Parts = [2]int{2, 1} }, "parts of 2 and 1 steps, and 2 are left"},
+		{"parts that overflow", func(p *program) { p.Steps[7].Decision.Parts = [2]int{1, 1<<63 - 1} }, "and 2 are left"},
+		{"parts of a launch", func(p *program) { p.Steps[4].Decision.Parts = [2]int{1, 0} }, "though it decides nothing"},
+		{"a copy of nothing", func(p *program) { p.Steps[0].Move.From = 9 }, "buffer 9 of 8"},
+		{"a copy to itself", func(p *program) { p.Steps[0].Move.From = p.Steps[0].Move.To }, "a copy has two buffers"},
+		{"a copy of other size", func(p *program) { p.Steps[0].Move.From = 1 }, "copies the 4 bytes of k to the 4000 of y"},
 		{"a wait across a decision", func(p *program) { p.Steps[4].Waits, p.Steps[4].Stream = []int{0}, 1 }, "which a decision lies between"},
 		{"what a loop needs again is given away", func(p *program) { p.Buffers[1].Last = 3 }, "comes back to it until step 6"},
 		{"what a part makes is used behind it", func(p *program) { p.Buffers[6].Last = 7 }, "is made in a part of step 2"},
 		{"a predicate that nothing writes", func(p *program) {
-			p.Steps[3].Args[2].Buffer, p.Steps[3].Args[0].Buffer = 4, 3
-			p.Steps[2].Parts = [2]int{0, 4}
+			p.Steps[3].Launch.Args[2].Buffer, p.Steps[3].Launch.Args[0].Buffer = 4, 3
+			p.Steps[2].Decision.Parts = [2]int{0, 4}
 		}, "buffer go"},
 		{"a result of one side alone", func(p *program) { p.Outputs = []int{7}; p.Buffers[7].Last = 10 }, "is made in a part"},
 		{"a value of one round alone", func(p *program) {
-			p.Steps[0].Kernel, p.Steps[0].Args = artifact.Fill, []artifact.Arg{{Buffer: 3}}
+			p.Steps[0].Kind, p.Steps[0].Move = artifact.StepFill, artifact.Move{To: 3}
 			p.Buffers[3].First = 0
 		}, "step 4 (twice) reads it before anything is written"},
 		{"what decides a loop is given away in it", func(p *program) {
 			p.Steps, p.Buffers = p.Steps[:7], p.Buffers[:7]
-			p.Steps[2].Parts, p.Steps[2].Args[0].Buffer = [2]int{0, 4}, 2
+			p.Steps[2].Decision.Parts, p.Steps[2].Decision.On = [2]int{0, 4}, 2
 			p.Buffers[2].Last, p.Buffers[5].Last = 2, 7
 		}, "buffer flag: the loop of step 2 (while) comes back to it until step 6, and it lives until step 2"},
 		{"two streams in a part", func(p *program) { p.Steps[5].Stream = 1 }, "step 5 (y = w) does not wait for step 4 (twice)"},
@@ -70,7 +67,7 @@ func TestCheckDecisions(t *testing.T) {
 	}
 	deep := &artifact.Program{Name: "deep", Workspace: 256, Inputs: []int{0}, Buffers: []artifact.Buffer{{Name: "p", Elem: "i1", Kind: artifact.Input, Bytes: 1, First: -1, Last: 100}}}
 	for i := range 100 {
-		deep.Steps = append(deep.Steps, artifact.Step{Name: strings.Repeat("i", i+1), Kernel: artifact.Branch, Args: []artifact.Arg{{}}, Parts: [2]int{99 - i, 0}})
+		deep.Steps = append(deep.Steps, artifact.Step{Name: strings.Repeat("i", i+1), Kind: artifact.StepBranch, Decision: artifact.Decision{Parts: [2]int{99 - i, 0}}})
 	}
 	if err := deep.Check(); err == nil || !strings.Contains(err.Error(), "deeper than 64") {
 		t.Errorf("a hundred branches in one another: %v", err)
@@ -115,46 +112,5 @@ func TestWalk(t *testing.T) {
 	}
 	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { return true, wrong }); err != wrong {
 		t.Errorf("the error of a decision: %v", err)
-	}
-}
-
-// The exported file decides on the host, as often as the predicate says.
-func TestExportDecisions(t *testing.T) {
-	p := artifacttest.Loop()
-	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
-	p.Source = "#include \"dm.cuh\"\n"
-	for i := range p.Kernels {
-		p.Source += "extern \"C\" void " + p.Kernels[i].Name + "() {}\n"
-		p.Kernels[i].First, p.Kernels[i].Last = i+2, i+2
-	}
-	cu, h := export(t, p)
-	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
-	var lines []string
-	for line := range strings.Lines(entry) {
-		for _, want := range []string{"for (;;)", "if (yes)", "} else {", "break;", "&yes", "cudaStreamSynchronize", "launch(", "cudaMemsetAsync", "DeviceToDevice"} {
-			if line = strings.TrimSpace(line); strings.Contains(line, want) {
-				lines = append(lines, line)
-				break
-			}
-		}
-	}
-	golden(t, "power.txt", strings.Join(lines, "\n")+"\n")
-	if !strings.Contains(h, "cannot be\n// captured into a CUDA graph") {
-		t.Errorf("the header promises what does not hold:\n%s", h)
-	}
-	cxx, err := exec.LookPath("c++")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C++ compiler (apt-get install g++)")
-		}
-		t.Skip("install a C++ compiler (apt-get install g++)")
-	}
-	path := filepath.Join(t.TempDir(), "power.cu")
-	if err := os.WriteFile(path, []byte(cu), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(cxx, "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", "-Itestdata/cuda", "-x", "c++", path)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

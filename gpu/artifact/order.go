@@ -27,21 +27,21 @@ func (p *Program) accesses() [][]access {
 		out[b] = append(out[b], access{step: step, read: read, write: write})
 	}
 	for i, s := range p.Steps {
-		switch s.Kernel {
-		case Fill:
-			add(s.Args[0].Buffer, i, false, true)
+		switch s.Kind {
+		case StepFill:
+			add(s.Move.To, i, false, true)
 			continue
-		case Copy:
-			add(s.Args[1].Buffer, i, true, false)
-			add(s.Args[0].Buffer, i, false, true)
+		case StepCopy:
+			add(s.Move.From, i, true, false)
+			add(s.Move.To, i, false, true)
 			continue
-		case Loop, Branch:
-			b := s.Args[0].Buffer
+		case StepLoop, StepBranch:
+			b := s.Decision.On
 			out[b] = append(out[b], access{step: p.decided(i), read: true, decides: true})
 			continue
 		}
-		for j, a := range s.Args {
-			switch p.Kernels[s.Kernel].Params[j].Mode {
+		for j, a := range s.Launch.Args {
+			switch p.Kernels[s.Launch.Kernel].Params[j].Mode {
 			case In:
 				add(a.Buffer, i, true, false)
 			case Out:
@@ -244,8 +244,8 @@ func (p *Program) endedBefore() [][maxStreams]int32 {
 	return out
 }
 
-// Overwritten tells of each input whether a run changes its bytes: a step writes
-// it, or a buffer that lives after it. Such an input must be given anew before
+// Overwritten reports for each input whether a run changes its bytes: a step writes
+// it, or a buffer that lives after it. Such an input must be given again before
 // the next run.
 func (p *Program) Overwritten() []bool {
 	written := make([]bool, len(p.Buffers))
@@ -263,20 +263,4 @@ func (p *Program) Overwritten() []bool {
 		out[i] = written[b]
 	}
 	return out
-}
-
-// ImageFor is the machine code that runs on a device of this compute capability:
-// for exactly it, or for an earlier one of the same major version.
-func (p *Program) ImageFor(major, minor int) (Image, bool) {
-	for _, suffix := range []string{"a", "f", ""} {
-		if m, ok := p.Image(fmt.Sprintf("sm_%d%d%s", major, minor, suffix)); ok {
-			return m, true
-		}
-	}
-	for older := minor - 1; older >= 0; older-- {
-		if m, ok := p.Image(fmt.Sprintf("sm_%d%d", major, older)); ok {
-			return m, true
-		}
-	}
-	return Image{}, false
 }

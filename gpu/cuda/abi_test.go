@@ -60,9 +60,9 @@ func TestCallsReachC(t *testing.T) {
 	}
 
 	p := artifacttest.Program()
-	p.Kernels[0].Cluster = 2
+	p.Kernels[0].Block.Cluster = 2
 	p.Kernels[3].Params[1].Mode = artifact.Map
-	p.Steps[4].Args[1].Map = &artifact.TensorMap{Elem: "bf16", Dims: []uint64{40, 25}, Strides: []uint64{80}, Box: []uint32{16, 5}, Swizzle: 64}
+	p.Steps[4].Launch.Args[1].Map = &artifact.TensorMap{Elem: "bf16", Dims: []uint64{40, 25}, Strides: []uint64{80}, Box: []uint32{16, 5}, Swizzle: 64}
 	s := &Session{d: &Device{}, p: p, a: a, base: 0x7f0000001000, streams: []handle{0x90}, functions: []handle{0x10, 0x11, 0x12, 0x13}}
 	if s.maps, err = s.encodeMaps(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"dmir/gpu/prelude"
 )
 
-var image = artifact.Image{Arch: "sm_90a", Cubin: []byte("code")}
+var image = artifact.Image{Arch: "sm_90a", Code: []byte("code")}
 
 // input is %x = -3, -2.5, …, and what the program makes of it.
 func input() (x []byte, out, sum []float32) {
@@ -112,9 +112,9 @@ func TestRun(t *testing.T) {
 func TestLaunchAttributes(t *testing.T) {
 	f := newFake(t)
 	p := artifacttest.Program()
-	p.Kernels[0].Cluster, p.Kernels[0].Shared = 2, 100<<10
+	p.Kernels[0].Block.Cluster, p.Kernels[0].Block.Shared = 2, 100<<10
 	p.Kernels[0].Params[0].Mode = artifact.Map
-	p.Steps[1].Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
+	p.Steps[1].Launch.Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
 	s := load(t, f, p)
 	x, _, _ := input()
 	outputs, err := s.Run(t.Context(), [][]byte{x})
@@ -320,7 +320,7 @@ func TestRefused(t *testing.T) {
 		name, want string
 		spoil      func(p *artifact.Program)
 	}{
-		{"a broken program", "buffer 77", func(p *artifact.Program) { p.Steps[1].Args[0].Buffer = 77 }},
+		{"a broken program", "buffer 77", func(p *artifact.Program) { p.Steps[1].Launch.Args[0].Buffer = 77 }},
 		{"too much memory", "needs 2147483648 bytes of memory", func(p *artifact.Program) { p.Workspace = 2 << 30 }},
 		{"another architecture", "kernel scaled was written for sm_100a; NVIDIA Fake 900 is sm_90a", func(p *artifact.Program) { p.Kernels[0].Arch = "sm_100a" }},
 	} {
@@ -366,7 +366,7 @@ func TestDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := d.Load(p, artifact.Image{Arch: r.Arch, Cubin: r.Cubin})
+	s, err := d.Load(p, artifact.Image{Arch: r.Arch, Code: r.Cubin})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,5 +382,21 @@ func TestDevice(t *testing.T) {
 	times, err := s.Time(t.Context(), [][]byte{x}, 5, true)
 	if err != nil || times.TotalNs <= 0 || len(times.StepNs) != len(p.Steps) {
 		t.Errorf("times %+v, %v", times, err)
+	}
+}
+
+func TestImageOf(t *testing.T) {
+	p := &artifact.Program{}
+	for _, arch := range []string{"sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_120f"} {
+		p.Images = append(p.Images, artifact.Image{Arch: arch})
+	}
+	for _, c := range []struct {
+		major, minor int
+		want         string // "": none
+	}{{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 3, "sm_100"}, {12, 0, "sm_120f"}, {11, 0, ""}, {7, 5, ""}} {
+		m, ok := imageFor(p, c.major, c.minor)
+		if m.Arch != c.want || ok != (c.want != "") {
+			t.Errorf("%d.%d: %q, want %q", c.major, c.minor, m.Arch, c.want)
+		}
 	}
 }

@@ -111,8 +111,8 @@ func (d *Device) Fits(p *artifact.Program) error {
 		if !d.runs(k.Arch) {
 			return fmt.Errorf("kernel %s was written for %s; %s is %s", k.Name, k.Arch, d.Name, d.Arch())
 		}
-		if k.Shared > d.Shared {
-			return fmt.Errorf("kernel %s needs %d bytes of shared memory; a block of %s has %d", k.Name, k.Shared, d.Name, d.Shared)
+		if k.Block.Shared > d.Shared {
+			return fmt.Errorf("kernel %s needs %d bytes of shared memory; a block of %s has %d", k.Name, k.Block.Shared, d.Name, d.Shared)
 		}
 	}
 	return nil
@@ -126,4 +126,24 @@ func (d *Device) runs(arch string) bool {
 		return number <= 10*d.Major+d.Minor
 	}
 	return arch == "" || arch == d.Arch()
+}
+
+// Image is the machine code of p that runs on the device: for exactly its compute
+// capability, or for an earlier one of the same major version.
+func (d *Device) Image(p *artifact.Program) (artifact.Image, bool) {
+	return imageFor(p, d.Major, d.Minor)
+}
+
+func imageFor(p *artifact.Program, major, minor int) (artifact.Image, bool) {
+	for _, suffix := range []string{"a", "f", ""} {
+		if m, ok := p.Image(fmt.Sprintf("sm_%d%d%s", major, minor, suffix)); ok {
+			return m, true
+		}
+	}
+	for older := minor - 1; older >= 0; older-- {
+		if m, ok := p.Image(fmt.Sprintf("sm_%d%d", major, older)); ok {
+			return m, true
+		}
+	}
+	return artifact.Image{}, false
 }

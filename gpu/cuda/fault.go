@@ -100,8 +100,8 @@ func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, erro
 				if isFault(err) {
 					fault, step := s.fault(err), &s.p.Steps[i]
 					fault.Step = step.Name
-					if step.Kernel >= 0 {
-						fault.Kernel, fault.Lines = s.p.Kernels[step.Kernel].Name, s.p.Kernels[step.Kernel].Lines
+					if k := s.p.KernelOf(step); k != nil {
+						fault.Kernel, fault.Lines = k.Name, k.Lines
 					}
 					return fault
 				}

@@ -102,7 +102,7 @@ func (s *Session) play(ctx context.Context) error {
 // holds waits for all that was enqueued and reads the predicate of a decision.
 // Between two rounds of a loop the context can end it: nothing runs then.
 func (s *Session) holds(ctx context.Context, step int) (bool, error) {
-	b := &s.p.Buffers[s.p.Steps[step].Args[0].Buffer]
+	b := &s.p.Buffers[s.p.Steps[step].Decision.On]
 	if s.flag == nil {
 		s.flag = make([]byte, 1)
 	}
@@ -156,26 +156,28 @@ func (s *Session) capture(fill func() error) (exec handle, err error) {
 // enqueue puts step i on a stream.
 func (s *Session) enqueue(i int, on handle) error {
 	step := &s.p.Steps[i]
-	if step.Kernel == artifact.Copy {
-		to, from := &s.p.Buffers[step.Args[0].Buffer], &s.p.Buffers[step.Args[1].Buffer]
-		if n := to.Size(); n > 0 {
-			return s.a.check("cuMemcpyDtoDAsync "+step.Name, s.a.CopyOn(s.address(to), s.address(from), uint64(n), on))
-		}
+	to, from := &s.p.Buffers[step.Move.To], &s.p.Buffers[step.Move.From]
+	switch n := to.Size(); {
+	case step.Kind == artifact.StepLaunch:
+		return s.launch(i, on)
+	case n == 0:
 		return nil
+	case step.Kind == artifact.StepCopy:
+		return s.a.check("cuMemcpyDtoDAsync "+step.Name, s.a.CopyOn(s.address(to), s.address(from), uint64(n), on))
+	default:
+		return s.a.check("cuMemsetD8Async "+step.Name, s.a.Fill(s.address(to), 0, uint64(n), on))
 	}
-	if step.Kernel < 0 {
-		b := &s.p.Buffers[step.Args[0].Buffer]
-		if n := b.Size(); n > 0 {
-			return s.a.check("cuMemsetD8Async "+step.Name, s.a.Fill(s.address(b), 0, uint64(n), on))
-		}
-		return nil
-	}
-	k := &s.p.Kernels[step.Kernel]
+}
+
+// launch puts the kernel of step i on a stream.
+func (s *Session) launch(i int, on handle) error {
+	step := &s.p.Steps[i]
+	k, l := s.p.KernelOf(step), &step.Launch
 	// The parameters by value, and their addresses. The driver copies them before
 	// it returns.
-	values := make([]deviceVA, len(step.Args))
-	args := make([]unsafe.Pointer, len(step.Args)+1)
-	for j, a := range step.Args {
+	values := make([]deviceVA, len(l.Args))
+	args := make([]unsafe.Pointer, len(l.Args)+1)
+	for j, a := range l.Args {
 		if a.Map != nil {
 			args[j] = unsafe.Pointer(s.maps[[2]int{i, j}])
 			continue
@@ -189,19 +191,19 @@ func (s *Session) enqueue(i int, on handle) error {
 	if len(values) > 0 {
 		pin.Pin(&values[0])
 	}
-	grid := [3]uint32{uint32(step.Grid[0]), uint32(step.Grid[1]), uint32(step.Grid[2])}
-	f := s.functions[step.Kernel]
-	if k.Cluster <= 1 {
+	grid := [3]uint32{uint32(l.Grid[0]), uint32(l.Grid[1]), uint32(l.Grid[2])}
+	f := s.functions[l.Kernel]
+	if k.Block.Cluster <= 1 {
 		return s.a.check("cuLaunchKernel "+step.Name,
-			s.a.LaunchPlain(f, grid[0], grid[1], grid[2], uint32(k.Threads), 1, 1, uint32(k.Shared), on, unsafe.Pointer(&args[0]), nil))
+			s.a.LaunchPlain(f, grid[0], grid[1], grid[2], uint32(k.Block.Threads), 1, 1, uint32(k.Block.Shared), on, unsafe.Pointer(&args[0]), nil))
 	}
 	if s.a.Launch == nil {
 		return fmt.Errorf("kernel %s runs in clusters, which this NVIDIA driver does not know", k.Name)
 	}
 	cluster := &launchAttribute{id: launchClusterDimension}
-	cluster.value[0], cluster.value[1], cluster.value[2] = uint32(k.Cluster), 1, 1
+	cluster.value[0], cluster.value[1], cluster.value[2] = uint32(k.Block.Cluster), 1, 1
 	pin.Pin(cluster)
-	c := &launchConfig{grid: grid, block: [3]uint32{uint32(k.Threads), 1, 1}, shared: uint32(k.Shared), stream: on, attributes: cluster, count: 1}
+	c := &launchConfig{grid: grid, block: [3]uint32{uint32(k.Block.Threads), 1, 1}, shared: uint32(k.Block.Shared), stream: on, attributes: cluster, count: 1}
 	pin.Pin(c)
 	return s.a.check("cuLaunchKernelEx "+step.Name, s.a.Launch(c, f, unsafe.Pointer(&args[0]), nil))
 }
@@ -229,7 +231,7 @@ func (s *Session) encodeMaps() (mapTable, error) {
 	t := mapTable{}
 	ones := [5]uint32{1, 1, 1, 1, 1}
 	for i := range s.p.Steps {
-		for j, a := range s.p.Steps[i].Args {
+		for j, a := range s.p.Steps[i].Launch.Args {
 			if a.Map == nil {
 				continue
 			}

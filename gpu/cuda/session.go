@@ -68,7 +68,7 @@ func (s *Session) with(f func() error) error {
 }
 
 func (s *Session) load() error {
-	if image := s.image.Cubin; len(image) > 0 {
+	if image := s.image.Code; len(image) > 0 {
 		if err := s.a.check("cuModuleLoadData", s.a.ModuleLoad(&s.module, &image[0])); err != nil {
 			return err
 		}
@@ -80,12 +80,12 @@ func (s *Session) load() error {
 		if err := s.a.check("cuModuleGetFunction "+k.Name, s.a.ModuleFunc(&f, s.module, k.Name)); err != nil {
 			return err
 		}
-		if k.Shared > 48<<10 { // more must be asked for
-			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionMaxDynamicShared, int32(k.Shared))); err != nil {
+		if k.Block.Shared > 48<<10 { // more must be asked for
+			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionMaxDynamicShared, int32(k.Block.Shared))); err != nil {
 				return err
 			}
 		}
-		if k.Cluster > 8 {
+		if k.Block.Cluster > 8 {
 			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionNonPortableCluster, 1)); err != nil {
 				return err
 			}

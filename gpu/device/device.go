@@ -29,7 +29,7 @@ type Device interface {
 	Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error)
 }
 
-// Options say how to run.
+// Options are the choices of a run.
 type Options struct {
 	// Runs is how often a device that can measure runs the program for its times,
 	// after the run that gives the results; 0: it measures nothing.
@@ -64,7 +64,7 @@ type StepResult struct {
 	Runs int64
 	// MeasuredNs is the step's own time, of all its runs; 0: not measured.
 	MeasuredNs float64
-	// Counted says that the bytes were: distinct ones read in a run, but for those
+	// Counted reports that the bytes were counted: distinct ones read in a run, but for those
 	// that the step wrote before, and distinct ones written, summed over its runs.
 	Counted                 bool
 	ReadBytes, WrittenBytes int64
@@ -75,7 +75,7 @@ type Kind struct {
 	Name     string // what a device of the kind is asked for by
 	Numbered bool   // a machine may have several, of which those behind the first are NAME:1, NAME:2, …
 	Checks   bool   // it checks programs and is slow: no program runs on it unasked where there is another
-	// Find finds the devices of this machine. Where there is none, the error tells
+	// Find finds the devices of this machine. Where there is none, the error states
 	// what is missing and how to get it.
 	Find func() ([]Device, error)
 }
@@ -127,7 +127,7 @@ func Default() Device {
 
 // Find gives the device of a name and the reason why it was taken: "auto" or "" for the
 // best there is, "cuda" for the first GPU, "cuda:1" for another, "emulator". An
-// error tells what is missing and how to get it.
+// error states what is missing and how to get it.
 func Find(name string) (d Device, why string, err error) { return choose(name, look()) }
 
 func choose(name string, all []found) (d Device, why string, err error) {

@@ -11,7 +11,7 @@ type Tool struct {
 	Name string
 	Adds string // what it is for
 	Get  string // how to install it
-	// Probe tells what is installed, "" for nothing; an error is about something
+	// Probe returns what is installed, "" for nothing; an error is about something
 	// that is installed and of no use.
 	Probe func(context.Context) (found string, err error)
 }

@@ -87,10 +87,10 @@ func double(n int64, body string) *artifact.Program {
 	bytes := 4 * n
 	at := (bytes + 255) &^ 255
 	return &artifact.Program{
-		Name: "double", File: "double.dmir",
+		Name: "double", Target: "cuda", File: "double.dmir",
 		Source:    "#include \"dm.cuh\"\n#line 3 \"double.dmir\"\nDM_KERNEL(twice, 64)(dm::In<float> x, dm::Out<float> y) {\n  const dm::i32 i = dm::block() * 64 + dm::thread();\n  " + body + "\n}\n",
-		Kernels:   []artifact.Kernel{{Name: "twice", Class: "pointwise", Threads: 64, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}}, Lines: []int{3}, First: 3, Last: 6}},
-		Steps:     []artifact.Step{{Name: "twice", Grid: [3]int{int((n + 63) / 64), 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}, ReadBytes: bytes, WrittenBytes: bytes}},
+		Kernels:   []artifact.Kernel{{Name: "twice", Class: "pointwise", Block: artifact.Block{Threads: 64}, Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}}, Lines: []int{3}, First: 3, Last: 6}},
+		Steps:     []artifact.Step{{Name: "twice", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{int((n + 63) / 64), 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}}, ReadBytes: bytes, WrittenBytes: bytes}},
 		Buffers:   []artifact.Buffer{{Name: "x", Elem: "f32", Shape: []int64{n}, Kind: artifact.Input, Bytes: bytes, First: -1, Last: 1}, {Name: "y", Elem: "f32", Shape: []int64{n}, Kind: artifact.Output, Offset: at, Bytes: bytes, Last: 1}},
 		Workspace: 2 * at, Inputs: []int{0}, Outputs: []int{1},
 	}

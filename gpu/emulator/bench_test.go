@@ -75,13 +75,13 @@ func BenchmarkAccess(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			p := &artifact.Program{
 				Name: "bench", Source: benchSource, Workspace: 8 * n, Inputs: []int{0}, Outputs: []int{1},
-				Kernels: []artifact.Kernel{{Name: c.name, Threads: c.threads, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "y", Elem: c.out, Mode: artifact.Out}}}},
+				Kernels: []artifact.Kernel{{Name: c.name, Block: artifact.Block{Threads: c.threads}, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "y", Elem: c.out, Mode: artifact.Out}}}},
 				Buffers: []artifact.Buffer{{Name: "x", Elem: c.elem, Shape: []int64{n}, Kind: artifact.Input, Bytes: 4 * n}, {Name: "y", Elem: c.out, Shape: []int64{n}, Kind: artifact.Output, Offset: 4 * n, Bytes: 4 * n}},
 			}
 			size, _ := artifact.ElemBytes(c.elem)
 			const launches = 2
 			for range launches {
-				p.Steps = append(p.Steps, artifact.Step{Name: c.name, Grid: [3]int{c.grid, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}})
+				p.Steps = append(p.Steps, artifact.Step{Name: c.name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{c.grid, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}}}})
 			}
 			x := [][]byte{make([]byte, size*n)}
 			if _, err := Run(b.Context(), p, x, Options{}); err != nil { // compile it

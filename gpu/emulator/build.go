@@ -243,7 +243,7 @@ func mainText(p *artifact.Program) string {
 func kernelTable(p *artifact.Program) string {
 	var b strings.Builder
 	for _, k := range p.Kernels {
-		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%s, %d, %d, %d, %s),\n", k.Name, escape.String(k.Name), k.Threads, k.Shared, k.Cluster, escape.String(signature(k)))
+		fmt.Fprintf(&b, "  dm::emu::kernel_of<&%s>(%s, %d, %d, %d, %s),\n", k.Name, escape.String(k.Name), k.Block.Threads, k.Block.Shared, k.Block.Cluster, escape.String(signature(k)))
 	}
 	return b.String()
 }

@@ -95,7 +95,7 @@ func TestConversions(t *testing.T) {
 		x = append(x, 464, 465, 61440, 61439, 65520, 65519, 1e300, -1e300, 5e-324, math.Inf(1), math.NaN(), 3.5e38, math.MaxFloat32)
 
 		source := strings.NewReplacer("TYPE", s.cpp, "COUNT", itoa(len(x))).Replace(convertSource)
-		out := runKernel(t, source, artifact.Kernel{Name: "widen", Threads: 256}, n/256, buffer{elem: s.name, data: patterns}, buffer{elem: "f32", out: n}, buffer{elem: s.name, out: n})
+		out := runKernel(t, source, artifact.Kernel{Name: "widen", Block: artifact.Block{Threads: 256}}, n/256, buffer{elem: s.name, data: patterns}, buffer{elem: "f32", out: n}, buffer{elem: s.name, out: n})
 		for p, got := range toFloats(out[0]) {
 			if want := s.value(p); !same(float64(got), want) {
 				t.Fatalf("%s: pattern %#x is %v, want %v", s.name, p, got, want)
@@ -111,7 +111,7 @@ func TestConversions(t *testing.T) {
 			}
 		}
 		source = strings.Replace(source, "DM_KERNEL(widen", "DM_KERNEL(unused", 1)
-		out = runKernel(t, source, artifact.Kernel{Name: "narrowed", Threads: 256}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "f32", out: len(x)}, buffer{elem: "f32", out: len(x)})
+		out = runKernel(t, source, artifact.Kernel{Name: "narrowed", Block: artifact.Block{Threads: 256}}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "f32", out: len(x)}, buffer{elem: "f32", out: len(x)})
 		from32, from64 := toFloats(out[0]), toFloats(out[1])
 		for i, v := range x {
 			if want := tensor.Round(s.elem, float32(v)); !same(float64(from32[i]), float64(want)) {
@@ -167,7 +167,7 @@ func TestIntegerConversions(t *testing.T) {
 	}
 	v := []int64{0, 1, -1, 2, 127, 128, 255, 256, -128, -129, 2049, 2051, 65519, 65520, 1 << 24, 1<<24 + 1, 1<<53 + 1, math.MaxInt64, math.MinInt64, 1 << 32, 123456789012345}
 	source := strings.NewReplacer("COUNT2", itoa(len(v)), "COUNT", itoa(len(x))).Replace(toIntSource)
-	out := toWords(runKernel(t, source, artifact.Kernel{Name: "integers", Threads: 32}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "i64", out: 18 * len(x)})[0])
+	out := toWords(runKernel(t, source, artifact.Kernel{Name: "integers", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "i64", out: 18 * len(x)})[0])
 	elems := []types.Elem{types.I8, types.I16, types.I32, types.I64, types.UI8, types.UI16, types.UI32, types.UI64, types.I1}
 	for i, f := range x {
 		for k, e := range elems {
@@ -179,7 +179,7 @@ func TestIntegerConversions(t *testing.T) {
 			}
 		}
 	}
-	outs := runKernel(t, source, artifact.Kernel{Name: "from", Threads: 32}, 1, buffer{elem: "i64", data: words(v...)},
+	outs := runKernel(t, source, artifact.Kernel{Name: "from", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: "i64", data: words(v...)},
 		buffer{elem: "f32", out: len(v)}, buffer{elem: "f64", out: len(v)}, buffer{elem: "f16", out: len(v)}, buffer{elem: "i64", out: 4 * len(v)})
 	f, d, h, w := toFloats(outs[0]), toDoubles(outs[1]), toHalves(outs[2]), toWords(outs[3])
 	for i, n := range v {

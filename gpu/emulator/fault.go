@@ -106,10 +106,10 @@ func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	}
 	s := p.Steps[r.Step]
 	f.Step = s.Name
-	if s.Kernel < 0 || s.Kernel >= len(p.Kernels) {
+	k := p.KernelOf(&s)
+	if k == nil {
 		return f
 	}
-	k := p.Kernels[s.Kernel]
 	f.Kernel = k.Name
 	if r.Param >= 0 && r.Param < len(k.Params) {
 		f.Param = k.Params[r.Param].Name

@@ -21,7 +21,7 @@ type buffer struct {
 func runKernel(t *testing.T, source string, kernel artifact.Kernel, grid int, buffers ...buffer) [][]byte {
 	t.Helper()
 	p := &artifact.Program{Name: "test", File: "test.dmir", Source: source}
-	step := artifact.Step{Name: kernel.Name, Grid: [3]int{grid, 1, 1}}
+	step := artifact.Step{Name: kernel.Name, Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{grid, 1, 1}}}
 	var inputs [][]byte
 	for i, b := range buffers {
 		size, ok := artifact.ElemBytes(b.elem)
@@ -40,7 +40,7 @@ func runKernel(t *testing.T, source string, kernel artifact.Kernel, grid int, bu
 		kernel.Params = append(kernel.Params, artifact.Param{Name: name, Elem: b.elem, Mode: mode})
 		p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: b.elem, Shape: []int64{bytes / size}, Kind: kind, Offset: p.Workspace, Bytes: bytes})
 		p.Workspace += (bytes + 255) &^ 255
-		step.Args = append(step.Args, artifact.Arg{Buffer: i})
+		step.Launch.Args = append(step.Launch.Args, artifact.Arg{Buffer: i})
 	}
 	p.Kernels, p.Steps = []artifact.Kernel{kernel}, []artifact.Step{step}
 	r, err := Run(t.Context(), p, inputs, Options{})

@@ -67,11 +67,11 @@ func ringProgram(change map[string]string) *artifact.Program {
 	}
 	return &artifact.Program{
 		Name: "ring", File: "ring.dmir", Source: strings.NewReplacer(pairs...).Replace(ringSource), Workspace: 8192 + 256, Inputs: []int{0}, Outputs: []int{1},
-		Kernels: []artifact.Kernel{{Name: "ring", Threads: 64, Shared: 8192, Arch: "sm_90a", Params: []artifact.Param{{Name: "x", Elem: "f16", Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}}}},
+		Kernels: []artifact.Kernel{{Name: "ring", Block: artifact.Block{Threads: 64, Shared: 8192}, Arch: "sm_90a", Params: []artifact.Param{{Name: "x", Elem: "f16", Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}}}},
 		Buffers: []artifact.Buffer{{Name: "x", Elem: "f16", Shape: []int64{64, 64}, Kind: artifact.Input, Bytes: 8192}, {Name: "y", Elem: "f32", Shape: []int64{64}, Kind: artifact.Output, Offset: 8192, Bytes: 256}},
-		Steps: []artifact.Step{{Name: "ring", Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{
+		Steps: []artifact.Step{{Name: "ring", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{1, 1, 1}, Args: []artifact.Arg{
 			{Buffer: 0, Map: &artifact.TensorMap{Elem: "f16", Dims: []uint64{64, 64}, Strides: []uint64{128}, Box: []uint32{64, 16}}}, {Buffer: 1},
-		}}},
+		}}}},
 	}
 }
 
@@ -203,7 +203,7 @@ func TestWarpgroupProducts(t *testing.T) {
 			p := &artifact.Program{
 				Name: "products", Source: source, Workspace: 3 * 16384, Inputs: []int{0, 1}, Outputs: []int{2},
 				Kernels: []artifact.Kernel{{
-					Name: "products", Threads: 128, Shared: 20 << 10, Arch: "sm_90a",
+					Name: "products", Block: artifact.Block{Threads: 128, Shared: 20 << 10}, Arch: "sm_90a",
 					Params: []artifact.Param{{Name: "a", Elem: s.name, Mode: artifact.Map}, {Name: "b", Elem: s.name, Mode: artifact.Map}, {Name: "y", Elem: "f32", Mode: artifact.Out}},
 				}},
 				Buffers: []artifact.Buffer{
@@ -211,7 +211,7 @@ func TestWarpgroupProducts(t *testing.T) {
 					{Name: "b", Elem: s.name, Shape: []int64{64, 64}, Kind: artifact.Input, Offset: 8192, Bytes: 8192},
 					{Name: "y", Elem: "f32", Shape: []int64{64, 64}, Kind: artifact.Output, Offset: 16384, Bytes: 16384},
 				},
-				Steps: []artifact.Step{{Name: "products", Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0, Map: m}, {Buffer: 1, Map: m}, {Buffer: 2}}}},
+				Steps: []artifact.Step{{Name: "products", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0, Map: m}, {Buffer: 1, Map: m}, {Buffer: 2}}}}},
 			}
 			res, err := Run(t.Context(), p, [][]byte{halves(ab...), halves(bb...)}, Options{})
 			if err != nil {

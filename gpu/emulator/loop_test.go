@@ -69,7 +69,7 @@ func TestEndless(t *testing.T) {
 		t.Errorf("out of time: %v", err)
 	}
 	p = artifacttest.Loop()
-	p.Steps[2].Args = []artifact.Arg{{Buffer: 7}} // as no program that is checked
+	p.Steps[2].Decision.On = 7 // as no program that is checked
 	p.Buffers[7] = artifact.Buffer{Name: "v", Elem: "i1", Kind: artifact.Temp, Offset: 4096 * 3, Bytes: 1}
 	if _, err := Run(t.Context(), p, power(1, 0), Options{}); !errors.As(err, &f) || f.Kind != Overlap || f.Step != "while" {
 		t.Errorf("a predicate in another's place: %v", err)

@@ -79,8 +79,8 @@ func TestMath(t *testing.T) {
 		x32, y32 = append(x32, float32(x[i])), append(y32, float32(y[i]))
 	}
 	n := len(x) * len(mathFunctions)
-	got32 := toFloats(runKernel(t, b.String(), artifact.Kernel{Name: "singles", Threads: 64}, 1, buffer{elem: "f32", data: floats(x32...)}, buffer{elem: "f32", data: floats(y32...)}, buffer{elem: "f32", out: n})[0])
-	got64 := toDoubles(runKernel(t, b.String(), artifact.Kernel{Name: "doubles", Threads: 64}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "f64", data: doubles(y...)}, buffer{elem: "f64", out: n})[0])
+	got32 := toFloats(runKernel(t, b.String(), artifact.Kernel{Name: "singles", Block: artifact.Block{Threads: 64}}, 1, buffer{elem: "f32", data: floats(x32...)}, buffer{elem: "f32", data: floats(y32...)}, buffer{elem: "f32", out: n})[0])
+	got64 := toDoubles(runKernel(t, b.String(), artifact.Kernel{Name: "doubles", Block: artifact.Block{Threads: 64}}, 1, buffer{elem: "f64", data: doubles(x...)}, buffer{elem: "f64", data: doubles(y...)}, buffer{elem: "f64", out: n})[0])
 	for k, f := range mathFunctions {
 		var worst32, worst64 float64
 		for i := range x {
@@ -173,7 +173,7 @@ func TestIntegerMath(t *testing.T) {
 			x, y = append(x, a), append(y, b)
 		}
 	}
-	got := toWords(runKernel(t, strings.ReplaceAll(integerSource, "COUNT", itoa(len(x))), artifact.Kernel{Name: "integers", Threads: 32}, 1,
+	got := toWords(runKernel(t, strings.ReplaceAll(integerSource, "COUNT", itoa(len(x))), artifact.Kernel{Name: "integers", Block: artifact.Block{Threads: 32}}, 1,
 		buffer{elem: "i64", data: words(x...)}, buffer{elem: "i64", data: words(y...)}, buffer{elem: "i64", out: 24 * len(x)})[0])
 	for i := range x {
 		i32, i64 := integerOps(int32(x[i]), int32(y[i])), integerOps(x[i], y[i])
@@ -205,7 +205,7 @@ DM_KERNEL(numbers, 256)(dm::Out<dm::ui64> bits, dm::Out<double> uniform, dm::Out
 func TestRandom(t *testing.T) {
 	needCompiler(t)
 	const n = 1 << 15
-	out := runKernel(t, strings.ReplaceAll(randomSource, "ui64", "u64"), artifact.Kernel{Name: "numbers", Threads: 256}, n/256,
+	out := runKernel(t, strings.ReplaceAll(randomSource, "ui64", "u64"), artifact.Kernel{Name: "numbers", Block: artifact.Block{Threads: 256}}, n/256,
 		buffer{elem: "ui64", out: n}, buffer{elem: "f64", out: n}, buffer{elem: "f64", out: n}, buffer{elem: "f32", out: n}, buffer{elem: "i32", out: n})
 	narrow, kept := toFloats(out[3]), make([]uint8, 1)
 	bits, uniform, normal := toWords(out[0]), toDoubles(out[1]), toDoubles(out[2])

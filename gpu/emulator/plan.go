@@ -41,39 +41,37 @@ func planText(p *artifact.Program) ([]byte, error) {
 	}
 	fmt.Fprintf(&b, "%d\n", len(p.Steps))
 	for i, s := range p.Steps {
-		if s.Kernel >= len(p.Kernels) || s.Kernel < artifact.Branch {
-			return nil, fmt.Errorf("step %s runs kernel %d of %d", s.Name, s.Kernel, len(p.Kernels))
-		}
 		var params []artifact.Param
-		grid := s.Grid
-		want := 1 // arguments
-		switch s.Kernel {
-		case artifact.Fill:
-			grid = [3]int{1, 1, 1}
-		case artifact.Copy:
-			grid, want = [3]int{1, 1, 1}, 2
-		case artifact.Loop, artifact.Branch:
-			a, b := s.Parts[0], s.Parts[1]
+		var args []artifact.Arg
+		kernel, grid := numbers[s.Kind], artifact.Grid{1, 1, 1}
+		switch s.Kind {
+		case artifact.StepFill:
+			args = []artifact.Arg{{Buffer: s.Move.To}}
+		case artifact.StepCopy:
+			args = []artifact.Arg{{Buffer: s.Move.To}, {Buffer: s.Move.From}}
+		case artifact.StepLoop, artifact.StepBranch:
+			a, b := s.Decision.Parts[0], s.Decision.Parts[1]
 			if left := len(p.Steps) - i - 1; a < 0 || b < 0 || a > left || b > left-a {
 				return nil, fmt.Errorf("step %s has parts of %d and %d steps, and %d are left", s.Name, a, b, left)
 			}
-			grid = [3]int{a, b, 0}
+			args, grid = []artifact.Arg{{Buffer: s.Decision.On}}, artifact.Grid{a, b, 0}
 		default:
-			params = p.Kernels[s.Kernel].Params
+			k := p.KernelOf(&s)
+			if k == nil {
+				return nil, fmt.Errorf("step %s runs kernel %d of %d", s.Name, s.Launch.Kernel, len(p.Kernels))
+			}
+			if params, args = k.Params, s.Launch.Args; len(params) != len(args) {
+				return nil, fmt.Errorf("step %s: kernel %s has %d parameters, the step gives it %d", s.Name, k.Name, len(params), len(args))
+			}
+			kernel, grid = s.Launch.Kernel, s.Launch.Grid
 		}
-		if s.Kernel < 0 && len(s.Args) != want {
-			return nil, fmt.Errorf("step %s: a %s has %d arguments, not %d", s.Name, s.Does(), want, len(s.Args))
-		}
-		if s.Kernel >= 0 && len(params) != len(s.Args) {
-			return nil, fmt.Errorf("step %s: kernel %s has %d parameters, the step gives it %d", s.Name, p.Kernels[s.Kernel].Name, len(params), len(s.Args))
-		}
-		fmt.Fprintf(&b, "%d %d %d %d %d", s.Kernel, grid[0], grid[1], grid[2], len(s.Args))
-		for i, a := range s.Args {
+		fmt.Fprintf(&b, "%d %d %d %d %d", kernel, grid[0], grid[1], grid[2], len(args))
+		for i, a := range args {
 			if a.Buffer < 0 || a.Buffer >= len(p.Buffers) {
 				return nil, fmt.Errorf("step %s: argument %d is buffer %d of %d", s.Name, i, a.Buffer, len(p.Buffers))
 			}
 			elem := p.Buffers[a.Buffer].Elem
-			if s.Kernel >= 0 && params[i].Elem != "" {
+			if params != nil && params[i].Elem != "" {
 				elem = params[i].Elem
 			}
 			if a.Map != nil {
@@ -99,6 +97,9 @@ func planText(p *artifact.Program) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// numbers are what the emulation calls the steps that launch no kernel.
+var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4}
 
 // content is the bytes of a buffer's elements; what it has beyond them is only
 // there to fill up, and nothing may touch it.

@@ -208,7 +208,7 @@ func plantedProgram() (p *artifact.Program, lines []int) {
 			p.Source += fmt.Sprintf("#line %d \"planted.dmir\"\nDM_KERNEL(%s, 64)(dm::In<float> x, dm::Out<float> y, dm::InOut<float> z) {%s\n}\n",
 				100*i+1, name, strings.Replace(c.body, "BUG", text, 1))
 			p.Kernels = append(p.Kernels, artifact.Kernel{
-				Name: name, Threads: 64, Shared: 1024, First: first, Last: strings.Count(p.Source, "\n"),
+				Name: name, Block: artifact.Block{Threads: 64, Shared: 1024}, First: first, Last: strings.Count(p.Source, "\n"),
 				Params: []artifact.Param{{Name: "x", Elem: "f32", Mode: artifact.In}, {Name: "y", Elem: "f32", Mode: artifact.Out}, {Name: "z", Elem: "f32", Mode: artifact.InOut}},
 			})
 		}
@@ -234,7 +234,7 @@ func TestPlantedBugs(t *testing.T) {
 		c := plantedBugs[k/2]
 		t.Run(c.name+"/"+kernel.Name, func(t *testing.T) {
 			q := *p
-			q.Steps = []artifact.Step{{Name: "the step", Kernel: k, Grid: [3]int{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}
+			q.Steps = []artifact.Step{{Name: "the step", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: k, Grid: artifact.Grid{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}}
 			opt := Options{}
 			if c.kind == Timeout && k%2 == 0 {
 				opt.Timeout = 300 * time.Millisecond
@@ -267,7 +267,7 @@ func TestCancel(t *testing.T) {
 	p, _ := plantedProgram()
 	for k := range p.Kernels {
 		if plantedBugs[k/2].kind == Timeout && k%2 == 0 {
-			p.Steps = []artifact.Step{{Name: "endless", Kernel: k, Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}
+			p.Steps = []artifact.Step{{Name: "endless", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: k, Grid: artifact.Grid{1, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}}
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -292,14 +292,14 @@ func TestPlannedOverlap(t *testing.T) {
 	program := func(offsets ...int64) *artifact.Program {
 		p := &artifact.Program{
 			Name: "chain", File: "chain.dmir", Source: copies, Workspace: 4096, Inputs: []int{0}, Outputs: []int{3},
-			Kernels: []artifact.Kernel{{Name: "copied", Threads: 64, Lines: []int{7}, Params: []artifact.Param{{Name: "from", Elem: "f32", Mode: artifact.In}, {Name: "to", Elem: "f32", Mode: artifact.Out}}}},
+			Kernels: []artifact.Kernel{{Name: "copied", Block: artifact.Block{Threads: 64}, Lines: []int{7}, Params: []artifact.Param{{Name: "from", Elem: "f32", Mode: artifact.In}, {Name: "to", Elem: "f32", Mode: artifact.Out}}}},
 		}
 		for i, name := range []string{"x", "a", "b", "c"} {
 			kind := []artifact.Kind{artifact.Input, artifact.Temp, artifact.Temp, artifact.Output}[i]
 			p.Buffers = append(p.Buffers, artifact.Buffer{Name: name, Elem: "f32", Shape: []int64{64}, Kind: kind, Bytes: 256, Offset: offsets[i]})
 		}
 		for _, s := range [][2]int{{0, 1}, {0, 2}, {1, 3}} { // a = x, b = x, c = a
-			p.Steps = append(p.Steps, artifact.Step{Name: fmt.Sprint("step ", len(p.Steps)), Grid: [3]int{1, 1, 1}, Args: []artifact.Arg{{Buffer: s[0]}, {Buffer: s[1]}}})
+			p.Steps = append(p.Steps, artifact.Step{Name: fmt.Sprint("step ", len(p.Steps)), Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{1, 1, 1}, Args: []artifact.Arg{{Buffer: s[0]}, {Buffer: s[1]}}}})
 		}
 		return p
 	}

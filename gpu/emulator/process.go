@@ -62,8 +62,8 @@ func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
 		sr.Name, sr.Runs = s.Name, r.Runs[i]
 		for k, c := range r.Steps[i] {
 			pr := ParamReport{Read: c[0], Written: c[1], Requested: c[2]}
-			if s.Kernel >= 0 && k < len(p.Kernels[s.Kernel].Params) {
-				pr.Name = p.Kernels[s.Kernel].Params[k].Name
+			if of := p.KernelOf(&s); of != nil && k < len(of.Params) {
+				pr.Name = of.Params[k].Name
 			}
 			sr.Params = append(sr.Params, pr)
 			sr.Read += pr.Read

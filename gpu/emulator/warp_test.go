@@ -31,7 +31,7 @@ func TestWarps(t *testing.T) {
 	for i := range x {
 		x[i] = float32(r.IntN(200) - 100)
 	}
-	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Threads: 96}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
+	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
 	all := fold(x)
 	for i := range x {
 		w, l := i&^31, i&31
@@ -53,7 +53,7 @@ func TestWarps(t *testing.T) {
 	}
 	// One NaN makes every sum and every extreme of its warp, and of the block, NaN.
 	x[40] = float32(math.NaN())
-	got = toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Threads: 96}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
+	got = toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
 	for i := range x {
 		for k := 4; k < 10; k++ {
 			if v, want := got[10*i+k], k > 6 || i/32 == 1; (v != v) != want {
@@ -130,7 +130,7 @@ func TestTensorCores(t *testing.T) {
 			}
 		}
 		source := strings.ReplaceAll(mmaSource, "TYPE", s.cpp)
-		d := toFloats(runKernel(t, source, artifact.Kernel{Name: "product", Threads: 32}, 1, buffer{elem: s.name, data: halves(ab...)}, buffer{elem: s.name, data: halves(bb...)},
+		d := toFloats(runKernel(t, source, artifact.Kernel{Name: "product", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: s.name, data: halves(ab...)}, buffer{elem: s.name, data: halves(bb...)},
 			buffer{elem: s.name, data: halves(bt...)}, buffer{elem: "f32", out: 256})[0])
 		for i := range 16 {
 			for j := range 8 {
@@ -171,7 +171,7 @@ func TestTF32(t *testing.T) {
 		b = append(b, float32(r.NormFloat64()))
 	}
 	cut := func(x float32) float64 { return float64(math.Float32frombits(math.Float32bits(x) &^ 0x1fff)) }
-	d := toFloats(runKernel(t, tf32Source, artifact.Kernel{Name: "product", Threads: 32}, 1, buffer{elem: "f32", data: floats(a...)}, buffer{elem: "f32", data: floats(b...)}, buffer{elem: "f32", out: 128})[0])
+	d := toFloats(runKernel(t, tf32Source, artifact.Kernel{Name: "product", Block: artifact.Block{Threads: 32}}, 1, buffer{elem: "f32", data: floats(a...)}, buffer{elem: "f32", data: floats(b...)}, buffer{elem: "f32", out: 128})[0])
 	for i := range 16 {
 		for j := range 8 {
 			var sum float64
@@ -207,8 +207,8 @@ DM_KERNEL(touch, 32)(dm::In<%[1]s> x, dm::InOut<%[1]s> z, dm::Out<%[1]s> y) {
 		bytes := n * size
 		p := &artifact.Program{
 			Name: "counts", Source: source, Workspace: 3 * bytes, Inputs: []int{0, 1},
-			Kernels: []artifact.Kernel{{Name: "touch", Threads: 32, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "z", Elem: c.elem, Mode: artifact.InOut}, {Name: "y", Elem: c.elem, Mode: artifact.Out}}}},
-			Steps:   []artifact.Step{{Name: "touch", Grid: [3]int{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}},
+			Kernels: []artifact.Kernel{{Name: "touch", Block: artifact.Block{Threads: 32}, Params: []artifact.Param{{Name: "x", Elem: c.elem, Mode: artifact.In}, {Name: "z", Elem: c.elem, Mode: artifact.InOut}, {Name: "y", Elem: c.elem, Mode: artifact.Out}}}},
+			Steps:   []artifact.Step{{Name: "touch", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{2, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}}}}},
 		}
 		for i, kind := range []artifact.Kind{artifact.Input, artifact.Input, artifact.Temp} {
 			p.Buffers = append(p.Buffers, artifact.Buffer{Name: fmt.Sprint(i), Elem: c.elem, Shape: []int64{n}, Kind: kind, Offset: int64(i) * bytes, Bytes: bytes})
@@ -259,7 +259,7 @@ func TestAtomics(t *testing.T) {
 	}
 	p := &artifact.Program{
 		Name: "tally", Source: atomicSource, Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{1, 2, 3},
-		Kernels: []artifact.Kernel{{Name: "tally", Threads: 64, Params: []artifact.Param{
+		Kernels: []artifact.Kernel{{Name: "tally", Block: artifact.Block{Threads: 64}, Params: []artifact.Param{
 			{Name: "x", Elem: "f32", Mode: artifact.In},
 			{Name: "sum", Elem: "f32", Mode: artifact.InOut},
 			{Name: "count", Elem: "i32", Mode: artifact.InOut},
@@ -273,9 +273,9 @@ func TestAtomics(t *testing.T) {
 		},
 	}
 	for b := 1; b < 4; b++ {
-		p.Steps = append(p.Steps, artifact.Step{Name: fmt.Sprint("zero ", b), Kernel: -1, Args: []artifact.Arg{{Buffer: b}}})
+		p.Steps = append(p.Steps, artifact.Step{Name: fmt.Sprint("zero ", b), Kind: artifact.StepFill, Move: artifact.Move{To: b}})
 	}
-	p.Steps = append(p.Steps, artifact.Step{Name: "tally", Grid: [3]int{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}})
+	p.Steps = append(p.Steps, artifact.Step{Name: "tally", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}}})
 	r, err := Run(t.Context(), p, [][]byte{floats(x...)}, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestLastBlock(t *testing.T) {
 	for _, wait := range []string{"!dm::last_block(counter, 0, dm::u32(dm::blocks()))", "dm::block() < dm::blocks() - 1"} {
 		p := &artifact.Program{
 			Name: "total", Source: strings.Replace(lastBlockSource, "WAIT", wait, 1), Workspace: 4 * 1024, Inputs: []int{0}, Outputs: []int{3, 2},
-			Kernels: []artifact.Kernel{{Name: "total", Threads: 64, Params: []artifact.Param{
+			Kernels: []artifact.Kernel{{Name: "total", Block: artifact.Block{Threads: 64}, Params: []artifact.Param{
 				{Name: "x", Elem: "f32", Mode: artifact.In},
 				{Name: "parts", Elem: "f32", Mode: artifact.InOut},
 				{Name: "counter", Elem: "ui32", Mode: artifact.InOut},
@@ -333,8 +333,8 @@ func TestLastBlock(t *testing.T) {
 				{Name: "sum", Elem: "f32", Kind: artifact.Output, Offset: 3072, Bytes: 4},
 			},
 			Steps: []artifact.Step{
-				{Name: "zero", Kernel: -1, Args: []artifact.Arg{{Buffer: 2}}},
-				{Name: "total", Grid: [3]int{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}},
+				{Name: "zero", Kind: artifact.StepFill, Move: artifact.Move{To: 2}},
+				{Name: "total", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{4, 1, 1}, Args: []artifact.Arg{{Buffer: 0}, {Buffer: 1}, {Buffer: 2}, {Buffer: 3}}}},
 			},
 		}
 		p.Steps = append(p.Steps, p.Steps[1]) // the counter is 0 again

@@ -65,7 +65,7 @@ func (r *Result) Kernel(name string) (Usage, bool) {
 func (r *Result) Spilled() []Usage {
 	var out []Usage
 	for _, k := range r.Kernels {
-		if k.SpillStores > 0 || k.SpillLoads > 0 {
+		if k.Spills() {
 			out = append(out, k)
 		}
 	}

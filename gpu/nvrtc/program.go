@@ -73,4 +73,4 @@ func DeviceHeaders() []artifact.Header {
 }
 
 // Image is the machine code as a program holds it.
-func (r *Result) Image() artifact.Image { return artifact.Image{Arch: r.Arch, Cubin: r.Cubin} }
+func (r *Result) Image() artifact.Image { return artifact.Image{Arch: r.Arch, Code: r.Cubin} }

@@ -11,6 +11,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
+	"dmir/gpu/export"
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
 )
@@ -45,7 +46,7 @@ func exported(t *testing.T, p *artifact.Program) string {
 	t.Helper()
 	p.Headers = nvrtc.DeviceHeaders()
 	var b bytes.Buffer
-	if err := p.ExportC(&b); err != nil {
+	if err := export.Source(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -55,9 +56,9 @@ func exported(t *testing.T, p *artifact.Program) string {
 func TestNvccBuildsExport(t *testing.T) {
 	nvcc := nvrtctest.Nvcc(t)
 	p := artifacttest.Program()
-	p.Kernels[0].Cluster, p.Kernels[0].Shared = 2, 100<<10
+	p.Kernels[0].Block.Cluster, p.Kernels[0].Block.Shared = 2, 100<<10
 	p.Kernels[0].Params[0].Mode = artifact.Map
-	p.Steps[1].Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
+	p.Steps[1].Launch.Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "scale.cu"), []byte(exported(t, p)), 0o644); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ var all = sync.OnceValue(func() contents {
 		sum.Write([]byte(name + "\x00" + string(b) + "\x00"))
 	}
 	c.hash = hex.EncodeToString(sum.Sum(nil))
-	c.text, err = artifact.Flatten("#include \""+Main+"\"\n", c.files, "")
+	c.text, err = Flatten("#include \""+Main+"\"\n", c.files, "")
 	if err != nil {
 		panic(err) // the test of this package flattens it
 	}

@@ -28,16 +28,16 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 			s := &p.Steps[j]
 			moved, predicted := units.Bytes(artifact.Repeated(s.ReadBytes+s.WrittenBytes, n)), units.Time(s.TimeNs*float64(n))
 			if s.Decides() {
-				escape.Fprintf(w, "%s\t%s\t%s\t\t\t\t\t\n", s.Name, s.Does(), partsText(s))
+				escape.Fprintf(w, "%s\t%s\t%s\t\t\t\t\t\n", s.Name, string(s.Kind), partsText(&s.Decision, s.Kind))
 				continue
 			}
-			if s.Kernel < 0 {
-				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), s.Does(), moved, predicted)
+			k := p.KernelOf(s)
+			if k == nil {
+				escape.Fprintf(w, "%s\t%s\t\t\t\t%s\t%s\t\n", repeated(s.Name, n), string(s.Kind), moved, predicted)
 				continue
 			}
-			k := &p.Kernels[s.Kernel]
-			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Grid), k.Threads,
-				registers(b.Code, k.Name), units.Bytes(int64(k.Shared+static(b.Code, k.Name))), moved, predicted, lineText(k.Lines))
+			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Launch.Grid), k.Block.Threads,
+				registers(b.Code, k.Name), units.Bytes(int64(k.Block.Shared+static(b.Code, k.Name))), moved, predicted, lineText(k.Lines))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -79,7 +79,7 @@ func compilerOf(builds []driver.Compiled) string {
 }
 
 // gridText leaves out dimensions of one block at the end.
-func gridText(g [3]int) string {
+func gridText(g artifact.Grid) string {
 	switch {
 	case g[2] > 1:
 		return fmt.Sprintf("%d×%d×%d", g[0], g[1], g[2])
@@ -220,13 +220,13 @@ func repeated(name string, n int64) string {
 }
 
 // partsText says which of the steps behind it a decision is about, and how often.
-func partsText(s *artifact.Step) string {
-	a, b := s.Parts[0], s.Parts[1]
+func partsText(d *artifact.Decision, kind artifact.StepKind) string {
+	a, b := d.Parts[0], d.Parts[1]
 	switch {
-	case s.Kernel == artifact.Branch:
+	case kind == artifact.StepBranch:
 		return fmt.Sprintf("%d or %d steps", a, b)
-	case s.TripsKnown:
-		return fmt.Sprintf("%d + %d steps ×%d", a, b, s.Trips)
+	case d.TripsKnown:
+		return fmt.Sprintf("%d + %d steps ×%d", a, b, d.Trips)
 	}
 	return fmt.Sprintf("%d + %d steps", a, b)
 }
@@ -238,7 +238,7 @@ func compiledJSON(b driver.Compiled) jsonCompiled {
 		out.Archs = append(out.Archs, m.Arch)
 	}
 	for _, k := range p.Kernels {
-		j := jsonKernel{Name: k.Name, Class: k.Class, Threads: k.Threads, SharedBytes: k.Shared, Lines: k.Lines, Usage: []jsonUsage{}}
+		j := jsonKernel{Name: k.Name, Class: k.Class, Threads: k.Block.Threads, SharedBytes: k.Block.Shared, Lines: k.Lines, Usage: []jsonUsage{}}
 		for _, r := range b.Code {
 			u := r.Kernel(k.Name)
 			j.Usage = append(j.Usage, jsonUsage{r.Arch, u.Registers, u.Shared, u.SpillStores, u.SpillLoads, u.Stack})
@@ -248,14 +248,13 @@ func compiledJSON(b driver.Compiled) jsonCompiled {
 	for i, n := range p.Times() {
 		s := &p.Steps[i]
 		j := jsonLaunch{Name: s.Name, Stream: s.Stream, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.TimeNs}
-		if s.Kernel >= 0 {
-			j.Kernel, j.Grid = p.Kernels[s.Kernel].Name, s.Grid[:]
-		}
-		if s.Kernel < artifact.Fill {
-			j.Does = s.Does()
+		if k := p.KernelOf(s); k != nil {
+			j.Kernel, j.Grid = k.Name, s.Launch.Grid[:]
+		} else if s.Kind != artifact.StepFill {
+			j.Does = string(s.Kind)
 		}
 		if s.Decides() {
-			j.Parts = s.Parts[:]
+			j.Parts = s.Decision.Parts[:]
 		}
 		if n != 1 {
 			j.Runs = &n // 0 is said too

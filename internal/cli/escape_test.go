@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/analysis/program"
+	"dmir/compile/target"
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/emulator"
@@ -277,10 +278,7 @@ func TestHostileArtifacts(t *testing.T) {
 		}
 		p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
 		var cu, h strings.Builder
-		if err := p.ExportC(&cu); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.ExportHeader(&h); err != nil {
+		if err := target.For("").Export(p, &cu, &h); err != nil {
 			t.Fatal(err)
 		}
 		code(t, fmt.Sprintf("%q: the export", name), cu.String())

@@ -79,13 +79,12 @@ func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 			Name: s.Name, Lines: []int{}, Runs: n, PredictedNs: s.TimeNs * float64(n), RoofNs: t.roof(s.TimeNs) * float64(n),
 			ReadBytes: artifact.Repeated(s.ReadBytes, n), WrittenBytes: artifact.Repeated(s.WrittenBytes, n), Differs: s.Differs,
 		}
-		if s.Kernel == artifact.Copy {
-			k.Class = s.Does()
+		if s.Kind == artifact.StepCopy {
+			k.Class = string(s.Kind)
 		}
 		b.MovedBytes += k.ReadBytes + k.WrittenBytes
-		if s.Kernel >= 0 {
-			of := &p.Kernels[s.Kernel]
-			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Shared
+		if of := p.KernelOf(s); of != nil {
+			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Block.Shared
 			if code != nil {
 				u := code.Kernel(of.Name)
 				k.Registers, k.SpillBytes = u.Registers, u.SpillStores+u.SpillLoads

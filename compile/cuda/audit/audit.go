@@ -53,10 +53,10 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 	var out []Step
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Kernel < 0 {
+		k := p.KernelOf(s)
+		if k == nil {
 			continue
 		}
-		k := &p.Kernels[s.Kernel]
 		c := code[k.Name]
 		if c == nil {
 			return nil, fmt.Errorf("no machine code of %s", k.Name)
@@ -69,7 +69,7 @@ func Steps(p *artifact.Program, text string, m *machine.Machine) ([]Step, error)
 		case a.Loop && hot.Bytes > 0:
 			a.PerByte = hot.Slots / float64(hot.Bytes)
 		case a.Bytes > 0:
-			threads := float64(k.Threads) * float64(s.Grid[0]) * float64(max(1, s.Grid[1])) * float64(max(1, s.Grid[2]))
+			threads := float64(k.Block.Threads) * float64(s.Launch.Grid[0]) * float64(max(1, s.Launch.Grid[1])) * float64(max(1, s.Launch.Grid[2]))
 			a.PerByte = hot.Slots * threads / float64(a.Bytes)
 		}
 		a.Share = a.PerByte / SlotsPerByte(m)

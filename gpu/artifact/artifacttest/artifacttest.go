@@ -51,12 +51,12 @@ func Program() *artifact.Program {
 	three := binary.LittleEndian.AppendUint32(nil, math.Float32bits(3))
 	in, out, inout := artifact.In, artifact.Out, artifact.InOut
 	p := &artifact.Program{
-		Name: "scale", File: "scale.dmir", Source: source, Workspace: 4*4096 + 2*256,
+		Name: "scale", Target: "cuda", File: "scale.dmir", Source: source, Workspace: 4*4096 + 2*256,
 		Kernels: []artifact.Kernel{
-			{Name: "scaled", Class: "pointwise", Threads: 256, Lines: []int{3}, Params: params("x", in, "c", in, "y", out)},
-			{Name: "total", Class: "reduction", Threads: 128, Shared: 128, Lines: []int{4}, Params: params("y", in, "s", inout)},
-			{Name: "negated", Class: "pointwise", Threads: 256, Lines: []int{5}, Params: params("x", in, "z", out)},
-			{Name: "joined", Class: "pointwise", Threads: 256, Lines: []int{6}, Params: params("y", in, "z", in, "s", in, "out", out)},
+			{Name: "scaled", Class: "pointwise", Block: artifact.Block{Threads: 256}, Lines: []int{3}, Params: params("x", in, "c", in, "y", out)},
+			{Name: "total", Class: "reduction", Block: artifact.Block{Threads: 128, Shared: 128}, Lines: []int{4}, Params: params("y", in, "s", inout)},
+			{Name: "negated", Class: "pointwise", Block: artifact.Block{Threads: 256}, Lines: []int{5}, Params: params("x", in, "z", out)},
+			{Name: "joined", Class: "pointwise", Block: artifact.Block{Threads: 256}, Lines: []int{6}, Params: params("y", in, "z", in, "s", in, "out", out)},
 		},
 		Buffers: []artifact.Buffer{
 			{Name: "x", Elem: "f32", Shape: []int64{N}, Kind: artifact.Input, Offset: 0, Bytes: 4 * N, First: -1, Last: 2},
@@ -67,11 +67,11 @@ func Program() *artifact.Program {
 			{Name: "out", Elem: "f32", Shape: []int64{N}, Kind: artifact.Output, Offset: 3 * 4096, Bytes: 4 * N, First: 4, Last: 5},
 		},
 		Steps: []artifact.Step{
-			{Name: "zero s", Kernel: -1, Args: args(2), WrittenBytes: 4, TimeNs: 1000},
-			{Name: "scaled", Kernel: 0, Grid: [3]int{4, 1, 1}, Args: args(0, 1, 3), FLOP: N, ReadBytes: 4*N + 4, WrittenBytes: 4 * N, TimeNs: 2000},
-			{Name: "negated", Kernel: 2, Grid: [3]int{4, 1, 1}, Args: args(0, 4), Stream: 1, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
-			{Name: "total", Kernel: 1, Grid: [3]int{1, 1, 1}, Args: args(3, 2), FLOP: N, ReadBytes: 4*N + 4, WrittenBytes: 4, TimeNs: 2000},
-			{Name: "joined", Kernel: 3, Grid: [3]int{4, 1, 1}, Args: args(3, 4, 2, 5), Waits: []int{2}, FLOP: 2 * N, ReadBytes: 8*N + 4, WrittenBytes: 4 * N, TimeNs: 2000},
+			{Name: "zero s", Kind: artifact.StepFill, Move: artifact.Move{To: 2}, WrittenBytes: 4, TimeNs: 1000},
+			{Name: "scaled", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{4, 1, 1}, Args: args(0, 1, 3)}, FLOP: N, ReadBytes: 4*N + 4, WrittenBytes: 4 * N, TimeNs: 2000},
+			{Name: "negated", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 2, Grid: artifact.Grid{4, 1, 1}, Args: args(0, 4)}, Stream: 1, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
+			{Name: "total", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 1, Grid: artifact.Grid{1, 1, 1}, Args: args(3, 2)}, FLOP: N, ReadBytes: 4*N + 4, WrittenBytes: 4, TimeNs: 2000},
+			{Name: "joined", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 3, Grid: artifact.Grid{4, 1, 1}, Args: args(3, 4, 2, 5)}, Waits: []int{2}, FLOP: 2 * N, ReadBytes: 8*N + 4, WrittenBytes: 4 * N, TimeNs: 2000},
 		},
 		Inputs: []int{0}, Outputs: []int{5, 2},
 	}

@@ -12,14 +12,18 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Mutated is p as a .dmx file whose header says something else in one to three
-// places, with the checksum of what it holds.
+// Mutated is p as a .dmx file with other values in one to three places of its
+// header and the checksum of what it holds.
 func Mutated(p *artifact.Program, r *rand.Rand) []byte {
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		panic(err)
 	}
-	file := b.Bytes()
+	return MutatedFile(b.Bytes(), r)
+}
+
+// MutatedFile is Mutated of a file of any version.
+func MutatedFile(file []byte, r *rand.Rand) []byte {
 	size := binary.LittleEndian.Uint64(file[12:])
 	var doc any
 	if err := json.Unmarshal(file[20:20+size], &doc); err != nil {
@@ -32,12 +36,13 @@ func Mutated(p *artifact.Program, r *rand.Rand) []byte {
 	if err != nil {
 		panic(err)
 	}
-	return Sealed(header, file[20+size:len(file)-sha256.Size])
+	return Sealed(file[8], header, file[20+size:len(file)-sha256.Size])
 }
 
-// Sealed is a .dmx file of a header and what follows it, with their checksum.
-func Sealed(header, blobs []byte) []byte {
-	head := append([]byte(artifact.Magic), 2, 0, 0, 0)
+// Sealed is a .dmx file of a version, a header and what follows it, with their
+// checksum.
+func Sealed(version byte, header, blobs []byte) []byte {
+	head := append([]byte(artifact.Magic), version, 0, 0, 0)
 	head = binary.LittleEndian.AppendUint64(head, uint64(len(header)))
 	file := slices.Concat(head, header, blobs)
 	sum := sha256.Sum256(file)

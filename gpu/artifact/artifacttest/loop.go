@@ -36,12 +36,12 @@ func Loop() *artifact.Program {
 		return artifact.Param{Name: name, Elem: "i32", Mode: m}
 	}
 	p := &artifact.Program{
-		Name: "power", File: "power.dmir", Source: loopSource, Workspace: 3*4096 + 4*256,
+		Name: "power", Target: "cuda", File: "power.dmir", Source: loopSource, Workspace: 3*4096 + 4*256,
 		Kernels: []artifact.Kernel{
-			{Name: "below", Class: "pointwise", Threads: 1, Params: []artifact.Param{number("n", in), number("k", in), {Name: "go", Elem: "i1", Mode: out}}},
-			{Name: "twice", Class: "pointwise", Threads: 256, Params: params("x", in, "y", out)},
-			{Name: "next", Class: "pointwise", Threads: 1, Params: []artifact.Param{number("n", inout)}},
-			{Name: "negated", Class: "pointwise", Threads: 256, Params: params("x", in, "y", out)},
+			{Name: "below", Class: "pointwise", Block: artifact.Block{Threads: 1}, Params: []artifact.Param{number("n", in), number("k", in), {Name: "go", Elem: "i1", Mode: out}}},
+			{Name: "twice", Class: "pointwise", Block: artifact.Block{Threads: 256}, Params: params("x", in, "y", out)},
+			{Name: "next", Class: "pointwise", Block: artifact.Block{Threads: 1}, Params: []artifact.Param{number("n", inout)}},
+			{Name: "negated", Class: "pointwise", Block: artifact.Block{Threads: 256}, Params: params("x", in, "y", out)},
 		},
 		Buffers: []artifact.Buffer{
 			{Name: "x", Elem: "f32", Shape: []int64{N}, Kind: artifact.Input, Bytes: 4 * N, First: -1, Last: 0},
@@ -54,16 +54,16 @@ func Loop() *artifact.Program {
 			{Name: "v", Elem: "f32", Shape: []int64{N}, Kind: artifact.Temp, Offset: 2 * 4096, Bytes: 4 * N, First: 8, Last: 9},
 		},
 		Steps: []artifact.Step{
-			{Name: "y = x", Kernel: artifact.Copy, Args: args(5, 0), ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
-			{Name: "zero n", Kernel: artifact.Fill, Args: args(3), WrittenBytes: 4, TimeNs: 1000},
-			{Name: "while", Kernel: artifact.Loop, Args: args(4), Parts: [2]int{1, 3}, Trips: 3, TripsKnown: true, TimeNs: 1000},
-			{Name: "below", Kernel: 0, Grid: [3]int{1, 1, 1}, Args: args(3, 1, 4), ReadBytes: 8, WrittenBytes: 1, TimeNs: 1000},
-			{Name: "twice", Kernel: 1, Grid: [3]int{4, 1, 1}, Args: args(5, 6), FLOP: N, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
-			{Name: "y = w", Kernel: artifact.Copy, Args: args(5, 6), ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
-			{Name: "next", Kernel: 2, Grid: [3]int{1, 1, 1}, Args: args(3), ReadBytes: 4, WrittenBytes: 4, TimeNs: 1000},
-			{Name: "if", Kernel: artifact.Branch, Args: args(2), Parts: [2]int{2, 0}, TimeNs: 1000},
-			{Name: "negated", Kernel: 3, Grid: [3]int{4, 1, 1}, Args: args(5, 7), ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
-			{Name: "y = v", Kernel: artifact.Copy, Args: args(5, 7), ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
+			{Name: "y = x", Kind: artifact.StepCopy, Move: artifact.Move{To: 5, From: 0}, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
+			{Name: "zero n", Kind: artifact.StepFill, Move: artifact.Move{To: 3}, WrittenBytes: 4, TimeNs: 1000},
+			{Name: "while", Kind: artifact.StepLoop, Decision: artifact.Decision{On: 4, Parts: [2]int{1, 3}, Trips: 3, TripsKnown: true}, TimeNs: 1000},
+			{Name: "below", Kind: artifact.StepLaunch, Launch: artifact.Launch{Grid: artifact.Grid{1, 1, 1}, Args: args(3, 1, 4)}, ReadBytes: 8, WrittenBytes: 1, TimeNs: 1000},
+			{Name: "twice", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 1, Grid: artifact.Grid{4, 1, 1}, Args: args(5, 6)}, FLOP: N, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
+			{Name: "y = w", Kind: artifact.StepCopy, Move: artifact.Move{To: 5, From: 6}, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
+			{Name: "next", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 2, Grid: artifact.Grid{1, 1, 1}, Args: args(3)}, ReadBytes: 4, WrittenBytes: 4, TimeNs: 1000},
+			{Name: "if", Kind: artifact.StepBranch, Decision: artifact.Decision{On: 2, Parts: [2]int{2, 0}}, TimeNs: 1000},
+			{Name: "negated", Kind: artifact.StepLaunch, Launch: artifact.Launch{Kernel: 3, Grid: artifact.Grid{4, 1, 1}, Args: args(5, 7)}, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 2000},
+			{Name: "y = v", Kind: artifact.StepCopy, Move: artifact.Move{To: 5, From: 7}, ReadBytes: 4 * N, WrittenBytes: 4 * N, TimeNs: 1000},
 		},
 		Inputs: []int{0, 1, 2}, Outputs: []int{5},
 	}

@@ -59,5 +59,5 @@ func Compile(t testing.TB, p *artifact.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Images = []artifact.Image{{Arch: Arch, Cubin: code}}
+	p.Images = []artifact.Image{{Arch: Arch, Code: code}}
 }

@@ -24,7 +24,7 @@ import (
 // What comes after is done by other processes: copies of this program, which run
 // what they are sent over stdin and answer over stdout, both as gobs.
 
-// childEnv tells a copy of this program that it is one.
+// childEnv is set in the environment of a copy of this program.
 const childEnv = "DMIR_DEVICE_CHILD"
 
 // request is one run. The program is a .dmx file, which is foreign to the child:
@@ -93,11 +93,11 @@ func (w *wireError) error() error {
 	return errors.New(w.Text)
 }
 
-// serves says that main has called Serve: a copy of this program is then what it
+// serves is true once main has called Serve: a copy of this program is then what it
 // was started for, and not whatever else the program does.
 var serves bool
 
-// inChild says that this process is a copy: it starts no others.
+// inChild is true of a process that is a copy: it starts no others.
 var inChild = os.Getenv(childEnv) != ""
 
 // Serve makes the process one that runs programs for another, if it was started
@@ -110,7 +110,7 @@ func Serve() {
 	}
 	requests := make(chan request)
 	in := gob.NewDecoder(os.Stdin)
-	go func() { // who asked may end while a kernel hangs: then this ends too
+	go func() { // the parent may end while a kernel hangs: then this ends too
 		for {
 			var q request
 			if err := in.Decode(&q); err != nil {
@@ -150,7 +150,7 @@ type child struct {
 	in   io.Closer
 }
 
-// errNoChild says that there can be no child.
+// errNoChild reports that there can be no child.
 var errNoChild = errors.New("no process of its own can be started for it")
 
 func startChild() (*child, error) {
@@ -234,7 +234,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last is the last line that says something.
+// last is the last line with text.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -291,7 +291,7 @@ func (d *isolated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := p.Check(); err != nil {
+	if err := check(p); err != nil {
 		return nil, err
 	}
 	r, err := d.send(ctx, p, inputs, opts)
@@ -308,7 +308,7 @@ func (d *isolated) send(ctx context.Context, p *artifact.Program, inputs [][]byt
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
-		opts.Timeout = limit * 3 / 4 // the child still says what it knows
+		opts.Timeout = limit * 3 / 4 // the child still reports what it knows
 	}
 	q, err := requestFor(d.Name(), p, inputs, opts)
 	if err != nil {

@@ -18,7 +18,7 @@ func (emulated) Arch() string  { return "" }
 
 // Run runs the program on the host, checked and counted.
 func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
-	if err := p.Check(); err != nil {
+	if err := check(p); err != nil {
 		return nil, err
 	}
 	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout})

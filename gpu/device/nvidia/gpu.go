@@ -59,7 +59,7 @@ func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byt
 }
 
 func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (_ *device.Result, err error) {
-	if err := p.Check(); err != nil {
+	if err := check(p); err != nil {
 		return nil, err
 	}
 	p = p.For(g.Arch())
@@ -67,7 +67,7 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	r := &device.Result{}
-	image, ok := p.ImageFor(g.d.Major, g.d.Minor)
+	image, ok := g.d.Image(p)
 	if !ok && len(p.Kernels) > 0 {
 		start := time.Now()
 		compiled, err := nvrtc.CompileProgram(ctx, p, g.Arch(), nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})

@@ -6,7 +6,9 @@ package nvidia
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"dmir/gpu/artifact"
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
@@ -33,6 +35,14 @@ func Kinds() []device.Kind {
 			return []device.Device{emulated{}}, nil
 		}},
 	}
+}
+
+// check reports why no device of this package runs p.
+func check(p *artifact.Program) error {
+	if p.Target != "cuda" {
+		return fmt.Errorf("@%s was compiled for the target %q, and this device runs programs for cuda", p.Name, p.Target)
+	}
+	return p.Check()
 }
 
 // within bounds ctx by the options' time.

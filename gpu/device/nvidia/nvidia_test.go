@@ -1,6 +1,7 @@
 package nvidia
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
@@ -63,7 +65,7 @@ func TestRun(t *testing.T) {
 			if _, err := d.Run(t.Context(), p, nil, device.Options{}); err == nil {
 				t.Error("it ran without inputs")
 			}
-			p.Steps[1].Args = nil
+			p.Steps[1].Launch.Args = nil
 			if _, err := d.Run(t.Context(), p, [][]byte{x}, device.Options{}); err == nil || !strings.Contains(err.Error(), "0 arguments for the 3 parameters") {
 				t.Errorf("a broken program: %v", err)
 			}
@@ -82,5 +84,39 @@ func TestFaultIsKept(t *testing.T) {
 	var fault *emulator.Fault
 	if !errors.As(err, &fault) || fault.Kernel != "scaled" || fault.Kind != emulator.Bounds {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A file that the version before has written runs as it did, with the headers
+// that it holds. Code for another target does not.
+func TestOldFile(t *testing.T) {
+	if err := emulator.Check(); err != nil {
+		t.Skip(err)
+	}
+	file, key := artifacttest.Version2()
+	p, err := artifact.ReadSigned(bytes.NewReader(file), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]byte, 32)
+	r, err := emulated{}.Run(t.Context(), p, [][]byte{x, {3, 0, 0, 0, 0, 0, 0, 0}}, device.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		step := float32(i + 1)
+		y, v := math.Float32frombits(binary.LittleEndian.Uint32(r.Outputs[0][4*i:])), math.Float32frombits(binary.LittleEndian.Uint32(r.Outputs[1][4*i:]))
+		if v != 3*step || y != v*step {
+			t.Errorf("element %d: %g and %g", i, y, v)
+		}
+	}
+	for i, s := range r.Steps {
+		if want := []int64{1, 1, 3, 4, 3, 3, 3, 3, 1}[i]; s.Runs != want && p.Steps[i].Kind != artifact.StepLoop {
+			t.Errorf("step %s ran %d times, want %d", s.Name, s.Runs, want)
+		}
+	}
+	p.Target = "cpu"
+	if _, err := (emulated{}).Run(t.Context(), p, [][]byte{x, make([]byte, 8)}, device.Options{}); err == nil || !strings.Contains(err.Error(), `for the target "cpu"`) {
+		t.Errorf("code for another target: %v", err)
 	}
 }

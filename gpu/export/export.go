@@ -1,4 +1,6 @@
-package artifact
+// Package export writes compiled programs as CUDA C++ with a C entry point, to be
+// built into other programs.
+package export
 
 import (
 	"encoding/binary"
@@ -7,18 +9,20 @@ import (
 	"path/filepath"
 	"strings"
 
+	"dmir/gpu/artifact"
+	"dmir/gpu/prelude"
 	"dmir/internal/escape"
 )
 
 // cName is the program's name as an identifier of C.
-func (p *Program) cName() string { return escape.Identifier("dmir_" + p.Name) }
+func cName(p *artifact.Program) string { return escape.Identifier("dmir_" + p.Name) }
 
 // fileName is what the program's text is called: a word that neither a compiler
 // nor a shell takes for anything else.
-func (p *Program) fileName() string { return escape.Identifier(p.Name) }
+func fileName(p *artifact.Program) string { return escape.Identifier(p.Name) }
 
-// ExportHeader writes a C header that declares what ExportC defines.
-func (p *Program) ExportHeader(w io.Writer) error {
+// Header writes a C header that declares what Source defines.
+func Header(w io.Writer, p *artifact.Program) error {
 	e := newExport(p)
 	e.f("// %s, compiled by dmir from %s.\n", escape.Comment(p.Name), e.file())
 	e.describe()
@@ -36,15 +40,15 @@ func (p *Program) ExportHeader(w io.Writer) error {
 	return e.flush(w)
 }
 
-// ExportC writes the program as one CUDA C++ file that needs nothing of dmir:
+// Source writes the program as one CUDA C++ file that needs nothing of dmir:
 // the prelude, every kernel, and a C entry point that launches them in order on
-// the caller's stream. The comment at its head says how to build and call it.
+// the caller's stream. The comment at its head describes how to build and call it.
 // It needs p.Headers.
-func (p *Program) ExportC(w io.Writer) error {
+func Source(w io.Writer, p *artifact.Program) error {
 	if err := p.Check(); err != nil {
-		return firstOf(err)
+		return err
 	}
-	text, err := Flatten(p.Source, p.Headers, "")
+	text, err := prelude.Flatten(p.Source, p.Headers, "")
 	if err != nil {
 		return err
 	}
@@ -60,7 +64,7 @@ func (p *Program) ExportC(w io.Writer) error {
 	}
 	e.f("// %s, compiled by dmir from %s. Build it into a program of your own:\n//\n", escape.Comment(p.Name), e.file())
 	virtual := strings.Replace(arch, "sm_", "compute_", 1) // with -arch=sm_90a nvcc also compiles for sm_90, which may lack what is used
-	e.f("//   nvcc -std=c++17 -gencode arch=%s,code=%s -c %s.cu      (link with -lcudart%s)\n", virtual, arch, p.fileName(), libs)
+	e.f("//   nvcc -std=c++17 -gencode arch=%s,code=%s -c %s.cu      (link with -lcudart%s)\n", virtual, arch, fileName(p), libs)
 	e.describe()
 	e.f("// Names of kernels are global in CUDA: each gets the function's name before its own.\n")
 	for _, k := range p.Kernels {
@@ -69,7 +73,7 @@ func (p *Program) ExportC(w io.Writer) error {
 	e.f("\n%s\n", strings.TrimRight(text, "\n"))
 	// What follows is for the host; the run-time compiler, with which the file can
 	// be tried as it is, has none.
-	fmt.Fprintf(&e.b, "\n#line %d %s\n", strings.Count(e.b.String(), "\n")+3, escape.Line(p.fileName()+".cu"))
+	fmt.Fprintf(&e.b, "\n#line %d %s\n", strings.Count(e.b.String(), "\n")+3, escape.Line(fileName(p)+".cu"))
 	e.f("#ifndef __CUDACC_RTC__\n#include <cuda_runtime.h>\n")
 	if maps {
 		e.f("#include <cuda.h>\n")
@@ -88,27 +92,29 @@ func (p *Program) ExportC(w io.Writer) error {
 }
 
 type export struct {
-	p    *Program
+	p    *artifact.Program
 	name string
 	b    strings.Builder
-	// direct tells the inputs and outputs that the kernels use where the caller
+	// direct has the inputs and outputs that the kernels use where the caller
 	// has them; the others are copied into and out of the workspace.
 	direct map[int]string
 }
 
-func newExport(p *Program) *export {
-	e := &export{p: p, name: p.cName(), direct: map[int]string{}}
+func newExport(p *artifact.Program) *export {
+	e := &export{p: p, name: cName(p), direct: map[int]string{}}
 	written := map[int]bool{}
-	for _, s := range p.Steps {
-		for i, a := range s.Args {
-			if s.Decides() || s.Kernel == Copy && i == 1 {
-				continue
-			}
-			if s.Kernel < 0 || p.Kernels[s.Kernel].Params[i].Mode != In {
-				written[a.Buffer] = true
-			}
-			if a.Map != nil { // its address must be a multiple of 16, which a caller's need not be
-				e.direct[a.Buffer] = ""
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; s.Kind {
+		case artifact.StepFill, artifact.StepCopy:
+			written[s.Move.To] = true
+		case artifact.StepLaunch:
+			for i, a := range s.Launch.Args {
+				if p.Kernels[s.Launch.Kernel].Params[i].Mode != artifact.In {
+					written[a.Buffer] = true
+				}
+				if a.Map != nil { // its address must be a multiple of 16, which a caller's need not be
+					e.direct[a.Buffer] = ""
+				}
 			}
 		}
 	}
@@ -121,7 +127,7 @@ func newExport(p *Program) *export {
 		claim(b, fmt.Sprintf("(char *)inputs[%d]", i), !written[b])
 	}
 	for i, b := range p.Outputs {
-		claim(b, fmt.Sprintf("(char *)outputs[%d]", i), p.Buffers[b].Kind == Output)
+		claim(b, fmt.Sprintf("(char *)outputs[%d]", i), p.Buffers[b].Kind == artifact.Output)
 	}
 	return e
 }
@@ -137,7 +143,7 @@ func (e *export) flush(w io.Writer) error {
 
 func (e *export) maps() bool {
 	for _, s := range e.p.Steps {
-		for _, a := range s.Args {
+		for _, a := range s.Launch.Args {
 			if a.Map != nil {
 				return true
 			}
@@ -146,7 +152,7 @@ func (e *export) maps() bool {
 	return false
 }
 
-// describe is the part of the comment that says what to call, in both files.
+// describe writes the part of the comment about what to call, in both files.
 func (e *export) describe() {
 	p := e.p
 	calls := [][2]string{
@@ -190,7 +196,7 @@ func sorted(order []int) bool {
 	return true
 }
 
-func typeText(b *Buffer) string {
+func typeText(b *artifact.Buffer) string {
 	var t strings.Builder
 	t.WriteString("tensor<")
 	for _, d := range b.Shape {
@@ -202,7 +208,7 @@ func typeText(b *Buffer) string {
 func (e *export) constants() {
 	for i := range e.p.Buffers {
 		b := &e.p.Buffers[i]
-		if b.Kind != Constant || len(b.Data) == 0 {
+		if b.Kind != artifact.Constant || len(b.Data) == 0 {
 			continue
 		}
 		e.f("// %s: %s\nconst std::uint64_t constant%d[] = {", escape.Comment(b.Name), typeText(b), i)
@@ -254,15 +260,15 @@ func (e *export) initFunction() {
 	e.f("extern \"C\" int %s_init(void *workspace, cudaStream_t stream) {\n", e.name)
 	e.f("  cudaError_t e = cudaSuccess;\n  (void)workspace, (void)stream;\n")
 	for i := range e.p.Buffers {
-		if b := &e.p.Buffers[i]; b.Kind == Constant && len(b.Data) > 0 {
+		if b := &e.p.Buffers[i]; b.Kind == artifact.Constant && len(b.Data) > 0 {
 			e.f("  if ((e = cudaMemcpyAsync((char *)workspace + %d, constant%d, %d, cudaMemcpyHostToDevice, stream)) != cudaSuccess) return e;\n", b.Offset, i, len(b.Data))
 		}
 	}
 	for _, k := range e.p.Kernels {
-		if k.Shared > 48<<10 { // more must be asked for
-			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %d)) != cudaSuccess) return e;\n", k.Name, k.Shared)
+		if k.Block.Shared > 48<<10 { // more must be asked for
+			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %d)) != cudaSuccess) return e;\n", k.Name, k.Block.Shared)
 		}
-		if k.Cluster > 8 {
+		if k.Block.Cluster > 8 {
 			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeNonPortableClusterSizeAllowed, 1)) != cudaSuccess) return e;\n", k.Name)
 		}
 	}
@@ -305,14 +311,14 @@ func (e *export) steps(from, to int) {
 			e.step(s)
 			continue
 		}
-		second := i + 1 + s.Parts[0]
-		end := second + s.Parts[1]
+		second := i + 1 + s.Decision.Parts[0]
+		end := second + s.Decision.Parts[1]
 		read := func() {
 			e.f("    unsigned char yes = 0; // a caller may give any byte\n")
-			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Args[0].Buffer))
+			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Decision.On))
 			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
 		}
-		if s.Kernel == Loop {
+		if s.Kind == artifact.StepLoop {
 			e.f("  for (;;) { // %s\n", escape.Comment(s.Name))
 			e.steps(i+1, second)
 			read()
@@ -332,25 +338,24 @@ func (e *export) steps(from, to int) {
 	}
 }
 
-func (e *export) step(s *Step) {
+func (e *export) step(s *artifact.Step) {
 	p := e.p
 	e.f("  { // %s\n", escape.Comment(s.Name))
 	defer e.f("  }\n")
-	if s.Kernel == Copy {
-		to, from := s.Args[0].Buffer, s.Args[1].Buffer
-		if n := p.Buffers[to].Size(); n > 0 {
-			e.f("    if ((e = cudaMemcpyAsync(%s, %s, %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(to), e.address(from), n)
+	to := s.Move.To
+	switch n := p.Buffers[to].Size(); {
+	case s.Kind == artifact.StepFill:
+		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(to), n)
+		return
+	case s.Kind == artifact.StepCopy:
+		if n > 0 {
+			e.f("    if ((e = cudaMemcpyAsync(%s, %s, %d, cudaMemcpyDeviceToDevice, stream)) != cudaSuccess) return e;\n", e.address(to), e.address(s.Move.From), n)
 		}
 		return
 	}
-	if s.Kernel < 0 {
-		b := s.Args[0].Buffer
-		e.f("    if ((e = cudaMemsetAsync(%s, 0, %d, stream)) != cudaSuccess) return e;\n", e.address(b), p.Buffers[b].Size())
-		return
-	}
-	k := &p.Kernels[s.Kernel]
+	k := &p.Kernels[s.Launch.Kernel]
 	var list []string
-	for i, a := range s.Args {
+	for i, a := range s.Launch.Args {
 		if a.Map != nil {
 			e.tensorMap(i, a)
 		} else {
@@ -361,7 +366,7 @@ func (e *export) step(s *Step) {
 	list = append(list, "nullptr") // an array of none is no array
 	e.f("    void *args[] = {%s};\n", strings.Join(list, ", "))
 	e.f("    if ((e = launch((const void *)%s, dim3(%d, %d, %d), %d, %d, %d, args, stream)) != cudaSuccess) return e;\n",
-		k.Name, s.Grid[0], s.Grid[1], s.Grid[2], k.Threads, k.Shared, max(1, k.Cluster))
+		k.Name, s.Launch.Grid[0], s.Launch.Grid[1], s.Launch.Grid[2], k.Block.Threads, k.Block.Shared, max(1, k.Block.Cluster))
 }
 
 // mapTypes are the driver's names of the element types of tensor maps.
@@ -371,7 +376,7 @@ var mapTypes = map[string]string{
 	"ui64": "UINT64", "ui32": "UINT32", "ui16": "UINT16", "ui8": "UINT8", "index": "INT64",
 }
 
-func (e *export) tensorMap(i int, a Arg) {
+func (e *export) tensorMap(i int, a artifact.Arg) {
 	m := a.Map
 	swizzle := "NONE"
 	if m.Swizzle > 0 {

@@ -8,23 +8,23 @@ import (
 )
 
 // placeConstants moves constants of several values out of a kernel: they are data
-// in memory, and not numbers in its text. So are all operands of ops whose kernel
-// takes no other op. Numbers that a kernel takes from outside move in.
+// in memory, and not numbers in its text. So are all operands of library kernels.
+// Numbers that a kernel captures move into it.
 func placeConstants(o *ir.Op) {
 	if o.Name != "dm.kernel" {
 		return
 	}
 	body := o.Body(0)
-	special := kernel.Special(body.Ops) != nil
+	library := kernel.LibraryOp(body.Ops) != nil
 	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == "dm.constant" && (special || !kernel.IsNumber(c)) {
+		if c.Name == "dm.constant" && (library || !kernel.IsNumber(c)) {
 			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
 			c.Parent = o.Parent
 		}
 	}
-	if special {
+	if library {
 		return
 	}
 	inside := map[*ir.Value]*ir.Value{}

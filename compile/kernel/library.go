@@ -2,29 +2,29 @@ package kernel
 
 import "dmir/dialect/ir"
 
-// specials are the ops whose kernels are made for them alone.
-var specials = map[string]bool{
+// libraryOps are the ops that library kernels compute.
+var libraryOps = map[string]bool{
 	"dm.attention": true, "dm.attention_grad": true, "dm.cumsum": true,
 	"dm.argmax": true, "dm.sort": true, "dm.top_k": true,
 }
 
-// Special is the op among ops that has a kernel of its own, nil where there is none.
-func Special(ops []*ir.Op) *ir.Op {
+// LibraryOp is the op among ops that a library kernel computes, nil where there is none.
+func LibraryOp(ops []*ir.Op) *ir.Op {
 	for _, o := range ops {
-		if specials[o.Name] {
+		if libraryOps[o.Name] {
 			return o
 		}
 	}
 	return nil
 }
 
-// special is the form of a group that holds o, whose kernel takes no other op.
-func (f *Form) special(o *ir.Op) (*Form, error) {
+// library is the form of a group that holds o, whose kernel takes no other op.
+func (f *Form) library(o *ir.Op) (*Form, error) {
 	if len(f.Ops) > 1 {
 		return nil, reason(o, "%s runs as a kernel of its own", o.Name)
 	}
 	g := *f
-	g.Class, g.Main = ClassSpecial, o
+	g.Class, g.Main = ClassLibrary, o
 	seen := map[*ir.Value]bool{}
 	for _, v := range o.Operands {
 		if !seen[v] {

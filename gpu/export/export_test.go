@@ -1,8 +1,10 @@
-package artifact_test
+package export_test
 
 import (
 	"bytes"
 	"flag"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
+	"dmir/gpu/export"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs")
@@ -36,9 +39,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// exported is the program of the tests with a prelude of one line that makes
+// sample is the program of the tests with a prelude of one line that makes
 // its kernels functions without parameters, so that a host compiler takes them.
-func exported() *artifact.Program {
+func sample() *artifact.Program {
 	p := artifacttest.Program()
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n#define DM_KERNEL(name) extern \"C\" void name\n"}}
 	p.Source = "#include \"dm.cuh\"\n"
@@ -49,13 +52,13 @@ func exported() *artifact.Program {
 	return p
 }
 
-func export(t *testing.T, p *artifact.Program) (cu, h string) {
+func exported(t *testing.T, p *artifact.Program) (cu, h string) {
 	t.Helper()
 	var c, header bytes.Buffer
-	if err := p.ExportC(&c); err != nil {
+	if err := export.Source(&c, p); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ExportHeader(&header); err != nil {
+	if err := export.Header(&header, p); err != nil {
 		t.Fatal(err)
 	}
 	return c.String(), header.String()
@@ -63,7 +66,7 @@ func export(t *testing.T, p *artifact.Program) (cu, h string) {
 
 // Both files as people see them.
 func TestExport(t *testing.T) {
-	cu, h := export(t, exported())
+	cu, h := exported(t, sample())
 	golden(t, "scale.cu", cu)
 	golden(t, "scale.h", h)
 }
@@ -80,7 +83,7 @@ func TestExportCalls(t *testing.T) {
 	}
 	run := func(t *testing.T, p *artifact.Program) string {
 		dir := t.TempDir()
-		cu, h := export(t, p)
+		cu, h := exported(t, p)
 		for name, text := range map[string]string{"scale.cu": cu, "scale.h": h} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -108,17 +111,17 @@ launch negated grid 4,1,1 threads 256 shared 0 clusters of 0: x+0 workspace+8192
 launch total grid 1,1,1 threads 128 shared 128 clusters of 0: workspace+4096 sum+0
 launch joined grid 4,1,1 threads 256 shared 0 clusters of 0: workspace+4096 workspace+8192 sum+0 out+0
 `
-		if d := cmp.Diff(want, run(t, exported())); d != "" {
+		if d := cmp.Diff(want, run(t, sample())); d != "" {
 			t.Error(d)
 		}
 	})
 	// An input that is written and one that a tensor map describes, a result that
 	// is given twice, one that is an input, a cluster, much shared memory.
 	t.Run("all", func(t *testing.T) {
-		p := exported()
+		p := sample()
 		p.Kernels[0].Params[0].Mode = artifact.Map
-		p.Steps[1].Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
-		p.Kernels[0].Cluster, p.Kernels[0].Shared = 2, 100<<10
+		p.Steps[1].Launch.Args[0].Map = &artifact.TensorMap{Elem: "f32", Dims: []uint64{40, 25}, Strides: []uint64{160}, Box: []uint32{8, 5}, Swizzle: 32}
+		p.Kernels[0].Block.Cluster, p.Kernels[0].Block.Shared = 2, 100<<10
 		p.Outputs = []int{5, 2}
 		p.Buffers[5].Kind = artifact.Temp // then it is copied at the end
 		want := `copy 4 bytes to workspace+16384 from the host
@@ -138,7 +141,7 @@ copy 4000 bytes to out+0 from workspace+12288
 		}
 	})
 	t.Run("a result that is an input", func(t *testing.T) {
-		p := exported()
+		p := sample()
 		p.Outputs = []int{0, 2}
 		p.Buffers[0].Last = len(p.Steps)
 		if got := run(t, p); !strings.HasSuffix(got, "copy 4000 bytes to out+0 from x+0\n") {
@@ -147,27 +150,57 @@ copy 4000 bytes to out+0 from workspace+12288
 	})
 }
 
-func TestFlatten(t *testing.T) {
-	headers := []artifact.Header{
-		{Name: "dm.cuh", Text: "#pragma once\n#ifdef DM_HOST\n#include \"emu.cuh\"\n#else\n#define FN __device__ // here\n#endif\n#include \"types.cuh\"\n#if ARCH >= 900\n#include \"parts/hopper.cuh\"\n#else\nint old;\n#endif\n#ifndef DM_HOST\n#include \"types.cuh\"\nint device;\n#endif"},
-		{Name: "types.cuh", Text: "#pragma once\nint types;\n"},
-		{Name: "parts/hopper.cuh", Text: "#include \"more.cuh\"\n"},
-		{Name: "parts/more.cuh", Text: "int more;\n"},
+// The exported file decides on the host, as often as the predicate says.
+func TestExportDecisions(t *testing.T) {
+	p := artifacttest.Loop()
+	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
+	p.Source = "#include \"dm.cuh\"\n"
+	for i := range p.Kernels {
+		p.Source += "extern \"C\" void " + p.Kernels[i].Name + "() {}\n"
+		p.Kernels[i].First, p.Kernels[i].Last = i+2, i+2
 	}
-	got, err := artifact.Flatten("// kernels\n#include \"dm.cuh\"\nint kernel;\n", headers, "k.cu")
+	cu, h := exported(t, p)
+	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
+	var lines []string
+	for line := range strings.Lines(entry) {
+		for _, want := range []string{"for (;;)", "if (yes)", "} else {", "break;", "&yes", "cudaStreamSynchronize", "launch(", "cudaMemsetAsync", "DeviceToDevice"} {
+			if line = strings.TrimSpace(line); strings.Contains(line, want) {
+				lines = append(lines, line)
+				break
+			}
+		}
+	}
+	golden(t, "power.txt", strings.Join(lines, "\n")+"\n")
+	if !strings.Contains(h, "cannot be\n// captured into a CUDA graph") {
+		t.Errorf("the header promises what does not hold:\n%s", h)
+	}
+	cxx, err := exec.LookPath("c++")
 	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("install a C++ compiler (apt-get install g++)")
+		}
+		t.Skip("install a C++ compiler (apt-get install g++)")
+	}
+	path := filepath.Join(t.TempDir(), "power.cu")
+	if err := os.WriteFile(path, []byte(cu), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want := "// kernels\n#define FN __device__ // here\nint types;\n#if ARCH >= 900\nint more;\n#else\nint old;\n#endif\nint device;\n#line 3 \"k.cu\"\nint kernel;\n"
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+	cmd := exec.Command(cxx, "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", "-Itestdata/cuda", "-x", "c++", path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
-	for source, want := range map[string]string{
-		"\n#include \"nowhere.cuh\"\n": `the source, line 2: there is no header "nowhere.cuh"`,
-		"#include \"loop.cuh\"\n":      "loop.cuh includes itself",
-	} {
-		if _, err := artifact.Flatten(source, []artifact.Header{{Name: "loop.cuh", Text: "#include \"loop.cuh\"\n"}}, ""); err == nil || err.Error() != want {
-			t.Errorf("%q: %v, want %q", source, err, want)
+}
+
+// Whatever a file that can be read holds, it is exported or refused.
+func TestHostile(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	programs := []*artifact.Program{sample(), artifacttest.Loop()}
+	for n := range 400 {
+		p, err := artifact.Read(bytes.NewReader(artifacttest.Mutated(programs[n%2], r)))
+		if err != nil {
+			continue
 		}
+		_ = export.Source(io.Discard, p)
+		_ = export.Header(io.Discard, p)
 	}
 }

@@ -1,4 +1,4 @@
-package artifact
+package prelude
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"dmir/gpu/artifact"
 	"dmir/internal/escape"
 )
 
@@ -19,7 +20,7 @@ var (
 // header, once where it says #pragma once, and without what is for the host's
 // emulation alone (#ifdef DM_HOST). name is what #line directives call the
 // source after a header; "" leaves them out.
-func Flatten(source string, headers []Header, name string) (string, error) {
+func Flatten(source string, headers []artifact.Header, name string) (string, error) {
 	f := &flattener{texts: map[string]string{}, taken: map[string]bool{}, name: name}
 	for _, h := range headers {
 		f.texts[h.Name] = h.Text

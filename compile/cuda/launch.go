@@ -1,0 +1,112 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
+)
+
+// launch is one kernel and how it is started.
+type launch struct {
+	suffix  string // of its name, behind that of the first launch of its plan
+	class   string
+	threads int
+	shared  int // bytes of dynamic shared memory
+	blocks  int // that a multiprocessor must hold at once; 0: as many as it can
+	grid    [3]int
+	params  []param
+	arch    string // "" where it runs on all
+	include string // parts of the prelude that it needs
+	differs string // why the bytes it moves are not those of the cost model
+	of      *ir.Op // what it stands for where its text says nothing else; nil: the step
+	// named gives the names of values in the text; write writes that.
+	named map[*ir.Value]ident
+	write func(t *text) error
+}
+
+// param is one parameter: a value of the program or memory that launches share.
+type param struct {
+	name  ident
+	elem  types.Elem
+	mode  artifact.Mode
+	value *ir.Value
+	temp  *temp
+	tmap  *artifact.TensorMap
+	idle  bool // only a later launch of the plan reads it
+}
+
+// text is the text of a launch: declarations that stand in front of the kernel,
+// and the kernel's body.
+type text struct {
+	*launch
+	before, body *unit
+	// unsound is what was asked for where it cannot be computed.
+	unsound []string
+}
+
+// texts are the texts of launches, verified: what fails is a defect of the
+// generator, and never runs.
+func texts(ls []*launch) ([]*text, error) {
+	out := make([]*text, len(ls))
+	var unsound []string
+	for i, l := range ls {
+		t := &text{launch: l, before: newUnit(), body: newUnit()}
+		if err := l.write(t); err != nil {
+			return nil, err
+		}
+		out[i] = t
+		unsound = append(append(unsound, t.unsound...), t.verify()...)
+	}
+	if len(unsound) == 0 {
+		return out, nil
+	}
+	var b strings.Builder
+	for _, t := range out {
+		p := &printer{kernel: "k" + t.suffix}
+		p.statements([]*stmt{t.kernel()}, 0)
+		b.WriteString("\n" + p.b.String())
+	}
+	return nil, &unsoundError{unsound, b.String()}
+}
+
+// verify gives what is wrong with the names in t.
+func (t *text) verify() []string {
+	bad := undefined(t.before.statements(), map[string]bool{})
+	params := map[string]bool{}
+	for _, p := range t.params {
+		params[string(p.name)] = true
+	}
+	bad = append(bad, undefined(t.body.statements(), params)...)
+	used := uses(t.body.statements())
+	for _, p := range t.params {
+		if used[string(p.name)] == p.idle {
+			bad = append(bad, fmt.Sprintf("the plan and the text differ in whether %s is read", p.name))
+		}
+	}
+	return bad
+}
+
+// kernel is the kernel: DM_KERNEL(name, threads)(params) and its body.
+func (t *text) kernel() *stmt {
+	params := make([]code, len(t.params))
+	for i, p := range t.params {
+		switch p.mode {
+		case artifact.In:
+			params[i] = cpp("dm::In<%s> %s", storage(p.elem), def(p.name))
+		case artifact.Out:
+			params[i] = cpp("dm::Out<%s> %s", storage(p.elem), def(p.name))
+		case artifact.InOut:
+			params[i] = cpp("dm::InOut<%s> %s", storage(p.elem), def(p.name))
+		case artifact.Map:
+			params[i] = cpp("DM_MAP(%s)", def(p.name))
+		}
+	}
+	head := cpp("DM_KERNEL(%s, %d)(%s)", local(""), t.threads, params)
+	if t.blocks > 0 {
+		head = cpp("DM_KERNEL_OCCUPANCY(%s, %d, %d)(%s)", local(""), t.threads, t.blocks, params)
+	}
+	return &stmt{head: head, style: block, body: t.body.statements()}
+}

@@ -1,0 +1,218 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+
+	"dmir/compile/kernel"
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// library is the scheme of an op that a library kernel computes.
+func (t Target) library(f *kernel.Form) (scheme, error) {
+	for _, v := range slices.Concat(f.Inputs, f.Main.Results) {
+		if t := v.Tensor(); t != nil && t.At.Order != nil {
+			return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
+		}
+	}
+	switch f.Main.Name {
+	case "dm.attention":
+		return t.attention(f)
+	case "dm.attention_grad":
+		return t.attentionGradient(f)
+	case "dm.cumsum":
+		return cumsum(f), nil
+	case "dm.argmax":
+		return argmax(f), nil
+	case "dm.sort", "dm.top_k":
+		return ordered(f), nil
+	}
+	return nil, fmt.Errorf("no kernel computes %s", f.Main.Name)
+}
+
+// singleLaunch is a plan of one launch.
+type singleLaunch struct{ *launch }
+
+func (s singleLaunch) temps() []*temp { return nil }
+
+func (s singleLaunch) launches() ([]*launch, error) { return []*launch{s.launch}, nil }
+
+// line is a tensor cut along one dimension: lines of n elements, stride inner
+// apart; line r starts at (r / inner) · n · inner + r % inner.
+type line struct{ lines, n, inner int64 }
+
+func lineOfDim(o *ir.Op) line {
+	shape, _ := kernel.ShapeOf(o.Operands[0])
+	d, _ := op.Dim(o, "dim", len(shape))
+	l := line{1, shape[d], 1}
+	for i, n := range shape {
+		if i != d {
+			l.lines *= n
+		}
+		if i > d {
+			l.inner *= n
+		}
+	}
+	return l
+}
+
+// The variables of these kernels.
+const (
+	lineVar ident = "r"
+	from    ident = "from" // where the line starts
+	elemA   ident = "a"
+	elemB   ident = "b"
+	atA     ident = "i"
+	atB     ident = "j"
+)
+
+// base is the C++ expression for where the line of n elements starts.
+func (l line) base(n int64) code {
+	if l.inner == 1 {
+		return cpp("dm::i64(%s) * %d", lineVar, n)
+	}
+	return cpp("dm::i64(%s / %d) * %d + %s %% %d", lineVar, l.inner, n*l.inner, lineVar, l.inner)
+}
+
+// at is where element i of a line that starts at base lies.
+func (l line) at(base ident, i any) code {
+	if l.inner == 1 {
+		return cpp("%s + %s", base, i)
+	}
+	return cpp("%s + dm::i64(%s) * %d", base, i, l.inner)
+}
+
+// libraryLaunch is a launch of f whose threads are numbered by lines or elements of them;
+// write is given the names of the first operand and of the results, which are ""
+// where they are not stored.
+func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, write func(u *unit, x ident, results []ident)) singleLaunch {
+	ns := namesOf(f.Inputs, f.Outputs, "a", "b", "e", "r", "to", "from", "rank", "m") // the variables of these kernels
+	results := make([]ident, len(f.Main.Results))
+	for i, v := range f.Main.Results {
+		results[i] = ns.of[v]
+	}
+	return singleLaunch{&launch{
+		class: class, threads: threads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of,
+		write: func(t *text) error {
+			write(t.body, ns.of[f.Main.Operands[0]], results)
+			return nil
+		},
+	}}
+}
+
+// cumsum is one thread for each line, which adds its elements in order.
+func cumsum(f *kernel.Form) singleLaunch {
+	o := f.Main
+	l := lineOfDim(o)
+	elem := kernel.ElemOf(o.Results[0])
+	return libraryLaunch(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
+		const s ident = "s"
+		sum := register(elem)
+		if sum == "float" {
+			sum = "double" // a long sum of neighbours loses less; the reference does the same
+		}
+		i := cpp("%s", atA)
+		if op.Bool(o, "reverse") {
+			i = cpp("(%d - %s)", l.n-1, atA)
+		}
+		at := l.at(from, i)
+		next := cpp("%s = %s + %s(dm::wide(%s[%s]))", s, s, sum, x, at)
+		if op.Str(o, "accumulate") == "f16" {
+			next = cpp("%s = %s(dm::wide(dm::narrow<dm::f16>(%s + dm::wide(%s[%s]))))", s, sum, s, x, at)
+		}
+		steps := []*stmt{{head: next}, {head: cpp("%s.store(%s, dm::narrow<%s>(%s))", results[0], at, storage(elem), s)}}
+		if op.Bool(o, "exclusive") {
+			slices.Reverse(steps)
+		}
+		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(lineVar), blockThreads)
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
+		u.line("%s %s = 0", sum, def(s))
+		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.n, atA)
+		u.add(&stmt{style: inLine, body: steps})
+		u.leave()
+	})
+}
+
+// comesBefore is the C++ condition that element b with number j stands before a
+// with number i in a rising (or falling) order with NaN above everything, equal
+// ones in the order of their numbers.
+func comesBefore(elem types.Elem, falling bool) code {
+	a, b := elemA, elemB
+	less, more := cpp("(%s < %s)", b, a), cpp("(%s > %s)", b, a)
+	if elem.IsFloat() {
+		less = cpp("(%s < %s || (%s != %s && %s == %s))", b, a, a, a, b, b)
+		more = cpp("(%s > %s || (%s != %s && %s == %s))", b, a, b, b, a, a)
+	}
+	if falling {
+		less, more = more, less
+	}
+	return cpp("(%s || (!%s && %s < %s))", less, more, atB, atA)
+}
+
+// argmax is one warp for each line.
+func argmax(f *kernel.Form) singleLaunch {
+	o := f.Main
+	l := lineOfDim(o)
+	elem := kernel.ElemOf(o.Operands[0])
+	return libraryLaunch(f, "argmax", 128, ceil(l.lines, 4), func(u *unit, x ident, results []ident) {
+		const m ident = "m"
+		better := comesBefore(elem, true)
+		reg := register(elem)
+		take := &stmt{head: cpp("if (%s)", better), style: inBrace, body: []*stmt{{head: cpp("%s = %s", elemA, elemB)}, {head: cpp("%s = %s", atA, atB)}}}
+		u.line("const dm::i32 %s = dm::block() * 4 + dm::warp()", def(lineVar))
+		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
+		u.line("dm::i32 %s = dm::lane() < %d ? dm::lane() : 0", def(atA), l.n)
+		u.line("%s %s = dm::wide(%s[%s])", reg, def(elemA), x, l.at(from, atA))
+		u.enter(block, "for (dm::i32 %s = dm::lane() + 32; %s < %d; %s += 32)", def(atB), atB, l.n, atB)
+		u.line("const %s %s = dm::wide(%s[%s])", reg, def(elemB), x, l.at(from, atB))
+		u.add(take)
+		u.leave()
+		word := cpp("%s", elemA)
+		if elem.Bytes() < 4 && reg != "float" {
+			word = cpp("dm::i32(%s)", elemA)
+		}
+		u.enter(block, "for (int %s = 16; %s > 0; %s /= 2)", def(m), m, m)
+		u.line("const %s %s = %s(dm::shuffle_xor(%s, %s))", reg, def(elemB), reg, word, m)
+		u.line("const dm::i32 %s = dm::shuffle_xor(%s, %s)", def(atB), atA, m)
+		u.add(take)
+		u.leave()
+		u.oneLine(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(kernel.ElemOf(o.Results[0])), atA), "if (dm::lane() == 0)")
+	})
+}
+
+// ordered is one thread for each element, which counts those that stand before
+// it: that is its place.
+func ordered(f *kernel.Form) singleLaunch {
+	o := f.Main
+	l := lineOfDim(o)
+	elem := kernel.ElemOf(o.Operands[0])
+	most, falling := l.n, op.Bool(o, "descending")
+	if o.Name == "dm.top_k" {
+		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
+	}
+	return libraryLaunch(f, "sort", blockThreads, ceil(l.lines*l.n, blockThreads), func(u *unit, x ident, results []ident) {
+		const e, rank, to ident = "e", "rank", "to"
+		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(e), blockThreads)
+		u.oneLine(cpp("return"), "if (%s >= %d)", e, l.lines*l.n)
+		u.line("const dm::i32 %s = %s / %d, %s = %s %% %d", def(lineVar), e, l.n, def(atA), e, l.n)
+		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
+		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemA), x, l.at(from, atA))
+		u.line("dm::i32 %s = 0", def(rank))
+		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atB), atB, l.n, atB)
+		u.line("const %s %s = dm::wide(%s[%s])", register(elem), def(elemB), x, l.at(from, atB))
+		u.line("%s += %s", rank, comesBefore(elem, falling))
+		u.leave()
+		u.oneLine(cpp("return"), "if (%s >= %d)", rank, most)
+		u.line("const dm::i64 %s = %s", def(to), l.base(most))
+		if results[0] != "" {
+			u.line("%s.store(%s, dm::narrow<%s>(%s))", results[0], l.at(to, rank), storage(elem), elemA)
+		}
+		if len(results) > 1 && results[1] != "" {
+			u.line("%s.store(%s, %s(%s))", results[1], l.at(to, rank), storage(kernel.ElemOf(o.Results[1])), atA)
+		}
+	})
+}

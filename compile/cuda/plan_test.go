@@ -1,0 +1,147 @@
+package cuda
+
+import (
+	"regexp"
+	"testing"
+
+	"dmir/compile/kernel"
+	"dmir/gpu/artifact"
+)
+
+// planned are kernels of all forms.
+var planned = []struct{ name, args, body, results string }{
+	{"elements", "%x: tensor<64x32xf32>", "%1 = dm.exp %x : tensor<64x32xf32>", "%1 : tensor<64x32xf32>"},
+	{"rows", "%x: tensor<4096x64xf16>", "%1 = dm.softmax %x : tensor<4096x64xf16>", "%1 : tensor<4096x64xf16>"},
+	{"few columns of many rows", "%x: tensor<65536x64xf16>", "%1 = dm.reduce add %x, dims = [0] : (tensor<65536x64xf16>) -> tensor<64xf16>", "%1 : tensor<64xf16>"},
+	{"many columns of few rows", "%x: tensor<16x65536xf32>", "%1 = dm.reduce max %x, dims = [0] : (tensor<16x65536xf32>) -> tensor<65536xf32>", "%1 : tensor<65536xf32>"},
+	{"all of a tensor", "%x: tensor<2048x4096xf32>", "%1 = dm.reduce add %x, dims = [0, 1] : (tensor<2048x4096xf32>) -> tensor<f32>", "%1 : tensor<f32>"},
+	{"columns of normalised rows", "%x: tensor<4096x1024xf32>", "%0 = dm.softmax %x : tensor<4096x1024xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<4096x1024xf32>) -> tensor<1024xf32>", "%1 : tensor<1024xf32>"},
+	{"more columns than registers hold", "%x: tensor<2048x32768xf32>", "%0 = dm.softmax %x : tensor<2048x32768xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<2048x32768xf32>) -> tensor<32768xf32>", "%0, %1 : tensor<2048x32768xf32>, tensor<32768xf32>"},
+	{"a total of rows", "%x: tensor<4096x512xf32>", "%0 = dm.reduce add %x, dims = [1] : (tensor<4096x512xf32>) -> tensor<4096xf32>\n%2 = dm.sqrt %0 : tensor<4096xf32>\n%1 = dm.reduce max %2, dims = [0] : (tensor<4096xf32>) -> tensor<f32>", "%2, %1 : tensor<4096xf32>, tensor<f32>"},
+	{"folds behind a product", "%x: tensor<512x256xf16>, %w: tensor<256x384xf16>", "%0 = dm.matmul %x, %w : (tensor<512x256xf16>, tensor<256x384xf16>) -> tensor<512x384xf16>\n%1 = dm.reduce add %0, dims = [0] : (tensor<512x384xf16>) -> tensor<384xf16>", "%0, %1 : tensor<512x384xf16>, tensor<384xf16>"},
+	{"a scan", "%x: tensor<64x700xf32>", "%1 = dm.cumsum %x, dim = 1, exclusive = true : tensor<64x700xf32>", "%1 : tensor<64x700xf32>"},
+	{"the greatest", "%x: tensor<64x700xf32>", "%1 = dm.argmax %x, dim = 1 : (tensor<64x700xf32>) -> tensor<64xi64>", "%1 : tensor<64xi64>"},
+	{"a rank", "%x: tensor<64x37xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x37xf32>", "%1 : tensor<64x37xf32>"},
+	{"an attention", "%q: tensor<1x64x64xf16>, %k: tensor<1x4096x64xf16>", "%1 = dm.attention %q, %k, %k : (tensor<1x64x64xf16>, tensor<1x4096x64xf16>, tensor<1x4096x64xf16>) -> tensor<1x64x64xf16>", "%1 : tensor<1x64x64xf16>"},
+}
+
+// formed is the form of a case.
+func formed(t *testing.T, c productCase) *kernel.Form {
+	t.Helper()
+	fn := module(t, c).Funcs[0]
+	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	return f
+}
+
+// What a planner is told that the ops of a kernel write to memory and read again,
+// since they are in one kernel, is what the launches of its plan do.
+func TestPartialBytes(t *testing.T) {
+	for _, c := range planned {
+		for _, arch := range []string{"sm_80", "sm_90a"} {
+			f := formed(t, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
+			target := targetOf(t, arch)
+			p, err := target.plan(f, options{})
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			ls, err := p.launches()
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			var want int64
+			for _, l := range ls {
+				for _, p := range l.params {
+					if p.temp == nil || p.temp.own {
+						continue
+					}
+					times := int64(1)
+					if p.mode == artifact.InOut {
+						times = 2
+					}
+					want += times * p.temp.bytes()
+				}
+			}
+			if got := target.partialBytes(f); got != want {
+				t.Errorf("%s, %s: %d bytes, its %d launches take %d", c.name, arch, got, len(ls), want)
+			}
+		}
+	}
+}
+
+var word = regexp.MustCompile(`[.:%0-9]?[A-Za-z_][A-Za-z0-9_]*\(?`)
+
+// Names are verified where they are operands of code. So a name that a kernel
+// declares is never part of a format.
+func TestNamesAreOperands(t *testing.T) {
+	var cases []productCase
+	for _, c := range planned {
+		cases = append(cases, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
+	}
+	for _, c := range [][]productCase{orders, long, groups, around, convolutions, folding, exactTypes} {
+		for _, p := range c {
+			cases = append(cases, p.of("f16", Config{}), p.of("f32", Config{}))
+		}
+	}
+	for _, c := range append(cases, longRows...) {
+		f := formed(t, c)
+		for _, arch := range []string{"sm_80", "sm_90a"} {
+			p, err := targetOf(t, arch).plan(f, options{})
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			ls, err := p.launches()
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			written, err := texts(ls)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			for _, x := range written {
+				all := append(x.before.statements(), x.kernel())
+				declared := map[string]bool{}
+				walkCode(all, func(c code) { c.names(func(string) {}, func(n string) { declared[n] = true }) })
+				walkCode(all, func(c code) {
+					texts := []string{c.format}
+					for _, a := range c.args {
+						if s, ok := a.(string); ok {
+							texts = append(texts, s)
+						}
+					}
+					for _, s := range texts {
+						for _, w := range word.FindAllString(s, -1) {
+							if declared[w] {
+								t.Errorf("%s, %s: %q names %s, which is declared", c.format, arch, s, w)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// walkCode visits the code of statements.
+func walkCode(list []*stmt, visit func(code)) {
+	var all func(c code)
+	all = func(c code) {
+		visit(c)
+		for _, a := range c.args {
+			switch a := a.(type) {
+			case code:
+				all(a)
+			case []code:
+				for _, x := range a {
+					all(x)
+				}
+			}
+		}
+	}
+	for _, s := range list {
+		all(s.head)
+		walkCode(s.body, visit)
+	}
+}

@@ -1,0 +1,102 @@
+package artifact
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// This file holds what launches on GPUs have: kernels in blocks of threads, grids
+// of blocks, tensor maps. A target for other devices leaves it empty.
+
+const (
+	maxThreads = 1024
+	maxShared  = 227 << 10 // bytes of a block
+	maxCluster = 16
+	maxRank    = 5 // of a tensor map
+)
+
+// architecture is how the architectures of GPUs are written.
+var architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
+
+// Block is how the threads of a kernel run together.
+type Block struct {
+	Threads int
+	Shared  int // bytes of dynamic shared memory
+	Cluster int // blocks of a cluster; 0 or 1: none
+}
+
+func (b *Block) check(bad func(string, ...any)) {
+	if b.Threads < 1 || b.Threads > maxThreads {
+		bad("blocks of %d threads; 1 to %d are possible", b.Threads, maxThreads)
+	}
+	if b.Shared < 0 || b.Shared > maxShared {
+		bad("%d bytes of shared memory; %d is the most", b.Shared, maxShared)
+	}
+	if b.Cluster < 0 || b.Cluster > maxCluster {
+		bad("clusters of %d blocks; %d is the most", b.Cluster, maxCluster)
+	}
+}
+
+// Grid is how many blocks a launch has, in three dimensions.
+type Grid [3]int
+
+func (g Grid) check(bad func(string, ...any), b *Block) {
+	if g[0] < 1 || g[0] > 1<<31-1 || g[1] < 1 || g[1] > 65535 || g[2] < 1 || g[2] > 65535 {
+		bad("no grid: %v", g)
+	} else if b.Cluster > 1 && g[0]%b.Cluster != 0 {
+		bad("%d blocks are not whole clusters of %d", g[0], b.Cluster)
+	}
+}
+
+// TensorMap describes a tiled tensor to an engine that copies boxes of it:
+// innermost dimension first.
+type TensorMap struct {
+	Elem    string
+	Dims    []uint64
+	Strides []uint64 // bytes, of all dimensions but the innermost
+	Box     []uint32
+	Swizzle int // bytes: 0, 32, 64 or 128
+}
+
+// check holds a tensor map to what the copy engine takes and to the size of the
+// buffer.
+func (m *TensorMap) check(b *Buffer) error {
+	elem, ok := elemBytes[m.Elem]
+	rank := len(m.Dims)
+	switch {
+	case !ok:
+		return fmt.Errorf("the element type %q", m.Elem)
+	case rank < 1 || rank > maxRank || len(m.Strides) != rank-1 || len(m.Box) != rank:
+		return fmt.Errorf("%d dimensions, %d strides, a box of %d", rank, len(m.Strides), len(m.Box))
+	case !slices.Contains([]int{0, 32, 64, 128}, m.Swizzle):
+		return fmt.Errorf("a swizzle of %d bytes", m.Swizzle)
+	}
+	last := uint64(elem) // the end of the last element
+	for i, d := range m.Dims {
+		if d < 1 || d > 1<<32 || m.Box[i] < 1 || m.Box[i] > 256 {
+			return fmt.Errorf("dimension %d of %d elements in boxes of %d", i, d, m.Box[i])
+		}
+		stride := uint64(elem)
+		if i > 0 {
+			if stride = m.Strides[i-1]; stride%16 != 0 || stride >= 1<<40 {
+				return fmt.Errorf("a stride of %d bytes", stride)
+			}
+		}
+		if d-1 > (1<<62-last)/stride {
+			return errors.New("its elements do not fit any memory")
+		}
+		last += (d - 1) * stride
+	}
+	row := uint64(m.Box[0]) * uint64(elem)
+	switch {
+	case row%16 != 0:
+		return fmt.Errorf("rows of %d bytes, which are not multiples of 16", row)
+	case m.Swizzle > 0 && row > uint64(m.Swizzle):
+		return fmt.Errorf("rows of %d bytes with a swizzle of %d", row, m.Swizzle)
+	case last > uint64(b.Bytes):
+		return fmt.Errorf("it covers %d bytes; the buffer %s has %d", last, b.Name, b.Bytes)
+	}
+	return nil
+}
