@@ -1,17 +1,14 @@
 package kernel
 
-import "dmir/dialect/ir"
-
-// specials are the ops whose kernels are made for them alone.
-var specials = map[string]bool{
-	"dm.attention": true, "dm.attention_grad": true, "dm.cumsum": true,
-	"dm.argmax": true, "dm.sort": true, "dm.top_k": true,
-}
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
 
 // Special is the op among ops that has a kernel of its own, nil where there is none.
 func Special(ops []*ir.Op) *ir.Op {
 	for _, o := range ops {
-		if specials[o.Name] {
+		if d := op.Of(o); d != nil && d.Kernel == op.Library {
 			return o
 		}
 	}

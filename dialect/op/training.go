@@ -21,6 +21,7 @@ var gradDef = &Def{
 	Example: `func.func @example(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>) {
   %loss, %dw = dm.grad @loss %w, %x, wrt = [0] : (tensor<3xf32>, tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>)
   return %loss, %dw : tensor<f32>, tensor<3xf32>
+	Kernel: Structure,
 }
 func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
   %0 = dm.mul %x, %w : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
