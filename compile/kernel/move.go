@@ -10,13 +10,13 @@ import (
 )
 
 // move is the element at idx of the result of an op that computes nothing.
-func (e *evaluator) move(o *ir.Op, m op.Move, idx []Index) *Expr {
+func (e *evaluator) move(o *ir.Op, m *op.Move, idx []Index) *Expr {
 	type part struct {
 		conds []Condition
 		x     *Expr
 	}
 	var parts []part
-	for _, p := range m {
+	for _, p := range m.Pieces {
 		var conds []Condition
 		if p.To > 0 || p.From > 0 {
 			c := Condition{X: idx[p.Dim], Lo: p.From, Hi: p.To}

@@ -155,7 +155,7 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 			return
 		}
 		var ok bool
-		if to, ok = e.behind(m[0], from, shapeOf(x), shape); !ok {
+		if to, ok = e.behind(m.Pieces[0], from, shapeOf(x), shape); !ok {
 			return
 		}
 	case op.Of(o).Is(op.Pointwise) && slices.Equal(shape, shapeOf(x)):

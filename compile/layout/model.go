@@ -169,7 +169,7 @@ func row(o *ir.Op) int {
 // transposed is how o permutes the dimensions of its operand, if that is all
 // that it does and its tensors may be given another order.
 func (m *model) transposed(o *ir.Op) (dims []int, ok bool) {
-	if op.Of(o).Is(op.Cast) || !m.free(o) {
+	if d := op.Of(o); d == nil || d.Is(op.Cast) || d.Orders != op.OwnOrders || !m.free(o) {
 		return nil, false
 	}
 	return op.MoveOf(o).Permutes()

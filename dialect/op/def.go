@@ -167,9 +167,9 @@ type Def struct {
 	Maps   func(o *ir.Op) *Iteration
 	Kernel KernelKind // what computes it on a device
 	Orders Orders     // in which its tensors can lie in memory
-	// Move is where the elements of the result come from, of the ops that compute
-	// nothing; see MoveOf.
-	Move func(o *ir.Op) Move
+	// Move is the pieces that the result is put together from, of the ops that
+	// compute nothing; nil where that depends on a size that is no number. See MoveOf.
+	Move func(o *ir.Op) []Piece
 	// Reduced is the dimensions of the first operand that become one element, of the
 	// ops that reduce dimensions as a whole; nil of others.
 	Reduced func(o *ir.Op) (dims []int, ok bool)

@@ -5,7 +5,10 @@ import "dmir/dialect/ir"
 // Move is how an op that computes nothing makes its result: the pieces that it
 // is put together from. An element belongs to the first piece that has it; the
 // last one has all that are left.
-type Move []Piece
+type Move struct {
+	Rank   int // of the result
+	Pieces []Piece
+}
 
 // Piece is a part of a result that is taken from one operand.
 type Piece struct {
@@ -41,64 +44,72 @@ type Index struct {
 
 // MoveOf is o's Move, nil where it has none or where that depends on a size that
 // is no number.
-func MoveOf(o *ir.Op) Move {
+func MoveOf(o *ir.Op) *Move {
 	d := Of(o)
-	if d == nil || d.Move == nil || !Sound(o) {
+	if d == nil || d.Move == nil || !Sound(o) || len(o.Results) != 1 {
 		return nil
 	}
-	return d.Move(o)
+	if ps := d.Move(o); ps != nil {
+		return &Move{out(o, 0).Rank(), ps}
+	}
+	return nil
 }
 
 // Fixed reports whether no place of m depends on data.
-func (m Move) Fixed() bool {
-	for _, p := range m {
-		for _, a := range p.At {
-			if a.Index != nil {
-				return false
-			}
-		}
-	}
-	return m != nil
+func (m *Move) Fixed() bool {
+	return m.every(func(a Place) bool { return a.Index == nil })
 }
 
 // Covered reports whether every place of m lies inside its operand, whatever
 // pieces follow.
-func (m Move) Covered() bool {
-	for _, p := range m {
+func (m *Move) Covered() bool {
+	return m.every(func(a Place) bool { return !a.Open })
+}
+
+func (m *Move) every(is func(Place) bool) bool {
+	if m == nil {
+		return false
+	}
+	for _, p := range m.Pieces {
 		for _, a := range p.At {
-			if a.Open {
+			if !is(a) {
 				return false
 			}
 		}
 	}
-	return m != nil
+	return true
 }
 
 // Selects reports whether m gives, of one operand of as many dimensions, each
 // element at most once and in rising order along every dimension; or, of one
 // operand, all in their row-major order.
-func (m Move) Selects() bool {
-	if len(m) != 1 || m[0].Flat {
-		return len(m) == 1
+func (m *Move) Selects() bool {
+	if m == nil || len(m.Pieces) != 1 {
+		return false
 	}
-	seen := make([]bool, len(m[0].At))
-	for _, a := range m[0].At {
-		if a.Dim < 0 || a.Dim >= len(seen) || seen[a.Dim] || a.Scale < 1 || a.Index != nil {
+	p := m.Pieces[0]
+	if p.Flat {
+		return true
+	}
+	seen := make([]bool, m.Rank)
+	for _, a := range p.At {
+		if a.Dim < 0 || seen[a.Dim] || a.Scale < 1 || a.Index != nil {
 			return false
 		}
 		seen[a.Dim] = true
 	}
-	return true
+	return len(p.At) == m.Rank
 }
 
 // Permutes reports whether m gives all elements of one operand with the
 // dimensions in another order: dimension i of the result is dims[i] of the operand.
-func (m Move) Permutes() (dims []int, ok bool) {
-	if !m.Selects() || m[0].Flat {
+// Whether the sizes agree it does not say.
+func (m *Move) Permutes() (dims []int, ok bool) {
+	if !m.Selects() || m.Pieces[0].Flat {
 		return nil, false
 	}
-	dims = make([]int, len(m[0].At))
-	for d, a := range m[0].At {
+	dims = make([]int, m.Rank)
+	for d, a := range m.Pieces[0].At {
 		if a.Scale != 1 || a.Offset != 0 {
 			return nil, false
 		}
@@ -116,9 +127,9 @@ func along(n int) []Place {
 	return at
 }
 
-func moveAll(o *ir.Op) Move { return Move{{At: along(in(o, 0).Rank())}} }
+func moveAll(o *ir.Op) []Piece { return []Piece{{At: along(in(o, 0).Rank())}} }
 
-func moveTranspose(o *ir.Op) Move {
+func moveTranspose(o *ir.Op) []Piece {
 	dims, ok := Dims(o, "dims", in(o, 0).Rank())
 	if !ok || len(dims) != in(o, 0).Rank() {
 		return nil
@@ -127,12 +138,12 @@ func moveTranspose(o *ir.Op) Move {
 	for i, d := range dims {
 		at[d] = Place{Dim: i, Scale: 1}
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
-func moveReshape(*ir.Op) Move { return Move{{Flat: true}} }
+func moveReshape(*ir.Op) []Piece { return []Piece{{Flat: true}} }
 
-func moveBroadcast(o *ir.Op) Move {
+func moveBroadcast(o *ir.Op) []Piece {
 	to, p := BroadcastDims(o)
 	if p != nil {
 		return nil
@@ -143,10 +154,10 @@ func moveBroadcast(o *ir.Op) Move {
 			at[i] = Place{Dim: -1}
 		}
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
-func moveSlice(o *ir.Op) Move {
+func moveSlice(o *ir.Op) []Piece {
 	s, p := sliceOf(o)
 	if p != nil {
 		return nil
@@ -155,10 +166,10 @@ func moveSlice(o *ir.Op) Move {
 	for d := range at {
 		at[d].Scale, at[d].Offset = s.Stride[d], s.Start[d]
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
-func moveReverse(o *ir.Op) Move {
+func moveReverse(o *ir.Op) []Piece {
 	x := in(o, 0)
 	at := along(x.Rank())
 	dims, ok := Dims(o, "dims", x.Rank())
@@ -170,11 +181,11 @@ func moveReverse(o *ir.Op) Move {
 	if !ok {
 		return nil
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
-func moveConcatenate(o *ir.Op) Move {
-	var m Move
+func moveConcatenate(o *ir.Op) []Piece {
+	var m []Piece
 	var from int64
 	for i := range o.Operands {
 		x := in(o, i)
@@ -194,7 +205,7 @@ func moveConcatenate(o *ir.Op) Move {
 	return m
 }
 
-func movePad(o *ir.Op) Move {
+func movePad(o *ir.Op) []Piece {
 	x := in(o, 0)
 	low, p := listOf(o, "low", x.Rank(), 0, 0)
 	if p != nil {
@@ -208,10 +219,10 @@ func movePad(o *ir.Op) Move {
 	for d := range at {
 		at[d].Offset, at[d].Div, at[d].Open = -low[d], gaps[d]+1, true
 	}
-	return Move{{At: at}, {Operand: 1}}
+	return []Piece{{At: at}, {Operand: 1}}
 }
 
-func moveGather(o *ir.Op) Move {
+func moveGather(o *ir.Op) []Piece {
 	d, ok := Dim(o, "dim", in(o, 0).Rank())
 	if !ok {
 		return nil
@@ -219,11 +230,11 @@ func moveGather(o *ir.Op) Move {
 	return picks(o, d, int(Int(o, "batch_dims")))
 }
 
-func moveEmbedding(o *ir.Op) Move { return picks(o, 0, 0) }
+func moveEmbedding(o *ir.Op) []Piece { return picks(o, 0, 0) }
 
 // picks is y[a…, i…, c…] = x[a…, indices[i…], c…], with i in place of dimension d
 // of x; the first batch dimensions of the indices are those of x.
-func picks(o *ir.Op, d, batch int) Move {
+func picks(o *ir.Op, d, batch int) []Piece {
 	x := in(o, 0)
 	n, ok := x.Shape[d].Int()
 	count := in(o, 1).Rank() - batch
@@ -242,7 +253,7 @@ func picks(o *ir.Op, d, batch int) Move {
 	for k := d + 1; k < len(at); k++ {
 		at[k].Dim = k - 1 + count
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
 // parted are the places in a part that begins at the positions that operands
@@ -269,18 +280,18 @@ func parted(o *ir.Op, first, part int, backwards bool) []Place {
 	return at
 }
 
-func moveDynamicSlice(o *ir.Op) Move {
+func moveDynamicSlice(o *ir.Op) []Piece {
 	at := parted(o, 1, 0, false)
 	if at == nil {
 		return nil
 	}
-	return Move{{At: at}}
+	return []Piece{{At: at}}
 }
 
-func moveDynamicUpdate(o *ir.Op) Move {
+func moveDynamicUpdate(o *ir.Op) []Piece {
 	at := parted(o, 2, 1, true)
 	if at == nil {
 		return nil
 	}
-	return Move{{Operand: 1, At: at}, {At: along(in(o, 0).Rank())}}
+	return []Piece{{Operand: 1, At: at}, {At: along(in(o, 0).Rank())}}
 }

@@ -21,7 +21,6 @@ var gradDef = &Def{
 	Example: `func.func @example(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>) {
   %loss, %dw = dm.grad @loss %w, %x, wrt = [0] : (tensor<3xf32>, tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>)
   return %loss, %dw : tensor<f32>, tensor<3xf32>
-	Kernel: Structure,
 }
 func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
   %0 = dm.mul %x, %w : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
@@ -36,6 +35,7 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
 		{Name: "wrt", Kind: KindInts, Optional: true, Doc: "numbers of the arguments whose gradients are given, from 0; all floating-point ones where absent"},
 		{Name: "cotangents", Kind: KindInt, Default: types.Int{}, Doc: "how many of the operands, the last ones, are cotangents of the callee's floating-point results; 0: the first result is the loss"},
 	},
+	Kernel: Structure,
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		wrt, p := GradArgs(o)
