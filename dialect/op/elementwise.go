@@ -112,6 +112,15 @@ var unaries = []unary{
 		}),
 	},
 	{
+		name: "erfinv", summary: "inverse error function", formula: "erf⁻¹ x", elems: floats, flop: 1,
+		note:   "It is ±∞ at ±1 and NaN beyond.",
+		steps:  16,
+		scalar: Scalar{Tame: within(0.75), Range: monotone(math.Erfinv)},
+		derivative: ofY("`dx = dy · √π/2 · e^(y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, math.Sqrt(math.Pi)/2), w.unary("exp", w.mul(y, y)))
+		}),
+	},
+	{
 		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
 		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
 		steps: 8, scalar: Scalar{Tame: within(30), Range: between(0, 1)},
