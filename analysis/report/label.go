@@ -194,7 +194,7 @@ func detail(o *ir.Op) string {
 		return cut("@"+o.Str("callee"), 40)
 	case d == nil:
 		return ""
-	case o.Name == "dm.convert" && o.In(0) != nil && o.Out(0) != nil:
+	case d.Is(op.Pointwise|op.Cast) && o.In(0) != nil && o.Out(0) != nil:
 		return o.In(0).Elem.String() + " → " + o.Out(0).Elem.String()
 	}
 	var parts []string

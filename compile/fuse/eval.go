@@ -97,7 +97,7 @@ func (g *graph) possible(s *shape) bool {
 // it stands, would take the mask for something that depends on its operand.
 func (g *graph) entangled(s *shape) bool {
 	for _, i := range s.nodes {
-		if n := g.nodes[i]; len(n.ins) == 0 && n.op.Name == "dm.dropout" && n.results[0] != g.number[n.op.Results[0]] {
+		if n := g.nodes[i]; len(n.ins) == 0 && drawn(n.op, 1) && n.results[0] != g.number[n.op.Results[0]] {
 			x, ok := g.number[source(n.op.Operands[0])]
 			if ok && g.inside(s.nodes, g.values[x].def) && !g.inside(s.nodes, i-1) {
 				return true
@@ -255,7 +255,7 @@ func (g *graph) members(s *shape) []*ir.Op {
 func (g *graph) operandsOf(s *shape, visit func(*ir.Value)) {
 	for _, i := range s.nodes {
 		n := g.nodes[i]
-		if len(n.ins) == 0 && n.op.Name == "dm.dropout" {
+		if len(n.ins) == 0 && drawn(n.op, 1) {
 			continue // the mask alone
 		}
 		for _, v := range ir.UsedValues(n.op) {

@@ -117,7 +117,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 			return nil, foreign(o)
 		}
 		parts := [][]*ir.Value{o.Results}
-		if o.Name == "dm.dropout" && len(o.Results) == 2 {
+		if drawn(o, len(o.Results)-1) {
 			parts = [][]*ir.Value{o.Results[:1], o.Results[1:]}
 		}
 		for i, results := range parts {
@@ -157,7 +157,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				}
 				last = id
 			}
-			if o.Name == op.Kernel || controls[o.Name] {
+			if structural(o) {
 				n.single, n.cheap = true, false
 			}
 			if n.single {
@@ -175,8 +175,19 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 	return g, nil
 }
 
-// controls are the ops whose regions run one after the other.
-var controls = map[string]bool{op.While: true, op.If: true, op.Call: true}
+// structural reports whether no kernel computes o: it is one, or it decides what
+// runs.
+func structural(o *ir.Op) bool {
+	d := op.Of(o)
+	return d == nil || d.Kernel == op.Structure
+}
+
+// drawn reports whether result i of o, one of several, needs no operand: a
+// dropout's mask.
+func drawn(o *ir.Op, i int) bool {
+	d := op.Of(o)
+	return i > 0 && d != nil && i < len(d.Results) && d.Results[i].Drawn
+}
 
 func (g *graph) value(v *ir.Value, size int64, def int) int {
 	i, ok := g.number[v]
@@ -247,7 +258,7 @@ func (g *graph) work(n *node, e *cost.Entry) error {
 	for _, v := range n.op.Results[:min(1, len(n.op.Results))] {
 		n.effort = elementsOf(v) * steps(n.op) / g.m.Rate(false, types.F32, "") * 1e9
 	}
-	if controls[n.op.Name] {
+	if n.op.Name != op.Kernel && structural(n.op) {
 		return nil // it stands alone, and what it takes does not depend on the plan
 	}
 	flop, ok := e.FLOP.Int()
@@ -277,11 +288,8 @@ func elementsOf(v *ir.Value) float64 {
 
 // steps is about how many instructions one element of o's result takes.
 func steps(o *ir.Op) float64 {
-	switch o.Name {
-	case "dm.dropout", "dm.rng":
-		return 12
-	case "dm.exp", "dm.log", "dm.log1p", "dm.expm1", "dm.tanh", "dm.erf", "dm.logistic", "dm.gelu", "dm.silu", "dm.pow", "dm.cbrt", "dm.sin", "dm.cos", "dm.atan2":
-		return 8
+	if d := op.Of(o); d != nil && d.Steps > 0 {
+		return float64(d.Steps)
 	}
 	return 1
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 const nameAttr = "dm.name"
@@ -24,7 +25,7 @@ func (n *names) of(results []*ir.Value, main *ir.Op) string {
 		}
 	}
 	if len(words) == 0 {
-		words = append(words, strings.TrimPrefix(main.Name, "dm."))
+		words = append(words, strings.TrimPrefix(main.Name, op.Prefix))
 		for _, v := range main.Results {
 			if w := word(v.Name); w != "" {
 				words = []string{w}

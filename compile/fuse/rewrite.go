@@ -182,7 +182,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 	now := map[*ir.Value]*ir.Value{}
 	masks := map[*ir.Op]bool{} // dropouts of which only the mask is wanted
 	for _, i := range k.nodes {
-		if n := g.nodes[i]; n.op.Name == "dm.dropout" {
+		if n := g.nodes[i]; drawn(n.op, 1) {
 			masks[n.op] = len(n.ins) == 0 && (i == 0 || !g.inside(k.nodes, i-1) || g.nodes[i-1].op != n.op) && n.results[0] != g.number[n.op.Results[0]]
 		}
 	}
@@ -210,7 +210,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 	in := &ir.Builder{Block: body, At: main}
 	for _, m := range members {
 		if masks[m] {
-			own := map[*ir.Value]*ir.Value{m.Operands[0]: nothing(in, m)}
+			own := map[*ir.Value]*ir.Value{m.Operands[0]: op.Zeros(in, m.Operands[0].Type)}
 			ir.CloneOps(in, []*ir.Op{m}, own)
 			now[m.Results[1]] = own[m.Results[1]]
 			continue
@@ -306,7 +306,7 @@ func (g *graph) seen(ks []*shape) map[*ir.Value]map[*ir.Value]bool {
 func mainOf(ops []*ir.Op) *ir.Op {
 	rank := func(o *ir.Op) int {
 		switch {
-		case alone[o.Name] || contracts(o) || windows[o.Name]:
+		case unfusible(o) || contracts(o) || op.Of(o).Is(op.Windowed):
 			return 3
 		case folds(o):
 			return 2
@@ -322,19 +322,6 @@ func mainOf(ops []*ir.Op) *ir.Op {
 		}
 	}
 	return main
-}
-
-// nothing is an operand for a dropout of which only the mask is wanted: it
-// depends on the operand's shape alone.
-func nothing(b *ir.Builder, o *ir.Op) *ir.Value {
-	t := o.In(0)
-	scalar := t.With()
-	scalar.At = types.Placement{}
-	zero := b.Op(op.Constant, nil, []types.Named{{Name: "value", Value: &types.Dense{Type: scalar, Splat: true, Floats: []float64{0}, Text: types.FloatText(0, t.Elem)}}}, scalar)
-	if t.Rank() == 0 {
-		return zero.Results[0]
-	}
-	return b.Op("dm.broadcast", zero.Results, nil, t).Results[0]
 }
 
 // relink records the uses in fn's body anew.

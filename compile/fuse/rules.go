@@ -44,7 +44,7 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 // Apart knows what no kernel has two of. What is left to Legal is whether two
 // folds are over the same rows.
 func (kernels) Apart(a, b *ir.Op) bool {
-	if alone[a.Name] || alone[b.Name] {
+	if unfusible(a) || unfusible(b) {
 		return true
 	}
 	ca, cb := contracts(a), contracts(b)
@@ -56,7 +56,7 @@ func (kernels) Apart(a, b *ir.Op) bool {
 	case cb:
 		return folds(a) && !foldsOf(a, b)
 	}
-	if windows[a.Name] || windows[b.Name] {
+	if op.Of(a).Is(op.Windowed) || op.Of(b).Is(op.Windowed) {
 		return folds(a) && folds(b)
 	}
 	return folds(a) && folds(b) && strangers(a, b)
@@ -88,17 +88,11 @@ func folded(o *ir.Op) (elements, each int64) {
 	if !ok {
 		return 0, 0
 	}
-	var dims []int
-	switch o.Name {
-	case "dm.reduce", "dm.layer_norm", "dm.rms_norm":
-		dims, ok = op.Dims(o, "dims", x.Rank())
-	case "dm.softmax", "dm.log_softmax", "dm.cross_entropy":
-		var d int
-		d, ok = op.Dim(o, "dim", x.Rank())
-		dims = []int{d}
-	default:
+	d := op.Of(o)
+	if d == nil || d.Reduced == nil {
 		return n, 0
 	}
+	dims, ok := d.Reduced(o)
 	each = 1
 	for _, d := range dims {
 		k, known := x.Shape[d].Int()
@@ -118,29 +112,26 @@ func (kernels) Cheap(o *ir.Op) bool {
 	if d == nil || !d.Is(op.Pure) || len(o.Regions) > 0 {
 		return false
 	}
-	return d.Is(op.Pointwise) || d.Family == op.Sources || cheapMoves[o.Name]
+	return d.Is(op.Pointwise) || d.Family == op.Sources || op.MoveOf(o).Fixed()
 }
 
-var cheapMoves = map[string]bool{
-	"dm.reshape": true, "dm.transpose": true, "dm.broadcast": true, "dm.slice": true, "dm.reverse": true, "dm.pad": true, "dm.copy": true,
-	"dm.concatenate": true,
+// unfusible reports whether o's kernel, if it has one, takes no other op.
+func unfusible(o *ir.Op) bool {
+	d := op.Of(o)
+	return d == nil || d.Kernel != op.Fusible
 }
 
-// alone are ops whose kernels take no other op.
-var alone = map[string]bool{
-	"dm.attention": true, "dm.attention_grad": true, "dm.scatter": true, "dm.cumsum": true, "dm.argmax": true,
-	"dm.sort": true, "dm.top_k": true, op.Kernel: true, op.While: true, op.If: true, op.Call: true,
+// contracts reports whether o is a sum of products that is no convolution.
+func contracts(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && d.Family == op.Contraction && !d.Is(op.Windowed)
 }
-
-var windows = map[string]bool{"dm.convolution": true, "dm.reduce_window": true}
-
-func contracts(o *ir.Op) bool { return o.Name == "dm.einsum" || o.Name == "dm.matmul" }
 
 // foldsOf reports whether the fold o may stand behind the contraction c, as a
 // result that nothing in the kernel uses: what it folds depends on c's elements
 // one by one, and on no other fold of them, which would have to be done before.
 func foldsOf(o, c *ir.Op) bool {
-	if o.Name != "dm.reduce" || o.Parent != c.Parent {
+	if !op.Reduces(o) || o.Parent != c.Parent {
 		return false
 	}
 	const unknown, depends, free = 0, 1, 2
@@ -160,7 +151,7 @@ func foldsOf(o, c *ir.Op) bool {
 				seen[o] = depends
 			}
 		}
-		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !carried[o.Name] {
+		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !op.MoveOf(o).Selects() {
 			clean = false
 		}
 		return seen[o]
@@ -168,14 +159,11 @@ func foldsOf(o, c *ir.Op) bool {
 	return back(o.Operands[0].Op) == depends && clean
 }
 
-// carried are the moves that a contraction's elements can be followed through.
-var carried = map[string]bool{"dm.reshape": true, "dm.transpose": true, "dm.slice": true, "dm.copy": true}
-
 // folds reports whether an element of o's result is computed from many of an
 // operand's.
 func folds(o *ir.Op) bool {
 	d := op.Of(o)
-	return d != nil && (d.Family == op.Normalization || windows[o.Name])
+	return d != nil && (d.Family == op.Normalization || d.Is(op.Windowed))
 }
 
 // paired reports whether two contractions might share a kernel: equal in form,

@@ -1,6 +1,7 @@
 package gradient_test
 
 import (
+	"math"
 	"testing"
 
 	"dmir/compile/tensor"
@@ -15,34 +16,45 @@ const (
 
 type given = map[string]*tensor.Tensor
 
-// variants are uses of the differentiable ops, each attribute among them.
-var variants = []struct {
+type variant struct {
 	name, in, clauses, out string
 	given                  given
-}{
-	{"abs", "2x3", "", "2x3", nil},
-	{"neg", "2x3", "", "2x3", nil},
-	{"exp", "2x3", "", "2x3", nil},
-	{"log", "2x3", "", "2x3", given{"a0": positive(2, 3)}},
-	{"log1p", "2x3", "", "2x3", given{"a0": positive(2, 3)}},
-	{"expm1", "2x3", "", "2x3", nil},
-	{"sqrt", "2x3", "", "2x3", given{"a0": positive(2, 3)}},
-	{"rsqrt", "2x3", "", "2x3", given{"a0": positive(2, 3)}},
-	{"cbrt", "2x3", "", "2x3", nil},
-	{"tanh", "2x3", "", "2x3", nil},
-	{"erf", "2x3", "", "2x3", nil},
-	{"logistic", "2x3", "", "2x3", nil},
-	{"relu", "2x3", "", "2x3", nil},
-	{"gelu", "2x3", "", "2x3", nil},
-	{"gelu", "2x3", "approximate = tanh", "2x3", nil},
-	{"silu", "2x3", "", "2x3", nil},
-	{"cos", "2x3", "", "2x3", nil},
-	{"sin", "2x3", "", "2x3", nil},
-	{"sign", "2x3", "", "2x3", nil},
-	{"floor", "2x3", "", "2x3", nil},
-	{"ceil", "2x3", "", "2x3", nil},
-	{"round", "2x3", "", "2x3", nil},
+}
 
+// functions are uses of the ops that are a function of one number, in each of its
+// forms, where it is tame.
+func functions() (vs []variant) {
+	for _, d := range op.All() {
+		if d.Scalar == nil || d.Scalar.Range == nil {
+			continue
+		}
+		v := variant{d.Name, "2x3", "", "2x3", nil}
+		switch tame := d.Scalar.Tame; {
+		case math.IsInf(tame.Hi, 1):
+			v.given = given{"a0": positive(2, 3)}
+		case tame != op.Interval{}:
+			x := tensor.New(f64, 2, 3)
+			for k := range x.Len() {
+				x.SetFloat(k, tame.Hi*math.Sin(float64(k+1)))
+			}
+			v.given = given{"a0": x}
+		}
+		forms := []string{""}
+		if a := d.Attr(d.Scalar.Form); a != nil {
+			forms = a.Enum
+		}
+		for _, form := range forms {
+			if form != "" {
+				v.clauses = d.Scalar.Form + " = " + form
+			}
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// variants are uses of the other differentiable ops, each attribute among them.
+var variants = []variant{
 	{"add", "2x3 3", "", "2x3", nil},
 	{"add", "2x1 4x2x3", "", "4x2x3", nil},
 	{"sub", "3 2x3", "", "2x3", nil},
@@ -174,7 +186,7 @@ var variants = []struct {
 // Every rule agrees with central differences, whatever the op's attributes.
 func TestOps(t *testing.T) {
 	tried := map[string]bool{}
-	for _, v := range variants {
+	for _, v := range append(functions(), variants...) {
 		t.Run(v.name+" "+v.in+" "+v.clauses, func(t *testing.T) {
 			tried[name(v.name)] = true
 			against(t, one(v.name, v.in, v.clauses, v.out), v.given)

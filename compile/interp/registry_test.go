@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -126,9 +127,10 @@ func tame(d *op.Def, i int, x *tensor.Tensor) *tensor.Tensor {
 	for k := range x.Len() {
 		v := tensor.Normal(1, uint64(i), uint64(k))
 		v = float64(tensor.Round64(types.F8E5M2, float64(tensor.Round64(types.F8E4M3FN, v))))
+		if d.Scalar != nil && d.Scalar.Tame != (op.Interval{}) {
+			v = tamed(v, d.Scalar.Tame)
+		}
 		switch d.Name {
-		case "log", "sqrt", "rsqrt", "log1p":
-			v = max(v, -v) + 0.25
 		case "pow":
 			v = max(v, -v) + 0.25*float64(1-i)
 		case "rem", "div":
@@ -139,6 +141,17 @@ func tame(d *op.Def, i int, x *tensor.Tensor) *tensor.Tensor {
 		y.SetFloat(k, v)
 	}
 	return y
+}
+
+// tamed is v, or another number of few bits, where a function is tame.
+func tamed(v float64, where op.Interval) float64 {
+	if math.IsInf(where.Hi, 1) {
+		return max(v, -v) + 0.25
+	}
+	for v < where.Lo || v > where.Hi {
+		v /= 2
+	}
+	return v
 }
 
 func tolerance(elem types.Elem) float64 {

@@ -66,6 +66,7 @@ func unaryExecutors() map[string]executor {
 		"cbrt":     through(math.Cbrt),
 		"tanh":     through(math.Tanh),
 		"erf":      through(math.Erf),
+		"erfinv":   through(math.Erfinv),
 		"logistic": through(logistic),
 		"silu":     through(silu),
 		"floor":    through(math.Floor),

@@ -28,19 +28,20 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 		return nil, fmt.Errorf("%s of %d operands is no product of two tensors", o.Name, len(o.Operands))
 	}
 	c := &Contraction{Op: o, Sizes: map[byte]int64{}, Half: op.Str(o, "accumulate") == "f16"}
-	switch o.Name {
-	case "dm.einsum":
+	d := op.Of(o)
+	switch {
+	case d == nil || d.Family != op.Contraction:
+		return nil, fmt.Errorf("%s is no contraction", o.Name)
+	case d.Is(op.Windowed):
+		return c, c.convolution()
+	case d.Attr("equation") != nil:
 		e, err := op.ParseEquation(op.Str(o, "equation"), 2)
 		if err != nil {
 			return nil, err
 		}
 		c.In, c.Out = [2]string{e.Inputs[0], e.Inputs[1]}, e.Output
-	case "dm.matmul":
-		c.matmul()
-	case "dm.convolution":
-		return c, c.convolution()
 	default:
-		return nil, fmt.Errorf("%s is no contraction", o.Name)
+		c.matmul()
 	}
 	for i, letters := range c.In {
 		shape, ok := ShapeOf(o.Operands[i])
@@ -114,7 +115,7 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	v := c.Op.Operands[i]
 	shape := shapeOf(v)
 	idx := make([]Index, len(shape))
-	if c.Op.Name != "dm.convolution" {
+	if !op.Of(c.Op).Is(op.Windowed) {
 		for d, n := range shape {
 			if n > 1 {
 				idx[d] = of[c.In[i][d]]
@@ -154,7 +155,7 @@ func (c *Contraction) outDims() []outDim {
 	for i := range len(c.Out) {
 		dims = append(dims, outDim{c.Out[i], i, 1})
 	}
-	if c.Op.Name == "dm.convolution" {
+	if op.Of(c.Op).Is(op.Windowed) {
 		dims[1].times = c.Sizes[convOut]
 		for i := range dims[2:] {
 			dims[2+i].dim--

@@ -190,68 +190,89 @@ func (e *evaluator) scalar(name string, elem types.Elem, args ...*Expr) *Expr {
 	return e.expr(Expr{Op: name, Elem: elem, Args: args})
 }
 
+// elements says what the element at idx of v, a result of o, is for the ops whose
+// entries do not say it by a scalar function, a move or an expansion.
+var elements map[string]func(e *evaluator, v *ir.Value, o *ir.Op, idx []Index) *Expr
+
+func init() {
+	type result = func(e *evaluator, o *ir.Op, idx []Index) *Expr
+	one := func(f result) func(*evaluator, *ir.Value, *ir.Op, []Index) *Expr {
+		return func(e *evaluator, _ *ir.Value, o *ir.Op, idx []Index) *Expr { return f(e, o, idx) }
+	}
+	elements = map[string]func(*evaluator, *ir.Value, *ir.Op, []Index) *Expr{
+		"dm.convert":            one((*evaluator).convert),
+		"dm.dropout":            (*evaluator).dropout,
+		"dm.map":                (*evaluator).region,
+		"dm.einsum":             one((*evaluator).contracted),
+		"dm.matmul":             one((*evaluator).contracted),
+		"dm.convolution":        one((*evaluator).contracted),
+		"dm.reduce":             one((*evaluator).reduce),
+		"dm.reduce_window":      one((*evaluator).window),
+		"dm.scatter":            one((*evaluator).scatter),
+		"dm.select_and_scatter": one((*evaluator).selectAndScatter),
+		"dm.iota":               one((*evaluator).iota),
+		"dm.rng":                (*evaluator).rng,
+	}
+}
+
 // op is the element at idx of v, a result of o.
 func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem := ElemOf(v)
-	in := func(i int) *Expr { return e.at(o.Operands[i], aligned(o.Operands[i], idx)) }
+	if f := elements[o.Name]; f != nil {
+		return f(e, v, o, idx)
+	}
 	d := op.Of(o)
-	switch o.Name {
-	case "dm.convert", "dm.copy":
-		x := in(0)
-		if x.Elem == elem {
-			return x
-		}
-		if !elem.IsFloat() {
-			x = e.rounded(x)
-		}
-		return e.scalar("convert", elem, x)
-	case "dm.compare":
-		return e.expr(Expr{Op: "compare", Elem: types.I1, Args: []*Expr{e.rounded(in(0)), e.rounded(in(1))}, Kind: op.Str(o, "direction")})
-	case "dm.gelu":
-		return e.expr(Expr{Op: "gelu", Elem: elem, Args: []*Expr{in(0)}, Kind: op.Str(o, "approximate")})
-	case "dm.dropout":
-		return e.dropout(v, o, idx)
-	case "dm.map":
-		return e.region(v, o, idx)
-	case "dm.einsum", "dm.matmul", "dm.convolution":
-		if e.acc != nil {
-			if x := e.acc(o, idx); x != nil {
-				return x
+	if m := op.MoveOf(o); m != nil {
+		return e.move(o, m, idx)
+	}
+	if d != nil && d.Scalar != nil {
+		x := Expr{Op: d.Name, Elem: elem, Args: make([]*Expr, len(o.Operands)), Kind: op.Str(o, d.Scalar.Form)}
+		for i, w := range o.Operands {
+			x.Args[i] = e.at(w, aligned(w, idx))
+			if d.Scalar.Jumps {
+				x.Args[i] = e.rounded(x.Args[i])
 			}
 		}
-		if o.Name == "dm.convolution" {
-			return e.convolution(o, idx)
-		}
-		return e.product(o, idx)
-	case "dm.reduce":
-		return e.reduce(o, idx)
-	case "dm.reduce_window":
-		return e.window(o, idx)
-	case "dm.iota":
-		n := idx[int(op.Int(o, "dim"))]
-		return e.expr(Expr{Op: Count, Elem: elem, At: n})
-	case "dm.rng":
-		return e.rng(v, o, idx)
+		return e.expr(x)
 	}
-	if move := moves[o.Name]; move != nil {
-		return move(e, o, idx)
-	}
-	if d.Is(op.Pointwise) && len(o.Results) == 1 && (d.Expand == nil || native[d.Name]) {
-		args := make([]*Expr, len(o.Operands))
-		for i := range args {
-			args[i] = in(i)
-			if jumps[d.Name] {
-				args[i] = e.rounded(args[i])
-			}
-		}
-		return e.scalar(d.Name, elem, args...)
-	}
-	if d != nil && d.Expand != nil && o.Name != "dm.attention" {
+	if d != nil && d.Expand != nil && d.Kernel != op.Library {
 		if x := e.composite(v, o); x != nil {
 			return e.at(x, idx)
 		}
 	}
 	return e.fail(o, elem, "%s is not computed element by element", o.Name)
+}
+
+// convert is the operand's element in the result's type. A conversion to integers
+// jumps.
+func (e *evaluator) convert(o *ir.Op, idx []Index) *Expr {
+	elem := ElemOf(o.Results[0])
+	x := e.at(o.Operands[0], idx)
+	if x.Elem == elem {
+		return x
+	}
+	if !elem.IsFloat() {
+		x = e.rounded(x)
+	}
+	return e.scalar("convert", elem, x)
+}
+
+// contracted is an element of a product: one that the kernel's main loop has
+// summed, or a sum of its own.
+func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
+	if e.acc != nil {
+		if x := e.acc(o, idx); x != nil {
+			return x
+		}
+	}
+	if op.Of(o).Is(op.Windowed) {
+		return e.convolution(o, idx)
+	}
+	return e.product(o, idx)
+}
+
+func (e *evaluator) iota(o *ir.Op, idx []Index) *Expr {
+	return e.expr(Expr{Op: Count, Elem: ElemOf(o.Results[0]), At: idx[int(op.Int(o, "dim"))]})
 }
 
 // composite is what v, a result of o, is in the expansion of o; nil where o has none.
@@ -278,9 +299,6 @@ func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
 	return vs[v.Index]
 }
 
-// jumps are the ops whose result is another for numbers that lie close together.
-var jumps = map[string]bool{"floor": true, "ceil": true, "round": true, "sign": true}
-
 // rounded is x as its element type holds it, for what depends on the last bit:
 // inside a kernel small types are computed in f32.
 func (e *evaluator) rounded(x *Expr) *Expr {
@@ -289,9 +307,6 @@ func (e *evaluator) rounded(x *Expr) *Expr {
 	}
 	return e.scalar("convert", x.Elem, x)
 }
-
-// native are the composites that the prelude has as functions of a scalar.
-var native = map[string]bool{"logistic": true, "silu": true}
 
 func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem, rate := ElemOf(v), op.Float(o, "rate")

@@ -55,9 +55,8 @@ func ReduceKind(o *ir.Op) string {
 	if a, c := f.Operands[0], f.Operands[1]; (a != b.Args[0] || c != b.Args[1]) && (a != b.Args[1] || c != b.Args[0]) {
 		return ""
 	}
-	switch f.Name {
-	case "dm.add", "dm.mul", "dm.max", "dm.min":
-		return f.Name[len("dm."):]
+	if d := op.Of(f); d != nil && slices.Contains(op.Of(o).Attr("kind").Enum, d.Name) {
+		return d.Name
 	}
 	return ""
 }

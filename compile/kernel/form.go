@@ -437,12 +437,5 @@ func (f *Form) reads(x *Expr, seen map[*ir.Value]bool) {
 // known reports whether some kernel computes o.
 func known(o *ir.Op) bool {
 	d := op.Of(o)
-	if d == nil {
-		return false
-	}
-	switch o.Name {
-	case op.While, op.If, op.Kernel, op.Yield:
-		return false
-	}
-	return true
+	return d != nil && d.Kernel != op.Structure
 }

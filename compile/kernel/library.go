@@ -1,17 +1,14 @@
 package kernel
 
-import "dmir/dialect/ir"
-
-// libraryOps are the ops that library kernels compute.
-var libraryOps = map[string]bool{
-	"dm.attention": true, "dm.attention_grad": true, "dm.cumsum": true,
-	"dm.argmax": true, "dm.sort": true, "dm.top_k": true,
-}
+import (
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+)
 
 // LibraryOp is the op among ops that a library kernel computes, nil where there is none.
 func LibraryOp(ops []*ir.Op) *ir.Op {
 	for _, o := range ops {
-		if libraryOps[o.Name] {
+		if d := op.Of(o); d != nil && d.Kernel == op.Library {
 			return o
 		}
 	}

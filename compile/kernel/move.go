@@ -9,38 +9,78 @@ import (
 	"dmir/dialect/types"
 )
 
-// moves are the ops that compute nothing: which element of which operand the
-// element at idx of the result is.
-var moves map[string]func(e *evaluator, o *ir.Op, idx []Index) *Expr
-
-func init() {
-	moves = map[string]func(e *evaluator, o *ir.Op, idx []Index) *Expr{
-		"dm.transpose":            (*evaluator).transpose,
-		"dm.reshape":              (*evaluator).reshape,
-		"dm.broadcast":            (*evaluator).broadcast,
-		"dm.slice":                (*evaluator).slice,
-		"dm.concatenate":          (*evaluator).concatenate,
-		"dm.pad":                  (*evaluator).pad,
-		"dm.reverse":              (*evaluator).reverse,
-		"dm.gather":               (*evaluator).gather,
-		"dm.embedding":            (*evaluator).embedding,
-		"dm.dynamic_slice":        (*evaluator).dynamicSlice,
-		"dm.dynamic_update_slice": (*evaluator).dynamicUpdate,
-		"dm.scatter":              (*evaluator).scatter,
-		"dm.select_and_scatter":   (*evaluator).selectAndScatter,
+// move is the element at idx of the result of an op that computes nothing.
+func (e *evaluator) move(o *ir.Op, m *op.Move, idx []Index) *Expr {
+	type part struct {
+		conds []Condition
+		x     *Expr
 	}
+	var parts []part
+	for _, p := range m.Pieces {
+		var conds []Condition
+		if p.To > 0 || p.From > 0 {
+			c := Condition{X: idx[p.Dim], Lo: p.From, Hi: p.To}
+			if p.From == p.To || c.never() {
+				continue
+			}
+			conds = append(conds, c)
+		}
+		x := o.Operands[p.Operand]
+		at, inside := e.places(o, p, idx)
+		parts = append(parts, part{append(conds, inside...), e.at(x, at)})
+	}
+	if len(parts) == 0 {
+		return e.fail(o, ElemOf(o.Results[0]), "an empty %s", op.Of(o).Name)
+	}
+	out := parts[len(parts)-1].x
+	for _, p := range slices.Backward(parts[:len(parts)-1]) {
+		out = e.guard(p.conds, p.x, out)
+	}
+	return out
 }
 
-func (e *evaluator) transpose(o *ir.Op, idx []Index) *Expr {
-	at := make([]Index, len(idx))
-	for i, d := range op.Ints(o, "dims") {
-		at[d] = idx[i]
+// places is where the element at idx of a result lies in the operand of the piece
+// p of its move, if inside holds.
+func (e *evaluator) places(o *ir.Op, p op.Piece, idx []Index) (at []Index, inside []Condition) {
+	shape := shapeOf(o.Operands[p.Operand])
+	if p.Flat {
+		return e.reshaped(idx, shapeOf(o.Results[0]), shape), nil
 	}
-	return e.at(o.Operands[0], at)
-}
-
-func (e *evaluator) reshape(o *ir.Op, idx []Index) *Expr {
-	return e.at(o.Operands[0], e.reshaped(idx, shapeOf(o.Results[0]), shapeOf(o.Operands[0])))
+	held := make([]Index, len(p.At)) // by operands
+	for d, a := range p.At {
+		if a.Index == nil {
+			continue
+		}
+		which := make([]Index, len(a.Index.At))
+		for i, r := range a.Index.At {
+			which[i] = idx[r]
+		}
+		held[d] = e.datum(e.at(o.Operands[a.Index.Operand], which), a.Index.Most+1)
+		if a.Index.Minus {
+			held[d] = held[d].Times(-1)
+		}
+	}
+	at = make([]Index, len(p.At))
+	for d, a := range p.At {
+		x := held[d].Plus(a.Offset)
+		if a.Dim >= 0 {
+			x = idx[a.Dim].Times(a.Scale).Add(x)
+		}
+		div := max(a.Div, 1)
+		most := (shape[d] - 1) * div
+		if a.Open {
+			inside = append(inside, Condition{X: x, Lo: 0, Hi: most + 1})
+		}
+		if a.Open || p.To > 0 && d == p.Dim {
+			x = e.Within(x, 0, max(most, 0))
+		}
+		if div > 1 {
+			inside = append(inside, Condition{X: e.Mod(x, div), Lo: 0, Hi: 1})
+			x = e.Div(x, div)
+		}
+		at[d] = x
+	}
+	return at, inside
 }
 
 // reshaped is the place in a tensor of shape to of the element that lies at idx
@@ -52,164 +92,11 @@ func (e *evaluator) reshaped(idx []Index, from, to []int64) []Index {
 	return e.Unlinear(Linear(idx, from), to)
 }
 
-func (e *evaluator) broadcast(o *ir.Op, idx []Index) *Expr {
-	x := o.Operands[0]
-	shape := shapeOf(x)
-	at := make([]Index, len(shape))
-	dims := op.Ints(o, "dims")
-	for i, n := range shape {
-		d := len(idx) - len(shape) + i
-		if dims != nil {
-			d = int(dims[i])
-		}
-		if n != 1 {
-			at[i] = idx[d]
-		}
-	}
-	return e.at(x, at)
-}
-
-// sliced gives start and stride of every dimension of a dm.slice.
-func sliced(o *ir.Op) (start, stride []int64) {
-	n := len(shapeOf(o.Operands[0]))
-	start, stride = make([]int64, n), make([]int64, n)
-	for i := range stride {
-		stride[i] = 1
-	}
-	starts, strides := op.Ints(o, "start_indices"), op.Ints(o, "strides")
-	dims, ok := op.Dims(o, "dims", n)
-	for i := range starts {
-		d := i
-		if ok && op.Attr(o, "dims") != nil {
-			d = dims[i]
-		}
-		start[d] = starts[i]
-		if i < len(strides) {
-			stride[d] = strides[i]
-		}
-	}
-	return start, stride
-}
-
-func (e *evaluator) slice(o *ir.Op, idx []Index) *Expr {
-	start, stride := sliced(o)
-	at := make([]Index, len(idx))
-	for d, x := range idx {
-		at[d] = x.Times(stride[d]).Plus(start[d])
-	}
-	return e.at(o.Operands[0], at)
-}
-
-func (e *evaluator) concatenate(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
-	d, _ := op.Dim(o, "dim", len(idx))
-	var from int64
-	var out *Expr
-	type part struct {
-		cond Condition
-		x    *Expr
-	}
-	var parts []part
-	for _, v := range o.Operands {
-		n := shapeOf(v)[d]
-		cond := Condition{X: idx[d], Lo: from, Hi: from + n}
-		if n > 0 && !cond.never() {
-			at := slices.Clone(idx)
-			at[d] = e.Within(idx[d].Plus(-from), 0, n-1)
-			parts = append(parts, part{cond, e.at(v, at)})
-		}
-		from += n
-	}
-	if len(parts) == 0 {
-		return e.fail(o, elem, "an empty concatenation")
-	}
-	out = parts[len(parts)-1].x
-	for i := len(parts) - 2; i >= 0; i-- {
-		out = e.guard([]Condition{parts[i].cond}, parts[i].x, out)
-	}
-	return out
-}
-
-func (e *evaluator) pad(o *ir.Op, idx []Index) *Expr {
-	x := o.Operands[0]
-	shape := shapeOf(x)
-	low, interior := op.Ints(o, "low"), op.Ints(o, "interior")
-	at := make([]Index, len(idx))
-	var inside []Condition
-	for d, i := range idx {
-		var l, gap int64
-		if d < len(low) {
-			l = low[d]
-		}
-		if d < len(interior) {
-			gap = interior[d]
-		}
-		i = i.Plus(-l)
-		whole := Condition{X: i, Lo: 0, Hi: (shape[d]-1)*(gap+1) + 1}
-		inside = append(inside, whole)
-		i = e.Within(i, 0, max(whole.Hi-1, 0))
-		if gap > 0 {
-			inside = append(inside, Condition{X: e.Mod(i, gap+1), Lo: 0, Hi: 1})
-			i = e.Div(i, gap+1)
-		}
-		at[d] = i
-	}
-	return e.guard(inside, e.at(x, at), e.at(o.Operands[1], nil))
-}
-
-func (e *evaluator) reverse(o *ir.Op, idx []Index) *Expr {
-	shape := shapeOf(o.Operands[0])
-	at := slices.Clone(idx)
-	dims, _ := op.Dims(o, "dims", len(shape))
-	for _, d := range dims {
-		at[d] = idx[d].Times(-1).Plus(shape[d] - 1)
-	}
-	return e.at(o.Operands[0], at)
-}
-
 // datum is the integer x, moved into [0, n), as an index.
 func (e *evaluator) datum(x *Expr, n int64) Index {
 	bound := func(v int64) *Expr { return e.expr(Expr{Op: Number, Elem: x.Elem, Int: v}) }
 	c := e.scalar("clamp", x.Elem, bound(0), x, bound(n-1))
 	return e.atom(Atom{Kind: Datum, E: c, Max: n - 1})
-}
-
-func (e *evaluator) gather(o *ir.Op, idx []Index) *Expr {
-	d, _ := op.Dim(o, "dim", len(shapeOf(o.Operands[0])))
-	return e.pick(o, idx, d, int(op.Int(o, "batch_dims")))
-}
-
-func (e *evaluator) embedding(o *ir.Op, idx []Index) *Expr { return e.pick(o, idx, 0, 0) }
-
-// pick is y[a…, i…, c…] = x[a…, indices[i…], c…].
-func (e *evaluator) pick(o *ir.Op, idx []Index, d, batch int) *Expr {
-	x, indices := o.Operands[0], o.Operands[1]
-	shape := shapeOf(x)
-	picks := len(shapeOf(indices)) - batch
-	which := append(slices.Clone(idx[:batch]), idx[d:d+picks]...)
-	at := append(slices.Clone(idx[:d]), e.datum(e.at(indices, which), shape[d]))
-	return e.at(x, append(at, idx[d+picks:]...))
-}
-
-func (e *evaluator) dynamicSlice(o *ir.Op, idx []Index) *Expr {
-	at := make([]Index, len(idx))
-	for d, start := range e.starts(o, 1, shapeOf(o.Results[0])) {
-		at[d] = start.Add(idx[d])
-	}
-	return e.at(o.Operands[0], at)
-}
-
-func (e *evaluator) dynamicUpdate(o *ir.Op, idx []Index) *Expr {
-	x, update := o.Operands[0], o.Operands[1]
-	size := shapeOf(update)
-	at := make([]Index, len(idx))
-	var inside []Condition
-	for d, start := range e.starts(o, 2, size) {
-		i := idx[d].Add(start.Times(-1))
-		inside = append(inside, Condition{X: i, Lo: 0, Hi: size[d]})
-		at[d] = e.Within(i, 0, size[d]-1)
-	}
-	return e.guard(inside, e.at(update, at), e.at(x, idx))
 }
 
 // scatter looks for each element of the result which updates meet it, in their

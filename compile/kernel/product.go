@@ -11,7 +11,7 @@ import (
 func contractions(ops []*ir.Op) []*ir.Op {
 	var out []*ir.Op
 	for _, o := range ops {
-		if o.Name != "dm.einsum" && o.Name != "dm.matmul" && o.Name != "dm.convolution" {
+		if d := op.Of(o); d == nil || d.Family != op.Contraction {
 			continue
 		}
 		if _, err := ContractionOf(o); err == nil {
@@ -119,7 +119,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 
 // paired reports whether o and p are one contraction but for one operand.
 func paired(o, p *ir.Op) bool {
-	if o.Name != p.Name || o.Name == "dm.convolution" || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
+	if o.Name != p.Name || op.Of(o).Is(op.Windowed) || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
 		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") {
 		return false
 	}
@@ -149,28 +149,16 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 	}
 	shape := shapeOf(o.Results[0])
 	to := place{in: from.in}
-	switch {
-	case o.Name == "dm.transpose":
-		for _, d := range op.Ints(o, "dims") {
-			to.idx = append(to.idx, from.idx[d])
+	switch m := op.MoveOf(o); {
+	case m != nil:
+		if !m.Selects() {
+			return
 		}
-	case o.Name == "dm.reshape":
-		to.idx = e.reshaped(from.idx, shapeOf(x), shape)
-	case o.Name == "dm.slice":
-		start, stride := sliced(o)
-		to.in = slices.Clone(from.in)
-		for d, i := range from.idx {
-			if stride[d] != 1 {
-				return
-			}
-			i = i.Plus(-start[d])
-			c := Condition{X: i, Lo: 0, Hi: shape[d]}
-			if !c.always() {
-				to.in = append(to.in, c)
-			}
-			to.idx = append(to.idx, e.Within(i, 0, shape[d]-1))
+		var ok bool
+		if to, ok = e.behind(m.Pieces[0], from, shapeOf(x), shape); !ok {
+			return
 		}
-	case op.Of(o).Is(op.Pointwise) && slices.Equal(shape, shapeOf(x)), o.Name == "dm.copy":
+	case op.Of(o).Is(op.Pointwise) && slices.Equal(shape, shapeOf(x)):
 		to.idx = from.idx
 	default:
 		return
@@ -178,6 +166,33 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 	for _, r := range o.Results {
 		places[r] = to
 	}
+}
+
+// behind is where the elements of from, a tensor of shape x, lie behind the one
+// piece of a move that selects; ok is false where it takes steps.
+func (e *evaluator) behind(p op.Piece, from place, x, shape []int64) (to place, ok bool) {
+	to = place{in: from.in}
+	if p.Flat {
+		to.idx = e.reshaped(from.idx, x, shape)
+		return to, true
+	}
+	to.in = slices.Clone(from.in)
+	to.idx = make([]Index, len(shape))
+	for d, a := range p.At {
+		n := shape[a.Dim]
+		if a.Scale != 1 {
+			return place{}, false
+		}
+		i := from.idx[d].Plus(-a.Offset)
+		if a.Offset != 0 || n != x[d] {
+			if c := (Condition{X: i, Lo: 0, Hi: n}); !c.always() {
+				to.in = append(to.in, c)
+			}
+			i = e.Within(i, 0, n-1)
+		}
+		to.idx[a.Dim] = i
+	}
+	return to, true
 }
 
 // Operand is the element of operand i of o, one of f.Mains, with a loop for

@@ -24,10 +24,10 @@ type Folded struct {
 // folds a value whose elements are those of a product one by one.
 func foldOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
 	o := v.Op
-	for o != nil && o.Name == "dm.convert" {
+	for o != nil && op.Of(o).Is(op.Pointwise|op.Cast) {
 		o = o.Operands[0].Op
 	}
-	if o == nil || o.Name != "dm.reduce" || len(o.Operands) != 1 {
+	if o == nil || !op.Reduces(o) || len(o.Operands) != 1 {
 		return nil, false
 	}
 	p, ok := places[o.Operands[0]]

@@ -52,7 +52,7 @@ func (f *Form) part(v *ir.Value) part {
 		return part{shapeOf(v), func(idx []Index) Out { return Out{Value: v, At: Place(v, idx), X: e.at(v, idx)} }}
 	}
 	u := op.Source(v).Op
-	if u.Name == "dm.scatter" {
+	if op.Of(u).Move == nil {
 		return part{shapeOf(u.Operands[2]), func(idx []Index) Out { return e.scattered(v, u, idx) }}
 	}
 	return part{shapeOf(u.Operands[1]), func(idx []Index) Out {

@@ -39,25 +39,27 @@ func (m *model) chosen(v *ir.Value) bool {
 	if v.Op == nil {
 		return false // an argument
 	}
-	return v.Op.Name == "dm.transpose" && m.free(v.Op) || m.alike(v.Op) != nil || contraction(v.Op) && m.free(v.Op)
+	_, transposed := m.transposed(v.Op)
+	return transposed || m.alike(v.Op) != nil || m.anyOrders(v.Op)
 }
 
 // op adds what o asks of its operands' orders and of its results'.
 func (m *model) op(p *problem, o *ir.Op) {
 	vs := m.alike(o)
+	dims, transposed := m.transposed(o)
 	switch {
 	case vs != nil:
 		m.same(p, o, vs)
-	case o.Name == "dm.transpose" && m.free(o):
-		m.transpose(p, o)
-	case contraction(o) && m.free(o):
+	case transposed:
+		m.transpose(p, o, dims)
+	case m.anyOrders(o):
 		for i, v := range o.Operands {
 			m.read(p, v, func(order []int) float64 { return m.uncoalesced(o, i, v, order) })
 			m.needs = append(m.needs, m.cheapest(o, i, v))
 		}
 		y := o.Results[0]
 		m.written(p, y, func(order []int) float64 { return m.uncoalesced(o, -1, y, order) })
-	case o.Name == "dm.copy":
+	case op.Of(o).Is(op.Cast) && !op.Of(o).Is(op.Pointwise): // a copy
 		// It reads any order, at the same price.
 	default:
 		m.keeps(p, o)
@@ -185,9 +187,8 @@ func contiguous(v *ir.Value, order []int, d int) bool {
 
 // transpose moves nothing where its operand is there in the order that maps to
 // the one in which the result is written.
-func (m *model) transpose(p *problem, o *ir.Op) {
+func (m *model) transpose(p *problem, o *ir.Op, dims []int) {
 	x, y := o.Operands[0], o.Results[0]
-	dims := dims(o, rank(x))
 	view := func(i, j int) int {
 		s, r := m.state(x, i), m.state(y, j)
 		for k, order := range m.orders[x] {

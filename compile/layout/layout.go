@@ -11,7 +11,6 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
 
@@ -145,9 +144,3 @@ func rank(v *ir.Value) int {
 }
 
 var forbidden = math.Inf(1)
-
-// dims is the list of dimensions in attribute dims.
-func dims(o *ir.Op, rank int) []int {
-	ds, _ := op.Dims(o, "dims", rank)
-	return ds
-}

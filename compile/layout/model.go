@@ -2,7 +2,6 @@ package layout
 
 import (
 	"slices"
-	"strings"
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
@@ -106,9 +105,8 @@ func (m *model) spread(most int) {
 // across takes the orders of o's operands to its results and back.
 func (m *model) across(o *ir.Op, most int) bool {
 	changed := false
-	if o.Name == "dm.transpose" && m.free(o) {
+	if p, ok := m.transposed(o); ok {
 		x, y := o.Operands[0], o.Results[0]
-		p := dims(o, rank(x))
 		back := make([]int, len(p))
 		for i, d := range p {
 			back[d] = i
@@ -158,25 +156,31 @@ func last(order []int, d int) []int {
 // row is the dimension over which an op works row by row, which it wants
 // contiguous; -1 where it has none.
 func row(o *ir.Op) int {
-	if n := o.Name; n != "dm.softmax" && n != "dm.log_softmax" || o.In(0) == nil {
+	d := op.Of(o)
+	if d == nil || d.Orders != op.AlikeOrders || d.Reduced == nil || o.In(0) == nil {
 		return -1
 	}
-	if d, ok := op.Dim(o, "dim", o.In(0).Rank()); ok {
-		return d
+	if dims, ok := d.Reduced(o); ok && len(dims) == 1 {
+		return dims[0]
 	}
 	return -1
 }
 
-// following are the ops whose result has its operands' dimensions, beside the
-// element-wise ones.
-var following = []string{"softmax", "log_softmax", "slice", "pad", "concatenate", "reverse"}
+// transposed is how o permutes the dimensions of its operand, if that is all
+// that it does and its tensors may be given another order.
+func (m *model) transposed(o *ir.Op) (dims []int, ok bool) {
+	if d := op.Of(o); d == nil || d.Is(op.Cast) || d.Orders != op.OwnOrders || !m.free(o) {
+		return nil, false
+	}
+	return op.MoveOf(o).Permutes()
+}
 
 // alike are the tensors of o that want one order: results and operands with
 // all of their dimensions. nil for ops that are not of this kind.
 func (m *model) alike(o *ir.Op) []*ir.Value {
-	name := strings.TrimPrefix(o.Name, op.Prefix)
-	pointwise := op.Of(o).Is(op.Pointwise) && len(o.Regions) == 0
-	if !pointwise && !slices.Contains(following, name) || len(o.Results) == 0 || !m.free(o) {
+	d := op.Of(o)
+	pointwise := d.Is(op.Pointwise) && len(o.Regions) == 0
+	if !pointwise && (d == nil || d.Orders != op.AlikeOrders) || len(o.Results) == 0 || !m.free(o) {
 		return nil
 	}
 	r := rank(o.Results[0])
@@ -189,10 +193,11 @@ func (m *model) alike(o *ir.Op) []*ir.Value {
 	return vs
 }
 
-// contraction reports whether o reads its operands and writes its result in any
+// anyOrders reports whether o reads its operands and writes its result in any
 // order.
-func contraction(o *ir.Op) bool {
-	return o.Name == "dm.einsum" || o.Name == "dm.matmul" || o.Name == "dm.reduce" || o.Name == "dm.convolution"
+func (m *model) anyOrders(o *ir.Op) bool {
+	d := op.Of(o)
+	return d != nil && d.Orders == op.AnyOrders && m.free(o)
 }
 
 // batch reports whether dimension d of a contraction's operand i (of its result

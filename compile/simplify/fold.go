@@ -48,9 +48,6 @@ func foldable(o *ir.Op) bool {
 	return true
 }
 
-// moving are the ops whose result has no other elements than their first operand.
-var moving = []string{"transpose", "reshape", "broadcast", "slice", "concatenate", "reverse", "gather", "embedding", "dynamic_slice"}
-
 func splat(r *rewriter, o *ir.Op) bool {
 	if !foldable(o) {
 		return false
@@ -59,10 +56,9 @@ func splat(r *rewriter, o *ir.Op) bool {
 	if !ok {
 		return false
 	}
-	name := strings.TrimPrefix(o.Name, op.Prefix)
-	if contains(moving, name) {
-		for _, v := range o.Operands {
-			if n, ok := numberOf(v); name == "concatenate" && (!ok || n != first) {
+	if m := op.MoveOf(o); m.Covered() && !op.Of(o).Is(op.Cast) {
+		for _, p := range m.Pieces {
+			if n, ok := numberOf(o.Operands[p.Operand]); !ok || n != first {
 				return false
 			}
 		}

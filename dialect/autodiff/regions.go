@@ -66,7 +66,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	}
 	at.Op(op.Yield, yields, nil)
 	op.RemoveDead(block)
-	back := b.Op("dm.map", operands, nil, ts...)
+	back := b.Op(op.Map, operands, nil, ts...)
 	region.Op = back
 	back.Regions = []*ir.Region{region}
 	for k, i := range to {

@@ -68,7 +68,7 @@ func intact(o *ir.Op) bool {
 		}
 	}
 	switch o.Name {
-	case op.Kernel, "dm.map":
+	case op.Kernel, op.Map:
 		return len(o.Regions) == 1 && len(o.Body(0).Terminator().Operands) == len(o.Results)
 	case op.If:
 		return len(o.Results) == 0 || len(o.Regions) == 2
@@ -139,7 +139,7 @@ func (r *reverse) backward(b *ir.Block, n int) error {
 // through carries the cotangents of o's results to its operands.
 func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	switch o.Name {
-	case "dm.map":
+	case op.Map:
 		return r.scalars(b, o, dy)
 	case op.If:
 		return r.branches(b, o, dy)

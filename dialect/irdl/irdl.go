@@ -144,7 +144,7 @@ func (w *writer) typeOf(p op.Param) string {
 
 // scalar reports whether d works on bare element types in scalar regions.
 func scalar(d *op.Def) bool {
-	return d.Is(op.Pointwise) && !d.Is(op.Random) && len(d.Regions) == 0 || d.Name == "constant"
+	return d.Is(op.Pointwise) && !d.Is(op.Random) && len(d.Regions) == 0 || d.FullName() == op.Constant
 }
 
 func (w *writer) attributes() {

@@ -55,6 +55,7 @@ var attentionDef = &Def{
 	},
 	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 3) },
 	Expand:     expandAttention,
+	Kernel:     Library,
 	Derivative: attentionDerivative,
 }
 

@@ -52,6 +52,7 @@ var attentionGradDef = &Def{
 	},
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 6) },
 	Expand:  expandAttentionGrad,
+	Kernel:  Library,
 }
 
 func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {

@@ -40,6 +40,7 @@ var einsumDef = &Def{
 		accumulateAttr,
 	},
 	Traits: Pure, Infer: inferEinsum, FLOP: flopEinsum, Traffic: trafficEinsum, Maps: mapsEinsum,
+	Orders:     AnyOrders,
 	Derivative: einsumDerivative,
 }
 
@@ -74,6 +75,7 @@ var matmulDef = &Def{
 		return out(o, 0).Elements().Mul(k).Scale(2)
 	},
 	Maps:       mapsMatmul,
+	Orders:     AnyOrders,
 	Derivative: matmulDerivative,
 }
 
@@ -209,7 +211,7 @@ var convolutionDef = &Def{
 		{Name: "feature_group_count", Kind: KindInt, Default: types.Int{V: 1}, Doc: "groups into which the channels fall; as many as channels is a depthwise convolution"},
 		accumulateAttr,
 	},
-	Traits: Pure,
+	Traits: Pure | Windowed,
 	Infer:  inferConvolution,
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		if in(o, 0).Rank() < 3 || in(o, 1).Rank() != in(o, 0).Rank() {
@@ -225,6 +227,7 @@ var convolutionDef = &Def{
 		}
 		return out(o, 0).Elements().Mul(dim.Prod(w.Shape[1:]...)).Scale(2)
 	},
+	Orders:     AnyOrders,
 	Derivative: convolutionDerivative,
 }
 

@@ -61,6 +61,7 @@ var whileDef = &Def{
 		}
 		return sum
 	},
+	Kernel: Structure,
 }
 
 var ifDef = &Def{
@@ -116,6 +117,7 @@ var ifDef = &Def{
 		}
 		return most
 	},
+	Kernel: Structure,
 }
 
 var mapDef = &Def{

@@ -47,7 +47,29 @@ const (
 	Isolated                      // its regions see no outside values
 	Random                        // depends on a seed
 	Cast                          // there for the type that its text asks for, which no operand tells
+	Windowed                      // a result element is computed from a window, which moves over the first operand
 	Update                        // the result is the first operand with a part replaced; see InPlace
+)
+
+// KernelKind says what computes an op on a device.
+type KernelKind uint8
+
+// The kinds of kernels.
+const (
+	Fusible   KernelKind = iota // a kernel, with others around it where that saves time
+	Unfusible                   // a kernel; with others if a program says so, since it would do their work many times
+	Library                     // a kernel written for the op, which takes no other
+	Structure                   // none: it groups or orders ops, or a pass writes it out
+)
+
+// Orders says in which orders of dimensions in memory an op's tensors can lie.
+type Orders uint8
+
+// The kinds of orders.
+const (
+	OwnOrders   Orders = iota // that of the text
+	AlikeOrders               // any, the same for results and for operands with all of their dimensions; also of Pointwise ops
+	AnyOrders                 // any, each tensor another
 )
 
 // AttrKind is the form of an attribute's value.
@@ -74,6 +96,7 @@ type Param struct {
 	Doc      string
 	Optional bool // at most one, may be absent; only the last ones
 	Variadic bool // any number; only the last
+	Drawn    bool // of a result: it depends on attributes alone, on no operand's elements
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.
@@ -135,7 +158,21 @@ type Def struct {
 	// an Update is what it moves in place; see TrafficOf.
 	Traffic func(o *ir.Op) (read []dim.Dim, written dim.Dim)
 	// Maps gives the iteration space of the ops that have one; nil where none.
-	Maps func(o *ir.Op) *Iteration
+	Maps   func(o *ir.Op) *Iteration
+	Kernel KernelKind // what computes it on a device
+	Orders Orders     // in which its tensors can lie in memory
+	// Move is the pieces that the result is put together from, of the ops that
+	// compute nothing; nil where that depends on a size that is no number. See MoveOf.
+	Move func(o *ir.Op) []Piece
+	// Reduced is the dimensions of the first operand that become one element, of the
+	// ops that reduce dimensions as a whole; nil of others.
+	Reduced func(o *ir.Op) (dims []int, ok bool)
+	// Scalar is the function of the ops that compute an element of their result from
+	// one element of each operand; nil of others.
+	Scalar *Scalar
+	// Steps is about how many instructions a device takes for an element of the
+	// result; 0: one.
+	Steps int
 	// Expand rewrites an op, verified and Sound, into simpler ones that compute the
 	// same function, inserted at b, which must stand before o; it returns the
 	// values that replace o's results, or nil, leaving the block as it was, where

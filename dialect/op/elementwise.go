@@ -20,6 +20,8 @@ type unary struct {
 	attrs                  []AttrDef
 	flopOf                 func(o *ir.Op) int64 // where it depends on an attribute
 	expand                 func(b *ir.Builder, o *ir.Op) []*ir.Value
+	steps                  int // instructions; 0: one
+	scalar                 Scalar
 	derivative             *Derivative
 }
 
@@ -30,6 +32,7 @@ type binary struct {
 	flop                   int64
 	traits                 Trait
 	note                   string
+	steps                  int
 	derivative             *Derivative
 }
 
@@ -47,65 +50,87 @@ func elementwise() []*Def {
 var unaries = []unary{
 	{
 		name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum,
+		scalar:     Scalar{Kinks: true, Exact: true, Range: absolute},
 		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("sign", x)) }),
 	},
 	{
 		name: "neg", summary: "negation", formula: "-x", elems: signedNum,
+		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
 		derivative: direct("`dx = -dy`.", func(w *writer, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
 	},
 	{
 		name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Exp)},
 		derivative: direct("`dx = dy · y`.", func(w *writer, _, y, dy *ir.Value) *ir.Value { return w.mul(dy, y) }),
 	},
 	{
 		name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log)},
 		derivative: direct("`dx = dy / x`.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
 	},
 	{
 		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log1p)},
 		derivative: ofX("`dx = dy / (1 + x)`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
 	},
 	{
 		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Expm1)},
 		derivative: ofY("`dx = dy · (y + 1)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
 	},
 	{
 		name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
+		scalar:     Scalar{Tame: positive, Range: monotone(math.Sqrt)},
 		derivative: ofY("`dx = dy / (2 y)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
 	},
 	{
 		name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1,
+		scalar: Scalar{Tame: positive, Range: monotone(func(x float64) float64 { return 1 / math.Sqrt(x) })},
 		derivative: ofY("`dx = -dy · y³ / 2`.", func(w *writer, y, dy *ir.Value) *ir.Value {
 			return w.mul(w.scale(dy, -0.5), w.mul(y, w.mul(y, y)))
 		}),
 	},
 	{
 		name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
+		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Cbrt)},
 		derivative: ofY("`dx = dy / (3 y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
 			return w.div(dy, w.scale(w.mul(y, y), 3))
 		}),
 	},
 	{
 		name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Range: between(-1, 1)},
 		derivative: ofY("`dx = dy · (1 - y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
 			return w.mul(dy, w.sub(w.number(y, 1), w.mul(y, y)))
 		}),
 	},
 	{
 		name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Range: between(-1, 1)},
 		derivative: ofX("`dx = dy · 2/√π · e^(-x²)`.", func(w *writer, x, dy *ir.Value) *ir.Value {
 			return w.mul(w.scale(dy, 2/math.Sqrt(math.Pi)), w.unary("exp", w.neg(w.mul(x, x))))
 		}),
 	},
 	{
+		name: "erfinv", summary: "inverse error function", formula: "erf⁻¹ x", elems: floats, flop: 1,
+		note:   "It is ±∞ at ±1 and NaN beyond.",
+		steps:  16,
+		scalar: Scalar{Tame: within(0.75), Range: monotone(math.Erfinv)},
+		derivative: ofY("`dx = dy · √π/2 · e^(y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, math.Sqrt(math.Pi)/2), w.unary("exp", w.mul(y, y)))
+		}),
+	},
+	{
 		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
 		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
+		steps: 8, scalar: Scalar{Tame: within(30), Range: between(0, 1)},
 		derivative: ofY("`dx = dy · y · (1 - y)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
 			return w.mul(w.mul(dy, y), w.sub(w.number(y, 1), y))
 		}),
 	},
 	{
 		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum,
+		scalar: Scalar{Kinks: true, Exact: true, Range: monotone(func(x float64) float64 { return max(x, 0) })},
 		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *writer, _, y, dy *ir.Value) *ir.Value {
 			return w.when(w.compare("gt", y, w.number(y, 0)), dy)
 		}),
@@ -126,6 +151,7 @@ var unaries = []unary{
 			return 5
 		},
 		expand: expandGelu,
+		steps:  8, scalar: Scalar{Form: "approximate", Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.2) })},
 		derivative: &Derivative{
 			Doc: "`dx = dy · (Φ(x) + x · Φ'(x))` with `Φ(x) = (1 + erf(x/√2)) / 2`, or what `approximate = tanh` puts in its place; recomputed from x.",
 			rule: func(g *backward) {
@@ -138,6 +164,7 @@ var unaries = []unary{
 		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", elems: floats, flop: 4,
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
+		steps: 8, scalar: Scalar{Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.3) })},
 		derivative: ofX("`dx = dy · s · (1 + x · (1 - s))` with the logistic `s` of x, recomputed.", func(w *writer, x, dy *ir.Value) *ir.Value {
 			s := w.unary("logistic", x)
 			return w.mul(w.mul(dy, s), w.plus(w.mul(x, w.sub(w.number(s, 1), s)), 1))
@@ -145,26 +172,32 @@ var unaries = []unary{
 	},
 	{
 		name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", elems: signedNum, note: "The sign of NaN is NaN.",
+		scalar:     Scalar{Jumps: true, Exact: true, Range: between(-1, 1)},
 		derivative: flat(constantDoc),
 	},
 	{
 		name: "floor", summary: "largest integral value not above x", formula: "⌊x⌋", elems: floats,
+		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Floor)},
 		derivative: flat(constantDoc),
 	},
 	{
 		name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", elems: floats,
+		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Ceil)},
 		derivative: flat(constantDoc),
 	},
 	{
 		name: "round", summary: "nearest integral value, halves to even", formula: "round x", elems: floats,
+		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.RoundToEven)},
 		derivative: flat(constantDoc),
 	},
 	{
 		name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = -dy · sin x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.unary("sin", x))) }),
 	},
 	{
 		name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1,
+		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = dy · cos x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("cos", x)) }),
 	},
 	{
@@ -221,6 +254,7 @@ var binaries = []binary{
 	},
 	{
 		name: "pow", summary: "power", formula: "x^y", elems: numeric, flop: 1,
+		steps: 8,
 		derivative: ofBoth("`dx = dz · y · x^(y-1)`; `dy = dz · z · ln x`, and 0 where x is not positive.", func(g *backward, x, y, dz *ir.Value) {
 			x, y, dz = g.wide(x), g.wide(y), g.wide(dz)
 			if g.want[0] {
@@ -246,6 +280,7 @@ var binaries = []binary{
 	},
 	{
 		name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", elems: floats, flop: 1, note: "The first operand is the ordinate.",
+		steps: 8,
 		derivative: ofBoth("`dx = dz · y / (x² + y²)`, `dy = -dz · x / (x² + y²)`.", func(g *backward, x, y, dz *ir.Value) {
 			x, y = g.wide(x), g.wide(y)
 			q := g.div(g.wide(dz), g.add(g.mul(x, x), g.mul(y, y)))
@@ -285,6 +320,8 @@ func (u unary) def() *Def {
 		Infer:      inferPointwise,
 		Maps:       pointwiseMaps,
 		Expand:     u.expand,
+		Scalar:     &u.scalar,
+		Steps:      u.steps,
 		Derivative: u.derivative,
 	}
 	perElement := func(*ir.Op) int64 { return u.flop }
@@ -316,6 +353,8 @@ func (b binary) def() *Def {
 		Infer:      inferPointwise,
 		FLOP:       func(o *ir.Op) dim.Dim { return floatElements(out(o, 0)).Scale(b.flop) },
 		Maps:       pointwiseMaps,
+		Scalar:     &Scalar{},
+		Steps:      b.steps,
 		Derivative: b.derivative,
 		Example:    fmt.Sprintf("func.func @example(%%x: %[1]s, %%y: %[3]s) -> %[1]s {\n  %%z = dm.%[2]s %%x, %%y : (%[1]s, %[3]s) -> %[1]s\n  return %%z : %[1]s\n}", t, b.name, v),
 	}

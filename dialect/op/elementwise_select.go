@@ -39,6 +39,7 @@ var compareDef = &Def{
 		return one(like(o, tensor(in(o, 0), types.I1, asTensor(ts[0]).Shape...))), nil
 	},
 	Maps:       pointwiseMaps,
+	Scalar:     &Scalar{Form: "direction", Jumps: true},
 	Derivative: compareDerivative,
 }
 
@@ -68,6 +69,7 @@ var selectDef = &Def{
 		return one(like(o, tensor(in(o, 1), in(o, 1).Elem, shape...))), nil
 	},
 	Maps:       pointwiseMaps,
+	Scalar:     &Scalar{},
 	Derivative: selectDerivative,
 }
 
@@ -90,6 +92,7 @@ var clampDef = &Def{
 	Traits:     Pure | Pointwise,
 	Infer:      inferPointwise,
 	Maps:       pointwiseMaps,
+	Scalar:     &Scalar{},
 	Derivative: clampDerivative,
 }
 
@@ -113,6 +116,7 @@ var convertDef = &Def{
 		return one(like(o, tensor(in(o, 0), elem, in(o, 0).Shape...))), nil
 	},
 	Maps:       pointwiseMaps,
+	Scalar:     &Scalar{},
 	Derivative: convertDerivative,
 }
 
@@ -130,7 +134,7 @@ var dropoutDef = &Def{
 	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "x's type"},
-		{Name: "mask", Elems: join(floats, bools), Optional: true, Doc: "x's shape; 1 where the element was kept"},
+		{Name: "mask", Elems: join(floats, bools), Optional: true, Drawn: true, Doc: "x's shape; 1 where the element was kept"},
 	},
 	Attrs: []AttrDef{
 		{Name: "rate", Kind: KindFloat, Doc: "probability that an element becomes 0: at least 0, below 1"},
@@ -152,6 +156,7 @@ var dropoutDef = &Def{
 	Verify:     func(o *ir.Op) *Problem { return rateProblem(o, "rate") },
 	FLOP:       func(o *ir.Op) dim.Dim { return out(o, 0).Elements() },
 	Maps:       pointwiseMaps,
+	Steps:      12,
 	Derivative: dropoutDerivative,
 }
 

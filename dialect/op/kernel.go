@@ -36,6 +36,7 @@ var kernelDef = &Def{
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		return make([]dim.Dim, len(o.Operands)), resultBytes(o)
 	},
+	Kernel: Structure,
 }
 
 var yieldDef = &Def{
@@ -55,4 +56,5 @@ var yieldDef = &Def{
 	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
 		return make([]dim.Dim, len(o.Operands)), dim.Dim{}
 	},
+	Kernel: Structure,
 }

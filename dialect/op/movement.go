@@ -62,6 +62,7 @@ var transposeDef = &Def{
 		}
 		return wholeTraffic(o)
 	},
+	Move:       moveTranspose,
 	Derivative: transposeDerivative,
 }
 
@@ -104,6 +105,7 @@ var reshapeDef = &Def{
 		}
 		return wholeTraffic(o)
 	},
+	Move:       moveReshape,
 	Derivative: reshapeDerivative,
 }
 
@@ -155,6 +157,7 @@ var broadcastDef = &Def{
 		}
 		return spread(out(o, 0).Shape, from)
 	},
+	Move:       moveBroadcast,
 	Derivative: broadcastDerivative,
 }
 
@@ -211,6 +214,8 @@ var concatenateDef = &Def{
 		}
 		return one(tensor(x, x.Elem, replaced(shape, d, dim.Sum(lengths...))...)), nil
 	},
+	Move:       moveConcatenate,
+	Orders:     AlikeOrders,
 	Derivative: concatenateDerivative,
 }
 
@@ -262,6 +267,8 @@ var padDef = &Def{
 		}
 		return one(tensor(x, x.Elem, shape...)), nil
 	},
+	Move:       movePad,
+	Orders:     AlikeOrders,
 	Derivative: padDerivative,
 }
 
@@ -284,6 +291,8 @@ var reverseDef = &Def{
 		}
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
+	Move:       moveReverse,
+	Orders:     AlikeOrders,
 	Derivative: reverseDerivative,
 }
 
@@ -308,5 +317,6 @@ var copyDef = &Def{
 		return one(y), nil
 	},
 	Maps:       func(o *ir.Op) *Iteration { return spread(out(o, 0).Shape, identity(in(o, 0).Rank())) },
+	Move:       moveAll,
 	Derivative: copyDerivative,
 }

@@ -12,6 +12,7 @@ const (
 	Grad     = Prefix + "grad"
 	If       = Prefix + "if"
 	Kernel   = Prefix + "kernel"
+	Map      = Prefix + "map"
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
 )

@@ -33,6 +33,7 @@ var layerNormDef = &Def{
 			return y
 		})
 	},
+	Reduced:    reducedDims,
 	Derivative: layerNormDerivative,
 }
 
@@ -61,6 +62,7 @@ var rmsNormDef = &Def{
 			return w.binary("mul", x, w.unary("rsqrt", w.plus(square, Float(o, "epsilon"))))
 		})
 	},
+	Reduced:    reducedDims,
 	Derivative: rmsNormDerivative,
 }
 

@@ -24,6 +24,15 @@ var epsilonAttr = AttrDef{
 
 const wideDoc = "Half precision is computed in f32 and rounded once."
 
+// reducedDims are the dimensions that attribute dims names.
+func reducedDims(o *ir.Op) ([]int, bool) { return Dims(o, "dims", in(o, 0).Rank()) }
+
+// reducedDim is the one dimension that attribute dim names.
+func reducedDim(o *ir.Op) ([]int, bool) {
+	d, ok := Dim(o, "dim", in(o, 0).Rank())
+	return []int{d}, ok
+}
+
 var softmaxDef = &Def{
 	Name: "softmax", Family: Normalization, Class: ClassNormalization,
 	Summary: "exponentials that sum to 1 along a dimension",
@@ -44,6 +53,8 @@ var softmaxDef = &Def{
 			return w.binary("div", e, w.reduce("add", e, d))
 		})
 	},
+	Reduced:    reducedDim,
+	Orders:     AlikeOrders,
 	Derivative: softmaxDerivative,
 }
 
@@ -64,6 +75,8 @@ var logSoftmaxDef = &Def{
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
 		return alongDim(b, o, logSoftmax)
 	},
+	Reduced:    reducedDim,
+	Orders:     AlikeOrders,
 	Derivative: logSoftmaxDerivative,
 }
 
@@ -142,6 +155,7 @@ var crossEntropyDef = &Def{
 		return n
 	},
 	Expand:     expandCrossEntropy,
+	Reduced:    reducedDim,
 	Derivative: crossEntropyDerivative,
 }
 

@@ -159,7 +159,7 @@ func TestDefaults(t *testing.T) {
 // that have ops of their own, the two ops of level 2, and those of training.
 const table = `
 einsum matmul convolution
-abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf logistic relu gelu silu sign floor ceil round cos sin not
+abs neg exp log log1p expm1 sqrt rsqrt cbrt tanh erf erfinv logistic relu gelu silu sign floor ceil round cos sin not
 add sub mul div max min pow rem atan2 and or xor
 compare select clamp convert dropout
 reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort

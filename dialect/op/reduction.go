@@ -73,6 +73,8 @@ var reduceDef = &Def{
 		it.Results = [][]int{result}
 		return it
 	},
+	Reduced:    reducedDims,
+	Orders:     AnyOrders,
 	Derivative: reduceDerivative,
 }
 
@@ -166,6 +168,7 @@ var argmaxDef = &Def{
 		}
 		return one(tensor(x, indexElem(o, 0), shape...)), nil
 	},
+	Kernel:     Library,
 	Derivative: argmaxDerivative,
 }
 
@@ -203,6 +206,7 @@ var cumsumDef = &Def{
 		}
 		return x.Elements().Sub(dim.Prod(without(x.Shape, d)...))
 	},
+	Kernel:     Library,
 	Derivative: cumsumDerivative,
 }
 
@@ -225,7 +229,7 @@ var reduceWindowDef = &Def{
 		{Name: "window_dilations", Kind: KindInts, Optional: true, Doc: "distance of the window's elements; 1 where absent"},
 		{Name: "padding", Kind: KindPairs, Optional: true, Doc: "elements before and after every dimension; none where absent"},
 	},
-	Traits: Pure,
+	Traits: Pure | Windowed,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		w, p := reduceWindow(o)
 		if p != nil {
@@ -280,6 +284,7 @@ var topKDef = &Def{
 		}
 		return withIndices(o, tensor(x, x.Elem, replaced(x.Shape, d, dim.Const(k))...)), nil
 	},
+	Kernel:     Library,
 	Derivative: topKDerivative,
 }
 
@@ -309,6 +314,7 @@ var sortDef = &Def{
 		}
 		return withIndices(o, asTensor(ts[0])), nil
 	},
+	Kernel:     Library,
 	Derivative: sortDerivative,
 }
 

@@ -185,6 +185,13 @@ func FLOP(o *ir.Op) dim.Dim {
 	return dim.Dim{}
 }
 
+// Reduces reports whether o joins the elements along whole dimensions by a kind of
+// sum or by its region, as dm.reduce does.
+func Reduces(o *ir.Op) bool {
+	d := Of(o)
+	return d != nil && d.Reduced != nil && d.Attr("kind") != nil
+}
+
 // wholeTraffic is what an op reads of each operand and writes whose entry has no
 // Traffic of its own.
 func wholeTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {

@@ -27,6 +27,8 @@ var sliceDef = &Def{
 	Traits:     Pure,
 	Infer:      inferSlice,
 	Traffic:    touchedTraffic,
+	Move:       moveSlice,
+	Orders:     AlikeOrders,
 	Derivative: sliceDerivative,
 }
 
@@ -149,6 +151,7 @@ var dynamicSliceDef = &Def{
 		read, written := touchedTraffic(o)
 		return startsRead(o, read, 1, o.Out(0)), written
 	},
+	Move:       moveDynamicSlice,
 	Derivative: dynamicSliceDerivative,
 }
 
@@ -227,6 +230,7 @@ var dynamicUpdateSliceDef = &Def{
 		read[0] = dim.Dim{}
 		return startsRead(o, read, 2, o.In(1)), read[1]
 	},
+	Move:       moveDynamicUpdate,
 	Derivative: dynamicUpdateSliceDerivative,
 }
 
@@ -257,6 +261,7 @@ var gatherDef = &Def{
 		return one(tensor(in(o, 0), in(o, 0).Elem, shape...)), nil
 	},
 	Traffic:    touchedTraffic,
+	Move:       moveGather,
 	Derivative: gatherDerivative,
 }
 
@@ -338,6 +343,7 @@ var scatterDef = &Def{
 		}
 		return read, part
 	},
+	Kernel:     Unfusible,
 	Derivative: scatterDerivative,
 }
 
@@ -368,6 +374,7 @@ var embeddingDef = &Def{
 		w := newWriter(b)
 		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
 	},
+	Move:       moveEmbedding,
 	Derivative: embeddingDerivative,
 }
 

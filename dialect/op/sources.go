@@ -89,6 +89,7 @@ var rngDef = &Def{
 		{Name: "stddev", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "standard deviation of normal values"},
 	},
 	Traits: Pure | Random,
+	Steps:  12,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		y := out(o, 0)
 		if len(o.Results) == 0 {

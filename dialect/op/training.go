@@ -35,6 +35,7 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
 		{Name: "wrt", Kind: KindInts, Optional: true, Doc: "numbers of the arguments whose gradients are given, from 0; all floating-point ones where absent"},
 		{Name: "cotangents", Kind: KindInt, Default: types.Int{}, Doc: "how many of the operands, the last ones, are cotangents of the callee's floating-point results; 0: the first result is the loss"},
 	},
+	Kernel: Structure,
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		wrt, p := GradArgs(o)

@@ -75,7 +75,7 @@ func (p *printer) module() (string, error) {
 		p.ops(p.m.Ops, 0)
 	case p.generic:
 		props, attrs := p.split(outer)
-		p.out.WriteString(`op.Module()`)
+		p.out.WriteString(`"` + op.Module + `"()`)
 		p.props(props)
 		p.out.WriteString(" ({\n")
 		if len(p.m.Ops) == 0 {

@@ -296,7 +296,7 @@ func elemHelp(elems []types.Elem) string {
 // spaces checks that operands lie in one memory space; dm.copy and ops with
 // regions, which hand their operands on, may mix them.
 func spaces(o *ir.Op, def *op.Def) *op.Problem {
-	if len(def.Regions) > 0 || def.Is(op.Terminator) || o.Name == "dm.copy" {
+	if len(def.Regions) > 0 || def.Is(op.Terminator) || def.Is(op.Cast) {
 		return nil
 	}
 	for i := 1; i < len(o.Operands); i++ {

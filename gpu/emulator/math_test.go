@@ -28,6 +28,7 @@ var mathFunctions = []struct {
 	{"dm::cbrt(x)", func(x, _ float64) float64 { return math.Cbrt(x) }},
 	{"dm::tanh(x)", func(x, _ float64) float64 { return math.Tanh(x) }},
 	{"dm::erf(x)", func(x, _ float64) float64 { return math.Erf(x) }},
+	{"dm::erfinv(x)", func(x, _ float64) float64 { return math.Erfinv(x) }},
 	{"dm::cos(x)", func(x, _ float64) float64 { return math.Cos(x) }},
 	{"dm::sin(x)", func(x, _ float64) float64 { return math.Sin(x) }},
 	{"dm::floor(x)", func(x, _ float64) float64 { return math.Floor(x) }},
@@ -64,6 +65,10 @@ func TestMath(t *testing.T) {
 	for range 3000 {
 		x = append(x, float64(float32(r.NormFloat64()*4)), float64(float32(math.Exp(r.NormFloat64()*6))))
 		y = append(y, float64(float32(r.NormFloat64()*2)), float64(float32(r.NormFloat64()*2)))
+	}
+	for e := range 24 { // towards the ends of erfinv
+		d := float64(float32(1 - math.Ldexp(1, -e-1)))
+		x, y = append(x, d, -d), append(y, 1, 1)
 	}
 	var b strings.Builder
 	b.WriteString("#include \"dm.cuh\"\n")

@@ -9,45 +9,10 @@ import (
 	"dmir/dialect/types"
 )
 
-// curve is what an element-wise op of one operand asks and does.
-type curve struct {
-	within float64 // how far from 0 the operand may lie; 0: anywhere
-	above  bool    // the operand must be positive
-	step   bool    // it jumps, or bends: no place for rounded values
-	kink   bool    // only its derivative jumps
-	keeps  bool    // exact operands give exact results
-	lo, hi float64 // its range; both 0: over the operand's interval by f
-	f      func(float64) float64
-}
-
-var curves = map[string]curve{
-	"abs":      {kink: true, keeps: true, f: math.Abs},
-	"neg":      {keeps: true, f: func(x float64) float64 { return -x }},
-	"exp":      {within: 7, f: math.Exp},
-	"log":      {above: true, f: math.Log},
-	"log1p":    {above: true, f: math.Log1p},
-	"expm1":    {within: 7, f: math.Expm1},
-	"sqrt":     {above: true, f: math.Sqrt},
-	"rsqrt":    {above: true, f: func(x float64) float64 { return 1 / math.Sqrt(x) }},
-	"cbrt":     {above: true, f: math.Cbrt},
-	"tanh":     {lo: -1, hi: 1},
-	"erf":      {lo: -1, hi: 1},
-	"logistic": {within: 30, lo: 0, hi: 1},
-	"relu":     {kink: true, keeps: true, f: func(x float64) float64 { return max(x, 0) }},
-	"gelu":     {within: 50, f: func(x float64) float64 { return max(x, -0.2) }},
-	"silu":     {within: 50, f: func(x float64) float64 { return max(x, -0.3) }},
-	"sign":     {step: true, keeps: true, lo: -1, hi: 1},
-	"floor":    {step: true, keeps: true, f: math.Floor},
-	"ceil":     {step: true, keeps: true, f: math.Ceil},
-	"round":    {step: true, keeps: true, f: math.RoundToEven},
-	"cos":      {within: 20, lo: -1, hi: 1},
-	"sin":      {within: 20, lo: -1, hi: 1},
-}
-
-// unaries are the ops of the registry that have a curve.
+// unaries are the ops of one number whose range the registry knows.
 var unaries = func() (names []string) {
 	for _, d := range op.All() {
-		if _, ok := curves[d.Name]; ok {
+		if d.Scalar != nil && d.Scalar.Range != nil {
 			names = append(names, d.Name)
 		}
 	}
@@ -81,9 +46,9 @@ func (w *writer) unary() bool {
 		}
 		return ok
 	}
-	c := curves[name]
+	f := op.Lookup(op.Prefix + name).Scalar
 	v, ok := w.find(func(v value) bool {
-		return numbers(v) && takes(name, 0, v.elem) && (!c.step && (!c.kink || !w.grad) || w.decides(v)) && !(w.grad && (!v.float() || c.step))
+		return numbers(v) && takes(name, 0, v.elem) && (!f.Jumps && (!f.Kinks || !w.grad) || w.decides(v)) && !(w.grad && (!v.float() || f.Jumps))
 	})
 	if !ok {
 		return false
@@ -92,27 +57,23 @@ func (w *writer) unary() bool {
 	return true
 }
 
+// curve is an op of one number on v, brought to where the op is tame.
 func (w *writer) curve(name string, v value) value {
-	c := curves[name]
-	if c.above {
+	d := op.Lookup(op.Prefix + name)
+	f := d.Scalar
+	switch {
+	case f.Tame == (op.Interval{}):
+	case math.IsInf(f.Tame.Hi, 1):
 		v = w.positive(v)
+	default:
+		v = w.small(v, f.Tame.Hi)
 	}
-	if c.within > 0 {
-		v = w.small(v, c.within)
-	}
-	lo, hi := c.lo, c.hi
-	if c.f != nil {
-		a, b := c.f(v.lo), c.f(v.hi)
-		lo, hi = min(a, b), max(a, b)
-		if name == "abs" && v.lo < 0 && v.hi > 0 {
-			lo = 0
-		}
-	}
+	y := f.Range(op.Interval{Lo: v.lo, Hi: v.hi})
 	clauses := ""
-	if name == "gelu" && w.chance(2) {
-		clauses = "approximate = tanh"
+	if form := d.Attr(f.Form); form != nil && w.chance(2) {
+		clauses = f.Form + " = " + form.Enum[len(form.Enum)-1]
 	}
-	return w.one(name, clauses, w.fresh(v.elem, v.shape, lo, hi, v.exact && c.keeps, v), v)
+	return w.one(name, clauses, w.fresh(v.elem, v.shape, y.Lo, y.Hi, v.exact && f.Exact, v), v)
 }
 
 // small is v, or a function of it that lies within r of 0.

@@ -9,6 +9,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/syntax/source"
 )
 
@@ -88,7 +89,7 @@ func read(text string) (f form, ok bool) {
 		return f, false
 	}
 	lines := strings.SplitAfter(text, "\n")
-	start := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "func.func") })
+	start := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, op.Func) })
 	if start < 0 {
 		return f, false
 	}
@@ -204,7 +205,7 @@ func reductions(text string) func(yield func(string) bool) {
 			}
 		}
 		for i, s := range slices.Backward(f.body) { // what an op gives is given
-			if strings.Contains(strings.Join(s.results, ""), "#") || strings.Contains(s.text, "dm.constant") {
+			if strings.Contains(strings.Join(s.results, ""), "#") || strings.Contains(s.text, op.Constant) {
 				continue
 			}
 			g := f

@@ -130,7 +130,7 @@ func (s *statement) wanted() want {
 			return want{exact: f.Args[n].Type}
 		}
 	case op.Yield:
-		if owner != nil && n < len(owner.Results) && owner.Name != "dm.map" && owner.Name != "dm.reduce" {
+		if owner != nil && n < len(owner.Results) && !op.Of(owner).Is(op.Isolated) {
 			return want{exact: owner.Results[n].Type}
 		}
 	}
