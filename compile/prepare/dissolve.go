@@ -25,7 +25,10 @@ func dissolve(u *pass.Unit) error {
 			continue
 		}
 		u.Warn(pass.Errorf(o, "DM806", "these ops run as several kernels: %v", why))
-		loosen(o)
+		for i, v := range ir.InlineBlock(o.Body(0), o, nil) {
+			ir.ReplaceUses(o.Results[i], v)
+		}
+		ir.Erase(o)
 	}
 	return nil
 }
@@ -38,23 +41,4 @@ func unfit(o *ir.Op) error {
 		return nil // what is wrong with it is said elsewhere
 	}
 	return kernel.UnfitOver(body.Ops[:len(body.Ops)-1], last.Operands, kernel.Updating(new(op.InPlace), o))
-}
-
-// loosen puts the ops of the kernel o in its place.
-func loosen(o *ir.Op) {
-	body := o.Body(0)
-	last := body.Terminator()
-	inner := slices.Clone(body.Ops[:len(body.Ops)-1])
-	values := slices.Clone(last.Operands)
-	ir.Erase(last)
-	body.Ops = nil
-	at := slices.Index(o.Parent.Ops, o)
-	for _, x := range inner {
-		x.Parent = o.Parent
-	}
-	o.Parent.Ops = slices.Insert(o.Parent.Ops, at, inner...)
-	for i, r := range o.Results {
-		ir.ReplaceUses(r, values[i])
-	}
-	ir.Erase(o)
 }

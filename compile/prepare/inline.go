@@ -113,7 +113,7 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	sizes := map[string]dim.Dim{}
 	for i, a := range c.Args {
-		unify(a.Type, o.Operands[i].Type, sizes)
+		types.Unify(a.Type, o.Operands[i].Type, sizes)
 	}
 	for name, n := range op.Bindings(c, x.u.Options.Bind) {
 		if _, known := sizes[name]; !known {
@@ -136,40 +136,11 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	ir.WalkValues(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
-// unify notes what the symbols of a parameter of type want stand for where a
-// value of type have is passed.
-func unify(want, have types.Type, sizes map[string]dim.Dim) {
-	w, ok := want.(*types.Tensor)
-	h, ok2 := have.(*types.Tensor)
-	if !ok || !ok2 || w.Rank() != h.Rank() {
-		return
-	}
-	for i, d := range w.Shape {
-		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-			if _, seen := sizes[names[0]]; !seen {
-				sizes[names[0]] = h.Shape[i]
-			}
-		}
-	}
-}
-
-// splice moves the body of c, which belongs to nobody, into the place of the
-// call o.
+// splice puts the body of c, a copy of the callee, in the place of the call o.
 func splice(c *ir.Func, o *ir.Op) {
-	for i, a := range c.Args {
-		ir.ReplaceUses(a, o.Operands[i])
-	}
-	ret := c.Body.Terminator()
-	values := slices.Clone(ret.Operands)
-	ir.Erase(ret)
-	block, at := o.Parent, o.Position()
-	for _, n := range c.Body.Ops {
-		n.Parent = block
-	}
-	block.Ops = slices.Insert(block.Ops, at, c.Body.Ops...)
-	c.Body.Ops = nil
+	values := ir.InlineBlock(c.Body, o, o.Operands)
 	for i, r := range o.Results {
-		if v := values[i]; v.Op != nil && v.Op.Parent == block && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
+		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
 			v.Name = r.Name
 		}
 		ir.ReplaceUses(r, values[i])

@@ -46,7 +46,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	if ret == nil || ret.Name != "func.return" || len(f.Op.Regions[0].Blocks) != 1 {
 		return nil, fail(m, f.Op, "DM812", "@%s has no single block that ends in return", f.Name)
 	}
-	if _, err := returned(m, f.Op, f); err != nil {
+	if err := returned(m, f.Op, f); err != nil {
 		return nil, err
 	}
 	wrt, err := selected(m, f, opts.Wrt)
