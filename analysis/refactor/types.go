@@ -87,7 +87,7 @@ func (r *retyping) op(o *ir.Op) {
 			r.now[v] = t
 			r.affect(o)
 			for _, u := range v.Uses {
-				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != "func.return" {
+				if !op.Ends(u.Op) {
 					r.affect(u.Op)
 				}
 			}
@@ -159,7 +159,7 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 		if origin.Tree(u.Op) == nil || origin.Tree(u.Op).Sig.Empty() || u.Op.Bad {
 			return true
 		}
-		if u.Op.Name == "func.return" || def.Is(op.Terminator) {
+		if op.Ends(u.Op) {
 			sig, err := parse.Signature(origin.Tree(u.Op).Text(r.s.src, origin.Tree(u.Op).Sig))
 			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
 		}

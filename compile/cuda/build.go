@@ -120,11 +120,7 @@ func Kernels() pass.Pass {
 
 // runs reports whether o, an op of a function's body, is a step of its own.
 func runs(o *ir.Op) bool {
-	switch o.Name {
-	case "func.return", "dm.constant":
-		return false
-	}
-	return len(o.Results) > 0 && !op.IsView(o)
+	return len(o.Results) > 0 && o.Name != "dm.constant" && !op.IsView(o)
 }
 
 // scratchBytes is the memory that the launches of one step share.

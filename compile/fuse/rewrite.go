@@ -153,7 +153,7 @@ func (r *rewriter) operands(o *ir.Op) {
 	for i, v := range o.Operands {
 		o.Operands[i] = r.at(v)
 	}
-	for _, v := range ir.CapturedValues(o) {
+	for _, v := range ir.CapturedValues(o.Regions...) {
 		own[v] = true
 	}
 	for _, reg := range o.Regions {
@@ -196,7 +196,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 				take(v)
 			}
 		}
-		for _, v := range ir.CapturedValues(o) {
+		for _, v := range ir.CapturedValues(o.Regions...) {
 			take(v)
 		}
 	}

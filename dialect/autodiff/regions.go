@@ -72,7 +72,7 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 // branches goes back through a dm.if: a second one, on the same condition,
 // computes the branch again and goes back through it.
 func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
-	captured := slices.DeleteFunc(ir.CapturedValues(o), func(v *ir.Value) bool { return !r.active[v] })
+	captured := slices.DeleteFunc(ir.CapturedValues(o.Regions...), func(v *ir.Value) bool { return !r.active[v] })
 	var ts []types.Type
 	for _, v := range captured {
 		ts = append(ts, plain(v.Type))
