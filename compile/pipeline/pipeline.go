@@ -5,14 +5,17 @@ package pipeline
 import (
 	"slices"
 
+	"dmir/compile/bind"
 	"dmir/compile/cuda"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
+	"dmir/compile/inline"
 	"dmir/compile/layout"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
+	"dmir/compile/regions"
 	"dmir/compile/schedule"
 	"dmir/compile/simplify"
+	"dmir/compile/unfuse"
 	"dmir/dialect/ir"
 )
 
@@ -21,14 +24,14 @@ import (
 // each region of a while or an if is a function of its own (pass.Regions).
 func Passes() []pass.Pass {
 	return []pass.Pass{
-		prepare.Inline(),
-		prepare.Bind(),
+		inline.Pass(),
+		bind.Pass(),
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return cuda.Attends(o, u.Machine) }),
 		gradient.Pass(),
 		simplify.Pass(),
 		pass.InRegions(layout.Pass()),
-		pass.InRegions(prepare.Dissolve()),
-		prepare.Regions(),
+		pass.InRegions(unfuse.Pass()),
+		regions.Pass(),
 		pass.InRegions(fuse.Pass(cuda.Handed)),
 		schedule.Order(),
 		pass.InRegions(cuda.Kernels()),

@@ -1,6 +1,5 @@
-// Package prepare makes a function fit for the passes that follow: one body
-// without calls (Inline), and numbers where its types have symbols (Bind).
-package prepare
+// Package inline is the pass that makes a function one body without calls.
+package inline
 
 import (
 	"slices"
@@ -12,9 +11,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// Inline puts the bodies of called functions in place of the calls.
-func Inline() pass.Pass {
-	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: inline}
+// Pass puts the bodies of called functions in place of the calls.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: run}
 }
 
 // mostOps bounds what calls of calls may grow to.
@@ -27,7 +26,7 @@ type inliner struct {
 	grown map[*ir.Func]int
 }
 
-func inline(u *pass.Unit) error {
+func run(u *pass.Unit) error {
 	giveChecks(u)
 	x := &inliner{u: u, grown: map[*ir.Func]int{}}
 	x.count(u.Func)
@@ -79,7 +78,7 @@ func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 			return err
 		}
 		x.fit(c, o)
-		splice(c, o)
+		replace(o, c)
 	}
 	return nil
 }
@@ -107,9 +106,9 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 	return f, nil
 }
 
-// fit says the types in c in the sizes of the call o: symbols are a function's
-// own. They take the sizes of the operands, and what these leave open comes
-// from the function's own bindings.
+// fit gives the types in c the sizes of the call o, since symbols are a function's
+// own: those of the operands, and for what these leave open those of the function's
+// own bindings.
 func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	sizes := map[string]dim.Dim{}
 	for i, a := range c.Args {
@@ -136,8 +135,8 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	ir.WalkValues(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
-// splice puts the body of c, a copy of the callee, in the place of the call o.
-func splice(c *ir.Func, o *ir.Op) {
+// replace puts the body of c, a copy of the callee, in the place of the call o.
+func replace(o *ir.Op, c *ir.Func) {
 	values := ir.InlineBlock(c.Body, o, o.Operands)
 	for i, r := range o.Results {
 		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
@@ -146,13 +145,4 @@ func splice(c *ir.Func, o *ir.Op) {
 		ir.ReplaceUses(r, values[i])
 	}
 	ir.Erase(o)
-}
-
-// bindings are the sizes of the unit's symbols.
-func bindings(u *pass.Unit) map[string]dim.Dim {
-	sizes := map[string]dim.Dim{}
-	for name, n := range op.Bindings(u.Func, u.Options.Bind) {
-		sizes[name] = dim.Const(n)
-	}
-	return sizes
 }

@@ -1,4 +1,5 @@
-package prepare
+// Package unfuse is the pass that takes kernels apart that cannot run as one.
+package unfuse
 
 import (
 	"slices"
@@ -9,13 +10,13 @@ import (
 	"dmir/dialect/op"
 )
 
-// Dissolve makes single ops of kernels that cannot run as one, so that the
-// passes behind it find other kernels for them.
-func Dissolve() pass.Pass {
-	return pass.Pass{Name: "dissolve", Summary: "kernels that no device runs as one become their ops again", Run: dissolve}
+// Pass makes single ops of kernels that cannot run as one, so that the passes
+// behind it find other kernels for them.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "unfuse", Summary: "kernels that no device runs as one become their ops again", Run: run}
 }
 
-func dissolve(u *pass.Unit) error {
+func run(u *pass.Unit) error {
 	for _, o := range slices.Clone(u.Func.Body.Ops) {
 		if o.Name != "dm.kernel" || o.Body(0) == nil {
 			continue
