@@ -329,7 +329,7 @@ func nothing(b *ir.Builder, o *ir.Op) *ir.Value {
 	t := o.In(0)
 	scalar := t.With()
 	scalar.At = types.Placement{}
-	zero := b.Op("dm.constant", nil, []types.Named{{Name: "value", Value: &types.Dense{Type: scalar, Splat: true, Floats: []float64{0}, Text: types.FloatText(0, t.Elem)}}}, scalar)
+	zero := b.Op("dm.constant", nil, []types.Named{{Name: "value", Value: types.SplatOf(scalar, 0)}}, scalar)
 	if t.Rank() == 0 {
 		return zero.Results[0]
 	}
