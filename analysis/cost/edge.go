@@ -74,8 +74,8 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 		}
 	}
 	for _, v := range fn.Args {
-		if uses := v.Uses; len(uses) > 0 {
-			add(v, s.touched(v, uses))
+		if len(v.Uses) > 0 {
+			add(v, s.touched(v, v.Uses))
 		}
 	}
 	arg := func(v *ir.Value) bool { return v.Block == fn.Body }
@@ -104,7 +104,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 		for _, u := range us {
 			d := op.Of(u.Op)
 			switch {
-			case u.Op.Name == op.Return:
+			case u.Op.Parent == v.Block && op.Ends(u.Op): // handed back as it is
 			case d.Is(op.Terminator):
 				return whole
 			case op.IsView(u.Op):

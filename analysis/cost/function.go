@@ -146,9 +146,9 @@ func text(env map[string]dim.Dim) string {
 	return k.String()
 }
 
-// returned is the operands of fn's return.
+// returned is the operands of fn's return, or of a region's yield.
 func returned(fn *ir.Func) []*ir.Value {
-	if t := fn.Body.Terminator(); t != nil && t.Name == op.Return {
+	if t := fn.Body.Terminator(); t != nil && op.Ends(t) {
 		return t.Operands
 	}
 	return nil

@@ -34,7 +34,7 @@ func TestFixesAreBuilt(t *testing.T) {
 			// Fusing a whole training step takes long; that its kernels are built does not.
 			until := "fuse"
 			if strings.HasSuffix(path, "_train.dmir") {
-				until = "dissolve"
+				until = "unfuse"
 			}
 			fixedIsBuilt(t, string(text), until)
 		})
@@ -67,7 +67,7 @@ func fixedIsBuilt(t *testing.T, text, until string) {
 			u := &pass.Unit{Ctx: t.Context(), Module: m, Func: m.Func(f.Func.Name), Machine: p.Target, Options: pass.Options{Bind: bind}}
 			return u, pass.Run(u, pipeline.Until(nil, until), nil)
 		}
-		was, err := compile(before, "dissolve")
+		was, err := compile(before, "unfuse")
 		if err != nil {
 			t.Logf("@%s is not compiled: %v", f.Func.Name, err)
 			continue

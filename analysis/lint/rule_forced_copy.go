@@ -83,7 +83,7 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 	case op.ReadLater:
 		f.Label = of + " is needed afterwards"
 		said := "read here"
-		if t := op.Of(why.By); t.Is(op.Terminator) || why.By.Name == op.Return {
+		if op.Ends(why.By) {
 			said = "given away here"
 			f.Help = "give away the updated value alone"
 		}

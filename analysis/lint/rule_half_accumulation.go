@@ -82,23 +82,24 @@ func reductionLength(o *ir.Op) (int64, bool) {
 
 // clauseSpan is the text of ", name = value" in a pretty op.
 func clauseSpan(o *ir.Op, name string) (source.Span, bool) {
-	if origin.Tree(o) == nil {
+	t := origin.Tree(o)
+	if t == nil {
 		return source.Span{}, false
 	}
-	for i, cl := range origin.Tree(o).Clauses {
+	for i, cl := range t.Clauses {
 		if cl.Name != name {
 			continue
 		}
 		var start int32
 		switch {
 		case i > 0:
-			start = origin.Tree(o).Clauses[i-1].Value.End
-		case len(origin.Tree(o).Operands) > 0:
-			start = origin.Tree(o).Operands[len(origin.Tree(o).Operands)-1].Span.End
+			start = t.Clauses[i-1].Value.End
+		case len(t.Operands) > 0:
+			start = t.Operands[len(t.Operands)-1].Span.End
 		default:
 			return source.Span{}, false
 		}
-		return source.Span{Start: origin.Tree(o).Off + int(start), End: origin.Tree(o).Off + int(cl.Value.End)}, true
+		return source.Span{Start: t.Off + int(start), End: t.Off + int(cl.Value.End)}, true
 	}
 	return source.Span{}, false
 }

@@ -132,7 +132,8 @@ func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []d
 // swapped.
 func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []diag.Edit {
 	n := len(perm)
-	if n < 2 || operand > 1 || m.Bad || origin.Tree(m) == nil || origin.Tree(m).Form != ast.Pretty || origin.Tree(m).Sig.Empty() || len(origin.Tree(m).Operands) != 2 {
+	tree := origin.Tree(m)
+	if n < 2 || operand > 1 || m.Bad || tree == nil || tree.Form != ast.Pretty || tree.Sig.Empty() || len(tree.Operands) != 2 {
 		return nil
 	}
 	for i, p := range perm {
@@ -147,24 +148,25 @@ func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []di
 	flag := [...]string{"transpose_a", "transpose_b"}[operand]
 	edits := c.readInstead(m, t.Results[0], t.Operands[0])
 	value := fmt.Sprint(!op.Bool(m, flag))
-	at := origin.Tree(m).Operands[1].Span.End
-	for _, clause := range origin.Tree(m).Clauses {
+	at := tree.Operands[1].Span.End
+	for _, clause := range tree.Clauses {
 		if clause.Name == flag {
-			return append(edits, diag.Edit{Span: origin.Tree(m).Abs(clause.Value), Text: value})
+			return append(edits, diag.Edit{Span: tree.Abs(clause.Value), Text: value})
 		}
 		at = clause.Value.End
 	}
 	if m.Attr(flag) != nil { // written in a dictionary
 		return nil
 	}
-	end := origin.Tree(m).Off + int(at)
+	end := tree.Off + int(at)
 	return append(edits, diag.Edit{Span: source.Span{Start: end, End: end}, Text: ", " + flag + " = " + value})
 }
 
 // foldResult makes einsum e write the transpose's result under its name.
 func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
 	terms, result, ok := terms(e)
-	if !ok || len(result) != len(perm) || len(origin.Tree(e).Results) != 1 {
+	tree := origin.Tree(e)
+	if !ok || len(result) != len(perm) || len(tree.Results) != 1 {
 		return nil
 	}
 	letters := make([]byte, len(perm))
@@ -177,9 +179,9 @@ func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
 	sig := c.signature(e, func(_ int, v *ir.Value) string { return c.typeText(v) },
 		func(*ir.Value) string { return c.typeText(t.Results[0]) })
 	return []diag.Edit{
-		{Span: origin.Tree(e).Abs(origin.Tree(e).Results[0].Span), Text: spelling(t.Results[0])},
-		{Span: origin.Tree(e).Abs(origin.Tree(e).Lead), Text: equation(terms, string(letters))},
-		{Span: origin.Tree(e).Abs(origin.Tree(e).Sig), Text: sig},
+		{Span: tree.Abs(tree.Results[0].Span), Text: spelling(t.Results[0])},
+		{Span: tree.Abs(tree.Lead), Text: equation(terms, string(letters))},
+		{Span: tree.Abs(tree.Sig), Text: sig},
 	}
 }
 

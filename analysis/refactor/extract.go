@@ -44,7 +44,7 @@ func (s *selection) functionGroup() (*group, error) {
 	for _, o := range s.ops {
 		def := op.Of(o)
 		switch last := o == s.block.Terminator(); {
-		case o.Name == op.Return || def.Is(op.Terminator) || len(o.Succs) > 0 || last && def == nil && o.Name != op.Call:
+		case op.Ends(o) || len(o.Succs) > 0 || last && def == nil && o.Name != op.Call:
 			return nil, refuse("%s ends the block", o.Name)
 		}
 	}

@@ -146,7 +146,7 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 func fusible(o *ir.Op) error {
 	def := op.Of(o)
 	switch {
-	case o.Name == op.Return || def.Is(op.Terminator) || len(o.Succs) > 0:
+	case op.Ends(o) || len(o.Succs) > 0:
 		return refuse("%s ends the block", o.Name)
 	case o.Name == op.Grad:
 		return refuse("dm.grad stands for a whole graph, which no kernel holds")

@@ -104,16 +104,17 @@ func touched(ops []*ir.Op, span source.Span) []*ir.Op {
 // into is the block of one of o's regions that span lies in, with the ops of it
 // that span touches.
 func into(o *ir.Op, span source.Span) (*ir.Block, []*ir.Op) {
-	if origin.Tree(o) == nil || len(origin.Tree(o).Regions) < len(o.Regions) {
+	tree := origin.Tree(o)
+	if tree == nil || len(tree.Regions) < len(o.Regions) {
 		return nil, nil
 	}
 	for i, r := range o.Regions {
-		t := origin.Tree(o).Regions[i]
+		t := tree.Regions[i]
 		end := o.Span.End
 		if t.Close >= 0 {
-			end = origin.Tree(o).Off + int(t.Close)
+			end = tree.Off + int(t.Close)
 		}
-		if span.Start <= origin.Tree(o).Off+int(t.Open) || span.End > end {
+		if span.Start <= tree.Off+int(t.Open) || span.End > end {
 			continue
 		}
 		at := sort.Search(len(r.Blocks), func(i int) bool {
@@ -186,11 +187,12 @@ func (s *selection) flawed(ops []*ir.Op) error {
 		if err != nil {
 			return false
 		}
-		if o.Bad || origin.Tree(o) == nil || origin.Tree(o).Form == ast.Bad || len(origin.Tree(o).Operands) != len(o.Operands) || len(origin.Tree(o).Regions) < len(o.Regions) {
+		tree := origin.Tree(o)
+		if o.Bad || tree == nil || tree.Form == ast.Bad || len(tree.Operands) != len(o.Operands) || len(tree.Regions) < len(o.Regions) {
 			err = refuse("%s cannot be read", describe(o))
 			return false
 		}
-		for _, r := range origin.Tree(o).Regions {
+		for _, r := range tree.Regions {
 			if r.Close < 0 {
 				err = refuse("a region of %s is not closed", describe(o))
 			}

@@ -61,10 +61,11 @@ func (s *selection) infer() []diag.Edit {
 
 func (r *retyping) op(o *ir.Op) {
 	def := op.Of(o)
-	if def == nil || def.Infer == nil || def.Is(op.Terminator) || origin.Tree(o) == nil || len(origin.Tree(o).Operands) != len(o.Operands) || len(o.Results) == 0 {
+	tree := origin.Tree(o)
+	if def == nil || def.Infer == nil || def.Is(op.Terminator) || tree == nil || len(tree.Operands) != len(o.Operands) || len(o.Results) == 0 {
 		return
 	}
-	missing := origin.Tree(o).Sig.Empty()
+	missing := tree.Sig.Empty()
 	if o.Bad && !missing {
 		return
 	}
@@ -87,7 +88,7 @@ func (r *retyping) op(o *ir.Op) {
 			r.now[v] = t
 			r.affect(o)
 			for _, u := range v.Uses {
-				if !op.Of(u.Op).Is(op.Terminator) && u.Op.Name != op.Return {
+				if !op.Ends(u.Op) {
 					r.affect(u.Op)
 				}
 			}
@@ -159,7 +160,7 @@ func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 		if origin.Tree(u.Op) == nil || origin.Tree(u.Op).Sig.Empty() || u.Op.Bad {
 			return true
 		}
-		if u.Op.Name == op.Return || def.Is(op.Terminator) {
+		if op.Ends(u.Op) {
 			sig, err := parse.Signature(origin.Tree(u.Op).Text(r.s.src, origin.Tree(u.Op).Sig))
 			return err != nil || len(sig.In) != len(u.Op.Operands) || r.s.m.Aliases.Expand(sig.In[u.Index].Text) != t.String()
 		}
@@ -196,7 +197,8 @@ func (r *retyping) write(o *ir.Op) []diag.Edit {
 // signature is that of o with each type as spell gives it, which is told how it
 // is written now; ok is false where it cannot be read.
 func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) string) (text string, ok bool) {
-	sig, err := parse.Signature(origin.Tree(o).Text(s.src, origin.Tree(o).Sig))
+	tree := origin.Tree(o)
+	sig, err := parse.Signature(tree.Text(s.src, tree.Sig))
 	if err != nil {
 		return "", false
 	}
@@ -216,12 +218,12 @@ func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) 
 	}
 	in, out := list(o.Operands, sig.In), list(o.Results, sig.Out)
 	switch {
-	case len(out) == 0 && origin.Tree(o).Form == ast.Pretty:
+	case len(out) == 0 && tree.Form == ast.Pretty:
 		return strings.Join(in, ", "), true
 	case len(in) == 0 && len(out) == 1 && sig.Single:
 		return out[0], true
 	}
-	return shortest(in, out, origin.Tree(o).Form == ast.Generic || len(origin.Tree(o).Regions) > 0 && len(in) > 0 || o.Name == op.Call), true
+	return shortest(in, out, tree.Form == ast.Generic || len(tree.Regions) > 0 && len(in) > 0 || o.Name == op.Call), true
 }
 
 // shortest is a signature in the form that people write: one type where all are

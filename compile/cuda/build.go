@@ -112,11 +112,7 @@ func (c codegen) Plan(u *pass.Unit) error {
 
 // runs reports whether o, an op of a function's body, is a step of its own.
 func runs(o *ir.Op) bool {
-	switch o.Name {
-	case "func.return", "dm.constant":
-		return false
-	}
-	return len(o.Results) > 0 && !op.IsView(o)
+	return len(o.Results) > 0 && o.Name != "dm.constant" && !op.IsView(o)
 }
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"dmir/compile/inline"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -44,7 +44,7 @@ var Codes = diag.Register([]diag.Code{
 
 // runOn compiles the job's function and runs it on d.
 func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
-	checks := prepare.Checks(j.Fn)
+	checks := inline.Checks(j.Fn)
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err

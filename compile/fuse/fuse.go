@@ -139,22 +139,13 @@ func inline(fn *ir.Func) {
 		if o.Name != op.Kernel {
 			continue
 		}
-		now := map[*ir.Value]*ir.Value{}
-		b := &ir.Builder{Block: fn.Body, Index: i}
-		body := o.Body(0)
-		t := body.Terminator()
-		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], now)
-		for j, v := range t.Operands {
-			w := v
-			if c := now[v]; c != nil {
-				w = c
+		for j, v := range ir.InlineBlock(o.Body(0), o, nil) {
+			if v.Op != nil && v.Op.Parent == fn.Body && o.Results[j].Name != "" {
+				v.Name = o.Results[j].Name
 			}
-			if w.Op != nil && w.Op.Parent == fn.Body && o.Results[j].Name != "" {
-				w.Name = o.Results[j].Name
-			}
-			ir.ReplaceUses(o.Results[j], w)
+			ir.ReplaceUses(o.Results[j], v)
 		}
-		ir.EraseAll(o)
+		ir.Erase(o)
 		i--
 	}
 }

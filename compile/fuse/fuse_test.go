@@ -14,11 +14,12 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"dmir/analysis/cost"
+	"dmir/compile/bind"
 	"dmir/compile/fuse"
+	"dmir/compile/inline"
 	"dmir/compile/interp"
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 )
@@ -135,7 +136,7 @@ func TestExamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := "../../examples/" + name + ".dmir"
 			u := unit(t, path, read(t, path), nil)
-			if err := pass.Run(u, []pass.Pass{prepare.Inline(), prepare.Bind()}, nil); err != nil {
+			if err := pass.Run(u, []pass.Pass{inline.Pass(), bind.Pass()}, nil); err != nil {
 				t.Fatal(err)
 			}
 			f := same(t, u, fuse.Options{Refuse: true})

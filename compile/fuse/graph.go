@@ -245,7 +245,7 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 		}
 	}
 	var err error
-	for _, v := range ir.CapturedValues(n.op) {
+	for _, v := range ir.CapturedValues(n.op.Regions...) {
 		if err == nil {
 			err = add(v, whole)
 		}

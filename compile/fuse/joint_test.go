@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/compile/bind"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
+	"dmir/compile/inline"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
 )
 
 // joint is the layer of examples/bert_encoder.dmir as it is trained: forward and
@@ -25,7 +26,7 @@ func jointOf(t testing.TB, text string) *pass.Unit {
 	end := u.Func.Body.Terminator()
 	end.SetOperands(end.Operands[0]) // what the backward pass needs is the gradient's business
 	u.Func.Retype()
-	if err := pass.Run(u, []pass.Pass{prepare.Inline(), prepare.Bind()}, nil); err != nil {
+	if err := pass.Run(u, []pass.Pass{inline.Pass(), bind.Pass()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gradient.Function(u.Module, u.Func, gradient.Options{Joint: true, Seeded: true})

@@ -154,7 +154,7 @@ func (r *rewriter) operands(o *ir.Op) {
 	for i, v := range o.Operands {
 		o.Operands[i] = r.at(v)
 	}
-	for _, v := range ir.CapturedValues(o) {
+	for _, v := range ir.CapturedValues(o.Regions...) {
 		own[v] = true
 	}
 	for _, reg := range o.Regions {
@@ -197,7 +197,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 				take(v)
 			}
 		}
-		for _, v := range ir.CapturedValues(o) {
+		for _, v := range ir.CapturedValues(o.Regions...) {
 			take(v)
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"dmir/analysis/cost"
+	"dmir/compile/bind"
 	"dmir/compile/gradient"
+	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/compile/prepare"
 	"dmir/compile/simplify"
 	"dmir/internal/messy"
 )
@@ -37,7 +38,7 @@ func TestGolden(t *testing.T) {
 
 // before is what runs before layouts are chosen.
 func before() []pass.Pass {
-	return []pass.Pass{prepare.Inline(), prepare.Bind(), gradient.Pass(), simplify.Pass()}
+	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), simplify.Pass()}
 }
 
 // chosen runs the pass and holds it to what it says: the function's predicted

@@ -8,8 +8,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// RegionAttr marks the function that a region of control flow is while passes
-// go over it.
+// RegionAttr marks a region of control flow while it is a pass's unit.
 const RegionAttr = "dm.region"
 
 // inherited are the attributes of a function that its regions have too.
@@ -35,10 +34,9 @@ func InRegions(p Pass) Pass {
 	return q
 }
 
-// Regions runs each region of the control flow in the body of u's function, not
-// of that within regions, as a function of its own: its arguments are those of
-// the block, then the values that it takes from outside; it returns what the
-// region yields. What run makes of the body is the region's afterwards.
+// Regions gives each region of the control flow in the body of u's function, not
+// of that within regions, to run as a unit of its own; see Outlined. What run makes
+// of the body is the region's afterwards.
 func Regions(u *Unit, run func(*Unit) error) error {
 	for _, o := range slices.Clone(u.Func.Body.Ops) {
 		if !Controls(o) {
@@ -63,9 +61,11 @@ func Regions(u *Unit, run func(*Unit) error) error {
 	return nil
 }
 
-// Outlined calls use with region n of o, an op of the body of f, as a function.
-// Its arguments are those of the region's block and then one for each of the
-// captured values. Afterwards it is the region again.
+// Outlined calls use with region n of o, an op of the body of f, and the values
+// that it captures. It comes as a function whose arguments are those of the
+// region's block and then one for each captured value, and whose body is that
+// block, which ends in its dm.yield. Afterwards the region uses the captured
+// values themselves again.
 func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []*ir.Value) error) error {
 	r := o.Regions[n]
 	if len(r.Blocks) != 1 {
@@ -89,10 +89,9 @@ func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []
 		carried = own
 	}
 	g.Op.SetAttr(op.CarriedAttr, types.Int{V: int64(carried)})
-	captured := capture(b)
+	captured := capture(r, b)
 	g.Op.Regions = []*ir.Region{{Op: g.Op, Blocks: r.Blocks}}
 	b.Region = g.Op.Regions[0]
-	b.Terminator().Name = "func.return"
 	g.Args = b.Args
 	g.Retype()
 	err := use(g, captured)
@@ -115,54 +114,34 @@ func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []
 		v.AddUses(uses[v])
 	}
 	b.Args = b.Args[:own:own]
-	b.Terminator().Name = "dm.yield"
 	b.Region, r.Blocks = r, []*ir.Block{b}
 	return err
 }
 
-// capture makes arguments of b, a region's block, for the values that its ops
-// take from outside, and gives these.
-func capture(b *ir.Block) (captured []*ir.Value) {
-	inside := map[*ir.Value]bool{}
-	for _, v := range b.Args {
-		inside[v] = true
-	}
-	ops := map[*ir.Op]bool{}
-	ir.Walk(b.Ops, func(p *ir.Op) bool {
-		ops[p] = true
-		for _, v := range p.Results {
-			inside[v] = true
-		}
-		for _, r := range p.Regions {
-			for _, c := range r.Blocks {
-				for _, v := range c.Args {
-					inside[v] = true
-				}
-			}
-		}
-		return true
-	})
+// capture makes arguments of b, the block of region r, for the values that its
+// ops take from outside, and returns these.
+func capture(r *ir.Region, b *ir.Block) []*ir.Value {
+	captured := ir.CapturedValues(r)
 	b.Args = slices.Clone(b.Args)
-	arg := map[*ir.Value]*ir.Value{}
+	arg := make(map[*ir.Value]*ir.Value, len(captured))
+	for _, v := range captured {
+		a := &ir.Value{Name: v.Name, Type: v.Type, Block: b, Index: len(b.Args), Span: v.Span}
+		arg[v] = a
+		b.Args = append(b.Args, a)
+	}
+	inside := map[*ir.Op]bool{}
 	ir.Walk(b.Ops, func(p *ir.Op) bool {
+		inside[p] = true
 		for i, v := range p.Operands {
-			if inside[v] {
-				continue
+			if a := arg[v]; a != nil {
+				p.Operands[i] = a
+				a.Uses = append(a.Uses, ir.Use{Op: p, Index: i})
 			}
-			a := arg[v]
-			if a == nil {
-				a = &ir.Value{Name: v.Name, Type: v.Type, Block: b, Index: len(b.Args), Span: v.Span}
-				arg[v] = a
-				b.Args = append(b.Args, a)
-				captured = append(captured, v)
-			}
-			p.Operands[i] = a
-			a.Uses = append(a.Uses, ir.Use{Op: p, Index: i})
 		}
 		return true
 	})
 	for _, v := range captured {
-		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return ops[u.Op] })
+		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return inside[u.Op] })
 	}
 	return captured
 }

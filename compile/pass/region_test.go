@@ -11,8 +11,8 @@ import (
 	"dmir/internal/messy"
 )
 
-// A region as a function is whole: it defines all that it uses, its text is that
-// of a function; and the program is what it was afterwards.
+// A region that a pass is given captures nothing: all that it uses is defined in it
+// or is its argument. Afterwards the program is what it was.
 func TestRegions(t *testing.T) {
 	regions := 0
 	for seed := range uint64(60) {
@@ -23,10 +23,14 @@ func TestRegions(t *testing.T) {
 				return nil
 			}
 			regions++
-			if n := len(u.Func.Body.Terminator().Operands); n != len(u.Func.Results) {
-				t.Errorf("%d results of %d values", len(u.Func.Results), n)
+			last := u.Func.Body.Terminator()
+			if n := len(last.Operands); n != len(u.Func.Results) || last.Name != "dm.yield" {
+				t.Errorf("%d results of %d values that %s hands on", len(u.Func.Results), n, last.Name)
 			}
-			return pass.Check(u)
+			if vs := ir.CapturedValues(u.Func.Op.Regions...); len(vs) > 0 {
+				t.Errorf("%s is no argument", vs[0].Name)
+			}
+			return nil
 		}}).Run(u)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -45,29 +45,13 @@ func (b *Builder) Make(name string, operands []*ir.Value, attrs []types.Named, r
 		return nil
 	}
 	o := b.Builder.Op(op.Prefix+strings.TrimPrefix(name, op.Prefix), operands, attrs, results...)
-	if !complete(o) || verify.Op(o) != nil {
+	if op.Of(o) == nil || len(o.Results) == 0 && !op.InferResults(o) || verify.Op(o) != nil {
 		b.err = Errorf(b.At, "DM820", "%s cannot be built from (%s)", o.Name, operandTypes(operands))
 		ir.Erase(o)
 		b.Index--
 		return nil
 	}
 	return o
-}
-
-// complete gives o the results that follow from its operands, if it has none.
-func complete(o *ir.Op) bool {
-	d := op.Of(o)
-	if d == nil || len(o.Results) > 0 {
-		return d != nil
-	}
-	if d.Infer == nil {
-		return false
-	}
-	ts, p := d.Infer(o)
-	for i, t := range ts {
-		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
-	}
-	return p == nil
 }
 
 func operandTypes(vs []*ir.Value) string {
@@ -130,16 +114,7 @@ func (b *Builder) Convert(x *ir.Value, elem types.Elem) *ir.Value {
 
 // Splat is the constant v of the given type.
 func (b *Builder) Splat(t *types.Tensor, v float64) *ir.Value {
-	d := &types.Dense{Type: t, Splat: true}
-	if t.Elem.IsFloat() {
-		d.Floats, d.Text = []float64{v}, types.FloatText(v, t.Elem)
-	} else {
-		d.Ints, d.Text = []int64{int64(v)}, types.Int{V: int64(v)}.String()
-	}
-	if t.Elem == types.I1 {
-		d.Text = types.Bool(v != 0).String()
-	}
-	return b.Value("constant", nil, []types.Named{{Name: "value", Value: d}}, t)
+	return b.Value("constant", nil, []types.Named{{Name: "value", Value: types.SplatOf(t, v)}}, t)
 }
 
 // Ints is a list of integers as an attribute.

@@ -6,15 +6,18 @@ import (
 	"slices"
 	"sync"
 
+	"dmir/compile/bind"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
+	"dmir/compile/inline"
 	"dmir/compile/kernel"
 	"dmir/compile/layout"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
+	"dmir/compile/regions"
 	"dmir/compile/schedule"
 	"dmir/compile/simplify"
 	"dmir/compile/target"
+	"dmir/compile/unfuse"
 	"dmir/dialect/ir"
 )
 
@@ -30,14 +33,14 @@ func For(g target.Generator) []pass.Pass {
 		return target.For("").Generator(target.Options{})
 	})
 	return []pass.Pass{
-		prepare.Inline(),
-		prepare.Bind(),
+		inline.Pass(),
+		bind.Pass(),
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
 		simplify.Pass(),
 		pass.InRegions(layout.Pass()),
-		pass.InRegions(prepare.Dissolve()),
-		prepare.Regions(),
+		pass.InRegions(unfuse.Pass()),
+		regions.Pass(),
 		pass.InRegions(fuse.Pass(func(u *pass.Unit) (func(*kernel.Form) int64, error) { return of().PartialBytes(u) })),
 		schedule.Order(),
 		pass.InRegions(pass.Pass{

@@ -90,7 +90,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 	}
 	for i, o := range fn.Body.Ops {
 		switch last := i == len(fn.Body.Ops)-1; {
-		case o.Name == op.Return && last:
+		case last && op.Ends(o):
 			for _, v := range o.Operands {
 				if r := g.rootOf[v]; r != nil {
 					r.out = true

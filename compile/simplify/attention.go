@@ -3,8 +3,8 @@ package simplify
 import (
 	"fmt"
 
+	"dmir/compile/inline"
 	"dmir/compile/pass"
-	"dmir/compile/prepare"
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -29,7 +29,7 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 				if f != u.Func { // whose calls are inlined already
 					g := *u
 					g.Func = f
-					if prepare.Inline().Run(&g) != nil {
+					if inline.Pass().Run(&g) != nil {
 						continue // reverse mode says what is wrong with it
 					}
 				}

@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/compile/bind"
 	"dmir/compile/gradient"
+	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/compile/prepare"
 	"dmir/compile/simplify"
 	"dmir/dialect/attention"
 	"dmir/dialect/ir"
@@ -18,7 +19,7 @@ import (
 func everything(*pass.Unit, *ir.Op) bool { return true }
 
 func attentionPasses(string) []pass.Pass {
-	return []pass.Pass{prepare.Inline(), prepare.Bind(), simplify.Attention(everything)}
+	return []pass.Pass{inline.Pass(), bind.Pass(), simplify.Attention(everything)}
 }
 
 func TestAttentionGolden(t *testing.T) { passtest.Golden(t, "testdata/attention", attentionPasses) }

@@ -30,17 +30,6 @@ func controlRules() []Rule {
 	}
 }
 
-// unwrap moves the ops of b, but for its terminator, before o and gives o's
-// results the values that were yielded.
-func unwrap(o *ir.Op, b *ir.Block) {
-	yield := b.Terminator()
-	values := slices.Clone(yield.Operands)
-	for _, inner := range slices.Clone(b.Ops[:len(b.Ops)-1]) {
-		ir.MoveBefore(inner, o)
-	}
-	pass.Replace(o, values...)
-}
-
 func ifConstant(_ *rewriter, o *ir.Op) bool {
 	n, ok := numberOf(o.Operands[0])
 	if !ok {
@@ -50,7 +39,7 @@ func ifConstant(_ *rewriter, o *ir.Op) bool {
 	b := o.Body(region)
 	switch {
 	case b != nil && b.Terminator() != nil:
-		unwrap(o, b)
+		pass.Replace(o, ir.InlineBlock(b, o, nil)...)
 	case len(o.Results) == 0:
 		ir.EraseAll(o)
 	default:
@@ -119,7 +108,7 @@ func kernelEmpty(_ *rewriter, o *ir.Op) bool {
 			return false
 		}
 	}
-	unwrap(o, b)
+	pass.Replace(o, ir.InlineBlock(b, o, nil)...)
 	return true
 }
 

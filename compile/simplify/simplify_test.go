@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/compile/bind"
+	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/compile/prepare"
 	"dmir/compile/simplify"
 	"dmir/internal/messy"
 )
@@ -17,7 +18,7 @@ import (
 var programs = flag.Int("programs", 120, "how many random programs are simplified")
 
 func passes(string) []pass.Pass {
-	return []pass.Pass{prepare.Inline(), prepare.Bind(), simplify.Pass()}
+	return []pass.Pass{inline.Pass(), bind.Pass(), simplify.Pass()}
 }
 
 func TestGolden(t *testing.T) { passtest.Golden(t, "testdata", passes) }

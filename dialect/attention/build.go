@@ -69,18 +69,13 @@ func (b *builder) op(name string, operands []*ir.Value, attrs []types.Named, res
 	}
 	o := &ir.Op{Name: op.Prefix + name, Operands: operands, Parent: b.root.Parent, Span: b.root.Span, Head: b.root.Head}
 	o.SetAttrs(attrs)
-	d := op.Of(o)
-	if len(result) == 0 {
-		ts, p := d.Infer(o)
-		if p != nil {
-			return nil
-		}
-		result = ts
-	}
 	for i, t := range result {
-		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i})
+		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
 	}
-	if d.Verify != nil && d.Verify(o) != nil {
+	if len(result) == 0 && !op.InferResults(o) {
+		return nil
+	}
+	if d := op.Of(o); d.Verify != nil && d.Verify(o) != nil {
 		return nil
 	}
 	b.ops = append(b.ops, o)
@@ -96,8 +91,7 @@ func (b *builder) nought() *ir.Value {
 
 func (b *builder) splat(n float64) *ir.Value {
 	t := &types.Tensor{Elem: b.elem}
-	d := &types.Dense{Type: t, Splat: true, Floats: []float64{n}, Text: types.FloatText(n, b.elem)}
-	return b.op("constant", nil, []types.Named{{Name: "value", Value: d}}, t)
+	return b.op("constant", nil, []types.Named{{Name: "value", Value: types.SplatOf(t, n)}}, t)
 }
 
 func (b *builder) sizes(x axes) []dim.Dim {

@@ -32,7 +32,7 @@ type Options struct {
 // Function is the gradient of f as a new function, not added to m, of which it
 // needs the functions that f calls. Its arguments are f's, and the cotangents
 // where Seeded; its results f's where Joint, and the gradients, of the types of
-// the arguments. Kernels that the gradient goes through are dissolved, calls
+// the arguments. Kernels that the gradient goes through are unfused, calls
 // inlined. An error is a *Error.
 func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
 	return function(m, f, opts, []string{f.Name})
@@ -46,7 +46,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	if ret == nil || ret.Name != op.Return || len(f.Op.Regions[0].Blocks) != 1 {
 		return nil, fail(m, f.Op, "DM812", "@%s has no single block that ends in return", f.Name)
 	}
-	if _, err := returned(m, f.Op, f); err != nil {
+	if err := returned(m, f.Op, f); err != nil {
 		return nil, err
 	}
 	wrt, err := selected(m, f, opts.Wrt)

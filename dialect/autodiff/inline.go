@@ -28,35 +28,25 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
 		return nil, fail(m, o, "DM812", "%s does not fit @%s", o.Name, o.Str("callee"))
 	}
-	out, err := returned(m, o, f)
-	if err != nil {
+	if err := returned(m, o, f); err != nil {
 		return nil, err
 	}
-	values := map[*ir.Value]*ir.Value{}
-	for i, a := range f.Args {
-		values[a] = o.Operands[i]
-	}
-	ir.CloneOps(b, f.Body.Ops[:len(f.Body.Ops)-1], values)
-	vs := make([]*ir.Value, len(out))
-	for i, v := range out {
-		vs[i] = values[v]
-	}
-	return vs, nil
+	return ir.CloneBlock(b, f.Body, o.Operands), nil
 }
 
-// returned are the values that f, which ends in return, gives back: as many as it
+// returned checks that f, which ends in return, returns as many values as it
 // says, all defined in it. An error is on o.
-func returned(m *ir.Module, o *ir.Op, f *ir.Func) ([]*ir.Value, error) {
+func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 	out := f.Body.Terminator().Operands
 	if len(out) != len(f.Results) {
-		return nil, fail(m, o, "DM812", "@%s does not return as many values as it says", f.Name)
+		return fail(m, o, "DM812", "@%s does not return as many values as it says", f.Name)
 	}
 	for _, v := range out {
 		if v.Block != f.Body && (v.Op == nil || v.Op.Parent != f.Body) {
-			return nil, fail(m, o, "DM812", "@%s returns %s, which it does not define", f.Name, v.Name)
+			return fail(m, o, "DM812", "@%s returns %s, which it does not define", f.Name, v.Name)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // target is the function that o stands for: the callee, or its gradient, in the
@@ -74,8 +64,8 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 	}
 	sizes := map[string]dim.Dim{}
 	for i, a := range f.Args {
-		if i < len(operands) {
-			bind(sizes, a.Tensor(), operands[i])
+		if i < len(operands) && operands[i] != nil {
+			types.Unify(a.Type, operands[i], sizes)
 		}
 	}
 	for s, n := range op.Bindings(f, nil) {
@@ -113,20 +103,6 @@ func recursive(m *ir.Module, f *ir.Func) bool {
 		return found
 	}
 	return leads(f)
-}
-
-// bind notes what the symbols of a parameter stand for where it takes a value.
-func bind(sizes map[string]dim.Dim, want, have *types.Tensor) {
-	if want == nil || have == nil || want.Rank() != have.Rank() {
-		return
-	}
-	for i, d := range want.Shape {
-		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-			if _, seen := sizes[names[0]]; !seen {
-				sizes[names[0]] = have.Shape[i]
-			}
-		}
-	}
 }
 
 // resized is f in other sizes; f itself where nothing changes.

@@ -20,20 +20,14 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		return v
 	}
 	inner := &reverse{m: r.m, active: map[*ir.Value]bool{}, cot: map[*ir.Value][]*ir.Value{}, callers: r.callers}
-	values := map[*ir.Value]*ir.Value{}
 	body := o.Body(0)
 	operands := append([]*ir.Value{}, o.Operands...)
 	for i, a := range body.Args {
 		v := argument(a.Type, a.Name)
-		values[a], inner.active[v] = v, r.active[o.Operands[i]]
+		inner.active[v] = r.active[o.Operands[i]]
 	}
-	args := append([]*ir.Value{}, block.Args...)
-	ir.CloneOps(&ir.Builder{Block: block}, body.Ops[:len(body.Ops)-1], values)
-	var outs []*ir.Value
-	for _, v := range body.Terminator().Operands {
-		outs = append(outs, values[v])
-	}
-	outs, err := inner.forward(block, outs)
+	args := slices.Clone(block.Args)
+	outs, err := inner.forward(block, ir.CloneBlock(&ir.Builder{Block: block}, body, args))
 	if err != nil {
 		return err
 	}
@@ -78,14 +72,13 @@ func (r *reverse) scalars(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 // branches goes back through a dm.if: a second one, on the same condition,
 // computes the branch again and goes back through it.
 func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
-	captured := slices.DeleteFunc(ir.CapturedValues(o), func(v *ir.Value) bool { return !r.active[v] })
+	captured := slices.DeleteFunc(ir.CapturedValues(o.Regions...), func(v *ir.Value) bool { return !r.active[v] })
 	var ts []types.Type
 	for _, v := range captured {
 		ts = append(ts, plain(v.Type))
 	}
 	back := &ir.Op{Name: o.Name}
 	for n := range o.Regions {
-		body := o.Body(n)
 		region := &ir.Region{Op: back}
 		block := &ir.Block{Region: region}
 		region.Blocks = []*ir.Block{block}
@@ -94,16 +87,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		for _, v := range captured {
 			inner.active[v] = true
 		}
-		values := map[*ir.Value]*ir.Value{}
-		ir.CloneOps(&ir.Builder{Block: block}, body.Ops[:len(body.Ops)-1], values)
-		var outs []*ir.Value
-		for _, v := range body.Terminator().Operands {
-			if c := values[v]; c != nil {
-				v = c
-			}
-			outs = append(outs, v)
-		}
-		outs, err := inner.forward(block, outs)
+		outs, err := inner.forward(block, ir.CloneBlock(&ir.Builder{Block: block}, o.Body(n), nil))
 		if err != nil {
 			return err
 		}

@@ -95,16 +95,7 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		vs, err = inline(r.m, b, o, r.callers)
 		return vs, err == nil, err
 	case op.Kernel:
-		body := o.Body(0)
-		values := map[*ir.Value]*ir.Value{}
-		ir.CloneOps(b, body.Ops[:len(body.Ops)-1], values)
-		for _, v := range body.Terminator().Operands {
-			if n := values[v]; n != nil {
-				v = n
-			}
-			vs = append(vs, v)
-		}
-		return vs, true, nil
+		return ir.InlineBlock(o.Body(0), o, nil), true, nil
 	}
 	d := op.Of(o)
 	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Sound(o) {

@@ -49,6 +49,24 @@ func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
 	return copies
 }
 
+// CloneBlock inserts at b copies of the ops of block, but for its terminator, with
+// args in place of its arguments, and returns what the terminator hands on.
+func CloneBlock(b *Builder, block *Block, args []*Value) []*Value {
+	values := make(map[*Value]*Value, len(block.Ops))
+	for i, a := range block.Args {
+		values[a] = args[i]
+	}
+	last := len(block.Ops) - 1
+	CloneOps(b, block.Ops[:last], values)
+	out := slices.Clone(block.Ops[last].Operands)
+	for i, v := range out {
+		if c := values[v]; c != nil {
+			out[i] = c
+		}
+	}
+	return out
+}
+
 func (k *cloner) fn(f *Func, o *Op) *Func {
 	c := *f
 	c.Op, c.Body, c.Results = o, o.Body(0), slices.Clone(f.Results)

@@ -78,13 +78,13 @@ func TestCapturedValues(t *testing.T) {
 	neg := b.Op("dm.neg", []*ir.Value{add}, nil, iota.Type)
 	inner := b.Op("dm.kernel", []*ir.Value{iota}, nil, iota.Type)
 	(&ir.Builder{Block: region(inner)}).Op("dm.yield", []*ir.Value{neg.Results[0], exp, arg, {}, add}, nil)
-	if got := ir.CapturedValues(outer); !slices.Equal(got, []*ir.Value{add, iota, exp}) {
+	if got := ir.CapturedValues(outer.Regions...); !slices.Equal(got, []*ir.Value{add, iota, exp}) {
 		t.Errorf("the outer one captures %d values", len(got))
 	}
 	if got := ir.UsedValues(outer); !slices.Equal(got, []*ir.Value{exp, add, iota}) {
 		t.Errorf("the outer one uses %d values", len(got))
 	}
-	if got := ir.CapturedValues(inner); !slices.Equal(got, []*ir.Value{neg.Results[0], exp, arg, add}) {
+	if got := ir.CapturedValues(inner.Regions...); !slices.Equal(got, []*ir.Value{neg.Results[0], exp, arg, add}) {
 		t.Errorf("the inner one captures %d values", len(got))
 	}
 	var many []*ir.Value

@@ -71,6 +71,24 @@ func MoveBefore(o, other *Op) {
 	o.Parent.Ops = slices.Insert(o.Parent.Ops, other.Position(), o)
 }
 
+// InlineBlock moves the ops of b right before o, with args in place of b's
+// arguments, and returns what b's terminator hands on, which is erased. b is empty
+// afterwards; o stays, and the caller replaces its results.
+func InlineBlock(b *Block, o *Op, args []*Value) []*Value {
+	for i, a := range b.Args {
+		ReplaceUses(a, args[i])
+	}
+	last := b.Terminator()
+	values := slices.Clone(last.Operands)
+	Erase(last)
+	for _, p := range b.Ops {
+		p.Parent = o.Parent
+	}
+	o.Parent.Ops = slices.Insert(o.Parent.Ops, o.Position(), b.Ops...)
+	b.Ops = nil
+	return values
+}
+
 // RemoveAttr takes an attribute away, if there is one of that name.
 func (o *Op) RemoveAttr(name string) {
 	o.Attrs = slices.DeleteFunc(slices.Clone(o.Attrs), func(a types.Named) bool { return a.Name == name })

@@ -60,3 +60,32 @@ func TestRemoveAttrAndFunc(t *testing.T) {
 		t.Errorf("%d functions and %d ops are left", len(m.Funcs), len(m.Ops))
 	}
 }
+
+// The ops of a kernel take its place, with what is passed in the place of its
+// arguments; a copy leaves the kernel as it is.
+func TestInlineBlock(t *testing.T) {
+	block, ops := chain()
+	f32 := ops[0].Results[0].Type
+	k := (&ir.Builder{Block: block, Index: 3}).Op("dm.map", ops[1].Results, nil, f32)
+	r := &ir.Region{Op: k}
+	body := &ir.Block{Region: r}
+	arg := &ir.Value{Type: f32, Block: body}
+	body.Args, r.Blocks, k.Regions = []*ir.Value{arg}, []*ir.Block{body}, []*ir.Region{r}
+	b := &ir.Builder{Block: body}
+	neg := b.Op("dm.neg", body.Args, nil, f32)
+	b.Op("dm.yield", []*ir.Value{neg.Results[0], arg}, nil)
+
+	at := &ir.Builder{Block: block, Index: 3}
+	out := ir.CloneBlock(at, body, ops[0].Results)
+	if len(body.Ops) != 2 || len(block.Ops) != 5 || out[0].Op != block.Ops[3] || out[0] == neg.Results[0] || out[1] != ops[0].Results[0] {
+		t.Errorf("the copy: %d and %d ops", len(body.Ops), len(block.Ops))
+	}
+	ir.Erase(out[0].Op)
+	out = ir.InlineBlock(body, k, k.Operands)
+	if len(body.Ops) != 0 || block.Ops[3] != neg || neg.Parent != block || neg.Operands[0] != ops[1].Results[0] || out[0] != neg.Results[0] || out[1] != ops[1].Results[0] {
+		t.Errorf("in the place of the op: %d ops", len(block.Ops))
+	}
+	if n := len(ops[1].Results[0].Uses); n != 3 { // of the sum, of the kernel, of neg
+		t.Errorf("%d uses of what was passed", n)
+	}
+}

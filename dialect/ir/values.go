@@ -14,12 +14,12 @@ func (v *Value) Inside(o *Op) bool {
 	return owner == o || owner != nil && owner.Inside(o)
 }
 
-// CapturedValues are the values defined outside o that the ops in its regions
-// use, each once, in the order of their first uses. A value that nothing defines
-// (of an unknown name) is none of them.
-func CapturedValues(o *Op) []*Value {
+// CapturedValues are the values from outside that the ops in some regions of one
+// op use, each once, in the order of their first uses. A value that nothing
+// defines (of an unknown name) is none of them.
+func CapturedValues(rs ...*Region) []*Value {
 	var c collector
-	c.regions(o, o)
+	c.regions(rs)
 	return c.list
 }
 
@@ -28,7 +28,7 @@ func CapturedValues(o *Op) []*Value {
 func UsedValues(o *Op) []*Value {
 	var c collector
 	c.add(o.Operands, o)
-	c.regions(o, o)
+	c.regions(o.Regions)
 	return c.list
 }
 
@@ -85,13 +85,13 @@ func (c *collector) has(v *Value) bool {
 	return c.seen[v]
 }
 
-func (c *collector) regions(o, outer *Op) {
-	for _, r := range o.Regions {
+func (c *collector) regions(rs []*Region) {
+	for _, r := range rs {
 		for _, b := range r.Blocks {
-			for _, p := range b.Ops {
-				c.add(p.Operands, outer)
-				c.regions(p, outer)
-			}
+			Walk(b.Ops, func(p *Op) bool {
+				c.add(p.Operands, r.Op)
+				return true
+			})
 		}
 	}
 }

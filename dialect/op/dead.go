@@ -6,6 +6,10 @@ import (
 	"dmir/dialect/ir"
 )
 
+// Ends reports whether o ends a block by handing values on: a function's return, a
+// region's yield.
+func Ends(o *ir.Op) bool { return o.Name == "func.return" || Of(o).Is(Terminator) }
+
 // HasEffect reports whether o must stay though its results are unused: it ends a
 // block, checks something, or is not known to have no effect.
 func HasEffect(o *ir.Op) bool {

@@ -33,13 +33,9 @@ func (w *writer) typed(name string, result types.Type, operands []*ir.Value, att
 		return w.b.Op(Prefix+name, operands, attrs, result).Results[0]
 	}
 	o := w.b.Op(Prefix+name, operands, attrs)
-	ts, p := Lookup(o.Name).Infer(o)
-	if p != nil || len(ts) == 0 {
+	if !InferResults(o) || len(o.Results) == 0 {
 		w.failed = true
 		return operands[0]
-	}
-	for i, t := range ts {
-		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
 	}
 	return o.Results[0]
 }
@@ -60,13 +56,7 @@ func (w *writer) number(x *ir.Value, v float64) *ir.Value {
 		return w.b.Op(Constant, nil, named("value", scalarAttr(s.Elem, v)), s).Results[0]
 	}
 	scalar := tensor(t, t.Elem)
-	d := &types.Dense{Type: scalar, Splat: true}
-	if t.Elem.IsFloat() {
-		d.Floats, d.Text = []float64{v}, types.FloatText(v, t.Elem)
-	} else {
-		d.Ints, d.Text = []int64{int64(v)}, types.Int{V: int64(v)}.String()
-	}
-	return w.b.Op(Constant, nil, named("value", d), scalar).Results[0]
+	return w.b.Op(Constant, nil, named("value", types.SplatOf(scalar, v)), scalar).Results[0]
 }
 
 func scalarAttr(e types.Elem, v float64) types.Attr {

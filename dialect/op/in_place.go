@@ -251,7 +251,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 			if g.Members[u.Op] || a != nil && g.Members[a] {
 				continue
 			}
-			if a == nil || Of(a).Is(Terminator) || a.Name == Return || !p.before(a, at) {
+			if a == nil || Ends(a) || !p.before(a, at) {
 				return &Copy{ReadLater, root, u.Op}
 			}
 		}

@@ -40,6 +40,20 @@ func DenseFromExpr(x *ast.AttrExpr, t *Tensor) (*Dense, error) {
 	return d, d.add(lit)
 }
 
+// SplatOf is the literal of type t whose elements are all v.
+func SplatOf(t *Tensor, v float64) *Dense {
+	d := &Dense{Type: t, Splat: true}
+	switch {
+	case t.Elem.IsFloat():
+		d.Floats, d.Text = []float64{v}, FloatText(v, t.Elem)
+	case t.Elem == I1:
+		d.Ints, d.Text = []int64{int64(v)}, Bool(v != 0).String()
+	default:
+		d.Ints, d.Text = []int64{int64(v)}, strconv.FormatInt(int64(v), 10)
+	}
+	return d
+}
+
 func badDense(format string, args ...any) *Error {
 	return &Error{Code: "DM154", Msg: fmt.Sprintf(format, args...)}
 }

@@ -19,3 +19,20 @@ func Sized(t Type, sizes map[string]dim.Dim) Type {
 	}
 	return &r
 }
+
+// Unify notes in sizes what the symbols of a parameter of type want stand for
+// where it takes a value of type have. What a symbol stands for already remains.
+func Unify(want, have Type, sizes map[string]dim.Dim) {
+	w, ok := want.(*Tensor)
+	h, ok2 := have.(*Tensor)
+	if !ok || !ok2 || w.Rank() != h.Rank() {
+		return
+	}
+	for i, d := range w.Shape {
+		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
+			if _, known := sizes[names[0]]; !known {
+				sizes[names[0]] = h.Shape[i]
+			}
+		}
+	}
+}

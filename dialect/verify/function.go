@@ -119,7 +119,7 @@ func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]d
 		}
 	}
 	for i, r := range o.Results[:len(f.Results)] {
-		if gives := substitute(f.Results[i], bind); !types.Compatible(r.Type, gives) {
+		if gives := types.Sized(f.Results[i], bind); !types.Compatible(r.Type, gives) {
 			v.report("DM188", o.Head, "%s is written as %s, but @%s gives %s", resultName(r), r.Type, f.Name, gives).Related = related
 			return nil, false
 		}
@@ -151,7 +151,7 @@ func (v *verifier) grad(o *ir.Op) {
 	var seeded []types.Type
 	for _, t := range f.Results {
 		if r, ok := t.(*types.Tensor); ok && r.Elem.IsFloat() {
-			seeded = append(seeded, substitute(r, bind))
+			seeded = append(seeded, types.Sized(r, bind))
 		}
 	}
 	if given == 0 {
@@ -195,20 +195,7 @@ func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
 			}
 		}
 	}
-	return types.Compatible(have, substitute(w, bind))
-}
-
-func substitute(t types.Type, bind map[string]dim.Dim) types.Type {
-	w, ok := t.(*types.Tensor)
-	if !ok || len(bind) == 0 {
-		return t
-	}
-	r := *w
-	r.Shape = make([]dim.Dim, len(w.Shape))
-	for i, d := range w.Shape {
-		r.Shape[i] = d.Subst(bind)
-	}
-	return &r
+	return types.Compatible(have, types.Sized(w, bind))
 }
 
 // yield checks where a dm.yield stands. What it yields is a rule of the op

@@ -23,7 +23,7 @@ var mayName = map[string]string{
 	"compile/interp/":        "executors are keyed by op",
 	"compile/kernel/eval.go": "executors of single elements, keyed by op",
 	"compile/pass/":          "regions become functions and back",
-	"compile/prepare/":       "code that inlines and outlines builds structure",
+	"compile/bind/":          "completes the open size of a reshape",
 	"compile/simplify/":      "rewrites look for patterns and build ops",
 	"dialect/attention/":     "attention is recognised by its pattern",
 	"dialect/autodiff/":      "code that builds gradients creates ops",

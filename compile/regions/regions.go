@@ -1,4 +1,6 @@
-package prepare
+// Package regions is the pass that makes branches and loop bodies fit to be
+// compiled apart from what is around them.
+package regions
 
 import (
 	"slices"
@@ -10,18 +12,18 @@ import (
 	"dmir/dialect/types"
 )
 
-// Regions makes the regions of control flow fit to be compiled as functions of
-// their own. A copy of each number goes into those that use it, so that the
+// Pass makes the regions of control flow fit to be compiled on their own. A copy
+// of each number goes into those that use it, so that the
 // kernels there hold it in their text and do not read it. What enters a region
 // and what leaves it lies in memory as the op's results do.
-func Regions() pass.Pass {
+func Pass() pass.Pass {
 	return pass.Pass{Name: "regions", Summary: "branches and loop bodies hold the numbers that they use, and hand on values as they lie in memory", Run: func(u *pass.Unit) error {
-		return regions(u.Func.Body)
+		return block(u.Func.Body)
 	}}
 }
 
-// regions goes through the control flow in b.
-func regions(b *ir.Block) error {
+// block arranges the control flow in b.
+func block(b *ir.Block) error {
 	for _, o := range slices.Clone(b.Ops) {
 		if !pass.Controls(o) {
 			continue
@@ -32,7 +34,7 @@ func regions(b *ir.Block) error {
 		for n := range o.Regions {
 			if inner := o.Body(n); inner != nil {
 				into(inner)
-				if err := regions(inner); err != nil {
+				if err := block(inner); err != nil {
 					return err
 				}
 			}
@@ -58,7 +60,7 @@ func arrange(o *ir.Op) error {
 		}
 		return nil
 	}
-	carries := o.Name == "dm.while"
+	carries := o.Name == op.While
 	if carries {
 		if err := ordered(o, o.Operands); err != nil {
 			return err
@@ -120,7 +122,7 @@ func into(b *ir.Block) {
 	for _, o := range slices.Clone(b.Ops) {
 		ir.Walk([]*ir.Op{o}, func(p *ir.Op) bool {
 			for i, v := range p.Operands {
-				if v.Op == nil || own[v.Op] || v.Op.Name != "dm.constant" || !kernel.IsNumber(v.Op) {
+				if v.Op == nil || own[v.Op] || v.Op.Name != op.Constant || !kernel.IsNumber(v.Op) {
 					continue
 				}
 				if copies[v] == nil {

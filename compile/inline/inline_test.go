@@ -1,23 +1,19 @@
-package prepare_test
+package inline_test
 
 import (
 	"testing"
 
+	"dmir/compile/bind"
+	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/compile/prepare"
 	"dmir/internal/messy"
 )
 
-func both(string) []pass.Pass { return []pass.Pass{prepare.Inline(), prepare.Bind()} }
+func both(string) []pass.Pass { return []pass.Pass{inline.Pass(), bind.Pass()} }
 
 func TestGolden(t *testing.T) {
-	passtest.Golden(t, "testdata", func(archive string) []pass.Pass {
-		if archive == "regions" {
-			return []pass.Pass{prepare.Regions()}
-		}
-		return both(archive)
-	})
+	passtest.Golden(t, "testdata", both)
 }
 
 // Calls vanish from random programs, and every bit of the results stays.

@@ -1,4 +1,4 @@
-package prepare
+package inline
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
 // Check is an op with which a program states what it expects of itself, and the
@@ -26,7 +27,7 @@ func Checks(f *ir.Func) []Check {
 // lookedAt is the checks of f, and what it returns with what they look at.
 func lookedAt(f *ir.Func) (checks []Check, returned []*ir.Value) {
 	ret := f.Body.Terminator()
-	if ret == nil || ret.Name != "func.return" {
+	if ret == nil || ret.Name != op.Return {
 		return nil, nil
 	}
 	returned = slices.Clone(ret.Operands)

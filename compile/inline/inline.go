@@ -1,4 +1,5 @@
-package prepare
+// Package inline is the pass that makes a function one body without calls.
+package inline
 
 import (
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// Inline puts the bodies of called functions in place of the calls.
-func Inline() pass.Pass {
-	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: inline}
+// Pass puts the bodies of called functions in place of the calls.
+func Pass() pass.Pass {
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: run}
 }
 
 // mostOps bounds what calls of calls may grow to.
@@ -25,7 +26,7 @@ type inliner struct {
 	grown map[*ir.Func]int
 }
 
-func inline(u *pass.Unit) error {
+func run(u *pass.Unit) error {
 	giveChecks(u)
 	x := &inliner{u: u, grown: map[*ir.Func]int{}}
 	x.count(u.Func)
@@ -42,7 +43,7 @@ func (x *inliner) count(f *ir.Func) int {
 	n := 0
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
 		n++
-		if o.Name == "func.call" {
+		if o.Name == op.Call {
 			if callee := x.u.Module.Func(o.Str("callee")); callee != nil {
 				n += x.count(callee)
 			}
@@ -59,7 +60,7 @@ func (x *inliner) count(f *ir.Func) int {
 func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 	var calls []*ir.Op
 	ir.Walk(f.Body.Ops, func(o *ir.Op) bool {
-		if o.Name == "func.call" {
+		if o.Name == op.Call {
 			calls = append(calls, o)
 		}
 		return true
@@ -77,7 +78,7 @@ func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 			return err
 		}
 		x.fit(c, o)
-		splice(c, o)
+		replace(o, c)
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 		return nil, pass.Errorf(o, "DM803", "there is no function @%s", name)
 	case f.Body == nil:
 		return nil, pass.Errorf(o, "DM803", "@%s is only declared here", name)
-	case len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != "func.return":
+	case len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return:
 		return nil, pass.Errorf(o, "DM803", "@%s does not end in one return", name)
 	case slices.Contains(stack, f):
 		return nil, pass.Errorf(o, "DM802", "@%s calls itself", name)
@@ -105,13 +106,13 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 	return f, nil
 }
 
-// fit says the types in c in the sizes of the call o: symbols are a function's
-// own. They take the sizes of the operands, and what these leave open comes
-// from the function's own bindings.
+// fit gives the types in c the sizes of the call o, since symbols are a function's
+// own: those of the operands, and for what these leave open those of the function's
+// own bindings.
 func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	sizes := map[string]dim.Dim{}
 	for i, a := range c.Args {
-		unify(a.Type, o.Operands[i].Type, sizes)
+		types.Unify(a.Type, o.Operands[i].Type, sizes)
 	}
 	for name, n := range op.Bindings(c, x.u.Options.Bind) {
 		if _, known := sizes[name]; !known {
@@ -134,52 +135,14 @@ func (x *inliner) fit(c *ir.Func, o *ir.Op) {
 	ir.WalkValues(c.Body.Ops, func(v *ir.Value) { v.Type = types.Sized(v.Type, sizes) })
 }
 
-// unify notes what the symbols of a parameter of type want stand for where a
-// value of type have is passed.
-func unify(want, have types.Type, sizes map[string]dim.Dim) {
-	w, ok := want.(*types.Tensor)
-	h, ok2 := have.(*types.Tensor)
-	if !ok || !ok2 || w.Rank() != h.Rank() {
-		return
-	}
-	for i, d := range w.Shape {
-		if names := d.Symbols(); len(names) == 1 && d.Equal(dim.Sym(names[0])) {
-			if _, seen := sizes[names[0]]; !seen {
-				sizes[names[0]] = h.Shape[i]
-			}
-		}
-	}
-}
-
-// splice moves the body of c, which belongs to nobody, into the place of the
-// call o.
-func splice(c *ir.Func, o *ir.Op) {
-	for i, a := range c.Args {
-		ir.ReplaceUses(a, o.Operands[i])
-	}
-	ret := c.Body.Terminator()
-	values := slices.Clone(ret.Operands)
-	ir.Erase(ret)
-	block, at := o.Parent, o.Position()
-	for _, n := range c.Body.Ops {
-		n.Parent = block
-	}
-	block.Ops = slices.Insert(block.Ops, at, c.Body.Ops...)
-	c.Body.Ops = nil
+// replace puts the body of c, a copy of the callee, in the place of the call o.
+func replace(o *ir.Op, c *ir.Func) {
+	values := ir.InlineBlock(c.Body, o, o.Operands)
 	for i, r := range o.Results {
-		if v := values[i]; v.Op != nil && v.Op.Parent == block && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
+		if v := values[i]; v.Op != nil && v.Op.Parent == o.Parent && len(v.Op.Results) == 1 && len(v.Uses) == 0 {
 			v.Name = r.Name
 		}
 		ir.ReplaceUses(r, values[i])
 	}
 	ir.Erase(o)
-}
-
-// bindings are the sizes of the unit's symbols.
-func bindings(u *pass.Unit) map[string]dim.Dim {
-	sizes := map[string]dim.Dim{}
-	for name, n := range op.Bindings(u.Func, u.Options.Bind) {
-		sizes[name] = dim.Const(n)
-	}
-	return sizes
 }

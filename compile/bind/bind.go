@@ -1,4 +1,6 @@
-package prepare
+// Package bind is the pass that makes a function static: numbers where its types
+// have symbols.
+package bind
 
 import (
 	"slices"
@@ -13,14 +15,17 @@ import (
 	"dmir/syntax/diag"
 )
 
-// Bind puts numbers where types have symbols, those of the command line and
+// Pass puts numbers where types have symbols, those of the command line and
 // the configuration before those of dm.bind.
-func Bind() pass.Pass {
-	return pass.Pass{Name: "bind", Summary: "numbers in place of dimension symbols", Run: bind}
+func Pass() pass.Pass {
+	return pass.Pass{Name: "bind", Summary: "numbers in place of dimension symbols", Run: run}
 }
 
-func bind(u *pass.Unit) error {
-	sizes := bindings(u)
+func run(u *pass.Unit) error {
+	sizes := map[string]dim.Dim{}
+	for name, n := range op.Bindings(u.Func, u.Options.Bind) {
+		sizes[name] = dim.Const(n)
+	}
 	for _, v := range u.Func.Args {
 		v.Type = types.Sized(v.Type, sizes)
 	}
