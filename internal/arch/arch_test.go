@@ -3,6 +3,7 @@ package arch
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,7 +39,17 @@ var forbidden = map[string][]string{
 	"dmir/lsp/feature":          {"os/exec"},
 	"dmir/lsp/loopback":         {"dmir/", "os/exec"},
 	"dmir/lsp/workspace":        {"os/exec"},
+	"dmir/lsp/connection":       {"dmir/syntax", "dmir/dialect", "dmir/analysis", "dmir/gpu", "dmir/compile", "dmir/lsp"},
+	"dmir/lsp/session":          {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/job", "dmir/lsp/page", "dmir/lsp/diagnostics"},
+	"dmir/lsp/job":              {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/page", "dmir/lsp/diagnostics"},
+	"dmir/lsp/page":             {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/diagnostics"},
+	"dmir/lsp/diagnostics":      {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/page"},
 	"dmir/lsp/server":           {"dmir/compile", "dmir/analysis/cost", "dmir/dialect"},
+}
+
+// protocol are the packages that know the types of the Language Server Protocol.
+var protocol = []string{
+	"dmir/lsp/connection", "dmir/lsp/session", "dmir/lsp/job", "dmir/lsp/page", "dmir/lsp/diagnostics", "dmir/lsp/server",
 }
 
 func floor(pkg string) int {
@@ -79,8 +90,11 @@ func TestImportsPointDown(t *testing.T) {
 					}
 				}
 			}
-			if strings.HasPrefix(imp, "go.lsp.dev/") && pkg != "dmir/lsp/server" && !strings.HasPrefix(pkg, "dmir/lsp/server/") {
-				t.Errorf("%s imports %s: only lsp/server knows LSP types", pkg, imp)
+			if strings.HasPrefix(imp, "go.lsp.dev/") && !slices.Contains(protocol, pkg) {
+				t.Errorf("%s imports %s: only the packages of the server know LSP types", pkg, imp)
+			}
+			if slices.Contains(protocol, imp) && !slices.Contains(protocol, pkg) && pkg != "dmir/internal/cli" && !strings.HasPrefix(pkg, "dmir/bench/") {
+				t.Errorf("%s imports %s, which is a part of the server", pkg, imp)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dmir/lsp/job"
 	"dmir/lsp/worker"
 )
 
@@ -97,7 +98,7 @@ func TestBadWorkers(t *testing.T) {
 			e.initialize("", "")
 			e.open(program)
 			for range 2 {
-				var res runResult
+				var res job.RunResult
 				e.must("workspace/executeCommand", runParams(`,"workDoneToken":"t"`), &res)
 				if res.OK != c.ok || !strings.Contains(res.Message, c.want) || len(res.Message) > 4000 {
 					t.Errorf("answer ok %v, %.300q, want ok %v and %q", res.OK, res.Message, c.ok, c.want)

@@ -26,21 +26,21 @@ type Snapshot struct {
 	Measured *feature.Times // times of the last run of this very text, nil where none
 
 	problems []diag.Diagnostic // of the last run
-	live     *live
-	number   int // of the version in live
+	analysis *analysis
+	number   int // of the version in analysis
 	findings *findings
 }
 
 func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, configs *configs) *Snapshot {
 	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: newFindings()}
-	s.live = newLive(a, src, set, configs)
+	s.analysis = newAnalysis(a, src, set, configs)
 	return s
 }
 
 // edited is the snapshot of the next version of the text.
 func (s *Snapshot) edited(version int32, src *source.File, steps []step) *Snapshot {
-	next := &Snapshot{Address: s.Address, Version: version, Src: src, Encoding: s.Encoding, Settings: s.Settings, findings: newFindings(), live: s.live}
-	next.number = s.live.add(steps)
+	next := &Snapshot{Address: s.Address, Version: version, Src: src, Encoding: s.Encoding, Settings: s.Settings, findings: newFindings(), analysis: s.analysis}
+	next.number = s.analysis.add(steps)
 	return next
 }
 
@@ -55,7 +55,7 @@ type View struct {
 // has a newer version that somebody has looked at already. One goroutine holds
 // one view of a document at a time.
 func (s *Snapshot) Hold() (v *View, release func(), ok bool) {
-	l, release, ok := s.live.hold(s.number)
+	l, release, ok := s.analysis.hold(s.number)
 	if !ok {
 		return nil, nil, false
 	}
@@ -99,7 +99,7 @@ func (v *View) Superseded() bool {
 }
 
 // Newer is closed once the document has a newer version than s.
-func (s *Snapshot) Newer() <-chan struct{} { return s.live.newer(s.number) }
+func (s *Snapshot) Newer() <-chan struct{} { return s.analysis.newer(s.number) }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
 // None where linting is switched off, or where ctx ends or a newer version comes

@@ -1,4 +1,4 @@
-package server
+package diagnostics
 
 import (
 	"context"
@@ -8,48 +8,51 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/lsp/connection"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 )
 
-// diagnosticsIdentifier tells this server's diagnostics from others'.
-const diagnosticsIdentifier = "dmir"
+// identifier tells this server's diagnostics from others'.
+const identifier = "dmir"
 
-func diagnosticOptions() *protocol.DiagnosticOptions {
-	identifier, yes := diagnosticsIdentifier, true
+// Options are the capabilities for diagnostics that editors pull.
+func Options() *protocol.DiagnosticOptions {
+	name, yes := identifier, true
 	return &protocol.DiagnosticOptions{
 		WorkDoneProgressOptions: protocol.WorkDoneProgressOptions{WorkDoneProgress: &yes},
-		Identifier:              &identifier, WorkspaceDiagnostics: true,
+		Identifier:              &name, WorkspaceDiagnostics: true,
 	}
 }
 
-// documentDiagnostic answers with what is known of the text that the editor
+// Document answers textDocument/diagnostic with what is known of the text that the editor
 // has: errors at once, wasted movement when it has been looked for, which
 // another pull brings, after a refresh. It holds nothing while it waits.
-func documentDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	p, err := decode[protocol.DocumentDiagnosticParams](raw)
+func (rep *Reporter) Document(raw jsonrpc2.RawMessage) (connection.Work, error) {
+	p, err := connection.Decode[protocol.DocumentDiagnosticParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	where := address(p.TextDocument.URI)
-	snap, had := s.docs.Snapshot(where.Key), ""
+	where := session.AddressOf(p.TextDocument.URI)
+	snap, had := rep.s.Docs.Snapshot(where.Key), ""
 	if p.PreviousResultID != nil {
 		had = strings.Clone(*p.PreviousResultID)
 	}
 	return func(ctx context.Context) (any, error) {
 		if snap == nil {
-			return s.closedReport(ctx, where, had)
+			return rep.closedReport(ctx, where, had)
 		}
-		found, err := s.published.of(ctx, snap, func() *workspace.Snapshot { return s.docs.Snapshot(where.Key) })
+		found, err := rep.published.of(ctx, snap, func() *workspace.Snapshot { return rep.s.Docs.Snapshot(where.Key) })
 		if err != nil {
 			return nil, err
 		}
-		items := s.wireAll(found.snap, found.diags)
+		items := rep.s.Features.Diagnostics(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return nil, err
 		}
-		if s.published.answer(found) {
-			s.refreshDiagnostics()
+		if rep.published.answer(found) {
+			rep.refreshDiagnostics()
 		}
 		return documentReport(items, id, had), nil
 	}, nil
@@ -77,20 +80,20 @@ type refresher struct {
 	busy, again bool
 }
 
-func (s *server) refreshDiagnostics() {
-	r := &s.pullAgain
+func (rep *Reporter) refreshDiagnostics() {
+	r := &rep.pullAgain
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy || !s.features.pulls {
+	if r.busy || !rep.s.Features.Pulls {
 		r.again = r.busy
 		return
 	}
 	r.busy = true
 	go func() {
 		for {
-			_ = s.client.call(s.ctx, protocol.MethodWorkspaceDiagnosticRefresh, nil, nil)
+			_ = rep.s.Call(rep.s.Context(), protocol.MethodWorkspaceDiagnosticRefresh, nil, nil)
 			r.mu.Lock()
-			if !r.again || s.ctx.Err() != nil {
+			if !r.again || rep.s.Context().Err() != nil {
 				r.busy = false
 				r.mu.Unlock()
 				return

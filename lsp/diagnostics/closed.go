@@ -1,4 +1,4 @@
-package server
+package diagnostics
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"go.lsp.dev/protocol"
-	"go.lsp.dev/uri"
 
 	"dmir/analysis/config"
 	"dmir/lsp/scan"
@@ -112,21 +111,21 @@ func (c *closedFiles) sawConfig(dir, toml string) bool {
 // text, the nearest dmir.toml, the settings. It asks the disk once for each
 // folder.
 type conditions struct {
-	s     *server
+	rep   *Reporter
 	mu    sync.Mutex
 	tomls map[string]string // by folder
 }
 
 func (c *conditions) of(f scan.File) string {
-	set := c.s.docs.SettingsOf(workspace.Address{Key: f.Path, URI: f.Path, Path: f.Path})
+	set := c.rep.s.Docs.SettingsOf(workspace.Address{Key: f.Path, URI: f.Path, Path: f.Path})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dir := filepath.Dir(f.Path)
 	toml := c.toml(dir)
-	if c.s.closed.sawConfig(dir, toml) { // in an editor that does not say so
-		c.s.docs.ConfigChanged()
+	if c.rep.closed.sawConfig(dir, toml) { // in an editor that does not say so
+		c.rep.s.Docs.ConfigChanged()
 	}
-	return fmt.Sprintf("%d %d %v %s %d", f.Stamp.Size, f.Stamp.Modified.UnixNano(), set, toml, c.s.published.configVersion())
+	return fmt.Sprintf("%d %d %v %s %d", f.Stamp.Size, f.Stamp.Modified.UnixNano(), set, toml, c.rep.published.configVersion())
 }
 
 func (c *conditions) toml(dir string) string {
@@ -149,14 +148,14 @@ func (c *conditions) toml(dir string) string {
 
 // inspect finds out what is wrong in a file that is not open, under the given
 // conditions.
-func (s *server) inspect(ctx context.Context, a workspace.Address, under string) (_ *workspace.Snapshot, found []diag.Diagnostic, v verdict, err error) {
+func (rep *Reporter) inspect(ctx context.Context, a workspace.Address, under string) (_ *workspace.Snapshot, found []diag.Diagnostic, v verdict, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.client.log(protocol.MessageTypeError, fmt.Sprintf("analysis of %s: internal error: %v\n%s", a.Path, r, debug.Stack()))
+			rep.s.Log(protocol.MessageTypeError, fmt.Sprintf("analysis of %s: internal error: %v\n%s", a.Path, r, debug.Stack()))
 			err = fmt.Errorf("the analysis of %s broke down", a.Path)
 		}
 	}()
-	snap, err := s.docs.Read(a)
+	snap, err := rep.s.Docs.Read(a)
 	if err != nil {
 		return nil, nil, v, err
 	}
@@ -167,40 +166,29 @@ func (s *server) inspect(ctx context.Context, a workspace.Address, under string)
 	snap = textOf(snap)
 	v = verdict{under: under}
 	v.findings, v.errors = tally(found)
-	if v.id, err = resultID(s.wireAll(snap, found)); err != nil {
+	if v.id, err = resultID(rep.s.Features.Diagnostics(snap, found)); err != nil {
 		return nil, nil, v, err
 	}
-	s.closed.keep(a.Path, v)
+	rep.closed.keep(a.Path, v)
 	return snap, found, v, nil
 }
 
 // closedReport answers a pull for a document that is not open; had is the name
 // of what the editor has of it. One that is not there has no diagnostics.
-func (s *server) closedReport(ctx context.Context, a workspace.Address, had string) (any, error) {
+func (rep *Reporter) closedReport(ctx context.Context, a workspace.Address, had string) (any, error) {
 	f := scan.File{Path: a.Path, Stamp: scan.StampOf(a.Path)}
 	none := []protocol.Diagnostic{}
 	if a.Path == a.Key || workspace.IsConfig(a) || f.Stamp == (scan.Stamp{}) {
 		id, err := resultID(none)
 		return documentReport(none, id, had), err
 	}
-	under := (&conditions{s: s}).of(f)
-	if v, ok := s.closed.find(f.Path); ok && v.under == under && v.id == had {
+	under := (&conditions{rep: rep}).of(f)
+	if v, ok := rep.closed.find(f.Path); ok && v.under == under && v.id == had {
 		return documentReport(nil, v.id, had), nil
 	}
-	snap, found, v, err := s.inspect(ctx, a, under)
+	snap, found, v, err := rep.inspect(ctx, a, under)
 	if err != nil {
 		return nil, err
 	}
-	return documentReport(s.wireAll(snap, found), v.id, had), nil
-}
-
-// programs are the files in the folders of the workspace that are not open.
-func (s *server) programs(ctx context.Context) []scan.File {
-	var dirs []string
-	for _, a := range s.folders.all() {
-		dirs = append(dirs, a.Path)
-	}
-	return slices.DeleteFunc(scan.Files(ctx, dirs), func(f scan.File) bool {
-		return s.docs.Snapshot(address(uri.File(f.Path)).Key) != nil
-	})
+	return documentReport(rep.s.Features.Diagnostics(snap, found), v.id, had), nil
 }

@@ -1,4 +1,4 @@
-package server
+package connection
 
 import (
 	"bufio"
@@ -28,13 +28,11 @@ const (
 // a malformed message is refused with an error response and reading goes on
 // with the next one, after a broken header with the next header that is found.
 type stream struct {
-	in  *bufio.Reader
-	out io.Writer
-	// refuse answers a message that is no request; it must not block.
-	refuse func(*jsonrpc2.Error)
-	// ended is told, once, why reading stopped.
-	ended func(error)
-	close func() error
+	in     *bufio.Reader
+	out    io.Writer
+	refuse func(*jsonrpc2.Error) // answers a message that is no request; does not block
+	ended  func()                // reading has stopped
+	close  func() error
 
 	body []byte
 
@@ -55,7 +53,7 @@ var errUnread = errors.New("the editor does not read what it is sent")
 func (s *stream) wait(n int) error {
 	u := &s.unread
 	u.Lock()
-	full := u.full || u.messages >= maxUnread || u.messages > 0 && u.bytes+n > maxUnreadBytes
+	full := u.full || u.messages >= MaxUnread || u.messages > 0 && u.bytes+n > maxUnreadBytes
 	if !full {
 		u.messages++
 		u.bytes += n
@@ -76,7 +74,7 @@ func (s *stream) giveUp() {
 	s.unread.full = true
 	s.unread.Unlock()
 	if !before {
-		s.ended(errUnread)
+		s.ended()
 		_ = s.close()
 	}
 }
@@ -111,12 +109,12 @@ func (s *stream) ReadFrame(context.Context) ([]byte, int64, error) {
 			s.refuse(bad)
 			continue
 		case err != nil:
-			s.ended(err)
+			s.ended()
 			return nil, 0, err
 		}
 		body, err := s.read(length)
 		if err != nil {
-			s.ended(err)
+			s.ended()
 			return nil, 0, err
 		}
 		if bad := check(body); bad != nil {

@@ -1,4 +1,4 @@
-package server
+package job
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 	"dmir/lsp/worker"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -66,7 +67,7 @@ func counts(n int, what string) string {
 }
 
 // measured attaches what a run showed to the text and has the editor show it.
-func (s *server) measured(p place, fn string, got *worker.Result) {
+func (j *Jobs) measured(p session.Place, fn string, got *worker.Result) {
 	m := &feature.Times{Func: fn, Device: got.Device, Ns: got.ElapsedNs, Ops: map[int]int64{}}
 	if got.Title != "" {
 		m.Device = got.Title
@@ -83,8 +84,8 @@ func (s *server) measured(p place, fn string, got *worker.Result) {
 			Moved: k.ReadBytes + k.WrittenBytes, Counted: k.Counted, CountedBytes: k.CountedBytes, Differs: k.Differs,
 		})
 	}
-	if s.docs.SetRun(p.Snapshot, m, differences(p.Src, m)) {
-		s.refresh()
+	if j.s.Docs.SetRun(p.Snapshot, m, differences(p.Src, m)) {
+		j.opts.Ran()
 	}
 }
 

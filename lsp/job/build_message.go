@@ -1,4 +1,4 @@
-package server
+package job
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dmir/analysis/units"
+	"dmir/lsp/session"
 	"dmir/lsp/worker"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -60,7 +61,7 @@ func spills(src *source.File, kernels []worker.Kernel) []diag.Diagnostic {
 }
 
 // differencesOf are those of the last run of the text, where there was one.
-func differencesOf(p place) []diag.Diagnostic {
+func differencesOf(p session.Place) []diag.Diagnostic {
 	if p.Measured == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package server
+package job
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 // The message of a run names values as the program does where their names are
 // numbers, and ends where it grows long.
 func TestAnnouncement(t *testing.T) {
-	res := runResult{Message: "@f ran", Results: []worker.Output{{Name: "y", Summary: "min 0"}, {Name: "1", Summary: "min 2"}}}
+	res := RunResult{Message: "@f ran", Results: []worker.Output{{Name: "y", Summary: "min 0"}, {Name: "1", Summary: "min 2"}}}
 	if got, want := announcement(res), "@f ran; y = min 0; %1 = min 2"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

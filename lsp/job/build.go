@@ -1,4 +1,4 @@
-package server
+package job
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"go.lsp.dev/protocol"
 
+	"dmir/lsp/session"
 	"dmir/lsp/worker"
 )
 
@@ -38,9 +39,9 @@ type build struct {
 // build is the result of a request of KindCompile. progress may be nil; it is
 // told while the build that this call has begun is under way. The error is
 // ctx's, or of the process.
-func (s *server) build(ctx context.Context, req worker.Request, progress func(worker.Progress)) (*worker.Result, error) {
-	b := s.builds.join(req, func(ctx context.Context, b *build) { s.make(ctx, b, req, progress) })
-	defer s.builds.leave(b)
+func (j *Jobs) build(ctx context.Context, req worker.Request, progress func(worker.Progress)) (*worker.Result, error) {
+	b := j.builds.join(req, func(ctx context.Context, b *build) { j.make(ctx, b, req, progress) })
+	defer j.builds.leave(b)
 	select {
 	case <-b.done:
 		return b.res, b.err
@@ -51,19 +52,19 @@ func (s *server) build(ctx context.Context, req worker.Request, progress func(wo
 
 // make runs the worker; it counts as a run, so that it ends with the trust and
 // with the session.
-func (s *server) make(ctx context.Context, b *build, req worker.Request, progress func(worker.Progress)) {
+func (j *Jobs) make(ctx context.Context, b *build, req worker.Request, progress func(worker.Progress)) {
 	defer close(b.done)
-	stop := context.AfterFunc(s.ctx, b.cancel)
+	stop := context.AfterFunc(j.s.Context(), b.cancel)
 	defer stop()
-	ctx, left := s.runs.start(ctx, nil, math.MaxInt)
+	ctx, left := j.runs.start(ctx, nil, math.MaxInt)
 	if left == nil {
 		b.err = context.Canceled
 		return
 	}
 	defer left()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.RunTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, j.opts.Timeout, errTimeout)
 	defer cancel()
-	b.res, b.err = worker.Run(ctx, s.workerCommand(), req, progress)
+	b.res, b.err = worker.Run(ctx, j.workerCommand(), req, progress)
 }
 
 // join finds the build for a request, or begins it.
@@ -126,13 +127,13 @@ func keyOf(req worker.Request) [sha256.Size]byte {
 	return sha256.Sum256(raw)
 }
 
-// buildOf builds a function of the newest text of a document, once more when the
+// BuildOf builds a function of the newest text of a document, once more when the
 // text changes meanwhile.
-func (s *server) buildOf(ctx context.Context, document, fn string, code bool, progress func(worker.Progress)) (*worker.Result, error) {
+func (j *Jobs) BuildOf(ctx context.Context, document, fn string, code bool, progress func(worker.Progress)) (*worker.Result, error) {
 	for {
 		var req worker.Request
 		var newer <-chan struct{}
-		_, err := s.onPlace(document, func(_ context.Context, p place) (any, error) {
+		_, err := j.s.OnPlace(document, func(_ context.Context, p session.Place) (any, error) {
 			req, newer = request(p, worker.KindCompile, fn), p.Newer()
 			return nil, nil
 		})(ctx)
@@ -150,21 +151,21 @@ func (s *server) buildOf(ctx context.Context, document, fn string, code bool, pr
 			case <-stop:
 			}
 		}()
-		res, err := s.build(try, req, progress)
+		res, err := j.build(try, req, progress)
 		stale := try.Err() != nil && ctx.Err() == nil
 		close(stop)
 		cancel()
 		if !stale {
 			return res, err
 		}
-		if err := pause(ctx, follow); err != nil {
+		if err := pause(ctx, session.Follow); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// compileResult is the answer to dmir.compile.
-type compileResult struct {
+// CompileResult is the answer to dmir.compile.
+type CompileResult struct {
 	OK        bool            `json:"ok"`
 	Func      string          `json:"func"`
 	Message   string          `json:"message"`
@@ -179,43 +180,43 @@ type compileResult struct {
 	WorkspaceBytes int64 `json:"workspace_bytes"`
 }
 
-// compileCommand compiles a function to machine code, as far as there is a
+// Compile compiles a function to machine code, as far as there is a
 // compiler, and says what came of it.
-func (s *server) compileCommand(ctx context.Context, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-	res := compileResult{Func: args.Func, Kernels: []worker.Kernel{}}
-	ctx, done, refusal := s.admitted(ctx, worker.KindCompile, args.Func, token)
+func (j *Jobs) Compile(ctx context.Context, p session.Place, args Args, token protocol.ProgressToken) (any, error) {
+	res := CompileResult{Func: args.Func, Kernels: []worker.Kernel{}}
+	ctx, done, refusal := j.admitted(ctx, worker.KindCompile, args.Func, token)
 	if done == nil {
 		res.Message = refusal
-		return answer(res)
+		return session.Answer(res)
 	}
 	defer done()
 	req := request(p, worker.KindCompile, args.Func)
 	req.Code, req.Device, req.Seed = true, "", 0
 	head, target := headOf(p, args.Func), p.Program().Target.Name
-	bar := s.beginProgress(ctx, token, doing[worker.KindCompile].title+" @"+args.Func)
-	p.letGo()
-	got, err := s.build(ctx, req, func(w worker.Progress) { bar.report(w) })
-	bar.end()
-	s.client.flush(ctx)
+	bar := j.Begin(ctx, token, doing[worker.KindCompile].title+" @"+args.Func)
+	p.Release()
+	got, err := j.build(ctx, req, func(w worker.Progress) { bar.Report(w) })
+	bar.End()
+	j.s.Flush(ctx)
 	if err != nil {
-		code, msg, err := s.workFailed(ctx, worker.KindCompile, args.Func, err)
+		code, msg, err := j.Failure(ctx, worker.KindCompile, args.Func, err)
 		if err != nil {
 			return nil, err
 		}
-		s.place(p, code, msg, head)
+		j.mark(p, code, msg, head)
 		res.Message = msg
-		return answer(res)
+		return session.Answer(res)
 	}
 	if !got.OK || got.Build == nil {
-		s.place(p, got.Code, got.Message, placeOf(p, got.Start, got.End))
+		j.mark(p, got.Code, got.Message, placeOf(p, got.Start, got.End))
 		res.Message = got.Message
-		return answer(res)
+		return session.Answer(res)
 	}
 	b := got.Build
 	res.OK, res.Arch, res.Compiler, res.ElapsedNs, res.Kernels = true, b.Arch, b.Compiler, got.ElapsedNs, got.Kernels
 	res.AsWrittenBytes, res.MovedBytes, res.MinimumBytes, res.WorkspaceBytes = b.AsWrittenBytes, b.MovedBytes, b.MinimumBytes, b.WorkspaceBytes
 	res.Message = compileMessage(args.Func, target, got)
-	s.docs.SetRun(p.Snapshot, p.Measured, append(differencesOf(p), spills(p.Src, got.Kernels)...))
-	s.client.show(protocol.MessageTypeInfo, res.Message)
-	return answer(res)
+	j.s.Docs.SetRun(p.Snapshot, p.Measured, append(differencesOf(p), spills(p.Src, got.Kernels)...))
+	j.s.Show(protocol.MessageTypeInfo, res.Message)
+	return session.Answer(res)
 }

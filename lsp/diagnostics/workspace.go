@@ -1,4 +1,4 @@
-package server
+package diagnostics
 
 import (
 	"context"
@@ -11,7 +11,10 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
+	"dmir/lsp/job"
 	"dmir/lsp/scan"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 )
 
@@ -23,29 +26,29 @@ const lookAgain = 30 * time.Second
 // perPart is how many reports one partial result holds at most.
 const perPart = 32
 
-// workspaceDiagnostic answers with the diagnostics of all programs below the
+// Workspace answers workspace/diagnostic with the diagnostics of all programs below the
 // workspace's folders, and of those that are open elsewhere. Where the editor
 // takes partial results they come as they are found.
-func workspaceDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	p, err := decode[protocol.WorkspaceDiagnosticParams](raw)
+func (rep *Reporter) Workspace(raw jsonrpc2.RawMessage) (connection.Work, error) {
+	p, err := connection.Decode[protocol.WorkspaceDiagnosticParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	pull := &workspacePull{s: s, token: cloneToken(p.PartialResultToken), work: cloneToken(p.WorkDoneToken), had: map[string]string{}, spelt: map[string]uri.URI{}}
+	pull := &workspacePull{rep: rep, token: session.CloneToken(p.PartialResultToken), work: session.CloneToken(p.WorkDoneToken), had: map[string]string{}, spelt: map[string]uri.URI{}}
 	for _, r := range p.PreviousResultIds {
-		key := address(r.URI).Key
+		key := session.AddressOf(r.URI).Key
 		pull.had[key], pull.spelt[key] = strings.Clone(r.Value), uri.URI(strings.Clone(string(r.URI)))
 	}
 	return func(ctx context.Context) (any, error) {
 		for {
-			changed, files := s.published.changed(), s.published.onDisk()
+			changed, files := rep.published.changed(), rep.published.onDisk()
 			if err := pull.run(ctx, files); err != nil {
 				return nil, err
 			}
 			if pull.news || pull.token == nil {
 				return pull.report(), nil
 			}
-			if err := s.rest(ctx, changed); err != nil {
+			if err := rep.rest(ctx, changed); err != nil {
 				return nil, err
 			}
 		}
@@ -53,28 +56,28 @@ func workspaceDiagnostic(s *server, raw jsonrpc2.RawMessage) (work, error) {
 }
 
 // rest waits for a change, and then a moment for those that come with it.
-func (s *server) rest(ctx context.Context, changed <-chan struct{}) error {
+func (rep *Reporter) rest(ctx context.Context, changed <-chan struct{}) error {
 	again := time.NewTimer(lookAgain)
 	defer again.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-again.C:
-		s.published.filesChanged()
+		rep.published.filesChanged()
 		return nil
 	case <-changed:
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(s.opts.Pause):
+	case <-time.After(rep.pause):
 		return nil
 	}
 }
 
 // workspacePull is one pull under way.
 type workspacePull struct {
-	s     *server
+	rep   *Reporter
 	token protocol.ProgressToken // of partial results; nil where they are not wanted
 	work  protocol.ProgressToken // of the progress of the first look, nil where none is wanted
 	had   map[string]string      // names of what the editor has, by key
@@ -95,16 +98,16 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 	w.out = nil
 	w.mu.Unlock()
 	there := map[string]bool{}
-	for _, snap := range w.s.docs.Snapshots() {
+	for _, snap := range w.rep.s.Docs.Snapshots() {
 		there[snap.Key] = true
-		found, err := w.s.published.of(ctx, snap, func() *workspace.Snapshot { return w.s.docs.Snapshot(snap.Key) })
+		found, err := w.rep.published.of(ctx, snap, func() *workspace.Snapshot { return w.rep.s.Docs.Snapshot(snap.Key) })
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			continue // it has moved on and will be looked at again, or there is nothing to say
 		}
-		items := w.s.wireAll(found.snap, found.diags)
+		items := w.rep.s.Features.Diagnostics(found.snap, found.diags)
 		id, err := resultID(items)
 		if err != nil {
 			return err
@@ -113,16 +116,16 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		w.add(uri.URI(snap.URI), snap.Key, &version, items, id)
 	}
 	if !w.swept || w.seen != onDisk {
-		w.files, w.seen, w.swept = w.s.programs(ctx), onDisk, true
-		w.s.closed.keepOnly(w.files)
+		w.files, w.seen, w.swept = w.rep.s.Programs(ctx), onDisk, true
+		w.rep.closed.keepOnly(w.files)
 	}
-	under := &conditions{s: w.s}
+	under := &conditions{rep: w.rep}
 	w.look(ctx, under)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	for _, f := range w.files {
-		there[address(uri.File(f.Path)).Key] = true
+		there[session.AddressOf(uri.File(f.Path)).Key] = true
 	}
 	for key, spelt := range w.spelt {
 		if !there[key] { // it is gone; so is what was said of it
@@ -140,11 +143,11 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 
 // look goes through the files that are not open, the first time with progress.
 func (w *workspacePull) look(ctx context.Context, under *conditions) {
-	var bar *progressBar
+	var bar *job.Bar
 	if w.work != nil {
-		bar = w.s.beginProgress(ctx, w.work, "Looking through the workspace")
+		bar = w.rep.jobs.Begin(ctx, w.work, "Looking through the workspace")
 		w.work = nil
-		defer bar.end()
+		defer bar.End()
 	}
 	done := 0
 	scan.Each(ctx, w.files, func(f scan.File) {
@@ -152,25 +155,25 @@ func (w *workspacePull) look(ctx context.Context, under *conditions) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		done++
-		bar.step(done, len(w.files), f.Path)
+		bar.Step(done, len(w.files), f.Path)
 	})
 }
 
 // closed looks at a file that is not open.
 func (w *workspacePull) closed(ctx context.Context, f scan.File, under *conditions) {
 	u := uri.File(f.Path)
-	a := address(u)
+	a := session.AddressOf(u)
 	terms := under.of(f)
-	v, ok := w.s.closed.find(f.Path)
+	v, ok := w.rep.closed.find(f.Path)
 	if ok && v.under == terms && v.id == w.has(a.Key) {
 		w.add(u, a.Key, nil, nil, v.id)
 		return
 	}
-	snap, found, v, err := w.s.inspect(ctx, a, terms)
-	if err != nil || w.s.docs.Snapshot(a.Key) != nil {
+	snap, found, v, err := w.rep.inspect(ctx, a, terms)
+	if err != nil || w.rep.s.Docs.Snapshot(a.Key) != nil {
 		return // it cannot be read, or has been opened
 	}
-	w.add(u, a.Key, nil, w.s.wireAll(snap, found), v.id)
+	w.add(u, a.Key, nil, w.rep.s.Features.Diagnostics(snap, found), v.id)
 }
 
 // has is the name of what the editor has of a document.
@@ -199,7 +202,7 @@ func (w *workspacePull) add(u uri.URI, key string, version *int32, items []proto
 func (w *workspacePull) send() {
 	raw, err := protocol.Marshal(&protocol.WorkspaceDiagnosticReportPartialResult{Items: w.out})
 	if err == nil {
-		w.s.client.notify(protocol.MethodProgress, &protocol.ProgressParams{Token: w.token, Value: raw})
+		w.rep.s.Notify(protocol.MethodProgress, &protocol.ProgressParams{Token: w.token, Value: raw})
 	}
 	w.out = nil
 }
@@ -211,7 +214,7 @@ func (w *workspacePull) report() *protocol.WorkspaceDiagnosticReport {
 	defer w.mu.Unlock()
 	if w.token != nil {
 		w.send()
-		w.s.client.flush(w.s.ctx) // the answer must not overtake them
+		w.rep.s.Flush(w.rep.s.Context()) // the answer must not overtake them
 	}
 	return &protocol.WorkspaceDiagnosticReport{Items: slices.Concat([]protocol.WorkspaceDocumentDiagnosticReport{}, w.out)}
 }
