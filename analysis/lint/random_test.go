@@ -8,7 +8,7 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -22,7 +22,7 @@ var programs = flag.Int("programs", 250, "how many random programs TestRandomPro
 func TestRandomPrograms(t *testing.T) {
 	fixes := map[string]int{}
 	for seed := range uint64(*programs) {
-		text := messy.Program(seed, 4+int(seed%12))
+		text := randprog.Messy(seed, 4+int(seed%12))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

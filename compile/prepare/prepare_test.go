@@ -6,7 +6,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/prepare"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 func both(string) []pass.Pass { return []pass.Pass{prepare.Inline(), prepare.Bind()} }
@@ -23,7 +23,7 @@ func TestGolden(t *testing.T) {
 // Calls vanish from random programs, and every bit of the results stays.
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(40) {
-		text := messy.Program(seed, 30)
+		text := randprog.Messy(seed, 30)
 		after, err := passtest.Apply(t, text, "f", nil, both("")...)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)

@@ -1,13 +1,7 @@
-// Package randprog writes random valid programs for tests, forward and to be
-// differentiated: every op of the registry, reductions of every dimension and of
-// one another, values moved before, between and behind them, several results.
-// The same seed writes the same text.
-//
-// What is computed stays tame. The writer follows the interval that each value
-// lies in, and whether every correct execution computes it to the bit (exact).
-// Operands are brought to where an op neither overflows nor stands at a pole,
-// and values that rounding has touched decide no comparison, so that two correct
-// executions agree up to rounding.
+// Package randprog writes random programs for tests: numerically tame ones of all ops
+// (Program), which can be made small (Shrink), ones for analyses of structure
+// (Structure), badly written ones (Messy) and texts with errors (Broken). The same
+// seed writes the same text.
 package randprog
 
 import (
@@ -28,7 +22,15 @@ type Options struct {
 	Ops int
 }
 
-// Program is the text of a function @f, with at most one other function.
+// Program returns a valid function @f, with at most one other function, forward or
+// to be differentiated: every op of the registry, reductions of every dimension and
+// of one another, values moved before, between and behind them, several results.
+//
+// What is computed stays tame. The writer follows the interval of each value, and
+// whether every correct execution computes it to the bit (exact). Operands are
+// brought to where an op neither overflows nor stands at a pole, and values that
+// rounding has touched decide no comparison, so that two correct executions agree up
+// to rounding.
 func Program(seed uint64, o Options) string {
 	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}}
 	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")

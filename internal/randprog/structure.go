@@ -1,7 +1,4 @@
-// Package random writes random correct programs for tests: element-wise chains,
-// contractions, views, updates in place, kernels, loops, branches and calls, of
-// any length. The same seed writes the same text.
-package random
+package randprog
 
 import (
 	"fmt"
@@ -9,13 +6,15 @@ import (
 	"strings"
 )
 
-// Program is the text of a function @f of about n ops, and of a function that
-// it calls. Sizes are numbers, or, where symbolic, partly the symbols n and m.
-func Program(seed uint64, n int, symbolic bool) string {
-	w := &writer{r: rand.New(rand.NewPCG(seed, 7)), left: n, symbolic: symbolic}
-	args := []string{"%p: tensor<i1>", "%at: tensor<i64>", "%row: " + w.typ(row)}
+// Structure returns a program for analyses of structure: a function @f of about n
+// ops, element-wise chains, contractions, views, updates in place, kernels, loops,
+// branches and calls, and the function that it calls. Sizes are numbers or, where
+// symbolic, partly the symbols n and m.
+func Structure(seed uint64, n int, symbolic bool) string {
+	w := &structure{r: rand.New(rand.NewPCG(seed, 7)), left: n, symbolic: symbolic}
+	args := []string{"%p: tensor<i1>", "%at: tensor<i64>", "%row: " + w.typ(structureRow)}
 	for i := range 4 {
-		v := value{fmt.Sprintf("%%x%d", i), i % shapes}
+		v := operand{fmt.Sprintf("%%x%d", i), i % structureShapes}
 		args = append(args, v.name+": "+w.typ(v.shape))
 		w.values = append(w.values, v)
 	}
@@ -27,38 +26,40 @@ func Program(seed uint64, n int, symbolic bool) string {
 		names, types = append(names, v.name), append(types, w.typ(v.shape))
 	}
 	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n%s", strings.Join(args, ", "), strings.Join(types, ", "),
-		w.out.String(), strings.Join(names, ", "), strings.Join(types, ", "), fmt.Sprintf(callee, w.typ(0)))
+		w.out.String(), strings.Join(names, ", "), strings.Join(types, ", "), fmt.Sprintf(structureCallee, w.typ(0)))
 }
 
-const callee = `func.func private @g(%%x: %[1]s) -> %[1]s {
+const structureCallee = `func.func private @g(%%x: %[1]s) -> %[1]s {
   %%y = dm.exp %%x : %[1]s
   %%z = dm.mul %%y, %%x : %[1]s
   return %%z : %[1]s
 }
 `
 
-type value struct {
+// operand is a value of one of the structureShapes.
+type operand struct {
 	name  string
 	shape int
 }
 
 // The shapes: a matrix, the same seen as another, a larger one.
 const (
-	shapes = 3
-	row    = shapes
+	structureShapes = 3
+	structureRow    = structureShapes
 )
 
-type writer struct {
+// structure writes the programs of Structure.
+type structure struct {
 	r        *rand.Rand
 	out      strings.Builder
-	values   []value
+	values   []operand
 	left     int  // ops to write
 	fused    bool // in a kernel, where only plain ops stand
 	next     int
 	symbolic bool
 }
 
-func (w *writer) typ(shape int) string {
+func (w *structure) typ(shape int) string {
 	if w.symbolic {
 		return [...]string{
 			"tensor<?x16xf32, #dm.at<dims = [n]>>", "tensor<16x?xf32, #dm.at<dims = [n]>>",
@@ -68,12 +69,12 @@ func (w *writer) typ(shape int) string {
 	return [...]string{"tensor<8x16xf32>", "tensor<16x8xf32>", "tensor<8x64xf32>", "tensor<1x16xf32>"}[shape]
 }
 
-func (w *writer) name() string {
+func (w *structure) name() string {
 	w.next++
 	return fmt.Sprintf("%%v%d", w.next)
 }
 
-func (w *writer) pick(shape int) (value, bool) {
+func (w *structure) pick(shape int) (operand, bool) {
 	for range 16 {
 		v := w.values[len(w.values)-1-w.r.IntN(min(len(w.values), 24))]
 		if w.r.IntN(6) == 0 {
@@ -83,21 +84,21 @@ func (w *writer) pick(shape int) (value, bool) {
 			return v, true
 		}
 	}
-	return value{}, false
+	return operand{}, false
 }
 
-func (w *writer) line(depth int, format string, args ...any) {
+func (w *structure) line(depth int, format string, args ...any) {
 	fmt.Fprintf(&w.out, "%s%s\n", strings.Repeat("  ", depth+1), fmt.Sprintf(format, args...))
 }
 
 // op writes one op at the depth, which may be a region with ops in it.
-func (w *writer) op(depth int) {
+func (w *structure) op(depth int) {
 	w.left--
 	x, _ := w.pick(-1)
 	y, same := w.pick(x.shape)
 	t := w.typ(x.shape)
 	name := w.name()
-	give := func(shape int) { w.values = append(w.values, value{name, shape}) }
+	give := func(shape int) { w.values = append(w.values, operand{name, shape}) }
 	choice := w.r.IntN(14)
 	if depth > 2 || w.fused {
 		choice %= 8
@@ -113,7 +114,7 @@ func (w *writer) op(depth int) {
 		w.line(depth, "%s = dm.reshape %s : (%s) -> %s", name, x.name, t, w.typ(1-x.shape))
 		give(1 - x.shape)
 	case choice == 7 && x.shape == 0: // in place, where it is the last use
-		w.line(depth, "%s = dm.dynamic_update_slice %s, %%row, %%at, %%at : (%s, %s, tensor<i64>, tensor<i64>) -> %s", name, x.name, t, w.typ(row), t)
+		w.line(depth, "%s = dm.dynamic_update_slice %s, %%row, %%at, %%at : (%s, %s, tensor<i64>, tensor<i64>) -> %s", name, x.name, t, w.typ(structureRow), t)
 		give(0)
 	case choice == 8 && x.shape == 0:
 		w.line(depth, "%s = func.call @g(%s) : (%s) -> %s", name, x.name, t, t)
@@ -135,7 +136,7 @@ func (w *writer) op(depth int) {
 	}
 }
 
-func (w *writer) region(depth int, head string, shape int, other string) {
+func (w *structure) region(depth int, head string, shape int, other string) {
 	w.line(depth, "%s", head)
 	w.block(depth+1, shape)
 	if other != "" {
@@ -147,7 +148,7 @@ func (w *writer) region(depth int, head string, shape int, other string) {
 
 // block writes a few ops and yields a value of the shape; what it defined
 // cannot be used after it.
-func (w *writer) block(depth, shape int) {
+func (w *structure) block(depth, shape int) {
 	before := len(w.values)
 	for range 1 + w.r.IntN(4) {
 		w.op(depth)
@@ -164,7 +165,7 @@ func (w *writer) block(depth, shape int) {
 	w.values = w.values[:before]
 }
 
-func (w *writer) loop(depth int, name string, x value, t string) {
+func (w *structure) loop(depth int, name string, x operand, t string) {
 	trips := [...]string{", trip_count = 3", ", trip_count = 1"}[w.r.IntN(2)]
 	if w.symbolic && w.r.IntN(2) == 0 {
 		trips = ""
@@ -175,7 +176,7 @@ func (w *writer) loop(depth int, name string, x value, t string) {
 	w.line(depth+1, "dm.yield %%p : tensor<i1>")
 	w.line(depth, "} do {")
 	w.line(depth, "^bb0(%s: %s):", d, t)
-	w.values = append(w.values, value{d, x.shape})
+	w.values = append(w.values, operand{d, x.shape})
 	w.block(depth+1, x.shape)
 	w.values = w.values[:len(w.values)-1]
 	w.line(depth, "}")

@@ -1,7 +1,4 @@
-// Package messy writes random programs for tests that are correct and written
-// as badly as people and tools can: full of waste, comments at every place, ops
-// in generic form or on one line, names used again, Windows line ends.
-package messy
+package randprog
 
 import (
 	"fmt"
@@ -10,10 +7,11 @@ import (
 	"strings"
 )
 
-// writer writes random programs that are correct and full of waste: chains that
-// could be kernels, kernels, transposes, broadcasts, converts, duplicates and
-// values that nothing uses, in the layouts that people and tools write.
-type writer struct {
+// messy writes correct programs that are full of waste, in the layouts that people
+// and tools write: chains that could be kernels, kernels, transposes, broadcasts,
+// conversions, duplicates and unused values; comments at every place, ops in generic
+// form or on one line, names used again, Windows line ends.
+type messy struct {
 	r      *rand.Rand
 	out    strings.Builder
 	indent string
@@ -23,31 +21,18 @@ type writer struct {
 	depth  int
 }
 
-type value struct {
-	name, elem string
-	shape      []int
-}
-
-func (v value) typ() string {
-	dims := ""
-	for _, d := range v.shape {
-		dims += fmt.Sprintf("%dx", d)
-	}
-	return "tensor<" + dims + v.elem + ">"
-}
-
-// Program is a function @f of n statements or so and one that it may call. The
-// same seed writes the same text. Comments that begin "// keep" stand beside ops
+// Messy returns a badly written program: a function @f of about n statements and
+// one that it may call. Comments that begin "// keep" stand beside ops
 // of the function, those that begin "// inside" in regions.
-func Program(seed uint64, n int) string {
-	w := &writer{r: rand.New(rand.NewPCG(seed, 2)), indent: "  "}
+func Messy(seed uint64, n int) string {
+	w := &messy{r: rand.New(rand.NewPCG(seed, 2)), indent: "  "}
 	var args []string
 	for _, shape := range [][]int{{4, 8}, {4, 8}, {8, 4}, {8}, {2, 4, 8}, {}} {
 		elem := w.pick("f32", "f32", "f16", "bf16")
 		if len(w.vals) < 2 {
 			elem = "f32"
 		}
-		v := value{fmt.Sprintf("%%x%d", len(args)), elem, shape}
+		v := value{name: fmt.Sprintf("%%x%d", len(args)), elem: elem, shape: shape}
 		w.vals = append(w.vals, v)
 		args = append(args, v.name+": "+v.typ())
 	}
@@ -64,14 +49,14 @@ func Program(seed uint64, n int) string {
 	results = append(results, w.vals[len(w.vals)-1])
 	names, types := spell(results)
 	text := fmt.Sprintf("// keep the header\nfunc.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n",
-		strings.Join(args, ", "), types, w.out.String(), names, types) + callee
+		strings.Join(args, ", "), types, w.out.String(), names, types) + messyCallee
 	if w.r.IntN(8) == 0 {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
 	}
 	return text
 }
 
-const callee = `
+const messyCallee = `
 func.func private @callee(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %y = dm.tanh %x : tensor<4x8xf32>
   %z = dm.relu %y : tensor<4x8xf32>
@@ -79,25 +64,17 @@ func.func private @callee(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 }
 `
 
-func (w *writer) call() {
+func (w *messy) call() {
 	x, _ := w.value(func(v value) bool { return v.typ() == "tensor<4x8xf32>" }) // an argument is
 	y := w.fresh(x.elem, x.shape)
 	w.line(fmt.Sprintf("%s = func.call @callee(%s) : (%s) -> %s", y.name, x.name, x.typ(), y.typ()))
 	w.vals = append(w.vals, y)
 }
 
-func spell(vs []value) (names, types string) {
-	var ns, ts []string
-	for _, v := range vs {
-		ns, ts = append(ns, v.name), append(ts, v.typ())
-	}
-	return strings.Join(ns, ", "), strings.Join(ts, ", ")
-}
-
-func (w *writer) pick(of ...string) string { return of[w.r.IntN(len(of))] }
+func (w *messy) pick(of ...string) string { return of[w.r.IntN(len(of))] }
 
 // value picks one of the values that want accepts, later ones more often.
-func (w *writer) value(want func(value) bool) (value, bool) {
+func (w *messy) value(want func(value) bool) (value, bool) {
 	for range 12 {
 		i := len(w.vals) - 1 - w.r.IntN(min(len(w.vals), 1+w.r.IntN(len(w.vals))))
 		if want(w.vals[i]) {
@@ -113,17 +90,17 @@ func (w *writer) value(want func(value) bool) (value, bool) {
 func anyRank(n int) func(value) bool { return func(v value) bool { return len(v.shape) >= n } }
 
 // fresh is a new value; kernels and branches use names again, as people do.
-func (w *writer) fresh(elem string, shape []int) value {
+func (w *messy) fresh(elem string, shape []int) value {
 	w.names++
 	name := fmt.Sprintf("%%v%d", w.names)
 	if w.depth > 0 && w.r.IntN(3) > 0 {
 		name = fmt.Sprintf("%%%d", w.names)
 	}
-	return value{name, elem, slices.Clone(shape)}
+	return value{name: name, elem: elem, shape: slices.Clone(shape)}
 }
 
 // comment is how a comment starts: one in a region goes with its op.
-func (w *writer) comment() string {
+func (w *messy) comment() string {
 	if w.depth > 0 {
 		return "// inside"
 	}
@@ -131,7 +108,7 @@ func (w *writer) comment() string {
 }
 
 // line writes one op, sometimes beside a comment or on the line before.
-func (w *writer) line(text string) {
+func (w *messy) line(text string) {
 	switch w.r.IntN(14) {
 	case 0:
 		fmt.Fprintf(&w.out, "%s%s above\n", w.indent, w.comment())
@@ -151,7 +128,7 @@ func (w *writer) line(text string) {
 
 // op writes "result = dm.NAME ARGS : (operands) -> result", now and then in
 // generic form where the op takes no clauses, and remembers the result.
-func (w *writer) op(name, clauses string, result value, operands ...value) {
+func (w *messy) op(name, clauses string, result value, operands ...value) {
 	names, types := spell(operands)
 	text := fmt.Sprintf("%s = dm.%s%s : (%s) -> %s", result.name, name, strings.TrimSuffix(" "+names+clauses, ", "), types, result.typ())
 	if lead, rest, ok := strings.Cut(name, " "); ok { // the clause before the operands
@@ -164,7 +141,7 @@ func (w *writer) op(name, clauses string, result value, operands ...value) {
 	w.vals = append(w.vals, result)
 }
 
-func (w *writer) statement() {
+func (w *messy) statement() {
 	switch k := w.r.IntN(25); {
 	case k < 5:
 		w.unary()
@@ -199,12 +176,12 @@ func (w *writer) statement() {
 	}
 }
 
-func (w *writer) unary() {
+func (w *messy) unary() {
 	x, _ := w.value(anyRank(0))
 	w.op(w.pick("tanh", "relu", "neg", "abs", "logistic"), "", w.fresh(x.elem, x.shape), x)
 }
 
-func (w *writer) binary() {
+func (w *messy) binary() {
 	x, _ := w.value(anyRank(0))
 	y, ok := w.value(func(v value) bool {
 		n := len(x.shape) - len(v.shape)
@@ -223,7 +200,7 @@ func (w *writer) binary() {
 	w.op(w.pick("add", "sub", "max", "min"), "", w.fresh(x.elem, shape), x, y)
 }
 
-func (w *writer) transpose() {
+func (w *messy) transpose() {
 	x, _ := w.value(anyRank(1))
 	perm, shape := w.r.Perm(len(x.shape)), make([]int, len(x.shape))
 	if w.r.IntN(3) > 0 {
@@ -235,9 +212,7 @@ func (w *writer) transpose() {
 	w.op("transpose", ", dims = "+list(perm), w.fresh(x.elem, shape), x)
 }
 
-func list(ns []int) string { return strings.ReplaceAll(fmt.Sprint(ns), " ", ", ") }
-
-func (w *writer) broadcast() {
+func (w *messy) broadcast() {
 	x, ok := w.value(func(v value) bool { return len(v.shape) < 3 })
 	if !ok {
 		return
@@ -256,7 +231,7 @@ func (w *writer) broadcast() {
 	}
 }
 
-func (w *writer) convert() {
+func (w *messy) convert() {
 	x, _ := w.value(anyRank(0))
 	to := w.pick("f32", "f16", "bf16", "f64")
 	y := w.fresh(to, x.shape)
@@ -266,7 +241,7 @@ func (w *writer) convert() {
 	}
 }
 
-func (w *writer) einsum() {
+func (w *messy) einsum() {
 	x, ok := w.value(func(v value) bool { return len(v.shape) == 2 })
 	y, ok2 := w.value(func(v value) bool { return len(v.shape) == 2 && v.elem == x.elem })
 	if !ok || !ok2 {
@@ -292,7 +267,7 @@ func (w *writer) einsum() {
 	w.op(fmt.Sprintf("einsum %q", a+","+b+"->"+c), w.pick("", "", ", accumulate = f32"), w.fresh(x.elem, shape), x, y)
 }
 
-func (w *writer) row() {
+func (w *messy) row() {
 	x, _ := w.value(anyRank(1))
 	last := len(x.shape) - 1
 	switch w.r.IntN(3) {
@@ -310,7 +285,7 @@ func (w *writer) row() {
 }
 
 // move writes a movement op: one that does something, or one that does not.
-func (w *writer) move() {
+func (w *messy) move() {
 	x, _ := w.value(anyRank(1))
 	n := 1
 	for _, d := range x.shape {
@@ -346,7 +321,7 @@ func (w *writer) move() {
 }
 
 // again repeats an earlier line of the block under another name.
-func (w *writer) again() {
+func (w *messy) again() {
 	if len(w.lines) == 0 {
 		w.unary()
 		return
@@ -363,10 +338,10 @@ func (w *writer) again() {
 	}
 }
 
-func (w *writer) dropout() {
+func (w *messy) dropout() {
 	x, _ := w.value(anyRank(1))
 	y := w.fresh(x.elem, x.shape)
-	mask := value{"%mask" + y.name[1:], x.elem, x.shape}
+	mask := value{name: "%mask" + y.name[1:], elem: x.elem, shape: x.shape}
 	results := y.name + ", " + mask.name
 	if w.r.IntN(3) == 0 {
 		results = y.name + ":2"
@@ -380,7 +355,7 @@ func (w *writer) dropout() {
 }
 
 // inside writes a block with statements of its own and gives what it defined.
-func (w *writer) inside(n int) (text string, defined []value) {
+func (w *messy) inside(n int) (text string, defined []value) {
 	outer := *w
 	w.out, w.indent, w.depth, w.lines = strings.Builder{}, outer.indent+"  ", outer.depth+1, nil
 	w.vals = slices.Clone(outer.vals)
@@ -393,12 +368,12 @@ func (w *writer) inside(n int) (text string, defined []value) {
 	}
 	text, defined = w.out.String(), slices.Clone(w.vals[len(outer.vals):])
 	names := w.names
-	*w = writer{r: outer.r, indent: outer.indent, vals: outer.vals, lines: outer.lines, names: max(outer.names, names), depth: outer.depth}
+	*w = messy{r: outer.r, indent: outer.indent, vals: outer.vals, lines: outer.lines, names: max(outer.names, names), depth: outer.depth}
 	w.out.WriteString(outer.out.String())
 	return text, defined
 }
 
-func (w *writer) kernel() {
+func (w *messy) kernel() {
 	before := slices.Clone(w.vals)
 	text, defined := w.inside(1 + w.r.IntN(3))
 	if shadows(defined, before) || len(defined) == 0 || strings.Contains(text, "dm.copy") {
@@ -432,13 +407,8 @@ func shadows(vs, outer []value) bool {
 	})
 }
 
-func base(name string) string {
-	name, _, _ = strings.Cut(name, "#")
-	return name
-}
-
 // region writes an op with one region that yields.
-func (w *writer) region(head string, results []value, text string, yielded []value) {
+func (w *messy) region(head string, results []value, text string, yielded []value) {
 	names, types := spell(results)
 	if len(results) > 1 && w.r.IntN(4) == 0 {
 		names = results[0].name + fmt.Sprintf(":%d", len(results))
@@ -455,7 +425,7 @@ func (w *writer) region(head string, results []value, text string, yielded []val
 	w.vals = append(w.vals, results...)
 }
 
-func (w *writer) branch() {
+func (w *messy) branch() {
 	before := slices.Clone(w.vals)
 	text, defined := w.inside(1 + w.r.IntN(3))
 	if shadows(defined, before) || len(defined) == 0 {
@@ -476,12 +446,12 @@ func (w *writer) branch() {
 }
 
 // loop writes a loop of three turns over one value of its own.
-func (w *writer) loop() {
+func (w *messy) loop() {
 	x, _ := w.value(anyRank(1))
 	w.names++
 	id := w.names
 	before := w.vals
-	w.vals = append(slices.Clone(before), value{fmt.Sprintf("%%turn%d", id), x.elem, x.shape})
+	w.vals = append(slices.Clone(before), value{name: fmt.Sprintf("%%turn%d", id), elem: x.elem, shape: x.shape})
 	text, defined := w.inside(1 + w.r.IntN(3))
 	w.vals = before
 	if shadows(defined, before) || len(defined) == 0 {

@@ -1,4 +1,4 @@
-package messy
+package randprog
 
 import (
 	"math/rand/v2"
@@ -8,13 +8,13 @@ import (
 	"dmir/syntax/source"
 )
 
-// strange are tokens that stand where nobody expects them.
+// strange are tokens for places where they are not expected.
 var strange = strings.Fields(`{ } ( ) < > , : = -> 0 -1 1 2 4 9223372036854775807 1e400 -0.0 f32 i1 bf16 f8E4M3FN
 	tensor<4xf32> tensor<f32> tensor<?xf32> tensor<0x3xf32> tensor<nxf32> %x %y %0 @f "" "a,b->c" "->" [] [0] [-1] [1,0]
 	dm.add dm.yield return ^bb0 dm.kernel call {a=1} !t #a "dm.add" loc(unknown) none index dim true`)
 
-// Broken is text, of a program, with one to four changes: a token lost, said
-// twice or in the place of another, often of one of its kind, or a stretch lost.
+// Broken returns the text of a program with one to four changes: a token lost,
+// repeated or in the place of another, often of one of its kind, or a stretch lost.
 // The same seed changes the same text in the same way. What comes out reads
 // mostly like a program, and is sometimes a correct one.
 func Broken(seed uint64, text string) string {

@@ -1,19 +1,19 @@
-package random_test
+package randprog_test
 
 import (
 	"strings"
 	"testing"
 
-	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
 // What is written is correct, and every construct comes up.
-func TestProgram(t *testing.T) {
+func TestStructure(t *testing.T) {
 	var all strings.Builder
 	for seed := range uint64(60) {
-		text := random.Program(seed, 40, seed%2 == 1)
+		text := randprog.Structure(seed, 40, seed%2 == 1)
 		all.WriteString(text)
 		if p := program.Load(source.New("r.dmir", text), program.Options{}); len(p.Diags) > 0 {
 			t.Fatalf("seed %d: %+v\n%s", seed, p.Diags[0], text)
