@@ -13,7 +13,7 @@ import (
 var layers = []string{"syntax", "dialect", "analysis", "gpu", "compile", "lsp", "internal/cli"}
 
 // forbidden is what packages, and those below them in the tree, must not know
-// beyond the floors; docs/ARCHITECTURE.md says why.
+// beyond the floors; docs/ARCHITECTURE.md explains why.
 var forbidden = map[string][]string{
 	"dmir/syntax":               {"os/exec"},
 	"dmir/syntax/source":        {"dmir/"},

@@ -215,7 +215,7 @@ func repeated(name string, n int64) string {
 	return fmt.Sprintf("%s ×%d", name, n)
 }
 
-// partsText says which of the steps behind it a decision is about, and how often.
+// partsText reports which of the steps behind it a decision is about, and how often.
 func partsText(s *artifact.Step) string {
 	a, b := s.Parts[0], s.Parts[1]
 	switch {

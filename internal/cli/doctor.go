@@ -28,7 +28,7 @@ type tool struct {
 	name string
 	adds string
 	get  string
-	// probe says what there is, "" for nothing; an error is something that is
+	// probe returns what is installed, "" for nothing; an error is something that is
 	// there and of no use.
 	probe func(context.Context) (found string, err error)
 }

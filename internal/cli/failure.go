@@ -64,7 +64,7 @@ func cannotRead(path string, err error) *failure {
 	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
 }
 
-// noFunction says why a function of p cannot be chosen; flag names one.
+// noFunction explains why a function of p cannot be chosen; flag names one.
 func noFunction(p *program.Program, err error, flag string) *failure {
 	for _, f := range p.Funcs {
 		if f.Func.Body != nil {

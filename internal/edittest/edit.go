@@ -1,5 +1,5 @@
 // Package edittest makes random sequences of edits for tests: what people do to
-// a program and what nobody does, at places where an editor has a position. A
+// a program and unusual ones, at places where an editor has a position. A
 // sequence that shows a fault can be made smaller.
 package edittest
 
@@ -22,7 +22,7 @@ type Step struct {
 	Kind  string // what it is meant to be
 	Edits []Edit
 	Whole bool // sent as the whole new text
-	Look  bool // somebody looks at the state after it
+	Look  bool // the state after it is read
 }
 
 // Apply is the text after an edit that fits it.

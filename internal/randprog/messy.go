@@ -354,7 +354,7 @@ func (w *messy) dropout() {
 	}
 }
 
-// inside writes a block with statements of its own and gives what it defined.
+// inside writes a block with statements of its own and returns what it defined.
 func (w *messy) inside(n int) (text string, defined []value) {
 	outer := *w
 	w.out, w.indent, w.depth, w.lines = strings.Builder{}, outer.indent+"  ", outer.depth+1, nil

@@ -311,7 +311,7 @@ func (w *writer) line(head, clauses, region string, outs, ins []value) {
 	w.written++
 }
 
-// one writes an op with one result and gives it.
+// one writes an op with one result and returns it.
 func (w *writer) one(head, clauses string, out value, ins ...value) value {
 	w.emit(head, clauses, []value{out}, ins)
 	return out

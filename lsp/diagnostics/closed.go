@@ -17,13 +17,13 @@ import (
 	"dmir/syntax/diag"
 )
 
-// closedFiles remembers what was found in the files of the workspace that are
-// not open, as far as it takes to know that it would be found again.
+// closedFiles caches what was found in the files of the workspace that are not open,
+// so that unchanged files are not analysed again.
 type closedFiles struct {
 	mu     sync.Mutex
 	known  map[string]verdict  // by path
 	pushed map[string]struct{} // addresses of files whose diagnostics were pushed
-	tomls  map[string]string   // the dmir.toml that was last seen to hold, by folder
+	tomls  map[string]string   // the dmir.toml that last applied, by folder
 }
 
 // verdict is what was found in a file under one configuration.
@@ -65,8 +65,8 @@ func (c *closedFiles) keepOnly(files []scan.File) {
 	}
 }
 
-// took notes that the diagnostics of a file were pushed, or taken back; it
-// reports whether there were any before.
+// took records whether diagnostics of a file are pushed, and reports whether there
+// were any before.
 func (c *closedFiles) took(spelt string, some bool) (before bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *closedFiles) allPushed() []string {
 	return out
 }
 
-// sawConfig notes which dmir.toml holds in a folder; it reports whether it is
-// another than the last time.
+// sawConfig records which dmir.toml applies in a folder, and reports whether it has
+// changed.
 func (c *closedFiles) sawConfig(dir, toml string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +107,8 @@ func (c *closedFiles) sawConfig(dir, toml string) bool {
 	return ok && was != toml
 }
 
-// conditions names what the diagnostics of a file depend on besides dmir: its
-// text, the nearest dmir.toml, the settings. It asks the disk once for each
-// folder.
+// conditions is the key of what the diagnostics of a file depend on: its text, the
+// nearest dmir.toml and the settings. It reads each folder once.
 type conditions struct {
 	rep   *Reporter
 	mu    sync.Mutex
@@ -122,7 +121,7 @@ func (c *conditions) of(f scan.File) string {
 	defer c.mu.Unlock()
 	dir := filepath.Dir(f.Path)
 	toml := c.toml(dir)
-	if c.rep.closed.sawConfig(dir, toml) { // in an editor that does not say so
+	if c.rep.closed.sawConfig(dir, toml) { // in an editor that does not report it
 		c.rep.s.Docs.ConfigChanged()
 	}
 	return fmt.Sprintf("%d %d %v %s %d", f.Stamp.Size, f.Stamp.Modified.UnixNano(), set, toml, c.rep.published.configVersion())
@@ -146,8 +145,7 @@ func (c *conditions) toml(dir string) string {
 	return is
 }
 
-// inspect finds out what is wrong in a file that is not open, under the given
-// conditions.
+// inspect analyses a file that is not open, under the given conditions.
 func (rep *Reporter) inspect(ctx context.Context, a workspace.Address, under string) (_ *workspace.Snapshot, found []diag.Diagnostic, v verdict, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -173,8 +171,8 @@ func (rep *Reporter) inspect(ctx context.Context, a workspace.Address, under str
 	return snap, found, v, nil
 }
 
-// closedReport answers a pull for a document that is not open; had is the name
-// of what the editor has of it. One that is not there has no diagnostics.
+// closedReport answers a pull for a document that is not open; had is the result ID
+// that the editor has. A file that does not exist has no diagnostics.
 func (rep *Reporter) closedReport(ctx context.Context, a workspace.Address, had string) (any, error) {
 	f := scan.File{Path: a.Path, Stamp: scan.StampOf(a.Path)}
 	none := []protocol.Diagnostic{}

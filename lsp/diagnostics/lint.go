@@ -83,7 +83,7 @@ func (rep *Reporter) Lint(ctx context.Context, token protocol.ProgressToken) (an
 	return session.Answer(res)
 }
 
-// tally counts the diagnostics that a person has to do something about.
+// tally counts warnings and errors.
 func tally(ds []diag.Diagnostic) (findings, errors int) {
 	for _, d := range ds {
 		if d.Severity >= diag.Warning {

@@ -21,8 +21,8 @@ func (rep *Reporter) Publish(snap *workspace.Snapshot, ds []diag.Diagnostic) {
 	}
 }
 
-// textOf is a snapshot with its text alone, which is all that placing a
-// diagnostic takes.
+// textOf returns a snapshot with its text alone, which is enough to convert
+// positions.
 func textOf(s *workspace.Snapshot) *workspace.Snapshot {
 	return &workspace.Snapshot{Address: s.Address, Version: s.Version, Src: s.Src, Encoding: s.Encoding}
 }
@@ -34,7 +34,7 @@ func (rep *Reporter) push(snap *workspace.Snapshot, version protocol.Optional[in
 	})
 }
 
-// clear takes back what was pushed for a document.
+// clear removes what was pushed for a document.
 func (rep *Reporter) clear(spelt string) {
 	rep.send(spelt, func() any {
 		return &protocol.PublishDiagnosticsParams{URI: uri.URI(spelt), Diagnostics: []protocol.Diagnostic{}}

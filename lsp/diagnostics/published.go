@@ -19,7 +19,7 @@ import (
 type published struct {
 	mu      sync.Mutex
 	docs    map[string]*finding // by the document's key
-	waiting chan struct{}       // closed at the next change; nil while nobody waits
+	waiting chan struct{}       // closed at the next change; nil if no call waits
 	files   int                 // counts what happened to files on disk
 	configs int                 // counts the edits of dmir.toml files that are open
 }
@@ -32,8 +32,8 @@ type finding struct {
 	answered *source.File // the text that an answer was given for
 }
 
-// put takes in the diagnostics of a text. It reports whether an editor that
-// has asked about this very text was told something else.
+// put records the diagnostics of a text. It reports whether an editor was sent
+// other diagnostics of the same text.
 func (p *published) put(snap *workspace.Snapshot, ds []diag.Diagnostic) (stale bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,8 +50,8 @@ func (p *published) put(snap *workspace.Snapshot, ds []diag.Diagnostic) (stale b
 	return stale
 }
 
-// sameDiagnostics reports whether two lists say the same, as far as one can
-// tell without looking at the fixes' edits.
+// sameDiagnostics reports whether two lists are equal except for the edits of their
+// fixes.
 func sameDiagnostics(a, b []diag.Diagnostic) bool {
 	if len(a) != len(b) {
 		return false
@@ -64,9 +64,9 @@ func sameDiagnostics(a, b []diag.Diagnostic) bool {
 	return true
 }
 
-// answer remembers about which text an editor was told. It reports whether
-// something else was found of that text while the answer was made: put could
-// not know then that somebody would have to hear of it.
+// answer records the text whose diagnostics an editor was sent. It reports whether
+// other diagnostics of that text were found while the answer was made, which put
+// could not know.
 func (p *published) answer(told *finding) (stale bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *published) answer(told *finding) (stale bool) {
 	return f.snap.Src == told.snap.Src && !sameDiagnostics(f.diags, told.diags)
 }
 
-// fail hears that the analysis of a document broke down.
+// fail records that the analysis of a document panicked.
 func (p *published) fail(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *published) fail(key string) {
 	p.wake()
 }
 
-// forget hears that a document was closed.
+// forget drops a closed document's state.
 func (p *published) forget(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *published) forget(key string) {
 	p.wake()
 }
 
-// filesChanged hears that something happened to files on disk.
+// filesChanged records that files on disk have changed.
 func (p *published) filesChanged() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *published) filesChanged() {
 	p.wake()
 }
 
-// configChanged hears that a dmir.toml was opened, edited or closed.
+// configChanged records that a dmir.toml was opened, edited or closed.
 func (p *published) configChanged() {
 	p.mu.Lock()
 	p.configs++
@@ -149,7 +149,7 @@ func (p *published) next() <-chan struct{} {
 	return p.waiting
 }
 
-// errMoved says that a document has changed since it was asked about; the
+// errMoved reports that a document has changed since it was asked about; the
 // editor asks again.
 var errMoved = func() error {
 	err := jsonrpc2.NewError(jsonrpc2.Code(protocol.LSPErrorCodesServerCancelled), "the document has changed")
@@ -157,8 +157,8 @@ var errMoved = func() error {
 	return err
 }()
 
-// of are the diagnostics of the text of snap, which may not have been found
-// yet; current is the newest snapshot of the document. It waits for no text
+// of returns the diagnostics of the text of snap, and waits for them if needed;
+// current returns the newest snapshot of the document. It does not wait for a text
 // that has been replaced.
 func (p *published) of(ctx context.Context, snap *workspace.Snapshot, current func() *workspace.Snapshot) (*finding, error) {
 	for {
@@ -181,7 +181,7 @@ func (p *published) of(ctx context.Context, snap *workspace.Snapshot, current fu
 	}
 }
 
-// resultID names a list of diagnostics by what it says.
+// resultID returns a hash of a list of diagnostics.
 func resultID(ds []protocol.Diagnostic) (string, error) {
 	h := fnv.New128a()
 	for i := range ds {

@@ -8,8 +8,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// Whoever is told about a text hears that there is more to say of it, whether
-// that was found before the answer was noted or after it; and of nothing else.
+// An editor that has pulled the diagnostics of a text is asked to pull again if there
+// are others, found before the answer was recorded or after it; and only then.
 func TestStaleAnswers(t *testing.T) {
 	text := func() *workspace.Snapshot {
 		return &workspace.Snapshot{Address: workspace.Address{Key: "f"}, Src: source.New("f.dmir", "")}

@@ -18,9 +18,9 @@ import (
 	"dmir/lsp/workspace"
 )
 
-// Pulls of the whole workspace that have nothing new to say stay open, as the
-// protocol recommends: until a document changes, or a file, of which editors
-// that watch none do not tell.
+// lookAgain is how often an open pull of the workspace reads the files again. A pull
+// without news stays open, as the protocol recommends, until a document or a file
+// changes; editors that watch no files do not report the latter.
 const lookAgain = 30 * time.Second
 
 // perPart is how many reports one partial result holds at most.
@@ -92,7 +92,7 @@ type workspacePull struct {
 	out  []protocol.WorkspaceDocumentDiagnosticReport
 }
 
-// run looks at all that may have changed.
+// run reports all documents and files that may have changed.
 func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 	w.mu.Lock()
 	w.out = nil
@@ -105,7 +105,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			continue // it has moved on and will be looked at again, or there is nothing to say
+			continue // its text has changed and is looked at again, or its analysis failed
 		}
 		items := w.rep.s.Features.Diagnostics(found.snap, found.diags)
 		id, err := resultID(items)
@@ -128,7 +128,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 		there[session.AddressOf(uri.File(f.Path)).Key] = true
 	}
 	for key, spelt := range w.spelt {
-		if !there[key] { // it is gone; so is what was said of it
+		if !there[key] { // it is gone, and so are its diagnostics
 			id, err := resultID(nil)
 			if err != nil {
 				return err
@@ -141,7 +141,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 	return nil
 }
 
-// look goes through the files that are not open, the first time with progress.
+// look reports the files that are not open, the first time with progress.
 func (w *workspacePull) look(ctx context.Context, under *conditions) {
 	var bar *job.Bar
 	if w.work != nil {
@@ -159,7 +159,7 @@ func (w *workspacePull) look(ctx context.Context, under *conditions) {
 	})
 }
 
-// closed looks at a file that is not open.
+// closed reports a file that is not open.
 func (w *workspacePull) closed(ctx context.Context, f scan.File, under *conditions) {
 	u := uri.File(f.Path)
 	a := session.AddressOf(u)
@@ -176,7 +176,7 @@ func (w *workspacePull) closed(ctx context.Context, f scan.File, under *conditio
 	w.add(u, a.Key, nil, w.rep.s.Features.Diagnostics(snap, found), v.id)
 }
 
-// has is the name of what the editor has of a document.
+// has returns the result ID that the editor has of a document.
 func (w *workspacePull) has(key string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"dmir/lsp/worker"
 )
 
-// builds are the functions that were compiled last: the views of one function
-// are all made from one build. Each is made once, in a worker process, for all
-// who wait for it, and is stopped when nobody does.
+// builds caches the functions compiled last: all views of one function are made from
+// one build. A build runs once, in a worker process, for all calls that wait for it,
+// and is stopped when none does.
 type builds struct {
 	mu   sync.Mutex
 	made []*build // the one asked for last at the end
@@ -37,7 +37,7 @@ type build struct {
 }
 
 // build is the result of a request of KindCompile. progress may be nil; it is
-// told while the build that this call has begun is under way. The error is
+// called while a build that this call has begun is under way. The error is
 // ctx's, or of the process.
 func (j *Jobs) build(ctx context.Context, req worker.Request, progress func(worker.Progress)) (*worker.Result, error) {
 	b := j.builds.join(req, func(ctx context.Context, b *build) { j.make(ctx, b, req, progress) })
@@ -97,7 +97,7 @@ func (l *builds) join(req worker.Request, begin func(context.Context, *build)) *
 	return b
 }
 
-// leave stops a build that nobody waits for any more.
+// leave stops a build that no call waits for.
 func (l *builds) leave(b *build) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *build) failed() bool { return b.over() && b.err != nil }
 
 func keyOf(req worker.Request) [sha256.Size]byte {
 	raw, err := json.Marshal(req)
-	if err != nil { // a machine of no finite speed; the request itself will say so
+	if err != nil { // a machine of no finite speed, which the request reports
 		raw = []byte(req.Text)
 	}
 	return sha256.Sum256(raw)
@@ -181,7 +181,7 @@ type CompileResult struct {
 }
 
 // Compile compiles a function to machine code, as far as there is a
-// compiler, and says what came of it.
+// compiler, and reports the result.
 func (j *Jobs) Compile(ctx context.Context, p session.Place, args Args, token protocol.ProgressToken) (any, error) {
 	res := CompileResult{Func: args.Func, Kernels: []worker.Kernel{}}
 	ctx, done, refusal := j.admitted(ctx, worker.KindCompile, args.Func, token)

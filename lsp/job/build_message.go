@@ -68,7 +68,7 @@ func differencesOf(p session.Place) []diag.Diagnostic {
 	return differences(p.Src, p.Measured)
 }
 
-// pause waits, or gives the error of ctx.
+// pause waits, or returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

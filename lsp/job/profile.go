@@ -17,7 +17,7 @@ import (
 // reported.
 const far = 0.25
 
-// runMessage says in a sentence how a run or a profile went.
+// runMessage summarizes a run or a profile in a sentence.
 func runMessage(kind, fn string, got *worker.Result) string {
 	device := got.Title
 	if device == "" || got.Device == "reference" {
@@ -77,7 +77,7 @@ func (j *Jobs) measured(p session.Place, fn string, got *worker.Result) {
 	}
 	for _, k := range got.Kernels {
 		if k.Counted {
-			m.Ns = 0 // the emulator's own time says nothing about the function
+			m.Ns = 0 // the emulator's time is not that of the function
 		}
 		m.Kernels = append(m.Kernels, feature.KernelTime{
 			Name: k.Name, Lines: k.Lines, Ns: k.MeasuredNs, PredictedNs: k.PredictedNs, RoofNs: k.RoofNs, Foreign: got.Foreign,

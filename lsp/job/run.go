@@ -47,8 +47,8 @@ var doing = map[string]struct{ title, past string }{
 	worker.KindCompile: {"Compiling", "compiled"},
 }
 
-// admitted is a context for work on a function that a command asks for, and what
-// ends it; or why there is none.
+// admitted returns a context for the work of a command on a function and the
+// function that ends it, or the reason why it may not run.
 func (j *Jobs) admitted(ctx context.Context, kind, fn string, token protocol.ProgressToken) (_ context.Context, done func(), refusal string) {
 	past := doing[kind].past
 	switch {
@@ -117,7 +117,7 @@ func (j *Jobs) Run(ctx context.Context, p session.Place, kind string, args Args,
 	return session.Answer(res)
 }
 
-// workerCommand is this very program as a worker, unless told otherwise.
+// workerCommand returns the command line of a worker process.
 func (j *Jobs) workerCommand() []string {
 	if len(j.opts.Worker) > 0 {
 		return j.opts.Worker
@@ -129,7 +129,7 @@ func (j *Jobs) workerCommand() []string {
 	return []string{exe, "worker"}
 }
 
-// Failure says why a worker has no result; cancellation, which is the
+// Failure explains why a worker has no result; cancellation, which is the
 // person's wish, is an error of the protocol.
 func (j *Jobs) Failure(ctx context.Context, kind, fn string, err error) (code, msg string, _ error) {
 	switch {

@@ -47,7 +47,7 @@ func (r *runs) start(ctx context.Context, token protocol.ProgressToken, most int
 	}
 }
 
-// name gives the run of ctx the token under which the editor may cancel it.
+// name sets the token of the run of ctx, under which the editor may cancel it.
 func (r *runs) name(ctx context.Context, token protocol.ProgressToken) {
 	if one, ok := ctx.Value(runKey{}).(*oneRun); ok {
 		r.mu.Lock()

@@ -58,8 +58,9 @@ func (l *followers) shows(key string) bool {
 	return false
 }
 
-// viewsOf are the virtual documents that show a document. Each is followed again
-// when the editor asks for its text again: one that is closed is forgotten.
+// viewsOf removes and returns the virtual documents that show a document. One is
+// followed again when the editor asks for its text again, which it does not after it
+// was closed.
 func (l *followers) viewsOf(key string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

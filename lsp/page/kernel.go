@@ -96,7 +96,7 @@ func (ps *Pages) showBuilt(ctx context.Context, args ViewArgs, token protocol.Pr
 	}
 	at := session.ViewAddress(args.View, args.URI, args.Func)
 	if !ps.jobs.Trusted() {
-		return ps.showView(ctx, at, nil) // which says that it may not
+		return ps.showView(ctx, at, nil) // its text is the refusal
 	}
 	ctx, done := ps.jobs.Start(ctx, token)
 	if done == nil {

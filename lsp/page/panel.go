@@ -56,7 +56,7 @@ func (ps *Pages) withSaved(p session.Place) (report.Options, error) {
 	if err != nil {
 		return report.Options{}, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 	}
-	saved, err := session.Hold(snap) // nobody else has it: it need not be given back
+	saved, err := session.Hold(snap) // no other code has it: it need not be released
 	if err != nil {
 		return report.Options{}, err
 	}
@@ -109,7 +109,7 @@ func (p *panelPage) shows() string {
 	return name
 }
 
-// openPage serves a panel and gives its address.
+// openPage serves a panel and returns its address.
 func (ps *Pages) openPage(p session.Place, kind string, data report.Data) (string, error) {
 	one := &panelPage{key: p.Key, kind: kind}
 	one.function.Store(data.Function)
@@ -155,8 +155,8 @@ func (ps *Pages) refreshPage(ctx context.Context, one *panelPage) {
 	}
 }
 
-// fromPage takes what a page says: that a place is to be shown in the editor, or
-// that it is to show another function.
+// fromPage handles a message of a page: to show a place in the editor, or to switch
+// the page to another function.
 func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body []byte) error {
 	defer ps.recovered("a panel")
 	var said struct {
@@ -195,7 +195,7 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 	return fmt.Errorf("there is no message %q", name)
 }
 
-// browse has the editor open an address in a browser, or says it.
+// browse has the editor open an address in a browser, or shows the address.
 func (ps *Pages) browse(ctx context.Context, address, title string) {
 	if ps.s.Features.ShowDocument {
 		yes := true
@@ -208,7 +208,7 @@ func (ps *Pages) browse(ctx context.Context, address, title string) {
 	ps.s.Show(protocol.MessageTypeInfo, title+": "+address)
 }
 
-// Selected tells the pages of a document where the editor's cursor is.
+// Selected sends the pages of a document the line of the editor's cursor.
 func (ps *Pages) Selected(snap *workspace.Snapshot, line int) {
 	if snap == nil {
 		return

@@ -40,7 +40,7 @@ func needs(t *testing.T, err error) {
 	}
 }
 
-// Compile says what came of it: kernels, bytes, and why there is no machine code.
+// Compile describes what came of it: kernels, bytes, and why there is no machine code.
 func TestCompileCommand(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"window":{"workDoneProgress":true}}`, "")
@@ -69,7 +69,7 @@ func TestCompileCommand(t *testing.T) {
 	e.wait("window/showMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "@f compiled for") })
 }
 
-// What cannot be compiled says why at its place, until the next edit; the views
+// What cannot be compiled explains why at its place, until the next edit; the views
 // say it in their text.
 func TestCompileCommandFails(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)

@@ -158,7 +158,7 @@ func (e *editor) count(method string) int {
 	return n
 }
 
-// asked waits for the nth call of a method and gives its parameters.
+// asked waits for the nth call of a method and returns its parameters.
 func (e *editor) asked(method string, nth int) string {
 	e.t.Helper()
 	timeout := time.AfterFunc(patient, func() { e.cond.Broadcast() })

@@ -114,7 +114,7 @@ func (s *server) action(ctx context.Context, p session.Place, span source.Span, 
 	return out
 }
 
-// actionEdits makes the edits of an action; the error says why there are none.
+// actionEdits makes the edits of an action; the error explains why there are none.
 func actionEdits(ctx context.Context, p session.Place, data actionData) ([]diag.Edit, error) {
 	var text string
 	var ok bool
@@ -133,7 +133,7 @@ func actionEdits(ctx context.Context, p session.Place, data actionData) ([]diag.
 }
 
 // resolveAction makes the edits of the action that was chosen. Where the text
-// has moved on since the list was made, the editor is told so.
+// has changed since the list was made, the answer is an error.
 func resolveAction(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 	item, err := connection.Decode[protocol.CodeAction](raw)
 	if err != nil {

@@ -80,7 +80,7 @@ func (e *editor) pullUntil(what string, ok func(pullReport) bool) {
 	}
 }
 
-// An editor that pulls is sent nothing; it is told when there is more to pull,
+// An editor that pulls is sent nothing; it is asked to pull again if there is more,
 // and that nothing has changed where nothing has.
 func TestPullDiagnostics(t *testing.T) {
 	e := connect(t, Options{Pause: 30 * time.Millisecond}, nil)
@@ -114,7 +114,7 @@ func TestPullDiagnostics(t *testing.T) {
 		t.Errorf("the findings do not stay while the text above changes: %s", third.codes())
 	}
 	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"lint":{"enabled":false}}}}`)
-	for off := false; !off; { // an editor that pulls when it is told to, and only then
+	for off := false; !off; { // an editor that pulls when it is asked to, and only then
 		refreshes++
 		e.asked("workspace/diagnostic/refresh", refreshes)
 		off = e.pull(testURI, "").codes() == ""

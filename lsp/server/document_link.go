@@ -14,7 +14,7 @@ import (
 	"dmir/lsp/session"
 )
 
-// eagerLinks is how many links come with what is said of their files. Editors
+// eagerLinks is how many links come with the description of their files. Editors
 // show that without asking, so the rest, which they may resolve, is for texts
 // that name more files than one would look at.
 const eagerLinks = 100

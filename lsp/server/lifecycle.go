@@ -41,7 +41,7 @@ func initialize(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 			info.Version = protocol.NewOptional(s.opts.Version)
 		}
 		can := capabilities(enc)
-		if s.Features.Pulls { // others could not be told of what is found later
+		if s.Features.Pulls { // no other editor can be asked to pull again
 			can.DiagnosticProvider = diagnostics.Options()
 		}
 		return &protocol.InitializeResult{Capabilities: can, ServerInfo: info}, nil
@@ -117,7 +117,7 @@ func (s *server) register() {
 		})
 	}
 	if s.Features.WatchBuffers {
-		// The editor's buffer of a dmir.toml counts, so it has to be heard of.
+		// An editor's buffer of a dmir.toml replaces the file.
 		for method, more := range map[string]string{
 			protocol.MethodTextDocumentDidOpen: "", protocol.MethodTextDocumentDidChange: `,"syncKind":2`, protocol.MethodTextDocumentDidClose: "",
 		} {
@@ -147,7 +147,7 @@ func exit(s *server, _ *struct{}) error {
 	return nil
 }
 
-// watchedFiles hears of changes to dmir.toml, and of programs that others wrote.
+// watchedFiles handles changes to dmir.toml files and to programs on disk.
 func watchedFiles(s *server, p *protocol.DidChangeWatchedFilesParams) error {
 	var programs []workspace.Address
 	configured := false

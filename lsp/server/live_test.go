@@ -26,7 +26,7 @@ func (e *editor) openAs(u, text string) {
 	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"dmir","version":1,"text":%s}}`, u, quote(text)))
 }
 
-// onDisk writes files into a new folder and gives the address of each.
+// onDisk writes files into a new folder and returns the address of each.
 func onDisk(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -474,7 +474,7 @@ func strip(r io.Reader) io.Reader {
 	return out
 }
 
-// An editor that opens no addresses is told where the page is.
+// An editor that opens no addresses is shown the address of the page.
 func TestPanelWithoutShowDocument(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")

@@ -86,7 +86,7 @@ func (c failingRun) timeout() time.Duration {
 	return patient
 }
 
-// What does not run says why, in the answer and, where running showed it or the
+// What does not run explains why, in the answer and, where running showed it or the
 // worker died, as a diagnostic until the next edit.
 func TestRunFailures(t *testing.T) {
 	for name, c := range map[string]failingRun{

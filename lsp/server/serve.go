@@ -26,7 +26,7 @@ import (
 
 // Options adjust a server; the zero value serves.
 type Options struct {
-	Version string // of dmir, told to the editor
+	Version string // of dmir, sent to the editor
 	// Worker is the command line of the process that runs functions; by default
 	// this executable with the argument "worker".
 	Worker []string
@@ -36,11 +36,11 @@ type Options struct {
 	Pause time.Duration
 }
 
-// ErrNoShutdown says that the connection ended without the shutdown that the
+// ErrNoShutdown reports that the connection ended without the shutdown that the
 // protocol asks for.
 var ErrNoShutdown = errors.New("the editor left without a shutdown request")
 
-// Serve serves one editor until it says exit, closes in, or its process ends,
+// Serve serves one editor until it sends exit, closes in, or its process ends,
 // or until ctx ends. It returns nil after an orderly shutdown and ErrNoShutdown
 // otherwise. Runs that are under way are killed.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
@@ -123,7 +123,7 @@ func (s *server) flushFor(d time.Duration) {
 	s.Flush(ctx)
 }
 
-// admit says whether the life cycle allows a method now.
+// admit reports whether the life cycle allows a method now.
 func (s *server) admit(method string) error {
 	switch state := s.state.Load(); {
 	case method == protocol.MethodExit:

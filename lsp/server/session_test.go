@@ -346,7 +346,7 @@ func TestDiagnosticsFollow(t *testing.T) {
 	}
 }
 
-// An editor hears of a document under the address that it uses itself, and
+// Diagnostics carry the address that the editor uses for a document, and
 // finds it under any spelling.
 func TestAddresses(t *testing.T) {
 	e := connect(t, Options{}, nil)

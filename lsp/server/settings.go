@@ -19,9 +19,9 @@ type settings struct {
 	pulling sync.Mutex // held by a pull: of two, the answer that is older must not come last
 	mu      sync.Mutex
 	base    workspace.Settings            // of initialize
-	general workspace.Settings            // as the editor last said
+	general workspace.Settings            // as the editor last sent them
 	folders map[string]workspace.Settings // those of each folder, by its path on disk
-	flipped map[string]bool               // switches that stand otherwise than the editor last said
+	flipped map[string]bool               // switches that differ from what the editor last sent
 }
 
 // The switches of dmir.toggle.
@@ -190,7 +190,7 @@ func (s *server) complain(errs []error) {
 	}
 }
 
-// trust hears that the person trusts the workspace, or no longer does.
+// trust sets whether the user trusts the workspace.
 func trust(s *server, p *trustParams) error {
 	s.jobs.Trust(p.Trusted)
 	s.pages.AllChanged() // what is compiled only where that is trusted

@@ -17,7 +17,7 @@ import (
 const largeText = 64 << 10
 
 // didOpen reads the address by hand as well: the protocol's type spells it in
-// a way of its own, and an editor should hear of its documents as it calls them.
+// a way of its own, and diagnostics should carry the address that the editor uses.
 func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	rest, text, large := []byte(nil), "", false
 	if len(raw) > largeText {
@@ -107,8 +107,7 @@ func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
 	})
 }
 
-// didSave hears that a file holds what its document holds, which is what lenses
-// and comparisons look at.
+// didSave updates what depends on the file on disk: lenses and comparisons.
 func didSave(s *server, p *protocol.DidSaveTextDocumentParams) error {
 	s.pages.Changed(session.AddressOf(p.TextDocument.URI).Key)
 	s.RefreshLenses()

@@ -10,7 +10,7 @@ import (
 	"dmir/lsp/connection"
 )
 
-// textDocumentContent gives the text of a virtual document. Its address is read
+// textDocumentContent returns the text of a virtual document. Its address is read
 // as the editor spells it: it comes back in refreshes.
 func textDocumentContent(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 	var params struct {

@@ -65,7 +65,7 @@ func misbehaveBadly(how string) int {
 	return 0
 }
 
-// Whatever a worker does, the run has an answer, which says what happened in a
+// Whatever a worker does, the run has an answer, which describes what happened in a
 // line, and the server goes on as before: it answers, and runs the next worker.
 func TestBadWorkers(t *testing.T) {
 	for name, c := range map[string]struct {

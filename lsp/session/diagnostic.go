@@ -18,8 +18,8 @@ var severities = map[diag.Severity]protocol.DiagnosticSeverity{
 	diag.Error:   protocol.DiagnosticSeverityError,
 }
 
-// Diagnostic says in the editor what the command line says in the terminal:
-// the sentence, what it costs, what to do.
+// Diagnostic returns a diagnostic with the text that the command line prints: the
+// sentence, what it costs, what to do.
 func (f Features) Diagnostic(p Place, d diag.Diagnostic) protocol.Diagnostic {
 	lines := []string{d.Message}
 	lines = append(lines, d.Notes...)

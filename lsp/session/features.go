@@ -14,7 +14,7 @@ type Features struct {
 	Progress         bool // lets the server create progress
 	Watch            bool // watches files where asked to
 	WatchConfig      bool // wants didChangeConfiguration registered
-	WatchBuffers     bool // tells of more documents where asked to
+	WatchBuffers     bool // reports more documents on request
 	VersionedEdits   bool
 	PlainHover       bool // shows no Markdown
 	Pictures         bool // draws images in Markdown
@@ -29,7 +29,7 @@ type Features struct {
 	Tags             bool
 	CodeLinks        bool // opens what a diagnostic's code leads to
 	DiagnosticData   bool // keeps what comes with a diagnostic
-	Pulls            bool // asks for diagnostics, and asks again where told to
+	Pulls            bool // pulls diagnostics, and again on request
 	ResolveActions   bool // asks for the edits of the code action that was chosen
 	DisabledActions  bool // shows code actions that cannot be applied, and why
 	FlatSymbols      bool // knows no hierarchy of symbols
@@ -95,7 +95,7 @@ func FeaturesOf(c protocol.ClientCapabilities) Features {
 }
 
 // diagnostics adds what the editor shows of a diagnostic, pushed or pulled:
-// some say it of one kind only.
+// some declare it for one kind only.
 func (f *Features) diagnostics(c protocol.DiagnosticsCapabilities) {
 	is := func(b *bool) bool { return b != nil && *b }
 	f.LinkDiagnostics = f.LinkDiagnostics || is(c.RelatedInformation)

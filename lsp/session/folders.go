@@ -61,7 +61,7 @@ func (f *Folders) All() []workspace.Address {
 	return slices.Clone(f.list)
 }
 
-// Relative is a path as people say it in the workspace: from its innermost folder
+// Relative returns a path relative to the workspace: from its innermost folder
 // that has it, with slashes; the path itself where no folder does.
 func (f *Folders) Relative(path string) string {
 	shortest := path

@@ -35,7 +35,7 @@ func Hold(snap *workspace.Snapshot) (Place, error) {
 	return Place{v, sync.OnceFunc(release)}, nil
 }
 
-// ErrContentModified tells the editor that what it asked about has changed.
+// ErrContentModified is the answer to a request about a text that has changed.
 var ErrContentModified = jsonrpc2.Errorf(jsonrpc2.Code(protocol.LSPErrorCodesContentModified), "the document has changed")
 
 // Bare returns a place of which only the text is known.

@@ -18,7 +18,7 @@ const (
 	KindCompile = "compile" // no results: the program as text at every stage
 )
 
-// Request says what to do with a function.
+// Request describes what to do with a function.
 type Request struct {
 	Kind    string           `json:"kind,omitempty"`
 	Path    string           `json:"path"` // as shown in messages
@@ -31,7 +31,7 @@ type Request struct {
 	Code    bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
 }
 
-// Progress is told while a function runs.
+// Progress is how far a function has run.
 type Progress struct {
 	Done  int `json:"done"` // parts of Total, in expected time
 	Total int `json:"total"`
@@ -64,7 +64,7 @@ type Result struct {
 	Ops       []OpTime `json:"ops"`
 	Kernels   []Kernel `json:"kernels,omitempty"` // in the order in which they run
 	Build     *Build   `json:"build,omitempty"`   // of KindCompile
-	// Foreign says that the device is another machine than the one that times are
+	// Foreign is set if the device is another machine than the one that times are
 	// predicted for, so that the two cannot be compared.
 	Foreign bool `json:"foreign,omitempty"`
 

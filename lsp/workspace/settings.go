@@ -1,6 +1,6 @@
 // Package workspace holds the documents that an editor has open, as immutable
 // snapshots, with the settings and the configuration that apply to them, and
-// says what is wrong in them after every edit. It knows nothing of the wire.
+// reports what is wrong in them after every edit. It knows nothing of the protocol.
 package workspace
 
 import (

@@ -44,16 +44,16 @@ func (s *Snapshot) edited(version int32, src *source.File, steps []step) *Snapsh
 	return next
 }
 
-// View is what is known about a snapshot, held so that it stays while it is
-// looked at. It must not be used after it was given back.
+// View is the analysis of a snapshot under a read lock. It must not be used after the
+// lock was released.
 type View struct {
 	*Snapshot
 	l *loaded
 }
 
-// Hold is a view of s and what gives it back; ok is false where the document
-// has a newer version that somebody has looked at already. One goroutine holds
-// one view of a document at a time.
+// Hold returns a view of s and the function that releases it; ok is false if a newer
+// version of the document has been analysed. A goroutine holds one view of a document
+// at a time.
 func (s *Snapshot) Hold() (v *View, release func(), ok bool) {
 	l, release, ok := s.analysis.hold(s.number)
 	if !ok {
@@ -62,7 +62,7 @@ func (s *Snapshot) Hold() (v *View, release func(), ok bool) {
 	return &View{s, l}, release, true
 }
 
-// With calls look with a view of s, and reports false where there is none.
+// With calls look with a view of s; it returns false if there is none.
 func (s *Snapshot) With(look func(*View)) bool {
 	v, release, ok := s.Hold()
 	if !ok {
@@ -121,7 +121,7 @@ func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 }
 
 // maxShown is how many diagnostics of a kind an editor is shown of one
-// document: more of them help nobody, and cost memory at both ends.
+// document: more would only cost memory.
 const maxShown = 1000
 
 func shown(ds []diag.Diagnostic, what string) []diag.Diagnostic {
@@ -147,7 +147,7 @@ func (v *View) KnownFindings() []diag.Diagnostic {
 	}
 }
 
-// findings are computed once for a text, unless whoever asked gave up.
+// findings are computed once for a text, unless the caller cancels.
 type findings struct {
 	busy chan struct{} // holds one token while someone computes
 	done bool
