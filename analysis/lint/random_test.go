@@ -15,8 +15,8 @@ import (
 
 var programs = flag.Int("programs", 250, "how many random programs TestRandomPrograms checks")
 
-// TestRandomPrograms holds every promise of a fix on programs that nobody
-// wrote: applied by itself, each saves what it says and changes no bit it must
+// TestRandomPrograms holds every promise of a fix on random
+// programs: applied by itself, each saves what it says and changes no bit it must
 // not; applied together, they end in a correct program of which nothing is left
 // to say.
 func TestRandomPrograms(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // FuzzSelection holds that any stretch of any text, however broken, gives
-// actions that can be applied, or say why not: no panic, edits in order inside
+// actions that can be applied, or explain why not: no panic, edits in order inside
 // of the text, no error that was not there before.
 func FuzzSelection(f *testing.F) {
 	files, _ := filepath.Glob("../../examples/*.dmir")

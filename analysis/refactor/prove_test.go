@@ -290,7 +290,7 @@ func selections(p *program.Program, r *rand.Rand, n int) []source.Span {
 }
 
 // TestRandomPrograms applies whatever is offered for selections of programs
-// that nobody wrote.
+// that were generated.
 func TestRandomPrograms(t *testing.T) {
 	done, refused := map[string]int{}, map[string]int{}
 	for seed := range uint64(*programs) {

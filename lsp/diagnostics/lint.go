@@ -16,7 +16,7 @@ import (
 	"dmir/syntax/diag"
 )
 
-// LintResult is the answer to it.
+// LintResult is the answer to dmir.lintWorkspace.
 type LintResult struct {
 	Files    int    `json:"files"`    // that were looked at
 	Findings int    `json:"findings"` // errors and warnings
@@ -24,9 +24,9 @@ type LintResult struct {
 	Message  string `json:"message"`
 }
 
-// Lint lints all programs of the workspace, open or not. It works on a few files at a time. Texts that are open count as
-// they are in the editor. What is found is shown: sent for the files that are
-// not open to editors that do not pull, for others they are asked to pull.
+// Lint lints all programs of the workspace, a few at a time, open ones as they are in
+// the editor. Editors that do not pull are sent what is found in files that are not
+// open; others are asked to pull again.
 func (rep *Reporter) Lint(ctx context.Context, token protocol.ProgressToken) (any, error) {
 	ctx, done := rep.jobs.Start(ctx, token)
 	if done == nil {

@@ -25,9 +25,9 @@ func Options() *protocol.DiagnosticOptions {
 	}
 }
 
-// Document answers textDocument/diagnostic with what is known of the text that the editor
-// has: errors at once, wasted movement when it has been looked for, which
-// another pull brings, after a refresh. It holds nothing while it waits.
+// Document answers textDocument/diagnostic with what is known of the editor's text:
+// errors at once, findings of lint once another pull is asked for. It holds no lock
+// while it waits.
 func (rep *Reporter) Document(raw jsonrpc2.RawMessage) (connection.Work, error) {
 	p, err := connection.Decode[protocol.DocumentDiagnosticParams](raw)
 	if err != nil {

@@ -26,9 +26,9 @@ const lookAgain = 30 * time.Second
 // perPart is how many reports one partial result holds at most.
 const perPart = 32
 
-// Workspace answers workspace/diagnostic with the diagnostics of all programs below the
-// workspace's folders, and of those that are open elsewhere. Where the editor
-// takes partial results they come as they are found.
+// Workspace answers workspace/diagnostic with the diagnostics of all programs below
+// the workspace's folders, and of those that are open elsewhere. An editor that takes
+// partial results gets them as they are found.
 func (rep *Reporter) Workspace(raw jsonrpc2.RawMessage) (connection.Work, error) {
 	p, err := connection.Decode[protocol.WorkspaceDiagnosticParams](raw)
 	if err != nil {
