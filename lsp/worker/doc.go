@@ -134,8 +134,8 @@ const (
 
 // Codes documents them.
 var Codes = diag.Register([]diag.Code{
-	{Code: CodeDied, Name: "worker-died", Doc: "Functions run in a process of their own. It ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote what it should not have.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
-	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less than the cost model says for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
-	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel keeps registers in memory, because a thread has too few. It is right, and slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
+	{Code: CodeDied, Name: "worker-died", Doc: "The process that ran the function ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote invalid output.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
+	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less time than the cost model predicts for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
+	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel spills registers to memory, because a thread has too few. It is correct, but slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
 	{Code: CodeTimeout, Name: "run-timeout", Doc: "The run took longer than the editor waits and was stopped.", Help: "run it on the command line, which waits: dmir run"},
 })
