@@ -21,7 +21,7 @@ inputs() {
   dialect/print.* | compile/schedule.*) echo 300 ;;
   analysis/refactor.* | lsp/feature.* | lsp/server.FuzzRequests) echo 500 ;;
   analysis/cost.* | analysis/diff.*) echo 2000 ;;
-  analysis/graph.* | analysis/memory.* | lsp/server.FuzzViewAddress | dialect/op.* | syntax/*.FuzzFile | syntax/scope.*) echo 5000 ;;
+  analysis/graph.* | analysis/memory.* | lsp/session.FuzzViewAddress | dialect/op.* | syntax/*.FuzzFile | syntax/scope.*) echo 5000 ;;
   *) echo 10000 ;;
   esac
 }

@@ -26,7 +26,7 @@ import (
 // FileName is the name of the configuration file.
 const FileName = "dmir.toml"
 
-// Config is what a dmir.toml says. The zero value is what holds without one.
+// Config is the content of a dmir.toml. The zero value is what holds without one.
 type Config struct {
 	Path     string           // of the file, "" where there is none
 	Target   string           // name of the machine to predict for; "" is machine.Default
@@ -154,7 +154,7 @@ func relative(name string) string {
 }
 
 // Parse reads the text of a dmir.toml. What is wrong is left out of the
-// configuration and said in the diagnostics.
+// configuration and reported in the diagnostics.
 func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	c := &Config{}
 	var t text

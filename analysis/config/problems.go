@@ -18,15 +18,15 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml is there but cannot be read.", Help: "check the file's permissions"},
 	{Code: "DM902", Name: "config-syntax", Doc: "The dmir.toml is not valid TOML, or a value has the wrong form. Nothing of the file is used.", Help: "correct the line"},
 	{Code: unknownKey, Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"},
-	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml says something that cannot be: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
+	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml is impossible: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
 })
 
 func problem(code string, at source.Span, message string) diag.Diagnostic {
 	return diag.New(code, diag.Error, at, message)
 }
 
-// UnknownRules says which entries of [lint] name no rule; src is the file that c
-// was read from, and known tells what does name one.
+// UnknownRules reports which entries of [lint] name no rule; src is the file that c
+// was read from, and known reports whether an entry names one.
 func (c *Config) UnknownRules(src *source.File, known func(string) bool) []diag.Diagnostic {
 	var out []diag.Diagnostic
 	at := placesOf(src)
@@ -103,7 +103,7 @@ func rest(src *source.File, row, col int) source.Span {
 	return source.Span{Start: min(start, src.Len()), End: max(end, min(start+1, src.Len()))}
 }
 
-// places says on which line a key is set: below its table's header, or dotted.
+// places finds the line on which a key is set: below its table's header, or dotted.
 // It is made by one look at the text.
 type places struct {
 	src   *source.File
@@ -181,7 +181,7 @@ func shown(key string) string {
 	return strings.ToValidUTF8(key[:maxName], "") + "…"
 }
 
-// maxProblems bounds what is said of one file.
+// maxProblems bounds the diagnostics of one file.
 const maxProblems = 100
 
 // few keeps the first of many problems.

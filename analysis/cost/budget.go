@@ -28,7 +28,7 @@ type Limit struct {
 // ParseBudget reads fn's limits: {dm.max_moved = "1.2 GB", dm.max_peak =
 // "8*n B", dm.max_time = "50 µs"}. Bytes may be a formula in the symbols of the
 // function; a bare number is in bytes or nanoseconds. Errors name the attribute
-// and say how to write it; the other limits are still read.
+// and describe how to write it; the other limits are still read.
 func ParseBudget(fn *ir.Func) (limits []Limit, errs []error) {
 	if fn.Op == nil {
 		return nil, nil
@@ -162,7 +162,7 @@ func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (
 	return over, open
 }
 
-// Message says what f has too much: "@f moves 8.39 MB, 3.39 MB more than its
+// Message is how far f exceeds its budget: "@f moves 8.39 MB, 3.39 MB more than its
 // budget of 5.00 MB".
 func (x Excess) Message(f *Func) string {
 	show, verb := func(d dim.Dim) string { return truncate(units.DimBytes(d), widestFormula) }, "moves"

@@ -1,4 +1,4 @@
-// Package cost says what every op, kernel and function computes and moves, and
+// Package cost describes what every op, kernel and function computes and moves, and
 // how long that takes on a machine. The definitions:
 //
 //   - FLOP: what the registry counts for the op.
@@ -54,7 +54,7 @@ type Entry struct {
 	begin, round []*Entry
 
 	callee *body // of a call
-	// follows tells that the cost depends on what other ops do with the operands:
+	// follows is set if the cost depends on what other ops do with the operands:
 	// whether an update is done in place.
 	follows bool
 	link    dim.Dim // bytes that cross the link to the host

@@ -7,7 +7,7 @@ import (
 	"dmir/dialect/op"
 )
 
-// Flow says what crosses memory value by value: what the costs of a function's
+// Flow is what crosses memory value by value: what the costs of a function's
 // entries are the sums of. It is not safe for concurrent use.
 type Flow struct{ s *scope }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // Each archive in testdata is a program and what is said about its cost. The
-// comment at its head says what for; lines "target NAME", "bind n=512",
+// comment at its head describes its purpose; lines "target NAME", "bind n=512",
 // "width 80", "color" and "measured NS" in it set the options.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")

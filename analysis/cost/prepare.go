@@ -67,7 +67,7 @@ func (c *coster) prepare() {
 	}
 	wg.Wait()
 	if r := crash.Load(); r != nil {
-		panic(*r) // to whoever asked, who can keep it from ending the process
+		panic(*r) // to the caller, who can keep it from ending the process
 	}
 }
 

@@ -235,7 +235,7 @@ func computed(o *ir.Op) types.Elem {
 	return first
 }
 
-// The attributes by which a step says what its kernels read and write beside
+// The attributes in which a step records what its kernels read and write beside
 // what crosses its boundary, in bytes: partial sums that blocks hand on in
 // memory, and operands that several of the kernels read.
 const (

@@ -81,7 +81,7 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	f.Minimum = s.minimum(f.Func)
 }
 
-// functions puts functions in the place of others that nobody calls.
+// functions replaces functions that are not called by others.
 func (t *Costs) functions(ch *lower.Change, from, lines int) {
 	gone := map[*ir.Op]bool{}
 	for _, o := range ch.Gone {

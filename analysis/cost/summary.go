@@ -9,7 +9,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// summary says what the function could do without, and what is not known.
+// summary describes what the function could do without, and what is not known.
 func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
@@ -57,7 +57,7 @@ func (p *printer) waste() string {
 	return text
 }
 
-// PeakNotKnown is what is said of a function without Peaks.
+// PeakNotKnown is the text for a function without Peaks.
 const PeakNotKnown = "not known: too many unbound sizes"
 
 const widestFormula = 160

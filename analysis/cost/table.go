@@ -15,7 +15,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// TableOptions say how Table draws.
+// TableOptions adjust what Table draws.
 type TableOptions struct {
 	Color    bool             // with ANSI colours
 	Width    int              // characters in a line of the terminal; 0 is no limit

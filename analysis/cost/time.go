@@ -249,7 +249,7 @@ func (w work) ns(m *machine.Machine, path string) float64 {
 	return max(tensor, vector)
 }
 
-// TileAttr is the attribute by which a contraction says how it is cut into
+// TileAttr is the attribute in which a contraction records how it is cut into
 // tiles, "mma 128x128x32 / 4": path, block, and the blocks that share a sum. The
 // pass kernels writes it; one that is there is kept where it fits.
 const TileAttr = "dm.tile"

@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/op"
 )
 
-// Waster tells the waste of a function apart by entries: what an entry moves
+// Waster attributes the waste of a function to entries: what an entry moves
 // other than the first read of an argument, reads of parts of arguments, and
 // the write of a result. It is not safe for concurrent use.
 type Waster struct {

@@ -1,4 +1,4 @@
-// Package diff says what a new version of a program moves, computes, takes and
+// Package diff describes what a new version of a program moves, computes, takes and
 // holds beside an old one: by function, and by op within the functions that
 // both have. Functions and ops are matched by name first, where people chose
 // the name, and then by what they compute.

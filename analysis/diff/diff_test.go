@@ -9,8 +9,8 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/diff"
-	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -74,7 +74,7 @@ func none(t *testing.T, what string, fs []diff.Func) {
 func TestSame(t *testing.T) {
 	rename := strings.NewReplacer("%v", "%w", "%x", "%arg", "%row", "%r")
 	for seed := range uint64(60) {
-		text := random.Program(seed, 10+int(seed), seed%2 == 1)
+		text := randprog.Structure(seed, 10+int(seed), seed%2 == 1)
 		a, b, c := load(text), load(text), load(rename.Replace(text))
 		fs := diff.Programs(a, b)
 		check(t, a, b, fs)
@@ -105,7 +105,7 @@ func TestSame(t *testing.T) {
 // The other way round, what was added is removed, and nothing else changes.
 func TestMirror(t *testing.T) {
 	for seed := range uint64(40) {
-		a, b := load(random.Program(seed, 30, false)), load(random.Program(seed+1000, 30, false))
+		a, b := load(randprog.Structure(seed, 30, false)), load(randprog.Structure(seed+1000, 30, false))
 		there, back := diff.Programs(a, b), diff.Programs(b, a)
 		check(t, a, b, there)
 		check(t, b, a, back)
@@ -235,7 +235,7 @@ func TestGate(t *testing.T) {
 
 // Two programs of thousands of ops, one of them edited.
 func TestLarge(t *testing.T) {
-	text := random.Program(5, 10_000, false)
+	text := randprog.Structure(5, 10_000, false)
 	a, b := load(text), load(strings.Replace(text, "dm.tanh", "dm.gelu", 1))
 	fs := diff.Programs(a, b)
 	check(t, a, b, fs)
@@ -254,7 +254,7 @@ func TestLarge(t *testing.T) {
 // has no difference.
 func FuzzPrograms(f *testing.F) {
 	for seed := range uint64(3) {
-		f.Add(random.Program(seed, 1, false), random.Program(seed+9, 2, true))
+		f.Add(randprog.Structure(seed, 1, false), randprog.Structure(seed+9, 2, true))
 	}
 	f.Add("func.func @f(%x: tensor<4xf32>) {\n  %0:2 = \"a.b\"(%x) : (tensor<4xf32>) -> (f32, f32)\n  return\n}\n// -----\nfunc.func @f() {\n  return\n}", "")
 	f.Fuzz(func(t *testing.T, old, new string) {

@@ -12,9 +12,9 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/analysis/graph"
-	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
 	"dmir/dialect/dim"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -123,7 +123,7 @@ func load(t *testing.T, text string) *program.Program {
 
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(120) {
-		p := load(t, random.Program(seed, 8+int(seed), seed%3 == 2))
+		p := load(t, randprog.Structure(seed, 8+int(seed), seed%3 == 2))
 		for _, f := range p.Funcs {
 			check(t, graph.Build(p, f))
 		}
@@ -150,7 +150,7 @@ func TestExamples(t *testing.T) {
 
 // A function of thousands of nodes.
 func TestLarge(t *testing.T) {
-	p := load(t, random.Program(3, 10_000, false))
+	p := load(t, randprog.Structure(3, 10_000, false))
 	g := graph.Build(p, p.Func("f"))
 	if len(g.Nodes) < 6_000 {
 		t.Errorf("only %d nodes", len(g.Nodes))
@@ -238,7 +238,7 @@ func dump(g *graph.Graph) string {
 // Whatever the text, there is a graph with a sound structure.
 func FuzzBuild(f *testing.F) {
 	for seed := range uint64(4) {
-		f.Add(random.Program(seed, 2, seed == 3))
+		f.Add(randprog.Structure(seed, 2, seed == 3))
 	}
 	f.Add("func.func @f(%x: tensor<4xf32>) {\n  %y = dm.exp %z : tensor<4xf32>\n  %z = \"a.b\"(%y) ({\n    %w = dm.exp %y : tensor<4xf32>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n  return %z\n}")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -13,7 +13,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -40,7 +40,7 @@ func TestFixesAreBuilt(t *testing.T) {
 		})
 	}
 	for seed := range uint64(*programs) {
-		text := messy.Program(seed, 4+int(seed%12))
+		text := randprog.Messy(seed, 4+int(seed%12))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { fixedIsBuilt(t, text, "fuse") })
 	}
 }

@@ -63,7 +63,7 @@ func FixAll(ctx context.Context, p *program.Program, opts Options, unsafe bool, 
 	return out
 }
 
-// signature tells d from other findings when its place has moved.
+// signature identifies d among other findings when its place has moved.
 func signature(p *program.Program, d diag.Diagnostic) string {
 	return d.Code + d.Message + d.Label + p.Src.Line(p.Src.Pos(d.Span.Start).Line)
 }
@@ -119,7 +119,7 @@ func errors(p *program.Program) int {
 	return n
 }
 
-// Summary says what the fixes saved: "3 fixes, 201 MB and 42.1 µs saved"; where
+// Summary describes what the fixes saved: "3 fixes, 201 MB and 42.1 µs saved"; where
 // sizes are open, as a formula.
 func (f *Fixed) Summary() string {
 	fixes := "fixes"

@@ -1,4 +1,4 @@
-// Package lint finds waste and risk in a program and says what each finding
+// Package lint finds waste and risk in a program and reports what each finding
 // costs in bytes and time. A rule is one file: its documentation, its check,
 // its fix; its cases stand beside it in testdata. A fix promises a saving, and
 // a test applies every fix and recomputes.
@@ -19,7 +19,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Safety says what a rule's fix preserves.
+// Safety describes what a rule's fix preserves.
 type Safety string
 
 // The kinds of fix.
@@ -168,7 +168,7 @@ func errorSpans(p *program.Program) func(*ir.Op) bool {
 	}
 }
 
-// Finding is what a rule says; Report adds the code, the cost and the promise.
+// Finding is what a rule found; Report adds the code, the cost and the promise.
 type Finding struct {
 	Op      *ir.Op
 	Message string

@@ -139,7 +139,7 @@ func rendered(src *source.File, found []diag.Diagnostic) string {
 
 // prove applies the fix of d alone. The program must still be correct, must
 // move exactly the promised bytes less and take the promised time less, and
-// must not be told the same again. A safe fix must not change one bit of what
+// must not be reported the same again. A safe fix must not change one bit of what
 // the program computes; an unsafe one, little.
 func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule) bool {
 	t.Helper()

@@ -8,21 +8,21 @@ import (
 
 	"dmir/analysis/lint"
 	"dmir/analysis/program"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
 var programs = flag.Int("programs", 250, "how many random programs TestRandomPrograms checks")
 
-// TestRandomPrograms holds every promise of a fix on programs that nobody
-// wrote: applied by itself, each saves what it says and changes no bit it must
+// TestRandomPrograms holds every promise of a fix on random
+// programs: applied by itself, each saves what it says and changes no bit it must
 // not; applied together, they end in a correct program of which nothing is left
 // to say.
 func TestRandomPrograms(t *testing.T) {
 	fixes := map[string]int{}
 	for seed := range uint64(*programs) {
-		text := messy.Program(seed, 4+int(seed%12))
+		text := randprog.Messy(seed, 4+int(seed%12))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

@@ -14,7 +14,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM211", Name: "forced-copy", Severity: diag.Warning, Fix: Unsafe,
-	Summary: "an update of a part copies the whole, since something still needs what was there",
+	Summary: "an update of a part copies the whole tensor, because the old value is still needed",
 	Doc: `## What it does
 Finds updates of a part (` + "`dm.dynamic_update_slice`, `dm.scatter`" + `) that are not done in place, and loops that begin with
 a copy of what they carry, and says which argument or op keeps the old value: an argument that the caller has not given

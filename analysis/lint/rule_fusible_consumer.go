@@ -15,7 +15,7 @@ var _ = register(&Rule{
 	Summary: "a memory-bound op writes a value for one contraction alone",
 	Doc: `## What it does
 Finds element-wise work whose result only one contraction uses: it can run in the contraction's kernel on the tiles that
-the contraction loads anyway (its prologue). Where the op could join its own producer instead, DM201 speaks.
+the contraction loads anyway (its prologue). Where the op could join its own producer instead, DM201 reports that.
 
 ## Why it matters
 The op writes its result to memory and the contraction reads it again; as a prologue it costs its operands alone.

@@ -10,7 +10,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM203", Name: "transpose-cancels", Severity: diag.Warning, Fix: Safe,
-	Summary: "two transposes in a row give back the value they started from",
+	Summary: "two consecutive transposes cancel out",
 	Doc: `## What it does
 Finds a ` + "`dm.transpose`" + ` of a ` + "`dm.transpose`" + ` (or a ` + "`dm.reverse`" + ` of the same ` + "`dm.reverse`" + `)
 whose composition is the identity.

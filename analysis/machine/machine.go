@@ -14,7 +14,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Default is the machine that figures are for where nobody chose one.
+// Default is the machine that figures are for unless another is chosen.
 const Default = "h200"
 
 // Machine is what the cost model knows about one machine. Rates are peaks

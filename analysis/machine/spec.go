@@ -112,7 +112,7 @@ func decode(name string, text []byte) (*Spec, error) {
 }
 
 // Build makes the machine called name, on top of its base where it has one; an
-// error says what is missing or not known.
+// error returns what is missing or not known.
 func (s *Spec) Build(name string) (*Machine, error) {
 	var base *Machine
 	if s.Base != "" {

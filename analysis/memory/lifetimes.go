@@ -29,7 +29,7 @@ type Buffer struct {
 	Offset int64       // address, from 0
 }
 
-// Plan says where in memory every value of a function lies, and when.
+// Plan reports where in memory every value of a function lies, and when.
 type Plan struct {
 	Steps    []Step
 	Buffers  []Buffer // arguments, then in the order in which they are taken
@@ -202,7 +202,7 @@ func (t *tracer) call(o *ir.Op) int64 {
 	return most
 }
 
-// give gives s back after the last step so far.
+// give returns s to the free memory after the last step so far.
 func (t *tracer) give(s *slot) {
 	if !s.held {
 		return

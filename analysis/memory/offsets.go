@@ -64,7 +64,7 @@ func byArea(a, b *Buffer) int {
 }
 
 // inOrder places the buffers one after the other, each into the smallest gap
-// that holds it between those that are placed and live with it, and gives the peak.
+// that holds it between those that are placed and live with it, and returns the peak.
 func inOrder(bs []*Buffer, order func(a, b *Buffer) int) (peak int64) {
 	type stretch struct {
 		start, end  int64
@@ -97,7 +97,7 @@ func inOrder(bs []*Buffer, order func(a, b *Buffer) int) (peak int64) {
 }
 
 // inTime takes and gives memory back as the steps go by, each buffer from the
-// smallest free stretch that holds it, and gives the peak.
+// smallest free stretch that holds it, and returns the peak.
 func inTime(bs []*Buffer) int64 {
 	ending := slices.Clone(bs)
 	slices.SortStableFunc(ending, func(a, b *Buffer) int { return cmp.Compare(a.Last, b.Last) })

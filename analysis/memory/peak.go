@@ -143,7 +143,7 @@ func (p *peak) region(r *ir.Region) {
 	p.live = before
 }
 
-// op takes memory for the results of o, runs it and gives back what it was the
+// op takes memory for the results of o, runs it and releases what it was the
 // last to use.
 func (p *peak) op(b *ir.Block, o *ir.Op) {
 	ends := p.ends[o]

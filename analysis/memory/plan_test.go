@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"dmir/analysis/cost"
-	"dmir/analysis/internal/random"
 	"dmir/analysis/memory"
 	"dmir/analysis/program"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -68,7 +68,7 @@ func TestPlanOfRandomPrograms(t *testing.T) {
 	close := 0
 	const programs = 150
 	for seed := range uint64(programs) {
-		p := program.Load(source.New("r.dmir", random.Program(seed, 10+int(seed), false)), program.Options{})
+		p := program.Load(source.New("r.dmir", randprog.Structure(seed, 10+int(seed), false)), program.Options{})
 		for _, f := range p.Funcs {
 			plan, err := lay(t, p, f)
 			if err != nil {
@@ -192,7 +192,7 @@ func.func private @deep(%x: T) -> T {
 
 // Thousands of buffers are laid, each once.
 func TestPlanOfManyBuffers(t *testing.T) {
-	p := program.Load(source.New("r.dmir", random.Program(1, 10_000, false)), program.Options{})
+	p := program.Load(source.New("r.dmir", randprog.Structure(1, 10_000, false)), program.Options{})
 	plan, err := lay(t, p, p.Func("f"))
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestPlanOfManyBuffers(t *testing.T) {
 // Whatever the text, a plan that there is is sound.
 func FuzzLay(f *testing.F) {
 	for seed := range uint64(4) {
-		f.Add(random.Program(seed, 3, false))
+		f.Add(randprog.Structure(seed, 3, false))
 	}
 	f.Add("func.func @f(%x: tensor<4xf32>) {\n  %y = dm.exp %z : tensor<4xf32>\n  %z = \"a.b\"(%y) ({\n    %w = dm.exp %y : tensor<4xf32>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n  return\n}")
 	f.Fuzz(func(t *testing.T, text string) {

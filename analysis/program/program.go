@@ -1,6 +1,6 @@
 // Package program is the one road from a text to everything that is known
 // about it: text → tree → modules → checks → cost. The command line and the
-// language server both take it, so that both say the same.
+// language server both take it, so that both report the same.
 package program
 
 import (
@@ -22,7 +22,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Options say for which machine and which sizes a program is analysed.
+// Options are the machine and the sizes for which a program is analysed.
 type Options struct {
 	Target *machine.Machine // nil: the configuration's, else machine.Default
 	Bind   map[string]int64 // sizes of dimension symbols, over the configuration's
@@ -75,7 +75,7 @@ func Load(src *source.File, opts Options) *Program {
 	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree) })
 	p.names = names
 	go func() { // beside lowering; it reads the tree only, and nothing of p, which may change by then
-		defer func() { _ = recover() }() // OnceValue raises it again in whoever asks
+		defer func() { _ = recover() }() // OnceValue panics again in the caller
 		names()
 	}()
 	p.unit = lower.Open(p.Tree)

@@ -13,7 +13,7 @@ import (
 )
 
 // Splice makes p the program of src, the text that change c led to, at a cost
-// that does not grow with the text but for what must move. Nobody else may use
+// that does not grow with the text but for what must move. No other code may use
 // p meanwhile. ok is false where the change reaches too far for that: then p is
 // of no use any more, and src is to be loaded.
 func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
@@ -80,7 +80,7 @@ func (p *Program) Splice(src *source.File, c parse.Change) (ok bool) {
 	return true
 }
 
-// follow moves what was said about the text, and drops what was said about ops
+// follow moves the diagnostics of the text, and drops those of ops
 // that are gone.
 func (p *Program) follow(s *parse.Splice, fn *ir.Op) {
 	p.rules = s.Follow(p.rules)

@@ -94,7 +94,7 @@ func (s *selection) expand(o *ir.Op) (*expansion, error) {
 	return x, nil
 }
 
-// drop leaves out what is computed for results of o that nobody uses.
+// drop leaves out what is computed for unused results of o.
 func (x *expansion) drop(o *ir.Op) {
 	used := map[*ir.Value]bool{}
 	for i, v := range x.values {
@@ -143,7 +143,7 @@ func applyExpand(s *selection, _ string) (*Change, error) {
 	if perr != nil {
 		return nil, refuse("the expansion cannot be written: %v", perr)
 	}
-	for i, v := range o.Results { // a result that nobody uses any more has no value
+	for i, v := range o.Results { // a result that is no longer used has no value
 		if len(v.Uses) == 0 {
 			delete(results, o.Results[i])
 		}

@@ -142,7 +142,7 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 	return g, nil
 }
 
-// fusible says why o cannot be a part of a kernel, nil where it can.
+// fusible explains why o cannot be a part of a kernel, nil where it can.
 func fusible(o *ir.Op) error {
 	def := op.Of(o)
 	switch {
@@ -171,7 +171,7 @@ func fusible(o *ir.Op) error {
 	return nil
 }
 
-// opened says why the inside of kernel k cannot be taken out, nil where it can.
+// opened explains why the inside of kernel k cannot be taken out, nil where it can.
 func opened(k *ir.Op) error {
 	t := k.Body(0).Terminator()
 	if origin.Tree(k) == nil || len(origin.Tree(k).Regions) != 1 || origin.Tree(k).Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||

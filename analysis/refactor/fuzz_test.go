@@ -9,12 +9,12 @@ import (
 
 	"dmir/analysis/refactor"
 	"dmir/dialect/op"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
 // FuzzSelection holds that any stretch of any text, however broken, gives
-// actions that can be applied, or say why not: no panic, edits in order inside
+// actions that can be applied, or explain why not: no panic, edits in order inside
 // of the text, no error that was not there before.
 func FuzzSelection(f *testing.F) {
 	files, _ := filepath.Glob("../../examples/*.dmir")
@@ -26,7 +26,7 @@ func FuzzSelection(f *testing.F) {
 		f.Add(string(text), uint16(i*97), uint16(i*211+300))
 	}
 	for seed := range uint64(8) {
-		text := messy.Program(seed, 10)
+		text := randprog.Messy(seed, 10)
 		f.Add(text, uint16(len(text)/3), uint16(len(text)/2))
 	}
 	f.Fuzz(selection)
@@ -44,11 +44,11 @@ func TestSelectionsOfBroken(t *testing.T) {
 		texts = append(texts, d.Example)
 	}
 	for seed := range uint64(8) {
-		texts = append(texts, messy.Program(seed, 10))
+		texts = append(texts, randprog.Messy(seed, 10))
 	}
 	for i, text := range texts {
 		for seed := range rounds {
-			broken := messy.Broken(uint64(seed), text)
+			broken := randprog.Broken(uint64(seed), text)
 			a, b := uint16(97*(i+seed)%len(text)), uint16(211*(i+seed)%len(text))
 			if !t.Run(fmt.Sprintf("%d/%d", i, seed), func(t *testing.T) { selection(t, broken, a, b) }) {
 				t.Logf("the text was %q, the selection %d to %d", broken, a, b)

@@ -21,7 +21,7 @@ type group struct {
 	exports []*ir.Value
 }
 
-// gather makes a group of ops, which are of one block and in order, or says why
+// gather makes a group of ops, which are of one block and in order, or explains why
 // they cannot be brought together.
 func (s *selection) gather(b *ir.Block, ops []*ir.Op) (*group, error) {
 	g := &group{s: s, block: b, ops: ops, member: make(map[*ir.Op]bool, len(ops))}

@@ -12,7 +12,7 @@ import (
 	"dmir/syntax/parse"
 )
 
-// names are the value names that must not be defined anew.
+// names are the value names that must not be redefined.
 type names struct {
 	taken map[string]bool
 	next  map[string]int // the number to try next behind a name
@@ -124,7 +124,7 @@ func (r renaming) of(v *ir.Value) string {
 	return spelled(v)
 }
 
-// results names the results of o anew: those that share one name keep sharing.
+// results gives the results of o new names: those that share one name keep sharing.
 func (r renaming) results(o *ir.Op, name func(old string) string) { r.rename(o.Results, name) }
 
 // rename leaves those alone that have a new name already.
@@ -153,7 +153,7 @@ func (r renaming) rename(vs []*ir.Value, name func(old string) string) {
 	}
 }
 
-// inside names what ops and their regions define anew.
+// inside gives new names to what ops and their regions define.
 func (r renaming) inside(ops []*ir.Op, name func(string) string) {
 	walkScope(ops, func(o *ir.Op) {
 		r.results(o, name)

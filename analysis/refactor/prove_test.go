@@ -23,7 +23,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/print"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -290,11 +290,11 @@ func selections(p *program.Program, r *rand.Rand, n int) []source.Span {
 }
 
 // TestRandomPrograms applies whatever is offered for selections of programs
-// that nobody wrote.
+// that were generated.
 func TestRandomPrograms(t *testing.T) {
 	done, refused := map[string]int{}, map[string]int{}
 	for seed := range uint64(*programs) {
-		text := messy.Program(seed, 4+int(seed%12))
+		text := randprog.Messy(seed, 4+int(seed%12))
 		if seed%2 == 0 {
 			text = format.File(parse.File(source.New("", text)))
 		}

@@ -45,7 +45,7 @@ type Change struct {
 	Name  string      // of the function that it defined, with "@"; "" where none
 }
 
-// Refusal says why an action cannot be applied, in words for a person.
+// Refusal explains why an action cannot be applied, as a message for the user.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }

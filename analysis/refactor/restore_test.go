@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
 	"dmir/analysis/refactor"
 	"dmir/dialect/ir"
@@ -16,7 +15,7 @@ import (
 	"dmir/dialect/print"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
@@ -37,7 +36,7 @@ func texts(t *testing.T) map[string]string {
 		out[filepath.Base(file)] = small(t, string(text))
 	}
 	for seed := range uint64(20) {
-		text := messy.Program(seed, 4+int(seed))
+		text := randprog.Messy(seed, 4+int(seed))
 		out["messy "+string(rune('a'+seed))] = format.File(parse.File(source.New("", text)))
 	}
 	return out
@@ -144,7 +143,7 @@ func form(t *testing.T, p *program.Program, i int, id string) *program.Program {
 func TestOpenSizes(t *testing.T) {
 	done, refused := map[string]int{}, map[string]int{}
 	for seed := range uint64(30) {
-		text := format.File(parse.File(source.New("", random.Program(seed, 12, true))))
+		text := format.File(parse.File(source.New("", randprog.Structure(seed, 12, true))))
 		all(t, text, map[string]int64{"n": 4, "m": 3}, rand.New(rand.NewPCG(seed, 3)), 6, done, refused, false)
 		all(t, text, nil, rand.New(rand.NewPCG(seed, 3)), 6, done, refused, false)
 	}

@@ -33,7 +33,7 @@ type piece struct {
 	span source.Span
 }
 
-// text is p's text after the edits. Kernels are opened where flat says so.
+// text is p's text after the edits. Kernels are opened where flat is set.
 func (g *group) text(p piece, edits []diag.Edit, flat bool) string {
 	s, text := g.s, g.s.src.Text()
 	var out strings.Builder

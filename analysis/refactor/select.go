@@ -176,7 +176,7 @@ func (s *selection) onHead(o *ir.Op) bool {
 	return len(origin.Tree(o).Regions) == 0 || s.span.Start <= origin.Tree(o).Off+int(origin.Tree(o).Regions[0].Open)
 }
 
-// flawed says why ops, which follow each other in the text, cannot be edited,
+// flawed explains why ops, which follow each other in the text, cannot be edited,
 // nil where they can: there is an error in one, or one has no place of its own.
 func (s *selection) flawed(ops []*ir.Op) error {
 	if !s.clean(source.Span{Start: ops[0].Span.Start, End: ops[len(ops)-1].Span.End}) {
@@ -214,7 +214,7 @@ func (s *selection) clean(span source.Span) bool {
 	return true
 }
 
-// typed says why the type of v cannot be written elsewhere, nil where it can.
+// typed explains why the type of v cannot be written elsewhere, nil where it can.
 func (s *selection) typed(v *ir.Value) error {
 	bad := v.Type == nil || v.Type == types.Type(types.Unknown) || v.Op != nil && v.Op.Bad
 	if a := s.argument(v); a != nil {

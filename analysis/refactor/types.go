@@ -194,7 +194,7 @@ func (r *retyping) write(o *ir.Op) []diag.Edit {
 	return []diag.Edit{s.signatureEdit(o, in, out)}
 }
 
-// signature is that of o with each type as spell gives it, which is told how it
+// signature is that of o with each type as spell returns it, which is passed how it
 // is written now; ok is false where it cannot be read.
 func (s *selection) signature(o *ir.Op, spell func(v *ir.Value, written string) string) (text string, ok bool) {
 	tree := origin.Tree(o)

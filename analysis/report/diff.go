@@ -57,7 +57,7 @@ func buildDiff(d Data, p *program.Program, function string, o Options) (Data, er
 	return d, nil
 }
 
-// breaches is what diff.Gate says.
+// breaches are the results of diff.Gate.
 func breaches(p *program.Program, fs []diff.Func, tolerance float64) []Breach {
 	out := []Breach{}
 	for _, x := range diff.Gate(p, fs, tolerance) {

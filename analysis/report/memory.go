@@ -36,7 +36,7 @@ func (b *builder) memory() *Memory {
 	return out
 }
 
-// steps fills in the steps and gives where each ends, in nanoseconds.
+// steps fills in the steps and returns where each ends, in nanoseconds.
 func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost.Entry) []int64 {
 	run := map[*ir.Op]float64{} // nanoseconds, of all rounds
 	known := b.times(run, b.f.Entries, 1)

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"dmir/analysis/internal/random"
 	"dmir/analysis/program"
 	"dmir/analysis/report"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -116,7 +116,7 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 // What holds of the panels of any program.
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(60) {
-		p := load("in.dmir", random.Program(seed, 10+2*int(seed), seed%3 == 2))
+		p := load("in.dmir", randprog.Structure(seed, 10+2*int(seed), seed%3 == 2))
 		for _, kind := range report.Kinds {
 			d, err := report.Build(p, kind, "f", report.Options{})
 			if err != nil {

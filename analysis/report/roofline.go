@@ -32,7 +32,7 @@ type roofs struct {
 // unit is a unit of the machine at work on an element type.
 type unit struct{ name, elem string }
 
-// entries adds the dots of es, which run so often; reason says why that is not
+// entries adds the dots of es, which run so often; reason explains why that is not
 // known.
 func (r *roofs) entries(es []*cost.Entry, runs int64, reason string) {
 	for _, e := range es {

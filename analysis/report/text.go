@@ -11,7 +11,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// TextOptions say how Text draws.
+// TextOptions adjust what Text draws.
 type TextOptions struct {
 	Color bool // with ANSI colours
 	Width int  // characters in a line of the terminal; 0 is no limit

@@ -22,8 +22,8 @@ import (
 
 // Codes lists what this package says of programs.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: folds over different rows, a contraction whose result is folded, or an op that runs alone.", Help: "take ops out of the kernel, or let `dmir opt` fuse it anew"},
-	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more memory for itself than `dm.scratch` of its step says, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
+	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: reductions over different rows, a contraction whose result is reduced, or an op that has a kernel of its own.", Help: "take ops out of the kernel, or let `dmir opt` fuse it again"},
+	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more scratch memory than `dm.scratch` of its step reserves, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
 	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. It is a defect of dmir, not of the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` computes it meanwhile"},
 })
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 // Programs that nobody wrote, fused as the compiler likes, agree with the
@@ -19,7 +19,7 @@ func TestRandomPrograms(t *testing.T) {
 	}
 	for seed := range uint64(rounds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			p := loaded(t, fmt.Sprintf("random%d.dmir", seed), messy.Program(seed, 12))
+			p := loaded(t, fmt.Sprintf("random%d.dmir", seed), randprog.Messy(seed, 12))
 			_, fn, err := Pick(p, "")
 			if err != nil {
 				t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"dmir/compile/gradient"
 	"dmir/compile/tensor"
 	"dmir/dialect/autodiff"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 // shaped is a value of a random program.
@@ -121,7 +121,7 @@ func TestRandomPrograms(t *testing.T) {
 func TestMessyPrograms(t *testing.T) {
 	done, refused := 0, 0
 	for seed := range uint64(120) {
-		text := messy.Program(seed, 25)
+		text := randprog.Messy(seed, 25)
 		m := read(t, text)
 		f := m.Func("f")
 		g, err := gradient.Function(m, f, gradient.Options{Seeded: true, Joint: true})

@@ -7,7 +7,7 @@ import (
 	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 func both(string) []pass.Pass { return []pass.Pass{inline.Pass(), bind.Pass()} }
@@ -19,7 +19,7 @@ func TestGolden(t *testing.T) {
 // Calls vanish from random programs, and every bit of the results stays.
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(40) {
-		text := messy.Program(seed, 30)
+		text := randprog.Messy(seed, 30)
 		after, err := passtest.Apply(t, text, "f", nil, both("")...)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)

@@ -15,7 +15,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/simplify"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 var programs = flag.Int("programs", 80, "how many random programs get layouts")
@@ -73,7 +73,7 @@ func chosen(t *testing.T, text, fn string) *Figures {
 func TestRandomPrograms(t *testing.T) {
 	gained, exact := 0, 0
 	for seed := range uint64(*programs) {
-		text, err := passtest.Apply(t, messy.Program(seed, 40), "f", nil, before()...)
+		text, err := passtest.Apply(t, randprog.Messy(seed, 40), "f", nil, before()...)
 		if err != nil {
 			t.Fatal(err)
 		}

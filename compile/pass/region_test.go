@@ -8,7 +8,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/dialect/ir"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 // A region that a pass is given captures nothing: all that it uses is defined in it
@@ -16,7 +16,7 @@ import (
 func TestRegions(t *testing.T) {
 	regions := 0
 	for seed := range uint64(60) {
-		u := passtest.Unit(t, messy.Program(seed, 20), "f", nil)
+		u := passtest.Unit(t, randprog.Messy(seed, 20), "f", nil)
 		before := passtest.Text(t, u)
 		err := pass.InRegions(pass.Pass{Run: func(u *pass.Unit) error {
 			if !pass.IsRegion(u.Func) {

@@ -14,7 +14,7 @@ import (
 	"dmir/compile/pass/passtest"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -250,7 +250,7 @@ func count(b *ir.Block) int { return len(b.Ops) }
 func FuzzSchedule(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(randomText(seed, 12, ""))
-		f.Add(messy.Program(seed, 20))
+		f.Add(randprog.Messy(seed, 20))
 	}
 	f.Add(byHand)
 	f.Add(layers(4, " attributes {dm.max_peak = 81920}"))

@@ -12,7 +12,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/simplify"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 )
 
 var programs = flag.Int("programs", 120, "how many random programs are simplified")
@@ -28,7 +28,7 @@ func TestGolden(t *testing.T) { passtest.Golden(t, "testdata", passes) }
 func TestRandomPrograms(t *testing.T) {
 	before, after := 0, 0
 	for seed := range uint64(*programs) {
-		text := messy.Program(seed, 40)
+		text := randprog.Messy(seed, 40)
 		simpler, err := passtest.Apply(t, text, "f", nil, passes("")...)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)

@@ -4,10 +4,10 @@ import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: functions see no values from outside, and a region's values end with it.", Help: "define the value before its use, or correct the name"},
+	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: a function does not see values from outside, and the values of a region are not visible behind it.", Help: "define the value before its use, or correct the name"},
 	{Code: "DM161", Name: "redefined-value", Doc: "A value name is defined twice where both are visible. Every name is assigned once.", Help: "give one of them another name"},
 	{Code: "DM162", Name: "used-before-definition", Doc: "A value is used by an op that stands before its definition.", Help: "move the definition up"},
-	{Code: "DM163", Name: "signature-count", Doc: "The types behind the colon are fewer or more than the operands or the results.", Help: "write one type for every operand and every result"},
+	{Code: "DM163", Name: "signature-count", Doc: "The number of types behind the colon is not that of the operands or the results.", Help: "write one type for every operand and every result"},
 	{Code: "DM164", Name: "type-mismatch", Doc: "An operand is written with another type than the value was defined with.", Help: "correct the type behind the colon, or convert the value"},
 	{Code: "DM165", Name: "missing-types", Doc: "The op has results, but their types are not written.", Help: "add `: (operand types) -> result types`"},
 	{Code: "DM166", Name: "unknown-op", Doc: "The dm dialect has no op of this name.", Help: "the ops are listed in the reference page; `dmir explain` knows each"},

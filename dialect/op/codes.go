@@ -16,7 +16,7 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM112", Name: "no-such-dimension",
-		Doc:  "A dimension number is at least minus the rank and below the rank; negative ones count from the back.",
+		Doc:  "A dimension number lies between -rank and rank - 1; negative numbers count from the last dimension.",
 		Help: "name a dimension that the operand has",
 	},
 	{
@@ -26,12 +26,12 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM114", Name: "list-length",
-		Doc:  "Lists such as strides, padding or start indices have one entry for each dimension they speak of.",
+		Doc:  "Lists such as strides, padding or start indices have one entry for each dimension that they apply to.",
 		Help: "write one entry for each dimension",
 	},
 	{
 		Code: "DM115", Name: "attribute-value",
-		Doc:  "The value of an attribute lies outside what the op can do.",
+		Doc:  "The op does not support this value of the attribute.",
 		Help: "read the attribute's line in the op's documentation",
 	},
 	{
@@ -51,12 +51,12 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM119", Name: "outside-bounds",
-		Doc:  "A slice must lie inside the dimension that it cuts.",
+		Doc:  "A slice must lie within the bounds of its dimension.",
 		Help: "correct the indices",
 	},
 	{
 		Code: "DM120", Name: "equation",
-		Doc:  "An einsum equation has one part of letters for each operand, separated by commas, then `->` and the output's letters: `\"ij,jk->ik\"`. Ellipses and implicit outputs are not supported.",
+		Doc:  "An einsum equation has one group of letters for each operand, separated by commas, then `->` and the output's letters: `\"ij,jk->ik\"`. Ellipses and implicit outputs are not supported.",
 		Help: "give every dimension a letter and write the output",
 	},
 	{
@@ -66,27 +66,27 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM122", Name: "operand-shapes",
-		Doc:  "The shapes of two operands do not belong together: summed dimensions, channels, indices or updates differ.",
+		Doc:  "The shapes of two operands do not match: contracted dimensions, channels, indices or updates differ.",
 		Help: "compare the shapes in the message with the op's documentation",
 	},
 	{
 		Code: "DM123", Name: "groups",
-		Doc:  "Channels or heads fall evenly into groups.",
+		Doc:  "The number of channels or heads must be divisible by the number of groups.",
 		Help: "choose a number that divides",
 	},
 	{
 		Code: "DM124", Name: "operand-count",
-		Doc:  "The op takes fewer or more operands.",
+		Doc:  "The number of operands is not the one that the op takes.",
 		Help: "read the op's signature",
 	},
 	{
 		Code: "DM125", Name: "result-count",
-		Doc:  "The op gives fewer or more results.",
+		Doc:  "The number of results is not the one that the op returns.",
 		Help: "read the op's signature",
 	},
 	{
 		Code: "DM126", Name: "region-arguments",
-		Doc:  "A region's block takes the values that the op hands to it: scalars for `map` and `reduce`, the carried values for `while`, none for `if` and `kernel`.",
+		Doc:  "A region's block takes the values that the op passes to it: scalars for `map` and `reduce`, the carried values for `while`, none for `if` and `kernel`.",
 		Help: "correct the types of the block's arguments",
 	},
 	{
@@ -96,12 +96,12 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM128", Name: "result-element-type",
-		Doc:  "The element type written for the result is none that the op can give.",
+		Doc:  "The op cannot return the element type written for its result.",
 		Help: "write the type in the message, and convert with `dm.convert` after the op",
 	},
 	{
 		Code: "DM129", Name: "reduction-kind",
-		Doc:  "A reduction is either named (`dm.reduce add`) or given by a region with an initial value, not both and not neither.",
+		Doc:  "A reduction is either named (`dm.reduce add`) or given by a region with an initial value, but not both.",
 		Help: "write `dm.reduce add %x, dims = [1]`, or `dm.reduce %x, %init, dims = [1]` with a region",
 	},
 })

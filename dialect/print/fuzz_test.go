@@ -10,7 +10,7 @@ import (
 	"dmir/dialect/lower"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -53,7 +53,7 @@ func TestBroken(t *testing.T) {
 	}
 	for _, p := range programs(t) {
 		for seed := range uint64(rounds) {
-			text := messy.Broken(seed, p.text)
+			text := randprog.Broken(seed, p.text)
 			if !t.Run(fmt.Sprintf("%s/%d", p.name, seed), func(t *testing.T) { throughText(t, text) }) {
 				t.Logf("the text was %q", text)
 			}

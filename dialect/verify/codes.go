@@ -5,16 +5,16 @@ import "dmir/syntax/diag"
 // Codes are the diagnostics of this package, in the order of their numbers.
 // Rules of single ops are in op.Codes.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute is of another kind than the op wants: a number instead of a list, say.", Help: "write a value of the kind in the message"},
+	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute has the wrong kind, such as a number instead of a list.", Help: "write a value of the kind in the message"},
 	{Code: "DM181", Name: "missing-attribute", Doc: "The op needs this attribute and has no default for it.", Help: "add it: `, name = value`"},
-	{Code: "DM182", Name: "unknown-keyword", Doc: "The attribute takes one of a few words, and this is none of them.", Help: "write one of the words in the message"},
+	{Code: "DM182", Name: "unknown-keyword", Doc: "The attribute takes one of a fixed set of keywords, and this is not one of them.", Help: "write one of the words in the message"},
 	{Code: "DM183", Name: "operand-type", Doc: "The op does not work on values of this type.", Help: "convert the operand with `dm.convert`, or use another op"},
 	{Code: "DM184", Name: "result-type", Doc: "The result type as written is not what follows from the operands and attributes.", Help: "write the type in the message"},
-	{Code: "DM185", Name: "regions", Doc: "The op has fewer or more regions than it takes, or one is introduced by another word.", Help: "see the op's documentation for its regions"},
-	{Code: "DM186", Name: "terminator", Doc: "A block ends without the op that says where its values go, or that op stands in the middle.", Help: "end functions with `return` and regions of dm ops with `dm.yield`"},
-	{Code: "DM187", Name: "return-type", Doc: "What a function returns is not what its signature says.", Help: "correct the signature or the returned values"},
+	{Code: "DM185", Name: "regions", Doc: "The op has fewer or more regions than it takes, or the keyword before one is wrong.", Help: "see the op's documentation for its regions"},
+	{Code: "DM186", Name: "terminator", Doc: "A block does not end in a terminator, such as `return` or `dm.yield`, or has one in the middle.", Help: "end functions with `return` and regions of dm ops with `dm.yield`"},
+	{Code: "DM187", Name: "return-type", Doc: "The types of the returned values are not the result types of the function.", Help: "correct the signature or the returned values"},
 	{Code: "DM188", Name: "call-type", Doc: "A call's operands or results are not those of the function.", Help: "compare the call with the function's signature"},
-	{Code: "DM189", Name: "inside-kernel", Doc: "Something stands in a kernel that cannot run in one: another kernel, or a call.", Help: "move it out of the kernel"},
+	{Code: "DM189", Name: "inside-kernel", Doc: "A kernel contains an op that cannot run in one: another kernel, or a call.", Help: "move it out of the kernel"},
 	{Code: "DM190", Name: "memory-space", Doc: "The operands of one op lie in different memory spaces.", Help: "move one of them with `dm.copy`"},
 	{Code: "DM191", Name: "bad-binding", Doc: "`dm.bind` of a function gives sizes to symbols: a dictionary of integers from 0 on.", Help: "write `dm.bind = {n = 512}`"},
 })

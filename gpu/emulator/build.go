@@ -179,8 +179,8 @@ func runtimeObject(ctx context.Context, cxx, ver, dir string) (string, error) {
 	return object, compile(ctx, cxx, files, dir, object, "-O1", "-c", "runtime.cc")
 }
 
-// lockFor waits until nobody else in this process builds the file, and gives
-// what ends the own turn.
+// lockFor waits until no other goroutine builds the file, and returns the unlock
+// function.
 func lockFor(path string) (unlock func()) {
 	lock, _ := building.LoadOrStore(path, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()

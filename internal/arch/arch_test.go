@@ -13,7 +13,7 @@ import (
 var layers = []string{"syntax", "dialect", "analysis", "gpu", "compile", "lsp", "internal/cli"}
 
 // forbidden is what packages, and those below them in the tree, must not know
-// beyond the floors; docs/ARCHITECTURE.md says why.
+// beyond the floors; docs/ARCHITECTURE.md explains why.
 var forbidden = map[string][]string{
 	"dmir/syntax":               {"os/exec"},
 	"dmir/syntax/source":        {"dmir/"},
@@ -39,6 +39,11 @@ var forbidden = map[string][]string{
 	"dmir/lsp/feature":          {"os/exec"},
 	"dmir/lsp/loopback":         {"dmir/", "os/exec"},
 	"dmir/lsp/workspace":        {"os/exec"},
+	"dmir/lsp/connection":       {"dmir/syntax", "dmir/dialect", "dmir/analysis", "dmir/gpu", "dmir/compile", "dmir/lsp"},
+	"dmir/lsp/session":          {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/job", "dmir/lsp/page", "dmir/lsp/diagnostics"},
+	"dmir/lsp/job":              {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/page", "dmir/lsp/diagnostics"},
+	"dmir/lsp/page":             {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/diagnostics"},
+	"dmir/lsp/diagnostics":      {"dmir/compile", "dmir/analysis/cost", "dmir/dialect", "dmir/lsp/page"},
 	"dmir/lsp/server":           {"dmir/compile", "dmir/analysis/cost", "dmir/dialect"},
 }
 
@@ -48,6 +53,11 @@ var (
 	backEnds = []string{"dmir/compile/cuda", "dmir/compile/target/all", "dmir/gpu/cuda", "dmir/gpu/device/nvidia", "dmir/gpu/emulator", "dmir/gpu/nvrtc", "dmir/gpu/prelude", "dmir/gpu/sass"}
 	neutral  = []string{"dmir/gpu/artifact", "dmir/gpu/device", "dmir/compile/pass", "dmir/compile/pipeline", "dmir/compile/schedule", "dmir/compile/target", "dmir/compile/driver", "dmir/lsp/feature", "dmir/lsp/server", "dmir/lsp/worker", "dmir/internal/cli"}
 )
+
+// protocol are the packages that know the types of the Language Server Protocol.
+var protocol = []string{
+	"dmir/lsp/connection", "dmir/lsp/session", "dmir/lsp/job", "dmir/lsp/page", "dmir/lsp/diagnostics", "dmir/lsp/server",
+}
 
 func floor(pkg string) int {
 	for i, l := range layers {
@@ -89,8 +99,11 @@ func TestImportsPointDown(t *testing.T) {
 					}
 				}
 			}
-			if strings.HasPrefix(imp, "go.lsp.dev/") && pkg != "dmir/lsp/server" && !strings.HasPrefix(pkg, "dmir/lsp/server/") {
-				t.Errorf("%s imports %s: only lsp/server knows LSP types", pkg, imp)
+			if strings.HasPrefix(imp, "go.lsp.dev/") && !slices.Contains(protocol, pkg) {
+				t.Errorf("%s imports %s: only the packages of the server know LSP types", pkg, imp)
+			}
+			if slices.Contains(protocol, imp) && !slices.Contains(protocol, pkg) && pkg != "dmir/internal/cli" && !strings.HasPrefix(pkg, "dmir/bench/") {
+				t.Errorf("%s imports %s, which is a part of the server", pkg, imp)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ var mayName = map[string]string{
 	"dialect/lower/":         "the short names of the text become full ones",
 	"dialect/op/":            "the registry",
 	"editors/":               "the words of the grammar",
-	"internal/messy/":        "texts of programs are searched",
+	"internal/randprog/":     "texts of programs are searched",
 	"syntax/":                "the grammar of functions and modules, below the registry",
 }
 

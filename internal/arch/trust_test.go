@@ -9,14 +9,15 @@ import (
 	"testing"
 )
 
-// trusting is what takes a compiled file for one's own; reading is what reads one.
+// trusting matches what accepts a compiled file as the user's own; reading matches
+// what reads one.
 var (
 	trusting = regexp.MustCompile(`\.Trust\(\)|--trust\b|Foreign = false`)
 	reading  = regexp.MustCompile(`artifact\.Read(File|Signed)?\(`)
 )
 
-// TestTrust holds that a person alone says that a compiled file from elsewhere
-// may run: no editor, server or worker does, and none reads such a file.
+// TestTrust holds that only a user can allow a compiled file from elsewhere to run:
+// no editor, server or worker does, and none reads such a file.
 func TestTrust(t *testing.T) {
 	root := filepath.Join("..", "..")
 	may := map[string]bool{

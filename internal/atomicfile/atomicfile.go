@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// WriteFile gives the file at path what fill writes: to a temporary file beside
+// WriteFile replaces the content of the file at path by what fill writes: to a temporary file beside
 // it that is renamed when it is complete. After an error path is as it was and
 // nothing is left beside it. A file that is there keeps its mode; a new one gets
 // mode as the process's umask allows.
@@ -31,7 +31,7 @@ func WriteFile(path string, mode fs.FileMode, fill func(io.Writer) error) error 
 	return replace(to, mode, fill)
 }
 
-// Move gives the file at path the place and the content of the file at from, as
+// Move moves the file at from to path, as
 // WriteFile would.
 func Move(from, path string) error {
 	to, err := resolve(path)

@@ -86,7 +86,7 @@ func (o *output) flush() {
 	}
 }
 
-// exitStatus is an error that only sets the exit status: all has been said.
+// exitStatus is an error that only sets the exit status and prints nothing.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -130,7 +130,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return a.status(command.Run(a))
 }
 
-// status says what went wrong, and is the exit status.
+// status prints an error and returns the exit status.
 func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure

@@ -219,7 +219,7 @@ func repeated(name string, n int64) string {
 	return fmt.Sprintf("%s ×%d", name, n)
 }
 
-// partsText says which of the steps behind it a decision is about, and how often.
+// partsText reports which of the steps behind it a decision is about, and how often.
 func partsText(d *artifact.Decision, kind artifact.StepKind) string {
 	a, b := d.Parts[0], d.Parts[1]
 	switch {

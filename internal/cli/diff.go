@@ -116,7 +116,7 @@ func (c diffCmd) print(a *app, p *program.Program, d panel.Data) error {
 	return nil
 }
 
-// breach is what the gate says, as a diagnostic.
+// breach returns a breach of the gate as a diagnostic.
 func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	d := diag.Diagnostic{Code: "DM501", Name: "budget-exceeded", Severity: diag.Error, Message: b.Message, Label: "over budget"}
 	if b.Grown {
@@ -133,7 +133,7 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	return d
 }
 
-// diffGitHub says what changed as annotations of GitHub Actions.
+// diffGitHub writes what changed as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
 	say := func(level, title string, at panel.Place, text string) {
 		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),

@@ -44,10 +44,10 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM606", Name: "unknown-function", Doc: "The file has no function of that name, or none or several that could be meant.", Help: "name one with `--func`"},
 	{Code: "DM607", Name: "bad-input", Doc: "An input given with `--input name=file.npy` names no argument, or its file has another shape or element type than the argument.", Help: "give an array of the argument's type; leave it out for a seeded random one"},
 	{Code: "DM608", Name: "no-device", Doc: "The device asked for with `--device` is not available.", Help: "use `--device auto`"},
-	{Code: "DM610", Name: "unknown-rule", Doc: "A code or name is none of a rule, diagnostic or op of dmir.", Help: "`dmir explain` lists them"},
+	{Code: "DM610", Name: "unknown-rule", Doc: "The code or name is not that of a rule, diagnostic or op.", Help: "`dmir explain` lists them"},
 	{Code: "DM611", Name: "nothing-to-do", Doc: "A folder holds no `.dmir` file.", Help: "name the files themselves"},
 	{Code: "DM612", Name: "flags-disagree", Doc: "Flags or arguments that do not go together, or a version that names nothing: `--kind diff` without `--against`, several pages for one file, stdin twice, `git:` without a revision.", Help: "`dmir COMMAND --help` says what goes with what"},
-	{Code: "DM613", Name: "unknown-pass", Doc: "`dmir opt` was asked to run or to skip a pass that there is not. `dmir opt --help` lists them in their order.", Help: "name one of the passes"},
+	{Code: "DM613", Name: "unknown-pass", Doc: "`dmir opt` was asked to run or to skip a pass that does not exist. `dmir opt --help` lists them in their order.", Help: "name one of the passes"},
 	{Code: "DM614", Name: "no-compiler", Doc: "Machine code was asked for and a tool for it is not installed: NVRTC, NVIDIA's run-time compiler, which needs no GPU and no toolkit; or nvdisasm for `--emit sass`.", Help: "`dmir doctor --install-nvrtc` fetches both; `dmir doctor` says what is here"},
 	{Code: "DM615", Name: "kernel-rejected", Doc: "The CUDA compiler does not accept the code that was generated for a program. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir compile --emit cuda` prints the code"},
 	{Code: "DM616", Name: "bad-artifact", Doc: "A `.dmx` file is damaged, truncated, of another version or no `.dmx` file; or a compiled program breaks a rule that devices rely on, such as two buffers on the same bytes.", Help: "compile it again with `dmir compile -o FILE.dmx`"},
@@ -64,7 +64,7 @@ func cannotRead(path string, err error) *failure {
 	return &failure{"DM601", path, reason(err), "check the path and its permissions"}
 }
 
-// noFunction says why a function of p cannot be chosen; flag names one.
+// noFunction explains why a function of p cannot be chosen; flag names one.
 func noFunction(p *program.Program, err error, flag string) *failure {
 	for _, f := range p.Funcs {
 		if f.Func.Body != nil {

@@ -127,7 +127,7 @@ func expand(paths []string) ([]string, error) {
 	for _, p := range paths {
 		info, err := os.Stat(p)
 		if p == "-" || err != nil || !info.IsDir() {
-			files = append(files, p) // reading it says what is wrong with it
+			files = append(files, p) // reading it reports the error
 			continue
 		}
 		found := len(files)

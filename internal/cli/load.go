@@ -74,7 +74,7 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 	return p, nil
 }
 
-// bound refuses sizes that the command line gives to symbols that none of the
+// bound reports sizes that the command line binds to symbols that none of the
 // programs has. Programs with errors may have more than can be read.
 func (t targeting) bound(programs ...*program.Program) error {
 	var have []string

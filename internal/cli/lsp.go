@@ -13,7 +13,7 @@ type lspCmd struct {
 	Stdio bool `help:"Accepted because editors pass it; stdio is the only transport."`
 }
 
-// Run serves until the editor says exit. As the protocol asks, the status is 1
+// Run serves until the editor sends exit. As the protocol asks, the status is 1
 // when that came without shutdown.
 func (lspCmd) Run(a *app) error {
 	if os.Getenv("GOGC") == "" {

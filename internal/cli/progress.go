@@ -74,7 +74,7 @@ func (p *progress) done() {
 }
 
 // The columns that a table takes: at least those it needs, 120 where nobody
-// says how many there are, and no more than a line that can be read.
+// reports how many there are, and no more than a line that can be read.
 const (
 	narrow = 60
 	usual  = 120

@@ -167,7 +167,7 @@ func (c reportCmd) pages(a *app, panels []panel.Data) error {
 	return nil
 }
 
-// name is what a page is called where nobody said: ffn.graph.html.
+// name returns the default name of a page: ffn.graph.html.
 func (c reportCmd) name(kind, extension string) string {
 	base := "stdin"
 	if c.File != "-" {
@@ -179,7 +179,7 @@ func (c reportCmd) name(kind, extension string) string {
 	return escape.FileName(base) + "." + kind + "." + extension
 }
 
-// write writes one page, and says where it is.
+// write writes one page, and reports where it is.
 func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error {
 	if err := atomicfile.WriteFile(path, 0o644, fill); err != nil {
 		return cannotWrite(path, err)

@@ -154,7 +154,7 @@ func tensorText(b *artifact.Buffer) string {
 	return t.String() + b.Elem + ">"
 }
 
-// artifactResult saves the results and says what each step took and moved.
+// artifactResult saves the results and prints what each step took and moved.
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
 	for i := range res.Outputs {

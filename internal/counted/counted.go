@@ -1,6 +1,6 @@
 // Package counted compares, step by step, the bytes that the cost model predicts
 // with those that the emulator counts, over every program of the suite. Where
-// they differ the step must say why (artifact.Step.Differs): the terms that are
+// they differ the step must record why (artifact.Step.Differs): the terms that are
 // known are listed here, with what each of them allows.
 package counted
 
@@ -44,7 +44,7 @@ func (r *Row) Equal() bool {
 // Term is a reason for which counted bytes are others than predicted ones.
 type Term struct {
 	Text string // as a step says it
-	// AtMost says that the prediction is a bound: what is moved depends on the
+	// AtMost is set if the prediction is a bound: what is moved depends on the
 	// data, and is never more.
 	AtMost bool
 	Doc    string
@@ -103,7 +103,7 @@ func Load(p Program) (*program.Program, error) {
 // openSize is what symbols of programs are bound to.
 const openSize = 4
 
-// Steps runs every public function of p on the emulator and gives what it counts.
+// Steps runs every public function of p on the emulator and returns what it counts.
 func Steps(ctx context.Context, p Program) ([]Row, error) {
 	loaded, err := Load(p)
 	if err != nil {

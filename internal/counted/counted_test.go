@@ -12,7 +12,7 @@ import (
 const random = 8
 
 // What the cost model predicts for each step of each program of the suite is
-// what the emulator counts, or the step says why it is not.
+// what the emulator counts, or the step records why not.
 func TestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")

@@ -10,7 +10,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/dialect/op"
-	"dmir/internal/messy"
+	"dmir/internal/randprog"
 	"dmir/syntax/source"
 )
 
@@ -49,7 +49,7 @@ func Suite(root string, random int) ([]Program, error) {
 	}
 	out = append(out, ops)
 	for seed := range uint64(random) {
-		out = append(out, Program{Name: fmt.Sprintf("random/%d", seed), Text: messy.Program(seed, 12)})
+		out = append(out, Program{Name: fmt.Sprintf("random/%d", seed), Text: randprog.Messy(seed, 12)})
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
 // Package edittest makes random sequences of edits for tests: what people do to
-// a program and what nobody does, at places where an editor has a position. A
+// a program and unusual ones, at places where an editor has a position. A
 // sequence that shows a fault can be made smaller.
 package edittest

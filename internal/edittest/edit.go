@@ -19,7 +19,7 @@ type Step struct {
 	Kind  string // what it is meant to be
 	Edits []Edit
 	Whole bool // sent as the whole new text
-	Look  bool // somebody looks at the state after it
+	Look  bool // the state after it is read
 }
 
 // Apply is the text after an edit that fits it.

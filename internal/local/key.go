@@ -31,7 +31,7 @@ func Key(make bool) ([]byte, error) {
 	return readKey(path)
 }
 
-// errNoKey says that a file of this user's alone is damaged.
+// errNoKey reports that a file of this user's alone is damaged.
 var errNoKey = errors.New("is no key")
 
 func readKey(path string) ([]byte, error) {

@@ -24,7 +24,7 @@ func CacheDir(name string) (string, error) {
 	return filepath.Join(dir, "dmir", name), nil
 }
 
-// errShared says that a file or folder is not this user's alone.
+// errShared reports that a file or folder is not this user's alone.
 var errShared = errors.New("belongs to another user, or others may write to it")
 
 // MakeDir makes the folder dir if it is not there, and makes sure that this user

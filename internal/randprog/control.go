@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// inside writes a few statements a region deeper and gives what they define.
+// inside writes a few statements a region deeper and returns what they define.
 func (w *writer) inside(n int) (text string, defined []value) {
 	text, indent, vals, args := w.out.String(), w.indent, len(w.vals), len(w.args)
 	outer := slices.Clone(w.vals)

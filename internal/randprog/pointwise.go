@@ -19,7 +19,7 @@ var unaries = func() (names []string) {
 	return append(names, "not")
 }()
 
-// takes tells whether operand i of an op may have the element type.
+// takes reports whether operand i of an op may have the element type.
 func takes(name string, i int, elem string) bool {
 	d := op.Lookup(op.Prefix + name)
 	p := d.Operands[min(i, len(d.Operands)-1)]
@@ -27,7 +27,7 @@ func takes(name string, i int, elem string) bool {
 	return ok && (p.Elems == nil || slices.Contains(p.Elems, e))
 }
 
-// decides tells whether v may decide a comparison, or the side of a bend where
+// decides reports whether v may decide a comparison, or the side of a bend where
 // what is differentiated bends.
 func (w *writer) decides(v value) bool {
 	return v.exact || !coarse(v.elem) && w.elem != "f16" && w.elem != "bf16" && w.chance(20)

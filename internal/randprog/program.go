@@ -18,7 +18,15 @@ type Options struct {
 	Ops int
 }
 
-// Program is the text of a function @f, with at most one other function.
+// Program returns a valid function @f, with at most one other function, forward or
+// to be differentiated: every op of the registry, reductions of every dimension and
+// of one another, values moved before, between and behind them, several results.
+//
+// What is computed stays tame. The writer follows the interval of each value, and
+// whether every correct execution computes it to the bit (exact). Operands are
+// brought to where an op neither overflows nor stands at a pole, and values that
+// rounding has touched decide no comparison, so that two correct executions agree up
+// to rounding.
 func Program(seed uint64, o Options) string {
 	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}}
 	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")
@@ -299,7 +307,7 @@ func (w *writer) line(head, clauses, region string, outs, ins []value) {
 	w.written++
 }
 
-// one writes an op with one result and gives it.
+// one writes an op with one result and returns it.
 func (w *writer) one(head, clauses string, out value, ins ...value) value {
 	w.emit(head, clauses, []value{out}, ins)
 	return out

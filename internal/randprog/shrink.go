@@ -169,7 +169,7 @@ func base(name string) string {
 	return name
 }
 
-// reductions gives programs that are smaller than text, the much smaller ones
+// reductions returns programs that are smaller than text, the much smaller ones
 // first. Not all are valid.
 func reductions(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
@@ -307,7 +307,7 @@ func dissolved(s statement) (string, bool) {
 
 func whole(name string) *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(name) + `\b`) }
 
-// within gives s without one of the ops in its regions, whose result's users
+// within returns s without one of the ops in its regions, whose result's users
 // take one of its operands; not all are valid.
 func within(s statement, yield func(string) bool) bool {
 	lines := strings.SplitAfter(s.text, "\n")

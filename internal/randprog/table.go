@@ -1,7 +1,7 @@
 package randprog
 
 // weighted is a kind of statement, how often it comes up, and how it is written;
-// write says whether it could be.
+// write reports whether it could be written.
 type weighted struct {
 	name   string
 	weight int

@@ -25,7 +25,7 @@ type Action struct {
 	ID     string
 }
 
-// ActionSource says who makes the edits of an action.
+// ActionSource is what makes the edits of an action.
 type ActionSource string
 
 // The sources.
@@ -157,7 +157,7 @@ func silence(src *source.File, d diag.Diagnostic) []diag.Edit {
 }
 
 // RefactorEdits are the edits of the refactoring that Actions listed as id for
-// the same program and span; the error says, for a person, why there are none.
+// the same program and span; the error is a message for the user.
 func RefactorEdits(p *program.Program, span source.Span, id string) ([]diag.Edit, error) {
 	c, err := refactor.Apply(p, span, id)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// ItemKind says what an offered text stands for.
+// ItemKind describes what an offered text stands for.
 type ItemKind uint8
 
 // The kinds of completions.
@@ -98,7 +98,7 @@ func Complete(p *program.Program, off int) Completions {
 	return out
 }
 
-// Documentation is what the registry says of an op, in Markdown; "" where it
+// Documentation returns the registry's documentation of an op, in Markdown; "" where it
 // does not know it.
 func Documentation(name string) string {
 	if d := op.Lookup(name); d != nil {

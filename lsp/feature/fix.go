@@ -32,7 +32,7 @@ func FixesAt(ds []diag.Diagnostic, span source.Span) []Fix {
 	return out
 }
 
-// fixTitle says what a fix does and what it is worth.
+// fixTitle describes what a fix does and what it is worth.
 func fixTitle(f diag.Fix) string {
 	title := f.Title
 	if f.SavesBytes > 0 {

@@ -22,9 +22,9 @@ type Hover struct {
 	Text string // Markdown
 }
 
-// HoverAt says what stands at a byte offset: an op (its numbers and its
+// HoverAt describes what stands at a byte offset: an op (its numbers and its
 // documentation), a value (its type and size), a function (its totals), or the
-// symbol of a dimension. It is nil where nothing is to be said. With pictures
+// symbol of a dimension. It is nil if there is nothing. With pictures
 // the place under the roofline is drawn as an image, else as a line of text.
 func HoverAt(p *program.Program, names *scope.Index, off int, pictures bool) *Hover {
 	if h := dimensionAt(p, off); h != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // expected is the type that must stand next, as it would be written, and what
-// it is; "" where that cannot be told.
+// it is; "" if it is not known.
 func (s *statement) expected(l place) (text, what string) {
 	if s.op == nil || len(s.before) == 0 || l.colon < 0 {
 		return "", ""

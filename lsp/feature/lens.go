@@ -20,7 +20,7 @@ type Lens struct {
 	View    string      // "cuda" or "ptx", of "dmir.view"
 }
 
-// LensOptions say what lenses can offer.
+// LensOptions are what lenses can offer.
 type LensOptions struct {
 	Devices
 	Saved bool // the text differs from the file on disk

@@ -131,7 +131,7 @@ func resolve(from, name string) (string, bool) {
 	return filepath.Join(filepath.Dir(from), local), true
 }
 
-// Tooltip says what the file of a link is: its size, the type of an array, or
+// Tooltip describes what the file of a link is: its size, the type of an array, or
 // that there is none.
 func (l Link) Tooltip() string {
 	info, err := os.Stat(l.Path)

@@ -90,7 +90,7 @@ func once(letters []rune, count map[rune]int) string {
 	return b.String()
 }
 
-// letterOf says in which operands a letter stands.
+// letterOf reports in which operands a letter stands.
 func letterOf(l rune, parts []string) string {
 	var in []string
 	for i, p := range parts {

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what the features answer into the
 
 // TestMarkers holds the features to what stands in testdata/*.txtar. A file
 // "x.dmir" in an archive is the text; behind each of its lines may stand
-// comments that say what the features answer about that line:
+// comments with what the features answer about that line:
 //
 //	//@hint LABEL | LABEL      the hints, in order
 //	//@diag SEVERITY CODE 3-7 MESSAGE   a diagnostic; columns in bytes from 1

@@ -31,7 +31,7 @@ func joinFitting(parts ...string) string {
 	return label
 }
 
-// work is the part of a label that says what is computed and moved.
+// work is the part of a label with what is computed and moved.
 func work(flop, moved dim.Dim) string {
 	var parts []string
 	if !flop.IsZero() {
@@ -43,7 +43,7 @@ func work(flop, moved dim.Dim) string {
 	if label := joinFitting(parts...); strings.Contains(label, parts[len(parts)-1]) {
 		return label
 	}
-	// A formula too long for the line: say what it depends on.
+	// A formula too long for the line: name what it depends on.
 	free := dim.Sum(flop, moved).Symbols()
 	if label := joinFitting("depends on " + strings.Join(free, ", ")); label != "" {
 		return label
@@ -51,7 +51,7 @@ func work(flop, moved dim.Dim) string {
 	return fmt.Sprintf("depends on %d sizes", len(free))
 }
 
-// duration is the part of a label that says how long and why.
+// duration is the part of a label with the time and its bound.
 func duration(t cost.Time) string {
 	switch {
 	case !t.Known || t.Ns == 0:

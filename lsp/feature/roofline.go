@@ -11,7 +11,7 @@ import (
 	"dmir/analysis/units"
 )
 
-// roofline says where an op stands under the roof of the machine, in words and
+// roofline describes where an op stands under the roof of the machine, in words and
 // as a small picture: an image where the editor draws such, else a line of text.
 func roofline(t cost.TimeTerms, bound string, picture bool) string {
 	words := position(t, bound)

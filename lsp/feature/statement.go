@@ -57,7 +57,7 @@ func statementAt(p *program.Program, off int) *statement {
 	return s.read(start)
 }
 
-// section finds the module that off lies in and gives its ops.
+// section finds the module that off lies in and returns its ops.
 func (s *statement) section() []*ir.Op {
 	for _, m := range s.p.Modules {
 		if s.module == nil || len(origin.File(m).Items) > 0 && origin.File(m).Items[0].Off <= s.off {
@@ -192,7 +192,7 @@ func (s *statement) opName() string {
 	return strings.Trim(s.tok(s.name), `"`)
 }
 
-// place says what stands around the word: the brackets that are open, and what
+// place is what surrounds the word: the brackets that are open, and what
 // the op has written so far.
 type place struct {
 	open     []int // indices of the open brackets, the outermost first

@@ -145,7 +145,7 @@ func (s *statement) wanted() want {
 	return w
 }
 
-// fit says how well v suits: 0 is as good as can be told, 3 that it does not.
+// fit rates how well v suits, from 0, the best, to 3, not at all.
 // In between is a value whose type is not known.
 func (w want) fit(v *ir.Value) int {
 	if v.Type == types.Type(types.Unknown) {

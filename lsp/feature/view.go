@@ -16,7 +16,7 @@ import (
 )
 
 // Generic is the program in MLIR's generic form, which mlir-opt reads. While the
-// program has errors it is a comment that says where.
+// program has errors it is a comment that reports where.
 func Generic(p *program.Program) string {
 	return printed(p, print.Generic)
 }

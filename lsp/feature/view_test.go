@@ -77,7 +77,8 @@ func TestExpanded(t *testing.T) {
 	}
 }
 
-// A program with errors says where they are; so does one that cannot be shown.
+// The view of a program with errors, or of one that cannot be shown, is a comment
+// that reports where.
 func TestBrokenView(t *testing.T) {
 	p := program.Load(source.New("f.dmir", "func.func @f(%x: tensor<4xf32>) {\n  %y = dm.exp %z : tensor<4xf32>\n  return\n}\n"), program.Options{})
 	for _, view := range []string{feature.Generic(p), feature.Expanded(p)} {

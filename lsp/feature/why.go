@@ -213,7 +213,7 @@ func timeTerms(t cost.TimeTerms, m *machine.Machine) string {
 	return fmt.Sprintf("%s + %s launch  on %s", text, units.Time(t.Launch), where)
 }
 
-// whole says what an op without terms of its own sums up.
+// whole describes the sum of an op without terms of its own sums up.
 func whole(e *cost.Entry) string {
 	switch e.Op.Name {
 	case op.Grad:

@@ -43,7 +43,7 @@ type Page struct {
 	// elements that may take effect.
 	HTML func(ctx context.Context, nonce string) ([]byte, error)
 	// Post takes what the page posts under a name, with a body of JSON. Its error
-	// is shown to nobody but the page.
+	// is shown to the page alone.
 	Post func(ctx context.Context, name string, body []byte) error
 }
 
@@ -149,7 +149,7 @@ func (h *Handle) Close() {
 	}
 }
 
-// Send gives the page, where it is open, a message of JSON. One of the same kind
+// Send sends the page, if it is open, a message of JSON. One of the same kind
 // that was not read yet is dropped for it.
 func (h *Handle) Send(kind string, message []byte) {
 	h.mu.Lock()
@@ -187,7 +187,7 @@ func random() string {
 }
 
 // limit refuses connections beyond so many at one time: it accepts and closes
-// them, so that the browser hears of it.
+// them, so that the browser gets an answer.
 func limit(l net.Listener, most int) net.Listener {
 	return &limited{Listener: l, room: make(chan struct{}, most)}
 }

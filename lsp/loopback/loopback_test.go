@@ -21,7 +21,7 @@ func html(_ context.Context, nonce string) ([]byte, error) {
 	return []byte(`<!DOCTYPE html><html><head><style nonce="` + nonce + `">p{}</style></head><body><script nonce="` + nonce + `">x</script></body></html>`), nil
 }
 
-// serve gives a page and what was posted to it.
+// serve serves a page and returns it and what was posted to it.
 func serve(t *testing.T) (*Server, *Handle, func() []string) {
 	t.Helper()
 	s := &Server{}
@@ -86,7 +86,7 @@ func ask(t *testing.T, c *http.Client, method, url, body string, change func(*ht
 	return res, string(text)
 }
 
-// A browser opens the page, reloads it, hears what is sent and says what is
+// A browser opens the page, reloads it, receives what is sent and posts what is
 // chosen.
 func TestPage(t *testing.T) {
 	s, h, posts := serve(t)
@@ -142,7 +142,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// listen gives the lines of the page's stream, once it has begun.
+// listen returns the lines of the page's stream, once it has begun.
 func listen(t *testing.T, c *http.Client, h *Handle) <-chan string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+"events", nil)
@@ -173,7 +173,7 @@ func listen(t *testing.T, c *http.Client, h *Handle) <-chan string {
 	return lines
 }
 
-// Whoever has no business here gets nothing, and changes nothing.
+// Requests without the secret get nothing and change nothing.
 func TestHostile(t *testing.T) {
 	s, h, posts := serve(t)
 	other, err := s.Add(Page{HTML: html})
@@ -274,7 +274,7 @@ func TestOneTime(t *testing.T) {
 }
 
 // Connections and streams beyond the limits are refused, and the page works on
-// once they are gone; a browser that does not read holds up nobody.
+// once they are gone; a browser that does not read delays no other.
 func TestMany(t *testing.T) {
 	s, h, _ := serve(t)
 	c := browser(t)
@@ -287,7 +287,7 @@ func TestMany(t *testing.T) {
 		t.Errorf("one stream more: %s", res.Status)
 	}
 	long := []byte(`"` + strings.Repeat("x", 1<<16) + `"`)
-	for i := range 1000 { // nobody reads
+	for i := range 1000 { // without a reader
 		h.Send("data", long)
 		h.Send("select", fmt.Appendf(nil, "%d", i))
 	}
@@ -315,7 +315,7 @@ func TestMany(t *testing.T) {
 		_ = conn.Close()
 	}
 	deadline := time.Now().Add(patient)
-	for { // the server hears of the closed ones in its own time
+	for { // the server notices closed connections after a while
 		res, err := browser(t).Get(h.URL)
 		if err == nil {
 			_ = res.Body.Close()
@@ -351,7 +351,7 @@ func TestClose(t *testing.T) {
 	h.Close()
 }
 
-// A page that cannot be made says why.
+// A page that cannot be made explains why.
 func TestNoPage(t *testing.T) {
 	s := &Server{}
 	defer s.Close()

@@ -1,5 +1,5 @@
 // Package scan looks through the folders of a workspace: which programs lie
-// there, and what they define. It knows nothing of the wire.
+// there, and what they define. It knows nothing of the protocol.
 package scan
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // File is a program on disk. Two of the same path and stamp hold the same text,
-// as far as the file system tells.
+// as far as the file system reports.
 type File struct {
 	Path  string
 	Stamp Stamp
@@ -85,7 +85,7 @@ func Files(ctx context.Context, folders []string) []File {
 }
 
 // Each calls do for each file, from half as many goroutines as there are
-// processors, so that whoever is typing keeps the other half. It returns when
+// processors, so that the editor keeps the other half. It returns when
 // all are done, or, when ctx ends, when those begun are.
 func Each(ctx context.Context, files []File, do func(File)) {
 	next := make(chan File)

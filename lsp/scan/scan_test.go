@@ -14,7 +14,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// tree writes files, each holding a function of its name, and gives their folder.
+// tree writes files, each holding a function of its name, and returns their folder.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -16,6 +16,8 @@ import (
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
 	"dmir/lsp/feature"
+	"dmir/lsp/job"
+	"dmir/lsp/session"
 	"dmir/lsp/worker"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -38,12 +40,12 @@ func needs(t *testing.T, err error) {
 	}
 }
 
-// Compile says what came of it: kernels, bytes, and why there is no machine code.
+// Compile describes what came of it: kernels, bytes, and why there is no machine code.
 func TestCompileCommand(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"window":{"workDoneProgress":true}}`, "")
 	e.open(program)
-	var res compileResult
+	var res job.CompileResult
 	e.must("workspace/executeCommand", command("dmir.compile", ""), &res)
 	if !res.OK || !strings.HasPrefix(res.Arch, "sm_") || len(res.Kernels) != 1 || res.MovedBytes != res.MinimumBytes || res.AsWrittenBytes <= res.MovedBytes {
 		t.Fatalf("result %+v", res)
@@ -67,19 +69,19 @@ func TestCompileCommand(t *testing.T) {
 	e.wait("window/showMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "@f compiled for") })
 }
 
-// What cannot be compiled says why at its place, until the next edit; the views
+// What cannot be compiled explains why at its place, until the next edit; the views
 // say it in their text.
 func TestCompileCommandFails(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"textDocumentContent":{}},"window":{"showDocument":{"support":true}}}`, `{"lint":{"enabled":false}}`)
 	e.open(strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"))
-	var res compileResult
+	var res job.CompileResult
 	e.must("workspace/executeCommand", command("dmir.compile", ""), &res)
 	if res.OK || !strings.Contains(res.Message, "n") || len(res.Kernels) != 0 {
 		t.Fatalf("result %+v", res)
 	}
 	e.diagnostics(1, func(ds []protocol.Diagnostic) bool { return len(ds) == 1 && ds[0].Code == protocol.String("DM801") })
-	at := viewAddress("after-plan", testURI, "f")
+	at := session.ViewAddress("after-plan", testURI, "f")
 	if got := e.content(at); !strings.HasPrefix(got, "// This function cannot be compiled: ") {
 		t.Errorf("view:\n%s", got)
 	}
@@ -100,19 +102,19 @@ func TestBuiltViews(t *testing.T) {
 	e.initialize(`{"workspace":{"textDocumentContent":{}},"window":{"showDocument":{"support":true}}}`, `{"lint":{"enabled":false}}`)
 	e.open(program)
 	for _, pass := range pipeline.Names() {
-		got := e.content(viewAddress("after-"+pass, testURI, "f"))
+		got := e.content(session.ViewAddress("after-"+pass, testURI, "f"))
 		if !strings.HasPrefix(got, "// @f after "+pass+": ") || len(parse.File(source.New("", got)).Diags) > 0 {
 			t.Errorf("after %s:\n%s", pass, got)
 		}
 	}
-	if got := e.content(viewAddress("after-fuse", testURI, "f")); !strings.Contains(got, "dm.kernel") {
+	if got := e.content(session.ViewAddress("after-fuse", testURI, "f")); !strings.Contains(got, "dm.kernel") {
 		t.Errorf("after fuse:\n%s", got)
 	}
 	if _, err := nvrtc.Find(); err == nil {
-		if got := e.content(viewAddress("ptx", testURI, "f")); !strings.Contains(got, ".entry") {
+		if got := e.content(session.ViewAddress("ptx", testURI, "f")); !strings.Contains(got, ".entry") {
 			t.Errorf("ptx:\n%s", got)
 		}
-	} else if got := e.content(viewAddress("ptx", testURI, "f")); !strings.HasPrefix(got, "// ") {
+	} else if got := e.content(session.ViewAddress("ptx", testURI, "f")); !strings.HasPrefix(got, "// ") {
 		t.Errorf("ptx:\n%s", got)
 	}
 
@@ -122,7 +124,7 @@ func TestBuiltViews(t *testing.T) {
 		Selection *protocol.Range
 	}
 	e.command("dmir.view", fmt.Sprintf(`{"uri":%q,"view":"cuda","line":2}`, testURI), &shown)
-	at := viewAddress("cuda", testURI, "f")
+	at := session.ViewAddress("cuda", testURI, "f")
 	if asked := e.asked("window/showDocument", 1); shown.URI != at || shown.Selection == nil || !strings.Contains(asked, `"selection"`) {
 		t.Fatalf("%+v, asked to show %s", shown, asked)
 	}
@@ -199,12 +201,12 @@ func TestBuiltViewAfterTrust(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"textDocumentContent":{}},"window":{"showDocument":{"support":true}}}`, `{"trusted":false}`)
 	e.open(program)
-	at := viewAddress("cuda", testURI, "f")
+	at := session.ViewAddress("cuda", testURI, "f")
 	if got := e.content(at); !strings.Contains(got, "trusted") {
 		t.Errorf("view:\n%s", got)
 	}
 	for _, name := range []string{"dmir.compile", "dmir.profile"} {
-		var res compileResult
+		var res job.CompileResult
 		e.must("workspace/executeCommand", command(name, ""), &res)
 		if !strings.Contains(res.Message, "the workspace is not trusted") {
 			t.Errorf("%s: %q", name, res.Message)
@@ -225,7 +227,7 @@ func TestProfileCommand(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}}}`, "")
 	e.open(program)
-	var res runResult
+	var res job.RunResult
 	e.must("workspace/executeCommand", command("dmir.profile", `,"device":"emulator"`), &res)
 	if !res.OK || res.Device != "emulator" || len(res.Kernels) != 1 || !res.Kernels[0].Counted ||
 		!strings.Contains(res.Message, "@f on the emulator, which measures no times: 288 B moved by 1 kernel, as predicted") {
@@ -282,7 +284,7 @@ func TestDifferences(t *testing.T) {
 			e := connect(t, Options{Worker: workerCommand(how)}, nil)
 			e.initialize("", `{"lint":{"enabled":false}}`)
 			e.open(program)
-			var res runResult
+			var res job.RunResult
 			e.must("workspace/executeCommand", command("dmir.profile", ""), &res)
 			if !strings.HasPrefix(res.Message, "@f takes 15.0 µs on NVIDIA H200, predicted 10.0 µs; 2 kernels, the slowest k0 with 10.0 µs") {
 				t.Errorf("message %q", res.Message)
@@ -341,7 +343,7 @@ func TestKernelFault(t *testing.T) {
 	e.initialize("", `{"lint":{"enabled":false}}`)
 	e.open(program)
 	for version := 1; version <= 2; version++ {
-		var res runResult
+		var res job.RunResult
 		e.must("workspace/executeCommand", command("dmir.profile", ""), &res)
 		if res.OK || !strings.Contains(res.Message, "k0_r") {
 			t.Errorf("answer %+v", res)
@@ -363,10 +365,10 @@ func TestBadBuilds(t *testing.T) {
 			e := connect(t, Options{Worker: workerCommand(how), RunTimeout: failingRun{worker: how}.timeout()}, nil)
 			e.initialize(`{"workspace":{"textDocumentContent":{}}}`, `{"lint":{"enabled":false}}`)
 			e.open(program)
-			if got := e.content(viewAddress("cuda", testURI, "f")); !strings.Contains(got, want) {
+			if got := e.content(session.ViewAddress("cuda", testURI, "f")); !strings.Contains(got, want) {
 				t.Errorf("view:\n%s", got)
 			}
-			var res compileResult
+			var res job.CompileResult
 			e.must("workspace/executeCommand", command("dmir.compile", ""), &res)
 			if res.OK || !strings.Contains("// "+res.Message, want) {
 				t.Errorf("result %+v", res)
@@ -374,51 +376,4 @@ func TestBadBuilds(t *testing.T) {
 			e.diagnostics(1, func(ds []protocol.Diagnostic) bool { return len(ds) == 1 })
 		})
 	}
-}
-
-// Cancelling a build kills its worker, unless another waits for it as well.
-func TestCancelBuild(t *testing.T) {
-	e := connect(t, Options{Worker: workerCommand("hang")}, nil)
-	e.initialize(`{"workspace":{"textDocumentContent":{}}}`, "")
-	e.open(program)
-	answers := make(chan error, 2)
-	for range 2 {
-		go func() {
-			_, err := e.conn.Call(context.Background(), "workspace/textDocumentContent", jsonrpc2.RawMessage(fmt.Sprintf(`{"uri":%q}`, viewAddress("cuda", testURI, "f"))), nil)
-			answers <- err
-		}()
-	}
-	builds := func() (n, waiting int) {
-		l := &e.server.builds
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, b := range l.made {
-			waiting += b.waiting
-		}
-		return len(l.made), waiting
-	}
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for end := time.Now().Add(patient); !ok(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s never happens", what)
-			}
-		}
-	}
-	until("one build for two views", func() bool { n, waiting := builds(); return n == 1 && waiting == 2 })
-	e.change(2, edit(0, 0, 0, 0, "// the text changes\n"))
-	until("another build", func() bool {
-		n, waiting := builds()
-		return n == 1 && waiting == 2
-	})
-	e.notify("$/cancelRequest", `{"id":2}`)
-	if err := <-answers; codeOf(err) != protocol.CodeRequestCancelled {
-		t.Errorf("got %v", err)
-	}
-	until("one that still waits", func() bool { n, waiting := builds(); return n == 1 && waiting == 1 })
-	e.notify("$/cancelRequest", `{"id":3}`)
-	if err := <-answers; codeOf(err) != protocol.CodeRequestCancelled {
-		t.Errorf("got %v", err)
-	}
-	until("the end of the build", func() bool { n, _ := builds(); return n == 0 })
 }

@@ -13,6 +13,9 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
+
+	"dmir/lsp/connection"
+	"dmir/lsp/session"
 )
 
 // editor is a language client over a pair of pipes.
@@ -71,13 +74,13 @@ func connect(t *testing.T, opts Options, prepare func(*server)) *editor {
 	if prepare != nil {
 		prepare(e.server)
 	}
-	e.server.conn.Go(e.server.ctx, e.server.dispatch.handle)
+	e.server.Conn.Serve(e.server.methods)
 	go func() {
 		err := e.server.wait()
 		_ = outW.Close()
 		e.served <- err
 	}()
-	e.conn = jsonrpc2.NewConn(jsonrpc2.NewStream(pipes{outR, e.toward}), jsonrpc2.WithCodec(codec{}))
+	e.conn = jsonrpc2.NewConn(jsonrpc2.NewStream(pipes{outR, e.toward}), jsonrpc2.WithCodec(connection.Codec{}))
 	e.conn.Go(context.Background(), e.handle)
 	t.Cleanup(func() {
 		_ = inW.Close()
@@ -155,7 +158,7 @@ func (e *editor) count(method string) int {
 	return n
 }
 
-// asked waits for the nth call of a method and gives its parameters.
+// asked waits for the nth call of a method and returns its parameters.
 func (e *editor) asked(method string, nth int) string {
 	e.t.Helper()
 	timeout := time.AfterFunc(patient, func() { e.cond.Broadcast() })
@@ -315,11 +318,12 @@ func (e *editor) text() string {
 
 // withText lets tests ask for the text of a document.
 func withText(s *server) {
-	s.dispatch.calls["test/text"] = onDocument(
+	text := onDocument(
 		func(p *protocol.HoverParams) uri.URI { return p.TextDocument.URI },
-		func(_ context.Context, _ *server, p place, _ *protocol.HoverParams) (any, error) {
+		func(_ context.Context, _ *server, p session.Place, _ *protocol.HoverParams) (any, error) {
 			return jsonrpc2.RawMessage(quote(p.Src.Text())), nil
 		})
+	s.methods.Calls["test/text"] = func(raw jsonrpc2.RawMessage) (connection.Work, error) { return text(s, raw) }
 }
 
 // diagnostics waits for the diagnostics of a version that satisfy ok.

@@ -2,14 +2,15 @@ package server
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -24,20 +25,6 @@ var actionKinds = []protocol.CodeActionKind{
 	protocol.CodeActionKindRefactorRewrite, fixAll,
 }
 
-// actionFeatures are what the editor can do with code actions.
-type actionFeatures struct {
-	resolve  bool // asks for the edits of the action that was chosen
-	disabled bool // shows actions that cannot be applied, and why
-}
-
-func actionFeaturesOf(c protocol.CodeActionClientCapabilities) actionFeatures {
-	is := func(b *bool) bool { return b != nil && *b }
-	return actionFeatures{
-		resolve:  is(c.DataSupport) && slices.Contains(c.ResolveSupport.Properties, "edit"),
-		disabled: is(c.DisabledSupport),
-	}
-}
-
 // actionData is what an action carries from the list to its resolution.
 type actionData struct {
 	URI     string               `json:"uri"`
@@ -50,8 +37,8 @@ type actionData struct {
 
 var codeAction = onDocument(
 	func(p *protocol.CodeActionParams) uri.URI { return p.TextDocument.URI },
-	func(ctx context.Context, s *server, p place, params *protocol.CodeActionParams) (any, error) {
-		only, span := params.Context.Only, p.bytes(params.Range)
+	func(ctx context.Context, s *server, p session.Place, params *protocol.CodeActionParams) (any, error) {
+		only, span := params.Context.Only, p.Span(params.Range)
 		wanted := func(kind string) bool {
 			if k := protocol.CodeActionKind(kind); k == fixAll {
 				return len(only) > 0 && wants(only, k)
@@ -72,7 +59,7 @@ var codeAction = onDocument(
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if a.Disabled != "" && !s.features.actions.disabled {
+			if a.Disabled != "" && !s.Features.DisabledActions {
 				continue
 			}
 			if item := s.action(ctx, p, span, a); item != nil {
@@ -94,14 +81,14 @@ func wants(only []protocol.CodeActionKind, kind protocol.CodeActionKind) bool {
 
 // action is a as editors take it: with its edits where they are known or cannot
 // be asked for later. It is nil where there turn out to be none.
-func (s *server) action(ctx context.Context, p place, span source.Span, a feature.Action) *protocol.CodeAction {
+func (s *server) action(ctx context.Context, p session.Place, span source.Span, a feature.Action) *protocol.CodeAction {
 	kind := protocol.CodeActionKind(a.Kind)
 	out := &protocol.CodeAction{Title: a.Title, Kind: &kind}
 	if a.Preferred || a.Kind == string(protocol.CodeActionKindQuickFix) {
 		out.IsPreferred = &a.Preferred
 	}
 	if a.Diagnostic != nil {
-		out.Diagnostics = []protocol.Diagnostic{s.diagnostic(p, *a.Diagnostic)}
+		out.Diagnostics = []protocol.Diagnostic{s.Features.Diagnostic(p, *a.Diagnostic)}
 	}
 	data := actionData{URI: p.URI, Version: p.Version, Start: span.Start, End: span.End, Source: a.Source, ID: a.ID}
 	switch {
@@ -109,9 +96,9 @@ func (s *server) action(ctx context.Context, p place, span source.Span, a featur
 		out.Disabled.Reason = a.Disabled
 		return out
 	case a.Source == feature.Known:
-		out.Edit = s.workspaceEdit(p, a.Edits)
+		out.Edit = s.Features.WorkspaceEdit(p, a.Edits)
 		return out
-	case s.features.actions.resolve:
+	case s.Features.ResolveActions:
 		raw, err := protocol.Marshal(data)
 		if err != nil {
 			return nil
@@ -123,12 +110,12 @@ func (s *server) action(ctx context.Context, p place, span source.Span, a featur
 	if err != nil || len(edits) == 0 {
 		return nil
 	}
-	out.Edit = s.workspaceEdit(p, edits)
+	out.Edit = s.Features.WorkspaceEdit(p, edits)
 	return out
 }
 
-// actionEdits makes the edits of an action; the error says why there are none.
-func actionEdits(ctx context.Context, p place, data actionData) ([]diag.Edit, error) {
+// actionEdits makes the edits of an action; the error explains why there are none.
+func actionEdits(ctx context.Context, p session.Place, data actionData) ([]diag.Edit, error) {
 	var text string
 	var ok bool
 	switch data.Source {
@@ -146,9 +133,9 @@ func actionEdits(ctx context.Context, p place, data actionData) ([]diag.Edit, er
 }
 
 // resolveAction makes the edits of the action that was chosen. Where the text
-// has moved on since the list was made, the editor is told so.
-func resolveAction(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	item, err := decode[protocol.CodeAction](raw)
+// has changed since the list was made, the answer is an error.
+func resolveAction(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	item, err := connection.Decode[protocol.CodeAction](raw)
 	if err != nil {
 		return nil, err
 	}
@@ -159,21 +146,21 @@ func resolveAction(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	if err := protocol.Unmarshal(item.Data, &data); err != nil {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed data of a code action: %v", err)
 	}
-	snap := s.docs.Snapshot(address(uri.URI(strings.Clone(data.URI))).Key)
+	snap := s.Docs.Snapshot(session.AddressOf(uri.URI(strings.Clone(data.URI))).Key)
 	return func(ctx context.Context) (any, error) {
 		if snap == nil || snap.Version != data.Version {
 			return nil, jsonrpc2.NewError(jsonrpc2.Code(protocol.LSPErrorCodesContentModified), "the text has changed since the action was offered")
 		}
-		p, err := held(snap)
+		p, err := session.Hold(snap)
 		if err != nil {
 			return nil, err
 		}
-		defer p.letGo()
+		defer p.Release()
 		edits, err := actionEdits(ctx, p, data)
 		if err != nil {
-			return nil, jsonrpc2.NewError(requestFailed, err.Error())
+			return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 		}
-		item.Edit = s.workspaceEdit(p, edits)
+		item.Edit = s.Features.WorkspaceEdit(p, edits)
 		return item, nil
 	}, nil
 }

@@ -8,7 +8,9 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 )
 
@@ -20,20 +22,20 @@ type lensData struct {
 
 // codeLens answers for programs and for the kernels of a view of CUDA text. The
 // devices are looked for before the document is held: it may take a while.
-func codeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	p, err := decode[protocol.CodeLensParams](raw)
+func codeLens(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	p, err := connection.Decode[protocol.CodeLensParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	if v, ok := parseView(string(p.TextDocument.URI)); ok && v.Name == cudaView {
-		lenses, err := s.kernelLenses(v)
+	if v, ok := session.ParseView(string(p.TextDocument.URI)); ok && v.Name == session.CUDAView {
+		lenses, err := s.pages.KernelLenses(v)
 		return func(context.Context) (any, error) { return lenses, err }, nil
 	}
 	look, err := programLenses(s, raw)
 	if err != nil {
 		return nil, err
 	}
-	setting := s.docs.Settings().Device
+	setting := s.Docs.Settings().Device
 	return func(ctx context.Context) (any, error) {
 		feature.DevicesFor(setting)
 		return look(ctx)
@@ -42,12 +44,12 @@ func codeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
 
 var programLenses = onDocument(
 	func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, s *server, p place, _ *protocol.CodeLensParams) (any, error) {
+	func(_ context.Context, s *server, p session.Place, _ *protocol.CodeLensParams) (any, error) {
 		out := []protocol.CodeLens{}
 		opts := feature.LensOptions{Devices: feature.DevicesFor(p.Settings.Device), Saved: s.saved.differs(p)}
 		var line, nth uint32
 		for _, l := range feature.Lenses(p.Program(), opts) {
-			lens := protocol.CodeLens{Range: p.span(l.Span)}
+			lens := protocol.CodeLens{Range: p.Range(l.Span)}
 			// Neovim puts the lenses of a line in the order of their columns, in any order where these are equal.
 			if nth++; len(out) == 0 || lens.Range.Start.Line != line {
 				line, nth = lens.Range.Start.Line, 0
@@ -91,8 +93,8 @@ func onlyIf(ok bool, s string) string {
 
 // resolveCodeLens gives a lens its totals once it is in view. One of a function
 // that is gone keeps an empty title until the editor asks for lenses again.
-func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	lens, err := decode[protocol.CodeLens](raw)
+func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	lens, err := connection.Decode[protocol.CodeLens](raw)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,7 @@ func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (work, error) {
 	if len(lens.Data) > 0 && json.Unmarshal(lens.Data, &data) != nil {
 		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "a lens that this server has not made")
 	}
-	snap := s.docs.Snapshot(address(uri.URI(data.URI)).Key)
+	snap := s.Docs.Snapshot(session.AddressOf(uri.URI(data.URI)).Key)
 	return func(context.Context) (any, error) {
 		if snap != nil && data.Func != "" {
 			snap.With(func(v *workspace.View) {

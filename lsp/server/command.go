@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +11,11 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/job"
+	"dmir/lsp/page"
+	"dmir/lsp/session"
 	"dmir/lsp/worker"
 	"dmir/lsp/workspace"
 )
@@ -22,71 +25,65 @@ const (
 	commandRun     = "dmir.run"
 	commandProfile = "dmir.profile"
 	commandCompile = "dmir.compile"
-	commandReveal  = "dmir.reveal"
 	commandCost    = "dmir.cost"
 	commandTargets = "dmir.targets"
 	commandPanel   = "dmir.panel"
 	commandView    = "dmir.view"
 	commandToggle  = "dmir.toggle"
+	// commandLintWorkspace lints all programs of the workspace, open or not.
+	commandLintWorkspace = "dmir.lintWorkspace"
 )
 
 // commandMethod begins a command on the reading loop, as a callMethod does.
-type commandMethod func(s *server, p *protocol.ExecuteCommandParams) (work, error)
+type commandMethod func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error)
 
 // commands are those of workspace/executeCommand. Each takes one object.
 var commands = map[string]commandMethod{
-	commandRun: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-		return s.runCommand(ctx, p, worker.KindRun, args, token)
+	commandRun: onFunction(func(ctx context.Context, s *server, p session.Place, args job.Args, token protocol.ProgressToken) (any, error) {
+		return s.jobs.Run(ctx, p, worker.KindRun, args, token)
 	}),
-	commandProfile: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-		return s.runCommand(ctx, p, worker.KindProfile, args, token)
+	commandProfile: onFunction(func(ctx context.Context, s *server, p session.Place, args job.Args, token protocol.ProgressToken) (any, error) {
+		return s.jobs.Run(ctx, p, worker.KindProfile, args, token)
 	}),
-	commandCompile: onFunction(func(ctx context.Context, s *server, p place, args commandArgs, token protocol.ProgressToken) (any, error) {
-		return s.compileCommand(ctx, p, args, token)
+	commandCompile: onFunction(func(ctx context.Context, s *server, p session.Place, args job.Args, token protocol.ProgressToken) (any, error) {
+		return s.jobs.Compile(ctx, p, args, token)
 	}),
-	commandReveal: onArgs(`{"uri": …, "first": LINE, "last": LINE}`, (*server).revealCommand),
-	commandCost: onFunction(func(_ context.Context, s *server, p place, args commandArgs, _ protocol.ProgressToken) (any, error) {
+	page.CommandReveal: onArgs(`{"uri": …, "first": LINE, "last": LINE}`, func(s *server, args page.RevealArgs) (connection.Work, error) { return s.pages.Reveal(args) }),
+	commandCost: onFunction(func(_ context.Context, s *server, p session.Place, args job.Args, _ protocol.ProgressToken) (any, error) {
 		return s.costCommand(p, args.Func)
 	}),
 	commandTargets: targetsCommand,
-	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
-		token := cloneToken(p.WorkDoneToken)
-		return func(ctx context.Context) (any, error) { return s.lintWorkspace(ctx, token) }, nil
+	commandLintWorkspace: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
+		token := session.CloneToken(p.WorkDoneToken)
+		return func(ctx context.Context) (any, error) { return s.diagnostics.Lint(ctx, token) }, nil
 	},
-	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args panelArgs) (work, error) {
-		return s.onPlace(args.URI, func(ctx context.Context, p place) (any, error) { return s.panelCommand(ctx, p, args) }), nil
+	commandPanel: onArgs(`{"uri": …, "kind": …, "function": …}`, func(s *server, args page.PanelArgs) (connection.Work, error) {
+		return s.OnPlace(args.URI, func(ctx context.Context, p session.Place) (any, error) { return s.pages.Panel(ctx, p, args) }), nil
 	}),
-	commandView: func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
-		token := cloneToken(p.WorkDoneToken)
-		return onArgs(`{"uri": …, "view": …}`, func(s *server, args viewArgs) (work, error) { return s.viewCommand(args, token) })(s, p)
+	commandView: func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
+		token := session.CloneToken(p.WorkDoneToken)
+		return onArgs(`{"uri": …, "view": …}`, func(s *server, args page.ViewArgs) (connection.Work, error) { return s.pages.View(args, token) })(s, p)
 	},
-	commandToggle: onArgs(`{"setting": "hints" | "lint"}`, func(s *server, args toggleArgs) (work, error) {
+	commandToggle: onArgs(`{"setting": "hints" | "lint"}`, func(s *server, args toggleArgs) (connection.Work, error) {
 		if switches[args.Setting] == nil {
 			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q cannot be switched; %s and %s can", args.Setting, switchHints, switchLint)
 		}
-		return func(context.Context) (any, error) { return answer(map[string]bool{args.Setting: s.flip(args.Setting)}) }, nil
+		return func(context.Context) (any, error) {
+			return session.Answer(map[string]bool{args.Setting: s.flip(args.Setting)})
+		}, nil
 	}),
 }
 
 // commandNames are the names of the commands, in order.
 func commandNames() []string { return slices.Sorted(maps.Keys(commands)) }
 
-// commandArgs are the arguments of the commands on a function, and of dmir.targets,
-// which may have none and reads no more than the URI.
-type commandArgs struct {
-	URI    string  `json:"uri"`
-	Func   string  `json:"func"`
-	Device *string `json:"device"`
-	Seed   *int64  `json:"seed"`
-}
-
 // toggleArgs are the arguments of dmir.toggle.
 type toggleArgs struct {
 	Setting string `json:"setting"`
 }
 
-func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	p, err := decode[protocol.ExecuteCommandParams](raw)
+func executeCommand(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	p, err := connection.Decode[protocol.ExecuteCommandParams](raw)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +95,8 @@ func executeCommand(s *server, raw jsonrpc2.RawMessage) (work, error) {
 }
 
 // onArgs makes a commandMethod of a function of one object, which form shows.
-func onArgs[A any](form string, f func(*server, A) (work, error)) commandMethod {
-	return func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
+func onArgs[A any](form string, f func(*server, A) (connection.Work, error)) commandMethod {
+	return func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
 		var args A
 		if len(p.Arguments) != 1 || json.Unmarshal(p.Arguments[0], &args) != nil {
 			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, `%s takes one argument %s`, strings.Clone(p.Command), form)
@@ -110,33 +107,33 @@ func onArgs[A any](form string, f func(*server, A) (work, error)) commandMethod 
 
 // onFunction makes a commandMethod of a function of a document, open or on disk,
 // and the name of one of its functions.
-func onFunction(f func(context.Context, *server, place, commandArgs, protocol.ProgressToken) (any, error)) commandMethod {
-	return func(s *server, p *protocol.ExecuteCommandParams) (work, error) {
-		return onArgs(`{"uri": …, "func": …}`, func(s *server, args commandArgs) (work, error) {
+func onFunction(f func(context.Context, *server, session.Place, job.Args, protocol.ProgressToken) (any, error)) commandMethod {
+	return func(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
+		return onArgs(`{"uri": …, "func": …}`, func(s *server, args job.Args) (connection.Work, error) {
 			if args.URI == "" {
 				return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "no document is named")
 			}
 			args.Func = strings.TrimPrefix(args.Func, "@")
-			return s.onPlace(args.URI, func(ctx context.Context, at place) (any, error) { return f(ctx, s, at, args, p.WorkDoneToken) }), nil
+			return s.OnPlace(args.URI, func(ctx context.Context, at session.Place) (any, error) { return f(ctx, s, at, args, p.WorkDoneToken) }), nil
 		})(s, p)
 	}
 }
 
-func targetsCommand(s *server, p *protocol.ExecuteCommandParams) (work, error) {
-	var args commandArgs
+func targetsCommand(s *server, p *protocol.ExecuteCommandParams) (connection.Work, error) {
+	var args job.Args
 	if len(p.Arguments) > 0 && json.Unmarshal(p.Arguments[0], &args) != nil {
 		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, commandTargets+` takes at most one argument {"uri": …}`)
 	}
-	snap := s.docs.Snapshot(address(uri.URI(args.URI)).Key)
+	snap := s.Docs.Snapshot(session.AddressOf(uri.URI(args.URI)).Key)
 	return func(context.Context) (any, error) { return s.targets(snap) }, nil
 }
 
-func (s *server) costCommand(p place, fn string) (any, error) {
+func (s *server) costCommand(p session.Place, fn string) (any, error) {
 	c, err := feature.CostOf(p.Program(), p.Measured, fn)
 	if err != nil {
-		return nil, jsonrpc2.NewError(requestFailed, err.Error())
+		return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
 	}
-	return answer(struct {
+	return session.Answer(struct {
 		Title string          `json:"title"`
 		Text  string          `json:"text"`
 		JSON  json.RawMessage `json:"json"`
@@ -157,17 +154,8 @@ func (s *server) targets(doc *workspace.Snapshot) (any, error) {
 		doc.With(func(v *workspace.View) { current = v.Program().Target.Name })
 	}
 	out := []target{}
-	for _, m := range s.docs.Machines() {
+	for _, m := range s.Docs.Machines() {
 		out = append(out, target{m.Name, m.Title, m.Name == current})
 	}
-	return answer(out)
-}
-
-// answer encodes a result that is none of the protocol's types.
-func answer(v any) (any, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
-	}
-	return jsonrpc2.RawMessage(b), nil
+	return session.Answer(out)
 }

@@ -8,6 +8,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 )
 
 // completionTriggers are the characters behind which something else may follow
@@ -30,15 +31,15 @@ var completion = onPosition(
 	func(p *protocol.CompletionParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(s *server, p place, off int, _ *protocol.CompletionParams) (any, error) {
+	func(s *server, p session.Place, off int, _ *protocol.CompletionParams) (any, error) {
 		found := feature.Complete(p.Program(), off)
 		out := &protocol.CompletionList{IsIncomplete: found.More, Items: []protocol.CompletionItem{}}
 		for i, c := range found.Items {
 			item := protocol.CompletionItem{
 				Label: c.Label, Kind: itemKinds[c.Kind], SortText: protocol.NewOptional(fmt.Sprintf("%04d", i)),
 			}
-			edit := &protocol.TextEdit{Range: p.span(found.Span), NewText: c.Text}
-			if c.Snippet != "" && s.features.snippets {
+			edit := &protocol.TextEdit{Range: p.Range(found.Span), NewText: c.Text}
+			if c.Snippet != "" && s.Features.Snippets {
 				edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
 			}
 			item.TextEdit = edit
@@ -49,7 +50,7 @@ var completion = onPosition(
 				item.Detail = protocol.NewOptional(c.Detail)
 			}
 			if c.Doc != "" {
-				item.Documentation = markup(c.Doc, s.features.plainCompletion)
+				item.Documentation = markup(c.Doc, s.Features.PlainCompletion)
 			}
 			if c.Op != "" {
 				data, err := protocol.Marshal(c.Op)
@@ -69,7 +70,7 @@ var resolveCompletion = onCall(func(_ context.Context, s *server, item *protocol
 	var name string
 	if len(item.Data) > 0 && protocol.Unmarshal(item.Data, &name) == nil {
 		if doc := feature.Documentation(name); doc != "" {
-			item.Documentation = markup(doc, s.features.plainCompletion)
+			item.Documentation = markup(doc, s.Features.PlainCompletion)
 		}
 	}
 	return item, nil

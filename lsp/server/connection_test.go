@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/workspace"
 	"dmir/syntax/source"
 )
@@ -127,9 +129,11 @@ func TestPositions(t *testing.T) {
 // notification, costs one answer and nothing else.
 func TestPanics(t *testing.T) {
 	e := connect(t, Options{}, func(s *server) {
-		s.dispatch.calls["test/begin"] = func(*server, jsonrpc2.RawMessage) (work, error) { panic("at once") }
-		s.dispatch.calls["test/work"] = onCall(func(context.Context, *server, *struct{}) (any, error) { panic("later") })
-		s.dispatch.notes["test/note"] = func(*server, jsonrpc2.RawMessage) error { panic("unasked") }
+		s.methods.Calls["test/begin"] = func(jsonrpc2.RawMessage) (connection.Work, error) { panic("at once") }
+		s.methods.Calls["test/work"] = func(jsonrpc2.RawMessage) (connection.Work, error) {
+			return func(context.Context) (any, error) { panic("later") }, nil
+		}
+		s.methods.Notifications["test/note"] = func(jsonrpc2.RawMessage) error { panic("unasked") }
 	})
 	e.initialize("", "")
 	for _, m := range []string{"test/begin", "test/work"} {
@@ -227,11 +231,13 @@ func TestBatch(t *testing.T) {
 func TestCancel(t *testing.T) {
 	started := make(chan struct{})
 	e := connect(t, Options{}, func(s *server) {
-		s.dispatch.calls["test/slow"] = onCall(func(ctx context.Context, _ *server, _ *struct{}) (any, error) {
-			close(started)
-			<-ctx.Done()
-			return nil, ctx.Err()
-		})
+		s.methods.Calls["test/slow"] = func(jsonrpc2.RawMessage) (connection.Work, error) {
+			return func(ctx context.Context) (any, error) {
+				close(started)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}, nil
+		}
 	})
 	e.initialize("", "")
 	done := make(chan error, 1)
@@ -280,18 +286,12 @@ func TestUnreadDiagnostics(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")
 	gate := make(chan struct{})
-	e.server.client.post(func() { <-gate })
+	e.server.Supersede("gate", "test/gate", func() any { <-gate; return nil })
 	src := source.New("f.dmir", "")
 	for version := range int32(100) {
 		for _, uri := range []string{"file:///a.dmir", "file:///b.dmir"} {
-			e.server.publish(&workspace.Snapshot{Address: workspace.Address{URI: uri}, Version: version, Src: src}, nil)
+			e.server.diagnostics.Publish(&workspace.Snapshot{Address: workspace.Address{URI: uri}, Version: version, Src: src}, nil)
 		}
-	}
-	e.server.client.mu.Lock()
-	waiting := len(e.server.client.queue)
-	e.server.client.mu.Unlock()
-	if waiting > 3 {
-		t.Errorf("%d messages wait for two documents", waiting)
 	}
 	close(gate)
 	for _, uri := range []string{"file:///a.dmir", "file:///b.dmir"} {
@@ -300,13 +300,18 @@ func TestUnreadDiagnostics(t *testing.T) {
 			t.Errorf("sent: %s", got)
 		}
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(slices.DeleteFunc(slices.Clone(e.notes), func(n note) bool { return n.method != protocol.MethodTextDocumentPublishDiagnostics })); n != 2 {
+		t.Errorf("%d diagnostics were sent for two documents", n)
+	}
 }
 
 // A message that cannot be made is logged, and those behind it are sent.
 func TestPanicWhileSending(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")
-	e.server.client.post(func() { panic("out of luck") })
+	e.server.Supersede("test", "test/note", func() any { panic("out of luck") })
 	e.wait(protocol.MethodWindowLogMessage, func(raw json.RawMessage) bool { return strings.Contains(string(raw), "out of luck") })
 }
 
@@ -352,7 +357,7 @@ func TestRefusals(t *testing.T) {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
 			s := newServer(context.Background(), inR, outW, Options{})
-			s.conn.Go(s.ctx, s.dispatch.handle)
+			s.Conn.Serve(s.methods)
 			go func() {
 				_, _ = io.WriteString(inW, c.in+frame(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}`))
 			}()

@@ -7,14 +7,15 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 )
 
 var definition = onPosition(
 	func(p *protocol.DefinitionParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, _ *protocol.DefinitionParams) (any, error) {
-		return protocol.LocationSlice(p.locations(feature.Definition(p.Names(), off))), nil
+	func(_ *server, p session.Place, off int, _ *protocol.DefinitionParams) (any, error) {
+		return protocol.LocationSlice(p.Locations(feature.Definition(p.Names(), off))), nil
 	})
 
 // declaration is the definition: MLIR declares nothing that it does not define.
@@ -22,46 +23,46 @@ var declaration = onPosition(
 	func(p *protocol.DeclarationParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, _ *protocol.DeclarationParams) (any, error) {
-		return protocol.LocationSlice(p.locations(feature.Definition(p.Names(), off))), nil
+	func(_ *server, p session.Place, off int, _ *protocol.DeclarationParams) (any, error) {
+		return protocol.LocationSlice(p.Locations(feature.Definition(p.Names(), off))), nil
 	})
 
 var typeDefinition = onPosition(
 	func(p *protocol.TypeDefinitionParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, _ *protocol.TypeDefinitionParams) (any, error) {
-		return protocol.LocationSlice(p.locations(feature.TypeDefinition(p.Program(), off))), nil
+	func(_ *server, p session.Place, off int, _ *protocol.TypeDefinitionParams) (any, error) {
+		return protocol.LocationSlice(p.Locations(feature.TypeDefinition(p.Program(), off))), nil
 	})
 
 var references = onPosition(
 	func(p *protocol.ReferenceParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, params *protocol.ReferenceParams) (any, error) {
-		return protocol.LocationSlice(p.locations(feature.References(p.Names(), off, params.Context.IncludeDeclaration))), nil
+	func(_ *server, p session.Place, off int, params *protocol.ReferenceParams) (any, error) {
+		return protocol.LocationSlice(p.Locations(feature.References(p.Names(), off, params.Context.IncludeDeclaration))), nil
 	})
 
 var highlight = onPosition(
 	func(p *protocol.DocumentHighlightParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(s *server, p place, off int, _ *protocol.DocumentHighlightParams) (any, error) {
-		s.selected(p.Snapshot, p.Src.Pos(off).Line) // editors ask this where the cursor rests
+	func(s *server, p session.Place, off int, _ *protocol.DocumentHighlightParams) (any, error) {
+		s.pages.Selected(p.Snapshot, p.Src.Pos(off).Line) // editors ask this where the cursor rests
 		out := []protocol.DocumentHighlight{}
 		for _, h := range feature.Highlights(p.Names(), off) {
 			kind := protocol.DocumentHighlightKindRead
 			if h.Write {
 				kind = protocol.DocumentHighlightKindWrite
 			}
-			out = append(out, protocol.DocumentHighlight{Range: p.span(h.Span), Kind: kind})
+			out = append(out, protocol.DocumentHighlight{Range: p.Range(h.Span), Kind: kind})
 		}
 		return out, nil
 	})
 
 var foldingRange = onDocument(
 	func(p *protocol.FoldingRangeParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, _ *server, p place, _ *protocol.FoldingRangeParams) (any, error) {
+	func(_ context.Context, _ *server, p session.Place, _ *protocol.FoldingRangeParams) (any, error) {
 		out := []protocol.FoldingRange{}
 		for _, f := range feature.Folds(p.Program().Tree) {
 			r := protocol.FoldingRange{StartLine: uint32(f.First), EndLine: uint32(f.Last)}

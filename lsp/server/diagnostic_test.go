@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
+
+	"dmir/lsp/diagnostics"
 )
 
 const (
@@ -77,7 +80,7 @@ func (e *editor) pullUntil(what string, ok func(pullReport) bool) {
 	}
 }
 
-// An editor that pulls is sent nothing; it is told when there is more to pull,
+// An editor that pulls is sent nothing; it is asked to pull again if there is more,
 // and that nothing has changed where nothing has.
 func TestPullDiagnostics(t *testing.T) {
 	e := connect(t, Options{Pause: 30 * time.Millisecond}, nil)
@@ -111,7 +114,7 @@ func TestPullDiagnostics(t *testing.T) {
 		t.Errorf("the findings do not stay while the text above changes: %s", third.codes())
 	}
 	e.notify("workspace/didChangeConfiguration", `{"settings":{"dmir":{"lint":{"enabled":false}}}}`)
-	for off := false; !off; { // an editor that pulls when it is told to, and only then
+	for off := false; !off; { // an editor that pulls when it is asked to, and only then
 		refreshes++
 		e.asked("workspace/diagnostic/refresh", refreshes)
 		off = e.pull(testURI, "").codes() == ""
@@ -195,10 +198,16 @@ func workspaceOf(t *testing.T, capabilities string, files map[string]string) (*e
 	for name, text := range files {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
+	return openWorkspace(t, capabilities, dir), dir
+}
+
+// openWorkspace connects an editor to a workspace of one folder.
+func openWorkspace(t *testing.T, capabilities, dir string) *editor {
+	t.Helper()
 	e := connect(t, Options{}, nil)
 	e.must("initialize", fmt.Sprintf(`{"processId":null,"rootUri":null,"workspaceFolders":[{"uri":%q,"name":"w"}],"capabilities":%s}`, uri.File(dir), capabilities), nil)
 	e.notify("initialized", "{}")
-	return e, dir
+	return e
 }
 
 func writeFile(t *testing.T, path, text string) {
@@ -276,9 +285,9 @@ func TestWorkspaceDiagnostic(t *testing.T) {
 	expect(t, "the first pull", e.pullAll(dir, had), map[string]string{"a.dmir": "full DM207", "b.dmir": "full DM160", "c.dmir": "full", "quiet/a.dmir": "full"})
 	expect(t, "the next", e.pullAll(dir, had), map[string]string{"a.dmir": "unchanged", "b.dmir": "unchanged", "c.dmir": "unchanged", "quiet/a.dmir": "unchanged"})
 
-	// A server that has forgotten all finds the same, and knows it by its name.
-	e.server.closed.keepOnly(nil)
-	expect(t, "after forgetting", e.pullAll(dir, had), map[string]string{"a.dmir": "unchanged", "b.dmir": "unchanged", "c.dmir": "unchanged", "quiet/a.dmir": "unchanged"})
+	// Another server finds the same, and knows it by its name.
+	other := openWorkspace(t, pulling, dir)
+	expect(t, "of another server", other.pullAll(dir, had), map[string]string{"a.dmir": "unchanged", "b.dmir": "unchanged", "c.dmir": "unchanged", "quiet/a.dmir": "unchanged"})
 
 	e.openAt(filepath.Join(dir, "c.dmir"), broken)                 // not saved
 	e.openAt(filepath.Join(t.TempDir(), "outside.dmir"), sound)    // not in the workspace
@@ -346,7 +355,7 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 	answered := make(chan error, 1)
 	go func() {
 		var raw jsonrpc2.RawMessage
-		_, err := e.conn.Call(e.server.ctx, "workspace/diagnostic", jsonrpc2.RawMessage(params), &raw)
+		_, err := e.conn.Call(e.server.Context(), "workspace/diagnostic", jsonrpc2.RawMessage(params), &raw)
 		answered <- err
 	}()
 	e.pull(testURI, "") // goes through meanwhile
@@ -363,18 +372,24 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 
 	e.pullAll(dir, had) // so that the next has nothing to say
 	params = `{"previousResultIds":[` + strings.Join(previousIDs(dir, had), ",") + `],"partialResultToken":"all"}`
-	e.frame(`{"jsonrpc":"2.0","id":4711,"method":"workspace/diagnostic","params":` + params + `}`)
-	e.frame(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":4711}}`)
-	flight := &e.server.dispatch.flight
-	for deadline := time.Now().Add(patient); ; time.Sleep(time.Millisecond) {
-		flight.mu.Lock()
-		left := len(flight.cancel)
-		flight.mu.Unlock()
-		if left == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a pull that was cancelled goes on")
+	id, err := e.conn.Call(context.Background(), "test/unknown", nil, nil) // the next call has the next number
+	last, ok := id.Number()
+	if codeOf(err) != jsonrpc2.MethodNotFound || !ok {
+		t.Fatalf("call %v: %v", id, err)
+	}
+	go func() {
+		_, err := e.conn.Call(e.server.Context(), "workspace/diagnostic", jsonrpc2.RawMessage(params), nil)
+		answered <- err
+	}()
+	for {
+		e.notify("$/cancelRequest", fmt.Sprintf(`{"id":%d}`, last+1))
+		select {
+		case err := <-answered:
+			if codeOf(err) != protocol.CodeRequestCancelled {
+				t.Errorf("a pull that was cancelled: %v", err)
+			}
+			return
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -384,10 +399,10 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 func TestLintWorkspace(t *testing.T) {
 	e, dir := workspaceOf(t, `{"window":{"workDoneProgress":true}}`, map[string]string{"a.dmir": dead, "b.dmir": broken, "c.dmir": sound})
 	e.openAt(filepath.Join(dir, "c.dmir"), broken)
-	var got lintResult
+	var got diagnostics.LintResult
 	lint := func() {
 		t.Helper()
-		got = lintResult{}
+		got = diagnostics.LintResult{}
 		var raw jsonrpc2.RawMessage
 		e.must("workspace/executeCommand", `{"command":"dmir.lintWorkspace","workDoneToken":"lint"}`, &raw)
 		if err := json.Unmarshal(raw, &got); err != nil {

@@ -1,10 +1,6 @@
-// Package server speaks the Language Server Protocol over a pair of pipes. It
-// is the only place that knows the protocol's types: each method is a thin file
-// that decodes, asks package feature, and encodes.
-//
-// The connection is built so that document changes apply in the order in which
-// they arrive, so that no call delays another, and so that nothing an editor
-// sends ends it but the end of its input: handlers that panic are answered with
-// an internal error, malformed messages are refused, and notifications that
-// fail are logged.
+// Package server serves the Language Server Protocol over a pair of pipes. Each
+// method of the protocol is a thin file that decodes, asks another package, mostly
+// lsp/feature, and encodes. The package also keeps the settings and the life cycle,
+// and wires together what the server consists of: connection, session, jobs, pages
+// and diagnostics.
 package server

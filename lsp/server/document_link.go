@@ -9,22 +9,24 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 )
 
-// eagerLinks is how many links come with what is said of their files. Editors
+// eagerLinks is how many links come with the description of their files. Editors
 // show that without asking, so the rest, which they may resolve, is for texts
 // that name more files than one would look at.
 const eagerLinks = 100
 
 // documentLink answers for programs and for views of CUDA text.
-func documentLink(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	p, err := decode[protocol.DocumentLinkParams](raw)
+func documentLink(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	p, err := connection.Decode[protocol.DocumentLinkParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	if v, ok := parseView(string(p.TextDocument.URI)); ok && v.Name == cudaView {
-		links := s.kernelLinks(v)
+	if v, ok := session.ParseView(string(p.TextDocument.URI)); ok && v.Name == session.CUDAView {
+		links := s.pages.KernelLinks(v)
 		return func(context.Context) (any, error) { return links, nil }, nil
 	}
 	return programLinks(s, raw)
@@ -32,13 +34,13 @@ func documentLink(s *server, raw jsonrpc2.RawMessage) (work, error) {
 
 var programLinks = onDocument(
 	func(p *protocol.DocumentLinkParams) uri.URI { return p.TextDocument.URI },
-	func(ctx context.Context, _ *server, p place, _ *protocol.DocumentLinkParams) (any, error) {
+	func(ctx context.Context, _ *server, p session.Place, _ *protocol.DocumentLinkParams) (any, error) {
 		out := []protocol.DocumentLink{}
 		for i, l := range feature.Links(p.Src) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			link := protocol.DocumentLink{Range: p.span(l.Span)}
+			link := protocol.DocumentLink{Range: p.Range(l.Span)}
 			if i < eagerLinks {
 				resolved(&link, l)
 			} else {

@@ -7,8 +7,10 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
 	"dmir/lsp/scan"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 	"dmir/syntax/scope"
 )
@@ -23,37 +25,37 @@ var symbolKinds = map[scope.ItemKind]protocol.SymbolKind{
 
 var documentSymbol = onDocument(
 	func(p *protocol.DocumentSymbolParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, s *server, p place, _ *protocol.DocumentSymbolParams) (any, error) {
+	func(_ context.Context, s *server, p session.Place, _ *protocol.DocumentSymbolParams) (any, error) {
 		items := scope.Outline(p.Program().Tree)
-		if s.features.flatSymbols {
+		if s.Features.FlatSymbols {
 			return flatten(p, protocol.SymbolInformationSlice{}, items), nil
 		}
 		return protocol.DocumentSymbolSlice(symbols(p, items)), nil
 	})
 
-func symbols(p place, items []scope.Item) []protocol.DocumentSymbol {
+func symbols(p session.Place, items []scope.Item) []protocol.DocumentSymbol {
 	out := make([]protocol.DocumentSymbol, 0, len(items))
 	for _, it := range items {
 		detail := it.Detail
 		out = append(out, protocol.DocumentSymbol{
 			Name: it.Name, Detail: &detail, Kind: symbolKinds[it.Kind],
-			Range: p.span(it.Span), SelectionRange: p.span(it.Selection), Children: symbols(p, it.Children),
+			Range: p.Range(it.Span), SelectionRange: p.Range(it.Selection), Children: symbols(p, it.Children),
 		})
 	}
 	return out
 }
 
 // flatten is for editors that know no hierarchy.
-func flatten(p place, out protocol.SymbolInformationSlice, items []scope.Item) protocol.SymbolInformationSlice {
+func flatten(p session.Place, out protocol.SymbolInformationSlice, items []scope.Item) protocol.SymbolInformationSlice {
 	for _, it := range items {
 		out = flatten(p, append(out, information(p, it)), it.Children)
 	}
 	return out
 }
 
-func information(p place, it scope.Item) protocol.SymbolInformation {
+func information(p session.Place, it scope.Item) protocol.SymbolInformation {
 	var info protocol.SymbolInformation
-	info.Name, info.Kind, info.Location = it.Name, symbolKinds[it.Kind], p.location(it.Span)
+	info.Name, info.Kind, info.Location = it.Name, symbolKinds[it.Kind], p.Location(it.Span)
 	return info
 }
 
@@ -62,12 +64,12 @@ const maxSymbols = 1000
 
 // workspaceSymbol looks through the open documents, and then through the other
 // programs of the workspace, whose outlines are remembered.
-func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
-	params, err := decode[protocol.WorkspaceSymbolParams](raw)
+func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
+	params, err := connection.Decode[protocol.WorkspaceSymbolParams](raw)
 	if err != nil {
 		return nil, err
 	}
-	snaps := s.docs.Snapshots()
+	snaps := s.Docs.Snapshots()
 	return func(ctx context.Context) (any, error) {
 		out := protocol.SymbolInformationSlice{}
 		for _, snap := range snaps {
@@ -77,12 +79,12 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 			snap.With(func(v *workspace.View) {
 				for _, it := range feature.FindSymbols(v.Program().Tree, params.Query) {
 					if len(out) < maxSymbols {
-						out = append(out, information(bare(snap), it))
+						out = append(out, information(session.Bare(snap), it))
 					}
 				}
 			})
 		}
-		s.outlines.All(ctx, s.programs(ctx), s.docs.Encoding(), func(f scan.File, symbols []scan.Symbol) bool {
+		s.outlines.All(ctx, s.Programs(ctx), s.Docs.Encoding(), func(f scan.File, symbols []scan.Symbol) bool {
 			for _, it := range symbols {
 				if feature.Matches(it.Item.Name, params.Query) && len(out) < maxSymbols {
 					out = append(out, closedSymbol(f, it))
@@ -97,6 +99,6 @@ func workspaceSymbol(s *server, raw jsonrpc2.RawMessage) (work, error) {
 func closedSymbol(f scan.File, s scan.Symbol) protocol.SymbolInformation {
 	var info protocol.SymbolInformation
 	info.Name, info.Kind = s.Item.Name, symbolKinds[s.Item.Kind]
-	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: positionOf(s.Start), End: positionOf(s.End)}}
+	info.Location = protocol.Location{URI: uri.File(f.Path), Range: protocol.Range{Start: session.PositionOf(s.Start), End: session.PositionOf(s.End)}}
 	return info
 }

@@ -35,7 +35,7 @@ func (w *wire) changeTo(version int, text string, s edittest.Step) (after string
 
 // TestTenThousandEdits types while others ask and cancel, and findings come and
 // are given up. Every request is answered, the server has no fault, and in the
-// end what it shows and answers is what a server says that has just opened the
+// end what it shows and answers is what a server shows and answers that has just opened the
 // text.
 func TestTenThousandEdits(t *testing.T) {
 	small := ffn + program

@@ -8,7 +8,9 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 	"dmir/syntax/source"
 )
@@ -31,37 +33,37 @@ type heatSpan struct {
 }
 
 // heat reads its parameters by hand: they are none of the protocol's.
-func heat(s *server, raw jsonrpc2.RawMessage) (work, error) {
+func heat(s *server, raw jsonrpc2.RawMessage) (connection.Work, error) {
 	var params heatParams
 	if err := json.Unmarshal(raw, &params); err != nil {
 		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "malformed parameters: %v", err)
 	}
 	return onDocument(
 		func(p *protocol.CodeLensParams) uri.URI { return p.TextDocument.URI },
-		func(_ context.Context, s *server, p place, _ *protocol.CodeLensParams) (any, error) {
+		func(_ context.Context, s *server, p session.Place, _ *protocol.CodeLensParams) (any, error) {
 			return s.heats(p, params)
 		},
 	)(s, raw)
 }
 
-func (s *server) heats(p place, params heatParams) (any, error) {
+func (s *server) heats(p session.Place, params heatParams) (any, error) {
 	if params.By == "" {
 		params.By = p.Settings.Heat
 	}
 	out := []heatSpan{}
 	if params.By == workspace.HeatOff {
-		return answer(out)
+		return session.Answer(out)
 	}
 	span := source.Span{End: p.Src.Len()}
 	if params.Range != nil {
-		span = p.bytes(*params.Range)
+		span = p.Span(*params.Range)
 	}
 	heats, err := feature.Heats(p.Program(), params.By, span)
 	if err != nil {
 		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, err.Error())
 	}
 	for _, h := range heats {
-		out = append(out, heatSpan{p.span(h.Span), h.Level, h.Text})
+		out = append(out, heatSpan{p.Range(h.Span), h.Level, h.Text})
 	}
-	return answer(out)
+	return session.Answer(out)
 }

@@ -7,19 +7,20 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 )
 
 var inlayHint = onDocument(
 	func(p *protocol.InlayHintParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, s *server, p place, params *protocol.InlayHintParams) (any, error) {
+	func(_ context.Context, s *server, p session.Place, params *protocol.InlayHintParams) (any, error) {
 		out := []protocol.InlayHint{}
 		if !p.Settings.Hints {
 			return out, nil
 		}
 		yes := true
-		for _, h := range feature.Hints(p.Program(), p.Measured, p.bytes(params.Range)) {
+		for _, h := range feature.Hints(p.Program(), p.Measured, p.Span(params.Range)) {
 			out = append(out, protocol.InlayHint{
-				Position:    p.at(h.Offset),
+				Position:    p.At(h.Offset),
 				Label:       protocol.String(h.Label),
 				Tooltip:     s.markup(h.Tooltip),
 				PaddingLeft: &yes,

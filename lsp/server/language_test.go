@@ -89,7 +89,7 @@ func TestCompletionInEquation(t *testing.T) {
 	}
 }
 
-// A function of many values answers with the nearest and says that there are more.
+// A function of many values answers with the nearest and reports that there are more.
 func TestManyValues(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("func.func @f(%x: tensor<4xf32>) {\n")

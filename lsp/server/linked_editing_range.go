@@ -4,6 +4,7 @@ import (
 	"go.lsp.dev/protocol"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 )
 
 // namePattern is what the name of a value may become while its places are
@@ -14,11 +15,11 @@ var linkedEditingRange = onPosition(
 	func(p *protocol.LinkedEditingRangeParams) *protocol.TextDocumentPositionParams {
 		return &p.TextDocumentPositionParams
 	},
-	func(_ *server, p place, off int, _ *protocol.LinkedEditingRangeParams) (any, error) {
+	func(_ *server, p session.Place, off int, _ *protocol.LinkedEditingRangeParams) (any, error) {
 		spans := feature.EditedTogether(p.Names(), off)
 		if len(spans) == 0 {
 			return nil, nil
 		}
 		pattern := namePattern
-		return &protocol.LinkedEditingRanges{Ranges: p.ranges(spans), WordPattern: &pattern}, nil
+		return &protocol.LinkedEditingRanges{Ranges: ranges(p, spans), WordPattern: &pattern}, nil
 	})

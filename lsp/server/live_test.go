@@ -16,6 +16,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
 	"dmir/lsp/feature"
 )
 
@@ -25,7 +26,7 @@ func (e *editor) openAs(u, text string) {
 	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"dmir","version":1,"text":%s}}`, u, quote(text)))
 }
 
-// onDisk writes files into a new folder and gives the address of each.
+// onDisk writes files into a new folder and returns the address of each.
 func onDisk(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -274,9 +275,9 @@ func TestPanels(t *testing.T) {
 		t.Errorf("version %d: %.300v", version, got["diff"])
 	}
 	for params, code := range map[string]jsonrpc2.Code{
-		fmt.Sprintf(`{"uri":%q,"kind":"pie"}`, u):                     requestFailed,
-		fmt.Sprintf(`{"uri":%q,"kind":"graph","function":"gone"}`, u): requestFailed,
-		`{"uri":"file:///gone.dmir","kind":"graph"}`:                  requestFailed,
+		fmt.Sprintf(`{"uri":%q,"kind":"pie"}`, u):                     connection.RequestFailed,
+		fmt.Sprintf(`{"uri":%q,"kind":"graph","function":"gone"}`, u): connection.RequestFailed,
+		`{"uri":"file:///gone.dmir","kind":"graph"}`:                  connection.RequestFailed,
 		`{"kind":"graph"}`: jsonrpc2.InvalidParams,
 		`{"uri":7}`:        jsonrpc2.InvalidParams,
 	} {
@@ -285,7 +286,7 @@ func TestPanels(t *testing.T) {
 		}
 	}
 	e.openAs("untitled:u", ffn)
-	if err := e.call("dmir/panelData", `{"uri":"untitled:u","kind":"diff"}`, nil); codeOf(err) != requestFailed || !strings.Contains(err.Error(), "never saved") {
+	if err := e.call("dmir/panelData", `{"uri":"untitled:u","kind":"diff"}`, nil); codeOf(err) != connection.RequestFailed || !strings.Contains(err.Error(), "never saved") {
 		t.Errorf("a diff of what was never saved: %v", err)
 	}
 }
@@ -473,7 +474,7 @@ func strip(r io.Reader) io.Reader {
 	return out
 }
 
-// An editor that opens no addresses is told where the page is.
+// An editor that opens no addresses is shown the address of the page.
 func TestPanelWithoutShowDocument(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")

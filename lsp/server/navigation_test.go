@@ -10,6 +10,8 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
+
+	"dmir/lsp/connection"
 )
 
 const calling = `func.func private @leaf(i32) -> i32
@@ -218,7 +220,7 @@ func TestMalformedNavigation(t *testing.T) {
 			}
 		}
 		for _, params := range []string{at(1<<30, 1<<30), `{"textDocument":{"uri":"file:///none.dmir"},"position":{"line":0,"character":0},"newName":"x"}`} {
-			if err := e.call(method, params, nil); err != nil && codeOf(err) != jsonrpc2.InvalidParams && codeOf(err) != requestFailed {
+			if err := e.call(method, params, nil); err != nil && codeOf(err) != jsonrpc2.InvalidParams && codeOf(err) != connection.RequestFailed {
 				t.Errorf("%s %s: %v", method, params, err)
 			}
 		}

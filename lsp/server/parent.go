@@ -7,7 +7,7 @@ import (
 
 // watchParent calls gone when the process pid ends. Where there is no such
 // process to begin with, as when the editor lives in another container, it does
-// nothing: the end of the input tells then.
+// nothing: the end of the input ends the server then.
 func watchParent(ctx context.Context, pid int, every time.Duration, gone func()) {
 	if pid <= 0 || !alive(pid) {
 		return

@@ -2,5 +2,5 @@
 
 package server
 
-// alive cannot be told here; the end of the input ends the server.
+// alive is not known here; the end of the input ends the server.
 func alive(int) bool { return false }

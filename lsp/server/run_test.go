@@ -10,6 +10,8 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
+
+	"dmir/lsp/job"
 )
 
 const program = `func.func @f(%a: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
@@ -29,7 +31,7 @@ func TestRun(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}},"window":{"workDoneProgress":true}}`, `{"run":{"device":"reference"}}`)
 	e.open(program)
-	var res runResult
+	var res job.RunResult
 	e.must("workspace/executeCommand", runParams(""), &res)
 	if !res.OK || res.Func != "f" || res.Device != "reference" || res.ElapsedNs <= 0 || len(res.Results) != 1 {
 		t.Fatalf("result %+v", res)
@@ -84,7 +86,7 @@ func (c failingRun) timeout() time.Duration {
 	return patient
 }
 
-// What does not run says why, in the answer and, where running showed it or the
+// What does not run explains why, in the answer and, where running showed it or the
 // worker died, as a diagnostic until the next edit.
 func TestRunFailures(t *testing.T) {
 	for name, c := range map[string]failingRun{
@@ -103,7 +105,7 @@ func TestRunFailures(t *testing.T) {
 			e := connect(t, Options{Worker: workerCommand(c.worker), RunTimeout: c.timeout()}, nil)
 			e.initialize("", `{"lint":{"enabled":false}}`)
 			e.open(or(c.text, program))
-			var res runResult
+			var res job.RunResult
 			e.must("workspace/executeCommand", runParams(""), &res)
 			if res.OK || !strings.Contains(res.Message, c.want) {
 				t.Errorf("answer %+v, want %q", res, c.want)
@@ -125,7 +127,7 @@ func TestLingeringWorker(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("linger")}, nil)
 	e.initialize("", "")
 	e.open(program)
-	var res runResult
+	var res job.RunResult
 	e.must("workspace/executeCommand", runParams(""), &res)
 	if !res.OK {
 		t.Errorf("answer %+v", res)
@@ -179,7 +181,7 @@ func TestTrust(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize("", `{"trusted":false}`)
 	e.open(program)
-	var res runResult
+	var res job.RunResult
 	e.must("workspace/executeCommand", runParams(""), &res)
 	if res.OK || !strings.Contains(res.Message, "not trusted") {
 		t.Errorf("answer %+v", res)

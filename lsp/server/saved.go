@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"dmir/lsp/session"
 )
 
 // saved knows whether a document differs from its file on disk, which is read
@@ -24,7 +26,7 @@ type savedFile struct {
 var savedSeed = maphash.MakeSeed()
 
 // differs reports whether p's document has a file whose text is another.
-func (d *saved) differs(p place) bool {
+func (d *saved) differs(p session.Place) bool {
 	info, err := os.Stat(p.Path)
 	if err != nil || !info.Mode().IsRegular() || p.Path == p.Key {
 		return false

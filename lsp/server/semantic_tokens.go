@@ -10,6 +10,7 @@ import (
 	"go.lsp.dev/uri"
 
 	"dmir/lsp/feature"
+	"dmir/lsp/session"
 	"dmir/syntax/source"
 )
 
@@ -35,8 +36,8 @@ func tokenLegend() protocol.SemanticTokensLegend {
 
 var semanticTokens = onDocument(
 	func(p *protocol.SemanticTokensParams) uri.URI { return p.TextDocument.URI },
-	func(ctx context.Context, s *server, p place, _ *protocol.SemanticTokensParams) (any, error) {
-		now, err := p.allTokens(ctx)
+	func(ctx context.Context, s *server, p session.Place, _ *protocol.SemanticTokensParams) (any, error) {
+		now, err := allTokens(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +48,8 @@ var semanticTokens = onDocument(
 // has, or all where the server no longer knows those.
 var semanticTokensDelta = onDocument(
 	func(p *protocol.SemanticTokensDeltaParams) uri.URI { return p.TextDocument.URI },
-	func(ctx context.Context, s *server, p place, params *protocol.SemanticTokensDeltaParams) (any, error) {
-		now, err := p.allTokens(ctx)
+	func(ctx context.Context, s *server, p session.Place, params *protocol.SemanticTokensDeltaParams) (any, error) {
+		now, err := allTokens(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -65,8 +66,8 @@ var semanticTokensDelta = onDocument(
 	})
 
 // wholeTokens gives tokens a name, for editors that ask for differences.
-func (s *server) wholeTokens(p place, t *protocol.SemanticTokens) *protocol.SemanticTokens {
-	if s.features.tokenDelta {
+func (s *server) wholeTokens(p session.Place, t *protocol.SemanticTokens) *protocol.SemanticTokens {
+	if s.Features.TokenDelta {
 		id := s.tokens.keep(p.Key, t.Data)
 		t.ResultID = &id
 	}
@@ -75,10 +76,10 @@ func (s *server) wholeTokens(p place, t *protocol.SemanticTokens) *protocol.Sema
 
 var semanticTokensRange = onDocument(
 	func(p *protocol.SemanticTokensRangeParams) uri.URI { return p.TextDocument.URI },
-	func(_ context.Context, _ *server, p place, params *protocol.SemanticTokensRangeParams) (any, error) {
-		found := feature.Tokens(p.Program(), p.bytes(params.Range))
-		p.letGo() // what follows takes the text alone
-		return p.tokens(found), nil
+	func(_ context.Context, _ *server, p session.Place, params *protocol.SemanticTokensRangeParams) (any, error) {
+		found := feature.Tokens(p.Program(), p.Span(params.Range))
+		p.Release() // what follows takes the text alone
+		return tokens(p, found), nil
 	})
 
 // perTokenBytes is how many bytes of text there are to a token, about.
@@ -89,14 +90,14 @@ const perTokenBytes = 6
 const atOnce = 1000
 
 // allTokens are those of the whole text, unless that changes meanwhile.
-func (p place) allTokens(ctx context.Context) (*protocol.SemanticTokens, error) {
+func allTokens(ctx context.Context, p session.Place) (*protocol.SemanticTokens, error) {
 	all := make([]feature.Token, 0, p.Src.Len()/perTokenBytes)
 	for line := 0; line < p.Src.Lines(); line += atOnce {
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case p.Superseded():
-			return nil, errContentModified
+			return nil, session.ErrContentModified
 		}
 		part := source.Span{Start: p.Src.LineStart(line), End: p.Src.LineStart(line + atOnce)}
 		for _, t := range feature.Tokens(p.Program(), part) {
@@ -105,13 +106,13 @@ func (p place) allTokens(ctx context.Context) (*protocol.SemanticTokens, error) 
 			}
 		}
 	}
-	p.letGo() // what follows takes the text alone
-	return p.tokens(all), nil
+	p.Release() // what follows takes the text alone
+	return tokens(p, all), nil
 }
 
 // tokens writes each token as five numbers: lines and columns counted from the
 // one before, its length, its type, its modifiers.
-func (p place) tokens(found []feature.Token) *protocol.SemanticTokens {
+func tokens(p session.Place, found []feature.Token) *protocol.SemanticTokens {
 	out := &protocol.SemanticTokens{Data: make([]uint32, 0, 5*len(found))}
 	line, last := 0, 0 // of the token before: its line, its offset
 	for _, t := range found {
@@ -123,14 +124,14 @@ func (p place) tokens(found []feature.Token) *protocol.SemanticTokens {
 		if t.Def {
 			modifiers = 1
 		}
-		out.Data = append(out.Data, uint32(to-line), p.width(source.Span{Start: last, End: t.Span.Start}), p.width(t.Span), uint32(t.Kind), modifiers)
+		out.Data = append(out.Data, uint32(to-line), width(p, source.Span{Start: last, End: t.Span.Start}), width(p, t.Span), uint32(t.Kind), modifiers)
 		line, last = to, t.Span.Start
 	}
 	return out
 }
 
 // width is the number of columns of a stretch of one line.
-func (p place) width(s source.Span) uint32 {
+func width(p session.Place, s source.Span) uint32 {
 	if p.Encoding == source.UTF8 {
 		return uint32(s.Len())
 	}

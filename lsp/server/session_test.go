@@ -13,6 +13,8 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
+
+	"dmir/lsp/connection"
 )
 
 const ffn = `func.func @ffn(%x: tensor<8x512x1024xf16>, %w: tensor<1024x4096xf16>, %b: tensor<4096xf16>) -> tensor<8x512x4096xf16> {
@@ -109,7 +111,7 @@ func TestSession(t *testing.T) {
 	if got, want := applyEdit(t, ffn, &we, 1), strings.ReplaceAll(ffn, "%h", "%hidden"); got != want {
 		t.Errorf("renamed:\n%s", got)
 	}
-	if err := e.call("textDocument/rename", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":1,"character":3},"newName":"%%x"}`, testURI), nil); codeOf(err) != requestFailed {
+	if err := e.call("textDocument/rename", fmt.Sprintf(`{"textDocument":{"uri":%q},"position":{"line":1,"character":3},"newName":"%%x"}`, testURI), nil); codeOf(err) != connection.RequestFailed {
 		t.Errorf("a rename to a name that is taken: %v", err)
 	}
 }
@@ -344,7 +346,7 @@ func TestDiagnosticsFollow(t *testing.T) {
 	}
 }
 
-// An editor hears of a document under the address that it uses itself, and
+// Diagnostics carry the address that the editor uses for a document, and
 // finds it under any spelling.
 func TestAddresses(t *testing.T) {
 	e := connect(t, Options{}, nil)

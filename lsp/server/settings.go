@@ -19,9 +19,9 @@ type settings struct {
 	pulling sync.Mutex // held by a pull: of two, the answer that is older must not come last
 	mu      sync.Mutex
 	base    workspace.Settings            // of initialize
-	general workspace.Settings            // as the editor last said
+	general workspace.Settings            // as the editor last sent them
 	folders map[string]workspace.Settings // those of each folder, by its path on disk
-	flipped map[string]bool               // switches that stand otherwise than the editor last said
+	flipped map[string]bool               // switches that differ from what the editor last sent
 }
 
 // The switches of dmir.toggle.
@@ -45,7 +45,7 @@ func (s *server) flip(name string) bool {
 	}
 	s.settings.flipped[name] = !s.settings.flipped[name]
 	changed := s.useSettings()
-	now := s.docs.Settings()
+	now := s.Docs.Settings()
 	s.settings.mu.Unlock()
 	if changed {
 		s.refresh()
@@ -67,7 +67,7 @@ func (s *server) useSettings() (changed bool) {
 	for dir, set := range s.settings.folders {
 		folders[dir] = flip(set)
 	}
-	return s.docs.SetSettings(flip(s.settings.general), folders)
+	return s.Docs.SetSettings(flip(s.settings.general), folders)
 }
 
 // initSettings reads the initialization options: a settings object, whether the
@@ -85,11 +85,11 @@ func (s *server) initSettings(raw protocol.LSPAny) {
 	}
 	if json.Unmarshal(raw, &client) == nil {
 		if client.Trusted != nil {
-			s.trusted.Store(*client.Trusted)
+			s.jobs.Trust(*client.Trusted)
 		}
-		s.features.panels = client.Panels
+		s.Features.Panels = client.Panels
 		if client.Pictures != nil {
-			s.features.pictures = *client.Pictures
+			s.Features.Pictures = *client.Pictures
 		}
 	}
 	set, errs := s.settings.base.Decode(section(raw))
@@ -123,22 +123,22 @@ func changeConfiguration(s *server, p *protocol.DidChangeConfigurationParams) er
 // pullSettings asks for the settings that hold everywhere and for those of each
 // folder.
 func (s *server) pullSettings() {
-	if !s.features.configuration {
+	if !s.Features.Configuration {
 		return
 	}
 	s.settings.pulling.Lock()
 	defer s.settings.pulling.Unlock()
-	ctx, cancel := context.WithTimeout(s.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
 	defer cancel()
 	name := "dmir"
 	items := []protocol.ConfigurationItem{{Section: &name}}
-	folders := s.folders.all()
+	folders := s.Folders.All()
 	for _, f := range folders {
 		scope := uri.URI(f.URI)
 		items = append(items, protocol.ConfigurationItem{Section: &name, ScopeURI: &scope})
 	}
 	var got []protocol.LSPAny
-	err := s.client.call(ctx, protocol.MethodWorkspaceConfiguration, &protocol.ConfigurationParams{Items: items}, &got)
+	err := s.Call(ctx, protocol.MethodWorkspaceConfiguration, &protocol.ConfigurationParams{Items: items}, &got)
 	if err != nil || len(got) == 0 {
 		return
 	}
@@ -186,17 +186,14 @@ func (s *server) applySettings(raw []byte, folders map[string][]byte) {
 
 func (s *server) complain(errs []error) {
 	for _, err := range errs {
-		s.client.log(protocol.MessageTypeWarning, strings.ToUpper(err.Error()[:1])+err.Error()[1:])
+		s.Log(protocol.MessageTypeWarning, strings.ToUpper(err.Error()[:1])+err.Error()[1:])
 	}
 }
 
-// trust hears that the person trusts the workspace, or no longer does.
+// trust sets whether the user trusts the workspace.
 func trust(s *server, p *trustParams) error {
-	s.trusted.Store(p.Trusted)
-	if !p.Trusted {
-		s.runs.stop()
-	}
-	s.live.everything(s.touched) // what is compiled only where that is trusted
+	s.jobs.Trust(p.Trusted)
+	s.pages.AllChanged() // what is compiled only where that is trusted
 	return nil
 }
 

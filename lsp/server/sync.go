@@ -7,8 +7,9 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
-	"go.lsp.dev/uri"
 
+	"dmir/lsp/connection"
+	"dmir/lsp/session"
 	"dmir/lsp/workspace"
 )
 
@@ -16,7 +17,7 @@ import (
 const largeText = 64 << 10
 
 // didOpen reads the address by hand as well: the protocol's type spells it in
-// a way of its own, and an editor should hear of its documents as it calls them.
+// a way of its own, and diagnostics should carry the address that the editor uses.
 func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	rest, text, large := []byte(nil), "", false
 	if len(raw) > largeText {
@@ -24,14 +25,14 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 			raw = rest
 		}
 	}
-	p, err := decode[protocol.DidOpenTextDocumentParams](raw)
+	p, err := connection.Decode[protocol.DidOpenTextDocumentParams](raw)
 	if err != nil {
 		return err
 	}
 	if !large {
 		text = strings.Clone(p.TextDocument.Text)
 	}
-	a := address(p.TextDocument.URI)
+	a := session.AddressOf(p.TextDocument.URI)
 	var spelt struct {
 		TextDocument struct {
 			URI string `json:"uri"`
@@ -40,17 +41,17 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 	if err := json.Unmarshal(raw, &spelt); err == nil {
 		a.URI = spelt.TextDocument.URI
 	}
-	if noProgram(a.Key) {
+	if session.NoProgram(a.Key) {
 		return nil
 	}
 	if workspace.IsConfig(a) {
-		s.docs.OpenConfig(a, text)
-		s.published.configChanged()
+		s.Docs.OpenConfig(a, text)
+		s.diagnostics.ConfigChanged()
 		s.refresh()
 		return nil
 	}
-	s.closed.took(a.URI, false) // it is looked at as a document from now on
-	s.docs.Open(a, p.TextDocument.Version, text)
+	s.diagnostics.Opened(a.URI) // it is looked at as a document from now on
+	s.Docs.Open(a, p.TextDocument.Version, text)
 	return nil
 }
 
@@ -59,84 +60,56 @@ func didChange(s *server, p *protocol.DidChangeTextDocumentParams) error {
 	for _, c := range p.ContentChanges {
 		switch c := c.(type) {
 		case *protocol.TextDocumentContentChangePartial:
-			edits = append(edits, workspace.Edit{Start: position(c.Range.Start), End: position(c.Range.End), Text: c.Text})
+			edits = append(edits, workspace.Edit{Start: session.Position(c.Range.Start), End: session.Position(c.Range.End), Text: c.Text})
 		case *protocol.TextDocumentContentChangeWholeDocument:
 			edits = append(edits, workspace.Edit{Whole: true, Text: strings.Clone(c.Text)})
 		default:
 			return fmt.Errorf("a content change of unknown form %T", c)
 		}
 	}
-	a := address(p.TextDocument.URI)
-	if noProgram(a.Key) {
+	a := session.AddressOf(p.TextDocument.URI)
+	if session.NoProgram(a.Key) {
 		return nil
 	}
 	if workspace.IsConfig(a) {
-		s.live.later(a.Key, func() {
-			s.docs.ConfigChanged()
-			s.published.configChanged()
+		s.pages.Later(a.Key, func() {
+			s.Docs.ConfigChanged()
+			s.diagnostics.ConfigChanged()
 			s.refresh()
 		})
-		return s.docs.ChangeConfig(a, edits)
+		return s.Docs.ChangeConfig(a, edits)
 	}
-	defer s.touched(a.Key)
-	return s.docs.Change(a.Key, p.TextDocument.Version, edits)
+	defer s.pages.Changed(a.Key)
+	return s.Docs.Change(a.Key, p.TextDocument.Version, edits)
 }
 
 func didClose(s *server, p *protocol.DidCloseTextDocumentParams) error {
-	a := address(p.TextDocument.URI)
-	if noProgram(a.Key) {
+	a := session.AddressOf(p.TextDocument.URI)
+	if session.NoProgram(a.Key) {
 		return nil
 	}
 	if workspace.IsConfig(a) {
-		s.docs.CloseConfig(a)
-		s.published.configChanged()
+		s.Docs.CloseConfig(a)
+		s.diagnostics.ConfigChanged()
 		s.refresh()
 		return nil
 	}
 	key := a.Key
 	spelt := key
-	if snap := s.docs.Snapshot(key); snap != nil {
+	if snap := s.Docs.Snapshot(key); snap != nil {
 		spelt = snap.URI
 	}
 	s.tokens.forget(key)
-	s.live.closed(key)
+	s.pages.Closed(key)
 	s.saved.forget(a.Path)
-	return s.docs.Close(key, func() {
-		s.published.forget(key)
-		if !s.features.pulls {
-			s.clear(spelt)
-		}
+	return s.Docs.Close(key, func() {
+		s.diagnostics.Closed(key, spelt)
 	})
 }
 
-// didSave hears that a file holds what its document holds, which is what lenses
-// and comparisons look at.
+// didSave updates what depends on the file on disk: lenses and comparisons.
 func didSave(s *server, p *protocol.DidSaveTextDocumentParams) error {
-	s.touched(address(p.TextDocument.URI).Key)
-	s.refreshLenses()
+	s.pages.Changed(session.AddressOf(p.TextDocument.URI).Key)
+	s.RefreshLenses()
 	return nil
-}
-
-// noProgram reports whether an address is that of a virtual document which holds
-// no program: code, a table, an article.
-func noProgram(at string) bool {
-	v, ok := parseView(at)
-	return ok && views[v.Name].ext != ".dmir" && views[v.Name].ext != ".mlir"
-}
-
-// address is a document's, detached from the message that brought it. The path
-// of one that is no file is its address.
-func address(u uri.URI) workspace.Address {
-	key := strings.Clone(string(u))
-	if v, err := uri.Parse(key); err == nil {
-		key = string(v)
-		if v.IsFile() {
-			return workspace.Address{Key: key, URI: key, Path: v.FsPath()}
-		}
-	}
-	a := workspace.Address{Key: key, URI: key, Path: key}
-	if v, ok := parseView(key); ok && v.Document != "" {
-		a.Base = address(uri.URI(v.Document)).Path // it is seen as what it shows
-	}
-	return a
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"go.lsp.dev/protocol"
+	"dmir/lsp/connection"
 )
 
 // deaf is the output to an editor that does not read.
@@ -55,7 +54,7 @@ func TestUnread(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			const most = 4 * maxUnread
+			const most = 4 * connection.MaxUnread
 			sent := 0
 			var err error
 			for ; err == nil && sent < most; sent++ {
@@ -74,80 +73,5 @@ func TestUnread(t *testing.T) {
 				t.Errorf("%d MB are held after %d messages", mem.HeapAlloc>>20, sent)
 			}
 		})
-	}
-}
-
-// Notifications that an editor does not read give way to newer ones, logs to
-// nothing; what must arrive keeps its order.
-func TestSuperseded(t *testing.T) {
-	e := connect(t, Options{}, nil)
-	e.initialize(wishes, `{}`)
-	c := e.server.client
-	release, began := make(chan struct{}), make(chan struct{})
-	c.post(func() { close(began); <-release })
-	<-began // what follows waits
-	var said []string
-	for i := range 100_000 {
-		c.supersede("a", func() { said = append(said, fmt.Sprint("a", i)) })
-		c.supersede("b", func() { said = append(said, fmt.Sprint("b", i)) })
-		c.log(protocol.MessageTypeInfo, "text")
-	}
-	c.post(func() { said = append(said, "end") })
-	c.mu.Lock()
-	waiting := len(c.queue)
-	c.mu.Unlock()
-	if waiting > maxLogs+3 {
-		t.Errorf("%d messages wait", waiting)
-	}
-	close(release)
-	c.flush(t.Context())
-	if got := fmt.Sprint(said); got != "[a99999 b99999 end]" {
-		t.Errorf("sent %s", got)
-	}
-	c.supersede("a", func() { said = append(said, "again") })
-	c.flush(t.Context())
-	if said[len(said)-1] != "again" {
-		t.Error("what was sent is taken for what waits")
-	}
-}
-
-// Beyond a bound the queue ends the connection and holds no more; so do
-// responses.
-func TestOverflow(t *testing.T) {
-	ended := 0
-	release := make(chan struct{})
-	c := &client{ctx: context.Background(), overflow: func() { ended++ }}
-	c.post(func() { <-release })
-	for range 3 * maxUnread {
-		c.post(func() {})
-	}
-	c.mu.Lock()
-	if len(c.queue) > maxUnread || ended == 0 {
-		t.Errorf("%d messages wait, ended %d times", len(c.queue), ended)
-	}
-	c.mu.Unlock()
-	close(release)
-	c.flush(t.Context())
-
-	why := error(nil)
-	closed := 0
-	s := &stream{ended: func(err error) { why = err }, out: io.Discard, close: func() error { closed++; return nil }}
-	for range maxUnread {
-		if err := s.wait(1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.wait(1); !errors.Is(err, errUnread) || !errors.Is(why, errUnread) {
-		t.Errorf("%v, ended for %v", err, why)
-	}
-	s = &stream{ended: s.ended, out: io.Discard, close: s.close}
-	if err := s.wait(2 * maxUnreadBytes); err != nil {
-		t.Errorf("one large response: %v", err)
-	}
-	if err := s.wait(1); !errors.Is(err, errUnread) {
-		t.Errorf("another beside it: %v", err)
-	}
-	if closed != 2 {
-		t.Errorf("the input was closed %d times", closed)
 	}
 }

@@ -10,34 +10,10 @@ import (
 	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
-)
 
-// An address of a view holds the document's, whatever it is made of, and an
-// editor that spells it anew comes to the same.
-func TestViewAddress(t *testing.T) {
-	for _, c := range []struct{ view, document, fn, want string }{
-		{"generic", "file:///a/ffn.dmir", "", "dmir:/generic/ffn.mlir?file%3A%2F%2F%2Fa%2Fffn.dmir"},
-		{"expanded", "file:///work%20space/t.dmir", "", "dmir:/expanded/t.dmir?file%3A%2F%2F%2Fwork%2520space%2Ft.dmir"},
-		{"cost", "file:///a+b%23/%C3%A9.mlir", "", "dmir:/cost/%C3%A9.txt?file%3A%2F%2F%2Fa%2Bb%2523%2F%25C3%25A9.mlir"},
-		{"fixed", "untitled:Untitled-1", "", "dmir:/fixed/Untitled-1.dmir?untitled%3AUntitled-1"},
-		{"fixed", "vscode-remote://ssh+host/a/b.dmir?x=y#z", "", "dmir:/fixed/b.dmir?vscode-remote%3A%2F%2Fssh%2Bhost%2Fa%2Fb.dmir%3Fx%3Dy%23z"},
-		{"cuda", "file:///a/ffn.dmir", "layer", "dmir:/cuda/layer.cu?file%3A%2F%2F%2Fa%2Fffn.dmir%20%40layer"},
-		{"after-fuse", "file:///a%20b/ffn.dmir", "odd/na me @x", "dmir:/after-fuse/odd_na_me_@x.dmir?file%3A%2F%2F%2Fa%2520b%2Fffn.dmir%20%40odd%2Fna%20me%20%40x"},
-	} {
-		got := viewAddress(c.view, c.document, c.fn)
-		if got != c.want {
-			t.Errorf("%s of %s is at %s, want %s", c.view, c.document, got, c.want)
-		}
-		if v, ok := parseView(got); !ok || v.Name != c.view || v.Document != c.document || v.Func != c.fn {
-			t.Errorf("%s is %+v", got, v)
-		}
-	}
-	for _, bad := range []string{"", "file:///a", "dmir:", "dmir:/generic", "dmir:/generic/a/b?c", "dmir:/generic/a?%zz", "dmir:///%"} {
-		if v, ok := parseView(bad); ok {
-			t.Errorf("%q is a view: %+v", bad, v)
-		}
-	}
-}
+	"dmir/lsp/connection"
+	"dmir/lsp/session"
+)
 
 // content is the text of a virtual document.
 func (e *editor) content(at string) string {
@@ -61,14 +37,14 @@ func TestVirtualDocuments(t *testing.T) {
 		"fixed":    "%y = dm.kernel -> tensor<8x512x4096xf16> {\n    %h = dm.einsum", // also where lint is switched off
 		"cost":     "einsum",
 	} {
-		at := viewAddress(view, testURI, "")
+		at := session.ViewAddress(view, testURI, "")
 		if got := e.content(at); !strings.Contains(got, want) {
 			t.Errorf("%s:\n%s", view, got)
 		}
 	}
 	var shown struct{ URI, Text string }
 	e.command("dmir.view", fmt.Sprintf(`{"uri":%q,"view":"generic"}`, testURI), &shown)
-	at := viewAddress("generic", testURI, "")
+	at := session.ViewAddress("generic", testURI, "")
 	if asked := e.asked("window/showDocument", 1); shown.URI != at || shown.Text != "" || !strings.Contains(asked, at) {
 		t.Errorf("%+v, asked to show %s", shown, asked)
 	}
@@ -94,8 +70,8 @@ func TestVirtualDocuments(t *testing.T) {
 		t.Errorf("%d refreshes; views that the editor does not ask for again are closed", n)
 	}
 	for params, code := range map[string]jsonrpc2.Code{
-		`{"uri":"dmir:/generic/gone.mlir?file%3A%2F%2F%2Fgone.dmir"}`: requestFailed,
-		`{"uri":"dmir:/rule/DM9999.md"}`:                              requestFailed,
+		`{"uri":"dmir:/generic/gone.mlir?file%3A%2F%2F%2Fgone.dmir"}`: connection.RequestFailed,
+		`{"uri":"dmir:/rule/DM9999.md"}`:                              connection.RequestFailed,
 		`{"uri":"dmir:/pie/t.dmir?file%3A%2F%2F%2Ft.dmir"}`:           jsonrpc2.InvalidParams,
 		`{"uri":"dmir:/generic/t.dmir"}`:                              jsonrpc2.InvalidParams,
 		`{"uri":"file:///t.dmir"}`:                                    jsonrpc2.InvalidParams,
@@ -133,7 +109,7 @@ func TestVirtualDocumentAsDocument(t *testing.T) {
 	files := onDisk(t, map[string]string{"dmir.toml": `target = "l40s"`, "f.dmir": ffn})
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")
-	at := viewAddress("expanded", files["f.dmir"], "")
+	at := session.ViewAddress("expanded", files["f.dmir"], "")
 	e.openAs(at, e.content(at))
 	titles, _ := e.lenses(at)
 	if got := titles[len(titles)-1]; !strings.HasSuffix(got, "on l40s") {
@@ -280,21 +256,4 @@ func TestConfigAlone(t *testing.T) {
 	}
 	e.notify("workspace/didChangeWatchedFiles", fmt.Sprintf(`{"changes":[{"uri":%q,"type":3}]}`, path))
 	said("b/dmir.toml", `"diagnostics":[]`, 1)
-}
-
-// Whatever a document is called, the address of its view leads back to it.
-func FuzzViewAddress(f *testing.F) {
-	for _, document := range []string{"file:///a/b.dmir", "untitled:x", "a b+c%20d", "?#", "é\x00", "dmir:/fixed/b.dmir?file%3A%2F%2F%2Fb.dmir", ""} {
-		f.Add(document)
-	}
-	f.Fuzz(func(t *testing.T, document string) {
-		at := viewAddress("fixed", document, "")
-		v, ok := parseView(at)
-		if ok && (v.Name != "fixed" || v.Document != document) {
-			t.Errorf("%q is at %q, which is %+v", document, at, v)
-		}
-		if !ok && strings.HasPrefix(document, "file:///") && !strings.ContainsAny(document, "\x00") {
-			t.Errorf("%q is at %q, which leads nowhere", document, at)
-		}
-	})
 }

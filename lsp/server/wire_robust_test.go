@@ -13,7 +13,7 @@ import (
 )
 
 // wire is a client that keeps nothing but what was said last, so that it can
-// talk for long, and that reads only when it is told to.
+// talk for long, and that reads only when it is asked to.
 type wire struct {
 	t      testing.TB
 	in     *io.PipeWriter
@@ -195,7 +195,7 @@ func (w *wire) change(version int, changes string) {
 	w.notify("textDocument/didChange", fmt.Sprintf(`{"textDocument":{"uri":%q,"version":%d},"contentChanges":[%s]}`, testURI, version, changes))
 }
 
-// ends waits for the server to end and gives its error.
+// ends waits for the server to end and returns its error.
 func (w *wire) ends() error {
 	w.t.Helper()
 	select {

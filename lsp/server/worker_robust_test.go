@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dmir/lsp/job"
 	"dmir/lsp/worker"
 )
 
@@ -64,7 +65,7 @@ func misbehaveBadly(how string) int {
 	return 0
 }
 
-// Whatever a worker does, the run has an answer, which says what happened in a
+// Whatever a worker does, the run has an answer, which describes what happened in a
 // line, and the server goes on as before: it answers, and runs the next worker.
 func TestBadWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -97,7 +98,7 @@ func TestBadWorkers(t *testing.T) {
 			e.initialize("", "")
 			e.open(program)
 			for range 2 {
-				var res runResult
+				var res job.RunResult
 				e.must("workspace/executeCommand", runParams(`,"workDoneToken":"t"`), &res)
 				if res.OK != c.ok || !strings.Contains(res.Message, c.want) || len(res.Message) > 4000 {
 					t.Errorf("answer ok %v, %.300q, want ok %v and %q", res.OK, res.Message, c.ok, c.want)

@@ -18,7 +18,7 @@ const (
 	keptError = 8 << 10
 )
 
-// ErrDied says that the worker ended without a result.
+// ErrDied reports that the worker ended without a result.
 var ErrDied = errors.New("the worker process died")
 
 // Run starts command, has it run req, and waits for the result. The process
@@ -57,8 +57,8 @@ func Run(ctx context.Context, command []string, req Request, progress func(Progr
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the worker: %w", err)
 	}
-	// The pipe stays open while the worker runs: its end tells it to end. A
-	// write that fails says nothing that the way the process ends does not.
+	// The pipe stays open while the worker runs: its end ends the worker. A
+	// write that fails adds nothing to the way in which the process ends.
 	go func() { _, _ = in.Write(append(line, '\n')) }()
 	err = cmd.Wait()
 	_ = in.Close()

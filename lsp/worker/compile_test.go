@@ -145,7 +145,7 @@ func parsed(text string) string {
 	return ""
 }
 
-// What cannot be compiled says why, at its place.
+// What cannot be compiled explains why, at its place.
 func TestCompileFailures(t *testing.T) {
 	other := `func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
   %r = "other.twist"(%a) : (tensor<4xf32>) -> tensor<4xf32>

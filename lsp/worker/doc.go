@@ -18,7 +18,7 @@ const (
 	KindCompile = "compile" // no results: the program as text at every stage
 )
 
-// Request says what to do with a function.
+// Request describes what to do with a function.
 type Request struct {
 	Kind    string           `json:"kind,omitempty"`
 	Path    string           `json:"path"` // as shown in messages
@@ -31,7 +31,7 @@ type Request struct {
 	Code    bool             `json:"code,omitempty"`    // of KindCompile: machine code too, where a CUDA compiler is
 }
 
-// Progress is told while a function runs.
+// Progress is how far a function has run.
 type Progress struct {
 	Done  int `json:"done"` // parts of Total, in expected time
 	Total int `json:"total"`
@@ -64,7 +64,7 @@ type Result struct {
 	Ops       []OpTime `json:"ops"`
 	Kernels   []Kernel `json:"kernels,omitempty"` // in the order in which they run
 	Build     *Build   `json:"build,omitempty"`   // of KindCompile
-	// Foreign says that the device is another machine than the one that times are
+	// Foreign is set if the device is another machine than the one that times are
 	// predicted for, so that the two cannot be compared.
 	Foreign bool `json:"foreign,omitempty"`
 
@@ -134,8 +134,8 @@ const (
 
 // Codes documents them.
 var Codes = diag.Register([]diag.Code{
-	{Code: CodeDied, Name: "worker-died", Doc: "Functions run in a process of their own. It ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote what it should not have.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
-	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less than the cost model says for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
-	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel keeps registers in memory, because a thread has too few. It is right, and slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
+	{Code: CodeDied, Name: "worker-died", Doc: "The process that ran the function ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote invalid output.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
+	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less time than the cost model predicts for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
+	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel spills registers to memory, because a thread has too few. It is correct, but slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
 	{Code: CodeTimeout, Name: "run-timeout", Doc: "The run took longer than the editor waits and was stopped.", Help: "run it on the command line, which waits: dmir run"},
 })

@@ -54,7 +54,7 @@ type teller struct {
 	mu    sync.Mutex
 	enc   *json.Encoder
 	last  time.Time
-	held  *Progress // not told yet
+	held  *Progress // not sent yet
 	timer *time.Timer
 }
 
@@ -102,7 +102,7 @@ type task struct {
 	res      *Result
 }
 
-// note says what is done where it is no op's turn.
+// note reports a step of the work that belongs to no op.
 func (t *task) note(what string) { t.progress(Progress{Total: 1, Note: what}) }
 
 // fail makes a problem the result.

@@ -137,7 +137,7 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
-// A worker that is told to end says nothing of the function.
+// A worker that is asked to end writes no result.
 func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -151,7 +151,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// However fast progress is, the last of it is told without any more to come.
+// However fast progress is, the last of it is sent even if no more comes.
 func TestLastProgress(t *testing.T) {
 	r, w := io.Pipe()
 	said := &teller{enc: json.NewEncoder(w)}

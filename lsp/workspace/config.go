@@ -21,7 +21,7 @@ type ConfigFile struct {
 
 // configs remembers the configuration of each directory for a moment, so that
 // typing does not read it again and again, and that a change is seen even in
-// editors that do not tell.
+// editors that do not report changes.
 type configs struct {
 	report func(ConfigFile)
 
@@ -87,8 +87,8 @@ func (c *configs) set(path string, f *source.File) {
 	clear(c.dirs)
 }
 
-// check says what is wrong with the files that are open in the editor, whether or
-// not a program asks for them, and takes back what was said of those that are
+// check reports the problems of the files that are open in the editor, whether or
+// not a program uses them, and clears the diagnostics of those that are
 // gone.
 func (c *configs) check() {
 	c.mu.Lock()
@@ -149,7 +149,7 @@ func (w *Workspace) CloseConfig(a Address) {
 	w.ConfigChanged()
 }
 
-// unknownTarget says that the editor's settings name no machine.
+// unknownTarget reports that the editor's settings name no machine.
 func unknownTarget(name string, conf *config.Config, used string) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "DM904", Name: "config-value", Severity: diag.Warning,

@@ -50,7 +50,7 @@ func (w *Workspace) cheap(d *document) (ok bool) {
 	}
 	var found []diag.Diagnostic
 	if !snap.With(func(v *View) { found = v.Cheap() }) {
-		return snap.Settings.Lint // the newer version has its own turn
+		return snap.Settings.Lint // the newer version is diagnosed by itself
 	}
 	w.publishCurrent(d, snap, join(found, deep), deep)
 	return snap.Settings.Lint

@@ -13,7 +13,7 @@ type Edit struct {
 	Text       string
 }
 
-// apply gives the text after the edits, each of which counts its positions in
+// apply returns the text after the edits, each of which counts its positions in
 // the text that the one before left, and the steps to it.
 func apply(src *source.File, edits []Edit, enc source.Encoding) (*source.File, []step) {
 	var steps []step

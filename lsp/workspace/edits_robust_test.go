@@ -95,7 +95,7 @@ func TestEditRegressions(t *testing.T) {
 	}
 }
 
-// fails plays steps and says how the first state that is wrong differs.
+// fails plays steps and describes how the first state that is wrong differs.
 func fails(base string, steps []edittest.Step, enc source.Encoding) string {
 	p := newPlayer(base, enc)
 	defer p.close()
@@ -142,7 +142,7 @@ func newPlayer(base string, enc source.Encoding) *player {
 
 func (p *player) close() { p.end() }
 
-// step sends one step the way an editor does and, where somebody looks,
+// step sends one step the way an editor does and, where the state is read,
 // compares the state with that of a fresh open. It returns the difference.
 func (p *player) step(s edittest.Step) (diff string) {
 	p.version++

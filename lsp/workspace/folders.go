@@ -15,7 +15,7 @@ type choices struct {
 
 // of are the settings for a document: those of the innermost folder that holds
 // it, the general ones for a document outside all folders and for one that is
-// no file. What dmir itself has made is not linted: nobody can mend it there.
+// no file. What dmir itself has made is not linted: it cannot be edited there.
 func (c *choices) of(a Address) Settings {
 	best, set := -1, c.general
 	path := a.base()

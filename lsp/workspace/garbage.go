@@ -24,7 +24,7 @@ const (
 	anyAmount = 10_000                // percent of new memory before the collector works
 	spare     = 32 << 20              // bytes that reading any text may take,
 	perByte   = 20                    // and for each of its bytes, before the collector works all the same
-	afterward = 50 * time.Millisecond // in which what was found is told
+	afterward = 50 * time.Millisecond // in which diagnostics are sent
 	largeText = 1 << 20               // bytes from which a text leaves enough behind to give it back at once
 )
 

@@ -26,43 +26,43 @@ type Snapshot struct {
 	Measured *feature.Times // times of the last run of this very text, nil where none
 
 	problems []diag.Diagnostic // of the last run
-	live     *live
-	number   int // of the version in live
+	analysis *analysis
+	number   int // of the version in analysis
 	findings *findings
 }
 
 func newSnapshot(a Address, version int32, src *source.File, enc source.Encoding, set Settings, configs *configs) *Snapshot {
 	s := &Snapshot{Address: a, Version: version, Src: src, Encoding: enc, Settings: set, findings: newFindings()}
-	s.live = newLive(a, src, set, configs)
+	s.analysis = newAnalysis(a, src, set, configs)
 	return s
 }
 
 // edited is the snapshot of the next version of the text.
 func (s *Snapshot) edited(version int32, src *source.File, steps []step) *Snapshot {
-	next := &Snapshot{Address: s.Address, Version: version, Src: src, Encoding: s.Encoding, Settings: s.Settings, findings: newFindings(), live: s.live}
-	next.number = s.live.add(steps)
+	next := &Snapshot{Address: s.Address, Version: version, Src: src, Encoding: s.Encoding, Settings: s.Settings, findings: newFindings(), analysis: s.analysis}
+	next.number = s.analysis.add(steps)
 	return next
 }
 
-// View is what is known about a snapshot, held so that it stays while it is
-// looked at. It must not be used after it was given back.
+// View is the analysis of a snapshot under a read lock. It must not be used after the
+// lock was released.
 type View struct {
 	*Snapshot
 	l *loaded
 }
 
-// Hold is a view of s and what gives it back; ok is false where the document
-// has a newer version that somebody has looked at already. One goroutine holds
-// one view of a document at a time.
+// Hold returns a view of s and the function that releases it; ok is false if a newer
+// version of the document has been analysed. A goroutine holds one view of a document
+// at a time.
 func (s *Snapshot) Hold() (v *View, release func(), ok bool) {
-	l, release, ok := s.live.hold(s.number)
+	l, release, ok := s.analysis.hold(s.number)
 	if !ok {
 		return nil, nil, false
 	}
 	return &View{s, l}, release, true
 }
 
-// With calls look with a view of s, and reports false where there is none.
+// With calls look with a view of s; it returns false if there is none.
 func (s *Snapshot) With(look func(*View)) bool {
 	v, release, ok := s.Hold()
 	if !ok {
@@ -99,7 +99,7 @@ func (v *View) Superseded() bool {
 }
 
 // Newer is closed once the document has a newer version than s.
-func (s *Snapshot) Newer() <-chan struct{} { return s.live.newer(s.number) }
+func (s *Snapshot) Newer() <-chan struct{} { return s.analysis.newer(s.number) }
 
 // Findings are the deep diagnostics: the findings of lint, with their fixes.
 // None where linting is switched off, or where ctx ends or a newer version comes
@@ -121,7 +121,7 @@ func (v *View) Findings(ctx context.Context) []diag.Diagnostic {
 }
 
 // maxShown is how many diagnostics of a kind an editor is shown of one
-// document: more of them help nobody, and cost memory at both ends.
+// document: more would only cost memory.
 const maxShown = 1000
 
 func shown(ds []diag.Diagnostic, what string) []diag.Diagnostic {
@@ -147,7 +147,7 @@ func (v *View) KnownFindings() []diag.Diagnostic {
 	}
 }
 
-// findings are computed once for a text, unless whoever asked gave up.
+// findings are computed once for a text, unless the caller cancels.
 type findings struct {
 	busy chan struct{} // holds one token while someone computes
 	done bool

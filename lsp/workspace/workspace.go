@@ -1,6 +1,6 @@
 // Package workspace holds the documents that an editor has open, as immutable
 // snapshots, with the settings and the configuration that apply to them, and
-// says what is wrong in them after every edit. It knows nothing of the wire.
+// reports what is wrong in them after every edit. It knows nothing of the protocol.
 package workspace
 
 import (
@@ -38,18 +38,18 @@ type Workspace struct {
 	running sync.WaitGroup
 }
 
-// Options say how a Workspace reports.
+// Options are the callbacks and delays of a Workspace.
 type Options struct {
 	// Pause is how long after an edit the deep diagnostics begin.
 	Pause time.Duration
-	// Publish is told the diagnostics of a snapshot; all of them, every time.
+	// Publish is called with the diagnostics of a snapshot; all of them, every time.
 	// For one document it is called in the order of its versions, and never
 	// after Close. It must not call the workspace.
 	Publish func(*Snapshot, []diag.Diagnostic)
-	// PublishConfig is told what is wrong with a dmir.toml, and when nothing is
+	// PublishConfig is called with the problems of a dmir.toml, and when it has none
 	// any more.
 	PublishConfig func(ConfigFile)
-	// Failed is told when the analysis of a document broke down.
+	// Failed is called when the analysis of a document panicked.
 	Failed func(uri string, problem any)
 }
 

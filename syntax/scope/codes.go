@@ -11,7 +11,7 @@ var Codes = diag.Register([]diag.Code{
 var (
 	undefinedValue = diag.Code{
 		Code: "DM090", Name: "undefined-value",
-		Doc:  "An op uses an SSA value that no op, block or function argument in its reach defines. Values are visible in the region that defines them and in the regions nested there, but not in another function.",
+		Doc:  "An op uses an SSA value that no visible op, block argument or function argument defines. Values are visible in the region that defines them and in the regions nested there, but not in another function.",
 		Help: "define the value before its use, or correct its name",
 	}
 	redefinedValue = diag.Code{
@@ -21,7 +21,7 @@ var (
 	}
 	undefinedBlock = diag.Code{
 		Code: "DM092", Name: "undefined-block",
-		Doc:  "A branch leads to a block that its region does not have. Labels are visible in their own region only.",
+		Doc:  "A branch targets a block that its region does not have. Labels are visible in their own region only.",
 		Help: "add the block to the region, or correct the label",
 	}
 	redefinedBlock = diag.Code{
