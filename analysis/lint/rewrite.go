@@ -9,6 +9,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -175,7 +176,7 @@ func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
 // commentsIn lists the comments between the tokens of span.
 func commentsIn(src *source.File, span source.Span) (all []string) {
 	at := span.Start
-	for _, t := range parse.Tokens(src.Text(), span) {
+	for _, t := range lex.Tokens(src.Text(), span) {
 		for line := range strings.Lines(src.Text()[min(at, t.Start):t.Start]) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") {
 				all = append(all, line)

@@ -5,7 +5,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/syntax/ast"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
@@ -88,7 +88,7 @@ func (c *colours) op(o *ast.Op) bool {
 
 // scan goes through the tokens of the text, and the comments between them.
 func (c *colours) scan() {
-	toks := parse.Tokens(c.text, source.Span{End: len(c.text)})
+	toks := lex.Tokens(c.text, source.Span{End: len(c.text)})
 	c.out = make([]Token, 0, len(toks))
 	end := 0
 	for i, t := range toks {
@@ -98,7 +98,7 @@ func (c *colours) scan() {
 			next = c.text[toks[i+1].Start]
 		}
 		glued := i > 0 && toks[i-1].End == t.Start
-		c.token(t, next, glued && c.text[toks[i-1].Start] == '?')
+		c.token(t.Span, next, glued && c.text[toks[i-1].Start] == '?')
 		end = t.End
 	}
 	c.comments(source.Span{Start: end, End: len(c.text)})

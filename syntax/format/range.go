@@ -7,6 +7,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -140,8 +141,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 		blocks[0] = &b
 	}
 	before := src.Slice(source.Span{Start: from, End: to})
-	p := &printer{text: before, eol: lineEnd(src.Slice(source.Span{Start: from, End: to + 2})), fresh: true}
-	p.s.text = before
+	p := &printer{text: before, s: newScanner(before, 0), eol: lineEnd(src.Slice(source.Span{Start: from, End: to + 2})), fresh: true}
 	p.stretch(l, blocks, i == 0, from)
 	after := p.out.String()
 	if !sameVisible(before, after) {
@@ -218,7 +218,7 @@ func beginsLine(src *source.File, off int) bool {
 func sameVisible(a, b string) bool {
 	i, j := 0, 0
 	for {
-		i, j = skip(a, i, isSpace), skip(b, j, isSpace)
+		i, j = lex.Run(a, i, len(a), lex.Space), lex.Run(b, j, len(b), lex.Space)
 		if i == len(a) || j == len(b) {
 			return i == len(a) && j == len(b)
 		}

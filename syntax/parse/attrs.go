@@ -10,6 +10,7 @@ import (
 
 	"dmir/internal/escape"
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
@@ -107,7 +108,7 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 		a.Kind = ast.ADense
 		open := start + strings.IndexByte(t.Dense, '<')
 		a.Body = b.src[open+1 : start+len(t.Dense)-1]
-		r := literalReader{src: b.src, cur: newCursor(b.src, open+1, start+len(t.Dense)-1)}
+		r := literalReader{src: b.src, cur: lex.New(b.src, open+1, start+len(t.Dense)-1)}
 		a.Elems = r.all()
 		if r.err != nil {
 			b.fail(r.err)
@@ -124,8 +125,8 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 	case t.Symbol != "":
 		a.Kind, a.Str = ast.ASymbol, t.Symbol[1:]
 	case t.List != "":
-		r := literalReader{src: b.src, cur: newCursor(b.src, start+1, start+len(t.List))}
-		a.Kind, a.Elems = ast.AArray, r.list(kRBrack, 1)
+		r := literalReader{src: b.src, cur: lex.New(b.src, start+1, start+len(t.List))}
+		a.Kind, a.Elems = ast.AArray, r.list(lex.RBrack, 1)
 		if r.err != nil {
 			b.fail(r.err)
 		}
@@ -189,8 +190,8 @@ func (b *builder) numbers(a *ast.AttrExpr, t *attrSyntax) {
 	}
 	a.Type = elem
 	if some {
-		r := literalReader{src: b.src, cur: newCursor(b.src, open+1+len(typ)+1, t.Pos.Offset+len(t.Numbers)-1)}
-		a.Elems = r.list(kEOF, 0)
+		r := literalReader{src: b.src, cur: lex.New(b.src, open+1+len(typ)+1, t.Pos.Offset+len(t.Numbers)-1)}
+		a.Elems = r.list(lex.EOF, 0)
 		if r.err != nil {
 			b.fail(r.err)
 		}

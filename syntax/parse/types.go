@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
@@ -229,7 +230,7 @@ func (b *builder) shaped(e *ast.TypeExpr, t *typeSyntax) {
 	s := t.Shaped
 	e.Elem = b.typeExpr(s.Elem)
 	dims := strings.Map(func(r rune) rune {
-		if r < 0x80 && class[r]&cSpace != 0 {
+		if r < 0x80 && lex.Is(byte(r), lex.Space) {
 			return -1
 		}
 		return r
@@ -290,9 +291,9 @@ func isScalar(w string) bool {
 	case len(w) > 1 && w[0] == 'i':
 		rest = w[1:]
 	case len(w) > 2 && w[0] == 'f' && w[1] >= '4' && w[1] <= '8' && w[2] == 'E':
-		return run(w, 2, len(w), cWord) == len(w) // f8E4M3FN and its kin
+		return lex.Run(w, 2, len(w), lex.Word) == len(w) // f8E4M3FN and its kin
 	default:
 		return false
 	}
-	return run(rest, 0, len(rest), cDigit) == len(rest)
+	return lex.Run(rest, 0, len(rest), lex.Digit) == len(rest)
 }
