@@ -1,8 +1,9 @@
 package format
 
 import (
-	"dmir/syntax/lex"
 	"strings"
+
+	"dmir/syntax/lex"
 )
 
 // Tokens is the token sequence that formatting must not change.

@@ -1,9 +1,10 @@
 package format
 
 import (
-	"dmir/syntax/lex"
 	"strings"
 	"testing"
+
+	"dmir/syntax/lex"
 )
 
 // tokensOf is the token sequence that formatting must not change.
