@@ -161,7 +161,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 // stretch prints blocks, the first one's label where labelled, of a text that
 // begins at the offset from of the file.
 func (p *printer) stretch(l level, blocks []*ast.Block, labelled bool, from int) {
-	u := &unit{op: &ast.Op{Off: l.off() - from}, base: depthIndent(l.depth - 1)}
+	u := &unit{op: &ast.Op{Off: l.off() - from, Parts: ast.NoParts}, base: depthIndent(l.depth - 1)}
 	near := make([]*ast.Block, len(blocks))
 	for i, b := range blocks {
 		near[i] = moved(b, from)
@@ -182,14 +182,16 @@ func moved(b *ast.Block, from int) *ast.Block {
 	for _, o := range b.Ops {
 		c := *o
 		c.Off -= from
-		c.Regions = nil
+		parts := *o.Parts
+		parts.Regions = nil
+		c.Parts = &parts
 		for _, r := range o.Regions {
 			inner := *r
 			inner.Blocks = nil
 			for _, b := range r.Blocks {
 				inner.Blocks = append(inner.Blocks, moved(b, from))
 			}
-			c.Regions = append(c.Regions, &inner)
+			parts.Regions = append(parts.Regions, &inner)
 		}
 		out.Ops = append(out.Ops, &c)
 	}

@@ -116,10 +116,12 @@ func (l *coarseLexer) next() lex.Token {
 			l.cur.Pos = t.End
 		}
 	case lex.Symbol:
-		l.op.Symbols = append(l.op.Symbols, ast.Symbol{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
+		parts := l.op.Own()
+		parts.Symbols = append(parts.Symbols, ast.Symbol{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
 	case lex.Hash, lex.Bang:
 		if isAlias(l.src, t) {
-			l.op.Aliases = append(l.op.Aliases, ast.Alias{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
+			parts := l.op.Own()
+			parts.Aliases = append(parts.Aliases, ast.Alias{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
 		}
 	}
 	return t

@@ -143,7 +143,7 @@ func (s *customScan) parts(from int) {
 				}
 			}
 		case lex.Label:
-			op.Succs = append(op.Succs, s.successor(i))
+			op.Own().Succs = append(op.Succs, s.successor(i))
 		case lex.Ident:
 			if top && s.text(i) == "loc" && s.kind(i+1) == lex.LParen && s.pair[i+1] == len(s.toks)-1 {
 				op.Loc = rel(t.Start, s.toks[len(s.toks)-1].End)
@@ -229,7 +229,7 @@ func (s *customScan) define(i int) {
 			a.Attrs = rel(s.toks[end+1].Start, s.toks[s.pair[end+1]].End)
 		}
 	}
-	s.op.Defs = append(s.op.Defs, a)
+	s.op.Own().Defs = append(s.op.Defs, a)
 }
 
 // counts reports whether "in" or "=" follows the value at i, with a type between

@@ -43,11 +43,11 @@ func (d *detailer) op(op *ast.Op, src string) {
 
 // bad turns op into a Bad op that still has its names and values.
 func (d *detailer) bad(op *ast.Op, src string, err *Error) {
-	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Regions: op.Regions, Diags: op.Diags}
+	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Parts: &ast.Parts{Regions: op.Regions, Diags: op.Diags}}
 	if len(op.Diags) == 0 { // else this is its consequence
 		diag := err.Diagnostic(0)
 		diag.Span = clamp(diag.Span, len(src))
-		op.Diags = append(op.Diags, diag)
+		op.Own().Diags = append(op.Diags, diag)
 	}
 	d.custom.scan(op, src)
 }
@@ -145,7 +145,7 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 		if err != nil {
 			return err
 		}
-		op.Clauses = append(op.Clauses, c)
+		op.Own().Clauses = append(op.Clauses, c)
 	}
 	if d.lex.form == fFunc || d.lex.form == fModule {
 		if r := span(pSymbol); !r.Empty() {
@@ -195,7 +195,7 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 	for _, a := range f.Args {
 		switch {
 		case a.Name != "":
-			op.Defs = append(op.Defs, a)
+			op.Own().Defs = append(op.Defs, a)
 		case named:
 			return newError("DM026", int(a.Type.Start), int(a.Type.End), "an argument of a function with a body has no name")
 		}
@@ -213,7 +213,7 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 			return err
 		}
 	}
-	op.Func = f
+	op.Own().Func = f
 	return nil
 }
 

@@ -117,7 +117,7 @@ func parseSuccs(op *ast.Op, src string, start, end int) *Error {
 			op.Operands = append(op.Operands, uses...)
 			t = c.Next()
 		}
-		op.Succs = append(op.Succs, s)
+		op.Own().Succs = append(op.Succs, s)
 		if t.Kind != lex.Comma {
 			if t.Kind != lex.EOF {
 				return newError("DM022", t.Start, t.End, "expected `,` between successors")

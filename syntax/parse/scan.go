@@ -142,7 +142,7 @@ func (s *scanner) newOp(off int) *ast.Op {
 	}
 	s.slab = s.slab[:len(s.slab)+1]
 	op := &s.slab[len(s.slab)-1]
-	op.Off = off
+	op.Off, op.Parts = off, ast.NoParts
 	s.ops = append(s.ops, op)
 	return op
 }
@@ -385,7 +385,7 @@ func (s *scanner) report(h *head, code string, start, end int, format string, ar
 
 // note adds a diagnostic that leaves the op readable.
 func (s *scanner) note(h *head, d diag.Diagnostic) {
-	h.op.Diags = append(h.op.Diags, shift(d, -h.op.Off))
+	h.op.Own().Diags = append(h.op.Diags, shift(d, -h.op.Off))
 }
 
 // region reads the region whose "{" is the next token, with its blocks.
@@ -395,7 +395,7 @@ func (s *scanner) region(h *head) {
 	if h.prev.Kind == lex.Ident && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
 		r.Keyword = rel(h.prev.Start-h.op.Off, h.prev.End-h.op.Off)
 	}
-	h.op.Regions = append(h.op.Regions, r)
+	h.op.Own().Regions = append(h.op.Regions, r)
 	h.prev = open
 	s.flat = s.flat && s.depth > 0
 	s.depth++

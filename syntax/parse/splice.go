@@ -380,13 +380,13 @@ func shiftTail(o *ast.Op, at, by int32) {
 		move(r)
 	}
 	if n := len(o.Symbols); n > 0 && o.Symbols[n-1].Span.Start >= at {
-		o.Symbols = slices.Clone(o.Symbols)
+		o.Own().Symbols = slices.Clone(o.Symbols)
 		for i := range o.Symbols {
 			move(&o.Symbols[i].Span)
 		}
 	}
 	if n := len(o.Aliases); n > 0 && o.Aliases[n-1].Span.Start >= at {
-		o.Aliases = slices.Clone(o.Aliases)
+		o.Own().Aliases = slices.Clone(o.Aliases)
 		for i := range o.Aliases {
 			move(&o.Aliases[i].Span)
 		}
