@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -33,6 +34,9 @@ const (
 func (g *garbage) rest(n int) (wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if n >= largeText {
+		runtime.GC() // takes the message that brought the text, while little else is there
+	}
 	if g.resting++; g.resting == 1 {
 		g.limit = debug.SetMemoryLimit(-1)
 		g.percent = debug.SetGCPercent(anyAmount)

@@ -179,6 +179,7 @@ func (v *live) load(src *source.File) *loaded {
 
 // warm builds the grammars and tables that the first document would wait for.
 var warm = sync.OnceFunc(func() {
+	defer collector.rest(0)()
 	program.Load(source.New("", "func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {\n"+
 		"  %0 = dm.exp %a : tensor<1xf32>\n"+
 		"  %1 = \"dm.add\"(%0, %0) {a = 1 : i64} : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>\n"+

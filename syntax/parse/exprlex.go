@@ -102,8 +102,8 @@ type exprScan struct {
 	end  int  // of the token before
 }
 
-// Next makes the next token. Pos.Offset is where it starts and Pos.Line where
-// the token before it ended, so that a node's EndPos.Line is its own end.
+// Next makes the next token. The end of the text stands where the last token
+// ends, and not behind white space.
 func (x *exprScan) Next() (lexer.Token, error) {
 	if x.dims {
 		x.dims = false
@@ -121,7 +121,7 @@ func (x *exprScan) Next() (lexer.Token, error) {
 	x.key = false
 	switch t.Kind {
 	case lex.EOF:
-		return lexer.Token{Type: lexer.EOF, Pos: lexer.Position{Offset: t.Start, Line: x.end}}, nil
+		return lexer.Token{Type: lexer.EOF, Pos: lexer.Position{Offset: x.end}}, nil
 	case lex.Ident:
 		if key {
 			return x.make(eKey, t.Start, t.End), nil
@@ -181,7 +181,7 @@ func (x *exprScan) sigil(t lex.Token) (lexer.Token, error) {
 }
 
 func (x *exprScan) make(k lexer.TokenType, start, end int) lexer.Token {
-	t := lexer.Token{Type: k, Value: x.cur.Text[start:end], Pos: lexer.Position{Offset: start, Line: x.end}}
+	t := lexer.Token{Type: k, Value: x.cur.Text[start:end], Pos: lexer.Position{Offset: start}}
 	x.end = end
 	return t
 }

@@ -19,6 +19,7 @@ type scanner struct {
 	cur    lex.Cursor
 	tok    lex.Token // the next token, unread
 	ops    []*ast.Op
+	done   func(*ast.Op) // takes each op once it is cut out; the scanner does not look at it again
 	slab   []ast.Op
 	stacks [][]lex.Token // of brackets, free for the next op
 	depth  int
@@ -93,7 +94,7 @@ func formOf(name string) form {
 }
 
 func newScanner(text string) *scanner {
-	s := &scanner{cur: lex.New(text, 0, len(text)), askew: -1}
+	s := &scanner{cur: lex.New(text, 0, len(text)), askew: -1, done: func(*ast.Op) {}}
 	s.cur.Mode = lex.Splits
 	s.advance()
 	return s
@@ -131,7 +132,9 @@ func (s *scanner) slice(t lex.Token) string { return s.cur.Text[t.Start:t.End] }
 func (s *scanner) items() []*ast.Op {
 	var ops []*ast.Op
 	for s.tok.Kind != lex.EOF {
-		ops = append(ops, s.op())
+		op := s.op()
+		ops = append(ops, op)
+		s.done(op)
 	}
 	return ops
 }
@@ -475,6 +478,7 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 			op := s.op()
 			b.Ops = append(b.Ops, op)
 			h.prev = lex.Token{Span: op.Span(), Kind: lex.Region}
+			s.done(op)
 		}
 	}
 }

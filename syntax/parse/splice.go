@@ -185,7 +185,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 	}
 	end = min(max(end, p.Start+p.Length)+size, p.src.Len())
 	text := strings.Clone(p.src.Slice(source.Span{Start: base, End: end}))
-	s := &scanner{cur: lex.New(text, from-base, len(text)), askew: -1, depth: len(p.Path), inFunc: p.Block != nil}
+	s := &scanner{cur: lex.New(text, from-base, len(text)), askew: -1, done: func(*ast.Op) {}, depth: len(p.Path), inFunc: p.Block != nil}
 	s.cur.Line = strings.TrimLeft(text[:from-base], " \t") == ""
 	s.cur.Mode = lex.Splits
 	s.advance()
@@ -224,12 +224,14 @@ func (p *Splice) rescan(size int) (done, short bool) {
 
 // fill reads what the ops that were cut out say and puts them in their places.
 func (p *Splice) fill(s *scanner, text string, base int) {
-	spread(s.ops, func(d *detailer, ops []*ast.Op) {
-		for _, op := range ops {
-			d.op(op, text[op.Off:op.Off+int(op.Len)])
-			op.Off += base
-		}
-	})
+	details := pool{work: func(d *detailer, op *ast.Op) {
+		d.op(op, text[op.Off:op.Off+int(op.Len)])
+		op.Off += base
+	}}
+	for _, op := range s.ops {
+		details.add(op)
+	}
+	details.wait()
 }
 
 // trim leaves out of the splice what stays as it is at either end.
