@@ -46,7 +46,14 @@ func (g *garbage) rest(n int) (wake func()) {
 	if now := debug.SetMemoryLimit(-1); room < g.limit && (now == g.limit || room > now) {
 		debug.SetMemoryLimit(room)
 	}
-	return func() { time.AfterFunc(afterward, g.wake) }
+	return func() {
+		time.AfterFunc(afterward, func() {
+			g.wake()
+			if n >= largeText {
+				runtime.GC() // before lint asks for more memory
+			}
+		})
+	}
 }
 
 func (g *garbage) wake() {
