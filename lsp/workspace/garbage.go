@@ -27,6 +27,7 @@ const (
 	perByte   = 20                    // and for each of its bytes, before the collector works all the same
 	afterward = 50 * time.Millisecond // in which what was found is told
 	largeText = 1 << 20               // bytes from which a text leaves enough behind to give it back at once
+	hugeText  = 8 << 20               // bytes from which it is worth a collection before and after it is read
 )
 
 // rest has the collector rest until shortly after wake is called, or until more
@@ -34,7 +35,7 @@ const (
 func (g *garbage) rest(n int) (wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n >= largeText {
+	if n >= hugeText {
 		runtime.GC() // takes the message that brought the text, while little else is there
 	}
 	if g.resting++; g.resting == 1 {
@@ -49,7 +50,7 @@ func (g *garbage) rest(n int) (wake func()) {
 	return func() {
 		time.AfterFunc(afterward, func() {
 			g.wake()
-			if n >= largeText {
+			if n >= hugeText {
 				runtime.GC() // before lint asks for more memory
 			}
 		})
