@@ -32,33 +32,32 @@ import (
 // Entry is the cost of one op.
 type Entry struct {
 	Op      *ir.Op
-	Class   op.Class
 	FLOP    dim.Dim
 	Read    dim.Dim    // bytes
 	Written dim.Dim    // bytes
-	Elem    types.Elem // of what it computes on; with Class it decides the peak
-	Known   bool       // false: an op dmir does not know or could not read; nothing is counted
 	Line    int        // 1-based; 0 for an op that has no place in the text
+	Elem    types.Elem // of what it computes on; with Class it decides the peak
+	Class   op.Class
+	Known   bool // false: an op dmir does not know or could not read; nothing is counted
+	Fused   bool // see Inner
+	inside  bool // of a kernel
+	// follows is set if the cost depends on what other ops do with the operands:
+	// whether an update is done in place.
+	follows bool
 
 	// Inner are the ops of the entry's regions. Those of a kernel (Fused) move
 	// nothing of their own; those of an if (the costlier branch) and of a while
 	// (both regions, once) run one after the other. The ops in regions of an
 	// unknown op are listed but not counted.
 	Inner []*Entry
-	Fused bool
-
 	Trips dim.Dim // how often Inner runs: 1 but for a while
 
 	// begin are the copies that a while makes of what it begins with, round those
 	// that hand values on at the end of each run of Inner.
 	begin, round []*Entry
 
-	callee *body // of a call
-	// follows is set if the cost depends on what other ops do with the operands:
-	// whether an update is done in place.
-	follows bool
-	link    dim.Dim // bytes that cross the link to the host
-	inside  bool    // of a kernel
+	callee *body   // of a call
+	link   dim.Dim // bytes that cross the link to the host
 }
 
 // Moved is Read + Written.

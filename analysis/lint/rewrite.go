@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -173,16 +174,15 @@ func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
 	return []diag.Edit{{Span: source.Span{Start: span.Start, End: end}}}
 }
 
-// commentsIn lists the comments between the tokens of span.
+// commentsIn lists the comments in span.
 func commentsIn(src *source.File, span source.Span) (all []string) {
-	at := span.Start
-	for _, t := range parse.Tokens(src.Text(), span) {
-		for line := range strings.Lines(src.Text()[min(at, t.Start):t.Start]) {
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") {
-				all = append(all, line)
-			}
+	text := src.Slice(span)
+	c := lex.New(text, 0, len(text))
+	c.Mode = lex.Comments
+	for t := c.Next(); t.Kind != lex.EOF; t = c.Next() {
+		if t.Kind == lex.Comment {
+			all = append(all, strings.TrimSpace(text[t.Start:t.End]))
 		}
-		at = t.End
 	}
 	return all
 }

@@ -11,7 +11,7 @@ const unnamedPrefix = "?"
 
 // IsUnnamed reports whether d contains the size of a "?" without a name.
 func (d Dim) IsUnnamed() bool {
-	for _, t := range d.poly {
+	for _, t := range d.poly() {
 		for _, s := range t.syms {
 			if strings.HasPrefix(s, unnamedPrefix) {
 				return true

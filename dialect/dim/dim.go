@@ -15,9 +15,29 @@ import (
 
 // Dim is an immutable polynomial; the zero value is 0.
 type Dim struct {
-	c    int64  // the constant term
+	c    int64 // the constant term
+	rest *rest // nil for a number, as most are
+}
+
+// rest is what of a Dim is no number.
+type rest struct {
 	poly []term // sorted by symbols, no zero coefficients; nil for a constant
 	over bool
+}
+
+// build returns the Dim of a constant term, of other terms and of an overflow.
+func build(c int64, poly []term, over bool) Dim {
+	if len(poly) == 0 && !over {
+		return Dim{c: c}
+	}
+	return Dim{c, &rest{poly, over}}
+}
+
+func (d Dim) poly() []term {
+	if d.rest == nil {
+		return nil
+	}
+	return d.rest.poly
 }
 
 type term struct {
@@ -29,24 +49,24 @@ type term struct {
 func Const(n int64) Dim { return Dim{c: n} }
 
 // Sym is the symbol name.
-func Sym(name string) Dim { return Dim{poly: []term{{1, []string{name}}}} }
+func Sym(name string) Dim { return build(0, []term{{1, []string{name}}}, false) }
 
 // Int is the value of a constant; ok is false for a formula or after overflow.
-func (d Dim) Int() (n int64, ok bool) { return d.c, len(d.poly) == 0 && !d.over }
+func (d Dim) Int() (n int64, ok bool) { return d.c, d.rest == nil }
 
 // IsConst reports whether d is a number.
-func (d Dim) IsConst() bool { return len(d.poly) == 0 && !d.over }
+func (d Dim) IsConst() bool { return d.rest == nil }
 
 // IsZero reports whether d is the number 0.
 func (d Dim) IsZero() bool { return d.IsConst() && d.c == 0 }
 
 // Overflow reports whether computing d left 64 bits.
-func (d Dim) Overflow() bool { return d.over }
+func (d Dim) Overflow() bool { return d.rest != nil && d.rest.over }
 
 // Largest is the largest of the magnitudes of d's coefficients and constant term.
 func (d Dim) Largest() uint64 {
 	n := abs(d.c)
-	for _, t := range d.poly {
+	for _, t := range d.poly() {
 		n = max(n, abs(t.coef))
 	}
 	return n
@@ -54,15 +74,9 @@ func (d Dim) Largest() uint64 {
 
 // Equal reports whether d and e are the same polynomial.
 func (d Dim) Equal(e Dim) bool {
-	if d.c != e.c || d.over != e.over || len(d.poly) != len(e.poly) {
-		return false
-	}
-	for i, t := range d.poly {
-		if t.coef != e.poly[i].coef || !slices.Equal(t.syms, e.poly[i].syms) {
-			return false
-		}
-	}
-	return true
+	return d.c == e.c && d.Overflow() == e.Overflow() && slices.EqualFunc(d.poly(), e.poly(), func(t, u term) bool {
+		return t.coef == u.coef && slices.Equal(t.syms, u.syms)
+	})
 }
 
 // Add is d + e.
@@ -74,9 +88,9 @@ func (d Dim) Sub(e Dim) Dim { return d.Add(e.Mul(Const(-1))) }
 // Mul is d · e.
 func (d Dim) Mul(e Dim) Dim {
 	c, over := mulInt(d.c, e.c)
-	r := Dim{c: c, over: over || d.over || e.over}
-	if d.poly == nil && e.poly == nil {
-		return r
+	over = over || d.Overflow() || e.Overflow()
+	if d.rest == nil && e.rest == nil {
+		return build(c, nil, over)
 	}
 	var ts []term
 	scale := func(poly []term, k int64) {
@@ -85,23 +99,23 @@ func (d Dim) Mul(e Dim) Dim {
 		}
 		for _, t := range poly {
 			k2, o := mulInt(t.coef, k)
-			r.over = r.over || o
+			over = over || o
 			ts = append(ts, term{k2, t.syms})
 		}
 	}
-	scale(d.poly, e.c)
-	scale(e.poly, d.c)
-	for _, t := range d.poly {
-		for _, u := range e.poly {
+	scale(d.poly(), e.c)
+	scale(e.poly(), d.c)
+	for _, t := range d.poly() {
+		for _, u := range e.poly() {
 			k, o := mulInt(t.coef, u.coef)
-			r.over = r.over || o
+			over = over || o
 			syms := append(slices.Clone(t.syms), u.syms...)
 			sort.Strings(syms)
 			ts = append(ts, term{k, syms})
 		}
 	}
-	r.poly = normalize(ts, &r.over)
-	return r
+	ts = normalize(ts, &over)
+	return build(c, ts, over)
 }
 
 // Scale is k · d.
@@ -110,45 +124,46 @@ func (d Dim) Scale(k int64) Dim { return d.Mul(Const(k)) }
 // Div is d / e where the division is exact: every coefficient divides and e is
 // a constant or a single product of symbols. ok is false otherwise.
 func (d Dim) Div(e Dim) (q Dim, ok bool) {
-	if d.over || e.over {
+	if d.Overflow() || e.Overflow() {
 		return Dim{}, false
 	}
-	if e.poly == nil {
+	var ts []term
+	if e.rest == nil {
 		if e.c == 0 || d.c%e.c != 0 {
 			return Dim{}, false
 		}
-		q.c = d.c / e.c
-		for _, t := range d.poly {
+		for _, t := range d.poly() {
 			if t.coef%e.c != 0 {
 				return Dim{}, false
 			}
-			q.poly = append(q.poly, term{t.coef / e.c, t.syms})
+			ts = append(ts, term{t.coef / e.c, t.syms})
 		}
-		return q, true
+		return build(d.c/e.c, ts, false), true
 	}
-	if len(e.poly) != 1 || e.c != 0 || d.c != 0 {
+	if len(e.poly()) != 1 || e.c != 0 || d.c != 0 {
 		return Dim{}, false
 	}
-	u := e.poly[0]
-	for _, t := range d.poly {
+	u := e.poly()[0]
+	c, over := int64(0), false
+	for _, t := range d.poly() {
 		syms, divides := without(t.syms, u.syms)
 		if !divides || t.coef%u.coef != 0 {
 			return Dim{}, false
 		}
 		if len(syms) == 0 {
-			q.c += t.coef / u.coef
+			c += t.coef / u.coef
 		} else {
-			q.poly = append(q.poly, term{t.coef / u.coef, syms})
+			ts = append(ts, term{t.coef / u.coef, syms})
 		}
 	}
-	q.poly = normalize(q.poly, &q.over) // taking symbols away may change the order
-	return q, true
+	ts = normalize(ts, &over) // taking symbols away may change the order
+	return build(c, ts, over), true
 }
 
 // Symbols is the sorted set of symbols in d.
 func (d Dim) Symbols() []string {
 	var s []string
-	for _, t := range d.poly {
+	for _, t := range d.poly() {
 		for _, sym := range t.syms {
 			if q, _, ok := quotient(sym); ok {
 				s = append(s, q.Symbols()...)
@@ -164,13 +179,13 @@ func (d Dim) Symbols() []string {
 // String is the number, or the formula with the highest powers first:
 // "4*b*n^2 + 12". An overflowed Dim prints as "overflow".
 func (d Dim) String() string {
-	if d.over {
+	if d.Overflow() {
 		return "overflow"
 	}
-	if d.poly == nil {
+	if d.rest == nil {
 		return strconv.FormatInt(d.c, 10)
 	}
-	ts := slices.Clone(d.poly)
+	ts := slices.Clone(d.poly())
 	sort.SliceStable(ts, func(i, j int) bool { return len(ts[i].syms) > len(ts[j].syms) })
 	var b strings.Builder
 	for i, t := range ts {
@@ -213,17 +228,17 @@ func (d Dim) String() string {
 
 // Sum is the sum of ds.
 func Sum(ds ...Dim) Dim {
-	var r Dim
-	var terms []term
+	c, over := int64(0), false
+	var ts []term
 	for _, d := range ds {
-		c, over := addInt(r.c, d.c)
-		r.c, r.over = c, r.over || over || d.over
-		terms = append(terms, d.poly...)
+		sum, o := addInt(c, d.c)
+		c, over = sum, over || o || d.Overflow()
+		ts = append(ts, d.poly()...)
 	}
-	if terms != nil {
-		r.poly = normalize(terms, &r.over)
+	if ts != nil {
+		ts = normalize(ts, &over)
 	}
-	return r
+	return build(c, ts, over)
 }
 
 // Prod is the product of ds; 1 for none.

@@ -136,10 +136,10 @@ func (p *parser) factor(depth int) (Dim, error) {
 }
 
 func (p *parser) limit(d Dim) error {
-	if len(d.poly) > maxTerms {
+	if len(d.poly()) > maxTerms {
 		return fmt.Errorf("the size %.40q… has more than %d terms", p.text, maxTerms)
 	}
-	for _, t := range d.poly {
+	for _, t := range d.poly() {
 		if len(t.syms) > maxPower {
 			return fmt.Errorf("the size %.40q… is a product of more than %d symbols, or a power beyond it", p.text, maxPower)
 		}

@@ -9,9 +9,8 @@ import (
 // Where the coefficients do not divide it is a symbol that spells the division,
 // which replacing the symbols of d resolves; one of a "?" stays unknown.
 func Quotient(d Dim, n int64) Dim {
-	if q, ok := d.Div(Const(n)); ok || d.over {
-		q.over = d.over
-		return q
+	if q, ok := d.Div(Const(n)); ok || d.Overflow() {
+		return build(q.c, q.poly(), d.Overflow())
 	}
 	text := "(" + d.String() + ")/" + strconv.FormatInt(n, 10)
 	if d.IsUnnamed() {

@@ -27,11 +27,11 @@ func (d Dim) Subst(by map[string]Dim) Dim {
 }
 
 func (d Dim) replace(value func(sym string) Dim) Dim {
-	if d.poly == nil {
+	if len(d.poly()) == 0 {
 		return d
 	}
-	r := Dim{c: d.c, over: d.over}
-	for _, t := range d.poly {
+	r := build(d.c, nil, d.Overflow())
+	for _, t := range d.poly() {
 		p := Const(t.coef)
 		for _, s := range t.syms {
 			if q, n, ok := quotient(s); ok {
@@ -54,14 +54,14 @@ const maxShift = 8
 // other in a hidden way is not recognised.
 func (d Dim) AtLeast(e Dim) bool {
 	diff := d.Sub(e)
-	if diff.over {
+	if diff.Overflow() {
 		return false
 	}
 	if diff.positive() {
 		return true
 	}
 	shift := map[string]Dim{}
-	for _, t := range diff.poly {
+	for _, t := range diff.poly() {
 		if len(t.syms) > maxShift {
 			return false
 		}
@@ -69,7 +69,7 @@ func (d Dim) AtLeast(e Dim) bool {
 			shift[s] = Sym(s).Add(Const(1))
 		}
 	}
-	if shifted := diff.Subst(shift); len(shift) > 0 && !shifted.over {
+	if shifted := diff.Subst(shift); len(shift) > 0 && !shifted.Overflow() {
 		return shifted.positive()
 	}
 	return false
@@ -77,7 +77,7 @@ func (d Dim) AtLeast(e Dim) bool {
 
 // positive reports whether no coefficient is negative.
 func (d Dim) positive() bool {
-	for _, t := range d.poly {
+	for _, t := range d.poly() {
 		if t.coef < 0 {
 			return false
 		}
@@ -86,4 +86,4 @@ func (d Dim) positive() bool {
 }
 
 // Terms is the number of terms of d besides the constant: what arithmetic on it costs.
-func (d Dim) Terms() int { return len(d.poly) }
+func (d Dim) Terms() int { return len(d.poly()) }

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -19,7 +19,7 @@ var strange = strings.Fields(`{ } ( ) < > , : = -> 0 -1 1 2 4 922337203685477580
 // mostly like a program, and is sometimes a correct one.
 func Broken(seed uint64, text string) string {
 	r := rand.New(rand.NewPCG(seed, 4))
-	toks := parse.Tokens(text, source.Span{End: len(text)})
+	toks := lex.Tokens(text, source.Span{End: len(text)})
 	if len(toks) == 0 {
 		return text
 	}

@@ -2,6 +2,7 @@ package feature_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,13 +70,13 @@ func BenchmarkRequests(b *testing.B) {
 			{"selections", func() bool { return len(feature.Selections(p, add)) > 2 }},
 			{"linked editing", func() bool { return len(feature.EditedTogether(p.Names(), value)) > 0 }},
 			{"function at", func() bool { return feature.FunctionAt(p, call) != nil }},
-			{"tokens in view", func() bool { return len(feature.Tokens(p, view)) > 60 }},
+			{"tokens in view", func() bool { return len(slices.Collect(feature.Tokens(p, view))) > 60 }},
 			{"hints in view", func() bool { return len(feature.Hints(p, nil, view)) > 60 }},
 			{"format in view", func() bool { return len(feature.FormatRange(p.Tree, view)) == 0 }},
 			{"rename", func() bool { e, err := feature.Rename(p.Names(), value, "renamed"); return err == nil && len(e) > 0 }},
 			{"links of the file", func() bool { return len(feature.Links(p.Src)) == 0 }},
 			{"folds of the file", func() bool { return len(feature.Folds(p.Tree)) > 0 }},
-			{"tokens of the file", func() bool { return len(feature.Tokens(p, source.Span{End: p.Src.Len()})) > 100_000 }},
+			{"tokens of the file", func() bool { return len(slices.Collect(feature.Tokens(p, source.Span{End: p.Src.Len()}))) > 100_000 }},
 			{"callers", func() bool { return len(feature.Callers(p, call)) > 0 }},
 			{"callees", func() bool { return len(feature.Callees(p, strings.Index(text, "@f0")+1)) == 1 }},
 			{"format typed", func() bool { return len(feature.FormatTyped(p.Tree, off, "\n")) == 0 }},

@@ -105,7 +105,7 @@ func everything(t *testing.T, p *program.Program, off int) {
 		inside("type definition", s)
 	}
 	end := 0
-	for _, k := range feature.Tokens(p, source.Span{Start: off, End: min(off+20, len(text))}) {
+	for k := range feature.Tokens(p, source.Span{Start: off, End: min(off+20, len(text))}) {
 		inside("token", k.Span)
 		if k.Span.Start < end || strings.Contains(p.Src.Slice(k.Span), "\n") {
 			t.Errorf("tokens at %d of %q: %v after %d", off, text, k, end)

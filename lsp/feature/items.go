@@ -11,6 +11,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
@@ -136,7 +137,7 @@ func (s *statement) placeItems(l place) []Completion {
 		{"order", "the dimensions from the outermost to the innermost; row-major where it is not written"},
 		{"dims", "names of the sizes written as `?`"},
 	} {
-		if !slices.ContainsFunc(s.before[in:], func(t source.Span) bool { return s.p.Src.Slice(t) == list.name }) {
+		if !slices.ContainsFunc(s.before[in:], func(t lex.Token) bool { return s.p.Src.Slice(t.Span) == list.name }) {
 			out = append(out, Completion{Kind: AttrItem, Label: list.name, Detail: "[…]", Doc: list.doc, Text: list.name + " = []", Snippet: list.name + " = [$1]"})
 		}
 	}

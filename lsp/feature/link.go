@@ -13,7 +13,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/compile/tensor"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -84,7 +84,7 @@ func occurrences(text string) []source.Span {
 // reader knows the tokens of the line that was last asked about.
 type reader struct {
 	line source.Span
-	toks []source.Span
+	toks []lex.Token
 }
 
 // inside is where the string or comment begins that holds off; ok is false
@@ -94,7 +94,7 @@ func (l *reader) inside(src *source.File, text string, off int) (start int, ok b
 		n := src.Pos(off).Line
 		at := src.LineStart(n)
 		l.line = source.Span{Start: at, End: at + len(src.Line(n))}
-		l.toks = parse.Tokens(text, l.line)
+		l.toks = lex.Tokens(text, l.line)
 	}
 	i := sort.Search(len(l.toks), func(i int) bool { return l.toks[i].End > off })
 	if i < len(l.toks) && l.toks[i].Start <= off {

@@ -184,7 +184,7 @@ var answers = map[string]func(p *program.Program, off int, name string) string{
 	},
 	"tokens": func(p *program.Program, off int, _ string) string {
 		var b strings.Builder
-		for _, k := range feature.Tokens(p, source.Span{Start: off, End: off}) {
+		for k := range feature.Tokens(p, source.Span{Start: off, End: off}) {
 			def := ""
 			if k.Def {
 				def = " definition"

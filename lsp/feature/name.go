@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/parse"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
@@ -99,9 +100,9 @@ func TypeDefinition(p *program.Program, off int) []source.Span {
 		return nil
 	}
 	var out []source.Span
-	for _, t := range parse.Tokens(p.Src.Text(), typeSpan(p, valueOf(p, n, span.Start))) {
+	for _, t := range lex.Tokens(p.Src.Text(), typeSpan(p, valueOf(p, n, span.Start))) {
 		alias, use, ok := names.At(t.Start + 1)
-		if ok && use == t && (alias.Kind == scope.TypeAlias || alias.Kind == scope.AttrAlias) {
+		if ok && use == t.Span && (alias.Kind == scope.TypeAlias || alias.Kind == scope.AttrAlias) {
 			out = append(out, alias.Defs()...)
 		}
 	}

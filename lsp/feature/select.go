@@ -6,7 +6,7 @@ import (
 
 	"dmir/analysis/program"
 	"dmir/syntax/ast"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -120,7 +120,7 @@ func details(o *ast.Op) []ast.Rel {
 // brackets adds what stands in each pair of brackets around off in a stretch,
 // the word in front of them included, and the token there.
 func brackets(text string, in source.Span, off int, add func(source.Span)) {
-	toks := parse.Tokens(text, in)
+	toks := lex.Tokens(text, in)
 	var open []int
 	var pairs []source.Span
 	for i, t := range toks {
@@ -149,7 +149,7 @@ func brackets(text string, in source.Span, off int, add func(source.Span)) {
 	}
 	for _, t := range toks {
 		if t.Contains(off) && (t.End > off || wordLike(text[t.Start])) {
-			add(t)
+			add(t.Span)
 			return
 		}
 	}

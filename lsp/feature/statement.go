@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/syntax/ast"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -23,9 +23,9 @@ type statement struct {
 	ops    []*ir.Op  // those before it in its block
 	op     *ir.Op    // what the program made of it; nil where nothing is written yet
 
-	before []source.Span // its tokens before the one that is being typed
-	word   source.Span   // the token that is being typed, as far as off; empty where none is
-	name   int           // index of the op's name in before, or len(before) where none is written yet; -1 where none can stand
+	before []lex.Token // its tokens before the one that is being typed
+	word   source.Span // the token that is being typed, as far as off; empty where none is
+	name   int         // index of the op's name in before, or len(before) where none is written yet; -1 where none can stand
 }
 
 // statementAt finds the statement at off; nil inside a comment.
@@ -128,7 +128,7 @@ func (s *statement) belongs(o *ir.Op) bool {
 // read takes the tokens apart. It gives nil where off lies in a comment.
 func (s *statement) read(start int) *statement {
 	text := s.p.Src.Text()
-	toks := parse.Tokens(text[:s.off], source.Span{Start: start, End: s.off})
+	toks := lex.Tokens(text[:s.off], source.Span{Start: start, End: s.off})
 	end := start
 	if n := len(toks); n > 0 {
 		end = toks[n-1].End
@@ -139,7 +139,7 @@ func (s *statement) read(start int) *statement {
 	}
 	s.before, s.word = toks, source.Span{Start: s.off, End: s.off}
 	if n := len(toks); n > 0 && toks[n-1].End == s.off && wordLike(text[toks[n-1].Start]) {
-		s.before, s.word = toks[:n-1], toks[n-1]
+		s.before, s.word = toks[:n-1], toks[n-1].Span
 	}
 	s.name = s.nameIndex()
 	return s
@@ -178,7 +178,7 @@ func (s *statement) tok(i int) string {
 	if i < 0 || i >= len(s.before) {
 		return ""
 	}
-	return s.p.Src.Slice(s.before[i])
+	return s.p.Src.Slice(s.before[i].Span)
 }
 
 // typed is the text of the word.

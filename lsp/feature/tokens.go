@@ -1,11 +1,12 @@
 package feature
 
 import (
+	"iter"
 	"strings"
 
 	"dmir/analysis/program"
 	"dmir/syntax/ast"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
@@ -38,133 +39,108 @@ type Token struct {
 }
 
 // Tokens are the coloured stretches in the lines that span touches, in order.
-func Tokens(p *program.Program, span source.Span) []Token {
-	src := p.Src
-	first, last := src.Pos(span.Start).Line, src.Pos(span.End).Line
-	in := source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))}
-	c := &colours{text: src.Slice(in), base: in.Start, names: p.Names(), args: map[int]bool{}}
-	walkIn(p.Tree.Items, in, c.op)
-	c.scan()
-	for i := range c.out {
-		c.out[i].Span.Start += c.base
-		c.out[i].Span.End += c.base
+func Tokens(p *program.Program, span source.Span) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		src := p.Src
+		first, last := src.Pos(span.Start).Line, src.Pos(span.End).Line
+		in := source.Span{Start: src.LineStart(first), End: src.LineStart(last) + len(src.Line(last))}
+		c := &colours{text: src.Slice(in), base: in.Start, names: p.Names().Reader(in.Start), yield: yield}
+		walkIn(p.Tree.Items, in, c.op)
+		c.scan()
 	}
-	return c.out
 }
 
-// colours works on the text of its lines; but for those of args, its offsets
-// count from there.
+// colours works on the text of its lines, and its offsets count from there.
 type colours struct {
 	text  string
 	base  int // offset of text in the file
-	names *scope.Index
+	names *scope.Reader
+	cur   lex.Cursor
 	ops   []source.Span // names of ops, in order; scan takes them off
-	args  map[int]bool  // starts of arguments where they are defined, in the file
-	out   []Token
+	yield func(Token) bool
+	done  bool // no more tokens are wanted
 }
 
-// op notes what only the tree knows: which words name ops, and which values
-// are arguments. Arguments may be used in lines far from their definition.
+// op notes what only the tree knows: which words name ops.
 func (c *colours) op(o *ast.Op) bool {
 	if o.Form != ast.AttrAlias && o.Form != ast.TypeAlias && !o.NameSpan.Empty() {
 		at := o.Abs(o.NameSpan)
 		c.ops = append(c.ops, source.Span{Start: at.Start - c.base, End: at.End - c.base})
 	}
-	mark := func(as []ast.BlockArg) {
-		for _, a := range as {
-			if a.Name != "" {
-				c.args[o.Off+int(a.Span.Start)] = true
-			}
-		}
-	}
-	mark(o.Defs)
-	for _, r := range o.Regions {
-		for _, b := range r.Blocks {
-			mark(b.Args)
-		}
-	}
 	return true
 }
 
-// scan goes through the tokens of the text, and the comments between them.
+// scan goes through the tokens and comments of the text.
 func (c *colours) scan() {
-	toks := parse.Tokens(c.text, source.Span{End: len(c.text)})
-	c.out = make([]Token, 0, len(toks))
-	end := 0
-	for i, t := range toks {
-		c.comments(source.Span{Start: end, End: t.Start})
-		next := byte(0)
-		if i+1 < len(toks) {
-			next = c.text[toks[i+1].Start]
+	c.cur = lex.New(c.text, 0, len(c.text))
+	c.cur.Mode = lex.Comments
+	dynamic := -1 // behind a "?"
+	for t := c.cur.Next(); t.Kind != lex.EOF && !c.done; t = c.cur.Next() {
+		c.token(t, t.Start == dynamic)
+		if c.text[t.Start] == '?' {
+			dynamic = t.End
 		}
-		glued := i > 0 && toks[i-1].End == t.Start
-		c.token(t, next, glued && c.text[toks[i-1].Start] == '?')
-		end = t.End
 	}
-	c.comments(source.Span{Start: end, End: len(c.text)})
+}
+
+// behind is the first byte of the token behind the one that was read last.
+func (c *colours) behind() byte {
+	ahead := c.cur
+	ahead.Mode = 0
+	if t := ahead.Peek(); t.Kind != lex.EOF {
+		return c.text[t.Start]
+	}
+	return 0
 }
 
 func (c *colours) add(start, end int, k TokenKind, def bool) {
-	if start < end {
-		c.out = append(c.out, Token{source.Span{Start: start, End: end}, k, def})
+	if start < end && !c.done {
+		c.done = !c.yield(Token{source.Span{Start: c.base + start, End: c.base + end}, k, def})
 	}
 }
 
-// comments colours what stands between two tokens: blanks and comments.
-func (c *colours) comments(gap source.Span) {
-	for gap.Start < gap.End {
-		i := strings.Index(c.text[gap.Start:gap.End], "//")
-		if i < 0 {
-			return
-		}
-		start := gap.Start + i
-		end := start
-		for end < gap.End && c.text[end] != '\n' && c.text[end] != '\r' {
-			end++
-		}
-		c.add(start, end, CommentToken, false)
-		gap.Start = end
-	}
-}
-
-// token colours one token. next is the first byte of the one behind it;
-// inShape says that it goes on a shape, as the x in "?x4xf32".
-func (c *colours) token(t source.Span, next byte, inShape bool) {
-	word := c.text[t.Start:t.End]
+// token colours one token. inShape says that it goes on a shape, as the x in
+// "?x4xf32".
+func (c *colours) token(t lex.Token, inShape bool) {
 	for len(c.ops) > 0 && c.ops[0].Start < t.Start {
 		c.ops = c.ops[1:]
 	}
 	if len(c.ops) > 0 && c.ops[0].Start == t.Start {
-		c.opName(t, c.ops[0].End)
+		c.opName(t.Span, c.ops[0].End)
 		return
 	}
+	word := c.text[t.Start:t.End]
 	switch first := word[0]; {
+	case t.Kind == lex.Comment:
+		c.add(t.Start, t.End, CommentToken, false)
 	case first == '%':
-		c.name(t, VariableToken)
+		c.name(t.Span, VariableToken)
 	case first == '@':
-		c.name(t, FunctionToken)
+		c.name(t.Span, FunctionToken)
 	case first == '^':
-		c.name(t, LabelToken)
+		c.name(t.Span, LabelToken)
 	case first == '!':
 		if n, _, ok := c.names.At(c.base + t.Start); ok && n.Kind == scope.TypeAlias {
-			c.name(t, MacroToken)
+			c.name(t.Span, MacroToken)
 		} else if len(word) > 1 {
 			c.add(t.Start, t.End, TypeToken, false)
 		}
 	case first == '#' && len(word) > 1:
 		if n, _, ok := c.names.At(c.base + t.Start); ok && n.Kind == scope.AttrAlias {
-			c.name(t, MacroToken)
+			c.name(t.Span, MacroToken)
 		} else {
 			c.add(t.Start, t.End, PropertyToken, false)
 		}
 	case first == '"':
 		c.add(t.Start, t.End, StringToken, false)
-	case '0' <= first && first <= '9' || inShape && first == 'x':
-		c.number(t)
-	case first == '-' && len(word) == 1 && '0' <= next && next <= '9':
-		c.add(t.Start, t.End, NumberToken, false)
-	case wordByte(first):
-		c.word(t, word, next)
+	case t.Kind == lex.Number || inShape && first == 'x':
+		c.number(t.Span)
+	case first == '-' && len(word) == 1:
+		if next := c.behind(); '0' <= next && next <= '9' {
+			c.add(t.Start, t.End, NumberToken, false)
+		}
+	case t.Kind == lex.Ident:
+		c.word(t.Span, word)
 	}
 }
 
@@ -209,11 +185,9 @@ func words(list string) map[string]bool {
 func (c *colours) name(t source.Span, k TokenKind) {
 	def := false
 	if n, span, ok := c.names.At(c.base + t.Start + 1); ok && span.Start == c.base+t.Start {
-		for _, d := range n.Defs() {
-			def = def || d.Start == span.Start
-			if k == VariableToken && c.args[d.Start] {
-				k = ParameterToken
-			}
+		def = n.DefinedAt(span.Start)
+		if k == VariableToken && n.IsArgument() {
+			k = ParameterToken
 		}
 		if end := span.End - c.base; end > t.Start && end < t.End { // the number of a result
 			c.add(t.Start, end, k, def)
@@ -248,11 +222,11 @@ func (c *colours) number(t source.Span) {
 	c.add(at, t.End, NumberToken, false)
 }
 
-func (c *colours) word(t source.Span, word string, next byte) {
+func (c *colours) word(t source.Span, word string) {
 	switch {
 	case typeWords[word] || isElem(word):
 		c.add(t.Start, t.End, TypeToken, false)
-	case next == '=' || strings.Contains(word, "."):
+	case c.behind() == '=' || strings.Contains(word, "."):
 		c.add(t.Start, t.End, PropertyToken, false)
 	case keywords[word]:
 		c.add(t.Start, t.End, KeywordToken, false)

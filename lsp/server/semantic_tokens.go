@@ -2,10 +2,14 @@ package server
 
 import (
 	"context"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"go.lsp.dev/jsonrpc2"
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
@@ -44,8 +48,8 @@ var semanticTokens = onDocument(
 		return s.wholeTokens(p, now), nil
 	})
 
-// semanticTokensDelta says what is different from the tokens that the editor
-// has, or all where the server no longer knows those.
+// semanticTokensDelta returns the difference from the tokens that the editor has,
+// or all tokens if the server no longer keeps those.
 var semanticTokensDelta = onDocument(
 	func(p *protocol.SemanticTokensDeltaParams) uri.URI { return p.TextDocument.URI },
 	func(ctx context.Context, s *server, p session.Place, params *protocol.SemanticTokensDeltaParams) (any, error) {
@@ -57,91 +61,128 @@ var semanticTokensDelta = onDocument(
 		if !ok {
 			return s.wholeTokens(p, now), nil
 		}
-		edits := tokenEdits(before, now.Data)
+		edits := tokenEdits(before, now)
 		id := strings.Clone(params.PreviousResultID)
 		if len(edits) > 0 {
-			id = s.tokens.keep(p.Key, now.Data)
+			id = s.tokens.keep(p.Key, now)
 		}
 		return &protocol.SemanticTokensDelta{ResultID: &id, Edits: edits}, nil
 	})
 
-// wholeTokens gives tokens a name, for editors that ask for differences.
-func (s *server) wholeTokens(p session.Place, t *protocol.SemanticTokens) *protocol.SemanticTokens {
+// wholeTokens is the response with all tokens, with a result ID for editors that
+// request deltas.
+func (s *server) wholeTokens(p session.Place, now packed) jsonrpc2.RawMessage {
+	id := ""
 	if s.Features.TokenDelta {
-		id := s.tokens.keep(p.Key, t.Data)
-		t.ResultID = &id
+		id = s.tokens.keep(p.Key, now)
 	}
-	return t
+	return now.message(id)
 }
 
 var semanticTokensRange = onDocument(
 	func(p *protocol.SemanticTokensRangeParams) uri.URI { return p.TextDocument.URI },
 	func(_ context.Context, _ *server, p session.Place, params *protocol.SemanticTokensRangeParams) (any, error) {
-		found := feature.Tokens(p.Program(), p.Span(params.Range))
-		p.Release() // what follows takes the text alone
-		return tokens(p, found), nil
+		found := tokensIn(p, p.Span(params.Range))
+		p.Release() // what follows takes the tokens alone
+		return found.message(""), nil
 	})
 
-// perTokenBytes is how many bytes of text there are to a token, about.
-const perTokenBytes = 6
-
-// atOnce is how many lines are coloured between looks for whether the answer is
-// still wanted: a change waits for as long.
+// atOnce is how many lines are coloured between checks for cancellation: an
+// edit waits for as long.
 const atOnce = 1000
 
-// allTokens are those of the whole text, unless that changes meanwhile.
-func allTokens(ctx context.Context, p session.Place) (*protocol.SemanticTokens, error) {
-	all := make([]feature.Token, 0, p.Src.Len()/perTokenBytes)
-	for line := 0; line < p.Src.Lines(); line += atOnce {
+// allTokens are those of the whole text, unless that changes meanwhile. They are
+// found on all cores, a stretch of lines at a time.
+func allTokens(ctx context.Context, p session.Place) (packed, error) {
+	parts := make([]packed, (p.Src.Lines()+atOnce-1)/atOnce)
+	err := spread(len(parts), func(i int) error {
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return ctx.Err()
 		case p.Superseded():
-			return nil, session.ErrContentModified
+			return session.ErrContentModified
 		}
-		part := source.Span{Start: p.Src.LineStart(line), End: p.Src.LineStart(line + atOnce)}
-		for _, t := range feature.Tokens(p.Program(), part) {
-			if t.Span.Start >= part.Start && (t.Span.Start < part.End || part.End == p.Src.Len()) {
-				all = append(all, t)
-			}
+		in := source.Span{Start: p.Src.LineStart(i * atOnce), End: p.Src.Len()}
+		if i+1 < len(parts) {
+			in.End = p.Src.LineStart((i+1)*atOnce) - 1
 		}
-	}
-	p.Release() // what follows takes the text alone
-	return tokens(p, all), nil
+		parts[i] = tokensIn(p, in)
+		return nil
+	})
+	p.Release() // what follows takes the tokens alone
+	return joined(parts), err
 }
 
-// tokens writes each token as five numbers: lines and columns counted from the
-// one before, its length, its type, its modifiers.
-func tokens(p session.Place, found []feature.Token) *protocol.SemanticTokens {
-	out := &protocol.SemanticTokens{Data: make([]uint32, 0, 5*len(found))}
-	line, last := 0, 0 // of the token before: its line, its offset
-	for _, t := range found {
-		to := p.Src.Pos(t.Span.Start).Line
-		if to != line {
-			last = p.Src.LineStart(to)
+// spread calls work with the numbers below n, on all cores, until it returns an
+// error. A panic of work is raised here.
+func spread(n int, work func(int) error) error {
+	var (
+		next  atomic.Int64
+		wg    sync.WaitGroup
+		first atomic.Pointer[error]
+		crash atomic.Pointer[any]
+	)
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					crash.Store(&r)
+					next.Store(int64(n))
+				}
+			}()
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if err := work(int(i)); err != nil {
+					first.Store(&err)
+					next.Store(int64(n))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if r := crash.Load(); r != nil {
+		panic(*r)
+	}
+	if err := first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// tokens are those of the lines that in touches.
+func tokensIn(p session.Place, in source.Span) packed {
+	var out packed
+	line := p.Src.Pos(in.Start).Line
+	base, next := p.Src.LineStart(line), p.Src.LineStart(line+1)
+	text := p.Src.Slice(source.Span{Start: base, End: p.Src.LineStart(p.Src.Pos(in.End).Line + 1)})
+	last := base // where the token before begins, or the line
+	for t := range feature.Tokens(p.Program(), in) {
+		for t.Span.Start >= next {
+			line++
+			last, next = next, p.Src.LineStart(line+1)
 		}
 		var modifiers uint32
 		if t.Def {
 			modifiers = 1
 		}
-		out.Data = append(out.Data, uint32(to-line), width(p, source.Span{Start: last, End: t.Span.Start}), width(p, t.Span), uint32(t.Kind), modifiers)
-		line, last = to, t.Span.Start
+		out.add(line, width(p, text[last-base:t.Span.Start-base]), width(p, text[t.Span.Start-base:t.Span.End-base]), uint32(t.Kind), modifiers)
+		last = t.Span.Start
 	}
 	return out
 }
 
 // width is the number of columns of a stretch of one line.
-func width(p session.Place, s source.Span) uint32 {
+func width(p session.Place, text string) uint32 {
+	n := len(text)
 	if p.Encoding == source.UTF8 {
-		return uint32(s.Len())
+		return uint32(n)
 	}
-	text := p.Src.Slice(s)
-	n := uint32(0)
-	for int(n) < len(text) && text[n] < utf8.RuneSelf {
-		n++
+	for i := 0; i < len(text); i++ {
+		if text[i] >= utf8.RuneSelf {
+			for _, r := range text[i:] {
+				n += max(1, utf16.RuneLen(r)) - max(1, utf8.RuneLen(r))
+			}
+			break
+		}
 	}
-	for _, r := range text[n:] {
-		n += uint32(max(1, utf16.RuneLen(r)))
-	}
-	return n
+	return uint32(n)
 }

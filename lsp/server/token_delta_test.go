@@ -87,9 +87,9 @@ func TestTokenDeltas(t *testing.T) {
 }
 
 func TestTokenEdits(t *testing.T) {
-	tokens := func(letters string) (out []uint32) {
+	tokens := func(letters string) (out packed) {
 		for _, l := range letters {
-			out = append(out, 0, 1, 2, 3, uint32(l)<<10)
+			out.add(0, 1, 2, 3, uint32(l)<<10)
 		}
 		return out
 	}
@@ -116,8 +116,28 @@ func TestTokenEdits(t *testing.T) {
 		if got := strings.Join(said, ", "); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", c.before, c.after, got, c.want)
 		}
-		if got := unpack(pack(tokens(c.before))); !slices.Equal(got, tokens(c.before)) {
-			t.Errorf("%s does not come back from its package", c.before)
+	}
+}
+
+// The tokens of stretches are those of the whole, however long their numbers.
+func TestJoinedTokens(t *testing.T) {
+	var whole packed
+	parts := make([]packed, 4)
+	for i := range uint32(400) {
+		line := int(i * i / 4)
+		whole.add(line, i<<(i%20), 1, i%3, 0)
+		if i >= 100 { // the first stretch has none
+			parts[i/100].add(line, i<<(i%20), 1, i%3, 0)
+		} else {
+			parts[1].add(line, i<<(i%20), 1, i%3, 0)
 		}
+	}
+	joint := joined(parts)
+	if !slices.Equal(joint.data, whole.data) {
+		t.Error("the stretches have other tokens")
+	}
+	var read protocol.SemanticTokens
+	if err := protocol.Unmarshal(joint.message("7"), &read); err != nil || *read.ResultID != "7" || !slices.Equal(read.Data, unpack(whole.data)) {
+		t.Errorf("read as %d numbers under %v: %v", len(read.Data), read.ResultID, err)
 	}
 }

@@ -181,6 +181,7 @@ func (a *analysis) load(src *source.File) *loaded {
 
 // warm builds the grammars and tables that the first document needs.
 var warm = sync.OnceFunc(func() {
+	defer collector.rest(0)()
 	program.Load(source.New("", "func.func @f(%a: tensor<1xf32>) -> tensor<1xf32> {\n"+
 		"  %0 = dm.exp %a : tensor<1xf32>\n"+
 		"  %1 = \"dm.add\"(%0, %0) {a = 1 : i64} : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>\n"+

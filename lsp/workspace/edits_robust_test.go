@@ -227,7 +227,7 @@ func state(s *workspace.Snapshot, text string) string {
 	for _, l := range feature.Lenses(p, feature.LensOptions{}) {
 		say("lens", l)
 	}
-	for _, k := range feature.Tokens(p, whole) {
+	for k := range feature.Tokens(p, whole) {
 		say("token", k)
 	}
 	names := v.Names()

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -26,6 +27,7 @@ const (
 	perByte   = 20                    // and for each of its bytes, before the collector works all the same
 	afterward = 50 * time.Millisecond // in which diagnostics are sent
 	largeText = 1 << 20               // bytes from which a text leaves enough behind to give it back at once
+	hugeText  = 8 << 20               // bytes from which it is worth a collection before and after it is read
 )
 
 // rest has the collector rest until shortly after wake is called, or until more
@@ -33,6 +35,9 @@ const (
 func (g *garbage) rest(n int) (wake func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if n >= hugeText {
+		runtime.GC() // takes the message that brought the text, while little else is there
+	}
 	if g.resting++; g.resting == 1 {
 		g.limit = debug.SetMemoryLimit(-1)
 		g.percent = debug.SetGCPercent(anyAmount)
@@ -42,7 +47,14 @@ func (g *garbage) rest(n int) (wake func()) {
 	if now := debug.SetMemoryLimit(-1); room < g.limit && (now == g.limit || room > now) {
 		debug.SetMemoryLimit(room)
 	}
-	return func() { time.AfterFunc(afterward, g.wake) }
+	return func() {
+		time.AfterFunc(afterward, func() {
+			g.wake()
+			if n >= hugeText {
+				runtime.GC() // before lint asks for more memory
+			}
+		})
+	}
 }
 
 func (g *garbage) wake() {

@@ -54,17 +54,23 @@ type Op struct {
 	// Operands are the SSA uses in textual order, regions excluded. For a
 	// Custom op they are all %names found in it that are not definitions.
 	Operands []Use
+
+	Lead  Rel // leading attribute of a dm op: string, keyword or literal before the operands
+	Props Rel // <{…}> with its brackets
+	Attrs Rel // {…} or "attributes {…}": the braces only
+	Sig   Rel // what follows ":" ("(A, B) -> C", "T", "T, U"), or the "-> …" of an op without operands including the arrow
+	Loc   Rel // loc(…)
+
+	*Parts // never nil; to be written through Own alone
+}
+
+// Parts are what most ops of a long text do not have. Ops without any share one
+// value, which keeps an op at half the size.
+type Parts struct {
 	// Defs are values that a Custom op or a function-like op defines inside its
 	// own text for its regions (induction variables, iter_args, entry arguments).
-	Defs []BlockArg
-
-	Lead    Rel      // leading attribute of a dm op: string, keyword or literal before the operands
+	Defs    []BlockArg
 	Clauses []Clause // ", name = value" clauses of a dm op
-	Props   Rel      // <{…}> with its brackets
-	Attrs   Rel      // {…} or "attributes {…}": the braces only
-	Sig     Rel      // what follows ":" ("(A, B) -> C", "T", "T, U"), or the "-> …" of an op without operands including the arrow
-	Loc     Rel      // loc(…)
-
 	Succs   []Successor
 	Symbols []Symbol // @names in textual order, regions excluded
 	Aliases []Alias  // #alias and !alias uses, regions excluded
@@ -72,6 +78,17 @@ type Op struct {
 	Func    *Func // func.func only
 
 	Diags []diag.Diagnostic // spans relative to Off
+}
+
+// NoParts are the Parts of ops that have none. They must not be written to.
+var NoParts = new(Parts)
+
+// Own returns the parts of o to write to.
+func (o *Op) Own() *Parts {
+	if o.Parts == NoParts {
+		o.Parts = new(Parts)
+	}
+	return o.Parts
 }
 
 // Abs makes a relative range absolute.

@@ -8,11 +8,12 @@ import (
 )
 
 func TestWalk(t *testing.T) {
-	leaf := func(name string) *Op { return &Op{Name: name} }
-	inner := &Op{Name: "if", Regions: []*Region{
+	leaf := func(name string) *Op { return &Op{Name: name, Parts: NoParts} }
+	inner := leaf("if")
+	inner.Own().Regions = []*Region{
 		{Blocks: []*Block{{Ops: []*Op{leaf("a")}}, {Ops: []*Op{leaf("b")}}}},
 		{Blocks: []*Block{{Ops: []*Op{leaf("c")}}}},
-	}}
+	}
 	ops := []*Op{leaf("first"), inner, leaf("last")}
 	for skip, want := range map[string]string{"": "first if a b c last", "if": "first if last", "b": "first if a b c last"} {
 		var got []string

@@ -6,6 +6,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -17,11 +18,11 @@ func Edits(before, after string) []diag.Edit {
 	var edits []diag.Edit
 	i, j := 0, 0
 	for i < len(before) || j < len(after) {
-		if i < len(before) && j < len(after) && before[i] == after[j] && !isSpace(before[i]) {
+		if i < len(before) && j < len(after) && before[i] == after[j] && !lex.Is(before[i], lex.Space) {
 			i, j = i+1, j+1
 			continue
 		}
-		iEnd, jEnd := skip(before, i, isSpace), skip(after, j, isSpace)
+		iEnd, jEnd := lex.Run(before, i, len(before), lex.Space), lex.Run(after, j, len(after), lex.Space)
 		if iEnd == i && jEnd == j {
 			return []diag.Edit{replace(before, after, 0, len(before), 0, len(after))}
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"dmir/syntax/format"
+	"dmir/syntax/lex"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -88,7 +89,7 @@ func hold(t *testing.T, text string) {
 // parsed are the tokens of a text as the parser cuts it.
 func parsed(text string) []string {
 	var out []string
-	for _, s := range parse.Tokens(text, source.Span{End: len(text)}) {
+	for _, s := range lex.Tokens(text, source.Span{End: len(text)}) {
 		word := text[s.Start:s.End]
 		switch {
 		case strings.HasPrefix(word, "{-#"): // laid out inside

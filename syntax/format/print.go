@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -23,13 +24,12 @@ const (
 func File(f *ast.File) string {
 	text := f.Src.Text()
 	p := &printer{text: text, eol: lineEnd(text), fresh: true}
-	p.s.text = text
 	mark := ""
 	if strings.HasPrefix(text, source.ByteOrderMark) {
 		mark = source.ByteOrderMark
 	}
 	p.begin = len(mark)
-	p.s.pos = p.begin
+	p.s = newScanner(text, p.begin)
 	p.out.Grow(len(text) + len(text)/16 + 16)
 	p.ops(f.Items, 0)
 	p.between(len(text), 0)
@@ -111,9 +111,9 @@ func (p *printer) peek() token {
 func (p *printer) take(limit int) token {
 	t := p.peek()
 	p.full = false
-	if t.end > limit {
-		t.end = limit
-		p.s.pos = limit
+	if t.End > limit {
+		t.End = limit
+		p.s.Pos = limit
 	}
 	return t
 }
@@ -139,12 +139,10 @@ func depthIndent(depth int) int { return min(depth*regionIndent, maxIndent) }
 
 // write prints a token without anything before it.
 func (p *printer) write(t token) {
-	text := p.text[t.start:t.end]
+	text := p.text[t.Start:t.End]
 	p.out.WriteString(text)
-	if t.kind == tSymbol || t.kind == tRaw { // the only ones with line ends inside
-		if i := strings.LastIndexByte(text, '\n'); i >= 0 {
-			p.col, text = 0, text[i+1:]
-		}
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		p.col, text = 0, text[i+1:]
 	}
 	p.col += utf8.RuneCountInString(text)
 	p.prev, p.start = t, false
@@ -168,15 +166,15 @@ func (p *printer) comment(t token, indent int) {
 func (p *printer) between(limit, indent int) {
 	for {
 		t := p.peek()
-		if t.kind == tEOF || t.start >= limit {
+		if t.Kind == lex.EOF || t.Start >= limit {
 			return
 		}
 		t = p.take(limit)
 		switch {
-		case t.kind == tComment:
+		case t.Kind == lex.Comment:
 			p.comment(t, indent)
 			continue
-		case t.newlines > 0 || p.out.Len() == 0 || p.prev.kind == tComment:
+		case t.newlines > 0 || p.out.Len() == 0 || p.prev.Kind == lex.Comment:
 			p.startLine(t.newlines, spaces(indent))
 		case t.blank:
 			p.out.WriteByte(' ')
@@ -215,7 +213,7 @@ func (p *printer) op(op *ast.Op, depth int) {
 
 // margin is the white space before t where t begins its line.
 func (p *printer) margin(t token, otherwise int) string {
-	before := p.text[:t.start]
+	before := p.text[:t.Start]
 	line := len(strings.TrimRight(before, " \t"))
 	if line == p.begin || before[line-1] == '\n' || before[line-1] == '\r' {
 		return before[line:]
@@ -227,9 +225,9 @@ func (p *printer) margin(t token, otherwise int) string {
 func (p *printer) verbatim(op *ast.Op, margin string) {
 	span := op.Span()
 	t := p.peek()
-	t.kind, p.full = tRaw, false
-	t.end = max(t.start, span.Start+len(strings.TrimRight(p.text[span.Start:span.End], " \t\r\n")))
-	p.s.pos = t.end
+	t.Kind, p.full = lex.EOF, false // no rule is about what follows it
+	t.End = max(t.Start, span.Start+len(strings.TrimRight(p.text[span.Start:span.End], " \t\r\n")))
+	p.s.Pos = t.End
 	p.startLine(t.newlines, margin)
 	p.write(t)
 }
@@ -242,7 +240,7 @@ func (p *printer) region(u *unit, r *ast.Region, depth int) {
 	}
 	t := p.take(open + 1)
 	switch {
-	case p.prev.kind == tComment:
+	case p.prev.Kind == lex.Comment:
 		p.startLine(0, spaces(u.base))
 	case !p.start && p.textOf(p.prev) != "(":
 		p.out.WriteByte(' ')
@@ -258,7 +256,7 @@ func (p *printer) region(u *unit, r *ast.Region, depth int) {
 	p.between(closing, depthIndent(depth+1))
 	if r.Close >= 0 {
 		t = p.take(closing + 1)
-		if !p.fresh || t.newlines > 0 || p.prev.kind == tComment {
+		if !p.fresh || t.newlines > 0 || p.prev.Kind == lex.Comment {
 			p.startLine(0, spaces(u.base))
 		}
 		p.write(t)
@@ -292,11 +290,11 @@ func (p *printer) label(u *unit, b *ast.Block, limit int) {
 func (p *printer) tokens(u *unit, limit int) {
 	for {
 		t := p.peek()
-		if t.kind == tEOF || t.start >= limit {
+		if t.Kind == lex.EOF || t.Start >= limit {
 			return
 		}
 		t = p.take(limit)
-		if t.kind == tComment {
+		if t.Kind == lex.Comment {
 			if t.newlines > 0 && p.opened {
 				p.stack[len(p.stack)-1].hang = true
 			}
@@ -306,7 +304,7 @@ func (p *printer) tokens(u *unit, limit int) {
 		text := p.textOf(t)
 		switch {
 		case p.start:
-		case p.prev.kind == tComment, t.newlines > 0 && !p.closed:
+		case p.prev.Kind == lex.Comment, t.newlines > 0 && !p.closed:
 			if p.opened {
 				p.stack[len(p.stack)-1].hang = true
 			}
@@ -348,7 +346,7 @@ func (p *printer) continuation(u *unit, text string) int {
 // other dialects, so that any other bracket closes it.
 func (p *printer) track(u *unit, t token, text string, inside context) {
 	p.opened, p.closed = false, false
-	if t.kind != tPunct {
+	if less(t.Token, text) {
 		return
 	}
 	switch text {
@@ -368,4 +366,4 @@ func (p *printer) track(u *unit, t token, text string, inside context) {
 	}
 }
 
-func (p *printer) textOf(t token) string { return p.text[t.start:t.end] }
+func (p *printer) textOf(t token) string { return p.text[t.Start:t.End] }

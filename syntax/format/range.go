@@ -7,6 +7,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -140,8 +141,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 		blocks[0] = &b
 	}
 	before := src.Slice(source.Span{Start: from, End: to})
-	p := &printer{text: before, eol: lineEnd(src.Slice(source.Span{Start: from, End: to + 2})), fresh: true}
-	p.s.text = before
+	p := &printer{text: before, s: newScanner(before, 0), eol: lineEnd(src.Slice(source.Span{Start: from, End: to + 2})), fresh: true}
 	p.stretch(l, blocks, i == 0, from)
 	after := p.out.String()
 	if !sameVisible(before, after) {
@@ -161,7 +161,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 // stretch prints blocks, the first one's label where labelled, of a text that
 // begins at the offset from of the file.
 func (p *printer) stretch(l level, blocks []*ast.Block, labelled bool, from int) {
-	u := &unit{op: &ast.Op{Off: l.off() - from}, base: depthIndent(l.depth - 1)}
+	u := &unit{op: &ast.Op{Off: l.off() - from, Parts: ast.NoParts}, base: depthIndent(l.depth - 1)}
 	near := make([]*ast.Block, len(blocks))
 	for i, b := range blocks {
 		near[i] = moved(b, from)
@@ -182,14 +182,16 @@ func moved(b *ast.Block, from int) *ast.Block {
 	for _, o := range b.Ops {
 		c := *o
 		c.Off -= from
-		c.Regions = nil
+		parts := *o.Parts
+		parts.Regions = nil
+		c.Parts = &parts
 		for _, r := range o.Regions {
 			inner := *r
 			inner.Blocks = nil
 			for _, b := range r.Blocks {
 				inner.Blocks = append(inner.Blocks, moved(b, from))
 			}
-			c.Regions = append(c.Regions, &inner)
+			parts.Regions = append(parts.Regions, &inner)
 		}
 		out.Ops = append(out.Ops, &c)
 	}
@@ -218,7 +220,7 @@ func beginsLine(src *source.File, off int) bool {
 func sameVisible(a, b string) bool {
 	i, j := 0, 0
 	for {
-		i, j = skip(a, i, isSpace), skip(b, j, isSpace)
+		i, j = lex.Run(a, i, len(a), lex.Space), lex.Run(b, j, len(b), lex.Space)
 		if i == len(a) || j == len(b) {
 			return i == len(a) && j == len(b)
 		}

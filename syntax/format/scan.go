@@ -3,40 +3,20 @@ package format
 import (
 	"strings"
 
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 )
 
-// kind tells the tokens apart as far as layout needs it.
-type kind uint8
-
-const (
-	tEOF     kind = iota
-	tComment      // // … without the line end
-	tWord         // identifiers, keywords, numbers, and the pieces of a shape
-	tLess         // a "<" that compares
-	tValue        // %x, %x#1
-	tLabel        // ^bb
-	tAt           // @f, @"f"
-	tSymbol       // #a, !a, and #d.a<…> with its body
-	tString       // "…"
-	tPunct        // anything else
-	tRaw          // a stretch kept byte for byte
-)
-
-// token is text[start:end].
+// token is a token of the text, with what stands between the token before and it.
 type token struct {
-	kind       kind
-	start, end int
-	newlines   int  // line ends between the previous token and this one
-	blank      bool // any white space there
+	lex.Token
+	newlines int  // line ends
+	blank    bool // any white space
 }
 
-// scanner cuts MLIR text into the tokens of the parser, but that comments are
-// tokens too, a dialect's body is one with its name, and a resource section is
-// not one but those inside of it. It accepts any bytes.
+// scanner reads tokens of package lex, comments among them. The name and the body
+// of a dialect's type or attribute are one token.
 type scanner struct {
-	text string
-	pos  int
+	lex.Cursor
 
 	// Once the search for the end of a body has failed, the angle brackets that
 	// were matched on the way answer for all searches starting before failedTo,
@@ -52,73 +32,33 @@ type opener struct {
 	char byte
 }
 
+func newScanner(text string, pos int) scanner {
+	return scanner{Cursor: lex.Cursor{Text: text, Pos: pos, End: len(text), Mode: lex.Comments | lex.Sections}}
+}
+
 // next is the next token, with the white space before it skipped.
 func (s *scanner) next() token {
-	t := token{}
-	from := s.pos
-	for s.pos < len(s.text) && isSpace(s.text[s.pos]) {
+	from := s.Pos
+	t := token{Token: s.Next()}
+	t.blank = t.Start > from
+	for i := from; i < t.Start; i++ {
 		// A carriage return on its own ends a line too: it ends comments.
-		if c := s.text[s.pos]; c == '\n' || c == '\r' && !strings.HasPrefix(s.text[s.pos+1:], "\n") {
+		if c := s.Text[i]; c == '\n' || c == '\r' && !strings.HasPrefix(s.Text[i+1:], "\n") {
 			t.newlines++
 		}
-		s.pos++
 	}
-	t.blank = s.pos > from
-	t.start = s.pos
-	t.kind, s.pos = s.token(s.pos)
-	t.end = s.pos
-	return t
-}
-
-// token is the kind and the end of the token that starts at i.
-func (s *scanner) token(i int) (kind, int) {
-	if i >= len(s.text) {
-		return tEOF, i
-	}
-	switch rest := s.text[i:]; {
-	case strings.HasPrefix(rest, "//"):
-		end := i + commentLen(rest)
-		return tComment, len(strings.TrimRight(s.text[:end], " \t"))
-	case strings.HasPrefix(rest, "{-#"):
-		return tPunct, i + len("{-#")
-	}
-	end, foreign := parse.TokenAt(s.text, i)
-	switch c := s.text[i]; {
-	case isWord(c):
-		return tWord, end
-	case c == '<' && foreign && end == i+1:
-		return tLess, end
-	case c == '%':
-		return tValue, end
-	case c == '^':
-		return tLabel, end
-	case c == '@':
-		return tAt, s.trimmed(end)
-	case c == '"':
-		return tString, s.trimmed(end)
-	case c == '!', c == '#' && s.text[i:end] != "#-}":
-		if end > i+1 && strings.HasPrefix(s.text[end:], "<") {
-			if e, ok := s.body(end); ok {
-				return tSymbol, e
+	switch t.Kind {
+	case lex.Comment, lex.BadString: // without the blanks at their ends
+		t.End = t.Start + len(strings.TrimRight(s.Text[t.Start:t.End], " \t\r\n"))
+		s.Pos = t.End
+	case lex.Hash, lex.Bang:
+		if strings.HasPrefix(s.Text[t.End:], "<") {
+			if end, ok := s.body(t.End); ok {
+				t.End, s.Pos = end, end
 			}
 		}
-		return tSymbol, end
 	}
-	return tPunct, end
-}
-
-// trimmed is the end of a token without the white space that a string has at its
-// end where its line ends before it does.
-func (s *scanner) trimmed(end int) int {
-	return len(strings.TrimRight(s.text[:end], " \t\r\n"))
-}
-
-// commentLen is the length of the comment that rest begins with.
-func commentLen(rest string) int {
-	if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
-		return i
-	}
-	return len(rest)
+	return t
 }
 
 // body is the end of the balanced <…> that opens at i. As in MLIR, only strings
@@ -130,29 +70,30 @@ func (s *scanner) body(i int) (int, bool) {
 		return end, ok
 	}
 	s.pairs, s.stack = s.pairs[:0], s.stack[:0]
-	for j := i; j < len(s.text); {
-		c := s.text[j]
+	for j := i; j < len(s.Text); {
+		c := s.Text[j]
 		switch c {
 		case '"':
-			end, open := parse.TokenAt(s.text, j)
-			if open {
+			str := lex.Cursor{Text: s.Text, Pos: j, End: len(s.Text)}
+			t := str.Next()
+			if t.Kind != lex.String {
 				s.fail(j)
 				return 0, false
 			}
-			j = end
+			j = t.End
 			continue
 		case '-':
-			if strings.HasPrefix(s.text[j+1:], ">") {
+			if strings.HasPrefix(s.Text[j+1:], ">") {
 				j++
 			}
 		case '/':
-			if rest := s.text[j:]; strings.HasPrefix(rest, "//") {
-				n := commentLen(rest)
-				if strings.ContainsAny(rest[:n], "<>()[]{}\"") {
+			if strings.HasPrefix(s.Text[j:], "//") {
+				end := lex.LineEnd(s.Text, j, len(s.Text))
+				if strings.ContainsAny(s.Text[j:end], "<>()[]{}\"") {
 					s.fail(j)
 					return 0, false
 				}
-				j += n
+				j = end
 				continue
 			}
 		case '<', '(', '[', '{':
@@ -173,7 +114,7 @@ func (s *scanner) body(i int) (int, bool) {
 		}
 		j++
 	}
-	s.fail(len(s.text))
+	s.fail(len(s.Text))
 	return 0, false
 }
 
@@ -205,17 +146,4 @@ func closes(char byte, text string) bool {
 		return text == "#-}"
 	}
 	return len(text) == 1 && text[0] == closerOf(char)
-}
-
-func skip(text string, i int, in func(byte) bool) int {
-	for i < len(text) && in(text[i]) {
-		i++
-	}
-	return i
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-
-func isWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }

@@ -3,18 +3,20 @@ package format
 import (
 	"strings"
 	"testing"
+
+	"dmir/syntax/lex"
 )
 
 // tokensOf is the token sequence that formatting must not change.
 func tokensOf(text string) []string {
-	s := scanner{text: text}
+	s := newScanner(text, 0)
 	var out []string
 	for {
 		t := s.next()
-		if t.kind == tEOF {
+		if t.Kind == lex.EOF {
 			return out
 		}
-		out = append(out, text[t.start:t.end])
+		out = append(out, text[t.Start:t.End])
 	}
 }
 

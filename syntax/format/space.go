@@ -1,6 +1,9 @@
 package format
 
-import "dmir/syntax/ast"
+import (
+	"dmir/syntax/ast"
+	"dmir/syntax/lex"
+)
 
 // context says by which rules the tokens inside a bracket are spaced.
 type context uint8
@@ -22,7 +25,7 @@ func (p *printer) context(u *unit) context {
 
 // enter is the context that t opens if it is a bracket.
 func (p *printer) enter(u *unit, t token, text string) context {
-	if t.kind != tPunct {
+	if less(t.Token, text) {
 		return inOp
 	}
 	around := p.context(u)
@@ -34,7 +37,7 @@ func (p *printer) enter(u *unit, t token, text string) context {
 		switch {
 		case p.before(t, '{'):
 			return inPlain
-		case p.prev.kind == tWord && p.textOf(p.prev) == "array":
+		case p.prev.Kind == lex.Ident && p.textOf(p.prev) == "array":
 			return inArray
 		}
 		return inKept
@@ -44,7 +47,7 @@ func (p *printer) enter(u *unit, t token, text string) context {
 			u.named = true
 		}
 		switch {
-		case p.prev.kind == tWord && p.textOf(p.prev) == "loc":
+		case p.prev.Kind == lex.Ident && p.textOf(p.prev) == "loc":
 			return inKept
 		case first && (u.label || u.op.Func != nil):
 			return inArgs
@@ -59,7 +62,7 @@ func (p *printer) enter(u *unit, t token, text string) context {
 // before reports whether c is the next character behind t that is not white
 // space: what is laid out now must be read the same once the space is gone.
 func (p *printer) before(t token, c byte) bool {
-	i := skip(p.text, t.end, isSpace)
+	i := lex.Run(p.text, t.End, len(p.text), lex.Space)
 	return i < len(p.text) && p.text[i] == c
 }
 
@@ -68,7 +71,7 @@ func (p *printer) before(t token, c byte) bool {
 // is mostly, but not always, without meaning.
 func (p *printer) spaced(u *unit, t token, text string) bool {
 	prev := p.textOf(p.prev)
-	if t.kind == tLess || p.prev.kind == tLess {
+	if less(t.Token, text) || less(p.prev.Token, prev) {
 		return true // so it stays a comparison
 	}
 	if p.closed {
@@ -80,7 +83,7 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	around := p.context(u)
 	opens := p.opened // prev is an opening bracket
 	switch {
-	case merge(prev[len(prev)-1], text[0]), p.prev.kind == tSymbol && text[0] == '<':
+	case merge(prev[len(prev)-1], text[0]), sigil(prev) && text[0] == '<':
 		return t.blank
 	case text == ",":
 		return false
@@ -100,14 +103,14 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 		return false
 	case isOperator(text) || isOperator(prev):
 		return true
-	case !u.label && t.start < u.op.Off+int(u.op.NameSpan.Start) && (text == ":" || prev == ":"):
+	case !u.label && t.Start < u.op.Off+int(u.op.NameSpan.Start) && (text == ":" || prev == ":"):
 		return false // %x:2 =
 	case text == ":":
 		return !u.label && around != inArgs || u.label && around == inPlain
 	case prev == ":":
 		return true
 	case text == "::" || prev == "::":
-		return t.blank && p.prev.kind != tAt && t.kind != tAt
+		return t.blank && prev[0] != '@' && text[0] != '@'
 	case text == "(":
 		return p.spacedParen(u, t, prev)
 	case text == "[":
@@ -115,7 +118,7 @@ func (p *printer) spaced(u *unit, t token, text string) bool {
 	case text == "{" || text == "<" && u.op.Form == ast.Generic && around == inOp && p.before(t, '{'):
 		return true
 	case prev == "}" || prev == ")" || prev == "]":
-		return t.kind != tPunct || t.blank
+		return t.blank || t.Kind < lex.Arrow || t.Kind > lex.Op || sigil(text)
 	}
 	return t.blank
 }
@@ -130,7 +133,7 @@ func (p *printer) spacedParen(u *unit, t token, prev string) bool {
 		return t.blank || u.op.Form == ast.Generic
 	case u.named:
 		return t.blank
-	case u.label, u.op.Form == ast.Generic && p.prev.kind == tString, u.op.Func != nil && p.prev.kind == tAt:
+	case u.label, u.op.Form == ast.Generic && prev[0] == '"', u.op.Func != nil && prev[0] == '@':
 		return false
 	}
 	return t.blank
@@ -151,6 +154,12 @@ func merge(a, b byte) bool {
 	}
 	return false
 }
+
+// less reports whether a token is a "<" that compares.
+func less(t lex.Token, text string) bool { return t.Kind == lex.Op && text == "<" }
+
+// sigil reports whether a token is a name with # or !, or one of these alone.
+func sigil(text string) bool { return text[0] == '!' || text[0] == '#' && text != "#-}" }
 
 func isOperator(text string) bool {
 	switch text {

@@ -5,19 +5,18 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"dmir/internal/escape"
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 
-	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
 // attrSyntax is the grammar of attributes.
 type attrSyntax struct {
-	Pos      lexer.Position
+	extent
 	Number   string       `parser:"(  @Number"`
 	String   string       `parser:"|  @String"`
 	Dense    string       `parser:"|  @Dense"`
@@ -38,7 +37,6 @@ type attrSyntax struct {
 	Loc      string       `parser:"| @Loc"`
 	Word     string       `parser:"| @Word"`
 	IsType   *typeSyntax  `parser:"| @@"`
-	EndPos   lexer.Position
 }
 
 type arraySyntax struct {
@@ -57,10 +55,6 @@ type entrySyntax struct {
 	Value *attrSyntax `parser:"(Eq @@)?"`
 }
 
-var attrParser = sync.OnceValue(func() *participle.Parser[attrSyntax] {
-	return participle.MustBuild[attrSyntax](participle.Lexer(exprLexer{}))
-})
-
 var attrTable interned[*ast.AttrExpr]
 
 // Attr reads an attribute, or a bare word as dm's clauses have them. Equal texts
@@ -77,7 +71,7 @@ func Attr(text string) (*ast.AttrExpr, error) {
 
 // grammarAttr reads an attribute by the grammar.
 func grammarAttr(text string) (*ast.AttrExpr, *Error) {
-	tree, err := attrParser().ParseString("", text)
+	tree, err := readExpr[attrSyntax](text)
 	if err != nil {
 		code := "DM042"
 		if strings.HasPrefix(text, "{") {
@@ -91,7 +85,7 @@ func grammarAttr(text string) (*ast.AttrExpr, *Error) {
 }
 
 func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
-	start, end := t.Pos.Offset, t.EndPos.Line
+	start, end := t.start(), t.end()
 	a := &ast.AttrExpr{Text: b.src[start:end]}
 	if t.Type != nil {
 		a.Type = b.typeExpr(t.Type)
@@ -107,7 +101,7 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 		a.Kind = ast.ADense
 		open := start + strings.IndexByte(t.Dense, '<')
 		a.Body = b.src[open+1 : start+len(t.Dense)-1]
-		r := literalReader{src: b.src, cur: newCursor(b.src, open+1, start+len(t.Dense)-1)}
+		r := literalReader{src: b.src, cur: lex.New(b.src, open+1, start+len(t.Dense)-1)}
 		a.Elems = r.all()
 		if r.err != nil {
 			b.fail(r.err)
@@ -124,8 +118,8 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 	case t.Symbol != "":
 		a.Kind, a.Str = ast.ASymbol, t.Symbol[1:]
 	case t.List != "":
-		r := literalReader{src: b.src, cur: newCursor(b.src, start+1, start+len(t.List))}
-		a.Kind, a.Elems = ast.AArray, r.list(kRBrack, 1)
+		r := literalReader{src: b.src, cur: lex.New(b.src, start+1, start+len(t.List))}
+		a.Kind, a.Elems = ast.AArray, r.list(lex.RBrack, 1)
 		if r.err != nil {
 			b.fail(r.err)
 		}
@@ -161,7 +155,7 @@ func (b *builder) attr(t *attrSyntax) *ast.AttrExpr {
 
 func (b *builder) entries(a *ast.AttrExpr, t *attrSyntax) {
 	seen := make(map[string]bool, len(t.Dict.Entries))
-	off := t.Pos.Offset
+	off := t.start()
 	for _, e := range t.Dict.Entries {
 		entry := ast.Entry{Key: Unquote(e.Key), Span: rel(e.Pos.Offset-off, e.Pos.Offset-off+len(e.Key))}
 		if seen[entry.Key] {
@@ -172,7 +166,7 @@ func (b *builder) entries(a *ast.AttrExpr, t *attrSyntax) {
 			entry.Value = &ast.AttrExpr{Kind: ast.AUnit}
 		} else {
 			entry.Value = b.attr(e.Value)
-			entry.VSpan = rel(e.Value.Pos.Offset-off, e.Value.EndPos.Line-off)
+			entry.VSpan = rel(e.Value.start()-off, e.Value.end()-off)
 		}
 		a.Entries = append(a.Entries, entry)
 	}
@@ -183,14 +177,14 @@ func (b *builder) numbers(a *ast.AttrExpr, t *attrSyntax) {
 	a.Kind, a.Body = ast.AArrayOf, inner(t.Numbers)
 	typ, _, some := strings.Cut(a.Body, ":")
 	elem, err := Type(strings.TrimSpace(typ))
-	open := t.Pos.Offset + strings.IndexByte(t.Numbers, '<')
+	open := t.start() + strings.IndexByte(t.Numbers, '<')
 	if err != nil {
 		b.fail(newError("DM042", open+1, open+1+len(typ), "expected an element type, as in `array<i64: 1, 2>`"))
 	}
 	a.Type = elem
 	if some {
-		r := literalReader{src: b.src, cur: newCursor(b.src, open+1+len(typ)+1, t.Pos.Offset+len(t.Numbers)-1)}
-		a.Elems = r.list(kEOF, 0)
+		r := literalReader{src: b.src, cur: lex.New(b.src, open+1+len(typ)+1, t.start()+len(t.Numbers)-1)}
+		a.Elems = r.list(lex.EOF, 0)
 		if r.err != nil {
 			b.fail(r.err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 
 	"github.com/alecthomas/participle/v2/lexer"
 )
@@ -53,15 +54,15 @@ var formTokens = [...]lexer.TokenType{
 
 // coarse is one coarse token: a kind and a range of the op's text.
 type coarse struct {
-	kind       lexer.TokenType
-	start, end int
+	Kind       lexer.TokenType
+	Start, End int
 }
 
 // coarseLexer cuts an op's text into coarse tokens. It gathers the symbols and
 // aliases inside the groups on the way, since nothing else looks into them.
 type coarseLexer struct {
 	src  string
-	cur  cursor
+	cur  lex.Cursor
 	op   *ast.Op
 	form form
 	br   brackets
@@ -70,30 +71,30 @@ type coarseLexer struct {
 
 func (l *coarseLexer) lex(op *ast.Op, src string) {
 	l.src, l.op, l.out = src, op, l.out[:0]
-	l.cur = newCursor(src, 0, len(src))
+	l.cur = lex.New(src, 0, len(src))
 	t := l.next()
-	if t.kind == kValue {
-		start := t.start
-		for t.kind != kEq && t.kind != kEOF {
+	if t.Kind == lex.Value {
+		start := t.Start
+		for t.Kind != lex.Eq && t.Kind != lex.EOF {
 			t = l.next()
 		}
-		l.emit(tResults, start, t.end)
+		l.emit(tResults, start, t.End)
 		t = l.next()
 	}
-	switch t.kind {
-	case kString:
+	switch t.Kind {
+	case lex.String:
 		l.form = fGeneric
-		l.emit(tGeneric, t.start, t.end)
-	case kIdent:
-		l.form = formOf(src[t.start:t.end])
-		l.emit(formTokens[l.form], t.start, t.end)
+		l.emit(tGeneric, t.Start, t.End)
+	case lex.Ident:
+		l.form = formOf(src[t.Start:t.End])
+		l.emit(formTokens[l.form], t.Start, t.End)
 	default:
 		l.form = fBad
-		if t.kind != kEOF {
-			l.emit(tJunk, t.start, t.end)
+		if t.Kind != lex.EOF {
+			l.emit(tJunk, t.Start, t.End)
 		}
 	}
-	for t = l.next(); t.kind != kEOF; t = l.next() {
+	for t = l.next(); t.Kind != lex.EOF; t = l.next() {
 		l.token(t)
 	}
 }
@@ -103,103 +104,105 @@ func (l *coarseLexer) emit(k lexer.TokenType, start, end int) {
 }
 
 // next reads a fine token, notes symbols and aliases, and jumps over regions.
-func (l *coarseLexer) next() token {
-	t := l.cur.next()
-	switch t.kind {
-	case kLBrace:
-		if r := regionAt(l.op, t.start); r != nil {
-			t.kind, t.end = kRegion, len(l.src)
+func (l *coarseLexer) next() lex.Token {
+	t := l.cur.Next()
+	switch t.Kind {
+	case lex.LBrace:
+		if r := regionAt(l.op, t.Start); r != nil {
+			t.Kind, t.End = lex.Region, len(l.src)
 			if r.Close >= 0 && int(r.Close) < len(l.src) {
-				t.end = int(r.Close) + 1
+				t.End = int(r.Close) + 1
 			}
-			l.cur.pos = t.end
+			l.cur.Pos = t.End
 		}
-	case kSymbol:
-		l.op.Symbols = append(l.op.Symbols, ast.Symbol{Name: l.src[t.start:t.end], Span: rel(t.start, t.end)})
-	case kHash, kBang:
+	case lex.Symbol:
+		parts := l.op.Own()
+		parts.Symbols = append(parts.Symbols, ast.Symbol{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
+	case lex.Hash, lex.Bang:
 		if isAlias(l.src, t) {
-			l.op.Aliases = append(l.op.Aliases, ast.Alias{Name: l.src[t.start:t.end], Span: rel(t.start, t.end)})
+			parts := l.op.Own()
+			parts.Aliases = append(parts.Aliases, ast.Alias{Name: l.src[t.Start:t.End], Span: rel(t.Start, t.End)})
 		}
 	}
 	return t
 }
 
 // isAlias tells #map and !t from #dm.at, !llvm.ptr and #dialect<…>.
-func isAlias(src string, t token) bool {
-	for i := t.start; i < t.end; i++ {
+func isAlias(src string, t lex.Token) bool {
+	for i := t.Start; i < t.End; i++ {
 		if src[i] == '.' {
 			return false
 		}
 	}
-	return t.end >= len(src) || src[t.end] != '<'
+	return t.End >= len(src) || src[t.End] != '<'
 }
 
 // group reads to the bracket that closes t.
-func (l *coarseLexer) group(t token) int {
+func (l *coarseLexer) group(t lex.Token) int {
 	l.br.reset()
 	l.br.push(t)
-	end := t.end
+	end := t.End
 	for l.br.depth() > 0 {
 		u := l.next()
-		if u.kind == kEOF {
+		if u.Kind == lex.EOF {
 			break
 		}
 		l.br.track(u)
-		end = u.end
+		end = u.End
 	}
 	return end
 }
 
 // token turns t, and what belongs to it, into a coarse token.
-func (l *coarseLexer) token(t token) {
-	switch t.kind {
-	case kValue:
+func (l *coarseLexer) token(t lex.Token) {
+	switch t.Kind {
+	case lex.Value:
 		l.operands(t)
-	case kLParen:
+	case lex.LParen:
 		kind := tParen
-		if p := l.cur.peek(); p.kind == kLBrace && regionAt(l.op, p.start) != nil {
+		if p := l.cur.Peek(); p.Kind == lex.LBrace && regionAt(l.op, p.Start) != nil {
 			kind = tRegions
 		}
-		l.emit(kind, t.start, l.group(t))
-	case kLBrack:
-		l.emit(tBracket, t.start, l.group(t))
-	case kLBrace:
-		l.emit(tDict, t.start, l.group(t))
-	case kRegion:
-		l.emit(tRegion, t.start, t.end)
-	case kLAngle:
-		if l.cur.peek().kind == kLBrace {
-			l.emit(tProps, t.start, l.group(t))
+		l.emit(kind, t.Start, l.group(t))
+	case lex.LBrack:
+		l.emit(tBracket, t.Start, l.group(t))
+	case lex.LBrace:
+		l.emit(tDict, t.Start, l.group(t))
+	case lex.Region:
+		l.emit(tRegion, t.Start, t.End)
+	case lex.LAngle:
+		if l.cur.Peek().Kind == lex.LBrace {
+			l.emit(tProps, t.Start, l.group(t))
 			return
 		}
-		l.emit(tJunk, t.start, t.end)
-	case kColon:
-		l.emit(tColon, t.start, t.end)
+		l.emit(tJunk, t.Start, t.End)
+	case lex.Colon:
+		l.emit(tColon, t.Start, t.End)
 		l.types()
-	case kArrow:
-		l.emit(tArrow, t.start, t.end)
+	case lex.Arrow:
+		l.emit(tArrow, t.Start, t.End)
 		l.types()
-	case kComma:
-		l.emit(tComma, t.start, t.end)
-	case kSymbol:
-		end := t.end
-		for l.cur.peek().kind == kDColon {
+	case lex.Comma:
+		l.emit(tComma, t.Start, t.End)
+	case lex.Symbol:
+		end := t.End
+		for l.cur.Peek().Kind == lex.DColon {
 			l.next()
-			end = l.next().end
+			end = l.next().End
 		}
-		l.emit(tSymbol, t.start, end)
-	case kIdent:
+		l.emit(tSymbol, t.Start, end)
+	case lex.Ident:
 		l.word(t)
-	case kString, kNumber, kHash, kBang:
-		l.emit(tLiteral, t.start, l.primary(t))
-	case kOp:
-		if l.src[t.start] == '-' && l.cur.peek().kind == kNumber {
-			l.emit(tLiteral, t.start, l.next().end)
+	case lex.String, lex.Number, lex.Hash, lex.Bang:
+		l.emit(tLiteral, t.Start, l.primary(t))
+	case lex.Op:
+		if l.src[t.Start] == '-' && l.cur.Peek().Kind == lex.Number {
+			l.emit(tLiteral, t.Start, l.next().End)
 			return
 		}
-		l.emit(tJunk, t.start, t.end)
+		l.emit(tJunk, t.Start, t.End)
 	default:
-		l.emit(tJunk, t.start, t.end)
+		l.emit(tJunk, t.Start, t.End)
 	}
 }
 
@@ -213,48 +216,48 @@ func regionAt(op *ast.Op, off int) *ast.Region {
 }
 
 // operands reads "%x, %y", leaving a comma that does not lead to a value.
-func (l *coarseLexer) operands(t token) {
-	start, end := t.start, t.end
+func (l *coarseLexer) operands(t lex.Token) {
+	start, end := t.Start, t.End
 	for {
 		c := l.cur
-		if c.next().kind != kComma {
+		if c.Next().Kind != lex.Comma {
 			break
 		}
-		u := c.next()
-		if u.kind != kValue {
+		u := c.Next()
+		if u.Kind != lex.Value {
 			break
 		}
-		l.cur, end = c, u.end
+		l.cur, end = c, u.End
 	}
 	l.emit(tOperands, start, end)
 }
 
 // word reads a clause, a location, a literal that begins with a word, or a word.
-func (l *coarseLexer) word(t token) {
-	switch next := l.cur.peek(); {
-	case next.kind == kEq && l.form == fDm:
+func (l *coarseLexer) word(t lex.Token) {
+	switch next := l.cur.Peek(); {
+	case next.Kind == lex.Eq && l.form == fDm:
 		l.next()
-		end := next.end
-		if u := l.cur.peek(); u.kind != kEOF && u.kind != kComma && u.kind != kColon {
+		end := next.End
+		if u := l.cur.Peek(); u.Kind != lex.EOF && u.Kind != lex.Comma && u.Kind != lex.Colon {
 			end = l.value(l.next())
 		}
-		l.emit(tClause, t.start, end)
-	case next.kind == kLParen && l.src[t.start:t.end] == "loc":
-		l.emit(tLoc, t.start, l.group(l.next()))
-	case next.kind == kLAngle:
-		l.emit(tLiteral, t.start, l.group(l.next()))
-	case l.src[t.start:t.end] == "attributes":
-		l.emit(tAttributes, t.start, t.end)
+		l.emit(tClause, t.Start, end)
+	case next.Kind == lex.LParen && l.src[t.Start:t.End] == "loc":
+		l.emit(tLoc, t.Start, l.group(l.next()))
+	case next.Kind == lex.LAngle:
+		l.emit(tLiteral, t.Start, l.group(l.next()))
+	case l.src[t.Start:t.End] == "attributes":
+		l.emit(tAttributes, t.Start, t.End)
 	default:
-		l.emit(tWord, t.start, t.end)
+		l.emit(tWord, t.Start, t.End)
 	}
 }
 
 // value reads the value of a clause. A ":" belongs to it only if the op's own
 // ":" is still to come, or another clause.
-func (l *coarseLexer) value(t token) int {
+func (l *coarseLexer) value(t lex.Token) int {
 	end := l.primary(t)
-	if l.cur.peek().kind == kColon && l.colonIsInner() {
+	if l.cur.Peek().Kind == lex.Colon && l.colonIsInner() {
 		l.next()
 		end = l.primary(l.next())
 	}
@@ -262,36 +265,36 @@ func (l *coarseLexer) value(t token) int {
 }
 
 // primary reads one attribute or type without a trailing ": type".
-func (l *coarseLexer) primary(t token) int {
-	end := t.end
-	switch t.kind {
-	case kOp:
-		return l.next().end
-	case kLBrack, kLBrace:
+func (l *coarseLexer) primary(t lex.Token) int {
+	end := t.End
+	switch t.Kind {
+	case lex.Op:
+		return l.next().End
+	case lex.LBrack, lex.LBrace:
 		return l.group(t)
-	case kLParen:
+	case lex.LParen:
 		end = l.group(t)
-		if l.cur.peek().kind == kArrow {
+		if l.cur.Peek().Kind == lex.Arrow {
 			l.next()
 			end = l.primary(l.next())
 		}
 		return end
-	case kSymbol:
-		for l.cur.peek().kind == kDColon {
+	case lex.Symbol:
+		for l.cur.Peek().Kind == lex.DColon {
 			l.next()
-			end = l.next().end
+			end = l.next().End
 		}
 		return end
-	case kIdent, kHash, kBang:
+	case lex.Ident, lex.Hash, lex.Bang:
 		for {
-			switch u := l.cur.peek(); u.kind {
-			case kLAngle, kLBrack:
-				if u.start != end {
+			switch u := l.cur.Peek(); u.Kind {
+			case lex.LAngle, lex.LBrack:
+				if u.Start != end {
 					return end
 				}
 				end = l.group(l.next())
-			case kLParen:
-				if t.kind != kIdent || u.start != end {
+			case lex.LParen:
+				if t.Kind != lex.Ident || u.Start != end {
 					return end
 				}
 				end = l.group(l.next())
@@ -307,19 +310,19 @@ func (l *coarseLexer) primary(t token) int {
 // clause, outside of brackets.
 func (l *coarseLexer) colonIsInner() bool {
 	c := l.cur
-	c.next()
+	c.Next()
 	var br brackets
 	comma := false
 	for {
-		t := c.next()
-		if t.kind == kEOF || t.kind == kLBrace && br.depth() == 0 && regionAt(l.op, t.start) != nil {
+		t := c.Next()
+		if t.Kind == lex.EOF || t.Kind == lex.LBrace && br.depth() == 0 && regionAt(l.op, t.Start) != nil {
 			return false
 		}
 		if br.depth() == 0 {
-			if t.kind == kColon || comma && t.kind == kIdent && c.peek().kind == kEq {
+			if t.Kind == lex.Colon || comma && t.Kind == lex.Ident && c.Peek().Kind == lex.Eq {
 				return true
 			}
-			comma = t.kind == kComma
+			comma = t.Kind == lex.Comma
 		}
 		br.track(t)
 	}
@@ -331,17 +334,17 @@ func (l *coarseLexer) types() {
 	start, end := -1, 0
 	more := true // a type must follow, so that a word is one
 	for {
-		t := l.cur.peek()
-		if t.kind == kEOF || t.kind == kArrow && start < 0 || t.kind == kColon || t.kind == kLBrace || t.kind == kIdent && !more {
+		t := l.cur.Peek()
+		if t.Kind == lex.EOF || t.Kind == lex.Arrow && start < 0 || t.Kind == lex.Colon || t.Kind == lex.LBrace || t.Kind == lex.Ident && !more {
 			break
 		}
 		l.next()
 		if start < 0 {
-			start = t.start
+			start = t.Start
 		}
-		end, more = t.end, open(t.kind)
-		switch t.kind {
-		case kLParen, kLBrack, kLAngle:
+		end, more = t.End, open(t.Kind)
+		switch t.Kind {
+		case lex.LParen, lex.LBrack, lex.LAngle:
 			end = l.group(t)
 		}
 	}
@@ -370,7 +373,7 @@ func (r *replay) Next() (lexer.Token, error) {
 	if r.i >= len(r.toks) {
 		return lexer.Token{Type: lexer.EOF, Pos: lexer.Position{Offset: r.i}}, nil
 	}
-	t := lexer.Token{Type: r.toks[r.i].kind, Pos: lexer.Position{Offset: r.i}}
+	t := lexer.Token{Type: r.toks[r.i].Kind, Pos: lexer.Position{Offset: r.i}}
 	r.i++
 	return t, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
+	"dmir/syntax/source"
 )
 
 // customScan reads an op whose form dmir has no grammar for. The rules below
@@ -23,7 +25,7 @@ type customScan struct {
 	src  string
 	op   *ast.Op
 	lex  coarseLexer
-	toks []token
+	toks []lex.Token
 	pair []int  // index of the other bracket, for brackets
 	deep []int  // how many brackets are open around the token
 	body []bool // whether what follows the token, types and lists aside, is a region without arguments of its own
@@ -34,12 +36,12 @@ func (s *customScan) scan(op *ast.Op, src string) {
 	s.src, s.op = src, op
 	s.toks, s.pair, s.deep, s.body = s.toks[:0], s.pair[:0], s.deep[:0], s.body[:0]
 	s.br.reset()
-	s.lex.src, s.lex.op, s.lex.cur = src, op, newCursor(src, 0, len(src))
+	s.lex.src, s.lex.op, s.lex.cur = src, op, lex.New(src, 0, len(src))
 	s.tokens()
 	i := s.results()
 	if i < len(s.toks) {
-		if t := s.toks[i]; t.kind == kIdent || t.kind == kString {
-			op.Name, op.NameSpan = strings.Trim(src[t.start:t.end], `"`), rel(t.start, t.end)
+		if t := s.toks[i]; t.Kind == lex.Ident || t.Kind == lex.String {
+			op.Name, op.NameSpan = strings.Trim(src[t.Start:t.End], `"`), rel(t.Start, t.End)
 			i++
 		}
 	}
@@ -50,15 +52,15 @@ func (s *customScan) scan(op *ast.Op, src string) {
 
 // tokens reads all tokens and pairs the brackets.
 func (s *customScan) tokens() {
-	for t := s.lex.next(); t.kind != kEOF; t = s.lex.next() {
+	for t := s.lex.next(); t.Kind != lex.EOF; t = s.lex.next() {
 		i := len(s.toks)
 		other := -1
-		switch t.kind {
-		case kLParen, kLBrack, kLBrace, kLAngle:
-			s.br.push(token{kind: t.kind, start: i}) // the index stands in for the place
-		case kRParen, kRBrack, kRBrace, kRAngle:
+		switch t.Kind {
+		case lex.LParen, lex.LBrack, lex.LBrace, lex.LAngle:
+			s.br.push(lex.Token{Kind: t.Kind, Span: source.Span{Start: i}}) // the index stands in for the place
+		case lex.RParen, lex.RBrack, lex.RBrace, lex.RAngle:
 			if opener, _, ok := s.br.pop(t); ok {
-				other = opener.start
+				other = opener.Start
 				s.pair[other] = i
 			}
 		}
@@ -68,18 +70,18 @@ func (s *customScan) tokens() {
 	}
 }
 
-func (s *customScan) kind(i int) kind {
+func (s *customScan) kind(i int) lex.Kind {
 	if i < 0 || i >= len(s.toks) {
-		return kEOF
+		return lex.EOF
 	}
-	return s.toks[i].kind
+	return s.toks[i].Kind
 }
 
 func (s *customScan) text(i int) string {
 	if i < 0 || i >= len(s.toks) {
 		return ""
 	}
-	return s.src[s.toks[i].start:s.toks[i].end]
+	return s.src[s.toks[i].Start:s.toks[i].End]
 }
 
 // over is the index of the bracket that closes the one at i, and i for anything
@@ -90,7 +92,7 @@ func (s *customScan) over(i int) int { return max(i, s.pair[i]) }
 // unclosed reports whether a bracket opens at i that nothing closes.
 func (s *customScan) unclosed(i int) bool {
 	switch s.kind(i) {
-	case kLParen, kLBrack, kLBrace, kLAngle:
+	case lex.LParen, lex.LBrack, lex.LBrace, lex.LAngle:
 		return s.pair[i] < 0
 	}
 	return false
@@ -98,14 +100,14 @@ func (s *customScan) unclosed(i int) bool {
 
 // results reads "%a:2, %b =" if the op begins so and returns the index behind it.
 func (s *customScan) results() int {
-	if s.kind(0) != kValue {
+	if s.kind(0) != lex.Value {
 		return 0
 	}
 	for i := range s.toks {
-		switch s.toks[i].kind {
-		case kValue, kComma, kColon, kNumber:
-		case kEq:
-			if r, err := parseResults(nil, s.src, s.toks[0].start, s.toks[i].end); err == nil {
+		switch s.toks[i].Kind {
+		case lex.Value, lex.Comma, lex.Colon, lex.Number:
+		case lex.Eq:
+			if r, err := parseResults(nil, s.src, s.toks[0].Start, s.toks[i].End); err == nil {
 				s.op.Results = r
 				return i + 1
 			}
@@ -124,27 +126,27 @@ func (s *customScan) parts(from int) {
 	for i := from; i < len(s.toks); i++ {
 		t := s.toks[i]
 		top := s.deep[i] == 0
-		switch t.kind {
-		case kLBrace:
+		switch t.Kind {
+		case lex.LBrace:
 			if s.deep[i] == 1 && op.Attrs.Empty() && s.pair[i] >= 0 {
-				op.Attrs = rel(t.start, s.toks[s.pair[i]].end)
+				op.Attrs = rel(t.Start, s.toks[s.pair[i]].End)
 			}
-		case kColon:
+		case lex.Colon:
 			if top {
 				colon, last = i, len(s.toks)
 			}
-		case kEq:
+		case lex.Eq:
 			if top && colon >= 0 {
 				last = min(last, i)
-				if s.kind(i+1) == kRegion {
+				if s.kind(i+1) == lex.Region {
 					last = min(last, i-1) // the word in front introduces it
 				}
 			}
-		case kLabel:
-			op.Succs = append(op.Succs, s.successor(i))
-		case kIdent:
-			if top && s.text(i) == "loc" && s.kind(i+1) == kLParen && s.pair[i+1] == len(s.toks)-1 {
-				op.Loc = rel(t.start, s.toks[len(s.toks)-1].end)
+		case lex.Label:
+			op.Own().Succs = append(op.Succs, s.successor(i))
+		case lex.Ident:
+			if top && s.text(i) == "loc" && s.kind(i+1) == lex.LParen && s.pair[i+1] == len(s.toks)-1 {
+				op.Loc = rel(t.Start, s.toks[len(s.toks)-1].End)
 			}
 		}
 	}
@@ -154,21 +156,21 @@ func (s *customScan) parts(from int) {
 	end := colon
 	for i := colon + 1; i < last; i++ {
 		t := s.toks[i]
-		if s.deep[i] == 0 && t.kind == kRegion || s.deep[i] == 1 && t.kind == kLBrace || op.Loc.Start > 0 && int32(t.start) >= op.Loc.Start {
+		if s.deep[i] == 0 && t.Kind == lex.Region || s.deep[i] == 1 && t.Kind == lex.LBrace || op.Loc.Start > 0 && int32(t.Start) >= op.Loc.Start {
 			break
 		}
 		end = i
 	}
 	if end > colon {
-		op.Sig = rel(s.toks[colon+1].start, s.toks[end].end)
+		op.Sig = rel(s.toks[colon+1].Start, s.toks[end].End)
 	}
 }
 
 func (s *customScan) successor(i int) ast.Successor {
-	u := ast.Successor{Name: s.text(i), Span: rel(s.toks[i].start, s.toks[i].end)}
-	if s.kind(i+1) == kLParen && s.pair[i+1] >= 0 {
-		for j := i + 2; j < s.pair[i+1] && s.kind(j) != kColon; j = s.over(j) + 1 {
-			if s.kind(j) == kValue {
+	u := ast.Successor{Name: s.text(i), Span: rel(s.toks[i].Start, s.toks[i].End)}
+	if s.kind(i+1) == lex.LParen && s.pair[i+1] >= 0 {
+		for j := i + 2; j < s.pair[i+1] && s.kind(j) != lex.Colon; j = s.over(j) + 1 {
+			if s.kind(j) == lex.Value {
 				u.Args = append(u.Args, makeUse(s.src, s.toks[j]))
 			}
 		}
@@ -183,19 +185,19 @@ func (s *customScan) values(from int) {
 	lists := -1 // index of the ")" up to which all names are definitions
 	for i := from; i < len(s.toks); i++ {
 		switch s.kind(i) {
-		case kLParen:
+		case lex.LParen:
 			if i < defs || i < lists || s.pair[i] < 0 {
 				continue
 			}
 			switch {
-			case s.namesLoop(i), s.op.Name == "case" && s.kind(s.pair[i]+1) == kRegion:
+			case s.namesLoop(i), s.op.Name == "case" && s.kind(s.pair[i]+1) == lex.Region:
 				lists = s.pair[i]
 			case likeFunc && s.deep[i] == 1 || lists < 0 && s.namesBlock(i):
 				defs = s.pair[i]
 			}
-		case kValue:
-			def := s.kind(i+1) == kEq || s.kind(i-1) == kArrow || s.text(i-1) == "as" || i < lists ||
-				i < defs && s.kind(i+1) == kColon || s.deep[i] == 0 && len(s.op.Regions) > 0 && s.counts(i)
+		case lex.Value:
+			def := s.kind(i+1) == lex.Eq || s.kind(i-1) == lex.Arrow || s.text(i-1) == "as" || i < lists ||
+				i < defs && s.kind(i+1) == lex.Colon || s.deep[i] == 0 && len(s.op.Regions) > 0 && s.counts(i)
 			if def && strings.IndexByte(s.text(i), '#') < 0 {
 				s.define(i)
 			} else {
@@ -208,40 +210,40 @@ func (s *customScan) values(from int) {
 // define adds the value at i to the definitions, with its type if one follows.
 func (s *customScan) define(i int) {
 	t := s.toks[i]
-	a := ast.BlockArg{Name: s.text(i), Span: rel(t.start, t.end)}
-	if s.kind(i+1) == kColon {
+	a := ast.BlockArg{Name: s.text(i), Span: rel(t.Start, t.End)}
+	if s.kind(i+1) == lex.Colon {
 		level := s.deep[i]
 		end := -1
 		for j := i + 2; j < len(s.toks); j++ {
 			k := s.kind(j)
-			if s.deep[j] < level || k == kComma || k == kEq || k == kRegion || k == kValue || k == kLBrace || s.unclosed(j) {
+			if s.deep[j] < level || k == lex.Comma || k == lex.Eq || k == lex.Region || k == lex.Value || k == lex.LBrace || s.unclosed(j) {
 				break
 			}
 			j = s.over(j)
 			end = j
 		}
 		if end > 0 {
-			a.Type = rel(s.toks[i+2].start, s.toks[end].end)
+			a.Type = rel(s.toks[i+2].Start, s.toks[end].End)
 		}
-		if s.kind(end+1) == kLBrace && end > 0 && s.pair[end+1] > 0 {
-			a.Attrs = rel(s.toks[end+1].start, s.toks[s.pair[end+1]].end)
+		if s.kind(end+1) == lex.LBrace && end > 0 && s.pair[end+1] > 0 {
+			a.Attrs = rel(s.toks[end+1].Start, s.toks[s.pair[end+1]].End)
 		}
 	}
-	s.op.Defs = append(s.op.Defs, a)
+	s.op.Own().Defs = append(s.op.Defs, a)
 }
 
 // counts reports whether "in" or "=" follows the value at i, with a type between
 // or not.
 func (s *customScan) counts(i int) bool {
 	j := i + 1
-	if s.kind(j) == kColon {
-		for j++; s.text(j) != "in" && s.kind(j) != kEq; j++ {
+	if s.kind(j) == lex.Colon {
+		for j++; s.text(j) != "in" && s.kind(j) != lex.Eq; j++ {
 			switch s.kind(j) {
-			case kIdent, kBang, kHash:
-				if k := s.kind(j - 1); k != kColon && k != kArrow {
+			case lex.Ident, lex.Bang, lex.Hash:
+				if k := s.kind(j - 1); k != lex.Colon && k != lex.Arrow {
 					return false // a word behind the type
 				}
-			case kLAngle, kLParen, kLBrack, kArrow:
+			case lex.LAngle, lex.LParen, lex.LBrack, lex.Arrow:
 			default:
 				return false
 			}
@@ -251,7 +253,7 @@ func (s *customScan) counts(i int) bool {
 			j = s.over(j)
 		}
 	}
-	return s.kind(j) == kEq || s.text(j) == "in"
+	return s.kind(j) == lex.Eq || s.text(j) == "in"
 }
 
 // namesLoop reports whether the list that opens at i is "(%i, %j)" followed by
@@ -262,24 +264,24 @@ func (s *customScan) namesLoop(i int) bool {
 	if end == i+1 {
 		return false
 	}
-	if s.kind(end+1) == kEq && len(s.op.Regions) > 0 && s.typedNames(i) {
+	if s.kind(end+1) == lex.Eq && len(s.op.Regions) > 0 && s.typedNames(i) {
 		return true
 	}
 	for j := i + 1; j < end; j++ {
-		if k := s.kind(j); k != kValue && k != kComma {
+		if k := s.kind(j); k != lex.Value && k != lex.Comma {
 			return false
 		}
 	}
 	j := end + 1
-	if s.kind(j) == kColon {
-		for j++; j < len(s.toks) && s.kind(j) != kEq; j++ {
+	if s.kind(j) == lex.Colon {
+		for j++; j < len(s.toks) && s.kind(j) != lex.Eq; j++ {
 			j = s.over(j)
-			if k := s.kind(j); s.deep[j] < s.deep[end] || k != kIdent && k != kBang && k != kComma && k != kRAngle {
+			if k := s.kind(j); s.deep[j] < s.deep[end] || k != lex.Ident && k != lex.Bang && k != lex.Comma && k != lex.RAngle {
 				return false
 			}
 		}
 	}
-	return s.kind(j) == kEq || s.text(j) == "in"
+	return s.kind(j) == lex.Eq || s.text(j) == "in"
 }
 
 // typedNames reports whether the list that opens at i is "(%a: T, …)", all names
@@ -288,10 +290,10 @@ func (s *customScan) typedNames(i int) bool {
 	start := true
 	for j := i + 1; j < s.pair[i]; j = s.over(j) + 1 {
 		k := s.kind(j)
-		if start && (k != kValue || s.kind(j+1) != kColon) {
+		if start && (k != lex.Value || s.kind(j+1) != lex.Colon) {
 			return false
 		}
-		start = s.deep[j] == s.deep[i] && k == kComma
+		start = s.deep[j] == s.deep[i] && k == lex.Comma
 	}
 	return true
 }
@@ -301,7 +303,7 @@ func (s *customScan) typedNames(i int) bool {
 // no arguments of its own.
 func (s *customScan) namesBlock(i int) bool {
 	end := s.pair[i]
-	if s.kind(i-1) == kIdent && s.toks[i-1].end == s.toks[i].start && s.toks[i-1].start > int(s.op.NameSpan.Start) {
+	if s.kind(i-1) == lex.Ident && s.toks[i-1].End == s.toks[i].Start && s.toks[i-1].Start > int(s.op.NameSpan.Start) {
 		switch s.text(i - 1) { // keyword(…) lists operands, but for these
 		case "reducer", "count", "body":
 		default:
@@ -327,9 +329,9 @@ func (s *customScan) leadsToBody(i int) bool {
 				continue
 			}
 			switch s.kind(j) {
-			case kRegion:
-				s.body[j] = !s.hasEntryArgs(s.toks[j].start)
-			case kRParen, kRBrace, kRBrack, kRAngle, kArrow, kBang, kIdent, kHash:
+			case lex.Region:
+				s.body[j] = !s.hasEntryArgs(s.toks[j].Start)
+			case lex.RParen, lex.RBrace, lex.RBrack, lex.RAngle, lex.Arrow, lex.Bang, lex.Ident, lex.Hash:
 			default:
 				s.body[j] = false
 			}
@@ -357,10 +359,10 @@ func (s *customScan) likeFunc(from int) bool {
 // op may define, -1 if there is none or the op calls it.
 func (s *customScan) defined(from int) int {
 	i := from
-	for s.kind(i) == kIdent || s.kind(i) == kString {
+	for s.kind(i) == lex.Ident || s.kind(i) == lex.String {
 		i++
 	}
-	if s.kind(i) != kSymbol || len(s.op.Results) > 0 {
+	if s.kind(i) != lex.Symbol || len(s.op.Results) > 0 {
 		return -1
 	}
 	for _, w := range []string{"call", "launch", "return"} {
@@ -390,7 +392,7 @@ func (s *customScan) symbolDef(from int) {
 		return
 	}
 	for j := range s.op.Symbols {
-		if int(s.op.Symbols[j].Span.Start) == s.toks[i].start {
+		if int(s.op.Symbols[j].Span.Start) == s.toks[i].Start {
 			s.op.Symbols[j].Def = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -42,11 +43,11 @@ func (d *detailer) op(op *ast.Op, src string) {
 
 // bad turns op into a Bad op that still has its names and values.
 func (d *detailer) bad(op *ast.Op, src string, err *Error) {
-	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Regions: op.Regions, Diags: op.Diags}
+	*op = ast.Op{Off: op.Off, Len: op.Len, Form: ast.Bad, Parts: &ast.Parts{Regions: op.Regions, Diags: op.Diags}}
 	if len(op.Diags) == 0 { // else this is its consequence
 		diag := err.Diagnostic(0)
 		diag.Span = clamp(diag.Span, len(src))
-		op.Diags = append(op.Diags, diag)
+		op.Own().Diags = append(op.Diags, diag)
 	}
 	d.custom.scan(op, src)
 }
@@ -59,29 +60,29 @@ func clamp(s source.Span, n int) source.Span {
 }
 
 func (d *detailer) alias(op *ast.Op, src string) {
-	c := newCursor(src, 0, len(src))
-	name, eq := c.next(), c.next()
-	op.Name, op.NameSpan = src[name.start:name.end], rel(name.start, name.end)
-	if eq.kind != kEq || c.peek().kind == kEOF {
-		d.bad(op, src, newError("DM028", name.start, len(src), "expected `%s = …`", op.Name))
+	c := lex.New(src, 0, len(src))
+	name, eq := c.Next(), c.Next()
+	op.Name, op.NameSpan = src[name.Start:name.End], rel(name.Start, name.End)
+	if eq.Kind != lex.Eq || c.Peek().Kind == lex.EOF {
+		d.bad(op, src, newError("DM028", name.Start, len(src), "expected `%s = …`", op.Name))
 		return
 	}
-	value := rel(c.peek().start, len(src))
+	value := rel(c.Peek().Start, len(src))
 	if op.Form == ast.AttrAlias {
 		op.Lead = value
 	} else {
 		op.Sig = value
 	}
-	if v := d.lex.gather(op, src, c); v.kind == kValue {
-		d.bad(op, src, newError("DM028", v.start, v.end, "an alias stands for a type or an attribute, which hold no values such as %s", excerpt(src[v.start:v.end])))
+	if v := d.lex.gather(op, src, c); v.Kind == lex.Value {
+		d.bad(op, src, newError("DM028", v.Start, v.End, "an alias stands for a type or an attribute, which hold no values such as %s", excerpt(src[v.Start:v.End])))
 	}
 }
 
 // gather notes the symbols and aliases behind c and gives the first value there.
-func (l *coarseLexer) gather(op *ast.Op, src string, c cursor) (value token) {
+func (l *coarseLexer) gather(op *ast.Op, src string, c lex.Cursor) (value lex.Token) {
 	l.src, l.op, l.cur = src, op, c
-	for t := l.next(); t.kind != kEOF; t = l.next() {
-		if t.kind == kValue && t.end > t.start+1 && value.kind == kEOF {
+	for t := l.next(); t.Kind != lex.EOF; t = l.next() {
+		if t.Kind == lex.Value && t.End > t.Start+1 && value.Kind == lex.EOF {
 			value = t
 		}
 	}
@@ -98,7 +99,7 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	}
 	span := func(p part) ast.Rel {
 		if i := s.at[p]; i > 0 {
-			return rel(toks[i-1].start, toks[i-1].end)
+			return rel(toks[i-1].Start, toks[i-1].End)
 		}
 		return ast.Rel{}
 	}
@@ -144,7 +145,7 @@ func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 		if err != nil {
 			return err
 		}
-		op.Clauses = append(op.Clauses, c)
+		op.Own().Clauses = append(op.Clauses, c)
 	}
 	if d.lex.form == fFunc || d.lex.form == fModule {
 		if r := span(pSymbol); !r.Empty() {
@@ -194,7 +195,7 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 	for _, a := range f.Args {
 		switch {
 		case a.Name != "":
-			op.Defs = append(op.Defs, a)
+			op.Own().Defs = append(op.Defs, a)
 		case named:
 			return newError("DM026", int(a.Type.Start), int(a.Type.End), "an argument of a function with a body has no name")
 		}
@@ -203,8 +204,8 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 		start, end := int(results.Start), int(results.End)
 		if src[start] == '(' {
 			// One pair of parentheses around all is the list's; (A) -> B is a type.
-			c := newCursor(src, start, end)
-			if group(&c, c.next()) == end {
+			c := lex.New(src, start, end)
+			if group(&c, c.Next()) == end {
 				start, end = start+1, end-1
 			}
 		}
@@ -212,19 +213,19 @@ func (d *detailer) function(op *ast.Op, src string, span func(part) ast.Rel) *Er
 			return err
 		}
 	}
-	op.Func = f
+	op.Own().Func = f
 	return nil
 }
 
 func parseClause(src string, t coarse) (ast.Clause, *Error) {
-	c := newCursor(src, t.start, t.end)
-	name := c.next()
-	c.next() // "="
-	value := c.next()
-	if value.kind == kEOF {
-		return ast.Clause{}, newError("DM022", name.start, t.end, "expected a value after `%s =`", src[name.start:name.end])
+	c := lex.New(src, t.Start, t.End)
+	name := c.Next()
+	c.Next() // "="
+	value := c.Next()
+	if value.Kind == lex.EOF {
+		return ast.Clause{}, newError("DM022", name.Start, t.End, "expected a value after `%s =`", src[name.Start:name.End])
 	}
-	return ast.Clause{Name: src[name.start:name.end], NameSpan: rel(name.start, name.end), Value: rel(value.start, t.end)}, nil
+	return ast.Clause{Name: src[name.Start:name.End], NameSpan: rel(name.Start, name.End), Value: rel(value.Start, t.End)}, nil
 }
 
 // unexpected says in words why the grammar refused toks.
@@ -237,18 +238,18 @@ func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *
 		return newError("DM021", max(0, len(src)-1), len(src), "expected %s, but the op ends here", want)
 	}
 	t := toks[s.bad]
-	text := src[t.start:t.end]
+	text := src[t.Start:t.End]
 	switch {
-	case t.kind == tRegion:
-		t.end = t.start + 1
+	case t.Kind == tRegion:
+		t.End = t.Start + 1
 		text = "{"
-	case t.kind == tClause && want == "":
+	case t.Kind == tClause && want == "":
 		want = "`,` before a clause"
-	case t.kind == tParen && d.lex.form == fDm && want == "":
-		return newError("DM022", t.start, t.end, "operands are written without parentheses, found `%s`", excerpt(text))
+	case t.Kind == tParen && d.lex.form == fDm && want == "":
+		return newError("DM022", t.Start, t.End, "operands are written without parentheses, found `%s`", excerpt(text))
 	}
 	if want == "" {
 		want = "the end of the op"
 	}
-	return newError("DM022", t.start, t.end, "expected %s, found `%s`", want, excerpt(text))
+	return newError("DM022", t.Start, t.End, "expected %s, found `%s`", want, excerpt(text))
 }

@@ -6,6 +6,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -184,9 +185,9 @@ func (c *checker) gap(from, to int) {
 		c.failf("ops overlap: %d > %d", from, to)
 		return
 	}
-	cur := newCursor(c.f.Src.Text(), from, to)
-	if t := cur.next(); t.kind != kEOF {
-		c.failf("%q at %d belongs to no op", c.f.Src.Text()[t.start:t.end], t.start)
+	cur := lex.New(c.f.Src.Text(), from, to)
+	if t := cur.Next(); t.Kind != lex.EOF {
+		c.failf("%q at %d belongs to no op", c.f.Src.Text()[t.Start:t.End], t.Start)
 	}
 }
 

@@ -3,6 +3,8 @@ package parse
 import (
 	"io"
 
+	"dmir/syntax/lex"
+
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
@@ -64,9 +66,9 @@ var exprWords = map[string]lexer.TokenType{
 	"affine_map": eAffine, "affine_set": eAffine,
 }
 
-var exprSingles = map[kind]lexer.TokenType{
-	kArrow: eArrow, kComma: eComma, kColon: eColon, kEq: eEq, kRAngle: eClose, kLParen: eLParen, kRParen: eRParen,
-	kLBrack: eLBrack, kRBrack: eRBrack, kLBrace: eLBrace, kRBrace: eRBrace, kString: eString, kLAngle: eOpen,
+var exprSingles = map[lex.Kind]lexer.TokenType{
+	lex.Arrow: eArrow, lex.Comma: eComma, lex.Colon: eColon, lex.Eq: eEq, lex.RAngle: eClose, lex.LParen: eLParen, lex.RParen: eRParen,
+	lex.LBrack: eLBrack, lex.RBrack: eRBrack, lex.LBrace: eLBrace, lex.RBrace: eRBrace, lex.String: eString, lex.LAngle: eOpen,
 }
 
 // maxNesting bounds how deep types and attributes nest before they are an error.
@@ -86,13 +88,13 @@ func (d exprLexer) Lex(name string, r io.Reader) (lexer.Lexer, error) {
 }
 
 func (exprLexer) LexString(_, text string) (lexer.Lexer, error) {
-	return &exprScan{cur: newCursor(text, 0, len(text))}, nil
+	return &exprScan{cur: lex.New(text, 0, len(text))}, nil
 }
 
 // exprScan is one run over a text. open holds a letter for each open bracket:
 // s(haped), t(uple), (, [ and {.
 type exprScan struct {
-	cur  cursor
+	cur  lex.Cursor
 	open []byte
 	dims bool // dimensions may come next
 	key  bool // a dictionary's name comes next
@@ -100,8 +102,8 @@ type exprScan struct {
 	end  int  // of the token before
 }
 
-// Next makes the next token. Pos.Offset is where it starts and Pos.Line where
-// the token before it ended, so that a node's EndPos.Line is its own end.
+// Next makes the next token. The end of the text stands where the last token
+// ends, and not behind white space.
 func (x *exprScan) Next() (lexer.Token, error) {
 	if x.dims {
 		x.dims = false
@@ -109,77 +111,77 @@ func (x *exprScan) Next() (lexer.Token, error) {
 			return t, nil
 		}
 	}
-	t := x.cur.next()
+	t := x.cur.Next()
 	if x.rest {
 		x.rest = false
 		end, err := x.restEnd(t)
-		return x.make(eRest, t.start, end), err
+		return x.make(eRest, t.Start, end), err
 	}
 	key := x.key
 	x.key = false
-	switch t.kind {
-	case kEOF:
-		return lexer.Token{Type: lexer.EOF, Pos: lexer.Position{Offset: t.start, Line: x.end}}, nil
-	case kIdent:
+	switch t.Kind {
+	case lex.EOF:
+		return lexer.Token{Type: lexer.EOF, Pos: lexer.Position{Offset: x.end}}, nil
+	case lex.Ident:
 		if key {
-			return x.make(eKey, t.start, t.end), nil
+			return x.make(eKey, t.Start, t.End), nil
 		}
 		return x.word(t)
-	case kHash, kBang:
+	case lex.Hash, lex.Bang:
 		return x.sigil(t)
-	case kSymbol:
-		end := t.end
-		for x.cur.peek().kind == kDColon {
-			x.cur.next()
-			end = x.cur.next().end
+	case lex.Symbol:
+		end := t.End
+		for x.cur.Peek().Kind == lex.DColon {
+			x.cur.Next()
+			end = x.cur.Next().End
 		}
-		return x.make(eSymbol, t.start, end), nil
-	case kNumber:
-		return x.make(eNumber, t.start, t.end), nil
-	case kOp:
-		if next := x.cur.peek(); x.cur.text[t.start] == '-' && next.kind == kNumber && next.start == t.end {
-			x.cur.next()
-			return x.make(eNumber, t.start, next.end), nil
+		return x.make(eSymbol, t.Start, end), nil
+	case lex.Number:
+		return x.make(eNumber, t.Start, t.End), nil
+	case lex.Op:
+		if next := x.cur.Peek(); x.cur.Text[t.Start] == '-' && next.Kind == lex.Number && next.Start == t.End {
+			x.cur.Next()
+			return x.make(eNumber, t.Start, next.End), nil
 		}
-		return x.make(eJunk, t.start, t.end), nil
-	case kLBrack:
-		if end := numbersEnd(x.cur.text, t.start, x.cur.end); end > 0 {
-			x.cur.pos = end
-			return x.make(eNumbers, t.start, end), nil
+		return x.make(eJunk, t.Start, t.End), nil
+	case lex.LBrack:
+		if end := numbersEnd(x.cur.Text, t.Start, x.cur.End); end > 0 {
+			x.cur.Pos = end
+			return x.make(eNumbers, t.Start, end), nil
 		}
-	case kString:
+	case lex.String:
 		if key {
-			return x.make(eKey, t.start, t.end), nil
+			return x.make(eKey, t.Start, t.End), nil
 		}
 	}
-	k, ok := exprSingles[t.kind]
+	k, ok := exprSingles[t.Kind]
 	if !ok {
-		return x.make(eJunk, t.start, t.end), nil
+		return x.make(eJunk, t.Start, t.End), nil
 	}
 	if err := x.bracket(t); err != nil {
 		return lexer.Token{}, err
 	}
-	return x.make(k, t.start, t.end), nil
+	return x.make(k, t.Start, t.End), nil
 }
 
 // sigil makes the token of a name with # or !: an alias, or a dialect's
 // attribute or type with what it holds.
-func (x *exprScan) sigil(t token) (lexer.Token, error) {
+func (x *exprScan) sigil(t lex.Token) (lexer.Token, error) {
 	alias, whole := eAlias, eAttr
-	if t.kind == kBang {
+	if t.Kind == lex.Bang {
 		alias, whole = eTypeAlias, eDialect
 	}
-	switch next := x.cur.peek(); {
-	case next.kind == kLAngle && next.start == t.end:
-		return x.makeGroup(whole, t.start)
-	case isAlias(x.cur.text, t):
-		return x.make(alias, t.start, t.end), nil
+	switch next := x.cur.Peek(); {
+	case next.Kind == lex.LAngle && next.Start == t.End:
+		return x.makeGroup(whole, t.Start)
+	case isAlias(x.cur.Text, t):
+		return x.make(alias, t.Start, t.End), nil
 	}
-	return x.make(whole, t.start, t.end), nil
+	return x.make(whole, t.Start, t.End), nil
 }
 
 func (x *exprScan) make(k lexer.TokenType, start, end int) lexer.Token {
-	t := lexer.Token{Type: k, Value: x.cur.text[start:end], Pos: lexer.Position{Offset: start, Line: x.end}}
+	t := lexer.Token{Type: k, Value: x.cur.Text[start:end], Pos: lexer.Position{Offset: start}}
 	x.end = end
 	return t
 }
@@ -195,7 +197,7 @@ func numbersEnd(text string, i, end int) int {
 			if deep--; deep == 0 {
 				return i + 1
 			}
-		case class[b]&(cDigit|cSpace) == 0 && b != ',' && b != '-' && b != '.' && b != '+' && (b|0x20 != 'e' || class[text[i-1]]&cWord == 0):
+		case !lex.Is(b, lex.Digit|lex.Space) && b != ',' && b != '-' && b != '.' && b != '+' && (b|0x20 != 'e' || !lex.Is(text[i-1], lex.Word)):
 			return -1
 		}
 	}
@@ -204,83 +206,83 @@ func numbersEnd(text string, i, end int) int {
 
 // makeGroup makes the token from start to the end of the bracket that comes next.
 func (x *exprScan) makeGroup(k lexer.TokenType, start int) (lexer.Token, error) {
-	end, err := x.group(x.cur.next())
+	end, err := x.group(x.cur.Next())
 	return x.make(k, start, end), err
 }
 
 // group reads to the bracket that closes open. What is between must be
 // balanced, except for "<" and ">", which can be operators there.
-func (x *exprScan) group(open token) (int, error) {
+func (x *exprScan) group(open lex.Token) (int, error) {
 	var br brackets
 	br.push(open)
-	end := open.end
+	end := open.End
 	for br.depth() > 0 {
-		t := x.cur.next()
-		if t.kind == kEOF {
-			return end, newError("DM042", open.start, open.end, "this `%s` is never closed", x.cur.text[open.start:open.end])
+		t := x.cur.Next()
+		if t.Kind == lex.EOF {
+			return end, newError("DM042", open.Start, open.End, "this `%s` is never closed", x.cur.Text[open.Start:open.End])
 		}
-		switch t.kind {
-		case kRParen, kRBrack, kRBrace, kRAngle:
-			if _, o, ok := br.pop(t); o.kind != kEOF {
-				return end, newError("DM042", o.start, o.end, "this `%s` is never closed", x.cur.text[o.start:o.end])
-			} else if !ok && t.kind != kRAngle {
-				return end, newError("DM042", t.start, t.end, "this `%s` closes nothing", x.cur.text[t.start:t.end])
+		switch t.Kind {
+		case lex.RParen, lex.RBrack, lex.RBrace, lex.RAngle:
+			if _, o, ok := br.pop(t); o.Kind != lex.EOF {
+				return end, newError("DM042", o.Start, o.End, "this `%s` is never closed", x.cur.Text[o.Start:o.End])
+			} else if !ok && t.Kind != lex.RAngle {
+				return end, newError("DM042", t.Start, t.End, "this `%s` closes nothing", x.cur.Text[t.Start:t.End])
 			}
 		default:
 			br.track(t)
 		}
-		end = t.end
+		end = t.End
 	}
 	return end, nil
 }
 
 // bracket keeps the stack of brackets and what it means for the next token.
-func (x *exprScan) bracket(t token) error {
+func (x *exprScan) bracket(t lex.Token) error {
 	top := byte(0)
 	if len(x.open) > 0 {
 		top = x.open[len(x.open)-1]
 	}
-	switch t.kind {
-	case kLParen, kLBrack, kLBrace:
-		x.key = t.kind == kLBrace
-		return x.push(x.cur.text[t.start], t)
-	case kRParen, kRBrack, kRBrace, kRAngle:
+	switch t.Kind {
+	case lex.LParen, lex.LBrack, lex.LBrace:
+		x.key = t.Kind == lex.LBrace
+		return x.push(x.cur.Text[t.Start], t)
+	case lex.RParen, lex.RBrack, lex.RBrace, lex.RAngle:
 		if top != 0 {
 			x.open = x.open[:len(x.open)-1]
 		}
-	case kComma:
+	case lex.Comma:
 		x.key = top == '{'
 		x.rest = top == 's'
 	}
 	return nil
 }
 
-func (x *exprScan) push(b byte, t token) error {
+func (x *exprScan) push(b byte, t lex.Token) error {
 	x.open = append(x.open, b)
 	if len(x.open) > maxNesting {
-		return newError("DM002", t.start, t.end, "brackets are nested more than %d deep", maxNesting)
+		return newError("DM002", t.Start, t.End, "brackets are nested more than %d deep", maxNesting)
 	}
 	return nil
 }
 
 // word makes the token of a bare identifier.
-func (x *exprScan) word(t token) (lexer.Token, error) {
-	w := x.cur.text[t.start:t.end]
-	next := x.cur.peek()
-	if next.kind == kLAngle {
+func (x *exprScan) word(t lex.Token) (lexer.Token, error) {
+	w := x.cur.Text[t.Start:t.End]
+	next := x.cur.Peek()
+	if next.Kind == lex.LAngle {
 		k := eBuiltin
 		switch w {
 		case "tensor", "memref", "vector":
-			return x.make(eShaped, t.start, t.end), x.angle('s', true)
+			return x.make(eShaped, t.Start, t.End), x.angle('s', true)
 		case "tuple":
-			return x.make(eTuple, t.start, t.end), x.angle('t', false)
+			return x.make(eTuple, t.Start, t.End), x.angle('t', false)
 		case "complex":
-			return x.make(eComplex, t.start, t.end), x.angle('t', false)
+			return x.make(eComplex, t.Start, t.End), x.angle('t', false)
 		}
 		if e, ok := exprWords[w]; ok {
 			k = e
 		}
-		return x.makeGroup(k, t.start)
+		return x.makeGroup(k, t.Start)
 	}
 	k := eWord
 	switch {
@@ -290,33 +292,33 @@ func (x *exprScan) word(t token) (lexer.Token, error) {
 		k = eBool
 	case w == "unit":
 		k = eUnit
-	case w == "loc" && next.kind == kLParen:
-		return x.makeGroup(eLoc, t.start)
-	case next.kind == kLBrack && next.start == t.end:
-		end, err := x.group(x.cur.next())
-		if err == nil && x.cur.peek().kind == kLAngle {
-			end, err = x.group(x.cur.next())
+	case w == "loc" && next.Kind == lex.LParen:
+		return x.makeGroup(eLoc, t.Start)
+	case next.Kind == lex.LBrack && next.Start == t.End:
+		end, err := x.group(x.cur.Next())
+		if err == nil && x.cur.Peek().Kind == lex.LAngle {
+			end, err = x.group(x.cur.Next())
 		}
-		return x.make(eBuiltin, t.start, end), err
+		return x.make(eBuiltin, t.Start, end), err
 	}
-	return x.make(k, t.start, t.end), nil
+	return x.make(k, t.Start, t.End), nil
 }
 
 // angle takes the "<" of a builtin type, which the grammar does not see.
 func (x *exprScan) angle(b byte, dims bool) error {
-	t := x.cur.next()
-	x.end = t.end
+	t := x.cur.Next()
+	x.end = t.End
 	x.dims = dims
 	return x.push(b, t)
 }
 
 // dimensions reads "4x?x[8]x" or "*x".
 func (x *exprScan) dimensions() (lexer.Token, bool) {
-	text, end := x.cur.text, x.cur.end
-	start := run(text, x.cur.pos, end, cSpace)
+	text, end := x.cur.Text, x.cur.End
+	start := lex.Run(text, x.cur.Pos, end, lex.Space)
 	i := start
 	if i < end && text[i] == '*' {
-		if j := run(text, i+1, end, cSpace); j < end && text[j] == 'x' {
+		if j := lex.Run(text, i+1, end, lex.Space); j < end && text[j] == 'x' {
 			i = j + 1
 		}
 	} else {
@@ -325,16 +327,16 @@ func (x *exprScan) dimensions() (lexer.Token, bool) {
 			if j < 0 {
 				break
 			}
-			if j = run(text, j, end, cSpace); j >= end || text[j] != 'x' {
+			if j = lex.Run(text, j, end, lex.Space); j >= end || text[j] != 'x' {
 				break
 			}
-			i = run(text, j+1, end, cSpace)
+			i = lex.Run(text, j+1, end, lex.Space)
 		}
 	}
 	if i == start {
 		return lexer.Token{}, false
 	}
-	x.cur.pos = i
+	x.cur.Pos = i
 	for text[i-1] != 'x' {
 		i--
 	}
@@ -352,7 +354,7 @@ func dimension(text string, i, end int) int {
 	} else if text[i] == '?' {
 		return i + 1
 	}
-	j := run(text, i, end, cDigit)
+	j := lex.Run(text, i, end, lex.Digit)
 	if j == i {
 		return -1
 	}
@@ -366,20 +368,20 @@ func dimension(text string, i, end int) int {
 }
 
 // restEnd reads from t to the ">" of the shaped type.
-func (x *exprScan) restEnd(t token) (int, error) {
+func (x *exprScan) restEnd(t lex.Token) (int, error) {
 	var br brackets
-	end := t.start
+	end := t.Start
 	for {
-		if t.kind == kEOF || br.depth() == 0 && t.kind == kRAngle {
-			x.cur.pos = t.start
+		if t.Kind == lex.EOF || br.depth() == 0 && t.Kind == lex.RAngle {
+			x.cur.Pos = t.Start
 			if n := br.depth(); n > 0 {
 				o := br.open[n-1]
-				return end, newError("DM042", o.start, o.end, "this `%s` is never closed", x.cur.text[o.start:o.end])
+				return end, newError("DM042", o.Start, o.End, "this `%s` is never closed", x.cur.Text[o.Start:o.End])
 			}
 			return end, nil
 		}
 		br.track(t)
-		end = t.end
-		t = x.cur.next()
+		end = t.End
+		t = x.cur.Next()
 	}
 }

@@ -28,13 +28,12 @@ func File(src *source.File) *ast.File {
 		f.Diags = []diag.Diagnostic{d}
 		return f
 	}
-	s := newScanner(src.Text())
+	text := src.Text()
+	s := newScanner(text)
+	details := pool{work: func(d *detailer, op *ast.Op) { d.op(op, text[op.Off:op.Off+int(op.Len)]) }}
+	s.done = details.add
 	f.Items = s.items()
-	spread(s.ops, func(d *detailer, ops []*ast.Op) {
-		for _, op := range ops {
-			d.op(op, src.Text()[op.Off:op.Off+int(op.Len)])
-		}
-	})
+	details.wait()
 	f.Diags = collect(s.ops)
 	return f
 }
@@ -61,41 +60,65 @@ func unreadable(text string) (diag.Diagnostic, bool) {
 	return diag.Diagnostic{}, false
 }
 
-// spread runs work over the ops on all cores; few ops stay on this one. A panic
-// of work is raised here, where the caller can keep it from ending the process.
-func spread(ops []*ast.Op, work func(*detailer, []*ast.Op)) {
-	const batch = 512
-	workers := min(runtime.GOMAXPROCS(0), len(ops)/batch)
-	if workers <= 1 {
-		work(new(detailer), ops)
-		return
+// pool runs the second stage on all cores, while the first goes on. A panic there
+// is raised in wait, where the caller can keep it from ending the process.
+type pool struct {
+	work    func(*detailer, *ast.Op)
+	batch   []*ast.Op
+	batches chan []*ast.Op // nil while there are no workers
+	workers sync.WaitGroup
+	crash   atomic.Pointer[any]
+}
+
+const (
+	batchSize = 512 // ops; fewer are not worth another goroutine
+	queued    = 64  // batches that the first stage may be ahead
+)
+
+// add has op worked on, now or in wait.
+func (p *pool) add(op *ast.Op) {
+	p.batch = append(p.batch, op)
+	if len(p.batch) == batchSize {
+		if p.batches == nil {
+			p.start()
+		}
+		p.batches <- p.batch
+		p.batch = make([]*ast.Op, 0, batchSize)
 	}
-	batches := make(chan []*ast.Op)
-	var wg sync.WaitGroup
-	var crash atomic.Pointer[any]
-	for range workers {
-		wg.Go(func() {
+}
+
+func (p *pool) start() {
+	p.batches = make(chan []*ast.Op, queued)
+	for range runtime.GOMAXPROCS(0) {
+		p.workers.Go(func() {
 			defer func() {
 				if r := recover(); r != nil {
-					crash.Store(&r)
-					for range batches { // nobody is to wait for this goroutine
+					p.crash.Store(&r)
+					for range p.batches { // so that add never blocks
 					}
 				}
 			}()
 			d := new(detailer)
-			for b := range batches {
-				work(d, b)
+			for b := range p.batches {
+				for _, op := range b {
+					p.work(d, op)
+				}
 			}
 		})
 	}
-	for len(ops) > 0 {
-		n := min(batch, len(ops))
-		batches <- ops[:n]
-		ops = ops[n:]
+}
+
+// wait returns when all ops that were added are done.
+func (p *pool) wait() {
+	if p.batches != nil {
+		close(p.batches)
 	}
-	close(batches)
-	wg.Wait()
-	if r := crash.Load(); r != nil {
+	d := new(detailer)
+	for _, op := range p.batch {
+		p.work(d, op)
+	}
+	p.workers.Wait()
+	if r := p.crash.Load(); r != nil {
 		panic(*r)
 	}
 }

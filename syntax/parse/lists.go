@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
+	"dmir/syntax/source"
 )
 
 // The lists of values, arguments and successors inside one coarse token are
@@ -12,39 +14,39 @@ import (
 
 // parseResults reads "%a:2, %b =", appending to out.
 func parseResults(out []ast.Result, src string, start, end int) ([]ast.Result, *Error) {
-	c := newCursor(src, start, end)
+	c := lex.New(src, start, end)
 	for {
-		t := c.next()
-		if t.kind != kValue {
-			return out, newError("DM024", t.start, t.end, "expected a result such as %%x, found `%s`", excerpt(src[t.start:t.end]))
+		t := c.Next()
+		if t.Kind != lex.Value {
+			return out, newError("DM024", t.Start, t.End, "expected a result such as %%x, found `%s`", excerpt(src[t.Start:t.End]))
 		}
-		r := ast.Result{Name: src[t.start:t.end], Count: 1, Span: rel(t.start, t.end)}
+		r := ast.Result{Name: src[t.Start:t.End], Count: 1, Span: rel(t.Start, t.End)}
 		if i := strings.IndexByte(r.Name, '#'); i >= 0 {
-			return out, newError("DM024", t.start, t.end, "a result is named without `#`; write %s:n for n values", r.Name[:i])
+			return out, newError("DM024", t.Start, t.End, "a result is named without `#`; write %s:n for n values", r.Name[:i])
 		}
-		t = c.next()
-		if t.kind == kColon {
-			t = c.next()
-			n, err := strconv.ParseInt(src[t.start:t.end], 10, 32)
+		t = c.Next()
+		if t.Kind == lex.Colon {
+			t = c.Next()
+			n, err := strconv.ParseInt(src[t.Start:t.End], 10, 32)
 			if err != nil || n < 1 {
-				return out, newError("DM024", t.start, t.end, "expected how many values %s stands for, found `%s`", r.Name, excerpt(src[t.start:t.end]))
+				return out, newError("DM024", t.Start, t.End, "expected how many values %s stands for, found `%s`", r.Name, excerpt(src[t.Start:t.End]))
 			}
 			r.Count = int32(n)
-			t = c.next()
+			t = c.Next()
 		}
 		out = append(out, r)
-		switch t.kind {
-		case kComma:
-		case kEq, kEOF:
+		switch t.Kind {
+		case lex.Comma:
+		case lex.Eq, lex.EOF:
 			return out, nil
 		default:
-			return out, newError("DM024", t.start, t.end, "expected `,` or `=` after the result %s", r.Name)
+			return out, newError("DM024", t.Start, t.End, "expected `,` or `=` after the result %s", r.Name)
 		}
 	}
 }
 
-func makeUse(src string, t token) ast.Use {
-	u := ast.Use{Name: src[t.start:t.end], Index: -1, Span: rel(t.start, t.end)}
+func makeUse(src string, t lex.Token) ast.Use {
+	u := ast.Use{Name: src[t.Start:t.End], Index: -1, Span: rel(t.Start, t.End)}
 	if i := strings.IndexByte(u.Name, '#'); i >= 0 {
 		n, err := strconv.ParseInt(u.Name[i+1:], 10, 32)
 		if err != nil {
@@ -57,9 +59,9 @@ func makeUse(src string, t token) ast.Use {
 
 // parseUses reads "%a, %b#1", appending to out.
 func parseUses(out []ast.Use, src string, start, end int) ([]ast.Use, *Error) {
-	c := newCursor(src, start, end)
-	t := c.next()
-	if t.kind == kEOF {
+	c := lex.New(src, start, end)
+	t := c.Next()
+	if t.Kind == lex.EOF {
 		return out, nil
 	}
 	if out == nil {
@@ -72,38 +74,38 @@ func parseUses(out []ast.Use, src string, start, end int) ([]ast.Use, *Error) {
 		out = make([]ast.Use, 0, n)
 	}
 	for {
-		if t.kind != kValue {
-			return out, newError("DM023", t.start, t.end, "expected an operand such as %%x, found `%s`", excerpt(src[t.start:t.end]))
+		if t.Kind != lex.Value {
+			return out, newError("DM023", t.Start, t.End, "expected an operand such as %%x, found `%s`", excerpt(src[t.Start:t.End]))
 		}
 		out = append(out, makeUse(src, t))
-		switch t = c.next(); t.kind {
-		case kEOF:
+		switch t = c.Next(); t.Kind {
+		case lex.EOF:
 			return out, nil
-		case kComma:
-			t = c.next()
+		case lex.Comma:
+			t = c.Next()
 		default:
-			return out, newError("DM023", t.start, t.end, "expected `,` between operands, found `%s`", excerpt(src[t.start:t.end]))
+			return out, newError("DM023", t.Start, t.End, "expected `,` between operands, found `%s`", excerpt(src[t.Start:t.End]))
 		}
 	}
 }
 
 // parseSuccs reads "^a, ^b(%x : f32)".
 func parseSuccs(op *ast.Op, src string, start, end int) *Error {
-	c := newCursor(src, start, end)
-	for t := c.next(); t.kind != kEOF; t = c.next() {
-		if t.kind != kLabel {
-			return newError("DM022", t.start, t.end, "expected a successor such as ^bb1, found `%s`", excerpt(src[t.start:t.end]))
+	c := lex.New(src, start, end)
+	for t := c.Next(); t.Kind != lex.EOF; t = c.Next() {
+		if t.Kind != lex.Label {
+			return newError("DM022", t.Start, t.End, "expected a successor such as ^bb1, found `%s`", excerpt(src[t.Start:t.End]))
 		}
-		s := ast.Successor{Name: src[t.start:t.end], Span: rel(t.start, t.end)}
-		t = c.next()
-		if t.kind == kLParen {
-			inner, colon := t.end, -1
-			for t.kind != kRParen && t.kind != kEOF {
-				if t = c.next(); t.kind == kColon && colon < 0 {
-					colon = t.start
+		s := ast.Successor{Name: src[t.Start:t.End], Span: rel(t.Start, t.End)}
+		t = c.Next()
+		if t.Kind == lex.LParen {
+			inner, colon := t.End, -1
+			for t.Kind != lex.RParen && t.Kind != lex.EOF {
+				if t = c.Next(); t.Kind == lex.Colon && colon < 0 {
+					colon = t.Start
 				}
 			}
-			stop := t.start
+			stop := t.Start
 			if colon >= 0 {
 				stop = colon
 			}
@@ -113,12 +115,12 @@ func parseSuccs(op *ast.Op, src string, start, end int) *Error {
 			}
 			s.Args = uses
 			op.Operands = append(op.Operands, uses...)
-			t = c.next()
+			t = c.Next()
 		}
-		op.Succs = append(op.Succs, s)
-		if t.kind != kComma {
-			if t.kind != kEOF {
-				return newError("DM022", t.start, t.end, "expected `,` between successors")
+		op.Own().Succs = append(op.Succs, s)
+		if t.Kind != lex.Comma {
+			if t.Kind != lex.EOF {
+				return newError("DM022", t.Start, t.End, "expected `,` between successors")
 			}
 			return nil
 		}
@@ -129,76 +131,76 @@ func parseSuccs(op *ast.Op, src string, start, end int) *Error {
 // parseArgs reads "%a: type {attrs} loc(…), type, …": the arguments of a block
 // or function, or a function's results. variadic is set by a final "...".
 func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, err *Error) {
-	c := newCursor(src, start, end)
-	t := c.next()
-	for t.kind != kEOF {
-		if t.kind == kOp && src[t.start] == '.' {
+	c := lex.New(src, start, end)
+	t := c.Next()
+	for t.Kind != lex.EOF {
+		if t.Kind == lex.Op && src[t.Start] == '.' {
 			return args, true, nil
 		}
 		var a ast.BlockArg
-		if t.kind == kValue {
-			a.Name, a.Span = src[t.start:t.end], rel(t.start, t.end)
-			if t = c.next(); t.kind != kColon {
+		if t.Kind == lex.Value {
+			a.Name, a.Span = src[t.Start:t.End], rel(t.Start, t.End)
+			if t = c.Next(); t.Kind != lex.Colon {
 				return args, false, newError("DM026", int(a.Span.Start), int(a.Span.End), "expected `: type` after the argument %s", a.Name)
 			}
-			t = c.next()
+			t = c.Next()
 		}
-		first, last := t, token{start: -1}
+		first, last := t, lex.Token{Span: source.Span{Start: -1}}
 		var br brackets
-		for ; t.kind != kEOF; t = c.next() {
-			if br.depth() == 0 && (t.kind == kComma || t.kind == kLBrace || t.kind == kValue || isLoc(&c, t)) {
+		for ; t.Kind != lex.EOF; t = c.Next() {
+			if br.depth() == 0 && (t.Kind == lex.Comma || t.Kind == lex.LBrace || t.Kind == lex.Value || isLoc(&c, t)) {
 				break
 			}
 			br.track(t)
 			last = t
 		}
-		if last.start < 0 {
-			return args, false, newError("DM026", first.start, first.end, "expected a type, found `%s`", excerpt(src[first.start:first.end]))
+		if last.Start < 0 {
+			return args, false, newError("DM026", first.Start, first.End, "expected a type, found `%s`", excerpt(src[first.Start:first.End]))
 		}
-		a.Type = rel(first.start, last.end)
-		if t.kind == kLBrace {
-			a.Attrs = rel(t.start, group(&c, t))
-			t = c.next()
+		a.Type = rel(first.Start, last.End)
+		if t.Kind == lex.LBrace {
+			a.Attrs = rel(t.Start, group(&c, t))
+			t = c.Next()
 		}
 		if isLoc(&c, t) {
-			paren := c.next()
-			a.Loc = rel(t.start, group(&c, paren))
-			t = c.next()
+			paren := c.Next()
+			a.Loc = rel(t.Start, group(&c, paren))
+			t = c.Next()
 		}
 		args = append(args, a)
 		if (a.Name == "") != (args[0].Name == "") {
-			return args, false, newError("DM026", first.start, last.end, "some arguments have names and some have none")
+			return args, false, newError("DM026", first.Start, last.End, "some arguments have names and some have none")
 		}
-		switch comma := t; t.kind {
-		case kComma:
-			if t = c.next(); t.kind == kEOF {
-				return args, false, newError("DM026", comma.start, comma.end, "expected an argument behind `,`")
+		switch comma := t; t.Kind {
+		case lex.Comma:
+			if t = c.Next(); t.Kind == lex.EOF {
+				return args, false, newError("DM026", comma.Start, comma.End, "expected an argument behind `,`")
 			}
-		case kEOF:
+		case lex.EOF:
 		default:
-			return args, false, newError("DM026", t.start, t.end, "expected `,` between arguments, found `%s`", excerpt(src[t.start:t.end]))
+			return args, false, newError("DM026", t.Start, t.End, "expected `,` between arguments, found `%s`", excerpt(src[t.Start:t.End]))
 		}
 	}
 	return args, false, nil
 }
 
 // isLoc reports whether t is the word of "loc(…)"; c stands behind t.
-func isLoc(c *cursor, t token) bool {
-	return t.kind == kIdent && t.end-t.start == 3 && c.text[t.start:t.end] == "loc" && c.peek().kind == kLParen
+func isLoc(c *lex.Cursor, t lex.Token) bool {
+	return t.Kind == lex.Ident && t.End-t.Start == 3 && c.Text[t.Start:t.End] == "loc" && c.Peek().Kind == lex.LParen
 }
 
 // group moves c behind the bracket that closes open and returns that offset.
-func group(c *cursor, open token) int {
+func group(c *lex.Cursor, open lex.Token) int {
 	var br brackets
 	br.push(open)
-	end := open.end
+	end := open.End
 	for br.depth() > 0 {
-		t := c.next()
-		if t.kind == kEOF {
+		t := c.Next()
+		if t.Kind == lex.EOF {
 			break
 		}
 		br.track(t)
-		end = t.end
+		end = t.End
 	}
 	return end
 }

@@ -1,12 +1,15 @@
 package parse
 
-import "dmir/syntax/ast"
+import (
+	"dmir/syntax/ast"
+	"dmir/syntax/lex"
+)
 
 // literalReader reads the numbers inside dense<…> and array<…>. They can be
 // millions, so they are read by hand into nodes that are allocated in bulk.
 type literalReader struct {
 	src  string
-	cur  cursor
+	cur  lex.Cursor
 	slab []ast.AttrExpr
 	err  *Error
 }
@@ -17,12 +20,12 @@ const maxRank = 64
 // all reads the literal of dense<…>: nothing, one scalar, or one list, which
 // is the only element of the result.
 func (r *literalReader) all() []*ast.AttrExpr {
-	t := r.cur.next()
-	if t.kind == kEOF {
+	t := r.cur.Next()
+	if t.Kind == lex.EOF {
 		return nil
 	}
 	v := r.value(t, 0)
-	if t = r.cur.next(); t.kind != kEOF && r.err == nil {
+	if t = r.cur.Next(); t.Kind != lex.EOF && r.err == nil {
 		r.fail(t, "expected the end of the literal")
 	}
 	if v == nil {
@@ -31,13 +34,13 @@ func (r *literalReader) all() []*ast.AttrExpr {
 	return []*ast.AttrExpr{v}
 }
 
-func (r *literalReader) fail(t token, msg string) {
+func (r *literalReader) fail(t lex.Token, msg string) {
 	if r.err == nil {
 		found := "the end"
-		if t.kind != kEOF {
-			found = "`" + excerpt(r.src[t.start:t.end]) + "`"
+		if t.Kind != lex.EOF {
+			found = "`" + excerpt(r.src[t.Start:t.End]) + "`"
 		}
-		r.err = newError("DM042", t.start, max(t.end, t.start+1), "%s, found %s", msg, found)
+		r.err = newError("DM042", t.Start, max(t.End, t.Start+1), "%s, found %s", msg, found)
 	}
 }
 
@@ -50,35 +53,35 @@ func (r *literalReader) node() *ast.AttrExpr {
 }
 
 // value reads the scalar or list that begins with t; nil after an error.
-func (r *literalReader) value(t token, rank int) *ast.AttrExpr {
-	start := t.start
+func (r *literalReader) value(t lex.Token, rank int) *ast.AttrExpr {
+	start := t.Start
 	var a *ast.AttrExpr
-	switch t.kind {
-	case kLBrack, kLParen:
+	switch t.Kind {
+	case lex.LBrack, lex.LParen:
 		if rank >= maxRank {
 			r.fail(t, "lists are nested too deep")
 			return nil
 		}
 		a = r.node()
 		a.Kind = ast.AArray
-		a.Elems = r.list(t.kind+1, rank+1)
-		a.Text = r.src[start:r.cur.pos]
+		a.Elems = r.list(t.Kind+1, rank+1)
+		a.Text = r.src[start:r.cur.Pos]
 		return a
-	case kNumber:
+	case lex.Number:
 		a = r.number(t, start)
-	case kOp:
-		n := r.cur.next()
-		if r.src[start] != '-' || n.kind != kNumber {
+	case lex.Op:
+		n := r.cur.Next()
+		if r.src[start] != '-' || n.Kind != lex.Number {
 			r.fail(t, "expected a number")
 			return nil
 		}
-		t.end = n.end
+		t.End = n.End
 		a = r.number(t, start)
-	case kString:
+	case lex.String:
 		a = r.node()
-		a.Kind, a.Str = ast.AString, Unquote(r.src[start:t.end])
-	case kIdent:
-		w := r.src[start:t.end]
+		a.Kind, a.Str = ast.AString, Unquote(r.src[start:t.End])
+	case lex.Ident:
+		w := r.src[start:t.End]
 		if w != "true" && w != "false" {
 			r.fail(t, "expected a number")
 			return nil
@@ -89,33 +92,33 @@ func (r *literalReader) value(t token, rank int) *ast.AttrExpr {
 		r.fail(t, "expected a number")
 		return nil
 	}
-	a.Text = r.src[start:t.end]
+	a.Text = r.src[start:t.End]
 	return a
 }
 
-func (r *literalReader) number(t token, start int) *ast.AttrExpr {
+func (r *literalReader) number(t lex.Token, start int) *ast.AttrExpr {
 	a := r.node()
-	if !number(a, r.src[start:t.end]) {
+	if !number(a, r.src[start:t.End]) {
 		r.fail(t, "expected a number")
 	}
 	return a
 }
 
 // list reads values up to the closing token.
-func (r *literalReader) list(closing kind, rank int) []*ast.AttrExpr {
+func (r *literalReader) list(closing lex.Kind, rank int) []*ast.AttrExpr {
 	var out []*ast.AttrExpr
-	t := r.cur.next()
-	for t.kind != closing && r.err == nil {
+	t := r.cur.Next()
+	for t.Kind != closing && r.err == nil {
 		v := r.value(t, rank)
 		if v == nil {
 			break
 		}
 		out = append(out, v)
-		if t = r.cur.next(); t.kind == kComma {
-			if t = r.cur.next(); t.kind == closing {
+		if t = r.cur.Next(); t.Kind == lex.Comma {
+			if t = r.cur.Next(); t.Kind == closing {
 				r.fail(t, "expected a number")
 			}
-		} else if t.kind != closing {
+		} else if t.Kind != closing {
 			r.fail(t, "expected `,` between elements")
 		}
 	}

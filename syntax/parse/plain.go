@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 )
 
 // plainAttr reads the two kinds of attributes that differ from op to op, and so
@@ -17,15 +18,15 @@ func plainAttr(text string) (*ast.AttrExpr, bool) {
 	}
 	switch text[0] {
 	case '"':
-		c := newCursor(text, 0, len(text))
-		if t := c.next(); t.kind == kString && t.end == len(text) {
+		c := lex.New(text, 0, len(text))
+		if t := c.Next(); t.Kind == lex.String && t.End == len(text) {
 			text = strings.Clone(text)
 			return &ast.AttrExpr{Kind: ast.AString, Text: text, Str: Unquote(text)}, true
 		}
 	case '{':
 		text = strings.Clone(text)
-		c := newCursor(text, 0, len(text))
-		if a := plainDict(&c, text, 0); a != nil && c.peek().kind == kEOF {
+		c := lex.New(text, 0, len(text))
+		if a := plainDict(&c, text, 0); a != nil && c.Peek().Kind == lex.EOF {
 			return a, true
 		}
 	}
@@ -37,37 +38,37 @@ func plainAttr(text string) (*ast.AttrExpr, bool) {
 const plainNesting = 16
 
 // plainDict reads the dictionary that c stands before, nil where that is for the
-// grammar. One cursor goes over all of it, however deep: each token is looked at
+// grammar. One cursor reads all of it, however deep: each token is looked at
 // once as a part of a dictionary and once as a part of a value.
-func plainDict(c *cursor, text string, depth int) *ast.AttrExpr {
+func plainDict(c *lex.Cursor, text string, depth int) *ast.AttrExpr {
 	if depth == plainNesting {
 		return nil
 	}
-	open := c.next().start
+	open := c.Next().Start
 	a := &ast.AttrExpr{Kind: ast.ADict}
-	if c.peek().kind == kRBrace {
-		a.Text = text[open:c.next().end]
+	if c.Peek().Kind == lex.RBrace {
+		a.Text = text[open:c.Next().End]
 		return a
 	}
 	var seen keys
 	for {
-		key := c.next()
-		if key.kind != kIdent {
+		key := c.Next()
+		if key.Kind != lex.Ident {
 			return nil
 		}
-		e := ast.Entry{Key: text[key.start:key.end], Span: rel(key.start-open, key.end-open), Value: &ast.AttrExpr{Kind: ast.AUnit}}
+		e := ast.Entry{Key: text[key.Start:key.End], Span: rel(key.Start-open, key.End-open), Value: &ast.AttrExpr{Kind: ast.AUnit}}
 		if seen.add(a.Entries, e.Key) {
 			return nil
 		}
-		t := c.next()
-		if t.kind == kEq {
-			start := c.peek().start
+		t := c.Next()
+		if t.Kind == lex.Eq {
+			start := c.Peek().Start
 			var end int
-			if c.peek().kind == kLBrace {
+			if c.Peek().Kind == lex.LBrace {
 				if e.Value = plainDict(c, text, depth+1); e.Value == nil {
 					return nil
 				}
-				t, end = c.next(), start+len(e.Value.Text)
+				t, end = c.Next(), start+len(e.Value.Text)
 			} else {
 				if t, end = plainValue(c); end <= start {
 					return nil
@@ -81,10 +82,10 @@ func plainDict(c *cursor, text string, depth int) *ast.AttrExpr {
 			e.VSpan = rel(start-open, end-open)
 		}
 		a.Entries = append(a.Entries, e)
-		switch t.kind {
-		case kComma:
-		case kRBrace:
-			a.Text = text[open:t.end]
+		switch t.Kind {
+		case lex.Comma:
+		case lex.RBrace:
+			a.Text = text[open:t.End]
 			return a
 		default:
 			return nil
@@ -114,17 +115,17 @@ func (k *keys) add(entries []ast.Entry, key string) bool {
 
 // plainValue goes to the comma or brace behind a value and gives it with the
 // value's end.
-func plainValue(c *cursor) (behind token, end int) {
+func plainValue(c *lex.Cursor) (behind lex.Token, end int) {
 	var br brackets
 	for {
-		t := c.next()
+		t := c.Next()
 		switch {
-		case t.kind == kEOF || t.kind == kBadStr:
+		case t.Kind == lex.EOF || t.Kind == lex.BadString:
 			return t, 0
-		case br.depth() == 0 && (t.kind == kComma || t.kind == kRBrace):
+		case br.depth() == 0 && (t.Kind == lex.Comma || t.Kind == lex.RBrace):
 			return t, end
 		}
 		br.track(t)
-		end = t.end
+		end = t.End
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -15,11 +16,12 @@ const maxDepth = 1000
 // one pass, looking only at brackets, line starts and a few tokens ahead. What
 // an op says is left to the second stage, which can then run on all ops at once.
 type scanner struct {
-	cur    cursor
-	tok    token // the next token, unread
+	cur    lex.Cursor
+	tok    lex.Token // the next token, unread
 	ops    []*ast.Op
+	done   func(*ast.Op) // takes each op once it is cut out; the scanner does not look at it again
 	slab   []ast.Op
-	stacks [][]token // of brackets, free for the next op
+	stacks [][]lex.Token // of brackets, free for the next op
 	depth  int
 	noDef  int   // no value before this offset begins a list of results
 	inFunc bool  // inside a func.func, where no other func.func can begin
@@ -36,8 +38,8 @@ type head struct {
 	op     *ast.Op
 	form   form
 	br     brackets
-	prev   token // the last token that belongs to the op
-	name   token
+	prev   lex.Token // the last token that belongs to the op
+	name   lex.Token
 	sig    bool // a ":" or "->" has been seen outside of brackets
 	symbol bool // an @name has been seen
 	column int  // how far the op is indented, -1 if something is before it on its line
@@ -47,7 +49,7 @@ type head struct {
 // brace is the outermost "{" that is open in an op's header, with what the
 // scanner knew before it.
 type brace struct {
-	tok, prev     token
+	tok, prev     lex.Token
 	indent, depth int
 	regions       int
 	symbol        bool
@@ -92,17 +94,17 @@ func formOf(name string) form {
 }
 
 func newScanner(text string) *scanner {
-	s := &scanner{cur: newCursor(text, 0, len(text)), askew: -1}
-	s.cur.splits = true
+	s := &scanner{cur: lex.New(text, 0, len(text)), askew: -1, done: func(*ast.Op) {}}
+	s.cur.Mode = lex.Splits
 	s.advance()
 	return s
 }
 
 func (s *scanner) advance() {
 	s.tok = s.read(&s.cur)
-	if s.tok.first {
+	if s.tok.First {
 		s.indent = 0
-		for i := s.tok.start; i > 0 && (s.cur.text[i-1] == ' ' || s.cur.text[i-1] == '\t'); i-- {
+		for i := s.tok.Start; i > 0 && (s.cur.Text[i-1] == ' ' || s.cur.Text[i-1] == '\t'); i-- {
 			s.indent++
 		}
 	}
@@ -111,26 +113,28 @@ func (s *scanner) advance() {
 // read is the next token of c. A split line in a region ends the region if what
 // follows is not indented, but ops of the region are; otherwise it is a comment
 // that draws a line.
-func (s *scanner) read(c *cursor) token {
+func (s *scanner) read(c *lex.Cursor) lex.Token {
 	for {
-		t := c.next()
-		if t.kind != kSplit || s.depth == 0 {
+		t := c.Next()
+		if t.Kind != lex.Split || s.depth == 0 {
 			return t
 		}
-		n := c.peek()
-		if n.kind == kEOF || !(s.flat && s.depth == 1) && c.text[n.start-1] == '\n' && n.kind != kRBrace && n.kind != kLabel {
+		n := c.Peek()
+		if n.Kind == lex.EOF || !(s.flat && s.depth == 1) && c.Text[n.Start-1] == '\n' && n.Kind != lex.RBrace && n.Kind != lex.Label {
 			return t
 		}
 	}
 }
 
-func (s *scanner) slice(t token) string { return s.cur.text[t.start:t.end] }
+func (s *scanner) slice(t lex.Token) string { return s.cur.Text[t.Start:t.End] }
 
 // items reads the whole text.
 func (s *scanner) items() []*ast.Op {
 	var ops []*ast.Op
-	for s.tok.kind != kEOF {
-		ops = append(ops, s.op())
+	for s.tok.Kind != lex.EOF {
+		op := s.op()
+		ops = append(ops, op)
+		s.done(op)
 	}
 	return ops
 }
@@ -141,60 +145,60 @@ func (s *scanner) newOp(off int) *ast.Op {
 	}
 	s.slab = s.slab[:len(s.slab)+1]
 	op := &s.slab[len(s.slab)-1]
-	op.Off = off
+	op.Off, op.Parts = off, ast.NoParts
 	s.ops = append(s.ops, op)
 	return op
 }
 
 // op cuts out the op or other item that begins at the next token.
 func (s *scanner) op() *ast.Op {
-	h := &head{op: s.newOp(s.tok.start), prev: s.tok, form: fBad}
+	h := &head{op: s.newOp(s.tok.Start), prev: s.tok, form: fBad}
 	if n := len(s.stacks); n > 0 {
 		h.br.open, s.stacks = s.stacks[n-1], s.stacks[:n-1]
 	}
 	first := s.tok
 	h.column = -1
-	if first.first {
+	if first.First {
 		h.column = s.indent
 	}
-	switch first.kind {
-	case kSplit:
+	switch first.Kind {
+	case lex.Split:
 		h.op.Form = ast.Split
 		s.advance()
 		return s.finish(h)
-	case kResource:
+	case lex.Resource:
 		h.op.Form = ast.Resource
 		if text := s.slice(first); len(text) < len("{-##-}") || text[len(text)-3:] != "#-}" {
-			s.report(h, "DM014", first.start, first.start+3, "this `{-#` section is never closed")
+			s.report(h, "DM014", first.Start, first.Start+3, "this `{-#` section is never closed")
 		}
 		s.advance()
 		return s.finish(h)
-	case kHash, kBang:
+	case lex.Hash, lex.Bang:
 		h.form = fAlias
 		h.op.Form = ast.AttrAlias
-		if first.kind == kBang {
+		if first.Kind == lex.Bang {
 			h.op.Form = ast.TypeAlias
 		}
 		h.name = first
-	case kValue:
+	case lex.Value:
 		if s.def(first) == noDef {
-			s.report(h, "DM020", first.start, first.end, "expected an op, found the value %s", excerpt(s.slice(first)))
+			s.report(h, "DM020", first.Start, first.End, "expected an op, found the value %s", excerpt(s.slice(first)))
 			break
 		}
-		for s.tok.kind != kEq {
+		for s.tok.Kind != lex.Eq {
 			s.advance()
 		}
 		h.prev = s.tok
 		s.advance()
 		h.form = s.named(h, true)
-	case kString, kIdent:
+	case lex.String, lex.Ident:
 		h.form = s.named(h, false)
-	case kRBrace, kRParen, kRBrack:
-		s.report(h, "DM011", first.start, first.end, "this `%s` closes nothing", s.slice(first))
-	case kBadStr:
-		s.report(h, "DM013", first.start, first.end, "this string is not closed on its line")
+	case lex.RBrace, lex.RParen, lex.RBrack:
+		s.report(h, "DM011", first.Start, first.End, "this `%s` closes nothing", s.slice(first))
+	case lex.BadString:
+		s.report(h, "DM013", first.Start, first.End, "this string is not closed on its line")
 	default:
-		s.report(h, "DM020", first.start, first.end, "expected an op, found `%s`", excerpt(s.slice(first)))
+		s.report(h, "DM020", first.Start, first.End, "expected an op, found `%s`", excerpt(s.slice(first)))
 	}
 	if h.form == fBad {
 		h.op.Form = ast.Bad
@@ -211,21 +215,21 @@ func (s *scanner) op() *ast.Op {
 // named reads an op's name and tells the form by it.
 func (s *scanner) named(h *head, results bool) form {
 	t := s.tok
-	switch t.kind {
-	case kString:
+	switch t.Kind {
+	case lex.String:
 		h.prev, h.name = t, t
 		s.advance()
 		return fGeneric
-	case kIdent:
+	case lex.Ident:
 		name := s.slice(t)
 		code := ""
 		switch {
 		case strings.HasSuffix(name, "."):
 			code = "DM021"
-			s.report(h, code, t.start, t.end, "expected an op's name after `%s`", excerpt(name))
+			s.report(h, code, t.Start, t.End, "expected an op's name after `%s`", excerpt(name))
 		case !dotted(name) && !s.custom && (!shortNames[name] || name == cast && s.inFunc):
 			code = "DM027"
-			s.report(h, code, t.start, t.end, "`%s` is not an op", excerpt(name))
+			s.report(h, code, t.Start, t.End, "`%s` is not an op", excerpt(name))
 		}
 		if code != "" {
 			if results {
@@ -248,10 +252,10 @@ func (s *scanner) named(h *head, results bool) form {
 		}
 		return f
 	}
-	if t.kind == kBadStr {
-		s.report(h, "DM013", t.start, t.end, "this string is not closed on its line")
+	if t.Kind == lex.BadString {
+		s.report(h, "DM013", t.Start, t.End, "this string is not closed on its line")
 	} else {
-		s.report(h, "DM021", h.op.Off, h.prev.end, "expected an op's name after `=`")
+		s.report(h, "DM021", h.op.Off, h.prev.End, "expected an op's name after `=`")
 	}
 	return fBad
 }
@@ -261,49 +265,49 @@ func (s *scanner) header(h *head) {
 	for {
 		t := s.tok
 		switch {
-		case t.kind == kEOF || t.kind == kSplit || t.kind == kResource:
+		case t.Kind == lex.EOF || t.Kind == lex.Split || t.Kind == lex.Resource:
 			s.unclosed(h)
 			return
 		case h.br.depth() == 0:
-			if t.kind == kRBrace || s.endsBefore(h, t) {
+			if t.Kind == lex.RBrace || s.endsBefore(h, t) {
 				return
 			}
-		case t.first && s.strongStart(t) && !s.alone(h, t):
+		case t.First && s.strongStart(t) && !s.alone(h, t):
 			if s.reopen(h) {
 				continue
 			}
 			s.unclosed(h)
 			return
 		}
-		switch t.kind {
-		case kLBrace:
+		switch t.Kind {
+		case lex.LBrace:
 			if s.isRegion(h, t) {
 				s.region(h)
 				continue
 			}
-			if !h.br.has(kLBrace) {
+			if !h.br.has(lex.LBrace) {
 				h.brace = brace{t, h.prev, s.indent, h.br.depth(), len(h.op.Regions), h.symbol}
 			}
 			h.br.push(t)
-		case kLParen, kLBrack, kLAngle:
+		case lex.LParen, lex.LBrack, lex.LAngle:
 			h.br.push(t)
-		case kRParen, kRBrack, kRBrace, kRAngle:
+		case lex.RParen, lex.RBrack, lex.RBrace, lex.RAngle:
 			_, crossed, ok := h.br.pop(t)
 			switch {
-			case crossed.kind != kEOF:
-				s.report(h, "DM010", crossed.start, crossed.end, "this `%s` is never closed", s.slice(crossed))
-			case ok || t.kind == kRAngle:
-			case t.kind == kRBrace:
+			case crossed.Kind != lex.EOF:
+				s.report(h, "DM010", crossed.Start, crossed.End, "this `%s` is never closed", s.slice(crossed))
+			case ok || t.Kind == lex.RAngle:
+			case t.Kind == lex.RBrace:
 				s.unclosed(h)
 				return
 			default:
-				s.report(h, "DM011", t.start, t.end, "this `%s` closes nothing", s.slice(t))
+				s.report(h, "DM011", t.Start, t.End, "this `%s` closes nothing", s.slice(t))
 			}
-		case kBadStr:
-			s.report(h, "DM013", t.start, t.end, "this string is not closed on its line")
-		case kColon, kArrow:
+		case lex.BadString:
+			s.report(h, "DM013", t.Start, t.End, "this string is not closed on its line")
+		case lex.Colon, lex.Arrow:
 			h.sig = h.sig || h.br.depth() == 0
-		case kSymbol:
+		case lex.Symbol:
 			h.symbol = true
 		}
 		h.prev = t
@@ -319,47 +323,47 @@ func (s *scanner) header(h *head) {
 // more: no text is read a third time.
 func (s *scanner) reopen(h *head) bool {
 	b := &h.brace
-	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(kLBrace) || len(h.op.Regions) > b.regions || !s.mayHoldOps(h, b.depth) {
+	if h.form != fCustom || h.op.Form == ast.Bad || !h.br.has(lex.LBrace) || len(h.op.Regions) > b.regions || !s.mayHoldOps(h, b.depth) {
 		return false
 	}
 	s.forced = s.forced[:0]
 	for i := b.depth; i < h.br.depth(); i++ {
-		if h.br.open[i].kind == kLBrace && s.mayHoldOps(h, i) {
-			s.forced = append(s.forced, h.br.open[i].start)
+		if h.br.open[i].Kind == lex.LBrace && s.mayHoldOps(h, i) {
+			s.forced = append(s.forced, h.br.open[i].Start)
 		}
 	}
 	h.br.drop(b.depth)
 	h.prev, h.symbol = b.prev, b.symbol
-	s.cur.pos, s.cur.line = b.tok.end, false
+	s.cur.Pos, s.cur.Line = b.tok.End, false
 	s.tok, s.indent = b.tok, b.indent
 	return true
 }
 
 // alone reports whether t is all that stands in braces: a unit attribute, even
 // where an op has the same name.
-func (s *scanner) alone(h *head, t token) bool {
-	return h.prev.kind == kLBrace && s.after(t).kind == kRBrace
+func (s *scanner) alone(h *head, t lex.Token) bool {
+	return h.prev.Kind == lex.LBrace && s.after(t).Kind == lex.RBrace
 }
 
 // mayHoldOps reports whether the i-th open bracket, a brace, is neither part of
 // an attribute's body nor begins like a dictionary.
 func (s *scanner) mayHoldOps(h *head, i int) bool {
-	return (i == 0 || h.br.open[i-1].kind != kLAngle) && !s.isDict(h.br.open[i])
+	return (i == 0 || h.br.open[i-1].Kind != lex.LAngle) && !s.isDict(h.br.open[i])
 }
 
 // isForced reports whether the brace t is known to open a region.
-func (s *scanner) isForced(t token) bool {
-	for len(s.forced) > 0 && s.forced[0] < t.start {
+func (s *scanner) isForced(t lex.Token) bool {
+	for len(s.forced) > 0 && s.forced[0] < t.Start {
 		s.forced = s.forced[1:]
 	}
-	return len(s.forced) > 0 && s.forced[0] == t.start
+	return len(s.forced) > 0 && s.forced[0] == t.Start
 }
 
 // unclosed reports the outermost bracket that is still open where the op ends.
 func (s *scanner) unclosed(h *head) {
 	for _, o := range h.br.open {
-		if o.kind != kLAngle || h.form != fCustom {
-			s.report(h, "DM010", o.start, o.end, "this `%s` is never closed", s.slice(o))
+		if o.Kind != lex.LAngle || h.form != fCustom {
+			s.report(h, "DM010", o.Start, o.End, "this `%s` is never closed", s.slice(o))
 			break
 		}
 	}
@@ -367,7 +371,7 @@ func (s *scanner) unclosed(h *head) {
 }
 
 func (s *scanner) finish(h *head) *ast.Op {
-	h.op.Len = int32(h.prev.end - h.op.Off)
+	h.op.Len = int32(h.prev.End - h.op.Off)
 	s.stacks = append(s.stacks, h.br.open[:0])
 	return h.op
 }
@@ -384,23 +388,23 @@ func (s *scanner) report(h *head, code string, start, end int, format string, ar
 
 // note adds a diagnostic that leaves the op readable.
 func (s *scanner) note(h *head, d diag.Diagnostic) {
-	h.op.Diags = append(h.op.Diags, shift(d, -h.op.Off))
+	h.op.Own().Diags = append(h.op.Diags, shift(d, -h.op.Off))
 }
 
 // region reads the region whose "{" is the next token, with its blocks.
 func (s *scanner) region(h *head) {
 	open, indent := s.tok, s.indent
-	r := &ast.Region{Open: int32(open.start - h.op.Off), Close: -1}
-	if h.prev.kind == kIdent && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
-		r.Keyword = rel(h.prev.start-h.op.Off, h.prev.end-h.op.Off)
+	r := &ast.Region{Open: int32(open.Start - h.op.Off), Close: -1}
+	if h.prev.Kind == lex.Ident && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
+		r.Keyword = rel(h.prev.Start-h.op.Off, h.prev.End-h.op.Off)
 	}
-	h.op.Regions = append(h.op.Regions, r)
+	h.op.Own().Regions = append(h.op.Regions, r)
 	h.prev = open
 	s.flat = s.flat && s.depth > 0
 	s.depth++
 	s.advance()
 	if s.depth > maxDepth {
-		s.note(h, newDiag("DM002", open.start, open.end, "regions are nested more than %d deep", maxDepth))
+		s.note(h, newDiag("DM002", open.Start, open.End, "regions are nested more than %d deep", maxDepth))
 		s.skipRegion(h, r)
 		s.depth--
 		return
@@ -419,13 +423,13 @@ func (s *scanner) region(h *head) {
 	s.blocks(h, r)
 	s.inFunc, s.custom, s.short = inFunc, custom, short
 	s.depth--
-	if s.tok.kind != kRBrace {
+	if s.tok.Kind != lex.RBrace {
 		s.note(h, s.unclosedRegion(open))
 		h.br.reset()
 		return
 	}
-	if s.tok.first && s.indent != indent && s.askew < 0 {
-		s.askew = open.start
+	if s.tok.First && s.indent != indent && s.askew < 0 {
+		s.askew = open.Start
 	}
 	s.closeRegion(h, r)
 }
@@ -433,9 +437,9 @@ func (s *scanner) region(h *head) {
 // unclosedRegion says that a brace is missing. Braces are matched from the inside
 // out, so the one that was forgotten may belong to an inner region that took
 // its "}" from an outer one: the indentation tells.
-func (s *scanner) unclosedRegion(open token) diag.Diagnostic {
-	d := newDiag("DM012", open.start, open.end, "this `{` is never closed")
-	if s.askew > open.start {
+func (s *scanner) unclosedRegion(open lex.Token) diag.Diagnostic {
+	d := newDiag("DM012", open.Start, open.End, "this `{` is never closed")
+	if s.askew > open.Start {
 		d.Related = []diag.Related{{
 			Span:    source.Span{Start: s.askew, End: s.askew + 1},
 			Message: "this `{` is closed by a `}` that is indented differently; its own may be missing",
@@ -445,8 +449,8 @@ func (s *scanner) unclosedRegion(open token) diag.Diagnostic {
 }
 
 func (s *scanner) closeRegion(h *head, r *ast.Region) {
-	r.Close = int32(s.tok.start - h.op.Off)
-	h.prev = token{kRegion, false, s.tok.start, s.tok.end}
+	r.Close = int32(s.tok.Start - h.op.Off)
+	h.prev = lex.Token{Span: s.tok.Span, Kind: lex.Region}
 	s.advance()
 }
 
@@ -457,11 +461,11 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 	for {
 		t := s.tok
 		switch {
-		case t.kind == kRBrace || t.kind == kEOF || t.kind == kSplit:
+		case t.Kind == lex.RBrace || t.Kind == lex.EOF || t.Kind == lex.Split:
 			return
-		case s.inFunc && t.first && t.kind == kIdent && s.slice(t) == "func.func":
+		case s.inFunc && t.First && t.Kind == lex.Ident && s.slice(t) == "func.func":
 			return
-		case t.kind == kLabel:
+		case t.Kind == lex.Label:
 			if b.Label != "" || len(b.Ops) > 0 {
 				b = &ast.Block{}
 				r.Blocks = append(r.Blocks, b)
@@ -469,22 +473,23 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 			s.label(h, b)
 		default:
 			if s.depth == 1 && !s.inFunc && len(r.Blocks) == 1 && len(b.Ops) == 0 {
-				s.flat = t.first && s.indent == 0
+				s.flat = t.First && s.indent == 0
 			}
 			op := s.op()
 			b.Ops = append(b.Ops, op)
-			h.prev = token{kRegion, false, op.Off, op.Span().End}
+			h.prev = lex.Token{Span: op.Span(), Kind: lex.Region}
+			s.done(op)
 		}
 	}
 }
 
 // skipRegion goes to the region's "}" without looking inside.
 func (s *scanner) skipRegion(h *head, r *ast.Region) {
-	for deep := 0; s.tok.kind != kEOF && s.tok.kind != kSplit; s.advance() {
-		switch s.tok.kind {
-		case kLBrace:
+	for deep := 0; s.tok.Kind != lex.EOF && s.tok.Kind != lex.Split; s.advance() {
+		switch s.tok.Kind {
+		case lex.LBrace:
 			deep++
-		case kRBrace:
+		case lex.RBrace:
 			if deep == 0 {
 				s.closeRegion(h, r)
 				return
@@ -500,17 +505,17 @@ func (s *scanner) label(h *head, b *ast.Block) {
 	t := s.tok
 	off := h.op.Off
 	b.Label = s.slice(t)
-	b.Span = rel(t.start-off, t.end-off)
+	b.Span = rel(t.Start-off, t.End-off)
 	h.prev = t
 	s.advance()
-	if s.tok.kind == kLParen {
+	if s.tok.Kind == lex.LParen {
 		open := s.tok
 		var br brackets
 		br.push(open)
 		h.prev = open
 		s.advance()
-		for br.depth() > 0 && s.tok.kind != kEOF && !(s.tok.first && s.strongStart(s.tok)) {
-			if s.tok.kind == kRBrace && !br.has(kLBrace) {
+		for br.depth() > 0 && s.tok.Kind != lex.EOF && !(s.tok.First && s.strongStart(s.tok)) {
+			if s.tok.Kind == lex.RBrace && !br.has(lex.LBrace) {
 				break
 			}
 			br.track(s.tok)
@@ -518,17 +523,17 @@ func (s *scanner) label(h *head, b *ast.Block) {
 			s.advance()
 		}
 		if br.depth() > 0 {
-			s.note(h, newDiag("DM010", open.start, open.end, "this `(` is never closed"))
+			s.note(h, newDiag("DM010", open.Start, open.End, "this `(` is never closed"))
 			return
 		}
-		args, _, err := parseArgs(s.cur.text[off:h.prev.end-1], open.end-off, h.prev.end-1-off)
+		args, _, err := parseArgs(s.cur.Text[off:h.prev.End-1], open.End-off, h.prev.End-1-off)
 		if err != nil {
 			s.note(h, err.Diagnostic(off))
 		}
 		b.Args = args
 	}
-	if s.tok.kind != kColon {
-		s.note(h, newDiag("DM025", t.start, h.prev.end, "expected `:` after the block label %s", b.Label))
+	if s.tok.Kind != lex.Colon {
+		s.note(h, newDiag("DM025", t.Start, h.prev.End, "expected `:` after the block label %s", b.Label))
 		return
 	}
 	h.prev = s.tok

@@ -141,7 +141,7 @@ func shapeOf(toks []coarse) *shape {
 	var buf [maxShapeLen]byte
 	key := buf[:len(toks)]
 	for i, t := range toks {
-		key[i] = byte(t.kind)
+		key[i] = byte(t.Kind)
 	}
 	shapes.RLock()
 	s := shapes.m[string(key)]

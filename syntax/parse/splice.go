@@ -7,6 +7,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -184,37 +185,37 @@ func (p *Splice) rescan(size int) (done, short bool) {
 	}
 	end = min(max(end, p.Start+p.Length)+size, p.src.Len())
 	text := strings.Clone(p.src.Slice(source.Span{Start: base, End: end}))
-	s := &scanner{cur: newCursor(text, from-base, len(text)), askew: -1, depth: len(p.Path), inFunc: p.Block != nil}
-	s.cur.line = strings.TrimLeft(text[:from-base], " \t") == ""
-	s.cur.splits = true
+	s := &scanner{cur: lex.New(text, from-base, len(text)), askew: -1, done: func(*ast.Op) {}, depth: len(p.Path), inFunc: p.Block != nil}
+	s.cur.Line = strings.TrimLeft(text[:from-base], " \t") == ""
+	s.cur.Mode = lex.Splits
 	s.advance()
 	p.New = nil
 	for {
 		t := s.tok
-		at := base + t.start
+		at := base + t.Start
 		switch {
-		case t.kind == kEOF && (end < p.src.Len() || p.owner() != nil):
+		case t.Kind == lex.EOF && (end < p.src.Len() || p.owner() != nil):
 			return false, end < p.src.Len()
-		case t.kind == kEOF || t.kind == kRBrace && at == closing:
+		case t.Kind == lex.EOF || t.Kind == lex.RBrace && at == closing:
 			p.Old = ops[p.At:]
 			p.fill(s, text, base)
 			return true, false
-		case t.kind == kSplit || t.kind == kLabel || t.kind == kResource || t.kind == kRBrace:
+		case t.Kind == lex.Split || t.Kind == lex.Label || t.Kind == lex.Resource || t.Kind == lex.RBrace:
 			return false, false
 		}
 		for first < len(ops) && p.Moved(ops[first].Off) < at {
 			first++
 		}
-		if changed := p.Start + p.Length - base; t.first && t.start > changed && strings.IndexByte(text[changed:t.start], '\n') >= 0 &&
+		if changed := p.Start + p.Length - base; t.First && t.Start > changed && strings.IndexByte(text[changed:t.Start], '\n') >= 0 &&
 			first < len(ops) && p.Moved(ops[first].Off) == at {
-			if end < p.src.Len() && len(text)-t.start < margin/2 { // how an op ends is seen behind it
+			if end < p.src.Len() && len(text)-t.Start < margin/2 { // how an op ends is seen behind it
 				return false, true
 			}
 			p.Old = ops[p.At:first]
 			p.fill(s, text, base)
 			return true, false
 		}
-		if len(p.New) > maxFresh || p.Whole && len(s.ops) > maxFresh || p.Block != nil && t.kind == kIdent && t.first && s.slice(t) == "func.func" {
+		if len(p.New) > maxFresh || p.Whole && len(s.ops) > maxFresh || p.Block != nil && t.Kind == lex.Ident && t.First && s.slice(t) == "func.func" {
 			return false, false
 		}
 		p.New = append(p.New, s.op())
@@ -223,12 +224,14 @@ func (p *Splice) rescan(size int) (done, short bool) {
 
 // fill reads what the ops that were cut out say and puts them in their places.
 func (p *Splice) fill(s *scanner, text string, base int) {
-	spread(s.ops, func(d *detailer, ops []*ast.Op) {
-		for _, op := range ops {
-			d.op(op, text[op.Off:op.Off+int(op.Len)])
-			op.Off += base
-		}
-	})
+	details := pool{work: func(d *detailer, op *ast.Op) {
+		d.op(op, text[op.Off:op.Off+int(op.Len)])
+		op.Off += base
+	}}
+	for _, op := range s.ops {
+		details.add(op)
+	}
+	details.wait()
 }
 
 // trim leaves out of the splice what stays as it is at either end.
@@ -379,13 +382,13 @@ func shiftTail(o *ast.Op, at, by int32) {
 		move(r)
 	}
 	if n := len(o.Symbols); n > 0 && o.Symbols[n-1].Span.Start >= at {
-		o.Symbols = slices.Clone(o.Symbols)
+		o.Own().Symbols = slices.Clone(o.Symbols)
 		for i := range o.Symbols {
 			move(&o.Symbols[i].Span)
 		}
 	}
 	if n := len(o.Aliases); n > 0 && o.Aliases[n-1].Span.Start >= at {
-		o.Aliases = slices.Clone(o.Aliases)
+		o.Own().Aliases = slices.Clone(o.Aliases)
 		for i := range o.Aliases {
 			move(&o.Aliases[i].Span)
 		}

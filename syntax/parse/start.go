@@ -1,6 +1,10 @@
 package parse
 
-import "strings"
+import (
+	"strings"
+
+	"dmir/syntax/lex"
+)
 
 // defKind is what stands right of "=" where a list of values is left of it.
 type defKind uint8
@@ -13,76 +17,76 @@ const (
 )
 
 // def looks whether t begins "%a:2, %b = …".
-func (s *scanner) def(t token) defKind {
-	if t.start < s.noDef {
+func (s *scanner) def(t lex.Token) defKind {
+	if t.Start < s.noDef {
 		return noDef
 	}
 	c := s.behind(t)
 	u := s.read(&c)
 	for {
-		if u.kind == kColon {
-			if u = s.read(&c); u.kind != kNumber {
+		if u.Kind == lex.Colon {
+			if u = s.read(&c); u.Kind != lex.Number {
 				break
 			}
 			u = s.read(&c)
 		}
-		if u.kind == kEq {
+		if u.Kind == lex.Eq {
 			u = s.read(&c)
-			if u.kind == kEOF || u.first && u.kind != kString && u.kind != kIdent {
+			if u.Kind == lex.EOF || u.First && u.Kind != lex.String && u.Kind != lex.Ident {
 				return weak // a name to come
 			}
-			switch u.kind {
-			case kString:
+			switch u.Kind {
+			case lex.String:
 				return strong
-			case kIdent:
-				if dotted(c.text[u.start:u.end]) {
+			case lex.Ident:
+				if dotted(c.Text[u.Start:u.End]) {
 					return strong
 				}
 				return weak
 			}
 			return anyDef
 		}
-		if u.kind != kComma {
+		if u.Kind != lex.Comma {
 			break
 		}
-		if u = s.read(&c); u.kind != kValue {
+		if u = s.read(&c); u.Kind != lex.Value {
 			break
 		}
 		u = s.read(&c)
 	}
 	// Every value in the list that was just read fails the same way: without
 	// this, a list of n lines would be read n times.
-	s.noDef = u.start
+	s.noDef = u.Start
 	return noDef
 }
 
 // behind is a cursor behind t, for looking ahead with read.
-func (s *scanner) behind(t token) cursor {
+func (s *scanner) behind(t lex.Token) lex.Cursor {
 	c := s.cur
-	c.pos, c.line = t.end, false
+	c.Pos, c.Line = t.End, false
 	return c
 }
 
 // after is the token behind t.
-func (s *scanner) after(t token) token {
+func (s *scanner) after(t lex.Token) lex.Token {
 	c := s.behind(t)
 	return s.read(&c)
 }
 
 // open tells that more must follow the token, so that a line break after it
 // does not end an op.
-func open(k kind) bool {
+func open(k lex.Kind) bool {
 	switch k {
-	case kComma, kEq, kColon, kDColon, kArrow, kOp:
+	case lex.Comma, lex.Eq, lex.Colon, lex.DColon, lex.Arrow, lex.Op:
 		return true
 	}
 	return false
 }
 
 // endsBefore reports whether the op ends before t, which is outside of brackets.
-func (s *scanner) endsBefore(h *head, t token) bool {
-	more := open(h.prev.kind)
-	if !t.first {
+func (s *scanner) endsBefore(h *head, t lex.Token) bool {
+	more := open(h.prev.Kind)
+	if !t.First {
 		return !more && h.prev != h.name && s.startsInline(h, t)
 	}
 	if s.startsLine(h, t, more) {
@@ -98,7 +102,7 @@ func (h *head) complete() bool {
 	case fGeneric, fDm, fCall, fModule, fAlias:
 		return h.prev != h.name
 	case fFunc:
-		return h.sig || h.prev.kind != kIdent && h.prev.kind != kSymbol
+		return h.sig || h.prev.Kind != lex.Ident && h.prev.Kind != lex.Symbol
 	case fReturn, fBad:
 		return true
 	}
@@ -106,45 +110,45 @@ func (h *head) complete() bool {
 }
 
 // continues reports whether a complete op may still go on with t.
-func (s *scanner) continues(h *head, t token) bool {
-	switch t.kind {
-	case kLBrace, kArrow, kColon, kComma, kEq, kLAngle, kLParen, kLBrack, kRAngle, kRParen, kRBrack:
-		return h.form != fBad || t.kind != kLBrace
-	case kValue:
+func (s *scanner) continues(h *head, t lex.Token) bool {
+	switch t.Kind {
+	case lex.LBrace, lex.Arrow, lex.Colon, lex.Comma, lex.Eq, lex.LAngle, lex.LParen, lex.LBrack, lex.RAngle, lex.RParen, lex.RBrack:
+		return h.form != fBad || t.Kind != lex.LBrace
+	case lex.Value:
 		return (h.form == fDm || h.form == fReturn) && !h.sig
-	case kIdent:
+	case lex.Ident:
 		switch s.slice(t) {
 		case "loc", "attributes":
 			return true
 		}
-		return h.form == fDm && s.after(t).kind == kLBrace
+		return h.form == fDm && s.after(t).Kind == lex.LBrace
 	}
 	return false
 }
 
 // startsLine reports whether t, the first token of its line, begins an op,
 // another item or a block. more is set where the line before asks for more.
-func (s *scanner) startsLine(h *head, t token, more bool) bool {
-	switch t.kind {
-	case kValue:
+func (s *scanner) startsLine(h *head, t lex.Token, more bool) bool {
+	switch t.Kind {
+	case lex.Value:
 		k := s.def(t)
 		return k == strong || k == weak && !more
-	case kString:
-		return s.after(t).kind == kLParen && (!more || h.prev.kind != kEq && dotted(s.slice(t))) && !s.quotes(h, t)
-	case kHash, kBang:
-		return s.after(t).kind == kEq
-	case kIdent:
+	case lex.String:
+		return s.after(t).Kind == lex.LParen && (!more || h.prev.Kind != lex.Eq && dotted(s.slice(t))) && !s.quotes(h, t)
+	case lex.Hash, lex.Bang:
+		return s.after(t).Kind == lex.Eq
+	case lex.Ident:
 		next := s.after(t)
-		if next.kind == kEq {
+		if next.Kind == lex.Eq {
 			return false
 		}
 		if dotted(s.slice(t)) {
-			return !more || h.prev.kind != kEq && (next.kind == kValue || next.kind == kSymbol || next.kind == kString)
+			return !more || h.prev.Kind != lex.Eq && (next.Kind == lex.Value || next.Kind == lex.Symbol || next.Kind == lex.String)
 		}
 		return s.builtin(t, next) || !more && s.shortName(h, t, next)
-	case kLabel:
-		return h.prev.kind != kComma && s.isLabel(t)
-	case kResource:
+	case lex.Label:
+		return h.prev.Kind != lex.Comma && s.isLabel(t)
+	case lex.Resource:
 		return true
 	}
 	return false
@@ -154,7 +158,7 @@ func (s *scanner) startsLine(h *head, t token, more bool) bool {
 // of its dialect, as some dialects allow inside of their ops: it stands where
 // the op before began. Where no op with such a name was seen, the op before has
 // its type as well, and the word leads to what an op is about.
-func (s *scanner) shortName(h *head, t, next token) bool {
+func (s *scanner) shortName(h *head, t, next lex.Token) bool {
 	if !s.custom || s.indent != h.column {
 		return false
 	}
@@ -162,10 +166,10 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 		if follows(s.slice(t)) && !follows(s.slice(h.name)) {
 			return false
 		}
-		return next.kind != kComma && next.kind != kColon
+		return next.Kind != lex.Comma && next.Kind != lex.Colon
 	}
-	switch next.kind {
-	case kValue, kSymbol, kString:
+	switch next.Kind {
+	case lex.Value, lex.Symbol, lex.String:
 		return h.sig
 	}
 	return false
@@ -175,24 +179,24 @@ func (s *scanner) shortName(h *head, t, next token) bool {
 // more than the op in h, is part of that op, which quotes the name of another:
 // unlike a generic op, that has no type behind its lists. No more than a page of
 // them is looked at.
-func (s *scanner) quotes(h *head, t token) bool {
+func (s *scanner) quotes(h *head, t lex.Token) bool {
 	const page = 4096
 	if h.form != fCustom || h.sig || h.column < 0 || s.indent <= h.column {
 		return false
 	}
 	c := s.behind(t)
-	c.end = min(c.end, t.end+page)
+	c.End = min(c.End, t.End+page)
 	var br brackets
 	for {
 		u := s.read(&c)
-		if u.kind == kEOF {
+		if u.Kind == lex.EOF {
 			return false
 		}
 		if br.depth() == 0 {
-			switch u.kind {
-			case kLParen, kLBrack, kLBrace, kLAngle:
+			switch u.Kind {
+			case lex.LParen, lex.LBrack, lex.LBrace, lex.LAngle:
 			default:
-				return u.kind == kIdent && !u.first
+				return u.Kind == lex.Ident && !u.First
 			}
 		}
 		br.track(u)
@@ -209,26 +213,26 @@ func follows(word string) bool {
 }
 
 // builtin reports whether the word t begins a builtin op.
-func (s *scanner) builtin(t, next token) bool {
+func (s *scanner) builtin(t, next lex.Token) bool {
 	switch s.slice(t) {
 	case "return":
-		return next.kind != kComma && next.kind != kEq
+		return next.Kind != lex.Comma && next.Kind != lex.Eq
 	case "call":
-		return next.kind == kSymbol
+		return next.Kind == lex.Symbol
 	case "module":
-		return next.kind == kLBrace || next.kind == kSymbol || next.kind == kIdent && s.slice(next) == "attributes"
+		return next.Kind == lex.LBrace || next.Kind == lex.Symbol || next.Kind == lex.Ident && s.slice(next) == "attributes"
 	case cast:
-		return next.kind == kValue || next.kind == kIdent && s.slice(next) == "to"
+		return next.Kind == lex.Value || next.Kind == lex.Ident && s.slice(next) == "to"
 	}
 	return false
 }
 
 // startsInline reports whether t, in the middle of a line, begins an op.
-func (s *scanner) startsInline(h *head, t token) bool {
-	done := h.prev.kind == kRegion
-	switch h.prev.kind {
-	case kRParen, kRBrack, kRAngle, kRBrace, kValue, kNumber, kString, kBang, kHash, kSymbol, kRegion:
-	case kIdent:
+func (s *scanner) startsInline(h *head, t lex.Token) bool {
+	done := h.prev.Kind == lex.Region
+	switch h.prev.Kind {
+	case lex.RParen, lex.RBrack, lex.RAngle, lex.RBrace, lex.Value, lex.Number, lex.String, lex.Bang, lex.Hash, lex.Symbol, lex.Region:
+	case lex.Ident:
 		w := s.slice(h.prev)
 		if !h.sig && w != "true" && w != "false" {
 			return false
@@ -236,46 +240,46 @@ func (s *scanner) startsInline(h *head, t token) bool {
 	default:
 		return false
 	}
-	switch t.kind {
-	case kValue:
+	switch t.Kind {
+	case lex.Value:
 		return s.def(t) == strong
-	case kString:
-		return (h.sig || done) && dotted(s.slice(t)) && s.after(t).kind == kLParen
-	case kIdent:
+	case lex.String:
+		return (h.sig || done) && dotted(s.slice(t)) && s.after(t).Kind == lex.LParen
+	case lex.Ident:
 		next := s.after(t)
-		if next.kind == kEq || next.kind == kComma {
+		if next.Kind == lex.Eq || next.Kind == lex.Comma {
 			return false
 		}
 		if dotted(s.slice(t)) {
-			return h.sig || done || next.kind == kValue || next.kind == kSymbol || next.kind == kString
+			return h.sig || done || next.Kind == lex.Value || next.Kind == lex.Symbol || next.Kind == lex.String
 		}
 		return s.builtin(t, next)
-	case kLabel:
-		return s.after(t).kind == kColon
+	case lex.Label:
+		return s.after(t).Kind == lex.Colon
 	}
 	return false
 }
 
 // strongStart reports whether t, the first token of its line but inside of
 // brackets, surely begins an op, so that a bracket before it was never closed.
-func (s *scanner) strongStart(t token) bool {
-	switch t.kind {
-	case kValue:
+func (s *scanner) strongStart(t lex.Token) bool {
+	switch t.Kind {
+	case lex.Value:
 		return s.def(t) == strong
-	case kString:
-		if dotted(s.slice(t)) && s.after(t).kind == kLParen {
+	case lex.String:
+		if dotted(s.slice(t)) && s.after(t).Kind == lex.LParen {
 			c := s.behind(s.after(t))
-			k := s.read(&c).kind
-			return k == kValue || k == kRParen
+			k := s.read(&c).Kind
+			return k == lex.Value || k == lex.RParen
 		}
-	case kIdent:
+	case lex.Ident:
 		name := s.slice(t)
 		next := s.after(t)
 		switch {
 		case name == "func.func" || name == "return" || name == "func.return":
-			return next.kind != kEq && next.kind != kComma
+			return next.Kind != lex.Eq && next.Kind != lex.Comma
 		case dotted(name):
-			return next.kind == kValue || next.kind == kSymbol && strings.HasPrefix(name, "dm.")
+			return next.Kind == lex.Value || next.Kind == lex.Symbol && strings.HasPrefix(name, "dm.")
 		}
 	}
 	return false
@@ -283,56 +287,56 @@ func (s *scanner) strongStart(t token) bool {
 
 // isLabel looks whether t begins "^bb:" or "^bb(…):". A list of arguments
 // longer than a page is taken for one without looking at its end.
-func (s *scanner) isLabel(t token) bool {
+func (s *scanner) isLabel(t lex.Token) bool {
 	const page = 4096
 	c := s.behind(t)
-	switch s.read(&c).kind {
-	case kColon:
+	switch s.read(&c).Kind {
+	case lex.Colon:
 		return true
-	case kLParen:
+	case lex.LParen:
 	default:
 		return false
 	}
-	c.end = min(c.end, t.end+page)
+	c.End = min(c.End, t.End+page)
 	for deep := 1; deep > 0; {
-		switch s.read(&c).kind {
-		case kLParen:
+		switch s.read(&c).Kind {
+		case lex.LParen:
 			deep++
-		case kRParen:
+		case lex.RParen:
 			deep--
-		case kEOF:
-			return c.end == t.end+page
+		case lex.EOF:
+			return c.End == t.End+page
 		}
 	}
-	return s.read(&c).kind == kColon
+	return s.read(&c).Kind == lex.Colon
 }
 
 // isRegion reports whether the brace t opens a region, as opposed to a
 // dictionary or whatever else a dialect puts into braces.
-func (s *scanner) isRegion(h *head, t token) bool {
+func (s *scanner) isRegion(h *head, t lex.Token) bool {
 	top := h.br.top()
-	if top == kLBrace || top == kLAngle {
+	if top == lex.LBrace || top == lex.LAngle {
 		return false
 	}
 	prevWord := ""
-	if h.prev.kind == kIdent {
+	if h.prev.Kind == lex.Ident {
 		prevWord = s.slice(h.prev)
 	}
 	switch {
 	case s.isForced(t):
 		return true
-	case prevWord == "attributes" || h.prev.kind == kEq && (h.form != fCustom || top != kEOF):
+	case prevWord == "attributes" || h.prev.Kind == lex.Eq && (h.form != fCustom || top != lex.EOF):
 		return false
-	case (prevWord == "else" || prevWord == "do") && top == kEOF && len(h.op.Regions) > 0:
+	case (prevWord == "else" || prevWord == "do") && top == lex.EOF && len(h.op.Regions) > 0:
 		return true
 	}
 	switch h.form {
 	case fAlias, fReturn, fCall:
 		return false
 	case fGeneric:
-		return top == kLParen && (h.prev.kind == kLParen || h.prev.kind == kComma)
+		return top == lex.LParen && (h.prev.Kind == lex.LParen || h.prev.Kind == lex.Comma)
 	case fFunc, fModule:
-		if top != kEOF { // an argument's dictionary, or the body after a ")" was forgotten
+		if top != lex.EOF { // an argument's dictionary, or the body after a ")" was forgotten
 			if !s.holdsOps(t) {
 				return false
 			}
@@ -340,53 +344,53 @@ func (s *scanner) isRegion(h *head, t token) bool {
 		}
 		return true
 	case fDm:
-		if top != kEOF {
+		if top != lex.EOF {
 			return false
 		}
 		return s.holdsOps(t) || (h.sig || len(h.op.Regions) > 0) && !s.isDict(t)
 	case fBad:
 		return s.holdsOps(t)
 	}
-	return s.holdsOps(t) || (top == kEOF || prevWord != "") && s.loneOp(t) ||
-		top == kEOF && (h.prev.kind != kEq && s.emptyBody(h, t) || s.holdsShort(t))
+	return s.holdsOps(t) || (top == lex.EOF || prevWord != "") && s.loneOp(t) ||
+		top == lex.EOF && (h.prev.Kind != lex.Eq && s.emptyBody(h, t) || s.holdsShort(t))
 }
 
 // isDict looks whether the text behind the brace t begins like a dictionary.
-func (s *scanner) isDict(t token) bool {
+func (s *scanner) isDict(t lex.Token) bool {
 	a := s.after(t)
-	switch b := s.after(a); a.kind {
-	case kIdent, kString:
-		return b.kind == kEq || b.kind == kComma || b.kind == kRBrace && !terminator(s.slice(a))
+	switch b := s.after(a); a.Kind {
+	case lex.Ident, lex.String:
+		return b.Kind == lex.Eq || b.Kind == lex.Comma || b.Kind == lex.RBrace && !terminator(s.slice(a))
 	}
 	return false
 }
 
 // loneOp looks whether the braces at t hold one dotted name on a line of its
 // own: so is the op of a block written, and hardly ever a unit attribute.
-func (s *scanner) loneOp(t token) bool {
+func (s *scanner) loneOp(t lex.Token) bool {
 	a := s.after(t)
 	b := s.after(a)
-	return a.kind == kIdent && a.first && dotted(s.slice(a)) && b.kind == kRBrace && b.first
+	return a.Kind == lex.Ident && a.First && dotted(s.slice(a)) && b.Kind == lex.RBrace && b.First
 }
 
 // holdsOps looks whether the text behind the brace t begins with an op or a label.
-func (s *scanner) holdsOps(t token) bool {
+func (s *scanner) holdsOps(t lex.Token) bool {
 	c := s.behind(t)
 	a := s.read(&c)
 	b := s.after(a)
-	switch a.kind {
-	case kLabel:
-		return b.kind == kColon || b.kind == kLParen
-	case kValue:
+	switch a.Kind {
+	case lex.Label:
+		return b.Kind == lex.Colon || b.Kind == lex.LParen
+	case lex.Value:
 		return s.def(a) >= weak
-	case kString:
-		return b.kind == kLParen
-	case kIdent:
+	case lex.String:
+		return b.Kind == lex.LParen
+	case lex.Ident:
 		name := s.slice(a)
-		if b.kind == kEq || b.kind == kComma {
+		if b.Kind == lex.Eq || b.Kind == lex.Comma {
 			return false
 		}
-		if b.kind == kRBrace {
+		if b.Kind == lex.RBrace {
 			return name == "return" || dotted(name) && terminator(name)
 		}
 		return dotted(name) || s.builtin(a, b)
@@ -398,32 +402,32 @@ func (s *scanner) holdsOps(t token) bool {
 // goes without the prefix of its dialect, or with another word of the dialect
 // that leads to one: it has a line of its own, unlike the one thing in braces
 // that make a list, and no comma at the end.
-func (s *scanner) holdsShort(t token) bool {
+func (s *scanner) holdsShort(t lex.Token) bool {
 	c := s.behind(t)
 	a := s.read(&c)
-	if a.kind != kIdent || !a.first || dotted(s.slice(a)) {
+	if a.Kind != lex.Ident || !a.First || dotted(s.slice(a)) {
 		return false
 	}
 	b := s.read(&c)
-	switch b.kind {
-	case kValue, kSymbol, kString, kIdent, kLabel, kLBrace, kLParen, kLBrack, kLAngle, kHash, kBang:
-	case kRBrace:
-		return b.first && terminator(s.slice(a))
+	switch b.Kind {
+	case lex.Value, lex.Symbol, lex.String, lex.Ident, lex.Label, lex.LBrace, lex.LParen, lex.LBrack, lex.LAngle, lex.Hash, lex.Bang:
+	case lex.RBrace:
+		return b.First && terminator(s.slice(a))
 	default:
 		return false
 	}
 	last, deep := a, 0
-	for ; !b.first && b.kind != kEOF; b = s.read(&c) {
-		switch last = b; b.kind {
-		case kLBrace:
+	for ; !b.First && b.Kind != lex.EOF; b = s.read(&c) {
+		switch last = b; b.Kind {
+		case lex.LBrace:
 			deep++
-		case kRBrace:
+		case lex.RBrace:
 			if deep--; deep < 0 {
 				return false
 			}
 		}
 	}
-	return last.kind == kLBrace || !open(last.kind) && b.kind != kRBrace
+	return last.Kind == lex.LBrace || !open(last.Kind) && b.Kind != lex.RBrace
 }
 
 // terminator reports whether a lone name in braces is an op that ends a block
@@ -440,7 +444,17 @@ func terminator(name string) bool {
 
 // emptyBody reports whether the braces at t, if empty, are the body of a
 // function-like op: "{}" on one line elsewhere is an empty dictionary.
-func (s *scanner) emptyBody(h *head, t token) bool {
+func (s *scanner) emptyBody(h *head, t lex.Token) bool {
 	close := s.after(t)
-	return close.kind == kRBrace && (close.first || h.symbol && len(h.op.Regions) == 0)
+	return close.Kind == lex.RBrace && (close.First || h.symbol && len(h.op.Regions) == 0)
+}
+
+// dotted reports whether a name has a dialect prefix.
+func dotted(s string) bool {
+	for i := 1; i < len(s)-1; i++ {
+		if s[i] == '.' {
+			return true
+		}
+	}
+	return false
 }

@@ -7,14 +7,25 @@ import (
 	"sync"
 
 	"dmir/syntax/ast"
+	"dmir/syntax/lex"
 
 	"github.com/alecthomas/participle/v2"
 	"github.com/alecthomas/participle/v2/lexer"
 )
 
-// typeSyntax is the grammar of types. Positions are made by exprLexer.
+// extent is where a node of a grammar stands; participle fills in its tokens.
+type extent struct{ Tokens []lexer.Token }
+
+func (e extent) start() int { return e.Tokens[0].Pos.Offset }
+
+func (e extent) end() int {
+	last := e.Tokens[len(e.Tokens)-1]
+	return last.Pos.Offset + len(last.Value)
+}
+
+// typeSyntax is the grammar of types.
 type typeSyntax struct {
-	Pos      lexer.Position
+	extent
 	Scalar   string          `parser:"  @(Scalar | Word)"`
 	Shaped   *shapedSyntax   `parser:"| @@"`
 	Tuple    *tupleSyntax    `parser:"| @@"`
@@ -22,7 +33,6 @@ type typeSyntax struct {
 	Alias    string          `parser:"| @TypeAlias"`
 	Dialect  string          `parser:"| @Dialect"`
 	Function *functionSyntax `parser:"| @@"`
-	EndPos   lexer.Position
 }
 
 type shapedSyntax struct {
@@ -62,14 +72,25 @@ type sigSyntax struct {
 	List []*typeSyntax `parser:"| @@ (Comma @@)*"`
 }
 
-var (
-	typeParser = sync.OnceValue(func() *participle.Parser[typeSyntax] {
-		return participle.MustBuild[typeSyntax](participle.Lexer(exprLexer{}))
-	})
-	sigParser = sync.OnceValue(func() *participle.Parser[sigSyntax] {
-		return participle.MustBuild[sigSyntax](participle.Lexer(exprLexer{}))
-	})
-)
+// exprSyntax holds all that is read by exprLexer, so that the grammars, which
+// share most of their parts, are built once.
+type exprSyntax struct {
+	Sig  *sigSyntax  `parser:"  @@"`
+	Attr *attrSyntax `parser:"| @@"`
+}
+
+var exprParser = sync.OnceValue(func() *participle.Parser[exprSyntax] {
+	return participle.MustBuild[exprSyntax](participle.Lexer(exprLexer{}))
+})
+
+// readExpr reads text by the part of the grammar that P is.
+func readExpr[P any](text string) (*P, error) {
+	p, err := participle.ParserForProduction[P](exprParser())
+	if err != nil {
+		panic(err) // P is no part
+	}
+	return p.ParseString("", text)
+}
 
 var (
 	typeTable interned[*ast.TypeExpr]
@@ -80,7 +101,7 @@ var (
 // The error is an *Error.
 func Type(text string) (*ast.TypeExpr, error) {
 	return typeTable.get(text, func(text string) (*ast.TypeExpr, *Error) {
-		tree, err := typeParser().ParseString("", text)
+		tree, err := readExpr[typeSyntax](text)
 		if err != nil {
 			return nil, exprError("DM040", text, err)
 		}
@@ -103,7 +124,7 @@ type Sig struct {
 // error is an *Error.
 func Signature(text string) (*Sig, error) {
 	return sigTable.get(text, func(text string) (*Sig, *Error) {
-		tree, err := sigParser().ParseString("", text)
+		tree, err := readExpr[sigSyntax](text)
 		if err != nil {
 			return nil, exprError("DM043", text, err)
 		}
@@ -144,7 +165,7 @@ func exprError(code, text string, err error) *Error {
 	}
 	start := min(u.Unexpected.Pos.Offset, len(text))
 	if u.Unexpected.EOF() {
-		return newError(code, max(0, u.Unexpected.Pos.Line-1), len(text), "%s ends too early", what)
+		return newError(code, max(0, start-1), len(text), "%s ends too early", what)
 	}
 	return newError(code, start, start+len(u.Unexpected.Value), "unexpected `%s` in %s", excerpt(u.Unexpected.Value), what)
 }
@@ -166,7 +187,7 @@ func (b *builder) list(ts []*typeSyntax) ([]*ast.TypeExpr, []ast.Rel) {
 	out := make([]*ast.TypeExpr, len(ts))
 	spans := make([]ast.Rel, len(ts))
 	for i, t := range ts {
-		spans[i] = rel(t.Pos.Offset, t.EndPos.Line)
+		spans[i] = rel(t.start(), t.end())
 		out[i] = b.shared(t)
 	}
 	return out, spans
@@ -175,7 +196,7 @@ func (b *builder) list(ts []*typeSyntax) ([]*ast.TypeExpr, []ast.Rel) {
 // shared is typeExpr through the table of types. An error is not kept there: its
 // place is relative to the text around the type.
 func (b *builder) shared(t *typeSyntax) *ast.TypeExpr {
-	text := b.src[t.Pos.Offset:t.EndPos.Line]
+	text := b.src[t.start():t.end()]
 	if r, ok := typeTable.find(text); ok && r.err == nil {
 		return r.val
 	}
@@ -189,12 +210,12 @@ func (b *builder) shared(t *typeSyntax) *ast.TypeExpr {
 }
 
 func (b *builder) typeExpr(t *typeSyntax) *ast.TypeExpr {
-	e := &ast.TypeExpr{Text: strings.Clone(b.src[t.Pos.Offset:t.EndPos.Line])}
+	e := &ast.TypeExpr{Text: strings.Clone(b.src[t.start():t.end()])}
 	switch {
 	case t.Scalar != "":
 		e.Kind, e.Name = ast.TScalar, t.Scalar
 		if !isScalar(t.Scalar) {
-			b.fail(newError("DM040", t.Pos.Offset, t.EndPos.Line, "`%s` is not a type", excerpt(t.Scalar)))
+			b.fail(newError("DM040", t.start(), t.end(), "`%s` is not a type", excerpt(t.Scalar)))
 		}
 	case t.Shaped != nil:
 		b.shaped(e, t)
@@ -229,7 +250,7 @@ func (b *builder) shaped(e *ast.TypeExpr, t *typeSyntax) {
 	s := t.Shaped
 	e.Elem = b.typeExpr(s.Elem)
 	dims := strings.Map(func(r rune) rune {
-		if r < 0x80 && class[r]&cSpace != 0 {
+		if r < 0x80 && lex.Is(byte(r), lex.Space) {
 			return -1
 		}
 		return r
@@ -246,7 +267,7 @@ func (b *builder) shaped(e *ast.TypeExpr, t *typeSyntax) {
 	case "tensor":
 		e.Kind = ast.TTensor
 		if rest := strings.TrimSpace(s.Rest); rest != "" {
-			at := t.EndPos.Line - 1
+			at := t.end() - 1
 			for b.src[at-len(s.Rest):at] != s.Rest { // blanks before ">"
 				at--
 			}
@@ -272,7 +293,7 @@ func (b *builder) dim(t *typeSyntax, d string) int64 {
 	}
 	n, err := strconv.ParseInt(d, 10, 64)
 	if err != nil {
-		b.fail(newError("DM041", t.Pos.Offset, t.EndPos.Line, "the dimension %s does not fit in 63 bits", excerpt(d)))
+		b.fail(newError("DM041", t.start(), t.end(), "the dimension %s does not fit in 63 bits", excerpt(d)))
 	}
 	return n
 }
@@ -290,9 +311,9 @@ func isScalar(w string) bool {
 	case len(w) > 1 && w[0] == 'i':
 		rest = w[1:]
 	case len(w) > 2 && w[0] == 'f' && w[1] >= '4' && w[1] <= '8' && w[2] == 'E':
-		return run(w, 2, len(w), cWord) == len(w) // f8E4M3FN and its kin
+		return lex.Run(w, 2, len(w), lex.Word) == len(w) // f8E4M3FN and its kin
 	default:
 		return false
 	}
-	return run(rest, 0, len(rest), cDigit) == len(rest)
+	return lex.Run(rest, 0, len(rest), lex.Digit) == len(rest)
 }

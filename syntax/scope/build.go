@@ -6,7 +6,7 @@ import (
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
-	"dmir/syntax/parse"
+	"dmir/syntax/lex"
 	"dmir/syntax/source"
 )
 
@@ -338,7 +338,7 @@ func (b *builder) aliasesIn(o *ast.Op, at ast.Rel) {
 	if !strings.ContainsAny(text, "!#") {
 		return
 	}
-	for _, t := range parse.Tokens(text, source.Span{End: len(text)}) {
+	for _, t := range lex.Tokens(text, source.Span{End: len(text)}) {
 		name := text[t.Start:t.End]
 		dialect := strings.Contains(name, ".") || t.End < len(text) && text[t.End] == '<'
 		if len(name) > 1 && (name[0] == '!' || name[0] == '#') && !dialect {

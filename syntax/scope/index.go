@@ -56,6 +56,19 @@ func (n *Name) Uses() []source.Span { return spans(n.uses) }
 // Defined reports whether n has a definition.
 func (n *Name) Defined() bool { return len(n.defs) > 0 }
 
+// DefinedAt reports whether a definition of n begins at off.
+func (n *Name) DefinedAt(off int) bool {
+	return slices.ContainsFunc(n.defs, func(p place) bool { return p.start() == off })
+}
+
+// IsArgument reports whether n is a value that a block, a function or another op
+// defines for what it holds, and no result of an op.
+func (n *Name) IsArgument() bool {
+	return n.Kind == Value && slices.ContainsFunc(n.defs, func(p place) bool {
+		return !slices.ContainsFunc(p.op.Results, func(r ast.Result) bool { return r.Span == p.rel })
+	})
+}
+
 // place is a part of an op's text. It moves with the op.
 type place struct {
 	op  *ast.Op
@@ -126,6 +139,30 @@ func (x *Index) At(off int) (*Name, source.Span, bool) {
 		return nil, source.Span{}, false
 	}
 	return x.all[x.occs[i].name], x.occs[i].span(), true
+}
+
+// Reader finds names at offsets that do not decrease, in less time than At.
+type Reader struct {
+	x    *Index
+	next int // the first occurrence behind the offset asked for last
+}
+
+// Reader returns a Reader for offsets from off on.
+func (x *Index) Reader(off int) *Reader {
+	return &Reader{x, sort.Search(len(x.occs), func(i int) bool { return x.occs[i].start() > off })}
+}
+
+// At is Index.At.
+func (r *Reader) At(off int) (*Name, source.Span, bool) {
+	occs := r.x.occs
+	for r.next < len(occs) && occs[r.next].start() <= off {
+		r.next++
+	}
+	if r.next == 0 || !occs[r.next-1].span().Contains(off) {
+		return nil, source.Span{}, false
+	}
+	o := occs[r.next-1]
+	return r.x.all[o.name], o.span(), true
 }
 
 // Build indexes a file.

@@ -193,7 +193,7 @@ func (s *splicer) paste() {
 	s.x.occs = slices.Replace(occs, lo, hi, all...)
 }
 
-// rebind says anew which names are defined twice, and has the ops looked at
+// rebind reports again which names are defined twice, and has the ops looked at
 // again to which a name now means something else.
 func (s *splicer) rebind() {
 	for _, text := range s.texts {

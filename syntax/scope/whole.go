@@ -11,7 +11,7 @@ import (
 // functions follows a change after which some functions of the file stand where
 // others did, none of which is spoken of elsewhere.
 func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
-	// Names that are gone keep their numbers; at times all are numbered anew.
+	// Names that are gone keep their numbers; from time to time all are renumbered.
 	if len(x.sections) != 1 || len(x.all) > 2*len(x.occs)+maxGone {
 		return false
 	}

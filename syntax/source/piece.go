@@ -133,7 +133,7 @@ func lengthOf(s string) length {
 	return n
 }
 
-// whole is a text in one piece, once somebody has asked for it.
+// whole is a text in one piece, put together on first use.
 type whole struct {
 	once sync.Once
 	text atomic.Pointer[string]

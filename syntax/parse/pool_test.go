@@ -8,7 +8,7 @@ import (
 )
 
 // A panic on another core can be caught by who asked for the work.
-func TestSpreadPanics(t *testing.T) {
+func TestPoolPanics(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	ops := make([]*ast.Op, 1<<13)
 	defer func() {
@@ -16,5 +16,9 @@ func TestSpreadPanics(t *testing.T) {
 			t.Errorf("caught %v", r)
 		}
 	}()
-	spread(ops, func(*detailer, []*ast.Op) { panic("out of luck") })
+	p := pool{work: func(*detailer, *ast.Op) { panic("out of luck") }}
+	for _, op := range ops {
+		p.add(op)
+	}
+	p.wait()
 }
