@@ -368,6 +368,9 @@ func (b *builder) step(i int, st schedule.Step) error {
 			}
 			args = append(args, artifact.Arg{Buffer: n, Map: p.tmap})
 		}
+		if step.Differs == "" && b.readsTwice(args, l.params) {
+			step.Differs = overlap
+		}
 		n := b.kernel(written[k], step.Name, b.lines(st.Op))
 		b.from(n, st.Op)
 		step.Launch = artifact.Launch{Kernel: n, Grid: l.grid, Args: args}
@@ -394,6 +397,20 @@ func (b *builder) step(i int, st schedule.Step) error {
 	}
 	b.steps = append(b.steps, [2]int{first, len(b.out.Steps) - 1})
 	return nil
+}
+
+// readsTwice reports whether two operands lie in the same memory. In a region,
+// views of one value are values of their own.
+func (b *builder) readsTwice(args []artifact.Arg, params []param) bool {
+	for i, a := range args {
+		for k, c := range args[:i] {
+			x, y := &b.out.Buffers[a.Buffer], &b.out.Buffers[c.Buffer]
+			if params[i].mode == artifact.In && params[k].mode == artifact.In && x.Offset < y.Offset+y.Bytes && y.Offset < x.Offset+x.Bytes {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // remember gives the buffers of the level the steps of the artifact for those of

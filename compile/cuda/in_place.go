@@ -104,6 +104,9 @@ func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
 	return ok
 }
 
+// overlap is the term of a kernel that reads the same memory as two operands.
+const overlap = "views or parts of one value overlap"
+
 // dataDependence is why what f moves depends on its data, and is at most what the cost
 // model says; "" where it does not.
 func dataDependence(f *kernel.Form, launches int) string {
@@ -129,7 +132,7 @@ func dataDependence(f *kernel.Form, launches int) string {
 		return "what no result depends on is not read"
 	}
 	if f.Overlaps(launches > 1) {
-		return "views or parts of one value overlap"
+		return overlap
 	}
 	if f.Gathers() {
 		return "elements that several indices name are read once"
