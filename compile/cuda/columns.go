@@ -61,7 +61,7 @@ func (p *columns) launches() ([]*launch, error) {
 	for _, o := range f.Outs {
 		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
 			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.X)
+			reads = append(reads, o.Exprs()...)
 		}
 	}
 	for _, x := range slices.Concat(f.Nest.Columns, f.Nest.Totals) {
@@ -71,7 +71,7 @@ func (p *columns) launches() ([]*launch, error) {
 	if p.splits == 1 {
 		for _, o := range slices.Concat(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)) {
 			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.X)
+			reads = append(reads, o.Exprs()...)
 		}
 	}
 	ns.readers(reads...)

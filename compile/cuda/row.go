@@ -91,7 +91,7 @@ func (p *rows) launches() ([]*launch, error) {
 	for _, o := range f.Outs {
 		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
 			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.X)
+			reads = append(reads, o.Exprs()...)
 		}
 	}
 	for _, x := range slices.Concat(slices.Concat(f.Nest.Passes...), f.Nest.Columns, f.Nest.Totals) {

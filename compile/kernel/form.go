@@ -411,18 +411,27 @@ func (f *Form) finish() (*Form, error) {
 	}
 	seen := map[*ir.Value]bool{}
 	for _, o := range f.Outs {
-		f.reads(o.X, seen)
-		data := func(a *Atom) {
-			if a.Kind == Datum {
-				f.reads(a.E, seen)
-			}
-		}
-		o.At.Atoms(data)
-		for _, c := range o.If {
-			c.X.Atoms(data)
+		for _, x := range o.Exprs() {
+			f.reads(x, seen)
 		}
 	}
 	return f, nil
+}
+
+// Exprs are the expressions that storing o evaluates: its value, and the data in
+// its place and in its conditions.
+func (o *Out) Exprs() []*Expr {
+	xs := []*Expr{o.X}
+	data := func(a *Atom) {
+		if a.Kind == Datum {
+			xs = append(xs, a.E)
+		}
+	}
+	o.At.Atoms(data)
+	for _, c := range o.If {
+		c.X.Atoms(data)
+	}
+	return xs
 }
 
 func (f *Form) reads(x *Expr, seen map[*ir.Value]bool) {

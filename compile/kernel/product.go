@@ -151,7 +151,7 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 	to := place{in: from.in}
 	switch m := op.MoveOf(o); {
 	case m != nil:
-		if !m.Selects() {
+		if !m.Selects() || o.Operands[m.Pieces[0].Operand] != x {
 			return
 		}
 		var ok bool
