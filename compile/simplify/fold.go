@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -64,7 +65,7 @@ func splat(r *rewriter, o *ir.Op) bool {
 		}
 		return literal(o, first.tensor())
 	}
-	if !elementwise(o) {
+	if !pattern.Elementwise(o) {
 		return false
 	}
 	for _, v := range o.Operands {

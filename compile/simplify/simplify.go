@@ -25,6 +25,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -161,6 +162,12 @@ func use(o *ir.Op, v *ir.Value) bool {
 	}
 	pass.Replace(o, v)
 	return true
+}
+
+// gone makes o's operand stand for o where o gives it back unchanged.
+func gone(o *ir.Op) bool {
+	x := pattern.Unchanged(o)
+	return x != nil && use(o, x)
 }
 
 // built makes v stand for o's one result where it could be built with the same

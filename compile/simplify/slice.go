@@ -84,7 +84,7 @@ func slice(b *pass.Builder, x *ir.Value, c cut) *ir.Value {
 }
 
 func sliceChain(_ *rewriter, o *ir.Op) bool {
-	if use(o, o.Operands[0]) { // as large as the operand: everything
+	if gone(o) {
 		return true
 	}
 	inner := from(o.Operands[0], "slice")
@@ -176,8 +176,8 @@ func sliceOfPad(_ *rewriter, o *ir.Op) bool {
 }
 
 func concatenateFlat(_ *rewriter, o *ir.Op) bool {
-	if len(o.Operands) == 1 {
-		return use(o, o.Operands[0])
+	if gone(o) {
+		return true
 	}
 	d, ok := op.Dim(o, "dim", o.Out(0).Rank())
 	if !ok {
@@ -242,7 +242,7 @@ func concatenateOfSlices(_ *rewriter, o *ir.Op) bool {
 }
 
 func padChain(_ *rewriter, o *ir.Op) bool {
-	if use(o, o.Operands[0]) { // as large as the operand: nothing is added
+	if gone(o) {
 		return true
 	}
 	inner := from(o.Operands[0], "pad")
