@@ -55,7 +55,7 @@ func broadcastChain(_ *rewriter, o *ir.Op) bool {
 		for i, d := range first {
 			dims[i] = to[d]
 		}
-		return built(b, o, b.Value("broadcast", inner.Operands, []types.Named{attr("dims", pass.Ints(dims...))}, o.Results[0].Type))
+		return built(b, o, b.Value("broadcast", inner.Operands, []types.Named{attr("dims", op.IntList(dims...))}, o.Results[0].Type))
 	}
 	if slices.IsSorted(to) && o.In(0).Elements().Equal(o.Out(0).Elements()) {
 		return built(b, o, b.Reshape(x, o.Out(0).Shape...))
@@ -145,7 +145,7 @@ func broadcastBehind(_ *rewriter, o *ir.Op) bool {
 	small := first.In(0).With(first.In(0).Shape...)
 	small.Elem = o.Out(0).Elem
 	y := b.Value(o.Name, operands, o.Attrs, small)
-	return built(b, o, b.Value("broadcast", []*ir.Value{y}, []types.Named{attr("dims", pass.Ints(to...))}, o.Results[0].Type))
+	return built(b, o, b.Value("broadcast", []*ir.Value{y}, []types.Named{attr("dims", op.IntList(to...))}, o.Results[0].Type))
 }
 
 // shaped is t with the shape of s.

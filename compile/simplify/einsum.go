@@ -109,7 +109,7 @@ func einsumOfOne(_ *rewriter, o *ir.Op) bool {
 		if elem := o.In(0).Elem; elem == types.F8E4M3FN || elem == types.F8E5M2 {
 			return false // which reduce does not take
 		}
-		x = b.Value("reduce", []*ir.Value{x}, append(kept(o, "equation"), attr("kind", types.Keyword("add")), attr("dims", pass.Ints(sum...))))
+		x = b.Value("reduce", []*ir.Value{x}, append(kept(o, "equation"), attr("kind", types.Keyword("add")), attr("dims", op.IntList(sum...))))
 	}
 	if b.Err() != nil {
 		b.Undo()
@@ -237,7 +237,7 @@ func (s splitting) shape(letters string, t *types.Tensor) []dim.Dim {
 
 // parted builds the einsum o with letters split; operand given (or -1) is
 // already so. The result has the split shape.
-func (s splitting) parted(b *pass.Builder, o *ir.Op, e *op.Equation, given int, v *ir.Value) *ir.Value {
+func (s splitting) parted(b *op.Builder, o *ir.Op, e *op.Equation, given int, v *ir.Value) *ir.Value {
 	operands, terms := slices.Clone(o.Operands), make([]string, len(o.Operands))
 	for i, x := range operands {
 		terms[i] = s.term(e.Inputs[i])

@@ -151,7 +151,7 @@ func literal(o *ir.Op, t *tensor.Tensor) bool {
 }
 
 // literalOf builds the constant of type to with t's elements.
-func literalOf(b *pass.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
+func literalOf(b *op.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
 	d := &types.Dense{Type: to, Splat: same(t)}
 	n := t.Len()
 	if d.Splat {

@@ -98,7 +98,7 @@ func sided(o *ir.Op) (x *ir.Value, n number, ok bool) {
 }
 
 // constant makes a constant of type t, a tensor or a scalar, with that value.
-func constant(b *pass.Builder, t types.Type, v float64) *ir.Value {
+func constant(b *op.Builder, t types.Type, v float64) *ir.Value {
 	switch t := t.(type) {
 	case *types.Tensor:
 		return b.Splat(t, v)

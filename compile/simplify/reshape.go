@@ -6,6 +6,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/pattern"
 )
 
@@ -105,7 +106,7 @@ func reverseChain(_ *rewriter, o *ir.Op) bool {
 		return use(o, inner.Operands[0])
 	}
 	o.SetOperand(0, inner.Operands[0])
-	o.SetAttr("dims", pass.Ints(dims...))
+	o.SetAttr("dims", op.IntList(dims...))
 	return true
 }
 
@@ -146,6 +147,6 @@ func reduceTransposed(_ *rewriter, o *ir.Op) bool {
 	}
 	slices.Sort(dims)
 	o.SetOperand(0, inner.Operands[0])
-	o.SetAttr("dims", pass.Ints(dims...))
+	o.SetAttr("dims", op.IntList(dims...))
 	return true
 }

@@ -172,7 +172,7 @@ func gone(o *ir.Op) bool {
 
 // built makes v stand for o's one result where it could be built with the same
 // type; otherwise what was built goes.
-func built(b *pass.Builder, o *ir.Op, v *ir.Value) bool {
+func built(b *op.Builder, o *ir.Op, v *ir.Value) bool {
 	if b.Err() == nil && use(o, v) {
 		return true
 	}

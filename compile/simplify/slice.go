@@ -75,10 +75,10 @@ func whole(shape []int64) cut {
 }
 
 // slice builds the slice of x that c takes.
-func slice(b *pass.Builder, x *ir.Value, c cut) *ir.Value {
-	attrs := []types.Named{attr("start_indices", pass.Ints(ints(c.start)...)), attr("limit_indices", pass.Ints(ints(c.limit)...))}
+func slice(b *op.Builder, x *ir.Value, c cut) *ir.Value {
+	attrs := []types.Named{attr("start_indices", op.IntList(ints(c.start)...)), attr("limit_indices", op.IntList(ints(c.limit)...))}
 	if slices.ContainsFunc(c.stride, func(n int64) bool { return n != 1 }) {
-		attrs = append(attrs, attr("strides", pass.Ints(ints(c.stride)...)))
+		attrs = append(attrs, attr("strides", op.IntList(ints(c.stride)...)))
 	}
 	return b.Value("slice", []*ir.Value{x}, attrs)
 }
@@ -256,7 +256,7 @@ func padChain(_ *rewriter, o *ir.Op) bool {
 		for i := range a {
 			out[i] = int(a[i] + b[i])
 		}
-		return pass.Ints(out...)
+		return op.IntList(out...)
 	}
 	if slices.ContainsFunc(slices.Concat(interior, interior2), func(n int64) bool { return n != 0 }) {
 		return false
