@@ -97,7 +97,7 @@ func (g *backward) size(t *types.Tensor, dims []int) float64 {
 	return float64(max(v, 1))
 }
 
-// parameter is the cotangent of a parameter that writer.along spread over dims
+// parameter is the cotangent of a parameter that along spread over dims
 // of a tensor: v summed over all other dimensions, in the parameter's order.
 func (g *backward) parameter(i int, v *ir.Value, dims []int) {
 	if i >= len(g.want) || !g.want[i] || g.failed {
