@@ -1,13 +1,10 @@
 package lint
 
 import (
-	"slices"
-
 	"dmir/analysis/cost"
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/pattern"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 )
@@ -38,7 +35,7 @@ Safe: the same values.
 `,
 	Check: func(c *Context) {
 		c.ops(func(b *ir.Op) {
-			if b.Name != "dm.broadcast" || c.entry(b) == nil || !trailing(b) || len(b.Results[0].Uses) == 0 {
+			if b.Name != "dm.broadcast" || c.entry(b) == nil || len(b.Results[0].Uses) == 0 {
 				return
 			}
 			users, ok := c.broadcastUsers(b)
@@ -64,28 +61,6 @@ Safe: the same values.
 	},
 })
 
-// trailing reports whether b broadcasts as NumPy would by itself: its operand's
-// dimensions are the last ones of the result.
-func trailing(b *ir.Op) bool {
-	in, out := b.In(0), b.Out(0)
-	if in == nil || out == nil {
-		return false
-	}
-	if b.Attr("dims") == nil {
-		return true
-	}
-	dims := op.Ints(b, "dims")
-	if len(dims) != in.Rank() {
-		return false
-	}
-	for i, d := range dims {
-		if d != int64(out.Rank()-in.Rank()+i) {
-			return false
-		}
-	}
-	return true
-}
-
 // broadcastUsers lists the users of b once each; ok is false when one of them
 // does not broadcast, or would give another shape without b.
 func (c *Context) broadcastUsers(b *ir.Op) (users []*ir.Op, ok bool) {
@@ -96,25 +71,13 @@ func (c *Context) broadcastUsers(b *ir.Op) (users []*ir.Op, ok bool) {
 			continue
 		}
 		seen[o] = true
-		if c.entry(o) == nil || !op.Of(o).Is(op.Pointwise) || len(o.Operands) < 2 || origin.Tree(o) == nil || origin.Tree(o).Form != ast.Pretty || origin.Tree(o).Sig.Empty() {
+		if c.entry(o) == nil || origin.Tree(o) == nil || origin.Tree(o).Form != ast.Pretty || origin.Tree(o).Sig.Empty() {
 			return nil, false
 		}
-		if !fullShapeWithout(o, b.Results[0]) {
+		if x, shape := pattern.WithoutBroadcast(o, b.Results[0]); x == nil || shape != nil {
 			return nil, false
 		}
 		users = append(users, o)
 	}
 	return users, true
-}
-
-// fullShapeWithout reports whether the operands of o other than v give its
-// result's shape already.
-func fullShapeWithout(o *ir.Op, v *ir.Value) bool {
-	out := o.Out(0)
-	for _, w := range o.Operands {
-		if t := w.Tensor(); w != v && t != nil && out != nil && slices.EqualFunc(t.Shape, out.Shape, dim.Dim.Equal) {
-			return true
-		}
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 )
@@ -42,7 +43,7 @@ Unsafe: results change, towards the exact ones.
 			from, to := origin.Tensor().Elem, narrow.Out(0).Elem
 			f := Finding{
 				Op:      o,
-				Message: fmt.Sprintf("%s → %s → %s keeps %d of %d significant bits", from, to, from, significand(to), significand(from)),
+				Message: fmt.Sprintf("%s → %s → %s keeps %d of %d significant bits", from, to, from, pattern.Significant(to), pattern.Significant(from)),
 				Label:   "less precise than " + spelling(origin),
 				Related: []diag.Related{{Span: place(narrow), Message: "narrowed here"}},
 			}
@@ -60,44 +61,16 @@ Unsafe: results change, towards the exact ones.
 
 // roundTrip is the narrowing convert that o takes back, nil where there is none.
 func roundTrip(o *ir.Op) *ir.Op {
-	if o.Name != "dm.convert" || len(o.Operands) != 1 || len(o.Results) != 1 || kernelOf(o) != nil {
-		return nil
-	}
-	n := o.Operands[0].Op
-	if n == nil || n.Name != "dm.convert" || len(n.Operands) != 1 || kernelOf(n) != nil || !typesEqual(o.Results[0], n.Operands[0]) {
+	n, exact := pattern.Converted(o)
+	if n == nil || exact || kernelOf(o) != nil || kernelOf(n) != nil || !types.Equal(o.Results[0].Type, n.Operands[0].Type) {
 		return nil
 	}
 	wide, narrow := n.In(0), n.Out(0)
 	if wide == nil || narrow == nil || wide.Elem.IsFloat() != narrow.Elem.IsFloat() || narrow.Elem == types.I1 {
 		return nil // to whole numbers, to truth values: that is what the convert is for
 	}
-	if significand(narrow.Elem) >= significand(wide.Elem) {
+	if pattern.Significant(narrow.Elem) >= pattern.Significant(wide.Elem) {
 		return nil
 	}
 	return n
-}
-
-// significand is the number of significant bits of an element type: of the
-// significand with its implicit bit for floats, of the magnitude for integers.
-func significand(e types.Elem) int {
-	switch e {
-	case types.F64:
-		return 53
-	case types.F32:
-		return 24
-	case types.F16:
-		return 11
-	case types.BF16:
-		return 8
-	case types.F8E4M3FN:
-		return 4
-	case types.F8E5M2:
-		return 3
-	case types.I1:
-		return 1
-	}
-	if e.IsUnsigned() {
-		return int(e.Bytes()) * 8
-	}
-	return int(e.Bytes())*8 - 1
 }

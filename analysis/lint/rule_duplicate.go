@@ -1,12 +1,9 @@
 package lint
 
 import (
-	"fmt"
-	"strings"
-
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
+	"dmir/dialect/pattern"
 	"dmir/syntax/diag"
 )
 
@@ -30,65 +27,18 @@ Use ` + "`%a`" + ` for both.
 ## Fix
 Safe: values keep their bits. It trades movement for a longer life of the first value.
 `,
-	Check: func(c *Context) { c.duplicates(c.Fn.Body, nil) },
+	Check: func(c *Context) { pattern.Repeated(c.Fn.Body, c.worthSharing, c.duplicate) },
 })
 
-// duplicates looks through the ops of b, knowing those of the enclosing blocks.
-func (c *Context) duplicates(b *ir.Block, outer []map[string]*ir.Op) {
-	here := map[string]*ir.Op{}
-	scopes := append(outer, here)
-	for _, o := range b.Ops {
-		if c.ctx.Err() != nil {
-			return
-		}
-		if key, ok := valueKey(o); ok && !o.Bad {
-			if first := lookup(scopes, key); first != nil {
-				c.duplicate(first, o)
-			} else {
-				here[key] = o
-			}
-		}
-		if o.Name == op.Kernel {
-			continue // its inside moves nothing
-		}
-		for _, r := range o.Regions {
-			for _, inner := range r.Blocks {
-				c.duplicates(inner, scopes)
-			}
-		}
+// worthSharing reports whether computing o twice is worth a finding. A scalar
+// constant costs less than the line that shares it, a copy is made to be had
+// twice, and what control flow or a kernel costs is counted in its regions.
+func (c *Context) worthSharing(o *ir.Op) bool {
+	if c.ctx.Err() != nil || o.Bad || o.Name == "dm.copy" || len(o.Regions) > 0 && !op.Of(o).Is(op.Isolated) {
+		return false
 	}
-}
-
-func lookup(scopes []map[string]*ir.Op, key string) *ir.Op {
-	for _, s := range scopes {
-		if o := s[key]; o != nil {
-			return o
-		}
-	}
-	return nil
-}
-
-// valueKey is equal for two ops exactly when they compute the same value.
-func valueKey(o *ir.Op) (string, bool) {
-	def := op.Of(o)
-	if !def.Is(op.Pure) || len(o.Regions) > 0 || len(o.Results) == 0 || o.Name == "dm.copy" {
-		return "", false
-	}
-	if t := o.Out(0); len(o.Operands) == 0 && (t == nil || t.Rank() == 0) {
-		return "", false // a scalar constant costs less than the line that shares it
-	}
-	var key strings.Builder
-	key.WriteString(o.Name)
-	for _, v := range o.Operands {
-		fmt.Fprintf(&key, " %p", v)
-	}
-	for _, a := range o.Attrs {
-		fmt.Fprintf(&key, " %s=%s", a.Name, a.Value)
-	}
-	for _, v := range o.Results {
-		key.WriteString(" " + v.Type.String())
-	}
-	return key.String(), true
+	t := o.Out(0)
+	return len(o.Operands) > 0 || t != nil && t.Rank() > 0
 }
 
 func (c *Context) duplicate(first, o *ir.Op) {
@@ -109,5 +59,3 @@ func (c *Context) duplicate(first, o *ir.Op) {
 		Fix:     &diag.Fix{Title: "Use " + name + " instead", Edits: edits},
 	})
 }
-
-func typesEqual(a, b *ir.Value) bool { return types.Equal(a.Type, b.Type) }

@@ -7,6 +7,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -46,7 +47,7 @@ Unsafe: results change, towards the exact ones. No byte is saved or added.
 			if !ok || n < longReduction {
 				return
 			}
-			bound := float64(n) / float64(int64(1)<<significand(types.F16))
+			bound := float64(n) / float64(int64(1)<<pattern.Significant(types.F16))
 			f := Finding{
 				Op:      o,
 				Message: fmt.Sprintf("%d terms are summed in f16: the relative error may reach %.3g %%", n, bound*100),

@@ -1,10 +1,9 @@
 package lint
 
 import (
-	"slices"
-
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/syntax/diag"
 )
 
@@ -29,10 +28,10 @@ Safe: the operand is used in its place.
 `,
 	Check: func(c *Context) {
 		c.ops(func(o *ir.Op) {
-			if c.entry(o) == nil || !identity(o) {
+			origin := pattern.Unchanged(o)
+			if origin == nil || c.entry(o) == nil || op.Of(o).Is(op.View) { // a view moves nothing
 				return
 			}
-			origin := o.Operands[0]
 			saving, edits, ok := c.replacement(o, []*ir.Value{origin}, o)
 			if !ok {
 				return
@@ -47,23 +46,3 @@ Safe: the operand is used in its place.
 		})
 	},
 })
-
-// identity reports whether o's one result is its one tensor operand.
-func identity(o *ir.Op) bool {
-	if len(o.Results) != 1 || len(o.Operands) == 0 || !typesEqual(o.Results[0], o.Operands[0]) {
-		return false
-	}
-	switch o.Name {
-	case "dm.transpose":
-		return isIdentity(op.Ints(o, "dims"))
-	case "dm.convert", "dm.copy", "dm.broadcast", "dm.concatenate":
-		return len(o.Operands) == 1
-	case "dm.slice":
-		return len(o.Operands) == 1 && !slices.ContainsFunc(op.Ints(o, "start_indices"), nonZero)
-	case "dm.pad":
-		return !slices.ContainsFunc(slices.Concat(op.Ints(o, "low"), op.Ints(o, "high"), op.Ints(o, "interior")), nonZero)
-	}
-	return false
-}
-
-func nonZero(n int64) bool { return n != 0 }

@@ -1,10 +1,8 @@
 package lint
 
 import (
-	"slices"
-
 	"dmir/dialect/ir"
-	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/syntax/diag"
 )
 
@@ -30,8 +28,8 @@ Safe: values keep their bits. The first op goes too when nothing else uses it.
 `,
 	Check: func(c *Context) {
 		c.ops(func(o *ir.Op) {
-			first, cancels := cancels(o)
-			if !cancels || c.entry(o) == nil {
+			first := pattern.Undone(o)
+			if first == nil || c.entry(o) == nil {
 				return
 			}
 			origin := first.Operands[0]
@@ -54,44 +52,3 @@ Safe: values keep their bits. The first op goes too when nothing else uses it.
 		})
 	},
 })
-
-// cancels reports whether o undoes the op that made its operand.
-func cancels(o *ir.Op) (first *ir.Op, ok bool) {
-	if (o.Name != "dm.transpose" && o.Name != "dm.reverse") || len(o.Operands) != 1 {
-		return nil, false
-	}
-	first = o.Operands[0].Op
-	if first == nil || first.Name != o.Name || len(first.Operands) != 1 || len(o.Results) != 1 {
-		return nil, false
-	}
-	if !typesEqual(o.Results[0], first.Operands[0]) {
-		return nil, false
-	}
-	p, q := op.Ints(o, "dims"), op.Ints(first, "dims")
-	if o.Name == "dm.reverse" {
-		return first, slices.Equal(slices.Sorted(slices.Values(p)), slices.Sorted(slices.Values(q)))
-	}
-	return first, isIdentity(compose(p, q))
-}
-
-// compose is the permutation that transposing by q and then by p makes:
-// dimension i of the result is dimension q[p[i]] of the origin.
-func compose(p, q []int64) []int64 {
-	r := make([]int64, len(p))
-	for i, d := range p {
-		if d < 0 || d >= int64(len(q)) {
-			return nil
-		}
-		r[i] = q[d]
-	}
-	return r
-}
-
-func isIdentity(p []int64) bool {
-	for i, d := range p {
-		if d != int64(i) {
-			return false
-		}
-	}
-	return p != nil
-}

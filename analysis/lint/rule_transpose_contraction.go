@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
+	"dmir/dialect/pattern"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
@@ -45,22 +45,21 @@ Safe: the same sums in the same order.
 			if t.Name != "dm.transpose" || c.entry(t) == nil || len(t.Operands) != 1 {
 				return
 			}
-			perm := op.Ints(t, "dims")
 			title, edits := "", []diag.Edit(nil)
 			var contraction *ir.Op
 			u := t.Results[0].Uses
 			if len(u) == 1 && writable(u[0].Op) {
 				contraction = u[0].Op
 				title = "Read " + spelling(t.Operands[0]) + " in the equation of " + spelling(contraction.Results[0])
-				edits = c.foldOperand(t, perm, contraction, u[0].Index)
+				edits = c.foldOperand(t, contraction, u[0].Index)
 			} else if len(u) == 1 && u[0].Op.Name == "dm.matmul" {
 				contraction = u[0].Op
 				title = "Read " + spelling(t.Operands[0]) + " transposed in " + spelling(contraction.Results[0])
-				edits = c.foldMatmul(t, perm, contraction, u[0].Index)
-			} else if p := t.Operands[0].Op; writable(p) && len(p.Results[0].Uses) == 1 && p.Parent == t.Parent {
-				contraction = p
+				edits = c.foldMatmul(t, contraction, u[0].Index)
+			} else if e, equation := pattern.TransposedResult(t); writable(e) && len(e.Results[0].Uses) == 1 && e.Parent == t.Parent {
+				contraction = e
 				title = "Write " + spelling(t.Results[0]) + " in the equation"
-				edits = c.foldResult(t, perm, p)
+				edits = c.foldResult(t, e, equation)
 			}
 			if edits == nil {
 				return
@@ -108,38 +107,29 @@ func writable(o *ir.Op) bool {
 	return o != nil && o.Name == "dm.einsum" && !o.Bad && origin.Tree(o) != nil && !origin.Tree(o).Lead.Empty() && !origin.Tree(o).Sig.Empty() && len(o.Results) == 1
 }
 
-// foldOperand makes einsum e read the transpose's operand. The transpose's
-// dimension i is its operand's dimension perm[i], so the operand's letter
-// perm[i] is letter i of the term.
-func (c *Context) foldOperand(t *ir.Op, perm []int64, e *ir.Op, operand int) []diag.Edit {
-	terms, result, ok := terms(e)
-	if !ok || len(terms[operand]) != len(perm) {
+// foldOperand makes einsum e read the transpose's operand.
+func (c *Context) foldOperand(t, e *ir.Op, operand int) []diag.Edit {
+	_, equation := pattern.TransposedOperand(e, operand)
+	if equation == "" {
 		return nil
 	}
-	letters := make([]byte, len(perm))
-	for i, p := range perm {
-		if p < 0 || int(p) >= len(perm) {
-			return nil
-		}
-		letters[p] = terms[operand][i]
-	}
-	terms[operand] = string(letters)
-	return append(c.readInstead(e, t.Results[0], t.Operands[0]), diag.Edit{Span: origin.Tree(e).Abs(origin.Tree(e).Lead), Text: equation(terms, result)})
+	return append(c.readInstead(e, t.Results[0], t.Operands[0]), diag.Edit{Span: origin.Tree(e).Abs(origin.Tree(e).Lead), Text: strconv.Quote(equation)})
 }
 
 // foldMatmul makes matmul m read the transpose's operand with its transpose_a
 // or transpose_b the other way round, where only the last two dimensions are
 // swapped.
-func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []diag.Edit {
-	n := len(perm)
+func (c *Context) foldMatmul(t, m *ir.Op, operand int) []diag.Edit {
+	n := t.In(0).Rank()
+	perm, _ := op.Dims(t, "dims", n)
 	tree := origin.Tree(m)
 	if n < 2 || operand > 1 || m.Bad || tree == nil || tree.Form != ast.Pretty || tree.Sig.Empty() || len(tree.Operands) != 2 {
 		return nil
 	}
 	for i, p := range perm {
-		want := int64(i)
+		want := i
 		if i >= n-2 {
-			want = int64(2*n - 3 - i)
+			want = 2*n - 3 - i
 		}
 		if p != want {
 			return nil
@@ -163,36 +153,16 @@ func (c *Context) foldMatmul(t *ir.Op, perm []int64, m *ir.Op, operand int) []di
 }
 
 // foldResult makes einsum e write the transpose's result under its name.
-func (c *Context) foldResult(t *ir.Op, perm []int64, e *ir.Op) []diag.Edit {
-	terms, result, ok := terms(e)
+func (c *Context) foldResult(t, e *ir.Op, equation string) []diag.Edit {
 	tree := origin.Tree(e)
-	if !ok || len(result) != len(perm) || len(tree.Results) != 1 {
+	if len(tree.Results) != 1 {
 		return nil
-	}
-	letters := make([]byte, len(perm))
-	for i, p := range perm {
-		if p < 0 || int(p) >= len(perm) {
-			return nil
-		}
-		letters[i] = result[p]
 	}
 	sig := c.signature(e, func(_ int, v *ir.Value) string { return c.typeText(v) },
 		func(*ir.Value) string { return c.typeText(t.Results[0]) })
 	return []diag.Edit{
 		{Span: tree.Abs(tree.Results[0].Span), Text: spelling(t.Results[0])},
-		{Span: tree.Abs(tree.Lead), Text: equation(terms, string(letters))},
+		{Span: tree.Abs(tree.Lead), Text: strconv.Quote(equation)},
 		{Span: tree.Abs(tree.Sig), Text: sig},
 	}
-}
-
-// terms splits the equation of e.
-func terms(e *ir.Op) (operands []string, result string, ok bool) {
-	text := strings.ReplaceAll(e.Str("equation"), " ", "")
-	left, result, ok := strings.Cut(text, "->")
-	operands = strings.Split(left, ",")
-	return operands, result, ok && len(operands) == len(e.Operands)
-}
-
-func equation(operands []string, result string) string {
-	return strconv.Quote(strings.Join(operands, ",") + "->" + result)
 }

@@ -11,7 +11,9 @@ import (
 
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 )
 
 // Pass is the pass.
@@ -104,7 +106,7 @@ func (m *model) apply(states []int) error {
 // ordered is t lying in that order.
 func ordered(t *types.Tensor, order []int) *types.Tensor {
 	r := *t
-	if r.At.Order = slices.Clone(order); pass.IsIdentity(order) {
+	if r.At.Order = slices.Clone(order); slices.IsSorted(order) {
 		r.At.Order = nil
 	}
 	return &r
@@ -112,13 +114,16 @@ func ordered(t *types.Tensor, order []int) *types.Tensor {
 
 // copy makes v in another order, right behind where it is defined.
 func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
-	b := &pass.Builder{Builder: ir.Builder{Block: m.u.Func.Body}}
+	at := &ir.Builder{Block: m.u.Func.Body}
 	if v.Op != nil {
-		b = pass.Before(v.Op)
-		b.Index++
+		at = &ir.Builder{Block: v.Op.Parent, Index: v.Op.Position() + 1, At: v.Op}
 	}
+	b := op.NewBuilder(at, verify.Op)
 	c := b.Value("copy", []*ir.Value{v}, nil, ordered(v.Tensor(), order))
-	return c, b.Err()
+	if err := b.Err(); err != nil {
+		return nil, pass.Errorf(v.Op, "DM820", "%v", err)
+	}
+	return c, nil
 }
 
 // nanoseconds that moving so many bytes takes as a kernel of its own.

@@ -54,7 +54,7 @@ func arrange(o *ir.Op) error {
 			b := pass.Before(at)
 			c := b.Value("copy", []*ir.Value{vs[i]}, nil, r.Type)
 			if b.Err() != nil {
-				return b.Err()
+				return pass.Errorf(at, "DM820", "%v", b.Err())
 			}
 			at.SetOperand(i, c)
 		}
@@ -84,7 +84,7 @@ func arrange(o *ir.Op) error {
 			b := pass.Before(inner.Ops[0])
 			c := b.Value("copy", []*ir.Value{a}, nil, was)
 			if b.Err() != nil {
-				return b.Err()
+				return pass.Errorf(inner.Ops[0], "DM820", "%v", b.Err())
 			}
 			uses := a.Uses
 			a.Uses = nil

@@ -98,7 +98,7 @@ func order(u *pass.Unit) error {
 	for k, o := range ops {
 		o.SetAttr(StreamAttr, types.Int{V: int64(stream[k])})
 		if len(waits[k]) > 0 {
-			o.SetAttr(WaitsAttr, pass.Ints(waits[k]...))
+			o.SetAttr(WaitsAttr, op.IntList(waits[k]...))
 		}
 	}
 	return ctx.Err()

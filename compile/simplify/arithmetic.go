@@ -6,6 +6,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -88,7 +89,7 @@ func sameOperands(r *rewriter, o *ir.Op) bool {
 	if x != o.Operands[1] {
 		return false
 	}
-	exact := !elemOf(x).IsFloat() || r.lax(o)
+	exact := !pattern.ElemOf(x).IsFloat() || r.lax(o)
 	switch o.Name {
 	case "dm.sub":
 		return exact && becomes(o, 0)

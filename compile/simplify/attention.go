@@ -89,7 +89,7 @@ func put(a *attention.Attention) error {
 	}
 	if b.Err() != nil {
 		b.Undo()
-		return b.Err()
+		return pass.Errorf(a.Root, "DM820", "%v", b.Err())
 	}
 	pass.Replace(a.Root, last)
 	return nil

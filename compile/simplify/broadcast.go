@@ -7,8 +7,8 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
-	"dmir/dialect/verify"
 )
 
 func broadcastRules() []Rule {
@@ -38,7 +38,7 @@ func broadcastRules() []Rule {
 
 func broadcastChain(_ *rewriter, o *ir.Op) bool {
 	x := o.Operands[0]
-	if use(o, x) {
+	if gone(o) {
 		return true
 	}
 	to, p := op.BroadcastDims(o)
@@ -55,7 +55,7 @@ func broadcastChain(_ *rewriter, o *ir.Op) bool {
 		for i, d := range first {
 			dims[i] = to[d]
 		}
-		return built(b, o, b.Value("broadcast", inner.Operands, []types.Named{attr("dims", pass.Ints(dims...))}, o.Results[0].Type))
+		return built(b, o, b.Value("broadcast", inner.Operands, []types.Named{attr("dims", op.IntList(dims...))}, o.Results[0].Type))
 	}
 	if slices.IsSorted(to) && o.In(0).Elements().Equal(o.Out(0).Elements()) {
 		return built(b, o, b.Reshape(x, o.Out(0).Shape...))
@@ -63,94 +63,39 @@ func broadcastChain(_ *rewriter, o *ir.Op) bool {
 	return false
 }
 
-// unbroadcast is what an op that broadcasts by itself can read in place of the
-// result of the broadcast v: its operand, with dimensions of size 1 between
-// where needed. It is nil where the broadcast reorders dimensions. ones is the
-// shape to reshape the operand to, nil where it can be read as it is.
-func unbroadcast(v *ir.Value) (x *ir.Value, ones []dim.Dim) {
-	o := from(v, "broadcast")
-	if o == nil {
-		return nil, nil
-	}
-	to, p := op.BroadcastDims(o)
-	if p != nil || !slices.IsSorted(to) {
-		return nil, nil
-	}
-	rank := o.Out(0).Rank()
-	begin := rank // the first dimension that must be there
-	if len(to) > 0 {
-		begin = to[0]
-	}
-	ones = make([]dim.Dim, rank-begin)
-	for i := range ones {
-		ones[i] = dim.Const(1)
-	}
-	for i, d := range to {
-		ones[d-begin] = o.In(0).Shape[i]
-	}
-	if len(ones) == o.In(0).Rank() {
-		return o.Operands[0], nil
-	}
-	return o.Operands[0], ones
-}
-
-// elementwise reports whether o's operands broadcast.
-func elementwise(o *ir.Op) bool {
-	return op.Of(o).Is(op.Pointwise) && !op.Of(o).Is(op.Random) && len(o.Operands) > 0
-}
-
 func broadcastInto(_ *rewriter, o *ir.Op) bool {
-	if !elementwise(o) || len(o.Operands) < 2 {
-		return false
-	}
-	for i, v := range o.Operands {
-		x, ones := unbroadcast(v)
-		if x == nil {
-			continue
-		}
-		rank := len(ones)
-		if ones == nil {
-			rank = len(x.Tensor().Shape)
-		}
-		if !coversWithout(o, i, rank) {
+	for _, v := range o.Operands {
+		x, shape := pattern.WithoutBroadcast(o, v)
+		if x == nil || !plain(v.Op) {
 			continue
 		}
 		b := pass.Before(o)
-		if ones != nil {
-			x = b.Reshape(x, ones...)
+		if shape != nil {
+			x = b.Reshape(x, shape...)
 		}
 		if b.Err() != nil {
 			b.Undo()
 			continue
 		}
-		if !reads(o, i, x) {
-			b.Undo()
-			continue
-		}
+		replaceOperand(o, v, x)
 		return true
 	}
 	return false
 }
 
-// reads makes x operand i of o and reports true where o's rules allow it: of an
-// optimizer, all operands have one shape.
-func reads(o *ir.Op, i int, x *ir.Value) bool {
-	before := o.Operands[i]
-	o.SetOperand(i, x)
-	if verify.Op(o) == nil {
-		return true
+// replaceOperand makes o read x wherever it reads v.
+func replaceOperand(o *ir.Op, v, x *ir.Value) {
+	for i, w := range o.Operands {
+		if w == v {
+			o.SetOperand(i, x)
+		}
 	}
-	o.SetOperand(i, before)
-	return false
 }
 
 func splatInto(_ *rewriter, o *ir.Op) bool {
-	if !elementwise(o) || len(o.Operands) < 2 {
-		return false
-	}
-	for i, v := range o.Operands {
+	for _, v := range o.Operands {
 		n, ok := numberOf(v)
-		if t := v.Tensor(); !ok || t == nil || t.Rank() == 0 || !coversWithout(o, i, 0) {
+		if t := v.Tensor(); !ok || t == nil || t.Rank() == 0 || !pattern.Reads(o, v, t.With()) {
 			continue
 		}
 		b := pass.Before(o)
@@ -159,35 +104,14 @@ func splatInto(_ *rewriter, o *ir.Op) bool {
 			b.Undo()
 			continue
 		}
-		if !reads(o, i, c) {
-			b.Undo()
-			continue
-		}
+		replaceOperand(o, v, c)
 		return true
 	}
 	return false
 }
 
-// coversWithout reports whether o's operands have the result's shape together
-// where number i gives way to one of that rank which repeats nothing.
-func coversWithout(o *ir.Op, i, rank int) bool {
-	want := o.Out(0)
-	for d := range want.Shape {
-		covered := isOne(want, d) && d >= want.Rank()-rank
-		for j := range o.Operands {
-			t := o.In(j)
-			at := d - want.Rank() + t.Rank()
-			covered = covered || j != i && at >= 0 && t.Shape[at].Equal(want.Shape[d])
-		}
-		if !covered {
-			return false
-		}
-	}
-	return true
-}
-
 func broadcastBehind(_ *rewriter, o *ir.Op) bool {
-	if !elementwise(o) || len(o.Results) != 1 || len(o.Regions) > 0 {
+	if !pattern.Elementwise(o) || len(o.Results) != 1 || len(o.Regions) > 0 {
 		return false
 	}
 	first := from(o.Operands[0], "broadcast")
@@ -221,7 +145,7 @@ func broadcastBehind(_ *rewriter, o *ir.Op) bool {
 	small := first.In(0).With(first.In(0).Shape...)
 	small.Elem = o.Out(0).Elem
 	y := b.Value(o.Name, operands, o.Attrs, small)
-	return built(b, o, b.Value("broadcast", []*ir.Value{y}, []types.Named{attr("dims", pass.Ints(to...))}, o.Results[0].Type))
+	return built(b, o, b.Value("broadcast", []*ir.Value{y}, []types.Named{attr("dims", op.IntList(to...))}, o.Results[0].Type))
 }
 
 // shaped is t with the shape of s.
@@ -236,8 +160,8 @@ func sameShape(a, b *types.Tensor) bool {
 }
 
 func broadcastIntoEinsum(_ *rewriter, o *ir.Op) bool {
-	e, err := op.ParseEquation(op.Str(o, "equation"), len(o.Operands))
-	if err != nil || len(o.Operands) < 2 || e.Diagonal() {
+	e := pattern.Equation(o)
+	if e == nil || len(o.Operands) < 2 || e.Diagonal() {
 		return false
 	}
 	for i, v := range o.Operands {

@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -49,20 +50,11 @@ func split(letters string) []string {
 }
 
 func equationText(inputs []string, output string) types.Attr {
-	return types.Str(strings.Join(inputs, ",") + "->" + output)
+	return types.Str((&op.Equation{Inputs: inputs, Output: output}).String())
 }
 
 func setEquation(o *ir.Op, inputs []string, output string) {
 	o.SetAttr("equation", equationText(inputs, output))
-}
-
-// equationOf is the parsed equation of an einsum, nil where it is broken.
-func equationOf(o *ir.Op) *op.Equation {
-	e, err := op.ParseEquation(op.Str(o, "equation"), len(o.Operands))
-	if err != nil {
-		return nil
-	}
-	return e
 }
 
 func matmulToEinsum(_ *rewriter, o *ir.Op) bool {
@@ -81,7 +73,7 @@ func matmulToEinsum(_ *rewriter, o *ir.Op) bool {
 		var shape []dim.Dim
 		for d := range x.Rank() - 2 {
 			at := d + y.Rank() - x.Rank()
-			if isOne(x, d) && !isOne(y, at) {
+			if pattern.IsOne(x, d) && !pattern.IsOne(y, at) {
 				continue
 			}
 			letters += batch[at]
@@ -97,7 +89,7 @@ func matmulToEinsum(_ *rewriter, o *ir.Op) bool {
 }
 
 func einsumOfOne(_ *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil || len(e.Inputs) != 1 || e.Diagonal() || o.In(0).Elem != o.Out(0).Elem {
 		return false
 	}
@@ -117,7 +109,7 @@ func einsumOfOne(_ *rewriter, o *ir.Op) bool {
 		if elem := o.In(0).Elem; elem == types.F8E4M3FN || elem == types.F8E5M2 {
 			return false // which reduce does not take
 		}
-		x = b.Value("reduce", []*ir.Value{x}, append(kept(o, "equation"), attr("kind", types.Keyword("add")), attr("dims", pass.Ints(sum...))))
+		x = b.Value("reduce", []*ir.Value{x}, append(kept(o, "equation"), attr("kind", types.Keyword("add")), attr("dims", op.IntList(sum...))))
 	}
 	if b.Err() != nil {
 		b.Undo()
@@ -131,7 +123,7 @@ func einsumOfOne(_ *rewriter, o *ir.Op) bool {
 }
 
 func einsumInSteps(_ *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil || len(e.Inputs) < 3 || op.Str(o, "accumulate") == "f16" {
 		return false
 	}
@@ -245,7 +237,7 @@ func (s splitting) shape(letters string, t *types.Tensor) []dim.Dim {
 
 // parted builds the einsum o with letters split; operand given (or -1) is
 // already so. The result has the split shape.
-func (s splitting) parted(b *pass.Builder, o *ir.Op, e *op.Equation, given int, v *ir.Value) *ir.Value {
+func (s splitting) parted(b *op.Builder, o *ir.Op, e *op.Equation, given int, v *ir.Value) *ir.Value {
 	operands, terms := slices.Clone(o.Operands), make([]string, len(o.Operands))
 	for i, x := range operands {
 		terms[i] = s.term(e.Inputs[i])

@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -64,7 +65,7 @@ func splat(r *rewriter, o *ir.Op) bool {
 		}
 		return literal(o, first.tensor())
 	}
-	if !elementwise(o) {
+	if !pattern.Elementwise(o) {
 		return false
 	}
 	for _, v := range o.Operands {
@@ -150,7 +151,7 @@ func literal(o *ir.Op, t *tensor.Tensor) bool {
 }
 
 // literalOf builds the constant of type to with t's elements.
-func literalOf(b *pass.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
+func literalOf(b *op.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
 	d := &types.Dense{Type: to, Splat: same(t)}
 	n := t.Len()
 	if d.Splat {

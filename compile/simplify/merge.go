@@ -7,6 +7,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -30,7 +31,7 @@ type side struct {
 
 // merge looks for einsums that share an operand with o, the first of them.
 func merge(r *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil || len(o.Operands) != 2 || e.Diagonal() || o.Operands[0] == o.Operands[1] {
 		return false
 	}
@@ -56,7 +57,7 @@ func merge(r *rewriter, o *ir.Op) bool {
 // shared of o too, with the same letters contracted.
 func (r *rewriter) sharing(o *ir.Op, shared int) []side {
 	x := o.Operands[shared]
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	group := []side{{o, 1 - shared, e.Inputs[1-shared], e.Output}}
 	at := r.place(o)
 	var users []*ir.Op
@@ -68,7 +69,7 @@ func (r *rewriter) sharing(o *ir.Op, shared int) []side {
 	}
 	slices.SortFunc(users, func(a, b *ir.Op) int { return r.place(a) - r.place(b) })
 	for _, u := range users {
-		f := equationOf(u)
+		f := pattern.Equation(u)
 		own := 1 - slices.Index(u.Operands, x)
 		if f == nil || f.Diagonal() || u.Operands[own] == x ||
 			u.Out(0).Elem != o.Out(0).Elem || u.In(own).Elem != o.In(1-shared).Elem || !sameAttrs(u, o) {

@@ -7,6 +7,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -22,7 +23,7 @@ func numberOf(v *ir.Value) (number, bool) {
 	if v.Op == nil || v.Op.Name != op.Constant {
 		return number{}, false
 	}
-	n := number{elem: elemOf(v)}
+	n := number{elem: pattern.ElemOf(v)}
 	switch a := op.Attr(v.Op, "value").(type) {
 	case *types.Dense:
 		switch {
@@ -47,17 +48,6 @@ func numberOf(v *ir.Value) (number, bool) {
 		return n, false
 	}
 	return n, n.elem != types.InvalidElem
-}
-
-// elemOf is the element type of a tensor or a scalar.
-func elemOf(v *ir.Value) types.Elem {
-	switch t := v.Type.(type) {
-	case *types.Tensor:
-		return t.Elem
-	case types.Scalar:
-		return t.Elem
-	}
-	return types.InvalidElem
 }
 
 // is reports whether n is the number x, which is whole or a power of two; the
@@ -108,7 +98,7 @@ func sided(o *ir.Op) (x *ir.Value, n number, ok bool) {
 }
 
 // constant makes a constant of type t, a tensor or a scalar, with that value.
-func constant(b *pass.Builder, t types.Type, v float64) *ir.Value {
+func constant(b *op.Builder, t types.Type, v float64) *ir.Value {
 	switch t := t.(type) {
 	case *types.Tensor:
 		return b.Splat(t, v)
@@ -142,12 +132,6 @@ func sizes(t *types.Tensor) (shape []int64, ok bool) {
 		}
 	}
 	return shape, true
-}
-
-// isOne reports whether dimension d of t has size 1.
-func isOne(t *types.Tensor, d int) bool {
-	n, ok := t.Shape[d].Int()
-	return ok && n == 1
 }
 
 // ints converts attribute values to plain ints.

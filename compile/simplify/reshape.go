@@ -6,7 +6,8 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
-	"dmir/dialect/types"
+	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 )
 
 func reshapeRules() []Rule {
@@ -25,7 +26,7 @@ func reshapeRules() []Rule {
 		},
 		{
 			Name: "copy-nothing", Doc: "A copy to the placement that a value has is the value.",
-			Ops: []string{"copy"}, apply: func(_ *rewriter, o *ir.Op) bool { return use(o, o.Operands[0]) },
+			Ops: []string{"copy"}, apply: func(_ *rewriter, o *ir.Op) bool { return gone(o) },
 		},
 		{
 			Name: "reverse-chain", Doc: "Reversing twice is nothing, and so is reversing dimensions of size 1.",
@@ -43,7 +44,7 @@ func reshapeRules() []Rule {
 }
 
 func reshapeChain(_ *rewriter, o *ir.Op) bool {
-	if use(o, o.Operands[0]) {
+	if gone(o) {
 		return true
 	}
 	if inner := from(o.Operands[0], "reshape"); inner != nil {
@@ -54,20 +55,14 @@ func reshapeChain(_ *rewriter, o *ir.Op) bool {
 }
 
 func transposeChain(_ *rewriter, o *ir.Op) bool {
-	dims := dimsOf(o, o.Out(0).Rank())
-	if pass.IsIdentity(dims) {
-		return use(o, o.Operands[0])
+	if gone(o) {
+		return true
 	}
 	b := pass.Before(o)
-	if inner := from(o.Operands[0], "transpose"); inner != nil {
-		first := dimsOf(inner, len(dims))
-		whole := make([]int, len(dims))
-		for i, d := range dims {
-			whole[i] = first[d]
-		}
-		return built(b, o, b.Transpose(inner.Operands[0], whole...))
+	if inner, dims := pattern.Composed(o); inner != nil && plain(inner) {
+		return built(b, o, b.Transpose(inner.Operands[0], dims...))
 	}
-	if movesOnes(o.In(0), dims) {
+	if pattern.KeepsOrder(o.In(0), dimsOf(o, o.In(0).Rank())) {
 		return built(b, o, b.Reshape(o.Operands[0], o.Out(0).Shape...))
 	}
 	return false
@@ -82,7 +77,7 @@ func transposeOnes(_ *rewriter, o *ir.Op) bool {
 	at := make([]int, x.Rank()) // of the dimensions that are left
 	for d := range x.Shape {
 		at[d] = len(shape)
-		if !isOne(x, d) {
+		if !pattern.IsOne(x, d) {
 			shape = append(shape, x.Shape[d])
 		}
 	}
@@ -91,7 +86,7 @@ func transposeOnes(_ *rewriter, o *ir.Op) bool {
 	}
 	var perm []int
 	for _, d := range dimsOf(o, x.Rank()) {
-		if !isOne(x, d) {
+		if !pattern.IsOne(x, d) {
 			perm = append(perm, at[d])
 		}
 	}
@@ -99,46 +94,19 @@ func transposeOnes(_ *rewriter, o *ir.Op) bool {
 	return built(b, o, b.Reshape(b.Transpose(b.Reshape(o.Operands[0], shape...), perm...), o.Out(0).Shape...))
 }
 
-// movesOnes reports whether the dimensions of x that are longer than 1 keep
-// their order in a permutation.
-func movesOnes(x *types.Tensor, dims []int) bool {
-	last := -1
-	for _, d := range dims {
-		if isOne(x, d) {
-			continue
-		}
-		if d < last {
-			return false
-		}
-		last = d
-	}
-	return true
-}
-
 func reverseChain(_ *rewriter, o *ir.Op) bool {
-	x := o.In(0)
-	dims := slices.DeleteFunc(dimsOf(o, x.Rank()), func(d int) bool { return isOne(x, d) })
-	if len(dims) == 0 {
-		return use(o, o.Operands[0])
+	if gone(o) {
+		return true
 	}
-	inner := from(o.Operands[0], "reverse")
-	if inner == nil {
+	inner, dims := pattern.Composed(o)
+	if inner == nil || !plain(inner) {
 		return false
 	}
-	// A dimension reversed in both is not reversed.
-	for _, d := range dimsOf(inner, x.Rank()) {
-		if i := slices.Index(dims, d); i >= 0 {
-			dims = slices.Delete(dims, i, i+1)
-		} else {
-			dims = append(dims, d)
-		}
-	}
-	slices.Sort(dims)
 	if len(dims) == 0 {
 		return use(o, inner.Operands[0])
 	}
 	o.SetOperand(0, inner.Operands[0])
-	o.SetAttr("dims", pass.Ints(dims...))
+	o.SetAttr("dims", op.IntList(dims...))
 	return true
 }
 
@@ -148,7 +116,7 @@ func reduceOnes(_ *rewriter, o *ir.Op) bool {
 		return false
 	}
 	for _, d := range dimsOf(o, x.Rank()) {
-		if !isOne(x, d) {
+		if !pattern.IsOne(x, d) {
 			return false
 		}
 	}
@@ -179,6 +147,6 @@ func reduceTransposed(_ *rewriter, o *ir.Op) bool {
 	}
 	slices.Sort(dims)
 	o.SetOperand(0, inner.Operands[0])
-	o.SetAttr("dims", pass.Ints(dims...))
+	o.SetAttr("dims", op.IntList(dims...))
 	return true
 }

@@ -25,6 +25,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -163,9 +164,15 @@ func use(o *ir.Op, v *ir.Value) bool {
 	return true
 }
 
+// gone makes o's operand stand for o where o gives it back unchanged.
+func gone(o *ir.Op) bool {
+	x := pattern.Unchanged(o)
+	return x != nil && use(o, x)
+}
+
 // built makes v stand for o's one result where it could be built with the same
 // type; otherwise what was built goes.
-func built(b *pass.Builder, o *ir.Op, v *ir.Value) bool {
+func built(b *op.Builder, o *ir.Op, v *ir.Value) bool {
 	if b.Err() == nil && use(o, v) {
 		return true
 	}

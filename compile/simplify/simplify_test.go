@@ -7,12 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
+
+	"dmir/analysis/lint"
+	"dmir/analysis/machine"
+	"dmir/analysis/program"
 	"dmir/compile/bind"
 	"dmir/compile/inline"
 	"dmir/compile/pass"
 	"dmir/compile/pass/passtest"
 	"dmir/compile/simplify"
 	"dmir/internal/randprog"
+	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 var programs = flag.Int("programs", 120, "how many random programs are simplified")
@@ -61,6 +68,42 @@ func TestEveryRuleIsShown(t *testing.T) {
 	for _, r := range simplify.Rules() {
 		if r.Doc == "" || !strings.Contains(all.String(), "-- "+r.Name) {
 			t.Errorf("rule %s has no doc or no case called after it", r.Name)
+		}
+	}
+}
+
+// Where lint finds a value computed twice or movement that an op need not do,
+// simplify agrees: it leaves nothing of that kind in the rules' own cases.
+func TestAgreesWithLint(t *testing.T) {
+	machine, _ := machine.Lookup(machine.Default)
+	for _, code := range []string{"DM203", "DM204", "DM205", "DM206", "DM208"} {
+		archive, err := txtar.ParseFile("../../analysis/lint/testdata/" + code + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases := 0
+		found := func(name, text string) []diag.Diagnostic {
+			p := program.Load(source.New(name, text), program.Options{Target: machine})
+			return lint.Run(t.Context(), p, lint.Options{Select: []string{code}})
+		}
+		for _, f := range archive.Files {
+			text := string(f.Data)
+			if !strings.HasSuffix(f.Name, ".dmir") || strings.Contains(text, "dm.kernel") || len(found(f.Name, text)) == 0 {
+				continue
+			}
+			cases++
+			for _, fn := range program.Load(source.New(f.Name, text), program.Options{Target: machine}).Modules[0].Funcs {
+				simpler, err := passtest.Apply(t, text, fn.Name, nil, simplify.Pass())
+				if err != nil {
+					t.Fatalf("%s: %v", f.Name, err)
+				}
+				for _, d := range found(f.Name, simpler) {
+					t.Errorf("%s/%s: simplify leaves what lint reports: %s\n%s", code, f.Name, d.Message, simpler)
+				}
+			}
+		}
+		if cases == 0 {
+			t.Errorf("%s: no case", code)
 		}
 	}
 }

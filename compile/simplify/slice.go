@@ -75,16 +75,16 @@ func whole(shape []int64) cut {
 }
 
 // slice builds the slice of x that c takes.
-func slice(b *pass.Builder, x *ir.Value, c cut) *ir.Value {
-	attrs := []types.Named{attr("start_indices", pass.Ints(ints(c.start)...)), attr("limit_indices", pass.Ints(ints(c.limit)...))}
+func slice(b *op.Builder, x *ir.Value, c cut) *ir.Value {
+	attrs := []types.Named{attr("start_indices", op.IntList(ints(c.start)...)), attr("limit_indices", op.IntList(ints(c.limit)...))}
 	if slices.ContainsFunc(c.stride, func(n int64) bool { return n != 1 }) {
-		attrs = append(attrs, attr("strides", pass.Ints(ints(c.stride)...)))
+		attrs = append(attrs, attr("strides", op.IntList(ints(c.stride)...)))
 	}
 	return b.Value("slice", []*ir.Value{x}, attrs)
 }
 
 func sliceChain(_ *rewriter, o *ir.Op) bool {
-	if use(o, o.Operands[0]) { // as large as the operand: everything
+	if gone(o) {
 		return true
 	}
 	inner := from(o.Operands[0], "slice")
@@ -176,8 +176,8 @@ func sliceOfPad(_ *rewriter, o *ir.Op) bool {
 }
 
 func concatenateFlat(_ *rewriter, o *ir.Op) bool {
-	if len(o.Operands) == 1 {
-		return use(o, o.Operands[0])
+	if gone(o) {
+		return true
 	}
 	d, ok := op.Dim(o, "dim", o.Out(0).Rank())
 	if !ok {
@@ -242,7 +242,7 @@ func concatenateOfSlices(_ *rewriter, o *ir.Op) bool {
 }
 
 func padChain(_ *rewriter, o *ir.Op) bool {
-	if use(o, o.Operands[0]) { // as large as the operand: nothing is added
+	if gone(o) {
 		return true
 	}
 	inner := from(o.Operands[0], "pad")
@@ -256,7 +256,7 @@ func padChain(_ *rewriter, o *ir.Op) bool {
 		for i := range a {
 			out[i] = int(a[i] + b[i])
 		}
-		return pass.Ints(out...)
+		return op.IntList(out...)
 	}
 	if slices.ContainsFunc(slices.Concat(interior, interior2), func(n int64) bool { return n != 0 }) {
 		return false

@@ -7,6 +7,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -71,7 +72,7 @@ func summandOf(v *ir.Value, first *op.Equation) (summand, *op.Equation) {
 	if o == nil || !single(v) || len(o.Operands) != 2 {
 		return summand{}, nil
 	}
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil || e.Diagonal() {
 		return summand{}, nil
 	}

@@ -1,11 +1,11 @@
 package simplify
 
 import (
-	"strings"
-
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
+	"dmir/dialect/pattern"
+	"dmir/dialect/types"
 )
 
 func transposeRules() []Rule {
@@ -34,48 +34,29 @@ func transposeRules() []Rule {
 }
 
 func transposeInto(_ *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
-	if e == nil {
-		return false
-	}
-	for i, v := range o.Operands {
-		t := from(v, "transpose")
-		if t == nil {
-			continue
+	for i := range o.Operands {
+		if t, equation := pattern.TransposedOperand(o, i); t != nil && plain(t) {
+			o.SetOperand(i, t.Operands[0])
+			o.SetAttr("equation", types.Str(equation))
+			return true
 		}
-		letters := make([]string, len(e.Inputs[i]))
-		for at, d := range dimsOf(t, len(letters)) {
-			letters[d] = e.Inputs[i][at : at+1]
-		}
-		e.Inputs[i] = strings.Join(letters, "")
-		o.SetOperand(i, t.Operands[0])
-		setEquation(o, e.Inputs, e.Output)
-		return true
 	}
 	return false
 }
 
 func transposeOf(_ *rewriter, o *ir.Op) bool {
-	inner := from(o.Operands[0], "einsum")
-	if inner == nil || !single(o.Operands[0]) || !near(o, o.Operands[0]) {
+	inner, equation := pattern.TransposedResult(o)
+	if inner == nil || !plain(inner) || !single(o.Operands[0]) || !near(o, o.Operands[0]) {
 		return false
-	}
-	e := equationOf(inner)
-	if e == nil {
-		return false
-	}
-	output := ""
-	for _, d := range dimsOf(o, len(e.Output)) {
-		output += e.Output[d : d+1]
 	}
 	b := pass.Before(o)
 	b.At = inner
-	attrs := append(kept(inner, "equation"), attr("equation", equationText(e.Inputs, output)))
+	attrs := append(kept(inner, "equation"), attr("equation", types.Str(equation)))
 	return built(b, o, b.Value("einsum", inner.Operands, attrs, o.Results[0].Type))
 }
 
 func mergedInto(_ *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil || e.Diagonal() || len(o.Operands) != 2 {
 		return false
 	}
@@ -104,7 +85,7 @@ func mergedInto(_ *rewriter, o *ir.Op) bool {
 }
 
 func splitInto(_ *rewriter, o *ir.Op) bool {
-	e := equationOf(o)
+	e := pattern.Equation(o)
 	if e == nil {
 		return false
 	}
@@ -162,7 +143,7 @@ func partedOf(_ *rewriter, o *ir.Op) bool {
 	if inner == nil || !single(inner.Results[0]) || inner.Parent != o.Parent || part.Parent != o.Parent || len(inner.Operands) != 2 {
 		return false
 	}
-	e := equationOf(inner)
+	e := pattern.Equation(inner)
 	if e == nil || e.Diagonal() {
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 )
 
 // Attention is an attention that is written out.
@@ -206,16 +207,17 @@ func (f *finder) attention(q *ir.Value, qx axes, k *ir.Value, kx axes, s state) 
 			return f.no("a depth of %d is more than a kernel of attention holds", n)
 		}
 	}
-	b := &builder{finder: f, layout: l, state: s}
+	at := &ir.Builder{Block: &ir.Block{Region: f.root.Parent.Region}, At: f.root, Loose: true}
+	b := &builder{finder: f, layout: l, state: s, Builder: op.NewBuilder(at, verify.Op)}
 	if !b.build(f.choose(qs, l.queries(l.depth)), f.choose(ks, l.shared(l.depth)), f.choose(vs, l.shared(l.value))) {
 		return false
 	}
-	gone := f.gone(b.ops)
+	gone := f.gone(b.Block.Ops)
 	if !slices.Contains(gone, holder(f.product, f.root.Parent)) {
 		f.phase = needed
 		return f.no("the scores or the probabilities are used elsewhere")
 	}
-	f.found = &Attention{Root: f.root, New: b.ops, Main: b.main, First: f.product, Gone: gone}
+	f.found = &Attention{Root: f.root, New: b.Block.Ops, Main: b.main, First: f.product, Gone: gone}
 	return true
 }
 

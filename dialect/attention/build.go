@@ -15,7 +15,7 @@ type builder struct {
 	*finder
 	*layout
 	state
-	ops  []*ir.Op
+	*op.Builder
 	main *ir.Op
 	zero *ir.Value // the number 0, where it was needed
 }
@@ -32,8 +32,8 @@ func (b *builder) build(q, k, v operand) bool {
 		return false
 	}
 	queries := b.arrange(q.v, q.x, b.queries(b.depth))
-	if has != nil {
-		queries = b.op("select", []*ir.Value{has, queries, b.nought()}, nil)
+	if has != nil && queries != nil {
+		queries = b.Value("select", []*ir.Value{has, queries, b.nought()}, nil)
 	}
 	operands := []*ir.Value{queries, b.arrange(k.v, k.x, b.shared(b.depth)), b.arrange(v.v, v.x, b.shared(b.value))}
 	if mask != nil {
@@ -51,47 +51,25 @@ func (b *builder) build(q, k, v operand) bool {
 			attrs = append(attrs, types.Named{Name: a.to, Value: op.Attr(b.dropout, a.from)})
 		}
 	}
-	y := b.op("attention", operands, attrs)
-	if y == nil {
+	if slices.Contains(operands, nil) {
+		return b.no("dm.attention does not take such operands")
+	}
+	y := b.Value("attention", operands, attrs)
+	if b.Err() != nil {
 		return b.no("dm.attention does not take such operands")
 	}
 	b.main = y.Op
-	if y = b.arrange(y, b.queries(b.value), b.y); y == nil || y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
+	if y = b.arrange(y, b.queries(b.value), b.y); y == nil || b.Err() != nil || y.Tensor().Elem != b.elem || !shaped(y, b.root.Results[0]) {
 		return b.no("the result would have another type")
 	}
 	return true
 }
 
-// op makes dm.name; nil where it breaks a rule of the registry or an operand does.
-func (b *builder) op(name string, operands []*ir.Value, attrs []types.Named, result ...types.Type) *ir.Value {
-	if slices.Contains(operands, nil) {
-		return nil
-	}
-	o := &ir.Op{Name: op.Prefix + name, Operands: operands, Parent: b.root.Parent, Span: b.root.Span, Head: b.root.Head}
-	o.SetAttrs(attrs)
-	for i, t := range result {
-		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
-	}
-	if len(result) == 0 && !op.InferResults(o) {
-		return nil
-	}
-	if d := op.Of(o); d.Verify != nil && d.Verify(o) != nil {
-		return nil
-	}
-	b.ops = append(b.ops, o)
-	return o.Results[0]
-}
-
 func (b *builder) nought() *ir.Value {
 	if b.zero == nil {
-		b.zero = b.splat(0)
+		b.zero = b.Splat(&types.Tensor{Elem: b.elem}, 0)
 	}
 	return b.zero
-}
-
-func (b *builder) splat(n float64) *ir.Value {
-	t := &types.Tensor{Elem: b.elem}
-	return b.op("constant", nil, []types.Named{{Name: "value", Value: types.SplatOf(t, n)}}, t)
 }
 
 func (b *builder) sizes(x axes) []dim.Dim {
@@ -100,14 +78,6 @@ func (b *builder) sizes(x axes) []dim.Dim {
 		shape[i] = b.size(list)
 	}
 	return shape
-}
-
-func (b *builder) reshape(v *ir.Value, x axes) *ir.Value {
-	t, shape := v.Tensor(), b.sizes(x)
-	if slices.EqualFunc(t.Shape, shape, dimEqual) {
-		return v
-	}
-	return b.op("reshape", []*ir.Value{v}, nil, t.With(shape...))
 }
 
 // arrange gives v, with the axes x, the axes want, which have the same atoms.
@@ -120,7 +90,7 @@ func (b *builder) arrange(v *ir.Value, x, want axes) *ir.Value {
 		return nil
 	}
 	if slices.Equal(from, to) {
-		return b.reshape(v, want)
+		return b.Reshape(v, b.sizes(want)...)
 	}
 	perm := make([]int, len(to))
 	for i, a := range to {
@@ -128,16 +98,8 @@ func (b *builder) arrange(v *ir.Value, x, want axes) *ir.Value {
 			return nil
 		}
 	}
-	v = b.reshape(v, each(from))
-	dims := make(types.Array, len(perm))
-	for i, d := range perm {
-		dims[i] = types.Int{V: int64(d)}
-	}
-	v = b.op("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: dims}})
-	if v == nil {
-		return nil
-	}
-	return b.reshape(v, want)
+	v = b.Transpose(b.Reshape(v, b.sizes(each(from))...), perm...)
+	return b.Reshape(v, b.sizes(want)...)
 }
 
 // mask is the mask in the attention's order, nil where there is none. A mask that
@@ -173,19 +135,19 @@ func (b *builder) mask() (mask, has *ir.Value, ok bool) {
 	if pred == nil {
 		return nil, nil, b.no("the mask is not over whole dimensions of the scores")
 	}
-	alternatives := []*ir.Value{pred, b.nought(), b.splat(math.Inf(-1))}
+	alternatives := []*ir.Value{pred, b.nought(), b.Splat(&types.Tensor{Elem: b.elem}, math.Inf(-1))}
 	if !m.want {
 		alternatives[1], alternatives[2] = alternatives[2], alternatives[1]
 	}
-	mask = b.op("select", alternatives, nil)
+	mask = b.Value("select", alternatives, nil)
 	if finite {
 		t := mask.Tensor()
 		if t.Rank() == 0 {
 			return nil, nil, b.no("the mask is the same for all scores")
 		}
-		most := b.op("reduce", []*ir.Value{mask}, []types.Named{{Name: "kind", Value: types.Keyword("max")}, {Name: "dims", Value: types.Array{types.Int{V: int64(t.Rank() - 1)}}}, {Name: "keep_dims", Value: types.Bool(true)}})
-		has = b.op("compare", []*ir.Value{most, b.nought()}, []types.Named{{Name: "direction", Value: types.Keyword("ge")}})
-		mask = b.op("select", []*ir.Value{has, mask, b.nought()}, nil)
+		most := b.Value("reduce", []*ir.Value{mask}, []types.Named{{Name: "kind", Value: types.Keyword("max")}, {Name: "dims", Value: op.IntList(t.Rank() - 1)}, {Name: "keep_dims", Value: types.Bool(true)}})
+		has = b.Value("compare", []*ir.Value{most, b.nought()}, []types.Named{{Name: "direction", Value: types.Keyword("ge")}})
+		mask = b.Value("select", []*ir.Value{has, mask, b.nought()}, nil)
 	}
 	return mask, has, true
 }

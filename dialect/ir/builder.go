@@ -10,8 +10,9 @@ import (
 // the op they stand for (At), so that messages about them find a place.
 type Builder struct {
 	Block *Block
-	Index int // insertion point in Block.Ops
-	At    *Op // the op whose place new ops take; may be nil
+	Index int  // insertion point in Block.Ops
+	At    *Op  // the op whose place new ops take; may be nil
+	Loose bool // the values that new ops read do not list them as users: for ops of a block that is in no function
 }
 
 // Op inserts an op with results of the given types and returns it.
@@ -23,8 +24,10 @@ func (b *Builder) Op(name string, operands []*Value, attrs []types.Named, result
 	if b.At != nil {
 		o.Span, o.Head = b.At.Span, b.At.Head
 	}
-	for i, v := range operands {
-		v.Uses = append(v.Uses, Use{o, i})
+	if !b.Loose {
+		for i, v := range operands {
+			v.Uses = append(v.Uses, Use{o, i})
+		}
 	}
 	for i, t := range results {
 		o.Results = append(o.Results, &Value{Type: t, Op: o, Index: i, Span: o.Head})
@@ -35,6 +38,12 @@ func (b *Builder) Op(name string, operands []*Value, attrs []types.Named, result
 	b.Block.Ops = ops
 	b.Index++
 	return o
+}
+
+// Drop takes back the op that was inserted last.
+func (b *Builder) Drop(o *Op) {
+	Erase(o)
+	b.Index--
 }
 
 // ReplaceUses makes every use of old a use of new.

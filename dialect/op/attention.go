@@ -194,7 +194,7 @@ func inferAttention(o *ir.Op, mask int) ([]types.Type, *Problem) {
 // heads writes the expansion of an attention or of its gradient, in at least f32.
 // Heads that share a key head become a dimension of their own, g.
 type heads struct {
-	*writer
+	*Builder
 	o            *ir.Op
 	q, k, v      *ir.Value
 	batch, group string // letters
@@ -210,7 +210,7 @@ func newHeads(b *ir.Builder, o *ir.Op) *heads {
 	if Attr(o, "scale") == nil && (!known || depth == 0) {
 		return nil
 	}
-	h := &heads{writer: newWriter(b), o: o, scale: 1 / math.Sqrt(float64(depth)), shape: scoreShape(qt, kt)}
+	h := &heads{Builder: NewBuilder(b, nil), o: o, scale: 1 / math.Sqrt(float64(depth)), shape: scoreShape(qt, kt)}
 	if Attr(o, "scale") != nil {
 		h.scale = Float(o, "scale")
 	}
@@ -234,7 +234,7 @@ func (h *heads) split(v *ir.Value, last dim.Dim) *ir.Value {
 	n := qt.Rank()
 	g, ok := qt.Shape[n-3].Div(kt.Shape[n-3])
 	h.failed = h.failed || !ok
-	return h.reshape(v, append(append([]dim.Dim{}, kt.Shape[:n-2]...), g, qt.Shape[n-2], last)...)
+	return h.Reshape(v, append(append([]dim.Dim{}, kt.Shape[:n-2]...), g, qt.Shape[n-2], last)...)
 }
 
 // contract is an einsum of letters for what is of the heads ("gqk") or of the
@@ -248,7 +248,7 @@ func (h *heads) contract(x, y, to string, a, b *ir.Value) *ir.Value {
 func (h *heads) scores(mask int) *ir.Value {
 	depth := in(h.o, 0).Shape[in(h.o, 0).Rank()-1]
 	s := h.contract("gqd", "kd", "gqk", h.split(h.q, depth), h.k)
-	s = h.writer.scale(h.reshape(s, h.shape...), h.scale)
+	s = h.Builder.scale(h.Reshape(s, h.shape...), h.scale)
 	if len(h.o.Operands) > mask {
 		s = h.add(s, h.wide(h.o.Operands[mask]))
 	}
@@ -263,8 +263,7 @@ func (h *heads) drop(v *ir.Value) *ir.Value {
 	if Float(h.o, "dropout") <= 0 {
 		return v
 	}
-	return h.op("dropout", []*ir.Value{v}, types.Named{Name: "rate", Value: types.Float{V: Float(h.o, "dropout")}},
-		types.Named{Name: "seed", Value: types.Int{V: Int(h.o, "seed")}})
+	return h.Value("dropout", []*ir.Value{v}, []types.Named{{Name: "rate", Value: types.Float{V: Float(h.o, "dropout")}}, {Name: "seed", Value: types.Int{V: Int(h.o, "seed")}}})
 }
 
 func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -275,24 +274,24 @@ func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 	qt, vt := in(o, 0), in(o, 2)
 	n := qt.Rank()
 	s := h.scores(3)
-	p := h.drop(h.op("softmax", []*ir.Value{s}))
+	p := h.drop(h.Value("softmax", []*ir.Value{s}, nil))
 	y := h.contract("gqk", "kd", "gqd", h.split(p, h.shape[n-1]), h.v)
-	y = h.reshape(y, append(append([]dim.Dim{}, qt.Shape[:n-1]...), vt.Shape[n-1])...)
-	vs := []*ir.Value{h.to(y, qt.Elem)}
+	y = h.Reshape(y, append(append([]dim.Dim{}, qt.Shape[:n-1]...), vt.Shape[n-1])...)
+	vs := []*ir.Value{h.Convert(y, qt.Elem)}
 	if len(o.Results) > 1 {
 		most := h.reduce("max", s, n-1)
-		sum := h.reduce("add", h.unary("exp", h.sub(s, most)), n-1)
-		vs = append(vs, h.reshape(h.add(h.unary("log", sum), most), h.shape[:n-1]...))
+		sum := h.reduce("add", h.Unary("exp", h.sub(s, most)), n-1)
+		vs = append(vs, h.Reshape(h.add(h.Unary("log", sum), most), h.shape[:n-1]...))
 	}
 	return h.done(vs...)
 }
 
-func (w *writer) einsum(equation string, operands ...*ir.Value) *ir.Value {
-	return w.op("einsum", operands, named("equation", types.Str(equation))...)
+func (w *Builder) einsum(equation string, operands ...*ir.Value) *ir.Value {
+	return w.Value("einsum", operands, named("equation", types.Str(equation)))
 }
 
 // causal makes the scores of keys behind their query minus infinity.
-func (w *writer) causal(s *ir.Value, shape []dim.Dim) *ir.Value {
+func (w *Builder) causal(s *ir.Value, shape []dim.Dim) *ir.Value {
 	queries, keys := shape[len(shape)-2], shape[len(shape)-1]
 	shift, ok := keys.Sub(queries).Int()
 	if w.failed || !ok {
@@ -300,8 +299,8 @@ func (w *writer) causal(s *ir.Value, shape []dim.Dim) *ir.Value {
 		return s
 	}
 	t := tensor(asTensor(s.Type), types.I64, queries, keys)
-	row := w.b.Op("dm.iota", nil, named("dim", intAttr(0)), t).Results[0]
-	column := w.b.Op("dm.iota", nil, named("dim", intAttr(1)), t).Results[0]
-	seen := w.op("compare", []*ir.Value{column, w.plus(row, float64(shift))}, named("direction", types.Keyword("le"))...)
-	return w.op("select", []*ir.Value{seen, s, w.number(s, math.Inf(-1))})
+	row := w.Op("dm.iota", nil, named("dim", intAttr(0)), t).Results[0]
+	column := w.Op("dm.iota", nil, named("dim", intAttr(1)), t).Results[0]
+	seen := w.Value("compare", []*ir.Value{column, w.plus(row, float64(shift))}, named("direction", types.Keyword("le")))
+	return w.Value("select", []*ir.Value{seen, s, w.number(s, math.Inf(-1))}, nil)
 }

@@ -95,17 +95,17 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 	dy := h.wide(o.Operands[5])
 	dyHeads := h.split(dy, value)
 
-	p := h.unary("exp", h.sub(h.scores(6), h.reshape(o.Operands[4], rows...)))
+	p := h.Unary("exp", h.sub(h.scores(6), h.Reshape(o.Operands[4], rows...)))
 	dv := h.contract("gqk", "gqd", "kd", h.split(h.drop(p), keys), dyHeads)
-	dp := h.drop(h.reshape(h.contract("gqd", "kd", "gqk", dyHeads, h.v), h.shape...))
+	dp := h.drop(h.Reshape(h.contract("gqd", "kd", "gqk", dyHeads, h.v), h.shape...))
 	delta := h.reduce("add", h.mul(dy, h.wide(o.Operands[3])), n-1)
 	ds := h.mul(p, h.sub(dp, delta))
-	scaled := h.split(h.writer.scale(ds, h.scale), keys)
-	dq := h.reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), qt.Shape...)
+	scaled := h.split(h.Builder.scale(ds, h.scale), keys)
+	dq := h.Reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), qt.Shape...)
 	dk := h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, depth))
-	vs := []*ir.Value{h.to(dq, qt.Elem), h.to(dk, kt.Elem), h.to(dv, vt.Elem)}
+	vs := []*ir.Value{h.Convert(dq, qt.Elem), h.Convert(dk, kt.Elem), h.Convert(dv, vt.Elem)}
 	if len(o.Results) > 3 {
-		vs = append(vs, h.to(h.sumTo(ds, in(o, 6).Shape), in(o, 6).Elem))
+		vs = append(vs, h.Convert(h.sumTo(ds, in(o, 6).Shape), in(o, 6).Elem))
 	}
 	return h.done(vs...)
 }
@@ -143,7 +143,7 @@ func attentionRule(g *backward) {
 			attrs = append(attrs, types.Named{Name: a.Name, Value: v})
 		}
 	}
-	for i, v := range g.b.Op("dm.attention_grad", operands, attrs, ts...).Results {
+	for i, v := range g.Op("dm.attention_grad", operands, attrs, ts...).Results {
 		g.give(i, v)
 	}
 }
@@ -151,18 +151,18 @@ func attentionRule(g *backward) {
 // throughSums carries the cotangent of lse back: a score's share of it is its
 // probability.
 func (g *backward) throughSums(dlse *ir.Value) {
-	h := newHeads(g.b, g.o)
+	h := newHeads(g.Builder.Builder, g.o)
 	if h == nil {
 		g.failed = true
 		return
 	}
 	n := len(h.shape)
 	rows := append(append([]dim.Dim{}, h.shape[:n-1]...), dim.Const(1))
-	p := h.unary("exp", h.sub(h.scores(3), h.reshape(g.y(1), rows...)))
-	ds := h.mul(p, h.reshape(dlse, rows...))
-	scaled := h.split(h.writer.scale(ds, h.scale), h.shape[n-1])
+	p := h.Unary("exp", h.sub(h.scores(3), h.Reshape(g.y(1), rows...)))
+	ds := h.mul(p, h.Reshape(dlse, rows...))
+	scaled := h.split(h.Builder.scale(ds, h.scale), h.shape[n-1])
 	if g.want[0] {
-		g.give(0, h.reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), in(g.o, 0).Shape...))
+		g.give(0, h.Reshape(h.contract("gqk", "kd", "gqd", scaled, h.k), in(g.o, 0).Shape...))
 	}
 	if g.want[1] {
 		g.give(1, h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, in(g.o, 0).Shape[n-1])))

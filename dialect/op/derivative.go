@@ -21,10 +21,10 @@ type Derivative struct {
 // constant almost everywhere or of no floating-point type.
 func (d *Derivative) Flat() bool { return d != nil && d.rule == nil }
 
-// backward is one application of a rule: it appends ops through its writer and
+// backward is one application of a rule: it appends ops through its builder and
 // leaves the operands' cotangents in dx.
 type backward struct {
-	*writer
+	*Builder
 	o       *ir.Op
 	dy      []*ir.Value // cotangents of the results; nil is zero
 	want    []bool      // which operands' cotangents are asked for
@@ -45,7 +45,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	if d == nil || d.Derivative == nil {
 		return nil, false, nil
 	}
-	g := &backward{writer: newWriter(b), o: o, dy: dy, want: want, dx: make([]*ir.Value, len(o.Operands))}
+	g := &backward{Builder: NewBuilder(b, nil), o: o, dy: dy, want: want, dx: make([]*ir.Value, len(o.Operands))}
 	if d.Derivative.rule == nil {
 		return g.dx, true, nil
 	}
@@ -61,7 +61,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 		case !sameShape(asTensor(v.Type).Shape, in(o, i).Shape):
 			g.failed = true
 		default:
-			g.dx[i] = g.to(v, in(o, i).Elem)
+			g.dx[i] = g.Convert(v, in(o, i).Elem)
 		}
 	}
 	if g.done() == nil && g.failed || g.problem != nil {
@@ -87,7 +87,7 @@ func (g *backward) x(i int) *ir.Value { return g.o.Operands[i] }
 func (g *backward) y(i int) *ir.Value { return g.o.Results[i] }
 
 // wide brings v to the type in which half precision is computed.
-func (w *writer) wide(v *ir.Value) *ir.Value { return w.to(v, wide(asTensor(v.Type).Elem)) }
+func (w *Builder) wide(v *ir.Value) *ir.Value { return w.Convert(v, wide(asTensor(v.Type).Elem)) }
 
 // give adds v to operand i's cotangent, summed over what broadcast added.
 func (g *backward) give(i int, v *ir.Value) {
@@ -101,13 +101,13 @@ func (g *backward) give(i int, v *ir.Value) {
 		if asTensor(old.Type).Elem != asTensor(v.Type).Elem {
 			old, v = g.wide(old), g.wide(v)
 		}
-		v = g.binary("add", old, v)
+		v = g.Binary("add", old, v)
 	}
 	g.dx[i] = v
 }
 
 // sumTo adds v up over the dimensions along which shape would broadcast to v's.
-func (w *writer) sumTo(v *ir.Value, shape []dim.Dim) *ir.Value {
+func (w *Builder) sumTo(v *ir.Value, shape []dim.Dim) *ir.Value {
 	have := asTensor(v.Type).Shape
 	extra := len(have) - len(shape)
 	if extra < 0 {
@@ -123,53 +123,53 @@ func (w *writer) sumTo(v *ir.Value, shape []dim.Dim) *ir.Value {
 	if len(dims) == 0 {
 		return v
 	}
-	return w.reshape(w.sum(v, dims...), shape...)
+	return w.Reshape(w.sum(v, dims...), shape...)
 }
 
 // sum adds v up over dims, which vanish.
-func (w *writer) sum(v *ir.Value, dims ...int) *ir.Value {
+func (w *Builder) sum(v *ir.Value, dims ...int) *ir.Value {
 	if len(dims) == 0 {
 		return v
 	}
-	return w.op("reduce", []*ir.Value{v}, types.Named{Name: "kind", Value: types.Keyword("add")}, types.Named{Name: "dims", Value: intsAttr(dims)})
+	return w.Value("reduce", []*ir.Value{v}, []types.Named{{Name: "kind", Value: types.Keyword("add")}, {Name: "dims", Value: IntList(dims...)}})
 }
 
 // zeros is a tensor of x's shape and element type full of zeros.
-func (w *writer) zeros(x *types.Tensor) *ir.Value { return w.filled(x, 0) }
+func (w *Builder) zeros(x *types.Tensor) *ir.Value { return w.filled(x, 0) }
 
 // filled is a tensor of x's shape and element type full of v.
-func (w *writer) filled(x *types.Tensor, v float64) *ir.Value {
+func (w *Builder) filled(x *types.Tensor, v float64) *ir.Value {
 	s := w.number(&ir.Value{Type: x}, v)
 	if x.Rank() == 0 || w.failed {
 		return s
 	}
-	return w.typed("broadcast", tensor(x, x.Elem, x.Shape...), []*ir.Value{s})
+	return w.Value("broadcast", []*ir.Value{s}, nil, tensor(x, x.Elem, x.Shape...))
 }
 
-func (w *writer) mul(x, y *ir.Value) *ir.Value { return w.binary("mul", x, y) }
-func (w *writer) sub(x, y *ir.Value) *ir.Value { return w.binary("sub", x, y) }
-func (w *writer) add(x, y *ir.Value) *ir.Value { return w.binary("add", x, y) }
-func (w *writer) div(x, y *ir.Value) *ir.Value { return w.binary("div", x, y) }
+func (w *Builder) mul(x, y *ir.Value) *ir.Value { return w.Binary("mul", x, y) }
+func (w *Builder) sub(x, y *ir.Value) *ir.Value { return w.Binary("sub", x, y) }
+func (w *Builder) add(x, y *ir.Value) *ir.Value { return w.Binary("add", x, y) }
+func (w *Builder) div(x, y *ir.Value) *ir.Value { return w.Binary("div", x, y) }
 
-func (w *writer) neg(x *ir.Value) *ir.Value { return w.unary("neg", x) }
+func (w *Builder) neg(x *ir.Value) *ir.Value { return w.Unary("neg", x) }
 
-func (w *writer) compare(direction string, x, y *ir.Value) *ir.Value {
-	return w.op("compare", []*ir.Value{x, y}, named("direction", types.Keyword(direction))...)
+func (w *Builder) compare(direction string, x, y *ir.Value) *ir.Value {
+	return w.Value("compare", []*ir.Value{x, y}, named("direction", types.Keyword(direction)))
 }
 
-func (w *writer) choose(pred, x, y *ir.Value) *ir.Value {
-	return w.op("select", []*ir.Value{pred, x, y})
+func (w *Builder) choose(pred, x, y *ir.Value) *ir.Value {
+	return w.Value("select", []*ir.Value{pred, x, y}, nil)
 }
 
 // when is x where pred holds and 0 elsewhere.
-func (w *writer) when(pred, x *ir.Value) *ir.Value { return w.choose(pred, x, w.number(x, 0)) }
+func (w *Builder) when(pred, x *ir.Value) *ir.Value { return w.choose(pred, x, w.number(x, 0)) }
 
 func flat(doc string) *Derivative { return &Derivative{Doc: doc} }
 
 // SumTo emits at b the sum of v over the dimensions along which a tensor of the
 // given shape would be repeated to have v's; v itself where there are none.
 func SumTo(b *ir.Builder, v *ir.Value, shape []dim.Dim) *ir.Value {
-	return newWriter(b).sumTo(v, shape)
+	return NewBuilder(b, nil).sumTo(v, shape)
 }
 
 // Zeros emits at b a tensor, or a scalar, of type t full of zeros.
@@ -177,7 +177,7 @@ func Zeros(b *ir.Builder, t types.Type) *ir.Value { return Filled(b, t, 0) }
 
 // Filled emits at b a tensor, or a scalar, of type t whose elements are all n.
 func Filled(b *ir.Builder, t types.Type, n float64) *ir.Value {
-	w := newWriter(b)
+	w := NewBuilder(b, nil)
 	if s, ok := t.(types.Scalar); ok {
 		return w.number(&ir.Value{Type: s}, n)
 	}
@@ -185,7 +185,9 @@ func Filled(b *ir.Builder, t types.Type, n float64) *ir.Value {
 }
 
 // Add emits at b the sum of two values of one type.
-func Add(b *ir.Builder, x, y *ir.Value) *ir.Value { return newWriter(b).add(x, y) }
+func Add(b *ir.Builder, x, y *ir.Value) *ir.Value { return NewBuilder(b, nil).add(x, y) }
 
 // Convert emits at b v in another element type; v itself where it has that.
-func Convert(b *ir.Builder, v *ir.Value, elem types.Elem) *ir.Value { return newWriter(b).to(v, elem) }
+func Convert(b *ir.Builder, v *ir.Value, elem types.Elem) *ir.Value {
+	return NewBuilder(b, nil).Convert(v, elem)
+}

@@ -35,13 +35,13 @@ func (g *backward) alike(dy *ir.Value, others ...*ir.Value) (*ir.Value, []*ir.Va
 	vs := make([]*ir.Value, len(others))
 	for i, v := range others {
 		if vs[i] = v; e.Bytes() > 1 {
-			vs[i] = g.to(v, e)
+			vs[i] = g.Convert(v, e)
 		}
 	}
 	if e.Bytes() == 1 {
 		return dy, vs
 	}
-	return g.to(dy, e), vs
+	return g.Convert(dy, e), vs
 }
 
 func einsumRule(g *backward) {
@@ -91,7 +91,7 @@ func (g *backward) spread(v *ir.Value, found, letters string, sizes map[byte]dim
 		shape[k] = sizes[letters[k]]
 	}
 	t := asTensor(v.Type)
-	v = g.typed("broadcast", tensor(t, t.Elem, shape...), []*ir.Value{v}, named("dims", intsAttr(first))...)
+	v = g.Value("broadcast", []*ir.Value{v}, named("dims", IntList(first...)), tensor(t, t.Elem, shape...))
 	places := tensor(t, types.I64, shape...)
 	for k := range len(letters) {
 		if at := strings.IndexByte(letters, letters[k]); at < k {
@@ -113,7 +113,7 @@ func matmulRule(g *backward) {
 		if ty {
 			attrs = append(attrs, types.Named{Name: "transpose_b", Value: types.Bool(true)})
 		}
-		return g.op("matmul", []*ir.Value{x, y}, attrs...)
+		return g.Value("matmul", []*ir.Value{x, y}, attrs)
 	}
 	if g.want[0] {
 		if ta { // x is [k, m]: w dyᵀ
@@ -171,12 +171,12 @@ func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside [
 	window := wt.Shape[2:]
 	space := identity(rank)[2:]
 	// [G, O/G, C/G, window] -> [G, C/G, O/G, window] -> [C, O/G, window]
-	w = g.reshape(w, append([]dim.Dim{groups, perOut, wt.Shape[1]}, window...)...)
+	w = g.Reshape(w, append([]dim.Dim{groups, perOut, wt.Shape[1]}, window...)...)
 	order := identity(rank + 1)
 	order[1], order[2] = 2, 1
-	w = g.transpose(w, order)
-	w = g.reshape(w, append([]dim.Dim{wt.Shape[1].Mul(groups), perOut}, window...)...)
-	w = g.op("reverse", []*ir.Value{w}, named("dims", intsAttr(space))...)
+	w = g.Transpose(w, order...)
+	w = g.Reshape(w, append([]dim.Dim{wt.Shape[1].Mul(groups), perOut}, window...)...)
+	w = g.Value("reverse", []*ir.Value{w}, named("dims", IntList(space...)))
 
 	between, padding := make([]int, rank), make([][2]int64, len(inside))
 	for i := range inside {
@@ -202,14 +202,14 @@ func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside 
 	}
 	rank := xt.Rank()
 	space := xt.Shape[2:]
-	x = g.reshape(x, append([]dim.Dim{xt.Shape[0], groups, per}, space...)...)
+	x = g.Reshape(x, append([]dim.Dim{xt.Shape[0], groups, per}, space...)...)
 	order := identity(rank + 1)
 	order[0], order[2] = 2, 0
-	x = g.transpose(x, order)
-	x = g.reshape(x, append([]dim.Dim{per, groups.Mul(xt.Shape[0])}, space...)...)
+	x = g.Transpose(x, order...)
+	x = g.Reshape(x, append([]dim.Dim{per, groups.Mul(xt.Shape[0])}, space...)...)
 	swap := identity(rank)
 	swap[0], swap[1] = 1, 0
-	dy = g.transpose(dy, swap)
+	dy = g.Transpose(dy, swap...)
 
 	padding := make([][2]int64, len(inside))
 	for i := range inside {
@@ -217,7 +217,7 @@ func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside 
 		reach := (win.Size[i]-1)*win.Dilation[i] + (outside[i]-1)*win.Stride[i] + 1
 		padding[i] = [2]int64{low, reach - inside[i] - low}
 	}
-	return g.transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, Int(g.o, "feature_group_count")), swap)
+	return g.Transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, Int(g.o, "feature_group_count")), swap...)
 }
 
 // convolve is a convolution whose padding may be negative: what it then takes
@@ -244,7 +244,7 @@ func (g *backward) convolve(x, w *ir.Value, padding [][2]int64, strides, dilatio
 	if groups > 1 {
 		attrs = append(attrs, types.Named{Name: "feature_group_count", Value: types.Int{V: groups}})
 	}
-	return g.op("convolution", []*ir.Value{g.part(x, dims, start, limit, steps), w}, attrs...)
+	return g.Value("convolution", []*ir.Value{g.part(x, dims, start, limit, steps), w}, attrs)
 }
 
 func int64sAttr(ns []int64) types.Attr {

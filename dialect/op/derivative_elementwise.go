@@ -8,8 +8,8 @@ import (
 
 // direct is the rule of a unary op whose formula is one exact or one rounded
 // operation: it needs no wider type.
-func direct(doc string, f func(w *writer, x, y, dy *ir.Value) *ir.Value) *Derivative {
-	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.writer, g.x(0), g.y(0), g.dy[0])) }}
+func direct(doc string, f func(w *Builder, x, y, dy *ir.Value) *ir.Value) *Derivative {
+	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.Builder, g.x(0), g.y(0), g.dy[0])) }}
 }
 
 // Why nothing flows through an op.
@@ -25,27 +25,27 @@ func ofBoth(doc string, rule func(g *backward, x, y, dz *ir.Value)) *Derivative 
 
 // ofX and ofY are rules of the operand, or of the result, and dy alone, in at
 // least f32 and rounded once.
-func ofX(doc string, f func(w *writer, x, dy *ir.Value) *ir.Value) *Derivative {
-	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.writer, g.wide(g.x(0)), g.wide(g.dy[0]))) }}
+func ofX(doc string, f func(w *Builder, x, dy *ir.Value) *ir.Value) *Derivative {
+	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.Builder, g.wide(g.x(0)), g.wide(g.dy[0]))) }}
 }
 
-func ofY(doc string, f func(w *writer, y, dy *ir.Value) *ir.Value) *Derivative {
-	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.writer, g.wide(g.y(0)), g.wide(g.dy[0]))) }}
+func ofY(doc string, f func(w *Builder, y, dy *ir.Value) *ir.Value) *Derivative {
+	return &Derivative{Doc: doc, rule: func(g *backward) { g.give(0, f(g.Builder, g.wide(g.y(0)), g.wide(g.dy[0]))) }}
 }
 
 // geluSlope is Φ(x) + x·Φ'(x), and the same of the tanh form.
-func (w *writer) geluSlope(x *ir.Value, tanh bool) *ir.Value {
+func (w *Builder) geluSlope(x *ir.Value, tanh bool) *ir.Value {
 	if tanh {
 		// u = k (x + c x³), t = tanh u; (1 + t)/2 + x/2 · (1 - t²) · k (1 + 3c x²)
 		const c = 0.044715
 		k := math.Sqrt(2 / math.Pi)
 		square := w.mul(x, x)
-		t := w.unary("tanh", w.scale(w.mul(x, w.plus(w.scale(square, c), 1)), k))
+		t := w.Unary("tanh", w.scale(w.mul(x, w.plus(w.scale(square, c), 1)), k))
 		slope := w.scale(w.plus(w.scale(square, 3*c), 1), k/2)
 		return w.add(w.scale(w.plus(t, 1), 0.5), w.mul(w.mul(x, slope), w.sub(w.number(t, 1), w.mul(t, t))))
 	}
-	phi := w.scale(w.plus(w.unary("erf", w.scale(x, math.Sqrt(0.5))), 1), 0.5)
-	bell := w.scale(w.unary("exp", w.scale(w.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
+	phi := w.scale(w.plus(w.Unary("erf", w.scale(x, math.Sqrt(0.5))), 1), 0.5)
+	bell := w.scale(w.Unary("exp", w.scale(w.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
 	return w.add(phi, w.mul(x, bell))
 }
 

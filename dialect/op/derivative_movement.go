@@ -12,13 +12,13 @@ var transposeDerivative = &Derivative{
 	Doc: "`dx` is dy with the dimensions back in their old order.",
 	rule: func(g *backward) {
 		dims, _ := Dims(g.o, "dims", in(g.o, 0).Rank())
-		g.give(0, g.transpose(g.dy[0], inverseOf(dims)))
+		g.give(0, g.Transpose(g.dy[0], inverseOf(dims)...))
 	},
 }
 
 var reshapeDerivative = &Derivative{
 	Doc:  "`dx` is dy in x's shape.",
-	rule: func(g *backward) { g.give(0, g.reshape(g.dy[0], in(g.o, 0).Shape...)) },
+	rule: func(g *backward) { g.give(0, g.Reshape(g.dy[0], in(g.o, 0).Shape...)) },
 }
 
 var broadcastDerivative = &Derivative{
@@ -34,7 +34,7 @@ var sliceDerivative = &Derivative{
 var dynamicSliceDerivative = &Derivative{
 	Doc: "`dx` is zeros with dy written at the same position.",
 	rule: func(g *backward) {
-		g.give(0, g.op("dynamic_update_slice", append([]*ir.Value{g.zeros(in(g.o, 0)), g.dy[0]}, g.o.Operands[1:]...)))
+		g.give(0, g.Value("dynamic_update_slice", append([]*ir.Value{g.zeros(in(g.o, 0)), g.dy[0]}, g.o.Operands[1:]...), nil))
 	},
 }
 
@@ -55,7 +55,7 @@ var padDerivative = &Derivative{
 
 var reverseDerivative = &Derivative{
 	Doc:  "`dx` is dy reversed.",
-	rule: func(g *backward) { g.give(0, g.op("reverse", g.dy[:1], g.o.Attrs...)) },
+	rule: func(g *backward) { g.give(0, g.Value("reverse", g.dy[:1], g.o.Attrs)) },
 }
 
 var gatherDerivative = &Derivative{
@@ -84,15 +84,8 @@ var copyDerivative = &Derivative{
 			g.give(0, g.dy[0])
 			return
 		}
-		g.give(0, g.typed("copy", in(g.o, 0), g.dy[:1]))
+		g.give(0, g.Value("copy", g.dy[:1], nil, in(g.o, 0)))
 	},
-}
-
-func (w *writer) transpose(x *ir.Value, dims []int) *ir.Value {
-	if slices.IsSorted(dims) {
-		return x
-	}
-	return w.op("transpose", []*ir.Value{x}, types.Named{Name: "dims", Value: intsAttr(dims)})
 }
 
 func inverseOf(dims []int) []int {
@@ -136,7 +129,7 @@ func broadcastRule(g *backward) {
 			}
 		}
 	}
-	g.give(0, g.reshape(g.transpose(v, order), x.Shape...))
+	g.give(0, g.Reshape(g.Transpose(v, order...), x.Shape...))
 }
 
 func sliceRule(g *backward) {
@@ -167,33 +160,31 @@ func sliceRule(g *backward) {
 	g.give(0, g.pad(g.dy[0], low, high, interior))
 }
 
-func (w *writer) pad(x *ir.Value, low, high, interior []int) *ir.Value {
+func (w *Builder) pad(x *ir.Value, low, high, interior []int) *ir.Value {
 	any := func(n []int) bool { return slices.ContainsFunc(n, func(v int) bool { return v != 0 }) }
 	if !any(low) && !any(high) && !any(interior) {
 		return x
 	}
-	attrs := []types.Named{{Name: "low", Value: intsAttr(low)}, {Name: "high", Value: intsAttr(high)}}
+	attrs := []types.Named{{Name: "low", Value: IntList(low...)}, {Name: "high", Value: IntList(high...)}}
 	if any(interior) {
-		attrs = append(attrs, types.Named{Name: "interior", Value: intsAttr(interior)})
+		attrs = append(attrs, types.Named{Name: "interior", Value: IntList(interior...)})
 	}
-	return w.op("pad", []*ir.Value{x, w.number(x, 0)}, attrs...)
+	return w.Value("pad", []*ir.Value{x, w.number(x, 0)}, attrs)
 }
 
 // part is elements start to limit of dims, in steps.
-func (w *writer) part(x *ir.Value, dims, start, limit, steps []int) *ir.Value {
+func (w *Builder) part(x *ir.Value, dims, start, limit, steps []int) *ir.Value {
 	if len(dims) == 0 {
 		return x
 	}
-	return w.op("slice", []*ir.Value{x},
-		types.Named{Name: "start_indices", Value: intsAttr(start)}, types.Named{Name: "limit_indices", Value: intsAttr(limit)},
-		types.Named{Name: "strides", Value: intsAttr(steps)}, types.Named{Name: "dims", Value: intsAttr(dims)})
+	return w.Value("slice", []*ir.Value{x}, []types.Named{{Name: "start_indices", Value: IntList(start...)}, {Name: "limit_indices", Value: IntList(limit...)}, {Name: "strides", Value: IntList(steps...)}, {Name: "dims", Value: IntList(dims...)}})
 }
 
 func dynamicUpdateSliceRule(g *backward) {
 	u := in(g.o, 1)
 	starts := g.o.Operands[2:]
 	if g.want[0] {
-		g.give(0, g.op("dynamic_update_slice", append([]*ir.Value{g.dy[0], g.zeros(u)}, starts...)))
+		g.give(0, g.Value("dynamic_update_slice", append([]*ir.Value{g.dy[0], g.zeros(u)}, starts...), nil))
 	}
 	if !g.want[1] {
 		return
@@ -209,7 +200,7 @@ func dynamicUpdateSliceRule(g *backward) {
 		}
 		sizes[d] = int(n)
 	}
-	g.give(1, g.op("dynamic_slice", append([]*ir.Value{g.dy[0]}, starts...), named("slice_sizes", intsAttr(sizes))...))
+	g.give(1, g.Value("dynamic_slice", append([]*ir.Value{g.dy[0]}, starts...), named("slice_sizes", IntList(sizes...))))
 }
 
 func concatenateRule(g *backward) {
@@ -268,13 +259,12 @@ func (g *backward) scatterInto(d, batch int) {
 	g.give(0, g.scatter("add", g.zeros(x), g.nearest(g.x(1), x.Shape[d]), g.dy[0], d, batch))
 }
 
-func (w *writer) scatter(kind string, x, idx, updates *ir.Value, d, batch int) *ir.Value {
-	return w.op("scatter", []*ir.Value{x, idx, updates}, types.Named{Name: "kind", Value: types.Keyword(kind)},
-		types.Named{Name: "dim", Value: intAttr(d)}, types.Named{Name: "batch_dims", Value: intAttr(batch)})
+func (w *Builder) scatter(kind string, x, idx, updates *ir.Value, d, batch int) *ir.Value {
+	return w.Value("scatter", []*ir.Value{x, idx, updates}, []types.Named{{Name: "kind", Value: types.Keyword(kind)}, {Name: "dim", Value: intAttr(d)}, {Name: "batch_dims", Value: intAttr(batch)}})
 }
 
-func (w *writer) gather(x, idx *ir.Value, d, batch int) *ir.Value {
-	return w.op("gather", []*ir.Value{x, idx}, types.Named{Name: "dim", Value: intAttr(d)}, types.Named{Name: "batch_dims", Value: intAttr(batch)})
+func (w *Builder) gather(x, idx *ir.Value, d, batch int) *ir.Value {
+	return w.Value("gather", []*ir.Value{x, idx}, []types.Named{{Name: "dim", Value: intAttr(d)}, {Name: "batch_dims", Value: intAttr(batch)}})
 }
 
 func scatterRule(g *backward) {
@@ -293,11 +283,11 @@ func scatterRule(g *backward) {
 		for range xt.Rank() - d - 1 {
 			shape = append(shape, dim.Const(1))
 		}
-		return g.reshape(pred, shape...)
+		return g.Reshape(pred, shape...)
 	}
 	inside := func() *ir.Value {
 		low, high := g.compare("ge", idx, g.number(idx, 0)), g.compare("le", idx, g.lastIndex(idx, xt.Shape[d]))
-		return kept(g.binary("and", low, high))
+		return kept(g.Binary("and", low, high))
 	}
 	y := g.y(0)
 	switch Str(g.o, "kind") {
@@ -316,8 +306,8 @@ func scatterRule(g *backward) {
 		}
 	case "max", "min":
 		// Everyone who has the extreme value shares its cotangent.
-		wx := g.to(g.compare("eq", x, y), xt.Elem)
-		wu := g.to(g.compare("eq", u, take(y)), xt.Elem)
+		wx := g.Convert(g.compare("eq", x, y), xt.Elem)
+		wu := g.Convert(g.compare("eq", u, take(y)), xt.Elem)
 		share := g.div(dy, g.scatter("add", wx, idx, wu, d, batch))
 		g.give(0, g.mul(share, wx))
 		if g.want[2] {
@@ -338,7 +328,7 @@ func scatterRule(g *backward) {
 func (g *backward) winners(idx *ir.Value, xt *types.Tensor, d, batch int) *ir.Value {
 	it := asTensor(idx.Type)
 	ids := g.count(tensor(it, types.I64, it.Elements()), 0)
-	ids = g.reshape(ids, it.Shape...)
+	ids = g.Reshape(ids, it.Shape...)
 	marks := g.filled(tensor(it, types.I64, append(append([]dim.Dim{}, it.Shape[:batch]...), xt.Shape[d])...), -1)
 	marks = g.scatter("set", marks, idx, ids, batch, batch)
 	return g.compare("eq", g.gather(marks, idx, batch, batch), ids)

@@ -20,7 +20,7 @@ var logSoftmaxDerivative = &Derivative{
 	rule: func(g *backward) {
 		d, _ := Dim(g.o, "dim", in(g.o, 0).Rank())
 		y, dy := g.wide(g.y(0)), g.wide(g.dy[0])
-		g.give(0, g.sub(dy, g.mul(g.unary("exp", y), g.reduce("add", dy, d))))
+		g.give(0, g.sub(dy, g.mul(g.Unary("exp", y), g.reduce("add", dy, d))))
 	},
 }
 
@@ -62,22 +62,22 @@ type standardized struct {
 	rms        bool
 }
 
-func (w *writer) statistics(x *ir.Value, dims []int, n, epsilon float64, rms bool) standardized {
+func (w *Builder) statistics(x *ir.Value, dims []int, n, epsilon float64, rms bool) standardized {
 	s := standardized{centred: x, dims: dims, n: n, rms: rms}
 	if !rms {
 		s.centred = w.sub(x, w.mean(x, dims, n))
 	}
-	s.inverse = w.unary("rsqrt", w.plus(w.mean(w.mul(s.centred, s.centred), dims, n), epsilon))
+	s.inverse = w.Unary("rsqrt", w.plus(w.mean(w.mul(s.centred, s.centred), dims, n), epsilon))
 	s.h = w.mul(s.centred, s.inverse)
 	return s
 }
 
-func (w *writer) mean(x *ir.Value, dims []int, n float64) *ir.Value {
+func (w *Builder) mean(x *ir.Value, dims []int, n float64) *ir.Value {
 	return w.scale(w.reduce("add", x, dims...), 1/n)
 }
 
 // back is dx from the cotangent of the normalized x.
-func (w *writer) back(s standardized, dh *ir.Value) *ir.Value {
+func (w *Builder) back(s standardized, dh *ir.Value) *ir.Value {
 	dx := w.sub(dh, w.mul(s.h, w.mean(w.mul(dh, s.h), s.dims, s.n)))
 	if !s.rms {
 		dx = w.sub(dx, w.mean(dh, s.dims, s.n))
@@ -97,7 +97,7 @@ func (g *backward) size(t *types.Tensor, dims []int) float64 {
 	return float64(max(v, 1))
 }
 
-// parameter is the cotangent of a parameter that writer.along spread over dims
+// parameter is the cotangent of a parameter that along spread over dims
 // of a tensor: v summed over all other dimensions, in the parameter's order.
 func (g *backward) parameter(i int, v *ir.Value, dims []int) {
 	if i >= len(g.want) || !g.want[i] || g.failed {
@@ -125,7 +125,7 @@ func (g *backward) parameter(i int, v *ir.Value, dims []int) {
 		sorted = sorted && order[k] == k
 	}
 	if !sorted {
-		v = g.op("transpose", []*ir.Value{v}, types.Named{Name: "dims", Value: intsAttr(order)})
+		v = g.Value("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: IntList(order...)}})
 	}
 	g.give(i, v)
 }
@@ -176,7 +176,7 @@ func batchNormRule(g *backward) {
 	}
 	dy = g.wide(dy)
 	if len(g.o.Operands) == 5 {
-		mean, inverse := g.along(g.x(3), t, along), g.unary("rsqrt", g.plus(g.along(g.x(4), t, along), Float(g.o, "epsilon")))
+		mean, inverse := g.along(g.x(3), t, along), g.Unary("rsqrt", g.plus(g.along(g.x(4), t, along), Float(g.o, "epsilon")))
 		centred := g.sub(x, mean)
 		h := g.mul(centred, inverse)
 		dh := g.mul(dy, g.along(g.x(1), t, along))
@@ -218,7 +218,7 @@ func groupNormRule(g *backward) {
 		return
 	}
 	split := append([]dim.Dim{xt.Shape[0], groups, per}, xt.Shape[2:]...)
-	x := g.reshape(g.wide(g.x(0)), split...)
+	x := g.Reshape(g.wide(g.x(0)), split...)
 	dims := identity(len(split))[2:]
 	n := g.size(&types.Tensor{Shape: split}, dims)
 	if g.failed {
@@ -229,13 +229,13 @@ func groupNormRule(g *backward) {
 	dh := dy
 	if len(g.o.Operands) > 1 {
 		if g.want[1] {
-			g.parameter(1, g.mul(dy, g.reshape(s.h, xt.Shape...)), []int{1})
+			g.parameter(1, g.mul(dy, g.Reshape(s.h, xt.Shape...)), []int{1})
 		}
 		dh = g.mul(dy, g.along(g.x(1), asTensor(dy.Type), []int{1}))
 	}
 	g.parameter(2, dy, []int{1})
 	if g.want[0] {
-		g.give(0, g.reshape(g.back(s, g.reshape(dh, split...)), xt.Shape...))
+		g.give(0, g.Reshape(g.back(s, g.Reshape(dh, split...)), xt.Shape...))
 	}
 }
 
@@ -245,7 +245,7 @@ func crossEntropyRule(g *backward) {
 	x, dy := g.wide(g.x(0)), g.wide(g.dy[0])
 	switch Str(g.o, "reduction") {
 	case "none":
-		dy = g.reshape(dy, replaced(xt.Shape, d, dim.Const(1))...)
+		dy = g.Reshape(dy, replaced(xt.Shape, d, dim.Const(1))...)
 	case "mean":
 		if rows, ok := labels.Elements().Int(); ok {
 			dy = g.scale(dy, 1/float64(max(rows, 1)))
@@ -254,15 +254,15 @@ func crossEntropyRule(g *backward) {
 			dy = g.div(dy, g.sum(ones, identity(labels.Rank())...))
 		}
 	}
-	p := g.op("softmax", []*ir.Value{x}, named("dim", intAttr(d))...)
-	at := g.reshape(g.nearest(g.x(1), xt.Shape[d]), replaced(xt.Shape, d, dim.Const(1))...)
+	p := g.Value("softmax", []*ir.Value{x}, named("dim", intAttr(d)))
+	at := g.Reshape(g.nearest(g.x(1), xt.Shape[d]), replaced(xt.Shape, d, dim.Const(1))...)
 	class := g.count(tensor(xt, labels.Elem, xt.Shape...), d)
 	right := g.compare("eq", class, at)
 	g.give(0, g.mul(g.sub(p, g.choose(right, g.number(p, 1), g.number(p, 0))), dy))
 }
 
 // count is the numbers of the positions along d of a tensor of type t.
-func (w *writer) count(t *types.Tensor, d int) *ir.Value {
+func (w *Builder) count(t *types.Tensor, d int) *ir.Value {
 	if w.failed {
 		return &ir.Value{Type: t}
 	}
@@ -271,21 +271,21 @@ func (w *writer) count(t *types.Tensor, d int) *ir.Value {
 		shape[i] = dim.Const(1)
 	}
 	shape[d] = t.Shape[d]
-	return w.b.Op("dm.iota", nil, named("dim", intAttr(d)), tensor(t, t.Elem, shape...)).Results[0]
+	return w.Op("dm.iota", nil, named("dim", intAttr(d)), tensor(t, t.Elem, shape...)).Results[0]
 }
 
 // nearest moves indices into a dimension of size n, as gather reads them.
-func (w *writer) nearest(idx *ir.Value, n dim.Dim) *ir.Value {
+func (w *Builder) nearest(idx *ir.Value, n dim.Dim) *ir.Value {
 	last := w.lastIndex(idx, n)
-	return w.op("clamp", []*ir.Value{w.number(idx, 0), idx, last})
+	return w.Value("clamp", []*ir.Value{w.number(idx, 0), idx, last}, nil)
 }
 
 // lastIndex is n - 1 as a scalar of idx's element type.
-func (w *writer) lastIndex(idx *ir.Value, n dim.Dim) *ir.Value {
+func (w *Builder) lastIndex(idx *ir.Value, n dim.Dim) *ir.Value {
 	if v, ok := n.Int(); ok {
 		return w.number(idx, float64(v-1))
 	}
 	t := asTensor(idx.Type)
 	i := w.count(tensor(t, t.Elem, n), 0)
-	return w.op("reduce", []*ir.Value{i}, named("kind", types.Keyword("max"))...)
+	return w.Value("reduce", []*ir.Value{i}, named("kind", types.Keyword("max")))
 }

@@ -22,7 +22,7 @@ var cumsumDerivative = &Derivative{
 			{Name: "exclusive", Value: types.Bool(Bool(g.o, "exclusive"))},
 			{Name: "reverse", Value: types.Bool(!Bool(g.o, "reverse"))},
 		}
-		g.give(0, g.op("cumsum", g.dy[:1], attrs...))
+		g.give(0, g.Value("cumsum", g.dy[:1], attrs))
 	},
 }
 
@@ -61,20 +61,20 @@ func reduceRule(g *backward) {
 	for _, d := range dims {
 		kept[d] = dim.Const(1)
 	}
-	dy := g.reshape(g.dy[0], kept...)
+	dy := g.Reshape(g.dy[0], kept...)
 	if kind == "add" {
 		if xt.Rank() > 0 {
 			t := asTensor(dy.Type)
 			if !sameShape(t.Shape, xt.Shape) {
-				dy = g.typed("broadcast", tensor(xt, t.Elem, xt.Shape...), []*ir.Value{dy})
+				dy = g.Value("broadcast", []*ir.Value{dy}, nil, tensor(xt, t.Elem, xt.Shape...))
 			}
 		}
 		g.give(0, dy)
 		return
 	}
-	y, x := g.reshape(g.y(0), kept...), g.x(0)
+	y, x := g.Reshape(g.y(0), kept...), g.x(0)
 	if kind != "mul" {
-		same := g.wide(g.to(g.compare("eq", x, y), xt.Elem))
+		same := g.wide(g.Convert(g.compare("eq", x, y), xt.Elem))
 		g.give(0, g.mul(same, g.div(g.wide(dy), g.reduce("add", same, dims...))))
 		return
 	}
@@ -82,7 +82,7 @@ func reduceRule(g *backward) {
 	// The product of the others: without zeros y/x; with one zero the product of
 	// the rest there and 0 elsewhere; with more 0.
 	zero := g.compare("eq", x, g.number(x, 0))
-	zeros := g.reduce("add", g.to(zero, asTensor(x.Type).Elem), dims...)
+	zeros := g.reduce("add", g.Convert(zero, asTensor(x.Type).Elem), dims...)
 	solid := g.choose(zero, g.number(x, 1), x)
 	product := g.reduce("mul", solid, dims...)
 	alone := g.when(g.compare("eq", zeros, g.number(x, 1)), product)
@@ -110,8 +110,7 @@ func reduceWindowRule(g *backward) {
 		x := g.wide(g.x(0))
 		g.give(0, g.div(g.windowSums(g.mul(g.wide(g.dy[0]), g.wide(g.y(0)))), x))
 	default:
-		g.give(0, g.op("select_and_scatter", []*ir.Value{g.x(0), g.dy[0]},
-			append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)})...))
+		g.give(0, g.Value("select_and_scatter", []*ir.Value{g.x(0), g.dy[0]}, append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)})))
 	}
 }
 
@@ -156,7 +155,7 @@ func (g *backward) windowSums(v *ir.Value) *ir.Value {
 		{Name: "window_dilations", Value: int64sAttr(win.Dilation)},
 		{Name: "padding", Value: padding},
 	}
-	return g.op("reduce_window", []*ir.Value{v}, attrs...)
+	return g.Value("reduce_window", []*ir.Value{v}, attrs)
 }
 
 // orderRule is that of top_k and sort: both know where their values came from.
@@ -168,11 +167,11 @@ func orderRule(g *backward) {
 	d, _ := Dim(g.o, "dim", xt.Rank())
 	last := xt.Rank() - 1
 	order := append(append(identity(xt.Rank())[:d:d], identity(xt.Rank())[d+1:]...), d)
-	idx := g.transpose(g.second(types.I64), order)
-	dy := g.transpose(g.dy[0], order)
+	idx := g.Transpose(g.second(types.I64), order...)
+	dy := g.Transpose(g.dy[0], order...)
 	shape := append(without(xt.Shape, d), xt.Shape[d])
 	dx := g.scatter("set", g.zeros(tensor(xt, xt.Elem, shape...)), idx, dy, last, last)
-	g.give(0, g.transpose(dx, inverseOf(order)))
+	g.give(0, g.Transpose(dx, inverseOf(order)...))
 }
 
 // second is o's second result, which o gets where it lacks it.
@@ -223,10 +222,10 @@ func selectAndScatterRule(g *backward) {
 	if kind == "min" {
 		least = math.Inf(1)
 	}
-	extreme := g.op("reduce_window", []*ir.Value{g.x(0)}, append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)})...)
-	pads := []types.Named{{Name: "low", Value: intsAttr(low)}, {Name: "high", Value: intsAttr(high)}}
-	xs := g.op("pad", []*ir.Value{g.x(0), g.number(g.x(0), least)}, pads...)
-	dys := g.op("pad", []*ir.Value{g.dy[0], g.number(g.dy[0], 0)}, pads...)
+	extreme := g.Value("reduce_window", []*ir.Value{g.x(0)}, append(windowAttrs(g.o), types.Named{Name: "kind", Value: types.Keyword(kind)}))
+	pads := []types.Named{{Name: "low", Value: IntList(low...)}, {Name: "high", Value: IntList(high...)}}
+	xs := g.Value("pad", []*ir.Value{g.x(0), g.number(g.x(0), least)}, pads)
+	dys := g.Value("pad", []*ir.Value{g.dy[0], g.number(g.dy[0], 0)}, pads)
 	var sum, taken *ir.Value
 	for tap := range taps {
 		for d, rest := rank-1, tap; d >= 0; d-- {
@@ -240,8 +239,8 @@ func selectAndScatterRule(g *backward) {
 			sum, taken = g.when(here, value), here
 			continue
 		}
-		sum = g.choose(g.binary("and", here, g.unary("not", taken)), value, sum)
-		taken = g.binary("or", taken, here)
+		sum = g.choose(g.Binary("and", here, g.Unary("not", taken)), value, sum)
+		taken = g.Binary("or", taken, here)
 	}
 	g.give(1, sum)
 }

@@ -21,7 +21,7 @@ var clampDerivative = &Derivative{
 	Doc: "`dx = dy` where `low ≤ x ≤ high`, else 0; the cotangent goes to low where `x < low`, to high where `x > high`. Where low is above high, all of it goes to high.",
 	rule: func(g *backward) {
 		low, x, high, dy := g.x(0), g.x(1), g.x(2), g.dy[0]
-		below, above := g.compare("lt", x, low), g.compare("gt", g.binary("max", x, low), high)
+		below, above := g.compare("lt", x, low), g.compare("gt", g.Binary("max", x, low), high)
 		if g.want[0] {
 			g.give(0, g.choose(above, g.number(dy, 0), g.when(below, dy)))
 		}
@@ -45,8 +45,6 @@ var dropoutDerivative = &Derivative{
 		if g.dy[0] == nil {
 			return // the mask is a constant
 		}
-		g.give(0, g.op("dropout", g.dy[:1],
-			types.Named{Name: "rate", Value: types.Float{V: Float(g.o, "rate")}},
-			types.Named{Name: "seed", Value: types.Int{V: Int(g.o, "seed")}}))
+		g.give(0, g.Value("dropout", g.dy[:1], []types.Named{{Name: "rate", Value: types.Float{V: Float(g.o, "rate")}}, {Name: "seed", Value: types.Int{V: Int(g.o, "seed")}}}))
 	},
 }

@@ -51,64 +51,64 @@ var unaries = []unary{
 	{
 		name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum,
 		scalar:     Scalar{Kinks: true, Exact: true, Range: absolute},
-		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("sign", x)) }),
+		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sign", x)) }),
 	},
 	{
 		name: "neg", summary: "negation", formula: "-x", elems: signedNum,
 		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
-		derivative: direct("`dx = -dy`.", func(w *writer, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
+		derivative: direct("`dx = -dy`.", func(w *Builder, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
 	},
 	{
 		name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Exp)},
-		derivative: direct("`dx = dy · y`.", func(w *writer, _, y, dy *ir.Value) *ir.Value { return w.mul(dy, y) }),
+		derivative: direct("`dx = dy · y`.", func(w *Builder, _, y, dy *ir.Value) *ir.Value { return w.mul(dy, y) }),
 	},
 	{
 		name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log)},
-		derivative: direct("`dx = dy / x`.", func(w *writer, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
+		derivative: direct("`dx = dy / x`.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
 	},
 	{
 		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log1p)},
-		derivative: ofX("`dx = dy / (1 + x)`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
+		derivative: ofX("`dx = dy / (1 + x)`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
 	},
 	{
 		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Expm1)},
-		derivative: ofY("`dx = dy · (y + 1)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
+		derivative: ofY("`dx = dy · (y + 1)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
 	},
 	{
 		name: "sqrt", summary: "square root", formula: "x^(1/2)", elems: floats, flop: 1,
 		scalar:     Scalar{Tame: positive, Range: monotone(math.Sqrt)},
-		derivative: ofY("`dx = dy / (2 y)`.", func(w *writer, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
+		derivative: ofY("`dx = dy / (2 y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
 	},
 	{
 		name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1,
 		scalar: Scalar{Tame: positive, Range: monotone(func(x float64) float64 { return 1 / math.Sqrt(x) })},
-		derivative: ofY("`dx = -dy · y³ / 2`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+		derivative: ofY("`dx = -dy · y³ / 2`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(w.scale(dy, -0.5), w.mul(y, w.mul(y, y)))
 		}),
 	},
 	{
 		name: "cbrt", summary: "cube root", formula: "x^(1/3)", elems: floats, flop: 1, note: "The root of a negative value is negative.",
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Cbrt)},
-		derivative: ofY("`dx = dy / (3 y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+		derivative: ofY("`dx = dy / (3 y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.div(dy, w.scale(w.mul(y, y), 3))
 		}),
 	},
 	{
 		name: "tanh", summary: "hyperbolic tangent", formula: "tanh x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Range: between(-1, 1)},
-		derivative: ofY("`dx = dy · (1 - y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+		derivative: ofY("`dx = dy · (1 - y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(dy, w.sub(w.number(y, 1), w.mul(y, y)))
 		}),
 	},
 	{
 		name: "erf", summary: "error function", formula: "2/√π ∫₀ˣ e^(-t²) dt", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Range: between(-1, 1)},
-		derivative: ofX("`dx = dy · 2/√π · e^(-x²)`.", func(w *writer, x, dy *ir.Value) *ir.Value {
-			return w.mul(w.scale(dy, 2/math.Sqrt(math.Pi)), w.unary("exp", w.neg(w.mul(x, x))))
+		derivative: ofX("`dx = dy · 2/√π · e^(-x²)`.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, 2/math.Sqrt(math.Pi)), w.Unary("exp", w.neg(w.mul(x, x))))
 		}),
 	},
 	{
@@ -116,22 +116,22 @@ var unaries = []unary{
 		note:   "It is ±∞ at ±1 and NaN beyond.",
 		steps:  16,
 		scalar: Scalar{Tame: within(0.75), Range: monotone(math.Erfinv)},
-		derivative: ofY("`dx = dy · √π/2 · e^(y²)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
-			return w.mul(w.scale(dy, math.Sqrt(math.Pi)/2), w.unary("exp", w.mul(y, y)))
+		derivative: ofY("`dx = dy · √π/2 · e^(y²)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
+			return w.mul(w.scale(dy, math.Sqrt(math.Pi)/2), w.Unary("exp", w.mul(y, y)))
 		}),
 	},
 	{
 		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
 		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
 		steps: 8, scalar: Scalar{Tame: within(30), Range: between(0, 1)},
-		derivative: ofY("`dx = dy · y · (1 - y)`.", func(w *writer, y, dy *ir.Value) *ir.Value {
+		derivative: ofY("`dx = dy · y · (1 - y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(w.mul(dy, y), w.sub(w.number(y, 1), y))
 		}),
 	},
 	{
 		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum,
 		scalar: Scalar{Kinks: true, Exact: true, Range: monotone(func(x float64) float64 { return max(x, 0) })},
-		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *writer, _, y, dy *ir.Value) *ir.Value {
+		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *Builder, _, y, dy *ir.Value) *ir.Value {
 			return w.when(w.compare("gt", y, w.number(y, 0)), dy)
 		}),
 	},
@@ -165,8 +165,8 @@ var unaries = []unary{
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
 		steps: 8, scalar: Scalar{Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.3) })},
-		derivative: ofX("`dx = dy · s · (1 + x · (1 - s))` with the logistic `s` of x, recomputed.", func(w *writer, x, dy *ir.Value) *ir.Value {
-			s := w.unary("logistic", x)
+		derivative: ofX("`dx = dy · s · (1 + x · (1 - s))` with the logistic `s` of x, recomputed.", func(w *Builder, x, dy *ir.Value) *ir.Value {
+			s := w.Unary("logistic", x)
 			return w.mul(w.mul(dy, s), w.plus(w.mul(x, w.sub(w.number(s, 1), s)), 1))
 		}),
 	},
@@ -193,12 +193,12 @@ var unaries = []unary{
 	{
 		name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
-		derivative: ofX("`dx = -dy · sin x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.unary("sin", x))) }),
+		derivative: ofX("`dx = -dy · sin x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.Unary("sin", x))) }),
 	},
 	{
 		name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
-		derivative: ofX("`dx = dy · cos x`.", func(w *writer, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.unary("cos", x)) }),
+		derivative: ofX("`dx = dy · cos x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cos", x)) }),
 	},
 	{
 		name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", elems: logical,
@@ -258,11 +258,11 @@ var binaries = []binary{
 		derivative: ofBoth("`dx = dz · y · x^(y-1)`; `dy = dz · z · ln x`, and 0 where x is not positive.", func(g *backward, x, y, dz *ir.Value) {
 			x, y, dz = g.wide(x), g.wide(y), g.wide(dz)
 			if g.want[0] {
-				g.give(0, g.mul(dz, g.mul(y, g.binary("pow", x, g.plus(y, -1)))))
+				g.give(0, g.mul(dz, g.mul(y, g.Binary("pow", x, g.plus(y, -1)))))
 			}
 			if g.want[1] {
 				positive := g.compare("gt", x, g.number(x, 0))
-				log := g.unary("log", g.choose(positive, x, g.number(x, 1)))
+				log := g.Unary("log", g.choose(positive, x, g.number(x, 1)))
 				g.give(1, g.mul(g.mul(dz, g.wide(g.y(0))), log))
 			}
 		}),
@@ -273,7 +273,7 @@ var binaries = []binary{
 		derivative: ofBoth("`dx = dz`, `dy = -dz · trunc(x / y)`.", func(g *backward, x, y, dz *ir.Value) {
 			g.give(0, dz)
 			if g.want[1] {
-				whole := g.unary("round", g.div(g.sub(g.wide(x), g.wide(g.y(0))), g.wide(y)))
+				whole := g.Unary("round", g.div(g.sub(g.wide(x), g.wide(g.y(0))), g.wide(y)))
 				g.give(1, g.neg(g.mul(g.wide(dz), whole)))
 			}
 		}),

@@ -58,6 +58,9 @@ func ParseEquation(s string, n int) (*Equation, error) {
 	return e, nil
 }
 
+// String is the equation as text, without spaces.
+func (e *Equation) String() string { return strings.Join(e.Inputs, ",") + "->" + e.Output }
+
 // Sizes gives every letter of e its size from the operands' shapes. The error
 // names the letter and the shapes that disagree.
 func (e *Equation) Sizes(shapes [][]dim.Dim) (map[byte]dim.Dim, error) {

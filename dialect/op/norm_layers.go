@@ -28,7 +28,7 @@ var layerNormDef = &Def{
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(7),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
-		return featureNorm(b, o, func(w *writer, x *ir.Value, dims []int, n float64) *ir.Value {
+		return featureNorm(b, o, func(w *Builder, x *ir.Value, dims []int, n float64) *ir.Value {
 			y, _, _ := w.standardize(x, dims, n, Float(o, "epsilon"))
 			return y
 		})
@@ -57,9 +57,9 @@ var rmsNormDef = &Def{
 	Infer:   inferFeatureNorm,
 	FLOP:    perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
-		return featureNorm(b, o, func(w *writer, x *ir.Value, dims []int, n float64) *ir.Value {
-			square := w.scale(w.reduce("add", w.binary("mul", x, x), dims...), 1/n)
-			return w.binary("mul", x, w.unary("rsqrt", w.plus(square, Float(o, "epsilon"))))
+		return featureNorm(b, o, func(w *Builder, x *ir.Value, dims []int, n float64) *ir.Value {
+			square := w.scale(w.reduce("add", w.Binary("mul", x, x), dims...), 1/n)
+			return w.Binary("mul", x, w.Unary("rsqrt", w.plus(square, Float(o, "epsilon"))))
 		})
 	},
 	Reduced:    reducedDims,
@@ -106,29 +106,29 @@ func inferFeatureNorm(o *ir.Op) ([]types.Type, *Problem) {
 
 // standardize gives (x - mean) / √(variance + epsilon) over dims, which hold n
 // elements, the mean and the variance; the latter two keep their dims as 1.
-func (w *writer) standardize(x *ir.Value, dims []int, n, epsilon float64) (y, mean, variance *ir.Value) {
+func (w *Builder) standardize(x *ir.Value, dims []int, n, epsilon float64) (y, mean, variance *ir.Value) {
 	mean = w.scale(w.reduce("add", x, dims...), 1/n)
-	c := w.binary("sub", x, mean)
-	variance = w.scale(w.reduce("add", w.binary("mul", c, c), dims...), 1/n)
-	return w.binary("mul", c, w.unary("rsqrt", w.plus(variance, epsilon))), mean, variance
+	c := w.Binary("sub", x, mean)
+	variance = w.scale(w.reduce("add", w.Binary("mul", c, c), dims...), 1/n)
+	return w.Binary("mul", c, w.Unary("rsqrt", w.plus(variance, epsilon))), mean, variance
 }
 
 // affine applies scale and bias, operands first and first+1 of o, whose
 // dimensions are those of x named by dims.
-func (w *writer) affine(o *ir.Op, x *ir.Value, first int, dims []int) *ir.Value {
+func (w *Builder) affine(o *ir.Op, x *ir.Value, first int, dims []int) *ir.Value {
 	xt := asTensor(x.Type)
 	for i, name := range []string{"mul", "add"} {
 		if first+i >= len(o.Operands) {
 			break
 		}
-		x = w.binary(name, x, w.along(o.Operands[first+i], xt, dims))
+		x = w.Binary(name, x, w.along(o.Operands[first+i], xt, dims))
 	}
 	return x
 }
 
 // along converts p to x's element type and spreads its dimensions over those of
 // x named by dims, with 1 elsewhere, so that it broadcasts.
-func (w *writer) along(p *ir.Value, x *types.Tensor, dims []int) *ir.Value {
+func (w *Builder) along(p *ir.Value, x *types.Tensor, dims []int) *ir.Value {
 	order := make([]int, len(dims))
 	shape := make([]dim.Dim, x.Rank())
 	for i := range shape {
@@ -144,18 +144,18 @@ func (w *writer) along(p *ir.Value, x *types.Tensor, dims []int) *ir.Value {
 			sorted = sorted && (j <= i || e > d)
 		}
 	}
-	v := w.to(p, x.Elem)
+	v := w.Convert(p, x.Elem)
 	if !sorted {
 		inverse := make([]int, len(order))
 		for i, n := range order {
 			inverse[n] = i
 		}
-		v = w.op("transpose", []*ir.Value{v}, types.Named{Name: "dims", Value: intsAttr(inverse)})
+		v = w.Value("transpose", []*ir.Value{v}, []types.Named{{Name: "dims", Value: IntList(inverse...)}})
 	}
-	return w.reshape(v, shape...)
+	return w.Reshape(v, shape...)
 }
 
-func featureNorm(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value, dims []int, n float64) *ir.Value) []*ir.Value {
+func featureNorm(b *ir.Builder, o *ir.Op, body func(w *Builder, x *ir.Value, dims []int, n float64) *ir.Value) []*ir.Value {
 	dims, ok := Dims(o, "dims", in(o, 0).Rank())
 	n := dim.Const(1)
 	for _, d := range dims {
@@ -165,7 +165,7 @@ func featureNorm(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value, dims
 	if !ok || !known || count == 0 {
 		return nil
 	}
-	return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value {
+	return inWide(b, o, func(w *Builder, x *ir.Value) *ir.Value {
 		return w.affine(o, body(w, x, dims, float64(count)), 1, dims)
 	})
 }
@@ -239,31 +239,31 @@ func expandBatchNorm(b *ir.Builder, o *ir.Op) []*ir.Value {
 	}
 	over := append(identity(xt.Rank())[:d:d], identity(xt.Rank())[d+1:]...)
 	n, known := dim.Prod(without(xt.Shape, d)...).Int()
-	w := newWriter(b)
-	x := w.to(o.Operands[0], wide(xt.Elem))
+	w := NewBuilder(b, nil)
+	x := w.Convert(o.Operands[0], wide(xt.Elem))
 	t := asTensor(x.Type)
 	var y, mean, variance *ir.Value
 	if len(o.Operands) == 5 {
 		mean, variance = w.along(o.Operands[3], t, []int{d}), w.along(o.Operands[4], t, []int{d})
-		y = w.binary("mul", w.binary("sub", x, mean), w.unary("rsqrt", w.plus(variance, Float(o, "epsilon"))))
-		return w.done(w.to(w.affineTwo(o, y, d), xt.Elem))
+		y = w.Binary("mul", w.Binary("sub", x, mean), w.Unary("rsqrt", w.plus(variance, Float(o, "epsilon"))))
+		return w.done(w.Convert(w.affineTwo(o, y, d), xt.Elem))
 	}
 	w.failed = w.failed || !known || n == 0
 	y, mean, variance = w.standardize(x, over, float64(n), Float(o, "epsilon"))
-	vs := []*ir.Value{w.to(w.affineTwo(o, y, d), xt.Elem)}
+	vs := []*ir.Value{w.Convert(w.affineTwo(o, y, d), xt.Elem)}
 	if len(o.Results) == 3 {
 		for _, s := range []*ir.Value{mean, variance} {
-			vs = append(vs, w.to(w.reshape(s, xt.Shape[d]), in(o, 1).Elem))
+			vs = append(vs, w.Convert(w.Reshape(s, xt.Shape[d]), in(o, 1).Elem))
 		}
 	}
 	return w.done(vs...)
 }
 
 // affineTwo applies operands 1 and 2, scale and bias of the channels at d.
-func (w *writer) affineTwo(o *ir.Op, x *ir.Value, d int) *ir.Value {
+func (w *Builder) affineTwo(o *ir.Op, x *ir.Value, d int) *ir.Value {
 	t := asTensor(x.Type)
-	x = w.binary("mul", x, w.along(o.Operands[1], t, []int{d}))
-	return w.binary("add", x, w.along(o.Operands[2], t, []int{d}))
+	x = w.Binary("mul", x, w.along(o.Operands[1], t, []int{d}))
+	return w.Binary("add", x, w.along(o.Operands[2], t, []int{d}))
 }
 
 var groupNormDef = &Def{
@@ -313,10 +313,10 @@ var groupNormDef = &Def{
 		if !ok || !known || n == 0 {
 			return nil
 		}
-		return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value {
+		return inWide(b, o, func(w *Builder, x *ir.Value) *ir.Value {
 			split := append([]dim.Dim{xt.Shape[0], g, per}, xt.Shape[2:]...)
-			y, _, _ := w.standardize(w.reshape(x, split...), identity(len(split))[2:], float64(n), Float(o, "epsilon"))
-			return w.affine(o, w.reshape(y, xt.Shape...), 1, []int{1})
+			y, _, _ := w.standardize(w.Reshape(x, split...), identity(len(split))[2:], float64(n), Float(o, "epsilon"))
+			return w.affine(o, w.Reshape(y, xt.Shape...), 1, []int{1})
 		})
 	},
 	Derivative: groupNormDerivative,

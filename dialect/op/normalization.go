@@ -48,9 +48,9 @@ var softmaxDef = &Def{
 	Infer:    inferAlongDim,
 	FLOP:     perElement(4),
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
-		return alongDim(b, o, func(w *writer, x *ir.Value, d int) *ir.Value {
-			e := w.unary("exp", w.binary("sub", x, w.reduce("max", x, d)))
-			return w.binary("div", e, w.reduce("add", e, d))
+		return alongDim(b, o, func(w *Builder, x *ir.Value, d int) *ir.Value {
+			e := w.Unary("exp", w.Binary("sub", x, w.reduce("max", x, d)))
+			return w.Binary("div", e, w.reduce("add", e, d))
 		})
 	},
 	Reduced:    reducedDim,
@@ -80,17 +80,17 @@ var logSoftmaxDef = &Def{
 	Derivative: logSoftmaxDerivative,
 }
 
-func logSoftmax(w *writer, x *ir.Value, d int) *ir.Value {
-	c := w.binary("sub", x, w.reduce("max", x, d))
-	return w.binary("sub", c, w.unary("log", w.reduce("add", w.unary("exp", c), d)))
+func logSoftmax(w *Builder, x *ir.Value, d int) *ir.Value {
+	c := w.Binary("sub", x, w.reduce("max", x, d))
+	return w.Binary("sub", c, w.Unary("log", w.reduce("add", w.Unary("exp", c), d)))
 }
 
-func alongDim(b *ir.Builder, o *ir.Op, body func(w *writer, x *ir.Value, d int) *ir.Value) []*ir.Value {
+func alongDim(b *ir.Builder, o *ir.Op, body func(w *Builder, x *ir.Value, d int) *ir.Value) []*ir.Value {
 	d, ok := Dim(o, "dim", in(o, 0).Rank())
 	if !ok {
 		return nil
 	}
-	return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value { return body(w, x, d) })
+	return inWide(b, o, func(w *Builder, x *ir.Value) *ir.Value { return body(w, x, d) })
 }
 
 func inferAlongDim(o *ir.Op) ([]types.Type, *Problem) {
@@ -166,18 +166,17 @@ func expandCrossEntropy(b *ir.Builder, o *ir.Op) []*ir.Value {
 	if !ok || (Str(o, "reduction") == "mean" && (!known || rows == 0)) {
 		return nil
 	}
-	return inWide(b, o, func(w *writer, x *ir.Value) *ir.Value {
+	return inWide(b, o, func(w *Builder, x *ir.Value) *ir.Value {
 		last := labels.Rank()
 		if d != last {
 			order := append(identity(last + 1)[:d:d], append(identity(last + 1)[d+1:], d)...)
-			x = w.op("transpose", []*ir.Value{x}, types.Named{Name: "dims", Value: intsAttr(order)})
+			x = w.Value("transpose", []*ir.Value{x}, []types.Named{{Name: "dims", Value: IntList(order...)}})
 		}
-		loss := w.unary("neg", w.op("gather", []*ir.Value{logSoftmax(w, x, last), o.Operands[1]},
-			types.Named{Name: "dim", Value: intAttr(last)}, types.Named{Name: "batch_dims", Value: intAttr(last)}))
+		loss := w.Unary("neg", w.Value("gather", []*ir.Value{logSoftmax(w, x, last), o.Operands[1]}, []types.Named{{Name: "dim", Value: intAttr(last)}, {Name: "batch_dims", Value: intAttr(last)}}))
 		if Str(o, "reduction") == "none" {
 			return loss
 		}
-		loss = w.op("reduce", []*ir.Value{loss}, named("kind", types.Keyword("add"))...)
+		loss = w.Value("reduce", []*ir.Value{loss}, named("kind", types.Keyword("add")))
 		if Str(o, "reduction") == "mean" {
 			loss = w.scale(loss, 1/float64(rows))
 		}

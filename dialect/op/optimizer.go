@@ -162,10 +162,10 @@ func expandAdam(b *ir.Builder, o *ir.Op) []*ir.Value {
 		if beta == 0 {
 			return s.number(s.w, 1)
 		}
-		t := s.to(o.Operands[4], asTensor(s.w.Type).Elem)
-		return s.neg(s.unary("expm1", s.scale(t, math.Log(beta))))
+		t := s.Convert(o.Operands[4], asTensor(s.w.Type).Elem)
+		return s.neg(s.Unary("expm1", s.scale(t, math.Log(beta))))
 	}
-	a, root := s.div(m, correction(Float(o, "beta1"))), s.unary("sqrt", s.div(v, correction(Float(o, "beta2"))))
+	a, root := s.div(m, correction(Float(o, "beta1"))), s.Unary("sqrt", s.div(v, correction(Float(o, "beta2"))))
 	step := s.div(a, s.plus(root, Float(o, "epsilon")))
 	if d := Float(o, "weight_decay"); d != 0 {
 		step = s.add(step, s.scale(s.w, d))
@@ -175,7 +175,7 @@ func expandAdam(b *ir.Builder, o *ir.Op) []*ir.Value {
 
 // stepper writes the expansion of an optimizer: everything in at least f32.
 type stepper struct {
-	*writer
+	*Builder
 	o     *ir.Op
 	w, lr *ir.Value
 	elem  types.Elem
@@ -183,7 +183,7 @@ type stepper struct {
 
 // optimizer begins the expansion; the learning rate is operand number rate.
 func optimizer(b *ir.Builder, o *ir.Op, rate int) *stepper {
-	s := &stepper{writer: newWriter(b), o: o, elem: wide(in(o, 0).Elem)}
+	s := &stepper{Builder: NewBuilder(b, nil), o: o, elem: wide(in(o, 0).Elem)}
 	s.w = s.operand(0)
 	if len(o.Operands) > rate {
 		s.lr = s.operand(rate)
@@ -193,7 +193,7 @@ func optimizer(b *ir.Builder, o *ir.Op, rate int) *stepper {
 	return s
 }
 
-func (s *stepper) operand(i int) *ir.Value { return s.to(s.o.Operands[i], s.elem) }
+func (s *stepper) operand(i int) *ir.Value { return s.Convert(s.o.Operands[i], s.elem) }
 
 // slope is g + decay · w.
 func (s *stepper) slope(decay float64) *ir.Value {
@@ -211,7 +211,7 @@ func (s *stepper) results(vs ...*ir.Value) []*ir.Value {
 		vs = append(vs, vs[0])
 	}
 	for i, v := range vs {
-		vs[i] = s.to(v, out(s.o, i).Elem)
+		vs[i] = s.Convert(v, out(s.o, i).Elem)
 	}
 	return s.done(vs...)
 }

@@ -371,8 +371,8 @@ var embeddingDef = &Def{
 	},
 	Traffic: touchedTraffic,
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
-		w := newWriter(b)
-		return w.done(w.op("gather", o.Operands, named("dim", intAttr(0))...))
+		w := NewBuilder(b, nil)
+		return w.done(w.Value("gather", o.Operands, named("dim", intAttr(0))))
 	},
 	Move:       moveEmbedding,
 	Derivative: embeddingDerivative,

@@ -25,6 +25,7 @@ var mayName = map[string]string{
 	"compile/pass/":          "regions become functions and back",
 	"compile/bind/":          "completes the open size of a reshape",
 	"compile/simplify/":      "rewrites look for patterns and build ops",
+	"dialect/pattern/":       "patterns of ops, for rewrites and lint",
 	"dialect/attention/":     "attention is recognised by its pattern",
 	"dialect/autodiff/":      "code that builds gradients creates ops",
 	"dialect/lower/":         "the short names of the text become full ones",
