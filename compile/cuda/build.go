@@ -30,7 +30,7 @@ var Codes = diag.Register([]diag.Code{
 // formOf says how the step o, a dm.kernel or a single op, runs.
 func formOf(p *op.InPlace, o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
 	over := kernel.Updating(p, o)
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		f, err = kernel.OfOver([]*ir.Op{o}, o.Results, over)
 		return f, o.Results, wrap(o, err)
 	}
@@ -112,7 +112,7 @@ func (c codegen) Plan(u *pass.Unit) error {
 
 // runs reports whether o, an op of a function's body, is a step of its own.
 func runs(o *ir.Op) bool {
-	return len(o.Results) > 0 && o.Name != "dm.constant" && !op.IsView(o)
+	return len(o.Results) > 0 && o.Name != op.Constant && !op.IsView(o)
 }
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }

@@ -8,6 +8,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 )
 
@@ -35,7 +36,7 @@ func (b *builder) control(i int, st schedule.Step) error {
 	}
 	at := b.base + st.ScratchOffset
 	var err error
-	if o.Name == "dm.while" {
+	if o.Name == op.While {
 		err = b.loop(o, name, results, at, at+swap)
 	} else {
 		err = b.branch(o, name, results, at)

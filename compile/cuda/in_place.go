@@ -113,9 +113,9 @@ func dataDependence(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
 	for _, o := range f.Ops {
 		switch {
-		case o.Name == "dm.scatter":
+		case op.Updates(o) && op.Of(o).Move == nil: // of places that are data
 			return "updates of a place that is updated again, or that lies outside, move less"
-		case o.Name == "dm.dynamic_update_slice" && !f.Over[o.Results[0]]:
+		case op.Updates(o) && !f.Over[o.Results[0]]:
 			copied++
 			from := op.Source(o.Operands[0])
 			for _, p := range f.Ops {

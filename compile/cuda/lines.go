@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/syntax/source"
 )
 
@@ -21,7 +22,7 @@ func (b *builder) line(o *ir.Op) int {
 func (b *builder) from(n int, o *ir.Op) {
 	k := &b.out.Kernels[n]
 	note := func(o *ir.Op) bool {
-		if line := b.line(o); line > 0 && o.Name != "dm.constant" && !slices.Contains(k.Lines, line) {
+		if line := b.line(o); line > 0 && o.Name != op.Constant && !slices.Contains(k.Lines, line) {
 			k.Lines = append(k.Lines, line)
 		}
 		return true

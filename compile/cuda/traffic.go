@@ -5,6 +5,7 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
@@ -51,7 +52,7 @@ func bytesRead(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
 			return 0
 		}
 		n := flow.Size(v)
-		if o.Name == "dm.kernel" {
+		if o.Name == op.Kernel {
 			if uses := usesIn(o, v.Uses); len(uses) > 0 {
 				n = flow.Captured(v, uses)
 			}
