@@ -535,7 +535,7 @@ func (b *builder) finish() {
 		if b.places[i] > 0 {
 			fmt.Fprintf(&p.b, "// %s, from %s\n", t.class, linesText(k.Lines))
 		}
-		p.kernel, p.told, p.at = k.Name, 0, b.places[i]
+		p.kernel, p.lineSet, p.at = k.Name, 0, b.places[i]
 		p.statements(t.before.statements(), 0)
 		p.at = b.places[i]
 		p.statements([]*stmt{t.kernel()}, 0)

@@ -138,10 +138,10 @@ func TestEveryProduct(t *testing.T) {
 }
 
 // Folds with every tile that they can have.
-func TestEveryFold(t *testing.T) {
+func TestEveryReduction(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
 	_, _, all := suite.Recording()
-	for i, p := range folding {
+	for i, p := range reducing {
 		for j, tile := range append(append([]Config{}, wgmmaTiles...), mmaTiles...) {
 			q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile)
 			if (all || (i+j)%11 == 0) && c.takes(t, q) {

@@ -122,5 +122,5 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 		return false
 	}
 	alone := c.Splits <= 1
-	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (alone || !p.half && !p.folds)
+	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (alone || !p.half && !p.reduces)
 }

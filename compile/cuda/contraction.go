@@ -37,11 +37,11 @@ func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
 		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
 		return p, nil
 	}
-	if !tiled.Folded {
+	if !tiled.Reduces {
 		return p, nil
 	}
-	_, folds, _, err := tiled.Results(1)
-	for _, f := range folds {
+	_, reductions, _, err := tiled.Results(1)
+	for _, f := range reductions {
 		p.parts = append(p.parts, &temp{elem: types.F32, n: p.partsOf(f.Rows) * p.valuesOf(f.Rows) * tiled.Batch})
 	}
 	return p, err
@@ -115,7 +115,7 @@ func (p *contraction) launches() ([]*launch, error) {
 		p.call(t.body, a, b, r.literal())
 		return nil
 	}
-	return append([]*launch{l}, p.joinFolds(l, ns, r)...), nil
+	return append([]*launch{l}, p.combineLaunches(l, ns, r)...), nil
 }
 
 // split makes two launches of l: blocks that store partial sums, and the results
@@ -276,12 +276,12 @@ func (u *unit) declare(fields []param) {
 // results is what becomes of the sums of products.
 type results struct {
 	*contraction
-	outs   []kernel.Out
-	folds  []fold
-	flat   kernel.Flat
-	fields []param
-	vector int64 // neighbours that a call of it takes
-	held   int   // registers that it needs beside the sums, about
+	outs       []kernel.Out
+	reductions []reducedResult
+	flat       kernel.Flat
+	fields     []param
+	vector     int64 // neighbours that a call of it takes
+	held       int   // registers that it needs beside the sums, about
 }
 
 // results are the results of the product, whose parameters are in ns.
@@ -303,20 +303,20 @@ func (p *contraction) results(ns *names) (*results, error) {
 	for best > 1 && p.t.Cols%best != 0 {
 		best /= 2
 	}
-	outs, folded, flat, err := p.t.Results(best)
+	outs, reduced, flat, err := p.t.Results(best)
 	if err != nil {
 		return nil, err
 	}
 	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
 	var xs []*kernel.Expr
-	for _, f := range folded {
+	for _, f := range reduced {
 		xs = append(xs, f.X)
 	}
 	r.held = registersOf(outs, xs)
 	r.fields = ns.read(xs, outs)
-	for i, f := range folded {
+	for i, f := range reduced {
 		name := ns.addTemp(string(ns.of[f.Value])+"_parts", p.parts[i], artifact.Out)
-		r.folds = append(r.folds, fold{f, p.partsOf(f.Rows), name})
+		r.reductions = append(r.reductions, reducedResult{f, p.partsOf(f.Rows), name})
 		r.fields = append(r.fields, ns.params[len(ns.params)-1])
 	}
 	return r, nil
@@ -326,9 +326,9 @@ func (r *results) literal() code { return literal("_Out", r.fields) }
 
 // The variables of functors.
 const (
-	batch        ident = "z"
-	accumulators ident = "acc"
-	foldValues   ident = "value"
+	batch         ident = "z"
+	accumulators  ident = "acc"
+	reducedValues ident = "value"
 )
 
 // write writes the epilogue.
@@ -336,7 +336,7 @@ func (r *results) write(t *text) error {
 	u, p := t.before, r.contraction
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
-	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.folds))
+	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.reductions))
 	u.declare(r.fields)
 	r.writeJoins(u)
 	sum := p.sumType()
@@ -344,8 +344,8 @@ func (r *results) write(t *text) error {
 		sum = "float"
 	}
 	params := cpp("dm::i32 %s, dm::i32 %s, dm::i32 %s, const %s (&%s)[%d][%d]", def(batch), def("m"), def("n"), sum, def(accumulators), p.t.Products, r.vector)
-	if len(r.folds) > 0 {
-		params = cpp("%s, float (&%s)[%d][%d]", params, def(foldValues), len(r.folds), r.vector)
+	if len(r.reductions) > 0 {
+		params = cpp("%s, float (&%s)[%d][%d]", params, def(reducedValues), len(r.reductions), r.vector)
 	}
 	u.enter(block, "DM_FN void operator()(%s) const", params)
 	e := t.emitter(u)
@@ -354,12 +354,12 @@ func (r *results) write(t *text) error {
 	e.along(r.flat.N, "n", r.flat.V)
 	l := e.lanes(r.flat.Lane, r.flat.V)
 	var xs []*kernel.Expr
-	for _, f := range r.folds {
+	for _, f := range r.reductions {
 		xs = append(xs, f.X)
 	}
 	l.storeAnd(r.outs, xs, func(j code) {
 		for i, x := range xs {
-			e.assign(x.From, cpp("%s[%d][%s]", foldValues, i, j), l.value(x))
+			e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
 		}
 	})
 	u.leave()

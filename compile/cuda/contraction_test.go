@@ -426,9 +426,9 @@ func TestContractionConvolutions(t *testing.T) {
 	}
 }
 
-func TestContractionFolds(t *testing.T) {
+func TestContractionReductions(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
-	for i, p := range folding {
+	for i, p := range reducing {
 		c.add(t, p.of("f16", Config{}), true)
 		c.add(t, p.of("bf16", mmaTiles[i]), true)
 		c.add(t, p.of("bf16", mmaTiles[5]), true)
@@ -492,7 +492,7 @@ func TestContractionCompiles(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range slices.Concat(around, groups, folding, convolutions) {
+		for _, p := range slices.Concat(around, groups, reducing, convolutions) {
 			c.add(t, p.of("bf16", Config{}), false)
 			if arch == "sm_80" {
 				c.add(t, p.of("f32", Config{}), false)

@@ -153,7 +153,7 @@ func (e *emitter) value(x *kernel.Expr) code {
 	switch x.Op {
 	case kernel.Guard:
 		n = e.guard(x)
-	case kernel.Fold:
+	case kernel.Reduce:
 		if x.Over != kernel.OwnLoop {
 			return e.fail("a fold (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
@@ -240,7 +240,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		return cpp("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), args[0])
 	case x.Op == "convert":
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
-	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
+	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Reduce && x.Args[1].Over == kernel.RowReduction:
 		return cpp("dm::quotient_shared(%s, %s)", args...) // the row shares it
 	case e.approximate[x]:
 		return cpp("dm::exp_coarse(%s)", args...)
@@ -458,7 +458,7 @@ func (e *emitter) hoist(x *kernel.Expr) {
 		e.value(x)
 		return
 	}
-	if x.Op == kernel.Guard || x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
+	if x.Op == kernel.Guard || x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
 		return
 	}
 	for _, a := range x.Args {
@@ -474,7 +474,7 @@ func (e *emitter) ready(x *kernel.Expr) bool {
 			return false
 		}
 	}
-	for _, f := range x.RowFolds() {
+	for _, f := range x.RowReductions() {
 		if _, complete := e.given[f]; !complete {
 			return false
 		}

@@ -94,7 +94,7 @@ func (l *lanes) vectors(x *kernel.Expr) {
 		l.guarded(x)
 		return
 	}
-	if l.done(x) || x.Op == kernel.Fold || !x.DependsOn(l.lane) {
+	if l.done(x) || x.Op == kernel.Reduce || !x.DependsOn(l.lane) {
 		return
 	}
 	if x.Op != kernel.Load {

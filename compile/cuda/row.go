@@ -72,9 +72,9 @@ func (t Target) rows(f *kernel.Form) *rows {
 }
 
 // parts is the memory for n parts of each fold.
-func parts(folds []*kernel.Expr, n int64, updated bool) (out []*temp) {
-	for _, x := range folds {
-		out = append(out, &temp{elem: foldElem(x.Elem), n: n, updated: updated})
+func parts(reductions []*kernel.Expr, n int64, updated bool) (out []*temp) {
+	for _, x := range reductions {
+		out = append(out, &temp{elem: accumulatorElem(x.Elem), n: n, updated: updated})
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func widestOf(f *kernel.Form) int64 {
 			see(o.X)
 		default:
 			kernel.Walk(o.X, func(x *kernel.Expr) {
-				if x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
+				if x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
 					see(x.Args[0])
 				}
 			})
@@ -213,7 +213,7 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 	k.colParts, k.allParts, k.approximate = columns, totals, approximate(k.f.Outs)
 	k.start()
 	for _, pass := range k.f.Nest.Passes {
-		k.folds(pass)
+		k.reduceAlong(pass)
 	}
 	k.outputs()
 	if p.loop {
@@ -224,9 +224,9 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 }
 
 // scratch declares the shared memory in which the threads of a block join folds.
-func (e *emitter) scratch(folds []*kernel.Expr) {
+func (e *emitter) scratch(reductions []*kernel.Expr) {
 	seen := map[types.Elem]bool{}
-	for _, x := range folds {
+	for _, x := range reductions {
 		if elem := scratchElem(x.Elem); !seen[elem] {
 			seen[elem] = true
 			e.line("DM_SHARED(%s, %s, 32)", storage(elem), def(scratchName(elem)))
@@ -388,7 +388,7 @@ func (k *rowKernel) lanesOfRow() *lanes {
 }
 
 // startFolds gives each fold of a level the variable that it is joined in.
-func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
+func (k *rowKernel) initAccumulators(level []*kernel.Expr) []ident {
 	accs := make([]ident, len(level))
 	for i, x := range level {
 		k.hoist(x.Args[0])
@@ -399,7 +399,7 @@ func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
 }
 
 // joinFolds joins the elements of one place along the row to the folds of a level.
-func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
+func (k *rowKernel) accumulate(level []*kernel.Expr, accs []ident) {
 	l := k.lanesOfRow()
 	for _, x := range level {
 		l.ready(x.Args[0])
@@ -413,9 +413,9 @@ func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
 }
 
 // folds computes the folds of one level in one pass along the row.
-func (k *rowKernel) folds(level []*kernel.Expr) {
-	accs := k.startFolds(level)
-	k.along(func() { k.joinFolds(level, accs) })
+func (k *rowKernel) reduceAlong(level []*kernel.Expr) {
+	accs := k.initAccumulators(level)
+	k.along(func() { k.accumulate(level, accs) })
 	for i, x := range level {
 		k.assign(x.From, accs[i], reduceThreads(x, accs[i], k.p.warp))
 		k.given[x] = cpp("%s", accs[i])

@@ -25,11 +25,11 @@ func (k *rowKernel) last() []*kernel.Expr {
 // passLoads are the loads that a pass which computes x does at each column, as
 // vectors: folds computed before are known by then.
 func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
-	if x.Op == kernel.Fold || x.Op == kernel.Guard {
+	if x.Op == kernel.Reduce || x.Op == kernel.Guard {
 		return
 	}
 	if x.Op == kernel.Load {
-		if len(x.RowFolds()) > 0 {
+		if len(x.RowReductions()) > 0 {
 			return // its address is known behind a pass alone
 		}
 		r := k.f.Rows
@@ -161,7 +161,7 @@ func (k *rowKernel) partials() {
 }
 
 // foldElem is the element type in which a fold accumulates.
-func foldElem(elem types.Elem) types.Elem {
+func accumulatorElem(elem types.Elem) types.Elem {
 	if small(elem) {
 		return types.F32
 	}
@@ -176,7 +176,7 @@ const (
 // finishColumns adds up the blocks' sums of every column and stores what is
 // computed from them.
 func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
-	folds, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
+	reductions, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
 	l, from := finishLaunch(f, "_columns", temps, outs)
 	l.threads, l.grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
 	l.write = func(t *text) error {
@@ -184,8 +184,8 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 		const mine ident = "part"
 		e.line("const %s %s = %s + dm::thread() %% %d", counter(cols), def(col), scaled(cpp("dm::block()"), finishWide, cols), finishWide)
 		e.line("const dm::i32 %s = dm::thread() / %d", def(mine), finishWide)
-		accs, shared := make([]ident, len(folds)), make([]ident, len(folds))
-		for i, x := range folds {
+		accs, shared := make([]ident, len(reductions)), make([]ident, len(reductions))
+		for i, x := range reductions {
 			shared[i] = sharedSums(i)
 			accs[i] = e.name("f")
 			e.lineOf(x.From, "DM_SHARED(%s, %s, %d)", register(x.Elem), def(shared[i]), finishWide*finishDeep)
@@ -199,7 +199,7 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 		}
 		e.line("dm::sync()")
 		e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", mine, col, cols)
-		for i, x := range folds {
+		for i, x := range reductions {
 			e.of(x.From)
 			e.add(count(part, 1, finishDeep, &stmt{
 				head: cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[%s * %d + dm::thread()]", shared[i], part, finishWide))),
@@ -217,17 +217,17 @@ func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
 
 // finishTotals adds up the blocks' sums of one value and stores what is computed from it.
 func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
-	folds, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
+	reductions, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
 	l, from := finishLaunch(f, "_total", temps, outs)
 	l.threads, l.grid = blockThreads, [3]int{1, 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
 		shared := map[types.Elem]bool{}
-		for i, x := range folds {
+		for i, x := range reductions {
 			e.of(x.From)
 			if elem := scratchElem(x.Elem); !shared[elem] {
 				shared[elem] = true
-				e.scratch(folds[i : i+1])
+				e.scratch(reductions[i : i+1])
 			}
 			e.joinParts(x, parts, cpp("%s[%s]", from[i], part))
 		}

@@ -73,10 +73,10 @@ func (p *rows) writeParts(t *text, to []ident) error {
 	k.line("const dm::i32 %s = dm::block_y()", def(row))
 	k.bind(r.Row, cpp("%s", row))
 	level := k.f.Nest.Passes[0]
-	accs := k.startFolds(level)
+	accs := k.initAccumulators(level)
 	k.open("for (%s %s = %s + dm::thread(); %s < %d; %s += %d)", counter(p.chunks), def(col), scaled(cpp("dm::block()"), blockThreads, p.chunks), col, p.chunks, col, p.splits*blockThreads)
 	k.bind(r.Col, cpp("%s", col))
-	k.joinFolds(level, accs)
+	k.accumulate(level, accs)
 	k.close()
 	for i, x := range level {
 		k.assign(x.From, accs[i], reduceThreads(x, accs[i], false))

@@ -123,12 +123,12 @@ type productShape struct {
 	products                 int
 	elems                    [2]types.Elem
 	sum                      types.Elem
-	half, folds              bool
+	half, reduces            bool
 	fits                     func(Config) bool // whether tensor maps can bring both operands of a tile; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
-	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Folded, nil}
+	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil}
 }
 
 // tensorElem is the 16-bit type in which tensor cores take both operands
@@ -176,7 +176,7 @@ func (p productShape) candidates(target Target) []Config {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16} {
-			if c.Splits = splits; splits > 1 && (p.half || p.folds || int64(splits*4*c.BK) > p.depth) {
+			if c.Splits = splits; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
 				break
 			}
 			all = append(all, timed{c, p.time(c, target.Machine)})
@@ -274,7 +274,7 @@ func (p productShape) key(arch string) string {
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{p.products == 2, "two"}, {p.half, "half"}, {p.folds, "folds"}} {
+	}{{p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
 		if part.is {
 			parts = append(parts, part.name)
 		}

@@ -104,10 +104,10 @@ type printer struct {
 	kernel string
 	// line gives the line of the program in which an op stands, and 0 where the
 	// program has no text; nil: #line directives are left out.
-	line func(*ir.Op) int
-	file string
-	at   int // the line that the next line of text stands for
-	told int // the line that the last #line directive gives
+	line    func(*ir.Op) int
+	file    string
+	at      int // the line that the next line of text stands for
+	lineSet int // the line that the last #line directive gives
 }
 
 // newline begins a line of text that stands for o.
@@ -116,9 +116,9 @@ func (p *printer) newline(o *ir.Op, depth int) {
 		if o != nil && o.Span != (source.Span{}) {
 			p.at = p.line(o)
 		}
-		if p.at != p.told {
+		if p.at != p.lineSet {
 			fmt.Fprintf(&p.b, "#line %d %s\n", p.at, escape.Line(p.file))
-			p.told = p.at
+			p.lineSet = p.at
 		}
 	}
 	for range depth {

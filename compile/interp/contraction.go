@@ -182,7 +182,7 @@ func (c *call) sumOut(a labelled, out []rune, elem types.Elem, acc accumulator) 
 		return convert(c.pool, x, elem)
 	}
 	n := len(out)
-	return foldTensor(c.pool, "add", x, product(x.Shape[:n]), product(x.Shape[n:]), 1, acc.half, elem, slices.Clone(x.Shape[:n]))
+	return reduceTensor(c.pool, "add", x, product(x.Shape[:n]), product(x.Shape[n:]), 1, acc.half, elem, slices.Clone(x.Shape[:n]))
 }
 
 // laidOut is a with its dimensions in the order of the letters, row-major; a

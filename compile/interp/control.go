@@ -197,7 +197,7 @@ func slice1(x *tensor.Tensor, lo, hi int) *tensor.Tensor {
 // rows at once, until one value a row is left; the region must therefore be
 // associative but need not be commutative. vectorized regions only; others are
 // folded value by value.
-func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (*tensor.Tensor, error) {
+func (c *call) reduceRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (*tensor.Tensor, error) {
 	elem := x.Elem
 	step := func(a, b *tensor.Tensor) (*tensor.Tensor, error) {
 		if vectorizable(c.op) {
