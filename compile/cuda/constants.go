@@ -8,9 +8,9 @@ import (
 	"dmir/dialect/op"
 )
 
-// placeConstants moves constants of several values out of a kernel: they are data
-// in memory, and not numbers in its text. So are all operands of library kernels.
-// Numbers that a kernel captures move into it.
+// placeConstants moves constants of several values out of a kernel, since they
+// are data in memory, not numbers in its text; so are all operands of library
+// kernels. It moves numbers that a kernel captures into it.
 func placeConstants(o *ir.Op) {
 	if o.Name != op.Kernel {
 		return

@@ -22,15 +22,15 @@ func (k *rowKernel) last() []*kernel.Expr {
 	return xs
 }
 
-// passLoads are the loads that a pass which computes x does at each column, as
-// vectors: folds computed before are known by then.
+// passLoads are the vector loads at each column of a pass that computes x;
+// reductions of earlier passes are complete by then.
 func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	if x.Op == kernel.Reduce || x.Op == kernel.Guard {
 		return
 	}
 	if x.Op == kernel.Load {
 		if len(x.RowReductions()) > 0 {
-			return // its address is known behind a pass alone
+			return // its address is known only after a pass
 		}
 		r := k.f.Rows
 		if k.p.v > 1 {
@@ -47,7 +47,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	}
 }
 
-// order is all loads in the order in which they first occur.
+// order lists all loads in the order of first occurrence.
 func (k *rowKernel) order() []*kernel.Expr {
 	var out []*kernel.Expr
 	seen := map[*kernel.Expr]bool{}
@@ -62,7 +62,7 @@ func (k *rowKernel) order() []*kernel.Expr {
 	return out
 }
 
-// outputs is the last pass: it stores the row and adds to the sums of columns.
+// outputs is the last pass: it stores the row and accumulates the column sums.
 func (k *rowKernel) outputs() {
 	var elements []kernel.Out
 	for _, o := range k.f.Outs {
@@ -109,8 +109,8 @@ func (k *rowKernel) outputs() {
 	})
 }
 
-// addInMemory adds a step's neighbours to the sums of the block's rows, which lie
-// in memory.
+// addInMemory adds the lanes of a step to the sums of the block's rows in
+// memory.
 func (k *rowKernel) addInMemory(l *lanes) {
 	p := k.p
 	parts := make([]ident, len(k.cols))
@@ -136,12 +136,12 @@ func (k *rowKernel) addInMemory(l *lanes) {
 	}
 }
 
-// partAt is where the block's sum of a column lies in memory.
+// partAt is the offset of the block's sum of a column in memory.
 func (k *rowKernel) partAt() code {
 	return cpp("dm::i64(dm::block()) * %d + %s * %d + %s", k.f.Rows.Cols, col, k.p.v, near)
 }
 
-// partials stores the sums of the block's rows that are kept in registers.
+// partials stores the sums of the block's rows that are in registers.
 func (k *rowKernel) partials() {
 	p := k.p
 	for i, x := range k.cols {
@@ -160,7 +160,7 @@ func (k *rowKernel) partials() {
 	}
 }
 
-// foldElem is the element type in which a fold accumulates.
+// accumulatorElem is the element type of an accumulator.
 func accumulatorElem(elem types.Elem) types.Elem {
 	if small(elem) {
 		return types.F32
@@ -173,7 +173,7 @@ const (
 	finishDeep = 16 // threads that share a column
 )
 
-// finishColumns adds up the blocks' sums of every column and stores what is
+// finishColumns adds up the blocks' sums of every column and stores the results
 // computed from them.
 func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 	reductions, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
@@ -212,10 +212,11 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 	return l
 }
 
-// sharedSums is what the shared memory for fold number i is called.
+// sharedSums is the name of the shared memory for reduction i.
 func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
 
-// finishTotals adds up the blocks' sums of one value and stores what is computed from it.
+// finishTotals adds up the blocks' sums of one value and stores the results
+// computed from it.
 func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 	reductions, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
 	l, from := finishLaunch(f, "_total", temps, outs)
@@ -238,8 +239,8 @@ func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 	return l
 }
 
-// joinParts has the threads of a block join n parts of a fold, of which from is
-// one.
+// joinParts makes the threads of a block combine n partial results of a
+// reduction, starting at from.
 func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
 	acc := e.name("f")
 	e.line("%s %s = %s", register(x.Elem), def(acc), identity(x.Kind, x.Elem))
@@ -258,8 +259,8 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 	return outs
 }
 
-// finishLaunch is a launch that joins parts of folds and stores outs, which are
-// computed from them; from are the parameters for the parts.
+// finishLaunch is a launch that combines partial results and stores outs, which
+// are computed from them; from are the parameters for the partial results.
 func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
 	ns := newNames()
 	for _, t := range temps {
@@ -278,7 +279,7 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Ou
 	return &launch{suffix: suffix, class: string(f.Class), params: ns.params, named: ns.of}, from
 }
 
-// finish stores outs, whose folds are given, one element to a thread.
+// finish stores outs, whose reductions are complete, one element to a thread.
 func (e *emitter) finish(outs []kernel.Out) {
 	l := e.lanes(nil, 1)
 	l.store(outs)
