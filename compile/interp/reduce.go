@@ -7,13 +7,13 @@ import (
 	"dmir/dialect/types"
 )
 
-// folder reduces elements of T into an accumulator of A by one of the named
+// reducer reduces elements of T into an accumulator of A by one of the named
 // reductions.
 type reducer[T number, A float64 | int64] struct {
 	init  A
-	row   func(acc A, x []T) A // folds x, in order
-	cols  func(acc []A, x []T) // folds x[j] into acc[j]
-	merge func(a, b A) A       // folds partial results
+	row   func(acc A, x []T) A // reduces x, in order
+	cols  func(acc []A, x []T) // combines acc[j] with x[j]
+	merge func(a, b A) A       // combines partial results
 }
 
 func newReducer[T number, A float64 | int64](kind string, elem types.Elem) reducer[T, A] {
@@ -68,7 +68,7 @@ func newReducer[T number, A float64 | int64](kind string, elem types.Elem) reduc
 	}
 }
 
-// sumRow keeps four sums, so that additions need not wait for each other.
+// sumRow has four accumulators, so that additions are independent.
 func sumRow[T number, A float64 | int64](acc A, x []T) A {
 	var s0, s1, s2, s3 A
 	n := len(x) &^ 3
@@ -85,7 +85,7 @@ func sumRow[T number, A float64 | int64](acc A, x []T) A {
 	return acc + ((s0 + s1) + (s2 + s3))
 }
 
-// halfFolder rounds every step to elem, which is what accumulate = f16 asks for.
+// halfReducer rounds every step to f16, for accumulate = f16.
 func halfReducer(kind string) reducer[float32, float64] {
 	f := newReducer[float32, float64](kind, types.F16)
 	merge := func(a, b float64) float64 { return float64(tensor.Round64(types.F16, f.merge(a, b))) }
@@ -101,10 +101,10 @@ func halfReducer(kind string) reducer[float32, float64] {
 	}, merge}
 }
 
-// fold reduces the middle one of the dimensions [outer, n, inner] of x and
-// gives outer × inner accumulators. Long reductions are cut into pieces whose
-// length depends on n alone, so the result does not depend on the threads;
-// ordered keeps them whole.
+// reduce reduces the middle one of the dimensions [outer, n, inner] of x to
+// outer × inner accumulators. Long reductions are split into pieces whose
+// length depends only on n, so that the result does not depend on the threads;
+// ordered prevents that.
 func reduce[T number, A float64 | int64](p *pool, x []T, outer, n, inner int, f reducer[T, A], ordered bool) []A {
 	const long = 1 << 15
 	length := n
@@ -151,8 +151,8 @@ func reduce[T number, A float64 | int64](p *pool, x []T, outer, n, inner int, f 
 	return out
 }
 
-// foldTensor is fold on a tensor of any kind, stored in a tensor of elem with
-// the given shape.
+// reduceTensor is reduce on a tensor of any kind, stored in a tensor of elem
+// with the given shape.
 func reduceTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, half bool, elem types.Elem, shape []int) *tensor.Tensor {
 	to := tensor.New(elem, shape...)
 	floats := func(acc []float64) {
@@ -187,8 +187,8 @@ func reduceTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, h
 }
 
 // signedOrder is x's integers with, for max and min of ui64, the top bit
-// flipped, which brings bit patterns into the order of signed integers; results
-// are flipped back.
+// flipped, which orders bit patterns as signed integers; results are flipped
+// back.
 func signedOrder(x *tensor.Tensor, kind string) (data []int64, flip int64) {
 	if x.Elem != types.UI64 || kind != "max" && kind != "min" {
 		return x.Int, 0

@@ -17,7 +17,7 @@ func reductionExecutors() map[string]executor {
 	}
 }
 
-// dims is the dimensions that attribute name lists for a tensor of the given rank.
+// dims is the dimensions in attribute name for a tensor of the given rank.
 func (c *call) dims(name string, rank int) ([]int, *Error) {
 	d, ok := op.Dims(c.op, name, rank)
 	if !ok {
@@ -26,7 +26,7 @@ func (c *call) dims(name string, rank int) ([]int, *Error) {
 	return d, nil
 }
 
-// dim is the dimension that attribute dim names.
+// dim is the dimension in attribute dim.
 func (c *call) dim(rank int) (int, *Error) {
 	d, ok := op.Dim(c.op, "dim", rank)
 	if !ok {
@@ -83,9 +83,9 @@ func adjacent(dims []int) bool {
 	return len(dims) > 0 && dims[len(dims)-1]-dims[0] == len(dims)-1
 }
 
-// runReduceWindow lays the elements of every window out as a row and reduces it.
-// Dimensions that the window leaves alone, before and after those it moves
-// over, are not part of the window.
+// runReduceWindow copies the elements of every window to a row and reduces it.
+// Leading and trailing dimensions over which the window does not move are not
+// part of it.
 func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 	x, kind := c.in[0], op.Str(c.op, "kind")
 	sizes := op.Ints(c.op, "window_dimensions")
@@ -198,7 +198,8 @@ func cumulate[T number, A float64 | int64](how runningSum, to, x []T, add func(s
 }
 
 // rowwise computes a tensor of x's type and shape along attribute dim: start is
-// given both with that dimension last and of size n, and returns what computes row r.
+// called with both tensors, in which that dimension is last and of size n, and
+// returns the function that computes row r.
 func (c *call) rowwise(start func(to, x *tensor.Tensor, n int) func(r int)) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	d, err := c.dim(x.Rank())
