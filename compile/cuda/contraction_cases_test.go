@@ -196,7 +196,8 @@ var convolutions = []productCase{
 	},
 }
 
-// Results that fold elements: over rows, over columns, with a batch and without.
+// Results that reduce elements: over rows, over columns, with and without a
+// batch.
 var reducing = []productCase{
 	{
 		name: "bias gradient", args: "%x: tensor<2x40x40xELEM>, %w: tensor<48x40xELEM>, %m: tensor<2x40x48xELEM>",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every fold in every element type: along rows of a warp and of a block, of
+// Every reduction in every element type: along rows of a warp and of a block, of
 // columns, of everything, and over rows so long that blocks share them.
 func TestReductions(t *testing.T) {
 	needEmulator(t)

@@ -99,7 +99,7 @@ func valid(p *problem, order []int) bool {
 	return len(seen) == len(p.tasks)
 }
 
-// The exact search finds the lowest peak of all orders, and says so.
+// The exact search finds the lowest peak of all orders, and proves it.
 func TestExactAgainstAllOrders(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
