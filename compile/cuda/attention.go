@@ -15,14 +15,14 @@ import (
 // attention is the geometry of a dm.attention or dm.attention_grad.
 type attention struct {
 	o             *ir.Op
-	elem, sum     types.Elem // of the operands; of what is computed
-	heads, group  int64      // over the whole batch; that share a key head
+	elem, sum     types.Elem // element types of the operands, and of the computation
+	heads, group  int64      // heads in the whole batch; heads that share a key head
 	queries, keys int64
 	depth, value  int64
 	scale         float64
 	batch         []int64   // the dimensions of the heads
 	mask          *ir.Value // nil: none
-	maskShape     []int64   // as long as batch, queries and keys together
+	maskShape     []int64   // of the rank of batch, queries and keys together
 }
 
 // attentionOf reads o, whose mask is operand number mask.
@@ -78,7 +78,7 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 // dropout is the rate; 0 for none.
 func (a *attention) dropout() float64 { return max(op.Float(a.o, "dropout"), 0) }
 
-// geometry is what the prelude's struct of the geometry is called.
+// geometry is the name of the prelude's struct of the geometry.
 const geometry local = "_S"
 
 // describe writes the prelude's struct of the geometry.
@@ -118,7 +118,8 @@ func (a *attention) describe(u *unit) {
 // hexFloat is a number in C++, in hexadecimal so that it is exact.
 func hexFloat(v float64) string { return fmt.Sprintf("%x", v) }
 
-// innerElements is the number of elements of a row-major shape behind dimension d.
+// innerElements is the product of the sizes of a row-major shape after
+// dimension d.
 func innerElements(shape []int64, d int) int64 {
 	n := int64(1)
 	for _, k := range shape[d+1:] {
@@ -127,8 +128,8 @@ func innerElements(shape []int64, d int) int64 {
 	return n
 }
 
-// parts sums the indices into which a row-major number falls, each times a step;
-// dimensions in which a mask has size 1 count nothing.
+// parts sums the indices that a row-major number decomposes into, each times a
+// stride; dimensions in which a mask has size 1 have none.
 func (a *attention) parts(number ident, shape, mask []int64, step func(d int) int64) code {
 	var sum code
 	for d, n := range shape {
@@ -179,21 +180,21 @@ func (a *attention) maskHead(matrix, repeat ident) code {
 	return cpp("dm::i32(%s + %s)", a.parts(matrix, kept, keep, step), a.parts(repeat, rest, drop, step))
 }
 
-// attentionPlan is how the launches of an attention share the work.
+// attentionPlan is the partition of an attention into blocks.
 type attentionPlan struct {
 	*attention
 	target  Target
 	f       *kernel.Form
 	tile    attentionTile
-	splits  int64   // blocks that share the keys
-	scratch []*temp // what the first launch leaves for the next one: means and weights of the splits
+	splits  int64   // number of blocks that the keys are split over
+	scratch []*temp // partial results of the first launch: means and weights of the splits
 }
 
 func (p *attentionPlan) temps() []*temp { return p.scratch }
 
-// attention is the plan of an attention: a block for each tile of queries of each
-// head. Where that leaves multiprocessors without work, blocks share the keys, and
-// a second kernel puts their results together.
+// attention is the plan of an attention: a block for each tile of queries of
+// each head. Where that leaves multiprocessors idle, the keys are split over
+// several blocks, and a second kernel combines their results.
 func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
 	a, err := attentionOf(f.Main, 3)
 	if err != nil {
@@ -251,7 +252,7 @@ func (p *attentionPlan) launch(kind attentionKind, t attentionTile, suffix strin
 	return l
 }
 
-// calls makes l a launch of a kernel that is a call; it takes those of the
+// calls makes l a launch of a kernel whose body is a call, with those
 // parameters that the call names.
 func (n *names) calls(l *launch, a *attention, call code) {
 	used := uses([]*stmt{{head: call}})
@@ -269,7 +270,7 @@ func (n *names) calls(l *launch, a *attention, call code) {
 // operand is the parameter for operand i of o.
 func (n *names) operand(o *ir.Op, i int) code { return cpp("%s", n.of[o.Operands[i]]) }
 
-// nothing is the prelude's value of an operand or a result that there is not.
+// nothing is the prelude's value of an absent operand or result.
 const nothing = "dm::Nothing{}"
 
 // result is the parameter for result i of o, or nothing.

@@ -5,11 +5,11 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// attentionGradient is how the launches of the gradient of an attention share the
-// work: a kernel for the sums of dy · y, and then one for each side: a block for
-// each tile of keys that loops over the queries, for dk and dv, and one for each
-// tile of queries that loops over the keys, for dq. The probabilities are computed
-// in both, so that nothing is added up in memory.
+// attentionGradient is the partition of the gradient of an attention: a kernel
+// for the sums of dy · y, then one for each side: a block for each tile of keys
+// that loops over the queries, for dk and dv, and one for each tile of queries
+// that loops over the keys, for dq. Both recompute the probabilities, so that
+// no sums are accumulated in memory.
 type attentionGradient struct{ attentionPlan }
 
 func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {

@@ -9,8 +9,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// attentionTile is how a kernel of attention is cut: the rows that a block owns
-// and the rows of the other side that it takes at a time.
+// attentionTile is the tiling of a kernel of attention: the rows that a block
+// owns and the rows of the other side that it loads at a time.
 type attentionTile struct {
 	own, other int
 	fragments  int // of 16 rows for each warp, on tensor cores
@@ -33,7 +33,7 @@ func (t attentionTile) String() string {
 	return fmt.Sprintf("dm::AttentionFma<%d>", t.n)
 }
 
-// path is the end of the names of the prelude's functions and of its file.
+// path is the suffix of the names of the prelude's functions and of its file.
 func (t attentionTile) path() string {
 	if t.tensor() {
 		return "mma"
@@ -88,7 +88,7 @@ func (a *attention) shared(kind attentionKind, t attentionTile) int64 {
 // both are more than a thread's registers.
 func (a *attention) separate() bool { return a.tensorCores() && a.depth+a.value > 256 }
 
-// extras counts what takes registers beside the sums and scores.
+// extras counts the values in registers besides the sums and scores.
 func (a *attention) extras() (n int) {
 	if a.mask != nil {
 		n++
@@ -99,7 +99,7 @@ func (a *attention) extras() (n int) {
 	return n
 }
 
-// registers of a thread, about: its sums and scores, and addresses.
+// registers estimates those of a thread: its sums and scores, and addresses.
 func (a *attention) registers(kind attentionKind, t attentionTile) int {
 	width, sums, scores := int(a.sum.Bytes()/4), ceil(a.value, 16), 1
 	switch kind {
@@ -120,24 +120,24 @@ func (a *attention) registers(kind attentionKind, t attentionTile) int {
 	return t.n*width*(int(sums)+scores*t.n+8) + 56 + more
 }
 
-// resident is how many blocks are to share a multiprocessor.
+// resident is the intended number of blocks on a multiprocessor.
 func (a *attention) resident(kind attentionKind, t attentionTile, m *machine.Machine) int {
 	perSM := min(int(m.SharedMemory)/(int(a.shared(kind, t))+1024), 65536/(t.threads()*a.registers(kind, t)), 2048/t.threads())
 	return max(1, perSM)
 }
 
-// tensorCores reports whether tensor cores take the elements.
+// tensorCores reports whether tensor cores support the element type.
 func (a *attention) tensorCores() bool {
 	return (a.elem == types.F16 || a.elem == types.BF16) && a.depth%2 == 0 && a.value%2 == 0 && max(a.depth, a.value) <= 256
 }
 
-// attentionTiles are the tiles to choose from, the largest first: what a thread
-// holds grows with the depth.
+// attentionTiles are the candidate tiles, largest first: the registers of a
+// thread grow with the depth.
 func (a *attention) tiles(kind attentionKind) []attentionTile {
 	if !a.tensorCores() || kind == gradOfMask {
 		return []attentionTile{{own: 64, other: 64, n: 4}, {own: 32, other: 32, n: 2}, {own: 16, other: 16, n: 1}}
 	}
-	// Where a thread's sums leave little room it takes fewer scores at a time.
+	// Where the sums take most registers, a step has fewer scores.
 	room := 256 - a.registers(kind, attentionTile{fragments: 1})
 	each := 2
 	if kind == forwardAttention {
@@ -154,9 +154,8 @@ func (a *attention) tiles(kind attentionKind) []attentionTile {
 	return append(out, attentionTile{own: 128, other: long, fragments: 1}, attentionTile{own: 64, other: long, fragments: 1}, attentionTile{own: 64, other: 16, fragments: 1})
 }
 
-// Attends reports whether there are kernels on m for o, a dm.attention of any
-// number of queries and keys, and for its gradient; in half precision on tensor
-// cores.
+// Attends reports whether m has kernels for o, a dm.attention of any number of
+// queries and keys, and for its gradient; in half precision, on tensor cores.
 func Attends(o *ir.Op, m *machine.Machine) bool {
 	q, v := o.In(0), o.In(2)
 	depth, known := q.Shape[q.Rank()-1].Int()
@@ -230,8 +229,8 @@ func (a *attention) blocks(kind attentionKind, t attentionTile) int64 {
 	return queries * a.heads
 }
 
-// attentionSplits is how many blocks share a tile's keys, each with two steps at
-// least.
+// attentionSplits is the number of blocks that a tile's keys are split over,
+// each with at least two steps.
 func (t Target) attentionSplits(a *attention, tile attentionTile) int64 {
 	idle := int64(t.Machine.SMs) / a.blocks(forwardAttention, tile)
 	return max(1, min(16, idle, ceil(a.keys, int64(tile.other))/2))

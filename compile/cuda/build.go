@@ -20,17 +20,17 @@ import (
 	"dmir/syntax/source"
 )
 
-// Codes lists what this package says of programs.
+// Codes lists the diagnostics of the package.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: reductions over different rows, a contraction whose result is reduced, or an op that has a kernel of its own.", Help: "take ops out of the kernel, or let `dmir opt` fuse it again"},
 	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more scratch memory than `dm.scratch` of its step reserves, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
 	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. It is a defect of dmir, not of the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` computes it meanwhile"},
 })
 
-// formOf says how the step o, a dm.kernel or a single op, runs.
+// formOf is the form of the step o, a dm.kernel or a single op.
 func formOf(p *op.InPlace, o *ir.Op) (f *kernel.Form, results []*ir.Value, err error) {
 	over := kernel.Updating(p, o)
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		f, err = kernel.OfOver([]*ir.Op{o}, o.Results, over)
 		return f, o.Results, wrap(o, err)
 	}
@@ -51,7 +51,7 @@ func wrap(o *ir.Op, err error) error {
 	if err == nil {
 		return nil
 	}
-	if u, ok := err.(*unsoundError); ok {
+	if u, ok := err.(*invalidError); ok {
 		return pass.Errorf(o, "DM852", "%v", u)
 	}
 	if r, ok := err.(*kernel.Reason); ok && r.Op != nil && r.Op.Span != (source.Span{}) {
@@ -64,8 +64,8 @@ func failure(o *ir.Op, format string, args ...any) error {
 	return pass.Errorf(o, "DM850", format, args...)
 }
 
-// Plan finds how each kernel of u's function runs and how many bytes it needs for
-// itself, for the plan of the memory that follows.
+// Plan chooses how each kernel of u's function runs and records the bytes of
+// its partial results, for the memory plan.
 func (c codegen) Plan(u *pass.Unit) error {
 	target, err := c.target(u)
 	if err != nil {
@@ -110,14 +110,14 @@ func (c codegen) Plan(u *pass.Unit) error {
 	return nil
 }
 
-// runs reports whether o, an op of a function's body, is a step of its own.
+// runs reports whether o, an op of a function's body, is a step.
 func runs(o *ir.Op) bool {
-	return len(o.Results) > 0 && o.Name != "dm.constant" && !op.IsView(o)
+	return len(o.Results) > 0 && o.Name != op.Constant && !op.IsView(o)
 }
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
 
-// Program is the artifact of fn, a function that all passes have gone over.
+// Program returns the artifact of fn, a function that all passes have run on.
 func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*artifact.Program, error) {
 	if err := schedule.Check(fn); err != nil { // the text may have been edited
 		return nil, err
@@ -143,12 +143,12 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 	if err := b.outputs(fn); err != nil {
 		return nil, err
 	}
-	b.remember(len(b.out.Steps))
+	b.setLifetimes(len(b.out.Steps))
 	b.finish()
 	return b.out, nil
 }
 
-// block adds the buffers and the steps of the level's function.
+// block adds the buffers and the steps of the current level.
 func (b *builder) block() error {
 	if err := b.buffers(); err != nil {
 		return err
@@ -177,17 +177,17 @@ type builder struct {
 	kernels map[string]int // by declaration and body
 	used    map[string]bool
 	texts   []*text // of the artifact's kernels
-	places  []int   // the line of the program that each text stands for where its statements give no other
+	places  []int   // the default line of the program for each text
 	costs   map[*ir.Op]*cost.Entry
 	flow    *cost.Flow
 	source  *source.File // of the program; nil: it has none
 	out     *artifact.Program
-	// floor is the step before which the last decision, or the last bound of a
-	// part of one, lies.
+	// floor is the step after the last decision or the last boundary of one of
+	// its parts.
 	floor int
 }
 
-// level is a function, or a region of it that runs as one.
+// level is a function, or an outlined region.
 type level struct {
 	fn       *ir.Func
 	schedule *schedule.Schedule
@@ -195,10 +195,10 @@ type level struct {
 	base     int64 // where its memory begins
 	// steps is the first and last step of the artifact for each of the schedule's.
 	steps [][2]int
-	own   []int // its buffers, which live between steps of the schedule
+	own   []int // its buffers, with live ranges in steps of the schedule
 }
 
-// buffers lays out the values of the plan.
+// buffers adds the buffers of the memory plan.
 func (b *builder) buffers() error {
 	region := pass.IsRegion(b.fn)
 	over := b.overwritten()
@@ -206,7 +206,7 @@ func (b *builder) buffers() error {
 		if p.Value == nil {
 			continue
 		}
-		if region && p.Kind == artifact.Input { // it is of what is around
+		if region && p.Kind == artifact.Input { // it belongs to the enclosing level
 			for _, v := range p.Views {
 				b.buffer[v] = b.buffer[p.Value]
 			}
@@ -216,7 +216,7 @@ func (b *builder) buffers() error {
 			p.Kind = artifact.Temp
 		}
 		if in := over[p.Value]; in != nil {
-			b.take(p, in)
+			b.shareBuffer(p, in)
 			continue
 		}
 		buf := bufferOf(p)
@@ -248,7 +248,7 @@ func (b *builder) buffers() error {
 	return nil
 }
 
-// outputs are the buffers of what fn returns.
+// outputs sets the buffers that fn returns.
 func (b *builder) outputs(fn *ir.Func) error {
 	for _, v := range fn.Body.Terminator().Operands {
 		n, ok := b.buffer[v]
@@ -269,7 +269,7 @@ func (b *builder) outputs(fn *ir.Func) error {
 	return nil
 }
 
-// bufferOf is a buffer of the plan that has bytes of its own.
+// bufferOf is a buffer of the memory plan with memory of its own.
 func bufferOf(p schedule.Buffer) artifact.Buffer {
 	shape, _ := kernel.ShapeOf(p.Value)
 	buf := artifact.Buffer{
@@ -282,7 +282,7 @@ func bufferOf(p schedule.Buffer) artifact.Buffer {
 	return buf
 }
 
-// constantBytes is the literal of a dm.constant as it lies in memory.
+// constantBytes is the literal of a dm.constant as bytes in memory.
 func constantBytes(v *ir.Value) ([]byte, error) {
 	d, ok := v.Op.Attr("value").(*types.Dense)
 	if !ok {
@@ -308,7 +308,7 @@ func constantBytes(v *ir.Value) ([]byte, error) {
 	return tensor.Pack(t)
 }
 
-// step adds what runs for step i of the schedule.
+// step adds the launches of step i of the schedule.
 func (b *builder) step(i int, st schedule.Step) error {
 	f, results, err := formOf(&b.inPlace, st.Op)
 	if err != nil {
@@ -318,7 +318,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		b.buffer[v] = b.buffer[results[k]]
 	}
 	name := b.unique(stepName(st.Op))
-	over, err := overOf(st, f, results)
+	over, err := inPlaceResults(st, f, results)
 	if err != nil {
 		return err
 	}
@@ -352,7 +352,8 @@ func (b *builder) step(i int, st schedule.Step) error {
 	}
 	each := launchBytes(st.Op, plan, ls, b.flow)
 	for k, l := range ls {
-		// The cost model knows one kernel: what it is split into differs with it.
+		// The cost model has one kernel: if it differs from the first launch, so do
+		// the others.
 		step := artifact.Step{Name: name + l.suffix, Kind: artifact.StepLaunch, Stream: st.Stream, Differs: orElse(l.differs, ls[0].differs)}
 		var args []artifact.Arg
 		for _, p := range l.params {
@@ -377,7 +378,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		if k == 0 {
 			step.Tile, step.Product = plan.tile()
 			for _, w := range st.Waits {
-				if last := b.steps[w][1]; last >= b.floor { // else a decision lies between
+				if last := b.steps[w][1]; last >= b.floor { // else a decision orders them
 					step.Waits = append(step.Waits, last)
 				}
 			}
@@ -399,8 +400,8 @@ func (b *builder) step(i int, st schedule.Step) error {
 	return nil
 }
 
-// readsTwice reports whether two operands lie in the same memory. In a region,
-// views of one value are values of their own.
+// readsTwice reports whether two operands overlap in memory. In a region, views
+// of one value are separate arguments.
 func (b *builder) readsTwice(args []artifact.Arg, params []param) bool {
 	for i, a := range args {
 		for k, c := range args[:i] {
@@ -413,9 +414,10 @@ func (b *builder) readsTwice(args []artifact.Arg, params []param) bool {
 	return false
 }
 
-// remember gives the buffers of the level the steps of the artifact for those of
-// the schedule; end is what lives to the end does.
-func (b *builder) remember(end int) {
+// setLifetimes converts the live ranges of the level's buffers from steps of
+// the schedule to steps of the artifact; end is the last step of those that
+// live to the end.
+func (b *builder) setLifetimes(end int) {
 	for _, i := range b.own {
 		buf := &b.out.Buffers[i]
 		if buf.First >= 0 && buf.First < len(b.steps) {
@@ -429,8 +431,8 @@ func (b *builder) remember(end int) {
 	}
 }
 
-// lines are those of the program that o, a kernel or an op, comes from: its own
-// first, then those of the ops in it in their order.
+// lines are the lines of the program of o, a kernel or an op: its own first,
+// then those of its ops in order.
 func (b *builder) lines(o *ir.Op) []int {
 	var out []int
 	ir.Walk([]*ir.Op{o}, func(o *ir.Op) bool {
@@ -449,8 +451,8 @@ func firstOf(lines []int) int {
 	return lines[0]
 }
 
-// stepName is what a step is called: as the fuse pass named it, else by its
-// first result.
+// stepName is the name of a step: from the fuse pass, else that of its first
+// result.
 func stepName(o *ir.Op) string {
 	if n := o.Str("dm.name"); n != "" {
 		return identifier(n)
@@ -473,10 +475,9 @@ func (b *builder) unique(name string) string {
 	return try
 }
 
-// kernel is the number of the kernel with text t; one that was written before
-// under another name is taken again.
+// kernel is the index of the kernel with text t; an equal text is reused.
 func (b *builder) kernel(t *text, name string, lines []int) int {
-	same := printer{kernel: "k"} // its name and the ops that it stands for make no difference
+	same := printer{kernel: "k"} // compared without names and lines
 	same.statements(t.before.statements(), 0)
 	same.statements([]*stmt{t.kernel()}, 0)
 	key := same.b.String() + t.arch
@@ -492,7 +493,7 @@ func (b *builder) kernel(t *text, name string, lines []int) int {
 	n := len(b.out.Kernels)
 	b.kernels[key] = n
 	k := artifact.Kernel{
-		Name:  fmt.Sprintf("k%d_%s", n, name), // a value may be called as a function of the C library is
+		Name:  fmt.Sprintf("k%d_%s", n, name), // the prefix avoids the names of the C library
 		Class: t.class, Block: artifact.Block{Threads: t.threads, Shared: t.shared}, Arch: t.arch, Lines: slices.Clone(lines),
 	}
 	for _, p := range t.params {
@@ -507,7 +508,7 @@ func (b *builder) kernel(t *text, name string, lines []int) int {
 	return n
 }
 
-// finish writes the text of all kernels.
+// finish renders the text of all kernels.
 func (b *builder) finish() {
 	p := printer{line: b.line, file: b.out.File}
 	fmt.Fprintf(&p.b, "// @%s of %s, for %s. Steps run in the order of the kernels.\n", escape.Comment(b.out.Name),
@@ -535,7 +536,7 @@ func (b *builder) finish() {
 		if b.places[i] > 0 {
 			fmt.Fprintf(&p.b, "// %s, from %s\n", t.class, linesText(k.Lines))
 		}
-		p.kernel, p.told, p.at = k.Name, 0, b.places[i]
+		p.kernel, p.lineSet, p.at = k.Name, 0, b.places[i]
 		p.statements(t.before.statements(), 0)
 		p.at = b.places[i]
 		p.statements([]*stmt{t.kernel()}, 0)

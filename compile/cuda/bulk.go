@@ -10,21 +10,20 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// boxDim is one dimension of a tensor as a tensor map describes it: a part of
-// the operand's address.
+// boxDim is one dimension of a tensor map: a part of the operand's address.
 type boxDim struct {
 	stride int64 // elements
 	size   int64
 	box    int64
-	atom   *kernel.Atom // what the coordinate is, from `from` on
+	atom   *kernel.Atom // the coordinate, plus `from`
 	from   int64
 }
 
-// boxes are the dimensions, innermost first, of a map that brings an operand in
-// boxes of 64 elements along which it is contiguous by `lines` along the other
-// of its row and k; false where the bulk copy engine cannot: it takes up to five
-// dimensions whose strides are multiples of 16 bytes, and a box must not reach
-// from one value of an outer letter into the next.
+// boxes are the dimensions, innermost first, of a tensor map that copies an
+// operand in boxes of 64 elements along its contiguous dimension by `lines`
+// along the other of its row and k; false where the bulk copy engine cannot: it
+// supports up to five dimensions whose strides are multiples of 16 bytes, and a
+// box must not cross from one value of an outer letter to the next.
 func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, lines int64) (dims []boxDim, alongK, ok bool) {
 	if x.Op != kernel.Load || x.Elem != elem || x.At.C < 0 || flat.K == nil || row == nil {
 		return nil, false, false
@@ -72,8 +71,8 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 			return nil, false, false
 		}
 	}
-	// Where the operand is a part of a tensor, its first element's place becomes
-	// that of its first coordinates.
+	// Where the operand is a part of a tensor, its offset becomes the first
+	// coordinates.
 	rest := x.At.C
 	for i := len(dims) - 1; i >= 0; i-- {
 		dims[i].from = rest / dims[i].stride
@@ -82,7 +81,7 @@ func boxes(x *kernel.Expr, flat kernel.Flat, row *kernel.Atom, elem types.Elem, 
 	return dims, alongK, true
 }
 
-// linesOf is how many rows of an operand one box holds where it is contiguous
+// linesOf is the number of rows of an operand in one box where it is contiguous
 // along k.
 func (c Config) linesOf(which, products int) int64 {
 	if which == 0 {
@@ -91,8 +90,8 @@ func (c Config) linesOf(which, products int) int64 {
 	return int64(c.BN / products)
 }
 
-// bulkFits reports whether tensor maps can bring both operands of t in the
-// boxes of tile c.
+// bulkFits reports whether tensor maps can copy both operands of t in the boxes
+// of tile c.
 func bulkFits(t *kernel.Tiled, c Config) bool {
 	elem, ok := shapeOf(t).tensorElem()
 	if !ok {
@@ -114,7 +113,8 @@ func bulkFits(t *kernel.Tiled, c Config) bool {
 	return true
 }
 
-// maps makes the operand one that tensor maps bring, which are parameters in ns.
+// maps makes the operand one copied by tensor maps, which become parameters in
+// ns.
 func (s *operand) maps(ns *names) error {
 	row := rowOf(s.which, s.flat)
 	box := s.c.linesOf(s.which, s.t.Products)
@@ -144,7 +144,7 @@ func (s *operand) maps(ns *names) error {
 	return nil
 }
 
-// writeMaps writes the functor of an operand that tensor maps bring.
+// writeMaps writes the functor of an operand copied by tensor maps.
 func (s *operand) writeMaps(t *text) {
 	const to, at, full, i, k ident = "to", "at", "full", "i", "k"
 	u := t.before

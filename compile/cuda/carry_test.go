@@ -85,7 +85,7 @@ func TestPathOf(t *testing.T) {
 
 // everyProduct are all tiles with all orders of the operands and types that
 // Hopper's tensor cores take, whole and with sums that blocks share; every tile of
-// the other paths; and folds in every tile that can have them.
+// the other paths; and reductions in every tile that supports them.
 func everyProduct() []productCase {
 	var out []productCase
 	for i, p := range orders {
@@ -137,11 +137,11 @@ func TestEveryProduct(t *testing.T) {
 	c.emulate(t)
 }
 
-// Folds with every tile that they can have.
-func TestEveryFold(t *testing.T) {
+// Reductions with every tile that supports them.
+func TestEveryReduction(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
 	_, _, all := suite.Recording()
-	for i, p := range folding {
+	for i, p := range reducing {
 		for j, tile := range append(append([]Config{}, wgmmaTiles...), mmaTiles...) {
 			q := p.of([]string{"f16", "bf16"}[(i+j)%2], tile)
 			if (all || (i+j)%11 == 0) && c.takes(t, q) {

@@ -16,18 +16,17 @@ import (
 	"dmir/internal/atomicfile"
 )
 
-// Choices are tiles that were measured to be the fastest, by product and
-// architecture; they win over the model. They are safe for use at once.
+// Choices are the tiles measured to be the fastest, by product and
+// architecture; they override the model. They are safe for concurrent use.
 type Choices struct {
 	mu    sync.Mutex
 	tiles map[string]Config
 }
 
-// NewChoices is no choices.
+// NewChoices returns empty choices.
 func NewChoices() *Choices { return &Choices{tiles: map[string]Config{}} }
 
-// ReadChoices reads the choices that were written to a file; where there is no
-// such file there are none.
+// ReadChoices reads choices from a file; a file that does not exist has none.
 func ReadChoices(path string) (*Choices, error) {
 	c := NewChoices()
 	text, err := os.ReadFile(path)
@@ -57,15 +56,15 @@ func (c *Choices) Write(path string) error {
 	})
 }
 
-// Set keeps the tile for products like t on an architecture.
+// Set stores the tile for products like t on an architecture.
 func (c *Choices) Set(t *kernel.Tiled, arch string, tile Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tiles[shapeOf(t).key(arch)] = tile
 }
 
-// Put keeps a tile for a product, both as artifact.Step names them; it reports
-// whether there is such a tile.
+// Put stores a tile for a product, both named as in artifact.Step; it reports
+// whether the tile exists.
 func (c *Choices) Put(product, tile string) bool {
 	name, splits, split := strings.Cut(tile, " / ")
 	n, err := strconv.Atoi(splits)
@@ -84,7 +83,8 @@ func (c *Choices) Put(product, tile string) bool {
 	return false
 }
 
-// Find is the tile for products like t, if there is one that can compute it.
+// Find returns the tile for products like t, if there is one that can compute
+// it.
 func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 	if c == nil {
 		return Config{}, false
@@ -96,7 +96,7 @@ func (c *Choices) Find(t *kernel.Tiled, target Target) (Config, bool) {
 	return tile, ok && p.can(t, tile, target)
 }
 
-// can reports whether tile c, which may come from a file, computes p.
+// can reports whether tile c, which may come from a file, can compute p.
 func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	known := func(tiles []Config) bool {
 		return slices.ContainsFunc(tiles, func(k Config) bool {
@@ -121,6 +121,6 @@ func (p productShape) can(t *kernel.Tiled, c Config, target Target) bool {
 	default:
 		return false
 	}
-	alone := c.Splits <= 1
-	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (alone || !p.half && !p.folds)
+	unsplit := c.Splits <= 1
+	return p.takes(c) && int64(c.shared(p.sum)) <= target.Machine.SharedMemory && c.Splits <= 64 && (unsplit || !p.half && !p.reduces)
 }

@@ -8,29 +8,29 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// columns is how the threads of a kernel that folds over rows alone share columns
-// and rows: a block takes some columns, side by side in memory, and a part of the
-// rows; its threads share the rows.
+// columns is the partition of a kernel with reductions over rows only: a block
+// has some neighbouring columns and a part of the rows, which its threads
+// share.
 type columns struct {
 	f      *kernel.Form
-	v      int64 // neighbours of a thread
+	v      int64 // vector width of a thread
 	chunks int64 // of v columns in a row
-	wide   int64 // threads of a block side by side
+	wide   int64 // threads of a block along a row
 	deep   int64 // threads of a block that share the rows
-	tiles  int64 // blocks side by side
-	splits int64 // blocks that share the rows; from 2 on their sums pass through memory
-	// The parts of the sums of columns, and of all rows.
+	tiles  int64 // blocks along a row
+	splits int64 // blocks that share the rows; from 2 on with partial sums in memory
+	// The partial sums of columns, and of all rows.
 	sums, totals []*temp
 }
 
-// columns is the plan of a kernel that folds over rows alone.
+// columns is the plan of a kernel with reductions over rows only.
 func (t Target) columns(f *kernel.Form) *columns {
 	r, n := f.Rows, f.Nest
 	p := &columns{f: f, v: 4, wide: 32}
 	if widestOf(f) <= 2 {
 		p.v = 8 // 16 bytes to an access
 	}
-	// The sums of a block's threads meet in shared memory.
+	// The threads of a block combine their sums in shared memory.
 	const most = 48 << 10
 	for p.v > 1 && (r.Cols%p.v != 0 || r.Cols/p.v < 32 || int64(len(n.Columns)+len(n.Totals))*blockThreads*p.v*8 > most) {
 		p.v /= 2
@@ -41,7 +41,7 @@ func (t Target) columns(f *kernel.Form) *columns {
 	}
 	p.deep = blockThreads / p.wide
 	p.tiles = (p.chunks + p.wide - 1) / p.wide
-	// Each thread adds up some rows, else there is more to finish than to do.
+	// Each thread has several rows, so that the final reduction stays small.
 	p.splits = max(1, min(4*t.multiprocessors()/p.tiles, r.Rows/(p.deep*8)))
 	if p.splits > 1 {
 		p.sums, p.totals = parts(n.Columns, p.splits*r.Cols, false), parts(n.Totals, p.splits*r.Cols, false)
@@ -91,8 +91,8 @@ func (p *columns) launches() ([]*launch, error) {
 	return all, nil
 }
 
-// write writes the kernel of the blocks; to is where they leave parts of sums,
-// where there are several for a column.
+// write writes the kernel of the blocks; to are the partial sums, where several
+// blocks share a column.
 func (p *columns) write(t *text, to []ident) error {
 	f, err := widened(p.f, p.v)
 	if err != nil {

@@ -5,19 +5,20 @@ import (
 
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 )
 
-// placeConstants moves constants of several values out of a kernel: they are data
-// in memory, and not numbers in its text. So are all operands of library kernels.
-// Numbers that a kernel captures move into it.
+// placeConstants moves constants of several values out of a kernel, since they
+// are data in memory, not numbers in its text; so are all operands of library
+// kernels. It moves numbers that a kernel captures into it.
 func placeConstants(o *ir.Op) {
-	if o.Name != "dm.kernel" {
+	if o.Name != op.Kernel {
 		return
 	}
 	body := o.Body(0)
 	library := kernel.LibraryOp(body.Ops) != nil
 	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == "dm.constant" && (library || !kernel.IsNumber(c)) {
+		if c.Name == op.Constant && (library || !kernel.IsNumber(c)) {
 			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
@@ -31,7 +32,7 @@ func placeConstants(o *ir.Op) {
 	b := &ir.Builder{Block: body}
 	for _, user := range slices.Clone(body.Ops) {
 		for i, v := range user.Operands {
-			if user == body.Terminator() || v.Op == nil || v.Op.Name != "dm.constant" || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
+			if user == body.Terminator() || v.Op == nil || v.Op.Name != op.Constant || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
 				continue
 			}
 			if inside[v] == nil {

@@ -10,19 +10,19 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// contraction is the scheme of a tiled matrix product: functors for the operands and
-// the results, which a main loop of the prelude takes.
+// contraction is the scheme of a tiled matrix product: functors of the operands
+// and of the results for a main loop of the prelude.
 type contraction struct {
 	target Target
 	f      *kernel.Form
 	t      *kernel.Tiled
 	c      Config
-	sums   *temp   // partial sums, where blocks share a sum
-	parts  []*temp // of the results that fold elements
+	sums   *temp   // partial sums, where splits > 1
+	parts  []*temp // partial results of the reduced results
 }
 
-// contraction is the plan of a contraction with the tile that is asked for, or the
-// best one.
+// contraction is the plan of a contraction with the given tile, or the best
+// one.
 func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
 	tiled, err := f.Tiled()
 	if err != nil {
@@ -37,19 +37,19 @@ func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
 		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
 		return p, nil
 	}
-	if !tiled.Folded {
+	if !tiled.Reduces {
 		return p, nil
 	}
-	_, folds, _, err := tiled.Results(1)
-	for _, f := range folds {
+	_, reductions, _, err := tiled.Results(1)
+	for _, f := range reductions {
 		p.parts = append(p.parts, &temp{elem: types.F32, n: p.partsOf(f.Rows) * p.valuesOf(f.Rows) * tiled.Batch})
 	}
 	return p, err
 }
 
-// tileOf is the tile that is asked for, or the one of the rank that is being
-// measured, or the one that was measured to be fastest, or the one that the model
-// puts first.
+// tileOf is, in this order of preference, the given tile, the candidate of the
+// rank being measured, the tile measured to be fastest, and the first in the
+// model.
 func (t Target) tileOf(tiled *kernel.Tiled, candidates []Config, tile string) Config {
 	for _, c := range candidates {
 		if c.String() == tile {
@@ -98,7 +98,7 @@ func (p *contraction) launches() ([]*launch, error) {
 	}
 	l := &launch{
 		class: string(p.f.Class), of: p.f.Main, threads: c.threads(), shared: c.shared(t.Elem), named: ns.of,
-		grid: [3]int{int(tiles), 1, 1}, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.held+b.held+r.held),
+		grid: [3]int{int(tiles), 1, 1}, include: p.include(), blocks: c.resident(t.Elem, p.target.Machine, a.extraRegisters+b.extraRegisters+r.extraRegisters),
 	}
 	if c.Path == Wgmma {
 		l.grid[0] = min(l.grid[0], p.target.Machine.SMs)
@@ -115,11 +115,11 @@ func (p *contraction) launches() ([]*launch, error) {
 		p.call(t.body, a, b, r.literal())
 		return nil
 	}
-	return append([]*launch{l}, p.joinFolds(l, ns, r)...), nil
+	return append([]*launch{l}, p.combineLaunches(l, ns, r)...), nil
 }
 
-// split makes two launches of l: blocks that store partial sums, and the results
-// from the sums of those.
+// split makes two launches of l: one stores partial sums, the other adds them
+// up and stores the results.
 func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*launch {
 	t := p.t
 	v := int64(4)
@@ -147,7 +147,7 @@ func (p *contraction) split(l *launch, ns *names, a, b *operand, r *results) []*
 	return []*launch{l, finish}
 }
 
-// fields are those of the parameters that are among several, in their order.
+// fields are the parameters in the given set, in their order.
 func (n *names) fields(fields ...[]param) []param {
 	among := map[ident]bool{}
 	for _, f := range slices.Concat(fields...) {
@@ -186,7 +186,7 @@ func (p *contraction) shape() string {
 	return fmt.Sprintf("dm::Shape<%d, %d, %d, %d, %d, %d>", p.t.Batch, p.t.Rows, p.t.Cols, p.t.Depth, max(p.c.Splits, 1), p.t.Products)
 }
 
-// sumType is the type in which products are summed.
+// sumType is the type in which products are accumulated.
 func (p *contraction) sumType() string {
 	switch e := p.t.Elem; {
 	case p.c.Path == Fma && p.t.Half:
@@ -214,7 +214,8 @@ func (p *contraction) sumElem() types.Elem {
 	return types.F32
 }
 
-// group is how many of B's rows in turn belong to each of two products.
+// group is the number of consecutive rows of B that belong to one of two
+// products.
 func (p *contraction) group() int {
 	switch p.c.Path {
 	case Mma:
@@ -225,7 +226,7 @@ func (p *contraction) group() int {
 	return p.c.BN / (p.c.WN / 4)
 }
 
-// literal is a value of a functor: its type and the parameters it holds.
+// literal is the initializer of a functor: its type and its parameters.
 func literal(name string, fields []param) code {
 	var held []code
 	for _, f := range fields {
@@ -234,7 +235,7 @@ func literal(name string, fields []param) code {
 	return cpp("%s{%s}", local(name), held)
 }
 
-// read are the parameters for what xs read and outs write.
+// read are the parameters for the values that xs read and outs write.
 func (n *names) read(xs []*kernel.Expr, outs []kernel.Out) []param {
 	used := map[*ir.Value]bool{}
 	read := func(x *kernel.Expr) {
@@ -273,18 +274,18 @@ func (u *unit) declare(fields []param) {
 	}
 }
 
-// results is what becomes of the sums of products.
+// results is the epilogue: the functor that computes the results from the sums.
 type results struct {
 	*contraction
-	outs   []kernel.Out
-	folds  []fold
-	flat   kernel.Flat
-	fields []param
-	vector int64 // neighbours that a call of it takes
-	held   int   // registers that it needs beside the sums, about
+	outs           []kernel.Out
+	reductions     []reducedResult
+	flat           kernel.Flat
+	fields         []param
+	vector         int64 // vector width of a call
+	extraRegisters int   // estimate, besides the sums
 }
 
-// results are the results of the product, whose parameters are in ns.
+// results is the epilogue of the product, whose parameters are in ns.
 func (p *contraction) results(ns *names) (*results, error) {
 	v := int64(8)
 	if p.c.Path == Fma {
@@ -294,7 +295,7 @@ func (p *contraction) results(ns *names) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	best := int64(1) // as long as some tensor along n comes in runs; all must divide n
+	best := int64(1) // the widest vector of some tensor along n; all must divide n
 	for _, o := range outs {
 		if flat.N != nil {
 			best = max(best, o.At.Vector(flat.N, v))
@@ -303,20 +304,20 @@ func (p *contraction) results(ns *names) (*results, error) {
 	for best > 1 && p.t.Cols%best != 0 {
 		best /= 2
 	}
-	outs, folded, flat, err := p.t.Results(best)
+	outs, reduced, flat, err := p.t.Results(best)
 	if err != nil {
 		return nil, err
 	}
 	r := &results{contraction: p, outs: outs, flat: flat, vector: best}
 	var xs []*kernel.Expr
-	for _, f := range folded {
+	for _, f := range reduced {
 		xs = append(xs, f.X)
 	}
-	r.held = registersOf(outs, xs)
+	r.extraRegisters = registersOf(outs, xs)
 	r.fields = ns.read(xs, outs)
-	for i, f := range folded {
+	for i, f := range reduced {
 		name := ns.addTemp(string(ns.of[f.Value])+"_parts", p.parts[i], artifact.Out)
-		r.folds = append(r.folds, fold{f, p.partsOf(f.Rows), name})
+		r.reductions = append(r.reductions, reducedResult{f, p.partsOf(f.Rows), name})
 		r.fields = append(r.fields, ns.params[len(ns.params)-1])
 	}
 	return r, nil
@@ -326,9 +327,9 @@ func (r *results) literal() code { return literal("_Out", r.fields) }
 
 // The variables of functors.
 const (
-	batch        ident = "z"
-	accumulators ident = "acc"
-	foldValues   ident = "value"
+	batch         ident = "z"
+	accumulators  ident = "acc"
+	reducedValues ident = "value"
 )
 
 // write writes the epilogue.
@@ -336,7 +337,7 @@ func (r *results) write(t *text) error {
 	u, p := t.before, r.contraction
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
-	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.folds))
+	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.reductions))
 	u.declare(r.fields)
 	r.writeJoins(u)
 	sum := p.sumType()
@@ -344,8 +345,8 @@ func (r *results) write(t *text) error {
 		sum = "float"
 	}
 	params := cpp("dm::i32 %s, dm::i32 %s, dm::i32 %s, const %s (&%s)[%d][%d]", def(batch), def("m"), def("n"), sum, def(accumulators), p.t.Products, r.vector)
-	if len(r.folds) > 0 {
-		params = cpp("%s, float (&%s)[%d][%d]", params, def(foldValues), len(r.folds), r.vector)
+	if len(r.reductions) > 0 {
+		params = cpp("%s, float (&%s)[%d][%d]", params, def(reducedValues), len(r.reductions), r.vector)
 	}
 	u.enter(block, "DM_FN void operator()(%s) const", params)
 	e := t.emitter(u)
@@ -354,12 +355,12 @@ func (r *results) write(t *text) error {
 	e.along(r.flat.N, "n", r.flat.V)
 	l := e.lanes(r.flat.Lane, r.flat.V)
 	var xs []*kernel.Expr
-	for _, f := range r.folds {
+	for _, f := range r.reductions {
 		xs = append(xs, f.X)
 	}
 	l.storeAnd(r.outs, xs, func(j code) {
 		for i, x := range xs {
-			e.assign(x.From, cpp("%s[%d][%s]", foldValues, i, j), l.value(x))
+			e.assign(x.From, cpp("%s[%d][%s]", reducedValues, i, j), l.value(x))
 		}
 	})
 	u.leave()
@@ -367,8 +368,8 @@ func (r *results) write(t *text) error {
 	return nil
 }
 
-// registersOf is about what the results' expressions need beside the sums: the
-// compiler computes several elements at a time.
+// registersOf estimates the registers for the results' expressions besides the
+// sums: the compiler interleaves several elements.
 func registersOf(outs []kernel.Out, xs []*kernel.Expr) int {
 	seen := map[*kernel.Expr]bool{}
 	n := 0
@@ -393,7 +394,7 @@ func registersOf(outs []kernel.Out, xs []*kernel.Expr) int {
 	return min(n, 100)
 }
 
-// along is bind for a variable that counts runs of v.
+// along is bind for a variable that counts vectors of v.
 func (e *emitter) along(a *kernel.Atom, name ident, v int64) {
 	if v > 1 && a != nil && v&(v-1) == 0 {
 		e.runs[a] = run{name, v}

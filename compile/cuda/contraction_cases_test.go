@@ -196,8 +196,9 @@ var convolutions = []productCase{
 	},
 }
 
-// Results that fold elements: over rows, over columns, with a batch and without.
-var folding = []productCase{
+// Results that reduce elements: over rows, over columns, with and without a
+// batch.
+var reducing = []productCase{
 	{
 		name: "bias gradient", args: "%x: tensor<2x40x40xELEM>, %w: tensor<48x40xELEM>, %m: tensor<2x40x48xELEM>",
 		body: `%0 = dm.einsum "blk,nk->bln" %x, %w : (tensor<2x40x40xELEM>, tensor<48x40xELEM>) -> tensor<2x40x48xELEM>

@@ -32,7 +32,7 @@ type productCase struct {
 	body string
 	out  string // "%y : tensor<…>", or several
 	tile Config
-	rows bool // it is folds along rows, and no contraction
+	rows bool // a row kernel, no contraction
 }
 
 var targets = map[string]string{"sm_80": "a100-80", "sm_90a": "h200", "sm_100": "b200"}
@@ -79,7 +79,7 @@ func module(t *testing.T, p productCase) *ir.Module {
 	return prog.Modules[0]
 }
 
-// traffic is what the cost model says that p moves as one kernel.
+// traffic is the prediction of the cost model for p as one kernel.
 func traffic(t *testing.T, p productCase, values, kinds string) (read, written int64) {
 	t.Helper()
 	var names []string
@@ -426,9 +426,9 @@ func TestContractionConvolutions(t *testing.T) {
 	}
 }
 
-func TestContractionFolds(t *testing.T) {
+func TestContractionReductions(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
-	for i, p := range folding {
+	for i, p := range reducing {
 		c.add(t, p.of("f16", Config{}), true)
 		c.add(t, p.of("bf16", mmaTiles[i]), true)
 		c.add(t, p.of("bf16", mmaTiles[5]), true)
@@ -492,7 +492,7 @@ func TestContractionCompiles(t *testing.T) {
 				}
 			}
 		}
-		for _, p := range slices.Concat(around, groups, folding, convolutions) {
+		for _, p := range slices.Concat(around, groups, reducing, convolutions) {
 			c.add(t, p.of("bf16", Config{}), false)
 			if arch == "sm_80" {
 				c.add(t, p.of("f32", Config{}), false)

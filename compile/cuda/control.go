@@ -8,18 +8,20 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 )
 
-// control adds what runs for step i of the schedule, a dm.while or a dm.if: a
-// decision with the steps of its regions behind it.
+// control adds step i of the schedule, a dm.while or a dm.if: a decision
+// followed by the steps of its regions.
 //
-// The results are buffers of what is around. A while copies what it begins with
-// into them, where the regions read it, unless that dies there and they are its
-// own bytes; its body leaves what comes next in the memory of the region, and at
-// its end that is copied over what was. So no kernel of the body need know which
-// of its operands are still needed, but for updates in place of a carried value,
-// which is where it belongs already. The copies are all that a round adds.
+// The results are buffers of the enclosing level. A while copies its initial
+// values into them, where the regions read them, unless an initial value dies
+// there and shares the result's buffer. The body computes the next values in
+// the memory of the region, and at its end they are copied over the current
+// ones. So kernels of the body may ignore which operands are still live; only
+// updates in place of a carried value write to its buffer directly. The copies
+// are all that an iteration adds.
 func (b *builder) control(i int, st schedule.Step) error {
 	o := st.Op
 	first := len(b.out.Steps)
@@ -35,7 +37,7 @@ func (b *builder) control(i int, st schedule.Step) error {
 	}
 	at := b.base + st.ScratchOffset
 	var err error
-	if o.Name == "dm.while" {
+	if o.Name == op.While {
 		err = b.loop(o, name, results, at, at+swap)
 	} else {
 		err = b.branch(o, name, results, at)
@@ -47,8 +49,8 @@ func (b *builder) control(i int, st schedule.Step) error {
 	return nil
 }
 
-// loop adds a while; its regions' memory begins at base, that of the values that
-// change places at swap.
+// loop adds a while; the memory of its regions begins at base, that for swapped
+// values at swap.
 func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) error {
 	var begin []move
 	for k, v := range o.Operands {
@@ -78,7 +80,7 @@ func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) e
 				continue
 			}
 			n := len(b.out.Buffers)
-			// It lives from the copy into it, which comes next, to the part's end.
+			// It lives from the copy into it, the next step, to the part's end.
 			b.out.Buffers = append(b.out.Buffers, artifact.Buffer{
 				Name: like.Name + ".next", Elem: like.Elem, Shape: like.Shape, Order: like.Order, Kind: artifact.Temp, Offset: swap, Bytes: like.Bytes,
 			})
@@ -127,7 +129,7 @@ func (b *builder) branch(o *ir.Op, name string, results []int, base int64) error
 	return nil
 }
 
-// decision adds a step that decides about those that follow.
+// decision adds a step that decides whether the following ones run.
 func (b *builder) decision(kind artifact.StepKind, name string) int {
 	n := len(b.out.Steps)
 	b.out.Steps = append(b.out.Steps, artifact.Step{Name: name, Kind: kind})
@@ -136,8 +138,8 @@ func (b *builder) decision(kind artifact.StepKind, name string) int {
 }
 
 // region adds the steps of region n of o, whose memory begins at base and whose
-// arguments are the buffers args. last adds what comes behind them and is told
-// where the values lie that the region yields.
+// arguments are the buffers args. last adds the steps after them, given the
+// buffers of the yielded values.
 func (b *builder) region(o *ir.Op, n int, base int64, args []int, last func(given []int)) error {
 	return pass.Outlined(b.fn, o, n, func(fn *ir.Func, captured []*ir.Value) error {
 		for k, v := range fn.Args {
@@ -169,7 +171,7 @@ func (b *builder) region(o *ir.Op, n int, base int64, args []int, last func(give
 			given = append(given, at)
 		}
 		last(given)
-		b.remember(len(b.out.Steps) - 1)
+		b.setLifetimes(len(b.out.Steps) - 1)
 		b.floor = len(b.out.Steps)
 		return nil
 	})
@@ -178,8 +180,8 @@ func (b *builder) region(o *ir.Op, n int, base int64, args []int, last func(give
 // move is a copy from one buffer to another.
 type move struct{ to, from int }
 
-// copies adds copies, one behind the other, that come behind all that runs since
-// the last decision.
+// copies adds copies, one after the other, that wait for all steps since the
+// last decision.
 func (b *builder) copies(ms []move) {
 	waits := true
 	for _, m := range ms {
@@ -203,7 +205,8 @@ func (b *builder) copies(ms []move) {
 	}
 }
 
-// others are the last steps since the last decision of the streams but the first.
+// others are the last steps since the last decision on each stream other than
+// the first.
 func (b *builder) others() (out []int) {
 	seen := map[int]bool{0: true}
 	for i := len(b.out.Steps) - 1; i >= b.floor; i-- {

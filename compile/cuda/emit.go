@@ -11,46 +11,47 @@ import (
 	"dmir/dialect/types"
 )
 
-// emitter writes the statements that compute expressions, each once in the
-// innermost scope that all its uses see.
+// emitter writes the statements that compute expressions, each once, in the
+// innermost scope that encloses all its uses.
 type emitter struct {
 	*unit
 	scopes  []scope
-	atoms   map[*kernel.Atom]code // what the variables that have values here are called
+	atoms   map[*kernel.Atom]code // names of the variables that have values here
 	params  map[*ir.Value]ident
-	unsound *[]string // what was asked for where it cannot be computed
-	// loaded gives what a load reads where it was read beforehand.
+	invalid *[]string // expressions that cannot be computed where they are used
+	// loaded are loads that were read before.
 	loaded func(x *kernel.Expr) (code, bool)
-	// given are expressions computed elsewhere, such as folds over rows.
+	// given are expressions computed elsewhere, such as reductions over rows.
 	given map[*kernel.Expr]code
-	// lane are expressions of which an array holds one value for each neighbour.
+	// lane are expressions with an array of one value for each lane.
 	lane map[*kernel.Expr]ident
 	next int
-	// approximate are exponentials that no result wider than 16 bits is made of.
+	// approximate are exponentials that only results of at most 16 bits depend
+	// on.
 	approximate map[*kernel.Expr]bool
 	runs        map[*kernel.Atom]run
-	// lanesOf is the variable that numbers neighbours; nil: there is none.
+	// lanesOf is the variable that numbers lanes; nil: there is none.
 	lanesOf *kernel.Atom
 }
 
-// scope is what stands between two braces.
+// scope is the contents of a pair of braces.
 type scope struct {
-	names map[*kernel.Expr]code // of what was computed in it
-	bound []*kernel.Atom        // variables that have values in it alone
+	names map[*kernel.Expr]code // of the expressions computed in it
+	bound []*kernel.Atom        // variables that have values only in it
 }
 
 // emitter writes into u.
 func (t *text) emitter(u *unit) *emitter {
 	return &emitter{
-		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, unsound: &t.unsound,
+		unit: u, scopes: []scope{{names: map[*kernel.Expr]code{}}}, atoms: map[*kernel.Atom]code{}, invalid: &t.invalid,
 		params: t.named, given: map[*kernel.Expr]code{}, lane: map[*kernel.Expr]ident{}, runs: map[*kernel.Atom]run{},
 	}
 }
 
-// fail notes that the text asks for something that cannot be computed here; the
-// kernel is refused then.
+// fail records that an expression cannot be computed here, which makes the
+// kernel invalid.
 func (e *emitter) fail(format string, args ...any) code {
-	*e.unsound = append(*e.unsound, fmt.Sprintf(format, args...))
+	*e.invalid = append(*e.invalid, fmt.Sprintf(format, args...))
 	return cpp("unsound")
 }
 
@@ -62,7 +63,7 @@ func (e *emitter) param(v *ir.Value) code {
 	return e.fail("%s is read, and no parameter", v.Name)
 }
 
-// bind gives a variable its value, up to the end of the scope.
+// bind defines the value of a variable up to the end of the scope.
 func (e *emitter) bind(a *kernel.Atom, value code) {
 	if a != nil {
 		e.atoms[a] = value
@@ -71,7 +72,7 @@ func (e *emitter) bind(a *kernel.Atom, value code) {
 	}
 }
 
-// open and close put what is written between them into braces.
+// open and close enclose the statements between them in braces.
 func (e *emitter) open(format string, args ...any) {
 	e.enter(block, format, args...)
 	e.scopes = append(e.scopes, scope{names: map[*kernel.Expr]code{}})
@@ -120,8 +121,7 @@ func register(elem types.Elem) string {
 
 func small(elem types.Elem) bool { return elem.IsFloat() && elem.Bytes() < 4 }
 
-// value is the name of x, or its text where it is a number, after the
-// statements that compute it.
+// value is the name of x, or a literal, after the statements that compute it.
 func (e *emitter) value(x *kernel.Expr) code {
 	if v, ok := e.given[x]; ok {
 		return v
@@ -153,7 +153,7 @@ func (e *emitter) value(x *kernel.Expr) code {
 	switch x.Op {
 	case kernel.Guard:
 		n = e.guard(x)
-	case kernel.Fold:
+	case kernel.Reduce:
 		if x.Over != kernel.OwnLoop {
 			return e.fail("a fold (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
@@ -224,7 +224,7 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		}
 		return cpp("%s[%d][%s]", accumulators, x.Int, e.index(x.At))
 	case kernel.Keep:
-		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a draw
+		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a random number
 			return cpp("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
 		}
 		return cpp("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
@@ -236,12 +236,12 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		args[i] = e.value(a)
 	}
 	switch {
-	case x.Op == "convert" && small(x.Elem): // rounded, and kept in the type that it is computed in
+	case x.Op == "convert" && small(x.Elem): // rounded, in the type of the computation
 		return cpp("dm::wide(dm::convert<%s>(%s))", storage(x.Elem), args[0])
 	case x.Op == "convert":
 		return cpp("dm::convert<%s>(%s)", storage(x.Elem), args[0])
-	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Fold && x.Args[1].Over == kernel.RowFold:
-		return cpp("dm::quotient_shared(%s, %s)", args...) // the row shares it
+	case x.Op == "div" && register(x.Elem) == "float" && x.Args[1].Op == kernel.Reduce && x.Args[1].Over == kernel.RowReduction:
+		return cpp("dm::quotient_shared(%s, %s)", args...) // the divisor is shared by the row
 	case e.approximate[x]:
 		return cpp("dm::exp_coarse(%s)", args...)
 	}
@@ -316,8 +316,8 @@ func scalarFormat(x *kernel.Expr) string {
 	return "dm::" + x.Op + "(%s" + strings.Repeat(", %s", len(x.Args)-1) + ")"
 }
 
-// approximate are the exponentials of which results of 16 bits and fewer are made, and
-// no others.
+// approximate are the exponentials on which only results of at most 16 bits
+// depend.
 func approximate(outs []kernel.Out) map[*kernel.Expr]bool {
 	out, exact := map[*kernel.Expr]bool{}, map[*kernel.Expr]bool{}
 	for _, o := range outs {
@@ -358,7 +358,7 @@ func (e *emitter) guard(x *kernel.Expr) ident {
 	return n
 }
 
-// assign gives a variable, or an element of one, another value.
+// assign assigns to a variable, or to an element of one.
 func (e *emitter) assign(o *ir.Op, to any, value code) { e.lineOf(o, "%s = %s", to, value) }
 
 func (e *emitter) conditions(cs []kernel.Condition) code {
@@ -383,18 +383,18 @@ func (e *emitter) conditions(cs []kernel.Condition) code {
 	return all
 }
 
-// identity is what a fold of that kind begins with.
+// identity is the identity element of a reduction of that kind.
 func identity(kind string, elem types.Elem) string {
 	f, i := kernel.Identity(kind, elem)
 	return number(&kernel.Expr{Op: kernel.Number, Elem: elem, Num: f, Int: i})
 }
 
-// combined is two parts of a fold made one.
+// combined is the combination of two partial results of a reduction.
 func combined(kind string, elem types.Elem, a, b any) code {
 	return cpp(scalarFormat(&kernel.Expr{Op: kind, Elem: elem, Args: []*kernel.Expr{{Elem: elem}, {Elem: elem}}}), a, b)
 }
 
-// loop computes a fold over loops of its own.
+// loop computes a serial reduction.
 func (e *emitter) loop(x *kernel.Expr) ident {
 	sum := e.name("f")
 	e.hoist(x.Args[0])
@@ -440,7 +440,7 @@ func counter(n int64) string {
 	return "dm::i32"
 }
 
-// scaled is a * b, where b is a number, in the type that counts to n.
+// scaled is a * b, where b is a constant, in the type that counts to n.
 func scaled(a code, b, n int64) code {
 	if counter(n) == "dm::i64" {
 		a = cpp("dm::i64(%s)", a)
@@ -448,17 +448,17 @@ func scaled(a code, b, n int64) code {
 	return cpp("%s * %d", a, b)
 }
 
-// hoist computes the parts of x that can be computed here, before a loop is
-// opened in which x is. What stands under a guard stays there.
+// hoist computes, before a loop around x is opened, those subexpressions of x
+// that can be computed here and are not under a guard.
 func (e *emitter) hoist(x *kernel.Expr) {
-	if e.done(x) || e.held(x) || x.Op == kernel.Number {
+	if e.done(x) || e.inLanes(x) || x.Op == kernel.Number {
 		return
 	}
 	if e.ready(x) {
 		e.value(x)
 		return
 	}
-	if x.Op == kernel.Guard || x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
+	if x.Op == kernel.Guard || x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
 		return
 	}
 	for _, a := range x.Args {
@@ -466,15 +466,15 @@ func (e *emitter) hoist(x *kernel.Expr) {
 	}
 }
 
-// ready reports whether x can be computed here: the variables that it depends on have values, and the folds over rows that it
-// reads are complete.
+// ready reports whether x can be computed here: its free variables have values,
+// and the reductions over rows that it reads are complete.
 func (e *emitter) ready(x *kernel.Expr) bool {
 	for _, a := range x.Free() {
 		if _, bound := e.atoms[a]; !bound {
 			return false
 		}
 	}
-	for _, f := range x.RowFolds() {
+	for _, f := range x.RowReductions() {
 		if _, complete := e.given[f]; !complete {
 			return false
 		}
@@ -482,7 +482,7 @@ func (e *emitter) ready(x *kernel.Expr) bool {
 	return true
 }
 
-// done reports whether x is computed already.
+// done reports whether x is already computed.
 func (e *emitter) done(x *kernel.Expr) bool {
 	if _, ok := e.given[x]; ok {
 		return true
@@ -495,8 +495,8 @@ func (e *emitter) done(x *kernel.Expr) bool {
 	return false
 }
 
-// held reports whether an array holds x for each neighbour.
-func (e *emitter) held(x *kernel.Expr) bool {
+// inLanes reports whether an array holds x for each lane.
+func (e *emitter) inLanes(x *kernel.Expr) bool {
 	_, held := e.lane[x]
 	return held
 }

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// overwritten gives the values that the plan has written over another, which
-// the kernel reads, that value: the two are one buffer.
+// overwritten maps the values that the memory plan has placed over an operand
+// of their kernel to that operand: the two are one buffer.
 func (b *builder) overwritten() map[*ir.Value]*ir.Value {
 	out := map[*ir.Value]*ir.Value{}
 	for _, st := range b.schedule.Steps {
@@ -24,28 +24,28 @@ func (b *builder) overwritten() map[*ir.Value]*ir.Value {
 	return out
 }
 
-// take makes the buffer of in that of p too, which is written over it.
-func (b *builder) take(p schedule.Buffer, in *ir.Value) {
+// shareBuffer makes the buffer of in that of p, which overwrites it.
+func (b *builder) shareBuffer(p schedule.Buffer, in *ir.Value) {
 	n := b.buffer[in]
 	b.buffer[p.Value] = n
 	for _, v := range p.Views {
 		b.buffer[v] = n
 	}
-	if !slices.Contains(b.own, n) { // of what is around, or an argument's: there throughout
+	if !slices.Contains(b.own, n) { // of the enclosing level, or an argument's: always live
 		return
 	}
 	buf := &b.out.Buffers[n]
 	buf.Last = max(buf.Last, p.Last)
-	if buf.Kind == artifact.Temp && p.Kind == artifact.Output { // what callers see is the result
+	if buf.Kind == artifact.Temp && p.Kind == artifact.Output { // callers see the result
 		named := bufferOf(p)
 		buf.Kind, buf.Name, buf.Shape, buf.Order = named.Kind, named.Name, named.Shape, named.Order
 	}
 }
 
-// overOf gives the results of a step's kernel that are written over an input
-// that input, once it is proven that each of its elements is read by no thread
-// but the one that writes it.
-func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Value]*ir.Value, error) {
+// inPlaceResults maps the results of a step's kernel that are written in place
+// to the overwritten input, after proving that each of its elements is read
+// only by the thread that writes it.
+func inPlaceResults(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Value]*ir.Value, error) {
 	var out map[*ir.Value]*ir.Value
 	for k, v := range f.Outputs {
 		in := st.Over[slices.Index(st.Op.Results, results[k])]
@@ -55,7 +55,7 @@ func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Valu
 		if in == nil {
 			continue
 		}
-		if !ownElement(f, k, in) {
+		if !readsOwnElements(f, k, in) {
 			return nil, failure(st.Op, "%s is planned over %s, and its kernel does not read each element of that in the thread that writes there", results[k].Name, in.Name)
 		}
 		if out == nil {
@@ -66,10 +66,10 @@ func overOf(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[*ir.Valu
 	return out, nil
 }
 
-// ownElement reports whether a thread of f reads of the value in no element but
-// those at the places at which it writes result k. Threads take the elements of
-// all results in the same order, and compute all before they write any.
-func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
+// readsOwnElements reports whether each thread of f reads only those elements
+// of the value that it writes in result k. Threads visit the elements of all
+// results in the same order, and compute all before they write any.
+func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 	if f.Over[f.Outputs[k]] && !slices.Contains(f.Inputs, in) {
 		return true
 	}
@@ -96,7 +96,7 @@ func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
 		for _, c := range o.If {
 			c.X.Atoms(data)
 		}
-		// Of an update only what reads the value need be computed with it.
+		// Of an update only expressions that read the value are concerned.
 		if reads || !f.Over[f.Outputs[k]] {
 			ok = ok && o.Loops[0] == own.Loops[0] && elements(o) == elements(own)
 		}
@@ -104,18 +104,18 @@ func ownElement(f *kernel.Form, k int, in *ir.Value) bool {
 	return ok
 }
 
-// overlap is the term of a kernel that reads the same memory as two operands.
+// overlap is the reason of a kernel with two operands in the same memory.
 const overlap = "views or parts of one value overlap"
 
-// dataDependence is why what f moves depends on its data, and is at most what the cost
-// model says; "" where it does not.
+// dataDependence is the reason why the bytes that f moves depend on its data,
+// so that the cost model is an upper bound; "" where they do not.
 func dataDependence(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
 	for _, o := range f.Ops {
 		switch {
-		case o.Name == "dm.scatter":
+		case op.Updates(o) && op.Of(o).Move == nil: // at indices that are data
 			return "updates of a place that is updated again, or that lies outside, move less"
-		case o.Name == "dm.dynamic_update_slice" && !f.Over[o.Results[0]]:
+		case op.Updates(o) && !f.Over[o.Results[0]]:
 			copied++
 			from := op.Source(o.Operands[0])
 			for _, p := range f.Ops {

@@ -38,7 +38,7 @@ func TestOwnElement(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := ownElement(f, 0, fn.Args[0]); got != c.want {
+			if got := readsOwnElements(f, 0, fn.Args[0]); got != c.want {
 				t.Errorf("a kernel of class %s: %t", f.Class, got)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"dmir/compile/kernel"
 )
 
-// index is the C++ expression for x: of 32 bits where that is enough.
+// index is the C++ expression for x, of 32 bits where these suffice.
 func (e *emitter) index(x kernel.Index) code {
 	if n, ok := x.IsConst(); ok {
 		return cpp("%d", n)
@@ -61,8 +61,8 @@ func (e *emitter) factor(x kernel.Index) code {
 	return cpp("(%s)", c)
 }
 
-// multiple is n * (X / n) for a term that is a multiple of it, where n is a power
-// of two: the compiler sees that the last bits are zero.
+// multiple is n * (X / n) for a term that is a multiple of it, where n is a
+// power of two: the compiler can tell that the low bits are zero.
 func (e *emitter) multiple(t kernel.Term) (c code, n int64, ok bool) {
 	if r, ok := e.runs[t.Atom]; ok && t.Coef%r.n == 0 {
 		return cpp("(%s & -%d)", r.name, r.n), r.n, true
@@ -74,13 +74,13 @@ func (e *emitter) multiple(t kernel.Term) (c code, n int64, ok bool) {
 	return cpp("(%s & -%d)", e.factor(a.X), a.N), a.N, true
 }
 
-// run is a variable of which an atom counts runs of n, a power of two.
+// run is a variable that counts vectors of n, a power of two.
 type run struct {
 	name ident
 	n    int64
 }
 
-// extent bounds x and every sum on the way to it.
+// extent bounds x and all its partial sums.
 func extent(x kernel.Index) (lo, hi int64) {
 	lo, hi = min(x.C, 0), max(x.C, 0)
 	for _, t := range x.Terms {

@@ -8,22 +8,22 @@ import (
 	"dmir/dialect/types"
 )
 
-// lanes computes neighbouring elements in one thread: what lies side by side in
-// memory is read and written as vectors.
+// lanes computes neighbouring elements in one thread: contiguous memory is read
+// and written as vectors.
 type lanes struct {
 	*emitter
 	lane *kernel.Atom // nil: one element
 	n    int64
 	vecs map[*kernel.Expr]ident
-	skip func(x *kernel.Expr) bool // loads that were read already
-	end  func()                    // to be called where the scope ends in which the vectors were read
+	skip func(x *kernel.Expr) bool // loads that were read before
+	end  func()                    // called at the end of the scope in which the vectors were read
 }
 
-// width is how many elements one access of the memory takes, at most 16 bytes.
+// width is the number of elements of one memory access, at most 16 bytes.
 func width(elem types.Elem, n int64) int64 { return min(n, 16/elem.Bytes()) }
 
-// contiguous reports whether the elements at x follow each other in memory along
-// lane, each group of w of them aligned; base is x for lane 0.
+// contiguous reports whether the elements at x are contiguous in memory along
+// lane, in aligned groups of w; base is x for lane 0.
 func (l *emitter) contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base kernel.Index, ok bool) {
 	x = expanded(x, lane)
 	base = kernel.Const(x.C)
@@ -43,8 +43,7 @@ func (l *emitter) contiguous(x kernel.Index, lane *kernel.Atom, w int64) (base k
 	return base, found && x.C%w == 0
 }
 
-// expanded is x with the sums that are known to lie in a range, and that lane is a
-// part of, written out.
+// expanded is x with bounded sums that depend on lane written out.
 func expanded(x kernel.Index, lane *kernel.Atom) kernel.Index {
 	out := kernel.Const(x.C)
 	add := func(t kernel.Term) {
@@ -75,7 +74,7 @@ func expanded(x kernel.Index, lane *kernel.Atom) kernel.Index {
 	return out
 }
 
-// ready computes what all lanes share and reads vectors, for all of xs.
+// ready computes what is common to all lanes and reads vectors, for all of xs.
 func (l *lanes) ready(xs ...*kernel.Expr) {
 	if l.lane == nil {
 		return
@@ -88,13 +87,13 @@ func (l *lanes) ready(xs ...*kernel.Expr) {
 	}
 }
 
-// vectors reads the loads of x that are vectors, those under a guard left aside.
+// vectors reads the loads of x that are vectors, except those under a guard.
 func (l *lanes) vectors(x *kernel.Expr) {
 	if x.Op == kernel.Guard && !l.done(x) {
 		l.guarded(x)
 		return
 	}
-	if l.done(x) || x.Op == kernel.Fold || !x.DependsOn(l.lane) {
+	if l.done(x) || x.Op == kernel.Reduce || !x.DependsOn(l.lane) {
 		return
 	}
 	if x.Op != kernel.Load {
@@ -125,10 +124,10 @@ func (l *lanes) vectors(x *kernel.Expr) {
 	l.lineOf(x.From, "const dm::Vec<%s, %d> %s[] = {%s}", storage(x.Elem), w, def(n), parts)
 }
 
-// guarded computes x, one of two values under a condition, for all lanes at once
-// where all have the same condition: what it reads under it are vectors then.
+// guarded computes x, one of two values under a condition, for all lanes at
+// once where the condition is the same in all: its loads are vectors then.
 func (l *lanes) guarded(x *kernel.Expr) {
-	if l.held(x) || !x.DependsOn(l.lane) {
+	if l.inLanes(x) || !x.DependsOn(l.lane) {
 		return
 	}
 	conds, ok := l.shared(x.If)
@@ -150,8 +149,8 @@ func (l *lanes) guarded(x *kernel.Expr) {
 	l.emitter.lane[x] = n
 }
 
-// shared are conditions that all lanes have in common; ok is false where they
-// may differ.
+// shared are the conditions with the same value in all lanes; ok is false where
+// they may differ.
 func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok bool) {
 	for _, c := range conds {
 		varies := false
@@ -170,7 +169,7 @@ func (l *lanes) shared(conds []kernel.Condition) (out []kernel.Condition, ok boo
 	return out, true
 }
 
-// element is the load x in the current lane, where a vector holds it.
+// element is the value of load x in the current lane, where a vector has it.
 func (l *lanes) element(x *kernel.Expr) (c code, ok bool) {
 	n, ok := l.vecs[x]
 	if !ok {
@@ -183,8 +182,8 @@ func (l *lanes) element(x *kernel.Expr) (c code, ok bool) {
 	return cpp("dm::wide(%s[%s / %d][%s %% %d])", n, j, w, j, w), true
 }
 
-// each opens the loop over the lanes, of which body is given the number; one
-// lane needs none.
+// each opens the loop over the lanes and calls body with the lane's number; a
+// single lane needs no loop.
 func (l *lanes) each(body func(j code)) {
 	if l.lane == nil {
 		body(cpp("0"))
@@ -217,12 +216,12 @@ func (e *emitter) lanes(lane *kernel.Atom, n int64) *lanes {
 	return l
 }
 
-// store computes outs and writes them, side by side where they lie so.
+// store computes outs and writes them, as vectors where they are contiguous.
 func (l *lanes) store(outs []kernel.Out) { l.storeAnd(outs, nil, nil) }
 
-// storeAnd is store; more is written for each lane beside it, of which xs are computed.
+// storeAnd is store; more, which reads xs, is called for each lane as well.
 func (l *lanes) storeAnd(outs []kernel.Out, xs []*kernel.Expr, more func(j code)) {
-	var under []kernel.Out // what is read for them lies in memory only where their conditions hold
+	var under []kernel.Out // their loads are in bounds only under their conditions
 	outs = slices.DeleteFunc(slices.Clone(outs), func(o kernel.Out) bool {
 		if len(o.If) > 0 {
 			under = append(under, o)
@@ -263,7 +262,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 		l.line("dm::Vec<%s, %d> %s[%d]", storage(elem), w, def(vectors[i].name), l.n/w)
 	}
 	l.each(func(j code) {
-		// A result may be written over what others are computed from.
+		// A result may overwrite operands of others.
 		values := make([]code, len(outs))
 		for i, o := range outs {
 			values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
@@ -325,7 +324,7 @@ func (l *lanes) when(conds []kernel.Condition, body func()) {
 	l.close()
 }
 
-// stored is x as the bytes of elem: a conversion to what is stored anyway is left out.
+// stored is x as bytes of elem; a conversion to the stored type is left out.
 func (l *lanes) stored(x *kernel.Expr, elem types.Elem) code {
 	for x.Op == "convert" && x.Elem == elem && small(elem) && x.Args[0].Elem.IsFloat() && !l.done(x) {
 		x = x.Args[0]

@@ -9,9 +9,9 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// launch is one kernel and how it is started.
+// launch is one kernel and its launch configuration.
 type launch struct {
-	suffix  string // of its name, behind that of the first launch of its plan
+	suffix  string // of its name, appended to that of the first launch of its plan
 	class   string
 	threads int
 	shared  int // bytes of dynamic shared memory
@@ -21,8 +21,8 @@ type launch struct {
 	arch    string // "" where it runs on all
 	include string // parts of the prelude that it needs
 	differs string // why the bytes it moves are not those of the cost model
-	of      *ir.Op // what it stands for where its text says nothing else; nil: the step
-	// named gives the names of values in the text; write writes that.
+	of      *ir.Op // the op of statements that have none; nil: the step
+	// named are the names of values in the text, and write writes the text.
 	named map[*ir.Value]ident
 	write func(t *text) error
 }
@@ -35,32 +35,32 @@ type param struct {
 	value *ir.Value
 	temp  *temp
 	tmap  *artifact.TensorMap
-	idle  bool // only a later launch of the plan reads it
+	idle  bool // read only by a later launch of the plan
 }
 
-// text is the text of a launch: declarations that stand in front of the kernel,
-// and the kernel's body.
+// text is the text of a launch: declarations in front of the kernel, and the
+// kernel's body.
 type text struct {
 	*launch
 	before, body *unit
-	// unsound is what was asked for where it cannot be computed.
-	unsound []string
+	// invalid are expressions that cannot be computed where they are used.
+	invalid []string
 }
 
-// texts are the texts of launches, verified: what fails is a defect of the
-// generator, and never runs.
+// texts are the verified texts of launches; an error is a defect of the
+// generator.
 func texts(ls []*launch) ([]*text, error) {
 	out := make([]*text, len(ls))
-	var unsound []string
+	var invalid []string
 	for i, l := range ls {
 		t := &text{launch: l, before: newUnit(), body: newUnit()}
 		if err := l.write(t); err != nil {
 			return nil, err
 		}
 		out[i] = t
-		unsound = append(append(unsound, t.unsound...), t.verify()...)
+		invalid = append(append(invalid, t.invalid...), t.verify()...)
 	}
-	if len(unsound) == 0 {
+	if len(invalid) == 0 {
 		return out, nil
 	}
 	var b strings.Builder
@@ -69,10 +69,10 @@ func texts(ls []*launch) ([]*text, error) {
 		p.statements([]*stmt{t.kernel()}, 0)
 		b.WriteString("\n" + p.b.String())
 	}
-	return nil, &unsoundError{unsound, b.String()}
+	return nil, &invalidError{invalid, b.String()}
 }
 
-// verify gives what is wrong with the names in t.
+// verify returns the errors in the use of names in t.
 func (t *text) verify() []string {
 	bad := undefined(t.before.statements(), map[string]bool{})
 	params := map[string]bool{}

@@ -32,15 +32,15 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	return nil, fmt.Errorf("no kernel computes %s", f.Main.Name)
 }
 
-// singleLaunch is a plan of one launch.
+// singleLaunch is a plan with one launch.
 type singleLaunch struct{ *launch }
 
 func (s singleLaunch) temps() []*temp { return nil }
 
 func (s singleLaunch) launches() ([]*launch, error) { return []*launch{s.launch}, nil }
 
-// line is a tensor cut along one dimension: lines of n elements, stride inner
-// apart; line r starts at (r / inner) · n · inner + r % inner.
+// line describes a tensor as lines along one dimension: lines of n elements
+// with stride inner; line r starts at (r / inner) · n · inner + r % inner.
 type line struct{ lines, n, inner int64 }
 
 func lineOfDim(o *ir.Op) line {
@@ -61,14 +61,14 @@ func lineOfDim(o *ir.Op) line {
 // The variables of these kernels.
 const (
 	lineVar ident = "r"
-	from    ident = "from" // where the line starts
+	from    ident = "from" // the start of the line
 	elemA   ident = "a"
 	elemB   ident = "b"
 	atA     ident = "i"
 	atB     ident = "j"
 )
 
-// base is the C++ expression for where the line of n elements starts.
+// base is the C++ expression for the start of the line of n elements.
 func (l line) base(n int64) code {
 	if l.inner == 1 {
 		return cpp("dm::i64(%s) * %d", lineVar, n)
@@ -76,7 +76,7 @@ func (l line) base(n int64) code {
 	return cpp("dm::i64(%s / %d) * %d + %s %% %d", lineVar, l.inner, n*l.inner, lineVar, l.inner)
 }
 
-// at is where element i of a line that starts at base lies.
+// at is the offset of element i of a line that starts at base.
 func (l line) at(base ident, i any) code {
 	if l.inner == 1 {
 		return cpp("%s + %s", base, i)
@@ -84,9 +84,9 @@ func (l line) at(base ident, i any) code {
 	return cpp("%s + dm::i64(%s) * %d", base, i, l.inner)
 }
 
-// libraryLaunch is a launch of f whose threads are numbered by lines or elements of them;
-// write is given the names of the first operand and of the results, which are ""
-// where they are not stored.
+// libraryLaunch is a launch of f with a thread for each line or each element;
+// write is called with the names of the first operand and of the results, ""
+// for results that are not stored.
 func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, write func(u *unit, x ident, results []ident)) singleLaunch {
 	ns := namesOf(f.Inputs, f.Outputs, "a", "b", "e", "r", "to", "from", "rank", "m") // the variables of these kernels
 	results := make([]ident, len(f.Main.Results))
@@ -102,7 +102,7 @@ func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, writ
 	}}
 }
 
-// cumsum is one thread for each line, which adds its elements in order.
+// cumsum has one thread for each line, which adds its elements in order.
 func cumsum(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
@@ -111,7 +111,7 @@ func cumsum(f *kernel.Form) singleLaunch {
 		const s ident = "s"
 		sum := register(elem)
 		if sum == "float" {
-			sum = "double" // a long sum of neighbours loses less; the reference does the same
+			sum = "double" // long sums lose less precision; the reference does the same
 		}
 		i := cpp("%s", atA)
 		if op.Bool(o, "reverse") {
@@ -136,9 +136,9 @@ func cumsum(f *kernel.Form) singleLaunch {
 	})
 }
 
-// comesBefore is the C++ condition that element b with number j stands before a
-// with number i in a rising (or falling) order with NaN above everything, equal
-// ones in the order of their numbers.
+// comesBefore is the C++ condition that element b with index j precedes a with
+// index i in ascending (or descending) order, with NaN greatest and equal
+// elements in the order of their indices.
 func comesBefore(elem types.Elem, falling bool) code {
 	a, b := elemA, elemB
 	less, more := cpp("(%s < %s)", b, a), cpp("(%s > %s)", b, a)
@@ -152,7 +152,7 @@ func comesBefore(elem types.Elem, falling bool) code {
 	return cpp("(%s || (!%s && %s < %s))", less, more, atB, atA)
 }
 
-// argmax is one warp for each line.
+// argmax has one warp for each line.
 func argmax(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
@@ -184,8 +184,8 @@ func argmax(f *kernel.Form) singleLaunch {
 	})
 }
 
-// ordered is one thread for each element, which counts those that stand before
-// it: that is its place.
+// ordered has one thread for each element, which counts its predecessors: its
+// rank is its position.
 func ordered(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)

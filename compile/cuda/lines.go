@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/syntax/source"
 )
 
-// line is the line of the program in which o stands; 0 where it has none.
+// line is the line of o in the program; 0 where it has none.
 func (b *builder) line(o *ir.Op) int {
 	if b.source == nil || o == nil || o.Span == (source.Span{}) {
 		return 0
@@ -16,12 +17,12 @@ func (b *builder) line(o *ir.Op) int {
 	return line
 }
 
-// from notes the lines of the program that kernel n came from: those of o and of
-// the ops in it, the first line first.
+// from records the lines of kernel n in the program: those of o and of its ops,
+// ascending.
 func (b *builder) from(n int, o *ir.Op) {
 	k := &b.out.Kernels[n]
 	note := func(o *ir.Op) bool {
-		if line := b.line(o); line > 0 && o.Name != "dm.constant" && !slices.Contains(k.Lines, line) {
+		if line := b.line(o); line > 0 && o.Name != op.Constant && !slices.Contains(k.Lines, line) {
 			k.Lines = append(k.Lines, line)
 		}
 		return true

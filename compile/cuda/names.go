@@ -11,7 +11,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// names gives the values that a form reads and writes the names of parameters.
+// names assigns parameter names to the values that a form reads and writes.
 type names struct {
 	params []param
 	of     map[*ir.Value]ident
@@ -20,8 +20,8 @@ type names struct {
 
 func newNames() *names { return &names{of: map[*ir.Value]ident{}, taken: map[string]bool{}} }
 
-// namesOf are the names of the parameters for values that are read and for values
-// that are written; the kernel's variables have taken some.
+// namesOf are the names of the parameters for the inputs and outputs, distinct
+// from the kernel's variables.
 func namesOf(in, out []*ir.Value, taken ...ident) *names {
 	n := newNames()
 	for _, w := range taken {
@@ -36,7 +36,7 @@ func namesOf(in, out []*ir.Value, taken ...ident) *names {
 	return n
 }
 
-// add is the parameter for v, made at its first use.
+// add is the parameter for v, made on first use.
 func (n *names) add(v *ir.Value, mode artifact.Mode) ident {
 	if name, ok := n.of[v]; ok {
 		return name
@@ -69,7 +69,7 @@ func (n *names) free(name string) ident {
 	return ident(try)
 }
 
-// only are the parameters of the values and the memory that a launch takes.
+// only are the parameters of the values and the temporaries that a launch uses.
 func (n *names) only(takes func(p param) bool) (out []param) {
 	for _, p := range n.params {
 		if takes(p) {
@@ -79,7 +79,8 @@ func (n *names) only(takes func(p param) bool) (out []param) {
 	return out
 }
 
-// readers marks the parameters that xs do not read as those of later launches.
+// readers marks the parameters that xs do not read as parameters of later
+// launches.
 func (n *names) readers(xs ...*kernel.Expr) {
 	reads := map[*ir.Value]bool{}
 	for _, x := range xs {
@@ -96,8 +97,8 @@ func (n *names) readers(xs ...*kernel.Expr) {
 	}
 }
 
-// written makes the parameters for memory that the launches share ones that are
-// read: the launch that writes it has them already.
+// written makes the parameters for shared temporaries inputs: the launch that
+// writes them already has parameters.
 func (n *names) written() {
 	for i := range n.params {
 		if n.params[i].temp != nil {
@@ -106,18 +107,18 @@ func (n *names) written() {
 	}
 }
 
-// generated are the names that emitters make.
+// generated matches the names that emitters generate.
 var generated = regexp.MustCompile(`^(t|f|c|v|j|k|out|sum|total|sums_|scratch_.*)[0-9]*$`)
 
 // identifier is a value's name as C++ allows it.
 func identifier(name string) string { return escape.Identifier(strings.TrimPrefix(name, "%")) }
 
-// macro matches the names that headers may define, or that are the
-// implementation's: in capitals, or with an underscore in front.
+// macro matches names that headers may define or that are reserved for the
+// implementation: upper case, or with a leading underscore.
 var macro = regexp.MustCompile(`^(_.*|DM_.*|[A-Z][A-Z0-9_]+)$`)
 
-// reserved are the words that no parameter may be called: those of C++ that
-// values are likely to have, and the variables of the kernels.
+// reserved are the words that cannot name a parameter: C++ keywords that are
+// likely value names, and the variables of the kernels.
 var reserved = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`and and_eq asm auto bool break case catch char class const constexpr continue default delete do double else enum

@@ -5,23 +5,23 @@ import (
 	"dmir/dialect/types"
 )
 
-// operand is one operand of a contraction as its kernel reads it.
+// operand is an operand of a contraction as its kernel loads it.
 type operand struct {
 	*contraction
-	which  int        // 0 is A, 1 is B
-	row    ident      // the row's index: "m" or "n"
-	elem   types.Elem // in shared memory
-	alongK bool
-	v      int64
-	xs     []*kernel.Expr
-	flat   kernel.Flat
-	fields []param
-	direct [][3]kernel.Index // the parts of addresses, where elements go to shared memory as they are
-	boxes  [][]boxDim        // of tensor maps, where those bring it
-	held   int               // registers for what is on its way to shared memory through them
+	which          int        // 0 is A, 1 is B
+	row            ident      // the row's index: "m" or "n"
+	elem           types.Elem // in shared memory
+	alongK         bool
+	v              int64
+	xs             []*kernel.Expr
+	flat           kernel.Flat
+	fields         []param
+	direct         [][3]kernel.Index // the parts of addresses, where elements are copied to shared memory
+	boxes          [][]boxDim        // of tensor maps, where those copy it
+	extraRegisters int               // for data on its way to shared memory
 }
 
-// at gives the operand's expressions with v neighbours along k or the row.
+// at returns the operand's expressions with vectors of v along k or the row.
 func (p *contraction) at(which int, alongK bool, v int64) ([]*kernel.Expr, kernel.Flat) {
 	along := "k"
 	if !alongK {
@@ -41,8 +41,8 @@ func rowOf(which int, flat kernel.Flat) *kernel.Atom {
 	return flat.N
 }
 
-// orderOf is whether neighbours in memory of an operand follow k or the row, and
-// how many of them one load takes.
+// orderOf is whether an operand is contiguous along k or along the row, and the
+// width of a load.
 func orderOf(which int, xs []*kernel.Expr, flat kernel.Flat, limit int64) (alongK bool, v int64) {
 	row := rowOf(which, flat)
 	vk, vr := limit, limit
@@ -85,13 +85,13 @@ func (p *contraction) operand(which int, ns *names) (*operand, error) {
 	}
 	s.alongK, s.v = orderOf(which, s.xs, s.flat, limit)
 	if s.direct = s.addresses(); s.direct == nil {
-		s.held = s.registers()
+		s.extraRegisters = s.registers()
 	}
 	s.fields = ns.read(s.xs, nil)
 	return s, nil
 }
 
-// name is the ending of the functor's name.
+// name is the suffix of the functor's name.
 func (s *operand) name() string { return [2]string{"_A", "_B"}[s.which] }
 
 func (s *operand) literal() code { return literal(s.name(), s.fields) }
@@ -118,8 +118,8 @@ func (s *operand) write(t *text) {
 	u.leave()
 }
 
-// registers is about what bringing the operand through registers needs: those
-// of the tensor cores' chunks, and those of addresses that are no sums of products.
+// registers estimates those for loading the operand through registers: the
+// tensor cores' chunks, and addresses that are not affine.
 func (s *operand) registers() int {
 	n := 0
 	if s.c.Path == Mma {
@@ -140,11 +140,11 @@ func (s *operand) registers() int {
 // two reports whether rows of the operand belong to two products.
 func (s *operand) two() bool { return s.which == 1 && s.t.Products == 2 }
 
-// operandRow is the index of a row of an operand, among which may be those of two
-// products.
+// operandRow is the index of a row of an operand, which may interleave the rows
+// of two products.
 const operandRow ident = "r"
 
-// writeRows writes which rows there are.
+// writeRows writes the function that maps rows.
 func (s *operand) writeRows(u *unit) {
 	const r = operandRow
 	count := s.t.Rows
@@ -161,15 +161,16 @@ func (s *operand) writeRows(u *unit) {
 	u.function(cpp("column(%s) < %d", r, count), "DM_FN bool has(dm::i32 %s) const", def(r))
 }
 
-// column is the column of the product that a row belongs to, where there are two.
+// column is the column of the product that a row belongs to, where there are
+// two products.
 func (s *operand) column() code {
 	g := s.group()
 	return cpp("%s / %d * %d + %s %% %d", operandRow, 2*g, g, operandRow, g)
 }
 
 // addresses splits the address of each expression into the parts that depend on
-// z, the row and k, if the operand is nothing but a tensor whose elements go to
-// shared memory eight at a time; else it is nil.
+// z, the row and k, if the operand is a plain tensor that is copied to shared
+// memory in chunks of eight elements; else it is nil.
 func (s *operand) addresses() (parts [][3]kernel.Index) {
 	if s.c.Path == Fma || s.v != 8 {
 		return nil
@@ -187,17 +188,17 @@ func (s *operand) addresses() (parts [][3]kernel.Index) {
 	return parts
 }
 
-// partition splits x into parts of which each depends on one of three variables at
-// most; what depends on none is in the first.
+// partition splits x into parts each of which depends on at most one of three
+// variables; constants are in the first.
 func partition(x kernel.Index, vars ...*kernel.Atom) (parts [3]kernel.Index, ok bool) {
 	parts[0].C = x.C
 	for _, t := range x.Terms {
-		alone := kernel.Index{Terms: []kernel.Term{t}}
+		unsplit := kernel.Index{Terms: []kernel.Term{t}}
 		at, data := 0, false
 		count := 0
 		for i, v := range vars {
 			found := false
-			alone.Atoms(func(a *kernel.Atom) { found, data = found || v != nil && a == v, data || a.Kind == kernel.Datum })
+			unsplit.Atoms(func(a *kernel.Atom) { found, data = found || v != nil && a == v, data || a.Kind == kernel.Datum })
 			if found {
 				at = i
 				count++
@@ -238,8 +239,8 @@ func (s *operand) writeAddresses(t *text) {
 	u.function(address(parts[0][2], cpp("%s", k)), "DM_FN dm::i64 col(dm::i32 %s) const", def(k))
 }
 
-// writeLoad writes the function that brings neighbours through registers, with
-// what is computed of them on the way.
+// writeLoad writes the function that loads a vector through registers, with the
+// computation of the prologue.
 func (s *operand) writeLoad(t *text) {
 	const to, k = ident("to"), ident("k")
 	u := t.before
@@ -277,8 +278,8 @@ func (s *operand) writeLoad(t *text) {
 	u.leave()
 }
 
-// element16 is x as it lies in shared memory: an element that is not computed
-// with is copied as it is.
+// element16 is x as stored in shared memory; an element without computation is
+// copied.
 func (l *lanes) element16(x *kernel.Expr, elem types.Elem) code {
 	if x.Op == kernel.Load && x.Elem == elem {
 		if n, ok := l.vecs[x]; ok && l.n == width(x.Elem, l.n) {

@@ -9,26 +9,26 @@ import (
 	"dmir/dialect/types"
 )
 
-// Plan is how a kernel runs on a target: how its launches share the work, and the
-// memory that they share. It follows from the kernel's form, the target and the
-// options alone; its text is written from it.
+// Plan is how a kernel runs on a target: its launches and the memory that they
+// share. It is a function of the kernel's form, the target and the options; the
+// text is written from it.
 type Plan struct {
 	Form *kernel.Form
 	scheme
 }
 
-// scheme is how the launches of a form share the work.
+// scheme is the partition of a form into launches.
 type scheme interface {
-	// temps is the memory that the launches share, in the order in which they take it.
+	// temps is the memory that the launches share, in order of allocation.
 	temps() []*temp
 	// launches are the launches in order.
 	launches() ([]*launch, error)
 }
 
-// options are what a plan depends on beside the form and the target.
+// options are the inputs of a plan besides the form and the target.
 type options struct {
-	tile string                  // of a contraction, as the text has it; "" or one that does not fit: the best
-	over map[*ir.Value]*ir.Value // the results that are written over an input, and that input
+	tile string                  // of a contraction, from the text; "" or an unsupported one: the best
+	over map[*ir.Value]*ir.Value // the results that overwrite an input, with that input
 }
 
 // plan is the plan of f.
@@ -56,10 +56,10 @@ func (t Target) plan(f *kernel.Form, o options) (*Plan, error) {
 }
 
 // launches are the launches that compute the plan's form, in order. The nest of
-// the form is verified first: what fails is a defect of dmir.
+// the form is verified first; an error is a defect of dmir.
 func (p *Plan) launches() ([]*launch, error) {
 	if err := p.Form.Verify(); err != nil {
-		return nil, &unsoundError{problems: []string{err.Error()}}
+		return nil, &invalidError{problems: []string{err.Error()}}
 	}
 	ls, err := p.scheme.launches()
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Plan) launches() ([]*launch, error) {
 	return ls, nil
 }
 
-// tile is the tile of a contraction, and the product that it is for as the
-// measured choices name it; both are "" for other forms.
+// tile is the tile of a contraction, and the name of its product in the
+// measured choices; both are "" for other forms.
 func (p *Plan) tile() (tile, product string) {
 	if c, ok := p.scheme.(*contraction); ok {
 		return c.c.String(), shapeOf(c.t).key(c.target.Arch)
@@ -82,7 +82,7 @@ func (p *Plan) tile() (tile, product string) {
 	return "", ""
 }
 
-// scratch is the bytes of the memory that the launches share.
+// scratch is the size of the shared memory of the launches, in bytes.
 func (p *Plan) scratch() int64 {
 	var n int64
 	for _, t := range p.temps() {
@@ -95,18 +95,17 @@ func (p *Plan) scratch() int64 {
 type temp struct {
 	elem types.Elem
 	n    int64
-	// updated: the first launch adds to what it has written.
+	// updated: the first launch accumulates into it.
 	updated bool
-	// own: the op needs it in every kernel, whatever other ops are in it.
+	// own: the op needs it in every kernel, alone or fused.
 	own bool
 }
 
 func (t *temp) bytes() int64 { return t.n * t.elem.Bytes() }
 
-// PartialBytes gives for the machine of u how many bytes a kernel writes to memory
-// of its own and reads from it since its ops are in one kernel: the partial
-// results that its blocks leave to the next launch. A planner can ask it of every
-// group of ops.
+// PartialBytes returns, for the machine of u, the function that gives the bytes
+// of partial results that a kernel writes for its next launch and reads back
+// because its ops are fused. The fusion planner calls it for every candidate.
 func (c codegen) PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error) {
 	t, err := c.target(u)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c codegen) PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error) {
 
 func (t Target) partialBytes(f *kernel.Form) int64 {
 	if f.Class == kernel.ClassContraction && len(f.Outs) == len(f.Outputs) {
-		return 0 // what the split of its sum takes is its own
+		return 0 // the partial sums of a split are needed unfused as well
 	}
 	p, err := t.plan(f, options{})
 	if err != nil {

@@ -80,7 +80,7 @@ func TestNamesAreOperands(t *testing.T) {
 	for _, c := range planned {
 		cases = append(cases, productCase{name: c.name, args: c.args, body: c.body, out: c.results})
 	}
-	for _, c := range [][]productCase{orders, long, groups, around, convolutions, folding, exactTypes} {
+	for _, c := range [][]productCase{orders, long, groups, around, convolutions, reducing, exactTypes} {
 		for _, p := range c {
 			cases = append(cases, p.of("f16", Config{}), p.of("f32", Config{}))
 		}

@@ -10,8 +10,8 @@ import (
 
 const blockThreads = 256
 
-// vectorOf is how many neighbours a thread takes of results of those types, so
-// that each access is of 16 bytes where all sizes are multiples of it.
+// vectorOf is the vector width for results of those types, such that each
+// access is 16 bytes where all sizes are multiples of it.
 func vectorOf(f *kernel.Form, n func(kernel.Out) int64) int64 {
 	least := int64(8)
 	for _, v := range f.Outputs {
@@ -38,7 +38,7 @@ func elements(o kernel.Out) int64 {
 	return n
 }
 
-// elementwise is one thread for each V elements of the results.
+// elementwise has one thread for each V elements of the results.
 type elementwise struct {
 	f    *kernel.Form
 	over map[*ir.Value]*ir.Value
@@ -46,7 +46,7 @@ type elementwise struct {
 
 func (p *elementwise) temps() []*temp { return nil }
 
-// lanes is how many neighbours one thread takes.
+// lanes is the vector width of a thread.
 func (p *elementwise) lanes() int64 {
 	if p.f.Class == kernel.ClassPointwise {
 		return vectorOf(p.f, elements)
@@ -54,7 +54,7 @@ func (p *elementwise) lanes() int64 {
 	return 1
 }
 
-// threads is how many threads there are.
+// threads is the number of threads.
 func (p *elementwise) threads() (most int64) {
 	v := p.lanes()
 	for _, o := range p.f.Outs {
@@ -74,8 +74,8 @@ func (p *elementwise) launches() ([]*launch, error) {
 	}}, nil
 }
 
-// names are the parameters: the inputs, and the results, of which those written
-// over an input share its parameter.
+// names are the parameters: the inputs, and the results; a result written over
+// an input shares its parameter.
 func (p *elementwise) names() *names {
 	n := newNames()
 	for _, v := range p.f.Inputs {
@@ -88,7 +88,7 @@ func (p *elementwise) names() *names {
 		n.add(v, mode)
 	}
 	for _, v := range p.f.Outputs {
-		if in := p.over[v]; in != nil && n.of[in] != "" { // else it is written alone
+		if in := p.over[v]; in != nil && n.of[in] != "" { // else it is only written
 			n.of[v] = n.of[in]
 		} else {
 			n.add(v, artifact.Out)
@@ -132,7 +132,7 @@ func (p *elementwise) write(t *text) error {
 	return nil
 }
 
-// widened is f with v neighbours for each thread.
+// widened is f with vector width v.
 func widened(f *kernel.Form, v int64) (*kernel.Form, error) {
 	if v > 1 {
 		return f.Widen(v, 0)

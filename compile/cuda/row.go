@@ -8,30 +8,30 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rows is how the launches of a row kernel share the rows: a warp or a block for
-// each row, and how often they step along it; where the rows are few, several
-// blocks for each row. Parts that the next launch joins are in memory.
+// rows is the partition of a row kernel: a warp or a block for each row, and
+// the number of its steps along it; where the rows are few, several blocks for
+// each row. Partial results for the next launch are in memory.
 type rows struct {
 	f       *kernel.Form
-	v       int64 // neighbours of a thread
+	v       int64 // vector width of a thread
 	chunks  int64 // of v columns in a row
 	warp    bool  // a warp for each row, else a block
 	threads int   // of a block
 	share   int64 // threads of a row
 	steps   int64 // of a thread along its row
 	blocks  int64
-	loop    bool  // a block takes several rows, one after the other
-	memory  bool  // sums of columns are kept in memory: there are too many for registers
+	loop    bool  // a block loops over several rows
+	memory  bool  // column sums are in memory, since they exceed the registers
 	splits  int64 // blocks that share a row
-	// The parts of what blocks sum of columns and of all rows; where blocks share
-	// rows, of the folds of the only pass.
+	// The partial sums of columns and of all rows; where blocks share rows, the
+	// partial results of the single pass.
 	columns, totals, passes []*temp
 }
 
-// cacheBytes is how much of a row each thread keeps in registers, at most.
+// cacheBytes bounds the part of a row that each thread caches in registers.
 const cacheBytes = 192
 
-// sumRegisters is how many sums of columns a thread keeps in registers, at most.
+// sumRegisters bounds the column sums that a thread keeps in registers.
 const sumRegisters = 40
 
 // rows is the plan of a row kernel.
@@ -66,15 +66,15 @@ func (t Target) rows(f *kernel.Form) *rows {
 		p.passes = parts(f.Nest.Passes[0], r.Rows*p.splits, false)
 		return p
 	}
-	p.columns = parts(cols, p.blocks*r.Cols, p.memory && p.loop) // each row adds to what the rows before left
+	p.columns = parts(cols, p.blocks*r.Cols, p.memory && p.loop) // each row accumulates into them
 	p.totals = parts(alls, p.blocks, false)
 	return p
 }
 
-// parts is the memory for n parts of each fold.
-func parts(folds []*kernel.Expr, n int64, updated bool) (out []*temp) {
-	for _, x := range folds {
-		out = append(out, &temp{elem: foldElem(x.Elem), n: n, updated: updated})
+// parts is the memory for n partial results of each reduction.
+func parts(reductions []*kernel.Expr, n int64, updated bool) (out []*temp) {
+	for _, x := range reductions {
+		out = append(out, &temp{elem: accumulatorElem(x.Elem), n: n, updated: updated})
 	}
 	return out
 }
@@ -110,7 +110,8 @@ func (p *rows) launches() ([]*launch, error) {
 		totals = append(totals, ns.addTemp("partial", t, artifact.Out))
 	}
 	all := []*launch{{
-		// Without a number of blocks ptxas aims at more of them than registers allow, and spills.
+		// Without a bound on the blocks ptxas aims at a higher occupancy than the
+		// registers allow, and spills.
 		class: string(f.Class), threads: p.threads, blocks: max(1, 256/p.threads), grid: [3]int{int(p.blocks), 1, 1},
 		params: ns.params, named: ns.of, write: func(t *text) error { return p.write(t, columns, totals) },
 	}}
@@ -123,9 +124,8 @@ func (p *rows) launches() ([]*launch, error) {
 	return all, nil
 }
 
-// widestOf is the bytes of the widest element that f reads or writes along its
-// rows. What is read for a whole row, or where the sums of columns are finished,
-// does not count.
+// widestOf is the size of the widest element that f reads or writes along its
+// rows; values read once for each row or by the final reduction do not count.
 func widestOf(f *kernel.Form) int64 {
 	widest := int64(1)
 	see := func(x *kernel.Expr) {
@@ -148,7 +148,7 @@ func widestOf(f *kernel.Form) int64 {
 			see(o.X)
 		default:
 			kernel.Walk(o.X, func(x *kernel.Expr) {
-				if x.Op == kernel.Fold && x.Over != kernel.OwnLoop {
+				if x.Op == kernel.Reduce && x.Over != kernel.OwnLoop {
 					see(x.Args[0])
 				}
 			})
@@ -157,27 +157,29 @@ func widestOf(f *kernel.Form) int64 {
 	return widest
 }
 
-// rowBlocks is how many blocks take the rows in turn where each keeps sums of
-// columns. A block waits for memory and then for its threads, row after row, so
-// that a multiprocessor needs about a thousand loads of a row's chunks under way;
-// but a block has 16 rows, so that its sums are fewer bytes than its rows.
+// rowBlocks is the number of blocks that loop over the rows where each
+// accumulates column sums. A block waits for memory and then for its threads,
+// row after row, so a multiprocessor needs about a thousand loads in flight;
+// but a block has at least 16 rows, so that its sums are fewer bytes than its
+// rows.
 func rowBlocks(rows, chunks, sms int64) int64 {
 	return max(2*sms, min(1024/chunks*sms, 8*sms, rows/16))
 }
 
-// rowKernel is a row kernel while it is written.
+// rowKernel is the state of writing a row kernel.
 type rowKernel struct {
 	*emitter
 	p     *rows
-	f     *kernel.Form           // with v neighbours for each thread
-	cache map[*kernel.Expr]ident // arrays that hold what was read of the row
-	// unrolled tells that there are such arrays: registers are found by constant numbers only.
+	f     *kernel.Form           // with vector width v
+	cache map[*kernel.Expr]ident // register arrays of loads of the row
+	// unrolled reports whether there are such arrays: registers are indexed by
+	// constants only.
 	unrolled bool
-	cols     []*kernel.Expr // folds over rows, one value for each column
-	alls     []*kernel.Expr // folds over rows, one value in all
+	cols     []*kernel.Expr // reductions over rows, one value for each column
+	alls     []*kernel.Expr // reductions over rows, a single value
 	acc      map[*kernel.Expr]ident
-	// The memory for the sums of the block's rows: block b's of column c lies at
-	// b · columns + c, and that of one value at b.
+	// The memory for the sums of the block's rows: that of block b and column c
+	// is at b · columns + c, that of a single value at b.
 	colParts, allParts []ident
 }
 
@@ -187,11 +189,11 @@ const (
 	col   ident = "col"
 	first ident = "first" // the thread's number among those of its row
 	along ident = "s"     // the step along the row
-	near  ident = "j"     // the neighbour
+	near  ident = "j"     // the lane
 	part  ident = "p"
 )
 
-// kernel begins to write a kernel that folds along rows.
+// kernel starts writing a kernel with reductions along rows.
 func (p *rows) kernel(t *text) (*rowKernel, error) {
 	f, err := widened(p.f, p.v)
 	if err != nil {
@@ -203,8 +205,8 @@ func (p *rows) kernel(t *text) (*rowKernel, error) {
 	}, nil
 }
 
-// write writes one row of the form for each warp or block: what is read of it
-// stays in registers while the folds are computed one after the other.
+// write writes one row of the form for each warp or block: the loads of the row
+// stay in registers across the passes.
 func (p *rows) write(t *text, columns, totals []ident) error {
 	k, err := p.kernel(t)
 	if err != nil {
@@ -213,7 +215,7 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 	k.colParts, k.allParts, k.approximate = columns, totals, approximate(k.f.Outs)
 	k.start()
 	for _, pass := range k.f.Nest.Passes {
-		k.folds(pass)
+		k.reduceAlong(pass)
 	}
 	k.outputs()
 	if p.loop {
@@ -223,10 +225,11 @@ func (p *rows) write(t *text, columns, totals []ident) error {
 	return nil
 }
 
-// scratch declares the shared memory in which the threads of a block join folds.
-func (e *emitter) scratch(folds []*kernel.Expr) {
+// scratch declares the shared memory in which the threads of a block combine
+// reductions.
+func (e *emitter) scratch(reductions []*kernel.Expr) {
 	seen := map[types.Elem]bool{}
-	for _, x := range folds {
+	for _, x := range reductions {
 		if elem := scratchElem(x.Elem); !seen[elem] {
 			seen[elem] = true
 			e.line("DM_SHARED(%s, %s, 32)", storage(elem), def(scratchName(elem)))
@@ -234,7 +237,8 @@ func (e *emitter) scratch(folds []*kernel.Expr) {
 	}
 }
 
-// start computes the number of the row, and reads what is needed more than once.
+// start computes the number of the row, and loads the values that are read more
+// than once.
 func (k *rowKernel) start() {
 	r, p := k.f.Rows, k.p
 	if !p.warp {
@@ -273,12 +277,13 @@ func (k *rowKernel) start() {
 	k.read()
 }
 
-// count is a loop in one line, in which i counts from a number up to another.
+// count is a loop on one line, in which i counts up from a number to another.
 func count(i ident, from, to int64, body *stmt) *stmt {
 	return &stmt{head: cpp("for (int %s = %d; %s < %d; %s++)", def(i), from, i, to, i), style: inLine, body: []*stmt{body}}
 }
 
-// read keeps in registers what the passes over the row read twice or more.
+// read caches in registers the loads that the passes over the row read more
+// than once.
 func (k *rowKernel) read() {
 	passes := map[*kernel.Expr]int{}
 	count := func(xs []*kernel.Expr) {
@@ -310,7 +315,7 @@ func (k *rowKernel) read() {
 		room -= k.p.steps * k.p.v * x.Elem.Bytes()
 		keep = append(keep, x)
 	}
-	if room < 0 { // what is left to read again keeps as many addresses in registers
+	if room < 0 { // the remaining loads keep as many addresses in registers
 		keep = nil
 	}
 	if len(keep) == 0 {
@@ -346,7 +351,7 @@ func (k *rowKernel) read() {
 // along is the loop over the steps of a thread along its row.
 func (k *rowKernel) along(body func()) {
 	p, cols := k.p, k.f.Rows.Cols
-	// What registers hold is found by constant numbers only.
+	// Registers are indexed by constants only.
 	if k.unrolled || len(k.cols) > 0 && !p.memory || p.steps <= 4 {
 		k.pragma("DM_UNROLL")
 	} else {
@@ -365,7 +370,7 @@ func (k *rowKernel) along(body func()) {
 	k.close()
 }
 
-// lanesOfRow are the neighbours of one step, which know what was read before.
+// lanesOfRow are the lanes of one step, with the cached loads.
 func (k *rowKernel) lanesOfRow() *lanes {
 	outer := k.loaded
 	k.loaded = func(x *kernel.Expr) (code, bool) {
@@ -387,8 +392,8 @@ func (k *rowKernel) lanesOfRow() *lanes {
 	return l
 }
 
-// startFolds gives each fold of a level the variable that it is joined in.
-func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
+// initAccumulators declares the accumulator of each reduction of a pass.
+func (k *rowKernel) initAccumulators(level []*kernel.Expr) []ident {
 	accs := make([]ident, len(level))
 	for i, x := range level {
 		k.hoist(x.Args[0])
@@ -398,8 +403,9 @@ func (k *rowKernel) startFolds(level []*kernel.Expr) []ident {
 	return accs
 }
 
-// joinFolds joins the elements of one place along the row to the folds of a level.
-func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
+// accumulate adds the elements at one position of the row to the reductions of
+// a pass.
+func (k *rowKernel) accumulate(level []*kernel.Expr, accs []ident) {
 	l := k.lanesOfRow()
 	for _, x := range level {
 		l.ready(x.Args[0])
@@ -412,17 +418,18 @@ func (k *rowKernel) joinFolds(level []*kernel.Expr, accs []ident) {
 	l.end()
 }
 
-// folds computes the folds of one level in one pass along the row.
-func (k *rowKernel) folds(level []*kernel.Expr) {
-	accs := k.startFolds(level)
-	k.along(func() { k.joinFolds(level, accs) })
+// reduceAlong computes the reductions of one pass along the row.
+func (k *rowKernel) reduceAlong(level []*kernel.Expr) {
+	accs := k.initAccumulators(level)
+	k.along(func() { k.accumulate(level, accs) })
 	for i, x := range level {
 		k.assign(x.From, accs[i], reduceThreads(x, accs[i], k.p.warp))
 		k.given[x] = cpp("%s", accs[i])
 	}
 }
 
-// scratchElem is the type in which threads join parts of a fold.
+// scratchElem is the type in which threads combine partial results of a
+// reduction.
 func scratchElem(elem types.Elem) types.Elem {
 	switch {
 	case elem == types.I1 || !elem.IsFloat() && elem.Bytes() < 4:
@@ -435,7 +442,8 @@ func scratchElem(elem types.Elem) types.Elem {
 
 func scratchName(elem types.Elem) ident { return ident("scratch_" + elem.String()) }
 
-// reduceThreads joins the parts of a fold that the threads of a warp, or of a block, have.
+// reduceThreads combines the partial results of the threads of a warp or a
+// block.
 func reduceThreads(x *kernel.Expr, acc ident, warp bool) code {
 	how := map[string]string{"add": "sum", "max": "max", "min": "min", "mul": "product", "and": "min", "or": "max"}[x.Kind]
 	if x.Elem == types.I1 {

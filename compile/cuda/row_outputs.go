@@ -22,15 +22,15 @@ func (k *rowKernel) last() []*kernel.Expr {
 	return xs
 }
 
-// passLoads are the loads that a pass which computes x does at each column, as
-// vectors: folds computed before are known by then.
+// passLoads are the vector loads at each column of a pass that computes x;
+// reductions of earlier passes are complete by then.
 func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
-	if x.Op == kernel.Fold || x.Op == kernel.Guard {
+	if x.Op == kernel.Reduce || x.Op == kernel.Guard {
 		return
 	}
 	if x.Op == kernel.Load {
-		if len(x.RowFolds()) > 0 {
-			return // its address is known behind a pass alone
+		if len(x.RowReductions()) > 0 {
+			return // its address is known only after a pass
 		}
 		r := k.f.Rows
 		if k.p.v > 1 {
@@ -47,7 +47,7 @@ func (k *rowKernel) passLoads(x *kernel.Expr, into map[*kernel.Expr]bool) {
 	}
 }
 
-// order is all loads in the order in which they first occur.
+// order lists all loads in the order of first occurrence.
 func (k *rowKernel) order() []*kernel.Expr {
 	var out []*kernel.Expr
 	seen := map[*kernel.Expr]bool{}
@@ -62,7 +62,7 @@ func (k *rowKernel) order() []*kernel.Expr {
 	return out
 }
 
-// outputs is the last pass: it stores the row and adds to the sums of columns.
+// outputs is the last pass: it stores the row and accumulates the column sums.
 func (k *rowKernel) outputs() {
 	var elements []kernel.Out
 	for _, o := range k.f.Outs {
@@ -109,8 +109,8 @@ func (k *rowKernel) outputs() {
 	})
 }
 
-// addInMemory adds a step's neighbours to the sums of the block's rows, which lie
-// in memory.
+// addInMemory adds the lanes of a step to the sums of the block's rows in
+// memory.
 func (k *rowKernel) addInMemory(l *lanes) {
 	p := k.p
 	parts := make([]ident, len(k.cols))
@@ -136,12 +136,12 @@ func (k *rowKernel) addInMemory(l *lanes) {
 	}
 }
 
-// partAt is where the block's sum of a column lies in memory.
+// partAt is the offset of the block's sum of a column in memory.
 func (k *rowKernel) partAt() code {
 	return cpp("dm::i64(dm::block()) * %d + %s * %d + %s", k.f.Rows.Cols, col, k.p.v, near)
 }
 
-// partials stores the sums of the block's rows that are kept in registers.
+// partials stores the sums of the block's rows that are in registers.
 func (k *rowKernel) partials() {
 	p := k.p
 	for i, x := range k.cols {
@@ -160,8 +160,8 @@ func (k *rowKernel) partials() {
 	}
 }
 
-// foldElem is the element type in which a fold accumulates.
-func foldElem(elem types.Elem) types.Elem {
+// accumulatorElem is the element type of an accumulator.
+func accumulatorElem(elem types.Elem) types.Elem {
 	if small(elem) {
 		return types.F32
 	}
@@ -173,10 +173,10 @@ const (
 	finishDeep = 16 // threads that share a column
 )
 
-// finishColumns adds up the blocks' sums of every column and stores what is
+// finishColumns adds up the blocks' sums of every column and stores the results
 // computed from them.
 func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
-	folds, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
+	reductions, cols, outs := f.Nest.Columns, f.Rows.Cols, levelOuts(f, kernel.PerColumn)
 	l, from := finishLaunch(f, "_columns", temps, outs)
 	l.threads, l.grid = finishWide*finishDeep, [3]int{int(ceil(cols, finishWide)), 1, 1}
 	l.write = func(t *text) error {
@@ -184,8 +184,8 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 		const mine ident = "part"
 		e.line("const %s %s = %s + dm::thread() %% %d", counter(cols), def(col), scaled(cpp("dm::block()"), finishWide, cols), finishWide)
 		e.line("const dm::i32 %s = dm::thread() / %d", def(mine), finishWide)
-		accs, shared := make([]ident, len(folds)), make([]ident, len(folds))
-		for i, x := range folds {
+		accs, shared := make([]ident, len(reductions)), make([]ident, len(reductions))
+		for i, x := range reductions {
 			shared[i] = sharedSums(i)
 			accs[i] = e.name("f")
 			e.lineOf(x.From, "DM_SHARED(%s, %s, %d)", register(x.Elem), def(shared[i]), finishWide*finishDeep)
@@ -199,7 +199,7 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 		}
 		e.line("dm::sync()")
 		e.oneLine(cpp("return"), "if (%s > 0 || %s >= %d)", mine, col, cols)
-		for i, x := range folds {
+		for i, x := range reductions {
 			e.of(x.From)
 			e.add(count(part, 1, finishDeep, &stmt{
 				head: cpp("%s = %s", accs[i], combined(x.Kind, x.Elem, accs[i], cpp("%s[%s * %d + dm::thread()]", shared[i], part, finishWide))),
@@ -212,22 +212,23 @@ func finishColumns(f *kernel.Form, temps []*temp, parts int64) *launch {
 	return l
 }
 
-// sharedSums is what the shared memory for fold number i is called.
+// sharedSums is the name of the shared memory for reduction i.
 func sharedSums(i int) ident { return ident(fmt.Sprintf("sums_%d", i+1)) }
 
-// finishTotals adds up the blocks' sums of one value and stores what is computed from it.
+// finishTotals adds up the blocks' sums of one value and stores the results
+// computed from it.
 func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
-	folds, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
+	reductions, outs := f.Nest.Totals, levelOuts(f, kernel.PerKernel)
 	l, from := finishLaunch(f, "_total", temps, outs)
 	l.threads, l.grid = blockThreads, [3]int{1, 1, 1}
 	l.write = func(t *text) error {
 		e := t.emitter(t.body)
 		shared := map[types.Elem]bool{}
-		for i, x := range folds {
+		for i, x := range reductions {
 			e.of(x.From)
 			if elem := scratchElem(x.Elem); !shared[elem] {
 				shared[elem] = true
-				e.scratch(folds[i : i+1])
+				e.scratch(reductions[i : i+1])
 			}
 			e.joinParts(x, parts, cpp("%s[%s]", from[i], part))
 		}
@@ -238,8 +239,8 @@ func finishTotals(f *kernel.Form, temps []*temp, parts int64) *launch {
 	return l
 }
 
-// joinParts has the threads of a block join n parts of a fold, of which from is
-// one.
+// joinParts makes the threads of a block combine n partial results of a
+// reduction, starting at from.
 func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
 	acc := e.name("f")
 	e.line("%s %s = %s", register(x.Elem), def(acc), identity(x.Kind, x.Elem))
@@ -258,8 +259,8 @@ func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
 	return outs
 }
 
-// finishLaunch is a launch that joins parts of folds and stores outs, which are
-// computed from them; from are the parameters for the parts.
+// finishLaunch is a launch that combines partial results and stores outs, which
+// are computed from them; from are the parameters for the partial results.
 func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Out) (l *launch, from []ident) {
 	ns := newNames()
 	for _, t := range temps {
@@ -278,7 +279,7 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Ou
 	return &launch{suffix: suffix, class: string(f.Class), params: ns.params, named: ns.of}, from
 }
 
-// finish stores outs, whose folds are given, one element to a thread.
+// finish stores outs, whose reductions are complete, one element to a thread.
 func (e *emitter) finish(outs []kernel.Out) {
 	l := e.lanes(nil, 1)
 	l.store(outs)

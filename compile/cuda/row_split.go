@@ -5,10 +5,10 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// rowSplits is how many blocks share a row, 1 where each row has one: with fewer
-// rows than multiprocessors, such as where all of a tensor is added up, most of
-// the machine would have no work. Only results of whole rows, of folds that need
-// no other fold of the row, are put together from parts.
+// rowSplits is the number of blocks that share a row: more than 1 where there
+// are fewer rows than multiprocessors, as in the sum of a whole tensor, and
+// only for per-row results of reductions that read no other reduction of the
+// row.
 func (p *rows) rowSplits(sms int64) int64 {
 	f := p.f
 	if 2*f.Rows.Rows > sms || p.loop {
@@ -25,8 +25,8 @@ func (p *rows) rowSplits(sms int64) int64 {
 	return max(1, min(4*sms/f.Rows.Rows, p.chunks/(4*blockThreads)))
 }
 
-// split is a kernel whose blocks each fold a part of a row, and one that joins
-// the parts and stores what is computed from them.
+// split is a kernel whose blocks each reduce a part of a row, and one that
+// combines the parts and stores the results computed from them.
 func (p *rows) split() []*launch {
 	f := p.f
 	ns := namesOf(f.Inputs, nil)
@@ -62,7 +62,7 @@ func (p *rows) split() []*launch {
 	return []*launch{parts, finish}
 }
 
-// writeParts folds a part of a row.
+// writeParts reduces a part of a row.
 func (p *rows) writeParts(t *text, to []ident) error {
 	k, err := p.kernel(t)
 	if err != nil {
@@ -73,10 +73,10 @@ func (p *rows) writeParts(t *text, to []ident) error {
 	k.line("const dm::i32 %s = dm::block_y()", def(row))
 	k.bind(r.Row, cpp("%s", row))
 	level := k.f.Nest.Passes[0]
-	accs := k.startFolds(level)
+	accs := k.initAccumulators(level)
 	k.open("for (%s %s = %s + dm::thread(); %s < %d; %s += %d)", counter(p.chunks), def(col), scaled(cpp("dm::block()"), blockThreads, p.chunks), col, p.chunks, col, p.splits*blockThreads)
 	k.bind(r.Col, cpp("%s", col))
-	k.joinFolds(level, accs)
+	k.accumulate(level, accs)
 	k.close()
 	for i, x := range level {
 		k.assign(x.From, accs[i], reduceThreads(x, accs[i], false))

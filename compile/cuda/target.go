@@ -24,8 +24,8 @@ import (
 	"dmir/gpu/nvrtc"
 )
 
-// Backend is the target of NVIDIA GPUs and of the emulator, which runs what is
-// emitted for them.
+// Backend is the target of NVIDIA GPUs and of the emulator, which runs the same
+// code.
 type Backend struct{}
 
 // Name is "cuda".
@@ -34,7 +34,8 @@ func (Backend) Name() string { return "cuda" }
 // Generator is the code generator with the options of one build.
 func (Backend) Generator(o target.Options) target.Generator { return codegen{o} }
 
-// Makes reports whether arch is written as NVIDIA's compilers write it.
+// Makes reports whether arch is an architecture in the notation of NVIDIA's
+// compilers.
 func (Backend) Makes(arch string) bool { return nvrtc.ValidArch(arch) }
 
 // DefaultArch is the oldest architecture that the kernels run on.
@@ -139,7 +140,7 @@ func gpusFound(context.Context) (string, error) {
 	return strings.Join(out, "; "), err
 }
 
-// compilerFound is the CUDA compiler: NVRTC, or nvcc in its place.
+// compilerFound is the CUDA compiler: NVRTC, or nvcc.
 func compilerFound(context.Context) (string, error) {
 	c, err := nvrtc.Find()
 	var none *nvrtc.NotFound
@@ -156,7 +157,7 @@ func compilerFound(context.Context) (string, error) {
 	return fmt.Sprintf("%s%s: %s (%s)", c.Version, archs, c.Path, c.Where), nil
 }
 
-// disassemblerFound is what prints machine code.
+// disassemblerFound is the disassembler of machine code.
 func disassemblerFound(ctx context.Context) (string, error) {
 	path, err := nvrtc.Disassembler()
 	if err != nil {
@@ -165,7 +166,7 @@ func disassemblerFound(ctx context.Context) (string, error) {
 	return device.OnPath("--version", path)(ctx)
 }
 
-// hostCompilerFound is what the emulator compiles with.
+// hostCompilerFound is the compiler of the emulator.
 func hostCompilerFound(ctx context.Context) (string, error) {
 	if err := emulator.Check(); err != nil {
 		return "", nil
@@ -176,7 +177,7 @@ func hostCompilerFound(ctx context.Context) (string, error) {
 // codegen is the code generator with the options of one build.
 type codegen struct{ options target.Options }
 
-// target is what kernels are written for, with u's machine.
+// target is the Target of u's options and machine.
 func (c codegen) target(u *pass.Unit) (Target, error) {
 	t := Target{Arch: c.options.Arch, Machine: u.Machine, Rank: c.options.TileRank}
 	if file := c.options.TilesFile; file != "" {

@@ -21,13 +21,13 @@ const (
 	Fma   Path = "fma"   // vector units, for every element type
 )
 
-// Config is how a contraction is cut into tiles.
+// Config is the tiling of a contraction.
 type Config struct {
 	Path       Path
 	BM, BN, BK int // of a block
 	WM, WN     int // of a warp (mma), of a thread (fma)
 	Stages     int // of the pipeline (mma, wgmma)
-	Splits     int // blocks that share a sum; their partial sums are added up by a second kernel
+	Splits     int // blocks that a sum is split over; a second kernel adds up their partial sums
 }
 
 func (c Config) String() string {
@@ -61,7 +61,7 @@ func (c Config) shared(elem types.Elem) int {
 	return 2 * c.BK * (c.BM + 4 + c.BN + 4) * accBytes(elem)
 }
 
-// accBytes is the size of what the vector units sum in.
+// accBytes is the size of an accumulator on the vector units.
 func accBytes(elem types.Elem) int {
 	if elem == types.F64 || elem.IsInt() && elem.Bytes() == 8 {
 		return 8
@@ -69,7 +69,8 @@ func accBytes(elem types.Elem) int {
 	return 4
 }
 
-// registers of a thread, about: its sums, a step's operands, and addresses.
+// registers estimates those of a thread: its sums, a step's operands, and
+// addresses.
 func (c Config) registers(elem types.Elem) int {
 	switch c.Path {
 	case Wgmma:
@@ -80,9 +81,9 @@ func (c Config) registers(elem types.Elem) int {
 	return min(255, (c.WM*c.WN+c.WM+c.WN)*accBytes(elem)/4+96)
 }
 
-// resident is how many blocks are to share a multiprocessor: as many as their
+// resident is the intended number of blocks on a multiprocessor: as many as
 // shared memory and registers allow, where a thread needs `more` registers than
-// usual. The kernel declares it, so that the assembler may use all registers.
+// usual. The kernel declares it, so that ptxas may use all registers.
 func (c Config) resident(elem types.Elem, m *machine.Machine, more int) int {
 	if c.Path == Wgmma {
 		return 1
@@ -123,16 +124,16 @@ type productShape struct {
 	products                 int
 	elems                    [2]types.Elem
 	sum                      types.Elem
-	half, folds              bool
-	fits                     func(Config) bool // whether tensor maps can bring both operands of a tile; nil: no
+	half, reduces            bool
+	fits                     func(Config) bool // whether tensor maps can copy both operands of a tile; nil: no
 }
 
 func shapeOf(t *kernel.Tiled) productShape {
-	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Folded, nil}
+	return productShape{t.Batch, t.Rows, t.Cols, t.Depth, t.Products, t.Elems, t.Elem, t.Half, t.Reduces, nil}
 }
 
-// tensorElem is the 16-bit type in which tensor cores take both operands
-// without loss; false where there is none.
+// tensorElem is the 16-bit type that holds both operands exactly, for tensor
+// cores; false where there is none.
 func (p productShape) tensorElem() (types.Elem, bool) {
 	if p.half || !p.sum.IsFloat() {
 		return 0, false
@@ -147,8 +148,8 @@ func (p productShape) tensorElem() (types.Elem, bool) {
 	return a, a == b && (a == types.F16 || a == types.BF16)
 }
 
-// Candidates are the tiles that compute t on an architecture, the ones whose
-// predicted time is least first: what measuring chooses from.
+// Candidates are the tiles that can compute t on an architecture, least
+// predicted time first, for measurements to choose from.
 func Candidates(t *kernel.Tiled, target Target) []Config {
 	p := shapeOf(t)
 	if target.Arch == "sm_90a" {
@@ -176,13 +177,14 @@ func (p productShape) candidates(target Target) []Config {
 			continue
 		}
 		for _, splits := range []int{1, 2, 4, 8, 16} {
-			if c.Splits = splits; splits > 1 && (p.half || p.folds || int64(splits*4*c.BK) > p.depth) {
+			if c.Splits = splits; splits > 1 && (p.half || p.reduces || int64(splits*4*c.BK) > p.depth) {
 				break
 			}
 			all = append(all, timed{c, p.time(c, target.Machine)})
 		}
 	}
-	// Few entries: insertion keeps equal ones in the order of the tables.
+	// There are few entries: insertion keeps the order of the tables among
+	// equals.
 	for i := 1; i < len(all); i++ {
 		for j := i; j > 0 && all[j].t < all[j-1].t; j-- {
 			all[j], all[j-1] = all[j-1], all[j]
@@ -195,7 +197,7 @@ func (p productShape) candidates(target Target) []Config {
 	return out
 }
 
-// takes reports whether c can compute p at all.
+// takes reports whether c can compute p.
 func (p productShape) takes(c Config) bool {
 	if p.products == 2 {
 		switch c.Path {
@@ -213,9 +215,9 @@ func (p productShape) takes(c Config) bool {
 func ceil(a, b int64) int64 { return (a + b - 1) / b }
 
 // time predicts the seconds that p takes with tile c: the waves of blocks over
-// the machine's multiprocessors, each as long as its slower side, products or
-// loads, plus filling the pipeline and writing the sums; but never less than
-// the bytes of operands and result take from memory.
+// the machine's multiprocessors, each as long as the slower of products and
+// loads, plus filling the pipeline and writing the sums; at least the time for
+// the operands and the result at memory bandwidth.
 func (p productShape) time(c Config, m *machine.Machine) float64 {
 	elem := p.elems[0]
 	size := float64(elem.Bytes())
@@ -234,8 +236,8 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	}
 	depth := float64(ceil(ceil(p.depth, splits), int64(c.BK)) * int64(c.BK))
 	products := 2 * float64(c.BM) * float64(c.BN) * depth / (peak / float64(m.SMs) * p.efficiency(c))
-	// What a multiprocessor gets from the level-2 cache: about two and a half
-	// times memory's bandwidth over all of them.
+	// Bandwidth of the level-2 cache for a multiprocessor: about two and a half
+	// times that of memory over all of them.
 	loads := float64(c.BM+c.BN) * depth * size / (2.5 * m.Bandwidth / float64(m.SMs))
 	fill := 1.5e-6 // first bytes from memory
 	store := float64(c.BM) * float64(c.BN) * size / (m.Bandwidth / float64(m.SMs))
@@ -245,19 +247,19 @@ func (p productShape) time(c Config, m *machine.Machine) float64 {
 	}
 	t := waves*tile + fill
 	bytes := float64(p.batch) * size * (float64(p.rows*p.depth) + float64(cols*p.depth) + float64(p.rows*p.cols))
-	// Where memory decides, the tile that computes less still is the better one.
+	// Among memory-bound tiles the one that computes less is better.
 	t = math.Max(t, bytes/m.Bandwidth+fill) + t/1000
 	if splits > 1 {
 		sums := float64(p.batch*p.rows*cols) * 4 * float64(splits)
 		t += 2*sums/(2*m.Bandwidth) + 3e-6 // written, read back, and a second kernel
-		t *= 1.05                          // for less than that it is not worth the memory
+		t *= 1.05                          // a smaller gain is not worth the memory
 	}
 	return t
 }
 
-// efficiency is the part of the peak that a tile's inner loop can reach: what
-// it reads from shared memory for each product limits it, the less the larger
-// a warp's tile is.
+// efficiency is the fraction of the peak that a tile's inner loop can reach,
+// limited by its reads of shared memory for each product, which are fewer the
+// larger a warp's tile is.
 func (p productShape) efficiency(c Config) float64 {
 	switch c.Path {
 	case Wgmma:
@@ -268,13 +270,13 @@ func (p productShape) efficiency(c Config) float64 {
 	return 0.85 * math.Min(1, float64(c.WM*c.WN)/float64(c.WM+c.WN)/4)
 }
 
-// key names a product and an architecture in the file of measured choices.
+// key identifies a product and an architecture in the file of measured choices.
 func (p productShape) key(arch string) string {
 	parts := []string{arch, fmt.Sprintf("%dx%dx%dx%d", p.batch, p.rows, p.cols, p.depth), p.elems[0].String(), p.elems[1].String(), p.sum.String()}
 	for _, part := range []struct {
 		is   bool
 		name string
-	}{{p.products == 2, "two"}, {p.half, "half"}, {p.folds, "folds"}} {
+	}{{p.products == 2, "two"}, {p.half, "half"}, {p.reduces, "folds"}} {
 		if part.is {
 			parts = append(parts, part.name)
 		}

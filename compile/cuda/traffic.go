@@ -5,16 +5,18 @@ import (
 
 	"dmir/analysis/cost"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 )
 
-// moved is what one launch reads and writes, in bytes.
+// moved is the traffic of a launch in bytes.
 type moved struct{ read, written int64 }
 
-// launchBytes is what each launch of step o reads and writes where the launches
-// share memory: partial results, and the operands and results of the launch. It is
-// nil where they share none; then the step moves what crosses its boundary, once.
+// launchBytes is the traffic of each launch of step o where the launches share
+// memory: partial results, and the operands and results of the launch. It is
+// nil where they share none; then the step moves the bytes that cross its
+// boundary, once.
 func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 	if len(p.temps()) == 0 {
 		return nil
@@ -44,14 +46,15 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 	return out
 }
 
-// bytesRead is how many bytes a kernel of step o that reads v reads of it.
+// bytesRead is the number of bytes that a kernel of step o reads of v, if it
+// reads v.
 func bytesRead(o *ir.Op, flow *cost.Flow) func(v *ir.Value) int64 {
 	return func(v *ir.Value) int64 {
 		if v == nil {
 			return 0
 		}
 		n := flow.Size(v)
-		if o.Name == "dm.kernel" {
+		if o.Name == op.Kernel {
 			if uses := usesIn(o, v.Uses); len(uses) > 0 {
 				n = flow.Captured(v, uses)
 			}
@@ -73,8 +76,8 @@ func usesIn(o *ir.Op, uses []ir.Use) []ir.Use {
 	return in
 }
 
-// setScratchBytes records what the launches of step o, which costs e, move beside what
-// crosses its boundary.
+// setScratchBytes records the bytes that the launches of step o move beyond
+// those of its cost e.
 func setScratchBytes(o *ir.Op, e *cost.Entry, launches []moved) {
 	var all moved
 	for _, m := range launches {

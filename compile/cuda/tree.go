@@ -10,27 +10,27 @@ import (
 )
 
 // The text of a kernel is a tree of statements, which is rendered once. A
-// statement holds code: a format whose operands are code, names and numbers. So
-// the names that a statement declares and uses are known without its text.
+// statement holds code: a format whose operands are code, names and numbers, so
+// that the names that a statement declares and uses are known without its text.
 
 // code is a piece of C++.
 type code struct {
 	format string
-	args   []any // ident, def, local, code, or what fmt prints
+	args   []any // ident, def, local, code, or operands of fmt
 }
 
-// ident is the use of a name that a statement around it, a statement before it or
-// a parameter declares; def is the declaration.
+// ident is the use of a name that an enclosing or earlier statement or a
+// parameter declares; def is the declaration.
 type (
 	ident string
 	def   string
 )
 
-// local is the name of what is declared for one kernel in front of it: that of
-// the kernel with an ending.
+// local is the name of a declaration in front of a kernel: the kernel's name
+// with a suffix.
 type local string
 
-// cpp is the code with args in the places that the format leaves for them.
+// cpp is the code of a format and its operands.
 func cpp(format string, args ...any) code { return code{format, args} }
 
 // text renders c in the kernel of that name.
@@ -78,7 +78,7 @@ func (c code) names(use, declare func(string)) {
 
 // stmt is a statement, or a declaration in front of a kernel.
 type stmt struct {
-	// of is the op that it stands for; nil: the one of the statement before it.
+	// of is the op that it implements; nil: that of the statement before it.
 	of   *ir.Op
 	head code
 	body []*stmt
@@ -92,7 +92,7 @@ const (
 	plain     style = iota // head;
 	bare                   // head, such as an annotation of the next statement
 	block                  // head { and lines of the body and }
-	elseBlock              // block that begins behind the brace of the statement before it
+	elseBlock              // block on the line of the closing brace of the statement before it
 	closed                 // block that ends in a semicolon
 	inLine                 // head and the body in one line, without braces
 	inBrace                // head and the body in one line, in braces
@@ -102,23 +102,23 @@ const (
 type printer struct {
 	b      strings.Builder
 	kernel string
-	// line gives the line of the program in which an op stands, and 0 where the
-	// program has no text; nil: #line directives are left out.
-	line func(*ir.Op) int
-	file string
-	at   int // the line that the next line of text stands for
-	told int // the line that the last #line directive gives
+	// line returns the line of an op in the program, and 0 where the program has
+	// no text; nil: no #line directives.
+	line    func(*ir.Op) int
+	file    string
+	at      int // the program's line for the next line of text
+	lineSet int // the line set by the last #line directive
 }
 
-// newline begins a line of text that stands for o.
+// newline starts a line of text for o.
 func (p *printer) newline(o *ir.Op, depth int) {
 	if p.line != nil {
 		if o != nil && o.Span != (source.Span{}) {
 			p.at = p.line(o)
 		}
-		if p.at != p.told {
+		if p.at != p.lineSet {
 			fmt.Fprintf(&p.b, "#line %d %s\n", p.at, escape.Line(p.file))
-			p.told = p.at
+			p.lineSet = p.at
 		}
 	}
 	for range depth {
@@ -173,7 +173,7 @@ func (p *printer) inline(s *stmt) {
 	}
 }
 
-// uses are the names that statements use, declared in them or not.
+// uses are the names that statements use, whether or not they declare them.
 func uses(list []*stmt) map[string]bool {
 	out := map[string]bool{}
 	var walk func([]*stmt)
@@ -189,8 +189,8 @@ func uses(list []*stmt) map[string]bool {
 
 // unit builds a block of statements.
 type unit struct {
-	blocks []*[]*stmt // that are being written, the innermost last
-	place  *ir.Op     // what the next statement stands for; nil: as the one before it
+	blocks []*[]*stmt // open blocks, innermost last
+	place  *ir.Op     // the op of the next statement; nil: that of the one before it
 }
 
 func newUnit() *unit { return &unit{blocks: []*[]*stmt{new([]*stmt)}} }
@@ -211,21 +211,21 @@ func (u *unit) add(s *stmt) *stmt {
 // line adds a plain statement.
 func (u *unit) line(format string, args ...any) { u.add(&stmt{head: cpp(format, args...)}) }
 
-// of makes o what the next statement stands for, as do those that follow; nil:
-// what those before it do.
+// of makes o the op of the statements that follow; nil: the op of those before
+// them.
 func (u *unit) of(o *ir.Op) {
 	if o != nil {
 		u.place = o
 	}
 }
 
-// lineOf is line for a statement that stands for o.
+// lineOf is line for a statement of o.
 func (u *unit) lineOf(o *ir.Op, format string, args ...any) {
 	u.of(o)
 	u.line(format, args...)
 }
 
-// enter adds a block, to which statements are added until leave.
+// enter opens a block, to which statements are added until leave.
 func (u *unit) enter(s style, format string, args ...any) {
 	b := u.add(&stmt{head: cpp(format, args...), style: s})
 	u.blocks = append(u.blocks, &b.body)
@@ -233,7 +233,7 @@ func (u *unit) enter(s style, format string, args ...any) {
 
 func (u *unit) leave() { u.blocks = u.blocks[:len(u.blocks)-1] }
 
-// oneLine adds a statement whose body is in its line.
+// oneLine adds a statement with its body on the same line.
 func (u *unit) oneLine(body code, format string, args ...any) {
 	u.add(&stmt{head: cpp(format, args...), style: inLine, body: []*stmt{{head: body}}})
 }

@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// unsoundError is a kernel that the generator wrote and that is not valid.
-type unsoundError struct {
+// invalidError is the error of a kernel that the generator wrote and that fails
+// verification.
+type invalidError struct {
 	problems []string
 	text     string // of the kernels
 }
 
-func (e *unsoundError) Error() string {
+func (e *invalidError) Error() string {
 	slices.Sort(e.problems)
 	return fmt.Sprintf("the code generator made an unsound kernel: %s%s", strings.Join(slices.Compact(e.problems), "; "), e.text)
 }
 
-// undefined are the names that statements use where nothing in scope declares
-// them; outer are the names that are declared around them.
+// undefined are the names that statements use without a declaration in scope;
+// outer are the names declared around them.
 func undefined(list []*stmt, outer map[string]bool) (missing []string) {
 	var open []map[string]bool // names by scope, innermost last
 	declare := func(n string) { open[len(open)-1][n] = true }
@@ -34,12 +35,13 @@ func undefined(list []*stmt, outer map[string]bool) (missing []string) {
 	walk = func(list []*stmt, scope map[string]bool) {
 		open = append(open, scope)
 		for _, s := range list {
-			if s.style <= bare { // a name has no value in what it begins with
+			if s.style <= bare { // a name is not defined in its own initializer
 				s.head.names(use, func(string) {})
 				s.head.names(func(string) {}, declare)
 				continue
 			}
-			// What the head of a loop or of a function declares is seen in its body alone.
+			// Names declared in the head of a loop or of a function are visible only
+			// in its body.
 			open = append(open, map[string]bool{})
 			s.head.names(use, declare)
 			walk(s.body, map[string]bool{})

@@ -41,34 +41,34 @@ import (
 type Case struct {
 	Name string
 	Text string
-	Func string // "": the one that driver.Pick takes
+	Func string // "": the one that driver.Pick picks
 	Seed uint64 // of the inputs
-	// Gradient has the function differentiated first.
+	// Gradient differentiates the function first.
 	Gradient bool
 	Arch     string // of the code; "": portable
 	Unfused  bool   // each op is a kernel of its own
-	// Of is the program whose gradient Text is, as Derive gives it, where it is one:
-	// differences of it are compared as well.
+	// Of is the program whose gradient Text is, as returned by Derive, if it is
+	// one: it is compared with central differences as well.
 	Of string
 }
 
-// Kind is what is wrong with a case.
+// Kind is the kind of failure of a case.
 type Kind string
 
-// The kinds of finds.
+// The kinds of failures.
 const (
-	Numbers   Kind = "numbers"   // another result than the reference's
+	Numbers   Kind = "numbers"   // a result differs from the reference's
 	Panic     Kind = "panic"     // of the compiler
 	Refused   Kind = "refused"   // the compiler reports an error in its own work
 	Text      Kind = "text"      // the kernels do not compile
 	Fault     Kind = "fault"     // the emulator found a race, an access out of bounds …
 	Reference Kind = "reference" // the reference fails
 	Gradient  Kind = "gradient"  // differences disagree with the gradient
-	Bytes     Kind = "bytes"     // a step moves other bytes than predicted, and does not say why
+	Bytes     Kind = "bytes"     // a step moves other bytes than predicted, for no stated reason
 	Invalid   Kind = "invalid"   // the program itself is not valid
 )
 
-// Find is a case that went wrong.
+// Find is a failed case.
 type Find struct {
 	Case Case
 	Kind Kind
@@ -77,7 +77,7 @@ type Find struct {
 
 func (f *Find) Error() string { return fmt.Sprintf("%s: %s: %s", f.Case.Name, f.Kind, f.Msg) }
 
-// prepared is a case that only has to be run.
+// prepared is a case that is ready to run.
 type prepared struct {
 	c       Case
 	program *program.Program
@@ -85,12 +85,12 @@ type prepared struct {
 	fn      *ir.Func
 	args    []*tensor.Tensor
 	want    []*tensor.Tensor
-	// other is what the reference computes in f64 or, of a program that is in f64
-	// itself, in f32; nil where it has no such form. Rounding is taken to move
-	// results by factor times the difference.
+	// other is the reference's results in f64 or, of a program in f64, in f32;
+	// nil where there is no such form. Rounding is assumed to change results by
+	// at most factor times the difference.
 	other  []*tensor.Tensor
 	factor float64
-	// refModule and refFunc are what the reference runs: of a case with Gradient,
+	// refModule and refFunc are run by the reference: of a case with Gradient,
 	// the gradient.
 	refModule *ir.Module
 	refFunc   *ir.Func
@@ -110,13 +110,14 @@ func load(name, text, fn string) (*program.Program, *ir.Module, *ir.Func, error)
 	return p, m, f, err
 }
 
-// Derive is the text of a program's gradient: a function of the arguments and of
-// the cotangents of the results, which gives the results and the gradients.
+// Derive is the text of a program's gradient: a function of the arguments and
+// of the cotangents of the results, which returns the results and the
+// gradients.
 func Derive(text string) (string, error) {
 	return derive(text, func(*ir.Func) bool { return true })
 }
 
-// derive is Derive with cotangents where seeded says so.
+// derive is Derive, with cotangents if seeded.
 func derive(text string, seeded func(*ir.Func) bool) (string, error) {
 	_, m, f, err := load("gradient", text, "")
 	if err != nil {
@@ -129,8 +130,8 @@ func derive(text string, seeded func(*ir.Func) bool) (string, error) {
 	return print.Pretty(&ir.Module{Src: m.Src, Aliases: m.Aliases, Ops: []*ir.Op{g.Op}})
 }
 
-// wide is the text with every floating-point type f64. Random numbers stay those
-// of their own type.
+// wide is the text with every floating-point type replaced by f64. Random
+// numbers keep their own type.
 func wide(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -151,7 +152,7 @@ var (
 	rng    = regexp.MustCompile(`^(\s*)(%\S+)( = dm\.rng .*[x<])(f32|f16|bf16|f64)(>.*)\n`)
 )
 
-// reference runs the program's function as it is and in f64.
+// reference runs the program's function in its own types and in f64.
 func (p *prepared) reference(ctx context.Context) *Find {
 	find := func(kind Kind, err error) *Find { return &Find{p.c, kind, err.Error()} }
 	var err error
@@ -160,7 +161,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	}
 	text, m, f := p.c.Text, p.module, p.fn
 	if p.c.Gradient {
-		// As the compiler does: without cotangents where there is a loss.
+		// As in the compiler: without cotangents if there is a loss.
 		if text, err = derive(p.c.Text, func(f *ir.Func) bool { return !autodiff.HasLoss(f) }); err != nil {
 			return find(Gradient, err)
 		}
@@ -181,7 +182,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	}
 	_, wm, wf, err := load(p.c.Name, inType, f.Name)
 	if err != nil {
-		return nil // a type that stands for itself: rounding is then what the type says
+		return nil // an element type that cannot be replaced: it bounds the rounding
 	}
 	if p.other, err = execute(ctx, wm, wf, inElem(p.args, elem), nil); err != nil {
 		p.other = nil
@@ -189,7 +190,7 @@ func (p *prepared) reference(ctx context.Context) *Find {
 	return nil
 }
 
-// inElem is args with floating-point numbers of the type.
+// inElem is args with floating-point numbers converted to the type.
 func inElem(args []*tensor.Tensor, elem types.Elem) []*tensor.Tensor {
 	out := make([]*tensor.Tensor, len(args))
 	for i, a := range args {
@@ -205,8 +206,8 @@ func inElem(args []*tensor.Tensor, elem types.Elem) []*tensor.Tensor {
 	return out
 }
 
-// execute runs f on a copy of args: what is written in place stays the executor's.
-// results is as interp.Options has it.
+// execute runs f on a copy of args, since updates in place overwrite them.
+// results is as in interp.Options.
 func execute(ctx context.Context, m *ir.Module, f *ir.Func, args []*tensor.Tensor, results func(*ir.Op, []*tensor.Tensor)) (out []*tensor.Tensor, err error) {
 	defer recovered(&err)
 	r, err := interp.Run(ctx, m, f, args, interp.Options{Results: results})
@@ -261,7 +262,7 @@ func (p *prepared) build(ctx context.Context) *Find {
 	return &Find{p.c, Refused, err.Error()}
 }
 
-// judge says what is wrong with the outcome of a run.
+// judge returns the failure in the outcome of a run, if any.
 func (p *prepared) judge(ctx context.Context, outputs [][]byte, err error) *Find {
 	var fault *emulator.Fault
 	var text *emulator.CompileError
@@ -299,10 +300,10 @@ func (p *prepared) judge(ctx context.Context, outputs [][]byte, err error) *Find
 	return nil
 }
 
-// shaken is what the reference computes where the results of its ops are rounded
-// up or down at random (Parker, Monte Carlo Arithmetic, 1997). It shows what the
-// execution in another type does not: a program that subtracts two numbers that are equal
-// in exact arithmetic, and scales what is left.
+// shaken are the reference's results where those of its ops are rounded up or
+// down at random (Parker, Monte Carlo Arithmetic, 1997). It covers programs
+// that the execution in another type does not: those that subtract two numbers
+// that are equal in exact arithmetic, and scale the difference.
 func (p *prepared) shaken(ctx context.Context) (out [][]*tensor.Tensor) {
 	for k := range uint64(4) {
 		r := rand.New(rand.NewPCG(p.c.Seed, k))
@@ -326,8 +327,8 @@ func (p *prepared) shaken(ctx context.Context) (out [][]*tensor.Tensor) {
 	return out
 }
 
-// coarse tells whether numbers of the program have 16 bits or less, which
-// results of wide types may come from.
+// coarse reports whether numbers of the program have 16 bits or less, from
+// which results of wide types may be computed.
 func (p *prepared) coarse() bool { return half.MatchString(p.c.Text) }
 
 var half = regexp.MustCompile(`[x<](?:b?f16|f8E)`)
@@ -350,7 +351,7 @@ func firstErrors(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// others are the devices of this machine beside the emulator.
+// others are the devices of this machine other than the emulator.
 func others() (out []device.Device) {
 	for _, d := range device.Devices() {
 		if d.Name() != "emulator" {

@@ -10,22 +10,23 @@ import (
 	"dmir/internal/randprog"
 )
 
-// Random is the case of a seed: a function; one that the compiler differentiates;
-// or the gradient of one as a function of its own, which is held to differences.
-// The code is for one of the architectures, one in eight is not fused.
+// Random is the case of a seed: a function; one that the compiler
+// differentiates; or the gradient of one as a function of its own, which is
+// compared with differences. The code is for one of the architectures; one case
+// in eight is unfused.
 func Random(seed uint64) Case {
 	c := Case{Name: fmt.Sprintf("random%d", seed), Seed: 7, Arch: []string{"", "", "sm_80", "sm_90a"}[seed/8%4], Unfused: seed%8 == 5}
 	c.Gradient = seed%4 == 3
 	c.Text = randprog.Program(seed, randprog.Options{Gradient: c.Gradient})
 	if seed%8 == 7 {
-		if text, err := Derive(c.Text); err == nil { // else Check says what is in the way
+		if text, err := Derive(c.Text); err == nil { // else Check reports the error
 			c.Gradient, c.Of, c.Text = false, c.Text, text
 		}
 	}
 	return c
 }
 
-// Shrunk is the find with a smaller program that goes wrong in the same way.
+// Shrunk is the find reduced to a smaller program that fails in the same way.
 func Shrunk(ctx context.Context, f *Find) (*Find, error) {
 	var failed error
 	best := f
@@ -59,7 +60,7 @@ func Shrunk(ctx context.Context, f *Find) (*Find, error) {
 	return best, failed
 }
 
-// shrunkGradient makes the function smaller that is differentiated.
+// shrunkGradient reduces the function that is differentiated.
 func shrunkGradient(ctx context.Context, f *Find) (*Find, error) {
 	best := f
 	randprog.Shrink(f.Case.Of, func(candidates []string) int {
@@ -85,7 +86,8 @@ func shrunkGradient(ctx context.Context, f *Find) (*Find, error) {
 	return best, ctx.Err()
 }
 
-// alike tells whether two finds have the same cause, as far as their words tell.
+// alike reports whether two finds have the same cause, judging by their
+// messages.
 func alike(a, b *Find) bool {
 	if a.Kind != b.Kind {
 		return false
@@ -99,7 +101,8 @@ func alike(a, b *Find) bool {
 	return sense(a.Msg) == sense(b.Msg)
 }
 
-// sense is the part of a message that stays when names, lines and numbers change.
+// sense is the part of a message that is independent of names, lines and
+// numbers.
 func sense(msg string) string {
 	first, _, _ := strings.Cut(msg, "\n")
 	if i := strings.Index(first, "error:"); i >= 0 {
@@ -114,8 +117,8 @@ func sense(msg string) string {
 	return first[:min(20, len(first))]
 }
 
-// Write puts the program of a find into the folder, with what is wrong in
-// comments before it, and gives the file's path.
+// Write writes the program of a find to a file in the folder, with the failure
+// in comments before it, and returns the file's path.
 func (f *Find) Write(dir string) (string, error) {
 	var b strings.Builder
 	arch := f.Case.Arch

@@ -9,14 +9,14 @@ import (
 	"dmir/dialect/types"
 )
 
-// steps are those of the differences: what only a long or a short one shows is
-// a bend that it crosses, or rounding.
+// steps are the steps of the differences: a failure only with a long or a short
+// one is a kink that it crosses, or rounding.
 var steps = []float64{1e-5, 1e-4, 1e-6, 1e-7}
 
-// differences holds the gradient that the reference computes to central
-// differences of the function that it is of, in one random direction, all in
-// f64. The point lies beside the arguments: these may be equal where numbers
-// have few bits, and a largest of equals has no derivative.
+// differences compares the gradient that the reference computes with central
+// differences of its function, in one random direction, all in f64. The point
+// is near the arguments, not at them: these may be equal where numbers have few
+// bits, and a maximum of equals has no derivative.
 func (p *prepared) differences(ctx context.Context) *Find {
 	if p.c.Of == "" {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"dmir/internal/counted"
 )
 
-// Batch is how many programs are compiled for the emulator together.
+// Batch is the number of programs that are compiled for the emulator together.
 const Batch = 64
 
-// limit is how long one program may run on the emulator.
+// limit bounds the time of one program on the emulator.
 const limit = 60 * time.Second
 
-// Check runs the cases, all of which the emulator's compiler takes in one call,
-// and gives what is wrong with each: nil where nothing is. The error is what is
-// in the way of all.
+// Check runs the cases, which are compiled for the emulator together, and
+// returns the failure of each: nil where there is none. The error is one that
+// concerns all cases.
 func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	finds := make([]*Find, len(cases))
 	ready := make([]*prepared, len(cases))
@@ -74,8 +74,9 @@ func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	return finds, ctx.Err()
 }
 
-// moved holds what each step moved to what it was predicted to. An op that is a
-// kernel of its own has constants in its text that its cost reads from memory.
+// moved compares the bytes that each step moved with the prediction. A single
+// op that is a kernel has constants in its text that its cost reads from
+// memory.
 func (p *prepared) moved(steps []emulator.StepReport) *Find {
 	if p.c.Unfused {
 		return nil
@@ -113,8 +114,8 @@ func (p *prepared) on(ctx context.Context, d device.Device) *Find {
 	return f
 }
 
-// Settled tells whether a find of other numbers is one: it stays with other
-// inputs. What only some inputs show is a comparison that rounding decides.
+// Settled reports whether a difference of numbers also occurs with other
+// inputs. One that only some inputs have is a comparison that rounding decides.
 func Settled(ctx context.Context, f *Find) (bool, error) {
 	if f.Kind != Numbers {
 		return true, nil

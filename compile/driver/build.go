@@ -66,8 +66,8 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	return g.Program(ctx, m, u.Func, o.Machine)
 }
 
-// DefaultArch is the architecture that code is made for where a person names
-// none: that of this machine's device, else that of m, which may be nil.
+// DefaultArch is the default architecture of code: that of this machine's
+// device, else that of m, which may be nil.
 func DefaultArch(m *machine.Machine) string {
 	if d := device.Default(); d != nil {
 		return d.Arch()
@@ -78,23 +78,23 @@ func DefaultArch(m *machine.Machine) string {
 	return target.For("").DefaultArch()
 }
 
-// Compiled is a program that can run without its text, with the machine code in
-// it for each architecture.
+// Compiled is a program that can run without its text, including the machine
+// code for each architecture.
 type Compiled struct {
 	Program *artifact.Program
 	Code    []*target.Code
 }
 
-// InvalidError reports that a compiled program breaks a rule of artifacts. It is
-// a fault of the compiler.
+// InvalidError reports that a compiled program breaks a rule of artifacts,
+// which is a defect of the compiler.
 type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return e.Err.Error() }
 
-// CompileFor compiles fn for archs: once for all of them, and once more for each
-// that has features of its own where there are several. The first of the results
-// runs on all, the others are its variants. Where code is false the programs hold
-// no machine code. progress is called with the part that begins.
+// CompileFor compiles fn for archs: once for all of them, and once more for
+// each that has specific code where there are several. The first result runs on
+// all, the others are its variants. If code is false the programs have no
+// machine code. progress is called at the start of each part.
 func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, code bool, o BuildOptions, progress func(what string, done, total int)) ([]Compiled, error) {
 	build := func(arch string) (Compiled, error) {
 		o.Arch = arch
@@ -102,7 +102,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 		if err != nil {
 			return Compiled{}, err
 		}
-		o.Warn = nil // later builds are of the same text
+		o.Warn = nil // later builds have the same text
 		if err := p.Check(); err != nil {
 			return Compiled{}, &InvalidError{err}
 		}
@@ -136,7 +136,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 		if err != nil {
 			return nil, err
 		}
-		if own.Program.Arch() == "" { // nothing in it is for this architecture alone
+		if own.Program.Arch() == "" { // nothing in it is specific to this architecture
 			if err := all[0].add(ctx, arch); err != nil {
 				return nil, err
 			}
@@ -162,7 +162,7 @@ func (c *Compiled) add(ctx context.Context, arch string) error {
 	return nil
 }
 
-// describe adds to p what a run without the text of fn reads.
+// describe adds the data to p that a run without the text of fn reads.
 func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	p.Headers = target.For(arch).Headers()
 	if key, err := local.Key(true); err == nil { // without one the file counts as another user's
@@ -171,7 +171,7 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	if len(p.Outputs) == len(fn.Results) {
 		p.Results = outputNames(fn, len(fn.Results))
 	}
-	for i := range p.Inputs { // fn's arguments, and behind them the cotangents that its gradient takes
+	for i := range p.Inputs { // fn's arguments, followed by the cotangents of its gradient
 		var d artifact.Default
 		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
 			d.Init = &v

@@ -175,7 +175,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// The steps of a loop count as often as its trip count says.
+// The steps of a loop count once for each iteration of its trip count.
 func TestControlPrediction(t *testing.T) {
 	p := loaded(t, "iteration.dmir", iteration(t))
 	m, fn, err := Pick(p, "")

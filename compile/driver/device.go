@@ -19,7 +19,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Kernel is what a device saw of one launch.
+// Kernel is the profile of one step on a device.
 type Kernel struct {
 	Name        string
 	Class       string  // of its kernel, or "copy", "loop", "branch"; "" for a fill
@@ -33,10 +33,10 @@ type Kernel struct {
 	ReadBytes, WrittenBytes               int64
 	Counted                               bool
 	CountedReadBytes, CountedWrittenBytes int64
-	Differs                               string // why the counted bytes are others than the predicted; empty: no reason is known
+	Differs                               string // why the counted bytes differ from the predicted; empty: no known reason
 }
 
-// Codes lists what can go wrong on devices.
+// Codes lists the errors of devices.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel failed: it accessed memory outside its buffers, read memory that nothing wrote, had a data race, hung or crashed. Kernels are made by dmir, so this is a fault of dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
 	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a fault of dmir.", Help: "report it with the file; `--device reference` runs the program"},
@@ -88,7 +88,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 }
 
 // RunArtifact runs a compiled program on args, the values of its arguments.
-// Results have the names that the file has for them.
+// Results have the names in the file.
 func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
 	in, err := Pack(p, args)
 	if err != nil {
@@ -124,7 +124,8 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	return out, nil
 }
 
-// Pack is the values of a compiled program's arguments as its buffers hold them.
+// Pack converts the arguments of a compiled program to the contents of its
+// buffers.
 func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
 	if len(args) != len(p.Inputs) {
 		return nil, fmt.Errorf("@%s takes %d arguments, not %d", p.Name, len(p.Inputs), len(args))
@@ -140,7 +141,7 @@ func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
 	return in, nil
 }
 
-// Unpack is the results of a compiled program from what its buffers hold.
+// Unpack converts the contents of a compiled program's buffers to its results.
 func Unpack(p *artifact.Program, outputs [][]byte) ([]Output, error) {
 	var out []Output
 	for i, b := range outputs {
@@ -163,8 +164,8 @@ func Unpack(p *artifact.Program, outputs [][]byte) ([]Output, error) {
 	return out, nil
 }
 
-// Diagnostic is an error of Build or Run in the form that every tool prints; ok
-// is false where it belongs to no place in the program and has no code.
+// Diagnostic converts an error of Build or Run to a diagnostic; ok is false if
+// it has no location in the program and no code.
 func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 	var (
 		atRun   *interp.Error
@@ -195,8 +196,8 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 	return diag.Diagnostic{Message: err.Error()}, false
 }
 
-// checks reports whether fn holds ops that decide an exit status; they run in
-// the reference executor alone.
+// checks reports whether fn has ops that decide an exit status; only the
+// reference executor runs these.
 func checks(fn *ir.Func) bool {
 	found := false
 	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {

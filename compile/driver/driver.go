@@ -1,6 +1,6 @@
-// Package driver is the road from a checked program to its results: it chooses
-// the function and the device, makes the inputs, runs, and sums up what came
-// out. The command line and the worker process both take it.
+// Package driver runs checked programs: it chooses the function and the device,
+// makes the inputs, runs, and summarizes the results. The command line and the
+// worker process both use it.
 package driver
 
 import (
@@ -55,11 +55,11 @@ func (o Output) Summary() string {
 	return text
 }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Device  string
 	Why     string // why this device
-	Title   string // what people call the device
+	Title   string // display name of the device
 	Elapsed time.Duration
 	Compile time.Duration // of the program, for devices that it is compiled for
 	Outputs []Output
@@ -67,14 +67,13 @@ type Result struct {
 	Kernels []Kernel        // on a device
 	// Warnings are about the program's text, from compiling it.
 	Warnings []diag.Diagnostic
-	Peak     int64  // bytes of live tensors at most; of the plan on a device
-	Untimed  string // why a device that measures has no times; empty: it has
+	Peak     int64  // peak bytes of live tensors; of the plan on a device
+	Untimed  string // why a device that measures has no times; empty if it has
 }
 
-// Choose is the device that name stands for, and why it was taken; an error
-// names what could have been asked for instead. A nil device is the reference
-// executor, which "auto" takes where there is no GPU: the emulator checks
-// programs, it does not run them fast.
+// Choose returns the device called name, and why it was chosen; an error lists
+// the valid names. A nil device is the reference executor, which "auto" chooses
+// where there is no GPU: the emulator is for checking programs, not for speed.
 func Choose(name string) (d device.Device, why string, err error) {
 	switch name {
 	case "", "auto":
@@ -90,7 +89,7 @@ func Choose(name string) (d device.Device, why string, err error) {
 	return device.Find(name)
 }
 
-// NameOf is what a device is asked for by.
+// NameOf is the name by which a device is chosen.
 func NameOf(d device.Device) string {
 	if d == nil {
 		return "reference"
@@ -99,7 +98,7 @@ func NameOf(d device.Device) string {
 }
 
 // Pick finds the function called name, with or without "@". Without a name it
-// takes @main, or else the only function with a body that is not private.
+// picks @main, or else the only function with a body that is not private.
 func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 	name = strings.TrimPrefix(name, "@")
 	type candidate struct {
@@ -177,7 +176,7 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 }
 
 // outputNames names the results after the values that the function returns,
-// numbered where these have no names of their own or repeat.
+// with numbers where these have no names or repeat.
 func outputNames(fn *ir.Func, n int) []string {
 	names := make([]string, n)
 	used := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"dmir/internal/randprog"
 )
 
-// Programs that nobody wrote, fused as the compiler likes, agree with the
+// Random programs, fused by the compiler, agree with the
 // reference. $DMIR_ROUNDS gives more of them.
 func TestRandomPrograms(t *testing.T) {
 	needEmulator(t)

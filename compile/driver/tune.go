@@ -10,21 +10,21 @@ import (
 	"dmir/gpu/device"
 )
 
-// Tuned is what measuring found for one product.
+// Tuned is the result of measuring one product.
 type Tuned struct {
 	Product string // its sizes and element types, with the architecture
-	// Model is the tile that the model puts first, Best the fastest one, with their
+	// Model is the first tile of the model, Best the fastest one, with their
 	// times.
 	Model, Best     string
 	ModelNs, BestNs float64
 }
 
-// tuneRanks is how many candidates of each contraction are measured.
+// tuneRanks is the number of candidates measured for each contraction.
 const tuneRanks = 6
 
 // Tune measures the first candidates for the tile of every contraction of the
-// job's function on d, all contractions at a time, and keeps the fastest in
-// file, which later builds for d's architecture take them from; "" is the user's.
+// job's function on d, all contractions at a time, and stores the fastest in
+// file, where later builds for d's architecture find them; "" is the user's.
 // progress is called with the rounds done; it may be nil.
 func Tune(ctx context.Context, d device.Device, j Job, file string, progress func(done, total int)) ([]Tuned, error) {
 	to := target.For(d.Arch())
@@ -78,7 +78,8 @@ func Tune(ctx context.Context, d device.Device, j Job, file string, progress fun
 	return tuned, to.KeepTiles(file, fastest)
 }
 
-// productTime is what one contraction took, the steps that finish it included.
+// productTime is the time of one contraction, including the steps that finish
+// it.
 type productTime struct {
 	product, tile string
 	ns            float64

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/device"
 )
 
-// stopwatch is a device that takes no time to compute and tells the times that
-// it is asked to: one tile is the fastest.
+// stopwatch is a device that computes nothing and reports given times: one tile is
+// the fastest.
 type stopwatch struct{ best string }
 
 func (stopwatch) Name() string  { return "stopwatch" }

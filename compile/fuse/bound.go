@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// least is a price that no plan of p is below. Heavy nodes fall into clusters, of
-// which no kernel holds two. All kernels of a cluster move no less than one
-// kernel of all their nodes would, and that no less than the cheapest set of
-// nodes around the cluster without those that can be with none of it: a minimum
-// cut, as in project selection; see leastEdge.
-func (p *part) least(demand []int) price {
-	if p.lone() {
+// lowerBound is a lower bound on the price of any plan of p. Heavy nodes are
+// partitioned into clusters such that no kernel holds nodes of two. All kernels
+// of a cluster together move at least the bytes of one kernel of all their
+// nodes, and that moves at least the bytes that cross the boundary of the
+// cheapest set of compatible nodes around the cluster: a minimum cut, as in
+// project selection; see minCut.
+func (p *part) lowerBound(demand []int) price {
+	if p.unfusible() {
 		return p.g.kernel(p.own, p.g.nodes[p.own[0]].results).price
 	}
 	wanted := map[int]bool{}
@@ -22,50 +23,50 @@ func (p *part) least(demand []int) price {
 	clusters := p.clusters(demand)
 	tensor, edge := make([]float64, len(clusters)), make([]int64, len(clusters))
 	for k, cluster := range clusters {
-		edge[k] = p.leastEdge(cluster, wanted, edgeTerms{})
+		edge[k] = p.minCut(cluster, wanted, cutTerms{})
 		for _, i := range cluster {
 			tensor[k] += p.g.nodes[p.nodes[i]].tensor
 		}
 	}
-	memory := func(k int) bool { return float64(edge[k])/m.Reach()*1e9 >= tensor[k] }
-	sum := func(charges []charge) price {
+	memoryBound := func(k int) bool { return float64(edge[k])/m.Reach()*1e9 >= tensor[k] }
+	sum := func(shared []sharedWrite) price {
 		var all price
 		for k, cluster := range clusters {
-			terms := edgeTerms{toll: map[int]int64{}, charged: map[int]bool{}}
-			for _, c := range charges {
-				terms.charged[c.v] = true
+			terms := cutTerms{share: map[int]int64{}, shared: map[int]bool{}}
+			for _, c := range shared {
+				terms.shared[c.v] = true
 				if slices.Contains(c.readers, k) {
-					terms.toll[c.v] = c.toll
+					terms.share[c.v] = c.share
 				}
 			}
 			bytes := edge[k]
-			if len(charges) > 0 {
-				bytes = p.leastEdge(cluster, wanted, terms)
+			if len(shared) > 0 {
+				bytes = p.minCut(cluster, wanted, terms)
 			}
 			ns := max(tensor[k], float64(bytes)/m.Reach()*1e9)
-			if len(cluster) == 1 && len(terms.toll) > 0 && !memory(k) {
-				terms.front = true
-				ns = max(ns, tensor[k]+float64(p.leastEdge(cluster, wanted, terms))/m.Reach()*1e9)
+			if len(cluster) == 1 && len(terms.share) > 0 && !memoryBound(k) {
+				terms.prologue = true
+				ns = max(ns, tensor[k]+float64(p.minCut(cluster, wanted, terms))/m.Reach()*1e9)
 			}
 			ns += m.Launch * 1e9
 			all = all.plus(price{int64(math.Round(ns * 1e6)), bytes})
 		}
 		return all
 	}
-	var charges []charge
+	var shared []sharedWrite
 	best := sum(nil)
-	for _, c := range p.charges(clusters, wanted, memory) {
-		if with := sum(append(charges, c)); best.less(with) {
-			best, charges = with, append(charges, c)
+	for _, c := range p.sharedWrites(clusters, wanted, memoryBound) {
+		if with := sum(append(shared, c)); best.less(with) {
+			best, shared = with, append(shared, c)
 		}
 	}
 	return best
 }
 
-// clusters are sets of heavy nodes that are needed: those that may be in one
-// kernel together are in one set. Contractions come first, then what no
-// contraction can be with; a node that would join two sets is left out, so that
-// there are many.
+// clusters partition the needed heavy nodes such that nodes of different
+// clusters are never in one kernel. Contractions come first, then nodes that
+// are compatible with no contraction; a node that would merge two clusters is
+// left out, which keeps their number high.
 func (p *part) clusters(demand []int) [][]int {
 	var live set
 	for _, v := range demand {
@@ -79,7 +80,7 @@ func (p *part) clusters(demand []int) [][]int {
 	})
 	contractions := order
 	each(live, func(i int) {
-		switch with := func(c int) bool { return p.together(i, c) }; {
+		switch with := func(c int) bool { return p.compatible(i, c) }; {
 		case p.tensor(i):
 		case slices.ContainsFunc(contractions, with):
 			later = append(later, i)
@@ -91,7 +92,7 @@ func (p *part) clusters(demand []int) [][]int {
 	for _, i := range append(order, later...) {
 		var with []int
 		for k, c := range all {
-			if slices.ContainsFunc(c, func(j int) bool { return p.together(i, j) }) {
+			if slices.ContainsFunc(c, func(j int) bool { return p.compatible(i, j) }) {
 				with = append(with, k)
 			}
 		}
@@ -110,37 +111,38 @@ func (p *part) clusters(demand []int) [][]int {
 
 func (p *part) tensor(i int) bool { return p.g.nodes[p.nodes[i]].tensor > 0 }
 
-// together reports whether places i and j may be in one kernel.
-func (p *part) together(i, j int) bool {
+// compatible reports whether places i and j may be in one kernel.
+func (p *part) compatible(i, j int) bool {
 	a, b := p.nodes[min(i, j)], p.nodes[max(i, j)]
 	return a == b || p.g.joinable(a, b)
 }
 
-// leastEdge is the fewest bytes that cross the edge of a kernel with all of
-// cluster and nodes that can be with some of it, by a cut
-// between what is true (source) and false (sink) of: a node is in the kernel; a
-// value is not needed outside. A value is read where a node inside uses it and
-// its own is outside. A heavy node outside, or the function, needs values: that
-// of a heavy node inside is written; that of a cheap one is written, or computed
-// outside from values that are then needed there.
-func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) int64 {
+// minCut is a lower bound on the bytes that cross the boundary of a kernel with
+// all of cluster and any nodes compatible with one of it. It is a minimum cut
+// of a network whose vertices are propositions, true on the source's side: that
+// a node is in the kernel, and that a value is not needed outside. A value is
+// read if a node inside uses it and the node that computes it is outside.
+// Values are needed by heavy nodes outside and by the function: the result of a
+// heavy node inside is written; that of a cheap one is written or recomputed
+// outside, where its operands are needed then.
+func (p *part) minCut(cluster []int, wanted map[int]bool, terms cutTerms) int64 {
 	g := p.g
 	const source, sink = 0, 1
 	n, m := len(p.nodes), len(p.value)
 	f := newFlow(2 + n + 4*m)
 	node := func(i int) int { return 2 + i }
-	read := func(l int) int { return 2 + n + l }         // whether the kernel reads it or computes it
-	spare := func(l int) int { return 2 + n + m + l }    // whether nobody outside needs it
-	apart := func(l int) int { return 2 + n + 2*m + l }  // whether nobody outside computes it
-	partly := func(l int) int { return 2 + n + 3*m + l } // whether the kernel reads a part of it or computes it
+	read := func(l int) int { return 2 + n + l }                // whether the kernel reads it or computes it
+	notRead := func(l int) int { return 2 + n + m + l }         // whether it is not needed outside
+	notRecomputed := func(l int) int { return 2 + n + 2*m + l } // whether it is not recomputed outside
+	readPart := func(l int) int { return 2 + n + 3*m + l }      // whether the kernel reads a part of it or computes it
 	for i := range p.nodes {
 		switch {
 		case slices.Contains(cluster, i):
 			f.edge(source, node(i), math.MaxInt64)
-		case !slices.ContainsFunc(cluster, func(t int) bool { return p.together(i, t) }):
+		case !slices.ContainsFunc(cluster, func(t int) bool { return p.compatible(i, t) }):
 			f.edge(node(i), sink, math.MaxInt64)
-		case terms.front:
-			f.edge(node(i), sink, p.held(i, cluster[0]))
+		case terms.prologue:
+			f.edge(node(i), sink, p.prologueBytes(i, cluster[0]))
 		}
 	}
 	for l, v := range p.value {
@@ -151,8 +153,8 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 		if mine {
 			from = node(d)
 		}
-		if terms.front {
-			if t := terms.toll[v]; t > 0 {
+		if terms.prologue {
+			if t := terms.share[v]; t > 0 {
 				f.edge(read(l), from, t)
 				for _, u := range x.uses {
 					if i, ok := p.local[u]; ok {
@@ -162,8 +164,8 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 			}
 			continue
 		}
-		// What several nodes read of it in parts is read part by part, up to all
-		// of it; where that is not known to be less, no more than the least part.
+		// Partial reads by several nodes add up, to at most the value's size; where
+		// their sum is not known to be less, the smallest part is a lower bound.
 		least, sum := x.size, int64(0)
 		var parts []int
 		for _, u := range x.uses {
@@ -171,7 +173,7 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 			if !ok {
 				continue
 			}
-			if r := g.nodes[u].reads(v); r == whole {
+			if r := g.nodes[u].reads(v); r == allBytes {
 				f.edge(node(i), read(l), math.MaxInt64)
 				sum = x.size
 			} else {
@@ -182,11 +184,11 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 		}
 		if sum > x.size || len(parts) == 0 {
 			for _, i := range parts {
-				f.edge(node(i), partly(l), math.MaxInt64)
+				f.edge(node(i), readPart(l), math.MaxInt64)
 			}
-			f.edge(read(l), partly(l), math.MaxInt64)
-			f.edge(read(l), from, x.size-least+terms.toll[v])
-			f.edge(partly(l), from, least)
+			f.edge(read(l), readPart(l), math.MaxInt64)
+			f.edge(read(l), from, x.size-least+terms.share[v])
+			f.edge(readPart(l), from, least)
 		} else {
 			for _, i := range parts {
 				f.edge(node(i), from, g.nodes[p.nodes[i]].reads(v))
@@ -196,33 +198,33 @@ func (p *part) leastEdge(cluster []int, wanted map[int]bool, terms edgeTerms) in
 			continue
 		}
 		size := x.size
-		if g.nodes[x.def].update != nil || terms.charged[v] {
+		if g.nodes[x.def].update != nil || terms.shared[v] {
 			size = 0
 		}
 		if p.heavy.has(d) {
-			f.edge(node(d), spare(l), size)
+			f.edge(node(d), notRead(l), size)
 		} else {
-			f.edge(apart(l), spare(l), size)
+			f.edge(notRecomputed(l), notRead(l), size)
 			for _, w := range g.nodes[x.def].ins {
-				f.edge(spare(p.vals[w]), apart(l), math.MaxInt64)
+				f.edge(notRead(p.vals[w]), notRecomputed(l), math.MaxInt64)
 			}
 		}
 		if wanted[v] {
-			f.edge(spare(l), sink, math.MaxInt64)
+			f.edge(notRead(l), sink, math.MaxInt64)
 		}
 		for _, u := range x.uses {
 			if i, ok := p.local[u]; ok && p.heavy.has(i) {
-				f.edge(spare(l), node(i), math.MaxInt64)
+				f.edge(notRead(l), node(i), math.MaxInt64)
 			}
 		}
 	}
 	return f.most(source, sink)
 }
 
-// reads is how many bytes of v n reads, or whole.
+// reads is the number of bytes of v that n reads, or allBytes.
 func (n *node) reads(v int) int64 { return n.read[slices.Index(n.ins, v)] }
 
-// flow is a network; most is its maximum flow by Dinic's algorithm.
+// flow is a network; most computes its maximum flow by Dinic's algorithm.
 type flow struct {
 	to, next []int
 	left     []int64

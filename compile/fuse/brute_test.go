@@ -15,18 +15,18 @@ import (
 )
 
 // limits are rules of a made-up machine: at most so many ops in a kernel, some
-// ops alone, pairs of ops that shun each other, and, by choice, nothing computed
+// single ops, pairs of ops that conflict, and, by choice, nothing computed
 // twice. They keep what Rules promise.
 type limits struct {
 	most  int
 	twice bool
 }
 
-func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool) (handed int64, ok bool) {
+func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool) (partialBytes int64, ok bool) {
 	return int64(len(outs)-1) * 100_000, len(ops) <= r.most && len(outs) <= 3
 }
 
-func (limits) Apart(a, b *ir.Op) bool {
+func (limits) Conflict(a, b *ir.Op) bool {
 	return a.Name == "dm.cumsum" || b.Name == "dm.cumsum" || a.Name == "dm.matmul" && b.Name == "dm.matmul"
 }
 
@@ -108,7 +108,7 @@ func graphOf(t *testing.T, src string, rules Rules) *graph {
 // ones in any number of kernels, each value stored by one of those that compute
 // it.
 func brute(g *graph, most int) price {
-	best := never
+	best := infeasible
 	var blocks [][]int
 	var place func(n int)
 	place = func(n int) {
@@ -133,7 +133,7 @@ func brute(g *graph, most int) price {
 		}
 		if !g.nodes[n].cheap {
 			for b := range blocks {
-				if len(blocks[b]) < most && !g.apartFrom(n, blocks[b]) {
+				if len(blocks[b]) < most && !g.conflicts(n, blocks[b]) {
 					into([]int{b}, 0)
 				}
 			}
@@ -147,7 +147,7 @@ func brute(g *graph, most int) price {
 			for b := range blocks {
 				if mask>>b&1 == 1 {
 					some = append(some, b)
-					fits = fits && len(blocks[b]) < most && !g.apartFrom(n, blocks[b])
+					fits = fits && len(blocks[b]) < most && !g.conflicts(n, blocks[b])
 				}
 			}
 			for fresh := range min(later, 2) + 1 {
@@ -166,14 +166,14 @@ func cheapest(g *graph, blocks [][]int) price {
 	homes := make([][]int, len(g.nodes))
 	for b, nodes := range blocks {
 		if len(nodes) > 1 && !connected(g, nodes) {
-			return never
+			return infeasible
 		}
 		for _, n := range nodes {
 			homes[n] = append(homes[n], b)
 		}
 	}
 	outs := make([][]int, len(blocks))
-	best := never
+	best := infeasible
 	var store func(v int)
 	store = func(v int) {
 		if v == len(g.values) {
@@ -204,29 +204,29 @@ func cheapest(g *graph, blocks [][]int) price {
 }
 
 func priceOf(g *graph, blocks, outs [][]int) price {
-	var ks []*shape
+	var ks []*candidate
 	var sum price
 	for b, nodes := range blocks {
 		if len(outs[b]) == 0 {
-			return never
+			return infeasible
 		}
-		for _, n := range nodes { // nothing is computed for nobody
+		for _, n := range nodes { // every result is used
 			useful := slices.ContainsFunc(g.nodes[n].results, func(v int) bool {
 				return slices.Contains(outs[b], v) || slices.ContainsFunc(g.values[v].uses, func(u int) bool { return slices.Contains(nodes, u) })
 			})
 			if !useful {
-				return never
+				return infeasible
 			}
 		}
 		k := g.kernel(nodes, outs[b])
 		ks = append(ks, k)
-		if !g.possible(k) {
-			return never
+		if !g.valid(k) {
+			return infeasible
 		}
 		sum = sum.plus(k.price)
 	}
 	if !g.acyclic(ks) {
-		return never
+		return infeasible
 	}
 	return sum
 }
@@ -296,7 +296,7 @@ func TestBruteForce(t *testing.T) {
 						demand = append(demand, v)
 					}
 				}
-				least = least.plus(p.least(demand))
+				least = least.plus(p.lowerBound(demand))
 			}
 			if want.less(least) {
 				t.Errorf("%d ops, seed %d: the bound is %v, the best %v\n%s", c.ops, seed, least, want, src)
@@ -304,9 +304,9 @@ func TestBruteForce(t *testing.T) {
 			if !got.exact || got.bound != got.price {
 				t.Errorf("%d ops, seed %d: not known to be the best: %v, bound %v", c.ops, seed, got.price, got.bound)
 			}
-			var climbed price
-			if climbed, _ = g.climb(2000); climbed.less(want) {
-				t.Errorf("%d ops, seed %d: the local search says %v, the best is %v", c.ops, seed, climbed, want)
+			var found price
+			if found, _ = g.localSearch(2000); found.less(want) {
+				t.Errorf("%d ops, seed %d: the local search says %v, the best is %v", c.ops, seed, found, want)
 			}
 		}
 		if compared < c.graphs/4 {

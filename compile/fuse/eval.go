@@ -7,37 +7,38 @@ import (
 	"dmir/dialect/ir"
 )
 
-// price is what a kernel, or a plan, costs: its predicted time and, where that
-// is equal, the bytes it moves.
+// price is the predicted time of a kernel or a plan and, to break ties, the
+// bytes it moves.
 type price struct {
 	fs    int64 // time in femtoseconds
 	bytes int64
 }
 
-var never = price{math.MaxInt64 / 4, 0}
+var infeasible = price{math.MaxInt64 / 4, 0}
 
 func (p price) plus(q price) price {
-	if p.fs >= never.fs || q.fs >= never.fs {
-		return never
+	if p.fs >= infeasible.fs || q.fs >= infeasible.fs {
+		return infeasible
 	}
 	return price{p.fs + q.fs, p.bytes + q.bytes}
 }
 
 func (p price) less(q price) bool { return p.fs < q.fs || p.fs == q.fs && p.bytes < q.bytes }
 
-// shape is a kernel: its nodes, ascending, and the values that it stores.
-type shape struct {
-	nodes []int
-	outs  []int
-	price price
-	ins   []int   // values that it reads
-	bytes int64   // that it moves
-	busy  float64 // ns that it computes
+// candidate is a kernel that a plan may have: its nodes, ascending, and the
+// values that it stores.
+type candidate struct {
+	nodes     []int
+	outs      []int
+	price     price
+	ins       []int   // values that it reads
+	bytes     int64   // that it moves
+	computeNs float64 // ns that it computes
 
-	asked, legal bool
+	checked, legal bool
 }
 
-// key names a kernel.
+// key identifies a kernel in the memo.
 func key(nodes, outs []int) string {
 	b := make([]byte, 0, 2*(len(nodes)+len(outs))+2)
 	for _, n := range nodes {
@@ -50,52 +51,52 @@ func key(nodes, outs []int) string {
 	return string(b)
 }
 
-// kernel is the kernel of nodes that stores outs; both are ascending. Whether it
-// is legal is not asked yet.
-func (g *graph) kernel(nodes, outs []int) *shape {
-	g.look()
+// kernel is the kernel of nodes that stores outs; both are ascending. It need
+// not be legal; see valid.
+func (g *graph) kernel(nodes, outs []int) *candidate {
+	g.checkContext()
 	k := key(nodes, outs)
 	s := g.memo[k]
 	if s == nil {
-		s = &shape{nodes: slices.Clone(nodes), outs: slices.Clone(outs)}
+		s = &candidate{nodes: slices.Clone(nodes), outs: slices.Clone(outs)}
 		g.evaluate(s)
 		g.memo[k] = s
 	}
 	return s
 }
 
-// possible asks, once, whether s can be a kernel. What it hands on in memory of
-// its own is known then: the price of a shape that was not asked about is a bound.
-func (g *graph) possible(s *shape) bool {
-	if !s.asked {
-		s.asked = true
+// valid reports whether s can be a kernel, and adds its bytes of partial
+// results. Until then the price of s is a lower bound.
+func (g *graph) valid(s *candidate) bool {
+	if !s.checked {
+		s.checked = true
 		n := g.nodes[s.nodes[0]]
-		if n.single {
+		if n.unfusible {
 			s.legal = len(s.nodes) == 1
 		} else {
 			outs := make([]*ir.Value, len(s.outs))
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v
 			}
-			if !g.entangled(s) {
-				var handed int64
-				if handed, s.legal = g.rules.Legal(g.members(s), outs, g.over(s)); s.legal {
-					s.bytes += handed
+			if !g.splitsDropout(s) {
+				var partialBytes int64
+				if partialBytes, s.legal = g.rules.Legal(g.members(s), outs, g.over(s)); s.legal {
+					s.bytes += partialBytes
 					s.reprice(g)
 				}
 			}
 			if !s.legal && len(s.nodes) == 1 {
-				s.legal = true // an op that no kernel computes stands alone, and code generation says so
+				s.legal = true // a single op that no kernel computes is reported by code generation
 			}
 		}
 	}
 	return s.legal
 }
 
-// entangled reports whether s draws a dropout's mask and computes what is
-// dropped, but not the dropout's value: the rules, who are asked about the op as
-// it stands, would take the mask for something that depends on its operand.
-func (g *graph) entangled(s *shape) bool {
+// splitsDropout reports whether s computes a dropout's mask and its operand,
+// but not its result. The rules, which see the whole op, would make the mask
+// depend on the operand.
+func (g *graph) splitsDropout(s *candidate) bool {
 	for _, i := range s.nodes {
 		if n := g.nodes[i]; len(n.ins) == 0 && drawn(n.op, 1) && n.results[0] != g.number[n.op.Results[0]] {
 			x, ok := g.number[source(n.op.Operands[0])]
@@ -107,15 +108,15 @@ func (g *graph) entangled(s *shape) bool {
 	return false
 }
 
-// evaluate computes what s reads and costs.
-func (g *graph) evaluate(s *shape) {
+// evaluate computes the inputs and the price of s.
+func (g *graph) evaluate(s *candidate) {
 	var bytes int64
 	var tensor, vector float64
 	touched := map[int]int64{}
 	var last *ir.Op
 	for _, i := range s.nodes {
 		n := g.nodes[i]
-		if n.op != last { // a dropout's two nodes stand side by side
+		if n.op != last { // a dropout's two nodes are adjacent
 			tensor += n.tensor
 			vector += n.vector
 		}
@@ -132,7 +133,7 @@ func (g *graph) evaluate(s *shape) {
 			if j == 0 && n.update != nil && !g.inPlace(s, i) {
 				read = n.update.rest
 			}
-			if read == whole || t+read > size {
+			if read == allBytes || t+read > size {
 				touched[v] = size
 			} else {
 				touched[v] = t + read
@@ -146,39 +147,39 @@ func (g *graph) evaluate(s *shape) {
 		bytes += g.stored(s, v)
 	}
 	slices.Sort(s.ins)
-	busy := max(tensor+g.prologue(s), vector)
-	if n := g.nodes[s.nodes[0]]; n.single && n.entry != nil { // as it is written
+	computeNs := max(tensor+g.prologue(s), vector)
+	if n := g.nodes[s.nodes[0]]; n.unfusible && n.entry != nil { // at the cost of the text
 		t := n.entry.Time(g.m)
 		moved, _ := n.entry.Moved().Int()
 		s.price = price{int64(math.Round(min(t.Ns, longest) * 1e6)), min(moved, largest)}
 		return
 	}
-	s.busy, s.bytes = busy, bytes
+	s.computeNs, s.bytes = computeNs, bytes
 	s.reprice(g)
 }
 
-// reprice is the price by what s computes and moves.
-func (s *shape) reprice(g *graph) {
-	if s.bytes == 0 && s.busy == 0 {
+// reprice computes the price from the time and the bytes of s.
+func (s *candidate) reprice(g *graph) {
+	if s.bytes == 0 && s.computeNs == 0 {
 		return
 	}
-	ns := max(s.busy, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
+	ns := max(s.computeNs, float64(s.bytes)/g.m.Reach()*1e9) + g.m.Launch*1e9
 	s.price = price{int64(math.Round(ns * 1e6)), s.bytes}
 }
 
-// The time in ns and the bytes that a loop counts as at most, so that sums of
-// them do not wrap: about a minute, and a pebibyte.
+// Upper bounds on the time in ns and the bytes of a loop, about a minute and a
+// pebibyte, so that sums do not overflow.
 const (
 	longest = 1 << 36
 	largest = 1 << 50
 )
 
-// prologue is how long the contractions of s are held up by what their operands
-// are computed from: a tile of an operand is computed again for each tile of the
-// result that needs it. The model of package cost, in which every op of a kernel
-// runs once, does not know this; without it, plans would put whole backward
-// passes of a normalization in front of each contraction.
-func (g *graph) prologue(s *shape) float64 {
+// prologue is the time that recomputing their operands adds to the contractions
+// of s: a tile of an operand is computed for each tile of the result that reads
+// it. Package cost, in whose model every op of a kernel runs once, leaves that
+// out; without it, plans would fuse the backward pass of a normalization into
+// each contraction that reads its result.
+func (g *graph) prologue(s *candidate) float64 {
 	var ns float64
 	for _, c := range s.nodes {
 		n := g.nodes[c]
@@ -207,7 +208,8 @@ func (g *graph) prologue(s *shape) float64 {
 	return ns
 }
 
-// tile is the rows and columns of a contraction's result that one block computes.
+// tile is the number of rows and of columns of a contraction's result that one
+// block computes.
 const tile = 128
 
 func (g *graph) inside(nodes []int, n int) bool {
@@ -216,9 +218,9 @@ func (g *graph) inside(nodes []int, n int) bool {
 }
 
 // members are the ops of a kernel in the order of the text: its nodes, the
-// constants they use, and the views that lie inside: those of values computed
-// here, and of values from outside that are seen in more than one shape.
-func (g *graph) members(s *shape) []*ir.Op {
+// constants they use, and the views inside it: those of values computed in s,
+// and of inputs that are used in several shapes.
+func (g *graph) members(s *candidate) []*ir.Op {
 	in := map[*ir.Op]bool{}
 	shapes := map[*ir.Value]map[*ir.Value]bool{}
 	for _, i := range s.nodes {
@@ -251,12 +253,12 @@ func (g *graph) members(s *shape) []*ir.Op {
 	return ops
 }
 
-// operandsOf visits what the nodes of s use.
-func (g *graph) operandsOf(s *shape, visit func(*ir.Value)) {
+// operandsOf visits the operands of the nodes of s.
+func (g *graph) operandsOf(s *candidate, visit func(*ir.Value)) {
 	for _, i := range s.nodes {
 		n := g.nodes[i]
 		if len(n.ins) == 0 && drawn(n.op, 1) {
-			continue // the mask alone
+			continue // a dropout's mask
 		}
 		for _, v := range ir.UsedValues(n.op) {
 			visit(v)

@@ -1,15 +1,15 @@
 // Package fuse partitions a function into kernels so that its predicted time is
 // least, and the bytes it moves where times are equal.
 //
-// The function's ops form a graph. It is cut where no kernel can reach across
-// (parts.go). A local search (climb.go) finds a plan of the whole graph; no plan
-// of a part is below a bound of minimum cuts (bound.go, toll.go). Where the two
-// differ, short parts are planned by looking at all plans, from the last kernel
-// to the first (search.go, growth.go). Cheap ops may be computed again in every
-// kernel that uses them instead of being stored; where that concerns several
-// parts, the answer is searched for over all of them (couple.go). What remains
-// between plan and bound is the gap that is reported. What can run as one kernel
-// is asked of Rules.
+// The function's ops form a graph, which is cut into parts that no kernel spans
+// (parts.go). A local search (local_search.go) finds a plan of the whole graph;
+// minimum cuts (bound.go, shared_writes.go) give a lower bound on the price of
+// any plan. Where plan and bound differ, short parts are searched exhaustively,
+// from the last kernel to the first (search.go, enumerate.go). Cheap ops may be
+// recomputed in each kernel that uses them instead of being stored; decisions
+// that concern several parts are made by branch and bound (branch.go). The
+// remaining difference between plan and bound is reported as the gap. Rules
+// decide which ops can form one kernel.
 //
 // Compare Chen et al., EVT, ASPLOS 2024: an integer program for the same
 // partition without recomputation.
@@ -30,19 +30,20 @@ import (
 // Options are the choices of a run.
 type Options struct {
 	Rules  Rules // nil: Kernels(nil)
-	Refuse bool  // kernels in the text are taken apart first and planned anew
-	Effort int   // kernels looked at in each part before a plan that may not be the best is taken; 0: DefaultEffort
+	Refuse bool  // inline kernels of the text and partition their ops again
+	Effort int   // bound on the kernels tried in each part before the best plan so far is taken; 0: DefaultEffort
 }
 
-// DefaultEffort keeps a layer of a transformer, forward and backward, below
-// some seconds on one core.
+// DefaultEffort plans a layer of a transformer, forward and backward, in a few
+// seconds on one core.
 const DefaultEffort = 20000
 
-// Pass puts every op of the function into a dm.kernel. handed gives what kernels
-// hand on in memory of their own, for the target of a unit; see Kernels.
-func Pass(handed func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
+// Pass groups every op of the function into a dm.kernel. partialBytes returns
+// the function that gives a kernel's bytes of partial results on the unit's
+// target; see Kernels.
+func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
 	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
-		h, err := handed(u)
+		h, err := partialBytes(u)
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ func Pass(handed func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
 	}}
 }
 
-// Figures say what fusing changed.
+// Figures are statistics of a run.
 type Figures struct {
 	KernelsBefore, KernelsAfter int
 	MovedBefore, MovedAfter     int64   // bytes
@@ -59,20 +60,20 @@ type Figures struct {
 	TimeBefore, TimeAfter       float64 // ns, predicted
 	// Elements that kernels without a contraction read and write.
 	NonContractionBefore, NonContractionAfter int64
-	Recomputed                                int     // ops that stand in more than one kernel, copies counted
+	Recomputed                                int     // copies of ops in kernels beyond one of each
 	Exact                                     bool    // no plan takes less time, or as much and moves less
-	Gap                                       float64 // how much less time some other plan might take, as a part of TimeAfter; 0 where Exact
+	Gap                                       float64 // bound on the time that another plan might save, as a fraction of TimeAfter; 0 where Exact
 	Elapsed                                   time.Duration
 
-	planned price // of the kernels, as the search counts it
+	planned price // of the kernels, in the model of the search
 }
 
-// Stats fuses u as Pass does and says what that changed.
+// Stats fuses u as Pass does and returns its statistics.
 func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
 
-// Run fuses u's function in place. Errors are *pass.Error: a size that is a
-// symbol (DM801), an op of another dialect (DM804); or the reason why the unit's
-// context ended.
+// Run fuses u's function in place. Errors are *pass.Error, for a symbolic size
+// (DM801) or an op of another dialect (DM804), or the cause of the context's
+// cancellation.
 func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	start := time.Now()
 	fn := u.Func
@@ -96,7 +97,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 		inline(fn)
 	}
 	defer func() {
-		if r := recover(); r == stopped {
+		if r := recover(); r == canceled {
 			f, err = nil, context.Cause(u.Context())
 		} else if r != nil {
 			panic(r)
@@ -122,7 +123,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 			g.rewrite(ks)
 			break
 		}
-		// Kernels of different parts wait for each other: plan these parts as one.
+		// The kernels of different parts form a cycle: plan these parts as one.
 		for _, k := range ks[1:] {
 			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})
 		}
@@ -132,7 +133,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 	return f, nil
 }
 
-// inline takes the kernels of fn apart.
+// inline replaces the kernels of fn by their ops.
 func inline(fn *ir.Func) {
 	for i := 0; i < len(fn.Body.Ops); i++ {
 		o := fn.Body.Ops[i]
@@ -150,8 +151,8 @@ func inline(fn *ir.Func) {
 	}
 }
 
-// copies counts the ops beyond one that kernels hold of each.
-func copies(ks []*shape) int {
+// copies counts the ops in ks beyond one copy of each.
+func copies(ks []*candidate) int {
 	n, seen := 0, map[int]bool{}
 	for _, k := range ks {
 		for _, i := range k.nodes {
@@ -172,7 +173,7 @@ func (f *Figures) after(u *pass.Unit, m *machine.Machine) {
 	f.KernelsAfter, f.MovedAfter, f.TimeAfter, f.NonContractionAfter, _ = measure(u, m)
 }
 
-// measure sums up the costs of u's function as it stands.
+// measure sums up the costs of u's function.
 func measure(u *pass.Unit, m *machine.Machine) (kernels int, moved int64, ns float64, elements, minimum int64) {
 	c := cost.Function(u.Func, u.Module, u.Options.Bind)
 	for _, e := range c.Entries {
@@ -190,7 +191,7 @@ func measure(u *pass.Unit, m *machine.Machine) (kernels int, moved int64, ns flo
 	return kernels, moved, c.Time(m).Ns, elements, minimum
 }
 
-// crossed is how many elements o reads and writes.
+// crossed is the number of elements that o reads and writes.
 func crossed(o *ir.Op) int64 {
 	var n int64
 	seen := map[*ir.Value]bool{}

@@ -11,70 +11,69 @@ import (
 	"dmir/dialect/types"
 )
 
-// graph is a function's body as the search sees it. Constants and views that
-// keep the order of elements are not in it: they stand for what they are made
-// of and cost nothing.
+// graph is the data-flow graph of a function's body. Constants and views that
+// keep the order of elements are no nodes: they cost nothing and are replaced
+// by their operands.
 type graph struct {
-	ctx       context.Context
-	fn        *ir.Func
-	rules     Rules
-	m         *machine.Machine
-	nodes     []*node
-	values    []*value
-	number    map[*ir.Value]int
-	position  map[*ir.Op]int // in the body
-	memo      map[string]*shape
-	apartness map[[2]int]bool
-	cut       bool // a part was cut only because it was long
-	looks     int
+	ctx          context.Context
+	fn           *ir.Func
+	rules        Rules
+	m            *machine.Machine
+	nodes        []*node
+	values       []*value
+	number       map[*ir.Value]int
+	position     map[*ir.Op]int // index in the body
+	memo         map[string]*candidate
+	conflictMemo map[[2]int]bool
+	cut          bool // a part was split because of its length
+	polls        int
 }
 
-// stopped is what look panics with; Run makes it the error of the context.
-var stopped = new(int)
+// canceled is the panic value of checkContext; Run returns the cause of the
+// context's cancellation in its place.
+var canceled = new(int)
 
-// look ends the search where its context has ended. What is done often calls it:
-// the loops of the search are many, and some go on for seconds between two plans
-// that they price.
-func (g *graph) look() {
-	if g.looks++; g.looks%64 == 0 && g.ctx.Err() != nil {
-		panic(stopped)
+// checkContext panics with canceled once the context is done. The inner loops
+// of the search call it, some of which take seconds between two plans.
+func (g *graph) checkContext() {
+	if g.polls++; g.polls%64 == 0 && g.ctx.Err() != nil {
+		panic(canceled)
 	}
 }
 
-// node is an op, or the part of a dropout that gives one of its results: its
-// mask needs no operand.
+// node is an op, or one result of a dropout, whose mask needs no operand.
 type node struct {
-	op       *ir.Op
-	results  []int       // values
-	ins      []int       // distinct values that it reads; constants are not among them
-	read     []int64     // bytes of each, or whole
-	tensor   float64     // ns at the tensor cores' peak
-	vector   float64     // ns at the vector units' peak
-	products float64     // of a contraction: how many are summed
-	effort   float64     // ns that computing all results takes the vector units, whatever counts as FLOP
-	cheap    bool        // may be computed in several kernels
-	single   bool        // stands alone as it is: a kernel of the person's, control flow
-	effects  bool        // keeps its place among its like
-	update   *update     // of an op that writes a part of its first operand in place; nil of others
-	entry    *cost.Entry // of a single one
-	part     *part
-	before   bitset // nodes that this one needs, itself included
+	op        *ir.Op
+	results   []int       // values
+	ins       []int       // distinct values that it reads, without constants
+	read      []int64     // bytes of each, or whole
+	tensor    float64     // ns at the tensor cores' peak
+	vector    float64     // ns at the vector units' peak
+	products  float64     // of a contraction: how many are summed
+	effort    float64     // ns on the vector units, by the instructions of each element
+	cheap     bool        // may be recomputed in several kernels
+	unfusible bool        // remains as it is: a kernel of the text, control flow
+	effects   bool        // keeps its order relative to other ops with effects
+	update    *update     // of an op that writes a part of its first operand in place; nil of others
+	entry     *cost.Entry // of an unfusible node
+	part      *part
+	before    bitset // nodes that it depends on, and itself
 }
 
-// whole is the read of an op that takes all of its operand.
-const whole = -1
+// allBytes is the read of an op that reads all of its operand.
+const allBytes = -1
 
-// value is a tensor that might be stored.
+// value is a tensor that a kernel may store.
 type value struct {
 	v        *ir.Value
 	size     int64
 	elements float64
 	def      int // the node that computes it, -1 for an argument
 	uses     []int
-	out      bool // the function returns it
+	out      bool // whether the function returns it
 }
 
-// bitset is a set of nodes of the whole graph.
+// bitset is a set of nodes of the graph.
 type bitset []uint64
 
 func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
@@ -93,28 +92,28 @@ func source(v *ir.Value) *ir.Value {
 	return v
 }
 
-// isView reports whether o leaves its operand's elements where they are.
+// isView reports whether o keeps its operand's elements in place.
 func isView(o *ir.Op) bool { return op.IsView(o) }
 
 func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == op.Constant }
 
-// build is the graph of fn, whose sizes are numbers.
+// build returns the graph of fn, whose sizes are numbers.
 func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*shape{}, apartness: map[[2]int]bool{}}
+	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)
 	var inPlace op.InPlace
-	last := -1 // the last op with effects: such ops keep their order
+	last := -1 // the last op with effects; such ops keep their order
 	for i, o := range fn.Body.Ops {
-		g.look()
+		g.checkContext()
 		g.position[o] = i
 		if o == fn.Body.Terminator() || o.Name == op.Constant || isView(o) {
 			continue
 		}
 		e := entries[o]
 		if e == nil || !e.Known {
-			return nil, foreign(o)
+			return nil, foreignOp(o)
 		}
 		parts := [][]*ir.Value{o.Results}
 		if drawn(o, len(o.Results)-1) {
@@ -135,7 +134,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 			g.nodes = append(g.nodes, n)
 			for _, v := range results {
 				if v.Tensor() == nil {
-					n.single = true
+					n.unfusible = true
 				}
 				size, ok := flow.Size(v).Int()
 				if !ok {
@@ -151,16 +150,16 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				}
 			}
 			if !op.Of(o).Is(op.Pure) {
-				n.single, n.cheap, n.effects = true, false, true
+				n.unfusible, n.cheap, n.effects = true, false, true
 				if last >= 0 {
 					n.before.union(g.nodes[last].before)
 				}
 				last = id
 			}
 			if structural(o) {
-				n.single, n.cheap = true, false
+				n.unfusible, n.cheap = true, false
 			}
-			if n.single {
+			if n.unfusible {
 				n.entry = e
 			}
 		}
@@ -175,14 +174,14 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 	return g, nil
 }
 
-// structural reports whether no kernel computes o: it is one, or it decides what
-// runs.
+// structural reports whether no kernel computes o: a kernel itself, or control
+// flow.
 func structural(o *ir.Op) bool {
 	d := op.Of(o)
 	return d == nil || d.Kernel == op.Structure
 }
 
-// drawn reports whether result i of o, one of several, needs no operand: a
+// drawn reports whether result i of o, one of several, depends on no operand: a
 // dropout's mask.
 func drawn(o *ir.Op, i int) bool {
 	d := op.Of(o)
@@ -199,8 +198,8 @@ func (g *graph) value(v *ir.Value, size int64, def int) int {
 	return i
 }
 
-// operands fills in what n reads, values that its regions take from outside
-// among them.
+// operands sets the values that n reads, including those that its regions
+// capture.
 func (g *graph) operands(n *node, flow *cost.Flow) error {
 	partial := flow.Reads(n.op)
 	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Sound(n.op)
@@ -214,13 +213,13 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 			return pass.Errorf(n.op, "DM801", "the size of %s depends on an unbound symbol", v.Name)
 		}
 		if bytes >= size {
-			bytes = whole
+			bytes = allBytes
 		}
 		i := g.value(v, size, -1)
 		for j, w := range n.ins {
 			if w == i {
-				if n.read[j] == whole || bytes == whole {
-					n.read[j] = whole
+				if n.read[j] == allBytes || bytes == allBytes {
+					n.read[j] = allBytes
 				} else {
 					n.read[j] += bytes
 				}
@@ -232,7 +231,7 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 		return nil
 	}
 	for i, v := range n.op.Operands {
-		bytes := int64(whole)
+		bytes := int64(allBytes)
 		if traffic {
 			b, ok := partial[i].Int()
 			if !ok {
@@ -247,19 +246,19 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 	var err error
 	for _, v := range ir.CapturedValues(n.op.Regions...) {
 		if err == nil {
-			err = add(v, whole)
+			err = add(v, allBytes)
 		}
 	}
 	return err
 }
 
-// work fills in what n computes.
+// work sets the time that n computes.
 func (g *graph) work(n *node, e *cost.Entry) error {
 	for _, v := range n.op.Results[:min(1, len(n.op.Results))] {
 		n.effort = elementsOf(v) * steps(n.op) / g.m.Rate(false, types.F32, "") * 1e9
 	}
 	if n.op.Name != op.Kernel && structural(n.op) {
-		return nil // it stands alone, and what it takes does not depend on the plan
+		return nil // unfusible: its time does not depend on the plan
 	}
 	flop, ok := e.FLOP.Int()
 	if !ok {
@@ -286,7 +285,7 @@ func elementsOf(v *ir.Value) float64 {
 	return 1
 }
 
-// steps is about how many instructions one element of o's result takes.
+// steps is about the number of instructions for one element of o's result.
 func steps(o *ir.Op) float64 {
 	if d := op.Of(o); d != nil && d.Steps > 0 {
 		return float64(d.Steps)
@@ -294,8 +293,9 @@ func steps(o *ir.Op) float64 {
 	return 1
 }
 
-// foreign is the error that o, or an op in its regions, is of another dialect.
-func foreign(o *ir.Op) error {
+// foreignOp is the error that o, or an op in its regions, is of another
+// dialect.
+func foreignOp(o *ir.Op) error {
 	culprit := o
 	ir.Walk([]*ir.Op{o}, func(inner *ir.Op) bool {
 		if op.Of(culprit) != nil && op.Of(inner) == nil {

@@ -31,7 +31,8 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// pretty is u as text, which must be right and say the same again.
+// pretty is u as text, which must be valid and stable under parsing and
+// printing.
 func pretty(t testing.TB, u *pass.Unit) string {
 	t.Helper()
 	for _, d := range verify.Module(u.Module) {

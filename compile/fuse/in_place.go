@@ -7,16 +7,16 @@ import (
 	"dmir/dialect/op"
 )
 
-// update is what a node moves that writes a part of its first operand in place,
-// in the order of the text; in a kernel that computes or reads that operand, or
-// reads the result, it is a copy all the same.
+// update is the traffic of a node that updates a part of its first operand in
+// place, in the order of the text. In a kernel that computes or reads that
+// operand, or reads the result, it is a copy.
 type update struct {
-	of    int   // the value that is updated
-	bytes int64 // of the part
+	of    int   // the updated value
+	bytes int64 // of the updated part
 	rest  int64 // bytes that a copy reads of the operand, or whole
 }
 
-// updates is what n updates in place, nil where it does not.
+// updates is the update of n, nil if n does not update in place.
 func (g *graph) updates(n *node, p *op.InPlace) *update {
 	o := n.op
 	if !op.Updates(o) || len(n.ins) == 0 || p.Copied(o) != nil {
@@ -28,7 +28,7 @@ func (g *graph) updates(n *node, p *op.InPlace) *update {
 	}
 	_, part := op.TrafficOf(o, false)
 	read, _ := op.TrafficOf(o, true)
-	u := &update{of: of, rest: whole}
+	u := &update{of: of, rest: allBytes}
 	var ok bool
 	if u.bytes, ok = part.Int(); !ok {
 		return nil
@@ -39,10 +39,10 @@ func (g *graph) updates(n *node, p *op.InPlace) *update {
 	return u
 }
 
-// inPlace reports whether node i of s, which has an update, does it in place
-// there: the value comes from outside, nothing else in s reads it, and nothing
-// in s reads the result, which s stores.
-func (g *graph) inPlace(s *shape, i int) bool {
+// inPlace reports whether node i of s, which has an update, is done in place
+// there: the operand is an input that no other node of s reads, and s stores
+// the result and does not read it.
+func (g *graph) inPlace(s *candidate, i int) bool {
 	n := g.nodes[i]
 	if g.inside(s.nodes, g.values[n.update.of].def) || !slices.Contains(s.outs, n.results[0]) {
 		return false
@@ -60,16 +60,17 @@ func (g *graph) inPlace(s *shape, i int) bool {
 	return true
 }
 
-// stored is what s writes of v: all of it, or the part that it updates in place.
-func (g *graph) stored(s *shape, v int) int64 {
+// stored is the number of bytes of v that s writes: all, or the part that it
+// updates in place.
+func (g *graph) stored(s *candidate, v int) int64 {
 	if d := g.values[v].def; g.inside(s.nodes, d) && g.nodes[d].update != nil && g.inPlace(s, d) {
 		return g.nodes[d].update.bytes
 	}
 	return g.values[v].size
 }
 
-// over are the results of s that it writes over what they update.
-func (g *graph) over(s *shape) map[*ir.Value]bool {
+// over are the results of s that it writes over their operands.
+func (g *graph) over(s *candidate) map[*ir.Value]bool {
 	var over map[*ir.Value]bool
 	for _, i := range s.nodes {
 		if n := g.nodes[i]; n.update != nil && g.inPlace(s, i) {
@@ -82,8 +83,9 @@ func (g *graph) over(s *shape) map[*ir.Value]bool {
 	return over
 }
 
-// overwritten are the values that k writes over: what else reads them runs before it.
-func (g *graph) overwritten(k *shape) (values []int) {
+// overwritten are the values that k overwrites; their other readers run before
+// it.
+func (g *graph) overwritten(k *candidate) (values []int) {
 	for _, i := range k.nodes {
 		if n := g.nodes[i]; n.update != nil && g.inPlace(k, i) {
 			values = append(values, n.update.of)

@@ -10,13 +10,13 @@ import (
 
 const nameAttr = "dm.name"
 
-// names gives kernels names that say what they compute.
+// names generates unique names of kernels.
 type names struct{ taken map[string]bool }
 
 func newNames() *names { return &names{map[string]bool{}} }
 
-// of is the name of a kernel that gives results and is for main: the results'
-// names, or, where these say nothing, what main is.
+// of is the name of a kernel with these results: the results' names or, where
+// they are numbers, that of main.
 func (n *names) of(results []*ir.Value, main *ir.Op) string {
 	var words []string
 	for _, v := range results {

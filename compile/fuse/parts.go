@@ -2,24 +2,24 @@ package fuse
 
 import "slices"
 
-// part is a set of nodes that no kernel joins with others, so that it is
-// planned by itself. What other parts use of it and can compute no other way is
-// demanded from it; cheap nodes of other parts may be computed again in it.
+// part is a set of nodes that no kernel joins with nodes outside, so that it is
+// planned by itself. Its values that other parts use and cannot recompute must
+// be stored; cheap nodes of other parts may be recomputed in it.
 type part struct {
-	g       *graph
-	own     []int       // nodes, ascending
-	nodes   []int       // own and the cheap ones of others that it may compute again
-	local   map[int]int // node to its place in nodes
-	touches int
-	vals    map[int]int // value that any of nodes touches, to its number in the part
-	value   []int       // and back
+	g        *graph
+	own      []int       // nodes, ascending
+	nodes    []int       // own, and cheap ones of other parts that it may recompute
+	local    map[int]int // node to its index in nodes
+	operands int         // how many values its nodes read and write, repetitions counted
+	vals     map[int]int // value that any of nodes reads or writes, to its index in value
+	value    []int       // the inverse of vals
 
-	near  []set // by place in nodes: the values it touches
-	apart []set // by place in nodes: the nodes it is never in one kernel with
-	heavy set   // own nodes that are computed once
-	from  []set // by number of the value: nodes that it depends on
-	need  []set // by number of the value: heavy nodes that it depends on
-	solo  []price
+	near     []set // by index in nodes: the values it reads and writes
+	conflict []set // by index in nodes: the nodes it is never in one kernel with
+	heavy    set   // own nodes that are not recomputed
+	from     []set // by number of the value: nodes that it depends on
+	need     []set // by number of the value: heavy nodes that it depends on
+	unfused  []price
 
 	known map[string]*plan
 }
@@ -57,41 +57,41 @@ func (s set) meets(t set) bool {
 	return false
 }
 
-// apart reports whether nodes a and b are never in one kernel.
-func (g *graph) apart(a, b int) bool {
-	g.look()
+// conflict reports whether nodes a and b are never in one kernel.
+func (g *graph) conflict(a, b int) bool {
+	g.checkContext()
 	n, m := g.nodes[a], g.nodes[b]
 	if n.op == m.op {
 		return false
 	}
 	k := [2]int{min(a, b), max(a, b)}
-	v, known := g.apartness[k]
+	v, known := g.conflictMemo[k]
 	if !known {
-		v = n.single || m.single || g.rules.Apart(n.op, m.op)
-		g.apartness[k] = v
+		v = n.unfusible || m.unfusible || g.rules.Conflict(n.op, m.op)
+		g.conflictMemo[k] = v
 	}
 	return v
 }
 
-// joinable reports whether a before b may be in one kernel as far as what lies
-// between them says: all of it would be in the kernel too.
+// joinable reports whether a and a later b may be in one kernel, given that all
+// nodes on paths between them would be in it too.
 func (g *graph) joinable(a, b int) bool {
-	if g.apart(a, b) {
+	if g.conflict(a, b) {
 		return false
 	}
 	if !g.nodes[b].before.has(a) {
 		return true
 	}
 	for w := a + 1; w < b; w++ {
-		if n := g.nodes[w]; !n.cheap && n.before.has(a) && g.nodes[b].before.has(w) && (g.apart(w, b) || g.apart(w, a)) {
+		if n := g.nodes[w]; !n.cheap && n.before.has(a) && g.nodes[b].before.has(w) && (g.conflict(w, b) || g.conflict(w, a)) {
 			return false
 		}
 	}
 	return true
 }
 
-// parts cuts the graph where no kernel can reach across. together lists nodes
-// that must be in one part.
+// parts splits the graph where no kernel reaches across. together lists pairs
+// of nodes that must be in one part.
 func (g *graph) parts(together [][2]int) []*part {
 	root := make([]int, len(g.nodes))
 	for i := range root {
@@ -132,30 +132,30 @@ func (g *graph) parts(together [][2]int) []*part {
 	for i, n := range g.nodes {
 		r := find(i)
 		p := byRoot[r]
-		touches := len(n.ins) + len(n.results)
-		if p == nil || p.touches+touches > maxTouches { // what is longer is cut in the order of the text
+		touched := len(n.ins) + len(n.results)
+		if p == nil || p.operands+touched > maxOperands { // split longer ones in the order of the text
 			g.cut = g.cut || p != nil
 			p = &part{g: g, known: map[string]*plan{}}
 			byRoot[r] = p
 			parts = append(parts, p)
 		}
 		p.own = append(p.own, i)
-		p.touches += touches
+		p.operands += touched
 		n.part = p
 	}
 	for _, p := range parts {
-		if !p.lone() {
+		if !p.unfusible() {
 			p.index()
 		}
 	}
 	return parts
 }
 
-// maxTouches bounds what the nodes of a part read and give, so that a set holds
+// maxOperands bounds the values that the nodes of a part read and write, so that a set holds
 // its values.
-const maxTouches = maxLocal * 3 / 4
+const maxOperands = maxLocal * 3 / 4
 
-// index numbers what p's search touches.
+// index numbers the nodes and values of p's search.
 func (p *part) index() {
 	g := p.g
 	p.nodes = slices.Clone(p.own)
@@ -166,12 +166,12 @@ func (p *part) index() {
 	for i := 0; i < len(p.nodes); i++ {
 		for _, v := range g.nodes[p.nodes[i]].ins {
 			d := g.values[v].def
-			if d < 0 || in[d] || !g.nodes[d].cheap || g.nodes[d].single {
+			if d < 0 || in[d] || !g.nodes[d].cheap || g.nodes[d].unfusible {
 				continue
 			}
 			n := g.nodes[d]
-			if touches := len(n.ins) + len(n.results); p.touches+touches <= maxLocal {
-				p.touches += touches
+			if touched := len(n.ins) + len(n.results); p.operands+touched <= maxLocal {
+				p.operands += touched
 				in[d] = true
 				p.nodes = append(p.nodes, d)
 			}
@@ -179,7 +179,7 @@ func (p *part) index() {
 	}
 	slices.Sort(p.nodes)
 	p.local, p.vals = map[int]int{}, map[int]int{}
-	p.near, p.apart, p.solo = make([]set, len(p.nodes)), make([]set, len(p.nodes)), make([]price, len(p.nodes))
+	p.near, p.conflict, p.unfused = make([]set, len(p.nodes)), make([]set, len(p.nodes)), make([]price, len(p.nodes))
 	for i, n := range p.nodes {
 		p.local[n] = i
 		for _, v := range slices.Concat(g.nodes[n].ins, g.nodes[n].results) {
@@ -199,14 +199,14 @@ func (p *part) index() {
 			p.heavy.add(i)
 		}
 		for j, m := range p.nodes[:i] {
-			if g.apart(m, n) {
-				p.apart[i].add(j)
-				p.apart[j].add(i)
+			if g.conflict(m, n) {
+				p.conflict[i].add(j)
+				p.conflict[j].add(i)
 			}
 		}
-		alone := g.kernel([]int{n}, g.nodes[n].results)
-		g.possible(alone)
-		p.solo[i] = alone.price
+		one := g.kernel([]int{n}, g.nodes[n].results)
+		g.valid(one)
+		p.unfused[i] = one.price
 	}
 	p.need, p.from = make([]set, len(p.value)), make([]set, len(p.value))
 	for l, v := range p.value {
@@ -224,11 +224,11 @@ func (p *part) index() {
 	}
 }
 
-// owns reports whether v is computed in p.
+// owns reports whether p computes v.
 func (p *part) owns(v int) bool {
 	d := p.g.values[v].def
 	return d >= 0 && p.g.nodes[d].part == p
 }
 
-// lone reports whether p is one op that stands alone.
-func (p *part) lone() bool { return len(p.own) == 1 && p.g.nodes[p.own[0]].single }
+// unfusible reports whether p is a single op that is not fused.
+func (p *part) unfusible() bool { return len(p.own) == 1 && p.g.nodes[p.own[0]].unfusible }

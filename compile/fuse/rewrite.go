@@ -9,13 +9,13 @@ import (
 	"dmir/dialect/types"
 )
 
-// order is an order in which ks can run, as near as possible to that of the
-// text; ok is false where there is none, and then the kernels of a cycle come
-// back. A value that several kernels store is stored by the first alone.
-func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
-	place := func(k *shape) int { return k.nodes[len(k.nodes)-1] }
-	slices.SortStableFunc(ks, func(a, b *shape) int { return cmp.Compare(place(a), place(b)) })
-	stores := map[int]*shape{}
+// order sorts ks topologically, as near as possible to the order of the text;
+// if there is a cycle, ok is false and the kernels left over are returned. A
+// value that several kernels store is stored by the first alone.
+func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
+	place := func(k *candidate) int { return k.nodes[len(k.nodes)-1] }
+	slices.SortStableFunc(ks, func(a, b *candidate) int { return cmp.Compare(place(a), place(b)) })
+	stores := map[int]*candidate{}
 	for _, k := range ks {
 		for _, v := range k.outs {
 			if stores[v] == nil {
@@ -23,23 +23,23 @@ func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
 			}
 		}
 	}
-	waits := map[*shape]map[*shape]bool{}
-	var last *shape
+	waits := map[*candidate]map[*candidate]bool{}
+	var last *candidate
 	for _, k := range ks {
-		waits[k] = map[*shape]bool{}
+		waits[k] = map[*candidate]bool{}
 		for _, v := range k.ins {
 			if s := stores[v]; s != nil && s != k {
 				waits[k][s] = true
 			}
 		}
-		if n := g.nodes[k.nodes[0]]; n.single && n.effects {
+		if n := g.nodes[k.nodes[0]]; n.unfusible && n.effects {
 			if last != nil {
 				waits[k][last] = true
 			}
 			last = k
 		}
 	}
-	readers := map[int][]*shape{}
+	readers := map[int][]*candidate{}
 	for _, k := range ks {
 		for _, v := range k.ins {
 			readers[v] = append(readers[v], k)
@@ -55,9 +55,9 @@ func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
 		}
 	}
 	left := slices.Clone(ks)
-	ran := map[*shape]bool{}
+	ran := map[*candidate]bool{}
 	for len(left) > 0 {
-		i := slices.IndexFunc(left, func(k *shape) bool {
+		i := slices.IndexFunc(left, func(k *candidate) bool {
 			for w := range waits[k] {
 				if !ran[w] {
 					return false
@@ -75,12 +75,12 @@ func (g *graph) order(ks []*shape) (sorted []*shape, ok bool) {
 	return sorted, true
 }
 
-// rewrite puts kernels, in an order in which they can run, in the place of the
-// function's ops.
-func (g *graph) rewrite(ks []*shape) {
+// rewrite replaces the function's ops by kernels, in an order in which they can
+// run.
+func (g *graph) rewrite(ks []*candidate) {
 	b := g.fn.Body
 	old := b.Ops
-	r := &rewriter{g: g, now: map[*ir.Value]*ir.Value{}, name: newNames(), seen: g.seen(ks)}
+	r := &rewriter{g: g, replacement: map[*ir.Value]*ir.Value{}, name: newNames(), seen: g.seen(ks)}
 	b.Ops = nil
 	stored := map[int]bool{}
 	for _, k := range ks {
@@ -88,7 +88,7 @@ func (g *graph) rewrite(ks []*shape) {
 		for _, v := range outs {
 			stored[v] = true
 		}
-		if n := g.nodes[k.nodes[0]]; n.single {
+		if n := g.nodes[k.nodes[0]]; n.unfusible {
 			r.keep(n.op)
 		} else {
 			r.kernel(k, outs)
@@ -97,7 +97,7 @@ func (g *graph) rewrite(ks []*shape) {
 	if t := len(old) - 1; t >= 0 && old[t] == terminator(old) {
 		r.keep(old[t])
 	}
-	relink(g.fn)
+	rebuildUses(g.fn)
 }
 
 func terminator(ops []*ir.Op) *ir.Op {
@@ -108,16 +108,16 @@ func terminator(ops []*ir.Op) *ir.Op {
 }
 
 type rewriter struct {
-	g    *graph
-	now  map[*ir.Value]*ir.Value          // what stands for a value of the function from here on
-	seen map[*ir.Value]map[*ir.Value]bool // the views of a value, itself among them, that others than its kernel use
-	name *names
+	g           *graph
+	replacement map[*ir.Value]*ir.Value          // of a value of the function, in the rewritten body
+	seen        map[*ir.Value]map[*ir.Value]bool // the views of a value, including itself, that other kernels use
+	name        *names
 }
 
-// at is what stands for v outside kernels: views and constants are made where
-// they are first needed.
+// at is the replacement of v outside kernels: views and constants are placed
+// before their first use.
 func (r *rewriter) at(v *ir.Value) *ir.Value {
-	if w := r.now[v]; w != nil {
+	if w := r.replacement[v]; w != nil {
 		return w
 	}
 	if v.Op == nil || v.Op.Parent != r.g.fn.Body || !isView(v.Op) && !isConstant(v) {
@@ -127,7 +127,7 @@ func (r *rewriter) at(v *ir.Value) *ir.Value {
 		v.Op.Operands[i] = r.at(w)
 	}
 	r.put(v.Op)
-	r.now[v] = v
+	r.replacement[v] = v
 	return v
 }
 
@@ -136,7 +136,7 @@ func (r *rewriter) put(o *ir.Op) {
 	o.Parent.Ops = append(o.Parent.Ops, o)
 }
 
-// keep puts an op that stands as it is.
+// keep appends an op that stays as it is.
 func (r *rewriter) keep(o *ir.Op) {
 	r.operands(o)
 	r.put(o)
@@ -144,11 +144,11 @@ func (r *rewriter) keep(o *ir.Op) {
 		o.SetAttr(nameAttr, types.Str(r.name.of(o.Results, o)))
 	}
 	for _, v := range o.Results {
-		r.now[v] = v
+		r.replacement[v] = v
 	}
 }
 
-// operands replaces what o and its regions take from outside.
+// operands replaces the operands of o and the values that its regions capture.
 func (r *rewriter) operands(o *ir.Op) {
 	own := map[*ir.Value]bool{}
 	for i, v := range o.Operands {
@@ -171,16 +171,16 @@ func (r *rewriter) operands(o *ir.Op) {
 	}
 }
 
-// kernel puts the dm.kernel that computes k and gives outs.
-func (r *rewriter) kernel(k *shape, outs []int) {
+// kernel appends the dm.kernel that computes k and yields outs.
+func (r *rewriter) kernel(k *candidate, outs []int) {
 	g := r.g
 	members := g.members(k)
 	inside := map[*ir.Op]bool{}
 	for _, o := range members {
 		inside[o] = true
 	}
-	now := map[*ir.Value]*ir.Value{}
-	masks := map[*ir.Op]bool{} // dropouts of which only the mask is wanted
+	replacement := map[*ir.Value]*ir.Value{}
+	masks := map[*ir.Op]bool{} // dropouts of which only the mask is used
 	for _, i := range k.nodes {
 		if n := g.nodes[i]; drawn(n.op, 1) {
 			masks[n.op] = len(n.ins) == 0 && (i == 0 || !g.inside(k.nodes, i-1) || g.nodes[i-1].op != n.op) && n.results[0] != g.number[n.op.Results[0]]
@@ -188,7 +188,7 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 	}
 	take := func(v *ir.Value) {
 		if v.Op == nil || !inside[v.Op] || masks[v.Op] && v.Index == 0 {
-			now[v] = r.at(v)
+			replacement[v] = r.at(v)
 		}
 	}
 	for _, o := range members {
@@ -212,28 +212,28 @@ func (r *rewriter) kernel(k *shape, outs []int) {
 		if masks[m] {
 			own := map[*ir.Value]*ir.Value{m.Operands[0]: op.Zeros(in, m.Operands[0].Type)}
 			ir.CloneOps(in, []*ir.Op{m}, own)
-			now[m.Results[1]] = own[m.Results[1]]
+			replacement[m.Results[1]] = own[m.Results[1]]
 			continue
 		}
-		ir.CloneOps(in, []*ir.Op{m}, now)
+		ir.CloneOps(in, []*ir.Op{m}, replacement)
 	}
 	yield := &ir.Op{Name: op.Yield, Parent: body, Span: main.Span, Head: main.Head}
 	var results []*ir.Value
 	for i, x := range yields {
-		yield.Operands = append(yield.Operands, now[x])
+		yield.Operands = append(yield.Operands, replacement[x])
 		res := &ir.Value{Name: x.Name, Type: x.Type, Op: o, Index: i, Span: x.Span}
 		o.Results = append(o.Results, res)
 		results = append(results, x)
-		r.now[x] = res
+		r.replacement[x] = res
 	}
 	body.Ops = append(body.Ops, yield)
 	o.SetAttr(nameAttr, types.Str(r.name.of(results, main)))
 	r.put(o)
 }
 
-// yields are the values that a kernel of members gives for outs: each in the
-// shape in which it is used, where that is one and the kernel can; and the
-// members then.
+// yields are the values that a kernel of members yields for outs, each in the
+// shape of its uses if there is only one and the kernel can store it, and the
+// members including the views for that.
 func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) {
 	plain, shaped := make([]*ir.Value, len(outs)), make([]*ir.Value, len(outs))
 	with := slices.Clone(members)
@@ -262,9 +262,9 @@ func (r *rewriter) yields(outs []int, members []*ir.Op) ([]*ir.Value, []*ir.Op) 
 	return shaped, with
 }
 
-// seen are the views of each value that is used outside the kernels that compute
-// it.
-func (g *graph) seen(ks []*shape) map[*ir.Value]map[*ir.Value]bool {
+// seen are the views of each value that are used outside the kernels that
+// compute it.
+func (g *graph) seen(ks []*candidate) map[*ir.Value]map[*ir.Value]bool {
 	seen := map[*ir.Value]map[*ir.Value]bool{}
 	use := func(root, view *ir.Value) {
 		if seen[root] == nil {
@@ -284,7 +284,7 @@ func (g *graph) seen(ks []*shape) map[*ir.Value]map[*ir.Value]bool {
 			}
 		})
 		for r, views := range in {
-			if len(views) > 1 && !g.nodes[k.nodes[0]].single { // it makes them of the value itself
+			if len(views) > 1 && !g.nodes[k.nodes[0]].unfusible { // the views are inside the kernel
 				use(r, r)
 				continue
 			}
@@ -301,14 +301,14 @@ func (g *graph) seen(ks []*shape) map[*ir.Value]map[*ir.Value]bool {
 	return seen
 }
 
-// mainOf is the op that a kernel of ops is for: a contraction, else the last
-// fold, else the last op.
+// mainOf is the op for which a kernel of ops is named: a contraction, else the
+// last reduction, else the last op.
 func mainOf(ops []*ir.Op) *ir.Op {
 	rank := func(o *ir.Op) int {
 		switch {
 		case unfusible(o) || contracts(o) || op.Of(o).Is(op.Windowed):
 			return 3
-		case folds(o):
+		case reduces(o):
 			return 2
 		case !isView(o):
 			return 1
@@ -324,8 +324,8 @@ func mainOf(ops []*ir.Op) *ir.Op {
 	return main
 }
 
-// relink records the uses in fn's body anew.
-func relink(fn *ir.Func) {
+// rebuildUses recomputes the uses in fn's body.
+func rebuildUses(fn *ir.Func) {
 	for _, v := range fn.Args {
 		v.Uses = nil
 	}

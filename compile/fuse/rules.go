@@ -8,42 +8,43 @@ import (
 	"dmir/dialect/op"
 )
 
-// Rules say which groups of ops can run as one kernel.
+// Rules decide which groups of ops can run as one kernel.
 type Rules interface {
 	// Legal reports whether ops, in the order of the text, can run as one kernel
-	// that stores outs, those for which over is true over what they update; handed
-	// is the bytes that the kernel writes to memory of its own and reads from it,
-	// such as partial sums. A legal group stays legal when it loses an op whose
-	// results none of the others use, and when only two of its ops and those
-	// between them are left.
-	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (handed int64, ok bool)
-	// Apart reports whether a and b are never in one kernel, whatever else is.
-	Apart(a, b *ir.Op) bool
-	// Cheap reports whether o may be computed again in each kernel that uses it.
+	// that stores outs, in place of what they update where over is true.
+	// partialBytes are the bytes of partial results that the kernel writes and
+	// reads back, such as partial sums. A legal group stays legal when it loses
+	// an op whose results no other op of it uses, and when it is reduced to two
+	// of its ops and those between them.
+	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (partialBytes int64, ok bool)
+	// Conflict reports whether a and b are never in one kernel, whatever its
+	// other ops are.
+	Conflict(a, b *ir.Op) bool
+	// Cheap reports whether o may be recomputed in each kernel that uses it.
 	Cheap(o *ir.Op) bool
 }
 
-// Kernels are the rules of the kernels that the compiler can make; see
-// kernel.OfOver. The target says what a kernel hands on in memory of its own; nil:
-// nothing.
-func Kernels(handed func(*kernel.Form) int64) Rules { return kernels{handed} }
+// Kernels are the rules of the kernels that the compiler generates; see
+// kernel.OfOver. partialBytes gives a kernel's bytes of partial results on the
+// target; nil: none.
+func Kernels(partialBytes func(*kernel.Form) int64) Rules { return kernels{partialBytes} }
 
-type kernels struct{ handed func(*kernel.Form) int64 }
+type kernels struct{ partialBytes func(*kernel.Form) int64 }
 
-func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (handed int64, ok bool) {
+func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (partialBytes int64, ok bool) {
 	f, err := kernel.OfOver(ops, outs, over)
 	if err != nil {
 		return 0, false
 	}
-	if k.handed != nil {
-		handed = k.handed(f)
+	if k.partialBytes != nil {
+		partialBytes = k.partialBytes(f)
 	}
-	return handed, true
+	return partialBytes, true
 }
 
-// Apart knows what no kernel has two of. What is left to Legal is whether two
-// folds are over the same rows.
-func (kernels) Apart(a, b *ir.Op) bool {
+// Conflict excludes pairs by op and shape alone. Whether two reductions are
+// over the same rows is left to Legal.
+func (kernels) Conflict(a, b *ir.Op) bool {
 	if unfusible(a) || unfusible(b) {
 		return true
 	}
@@ -52,22 +53,22 @@ func (kernels) Apart(a, b *ir.Op) bool {
 	case ca && cb:
 		return !paired(a, b)
 	case ca:
-		return folds(b) && !foldsOf(b, a)
+		return reduces(b) && !epilogueReduction(b, a)
 	case cb:
-		return folds(a) && !foldsOf(a, b)
+		return reduces(a) && !epilogueReduction(a, b)
 	}
 	if op.Of(a).Is(op.Windowed) || op.Of(b).Is(op.Windowed) {
-		return folds(a) && folds(b)
+		return reduces(a) && reduces(b)
 	}
-	return folds(a) && folds(b) && strangers(a, b)
+	return reduces(a) && reduces(b) && incompatibleSpaces(a, b)
 }
 
-// strangers reports whether two folds are over spaces that no row kernel has
-// both of: it has the elements of its rows and columns, and its rows and its
-// columns themselves.
-func strangers(a, b *ir.Op) bool {
-	n, f := folded(a)
-	m, h := folded(b)
+// incompatibleSpaces reports whether no row kernel has the iteration spaces of
+// both reductions: those of a row kernel are its elements, its rows and its
+// columns.
+func incompatibleSpaces(a, b *ir.Op) bool {
+	n, f := reductionSize(a)
+	m, h := reductionSize(b)
 	if n == 0 || m == 0 || f == 0 || h == 0 {
 		return false
 	}
@@ -77,9 +78,9 @@ func strangers(a, b *ir.Op) bool {
 	return m != n/f && m != f && n != m/h && n != h
 }
 
-// folded is how many elements o folds, and how many to one; 0 where that is not
-// known.
-func folded(o *ir.Op) (elements, each int64) {
+// reductionSize is the number of elements that o reads, and how many of them it
+// reduces to one; 0 where that is not known.
+func reductionSize(o *ir.Op) (elements, each int64) {
 	x := o.In(0)
 	if x == nil {
 		return 0, 0
@@ -105,8 +106,8 @@ func folded(o *ir.Op) (elements, each int64) {
 	return n, each
 }
 
-// Cheap ops read no more than they give, or compute one element of each of
-// their operands for one of their result.
+// Cheap ops read no more than they write, or compute an element of the result
+// from one element of each operand.
 func (kernels) Cheap(o *ir.Op) bool {
 	d := op.Of(o)
 	if d == nil || !d.Is(op.Pure) || len(o.Regions) > 0 {
@@ -115,22 +116,23 @@ func (kernels) Cheap(o *ir.Op) bool {
 	return d.Is(op.Pointwise) || d.Family == op.Sources || op.MoveOf(o).Fixed()
 }
 
-// unfusible reports whether o's kernel, if it has one, takes no other op.
+// unfusible reports whether o's kernel, if it has one, holds no other op.
 func unfusible(o *ir.Op) bool {
 	d := op.Of(o)
 	return d == nil || d.Kernel != op.Fusible
 }
 
-// contracts reports whether o is a sum of products that is no convolution.
+// contracts reports whether o is a sum of products other than a convolution.
 func contracts(o *ir.Op) bool {
 	d := op.Of(o)
 	return d != nil && d.Family == op.Contraction && !d.Is(op.Windowed)
 }
 
-// foldsOf reports whether the fold o may stand behind the contraction c, as a
-// result that nothing in the kernel uses: what it folds depends on c's elements
-// one by one, and on no other fold of them, which would have to be done before.
-func foldsOf(o, c *ir.Op) bool {
+// epilogueReduction reports whether the reduction o can be in the epilogue of
+// the contraction c, as a result that no op of the kernel uses: its operand
+// depends on the elements of c one by one, and on no other reduction of them,
+// which would have to be complete first.
+func epilogueReduction(o, c *ir.Op) bool {
 	if !op.Reduces(o) || o.Parent != c.Parent {
 		return false
 	}
@@ -159,15 +161,15 @@ func foldsOf(o, c *ir.Op) bool {
 	return back(o.Operands[0].Op) == depends && clean
 }
 
-// folds reports whether an element of o's result is computed from many of an
-// operand's.
-func folds(o *ir.Op) bool {
+// reduces reports whether an element of o's result is computed from many
+// elements of an operand.
+func reduces(o *ir.Op) bool {
 	d := op.Of(o)
 	return d != nil && (d.Family == op.Normalization || d.Is(op.Windowed))
 }
 
-// paired reports whether two contractions might share a kernel: equal in form,
-// with a common operand.
+// paired reports whether two contractions might share a kernel: the same op and
+// attributes, with a common operand.
 func paired(a, b *ir.Op) bool {
 	if a.Name != b.Name || len(a.Operands) != 2 || len(b.Operands) != 2 || len(a.Results) != 1 || len(b.Results) != 1 {
 		return false

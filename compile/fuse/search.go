@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// plan is a set of kernels that give all that is demanded of a part.
+// plan is a set of kernels that compute the demanded values of a part.
 type plan struct {
 	price   price
-	bound   price    // no plan is cheaper
-	kernels []*shape // in reverse order of execution
-	used    []int    // values of other parts that it reads
+	bound   price        // lower bound on all plans
+	kernels []*candidate // in reverse order of execution
+	imports []int        // values of other parts
 }
 
-// state is what is left to do when kernels are chosen from the last to the
-// first: the values that those chosen read, and the heavy nodes that no further
-// kernel may hold. That a kernel gives only to those chosen before it is what
-// keeps plans free of cycles.
+// state is the remaining work when kernels are chosen from the last to the
+// first: the values that chosen kernels read, and the heavy nodes that no
+// further kernel may hold. Since a kernel's results are read only by those
+// chosen before it, plans have no cycles.
 type state struct {
 	done   set // heavy nodes
 	demand set // values
@@ -26,34 +26,34 @@ type state struct {
 type search struct {
 	p      *part
 	can    func(v int) bool // whether a value of another part can be read
-	steps  int              // left; every set of nodes that is looked at is one
+	steps  int              // left; every set of nodes tried takes one
 	memo   map[state]*entry
-	gaveUp bool // the steps did not last: nothing found means anything
+	gaveUp bool // out of steps: results are meaningless
 }
 
 type entry struct {
 	price price
-	pick  *choice // nil at the end, or where nothing is possible
+	pick  *choice // nil at the end, or where there is no plan
 }
 
 // choice is a kernel that may be chosen in a state.
 type choice struct {
-	k      *shape
+	k      *candidate
 	next   state
-	saving price // compared with its ops one by one
+	saving price // compared with its ops unfused
 }
 
-// solve is the cheapest plan in which p stores the values demanded and reads
-// those of other parts that can says. Where so many steps do not suffice, it is a
-// bound without a plan. used is how many steps were taken.
+// solve is the cheapest plan in which p stores the demanded values and reads
+// values of other parts only where can is true. If steps do not suffice, it has
+// a bound only. used is the number of steps taken.
 func (p *part) solve(demand []int, can func(v int) bool, steps int) (best *plan, used int) {
-	if p.lone() {
+	if p.unfusible() {
 		n := p.g.nodes[p.own[0]]
 		k := p.g.kernel(p.own, n.results)
-		one := &plan{price: k.price, bound: k.price, kernels: []*shape{k}}
+		one := &plan{price: k.price, bound: k.price, kernels: []*candidate{k}}
 		for _, v := range n.ins {
 			if p.g.values[v].def >= 0 {
-				one.used = append(one.used, v)
+				one.imports = append(one.imports, v)
 			}
 		}
 		return one, 0
@@ -64,8 +64,8 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) (best *plan,
 		start.demand.add(p.vals[v])
 		live = live.or(p.need[p.vals[v]])
 	}
-	start.done = p.heavy.minus(live) // others may have found another way to them
-	best = &plan{price: never, bound: p.least(demand)}
+	start.done = p.heavy.minus(live) // other parts may recompute them
+	best = &plan{price: infeasible, bound: p.lowerBound(demand)}
 	if len(p.own) <= longPart {
 		s := &search{p: p, can: can, steps: steps, memo: map[state]*entry{}}
 		e := s.best(start)
@@ -81,16 +81,16 @@ func (p *part) solve(demand []int, can func(v int) bool, steps int) (best *plan,
 		for _, v := range k.ins {
 			if p.g.values[v].def >= 0 && !p.owns(v) && !reads[v] {
 				reads[v] = true
-				best.used = append(best.used, v)
+				best.imports = append(best.imports, v)
 			}
 		}
 	}
-	slices.Sort(best.used)
+	slices.Sort(best.imports)
 	return best, used
 }
 
-func (s *search) kernels(st state) []*shape {
-	var ks []*shape
+func (s *search) kernels(st state) []*candidate {
+	var ks []*candidate
 	for {
 		e := s.memo[st]
 		if e == nil || e.pick == nil {
@@ -101,12 +101,12 @@ func (s *search) kernels(st state) []*shape {
 	}
 }
 
-// best is the cheapest way on from st.
+// best is the cheapest completion of st.
 func (s *search) best(st state) *entry {
 	if e := s.memo[st]; e != nil {
 		return e
 	}
-	e := &entry{price: never}
+	e := &entry{price: infeasible}
 	s.memo[st] = e
 	if st.demand == (set{}) {
 		e.price = price{}
@@ -119,7 +119,7 @@ func (s *search) best(st state) *entry {
 		if !c.k.price.plus(s.bound(c.next)).less(e.price) {
 			continue
 		}
-		if !s.p.g.possible(c.k) {
+		if !s.p.g.valid(c.k) {
 			continue
 		}
 		if t := c.k.price.plus(s.best(c.next).price); t.less(e.price) {
@@ -129,9 +129,9 @@ func (s *search) best(st state) *entry {
 	return e
 }
 
-// bound is a price below which nothing leads on from st: every demanded value
-// is written once, what the heavy nodes read of the arguments is read once, and
-// each contraction is a kernel of its own.
+// bound is a lower bound on the price of any completion of st: every demanded
+// value is written once, the arguments that the heavy nodes read are read once,
+// and two contractions at most share a kernel.
 func (s *search) bound(st state) price {
 	p := s.p
 	var must, args set
@@ -161,7 +161,7 @@ func (s *search) bound(st state) price {
 			return price{} // may store less than its result
 		}
 		for j, v := range o.ins {
-			if o.read[j] == whole && p.g.values[v].def < 0 {
+			if o.read[j] == allBytes && p.g.values[v].def < 0 {
 				args.add(p.vals[v])
 			}
 		}
@@ -177,18 +177,18 @@ func (s *search) bound(st state) price {
 	return price{int64(ns*1e6) - int64(kernels), bytes}
 }
 
-// longPart is the most nodes of a part of which every plan is looked at.
+// longPart is the most nodes of a part that is searched exhaustively.
 const longPart = 40
 
-// choices are the kernels that can be last among those not chosen yet, those
-// that save most first.
+// choices are the kernels that can be last among those not chosen yet, largest
+// saving first.
 func (s *search) choices(st state) []*choice {
-	g := &growth{search: s, st: st, seen: map[set]bool{}}
+	g := &enumeration{search: s, st: st, seen: map[set]bool{}}
 	each(st.demand, func(l int) { g.relevant = g.relevant.or(s.p.from[l]) })
 	each(st.demand, func(l int) {
 		var k set
 		k.add(s.p.local[s.p.g.values[s.p.value[l]].def])
-		g.grow(k)
+		g.extend(k)
 	})
 	slices.SortStableFunc(g.found, func(a, b *choice) int {
 		return cmp.Or(cmp.Compare(b.saving.fs, a.saving.fs), cmp.Compare(b.saving.bytes, a.saving.bytes), cmp.Compare(len(b.k.nodes), len(a.k.nodes)))

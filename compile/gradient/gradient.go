@@ -1,6 +1,6 @@
-// Package gradient makes training steps: the gradient of a function as a function
-// (Function), and the pass that writes every dm.grad out (Pass). Reverse mode
-// itself is package autodiff's.
+// Package gradient builds training steps: the gradient of a function as a
+// function (Function), and the pass that expands every dm.grad (Pass). Reverse
+// mode itself is in package autodiff.
 package gradient
 
 import (
@@ -14,21 +14,21 @@ import (
 	"dmir/dialect/types"
 )
 
-// Options say what is differentiated; see package autodiff.
+// Options are the options of differentiation; see package autodiff.
 type Options = autodiff.Options
 
-// Function is the gradient of f as a new function, not added to m: its arguments
-// are f's and, where Seeded, the cotangents of f's floating-point results; its
-// results are f's, where Joint, and the gradients of the arguments that Wrt
-// names, all floating-point ones where it is nil. An error is an *autodiff.Error.
+// Function returns the gradient of f as a new function, not added to m: its
+// arguments are f's and, if Seeded, the cotangents of f's floating-point
+// results; its results are f's, if Joint, and the gradients of the arguments in
+// Wrt, all floating-point ones if it is nil. An error is an *autodiff.Error.
 func Function(m *ir.Module, f *ir.Func, opts Options) (*ir.Func, error) {
 	return autodiff.Function(m, f, opts)
 }
 
-// Pass writes every dm.grad of the function out as the joint forward and backward
-// graph in its place. With Options.Grad the function itself becomes its own:
-// its results, then the gradients by its floating-point arguments. Where its
-// first result is no loss it takes the cotangents of its results as well.
+// Pass replaces every dm.grad of the function by its joint forward and backward
+// graph. With Options.Grad the function itself becomes its joint graph: its
+// results, then the gradients by its floating-point arguments. If its first
+// result is no loss it also takes the cotangents of its results.
 func Pass() pass.Pass {
 	return pass.Pass{Name: "gradient", Summary: "every dm.grad written out: forward and backward in one graph", Run: run}
 }
@@ -47,7 +47,7 @@ func run(u *pass.Unit) error {
 			return placed(err)
 		}
 		for i, v := range vs {
-			// The value takes the name that the file gives it.
+			// The value keeps the name in the file.
 			if r := o.Results[i]; v.Op != nil && len(v.Op.Results) == 1 && r.Name != "" {
 				v.Name = r.Name
 			}
@@ -62,7 +62,8 @@ func run(u *pass.Unit) error {
 	if err != nil {
 		return placed(err)
 	}
-	// What is asked for by name is there to be run, whoever else called old.
+	// The gradient is run under old's name, whether or not old is called
+	// elsewhere.
 	f.Private = false
 	f.Op.Attrs = slices.DeleteFunc(f.Op.Attrs, func(a types.Named) bool { return a.Name == "sym_visibility" })
 	put(u.Module, u.Func, f)
@@ -70,14 +71,14 @@ func run(u *pass.Unit) error {
 	return nil
 }
 
-// put lets f stand behind old in m under a name of its own.
+// put inserts f after old in m under a unique name.
 func put(m *ir.Module, old, f *ir.Func) {
 	autodiff.Name(m, f)
 	m.AddFunc(f)
 	m.Ops = slices.Insert(m.Ops, slices.Index(m.Ops, old.Op)+1, f.Op)
 }
 
-// placed is err as the passes' own error.
+// placed is err as the error of a pass.
 func placed(err error) error {
 	var e *autodiff.Error
 	if !errors.As(err, &e) {

@@ -337,7 +337,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// What cannot be differentiated is said with the op and its line.
+// An op without a derivative is reported with its line.
 func TestErrors(t *testing.T) {
 	loop := named("loops that no gradient flows through")
 	cases := []struct {

@@ -23,8 +23,8 @@ type attention struct {
 	rate    float64
 	seed    uint64
 	maskAt  []int // offset of each head's mask; nil for none
-	maskRow int   // step from one query to the next
-	maskCol int   // step from one key to the next
+	maskRow int   // stride from one query to the next
+	maskCol int   // stride from one key to the next
 }
 
 // attention reads the geometry; the mask is operand number mask, if there is one.
@@ -89,9 +89,9 @@ func runAttention(c *call) ([]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// attend computes a block of queries of one head at a time: only that block's
-// scores are ever in memory. lse is told the logarithm of the sum of every query's
-// exponentials.
+// attend computes an attention for blocks of queries of one head: only one
+// block's scores are in memory at a time. lse is called with the logarithm of
+// the sum of every query's exponentials.
 func attend[T float](p *pool, a *attention, to, q, k, v, mask []T, lse func(row int, v float64), round func([]T)) {
 	const block = 128
 	blocks := (a.queries + block - 1) / block

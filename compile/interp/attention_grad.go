@@ -57,7 +57,7 @@ func runAttentionGrad(c *call) ([]*tensor.Tensor, error) {
 type backData[T float] struct {
 	q, k, v, y, lse, dy, mask []T
 	dq, dk, dv                []T
-	dmask                     []float64 // nil: not asked for
+	dmask                     []float64 // nil: not computed
 	mu                        sync.Mutex
 }
 
@@ -87,9 +87,9 @@ func times[T float](p *pool, c []T, a, b matrix[T]) {
 	w.release()
 }
 
-// attendBack goes through the heads that share a key head, and through blocks of
-// their queries, one after the other, so that dk and dv need no locks; only one
-// block's scores are in memory for each thread.
+// attendBack iterates over the heads that share a key head, and over blocks of
+// their queries, serially, so that dk and dv need no locks; each thread has
+// only one block's scores in memory.
 func attendBack[T float](p *pool, a *attention, d *backData[T]) {
 	const block = 128
 	p.each(a.heads/max(a.group, 1), func(kv int) {
@@ -126,9 +126,9 @@ func attendBack[T float](p *pool, a *attention, d *backData[T]) {
 	})
 }
 
-// row takes one query's products with the keys (probs) and dy's with the values
-// (slopes) to the dropped probabilities (drops) and the slopes of the scores
-// before their scale.
+// row computes, from one query's products with the keys (probs) and of dy with
+// the values (slopes), the dropped probabilities (drops) and the slopes of the
+// scores before scaling.
 func (d *backData[T]) row(a *attention, head, query int, probs, drops, slopes []T) {
 	score(a, head, query, probs, d.mask)
 	at := head*a.queries + query

@@ -55,14 +55,14 @@ func broadcastStrides(from, to []int) []int {
 	return s
 }
 
-// lanes is how long the pieces are that element-wise loops work on: short
-// enough that a piece of every operand stays in the first-level cache.
+// lanes is the length of the pieces of element-wise loops, short enough that a
+// piece of every operand stays in the level-1 cache.
 const lanes = 1024
 
-// pieces cuts the elements of shape into pieces of at most lanes that each
-// operand reads with step 1 or 0. Every goroutine calls start once and then
-// what it returns for each of its pieces: n elements from number at of the
-// result, from[k] and step[k] of operand k.
+// pieces splits the elements of shape into pieces of at most lanes that each
+// operand reads with step 1 or 0. Every goroutine calls start once, and then
+// the function it returns for each of its pieces: n elements from number at of
+// the result, from[k] and step[k] of operand k.
 func (p *pool) pieces(shape []int, operands [][]int, start func() func(at, n int, from, step []int)) {
 	dims, strides := collapse(shape, operands)
 	inner := dims[len(dims)-1]
@@ -115,9 +115,8 @@ func (p *pool) pieces(shape []int, operands [][]int, start func() func(at, n int
 	})
 }
 
-// collapse merges neighbouring dimensions that every operand walks through
-// alike, drops those of size 1, and makes sure that the last dimension is read
-// with steps of 0 or 1.
+// collapse merges neighbouring dimensions that are contiguous in every operand,
+// drops those of size 1, and makes the step of the last dimension 0 or 1.
 func collapse(shape []int, operands [][]int) (dims []int, strides [][]int) {
 	strides = make([][]int, len(operands))
 	full := make([][]int, len(operands))

@@ -14,9 +14,8 @@ type call struct {
 	in    []*tensor.Tensor
 }
 
-// executor computes an op's results. Operands are never written to. After
-// cancellation results are thrown away, so an executor may return early or
-// leave them unfinished.
+// executor computes an op's results. Operands are never written to. Results are
+// discarded after cancellation, so an executor may then return early.
 type executor func(c *call) ([]*tensor.Tensor, error)
 
 // executors has one entry for every op that can run. It is filled in init
@@ -44,7 +43,7 @@ func (c *call) outElem(i int) types.Elem {
 	return types.InvalidElem
 }
 
-// outShape is the shape of result i as its type says.
+// outShape is the shape of result i in its type.
 func (c *call) outShape(i int) ([]int, *Error) {
 	t := tensorType(c.op.Results[i].Type)
 	if t == nil {
@@ -63,7 +62,8 @@ func (c *call) errorf(code, format string, args ...any) *Error {
 
 func one(t *tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{t} }
 
-// storage is t's elements as a slice of T, nil if they are stored otherwise.
+// storage is t's elements as a slice of T, nil if they have another kind of
+// storage.
 func storage[T float32 | float64 | int64 | uint8](t *tensor.Tensor) []T {
 	var zero T
 	switch any(zero).(type) {
@@ -78,8 +78,8 @@ func storage[T float32 | float64 | int64 | uint8](t *tensor.Tensor) []T {
 	}
 }
 
-// narrow brings freshly computed elements into the range of elem: floats are
-// rounded, integers wrapped.
+// narrow converts computed elements to the range of elem: floats are rounded,
+// integers wrapped.
 func narrow[T float32 | float64 | int64 | uint8](elem types.Elem, x []T) {
 	switch x := any(x).(type) {
 	case []float32:

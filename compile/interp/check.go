@@ -10,7 +10,7 @@ import (
 )
 
 // CheckFailed is the code of the error with which a check.expect_* op ends a
-// run: the program ran and did not give what it expects.
+// run: the program's result is not the expected one.
 const CheckFailed = "DM709"
 
 // almost is the tolerance of check.expect_almost_eq, relative for values above

@@ -29,8 +29,8 @@ func label(t *tensor.Tensor, letters []rune) labelled {
 	return labelled{t, letters, t.Shape, tensor.Strides(t.Shape)}
 }
 
-// accumulator is the element type in which a contraction whose result is elem
-// is summed, and how a partial sum is rounded.
+// accumulator is the type in which a contraction accumulates, and how it rounds
+// partial sums.
 type accumulator struct {
 	elem types.Elem // F32, F64 or I64
 	half bool       // round every partial sum to f16
@@ -83,7 +83,7 @@ func runEinsum(c *call) ([]*tensor.Tensor, error) {
 	return one(left.t), nil
 }
 
-// widened brings an operand into the storage of the accumulator.
+// widened converts an operand to the storage of the accumulator.
 func (c *call) widened(t *tensor.Tensor, acc accumulator) *tensor.Tensor {
 	if t.Kind() == tensor.KindOf(acc.elem) {
 		return t
@@ -91,7 +91,8 @@ func (c *call) widened(t *tensor.Tensor, acc accumulator) *tensor.Tensor {
 	return convert(c.pool, t, acc.elem)
 }
 
-// diagonal reads a repeated letter once, with the sum of its strides.
+// diagonal reads a repeated letter as one dimension with the sum of its
+// strides.
 func diagonal(a labelled) labelled {
 	out := labelled{t: a.t}
 	for d, l := range a.letters {
@@ -182,11 +183,11 @@ func (c *call) sumOut(a labelled, out []rune, elem types.Elem, acc accumulator) 
 		return convert(c.pool, x, elem)
 	}
 	n := len(out)
-	return foldTensor(c.pool, "add", x, product(x.Shape[:n]), product(x.Shape[n:]), 1, acc.half, elem, slices.Clone(x.Shape[:n]))
+	return reduceTensor(c.pool, "add", x, product(x.Shape[:n]), product(x.Shape[n:]), 1, acc.half, elem, slices.Clone(x.Shape[:n]))
 }
 
-// laidOut is a with its dimensions in the order of the letters, row-major; a
-// letter that a lacks becomes a dimension of size 1.
+// laidOut is a copy of a with its dimensions in the order of the letters,
+// row-major; a letter that a lacks becomes a dimension of size 1.
 func (c *call) laidOut(a labelled, letters []rune) *tensor.Tensor {
 	shape, strides := make([]int, len(letters)), make([]int, len(letters))
 	for i, l := range letters {
@@ -196,11 +197,11 @@ func (c *call) laidOut(a labelled, letters []rune) *tensor.Tensor {
 		}
 	}
 	x := tensor.New(a.t.Elem, shape...)
-	move(c.pool, whole(x), view{a.t, 0, strides}, shape)
+	move(c.pool, viewOf(x), view{a.t, 0, strides}, shape)
 	return x
 }
 
-// layout is where the elements of a batch of products lie; see gemm.
+// layout is the offsets of the elements of a batch of products; see gemm.
 type layout struct{ aB, aM, aK, bB, bK, bN, cB, cM, cN []int }
 
 func multiplyOn[T float32 | float64](p *pool, to, a, b []T, o layout, round func([]T)) {

@@ -19,7 +19,7 @@ func controlExecutors() map[string]executor {
 	}
 }
 
-// maxCalls is how deep functions may call each other.
+// maxCalls bounds the depth of calls.
 const maxCalls = 1000
 
 func runCall(c *call) ([]*tensor.Tensor, error) {
@@ -35,8 +35,8 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 	case c.calls >= maxCalls:
 		return nil, c.errorf("DM706", "functions call each other more than %d deep", maxCalls)
 	}
-	// Symbols are the callee's own: they come from its arguments, and only what
-	// these leave open from the run's bindings.
+	// Symbols are local to the callee: its arguments bind them, and the run's
+	// bindings those that the arguments leave open.
 	f := &frame{bind: map[string]int64{}, env: map[*ir.Value]*tensor.Tensor{}}
 	for i, x := range c.in {
 		if err := checkArg(fn, i, x, f.bind); err != nil {
@@ -99,12 +99,13 @@ func runWhile(c *call) ([]*tensor.Tensor, error) {
 	}
 }
 
-// mapBlock is how many elements of a dm.map run through its region at once.
+// mapBlock is the number of elements of a dm.map that run through its region at
+// once.
 const mapBlock = 1 << 20
 
-// runMap runs the scalar region on whole tensors, op by op: its ops are
-// element-wise, so that gives what running it element by element would. A
-// region that branches runs element by element.
+// runMap runs the scalar region on whole tensors, op by op, which gives the
+// same elements since its ops are element-wise. A region that branches runs
+// element by element.
 func runMap(c *call) ([]*tensor.Tensor, error) {
 	shape, err := c.common(0)
 	if err != nil {
@@ -172,7 +173,7 @@ func expanded(p *pool, x *tensor.Tensor, shape []int) *tensor.Tensor {
 		return x
 	}
 	to := tensor.New(x.Elem, shape...)
-	move(p, whole(to), view{x, 0, broadcastStrides(x.Shape, shape)}, shape)
+	move(p, viewOf(to), view{x, 0, broadcastStrides(x.Shape, shape)}, shape)
 	return to
 }
 
@@ -192,12 +193,12 @@ func slice1(x *tensor.Tensor, lo, hi int) *tensor.Tensor {
 	return y
 }
 
-// foldRegion reduces the last of two dimensions, [outer, n], with region 0,
+// reduceRegion reduces the last of two dimensions, [outer, n], with region 0,
 // which takes two scalars: neighbours are combined in pairs, all pairs of all
-// rows at once, until one value a row is left; the region must therefore be
-// associative but need not be commutative. vectorized regions only; others are
-// folded value by value.
-func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (*tensor.Tensor, error) {
+// rows at once, until one value per row is left; the region must therefore be
+// associative but need not be commutative. Regions that are not vectorizable
+// reduce value by value.
+func (c *call) reduceRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (*tensor.Tensor, error) {
 	elem := x.Elem
 	step := func(a, b *tensor.Tensor) (*tensor.Tensor, error) {
 		if vectorizable(c.op) {
@@ -235,7 +236,7 @@ func (c *call) foldRegion(x *tensor.Tensor, outer, n int, init *tensor.Tensor) (
 		}
 		rest := n - 2*half
 		next := y
-		if rest == 1 { // the odd one out joins the next round, at the end
+		if rest == 1 { // the odd one is appended to the next round
 			next = tensor.New(elem, outer*(half+1))
 			move(c.pool, view{next, 0, []int{half + 1, 1}}, view{y, 0, []int{half, 1}}, box)
 			move(c.pool, view{next, half, []int{half + 1, 1}}, view{x, n - 1, []int{n, 1}}, []int{outer, 1})

@@ -5,8 +5,8 @@ import (
 	"dmir/dialect/op"
 )
 
-// runConvolution lays the windows out as columns (im2col), one image and group
-// at a time, and multiplies the filters with them.
+// runConvolution copies the windows to columns (im2col), one image and group at
+// a time, and multiplies the filters with them.
 func runConvolution(c *call) ([]*tensor.Tensor, error) {
 	acc := c.accumulator()
 	x, w := c.widened(c.in[0], acc), c.widened(c.in[1], acc)

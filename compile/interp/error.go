@@ -8,7 +8,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Error is what went wrong at one op, or at one argument, while running.
+// Error is a failure of a run at one op or argument.
 type Error struct {
 	Span source.Span // zero for ops made by passes
 	Code string      // one of Codes
@@ -18,12 +18,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Msg }
 
-// Diagnostic is e in the form that every tool prints.
+// Diagnostic returns e as a diagnostic.
 func (e *Error) Diagnostic() diag.Diagnostic {
 	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
 }
 
-// Codes lists what can go wrong while a program runs.
+// Codes lists the errors of runs.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM701", Name: "unbound-size", Doc: "A size is a symbol that has no value, so no memory can be given to the tensor.", Help: "bind it on the command line (--bind n=512), in dmir.toml, or with the function attribute dm.bind"},
 	{Code: "DM702", Name: "input-mismatch", Doc: "An input has another element type or shape than the argument it is for.", Help: "give an array of the argument's type, or leave it out for a seeded random one"},

@@ -29,7 +29,8 @@ const (
 	kc = 256
 )
 
-// flop is the work of the whole batch, to judge whether threads pay.
+// flop is the work of the whole batch, from which the number of threads
+// follows.
 func (g *gemm[T]) flop() float64 {
 	return 2 * float64(len(g.cB)) * float64(len(g.cM)) * float64(len(g.cN)) * float64(len(g.aK))
 }
@@ -67,8 +68,8 @@ func (g *gemm[T]) serial(p *pool, w *tileBuf[T]) {
 // tileBuf is a worker's scratch space.
 type tileBuf[T float32 | float64] struct{ a, b, c []T }
 
-// Buffers of the two types are used again, so that a program of many small
-// products does not spend its time clearing memory.
+// Buffers of the two types are reused, so that a program of many small products
+// does not spend its time clearing memory.
 var tileBufs32, tileBufs64 sync.Pool
 
 func bufPool[T float32 | float64]() *sync.Pool {
@@ -156,7 +157,8 @@ func (g *gemm[T]) multiply(w *tileBuf[T], c []T, ld, n, i0, i1, j0, j1, k0, k1 i
 	}
 }
 
-// packA lays panels of six rows out column by column, zeros below the last row.
+// packA packs panels of six rows column by column, with zeros below the last
+// row.
 func packA(to, a []float32, rows, depth []int) {
 	for i := 0; i < len(rows); i += 6 {
 		panel := to[i*len(depth):][:6*len(depth)]
@@ -177,7 +179,8 @@ func packA(to, a []float32, rows, depth []int) {
 	}
 }
 
-// packB lays panels of sixteen columns out row by row, zeros behind the last column.
+// packB packs panels of sixteen columns row by row, with zeros after the last
+// column.
 func packB(to, b []float32, depth, cols []int) {
 	for j := 0; j < len(cols); j += 16 {
 		panel := to[j*len(depth):][:16*len(depth)]
@@ -200,7 +203,7 @@ func packB(to, b []float32, depth, cols []int) {
 	}
 }
 
-// packRows lays a block out row-major.
+// packRows packs a block row-major.
 func packRows[T any](to, from []T, rows, cols []int) {
 	dense := contiguous(cols)
 	for i, off := range rows {
@@ -215,9 +218,9 @@ func packRows[T any](to, from []T, rows, cols []int) {
 	}
 }
 
-// contiguous reports whether offs count up by one. All are looked at: letters in
-// another order than an operand's dimensions give offsets whose first and last
-// are as far apart as contiguous ones, and between them run elsewhere.
+// contiguous reports whether offs count up by one. All are compared: permuted
+// letters give offsets whose first and last are as far apart as contiguous
+// ones.
 func contiguous(offs []int) bool {
 	for i, o := range offs {
 		if o != offs[0]+i {

@@ -27,7 +27,7 @@ func position(elem types.Elem, v int64) int64 {
 	return v
 }
 
-// clamped is the indices in t moved to the nearest position in [0, n).
+// clamped is the indices in t clamped to [0, n).
 func (c *call) clamped(t *tensor.Tensor, n int) ([]int64, *Error) {
 	if n == 0 && t.Len() > 0 {
 		return nil, c.errorf("DM707", "nothing can be picked from a dimension of size 0")
@@ -40,10 +40,10 @@ func (c *call) clamped(t *tensor.Tensor, n int) ([]int64, *Error) {
 }
 
 // picking is the geometry of gather and scatter: x is [batch, outer, n, inner],
-// the indices [batch, count], what is picked [batch, outer, count, inner].
+// the indices [batch, count], the slices [batch, outer, count, inner].
 type picking struct {
 	batch, outer, n, inner, count int
-	shape                         []int // of what is picked
+	shape                         []int // of the slices
 }
 
 func (c *call) picking(x, idx *tensor.Tensor, d, batch int) (picking, *Error) {
@@ -107,7 +107,7 @@ func pick[T any](p *pool, to, x []T, idx []int64, g picking) {
 	})
 }
 
-// runScatter drops updates whose index lies outside.
+// runScatter drops updates whose index is out of range.
 func runScatter(c *call) ([]*tensor.Tensor, error) {
 	x, idx, upd := c.in[0], c.in[1], c.in[2]
 	d, err := c.dim(x.Rank())
@@ -122,7 +122,7 @@ func runScatter(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM704", "updates %s do not fit %s at indices %s", upd.Type(), x.Type(), idx.Type())
 	}
 	to := tensor.New(x.Elem, x.Shape...)
-	move(c.pool, whole(to), whole(x), x.Shape)
+	move(c.pool, viewOf(to), viewOf(x), x.Shape)
 	at := make([]int64, idx.Len())
 	for i, v := range idx.Int {
 		at[i] = position(idx.Elem, v)
@@ -154,9 +154,8 @@ func combine[T any](set bool, f func(to, x, y []T)) func(to, u []T) {
 	return func(to, u []T) { f(to, to, u) }
 }
 
-// place applies the updates in row-major order. Threads share the work by
-// columns and by what comes before the indexed dimension, so that updates of
-// one element keep their order.
+// place applies the updates in row-major order. Threads split the dimensions
+// other than the indexed one, so that updates of one element keep their order.
 func place[T any](p *pool, to, upd []T, idx []int64, g picking, f func(to, u []T)) {
 	blocks := max(1, (g.inner+lanes-1)/lanes)
 	p.parallel(g.batch*g.outer*blocks, max(1, elements/(1+g.count*min(g.inner, lanes))), func(lo, hi int) {
@@ -175,8 +174,8 @@ func place[T any](p *pool, to, upd []T, idx []int64, g picking, f func(to, u []T
 	})
 }
 
-// starts reads the scalar positions, operands first and up, moved so that a
-// part of the given sizes lies inside shape.
+// starts reads the scalar start indices, operands first and up, clamped so that
+// a part of the given sizes lies inside shape.
 func (c *call) starts(first int, shape, sizes []int) ([]int, *Error) {
 	if len(c.in)-first != len(shape) {
 		return nil, c.errorf("DM704", "%d start positions for %d dimensions", len(c.in)-first, len(shape))
@@ -208,12 +207,12 @@ func runDynamicSlice(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := whole(x)
+	from := viewOf(x)
 	for d, n := range at {
 		from.at += n * from.strides[d]
 	}
 	to := tensor.New(x.Elem, sizes...)
-	move(c.pool, whole(to), from, sizes)
+	move(c.pool, viewOf(to), from, sizes)
 	return one(to), nil
 }
 
@@ -227,11 +226,11 @@ func runDynamicUpdateSlice(c *call) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	to := tensor.New(x.Elem, x.Shape...)
-	move(c.pool, whole(to), whole(x), x.Shape)
-	part := whole(to)
+	move(c.pool, viewOf(to), viewOf(x), x.Shape)
+	part := viewOf(to)
 	for d, n := range at {
 		part.at += n * part.strides[d]
 	}
-	move(c.pool, part, whole(upd), upd.Shape)
+	move(c.pool, part, viewOf(upd), upd.Shape)
 	return one(to), nil
 }

@@ -6,16 +6,17 @@ import (
 	"dmir/dialect/types"
 )
 
-// The attributes of an argument that say what it is where no input is given:
-// InitAttr a number that all its elements have, as the state of an optimizer
-// before the first step; StddevAttr the standard deviation of its random
+// The attributes that initialize an argument for which no input is given:
+// InitAttr is the value of all its elements, as of the state of an optimizer
+// before the first step; StddevAttr is the standard deviation of its random
 // numbers, as of weights.
 const (
 	InitAttr   = "dm.init"
 	StddevAttr = "dm.stddev"
 )
 
-// ArgAttr is an attribute of argument i of fn, nil where it has none of that name.
+// ArgAttr is the attribute of argument i of fn with that name, nil where it has
+// none.
 func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 	all, _ := fn.Op.Attr("arg_attrs").(types.Array)
 	if i >= len(all) {
@@ -30,8 +31,8 @@ func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 	return nil
 }
 
-// initial makes the random numbers in x, argument i of fn, what the argument's
-// attributes ask for.
+// initial applies the attributes of argument i of fn to its random numbers in
+// x.
 func (p *pool) initial(fn *ir.Func, i int, x *tensor.Tensor) {
 	if v, ok := types.NumberOf(ArgAttr(fn, i, InitAttr)); ok {
 		p.parallel(x.Len(), elements, func(lo, hi int) {

@@ -41,7 +41,7 @@ var machineMemory = sync.OnceValue(func() int64 {
 })
 
 // memoryLimit is limit, or three quarters of the machine's memory for 0; 12 GiB
-// where the machine does not say what it has.
+// where the machine's memory is not known.
 func memoryLimit(limit int64) int64 {
 	if limit > 0 {
 		return limit
@@ -49,8 +49,8 @@ func memoryLimit(limit int64) int64 {
 	return machineMemory() / 4 * 3
 }
 
-// lastUses says for every op of a block which values defined in the block no
-// later op needs, so that their memory can go.
+// lastUses lists for every op of a block the values of the block whose last use
+// it is, so that their memory can be freed.
 func lastUses(b *ir.Block) [][]*ir.Value {
 	last := map[*ir.Value]int{}
 	for _, a := range b.Args {

@@ -16,7 +16,7 @@ func movementExecutors() map[string]executor {
 		"dm.concatenate": runConcatenate,
 		"dm.pad":         runPad,
 		"dm.reverse":     runReverse,
-		// Values never change once they are made, so a copy may share memory.
+		// Values are immutable, so a copy may share memory.
 		"dm.copy": func(c *call) ([]*tensor.Tensor, error) { return one(c.in[0]), nil },
 	}
 }
@@ -32,7 +32,7 @@ func runTranspose(c *call) ([]*tensor.Tensor, error) {
 	return one(permuted(c.pool, c.in[0], dims)), nil
 }
 
-// runReshape is a view. A single size that is not known follows from the others.
+// runReshape is a view. A single unknown size follows from the others.
 func runReshape(c *call) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	t := c.op.Results[0].Tensor()
@@ -83,7 +83,7 @@ func runBroadcast(c *call) ([]*tensor.Tensor, error) {
 		}
 	}
 	to := tensor.New(x.Elem, shape...)
-	move(c.pool, whole(to), view{x, 0, strides}, shape)
+	move(c.pool, viewOf(to), view{x, 0, strides}, shape)
 	return one(to), nil
 }
 
@@ -97,7 +97,7 @@ func runSlice(c *call) ([]*tensor.Tensor, error) {
 	if len(start) != len(dims) || len(limit) != len(dims) || step != nil && len(step) != len(dims) {
 		return nil, c.errorf("DM704", "slice of %d dimensions has %d starts and %d limits", len(dims), len(start), len(limit))
 	}
-	shape, from := slices.Clone(x.Shape), whole(x)
+	shape, from := slices.Clone(x.Shape), viewOf(x)
 	for i, d := range dims {
 		by := int64(1)
 		if step != nil {
@@ -114,7 +114,7 @@ func runSlice(c *call) ([]*tensor.Tensor, error) {
 		from.strides[d] *= int(by)
 	}
 	to := tensor.New(x.Elem, shape...)
-	move(c.pool, whole(to), from, shape)
+	move(c.pool, viewOf(to), from, shape)
 	return one(to), nil
 }
 
@@ -137,9 +137,9 @@ func runConcatenate(c *call) ([]*tensor.Tensor, error) {
 		shape[d] += x.Shape[d]
 	}
 	to := tensor.New(c.in[0].Elem, shape...)
-	part := whole(to)
+	part := viewOf(to)
 	for _, x := range c.in {
-		move(c.pool, part, whole(x), x.Shape)
+		move(c.pool, part, viewOf(x), x.Shape)
 		part.at += x.Shape[d] * part.strides[d]
 	}
 	return one(to), nil
@@ -162,13 +162,13 @@ func runPad(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM705", "%v of %s do not fit into memory", shape, x.Elem)
 	}
 	to := tensor.New(x.Elem, shape...)
-	move(c.pool, whole(to), view{c.in[1], 0, make([]int, len(shape))}, shape)
-	inside := whole(to)
+	move(c.pool, viewOf(to), view{c.in[1], 0, make([]int, len(shape))}, shape)
+	inside := viewOf(to)
 	for d := range shape {
 		inside.at += int(low[d]) * inside.strides[d]
 		inside.strides[d] *= int(interior[d]) + 1
 	}
-	move(c.pool, inside, whole(x), x.Shape)
+	move(c.pool, inside, viewOf(x), x.Shape)
 	return one(to), nil
 }
 
@@ -178,12 +178,12 @@ func runReverse(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := whole(x)
+	from := viewOf(x)
 	for _, d := range dims {
 		from.at += (x.Shape[d] - 1) * from.strides[d]
 		from.strides[d] = -from.strides[d]
 	}
 	to := tensor.New(x.Elem, x.Shape...)
-	move(c.pool, whole(to), from, x.Shape)
+	move(c.pool, viewOf(to), from, x.Shape)
 	return one(to), nil
 }

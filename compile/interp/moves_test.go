@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/op"
 )
 
-// What an entry says of where elements come from is what the executor does.
+// The Move of an entry agrees with its executor.
 func TestMoves(t *testing.T) {
 	for _, d := range op.All() {
 		if d.Move == nil {

@@ -54,7 +54,7 @@ func maxOf[T float](x []T) T {
 	return m
 }
 
-// softmaxRow may work in place; it gives the logarithm of the sum of the
+// softmaxRow may work in place; it returns the logarithm of the sum of the
 // exponentials.
 func softmaxRow[T float](to, x []T) float64 {
 	m := float64(maxOf(x))

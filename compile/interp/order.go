@@ -16,8 +16,8 @@ func orderExecutors() map[string]executor {
 	}
 }
 
-// before compares for a rising order with NaN above everything: negative,
-// zero or positive as a comes before, with or behind b.
+// before compares for an ascending order with NaN above everything: the result
+// is negative, zero or positive as a precedes, equals or follows b.
 func before[T number](a, b T) int {
 	switch {
 	case a < b:
@@ -89,8 +89,8 @@ func runArgmax(c *call) ([]*tensor.Tensor, error) {
 	return one(to), nil
 }
 
-// ordered gives, along attribute dim, the k first elements in the order of cmp
-// and their positions.
+// ordered returns, along attribute dim, the first k elements in the order of
+// cmp and their positions.
 func (c *call) ordered(k func(n int) int, cmp func(x *tensor.Tensor, n int) func(r int) func(i, j int) int) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	d, err := c.dim(x.Rank())
@@ -146,7 +146,7 @@ func (c *call) ordered(k func(n int) int, cmp func(x *tensor.Tensor, n int) func
 	return []*tensor.Tensor{permuted(c.pool, values, inverse), permuted(c.pool, positions, inverse)}, nil
 }
 
-// sortRun is how many elements one goroutine sorts at once, in a few
+// sortRun is the number of elements that one goroutine sorts at once, in a few
 // milliseconds.
 const sortRun = 1 << 15
 
@@ -193,7 +193,7 @@ func (c *call) mergeRuns(to, a, b []int, cmp func(i, j int) int) {
 	}
 }
 
-// falling turns a rising order round; equal elements keep their order.
+// falling reverses an ascending order; equal elements keep their order.
 func falling(rank func(r int) func(i, j int) int) func(r int) func(i, j int) int {
 	return func(r int) func(i, j int) int {
 		cmp := rank(r)

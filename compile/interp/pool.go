@@ -10,12 +10,12 @@ import (
 )
 
 // pool runs loops on several goroutines until its context ends. After that
-// loops do nothing: what an op has computed is then thrown away, so executors
-// need not look.
+// loops do nothing and the results of ops are discarded, so executors need not
+// check.
 type pool struct {
 	threads int
 	stop    atomic.Bool
-	tick    func(fraction float64) // told how far the present op is; called from one goroutine at a time
+	tick    func(fraction float64) // called with the progress of the current op, from one goroutine at a time
 
 	mu    sync.Mutex
 	crash error
@@ -32,14 +32,14 @@ func newPool(ctx context.Context, threads int) (p *pool, release func() bool) {
 	return p, context.AfterFunc(ctx, func() { p.stop.Store(true) })
 }
 
-// stopped reports whether work is to be abandoned.
+// stopped reports whether the run is cancelled.
 func (p *pool) stopped() bool { return p.stop.Load() }
 
 // elements is a grain for loops with a few cheap operations an element.
 const elements = 1 << 14
 
 // parallel calls f for consecutive parts of [0, n), each of at most about
-// grain, on all threads. f must not depend on how the range is cut.
+// grain, on all threads. f must not depend on how the range is split.
 func (p *pool) parallel(n, grain int, f func(lo, hi int)) {
 	if n <= 0 || p.stopped() {
 		return
@@ -81,8 +81,8 @@ func (p *pool) parallel(n, grain int, f func(lo, hi int)) {
 	}
 }
 
-// caught keeps a crash of a worker from ending the process; parallel raises it
-// again in the goroutine that called it, where Run turns it into an error.
+// caught recovers a panic of a worker; parallel raises it again in the
+// goroutine that called it, where Run turns it into an error.
 func (p *pool) caught() {
 	if r := recover(); r != nil {
 		p.mu.Lock()

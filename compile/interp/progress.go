@@ -8,21 +8,21 @@ import (
 	"dmir/dialect/op"
 )
 
-// progress turns finished ops, and finished parts of long ones, into done of
-// total. Ops of the function's body are weighed by the time they are expected
-// to take; of what runs inside them only the ops of a function that is called,
-// or whose gradient is taken, move the count, and the parts of their loops.
+// progress converts finished ops, and finished parts of long ones, to done of
+// total. Ops of the function's body are weighted by their expected time; inside
+// them only the ops of a called function, or of its gradient, and the parts of
+// their loops count.
 type progress struct {
 	weight      map[*ir.Op]int
 	total, done int
 	top         *ir.Op
 	last        time.Time
 
-	inner map[*ir.Op]int // shares of top's weight that the ops of its function have
-	part  int            // of these, what is done
+	inner map[*ir.Op]int // by op of its function, the share of top's weight
+	part  int            // of these, the shares done
 }
 
-// planProgress weighs the ops in microseconds of a slow machine: 50 GFLOP/s of
+// planProgress weights the ops in microseconds of a slow machine: 50 GFLOP/s of
 // contraction and 1 GB/s of memory.
 func (x *machine) planProgress(fn *ir.Func) {
 	if x.opts.Progress == nil {
@@ -60,7 +60,7 @@ func (x *machine) planProgress(fn *ir.Func) {
 	}
 }
 
-// weigh is the expected time of o in microseconds, 1 at least.
+// weigh is the expected time of o in microseconds, at least 1.
 func weigh(o *ir.Op, bind map[string]int64) int {
 	w := 1
 	if n, ok := op.FLOP(o).Eval(bind).Int(); ok {
@@ -85,8 +85,8 @@ func (x *machine) joint(o *ir.Op) []*ir.Op {
 	return fn.Body.Ops
 }
 
-// enter shares the weight of the op of the function's body that runs now out
-// among the ops of the function fn that it stands for.
+// enter distributes the weight of the current op of the function's body over
+// the ops of the function fn that it calls.
 func (x *machine) enter(fn *ir.Func, bind map[string]int64) {
 	p := &x.progress
 	if x.opts.Progress == nil || x.depth != 1 {

@@ -17,7 +17,7 @@ func reductionExecutors() map[string]executor {
 	}
 }
 
-// dims is the dimensions that attribute name lists for a tensor of the given rank.
+// dims is the dimensions in attribute name for a tensor of the given rank.
 func (c *call) dims(name string, rank int) ([]int, *Error) {
 	d, ok := op.Dims(c.op, name, rank)
 	if !ok {
@@ -26,7 +26,7 @@ func (c *call) dims(name string, rank int) ([]int, *Error) {
 	return d, nil
 }
 
-// dim is the dimension that attribute dim names.
+// dim is the dimension in attribute dim.
 func (c *call) dim(rank int) (int, *Error) {
 	d, ok := op.Dim(c.op, "dim", rank)
 	if !ok {
@@ -66,12 +66,12 @@ func runReduce(c *call) ([]*tensor.Tensor, error) {
 	}
 	if named {
 		half := op.Str(c.op, "accumulate") == "f16"
-		return one(foldTensor(c.pool, op.Str(c.op, "kind"), x, outer, n, inner, half, c.outElem(0), shape)), nil
+		return one(reduceTensor(c.pool, op.Str(c.op, "kind"), x, outer, n, inner, half, c.outElem(0), shape)), nil
 	}
 	if len(c.in) < 2 || c.in[1].Elem != x.Elem || c.in[1].Len() != 1 {
 		return nil, c.errorf("DM704", "a reduction with a region needs an initial value of %s", x.Elem)
 	}
-	y, e := c.foldRegion(x.Reshape(outer*n), outer, n, c.in[1])
+	y, e := c.reduceRegion(x.Reshape(outer*n), outer, n, c.in[1])
 	if e != nil {
 		return nil, e
 	}
@@ -83,9 +83,9 @@ func adjacent(dims []int) bool {
 	return len(dims) > 0 && dims[len(dims)-1]-dims[0] == len(dims)-1
 }
 
-// runReduceWindow lays the elements of every window out as a row and reduces it.
-// Dimensions that the window leaves alone, before and after those it moves
-// over, are not part of the window.
+// runReduceWindow copies the elements of every window to a row and reduces it.
+// Leading and trailing dimensions over which the window does not move are not
+// part of it.
 func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 	x, kind := c.in[0], op.Str(c.op, "kind")
 	sizes := op.Ints(c.op, "window_dimensions")
@@ -103,26 +103,26 @@ func runReduceWindow(c *call) ([]*tensor.Tensor, error) {
 	w = w.part(from, until)
 	switch x.Kind() {
 	case tensor.KindF32:
-		f := newFolder[float32, float64](kind, x.Elem)
-		foldWindows(c.pool, x.F32, w, outer, inner, f, func(i int, v float64) { to.SetFloat(i, v) })
+		f := newReducer[float32, float64](kind, x.Elem)
+		reduceWindows(c.pool, x.F32, w, outer, inner, f, func(i int, v float64) { to.SetFloat(i, v) })
 	case tensor.KindF64:
-		f := newFolder[float64, float64](kind, x.Elem)
-		foldWindows(c.pool, x.F64, w, outer, inner, f, func(i int, v float64) { to.SetFloat(i, v) })
+		f := newReducer[float64, float64](kind, x.Elem)
+		reduceWindows(c.pool, x.F64, w, outer, inner, f, func(i int, v float64) { to.SetFloat(i, v) })
 	case tensor.KindInt:
 		data, flip := signedOrder(x, kind)
 		elem := x.Elem
 		if flip != 0 {
 			elem = types.I64
 		}
-		f := newFolder[int64, int64](kind, elem)
-		foldWindows(c.pool, data, w, outer, inner, f, func(i int, v int64) { to.SetInt(i, v^flip) })
+		f := newReducer[int64, int64](kind, elem)
+		reduceWindows(c.pool, data, w, outer, inner, f, func(i int, v int64) { to.SetInt(i, v^flip) })
 	default:
 		return nil, c.errorf("DM703", "%s is not defined on %s", c.op.Name, x.Elem)
 	}
 	return one(to), nil
 }
 
-func foldWindows[T number, A float64 | int64](p *pool, x []T, w window, outer, inner int, f folder[T, A], set func(i int, v A)) {
+func reduceWindows[T number, A float64 | int64](p *pool, x []T, w window, outer, inner int, f reducer[T, A], set func(i int, v A)) {
 	taps := w.taps()
 	n, plane, positions := product(w.size), product(w.in), product(w.out)
 	p.parallel(outer*positions, max(1, elements/(1+n*inner)), func(lo, hi int) {
@@ -198,7 +198,8 @@ func cumulate[T number, A float64 | int64](how runningSum, to, x []T, add func(s
 }
 
 // rowwise computes a tensor of x's type and shape along attribute dim: start is
-// given both with that dimension last and of size n, and returns what computes row r.
+// called with both tensors, in which that dimension is last and of size n, and
+// returns the function that computes row r.
 func (c *call) rowwise(start func(to, x *tensor.Tensor, n int) func(r int)) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	d, err := c.dim(x.Rank())

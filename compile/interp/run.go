@@ -12,31 +12,31 @@ import (
 	"dmir/dialect/op"
 )
 
-// Options says how to run; the zero value is fine.
+// Options are the options of a run; the zero value is usable.
 type Options struct {
 	Bind    map[string]int64 // values of symbolic sizes
 	Threads int              // 0 is one for each core
 	Memory  int64            // bytes that live tensors may take; 0 is three quarters of the machine's, less the arguments
 
-	// Progress is told how much of the function is done, in units of expected
-	// time of which total is the sum, and what runs now: after every op, and at
-	// most every 20 ms during a long one. It is never called concurrently.
+	// Progress is called with the part of the function that is done, in units of
+	// expected time with the sum total, and the current op: after every op, and
+	// at most every 20 ms during a long one. It is never called concurrently.
 	Progress func(done, total int, op *ir.Op)
 
-	// Results is called with the results of each op, those in regions and called
-	// functions included, before anything reads them; it may change them.
+	// Results is called with the results of each op, including those in regions
+	// and called functions, before they are read; it may change them.
 	Results func(op *ir.Op, results []*tensor.Tensor)
 }
 
-// Result is what a run gives.
+// Result is the outcome of a run.
 type Result struct {
 	Outputs []*tensor.Tensor
-	Ops     []Timing // in the order of first execution; nested ops behind the op that holds them
+	Ops     []Timing // in the order of first execution; nested ops after their parent
 	Bind    map[string]int64
 	Peak    int64 // most bytes of host memory that live tensors took at one time
 }
 
-// Timing is how long one op took.
+// Timing is the time of one op.
 type Timing struct {
 	Op    *ir.Op
 	Ns    int64 // of all executions together, nested ops included
@@ -99,7 +99,7 @@ type machine struct {
 	module *ir.Module
 	opts   Options
 
-	now   *ir.Op // what runs, for messages
+	now   *ir.Op // the current op, for messages
 	depth int    // of regions and calls
 	calls int
 
@@ -120,7 +120,8 @@ type frame struct {
 	env  map[*ir.Value]*tensor.Tensor
 }
 
-// block runs b with args as its arguments and gives the terminator's operands.
+// block runs b with args as its arguments and returns the terminator's
+// operands.
 func (x *machine) block(f *frame, b *ir.Block, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	if len(b.Ops) == 0 {
 		return nil, errorAt(x.now, "DM703", "", "a region without ops cannot run")
@@ -176,8 +177,8 @@ func (x *machine) operands(f *frame, o *ir.Op) ([]*tensor.Tensor, error) {
 	return in, nil
 }
 
-// hostBytes is the memory a value holds; a view holds none of its own, and
-// arguments belong to the caller.
+// hostBytes is the memory of a value; a view has none of its own, and arguments
+// belong to the caller.
 func hostBytes(v *ir.Value, t *tensor.Tensor) int64 {
 	if t == nil || v.Op == nil || op.Of(v.Op).Is(op.View) {
 		return 0
@@ -185,7 +186,7 @@ func hostBytes(v *ir.Value, t *tensor.Tensor) int64 {
 	return storageBytes(t.Elem, t.Len())
 }
 
-// op runs one op and keeps its results.
+// op runs one op and stores its results.
 func (x *machine) op(f *frame, o *ir.Op) error {
 	x.now = o
 	run, ok := executors[o.Name]
@@ -239,9 +240,8 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 	return nil
 }
 
-// fits checks a result against its type and binds sizes that were open until
-// now. Bare element types are not looked at: a scalar region runs on whole
-// tensors at once.
+// fits checks a result against its type and binds open sizes. Bare element
+// types are not checked: a scalar region runs on whole tensors at once.
 func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
 	want := v.Tensor()
 	if want == nil {
@@ -253,7 +253,8 @@ func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
 	return nil
 }
 
-// reserve refuses results that cannot fit into memory before it is asked for.
+// reserve returns an error for results that do not fit into memory, before it
+// is allocated.
 func (x *machine) reserve(f *frame, o *ir.Op) error {
 	var sum int64
 	for _, v := range o.Results {

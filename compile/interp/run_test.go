@@ -237,7 +237,7 @@ func TestDropout(t *testing.T) {
 	}
 }
 
-// Every way in which a run can fail says what, where and what to do.
+// Every error of a run has a location, a message and a help text.
 func TestErrors(t *testing.T) {
 	const symbolic = `func.func @f(%x: tensor<?x2xf32, #dm.at<dims = [n]>>, %y: tensor<?xf32, #dm.at<dims = [n]>>) -> tensor<?x2xf32, #dm.at<dims = [n]>> {
   %z = dm.exp %x : tensor<?x2xf32, #dm.at<dims = [n]>>

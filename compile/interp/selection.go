@@ -123,8 +123,7 @@ func runClamp(c *call) ([]*tensor.Tensor, error) {
 	return one(to), nil
 }
 
-// convert gives x's values in another element type; the same tensor where it
-// has that type already.
+// convert is x converted to another element type; x itself if it has that type.
 func convert(p *pool, x *tensor.Tensor, elem types.Elem) *tensor.Tensor {
 	if x.Elem == elem {
 		return x
@@ -167,7 +166,7 @@ func convert(p *pool, x *tensor.Tensor, elem types.Elem) *tensor.Tensor {
 	return to
 }
 
-// runDropout draws element i from the seed and i alone.
+// runDropout draws element i as a function of the seed and i only.
 func runDropout(c *call) ([]*tensor.Tensor, error) {
 	x := c.in[0]
 	rate, seed := op.Float(c.op, "rate"), uint64(op.Int(c.op, "seed"))

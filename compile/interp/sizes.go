@@ -11,7 +11,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// tensorType sees a bare element type as a tensor of rank 0.
+// tensorType is t as a tensor type; a bare element type has rank 0.
 func tensorType(t types.Type) *types.Tensor {
 	switch t := t.(type) {
 	case *types.Tensor:
@@ -60,7 +60,7 @@ func solve(d dim.Dim, n int64, bind map[string]int64) bool {
 	}
 	syms := d.Symbols()
 	if len(syms) != 1 {
-		return len(syms) > 1 // nothing can be said yet
+		return len(syms) > 1 // not known yet
 	}
 	at := func(x int64) int64 {
 		v, _ := d.Eval(map[string]int64{syms[0]: x}).Int()
@@ -68,7 +68,7 @@ func solve(d dim.Dim, n int64, bind map[string]int64) bool {
 	}
 	c, k := at(0), at(1)-at(0)
 	if at(2)-at(1) != k {
-		return true // not linear: left to the sizes it is made of
+		return true // not linear: its symbols are bound by other sizes
 	}
 	if k == 0 || (n-c)%k != 0 || (n-c)/k < 0 {
 		return false
@@ -107,12 +107,12 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 	return e
 }
 
-// Inputs makes the arguments of fn: those in given, by name with or without
-// "%", and for the others tensor.Random of the seed, with the argument's number
-// as the stream, so that it is the same whatever else is given, unless the
-// argument says otherwise (InitAttr, StddevAttr). Sizes left open
-// by bind are taken from the given tensors. A cancelled context gives its own
-// error within about 100 ms.
+// Inputs returns the arguments of fn: those in given, by name with or without
+// "%", and for the others tensor.Random of the seed with the argument's number
+// as the stream, so that it does not depend on what else is given, modified by
+// the argument's attributes (InitAttr, StddevAttr). Sizes left open by bind are
+// taken from the given tensors. A cancelled context returns its error within
+// about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
 	all := op.Bindings(fn, bind)
 	args := make([]*tensor.Tensor, len(fn.Args))
@@ -213,7 +213,7 @@ func checkArg(fn *ir.Func, i int, x *tensor.Tensor, bind map[string]int64) *Erro
 	return nil
 }
 
-// evaluated is t with the bound sizes put in.
+// evaluated is t with the bound sizes.
 func evaluated(t *types.Tensor, bind map[string]int64) *types.Tensor {
 	shape := make([]dim.Dim, len(t.Shape))
 	for i, d := range t.Shape {

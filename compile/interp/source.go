@@ -83,14 +83,14 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 	to := tensor.New(line.Elem, shape...)
 	strides := make([]int, len(shape))
 	strides[d] = 1
-	move(c.pool, whole(to), view{line, 0, strides}, shape)
+	move(c.pool, viewOf(to), view{line, 0, strides}, shape)
 	return one(to), nil
 }
 
 // rngStream separates the numbers of dm.rng from those of other uses of a seed.
 const rngStream = 2
 
-// runRNG draws element i from the seed and i alone.
+// runRNG draws element i as a function of the seed and i only.
 func runRNG(c *call) ([]*tensor.Tensor, error) {
 	shape, err := c.outShape(0)
 	if err != nil {
@@ -124,7 +124,7 @@ func runRNG(c *call) ([]*tensor.Tensor, error) {
 			if integer {
 				v = math.Floor(v)
 			}
-			if to.SetFloat(i, v); to.Float(i) >= high { // rounded up to what is excluded
+			if to.SetFloat(i, v); to.Float(i) >= high { // rounded up to the excluded bound
 				to.SetFloat(i, low)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"dmir/compile/tensor"
 )
 
-// view is a box of a tensor's elements: where it starts and the step of each of
+// view is a box of a tensor's elements: its offset and the stride of each of
 // its dimensions, which may be 0 or negative.
 type view struct {
 	t       *tensor.Tensor
@@ -14,8 +14,8 @@ type view struct {
 	strides []int
 }
 
-// whole is the view of all of t.
-func whole(t *tensor.Tensor) view { return view{t, 0, tensor.Strides(t.Shape)} }
+// viewOf is the view of all of t.
+func viewOf(t *tensor.Tensor) view { return view{t, 0, tensor.Strides(t.Shape)} }
 
 // move copies a box of the given shape; both views are of the same kind of
 // storage. Every op that only rearranges elements is one or a few moves.
@@ -95,8 +95,8 @@ func copyStrip[T any](dst, src []T, d, s, r0, r1, m, dr, sr, dc, sc int) {
 	}
 }
 
-// merge drops dimensions of size 1 and joins neighbours that both sides walk
-// through in one stride; there are always at least two dimensions left.
+// merge drops dimensions of size 1 and merges neighbours that are contiguous on
+// both sides; at least two dimensions are left.
 func merge(shape, a, b []int) (dims, as, bs []int) {
 	for d, n := range shape {
 		if n == 1 {
@@ -116,8 +116,8 @@ func merge(shape, a, b []int) (dims, as, bs []int) {
 	return dims, as, bs
 }
 
-// permuted is x with its dimensions in the order perm, laid out anew; x itself
-// where that changes nothing.
+// permuted is a copy of x with its dimensions in the order perm; x itself where
+// that changes nothing.
 func permuted(p *pool, x *tensor.Tensor, perm []int) *tensor.Tensor {
 	shape, strides, own := make([]int, len(perm)), make([]int, len(perm)), tensor.Strides(x.Shape)
 	same := true
@@ -129,12 +129,12 @@ func permuted(p *pool, x *tensor.Tensor, perm []int) *tensor.Tensor {
 		return x
 	}
 	to := tensor.New(x.Elem, shape...)
-	move(p, whole(to), view{x, 0, strides}, shape)
+	move(p, viewOf(to), view{x, 0, strides}, shape)
 	return to
 }
 
 // lastly is the permutation that moves the dimensions dims, in their order,
-// behind the others, and its inverse.
+// after the others, and its inverse.
 func lastly(rank int, dims ...int) (perm, inverse []int) {
 	for d := range rank {
 		if !slices.Contains(dims, d) {

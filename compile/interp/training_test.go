@@ -78,7 +78,7 @@ func TestLogSumExp(t *testing.T) {
 	near(t, "lse", out[0], 3, math.Log(math.Exp(6)+math.Exp(10)))
 }
 
-// Arguments say what they are where no input is given.
+// Attributes of arguments initialize them where no input is given.
 func TestInitialInputs(t *testing.T) {
 	m := read(t, `func.func @f(%a: tensor<400xf32> {dm.init = 0.5}, %b: tensor<400xf16> {dm.stddev = 0.01}, %n: tensor<i64> {dm.init = 3}, %c: tensor<2xf32>, %d: tensor<2xf32> {dm.init = 9.0}) {
   return

@@ -11,8 +11,8 @@ type window struct {
 	stride, dilation, low []int
 }
 
-// window reads the attributes that say how a window of the given size moves
-// over dimensions of the given sizes.
+// window reads the attributes of a window op: how a window of the given size
+// moves over dimensions of the given sizes.
 func (c *call) window(in, size []int, strides, dilations string) window {
 	ones := func(name string) []int {
 		l := op.Ints(c.op, name)
@@ -66,7 +66,7 @@ func (w window) taps() []int {
 	return all
 }
 
-// next counts idx up in row-major order; false when it starts anew.
+// next increments idx in row-major order; false when it wraps to zero.
 func next(idx, shape []int) bool {
 	for d := len(idx) - 1; d >= 0; d-- {
 		idx[d]++
@@ -78,8 +78,8 @@ func next(idx, shape []int) bool {
 	return false
 }
 
-// moving is the range of dimensions outside which the window is one element
-// that goes everywhere.
+// moving is the range of dimensions outside of which the window has size 1 and
+// moves everywhere.
 func (w window) moving() (from, until int) {
 	still := func(d int) bool {
 		return w.size[d] == 1 && w.stride[d] == 1 && w.low[d] == 0 && w.out[d] == w.in[d]

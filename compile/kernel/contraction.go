@@ -8,21 +8,23 @@ import (
 	"dmir/dialect/op"
 )
 
-// Contraction is a product of two tensors with every dimension named: the
-// letters of an einsum, or those that a matmul or a convolution amounts to.
+// Contraction is a product of two tensors whose dimensions are labelled: with
+// the letters of an einsum, or those of the equivalent einsum of a matmul or a
+// convolution.
 type Contraction struct {
 	Op    *ir.Op
-	In    [2]string // the letters of each operand's dimensions; a repeated one walks the diagonal; none of a convolution
+	In    [2]string // the letters of each operand's dimensions; a repeated one takes the diagonal; empty for a convolution
 	Out   string    // of the result's; a convolution's channels have two, group and channel of it
 	Sum   string    // those that are summed over
 	Sizes map[byte]int64
-	// Half tells that every product and partial sum is rounded to f16.
+	// Half reports whether every product and partial sum is rounded to f16.
 	Half bool
 }
 
-// ContractionOf is the contraction that o, an einsum of two operands, a matmul
-// or a convolution, computes. A batch dimension that broadcasts keeps its letter: where
-// the operand's dimension is 1, its index is 0. Errors tell why o is none.
+// ContractionOf returns the contraction that o, an einsum of two operands, a
+// matmul or a convolution, computes. A batch dimension that broadcasts keeps
+// its letter; where the operand's dimension is 1, its index is 0. The error is
+// the reason why o is no contraction.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
 	if len(o.Operands) != 2 || len(o.Results) != 1 {
 		return nil, fmt.Errorf("%s of %d operands is no product of two tensors", o.Name, len(o.Operands))
@@ -90,8 +92,8 @@ const (
 	convSpace, convWindow                 = "xyz", "pqr"
 )
 
-// convolution names the loops of a convolution: the image's element is where
-// place and tap of the window meet, so that it is a product like others.
+// convolution labels the loops of a convolution: the image is indexed by output
+// position and tap of the window, which makes it a product like any other.
 func (c *Contraction) convolution() error {
 	xs, okX := ShapeOf(c.Op.Operands[0])
 	ws, okW := ShapeOf(c.Op.Operands[1])
@@ -142,8 +144,8 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	return e.guard(inside, x, e.number(x.Elem, 0))
 }
 
-// outDim is where a letter stands in the result: its dimension, and how far
-// apart there its values are.
+// outDim is the position of a letter in the result: its dimension, and the
+// stride of its values there.
 type outDim struct {
 	letter byte
 	dim    int
@@ -164,7 +166,7 @@ func (c *Contraction) outDims() []outDim {
 	return dims
 }
 
-// out is the place in the result.
+// out is the position in the result.
 func (c *Contraction) out(of map[byte]Index) []Index {
 	idx := make([]Index, len(shapeOf(c.Op.Results[0])))
 	for _, d := range c.outDims() {

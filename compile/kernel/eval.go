@@ -9,25 +9,26 @@ import (
 	"dmir/dialect/types"
 )
 
-// evaluator says what scalar a value of a group of ops is at an index: the
-// ops' meaning, turned from tensors to one element.
+// evaluator lowers the values of a group of ops to scalars: an expression for
+// the element at an index.
 type evaluator struct {
 	*Space
-	inside map[*ir.Op]bool
-	memo   map[string]*Expr
-	block  map[*ir.Value]*Expr // the arguments of a scalar region
-	acc    func(o *ir.Op, idx []Index) *Expr
-	rows   *Rows // where folds over rows are known; nil: every fold is a loop
-	folds  []folding
-	// A composite is expanded when it is first asked for; stands are the values
-	// that stand for its operands in the expansion.
+	inside     map[*ir.Op]bool
+	memo       map[string]*Expr
+	block      map[*ir.Value]*Expr // the arguments of a scalar region
+	acc        func(o *ir.Op, idx []Index) *Expr
+	rows       *Rows // the space in which reductions are over rows or columns; nil: every reduction is a loop
+	reductions []reducedSpace
+	// A composite is expanded on first use; stands maps its operands in the
+	// expansion to values.
 	expanded map[*ir.Op][]*ir.Value
 	stands   map[*ir.Value]*ir.Value
 	why      error
 }
 
-// folding is a fold that was met: the operand's shape and the dimensions.
-type folding struct {
+// reducedSpace is the iteration space of a reduction: the operand's shape and
+// the reduced dimensions.
+type reducedSpace struct {
 	shape []int64
 	dims  []int
 }
@@ -45,7 +46,7 @@ func newEvaluator(s *Space, ops []*ir.Op) *evaluator {
 
 // Reason is why a group of ops cannot run as one kernel.
 type Reason struct {
-	Op  *ir.Op // where it lies
+	Op  *ir.Op // the op concerned
 	Msg string
 }
 
@@ -91,7 +92,7 @@ func shapeOf(v *ir.Value) []int64 {
 	return s
 }
 
-// Place is where the element at idx of v lies in v's memory, in elements.
+// Place is the offset of the element at idx of v in v's memory, in elements.
 func Place(v *ir.Value, idx []Index) Index {
 	shape := shapeOf(v)
 	if t := v.Tensor(); t != nil && t.At.Order != nil {
@@ -147,11 +148,11 @@ func (c *constant) number(s *Space, elem types.Elem) *Expr {
 	return s.expr(Expr{Op: Number, Elem: elem, Int: c.i})
 }
 
-// IsNumber reports whether o, a dm.constant, has one value, which kernels hold
-// in their text.
+// IsNumber reports whether o, a dm.constant, has a single value, which kernels
+// hold in their text.
 func IsNumber(o *ir.Op) bool { return splat(o) != nil }
 
-// splat is the one value of a constant, nil where it has several.
+// splat is the single value of a constant, nil where it has several.
 func splat(o *ir.Op) *constant {
 	switch a := o.Attr("value").(type) {
 	case *types.Dense:
@@ -190,8 +191,8 @@ func (e *evaluator) scalar(name string, elem types.Elem, args ...*Expr) *Expr {
 	return e.expr(Expr{Op: name, Elem: elem, Args: args})
 }
 
-// elements says what the element at idx of v, a result of o, is for the ops whose
-// entries do not say it by a scalar function, a move or an expansion.
+// elements lowers the element at idx of v, a result of o, for the ops whose
+// entries have no scalar function, move or expansion.
 var elements map[string]func(e *evaluator, v *ir.Value, o *ir.Op, idx []Index) *Expr
 
 func init() {
@@ -243,8 +244,8 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	return e.fail(o, elem, "%s is not computed element by element", o.Name)
 }
 
-// convert is the operand's element in the result's type. A conversion to integers
-// jumps.
+// convert is the operand's element in the result's type. A conversion to
+// integers is discontinuous.
 func (e *evaluator) convert(o *ir.Op, idx []Index) *Expr {
 	elem := ElemOf(o.Results[0])
 	x := e.at(o.Operands[0], idx)
@@ -257,8 +258,8 @@ func (e *evaluator) convert(o *ir.Op, idx []Index) *Expr {
 	return e.scalar("convert", elem, x)
 }
 
-// contracted is an element of a product: one that the kernel's main loop has
-// summed, or a sum of its own.
+// contracted is an element of a product: from the sums of the kernel's main
+// loop, or a sum of its own.
 func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
 	if e.acc != nil {
 		if x := e.acc(o, idx); x != nil {
@@ -275,7 +276,8 @@ func (e *evaluator) iota(o *ir.Op, idx []Index) *Expr {
 	return e.expr(Expr{Op: Count, Elem: ElemOf(o.Results[0]), At: idx[int(op.Int(o, "dim"))]})
 }
 
-// composite is what v, a result of o, is in the expansion of o; nil where o has none.
+// composite is the expression of v, a result of o, in the expansion of o; nil
+// where o has none.
 func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
 	vs, known := e.expanded[o]
 	if !known {
@@ -299,8 +301,8 @@ func (e *evaluator) composite(v *ir.Value, o *ir.Op) *ir.Value {
 	return vs[v.Index]
 }
 
-// rounded is x as its element type holds it, for what depends on the last bit:
-// inside a kernel small types are computed in f32.
+// rounded is x rounded to its element type, for uses that depend on the last
+// bit: kernels compute small types in f32.
 func (e *evaluator) rounded(x *Expr) *Expr {
 	if !x.Elem.IsFloat() || x.Elem.Bytes() >= 4 || x.Op == Load || x.Op == Number || x.Op == "convert" {
 		return x

@@ -10,12 +10,12 @@ import (
 	"dmir/dialect/types"
 )
 
-// Expr is a scalar that a kernel computes, at the place in its loops that the
-// variables of its indices say. Equal expressions of a space are one pointer,
-// so that a value that several others need is computed once.
+// Expr is a scalar expression of a kernel, as a function of the loop variables
+// of its indices. Equal expressions of a space are one pointer, so that a
+// shared subexpression is computed once.
 //
 // Op is the name of a scalar op of the dialect without "dm." ("add", "exp",
-// "select", …: operands and result have the meaning that the registry gives
+// "select", …; operands and result have the meaning that the registry gives
 // them for one element) or one of the names below.
 type Expr struct {
 	Op   string
@@ -25,17 +25,17 @@ type Expr struct {
 	Num  float64     // of Number, where Elem is a floating-point type
 	Int  int64       // of Number otherwise; of Keep the threshold
 	Buf  *ir.Value   // of Load
-	At   Index       // of Load: the element's place in memory; of Count: the number; of Keep and Random: the element's number
-	Kind string      // of Fold: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
+	At   Index       // of Load: the element's offset in memory; of Count: the number; of Keep and Random: the element's number
+	Kind string      // of Reduce: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
 	Par  [2]float64  // of Random: low and high, or mean and deviation
-	Vars []*Atom     // of Fold: the variables it runs over
-	Over Over        // of Fold
+	Vars []*Atom     // of Reduce: the loop variables
+	Over Over        // of Reduce
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
 
-	// From is the op for which it was first needed: the one that computes it or,
-	// of a Load, that reads it; nil where that is no one op. Expressions that
-	// differ in it alone are equal.
+	// From is the op that the expression was first made for: the one that
+	// computes it or, of a Load, reads it; nil where there is no single one.
+	// Expressions that differ only in From are equal.
 	From *ir.Op
 
 	id   int
@@ -43,52 +43,53 @@ type Expr struct {
 	over []*Expr
 }
 
-// Free are the variables that x is different for: all that occur in it but those
-// that its folds run over. x can be computed wherever they have values and the
-// folds of RowFolds are complete.
+// Free are the free variables of x: those that occur in it, except the loop
+// variables of its reductions. x can be computed wherever they have values and
+// the reductions of RowReductions are complete.
 func (x *Expr) Free() []*Atom { return x.free }
 
-// RowFolds are the folds over rows or columns of the kernel that x reads, without
-// those that they read in turn.
-func (x *Expr) RowFolds() []*Expr {
+// RowReductions are the reductions over rows or columns of the kernel that x
+// reads directly.
+func (x *Expr) RowReductions() []*Expr {
 	if x.overRows() {
 		return []*Expr{x}
 	}
 	return x.over
 }
 
-// overRows reports whether x is a fold over rows or columns of the kernel, which
-// is complete only behind a pass over them.
-func (x *Expr) overRows() bool { return x.Op == Fold && x.Over != OwnLoop }
+// overRows reports whether x is a reduction over rows or columns of the kernel,
+// which is complete only after a pass over them.
+func (x *Expr) overRows() bool { return x.Op == Reduce && x.Over != OwnLoop }
 
-// Over says which loops of the kernel a fold runs over.
+// Over is the loops of the kernel that a reduction runs over.
 type Over string
 
-// What a fold runs over.
+// The ranges of reductions.
 const (
-	OwnLoop  Over = ""        // loops of its own, inside one thread
-	RowFold  Over = "row"     // the columns of the kernel's row: one value for each row
-	ColsFold Over = "columns" // the rows of the kernel: one value for each column
-	AllFold  Over = "all"     // the rows of the kernel, of one value for each row: one value in all
+	OwnLoop         Over = ""        // loops of its own, inside one thread
+	RowReduction    Over = "row"     // the columns of the kernel's row: one value for each row
+	ColumnReduction Over = "columns" // the rows of the kernel: one value for each column
+	FullReduction   Over = "all"     // the rows of the kernel, of one value for each row: one value in all
 )
 
-// Last is the kind of a fold that is Args[1] or, of what its body, a guard,
-// computes, the last.
+// Last is the kind of a reduction whose value is the last that its body, a
+// guard, computes, and Args[1] if there is none.
 const Last = "last"
 
-// Region is the kind of a fold that starts from Args[1] and joins what it has,
-// Args[3], with the next value of its body, Args[4], to Args[2].
+// Region is the kind of a reduction by a region: it starts from Args[1];
+// Args[2] combines the accumulator, Args[3], with the next value of its body,
+// Args[4].
 const Region = "region"
 
-// The names of what is no op of the dialect.
+// The operations that are no ops of the dialect.
 const (
-	Number = "number" // a constant
-	Load   = "load"   // an element of Buf
-	Count  = "count"  // the index At as a number
-	Acc    = "acc"    // the sum of products of a contraction, here
-	Fold   = "fold"   // Args[0] over all values of Vars
+	Number = "number"    // a constant
+	Load   = "load"      // an element of Buf
+	Count  = "count"     // the index At as a number
+	Acc    = "acc"       // the sum of products of a contraction, here
+	Reduce = "reduction" // Args[0] over all values of Vars
 	Guard  = "guard"
-	Part   = "part"   // one of the two values that a fold by a region joins; Vars is a variable that stands for it
+	Part   = "part"   // one of the two operands of a reduction's region; Vars is a variable that identifies it
 	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed is Int or more
 	Random = "random" // dm.rng's element At
 )
@@ -99,7 +100,8 @@ type Condition struct {
 	Lo, Hi int64
 }
 
-// always and never report what is known of c without running.
+// always and never report whether c is known to hold, and not to hold,
+// statically.
 func (c Condition) always() bool {
 	lo, hi := c.X.Bounds()
 	return lo >= c.Lo && hi < c.Hi
@@ -132,18 +134,18 @@ func (s *Space) expr(e Expr) *Expr {
 	return &e
 }
 
-// depend finds what e, whose operands are known, depends on.
+// depend computes the dependences of e from those of its operands.
 func (e *Expr) depend() {
 	data := func(x Index) {
 		e.free = union(e.free, x.free())
 		x.Atoms(func(a *Atom) {
 			if a.Kind == Datum {
-				e.over = union(e.over, a.E.RowFolds())
+				e.over = union(e.over, a.E.RowReductions())
 			}
 		})
 	}
 	for _, a := range e.Args {
-		e.free, e.over = union(e.free, a.free), union(e.over, a.RowFolds())
+		e.free, e.over = union(e.free, a.free), union(e.over, a.RowReductions())
 	}
 	data(e.At)
 	for _, c := range e.If {
@@ -153,15 +155,15 @@ func (e *Expr) depend() {
 	switch {
 	case e.Op == Part:
 		e.free = e.Vars
-	case e.Op == Fold && e.Kind == Region:
+	case e.Op == Reduce && e.Kind == Region:
 		bound = slices.Concat(bound, e.Args[3].Vars, e.Args[4].Vars)
 	}
-	if e.Op == Fold {
+	if e.Op == Reduce {
 		e.free = slices.DeleteFunc(slices.Clone(e.free), func(a *Atom) bool { return slices.Contains(bound, a) })
 	}
 }
 
-// union is a with what b has beyond it; a and b are not changed.
+// union is a and the elements of b that a lacks; a and b are not changed.
 func union[T comparable](a, b []T) []T {
 	if len(a) == 0 {
 		return b
@@ -182,8 +184,8 @@ func (s *Space) number(elem types.Elem, v float64) *Expr {
 	return s.expr(Expr{Op: Number, Elem: elem, Int: int64(v)})
 }
 
-// guard is yes where all conditions hold and no elsewhere, without what is
-// known beforehand.
+// guard is yes where all conditions hold and no elsewhere; conditions that are
+// known statically are left out.
 func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 	var open []Condition
 	for _, c := range conds {
@@ -200,11 +202,11 @@ func (s *Space) guard(conds []Condition, yes, no *Expr) *Expr {
 	return s.expr(Expr{Op: Guard, Elem: yes.Elem, Args: []*Expr{yes, no}, If: open})
 }
 
-// Walk visits e and what it is made of, each expression once, operands first.
+// Walk visits e and its subexpressions, each once, operands first.
 func Walk(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, nil, visit) }
 
-// WalkOutside is Walk without what folds over rows are made of: of them it visits
-// the folds alone, which are complete where e is computed.
+// WalkOutside is Walk without the operands of reductions over rows, which are
+// complete where e is computed.
 func WalkOutside(e *Expr, visit func(*Expr)) { walk(e, map[*Expr]bool{}, (*Expr).overRows, visit) }
 
 func walk(e *Expr, seen map[*Expr]bool, stop func(*Expr) bool, visit func(*Expr)) {

@@ -13,10 +13,10 @@ type Class string
 // The classes.
 const (
 	ClassPointwise   Class = "pointwise"   // one thread for each element of the results
-	ClassRow         Class = "row"         // one block for each row: folds over the columns, then the elements
-	ClassColumns     Class = "columns"     // folds over the rows, one thread for some columns
-	ClassLoop        Class = "loop"        // one thread for each element, which folds by itself
-	ClassContraction Class = "contraction" // tiles of a product, with expressions before and after
+	ClassRow         Class = "row"         // one block for each row: reductions over the columns, then the elements
+	ClassColumns     Class = "columns"     // reductions over the rows, one thread for some columns
+	ClassLoop        Class = "loop"        // one thread for each element, with serial reductions
+	ClassContraction Class = "contraction" // tiles of a product, with prologue and epilogue
 	ClassLibrary     Class = "library"     // one op that a library kernel computes; see Main
 )
 
@@ -31,11 +31,11 @@ type Form struct {
 	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Library
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
-	// Over are the results that are written over what they update; see OfOver.
+	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
 
-	// V is how many neighbours one thread computes at a time, those of Lane,
-	// which is nil where V is 1. See Widen.
+	// V is the vector width: the number of neighbouring elements that one thread
+	// computes at a time, numbered by Lane, which is nil where V is 1. See Widen.
 	V    int64
 	Lane *Atom
 
@@ -47,18 +47,19 @@ type Form struct {
 type Out struct {
 	Value *ir.Value
 	// Loops are the variables of At and X. Of Pointwise and Loop it is the one
-	// that counts steps of V elements, nil for a single step; of Contraction one for
-	// each dimension of the product, nil for those of size 1; of Row and Columns
-	// they are in Rows.
+	// that counts steps of V elements, nil for a single step; of Contraction one
+	// for each dimension of the product, nil for those of size 1; of Row and
+	// Columns they are in Rows.
 	Loops []*Atom
 	Level Level       // of Row and Columns
-	At    Index       // place in memory, in elements
+	At    Index       // offset in memory, in elements
 	If    []Condition // stored only where these hold
 	X     *Expr
-	N     int64 // elements that are stored, where they are a part of Value; 0: all
+	N     int64 // number of elements stored, if a part of Value; 0: all
 }
 
-// Level says how many values there are of a result of a row kernel.
+// Level is the part of a row kernel's space for which a result has a value
+// each.
 type Level string
 
 // The levels.
@@ -66,33 +67,34 @@ const (
 	PerElement Level = "element" // one for each row and column
 	PerRow     Level = "row"
 	PerColumn  Level = "column"
-	PerKernel  Level = "kernel" // one in all
+	PerKernel  Level = "kernel" // a single one
 )
 
-// Rows is the space of a row kernel. A row's elements lie at all values of the
-// folded dimensions of a tensor of some shape.
+// Rows is the iteration space of a row kernel. The elements of a row are those
+// along the reduced dimensions of a tensor of some shape.
 type Rows struct {
 	Rows, Cols int64
-	// Row counts rows, Col steps of V columns; nil where there is one alone.
+	// Row counts rows, Col steps of V columns; nil where there is only one.
 	Row, Col *Atom
 
 	at    Index // of the column
 	lane  *Atom
 	shape []int64
-	dims  []int // folded
+	dims  []int // reduced
 }
 
 func alone(a *Atom) Index {
 	if a == nil {
 		return Index{}
 	}
-	return Alone(a)
+	return IndexOf(a)
 }
 
 func (r *Rows) row() Index { return alone(r.Row) }
 func (r *Rows) col() Index { return r.at }
 
-// trailing reports whether the folded dims of r are the last ones, sizes of 1 aside.
+// trailing reports whether the reduced dims of r are the last ones, sizes of 1
+// aside.
 func trailing(shape []int64, dims []int) bool {
 	seen := false
 	for d, n := range shape {
@@ -108,12 +110,13 @@ func trailing(shape []int64, dims []int) bool {
 	return true
 }
 
-// fits reports whether a fold of dims of a tensor of that shape runs over r's rows.
+// fits reports whether a reduction of dims of a tensor of that shape is along
+// r's rows.
 func (r *Rows) fits(shape []int64, dims []int) bool {
 	return trailing(shape, dims) && trailing(r.shape, r.dims) || slices.Equal(shape, r.shape) && slices.Equal(dims, r.dims)
 }
 
-// across reports whether a fold of dims runs over r's columns.
+// across reports whether a reduction of dims is along r's columns.
 func (r *Rows) across(shape []int64, dims []int) bool {
 	var others []int
 	for d := range shape {
@@ -124,7 +127,7 @@ func (r *Rows) across(shape []int64, dims []int) bool {
 	return r.fits(shape, others)
 }
 
-// element is where row and column lie in a tensor of that shape; ok is false
+// element is the index of row and column in a tensor of that shape; ok is false
 // where the tensor has other rows.
 func (e *evaluator) element(shape []int64) (idx []Index, ok bool) {
 	r := e.rows
@@ -151,7 +154,7 @@ func (e *evaluator) element(shape []int64) (idx []Index, ok bool) {
 	return e.Unlinear(r.row().Times(r.Cols).Add(r.col()), shape), trailing(r.shape, r.dims)
 }
 
-// Of says how ops, which are in an order that computes them, run as one kernel
+// Of returns the form in which ops, in an executable order, run as one kernel
 // that stores outs; the error is a *Reason. All sizes must be numbers.
 func Of(ops []*ir.Op, outs []*ir.Value) (*Form, error) {
 	return of(&Form{Ops: ops, Outputs: outs, V: 1})
@@ -187,13 +190,13 @@ func of(f *Form) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(plain.eval.folds) == 0 && !plain.loops() {
+	if len(plain.eval.reductions) == 0 && !plain.loops() {
 		plain.Class = ClassPointwise
 		return plain.finish()
 	}
 	var tried []*Rows
-	for _, fold := range plain.eval.folds {
-		for _, r := range rowsOf(fold) {
+	for _, space := range plain.eval.reductions {
+		for _, r := range rowsOf(space) {
 			if slices.ContainsFunc(tried, func(t *Rows) bool { return t.same(r) }) {
 				continue
 			}
@@ -214,20 +217,21 @@ func (r *Rows) same(t *Rows) bool {
 	return r.Rows == t.Rows && r.Cols == t.Cols && slices.Equal(r.shape, t.shape) && slices.Equal(r.dims, t.dims)
 }
 
-// rowsOf are the spaces in which fold might be one over rows or columns.
-func rowsOf(fold folding) []*Rows {
-	r := &Rows{Rows: 1, Cols: 1, shape: fold.shape, dims: fold.dims}
+// rowsOf are the spaces in which a reduction might be over rows or columns.
+func rowsOf(space reducedSpace) []*Rows {
+	r := &Rows{Rows: 1, Cols: 1, shape: space.shape, dims: space.dims}
 	var others []int
-	for d, n := range fold.shape {
-		if slices.Contains(fold.dims, d) {
+	for d, n := range space.shape {
+		if slices.Contains(space.dims, d) {
 			r.Cols *= n
 		} else {
 			others = append(others, d)
 			r.Rows *= n
 		}
 	}
-	// A fold of the leading dimensions has its columns side by side in memory.
-	if c := (&Rows{Rows: r.Cols, Cols: r.Rows, shape: fold.shape, dims: others}); trailing(fold.shape, others) && r.Rows > 1 {
+	// In a reduction of the leading dimensions neighbouring columns are
+	// contiguous in memory.
+	if c := (&Rows{Rows: r.Cols, Cols: r.Rows, shape: space.shape, dims: others}); trailing(space.shape, others) && r.Rows > 1 {
 		return []*Rows{c, r}
 	}
 	return []*Rows{r}
@@ -266,9 +270,9 @@ func (f *Form) pointwise() (*Form, error) {
 	return &g, g.eval.why
 }
 
-// Widen is f with v neighbours for each thread: of the elements of a pointwise
-// kernel, of the columns of a row, along dimension dim of a product. v must
-// divide their number.
+// Widen is f with vectors of v neighbouring elements: of a pointwise kernel's
+// elements, of a row's columns, along dimension dim of a product. v must divide
+// their number.
 func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	g := *f
 	g.V, g.dim, g.Inputs, g.Lane = v, dim, nil, nil
@@ -291,31 +295,32 @@ func (f *Form) Widen(v int64, dim int) (*Form, error) {
 	return h.finish()
 }
 
-// loops reports whether f's threads fold by themselves, or ask the data whether
-// they store.
+// loops reports whether f's threads have serial reductions or data-dependent
+// stores.
 func (f *Form) loops() bool {
-	return slices.ContainsFunc(f.Outs, func(o Out) bool { return folds(o.X) || f.Over[o.Value] && len(o.If) > 0 })
+	return slices.ContainsFunc(f.Outs, func(o Out) bool { return reduces(o.X) || f.Over[o.Value] && len(o.If) > 0 })
 }
 
-// once reports whether f, whose folds are loops of single threads, computes
-// each of them for one element of one result alone.
+// once reports whether f, whose reductions are serial, computes each of them
+// for one element of one result only.
 func (f *Form) once() bool {
 	if len(f.Outs) != 1 {
 		return false
 	}
 	ok := true
 	Walk(f.Outs[0].X, func(x *Expr) {
-		if x.Op == Fold {
-			Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Fold })
+		if x.Op == Reduce {
+			Walk(x.Args[0], func(y *Expr) { ok = ok && y.Op != Reduce })
 		}
 	})
 	return ok
 }
 
-// maxRows is how many rows a row kernel has at most: rows are counted in 32 bits.
+// maxRows bounds the rows of a row kernel, which are counted in 32 bits.
 const maxRows = 1 << 30
 
-// byRows tries to compute every result over the rows r.
+// byRows is the form that computes every result over the rows r, if there is
+// one.
 func (f *Form) byRows(r *Rows) (*Form, error) {
 	if r.Rows > maxRows {
 		return nil, reason(f.Ops[0], "%d rows are more than a launch takes", r.Rows)
@@ -348,9 +353,9 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 		g.Class = ClassRow
 	}
 	for _, o := range g.Outs {
-		// Sums over the rows are stored by a kernel that joins those of the blocks;
-		// what is no such sum would have none.
-		if g.Class == ClassRow && (o.Level == PerColumn || o.Level == PerKernel) && !folds(o.X) ||
+		// Sums over the rows are stored by the launch that combines those of the
+		// blocks; another expression would not be stored.
+		if g.Class == ClassRow && (o.Level == PerColumn || o.Level == PerKernel) && !reduces(o.X) ||
 			o.Level == PerColumn && len(g.Nest.Columns) == 0 || o.Level == PerKernel && len(g.Nest.Totals) == 0 {
 			return nil, reason(o.Value.Op, "%s has other rows than the rest of the kernel", o.Value.Name)
 		}
@@ -365,13 +370,13 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 	return &g, nil
 }
 
-func folds(x *Expr) bool {
+func reduces(x *Expr) bool {
 	found := false
-	Walk(x, func(y *Expr) { found = found || y.Op == Fold })
+	Walk(x, func(y *Expr) { found = found || y.Op == Reduce })
 	return found
 }
 
-// rowOut finds the level at which v is computed without folds of its own.
+// rowOut finds the level at which v is computed without serial reductions.
 func (f *Form) rowOut(v *ir.Value) (Out, error) {
 	e, r := f.eval, f.Rows
 	part := f.part(v)
@@ -385,7 +390,7 @@ func (f *Form) rowOut(v *ir.Value) (Out, error) {
 		out := part.at(idx)
 		out.Level = level
 		fits := e.why == nil && len(out.If) == 0 && r.holds(out.X, level)
-		Walk(out.X, func(x *Expr) { fits = fits && (x.Op != Fold || x.Over != OwnLoop) })
+		Walk(out.X, func(x *Expr) { fits = fits && (x.Op != Reduce || x.Over != OwnLoop) })
 		return out, fits
 	}
 	idx, ok := e.element(shape)

@@ -22,7 +22,7 @@ type Term struct {
 	Atom *Atom
 }
 
-// AtomKind says what an atom is.
+// AtomKind is the kind of an atom.
 type AtomKind uint8
 
 // The atoms of an index.
@@ -30,11 +30,11 @@ const (
 	Var    AtomKind = iota // a loop variable
 	Div                    // ⌊X / N⌋ of a non-negative X
 	Mod                    // X mod N of a non-negative X
-	Within                 // X, of which is known that it lies between Min and Max where it is used
+	Within                 // X, which lies between Min and Max where it is used
 	Datum                  // the value of E, an integer read from memory
 )
 
-// Atom is what an index cannot take apart. Atoms of one space are equal where
+// Atom is an indivisible term of an index. Atoms of one space are equal if
 // their pointers are.
 type Atom struct {
 	Kind     AtomKind
@@ -52,14 +52,14 @@ func Const(n int64) Index { return Index{C: n} }
 
 func (a *Atom) index() Index { return Index{Terms: []Term{{1, a}}} }
 
-// Alone is the index that is the atom.
-func Alone(a *Atom) Index { return a.index() }
+// IndexOf is the index with the value of the atom.
+func IndexOf(a *Atom) Index { return a.index() }
 
 // IsConst reports whether x is a number, and which.
 func (x Index) IsConst() (int64, bool) { return x.C, len(x.Terms) == 0 }
 
-// Equal reports whether x and y are the same for all values of their atoms, as
-// far as their normal form shows.
+// Equal reports whether x and y have the same normal form, and thus are the
+// same for all values of their atoms.
 func (x Index) Equal(y Index) bool { return x.C == y.C && slices.Equal(x.Terms, y.Terms) }
 
 // Plus is x + c.
@@ -77,7 +77,7 @@ func (x Index) Times(k int64) Index {
 	return y
 }
 
-// Add is x + y, in which n·⌊z/n⌋ + z mod n has become z again.
+// Add is x + y, in which n·⌊z/n⌋ + z mod n is simplified to z.
 func (x Index) Add(y Index) Index {
 	terms := make([]Term, 0, len(x.Terms)+len(y.Terms))
 	terms = append(append(terms, x.Terms...), y.Terms...)
@@ -125,7 +125,7 @@ func (x Index) Bounds() (lo, hi int64) {
 	return lo, hi
 }
 
-// Atoms are all atoms in x, those inside others included, each once.
+// Atoms visits all atoms in x, those within others included, each once.
 func (x Index) Atoms(visit func(*Atom)) {
 	for _, t := range x.Terms {
 		visit(t.Atom)
@@ -144,18 +144,18 @@ func (x Index) free() []*Atom {
 	return out
 }
 
-// Space owns the atoms and expressions of one kernel, so that equal ones are
-// the same pointer.
+// Space owns the atoms and expressions of one kernel; equal ones are the same
+// pointer.
 type Space struct {
 	atoms map[string]*Atom
 	exprs map[string]*Expr
 	vars  int
-	from  *ir.Op // that expressions are made for at present
+	from  *ir.Op // the op that is being lowered
 }
 
 func newSpace() *Space { return &Space{atoms: map[string]*Atom{}, exprs: map[string]*Expr{}} }
 
-// Loop is a new variable that runs from 0 to n - 1.
+// Loop returns a new variable that runs from 0 to n - 1.
 func (s *Space) Loop(name string, n int64) *Atom {
 	s.vars++
 	a := &Atom{Kind: Var, Name: name, Min: 0, Max: n - 1, id: len(s.atoms)}
@@ -190,7 +190,8 @@ func (x Index) key() string {
 	return b.String()
 }
 
-// split takes x apart into n·whole + rest, where no term of rest is a multiple of n.
+// split decomposes x into n·whole + rest, where no term of rest is a multiple
+// of n.
 func (x Index) split(n int64) (whole, rest Index) {
 	for _, t := range x.Terms {
 		if t.Coef%n == 0 {
@@ -285,15 +286,15 @@ func (s *Space) Within(x Index, lo, hi int64) Index {
 func (s *Space) wide(name string, n, v int64, lane *Atom) (step *Atom, x Index) {
 	if n/v > 1 {
 		step = s.Loop(name, n/v)
-		x = Alone(step).Times(v)
+		x = IndexOf(step).Times(v)
 	}
 	if v > 1 {
-		x = x.Add(Alone(lane))
+		x = x.Add(IndexOf(lane))
 	}
 	return step, x
 }
 
-// Linear is the row-major number of the element at idx.
+// Linear is the row-major offset of the element at idx.
 func Linear(idx []Index, shape []int64) Index {
 	var x Index
 	for i, n := range shape {
@@ -302,7 +303,7 @@ func Linear(idx []Index, shape []int64) Index {
 	return x
 }
 
-// Unlinear is the place of element x in a tensor of that shape.
+// Unlinear is the index of element number x in a tensor of that shape.
 func (s *Space) Unlinear(x Index, shape []int64) []Index {
 	idx := make([]Index, len(shape))
 	for i := len(shape) - 1; i >= 0; i-- {

@@ -85,8 +85,8 @@ func TestIndex(t *testing.T) {
 func TestIndexRejoins(t *testing.T) {
 	s := newSpace()
 	i := s.Loop("i", 24*64)
-	there := s.Unlinear(Alone(i), []int64{4, 6, 64})
-	if got := Linear(s.Unlinear(Linear(there, []int64{4, 6, 64}), []int64{8, 3, 64}), []int64{8, 3, 64}); !got.Equal(Alone(i)) {
+	there := s.Unlinear(IndexOf(i), []int64{4, 6, 64})
+	if got := Linear(s.Unlinear(Linear(there, []int64{4, 6, 64}), []int64{8, 3, 64}), []int64{8, 3, 64}); !got.Equal(IndexOf(i)) {
 		t.Errorf("%s is not the number of the element", got.key())
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"dmir/dialect/op"
 )
 
-// LibraryOp is the op among ops that a library kernel computes, nil where there is none.
+// LibraryOp returns the op among ops that a library kernel computes, nil where
+// there is none.
 func LibraryOp(ops []*ir.Op) *ir.Op {
 	for _, o := range ops {
 		if d := op.Of(o); d != nil && d.Kernel == op.Library {
@@ -15,7 +16,7 @@ func LibraryOp(ops []*ir.Op) *ir.Op {
 	return nil
 }
 
-// library is the form of a group that holds o, whose kernel takes no other op.
+// library is the form of a group with o, whose kernel holds no other op.
 func (f *Form) library(o *ir.Op) (*Form, error) {
 	if len(f.Ops) > 1 {
 		return nil, reason(o, "%s runs as a kernel of its own", o.Name)

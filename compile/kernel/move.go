@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// move is the element at idx of the result of an op that computes nothing.
+// move is the element at idx of the result of an op that only moves data.
 func (e *evaluator) move(o *ir.Op, m *op.Move, idx []Index) *Expr {
 	type part struct {
 		conds []Condition
@@ -39,8 +39,8 @@ func (e *evaluator) move(o *ir.Op, m *op.Move, idx []Index) *Expr {
 	return out
 }
 
-// places is where the element at idx of a result lies in the operand of the piece
-// p of its move, if inside holds.
+// places is the index of the operand's element that is at idx of the result,
+// for piece p of the op's move; it holds under the conditions of inside.
 func (e *evaluator) places(o *ir.Op, p op.Piece, idx []Index) (at []Index, inside []Condition) {
 	shape := shapeOf(o.Operands[p.Operand])
 	if p.Flat {
@@ -83,8 +83,8 @@ func (e *evaluator) places(o *ir.Op, p op.Piece, idx []Index) (at []Index, insid
 	return at, inside
 }
 
-// reshaped is the place in a tensor of shape to of the element that lies at idx
-// in one of shape from.
+// reshaped is the index in a tensor of shape to of the element at idx in one of
+// shape from.
 func (e *evaluator) reshaped(idx []Index, from, to []int64) []Index {
 	if slices.Equal(from, to) {
 		return idx
@@ -92,15 +92,15 @@ func (e *evaluator) reshaped(idx []Index, from, to []int64) []Index {
 	return e.Unlinear(Linear(idx, from), to)
 }
 
-// datum is the integer x, moved into [0, n), as an index.
+// datum is the integer x, clamped to [0, n), as an index.
 func (e *evaluator) datum(x *Expr, n int64) Index {
 	bound := func(v int64) *Expr { return e.expr(Expr{Op: Number, Elem: x.Elem, Int: v}) }
 	c := e.scalar("clamp", x.Elem, bound(0), x, bound(n-1))
 	return e.atom(Atom{Kind: Datum, E: c, Max: n - 1})
 }
 
-// scatter looks for each element of the result which updates meet it, in their
-// order, so that the sum is always the same.
+// scatter reduces, for each element of the result, the updates of that element
+// in their order, so that the sum is deterministic.
 func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
 	elem := ElemOf(x)
@@ -120,14 +120,14 @@ func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 	body := e.guard([]Condition{{X: meets, Lo: 0, Hi: 1}}, update, none)
 	switch {
 	case kind == "set":
-		return e.expr(Expr{Op: Fold, Elem: elem, Kind: Last, Vars: vars, Args: []*Expr{body, old}})
+		return e.expr(Expr{Op: Reduce, Elem: elem, Kind: Last, Vars: vars, Args: []*Expr{body, old}})
 	case len(vars) == 0:
 		return e.scalar(kind, elem, old, body)
 	}
-	return e.scalar(kind, elem, old, e.fold(kind, elem, vars, body))
+	return e.scalar(kind, elem, old, e.reduction(kind, elem, vars, body))
 }
 
-// lowest and highest are the ends of an element type's order.
+// lowest and highest are the least and the greatest value of an element type.
 func lowest(elem types.Elem) (float64, int64) {
 	switch {
 	case elem.IsFloat():

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Nest is the order in which a row kernel computes its folds and stores its
+// Nest is the order in which a row kernel computes its reductions and stores its
 // results:
 //
 //	for each row
-//	  for each of Passes: along the row, join its folds
-//	  store the results of a row, join Totals
-//	  along the row: store the elements, join Columns
+//	  for each of Passes: along the row, accumulate its reductions
+//	  store the results of a row, accumulate Totals
+//	  along the row: store the elements, accumulate Columns
 //	for each column: store what is computed from Columns
 //	once: store what is computed from Totals
 //
-// Where an expression stands follows from what it depends on: the variables
-// that must have values and the folds that must be complete. A fold over rows
-// is complete only behind all of them, so nothing that a row needs can read it:
-// a group with such a dependence has no nest over these rows.
+// The position of an expression follows from its dependences: the variables that
+// must have values and the reductions that must be complete. A reduction over rows
+// is complete only after all of them, so no value of a row can depend on it: a
+// group with such a dependence has no nest over these rows.
 type Nest struct {
-	Passes  [][]*Expr // folds along a row; those of a pass read folds of the passes before alone
-	Columns []*Expr   // folds over the rows, one value for each column
-	Totals  []*Expr   // folds over the rows, of one value for each: one in all
+	Passes  [][]*Expr // reductions along a row; those of a pass read only reductions of passes before
+	Columns []*Expr   // reductions over the rows, one value for each column
+	Totals  []*Expr   // reductions over the rows of one value for each
 }
 
 // rowVars and colVars are the variables that number the rows, and the elements of a row.
@@ -46,13 +46,13 @@ func (r *Rows) vars(at Level) []*Atom {
 	return nil
 }
 
-// folded are the folds that are complete where results of a level are stored.
-var folded = map[Level]Over{PerElement: RowFold, PerRow: RowFold, PerColumn: ColsFold, PerKernel: AllFold}
+// completeAt are the reductions that are complete where results of a level are stored.
+var completeAt = map[Level]Over{PerElement: RowReduction, PerRow: RowReduction, PerColumn: ColumnReduction, PerKernel: FullReduction}
 
-// bodyOf is the level at which what a fold joins is computed.
-var bodyOf = map[Over]Level{RowFold: PerElement, ColsFold: PerElement, AllFold: PerRow}
+// bodyOf is the level at which the operand of a reduction is computed.
+var bodyOf = map[Over]Level{RowReduction: PerElement, ColumnReduction: PerElement, FullReduction: PerRow}
 
-// holds reports whether x can be computed at a level, with all folds that it needs.
+// holds reports whether x can be computed at a level, with all reductions that it reads.
 func (r *Rows) holds(x *Expr, at Level) bool {
 	type place struct {
 		x  *Expr
@@ -69,8 +69,8 @@ func (r *Rows) holds(x *Expr, at Level) bool {
 		if missing(x, r.vars(at)) != nil {
 			return false
 		}
-		for _, f := range x.RowFolds() {
-			if f.Over != folded[at] || !look(f.Args[0], bodyOf[f.Over]) {
+		for _, f := range x.RowReductions() {
+			if f.Over != completeAt[at] || !look(f.Args[0], bodyOf[f.Over]) {
 				return false
 			}
 		}
@@ -90,7 +90,7 @@ func missing(x *Expr, vars []*Atom) *Atom {
 	return nil
 }
 
-// nest orders the folds of f's results, which hold at their levels.
+// nest orders the reductions of f's results, which can be computed at their levels.
 func (f *Form) nest() *Nest {
 	n := &Nest{}
 	pass := map[*Expr]int{}
@@ -105,9 +105,9 @@ func (f *Form) nest() *Nest {
 			}
 			pass[x] = d
 			switch x.Over {
-			case ColsFold:
+			case ColumnReduction:
 				n.Columns = append(n.Columns, x)
-			case AllFold:
+			case FullReduction:
 				n.Totals = append(n.Totals, x)
 			default:
 				for len(n.Passes) <= d {
@@ -120,9 +120,9 @@ func (f *Form) nest() *Nest {
 	return n
 }
 
-// Verify reports what f computes before it can be computed: a variable without
-// a value, or a fold that is read before it is complete. Every form that Of
-// gives passes; code generation asks it again before it writes text.
+// Verify reports a use before its definition: a variable without a value, or a
+// reduction that is read before it is complete. Every form that Of returns is
+// valid; code generation verifies it again before it writes text.
 func (f *Form) Verify() error {
 	if f.Rows == nil {
 		return f.verifyElements()
@@ -133,15 +133,15 @@ func (f *Form) Verify() error {
 		if a := missing(x, r.vars(at)); a != nil {
 			return fmt.Errorf("%s reads the variable %s, which has no value for each %s", what, a.Name, at)
 		}
-		for _, y := range x.RowFolds() {
+		for _, y := range x.RowReductions() {
 			if !complete[y] {
 				return fmt.Errorf("%s reads a fold (%s over %s) before it is complete", what, y.Kind, y.Over)
 			}
 		}
 		return nil
 	}
-	bodies := func(folds []*Expr, over Over) error {
-		for _, x := range folds {
+	bodies := func(reductions []*Expr, over Over) error {
+		for _, x := range reductions {
 			if x.Over != over {
 				return fmt.Errorf("a fold over %s stands among those over %s", x.Over, over)
 			}
@@ -165,18 +165,18 @@ func (f *Form) Verify() error {
 		}
 		return nil
 	}
-	done := func(folds []*Expr) {
-		for _, x := range folds {
+	done := func(reductions []*Expr) {
+		for _, x := range reductions {
 			complete[x] = true
 		}
 	}
 	for _, pass := range n.Passes {
-		if err := bodies(pass, RowFold); err != nil {
+		if err := bodies(pass, RowReduction); err != nil {
 			return err
 		}
 		done(pass)
 	}
-	for _, err := range []error{stored(PerRow), bodies(n.Totals, AllFold), stored(PerElement), bodies(n.Columns, ColsFold)} {
+	for _, err := range []error{stored(PerRow), bodies(n.Totals, FullReduction), stored(PerElement), bodies(n.Columns, ColumnReduction)} {
 		if err != nil {
 			return err
 		}
@@ -200,18 +200,18 @@ func within(free, vars []*Atom) bool {
 	return true
 }
 
-// verifyElements is Verify for a kernel whose threads compute elements by
-// themselves, and for what is computed of the elements of a product.
+// verifyElements is Verify for a kernel whose threads compute single elements, and
+// for the epilogue of a contraction.
 func (f *Form) verifyElements() error {
 	for _, o := range f.Outs {
 		if o.X == nil {
-			continue // of a kernel of its own
+			continue // of a library kernel
 		}
 		vars := present(append(slices.Clone(o.Loops), f.Lane)...)
 		if a := missing(o.X, vars); a != nil {
 			return fmt.Errorf("%s reads the variable %s, which has no value for each of its elements", o.Value.Name, a.Name)
 		}
-		if len(o.X.RowFolds()) > 0 {
+		if len(o.X.RowReductions()) > 0 {
 			return fmt.Errorf("%s reads a fold over rows, of which its kernel has none", o.Value.Name)
 		}
 		places := o.At.free()

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// dependent are groups whose folds read other folds, and how they can be computed:
+// dependent are groups whose reductions read other reductions, with their nests:
 // the class, the passes along a row, the sums of columns and those of all rows; ""
-// where no form can order the folds.
+// where no form can order the reductions.
 var dependent = []struct{ name, body, results, want string }{
 	{"softmax", "%1 = dm.softmax %x : tensor<8x16xf32>", "%1 : tensor<8x16xf32>", "row: 2 passes, 0 columns, 0 totals"},
 	{

@@ -8,15 +8,16 @@ import (
 	"dmir/dialect/op"
 )
 
-// Drops reports whether operands of f's ops are read in part or not at all since
-// no result depends on the rest: a slice, a window or a gather takes a part of what
-// f computes, or an op, such as the one that draws a dropout's mask, needs no operand.
+// Drops reports whether f reads operands of its ops in part or not at all since
+// no result depends on the rest: a slice, a window or a gather takes a part of
+// a value computed in f, or an op, such as the mask of a dropout, needs no
+// operand.
 func (f *Form) Drops() bool {
 	inside := map[*ir.Op]bool{}
 	for _, o := range f.Ops {
 		inside[o] = true
 	}
-	taken := map[*ir.Value]dim.Dim{} // of what slices take a part of
+	taken := map[*ir.Value]dim.Dim{} // bytes that slices take
 	for _, o := range f.Ops {
 		for _, v := range o.Operands {
 			from := op.Source(v)
@@ -26,7 +27,7 @@ func (f *Form) Drops() bool {
 			}
 		}
 	}
-	unknown := false // whether others than slices take a part
+	unknown := false // whether other ops than slices take a part
 	f.parts(func(o *ir.Op, from *ir.Value, read dim.Dim) {
 		if inside[from.Op] {
 			_, slice := op.Taken(o)
@@ -45,8 +46,8 @@ func (f *Form) Drops() bool {
 	return false
 }
 
-// Gathers reports whether where f reads depends on what it has read, so that how
-// many elements that are is known only when it runs.
+// Gathers reports whether the addresses that f reads depend on data, so that
+// the number of distinct elements is known only at run time.
 func (f *Form) Gathers() bool {
 	found := false
 	look := func(x *Expr) {
@@ -55,7 +56,7 @@ func (f *Form) Gathers() bool {
 		}
 	}
 	for _, o := range f.Outs {
-		if o.X != nil { // else an op with a kernel of its own
+		if o.X != nil { // else a library kernel
 			Walk(o.X, look)
 		}
 	}
@@ -71,9 +72,9 @@ func (f *Form) Gathers() bool {
 	return found
 }
 
-// Overlaps reports whether f reads memory as several values, views of one, or
-// several of its ops take a part of one value each; slices, whose union is known,
-// count where launches are split, so that each may take a part.
+// Overlaps reports whether f reads the same memory as several values: views of
+// one value, or parts of one value by several ops. Slices, whose union is
+// known, count only where launches are split, since each may read a part.
 func (f *Form) Overlaps(split bool) bool {
 	seen := map[*ir.Value]bool{}
 	for _, v := range f.Inputs {
@@ -98,8 +99,8 @@ func (f *Form) Overlaps(split bool) bool {
 	return false
 }
 
-// parts visits the operands of which f's ops take a part, as what they are views
-// of, and how much is taken.
+// parts visits the operands of which f's ops read a part, with the value they
+// are views of and the bytes read.
 func (f *Form) parts(visit func(o *ir.Op, from *ir.Value, read dim.Dim)) {
 	for _, o := range f.Ops {
 		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {

@@ -7,7 +7,7 @@ import (
 	"dmir/dialect/op"
 )
 
-// contractions are the products among ops that have the form of a kernel.
+// contractions are the products among ops that form a contraction kernel.
 func contractions(ops []*ir.Op) []*ir.Op {
 	var out []*ir.Op
 	for _, o := range ops {
@@ -21,14 +21,14 @@ func contractions(ops []*ir.Op) []*ir.Op {
 	return out
 }
 
-// place is where an element of the product lies in a value computed from it.
+// place is the index of an element of the product in a value computed from it.
 type place struct {
 	idx []Index
-	in  []Condition // the elements of the product that the value has
+	in  []Condition // under which the value has the element of the product
 }
 
-// contraction is the form of a group around mains: expressions of their
-// operands before, of their results after.
+// contraction is the form of a group around mains, with the computation of
+// their operands as prologue and the use of their results as epilogue.
 func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	g := *f
 	g.Class, g.Main, g.Mains, g.Outs = ClassContraction, mains[0], mains, nil
@@ -68,15 +68,15 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	}
 	for _, v := range f.Outputs {
 		p, ok := places[v]
-		if _, folded := foldOf(v, places); folded {
-			continue // Tiled says whether it can be
+		if _, reduced := reductionOf(v, places); reduced {
+			continue // Tiled verifies it
 		}
 		if !ok {
 			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
 		}
 		out := Out{Value: v, Loops: loops, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)}
 		plain := true
-		Walk(out.X, func(x *Expr) { plain = plain && x.Op != Fold })
+		Walk(out.X, func(x *Expr) { plain = plain && x.Op != Reduce })
 		if !plain {
 			return nil, reason(v.Op, "%s folds the contraction's elements", v.Name)
 		}
@@ -93,7 +93,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 				return nil, err
 			}
 			plain := true
-			Walk(x, func(x *Expr) { plain = plain && x.Op != Fold && x.Op != Acc })
+			Walk(x, func(x *Expr) { plain = plain && x.Op != Reduce && x.Op != Acc })
 			if !plain {
 				return nil, reason(o, "%s is computed by a fold", v.Name)
 			}
@@ -107,17 +107,18 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, folds, _, err := t.Results(1)
+	_, reductions, _, err := t.Results(1)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range folds {
+	for _, o := range reductions {
 		g.reads(o.X, seen)
 	}
 	return &g, nil
 }
 
-// paired reports whether o and p are one contraction but for one operand.
+// paired reports whether o and p are the same contraction except for one
+// operand.
 func paired(o, p *ir.Op) bool {
 	if o.Name != p.Name || op.Of(o).Is(op.Windowed) || len(o.Operands) != 2 || len(p.Operands) != 2 || op.Str(o, "equation") != op.Str(p, "equation") ||
 		op.Bool(o, "transpose_a") != op.Bool(p, "transpose_a") || op.Bool(o, "transpose_b") != op.Bool(p, "transpose_b") {
@@ -131,7 +132,7 @@ func paired(o, p *ir.Op) bool {
 	return o.Operands[0] == p.Operands[0] || o.Operands[1] == p.Operands[1]
 }
 
-// follow says where the elements of the product lie in the results of o, if one
+// follow finds the index of the product's elements in the results of o, if one
 // of its operands is computed from the product.
 func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 	var from place
@@ -168,8 +169,8 @@ func (e *evaluator) follow(o *ir.Op, places map[*ir.Value]place) {
 	}
 }
 
-// behind is where the elements of from, a tensor of shape x, lie behind the one
-// piece of a move that selects; ok is false where it takes steps.
+// behind maps the index of an element of from, a tensor of shape x, through the
+// single piece of a selecting move; ok is false where it has strides.
 func (e *evaluator) behind(p op.Piece, from place, x, shape []int64) (to place, ok bool) {
 	to = place{in: from.in}
 	if p.Flat {
@@ -206,7 +207,7 @@ func (f *Form) Operand(o *ir.Op, i int) (x *Expr, loops []*Atom, err error) {
 	for d, n := range shape {
 		if n > 1 {
 			loops[d] = e.Loop("k", n)
-			idx[d] = Alone(loops[d])
+			idx[d] = IndexOf(loops[d])
 		}
 	}
 	x = e.at(v, idx)

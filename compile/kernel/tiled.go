@@ -26,8 +26,8 @@ type Tiled struct {
 	Elems [2]types.Elem
 	Elem  types.Elem
 	Half  bool // every product and partial sum is rounded to f16
-	// Folded tells that there are results of Folds.
-	Folded bool
+	// Reduces reports whether there are reduced results.
+	Reduces bool
 
 	form   *Form
 	c      *Contraction
@@ -43,16 +43,16 @@ type Flat struct {
 	V          int64
 }
 
-// letterUse is what is known of a letter before letters are grouped.
+// letterUse is how a letter is used, before letters are grouped.
 type letterUse struct {
 	letter byte
 	size   int64
 	uses   [2]bool  // whether the operands depend on it
-	step   [2]int64 // from one element to the next in what the operands mostly read; 0 where that is not one number
-	out    int64    // in the first result
+	step   [2]int64 // stride in the largest load of each operand; 0 where it is not constant
+	out    int64    // stride in the first result
 }
 
-// Tiled brings f, a contraction, into the form that tiles are computed in.
+// Tiled converts f, a contraction, to the form of tiled matrix products.
 func (f *Form) Tiled() (*Tiled, error) {
 	c, err := ContractionOf(f.Main)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 	if len(f.Outs) == 0 {
 		return nil, reason(f.Main, "the kernel only folds the contraction's elements")
 	}
-	shared := 0 // the operand that all products have in common
+	shared := 0 // the operand common to all products
 	for _, o := range f.Mains {
 		if o.Operands[0] != f.Main.Operands[0] {
 			shared = 1
@@ -87,8 +87,9 @@ func (f *Form) Tiled() (*Tiled, error) {
 		}
 		group[name] = append(group[name], l)
 	}
-	// The result's fastest dimension is to be one of n, so that tiles are stored
-	// in runs; with two products n is always what they do not share.
+	// The result's fastest dimension becomes one of n, so that stores of a tile
+	// are contiguous; with two products n is always the dimension of the operand
+	// that differs.
 	left := 0
 	if len(f.Mains) > 1 {
 		left = shared
@@ -115,7 +116,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 	t := &Tiled{
 		Products: len(f.Mains), Elem: ElemOf(f.Main.Results[0]), Half: c.Half,
 		Elems: [2]types.Elem{ElemOf(f.Main.Operands[left]), ElemOf(f.Main.Operands[1-left])},
-		form:  f, c: c, groups: group, left: left, Folded: len(f.Outs) < len(f.Outputs),
+		form:  f, c: c, groups: group, left: left, Reduces: len(f.Outs) < len(f.Outputs),
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
 		*size = product(t.sizes(name))
@@ -131,7 +132,7 @@ func (f *Form) letters(c *Contraction) []letterUse {
 	for _, l := range []byte(c.Out + c.Sum) {
 		if n := c.Sizes[l]; n > 1 {
 			atoms[l] = e.Loop("l", n)
-			of[l] = Alone(atoms[l])
+			of[l] = IndexOf(atoms[l])
 		}
 		out = append(out, letterUse{letter: l, size: c.Sizes[l], out: -1})
 	}
@@ -170,8 +171,7 @@ func LargestLoad(x *Expr) *Expr {
 	return most
 }
 
-// coefficient is what x grows by from one value of a to the next, 0 where that
-// is not one number.
+// coefficient is the stride of x in a, 0 where it is not constant.
 func (x Index) coefficient(a *Atom) int64 {
 	for _, t := range x.Terms {
 		if t.Atom == a {
@@ -181,7 +181,7 @@ func (x Index) coefficient(a *Atom) int64 {
 	return 0
 }
 
-// fastest is the least step that the result has in a group.
+// fastest is the least stride of the result in a group.
 func fastest(g []letterUse) int64 {
 	least := int64(1) << 62
 	for _, l := range g {
@@ -200,8 +200,8 @@ func (t *Tiled) sizes(group string) []int64 {
 	return sizes
 }
 
-// flatten gives every group one index, and v neighbours to that of the group
-// called along.
+// flatten linearizes the letters of every group to one index, with vectors of v
+// in the group along.
 func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index, flat Flat) {
 	e = newEvaluator(newSpace(), t.form.Ops)
 	of = map[byte]Index{}
@@ -221,7 +221,7 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 			*g.atom, x = e.wide(g.name, n, v, flat.Lane)
 		} else {
 			*g.atom = e.Loop(g.name, n)
-			x = Alone(*g.atom)
+			x = IndexOf(*g.atom)
 		}
 		for i, x := range e.Unlinear(x, sizes) {
 			of[t.groups[g.name][i].letter] = x
@@ -230,27 +230,27 @@ func (t *Tiled) flatten(along string, v int64) (e *evaluator, of map[byte]Index,
 	return e, of, flat
 }
 
-// A is the shared operand at z, m and k; v neighbours lie along "m" or "k".
+// A is the shared operand at z, m and k; vectors of v are along "m" or "k".
 func (t *Tiled) A(along string, v int64) (*Expr, Flat) {
 	e, of, flat := t.flatten(along, v)
 	return t.c.operand(e, t.left, of), flat
 }
 
-// B is the other operand of each product at z, n and k; v neighbours lie along
+// B is the other operand of each product at z, n and k; vectors of v are along
 // "n" or "k".
 func (t *Tiled) B(along string, v int64) ([]*Expr, Flat) {
 	e, of, flat := t.flatten(along, v)
 	var out []*Expr
 	for _, o := range t.form.Mains {
-		c := *t.c // of one form but for this operand
+		c := *t.c // of the same form except for this operand
 		c.Op = o
 		out = append(out, c.operand(e, 1-t.left, of))
 	}
 	return out, flat
 }
 
-// results is an evaluator at z, m and n in which Acc stands for the sums, and
-// where the product's elements lie in the values computed from them.
+// results is an evaluator at z, m and n in which Acc is the accumulated sum,
+// and the index of the product's elements in the values computed from them.
 func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 	e, of, flat := t.flatten("n", v)
 	f, idx := t.form, t.c.out(of)
@@ -271,37 +271,37 @@ func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 	return e, places, flat
 }
 
-// Results are the results at z, m and n, v neighbours along n, and those that
-// fold what is computed there; Acc, at the neighbour's number, stands for the sums.
-func (t *Tiled) Results(v int64) (outs []Out, folds []Folded, flat Flat, err error) {
+// Results are the results at z, m and n, with vectors of v along n, and the
+// reduced results; Acc, at the lane's number, is the accumulated sum.
+func (t *Tiled) Results(v int64) (outs []Out, reductions []ReducedResult, flat Flat, err error) {
 	e, places, flat := t.results(v)
 	for _, v := range t.form.Outputs {
 		if p, ok := places[v]; ok {
 			outs = append(outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
 			continue
 		}
-		o, ok := foldOf(v, places)
+		o, ok := reductionOf(v, places)
 		if !ok {
 			return nil, nil, flat, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
 		}
 		x := o.Operands[0]
-		f := Folded{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
+		f := ReducedResult{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
 		if err := t.kept(&f, o); err != nil {
 			return nil, nil, flat, err
 		}
-		folds = append(folds, f)
+		reductions = append(reductions, f)
 	}
 	if e.why != nil {
 		return nil, nil, flat, e.why
 	}
-	return outs, folds, flat, nil
+	return outs, reductions, flat, nil
 }
 
-// DependsOn reports whether x is not the same for all values of a.
+// DependsOn reports whether x depends on a.
 func (x *Expr) DependsOn(a *Atom) bool { return slices.Contains(x.free, a) }
 
-// Along is how x goes with a: from every multiple of run on, as long as a stays
-// within run values, it grows by step for each. A run of 1 says nothing.
+// Along describes x as a function of a: from every multiple of run on, x grows
+// by step for each increment of a within run values. A run of 1 states nothing.
 func (x Index) Along(a *Atom) (step, run int64) {
 	run = a.Max + 1
 	for _, t := range x.Terms {
@@ -333,8 +333,8 @@ func (b *Atom) along(a *Atom) (step, run int64) {
 	if s == 0 {
 		return 0, r
 	}
-	// Within a run X goes from a multiple of s·run plus what the rest of X is: it
-	// stays between two multiples of N if that rest is a multiple of it.
+	// Within a run X grows from a multiple of s·run plus the rest of X: it does
+	// not cross a multiple of N if that rest is a multiple of the run's span.
 	for _, t := range b.X.Terms {
 		if t.Atom != a && t.Coef%b.N != 0 {
 			return 0, 1
@@ -350,7 +350,7 @@ func (b *Atom) along(a *Atom) (step, run int64) {
 	return s, r
 }
 
-// Multiple reports whether x is a multiple of v wherever a is one.
+// Multiple reports whether x is a multiple of v wherever a is.
 func (x Index) Multiple(v int64, a *Atom) bool {
 	if x.C%v != 0 {
 		return false
@@ -367,8 +367,8 @@ func (x Index) Multiple(v int64, a *Atom) bool {
 	return true
 }
 
-// Vector is how many neighbours along a, at most limit and a power of two, one
-// access at x can take: they lie side by side from a multiple of their number on.
+// Vector is the largest vector width along a, at most limit and a power of two,
+// of an access at x: contiguous and aligned to its width.
 func (x Index) Vector(a *Atom, limit int64) int64 {
 	if a == nil {
 		return 1

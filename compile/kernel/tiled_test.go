@@ -10,7 +10,7 @@ import (
 func TestAlong(t *testing.T) {
 	s := newSpace()
 	a, b := s.Loop("a", 96), s.Loop("b", 8)
-	x, y := Alone(a), Alone(b)
+	x, y := IndexOf(a), IndexOf(b)
 	for _, c := range []struct {
 		name              string
 		x                 Index
@@ -81,8 +81,8 @@ func TestTiled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g.Batch != c.batch || g.Rows != c.rows || g.Cols != c.cols || g.Depth != c.depth || g.Products != c.products || g.Folded != c.folded {
-				t.Errorf("%d×%d×%d×%d, %d products, folded %t", g.Batch, g.Rows, g.Cols, g.Depth, g.Products, g.Folded)
+			if g.Batch != c.batch || g.Rows != c.rows || g.Cols != c.cols || g.Depth != c.depth || g.Products != c.products || g.Reduces != c.folded {
+				t.Errorf("%d×%d×%d×%d, %d products, folded %t", g.Batch, g.Rows, g.Cols, g.Depth, g.Products, g.Reduces)
 			}
 		})
 	}

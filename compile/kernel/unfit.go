@@ -6,12 +6,11 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Unfit is why ops, which are in an order that computes them, cannot run as one
-// kernel that yields outs; nil where they can. See Of.
+// Unfit is the reason why ops, in an executable order, cannot run as one kernel
+// that yields outs; nil where they can. See Of.
 func Unfit(ops []*ir.Op, outs []*ir.Value) error { return UnfitOver(ops, outs, nil) }
 
-// UnfitOver is Unfit for a kernel that writes results over what they update; see
-// OfOver.
+// UnfitOver is Unfit for a kernel that updates in place; see OfOver.
 func UnfitOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) error {
 	for i, v := range outs {
 		if slices.Contains(outs[:i], v) {

@@ -9,15 +9,15 @@ import (
 	"dmir/dialect/types"
 )
 
-// OfOver is Of for a kernel that writes results over what they update: those for
-// which over is true, each of an op that op.InPlace does in place. Of such a
-// result the kernel stores what is new alone.
+// OfOver is Of for a kernel that writes the results for which over is true in
+// place of their operands; each is the result of an op that op.InPlace does in
+// place. Of these results the kernel stores only the updated part.
 func OfOver(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (*Form, error) {
 	return of(&Form{Ops: ops, Outputs: outs, V: 1, Over: over})
 }
 
 // Updating are the results of o, a dm.kernel or a single op, that are written
-// over what they update, for OfOver: of a kernel what it yields for them.
+// in place, for OfOver: of a kernel the values that it yields for them.
 func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 	if o.Name == op.While {
 		return nil
@@ -38,14 +38,14 @@ func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 	return out
 }
 
-// part is what a kernel stores of a result: the shape of its elements, and the
-// element for an index of that shape.
+// part is the stored part of a result: its shape, and the element at an index
+// of that shape.
 type part struct {
 	shape []int64
 	at    func(idx []Index) Out
 }
 
-// part is what f stores of v, all of it or what an update brings.
+// part is the part of v that f stores: all of it, or an update.
 func (f *Form) part(v *ir.Value) part {
 	e := f.eval
 	if !f.Over[v] {
@@ -64,9 +64,9 @@ func (f *Form) part(v *ir.Value) part {
 	}}
 }
 
-// starts are where a part of that size of o's first operand begins, in each
-// dimension: operands first and up, moved so that the part lies inside. One that
-// can only be 0 is not read.
+// starts are the start indices, in each dimension, of a part of that size of
+// o's first operand: operand number first and those after it, clamped so that
+// the part lies inside. A start that can only be 0 is not read.
 func (e *evaluator) starts(o *ir.Op, first int, size []int64) []Index {
 	out := make([]Index, len(size))
 	for d, n := range shapeOf(o.Operands[0]) {
@@ -78,9 +78,8 @@ func (e *evaluator) starts(o *ir.Op, first int, size []int64) []Index {
 }
 
 // scattered is what the update at idx of the scatter o stores in v. One update
-// for each place does: the first of those that meet it, which joins what is there
-// with all of them in their order, as the copying form does for each element; of
-// a set the last.
+// of each element stores: the first, which combines the old element with all of
+// them in order, as the form that copies does; of a set the last.
 func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
 	shape, elem, kind := shapeOf(x), ElemOf(x), op.Str(o, "kind")
@@ -102,7 +101,7 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 			ahead.Lo, ahead.Hi = 1, count+1
 		}
 		number := func(n int64) *Expr { return e.expr(Expr{Op: Number, Elem: types.I32, Int: n}) }
-		ahead0 := e.fold("add", types.I32, vars, e.guard([]Condition{ahead, same}, number(1), number(0)))
+		ahead0 := e.reduction("add", types.I32, vars, e.guard([]Condition{ahead, same}, number(1), number(0)))
 		out.If = append(out.If, Condition{X: e.atom(Atom{Kind: Datum, E: ahead0, Max: count}), Lo: 0, Hi: 1})
 	}
 	if kind == "set" {
@@ -113,14 +112,13 @@ func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	f, i := Identity(kind, elem)
 	join := e.at(updates, slices.Concat(idx[:d], picks, idx[d+len(sizes):]))
 	if len(vars) > 0 {
-		join = e.fold(kind, elem, vars, e.guard([]Condition{same}, join, (&constant{f, i}).number(e.Space, elem)))
+		join = e.reduction(kind, elem, vars, e.guard([]Condition{same}, join, (&constant{f, i}).number(e.Space, elem)))
 	}
 	out.X = e.scalar(kind, elem, old, join)
 	return out
 }
 
-// place is the index that indices hold at idx, which may lie outside of the
-// dimension that it is for.
+// place is the index that indices hold at idx, which may be out of bounds.
 func (e *evaluator) place(indices *ir.Value, idx []Index) Index {
 	which := e.at(indices, idx)
 	_, least := lowest(which.Elem)

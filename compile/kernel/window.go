@@ -21,8 +21,9 @@ func steps(o *ir.Op, d int, strideAttr, dilationAttr string) (stride, dilation, 
 	return stride, dilation, low
 }
 
-// windowed gives, for the spatial dimensions of a window op, the loops over the
-// window, the place in the operand, and the conditions under which it lies inside.
+// windowed returns, for the spatial dimensions of a window op, the loops over
+// the window, the index in the operand, and the conditions under which it is in
+// bounds.
 func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr, dilationAttr string) (vars []*Atom, at, taps []Index, inside []Condition) {
 	vars, taps = e.loops(win)
 	for d := range win {
@@ -54,7 +55,7 @@ func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
 	filter := widened(w, append([]Index{idx[1], c[0]}, taps...))
 	body := e.guard(inside, e.scalar("mul", wide, image, filter), e.number(wide, 0))
 	if vars = append(cv, vars...); len(vars) > 0 {
-		body = e.fold("add", wide, vars, body)
+		body = e.reduction("add", wide, vars, body)
 	}
 	if wide != elem {
 		body = e.scalar("convert", elem, body)
@@ -72,17 +73,18 @@ func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
 	if len(vars) == 0 {
 		return body
 	}
-	return e.fold(kind, elem, vars, body)
+	return e.reduction(kind, elem, vars, body)
 }
 
 // selectAndScatter is, for every element of x, the sum of the source over the
-// windows whose first largest (or smallest) element it is; NaN counts as both.
+// windows of which it is the first largest (or smallest) element; NaN counts as
+// both.
 func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	x, source := o.Operands[0], o.Operands[1]
 	elem := ElemOf(x)
 	in, out, win := shapeOf(x), shapeOf(source), op.Ints(o, "window_dimensions")
 	vars, taps := e.loops(win)
-	var place []Index // of the window in which the element has the tap's place
+	var place []Index // of the window in which the element is at the tap
 	var fits []Condition
 	for d := range win {
 		stride, dilation, low := steps(o, d, "window_strides", "window_dilations")
@@ -106,7 +108,7 @@ func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	if op.Str(o, "kind") == "min" {
 		beats = "lt"
 	}
-	better := func(a, b *Expr) *Expr { // a stands before b whatever their places
+	better := func(a, b *Expr) *Expr { // whether a precedes b in the order of values
 		if !elem.IsFloat() {
 			return compare(beats, a, b)
 		}
@@ -118,12 +120,12 @@ func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	wins := flag("or", same, flag("select", earlier, better(v, w), flag("not", better(w, v))))
 	chosen := e.guard(inside, wins, e.number(types.I1, 1))
 	if len(others) > 0 {
-		chosen = e.fold("and", types.I1, others, chosen)
+		chosen = e.reduction("and", types.I1, others, chosen)
 	}
 	none := e.number(elem, 0)
 	body := e.guard(fits, e.scalar("select", elem, chosen, e.at(source, place), none), none)
 	if len(vars) == 0 {
 		return body
 	}
-	return e.fold("add", elem, vars, body)
+	return e.reduction("add", elem, vars, body)
 }

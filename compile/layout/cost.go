@@ -7,8 +7,8 @@ import (
 	"dmir/dialect/op"
 )
 
-// problem is what the choice costs. With fixed every value keeps the order that
-// the text says, and only copies are chosen: what the text costs as it is.
+// problem is the cost of the choice. With fixed every value keeps the order of
+// the text, and only copies are chosen: the cost of the text as it is.
 func (m *model) problem(fixed bool) *problem {
 	p := &problem{}
 	m.needs = nil
@@ -33,8 +33,8 @@ func (m *model) problem(fixed bool) *problem {
 	return p
 }
 
-// chosen reports whether v's order may be other than written: it is made by an
-// op that can write it so.
+// chosen reports whether the order of v can be chosen: an op defines it that
+// can write it in any order.
 func (m *model) chosen(v *ir.Value) bool {
 	if v.Op == nil {
 		return false // an argument
@@ -43,7 +43,7 @@ func (m *model) chosen(v *ir.Value) bool {
 	return transposed || m.alike(v.Op) != nil || m.anyOrders(v.Op)
 }
 
-// op adds what o asks of its operands' orders and of its results'.
+// op adds the constraints of o on the orders of its operands and results.
 func (m *model) op(p *problem, o *ir.Op) {
 	vs := m.alike(o)
 	dims, transposed := m.transposed(o)
@@ -66,7 +66,7 @@ func (m *model) op(p *problem, o *ir.Op) {
 	}
 }
 
-// written adds what the order costs in which v is written.
+// written adds the cost of the order in which v is written.
 func (m *model) written(p *problem, v *ir.Value, cost func(order []int) float64) {
 	if len(m.orders[v]) == 1 {
 		return
@@ -76,7 +76,7 @@ func (m *model) written(p *problem, v *ir.Value, cost func(order []int) float64)
 	}
 }
 
-// read adds what reading v costs in the best of the orders that are there.
+// read adds the cost of reading v in the best of the available orders.
 func (m *model) read(p *problem, v *ir.Value, cost func(order []int) float64) {
 	if len(m.orders[v]) == 1 {
 		return // there is nothing to choose
@@ -92,8 +92,8 @@ func (m *model) read(p *problem, v *ir.Value, cost func(order []int) float64) {
 	}
 }
 
-// cheapest is the use of a contraction's operand, which is read in the order
-// that costs least, the one it is written in where that does not matter.
+// cheapest is the use of a contraction's operand, which is read in the order of
+// least cost, preferably the one it is written in.
 func (m *model) cheapest(o *ir.Op, i int, v *ir.Value) need {
 	return need{v, o, i, func(states []int) int {
 		s := m.state(v, states[m.number[v]])
@@ -107,9 +107,9 @@ func (m *model) cheapest(o *ir.Op, i int, v *ir.Value) need {
 	}}
 }
 
-// uncoalesced is what a contraction loses where the dimension of v that is
-// contiguous is one of the batch: neighbours in memory belong to different
-// products, so that each is fetched with a neighbourhood that is not used then.
+// uncoalesced is the loss of a contraction where the contiguous dimension of v
+// is one of the batch: neighbours in memory belong to different products, so
+// that most of each cache line is unused.
 func (m *model) uncoalesced(o *ir.Op, i int, v *ir.Value, order []int) float64 {
 	t := v.Tensor()
 	for _, d := range slices.Backward(order) {
@@ -124,19 +124,19 @@ func (m *model) uncoalesced(o *ir.Op, i int, v *ir.Value, order []int) float64 {
 	return 0
 }
 
-// index is which of v's orders that is, -1 where it is not considered.
+// index is the index of that order of v, -1 where it is not considered.
 func (m *model) index(v *ir.Value, order []int) int {
 	return slices.IndexFunc(m.orders[v], func(o []int) bool { return slices.Equal(o, order) })
 }
 
-// has reports whether in state n of v it lies in that order too.
+// has reports whether state n of v includes that order.
 func (m *model) has(v *ir.Value, n int, order []int) bool {
 	i := m.index(v, order)
 	return i >= 0 && m.state(v, n).mask>>i&1 == 1
 }
 
-// same asks that operands are there in the order in which the first result is
-// written, and that further results are written so too.
+// same requires operands in the order in which the first result is written, and
+// further results to be written so too.
 func (m *model) same(p *problem, o *ir.Op, vs []*ir.Value) {
 	y := vs[0]
 	base := func(n int) []int { return m.orders[y][m.state(y, n).base] }
@@ -172,7 +172,7 @@ func (m *model) same(p *problem, o *ir.Op, vs []*ir.Value) {
 	}
 }
 
-// contiguous reports whether neighbours along dimension d lie side by side.
+// contiguous reports whether dimension d is contiguous.
 func contiguous(v *ir.Value, order []int, d int) bool {
 	for _, e := range slices.Backward(order) {
 		if e == d {
@@ -185,8 +185,8 @@ func contiguous(v *ir.Value, order []int, d int) bool {
 	return true
 }
 
-// transpose moves nothing where its operand is there in the order that maps to
-// the one in which the result is written.
+// transpose moves nothing if its operand is available in the order that maps to
+// that of the result.
 func (m *model) transpose(p *problem, o *ir.Op, dims []int) {
 	x, y := o.Operands[0], o.Results[0]
 	view := func(i, j int) int {
@@ -207,7 +207,7 @@ func (m *model) transpose(p *problem, o *ir.Op, dims []int) {
 	m.needs = append(m.needs, need{x, o, 0, func(states []int) int { return view(states[m.number[x]], states[m.number[y]]) }})
 }
 
-// keeps asks for every operand, and every value that o's regions read, in the
+// keeps requires every operand, and every captured value of o's regions, in the
 // order of the text.
 func (m *model) keeps(p *problem, o *ir.Op) {
 	ask := func(user *ir.Op) {

@@ -1,8 +1,9 @@
-// Package layout chooses in which order the dimensions of every value lie in
-// memory, over the whole function, so that the predicted time of what only
-// moves is least. A value is written in one order and may be copied to others;
-// each op asks for orders (model.go). A transpose whose result lies where its
-// operand does moves nothing. What comes in and goes out keeps its order.
+// Package layout chooses the order of dimensions in memory of every value, over
+// the whole function, so that the predicted time of data movement is least. A
+// value is written in one order and may be copied to others; each op constrains
+// the orders of its operands and results (model.go). A transpose whose result
+// has the memory order of its operand moves nothing. Arguments and results of
+// the function keep their order.
 package layout
 
 import (
@@ -24,19 +25,19 @@ func Pass() pass.Pass {
 	}}
 }
 
-// Figures say what a run found.
+// Figures are statistics of a run.
 type Figures struct {
 	Before, After float64 // predicted time of movement that depends on layout, ns
 	Values        int     // whose order there was to choose
 	Exact         bool    // no choice among the orders considered costs less
 }
 
-// mostOrders is how many orders of one value are considered. Where the problem
-// is too entangled for them to be compared exactly, fewer are.
+// mostOrders bounds the orders of one value that are considered. Where the
+// problem is too dense for an exact solution, fewer are.
 const mostOrders = 3
 
-// Run chooses layouts for u's function in place. Where none is better than
-// those it has, nothing changes.
+// Run chooses layouts for u's function in place. It changes nothing if none is
+// better than the present ones.
 func Run(u *pass.Unit) (*Figures, error) {
 	if len(u.Func.Op.Regions[0].Blocks) != 1 || u.Machine == nil {
 		return &Figures{Exact: true}, nil
@@ -59,7 +60,7 @@ func Run(u *pass.Unit) (*Figures, error) {
 		if !ok {
 			continue
 		}
-		// Times are sums of floating-point numbers: less is less by more than rounding.
+		// Times are floating-point sums: a gain must exceed rounding.
 		if after := best.cost(states); after < f.Before*(1-1e-9)-1e-6 {
 			f.After = after
 			return f, m.apply(states)
@@ -69,7 +70,7 @@ func Run(u *pass.Unit) (*Figures, error) {
 	return &Figures{}, nil
 }
 
-// apply writes the orders of a solution into the types, and makes the copies.
+// apply writes the orders of a solution into the types, and inserts the copies.
 func (m *model) apply(states []int) error {
 	type copied struct {
 		v     *ir.Value
@@ -77,11 +78,11 @@ func (m *model) apply(states []int) error {
 	}
 	copies := map[copied]*ir.Value{}
 	for _, v := range m.values {
-		if base := m.orders[v][m.state(v, states[m.number[v]]).base]; !slices.Equal(base, m.now[v]) {
+		if base := m.orders[v][m.state(v, states[m.number[v]]).base]; !slices.Equal(base, m.current[v]) {
 			v.Type = ordered(v.Tensor(), base)
 		}
 	}
-	// Which copy each use reads, by the orders that are there.
+	// The copy that each use reads, by the available orders.
 	for _, n := range m.needs {
 		at := states[m.number[n.v]]
 		s := m.state(n.v, at)
@@ -103,7 +104,7 @@ func (m *model) apply(states []int) error {
 	return nil
 }
 
-// ordered is t lying in that order.
+// ordered is t in that order.
 func ordered(t *types.Tensor, order []int) *types.Tensor {
 	r := *t
 	if r.At.Order = slices.Clone(order); slices.IsSorted(order) {
@@ -112,7 +113,7 @@ func ordered(t *types.Tensor, order []int) *types.Tensor {
 	return &r
 }
 
-// copy makes v in another order, right behind where it is defined.
+// copy inserts a copy of v in another order, right after its definition.
 func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
 	at := &ir.Builder{Block: m.u.Func.Body}
 	if v.Op != nil {
@@ -126,7 +127,7 @@ func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
 	return c, nil
 }
 
-// nanoseconds that moving so many bytes takes as a kernel of its own.
+// nanoseconds is the time of a kernel that moves so many bytes.
 func (m *model) moving(bytes int64) float64 {
 	return float64(bytes)/m.u.Machine.Reach()*1e9 + m.u.Machine.Launch*1e9
 }

@@ -10,17 +10,17 @@ import (
 
 // model is the choice of layouts of one function.
 type model struct {
-	u      *pass.Unit
-	values []*ir.Value
-	number map[*ir.Value]int
-	now    map[*ir.Value][]int   // the order that the text says
-	orders map[*ir.Value][][]int // those considered; the first is the one of the text
-	open   []*ir.Value           // with more than one
-	needs  []need
+	u       *pass.Unit
+	values  []*ir.Value
+	number  map[*ir.Value]int
+	current map[*ir.Value][]int   // the order in the text
+	orders  map[*ir.Value][][]int // those considered; the first is that of the text
+	open    []*ir.Value           // with more than one
+	needs   []need
 }
 
-// need is a use of a value, and in which of its orders it is read once all is
-// chosen; -1 for any.
+// need is a use of a value, and the index of the order in which it is read in
+// the solution; -1 for any.
 type need struct {
 	v     *ir.Value
 	op    *ir.Op
@@ -28,10 +28,11 @@ type need struct {
 	order func(states []int) int
 }
 
-// state is one way to have a value: written in order base and copied to others.
+// state is one choice for a value: it is written in order base and copied to
+// others.
 type state struct {
 	base int
-	mask int // orders that are there, the base among them
+	mask int // available orders, including the base
 }
 
 // state is number n of v's states: for each base every set of others.
@@ -48,13 +49,13 @@ func (m *model) count(v *ir.Value) int {
 }
 
 func newModel(u *pass.Unit, most int) *model {
-	m := &model{u: u, number: map[*ir.Value]int{}, now: map[*ir.Value][]int{}, orders: map[*ir.Value][][]int{}}
+	m := &model{u: u, number: map[*ir.Value]int{}, current: map[*ir.Value][]int{}, orders: map[*ir.Value][][]int{}}
 	add := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.Enc == "" {
 			m.number[v] = len(m.values)
 			m.values = append(m.values, v)
-			m.now[v] = slices.Clone(op.OrderOf(t))
-			m.orders[v] = [][]int{m.now[v]}
+			m.current[v] = slices.Clone(op.OrderOf(t))
+			m.orders[v] = [][]int{m.current[v]}
 		}
 	}
 	for _, v := range u.Func.Args {
@@ -74,7 +75,8 @@ func newModel(u *pass.Unit, most int) *model {
 	return m
 }
 
-// consider adds an order of v; it reports whether it is new and there is room.
+// consider adds an order of v; it reports whether it is new and within the
+// bound.
 func (m *model) consider(v *ir.Value, order []int, most int) bool {
 	list := m.orders[v]
 	if list == nil || len(list) >= most || slices.ContainsFunc(list, func(o []int) bool { return slices.Equal(o, order) }) {
@@ -84,13 +86,13 @@ func (m *model) consider(v *ir.Value, order []int, most int) bool {
 	return true
 }
 
-// spread finds the orders that are worth considering: what rows want, and from
-// there through transposes, which map an operand's orders to those of the
-// result that cost nothing, and through ops whose tensors want the same order.
+// spread finds the orders to consider: those that row ops prefer, propagated
+// through transposes, which map an operand's orders to those of the result that
+// cost nothing, and through ops whose tensors have one order.
 func (m *model) spread(most int) {
 	for _, o := range m.u.Func.Body.Ops {
 		if d := row(o); d >= 0 {
-			m.consider(o.Results[0], last(m.now[o.Results[0]], d), most)
+			m.consider(o.Results[0], last(m.current[o.Results[0]], d), most)
 		}
 	}
 	ops := slices.Clone(m.u.Func.Body.Ops)
@@ -102,7 +104,7 @@ func (m *model) spread(most int) {
 	}
 }
 
-// across takes the orders of o's operands to its results and back.
+// across propagates the orders of o's operands to its results and back.
 func (m *model) across(o *ir.Op, most int) bool {
 	changed := false
 	if p, ok := m.transposed(o); ok {
@@ -121,7 +123,7 @@ func (m *model) across(o *ir.Op, most int) bool {
 	}
 	vs := m.alike(o)
 	if !slices.ContainsFunc(vs, func(v *ir.Value) bool {
-		return len(m.orders[v]) > 1 || !slices.Equal(m.now[v], m.now[vs[0]])
+		return len(m.orders[v]) > 1 || !slices.Equal(m.current[v], m.current[vs[0]])
 	}) {
 		return false // all have the same one
 	}
@@ -135,7 +137,7 @@ func (m *model) across(o *ir.Op, most int) bool {
 	return changed
 }
 
-// free reports whether all of o's tensors lie in the device's memory.
+// free reports whether all of o's tensors are in the device's memory.
 func (m *model) free(o *ir.Op) bool {
 	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
 		for _, v := range vs {
@@ -153,7 +155,7 @@ func last(order []int, d int) []int {
 	return append(out, d)
 }
 
-// row is the dimension over which an op works row by row, which it wants
+// row is the dimension along which an op works row by row, preferably
 // contiguous; -1 where it has none.
 func row(o *ir.Op) int {
 	d := op.Of(o)
@@ -166,8 +168,8 @@ func row(o *ir.Op) int {
 	return -1
 }
 
-// transposed is how o permutes the dimensions of its operand, if that is all
-// that it does and its tensors may be given another order.
+// transposed is the permutation of o, if it only permutes dimensions and the
+// order of its tensors can be chosen.
 func (m *model) transposed(o *ir.Op) (dims []int, ok bool) {
 	if d := op.Of(o); d == nil || d.Is(op.Cast) || d.Orders != op.OwnOrders || !m.free(o) {
 		return nil, false
@@ -175,8 +177,8 @@ func (m *model) transposed(o *ir.Op) (dims []int, ok bool) {
 	return op.MoveOf(o).Permutes()
 }
 
-// alike are the tensors of o that want one order: results and operands with
-// all of their dimensions. nil for ops that are not of this kind.
+// alike are the tensors of o that must have one order: results and operands
+// with all of their dimensions. nil for other ops.
 func (m *model) alike(o *ir.Op) []*ir.Value {
 	d := op.Of(o)
 	pointwise := d.Is(op.Pointwise) && len(o.Regions) == 0
@@ -201,8 +203,8 @@ func (m *model) anyOrders(o *ir.Op) bool {
 }
 
 // batch reports whether dimension d of a contraction's operand i (of its result
-// for -1) is one of a batch: in all tensors, so that no side of the product has
-// it contiguous.
+// for -1) is a batch dimension: in all tensors, so that it is contiguous in no
+// side of the product.
 func batch(o *ir.Op, i, d int) bool {
 	def := op.Of(o)
 	if len(o.Operands) != 2 || def.Maps == nil {

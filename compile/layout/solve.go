@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// problem is variables of few states each, and what their states cost, alone
-// and in pairs. Costs that forbid are +Inf.
+// problem is a set of variables with few states each, and the costs of their
+// states, alone and in pairs. Forbidden states cost +Inf.
 type problem struct {
 	states []int // of each variable
 	alone  [][]float64
@@ -27,7 +27,7 @@ func (p *problem) variable(cost []float64) int {
 	return len(p.states) - 1
 }
 
-// together adds a cost for two variables; of one and the same its own.
+// together adds a cost of two variables; with itself, of one.
 func (p *problem) together(a, b int, cost func(i, j int) float64) {
 	if a == b {
 		for i := range p.alone[a] {
@@ -62,16 +62,16 @@ type table struct {
 	cost []float64
 }
 
-// mostCells bounds a table; beyond it the problem is too entangled to be solved
+// mostCells bounds a table; beyond it the problem is too dense to be solved
 // exactly.
 const mostCells = 1 << 20
 
-// solve is an assignment of least cost, by eliminating one variable after the
-// other (Bertelè and Brioschi, Nonserial Dynamic Programming, 1972): the costs
-// that mention it give way to one of its neighbours, which holds for each of
-// their states the least over its own. Variables with the smallest such table
-// go first. ok is false where a table would have more than mostCells, or
-// nothing is allowed.
+// solve is an assignment of least cost, by variable elimination (Bertelè and
+// Brioschi, Nonserial Dynamic Programming, 1972): the tables with a variable
+// are replaced by one of its neighbours, which has for each of their states the
+// minimum over its own. Variables with the smallest such table are eliminated
+// first. ok is false if a table exceeds mostCells, or if no assignment is
+// allowed.
 func (p *problem) solve() (states []int, ok bool) {
 	e := &elimination{problem: p, of: make([][]*table, len(p.states)), cells: make([]int, len(p.states))}
 	for v, cost := range p.alone {
@@ -113,11 +113,10 @@ type elimination struct {
 	of    [][]*table // the tables that mention each variable
 	cells []int      // the size of the table of each variable and its neighbours
 	steps []step
-	sum   float64 // of what depends on no variable any more
+	sum   float64 // of the costs that depend on no remaining variable
 }
 
-// step is a variable that was eliminated: its choice for each state of those
-// around it.
+// step is an eliminated variable: its choice for each state of its neighbours.
 type step struct {
 	v      int
 	around []int
@@ -165,8 +164,8 @@ func (e *elimination) eliminate(v int, states []int) {
 	}
 }
 
-// neighbours are the variables in a table with v, and the size of the table of
-// them and v.
+// neighbours are the variables that share a table with v, and the size of the
+// table of them and v.
 func (e *elimination) neighbours(v int) (around []int, cells int) {
 	for _, t := range e.of[v] {
 		for _, w := range t.vars {

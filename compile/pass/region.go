@@ -16,7 +16,7 @@ var inherited = []string{"dm.in_place"}
 
 // Controls reports whether o decides which of its regions run, and how often:
 // for passes such an op is one step, and each region a function of its own.
-func Controls(o *ir.Op) bool { return o.Name == "dm.while" || o.Name == "dm.if" }
+func Controls(o *ir.Op) bool { return o.Name == op.While || o.Name == op.If }
 
 // IsRegion reports whether f is what Regions makes of a region.
 func IsRegion(f *ir.Func) bool { return f.Op.Attr(RegionAttr) != nil }
@@ -72,10 +72,10 @@ func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []
 		return Errorf(o, "DM804", "%s has blocks that jump", o.Name)
 	}
 	b := r.Blocks[0]
-	if t := b.Terminator(); t == nil || t.Name != "dm.yield" {
+	if t := b.Terminator(); t == nil || t.Name != op.Yield {
 		return Errorf(o, "DM804", "a region of %s does not end in dm.yield", o.Name)
 	}
-	g := &ir.Func{Name: f.Name, Op: &ir.Op{Name: "func.func", Span: o.Span, Head: o.Head}, Body: b}
+	g := &ir.Func{Name: f.Name, Op: &ir.Op{Name: op.Func, Span: o.Span, Head: o.Head}, Body: b}
 	for _, a := range f.Op.Attrs {
 		if slices.Contains(inherited, a.Name) {
 			g.Op.SetAttr(a.Name, a.Value)
@@ -85,7 +85,7 @@ func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []
 	g.Op.SetAttr(RegionAttr, types.Bool(true))
 	own := len(b.Args)
 	carried := 0 // only the body of a loop may write over what it is given
-	if o.Name == "dm.while" && n == 1 {
+	if o.Name == op.While && n == 1 {
 		carried = own
 	}
 	g.Op.SetAttr(op.CarriedAttr, types.Int{V: int64(carried)})

@@ -1,5 +1,5 @@
-// Package pipeline is the one ordered list of passes, from the function as it
-// is written to the plan that a target makes code from.
+// Package pipeline is the ordered list of passes from the function in the text
+// to the plan that a target generates code from.
 package pipeline
 
 import (
@@ -21,10 +21,10 @@ import (
 	"dmir/dialect/ir"
 )
 
-// For gives all passes for the code of g in their order; nil is portable code of
-// the default target. The slice is the caller's. Passes are about straight lines
-// of ops: to those that are not about single ops anyway each region of a while or
-// an if is a function of its own (pass.Regions).
+// For returns all passes for the code of g in their order; nil is portable code
+// of the default target. The slice is the caller's. Passes see straight-line
+// code: for those that are not about single ops, each region of a while or an
+// if is a function of its own (pass.Regions).
 func For(g target.Generator) []pass.Pass {
 	of := sync.OnceValue(func() target.Generator {
 		if g != nil {
@@ -61,8 +61,8 @@ func Names() []string {
 	return names
 }
 
-// Until is the passes for g up to and with the one named; all where none is
-// called so.
+// Until returns the passes for g up to and including the one named; all if
+// there is no such pass.
 func Until(g target.Generator, name string) []pass.Pass {
 	ps := For(g)
 	if i := slices.IndexFunc(ps, func(p pass.Pass) bool { return p.Name == name }); i >= 0 {

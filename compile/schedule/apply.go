@@ -8,11 +8,11 @@ import (
 	"dmir/dialect/types"
 )
 
-// apply writes the order of r into the body of g's function, with what r makes
-// a second time, and gives the ops of the steps in their new order. A body that
-// is in that order already stays as it is.
-func apply(g *model, r *recomputed) []*ir.Op {
-	if len(r.again) == 0 && slices.IsSortedFunc(r.order, func(i, j int) int { return r.origin[i] - r.origin[j] }) {
+// apply rewrites the body of g's function to the order of r, with the ops that
+// r repeats, and returns the ops of the steps in that order. A body in that
+// order is left as it is.
+func apply(g *model, r *rematerialized) []*ir.Op {
+	if len(r.repeated) == 0 && slices.IsSortedFunc(r.order, func(i, j int) int { return r.origin[i] - r.origin[j] }) {
 		out := make([]*ir.Op, len(g.steps))
 		for i, s := range g.steps {
 			out[i] = s.op
@@ -29,7 +29,7 @@ func apply(g *model, r *recomputed) []*ir.Op {
 	for s, x := range a.store {
 		a.value[s] = x.value
 	}
-	unused := map[*ir.Op]bool{} // views that were dead before: not for the schedule to remove
+	unused := map[*ir.Op]bool{} // views that were dead before, which are kept
 	for _, v := range g.views {
 		unused[v] = len(v.Results[0].Uses) == 0
 	}
@@ -38,7 +38,7 @@ func apply(g *model, r *recomputed) []*ir.Op {
 	for _, i := range r.order {
 		o := a.task(i)
 		steps = append(steps, o)
-		if !slices.Contains(r.again, i) {
+		if !slices.Contains(r.repeated, i) {
 			for _, v := range g.views {
 				if x := g.rootOf[v.Results[0]]; x != nil && x.maker == g.steps[r.origin[i]] {
 					a.ops = append(a.ops, v)
@@ -64,16 +64,16 @@ func apply(g *model, r *recomputed) []*ir.Op {
 
 type applier struct {
 	g      *model
-	r      *recomputed
+	r      *rematerialized
 	store  []*root // of the stores of the start
 	value  map[int]*ir.Value
 	viewed map[view]*ir.Value
-	placed map[*ir.Op]bool // constants, and views of what is there from the start
+	placed map[*ir.Op]bool // constants, and views of constants and arguments
 	ops    []*ir.Op
 }
 
 // need appends the op of v, if it is a constant or a view of one or of an
-// argument, and is not there yet: each stands before the first that uses it.
+// argument and not yet placed: each is before its first use.
 func (a *applier) need(v *ir.Value) {
 	x := a.g.rootOf[v]
 	if x == nil || !x.persistent() || v.Op == nil || a.placed[v.Op] {
@@ -86,23 +86,23 @@ func (a *applier) need(v *ir.Value) {
 	a.ops = append(a.ops, v.Op)
 }
 
-// view is a view of the value that a store holds.
+// view is a view of the value in a store.
 type view struct {
-	of    *ir.Value // as it is in the text: of the value made first
+	of    *ir.Value // in the text: of the first definition
 	store int
 }
 
-// task appends the op of task i, with the views that it needs, and gives it.
+// task appends the op of task i, with the views that it needs, and returns it.
 func (a *applier) task(i int) *ir.Op {
 	r := a.r
 	step := a.g.steps[r.origin[i]]
-	instead := map[*root]int{} // the store to read in place of a value's own
+	instead := map[*root]int{} // the store to read instead of the value's own
 	for _, s := range r.tasks[i].reads {
 		if r.from[s] != s {
 			instead[a.store[r.from[s]]] = s
 		}
 	}
-	first := !slices.Contains(r.again, i)
+	first := !slices.Contains(r.repeated, i)
 	o := step.op
 	if !first {
 		var keep []int
@@ -129,7 +129,8 @@ func (a *applier) task(i int) *ir.Op {
 	return o
 }
 
-// as is v, a value of the text or a view of one, made of what store s holds.
+// as is v, a value of the text or a view of one, in terms of the value in store
+// s.
 func (a *applier) as(v *ir.Value, s int) *ir.Value {
 	if a.store[a.r.from[s]].value == v {
 		return a.value[s]
@@ -143,8 +144,8 @@ func (a *applier) as(v *ir.Value, s int) *ir.Value {
 	return o.Results[0]
 }
 
-// again is a copy of o that gives only the results listed, in no place of the
-// block. A kernel loses what only the others needed.
+// again is a copy of o with only the listed results, in no block. Ops of a
+// kernel that only the other results need are removed.
 func again(o *ir.Op, keep []int) *ir.Op {
 	c := copyOp(o, o.Parent, map[*ir.Value]*ir.Value{})
 	if n := o.Str("dm.name"); n != "" {
@@ -168,7 +169,7 @@ func again(o *ir.Op, keep []int) *ir.Op {
 	return c
 }
 
-// plainName is name where it is no part of a group, "%r#1": its number would
+// plainName is name unless it is a part of a group, "%r#1", whose number would
 // be wrong in another group.
 func plainName(name string) string {
 	for i := range len(name) {
@@ -179,8 +180,8 @@ func plainName(name string) string {
 	return name
 }
 
-// copyOp is a copy of o with all inside, with other values for those in now,
-// where it adds its own. It stands in no block's list, but records its uses.
+// copyOp is a copy of o and its regions, with operands replaced by now, to
+// which it adds its results. It is in no block, but records its uses.
 func copyOp(o *ir.Op, parent *ir.Block, now map[*ir.Value]*ir.Value) *ir.Op {
 	c := &ir.Op{Name: o.Name, Attrs: slices.Clone(o.Attrs), Parent: parent, Span: o.Span, Head: o.Head, Bad: o.Bad}
 	for i, v := range o.Operands {

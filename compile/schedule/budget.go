@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// excess is what the order holds above budget, over all steps, in byte-steps.
-func (r *recomputed) excess(budget int64) (sum float64, peak int64, top int) {
+// excess is the memory of the order above budget, summed over all steps, in
+// byte-steps.
+func (r *rematerialized) excess(budget int64) (sum float64, peak int64, top int) {
 	live, peak := r.holds(r.order)
 	for k, n := range live {
 		sum += float64(max(n-budget, 0))
@@ -20,12 +21,12 @@ func (r *recomputed) excess(budget int64) (sum float64, peak int64, top int) {
 	return sum, peak, top
 }
 
-// maxBack is how many tasks back a value may be made again from.
+// maxBack bounds the number of tasks on a path that are recomputed for a value.
 const maxBack = 6
 
-// fit recomputes values, and orders again, until no step holds more than budget,
-// and gives the best it reached where that cannot be.
-func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
+// fit recomputes values and reorders until no step holds more than budget, and
+// returns the best order found if that is impossible.
+func (r *rematerialized) fit(ctx context.Context, budget int64) *rematerialized {
 	for {
 		r = r.under(ctx, budget)
 		sum, peak, _ := r.excess(budget)
@@ -38,30 +39,30 @@ func (r *recomputed) fit(ctx context.Context, budget int64) *recomputed {
 			r = c
 			continue
 		}
-		if c = r.rearranged(ctx, budget, sum); c == nil || len(c.again) > 4*len(c.size) {
+		if c = r.rearranged(ctx, budget, sum); c == nil || len(c.repeated) > 4*len(c.size) {
 			return r.without(budget).compact()
 		}
 		r = c
 	}
 }
 
-// cut is a way to recompute: for the readers of a store behind a task, going
-// back so many tasks at most.
+// cut is a way to recompute: for the readers of a store after a task, going
+// back at most some number of tasks.
 type cut struct {
 	store, task, depth int
-	rate               float64 // byte-steps above the budget that it saves for each ns
+	rate               float64 // byte-steps above the budget that it saves per ns
 }
 
 // under recomputes values until no step holds more than budget, each time the
-// one that costs the least time for what it takes off the steps above the
-// budget. It gives the best it reached where that is more.
+// one with the best ratio of memory saved above the budget to time. It returns
+// the best order found if the budget is not met.
 //
-// What a cut saves changes with every other one that is taken, as a rule to
-// less; so a cut is only asked again when it is the best by what it saved when
-// it was last asked (Minoux, "Accelerated greedy algorithms for maximizing
-// submodular set functions", 1978). When all are used up, and new values with
-// new cuts have come, it begins again.
-func (r *recomputed) under(ctx context.Context, budget int64) *recomputed {
+// The saving of a cut changes with every other cut, usually to less; so a cut
+// is re-evaluated only when it is the best by its last evaluation (Minoux,
+// "Accelerated greedy algorithms for maximizing submodular set functions",
+// 1978). When all are evaluated, and recomputed values have added cuts, it
+// starts over.
+func (r *rematerialized) under(ctx context.Context, budget int64) *rematerialized {
 	for {
 		sum, peak, _ := r.excess(budget)
 		var open cuts
@@ -78,7 +79,7 @@ func (r *recomputed) under(ctx context.Context, budget int64) *recomputed {
 		}
 		heap.Init(&open)
 		taken := false
-		for len(open) > 0 && peak > budget && ctx.Err() == nil && len(r.again) < 4*len(r.size) {
+		for len(open) > 0 && peak > budget && ctx.Err() == nil && len(r.repeated) < 4*len(r.size) {
 			next, _ := r.with(&open[0], budget, sum)
 			switch {
 			case next == nil:
@@ -97,18 +98,18 @@ func (r *recomputed) under(ctx context.Context, budget int64) *recomputed {
 	}
 }
 
-// cuts are the ways to recompute that could save something: at every stretch
-// between two uses of a value in which a step holds more than budget.
-func (r *recomputed) cuts(budget int64) (out []cut) {
+// cuts are the candidates: every interval between two uses of a value in which
+// a step holds more than budget.
+func (r *rematerialized) cuts(budget int64) (out []cut) {
 	live, _ := r.holds(r.order)
-	over := make([]int, len(live)+1) // steps above the budget before each place
+	over := make([]int, len(live)+1) // number of steps above the budget before each position
 	for k, n := range live {
 		over[k+1] = over[k]
 		if n > budget {
 			over[k+1]++
 		}
 	}
-	last := make([]int, len(r.size)) // the place of the last use so far
+	last := make([]int, len(r.size)) // the position of the last use so far
 	for k, i := range r.order {
 		for _, s := range r.tasks[i].makes {
 			last[s] = k
@@ -123,15 +124,15 @@ func (r *recomputed) cuts(budget int64) (out []cut) {
 	return out
 }
 
-// with is r, which holds sum above the budget, with cut c, whose rate it sets;
-// nil where that saves nothing. further reports that c goes back as far as it may.
-func (r *recomputed) with(c *cut, budget int64, sum float64) (next *recomputed, further bool) {
+// with is r, whose excess is sum, with cut c, whose rate it sets; nil if that
+// saves nothing. further reports that c reached its limit of tasks.
+func (r *rematerialized) with(c *cut, budget int64, sum float64) (next *rematerialized, further bool) {
 	at := slices.Index(r.order, c.task)
 	if at < 0 || r.maker[c.store] < 0 || len(r.tasks[r.maker[c.store]].makes) == 0 {
 		return nil, false
 	}
 	next = r.clone()
-	if !next.repeat(c.store, at, c.depth) || len(next.again)-len(r.again) <= c.depth {
+	if !next.repeat(c.store, at, c.depth) || len(next.repeated)-len(r.repeated) <= c.depth {
 		return nil, false
 	}
 	after, _, _ := next.excess(budget)
@@ -139,21 +140,21 @@ func (r *recomputed) with(c *cut, budget int64, sum float64) (next *recomputed, 
 		return nil, true
 	}
 	ns := 1.0
-	for _, i := range next.again[len(r.again):] {
+	for _, i := range next.repeated[len(r.repeated):] {
 		ns += next.tasks[i].ns
 	}
 	c.rate = (sum - after) / ns
 	return next, true
 }
 
-// cuts is a heap, the best first.
+// cuts is a heap, best first.
 type cuts []cut
 
 func (c cuts) Len() int           { return len(c) }
 func (c cuts) Less(i, j int) bool { return c[i].rate > c[j].rate }
 func (c cuts) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
 
-// beaten reports whether the first is not the best any more.
+// beaten reports whether the first is no longer the best.
 func (c cuts) beaten() bool {
 	return len(c) > 1 && c[1].rate > c[0].rate || len(c) > 2 && c[2].rate > c[0].rate
 }
@@ -166,17 +167,17 @@ func (c *cuts) Pop() any {
 	return x
 }
 
-// The work that rearranged may take in all, and for one value at least; where
-// there is less for each, the values are too many to try.
+// Bounds on the work of rearranged, in total and for one value; with less for
+// each, it is not run.
 const (
 	rearrangeWork = 60_000_000
 	eachWork      = 40_000
 )
 
 // rearranged is r with one value recomputed for some of its readers and all
-// tasks ordered again, where that holds less above the budget; nil where no value
-// does. It finds what under does not: values that pay only in another order.
-func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) *recomputed {
+// tasks reordered, if that has less excess; nil if there is no such value.
+// Unlike under, it finds values whose recomputation pays only in another order.
+func (r *rematerialized) rearranged(ctx context.Context, budget int64, sum float64) *rematerialized {
 	type cut struct{ store, at, depth int }
 	var cuts []cut
 	for s := range r.size {
@@ -194,7 +195,7 @@ func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) 
 	if work < eachWork {
 		return nil
 	}
-	var best *recomputed
+	var best *rematerialized
 	rate := math.Inf(-1)
 	for _, k := range cuts {
 		if ctx.Err() != nil {
@@ -202,11 +203,11 @@ func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) 
 		}
 		c := r.clone()
 		c.repeat(k.store, k.at, k.depth)
-		if k.depth > 0 && len(c.again)-len(r.again) <= k.depth {
-			continue // no further back than the cut before
+		if k.depth > 0 && len(c.repeated)-len(r.repeated) <= k.depth {
+			continue // the same as the cut before
 		}
 		ns := 1.0
-		for _, i := range c.again[len(r.again):] {
+		for _, i := range c.repeated[len(r.repeated):] {
 			ns += c.tasks[i].ns
 		}
 		c = c.compact()
@@ -219,15 +220,15 @@ func (r *recomputed) rearranged(ctx context.Context, budget int64, sum float64) 
 	return best
 }
 
-// without is r less the repetitions that turn out not to be needed for budget,
-// or, where it is not met, for the peak that is; the most expensive go first.
-func (r *recomputed) without(budget int64) *recomputed {
+// without is r without the repetitions that are not needed for budget or, where
+// it is not met, for the current peak; the most expensive are removed first.
+func (r *rematerialized) without(budget int64) *rematerialized {
 	_, peak, _ := r.excess(budget)
 	limit := max(budget, peak)
-	candidates := slices.Clone(r.again)
+	candidates := slices.Clone(r.repeated)
 	slices.SortStableFunc(candidates, func(a, b int) int { return cmp.Compare(r.tasks[b].ns, r.tasks[a].ns) })
 	for _, c := range candidates {
-		if !slices.Contains(r.again, c) {
+		if !slices.Contains(r.repeated, c) {
 			continue
 		}
 		less := r.clone()

@@ -9,19 +9,19 @@ import (
 	"dmir/syntax/diag"
 )
 
-// Check proves that fn, as its text says, the regions of its control flow
-// included, runs right whatever the streams do: a
-// step comes behind those that make what it reads, and no byte of a value is
-// written by another between where it is made and its last use. Steps of one
-// stream run in the order of the text; between streams only waits count. It
-// returns Problems, or the error of a pass where fn cannot be scheduled at all.
+// Check proves that the schedule in the text of fn, including the regions of
+// its control flow, is valid in every interleaving of the streams: a step runs
+// after those that define its operands, and no byte of a value is overwritten
+// between its definition and its last use. Steps of one stream run in the order
+// of the text; across streams only waits order them. It returns Problems, or
+// the error of a pass if fn cannot be scheduled at all.
 func Check(fn *ir.Func) error {
 	g, err := read(fn, nil, nil)
 	if err != nil {
 		return err
 	}
 	t := g.streams()
-	t.layout()
+	t.placement()
 	if len(t.problems) > 0 {
 		return t.problems
 	}
@@ -44,7 +44,7 @@ func Check(fn *ir.Func) error {
 	return nil
 }
 
-// dependencies checks that what a step reads has been made.
+// dependencies checks that the operands of every step are defined before it.
 func (t *text) dependencies() {
 	for _, s := range t.steps {
 		for _, r := range s.reads {
@@ -65,13 +65,13 @@ func (t *text) dependencies() {
 	}
 }
 
-// stretch is a part of the workspace with the block that lies in it.
-type stretch struct {
-	*block
+// allocation is a live range with its offsets in the workspace.
+type allocation struct {
+	*liveRange
 	at, end int64
 }
 
-func (s stretch) op(fn *ir.Func) *ir.Op {
+func (s allocation) op(fn *ir.Func) *ir.Op {
 	switch {
 	case s.step != nil:
 		return s.step.op
@@ -81,33 +81,33 @@ func (s stretch) op(fn *ir.Func) *ir.Op {
 	return fn.Op
 }
 
-func (s stretch) String() string {
+func (s allocation) String() string {
 	if s.step != nil {
 		return "the scratch memory of " + label(s.step.op)
 	}
 	return called(s.roots[0].value)
 }
 
-// stretches is where all values, and what steps need for themselves, lie.
-func (t *text) stretches() []stretch {
-	var out []stretch
+// allocations are those of all values and of the steps' scratch memory.
+func (t *text) allocations() []allocation {
+	var out []allocation
 	for _, r := range t.roots {
 		if r.bytes > 0 {
 			at := t.offset[r]
-			out = append(out, stretch{own(t.clock, r), at, at + r.bytes})
+			out = append(out, allocation{liveRangeOf(t.clock, r), at, at + r.bytes})
 		}
 	}
 	for i, s := range t.steps {
 		if n := s.need; n > 0 {
-			out = append(out, stretch{scratchOf(t.clock, s), t.scratch[i], t.scratch[i] + n})
+			out = append(out, allocation{scratchRange(t.clock, s), t.scratch[i], t.scratch[i] + n})
 		}
 	}
 	return out
 }
 
-// bounds checks alignment and that all lies in the workspace.
+// bounds checks that allocations are aligned and inside the workspace.
 func (t *text) bounds() {
-	for _, s := range t.stretches() {
+	for _, s := range t.allocations() {
 		switch {
 		case s.at < 0 || s.at > t.workspace || s.end > t.workspace:
 			t.problem(s.op(t.fn), "DM846", "%s takes bytes %d to %d of a workspace of %d", s, s.at, s.end, t.workspace)
@@ -117,16 +117,16 @@ func (t *text) bounds() {
 	}
 }
 
-// overlaps checks that what shares bytes is never there at the same time.
+// overlaps checks that allocations that overlap do not interfere.
 func (t *text) overlaps() {
-	all := t.stretches()
-	slices.SortStableFunc(all, func(a, b stretch) int { return cmp.Compare(a.at, b.at) })
+	all := t.allocations()
+	slices.SortStableFunc(all, func(a, b allocation) int { return cmp.Compare(a.at, b.at) })
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if b.at >= a.end {
 				break
 			}
-			if !apart(t.clock, a.block, b.block) || t.replaces(a, b) || t.replaces(b, a) {
+			if !interfere(t.clock, a.liveRange, b.liveRange) || t.replaces(a, b) || t.replaces(b, a) {
 				continue
 			}
 			first, second := a, b
@@ -140,9 +140,9 @@ func (t *text) overlaps() {
 	}
 }
 
-// replaces reports whether b is written over a by a step that may do so, being
-// the last to read a.
-func (t *text) replaces(a, b stretch) bool {
+// replaces reports whether b overwrites a by a step that may do so, as the last
+// reader of a.
+func (t *text) replaces(a, b allocation) bool {
 	if a.step != nil || b.step != nil || a.at != b.at {
 		return false
 	}

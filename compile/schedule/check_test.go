@@ -27,7 +27,7 @@ const byHand = `func.func @f(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<6
 }
 `
 
-// What a person gets wrong in a schedule is said, each fault by its code.
+// Errors in a schedule written by hand are reported, each by its code.
 func TestFaults(t *testing.T) {
 	cases := []struct{ name, old, now, want string }{
 		{"as it is", "", "", ""},

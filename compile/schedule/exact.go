@@ -6,17 +6,15 @@ import (
 	"encoding/binary"
 )
 
-// exact looks for an order with a peak below the one given, and if it finds one
-// it is one of the lowest there is. Proven reports that the search came to its
-// end: then no order is better than the one found or, where none was, than the
-// one given.
+// exact searches for an order of minimum peak, below the peak given. Proven
+// reports that the search was complete: then no order is better than the one
+// found or, if there is none, than the given peak.
 //
 // It is a shortest-path search over sets of tasks that have run, where the
-// length of a path is its peak. What is live depends on the set alone, and a
-// task that fits under the peak so far and leaves no more live than before may
-// run at once: moved forward in any order it raises no step, because what it
-// gives back later it gives back no less of, and what it makes stands where it
-// would have stood. That leaves few sets even of graphs with hundreds of tasks.
+// length of a path is its peak. Live memory is a function of the set, and a
+// task that fits under the current peak and leaves no more memory live than
+// before may run at once: moved forward in any order, it raises the memory of
+// no step. That leaves few sets even of graphs with hundreds of tasks.
 func (p *problem) exact(ctx context.Context, given int64, limit int) (order []int, proven bool) {
 	n := len(p.tasks)
 	s := &search{problem: p, behind: p.behind(), readers: p.readers(), best: map[string]int64{}, bound: given}
@@ -82,12 +80,12 @@ type search struct {
 	readers []int32
 	best    map[string]int64 // lowest peak with which a set was reached
 	queue   queue
-	bound   int64 // only peaks below it are of interest
+	bound   int64 // only peaks below it are searched
 	seq     int
-	work    int // of expanding one node
+	work    int // of expanding a node
 }
 
-// state is memory after the tasks of d.
+// state is the memory after the tasks of d.
 func (s *search) state(d *node) *state {
 	m := &state{s.problem, append([]int32(nil), s.readers...), d.live}
 	for i := range s.tasks {
@@ -113,7 +111,7 @@ func (s *search) ready(d *node, i int) bool {
 	return true
 }
 
-// expand queues what follows from d and gives the work it took.
+// expand queues the successors of d and returns the work.
 func (s *search) expand(d *node) (work int) {
 	m := s.state(d)
 	for i := range s.tasks {
@@ -132,7 +130,7 @@ func (s *search) expand(d *node) (work int) {
 	return work
 }
 
-// close runs every task that costs nothing to run at once.
+// close runs every task that raises no memory.
 func (s *search) close(d *node) *node {
 	m := s.state(d)
 	for again := true; again; {
@@ -163,7 +161,8 @@ func (s *search) push(d *node) {
 	heap.Push(&s.queue, d)
 }
 
-// queue is by peak, then by how much is done, then first come first served.
+// queue is ordered by peak, then by the number of tasks done, then first in,
+// first out.
 type queue []*node
 
 func (q queue) Len() int { return len(q) }

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// beam is list scheduling with lookahead: it builds an order task by task and
-// keeps, at every length, the width most promising beginnings: those with the
-// lowest peak so far, then with the least left live.
+// beam is list scheduling with beam search: it builds orders task by task and
+// keeps, at every length, the width best prefixes: those with the lowest peak,
+// then with the least live memory.
 func (p *problem) beam(ctx context.Context, width int) []int {
 	n := len(p.tasks)
 	behind := p.behind()
@@ -29,12 +29,12 @@ func (p *problem) beam(ctx context.Context, width int) []int {
 			from       *beginning
 			task       int
 			peak, live int64
-			mark       uint64 // of the set of tasks: two orders of one set differ in nothing but their peak
+			mark       uint64 // hash of the set of tasks: two orders of one set differ only in their peak
 		}
 		var choices []choice
 		for _, b := range level {
 			for _, i := range b.ready {
-				choices = append(choices, choice{b, i, max(b.peak, b.held(i)), b.live + b.gain(i), b.mark + spread(i)})
+				choices = append(choices, choice{b, i, max(b.peak, b.held(i)), b.live + b.gain(i), b.mark + taskHash(i)})
 			}
 		}
 		slices.SortStableFunc(choices, func(a, b choice) int {
@@ -56,8 +56,8 @@ func (p *problem) beam(ctx context.Context, width int) []int {
 	return level[0].order()
 }
 
-// spread gives every task a number of its own such that sums tell sets apart.
-func spread(i int) uint64 {
+// taskHash is the hash of a task; that of a set is the sum.
+func taskHash(i int) uint64 {
 	x := (uint64(i) + 1) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	return x ^ x>>27
@@ -66,7 +66,7 @@ func spread(i int) uint64 {
 type beginning struct {
 	*state
 	peak   int64
-	open   []int32 // tasks that each one still waits for
+	open   []int32 // number of predecessors that have not run, by task
 	ready  []int   // in order
 	mark   uint64
 	parent *beginning
@@ -77,7 +77,7 @@ func (b *beginning) with(i int, peak int64, behind []int) *beginning {
 	m := *b.state
 	m.left = slices.Clone(m.left)
 	m.run(i)
-	c := &beginning{state: &m, peak: peak, open: slices.Clone(b.open), mark: b.mark + spread(i), parent: b, last: i}
+	c := &beginning{state: &m, peak: peak, open: slices.Clone(b.open), mark: b.mark + taskHash(i), parent: b, last: i}
 	for _, j := range b.ready {
 		if j != i {
 			c.ready = append(c.ready, j)
@@ -101,9 +101,8 @@ func (b *beginning) order() []int {
 	return out
 }
 
-// improve moves single tasks to other places as long as that lowers the peak,
-// or lowers what is live at the steps that hold almost as much. rounds is how
-// many moves it tries.
+// improve moves single tasks while that lowers the peak, or the memory of the
+// steps close to it. rounds is the number of moves tried.
 func (p *problem) improve(ctx context.Context, order []int, rounds int) []int {
 	n := len(order)
 	if n < 3 {
@@ -158,7 +157,7 @@ func (p *problem) improve(ctx context.Context, order []int, rounds int) []int {
 	return best
 }
 
-// pressure is what is held above nine tenths of the peak, over all steps.
+// pressure is the memory above nine tenths of the peak, summed over all steps.
 func pressure(live []int64, peak int64) (sum float64) {
 	from := peak - peak/10
 	for _, n := range live {
@@ -169,7 +168,7 @@ func pressure(live []int64, peak int64) (sum float64) {
 	return sum
 }
 
-// move takes the element at from out and puts it in so that it stands at to.
+// move moves the element at from to index to.
 func move(s []int, from, to int) {
 	x := s[from]
 	if from < to {
@@ -180,20 +179,20 @@ func move(s []int, from, to int) {
 	s[to] = x
 }
 
-// The work that ordering may take, in visits of a task or a store: about two
-// seconds where all of it is used.
+// Bounds on the work of ordering, in visits of a task or a store: about two
+// seconds in all.
 const (
 	exactWork = 60_000_000
 	listWork  = 40_000_000
 )
 
-// lowest is the order with the lowest peak that can be found, the given one
-// where none is lower; proven reports that there is none below it.
+// lowest is the order with the lowest peak found, the given one if none is
+// lower; proven reports that it is a minimum.
 func (p *problem) lowest(ctx context.Context, given []int) (order []int, proven bool) {
 	return p.lowestWithin(ctx, given, exactWork, listWork)
 }
 
-// lowestWithin is lowest with limits on the work of its two ways.
+// lowestWithin is lowest with bounds on the work of its two searches.
 func (p *problem) lowestWithin(ctx context.Context, given []int, exactWork, listWork int) (order []int, proven bool) {
 	_, peak := p.holds(given)
 	if peak <= p.least() {

@@ -13,8 +13,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// model is a function as its schedule sees it: steps, and the values that take
-// memory.
+// model is a function as a graph of steps and the values that need memory.
 type model struct {
 	fn     *ir.Func
 	sizes  memory.Sizes
@@ -35,25 +34,25 @@ type step struct {
 	makes   []*root
 	scratch int64 // bytes, rounded up to Align
 	need    int64 // bytes, as they are
-	// onto is for each of makes the value that it is written over because the op
-	// updates that in place; nil for others. All else that reads it comes before.
+	// onto is, for each of makes, the value that the op updates in place, nil for
+	// others; its other readers run before.
 	onto []*root
 }
 
-// root is a value with storage of its own, which is shared by the views of it.
+// root is a value with storage, which its views share.
 type root struct {
-	value *ir.Value
-	index int
-	kind  kind
-	bytes int64 // 0 where it needs none
-	size  int64 // rounded up to Align
-	away  bool  // it lies outside the device's memory, or, of a region, outside of what is planned
-	maker *step // nil of arguments and constants
-	reads []*step
-	out   bool // the function returns it, or a view of it
-	// lent is the argument in whose bytes it lies, having been written over it;
-	// nil where it has bytes of its own, or takes over those of another result.
-	lent *root
+	value    *ir.Value
+	index    int
+	kind     kind
+	bytes    int64 // 0 if it needs none
+	size     int64 // rounded up to Align
+	external bool  // outside the device's memory or, in a region, outside of the region's memory
+	maker    *step // nil of arguments and constants
+	reads    []*step
+	out      bool // the function returns it, or a view of it
+	// aliased is the argument whose memory it overwrites; nil where it has memory
+	// of its own, or overwrites another result.
+	aliased *root
 }
 
 type kind uint8
@@ -64,13 +63,14 @@ const (
 	constant
 )
 
-// persistent reports whether r's bytes are its own throughout.
+// persistent reports whether r never shares its memory.
 func (r *root) persistent() bool { return r.kind != temp }
 
-// kept reports whether r's bytes are never given back.
+// kept reports whether r's memory is never freed.
 func (r *root) kept() bool { return r.out || r.persistent() }
 
-// read looks at fn, with sizes of symbols from bind over those of the function.
+// read builds the model of fn, with sizes of symbols from bind over those of
+// the function.
 func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 	if fn.Body == nil {
 		return nil, pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
@@ -147,19 +147,19 @@ func (g *model) step(o *ir.Op) error {
 			continue
 		}
 		if over.kind == argument {
-			r.lent = over
+			r.aliased = over
 		} else {
-			r.lent = over.lent
+			r.aliased = over.aliased
 		}
-		if r.lent != nil {
-			r.bytes, r.size, r.away = 0, 0, r.lent.away
+		if r.aliased != nil {
+			r.bytes, r.size, r.external = 0, 0, r.aliased.external
 		}
 	}
 	return nil
 }
 
-// onto is the value that result i of o is written over because o updates it in
-// place, nil where there is none.
+// onto is the value that o updates in place in result i, nil where there is
+// none.
 func (g *model) onto(o *ir.Op, i int) *root {
 	if g.sizes.Over == nil {
 		return nil
@@ -171,18 +171,18 @@ func (g *model) onto(o *ir.Op, i int) *root {
 	return g.rootOf[v]
 }
 
-// maxBytes bounds the size of one value so that no sum of sizes wraps; no
-// device holds as much.
+// maxBytes bounds the size of one value so that sums of sizes do not overflow;
+// it exceeds any device's memory.
 const maxBytes = math.MaxInt64 >> 24
 
 func (g *model) add(v *ir.Value, k kind, maker *step) error {
 	r := &root{value: v, index: len(g.roots), kind: k, maker: maker}
 	t := v.Tensor()
-	r.away = t != nil && t.At.Space != types.HBM && t.At.Space != ""
+	r.external = t != nil && t.At.Space != types.HBM && t.At.Space != ""
 	d := g.sizes.Value(v)
 	switch x := v.Type.(type) {
 	case *types.Tensor:
-	case types.Scalar: // analysis counts tensors alone; one that is handed over takes bytes
+	case types.Scalar: // analysis counts only tensors; a scalar between steps needs memory
 		d = dim.Const(x.Elem.Bytes())
 	default:
 		e := pass.Errorf(v.Op, "DM804", "%s is of type %s, which devices do not hold", called(v), v.Type)
@@ -203,8 +203,8 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		return pass.Errorf(v.Op, "DM805", "%s has more bytes than any device holds", called(v))
 	}
 	r.bytes = max(n, 0)
-	if k == argument && pass.IsRegion(g.fn) { // it lies in the memory of what is around
-		r.bytes, r.away = 0, true
+	if k == argument && pass.IsRegion(g.fn) { // its memory belongs to the enclosing function
+		r.bytes, r.external = 0, true
 	}
 	r.size = roundUp(r.bytes)
 	g.roots = append(g.roots, r)
@@ -217,13 +217,14 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 
 func roundUp(n int64) int64 { return (n + Align - 1) / Align * Align }
 
-// over lists what result i of s may be written over, if s is the last to read
-// it: what it updates in place, and, where the function allows it, an operand of an
-// element-wise kernel, each element of which the thread reads that writes it.
+// over lists the values that result i of s may overwrite, if s is their last
+// reader: the operand of an update in place and, where the function allows it,
+// an operand of an element-wise kernel whose elements are read by the threads
+// that write them.
 func (g *model) over(s *step, i int) []*root {
 	o := s.op
 	if x := s.onto[i]; x != nil {
-		if s.makes[i].lent != nil {
+		if s.makes[i].aliased != nil {
 			return nil
 		}
 		return []*root{x}
@@ -243,8 +244,8 @@ func (g *model) over(s *step, i int) []*root {
 	return out
 }
 
-// before are the steps that read what s writes over: they come first, though s
-// needs nothing that they make.
+// before are the steps that read values that s overwrites; they run first,
+// although s does not depend on their results.
 func (g *model) before(s *step) (steps []int) {
 	for _, x := range s.onto {
 		if x == nil {
@@ -259,8 +260,8 @@ func (g *model) before(s *step) (steps []int) {
 	return steps
 }
 
-// seen is in how many ways the kernel k reads r: once for each value from
-// outside, be it r's own or a view, which has another index.
+// seen is the number of ways in which the kernel k reads r: once for each
+// captured value, r or a view of it, with its own index.
 func (g *model) seen(k *ir.Op, r *root) int {
 	n := 0
 	for _, v := range ir.UsedValues(k) {
@@ -271,10 +272,10 @@ func (g *model) seen(k *ir.Op, r *root) int {
 	return n
 }
 
-// pointwise lists the values from outside that the element-wise kernel k reads
-// at the one index at which it writes result: they have the result's shape,
-// order and element type, and so has everything that the kernel yields, so that
-// one loop over the elements is all of it. nil where k is no such kernel.
+// pointwise lists the captured values that the element-wise kernel k reads only
+// at the index at which it writes result: they have the result's shape, order
+// and element type, as have all values that the kernel yields, so that it is a
+// single loop over the elements. nil if k is no such kernel.
 func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
 	want := result.Tensor()
 	body := k.Body(0)

@@ -17,15 +17,15 @@ import (
 	"dmir/dialect/types"
 )
 
-// Order is the pass "schedule": the steps in an order that holds as little
-// memory at once as can be found, in the order of the text where that holds no
-// more; streams and waits; and, where the function has a dm.max_peak that no
-// order keeps, values made a second time instead of being held.
+// Order is the pass "schedule": it finds an order of the steps with low peak
+// memory, preferring the order of the text where that is as low; assigns
+// streams and waits; and recomputes values where the function has a dm.max_peak
+// that no order meets.
 //
-// On one stream order does not change what the steps take, so memory decides. A
-// second stream is used only where the machine model says that it saves time,
-// and where no more memory is held than in the order of the text, or than the
-// last level of cache has room for: then memory is not what the function lacks.
+// On one stream the order does not change the time, so memory decides. A second
+// stream is used only if the machine model predicts that it saves time, and if
+// the peak stays below that of the order of the text or below the size of the
+// last-level cache: then memory is not the bottleneck.
 func Order() pass.Pass {
 	return pass.Pass{
 		Name:    "schedule",
@@ -60,13 +60,13 @@ func order(u *pass.Unit) error {
 	}
 	best, _ := p.lowest(ctx, p.textOrder())
 	if exact := g.problem(false); exact.peak(best) > exact.peak(p.textOrder()) {
-		best = p.textOrder() // better only by what rounding adds
+		best = p.textOrder() // better only by rounding
 	}
 	budget, limited, err := maxPeak(fn, u.Options.Bind)
 	if err != nil {
 		return err
 	}
-	r := newRecomputed(p, best, func(i int) bool { return g.steps[i].op.Name == op.Kernel })
+	r := newRematerialized(p, best, func(i int) bool { return g.steps[i].op.Name == op.Kernel })
 	if _, peak, _ := r.excess(budget); limited && peak > budget {
 		if r, err = fit(ctx, g, r, budget); err != nil {
 			return err
@@ -76,9 +76,9 @@ func order(u *pass.Unit) error {
 	for i := range each {
 		each[i] = ds[r.origin[i]]
 	}
-	stream, waits := spreadOut(r.problem, r.order, each)
+	stream, waits := assignStreams(r.problem, r.order, each)
 	if slices.Max(append(stream, 0)) > 0 {
-		allowed := held(newRecomputed(p, p.textOrder(), nil), t.stream, t.waits)
+		allowed := held(newRematerialized(p, p.textOrder(), nil), t.stream, t.waits)
 		if allowed = max(allowed, m.L2); limited {
 			allowed = budget
 		}
@@ -88,7 +88,7 @@ func order(u *pass.Unit) error {
 	}
 	estimate(fn, held(r, stream, waits))
 	ops := apply(g, r)
-	if slices.Max(append(stream, 0)) > 0 { // in the new order other updates may be in place, and wait for what reads there
+	if slices.Max(append(stream, 0)) > 0 { // in the new order other updates may be in place, and wait for readers
 		if g, err = read(fn, u.Module, u.Options.Bind); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func order(u *pass.Unit) error {
 	return ctx.Err()
 }
 
-// maxPeak is the budget that fn has for its memory.
+// maxPeak is the memory budget of fn.
 func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err error) {
 	limits, errs := cost.ParseBudget(fn)
 	for _, e := range errs {
@@ -129,8 +129,8 @@ func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err
 	return 0, false, nil
 }
 
-// fit recomputes values, and orders again, until nothing holds more than budget.
-func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recomputed, error) {
+// fit recomputes values and reorders until no step holds more than budget.
+func fit(ctx context.Context, g *model, r *rematerialized, budget int64) (*rematerialized, error) {
 	r = r.fit(ctx, budget)
 	if _, peak, top := r.excess(budget); peak > budget {
 		return nil, g.overBudget(r, budget, peak, top)
@@ -138,8 +138,8 @@ func fit(ctx context.Context, g *model, r *recomputed, budget int64) (*recompute
 	return r, nil
 }
 
-// overBudget lists what holds the memory at place top of r's order.
-func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
+// overBudget lists the values live at position top of r's order.
+func (g *model) overBudget(r *rematerialized, budget, peak int64, top int) error {
 	if len(r.order) == 0 {
 		return pass.Errorf(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
 			g.fn.Name, units.Bytes(peak), units.Bytes(peak-budget), cost.MaxPeak)
@@ -185,9 +185,9 @@ func (g *model) overBudget(r *recomputed, budget, peak int64, top int) error {
 		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
 }
 
-// held is the most that can be held at one time when r's steps run on streams:
-// at a step, all that may have been made and is not known to be used up.
-func held(r *recomputed, stream []int, waits [][]int) (most int64) {
+// held is the most memory that can be live at once when r's steps run on
+// streams: at a step, all that may be defined and is not known to be dead.
+func held(r *rematerialized, stream []int, waits [][]int) (most int64) {
 	c := newClock(stream, waits)
 	place := make([]int, len(r.tasks))
 	for k, i := range r.order {
@@ -202,7 +202,7 @@ func held(r *recomputed, stream []int, waits [][]int) (most int64) {
 	for k := range r.order {
 		sum := r.base
 		for j, i := range r.order {
-			if j != k && c.before(k, j) { // made behind this step
+			if j != k && c.before(k, j) { // defined after this step
 				continue
 			}
 			if j == k || !c.before(j, k) {

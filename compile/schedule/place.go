@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// layout is the problem of giving blocks of memory their offsets.
-type layout struct {
-	size    []int64   // of each block, more than 0
-	first   []int     // the step that writes it first
-	length  []int     // steps from there to the last that reads it
-	apart   [][]int32 // blocks that each one must not share bytes with
-	cliques [][]int32 // for some moments, the blocks that are there, no two of which share bytes
-	base    int64     // bytes below all of them
-	offset  []int64
+// placement is the problem of assigning offsets to live ranges.
+type placement struct {
+	size       []int64   // of each live range, more than 0
+	first      []int     // the step that writes it first
+	length     []int     // steps from there to the last reader
+	interferes [][]int32 // neighbours in the interference graph
+	cliques    [][]int32 // sets of live ranges that interfere pairwise
+	base       int64     // bytes below all of them
+	offset     []int64
 }
 
-// bound is the most that is there at one moment: no offsets need less.
-func (l *layout) bound() (most int64) {
+// bound is the largest size of a clique, a lower bound on every placement.
+func (l *placement) bound() (most int64) {
 	for _, c := range l.cliques {
 		var sum int64
 		for _, i := range c {
@@ -33,20 +33,19 @@ func (l *layout) bound() (most int64) {
 	return most
 }
 
-// The work that placing may take, in visits of a block or a moment: about a
-// second where all of it is used, and a tenth of that where the peak is within
-// 1 % of the bound already.
+// Bounds on the work of placing, in visits of a live range or a clique: about a
+// second in all, and a tenth of that where the peak is within 1 % of the bound.
 const (
 	annealWork  = 80_000_000
 	skylineWork = 40_000_000
 )
 
-// place finds offsets and gives the end of the highest block. The blocks in the
-// order of time, size, area and length, each put into the smallest gap that
-// holds it, are a start; where that is above the bound, a search among all
-// offsets in which every block rests on another one, and random changes of the
-// order, go on until there is nothing lower or the limit of work is reached.
-func (l *layout) place(ctx context.Context) int64 {
+// place finds offsets and returns the peak. It starts with best-fit in the
+// orders of time, size, area and length; where these are above the bound, a
+// search of all placements in which every live range rests on another, and
+// random changes of the order, follow until nothing is lower or the limit of
+// work is reached.
+func (l *placement) place(ctx context.Context) int64 {
 	bound := l.bound()
 	best, at, order := int64(-1), []int64(nil), []int(nil)
 	keep := func(peak int64, o []int) {
@@ -90,32 +89,32 @@ func (l *layout) place(ctx context.Context) int64 {
 	return max(best, 0)
 }
 
-func (l *layout) byTime(a, b int) int {
+func (l *placement) byTime(a, b int) int {
 	return cmp.Or(cmp.Compare(l.first[a], l.first[b]), cmp.Compare(l.length[b], l.length[a]))
 }
 
-func (l *layout) bySize(a, b int) int {
+func (l *placement) bySize(a, b int) int {
 	return cmp.Or(cmp.Compare(l.size[b], l.size[a]), cmp.Compare(l.length[b], l.length[a]))
 }
 
-func (l *layout) byArea(a, b int) int {
+func (l *placement) byArea(a, b int) int {
 	area := func(i int) float64 { return float64(l.size[i]) * float64(l.length[i]+1) }
 	return cmp.Compare(area(b), area(a))
 }
 
-func (l *layout) byLength(a, b int) int {
+func (l *placement) byLength(a, b int) int {
 	return cmp.Or(cmp.Compare(l.length[b], l.length[a]), cmp.Compare(l.size[b], l.size[a]))
 }
 
-// fit puts the blocks in an order into the smallest gaps that hold them and
-// gives the end of the highest.
-func (l *layout) fit(order []int) (peak int64) {
+// fit places live ranges in the given order, each into the smallest gap that
+// holds it, and returns the peak.
+func (l *placement) fit(order []int) (peak int64) {
 	placed := make([]bool, len(l.size))
 	l.offset = make([]int64, len(l.size))
 	var around []int32
 	for _, i := range order {
 		around = around[:0]
-		for _, j := range l.apart[i] {
+		for _, j := range l.interferes[i] {
 			if placed[j] {
 				around = append(around, j)
 			}
@@ -138,14 +137,14 @@ func (l *layout) fit(order []int) (peak int64) {
 	return peak
 }
 
-// anneal changes an order at random, mostly by putting a block that reaches the
-// top further forward, and keeps what does not raise the peak much.
-func (l *layout) anneal(ctx context.Context, start []int, bound int64, work int) (int64, []int) {
+// anneal changes an order at random, mostly by moving a live range at the peak
+// forward, and keeps changes that do not raise the peak much.
+func (l *placement) anneal(ctx context.Context, start []int, bound int64, work int) (int64, []int) {
 	order := slices.Clone(start)
 	peak := l.fit(order)
 	best, bestOrder := peak, slices.Clone(order)
 	each := 1
-	for _, a := range l.apart {
+	for _, a := range l.interferes {
 		each += 4 * (len(a) + 1)
 	}
 	rounds := work / each
@@ -157,7 +156,7 @@ func (l *layout) anneal(ctx context.Context, start []int, bound int64, work int)
 		}
 		copy(trial, order)
 		from := r.IntN(len(order))
-		if r.IntN(3) > 0 { // a block that reaches the top, or one it rests on
+		if r.IntN(3) > 0 { // a live range at the peak, or one it rests on
 			for tries := 0; tries < 64 && l.offset[trial[from]]+l.size[trial[from]] < peak; tries++ {
 				from = r.IntN(len(order))
 			}

@@ -9,9 +9,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// Plan is the pass "plan": where in one allocation every argument, constant and
-// result lies, under the order, the streams and the waits of the text. Values
-// that are never there at the same time share bytes.
+// Plan is the pass "plan": it assigns every argument, constant and result an
+// offset in one allocation, for the order, the streams and the waits of the
+// text. Values that are never live at the same time share memory.
 func Plan() pass.Pass {
 	return pass.Pass{
 		Name:    "plan",
@@ -53,7 +53,7 @@ func plan(u *pass.Unit) error {
 		}
 	}
 	bs := g.blocks(t.clock)
-	l := layoutOf(t.clock, bs)
+	l := placementOf(t.clock, bs)
 	l.base = top
 	at, peak := assignOffsets(u.Context(), l)
 	for i, b := range bs {
@@ -80,8 +80,8 @@ func plan(u *pass.Unit) error {
 	return nil
 }
 
-// assignOffsets places each part of l for itself; all parts begin at 0.
-func assignOffsets(ctx context.Context, l *layout) (at []int64, peak int64) {
+// assignOffsets places each component of l by itself; all begin at 0.
+func assignOffsets(ctx context.Context, l *placement) (at []int64, peak int64) {
 	at = make([]int64, len(l.size))
 	for _, members := range l.parts() {
 		p := l.part(members)
@@ -98,14 +98,14 @@ func asError(ps Problems) error {
 	return &pass.Error{Span: ps[0].Span, Code: ps[0].Code, Msg: ps[0].Message, Help: ps[0].Help}
 }
 
-// write puts a plan into the text.
+// write records a plan in the text.
 func (g *model) write(offset map[*root]int64, scratch map[*step]int64, workspace int64) {
 	where := func(r *root) int64 {
-		if r.away {
+		if r.external {
 			return -1
 		}
-		if r.lent != nil {
-			return offset[r.lent]
+		if r.aliased != nil {
+			return offset[r.aliased]
 		}
 		return offset[r]
 	}

@@ -6,28 +6,28 @@ import (
 	"dmir/compile/pass"
 )
 
-// problem is what ordering is about: tasks that make and read stores of
-// memory. Tasks are numbered in an order that is valid.
+// problem is an instance of memory-aware scheduling: tasks that define and read
+// stores. Tasks are numbered in a valid order.
 type problem struct {
 	tasks []task
 	size  []int64 // bytes of each store
-	kept  []bool  // the store is never given back once it is made
-	base  int64   // bytes that are taken throughout
+	kept  []bool  // the store is never freed
+	base  int64   // bytes that are live throughout
 }
 
 // task is a step.
 type task struct {
-	after   []int   // tasks that make what it reads, each once
+	after   []int   // tasks that define its operands, each once
 	reads   []int   // stores, each once
 	makes   []int   // stores
-	over    [][]int // for each of makes the stores that it may take over, if this task is the last to read them; may be nil
-	scratch int64   // bytes that it needs beside all that
+	over    [][]int // for each of makes the stores that it may overwrite, if this task is their last reader; may be nil
+	scratch int64   // bytes of scratch memory
 	ns      float64 // predicted time
-	once    bool    // it is never run a second time
+	once    bool    // it is never repeated
 }
 
-// problem is the order of g's steps as it is asked for, of sizes that are
-// rounded up to Align or as they are.
+// problem is the instance for g's steps, with sizes rounded up to Align or
+// exact.
 func (g *model) problem(rounded bool) *problem {
 	size := func(r *root) int64 {
 		if rounded {
@@ -75,7 +75,7 @@ func (g *model) problem(rounded bool) *problem {
 	return p
 }
 
-// readers is how many tasks read each store.
+// readers is the number of readers of each store.
 func (p *problem) readers() []int32 {
 	n := make([]int32, len(p.size))
 	for i := range p.tasks {
@@ -86,7 +86,7 @@ func (p *problem) readers() []int32 {
 	return n
 }
 
-// behind is the tasks that wait for each one.
+// behind are the tasks that wait for each one.
 func (p *problem) behind() [][]int {
 	out := make([][]int, len(p.tasks))
 	for i := range p.tasks {
@@ -106,7 +106,7 @@ type state struct {
 
 func (p *problem) start() *state { return &state{p, p.readers(), p.base} }
 
-// held is what is live while task i runs next.
+// held is the live memory while task i runs next.
 func (m *state) held(i int) int64 {
 	t := &m.tasks[i]
 	n := m.live + t.scratch
@@ -128,7 +128,7 @@ func (m *state) held(i int) int64 {
 	return n
 }
 
-// gain is by how much live grows when task i has run next.
+// gain is the change of live memory once task i has run next.
 func (m *state) gain(i int) (n int64) {
 	t := &m.tasks[i]
 	for _, s := range t.makes {
@@ -152,7 +152,7 @@ func (m *state) run(i int) {
 	}
 }
 
-// holds is what is live while each task of order runs, and the most of it.
+// holds is the live memory while each task of order runs, and its maximum.
 func (p *problem) holds(order []int) (live []int64, peak int64) {
 	m := p.start()
 	live = make([]int64, len(order))
@@ -165,14 +165,14 @@ func (p *problem) holds(order []int) (live []int64, peak int64) {
 	return live, max(peak, m.live)
 }
 
-// peak is the most that order holds.
+// peak is the maximum live memory of order.
 func (p *problem) peak(order []int) int64 {
 	_, peak := p.holds(order)
 	return peak
 }
 
-// least is a bound below which no order comes: what the largest task needs for
-// itself, and what is there at the end.
+// least is a lower bound on the peak of any order: the memory of the largest
+// task by itself, and that live at the end.
 func (p *problem) least() int64 {
 	end := p.base
 	most := p.base

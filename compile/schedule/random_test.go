@@ -85,7 +85,7 @@ func randomText(seed uint64, n int, attrs string) string {
 		types[0], types[2], types[3], types[1], strings.Join(outs, ", "), attrs, b.String(), strings.Join(names, ", "), strings.Join(outs, ", "))
 }
 
-// live is the peak that the cost of a function's text says, in bytes.
+// live is the peak in the cost of a function's text, in bytes.
 func live(t testing.TB, u *pass.Unit) int64 {
 	t.Helper()
 	p, err := memory.Lay(u.Func, cost.NewFlow(u.Func, u.Module, nil).Sizes())

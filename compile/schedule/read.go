@@ -5,13 +5,13 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Schedule is the schedule and the memory plan that a function's text holds.
+// Schedule is the schedule and the memory plan in a function's text.
 type Schedule struct {
 	Steps     []Step
-	Buffers   []Buffer // arguments, constants and results in the order of the text, then what steps need for themselves
+	Buffers   []Buffer // arguments, constants and results in the order of the text, then scratch memory
 	Workspace int64    // bytes
-	// Bound is the most bytes that are needed at one step whatever the offsets,
-	// every value rounded up to Align: no plan of this schedule takes less.
+	// Bound is the most bytes that are live at one step for any offsets, with
+	// every value rounded up to Align: a lower bound on the workspace.
 	Bound   int64
 	Streams int
 }
@@ -22,37 +22,37 @@ type Step struct {
 	Stream  int
 	Waits   []int   // earlier steps on other streams that must have ended
 	Offsets []int64 // of each result, bytes; -1 for one outside the device's memory
-	// Over is for each result the operand, or value from outside, whose bytes it
-	// is written over; nil for a result with bytes of its own. Whoever makes the
-	// code must read each element of it before writing it, in one thread.
+	// Over is, for each result, the operand or captured value that it overwrites;
+	// nil for a result with memory of its own. The generated code must read each
+	// element of it before writing it, in one thread.
 	Over          []*ir.Value
-	Scratch       int64 // bytes that the step needs while it runs
+	Scratch       int64 // bytes of scratch memory
 	ScratchOffset int64
 }
 
 // Buffer is the storage of one value.
 type Buffer struct {
 	Value  *ir.Value     // nil for the scratch memory of a step
-	Views  []*ir.Value   // values that are the same bytes in another shape
+	Views  []*ir.Value   // values that share the memory in another shape
 	Kind   artifact.Kind // a returned argument is an Input, a returned constant a Constant
 	Offset int64
 	Bytes  int64
-	// First and Last are the steps between which the bytes hold the value: First
-	// is -1 for what is there from the start, Last the number of steps for what
-	// is there at the end.
+	// First and Last are the live range in steps: First is -1 for memory that is
+	// live from the start, Last the number of steps for memory that is live to
+	// the end.
 	First, Last int
 }
 
-// Read is the schedule and plan of fn, which the passes schedule and plan have
-// gone over. Errors are those of Check about the form of the attributes; what
-// they say is not proven.
+// Read returns the schedule and plan of fn, on which the passes schedule and
+// plan have run. Errors are those of Check about the form of the attributes;
+// the schedule is not proven valid.
 func Read(fn *ir.Func) (*Schedule, error) {
 	g, err := read(fn, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	t := g.streams()
-	t.layout()
+	t.placement()
 	if len(t.problems) > 0 {
 		return nil, t.problems
 	}
@@ -74,7 +74,7 @@ func Read(fn *ir.Func) (*Schedule, error) {
 			s.Bound += r.size
 		}
 	}
-	s.Bound += layoutOf(t.clock, g.blocks(t.clock)).bound()
+	s.Bound += placementOf(t.clock, g.blocks(t.clock)).bound()
 	return s, nil
 }
 
@@ -87,9 +87,9 @@ func Steps(fn *ir.Func) ([]Step, error) {
 	return s.Steps, nil
 }
 
-// overwritten is the value whose bytes result k of s takes over, nil for none.
+// overwritten is the value that result k of s overwrites, nil for none.
 func (t *text) overwritten(s *step, k int) *ir.Value {
-	if s.makes[k].lent != nil {
+	if s.makes[k].aliased != nil {
 		return t.captured(s, s.onto[k])
 	}
 	if s.makes[k].bytes == 0 {
@@ -103,7 +103,7 @@ func (t *text) overwritten(s *step, k int) *ir.Value {
 	return nil
 }
 
-// captured is the value by which s knows r.
+// captured is the value by which s refers to r.
 func (t *text) captured(s *step, r *root) *ir.Value {
 	for _, v := range ir.UsedValues(s.op) {
 		if t.rootOf[v] == r {

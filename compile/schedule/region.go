@@ -10,7 +10,7 @@ import (
 )
 
 // head is the op with a function's workspace as an attribute: for a region its
-// terminator, since the function is only made for a pass.
+// terminator, since the function exists only during a pass.
 func head(fn *ir.Func) *ir.Op {
 	if pass.IsRegion(fn) {
 		return fn.Body.Terminator()
@@ -18,9 +18,9 @@ func head(fn *ir.Func) *ir.Op {
 	return fn.Op
 }
 
-// RegionBytes is the scratch memory of o, a dm.while or a dm.if: what the
-// larger of its regions needs, and behind that, from offset swap on, the carried
-// values that are Swapped.
+// RegionBytes is the scratch memory of o, a dm.while or a dm.if: the memory of
+// its larger region, followed, from offset swap on, by the carried values that
+// are Swapped.
 func RegionBytes(o *ir.Op) (total, swap int64) {
 	for n := range o.Regions {
 		if t := o.Body(n).Terminator(); t != nil {
@@ -40,9 +40,9 @@ func RegionBytes(o *ir.Op) (total, swap int64) {
 	return total, swap
 }
 
-// Swapped are the numbers of the values that o, a dm.while, carries and whose
-// next may lie where another carried value was: they are put aside before any is
-// written.
+// Swapped are the indices of the values carried by o, a dm.while, whose next
+// value may be in the memory of another carried value: they are copied to
+// temporary memory before any is overwritten.
 func Swapped(o *ir.Op) (out []int) {
 	if o.Name != op.While {
 		return nil
@@ -57,8 +57,8 @@ func Swapped(o *ir.Op) (out []int) {
 	return out
 }
 
-// hoist moves the constants that stand in regions of fn's control flow to its
-// start: they are there throughout, and what a region needs is not.
+// hoist moves the constants in regions of fn's control flow to its start: they
+// are live throughout, and the memory of a region is not.
 func hoist(fn *ir.Func) {
 	var found []*ir.Op
 	var look func(b *ir.Block)
@@ -85,8 +85,8 @@ func hoist(fn *ir.Func) {
 	fn.Body.Ops = slices.Concat(found, fn.Body.Ops)
 }
 
-// estimate notes what a region holds at most in the order that was found, for
-// the order of what is around it; the plan has what it needs.
+// estimate records the peak of a region in the order found, for ordering the
+// enclosing function; the plan has the exact size.
 func estimate(fn *ir.Func, bytes int64) {
 	if pass.IsRegion(fn) {
 		head(fn).SetAttr(WorkspaceAttr, types.Int{V: roundUp(bytes)})

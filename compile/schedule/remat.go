@@ -2,23 +2,22 @@ package schedule
 
 import "slices"
 
-// recomputed is a problem in which some tasks run twice: what they make is given
-// back after its early readers, and made again before the late ones, instead of
-// being held in between.
-type recomputed struct {
+// rematerialized is a problem in which some tasks run twice: their results are
+// freed after the early readers and recomputed before the late ones.
+type rematerialized struct {
 	*problem
-	order  []int
-	origin []int // of each task: the one that it repeats, itself for those of the start
-	from   []int // of each store: the one whose value it holds again, itself for those of the start
-	maker  []int // of each store: the task; -1 of one that is in use no more
-	again  []int // the repeated tasks that are in use
-	alone  func(task int) bool
+	order      []int
+	origin     []int // by task: the one that it repeats, itself for an original task
+	from       []int // by store: the one whose value it has, itself for an original store
+	maker      []int // by store: the task that defines it; -1 for one no longer used
+	repeated   []int // the repeated tasks that are in use
+	splittable func(task int) bool
 }
 
-// newRecomputed is p, in an order, with nothing recomputed. alone tells of which
-// tasks single results can be made without the others.
-func newRecomputed(p *problem, order []int, alone func(int) bool) *recomputed {
-	r := &recomputed{problem: p, order: order, alone: alone}
+// newRematerialized is p, in an order, with nothing recomputed. splittable
+// reports whether single results of a task can be computed without the others.
+func newRematerialized(p *problem, order []int, splittable func(int) bool) *rematerialized {
+	r := &rematerialized{problem: p, order: order, splittable: splittable}
 	for i := range p.tasks {
 		r.origin = append(r.origin, i)
 	}
@@ -34,18 +33,18 @@ func newRecomputed(p *problem, order []int, alone func(int) bool) *recomputed {
 	return r
 }
 
-// clone is a copy of r. What hangs below a task is shared: it is replaced and
-// never changed.
-func (r *recomputed) clone() *recomputed {
+// clone is a copy of r. The slices of a task are shared, since they are
+// replaced and never changed.
+func (r *rematerialized) clone() *rematerialized {
 	p := &problem{size: slices.Clone(r.size), kept: slices.Clone(r.kept), base: r.base, tasks: slices.Clone(r.tasks)}
-	return &recomputed{
+	return &rematerialized{
 		problem: p, order: slices.Clone(r.order), origin: slices.Clone(r.origin), from: slices.Clone(r.from),
-		maker: slices.Clone(r.maker), again: slices.Clone(r.again), alone: r.alone,
+		maker: slices.Clone(r.maker), repeated: slices.Clone(r.repeated), splittable: r.splittable,
 	}
 }
 
-// link sets after of task i from what it reads.
-func (r *recomputed) link(i int) {
+// link sets the predecessors of task i from its reads.
+func (r *rematerialized) link(i int) {
 	t := &r.tasks[i]
 	t.after = nil
 	for _, s := range t.reads {
@@ -55,8 +54,8 @@ func (r *recomputed) link(i int) {
 	}
 }
 
-// exchange makes task i read store now where it read old.
-func (r *recomputed) exchange(i, old, now int) {
+// substitute makes task i read store now instead of old.
+func (r *rematerialized) substitute(i, old, now int) {
 	t := &r.tasks[i]
 	swapped := func(s []int) []int {
 		s = slices.Clone(s)
@@ -77,11 +76,11 @@ func (r *recomputed) exchange(i, old, now int) {
 	r.link(i)
 }
 
-// once reports whether store s can only be made once.
-func (r *recomputed) once(s int) bool { return r.maker[s] >= 0 && r.tasks[r.maker[s]].once }
+// once reports whether store s cannot be recomputed.
+func (r *rematerialized) once(s int) bool { return r.maker[s] >= 0 && r.tasks[r.maker[s]].once }
 
-// late are the places behind place at whose tasks read store s.
-func (r *recomputed) late(s, at int) (places []int) {
+// late are the positions after place whose tasks read store s.
+func (r *rematerialized) late(s, at int) (places []int) {
 	for k := at + 1; k < len(r.order); k++ {
 		if slices.Contains(r.tasks[r.order[k]].reads, s) {
 			places = append(places, k)
@@ -90,11 +89,11 @@ func (r *recomputed) late(s, at int) (places []int) {
 	return places
 }
 
-// repeat makes store s again right before its first reader behind place at, for
-// all readers from there on. What its maker reads and nothing holds there any
-// more is made again too, up to depth tasks back; beyond that it is held.
-// It reports false where that repeats nothing new.
-func (r *recomputed) repeat(s, at, depth int) bool {
+// repeat recomputes store s right before its first reader after position at,
+// for all readers from there on. Operands of the recomputation that are no
+// longer live are recomputed too, up to depth tasks back; beyond that they are
+// kept live. It returns false if nothing is recomputed.
+func (r *rematerialized) repeat(s, at, depth int) bool {
 	late := r.late(s, at)
 	if len(late) == 0 || r.kept[s] || r.once(s) {
 		return false
@@ -105,19 +104,20 @@ func (r *recomputed) repeat(s, at, depth int) bool {
 	}
 	now := r.insert(s, late[0], depth)
 	for _, i := range readers {
-		r.exchange(i, s, now)
+		r.substitute(i, s, now)
 	}
 	return true
 }
 
-// insert puts a repetition of the maker of s at a place and gives its store.
-func (r *recomputed) insert(s, place, depth int) (now int) {
+// insert inserts a repetition of the maker of s at a position and returns its
+// store.
+func (r *rematerialized) insert(s, place, depth int) (now int) {
 	t := r.maker[s]
 	c := len(r.tasks)
 	task := r.tasks[t]
 	task.over, task.makes = nil, nil
 	for _, made := range r.tasks[t].makes {
-		if made != s && r.alone(r.origin[t]) {
+		if made != s && r.splittable(r.origin[t]) {
 			continue
 		}
 		n := len(r.size)
@@ -132,13 +132,13 @@ func (r *recomputed) insert(s, place, depth int) (now int) {
 	}
 	r.tasks = append(r.tasks, task)
 	r.origin = append(r.origin, r.origin[t])
-	r.again = append(r.again, c)
+	r.repeated = append(r.repeated, c)
 	r.order = slices.Insert(r.order, place, c)
 	for _, x := range task.reads {
 		if depth > 0 && !r.kept[x] && !r.once(x) && len(r.late(x, place)) == 0 {
 			before := len(r.order)
 			y := r.insert(x, place, depth-1)
-			r.exchange(c, x, y)
+			r.substitute(c, x, y)
 			place += len(r.order) - before
 		}
 	}
@@ -146,20 +146,20 @@ func (r *recomputed) insert(s, place, depth int) (now int) {
 	return now
 }
 
-// drop takes repetition c back: its readers read the values of the start.
-func (r *recomputed) drop(c int) {
+// drop removes repetition c: its readers read the original values.
+func (r *rematerialized) drop(c int) {
 	for _, s := range r.tasks[c].makes {
 		for _, i := range r.order {
 			if slices.Contains(r.tasks[i].reads, s) {
-				r.exchange(i, s, r.from[s])
+				r.substitute(i, s, r.from[s])
 			}
 		}
 	}
 	r.remove(c)
-	for again := true; again; { // what only c needed
+	for again := true; again; { // needed only by c
 		again = false
 		left := r.readers()
-		for _, d := range r.again {
+		for _, d := range r.repeated {
 			if !slices.ContainsFunc(r.tasks[d].makes, func(s int) bool { return left[s] > 0 }) {
 				r.remove(d)
 				again = true
@@ -169,14 +169,14 @@ func (r *recomputed) drop(c int) {
 	}
 }
 
-func (r *recomputed) remove(c int) {
-	r.again = slices.DeleteFunc(r.again, func(x int) bool { return x == c })
+func (r *rematerialized) remove(c int) {
+	r.repeated = slices.DeleteFunc(r.repeated, func(x int) bool { return x == c })
 	r.order = slices.DeleteFunc(r.order, func(x int) bool { return x == c })
 	r.tasks[c].reads, r.tasks[c].makes, r.tasks[c].after = nil, nil, nil
 }
 
-// valid reports whether every task comes behind those it waits for.
-func (r *recomputed) valid() bool {
+// valid reports whether every task is after those it waits for.
+func (r *rematerialized) valid() bool {
 	seen := map[int]bool{}
 	for _, i := range r.order {
 		for _, j := range r.tasks[i].after {
@@ -189,11 +189,11 @@ func (r *recomputed) valid() bool {
 	return true
 }
 
-// compact is r without the tasks that are in use no more, in its order.
-func (r *recomputed) compact() *recomputed {
+// compact is r without unused tasks, in its order.
+func (r *rematerialized) compact() *rematerialized {
 	c := r.clone()
 	now := make([]int, len(r.tasks))
-	c.tasks, c.origin, c.again = nil, nil, nil
+	c.tasks, c.origin, c.repeated = nil, nil, nil
 	for k, i := range r.order {
 		now[i] = k
 		c.tasks = append(c.tasks, r.tasks[i])
@@ -212,8 +212,8 @@ func (r *recomputed) compact() *recomputed {
 			c.maker[s] = k
 		}
 	}
-	for _, i := range r.again {
-		c.again = append(c.again, now[i])
+	for _, i := range r.repeated {
+		c.repeated = append(c.repeated, now[i])
 	}
 	c.order = c.textOrder()
 	return c

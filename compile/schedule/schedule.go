@@ -1,8 +1,8 @@
-// Package schedule makes a static plan of a function whose body is kernels, and
-// writes it into the text: the order of the kernels and the streams they run on
-// (pass schedule), and where in one allocation every value lies (pass plan).
-// What is computed stays the same, so the text is still a function with value
-// semantics that every other tool reads and runs.
+// Package schedule computes a static plan of a function whose body is kernels,
+// and records it in the text: the order of the kernels and their streams (pass
+// schedule), and the offset of every value in one allocation (pass plan). The
+// text is still a function with value semantics that every other tool reads and
+// runs.
 //
 // A step is an op of the body that runs: all but constants, views that move
 // nothing and the return. Steps are numbered from 0 in the order of the text.
@@ -10,26 +10,27 @@
 //	dm.stream = 1          of a step: the stream it runs on; 0 where absent
 //	dm.waits = [3]         of a step: earlier steps on other streams that must have ended
 //	dm.offsets = [0, 256]  of a step or a constant: byte offset of each result; -1 outside the device's memory
-//	dm.scratch = 1024      of a step, from the code generator: bytes that it needs while it runs
+//	dm.scratch = 1024      of a step, from the code generator: bytes of scratch memory
 //	dm.scratch_offset = 0  of a step with dm.scratch
 //	dm.scratch_read = 1024, dm.scratch_written = 1024
-//	                       of a step: bytes that its launches move beside what crosses its boundary; see package cost
+//	                       of a step: bytes that its launches move beyond those that cross its boundary; see package cost
 //	dm.arg_offsets = [0]   of the function: byte offset of each argument
 //	dm.workspace = 4096    of the function: bytes of the allocation; of a region's dm.yield: of the region
-//	dm.in_place            of the function: element-wise kernels may write over what they are the last to read
+//	dm.in_place            of the function: element-wise kernels may overwrite operands that they are the last to read
 //
-// A dm.while or a dm.if is one step. What its regions hold is its scratch
-// memory: dm.workspace of a region's dm.yield says how many bytes that is, the
-// offsets in the region count from its start, and the regions of one op, of which
-// one runs at a time, share it. The block's arguments lie where the results of
-// the while do, values from outside where they are, and constants that are no
-// numbers in a kernel's text stand outside. A while needs bytes besides for
-// carried values that its body hands on in another place (Swapped).
+// A dm.while or a dm.if is one step. The memory of its regions is its scratch
+// memory: dm.workspace of a region's dm.yield is its size in bytes, the offsets
+// in the region are relative to its start, and the regions of one op, of which
+// one runs at a time, share it. The block's arguments have the memory of the
+// results of the while, captured values keep theirs, and constants that are not
+// numbers in a kernel's text are outside of the regions. A while needs
+// additional bytes for carried values that its body passes on in another
+// position (Swapped).
 //
-// Arguments and constants keep their bytes throughout, so that a step can be
-// run again and again; a result keeps its from where it is made to the end.
-// Everything else shares bytes over time. A person may edit all of this: Check
-// proves or refutes what the text then holds.
+// Arguments and constants keep their memory throughout, so that a step can be
+// run repeatedly; a result keeps its memory from its definition to the end. All
+// other values share memory by live range. All of this may be edited by hand:
+// Check proves or refutes the text.
 package schedule
 
 import (
@@ -41,8 +42,8 @@ import (
 	"dmir/syntax/diag"
 )
 
-// Align is what every offset is a multiple of, in bytes: what the driver's own
-// allocations are aligned to, and more than any vector load or tensor map asks.
+// Align divides every offset, in bytes: it is the alignment of the driver's own
+// allocations, and more than any vector load or tensor map requires.
 const Align = 256
 
 // The attributes of a planned function.
@@ -57,7 +58,7 @@ const (
 	InPlaceAttr       = "dm.in_place"
 )
 
-// Codes lists what can be wrong with a schedule or a plan.
+// Codes lists the diagnostics of schedules and plans.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM841", Name: "peak-over-budget", Doc: "The function holds more memory at one step than `dm.max_peak` allows, and neither another order nor recomputing values brings it below.", Help: "raise `dm.max_peak`, or free what the message lists"},
 	{Code: "DM842", Name: "schedule-attribute", Doc: "An attribute of the schedule or of the memory plan is missing or has another form than it should: `dm.stream` is an integer from 0 on, `dm.waits`, `dm.offsets` and `dm.arg_offsets` are lists of integers, `dm.workspace` is a number of bytes.", Help: "run the passes schedule and plan again, or write the attribute as the message says"},
@@ -68,8 +69,8 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM847", Name: "overlap", Doc: "Two values share bytes of the workspace, and nothing guarantees that the one is no longer needed when the other is written.", Help: "move one of them, or add to `dm.waits` what makes sure of it"},
 })
 
-// Problems is everything that is wrong with a schedule, in the order in which
-// it was found; as an error it is the first of them.
+// Problems are all errors of a schedule, in the order found; as an error it is
+// the first of them.
 type Problems []diag.Diagnostic
 
 func (ps Problems) Error() string {
@@ -83,7 +84,7 @@ func (ps Problems) Error() string {
 	return s
 }
 
-// strip takes away what an earlier run of the passes wrote.
+// strip removes the attributes of an earlier run of the passes.
 func strip(fn *ir.Func, names ...string) {
 	for _, n := range names {
 		fn.Op.RemoveAttr(n)
@@ -105,7 +106,7 @@ func integers(ns []int64) types.Attr {
 	return a
 }
 
-// called is what a person reads for v: its name, or what makes it.
+// called is the name of v in messages: its name, or the op that defines it.
 func called(v *ir.Value) string {
 	switch {
 	case v.Name != "":
@@ -116,7 +117,8 @@ func called(v *ir.Value) string {
 	return "an argument"
 }
 
-// label is what a person reads for o: its name attribute, its results or its kind.
+// label is the name of o in messages: its name attribute, its results or its
+// kind.
 func label(o *ir.Op) string {
 	if n := o.Str("dm.name"); n != "" {
 		return n

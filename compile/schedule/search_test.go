@@ -99,7 +99,7 @@ func valid(p *problem, order []int) bool {
 	return len(seen) == len(p.tasks)
 }
 
-// The exact search finds the lowest peak of all orders, and says so.
+// The exact search finds the lowest peak of all orders, and proves it.
 func TestExactAgainstAllOrders(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -228,7 +228,7 @@ func TestRecomputing(t *testing.T) {
 		order, _ := p.lowest(t.Context(), p.textOrder())
 		_, peak := p.holds(order)
 		least := leastRecomputing(p)
-		c := newRecomputed(p, order, func(int) bool { return false }).fit(t.Context(), least)
+		c := newRematerialized(p, order, func(int) bool { return false }).fit(t.Context(), least)
 		for _, i := range c.order {
 			for _, s := range c.tasks[i].reads {
 				if !slices.Contains(c.order, c.maker[s]) || p.size[c.from[s]] != c.size[s] {
@@ -257,26 +257,26 @@ func TestRecomputing(t *testing.T) {
 }
 
 // boxes is a random layout of intervals.
-func boxes(r *rand.Rand, n, steps int) *layout {
-	var bs []*block
+func boxes(r *rand.Rand, n, steps int) *placement {
+	var bs []*liveRange
 	stream := make([]int, steps)
 	c := newClock(stream, make([][]int, steps))
 	for range n {
 		first := r.IntN(steps)
-		b := &block{size: int64(1 + r.IntN(9)), first: first}
+		b := &liveRange{size: int64(1 + r.IntN(9)), first: first}
 		b.use(c, first)
 		b.use(c, min(first+r.IntN(1+r.IntN(steps)), steps-1))
 		bs = append(bs, b)
 	}
-	return layoutOf(c, bs)
+	return placementOf(c, bs)
 }
 
-func disjoint(l *layout, peak int64) bool {
+func disjoint(l *placement, peak int64) bool {
 	for i, at := range l.offset {
 		if at < 0 || at+l.size[i] > peak {
 			return false
 		}
-		for _, j := range l.apart[i] {
+		for _, j := range l.interferes[i] {
 			if at < l.offset[j]+l.size[j] && l.offset[j] < at+l.size[i] {
 				return false
 			}
@@ -287,7 +287,7 @@ func disjoint(l *layout, peak int64) bool {
 
 // least is the lowest peak of any placement: of small layouts, by letting every
 // block rest on every set of others that it can.
-func leastPeak(l *layout) int64 {
+func leastPeak(l *placement) int64 {
 	n := len(l.size)
 	best := int64(1 << 60)
 	at := make([]int64, n)
@@ -306,7 +306,7 @@ func leastPeak(l *layout) int64 {
 				continue
 			}
 			var ground int64
-			for _, j := range l.apart[i] {
+			for _, j := range l.interferes[i] {
 				if placed[j] {
 					ground = max(ground, at[j]+l.size[j])
 				}
@@ -322,9 +322,9 @@ func leastPeak(l *layout) int64 {
 
 // tight is a random layout in which at every step all of most is taken: there
 // the bound cannot always be reached.
-func tight(r *rand.Rand, steps int, most int64) *layout {
+func tight(r *rand.Rand, steps int, most int64) *placement {
 	c := newClock(make([]int, steps), make([][]int, steps))
-	var bs []*block
+	var bs []*liveRange
 	for t := range steps {
 		free := most
 		for _, b := range bs {
@@ -333,13 +333,13 @@ func tight(r *rand.Rand, steps int, most int64) *layout {
 			}
 		}
 		for free > 0 {
-			b := &block{size: 1 + r.Int64N(min(free, most*2/3)), first: t}
+			b := &liveRange{size: 1 + r.Int64N(min(free, most*2/3)), first: t}
 			b.use(c, min(t+r.IntN(4), steps-1))
 			bs = append(bs, b)
 			free -= b.size
 		}
 	}
-	return layoutOf(c, bs)
+	return placementOf(c, bs)
 }
 
 // The search over offsets finds the lowest peak there is, also where that is

@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// skyline searches offsets in which every block lies on the ground or on one
-// that it must not share bytes with; the lowest peak there is has such offsets,
-// because what does not rest on anything can be let down. Blocks are placed
-// from the lowest offset to the highest, each at the lowest place that is left
-// to it, so that every such placement is met once (Moffitt, "MiniMalloc: A
-// Lightweight Memory Allocator for Hardware-Accelerated Machine Learning",
-// ASPLOS 2023). A branch ends where at some moment the height that is reached
-// and the blocks that are still to come make a peak that is no better than the
-// best. It gives the lowest peak found, with its offsets, and given where none is
-// lower; over reports that there is none below that.
-func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (peak int64, over bool) {
+// skyline searches for offsets in which every live range is at the bottom or
+// rests on one that it interferes with; some optimal placement has this form,
+// since others can be lowered. Live ranges are placed from the lowest offset to
+// the highest, each at its lowest possible offset, so that every such placement
+// is visited once (Moffitt, "MiniMalloc: A Lightweight Memory Allocator for
+// Hardware-Accelerated Machine Learning", ASPLOS 2023). A branch ends where for
+// some clique the height reached plus the sizes of those not placed is no
+// better than the best peak. It returns the lowest peak found, with its
+// offsets, and given if none is lower; over reports that the search was
+// complete.
+func (l *placement) skyline(ctx context.Context, given, bound int64, work int) (peak int64, over bool) {
 	n := len(l.size)
 	s := &sky{
-		layout: l, ctx: ctx, work: work, best: given, bound: bound,
+		placement: l, ctx: ctx, work: work, best: given, bound: bound,
 		at: make([]int64, n), placed: make([]bool, n), ground: make([]int64, n),
 		floor: make([]int64, len(l.cliques)), rest: make([]int64, len(l.cliques)), in: make([][]int32, n),
 	}
@@ -38,7 +38,7 @@ func (l *layout) skyline(ctx context.Context, given, bound int64, work int) (pea
 }
 
 type sky struct {
-	*layout
+	*placement
 	ctx    context.Context
 	work   int
 	best   int64 // peak of the best placement so far
@@ -46,15 +46,15 @@ type sky struct {
 	kept   []int64
 	at     []int64
 	placed []bool
-	ground []int64 // of each block: the highest end of those placed that it must be apart from
-	floor  []int64 // of each clique: the highest end of its blocks that are placed
-	rest   []int64 // of each clique: bytes of its blocks that are not
+	ground []int64 // by live range: the highest end of those placed that it interferes with
+	floor  []int64 // by clique: the highest end of its placed live ranges
+	rest   []int64 // by clique: bytes of its live ranges that are not placed
 	in     [][]int32
 }
 
-// search places what is left behind block last, which lies at offset low; those
-// at one offset come in the order of their numbers. count blocks are placed, and
-// end at top. It reports whether the search is over.
+// search places the live ranges after last, which is at offset low; those at
+// one offset are in the order of their numbers. count are placed, and end at
+// top. It reports whether the search is over.
 func (s *sky) search(count, last int, low, top int64) bool {
 	if count == len(s.size) {
 		s.best = top
@@ -70,8 +70,8 @@ func (s *sky) search(count, last int, low, top int64) bool {
 		}
 	}
 	var next []int32
-	// Below the lowest end that a block can reach, every block begins that comes
-	// next: of one above it the other could be let down under it.
+	// The next one begins below the lowest end that any can reach: otherwise the
+	// one with that end could be lowered under it.
 	ceiling := int64(math.MaxInt64)
 	for i := range s.size {
 		if s.placed[i] {
@@ -97,14 +97,14 @@ func (s *sky) search(count, last int, low, top int64) bool {
 	return false
 }
 
-// put places block i where it rests and searches on.
+// put places live range i where it rests and continues the search.
 func (s *sky) put(i, count int, top int64) bool {
 	at := s.ground[i]
 	end := at + s.size[i]
 	s.at[i], s.placed[i] = at, true
-	s.work -= len(s.apart[i]) + len(s.in[i])
-	grounds := make([]int64, len(s.apart[i]))
-	for k, j := range s.apart[i] {
+	s.work -= len(s.interferes[i]) + len(s.in[i])
+	grounds := make([]int64, len(s.interferes[i]))
+	for k, j := range s.interferes[i] {
 		grounds[k] = s.ground[j]
 		if !s.placed[j] {
 			s.ground[j] = max(s.ground[j], end)
@@ -117,7 +117,7 @@ func (s *sky) put(i, count int, top int64) bool {
 		s.rest[c] -= s.size[i]
 	}
 	over := s.search(count+1, i, at, max(top, end))
-	for k, j := range s.apart[i] {
+	for k, j := range s.interferes[i] {
 		if !s.placed[j] {
 			s.ground[j] = grounds[k]
 		}

@@ -8,16 +8,16 @@ import (
 	"dmir/compile/pass"
 )
 
-// clock records what has ended when a step begins, and what order there is between
-// steps of several streams: the step before on its stream, and those that it
-// waits for, have ended, and all that had ended when they began.
+// clock is the happens-before order of steps on several streams: when a step
+// begins, the previous step of its stream and those it waits for have ended,
+// and all that had ended when these began.
 type clock struct {
 	stream []int     // of each step
-	ended  [][]int32 // for each step and stream, the last step of that stream that has ended; -1 for none
+	ended  [][]int32 // by step and stream, the last step of that stream that has ended; -1 for none
 	count  int       // streams
 }
 
-// newClock follows steps in their order.
+// newClock computes the order of steps.
 func newClock(stream []int, waits [][]int) *clock {
 	c := &clock{stream: stream, count: 1}
 	for _, s := range stream {
@@ -52,12 +52,12 @@ func (c *clock) before(i, j int) bool { return c.ended[j][c.stream[i]] >= int32(
 
 // duration is the time of a step by the machine model.
 type duration struct {
-	launch float64 // ns until it begins, in which others may run
-	busy   float64 // ns in which it uses the machine's bandwidth or arithmetic to the full
-	small  bool    // the launch is most of it: alone it leaves the machine idle
+	launch float64 // launch latency in ns, during which others may run
+	busy   float64 // ns during which it saturates bandwidth or arithmetic
+	small  bool    // dominated by the launch: by itself it leaves the machine idle
 }
 
-// durations asks the cost model about the steps of g.
+// durations are the times of g's steps by the cost model.
 func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 	byOp := cost.Function(g.fn, u.Module, u.Options.Bind).ByOp()
 	out := make([]duration, len(g.steps))
@@ -67,41 +67,40 @@ func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
 			if t := e.Time(m); t.Known && t.Ns > 0 {
 				d.launch = min(m.Launch*1e9, t.Ns)
 				d.busy = t.Ns - d.launch
-				d.small = t.Bound == cost.Latency && !pass.Controls(s.op) // the host waits for all before a decision
+				d.small = t.Bound == cost.Latency && !pass.Controls(s.op) // the host waits for all steps before a decision
 			}
 		}
 	}
 	return out
 }
 
-// The most streams that a step is cut into, and the part of the time that a
-// second stream and each further one must save: less than this is lost in what
-// the model does not know.
+// The most streams, and the fraction of the time that a second stream and each
+// further one must save: a smaller gain is within the error of the model.
 const (
 	maxStreams = 4
 	worthwhile = 0.03
 )
 
-// spreadOut gives the steps of g, which run in the order given, to streams, and
-// says which ones each waits for. There is one stream, unless the model
-// promises that several take less time. Kernels share the machine: what one
-// takes of bandwidth and arithmetic another cannot have at the same time, so
-// that overlap only hides launches, of kernels so small that the launch is most
-// of their time. All others stay on stream 0.
-func spreadOut(p *problem, order []int, ds []duration) (stream []int, waits [][]int) {
+// assignStreams assigns the steps of g, which run in the given order, to
+// streams, and computes their waits. There is one stream unless the model
+// predicts that several take less time. Kernels share the machine's bandwidth
+// and arithmetic, so that overlap only hides launch latency, of kernels so
+// small that it dominates their time. All others are on stream 0.
+func assignStreams(p *problem, order []int, ds []duration) (stream []int, waits [][]int) {
 	stream = make([]int, len(order))
-	alone := finish(p, order, ds, stream)
-	total := alone
+	splittable := finish(p, order, ds, stream)
+	total := splittable
 	for n := 2; n <= maxStreams; n++ {
 		s := assign(p, order, ds, n)
-		if t := finish(p, order, ds, s); t < total-worthwhile*alone {
+		if t := finish(p, order, ds, s); t < total-worthwhile*splittable {
 			total, stream = t, s
 		}
 	}
 	return stream, waitsFor(p, order, stream)
 }
 
-// assign gives each step, in order, to the one of n streams on which it begins first.
+// assign assigns each step, in order, to the one of n streams on which it
+// begins first.
 func assign(p *problem, order []int, ds []duration, n int) []int {
 	l := newLine(p, order, ds)
 	for at, i := range order {
@@ -118,7 +117,7 @@ func assign(p *problem, order []int, ds []duration, n int) []int {
 	return l.stream
 }
 
-// finish is when the last step ends, in ns.
+// finish is the time at which the last step ends, in ns.
 func finish(p *problem, order []int, ds []duration, stream []int) float64 {
 	l := newLine(p, order, ds)
 	for at := range order {
@@ -136,7 +135,7 @@ type line struct {
 	stream  []int     // of places in the order
 	end     []float64 // of places in the order
 	free    [maxStreams]float64
-	machine float64 // when nothing that has begun uses the machine any more
+	machine float64 // when the steps begun so far no longer use the machine
 }
 
 func newLine(p *problem, order []int, ds []duration) *line {
@@ -147,8 +146,9 @@ func newLine(p *problem, order []int, ds []duration) *line {
 	return l
 }
 
-// begin is when the step at a place could begin on stream s. Waiting for
-// another stream costs half a launch: the event is recorded, seen and acted on.
+// begin is the time at which the step at a position could begin on stream s.
+// Waiting for another stream costs half a launch, for recording and waiting for
+// the event.
 func (l *line) begin(at, s int) float64 {
 	i := l.order[at]
 	t := l.free[s]
@@ -174,8 +174,8 @@ func (l *line) put(at, s int) {
 	l.end = append(l.end, t)
 }
 
-// waitsFor is the fewest waits by which every step comes behind those that make
-// what it reads; steps are places in the order.
+// waitsFor are the fewest waits by which every step runs after those that
+// define its operands; steps are positions in the order.
 func waitsFor(p *problem, order []int, stream []int) [][]int {
 	at := make([]int, len(order))
 	for k, i := range order {
@@ -193,7 +193,7 @@ func waitsFor(p *problem, order []int, stream []int) [][]int {
 			}
 		}
 		slices.Sort(from)
-		slices.Reverse(from) // later steps bring with them what ended before
+		slices.Reverse(from) // later steps imply those that ended before
 		for _, j := range from {
 			if c := newClock(stream[:k+1], waits[:k+1]); !c.before(j, k) {
 				waits[k] = append(waits[k], j)

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// text is the schedule that the attributes of a function hold.
+// text is the schedule in the attributes of a function.
 type text struct {
 	*model
 	stream    []int
@@ -26,7 +26,7 @@ func (t *text) problem(o *ir.Op, code, format string, args ...any) *diag.Diagnos
 	return &t.problems[len(t.problems)-1]
 }
 
-// place is where o is, for what else takes part in a problem.
+// place is the location of o, for related notes of a diagnostic.
 func place(o *ir.Op) source.Span {
 	if o.Head.Len() > 0 {
 		return o.Head
@@ -47,7 +47,7 @@ func (g *model) streams() *text {
 	return t
 }
 
-// maxStream bounds the numbers of streams that a person may write.
+// maxStream bounds the stream numbers in a text.
 const maxStream = 1 << 10
 
 func (t *text) streamOf(s *step) int {
@@ -90,8 +90,8 @@ func (t *text) waitsOf(s *step) (waits []int) {
 	return waits
 }
 
-// layout reads the offsets of t's values.
-func (t *text) layout() {
+// placement reads the offsets of t's values.
+func (t *text) placement() {
 	fn := t.fn
 	var ok bool
 	if t.workspace, ok = t.number(head(fn), WorkspaceAttr); ok && t.workspace < 0 {

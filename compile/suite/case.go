@@ -20,17 +20,17 @@ import (
 // Case is one program.
 type Case struct {
 	Name  string
-	Class string // what fails together: "wgmma", "attention", …
+	Class string // cases that are likely to fail together: "wgmma", "attention", …
 	// Program is a .dmx file with machine code.
 	Program []byte
 	Inputs  []Input
 	Want    []Want // of each result
 	Probes  []Probe
 
-	made *artifact.Program // of a case that was made here and not read
+	made *artifact.Program // of a case that was built by this process
 }
 
-// Input is an argument: its bytes, or how they are generated again.
+// Input is an argument: its bytes, or how to generate them.
 type Input struct {
 	Bytes        []byte
 	Elem         string
@@ -38,30 +38,31 @@ type Input struct {
 	Seed, Stream uint64
 }
 
-// Want is what a result should be: all of its elements, or of many some.
+// Want is the expected result: all of its elements, or a sample.
 type Want struct {
 	Elem   string
 	Len    int
-	Sample int    // elements kept: those of indices(Len, Sample)
+	Sample int    // number of elements sampled: those of indices(Len, Sample)
 	Bytes  []byte // of those
-	// Sum and Squares are of all elements that are finite, Odd is how many are not.
+	// Sum and Squares are over all finite elements, Odd is the number of the
+	// others.
 	Sum, Squares float64
 	Odd          int
 	Within
 }
 
-// Within is how far a result may lie from what it should be; all zero: not at all.
+// Within is the tolerance of a result; if all fields are zero it must be exact.
 type Within struct {
 	Most   float64 // largest difference of an element, as tensor.MaxDiff
 	Length float64 // length of the difference over that of the result; 0: any
 	Scaled bool    // Most is against 1 + the largest element
 }
 
-// sampled is how many elements of a result a case keeps.
+// sampled bounds the elements of a result in a case.
 const sampled = 1 << 13
 
-// indices are those of the elements that are kept of n: the first and last ones,
-// and others that are the same everywhere.
+// indices are those of the sampled elements of n: the first and last ones, and
+// others that depend only on n.
 func indices(n, sample int) []int {
 	out := make([]int, 0, sample)
 	for i := range sample / 4 {
@@ -73,7 +74,7 @@ func indices(n, sample int) []int {
 	return out
 }
 
-// inputOf is x as the program's buffer has it.
+// inputOf is x in the format of the program's buffer.
 func inputOf(x *tensor.Tensor, b *artifact.Buffer, seed, stream uint64) (Input, error) {
 	in := Input{Elem: x.Elem.String(), Shape: slices.Clone(x.Shape), Order: b.Order, Seed: seed, Stream: stream}
 	raw, err := tensor.Pack(x)
@@ -88,7 +89,7 @@ func inputOf(x *tensor.Tensor, b *artifact.Buffer, seed, stream uint64) (Input, 
 	return in, nil
 }
 
-// bytes are the input's, as the device takes them.
+// bytes are the input's bytes on a device.
 func (in *Input) bytes() ([]byte, error) {
 	if in.Shape == nil {
 		return in.Bytes, nil
@@ -104,7 +105,7 @@ func (in *Input) bytes() ([]byte, error) {
 	return tensor.Arrange(raw, int(elem.Bytes()), in.Shape, in.Order), nil
 }
 
-// wantOf is the result x, in the order that the device has it.
+// wantOf is the result x, in the device's order of elements.
 func wantOf(x *tensor.Tensor, order []int, w Within) (Want, error) {
 	raw, err := tensor.Pack(x)
 	if err != nil {
@@ -137,7 +138,7 @@ func sums(x *tensor.Tensor) (sum, squares float64, odd int) {
 	return sum, squares, odd
 }
 
-// check says how a result is wrong, if it is; raw are its bytes.
+// check returns the error of a result, if any; raw are its bytes.
 func (w *Want) check(raw []byte) error {
 	elem, ok := types.ElemByName(w.Elem)
 	if !ok {
@@ -203,7 +204,7 @@ func (w *Want) check(raw []byte) error {
 	if w.Sample == 0 {
 		return nil
 	}
-	// Of the others: how many are no numbers, and their sums.
+	// Of the others: the number of NaNs and infinities, and the sums.
 	sum, squares, odd := sums(all)
 	most := w.Most
 	if w.Scaled {
@@ -219,8 +220,8 @@ func (w *Want) check(raw []byte) error {
 // extension of the files of cases.
 const extension = ".case"
 
-// Write keeps the case in a folder. It is not compressed: many cases together are,
-// and have much in common.
+// Write writes the case to a folder, uncompressed: many cases are compressed
+// together.
 func (c *Case) Write(dir string) error {
 	return atomicfile.WriteFile(filepath.Join(dir, c.Name+extension), 0o644, func(w io.Writer) error {
 		return gob.NewEncoder(w).Encode(c)
@@ -241,7 +242,7 @@ func Read(path string) (*Case, error) {
 	return &c, nil
 }
 
-// program is the case's program. One that was read is foreign.
+// program is the case's program. One that was read from a file is untrusted.
 func (c *Case) program() (*artifact.Program, error) {
 	if c.made != nil {
 		return c.made, nil

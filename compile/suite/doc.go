@@ -1,5 +1,5 @@
 // Package suite is the device suite as data: programs with their machine code,
-// inputs and the results that the reference computed, one file each. They are
-// made where there is no card, by tests that hold the same programs to the
-// emulator, and run where there is one, without a compiler.
+// inputs and the results of the reference, one file each. Tests that check the
+// same programs on the emulator record them on machines without a GPU; they run
+// on machines with one, without a compiler.
 package suite

@@ -9,15 +9,15 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Probe is a product of which one operand is the identity and the elements of the
-// other are numbered, once by their rows and once by their columns: the result
-// says of each of its elements which one landed there. So a layout that is wrong
-// is seen as the permutation that it is.
+// Probe is a product of which one operand is the identity and the elements of
+// the other are numbered, once by their rows and once by their columns: each
+// element of the result identifies the element that was copied there, so that a
+// wrong layout shows as a permutation.
 type Probe struct {
 	Operand    string // whose elements are numbered
 	Rows, Cols int    // of the result
-	Valid      int    // rows of it that hold elements, the others zeros; 0: all
-	Result     Want   // for the element type alone
+	Valid      int    // rows that are not zero; 0: all
+	Result     Want   // used for its element type
 	Order      []int  // of the result's dimensions in memory
 	ByRow      []Input
 	ByColumn   []Input
@@ -58,8 +58,8 @@ func transposed(t *tensor.Tensor) *tensor.Tensor {
 	return out
 }
 
-// ProbesOf are the probes of a program that computes y = x·w of matrices m × k and
-// k × n, k = n, each stored as the equation says: "km" is x transposed.
+// ProbesOf are the probes of a program that computes y = x·w of matrices m × k
+// and k × n, k = n, each stored as in the equation: "km" is x transposed.
 func ProbesOf(p *artifact.Program, elem types.Elem, x, w, y string, m, n int) ([]Probe, error) {
 	k := n
 	store := func(t *tensor.Tensor, letters string) *tensor.Tensor {
@@ -107,8 +107,8 @@ func ProbesOf(p *artifact.Program, elem types.Elem, x, w, y string, m, n int) ([
 	return out, nil
 }
 
-// landed says which elements landed elsewhere, given the results of both runs;
-// empty: none.
+// landed lists the misplaced elements, given the results of both runs; empty:
+// none.
 func (p *Probe) landed(byRow, byColumn []byte) (string, error) {
 	elem, ok := types.ElemByName(p.Result.Elem)
 	if !ok {
@@ -133,7 +133,7 @@ func (p *Probe) landed(byRow, byColumn []byte) (string, error) {
 	}
 	wrong := 0
 	var first []string
-	moved := map[place]int{} // by how far, how often
+	moved := map[place]int{} // count by displacement
 	for i := range p.Rows {
 		for j := range p.Cols {
 			at := i*p.Cols + j

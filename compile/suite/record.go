@@ -16,9 +16,9 @@ import (
 	"dmir/gpu/nvrtc"
 )
 
-// Recording is the folder that cases are to be kept in, and the architecture they
-// are compiled for; ok is false where none are. Environment variables say so:
-// DMIR_CARRY and DMIR_CARRY_ARCH.
+// Recording is the folder in which cases are recorded, and the architecture
+// they are compiled for, from the environment variables DMIR_CARRY and
+// DMIR_CARRY_ARCH; ok is false where recording is off.
 func Recording() (dir, arch string, ok bool) {
 	dir, arch = os.Getenv("DMIR_CARRY"), os.Getenv("DMIR_CARRY_ARCH")
 	if arch == "" {
@@ -27,7 +27,7 @@ func Recording() (dir, arch string, ok bool) {
 	return dir, arch, dir != ""
 }
 
-// Source is what a case is made of.
+// Source is the input of a case.
 type Source struct {
 	Name  string // in the test; "": the test's own
 	Class string // "": the test's name
@@ -35,7 +35,7 @@ type Source struct {
 	Build func(arch string) (*artifact.Program, error)
 	Args  []*tensor.Tensor
 	Want  []*tensor.Tensor
-	// Within is how far result i may lie from Want.
+	// Within is the tolerance of result i.
 	Within func(i int) Within
 	Probes func(p *artifact.Program) ([]Probe, error)
 }
@@ -46,7 +46,7 @@ var (
 	taken   = map[string]int{}
 )
 
-// Record keeps a case, where cases are to be kept. seed is that of the arguments.
+// Record records a case if recording is on. seed is that of the arguments.
 func Record(t testing.TB, seed uint64, s Source) {
 	t.Helper()
 	dir, arch, ok := Recording()
@@ -76,7 +76,8 @@ func Record(t testing.TB, seed uint64, s Source) {
 	}
 }
 
-// Make is a case without machine code, for devices that need none or compile it.
+// Make returns a case without machine code, for devices that need none or
+// compile it.
 func Make(s Source, seed uint64, arch string) (*Case, error) {
 	c := &Case{Name: s.Name, Class: s.Class}
 	return c, c.fill(s, seed, arch, false)

@@ -17,14 +17,14 @@ import (
 // The outcomes of cases.
 const (
 	Passed  = "passed"
-	Wrong   = "wrong"   // results are others
+	Wrong   = "wrong"   // results differ
 	Failed  = "failed"  // it did not run
-	Faulted = "faulted" // a kernel did what none may
+	Faulted = "faulted" // a kernel faulted
 	Hung    = "hung"
-	Skipped = "skipped" // the card is too small for it, or there was no time
+	Skipped = "skipped" // the device is too small, or time ran out
 )
 
-// Report is what came of a case, a line of JSON in a log.
+// Report is the outcome of a case, a line of JSON in a log.
 type Report struct {
 	Case     string  `json:"case"`
 	Class    string  `json:"class"`
@@ -37,12 +37,12 @@ type Report struct {
 // Options bound a run of the suite.
 type Options struct {
 	Limit  time.Duration // for a run of a program
-	Strike int           // hangs and faults after which a class is left alone; 0: two
-	Trust  bool          // a person has said that the cases are theirs: the emulator runs their C++
+	Strike int           // hangs and faults after which a class is skipped; 0: two
+	Trust  bool          // the user trusts the cases: the emulator runs their C++
 }
 
-// Files lists the cases of a folder so that, whenever the time is over, each
-// class has had its turns.
+// Files lists the cases of a folder, alternating between classes, so that a run
+// that times out has covered each class.
 func Files(dir string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "*"+extension))
 	sort.Strings(found)
@@ -106,7 +106,7 @@ func (c *Case) run(ctx context.Context, d device.Device, o Options) Report {
 	return r
 }
 
-// fillReport runs the case and says in r what came of it.
+// fillReport runs the case and records the outcome in r.
 func (c *Case) fillReport(ctx context.Context, d device.Device, o Options, r *Report) {
 	p, err := c.program()
 	if err != nil {

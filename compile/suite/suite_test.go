@@ -19,7 +19,7 @@ import (
 	"dmir/gpu/emulator"
 )
 
-// scripted is a device whose programs end as they are told.
+// scripted is a device whose programs end with given outcomes.
 type scripted struct {
 	device.Device
 	run func(p *artifact.Program, inputs [][]byte) (*device.Result, error)
@@ -209,7 +209,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// What a probe says of a layout that is wrong.
+// The report of a probe for a wrong layout.
 func TestLanded(t *testing.T) {
 	p := Probe{Operand: "x", Rows: 16, Cols: 8, Result: Want{Elem: "f16", Len: 128}}
 	pack := func(value func(i, j int) int) []byte {

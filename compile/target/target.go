@@ -1,6 +1,6 @@
-// Package target is the interface of a back end: what passes ask of it, the code
-// that it makes of a scheduled function, its tool chain and its devices. Package
-// all registers the back ends of this build.
+// Package target is the interface of a back end: the questions of passes, the
+// code of a scheduled function, its tool chain and its devices. Package all
+// registers the back ends of this build.
 package target
 
 import (
@@ -22,16 +22,18 @@ type Target interface {
 	// Generator is the code generator with the options of one build.
 	Generator(o Options) Generator
 
-	// Makes reports whether arch is written as the architectures of this target are.
+	// Makes reports whether arch is in the notation of this target's
+	// architectures.
 	Makes(arch string) bool
-	// DefaultArch is the architecture that code is made for where nothing names one.
+	// DefaultArch is the architecture of code where none is given.
 	DefaultArch() string
 	// Headers are the texts that the source of a program includes.
 	Headers() []artifact.Header
-	// Compile makes the machine code of p for an architecture. p stays as it is.
-	// Errors that are due to the program or to the machine have an artifact.Failure.
+	// Compile compiles p to machine code for an architecture. p is not changed.
+	// Errors that are due to the program or to the machine have an
+	// artifact.Failure.
 	Compile(ctx context.Context, p *artifact.Program, arch string) (*Code, error)
-	// Disassemble is machine code as text.
+	// Disassemble returns machine code as text.
 	Disassemble(ctx context.Context, code artifact.Image) (string, error)
 	// Export writes p as a source file with a C entry point, and the header that
 	// declares it; either writer may be nil.
@@ -40,12 +42,12 @@ type Target interface {
 	// Devices are the kinds of devices that run the target's programs.
 	Devices() []device.Kind
 	// Tools are the programs and libraries that the target uses and that are
-	// installed apart.
+	// installed separately.
 	Tools() []device.Tool
 	// Install fetches the tool chain and returns what it installed.
 	Install(ctx context.Context) ([]device.Installed, error)
 
-	// TilesFile is where the tiles are kept that were measured for this user.
+	// TilesFile is the file of the tiles that were measured for this user.
 	TilesFile() (string, error)
 	// KeepTiles adds the fastest tiles, by artifact.Step.Product, to a file.
 	KeepTiles(file string, fastest map[string]string) error
@@ -53,27 +55,27 @@ type Target interface {
 
 // Options are the choices of one build. Only the target reads them.
 type Options struct {
-	Arch string // "sm_90a"; empty for code that all architectures run
+	Arch string // "sm_90a"; empty for portable code
 	// TilesFile holds measured tiles of contractions; empty: the model chooses.
 	TilesFile string
-	// TileRank is the rank in the model's order of the tiles to take, 1 for the
-	// best, to measure them; 0: none in particular.
+	// TileRank is the rank in the model's order of the tiles to choose, 1 for the
+	// best, to measure them; 0: the default choice.
 	TileRank int
 }
 
-// Generator makes the code of functions.
+// Generator generates the code of functions.
 type Generator interface {
 	// Attends reports whether there are kernels on m for o, a dm.attention, and for
 	// its gradient.
 	Attends(o *ir.Op, m *machine.Machine) bool
-	// PartialBytes gives how many bytes a kernel writes to memory of its own and reads
-	// from it, on the machine of u.
+	// PartialBytes returns the function that gives the bytes of partial results
+	// that a kernel writes and reads back, on the machine of u.
 	PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error)
-	// Plan plans each kernel of u's function: it sets its tile and the size of its
-	// scratch memory, and what its launches move through that.
+	// Plan plans each kernel of u's function: it records its tile, the size of
+	// its scratch memory, and the bytes that its launches move through that.
 	Plan(u *pass.Unit) error
-	// Program is the code of fn, a function of m that all passes have run on, with
-	// times predicted for the machine of.
+	// Program is the code of fn, a function of m that all passes have run on,
+	// with predicted times for the machine of.
 	Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error)
 }
 
@@ -85,7 +87,7 @@ type Code struct {
 	Usage    []artifact.Usage // of each kernel
 }
 
-// Kernel is the usage of the kernel of this name; zero where there is none.
+// Kernel is the usage of the kernel with this name; zero where there is none.
 func (c *Code) Kernel(name string) artifact.Usage {
 	if i := slices.IndexFunc(c.Usage, func(u artifact.Usage) bool { return u.Name == name }); i >= 0 {
 		return c.Usage[i]

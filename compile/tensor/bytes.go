@@ -9,8 +9,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// Pack is the elements of t as devices hold them: little-endian, row-major, each
-// in the bytes of its element type, i1 as one byte.
+// Pack is the elements of t in the layout of devices: little-endian, row-major,
+// each in the bytes of its element type, i1 as one byte.
 func Pack(t *Tensor) ([]byte, error) {
 	size := int(t.Elem.Bytes())
 	b := make([]byte, t.Len()*size)
@@ -18,7 +18,7 @@ func Pack(t *Tensor) ([]byte, error) {
 	return b, nil
 }
 
-// Unpack is the tensor whose elements Pack gave as b.
+// Unpack is the tensor that Pack converted to b.
 func Unpack(b []byte, elem types.Elem, shape []int) (*Tensor, error) {
 	n, ok := Count(shape)
 	size := int(elem.Bytes())
@@ -30,7 +30,7 @@ func Unpack(b []byte, elem types.Elem, shape []int) (*Tensor, error) {
 	return t, nil
 }
 
-// bytesGrain is how many elements are worth a goroutine.
+// bytesGrain is the minimum number of elements for a goroutine.
 const bytesGrain = 1 << 16
 
 // pack writes the elements lo to hi to b.
@@ -138,8 +138,8 @@ func f16Bits(v float32) uint16 {
 	return uint16(b>>16&0x8000 | uint32(exp)<<10 | b>>13&0x3ff)
 }
 
-// bf16Bits is the encoding of a value of bf16: the upper half of f32's, where a
-// NaN must not lose what makes it one.
+// bf16Bits is the encoding of a value of bf16: the upper half of f32's, except
+// that a NaN must stay one.
 func bf16Bits(v float32) uint16 {
 	b := math.Float32bits(v)
 	if v != v {
@@ -157,14 +157,14 @@ var f16Values = sync.OnceValue(func() *[1 << 16]float32 {
 	return &all
 })
 
-// Arrange gives elements of size bytes, which are row-major in b, in another
-// order of the dimensions in memory, outermost first; nil is row-major. b must
-// hold the elements of shape, and order be a permutation of its dimensions.
+// Arrange converts elements of size bytes, row-major in b, to another order of
+// dimensions in memory, outermost first; nil is row-major. b must have the
+// elements of shape, and order be a permutation of its dimensions.
 func Arrange(b []byte, size int, shape, order []int) []byte {
 	return permute(b, size, shape, order, false)
 }
 
-// Unarrange is the opposite of Arrange.
+// Unarrange is the inverse of Arrange.
 func Unarrange(b []byte, size int, shape, order []int) []byte {
 	return permute(b, size, shape, order, true)
 }
@@ -179,7 +179,7 @@ func permute(b []byte, size int, shape, order []int, back bool) []byte {
 	}
 	out := make([]byte, len(b))
 	strides := Strides(shape)
-	at := make([]int, len(order)) // the index, by place in memory
+	at := make([]int, len(order)) // the index, in memory order
 	from := 0                     // its row-major offset
 	for to := range len(b) / size {
 		if back {

@@ -19,8 +19,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// Element types that NumPy has no name for are written, exactly, in the next
-// wider one that it has, and read back from it: bf16 and f8 as float32.
+// Element types that NumPy lacks are written, exactly, in its next wider one,
+// and read from it: bf16 and f8 as float32.
 var dtypes = [...]string{
 	types.F64: "<f8", types.F32: "<f4", types.F16: "<f2", types.BF16: "<f4",
 	types.F8E4M3FN: "<f4", types.F8E5M2: "<f4",
@@ -41,7 +41,7 @@ func dtypeName(descr string) string {
 	return "dtype " + strconv.Quote(descr)
 }
 
-// MismatchError says that a file holds another array than the one asked for.
+// MismatchError reports that a file has an array of another type than expected.
 type MismatchError struct {
 	Want, Got string // types as tensor<…>; Got with NumPy's dtype name
 }
@@ -60,7 +60,8 @@ func ReadNPY(r io.Reader, elem types.Elem, shape []int) (*Tensor, error) {
 	return readNPY(r, elem, shape, math.MaxInt64)
 }
 
-// readNPY refuses an array of more bytes than there are, before it asks for memory.
+// readNPY rejects an array of more bytes than the file has, before it allocates
+// memory.
 func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, error) {
 	h, err := readHeader(r)
 	if err != nil {
@@ -119,7 +120,7 @@ func readHeader(r io.Reader) (h header, err error) {
 			err = errors.New("not a .npy file: malformed header")
 		}
 	}()
-	// npyio allocates whatever length the header claims to have.
+	// npyio allocates the length that the header states.
 	var start [12]byte
 	if _, err := io.ReadFull(r, start[:]); err != nil {
 		return h, errors.New("not a .npy file: too short")
@@ -301,7 +302,7 @@ func LoadNPY(path string, elem types.Elem, shape []int) (*Tensor, error) {
 		return nil, err
 	}
 	defer f.Close()
-	size := int64(math.MaxInt64) // of what is no ordinary file
+	size := int64(math.MaxInt64) // of a file that is not regular
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		size = info.Size()
 	}

@@ -76,7 +76,7 @@ func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 	return h.Shape, dtypeName(h.Type), nil
 }
 
-// SaveNPY writes t to path, whole or not at all.
+// SaveNPY writes t to path atomically.
 func SaveNPY(path string, t *Tensor) error {
 	return atomicfile.WriteFile(path, 0o644, func(w io.Writer) error { return WriteNPY(w, t) })
 }

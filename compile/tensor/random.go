@@ -10,10 +10,10 @@ import (
 )
 
 // Bits is 64 random bits for position i of stream number stream of seed. It is
-// a function of its arguments alone (counter-based: the finaliser of
-// SplitMix64, Steele, Lea and Flood, OOPSLA 2014, over a key of seed and
-// stream), so that results depend neither on the order in which elements are
-// computed nor on the number of threads.
+// a pure function of its arguments (counter-based: the finaliser of SplitMix64,
+// Steele, Lea and Flood, OOPSLA 2014, over a key of seed and stream), so that
+// results depend neither on the order in which elements are computed nor on the
+// number of threads.
 func Bits(seed, stream, i uint64) uint64 { return NewStream(seed, stream).Bits(i) }
 
 const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
@@ -27,19 +27,18 @@ func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(st
 // Bits is the 64 random bits at position i.
 func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
 
-// Half is 32 random bits for position i: two positions share a draw, that of
-// i/2, of which the even one has the lower half.
+// Half is 32 random bits for position i: two positions share Bits of i/2, of
+// which the even one has the lower half.
 func (s Stream) Half(i uint64) uint32 { return uint32(s.Bits(i/2) >> (i % 2 * 32)) }
 
 // Uniform32 is a number in [0, 1) with 24 random bits.
 func (s Stream) Uniform32(i uint64) float32 { return float32(s.Half(i)>>8) * 0x1p-24 }
 
-// Threshold is the t for which Half(i) >= t says that position i is kept where
-// that happens with probability 1 - rate, to a multiple of 2^-32.
+// Threshold is the t such that position i is kept if Half(i) >= t, with
+// probability 1 - rate, to a multiple of 2^-32.
 func Threshold(rate float64) uint64 { return uint64(math.Ceil(rate * 0x1p32)) }
 
-// Keep sets keep to 1 for each of the positions from first on that is kept,
-// else to 0.
+// Keep sets keep to 1 for each kept position from first on, else to 0.
 func (s Stream) Keep(keep []uint8, first, threshold uint64) {
 	one := func(half uint64) uint8 {
 		// The borrow of a subtraction, because a branch on noise is slow.
@@ -101,9 +100,9 @@ func (s Stream) eachNormal(lo, hi int, set func(i int, v float64)) {
 }
 
 // Random is a tensor of pseudo-random elements: standard normal for
-// floating-point types, so that softmax and normalizations have something to
-// do; 0 … 9 for integers, which are valid indices of small tables; fair coins
-// for i1. The same seed, stream and shape give the same tensor everywhere.
+// floating-point types; 0 … 9 for integers, which are valid indices of small
+// tables; 0 or 1 with equal probability for i1. The same seed, stream and shape
+// give the same tensor everywhere.
 func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
 	t := New(elem, shape...)
 	s := NewStream(seed, stream)
@@ -111,7 +110,7 @@ func Random(elem types.Elem, shape []int, seed, stream uint64) *Tensor {
 	return t
 }
 
-// Fill sets elements [lo, hi) of t to what they are in [Random].
+// Fill sets elements [lo, hi) of t to those of [Random].
 func (s Stream) Fill(t *Tensor, lo, hi int) {
 	switch t.Kind() {
 	case KindF32:

@@ -22,9 +22,9 @@ var formats = [...]format{
 	types.F8E5M2:   {2, -14, 57344, true},
 }
 
-// Round is x rounded to elem, to nearest with ties to even. What is too large
-// becomes an infinity, or NaN in f8E4M3FN, which has none (as ml_dtypes and
-// LLVM convert). elem is f32 or narrower.
+// Round is x rounded to elem, to nearest with ties to even. Overflow gives an
+// infinity, or NaN in f8E4M3FN, which has none (as in ml_dtypes and LLVM). elem
+// is f32 or narrower.
 func Round(elem types.Elem, x float32) float32 {
 	switch elem {
 	case types.F16:

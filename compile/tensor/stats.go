@@ -2,18 +2,18 @@ package tensor
 
 import "math"
 
-// Stats sums up a tensor in a few numbers. Min, Max and Mean are over the
-// finite elements and NaN where there are none.
+// Stats is a summary of a tensor. Min, Max and Mean are over the finite
+// elements and NaN where there are none.
 type Stats struct {
 	Min, Max, Mean float64
 	NaNs, Infs     int
 }
 
-// statsGrain is the number of elements whose sum is taken at a time; it fixes
-// the order of summation, whatever the number of threads.
+// statsGrain is the number of elements that are summed at a time; it fixes the
+// order of summation, whatever the number of threads.
 const statsGrain = 1 << 16
 
-// Stats looks at every element once, on all cores.
+// Stats reads every element once, on all cores.
 func (t *Tensor) Stats() Stats {
 	parts := make([]partial, (t.Len()+statsGrain-1)/statsGrain)
 	parallel(len(parts), 1, func(lo, hi int) {
@@ -45,7 +45,7 @@ func (t *Tensor) Stats() Stats {
 	return s
 }
 
-// partial is what is known of some of the elements.
+// partial is the statistics of some of the elements.
 type partial struct {
 	min, max, sum      float64
 	finite, nans, infs int
@@ -55,7 +55,7 @@ func sumUp[T float32 | float64](vals []T) partial {
 	p := partial{min: math.Inf(1), max: math.Inf(-1)}
 	lo, hi := T(math.Inf(1)), T(math.Inf(-1))
 	for _, v := range vals {
-		if v-v != 0 { // NaN and the infinities alone
+		if v-v != 0 { // only NaN and the infinities
 			if v != v {
 				p.nans++
 			} else {

@@ -1,6 +1,6 @@
-// Package tensor holds dense row-major tensors in the host's memory: what the
-// reference executor computes with, what .npy files are read into and results
-// written from.
+// Package tensor implements dense row-major tensors in host memory: the
+// operands and results of the reference executor, read from and written to .npy
+// files.
 //
 // Storage is at least as wide as the element type and every stored value is one
 // that the element type can represent: the floating-point types up to 32 bits
@@ -42,7 +42,7 @@ func KindOf(elem types.Elem) Kind {
 }
 
 // Tensor is a dense row-major tensor. Exactly one of F32, F64, Int and Bool is
-// used, as Kind says; its length is the product of Shape (1 for rank 0).
+// used, according to Kind; its length is the product of Shape (1 for rank 0).
 type Tensor struct {
 	Elem  types.Elem
 	Shape []int
@@ -52,7 +52,7 @@ type Tensor struct {
 	Bool  []uint8
 }
 
-// New is a tensor of zeros. The shape must be sane: see Count.
+// New is a tensor of zeros. The shape must be valid; see Count.
 func New(elem types.Elem, shape ...int) *Tensor {
 	t := &Tensor{Elem: elem, Shape: shape}
 	n := t.Len()

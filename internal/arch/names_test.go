@@ -17,22 +17,21 @@ import (
 // All others ask the registry: an op's entry for what is true of it, and the
 // constants of package op for the ops that give a program its structure.
 var mayName = map[string]string{
-	"analysis/lint/":         "rules look for patterns",
-	"bench/":                 "measurements edit and search texts",
-	"compile/cuda/":          "library kernels are chosen by op",
-	"compile/interp/":        "executors are keyed by op",
-	"compile/kernel/eval.go": "executors of single elements, keyed by op",
-	"compile/pass/":          "regions become functions and back",
-	"compile/bind/":          "completes the open size of a reshape",
-	"compile/simplify/":      "rewrites look for patterns and build ops",
-	"dialect/pattern/":       "patterns of ops, for rewrites and lint",
-	"dialect/attention/":     "attention is recognised by its pattern",
-	"dialect/autodiff/":      "code that builds gradients creates ops",
-	"dialect/lower/":         "the short names of the text become full ones",
-	"dialect/op/":            "the registry",
-	"editors/":               "the words of the grammar",
-	"internal/randprog/":     "texts of programs are searched",
-	"syntax/":                "the grammar of functions and modules, below the registry",
+	"analysis/lint/":          "rules look for patterns",
+	"bench/":                  "measurements edit and search texts",
+	"compile/cuda/library.go": "library kernels are chosen by op",
+	"compile/interp/":         "executors are keyed by op",
+	"compile/kernel/eval.go":  "executors of single elements, keyed by op",
+	"compile/bind/":           "completes the open size of a reshape",
+	"compile/simplify/":       "rewrites look for patterns and build ops",
+	"dialect/pattern/":        "patterns of ops, for rewrites and lint",
+	"dialect/attention/":      "attention is recognised by its pattern",
+	"dialect/autodiff/":       "code that builds gradients creates ops",
+	"dialect/lower/":          "the short names of the text become full ones",
+	"dialect/op/":             "the registry",
+	"editors/":                "the words of the grammar",
+	"internal/randprog/":      "texts of programs are searched",
+	"syntax/":                 "the grammar of functions and modules, below the registry",
 }
 
 // named are the literals of a file that are names of ops.

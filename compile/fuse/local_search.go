@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// layout is a plan that a local search changes: which nodes each kernel
-// computes, and which of the kernels that compute a node stores its results.
-type layout struct {
+// partition is a plan under local search: the nodes of each kernel, and which
+// of the kernels that compute a node stores its results.
+type partition struct {
 	g     *graph
-	in    [][]int // nodes of each kernel, ascending; none where the kernel is gone
-	home  []int   // by node: a kernel that computes it, -1 where none does
+	in    [][]int // nodes of each kernel, ascending; nil for a removed kernel
+	owner []int   // by node: the kernel that stores its results, -1 for none
 	price price
 }
 
-// climb finds a plan for graphs that are too long for an exact search: it joins
-// kernels, always the two that gain most, and then moves ops between kernels,
-// computes cheap ones again where they are used, or not again, and joins
-// kernels, as long as that helps or its tries last.
-func (g *graph) climb(tries int) (price, []*shape) {
-	l := &layout{g: g, in: make([][]int, len(g.nodes)), home: make([]int, len(g.nodes))}
+// localSearch finds a plan by local search, for graphs that are too long for an
+// exact one. It merges kernels greedily, largest gain first, and then moves ops
+// between kernels, recomputes cheap ops at their uses or stops doing so, and
+// merges again until nothing improves or the tries are used up.
+func (g *graph) localSearch(tries int) (price, []*candidate) {
+	l := &partition{g: g, in: make([][]int, len(g.nodes)), owner: make([]int, len(g.nodes))}
 	for i := range g.nodes {
-		l.in[i], l.home[i] = []int{i}, i
-		if i > 0 && g.nodes[i-1].op == g.nodes[i].op && !g.nodes[i].single {
-			l.home[i], l.in[i] = l.home[i-1], nil
-			l.in[l.home[i]] = append(l.in[l.home[i]], i)
+		l.in[i], l.owner[i] = []int{i}, i
+		if i > 0 && g.nodes[i-1].op == g.nodes[i].op && !g.nodes[i].unfusible {
+			l.owner[i], l.in[i] = l.owner[i-1], nil
+			l.in[l.owner[i]] = append(l.in[l.owner[i]], i)
 		}
 	}
-	l.clean()
-	l.possible()
+	l.prune()
+	l.valid()
 	l.price = l.cost()
-	c := &climber{best: l, tries: tries * 128 / max(128, len(g.nodes))} // a try takes as long as the graph is
-	c.settle()
-	// From a plan that no step improves, others are reached by taking two
-	// neighbouring kernels apart: all pairs in turn, until none helps.
+	c := &localSearch{best: l, tries: tries * 128 / max(128, len(g.nodes))} // the cost of a try is linear in the graph
+	c.descend()
+	// To leave a local optimum, split two neighbouring kernels and descend again,
+	// for all pairs in turn, until none helps.
 	for again := true; again && c.tries > 0; {
 		again = false
 		for _, p := range c.best.neighbours(c.best.users()) {
@@ -42,14 +42,15 @@ func (g *graph) climb(tries int) (price, []*shape) {
 			}
 			best := c.best
 			c.best = best.clone()
-			c.best.dissolve(p[0])
-			c.best.dissolve(p[1])
-			c.best.clean()
-			c.best.possible()
+			c.best.split(p[0])
+			c.best.split(p[1])
+			c.best.prune()
+			c.best.valid()
 			c.best.price = c.best.cost()
-			c.settle()
-			// What the two computed again, others have to store now, which not all can.
-			if c.best.price.less(best.price) && c.best.possible() {
+			c.descend()
+			// Other kernels must now store what the two recomputed, which may be
+			// invalid.
+			if c.best.price.less(best.price) && c.best.valid() {
 				again = true
 			} else {
 				c.best = best
@@ -59,13 +60,13 @@ func (g *graph) climb(tries int) (price, []*shape) {
 	return c.best.price, c.best.shapes()
 }
 
-// settle improves the layout by joins and moves until neither helps.
-func (c *climber) settle() {
+// descend improves the partition by merges and moves to a local optimum.
+func (c *localSearch) descend() {
 	c.join()
 	for c.tries > 0 {
 		before := c.best.price
 		c.move()
-		c.spread()
+		c.rematerialize()
 		c.join()
 		if !c.best.price.less(before) {
 			break
@@ -73,38 +74,38 @@ func (c *climber) settle() {
 	}
 }
 
-type climber struct {
-	best  *layout
+type localSearch struct {
+	best  *partition
 	tries int
-	ended bool // the run was cancelled
+	ended bool // the context was canceled
 }
 
-// try takes next instead of the best layout if it is better and can be.
-func (c *climber) try(next *layout) bool {
+// explore replaces the best partition by next if next is cheaper and valid.
+func (c *localSearch) explore(next *partition) bool {
 	c.tries--
 	if c.ended || c.best.g.ctx.Err() != nil {
 		c.tries, c.ended = 0, true
 		return false
 	}
-	next.clean()
+	next.prune()
 	next.price = next.cost()
-	if !next.price.less(c.best.price) || !next.possible() {
+	if !next.price.less(c.best.price) || !next.valid() {
 		return false
 	}
-	if next.price = next.cost(); !next.price.less(c.best.price) { // now that all is known
+	if next.price = next.cost(); !next.price.less(c.best.price) { // with the partial results that valid has added
 		return false
 	}
 	c.best = next
 	return true
 }
 
-// join joins two kernels as long as that helps, those first that gain most.
-func (c *climber) join() {
+// join merges pairs of kernels, largest gain first, while that helps.
+func (c *localSearch) join() {
 	type pair struct {
 		a, b int
 		gain price
 	}
-	gains := map[[2]int]price{} // of pairs that were looked at; nothing for those that gain nothing
+	gains := map[[2]int]price{} // of the pairs evaluated; zero where merging gains nothing
 	for {
 		l := c.best
 		outs, users := l.outs(), l.users()
@@ -113,11 +114,11 @@ func (c *climber) join() {
 			gain, known := gains[p]
 			if !known {
 				a, b := l.in[p[0]], l.in[p[1]]
-				if !slices.ContainsFunc(a, func(n int) bool { return l.g.apartFrom(n, b) }) {
+				if !slices.ContainsFunc(a, func(n int) bool { return l.g.conflicts(n, b) }) {
 					nodes := union(a, b)
 					k := l.g.kernel(nodes, l.stores(nodes, p, users))
-					now := l.g.kernel(a, outs[p[0]]).price.plus(l.g.kernel(b, outs[p[1]]).price)
-					gain = price{now.fs - k.price.fs, now.bytes - k.price.bytes}
+					replacement := l.g.kernel(a, outs[p[0]]).price.plus(l.g.kernel(b, outs[p[1]]).price)
+					gain = price{replacement.fs - k.price.fs, replacement.bytes - k.price.bytes}
 				}
 				gains[p] = gain
 			}
@@ -134,11 +135,11 @@ func (c *climber) join() {
 			}
 			next := l.clone()
 			next.merge(p.a, p.b)
-			if !c.try(next) {
+			if !c.explore(next) {
 				gains[[2]int{p.a, p.b}] = price{}
 				return false
 			}
-			for q := range gains { // what these two and their neighbours store has changed
+			for q := range gains { // the results stored by these two and their neighbours have changed
 				if q[0] == p.a || q[1] == p.a || q[0] == p.b || q[1] == p.b {
 					delete(gains, q)
 				}
@@ -152,24 +153,24 @@ func (c *climber) join() {
 }
 
 // move tries, for every kernel and every value that it reads, to compute the
-// value there: with one op, with that and what is before it, and so on; either
-// taking the ops from where they are or computing them a second time.
-func (c *climber) move() {
+// value there: its op alone, then with its operands' ops, and so on, either
+// moving or copying them.
+func (c *localSearch) move() {
 	g := c.best.g
 	for k := 0; k < len(c.best.in) && c.tries > 0; k++ {
 		for n := 0; n < len(g.nodes) && c.tries > 0; n++ {
-			if len(c.best.in[k]) == 0 || g.nodes[n].single || g.nodes[c.best.in[k][0]].single {
+			if len(c.best.in[k]) == 0 || g.nodes[n].unfusible || g.nodes[c.best.in[k][0]].unfusible {
 				continue
 			}
 			if g.inside(c.best.in[k], n) {
-				if c.best.home[n] != k { // a copy
+				if c.best.owner[n] != k { // a copy
 					next := c.best.clone()
 					next.remove(n, k)
-					c.try(next)
+					c.explore(next)
 				}
 				continue
 			}
-			if !c.best.touches(k, n) || g.apartFrom(n, c.best.in[k]) {
+			if !c.best.adjacent(k, n) || g.conflicts(n, c.best.in[k]) {
 				continue
 			}
 			c.pull(k, n)
@@ -177,8 +178,8 @@ func (c *climber) move() {
 	}
 }
 
-// pull tries to compute n and ever more of what it needs in kernel k.
-func (c *climber) pull(k, n int) {
+// pull tries to compute n, and transitively its operands, in kernel k.
+func (c *localSearch) pull(k, n int) {
 	g := c.best.g
 	for _, take := range []bool{true, false} {
 		next := c.best.clone()
@@ -186,16 +187,16 @@ func (c *climber) pull(k, n int) {
 		for depth := 0; depth < maxPull && len(work) > 0; depth++ {
 			n := work[0]
 			work = work[1:]
-			if g.inside(next.in[k], n) || g.nodes[n].single || g.apartFrom(n, next.in[k]) || !take && !g.nodes[n].cheap {
+			if g.inside(next.in[k], n) || g.nodes[n].unfusible || g.conflicts(n, next.in[k]) || !take && !g.nodes[n].cheap {
 				continue
 			}
-			from := next.home[n]
+			from := next.owner[n]
 			next.add(n, k)
 			if take && from >= 0 {
 				next.remove(n, from)
-				next.home[n] = k
+				next.owner[n] = k
 			}
-			if c.try(next.clone()) {
+			if c.explore(next.clone()) {
 				return
 			}
 			for _, v := range g.nodes[n].ins {
@@ -207,12 +208,12 @@ func (c *climber) pull(k, n int) {
 	}
 }
 
-// spread tries, for every cheap op, to compute it in each kernel that uses it
-// and to store it no more; and with it what it needs, op by op.
-func (c *climber) spread() {
+// rematerialize tries, for every cheap op, to compute it in each kernel that
+// uses it instead of storing it, and transitively its operands.
+func (c *localSearch) rematerialize() {
 	g := c.best.g
 	for n := len(g.nodes) - 1; n >= 0 && c.tries > 0; n-- {
-		if !g.nodes[n].cheap || g.nodes[n].single || c.best.home[n] < 0 {
+		if !g.nodes[n].cheap || g.nodes[n].unfusible || c.best.owner[n] < 0 {
 			continue
 		}
 		next := c.best.clone()
@@ -220,13 +221,13 @@ func (c *climber) spread() {
 		for depth := 0; depth < maxPull && len(work) > 0; depth++ {
 			m := work[0]
 			work = work[1:]
-			if g.nodes[m].single || !g.nodes[m].cheap {
+			if g.nodes[m].unfusible || !g.nodes[m].cheap {
 				continue
 			}
 			if !next.copyToUsers(m) {
 				continue
 			}
-			if c.try(next.clone()) {
+			if c.explore(next.clone()) {
 				break
 			}
 			for _, v := range g.nodes[m].ins {
@@ -238,15 +239,16 @@ func (c *climber) spread() {
 	}
 }
 
-// copyToUsers computes n in every kernel that uses it; false where one cannot.
-func (l *layout) copyToUsers(n int) bool {
+// copyToUsers computes n in every kernel that uses it; false if one of them
+// cannot hold it.
+func (l *partition) copyToUsers(n int) bool {
 	var ks []int
 	for _, v := range l.g.nodes[n].results {
 		for k, in := range l.in {
 			if len(in) == 0 || l.g.inside(in, n) || !slices.ContainsFunc(l.g.values[v].uses, func(u int) bool { return l.g.inside(in, u) }) {
 				continue
 			}
-			if l.g.nodes[in[0]].single || l.g.apartFrom(n, in) {
+			if l.g.nodes[in[0]].unfusible || l.g.conflicts(n, in) {
 				return false
 			}
 			ks = append(ks, k)
@@ -258,11 +260,11 @@ func (l *layout) copyToUsers(n int) bool {
 	return len(ks) > 0
 }
 
-// maxPull is how many ops are moved at once.
+// maxPull bounds the ops moved at once.
 const maxPull = 8
 
-func (g *graph) apartFrom(n int, nodes []int) bool {
-	return slices.ContainsFunc(nodes, func(m int) bool { return m != n && g.apart(n, m) })
+func (g *graph) conflicts(n int, nodes []int) bool {
+	return slices.ContainsFunc(nodes, func(m int) bool { return m != n && g.conflict(n, m) })
 }
 
 func union(a, b []int) []int {
@@ -271,49 +273,48 @@ func union(a, b []int) []int {
 	return slices.Compact(u)
 }
 
-func (l *layout) clone() *layout {
-	return &layout{g: l.g, in: slices.Clone(l.in), home: slices.Clone(l.home)}
+func (l *partition) clone() *partition {
+	return &partition{g: l.g, in: slices.Clone(l.in), owner: slices.Clone(l.owner)}
 }
 
-func (l *layout) add(n, k int) { l.in[k] = union(l.in[k], []int{n}) }
-func (l *layout) remove(n, k int) {
+func (l *partition) add(n, k int) { l.in[k] = union(l.in[k], []int{n}) }
+func (l *partition) remove(n, k int) {
 	l.in[k] = slices.DeleteFunc(slices.Clone(l.in[k]), func(m int) bool { return m == n })
 }
 
-// dissolve makes a kernel of each op of k that no other computes.
-func (l *layout) dissolve(k int) {
+// split makes a kernel of each op of k that only k computes.
+func (l *partition) split(k int) {
 	for _, n := range l.in[k] {
-		if l.home[n] != k || l.g.nodes[n].single {
+		if l.owner[n] != k || l.g.nodes[n].unfusible {
 			continue
 		}
-		if n > 0 && l.g.nodes[n-1].op == l.g.nodes[n].op && l.home[n-1] == len(l.in)-1 {
+		if n > 0 && l.g.nodes[n-1].op == l.g.nodes[n].op && l.owner[n-1] == len(l.in)-1 {
 			l.in[len(l.in)-1] = append(l.in[len(l.in)-1], n)
 		} else {
 			l.in = append(l.in, []int{n})
 		}
-		l.home[n] = len(l.in) - 1
+		l.owner[n] = len(l.in) - 1
 	}
-	if !l.g.nodes[l.in[k][0]].single {
+	if !l.g.nodes[l.in[k][0]].unfusible {
 		l.in[k] = nil
 	}
 }
 
-// merge makes kernel b part of a.
-func (l *layout) merge(a, b int) {
+// merge moves the ops of kernel b into a.
+func (l *partition) merge(a, b int) {
 	for _, n := range l.in[b] {
-		if l.home[n] == b {
-			l.home[n] = a
+		if l.owner[n] == b {
+			l.owner[n] = a
 		}
 	}
 	l.in[a], l.in[b] = union(l.in[a], l.in[b]), nil
 }
 
-// stores are the values that a kernel of nodes, which takes the place of two,
-// gives.
-func (l *layout) stores(nodes []int, two [2]int, users [][]int) []int {
+// stores are the results of a kernel of nodes that replaces two.
+func (l *partition) stores(nodes []int, two [2]int, users [][]int) []int {
 	var outs []int
 	for _, n := range nodes {
-		if h := l.home[n]; h != two[0] && h != two[1] {
+		if h := l.owner[n]; h != two[0] && h != two[1] {
 			continue
 		}
 		for _, v := range l.g.nodes[n].results {
@@ -328,7 +329,7 @@ func (l *layout) stores(nodes []int, two [2]int, users [][]int) []int {
 
 // needed reports whether v is used by the function or by a kernel that does not
 // compute it, other than two.
-func (l *layout) needed(v int, users [][]int, two [2]int) bool {
+func (l *partition) needed(v int, users [][]int, two [2]int) bool {
 	x := l.g.values[v]
 	if x.out {
 		return true
@@ -343,15 +344,15 @@ func (l *layout) needed(v int, users [][]int, two [2]int) bool {
 	return false
 }
 
-func (l *layout) outs() [][]int {
+func (l *partition) outs() [][]int {
 	outs := make([][]int, len(l.in))
 	users := l.users()
-	for n, h := range l.home {
+	for n, h := range l.owner {
 		if h < 0 {
 			continue
 		}
 		for _, v := range l.g.nodes[n].results {
-			if l.needed(v, users, [2]int{-1, -1}) || l.g.nodes[n].single {
+			if l.needed(v, users, [2]int{-1, -1}) || l.g.nodes[n].unfusible {
 				outs[h] = append(outs[h], v)
 			}
 		}
@@ -363,8 +364,8 @@ func (l *layout) outs() [][]int {
 }
 
 // users are the kernels that compute each node.
-func (l *layout) users() [][]int {
-	users := make([][]int, len(l.home))
+func (l *partition) users() [][]int {
+	users := make([][]int, len(l.owner))
 	for k, in := range l.in {
 		for _, n := range in {
 			users[n] = append(users[n], k)
@@ -373,22 +374,21 @@ func (l *layout) users() [][]int {
 	return users
 }
 
-// clean takes out nodes that nothing in their kernel uses and whose results it
-// does not store.
-func (l *layout) clean() {
+// prune removes nodes from kernels that neither use nor store their results.
+func (l *partition) prune() {
 	for again := true; again; {
 		again = false
 		users := l.users()
-		for n := len(l.home) - 1; n >= 0; n-- {
-			if h := l.home[n]; h < 0 || !l.g.inside(l.in[h], n) {
-				l.home[n] = -1
+		for n := len(l.owner) - 1; n >= 0; n-- {
+			if h := l.owner[n]; h < 0 || !l.g.inside(l.in[h], n) {
+				l.owner[n] = -1
 				if len(users[n]) > 0 {
-					l.home[n] = users[n][0]
+					l.owner[n] = users[n][0]
 				}
 			}
 		}
 		outs := l.outs()
-		for n := len(l.home) - 1; n >= 0; n-- {
+		for n := len(l.owner) - 1; n >= 0; n-- {
 			if l.g.nodes[n].effects {
 				continue
 			}
@@ -402,9 +402,9 @@ func (l *layout) clean() {
 	}
 }
 
-func (l *layout) useful(n, k int, outs []int) bool {
+func (l *partition) useful(n, k int, outs []int) bool {
 	for _, v := range l.g.nodes[n].results {
-		if l.home[n] == k && slices.Contains(outs, v) {
+		if l.owner[n] == k && slices.Contains(outs, v) {
 			return true
 		}
 		for _, u := range l.g.values[v].uses {
@@ -416,8 +416,8 @@ func (l *layout) useful(n, k int, outs []int) bool {
 	return false
 }
 
-func (l *layout) shapes() []*shape {
-	var ks []*shape
+func (l *partition) shapes() []*candidate {
+	var ks []*candidate
 	outs := l.outs()
 	for k, in := range l.in {
 		if len(in) > 0 {
@@ -427,7 +427,7 @@ func (l *layout) shapes() []*shape {
 	return ks
 }
 
-func (l *layout) cost() price {
+func (l *partition) cost() price {
 	var p price
 	for _, k := range l.shapes() {
 		p = p.plus(k.price)
@@ -435,11 +435,11 @@ func (l *layout) cost() price {
 	return p
 }
 
-// possible reports whether every kernel is legal and none waits for itself.
-func (l *layout) possible() bool {
+// valid reports whether every kernel is legal and there is no cycle among them.
+func (l *partition) valid() bool {
 	ks := l.shapes()
 	for _, k := range ks {
-		if k.asked && !k.legal || !k.asked && slices.ContainsFunc(k.nodes, func(n int) bool { return l.g.apartFrom(n, k.nodes) }) {
+		if k.checked && !k.legal || !k.checked && slices.ContainsFunc(k.nodes, func(n int) bool { return l.g.conflicts(n, k.nodes) }) {
 			return false
 		}
 	}
@@ -447,15 +447,15 @@ func (l *layout) possible() bool {
 		return false
 	}
 	for _, k := range ks {
-		if !l.g.possible(k) {
+		if !l.g.valid(k) {
 			return false
 		}
 	}
 	return true
 }
 
-// acyclic reports whether there is an order in which ks can run.
-func (g *graph) acyclic(ks []*shape) bool {
+// acyclic reports whether the dependences among ks have no cycle.
+func (g *graph) acyclic(ks []*candidate) bool {
 	stores := make([]int, len(g.values))
 	for i, k := range ks {
 		for _, v := range k.outs {
@@ -489,9 +489,9 @@ func (g *graph) acyclic(ks []*shape) bool {
 	return true
 }
 
-// touches reports whether kernel k and node n share a value.
-func (l *layout) touches(k, n int) bool {
-	l.g.look()
+// adjacent reports whether kernel k and node n share a value.
+func (l *partition) adjacent(k, n int) bool {
+	l.g.checkContext()
 	node := l.g.nodes[n]
 	for _, v := range slices.Concat(node.ins, node.results) {
 		x := l.g.values[v]
@@ -508,11 +508,11 @@ func (l *layout) touches(k, n int) bool {
 }
 
 // neighbours are the pairs of kernels that share a value.
-func (l *layout) neighbours(users [][]int) [][2]int {
+func (l *partition) neighbours(users [][]int) [][2]int {
 	seen := map[[2]int]bool{}
 	var pairs [][2]int
 	for _, x := range l.g.values {
-		l.g.look()
+		l.g.checkContext()
 		var ks []int
 		if x.def >= 0 {
 			ks = append(ks, users[x.def]...)
@@ -527,7 +527,7 @@ func (l *layout) neighbours(users [][]int) [][2]int {
 					continue
 				}
 				seen[p] = true
-				if !l.g.nodes[l.in[a][0]].single && !l.g.nodes[l.in[b][0]].single {
+				if !l.g.nodes[l.in[a][0]].unfusible && !l.g.nodes[l.in[b][0]].unfusible {
 					pairs = append(pairs, p)
 				}
 			}

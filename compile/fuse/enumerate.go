@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// growth lists the kernels that can be chosen in a state: connected sets of
-// nodes, grown from a demanded value by what its kernel reads and by other
-// demanded values that share something with it.
-type growth struct {
+// enumeration enumerates the kernels that can be chosen in a state: connected
+// sets of nodes, grown from a demanded value by the producers of its kernel's
+// inputs and by other demanded values that share a value with it.
+type enumeration struct {
 	*search
 	st    state
 	seen  map[set]bool
 	found []*choice
 
-	relevant set // the nodes that something demanded depends on
+	relevant set // the nodes that demanded values depend on
 }
 
-func (g *growth) grow(k set) {
+func (g *enumeration) extend(k set) {
 	if g.seen[k] {
 		return
 	}
@@ -28,16 +28,16 @@ func (g *growth) grow(k set) {
 	g.seen[k] = true
 	g.steps--
 	g.emit(k)
-	var touched, apart set
+	var touched, conflicting set
 	each(k, func(i int) {
 		touched = touched.or(g.p.near[i])
-		apart = apart.or(g.p.apart[i])
+		conflicting = conflicting.or(g.p.conflict[i])
 	})
 	add := func(i int) {
-		if !k.has(i) && !apart.has(i) && !g.st.done.has(i) {
+		if !k.has(i) && !conflicting.has(i) && !g.st.done.has(i) {
 			next := k
 			next.add(i)
-			g.grow(next)
+			g.extend(next)
 		}
 	}
 	for i := range g.p.nodes {
@@ -55,11 +55,11 @@ func each(s set, visit func(i int)) {
 	}
 }
 
-// emit adds the kernels of the nodes k, one for each choice of what it stores:
-// what is demanded of its heavy nodes, and any of the cheap ones' results.
-func (g *growth) emit(k set) {
+// emit adds the kernels of the nodes k, one for each choice of stored values:
+// the demanded results of heavy nodes, and any subset of the cheap ones'.
+func (g *enumeration) emit(k set) {
 	p := g.p
-	var must, may []int // numbers of values
+	var must, may []int // indices of values
 	heavy := set{}
 	ok := true
 	inside := set{} // values that nodes of k use
@@ -76,7 +76,7 @@ func (g *growth) emit(k set) {
 			if p.heavy.has(i) {
 				for _, u := range p.g.values[v].uses {
 					if j, mine := p.local[u]; mine && p.heavy.has(j) && !k.has(j) && !g.st.done.has(j) {
-						ok = false // it would be computed after what uses it
+						ok = false // it would be computed after its use
 					}
 				}
 			}
@@ -112,11 +112,11 @@ func (g *growth) emit(k set) {
 	}
 }
 
-// maxOptional bounds the results of one kernel that it may or may not store.
+// maxOptional bounds the results of a kernel that it may or may not store.
 const maxOptional = 6
 
-// useful reports whether every node of k gives something that is stored or used.
-func (g *growth) useful(k, inside, outs set) bool {
+// useful reports whether a result of every node of k is stored or used in k.
+func (g *enumeration) useful(k, inside, outs set) bool {
 	ok := true
 	each(k, func(i int) {
 		some := false
@@ -129,15 +129,15 @@ func (g *growth) useful(k, inside, outs set) bool {
 	return ok
 }
 
-// choose adds the kernel of nodes k that stores outs, where the rest can still
-// be computed before it.
-func (g *growth) choose(k, heavy, outs set) {
+// choose adds the kernel of nodes k that stores outs if the rest can be
+// computed before it.
+func (g *enumeration) choose(k, heavy, outs set) {
 	p := g.p
 	var nodes, stored []int
-	var solo price
+	var unfused price
 	each(k, func(i int) {
 		nodes = append(nodes, p.nodes[i])
-		solo = solo.plus(p.solo[i])
+		unfused = unfused.plus(p.unfused[i])
 	})
 	each(outs, func(l int) { stored = append(stored, p.value[l]) })
 	slices.Sort(stored)
@@ -162,5 +162,5 @@ func (g *growth) choose(k, heavy, outs set) {
 	if late {
 		return
 	}
-	g.found = append(g.found, &choice{k: s, next: next, saving: price{solo.fs - s.price.fs, solo.bytes - s.price.bytes}})
+	g.found = append(g.found, &choice{k: s, next: next, saving: price{unfused.fs - s.price.fs, unfused.bytes - s.price.bytes}})
 }

@@ -8,21 +8,21 @@ import (
 	"dmir/dialect/types"
 )
 
-// Folded is a result that folds what is computed of a contraction's elements
-// over all rows or all columns.
-type Folded struct {
+// ReducedResult is a result that reduces values computed from a contraction's
+// elements over all rows or all columns.
+type ReducedResult struct {
 	Value *ir.Value
 	Kind  string // add, mul, max, min
-	X     *Expr  // what is folded, at z, m and n
-	Rows  bool   // over m: there is one value for each n; else one for each m
+	X     *Expr  // the reduced value, at z, m and n
+	Rows  bool   // over m: one value for each n; else over n: one for each m
 	Batch bool   // over z too
-	At    Index  // where a value lies, at the variables Kept
+	At    Index  // offset of a value, at the variables Kept
 	Kept  Flat
 }
 
-// foldOf is the dm.reduce behind v, which may have been converted since, if it
-// folds a value whose elements are those of a product one by one.
-func foldOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
+// reductionOf is the dm.reduce that computes v, up to conversions, if its
+// operand's elements correspond one to one to those of a product.
+func reductionOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
 	o := v.Op
 	for o != nil && op.Of(o).Is(op.Pointwise|op.Cast) {
 		o = o.Operands[0].Op
@@ -41,8 +41,8 @@ func foldOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
 	return nil, false
 }
 
-// kept finds which indices are left by the fold o.
-func (t *Tiled) kept(f *Folded, o *ir.Op) error {
+// kept finds the indices that the reduction o keeps.
+func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
 	_, places, flat := t.results(1)
 	x := o.Operands[0]
 	if elem := ElemOf(x); !elem.IsFloat() || elem == types.F64 || !ElemOf(f.Value).IsFloat() {

@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Identity is what a fold of that kind starts from.
+// Identity is the identity element of a reduction of that kind.
 func Identity(kind string, elem types.Elem) (f float64, i int64) {
 	switch kind {
 	case "mul", "and":
@@ -21,11 +21,11 @@ func Identity(kind string, elem types.Elem) (f float64, i int64) {
 	return 0, 0
 }
 
-func (e *evaluator) fold(kind string, elem types.Elem, vars []*Atom, body *Expr) *Expr {
-	return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Vars: vars, Args: []*Expr{body}})
+func (e *evaluator) reduction(kind string, elem types.Elem, vars []*Atom, body *Expr) *Expr {
+	return e.expr(Expr{Op: Reduce, Elem: elem, Kind: kind, Vars: vars, Args: []*Expr{body}})
 }
 
-// loops are new variables for the sizes.
+// loops returns new loop variables of the given sizes.
 func (e *evaluator) loops(sizes []int64) (vars []*Atom, idx []Index) {
 	for _, n := range sizes {
 		if n == 1 {
@@ -33,13 +33,13 @@ func (e *evaluator) loops(sizes []int64) (vars []*Atom, idx []Index) {
 			continue
 		}
 		v := e.Loop("k", n)
-		vars, idx = append(vars, v), append(idx, Alone(v))
+		vars, idx = append(vars, v), append(idx, IndexOf(v))
 	}
 	return vars, idx
 }
 
-// ReduceKind is the named reduction that o does: its own, or that of a region of
-// one such op; "" where there is no name for it.
+// ReduceKind is the kind of the reduction o: its attribute, or the op of a
+// region with a single op; "" for other regions.
 func ReduceKind(o *ir.Op) string {
 	if k := op.Str(o, "kind"); k != "" {
 		return k
@@ -61,7 +61,7 @@ func ReduceKind(o *ir.Op) string {
 	return ""
 }
 
-// reducedDims are the dimensions that o, a dm.reduce, folds, ascending.
+// reducedDims are the dimensions that o, a dm.reduce, reduces, ascending.
 func reducedDims(o *ir.Op) []int {
 	n := len(shapeOf(o.Operands[0]))
 	if op.Attr(o, "dims") == nil {
@@ -99,11 +99,11 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 		next++
 	}
 	if kind == "" {
-		return e.foldRegion(o, at, dims)
+		return e.regionReduction(o, at, dims)
 	}
-	e.folds = append(e.folds, folding{shape, dims})
-	folded := e.foldRow(kind, elem, x, at, dims)
-	if folded == nil {
+	e.reductions = append(e.reductions, reducedSpace{shape, dims})
+	reduced := e.rowReduction(kind, elem, x, at, dims)
+	if reduced == nil {
 		sizes := make([]int64, len(dims))
 		for i, d := range dims {
 			sizes[i] = shape[d]
@@ -114,20 +114,21 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 		}
 		body := e.at(x, at)
 		if len(vars) == 0 {
-			folded = body
+			reduced = body
 		} else {
-			folded = e.fold(kind, elem, vars, body)
+			reduced = e.reduction(kind, elem, vars, body)
 		}
 	}
 	if len(o.Operands) > 1 {
 		init := e.at(o.Operands[1], nil)
-		folded = e.scalar(kind, elem, init, folded)
+		reduced = e.scalar(kind, elem, init, reduced)
 	}
-	return folded
+	return reduced
 }
 
-// foldRegion is a fold by the region of o, a dm.reduce, from its operand init on.
-func (e *evaluator) foldRegion(o *ir.Op, at []Index, dims []int) *Expr {
+// regionReduction is a reduction by the region of o, a dm.reduce, that starts
+// from its operand init.
+func (e *evaluator) regionReduction(o *ir.Op, at []Index, dims []int) *Expr {
 	elem, body := ElemOf(o.Results[0]), o.Body(0)
 	if body == nil || len(body.Args) != 2 || len(o.Regions[0].Blocks) != 1 || body.Terminator() == nil || len(body.Terminator().Operands) != 1 {
 		return e.fail(o, elem, "dm.reduce with a region that branches")
@@ -150,11 +151,12 @@ func (e *evaluator) foldRegion(o *ir.Op, at []Index, dims []int) *Expr {
 		e.why = inner.why
 	}
 	args := []*Expr{e.at(o.Operands[0], at), e.at(o.Operands[1], nil), join, inner.block[body.Args[0]], inner.block[body.Args[1]]}
-	return e.expr(Expr{Op: Fold, Elem: elem, Kind: Region, Vars: vars, Args: args})
+	return e.expr(Expr{Op: Reduce, Elem: elem, Kind: Region, Vars: vars, Args: args})
 }
 
-// foldRow is a fold over the rows or columns of the kernel, nil where it is none.
-func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Index, dims []int) *Expr {
+// rowReduction is a reduction over the rows or columns of the kernel, nil where
+// it is neither.
+func (e *evaluator) rowReduction(kind string, elem types.Elem, x *ir.Value, at []Index, dims []int) *Expr {
 	r := e.rows
 	if r == nil {
 		return nil
@@ -162,11 +164,11 @@ func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Inde
 	shape := shapeOf(x)
 	var kept Index
 	var sizes []int64
-	folded, rest := int64(1), int64(1)
+	reduced, rest := int64(1), int64(1)
 	for d, n := range shape {
 		if slices.Contains(dims, d) {
 			sizes = append(sizes, n)
-			folded *= n
+			reduced *= n
 			continue
 		}
 		kept = kept.Times(n).Add(at[d])
@@ -177,24 +179,24 @@ func (e *evaluator) foldRow(kind string, elem types.Elem, x *ir.Value, at []Inde
 			at[dims[i]] = c
 		}
 	}
-	fold := func(over Over, vars []*Atom, body *Expr) *Expr {
-		return e.expr(Expr{Op: Fold, Elem: elem, Kind: kind, Over: over, Vars: vars, Args: []*Expr{body}})
+	reduceOver := func(over Over, vars []*Atom, body *Expr) *Expr {
+		return e.expr(Expr{Op: Reduce, Elem: elem, Kind: kind, Over: over, Vars: vars, Args: []*Expr{body}})
 	}
 	switch {
-	case folded == r.Cols && rest == r.Rows && r.Cols > 1 && kept.Equal(r.row()) && r.fits(shape, dims):
+	case reduced == r.Cols && rest == r.Rows && r.Cols > 1 && kept.Equal(r.row()) && r.fits(shape, dims):
 		put(r.col())
-		return fold(RowFold, r.colVars(), e.at(x, at))
-	case folded == r.Rows && rest == r.Cols && r.Row != nil && kept.Equal(r.col()) && r.across(shape, dims):
+		return reduceOver(RowReduction, r.colVars(), e.at(x, at))
+	case reduced == r.Rows && rest == r.Cols && r.Row != nil && kept.Equal(r.col()) && r.across(shape, dims):
 		put(r.row())
-		return fold(ColsFold, r.rowVars(), e.at(x, at))
-	case folded == r.Rows && rest == 1 && r.Row != nil && len(dims) == len(shape):
+		return reduceOver(ColumnReduction, r.rowVars(), e.at(x, at))
+	case reduced == r.Rows && rest == 1 && r.Row != nil && len(dims) == len(shape):
 		put(r.row())
-		return fold(AllFold, r.rowVars(), e.at(x, at))
+		return reduceOver(FullReduction, r.rowVars(), e.at(x, at))
 	}
 	return nil
 }
 
-// product is a contraction as a plain loop, for where no kernel of its own does it.
+// product is a contraction as a serial loop, outside of the kernel's main loop.
 func (e *evaluator) product(o *ir.Op, idx []Index) *Expr {
 	elem := ElemOf(o.Results[0])
 	it := op.Of(o).Maps(o)
@@ -236,7 +238,7 @@ func (e *evaluator) product(o *ir.Op, idx []Index) *Expr {
 		}
 	}
 	if len(vars) > 0 {
-		body = e.fold("add", wide, vars, body)
+		body = e.reduction("add", wide, vars, body)
 	}
 	if wide != elem {
 		body = e.scalar("convert", elem, body)
@@ -244,7 +246,7 @@ func (e *evaluator) product(o *ir.Op, idx []Index) *Expr {
 	return body
 }
 
-// accumulator is the type in which products of elem are summed.
+// accumulator is the type in which products of elem are accumulated.
 func accumulator(elem types.Elem) types.Elem {
 	if elem.IsFloat() && elem != types.F64 {
 		return types.F32

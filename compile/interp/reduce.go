@@ -7,16 +7,16 @@ import (
 	"dmir/dialect/types"
 )
 
-// folder reduces elements of T into an accumulator of A by one of the named
+// reducer reduces elements of T into an accumulator of A by one of the named
 // reductions.
-type folder[T number, A float64 | int64] struct {
+type reducer[T number, A float64 | int64] struct {
 	init  A
-	row   func(acc A, x []T) A // folds x, in order
-	cols  func(acc []A, x []T) // folds x[j] into acc[j]
-	merge func(a, b A) A       // folds partial results
+	row   func(acc A, x []T) A // reduces x, in order
+	cols  func(acc []A, x []T) // combines acc[j] with x[j]
+	merge func(a, b A) A       // combines partial results
 }
 
-func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder[T, A] {
+func newReducer[T number, A float64 | int64](kind string, elem types.Elem) reducer[T, A] {
 	low, lowInt := tensor.MinValue(elem)
 	high, highInt := tensor.MaxValue(elem)
 	pick := func(f float64, i int64) A {
@@ -27,7 +27,7 @@ func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder
 	}
 	switch kind {
 	case "mul":
-		return folder[T, A]{1, func(acc A, x []T) A {
+		return reducer[T, A]{1, func(acc A, x []T) A {
 			for _, v := range x {
 				acc *= A(v)
 			}
@@ -38,7 +38,7 @@ func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder
 			}
 		}, func(a, b A) A { return a * b }}
 	case "max":
-		return folder[T, A]{pick(low, lowInt), func(acc A, x []T) A {
+		return reducer[T, A]{pick(low, lowInt), func(acc A, x []T) A {
 			for _, v := range x {
 				acc = max(acc, A(v))
 			}
@@ -49,7 +49,7 @@ func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder
 			}
 		}, func(a, b A) A { return max(a, b) }}
 	case "min":
-		return folder[T, A]{pick(high, highInt), func(acc A, x []T) A {
+		return reducer[T, A]{pick(high, highInt), func(acc A, x []T) A {
 			for _, v := range x {
 				acc = min(acc, A(v))
 			}
@@ -60,7 +60,7 @@ func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder
 			}
 		}, func(a, b A) A { return min(a, b) }}
 	default:
-		return folder[T, A]{0, sumRow[T, A], func(acc []A, x []T) {
+		return reducer[T, A]{0, sumRow[T, A], func(acc []A, x []T) {
 			for j, v := range x {
 				acc[j] += A(v)
 			}
@@ -68,7 +68,7 @@ func newFolder[T number, A float64 | int64](kind string, elem types.Elem) folder
 	}
 }
 
-// sumRow keeps four sums, so that additions need not wait for each other.
+// sumRow has four accumulators, so that additions are independent.
 func sumRow[T number, A float64 | int64](acc A, x []T) A {
 	var s0, s1, s2, s3 A
 	n := len(x) &^ 3
@@ -85,11 +85,11 @@ func sumRow[T number, A float64 | int64](acc A, x []T) A {
 	return acc + ((s0 + s1) + (s2 + s3))
 }
 
-// halfFolder rounds every step to elem, which is what accumulate = f16 asks for.
-func halfFolder(kind string) folder[float32, float64] {
-	f := newFolder[float32, float64](kind, types.F16)
+// halfReducer rounds every step to f16, for accumulate = f16.
+func halfReducer(kind string) reducer[float32, float64] {
+	f := newReducer[float32, float64](kind, types.F16)
 	merge := func(a, b float64) float64 { return float64(tensor.Round64(types.F16, f.merge(a, b))) }
-	return folder[float32, float64]{f.init, func(acc float64, x []float32) float64 {
+	return reducer[float32, float64]{f.init, func(acc float64, x []float32) float64 {
 		for _, v := range x {
 			acc = merge(acc, float64(v))
 		}
@@ -101,11 +101,11 @@ func halfFolder(kind string) folder[float32, float64] {
 	}, merge}
 }
 
-// fold reduces the middle one of the dimensions [outer, n, inner] of x and
-// gives outer × inner accumulators. Long reductions are cut into pieces whose
-// length depends on n alone, so the result does not depend on the threads;
-// ordered keeps them whole.
-func fold[T number, A float64 | int64](p *pool, x []T, outer, n, inner int, f folder[T, A], ordered bool) []A {
+// reduce reduces the middle one of the dimensions [outer, n, inner] of x to
+// outer × inner accumulators. Long reductions are split into pieces whose
+// length depends only on n, so that the result does not depend on the threads;
+// ordered prevents that.
+func reduce[T number, A float64 | int64](p *pool, x []T, outer, n, inner int, f reducer[T, A], ordered bool) []A {
 	const long = 1 << 15
 	length := n
 	if !ordered {
@@ -151,9 +151,9 @@ func fold[T number, A float64 | int64](p *pool, x []T, outer, n, inner int, f fo
 	return out
 }
 
-// foldTensor is fold on a tensor of any kind, stored in a tensor of elem with
-// the given shape.
-func foldTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, half bool, elem types.Elem, shape []int) *tensor.Tensor {
+// reduceTensor is reduce on a tensor of any kind, stored in a tensor of elem
+// with the given shape.
+func reduceTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, half bool, elem types.Elem, shape []int) *tensor.Tensor {
 	to := tensor.New(elem, shape...)
 	floats := func(acc []float64) {
 		for i, v := range acc {
@@ -162,15 +162,15 @@ func foldTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, hal
 	}
 	switch x.Kind() {
 	case tensor.KindF32:
-		f := newFolder[float32, float64](kind, x.Elem)
+		f := newReducer[float32, float64](kind, x.Elem)
 		if half {
-			f = halfFolder(kind)
+			f = halfReducer(kind)
 		}
-		floats(fold(p, x.F32, outer, n, inner, f, half))
+		floats(reduce(p, x.F32, outer, n, inner, f, half))
 	case tensor.KindF64:
-		floats(fold(p, x.F64, outer, n, inner, newFolder[float64, float64](kind, x.Elem), false))
+		floats(reduce(p, x.F64, outer, n, inner, newReducer[float64, float64](kind, x.Elem), false))
 	case tensor.KindBool:
-		for i, v := range fold(p, x.Bool, outer, n, inner, newFolder[uint8, int64](kind, x.Elem), false) {
+		for i, v := range reduce(p, x.Bool, outer, n, inner, newReducer[uint8, int64](kind, x.Elem), false) {
 			to.SetInt(i, min(v, 1))
 		}
 	case tensor.KindInt:
@@ -179,7 +179,7 @@ func foldTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, hal
 		if flip != 0 {
 			from = types.I64
 		}
-		for i, v := range fold(p, data, outer, n, inner, newFolder[int64, int64](kind, from), false) {
+		for i, v := range reduce(p, data, outer, n, inner, newReducer[int64, int64](kind, from), false) {
 			to.SetInt(i, v^flip)
 		}
 	}
@@ -187,8 +187,8 @@ func foldTensor(p *pool, kind string, x *tensor.Tensor, outer, n, inner int, hal
 }
 
 // signedOrder is x's integers with, for max and min of ui64, the top bit
-// flipped, which brings bit patterns into the order of signed integers; results
-// are flipped back.
+// flipped, which orders bit patterns as signed integers; results are flipped
+// back.
 func signedOrder(x *tensor.Tensor, kind string) (data []int64, flip int64) {
 	if x.Elem != types.UI64 || kind != "max" && kind != "min" {
 		return x.Int, 0

@@ -5,17 +5,17 @@ import (
 	"dmir/dialect/types"
 )
 
-// fold is a result that folds what is computed of a contraction's elements: the
-// tiles keep parts of it in memory, which a kernel of its own joins in order, so
-// that the result does not depend on which tile is ready first.
-type fold struct {
-	kernel.Folded
+// reducedResult is a result that reduces values computed from a contraction's
+// elements: the tiles store partial results, which another kernel combines in
+// order, so that the result does not depend on the order of the tiles.
+type reducedResult struct {
+	kernel.ReducedResult
 	parts int64 // of each value
-	param ident // the parts
+	param ident // the partial results
 }
 
-// partsOf is how many parts the tiles make of a fold's value, as the main loops
-// number them.
+// partsOf is the number of partial results of a value, as the main loops number
+// them.
 func (p *contraction) partsOf(rows bool) int64 {
 	c := p.c
 	if rows {
@@ -38,7 +38,7 @@ func (p *contraction) partsOf(rows bool) int64 {
 	return ceil(p.t.Cols, int64(window/p.t.Products))
 }
 
-// valuesOf is how many values a fold has for each batch.
+// valuesOf is the number of values of a reduced result in each batch.
 func (p *contraction) valuesOf(rows bool) int64 {
 	if rows {
 		return p.t.Cols
@@ -46,35 +46,36 @@ func (p *contraction) valuesOf(rows bool) int64 {
 	return p.t.Rows
 }
 
-// writeJoins writes the functions that the main loops need of an epilogue with folds.
+// writeJoins writes the functions of an epilogue with reductions that the main
+// loops call.
 func (r *results) writeJoins(u *unit) {
-	if len(r.folds) == 0 {
+	if len(r.reductions) == 0 {
 		return
 	}
 	const n, a, b, i, v ident = "f", "a", "b", "i", "v"
-	choose := func(of func(f fold) code) code {
-		last := len(r.folds) - 1
-		c := of(r.folds[last])
+	choose := func(of func(f reducedResult) code) code {
+		last := len(r.reductions) - 1
+		c := of(r.reductions[last])
 		for k := last - 1; k >= 0; k-- {
-			c = cpp("%s == %d ? %s : %s", n, k, of(r.folds[k]), c)
+			c = cpp("%s == %d ? %s : %s", n, k, of(r.reductions[k]), c)
 		}
 		return c
 	}
-	u.function(choose(func(f fold) code { return cpp("%t", f.Rows) }), "DM_FN static constexpr bool over_rows(int %s)", def(n))
-	u.function(choose(func(f fold) code { return cpp("%s", identity(f.Kind, types.F32)) }), "DM_FN static float first(int %s)", def(n))
-	u.function(choose(func(f fold) code { return combined(f.Kind, types.F32, a, b) }), "DM_FN static float join(int %s, float %s, float %s)", def(n), def(a), def(b))
+	u.function(choose(func(f reducedResult) code { return cpp("%t", f.Rows) }), "DM_FN static constexpr bool over_rows(int %s)", def(n))
+	u.function(choose(func(f reducedResult) code { return cpp("%s", identity(f.Kind, types.F32)) }), "DM_FN static float first(int %s)", def(n))
+	u.function(choose(func(f reducedResult) code { return combined(f.Kind, types.F32, a, b) }), "DM_FN static float join(int %s, float %s, float %s)", def(n), def(a), def(b))
 	var keep []*stmt
-	for k, f := range r.folds {
+	for k, f := range r.reductions {
 		store := &stmt{head: cpp("%s.store(%s, %s)", f.param, i, v)}
 		keep = append(keep, &stmt{head: cpp("if (%s == %d)", n, k), style: inLine, body: []*stmt{store}})
 	}
 	u.add(&stmt{head: cpp("DM_FN void part(int %s, dm::i64 %s, float %s) const", def(n), def(i), def(v)), style: inBrace, body: keep})
 }
 
-// joinFolds are the launches behind l that join the parts of folds.
-func (p *contraction) joinFolds(l *launch, ns *names, r *results) (all []*launch) {
+// combineLaunches are the launches after l that combine the partial results.
+func (p *contraction) combineLaunches(l *launch, ns *names, r *results) (all []*launch) {
 	ns.written()
-	for _, f := range r.folds {
+	for _, f := range r.reductions {
 		values, parts := p.t.Rows*p.t.Batch, f.parts
 		const i, from, sum, n ident = "i", "from", "sum", "p"
 		of, step := cpp("%s", i), values

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// block is a stretch of the workspace and when it is taken: the storage of a
-// value, or of several that are written one over the other, or what a step
-// needs while it runs.
-type block struct {
+// liveRange is a piece of memory and the steps during which it is live: the
+// storage of a value, or of several that overwrite each other, or the scratch
+// memory of a step.
+type liveRange struct {
 	roots []*root
-	step  *step // that needs it while it runs; nil for storage
+	step  *step // whose scratch memory it is; nil for storage
 	size  int64
-	first int     // the step that writes it first; -1 where it is there from the start
+	first int     // the step that writes it first; -1 if it is live from the start
 	last  []int32 // for each stream the last step that uses it; -1 for none
-	kept  bool    // to the end
+	kept  bool    // live to the end
 }
 
 // use records that step i uses b.
-func (b *block) use(c *clock, i int) {
+func (b *liveRange) use(c *clock, i int) {
 	if b.last == nil {
 		b.last = make([]int32, c.count)
 		for k := range b.last {
@@ -29,8 +29,9 @@ func (b *block) use(c *clock, i int) {
 	b.last[s] = max(b.last[s], int32(i))
 }
 
-// over reports whether b is used up, whatever the streams do, when step i begins.
-func (b *block) over(c *clock, i int) bool {
+// over reports whether b is dead, in any interleaving of the streams, when step
+// i begins.
+func (b *liveRange) over(c *clock, i int) bool {
 	if b.kept || i < 0 {
 		return false
 	}
@@ -42,12 +43,12 @@ func (b *block) over(c *clock, i int) bool {
 	return true
 }
 
-// apart reports whether a and b may be there at the same time.
-func apart(c *clock, a, b *block) bool { return !a.over(c, b.first) && !b.over(c, a.first) }
+// interfere reports whether a and b may be live at the same time.
+func interfere(c *clock, a, b *liveRange) bool { return !a.over(c, b.first) && !b.over(c, a.first) }
 
-// there reports whether b holds something that is needed when step t runs,
-// however the streams run.
-func (b *block) there(c *clock, t int) bool {
+// liveAt reports whether b is live at step t in every interleaving of the
+// streams.
+func (b *liveRange) liveAt(c *clock, t int) bool {
 	if b.first > t || b.first >= 0 && b.first != t && !c.before(b.first, t) {
 		return false
 	}
@@ -62,9 +63,9 @@ func (b *block) there(c *clock, t int) bool {
 	return false
 }
 
-// own is the block of r alone.
-func own(c *clock, r *root) *block {
-	b := &block{roots: []*root{r}, size: r.size, first: -1, kept: r.kept()}
+// liveRangeOf is the live range of r.
+func liveRangeOf(c *clock, r *root) *liveRange {
+	b := &liveRange{roots: []*root{r}, size: r.size, first: -1, kept: r.kept()}
 	if r.maker != nil {
 		b.first = r.maker.index
 		b.use(c, b.first)
@@ -75,14 +76,14 @@ func own(c *clock, r *root) *block {
 	return b
 }
 
-func scratchOf(c *clock, s *step) *block {
-	b := &block{step: s, size: s.scratch, first: s.index}
+func scratchRange(c *clock, s *step) *liveRange {
+	b := &liveRange{step: s, size: s.scratch, first: s.index}
 	b.use(c, s.index)
 	return b
 }
 
-// dying reports whether s may write over r: it reads it, and all others that
-// read it have ended.
+// dying reports whether s may overwrite r: s reads it, and its other readers
+// have ended.
 func dying(c *clock, r *root, s *step) bool {
 	for _, o := range r.reads {
 		if o != s && !c.before(o.index, s.index) {
@@ -92,11 +93,11 @@ func dying(c *clock, r *root, s *step) bool {
 	return slices.Contains(r.reads, s)
 }
 
-// blocks is the storage of g's values that are not there throughout, with as
-// many written over others as may be, and what the steps need for themselves.
-func (g *model) blocks(c *clock) []*block {
-	var out []*block
-	of := map[*root]*block{}
+// blocks are the live ranges of g's values that do not live throughout, with as
+// many values in place of others as possible, and of the steps' scratch memory.
+func (g *model) blocks(c *clock) []*liveRange {
+	var out []*liveRange
+	of := map[*root]*liveRange{}
 	for _, s := range g.steps {
 		var taken []*root
 		for i, r := range s.makes {
@@ -104,7 +105,7 @@ func (g *model) blocks(c *clock) []*block {
 				continue
 			}
 			at := slices.IndexFunc(g.over(s, i), func(x *root) bool { return of[x] != nil && !slices.Contains(taken, x) && dying(c, x, s) })
-			b := own(c, r)
+			b := liveRangeOf(c, r)
 			if at < 0 {
 				out = append(out, b)
 				of[r] = b
@@ -121,16 +122,16 @@ func (g *model) blocks(c *clock) []*block {
 			of[r] = old
 		}
 		if s.scratch > 0 {
-			out = append(out, scratchOf(c, s))
+			out = append(out, scratchRange(c, s))
 		}
 	}
 	return out
 }
 
-// layoutOf is the problem of placing blocks: which ones are apart, and what is
-// there at each step.
-func layoutOf(c *clock, bs []*block) *layout {
-	l := &layout{apart: make([][]int32, len(bs))}
+// placementOf is the problem of placing live ranges: which ones interfere, and
+// which are live at each step.
+func placementOf(c *clock, bs []*liveRange) *placement {
+	l := &placement{interferes: make([][]int32, len(bs))}
 	for i, b := range bs {
 		l.size = append(l.size, b.size)
 		l.first = append(l.first, b.first)
@@ -140,9 +141,9 @@ func layoutOf(c *clock, bs []*block) *layout {
 		}
 		l.length = append(l.length, end-b.first)
 		for j, d := range bs[:i] {
-			if apart(c, b, d) {
-				l.apart[i] = append(l.apart[i], int32(j))
-				l.apart[j] = append(l.apart[j], int32(i))
+			if interfere(c, b, d) {
+				l.interferes[i] = append(l.interferes[i], int32(j))
+				l.interferes[j] = append(l.interferes[j], int32(i))
 			}
 		}
 	}
@@ -150,7 +151,7 @@ func layoutOf(c *clock, bs []*block) *layout {
 	for t := range c.stream {
 		var here []int32
 		for i, b := range bs {
-			if b.there(c, t) {
+			if b.liveAt(c, t) {
 				here = append(here, int32(i))
 			}
 		}
@@ -166,23 +167,23 @@ func layoutOf(c *clock, bs []*block) *layout {
 	}
 	if c.count > 1 {
 		for i := range bs {
-			l.cliques = append(l.cliques, l.around(i))
+			l.cliques = append(l.cliques, l.clique(i))
 		}
 	}
 	return l
 }
 
-// around is blocks that are all apart from each other, block i among them, with
-// as many bytes as a simple choice finds: the largest first. Between streams
-// more must be apart than is there at one step for certain.
-func (l *layout) around(i int) []int32 {
-	candidates := slices.Clone(l.apart[i])
+// clique is a set of live ranges that all interfere with each other and include
+// i, chosen greedily by size. With several streams more of them interfere than
+// are certainly live at one step.
+func (l *placement) clique(i int) []int32 {
+	candidates := slices.Clone(l.interferes[i])
 	slices.SortStableFunc(candidates, func(a, b int32) int { return cmp.Compare(l.size[b], l.size[a]) })
 	clique := []int32{int32(i)}
 	for _, j := range candidates {
 		all := true
 		for _, k := range clique {
-			all = all && slices.Contains(l.apart[j], k)
+			all = all && slices.Contains(l.interferes[j], k)
 		}
 		if all {
 			clique = append(clique, j)
@@ -205,8 +206,8 @@ func subset(a, b []int32) bool {
 	return true
 }
 
-// parts cuts l into the sets of blocks that have nothing to do with each other.
-func (l *layout) parts() [][]int {
+// parts splits l into the connected components of the interference graph.
+func (l *placement) parts() [][]int {
 	seen := make([]bool, len(l.size))
 	var out [][]int
 	for i := range l.size {
@@ -216,7 +217,7 @@ func (l *layout) parts() [][]int {
 		part := []int{i}
 		seen[i] = true
 		for k := 0; k < len(part); k++ {
-			for _, j := range l.apart[part[k]] {
+			for _, j := range l.interferes[part[k]] {
 				if !seen[j] {
 					seen[j] = true
 					part = append(part, int(j))
@@ -229,13 +230,13 @@ func (l *layout) parts() [][]int {
 	return out
 }
 
-// part is the problem of some of l's blocks.
-func (l *layout) part(members []int) *layout {
+// part is the problem of a component of l.
+func (l *placement) part(members []int) *placement {
 	now := make([]int32, len(l.size))
 	for i := range now {
 		now[i] = -1
 	}
-	p := &layout{apart: make([][]int32, len(members)), base: l.base}
+	p := &placement{interferes: make([][]int32, len(members)), base: l.base}
 	for k, i := range members {
 		now[i] = int32(k)
 		p.size = append(p.size, l.size[i])
@@ -243,8 +244,8 @@ func (l *layout) part(members []int) *layout {
 		p.length = append(p.length, l.length[i])
 	}
 	for k, i := range members {
-		for _, j := range l.apart[i] {
-			p.apart[k] = append(p.apart[k], now[j])
+		for _, j := range l.interferes[i] {
+			p.interferes[k] = append(p.interferes[k], now[j])
 		}
 	}
 	for _, c := range l.cliques {
