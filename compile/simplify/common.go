@@ -1,6 +1,7 @@
 package simplify
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 	}
 	fmt.Fprintf(out, "%s(%s)", o.Name, strings.Join(operands, ","))
 	for _, a := range o.Attrs {
-		text := a.Value.String()
+		text := attrText(a.Value)
 		if e := equationOf(o); o.Name == "dm.einsum" && a.Name == "equation" && e != nil {
 			text = renamed(e)
 		}
@@ -115,6 +116,14 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 			out.WriteByte('}')
 		}
 	}
+}
+
+// attrText is the text of an attribute, or of a long literal a digest of its bytes.
+func attrText(a types.Attr) string {
+	if d, ok := a.(*types.Dense); ok && d.Len() > mostElements {
+		return fmt.Sprintf("%x : %s", sha256.Sum256(d.Bytes()), d.Type)
+	}
+	return a.String()
 }
 
 func typeText(t types.Type) string {

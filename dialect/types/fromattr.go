@@ -185,11 +185,11 @@ func (e *Env) arrayOfNumbers(x *ast.AttrExpr) (Attr, error) {
 		return Raw(e.Expand(x.Text)), nil
 	}
 	// The list is read as a literal of a vector of that many elements.
-	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}}
+	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}, Elements: Elements{Elem: elem}}
 	if err := d.fromList(&ast.AttrExpr{Kind: ast.AArray, Elems: x.Elems}, 0); err != nil {
 		return nil, err
 	}
-	return &ArrayOf{Elem: elem, Ints: d.Ints, Floats: d.Floats}, nil
+	return &ArrayOf{d.Elements}, nil
 }
 
 func (e *Env) dictOf(x *ast.AttrExpr) (Attr, error) {
