@@ -2,13 +2,37 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"dmir/analysis/program"
 	"dmir/compile/interp"
+	"dmir/dialect/types"
+	"dmir/gpu/artifact"
 	"dmir/syntax/source"
 )
+
+// A compiled program shares the elements of a constant with the module that it
+// was compiled from.
+func TestConstantIsShared(t *testing.T) {
+	p := loaded(t, "x.dmir", `func.func @f(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %c = dm.constant dense<"0x0000803F000000400000404000008040"> : tensor<2x2xf32>
+  %y = dm.add %x, %c : tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+`)
+	m, fn := p.Modules[0], p.Modules[0].Funcs[0]
+	literal := fn.Body.Ops[0].Attr("value").(*types.Dense)
+	built, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor("sm_90a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(built.Buffers, func(b artifact.Buffer) bool { return b.Kind == artifact.Constant })
+	if at < 0 || &built.Buffers[at].Data[0] != &literal.Bytes()[0] {
+		t.Error("the program has no constant, or a copy of it")
+	}
+}
 
 // BenchmarkLargeConstant is a program with a constant of 16 MB, written as the
 // bytes of its elements: the text becomes ops, and those run and compile.
