@@ -175,7 +175,7 @@ func (c *Context) written(o *ir.Op, say func(*ir.Value) (name, typ string)) stri
 		v := o.Attr(a.Name)
 		text := fmt.Sprint(v)
 		if d, ok := v.(*types.Dense); ok {
-			text = "dense<" + d.Text + ">"
+			text = "dense<" + d.Text() + ">"
 		}
 		switch {
 		case v == nil:

@@ -10,7 +10,6 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/pass"
 	"dmir/compile/schedule"
-	"dmir/compile/tensor"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -288,24 +287,7 @@ func constantBytes(v *ir.Value) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("a constant without a literal")
 	}
-	shape, _ := kernel.ShapeOf(v)
-	dims := make([]int, len(shape))
-	for i, n := range shape {
-		dims[i] = int(n)
-	}
-	t := tensor.New(kernel.ElemOf(v), dims...)
-	for i := range t.Len() {
-		k := i
-		if d.Splat {
-			k = 0
-		}
-		if d.Floats != nil {
-			t.SetFloat(i, d.Floats[k])
-		} else {
-			t.SetInt(i, d.Ints[k])
-		}
-	}
-	return tensor.Pack(t)
+	return d.All(), nil
 }
 
 // step adds the launches of step i of the schedule.

@@ -132,11 +132,7 @@ func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
 	}
 	in := make([][]byte, len(args))
 	for i, a := range args {
-		b, err := tensor.Pack(a)
-		if err != nil {
-			return nil, err
-		}
-		in[i] = tensor.Arrange(b, int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+		in[i] = tensor.Arrange(tensor.Pack(a), int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
 	}
 	return in, nil
 }

@@ -86,9 +86,9 @@ func constantLike(v *types.Dense) (*tensor.Tensor, error) {
 	if _, ok := tensor.Count(shape); !ok {
 		return nil, fmt.Errorf("%s is too large", v.Type)
 	}
-	t := tensor.New(v.Type.Elem, shape...)
-	if !literal(t, v) {
-		return nil, fmt.Errorf("%d values for %s", max(len(v.Floats), len(v.Ints)), v.Type)
+	t, err := tensor.Unpack(v.All(), v.Elem, shape)
+	if err != nil {
+		return nil, fmt.Errorf("%d values for %s", v.Len(), v.Type)
 	}
 	return t, nil
 }

@@ -21,49 +21,30 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	scalar := tensor.New(c.outElem(0))
+	value := tensor.New(c.outElem(0))
 	switch v := op.Attr(c.op, "value").(type) {
 	case *types.Dense:
-		if len(v.Floats)+len(v.Ints) == 1 && literal(scalar, v) {
-			break
+		dims := shape
+		if v.Len() == 1 {
+			dims = nil
 		}
-		to := tensor.New(scalar.Elem, shape...)
-		if !literal(to, v) {
-			return nil, c.errorf("DM704", "%d values for %s", max(len(v.Floats), len(v.Ints)), to.Type())
+		t, err := tensor.Unpack(v.Bytes(), v.Elem, dims)
+		if err != nil || v.Elem != value.Elem {
+			return nil, c.errorf("DM704", "%d values for %s", v.Len(), (&tensor.Tensor{Elem: value.Elem, Shape: shape}).Type())
 		}
-		return one(to), nil
+		value = t
 	case types.Float:
-		scalar.SetFloat(0, v.V)
+		value.SetFloat(0, v.V)
 	case types.Int:
-		scalar.SetInt(0, v.V)
+		value.SetInt(0, v.V)
 	case types.Bool:
 		if v {
-			scalar.SetInt(0, 1)
+			value.SetInt(0, 1)
 		}
 	default:
-		return nil, c.errorf("DM703", "a constant of %s cannot be made", scalar.Elem)
+		return nil, c.errorf("DM703", "a constant of %s cannot be made", value.Elem)
 	}
-	return one(expanded(c.pool, scalar, shape)), nil
-}
-
-// literal fills t with the values of v; false where their number is another.
-func literal(t *tensor.Tensor, v *types.Dense) bool {
-	n := max(len(v.Floats), len(v.Ints))
-	if n == 0 && t.Len() == 0 {
-		return true
-	}
-	if n == 0 || n != 1 && n != t.Len() {
-		return false
-	}
-	for i := range t.Len() {
-		k := min(i, n-1)
-		if v.Floats != nil {
-			t.SetFloat(i, v.Floats[k])
-		} else {
-			t.SetInt(i, v.Ints[k])
-		}
-	}
-	return true
+	return one(expanded(c.pool, value, shape)), nil
 }
 
 // runIota counts along one dimension.

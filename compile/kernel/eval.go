@@ -156,12 +156,13 @@ func IsNumber(o *ir.Op) bool { return splat(o) != nil }
 func splat(o *ir.Op) *constant {
 	switch a := o.Attr("value").(type) {
 	case *types.Dense:
-		switch {
-		case len(a.Floats) == 1 && (a.Splat || a.Len() == 1):
-			return &constant{f: a.Floats[0]}
-		case len(a.Ints) == 1 && (a.Splat || a.Len() == 1):
-			return &constant{f: float64(a.Ints[0]), i: a.Ints[0]}
+		if a.Len() != 1 {
+			return nil
 		}
+		if a.Elem.IsFloat() {
+			return &constant{f: a.Float(0)}
+		}
+		return &constant{f: float64(a.Int(0)), i: a.Int(0)}
 	case types.Float:
 		return &constant{f: a.V}
 	case types.Int:

@@ -1,13 +1,9 @@
 package simplify
 
 import (
-	"strconv"
-	"strings"
-
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/pattern"
@@ -152,64 +148,5 @@ func literal(o *ir.Op, t *tensor.Tensor) bool {
 
 // literalOf builds the constant of type to with t's elements.
 func literalOf(b *op.Builder, to *types.Tensor, t *tensor.Tensor) *ir.Value {
-	d := &types.Dense{Type: to, Splat: same(t)}
-	n := t.Len()
-	if d.Splat {
-		n = 1
-	}
-	for i := range n {
-		if to.Elem.IsFloat() {
-			d.Floats = append(d.Floats, t.Float(i))
-		} else {
-			d.Ints = append(d.Ints, t.Integer(i))
-		}
-	}
-	at := 0
-	if d.Splat {
-		d.Text = elementText(d, 0)
-	} else {
-		d.Text = nested(d, to.Shape, &at)
-	}
-	return b.Value("constant", nil, []types.Named{attr("value", d)}, to)
-}
-
-// same reports whether all elements of t have the same bits.
-func same(t *tensor.Tensor) bool {
-	for i := 1; i < t.Len(); i++ {
-		if t.Elem.IsFloat() {
-			if types.ToBits(t.Float(i), types.F64) != types.ToBits(t.Float(0), types.F64) {
-				return false
-			}
-		} else if t.Integer(i) != t.Integer(0) {
-			return false
-		}
-	}
-	return true
-}
-
-// nested is the literal's text: lists in lists.
-func nested(d *types.Dense, shape []dim.Dim, at *int) string {
-	if len(shape) == 0 {
-		*at++
-		return elementText(d, *at-1)
-	}
-	n, _ := shape[0].Int()
-	parts := make([]string, n)
-	for i := range parts {
-		parts[i] = nested(d, shape[1:], at)
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-func elementText(d *types.Dense, i int) string {
-	switch e := d.Type.Elem; {
-	case e.IsFloat():
-		return types.FloatText(d.Floats[i], e)
-	case e == types.I1:
-		return types.Bool(d.Ints[i] != 0).String()
-	case e == types.UI64:
-		return strconv.FormatUint(uint64(d.Ints[i]), 10)
-	default:
-		return types.Int{V: d.Ints[i]}.String()
-	}
+	return b.Value("constant", nil, []types.Named{attr("value", types.DenseOf(to, tensor.Pack(t)))}, to)
 }

@@ -26,15 +26,13 @@ func numberOf(v *ir.Value) (number, bool) {
 	n := number{elem: pattern.ElemOf(v)}
 	switch a := op.Attr(v.Op, "value").(type) {
 	case *types.Dense:
-		switch {
-		case a.Len() != 1:
+		if a.Len() != 1 || a.Elem != n.elem {
 			return n, false
-		case n.elem.IsFloat() && len(a.Floats) == 1:
-			n.f = a.Floats[0]
-		case n.elem.IsInt() && len(a.Ints) == 1:
-			n.i = a.Ints[0]
-		default:
-			return n, false
+		}
+		if n.elem.IsFloat() {
+			n.f = a.Float(0)
+		} else {
+			n.i = a.Int(0)
 		}
 	case types.Float:
 		n.f = types.Round(a.V, n.elem)

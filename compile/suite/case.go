@@ -77,11 +77,7 @@ func indices(n, sample int) []int {
 // inputOf is x in the format of the program's buffer.
 func inputOf(x *tensor.Tensor, b *artifact.Buffer, seed, stream uint64) (Input, error) {
 	in := Input{Elem: x.Elem.String(), Shape: slices.Clone(x.Shape), Order: b.Order, Seed: seed, Stream: stream}
-	raw, err := tensor.Pack(x)
-	if err != nil {
-		return in, err
-	}
-	raw = tensor.Arrange(raw, int(x.Elem.Bytes()), x.Shape, b.Order)
+	raw := tensor.Arrange(tensor.Pack(x), int(x.Elem.Bytes()), x.Shape, b.Order)
 	made, err := in.bytes()
 	if err != nil || !bytes.Equal(made, raw) {
 		in.Bytes, in.Shape = raw, nil
@@ -98,21 +94,14 @@ func (in *Input) bytes() ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("an input of %q", in.Elem)
 	}
-	raw, err := tensor.Pack(tensor.Random(elem, in.Shape, in.Seed, in.Stream))
-	if err != nil {
-		return nil, err
-	}
+	raw := tensor.Pack(tensor.Random(elem, in.Shape, in.Seed, in.Stream))
 	return tensor.Arrange(raw, int(elem.Bytes()), in.Shape, in.Order), nil
 }
 
 // wantOf is the result x, in the device's order of elements.
 func wantOf(x *tensor.Tensor, order []int, w Within) (Want, error) {
-	raw, err := tensor.Pack(x)
-	if err != nil {
-		return Want{}, err
-	}
 	size := int(x.Elem.Bytes())
-	raw = tensor.Arrange(raw, size, x.Shape, order)
+	raw := tensor.Arrange(tensor.Pack(x), size, x.Shape, order)
 	out := Want{Elem: x.Elem.String(), Len: x.Len(), Within: w}
 	out.Sum, out.Squares, out.Odd = sums(x)
 	if out.Len <= 4*sampled {

@@ -59,11 +59,7 @@ func caseOf(t *testing.T, name, class string) (*Case, [][]byte) {
 	}
 	var raw [][]byte
 	for _, x := range []*tensor.Tensor{out, sum} {
-		b, err := tensor.Pack(x)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw = append(raw, b)
+		raw = append(raw, tensor.Pack(x))
 	}
 	return c, raw
 }
@@ -172,7 +168,7 @@ func TestSample(t *testing.T) {
 	if err != nil || w.Sample == 0 || len(w.Bytes) != 2*sampled {
 		t.Fatalf("%d of %d bytes kept, %v", len(w.Bytes), 2*x.Len(), err)
 	}
-	raw, _ := tensor.Pack(x)
+	raw := tensor.Pack(x)
 	if err := w.check(raw); err != nil {
 		t.Error(err)
 	}
@@ -189,7 +185,7 @@ func TestSample(t *testing.T) {
 		for _, i := range at {
 			y.SetFloat(i, value)
 		}
-		bad, _ := tensor.Pack(y)
+		bad := tensor.Pack(y)
 		if err := w.check(bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -219,11 +215,7 @@ func TestLanded(t *testing.T) {
 				m.SetFloat(i*8+j, float64(value(i, j)))
 			}
 		}
-		b, err := tensor.Pack(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return tensor.Pack(m)
 	}
 	for _, c := range []struct {
 		name     string

@@ -11,11 +11,11 @@ import (
 
 // Pack is the elements of t in the layout of devices: little-endian, row-major,
 // each in the bytes of its element type, i1 as one byte.
-func Pack(t *Tensor) ([]byte, error) {
+func Pack(t *Tensor) []byte {
 	size := int(t.Elem.Bytes())
 	b := make([]byte, t.Len()*size)
 	parallel(t.Len(), bytesGrain, func(lo, hi int) { t.pack(b[lo*size:hi*size], lo, hi) })
-	return b, nil
+	return b
 }
 
 // Unpack is the tensor that Pack converted to b.

@@ -239,20 +239,13 @@ func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bo
 		}
 		stride *= n
 	}
-	if c.key == nil || c.query == nil || int(stride) != max(len(d.Floats), len(d.Ints)) {
+	if c.key == nil || c.query == nil || int(stride) != d.Len() {
 		return nil
 	}
 	c.shift = keys - queries
 	for i := range queries {
 		for j := range keys {
-			at := i*row + j*col
-			n := 0.0
-			if d.Floats != nil {
-				n = d.Floats[at]
-			} else {
-				n = float64(d.Ints[at])
-			}
-			if seen, ok := what(n); !ok || seen != (j <= i+c.shift) {
+			if seen, ok := what(d.Float(int(i*row + j*col))); !ok || seen != (j <= i+c.shift) {
 				return nil
 			}
 		}

@@ -61,14 +61,10 @@ func number(v *ir.Value, depth int) (n float64, ok bool) {
 // Literal is the one value of a dm.constant.
 func Literal(o *ir.Op) (float64, bool) {
 	d, ok := op.Attr(o, "value").(*types.Dense)
-	switch {
-	case !ok || d.Len() != 1:
-	case len(d.Floats) == 1:
-		return d.Floats[0], true
-	case len(d.Ints) == 1:
-		return float64(d.Ints[0]), true
+	if !ok || d.Len() != 1 {
+		return 0, false
 	}
-	return 0, false
+	return d.Float(0), true
 }
 
 // masks reports whether scores of the size n take no part in a softmax: e to n is

@@ -57,7 +57,7 @@ func pieceOf(v *ir.Value) (p piece, at int, ok bool) {
 		return p, 0, false
 	}
 	zero, _ := op.Attr(constantOf(o.Operands[1]), "value").(*types.Dense)
-	if zero == nil || !zero.Splat || len(zero.Floats) != 1 || zero.Floats[0] != 0 {
+	if zero == nil || !zero.Splat || !zero.Elem.IsFloat() || zero.Float(0) != 0 {
 		return p, 0, false
 	}
 	low, high := op.Ints(o, "low"), op.Ints(o, "high")

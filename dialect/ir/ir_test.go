@@ -44,7 +44,7 @@ func TestAttrs(t *testing.T) {
 		t.Errorf("attributes are %v", o.Attrs)
 	}
 	o.SetAttr("list", types.Array{types.Int{V: 1}, types.Int{V: 0}})
-	o.SetAttr("array", &types.ArrayOf{Elem: types.I64, Ints: []int64{3}})
+	o.SetAttr("array", types.IntArray(types.I64, 3))
 	o.SetAttr("mixed", types.Array{types.Int{V: 1}, types.Str("x")})
 	o.SetAttr("empty", types.Array{})
 	if l := o.Ints("list"); len(l) != 2 || l[0] != 1 {

@@ -3,7 +3,6 @@ package irdl
 import (
 	"fmt"
 	"regexp"
-	"strings"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -60,15 +59,15 @@ func segments(o *ir.Op, attr string, ps []op.Param, slots string, n int) bool {
 	if n-single > Slots {
 		return false
 	}
-	sizes := make([]string, 0, single+Slots)
+	sizes := make([]int64, 0, single+Slots)
 	for i := range single + Slots {
-		size := "0"
+		size := int64(0)
 		if i < n {
-			size = "1"
+			size = 1
 		}
 		sizes = append(sizes, size)
 	}
-	o.SetAttr(attr, types.Raw("array<i32: "+strings.Join(sizes, ", ")+">"))
+	o.SetAttr(attr, types.IntArray(types.I32, sizes...))
 	return true
 }
 

@@ -196,12 +196,12 @@ func (l *lowerer) literals(o *ir.Op) {
 		o.Attrs[i].Value = d
 		switch {
 		case !isScalar:
-		case d.Floats != nil:
-			o.Attrs[i].Value = types.Float{V: d.Floats[0], Elem: scalar.Elem}
+		case d.Elem.IsFloat():
+			o.Attrs[i].Value = types.Float{V: d.Float(0), Elem: scalar.Elem}
 		case scalar.Elem == types.I1:
-			o.Attrs[i].Value = types.Bool(d.Ints[0] != 0)
+			o.Attrs[i].Value = types.Bool(d.Int(0) != 0)
 		default:
-			o.Attrs[i].Value = types.Int{V: d.Ints[0], Elem: scalar.Elem}
+			o.Attrs[i].Value = types.Int{V: d.Int(0), Elem: scalar.Elem}
 		}
 	}
 }
@@ -282,7 +282,7 @@ func list(a types.Attr) types.Attr {
 		if !a.Elem.IsInt() {
 			return a
 		}
-		ints = a.Ints
+		ints = a.Ints()
 	case *types.Dense:
 		if a.Type.Rank() > 1 || !a.Type.Elem.IsInt() {
 			return a

@@ -126,7 +126,7 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 			}
 			v = list
 		default:
-			v = &types.Dense{Splat: true, Floats: []float64{1}}
+			v = types.SplatOf(&types.Tensor{Elem: types.F32}, 1)
 		}
 		o.SetAttr(a.Name, v)
 	}

@@ -31,9 +31,6 @@ var constantDef = &Def{
 			}
 			return nil, attrProblem("DM115", "value", "the value of %s is not dense<…>", written).help("write dense<%s>", Attr(o, "value"))
 		}
-		if d.Type == nil {
-			return one(written), nil
-		}
 		return one(tensor(out(o, 0), d.Type.Elem, d.Type.Shape...)), nil
 	},
 	Verify: func(o *ir.Op) *Problem {

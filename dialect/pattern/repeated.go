@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -92,7 +93,7 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 	}
 	fmt.Fprintf(out, "%s(%s)", o.Name, strings.Join(operands, ","))
 	for _, a := range o.Attrs {
-		text := a.Value.String()
+		text := attrText(a.Value)
 		if a.Name == "equation" {
 			if e := Equation(o); e != nil {
 				text = renamed(e)
@@ -119,6 +120,17 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 			out.WriteByte('}')
 		}
 	}
+}
+
+// longLiteral is the number of elements from which on a literal is compared by a
+// digest of its bytes: its text may be long, and is not kept.
+const longLiteral = 1024
+
+func attrText(a types.Attr) string {
+	if d, ok := a.(*types.Dense); ok && d.Len() > longLiteral {
+		return fmt.Sprintf("%x : %s", sha256.Sum256(d.Bytes()), d.Type)
+	}
+	return a.String()
 }
 
 func typeText(t types.Type) string {

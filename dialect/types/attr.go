@@ -40,40 +40,29 @@ type Named struct {
 	Value Attr
 }
 
-// Dense is dense<…> : tensor type. A splat has one value and any shape.
-// Floats hold the values of floating-point tensors, Ints those of integers
-// (0 and 1 for i1; the bits of ui64 values beyond the signed range).
-type Dense struct {
-	Type   *Tensor // nil until the type is known from the op's result
-	Splat  bool
-	Floats []float64
-	Ints   []int64
-	Text   string // what stands in <…>, so that printing loses nothing
-}
-
 // ArrayOf is array<i64: 1, 2>, MLIR's array of numbers of one type.
-type ArrayOf struct {
-	Elem   Elem
-	Ints   []int64   // of an integer type; 0 and 1 for i1
-	Floats []float64 // of a floating-point type
+type ArrayOf struct{ Elements }
+
+// IntArray is the array of ns as elements of an integer type.
+func IntArray(e Elem, ns ...int64) *ArrayOf {
+	a := &ArrayOf{Elements{Elem: e}}
+	for _, n := range ns {
+		a.add(uint64(n))
+	}
+	return a
 }
 
 func (a *ArrayOf) String() string {
-	s := make([]string, 0, len(a.Ints)+len(a.Floats))
-	for _, n := range a.Ints {
-		if a.Elem == I1 {
-			s = append(s, strconv.FormatBool(n != 0))
-			continue
+	out := []byte("array<" + a.Elem.String())
+	for i := range a.Len() {
+		if i == 0 {
+			out = append(out, ':')
+		} else {
+			out = append(out, ',')
 		}
-		s = append(s, strconv.FormatInt(n, 10))
+		out = a.appendText(append(out, ' '), i)
 	}
-	for _, v := range a.Floats {
-		s = append(s, FloatText(v, a.Elem))
-	}
-	if len(s) == 0 {
-		return "array<" + a.Elem.String() + ">"
-	}
-	return "array<" + a.Elem.String() + ": " + strings.Join(s, ", ") + ">"
+	return string(append(out, '>'))
 }
 
 func (a Bool) String() string { return strconv.FormatBool(bool(a)) }
@@ -121,14 +110,6 @@ func (n Named) String() string {
 	return name + " = " + n.Value.String()
 }
 
-func (a *Dense) String() string {
-	s := "dense<" + a.Text + ">"
-	if a.Type != nil {
-		s += " : " + a.Type.String()
-	}
-	return s
-}
-
 func (a TypeAttr) String() string { return a.T.String() }
 
 func (a Place) String() string {
@@ -136,23 +117,6 @@ func (a Place) String() string {
 		return s
 	}
 	return "#dm.at<hbm>"
-}
-
-// Spread is the integers of a dense literal one by one, a splat repeated for
-// every element, which are at most a few; nil for floating-point literals.
-func (a *Dense) Spread() []int64 {
-	if a.Type == nil || !a.Type.Elem.IsInt() {
-		return nil
-	}
-	n, ok := a.Type.Elements().Int()
-	if !a.Splat || !ok || n > 1<<16 {
-		return append([]int64{}, a.Ints...)
-	}
-	out := make([]int64, n)
-	for i := range out {
-		out[i] = a.Ints[0]
-	}
-	return out
 }
 
 func (Unit) String() string { return "unit" }

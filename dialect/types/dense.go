@@ -1,14 +1,111 @@
 package types
 
 import (
-	"encoding/binary"
+	"bytes"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
+	"dmir/dialect/dim"
 	"dmir/syntax/ast"
 )
+
+// Dense is dense<…> : tensor type. A splat holds one element, which every
+// element of its type is.
+type Dense struct {
+	Type *Tensor
+	Elements
+	Splat bool
+	text  string // what stands in <…>; "" where the literal does not come from text
+}
+
+// maxListed is how many elements Text lists; it writes more as bytes.
+const maxListed = 1 << 10
+
+// DenseOf is the literal of type t with the elements in data, row-major, or with
+// the one element in data for all. The literal keeps data, which must not change
+// afterwards.
+func DenseOf(t *Tensor, data []byte) *Dense {
+	d := &Dense{Type: t, Elements: Elements{t.Elem, data}}
+	if size := int(t.Elem.Bytes()); len(data) >= size && bytes.Equal(data[size:], data[:len(data)-size]) {
+		d.Splat, d.data = true, bytes.Clone(data[:size])
+	}
+	return d
+}
+
+// SplatOf is the literal of type t whose elements are all v.
+func SplatOf(t *Tensor, v float64) *Dense {
+	d := &Dense{Type: t, Elements: Elements{Elem: t.Elem}, Splat: true}
+	switch {
+	case t.Elem.IsFloat():
+		d.add(ToBits(v, t.Elem))
+		d.text = FloatText(v, t.Elem)
+	case t.Elem == I1:
+		d.add(uint64(int64(v) & 1))
+		d.text = Bool(v != 0).String()
+	default:
+		d.add(uint64(int64(v)))
+		d.text = strconv.FormatInt(int64(v), 10)
+	}
+	return d
+}
+
+// Text is what stands in <…>: what was written, otherwise the elements in lists
+// or, where they are many, their bytes in hexadecimal.
+func (d *Dense) Text() string {
+	switch {
+	case d.text != "" || d.Len() == 0:
+		return d.text
+	case d.Splat:
+		return string(d.appendText(nil, 0))
+	case d.Len() > maxListed && d.Elem != I1:
+		return fmt.Sprintf(`"0x%X"`, d.data)
+	}
+	i := 0
+	return string(d.appendLists(nil, d.Type.Shape, &i))
+}
+
+// appendLists appends the elements from i on, in lists of lists by shape.
+func (d *Dense) appendLists(out []byte, shape []dim.Dim, i *int) []byte {
+	if len(shape) == 0 {
+		*i++
+		return d.appendText(out, *i-1)
+	}
+	out = append(out, '[')
+	n, _ := shape[0].Int()
+	for k := range n {
+		if k > 0 {
+			out = append(out, ", "...)
+		}
+		out = d.appendLists(out, shape[1:], i)
+	}
+	return append(out, ']')
+}
+
+func (d *Dense) String() string { return "dense<" + d.Text() + "> : " + d.Type.String() }
+
+// All are the bytes of all elements, a splat repeated. They must not be changed.
+func (d *Dense) All() []byte {
+	if n, ok := d.Type.Elements().Int(); ok && d.Splat {
+		return bytes.Repeat(d.data, int(n))
+	}
+	return d.data
+}
+
+// Spread is the integers of the literal one by one, a splat repeated for every
+// element, which are at most a few; nil for floating-point literals.
+func (d *Dense) Spread() []int64 {
+	if !d.Elem.IsInt() {
+		return nil
+	}
+	if n, ok := d.Type.Elements().Int(); !ok || n > 1<<16 {
+		return d.Ints()
+	}
+	all := Elements{d.Elem, d.All()}
+	return all.Ints()
+}
 
 // DenseFromExpr is the value of the literal dense<…> as type t; the type
 // written behind the literal, if any, is not looked at. Errors are *Error.
@@ -17,7 +114,7 @@ func DenseFromExpr(x *ast.AttrExpr, t *Tensor) (*Dense, error) {
 	if !known {
 		return nil, badDense("a literal cannot have the type %s, whose size is not known", t)
 	}
-	d := &Dense{Type: t, Text: literalText(x.Text)}
+	d := &Dense{Type: t, Elements: Elements{Elem: t.Elem}, text: literalText(x.Text)}
 	var lit *ast.AttrExpr
 	switch {
 	case len(x.Elems) == 1:
@@ -34,24 +131,11 @@ func DenseFromExpr(x *ast.AttrExpr, t *Tensor) (*Dense, error) {
 	case lit.Kind == ast.AString:
 		return d, d.fromHex(lit.Str, n)
 	case lit.Kind == ast.AArray:
+		d.data = make([]byte, 0, min(n, int64(len(x.Text)))*t.Elem.Bytes()) // an element takes at least one character
 		return d, d.fromList(lit, 0)
 	}
 	d.Splat = true
-	return d, d.add(lit)
-}
-
-// SplatOf is the literal of type t whose elements are all v.
-func SplatOf(t *Tensor, v float64) *Dense {
-	d := &Dense{Type: t, Splat: true}
-	switch {
-	case t.Elem.IsFloat():
-		d.Floats, d.Text = []float64{v}, FloatText(v, t.Elem)
-	case t.Elem == I1:
-		d.Ints, d.Text = []int64{int64(v)}, Bool(v != 0).String()
-	default:
-		d.Ints, d.Text = []int64{int64(v)}, strconv.FormatInt(int64(v), 10)
-	}
-	return d
+	return d, d.addValue(lit)
 }
 
 func badDense(format string, args ...any) *Error {
@@ -91,7 +175,7 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 		case depth != d.Type.Rank()-1:
 			err = badDense("%s stands where a list is expected: %s has %d dimensions", e.Text, d.Type, d.Type.Rank())
 		default:
-			err = d.add(e)
+			err = d.addValue(e)
 		}
 		if err != nil {
 			return err
@@ -100,9 +184,9 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 	return nil
 }
 
-// add appends the value of one element.
-func (d *Dense) add(x *ast.AttrExpr) error {
-	e := d.Type.Elem
+// addValue appends the value of one element.
+func (d *Dense) addValue(x *ast.AttrExpr) error {
+	e := d.Elem
 	switch {
 	case x.Kind != ast.ABool && x.Kind != ast.AInt && x.Kind != ast.AFloat:
 		return badDense("%s is no value of %s", x.Text, e)
@@ -113,27 +197,27 @@ func (d *Dense) add(x *ast.AttrExpr) error {
 		if err != nil {
 			return err
 		}
-		d.Floats = append(d.Floats, v)
+		d.add(ToBits(v, e))
 		return nil
 	case x.Kind == ast.ABool:
-		n := int64(0)
+		n := uint64(0)
 		if x.Bool {
 			n = 1
 		}
-		d.Ints = append(d.Ints, n)
+		d.add(n)
 		return nil
 	case x.Big:
 		n, err := strconv.ParseUint(x.Text, 0, 64)
 		if err != nil || e != UI64 {
 			return outOfRange(x.Text, e)
 		}
-		d.Ints = append(d.Ints, int64(n))
+		d.add(n)
 		return nil
 	}
 	if least, greatest := intRange(e); x.Int < least || x.Int > greatest {
 		return outOfRange(x.Text, e)
 	}
-	d.Ints = append(d.Ints, wrapInt(x.Int, e))
+	d.add(uint64(wrapInt(x.Int, e)))
 	return nil
 }
 
@@ -141,15 +225,14 @@ func (d *Dense) add(x *ast.AttrExpr) error {
 // endian, i1 eight to a byte from the lowest bit.
 func (d *Dense) fromHex(text string, n int64) error {
 	digits, ok := strings.CutPrefix(text, "0x")
-	data, err := hex.DecodeString(digits)
-	if !ok || err != nil {
+	data := make([]byte, len(digits)/2)
+	if _, err := io.ReadFull(hex.NewDecoder(strings.NewReader(digits)), data); !ok || err != nil || len(digits)%2 != 0 {
 		return badDense("%.40q is not a string of hexadecimal bytes beginning with 0x", text)
 	}
-	e := d.Type.Elem
-	if e == I1 {
+	if d.Elem == I1 {
 		return d.fromBits(data, n)
 	}
-	size := e.Bytes()
+	size := d.Elem.Bytes()
 	switch int64(len(data)) {
 	case size * n:
 	case size:
@@ -157,30 +240,23 @@ func (d *Dense) fromHex(text string, n int64) error {
 	default:
 		return badDense("the literal holds %d bytes, but %s has %d elements of %d bytes", len(data), d.Type, n, size)
 	}
-	for ; len(data) > 0; data = data[size:] {
-		var word [8]byte
-		copy(word[:], data[:size])
-		bits := binary.LittleEndian.Uint64(word[:])
-		if e.IsFloat() {
-			d.Floats = append(d.Floats, FromBits(bits, e))
-		} else {
-			d.Ints = append(d.Ints, wrapInt(int64(bits), e))
-		}
-	}
+	d.data = data
 	return nil
 }
 
+// fromBits reads elements of i1, eight to a byte.
 func (d *Dense) fromBits(data []byte, n int64) error {
 	if len(data) == 1 && (data[0] == 0xFF || data[0] == 0) {
 		d.Splat = true
-		d.Ints = []int64{int64(data[0] & 1)}
+		d.data = []byte{data[0] & 1}
 		return nil
 	}
 	if int64(len(data)) != (n+7)/8 {
 		return badDense("the literal holds %d bytes, but the %d elements of %s take %d bits", len(data), n, d.Type, n)
 	}
-	for i := range n {
-		d.Ints = append(d.Ints, int64(data[i/8]>>(i%8)&1))
+	d.data = make([]byte, n)
+	for i := range d.data {
+		d.data[i] = data[i/8] >> (i % 8) & 1
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package types
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -70,7 +71,7 @@ func EqualAttr(a, b Attr) bool {
 		return ok && a.equal(d)
 	case *ArrayOf:
 		d, ok := b.(*ArrayOf)
-		return ok && a.Elem == d.Elem && slices.Equal(a.Ints, d.Ints) && slices.EqualFunc(a.Floats, d.Floats, sameFloat)
+		return ok && a.equal(&d.Elements)
 	case TypeAttr:
 		t, ok := b.(TypeAttr)
 		return ok && sameTypeText(a.T, t.T)
@@ -128,30 +129,39 @@ func sameTypeText(a, b Type) bool {
 
 func sameFloat(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
-func (a *Dense) equal(b *Dense) bool {
-	if a == nil || b == nil {
-		return a == b
+func (d *Dense) equal(e *Dense) bool {
+	if d == nil || e == nil {
+		return d == e
 	}
-	if (a.Type == nil) != (b.Type == nil) || a.Type != nil && !sameTypeText(a.Type, b.Type) {
+	if !sameTypeText(d.Type, e.Type) {
 		return false
 	}
-	n := max(a.Len(), b.Len())
-	if a.Len() == 0 || b.Len() == 0 || a.Type != nil && a.Type.Elements().IsZero() {
-		return a.Len() == b.Len() || a.Type != nil && a.Type.Elements().IsZero()
+	if d.Splat == e.Splat || d.Type.Elements().IsZero() {
+		return d.Type.Elements().IsZero() || d.Elements.equal(&e.Elements)
 	}
-	if (a.Floats == nil) != (b.Floats == nil) || a.Len() != n && !a.Splat || b.Len() != n && !b.Splat {
-		return false
+	one, all := d, e
+	if e.Splat {
+		one, all = e, d
 	}
-	for i := range n {
-		if a.Floats != nil && !sameFloat(a.Floats[i%a.Len()], b.Floats[i%b.Len()]) {
-			return false
-		}
-		if a.Floats == nil && a.Ints[i%a.Len()] != b.Ints[i%b.Len()] {
+	for i := range all.Len() {
+		if !all.same(i, &one.Elements, 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// Len is the number of values held: 1 for a splat.
-func (a *Dense) Len() int { return len(a.Floats) + len(a.Ints) }
+func (a *Elements) equal(b *Elements) bool {
+	if a.Elem != b.Elem || len(a.data) != len(b.data) {
+		return false
+	}
+	if bytes.Equal(a.data, b.data) {
+		return true
+	}
+	for i := range a.Len() {
+		if !a.same(i, b, i) {
+			return false
+		}
+	}
+	return true
+}

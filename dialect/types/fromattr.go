@@ -10,20 +10,26 @@ import (
 	"dmir/syntax/ast"
 )
 
+// maxCached is the length up to which an Env remembers attribute texts; longer
+// ones are literals that hardly repeat.
+const maxCached = 256
+
 // AttrFromExpr is the value of an attribute text. Forms that the dialect does
 // not look into are Raw with their aliases expanded. Errors are *Error.
 func AttrFromExpr(x *ast.AttrExpr, env *Env) (Attr, error) {
 	if env == nil {
 		env = &Env{}
 	}
-	if a, ok := env.attrs[x.Text]; ok && x.Text != "" {
-		return a, nil
+	if len(x.Text) <= maxCached {
+		if a, ok := env.attrs[x.Text]; ok && x.Text != "" {
+			return a, nil
+		}
 	}
 	a, err := env.attrOf(x)
 	if err != nil {
 		return nil, err
 	}
-	if x.Text != "" {
+	if x.Text != "" && len(x.Text) <= maxCached {
 		if env.attrs == nil {
 			env.attrs = map[string]Attr{}
 		}
@@ -185,11 +191,11 @@ func (e *Env) arrayOfNumbers(x *ast.AttrExpr) (Attr, error) {
 		return Raw(e.Expand(x.Text)), nil
 	}
 	// The list is read as a literal of a vector of that many elements.
-	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}}
+	d := &Dense{Type: &Tensor{Elem: elem, Shape: []dim.Dim{dim.Const(int64(len(x.Elems)))}}, Elements: Elements{Elem: elem}}
 	if err := d.fromList(&ast.AttrExpr{Kind: ast.AArray, Elems: x.Elems}, 0); err != nil {
 		return nil, err
 	}
-	return &ArrayOf{Elem: elem, Ints: d.Ints, Floats: d.Floats}, nil
+	return &ArrayOf{d.Elements}, nil
 }
 
 func (e *Env) dictOf(x *ast.AttrExpr) (Attr, error) {

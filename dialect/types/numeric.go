@@ -58,6 +58,9 @@ func ToBits(v float64, e Elem) uint64 {
 	if !narrow {
 		return math.Float64bits(v)
 	}
+	if e == F32 && v == v {
+		return uint64(math.Float32bits(float32(v)))
+	}
 	v = Round(v, e)
 	var sign uint64
 	if math.Signbit(v) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/types"
 	"dmir/syntax/parse"
 )
@@ -175,16 +176,51 @@ func TestDense(t *testing.T) {
 			t.Errorf("%s is %v, %v", test.text, a, err)
 			continue
 		}
-		same := len(d.Floats) == len(test.floats) && len(d.Ints) == len(test.ints) && d.Splat == test.splat
+		same := d.Len() == max(len(test.floats), len(test.ints)) && d.Splat == test.splat && int64(len(d.Bytes())) == int64(d.Len())*d.Elem.Bytes()
 		for i := range test.floats {
-			same = same && d.Floats[i] == test.floats[i]
+			same = same && d.Float(i) == test.floats[i]
 		}
 		for i := range test.ints {
-			same = same && d.Ints[i] == test.ints[i]
+			same = same && d.Int(i) == test.ints[i]
 		}
 		if !same || d.String() != test.text {
-			t.Errorf("%s is %s: %v %v, splat %v", test.text, d, d.Floats, d.Ints, d.Splat)
+			t.Errorf("%s is %s: %x, splat %v", test.text, d, d.Bytes(), d.Splat)
 		}
+		if d.Len() == 0 {
+			continue
+		}
+		// Its bytes are the same literal, whose text reads back as it.
+		made := types.DenseOf(d.Type, d.All())
+		y, err := parse.Attr(made.String())
+		if err != nil {
+			t.Errorf("%s is written as %s: %v", test.text, made, err)
+			continue
+		}
+		if again, err := types.AttrFromExpr(y, nil); err != nil || !types.EqualAttr(made, d) || !types.EqualAttr(again, d) {
+			t.Errorf("%s is written as %s, which is %v, %v", test.text, made, again, err)
+		}
+	}
+}
+
+// A literal made of many bytes keeps them, is written as them, and is a splat
+// where all elements are the same.
+func TestDenseOf(t *testing.T) {
+	typ := &types.Tensor{Elem: types.I16, Shape: []dim.Dim{dim.Const(2), dim.Const(1024)}}
+	data := make([]byte, 4096)
+	if d := types.DenseOf(typ, data); d.String() != "dense<0> : tensor<2x1024xi16>" || d.Len() != 1 || len(d.All()) != len(data) {
+		t.Errorf("zeros are %s", d)
+	}
+	data[2] = 7
+	d := types.DenseOf(typ, data)
+	if &d.Bytes()[0] != &data[0] || d.Int(1) != 7 {
+		t.Error("the bytes were copied")
+	}
+	x, err := parse.Attr(d.String())
+	if err != nil || !strings.HasPrefix(d.Text(), `"0x00000700`) {
+		t.Fatalf("written as %.40s…, %v", d, err)
+	}
+	if again, err := types.AttrFromExpr(x, nil); err != nil || !types.EqualAttr(again, d) {
+		t.Errorf("reads back as %.40s…, %v", again, err)
 	}
 }
 

@@ -54,7 +54,7 @@ func IntegersOf(a Attr) []int64 {
 		return out
 	case *ArrayOf:
 		if a.Elem.IsInt() {
-			return append([]int64{}, a.Ints...)
+			return a.Ints()
 		}
 	case *Dense:
 		return a.Spread()
