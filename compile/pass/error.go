@@ -43,5 +43,5 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM805", Name: "sizes-disagree", Doc: "The sizes given to symbols do not fit together: with these numbers an op breaks a rule that it kept with symbols.", Help: "bind other sizes"},
 	{Code: "DM806", Name: "not-one-kernel", Doc: "A `dm.kernel` of the text holds ops that no device kernel computes together, such as a softmax of a contraction's result. They run as several kernels, which move more bytes than the line shows.", Help: "take ops out of the kernel"},
 	{Code: "DM807", Name: "check-by-host", Doc: "Kernels do not evaluate checks: the compiled form of a function with `check.expect_*` ops returns the checked values behind its own results. `dmir run --device` compares it on the host; a compiled file leaves that to its caller.", Help: "`dmir run` on the program compares it"},
-	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
+	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a bug in dmir, not in the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
 })

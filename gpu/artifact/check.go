@@ -157,7 +157,7 @@ func (c *checker) kernels() {
 		}
 		names[k.Name] = true
 		if !architecture.MatchString(k.Arch) {
-			bad("%q is no architecture", k.Arch)
+			bad("%q is not an architecture", k.Arch)
 		}
 		k.Block.check(bad)
 		if k.First < 0 || k.Last < k.First || k.Last > lines {

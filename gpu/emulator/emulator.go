@@ -63,7 +63,7 @@ var ErrForeign error = foreign{}
 type foreign struct{}
 
 func (foreign) Error() string {
-	return "was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours"
+	return "was not compiled by this user on this machine, and the emulator would run its C++ code with your permissions"
 }
 
 func (foreign) Failure() artifact.Failure {
