@@ -59,7 +59,7 @@ func (e *emitter) param(v *ir.Value) code {
 	if n, ok := e.params[v]; ok {
 		return cpp("%s", n)
 	}
-	return e.fail("%s is read, and no parameter", v.Name)
+	return e.fail("%s is read but is not a parameter", v.Name)
 }
 
 // bind gives a variable its value, up to the end of the scope.

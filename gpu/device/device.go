@@ -148,7 +148,7 @@ func choose(name string, all []found) (d Device, why string, err error) {
 	var have []string
 	for _, d := range f.devices {
 		if d.Name() == name {
-			return d, "asked for", nil
+			return d, "requested", nil
 		}
 		have = append(have, fmt.Sprintf("%s (%s)", d.Name(), d.Title()))
 	}
