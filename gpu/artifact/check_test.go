@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 		{"a view of no shape", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{-1000}}} }, "the view [-1000]"},
 		{"a view's order", func(p *program) {
 			p.Views = []*artifact.View{nil, {Shape: []int64{1}, Order: []int{1}}}
-		}, "output 1: [1] is no order of 1 dimensions"},
+		}, "output 1: [1] is not an order of 1 dimensions"},
 		{"a variant's variants", func(p *program) {
 			p.Variants = []*program{artifacttest.Program()}
 			p.Variants[0].Variants = []*program{artifacttest.Program()}

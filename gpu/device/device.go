@@ -186,5 +186,5 @@ func unknown(name string, all []found) error {
 			names = append(names, f.Name+":1 and so on")
 		}
 	}
-	return fmt.Errorf("%q is no device: there are %s and reference", name, strings.Join(names, ", "))
+	return fmt.Errorf("%q is not a device: the devices are %s and reference", name, strings.Join(names, ", "))
 }

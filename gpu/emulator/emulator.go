@@ -143,7 +143,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 func checkNames(p *artifact.Program) error {
 	for i, k := range p.Kernels {
 		if !validName(k.Name) {
-			return fmt.Errorf("kernel %d: %q is no name", i, k.Name)
+			return fmt.Errorf("kernel %d: %q is not a valid name", i, k.Name)
 		}
 	}
 	return nil
