@@ -34,7 +34,7 @@ func TestRegionCost(t *testing.T) {
 		{"dm.map", op.Lookup("dm.map").Example, "12"},      // add and mul for each of 2·3
 		{"dm.kernel", op.Lookup("dm.kernel").Example, "8"}, // add on 2·4
 		{"dm.while", op.Lookup("dm.while").Example, "2"},   // one round: add on 2
-		{"dm.if", op.Lookup("dm.if").Example, "2"},         // exp on 2, the costlier branch
+		{"dm.if", op.Lookup("dm.if").Example, "2"},         // exp on 2, the more expensive branch
 		{"dm.reduce", op.Lookup("dm.reduce").Example, "4"}, // 2·3 - 2
 		{"dm.yield", op.Lookup("dm.kernel").Example, "0"},  //
 		{"dm.reduce", strings.ReplaceAll(`func.func @f(%x: tensor<2x3xf32>, %i: tensor<f32>) -> tensor<2xf32> {
