@@ -67,7 +67,7 @@ func TestRegionProblems(t *testing.T) {
 		return strings.Replace(text, old, to, 1)
 	}
 	cases := []struct{ name, text, code, says string }{
-		{"dm.map", example("map", "%b: f32)", "%b: f64)"), "DM126", "(f32, f64) where (f32, f32)"},
+		{"dm.map", example("map", "%b: f32)", "%b: f64)"), "DM126", "(f32, f64), but the op passes (f32, f32)"},
 		{"dm.while", example("while", "dm.yield %more : tensor<i1>", "dm.yield %i : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i1>)"},
 		{"dm.while", example("while", "dm.yield %next, %w : tensor<i64>, tensor<2xf32>", "dm.yield %next : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i64>, tensor<2xf32>)"},
 		{"dm.while", example("while", "trip_count = 3", "trip_count = -1"), "DM115", "-1"},

@@ -53,9 +53,9 @@ func TestChoose(t *testing.T) {
 		{"cuda", onlyEmulator, "", noDriver.Error()},
 		{"emulator", onlyGPU, "", noCompiler.Error()},
 		{"tpu", all, "", `"tpu" is not a device: the devices are cuda, cuda:1 and so on, emulator and reference`},
-		{"cuda:-1", all, "", "is no device"},
-		{"cuda:x", all, "", "is no device"},
-		{"emulator:1", all, "", "is no device"},
+		{"cuda:-1", all, "", "is not a device"},
+		{"cuda:x", all, "", "is not a device"},
+		{"emulator:1", all, "", "is not a device"},
 	} {
 		d, why, err := choose(c.name, c.all)
 		switch {
