@@ -15,10 +15,10 @@ const unknownKey = "DM903"
 
 // Codes are the diagnostics of dmir.toml, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml is there but cannot be read.", Help: "check the file's permissions"},
+	{Code: "DM901", Name: "config-unreadable", Doc: "A dmir.toml exists but cannot be read.", Help: "check the file's permissions"},
 	{Code: "DM902", Name: "config-syntax", Doc: "The dmir.toml is not valid TOML, or a value has the wrong form. Nothing of the file is used.", Help: "correct the line"},
 	{Code: unknownKey, Name: "config-unknown-key", Doc: "dmir.toml has a key that dmir does not know. It would have no effect, and is most likely misspelt.", Help: "the keys are target, [bind], [lint] with select and ignore, and [machines.NAME]"},
-	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml is impossible: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
+	{Code: "DM904", Name: "config-value", Doc: "A value in dmir.toml is invalid: a negative size, a machine or a lint rule that does not exist, a machine without a bandwidth. That value is not used.", Help: "correct the value"},
 })
 
 func problem(code string, at source.Span, message string) diag.Diagnostic {
@@ -36,7 +36,7 @@ func (c *Config) UnknownRules(src *source.File, known func(string) bool) []diag.
 	}{{"select", c.Lint.Select}, {"ignore", c.Lint.Ignore}} {
 		for _, s := range list.entries {
 			if !known(s) {
-				d := problem("DM904", at.locate("lint", list.key), fmt.Sprintf("lint.%s: %q names no rule", list.key, shown(s)))
+				d := problem("DM904", at.locate("lint", list.key), fmt.Sprintf("lint.%s: %q is not a rule", list.key, shown(s)))
 				d.Help = "dmir explain lists the rules"
 				out = append(out, d)
 			}
@@ -76,7 +76,7 @@ func unknownAt(src *source.File, e *toml.DecodeError) diag.Diagnostic {
 	d := problem(unknownKey, at, fmt.Sprintf("unknown key %q", shown(strings.Join(key, "."))))
 	keys := keysAt(key[:len(key)-1])
 	if keys != nil {
-		d.Help = "known here are " + strings.Join(keys, ", ")
+		d.Help = "the keys here are " + strings.Join(keys, ", ")
 	}
 	if near := diag.Suggest(name, keys); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
@@ -188,7 +188,7 @@ const maxProblems = 100
 func few(ds []diag.Diagnostic) []diag.Diagnostic {
 	if n := len(ds) - maxProblems; n > 0 {
 		last := ds[maxProblems-1]
-		ds = append(ds[:maxProblems:maxProblems], problem("DM904", last.Span, fmt.Sprintf("and %d more problems behind this line", n)))
+		ds = append(ds[:maxProblems:maxProblems], problem("DM904", last.Span, fmt.Sprintf("and %d more problems after this line", n)))
 		ds[maxProblems].Help = "correct those above first"
 	}
 	return ds

@@ -46,7 +46,7 @@ type Entry struct {
 	follows bool
 
 	// Inner are the ops of the entry's regions. Those of a kernel (Fused) move
-	// nothing of their own; those of an if (the costlier branch) and of a while
+	// nothing of their own; those of an if (the more expensive branch) and of a while
 	// (both regions, once) run one after the other. The ops in regions of an
 	// unknown op are listed but not counted.
 	Inner []*Entry

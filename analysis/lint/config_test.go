@@ -18,8 +18,8 @@ func TestConfig(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"[lint]\nselect = [\"DM2\", \"all\", \"fusible-into-producer\"]\nignore = [\"dm402\"]\n": "",
-		"[lint]\nselect = [\"DM2\", \"DM999\"]\n":                                                `2: lint.select: "DM999" names no rule`,
-		"target = \"h100\"\nlint.ignore = [\n  \"fusible\",\n  \"\"]\n":                          `2: lint.ignore: "fusible" names no rule, 2: lint.ignore: "" names no rule`,
+		"[lint]\nselect = [\"DM2\", \"DM999\"]\n":                                                `2: lint.select: "DM999" is not a rule`,
+		"target = \"h100\"\nlint.ignore = [\n  \"fusible\",\n  \"\"]\n":                          `2: lint.ignore: "fusible" is not a rule, 2: lint.ignore: "" is not a rule`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, config.FileName), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -19,11 +19,11 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM210", Name: "attention-written-out", Severity: diag.Warning, Fix: Unsafe,
-	Summary: "an attention is written as its parts, with every score in memory",
+	Summary: "attention is computed by separate ops, which write every score to memory",
 	Doc: `## What it does
 Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` says as one op: in any order of dimensions, with the
 softmax as an op or written out, with a scale, an added mask, a mask by ` + "`dm.select`" + `, a causal mask, dropout, heads that share
-keys and values, and scores in a wider type. It is silent where the scores or the probabilities are used elsewhere, and where
+keys and values, and scores in a wider type. It reports nothing where the scores or the probabilities are used elsewhere, and where
 the ops that bring values into the order of ` + "`dm.attention`" + ` would move as much.
 
 ## Why it matters
@@ -64,15 +64,15 @@ The compiler does the same by itself (` + "`dmir opt --passes inline,attention`"
 			}
 			f := Finding{
 				Op:      o,
-				Message: "this attention is written out: dm.attention keeps its scores on chip",
-				Label:   units.DimBytes(saving.Bytes) + " more than as dm.attention",
+				Message: "these ops compute attention and write its scores to memory; dm.attention keeps them on chip",
+				Label:   units.DimBytes(saving.Bytes) + " more than dm.attention moves",
 				Saving:  saving,
 				Related: []diag.Related{{Span: place(a.First), Message: "the scores"}},
 			}
 			if edits, ok := c.attentionEdits(a); ok {
-				f.Fix = &diag.Fix{Title: "Say it as dm.attention", Edits: edits}
+				f.Fix = &diag.Fix{Title: "Replace with dm.attention", Edits: edits}
 			} else {
-				f.Help = "write it as dm.attention"
+				f.Help = "replace these ops with dm.attention"
 			}
 			c.Report(f)
 		})

@@ -11,7 +11,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM205", Name: "broadcast-written-out", Severity: diag.Warning, Fix: Safe,
-	Summary: "a broadcast is written to memory for ops that broadcast by themselves",
+	Summary: "a broadcast is written to memory for ops that broadcast implicitly",
 	Doc: `## What it does
 Finds a ` + "`dm.broadcast`" + ` along leading dimensions whose result only element-wise ops use, which would broadcast the
 small operand themselves.
@@ -52,8 +52,8 @@ Safe: the same values.
 			}
 			c.Report(Finding{
 				Op:      b,
-				Message: "the ops that use this broadcast by themselves",
-				Label:   "written out here",
+				Message: "this broadcast is written to memory, but the ops that use it broadcast implicitly",
+				Label:   "written to memory here",
 				Saving:  c.saving(removed, added),
 				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " directly", Edits: edits},
 			})

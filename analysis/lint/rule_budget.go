@@ -7,7 +7,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM501", Name: "budget-exceeded", Severity: diag.Error,
-	Summary: "a function moves, holds or takes more than its budget allows",
+	Summary: "a function exceeds its budget of bytes moved, peak memory or time",
 	Doc: `## What it does
 Compares a function's moved bytes, its peak memory and its predicted time with the budget written on it,
 ` + "`attributes {dm.max_moved = \"1.2 GB\", dm.max_peak = \"3 GB\", dm.max_time = \"50 µs\"}`" + `. Where sizes are open, a
@@ -15,7 +15,7 @@ budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded where mo
 chosen machine.
 
 ## Why it matters
-A budget makes a regression of data movement fail where it is made, in the editor, before the commit and in CI, without
+A budget reports a regression of data movement where it is introduced, in the editor, before the commit and in CI, without
 a GPU.
 
 ## Example
@@ -24,12 +24,12 @@ func.func @layer(%x: tensor<8x512x1024xf16>) -> tensor<8x512x1024xf16> attribute
 ` + "```" + `
 
 ## Fix
-None: move less, or raise the budget on purpose.
+None: move less, or raise the budget.
 `,
 	Check: func(c *Context) {
 		limits, errs := cost.ParseBudget(c.Fn)
 		for _, err := range errs {
-			c.Report(Finding{Op: c.Fn.Op, Message: err.Error(), Label: "budget not readable", Help: "write a quantity such as \"1.2 GB\" or \"50 µs\""})
+			c.Report(Finding{Op: c.Fn.Op, Message: err.Error(), Label: "invalid budget", Help: "write a quantity such as \"1.2 GB\" or \"50 µs\""})
 		}
 		over, _ := c.Cost.Over(c.Machine, c.Bind, limits)
 		for _, x := range over {
@@ -37,7 +37,7 @@ None: move less, or raise the budget on purpose.
 				Op:      c.Fn.Op,
 				Message: x.Message(c.Cost),
 				Label:   x.Attr + " exceeded",
-				Help:    "move less, or raise " + x.Attr + " on purpose",
+				Help:    "move or hold less, or raise " + x.Attr,
 			})
 		}
 	},

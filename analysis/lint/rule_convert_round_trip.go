@@ -16,7 +16,7 @@ var _ = register(&Rule{
 Finds a ` + "`dm.convert`" + ` to the element type that the value had before an earlier convert narrowed it.
 
 ## Why it matters
-The digits are gone: f32 → f16 → f32 keeps 11 bits of 24 and overflows beyond 65504, f32 → bf16 → f32 keeps 8. Both
+The digits are lost: f32 → f16 → f32 keeps 11 bits of 24 and overflows beyond 65504, f32 → bf16 → f32 keeps 8. Both
 converts move the whole value.
 
 ## Example

@@ -14,11 +14,11 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM211", Name: "forced-copy", Severity: diag.Warning, Fix: Unsafe,
-	Summary: "an update of a part copies the whole tensor, because the old value is still needed",
+	Summary: "updating a part of a tensor copies all of it, because the old value is still needed",
 	Doc: `## What it does
 Finds updates of a part (` + "`dm.dynamic_update_slice`, `dm.scatter`" + `) that are not done in place, and loops that begin with
-a copy of what they carry, and says which argument or op keeps the old value: an argument that the caller has not given
-away, an op that reads it afterwards, the return, the kernel that the update is in.
+a copy of what they carry, and names the argument or op that needs the old value: an argument that is not donated,
+an op that reads it afterwards, the return, the kernel that the update is in.
 
 ## Why it matters
 In place an update moves the part alone; a copy reads and writes all of it. Of a cache of keys and values that is the
@@ -32,7 +32,7 @@ func.func @step(%cache: tensor<4096x128xf16>, %row: tensor<1x128xf16>, %i: tenso
 
 ## Fix
 Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may write over its memory; what it held is
-then lost to the caller. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must come before
+then lost to the caller. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must run before
 the update, or not read the old value.
 `,
 	Check: func(c *Context) {
@@ -70,39 +70,39 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 		return // the kernel writes all of it anyway, or nothing
 	}
 	of := spelling(why.Of)
-	f := Finding{Op: o, Message: "this update copies all of " + of, Help: "let what is named come before the update, or not read " + of}
+	f := Finding{Op: o, Message: "this update copies all of " + of, Help: "run the update after the last read of " + of}
 	switch why.Why {
 	case op.NotDonated:
 		if at.Name == op.While {
-			f.Message = "this loop begins with a copy of " + of
+			f.Message = "this loop copies its initial value " + of
 		}
-		f.Label = of + " is an argument that the caller keeps"
-		f.Help = "give it away with {dm.donated}"
+		f.Label = of + " is an argument that the function may not overwrite"
+		f.Help = "let the function overwrite it: {dm.donated}"
 		f.Saving = c.saving(c.entries(at), []*cost.Entry{cost.Donated(c.Fn, c.Module, c.Bind, at, why.Of)})
 		f.Fix = donation(c.Fn, why.Of)
 	case op.ReadLater:
-		f.Label = of + " is needed afterwards"
+		f.Label = of + " is read afterwards"
 		said := "read here"
 		if op.Ends(why.By) {
-			said = "given away here"
-			f.Help = "give away the updated value alone"
+			said = "returned or yielded here"
+			f.Help = "return or yield the updated value alone"
 		}
 		f.Related = []diag.Related{{Span: place(why.By), Message: said}}
 	case op.ReadTwice:
-		f.Label = of + " is read here in another way too"
-		f.Help = "take what else reads " + of + " out of this, to before it"
+		f.Label = of + " is read here for another purpose too"
+		f.Help = "move the other reads of " + of + " before this op"
 	case op.MadeInside:
 		f.Message = "this update copies all of " + spelling(o.Operands[0])
 		f.Label = "the kernel reads the result, " + of + ", itself"
-		f.Help = "take the update out of the kernel"
+		f.Help = "move the update out of the kernel"
 	case op.Outside:
-		f.Label = of + " comes from outside of this region"
-		f.Help = "carry it through the loop, so that each round updates what the last one left"
+		f.Label = of + " is defined outside this region"
+		f.Help = "carry it through the loop, so that each iteration updates the result of the previous one"
 	case op.Carried:
-		f.Label = "the loop hands on another value in the place of " + of
-		f.Help = "hand on what is made of " + of + " in its place"
+		f.Label = "the loop yields another value in place of " + of
+		f.Help = "yield the value computed from " + of + " in its place"
 	case op.OtherOrder:
-		f.Label = fmt.Sprintf("the result lies in memory in another order than %s", of)
+		f.Label = fmt.Sprintf("the result has another memory layout than %s", of)
 		f.Help = "give both the same placement"
 	}
 	c.Report(f)
@@ -127,7 +127,7 @@ func donation(fn *ir.Func, v *ir.Value) *diag.Fix {
 		return nil
 	}
 	a := t.Func.Args[v.Index]
-	fix := &diag.Fix{Title: "Let the function write over " + v.Name}
+	fix := &diag.Fix{Title: "Let the function overwrite " + v.Name}
 	if !a.Attrs.Empty() {
 		at := t.Abs(a.Attrs).Start + 1
 		fix.Edits = []diag.Edit{{Span: source.Span{Start: at, End: at}, Text: op.DonatedAttr + ", "}}

@@ -12,7 +12,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM202", Name: "fusible-into-consumer", Severity: diag.Warning, Fix: Safe,
-	Summary: "a memory-bound op writes a value for one contraction alone",
+	Summary: "a memory-bound op writes a value that only one contraction reads",
 	Doc: `## What it does
 Finds element-wise work whose result only one contraction uses: it can run in the contraction's kernel on the tiles that
 the contraction loads anyway (its prologue). Where the op could join its own producer instead, DM201 reports that.
@@ -53,7 +53,7 @@ Safe: the ops stay as they are and keep their rounding; only what moves changes.
 			}
 			c.Report(Finding{
 				Op:      a,
-				Message: "the contraction below re-reads what this op writes, and nothing else does",
+				Message: "only the contraction below reads the result of this op, which could run in its kernel",
 				Label:   fmt.Sprintf("%s moved here", units.DimBytes(e.Moved())),
 				Saving:  s,
 				Related: []diag.Related{{Span: place(b), Message: "read here"}},

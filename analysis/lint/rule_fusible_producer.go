@@ -12,7 +12,7 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM201", Name: "fusible-into-producer", Severity: diag.Warning, Fix: Safe,
-	Summary: "a memory-bound op re-reads what the op above just wrote",
+	Summary: "a memory-bound op reads back what the op above just wrote",
 	Doc: `## What it does
 Finds an op or kernel bound by memory that takes a value from an op or kernel of the same block and could run in its
 kernel: element-wise work over the elements that a contraction writes (its epilogue), and element-wise work and

@@ -18,15 +18,15 @@ const alignment = 16
 
 var _ = register(&Rule{
 	Code: "DM402", Name: "tensor-core-granularity", Severity: diag.Warning,
-	Summary: "a dimension of a contraction misses the granularity of the tensor cores",
+	Summary: "a dimension of a contraction is not a multiple of the tensor cores' granularity",
 	Doc: `## What it does
-Finds a contraction in a tensor-core element type one of whose contracted or contiguous dimensions is no multiple of 16
+Finds a contraction in a tensor-core element type one of whose contracted or contiguous dimensions is not a multiple of 16
 bytes: 8 elements of f16 and bf16, 16 of f8 and i8.
 
 ## Why it matters
 Tensor-core kernels load 16-byte vectors (NVIDIA, *Matrix Multiplication Background User's Guide*). Other sizes are padded
-in the kernel or run on slower paths; the finding says how much of the padded work is wasted. A product of a matrix and a
-vector is left alone: its time is that of reading the matrix.
+in the kernel or run on slower paths; the finding says how much of the padded work is wasted. Products of a matrix and a
+vector are not reported: their time is that of reading the matrix.
 
 ## Example
 ` + "```mlir" + `
@@ -110,15 +110,15 @@ func (c *Context) misaligned(o *ir.Op, it *op.Iteration, grain int64, elem types
 	}
 	waste := 1 - float64(e)/float64(p)
 	up := (size + grain - 1) / grain * grain
-	note := fmt.Sprintf("padded to the granularity it computes %s, %.3g %% of it for nothing", units.FLOP(2*p), waste*100)
+	note := fmt.Sprintf("padded to the granularity it computes %s, of which %.3g %% is wasted", units.FLOP(2*p), waste*100)
 	if t := c.entry(o); t != nil {
 		if ns := t.Time(c.Machine); ns.Known {
-			note += fmt.Sprintf(", of %s on %s", units.Time(ns.Ns), c.Machine.Name)
+			note += fmt.Sprintf("; the op takes %s on %s", units.Time(ns.Ns), c.Machine.Name)
 		}
 	}
 	c.Report(Finding{
 		Op:      o,
-		Message: fmt.Sprintf("dimension %s = %d is no multiple of %d, the granularity of %s tensor cores", it.Names[worst], size, grain, elem),
+		Message: fmt.Sprintf("dimension %s = %d is not a multiple of %d, the granularity of %s tensor cores", it.Names[worst], size, grain, elem),
 		Label:   fmt.Sprintf("%s = %d", it.Names[worst], size),
 		Help:    fmt.Sprintf("pad %s to %d", it.Names[worst], up),
 		Notes:   []string{note},

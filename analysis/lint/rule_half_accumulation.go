@@ -52,7 +52,7 @@ Unsafe: results change, towards the exact ones. No byte is saved or added.
 				Op:      o,
 				Message: fmt.Sprintf("%d terms are summed in f16: the relative error may reach %.3g %%", n, bound*100),
 				Label:   "accumulates in f16",
-				Help:    "leave accumulate out: f32 accumulation moves the same bytes",
+				Help:    "remove accumulate: f32 accumulation moves the same bytes",
 			}
 			if span, ok := clauseSpan(o, "accumulate"); ok {
 				f.Fix = &diag.Fix{Title: "Accumulate in f32", Edits: []diag.Edit{{Span: span}}}

@@ -38,7 +38,7 @@ Safe: the operand is used in its place.
 			}
 			c.Report(Finding{
 				Op:      o,
-				Message: "this gives back " + spelling(origin) + " unchanged",
+				Message: "this op returns " + spelling(origin) + " unchanged",
 				Label:   "equal to " + spelling(origin),
 				Saving:  saving,
 				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits},

@@ -49,9 +49,9 @@ Safe for a repeated copy: the first one is used. A copy in a loop is reported wi
 				if loop := loopAround(o); loop != nil && !o.Operands[0].Inside(loop) {
 					c.Report(Finding{
 						Op:      o,
-						Message: "every turn of the loop copies " + spelling(o.Operands[0]) + " again",
+						Message: "every iteration of the loop copies " + spelling(o.Operands[0]) + " again",
 						Label:   "the value does not change in the loop",
-						Help:    "copy it once above the loop",
+						Help:    "copy it once, before the loop",
 						Related: []diag.Related{{Span: place(loop), Message: "the loop"}},
 					})
 				}
@@ -68,8 +68,8 @@ func (c *Context) reportTransfer(first, o *ir.Op) {
 	name := spelling(first.Results[0])
 	c.Report(Finding{
 		Op:      o,
-		Message: fmt.Sprintf("%s has been copied to %s before", spelling(o.Operands[0]), space(o.Results[0])),
-		Label:   "already there as " + name,
+		Message: fmt.Sprintf("%s was already copied to %s", spelling(o.Operands[0]), space(o.Results[0])),
+		Label:   "already available as " + name,
 		Saving:  saving,
 		Related: []diag.Related{{Span: place(first), Message: "copied here first"}},
 		Fix:     &diag.Fix{Title: "Use " + name + " instead", Edits: edits},

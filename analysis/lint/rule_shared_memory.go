@@ -14,9 +14,9 @@ import (
 
 var _ = register(&Rule{
 	Code: "DM401", Name: "kernel-exceeds-shared-memory", Severity: diag.Warning,
-	Summary: "a kernel must hold more on chip than the target has",
+	Summary: "a kernel needs more shared memory than the target has",
 	Doc: `## What it does
-For each ` + "`dm.kernel`" + ` with a row program in it (softmax, normalization, reduction), adds up the rows that must be on chip
+For each ` + "`dm.kernel`" + ` with a row-wise op in it (softmax, normalization, reduction), adds up the rows that must be on chip
 at once: one row, over the dimensions that are normalized or reduced, of each value that is live at the widest point of
 the kernel and runs over that row. It compares the sum with the shared memory that one block may use on the target.
 
@@ -27,7 +27,7 @@ A row that does not fit is read or spilled a second time, so that the kernel mov
 A softmax over rows of 262144 f16 elements needs 524 kB; a block on an H200 has 233 kB.
 
 ## Fix
-None: split the row, or take the row program out of the kernel.
+None: split the row, or move the row-wise op out of the kernel.
 `,
 	Check: func(c *Context) {
 		if c.Machine.SharedMemory == 0 {
@@ -43,10 +43,10 @@ None: split the row, or take the row program out of the kernel.
 			}
 			c.Report(Finding{
 				Op:      k,
-				Message: fmt.Sprintf("this kernel holds %s on chip, a block on %s has %s", units.Bytes(need), c.Machine.Name, units.Bytes(c.Machine.SharedMemory)),
+				Message: fmt.Sprintf("this kernel needs %s of shared memory; a block on %s has %s", units.Bytes(need), c.Machine.Name, units.Bytes(c.Machine.SharedMemory)),
 				Label:   "does not fit in shared memory",
-				Help:    "take the row program out of the kernel, or split its rows",
-				Notes:   []string{fmt.Sprintf("at least %s more are moved on %s when a row is read twice", units.Bytes(c.spill(worst)), c.Machine.Name)},
+				Help:    "move the row-wise op out of the kernel, or split its rows",
+				Notes:   []string{fmt.Sprintf("reading a row twice moves at least %s more on %s", units.Bytes(c.spill(worst)), c.Machine.Name)},
 				Related: []diag.Related{{Span: place(worst), Message: "needs whole rows on chip"}},
 			})
 		})

@@ -46,7 +46,7 @@ Safe: values keep their bits. The first op goes too when nothing else uses it.
 				Message: "this undoes the " + first.Name[len("dm."):] + " above",
 				Label:   "equal to " + spelling(origin),
 				Saving:  saving,
-				Related: []diag.Related{{Span: place(first), Message: "undone by the later one"}},
+				Related: []diag.Related{{Span: place(first), Message: "undone by the later op"}},
 				Fix:     &diag.Fix{Title: "Use " + spelling(origin) + " instead", Edits: edits},
 			})
 		})

@@ -70,8 +70,8 @@ Safe: the same sums in the same order.
 			}
 			c.Report(Finding{
 				Op:      t,
-				Message: "this transpose moves what the contraction could read or write in any order",
-				Label:   "folds into the contraction",
+				Message: "this transpose is redundant: the contraction can read and write its dimensions in any order",
+				Label:   "can be part of the contraction",
 				Saving:  saving,
 				Related: []diag.Related{{Span: place(contraction), Message: "the contraction"}},
 				Fix:     &diag.Fix{Title: title, Edits: append(edits, c.remove(t)...)},

@@ -16,7 +16,7 @@ var _ = register(&Rule{
 Finds an op without side effects, or a kernel, none of whose results is used.
 
 ## Why it matters
-It moves and computes for nothing.
+The bytes that it moves and the work that it does are wasted.
 
 ## Example
 ` + "```mlir" + `
@@ -44,7 +44,7 @@ Safe: the op is removed, and with it the ops whose results only it used.
 			}
 			c.Report(Finding{
 				Op:      o,
-				Message: "nothing uses what this op computes",
+				Message: "no result of this op is used",
 				Label:   "unused",
 				Tags:    []diag.Tag{diag.Unnecessary},
 				Saving:  c.saving(c.entries(gone...), nil),

@@ -64,11 +64,11 @@ func (s *selection) sizesText(names []string) []string {
 func applyBind(s *selection, _ string) (*Change, error) {
 	o := s.one()
 	if o == nil || o.Name != op.Func || origin.Tree(o).Func == nil || len(origin.Tree(o).Regions) == 0 || o.Bad {
-		return nil, refuse("sizes are written on a function")
+		return nil, refuse("sizes can only be written on a function")
 	}
 	names := s.unwrittenSizes(o)
 	if len(names) == 0 {
-		return nil, refuse("every size that is known is written")
+		return nil, refuse("every known size is already written")
 	}
 	var entries []string
 	if own, ok := o.Attr(op.BindAttr).(types.Dict); ok {

@@ -24,7 +24,7 @@ func offerBudget(s *selection) []Action {
 	if o == nil || o.Name != op.Func || !s.onHead(o) || len(o.Regions) == 0 {
 		return nil
 	}
-	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to what it needs now"}
+	a := Action{ID: "budget", Kind: Rewrite, Title: "Set the budget to the current cost"}
 	if b := o.Body(0); b != nil && len(b.Ops) > maxListed { // to find the peak looks at each op
 		return []Action{a}
 	}
@@ -64,7 +64,7 @@ func (s *selection) needs(o *ir.Op) ([]limit, error) {
 	}
 	for _, l := range out {
 		if l.text == "" {
-			return nil, refuse("the cost of @%s is no formula that a budget can say", f.Func.Name)
+			return nil, refuse("the cost of @%s cannot be written as a budget", f.Func.Name)
 		}
 	}
 	return out, nil
@@ -111,7 +111,7 @@ func atLeast(n int64) string {
 func applyBudget(s *selection, _ string) (*Change, error) {
 	o := s.one()
 	if o == nil || o.Name != op.Func || len(o.Regions) == 0 {
-		return nil, refuse("a budget belongs to a function with a body")
+		return nil, refuse("only a function with a body can have a budget")
 	}
 	limits, err := s.needs(o)
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *selection) expand(o *ir.Op) (*expansion, error) {
 	x.block.Ops = []*ir.Op{&c}
 	values := op.Of(o).Expand(&ir.Builder{Block: x.block, At: &c}, &c)
 	if values == nil {
-		return nil, refuse("the expansion of %s needs a size in numbers that is a symbol", o.Name)
+		return nil, refuse("the expansion of %s needs a size that is an unbound symbol", o.Name)
 	}
 	x.ops = x.block.Ops[:len(x.block.Ops)-1]
 	for _, n := range x.ops {
@@ -113,7 +113,7 @@ func (x *expansion) drop(o *ir.Op) {
 func applyExpand(s *selection, _ string) (*Change, error) {
 	o := s.one()
 	if o == nil || op.Of(o) == nil || op.Of(o).Expand == nil || s.fn == nil || s.block == nil {
-		return nil, refuse("there is no composite here")
+		return nil, refuse("there is no composite op here")
 	}
 	x, err := s.expand(o)
 	if err != nil {

@@ -30,22 +30,22 @@ func offerExtract(s *selection) []Action {
 // functionGroup is the selection as one call, or why it cannot be.
 func (s *selection) functionGroup() (*group, error) {
 	if s.fn == nil || s.block == nil {
-		return nil, refuse("the selection lies outside of functions")
+		return nil, refuse("the selection is outside a function")
 	}
 	for b := s.block; b != nil; b = b.Region.Op.Parent {
 		switch o := b.Region.Op; {
 		case o.Name == op.Func:
 		case o.Name == op.Kernel:
-			return nil, refuse("a kernel holds no calls; unfuse it first")
+			return nil, refuse("a kernel cannot contain calls; unfuse it first")
 		case isolated(o):
-			return nil, refuse("a scalar region holds no calls")
+			return nil, refuse("a scalar region cannot contain calls")
 		}
 	}
 	for _, o := range s.ops {
 		def := op.Of(o)
 		switch last := o == s.block.Terminator(); {
 		case op.Ends(o) || len(o.Succs) > 0 || last && def == nil && o.Name != op.Call:
-			return nil, refuse("%s ends the block", o.Name)
+			return nil, refuse("%s is the terminator of the block", o.Name)
 		}
 	}
 	g, err := s.gather(s.block, s.ops)

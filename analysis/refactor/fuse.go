@@ -117,7 +117,7 @@ func (s *selection) offerKernel(id, title string, ops []*ir.Op) Action {
 // kernelGroup is the group of ops as one kernel, or why it cannot be.
 func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 	if isolated(s.block.Region.Op) && s.block.Region.Op.Name != op.Func {
-		return nil, refuse("a scalar region holds no kernels")
+		return nil, refuse("a scalar region cannot contain kernels")
 	}
 	for _, o := range ops {
 		if err := fusible(o); err != nil {
@@ -129,7 +129,7 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 		return nil, err
 	}
 	if len(g.exports) == 0 {
-		return nil, refuse("nothing outside the selection uses what it computes")
+		return nil, refuse("no value computed in the selection is used outside it")
 	}
 	for _, v := range g.exports {
 		if err := s.typed(v); err != nil {
@@ -137,7 +137,7 @@ func (s *selection) kernelGroup(ops []*ir.Op) (*group, error) {
 		}
 	}
 	if err := s.p.OneKernel(s.fn, g.ops, g.exports); err != nil {
-		return nil, refuse("the compiler makes no one kernel of them: %v", err)
+		return nil, refuse("the compiler cannot make one kernel of them: %v", err)
 	}
 	return g, nil
 }
@@ -147,24 +147,24 @@ func fusible(o *ir.Op) error {
 	def := op.Of(o)
 	switch {
 	case op.Ends(o) || len(o.Succs) > 0:
-		return refuse("%s ends the block", o.Name)
+		return refuse("%s is the terminator of the block", o.Name)
 	case o.Name == op.Grad:
-		return refuse("dm.grad stands for a whole graph, which no kernel holds")
+		return refuse("dm.grad expands to a whole graph, which is more than one kernel")
 	case o.Name == op.Call:
-		return refuse("a call cannot stand in a kernel; inline it first")
+		return refuse("a kernel cannot contain a call; inline it first")
 	case o.Name == op.If || o.Name == op.While:
-		return refuse("%s is control flow, which a kernel does not hold", o.Name)
+		return refuse("%s is control flow, which a kernel cannot contain", o.Name)
 	case o.Name == op.Kernel:
 		return opened(o)
 	case def == nil:
 		return refuse("dmir does not know what %s does", o.Name)
 	case !def.Is(op.Pure):
-		return refuse("%s has effects", o.Name)
+		return refuse("%s has side effects", o.Name)
 	}
 	for _, vs := range [][]*ir.Value{o.Operands, o.Results} {
 		for _, v := range vs {
 			if t := v.Tensor(); t != nil && t.At.In() != types.HBM {
-				return refuse("%s lies in %s: a kernel reads and writes device memory", spelled(v), t.At.In())
+				return refuse("%s is in %s, but a kernel reads and writes device memory", spelled(v), t.At.In())
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func opened(k *ir.Op) error {
 	t := k.Body(0).Terminator()
 	if origin.Tree(k) == nil || len(origin.Tree(k).Regions) != 1 || origin.Tree(k).Regions[0].Close < 0 || len(k.Regions) != 1 || len(k.Regions[0].Blocks) != 1 ||
 		t == nil || t.Name != op.Yield || len(t.Operands) != len(k.Results) {
-		return refuse("%s is no whole kernel", describe(k))
+		return refuse("%s is not a complete kernel", describe(k))
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (g *group) saving() promise {
 
 func applyFuse(s *selection, with string) (*Change, error) {
 	if s.fn == nil || s.block == nil || around(s.block.Region.Op, op.Kernel) != nil {
-		return nil, refuse("a kernel stands in a function, and not in another kernel")
+		return nil, refuse("a kernel must be in a function, not in another kernel")
 	}
 	ops := s.ops
 	if with != "" {
@@ -203,7 +203,7 @@ func applyFuse(s *selection, with string) (*Change, error) {
 			}
 		}
 		if ops == nil {
-			return nil, refuse("%s neither feeds the op at the cursor nor uses it", with)
+			return nil, refuse("%s is neither a producer nor a user of the op at the cursor", with)
 		}
 	}
 	g, err := s.kernelGroup(ops)
@@ -275,7 +275,7 @@ func (g *group) kernelParts() (attrs, loc string, err error) {
 			continue
 		}
 		if attrs != "" && attrs != " "+text {
-			return "", "", refuse("two of the kernels have attributes of their own")
+			return "", "", refuse("two of the kernels have attributes, which cannot be merged")
 		}
 		attrs = " " + text
 	}

@@ -59,7 +59,7 @@ func (g *group) order(all []*ir.Op) error {
 				return refuse("%s uses %s, which is not selected and itself uses the selection", describe(o), describe(by))
 			}
 			if ordered && blocking != nil {
-				return refuse("%s has effects and stands between the selected ops", describe(blocking))
+				return refuse("%s has side effects and is between the selected ops", describe(blocking))
 			}
 		case ordered || uses(o, g.member) != nil || uses(o, behind) != nil:
 			g.behind = append(g.behind, o)

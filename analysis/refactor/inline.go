@@ -40,10 +40,10 @@ func (s *selection) callee(o *ir.Op) (*ir.Func, map[string]dim.Dim, error) {
 	case f.Op.Bad || !s.clean(f.Op.Span):
 		return nil, nil, refuse("there is an error in @%s", f.Name)
 	case len(f.Op.Regions[0].Blocks) != 1:
-		return nil, nil, refuse("@%s jumps between blocks", f.Name)
+		return nil, nil, refuse("@%s branches between blocks", f.Name)
 	case len(f.Args) != len(o.Operands) || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return ||
 		len(f.Body.Terminator().Operands) != len(o.Results):
-		return nil, nil, refuse("the call does not fit @%s", f.Name)
+		return nil, nil, refuse("the call does not match the signature of @%s", f.Name)
 	}
 	sizes := map[string]dim.Dim{}
 	for i, a := range f.Args {

@@ -32,7 +32,7 @@ func offerTypes(s *selection) []Action {
 func applyTypes(s *selection, _ string) (*Change, error) {
 	edits := s.infer()
 	if len(edits) == 0 {
-		return nil, refuse("there is no type that follows and is not written")
+		return nil, refuse("every type that can be inferred is already written")
 	}
 	return &Change{Edits: edits}, nil
 }

@@ -31,7 +31,7 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 	for i := range shapes {
 		s, ok := kernel.ShapeOf(o.Operands[i])
 		if !ok || len(s) < 2 {
-			return nil, fmt.Errorf("%s of a shape that is not known", o.Name)
+			return nil, fmt.Errorf("%s of unknown shape", o.Name)
 		}
 		shapes[i] = s
 	}

@@ -203,10 +203,10 @@ func (t Target) attentionTile(a *attention, kind attentionKind) (attentionTile, 
 		}
 	}
 	if most == 0 {
-		return best, fmt.Errorf("attention of depths %d and %d does not fit into the shared memory of %s", a.depth, a.value, t.Machine.Name)
+		return best, fmt.Errorf("attention of depths %d and %d does not fit in the shared memory of %s", a.depth, a.value, t.Machine.Name)
 	}
 	if most > 1<<31-1 {
-		return best, fmt.Errorf("%d tiles are more than a launch takes", most)
+		return best, fmt.Errorf("%d tiles exceed the limit of a launch", most)
 	}
 	return best, nil
 }

@@ -21,9 +21,9 @@ import (
 
 // Codes lists the diagnostics of the package.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM850", Name: "no-kernel", Doc: "A kernel holds ops that no kernel class computes together: reductions over different rows, a contraction whose result is reduced, or an op that has a kernel of its own.", Help: "take ops out of the kernel, or let `dmir opt` fuse it again"},
-	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more scratch memory than `dm.scratch` of its step reserves, so that it would write over what the plan has put beside it. The pass kernels writes the attribute; it is too small where a person changed it, or the tile (`dm.tile`), afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
-	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. It is a defect of dmir, not of the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` computes it meanwhile"},
+	{Code: "DM850", Name: "no-kernel", Doc: "A kernel contains ops that cannot run as one kernel: reductions over different rows, a contraction whose result is reduced, or an op that has a kernel of its own.", Help: "take ops out of the kernel, or let `dmir opt` fuse it again"},
+	{Code: "DM851", Name: "scratch", Doc: "A kernel needs more scratch memory than `dm.scratch` of its step reserves, so it would overwrite other values of the plan. The pass kernels writes the attribute; it is too small if it or the tile (`dm.tile`) was edited afterwards.", Help: "run the passes kernels and plan again, or write the number that the message gives and run plan"},
+	{Code: "DM852", Name: "unsound-kernel", Doc: "The code generator made a kernel that reads a value before it is computed. This is a bug in dmir, not in the program; the kernel is refused, and its text is part of the message.", Help: "report the program and this message; `dmir run --device reference` runs it without kernels"},
 })
 
 // formOf is the form of the step o, a dm.kernel or a single op.
@@ -317,7 +317,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 		return wrap(st.Op, err)
 	}
 	if n := plan.scratch(); n > aligned(st.Scratch) {
-		return pass.Errorf(st.Op, "DM851", "%s needs %d bytes of memory for itself; %s says %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
+		return pass.Errorf(st.Op, "DM851", "%s needs %d bytes of scratch memory; %s is %d", stepName(st.Op), n, schedule.ScratchAttr, st.Scratch)
 	}
 	scratch := map[*temp]int{}
 	at := b.base + st.ScratchOffset

@@ -125,7 +125,7 @@ func (s *operand) maps(ns *names) error {
 			dims, _, ok = boxes(x, s.flat, row, s.elem, box)
 		}
 		if !ok {
-			return fmt.Errorf("%s cannot be brought by a tensor map", x.Buf.Name)
+			return fmt.Errorf("%s cannot be loaded with a tensor map", x.Buf.Name)
 		}
 		s.alongK = alongK
 		s.boxes = append(s.boxes, dims)

@@ -76,7 +76,7 @@ func (p *contraction) launches() ([]*launch, error) {
 	t, c := p.t, p.c
 	for _, n := range []int64{t.Batch, t.Rows, t.Cols * int64(t.Products), t.Depth} {
 		if n > 1<<30 {
-			return nil, fmt.Errorf("an index of %d values is more than a tile's 32 bits take", n)
+			return nil, fmt.Errorf("indices of %d values do not fit in 32 bits", n)
 		}
 	}
 	ns := namesOf(p.f.Inputs, p.f.Outputs)
@@ -94,7 +94,7 @@ func (p *contraction) launches() ([]*launch, error) {
 	}
 	tiles := t.Batch * ceil(t.Rows, int64(c.BM)) * ceil(t.Cols*int64(t.Products), int64(c.BN)) * int64(max(c.Splits, 1))
 	if tiles > 1<<31-1 {
-		return nil, fmt.Errorf("%d tiles are more than a launch takes", tiles)
+		return nil, fmt.Errorf("%d tiles exceed the limit of a launch", tiles)
 	}
 	l := &launch{
 		class: string(p.f.Class), of: p.f.Main, threads: c.threads(), shared: c.shared(t.Elem), named: ns.of,

@@ -60,7 +60,7 @@ func (e *emitter) param(v *ir.Value) code {
 	if n, ok := e.params[v]; ok {
 		return cpp("%s", n)
 	}
-	return e.fail("%s is read, and no parameter", v.Name)
+	return e.fail("%s is read but is not a parameter", v.Name)
 }
 
 // bind defines the value of a variable up to the end of the scope.

@@ -50,13 +50,13 @@ func inPlaceResults(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[
 	for k, v := range f.Outputs {
 		in := st.Over[slices.Index(st.Op.Results, results[k])]
 		if f.Over[v] && in == nil {
-			return nil, failure(st.Op, "%s is an update in place, and the plan gives it bytes of its own: run the pass plan again", results[k].Name)
+			return nil, failure(st.Op, "%s is an update in place, but the plan gives it separate memory: run the pass plan again", results[k].Name)
 		}
 		if in == nil {
 			continue
 		}
 		if !readsOwnElements(f, k, in) {
-			return nil, failure(st.Op, "%s is planned over %s, and its kernel does not read each element of that in the thread that writes there", results[k].Name, in.Name)
+			return nil, failure(st.Op, "%s is planned in the memory of %s, but its kernel does not read each element in the thread that overwrites it", results[k].Name, in.Name)
 		}
 		if out == nil {
 			out = map[*ir.Value]*ir.Value{}

@@ -29,7 +29,7 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	case "dm.sort", "dm.top_k":
 		return ordered(f), nil
 	}
-	return nil, fmt.Errorf("no kernel computes %s", f.Main.Name)
+	return nil, fmt.Errorf("there is no kernel for %s", f.Main.Name)
 }
 
 // singleLaunch is a plan with one launch.

@@ -66,7 +66,7 @@ func (p *elementwise) threads() (most int64) {
 func (p *elementwise) launches() ([]*launch, error) {
 	blocks := ceil(p.threads(), blockThreads)
 	if blocks > 1<<31-1 {
-		return nil, fmt.Errorf("%d blocks are more than a launch takes", blocks)
+		return nil, fmt.Errorf("%d blocks exceed the limit of a launch", blocks)
 	}
 	ns := p.names()
 	return []*launch{{

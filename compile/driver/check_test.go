@@ -30,7 +30,7 @@ func TestChecksOnDevices(t *testing.T) {
 		"holds":            {string(example), ""},
 		"does not hold":    {strings.Replace(string(example), "3.618033988749895", "3.5", 1), "element [] is 3.61803398874989"},
 		"a constant":       {constant, ""},
-		"another constant": {strings.Replace(constant, "[1.0, 4.0]", "[1.0, 5.0]", 1), "element [1] is 4, expected is 5"},
+		"another constant": {strings.Replace(constant, "[1.0, 4.0]", "[1.0, 5.0]", 1), "element [1] is 4, expected 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := loaded(t, name+".dmir", c.text)

@@ -38,8 +38,8 @@ type Kernel struct {
 
 // Codes lists the errors of devices.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel failed: it accessed memory outside its buffers, read memory that nothing wrote, had a data race, hung or crashed. Kernels are made by dmir, so this is a fault of dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
-	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a fault of dmir.", Help: "report it with the file; `--device reference` runs the program"},
+	{Code: "DM860", Name: "kernel-fault", Doc: "A kernel failed: it accessed memory outside its buffers, read memory that nothing wrote, had a data race, hung or crashed. Kernels are made by dmir, so this is a bug in dmir unless the schedule was edited by hand.", Help: "report it with the file; `--device reference` runs the program"},
+	{Code: "DM861", Name: "kernel-text", Doc: "The text of a kernel does not compile. Kernels are written by dmir, so this is a bug in dmir.", Help: "report it with the file; `--device reference` runs the program"},
 })
 
 // runOn compiles the job's function and runs it on d.

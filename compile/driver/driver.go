@@ -80,9 +80,9 @@ func Choose(name string) (d device.Device, why string, err error) {
 		if d := device.Default(); d != nil {
 			return d, "this machine's GPU", nil
 		}
-		return nil, "no GPU is here, and the reference executor needs nothing", nil
+		return nil, "this machine has no GPU", nil
 	case "reference":
-		return nil, "asked for", nil
+		return nil, "requested", nil
 	case "cpu":
 		return nil, "", errors.New("this version has no cpu back end")
 	}
@@ -132,7 +132,7 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 	case len(public) == 0:
 		return nil, nil, fmt.Errorf("every function is private: %s", strings.Join(all, ", "))
 	}
-	return nil, nil, fmt.Errorf("several functions could be meant: %s", strings.Join(public, ", "))
+	return nil, nil, fmt.Errorf("several functions are public: %s", strings.Join(public, ", "))
 }
 
 // Run executes the job. progress is called with the parts done and the op; it may be

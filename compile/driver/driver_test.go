@@ -40,7 +40,7 @@ func TestPick(t *testing.T) {
 		"the only one":      {f, "", "@f"},
 		"the public one":    {private + f, "", "@f"},
 		"private by name":   {private + f, "p", "@p"},
-		"several":           {f + private + g, "", "several functions could be meant: @f, @g"},
+		"several":           {f + private + g, "", "several functions are public: @f, @g"},
 		"all private":       {private, "", "every function is private: @p"},
 		"unknown":           {f, "h", "no function @h; there are @f"},
 		"only declared":     {declared + f, "d", "no function @d; there are @f"},

@@ -303,5 +303,5 @@ func foreignOp(o *ir.Op) error {
 		}
 		return true
 	})
-	return pass.Errorf(culprit, "DM804", "%s is of another dialect: no kernel computes it", culprit.Name)
+	return pass.Errorf(culprit, "DM804", "%s is an op of another dialect, which cannot be compiled", culprit.Name)
 }

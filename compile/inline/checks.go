@@ -56,7 +56,7 @@ func giveChecks(u *pass.Unit) {
 		return
 	}
 	for _, c := range checks {
-		u.Warn(pass.Errorf(c.Op, "DM807", "%s is not compiled: what it looks at is returned", c.Op.Name))
+		u.Warn(pass.Errorf(c.Op, "DM807", "%s is not compiled: the value that it checks is returned instead", c.Op.Name))
 		ir.Erase(c.Op)
 	}
 	u.Func.Body.Terminator().SetOperands(returned...)

@@ -13,7 +13,7 @@ import (
 
 // Pass puts the bodies of called functions in place of the calls.
 func Pass() pass.Pass {
-	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; what checks look at is returned", Run: run}
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; values that checks compare are returned", Run: run}
 }
 
 // mostOps bounds what calls of calls may grow to.
@@ -93,11 +93,11 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 	case f.Body == nil:
 		return nil, pass.Errorf(o, "DM803", "@%s is only declared here", name)
 	case len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return:
-		return nil, pass.Errorf(o, "DM803", "@%s does not end in one return", name)
+		return nil, pass.Errorf(o, "DM803", "the body of @%s is not a single block that ends in return", name)
 	case slices.Contains(stack, f):
 		return nil, pass.Errorf(o, "DM802", "@%s calls itself", name)
 	case len(f.Args) != len(o.Operands) || len(f.Body.Terminator().Operands) != len(o.Results):
-		return nil, pass.Errorf(o, "DM803", "the call does not fit @%s", name)
+		return nil, pass.Errorf(o, "DM803", "the call does not match the signature of @%s", name)
 	case x.grown[stack[0]] > mostOps:
 		e := pass.Errorf(o, "DM803", "@%s grows to more than %d ops, those of the functions that it calls included", stack[0].Name, mostOps)
 		e.Help = "call less, or repeat with dm.while"

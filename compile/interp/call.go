@@ -47,7 +47,7 @@ func (c *call) outElem(i int) types.Elem {
 func (c *call) outShape(i int) ([]int, *Error) {
 	t := tensorType(c.op.Results[i].Type)
 	if t == nil {
-		return nil, c.errorf("DM703", "a result of type %s cannot be made", c.op.Results[i].Type)
+		return nil, c.errorf("DM703", "a result of type %s cannot be created", c.op.Results[i].Type)
 	}
 	shape, bad := shapeOf(t, c.frame.bind)
 	if bad != nil {

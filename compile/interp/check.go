@@ -43,7 +43,7 @@ func Expect(m *ir.Module, o *ir.Op, in []*tensor.Tensor) error {
 // the op writes in its place.
 func (c *call) expect(tolerance float64) error {
 	if len(c.in) == 0 {
-		return c.errorf("DM703", "%s compares nothing", c.op.Name)
+		return c.errorf("DM703", "%s has nothing to compare", c.op.Name)
 	}
 	got := c.in[0]
 	var want *tensor.Tensor
@@ -59,13 +59,13 @@ func (c *call) expect(tolerance float64) error {
 		}
 	}
 	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
-		return c.errorf(CheckFailed, "the value is a %s, expected is a %s", got.Type(), want.Type())
+		return c.errorf(CheckFailed, "the value is a %s, expected a %s", got.Type(), want.Type())
 	}
 	for i := range got.Len() {
 		if same(got, want, i, tolerance) {
 			continue
 		}
-		return c.errorf(CheckFailed, "element %v is %s, expected is %s", index(i, got.Shape), element(got, i), element(want, i))
+		return c.errorf(CheckFailed, "element %v is %s, expected %s", index(i, got.Shape), element(got, i), element(want, i))
 	}
 	return nil
 }

@@ -18,21 +18,21 @@ func TestChecks(t *testing.T) {
   %1 = dm.add %0, %0 : tensor<2xf32>
   check.expect_eq_const %1, dense<[2.0, 4.0]> : tensor<2xf32>`, ""},
 		{"another element", `%0 = dm.constant dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>
-  check.expect_eq_const %0, dense<[[1, 2], [3, 5]]> : tensor<2x2xi32>`, "element [1 1] is 4, expected is 5"},
+  check.expect_eq_const %0, dense<[[1, 2], [3, 5]]> : tensor<2x2xi32>`, "element [1 1] is 4, expected 5"},
 		{"another type", `%0 = dm.constant dense<1> : tensor<2xi32>
-  check.expect_eq_const %0, dense<1> : tensor<3xi32>`, "the value is a tensor<2xi32>, expected is a tensor<3xi32>"},
+  check.expect_eq_const %0, dense<1> : tensor<3xi32>`, "the value is a tensor<2xi32>, expected a tensor<3xi32>"},
 		{"two values", `%0 = dm.constant dense<0.5> : tensor<2xf32>
   %1 = dm.constant dense<0.5000001> : tensor<2xf32>
   check.expect_almost_eq %0, %1 : tensor<2xf32>
-  check.expect_eq %0, %1 : tensor<2xf32>`, "element [0] is 0.5, expected is 0.5000001"},
+  check.expect_eq %0, %1 : tensor<2xf32>`, "element [0] is 0.5, expected 0.5000001"},
 		{"not almost", `%0 = dm.constant dense<1000.0> : tensor<f64>
   check.expect_almost_eq_const %0, dense<1000.5> : tensor<f64>
-  check.expect_almost_eq_const %0, dense<1002.0> : tensor<f64>`, "element [] is 1000, expected is 1002"},
+  check.expect_almost_eq_const %0, dense<1002.0> : tensor<f64>`, "element [] is 1000, expected 1002"},
 		{"NaN is NaN", `%0 = dm.constant dense<0.0> : tensor<f32>
   %1 = dm.div %0, %0 : tensor<f32>
   check.expect_eq_const %1, dense<0x7FC00000> : tensor<f32>`, ""},
 		{"generic form", `%0 = dm.constant dense<true> : tensor<2xi1>
-  "check.expect_eq_const"(%0) <{value = dense<[true, false]> : tensor<2xi1>}> : (tensor<2xi1>) -> ()`, "element [1] is 1, expected is 0"},
+  "check.expect_eq_const"(%0) <{value = dense<[true, false]> : tensor<2xi1>}> : (tensor<2xi1>) -> ()`, "element [1] is 1, expected 0"},
 		{"nothing to compare with", `%0 = dm.constant dense<true> : tensor<2xi1>
   check.expect_eq_const %0 : tensor<2xi1>`, "check.expect_eq_const has no dense<…> value to compare with"},
 	} {

@@ -64,7 +64,7 @@ func runEinsum(c *call) ([]*tensor.Tensor, error) {
 	for _, a := range args {
 		for d, l := range a.letters {
 			if n, seen := sizes[l]; seen && n != a.shape[d] {
-				return nil, c.errorf("DM704", "%q is %d and %d", l, n, a.shape[d])
+				return nil, c.errorf("DM704", "letter %q has sizes %d and %d", l, n, a.shape[d])
 			}
 			sizes[l] = a.shape[d]
 		}
@@ -288,7 +288,7 @@ func runMatmul(c *call) ([]*tensor.Tensor, error) {
 	m, k, ms, ks := rows(a, op.Bool(c.op, "transpose_a"))
 	k2, n, ks2, ns := rows(b, op.Bool(c.op, "transpose_b"))
 	if k != k2 {
-		return nil, c.errorf("DM704", "matmul sums over %d and %d", k, k2)
+		return nil, c.errorf("DM704", "matmul contracts dimensions of sizes %d and %d", k, k2)
 	}
 	out := append(slices.Clone(batch), m, n)
 	to := tensor.New(c.outElem(0), out...)

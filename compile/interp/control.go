@@ -66,7 +66,7 @@ func runKernel(c *call) ([]*tensor.Tensor, error) { return c.region(0, nil) }
 func runIf(c *call) ([]*tensor.Tensor, error) {
 	p := c.in[0]
 	if p.Len() != 1 {
-		return nil, c.errorf("DM704", "a condition is one i1, not %s", p.Type())
+		return nil, c.errorf("DM704", "a condition must be one i1, not %s", p.Type())
 	}
 	if p.Integer(0) != 0 {
 		return c.region(0, nil)

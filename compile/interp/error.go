@@ -28,12 +28,12 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM701", Name: "unbound-size", Doc: "A size is a symbol that has no value, so no memory can be given to the tensor.", Help: "bind it on the command line (--bind n=512), in dmir.toml, or with the function attribute dm.bind"},
 	{Code: "DM702", Name: "input-mismatch", Doc: "An input has another element type or shape than the argument it is for.", Help: "give an array of the argument's type, or leave it out for a seeded random one"},
 	{Code: "DM703", Name: "not-executable", Doc: "The reference executor runs the ops of the dm dialect, func.call and func.return; control flow between blocks and ops of other dialects are not supported.", Help: "lower or rewrite the op in the dm dialect"},
-	{Code: "DM704", Name: "size-mismatch", Doc: "Sizes that were unknown when the program was checked turn out to disagree.", Help: "check the bound sizes, or name equal sizes with the same symbol"},
+	{Code: "DM704", Name: "size-mismatch", Doc: "Sizes that are known only at run time do not match.", Help: "check the bound sizes, or name equal sizes with the same symbol"},
 	{Code: "DM705", Name: "out-of-memory", Doc: "The program needs more memory than the executor may take.", Help: "bind smaller sizes or raise the memory limit"},
 	{Code: "DM706", Name: "call-depth", Doc: "Functions call each other too deeply.", Help: "end the recursion"},
 	{Code: "DM707", Name: "invalid-value", Doc: "A value that is known only at run time is not allowed.", Help: ""},
-	{Code: "DM708", Name: "internal-error", Doc: "The executor failed where it should not have.", Help: "report it with the file"},
-	{Code: CheckFailed, Name: "check-failed", Doc: "The program ran, and a check.expect_* op found another value than it expects. `dmir run` ends with status 1.", Help: "correct the program or its expectation"},
+	{Code: "DM708", Name: "internal-error", Doc: "The executor failed unexpectedly. This is a bug in dmir, not in the program.", Help: "report it with the file"},
+	{Code: CheckFailed, Name: "check-failed", Doc: "The program ran, and a check.expect_* op found a value that differs from the expected one. `dmir run` ends with status 1.", Help: "correct the program or its expectation"},
 })
 
 func errorAt(o *ir.Op, code, help, format string, args ...any) *Error {

@@ -30,7 +30,7 @@ func position(elem types.Elem, v int64) int64 {
 // clamped is the indices in t clamped to [0, n).
 func (c *call) clamped(t *tensor.Tensor, n int) ([]int64, *Error) {
 	if n == 0 && t.Len() > 0 {
-		return nil, c.errorf("DM707", "nothing can be picked from a dimension of size 0")
+		return nil, c.errorf("DM707", "a dimension of size 0 cannot be indexed")
 	}
 	idx := make([]int64, len(t.Int))
 	for i, v := range t.Int {
@@ -68,7 +68,7 @@ func runGather(c *call) ([]*tensor.Tensor, error) {
 
 func runEmbedding(c *call) ([]*tensor.Tensor, error) {
 	if c.in[0].Rank() != 2 {
-		return nil, c.errorf("DM704", "a table has two dimensions, not those of %s", c.in[0].Type())
+		return nil, c.errorf("DM704", "a table must have two dimensions, not those of %s", c.in[0].Type())
 	}
 	return c.gather(0, 0)
 }
@@ -178,16 +178,16 @@ func place[T any](p *pool, to, upd []T, idx []int64, g picking, f func(to, u []T
 // a part of the given sizes lies inside shape.
 func (c *call) starts(first int, shape, sizes []int) ([]int, *Error) {
 	if len(c.in)-first != len(shape) {
-		return nil, c.errorf("DM704", "%d start positions for %d dimensions", len(c.in)-first, len(shape))
+		return nil, c.errorf("DM704", "%d start positions given for %d dimensions", len(c.in)-first, len(shape))
 	}
 	at := make([]int, len(shape))
 	for d := range shape {
 		t := c.in[first+d]
 		if t.Len() != 1 {
-			return nil, c.errorf("DM704", "a start position is a scalar, not %s", t.Type())
+			return nil, c.errorf("DM704", "a start position must be a scalar, not %s", t.Type())
 		}
 		if sizes[d] > shape[d] {
-			return nil, c.errorf("DM704", "a part of %v does not fit into %v", sizes, shape)
+			return nil, c.errorf("DM704", "a slice of %v does not fit into %v", sizes, shape)
 		}
 		v := position(t.Elem, t.Integer(0))
 		at[d] = int(min(max(v, 0), int64(shape[d]-sizes[d])))

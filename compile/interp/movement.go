@@ -27,7 +27,7 @@ func runTranspose(c *call) ([]*tensor.Tensor, error) {
 		return nil, err
 	}
 	if len(dims) != c.in[0].Rank() {
-		return nil, c.errorf("DM704", "%v is no permutation of the dimensions of %s", dims, c.in[0].Type())
+		return nil, c.errorf("DM704", "%v is not a permutation of the dimensions of %s", dims, c.in[0].Type())
 	}
 	return one(permuted(c.pool, c.in[0], dims)), nil
 }

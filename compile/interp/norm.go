@@ -238,7 +238,7 @@ func runBatchNorm(c *call) ([]*tensor.Tensor, error) {
 func runGroupNorm(c *call) ([]*tensor.Tensor, error) {
 	x, groups := c.in[0], int(op.Int(c.op, "groups"))
 	if x.Rank() < 2 || groups < 1 || x.Shape[1]%groups != 0 {
-		return nil, c.errorf("DM704", "the channels of %s do not fall into %d groups", x.Type(), groups)
+		return nil, c.errorf("DM704", "the channels of %s cannot be divided into %d groups", x.Type(), groups)
 	}
 	channels, space := x.Shape[1], product(x.Shape[2:])
 	s := &standardizer{epsilon: op.Float(c.op, "epsilon"), cycle: groups, step: channels / groups, run: max(1, space)}

@@ -72,7 +72,7 @@ func runArgmax(c *call) ([]*tensor.Tensor, error) {
 	n := x.Shape[d]
 	to := tensor.New(c.outElem(0), shape...)
 	if n == 0 && to.Len() > 0 {
-		return nil, c.errorf("DM707", "no element is the largest of none: dimension %d of %s", d, x.Type())
+		return nil, c.errorf("DM707", "there is no largest element along the empty dimension %d of %s", d, x.Type())
 	}
 	perm, _ := lastly(x.Rank(), d)
 	x = permuted(c.pool, x, perm)
@@ -100,7 +100,7 @@ func (c *call) ordered(k func(n int) int, cmp func(x *tensor.Tensor, n int) func
 	n := x.Shape[d]
 	most := k(n)
 	if most < 0 || most > n {
-		return nil, c.errorf("DM704", "%d of the %d elements of a row", most, n)
+		return nil, c.errorf("DM704", "k = %d exceeds the %d elements of a row", most, n)
 	}
 	perm, inverse := lastly(x.Rank(), d)
 	x = permuted(c.pool, x, perm)

@@ -21,7 +21,7 @@ func reductionExecutors() map[string]executor {
 func (c *call) dims(name string, rank int) ([]int, *Error) {
 	d, ok := op.Dims(c.op, name, rank)
 	if !ok {
-		return nil, c.errorf("DM704", "%s = %v does not name dimensions of a tensor with %d of them", name, op.Ints(c.op, name), rank)
+		return nil, c.errorf("DM704", "%s = %v are not dimensions of a tensor of rank %d", name, op.Ints(c.op, name), rank)
 	}
 	return d, nil
 }
@@ -30,7 +30,7 @@ func (c *call) dims(name string, rank int) ([]int, *Error) {
 func (c *call) dim(rank int) (int, *Error) {
 	d, ok := op.Dim(c.op, "dim", rank)
 	if !ok {
-		return 0, c.errorf("DM704", "dim = %d is no dimension of a tensor with %d of them", op.Int(c.op, "dim"), rank)
+		return 0, c.errorf("DM704", "dim = %d is not a dimension of a tensor of rank %d", op.Int(c.op, "dim"), rank)
 	}
 	return d, nil
 }

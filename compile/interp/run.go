@@ -218,7 +218,7 @@ func (x *machine) op(f *frame, o *ir.Op) error {
 		return context.Cause(x.ctx)
 	}
 	if len(out) < len(o.Results) {
-		return errorAt(o, "DM704", "", "%s gives %d results where %d are expected", o.Name, len(out), len(o.Results))
+		return errorAt(o, "DM704", "", "%s returned %d results, expected %d", o.Name, len(out), len(o.Results))
 	}
 	if x.opts.Results != nil {
 		x.opts.Results(o, out)
@@ -248,7 +248,7 @@ func fits(f *frame, o *ir.Op, v *ir.Value, t *tensor.Tensor) error {
 		return nil
 	}
 	if t.Elem != want.Elem || !unify(want, t.Shape, f.bind) {
-		return errorAt(o, "DM704", "", "%s gives %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
+		return errorAt(o, "DM704", "", "%s returned %s, but its type is %s", o.Name, t.Type(), evaluated(want, f.bind))
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func sizeError(o *ir.Op, t *types.Tensor, bad dim.Dim) *Error {
 func ArgType(fn *ir.Func, i int, bind map[string]int64) (elem types.Elem, shape []int, err error) {
 	t := tensorType(fn.Args[i].Type)
 	if t == nil {
-		return 0, nil, argError(fn, i, "DM703", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+		return 0, nil, argError(fn, i, "DM703", "argument %s of @%s has type %s, which cannot be created", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
 	}
 	shape, _ = shapeOf(t, op.Bindings(fn, bind))
 	return t.Elem, shape, nil
@@ -201,7 +201,7 @@ func unusedInput(fn *ir.Func, given map[string]*tensor.Tensor) *Error {
 func checkArg(fn *ir.Func, i int, x *tensor.Tensor, bind map[string]int64) *Error {
 	t := tensorType(fn.Args[i].Type)
 	if t == nil {
-		return argError(fn, i, "DM703", "argument %s of @%s is of type %s, which cannot be made", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
+		return argError(fn, i, "DM703", "argument %s of @%s has type %s, which cannot be created", fn.Args[i].Name, fn.Name, fn.Args[i].Type)
 	}
 	if x == nil || x.Elem != t.Elem || !unify(t, x.Shape, bind) {
 		got := "nothing"

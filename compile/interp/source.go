@@ -42,7 +42,7 @@ func runConstant(c *call) ([]*tensor.Tensor, error) {
 			value.SetInt(0, 1)
 		}
 	default:
-		return nil, c.errorf("DM703", "a constant of %s cannot be made", value.Elem)
+		return nil, c.errorf("DM703", "a constant of %s cannot be created", value.Elem)
 	}
 	return one(expanded(c.pool, value, shape)), nil
 }
@@ -55,7 +55,7 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 	}
 	d, ok := op.Dim(c.op, "dim", len(shape))
 	if !ok {
-		return nil, c.errorf("DM704", "iota has no dimension %d", op.Int(c.op, "dim"))
+		return nil, c.errorf("DM704", "the result of iota has no dimension %d", op.Int(c.op, "dim"))
 	}
 	line := tensor.New(c.outElem(0), shape[d])
 	for i := range shape[d] {

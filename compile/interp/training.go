@@ -85,7 +85,7 @@ func (c *call) step(states []int, update func(w, g float64, old, next []float64)
 	}
 	for _, i := range append([]int{1}, states...) {
 		if !slices.Equal(c.in[i].Shape, w.Shape) {
-			return nil, c.errorf("DM704", "%s beside parameters %s", c.in[i].Type(), w.Type())
+			return nil, c.errorf("DM704", "%s does not match parameters %s", c.in[i].Type(), w.Type())
 		}
 	}
 	c.parallel(w.Len(), elements, func(lo, hi int) {
@@ -175,7 +175,7 @@ func runMomentum(c *call) ([]*tensor.Tensor, error) {
 
 func runAdam(c *call) ([]*tensor.Tensor, error) {
 	if c.in[4].Len() != 1 {
-		return nil, c.errorf("DM704", "the number of the step is a scalar, not %s", c.in[4].Type())
+		return nil, c.errorf("DM704", "the step number must be a scalar, not %s", c.in[4].Type())
 	}
 	lr, decay, t := c.rate(5), op.Float(c.op, "weight_decay"), c.in[4].Float(0)
 	b1, b2, epsilon := op.Float(c.op, "beta1"), op.Float(c.op, "beta2"), op.Float(c.op, "epsilon")

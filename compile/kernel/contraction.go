@@ -27,13 +27,13 @@ type Contraction struct {
 // the reason why o is no contraction.
 func ContractionOf(o *ir.Op) (*Contraction, error) {
 	if len(o.Operands) != 2 || len(o.Results) != 1 {
-		return nil, fmt.Errorf("%s of %d operands is no product of two tensors", o.Name, len(o.Operands))
+		return nil, fmt.Errorf("%s of %d operands is not a product of two tensors", o.Name, len(o.Operands))
 	}
 	c := &Contraction{Op: o, Sizes: map[byte]int64{}, Half: op.Str(o, "accumulate") == "f16"}
 	d := op.Of(o)
 	switch {
 	case d == nil || d.Family != op.Contraction:
-		return nil, fmt.Errorf("%s is no contraction", o.Name)
+		return nil, fmt.Errorf("%s is not a contraction", o.Name)
 	case d.Is(op.Windowed):
 		return c, c.convolution()
 	case d.Attr("equation") != nil:

@@ -169,7 +169,7 @@ func of(f *Form) (*Form, error) {
 	for _, o := range ops {
 		for _, v := range slices.Concat(o.Operands, o.Results) {
 			if shape, ok := ShapeOf(v); !ok {
-				return nil, reason(o, "sizes of %s are not known in numbers", v.Name)
+				return nil, reason(o, "the sizes of %s are not known numbers", v.Name)
 			} else if v.Tensor() != nil && v.Tensor().Enc != "" {
 				return nil, reason(o, "%s has a layout of another dialect", v.Name)
 			} else if slices.Contains(shape, 0) {
@@ -177,7 +177,7 @@ func of(f *Form) (*Form, error) {
 			}
 		}
 		if !known(o) {
-			return nil, reason(o, "no kernel computes %s", o.Name)
+			return nil, reason(o, "there is no kernel for %s", o.Name)
 		}
 	}
 	if o := LibraryOp(ops); o != nil {
@@ -207,7 +207,7 @@ func of(f *Form) (*Form, error) {
 		}
 	}
 	if len(ops) > 1 && !plain.once() {
-		return nil, reason(ops[0], "its folds are over different rows")
+		return nil, reason(ops[0], "its reductions are over different rows")
 	}
 	plain.Class = ClassLoop
 	return plain.finish()
@@ -323,7 +323,7 @@ const maxRows = 1 << 30
 // one.
 func (f *Form) byRows(r *Rows) (*Form, error) {
 	if r.Rows > maxRows {
-		return nil, reason(f.Ops[0], "%d rows are more than a launch takes", r.Rows)
+		return nil, reason(f.Ops[0], "%d rows exceed the limit of a launch", r.Rows)
 	}
 	g := *f
 	g.Outs = nil
@@ -363,7 +363,7 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 	if g.Class == ClassColumns && r.Cols > 1 {
 		for _, o := range g.Outs {
 			if o.Level == PerKernel {
-				return nil, reason(o.Value.Op, "%s is one value beside a fold for each of %d columns", o.Value.Name, r.Cols)
+				return nil, reason(o.Value.Op, "%s is a single value beside a reduction of each of %d columns", o.Value.Name, r.Cols)
 			}
 		}
 	}

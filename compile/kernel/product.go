@@ -78,7 +78,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		plain := true
 		Walk(out.X, func(x *Expr) { plain = plain && x.Op != Reduce })
 		if !plain {
-			return nil, reason(v.Op, "%s folds the contraction's elements", v.Name)
+			return nil, reason(v.Op, "%s reduces the contraction's elements", v.Name)
 		}
 		g.Outs = append(g.Outs, out)
 	}
@@ -95,7 +95,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 			plain := true
 			Walk(x, func(x *Expr) { plain = plain && x.Op != Reduce && x.Op != Acc })
 			if !plain {
-				return nil, reason(o, "%s is computed by a fold", v.Name)
+				return nil, reason(o, "%s is computed by a reduction", v.Name)
 			}
 			g.reads(x, seen)
 		}

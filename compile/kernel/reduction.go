@@ -81,7 +81,7 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 	elem := ElemOf(o.Results[0])
 	kind := ReduceKind(o)
 	if kind == "" && len(o.Operands) < 2 {
-		return e.fail(o, elem, "dm.reduce with a region of its own and nothing to start from")
+		return e.fail(o, elem, "dm.reduce with a region and no initial value")
 	}
 	x := o.Operands[0]
 	shape, dims := shapeOf(x), reducedDims(o)

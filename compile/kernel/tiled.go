@@ -62,7 +62,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 		return nil, reason(f.Mains[2], "three contractions in one kernel")
 	}
 	if len(f.Outs) == 0 {
-		return nil, reason(f.Main, "the kernel only folds the contraction's elements")
+		return nil, reason(f.Main, "the kernel only reduces the contraction's elements")
 	}
 	shared := 0 // the operand common to all products
 	for _, o := range f.Mains {

@@ -46,7 +46,7 @@ func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
 	_, places, flat := t.results(1)
 	x := o.Operands[0]
 	if elem := ElemOf(x); !elem.IsFloat() || elem == types.F64 || !ElemOf(f.Value).IsFloat() {
-		return reason(o, "a fold of %s beside a contraction", elem)
+		return reason(o, "a reduction of %s beside a contraction", elem)
 	}
 	shape, dims := shapeOf(x), reducedDims(o)
 	keep := op.Bool(o, "keep_dims")
@@ -75,7 +75,7 @@ func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
 		f.Rows, f.Batch = true, true
 	case n == t.Rows*t.Batch && !has(flat.N):
 	default:
-		return reason(o, "%s folds neither all rows nor all columns of the contraction", f.Value.Name)
+		return reason(o, "%s reduces neither all rows nor all columns of the contraction", f.Value.Name)
 	}
 	return nil
 }

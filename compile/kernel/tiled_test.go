@@ -57,11 +57,11 @@ func TestTiled(t *testing.T) {
 		},
 		{
 			"some of the rows folded", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [1] : (tensor<2x8x24xf16>) -> tensor<2x24xf16>",
-			"%y, %0 : tensor<2x8x24xf16>, tensor<2x24xf16>", 0, 0, 0, 0, 0, false, "%0 folds neither all rows nor all columns of the contraction",
+			"%y, %0 : tensor<2x8x24xf16>, tensor<2x24xf16>", 0, 0, 0, 0, 0, false, "%0 reduces neither all rows nor all columns of the contraction",
 		},
 		{
 			"only a fold", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<2x8x24xf16>) -> tensor<24xf16>",
-			"%0 : tensor<24xf16>", 0, 0, 0, 0, 0, false, "the kernel only folds the contraction's elements",
+			"%0 : tensor<24xf16>", 0, 0, 0, 0, 0, false, "the kernel only reduces the contraction's elements",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -36,12 +36,12 @@ func Errorf(o *ir.Op, code, format string, args ...any) *Error {
 
 // Codes lists what keeps a program from being compiled.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM801", Name: "unbound-symbol", Doc: "Compiled programs are static: every size is a number before code is generated. A dimension of this function is a symbol without a value.", Help: "bind it with `--bind n=512`, in `dmir.toml`, or with the attribute `dm.bind` of the function"},
+	{Code: "DM801", Name: "unbound-symbol", Doc: "Compiled programs have static sizes, but a dimension of this function is a symbol without a value.", Help: "bind it with `--bind n=512`, in `dmir.toml`, or with the attribute `dm.bind` of the function"},
 	{Code: "DM802", Name: "recursion", Doc: "A function calls itself, directly or through others, so it cannot be inlined.", Help: "repeat with `dm.while`"},
 	{Code: "DM803", Name: "cannot-inline", Doc: "The function that is called has no body here, or its blocks branch to one another.", Help: "give it a body of one block"},
 	{Code: "DM804", Name: "not-compiled", Doc: "Ops of other dialects and blocks that branch to one another are not compiled for devices, nor are checks inside loops, branches and called functions. Loops and branches are: write them as `dm.while` and `dm.if`.", Help: "run it with `--device reference`"},
-	{Code: "DM805", Name: "sizes-disagree", Doc: "The sizes given to symbols do not fit together: with these numbers an op breaks a rule that it kept with symbols.", Help: "bind other sizes"},
-	{Code: "DM806", Name: "not-one-kernel", Doc: "A `dm.kernel` of the text holds ops that no device kernel computes together, such as a softmax of a contraction's result. They run as several kernels, which move more bytes than the line shows.", Help: "take ops out of the kernel"},
-	{Code: "DM807", Name: "check-by-host", Doc: "Kernels do not evaluate checks: the compiled form of a function with `check.expect_*` ops returns the checked values behind its own results. `dmir run --device` compares it on the host; a compiled file leaves that to its caller.", Help: "`dmir run` on the program compares it"},
-	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or left a function that breaks a rule of the dialect. This is a fault of dmir and not of the program.", Help: "report it with the file; `dmir opt --skip PASS` may do without the pass"},
+	{Code: "DM805", Name: "sizes-disagree", Doc: "The sizes given to symbols are inconsistent: with them an op is invalid.", Help: "bind other sizes"},
+	{Code: "DM806", Name: "not-one-kernel", Doc: "A `dm.kernel` contains ops that cannot run as one device kernel, such as a softmax of a contraction's result. They run as several kernels, which move more bytes than the cost of the line shows.", Help: "take ops out of the kernel"},
+	{Code: "DM807", Name: "check-by-host", Doc: "Kernels do not evaluate checks: the compiled form of a function with `check.expect_*` ops returns the checked values after its own results. `dmir run --device` compares them on the host; for a compiled file the caller does.", Help: "`dmir run` on the program compares them"},
+	{Code: "DM820", Name: "invalid-after-pass", Doc: "A pass of the compiler failed or produced an invalid function. This is a bug in dmir, not in the program.", Help: "report it with the file; `dmir opt --skip PASS` may work without the pass"},
 })

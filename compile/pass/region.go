@@ -69,7 +69,7 @@ func Regions(u *Unit, run func(*Unit) error) error {
 func Outlined(f *ir.Func, o *ir.Op, n int, use func(region *ir.Func, captured []*ir.Value) error) error {
 	r := o.Regions[n]
 	if len(r.Blocks) != 1 {
-		return Errorf(o, "DM804", "%s has blocks that jump", o.Name)
+		return Errorf(o, "DM804", "%s branches between blocks", o.Name)
 	}
 	b := r.Blocks[0]
 	if t := b.Terminator(); t == nil || t.Name != op.Yield {

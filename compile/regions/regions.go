@@ -17,7 +17,7 @@ import (
 // kernels there hold it in their text and do not read it. What enters a region
 // and what leaves it lies in memory as the op's results do.
 func Pass() pass.Pass {
-	return pass.Pass{Name: "regions", Summary: "branches and loop bodies hold the numbers that they use, and hand on values as they lie in memory", Run: func(u *pass.Unit) error {
+	return pass.Pass{Name: "regions", Summary: "branches and loop bodies hold the constants that they use, and yield values in their memory layout", Run: func(u *pass.Unit) error {
 		return block(u.Func.Body)
 	}}
 }

@@ -112,7 +112,7 @@ func (t *text) bounds() {
 		case s.at < 0 || s.at > t.workspace || s.end > t.workspace:
 			t.problem(s.op(t.fn), "DM846", "%s takes bytes %d to %d of a workspace of %d", s, s.at, s.end, t.workspace)
 		case s.at%Align != 0:
-			t.problem(s.op(t.fn), "DM845", "%s lies at offset %d, which is no multiple of %d", s, s.at, Align)
+			t.problem(s.op(t.fn), "DM845", "%s lies at offset %d, which is not a multiple of %d", s, s.at, Align)
 		}
 	}
 }

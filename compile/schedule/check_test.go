@@ -46,7 +46,7 @@ func TestFaults(t *testing.T) {
 		{"a workspace below 0", "1536", "-8", "DM842 dm.workspace of @f is -8 bytes"},
 		{"a workspace too small", "1536", "1500", "DM846 %c takes bytes 1280 to 1536 of a workspace of 1500"},
 		{"below the start", "[768]", "[-256]", "DM846 %a takes bytes -256 to 0 of a workspace of 1536"},
-		{"out of step", "[1280]", "[1272]", "DM845 %c lies at offset 1272, which is no multiple of 256"},
+		{"out of step", "[1280]", "[1272]", "DM845 %c lies at offset 1272, which is not a multiple of 256"},
 		{"over an argument", "[768]", "[0]", "DM847 %a shares bytes 0 to 256 with %x, which may still be needed when it is written"},
 		{"over a constant", "[768]", "[512]", "DM847 %a shares bytes 512 to 768 with %k, which may still be needed when it is written"},
 		{"over what the other stream still reads", "[768]", "[1024]", "DM847 %b shares bytes 1024 to 1280 with %a, which may still be needed when it is written"},

@@ -76,7 +76,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 		return nil, pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
 	if len(fn.Op.Regions) > 1 || len(fn.Op.Regions[0].Blocks) > 1 {
-		return nil, pass.Errorf(fn.Op, "DM804", "@%s has blocks that jump", fn.Name)
+		return nil, pass.Errorf(fn.Op, "DM804", "@%s branches between blocks", fn.Name)
 	}
 	g := &model{
 		fn: fn, sizes: cost.NewFlow(fn, m, bind).Sizes(),
@@ -97,7 +97,7 @@ func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
 				}
 			}
 		case op.Of(o) == nil:
-			return nil, pass.Errorf(o, "DM804", "%s cannot stand in a static schedule", o.Name)
+			return nil, pass.Errorf(o, "DM804", "%s cannot be part of a static schedule", o.Name)
 		case o.Name == op.Constant && len(o.Results) == 1:
 			g.consts = append(g.consts, o)
 			if err := g.add(o.Results[0], constant, nil); err != nil {
@@ -185,7 +185,7 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 	case types.Scalar: // analysis counts only tensors; a scalar between steps needs memory
 		d = dim.Const(x.Elem.Bytes())
 	default:
-		e := pass.Errorf(v.Op, "DM804", "%s is of type %s, which devices do not hold", called(v), v.Type)
+		e := pass.Errorf(v.Op, "DM804", "%s has type %s, which devices do not support", called(v), v.Type)
 		e.Help = "give it a tensor type, or take it out of @" + g.fn.Name
 		if v.Op == nil {
 			e.Span = v.Span
@@ -197,10 +197,10 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		if syms := d.Symbols(); len(syms) > 0 {
 			return pass.Errorf(v.Op, "DM801", "the size of %s depends on %s", called(v), syms[0])
 		}
-		return pass.Errorf(v.Op, "DM805", "%s has more bytes than 64 bits count", called(v))
+		return pass.Errorf(v.Op, "DM805", "the size of %s in bytes does not fit in 64 bits", called(v))
 	}
 	if n > maxBytes {
-		return pass.Errorf(v.Op, "DM805", "%s has more bytes than any device holds", called(v))
+		return pass.Errorf(v.Op, "DM805", "%s is larger than the memory of any device", called(v))
 	}
 	r.bytes = max(n, 0)
 	if k == argument && pass.IsRegion(g.fn) { // its memory belongs to the enclosing function

@@ -181,7 +181,7 @@ func (g *model) overBudget(r *rematerialized, budget, peak int64, top int) error
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	at := g.steps[r.origin[r.order[top]]].op
-	return pass.Errorf(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with all recomputed that helps: %s",
+	return pass.Errorf(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with recomputation: %s",
 		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
 }
 

@@ -61,12 +61,12 @@ const (
 // Codes lists the diagnostics of schedules and plans.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM841", Name: "peak-over-budget", Doc: "The function holds more memory at one step than `dm.max_peak` allows, and neither another order nor recomputing values brings it below.", Help: "raise `dm.max_peak`, or free what the message lists"},
-	{Code: "DM842", Name: "schedule-attribute", Doc: "An attribute of the schedule or of the memory plan is missing or has another form than it should: `dm.stream` is an integer from 0 on, `dm.waits`, `dm.offsets` and `dm.arg_offsets` are lists of integers, `dm.workspace` is a number of bytes.", Help: "run the passes schedule and plan again, or write the attribute as the message says"},
-	{Code: "DM843", Name: "wait", Doc: "A step waits for one that does not run before it on another stream.", Help: "name earlier steps on other streams; steps are counted from 0 in the order of the text, constants and views that move nothing left out"},
-	{Code: "DM844", Name: "missing-wait", Doc: "A step uses what another stream makes and does not wait for it, so it may read too early.", Help: "add the step to `dm.waits`, or put both on one stream"},
+	{Code: "DM842", Name: "schedule-attribute", Doc: "An attribute of the schedule or of the memory plan is missing or malformed: `dm.stream` is a non-negative integer, `dm.waits`, `dm.offsets` and `dm.arg_offsets` are lists of integers, `dm.workspace` is a number of bytes.", Help: "run the passes schedule and plan again, or write the attribute as the message says"},
+	{Code: "DM843", Name: "wait", Doc: "A step waits for one that does not run before it on another stream.", Help: "name earlier steps on other streams; steps are counted from 0 in the order of the text, without constants and views that move nothing"},
+	{Code: "DM844", Name: "missing-wait", Doc: "A step reads a value that another stream computes, without waiting for it.", Help: "add the step to `dm.waits`, or put both on one stream"},
 	{Code: "DM845", Name: "misaligned", Doc: "An offset is not a multiple of 256 bytes, which bulk copies and vector loads need.", Help: "move it to a multiple of 256"},
-	{Code: "DM846", Name: "outside-workspace", Doc: "A value lies before the start or behind the end of the workspace.", Help: "raise `dm.workspace`, or move the value"},
-	{Code: "DM847", Name: "overlap", Doc: "Two values share bytes of the workspace, and nothing guarantees that the one is no longer needed when the other is written.", Help: "move one of them, or add to `dm.waits` what makes sure of it"},
+	{Code: "DM846", Name: "outside-workspace", Doc: "A value lies outside the workspace.", Help: "raise `dm.workspace`, or move the value"},
+	{Code: "DM847", Name: "overlap", Doc: "Two values share bytes of the workspace, and nothing guarantees that the last read of one precedes the first write of the other.", Help: "move one of them, or order their steps with `dm.waits`"},
 })
 
 // Problems are all errors of a schedule, in the order found; as an error it is

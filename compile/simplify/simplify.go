@@ -106,7 +106,7 @@ func Run(u *pass.Unit, rules []Rule) error {
 			return nil
 		}
 	}
-	return pass.Errorf(u.Func.Op, "DM820", "the rules of simplify do not come to an end in @%s", u.Func.Name)
+	return pass.Errorf(u.Func.Op, "DM820", "the rewrites of simplify do not terminate in @%s", u.Func.Name)
 }
 
 // block applies the rules to every op of b and of the regions in it. What they

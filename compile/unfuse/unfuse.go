@@ -13,7 +13,7 @@ import (
 // Pass makes single ops of kernels that cannot run as one, so that the passes
 // behind it find other kernels for them.
 func Pass() pass.Pass {
-	return pass.Pass{Name: "unfuse", Summary: "kernels that no device runs as one become their ops again", Run: run}
+	return pass.Pass{Name: "unfuse", Summary: "kernels that cannot run as one are replaced by their ops", Run: run}
 }
 
 func run(u *pass.Unit) error {

@@ -139,10 +139,10 @@ func (f *finder) no(format string, args ...any) bool {
 // wide reports whether v, on the way, has as many bits as the attention.
 func (f *finder) wide(v *ir.Value) bool {
 	if !plain(v) {
-		return f.no("a value on the way is placed by hand")
+		return f.no("a value in between has an explicit placement")
 	}
 	if e := v.Tensor().Elem; !exact(f.elem, e) {
-		return f.no("on the way values are rounded to %s", e)
+		return f.no("values in between are rounded to %s", e)
 	}
 	return true
 }

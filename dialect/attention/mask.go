@@ -46,7 +46,7 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 			return false
 		}
 		if s.behind <= 0 || !masks(n*s.behind) {
-			return f.no("a score is replaced by %g, which is no mask", n)
+			return f.no("a score is replaced by %g, which is not a mask", n)
 		}
 		y, ok := aligned(o.In(0), shape, x)
 		if !ok {
@@ -76,7 +76,7 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 		}
 		return f.scores(v, x, s)
 	}
-	return f.no("the scores are chosen from what is no number")
+	return f.no("the scores are selected from a value that is not a constant number")
 }
 
 // conditions splits a predicate, seen where it is want, into a causal mask and

@@ -57,20 +57,20 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 				}
 				return f.scores(o.Operands[i], x, s)
 			}
-			return f.no("the scores are multiplied with what is no number")
+			return f.no("the scores are multiplied by a value that is not a constant number")
 		case "dm.add":
 			for i := range 2 {
 				if shaped(o.Operands[i], v) && f.leads(o.Operands[i]) {
 					return f.adds(o, i, x, s)
 				}
 			}
-			return f.no("what is added up is no product of queries and keys")
+			return f.no("the scores are not a product of queries and keys")
 		case "dm.select":
 			return f.selects(o, x, s)
 		}
-		return f.no("%s stands between the product of queries and keys and the softmax", o.Name)
+		return f.no("%s is between the product of queries and keys and the softmax", o.Name)
 	}
-	return f.no("too much stands between the product of queries and keys and the softmax")
+	return f.no("there are too many ops between the product of queries and keys and the softmax")
 }
 
 // leads reports whether v comes from a contraction through what scores goes back
@@ -113,7 +113,7 @@ func (f *finder) leads(v *ir.Value) bool {
 func (f *finder) products(o *ir.Op, x axes, s state) bool {
 	c, ok := f.contraction(o, x)
 	if !ok {
-		return f.no("the scores are no product of two tensors")
+		return f.no("the scores are not a product of two tensors")
 	}
 	f.product = o
 	for i := range 2 {

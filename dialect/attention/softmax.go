@@ -26,7 +26,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 			continue
 		case "dm.dropout":
 			if f.dropout != nil || v.Index != 0 {
-				return f.no("two dropouts stand between the probabilities and the values")
+				return f.no("two dropouts are between the probabilities and the values")
 			}
 			f.dropout, f.drawn = o, x
 			v = o.Operands[0]

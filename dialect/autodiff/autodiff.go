@@ -44,7 +44,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	}
 	ret := f.Body.Terminator()
 	if ret == nil || ret.Name != op.Return || len(f.Op.Regions[0].Blocks) != 1 {
-		return nil, fail(m, f.Op, "DM812", "@%s has no single block that ends in return", f.Name)
+		return nil, fail(m, f.Op, "DM812", "the body of @%s is not a single block that ends in return", f.Name)
 	}
 	if err := returned(m, f.Op, f); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 		return nil, err
 	}
 	if len(f.Args) != len(o.Operands) || len(f.Results) != len(o.Results) {
-		return nil, fail(m, o, "DM812", "%s does not fit @%s", o.Name, o.Str("callee"))
+		return nil, fail(m, o, "DM812", "%s does not match the signature of @%s", o.Name, o.Str("callee"))
 	}
 	if err := returned(m, o, f); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 	out := f.Body.Terminator().Operands
 	if len(out) != len(f.Results) {
-		return fail(m, o, "DM812", "@%s does not return as many values as it says", f.Name)
+		return fail(m, o, "DM812", "@%s does not return as many values as its signature declares", f.Name)
 	}
 	for _, v := range out {
 		if v.Block != f.Body && (v.Op == nil || v.Op.Parent != f.Body) {
@@ -58,7 +58,7 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 	case f == nil:
 		return nil, fail(m, o, "DM812", "there is no function @%s", name)
 	case f.Body == nil || len(f.Op.Regions) != 1 || len(f.Op.Regions[0].Blocks) != 1 || f.Body.Terminator() == nil || f.Body.Terminator().Name != op.Return:
-		return nil, fail(m, o, "DM812", "@%s has no single block that ends in return", name)
+		return nil, fail(m, o, "DM812", "the body of @%s is not a single block that ends in return", name)
 	case slices.Contains(callers, name) || recursive(m, f):
 		return nil, fail(m, o, "DM812", "@%s calls itself", name)
 	}

@@ -27,7 +27,7 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 			continue
 		}
 		if !intact(o) {
-			return nil, fail(r.m, o, "DM811", "%s has an error in it", o.Name)
+			return nil, fail(r.m, o, "DM811", "%s contains an error", o.Name)
 		}
 		vs, opened, err := r.open(o, i)
 		if err != nil {
@@ -148,8 +148,8 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		}
 		return e
 	case o.Name == op.While:
-		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every round would have to be kept")
-		e.Help = "write the rounds out, or take the loop's results as constants: leave its operands out of wrt"
+		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every iteration would have to be kept")
+		e.Help = "unroll the loop, or treat its results as constants: leave its operands out of wrt"
 		return e
 	case !ok:
 		return fail(r.m, o, "DM811", "%s has no derivative", o.Name)

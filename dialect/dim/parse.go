@@ -98,7 +98,7 @@ func (p *parser) power(depth int) (Dim, error) {
 	p.skip()
 	n, err := strconv.Atoi(p.word(isDigit))
 	if err != nil || n > maxPower {
-		return Dim{}, fmt.Errorf("the power in the size %q is no number from 0 to %d", p.text, maxPower)
+		return Dim{}, fmt.Errorf("the power in the size %q is not a number from 0 to %d", p.text, maxPower)
 	}
 	d := Const(1)
 	for range n {

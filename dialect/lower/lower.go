@@ -189,8 +189,8 @@ func (l *lowerer) unresolved() {
 			}
 			switch d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name); {
 			case p.hidden:
-				d.Message = p.name + " is defined outside and not visible here"
-				d.Help = "functions and scalar regions see no values from outside: pass it as an operand"
+				d.Message = p.name + " is defined outside and is not visible here"
+				d.Help = "functions and scalar regions cannot use values from outside: pass it as an operand"
 			case p.guess != "":
 				replace(d, p.guess)
 			}

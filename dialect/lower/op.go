@@ -112,9 +112,9 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 // unknown notes the first op of its name, which dmir does not know.
 func (l *lowerer) unknown(t *ast.Op, name string) {
 	l.seen[name] = t
-	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "dmir does not know the op %s; it is kept as it is", name)
+	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", name)
 	if !strings.Contains(name, ".") {
-		d.Message = "dmir does not know an op called " + name + "; it is kept as it is"
+		d.Message = "unknown op " + name + ": it is kept unchanged, and its cost is not counted"
 	}
 	d.Severity = diag.Hint
 }
@@ -182,7 +182,7 @@ func (l *lowerer) connect(o *ir.Op, i int, values []*ir.Value, index int32, want
 	}
 	switch {
 	case !there:
-		l.report(o, "DM160", span, "%s stands for %s, there is no #%d", l.src.Slice(v.Span), diag.Count(len(values), "value"), index).
+		l.report(o, "DM160", span, "%s refers to %s; there is no #%d", l.src.Slice(v.Span), diag.Count(len(values), "value"), index).
 			Help = "use a smaller number, or name more results: %x:3 = …"
 	case want == nil || want == v.Type:
 	case v.Type == types.Type(types.Unknown):

@@ -61,7 +61,7 @@ var attentionDef = &Def{
 
 var attentionAttrs = []AttrDef{
 	{Name: "scale", Kind: KindFloat, Optional: true, Doc: "factor of the scores; `1/√depth` where absent"},
-	{Name: "causal", Kind: KindBool, Default: types.Bool(false), Doc: "a query does not see later keys"},
+	{Name: "causal", Kind: KindBool, Default: types.Bool(false), Doc: "a query attends to no later key"},
 	{Name: "dropout", Kind: KindFloat, Default: types.Float{}, Doc: "probability that a probability becomes 0"},
 	{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of dropout's random sequence"},
 }
@@ -175,7 +175,7 @@ func inferAttention(o *ir.Op, mask int) ([]types.Type, *Problem) {
 			return nil, problem("DM122", 2, "k %s has %s heads, v %s has %s", shapeText(k.Shape), dimText(kh), shapeText(v.Shape), dimText(vh))
 		}
 		if _, ok := h.Div(kh); !ok && !sameDim(h, kh) {
-			return nil, problem("DM123", 1, "the %s heads of q %s do not fall evenly to the %s of k %s", dimText(h), shapeText(q.Shape), dimText(kh), shapeText(k.Shape)).
+			return nil, problem("DM123", 1, "the %s heads of q %s are not a multiple of the %s of k %s", dimText(h), shapeText(q.Shape), dimText(kh), shapeText(k.Shape)).
 				help("the number of key heads divides the number of heads")
 		}
 	}

@@ -76,7 +76,7 @@ func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	if len(o.Results) > 3 {
 		if len(o.Operands) < 7 {
-			return nil, problem("DM125", -1, "attention_grad without a mask gives no fourth result").help("give the mask as last operand, or write three results")
+			return nil, problem("DM125", -1, "attention_grad without a mask has no fourth result").help("give the mask as last operand, or write three results")
 		}
 		ts = append(ts, tensor(in(o, 6), in(o, 6).Elem, in(o, 6).Shape...))
 	}

@@ -16,12 +16,12 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM112", Name: "no-such-dimension",
-		Doc:  "A dimension number lies between -rank and rank - 1; negative numbers count from the last dimension.",
+		Doc:  "A dimension number must be between -rank and rank - 1; negative numbers count from the last dimension.",
 		Help: "name a dimension that the operand has",
 	},
 	{
 		Code: "DM113", Name: "dimension-list",
-		Doc:  "A list of dimensions names each at most once; a permutation names every one.",
+		Doc:  "A list of dimensions must name each at most once; a permutation must name every one.",
 		Help: "name every dimension once",
 	},
 	{
@@ -36,7 +36,7 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM116", Name: "window-does-not-fit",
-		Doc:  "A window, dilated, must fit at least once into the padded dimension, and its size must be a number.",
+		Doc:  "A window, with its dilation, must fit at least once into the padded dimension, and its size must be a number.",
 		Help: "pad more or take a smaller window",
 	},
 	{
@@ -46,7 +46,7 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM118", Name: "size-changed",
-		Doc:  "`reshape`, `copy`, `broadcast` and `constant` keep what their operand holds: a reshape the number of elements, a copy the shape, a broadcast each size that is not 1.",
+		Doc:  "The result has a shape that the operand does not allow: `reshape` keeps the number of elements, `copy` the shape, `broadcast` each size that is not 1.",
 		Help: "write the result type that the operand allows",
 	},
 	{
@@ -72,16 +72,16 @@ var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM123", Name: "groups",
 		Doc:  "The number of channels or heads must be divisible by the number of groups.",
-		Help: "choose a number that divides",
+		Help: "choose a number of groups that divides it",
 	},
 	{
 		Code: "DM124", Name: "operand-count",
-		Doc:  "The number of operands is not the one that the op takes.",
+		Doc:  "The op has the wrong number of operands.",
 		Help: "read the op's signature",
 	},
 	{
 		Code: "DM125", Name: "result-count",
-		Doc:  "The number of results is not the one that the op returns.",
+		Doc:  "The op has the wrong number of results.",
 		Help: "read the op's signature",
 	},
 	{

@@ -96,7 +96,7 @@ func contractionElems(o *ir.Op, from, to int) *Problem {
 func accumulated(o *ir.Op) (types.Elem, *Problem) {
 	from, to := in(o, 0).Elem, out(o, 0).Elem
 	if Str(o, "accumulate") == "f16" && from.IsFloat() && from != types.F16 && from.Bytes() != 1 {
-		return from, attrProblem("DM115", "accumulate", "accumulate = f16 is narrower than, or not the same as, the operands' %s", from).
+		return from, attrProblem("DM115", "accumulate", "accumulate = f16 is not supported for operands of %s", from).
 			help("leave accumulate out: %s is accumulated in %s", from, wide(from))
 	}
 	if to == types.InvalidElem || to == from {
@@ -106,7 +106,7 @@ func accumulated(o *ir.Op) (types.Elem, *Problem) {
 	if wider && from.IsFloat() == to.IsFloat() && from.IsUnsigned() == to.IsUnsigned() {
 		return to, nil
 	}
-	return from, problem("DM128", -1, "operands of %s do not give a result of %s", from, to).
+	return from, problem("DM128", -1, "operands of %s cannot produce a result of %s", from, to).
 		help("write %s or a wider type; convert the result with dm.convert", from)
 }
 
@@ -139,7 +139,7 @@ func inferMatmul(o *ir.Op) ([]types.Type, *Problem) {
 		k2 = b[len(b)-1]
 	}
 	if !sameDim(k, k2) {
-		p := problem("DM122", 1, "matmul of %s and %s sums over %s and %s", shapeText(a), shapeText(b), dimText(k), dimText(k2))
+		p := problem("DM122", 1, "matmul of %s and %s contracts dimensions of sizes %s and %s", shapeText(a), shapeText(b), dimText(k), dimText(k2))
 		if sameDim(k, n) && !Bool(o, "transpose_b") {
 			return nil, p.help("the second operand looks transposed: add transpose_b = true")
 		}
@@ -252,7 +252,7 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 			help("the filter's second dimension is channels / feature_group_count")
 	}
 	if n, ok := w.Shape[0].Int(); ok && n%groups != 0 {
-		return nil, attrProblem("DM123", "feature_group_count", "%d out channels do not fall into %d groups", n, groups)
+		return nil, attrProblem("DM123", "feature_group_count", "%d output channels cannot be divided into %d groups", n, groups)
 	}
 	win, p := convolutionWindow(o)
 	if p != nil {

@@ -192,7 +192,7 @@ func hasRegion(o *ir.Op, n int) bool { return o.Body(n) != nil }
 func yielded(o *ir.Op, n int) ([]types.Type, *Problem) {
 	t := o.Body(n).Terminator()
 	if t == nil || t.Name != Yield {
-		return nil, problem("DM127", -1, "region %d does not end in dm.yield", n).help("end it with dm.yield and the values that it gives")
+		return nil, problem("DM127", -1, "region %d does not end in dm.yield", n).help("end it with dm.yield and the values that it returns")
 	}
 	return valueTypes(t.Operands), nil
 }
@@ -204,7 +204,7 @@ func regionProblem(o *ir.Op, n int, in, out []types.Type) *Problem {
 		return problem("DM127", -1, "region %d is empty", n).help("end it with dm.yield")
 	}
 	if args := valueTypes(b.Args); !sameTypes(args, in) {
-		return problem("DM126", -1, "the block takes (%s) where (%s) is handed to it", types.List(args), types.List(in)).
+		return problem("DM126", -1, "the block takes (%s), but the op passes (%s)", types.List(args), types.List(in)).
 			help("correct the types of the block's arguments")
 	}
 	ts, p := yielded(o, n)

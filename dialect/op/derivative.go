@@ -50,7 +50,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 		return g.dx, true, nil
 	}
 	if !Sound(o) {
-		return nil, true, problem("DM128", -1, "%s is not sound", o.Name)
+		return nil, true, problem("DM128", -1, "%s is not valid", o.Name)
 	}
 	d.Derivative.rule(g)
 	for i, v := range g.dx {

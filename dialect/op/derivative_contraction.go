@@ -19,7 +19,7 @@ var matmulDerivative = &Derivative{
 }
 
 var convolutionDerivative = &Derivative{
-	Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters turned round; " +
+	Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters reversed; " +
 		"`dw` that of x and dy with batch and channels in each other's place, dy's elements as far apart as the window's steps.",
 	rule: convolutionRule,
 }

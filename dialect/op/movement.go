@@ -110,7 +110,7 @@ var reshapeDef = &Def{
 }
 
 func noResult(name string) *Problem {
-	return problem("DM125", -1, "the shape of %s's result is the one written, and none is", name).help("write one result with its type")
+	return problem("DM125", -1, "the result type of %s must be written", name).help("write one result with its type")
 }
 
 var broadcastDef = &Def{

@@ -222,7 +222,7 @@ func inferBatchNorm(o *ir.Op) ([]types.Type, *Problem) {
 	ts := one(tensor(x, x.Elem, x.Shape...))
 	switch n := len(o.Results); {
 	case n == 2 || n > 1 && len(o.Operands) == 5:
-		return nil, problem("DM125", -1, "batch_norm of %s gives no %s", diag.Count(len(o.Operands), "operand"), diag.Count(n, "result")).
+		return nil, problem("DM125", -1, "batch_norm of %s does not have %s", diag.Count(len(o.Operands), "operand"), diag.Count(n, "result")).
 			help("write one result, or with the batch's own statistics three: y, mean, variance")
 	case n > 2:
 		s := tensor(in(o, 1), in(o, 1).Elem, x.Shape[d])
@@ -297,7 +297,7 @@ var groupNormDef = &Def{
 			return nil, attrProblem("DM115", "groups", "groups is %d; the least it may be is 1", g)
 		}
 		if n, ok := x.Shape[1].Int(); ok && n%g != 0 {
-			return nil, attrProblem("DM123", "groups", "the %d channels of %s do not fall into %d groups", n, shapeText(x.Shape), g)
+			return nil, attrProblem("DM123", "groups", "the %d channels of %s cannot be divided into %d groups", n, shapeText(x.Shape), g)
 		}
 		if p := parameters(o, 1, []int{1}); p != nil {
 			return nil, p

@@ -123,7 +123,7 @@ var crossEntropyDef = &Def{
 	Results: []Param{{Name: "loss", Elems: floats, Doc: "a scalar, or the labels' shape"}},
 	Attrs: []AttrDef{
 		lastDimAttr("dimension of the classes"),
-		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "what becomes of the rows' losses"},
+		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "how the losses of the rows are combined"},
 	},
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {

@@ -133,7 +133,7 @@ var adamDef = &Def{
 	Verify: func(o *ir.Op) *Problem {
 		for _, name := range []string{"beta1", "beta2"} {
 			if b := Float(o, name); !(b >= 0 && b < 1) {
-				return attrProblem("DM115", name, "%s = %g is not at least 0 and below 1", name, b)
+				return attrProblem("DM115", name, "%s = %g is not in [0, 1)", name, b)
 			}
 		}
 		return nil

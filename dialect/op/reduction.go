@@ -136,7 +136,7 @@ func verifyReduce(o *ir.Op) *Problem {
 // accumulateProblem refuses accumulate = f16 for anything but f16.
 func accumulateProblem(o *ir.Op) *Problem {
 	if e := in(o, 0).Elem; Str(o, "accumulate") == "f16" && e != types.F16 {
-		return attrProblem("DM115", "accumulate", "accumulate = f16 is not for operands of %s", e).help("leave accumulate out")
+		return attrProblem("DM115", "accumulate", "accumulate = f16 is not supported for operands of %s", e).help("leave accumulate out")
 	}
 	return nil
 }

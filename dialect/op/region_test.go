@@ -34,7 +34,7 @@ func TestRegionCost(t *testing.T) {
 		{"dm.map", op.Lookup("dm.map").Example, "12"},      // add and mul for each of 2·3
 		{"dm.kernel", op.Lookup("dm.kernel").Example, "8"}, // add on 2·4
 		{"dm.while", op.Lookup("dm.while").Example, "2"},   // one round: add on 2
-		{"dm.if", op.Lookup("dm.if").Example, "2"},         // exp on 2, the costlier branch
+		{"dm.if", op.Lookup("dm.if").Example, "2"},         // exp on 2, the more expensive branch
 		{"dm.reduce", op.Lookup("dm.reduce").Example, "4"}, // 2·3 - 2
 		{"dm.yield", op.Lookup("dm.kernel").Example, "0"},  //
 		{"dm.reduce", strings.ReplaceAll(`func.func @f(%x: tensor<2x3xf32>, %i: tensor<f32>) -> tensor<2xf32> {
@@ -67,7 +67,7 @@ func TestRegionProblems(t *testing.T) {
 		return strings.Replace(text, old, to, 1)
 	}
 	cases := []struct{ name, text, code, says string }{
-		{"dm.map", example("map", "%b: f32)", "%b: f64)"), "DM126", "(f32, f64) where (f32, f32)"},
+		{"dm.map", example("map", "%b: f32)", "%b: f64)"), "DM126", "(f32, f64), but the op passes (f32, f32)"},
 		{"dm.while", example("while", "dm.yield %more : tensor<i1>", "dm.yield %i : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i1>)"},
 		{"dm.while", example("while", "dm.yield %next, %w : tensor<i64>, tensor<2xf32>", "dm.yield %next : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i64>, tensor<2xf32>)"},
 		{"dm.while", example("while", "trip_count = 3", "trip_count = -1"), "DM115", "-1"},

@@ -22,7 +22,7 @@ var sliceDef = &Def{
 		{Name: "start_indices", Kind: KindInts, Doc: "first element taken"},
 		{Name: "limit_indices", Kind: KindInts, Doc: "first element no longer taken"},
 		{Name: "strides", Kind: KindInts, Optional: true, Doc: "step; 1 where absent"},
-		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that the lists speak of; all where absent"},
+		{Name: "dims", Kind: KindInts, Optional: true, Doc: "dimensions that the lists apply to; all where absent"},
 	},
 	Traits:     Pure,
 	Infer:      inferSlice,
@@ -82,10 +82,10 @@ func inferSlice(o *ir.Op) ([]types.Type, *Problem) {
 			continue
 		}
 		if s.Limit[d] < s.Start[d] {
-			return nil, attrProblem("DM119", "limit_indices", "dimension %d is cut from %d to %d", d, s.Start[d], s.Limit[d]).help("the limit is not below the start")
+			return nil, attrProblem("DM119", "limit_indices", "the slice of dimension %d runs from %d to %d", d, s.Start[d], s.Limit[d]).help("the limit must not be below the start")
 		}
 		if n, ok := x.Shape[d].Int(); ok && s.Limit[d] > n {
-			return nil, attrProblem("DM119", "limit_indices", "dimension %d of %s is cut up to %d", d, shapeText(x.Shape), s.Limit[d]).
+			return nil, attrProblem("DM119", "limit_indices", "the slice of dimension %d of %s ends at %d", d, shapeText(x.Shape), s.Limit[d]).
 				help("the limit is at most the dimension's size, %d", n)
 		}
 		shape[d] = dim.Const(0)
@@ -110,7 +110,7 @@ const startsDoc = "one scalar tensor for each dimension; one integer type"
 
 var dynamicSliceDef = &Def{
 	Name: "dynamic_slice", Family: Movement, Class: ClassMovement,
-	Summary: "a part of fixed size at a position known when run",
+	Summary: "a slice of fixed size at a position known at run time",
 	Doc: "The part starts at the scalars given, one for each dimension, moved so that it lies inside, as in StableHLO. A size of -1 takes the whole dimension.\n\n" +
 		"Reads what it takes, the result's size, and the starts of dimensions that it does not take whole; writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<2x6xf32> {
@@ -141,7 +141,7 @@ var dynamicSliceDef = &Def{
 				continue
 			}
 			if have, ok := x.Shape[d].Int(); ok && n > have {
-				return nil, attrProblem("DM119", "slice_sizes", "a part of %d does not fit dimension %d of %s", n, d, shapeText(x.Shape))
+				return nil, attrProblem("DM119", "slice_sizes", "a slice of size %d does not fit dimension %d of %s", n, d, shapeText(x.Shape))
 			}
 			shape[d] = dim.Const(n)
 		}
@@ -186,7 +186,7 @@ func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
 
 var dynamicUpdateSliceDef = &Def{
 	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement,
-	Summary: "a tensor with a part replaced at a position known when run",
+	Summary: "a tensor with a slice replaced at a position known at run time",
 	Doc: "The result is x with `update` written over it from the starting position, which is moved so that the update lies inside, as in StableHLO.\n\n" +
 		"Done in place it reads the update and the starts of dimensions that it does not have whole, and writes the update's size; else it also reads the rest of x and writes all of y. " + inPlaceDoc + " Counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>, %u: tensor<1x6xf32>) -> tensor<4x6xf32> {
@@ -307,7 +307,7 @@ var scatterDef = &Def{
 	},
 	Results: []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
 	Attrs: []AttrDef{
-		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: append([]string{"set"}, reductionKinds...), Default: types.Keyword("set"), Doc: "how an update meets what is there"},
+		{Name: "kind", Kind: KindKeyword, Lead: true, Enum: append([]string{"set"}, reductionKinds...), Default: types.Keyword("set"), Doc: "how an update is combined with the element that it replaces"},
 		gatherDim, batchDims,
 	},
 	Traits: Pure | Update,

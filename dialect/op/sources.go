@@ -98,7 +98,7 @@ var rngDef = &Def{
 		y := out(o, 0)
 		if Str(o, "distribution") == "normal" {
 			if !y.Elem.IsFloat() {
-				return problem("DM128", -1, "normal numbers are floating-point, not %s", y.Elem).help("convert them with dm.convert")
+				return problem("DM128", -1, "normally distributed numbers are floating-point, not %s", y.Elem).help("convert them with dm.convert")
 			}
 			if s := Float(o, "stddev"); !(s >= 0) {
 				return attrProblem("DM115", "stddev", "stddev = %g is negative", s)
@@ -106,7 +106,7 @@ var rngDef = &Def{
 			return nil
 		}
 		if lo, hi := Float(o, "low"), Float(o, "high"); !(lo < hi) {
-			return attrProblem("DM115", "high", "no number is at least %g and below %g", lo, hi)
+			return attrProblem("DM115", "high", "low = %g is not below high = %g", lo, hi)
 		}
 		return nil
 	},

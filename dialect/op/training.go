@@ -44,7 +44,7 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
 		}
 		own := len(o.Results) - len(wrt)
 		if own < 0 {
-			return nil, problem("DM125", -1, "grad gives %d gradients behind the results of @%s, but fewer values are written", len(wrt), Str(o, "callee")).
+			return nil, problem("DM125", -1, "grad returns %d gradients after the results of @%s, but the op has fewer results", len(wrt), Str(o, "callee")).
 				help("write the callee's results and then a gradient for each of the arguments %v", wrt)
 		}
 		ts := valueTypes(o.Results[:own])
@@ -59,7 +59,7 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
 func GradArgs(o *ir.Op) ([]int, *Problem) {
 	c := Int(o, "cotangents")
 	if c < 0 || c > int64(len(o.Operands)) {
-		return nil, attrProblem("DM115", "cotangents", "cotangents = %d of %d operands", c, len(o.Operands)).help("the last operands are the cotangents; the arguments come before them")
+		return nil, attrProblem("DM115", "cotangents", "cotangents = %d, but there are %d operands", c, len(o.Operands)).help("the last operands are the cotangents; the arguments come before them")
 	}
 	args := o.Operands[:len(o.Operands)-int(c)]
 	var wrt []int
@@ -74,7 +74,7 @@ func GradArgs(o *ir.Op) ([]int, *Problem) {
 	for _, n := range Ints(o, "wrt") {
 		switch {
 		case n < 0 || n >= int64(len(args)):
-			return nil, attrProblem("DM115", "wrt", "wrt names argument %d of %d", n, len(args)).help("arguments are counted from 0")
+			return nil, attrProblem("DM115", "wrt", "wrt lists argument %d, but there are %d", n, len(args)).help("arguments are counted from 0")
 		case !in(o, int(n)).Elem.IsFloat():
 			return nil, attrProblem("DM115", "wrt", "argument %d is %s, which has no gradient", n, o.Operands[n].Type).help("wrt lists floating-point arguments")
 		}

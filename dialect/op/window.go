@@ -57,7 +57,7 @@ func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string
 		padded := dim.Sum(d, dim.Const(w.Padding[i][0]), dim.Const(w.Padding[i][1]))
 		free := padded.Sub(reach)
 		if n, ok := free.Int(); (ok && n < 0) || size[i] < 1 {
-			return nil, problem("DM116", 0, "a window reaching over %s does not fit dimension %d of %s, padded to %s", reach, i+in(o, 0).Rank()-len(shape), shapeText(in(o, 0).Shape), dimText(padded)).
+			return nil, problem("DM116", 0, "a window of extent %s does not fit dimension %d of %s, padded to %s", reach, i+in(o, 0).Rank()-len(shape), shapeText(in(o, 0).Shape), dimText(padded)).
 				help("pad more or take a smaller window")
 		}
 		w.Out[i] = strided(free, w.Stride[i]).Add(dim.Const(1))

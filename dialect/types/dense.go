@@ -173,7 +173,7 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 		case e.Kind == ast.AArray:
 			err = d.fromList(e, depth+1)
 		case depth != d.Type.Rank()-1:
-			err = badDense("%s stands where a list is expected: %s has %d dimensions", e.Text, d.Type, d.Type.Rank())
+			err = badDense("found %s where a list is expected: %s has %d dimensions", e.Text, d.Type, d.Type.Rank())
 		default:
 			err = d.addValue(e)
 		}
@@ -189,9 +189,9 @@ func (d *Dense) addValue(x *ast.AttrExpr) error {
 	e := d.Elem
 	switch {
 	case x.Kind != ast.ABool && x.Kind != ast.AInt && x.Kind != ast.AFloat:
-		return badDense("%s is no value of %s", x.Text, e)
+		return badDense("%s is not a value of %s", x.Text, e)
 	case e.IsFloat() && x.Kind == ast.ABool, e.IsInt() && x.Kind == ast.AFloat, e != I1 && x.Kind == ast.ABool:
-		return badDense("%s is no value of %s", x.Text, e)
+		return badDense("%s is not a value of %s", x.Text, e)
 	case e.IsFloat():
 		v, err := floatValue(x, e)
 		if err != nil {

@@ -54,7 +54,7 @@ func (e *Env) DefineAttr(name string, a *ast.AttrExpr) bool {
 // enter marks alias name as being expanded; leave it with the function returned.
 func (e *Env) enter(name string) (leave func(), err error) {
 	if e.reading[name] {
-		return nil, &Error{Code: "DM152", Msg: "the alias " + name + " is defined by itself"}
+		return nil, &Error{Code: "DM152", Msg: "the alias " + name + " is defined in terms of itself"}
 	}
 	if e.reading == nil {
 		e.reading = map[string]bool{}

@@ -137,7 +137,7 @@ func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
 		return nil, err
 	}
 	if size := t.Bytes(); size.Overflow() || size.Largest() > maxBytes {
-		return nil, &Error{Code: "DM153", Msg: fmt.Sprintf("the size of %s is beyond 2^62 bytes", x.Text), Help: "check the dimensions; no memory holds such a tensor"}
+		return nil, &Error{Code: "DM153", Msg: fmt.Sprintf("the size of %s exceeds 2^62 bytes", x.Text), Help: "check the dimensions; no memory can hold such a tensor"}
 	}
 	return t, nil
 }
@@ -150,7 +150,7 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 			return e.noAttrAlias(enc.Name)
 		}
 		if hops > len(e.attrAlias) {
-			return &Error{Code: "DM152", Msg: "the alias " + enc.Name + " is defined by itself"}
+			return &Error{Code: "DM152", Msg: "the alias " + enc.Name + " is defined in terms of itself"}
 		}
 		enc = def
 	}

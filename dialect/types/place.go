@@ -86,7 +86,7 @@ func unknownSpace(name string) error {
 	if s := diag.Suggest(name, names); s != "" {
 		help = "did you mean " + s + "? " + help
 	}
-	return &Error{Code: "DM150", Msg: fmt.Sprintf("%q is no memory space", name), Help: help, Part: name}
+	return &Error{Code: "DM150", Msg: fmt.Sprintf("%q is not a memory space", name), Help: help, Part: name}
 }
 
 func parseOrder(list string) ([]int, error) {

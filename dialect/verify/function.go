@@ -16,7 +16,7 @@ func (v *verifier) function(o *ir.Op) {
 	case types.Dict:
 		for _, n := range bind {
 			if i, ok := n.Value.(types.Int); !ok || i.V < 0 {
-				v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind gives %s the size %s, which is no integer from 0 on", n.Name, clip(n.Value.String()))
+				v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind gives %s the size %s, which is not a non-negative integer", n.Name, clip(n.Value.String()))
 				return
 			}
 		}
@@ -42,14 +42,14 @@ func (v *verifier) endsFunction(f *ir.Op, b *ir.Block) {
 	case t == nil:
 		v.report("DM186", f.Head, "a block of the function is empty").Help = "end it with return"
 	case t.Name == op.Call || op.Of(t) != nil && t.Name != op.Yield:
-		v.report("DM186", t.Head, "the function does not end in return").Help = "add return behind this op"
+		v.report("DM186", t.Head, "the function does not end in return").Help = "add return after this op"
 	}
 }
 
 // returns compares the returned values with the signature of the function.
 func (v *verifier) returns(o *ir.Op) {
 	if o.Parent == nil || o.Parent.Region.Op.Name != op.Func {
-		v.report("DM186", o.Head, "return stands outside of a function").Help = "regions of dm ops end in dm.yield"
+		v.report("DM186", o.Head, "return is outside a function").Help = "regions of dm ops end in dm.yield"
 		return
 	}
 	f := o.Parent.Region.Op
@@ -59,7 +59,7 @@ func (v *verifier) returns(o *ir.Op) {
 		return
 	}
 	if len(o.Operands) != len(sig.Out) {
-		d := v.report("DM187", o.Head, "%s returned, but the function gives %s", diag.CountAre(len(o.Operands), "value"), diag.Count(len(sig.Out), "result"))
+		d := v.report("DM187", o.Head, "%s returned, but the function has %s", diag.CountAre(len(o.Operands), "value"), diag.Count(len(sig.Out), "result"))
 		d.Related = []diag.Related{{Span: f.Head, Message: "the function's signature"}}
 		return
 	}
@@ -96,7 +96,7 @@ func (v *verifier) call(o *ir.Op) {
 		return
 	}
 	if len(o.Results) != len(f.Results) {
-		v.report("DM188", o.Head, "@%s gives %s, but the call names %d", f.Name, diag.Count(len(f.Results), "result"), len(o.Results)).Related = related
+		v.report("DM188", o.Head, "@%s returns %s, but the call has %d", f.Name, diag.Count(len(f.Results), "result"), len(o.Results)).Related = related
 		return
 	}
 	v.passed(o, f, len(o.Operands))
@@ -120,7 +120,7 @@ func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]d
 	}
 	for i, r := range o.Results[:len(f.Results)] {
 		if gives := types.Sized(f.Results[i], bind); !types.Compatible(r.Type, gives) {
-			v.report("DM188", o.Head, "%s is written as %s, but @%s gives %s", resultName(r), r.Type, f.Name, gives).Related = related
+			v.report("DM188", o.Head, "%s is declared as %s, but @%s returns %s", resultName(r), r.Type, f.Name, gives).Related = related
 			return nil, false
 		}
 	}
@@ -136,12 +136,12 @@ func (v *verifier) grad(o *ir.Op) {
 	related := signature(f)
 	given := int(op.Int(o, "cotangents"))
 	if n := len(o.Operands) - given; n != len(f.Args) {
-		v.report("DM188", o.Head, "@%s takes %s, but grad hands it %d", f.Name, diag.Count(len(f.Args), "operand"), n).Related = related
+		v.report("DM188", o.Head, "@%s takes %s, but dm.grad passes %d", f.Name, diag.Count(len(f.Args), "operand"), n).Related = related
 		return
 	}
 	wrt, _ := op.GradArgs(o)
 	if n := len(o.Results) - len(wrt); n != len(f.Results) {
-		v.report("DM188", o.Head, "@%s gives %s, but grad names %d before the gradients", f.Name, diag.Count(len(f.Results), "result"), n).Related = related
+		v.report("DM188", o.Head, "@%s returns %s, but dm.grad has %d before the gradients", f.Name, diag.Count(len(f.Results), "result"), n).Related = related
 		return
 	}
 	bind, ok := v.passed(o, f, len(f.Args))
@@ -156,13 +156,13 @@ func (v *verifier) grad(o *ir.Op) {
 	}
 	if given == 0 {
 		if t, ok := first(f.Results).(*types.Tensor); !ok || t.Rank() != 0 || !t.Elem.IsFloat() {
-			v.report("DM188", o.Head, "the first result of @%s is no floating-point scalar", f.Name).Related = related
+			v.report("DM188", o.Head, "the first result of @%s is not a floating-point scalar", f.Name).Related = related
 			v.diags[len(v.diags)-1].Help = "return the loss first, or give the results' cotangents as further operands with cotangents = n"
 		}
 		return
 	}
 	if given != len(seeded) {
-		v.report("DM188", o.Head, "@%s gives %s, but grad has %s", f.Name, diag.Count(len(seeded), "floating-point result"), diag.Count(given, "cotangent")).Related = related
+		v.report("DM188", o.Head, "@%s returns %s, but dm.grad has %s", f.Name, diag.Count(len(seeded), "floating-point result"), diag.Count(given, "cotangent")).Related = related
 		return
 	}
 	for i, want := range seeded {
@@ -203,7 +203,7 @@ func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
 func (v *verifier) yield(o *ir.Op) {
 	switch {
 	case o.Parent == nil || op.Of(o.Parent.Region.Op) == nil:
-		v.report("DM186", o.Head, "dm.yield stands outside of a dm op's region").Help = "functions end in return"
+		v.report("DM186", o.Head, "dm.yield is outside the region of a dm op").Help = "functions end in return"
 	case o.Parent.Terminator() != o:
 		v.report("DM186", o.Head, "ops follow this dm.yield").Help = "move dm.yield to the end of the region"
 	}
@@ -213,7 +213,7 @@ func (v *verifier) yield(o *ir.Op) {
 func (v *verifier) insideKernel(o *ir.Op) {
 	for b := o.Parent; b != nil; b = b.Region.Op.Parent {
 		if k := b.Region.Op; k.Name == op.Kernel {
-			d := v.report("DM189", o.Head, "%s cannot stand inside a kernel", o.Name)
+			d := v.report("DM189", o.Head, "%s cannot be inside a kernel", o.Name)
 			if d.Related = []diag.Related{{Span: k.Head, Message: "the kernel"}}; o.Name == op.Kernel {
 				d.Help = "merge it with the kernel around it, or move it out"
 			}

@@ -28,7 +28,7 @@ func counts(o *ir.Op, def *op.Def) *op.Problem {
 		return problem("DM124", at, signatureHelp(def), "%s takes %s, but has %d", o.Name, countText(least, most, "operand"), len(o.Operands))
 	}
 	if least, most := bounds(def.Results); len(o.Results) < least || most >= 0 && len(o.Results) > most {
-		return problem("DM125", head, signatureHelp(def), "%s gives %s, but %s written", o.Name, countText(least, most, "result"), diag.CountAre(len(o.Results), "result"))
+		return problem("DM125", head, signatureHelp(def), "%s returns %s, but %s written", o.Name, countText(least, most, "result"), diag.CountAre(len(o.Results), "result"))
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func attributes(o *ir.Op, def *op.Def) *op.Problem {
 			return &op.Problem{Code: "DM180", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s is %s, not %s", a.Name, o.Name, kindPhrase(a.Kind), clip(v.String())), Help: "write " + kindExample(a)}
 		}
 		if k, ok := v.(types.Keyword); ok && len(a.Enum) > 0 && !slices.Contains(a.Enum, string(k)) {
-			help := "it is one of " + strings.Join(a.Enum, ", ")
+			help := "expected one of " + strings.Join(a.Enum, ", ")
 			if s := diag.Suggest(string(k), a.Enum); s != "" {
 				help = "did you mean " + s + "? " + help
 			}
@@ -224,7 +224,7 @@ func regions(o *ir.Op, def *op.Def) *op.Problem {
 	}
 	for i, r := range o.Regions {
 		if len(r.Blocks) > 1 {
-			return problem("DM185", head, "jumps between blocks belong outside of dm ops; use dm.if and dm.while", "the %s region of %s has %d blocks; it is one", def.Regions[i].Name, o.Name, len(r.Blocks))
+			return problem("DM185", head, "regions of dm ops cannot branch between blocks; use dm.if and dm.while", "the %s region of %s has %d blocks instead of one", def.Regions[i].Name, o.Name, len(r.Blocks))
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 		case *types.Tensor:
 			elem = t.Elem
 			if t.Enc != "" {
-				return problem("DM183", i, "placements are written #dm.at<…>", "%s has the encoding %s of another dialect", operandName(p, v), clip(t.Enc))
+				return problem("DM183", i, "write a placement as #dm.at<…>", "%s has the encoding %s of another dialect", operandName(p, v), clip(t.Enc))
 			}
 		case types.Scalar:
 			elem = t.Elem
@@ -302,7 +302,7 @@ func spaces(o *ir.Op, def *op.Def) *op.Problem {
 	for i := 1; i < len(o.Operands); i++ {
 		a, b := o.In(0), o.In(i)
 		if a != nil && b != nil && a.At.In() != b.At.In() {
-			return problem("DM190", i, fmt.Sprintf("copy one of them: dm.copy %s : (%s) -> …", o.Operands[i].Name, b), "%s lies in %s, but %s lies in %s", o.Operands[i].Name, b.At.In(), o.Operands[0].Name, a.At.In())
+			return problem("DM190", i, fmt.Sprintf("copy one of them: dm.copy %s : (%s) -> …", o.Operands[i].Name, b), "%s is in %s, but %s is in %s", o.Operands[i].Name, b.At.In(), o.Operands[0].Name, a.At.In())
 		}
 	}
 	return nil
@@ -316,11 +316,11 @@ func resultTypes(o *ir.Op, def *op.Def) *op.Problem {
 			return p
 		}
 		if len(inferred) != len(o.Results) {
-			return problem("DM125", head, "", "%s gives %s here, but %s written", o.Name, diag.Count(len(inferred), "result"), diag.CountAre(len(o.Results), "result"))
+			return problem("DM125", head, "", "%s returns %s here, but %s written", o.Name, diag.Count(len(inferred), "result"), diag.CountAre(len(o.Results), "result"))
 		}
 		for i, t := range inferred {
 			if r := o.Results[i]; !op.Compatible(t, r.Type) {
-				return problem("DM184", head, "write "+t.String(), "%s is written as %s, but %s gives %s", resultName(r), r.Type, o.Name, t)
+				return problem("DM184", head, "write "+t.String(), "%s is declared as %s, but %s returns %s", resultName(r), r.Type, o.Name, t)
 			}
 		}
 	}
@@ -337,7 +337,7 @@ func resultTypes(o *ir.Op, def *op.Def) *op.Problem {
 			elem = t.Elem
 		}
 		if !slices.Contains(p.Elems, elem) {
-			return problem("DM184", head, "the op gives "+strings.TrimPrefix(strings.TrimSuffix(elemHelp(p.Elems), "; convert with dm.convert"), "it works on "), "%s of %s cannot be %s", resultName(r), o.Name, r.Type)
+			return problem("DM184", head, "the op returns "+strings.TrimPrefix(strings.TrimSuffix(elemHelp(p.Elems), "; convert with dm.convert"), "it works on "), "%s of %s cannot be %s", resultName(r), o.Name, r.Type)
 		}
 	}
 	return nil

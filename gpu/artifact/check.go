@@ -68,7 +68,7 @@ func (c *checker) variants() {
 		case len(v.Variants) > 0:
 			c.errorf("variant %d has variants", i)
 		case v.Arch() == "":
-			c.errorf("variant %d is for no architecture of its own", i)
+			c.errorf("variant %d has no architecture of its own", i)
 		default:
 			if err := v.Check(); err != nil {
 				c.errorf("variant %d: %w", i, firstOf(err))
@@ -136,7 +136,7 @@ func (c *checker) program() {
 	seen := map[int]bool{}
 	for i, b := range p.Inputs {
 		if seen[b] {
-			c.errorf("input %d is a buffer that another input is", i)
+			c.errorf("input %d is the buffer of another input", i)
 		}
 		seen[b] = true
 	}
@@ -150,14 +150,14 @@ func (c *checker) kernels() {
 			c.errorf("kernel %s: %s", k.Name, fmt.Sprintf(format, args...))
 		}
 		if !identifier.MatchString(k.Name) {
-			c.errorf("%q is no name for a kernel", k.Name)
+			c.errorf("%q is not a valid name for a kernel", k.Name)
 		}
 		if names[k.Name] {
 			bad("there are two of this name")
 		}
 		names[k.Name] = true
 		if !architecture.MatchString(k.Arch) {
-			bad("%q is no architecture", k.Arch)
+			bad("%q is not an architecture", k.Arch)
 		}
 		k.Block.check(bad)
 		if k.First < 0 || k.Last < k.First || k.Last > lines {
@@ -202,13 +202,13 @@ func (c *checker) buffers() {
 			bad("%d bytes for %d elements of %s", b.Bytes, n, b.Elem)
 		}
 		if b.Offset < 0 || b.Offset%Alignment != 0 {
-			bad("offset %d, which is no multiple of %d", b.Offset, Alignment)
+			bad("offset %d, which is not a multiple of %d", b.Offset, Alignment)
 		}
 		if b.Bytes < 0 || b.Offset > c.p.Workspace || b.Bytes > c.p.Workspace-b.Offset {
 			bad("bytes %d to %d of a workspace of %d", b.Offset, b.Offset+b.Bytes, c.p.Workspace)
 		}
 		if b.Order != nil && !permutation(b.Order, len(b.Shape)) {
-			bad("%v is no order of %d dimensions", b.Order, len(b.Shape))
+			bad("%v is not an order of %d dimensions", b.Order, len(b.Shape))
 		}
 		if b.First < -1 || b.Last > len(c.p.Steps) || b.First > b.Last {
 			bad("lives from step %d to step %d of %d", b.First, b.Last, len(c.p.Steps))
@@ -247,7 +247,7 @@ func (c *checker) views() {
 		case !ok || n != have:
 			c.errorf("output %d: the view %v of the %d elements of the buffer %s", i, v.Shape, have, b.Name)
 		case v.Order != nil && !permutation(v.Order, len(v.Shape)):
-			c.errorf("output %d: %v is no order of %d dimensions", i, v.Order, len(v.Shape))
+			c.errorf("output %d: %v is not an order of %d dimensions", i, v.Order, len(v.Shape))
 		}
 	}
 }

@@ -23,11 +23,11 @@ func TestCheck(t *testing.T) {
 	}{
 		{"an input out of range", func(p *program) { p.Inputs[0] = 9 }, "input 0 is buffer 9 of 6"},
 		{"an input of another kind", func(p *program) { p.Inputs[0] = 3 }, "of kind temp"},
-		{"an input twice", func(p *program) { p.Inputs = []int{0, 0} }, "that another input is"},
+		{"an input twice", func(p *program) { p.Inputs = []int{0, 0} }, "of another input"},
 		{"an output out of range", func(p *program) { p.Outputs[1] = -1 }, "output 1 is buffer -1"},
 		{"a negative workspace", func(p *program) { p.Workspace = -1 }, "the workspace has -1 bytes"},
 		{"too many steps", func(p *program) { p.Steps = make([]artifact.Step, 1<<14+1) }, "16384 is the most"},
-		{"a kernel's name", func(p *program) { p.Kernels[0].Name = "a b" }, `"a b" is no name`},
+		{"a kernel's name", func(p *program) { p.Kernels[0].Name = "a b" }, `"a b" is not a valid name`},
 		{"two kernels of a name", func(p *program) { p.Kernels[0].Name = "total" }, "two of this name"},
 		{"no threads", func(p *program) { p.Kernels[0].Block.Threads = 0 }, "blocks of 0 threads"},
 		{"much shared memory", func(p *program) { p.Kernels[0].Block.Shared = 1 << 20 }, "shared memory"},
@@ -44,10 +44,10 @@ func TestCheck(t *testing.T) {
 		{"a shape", func(p *program) { p.Buffers[3].Shape[0] = -4 }, "no shape"},
 		{"a huge shape", func(p *program) { p.Buffers[3].Shape = []int64{1 << 40, 1 << 40} }, "no shape"},
 		{"a buffer too small", func(p *program) { p.Buffers[3].Bytes = 3999 }, "3999 bytes for 1000 elements"},
-		{"an offset between", func(p *program) { p.Buffers[3].Offset = 4100 }, "no multiple of 256"},
+		{"an offset between", func(p *program) { p.Buffers[3].Offset = 4100 }, "not a multiple of 256"},
 		{"beyond the workspace", func(p *program) { p.Buffers[5].Offset = 1 << 20 }, "of a workspace of 16896"},
 		{"an overflowing offset", func(p *program) { p.Buffers[5].Offset = 1<<63 - 256 }, "of a workspace"},
-		{"an order", func(p *program) { p.Buffers[3].Order = []int{1} }, "no order of 1 dimensions"},
+		{"an order", func(p *program) { p.Buffers[3].Order = []int{1} }, "not an order of 1 dimensions"},
 		{"a life backwards", func(p *program) { p.Buffers[3].First = 5 }, "lives from step 5 to step 4"},
 		{"a constant's data", func(p *program) { p.Buffers[1].Data = nil }, "0 bytes of data"},
 		{"data of a temporary", func(p *program) { p.Buffers[3].Data = []byte{1} }, "data, though"},
@@ -83,12 +83,12 @@ func TestCheck(t *testing.T) {
 		{"a view of no shape", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{-1000}}} }, "the view [-1000]"},
 		{"a view's order", func(p *program) {
 			p.Views = []*artifact.View{nil, {Shape: []int64{1}, Order: []int{1}}}
-		}, "output 1: [1] is no order of 1 dimensions"},
+		}, "output 1: [1] is not an order of 1 dimensions"},
 		{"a variant's variants", func(p *program) {
 			p.Variants = []*program{artifacttest.Program()}
 			p.Variants[0].Variants = []*program{artifacttest.Program()}
 		}, "variant 0 has variants"},
-		{"a variant for all", func(p *program) { p.Variants = []*program{artifacttest.Program()} }, "for no architecture of its own"},
+		{"a variant for all", func(p *program) { p.Variants = []*program{artifacttest.Program()} }, "no architecture of its own"},
 		{"a broken variant", func(p *program) {
 			p.Variants = []*program{artifacttest.Program()}
 			p.Variants[0].Kernels[0].Arch, p.Variants[0].Workspace = "sm_90a", 100
@@ -147,7 +147,7 @@ func TestCheckTensorMap(t *testing.T) {
 		{"a row", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{3}}, "rows of 12 bytes"},
 		{"a swizzle", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{4}, Swizzle: 16}, "a swizzle of 16"},
 		{"a narrow swizzle", artifact.TensorMap{Elem: "f32", Dims: []uint64{40}, Box: []uint32{16}, Swizzle: 32}, "rows of 64 bytes with a swizzle of 32"},
-		{"an overflow", artifact.TensorMap{Elem: "f32", Dims: []uint64{4, 1 << 32, 1 << 32}, Strides: []uint64{1 << 36, 1 << 36}, Box: []uint32{4, 1, 1}}, "do not fit"},
+		{"an overflow", artifact.TensorMap{Elem: "f32", Dims: []uint64{4, 1 << 32, 1 << 32}, Strides: []uint64{1 << 36, 1 << 36}, Box: []uint32{4, 1, 1}}, "exceed any memory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := artifacttest.Program()

@@ -150,7 +150,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	in := &reader{r: bufio.NewReader(r), sum: sha256.New()}
 	head, err := in.bytes(int64(len(Magic)) + 12)
 	if len(head) < len(Magic) || string(head[:len(Magic)]) != Magic {
-		return nil, errors.New("is no .dmx file")
+		return nil, errors.New("is not a .dmx file")
 	}
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 		return nil, errDamaged
 	}
 	if _, err := in.r.ReadByte(); err != io.EOF {
-		return nil, errors.New("goes on after its end: it is damaged, or several files in one")
+		return nil, errors.New("has data after its end: it is damaged, or several files were concatenated")
 	}
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("holds a program that cannot be run: %w", firstOf(err))

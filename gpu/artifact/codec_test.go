@@ -91,9 +91,9 @@ func TestDamage(t *testing.T) {
 	}
 	refused("something after", append(bytes.Clone(data), 0))
 	for what, c := range map[string]struct{ text, want string }{
-		"another file": {"func.func @f() { return }", "is no .dmx file"},
-		"nothing":      {"", "is no .dmx file"},
-		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is no .dmx file"},
+		"another file": {"func.func @f() { return }", "is not a .dmx file"},
+		"nothing":      {"", "is not a .dmx file"},
+		"line ends":    {strings.Replace(string(data), "\r\n", "\n", 1), "is not a .dmx file"},
 		"the future":   {string(data[:8]) + "\x04" + string(data[9:]), "version 4 of the .dmx format; this dmir reads versions 1 to 3"},
 		"huge":         {string(data[:12]) + "\xff\xff\xff\xff\xff\xff\xff\x7f" + string(data[20:]), "is damaged"},
 		"half":         {string(data[:len(data)/2]), "is truncated"},

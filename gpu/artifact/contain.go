@@ -18,7 +18,7 @@ func (p *Program) contained() error {
 	}
 	for _, h := range p.Headers {
 		if !flatHeader.MatchString(h.Name) || c.headers[h.Name] {
-			return fmt.Errorf("%q is no name for a header", h.Name)
+			return fmt.Errorf("%q is not a valid name for a header", h.Name)
 		}
 		c.headers[h.Name] = true
 	}
@@ -83,7 +83,7 @@ func (c *container) text(name, text string, header bool) error {
 			case word == "include":
 				m := includeRest.FindStringSubmatch(rest)
 				if m == nil || !c.has(m[1], header) {
-					return fail("includes %s, which is no header of the program", rest)
+					return fail("includes %s, which is not a header of the program", rest)
 				}
 			case word == "line" && !lineRest.MatchString(rest), word == "pragma" && !pragmaRest.MatchString(rest):
 				return fail("has #%s %s", word, rest)
@@ -215,9 +215,9 @@ func (s *scanner) token() (string, error) {
 	c := s.take()
 	switch {
 	case c == '\\':
-		return "", fmt.Errorf("has a backslash outside of texts")
+		return "", fmt.Errorf("has a backslash outside strings")
 	case c == '?' && s.peek() == '?':
-		return "", fmt.Errorf("has a trigraph, or what looks like one")
+		return "", fmt.Errorf("has a trigraph, or a sequence that resembles one")
 	case c == '%' && s.peek() == ':':
 		return "", fmt.Errorf("has the digraph of #")
 	case c == '/' && s.peek() == '/':
@@ -231,7 +231,7 @@ func (s *scanner) token() (string, error) {
 		s.take()
 		for last := byte(0); ; {
 			if s.at >= len(s.text) {
-				return "", fmt.Errorf("has a comment without an end")
+				return "", fmt.Errorf("has an unterminated comment")
 			}
 			c := s.take()
 			if last == '*' && c == '/' {
@@ -250,7 +250,7 @@ func (s *scanner) token() (string, error) {
 			b = append(b, s.take())
 		}
 		if s.peek() == '"' && b[len(b)-1] == 'R' {
-			return "", fmt.Errorf("has a raw text")
+			return "", fmt.Errorf("has a raw string")
 		}
 		return string(b), nil
 	case digit(c):
@@ -270,7 +270,7 @@ func (s *scanner) token() (string, error) {
 func (s *scanner) inside(c byte) error {
 	switch {
 	case c == '?' && s.peek() == '?':
-		return fmt.Errorf("has a trigraph, or what looks like one")
+		return fmt.Errorf("has a trigraph, or a sequence that resembles one")
 	case c < ' ' && c != '\n' && c != '\t' && !(c == '\r' && s.peek() == '\n'), c == 0x7f:
 		return fmt.Errorf("holds the character %#x", c)
 	}
@@ -283,7 +283,7 @@ func (s *scanner) literal(quote byte) (string, error) {
 	for {
 		c := s.peek()
 		if c == '\n' || s.at >= len(s.text) {
-			return "", fmt.Errorf("has a text without an end")
+			return "", fmt.Errorf("has an unterminated string")
 		}
 		s.take()
 		if err := s.inside(c); err != nil {
@@ -295,7 +295,7 @@ func (s *scanner) literal(quote byte) (string, error) {
 			return string(b), nil
 		case '\\':
 			if c := s.peek(); c == '\n' || s.at >= len(s.text) {
-				return "", fmt.Errorf("has a text without an end")
+				return "", fmt.Errorf("has an unterminated string")
 			}
 			b = append(b, s.take())
 		}

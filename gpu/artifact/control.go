@@ -194,7 +194,7 @@ func (c *checker) parts() (parts []part, in []int) {
 				return
 			}
 			if depth == maxDepth {
-				c.errorf("step %d (%s): decisions within decisions, deeper than %d", i, s.Name, maxDepth)
+				c.errorf("step %d (%s): loops and branches are nested deeper than %d", i, s.Name, maxDepth)
 				return
 			}
 			at := i + 1
@@ -341,7 +341,7 @@ func (c *checker) waits(i, floor int) {
 	s := &c.p.Steps[i]
 	for _, w := range s.Waits {
 		if w < floor {
-			c.errorf("step %d (%s): waits for step %d, which a decision lies between", i, s.Name, w)
+			c.errorf("step %d (%s): waits for step %d, but a branch or loop lies between them", i, s.Name, w)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestCheckDecisions(t *testing.T) {
 		{"a copy of nothing", func(p *program) { p.Steps[0].Move.From = 9 }, "buffer 9 of 8"},
 		{"a copy to itself", func(p *program) { p.Steps[0].Move.From = p.Steps[0].Move.To }, "a copy has two buffers"},
 		{"a copy of other size", func(p *program) { p.Steps[0].Move.From = 1 }, "copies the 4 bytes of k to the 4000 of y"},
-		{"a wait across a decision", func(p *program) { p.Steps[4].Waits, p.Steps[4].Stream = []int{0}, 1 }, "which a decision lies between"},
+		{"a wait across a decision", func(p *program) { p.Steps[4].Waits, p.Steps[4].Stream = []int{0}, 1 }, "but a branch or loop lies between them"},
 		{"what a loop needs again is given away", func(p *program) { p.Buffers[1].Last = 3 }, "comes back to it until step 6"},
 		{"what a part makes is used behind it", func(p *program) { p.Buffers[6].Last = 7 }, "is made in a part of step 2"},
 		{"a predicate that nothing writes", func(p *program) {

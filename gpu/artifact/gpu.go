@@ -85,7 +85,7 @@ func (m *TensorMap) check(b *Buffer) error {
 			}
 		}
 		if d-1 > (1<<62-last)/stride {
-			return errors.New("its elements do not fit any memory")
+			return errors.New("its elements exceed any memory")
 		}
 		last += (d - 1) * stride
 	}

@@ -138,7 +138,7 @@ func (s *oldStep) step() (Step, error) {
 	}
 	for _, a := range s.Args {
 		if a.Map != nil {
-			return Step{}, fmt.Errorf("a tensor map for what launches no kernel")
+			return Step{}, fmt.Errorf("a tensor map for a step that launches no kernel")
 		}
 	}
 	switch first := s.Args[0].Buffer; s.Kernel {

@@ -177,7 +177,7 @@ func openDriver(names []string) (*api, error) {
 type Missing struct{ Err error }
 
 // Error is one line.
-func (e *Missing) Error() string { return "no NVIDIA driver is installed here" }
+func (e *Missing) Error() string { return "no NVIDIA driver is installed on this machine" }
 
 // Unwrap is why the library could not be opened.
 func (e *Missing) Unwrap() error { return e.Err }
@@ -190,7 +190,7 @@ func (a *api) start() error {
 	case success, noDevice:
 		return nil
 	case stubLibrary:
-		return fmt.Errorf("%w: it is the toolkit's stub for linking, no driver", a.check("cuInit", a.started))
+		return fmt.Errorf("%w: it is the toolkit's stub for linking, not a driver", a.check("cuInit", a.started))
 	}
 	return a.check("cuInit", a.started)
 }

@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 		code       status
 	}{
 		{"retain", "cuDevicePrimaryCtxRetain: out of memory", outOfMemory},
-		{"load", "NVIDIA Fake 900 (sm_90) does not take the machine code", noBinary},
+		{"load", "NVIDIA Fake 900 (sm_90) rejects the machine code", noBinary},
 		{"function", "cuModuleGetFunction scaled", outOfMemory},
 		{"alloc", "NVIDIA Fake 900 has no 16896 bytes of memory free", outOfMemory},
 		{"stream", "cuStreamCreate", outOfMemory},

@@ -46,7 +46,7 @@ func (f *Fault) Error() string {
 
 // Failure says that a kernel failed, and the line that it came from.
 func (f *Fault) Failure() artifact.Failure {
-	out := artifact.Failure{Reason: artifact.Faulted, File: f.File, Help: "dmir run --device emulator says more"}
+	out := artifact.Failure{Reason: artifact.Faulted, File: f.File, Help: "dmir run --device emulator reports more details"}
 	if len(f.Lines) > 0 {
 		out.Line = f.Lines[0]
 	}
@@ -72,7 +72,7 @@ func clearer(err error, d *Device, bytes int64) error {
 	case outOfMemory:
 		return fmt.Errorf("%s has no %d bytes of memory free: %w", d.Name, bytes, err)
 	case invalidImage, noBinary, invalidPTX, unsupportedPTX:
-		return fmt.Errorf("%s (%s) does not take the machine code: it is for another architecture, or the NVIDIA driver is older than the compiler: %w", d.Name, strings.TrimSuffix(d.Arch(), "a"), err)
+		return fmt.Errorf("%s (%s) rejects the machine code: it is for another architecture, or the NVIDIA driver is older than the compiler: %w", d.Name, strings.TrimSuffix(d.Arch(), "a"), err)
 	}
 	return err
 }

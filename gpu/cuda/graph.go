@@ -198,7 +198,7 @@ func (s *Session) launch(i int, on handle) error {
 			s.a.LaunchPlain(f, grid[0], grid[1], grid[2], uint32(k.Block.Threads), 1, 1, uint32(k.Block.Shared), on, unsafe.Pointer(&args[0]), nil))
 	}
 	if s.a.Launch == nil {
-		return fmt.Errorf("kernel %s runs in clusters, which this NVIDIA driver does not know", k.Name)
+		return fmt.Errorf("kernel %s runs in clusters, which this NVIDIA driver does not support", k.Name)
 	}
 	cluster := &launchAttribute{id: launchClusterDimension}
 	cluster.value[0], cluster.value[1], cluster.value[2] = uint32(k.Block.Cluster), 1, 1
@@ -236,7 +236,7 @@ func (s *Session) encodeMaps() (mapTable, error) {
 				continue
 			}
 			if s.a.MapEncode == nil {
-				return nil, fmt.Errorf("step %s needs tensor maps, which this NVIDIA driver does not know", s.p.Steps[i].Name)
+				return nil, fmt.Errorf("step %s needs tensor maps, which this NVIDIA driver does not support", s.p.Steps[i].Name)
 			}
 			m := alignedMap()
 			strides := append(append([]uint64(nil), a.Map.Strides...), 0)

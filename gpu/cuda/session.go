@@ -96,7 +96,7 @@ func (s *Session) load() error {
 		return err
 	}
 	if s.base%artifact.Alignment != 0 {
-		return fmt.Errorf("cuMemAlloc gave an address that is no multiple of %d", artifact.Alignment)
+		return fmt.Errorf("cuMemAlloc gave an address that is not a multiple of %d", artifact.Alignment)
 	}
 	streams := 1
 	for _, step := range s.p.Steps {

@@ -148,7 +148,7 @@ func choose(name string, all []found) (d Device, why string, err error) {
 	var have []string
 	for _, d := range f.devices {
 		if d.Name() == name {
-			return d, "asked for", nil
+			return d, "requested", nil
 		}
 		have = append(have, fmt.Sprintf("%s (%s)", d.Name(), d.Title()))
 	}
@@ -186,5 +186,5 @@ func unknown(name string, all []found) error {
 			names = append(names, f.Name+":1 and so on")
 		}
 	}
-	return fmt.Errorf("%q is no device: there are %s and reference", name, strings.Join(names, ", "))
+	return fmt.Errorf("%q is not a device: the devices are %s and reference", name, strings.Join(names, ", "))
 }

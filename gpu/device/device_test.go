@@ -20,7 +20,7 @@ func (n named) Run(context.Context, *artifact.Program, [][]byte, Options) (*Resu
 }
 
 func TestChoose(t *testing.T) {
-	noDriver, noCompiler := errors.New("no NVIDIA driver is installed here"), errors.New("no C++20 compiler found: install g++")
+	noDriver, noCompiler := errors.New("no NVIDIA driver is installed on this machine"), errors.New("no C++20 compiler found: install g++")
 	gpus, emulator := []Device{named("cuda"), named("cuda:1")}, []Device{named("emulator")}
 	machine := func(gpus, emulator []Device) []found {
 		all := []found{{Kind{Name: "cuda", Numbered: true}, gpus, nil}, {Kind{Name: "emulator", Checks: true}, emulator, nil}}
@@ -45,17 +45,17 @@ func TestChoose(t *testing.T) {
 		{"auto", one, "cuda", "this machine's GPU"},
 		{"auto", onlyEmulator, "emulator", noDriver.Error()},
 		{"auto", nothing, "", noDriver.Error() + "; " + noCompiler.Error()},
-		{"cuda", all, "cuda", "asked for"},
-		{"cuda:0", all, "cuda", "asked for"},
-		{"cuda:1", all, "cuda:1", "asked for"},
+		{"cuda", all, "cuda", "requested"},
+		{"cuda:0", all, "cuda", "requested"},
+		{"cuda:1", all, "cuda:1", "requested"},
 		{"cuda:2", all, "", "there is no cuda:2; this machine has cuda (a cuda), cuda:1 (a cuda:1)"},
-		{"emulator", all, "emulator", "asked for"},
+		{"emulator", all, "emulator", "requested"},
 		{"cuda", onlyEmulator, "", noDriver.Error()},
 		{"emulator", onlyGPU, "", noCompiler.Error()},
-		{"tpu", all, "", `"tpu" is no device: there are cuda, cuda:1 and so on, emulator and reference`},
-		{"cuda:-1", all, "", "is no device"},
-		{"cuda:x", all, "", "is no device"},
-		{"emulator:1", all, "", "is no device"},
+		{"tpu", all, "", `"tpu" is not a device: the devices are cuda, cuda:1 and so on, emulator and reference`},
+		{"cuda:-1", all, "", "is not a device"},
+		{"cuda:x", all, "", "is not a device"},
+		{"emulator:1", all, "", "is not a device"},
 	} {
 		d, why, err := choose(c.name, c.all)
 		switch {

@@ -63,7 +63,7 @@ var ErrForeign error = foreign{}
 type foreign struct{}
 
 func (foreign) Error() string {
-	return "was not compiled by this user on this machine, and the emulator runs the C++ that a file holds as a program of yours"
+	return "was not compiled by this user on this machine, and the emulator would run its C++ code with your permissions"
 }
 
 func (foreign) Failure() artifact.Failure {
@@ -143,7 +143,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 func checkNames(p *artifact.Program) error {
 	for i, k := range p.Kernels {
 		if !validName(k.Name) {
-			return fmt.Errorf("kernel %d: %q is no name", i, k.Name)
+			return fmt.Errorf("kernel %d: %q is not a valid name", i, k.Name)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestBadPrograms(t *testing.T) {
 		{"a wrong mode", func(p *artifact.Program) { p.Kernels[0].Params[2].Mode = artifact.InOut }, "the artifact says in:f32 in:f32 inout:f32"},
 		{"too few arguments", func(p *artifact.Program) { p.Steps[1].Launch.Args = p.Steps[1].Launch.Args[:2] }, "has 3 parameters, the step gives it 2"},
 		{"a buffer outside", func(p *artifact.Program) { p.Buffers[3].Offset = 1 << 20 }, "buffer y lies outside"},
-		{"a crooked buffer", func(p *artifact.Program) { p.Buffers[3].Offset += 4 }, "which is no multiple of 256"},
+		{"a crooked buffer", func(p *artifact.Program) { p.Buffers[3].Offset += 4 }, "which is not a multiple of 256"},
 		{"a shape that is too large", func(p *artifact.Program) { p.Buffers[3].Shape = []int64{1001} }, "do not fit into its 4000 bytes"},
 		{"too many threads", func(p *artifact.Program) { p.Kernels[0].Block.Threads = 2048 }, "2048 threads in a block"},
 		{"a cluster", func(p *artifact.Program) { p.Kernels[0].Block.Cluster = 2 }, "clusters of blocks are not emulated"},

@@ -42,7 +42,7 @@ func headers(p *artifact.Program) (map[string]string, error) {
 	out := map[string]string{}
 	for _, h := range p.Headers {
 		if !headerName.MatchString(h.Name) {
-			return nil, fmt.Errorf("%q is no name for a header", h.Name)
+			return nil, fmt.Errorf("%q is not a valid name for a header", h.Name)
 		}
 		if !runtimeNames()[h.Name] && !strings.HasPrefix(h.Name, "emu") {
 			out[h.Name] = h.Text

@@ -18,20 +18,20 @@ const maxBuffers = 1<<16 - 2
 // read_plan of emu_main.cuh takes them.
 func planText(p *artifact.Program) ([]byte, error) {
 	if len(p.Buffers) > maxBuffers {
-		return nil, fmt.Errorf("%d buffers; the emulator tells %d apart", len(p.Buffers), maxBuffers)
+		return nil, fmt.Errorf("%d buffers; the emulator supports %d", len(p.Buffers), maxBuffers)
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d\n%d\n", p.Workspace, len(p.Buffers))
 	for _, buf := range p.Buffers {
 		if buf.Offset < 0 || buf.Bytes < 0 || buf.Offset > p.Workspace-buf.Bytes {
-			return nil, fmt.Errorf("buffer %s lies outside of the workspace", buf.Name)
+			return nil, fmt.Errorf("buffer %s lies outside the workspace", buf.Name)
 		}
 		size, err := content(&buf)
 		if err != nil {
 			return nil, err
 		}
 		if buf.Offset%artifact.Alignment != 0 {
-			return nil, fmt.Errorf("buffer %s lies at offset %d, which is no multiple of %d", buf.Name, buf.Offset, artifact.Alignment)
+			return nil, fmt.Errorf("buffer %s lies at offset %d, which is not a multiple of %d", buf.Name, buf.Offset, artifact.Alignment)
 		}
 		kind, ok := kinds[buf.Kind]
 		if !ok {

@@ -39,7 +39,7 @@ func usage(cubin []byte, log string) ([]Usage, error) {
 func inspect(cubin []byte) (map[string]*Usage, error) {
 	f, err := elf.NewFile(bytes.NewReader(cubin))
 	if err != nil {
-		return nil, fmt.Errorf("the machine code is no ELF file: %w", err)
+		return nil, fmt.Errorf("the machine code is not an ELF file: %w", err)
 	}
 	out := map[string]*Usage{}
 	names := map[uint32]string{}

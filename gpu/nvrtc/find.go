@@ -41,7 +41,7 @@ func (e *NotFound) Error() string {
 	if len(e.Tried) > 0 {
 		return "no CUDA compiler could be opened: " + strings.Join(e.Tried, "; ")
 	}
-	return "no CUDA compiler is installed here (" + Hint + ")"
+	return "no CUDA compiler is installed (" + Hint + ")"
 }
 
 // Failure says that the compiler is missing.

@@ -68,7 +68,7 @@ func openLibrary(path string) (*library, error) {
 		return nil, err
 	}
 	if err := lib.probe(); err != nil {
-		return nil, fmt.Errorf("%s compiles nothing: %w", path, err)
+		return nil, fmt.Errorf("%s cannot be used: %w", path, err)
 	}
 	return lib, nil
 }

@@ -25,7 +25,7 @@ func (e *ArchError) Error() string {
 
 // Failure says that no code is made for the architecture.
 func (e *ArchError) Failure() artifact.Failure {
-	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists what the compiler knows"}
+	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists the architectures that the compiler supports"}
 }
 
 // CompileError is a source that does not compile.
@@ -156,5 +156,5 @@ func firstLine(s string) string {
 			return line
 		}
 	}
-	return "it does not say why"
+	return "it gives no reason"
 }

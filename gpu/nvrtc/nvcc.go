@@ -109,7 +109,7 @@ func (c *Compiler) call(ctx context.Context, dir string, args []string) (log str
 func within(dir, name string) (string, error) {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) || strings.TrimSpace(name) == "" {
-		return "", fmt.Errorf("%q is no name for a header", name)
+		return "", fmt.Errorf("%q is not a valid name for a header", name)
 	}
 	return filepath.Join(dir, local), nil
 }

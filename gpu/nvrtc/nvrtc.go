@@ -88,7 +88,7 @@ func Compile(ctx context.Context, source string, headers []Header, arch string, 
 // Compile is the function Compile with a compiler of one's choice.
 func (c *Compiler) Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
 	if !ValidArch(arch) {
-		return nil, &ArchError{arch, c.Version, "it is no architecture; write sm_80, sm_90a or sm_100"}
+		return nil, &ArchError{arch, c.Version, "it is not an architecture; write sm_80, sm_90a or sm_100"}
 	}
 	if opts.Name == "" {
 		opts.Name = "kernels.cu"

@@ -46,7 +46,7 @@ func TestArchitectures(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := elf.NewFile(bytes.NewReader(r.Cubin)); err != nil {
-				t.Errorf("the machine code is no ELF file: %v", err)
+				t.Errorf("the machine code is not an ELF file: %v", err)
 			}
 			if want := ".target " + arch; !strings.Contains(r.PTX, want) {
 				t.Errorf("the PTX does not say %q:\n%.400s", want, r.PTX)

@@ -18,7 +18,7 @@ var ErrNoDisassembler error = noDisassembler{}
 
 type noDisassembler struct{}
 
-func (noDisassembler) Error() string { return "neither nvdisasm nor cuobjdump is installed here" }
+func (noDisassembler) Error() string { return "neither nvdisasm nor cuobjdump is installed" }
 func (noDisassembler) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.MissingTool, Help: DisassemblerHint}
 }

@@ -226,7 +226,7 @@ inline void acquire(const Clock& c) {
 }
 
 [[noreturn]] DM_COLD inline void bad_alignment(const Param& p, i64 i, i64 n, Spot line) {
-  fault("misaligned", line, p.index, i, "%lld elements at once from index %lld, which is no multiple of %lld", n, i, n);
+  fault("misaligned", line, p.index, i, "%lld elements at once from index %lld, which is not a multiple of %lld", n, i, n);
 }
 
 [[noreturn]] DM_COLD inline void bad_owner(const Param& p, i64 at, i64 elem, Spot line) {

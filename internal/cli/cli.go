@@ -30,14 +30,14 @@ type grammar struct {
 	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
 	Lint    lintCmd    `cmd:"" help:"Find waste and risk, with what each finding costs; fix it on request."`
 	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
-	Diff    diffCmd    `cmd:"" help:"Show what a new version moves, computes and holds beside an old one; as a gate with --budget."`
+	Diff    diffCmd    `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
 	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
 	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile compileCmd `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt     optCmd     `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
 	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name."`
 	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what is installed here and what each missing tool would add."`
+	Doctor  doctorCmd  `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
 	Lsp     lspCmd     `cmd:"" help:"Serve editors over stdio."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 	Worker  workerCmd  `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
@@ -106,7 +106,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("dmir"),
-		kong.Description("Sees, checks and runs programs in the data-movement dialect of MLIR."),
+		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, said),
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -135,7 +135,7 @@ func (a *app) status(err error) int {
 	var status exitStatus
 	var failed *failure
 	if a.stdout.err != nil {
-		err = &failure{"DM603", "<stdout>", reason(a.stdout.err), "what is printed here is not whole"}
+		err = &failure{"DM603", "<stdout>", reason(a.stdout.err), "the output is incomplete"}
 	}
 	switch {
 	case err == nil:

@@ -29,7 +29,7 @@ type compileCmd struct {
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and keep the fastest for later."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
-	OutputFormat string   `help:"What is said of the kernels: text or json." enum:"text,json" default:"text"`
+	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program; '-' is stdin."`
 }
 
@@ -48,7 +48,7 @@ func (c compileCmd) Run(a *app) error {
 		}
 	}
 	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
-		return &failure{"DM612", "--grad " + c.Grad, "does not go with --func " + c.Func, "name one function"}
+		return &failure{"DM612", "--grad " + c.Grad, "cannot be combined with --func " + c.Func, "name one function"}
 	}
 	src, opts, err := c.source(a, c.File)
 	if err != nil {
@@ -134,7 +134,7 @@ func emitFor(emit, output string) (string, error) {
 	ending := filepath.Ext(output)
 	switch {
 	case output == "" && emit == "dmx":
-		return "", &failure{"DM612", "--emit dmx", "has no file to write", "name one with -o"}
+		return "", &failure{"DM612", "--emit dmx", "needs an output file", "name one with -o"}
 	case output == "" || ending == "" || atomicfile.IsStream(output):
 		return emit, nil
 	}
@@ -146,7 +146,7 @@ func emitFor(emit, output string) (string, error) {
 	case known && emit == "":
 		return named, nil
 	case known && emit != named:
-		return refuse("is the name of what --emit "+named+" writes, and --emit "+emit+" is asked for", "give one of them another value")
+		return refuse("has the ending of --emit "+named+", but --emit "+emit+" is given", "give one of them another value")
 	case emit != "":
 		return emit, nil
 	case ending == ".dmir" || ending == ".mlir":
@@ -154,7 +154,7 @@ func emitFor(emit, output string) (string, error) {
 	case ending == ".h":
 		return refuse("is the name of the header that is written beside a .cu file", "name a .cu file")
 	}
-	return refuse("says not what to write: a name ends in .dmx, .cu, .ptx or .sass", "give it such an ending, or say what to write with --emit")
+	return refuse("does not determine what to write: expected a name that ends in .dmx, .cu, .ptx or .sass", "use such an ending, or add --emit")
 }
 
 // archs are the architectures asked for; none where no machine code is wanted.
@@ -168,17 +168,17 @@ func (c compileCmd) archs(opts program.Options) ([]string, error) {
 	switch {
 	case len(list) == 1 && list[0] == "none":
 		if c.Emit == "ptx" || c.Emit == "sass" {
-			return nil, &failure{"DM612", "--arch none", "does not go with --emit " + c.Emit, "name an architecture"}
+			return nil, &failure{"DM612", "--arch none", "cannot be combined with --emit " + c.Emit, "name an architecture"}
 		}
 		return nil, nil
 	case len(list) == 0:
 		return []string{driver.DefaultArch(opts.Target)}, nil
 	case len(list) > 1 && c.Emit != "" && c.Emit != "dmx":
-		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "are several architectures, and --emit " + c.Emit + " takes one", "name one architecture"}
+		return nil, &failure{"DM612", "--arch " + strings.Join(list, ","), "names several architectures, but --emit " + c.Emit + " takes one", "name one architecture"}
 	}
 	for _, arch := range list {
 		if !target.For(arch).Makes(arch) {
-			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is no architecture", arch), "write sm_80, sm_90a or sm_100"}
+			return nil, &failure{"DM617", "--arch " + arch, fmt.Sprintf("%q is not an architecture", arch), "write sm_80, sm_90a or sm_100"}
 		}
 	}
 	return list, nil
@@ -202,7 +202,7 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 func compileFailed(a *app, p *program.Program, err error) error {
 	var invalid *driver.InvalidError
 	if errors.As(err, &invalid) {
-		return &failure{"DM616", p.Src.Path, "the compiled program breaks a rule: " + firstLineOf(err.Error()), "report it with the file"}
+		return &failure{"DM616", p.Src.Path, "the compiled program is invalid: " + firstLineOf(err.Error()), "report it with the file"}
 	}
 	var edited schedule.Problems // of a plan that no pass made
 	if errors.As(err, &edited) {

@@ -52,7 +52,7 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 				if !k.Spills() {
 					continue
 				}
-				escape.Fprintf(a.stderr, "dmir: warning: kernel %s for %s keeps registers in memory: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
+				escape.Fprintf(a.stderr, "dmir: warning: kernel %s for %s spills registers: %d bytes written, %d read by each thread\n", k.Name, r.Arch, k.SpillStores, k.SpillLoads)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 type diffCmd struct {
 	targeting
-	Budget       tolerance `help:"Fail where a function moves, takes or holds more than before, by more than this share of it (0 where none is given), or exceeds its own budget." placeholder:"[5%]"`
+	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
 	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
 	Old          string    `arg:"" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
 	New          string    `arg:"" help:"The newer version; '-' is stdin."`
@@ -51,7 +51,7 @@ func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
 		x /= 100
 	}
 	if err != nil || !(x >= 0 && x <= 1000) { // also no number at all
-		return fmt.Errorf("%q is no share; write --budget 5%%", text)
+		return fmt.Errorf("%q is not a share; write --budget 5%%", text)
 	}
 	t.share = x
 	return nil
@@ -122,10 +122,10 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	if b.Grown {
 		d.Code, d.Name, d.Label = "DM502", diag.Find("DM502").Name, "more than before"
 	}
-	if d.Help = "move less, or raise the budget on purpose"; b.Open {
-		d.Label, d.Help = "cannot be said", "give sizes with --bind"
+	if d.Help = "move or hold less, or raise the budget"; b.Open {
+		d.Label, d.Help = "cannot be compared", "give sizes with --bind"
 	} else if b.Grown {
-		d.Help = "move less, or allow a share more: --budget 5%"
+		d.Help = "move or hold less, or allow an increase: --budget 5%"
 	}
 	if f := p.Func(b.Function); f != nil {
 		d.Span = panel.FunctionSpan(f.Func)

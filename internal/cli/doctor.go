@@ -80,6 +80,6 @@ func probe(ctx context.Context, t device.Tool, w io.Writer) {
 			escape.Fprintf(w, "%s	not found	would add %s: %s\n", t.Name, t.Adds, t.Get)
 		}
 	case <-ctx.Done():
-		escape.Fprintf(w, "%s	no answer	it was asked for ten seconds\n", t.Name)
+		escape.Fprintf(w, "%s	no answer	it did not respond within ten seconds\n", t.Name)
 	}
 }

@@ -33,7 +33,7 @@ func (c explainCmd) Run(a *app) error {
 	}
 	e := diag.Find(c.Rule)
 	if e.Code == "" {
-		return &failure{"DM610", c.Rule, "is no rule, diagnostic or op of dmir", likely(c.Rule)}
+		return &failure{"DM610", c.Rule, "is not a rule, diagnostic or op of dmir", likely(c.Rule)}
 	}
 	_, err := io.WriteString(a.stdout, e.Markdown())
 	return err

@@ -48,7 +48,7 @@ func (a *app) read(path string) (*source.File, error) {
 		return nil, tooLarge(name)
 	}
 	if kind, help := otherKind(name, text); kind != "" {
-		return nil, &failure{"DM619", name, "is " + kind + ", and the text of a program is asked for", help}
+		return nil, &failure{"DM619", name, "is " + kind + ", not the text of a program", help}
 	}
 	return source.New(name, string(text)), nil
 }

@@ -16,7 +16,7 @@ import (
 
 type lintCmd struct {
 	targeting
-	Fix          bool     `help:"Apply the safe fixes, until none is left; what '-' becomes goes to stdout, the findings left to stderr."`
+	Fix          bool     `help:"Apply the safe fixes until none is left; for '-' the fixed text goes to stdout and the remaining findings to stderr."`
 	UnsafeFixes  bool     `help:"With --fix or --diff: apply the unsafe fixes too."`
 	Diff         bool     `help:"Change nothing; print what --fix would change."`
 	Select       []string `help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
@@ -44,7 +44,7 @@ func (c lintCmd) Run(a *app) error {
 		return err
 	}
 	if bad := (lint.Options{Select: c.Select, Ignore: c.Ignore}).Unmatched(); len(bad) > 0 {
-		return &failure{"DM610", strings.Join(bad, ", "), "names no rule", "dmir explain lists the rules"}
+		return &failure{"DM610", strings.Join(bad, ", "), "is not a rule", "dmir explain lists the rules"}
 	}
 	var found []finding
 	failed, changed, read := false, false, 0

@@ -42,7 +42,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 		sym, size, ok := strings.Cut(b, "=")
 		n, err := strconv.ParseInt(size, 10, 64)
 		if !ok || sym == "" || err != nil || n < 0 {
-			return program.Options{}, &failure{"DM605", "--bind " + b, "is no name=size", "write --bind n=512"}
+			return program.Options{}, &failure{"DM605", "--bind " + b, "is not name=size", "write --bind n=512"}
 		}
 		bind[strings.TrimSpace(sym)] = n
 	}
@@ -51,7 +51,7 @@ func (t targeting) options(a *app, path string) (program.Options, error) {
 
 func unknownTarget(name string, cfg *config.Config) error {
 	return &failure{
-		"DM604", "--target " + name, fmt.Sprintf("%q is no known machine", name),
+		"DM604", "--target " + name, fmt.Sprintf("%q is not a known machine", name),
 		"use one of " + strings.Join(cfg.MachineNames(), ", ") + ", or describe it in dmir.toml",
 	}
 }
@@ -91,7 +91,7 @@ func (t targeting) bound(programs ...*program.Program) error {
 		if name = strings.TrimSpace(name); slices.Contains(have, name) {
 			continue
 		}
-		help := "no size in it is a symbol: leave --bind out"
+		help := "none of its sizes is a symbol: remove --bind"
 		if len(have) > 0 {
 			help = "its symbols are " + strings.Join(have, ", ")
 			if s := diag.Suggest(name, have); s != "" {

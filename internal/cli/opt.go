@@ -23,7 +23,7 @@ import (
 
 type optCmd struct {
 	targeting
-	Passes        string   `help:"Passes to run, in this order, in place of those that --emit stands for." placeholder:"A,B,C"`
+	Passes        string   `help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
 	Skip          []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
@@ -53,7 +53,7 @@ func (c optCmd) Run(a *app) error {
 		return err
 	}
 	if c.Grad != "" && c.Func != "" && strings.TrimPrefix(c.Grad, "@") != strings.TrimPrefix(c.Func, "@") {
-		return &failure{"DM612", "--grad " + c.Grad, "does not go with --func " + c.Func, "name one function"}
+		return &failure{"DM612", "--grad " + c.Grad, "cannot be combined with --func " + c.Func, "name one function"}
 	}
 	src, opts, err := c.source(a, c.File)
 	if err != nil {
@@ -134,7 +134,7 @@ func passNamed(flag, name string) (string, error) {
 	if s := diag.Suggest(name, pipeline.Names()); s != "" {
 		help = "did you mean " + s + "? " + help
 	}
-	return "", &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is no pass", name), help}
+	return "", &failure{"DM613", flag + " " + name, fmt.Sprintf("%q is not a pass", name), help}
 }
 
 // task is the functions of one module that the passes work on.

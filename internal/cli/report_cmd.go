@@ -90,9 +90,9 @@ func (c reportCmd) sensible() error {
 	case c.Kind == panel.KindDiff && c.Against == "":
 		return &failure{"DM612", "--kind diff", "has nothing to compare with", "name the older version: --against OLD, or --against git:HEAD"}
 	case c.Against != "" && c.Kind != panel.KindDiff && c.Kind != allKinds:
-		return &failure{"DM612", "--against " + c.Against, "means nothing to --kind " + c.Kind, "add --kind diff or --kind all"}
+		return &failure{"DM612", "--against " + c.Against, "has no effect with --kind " + c.Kind, "add --kind diff or --kind all"}
 	case c.Kind == allKinds && c.OutputFormat == "html" && c.Output != "" && !isFolder(c.Output):
-		return &failure{"DM612", "--output " + c.Output, "is no folder, and there are several pages", "name a folder that exists, or one --kind"}
+		return &failure{"DM612", "--output " + c.Output, "is not a folder, but there are several pages", "name a folder that exists, or one --kind"}
 	case c.Output != "" && c.Output != "-" && (sameFile(c.Output, c.File) || sameFile(c.Output, c.Against)):
 		return &failure{"DM612", "--output " + c.Output, "is the program itself", "name another file"}
 	case c.Against != "":

@@ -41,7 +41,7 @@ func sensibleVersions(old, path string) error {
 	case !isGit:
 		return nil
 	case rev == "" || strings.HasPrefix(rev, "-"):
-		return &failure{"DM612", old, "names no revision", "write git:HEAD, git:HEAD~3, git:main"}
+		return &failure{"DM612", old, "does not name a revision", "write git:HEAD, git:HEAD~3, git:main"}
 	case file == "-":
 		return &failure{"DM612", old, "stdin has no older version", "name the file too: git:" + rev + ":PATH"}
 	}

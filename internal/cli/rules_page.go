@@ -13,8 +13,8 @@ import (
 // rulesPage is docs/RULES.md: what dmir explain says of every code, as one page.
 func rulesPage() string {
 	var b strings.Builder
-	b.WriteString("# Rules and diagnostics\n\nEverything that dmir says about a program, by code; `dmir explain CODE` prints the same. " +
-		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | fix | what it says |\n|---|---|---|---|\n")
+	b.WriteString("# Rules and diagnostics\n\nEvery diagnostic of dmir, by code; `dmir explain CODE` prints the same. " +
+		"Generated from the rules and tables of codes: `go generate ./internal/cli`.\n\n| code | name | fix | meaning |\n|---|---|---|---|\n")
 	for _, a := range diag.Codes() {
 		fix := ""
 		if r := lint.Lookup(a.Code); r != nil {

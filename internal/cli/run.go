@@ -24,14 +24,14 @@ import (
 
 type runCmd struct {
 	targeting
-	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best there is and says which." default:"auto"`
+	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
 	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
-	Runs         int      `help:"How often a GPU runs a .dmx file for its times, of which the median is shown." default:"10"`
-	Cold         bool     `help:"Empty the GPU's cache before each of these runs."`
-	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ runs as a program of yours."`
+	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
+	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
+	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
@@ -48,7 +48,7 @@ func (c runCmd) Run(a *app) error {
 		return c.artifact(a)
 	}
 	if c.Trust {
-		return &failure{"DM612", "--trust", "is for compiled files, and " + c.File + " is a program", "leave it out: a program's text runs no code but its own ops"}
+		return &failure{"DM612", "--trust", "is for compiled files, and " + c.File + " is a program", "remove it: a program in text form runs nothing but its own ops"}
 	}
 	if _, _, err := driver.Choose(c.Device); err != nil {
 		return &failure{"DM608", "--device " + c.Device, err.Error(), "use --device auto"}
@@ -129,7 +129,7 @@ func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tens
 		name, path, ok := strings.Cut(in, "=")
 		name = strings.TrimPrefix(name, "%")
 		if !ok || path == "" {
-			return nil, &failure{"DM607", "--input " + in, "is no name=file.npy", "write --input x=file.npy"}
+			return nil, &failure{"DM607", "--input " + in, "is not name=file.npy", "write --input x=file.npy"}
 		}
 		index := -1
 		var names []string
@@ -193,7 +193,7 @@ func readTensor(path, name, typ string, elem types.Elem, shape []int) (*tensor.T
 	case errors.As(err, &missing):
 		return nil, cannotRead(file, err)
 	case err != nil:
-		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s wants %s", name, typ)}
+		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s has type %s", name, typ)}
 	}
 	return t, nil
 }

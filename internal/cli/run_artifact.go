@@ -22,7 +22,7 @@ import (
 // artifact runs a compiled file.
 func (c runCmd) artifact(a *app) error {
 	if c.Func != "" || len(c.Bind) > 0 || c.Target != "" {
-		return &failure{"DM612", c.File, "is compiled: --func, --bind and --target are for programs", "leave them out, or compile it anew with dmir compile"}
+		return &failure{"DM612", c.File, "is already compiled: --func, --bind and --target apply to programs", "remove them, or compile the program again with dmir compile"}
 	}
 	p, err := artifact.ReadFile(c.File)
 	var system *fs.PathError
@@ -37,7 +37,7 @@ func (c runCmd) artifact(a *app) error {
 	}
 	d, why, err := device.Find(c.Device)
 	if err != nil {
-		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor says what is here"}
+		return &failure{"DM608", "--device " + c.Device, err.Error(), "dmir doctor lists what is available"}
 	}
 	if c.Trust {
 		p.Trust()
@@ -85,7 +85,7 @@ func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
 		name = strings.TrimPrefix(name, "%")
 		switch {
 		case !ok || path == "":
-			return nil, &failure{"DM607", "--input " + in, "is no name=file.npy", "write --input x=file.npy"}
+			return nil, &failure{"DM607", "--input " + in, "is not name=file.npy", "write --input x=file.npy"}
 		case given[name] != "":
 			return nil, &failure{"DM607", "--input " + in, "gives %" + name + " a second time", "give each argument once"}
 		case !slices.Contains(names, name):
@@ -169,7 +169,7 @@ func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) 
 		return err
 	}
 	if res.Untimed != "" {
-		escape.Fprintf(a.stderr, "dmir: there are results, but no times: %s\n", res.Untimed)
+		escape.Fprintf(a.stderr, "dmir: the run produced results but no times: %s\n", res.Untimed)
 	}
 	if c.OutputFormat == "json" {
 		return c.artifactJSON(a, p, res)

@@ -57,7 +57,7 @@ func New(ctx context.Context, in io.Reader, out io.Writer) *Conn {
 	c.queue.overflow = str.giveUp
 	c.queue.failed = func(r any) { c.Panicked("sending", r) }
 	c.queue.dropped = func(n int) {
-		c.Log(protocol.MessageTypeWarning, fmt.Sprintf("%d messages were left out while the editor did not read", n))
+		c.Log(protocol.MessageTypeWarning, fmt.Sprintf("%d messages were dropped while the editor was not reading", n))
 	}
 	return c
 }

@@ -46,7 +46,7 @@ type stream struct {
 	}
 }
 
-var errUnread = errors.New("the editor does not read what it is sent")
+var errUnread = errors.New("the editor does not read its messages")
 
 // wait counts a frame of n bytes that has to wait, or ends the connection where
 // too many do.
@@ -166,7 +166,7 @@ func check(body []byte) *jsonrpc2.Error {
 	case batch:
 		return nil // its members are answered one by one
 	}
-	return jsonrpc2.NewError(jsonrpc2.InvalidRequest, "the message is no request, notification or response of JSON-RPC 2.0")
+	return jsonrpc2.NewError(jsonrpc2.InvalidRequest, "the message is not a request, notification or response of JSON-RPC 2.0")
 }
 
 // header reads a header block and returns the body's length. After garbage,
@@ -177,7 +177,7 @@ func (s *stream) header() (int, error) {
 	lose := func() {
 		if length = -1; !lost {
 			lost = true
-			s.refuse(jsonrpc2.NewError(jsonrpc2.ParseError, "bytes that are no header of a message"))
+			s.refuse(jsonrpc2.NewError(jsonrpc2.ParseError, "invalid message header"))
 		}
 	}
 	for first := true; ; {

@@ -150,7 +150,7 @@ func (rep *Reporter) inspect(ctx context.Context, a workspace.Address, under str
 	defer func() {
 		if r := recover(); r != nil {
 			rep.s.Log(protocol.MessageTypeError, fmt.Sprintf("analysis of %s: internal error: %v\n%s", a.Path, r, debug.Stack()))
-			err = fmt.Errorf("the analysis of %s broke down", a.Path)
+			err = fmt.Errorf("the analysis of %s failed", a.Path)
 		}
 	}()
 	snap, err := rep.s.Docs.Read(a)

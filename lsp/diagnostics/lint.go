@@ -30,7 +30,7 @@ type LintResult struct {
 func (rep *Reporter) Lint(ctx context.Context, token protocol.ProgressToken) (any, error) {
 	ctx, done := rep.jobs.Start(ctx, token)
 	if done == nil {
-		return nil, jsonrpc2.NewError(connection.RequestFailed, "too much is running already")
+		return nil, jsonrpc2.NewError(connection.RequestFailed, "too many jobs are running already")
 	}
 	defer done()
 	bar := rep.jobs.Begin(ctx, token, "Linting the workspace")

@@ -171,7 +171,7 @@ func (p *published) of(ctx context.Context, snap *workspace.Snapshot, current fu
 		case current() == nil || current().Src != snap.Src:
 			return nil, errMoved
 		case f != nil && f.failed:
-			return nil, jsonrpc2.NewError(jsonrpc2.InternalError, "the analysis of the document broke down")
+			return nil, jsonrpc2.NewError(jsonrpc2.InternalError, "the analysis of the document failed")
 		}
 		select {
 		case <-ctx.Done():

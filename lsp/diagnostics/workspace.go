@@ -145,7 +145,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 func (w *workspacePull) look(ctx context.Context, under *conditions) {
 	var bar *job.Bar
 	if w.work != nil {
-		bar = w.rep.jobs.Begin(ctx, w.work, "Looking through the workspace")
+		bar = w.rep.jobs.Begin(ctx, w.work, "Scanning the workspace")
 		w.work = nil
 		defer bar.End()
 	}

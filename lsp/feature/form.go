@@ -106,9 +106,9 @@ func valueForm(a *op.AttrDef) string {
 func attrDoc(a *op.AttrDef) string {
 	switch {
 	case a.Default != nil:
-		return fmt.Sprintf("%s; `%s` where it is not written", a.Doc, defaultValue(a))
+		return fmt.Sprintf("%s; `%s` by default", a.Doc, defaultValue(a))
 	case a.Optional:
-		return a.Doc + "; may be absent"
+		return a.Doc + "; optional"
 	}
 	return a.Doc
 }

@@ -134,7 +134,7 @@ func opText(p *program.Program, o *ir.Op, pictures bool) string {
 	if d := op.Of(o); d != nil {
 		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())
 	} else if origin.Tree(o).Form == ast.Custom || origin.Tree(o).Form == ast.Generic {
-		parts = append(parts, fmt.Sprintf("`%s` is not an op that dmir knows. It is kept and formatted; its cost is not counted.", o.Name))
+		parts = append(parts, fmt.Sprintf("`%s` is an unknown op. It is kept and formatted; its cost is not counted.", o.Name))
 	}
 	return strings.Join(parts, "\n")
 }

@@ -51,9 +51,9 @@ func (s *statement) expected(l place) (text, what string) {
 	case !ok || slices.Contains(results, types.Type(types.Unknown)):
 		return "", ""
 	case last == "->":
-		return resultText(results), "follows from the operands"
+		return resultText(results), "inferred from the operands"
 	}
-	return signatureText(s.op.Operands, results), "follows from the operands"
+	return signatureText(s.op.Operands, results), "inferred from the operands"
 }
 
 // commasFrom counts the commas at the level of the bracket at i.

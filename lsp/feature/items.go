@@ -134,7 +134,7 @@ func (s *statement) placeItems(l place) []Completion {
 		}
 	}
 	for _, list := range []struct{ name, doc string }{
-		{"order", "the dimensions from the outermost to the innermost; row-major where it is not written"},
+		{"order", "the dimensions from the outermost to the innermost; row-major by default"},
 		{"dims", "names of the sizes written as `?`"},
 	} {
 		if !slices.ContainsFunc(s.before[in:], func(t lex.Token) bool { return s.p.Src.Slice(t.Span) == list.name }) {

@@ -15,7 +15,7 @@ type KernelTime struct {
 	Lines        []int // of the text, 1-based, that it came from
 	Ns           float64
 	PredictedNs  float64
-	RoofNs       float64 // what the machine's peaks allow
+	RoofNs       float64 // what roofline bound
 	Foreign      bool    // predicted for another machine than the one measured
 	Moved        int64   // predicted bytes
 	Counted      bool    // by the device, as CountedBytes
@@ -76,7 +76,7 @@ func (k KernelTime) rows(device string) []row {
 	if k.Ns > 0 {
 		rows = append(rows, row{"measured on " + escape(device), units.Time(k.Ns)})
 	}
-	rows = append(rows, row{"predicted", units.Time(k.PredictedNs)}, row{"the machine's peaks allow", units.Time(k.RoofNs)})
+	rows = append(rows, row{"predicted", units.Time(k.PredictedNs)}, row{"roofline bound", units.Time(k.RoofNs)})
 	if share := k.OfRoofline(); share > 0 {
 		rows = append(rows, row{"of roofline", strconv.Itoa(share) + " %"})
 	}

@@ -146,7 +146,7 @@ func (l Link) Tooltip() string {
 		if what, err := describe(l.Path); err == nil {
 			return fmt.Sprintf("%s, %s", what, size)
 		}
-		return "no array in NumPy's format, " + size
+		return "not an array in NumPy's format, " + size
 	}
 	if l.Line > 0 {
 		return fmt.Sprintf("line %d of %s, %s", l.Line, filepath.Base(l.Path), size)

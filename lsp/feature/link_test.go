@@ -80,7 +80,7 @@ func TestLinkTooltip(t *testing.T) {
 	write("a.dmir", strings.Repeat("\n", 1500))
 	for name, want := range map[string]string{
 		"x.npy":    "tensor<4x8xfloat32>, 256 B",
-		"y.npy":    "no array in NumPy's format, 8 B",
+		"y.npy":    "not an array in NumPy's format, 8 B",
 		"a.dmir":   "a.dmir, 1.50 kB",
 		"a.dmir:7": "line 7 of a.dmir, 1.50 kB",
 		"b.dmir":   "there is no such file: " + filepath.Join(dir, "b.dmir"),

@@ -81,7 +81,7 @@ func Rename(names *scope.Index, off int, to string) ([]diag.Edit, error) {
 	case !ok:
 		return nil, errors.New("there is no name to rename here")
 	case len(n.Defs()) == 0:
-		return nil, errors.New(n.Text + " is defined nowhere in this file")
+		return nil, errors.New(n.Text + " is not defined in this file")
 	}
 	return scope.Rename(names, n, to)
 }

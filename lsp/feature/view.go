@@ -39,7 +39,7 @@ func Expanded(p *program.Program) string {
 func printed(p *program.Program, one func(*ir.Module) (string, error)) string {
 	var b strings.Builder
 	if p.HasErrors() {
-		b.WriteString("// This program has errors; it is shown when they are gone.\n")
+		b.WriteString("// This program has errors; it is shown once they are fixed.\n")
 		for _, d := range p.Diags {
 			if d.Severity == diag.Error {
 				line, col := p.Src.Human(d.Span.Start)

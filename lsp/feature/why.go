@@ -42,7 +42,7 @@ func why(p *program.Program, f *cost.Func, e *cost.Entry) string {
 	case ok:
 		add("time", timeTerms(tt, p.Target))
 	case e.Fused && len(e.Inner) == 0:
-		add("moved", "0 B: it is inside a kernel, whose edge is counted")
+		add("moved", "0 B: inside a kernel, where only the kernel's inputs and outputs are counted")
 	case len(e.Inner) > 0 || e.Op.Name == op.Call || e.Op.Name == op.Grad:
 		add("all", whole(e))
 	}
@@ -221,12 +221,12 @@ func whole(e *cost.Entry) string {
 	case op.Call:
 		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
 	case op.Prefix + "if":
-		return "the costlier branch"
+		return "the more expensive branch"
 	case op.Prefix + "while":
 		if n, ok := e.Trips.Int(); ok {
-			return group(n) + " × what is inside"
+			return group(n) + " × the body"
 		}
-		return factor(e.Trips) + " × what is inside; trip_count is not written"
+		return factor(e.Trips) + " × the body; trip_count is not given"
 	}
 	return ""
 }

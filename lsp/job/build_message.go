@@ -52,7 +52,7 @@ func spills(src *source.File, kernels []worker.Kernel) []diag.Diagnostic {
 		if k.SpillBytes == 0 {
 			continue
 		}
-		msg := fmt.Sprintf("kernel %s keeps registers in memory: each thread writes and reads %d bytes, with %d registers", k.Name, k.SpillBytes, k.Registers)
+		msg := fmt.Sprintf("kernel %s spills registers: each thread writes and reads %d bytes of local memory, with %d registers", k.Name, k.SpillBytes, k.Registers)
 		if d, ok := atKernel(src, worker.CodeSpills, msg, k.Lines); ok {
 			out = append(out, d)
 		}

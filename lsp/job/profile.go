@@ -26,7 +26,7 @@ func runMessage(kind, fn string, got *worker.Result) string {
 	took := units.Time(float64(got.ElapsedNs))
 	if kind != worker.KindProfile || len(got.Kernels) == 0 {
 		msg := fmt.Sprintf("@%s ran in %s on %s", fn, took, device)
-		if got.Device == "reference" && got.Why != "" && got.Why != "asked for" {
+		if got.Device == "reference" && got.Why != "" && got.Why != "requested" {
 			msg += " (" + got.Why + ")"
 		}
 		return msg

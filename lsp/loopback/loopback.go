@@ -58,7 +58,7 @@ type Server struct {
 }
 
 // ErrClosed is that a server was closed.
-var ErrClosed = errors.New("the server of pages is closed")
+var ErrClosed = errors.New("the page server is closed")
 
 // Handle is a page that is being served.
 type Handle struct {

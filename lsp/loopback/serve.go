@@ -19,7 +19,7 @@ const cookie = "dmir"
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
 	if r.Host != s.host {
-		http.Error(w, "this address is for pages of dmir alone", http.StatusMisdirectedRequest)
+		http.Error(w, "this address serves only dmir's pages", http.StatusMisdirectedRequest)
 		return
 	}
 	token, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -34,13 +34,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "" && r.Method == http.MethodGet:
 		h.show(w, r)
 	case !h.knows(r):
-		http.Error(w, "the page is open elsewhere", http.StatusForbidden)
+		http.Error(w, "the page is already open elsewhere", http.StatusForbidden)
 	case name == "events" && r.Method == http.MethodGet:
 		h.events(w, r)
 	case name != "" && name != "events" && !strings.Contains(name, "/") && r.Method == http.MethodPost:
 		h.post(w, r, name)
 	default:
-		http.Error(w, "there is nothing like that here", http.StatusMethodNotAllowed)
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 	}
 }
 
@@ -90,7 +90,7 @@ func (h *Handle) admit(w http.ResponseWriter, r *http.Request) bool {
 
 func (h *Handle) show(w http.ResponseWriter, r *http.Request) {
 	if !h.admit(w, r) {
-		http.Error(w, "the page is open elsewhere; ask the editor for another", http.StatusForbidden)
+		http.Error(w, "the page is already open elsewhere; open another from the editor", http.StatusForbidden)
 		return
 	}
 	nonce := random()
@@ -125,7 +125,7 @@ func (h *Handle) events(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Unlock()
 	if full {
-		http.Error(w, "the page is open too often", http.StatusTooManyRequests)
+		http.Error(w, "the page has too many open connections", http.StatusTooManyRequests)
 		return
 	}
 	defer func() {
@@ -162,7 +162,7 @@ func (h *Handle) events(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handle) post(w http.ResponseWriter, r *http.Request, name string) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		http.Error(w, "a message is JSON", http.StatusUnsupportedMediaType)
+		http.Error(w, "a message must be JSON", http.StatusUnsupportedMediaType)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

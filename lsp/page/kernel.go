@@ -233,7 +233,7 @@ func (ps *Pages) Reveal(args RevealArgs) (connection.Work, error) {
 	}
 	return func(ctx context.Context) (any, error) {
 		if !ps.s.Features.ShowDocument {
-			return nil, jsonrpc2.NewError(connection.RequestFailed, "the editor shows no documents that it is asked to")
+			return nil, jsonrpc2.NewError(connection.RequestFailed, "the editor does not support window/showDocument")
 		}
 		lines := &protocol.Range{Start: protocol.Position{Line: uint32(args.First)}, End: protocol.Position{Line: uint32(args.Last + 1)}}
 		if err := ps.s.ShowDocument(ctx, args.URI, lines); err != nil {

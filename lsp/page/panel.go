@@ -50,7 +50,7 @@ func (ps *Pages) Data(p session.Place, kind, function string) (report.Data, erro
 // withSaved are the options of a comparison with the file on disk.
 func (ps *Pages) withSaved(p session.Place) (report.Options, error) {
 	if p.Path == p.Key {
-		return report.Options{}, jsonrpc2.NewError(connection.RequestFailed, "the document was never saved: there is nothing to compare it with")
+		return report.Options{}, jsonrpc2.NewError(connection.RequestFailed, "the document was never saved, so there is no version to compare it with")
 	}
 	snap, err := ps.s.Docs.Read(p.Address)
 	if err != nil {
@@ -88,7 +88,7 @@ func (ps *Pages) Panel(ctx context.Context, p session.Place, args PanelArgs) (an
 		return session.Answer(shown)
 	}
 	if ps.s.Docs.Snapshot(p.Key) == nil {
-		return nil, jsonrpc2.NewError(connection.RequestFailed, "a panel in the browser is of an open document")
+		return nil, jsonrpc2.NewError(connection.RequestFailed, "a panel in the browser needs an open document")
 	}
 	if shown.URL, err = ps.openPage(p, args.Kind, data); err != nil {
 		return nil, jsonrpc2.NewError(connection.RequestFailed, err.Error())
@@ -179,7 +179,7 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 			return fmt.Errorf("the document is closed")
 		}
 		if !ps.s.Features.ShowDocument {
-			return fmt.Errorf("the editor shows no place that a page asks for")
+			return fmt.Errorf("the editor cannot open locations on request of a page")
 		}
 		return ps.s.Call(ctx, protocol.MethodWindowShowDocument, where, nil)
 	case "function":

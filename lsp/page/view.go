@@ -62,7 +62,7 @@ func (ps *Pages) Content(at string) (func(context.Context) (string, error), erro
 		}
 		return func(context.Context) (string, error) { return c.Markdown(), nil }, nil
 	case !ok || !known || of.Document == "":
-		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q is no document of dmir", at)
+		return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q is not a document of dmir", at)
 	}
 	ps.shown.watchView(at, session.AddressOf(uri.URI(of.Document)).Key)
 	if v.built != nil {

@@ -264,7 +264,7 @@ func TestCancelProfile(t *testing.T) {
 		_, err := e.conn.Call(context.Background(), "workspace/executeCommand", jsonrpc2.RawMessage(profile), nil)
 		done <- err
 	}()
-	e.wait("$/progress", func(p json.RawMessage) bool { return strings.Contains(string(p), "making the inputs") })
+	e.wait("$/progress", func(p json.RawMessage) bool { return strings.Contains(string(p), "creating the inputs") })
 	e.notify("window/workDoneProgress/cancel", `{"token":"mine"}`)
 	select {
 	case err := <-done:

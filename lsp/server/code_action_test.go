@@ -153,7 +153,7 @@ func TestDisabledAction(t *testing.T) {
 				reason = a.Disabled.Reason
 			}
 		}
-		if (capabilities == resolving) != (reason == "func.return ends the block") {
+		if (capabilities == resolving) != (reason == "func.return is the terminator of the block") {
 			t.Errorf("with %q the reason is %q", capabilities, reason)
 		}
 	}

@@ -100,7 +100,7 @@ func resolveCodeLens(s *server, raw jsonrpc2.RawMessage) (connection.Work, error
 	}
 	var data lensData
 	if len(lens.Data) > 0 && json.Unmarshal(lens.Data, &data) != nil {
-		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "a lens that this server has not made")
+		return nil, jsonrpc2.NewError(jsonrpc2.InvalidParams, "not a code lens of this server")
 	}
 	snap := s.Docs.Snapshot(session.AddressOf(uri.URI(data.URI)).Key)
 	return func(context.Context) (any, error) {

@@ -66,7 +66,7 @@ var commands = map[string]commandMethod{
 	},
 	commandToggle: onArgs(`{"setting": "hints" | "lint"}`, func(s *server, args toggleArgs) (connection.Work, error) {
 		if switches[args.Setting] == nil {
-			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q cannot be switched; %s and %s can", args.Setting, switchHints, switchLint)
+			return nil, jsonrpc2.Errorf(jsonrpc2.InvalidParams, "%q cannot be toggled; %s and %s can", args.Setting, switchHints, switchLint)
 		}
 		return func(context.Context) (any, error) {
 			return session.Answer(map[string]bool{args.Setting: s.flip(args.Setting)})

@@ -144,7 +144,7 @@ func (r *reader) take() error {
 	}
 	var m message
 	if err := json.Unmarshal(r.line, &m); err != nil {
-		return r.fail("it wrote what is no message: %.60q", r.line)
+		return r.fail("it wrote an invalid message: %.60q", r.line)
 	}
 	switch {
 	case m.Result != nil:

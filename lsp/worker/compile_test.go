@@ -157,7 +157,7 @@ func TestCompileFailures(t *testing.T) {
 		want string
 		code string
 	}{
-		"another dialect": {Request{Kind: KindCompile, Text: other, Func: "f"}, "no kernel", "DM804"},
+		"another dialect": {Request{Kind: KindCompile, Text: other, Func: "f"}, "another dialect", "DM804"},
 		"symbols":         {Request{Kind: KindCompile, Text: strings.ReplaceAll(text, "64x64xf32>", "?xf32, #dm.at<dims = [n]>>"), Func: "f"}, "n", "DM801"},
 		"kind":            {Request{Kind: "bake", Text: text, Func: "f"}, "bake", ""},
 	} {

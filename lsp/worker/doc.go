@@ -83,7 +83,7 @@ type Kernel struct {
 	First        int     `json:"first,omitempty"` // its lines in the CUDA text, 1-based; 0 where that was not asked for
 	Last         int     `json:"last,omitempty"`
 	PredictedNs  float64 `json:"predicted_ns"`
-	RoofNs       float64 `json:"roof_ns"`               // predicted, without the launch: what the machine's peaks allow
+	RoofNs       float64 `json:"roof_ns"`               // predicted, without the launch: what roofline bound
 	MeasuredNs   float64 `json:"measured_ns,omitempty"` // 0: not measured
 	ReadBytes    int64   `json:"read_bytes"`
 	WrittenBytes int64   `json:"written_bytes"`
@@ -134,8 +134,8 @@ const (
 
 // Codes documents them.
 var Codes = diag.Register([]diag.Code{
-	{Code: CodeDied, Name: "worker-died", Doc: "The process that ran the function ended without a result: it crashed, was killed, as the system does where memory runs out, or wrote invalid output.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
-	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less time than the cost model predicts for the machine that times are computed for.", Help: "more: the kernel falls short of what the machine can do; less: the figures of the machine are too careful, which dmir.toml can set right"},
+	{Code: CodeDied, Name: "worker-died", Doc: "The process that ran the function ended without a result: it crashed, was killed (for example because memory ran out), or wrote invalid output.", Help: "bind smaller sizes, or run it on the command line to see more: dmir run"},
+	{Code: CodeDiffers, Name: "prediction-differs", Doc: "A kernel took over a quarter more or less time than the cost model predicts for the machine that times are computed for.", Help: "if it took more, the kernel does not reach the machine's peaks; if less, the machine's figures are too low and can be corrected in dmir.toml"},
 	{Code: CodeSpills, Name: "registers-spilled", Doc: "The machine code of a kernel spills registers to memory, because a thread has too few. It is correct, but slower than predicted.", Help: "a smaller kernel, or two in its place, may need fewer"},
 	{Code: CodeTimeout, Name: "run-timeout", Doc: "The run took longer than the editor waits and was stopped.", Help: "run it on the command line, which waits: dmir run"},
 })

@@ -150,7 +150,7 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 
 // run runs the function on a device; one that can measure does so over runs runs.
 func (t *task) run(ctx context.Context, dev string, runs int) *Result {
-	t.note("making the inputs")
+	t.note("creating the inputs")
 	job := driver.Job{Program: t.program, Module: t.module, Fn: t.fn, Seed: uint64(t.req.Seed), Device: dev, Machine: t.program.Target, Runs: runs}
 	got, err := driver.Run(ctx, job, func(done, total int, o *ir.Op) {
 		t.progress(Progress{Done: done, Total: total, Line: lineOf(t.src, o)})
@@ -160,7 +160,7 @@ func (t *task) run(ctx context.Context, dev string, runs int) *Result {
 	}
 	res := t.res
 	res.Device, res.Title, res.Why, res.ElapsedNs = got.Device, got.Title, got.Why, got.Elapsed.Nanoseconds()
-	t.progress(Progress{Done: 1, Total: 1, Note: "looking at the results"})
+	t.progress(Progress{Done: 1, Total: 1, Note: "reading the results"})
 	for _, o := range got.Outputs {
 		if ctx.Err() != nil {
 			return t.failed(context.Cause(ctx))

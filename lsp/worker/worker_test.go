@@ -55,7 +55,7 @@ func TestRequest(t *testing.T) {
 	if !res.OK || len(res.Results) != 1 || res.Results[0].Name != "k" || !strings.Contains(res.Results[0].Summary, "mean") {
 		t.Errorf("result %+v", res)
 	}
-	if got := strings.Join(notes, ", "); got != "making the inputs, looking at the results" {
+	if got := strings.Join(notes, ", "); got != "creating the inputs, reading the results" {
 		t.Errorf("notes %s", got)
 	}
 	// The kernel's op stands on the kernel's line and does not count twice.

@@ -8,7 +8,7 @@ const codeTooMany = "DM722"
 var Codes = diag.Register([]diag.Code{
 	{
 		Code: codeTooMany, Name: "too-many-diagnostics",
-		Doc:  "An editor is shown the first thousand errors and the first thousand findings of a document. Fixing those brings the next ones.",
+		Doc:  "An editor is shown the first thousand errors and the first thousand findings of a document. The next ones are shown when those are fixed.",
 		Help: "the command line shows all: dmir lint",
 	},
 })

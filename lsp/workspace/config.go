@@ -153,7 +153,7 @@ func (w *Workspace) CloseConfig(a Address) {
 func unknownTarget(name string, conf *config.Config, used string) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "DM904", Name: "config-value", Severity: diag.Warning,
-		Message: fmt.Sprintf("the setting dmir.target names no machine: %q; times are for %s", name, used),
+		Message: fmt.Sprintf("the setting dmir.target is not a known machine: %q; times are for %s", name, used),
 	}
 	if near := diag.Suggest(name, conf.MachineNames()); near != "" {
 		d.Help = fmt.Sprintf("did you mean %q?", near)

@@ -39,7 +39,7 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 	read := func(m map[string]json.RawMessage, prefix, key string, into any) {
 		if raw, ok := m[key]; ok && string(raw) != "null" {
 			if err := json.Unmarshal(raw, into); err != nil {
-				errs = append(errs, fmt.Errorf("setting dmir.%s%s: %s is no %T", prefix, key, raw, into))
+				errs = append(errs, fmt.Errorf("setting dmir.%s%s: %s is not a %T", prefix, key, raw, into))
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func (s Settings) Decode(raw []byte) (Settings, []error) {
 		for name, v := range fields(raw, "dmir.bind") {
 			var n float64 // an editor may write 512.0
 			if json.Unmarshal(v, &n) != nil || n != math.Trunc(n) || n < 0 || n > 1<<53 {
-				errs = append(errs, fmt.Errorf("setting dmir.bind.%s: %s is no size", name, v))
+				errs = append(errs, fmt.Errorf("setting dmir.bind.%s: %s is not a size", name, v))
 				continue
 			}
 			bind[name] = int64(n)

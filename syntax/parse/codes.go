@@ -16,7 +16,7 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM004", Name: "too-many-errors", Doc: "The file has more syntax errors than are shown. It may not be MLIR at all.", Help: "correct the first errors, or check that this is the file you mean"},
 	{Code: "DM010", Name: "unclosed-bracket", Doc: "A bracket is opened and never closed before the next op begins.", Help: "add the missing bracket"},
 	{Code: "DM011", Name: "unmatched-bracket", Doc: "A closing bracket has no opening one.", Help: "remove the bracket, or add the opening one"},
-	{Code: "DM012", Name: "unclosed-region", Doc: "A region's closing brace is missing; the region was taken to end where the next function or the file's end begins.", Help: "add the missing `}`"},
+	{Code: "DM012", Name: "unclosed-region", Doc: "A region's closing brace is missing; dmir assumes that the region ends before the next function or at the end of the file.", Help: "add the missing `}`"},
 	{Code: "DM013", Name: "unclosed-string", Doc: "A string has no closing quote on its line.", Help: "add the closing `\"`; write a line end inside a string as `\\n`"},
 	{Code: "DM014", Name: "unclosed-resource", Doc: "A `{-#` section has no `#-}`.", Help: "add `#-}` at its end"},
 	{Code: "DM020", Name: "expected-op", Doc: "An op is expected here, and the text does not begin one.", Help: "an op is `%results = dialect.name operands : type`"},

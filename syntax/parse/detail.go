@@ -74,7 +74,7 @@ func (d *detailer) alias(op *ast.Op, src string) {
 		op.Sig = value
 	}
 	if v := d.lex.gather(op, src, c); v.Kind == lex.Value {
-		d.bad(op, src, newError("DM028", v.Start, v.End, "an alias stands for a type or an attribute, which hold no values such as %s", excerpt(src[v.Start:v.End])))
+		d.bad(op, src, newError("DM028", v.Start, v.End, "an alias names a type or an attribute, which cannot contain values such as %s", excerpt(src[v.Start:v.End])))
 	}
 }
 

@@ -226,7 +226,7 @@ func (x *exprScan) group(open lex.Token) (int, error) {
 			if _, o, ok := br.pop(t); o.Kind != lex.EOF {
 				return end, newError("DM042", o.Start, o.End, "this `%s` is never closed", x.cur.Text[o.Start:o.End])
 			} else if !ok && t.Kind != lex.RAngle {
-				return end, newError("DM042", t.Start, t.End, "this `%s` closes nothing", x.cur.Text[t.Start:t.End])
+				return end, newError("DM042", t.Start, t.End, "this `%s` has no opening bracket", x.cur.Text[t.Start:t.End])
 			}
 		default:
 			br.track(t)

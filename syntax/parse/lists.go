@@ -174,7 +174,7 @@ func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, 
 		switch comma := t; t.Kind {
 		case lex.Comma:
 			if t = c.Next(); t.Kind == lex.EOF {
-				return args, false, newError("DM026", comma.Start, comma.End, "expected an argument behind `,`")
+				return args, false, newError("DM026", comma.Start, comma.End, "expected an argument after `,`")
 			}
 		case lex.EOF:
 		default:

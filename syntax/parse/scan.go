@@ -194,7 +194,7 @@ func (s *scanner) op() *ast.Op {
 	case lex.String, lex.Ident:
 		h.form = s.named(h, false)
 	case lex.RBrace, lex.RParen, lex.RBrack:
-		s.report(h, "DM011", first.Start, first.End, "this `%s` closes nothing", s.slice(first))
+		s.report(h, "DM011", first.Start, first.End, "this `%s` has no opening bracket", s.slice(first))
 	case lex.BadString:
 		s.report(h, "DM013", first.Start, first.End, "this string is not closed on its line")
 	default:
@@ -301,7 +301,7 @@ func (s *scanner) header(h *head) {
 				s.unclosed(h)
 				return
 			default:
-				s.report(h, "DM011", t.Start, t.End, "this `%s` closes nothing", s.slice(t))
+				s.report(h, "DM011", t.Start, t.End, "this `%s` has no opening bracket", s.slice(t))
 			}
 		case lex.BadString:
 			s.report(h, "DM013", t.Start, t.End, "this string is not closed on its line")

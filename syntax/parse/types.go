@@ -165,7 +165,7 @@ func exprError(code, text string, err error) *Error {
 	}
 	start := min(u.Unexpected.Pos.Offset, len(text))
 	if u.Unexpected.EOF() {
-		return newError(code, max(0, start-1), len(text), "%s ends too early", what)
+		return newError(code, max(0, start-1), len(text), "%s is incomplete", what)
 	}
 	return newError(code, start, start+len(u.Unexpected.Value), "unexpected `%s` in %s", excerpt(u.Unexpected.Value), what)
 }

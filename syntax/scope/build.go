@@ -286,7 +286,7 @@ func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
 	}
 	b.occur(n, at, false)
 	if u.Index >= n.count {
-		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d, it stands for %s", u.Name, u.Index, diag.Count(int(n.count), "value")), ast.Pretty)
+		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d: it refers to %s", u.Name, u.Index, diag.Count(int(n.count), "value")), ast.Pretty)
 	}
 }
 

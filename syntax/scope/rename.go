@@ -71,7 +71,7 @@ func spelling(k Kind, name string) (string, error) {
 		if q, ok := strings.CutPrefix(bare, `"`); ok {
 			bare, ok = strings.CutSuffix(q, `"`)
 			if !ok || bare == "" || strings.ContainsAny(bare, "\"\\\n\r") {
-				return "", fmt.Errorf("%s is not a symbol: between the quotes goes text without quotes, backslashes and line ends", name)
+				return "", fmt.Errorf("%s is not a symbol: the text in quotes cannot contain quotes, backslashes or line ends", name)
 			}
 			return symbolSpelling(bare), nil
 		}

@@ -177,8 +177,8 @@ func TestDiagnostics(t *testing.T) {
 		{"redefined symbol", "func.func private @f()\nfunc.func private @f()", []string{"2:19 error DM095 @f is already defined (first defined here 1:19)"}},
 		{"undefined alias", "func.func private @f(!t)", []string{"1:22 error DM096 !t is not defined"}},
 		{"redefined alias", "#a = 1 : i32\n#a = 2 : i32", []string{"2:1 error DM097 #a is already defined (first defined here 1:1)"}},
-		{"no such result", "%x:2 = \"t.op\"() : () -> (i32, i32)\n\"t.use\"(%x#2) : (i32) -> ()", []string{"2:9 error DM098 %x has no result 2, it stands for 2 values"}},
-		{"an argument is one value", "func.func @f(%a: i32) { return %a#1 : i32 }", []string{"1:32 error DM098 %a has no result 1, it stands for 1 value"}},
+		{"no such result", "%x:2 = \"t.op\"() : () -> (i32, i32)\n\"t.use\"(%x#2) : (i32) -> ()", []string{"2:9 error DM098 %x has no result 2: it refers to 2 values"}},
+		{"an argument is one value", "func.func @f(%a: i32) { return %a#1 : i32 }", []string{"1:32 error DM098 %a has no result 1: it refers to 1 value"}},
 		{"in order of position", "func.func @f() {\n  return %x : !t\n}\n#a = 1\n#a = 1", []string{
 			"2:10 error DM090 %x is not defined", "2:15 error DM096 !t is not defined",
 			"5:1 error DM097 #a is already defined (first defined here 4:1)",

@@ -151,7 +151,7 @@ type child struct {
 }
 
 // errNoChild reports that there can be no child.
-var errNoChild = errors.New("no process of its own can be started for it")
+var errNoChild = errors.New("cannot start a separate process for it")
 
 func startChild() (*child, error) {
 	if !serves || inChild {
@@ -347,9 +347,9 @@ func located(ctx context.Context, name string, p *artifact.Program, inputs [][]b
 	case errors.As(err, &found):
 		return found
 	case err != nil:
-		fault.Found = "running the kernels one by one does not say which: " + err.Error()
+		fault.Found = "running the kernels one by one did not find the cause: " + err.Error()
 	default:
-		fault.Found = "none fails when they run one by one"
+		fault.Found = "no kernel fails when they run one by one"
 	}
 	return fault
 }
