@@ -360,7 +360,7 @@ func TestErrors(t *testing.T) {
   return %y : tensor<?x3xf64, #dm.at<dims = [n]>>
 }`, gradient.Options{Seeded: true}, "DM811", "line 2: dm.layer_norm has no derivative here: the derivative of dm.layer_norm needs sizes in numbers"},
 		{"recursion", "func.func @f(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @g(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}\nfunc.func private @g(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @f(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}", gradient.Options{}, "DM812", "line 2: @g calls itself"},
-		{"a declaration", "func.func @f(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @g(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}\nfunc.func private @g(tensor<f64>) -> tensor<f64>", gradient.Options{}, "DM812", "line 2: @g has no single block"},
+		{"a declaration", "func.func @f(%x: tensor<f64>) -> tensor<f64> {\n  %y = func.call @g(%x) : (tensor<f64>) -> tensor<f64>\n  return %y : tensor<f64>\n}\nfunc.func private @g(tensor<f64>) -> tensor<f64>", gradient.Options{}, "DM812", "line 2: the body of @g is not a single block that ends in return"},
 		{"no such argument", named("a value used thrice"), gradient.Options{Wrt: []int{1}}, "DM813", "line 1: @f has no argument 1"},
 		{"an integer", named("maps of several results"), gradient.Options{Wrt: []int{2}, Seeded: true}, "DM813", "argument %i of @f is tensor<3xi64>"},
 		{"no loss", named("an argument returned, and one not used"), gradient.Options{}, "DM814", "the first result of @f is not a floating-point scalar"},

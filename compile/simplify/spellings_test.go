@@ -365,10 +365,10 @@ var spellings = []spelling{
 ` + values, why: "the softmax is not over the keys"},
 	{name: "a hyperbolic tangent between", lines: product + `%s1 = dm.tanh %s : !s
 %p = dm.softmax %s1 : !s
-` + values, why: "dm.tanh stands between"},
+` + values, why: "dm.tanh is between"},
 	{name: "a scale of every head", args: ", %c: tensor<3x1x1xE>", lines: product + `%s1 = dm.mul %s, %c : (!s, tensor<3x1x1xE>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, why: "multiplied with what is no number"},
+` + values, why: "multiplied by a value that is not a constant number"},
 	{name: "two masks", args: ", %m: tensor<7xE>, %n: tensor<5x7xE>", lines: product + `%s1 = dm.add %s, %m : (!s, tensor<7xE>) -> !s
 %s2 = dm.add %s1, %n : (!s, tensor<5x7xE>) -> !s
 %p = dm.softmax %s2 : !s
@@ -381,7 +381,7 @@ var spellings = []spelling{
 	{name: "a choice of zero", args: ", %seen: tensor<7xi1>", lines: product + `%zero = dm.constant dense<0.0> : tensor<E>
 %s1 = dm.select %seen, %s, %zero : (tensor<7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, why: "replaced by 0, which is no mask"},
+` + values, why: "replaced by 0, which is not a mask"},
 	{name: "divided by the sums of queries", lines: product + `%e = dm.exp %s : !s
 %n = dm.reduce add %e, dims = [2], keep_dims = true : (!s) -> tensor<2x3x1x7xE>
 %p = dm.div %e, %n : (!s, tensor<2x3x1x7xE>) -> !s

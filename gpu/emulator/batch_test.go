@@ -68,7 +68,7 @@ func TestRunBatch(t *testing.T) {
 	if !errors.As(out[5].Err, &text) || !strings.Contains(text.Output, "nonsense") {
 		t.Errorf("got %v", out[5].Err)
 	}
-	if out[6].Err == nil || !strings.Contains(out[6].Err.Error(), "no name") {
+	if out[6].Err == nil || !strings.Contains(out[6].Err.Error(), "not a valid name") {
 		t.Errorf("got %v", out[6].Err)
 	}
 }

@@ -100,7 +100,7 @@ func TestBadPrograms(t *testing.T) {
 		{"a shape that is too large", func(p *artifact.Program) { p.Buffers[3].Shape = []int64{1001} }, "do not fit into its 4000 bytes"},
 		{"too many threads", func(p *artifact.Program) { p.Kernels[0].Block.Threads = 2048 }, "2048 threads in a block"},
 		{"a cluster", func(p *artifact.Program) { p.Kernels[0].Block.Cluster = 2 }, "clusters of blocks are not emulated"},
-		{"a name that is none", func(p *artifact.Program) { p.Kernels[0].Name = "a;b" }, "is no name"},
+		{"a name that is none", func(p *artifact.Program) { p.Kernels[0].Name = "a;b" }, "is not a valid name"},
 		{"text that is none", func(p *artifact.Program) { p.Source += "\nint broken = ;\n" }, "does not compile"},
 	} {
 		p := artifacttest.Program()

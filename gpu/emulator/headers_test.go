@@ -22,8 +22,8 @@ func TestProgramsHeaders(t *testing.T) {
 		{"another version", []artifact.Header{{Name: own.Name, Text: strings.Replace(own.Text, "+ 1", "+ 2", 1)}}, ""},
 		{"none", nil, "shifted.cuh"},
 		{"not the emulation's", []artifact.Header{own, {Name: "types.cuh", Text: "#error"}, {Name: "emu.cuh", Text: "#error"}}, ""},
-		{"a name that leads elsewhere", []artifact.Header{{Name: "../dm.cuh"}}, "is no name for a header"},
-		{"a program's name", []artifact.Header{{Name: "main.cc"}}, "is no name for a header"},
+		{"a name that leads elsewhere", []artifact.Header{{Name: "../dm.cuh"}}, "is not a valid name for a header"},
+		{"a program's name", []artifact.Header{{Name: "main.cc"}}, "is not a valid name for a header"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := artifacttest.Program()
