@@ -241,7 +241,7 @@ func TestProfileCommand(t *testing.T) {
 	// The reference executor is the best device to run on, and says so.
 	if feature.DevicesFor("auto").Run == "reference" {
 		e.must("workspace/executeCommand", command("dmir.run", ""), &res)
-		if !strings.Contains(res.Message, "on reference (no GPU is here") {
+		if !strings.Contains(res.Message, "on reference (this machine has no GPU") {
 			t.Errorf("message %q", res.Message)
 		}
 	}
@@ -359,7 +359,7 @@ func TestKernelFault(t *testing.T) {
 // A worker that compiles and hangs, dies or is cancelled leaves an answer, and a
 // server that goes on.
 func TestBadBuilds(t *testing.T) {
-	for how, want := range map[string]string{"crash": "// @f was not compiled: the worker process died", "hang": "// @f was stopped after", "noise": "no message"} {
+	for how, want := range map[string]string{"crash": "// @f was not compiled: the worker process died", "hang": "// @f was stopped after", "noise": "invalid message"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			e := connect(t, Options{Worker: workerCommand(how), RunTimeout: failingRun{worker: how}.timeout()}, nil)

@@ -94,7 +94,7 @@ func TestRunFailures(t *testing.T) {
 		"leaves silently":    {worker: "leave", want: "ended without a result", code: "DM720"},
 		"floods":             {worker: "flood", want: "wrote more than", code: "DM720"},
 		"a line without end": {worker: "long line", want: "a line of more than", code: "DM720"},
-		"noise":              {worker: "noise", want: "no message", code: "DM720"},
+		"noise":              {worker: "noise", want: "invalid message", code: "DM720"},
 		"hangs":              {worker: "hang", want: "was stopped after 1s, in line 2", code: "DM721", line: 2},
 		"program in error":   {worker: "sound", text: strings.Replace(program, "%s :", "%q :", 1), want: "line 3: %q is not defined"},
 		"unbound size":       {worker: "sound", text: strings.ReplaceAll(program, "4x8xf32>", "?x8xf32, #dm.at<dims = [n]>>"), want: `"n"`, code: "DM701"},
