@@ -109,6 +109,19 @@ export class Workbench {
     return this.page.locator(".quick-input-widget .quick-input-box input");
   }
 
+  /** Sizes the window. A workbench that has just opened may miss the event, so the event is sent until the layout follows. */
+  async resize(width: number, height: number): Promise<void> {
+    await this.page.setViewportSize({ width, height });
+    await this.again(`a window of ${width} by ${height}`, async () => {
+      await this.page.evaluate("window.dispatchEvent(new Event('resize'))");
+      await this.page.waitForFunction(
+        "document.querySelector('.monaco-workbench')?.clientHeight === window.innerHeight",
+        undefined,
+        brief,
+      );
+    });
+  }
+
   /** Moves the cursor to a place of the file, counted from one. */
   async goTo(line: number, column: number): Promise<void> {
     await this.again(`the cursor at ${line}:${column}`, async () => {

@@ -32,7 +32,7 @@ export const editingScenes: Scene[] = [
     settings: () => ({ "dmir.run.device": "reference", "workbench.colorTheme": "Default Light Modern" }),
     file: "examples/bert_encoder.dmir",
     play: async (wb) => {
-      await wb.page.setViewportSize({ width: 1360, height: 1000 });
+      await wb.resize(1360, 1000);
       await wb.page.keyboard.press("Control+B");
       await wb.lens(/^Run/).first().waitFor();
       await wb.goTo(50, 1);

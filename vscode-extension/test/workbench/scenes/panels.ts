@@ -17,7 +17,7 @@ export const panelScenes: Scene[] = [
     settings: () => dark,
     file: "examples/bert_encoder.dmir",
     play: async (wb) => {
-      await wb.page.setViewportSize({ width: 1600, height: 900 });
+      await wb.resize(1600, 900);
       await wb.page.keyboard.press("Control+B");
       await wb.lens(/^Roofline/).first().click();
       await wb.tab("Roofline @bert_encoder").waitFor();
@@ -56,7 +56,7 @@ export const panelScenes: Scene[] = [
     settings: () => ({ ...light, "dmir.heat": "time" }),
     file: "examples/bert_encoder.dmir",
     play: async (wb) => {
-      await wb.page.setViewportSize({ width: 1360, height: 900 });
+      await wb.resize(1360, 900);
       await wb.page.keyboard.press("Control+B");
       await wb.lens(/^Run/).first().waitFor();
       await wb.goTo(50, 1);
@@ -157,7 +157,7 @@ export const panelScenes: Scene[] = [
     settings: () => light,
     file: "ffn.dmir",
     play: async (wb) => {
-      await wb.page.setViewportSize({ width: 1400, height: 1000 });
+      await wb.resize(1400, 1000);
       await wb.page.keyboard.press("Control+Shift+X");
       await wb.page.locator(".extensions-list .monaco-list-row", { hasText: "dmir" }).first().click();
       await wb.page.locator(".extension-editor .name", { hasText: "dmir" }).waitFor();
