@@ -25,7 +25,7 @@ func TestPeak(t *testing.T) {
   %c = dm.exp %b : T
   %d = dm.add %a, %c : T
   return %d : T`, "4000"},
-		{"a value that nobody uses lives while it is made", "%x: T", "T", `
+		{"a value without uses lives while it is made", "%x: T", "T", `
   %a = dm.exp %x : T
   %b = dm.exp %x : T
   %c = dm.exp %a : T

@@ -511,7 +511,7 @@ func TestContractionTypes(t *testing.T) {
 // slot back too early, reading an operand at other addresses than it lies at.
 func TestBulkIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, old, now string }{
-		{"nobody waits for a product", "products_wait<1>()", "products_wait<2>()"},
+		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},
 		{"fewer arrivals", "barrier_make(empty, i, 8)", "barrier_make(empty, i, 1)"},
 		{"more bytes announced", "(size_a + size_b) * 2)", "(size_a + size_b) * 2 + 16)"},

@@ -24,7 +24,7 @@ func controlRules() []Rule {
 			Ops: []string{"kernel"}, apply: kernelEmpty,
 		},
 		{
-			Name: "result-unused", Doc: "The mask of a dropout that nobody uses is not written.",
+			Name: "result-unused", Doc: "The mask of a dropout without uses is not written.",
 			Ops: []string{"dropout"}, apply: resultUnused,
 		},
 	}

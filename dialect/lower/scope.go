@@ -61,7 +61,7 @@ func newScope(outer *scope) *scope {
 	return &scope{outer: outer, names: map[string]entry{}, pending: map[string][]pendingUse{}}
 }
 
-// renew makes s, of whose names nobody speaks any more, a new scope, with room
+// renew makes s, whose names have no references any more, a new scope, with room
 // for n names.
 func (s *scope) renew(outer *scope, n int) *scope {
 	if s.names == nil || n > cap(s.log) || cap(s.log) > 8*(n+slabSize) { // to empty a large table takes long

@@ -247,7 +247,7 @@ func (c *comparison) uses(g, w *ir.Value) {
 	}
 }
 
-// rounds is how often the test begins anew; DMIR_ROUNDS asks for more.
+// rounds is how often the test starts again; DMIR_ROUNDS asks for more.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("DMIR_ROUNDS")); err == nil {
 		return n

@@ -13,7 +13,7 @@ import (
 )
 
 // functions follows a change after which some functions stand where others did.
-// Nobody else may speak of them: what a call means depends on its callee.
+// Nothing else may refer to them: what a call means depends on its callee.
 func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool) {
 	if len(u.sections) != 1 {
 		return nil, false

@@ -49,7 +49,7 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	return dim.Const(count)
 }
 
-// windowTraffic is what an op moves whose window w goes over the last dimensions
+// windowTraffic is what an op moves whose window w slides over the last dimensions
 // of operand 0.
 func windowTraffic(o *ir.Op, w *window, p *Problem) (read []dim.Dim, written dim.Dim) {
 	read, written = wholeTraffic(o)

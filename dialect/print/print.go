@@ -4,7 +4,7 @@
 //
 // Names of values are kept where they are legal and free. Aliases are expanded.
 // Ops of other dialects in a form of their own are printed as they were
-// written, with their regions printed anew.
+// written, with their regions printed again.
 package print
 
 import (
@@ -373,7 +373,7 @@ func plain(a types.Attr) types.Attr {
 	return a
 }
 
-// custom prints an op of another dialect as it was written, its regions anew.
+// custom prints an op of another dialect as it was written, its regions printed again.
 func (p *printer) custom(o *ir.Op, depth int) {
 	t, src := origin.Tree(o), p.m.Src
 	if len(t.Regions) != len(o.Regions) {

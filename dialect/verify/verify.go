@@ -61,7 +61,7 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 		wg.Go(func() {
 			defer func() {
 				if r := recover(); r != nil {
-					crash.Store(&r) // for whoever asked, who can keep it from ending the process
+					crash.Store(&r) // for the caller, which can keep it from ending the process
 				}
 			}()
 			look()

@@ -8,7 +8,7 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 )
 
-// An input must be given anew where a step writes it, or its bytes serve another
+// An input must be given again where a step writes it, or its bytes serve another
 // buffer after its last use.
 func TestOverwritten(t *testing.T) {
 	for _, c := range []struct {

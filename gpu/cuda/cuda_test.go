@@ -129,7 +129,7 @@ func TestLaunchAttributes(t *testing.T) {
 		t.Errorf("maps %q, want %q", f.maps, want)
 	}
 	if !slices.Contains(f.calls, "set scaled 8 102400") {
-		t.Errorf("nobody asked for 100 KiB of shared memory: %q", f.calls)
+		t.Errorf("no call asked for 100 KiB of shared memory: %q", f.calls)
 	}
 	if err := s.Close(); err != nil || f.left() != "" {
 		t.Errorf("closed: %v; left %s", err, f.left())

@@ -260,7 +260,7 @@ func (f *fake) api() *api {
 				}
 				f.memory, f.base = make([]byte, n), fakeBase
 				for i := range f.memory {
-					f.memory[i] = 0xcd // what nobody wrote is no zero
+					f.memory[i] = 0xcd // unwritten memory is not zero
 				}
 				*p = f.base
 			}

@@ -84,10 +84,10 @@ func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, sweep deviceVA
 	if err != nil {
 		return err
 	}
-	anew := s.p.Overwritten()
+	overwritten := s.p.Overwritten()
 	var total []float64
 	for run := range t.Runs + 1 { // the first warms up
-		if err := s.ready(inputs, anew, sweep); err != nil {
+		if err := s.ready(inputs, overwritten, sweep); err != nil {
 			return err
 		}
 		if err := s.a.check("cuEventRecord", s.a.EventRecord(from, s.streams[0])); err != nil {
@@ -141,10 +141,10 @@ func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, sweep deviceVA
 	if err != nil {
 		return err
 	}
-	anew := s.p.Overwritten()
+	overwritten := s.p.Overwritten()
 	steps := make([][]float64, len(s.p.Steps))
 	for run := range t.Runs + 1 {
-		if err = s.ready(inputs, anew, sweep); err != nil {
+		if err = s.ready(inputs, overwritten, sweep); err != nil {
 			break
 		}
 		if err = s.replay(ctx, exec); err != nil {
@@ -183,12 +183,12 @@ func (s *Session) timeRounds(ctx context.Context, inputs [][]byte, sweep deviceV
 			return err
 		}
 	}
-	anew := s.p.Overwritten()
+	overwritten := s.p.Overwritten()
 	on := s.streams[0]
 	mark := func(i int) error { return s.a.check("cuEventRecord", s.a.EventRecord(marks[i], on)) }
 	steps := make([][]float64, len(s.p.Steps))
 	for run := range t.Runs + 1 {
-		if err := s.ready(inputs, anew, sweep); err != nil {
+		if err := s.ready(inputs, overwritten, sweep); err != nil {
 			return err
 		}
 		sum := make([]float64, len(steps))

@@ -105,12 +105,12 @@ func TestBulkCopies(t *testing.T) {
 		kind   Kind
 		line   string // the comment at its end
 	}{
-		{"nobody waits for the tile", map[string]string{"WAIT_FULL": ""}, Async, "// read"},
-		{"nobody waits for an empty slot", map[string]string{"WAIT_EMPTY": ""}, Async, "// expects"},
+		{"no thread waits for the tile", map[string]string{"WAIT_FULL": ""}, Async, "// read"},
+		{"no thread waits for an empty slot", map[string]string{"WAIT_EMPTY": ""}, Async, "// expects"},
 		{"the slot is handed back too early", map[string]string{"WAIT_FULL": "dm::barrier_wait(full, t % 2, t / 2 & 1); if (dm::lane() == 0) dm::barrier_arrive(empty, t % 2);", "ARRIVE": ""}, Race, "// load"},
-		{"nobody hands the slot back", map[string]string{"ARRIVE": ""}, Deadlock, "// awaits"},
+		{"no thread releases the slot", map[string]string{"ARRIVE": ""}, Deadlock, "// awaits"},
 		{"fewer bytes come than were announced", map[string]string{"BYTES": "4096"}, Deadlock, "// awaits"},
-		{"nobody is told of the barriers", map[string]string{"READY": ""}, Async, "// waits"},
+		{"the barriers are not published", map[string]string{"READY": ""}, Async, "// waits"},
 		{"no barrier of the block before the first use", map[string]string{"SYNC": ""}, Race, "// awaits"},
 		{"a place that is not there", map[string]string{"ROW": "+ 1"}, "", ""},
 	} {

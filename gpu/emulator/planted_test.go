@@ -182,7 +182,7 @@ var plantedBugs = []planted{
   volatile int n = BUG;
   while (n) {}
   y.store(dm::block() * 64 + dm::thread(), v);`, "1", "0"},
-	{"warps of a named barrier that nobody completes", Divergence, "", `
+	{"warps of a named barrier that no warp completes", Divergence, "", `
   if (dm::warp() == 0) {
     dm::sync_named(1, BUG); // here
   }

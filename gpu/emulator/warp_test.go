@@ -185,7 +185,7 @@ func TestTF32(t *testing.T) {
 	}
 }
 
-// What a step moves is counted once an element, whoever reads it; what it asks
+// What a step moves is counted once an element, whichever thread reads it; what it asks
 // for, every time. Blocks of one element of every type.
 func TestCounts(t *testing.T) {
 	needCompiler(t)

@@ -73,8 +73,8 @@ func (p *progress) done() {
 	p.pool.Wait()
 }
 
-// The columns that a table takes: at least those it needs, 120 where nobody
-// reports how many there are, and no more than a line that can be read.
+// The columns that a table takes: at least those it needs, 120 if the terminal
+// does not report its width, and no more than a line that can be read.
 const (
 	narrow = 60
 	usual  = 120

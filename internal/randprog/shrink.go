@@ -230,7 +230,7 @@ func reductions(text string) func(yield func(string) bool) {
 			}
 		}
 		for i, s := range f.body {
-			if t, ok := dissolved(s); ok {
+			if t, ok := inlined(s); ok {
 				g := f
 				g.body = slices.Clone(f.body)
 				g.body[i].text = t
@@ -285,9 +285,9 @@ func (f form) instead(i int, result, name string) string {
 	return f.text()
 }
 
-// dissolved is what stands in the first region of a kernel or a branch, under the
+// inlined is what stands in the first region of a kernel or a branch, under the
 // names of what the op gives.
-func dissolved(s statement) (string, bool) {
+func inlined(s statement) (string, bool) {
 	if !strings.Contains(s.text, "= dm.kernel ") && !strings.Contains(s.text, "= dm.if ") {
 		return "", false
 	}

@@ -11,7 +11,7 @@
 //   - No other origin may read or post: there are no CORS headers, posts must be
 //     JSON from the page's own origin, and the cookie is SameSite=Strict.
 //   - The page may load nothing, run no script but its own, and be framed by
-//     nobody: a Content-Security-Policy with a nonce says so.
+//     no other page: a Content-Security-Policy with a nonce forbids it.
 //   - Bodies, headers, connections and open streams are limited.
 package loopback
 

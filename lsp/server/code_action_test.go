@@ -135,7 +135,7 @@ func TestActionKinds(t *testing.T) {
 		}
 		for _, a := range e.actions(t, ffn, "dm.kernel", "", "") {
 			if *a.Kind == fixAll {
-				t.Error("what is applied to the whole file is offered where nobody asked for it")
+				t.Error("what is applied to the whole file is offered without a request for it")
 			}
 		}
 	}

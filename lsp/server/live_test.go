@@ -375,13 +375,13 @@ func TestPanelInBrowser(t *testing.T) {
 			events <- fmt.Sprint(m.Type, " ", m.Line, m.Data.Function)
 		}
 	}()
-	hears := func() string {
+	shown := func() string {
 		t.Helper()
 		select {
 		case event := <-events:
 			return event
 		case <-time.After(patient):
-			t.Fatal("the page hears nothing")
+			t.Fatal("the page gets no event")
 			return ""
 		}
 	}
@@ -413,23 +413,23 @@ func TestPanelInBrowser(t *testing.T) {
 	}
 
 	e.notify("dmir/select", at(2, 4))
-	if got := hears(); got != "select 3" {
-		t.Errorf("the page hears %q", got)
+	if got := shown(); got != "select 3" {
+		t.Errorf("the page got %q", got)
 	}
 	var marks []protocol.DocumentHighlight
 	e.must("textDocument/documentHighlight", at(4, 5), &marks)
-	if got := hears(); got != "select 5" {
-		t.Errorf("the page hears %q", got)
+	if got := shown(); got != "select 5" {
+		t.Errorf("the page got %q", got)
 	}
 	e.change(2, edit(9, 0, 9, 0, "func.func @g(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"))
-	if got := hears(); got != "data 0ffn" {
-		t.Errorf("after an edit the page hears %q", got)
+	if got := shown(); got != "data 0ffn" {
+		t.Errorf("after an edit the page got %q", got)
 	}
 	if status := post("function", `{"name":"g"}`); status != 204 {
 		t.Errorf("another function: %d", status)
 	}
-	if got := hears(); got != "data 0g" {
-		t.Errorf("the page hears %q", got)
+	if got := shown(); got != "data 0g" {
+		t.Errorf("the page got %q", got)
 	}
 	e.notify("textDocument/didClose", doc)
 	if _, more := <-events; more {

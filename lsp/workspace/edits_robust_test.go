@@ -30,8 +30,8 @@ var (
 	editSeed  = flag.Uint64("seed", 1, "first seed of TestEditsEqualFreshOpen")
 )
 
-// TestEditsEqualFreshOpen edits documents at random, as people do and as nobody
-// does, and holds the state after each step to that of the same text opened
+// TestEditsEqualFreshOpen edits documents at random, as people do and in unusual ways,
+// and holds the state after each step to that of the same text opened
 // afresh: text, diagnostics, findings, hints, names, outline, colours, costs,
 // and what is answered at places of the text. A sequence that fails is made
 // smaller and printed.
