@@ -38,7 +38,7 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 	q, k, v := shapes[0], shapes[1], shapes[2]
 	n := len(q)
 	a := &attention{
-		o: o, elem: kernel.ElemOf(o.Operands[0]), sum: types.F32, heads: 1, group: 1,
+		o: o, elem: o.Operands[0].Elem(), sum: types.F32, heads: 1, group: 1,
 		queries: q[n-2], keys: k[n-2], depth: q[n-1], value: v[n-1], batch: q[:n-2],
 	}
 	if a.elem == types.F64 {

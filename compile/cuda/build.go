@@ -225,7 +225,7 @@ func (b *builder) buffers() error {
 			for _, d := range buf.Shape {
 				n *= d
 			}
-			buf.Bytes = n * kernel.ElemOf(p.Value).Bytes()
+			buf.Bytes = n * p.Value.Elem().Bytes()
 			buf.Offset = b.out.Workspace
 			b.out.Workspace += aligned(buf.Bytes)
 		}
@@ -272,7 +272,7 @@ func (b *builder) outputs(fn *ir.Func) error {
 func bufferOf(p schedule.Buffer) artifact.Buffer {
 	shape, _ := kernel.ShapeOf(p.Value)
 	buf := artifact.Buffer{
-		Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: kernel.ElemOf(p.Value).String(), Shape: shape, Kind: p.Kind,
+		Name: strings.TrimPrefix(p.Value.Name, "%"), Elem: p.Value.Elem().String(), Shape: shape, Kind: p.Kind,
 		Offset: p.Offset, Bytes: p.Bytes, First: p.First, Last: p.Last,
 	}
 	if t := p.Value.Tensor(); t != nil {

@@ -108,7 +108,7 @@ func (p *contraction) combineLaunches(l *launch, ns *names, r *results) (all []*
 				e.bind(f.Kept.M, cpp("(%s %% %d)", i, inner))
 			}
 			e.bind(f.Kept.Z, cpp("(%s / %d)", i, inner))
-			e.line("%s.store(%s, dm::narrow<%s>(%s))", out, e.index(f.At), storage(kernel.ElemOf(f.Value)), sum)
+			e.line("%s.store(%s, dm::narrow<%s>(%s))", out, e.index(f.At), storage(f.Value.Elem()), sum)
 			return nil
 		}
 		all = append(all, join)

@@ -173,7 +173,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	var args []*tensor.Tensor
 	for _, v := range fn.Args {
 		shape, _ := kernel.ShapeOf(v)
-		elem := kernel.ElemOf(v)
+		elem := v.Elem()
 		ints := make([]int, len(shape))
 		for d, n := range shape {
 			ints[d] = int(n)
@@ -186,11 +186,11 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	}
 	for _, v := range outs {
 		shape, _ := kernel.ShapeOf(v)
-		n := kernel.ElemOf(v).Bytes()
+		n := v.Elem().Bytes()
 		for _, d := range shape {
 			n *= d
 		}
-		buffer[v] = c.alloc(p.name+v.Name, kernel.ElemOf(v), shape, artifact.Output, n)
+		buffer[v] = c.alloc(p.name+v.Name, v.Elem(), shape, artifact.Output, n)
 		c.out.Outputs = append(c.out.Outputs, buffer[v])
 		c.deep = append(c.deep, deep)
 		steps := len(f.Ops)

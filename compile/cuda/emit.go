@@ -324,7 +324,7 @@ func approximate(outs []kernel.Out) map[*kernel.Expr]bool {
 		kernel.Walk(o.X, func(x *kernel.Expr) {
 			switch {
 			case x.Op != "exp" || register(x.Elem) != "float":
-			case small(kernel.ElemOf(o.Value)):
+			case small(o.Value.Elem()):
 				out[x] = true
 			default:
 				exact[x] = true

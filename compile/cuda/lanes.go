@@ -252,7 +252,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 		if l.lane == nil {
 			continue
 		}
-		elem := kernel.ElemOf(o.Value)
+		elem := o.Value.Elem()
 		w := width(elem, l.n)
 		base, ok := l.contiguous(o.At, l.lane, w)
 		if !ok || w == 1 {
@@ -265,7 +265,7 @@ func (l *lanes) storeAll(outs []kernel.Out, xs []*kernel.Expr, more func(j code)
 		// A result may overwrite operands of others.
 		values := make([]code, len(outs))
 		for i, o := range outs {
-			values[i] = l.stored(o.X, kernel.ElemOf(o.Value))
+			values[i] = l.stored(o.X, o.Value.Elem())
 		}
 		for i, o := range outs {
 			if v := vectors[i]; v.name != "" {
@@ -296,7 +296,7 @@ func (l *lanes) storeUnder(o kernel.Out) {
 	if !ok {
 		l.each(func(code) {
 			l.when(o.If, func() {
-				l.lineOf(o.Value.Op, "%s.store(%s, %s)", l.param(o.Value), l.index(o.At), l.stored(o.X, kernel.ElemOf(o.Value)))
+				l.lineOf(o.Value.Op, "%s.store(%s, %s)", l.param(o.Value), l.index(o.At), l.stored(o.X, o.Value.Elem()))
 			})
 		})
 		return

@@ -106,7 +106,7 @@ func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, writ
 func cumsum(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
-	elem := kernel.ElemOf(o.Results[0])
+	elem := o.Results[0].Elem()
 	return libraryLaunch(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
 		const s ident = "s"
 		sum := register(elem)
@@ -156,7 +156,7 @@ func comesBefore(elem types.Elem, falling bool) code {
 func argmax(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
-	elem := kernel.ElemOf(o.Operands[0])
+	elem := o.Operands[0].Elem()
 	return libraryLaunch(f, "argmax", 128, ceil(l.lines, 4), func(u *unit, x ident, results []ident) {
 		const m ident = "m"
 		better := comesBefore(elem, true)
@@ -180,7 +180,7 @@ func argmax(f *kernel.Form) singleLaunch {
 		u.line("const dm::i32 %s = dm::shuffle_xor(%s, %s)", def(atB), atA, m)
 		u.add(take)
 		u.leave()
-		u.oneLine(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(kernel.ElemOf(o.Results[0])), atA), "if (dm::lane() == 0)")
+		u.oneLine(cpp("%s.store(%s, %s(%s))", results[0], lineVar, storage(o.Results[0].Elem()), atA), "if (dm::lane() == 0)")
 	})
 }
 
@@ -189,7 +189,7 @@ func argmax(f *kernel.Form) singleLaunch {
 func ordered(f *kernel.Form) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
-	elem := kernel.ElemOf(o.Operands[0])
+	elem := o.Operands[0].Elem()
 	most, falling := l.n, op.Bool(o, "descending")
 	if o.Name == "dm.top_k" {
 		most, falling = op.Int(o, "k"), op.Bool(o, "largest")
@@ -212,7 +212,7 @@ func ordered(f *kernel.Form) singleLaunch {
 			u.line("%s.store(%s, dm::narrow<%s>(%s))", results[0], l.at(to, rank), storage(elem), elemA)
 		}
 		if len(results) > 1 && results[1] != "" {
-			u.line("%s.store(%s, %s(%s))", results[1], l.at(to, rank), storage(kernel.ElemOf(o.Results[1])), atA)
+			u.line("%s.store(%s, %s(%s))", results[1], l.at(to, rank), storage(o.Results[1].Elem()), atA)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (n *names) add(v *ir.Value, mode artifact.Mode) ident {
 	}
 	name := n.free(identifier(v.Name))
 	n.of[v] = name
-	n.params = append(n.params, param{name: name, elem: kernel.ElemOf(v), mode: mode, value: v})
+	n.params = append(n.params, param{name: name, elem: v.Elem(), mode: mode, value: v})
 	return name
 }
 

@@ -15,7 +15,7 @@ const blockThreads = 256
 func vectorOf(f *kernel.Form, n func(kernel.Out) int64) int64 {
 	least := int64(8)
 	for _, v := range f.Outputs {
-		least = min(least, kernel.ElemOf(v).Bytes())
+		least = min(least, v.Elem().Bytes())
 	}
 	v := min(8, 16/least)
 	for _, o := range f.Outs {

@@ -142,7 +142,7 @@ func widestOf(f *kernel.Form) int64 {
 	for _, o := range f.Outs {
 		switch o.Level {
 		case kernel.PerElement:
-			widest = max(widest, kernel.ElemOf(o.Value).Bytes())
+			widest = max(widest, o.Value.Elem().Bytes())
 			see(o.X)
 		case kernel.PerRow:
 			see(o.X)

@@ -72,7 +72,7 @@ func (k *rowKernel) outputs() {
 		case kernel.PerRow:
 			k.of(o.Value.Op)
 			k.open("if (%s == 0)", first)
-			elem := kernel.ElemOf(o.Value)
+			elem := o.Value.Elem()
 			l := k.lanes(nil, 1)
 			k.lineOf(o.Value.Op, "%s.store(%s, %s)", k.param(o.Value), k.index(o.At), l.stored(o.X, elem))
 			l.end()

@@ -63,14 +63,6 @@ func (e *evaluator) fail(o *ir.Op, elem types.Elem, format string, args ...any) 
 	return e.number(elem, 0)
 }
 
-// ElemOf is the element type of a tensor or scalar value.
-func ElemOf(v *ir.Value) types.Elem {
-	if s, ok := v.Type.(types.Scalar); ok {
-		return s.Elem
-	}
-	return v.Tensor().Elem
-}
-
 // ShapeOf is the shape of a value in numbers; ok is false where a size is a symbol.
 func ShapeOf(v *ir.Value) (shape []int64, ok bool) {
 	t := v.Tensor()
@@ -123,9 +115,9 @@ func (e *evaluator) at(v *ir.Value, idx []Index) *Expr {
 	var x *Expr
 	switch {
 	case v.Op != nil && v.Op.Name == op.Constant && splat(v.Op) != nil:
-		x = splat(v.Op).number(e.Space, ElemOf(v))
+		x = splat(v.Op).number(e.Space, v.Elem())
 	case v.Op == nil || !e.inside[v.Op]:
-		x = e.expr(Expr{Op: Load, Elem: ElemOf(v), Buf: v, At: Place(v, idx)})
+		x = e.expr(Expr{Op: Load, Elem: v.Elem(), Buf: v, At: Place(v, idx)})
 	default:
 		outer := e.from
 		e.from = v.Op
@@ -219,7 +211,7 @@ func init() {
 
 // op is the element at idx of v, a result of o.
 func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(v)
+	elem := v.Elem()
 	if f := elements[o.Name]; f != nil {
 		return f(e, v, o, idx)
 	}
@@ -248,7 +240,7 @@ func (e *evaluator) op(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 // convert is the operand's element in the result's type. A conversion to
 // integers is discontinuous.
 func (e *evaluator) convert(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
+	elem := o.Results[0].Elem()
 	x := e.at(o.Operands[0], idx)
 	if x.Elem == elem {
 		return x
@@ -274,7 +266,7 @@ func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) iota(o *ir.Op, idx []Index) *Expr {
-	return e.expr(Expr{Op: Count, Elem: ElemOf(o.Results[0]), At: idx[int(op.Int(o, "dim"))]})
+	return e.expr(Expr{Op: Count, Elem: o.Results[0].Elem(), At: idx[int(op.Int(o, "dim"))]})
 }
 
 // composite is the expression of v, a result of o, in the expansion of o; nil
@@ -312,7 +304,7 @@ func (e *evaluator) rounded(x *Expr) *Expr {
 }
 
 func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
-	elem, rate := ElemOf(v), op.Float(o, "rate")
+	elem, rate := v.Elem(), op.Float(o, "rate")
 	keep := e.expr(Expr{
 		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(o.Operands[0])),
 		Int: int64(math.Ceil(rate * 0x1p32)), // as tensor.Threshold
@@ -328,7 +320,7 @@ func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) rng(v *ir.Value, o *ir.Op, idx []Index) *Expr {
-	x := Expr{Op: Random, Elem: ElemOf(v), Kind: op.Str(o, "distribution"), Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(v))}
+	x := Expr{Op: Random, Elem: v.Elem(), Kind: op.Str(o, "distribution"), Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(v))}
 	if x.Kind == "normal" {
 		x.Par = [2]float64{op.Float(o, "mean"), op.Float(o, "stddev")}
 	} else {
@@ -342,7 +334,7 @@ func (e *evaluator) rng(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 
 // region evaluates the scalar region of a dm.map on the operands' elements.
 func (e *evaluator) region(v *ir.Value, o *ir.Op, idx []Index) *Expr {
-	elem, body := ElemOf(v), o.Body(0)
+	elem, body := v.Elem(), o.Body(0)
 	if body == nil || len(body.Args) != len(o.Operands) || len(o.Regions[0].Blocks) != 1 {
 		return e.fail(o, elem, "dm.map with a region that branches")
 	}

@@ -30,7 +30,7 @@ func (e *evaluator) move(o *ir.Op, m *op.Move, idx []Index) *Expr {
 		parts = append(parts, part{append(conds, inside...), e.at(x, at)})
 	}
 	if len(parts) == 0 {
-		return e.fail(o, ElemOf(o.Results[0]), "an empty %s", op.Of(o).Name)
+		return e.fail(o, o.Results[0].Elem(), "an empty %s", op.Of(o).Name)
 	}
 	out := parts[len(parts)-1].x
 	for _, p := range slices.Backward(parts[:len(parts)-1]) {
@@ -103,7 +103,7 @@ func (e *evaluator) datum(x *Expr, n int64) Index {
 // in their order, so that the sum is deterministic.
 func (e *evaluator) scatter(o *ir.Op, idx []Index) *Expr {
 	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
-	elem := ElemOf(x)
+	elem := x.Elem()
 	d, _ := op.Dim(o, "dim", len(shapeOf(x)))
 	batch := int(op.Int(o, "batch_dims"))
 	vars, picks := e.loops(shapeOf(indices)[batch:])

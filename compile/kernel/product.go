@@ -57,7 +57,7 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
 			return nil
 		}
-		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which)})
+		return e.expr(Expr{Op: Acc, Elem: o.Results[0].Elem(), Int: int64(which)})
 	}
 	places := map[*ir.Value]place{}
 	for _, o := range mains {
@@ -125,7 +125,7 @@ func paired(o, p *ir.Op) bool {
 		return false
 	}
 	for i := range o.Operands {
-		if !slices.Equal(shapeOf(o.Operands[i]), shapeOf(p.Operands[i])) || ElemOf(o.Operands[i]) != ElemOf(p.Operands[i]) {
+		if !slices.Equal(shapeOf(o.Operands[i]), shapeOf(p.Operands[i])) || o.Operands[i].Elem() != p.Operands[i].Elem() {
 			return false
 		}
 	}

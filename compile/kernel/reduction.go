@@ -78,7 +78,7 @@ func reducedDims(o *ir.Op) []int {
 }
 
 func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
+	elem := o.Results[0].Elem()
 	kind := ReduceKind(o)
 	if kind == "" && len(o.Operands) < 2 {
 		return e.fail(o, elem, "dm.reduce with a region and no initial value")
@@ -129,7 +129,7 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 // regionReduction is a reduction by the region of o, a dm.reduce, that starts
 // from its operand init.
 func (e *evaluator) regionReduction(o *ir.Op, at []Index, dims []int) *Expr {
-	elem, body := ElemOf(o.Results[0]), o.Body(0)
+	elem, body := o.Results[0].Elem(), o.Body(0)
 	if body == nil || len(body.Args) != 2 || len(o.Regions[0].Blocks) != 1 || body.Terminator() == nil || len(body.Terminator().Operands) != 1 {
 		return e.fail(o, elem, "dm.reduce with a region that branches")
 	}
@@ -144,7 +144,7 @@ func (e *evaluator) regionReduction(o *ir.Op, at []Index, dims []int) *Expr {
 	}
 	inner := newEvaluator(e.Space, body.Ops)
 	for _, a := range body.Args {
-		inner.block[a] = e.expr(Expr{Op: Part, Elem: ElemOf(a), Vars: []*Atom{e.Loop("part", 1)}})
+		inner.block[a] = e.expr(Expr{Op: Part, Elem: a.Elem(), Vars: []*Atom{e.Loop("part", 1)}})
 	}
 	join := inner.at(body.Terminator().Operands[0], nil)
 	if inner.why != nil && e.why == nil {
@@ -198,7 +198,7 @@ func (e *evaluator) rowReduction(kind string, elem types.Elem, x *ir.Value, at [
 
 // product is a contraction as a serial loop, outside of the kernel's main loop.
 func (e *evaluator) product(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
+	elem := o.Results[0].Elem()
 	it := op.Of(o).Maps(o)
 	if it == nil {
 		return e.fail(o, elem, "a contraction without an iteration space")

@@ -114,8 +114,8 @@ func (f *Form) Tiled() (*Tiled, error) {
 		slices.SortStableFunc(sums, along(1-left))
 	}
 	t := &Tiled{
-		Products: len(f.Mains), Elem: ElemOf(f.Main.Results[0]), Half: c.Half,
-		Elems: [2]types.Elem{ElemOf(f.Main.Operands[left]), ElemOf(f.Main.Operands[1-left])},
+		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
+		Elems: [2]types.Elem{f.Main.Operands[left].Elem(), f.Main.Operands[1-left].Elem()},
 		form:  f, c: c, groups: group, left: left, Reduces: len(f.Outs) < len(f.Outputs),
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
@@ -259,7 +259,7 @@ func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 		if which < 0 || !slices.EqualFunc(at, idx, Index.Equal) {
 			return nil
 		}
-		return e.expr(Expr{Op: Acc, Elem: ElemOf(o.Results[0]), Int: int64(which), At: alone(flat.Lane)})
+		return e.expr(Expr{Op: Acc, Elem: o.Results[0].Elem(), Int: int64(which), At: alone(flat.Lane)})
 	}
 	places := map[*ir.Value]place{}
 	for _, o := range f.Mains {

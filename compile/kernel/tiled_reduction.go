@@ -45,7 +45,7 @@ func reductionOf(v *ir.Value, places map[*ir.Value]place) (*ir.Op, bool) {
 func (t *Tiled) kept(f *ReducedResult, o *ir.Op) error {
 	_, places, flat := t.results(1)
 	x := o.Operands[0]
-	if elem := ElemOf(x); !elem.IsFloat() || elem == types.F64 || !ElemOf(f.Value).IsFloat() {
+	if elem := x.Elem(); !elem.IsFloat() || elem == types.F64 || !f.Value.Elem().IsFloat() {
 		return reason(o, "a reduction of %s beside a contraction", elem)
 	}
 	shape, dims := shapeOf(x), reducedDims(o)

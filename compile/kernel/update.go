@@ -82,7 +82,7 @@ func (e *evaluator) starts(o *ir.Op, first int, size []int64) []Index {
 // them in order, as the form that copies does; of a set the last.
 func (e *evaluator) scattered(v *ir.Value, o *ir.Op, idx []Index) Out {
 	x, indices, updates := o.Operands[0], o.Operands[1], o.Operands[2]
-	shape, elem, kind := shapeOf(x), ElemOf(x), op.Str(o, "kind")
+	shape, elem, kind := shapeOf(x), x.Elem(), op.Str(o, "kind")
 	d, _ := op.Dim(o, "dim", len(shape))
 	batch := int(op.Int(o, "batch_dims"))
 	sizes := shapeOf(indices)[batch:]

@@ -36,7 +36,7 @@ func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr,
 }
 
 func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
-	elem := ElemOf(o.Results[0])
+	elem := o.Results[0].Elem()
 	x, w := o.Operands[0], o.Operands[1]
 	xs, ws := shapeOf(x), shapeOf(w)
 	groups := op.Int(o, "feature_group_count")
@@ -64,7 +64,7 @@ func (e *evaluator) convolution(o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
-	elem, kind := ElemOf(o.Results[0]), op.Str(o, "kind")
+	elem, kind := o.Results[0].Elem(), op.Str(o, "kind")
 	x := o.Operands[0]
 	vars, at, _, inside := e.windowed(o, shapeOf(x), op.Ints(o, "window_dimensions"), idx, "window_strides", "window_dilations")
 	f, i := Identity(kind, elem)
@@ -81,7 +81,7 @@ func (e *evaluator) window(o *ir.Op, idx []Index) *Expr {
 // both.
 func (e *evaluator) selectAndScatter(o *ir.Op, idx []Index) *Expr {
 	x, source := o.Operands[0], o.Operands[1]
-	elem := ElemOf(x)
+	elem := x.Elem()
 	in, out, win := shapeOf(x), shapeOf(source), op.Ints(o, "window_dimensions")
 	vars, taps := e.loops(win)
 	var place []Index // of the window in which the element is at the tap

@@ -6,7 +6,6 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -89,7 +88,7 @@ func sameOperands(r *rewriter, o *ir.Op) bool {
 	if x != o.Operands[1] {
 		return false
 	}
-	exact := !pattern.ElemOf(x).IsFloat() || r.lax(o)
+	exact := !x.Elem().IsFloat() || r.lax(o)
 	switch o.Name {
 	case "dm.sub":
 		return exact && becomes(o, 0)

@@ -7,7 +7,6 @@ import (
 	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/pattern"
 	"dmir/dialect/types"
 )
 
@@ -23,7 +22,7 @@ func numberOf(v *ir.Value) (number, bool) {
 	if v.Op == nil || v.Op.Name != op.Constant {
 		return number{}, false
 	}
-	n := number{elem: pattern.ElemOf(v)}
+	n := number{elem: v.Elem()}
 	switch a := op.Attr(v.Op, "value").(type) {
 	case *types.Dense:
 		if a.Len() != 1 || a.Elem != n.elem {

@@ -107,7 +107,7 @@ func selected(m *ir.Module, f *ir.Func, wrt []int) ([]int, error) {
 	return wrt, nil
 }
 
-func isFloat(v *ir.Value) bool { return elemOf(v).IsFloat() }
+func isFloat(v *ir.Value) bool { return v.Elem().IsFloat() }
 
 // HasLoss reports whether the first result of f is a floating-point scalar.
 func HasLoss(f *ir.Func) bool {

@@ -176,7 +176,7 @@ func (r *reverse) sum(b *ir.Builder, v *ir.Value) *ir.Value {
 		r.cot[v] = []*ir.Value{whole}
 		return whole
 	}
-	total, elem := terms[0], elemOf(v)
+	total, elem := terms[0], v.Elem()
 	wide := elem
 	if len(terms) > 2 && elem.Bytes() < 4 {
 		wide = types.F32
@@ -191,14 +191,4 @@ func (r *reverse) sum(b *ir.Builder, v *ir.Value) *ir.Value {
 	total = op.Convert(b, total, elem)
 	r.cot[v] = []*ir.Value{total}
 	return total
-}
-
-func elemOf(v *ir.Value) types.Elem {
-	switch t := v.Type.(type) {
-	case *types.Tensor:
-		return t.Elem
-	case types.Scalar:
-		return t.Elem
-	}
-	return types.InvalidElem
 }

@@ -145,6 +145,10 @@ func (v *Value) Tensor() *types.Tensor {
 	return t
 }
 
+// Elem is v's element type, or v's type where that is a scalar;
+// types.InvalidElem otherwise.
+func (v *Value) Elem() types.Elem { return types.ElemOf(v.Type) }
+
 // Region is a list of blocks.
 type Region struct {
 	Op     *Op

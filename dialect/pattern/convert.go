@@ -15,22 +15,11 @@ func Converted(o *ir.Op) (inner *ir.Op, exact bool) {
 	if inner == nil {
 		return nil, false
 	}
-	first, between, last := ElemOf(inner.Operands[0]), ElemOf(o.Operands[0]), ElemOf(o.Results[0])
+	first, between, last := inner.Operands[0].Elem(), o.Operands[0].Elem(), o.Results[0].Elem()
 	if first.IsInt() && between.IsFloat() && last.IsInt() && last != types.I1 && !lossless(first, last) {
 		return inner, false // too large a number is cut in another way coming from a float
 	}
 	return inner, lossless(first, between)
-}
-
-// ElemOf is the element type of a tensor or a scalar.
-func ElemOf(v *ir.Value) types.Elem {
-	switch t := v.Type.(type) {
-	case *types.Tensor:
-		return t.Elem
-	case types.Scalar:
-		return t.Elem
-	}
-	return types.InvalidElem
 }
 
 // float is the precision and the range of a floating-point type: significant

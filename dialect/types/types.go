@@ -92,6 +92,17 @@ type Scalar struct{ Elem Elem }
 
 func (s Scalar) String() string { return s.Elem.String() }
 
+// ElemOf is the element type of a tensor, or a scalar; InvalidElem of other types.
+func ElemOf(t Type) Elem {
+	switch t := t.(type) {
+	case *Tensor:
+		return t.Elem
+	case Scalar:
+		return t.Elem
+	}
+	return InvalidElem
+}
+
 // Space is a memory space.
 type Space string
 

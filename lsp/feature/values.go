@@ -157,13 +157,13 @@ func (w want) fit(v *ir.Value) int {
 		}
 		return 3
 	}
-	elem, ok := elemOf(v.Type)
-	if !ok || w.elems != nil && !slices.Contains(w.elems, elem) {
+	elem := types.ElemOf(v.Type)
+	if elem == types.InvalidElem || w.elems != nil && !slices.Contains(w.elems, elem) {
 		return 3
 	}
-	like, ok := elemOf(w.like)
+	like := types.ElemOf(w.like)
 	switch {
-	case !ok:
+	case like == types.InvalidElem:
 		return 0
 	case like != elem:
 		return 3
@@ -171,16 +171,6 @@ func (w want) fit(v *ir.Value) int {
 		return 1
 	}
 	return 0
-}
-
-func elemOf(t types.Type) (types.Elem, bool) {
-	switch t := t.(type) {
-	case *types.Tensor:
-		return t.Elem, true
-	case types.Scalar:
-		return t.Elem, true
-	}
-	return types.InvalidElem, false
 }
 
 // broadcasts reports whether two shapes agree from the back, as NumPy has it.
