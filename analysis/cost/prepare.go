@@ -2,12 +2,11 @@ package cost
 
 import (
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/internal/parallel"
 )
 
 const (
@@ -50,25 +49,7 @@ func (c *coster) prepare() {
 			ops, into = ops[n:], into[n:]
 		}
 	}
-	var next atomic.Int32
-	var crash atomic.Pointer[any]
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			defer func() {
-				if r := recover(); r != nil {
-					crash.Store(&r)
-				}
-			}()
-			for i := int(next.Add(1)); i <= len(parts); i = int(next.Add(1)) {
-				c.stretch(&parts[i-1])
-			}
-		})
-	}
-	wg.Wait()
-	if r := crash.Load(); r != nil {
-		panic(*r) // to the caller, who can keep it from ending the process
-	}
+	parallel.Each(workers, len(parts), func(i int) { c.stretch(&parts[i]) })
 }
 
 func (c *coster) stretch(p *stretch) {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
 	"dmir/gpu/emulator"
+	"dmir/internal/parallel"
 )
 
 var (
@@ -35,7 +37,7 @@ func TestRandomPrograms(t *testing.T) {
 	needEmulator(t)
 	var mu sync.Mutex
 	done, found := uint64(0), 0
-	each(int((*programs+Batch-1)/Batch), func(k int) {
+	parallel.Each(runtime.GOMAXPROCS(0), int((*programs+Batch-1)/Batch), func(k int) {
 		mu.Lock()
 		enough := found >= 50
 		mu.Unlock()

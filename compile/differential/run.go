@@ -3,12 +3,12 @@ package differential
 import (
 	"context"
 	"runtime"
-	"sync"
 	"time"
 
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
 	"dmir/internal/counted"
+	"dmir/internal/parallel"
 )
 
 // Batch is the number of programs that are compiled for the emulator together.
@@ -23,7 +23,7 @@ const limit = 60 * time.Second
 func Check(ctx context.Context, cases []Case) ([]*Find, error) {
 	finds := make([]*Find, len(cases))
 	ready := make([]*prepared, len(cases))
-	each(len(cases), func(i int) {
+	parallel.Each(runtime.GOMAXPROCS(0), len(cases), func(i int) {
 		p := &prepared{c: cases[i]}
 		for _, step := range []func(context.Context) *Find{p.reference, p.differences, p.build} {
 			if finds[i] = step(ctx); finds[i] != nil {
@@ -134,22 +134,4 @@ func Settled(ctx context.Context, f *Find) (bool, error) {
 		}
 	}
 	return wrong >= 2, err
-}
-
-// each calls f for 0 … n-1 on all cores.
-func each(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
 }

@@ -10,13 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"sort"
-	"sync"
-	"sync/atomic"
 
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
+	"dmir/internal/parallel"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -43,34 +42,13 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 	const batch = 2048 // ops that are worth a goroutine
 	workers := max(1, min(runtime.GOMAXPROCS(0), len(all)/batch))
 	found := make([][]diag.Diagnostic, workers)
-	var wg sync.WaitGroup
-	var crash atomic.Pointer[any]
-	for i := range workers {
-		part := all[len(all)*i/workers : len(all)*(i+1)/workers]
-		look := func() {
-			v := &verifier{m: m}
-			for _, o := range part {
-				v.op(o)
-			}
-			found[i] = v.diags
+	parallel.Each(workers, workers, func(i int) {
+		v := &verifier{m: m}
+		for _, o := range all[len(all)*i/workers : len(all)*(i+1)/workers] {
+			v.op(o)
 		}
-		if i == workers-1 {
-			look()
-			break
-		}
-		wg.Go(func() {
-			defer func() {
-				if r := recover(); r != nil {
-					crash.Store(&r) // for the caller, which can keep it from ending the process
-				}
-			}()
-			look()
-		})
-	}
-	wg.Wait()
-	if r := crash.Load(); r != nil {
-		panic(*r)
-	}
+		found[i] = v.diags
+	})
 	return slices.Concat(found...)
 }
 

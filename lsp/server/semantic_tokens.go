@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -13,6 +12,7 @@ import (
 	"go.lsp.dev/protocol"
 	"go.lsp.dev/uri"
 
+	"dmir/internal/parallel"
 	"dmir/lsp/feature"
 	"dmir/lsp/session"
 	"dmir/syntax/source"
@@ -95,60 +95,32 @@ const atOnce = 1000
 // found on all cores, a stretch of lines at a time.
 func allTokens(ctx context.Context, p session.Place) (packed, error) {
 	parts := make([]packed, (p.Src.Lines()+atOnce-1)/atOnce)
-	err := spread(len(parts), func(i int) error {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case p.Superseded():
-			return session.ErrContentModified
+	var superseded atomic.Bool
+	parallel.Each(runtime.GOMAXPROCS(0), len(parts), func(i int) {
+		if ctx.Err() != nil || superseded.Load() {
+			return
+		}
+		if p.Superseded() {
+			superseded.Store(true)
+			return
 		}
 		in := source.Span{Start: p.Src.LineStart(i * atOnce), End: p.Src.Len()}
 		if i+1 < len(parts) {
 			in.End = p.Src.LineStart((i+1)*atOnce) - 1
 		}
 		parts[i] = tokensIn(p, in)
-		return nil
 	})
 	p.Release() // what follows takes the tokens alone
-	return joined(parts), err
+	if err := ctx.Err(); err != nil {
+		return packed{}, err
+	}
+	if superseded.Load() {
+		return packed{}, session.ErrContentModified
+	}
+	return joined(parts), nil
 }
 
-// spread calls work with the numbers below n, on all cores, until it returns an
-// error. A panic of work is raised here.
-func spread(n int, work func(int) error) error {
-	var (
-		next  atomic.Int64
-		wg    sync.WaitGroup
-		first atomic.Pointer[error]
-		crash atomic.Pointer[any]
-	)
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wg.Go(func() {
-			defer func() {
-				if r := recover(); r != nil {
-					crash.Store(&r)
-					next.Store(int64(n))
-				}
-			}()
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				if err := work(int(i)); err != nil {
-					first.Store(&err)
-					next.Store(int64(n))
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if r := crash.Load(); r != nil {
-		panic(*r)
-	}
-	if err := first.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// tokens are those of the lines that in touches.
+// tokensIn are those of the lines that in touches.
 func tokensIn(p session.Place, in source.Span) packed {
 	var out packed
 	line := p.Src.Pos(in.Start).Line
