@@ -20,7 +20,9 @@ func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic returns e as a diagnostic.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	d := diag.New(e.Code, diag.Error, e.Span, e.Msg)
+	d.Help = e.Help
+	return d
 }
 
 // Codes lists the errors of runs.

@@ -38,6 +38,20 @@ func (e *evaluator) loops(sizes []int64) (vars []*Atom, idx []Index) {
 	return vars, idx
 }
 
+// loopsAlong makes loops over the dimensions dims of shape and puts their variables
+// into at, the place of an element.
+func (e *evaluator) loopsAlong(shape []int64, dims []int, at []Index) (vars []*Atom) {
+	sizes := make([]int64, len(dims))
+	for i, d := range dims {
+		sizes[i] = shape[d]
+	}
+	vars, idx := e.loops(sizes)
+	for i, d := range dims {
+		at[d] = idx[i]
+	}
+	return vars
+}
+
 // ReduceKind is the kind of the reduction o: its attribute, or the op of a
 // region with a single op; "" for other regions.
 func ReduceKind(o *ir.Op) string {
@@ -104,14 +118,7 @@ func (e *evaluator) reduce(o *ir.Op, idx []Index) *Expr {
 	e.reductions = append(e.reductions, reducedSpace{shape, dims})
 	reduced := e.rowReduction(kind, elem, x, at, dims)
 	if reduced == nil {
-		sizes := make([]int64, len(dims))
-		for i, d := range dims {
-			sizes[i] = shape[d]
-		}
-		vars, ks := e.loops(sizes)
-		for i, d := range dims {
-			at[d] = ks[i]
-		}
+		vars := e.loopsAlong(shape, dims, at)
 		body := e.at(x, at)
 		if len(vars) == 0 {
 			reduced = body
@@ -134,14 +141,7 @@ func (e *evaluator) regionReduction(o *ir.Op, at []Index, dims []int) *Expr {
 		return e.fail(o, elem, "dm.reduce with a region that branches")
 	}
 	shape := shapeOf(o.Operands[0])
-	sizes := make([]int64, len(dims))
-	for i, d := range dims {
-		sizes[i] = shape[d]
-	}
-	vars, ks := e.loops(sizes)
-	for i, d := range dims {
-		at[d] = ks[i]
-	}
+	vars := e.loopsAlong(shape, dims, at)
 	inner := newEvaluator(e.Space, body.Ops)
 	for _, a := range body.Args {
 		inner.block[a] = e.expr(Expr{Op: Part, Elem: a.Elem(), Vars: []*Atom{e.Loop("part", 1)}})

@@ -20,7 +20,9 @@ func (e *Error) Error() string { return e.Msg }
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	d := diag.New(e.Code, diag.Error, e.Span, e.Msg)
+	d.Help = e.Help
+	return d
 }
 
 // Errorf is an Error at o, which may be nil; its help is that of the code.

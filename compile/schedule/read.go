@@ -78,15 +78,6 @@ func Read(fn *ir.Func) (*Schedule, error) {
 	return s, nil
 }
 
-// Steps are the steps of Read.
-func Steps(fn *ir.Func) ([]Step, error) {
-	s, err := Read(fn)
-	if err != nil {
-		return nil, err
-	}
-	return s.Steps, nil
-}
-
 // overwritten is the value that result k of s overwrites, nil for none.
 func (t *text) overwritten(s *step, k int) *ir.Value {
 	if s.makes[k].aliased != nil {

@@ -28,7 +28,9 @@ func (e *Error) Error() string {
 
 // Diagnostic is e in the form that every tool prints.
 func (e *Error) Diagnostic() diag.Diagnostic {
-	return diag.Diagnostic{Code: e.Code, Name: diag.Find(e.Code).Name, Severity: diag.Error, Span: e.Span, Message: e.Msg, Help: e.Help}
+	d := diag.New(e.Code, diag.Error, e.Span, e.Msg)
+	d.Help = e.Help
+	return d
 }
 
 // Codes are the reasons why a function cannot be differentiated, sorted by code.

@@ -1,7 +1,6 @@
 package pattern
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -122,13 +121,9 @@ func (n *numbering) op(out *strings.Builder, o *ir.Op, inside map[*ir.Value]stri
 	}
 }
 
-// longLiteral is the number of elements from which on a literal is compared by a
-// digest of its bytes: its text may be long, and is not kept.
-const longLiteral = 1024
-
 func attrText(a types.Attr) string {
-	if d, ok := a.(*types.Dense); ok && d.Len() > longLiteral {
-		return fmt.Sprintf("%x : %s", sha256.Sum256(d.Bytes()), d.Type)
+	if d, ok := a.(*types.Dense); ok {
+		return d.Key()
 	}
 	return a.String()
 }

@@ -2,6 +2,7 @@ package types
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -65,6 +66,15 @@ func (d *Dense) Text() string {
 	}
 	i := 0
 	return string(d.appendLists(nil, d.Type.Shape, &i))
+}
+
+// Key is a text that differs between literals of different types or elements: what
+// String gives, or of a long literal a digest of its bytes.
+func (d *Dense) Key() string {
+	if d.Len() > maxListed {
+		return fmt.Sprintf("%x : %s", sha256.Sum256(d.data), d.Type)
+	}
+	return d.String()
 }
 
 // appendLists appends the elements from i on, in lists of lists by shape.

@@ -35,12 +35,6 @@ func OpenGlobal(path string) (*Lib, error) {
 	return &Lib{path, h}, nil
 }
 
-// Has reports whether the library exports a symbol of this name.
-func (l *Lib) Has(name string) bool {
-	_, err := lookup(l.handle, name)
-	return err == nil
-}
-
 // Bind sets the function that fn points to to the library's function name. The
 // Go signature must be the C function's.
 func (l *Lib) Bind(name string, fn any) error {
