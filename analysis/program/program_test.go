@@ -12,6 +12,7 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 
 	"dmir/syntax/source"
@@ -170,12 +171,8 @@ func BenchmarkLoad(b *testing.B) {
 // be asked for.
 func TestConformanceFiles(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "shared", "conformance")
-	if _, err := os.Stat(root); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("the conformance files are not here: %v", err)
-	}
+	_, missing := os.Stat(root)
+	need.OK(t, missing)
 	files := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".mlir" {

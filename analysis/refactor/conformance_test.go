@@ -8,18 +8,15 @@ import (
 	"testing"
 
 	"dmir/analysis/refactor"
+	"dmir/internal/need"
 )
 
 // TestConformanceFiles tries selections in files of other projects, whatever
 // their dialects: what is offered can be applied and leaves no error.
 func TestConformanceFiles(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "shared", "conformance")
-	if _, err := os.Stat(root); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skipf("the conformance files are not here: %v", err)
-	}
+	_, missing := os.Stat(root)
+	need.OK(t, missing)
 	r := rand.New(rand.NewPCG(1, 9))
 	done := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -12,6 +12,7 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
+	"dmir/internal/need"
 )
 
 // record keeps each case for the device suite, if cases are to be kept.
@@ -216,9 +217,7 @@ func TestProbes(t *testing.T) {
 					t.Fatal(err)
 				}
 				d, _, err := device.Find("emulator")
-				if err != nil {
-					t.Skip(err)
-				}
+				need.OK(t, err)
 				if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
 					t.Errorf("%s: %s, %s", p.name, r.Outcome, r.Why)
 				}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 	"dmir/internal/parallel"
 )
 
@@ -23,12 +24,7 @@ var (
 // needEmulator skips a test where no compiler is here for it, but not in CI.
 func needEmulator(t *testing.T) {
 	t.Helper()
-	if err := emulator.Check(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 }
 
 // Random programs compute on every device what they compute in the reference

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -40,12 +40,7 @@ func needEmulator(t testing.TB) {
 	if testing.Short() {
 		t.Skip("compiles C++")
 	}
-	if err := emulator.Check(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 }
 
 // needNVRTC skips where NVRTC is not, but not in CI.

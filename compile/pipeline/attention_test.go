@@ -16,6 +16,7 @@ import (
 	"dmir/compile/tensor"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -53,12 +54,7 @@ func TestAttentionOnDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")
 	}
-	if err := emulator.Check(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 	h200, _ := machine.Lookup("h200")
 	for elem, allowed := range map[string]float64{"f16": 0.01, "f32": 1e-4} {
 		t.Run(elem, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"dmir/gpu/cuda"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 )
 
 // scripted is a device whose programs end with given outcomes.
@@ -76,9 +77,7 @@ func TestKept(t *testing.T) {
 		t.Fatalf("%v, %v", files, err)
 	}
 	d, _, err := device.Find("emulator")
-	if err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, err)
 	var got []Report
 	if err := Run(t.Context(), d, files, Options{Limit: time.Minute}, func(r Report) { got = append(got, r) }); err != nil {
 		t.Fatal(err)

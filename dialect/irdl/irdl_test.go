@@ -10,6 +10,7 @@ import (
 	"dmir/dialect/irdl"
 	"dmir/dialect/lower"
 	"dmir/dialect/op"
+	"dmir/internal/need"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
 )
@@ -18,13 +19,7 @@ import (
 // mlir-opt on a text with it.
 func verifier(t *testing.T) func(text string, flags ...string) (out string, err error) {
 	t.Helper()
-	tool, err := exec.LookPath("mlir-opt-22")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("mlir-opt-22 is not installed (package mlir-22-tools)")
-		}
-		t.Skip("mlir-opt-22 is not installed; install mlir-22-tools to check the IRDL form with MLIR itself")
-	}
+	tool := need.Tool(t, "mlir-opt-22", "apt-get install mlir-22-tools")
 	file := filepath.Join(t.TempDir(), "dm.irdl.mlir")
 	if err := os.WriteFile(file, []byte(irdl.Generate()), 0o644); err != nil {
 		t.Fatal(err)

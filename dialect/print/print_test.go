@@ -15,6 +15,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -201,12 +202,7 @@ func uses(v *ir.Value, o *ir.Op, i int) bool {
 // generic form and in its own.
 func TestMLIR(t *testing.T) {
 	const tool = "mlir-opt-22"
-	if _, err := exec.LookPath(tool); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(tool + " is missing; install Debian's mlir-22-tools")
-		}
-		t.Skip(tool + " is missing; install Debian's mlir-22-tools to compare with MLIR")
-	}
+	need.Tool(t, tool, "apt-get install mlir-22-tools")
 	var modules []*ir.Module
 	var texts []string
 	all := programs(t)

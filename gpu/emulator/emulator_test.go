@@ -4,22 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"testing"
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
+	"dmir/internal/need"
 )
 
 // needCompiler skips a test where there is no compiler, but not in CI.
 func needCompiler(t *testing.T) {
 	t.Helper()
-	if err := Check(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, Check())
 }
 
 func floats(x ...float32) []byte {

@@ -16,6 +16,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/export"
+	"dmir/internal/need"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs")
@@ -74,13 +75,7 @@ func TestExport(t *testing.T) {
 // The exported files, built by a host compiler against a runtime that says what
 // it is asked for.
 func TestExportCalls(t *testing.T) {
-	cxx, err := exec.LookPath("c++")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C++ compiler (apt-get install g++)")
-		}
-		t.Skip("install a C++ compiler (apt-get install g++)")
-	}
+	cxx := need.Tool(t, "c++", "apt-get install g++")
 	run := func(t *testing.T, p *artifact.Program) string {
 		dir := t.TempDir()
 		cu, h := exported(t, p)
@@ -174,13 +169,7 @@ func TestExportDecisions(t *testing.T) {
 	if !strings.Contains(h, "cannot be\n// captured into a CUDA graph") {
 		t.Errorf("the header promises what does not hold:\n%s", h)
 	}
-	cxx, err := exec.LookPath("c++")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C++ compiler (apt-get install g++)")
-		}
-		t.Skip("install a C++ compiler (apt-get install g++)")
-	}
+	cxx := need.Tool(t, "c++", "apt-get install g++")
 	path := filepath.Join(t.TempDir(), "power.cu")
 	if err := os.WriteFile(path, []byte(cu), 0o644); err != nil {
 		t.Fatal(err)

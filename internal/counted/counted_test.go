@@ -1,11 +1,11 @@
 package counted
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 )
 
 // random is how many random programs a test compares; bench/counted takes more.
@@ -17,12 +17,7 @@ func TestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")
 	}
-	if err := emulator.Check(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 	programs, err := Suite("../..", random)
 	if err != nil {
 		t.Fatal(err)

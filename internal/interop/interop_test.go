@@ -16,6 +16,7 @@ import (
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
 	"dmir/dialect/print"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
@@ -81,12 +82,7 @@ func load(t *testing.T, src *source.File, bind map[string]int64) *program.Progra
 // reads that.
 func throughMLIR(t *testing.T, p *program.Program, bind map[string]int64) *program.Program {
 	t.Helper()
-	if _, err := exec.LookPath(tool); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(tool + " is missing; install Debian's mlir-22-tools")
-		}
-		t.Skip(tool + " is missing; install Debian's mlir-22-tools to compare with MLIR")
-	}
+	need.Tool(t, tool, "apt-get install mlir-22-tools")
 	text, err := print.Generic(p.Modules[0])
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/need"
 	"dmir/lsp/feature"
 	"dmir/lsp/job"
 	"dmir/lsp/session"
@@ -25,19 +25,6 @@ import (
 
 func command(name, more string) string {
 	return fmt.Sprintf(`{"command":%q,"arguments":[{"uri":%q,"func":"@f"%s}]}`, name, testURI, more)
-}
-
-// needs skips a test whose tool is not installed; where nothing may be skipped it
-// fails.
-func needs(t *testing.T, err error) {
-	t.Helper()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
-	}
 }
 
 // Compile describes what came of it: kernels, bytes, and why there is no machine code.
@@ -223,7 +210,7 @@ func TestBuiltViewAfterTrust(t *testing.T) {
 
 // Without a GPU a profile is of the emulator, whose bytes stand behind the lines.
 func TestProfileCommand(t *testing.T) {
-	needs(t, emulator.Check())
+	need.OK(t, emulator.Check())
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"inlayHint":{"refreshSupport":true}}}`, "")
 	e.open(program)
@@ -250,7 +237,7 @@ func TestProfileCommand(t *testing.T) {
 // A profile that takes too long for the person is given up, with the processes
 // that the worker has started.
 func TestCancelProfile(t *testing.T) {
-	needs(t, emulator.Check())
+	need.OK(t, emulator.Check())
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize("", `{"lint":{"enabled":false}}`)
 	e.open(`func.func @f(%a: tensor<4096x4096xf32>, %b: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {

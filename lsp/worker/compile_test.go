@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/gpu/emulator"
 	"dmir/gpu/nvrtc"
+	"dmir/internal/need"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -53,12 +53,8 @@ func TestCompile(t *testing.T) {
 
 // Where a CUDA compiler is, the registers of each kernel come with its code.
 func TestMachineCode(t *testing.T) {
-	if _, err := nvrtc.Find(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	_, err := nvrtc.Find()
+	need.OK(t, err)
 	_, res := answer(t, Request{Kind: KindCompile, Path: "f.dmir", Text: text, Func: "f", Code: true})
 	if !res.OK || res.Build.Compiler == "" || !strings.Contains(res.Build.PTX, ".entry") {
 		t.Fatalf("result %+v", res)
@@ -72,12 +68,7 @@ func TestMachineCode(t *testing.T) {
 
 // Without a GPU a profile is of the emulator, which counts what kernels move.
 func TestProfile(t *testing.T) {
-	if err := emulator.Check(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 	_, res := answer(t, Request{Kind: KindProfile, Path: "f.dmir", Text: text, Func: "f", Device: "emulator"})
 	if !res.OK || res.Device != "emulator" || len(res.Results) != 1 || len(res.Kernels) == 0 {
 		t.Fatalf("result %+v", res)

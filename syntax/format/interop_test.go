@@ -1,7 +1,6 @@
 package format_test
 
 import (
-	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -9,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"dmir/internal/need"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -27,12 +27,7 @@ func TestMeaning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts mlir-opt over a thousand times")
 	}
-	if _, err := exec.LookPath(mlirOpt); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is not on PATH", mlirOpt)
-		}
-		t.Skipf("%s is not on PATH; install Debian's mlir-22-tools to compare with MLIR", mlirOpt)
-	}
+	need.Tool(t, mlirOpt, "apt-get install mlir-22-tools")
 	files := append(corpusFiles(t), accepted(t)...)
 	work := make(chan *source.File)
 	var (

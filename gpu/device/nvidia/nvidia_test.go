@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 )
 
 // Every device of this machine computes the program of the tests.
@@ -20,10 +20,7 @@ func TestRun(t *testing.T) {
 	found := device.Devices()
 	if len(found) == 0 {
 		_, _, missing := device.Find("")
-		if os.Getenv("CI") == "true" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
+		need.OK(t, missing)
 	}
 	var x []byte
 	var sum float64
@@ -75,9 +72,7 @@ func TestRun(t *testing.T) {
 
 // What is wrong with a program comes as the device says it.
 func TestFaultIsKept(t *testing.T) {
-	if err := emulator.Check(); err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 	p := artifacttest.Program()
 	p.Source = strings.Replace(p.Source, "if (i < 1000) y.store", "y.store", 1)
 	_, err := emulated{}.Run(t.Context(), p, [][]byte{make([]byte, 4*artifacttest.N)}, device.Options{})
@@ -90,9 +85,7 @@ func TestFaultIsKept(t *testing.T) {
 // A file that the version before has written runs as it did, with the headers
 // that it holds. Code for another target does not.
 func TestOldFile(t *testing.T) {
-	if err := emulator.Check(); err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, emulator.Check())
 	file, key := artifacttest.Version2()
 	p, err := artifact.ReadSigned(bytes.NewReader(file), key)
 	if err != nil {

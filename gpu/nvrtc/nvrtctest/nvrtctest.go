@@ -3,10 +3,11 @@
 package nvrtctest
 
 import (
-	"os"
+	"fmt"
 	"testing"
 
 	"dmir/gpu/nvrtc"
+	"dmir/internal/need"
 )
 
 // Compiler is the compiler of this machine. Without one the test is skipped and
@@ -14,7 +15,7 @@ import (
 func Compiler(t testing.TB) *nvrtc.Compiler {
 	t.Helper()
 	c, err := nvrtc.Find()
-	need(t, err)
+	installed(t, err)
 	return c
 }
 
@@ -22,7 +23,7 @@ func Compiler(t testing.TB) *nvrtc.Compiler {
 func Nvcc(t testing.TB) *nvrtc.Compiler {
 	t.Helper()
 	c, err := nvrtc.FindNvcc()
-	need(t, err)
+	installed(t, err)
 	return c
 }
 
@@ -30,16 +31,13 @@ func Nvcc(t testing.TB) *nvrtc.Compiler {
 func Disassembler(t testing.TB) {
 	t.Helper()
 	_, err := nvrtc.Disassembler()
-	need(t, err)
+	installed(t, err)
 }
 
-func need(t testing.TB, err error) {
+func installed(t testing.TB, err error) {
 	t.Helper()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("%v; run scripts/setup-nvrtc.sh", err)
-	default:
-		t.Skipf("%v; or run scripts/setup-nvrtc.sh", err)
+	if err != nil {
+		err = fmt.Errorf("%w; or run scripts/setup-nvrtc.sh", err)
 	}
+	need.OK(t, err)
 }

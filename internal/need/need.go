@@ -1,0 +1,35 @@
+// Package need is for tests that need a tool or an input from outside the
+// repository. Where that is missing the test is skipped and says why; where the
+// variable CI is set it fails, since nothing may be skipped there.
+package need
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// OK continues a test where err is nil. Otherwise err is the reason why what the
+// test needs is missing.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+}
+
+// Tool returns the path of a program. install says how to get it.
+func Tool(t testing.TB, name, install string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		err = fmt.Errorf("%s is not installed (%s)", name, install)
+	}
+	OK(t, err)
+	return path
+}
