@@ -1,9 +1,10 @@
 // The difference of two versions: what each function moves, computes and holds, then its ops that changed most.
+import { Connection } from "./connection";
 import type { Delta, FunctionDiff, OpDiff, PanelData, Place } from "./data";
 import { shortOp, titleOf } from "./figure";
 import { Header, markPicture } from "./header";
 import { Help } from "./help";
-import { connectHost, copyText, type Host } from "./host";
+import type { Host } from "./host";
 import { SvgPen } from "./pen";
 import { markOf, readTheme, type Theme, watchTheme } from "./theme";
 import { el, svg } from "./util";
@@ -25,38 +26,24 @@ export class DiffPage {
   readonly folded = new Set<string>();
   figure: { about: string; keys: string[][] };
   readonly host: Host;
-  readonly status: HTMLParagraphElement;
-  readonly toast: HTMLParagraphElement;
+  readonly connection: Connection;
   readonly header: Header;
   readonly help: Help;
   readonly body: HTMLElement;
   theme: Theme;
-  toasting = 0;
   readonly input: HTMLInputElement;
 
   constructor(public data: PanelData) {
     this.figure = { about: "Ops are matched by kind and position. A change is what the new version moves, computes or takes beyond the old one.", keys: [["/", "search"], ["↑ ↓", "next and previous row"], ["Enter", "show in the new version"], ["Esc", "end the search"]] };
-    this.host = connectHost(
-      (message) => {
-        if (message.type === "data") this.load(message.data);
-        else this.selectLine(message.line);
-      },
-      (trouble) => {
-        this.status.textContent = trouble;
-        this.status.hidden = trouble === "";
-      },
-    );
-    this.status = el("p", { id: "status", role: "status" });
-    this.status.hidden = true;
-    this.toast = el("p", { id: "toast", role: "status" });
-    this.toast.hidden = true;
+    this.connection = new Connection(this);
+    this.host = this.connection.host;
     this.header = new Header(this);
     this.help = new Help(this);
     this.body = el("main", { id: "diff" });
     this.theme = readTheme();
     this.input = el("input", { type: "search", id: "search", placeholder: "Search  /", "aria-label": "Search by name, op or class", spellcheck: "false", autocomplete: "off" });
     this.header.tools.append(...this.controls());
-    document.body.append(this.header.element, this.body, this.status, this.toast, this.help.element);
+    document.body.append(this.header.element, this.body, this.connection.status, this.connection.toast, this.help.element);
     watchTheme(() => {
       this.theme = readTheme();
       this.show();
@@ -174,22 +161,8 @@ export class DiffPage {
 
   reveal(place: Place, old: Place) {
     if (place.line <= 0) {
-      this.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
-    } else if (this.host.kind === "file") {
-      const text = `${this.data.file}:${place.line}:${place.column}`;
-      copyText(text, (copied) => {
-        this.notify(copied ? `${text} (copied)` : text);
-      });
-    } else this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
-  }
-
-  notify(text: string) {
-    this.toast.textContent = text;
-    this.toast.hidden = false;
-    clearTimeout(this.toasting);
-    this.toasting = setTimeout(() => {
-      this.toast.hidden = true;
-    }, 4000);
+      this.connection.notify(old.line > 0 ? `Only in the old version, line ${old.line}` : "Only in the old version");
+    } else this.connection.reveal(place);
   }
 
   selectLine(line: number) {

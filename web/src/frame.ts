@@ -1,10 +1,11 @@
 // The frame of a page with a figure: the controls, the selection, and when the figure is drawn.
 import { Card, Tooltip } from "./card";
+import { Connection } from "./connection";
 import type { PanelData, Place } from "./data";
 import type { Figure, Look } from "./figure";
 import { frameButtons, Header, Legend } from "./header";
 import { Help } from "./help";
-import { connectHost, copyText, type Host } from "./host";
+import type { Host } from "./host";
 import { Keys, Pointer } from "./input";
 import { drawMinimap, minimapPointer } from "./minimap";
 import { printOnPaper } from "./paper";
@@ -24,10 +25,10 @@ export class Frame {
   /** The view has not been moved since it was fitted. */
   fitted = true;
   pending = 0;
-  toasting = 0;
   minimapKey = "";
   minimapOf: Figure | null = null;
   minimapBase: HTMLCanvasElement | null = null;
+  readonly connection: Connection;
   readonly host: Host;
   readonly canvas: HTMLCanvasElement;
   readonly minimap: HTMLCanvasElement;
@@ -39,11 +40,9 @@ export class Frame {
   readonly notes: HTMLDivElement;
   readonly live: HTMLParagraphElement;
   readonly summary: HTMLParagraphElement;
-  readonly status: HTMLParagraphElement;
   readonly header: Header;
   readonly search: Search;
   readonly help: Help;
-  readonly toast: HTMLParagraphElement;
   readonly legend: Legend;
   readonly tableButton: HTMLButtonElement;
   readonly openButtons: HTMLDivElement;
@@ -54,16 +53,8 @@ export class Frame {
     this.theme = readTheme();
     this.view = new View();
     this.look = { theme: this.theme, selected: -1, hover: -1, hidden: new Set(), found: null, paper: false };
-    this.host = connectHost(
-      (message) => {
-        if (message.type === "data") this.load(message.data);
-        else this.selectLine(message.line);
-      },
-      (trouble) => {
-        this.status.textContent = trouble;
-        this.status.hidden = trouble === "";
-      },
-    );
+    this.connection = new Connection(this);
+    this.host = this.connection.host;
     this.canvas = el("canvas", {
       id: "figure",
       tabindex: 0,
@@ -79,13 +70,9 @@ export class Frame {
     this.notes = el("div", { id: "notes" });
     this.live = el("p", { class: "offscreen", "aria-live": "polite", id: "live" });
     this.summary = el("p", { class: "offscreen", id: "summary" });
-    this.status = el("p", { id: "status", role: "status" });
-    this.status.hidden = true;
     this.header = new Header(this);
     this.search = new Search(this);
     this.help = new Help(this);
-    this.toast = el("p", { id: "toast", role: "status" });
-    this.toast.hidden = true;
     this.legend = new Legend(this);
     this.tableButton = el("button", { type: "button", "aria-pressed": "false", title: "Table of all rows (t)", id: "tableButton" }, "Table");
     this.openButtons = el("div", { class: "group", role: "group", "aria-label": "Groups", id: "openButtons" });
@@ -96,10 +83,10 @@ export class Frame {
       this.legend.element,
       el("main", {}, this.stage, this.table.element),
       this.notes,
-      this.status,
+      this.connection.status,
       this.live,
       this.summary,
-      this.toast,
+      this.connection.toast,
       this.tip.element,
       this.help.element,
       paper,
@@ -287,24 +274,7 @@ export class Frame {
   }
 
   revealPlace(place: Place) {
-    if (place.line <= 0) return;
-    if (this.host.kind !== "file") {
-      this.host.post({ type: "reveal", line: place.line, column: place.column, endColumn: place.end_column });
-      return;
-    }
-    const text = `${this.data.file}:${place.line}:${place.column}`;
-    copyText(text, (copied) => {
-      this.notify(copied ? `${text} (copied)` : text);
-    });
-  }
-
-  notify(text: string) {
-    this.toast.textContent = text;
-    this.toast.hidden = false;
-    clearTimeout(this.toasting);
-    this.toasting = setTimeout(() => {
-      this.toast.hidden = true;
-    }, 4000);
+    if (place.line > 0) this.connection.reveal(place);
   }
 
   toggle(i: number) {
