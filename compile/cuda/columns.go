@@ -57,22 +57,10 @@ func (p *columns) launches() ([]*launch, error) {
 		return nil, fmt.Errorf("a sum of all rows beside %d columns", f.Rows.Cols)
 	}
 	ns := namesOf(f.Inputs, nil)
-	var reads []*kernel.Expr
-	for _, o := range f.Outs {
-		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
-			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.Exprs()...)
-		}
-	}
-	for _, x := range slices.Concat(f.Nest.Columns, f.Nest.Totals) {
-		reads = append(reads, x.Args[0])
-	}
+	reads := slices.Concat(ns.stores(levelOuts(f, kernel.PerElement, kernel.PerRow)), reduced(f.Nest.Columns, f.Nest.Totals))
 	first := &launch{class: string(f.Class), threads: blockThreads, grid: [3]int{int(p.tiles), int(p.splits), 1}, named: ns.of}
 	if p.splits == 1 {
-		for _, o := range slices.Concat(levelOuts(f, kernel.PerColumn), levelOuts(f, kernel.PerKernel)) {
-			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.Exprs()...)
-		}
+		reads = slices.Concat(reads, ns.stores(levelOuts(f, kernel.PerColumn)), ns.stores(levelOuts(f, kernel.PerKernel)))
 	}
 	ns.readers(reads...)
 	var to []ident

@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"dmir/compile/kernel"
@@ -77,6 +78,24 @@ func (n *names) only(takes func(p param) bool) (out []param) {
 		}
 	}
 	return out
+}
+
+// stores adds the parameters that outs are stored to, and returns the expressions
+// that this evaluates.
+func (n *names) stores(outs []kernel.Out) (reads []*kernel.Expr) {
+	for _, o := range outs {
+		n.add(o.Value, artifact.Out)
+		reads = append(reads, o.Exprs()...)
+	}
+	return reads
+}
+
+// reduced are the expressions that reductions reduce.
+func reduced(lists ...[]*kernel.Expr) (xs []*kernel.Expr) {
+	for _, x := range slices.Concat(lists...) {
+		xs = append(xs, x.Args[0])
+	}
+	return xs
 }
 
 // readers marks the parameters that xs do not read as parameters of later

@@ -87,17 +87,8 @@ func (p *rows) launches() ([]*launch, error) {
 	}
 	f := p.f
 	ns := namesOf(f.Inputs, nil)
-	var reads []*kernel.Expr
-	for _, o := range f.Outs {
-		if o.Level == kernel.PerElement || o.Level == kernel.PerRow {
-			ns.add(o.Value, artifact.Out)
-			reads = append(reads, o.Exprs()...)
-		}
-	}
-	for _, x := range slices.Concat(slices.Concat(f.Nest.Passes...), f.Nest.Columns, f.Nest.Totals) {
-		reads = append(reads, x.Args[0])
-	}
-	ns.readers(reads...)
+	stores := ns.stores(levelOuts(f, kernel.PerElement, kernel.PerRow))
+	ns.readers(slices.Concat(stores, reduced(f.Nest.Passes...), reduced(f.Nest.Columns, f.Nest.Totals))...)
 	mode := artifact.Out
 	if p.memory && p.loop {
 		mode = artifact.InOut

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/dialect/types"
@@ -249,10 +250,10 @@ func (e *emitter) joinParts(x *kernel.Expr, n int64, from code) {
 	e.given[x] = cpp("%s", acc)
 }
 
-func levelOuts(f *kernel.Form, level kernel.Level) []kernel.Out {
+func levelOuts(f *kernel.Form, levels ...kernel.Level) []kernel.Out {
 	var outs []kernel.Out
 	for _, o := range f.Outs {
-		if o.Level == level {
+		if slices.Contains(levels, o.Level) {
 			outs = append(outs, o)
 		}
 	}

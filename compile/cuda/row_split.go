@@ -30,11 +30,7 @@ func (p *rows) rowSplits(sms int64) int64 {
 func (p *rows) split() []*launch {
 	f := p.f
 	ns := namesOf(f.Inputs, nil)
-	var reads []*kernel.Expr
-	for _, x := range f.Nest.Passes[0] {
-		reads = append(reads, x.Args[0])
-	}
-	ns.readers(reads...)
+	ns.readers(reduced(f.Nest.Passes[0])...)
 	var to []ident
 	for _, t := range p.passes {
 		to = append(to, ns.addTemp("partial", t, artifact.Out))
