@@ -29,5 +29,5 @@ export async function applySafeFixes(document: vscode.TextDocument): Promise<voi
   const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, whole, fixAll, 1);
   const edit = actions.find((action) => action.edit !== undefined)?.edit;
   if (edit === undefined) void vscode.window.showInformationMessage("There are no safe fixes for this file.");
-  else await vscode.workspace.applyEdit(edit);
+  else if (!(await vscode.workspace.applyEdit(edit))) void vscode.window.showWarningMessage("The file has changed meanwhile. Apply the fixes again.");
 }

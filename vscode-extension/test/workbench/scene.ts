@@ -44,6 +44,7 @@ async function played(browser: Browser, code: VSCode, scene: Scene): Promise<boo
     return true;
   } catch (err) {
     console.log(`  FAIL ${scene.name}\n${err instanceof Error ? (err.stack ?? err.message) : String(err)}`);
+    console.log((await workbench.visible()).replace(/^/gm, "       | "));
     await workbench.screenshot(`failed-${scene.name.replace(/\W+/g, "-")}`);
     return false;
   } finally {

@@ -100,6 +100,24 @@ export class Workbench {
     });
   }
 
+  /** Runs a command until its effect shows: one that is chosen while an editor opens may find no active editor. */
+  async untilEffect(title: string, effect: () => Promise<boolean>): Promise<void> {
+    await this.again(`the effect of ${title}`, async () => {
+      await this.command(title);
+      await this.until(`the effect of ${title}`, effect, brief.timeout);
+    });
+  }
+
+  /** What a person could read when a scene failed: the text with its hints, the texts above functions, and the messages. */
+  async visible(): Promise<string> {
+    const [lines, lenses, messages] = await Promise.all([
+      this.lines(),
+      this.lensText().allInnerTexts(),
+      this.notifications().allInnerTexts(),
+    ]);
+    return [...lines, ...lenses.map((text) => `above a function: ${text}`), ...messages.map((text) => `message: ${text}`)].join("\n");
+  }
+
   async pick(text: string): Promise<void> {
     await this.quickInput().fill(text);
     await this.page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first().click();

@@ -43,7 +43,7 @@ export const panelScenes: Scene[] = [
     play: async (wb) => {
       await wb.page.keyboard.press("Control+B");
       await wb.squiggles().first().waitFor();
-      await wb.command("dmir: Apply All Safe Fixes");
+      await wb.untilEffect("dmir: Apply All Safe Fixes", async () => (await wb.page.locator(".tab.dirty").count()) > 0);
       await wb.lens(/^Compare/).first().click();
       await wb.tab("Changes").first().waitFor();
       await drawn(wb);
