@@ -225,7 +225,7 @@ func priceOf(g *graph, blocks, outs [][]int) price {
 		}
 		sum = sum.plus(k.price)
 	}
-	if !g.acyclic(ks) {
+	if !acyclic(g.dependences(ks)) {
 		return infeasible
 	}
 	return sum

@@ -78,7 +78,7 @@ func (g *graph) valid(s *candidate) bool {
 			for i, v := range s.outs {
 				outs[i] = g.values[v].v
 			}
-			if !g.splitsDropout(s) {
+			if !g.splitsDropout(s) && !g.readsOverwritten(s) {
 				var partialBytes int64
 				if partialBytes, s.legal = g.rules.Legal(g.members(s), outs, g.over(s)); s.legal {
 					s.bytes += partialBytes

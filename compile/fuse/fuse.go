@@ -123,6 +123,10 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 			g.rewrite(ks)
 			break
 		}
+		if acyclic(g.dataDependences(s.kernels)) {
+			g.copyInstead(ks) // only what they overwrite forms the cycle
+			continue
+		}
 		// The kernels of different parts form a cycle: plan these parts as one.
 		for _, k := range ks[1:] {
 			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})

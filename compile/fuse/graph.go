@@ -25,7 +25,9 @@ type graph struct {
 	position     map[*ir.Op]int // index in the body
 	memo         map[string]*candidate
 	conflictMemo map[[2]int]bool
-	cut          bool // a part was split because of its length
+	cut          bool  // a part was split because of its length
+	effects      bool  // some node has effects
+	overwriting  []int // the nodes with an update
 	polls        int
 }
 
@@ -131,6 +133,9 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				return nil, err
 			}
 			id := len(g.nodes)
+			if n.update != nil {
+				g.overwriting = append(g.overwriting, id)
+			}
 			g.nodes = append(g.nodes, n)
 			for _, v := range results {
 				if v.Tensor() == nil {
@@ -151,6 +156,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 			}
 			if !op.Of(o).Is(op.Pure) {
 				n.unfusible, n.cheap, n.effects = true, false, true
+				g.effects = true
 				if last >= 0 {
 					n.before.union(g.nodes[last].before)
 				}

@@ -93,3 +93,33 @@ func (g *graph) overwritten(k *candidate) (values []int) {
 	}
 	return values
 }
+
+// readsOverwritten reports whether s reads a value and what depends on the value's
+// update in another kernel: it would run before the update and after it.
+func (g *graph) readsOverwritten(s *candidate) bool {
+	for _, i := range g.overwriting {
+		if g.inside(s.nodes, i) || !slices.Contains(s.ins, g.nodes[i].update.of) {
+			continue
+		}
+		for _, j := range s.nodes {
+			if g.nodes[j].before.has(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// copyInstead makes copies of the updates that the kernels ks do in place. Plans
+// made before do not hold.
+func (g *graph) copyInstead(ks []*candidate) {
+	for _, k := range ks {
+		for _, i := range k.nodes {
+			if n := g.nodes[i]; n.update != nil && g.inPlace(k, i) {
+				n.read[0], n.update = n.update.rest, nil
+			}
+		}
+	}
+	g.overwriting = slices.DeleteFunc(g.overwriting, func(i int) bool { return g.nodes[i].update == nil })
+	g.memo = map[string]*candidate{}
+}

@@ -443,7 +443,7 @@ func (l *partition) valid() bool {
 			return false
 		}
 	}
-	if !l.g.acyclic(ks) {
+	if !acyclic(l.g.dependences(ks)) {
 		return false
 	}
 	for _, k := range ks {
@@ -454,16 +454,10 @@ func (l *partition) valid() bool {
 	return true
 }
 
-// acyclic reports whether the dependences among ks have no cycle.
-func (g *graph) acyclic(ks []*candidate) bool {
-	stores := make([]int, len(g.values))
-	for i, k := range ks {
-		for _, v := range k.outs {
-			stores[v] = i + 1
-		}
-	}
+// acyclic reports whether waits, the nodes that each node waits for, has no cycle.
+func acyclic(waits [][]int) bool {
 	const unseen, open, closed = 0, 1, 2
-	marks := make([]byte, len(ks))
+	marks := make([]byte, len(waits))
 	var visit func(i int) bool
 	visit = func(i int) bool {
 		switch marks[i] {
@@ -473,15 +467,15 @@ func (g *graph) acyclic(ks []*candidate) bool {
 			return true
 		}
 		marks[i] = open
-		for _, v := range ks[i].ins {
-			if s := stores[v] - 1; s >= 0 && s != i && !visit(s) {
+		for _, j := range waits[i] {
+			if !visit(j) {
 				return false
 			}
 		}
 		marks[i] = closed
 		return true
 	}
-	for i := range ks {
+	for i := range waits {
 		if !visit(i) {
 			return false
 		}
