@@ -55,11 +55,21 @@ func (f *Flow) Sizes() memory.Sizes {
 
 // ByOp is the entry of every op that has one, at any depth, those in branches
 // that are not taken among them: what Find finds, for who asks for all.
-func (f *Func) ByOp() map[*ir.Op]*Entry {
-	out := make(map[*ir.Op]*Entry, len(f.Entries))
+func (f *Func) ByOp() map[*ir.Op]*Entry { return byOp(f.Entries, f.extra) }
+
+// Block is the entry of every op of b, a block of fn, and in the regions of these
+// ops, as ByOp has them.
+func Block(b *ir.Block, fn *ir.Func, m *ir.Module, bind map[string]int64) map[*ir.Op]*Entry {
+	s := newCoster(m, bind).scope(sizes(fn, bind))
+	entries := s.block(b.Ops, nil)
+	return byOp(entries, s.extra)
+}
+
+func byOp(entries, extra []*Entry) map[*ir.Op]*Entry {
+	out := make(map[*ir.Op]*Entry, len(entries))
 	add := func(e *Entry) { out[e.Op] = e }
-	walk(f.extra, add)
-	f.Walk(add)
+	walk(extra, add)
+	walk(entries, add)
 	return out
 }
 

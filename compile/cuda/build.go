@@ -63,16 +63,17 @@ func failure(o *ir.Op, format string, args ...any) error {
 	return pass.Errorf(o, "DM850", format, args...)
 }
 
-// Plan chooses how each kernel of u's function runs and records the bytes of
+// Plan chooses how each kernel of u's body runs and records the bytes of
 // its partial results, for the memory plan.
 func (c codegen) Plan(u *pass.Unit) error {
 	target, err := c.target(u)
 	if err != nil {
 		return err
 	}
+	body := u.Body()
 	var inPlace op.InPlace
 	var steps []*ir.Op
-	for _, o := range slices.Clone(u.Func.Body.Ops) {
+	for _, o := range slices.Clone(body.Ops) {
 		if !runs(o) || pass.Controls(o) {
 			continue
 		}
@@ -81,7 +82,7 @@ func (c codegen) Plan(u *pass.Unit) error {
 		o.RemoveAttr(cost.ScratchWrittenAttr)
 		steps = append(steps, o)
 	}
-	costs := cost.Function(u.Func, u.Module, u.Options.Bind).ByOp()
+	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
 	for _, o := range steps {
 		f, _, err := formOf(&inPlace, o)
@@ -121,13 +122,14 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 	if err := schedule.Check(fn); err != nil { // the text may have been edited
 		return nil, err
 	}
-	s, err := schedule.Read(fn)
+	body := pass.BodyOf(fn)
+	s, err := schedule.Read(body)
 	if err != nil {
 		return nil, err
 	}
 	b := &builder{
-		target: target, ctx: ctx, level: level{fn: fn, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
-		costs: cost.Function(fn, m, nil).ByOp(), flow: cost.NewFlow(fn, m, nil),
+		target: target, ctx: ctx, level: level{body: body, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
+		costs: cost.Block(body.Block, fn, m, nil), flow: cost.NewFlow(fn, m, nil),
 		out: &artifact.Program{Name: fn.Name, Target: Backend{}.Name(), Workspace: s.Workspace},
 	}
 	if m.Src != nil {
@@ -186,9 +188,9 @@ type builder struct {
 	floor int
 }
 
-// level is a function, or an outlined region.
+// level is a body: that of the function, or of a region.
 type level struct {
-	fn       *ir.Func
+	body     pass.Body
 	schedule *schedule.Schedule
 	inPlace  op.InPlace
 	base     int64 // where its memory begins
@@ -199,7 +201,7 @@ type level struct {
 
 // buffers adds the buffers of the memory plan.
 func (b *builder) buffers() error {
-	region := pass.IsRegion(b.fn)
+	region := b.body.IsRegion()
 	over := b.overwritten()
 	for _, p := range b.schedule.Buffers {
 		if p.Value == nil {
@@ -383,7 +385,7 @@ func (b *builder) step(i int, st schedule.Step) error {
 }
 
 // readsTwice reports whether two operands overlap in memory. In a region, views
-// of one value are separate arguments.
+// of one value are separate inputs.
 func (b *builder) readsTwice(args []artifact.Arg, params []param) bool {
 	for i, a := range args {
 		for k, c := range args[:i] {

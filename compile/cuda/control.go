@@ -141,40 +141,40 @@ func (b *builder) decision(kind artifact.StepKind, name string) int {
 // arguments are the buffers args. last adds the steps after them, given the
 // buffers of the yielded values.
 func (b *builder) region(o *ir.Op, n int, base int64, args []int, last func(given []int)) error {
-	return pass.Outlined(b.fn, o, n, func(fn *ir.Func, captured []*ir.Value) error {
-		for k, v := range fn.Args {
-			if k < len(args) {
-				b.buffer[v] = args[k]
-			} else if at, ok := b.buffer[captured[k-len(args)]]; ok {
-				b.buffer[v] = at
-			} else {
-				return failure(o, "%s has no buffer", v.Name)
-			}
+	body, err := pass.RegionOf(b.body.Func, o, n)
+	if err != nil {
+		return err
+	}
+	for k, v := range body.Inputs() {
+		if k < len(args) {
+			b.buffer[v] = args[k]
+		} else if _, ok := b.buffer[v]; !ok {
+			return failure(o, "%s has no buffer", v.Name)
 		}
-		s, err := schedule.Read(fn)
-		if err != nil {
-			return err
+	}
+	s, err := schedule.Read(body)
+	if err != nil {
+		return err
+	}
+	around := b.level
+	defer func() { b.level = around }()
+	b.level = level{body: body, schedule: s, base: base}
+	b.floor = len(b.out.Steps)
+	if err := b.block(); err != nil {
+		return err
+	}
+	var given []int
+	for _, v := range body.Terminator().Operands {
+		at, ok := b.buffer[v]
+		if !ok {
+			return failure(o, "%s, which is yielded, has no buffer", v.Name)
 		}
-		around := b.level
-		defer func() { b.level = around }()
-		b.level = level{fn: fn, schedule: s, base: base}
-		b.floor = len(b.out.Steps)
-		if err := b.block(); err != nil {
-			return err
-		}
-		var given []int
-		for _, v := range fn.Body.Terminator().Operands {
-			at, ok := b.buffer[v]
-			if !ok {
-				return failure(o, "%s, which is yielded, has no buffer", v.Name)
-			}
-			given = append(given, at)
-		}
-		last(given)
-		b.setLifetimes(len(b.out.Steps) - 1)
-		b.floor = len(b.out.Steps)
-		return nil
-	})
+		given = append(given, at)
+	}
+	last(given)
+	b.setLifetimes(len(b.out.Steps) - 1)
+	b.floor = len(b.out.Steps)
+	return nil
 }
 
 // move is a copy from one buffer to another.

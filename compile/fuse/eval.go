@@ -99,7 +99,7 @@ func (g *graph) valid(s *candidate) bool {
 func (g *graph) splitsDropout(s *candidate) bool {
 	for _, i := range s.nodes {
 		if n := g.nodes[i]; len(n.ins) == 0 && drawn(n.op, 1) && n.results[0] != g.number[n.op.Results[0]] {
-			x, ok := g.number[source(n.op.Operands[0])]
+			x, ok := g.number[g.source(n.op.Operands[0])]
 			if ok && g.inside(s.nodes, g.values[x].def) && !g.inside(s.nodes, i-1) {
 				return true
 			}
@@ -227,14 +227,14 @@ func (g *graph) members(s *candidate) []*ir.Op {
 		in[g.nodes[i].op] = true
 	}
 	g.operandsOf(s, func(v *ir.Value) {
-		r := source(v)
+		r := g.source(v)
 		if shapes[r] == nil {
 			shapes[r] = map[*ir.Value]bool{}
 		}
 		shapes[r][v] = true
 	})
 	for r, vs := range shapes {
-		if isConstant(r) {
+		if g.isConstant(r) {
 			in[r.Op] = true
 		} else if len(vs) < 2 && !g.inside(s.nodes, g.values[g.number[r]].def) {
 			continue

@@ -44,11 +44,10 @@ const DefaultEffort = 20000
 func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
 	return pass.Pass{Name: "fuse", Summary: "ops become kernels, by the least predicted time", Run: func(u *pass.Unit) error {
 		h, err := partialBytes(u)
-		if err != nil {
+		if err != nil || !u.Body().OneBlock() {
 			return err
 		}
-		_, err = Run(u, Options{Rules: Kernels(h)})
-		return err
+		return new(Figures).fuse(u, modeled(u), Options{Rules: Kernels(h)})
 	}}
 }
 
@@ -74,44 +73,59 @@ func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
 // Run fuses u's function in place. Errors are *pass.Error, for a symbolic size
 // (DM801) or an op of another dialect (DM804), or the cause of the context's
 // cancellation.
-func Run(u *pass.Unit, o Options) (f *Figures, err error) {
+func Run(u *pass.Unit, o Options) (*Figures, error) {
 	start := time.Now()
-	fn := u.Func
-	if fn.Body == nil || len(fn.Op.Regions[0].Blocks) != 1 {
+	if !u.Body().OneBlock() {
 		return &Figures{Exact: true}, nil
 	}
-	rules, m, effort := o.Rules, u.Machine, o.Effort
+	f, m := &Figures{}, modeled(u)
+	f.before(u, m)
+	if err := f.fuse(u, m, o); err != nil {
+		return nil, err
+	}
+	f.after(u, m)
+	f.Elapsed = time.Since(start)
+	return f, nil
+}
+
+// modeled is the machine whose times are predicted.
+func modeled(u *pass.Unit) *machine.Machine {
+	if u.Machine != nil {
+		return u.Machine
+	}
+	m, _ := machine.Lookup(machine.Default)
+	return m
+}
+
+// fuse fuses u's body and sets the figures of the plan.
+func (f *Figures) fuse(u *pass.Unit, m *machine.Machine, o Options) (err error) {
+	rules, effort, body := o.Rules, o.Effort, u.Body()
 	if rules == nil {
 		rules = Kernels(nil)
-	}
-	if m == nil {
-		m, _ = machine.Lookup(machine.Default)
 	}
 	if effort == 0 {
 		effort = DefaultEffort
 	}
-	f = &Figures{}
-	f.before(u, m)
-	op.RemoveDead(fn.Body)
+	op.RemoveDead(body.Block)
 	if o.Refuse {
-		inline(fn)
+		inline(body.Block)
 	}
 	defer func() {
 		if r := recover(); r == canceled {
-			f, err = nil, context.Cause(u.Context())
+			err = context.Cause(u.Context())
 		} else if r != nil {
 			panic(r)
 		}
 	}()
-	g, err := build(u.Context(), fn, u.Module, u.Options.Bind, m, rules)
+	g, err := build(u, m, rules)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var together [][2]int
 	for {
 		s := g.solve(g.parts(together), effort)
 		if err := context.Cause(g.ctx); err != nil {
-			return nil, err
+			return err
 		}
 		ks, ok := g.order(s.kernels)
 		if ok {
@@ -121,7 +135,7 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 			}
 			f.Recomputed, f.planned = copies(ks), s.price
 			g.rewrite(ks)
-			break
+			return nil
 		}
 		if acyclic(g.dataDependences(s.kernels)) {
 			g.copyInstead(ks) // only what they overwrite forms the cycle
@@ -132,20 +146,17 @@ func Run(u *pass.Unit, o Options) (f *Figures, err error) {
 			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})
 		}
 	}
-	f.after(u, m)
-	f.Elapsed = time.Since(start)
-	return f, nil
 }
 
-// inline replaces the kernels of fn by their ops.
-func inline(fn *ir.Func) {
-	for i := 0; i < len(fn.Body.Ops); i++ {
-		o := fn.Body.Ops[i]
+// inline replaces the kernels of b by their ops.
+func inline(b *ir.Block) {
+	for i := 0; i < len(b.Ops); i++ {
+		o := b.Ops[i]
 		if o.Name != op.Kernel {
 			continue
 		}
 		for j, v := range ir.InlineBlock(o.Body(0), o, nil) {
-			if v.Op != nil && v.Op.Parent == fn.Body && o.Results[j].Name != "" {
+			if v.Op != nil && v.Op.Parent == b && o.Results[j].Name != "" {
 				v.Name = o.Results[j].Name
 			}
 			ir.ReplaceUses(o.Results[j], v)

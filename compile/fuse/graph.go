@@ -11,12 +11,12 @@ import (
 	"dmir/dialect/types"
 )
 
-// graph is the data-flow graph of a function's body. Constants and views that
+// graph is the data-flow graph of a body. Constants and views that
 // keep the order of elements are no nodes: they cost nothing and are replaced
 // by their operands.
 type graph struct {
 	ctx          context.Context
-	fn           *ir.Func
+	body         pass.Body
 	rules        Rules
 	m            *machine.Machine
 	nodes        []*node
@@ -86,9 +86,9 @@ func (b bitset) union(c bitset) {
 	}
 }
 
-// source is the value that v is a view of.
-func source(v *ir.Value) *ir.Value {
-	for v.Op != nil && isView(v.Op) {
+// source is the value that v is a view of, an input of the body at the farthest.
+func (g *graph) source(v *ir.Value) *ir.Value {
+	for g.body.Defines(v) && isView(v.Op) {
 		v = v.Op.Operands[0]
 	}
 	return v
@@ -97,20 +97,20 @@ func source(v *ir.Value) *ir.Value {
 // isView reports whether o keeps its operand's elements in place.
 func isView(o *ir.Op) bool { return op.IsView(o) }
 
-func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == op.Constant }
+func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.Name == op.Constant }
 
-// build returns the graph of fn, whose sizes are numbers.
-func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
-	costs := cost.Function(fn, mod, bind)
-	entries := costs.ByOp()
-	flow := cost.NewFlow(fn, mod, bind)
+// build returns the graph of u's body, whose sizes are numbers.
+func build(u *pass.Unit, m *machine.Machine, rules Rules) (*graph, error) {
+	body := u.Body()
+	g := &graph{ctx: u.Context(), body: body, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
+	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
+	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace
 	last := -1 // the last op with effects; such ops keep their order
-	for i, o := range fn.Body.Ops {
+	for i, o := range body.Ops {
 		g.checkContext()
 		g.position[o] = i
-		if o == fn.Body.Terminator() || o.Name == op.Constant || isView(o) {
+		if o == body.Terminator() || o.Name == op.Constant || isView(o) {
 			continue
 		}
 		e := entries[o]
@@ -147,7 +147,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				}
 				n.results = append(n.results, g.value(v, size, id))
 			}
-			n.before = make(bitset, (len(fn.Body.Ops)*2+63)/64)
+			n.before = make(bitset, (len(body.Ops)*2+63)/64)
 			n.before.add(id)
 			for _, v := range n.ins {
 				if d := g.values[v].def; d >= 0 {
@@ -170,9 +170,9 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 			}
 		}
 	}
-	if t := fn.Body.Terminator(); t != nil {
+	if t := body.Terminator(); t != nil {
 		for _, v := range t.Operands {
-			if i, ok := g.number[source(v)]; ok {
+			if i, ok := g.number[g.source(v)]; ok {
 				g.values[i].out = true
 			}
 		}
@@ -210,8 +210,8 @@ func (g *graph) operands(n *node, flow *cost.Flow) error {
 	partial := flow.Reads(n.op)
 	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Sound(n.op)
 	add := func(v *ir.Value, bytes int64) error {
-		v = source(v)
-		if isConstant(v) {
+		v = g.source(v)
+		if g.isConstant(v) {
 			return nil
 		}
 		size, ok := flow.Size(v).Int()

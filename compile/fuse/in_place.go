@@ -22,7 +22,7 @@ func (g *graph) updates(n *node, p *op.InPlace) *update {
 	if !op.Updates(o) || len(n.ins) == 0 || p.Copied(o) != nil {
 		return nil
 	}
-	of, known := g.number[source(o.Operands[0])]
+	of, known := g.number[g.source(o.Operands[0])]
 	if !known || n.ins[0] != of {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -130,13 +131,13 @@ func (g *graph) dataDependences(ks []*candidate) [][]int {
 	return waits
 }
 
-// rewrite replaces the function's ops by kernels, in an order in which they can
+// rewrite replaces the body's ops by kernels, in an order in which they can
 // run.
 func (g *graph) rewrite(ks []*candidate) {
-	b := g.fn.Body
-	old := b.Ops
+	b := g.body
+	old, inputs := b.Ops, b.Inputs()
 	r := &rewriter{g: g, replacement: map[*ir.Value]*ir.Value{}, name: newNames(), seen: g.seen(ks)}
-	b.Ops = nil
+	b.Block.Ops = nil
 	stored := map[int]bool{}
 	for _, k := range ks {
 		outs := slices.DeleteFunc(slices.Clone(k.outs), func(v int) bool { return stored[v] })
@@ -152,7 +153,7 @@ func (g *graph) rewrite(ks []*candidate) {
 	if t := len(old) - 1; t >= 0 && old[t] == terminator(old) {
 		r.keep(old[t])
 	}
-	rebuildUses(g.fn)
+	rebuildUses(b, inputs)
 }
 
 func terminator(ops []*ir.Op) *ir.Op {
@@ -164,7 +165,7 @@ func terminator(ops []*ir.Op) *ir.Op {
 
 type rewriter struct {
 	g           *graph
-	replacement map[*ir.Value]*ir.Value          // of a value of the function, in the rewritten body
+	replacement map[*ir.Value]*ir.Value          // of a value, in the rewritten body
 	seen        map[*ir.Value]map[*ir.Value]bool // the views of a value, including itself, that other kernels use
 	name        *names
 }
@@ -175,7 +176,7 @@ func (r *rewriter) at(v *ir.Value) *ir.Value {
 	if w := r.replacement[v]; w != nil {
 		return w
 	}
-	if v.Op == nil || v.Op.Parent != r.g.fn.Body || !isView(v.Op) && !isConstant(v) {
+	if !r.g.body.Defines(v) || !isView(v.Op) && !r.g.isConstant(v) {
 		return v
 	}
 	for i, w := range v.Op.Operands {
@@ -187,7 +188,7 @@ func (r *rewriter) at(v *ir.Value) *ir.Value {
 }
 
 func (r *rewriter) put(o *ir.Op) {
-	o.Parent = r.g.fn.Body
+	o.Parent = r.g.body.Block
 	o.Parent.Ops = append(o.Parent.Ops, o)
 }
 
@@ -330,7 +331,7 @@ func (g *graph) seen(ks []*candidate) map[*ir.Value]map[*ir.Value]bool {
 	for _, k := range ks {
 		in := map[*ir.Value]map[*ir.Value]bool{}
 		g.operandsOf(k, func(v *ir.Value) {
-			r := source(v)
+			r := g.source(v)
 			if n, ok := g.number[r]; ok && !g.inside(k.nodes, g.values[n].def) {
 				if in[r] == nil {
 					in[r] = map[*ir.Value]bool{}
@@ -348,9 +349,9 @@ func (g *graph) seen(ks []*candidate) map[*ir.Value]map[*ir.Value]bool {
 			}
 		}
 	}
-	if t := g.fn.Body.Terminator(); t != nil {
+	if t := g.body.Terminator(); t != nil {
 		for _, v := range t.Operands {
-			use(source(v), v)
+			use(g.source(v), v)
 		}
 	}
 	return seen
@@ -379,12 +380,12 @@ func mainOf(ops []*ir.Op) *ir.Op {
 	return main
 }
 
-// rebuildUses recomputes the uses in fn's body.
-func rebuildUses(fn *ir.Func) {
-	for _, v := range fn.Args {
-		v.Uses = nil
+// rebuildUses recomputes the uses in b, whose inputs had other users there.
+func rebuildUses(b pass.Body, inputs []*ir.Value) {
+	for _, v := range inputs {
+		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return b.Holds(u.Op) })
 	}
-	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
+	ir.Walk(b.Ops, func(o *ir.Op) bool {
 		for _, v := range o.Results {
 			v.Uses = nil
 		}
@@ -397,7 +398,7 @@ func rebuildUses(fn *ir.Func) {
 		}
 		return true
 	})
-	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
+	ir.Walk(b.Ops, func(o *ir.Op) bool {
 		for i, v := range o.Operands {
 			v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
 		}

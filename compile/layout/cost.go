@@ -27,7 +27,7 @@ func (m *model) problem(fixed bool) *problem {
 		}
 		p.variable(cost)
 	}
-	for _, o := range m.u.Func.Body.Ops {
+	for _, o := range m.body.Ops {
 		m.op(p, o)
 	}
 	return p
@@ -36,8 +36,8 @@ func (m *model) problem(fixed bool) *problem {
 // chosen reports whether the order of v can be chosen: an op defines it that
 // can write it in any order.
 func (m *model) chosen(v *ir.Value) bool {
-	if v.Op == nil {
-		return false // an argument
+	if !m.body.Defines(v) {
+		return false // an input
 	}
 	_, transposed := m.transposed(v.Op)
 	return transposed || m.alike(v.Op) != nil || m.anyOrders(v.Op)

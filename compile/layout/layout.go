@@ -36,10 +36,10 @@ type Figures struct {
 // problem is too dense for an exact solution, fewer are.
 const mostOrders = 3
 
-// Run chooses layouts for u's function in place. It changes nothing if none is
+// Run chooses layouts for u's body in place. It changes nothing if none is
 // better than the present ones.
 func Run(u *pass.Unit) (*Figures, error) {
-	if len(u.Func.Op.Regions[0].Blocks) != 1 || u.Machine == nil {
+	if !u.Body().OneBlock() || u.Machine == nil {
 		return &Figures{Exact: true}, nil
 	}
 	for most := mostOrders; most > 1; most-- {
@@ -113,11 +113,12 @@ func ordered(t *types.Tensor, order []int) *types.Tensor {
 	return &r
 }
 
-// copy inserts a copy of v in another order, right after its definition.
+// copy inserts a copy of v in another order, right after its definition or, of
+// an input, at the start.
 func (m *model) copy(v *ir.Value, order []int) (*ir.Value, error) {
-	at := &ir.Builder{Block: m.u.Func.Body}
-	if v.Op != nil {
-		at = &ir.Builder{Block: v.Op.Parent, Index: v.Op.Position() + 1, At: v.Op}
+	at := &ir.Builder{Block: m.body.Block}
+	if m.body.Defines(v) {
+		at = &ir.Builder{Block: m.body.Block, Index: v.Op.Position() + 1, At: v.Op}
 	}
 	b := op.NewBuilder(at, verify.Op)
 	c := b.Value("copy", []*ir.Value{v}, nil, ordered(v.Tensor(), order))

@@ -8,9 +8,10 @@ import (
 	"dmir/dialect/op"
 )
 
-// model is the choice of layouts of one function.
+// model is the choice of layouts in one body.
 type model struct {
 	u       *pass.Unit
+	body    pass.Body
 	values  []*ir.Value
 	number  map[*ir.Value]int
 	current map[*ir.Value][]int   // the order in the text
@@ -49,7 +50,7 @@ func (m *model) count(v *ir.Value) int {
 }
 
 func newModel(u *pass.Unit, most int) *model {
-	m := &model{u: u, number: map[*ir.Value]int{}, current: map[*ir.Value][]int{}, orders: map[*ir.Value][][]int{}}
+	m := &model{u: u, body: u.Body(), number: map[*ir.Value]int{}, current: map[*ir.Value][]int{}, orders: map[*ir.Value][][]int{}}
 	add := func(v *ir.Value) {
 		if t := v.Tensor(); t != nil && t.Enc == "" {
 			m.number[v] = len(m.values)
@@ -58,10 +59,10 @@ func newModel(u *pass.Unit, most int) *model {
 			m.orders[v] = [][]int{m.current[v]}
 		}
 	}
-	for _, v := range u.Func.Args {
+	for _, v := range m.body.Inputs() {
 		add(v)
 	}
-	for _, o := range u.Func.Body.Ops {
+	for _, o := range m.body.Ops {
 		for _, v := range o.Results {
 			add(v)
 		}
@@ -90,12 +91,12 @@ func (m *model) consider(v *ir.Value, order []int, most int) bool {
 // through transposes, which map an operand's orders to those of the result that
 // cost nothing, and through ops whose tensors have one order.
 func (m *model) spread(most int) {
-	for _, o := range m.u.Func.Body.Ops {
+	for _, o := range m.body.Ops {
 		if d := row(o); d >= 0 {
 			m.consider(o.Results[0], last(m.current[o.Results[0]], d), most)
 		}
 	}
-	ops := slices.Clone(m.u.Func.Body.Ops)
+	ops := slices.Clone(m.body.Ops)
 	for changed := true; changed; slices.Reverse(ops) { // forwards and backwards in turn
 		changed = false
 		for _, o := range ops {

@@ -11,16 +11,26 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Unit is what is compiled: one function of a module.
+// Unit is what a pass is given: one function of a module, or a region of its
+// control flow; see Body.
 type Unit struct {
 	Ctx     context.Context // nil: nothing ends it early
 	Module  *ir.Module
 	Func    *ir.Func // a pass may put another function in its place (gradient)
 	Machine *machine.Machine
 	Options Options
+	region  *ir.Block // set by Regions; nil: the unit is the function
 	// Warnings are what a person should know of a program that compiles all the
 	// same, in the order of the passes.
 	Warnings []*Error
+}
+
+// Body is the block that the pass works on.
+func (u *Unit) Body() Body {
+	if u.region != nil {
+		return Body{u.region, u.Func}
+	}
+	return BodyOf(u.Func)
 }
 
 // Warn adds a warning.

@@ -2,6 +2,7 @@ package pass_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,24 +12,35 @@ import (
 	"dmir/internal/randprog"
 )
 
-// A region that a pass is given captures nothing: all that it uses is defined in it
-// or is its argument. Afterwards the program is what it was.
+// A region that a pass is given lists as its inputs what it captures, as it is: all
+// else that its ops use is defined in it. The program stays as it is.
 func TestRegions(t *testing.T) {
 	regions := 0
 	for seed := range uint64(60) {
 		u := passtest.Unit(t, randprog.Messy(seed, 20), "f", nil)
 		before := passtest.Text(t, u)
 		err := pass.InRegions(pass.Pass{Run: func(u *pass.Unit) error {
-			if !pass.IsRegion(u.Func) {
+			b := u.Body()
+			if !b.IsRegion() {
 				return nil
 			}
 			regions++
-			last := u.Func.Body.Terminator()
-			if n := len(last.Operands); n != len(u.Func.Results) || last.Name != "dm.yield" {
-				t.Errorf("%d results of %d values that %s hands on", len(u.Func.Results), n, last.Name)
+			if last := b.Terminator(); last.Name != "dm.yield" {
+				t.Errorf("a region ends in %s", last.Name)
 			}
-			if vs := ir.CapturedValues(u.Func.Op.Regions...); len(vs) > 0 {
-				t.Errorf("%s is no argument", vs[0].Name)
+			ins := b.Inputs()
+			ir.Walk(b.Ops, func(o *ir.Op) bool {
+				for _, v := range o.Operands {
+					if !slices.Contains(ins, v) && !v.Inside(b.Region.Op) {
+						t.Errorf("%s, which %s uses, is no input", v.Name, o.Name)
+					}
+				}
+				return true
+			})
+			for i, v := range ins {
+				if own := i < len(b.Args); own != v.Inside(b.Region.Op) {
+					t.Errorf("input %d, %s: an argument: %v", i, v.Name, own)
+				}
 			}
 			return nil
 		}}).Run(u)
@@ -70,8 +82,7 @@ func TestRegionsFail(t *testing.T) {
 	}
 	o := u.Func.Body.Ops[0]
 	o.Body(0).Ops = o.Body(0).Ops[:1] // no terminator
-	err := pass.Outlined(u.Func, o, 0, func(*ir.Func, []*ir.Value) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "dm.yield") {
+	if _, err := pass.RegionOf(u.Func, o, 0); err == nil || !strings.Contains(err.Error(), "dm.yield") {
 		t.Errorf("a region without an end: %v", err)
 	}
 }

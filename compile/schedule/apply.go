@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// apply rewrites the body of g's function to the order of r, with the ops that
+// apply rewrites g's body to the order of r, with the ops that
 // r repeats, and returns the ops of the steps in that order. A body in that
 // order is left as it is.
 func apply(g *model, r *rematerialized) []*ir.Op {
@@ -19,7 +19,7 @@ func apply(g *model, r *rematerialized) []*ir.Op {
 		}
 		return out
 	}
-	body := g.fn.Body
+	body := g.body.Block
 	a := &applier{g: g, r: r, value: map[int]*ir.Value{}, viewed: map[view]*ir.Value{}, placed: map[*ir.Op]bool{}}
 	for _, x := range g.roots {
 		if !x.persistent() {
@@ -68,15 +68,15 @@ type applier struct {
 	store  []*root // of the stores of the start
 	value  map[int]*ir.Value
 	viewed map[view]*ir.Value
-	placed map[*ir.Op]bool // constants, and views of constants and arguments
+	placed map[*ir.Op]bool // constants, and views of constants and inputs
 	ops    []*ir.Op
 }
 
 // need appends the op of v, if it is a constant or a view of one or of an
-// argument and not yet placed: each is before its first use.
+// input and not yet placed: each is before its first use.
 func (a *applier) need(v *ir.Value) {
 	x := a.g.rootOf[v]
-	if x == nil || !x.persistent() || v.Op == nil || a.placed[v.Op] {
+	if x == nil || !x.persistent() || !a.g.body.Defines(v) || a.placed[v.Op] {
 		return
 	}
 	a.placed[v.Op] = true

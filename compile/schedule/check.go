@@ -15,8 +15,10 @@ import (
 // between its definition and its last use. Steps of one stream run in the order
 // of the text; across streams only waits order them. It returns Problems, or
 // the error of a pass if fn cannot be scheduled at all.
-func Check(fn *ir.Func) error {
-	g, err := read(fn, nil, nil)
+func Check(fn *ir.Func) error { return check(pass.BodyOf(fn)) }
+
+func check(b pass.Body) error {
+	g, err := read(b, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,11 @@ func Check(fn *ir.Func) error {
 			if !pass.Controls(s.op) || s.op.Body(n) == nil {
 				continue
 			}
-			if err := pass.Outlined(fn, s.op, n, func(r *ir.Func, _ []*ir.Value) error { return Check(r) }); err != nil {
+			r, err := pass.RegionOf(b.Func, s.op, n)
+			if err == nil {
+				err = check(r)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -71,14 +77,14 @@ type allocation struct {
 	at, end int64
 }
 
-func (s allocation) op(fn *ir.Func) *ir.Op {
+func (s allocation) op(b pass.Body) *ir.Op {
 	switch {
 	case s.step != nil:
 		return s.step.op
 	case s.roots[0].value.Op != nil:
 		return s.roots[0].value.Op
 	}
-	return fn.Op
+	return b.Region.Op
 }
 
 func (s allocation) String() string {
@@ -110,9 +116,9 @@ func (t *text) bounds() {
 	for _, s := range t.allocations() {
 		switch {
 		case s.at < 0 || s.at > t.workspace || s.end > t.workspace:
-			t.problem(s.op(t.fn), "DM846", "%s takes bytes %d to %d of a workspace of %d", s, s.at, s.end, t.workspace)
+			t.problem(s.op(t.body), "DM846", "%s takes bytes %d to %d of a workspace of %d", s, s.at, s.end, t.workspace)
 		case s.at%Align != 0:
-			t.problem(s.op(t.fn), "DM845", "%s lies at offset %d, which is not a multiple of %d", s, s.at, Align)
+			t.problem(s.op(t.body), "DM845", "%s lies at offset %d, which is not a multiple of %d", s, s.at, Align)
 		}
 	}
 }
@@ -134,8 +140,8 @@ func (t *text) overlaps() {
 				first, second = second, first
 			}
 			lo, hi := max(a.at, b.at), min(a.end, b.end)
-			d := t.problem(second.op(t.fn), "DM847", "%s shares bytes %d to %d with %s, which may still be needed when it is written", second, lo, hi, first)
-			d.Related = []diag.Related{{Span: place(first.op(t.fn)), Message: first.String()}}
+			d := t.problem(second.op(t.body), "DM847", "%s shares bytes %d to %d with %s, which may still be needed when it is written", second, lo, hi, first)
+			d.Related = []diag.Related{{Span: place(first.op(t.body)), Message: first.String()}}
 		}
 	}
 }

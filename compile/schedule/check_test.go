@@ -231,7 +231,7 @@ func TestCheckAgainstTheMachine(t *testing.T) {
 			var ps schedule.Problems
 			errors.As(err, &ps)
 			if outside := slices.ContainsFunc(ps, func(d diag.Diagnostic) bool { return d.Code != "DM844" && d.Code != "DM847" }); !outside {
-				s, readErr := schedule.Read(u.Func)
+				s, readErr := schedule.Read(u.Body())
 				if readErr != nil {
 					t.Fatal(readErr)
 				}

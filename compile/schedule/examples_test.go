@@ -55,7 +55,7 @@ func TestExamples(t *testing.T) {
 				if err := schedule.Check(fn); err != nil {
 					t.Errorf("%s: @%s: %v", path, fn.Name, err)
 				}
-				s, err := schedule.Read(fn)
+				s, err := schedule.Read(pass.BodyOf(fn))
 				if err != nil {
 					t.Fatalf("%s: @%s: %v", path, fn.Name, err)
 				}
@@ -105,7 +105,7 @@ func TestBudgetsOfTrainingSteps(t *testing.T) {
 		if err := pass.Run(plain, both(""), nil); err != nil {
 			t.Fatal(err)
 		}
-		s, err := schedule.Read(plain.Func)
+		s, err := schedule.Read(plain.Body())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestBudgetsOfTrainingSteps(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		after := passtest.Text(t, u)
-		again, err := schedule.Read(u.Func)
+		again, err := schedule.Read(u.Body())
 		if err != nil || again.Workspace > budget {
 			t.Fatalf("%s: a workspace of %d for a budget of %d, %v", path, again.Workspace, budget, err)
 		}

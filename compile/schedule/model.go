@@ -13,12 +13,12 @@ import (
 	"dmir/dialect/types"
 )
 
-// model is a function as a graph of steps and the values that need memory.
+// model is a body as a graph of steps and the values that need memory.
 type model struct {
-	fn     *ir.Func
+	body   pass.Body
 	sizes  memory.Sizes
 	steps  []*step
-	roots  []*root // arguments, then in the order of the text
+	roots  []*root // inputs, then in the order of the text
 	rootOf map[*ir.Value]*root
 	consts []*ir.Op
 	views  []*ir.Op // that move nothing, in the order of the text
@@ -47,7 +47,7 @@ type root struct {
 	bytes    int64 // 0 if it needs none
 	size     int64 // rounded up to Align
 	external bool  // outside the device's memory or, in a region, outside of the region's memory
-	maker    *step // nil of arguments and constants
+	maker    *step // nil of inputs and constants
 	reads    []*step
 	out      bool // the function returns it, or a view of it
 	// aliased is the argument whose memory it overwrites; nil where it has memory
@@ -69,27 +69,28 @@ func (r *root) persistent() bool { return r.kind != temp }
 // kept reports whether r's memory is never freed.
 func (r *root) kept() bool { return r.out || r.persistent() }
 
-// read builds the model of fn, with sizes of symbols from bind over those of
+// read builds the model of body, with sizes of symbols from bind over those of
 // the function.
-func read(fn *ir.Func, m *ir.Module, bind map[string]int64) (*model, error) {
-	if fn.Body == nil {
+func read(body pass.Body, m *ir.Module, bind map[string]int64) (*model, error) {
+	fn := body.Func
+	if body.Block == nil {
 		return nil, pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
-	if len(fn.Op.Regions) > 1 || len(fn.Op.Regions[0].Blocks) > 1 {
+	if !body.OneBlock() {
 		return nil, pass.Errorf(fn.Op, "DM804", "@%s branches between blocks", fn.Name)
 	}
 	g := &model{
-		fn: fn, sizes: cost.NewFlow(fn, m, bind).Sizes(),
+		body: body, sizes: cost.NewFlow(fn, m, bind).Sizes(),
 		rootOf:  map[*ir.Value]*root{},
 		inPlace: fn.Op.Bool(InPlaceAttr),
 	}
-	for _, v := range fn.Args {
+	for _, v := range body.Inputs() {
 		if err := g.add(v, argument, nil); err != nil {
 			return nil, err
 		}
 	}
-	for i, o := range fn.Body.Ops {
-		switch last := i == len(fn.Body.Ops)-1; {
+	for i, o := range body.Ops {
+		switch last := i == len(body.Ops)-1; {
 		case last && op.Ends(o):
 			for _, v := range o.Operands {
 				if r := g.rootOf[v]; r != nil {
@@ -186,7 +187,7 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		d = dim.Const(x.Elem.Bytes())
 	default:
 		e := pass.Errorf(v.Op, "DM804", "%s has type %s, which devices do not support", called(v), v.Type)
-		e.Help = "give it a tensor type, or take it out of @" + g.fn.Name
+		e.Help = "give it a tensor type, or take it out of @" + g.body.Func.Name
 		if v.Op == nil {
 			e.Span = v.Span
 		}
@@ -203,7 +204,7 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		return pass.Errorf(v.Op, "DM805", "%s is larger than the memory of any device", called(v))
 	}
 	r.bytes = max(n, 0)
-	if k == argument && pass.IsRegion(g.fn) { // its memory belongs to the enclosing function
+	if k == argument && g.body.IsRegion() { // its memory belongs to the enclosing body
 		r.bytes, r.external = 0, true
 	}
 	r.size = roundUp(r.bytes)

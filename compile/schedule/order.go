@@ -12,7 +12,6 @@ import (
 	"dmir/analysis/units"
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
-	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
@@ -35,19 +34,19 @@ func Order() pass.Pass {
 }
 
 func order(u *pass.Unit) error {
-	fn := u.Func
-	if fn.Body == nil {
-		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
+	body := u.Body()
+	if body.Block == nil {
+		return pass.Errorf(u.Func.Op, "DM803", "@%s is only declared", u.Func.Name)
 	}
 	if err := pass.Regions(u, order); err != nil {
 		return err
 	}
-	g, err := read(fn, u.Module, u.Options.Bind)
+	g, err := read(body, u.Module, u.Options.Bind)
 	if err != nil {
 		return err
 	}
 	t := g.streams() // of an earlier run
-	strip(fn, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
+	strip(body, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
 	m := u.Machine
 	if m == nil {
 		m, _ = machine.Lookup(machine.Default)
@@ -62,7 +61,7 @@ func order(u *pass.Unit) error {
 	if exact := g.problem(false); exact.peak(best) > exact.peak(p.textOrder()) {
 		best = p.textOrder() // better only by rounding
 	}
-	budget, limited, err := maxPeak(fn, u.Options.Bind)
+	budget, limited, err := maxPeak(body, u.Options.Bind)
 	if err != nil {
 		return err
 	}
@@ -86,10 +85,10 @@ func order(u *pass.Unit) error {
 			stream, waits = make([]int, len(r.order)), make([][]int, len(r.order))
 		}
 	}
-	estimate(fn, held(r, stream, waits))
+	estimate(body, held(r, stream, waits))
 	ops := apply(g, r)
 	if slices.Max(append(stream, 0)) > 0 { // in the new order other updates may be in place, and wait for readers
-		if g, err = read(fn, u.Module, u.Options.Bind); err != nil {
+		if g, err = read(body, u.Module, u.Options.Bind); err != nil {
 			return err
 		}
 		now := g.problem(true)
@@ -104,8 +103,12 @@ func order(u *pass.Unit) error {
 	return ctx.Err()
 }
 
-// maxPeak is the memory budget of fn.
-func maxPeak(fn *ir.Func, bind map[string]int64) (bytes int64, limited bool, err error) {
+// maxPeak is the memory budget of b: regions have none of their own.
+func maxPeak(b pass.Body, bind map[string]int64) (bytes int64, limited bool, err error) {
+	if b.IsRegion() {
+		return 0, false, nil
+	}
+	fn := b.Func
 	limits, errs := cost.ParseBudget(fn)
 	for _, e := range errs {
 		if strings.HasPrefix(e.Error(), cost.MaxPeak) {
@@ -141,8 +144,8 @@ func fit(ctx context.Context, g *model, r *rematerialized, budget int64) (*remat
 // overBudget lists the values live at position top of r's order.
 func (g *model) overBudget(r *rematerialized, budget, peak int64, top int) error {
 	if len(r.order) == 0 {
-		return pass.Errorf(g.fn.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
-			g.fn.Name, units.Bytes(peak), units.Bytes(peak-budget), cost.MaxPeak)
+		return pass.Errorf(g.body.Func.Op, "DM841", "the arguments and constants of @%s take %s, %s more than %s allows",
+			g.body.Func.Name, units.Bytes(peak), units.Bytes(peak-budget), cost.MaxPeak)
 	}
 	m := r.start()
 	made := map[int]bool{}
@@ -181,8 +184,8 @@ func (g *model) overBudget(r *rematerialized, budget, peak int64, top int) error
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	at := g.steps[r.origin[r.order[top]]].op
-	return pass.Errorf(g.fn.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with recomputation: %s",
-		g.fn.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
+	return pass.Errorf(g.body.Func.Op, "DM841", "@%s holds %s at %s, %s more than %s allows, in the best order and with recomputation: %s",
+		g.body.Func.Name, units.Bytes(peak), label(at), units.Bytes(peak-budget), cost.MaxPeak, strings.Join(names, ", "))
 }
 
 // held is the most memory that can be live at once when r's steps run on

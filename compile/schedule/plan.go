@@ -21,18 +21,18 @@ func Plan() pass.Pass {
 }
 
 func plan(u *pass.Unit) error {
-	fn := u.Func
-	if fn.Body == nil {
+	fn, body := u.Func, u.Body()
+	if body.Block == nil {
 		return pass.Errorf(fn.Op, "DM803", "@%s is only declared", fn.Name)
 	}
-	if !pass.IsRegion(fn) {
+	if !body.IsRegion() {
 		hoist(fn)
 	}
 	if err := pass.Regions(u, plan); err != nil {
 		return err
 	}
-	strip(fn, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
-	g, err := read(fn, u.Module, u.Options.Bind)
+	strip(body, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
+	g, err := read(body, u.Module, u.Options.Bind)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func plan(u *pass.Unit) error {
 		return err
 	}
 	g.write(offset, scratch, top)
-	budget, limited, err := maxPeak(fn, u.Options.Bind)
+	budget, limited, err := maxPeak(body, u.Options.Bind)
 	if err != nil {
 		return err
 	}
@@ -116,14 +116,13 @@ func (g *model) write(offset map[*root]int64, scratch map[*step]int64, workspace
 		}
 		return integers(ns)
 	}
-	f := g.fn
-	head(f).SetAttr(WorkspaceAttr, types.Int{V: workspace})
-	if !pass.IsRegion(f) {
+	head(g.body).SetAttr(WorkspaceAttr, types.Int{V: workspace})
+	if !g.body.IsRegion() {
 		var args []*root
-		for _, v := range f.Args {
+		for _, v := range g.body.Args {
 			args = append(args, g.rootOf[v])
 		}
-		f.Op.SetAttr(ArgOffsetsAttr, list(args))
+		g.body.Func.Op.SetAttr(ArgOffsetsAttr, list(args))
 	}
 	for _, o := range g.consts {
 		o.SetAttr(OffsetsAttr, list([]*root{g.rootOf[o.Results[0]]}))

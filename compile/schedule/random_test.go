@@ -115,7 +115,7 @@ func TestRandomPrograms(t *testing.T) {
 		if err := schedule.Check(u.Func); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, after)
 		}
-		s, err := schedule.Read(u.Func)
+		s, err := schedule.Read(u.Body())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestBudgetsOfLayers(t *testing.T) {
 		if err := schedule.Check(u.Func); err != nil {
 			t.Fatal(err)
 		}
-		s, err := schedule.Read(u.Func)
+		s, err := schedule.Read(u.Body())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestRandomBudgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := schedule.Read(passtest.Unit(t, plain, "f", nil).Func)
+		first, err := schedule.Read(passtest.Unit(t, plain, "f", nil).Body())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestRandomBudgets(t *testing.T) {
 		if err := schedule.Check(u.Func); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, after)
 		}
-		s, err := schedule.Read(u.Func)
+		s, err := schedule.Read(u.Body())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func FuzzSchedule(f *testing.F) {
 					continue
 				}
 				_ = schedule.Check(fn)
-				_, _ = schedule.Read(fn)
+				_, _ = schedule.Read(pass.BodyOf(fn))
 				u := &pass.Unit{Module: m, Func: fn}
 				err := pass.Run(u, both(""), nil)
 				var e *pass.Error

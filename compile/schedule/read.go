@@ -1,14 +1,15 @@
 package schedule
 
 import (
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 )
 
-// Schedule is the schedule and the memory plan in a function's text.
+// Schedule is the schedule and the memory plan in a body's text.
 type Schedule struct {
 	Steps     []Step
-	Buffers   []Buffer // arguments, constants and results in the order of the text, then scratch memory
+	Buffers   []Buffer // inputs, constants and results in the order of the text, then scratch memory
 	Workspace int64    // bytes
 	// Bound is the most bytes that are live at one step for any offsets, with
 	// every value rounded up to Align: a lower bound on the workspace.
@@ -43,11 +44,11 @@ type Buffer struct {
 	First, Last int
 }
 
-// Read returns the schedule and plan of fn, on which the passes schedule and
+// Read returns the schedule and plan of b, on which the passes schedule and
 // plan have run. Errors are those of Check about the form of the attributes;
 // the schedule is not proven valid.
-func Read(fn *ir.Func) (*Schedule, error) {
-	g, err := read(fn, nil, nil)
+func Read(b pass.Body) (*Schedule, error) {
+	g, err := read(b, nil, nil)
 	if err != nil {
 		return nil, err
 	}

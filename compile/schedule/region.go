@@ -9,13 +9,13 @@ import (
 	"dmir/dialect/types"
 )
 
-// head is the op with a function's workspace as an attribute: for a region its
-// terminator, since the function exists only during a pass.
-func head(fn *ir.Func) *ir.Op {
-	if pass.IsRegion(fn) {
-		return fn.Body.Terminator()
+// head is the op with the workspace of b as an attribute: the function or, of a
+// region, the terminator.
+func head(b pass.Body) *ir.Op {
+	if b.IsRegion() {
+		return b.Terminator()
 	}
-	return fn.Op
+	return b.Func.Op
 }
 
 // RegionBytes is the scratch memory of o, a dm.while or a dm.if: the memory of
@@ -86,9 +86,9 @@ func hoist(fn *ir.Func) {
 }
 
 // estimate records the peak of a region in the order found, for ordering the
-// enclosing function; the plan has the exact size.
-func estimate(fn *ir.Func, bytes int64) {
-	if pass.IsRegion(fn) {
-		head(fn).SetAttr(WorkspaceAttr, types.Int{V: roundUp(bytes)})
+// enclosing body; the plan has the exact size.
+func estimate(b pass.Body, bytes int64) {
+	if b.IsRegion() {
+		head(b).SetAttr(WorkspaceAttr, types.Int{V: roundUp(bytes)})
 	}
 }

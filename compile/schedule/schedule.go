@@ -37,6 +37,7 @@ import (
 	"fmt"
 	"strings"
 
+	"dmir/compile/pass"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/syntax/diag"
@@ -85,11 +86,11 @@ func (ps Problems) Error() string {
 }
 
 // strip removes the attributes of an earlier run of the passes.
-func strip(fn *ir.Func, names ...string) {
+func strip(b pass.Body, names ...string) {
 	for _, n := range names {
-		fn.Op.RemoveAttr(n)
+		head(b).RemoveAttr(n)
 	}
-	for _, o := range fn.Body.Ops {
+	for _, o := range b.Ops {
 		for _, n := range names {
 			if o.Attr(n) != nil {
 				o.RemoveAttr(n)

@@ -59,7 +59,7 @@ type duration struct {
 
 // durations are the times of g's steps by the cost model.
 func durations(g *model, u *pass.Unit, m *machine.Machine) []duration {
-	byOp := cost.Function(g.fn, u.Module, u.Options.Bind).ByOp()
+	byOp := cost.Block(g.body.Block, u.Func, u.Module, u.Options.Bind)
 	out := make([]duration, len(g.steps))
 	for i, s := range g.steps {
 		d := &out[i]

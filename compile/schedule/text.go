@@ -92,17 +92,17 @@ func (t *text) waitsOf(s *step) (waits []int) {
 
 // placement reads the offsets of t's values.
 func (t *text) placement() {
-	fn := t.fn
+	fn, ins := t.body.Func, t.body.Inputs()
 	var ok bool
-	if t.workspace, ok = t.number(head(fn), WorkspaceAttr); ok && t.workspace < 0 {
-		t.problem(fn.Op, "DM842", "%s of @%s is %d bytes", WorkspaceAttr, fn.Name, t.workspace)
+	if t.workspace, ok = t.number(head(t.body), WorkspaceAttr); ok && t.workspace < 0 {
+		t.problem(t.body.Region.Op, "DM842", "%s of @%s is %d bytes", WorkspaceAttr, fn.Name, t.workspace)
 	}
-	if pass.IsRegion(fn) {
-		for _, v := range fn.Args {
+	if t.body.IsRegion() {
+		for _, v := range ins {
 			t.offset[t.rootOf[v]] = -1
 		}
-	} else if ns, ok := t.list(fn.Op, ArgOffsetsAttr, len(fn.Args), "argument"); ok {
-		for i, v := range fn.Args {
+	} else if ns, ok := t.list(fn.Op, ArgOffsetsAttr, len(ins), "argument"); ok {
+		for i, v := range ins {
 			t.offset[t.rootOf[v]] = ns[i]
 		}
 	}

@@ -17,7 +17,7 @@ func Pass() pass.Pass {
 }
 
 func run(u *pass.Unit) error {
-	for _, o := range slices.Clone(u.Func.Body.Ops) {
+	for _, o := range slices.Clone(u.Body().Ops) {
 		if o.Name != op.Kernel || o.Body(0) == nil {
 			continue
 		}

@@ -270,6 +270,20 @@ func Walk(ops []*Op, visit func(*Op) bool) {
 	}
 }
 
+// Holds reports whether o is an op of b, or lies in a region of one.
+func (b *Block) Holds(o *Op) bool {
+	for o != nil && o.Parent != nil {
+		if o.Parent == b {
+			return true
+		}
+		if o.Parent.Region == nil {
+			return false
+		}
+		o = o.Parent.Region.Op
+	}
+	return false
+}
+
 // Inside reports whether o lies in one of the regions of outer, at any depth.
 func (o *Op) Inside(outer *Op) bool {
 	for b := o.Parent; b != nil && b.Region != nil; {

@@ -13,10 +13,6 @@ const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is n
 // donation.) What the argument held is lost to the caller.
 const DonatedAttr = "dm.donated"
 
-// CarriedAttr is how many arguments of a function that is the body of a loop,
-// while passes go over it, are carried values: its first ones.
-const CarriedAttr = "dm.carried"
-
 // Copy is why an update makes a copy of its operand, in place of writing over it.
 type Copy struct {
 	Why Reason
@@ -264,14 +260,12 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	f := v.Block.Region.Op
 	switch {
-	case f.Name == Func && f.Attr(CarriedAttr) == nil:
+	case f.Name == Func:
 		if v != p.Given && !Donated(f, v.Index) {
 			return &Copy{NotDonated, v, nil}
 		}
 		return nil
-	case f.Name == Func && int64(v.Index) >= f.Int(CarriedAttr, 0):
-		return &Copy{Outside, v, nil}
-	case f.Name != Func && (f.Name != While || f.Body(1) != v.Block):
+	case f.Name != While || f.Body(1) != v.Block: // only the body of a loop may write over what it is given
 		return &Copy{Outside, v, nil}
 	case by == nil: // a loop in a loop, which may give other values back
 		return &Copy{Carried, v, f}
