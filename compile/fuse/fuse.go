@@ -38,7 +38,7 @@ type Options struct {
 // seconds on one core.
 const DefaultEffort = 20000
 
-// Pass groups every op of the function into a dm.kernel. partialBytes returns
+// Pass groups every op of the body into a dm.kernel. partialBytes returns
 // the function that gives a kernel's bytes of partial results on the unit's
 // target; see Kernels.
 func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.Pass {
@@ -47,7 +47,7 @@ func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.
 		if err != nil || !u.Body().OneBlock() {
 			return err
 		}
-		return new(Figures).fuse(u, modeled(u), Options{Rules: Kernels(h)})
+		return new(Figures).fuse(u, Options{Rules: Kernels(h)})
 	}}
 }
 
@@ -70,7 +70,7 @@ type Figures struct {
 // Stats fuses u as Pass does and returns its statistics.
 func Stats(u *pass.Unit) (*Figures, error) { return Run(u, Options{}) }
 
-// Run fuses u's function in place. Errors are *pass.Error, for a symbolic size
+// Run fuses u's body in place. Errors are *pass.Error, for a symbolic size
 // (DM801) or an op of another dialect (DM804), or the cause of the context's
 // cancellation.
 func Run(u *pass.Unit, o Options) (*Figures, error) {
@@ -78,9 +78,9 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 	if !u.Body().OneBlock() {
 		return &Figures{Exact: true}, nil
 	}
-	f, m := &Figures{}, modeled(u)
+	f, m := &Figures{}, u.Model()
 	f.before(u, m)
-	if err := f.fuse(u, m, o); err != nil {
+	if err := f.fuse(u, o); err != nil {
 		return nil, err
 	}
 	f.after(u, m)
@@ -88,17 +88,8 @@ func Run(u *pass.Unit, o Options) (*Figures, error) {
 	return f, nil
 }
 
-// modeled is the machine whose times are predicted.
-func modeled(u *pass.Unit) *machine.Machine {
-	if u.Machine != nil {
-		return u.Machine
-	}
-	m, _ := machine.Lookup(machine.Default)
-	return m
-}
-
 // fuse fuses u's body and sets the figures of the plan.
-func (f *Figures) fuse(u *pass.Unit, m *machine.Machine, o Options) (err error) {
+func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 	rules, effort, body := o.Rules, o.Effort, u.Body()
 	if rules == nil {
 		rules = Kernels(nil)
@@ -117,7 +108,7 @@ func (f *Figures) fuse(u *pass.Unit, m *machine.Machine, o Options) (err error) 
 			panic(r)
 		}
 	}()
-	g, err := build(u, m, rules)
+	g, err := build(u, rules)
 	if err != nil {
 		return err
 	}

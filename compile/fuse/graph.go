@@ -100,9 +100,9 @@ func isView(o *ir.Op) bool { return op.IsView(o) }
 func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.Name == op.Constant }
 
 // build returns the graph of u's body, whose sizes are numbers.
-func build(u *pass.Unit, m *machine.Machine, rules Rules) (*graph, error) {
+func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), body: body, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace

@@ -383,7 +383,7 @@ func mainOf(ops []*ir.Op) *ir.Op {
 // rebuildUses recomputes the uses in b, whose inputs had other users there.
 func rebuildUses(b pass.Body, inputs []*ir.Value) {
 	for _, v := range inputs {
-		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return b.Holds(u.Op) })
+		v.Uses = slices.DeleteFunc(v.Uses, func(u ir.Use) bool { return b.Ancestor(u.Op) != nil })
 	}
 	ir.Walk(b.Ops, func(o *ir.Op) bool {
 		for _, v := range o.Results {

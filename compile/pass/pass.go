@@ -33,6 +33,15 @@ func (u *Unit) Body() Body {
 	return BodyOf(u.Func)
 }
 
+// Model is the machine whose times are predicted.
+func (u *Unit) Model() *machine.Machine {
+	if u.Machine != nil {
+		return u.Machine
+	}
+	m, _ := machine.Lookup(machine.Default)
+	return m
+}
+
 // Warn adds a warning.
 func (u *Unit) Warn(e *Error) { u.Warnings = append(u.Warnings, e) }
 

@@ -24,7 +24,7 @@ import (
 // For returns all passes for the code of g in their order; nil is portable code
 // of the default target. The slice is the caller's. Passes see straight-line
 // code: for those that are not about single ops, each region of a while or an
-// if is a function of its own (pass.Regions).
+// if is a unit of its own (pass.Regions).
 func For(g target.Generator) []pass.Pass {
 	of := sync.OnceValue(func() target.Generator {
 		if g != nil {

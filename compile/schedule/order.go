@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"dmir/analysis/cost"
-	"dmir/analysis/machine"
 	"dmir/analysis/units"
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
@@ -47,10 +46,7 @@ func order(u *pass.Unit) error {
 	}
 	t := g.streams() // of an earlier run
 	strip(body, StreamAttr, WaitsAttr, OffsetsAttr, ScratchOffsetAttr, WorkspaceAttr, ArgOffsetsAttr)
-	m := u.Machine
-	if m == nil {
-		m, _ = machine.Lookup(machine.Default)
-	}
+	m := u.Model()
 	ctx := u.Context()
 	p := g.problem(true)
 	ds := durations(g, u, m)

@@ -270,18 +270,15 @@ func Walk(ops []*Op, visit func(*Op) bool) {
 	}
 }
 
-// Holds reports whether o is an op of b, or lies in a region of one.
-func (b *Block) Holds(o *Op) bool {
-	for o != nil && o.Parent != nil {
-		if o.Parent == b {
-			return true
-		}
-		if o.Parent.Region == nil {
-			return false
+// Ancestor is the op of b that o is or lies in, nil if there is none.
+func (b *Block) Ancestor(o *Op) *Op {
+	for o != nil && o.Parent != b {
+		if o.Parent == nil || o.Parent.Region == nil {
+			return nil
 		}
 		o = o.Parent.Region.Op
 	}
-	return false
+	return o
 }
 
 // Inside reports whether o lies in one of the regions of outer, at any depth.

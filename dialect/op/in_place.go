@@ -243,7 +243,7 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 				work = append(work, u.Op.Results[0])
 				continue
 			}
-			a := ancestor(u.Op, block)
+			a := block.Ancestor(u.Op)
 			if g.Members[u.Op] || a != nil && g.Members[a] {
 				continue
 			}
@@ -353,23 +353,6 @@ func kernelAround(o *ir.Op) *ir.Op {
 	}
 	if k := o.Parent.Region.Op; k != nil && k.Name == Kernel {
 		return k
-	}
-	return nil
-}
-
-// ancestor is the op of block that o is or lies in, nil where there is none.
-func ancestor(o *ir.Op, block *ir.Block) *ir.Op {
-	for range maxChain {
-		if o == nil || o.Parent == nil {
-			return nil
-		}
-		if o.Parent == block {
-			return o
-		}
-		if o.Parent.Region == nil {
-			return nil
-		}
-		o = o.Parent.Region.Op
 	}
 	return nil
 }
