@@ -63,8 +63,8 @@ func failure(o *ir.Op, format string, args ...any) error {
 	return pass.Errorf(o, "DM850", format, args...)
 }
 
-// Plan chooses how each kernel of u's body runs and records the bytes of
-// its partial results, for the memory plan.
+// Plan chooses how each kernel of u's body runs and records the bytes of its
+// partial results, for the memory plan.
 func (c codegen) Plan(u *pass.Unit) error {
 	target, err := c.target(u)
 	if err != nil {

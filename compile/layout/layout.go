@@ -1,9 +1,9 @@
 // Package layout chooses the order of dimensions in memory of every value, over
-// the whole function, so that the predicted time of data movement is least. A
-// value is written in one order and may be copied to others; each op constrains
+// a whole body, so that the predicted time of data movement is least. A value is
+// written in one order and may be copied to others; each op constrains
 // the orders of its operands and results (model.go). A transpose whose result
-// has the memory order of its operand moves nothing. Arguments and results of
-// the function keep their order.
+// has the memory order of its operand moves nothing. The inputs and
+// results of the body keep their order.
 package layout
 
 import (

@@ -53,8 +53,9 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// The same of loops and branches in one another, through all passes; and what
-// comes out is a schedule that is proven again from its text.
+// The same of loops and branches in one another, with a value that both branches
+// capture, through all passes; and what comes out is a schedule that is proven
+// again from its text.
 func TestControlStages(t *testing.T) {
 	const text = `func.func @f(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %zero = dm.constant dense<0> : tensor<i64>
@@ -77,7 +78,8 @@ func TestControlStages(t *testing.T) {
     } else {
       %e = dm.softmax %u, dim = 1 : tensor<4x4xf32>
       %g = dm.mul %e, %before : tensor<4x4xf32>
-      dm.yield %g : tensor<4x4xf32>
+      %h = dm.add %g, %v : tensor<4x4xf32>
+      dm.yield %h : tensor<4x4xf32>
     }
     dm.yield %next, %r, %v : tensor<i64>, tensor<4x4xf32>, tensor<4x4xf32>
   }

@@ -8,9 +8,9 @@ import (
 	"dmir/dialect/types"
 )
 
-// apply rewrites g's body to the order of r, with the ops that
-// r repeats, and returns the ops of the steps in that order. A body in that
-// order is left as it is.
+// apply rewrites g's body to the order of r, with the ops that r repeats, and
+// returns the ops of the steps in that order. A body in that order is left as it
+// is.
 func apply(g *model, r *rematerialized) []*ir.Op {
 	if len(r.repeated) == 0 && slices.IsSortedFunc(r.order, func(i, j int) int { return r.origin[i] - r.origin[j] }) {
 		out := make([]*ir.Op, len(g.steps))

@@ -49,8 +49,8 @@ type root struct {
 	external bool  // outside the device's memory or, in a region, outside of the region's memory
 	maker    *step // nil of inputs and constants
 	reads    []*step
-	out      bool // the function returns it, or a view of it
-	// aliased is the argument whose memory it overwrites; nil where it has memory
+	out      bool // the function returns it, or the region yields it, or a view of it
+	// aliased is the input whose memory it overwrites; nil where it has memory
 	// of its own, or overwrites another result.
 	aliased *root
 }
@@ -58,8 +58,8 @@ type root struct {
 type kind uint8
 
 const (
-	temp kind = iota
-	argument
+	temp  kind = iota
+	input      // an argument, or a value that a region captures
 	constant
 )
 
@@ -85,7 +85,7 @@ func read(body pass.Body, m *ir.Module, bind map[string]int64) (*model, error) {
 		inPlace: fn.Op.Bool(InPlaceAttr),
 	}
 	for _, v := range body.Inputs() {
-		if err := g.add(v, argument, nil); err != nil {
+		if err := g.add(v, input, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +147,7 @@ func (g *model) step(o *ir.Op) error {
 		if over == nil {
 			continue
 		}
-		if over.kind == argument {
+		if over.kind == input {
 			r.aliased = over
 		} else {
 			r.aliased = over.aliased
@@ -204,7 +204,7 @@ func (g *model) add(v *ir.Value, k kind, maker *step) error {
 		return pass.Errorf(v.Op, "DM805", "%s is larger than the memory of any device", called(v))
 	}
 	r.bytes = max(n, 0)
-	if k == argument && g.body.IsRegion() { // its memory belongs to the enclosing body
+	if k == input && g.body.IsRegion() { // its memory belongs to the enclosing body
 		r.bytes, r.external = 0, true
 	}
 	r.size = roundUp(r.bytes)

@@ -35,7 +35,7 @@ type Step struct {
 type Buffer struct {
 	Value  *ir.Value     // nil for the scratch memory of a step
 	Views  []*ir.Value   // values that share the memory in another shape
-	Kind   artifact.Kind // a returned argument is an Input, a returned constant a Constant
+	Kind   artifact.Kind // a returned input is an Input, a returned constant a Constant
 	Offset int64
 	Bytes  int64
 	// First and Last are the live range in steps: First is -1 for memory that is
@@ -122,7 +122,7 @@ func (t *text) buffers() []Buffer {
 			b.Last = max(b.Last, s.index)
 		}
 		switch {
-		case r.kind == argument:
+		case r.kind == input:
 			b.Kind = artifact.Input
 		case r.kind == constant:
 			b.Kind = artifact.Constant
