@@ -105,7 +105,7 @@ func (p *Program) sum() {
 }
 
 // merge sorts the diagnostics by position and takes each once. Those about
-// names are added outside of other errors.
+// names are left out inside a text with another error, where they may be no names.
 func merge(diags, names []diag.Diagnostic) []diag.Diagnostic {
 	byPlace := func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity),

@@ -173,15 +173,17 @@ func (l *lowerer) aliases(items []*ast.Op) {
 
 // unresolved reports the uses for which no definition came. What the form of
 // another dialect's op means is not known, so there it is no certain error; an op
-// that cannot be read is reported already.
+// that cannot be read has an error already.
 func (l *lowerer) unresolved() {
 	for _, uses := range l.scope.pending {
 		for _, p := range uses {
-			if p.form == ast.Bad || p.own {
+			switch p.form {
+			case ast.Bad:
 				continue
-			}
-			if p.form == ast.Custom {
-				l.report(nil, "DM160", p.span, "%s is not defined", p.name).Severity = diag.Hint
+			case ast.Custom:
+				if !p.own {
+					l.report(nil, "DM160", p.span, "%s is not defined", p.name).Severity = diag.Hint
+				}
 				continue
 			}
 			switch d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name); {
