@@ -1,9 +1,10 @@
 // Package lower turns the tree of a text into the typed SSA form: names become
 // values, texts become types and attribute values, the dm ops' pretty form and
-// MLIR's generic form become the same op. It never fails. What is wrong in the
-// text is said in Module.Diags, the op concerned is marked Bad, and values that
-// cannot be known have the type Unknown, so that everything else goes on
-// working and nothing is said twice.
+// MLIR's generic form become the same op. It never fails. Module.Diags holds what
+// is wrong in the text, the op concerned is marked Bad, and values that cannot be
+// known have the type Unknown, so that the rest is usable and each mistake is
+// reported once. Package syntax/scope reports mistakes in the names of labels,
+// symbols and aliases; here the op concerned is only marked.
 //
 // The steps for one op, in the order of the text: operands, attributes,
 // regions, signature, results.
