@@ -4,7 +4,7 @@ import "dmir/syntax/diag"
 
 // Codes are the diagnostics of this package, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
-	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: a function cannot use values from outside, and the values of a region are not visible after it.", Help: "define the value before its use, or correct the name"},
+	{Code: "DM160", Name: "unknown-value", Doc: "An operand names a value that is not defined, or not visible here: a function cannot use values from outside, and the values of a region are not visible after it. Or `%x#2` picks a result that `%x` does not have; results are counted from 0.", Help: "define the value before its use, or correct the name"},
 	{Code: "DM161", Name: "redefined-value", Doc: "A value name is defined twice where both are visible. Every name is assigned once.", Help: "give one of them another name"},
 	{Code: "DM162", Name: "used-before-definition", Doc: "A value is used by an op that stands before its definition.", Help: "move the definition up"},
 	{Code: "DM163", Name: "signature-count", Doc: "The number of types after the colon differs from the number of operands or results.", Help: "write one type for every operand and every result"},
