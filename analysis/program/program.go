@@ -14,6 +14,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
+	"dmir/dialect/op"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
@@ -72,7 +73,7 @@ func Load(src *source.File, opts Options) *Program {
 
 	p.Tree = parse.File(src)
 	tree := p.Tree
-	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree) })
+	names := sync.OnceValue(func() *scope.Index { return scope.Build(tree, op.NeedsSymbol) })
 	p.names = names
 	go func() { // beside lowering; it reads the tree only, and nothing of p, which may change by then
 		defer func() { _ = recover() }() // OnceValue panics again in the caller
@@ -104,8 +105,7 @@ func (p *Program) sum() {
 }
 
 // merge sorts the diagnostics by position and takes each once. Those about
-// names are added where nothing else is said: lowering says the same of the
-// ops that it knows.
+// names are left out inside a text with another error, where they may be no names.
 func merge(diags, names []diag.Diagnostic) []diag.Diagnostic {
 	byPlace := func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity),

@@ -12,9 +12,10 @@ import (
 	"dmir/analysis/config"
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/dialect/ir"
+	"dmir/dialect/origin"
 	"dmir/internal/need"
 	"dmir/syntax/diag"
-
 	"dmir/syntax/source"
 )
 
@@ -167,8 +168,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// Every file of other projects loads, whatever its dialects, and its cost can
-// be asked for.
+// Every file of other projects loads, whatever its dialects: its cost can be asked
+// for, and its names resolve to the same definitions everywhere.
 func TestConformanceFiles(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "shared", "conformance")
 	_, missing := os.Stat(root)
@@ -187,9 +188,45 @@ func TestConformanceFiles(t *testing.T) {
 		for _, f := range p.Funcs {
 			f.Time(p.Target)
 		}
+		agree(t, p)
 		return nil
 	})
 	if err != nil || files < 500 {
 		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+// agree holds that lowering and the index of names find the same definition for
+// each use.
+func agree(t *testing.T, p *program.Program) {
+	t.Helper()
+	for _, m := range p.Modules {
+		ir.Walk(m.Ops, func(o *ir.Op) bool {
+			for i, v := range o.Operands {
+				span := origin.OperandSpan(o, i)
+				name, _, ok := p.Names().At(span.Start)
+				switch known := v.Op != nil || v.Block != nil; {
+				case !ok:
+					t.Errorf("%s: %s is not in the index", p.Src.Path, p.Src.Slice(span))
+				case known && !name.DefinedAt(v.Span.Start):
+					t.Errorf("%s: %s at %v is defined at %v, in the index at %v", p.Src.Path, p.Src.Slice(span), span, v.Span, name.Defs())
+				case !known && name.Defined() && !o.Verbatim:
+					t.Errorf("%s: %s at %v has a definition in the index only", p.Src.Path, p.Src.Slice(span), span)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestDefinitionsAgree(t *testing.T) {
+	paths, _ := filepath.Glob("../../examples/*.dmir")
+	more, _ := filepath.Glob("../../testdata/programs/*.dmir")
+	for _, path := range append(paths, more...) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		agree(t, program.Load(source.New(path, string(text)), program.Options{}))
 	}
 }

@@ -145,7 +145,7 @@ func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at 
 	names := attrNames(def)
 	switch s := diag.Suggest(name, names); {
 	case s != "":
-		replace(d, s)
+		d.Replace(s)
 	case len(names) > 0:
 		d.Help = "its attributes are " + strings.Join(names, ", ")
 	default:

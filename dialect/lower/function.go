@@ -1,14 +1,9 @@
 package lower
 
 import (
-	"maps"
-	"slices"
-
 	"dmir/dialect/ir"
-	"dmir/dialect/origin"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
-	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
 
@@ -36,7 +31,7 @@ func (l *lowerer) function(o *ir.Op, t *ast.Op) {
 	l.argAttrs(o, t, "arg_attrs", f.Args)
 	l.argAttrs(o, t, "res_attrs", f.Results)
 	l.isolated(o, func() { l.regions(o, t, nil) })
-	l.addFunc(fn, t.Abs(f.NameSpan))
+	l.addFunc(fn)
 	if fn.Body = o.Body(0); fn.Body != nil {
 		fn.Args = fn.Body.Args
 		return
@@ -44,10 +39,15 @@ func (l *lowerer) function(o *ir.Op, t *ast.Op) {
 	if len(o.Regions) > 0 {
 		l.report(o, "DM174", t.Abs(f.NameSpan), "the body of @%s is empty", fn.Name).Help = "end it with return, or leave the body out to declare the function"
 	}
+	first := map[string]source.Span{}
 	for i, a := range f.Args {
 		span := t.Abs(a.Span)
 		if a.Name == "" {
 			span = t.Abs(a.Type)
+		} else if at, taken := first[a.Name]; taken {
+			l.redefined(a.Name, span, at)
+		} else {
+			first[a.Name] = span
 		}
 		fn.Args = append(fn.Args, &ir.Value{Name: a.Name, Type: types.Distinct(ty.In[i], a.Name), Index: i, Span: span})
 	}
@@ -92,7 +92,7 @@ func (l *lowerer) genericFunction(o *ir.Op, t *ast.Op) {
 		o.Attrs = deleteAttr(o.Attrs, "sym_visibility")
 	}
 	fn := &ir.Func{Op: o, Name: string(name), Private: vis == "private", Results: ty.Out, Body: o.Body(0)}
-	l.addFunc(fn, o.Head)
+	l.addFunc(fn)
 	if fn.Body == nil {
 		if len(o.Regions) > 0 {
 			o.Regions = nil // ({}) is how generic form writes a declaration
@@ -121,18 +121,12 @@ func deleteAttr(attrs []types.Named, name string) []types.Named {
 	return attrs
 }
 
-// addFunc registers a function of the section's top level.
-func (l *lowerer) addFunc(f *ir.Func, span source.Span) {
-	if f.Op.Parent != nil { // in a module of its own: no callee for others
-		l.symbols[f.Name] = span
-		return
+// addFunc registers a function of the section's top level; one of a module of its
+// own is no callee for others. The second function of a name is Bad.
+func (l *lowerer) addFunc(f *ir.Func) {
+	if f.Op.Parent == nil && !l.m.AddFunc(f) {
+		f.Op.Bad = true
 	}
-	if !l.m.AddFunc(f) {
-		d := l.report(f.Op, "DM170", span, "the function @%s is defined twice", f.Name)
-		d.Related = []diag.Related{{Span: l.symbols[f.Name], Message: "first defined here"}}
-		return
-	}
-	l.symbols[f.Name] = span
 }
 
 // moduleName gives a module written as "module @name" its sym_name.
@@ -151,31 +145,4 @@ func (l *lowerer) moduleName(o *ir.Op, t *ast.Op) {
 func symbolName(text string) string {
 	name, _ := types.ParseSymbol(text).Name()
 	return name
-}
-
-// checkCalls reports calls of functions that do not exist. Functions of nested
-// modules and symbols of unknown ops count as existing.
-func (l *lowerer) checkCalls() {
-	for _, o := range l.calls {
-		callee, ok := o.Attr("callee").(types.Symbol)
-		if !ok || o.Bad {
-			continue
-		}
-		name, flat := callee.Name()
-		if _, ok := l.symbols[name]; ok || !flat {
-			continue
-		}
-		span := origin.AttrSpan(o, l.src, "callee")
-		if s := origin.Tree(o).Symbols; len(s) > 0 {
-			span = origin.Tree(o).Abs(s[0].Span)
-		}
-		d := l.report(o, "DM169", span, "there is no function %s", callee)
-		if l.guesses--; l.guesses < 0 {
-			continue
-		}
-		names := slices.Sorted(maps.Keys(l.symbols))
-		if s := diag.Suggest(name, names); s != "" {
-			replace(d, types.SymbolOf(s).String())
-		}
-	}
 }

@@ -1,9 +1,10 @@
 // Package lower turns the tree of a text into the typed SSA form: names become
 // values, texts become types and attribute values, the dm ops' pretty form and
-// MLIR's generic form become the same op. It never fails. What is wrong in the
-// text is said in Module.Diags, the op concerned is marked Bad, and values that
-// cannot be known have the type Unknown, so that everything else goes on
-// working and nothing is said twice.
+// MLIR's generic form become the same op. It never fails. Module.Diags holds what
+// is wrong in the text, the op concerned is marked Bad, and values that cannot be
+// known have the type Unknown, so that the rest is usable and each mistake is
+// reported once. Package syntax/scope reports mistakes in the names of labels,
+// symbols and aliases; here the op concerned is only marked.
 //
 // The steps for one op, in the order of the text: operands, attributes,
 // regions, signature, results.
@@ -63,25 +64,23 @@ type lowerer struct {
 	sigs  map[string]*signature
 	attrs map[string]attrText
 
-	likely   map[string]string // ops by misspelt name
-	began    int               // pending uses before the current region
-	region   *ir.Region        // whose ops are being lowered; nil at top level
-	blocks   map[string]*ir.Block
-	symbols  map[string]source.Span // every @name defined in the section, without "@"
-	calls    []*ir.Op
-	badTypes map[source.Span]bool // reported already
-	seen     map[string]*ast.Op   // ops of unknown dialects, by name: the first of each is reported
-	guessed  []*ir.Value          // values whose types were guessed
-	outrun   []*ir.Value          // values whose types were guessed from a use, and then used before it
-	lost     []string             // names of unknown ops whose first op is gone
-	guesses  int                  // did-you-mean searches for functions left, as each looks at every name
-	untyped  int                  // results so far that have neither a name nor a type of their own in the text
+	likely      map[string]string // ops by misspelt name
+	insideOf    *ast.Op           // the op that insideNames are of; see inside
+	insideNames map[string]bool
+	began       int        // pending uses before the current region
+	region      *ir.Region // whose ops are being lowered; nil at top level
+	blocks      map[string]*ir.Block
+	badTypes    map[source.Span]bool // reported already
+	seen        map[string]*ast.Op   // ops of unknown dialects, by name: the first of each is reported
+	guessed     []*ir.Value          // values whose types were guessed
+	outrun      []*ir.Value          // values whose types were guessed from a use, and then used before it
+	lost        []string             // names of unknown ops whose first op is gone
+	untyped     int                  // results so far that have neither a name nor a type of their own in the text
 }
 
 // Bounds of did-you-mean searches, so that a file full of errors costs no more
 // than its length.
 const (
-	maxGuesses = 32  // for functions, in a section
 	maxPending = 500 // uses in one function that wait for a definition; for later ones nothing is guessed
 	firstNames = 32  // of the values around a use that are looked at: the first ones, arguments mostly,
 	lastNames  = 256 // and the last ones before it
@@ -95,10 +94,8 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 		sigs:     map[string]*signature{},
 		attrs:    map[string]attrText{},
 		likely:   map[string]string{},
-		symbols:  map[string]source.Span{},
 		badTypes: map[source.Span]bool{},
 		seen:     map[string]*ast.Op{},
-		guesses:  maxGuesses,
 	}
 	l.scope = l.root
 	l.aliases(items)
@@ -118,8 +115,7 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 		}
 	}
 	l.unresolved()
-	l.checkCalls()
-	l.calls, l.guessed, l.outrun, l.spare = nil, nil, nil, nil
+	l.guessed, l.outrun, l.spare, l.insideOf, l.insideNames = nil, nil, nil, nil, nil
 	sortDiags(l.m.Diags)
 	return l
 }
@@ -157,7 +153,6 @@ func (l *lowerer) outer(t *ast.Op) {
 // aliases reads the definitions of the section; uses may precede them.
 func (l *lowerer) aliases(items []*ast.Op) {
 	for _, t := range items {
-		fresh := true
 		switch t.Form {
 		case ast.AttrAlias:
 			x, err := parse.Attr(t.Text(l.src, t.Lead))
@@ -165,26 +160,31 @@ func (l *lowerer) aliases(items []*ast.Op) {
 				l.reportParse(nil, t, t.Lead, err)
 				continue
 			}
-			fresh = l.env.DefineAttr(t.Name, x)
+			l.env.DefineAttr(t.Name, x)
 		case ast.TypeAlias:
 			x, err := parse.Type(t.Text(l.src, t.Sig))
 			if err != nil {
 				l.reportParse(nil, t, t.Sig, err)
 				continue
 			}
-			fresh = l.env.DefineType(t.Name, x)
-		}
-		if !fresh {
-			l.report(nil, "DM173", t.Abs(t.NameSpan), "the alias %s is defined twice", t.Name)
+			l.env.DefineType(t.Name, x)
 		}
 	}
 }
 
-// unresolved reports the uses for which no definition came.
+// unresolved reports the uses for which no definition came. What the form of
+// another dialect's op means is not known, so there it is no certain error; an op
+// that cannot be read has an error already.
 func (l *lowerer) unresolved() {
 	for _, uses := range l.scope.pending {
 		for _, p := range uses {
-			if !p.sure {
+			switch p.form {
+			case ast.Bad:
+				continue
+			case ast.Custom:
+				if !p.own {
+					l.report(nil, "DM160", p.span, "%s is not defined", p.name).Severity = diag.Hint
+				}
 				continue
 			}
 			switch d := l.report(p.op, "DM160", p.span, "%s is not defined", p.name); {
@@ -192,7 +192,7 @@ func (l *lowerer) unresolved() {
 				d.Message = p.name + " is defined outside and is not visible here"
 				d.Help = "functions and scalar regions cannot use values from outside: pass it as an operand"
 			case p.guess != "":
-				replace(d, p.guess)
+				d.Replace(p.guess)
 			}
 		}
 	}

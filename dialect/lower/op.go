@@ -69,15 +69,8 @@ func (l *lowerer) op(t *ast.Op, parent *ir.Block) *ir.Op {
 	switch o.Name {
 	case "func.func":
 		l.genericFunction(o, t)
-	case "func.call", "dm.grad":
-		l.calls = append(l.calls, o)
 	case "builtin.module":
 		l.moduleName(o, t)
-	}
-	for _, s := range t.Symbols {
-		if s.Def && t.Form == ast.Custom {
-			l.symbols[symbolName(s.Name)] = t.Abs(s.Span)
-		}
 	}
 	return o
 }
@@ -95,7 +88,7 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 	if isDM {
 		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
 		if s := l.likelyOp(short); s != "" {
-			replace(d, op.Prefix+s)
+			d.Replace(op.Prefix + s)
 			if t.Form == ast.Generic {
 				d.Fixes[0].Edits[0].Text = `"` + op.Prefix + s + `"`
 			}
@@ -141,18 +134,21 @@ func (l *lowerer) operands(o *ir.Op, t *ast.Op, sig *signature) {
 		l.report(o, "DM163", sig.span(t), "%s, but %s written", diag.Count(n, "operand"), diag.CountAre(len(sig.in), "operand type"))
 	}
 	for i, u := range t.Operands {
-		o.Operands[i] = l.use(o, i, u, sig.operand(i, n), t.Abs(u.Span), t.Form == ast.Generic || t.Form == ast.Pretty)
+		o.Operands[i] = l.use(o, i, u, sig.operand(i, n), t)
 	}
 }
 
 // use resolves operand i of o, or leaves a value of unknown type for it until
 // a definition comes.
-func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.Span, sure bool) *ir.Value {
-	e := l.scope.lookup(u.Name)
+func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, t *ast.Op) *ir.Value {
+	e, span := l.scope.lookup(u.Name), t.Abs(u.Span)
 	if e.values == nil {
 		l.scope.waiting++
-		p := pendingUse{number: l.scope.waiting, op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, sure: sure}
-		if p.hidden = l.scope.hides(u.Name); sure && !p.hidden {
+		p := pendingUse{number: l.scope.waiting, op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, form: t.Form}
+		switch p.hidden = l.scope.hides(u.Name); {
+		case t.Form == ast.Custom:
+			p.own = l.inside(t)[u.Name]
+		case t.Form != ast.Bad && !p.hidden:
 			p.guess = l.guess(u.Name)
 			if p.guess != "" && u.Index >= 0 {
 				p.guess += "#" + strconv.Itoa(int(u.Index))
@@ -164,6 +160,32 @@ func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, span source.S
 		return v
 	}
 	return l.connect(o, i, e.values, u.Index, want, span)
+}
+
+// inside are the names that the regions of t define. An op in a form of its own
+// may repeat them in its text.
+func (l *lowerer) inside(t *ast.Op) map[string]bool {
+	if l.insideOf != t {
+		names := map[string]bool{}
+		args := func(list []ast.BlockArg) {
+			for _, a := range list {
+				names[a.Name] = true
+			}
+		}
+		args(t.Defs)
+		for _, r := range t.Regions {
+			for _, b := range r.Blocks {
+				args(b.Args)
+				for _, o := range b.Ops {
+					for _, res := range o.Results {
+						names[res.Name] = true
+					}
+				}
+			}
+		}
+		l.insideOf, l.insideNames = t, names
+	}
+	return l.insideNames
 }
 
 // connect makes operand i of o the value numbered index among values.
@@ -201,8 +223,7 @@ func (l *lowerer) define(name string, values []*ir.Value, span source.Span) {
 		return
 	}
 	if taken := l.scope.define(name, values); taken != nil {
-		d := l.report(nil, "DM161", span, "%s is already defined", name)
-		d.Related = []diag.Related{{Span: taken.Span, Message: "first defined here"}}
+		l.redefined(name, span, taken.Span)
 		return
 	}
 	// What waits since the region began waits inside it; uses before it, or
@@ -218,6 +239,12 @@ func (l *lowerer) define(name string, values []*ir.Value, span source.Span) {
 	if first < len(waiting) {
 		l.scope.pending[name] = waiting[:first]
 	}
+}
+
+// redefined reports a second definition of a value.
+func (l *lowerer) redefined(name string, at, first source.Span) {
+	d := l.report(nil, "DM161", at, "%s is already defined", name)
+	d.Related = []diag.Related{{Span: first, Message: "first defined here"}}
 }
 
 // late connects a use with the definition that came after it.
@@ -256,9 +283,7 @@ func (l *lowerer) successors(o *ir.Op, t *ast.Op) {
 	for _, s := range t.Succs {
 		b := l.blocks[s.Name]
 		if b == nil {
-			if t.Form != ast.Custom {
-				l.report(o, "DM171", t.Abs(s.Span), "there is no block %s in this region", s.Name)
-			}
+			o.Bad = o.Bad || t.Form != ast.Custom
 			continue
 		}
 		o.Succs = append(o.Succs, b)
@@ -316,7 +341,7 @@ func (l *lowerer) fill(r *ir.Region, tree *ast.Region, t *ast.Op, def *op.Def) {
 			continue
 		}
 		if l.blocks[b.Label] != nil {
-			l.report(r.Op, "DM173", t.Abs(b.Span), "the block %s is defined twice", b.Label)
+			r.Op.Bad = true
 		}
 		if l.blocks == nil {
 			l.blocks = map[string]*ir.Block{}

@@ -50,6 +50,12 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 	if i := strings.Index(l.src.Slice(span), t.Part); i > 0 && t.Part != "" {
 		span = source.Span{Start: span.Start + i, End: span.Start + i + len(t.Part)}
 	}
+	if t.Code == types.UnknownAlias { // package scope reports it
+		if o != nil {
+			o.Bad = true
+		}
+		return
+	}
 	if l.badTypes[span] { // a function's arguments are read twice, for its type and for its body
 		if o != nil {
 			o.Bad = true
@@ -61,10 +67,4 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 	if t.Help != "" {
 		d.Help = t.Help
 	}
-}
-
-// replace offers a likely word for a misspelt one.
-func replace(d *diag.Diagnostic, word string) {
-	d.Help = "did you mean " + word + "?"
-	d.Fixes = []diag.Fix{{Title: "Replace by " + word, Edits: []diag.Edit{{Span: d.Span, Text: word}}}}
 }

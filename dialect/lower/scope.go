@@ -5,6 +5,7 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 	"dmir/syntax/source"
 )
 
@@ -42,8 +43,9 @@ type pendingUse struct {
 	index   int32  // of "#n", -1 where none is written
 	want    types.Type
 	span    source.Span
-	sure    bool // report it if no definition comes: the op's form is known
-	hidden  bool // the name is known outside of the isolated op
+	form    ast.Form // of the op
+	own     bool     // a region of the op defines the name
+	hidden  bool     // the name is known outside of the isolated op
 	guess   string
 }
 

@@ -57,9 +57,6 @@ func (u *Unit) shift(p *parse.Splice, src *source.File, fn *ir.Op, place int) {
 		for i := range l.m.Resources {
 			move(&l.m.Resources[i])
 		}
-		for name, span := range l.symbols {
-			l.symbols[name] = p.MoveSpan(span)
-		}
 		if l.m.Outer != nil {
 			move(&l.m.Outer.Span)
 			move(&l.m.Outer.Head)

@@ -148,13 +148,7 @@ func (s *splicer) run() bool {
 			}
 		}
 	}
-	count := 0
-	for _, d := range s.l.m.Diags {
-		if d.Code == "DM169" {
-			count++
-		}
-	}
-	return count <= maxGuesses
+	return true
 }
 
 // mark has an op of the block lowered again.
@@ -322,7 +316,7 @@ func (s *splicer) lower(j *job) []*ir.Op {
 	l := s.l
 	kept := l.m.Diags
 	clear(l.badTypes)
-	l.m.Diags, l.calls, l.guesses = nil, nil, maxGuesses
+	l.m.Diags = nil
 	untyped := l.untyped
 	l.region, l.began = s.y.block.Region, 0
 	l.blocks = nil
@@ -349,8 +343,8 @@ func (s *splicer) lower(j *job) []*ir.Op {
 		delete(l.scope.pending, name)
 	}
 	l.unresolved()
-	l.checkCalls()
 	l.scope, l.region, l.blocks, l.untyped = l.root, nil, nil, untyped
+	l.insideOf, l.insideNames = nil, nil
 	l.m.Diags = append(kept, l.m.Diags...)
 	sortDiags(l.m.Diags)
 	return ops

@@ -20,7 +20,7 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	}
 	l := u.sections[0]
 	m := l.m
-	if m.Outer != nil || len(l.root.names)+len(l.root.pending) > 0 || l.misses() {
+	if m.Outer != nil || len(l.root.names)+len(l.root.pending) > 0 {
 		return nil, false
 	}
 	if outer, _ := flatten(p.Items()); outer != nil { // what is left is a module
@@ -35,7 +35,6 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 		if !m.DropFunc(o) { // the second of its name
 			return nil, false
 		}
-		delete(l.symbols, symbolName(origin.Tree(o).Func.Name))
 		for _, r := range o.Regions {
 			for _, b := range r.Blocks {
 				delete(u.bodies, b)
@@ -51,33 +50,22 @@ func (u *Unit) functions(p *parse.Splice, src *source.File) (c *Change, ok bool)
 	l.slab = slab{}
 	kept, untyped := m.Diags, l.untyped
 	clear(l.badTypes)
-	m.Diags, l.calls, l.guesses = nil, nil, maxGuesses
+	m.Diags = nil
 	l.scope, l.region, l.blocks, l.began = l.root, nil, nil, 0
 	c = &Change{Module: m, Whole: true, Gone: old}
 	for _, t := range p.New {
-		if _, taken := l.symbols[symbolName(t.Func.Name)]; taken {
+		if m.Func(symbolName(t.Func.Name)) != nil {
 			return nil, false
 		}
 		c.New = append(c.New, l.op(t, nil))
 	}
-	l.checkCalls()
-	l.calls, l.guessed, l.outrun, l.spare, l.untyped = nil, nil, nil, nil, untyped
+	l.guessed, l.outrun, l.spare, l.untyped = nil, nil, nil, untyped
+	l.insideOf, l.insideNames = nil, nil
 	m.Diags = append(kept, m.Diags...)
 	m.Ops = slices.Insert(m.Ops, at, c.New...)
 	slices.SortFunc(m.Funcs, func(f, g *ir.Func) int { return cmp.Compare(f.Op.Span.Start, g.Op.Span.Start) })
 	s.nextUnknown(p.New)
 	return c, true
-}
-
-// misses reports whether a call has no callee: what is guessed for one depends
-// on the names of all functions.
-func (l *lowerer) misses() bool {
-	for _, d := range l.m.Diags {
-		if d.Code == "DM169" {
-			return true
-		}
-	}
-	return false
 }
 
 // spokenOf reports whether an op elsewhere names one of the functions that go or

@@ -16,3 +16,13 @@ const (
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
 )
+
+// NeedsSymbol reports whether the symbols that an op of the given name mentions,
+// without its dialect where the text may leave it out, must exist.
+func NeedsSymbol(name string) bool {
+	switch name {
+	case Call, "call", "func.constant", Grad:
+		return true
+	}
+	return false
+}

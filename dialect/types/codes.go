@@ -5,10 +5,13 @@ import "dmir/syntax/diag"
 // Codes are the diagnostics of this package, in the order of their numbers.
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM150", Name: "bad-placement", Doc: "The text of a placement #dm.at<…> is not a memory space, an order of dimensions and names of dimensions, each at most once.", Help: "write `#dm.at<hbm, order = [1, 0], dims = [n]>`; every part may be left out"},
-	{Code: "DM151", Name: "unknown-alias", Doc: "A type or attribute alias is used that the file does not define.", Help: "define it at the top of the file: `!name = type` or `#name = attribute`"},
 	{Code: "DM152", Name: "alias-cycle", Doc: "An alias is defined in terms of itself, directly or through others.", Help: "replace one of the aliases by its definition"},
 	{Code: "DM153", Name: "type-too-large", Doc: "The size of a tensor in bytes, elements times element size, exceeds 2^62.", Help: "check the dimensions; no memory can hold such a tensor"},
 	{Code: "DM154", Name: "bad-dense", Doc: "A dense<…> literal does not fit its type: the number or nesting of values differs from the shape, or a value is not one of the element type.", Help: "write one value for all elements, nested lists in the tensor's shape, or the bytes as a hexadecimal string"},
 	{Code: "DM155", Name: "value-out-of-range", Doc: "A number does not fit into its type.", Help: "use a wider type, or another value"},
 	{Code: "DM156", Name: "alias-too-long", Doc: "An alias stands for more than 64 KiB of text, because aliases of aliases repeat.", Help: "name the parts instead of nesting them"},
 })
+
+// UnknownAlias is the code of an Error about an alias that is not defined. Package
+// syntax/scope registers it and reports where such an alias is used.
+const UnknownAlias = "DM151"

@@ -8,7 +8,7 @@ import (
 
 // Error says why a type or an attribute is not one that the dialect can use.
 type Error struct {
-	Code string // listed in Codes
+	Code string // listed in Codes, or UnknownAlias
 	Msg  string // one sentence without a final stop
 	Help string
 	Part string // the part of the text that is wrong, "" for all of it
@@ -27,28 +27,26 @@ type Env struct {
 	attrs     map[string]Attr // by text
 }
 
-// DefineType adds the alias name ("!name"); it reports false where the name is taken.
-func (e *Env) DefineType(name string, t *ast.TypeExpr) bool {
+// DefineType adds the alias name ("!name"). The first definition of a name counts.
+func (e *Env) DefineType(name string, t *ast.TypeExpr) {
 	if _, taken := e.typeAlias[name]; taken {
-		return false
+		return
 	}
 	if e.typeAlias == nil {
 		e.typeAlias = map[string]*ast.TypeExpr{}
 	}
 	e.typeAlias[name] = t
-	return true
 }
 
-// DefineAttr adds the alias name ("#name"); it reports false where the name is taken.
-func (e *Env) DefineAttr(name string, a *ast.AttrExpr) bool {
+// DefineAttr adds the alias name ("#name"). The first definition of a name counts.
+func (e *Env) DefineAttr(name string, a *ast.AttrExpr) {
 	if _, taken := e.attrAlias[name]; taken {
-		return false
+		return
 	}
 	if e.attrAlias == nil {
 		e.attrAlias = map[string]*ast.AttrExpr{}
 	}
 	e.attrAlias[name] = a
-	return true
 }
 
 // enter marks alias name as being expanded; leave it with the function returned.

@@ -80,7 +80,7 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 	case ast.TAlias:
 		def, ok := e.typeAlias[x.Name]
 		if !ok {
-			return nil, &Error{Code: "DM151", Msg: "the type alias " + x.Name + " is not defined", Help: "define it at the top of the file: " + x.Name + " = type"}
+			return nil, &Error{Code: UnknownAlias, Msg: "the type alias " + x.Name + " is not defined"}
 		}
 		leave, err := e.enter(x.Name)
 		if err != nil {
@@ -185,5 +185,5 @@ func (e *Env) encode(t *Tensor, enc *ast.AttrExpr, dynamic int) error {
 }
 
 func (e *Env) noAttrAlias(name string) error {
-	return &Error{Code: "DM151", Msg: "the attribute alias " + name + " is not defined", Help: "define it at the top of the file: " + name + " = attribute"}
+	return &Error{Code: UnknownAlias, Msg: "the attribute alias " + name + " is not defined"}
 }

@@ -14,19 +14,22 @@ import (
 
 	"dmir/dialect/ir"
 	"dmir/dialect/lower"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
+	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
 
-// all is everything that parser, lowering and verifier say about a text.
+// all is everything that parser, index of names, lowering and verifier report
+// about a text.
 func all(text string) []diag.Diagnostic {
 	f := parse.File(source.New("test.dmir", text))
-	ds := slices.Clone(f.Diags)
+	ds := slices.Concat(f.Diags, scope.Build(f, op.NeedsSymbol).Diags)
 	for _, m := range lower.File(f) {
 		ds = append(append(ds, m.Diags...), verify.Module(m)...)
 	}

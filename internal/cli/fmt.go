@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"dmir/dialect/lower"
+	"dmir/dialect/op"
 	"dmir/dialect/print"
 	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
+	"dmir/syntax/scope"
 	"dmir/syntax/source"
 )
 
@@ -99,6 +101,10 @@ func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 
 // generic prints the modules of a file in generic form.
 func generic(a *app, src *source.File, tree *ast.File) error {
+	if names := scope.Build(tree, op.NeedsSymbol).Diags; hasErrors(names) {
+		printErrors(a.stderr, src, names)
+		return exitStatus(exitFailed)
+	}
 	var out []string
 	for _, m := range lower.File(tree) {
 		if diags := append(m.Diags, verify.Module(m)...); hasErrors(diags) {

@@ -68,3 +68,9 @@ type Diagnostic struct {
 	Tags     []Tag
 	Fixes    []Fix
 }
+
+// Replace proposes word in place of what d is about.
+func (d *Diagnostic) Replace(word string) {
+	d.Help = "did you mean " + word + "?"
+	d.Fixes = []Fix{{Title: "Replace by " + word, Edits: []Edit{{Span: d.Span, Text: word}}}}
+}

@@ -40,9 +40,15 @@ func TestAccepted(t *testing.T) {
 	for _, src := range accepted(t) {
 		t.Run(src.Path, func(t *testing.T) {
 			f := parse.File(src)
-			for _, d := range append(errorsOf(f), scope.Build(f).Diags...) {
+			x := scope.Build(f, func(op string) bool { return op == "call" || op == "func.call" })
+			for _, d := range append(errorsOf(f), x.Diags...) {
 				line, col := src.Human(d.Span.Start)
 				t.Errorf("%d:%d: %s", line, col, d.Message)
+			}
+			for _, n := range x.Names() {
+				if n.Kind == scope.Value && !n.Defined() {
+					t.Errorf("%s is not defined", n.Text)
+				}
 			}
 			n := 0
 			ast.Walk(f.Items, func(*ast.Op) bool { n++; return true })

@@ -51,7 +51,6 @@ type builder struct {
 	in    *section
 	slab  []Name // free ones
 	made  int    // how many were made the last time
-	looks bool   // what is being defined is known by its looks only
 }
 
 // maxMade is how many names are made at a time in a long text. While one op is
@@ -63,6 +62,7 @@ type section struct {
 	number  int32
 	aliases map[string]*Name
 	symbols map[*ast.Op]*Name // the symbol that an op defines
+	guesses int               // suggestions so far for unknown functions
 	root    *region
 }
 
@@ -76,7 +76,7 @@ type symbolRef struct {
 
 func (b *builder) section(items []*ast.Op, number int32) {
 	root := &region{isolated: true}
-	b.in = &section{number, map[string]*Name{}, map[*ast.Op]*Name{}, root}
+	b.in = &section{number: number, aliases: map[string]*Name{}, symbols: map[*ast.Op]*Name{}, root: root}
 	b.x.sections = append(b.x.sections, b.in)
 	for _, o := range items {
 		switch o.Form {
@@ -107,7 +107,7 @@ func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
 	}
 	for _, block := range reg.Blocks {
 		if block.Label != "" {
-			b.defineIn(r, Block, block.Label, 1, place{o, block.Span}, redefinedBlock)
+			b.defineIn(r, Block, block.Label, place{o, block.Span})
 		}
 		b.args(o, block.Args, r)
 		b.define(block.Ops, r)
@@ -121,17 +121,10 @@ func (b *builder) region(o *ast.Op, reg *ast.Region, r *region) {
 	}
 }
 
-// ownArgs defines what an op's own text does, for its regions.
-func (b *builder) ownArgs(o *ast.Op, args []ast.BlockArg, r *region) {
-	b.looks = true
-	b.args(o, args, r)
-	b.looks = false
-}
-
 func (b *builder) args(o *ast.Op, args []ast.BlockArg, r *region) {
 	for _, a := range args {
 		if a.Name != "" {
-			b.defineIn(r, Value, a.Name, 1, place{o, a.Span}, redefinedValue)
+			b.defineIn(r, Value, a.Name, place{o, a.Span})
 		}
 	}
 }
@@ -143,15 +136,15 @@ func (b *builder) define(items []*ast.Op, r *region) {
 	}
 	for _, o := range items {
 		for _, res := range o.Results {
-			b.defineIn(r, Value, res.Name, res.Count, place{o, res.Span}, redefinedValue)
+			b.defineIn(r, Value, res.Name, place{o, res.Span})
 		}
 		for _, s := range o.Symbols {
 			if s.Def {
-				b.in.symbols[o] = b.defineIn(r, Symbol, symbolText(s.Name), 1, place{o, s.Span}, redefinedSymbol)
+				b.in.symbols[o] = b.defineIn(r, Symbol, symbolText(s.Name), place{o, s.Span})
 			}
 		}
 		if text, at := symName(o, b.x.src); text != "" {
-			b.in.symbols[o] = b.defineIn(r, Symbol, text, 1, place{o, at}, redefinedSymbol)
+			b.in.symbols[o] = b.defineIn(r, Symbol, text, place{o, at})
 		}
 	}
 }
@@ -164,7 +157,7 @@ func (b *builder) use(items []*ast.Op, r *region) {
 			b.useValue(o, u, r, inner)
 		}
 		for _, s := range o.Succs {
-			b.useIn(r, Block, s.Name, place{o, s.Span}, undefinedBlock)
+			b.useBlock(r, s.Name, place{o, s.Span})
 		}
 		for _, a := range o.Aliases {
 			b.useAlias(o, a)
@@ -185,7 +178,7 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	}
 	if len(o.Regions) == 0 {
 		if len(defs) > 0 {
-			b.ownArgs(o, defs, &region{parent: r, isolated: true}) // a declaration's
+			b.args(o, defs, &region{parent: r, isolated: true}) // a declaration's
 		}
 		return nil
 	}
@@ -198,14 +191,14 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 	if len(o.Regions) > 1 && len(defs) > 0 {
 		around = &region{parent: r, isolated: isolated}
 		isolated = false
-		b.ownArgs(o, defs, around)
+		b.args(o, defs, around)
 	}
 	inner := make([]*region, len(o.Regions))
 	for i := range inner {
 		inner[i] = &region{parent: around, isolated: isolated}
 	}
 	if around == r {
-		b.ownArgs(o, defs, inner[0])
+		b.args(o, defs, inner[0])
 	}
 	if name != nil {
 		name.inner = append(name.inner, inner...)
@@ -214,15 +207,17 @@ func (b *builder) nested(o *ast.Op, r *region) []*region {
 }
 
 // defineIn adds a definition. A second one of the same name in the same region
-// is a finding, and joins the first.
-func (b *builder) defineIn(r *region, k Kind, text string, count int32, at place, again diag.Code) *Name {
+// joins the first; that of a label or symbol is a finding.
+func (b *builder) defineIn(r *region, k Kind, text string, at place) *Name {
 	n := r.names[k][text]
 	if n != nil {
-		b.redefined(again, n, at)
+		if k != Value {
+			b.redefined(n, at)
+		}
+		b.occur(n, at, true)
 		return n
 	}
 	n = b.newName(k, text, r)
-	n.count = count
 	if r.names[k] == nil {
 		r.names[k] = map[string]*Name{}
 	}
@@ -250,26 +245,35 @@ func (b *builder) occur(n *Name, at place, def bool) {
 	b.found = append(b.found, occurrence{at, n.id, def})
 }
 
-func (b *builder) redefined(c diag.Code, n *Name, at place) {
-	form := ast.Pretty
-	if at.op.Form == ast.Custom && (b.looks || n.Kind == Symbol) {
-		form = ast.Custom
+// redefined reports a second definition of n.
+func (b *builder) redefined(n *Name, at place) {
+	code, what, sev := "DM173", "alias", diag.Error
+	switch n.Kind {
+	case Block:
+		what = "block"
+	case Symbol:
+		code, what, sev = "DM170", "symbol", certain(at.op)
+		if at.op.Func != nil {
+			what = "function"
+		}
 	}
-	b.report(c, at.span(), fmt.Sprintf("%s is already defined", n.Text), form,
-		diag.Related{Span: n.first.span(), Message: "first defined here"})
-	b.occur(n, at, true)
+	d := b.report(code, sev, at.span(), "the %s %s is defined twice", what, n.Text)
+	d.Related = []diag.Related{{Span: n.first.span(), Message: "first defined here"}}
 }
 
-// report adds a finding. What another dialect's pretty form defines is known by
-// its looks only, so that there a missing definition is no certain error.
-func (b *builder) report(c diag.Code, span source.Span, msg string, form ast.Form, related ...diag.Related) {
-	sev := diag.Error
-	if form == ast.Custom {
-		sev = diag.Hint
+// report adds a finding, which may be completed until the next one.
+func (b *builder) report(code string, sev diag.Severity, span source.Span, format string, args ...any) *diag.Diagnostic {
+	b.x.Diags = append(b.x.Diags, diag.New(code, sev, span, fmt.Sprintf(format, args...)))
+	return &b.x.Diags[len(b.x.Diags)-1]
+}
+
+// certain is the severity of a finding about a name in o. What the pretty form
+// of another dialect's op means is not known, so there it is no certain error.
+func certain(o *ast.Op) diag.Severity {
+	if o.Form == ast.Custom {
+		return diag.Hint
 	}
-	b.x.Diags = append(b.x.Diags, diag.Diagnostic{
-		Code: c.Code, Name: c.Name, Severity: sev, Span: span, Message: msg, Help: c.Help, Related: related,
-	})
+	return diag.Error
 }
 
 func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
@@ -281,27 +285,24 @@ func (b *builder) useValue(o *ast.Op, u ast.Use, r *region, inner []*region) {
 		n = inner[i].names[Value][u.Name]
 	}
 	if n == nil {
-		b.missing(r, Value, u.Name, at, undefinedValue)
-		return
+		n = b.missing(r, Value, u.Name)
 	}
 	b.occur(n, at, false)
-	if u.Index >= n.count {
-		b.report(noSuchResult, o.Abs(u.Span), fmt.Sprintf("%s has no result %d: it refers to %s", u.Name, u.Index, diag.Count(int(n.count), "value")), ast.Pretty)
-	}
 }
 
-func (b *builder) useIn(r *region, k Kind, text string, at place, none diag.Code) {
-	if n := r.lookup(k, text); n != nil {
-		b.occur(n, at, false)
-		return
+func (b *builder) useBlock(r *region, label string, at place) {
+	n := r.lookup(Block, label)
+	if n == nil {
+		n = b.missing(r, Block, label)
+		b.report("DM171", certain(at.op), at.span(), "there is no block %s in this region", label)
 	}
-	b.missing(r, k, text, at, none)
+	b.occur(n, at, false)
 }
 
-// missing records a use without definition. All such uses of one name that a
-// definition could have served share a Name, so that they can be found and
-// renamed together.
-func (b *builder) missing(r *region, k Kind, text string, at place, c diag.Code) {
+// missing is the name of a use without definition. All such uses of one name
+// that a definition could have served share a Name, so that they can be found
+// and renamed together.
+func (b *builder) missing(r *region, k Kind, text string) *Name {
 	home := r
 	for home.parent != nil && k != Block && (k == Symbol || !home.isolated) {
 		home = home.parent
@@ -314,20 +315,17 @@ func (b *builder) missing(r *region, k Kind, text string, at place, c diag.Code)
 		}
 		home.unknown[text] = n
 	}
-	b.occur(n, at, false)
-	if c.Code != "" {
-		b.report(c, at.span(), fmt.Sprintf("%s is not defined", text), at.op.Form)
-	}
+	return n
 }
 
 func (b *builder) defineAlias(o *ast.Op, k Kind) {
 	n, at := b.in.aliases[o.Name], place{o, o.NameSpan}
 	if n != nil {
-		b.redefined(redefinedAlias, n, at)
-		return
+		b.redefined(n, at)
+	} else {
+		n = b.newName(k, o.Name, nil)
+		b.in.aliases[o.Name] = n
 	}
-	n = b.newName(k, o.Name, nil)
-	b.in.aliases[o.Name] = n
 	b.occur(n, at, true)
 }
 
@@ -349,16 +347,17 @@ func (b *builder) aliasesIn(o *ast.Op, at ast.Rel) {
 
 func (b *builder) useAlias(o *ast.Op, a ast.Alias) {
 	n, at := b.in.aliases[a.Name], place{o, a.Span}
+	kind, meaning := AttrAlias, "attribute"
+	if strings.HasPrefix(a.Name, "!") {
+		kind, meaning = TypeAlias, "type"
+	}
 	if n == nil {
-		kind := AttrAlias
-		if strings.HasPrefix(a.Name, "!") {
-			kind = TypeAlias
-		}
 		n = b.newName(kind, a.Name, nil)
 		b.in.aliases[a.Name] = n
 	}
 	b.occur(n, at, false)
 	if n.first == noPlace {
-		b.report(undefinedAlias, at.span(), fmt.Sprintf("%s is not defined", a.Name), o.Form)
+		b.report("DM151", certain(o), at.span(), "the %s %s is not defined", kind, a.Name).
+			Help = "define it at the top of the file: " + a.Name + " = " + meaning
 	}
 }

@@ -32,7 +32,7 @@ func TestCorpus(t *testing.T) {
 		}
 		files++
 		src := source.New(path, string(text))
-		x := scope.Build(parse.File(src))
+		x := scope.Build(parse.File(src), calls)
 		for _, dg := range x.Diags {
 			findings++
 			line, col := src.Human(dg.Span.Start)
@@ -40,6 +40,10 @@ func TestCorpus(t *testing.T) {
 		}
 		for _, n := range x.Names() {
 			names++
+			if n.Kind == scope.Value && !n.Defined() {
+				findings++
+				t.Errorf("%s: %s is not defined", path, n.Text)
+			}
 			uses += len(n.Uses())
 		}
 		for _, at := range sigiled.FindAllStringIndex(src.Text(), -1) {

@@ -11,5 +11,10 @@
 //   - an alias is visible in its section: the stretch between two "// -----".
 //
 // All values defined in a region are known throughout it, because the order of
-// blocks in the text is not that of execution; dominance is the verifier's.
+// blocks in the text is not that of execution.
+//
+// The index reports labels, symbols and aliases that are not defined, or defined
+// twice. Whether a value is visible where it is used depends on the order of ops
+// and on which of them are isolated: dialect/lower, which knows both, reports all
+// about values.
 package scope

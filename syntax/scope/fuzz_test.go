@@ -23,7 +23,7 @@ func FuzzBuild(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		file := parse.File(source.New("fuzz.mlir", text))
-		x := scope.Build(file)
+		x := scope.Build(file, calls)
 		scope.Outline(file)
 		for _, n := range x.Names() {
 			for i, span := range append(n.Defs(), n.Uses()...) {

@@ -41,7 +41,6 @@ type Name struct {
 	section int32
 	home    *region   // where it is defined, or looked for in vain; nil for an alias
 	inner   []*region // the regions of the op that defines a symbol
-	count   int32     // how many values a result name stands for
 	first   place     // its first definition, while the index is built
 }
 
@@ -89,10 +88,12 @@ func spans(ps []place) []source.Span {
 // Index is what Build found. Only Splice changes it; else it is safe for
 // concurrent use.
 type Index struct {
-	// Diags are names without definition and names defined twice, by position.
+	// Diags are labels, aliases and called symbols without definition, and labels,
+	// aliases and symbols defined twice, by position.
 	Diags []diag.Diagnostic
 
 	src      *source.File
+	calls    func(op string) bool
 	occs     []occurrence // by position
 	all      []*Name      // by id; some may have no place any more
 	sections []*section
@@ -165,9 +166,10 @@ func (r *Reader) At(off int) (*Name, source.Span, bool) {
 	return r.x.all[o.name], o.span(), true
 }
 
-// Build indexes a file.
-func Build(f *ast.File) *Index {
-	x := &Index{src: f.Src, bodies: map[*ast.Block]body{}}
+// Build indexes a file. calls reports whether an op of the given name needs the
+// symbols it names to exist; what a symbol means to others is not known.
+func Build(f *ast.File, calls func(op string) bool) *Index {
+	x := &Index{src: f.Src, calls: calls, bodies: map[*ast.Block]body{}}
 	b := &builder{x: x}
 	b.found = make([]occurrence, 0, occurrences(f.Items))
 	for i, items := range sections(f.Items) {

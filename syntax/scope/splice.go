@@ -27,15 +27,32 @@ func (x *Index) Splice(p *parse.Splice, src *source.File) (ok bool) {
 		return false
 	}
 	x.src, x.names = src, nil
-	s := &splicer{x: x, r: y.r, p: p, b: &builder{x: x, in: y.in}, before: map[string]*Name{}, count: map[string]int32{}, redo: map[*ast.Op]bool{}}
+	y.in.guesses = 0
+	s := &splicer{x: x, r: y.r, p: p, b: &builder{x: x, in: y.in}, before: map[string]*Name{}, redo: map[*ast.Op]bool{}}
 	s.shift()
 	s.cut()
 	s.defineNew()
 	s.rebind()
 	s.useAgain()
 	s.release()
-	sortDiags(x.Diags)
-	return true
+	return s.finish()
+}
+
+// finish sorts the findings. ok is false if there are so many unknown functions
+// that which of them get a suggestion depends on the others.
+func (s *splicer) finish() (ok bool) {
+	sortDiags(s.x.Diags)
+	return s.x.unknownFunctions() <= maxGuesses
+}
+
+func (x *Index) unknownFunctions() int {
+	n := 0
+	for _, d := range x.Diags {
+		if d.Code == "DM169" {
+			n++
+		}
+	}
+	return n
 }
 
 type splicer struct {
@@ -44,7 +61,6 @@ type splicer struct {
 	p      *parse.Splice
 	b      *builder
 	before map[string]*Name // what the names that the change is about stood for, nil for nothing
-	count  map[string]int32 // and for how many values
 	texts  []string         // those names
 	less   []*Name          // that lost places
 	redo   map[*ast.Op]bool // ops of the body whose uses are looked up again
@@ -103,11 +119,7 @@ func (s *splicer) touch(text string) {
 	if _, seen := s.before[text]; seen {
 		return
 	}
-	n := s.r.names[Value][text]
-	s.before[text] = n
-	if n != nil {
-		s.count[text] = n.count
-	}
+	s.before[text] = s.r.names[Value][text]
 	s.texts = append(s.texts, text)
 }
 
@@ -167,9 +179,7 @@ func (s *splicer) defineNew() {
 			s.touch(r.Name)
 		}
 	}
-	said := len(s.x.Diags)
 	s.b.define(s.p.New, s.r)
-	s.x.Diags = s.x.Diags[:said] // see rebind
 	s.paste()
 }
 
@@ -193,28 +203,14 @@ func (s *splicer) paste() {
 	s.x.occs = slices.Replace(occs, lo, hi, all...)
 }
 
-// rebind reports again which names are defined twice, and has the ops looked at
-// again to which a name now means something else.
+// rebind marks the ops to which a name now means something else.
 func (s *splicer) rebind() {
 	for _, text := range s.texts {
 		before, after := s.before[text], s.r.names[Value][text]
-		for _, n := range []*Name{before, after} {
-			if n == nil {
-				continue
-			}
-			s.x.Diags = slices.DeleteFunc(s.x.Diags, func(d diag.Diagnostic) bool {
-				return d.Code == redefinedValue.Code && slices.ContainsFunc(n.defs, func(p place) bool { return p.span() == d.Span })
-			})
-		}
 		if after != nil {
 			after.first = after.defs[0]
-			after.count = valuesOf(after.first)
-			for _, at := range after.defs[1:] {
-				s.b.redefined(redefinedValue, after, at)
-			}
-			s.b.found = nil // they are known
 		}
-		if before == after && (after == nil || after.count == s.count[text]) {
+		if before == after {
 			continue
 		}
 		if before != nil {
@@ -223,23 +219,13 @@ func (s *splicer) rebind() {
 		if n := s.r.unknown[text]; n != nil {
 			s.again(n.uses)
 		}
-		if after != nil && after != before {
+		if after != nil {
 			s.again(after.uses)
 		}
 		for _, o := range s.r.own[text] { // see useValue
 			s.again([]place{{op: o}})
 		}
 	}
-}
-
-// valuesOf is how many values the name at a place stands for.
-func valuesOf(p place) int32 {
-	for _, r := range p.op.Results {
-		if r.Span == p.rel {
-			return r.Count
-		}
-	}
-	return 1
 }
 
 // again marks the ops of the body in which places are.
@@ -288,7 +274,7 @@ func (s *splicer) forget(o *ast.Op) {
 	s.x.occs = slices.Replace(occs, lo, hi, stay...)
 	s.x.Diags = slices.DeleteFunc(s.x.Diags, func(d diag.Diagnostic) bool {
 		return span.Start <= d.Span.Start && d.Span.Start < span.End &&
-			!(d.Code == redefinedValue.Code && slices.ContainsFunc(stay, func(c occurrence) bool { return c.span() == d.Span }))
+			!slices.ContainsFunc(stay, func(c occurrence) bool { return c.span() == d.Span })
 	})
 }
 

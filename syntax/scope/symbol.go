@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/syntax/ast"
@@ -121,13 +122,38 @@ func (b *builder) resolve(ref symbolRef) {
 			b.occur(n, at, false)
 			continue
 		}
-		c := diag.Code{}
-		if isCall(ref.op) {
-			c = undefinedSymbol
+		text := symbolText(s.Name)
+		b.occur(b.missing(ref.in, Symbol, text), at, false)
+		if b.x.calls(ref.op.Name) {
+			d := b.report("DM169", certain(ref.op), at.span(), "there is no function %s", text)
+			if like := b.in.like(text); like != "" {
+				d.Replace(like)
+			}
 		}
-		b.missing(ref.in, Symbol, symbolText(s.Name), at, c)
 	}
 }
+
+// like is the symbol of the section most like text, "" where none is. Each
+// search compares all names, so their number is bounded.
+func (in *section) like(text string) string {
+	if in.guesses++; in.guesses > maxGuesses {
+		return ""
+	}
+	bare := func(symbol string) string { return strings.Trim(symbol[1:], `"`) }
+	names := make([]string, 0, len(in.symbols))
+	for _, n := range in.symbols {
+		names = append(names, bare(n.Text))
+	}
+	slices.Sort(names)
+	if s := diag.Suggest(bare(text), names); s != "" {
+		return symbolSpelling(s)
+	}
+	return ""
+}
+
+// maxGuesses bounds the unknown functions of a section for which a name is
+// suggested.
+const maxGuesses = 32
 
 // lookupIn is the symbol that the op of n holds under the name of s.
 func lookupIn(n *Name, s ast.Symbol) *Name {
@@ -137,12 +163,6 @@ func lookupIn(n *Name, s ast.Symbol) *Name {
 		}
 	}
 	return nil
-}
-
-// isCall tells the ops whose symbol has to exist; what a symbol means to other
-// ops only their dialects know.
-func isCall(o *ast.Op) bool {
-	return o.Name == "call" || o.Name == "func.call" || o.Name == "func.constant"
 }
 
 // isBareID reports whether s needs no quotes behind "@".

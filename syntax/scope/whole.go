@@ -35,8 +35,11 @@ func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
 			return false
 		}
 	}
-	x.src, x.names = src, nil
-	s := &splicer{x: x, r: in.root, p: p, b: &builder{x: x, in: in}, before: map[string]*Name{}, count: map[string]int32{}}
+	if x.unknownFunctions() > 0 { // what is suggested depends on the names of all functions
+		return false
+	}
+	x.src, x.names, in.guesses = src, nil, 0
+	s := &splicer{x: x, r: in.root, p: p, b: &builder{x: x, in: in}, before: map[string]*Name{}}
 	s.shift()
 	s.cut()
 	for _, o := range p.Old {
@@ -65,8 +68,7 @@ func (x *Index) functions(p *parse.Splice, src *source.File) (ok bool) {
 	s.b.resolveAll()
 	s.paste()
 	s.release()
-	sortDiags(x.Diags)
-	return true
+	return s.finish()
 }
 
 // maxGone is how many names without places are kept at least.
