@@ -96,7 +96,7 @@ func kind(o *ir.Op, e *cost.Entry) Kind {
 	switch {
 	case o.Name == op.Call || o.Name == op.Grad:
 		return Call
-	case op.Of(o) == nil || !op.Sound(o):
+	case op.Of(o) == nil || !op.Valid(o):
 		return Opaque
 	case o.Name == op.Kernel:
 		return Kernel

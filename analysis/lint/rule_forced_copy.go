@@ -47,7 +47,7 @@ the update, or not read the old value.
 				}
 			case op.Updates(o) && kernelOf(o) == nil:
 				c.forced(o, o, p.Copied(o))
-			case o.Name == op.While && op.Sound(o):
+			case o.Name == op.While && op.Valid(o):
 				for i := range min(len(o.Operands), len(o.Results)) {
 					if why := p.Kept(o, i); why != nil && why.Why == op.NotDonated && c.large(why.Of) {
 						c.forced(o, o, why)

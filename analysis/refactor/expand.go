@@ -55,7 +55,7 @@ func (s *selection) expand(o *ir.Op) (*expansion, error) {
 	if err := s.flawed([]*ir.Op{o}); err != nil {
 		return nil, err
 	}
-	if !op.Sound(o) {
+	if !op.Valid(o) {
 		return nil, refuse("the types of %s are not known", describe(o))
 	}
 	c := *o

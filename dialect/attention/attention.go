@@ -58,7 +58,7 @@ func (f *finder) tired() bool {
 // values, is o. Where there is none, reason says why something that looks like one
 // is none; it is empty for everything else.
 func FindAttention(o *ir.Op) (a *Attention, reason string) {
-	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Sound(o) {
+	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Valid(o) {
 		return nil, ""
 	}
 	if !computes(o.Out(0).Elem) {

@@ -24,7 +24,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
-		if o == nil || !op.Sound(o) {
+		if o == nil || !op.Valid(o) {
 			return nil
 		}
 		switch o.Name {
@@ -152,7 +152,7 @@ func (f *finder) sum(v *ir.Value, x axes) *linear {
 		}
 		v = origin(v)
 		o := v.Op
-		if o == nil || !op.Sound(o) {
+		if o == nil || !op.Valid(o) {
 			return nil
 		}
 		switch o.Name {

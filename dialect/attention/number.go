@@ -16,7 +16,7 @@ func numberOf(v *ir.Value) (float64, bool) { return number(v, 8) }
 func number(v *ir.Value, depth int) (n float64, ok bool) {
 	v = origin(v)
 	o, t := v.Op, v.Tensor()
-	if o == nil || t == nil || depth == 0 || !op.Sound(o) {
+	if o == nil || t == nil || depth == 0 || !op.Valid(o) {
 		return 0, false
 	}
 	args := make([]float64, min(2, len(o.Operands)))

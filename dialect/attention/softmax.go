@@ -14,7 +14,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
-		if !f.wide(v) || o == nil || !op.Sound(o) {
+		if !f.wide(v) || o == nil || !op.Valid(o) {
 			return false
 		}
 		switch o.Name {
@@ -107,12 +107,12 @@ func (f *finder) isKey(a *atom) bool {
 
 // exponentials are e to scores, less their greatest or as they are.
 func (f *finder) exponentials(e *ir.Value, x axes) bool {
-	if e.Op == nil || e.Op.Name != "dm.exp" || !op.Sound(e.Op) || !f.wide(e) {
+	if e.Op == nil || e.Op.Name != "dm.exp" || !op.Valid(e.Op) || !f.wide(e) {
 		return false
 	}
 	f.met = true
 	s := origin(e.Op.Operands[0])
-	if s.Op != nil && s.Op.Name == "dm.sub" && op.Sound(s.Op) && shaped(s.Op.Operands[0], s) {
+	if s.Op != nil && s.Op.Name == "dm.sub" && op.Valid(s.Op) && shaped(s.Op.Operands[0], s) {
 		if f.reduced("max", s.Op.Operands[1], s.Op.Operands[0], x) {
 			return f.normalized(s.Op.Operands[0], x)
 		}
@@ -128,7 +128,7 @@ func (f *finder) inverse(v, e *ir.Value, x axes) bool {
 	}
 	y, ok := aligned(t, e.Tensor().Shape, x)
 	for range maxSteps {
-		if !ok || origin(v).Op == nil || !op.Sound(origin(v).Op) {
+		if !ok || origin(v).Op == nil || !op.Valid(origin(v).Op) {
 			return false
 		}
 		v = origin(v)
@@ -157,7 +157,7 @@ func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) boo
 	e = f.unconverted(e)
 	ok := true
 	for range maxSteps {
-		if !ok || origin(v).Op == nil || !op.Sound(origin(v).Op) {
+		if !ok || origin(v).Op == nil || !op.Valid(origin(v).Op) {
 			return false
 		}
 		v = origin(v)
@@ -219,7 +219,7 @@ func (f *finder) widens(o *ir.Op) bool {
 func (f *finder) unconverted(v *ir.Value) *ir.Value {
 	v = origin(v)
 	for range maxSteps {
-		if v.Op == nil || v.Op.Name != "dm.convert" || !op.Sound(v.Op) || !f.widens(v.Op) {
+		if v.Op == nil || v.Op.Name != "dm.convert" || !op.Valid(v.Op) || !f.widens(v.Op) {
 			break
 		}
 		v = origin(v.Op.Operands[0])

@@ -173,7 +173,7 @@ type Def struct {
 	// Steps is about how many instructions a device takes for an element of the
 	// result; 0: one.
 	Steps int
-	// Expand rewrites an op, verified and Sound, into simpler ones that compute the
+	// Expand rewrites a verified, Valid op into simpler ones that compute the
 	// same function, inserted at b, which must stand before o; it returns the
 	// values that replace o's results, or nil, leaving the block as it was, where
 	// it needs a size in numbers that is a symbol. nil: the op is no composite.

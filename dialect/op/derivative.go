@@ -49,7 +49,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	if d.Derivative.rule == nil {
 		return g.dx, true, nil
 	}
-	if !Sound(o) {
+	if !Valid(o) {
 		return nil, true, problem("DM128", -1, "%s is not valid", o.Name)
 	}
 	d.Derivative.rule(g)

@@ -15,7 +15,7 @@ var (
 // table of definitions says: every operand and every result once in full unless
 // the op's entry knows better.
 func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil && Sound(o) {
+	if d := Of(o); d != nil && d.Traffic != nil && Valid(o) {
 		return d.Traffic(o)
 	}
 	return wholeTraffic(o)

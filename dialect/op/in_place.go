@@ -63,7 +63,7 @@ type Group struct {
 
 // Updates reports whether o writes a part of its first operand and hands on the rest.
 func Updates(o *ir.Op) bool {
-	return o != nil && Of(o).Is(Update) && Sound(o) && len(o.Operands) > 1 && len(o.Results) == 1
+	return o != nil && Of(o).Is(Update) && Valid(o) && len(o.Operands) > 1 && len(o.Results) == 1
 }
 
 // Copied says why o, an op that Updates, makes a copy of its operand; nil where
@@ -142,7 +142,7 @@ func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
 	u := o
 	switch {
-	case o.Name == While && Sound(o) && i < len(o.Operands):
+	case o.Name == While && Valid(o) && i < len(o.Operands):
 		if p.Kept(o, i) != nil {
 			return nil
 		}

@@ -46,7 +46,7 @@ type Index struct {
 // is no number.
 func MoveOf(o *ir.Op) *Move {
 	d := Of(o)
-	if d == nil || d.Move == nil || !Sound(o) || len(o.Results) != 1 {
+	if d == nil || d.Move == nil || !Valid(o) || len(o.Results) != 1 {
 		return nil
 	}
 	if ps := d.Move(o); ps != nil {

@@ -380,9 +380,9 @@ var embeddingDef = &Def{
 
 // Taken is the part that the dm.slice o takes of each dimension of its operand:
 // elements start, start + stride and so on below limit. Whole dimensions, which
-// may be of open size, have a stride of 0. ok is false where o is no sound slice.
+// may be of open size, have a stride of 0. ok is false if o is not a Valid slice.
 func Taken(o *ir.Op) (part []Range, ok bool) {
-	if o.Name != "dm.slice" || !Sound(o) {
+	if o.Name != "dm.slice" || !Valid(o) {
 		return nil, false
 	}
 	s, p := sliceOf(o)
