@@ -107,6 +107,7 @@ type AttrDef struct {
 	Default  types.Attr // nil and not Optional: required
 	Optional bool
 	Enum     []string
+	Order    bool // the integers are a permutation of the first operand's dimensions
 	Doc      string
 }
 
@@ -167,6 +168,9 @@ type Def struct {
 	// Reduced is the dimensions of the first operand that become one element, of the
 	// ops that reduce dimensions as a whole; nil of others.
 	Reduced func(o *ir.Op) (dims []int, ok bool)
+	// Row is the dimensions of a row, see RowDims; nil: those that attribute dims or
+	// dim names, else the last.
+	Row func(o *ir.Op) []int
 	// Scalar is the function of the ops that compute an element of their result from
 	// one element of each operand; nil of others.
 	Scalar *Scalar

@@ -26,7 +26,7 @@ var transposeDef = &Def{
 }`,
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's sizes in the new order"}},
-	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "a permutation of x's dimensions"}},
+	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Order: true, Doc: "a permutation of x's dimensions"}},
 	Traits:   Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -203,6 +205,14 @@ var batchNormDef = &Def{
 		}
 		return in(o, 0).Elements().Scale(7)
 	},
+	Row: func(o *ir.Op) []int {
+		d, ok := Dim(o, "dim", in(o, 0).Rank())
+		if !ok || len(o.Operands) == 5 {
+			return nil // with given statistics it is element-wise
+		}
+		all := identity(in(o, 0).Rank())
+		return slices.Delete(all, d, d+1)
+	},
 	Expand:     expandBatchNorm,
 	Derivative: batchNormDerivative,
 }
@@ -305,6 +315,7 @@ var groupNormDef = &Def{
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
 	FLOP: perElement(7),
+	Row:  func(o *ir.Op) []int { return identity(in(o, 0).Rank())[1:] },
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
 		xt := in(o, 0)
 		g := dim.Const(Int(o, "groups"))

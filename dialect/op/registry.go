@@ -175,7 +175,7 @@ func wrapDim(n int64, rank int) (int, bool) {
 	return int(n), true
 }
 
-// FLOP is the floating-point operations of one execution of o, 0 for ops that
+// FLOP is the floating-point operations of one execution of o, 0 for ops that are
 // not in the registry and ops that are not Valid. Def.FLOP defines what is counted
 // of regions.
 func FLOP(o *ir.Op) dim.Dim {

@@ -95,7 +95,7 @@ func (c compileCmd) Run(a *app) error {
 	start := time.Now()
 	bar := newProgress(a.stderr)
 	if c.Tune {
-		if err := c.tune(a, p, m, fn, bar); err != nil {
+		if err := c.tune(a, p, m, fn, archs, bar); err != nil {
 			bar.done()
 			return compileFailed(a, p, err)
 		}

@@ -177,8 +177,8 @@ func (s *statement) placed(l place) []string {
 	return nil
 }
 
-// listed is what may stand next in the list of integers that opens at in:
-// dimensions of the first operand, where they are what it holds.
+// listed are the completions in the list of integers that opens at in: dimensions
+// of the first operand, if the attribute names dimensions.
 func (s *statement) listed(def *op.Def, in int) []Completion {
 	a := def.Attr(s.tok(in - 2))
 	if a == nil || a.Kind != op.KindInts || a.Name != "dims" || s.tok(in-1) != "=" || s.op == nil || len(s.op.Operands) == 0 {
@@ -192,5 +192,5 @@ func (s *statement) listed(def *op.Def, in int) []Completion {
 	for _, d := range t.Shape {
 		sizes = append(sizes, d.String())
 	}
-	return s.indices(in, sizes, def.Name == "transpose")
+	return s.indices(in, sizes, a.Order)
 }
