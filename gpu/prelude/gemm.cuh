@@ -17,20 +17,20 @@
 //
 //   static constexpr int vector = 8;          // neighbours along n that one call takes; they divide n
 //   static constexpr int products = 1;        // 2: results combine the sums of two products with one A
-//   static constexpr int folds = 0;           // results that fold values over rows or columns
+//   static constexpr int reductions = 0;      // results that reduce values over rows or columns
 //   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][vector]) const;
 //
-// With folds, the call has one more argument, `float (&value)[folds][vector]`,
-// for the values to be folded, and the struct has
+// With reductions, the call has one more argument,
+// `float (&value)[reductions][vector]`, for the values to reduce, and the struct has
 //
 //   DM_FN static constexpr bool over_rows(int f);     // else over columns
 //   DM_FN static float first(int f), join(int f, float a, float b);
-//   DM_FN void part(int f, i64 i, float v) const;     // keeps a part of a fold
+//   DM_FN void part(int f, i64 i, float v) const;     // stores a partial result
 //
-// Parts are added up, in order, by a kernel that follows. Part p of the fold over
-// rows for (z, n) is number (z * parts + p) * N + n, a part for each warp and tile;
-// that over columns for (z, m) is number p * batch * M + z * M + m, a part for
-// each window of columns that a warp hands over at once.
+// A later kernel adds the partial results up in order. Partial result p of the
+// reduction over rows for (z, n) is number (z * parts + p) * N + n, one for each
+// warp and tile; that over columns for (z, m) is number p * batch * M + z * M + m,
+// one for each window of columns that a warp passes on at once.
 //
 // Of two products B's rows come in groups: those of the first one's next `group`
 // columns, then those of the second one's.
@@ -166,20 +166,20 @@ struct Stage {
   }
 };
 
-// call hands a run of sums to the epilogue; value gets what it folds.
+// call calls the epilogue on a run of sums and stores the values to reduce in value.
 template <class Epilogue, class Acc, int P, int V, int F>
 DM_FN void call(const Epilogue& epilogue, i32 z, i32 m, i32 n, const Acc (&acc)[P][V], float (&value)[F][V]) {
-  if constexpr (Epilogue::folds > 0)
+  if constexpr (Epilogue::reductions > 0)
     epilogue(z, m, n, acc, value);
   else
     epilogue(z, m, n, acc);
 }
 
-// Rows is what a lane folds over the rows of its columns, while its warp hands
-// over the slabs of a window of W columns one after the other.
+// Rows is what a lane reduces over the rows of its columns, while its warp passes
+// on the slabs of a window of W columns one after the other.
 template <int W, class Epilogue>
 struct Rows {
-  static constexpr int F = Epilogue::folds, V = Epilogue::vector, runs = W / Epilogue::products / V;
+  static constexpr int F = Epilogue::reductions, V = Epilogue::vector, runs = W / Epilogue::products / V;
   static constexpr int slots = runs > 32 ? runs / 32 : 1; // runs of a lane in a row
   float v[F > 0 ? F : 1][slots][V];
 
@@ -223,11 +223,11 @@ struct Rows {
 // the first one's column.
 template <int W, int Pitch, int Group, class S, class Epilogue>
 DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>& rows, i32 z, i32 m, i32 n) {
-  constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::folds, runs = W / P / V, Q = V < 4 ? V : 4;
+  constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::reductions, runs = W / P / V, Q = V < 4 ? V : 4;
   constexpr int slots = Rows<W, Epilogue>::slots;
   static_assert(16 * runs % 32 == 0 && (P == 1 || Group % V == 0), "runs fill the slab, and the warp shares them evenly");
   sync_warp();
-  float across[F > 0 ? F : 1]; // folds over the columns of a row
+  float across[F > 0 ? F : 1]; // reductions over the columns of a row
   DM_UNROLL
   for (int i = 0; i < runs / 2; i++) {
     const i32 run = i * 32 + lane(), r = run / runs, c = run % runs * V;
@@ -277,7 +277,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
 // Partial stores the sums of a part of k, V neighbours at a time.
 template <class S, class Acc, int V>
 struct Partial {
-  static constexpr int vector = V, products = S::products, folds = 0;
+  static constexpr int vector = V, products = S::products, reductions = 0;
   Out<Acc> sums;
   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][V]) const {
     DM_UNROLL
