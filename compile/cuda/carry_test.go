@@ -151,7 +151,7 @@ func TestEveryReduction(t *testing.T) {
 		}
 	}
 	if len(c.cases) < 4 {
-		t.Errorf("%d folds", len(c.cases))
+		t.Errorf("%d reductions", len(c.cases))
 	}
 	c.emulate(t)
 }

@@ -30,7 +30,7 @@ func TestLongRows(t *testing.T) {
 		c.add(t, p, true)
 	}
 	if n := len(c.out.Steps); n != 2*len(longRows) {
-		t.Errorf("%d steps for %d folds of rows that blocks share", n, len(longRows))
+		t.Errorf("%d steps for %d reductions of rows that several blocks share", n, len(longRows))
 	}
 	c.emulate(t)
 	c.compile(t, "sm_80", "sm_90a")

@@ -36,7 +36,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 				return false
 			}
 			y, ok := aligned(f.divided.In(1), f.divided.Out(0).Shape, f.y)
-			return ok && f.fold("add", f.divided.Operands[1], y, v, x) && f.exponentials(v, x)
+			return ok && f.reduction("add", f.divided.Operands[1], y, v, x) && f.exponentials(v, x)
 		}
 		if f.divided != nil {
 			return false
@@ -134,26 +134,26 @@ func (f *finder) inverse(v, e *ir.Value, x axes) bool {
 		v = origin(v)
 		if v.Op.Name == "dm.div" {
 			one, known := numberOf(v.Op.Operands[0])
-			return known && one == 1 && f.fold("add", v.Op.Operands[1], y, e, x)
+			return known && one == 1 && f.reduction("add", v.Op.Operands[1], y, e, x)
 		}
 		v, y, ok = f.view(v, y)
 	}
 	return false
 }
 
-// reduced reports whether v, an operand beside e, is e folded over the keys.
+// reduced reports whether v, an operand beside e, is e reduced over the keys.
 func (f *finder) reduced(kind string, v, e *ir.Value, x axes) bool {
 	t, shape := v.Tensor(), e.Tensor()
 	if t == nil || shape == nil {
 		return false
 	}
 	y, ok := aligned(t, shape.Shape, x)
-	return ok && f.fold(kind, v, y, e, x)
+	return ok && f.reduction(kind, v, y, e, x)
 }
 
-// fold reports whether v, with the axes y, is e, with the axes x, folded over the
-// keys.
-func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) bool {
+// reduction reports whether v, with the axes y, is e, with the axes x, reduced over
+// the keys.
+func (f *finder) reduction(kind string, v *ir.Value, y axes, e *ir.Value, x axes) bool {
 	e = f.unconverted(e)
 	ok := true
 	for range maxSteps {

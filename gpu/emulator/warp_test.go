@@ -32,7 +32,7 @@ func TestWarps(t *testing.T) {
 		x[i] = float32(r.IntN(200) - 100)
 	}
 	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
-	all := fold(x)
+	all := reduce(x)
 	for i := range x {
 		w, l := i&^31, i&31
 		var votes uint32
@@ -45,7 +45,7 @@ func TestWarps(t *testing.T) {
 		if l+4 < 32 {
 			down = i + 4
 		}
-		warp := fold(x[w : w+32])
+		warp := reduce(x[w : w+32])
 		want := [10]float32{x[w+5], x[i^3], x[down], float32(votes >> 8), warp[0], warp[1], warp[2], all[0], all[1], all[2]}
 		if have := [10]float32(got[10*i : 10*i+10]); have != want {
 			t.Fatalf("thread %d: %v, want %v", i, have, want)
@@ -63,8 +63,8 @@ func TestWarps(t *testing.T) {
 	}
 }
 
-// fold is sum, maximum and minimum.
-func fold(x []float32) [3]float32 {
+// reduce returns sum, maximum and minimum.
+func reduce(x []float32) [3]float32 {
 	r := [3]float32{0, x[0], x[0]}
 	for _, v := range x {
 		r = [3]float32{r[0] + v, max(r[1], v), min(r[2], v)}

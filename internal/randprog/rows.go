@@ -62,8 +62,8 @@ func reduced(shape, dims []int, keep bool) (out []int, n int) {
 	return out, n
 }
 
-// fold writes a reduction of x and, where sums grow, what brings them back.
-func (w *writer) fold(x value, kind string, dims []int, keep bool) value {
+// reduction writes a reduction of x and may scale a sum down again.
+func (w *writer) reduction(x value, kind string, dims []int, keep bool) value {
 	shape, n := reduced(x.shape, dims, keep)
 	lo, hi, exact := x.lo, x.hi, x.exact
 	switch kind {
@@ -78,7 +78,7 @@ func (w *writer) fold(x value, kind string, dims []int, keep bool) value {
 	case "mul":
 		exact = exact && isInt(x.elem)
 		if n > 6 {
-			return w.fold(x, "add", dims, keep)
+			return w.reduction(x, "add", dims, keep)
 		}
 		x = w.small(x, 2)
 		if w.grad { // where a factor is 0 there is no derivative
@@ -122,7 +122,7 @@ func (w *writer) reduce() bool {
 		return numbers(v) && (v.float() || !w.grad)
 	}))
 	if ok {
-		w.fold(x, w.kindOf(x), w.dims(x.shape), w.chance(4))
+		w.reduction(x, w.kindOf(x), w.dims(x.shape), w.chance(4))
 	}
 	return ok
 }
@@ -140,7 +140,7 @@ func (w *writer) statistic() bool {
 		if w.chance(4) {
 			dims = w.dims(x.shape)
 		}
-		r := w.back(w.fold(x, w.kindOf(x), dims, w.chance(3)), x.shape, dims)
+		r := w.back(w.reduction(x, w.kindOf(x), dims, w.chance(3)), x.shape, dims)
 		if w.chance(4) && isFloat(r.elem) {
 			r = w.curve(w.pick("tanh", "sin", "exp", "sqrt", "rsqrt", "logistic"), r)
 		}
@@ -164,7 +164,7 @@ func (w *writer) statistic() bool {
 		}
 	}
 	if w.chance(2) {
-		w.fold(x, w.kindOf(x), dims, false)
+		w.reduction(x, w.kindOf(x), dims, false)
 	}
 	return true
 }
