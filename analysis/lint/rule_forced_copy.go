@@ -82,12 +82,12 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 		f.Fix = donation(c.Fn, why.Of)
 	case op.ReadLater:
 		f.Label = of + " is read afterwards"
-		said := "read here"
+		message := "read here"
 		if op.Ends(why.By) {
-			said = "returned or yielded here"
+			message = "returned or yielded here"
 			f.Help = "return or yield the updated value alone"
 		}
-		f.Related = []diag.Related{{Span: place(why.By), Message: said}}
+		f.Related = []diag.Related{{Span: place(why.By), Message: message}}
 	case op.ReadTwice:
 		f.Label = of + " is read here for another purpose too"
 		f.Help = "move the other reads of " + of + " before this op"

@@ -21,7 +21,7 @@ at once: one row, over the dimensions that are normalized or reduced, of each va
 the kernel and runs over that row. It compares the sum with the shared memory that one block may use on the target.
 
 ## Why it matters
-A row that does not fit is read or spilled a second time, so that the kernel moves more than its boundary says.
+A row that does not fit is read or spilled a second time, so that the kernel moves more bytes than cross its boundary.
 
 ## Example
 A softmax over rows of 262144 f16 elements needs 524 kB; a block on an H200 has 233 kB.

@@ -182,7 +182,7 @@ func (s *CeilingsSpec) over(m *Machine, name string) error {
 		return err
 	}
 	if c.Source == "" {
-		return fmt.Errorf("machine %s: ceilings.source is missing; it says where the ceilings were measured", name)
+		return fmt.Errorf("machine %s: ceilings.source is missing; it states where the ceilings were measured", name)
 	}
 	if c.Bandwidth > m.Bandwidth {
 		return fmt.Errorf("machine %s: ceilings.bandwidth is above the bandwidth", name)

@@ -104,8 +104,8 @@ func (p *Program) sum() {
 }
 
 // merge sorts the diagnostics by position and takes each once. Those about
-// names are added where nothing else is said: lowering says the same of the
-// ops that it knows.
+// names are added only where lowering reports nothing: it reports the same for ops
+// of the registry.
 func merge(diags, names []diag.Diagnostic) []diag.Diagnostic {
 	byPlace := func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(b.Severity, a.Severity),

@@ -166,7 +166,7 @@ type Edge struct {
 type Roofline struct {
 	Roofs []Roof  `json:"roofs"` // of the units and element types that the function uses, the highest first
 	Dots  []Dot   `json:"dots"`
-	Rest  []Dot   `json:"rest"` // without a place on the axes; Reason says why
+	Rest  []Dot   `json:"rest"` // without a place on the axes, with the Reason
 	MinX  float64 `json:"min_x"`
 	MaxX  float64 `json:"max_x"` // powers of ten that hold all dots and ridges
 	MinY  float64 `json:"min_y"`

@@ -28,8 +28,8 @@ func number(d dim.Dim) *int64 {
 	return nil
 }
 
-// widestLabel bounds a label: a formula in thousands of symbols says no more than
-// its beginning.
+// widestLabel bounds a label: the rest of a formula in thousands of symbols does not
+// help a reader.
 const widestLabel = 160
 
 func bytesLabel(d dim.Dim) string { return cut(units.DimBytes(d), widestLabel) }

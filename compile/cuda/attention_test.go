@@ -249,7 +249,7 @@ func agrees(t *testing.T, cases []attentionCase, sms int) {
 	}
 	for i, s := range built.Steps {
 		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
-			t.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes)
+			t.Errorf("%s: read %d and wrote %d bytes, the cost model predicts %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes)
 		}
 	}
 }

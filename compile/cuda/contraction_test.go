@@ -288,7 +288,7 @@ func (c *collection) run(t *testing.T) error {
 	}
 	for i, s := range c.out.Steps {
 		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
-			errs = append(errs, fmt.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes))
+			errs = append(errs, fmt.Errorf("%s: read %d and wrote %d bytes, the cost model predicts %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes))
 		}
 	}
 	return errors.Join(errs...)

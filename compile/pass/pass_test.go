@@ -24,8 +24,8 @@ func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 `
 
-// A pass that leaves nonsense behind is a fault of the compiler, said as one
-// with the pass and the op.
+// An invalid function after a pass is reported as a fault of the compiler that
+// names the pass and the op.
 func TestRunCatchesBrokenPasses(t *testing.T) {
 	ops := func(u *pass.Unit) []*ir.Op { return u.Func.Body.Ops }
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestRunCatchesBrokenPasses(t *testing.T) {
 			err := pass.Run(u, []pass.Pass{{Name: name, Run: c.run}}, nil)
 			var e *pass.Error
 			if !errors.As(err, &e) || !strings.Contains(e.Msg, c.want) {
-				t.Fatalf("said %v, want %q", err, c.want)
+				t.Fatalf("error %v, want %q", err, c.want)
 			}
 			if d := e.Diagnostic(); d.Name == "" || d.Help == "" {
 				t.Errorf("the diagnostic %s has no name or no help", d.Code)

@@ -1,6 +1,6 @@
 // Package simplify rewrites a function into one that computes the same with
 // less: dead code, common subexpressions, constants, algebra, movement that
-// cancels, transposes said in contractions, contractions that share an operand.
+// cancels, transposes expressed in contractions, contractions that share an operand.
 // Each rewrite is a small function in one table (Rules); they are applied until
 // none does anything.
 //

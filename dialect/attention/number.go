@@ -8,8 +8,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// numberOf is the number that every element of v is, where the program says it:
-// a constant, moved, converted or computed with.
+// numberOf is the number that every element of v equals, if v is computed from
+// constants alone.
 func numberOf(v *ir.Value) (float64, bool) { return number(v, 8) }
 
 // number goes through depth ops at most.

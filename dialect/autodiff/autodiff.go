@@ -14,7 +14,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Options say what is differentiated.
+// Options are what to differentiate, and with respect to what.
 type Options struct {
 	// Wrt are the numbers of the arguments whose gradients are given, in that
 	// order; nil is every floating-point argument.

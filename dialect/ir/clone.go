@@ -34,8 +34,7 @@ func (f *Func) Clone() *Func {
 }
 
 // CloneOps inserts copies of ops, with everything inside them, at b. Operands
-// are replaced by what values says, which gains the copies' results; others are
-// used as they are.
+// are replaced as in values, to which the copies' results are added; others stay.
 func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
 	k := &cloner{values: values, blocks: map[*Block]*Block{}}
 	copies := make([]*Op, len(ops))

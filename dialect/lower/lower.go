@@ -1,9 +1,9 @@
 // Package lower turns the tree of a text into the typed SSA form: names become
 // values, texts become types and attribute values, the dm ops' pretty form and
-// MLIR's generic form become the same op. It never fails. What is wrong in the
-// text is said in Module.Diags, the op concerned is marked Bad, and values that
-// cannot be known have the type Unknown, so that everything else goes on
-// working and nothing is said twice.
+// MLIR's generic form become the same op. It never fails. Errors in the text
+// are reported in Module.Diags, the op concerned is marked Bad, and values without a
+// type that can be read have the type Unknown, so that everything else goes on
+// working and nothing is reported twice.
 //
 // The steps for one op, in the order of the text: operands, attributes,
 // regions, signature, results.

@@ -51,18 +51,18 @@ const (
 	Update                        // the result is the first operand with a part replaced; see InPlace
 )
 
-// KernelKind says what computes an op on a device.
+// KernelKind is the kind of kernel that computes an op on a device.
 type KernelKind uint8
 
 // The kinds of kernels.
 const (
 	Fusible   KernelKind = iota // a kernel, with others around it where that saves time
-	Unfusible                   // a kernel; with others if a program says so, since it would do their work many times
+	Unfusible                   // a kernel; with others only where the program has them in one dm.kernel, since it would do their work many times
 	Library                     // a kernel written for the op, which takes no other
 	Structure                   // none: it groups or orders ops, or a pass writes it out
 )
 
-// Orders says in which orders of dimensions in memory an op's tensors can lie.
+// Orders are the orders of dimensions in memory that an op's tensors can have.
 type Orders uint8
 
 // The kinds of orders.
@@ -149,8 +149,8 @@ type Def struct {
 	Infer func(o *ir.Op) ([]types.Type, *Problem)
 	// Verify checks what Infer does not; nil: nothing more.
 	Verify func(o *ir.Op) *Problem
-	// FLOP counts floating-point operations as the table of definitions in the
-	// reference page says; nil is 0. while, if and kernel count one execution of
+	// FLOP counts floating-point operations as the table of definitions on the
+	// reference page states; nil is 0. while, if and kernel count one execution of
 	// their regions (if: the costlier one), map and reduce their region for every
 	// element.
 	FLOP func(o *ir.Op) dim.Dim

@@ -90,7 +90,7 @@ func reduceRule(g *backward) {
 	g.give(0, g.mul(dy, g.choose(zero, alone, g.div(none, solid))))
 }
 
-// windowAttrs are the attributes that say how o's window moves.
+// windowAttrs are the attributes of the window of o.
 func windowAttrs(o *ir.Op) []types.Named {
 	var attrs []types.Named
 	for _, name := range []string{"window_dimensions", "window_strides", "window_dilations", "padding"} {

@@ -15,7 +15,7 @@ func selections() []*Def {
 var compareDef = &Def{
 	Name: "compare", Family: Elementwise, Class: ClassElementwise,
 	Summary: "comparison, gives i1",
-	Doc: "Every element of the result says whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
+	Doc: "Every element of the result is whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
 		"Comparisons with NaN are false, except `ne`, which is true.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xi1> {
   %z = dm.compare lt %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xi1>

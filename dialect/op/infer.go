@@ -137,7 +137,7 @@ func Compatible(inferred, written types.Type) bool {
 	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && a.At.In() == b.At.In()
 }
 
-// known picks the size that says most: a number, a named formula, anything.
+// known picks the most specific size: a number, else a named formula, else any.
 func known(a, b dim.Dim) dim.Dim {
 	switch {
 	case a.IsConst():

@@ -103,7 +103,7 @@ func (m *Move) Selects() bool {
 
 // Permutes reports whether m gives all elements of one operand with the
 // dimensions in another order: dimension i of the result is dims[i] of the operand.
-// Whether the sizes agree it does not say.
+// It does not compare sizes.
 func (m *Move) Permutes() (dims []int, ok bool) {
 	if !m.Selects() || m.Pieces[0].Flat {
 		return nil, false

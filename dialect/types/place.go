@@ -17,7 +17,7 @@ var Spaces = []Space{HBM, Host, SMem, Reg, Remote}
 type placeText struct {
 	space Space
 	order []int
-	dims  []dim.Dim // nil where not written; an unnamed one where it says "?"
+	dims  []dim.Dim // nil where not written; an unnamed one for "?"
 }
 
 // placement is p in canonical form: the identity order is the default.

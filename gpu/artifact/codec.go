@@ -284,7 +284,7 @@ func (p *Program) WriteFile(path string) error {
 	return atomicfile.WriteFile(path, 0o644, p.Write)
 }
 
-// Trust takes a program as one of this user's: a person has said so.
+// Trust marks a program as one of this user's, after the user confirmed it.
 func (p *Program) Trust() {
 	for _, q := range p.programs() {
 		q.Foreign = false

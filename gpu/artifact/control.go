@@ -284,10 +284,10 @@ func (c *checker) written(uses [][]access) {
 			}
 		}
 	}
-	said := make([]bool, len(p.Buffers))
+	reported := make([]bool, len(p.Buffers))
 	reads := func(b, step int, have []bool) {
-		if n, _ := p.Buffers[b].Len(); !have[b] && !said[b] && n > 0 {
-			said[b] = true
+		if n, _ := p.Buffers[b].Len(); !have[b] && !reported[b] && n > 0 {
+			reported[b] = true
 			c.errorf("buffer %s: step %d (%s) reads it before anything is written", p.Buffers[b].Name, step, p.Steps[step].Name)
 		}
 	}

@@ -173,7 +173,7 @@ func openDriver(names []string) (*api, error) {
 	return nil, missing
 }
 
-// Missing says that there is no driver.
+// Missing reports that there is no driver.
 type Missing struct{ Err error }
 
 // Error is one line.
@@ -183,7 +183,7 @@ func (e *Missing) Error() string { return "no NVIDIA driver is installed on this
 func (e *Missing) Unwrap() error { return e.Err }
 
 // start initialises the driver. Without a device that fails, and every later call
-// says that the driver is not initialised; so what was said first is kept.
+// returns that the driver is not initialised; so the first error is kept.
 func (a *api) start() error {
 	a.started = a.Init(0)
 	switch a.started {

@@ -210,8 +210,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// What cuInit said is kept: no device is no failure, and what cannot be
-// initialised is said as it was.
+// The status of cuInit is kept: no device is not an error, and every later call
+// returns the first error.
 func TestStart(t *testing.T) {
 	for _, c := range []struct {
 		init status
@@ -224,7 +224,7 @@ func TestStart(t *testing.T) {
 		f := newFake(t)
 		a := f.api()
 		a.Init = func(uint32) status { return c.init }
-		a.DeviceCount = func(*int32) status { return 3 } // not initialised, as drivers say from then on
+		a.DeviceCount = func(*int32) status { return 3 } // not initialised, as drivers return from then on
 		err := a.start()
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -269,7 +269,7 @@ func (c *late) Err() error {
 	return c.Context.Err()
 }
 
-// Whatever call fails, the error says which, and everything is given back.
+// Whichever call fails, the error names it, and all resources are released.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		call, want string

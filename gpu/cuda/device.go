@@ -93,7 +93,7 @@ func (a *api) devices() ([]*Device, error) {
 	return out, nil
 }
 
-// TooLarge says that a program does not fit into a device's memory.
+// TooLarge reports that a program does not fit into a device's memory.
 type TooLarge struct{ Text string }
 
 // Error is one line.

@@ -11,8 +11,8 @@ import (
 )
 
 // fake is a driver without a device. It computes what the kernels of the tests'
-// program compute, in any order that streams, events and graphs allow, and says
-// in problems what a real driver would not forgive.
+// program compute, in any order that streams, events and graphs allow, and
+// collects in problems the calls that are invalid for a real driver.
 type fake struct {
 	t        *testing.T
 	problems []string

@@ -44,7 +44,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%sthe kernel %s failed: %s", at, name, what)
 }
 
-// Failure says that a kernel failed, and the line that it came from.
+// Failure reports that a kernel failed, and the line that it came from.
 func (f *Fault) Failure() artifact.Failure {
 	out := artifact.Failure{Reason: artifact.Faulted, File: f.File, Help: "dmir run --device emulator reports more details"}
 	if len(f.Lines) > 0 {
@@ -56,13 +56,13 @@ func (f *Fault) Failure() artifact.Failure {
 // Unwrap is the driver's error.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// isFault reports whether err says that a kernel broke the context.
+// isFault reports whether err is the status of a kernel that broke the context.
 func isFault(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && faulted(e.Code)
 }
 
-// clearer says in other words what people ask about.
+// clearer returns a message that explains the statuses users ask about most.
 func clearer(err error, d *Device, bytes int64) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -78,8 +78,8 @@ func clearer(err error, d *Device, bytes int64) error {
 }
 
 // fault is err as a *Fault whose kernel is not known: steps run as one graph. The
-// context is broken, and with it, whatever the driver then says, the process;
-// another one finds the kernel with [Session.RunSteps].
+// context is broken, and the process cannot use the device any more, whatever the
+// driver returns; another process finds the kernel with [Session.RunSteps].
 func (s *Session) fault(err error) *Fault {
 	s.lost = true
 	return &Fault{Err: err, File: s.p.File}

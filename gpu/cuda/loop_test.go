@@ -21,7 +21,7 @@ func power(k int32, negate byte) [][]byte {
 }
 
 // Each stretch between decisions is one graph, captured once and launched as
-// often as the predicates say.
+// often as the predicates hold.
 func TestDecisions(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Loop())

@@ -1,6 +1,6 @@
 // Package devicetest is what every device is held to: programs give what the
-// reference computed, the same each time; what is wrong with an input, a program
-// or a run is said, and the device is fit for the next run.
+// reference computed, the same each time; errors in an input, a program
+// or a run are reported, and the device can run the next program.
 package devicetest
 
 import (
@@ -35,7 +35,7 @@ func Run(t *testing.T, d device.Device, cases []Case) {
 	t.Run("cancel", func(t *testing.T) { cancelled(t, d) })
 }
 
-// results runs the case twice and looks at what the device says of the steps.
+// results runs the case twice and verifies what the device reports of the steps.
 func results(t *testing.T, d device.Device, c Case) {
 	p, err := c.Build(d.Arch())
 	if err != nil {
@@ -70,14 +70,14 @@ func results(t *testing.T, d device.Device, c Case) {
 	}
 }
 
-// counted holds the bytes that a step moved to those of the cost model, unless
-// the program says why they are others.
+// counted compares the bytes that a step moved with those of the cost model, unless
+// the program states why they differ.
 func counted(s artifact.Step, got device.StepResult) error {
 	if !got.Counted || s.Differs != "" || s.ReadBytes+s.WrittenBytes == 0 {
 		return nil
 	}
 	if got.ReadBytes != s.ReadBytes*got.Runs || got.WrittenBytes != s.WrittenBytes*got.Runs {
-		return fmt.Errorf("step %s read %d and wrote %d bytes in %d runs; the cost model says %d and %d for each", s.Name, got.ReadBytes, got.WrittenBytes, got.Runs, s.ReadBytes, s.WrittenBytes)
+		return fmt.Errorf("step %s read %d and wrote %d bytes in %d runs; the cost model predicts %d and %d for each", s.Name, got.ReadBytes, got.WrittenBytes, got.Runs, s.ReadBytes, s.WrittenBytes)
 	}
 	return nil
 }

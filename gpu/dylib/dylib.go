@@ -1,5 +1,5 @@
 // Package dylib opens shared libraries at run time, without cgo. On platforms
-// where that cannot be done it builds and says so.
+// without support it builds and returns an error.
 package dylib
 
 import (

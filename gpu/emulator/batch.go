@@ -160,9 +160,8 @@ var (
 	inProgram = regexp.MustCompile(`(?m)^p(\d+)\.cu:\d+:`)
 )
 
-// blame cuts what the compiler said into what it said of each program. What it
-// says from the first line of an error to the first of another program's belongs
-// to that program.
+// blame splits the compiler's messages by program. The lines from the first line of
+// an error to the first one about another program belong to that program.
 func blame(e *CompileError) map[int]error {
 	out := map[int]error{}
 	places := inProgram.FindAllStringSubmatchIndex(e.Output, -1)

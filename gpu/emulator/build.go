@@ -46,7 +46,7 @@ func level(p *artifact.Program) string {
 // ErrNoCompiler is in the chain of errors where no C++ compiler was found.
 var ErrNoCompiler = errors.New("no C++20 compiler found")
 
-// CompileError is what a compiler said about a program's text.
+// CompileError holds a compiler's messages about a program's text.
 type CompileError struct {
 	Compiler string
 	Output   string // its lines in program.cu are those of the artifact's source
@@ -56,13 +56,13 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("%s does not compile the program for the emulator:\n%s", e.Compiler, e.Output)
 }
 
-// Failure says that the compiler rejects the text.
+// Failure reports that the compiler rejects the text.
 func (e *CompileError) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.Rejected, Compiler: "the C++ compiler"}
 }
 
-// Check says whether programs can be emulated here, and, if not, what to
-// install. The compiler named in $CXX comes first.
+// Check returns nil if programs can be emulated here, else an error that states
+// what to install. The compiler named in $CXX comes first.
 func Check() error {
 	_, err := compiler("")
 	return err
@@ -92,7 +92,7 @@ func compiler(want string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrNoCompiler, hint)
 }
 
-// versions are what compilers say of themselves, by path and time of change.
+// versions are the version texts of compilers, by path and time of change.
 var versions sync.Map
 
 func version(ctx context.Context, path string) (string, error) {

@@ -24,7 +24,7 @@ import (
 	"dmir/internal/local"
 )
 
-// Options say how to run. The zero value is right for most.
+// Options are the options of a run. The zero value is right for most.
 type Options struct {
 	Compiler string        // a C++20 compiler; "": $CXX, c++, clang++ or g++, the first there is
 	Timeout  time.Duration // for running, without compiling; 0: five minutes
@@ -56,7 +56,7 @@ type ParamReport struct {
 	Read, Written, Requested int64
 }
 
-// ErrForeign says that a program is not run because it was not compiled
+// ErrForeign reports that a program is not run because it was not compiled
 // by this user on this machine: its C++ would run as a process of this user's.
 var ErrForeign error = foreign{}
 

@@ -46,12 +46,12 @@ type Fault struct {
 	Msg        string
 }
 
-// Failure says that the program is wrong, and where.
+// Failure reports that the program is wrong, and where.
 func (f *Fault) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.Faulted, File: f.File, Line: f.SourceLine, Help: "report it with the file"}
 }
 
-// Error says it in one line.
+// Error describes the fault in one line.
 func (f *Fault) Error() string {
 	var b strings.Builder
 	if f.File != "" && f.SourceLine > 0 {

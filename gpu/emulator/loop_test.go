@@ -21,8 +21,8 @@ func power(k int32, negate byte) [][]byte {
 	return [][]byte{floats(x...), binary.LittleEndian.AppendUint32(nil, uint32(k)), {negate}}
 }
 
-// Loops run as often as their predicate says, none where it never holds; a
-// branch takes the side that it says; and each step is counted as often.
+// Loops run as often as their predicate holds, and not at all if it never does; a
+// branch takes the side of its predicate; and each step is counted as often.
 func TestDecisions(t *testing.T) {
 	needCompiler(t)
 	p := artifacttest.Loop()

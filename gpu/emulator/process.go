@@ -20,8 +20,8 @@ type reply struct {
 	Runs  []int64      // of each step
 }
 
-// execute runs the process to its end, or stops it: first politely, so that it
-// can say where it was.
+// execute runs the process to its end, or stops it: with a signal first, so that
+// it can report where it was.
 func execute(ctx context.Context, exe string, timeout time.Duration, args ...string) (*reply, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -25,8 +25,8 @@ func withoutLines(source string) string {
 	return b.String()
 }
 
-// sourcePlace is what line n, 1-based, of source stands for: what the last #line
-// before it says; line is 0 where there is none.
+// sourcePlace is the place that line n, 1-based, of source comes from, by the last
+// #line before it; line is 0 if there is none.
 func sourcePlace(source string, n int) (file string, line int) {
 	i := 0
 	for text := range strings.Lines(source) {

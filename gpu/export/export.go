@@ -167,10 +167,10 @@ func (e *export) describe() {
 	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
 	if p.Straight() {
-		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
+		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless stated otherwise.\n//\n")
 	} else {
 		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")
-		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless said otherwise.\n//\n")
+		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless stated otherwise.\n//\n")
 	}
 	list := func(what string, buffers []int) {
 		for i, b := range buffers {

@@ -72,8 +72,8 @@ func TestExport(t *testing.T) {
 	golden(t, "scale.h", h)
 }
 
-// The exported files, built by a host compiler against a runtime that says what
-// it is asked for.
+// The exported files are built by a host compiler against a runtime that prints its
+// calls.
 func TestExportCalls(t *testing.T) {
 	cxx := need.Tool(t, "c++", "apt-get install g++")
 	run := func(t *testing.T, p *artifact.Program) string {
@@ -145,7 +145,8 @@ copy 4000 bytes to out+0 from workspace+12288
 	})
 }
 
-// The exported file decides on the host, as often as the predicate says.
+// The exported file reads the predicate on the host, and runs the loop as often as
+// it holds.
 func TestExportDecisions(t *testing.T) {
 	p := artifacttest.Loop()
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}

@@ -23,7 +23,7 @@ type Compiler struct {
 }
 
 // Archs lists the architectures that the compiler makes code for, as numbers
-// (80, 90, 100); nil where it cannot say.
+// (80, 90, 100); nil if it does not report them.
 func (c *Compiler) Archs() []int {
 	if c.lib == nil {
 		return nil
@@ -31,7 +31,7 @@ func (c *Compiler) Archs() []int {
 	return c.lib.supported()
 }
 
-// NotFound says that there is no compiler here, and what was tried.
+// NotFound reports that there is no compiler here, and what was tried.
 type NotFound struct {
 	Tried []string // libraries that are there and could not be opened, with the reason
 }
@@ -44,12 +44,12 @@ func (e *NotFound) Error() string {
 	return "no CUDA compiler is installed (" + Hint + ")"
 }
 
-// Failure says that the compiler is missing.
+// Failure reports that the compiler is missing.
 func (e *NotFound) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.MissingTool, Help: "dmir doctor --install-nvrtc; or --arch none, for a file without machine code"}
 }
 
-// Hint says how to get a compiler.
+// Hint describes how to get a compiler.
 const Hint = "dmir doctor --install-nvrtc fetches NVRTC with pip; no GPU or toolkit is needed"
 
 // Find finds a compiler, once for the process: NVRTC where the environment

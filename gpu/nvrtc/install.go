@@ -70,8 +70,8 @@ func Install(ctx context.Context) (*Compiler, error) {
 	return &Compiler{Path: found[0], Version: version, Where: "installed by dmir doctor", lib: lib}, nil
 }
 
-// fetch has pip put the wheels into the folder to. What pip says comes back.
-func fetch(ctx context.Context, to string) (said string, err error) {
+// fetch runs pip to put the wheels into the folder to, and returns its output.
+func fetch(ctx context.Context, to string) (output string, err error) {
 	folder, err := local.NewWork()
 	if err != nil {
 		return "", err

@@ -74,8 +74,8 @@ func openLibrary(path string) (*library, error) {
 }
 
 // openBuiltins opens the library's other half, which lies beside it and which it
-// opens by bare name when it first compiles: packages of CUDA 13.0 do not say
-// where that is (an RPATH). One that is open is found under its name. What is
+// opens by bare name when it first compiles: packages of CUDA 13.0 have no
+// RPATH. One that is open is found under its name. What is
 // wrong with it shows when the library compiles.
 func openBuiltins(path string) {
 	dirs := []string{filepath.Dir(path)}
@@ -122,7 +122,7 @@ func (l *library) versionText() (string, error) {
 }
 
 // supported lists the architectures that the library makes code for, as
-// numbers (80, 90, 100); nil where it cannot say.
+// numbers (80, 90, 100); nil if it does not report them.
 func (l *library) supported() []int {
 	var n int32
 	if l.ArchCount == nil || l.Archs == nil || l.ArchCount(&n) != success || n <= 0 || n > 1000 {

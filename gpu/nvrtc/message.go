@@ -23,7 +23,7 @@ func (e *ArchError) Error() string {
 	return fmt.Sprintf("%s cannot compile for %s: %s", e.Compiler, e.Arch, e.Reason)
 }
 
-// Failure says that no code is made for the architecture.
+// Failure reports that no code is made for the architecture.
 func (e *ArchError) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists the architectures that the compiler supports"}
 }
@@ -36,7 +36,7 @@ type CompileError struct {
 	Log      string
 }
 
-// Message is one thing that the compiler said about a place.
+// Message is a message of the compiler about a place.
 type Message struct {
 	Severity string // "error", "warning" or "note"
 	Text     string
@@ -74,7 +74,7 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("%s%s%s [%s for %s]", at, first.Text, more, e.Compiler, e.Arch)
 }
 
-// Failure says that the compiler rejects the text, and the place of the first error.
+// Failure reports that the compiler rejects the text, and the place of the first error.
 func (e *CompileError) Failure() artifact.Failure {
 	f := artifact.Failure{Reason: artifact.Rejected, Compiler: "the CUDA compiler"}
 	if m, ok := e.First(); ok {

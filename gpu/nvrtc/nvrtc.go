@@ -43,7 +43,7 @@ type Result struct {
 	Compiler string  // "NVRTC 13.5"
 	Cubin    []byte  // an ELF file, what the driver loads
 	PTX      string  // the intermediate assembly that the machine code came from
-	Log      string  // all that the compiler said, warnings above all
+	Log      string  // the compiler's messages, most of them warnings
 	Kernels  []Usage // in the order of their names
 	Cached   bool    // read from disk
 }

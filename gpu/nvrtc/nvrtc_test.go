@@ -49,7 +49,7 @@ func TestArchitectures(t *testing.T) {
 				t.Errorf("the machine code is not an ELF file: %v", err)
 			}
 			if want := ".target " + arch; !strings.Contains(r.PTX, want) {
-				t.Errorf("the PTX does not say %q:\n%.400s", want, r.PTX)
+				t.Errorf("the PTX does not contain %q:\n%.400s", want, r.PTX)
 			}
 			k, ok := r.Kernel("exchange")
 			if !ok || k.Registers == 0 || k.Shared != 256 || k.SpillStores != 0 || k.Constant == 0 {
@@ -86,7 +86,7 @@ func TestSpillIsReported(t *testing.T) {
 	}
 	spilled := r.Spilled()
 	if len(spilled) != 1 || spilled[0].Name != "crowded" || spilled[0].SpillStores == 0 || spilled[0].SpillLoads == 0 || spilled[0].Stack == 0 {
-		t.Errorf("spilled %+v; the compiler said\n%s", spilled, r.Log)
+		t.Errorf("spilled %+v; the compiler printed\n%s", spilled, r.Log)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What the assembler says under --ptxas-options=-v, for each kernel:
+// What the assembler prints under --ptxas-options=-v, for each kernel:
 //
 //	ptxas info    : Compiling entry function 'k' for 'sm_90a'
 //	ptxas info    : Function properties for k

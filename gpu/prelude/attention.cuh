@@ -112,8 +112,8 @@ template <class S, class Acc, class Mask> struct Scores {
   }
 };
 
-// Span says which rows a block owns, and which tiles of the other side it goes
-// through: of the keys, for each of a tile of queries, or (ByKeys) of the
+// Span is the rows that a block owns, and the tiles of the other side that it
+// visits: of the keys, for each of a tile of queries, or (ByKeys) of the
 // queries of all heads that share a key head, for each of a tile of keys.
 template <class S, bool ByKeys, i32 BM, i32 BN, bool Skips>
 struct Span {

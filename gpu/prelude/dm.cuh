@@ -3,7 +3,7 @@
 // random numbers, in namespace dm. No toolkit header is needed: what the compiler
 // does not have built in is inline PTX.
 //
-// For a host C++20 compiler (emu.cuh says how) the same names are an emulation:
+// For a host C++20 compiler (see emu.cuh) the same names are an emulation:
 // threads of a block are fibers, and every access is checked. For the two to agree:
 //
 //   - An element of shared memory is read into a variable of its type, `float v =

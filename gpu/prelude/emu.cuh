@@ -3,8 +3,8 @@
 // each running until it waits for others. emu_memory.cuh has the checked
 // accesses, emu_race.cuh what orders them.
 //
-// A fault ends the process: a line of JSON on standard output says what, where
-// and in which thread (see Fault).
+// A fault ends the process: a line of JSON on standard output has its kind,
+// place and thread (see Fault).
 #pragma once
 
 #include <cmath>
@@ -67,7 +67,7 @@ struct TensorMap {
 // One argument of a launch: a buffer in the workspace.
 struct Param {
   int index;       // of the parameter
-  u16 owner;       // what the shadow says of bytes that the buffer has written
+  u16 owner;       // shadow state of the bytes that the buffer has written
   u8* data;
   u16* owners;     // shadow of its first byte
   i64 offset, bytes;
@@ -117,7 +117,7 @@ struct Machine {
   i64 bytes;
   u32 first, many, atomic;  // ids of this launch's first block, of several blocks, of atomics
   u32 me;                   // id of the block
-  bool last, acquired;      // what last_block said; the block knows what others wrote
+  bool last, acquired;      // result of last_block; the block sees what others wrote
   int granule;              // log2 of the bytes
   // The launch.
   int step;
@@ -141,8 +141,8 @@ struct Machine {
 };
 inline Machine m;
 
-// Ends the process with a report. kind is a word that the reader of the report
-// knows; param is an index or -1; what says it in words.
+// Ends the process with a report. kind is one of the words that the reader of the
+// report handles; param is an index or -1; what is the message.
 [[noreturn]] DM_COLD inline void fault(const char* kind, Spot line, int param, i64 index, const char* format, ...) {
   char text[600], out[1400];
   va_list args;
@@ -308,7 +308,7 @@ inline void stuck() {
   }
   if (s == InBarrier) fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, which not enough threads reach", waiting[s]);
   if (s == InWarp) fault("divergence", line[s], -1, -1, "%d threads wait at this operation of their warp, which not all its lanes reach", waiting[s]);
-  fault("deadlock", line[s], -1, -1, "%d threads wait for something that nobody will do", waiting[s]);
+  fault("deadlock", line[s], -1, -1, "%d threads wait for something that no thread will do", waiting[s]);
 }
 
 // ---- waiting

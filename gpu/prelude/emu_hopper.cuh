@@ -1,6 +1,7 @@
 // The emulation of hopper.cuh. What is asynchronous there happens here as late
-// as it may: a bulk copy when somebody waits at its barrier, a product when its
-// group is waited for. So whoever goes on too early finds poison, or a race.
+// as it may: a bulk copy when a thread waits at its barrier, a product when its
+// group is waited for. So a thread that continues too early reads poison, or has a
+// race.
 #pragma once
 
 namespace dm {

@@ -297,7 +297,7 @@ inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size
   }
 }
 
-// What a signal leaves to say: the kernel, the block and the line of the last
+// What is known after a signal: the kernel, the block and the line of the last
 // access before it.
 inline void on_signal(int signal) {
   const char* kind = signal == SIGTERM || signal == SIGALRM ? "timeout" : "crash";
@@ -335,7 +335,7 @@ inline void check_kernels(const Plan& plan, const Kernel* kernels, int count) {
       const char* elem = k.describe(j, &mode);
       have += (j ? " " : "") + std::string(mode) + ":" + elem;
     }
-    if (have != k.wanted) fault("plan", {}, -1, -1, "%s takes %s, the artifact says %s", k.name, have.c_str(), k.wanted);
+    if (have != k.wanted) fault("plan", {}, -1, -1, "%s takes %s, the artifact has %s", k.name, have.c_str(), k.wanted);
   }
 }
 

@@ -281,7 +281,7 @@ template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot li
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;
   p.requested += BYTES;
-  if (!p.mixed) {  // nobody writes
+  if (!p.mixed) {  // no writes
     for (; k < end; k++) {
       if (m.readers[k] < first) {
         p.read += i64(1) << m.granule;

@@ -17,7 +17,7 @@ var (
 )
 
 // Flatten is source with each #include "name" replaced by the text of that
-// header, once where it says #pragma once, and without what is for the host's
+// header, once if it has #pragma once, and without what is for the host's
 // emulation alone (#ifdef DM_HOST). name is what #line directives call the
 // source after a header; "" leaves them out.
 func Flatten(source string, headers []artifact.Header, name string) (string, error) {
@@ -118,7 +118,7 @@ func conditional(open []branch, word, what string) (_ []branch, keep bool) {
 		return append(open, b), !b.host
 	}
 	if len(open) == 0 {
-		return open, true // the compiler says what is wrong
+		return open, true // the compiler reports it
 	}
 	b := &open[len(open)-1]
 	if word == "endif" {

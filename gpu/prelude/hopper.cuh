@@ -61,7 +61,7 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
 }
 
 // Registers of a thread of the calling warpgroup from here on, a multiple of 8:
-// one gives up what others take. The kernel says how many blocks share a
+// one warpgroup frees what others take. The kernel sets how many blocks share a
 // multiprocessor (DM_KERNEL_OCCUPANCY).
 template <int N> DM_FN void registers_drop() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DM_FN void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
@@ -82,8 +82,8 @@ DM_FN void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memo
 DM_FN void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Waits until at most N groups of products are under way.
 template <int N> DM_FN void products_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
-// Says that the sums may have changed up to here, so that no use of them moves
-// before a wait.
+// Tells the compiler that the sums may change up to here, so that it moves no use
+// of them before a wait.
 template <int R> DM_FN void products_settle(float (&d)[R]) {
   DM_UNROLL for (int i = 0; i < R; i++) asm volatile("" : "+f"(d[i])::"memory");
 }

@@ -72,8 +72,8 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
 #endif
 
 namespace detail {
-// fills says that a lane without a value takes part with `empty`; where any value
-// may count twice it takes that of another.
+// With fills, a lane without a value contributes `empty`; where values may count
+// twice, it contributes that of another lane.
 struct Sum {
   static constexpr bool fills = true;
   static constexpr int empty = 0;

@@ -164,7 +164,7 @@ func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error
 	return os.Rename(f.Name(), to.path)
 }
 
-// temporary makes a new file in dir whose mode the umask has its say in.
+// temporary creates a file in dir with a mode that the umask applies to.
 func temporary(dir string, mode fs.FileMode) (*os.File, error) {
 	for range 1000 {
 		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".dmir-%08x", rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)

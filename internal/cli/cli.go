@@ -51,8 +51,8 @@ type app struct {
 	stderr io.Writer
 }
 
-// output is the standard output. It remembers that it could not be written, so
-// that no command can end well without having said what it had to say.
+// output is the standard output or error. It keeps the first write error, so that no
+// command exits with success if its output is incomplete.
 type output struct {
 	w     io.Writer
 	shown *escape.Filter // before w where that is a terminal
@@ -96,24 +96,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	out, said := newOutput(stdout), newOutput(stderr)
+	out, errors := newOutput(stdout), newOutput(stderr)
 	defer local.RemoveWork()
 	defer out.flush()
-	defer said.flush()
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: said}
+	defer errors.flush()
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: errors}
 
 	exited := -1
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
-		kong.Writers(out, said),
+		kong.Writers(out, errors),
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
 	)
 	if err != nil {
-		fmt.Fprintln(said, "dmir:", err)
+		fmt.Fprintln(errors, "dmir:", err)
 		return exitFailed
 	}
 	if len(args) == 0 {
@@ -124,7 +124,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return a.status(nil)
 	}
 	if err != nil {
-		escape.Fprintf(said, "dmir: error: %v\n  = help: dmir --help\n", err)
+		escape.Fprintf(errors, "dmir: error: %v\n  = help: dmir --help\n", err)
 		return exitFailed
 	}
 	return a.status(command.Run(a))

@@ -127,9 +127,9 @@ func (c compileCmd) keepInput() error {
 // textEndings are what the names of files end in that hold what --emit asks for.
 var textEndings = map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
 
-// emitFor is what is written to the output: what --emit says, else what its name
-// says. Where the two say different things, or the name is that of something
-// that is not made here, it refuses.
+// emitFor is the kind of output: the value of --emit, else by the file's name. It
+// returns an error if the two differ, or if the name is that of a kind that compile
+// does not write.
 func emitFor(emit, output string) (string, error) {
 	ending := filepath.Ext(output)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// text says of each launch what it is and what it takes of the machine.
+// text prints for each launch what it is and which resources it takes.
 func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	for i, b := range builds {
 		p := b.Program
@@ -175,7 +175,7 @@ type jsonUsage struct {
 
 type jsonLaunch struct {
 	Name         string  `json:"name"`
-	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what does says
+	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what Does describes
 	Does         string  `json:"does,omitempty"`   // "copy", "loop", "branch"
 	Parts        []int   `json:"parts,omitempty"`  // of a loop or a branch: how many of the steps behind it are its condition and body, its two sides
 	Runs         *int64  `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
@@ -257,7 +257,7 @@ func compiledJSON(b driver.Compiled) jsonCompiled {
 			j.Parts = s.Decision.Parts[:]
 		}
 		if n != 1 {
-			j.Runs = &n // 0 is said too
+			j.Runs = &n // 0 is written too
 		}
 		out.Steps = append(out.Steps, j)
 	}

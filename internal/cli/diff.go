@@ -135,7 +135,7 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 
 // diffGitHub writes what changed as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
-	say := func(level, title string, at panel.Place, text string) {
+	annotate := func(level, title string, at panel.Place, text string) {
 		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),
 			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(escape.Lines(text)))
 	}
@@ -143,13 +143,13 @@ func diffGitHub(w io.Writer, d panel.Data) {
 		if f.Status != panel.StatusChanged {
 			continue
 		}
-		say("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", escape.Terminal(f.Name), f.Moved, f.Time, f.Peak))
+		annotate("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", escape.Terminal(f.Name), f.Moved, f.Time, f.Peak))
 	}
 	for _, b := range d.Diff.Breaches {
 		title := "DM501 budget-exceeded"
 		if b.Grown {
 			title = "DM502 " + diag.Find("DM502").Name
 		}
-		say("error", title, b.Place, b.Message)
+		annotate("error", title, b.Place, b.Message)
 	}
 }

@@ -207,7 +207,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%q: the compiled file: %v", name, err)
 		}
 
-		// What is refused is said in the words of the command line.
+		// Errors use the names of the command line.
 		for _, args := range [][]string{
 			{"cost", filepath.Join(dir, "none", name)},
 			{"cost", "--target=" + name, plain},

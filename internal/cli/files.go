@@ -53,8 +53,8 @@ func (a *app) read(path string) (*source.File, error) {
 	return source.New(name, string(text)), nil
 }
 
-// otherKind says of a file what it is where it is known to be no program, by
-// its first bytes or, of texts of other languages, its name; and what to do
+// otherKind recognizes files that are not programs, by their first bytes or, for
+// texts in other languages, by their names. It returns what the file is and what to do
 // with it.
 func otherKind(name string, text []byte) (kind, help string) {
 	has := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }
@@ -193,8 +193,8 @@ func hasErrors(ds []diag.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 
-// distinct says once what is wrong with a type that the text spells in many
-// places; an editor underlines each of them.
+// distinct keeps one diagnostic about a type that is wrong in many places; an
+// editor underlines each of them.
 func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 	type typeError struct{ code, message, text string }
 	var out []diag.Diagnostic
@@ -202,7 +202,7 @@ func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 	for _, d := range ds {
 		isType := slices.ContainsFunc(types.Codes, func(c diag.Code) bool { return c.Code == d.Code })
 		key := typeError{d.Code, d.Message, src.Slice(d.Span)}
-		if i, said := first[key]; said && isType {
+		if i, seen := first[key]; seen && isType {
 			more[i]++
 			continue
 		}

@@ -43,8 +43,8 @@ func (c fmtCmd) Run(a *app) error {
 		switch {
 		case err != nil:
 			failed = true
-			var said exitStatus
-			if !errors.As(err, &said) {
+			var status exitStatus
+			if !errors.As(err, &status) {
 				a.status(err)
 			}
 		case changed:

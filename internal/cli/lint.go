@@ -56,8 +56,8 @@ func (c lintCmd) Run(a *app) error {
 		fs, diff, err := c.file(a, path, unbound)
 		if err != nil {
 			failed = true
-			var said exitStatus
-			if !errors.As(err, &said) {
+			var status exitStatus
+			if !errors.As(err, &status) {
 				a.status(err)
 			}
 			continue

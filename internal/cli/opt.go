@@ -28,7 +28,7 @@ type optCmd struct {
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
-	Timings       bool     `help:"Say on stderr how long each pass took."`
+	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
 	File          string   `arg:"" help:"The program; '-' is stdin."`
 }

@@ -81,7 +81,7 @@ const (
 	widest = 240
 )
 
-// width is how many columns a table may take: those that COLUMNS says, else
+// width is how many columns a table may take: those in COLUMNS, else
 // those of the terminal.
 func (a *app) width() int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))

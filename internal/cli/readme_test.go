@@ -62,7 +62,7 @@ func leftOut(want, got string) string {
 	return ""
 }
 
-// What README.md says of the fixes of the encoder layer.
+// The statements in README.md about the fixes of the encoder layer are true.
 func TestReadmeFixes(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -78,11 +78,11 @@ func TestReadmeFixes(t *testing.T) {
 	is, _, takes := figures(t, fixed.String())
 	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)
 	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("README.md does not say that the fixes %s", want)
+		t.Errorf("README.md does not state that the fixes %s", want)
 	}
 }
 
-// What README.md says of the plans of the examples.
+// The table in README.md of the plans of the examples is true.
 func TestReadmePlans(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -112,8 +112,8 @@ func TestReadmePlans(t *testing.T) {
 			_, unit, _ = strings.Cut(r[7], " ")
 			unit = " " + unit
 		}
-		if said, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); said != is {
-			t.Errorf("README.md says of %s: %s; it is: %s", r[1], said, is)
+		if written, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); written != is {
+			t.Errorf("README.md has for %s: %s; it is: %s", r[1], written, is)
 		}
 	}
 }

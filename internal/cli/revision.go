@@ -64,14 +64,14 @@ func (a *app) readVersion(old, path string) (*source.File, error) {
 	if !ok {
 		return a.read(old)
 	}
-	var out, said bytes.Buffer
+	var out, messages bytes.Buffer
 	git := exec.CommandContext(a.ctx, "git", "-C", filepath.Dir(file), "cat-file", "blob", rev+":./"+filepath.ToSlash(filepath.Base(file)))
-	git.Stdout, git.Stderr = &out, &said
+	git.Stdout, git.Stderr = &out, &messages
 	if err := git.Run(); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		text, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		text, _, _ := strings.Cut(strings.TrimSpace(messages.String()), "\n")
 		if errors.Is(err, exec.ErrNotFound) {
 			text = "git is not installed"
 		}

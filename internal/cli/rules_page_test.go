@@ -13,7 +13,7 @@ import (
 	"dmir/syntax/format"
 )
 
-// docs/RULES.md is what dmir explain says.
+// docs/RULES.md has the texts of dmir explain.
 func TestRulesPage(t *testing.T) {
 	const path = "../../docs/RULES.md"
 	page := cli.RulesPage()

@@ -158,7 +158,7 @@ func tensorText(b *artifact.Buffer) string {
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
 	for i := range res.Outputs {
-		name := escape.FileName(res.Outputs[i].Name) // a file must not say where results go
+		name := escape.FileName(res.Outputs[i].Name) // a file must not choose where results go
 		if used[name] || name == "" {
 			name = fmt.Sprintf("result%d", i)
 		}

@@ -108,8 +108,8 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: refuses TEXT COMMAND ARGS...")
 	}
 	exits(ts, false, append([]string{"2"}, args[1:]...))
-	said := ts.ReadFile("stderr")
-	if n := strings.Count(said, "error"); n != 1 || !strings.Contains(said, args[0]) || ts.ReadFile("stdout") != "" {
+	stderr := ts.ReadFile("stderr")
+	if n := strings.Count(stderr, "error"); n != 1 || !strings.Contains(stderr, args[0]) || ts.ReadFile("stdout") != "" {
 		ts.Fatalf("want one error with %q in it and nothing else", args[0])
 	}
 }

@@ -43,7 +43,7 @@ func (r *Row) Equal() bool {
 
 // Term is a reason for which counted bytes are others than predicted ones.
 type Term struct {
-	Text string // as a step says it
+	Text string // as a step states it
 	// AtMost is set if the prediction is a bound: what is moved depends on the
 	// data, and is never more.
 	AtMost bool
@@ -57,7 +57,7 @@ func (r *Row) Problem() string {
 		r.PredictedRead, r.PredictedWritten, r.CountedRead, r.CountedWritten, r.Runs)
 	switch t := Find(r.Term); {
 	case r.Term == "" && !r.Equal():
-		return where + ", and no term says why"
+		return where + ", and no term explains it"
 	case r.Term != "" && t == nil:
 		return fmt.Sprintf("%s: %q is no known term", where, r.Term)
 	case t != nil && t.AtMost && (r.CountedRead > r.PredictedRead || r.CountedWritten > r.PredictedWritten):

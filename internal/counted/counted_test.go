@@ -46,9 +46,9 @@ func TestProblem(t *testing.T) {
 		want string
 	}{
 		{"equal", Row{PredictedRead: 8, CountedRead: 8, PredictedWritten: 4, CountedWritten: 4}, ""},
-		{"more is read", Row{PredictedRead: 8, CountedRead: 9}, "no term says why"},
-		{"less is written, more read", Row{PredictedRead: 8, CountedRead: 12, PredictedWritten: 4}, "no term says why"},
-		{"a scratch buffer that nothing predicts", Row{CountedWritten: 4}, "no term says why"},
+		{"more is read", Row{PredictedRead: 8, CountedRead: 9}, "no term explains it"},
+		{"less is written, more read", Row{PredictedRead: 8, CountedRead: 12, PredictedWritten: 4}, "no term explains it"},
+		{"a scratch buffer that nothing predicts", Row{CountedWritten: 4}, "no term explains it"},
 		{"an unknown term", Row{Term: "it is what it is"}, "no known term"},
 		{"a bound that holds", Row{PredictedRead: 8, CountedRead: 2, Term: "elements that several indices name are read once"}, ""},
 		{"a bound that does not", Row{PredictedRead: 8, CountedRead: 10, Term: "elements that several indices name are read once"}, "more than"},

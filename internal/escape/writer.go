@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Fprintf is fmt.Fprintf with every text and error among args as Terminal gives
-// it; what format itself says stays.
+// Fprintf is fmt.Fprintf with every text and error among args escaped by Terminal;
+// format itself is not escaped.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	shown := slices.Clone(args)
 	for i, a := range shown {
@@ -26,7 +26,7 @@ func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, shown...)
 }
 
-// Lines is Terminal for text of several lines: what a tool says.
+// Lines is Terminal for text of several lines, such as the output of a tool.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {

@@ -12,10 +12,9 @@ import (
 // keySize is the length of the key in bytes.
 const keySize = 32
 
-// Key is the secret by which this user's programs are known again. It is a file
-// of the cache that no one else can read; without one it is made if make says
-// so, and else missing. A file that another user owns or may read is no key: the
-// error says so.
+// Key is the secret that authenticates this user's programs. It is a file of the
+// cache that no other user can read; without one it is created if make is set, and
+// otherwise missing. A file that another user owns or may read is an error.
 func Key(make bool) ([]byte, error) {
 	path, err := CacheDir("key")
 	if err != nil {

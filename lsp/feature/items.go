@@ -115,7 +115,7 @@ func placements() []Completion {
 	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
 }
 
-// placeItems are what a placement may say next.
+// placeItems are the completions in a placement.
 func (s *statement) placeItems(l place) []Completion {
 	in, last := l.inside(), s.tok(len(s.before)-1)
 	if s.tok(in) == "[" && s.tok(in-2) == "dims" {

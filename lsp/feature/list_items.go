@@ -11,10 +11,10 @@ import (
 	"dmir/syntax/source"
 )
 
-// equation is what an einsum's equation may say next: behind the arrow the
-// output that sums over what stands in two operands, and each letter; before
-// it the letters that there are, and one that is free. With the operands
-// written, the letters show their sizes.
+// equation are the completions in an einsum's equation: after the arrow the output
+// that sums over the letters in two operands, and each letter; before it the
+// letters in use, and an unused one. If the operands are written, the letters show
+// their sizes.
 func (s *statement) equation(span *source.Span) []Completion {
 	written := strings.TrimPrefix(s.typed(), `"`)
 	inputs, output, arrow := strings.Cut(written, "->")

@@ -11,7 +11,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// TokenKind says what a token is to a reader; the kinds agree with the
+// TokenKind is how an editor colours a token; the kinds agree with the
 // TextMate grammar of the VS Code extension.
 type TokenKind uint8
 
@@ -99,8 +99,8 @@ func (c *colours) add(start, end int, k TokenKind, def bool) {
 	}
 }
 
-// token colours one token. inShape says that it goes on a shape, as the x in
-// "?x4xf32".
+// token colours one token. inShape is whether it continues a shape, as the x
+// in "?x4xf32".
 func (c *colours) token(t lex.Token, inShape bool) {
 	for len(c.ops) > 0 && c.ops[0].Start < t.Start {
 		c.ops = c.ops[1:]

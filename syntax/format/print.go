@@ -52,8 +52,8 @@ func lineEnd(text string) string {
 	return "\n"
 }
 
-// printer walks the tree and the tokens of the text side by side. The tree says
-// where ops, labels and regions begin and end; everything printed comes from the
+// printer walks the tree and the tokens of the text side by side. The tree
+// has where ops, labels and regions begin and end; everything printed comes from the
 // tokens, each exactly once and in order.
 type printer struct {
 	text  string

@@ -55,7 +55,7 @@ type Token struct {
 	First bool // nothing but blanks before it on its line
 }
 
-// Mode says what a Cursor makes tokens of.
+// Mode selects what a Cursor makes tokens of.
 type Mode uint8
 
 // The modes of a Cursor.

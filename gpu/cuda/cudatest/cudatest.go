@@ -1,6 +1,6 @@
 // Package cudatest is a card for tests: a stand-in for the driver's library, and
-// programs whose machine code it runs. It computes what a device would, and goes
-// wrong on demand; driver.c says how.
+// programs whose machine code it runs. It computes what a device would, and fails
+// on demand; driver.c describes how.
 package cudatest
 
 import (

@@ -143,11 +143,11 @@ func answer(q request) *reply {
 
 // child is a copy of this program.
 type child struct {
-	cmd  *exec.Cmd
-	to   *gob.Encoder
-	from *gob.Decoder
-	said *tail
-	in   io.Closer
+	cmd    *exec.Cmd
+	to     *gob.Encoder
+	from   *gob.Decoder
+	stderr *tail
+	in     io.Closer
 }
 
 // errNoChild reports that there can be no child.
@@ -161,9 +161,9 @@ func startChild() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(path), said: &tail{}}
+	c := &child{cmd: exec.Command(path), stderr: &tail{}}
 	c.cmd.Env = append(os.Environ(), childEnv+"=1")
-	c.cmd.Stderr = c.said
+	c.cmd.Stderr = c.stderr
 	c.cmd.WaitDelay = time.Second
 	in, err := c.cmd.StdinPipe()
 	if err != nil {
@@ -199,8 +199,8 @@ func (c *child) ask(ctx context.Context, q *request) (*reply, error) {
 	select {
 	case a := <-got:
 		if a.err != nil {
-			if said := c.said.last(); said != "" {
-				return nil, fmt.Errorf("the process that ran it ended: %s", said)
+			if stderr := c.stderr.last(); stderr != "" {
+				return nil, fmt.Errorf("the process that ran it ended: %s", stderr)
 			}
 			return nil, fmt.Errorf("the process that ran it ended: %w", a.err)
 		}

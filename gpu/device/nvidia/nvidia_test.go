@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is wrong with a program comes as the device says it.
+// Errors in a program are returned as the device reports them.
 func TestFaultIsKept(t *testing.T) {
 	need.OK(t, emulator.Check())
 	p := artifacttest.Program()

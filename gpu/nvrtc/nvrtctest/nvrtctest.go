@@ -10,8 +10,8 @@ import (
 	"dmir/internal/need"
 )
 
-// Compiler is the compiler of this machine. Without one the test is skipped and
-// says how to get one; where CI=true it fails.
+// Compiler is the compiler of this machine. Without one the test is skipped with
+// a hint how to get one; with CI=true it fails.
 func Compiler(t testing.TB) *nvrtc.Compiler {
 	t.Helper()
 	c, err := nvrtc.Find()

@@ -188,7 +188,7 @@ func notices(head string, parts []part) (string, error) {
 	return b.String(), nil
 }
 
-// licences are the texts in a folder that say under which terms it is used.
+// licences are the licence texts in a folder.
 func licences(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

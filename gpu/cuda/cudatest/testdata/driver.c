@@ -82,7 +82,7 @@ static int perform(Op *op) {
     u64 base = room(*(u64 *)op->args[0], 1), size = 0;
     for (int i = 0; i < 64; i++)
       if (blocks[i].n && blocks[i].at == base) size = blocks[i].n;
-    if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls say so
+    if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls return it
     if (named("STANDIN_HANG", f->name, op->grid[0])) return hung = 1, success;
     if (!base || f->module->launch(f->name, op->grid, (unsigned char *)base, size, op->args)) return broken = illegal;
     return success;
