@@ -9,8 +9,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Fault is a kernel that did what a device does not allow, such as an access
-// outside of any memory.
+// Fault is the failure of a kernel by an invalid operation, such as an access
+// outside of any allocation.
 type Fault struct {
 	Step   string // of the program; empty where it is not known
 	Kernel string
@@ -85,8 +85,8 @@ func (s *Session) fault(err error) *Fault {
 	return &Fault{Err: err, File: s.p.File}
 }
 
-// RunSteps is Run with the steps one by one, waiting for each: the *Fault of a
-// kernel then names it. It is slow, and for that alone.
+// RunSteps is Run with a wait after each step, so that a *Fault names its kernel. It
+// is slow and only for locating faults.
 func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, error) {
 	return s.run(ctx, inputs, func() error {
 		s.runs = make([]int64, len(s.p.Steps))

@@ -1,4 +1,4 @@
-// Package devicetest is what every device is held to: programs give what the
+// Package devicetest is the conformance test of devices: programs give what the
 // reference computed, the same each time; errors in an input, a program
 // or a run are reported, and the device can run the next program.
 package devicetest
@@ -18,14 +18,14 @@ import (
 // Case is one program with its inputs.
 type Case struct {
 	Name string
-	// Build makes the program for an architecture.
+	// Build compiles the program for an architecture.
 	Build  func(arch string) (*artifact.Program, error)
 	Inputs [][]byte
 	// Check compares the results with what is expected.
 	Check func(outputs [][]byte) error
 }
 
-// Run holds d to the suite.
+// Run runs the suite on d.
 func Run(t *testing.T, d device.Device, cases []Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) { results(t, d, c) })
@@ -118,7 +118,8 @@ func inputs(t *testing.T, d device.Device) {
 	}
 }
 
-// faults are found, named with their kernel, and over with the run.
+// faults verifies that faults are detected, name their kernel, and do not affect
+// later runs.
 func faults(t *testing.T, d device.Device) {
 	in := [][]byte{make([]byte, 400)}
 	_, err := d.Run(t.Context(), double(100, "y.store(i + (1 << 30), x[i < 100 ? i : 0]);"), in, device.Options{})

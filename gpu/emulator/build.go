@@ -112,11 +112,11 @@ func version(ctx context.Context, path string) (string, error) {
 	return string(out), nil
 }
 
-// building holds a lock for each program that is being compiled.
+// building has a lock for each program that is being compiled.
 var building sync.Map
 
-// build gives the program as an executable, compiled or from the cache, and the
-// time that compiling took.
+// build returns the program as an executable, compiled or from the cache, and the
+// time of compiling.
 func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
 	cxx, err := compiler(opt.Compiler)
 	if err != nil {
@@ -154,7 +154,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 		return "", 0, err
 	}
 	start := time.Now()
-	trim(dir, cacheLimit) // before, so that what this program needs stays
+	trim(dir, cacheLimit) // before compiling, so that this program's files stay
 	common, err := runtimeObject(ctx, cxx, ver, dir)
 	if err != nil {
 		return "", 0, err
@@ -187,8 +187,8 @@ func lockFor(path string) (unlock func()) {
 	return lock.(*sync.Mutex).Unlock
 }
 
-// compile runs the compiler with args in a folder of the prelude and the files,
-// and puts what it makes at target, whole or not at all.
+// compile runs the compiler with args in a folder with the prelude and the files, and
+// moves its output to target, atomically.
 func compile(ctx context.Context, cxx string, files map[string]string, dir, target string, args ...string) error {
 	folder, err := local.NewWork()
 	if err != nil {
@@ -211,10 +211,10 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 		return err
 	}
 	made.Close()
-	defer os.Remove(made.Name()) // it is there only if something failed
+	defer os.Remove(made.Name()) // still exists only after an error
 	cmd := exec.CommandContext(ctx, cxx, slices.Concat(flags, []string{"-I", work, "-o", made.Name()}, args)...)
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "TMPDIR="+work) // for what a compiler that is killed leaves
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // temporary files of a killed compiler are deleted with the folder
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -230,7 +230,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	return intoCache(made.Name(), target)
 }
 
-// noAssembly stands before a program's text, which holds no instructions of the host.
+// noAssembly is put before a program's text and forbids host assembly in it.
 const noAssembly = "#pragma GCC poison asm __asm __asm__\n"
 
 // mainText is the C++ that includes the program and lists its kernels.
@@ -239,7 +239,7 @@ func mainText(p *artifact.Program) string {
 		programName, kernelTable(p), len(p.Kernels))
 }
 
-// kernelTable lists a program's kernels as emu_kernel.cuh has them.
+// kernelTable lists a program's kernels in the form of emu_kernel.cuh.
 func kernelTable(p *artifact.Program) string {
 	var b strings.Builder
 	for _, k := range p.Kernels {

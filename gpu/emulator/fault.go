@@ -29,8 +29,8 @@ const (
 	Plan          Kind = "plan"   // steps, buffers and kernels that do not fit each other
 )
 
-// Fault is what the emulator found wrong with a program. Fields that do not
-// apply are empty, numbers that do not, -1 (places: 0).
+// Fault is an error that the emulator found in a program. Fields that do not apply
+// are empty, -1 for numbers, 0 for places.
 type Fault struct {
 	Kind       Kind
 	Step       string // its name
@@ -92,7 +92,7 @@ type rawFault struct {
 	Msg    string
 }
 
-// resolve puts names to the numbers.
+// resolve replaces numbers by names.
 func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	f := &Fault{Kind: Kind(r.Kind), Block: r.Block, Thread: r.Thread, Index: r.Index, Msg: r.Msg}
 	if f.Kind == Timeout {

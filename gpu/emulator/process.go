@@ -51,7 +51,7 @@ func execute(ctx context.Context, exe string, timeout time.Duration, args ...str
 	return nil, runErr
 }
 
-// reports puts names to the numbers of a run.
+// reports converts the numbers of a run to reports with names.
 func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
 	if len(r.Steps) != len(p.Steps) || len(r.Runs) != len(p.Steps) {
 		return nil, fmt.Errorf("the emulator reports %d steps of %d", len(r.Steps), len(p.Steps))

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// programName is what the program's text is called while it is compiled.
+// programName is the file name of the program's text while it is compiled.
 const programName = "program.cu"
 
 var lineDirective = regexp.MustCompile(`^[ \t]*#[ \t]*line[ \t]+(\d+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?`)
 
-// withoutLines is source with every #line blank: what the compiler and the
-// emulation then name are lines of the source itself.
+// withoutLines is source with every #line blank, so that the compiler and the
+// emulation report lines of the source itself.
 func withoutLines(source string) string {
 	var b strings.Builder
 	b.Grow(len(source))

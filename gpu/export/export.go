@@ -17,8 +17,7 @@ import (
 // cName is the program's name as an identifier of C.
 func cName(p *artifact.Program) string { return escape.Identifier("dmir_" + p.Name) }
 
-// fileName is what the program's text is called: a word that neither a compiler
-// nor a shell takes for anything else.
+// fileName is the name of the program's text, safe for compilers and shells.
 func fileName(p *artifact.Program) string { return escape.Identifier(p.Name) }
 
 // Header writes a C header that declares what Source defines.
@@ -40,7 +39,7 @@ func Header(w io.Writer, p *artifact.Program) error {
 	return e.flush(w)
 }
 
-// Source writes the program as one CUDA C++ file that needs nothing of dmir:
+// Source writes the program as one CUDA C++ file that does not depend on dmir:
 // the prelude, every kernel, and a C entry point that launches them in order on
 // the caller's stream. The comment at its head describes how to build and call it.
 // It needs p.Headers.
@@ -265,7 +264,7 @@ func (e *export) initFunction() {
 		}
 	}
 	for _, k := range e.p.Kernels {
-		if k.Block.Shared > 48<<10 { // more must be asked for
+		if k.Block.Shared > 48<<10 { // the default limit; more needs an attribute
 			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %d)) != cudaSuccess) return e;\n", k.Name, k.Block.Shared)
 		}
 		if k.Block.Cluster > 8 {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// usage is what the kernels of a cubin need. The cubin lists them; the
+// usage is the resources of the kernels of a cubin. The cubin lists them; the
 // log has what the assembler counted, and if it cannot be read (a log in another
 // wording), the cubin's own sections give registers, shared memory and
 // stack.

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// ArchError is a compilation that could not begin: the compiler does not know
-// the architecture, or one of the options.
+// ArchError reports that the compiler does not support the architecture or one of
+// the options.
 type ArchError struct {
 	Arch     string
 	Compiler string
@@ -28,7 +28,7 @@ func (e *ArchError) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists the architectures that the compiler supports"}
 }
 
-// CompileError is a source that does not compile.
+// CompileError reports that a source does not compile.
 type CompileError struct {
 	Arch     string
 	Compiler string
@@ -93,8 +93,8 @@ func (e *CompileError) First() (Message, bool) {
 	return Message{}, false
 }
 
-// place gives each message its line in the generated source, by compiling once
-// more without the #line directives: the same messages come in the same order.
+// place sets the line in the generated source of each message: it compiles again
+// without the #line directives, which gives the same messages in the same order.
 func (c *Compiler) place(ctx context.Context, failed *CompileError, source string, headers []Header, arch string, opts Options) {
 	if !lineDirective.MatchString(source) {
 		for i, m := range failed.Messages {

@@ -54,6 +54,6 @@ func parseUsage(log string) map[string]*Usage {
 }
 
 func number(s string) int {
-	n, _ := strconv.Atoi(s) // the pattern lets only digits through
+	n, _ := strconv.Atoi(s) // the pattern matches only digits
 	return n
 }

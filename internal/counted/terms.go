@@ -1,7 +1,7 @@
 package counted
 
-// Terms are the reasons that steps give. A row whose bytes differ for another,
-// or for none, is a fault of the cost model or of the code generator.
+// Terms are the reasons in steps. A row whose bytes differ for another reason, or
+// without one, is a defect of the cost model or of the code generator.
 var Terms = []Term{
 	{Text: "updates of a place that is updated again, or that lies outside, move less", AtMost: true, Doc: "a scatter: its indices determine what is written"},
 	{Text: "what updates replace is not read", AtMost: true, Doc: "copies with parts replaced, of a value that the kernel computes or reads otherwise too"},

@@ -35,16 +35,15 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Filter passes text on to a terminal: lines, tabs and the colours that dmir
-// uses; every other order to the terminal becomes one visible character. It
-// stands behind all that is printed, also what is printed as it is, such as a
-// program's own text.
+// Filter passes text to a terminal: lines, tabs and the colours that dmir uses; every
+// other control sequence becomes one visible character. All output passes through it,
+// including unescaped text such as a program's source.
 type Filter struct {
 	w       io.Writer
 	pending []byte // the beginning of a character or of a colour
 }
 
-// NewFilter is a filter before w.
+// NewFilter returns a filter that writes to w.
 func NewFilter(w io.Writer) *Filter { return &Filter{w: w} }
 
 // Write implements io.Writer.
@@ -58,7 +57,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what Write has held back.
+// Flush writes buffered bytes.
 func (f *Filter) Flush() error {
 	shown, _ := filtered(f.pending, true)
 	f.pending = nil

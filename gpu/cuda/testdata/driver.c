@@ -1,5 +1,5 @@
-// A driver that writes down the arguments of the calls whose passing is not
-// plain: many arguments, small ones, structs. The others do nothing.
+// A driver that records the arguments of calls with a difficult signature: many
+// arguments, small ones, structs. The others do nothing.
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
