@@ -139,7 +139,7 @@ var broadcastDef = &Def{
 		for i, d := range to {
 			if !isOne(x.Shape[i]) && !sameDim(x.Shape[i], y.Shape[d]) {
 				return nil, problem("DM118", 0, "dimension %d of %s does not broadcast to dimension %d of %s", i, shapeText(x.Shape), d, shapeText(y.Shape)).
-					help("a size stays, or is 1")
+					help("only dimensions of size 1 can be repeated; the others keep their size")
 			}
 		}
 		return one(tensor(x, x.Elem, y.Shape...)), nil

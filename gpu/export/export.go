@@ -94,8 +94,8 @@ type export struct {
 	p    *artifact.Program
 	name string
 	b    strings.Builder
-	// direct has the inputs and outputs that the kernels use where the caller
-	// has them; the others are copied into and out of the workspace.
+	// direct are the inputs and outputs that the kernels access in the caller's
+	// buffers; the others are copied into and out of the workspace.
 	direct map[int]string
 }
 

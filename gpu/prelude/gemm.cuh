@@ -2,16 +2,16 @@
 //
 //   C[z, m, n] = sum over k of A[z, m, k] * B[z, n, k]
 //
-// A generated kernel gives a Shape and three functors. An operand is a struct
+// A generated kernel passes a Shape and three functors. An operand is a struct
 //
-//   using Elem = dm::f16;                     // what lies in shared memory
+//   using Elem = dm::f16;                     // element type in shared memory
 //   static constexpr bool along_k = true;     // neighbours in memory follow k; else they follow the row
 //   static constexpr int vector = 8;          // neighbours that one load takes, a power of two up to 8
-//   static constexpr bool direct = true;      // shared memory gets the bytes as they lie in memory
+//   static constexpr bool direct = true;      // bytes are copied to shared memory unchanged
 //   DM_FN bool has(i32 r) const;              // whether there is a row r
-//   DM_FN auto source(i32 r) const;           // direct: the tensor that holds row r, and
-//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the place in it: their sum
-//   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from there on
+//   DM_FN auto source(i32 r) const;           // direct: the tensor with row r, and
+//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the index in it, as a sum
+//   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from (r, k) on
 //
 // where a row is m of A and n of B. An epilogue is a struct
 //
@@ -44,12 +44,12 @@
 
 namespace dm {
 
-// Shape is the size of a contraction and how it is cut into blocks.
+// Shape is the size of a contraction and its partition into blocks.
 template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1>
 struct Shape {
   static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
-  // splits is how many blocks share a sum: block s adds up the k of its part
-  // and hands z + s * batch to the epilogue, which stores partial sums.
+  // splits is how many blocks share a sum: block s sums over its part of k and
+  // passes z + s * batch to the epilogue, which stores partial sums.
   static constexpr i32 splits = Splits;
 };
 
@@ -81,8 +81,8 @@ DM_FN Place place(i32 index) {
   return p;
 }
 
-// chunk reads eight neighbours of an operand, from (r, k) on along k or along
-// the row; what lies outside the matrix is zero.
+// chunk reads eight neighbours of an operand, from (r, k) on along k or along the
+// row; elements outside the matrix are zero.
 template <class X>
 DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth) {
   using T = typename X::Elem;
@@ -105,8 +105,8 @@ DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth)
 }
 
 // Stage is the part of an operand that one step of a tensor-core loop needs:
-// Rows x BK elements of shared memory, in chunks of eight, moved so that the
-// eight rows that one ldmatrix reads lie in different banks.
+// Rows x BK elements of shared memory, in chunks of eight, swizzled so that
+// the eight rows that one ldmatrix reads lie in different banks.
 template <class X, int Rows, int BK, int Threads>
 struct Stage {
   using T = typename X::Elem;
@@ -117,7 +117,7 @@ struct Stage {
   static constexpr int apart = Threads / line;        // lines between two of them
   static_assert(Threads % line == 0 && lines * line % Threads == 0, "threads share the chunks evenly");
 
-  // at is where chunk c of a line lies.
+  // at is the index of chunk c of a line.
   DM_FN static i32 at(i32 l, i32 c) {
     constexpr int period = line >= 8 ? 1 : 8 / line; // lines in 128 bytes
     constexpr int mask = line >= 8 ? 7 : line - 1;
@@ -140,8 +140,8 @@ struct Stage {
     }
   }
 
-  // begin starts to bring the step that begins at k; finish ends it. In
-  // between the values are on their way, to shared memory or to registers.
+  // begin starts loading the step at k, to shared memory or to registers; finish
+  // completes it.
   DM_FN void begin(Shared<T> to, i32 k) {
     const i32 l0 = thread() / line, c = thread() % line;
     DM_UNROLL
@@ -193,7 +193,7 @@ struct Rows {
           for (int e = 0; e < V; e++) v[f][s][e] = Epilogue::first(f);
     }
   }
-  // finish keeps the warp's part of the columns from n on.
+  // finish stores the warp's part of the columns from n on.
   template <class S>
   DM_FN void finish(const Epilogue& epilogue, i32 z, i32 part, i32 parts, i32 n) {
     if constexpr (F > 0) {
@@ -216,9 +216,9 @@ struct Rows {
   }
 };
 
-// flush hands a slab of 16 rows x W columns of accumulators, which the warp has
-// written to shared memory, to the epilogue in runs along n, so that a warp
-// stores whole lines of memory. Rows lie Pitch apart. Of two products the slab
+// flush passes a slab of 16 rows x W columns of accumulators, which the warp has
+// written to shared memory, to the epilogue in runs along n, so that a warp stores
+// whole lines of memory. Rows lie Pitch apart. Of two products the slab
 // has Group columns of the first, then Group of the second, and so on; n is
 // the first one's column.
 template <int W, int Pitch, int Group, class S, class Epilogue>
@@ -295,8 +295,8 @@ struct Partial {
   }
 };
 
-// finish adds the partial sums up, in order, and hands the sums to the epilogue;
-// a thread for each of its runs.
+// finish adds the partial sums up, in order, and passes the sums to the epilogue; a
+// thread for each of its runs.
 template <class S, class Acc, class Epilogue>
 DM_FN void finish(In<Acc> sums, const Epilogue& epilogue) {
   constexpr int V = Epilogue::vector, P = Epilogue::products, W = V * int(sizeof(Acc)) <= 16 ? V : 16 / int(sizeof(Acc));

@@ -24,7 +24,7 @@ struct Half {
   DM_FN explicit operator float() const { return v; }
 };
 
-// result is a sum as the epilogue takes it.
+// result is a sum in the epilogue's type.
 template <class Acc>
 DM_FN Acc result(Acc sum) {
   return sum;
@@ -41,7 +41,7 @@ DM_FN void multiply_add(Half& sum, Half a, Half b) {
   sum.v = wide(narrow<f16>(sum.v + wide(narrow<f16>(a.v * b.v))));
 }
 
-// widened is an element as the accumulator's type has it.
+// widened is an element in the accumulator's type.
 template <class Acc, class T>
 DM_FN Acc widened(T v) {
   return Acc(wide(v));

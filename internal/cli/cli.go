@@ -1,6 +1,6 @@
 // Package cli is the command line: one file per subcommand, each a thin layer
 // over the packages that do the work. Exit status: 0 all is well, 1 the given
-// text has errors or findings, 2 dmir could not do what it was asked.
+// text has errors or findings, 2 the command failed.
 package cli
 
 import (
@@ -43,7 +43,7 @@ type grammar struct {
 	Worker  workerCmd  `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
 }
 
-// app is what every command works with.
+// app is the state that all commands share.
 type app struct {
 	ctx    context.Context
 	stdin  io.Reader
@@ -82,7 +82,7 @@ func (o *output) Write(b []byte) (int, error) {
 // flush ends a text that stops within a character.
 func (o *output) flush() {
 	if o.shown != nil {
-		o.shown.Flush() // what cannot be written any more is no text either
+		o.shown.Flush() // the write error is kept already
 	}
 }
 

@@ -82,7 +82,7 @@ func (c compileCmd) Run(a *app) error {
 	}
 	m, fn, err := driver.Pick(p, name)
 	if err != nil {
-		if p.HasErrors() { // the function may be there and be none for that
+		if p.HasErrors() { // its errors may be why the function is missing
 			printErrors(a.stderr, src, p.Diags)
 			return exitStatus(exitFailed)
 		}
@@ -124,7 +124,7 @@ func (c compileCmd) keepInput() error {
 	return nil
 }
 
-// textEndings are what the names of files end in that hold what --emit asks for.
+// textEndings are the kinds of --emit by the endings of file names.
 var textEndings = map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
 
 // emitFor is the kind of output: the value of --emit, else by the file's name. It
@@ -192,7 +192,7 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 		return driver.CompileFor(a.ctx, m, fn, archs, c.Emit != "cuda", o, bar.stage)
 	})
 	if err != nil {
-		return nil, nil, err // the build may go on
+		return nil, nil, err // the build may still run in its goroutine
 	}
 	return out, warnings, nil
 }
@@ -204,7 +204,7 @@ func compileFailed(a *app, p *program.Program, err error) error {
 	if errors.As(err, &invalid) {
 		return &failure{"DM616", p.Src.Path, "the compiled program is invalid: " + firstLineOf(err.Error()), "report it with the file"}
 	}
-	var edited schedule.Problems // of a plan that no pass made
+	var edited schedule.Problems // of a plan that was written by hand
 	if errors.As(err, &edited) {
 		printErrors(a.stderr, p.Src, edited)
 		return exitStatus(exitFailed)
@@ -221,8 +221,8 @@ func compileFailed(a *app, p *program.Program, err error) error {
 	return exitStatus(exitFailed)
 }
 
-// codeFailed is what failures of a tool chain are to a person; other errors stay
-// what they are.
+// codeFailed converts failures of a tool chain to diagnostics; it returns other
+// errors unchanged.
 func codeFailed(path string, err error) error {
 	f, _ := artifact.FailureOf(err)
 	switch f.Reason {
@@ -245,7 +245,7 @@ func firstLineOf(s string) string {
 	return line
 }
 
-// write writes what was asked for and reports the kernels.
+// write writes the requested output and reports the kernels.
 func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	main := builds[0]
 	switch c.Emit {
@@ -295,7 +295,7 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 	if err := target.For(p.Arch()).Export(p, &cu, &h); err != nil {
 		return err
 	}
-	if atomicfile.IsStream(c.Output) { // beside which there is nothing
+	if atomicfile.IsStream(c.Output) { // which has no header beside it
 		return write(c.Output, cu.String())
 	}
 	header := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".h"

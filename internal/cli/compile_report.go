@@ -89,8 +89,8 @@ func gridText(g artifact.Grid) string {
 	return strconv.Itoa(g[0])
 }
 
-// registers is what a thread of the kernel takes, the most of all architectures;
-// empty where no machine code was made.
+// registers is the registers of a thread of the kernel, the most of all
+// architectures; empty without machine code.
 func registers(code []*target.Code, kernel string) string {
 	most := 0
 	for _, r := range code {
@@ -103,7 +103,7 @@ func registers(code []*target.Code, kernel string) string {
 	return strconv.Itoa(most)
 }
 
-// static is the shared memory that the kernel itself declares.
+// static is the static shared memory of the kernel.
 func static(code []*target.Code, kernel string) int {
 	most := 0
 	for _, r := range code {
@@ -219,7 +219,7 @@ func repeated(name string, n int64) string {
 	return fmt.Sprintf("%s ×%d", name, n)
 }
 
-// partsText reports which of the steps behind it a decision is about, and how often.
+// partsText lists the steps that a decision controls, and how often they run.
 func partsText(d *artifact.Decision, kind artifact.StepKind) string {
 	a, b := d.Parts[0], d.Parts[1]
 	switch {

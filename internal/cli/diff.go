@@ -29,14 +29,14 @@ func (diffCmd) Help() string {
 		"As a gate in CI: dmir diff --budget --output-format github git:origin/main layer.dmir"
 }
 
-// tolerance is a flag with a value that may be left out: --budget, --budget 5%,
+// tolerance is a flag with an optional value: --budget, --budget 5%,
 // --budget=0.05.
 type tolerance struct {
 	asked bool
 	share float64
 }
 
-// Decode reads the value where one follows: behind "=" anything, else a percentage.
+// Decode reads the value if there is one: after "=" anything, else a percentage.
 func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
 	t.asked = true
 	next := ctx.Scan.Peek()
@@ -50,7 +50,7 @@ func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
 	if percent {
 		x /= 100
 	}
-	if err != nil || !(x >= 0 && x <= 1000) { // also no number at all
+	if err != nil || !(x >= 0 && x <= 1000) { // also NaN
 		return fmt.Errorf("%q is not a share; write --budget 5%%", text)
 	}
 	t.share = x
@@ -133,7 +133,7 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	return d
 }
 
-// diffGitHub writes what changed as annotations of GitHub Actions.
+// diffGitHub writes the changes as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
 	annotate := func(level, title string, at panel.Place, text string) {
 		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),

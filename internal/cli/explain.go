@@ -59,7 +59,7 @@ func list(w io.Writer) error {
 	return tw.Flush()
 }
 
-// likely is what was probably meant by a word that explain does not know.
+// likely is a suggestion for an unknown word.
 func likely(word string) string {
 	var known []string
 	for _, a := range diag.Codes() {

@@ -60,7 +60,7 @@ func (c fmtCmd) Run(a *app) error {
 	return nil
 }
 
-// file formats one file; changed reports whether its layout was another.
+// file formats one file; changed reports whether its layout differed.
 func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	src, err := a.read(path)
 	if err != nil {

@@ -30,7 +30,7 @@ func rulesPage() string {
 
 func anchor(code string) string { return strings.ToLower(code) }
 
-// deeper is a page as a section of another: its headings one level down.
+// deeper is a page with its headings one level down, as a section of another.
 func deeper(page string) string {
 	var b strings.Builder
 	code := false

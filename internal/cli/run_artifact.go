@@ -133,7 +133,7 @@ func defaultInput(p *artifact.Program, i int, elem types.Elem, shape []int, seed
 	return t
 }
 
-// bufferType is a buffer's type as the host has it.
+// bufferType is a buffer's type in host memory.
 func bufferType(b *artifact.Buffer) (elem types.Elem, shape []int, err error) {
 	elem, ok := types.ElemByName(b.Elem)
 	for _, d := range b.Shape {

@@ -30,7 +30,7 @@ func Key(make bool) ([]byte, error) {
 	return readKey(path)
 }
 
-// errNoKey reports that a file of this user's alone is damaged.
+// errNoKey reports that the key file is damaged.
 var errNoKey = errors.New("is no key")
 
 func readKey(path string) ([]byte, error) {
@@ -56,14 +56,14 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey puts a new key at path. Of two processes that do the same the first
-// wins; replace is for a file that is there and damaged.
+// makeKey writes a new key to path. Of two concurrent processes the first wins;
+// replace is for a damaged file.
 func makeKey(path string, replace bool) error {
 	dir := filepath.Dir(path)
 	if err := MakeDir(dir); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".key-*") // for this user alone
+	f, err := os.CreateTemp(dir, ".key-*") // with permissions for this user alone
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func makeKey(path string, replace bool) error {
 		return os.Rename(f.Name(), path)
 	}
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return os.Rename(f.Name(), path) // a file system without links
+		return os.Rename(f.Name(), path) // for file systems without links
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// OK continues a test where err is nil. Otherwise err is the reason why what the
-// test needs is missing.
+// OK skips or fails the test if err, the reason why something it needs is missing, is
+// not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	switch {

@@ -14,7 +14,7 @@ func (w *writer) layer() bool {
 	}
 	sizes := []int{5, 8, 16, 24, 33, 40, 64, 65, 128}
 	m, k, n := sizes[w.r.IntN(9)], sizes[w.r.IntN(9)], sizes[w.r.IntN(9)]
-	if w.chance(6) { // what bulk copies and large tiles want
+	if w.chance(6) { // sizes for bulk copies and large tiles
 		elem, m, k, n = w.pick("f16", "bf16"), 128, 64, 64*(1+w.r.IntN(2))
 	}
 	if m*n > 2*most || m*k*n > 1<<20 {
