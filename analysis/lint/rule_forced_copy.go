@@ -31,8 +31,8 @@ func.func @step(%cache: tensor<4096x128xf16>, %row: tensor<1x128xf16>, %i: tenso
 ` + "```" + `
 
 ## Fix
-Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may write over its memory; what it held is
-then lost to the caller. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must run before
+Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may overwrite it; the caller then must
+not use its old value. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must run before
 the update, or not read the old value.
 `,
 	Check: func(c *Context) {

@@ -118,7 +118,7 @@ func (s *Spec) Build(name string) (*Machine, error) {
 	if s.Base != "" {
 		var ok bool
 		if base, ok = Lookup(s.Base); !ok {
-			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known are %s", name, s.Base, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known: %s", name, s.Base, strings.Join(Names(), ", "))
 		}
 	}
 	return s.build(name, base)

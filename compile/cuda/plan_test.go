@@ -36,8 +36,8 @@ func formed(t *testing.T, c productCase) *kernel.Form {
 	return f
 }
 
-// What a planner is told that the ops of a kernel write to memory and read again,
-// since they are in one kernel, is what the launches of its plan do.
+// The partial bytes that the fusion planner gets for a kernel are those that the
+// launches of its plan write and read again.
 func TestPartialBytes(t *testing.T) {
 	for _, c := range planned {
 		for _, arch := range []string{"sm_80", "sm_90a"} {

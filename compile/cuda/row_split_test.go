@@ -2,7 +2,7 @@ package cuda
 
 import "testing"
 
-// longRows are reductions over rows so few and long that blocks share them.
+// longRows are reductions over few long rows, which several blocks share.
 var longRows = []productCase{
 	{
 		name: "all", args: "%x: tensor<3x7001xf32>", out: "%y : tensor<f32>",

@@ -43,7 +43,7 @@ var topKDerivative = &Derivative{
 }
 
 var sortDerivative = &Derivative{
-	Doc:  "`dx` is dvalues brought back to the positions they came from.",
+	Doc:  "`dx` is dvalues moved back to the positions they came from.",
 	rule: orderRule,
 }
 

@@ -6,7 +6,7 @@ import (
 	"dmir/dialect/types"
 )
 
-const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is no constant, no argument but one with `{dm.donated}`, and no later op, return or round of a loop reads it."
+const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is no constant, no argument but one with `{dm.donated}`, and no later op, return or iteration of a loop reads it."
 
 // DonatedAttr marks an argument of a function whose memory its caller gives
 // away: the function may write its results there. (JAX and XLA call it buffer

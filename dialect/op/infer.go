@@ -286,7 +286,7 @@ func listOf(o *ir.Op, name string, n int, otherwise, least int64) ([]int64, *Pro
 	}
 	for _, v := range l {
 		if v < least {
-			return nil, attrProblem("DM115", name, "%s contains %d; the least it may be is %d", name, v, least)
+			return nil, attrProblem("DM115", name, "%s contains %d; the minimum is %d", name, v, least)
 		}
 	}
 	return l, nil

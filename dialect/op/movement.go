@@ -18,7 +18,7 @@ var transposeDef = &Def{
 	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
 	Doc: "Dimension i of the result is dimension `dims[i]` of the operand.\n\n" +
-		"Moves nothing where the result's layout leaves the elements where they lie, as `order = [1, 0]` does behind `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
+		"Moves nothing if the result's layout keeps the elements in place, as `order = [1, 0]` does after `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
 		"Counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
   %y = dm.transpose %x, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>

@@ -135,7 +135,7 @@ var crossEntropyDef = &Def{
 	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
-		" A label outside the classes takes the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
+		" A label outside the classes is clamped to the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
 	Example: `func.func @example(%logits: tensor<3x5xf32>) -> tensor<f32> {
   %labels = dm.constant dense<[0, 4, 2]> : tensor<3xi64>
   %loss = dm.cross_entropy %logits, %labels : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<f32>

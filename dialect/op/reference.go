@@ -62,8 +62,8 @@ operands and results share it. A leading attribute stands before the operands: `
   through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.while`" + ` not at all.
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
-- **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` is the function's to write over: an update of a part of it, and a loop that carries it, work in its memory where
-  nothing reads it afterwards, and its caller has lost it. (JAX and XLA call it buffer donation.) All other arguments are as they were when the function returns.
+- **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
+  nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |

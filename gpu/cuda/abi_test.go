@@ -15,7 +15,7 @@ import (
 	"dmir/gpu/dylib"
 )
 
-// What C code gets of the calls, from a library that a C compiler makes.
+// A library built by a C compiler receives the arguments of the calls.
 func TestCallsReachC(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil || runtime.GOOS == "windows" {

@@ -185,15 +185,15 @@ func TestTF32(t *testing.T) {
 	}
 }
 
-// What a step moves is counted once an element, whichever thread reads it; what it asks
-// for, every time. Blocks of one element of every type.
+// The bytes that a step moves count once for each element, whichever threads read it;
+// requested bytes count every time. Blocks of one element of every type.
 func TestCounts(t *testing.T) {
 	needCompiler(t)
 	for _, c := range []struct{ elem, cpp string }{{"f64", "double"}, {"f32", "float"}, {"f16", "dm::f16"}, {"ui8", "dm::u8"}, {"i1", "bool"}} {
 		source := fmt.Sprintf(`#include "dm.cuh"
 DM_KERNEL(touch, 32)(dm::In<%[1]s> x, dm::InOut<%[1]s> z, dm::Out<%[1]s> y) {
   int b = dm::block(), t = dm::thread();
-  x[0];                            // everybody, everywhere
+  x[0];                            // all threads of all blocks
   x[100 + t];                      // every block
   if (b == 1) x.load<2>(200 + 2 * t);
   z.store(b * 32 + t, x[0]);
@@ -244,7 +244,7 @@ DM_KERNEL(tally, 64)(dm::In<float> x, dm::InOut<float> sum, dm::InOut<dm::i32> c
 }
 `
 
-// Atomic additions of threads and blocks are no races, and nothing is lost.
+// Atomic additions of threads and blocks are not races, and none is lost.
 func TestAtomics(t *testing.T) {
 	needCompiler(t)
 	x := make([]float32, 256)

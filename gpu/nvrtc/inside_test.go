@@ -117,7 +117,7 @@ func TestTrimKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
-// Where the variable names a library, no other is taken.
+// If the variable names a library, no other is used.
 func TestNamedLibrary(t *testing.T) {
 	empty := t.TempDir()
 	text := filepath.Join(empty, "libnvrtc.so.13")
@@ -140,8 +140,8 @@ func TestNamedLibrary(t *testing.T) {
 	}
 }
 
-// The toolkit's compiler does what the library does. The one here is a script
-// that answers as nvcc does, with machine code made before.
+// The toolkit's compiler gives the same results as the library. Here it is a script
+// with the output of nvcc and precompiled machine code.
 func TestNvcc(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the script is for a shell")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Python modules of the folder at hand and of PYTHONPATH are not run.
+// Python modules of the current folder and of PYTHONPATH are not run.
 func TestPythonIsIsolated(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("needs Python 3")
@@ -49,8 +49,8 @@ func TestPythonIsIsolated(t *testing.T) {
 	}
 }
 
-// What pip is asked for: these wheels by their hashes, and nothing of the folder
-// at hand. A script stands in for Python.
+// pip is called for these wheels by their hashes, and uses nothing of the current
+// folder. A script replaces Python.
 func TestFetch(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")

@@ -62,7 +62,7 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// Several threads make code that is as good.
+// Compiling with several threads gives equally good code.
 func TestJobs(t *testing.T) {
 	c := nvrtctest.Compiler(t)
 	one, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true})
@@ -144,7 +144,7 @@ func TestWhatIsNoArchitecture(t *testing.T) {
 	}
 }
 
-// asked is a context that ends when it is asked for the nth time.
+// asked is a context that ends at the nth poll.
 type asked struct {
 	context.Context
 	mu   sync.Mutex
@@ -162,7 +162,7 @@ func (c *asked) Err() error {
 
 func TestCancel(t *testing.T) {
 	c := nvrtctest.Compiler(t)
-	for _, after := range []int{0, 2} { // before the start; at the compiler's second question
+	for _, after := range []int{0, 2} { // before the start; at the compiler's second poll
 		ctx := &asked{Context: context.Background(), left: after}
 		if r, err := c.Compile(ctx, twice, headers, "sm_80", nvrtc.Options{NoCache: true}); !errors.Is(err, context.Canceled) {
 			t.Errorf("after %d questions: %v, %v; want cancellation", after, r, err)
@@ -222,7 +222,7 @@ func TestCache(t *testing.T) {
 	if len(files) != 3 {
 		t.Fatalf("the cache holds %v", files)
 	}
-	for _, f := range files { // a disk that was full, a machine that was switched off
+	for _, f := range files { // as after a full disk or a power failure
 		if err := os.Truncate(filepath.Join(dir, f.Name()), 1000); err != nil {
 			t.Fatal(err)
 		}

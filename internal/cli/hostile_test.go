@@ -23,8 +23,8 @@ var hostileCommands = []string{
 	"run --device reference FILE", "run --device emulator FILE",
 }
 
-// Programs with types, names and nesting that nothing here was made for get an
-// answer from every command: what was asked for, or diagnostics.
+// For programs with extreme types, names and nesting every command returns its result
+// or diagnostics.
 func TestHostilePrograms(t *testing.T) {
 	files, err := filepath.Glob("testdata/hostile/*.dmir")
 	if err != nil || len(files) == 0 {
@@ -36,7 +36,7 @@ func TestHostilePrograms(t *testing.T) {
 			for _, command := range hostileCommands {
 				runs := strings.HasPrefix(command, "run ")
 				if strings.Contains(command, "emulator") && emulator.Check() != nil || runs && strings.HasPrefix(filepath.Base(file), "long_") {
-					continue // the compiler is not here; the program is right and does not end
+					continue // without a compiler; the program is valid and does not end
 				}
 				out := filepath.Join(t.TempDir(), "out")
 				var args []string

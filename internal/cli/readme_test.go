@@ -12,8 +12,8 @@ import (
 	"dmir/internal/cli"
 )
 
-// TestReadme runs each command that README.md shows with its output, and holds
-// the output to it; a line "…" stands for lines that are left out.
+// TestReadme runs each command in README.md and compares its output with the one
+// there; a line "…" replaces omitted lines.
 func TestReadme(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("COLUMNS", "")
@@ -38,8 +38,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// leftOut is the first run of lines of want, between lines "…", that does not
-// come in got behind those before it; "" where all do.
+// leftOut is the first run of lines of want, between lines "…", that is not in got
+// after those before it; "" if all are.
 func leftOut(want, got string) string {
 	lines := strings.Split(got, "\n")
 	for i, run := range strings.Split(want, "\n…") {
@@ -105,7 +105,7 @@ func TestReadmePlans(t *testing.T) {
 			}
 			return out.String()
 		}
-		moved, minimum, time := figures(t, behind("--passes", "inline,bind,gradient")) // all ops that were written or asked for
+		moved, minimum, time := figures(t, behind("--passes", "inline,bind,gradient")) // all ops, including those of gradients
 		moves, _, takes := figures(t, behind("--emit", "schedule"))
 		unit := r[6]
 		if unit == "" { // both times have that of the second

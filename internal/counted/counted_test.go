@@ -11,8 +11,8 @@ import (
 // random is how many random programs a test compares; bench/counted takes more.
 const random = 8
 
-// What the cost model predicts for each step of each program of the suite is
-// what the emulator counts, or the step records why not.
+// For each step of each program of the suite the emulator counts the predicted bytes,
+// or the step records why not.
 func TestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")
@@ -38,7 +38,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// A row is held to its term: none, one that is known, one that bounds it.
+// Rows without a term, with a known one, and with one that is a bound.
 func TestProblem(t *testing.T) {
 	for _, c := range []struct {
 		name string
