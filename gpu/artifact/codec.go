@@ -220,7 +220,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	}
 	for _, q := range p.programs() {
 		if err := q.contained(); err != nil {
-			return nil, fmt.Errorf("holds code that reaches beyond it: %w", err)
+			return nil, fmt.Errorf("holds code that is not self-contained: %w", err)
 		}
 	}
 	return p, nil

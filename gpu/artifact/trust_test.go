@@ -230,7 +230,7 @@ func TestContained(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "reaches beyond it") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "not self-contained") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q%q: %v", c.source, c.header, err)
 		}
 	}

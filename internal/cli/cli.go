@@ -28,7 +28,7 @@ const (
 // grammar is the command line as kong reads it.
 type grammar struct {
 	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
-	Lint    lintCmd    `cmd:"" help:"Find waste and risk, with what each finding costs; fix it on request."`
+	Lint    lintCmd    `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
 	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
 	Diff    diffCmd    `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
 	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`

@@ -26,7 +26,7 @@ type compileCmd struct {
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Arch         []string `help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
 	Skip         []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
-	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and keep the fastest for later."`
+	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`

@@ -166,7 +166,7 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		Name      string `json:"name"`
 	}
 	if err := json.Unmarshal(body, &args); err != nil {
-		return fmt.Errorf("the message is not what %q takes", name)
+		return fmt.Errorf("invalid content of the message %q", name)
 	}
 	switch name {
 	case "reveal":

@@ -269,7 +269,7 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const
   if ((uintptr_t)map % 128 || (u64)base % 16 || rank < 1 || rank > 5) return bad;
   for (unsigned i = 0; i + 1 < rank; i++)
     if (strides[i] % 16) return bad;
-  return *(u64 *)map = (u64)base, success; // the library knows the rest from the plan
+  return *(u64 *)map = (u64)base, success; // the library has the rest from the plan
 }
 static int launch(Function *f, unsigned gx, unsigned gy, unsigned gz, void **args) {
   READY;
