@@ -58,7 +58,7 @@ func (c *Config) Machine(name string) (*machine.Machine, bool) {
 	return machine.Lookup(name)
 }
 
-// MachineNames is the names that Machine knows, sorted.
+// MachineNames are the names that Machine accepts, sorted.
 func (c *Config) MachineNames() []string {
 	if c == nil {
 		return machine.Names()
@@ -79,7 +79,7 @@ type text struct {
 const maxSize = 64 << 10
 
 // ForFile is the configuration that holds for the program at path, the file it
-// was read from (nil where there is none) and what is wrong with it. It never
+// was read from (nil where there is none) and its problems. It never
 // returns a nil Config.
 func ForFile(path string) (*Config, *source.File, []diag.Diagnostic) { return ForFileWith(path, nil) }
 

@@ -88,7 +88,7 @@ type Func struct {
 // Peaks are the candidates for the largest sum of live bytes in device memory
 // at any op, none of which is the largest for all values of the unbound
 // symbols: one where nothing is unbound, none where there are too many symbols
-// to compare. They are computed when they are first asked for.
+// to compare. They are computed on first use.
 func (f *Func) Peaks() []dim.Dim {
 	if f.body == nil {
 		return nil

@@ -55,7 +55,7 @@ func crossing(o *ir.Op) *crosses {
 	return c
 }
 
-// minimum is what fn would move as one kernel. An argument handed back as it is
+// minimum is what fn would move as one kernel. An argument returned unchanged
 // moves nothing.
 func (s *scope) minimum(fn *ir.Func) dim.Dim {
 	var total dim.Dim

@@ -240,7 +240,7 @@ func (b *builder) yields(o *ir.Op, group int) {
 	for i, v := range o.Operands {
 		from, home, ok := b.producer(v)
 		switch {
-		case !ok || from == group: // handed on as it came
+		case !ok || from == group: // passed on unchanged
 		case home == group:
 			b.edge(Edge{From: from, To: group, Value: v, Back: back}, edgeKey{v, group, true})
 		default:

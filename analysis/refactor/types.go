@@ -129,7 +129,7 @@ func (r *retyping) affect(o *ir.Op) {
 
 func unwritable(t types.Type) bool { return t == nil || t == types.Type(types.Unknown) }
 
-// known is written with the sizes that inferred knows and it does not, nil where
+// known is written with the sizes that only inferred has, nil where
 // there are none.
 func known(written, inferred types.Type) types.Type {
 	w, ok := written.(*types.Tensor)

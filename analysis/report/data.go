@@ -122,7 +122,7 @@ const (
 	NodeKernel   = "kernel" // a group: its nodes compute and move nothing
 	NodeLoop     = "loop"   // a group: its costs are those of its nodes, Trips times
 	NodeBranch   = "branch" // a group: its costs are those of the nodes in the arm that counts
-	NodeOpaque   = "opaque" // an op that dmir does not know; a group where it has regions
+	NodeOpaque   = "opaque" // an unknown op; a group where it has regions
 )
 
 // Node is an op that costs something or may, a group of such ops, or an argument

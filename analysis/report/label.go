@@ -63,7 +63,7 @@ func costOf(flop, read, written dim.Dim, t cost.Time) Cost {
 	return c
 }
 
-// entryCost is the cost of e, all of it unknown where dmir does not know the op.
+// entryCost is the cost of e, all of it unknown if the op is unknown.
 func (b *builder) entryCost(e *cost.Entry) Cost {
 	if !e.Known {
 		return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}

@@ -19,8 +19,8 @@ var overBudget = map[string]string{
 	"llama_layer_train": "the same",
 }
 
-// withinBudget holds the machine code of an example to what kernels bound by
-// memory may issue; small ones are not.
+// withinBudget checks that the kernels of an example that are bound by memory issue
+// no more instructions than their time allows; small kernels are skipped.
 func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, m *machine.Machine) {
 	t.Helper()
 	if _, err := nvrtc.Disassembler(); err != nil {

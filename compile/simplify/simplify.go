@@ -110,7 +110,7 @@ func Run(u *pass.Unit, rules []Rule) error {
 }
 
 // block applies the rules to every op of b and of the regions in it. What they
-// build is looked at in the next round.
+// build is visited in the next round.
 func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 	changed := false
 	for _, o := range slices.Clone(b.Ops) {

@@ -41,7 +41,7 @@ type Attention struct {
 // longer rows of queries, keys and values on chip.
 const MostDepth = 256
 
-// maxSteps bounds how far ops are followed, maxWork how many are looked at where
+// maxSteps bounds how far ops are followed, maxWork how many are visited where
 // two ways part.
 const (
 	maxSteps = 64
@@ -118,7 +118,7 @@ type finder struct {
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
 
-	work   int   // ops looked at where two ways part
+	work   int   // ops visited where two paths diverge
 	met    bool  // a softmax has been met
 	phase  phase // how far it went
 	failed phase // the one that reason is from

@@ -12,7 +12,7 @@ import (
 // constants alone.
 func numberOf(v *ir.Value) (float64, bool) { return number(v, 8) }
 
-// number goes through depth ops at most.
+// number visits at most depth ops.
 func number(v *ir.Value, depth int) (n float64, ok bool) {
 	v = origin(v)
 	o, t := v.Op, v.Tensor()

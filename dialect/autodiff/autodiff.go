@@ -1,6 +1,6 @@
 // Package autodiff makes from a function the function of its gradient: reverse
 // mode over typed SSA (Griewank and Walther, Evaluating Derivatives, 2008). The
-// rules of the single ops are the registry's; here they are put together, and
+// rules of the single ops are the registry's; here they are combined, and
 // calls, kernels and regions are gone through.
 package autodiff
 

@@ -49,7 +49,7 @@ func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
 }
 
 // CloneBlock inserts at b copies of the ops of block, but for its terminator, with
-// args in place of its arguments, and returns what the terminator hands on.
+// args in place of its arguments, and returns the operands of the terminator.
 func CloneBlock(b *Builder, block *Block, args []*Value) []*Value {
 	values := make(map[*Value]*Value, len(block.Ops))
 	for i, a := range block.Args {

@@ -81,7 +81,7 @@ type Op struct {
 	Span source.Span // the whole op; zero for ops made by passes
 	Head source.Span // results to name, what diagnostics underline
 	Bad  bool        // lowering reported an error here: report no more
-	// Verbatim: the op is written in the form of a dialect that dmir does not know.
+	// Verbatim: the op is written in the form of an unknown dialect.
 	// It is printed as it stands in the text, which names its operands itself, and
 	// its attributes are not known.
 	Verbatim bool

@@ -52,7 +52,7 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 	return slices.Concat(found...)
 }
 
-// Function returns what is wrong with the body of o as a whole, nothing where o
+// Function returns the errors of the body of o as a whole, none where o
 // is no function.
 func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
 	if o.Name != op.Func || o.Bad {

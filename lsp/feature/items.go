@@ -16,7 +16,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// opItems are all ops that dmir knows.
+// opItems are all ops of the registry.
 var opItems = sync.OnceValue(func() []Completion {
 	var out []Completion
 	for _, d := range op.All() {
@@ -283,7 +283,7 @@ func elementTypes() []Completion {
 	return out
 }
 
-// types are what may stand behind ":" or "->": the type that follows from the
+// types are the items after ":" or "->": the type that follows from the
 // operands, those of the operands and of other values near by, aliases, and
 // the beginnings of any other.
 func (s *statement) types(l place) []Completion {

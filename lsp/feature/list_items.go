@@ -79,7 +79,7 @@ var usualEquations = []Completion{
 	{Kind: WordItem, Label: "bhqd,bhkd->bhqk", Detail: "scores of attention", Text: `"bhqd,bhkd->bhqk`},
 }
 
-// once are the letters that stand in one place only.
+// once are the letters that occur once.
 func once(letters []rune, count map[rune]int) string {
 	var b strings.Builder
 	for _, l := range letters {

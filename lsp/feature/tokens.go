@@ -61,7 +61,7 @@ type colours struct {
 	done  bool // no more tokens are wanted
 }
 
-// op notes what only the tree knows: which words name ops.
+// op records which words name ops, which only the tree has.
 func (c *colours) op(o *ast.Op) bool {
 	if o.Form != ast.AttrAlias && o.Form != ast.TypeAlias && !o.NameSpan.Empty() {
 		at := o.Abs(o.NameSpan)
@@ -70,7 +70,7 @@ func (c *colours) op(o *ast.Op) bool {
 	return true
 }
 
-// scan goes through the tokens and comments of the text.
+// scan visits the tokens and comments of the text.
 func (c *colours) scan() {
 	c.cur = lex.New(c.text, 0, len(c.text))
 	c.cur.Mode = lex.Comments
@@ -181,7 +181,7 @@ func words(list string) map[string]bool {
 	return out
 }
 
-// name colours a name by what it stands for.
+// name colours a name by its definition.
 func (c *colours) name(t source.Span, k TokenKind) {
 	def := false
 	if n, span, ok := c.names.At(c.base + t.Start + 1); ok && span.Start == c.base+t.Start {

@@ -107,7 +107,7 @@ func unescape(raw []byte) (text string, n int, ok bool) {
 	return "", 0, false
 }
 
-// escaped appends what stands behind the backslash before at, and returns the
+// escaped appends the character escaped by the backslash before at, and returns the
 // place behind it.
 func escaped(out, raw []byte, at int) ([]byte, int, bool) {
 	if at >= len(raw) {

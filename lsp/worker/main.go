@@ -40,16 +40,17 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	replies := &replyWriter{enc: json.NewEncoder(out)}
 	res := execute(fed, req, replies.progress)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // killed: no word on the function
+		return context.Cause(ctx) // cancelled: no result
 	}
 	return replies.result(res)
 }
 
-// pace is the least time between two words on progress.
+// pace is the least time between two progress messages.
 const pace = 50 * time.Millisecond
 
-// replyWriter writes messages: progress at no more than its pace, but the last of it
-// always, so that it is known where a function was when it has to be killed.
+// replyWriter writes messages. It limits the rate of progress messages, but always
+// writes the last one, so that the client has the position of a function that it
+// kills.
 type replyWriter struct {
 	mu    sync.Mutex
 	enc   *json.Encoder
@@ -91,7 +92,7 @@ func (t *replyWriter) result(res *Result) error {
 	return t.enc.Encode(message{Result: res})
 }
 
-// task is a request that is being worked on.
+// task is the current request.
 type task struct {
 	req      Request
 	src      *source.File

@@ -146,7 +146,7 @@ type Successor struct {
 	Args []Use
 }
 
-// Symbol is an @name in an op. Def tells the definition (func @f) from a use.
+// Symbol is an @name in an op. Def marks the definition (func @f).
 type Symbol struct {
 	Name string // with "@", quotes kept
 	Span Rel

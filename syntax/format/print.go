@@ -107,7 +107,7 @@ func (p *printer) peek() token {
 }
 
 // take consumes the token ahead. A token that reaches beyond limit is cut there:
-// the tree knows better where things end.
+// the tree has where things end.
 func (p *printer) take(limit int) token {
 	t := p.peek()
 	p.full = false

@@ -13,7 +13,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Kind tells the tokens apart.
+// Kind is the kind of a token.
 type Kind uint8
 
 // The kinds of tokens. An opening bracket and its closing one follow each other.
@@ -45,7 +45,7 @@ const (
 	Comment        // // …, without the line end
 	Split          // a "// -----" line
 	Resource       // {-# … #-}
-	Region         // { … } that holds ops; made by the parser, which knows them
+	Region         // { … } that holds ops; only the parser makes it
 )
 
 // Token is a piece of text with no white space or comments around it.

@@ -89,7 +89,7 @@ func (l *coarseLexer) gather(op *ast.Op, src string, c lex.Cursor) (value lex.To
 	return value
 }
 
-// skeleton reads an op of a form that the grammar knows.
+// skeleton reads an op of a form in the grammar.
 func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	d.lex.lex(op, src)
 	toks := d.lex.out
