@@ -58,7 +58,7 @@ type Program struct {
 }
 
 // Load analyses src. It never fails: errors in the text, down to its
-// being no text at all, is in Diags.
+// being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
 	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
 	if p.Config == nil {
