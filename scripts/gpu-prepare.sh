@@ -53,7 +53,7 @@ for target in $targets; do
 done
 # The tests that run these programs on the emulator write them as cases.
 DMIR_CARRY=$fresh/gpu/cases DMIR_CARRY_ARCH=$arch go test -count=1 -timeout 90m \
-  -run "${TESTS:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Folds|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Folds|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
+  -run "${TESTS:-^Test(Contraction(Orders|Bulk|Long|Convolutions|Reductions|Groups|Around|Types)|Every.*|Probes|LongRows|Attention(Depths|SmallTiles|Variants|Deep)|Devices|Wide|Control|Edges|ExamplesOfOps|Rows|Reductions|InPlace|Orders|RandomPrograms|WorkloadCases)\$}" \
   ./compile/cuda ./compile/driver ./bench/gpu
 python3 - "$fresh" <<'END'
 import sys, tarfile

@@ -42,7 +42,7 @@ done
 cost='[0-9] (kB|MB|kFLOP|MFLOP|ns|µs)'
 screen_open helix "$helix $scratch/workspace/ffn.dmir 2>$scratch/err"
 screen_shows "the cost stands after its line" "dm\.relu %0 : tensor<8x64x256xf32> .*$cost"
-screen_shows "waste is said at the end of its line" 'dm\.add .*re-reads'
+screen_shows "waste is shown at the end of its line" 'dm\.add .*re-reads'
 screen_keys ']' d
 screen_shows "the finding at the cursor shows its savings" '^ *saves [0-9.]+ MB'
 screen_keys Space k

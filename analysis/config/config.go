@@ -58,7 +58,7 @@ func (c *Config) Machine(name string) (*machine.Machine, bool) {
 	return machine.Lookup(name)
 }
 
-// MachineNames is the names that Machine knows, sorted.
+// MachineNames are the names that Machine accepts, sorted.
 func (c *Config) MachineNames() []string {
 	if c == nil {
 		return machine.Names()
@@ -79,7 +79,7 @@ type text struct {
 const maxSize = 64 << 10
 
 // ForFile is the configuration that holds for the program at path, the file it
-// was read from (nil where there is none) and what is wrong with it. It never
+// was read from (nil where there is none) and its problems. It never
 // returns a nil Config.
 func ForFile(path string) (*Config, *source.File, []diag.Diagnostic) { return ForFileWith(path, nil) }
 
@@ -186,7 +186,7 @@ func Parse(src *source.File) (*Config, []diag.Diagnostic) {
 	c.Target = t.Target
 	if _, ok := c.Machine(t.Target); !ok {
 		d := problem("DM904", find("target"), fmt.Sprintf("there is no machine %q", t.Target))
-		d.Help = "known are " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
+		d.Help = "known: " + strings.Join(c.MachineNames(), ", ") + "; describe others under [machines.NAME]"
 		if near := diag.Suggest(t.Target, c.MachineNames()); near != "" {
 			d.Help = fmt.Sprintf("did you mean %q? %s", near, d.Help)
 		}

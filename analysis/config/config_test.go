@@ -31,10 +31,10 @@ func TestParse(t *testing.T) {
 		{"negative size", "[bind]\nn = -1\n", []string{`2:1 DM904 n is -1; a size is 0 or more | correct the value`}},
 		{
 			"unknown machine", "target = \"h2000\"\n",
-			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known are a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100`},
+			[]string{`1:1 DM904 there is no machine "h2000" | did you mean "h200"? known: a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100`},
 		},
 		{"machine without bandwidth", "[machines.box]\nsms = 3\n", []string{`1:1 DM904 machine box: bandwidth is missing; write for example bandwidth = "4.8 TB/s" | correct the value`}},
-		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known are a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100 | correct the value`}},
+		{"machine on nothing", "[machines]\nbox.base = \"h3\"\n", []string{`2:1 DM904 machine box: there is no machine "h3" to build on; known: a100-40, a100-80, b200, cpu, h100, h200, l40s, rtx4090, v100 | correct the value`}},
 		{"not text", "\xff\xfe\x00", []string{`1:1 DM902 invalid character at start of key: U+00FF 'ÿ' | correct the line`}},
 	}
 	for _, c := range cases {

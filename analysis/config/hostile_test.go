@@ -10,8 +10,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// However many problems a file has and however deep its keys are, its lines are
-// looked at once, and what is said of it stays short.
+// A file with any number of problems, or with deep keys, is scanned once, and its
+// diagnostics stay short.
 func TestHostile(t *testing.T) {
 	many := func(format string, n int) string {
 		var b strings.Builder

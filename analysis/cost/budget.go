@@ -130,8 +130,8 @@ type Excess struct {
 	Have dim.Dim // bytes or nanoseconds; more than At for all values of the symbols
 }
 
-// Over is the limits among limits that f, on m, exceeds whatever the values of
-// the symbols that bind leaves open, and those of which that cannot be said.
+// Over returns the limits that f exceeds on m for all values of the symbols that
+// bind leaves open, and the limits for which this cannot be decided.
 func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (over []Excess, open []Limit) {
 	env := sizes(f.Func, bind)
 	for _, l := range limits {

@@ -88,7 +88,7 @@ type Func struct {
 // Peaks are the candidates for the largest sum of live bytes in device memory
 // at any op, none of which is the largest for all values of the unbound
 // symbols: one where nothing is unbound, none where there are too many symbols
-// to say. They are computed when they are first asked for.
+// to compare. They are computed on first use.
 func (f *Func) Peaks() []dim.Dim {
 	if f.body == nil {
 		return nil
@@ -116,7 +116,7 @@ func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
 // Follows reports whether some ops of f cost what they do because of what others
 // do: updates, which are in place where nothing else needs the value, and loops
 // and branches, which copy what is not made where it belongs. A change of f may
-// then save more than the ops that it changes say.
+// then save more than the costs of the changed ops alone.
 func (f *Func) Follows() bool {
 	return slices.ContainsFunc(f.Entries, func(e *Entry) bool { return e.follows || len(e.round) > 0 })
 }

@@ -55,7 +55,7 @@ func crossing(o *ir.Op) *crosses {
 	return c
 }
 
-// minimum is what fn would move as one kernel. An argument handed back as it is
+// minimum is what fn would move as one kernel. An argument returned unchanged
 // moves nothing.
 func (s *scope) minimum(fn *ir.Func) dim.Dim {
 	var total dim.Dim
@@ -112,7 +112,7 @@ func (s *scope) touched(v *ir.Value, uses []ir.Use) dim.Dim {
 					views[u.Op] = true
 					work = append(work, u.Op.Results[0].Uses)
 				}
-			case d != nil && d.Traffic != nil && op.Sound(u.Op):
+			case d != nil && d.Traffic != nil && op.Valid(u.Op):
 				if box, ok := op.Taken(u.Op); ok {
 					sliced = addPart(sliced, u.Op.Operands[0], box)
 					continue

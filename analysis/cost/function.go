@@ -26,7 +26,7 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 type coster struct {
 	m      *ir.Module
 	bind   map[string]int64
-	late   sync.Mutex             // for what is computed when it is asked for
+	late   sync.Mutex             // for what is computed on first use
 	bodies map[bodyKey]*body      // nil while being computed
 	called map[*ir.Func]bool      // functions that others call
 	ready  map[*ir.Block][]*Entry // of bodies, by the places of their ops; see prepare

@@ -16,7 +16,7 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Each archive in testdata is a program and what is said about its cost. The
+// Each archive in testdata is a program and the expected text of its cost. The
 // comment at its head describes its purpose; lines "target NAME", "bind n=512",
 // "width 80", "color" and "measured NS" in it set the options.
 func TestGolden(t *testing.T) {

@@ -24,7 +24,7 @@ func (p *printer) paint(style, s string) string {
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-// The columns that give way, in this order, where the terminal is narrow, and
+// The columns that are dropped, in this order, if the terminal is narrow, and
 // how far.
 var narrow = []struct{ column, least int }{
 	{colShare, 0}, {colResult, 6}, {colFLOP, 12}, {colRead, 9}, {colWritten, 9}, {colOp, 12}, {colClass, 0}, {colResult, 0},

@@ -43,7 +43,7 @@ func Donated(fn *ir.Func, m *ir.Module, bind map[string]int64, o *ir.Op, v *ir.V
 	return s.entry(o, false)
 }
 
-// stands tells which ops o, which stands in no block, would take the place of.
+// stands returns the ops that o, which is in no block, would replace.
 func (s *scope) stands(o *ir.Op, members []*ir.Op) {
 	g := op.Group{At: members[len(members)-1], Members: make(map[*ir.Op]bool, len(members))}
 	for _, m := range members {

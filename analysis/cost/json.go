@@ -13,7 +13,7 @@ import (
 // Report is the JSON form of the cost of a file's functions. Numbers are exact
 // integers with the unit in the name. A number that depends on an unbound
 // symbol is null, and the formula stands beside it under NAME_formula; so is a
-// number that dmir cannot know (an unknown op's), without a formula.
+// number that is not known (an unknown op's), without a formula.
 type Report struct {
 	Target    string           `json:"target"`
 	Ceilings  *Ceilings        `json:"ceilings,omitempty"` // that times are computed with; absent: the datasheet's figures
@@ -65,7 +65,7 @@ type FunctionReport struct {
 }
 
 // OpReport is one op. Inner are the ops in the region of a kernel, an if or a
-// while; those of a kernel move nothing and take no time of their own.
+// while; those of a kernel move nothing and take no separate time.
 type OpReport struct {
 	Line           int        `json:"line"`
 	Name           string     `json:"name"`

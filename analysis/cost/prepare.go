@@ -70,5 +70,5 @@ func alone(o *ir.Op) bool {
 	case op.Call, op.Grad, op.Kernel, op.If, op.While:
 		return false
 	}
-	return len(o.Regions) == 0 && op.Of(o) != nil && op.Sound(o) && !op.Updates(o)
+	return len(o.Regions) == 0 && op.Of(o) != nil && op.Valid(o) && !op.Updates(o)
 }

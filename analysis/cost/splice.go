@@ -178,7 +178,7 @@ func (f *Func) count(e *Entry, sign int) {
 	})
 }
 
-// tail sees to it that, of ops that count unless they are the last, the last
+// tail ensures that, of ops that count unless they are the last, the last
 // does not and the one before does.
 func (f *Func) tail(s *scope, b *ir.Block, fresh int) {
 	n := len(b.Ops)
@@ -196,7 +196,7 @@ func (f *Func) tail(s *scope, b *ir.Block, fresh int) {
 	}
 }
 
-// Renumber moves the line numbers of what lies behind from.
+// Renumber shifts the line numbers of ops after from.
 func (t *Costs) Renumber(from, lines int) {
 	if lines == 0 {
 		return

@@ -113,7 +113,7 @@ func (p *printer) peak() (name string, rate, peak float64) {
 }
 
 // reached is the rate that times are computed with: what was measured "of" what
-// the datasheet says, where they differ.
+// the datasheet states, where they differ.
 func reached(rate, peak float64, show func(float64) string) string {
 	if rate == peak {
 		return show(rate)

@@ -25,7 +25,7 @@ type Terms struct {
 	Read    []Term // in the order of the operands, or of the uses in a kernel
 	Written []Term
 
-	// Each and Over say FLOP = Each × Over: so many for each point of the
+	// FLOP = Each × Over: so many for each point of the
 	// iteration space Loops, or for each element where Loops is nil. Each is 0
 	// where the FLOP is no such product.
 	Each  int64

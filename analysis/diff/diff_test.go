@@ -80,7 +80,7 @@ func TestSame(t *testing.T) {
 		check(t, a, b, fs)
 		none(t, "itself", fs)
 		if out := diff.Gate(b, fs, 0); len(out) > 0 {
-			t.Fatalf("the gate says %s", out[0].Message)
+			t.Fatalf("the gate reports %s", out[0].Message)
 		}
 		fs = diff.Programs(a, c)
 		check(t, a, c, fs)
@@ -185,7 +185,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// What the gate lets through and what it says otherwise. Each body is that of
+// What passes the gate, and what the gate reports otherwise. Each body is that of
 // @f(%x: T), 4 kB, or of %s, 4·n bytes.
 func TestGate(t *testing.T) {
 	const once, twice = "%a = dm.exp %x : T", "%a = dm.exp %x : T\n%b = dm.exp %a : T"

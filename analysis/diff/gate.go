@@ -19,7 +19,7 @@ type Breach struct {
 	Message string
 }
 
-// Gate is what is wrong with a new version: functions that move more bytes,
+// Gate lists the breaches of a new version: functions that move more bytes,
 // take more time or hold more memory than before, by more than the tolerance (a
 // share of what was: 0.05), or exceed the budget that is written on them. A
 // function that is new is held to its own budget only.

@@ -112,7 +112,7 @@ func (h *hasher) typ(v *ir.Value) string {
 	return text
 }
 
-// mixer is a hash that knows where one part ends and the next begins.
+// mixer is a hash in which the boundaries of parts count.
 type mixer struct{ maphash.Hash }
 
 func (h *hasher) mixer() *mixer {

@@ -96,7 +96,7 @@ func kind(o *ir.Op, e *cost.Entry) Kind {
 	switch {
 	case o.Name == op.Call || o.Name == op.Grad:
 		return Call
-	case op.Of(o) == nil || !op.Sound(o):
+	case op.Of(o) == nil || !op.Valid(o):
 		return Opaque
 	case o.Name == op.Kernel:
 		return Kernel
@@ -240,7 +240,7 @@ func (b *builder) yields(o *ir.Op, group int) {
 	for i, v := range o.Operands {
 		from, home, ok := b.producer(v)
 		switch {
-		case !ok || from == group: // handed on as it came
+		case !ok || from == group: // passed on unchanged
 		case home == group:
 			b.edge(Edge{From: from, To: group, Value: v, Back: back}, edgeKey{v, group, true})
 		default:

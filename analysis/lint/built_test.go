@@ -19,7 +19,7 @@ import (
 
 // TestFixesAreBuilt compiles what all fixes leave of the examples and of random
 // programs: no kernel that a fix made is taken apart again, and what the compiler
-// makes takes no longer and moves no more than the fixed text says.
+// generates takes no more time and moves no more bytes than predicted for the fixed text.
 func TestFixesAreBuilt(t *testing.T) {
 	paths, err := filepath.Glob("../../examples/*.dmir")
 	if err != nil || len(paths) == 0 {

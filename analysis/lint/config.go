@@ -6,7 +6,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Config is [config.ForFile], which knows of no rules, with what is wrong in the
+// Config is [config.ForFile], which does not validate rules, with the problems in the
 // choice of them: a misspelt one would silently select nothing.
 func Config(path string) (*config.Config, *source.File, []diag.Diagnostic) {
 	return ConfigWith(path, nil)

@@ -106,9 +106,9 @@ func expressible(a, b *ir.Op) bool {
 // along the same dimensions of the same shape.
 func sameRows(a, b *ir.Op) bool {
 	var shape []dim.Dim
-	var along []int64
+	var along []int
 	for _, o := range slices.Concat(parts(a), parts(b)) {
-		axes, ok := rowAxes(o)
+		axes, ok := op.RowDims(o)
 		switch {
 		case !ok:
 		case along == nil:

@@ -43,7 +43,7 @@ func load(t *testing.T, src *source.File) *program.Program {
 }
 
 // TestRules runs each archive testdata/CODE.txtar: the files NAME.dmir in it
-// are checked by that rule alone, NAME.want holds what it says, NAME.fixed what
+// are checked by that rule alone, NAME.want holds its findings, NAME.fixed what
 // is left when every fix has been applied. Every single fix is applied by
 // itself as well and must keep its promise.
 func TestRules(t *testing.T) {
@@ -148,7 +148,7 @@ func prove(t *testing.T, p *program.Program, d diag.Diagnostic, rule *lint.Rule)
 	}
 	fix := d.Fixes[0]
 	if fix.Safe != (rule.Fix == lint.Safe) {
-		t.Errorf("%s: the fix says safe = %v, the rule %q", d.Code, fix.Safe, rule.Fix)
+		t.Errorf("%s: the fix has safe = %v, the rule %q", d.Code, fix.Safe, rule.Fix)
 	}
 	text, end := "", 0
 	for _, e := range fix.Edits {
@@ -247,7 +247,7 @@ func TestSuppressionAndSelection(t *testing.T) {
 		opts       lint.Options
 		want       int
 	}{
-		{"nothing said", text("", ""), lint.Options{}, 1},
+		{"no comment", text("", ""), lint.Options{}, 1},
 		{"behind the op", text("", " // dmir: ignore[DM207] kept for the demo"), lint.Options{}, 0},
 		{"by name", text("", " // dmir: ignore[unused-value]"), lint.Options{}, 0},
 		{"above the op", text("  // dmir: ignore[DM101, DM207] why\n  // more words\n", ""), lint.Options{}, 0},

@@ -15,10 +15,9 @@ import (
 
 var programs = flag.Int("programs", 250, "how many random programs TestRandomPrograms checks")
 
-// TestRandomPrograms holds every promise of a fix on random
-// programs: applied by itself, each saves what it says and changes no bit it must
-// not; applied together, they end in a correct program of which nothing is left
-// to say.
+// TestRandomPrograms verifies the fixes on random programs: applied alone, each
+// saves what it states and changes no bit that it must keep; applied together,
+// they lead to a correct program without findings.
 func TestRandomPrograms(t *testing.T) {
 	fixes := map[string]int{}
 	for seed := range uint64(*programs) {
@@ -63,8 +62,8 @@ func fixedProgram(t *testing.T, p *program.Program, unsafe bool) {
 	}
 }
 
-// An attention of open sizes, whose fix promises no number, is said before kernels
-// take its ops.
+// An attention of symbolic sizes, whose fix states no savings, is reported before
+// findings that would put its ops into kernels.
 func TestAttentionBeforeKernels(t *testing.T) {
 	const text = `!h = tensor<?x4x?x16xf32, #dm.at<dims = [b, n]>>
 !s = tensor<?x4x?x?xf32, #dm.at<dims = [b, n, n]>>

@@ -224,8 +224,8 @@ func (c *Context) typeText(v *ir.Value) string {
 	return v.Type.String()
 }
 
-// signature is what stands behind ":" for o, with the type of operand i
-// replaced by with where replace has it, in the shortest form that says it.
+// signature is the text after ":" for o in its shortest form, with the types of
+// operands that replace names replaced.
 func (c *Context) signature(o *ir.Op, operand func(i int, v *ir.Value) string, result func(v *ir.Value) string) string {
 	in := make([]string, len(o.Operands))
 	for i, v := range o.Operands {

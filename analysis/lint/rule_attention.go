@@ -21,7 +21,7 @@ var _ = register(&Rule{
 	Code: "DM210", Name: "attention-written-out", Severity: diag.Warning, Fix: Unsafe,
 	Summary: "attention is computed by separate ops, which write every score to memory",
 	Doc: `## What it does
-Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` says as one op: in any order of dimensions, with the
+Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` expresses as one op: in any order of dimensions, with the
 softmax as an op or written out, with a scale, an added mask, a mask by ` + "`dm.select`" + `, a causal mask, dropout, heads that share
 keys and values, and scores in a wider type. It reports nothing where the scores or the probabilities are used elsewhere, and where
 the ops that bring values into the order of ` + "`dm.attention`" + ` would move as much.
@@ -93,7 +93,7 @@ func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok 
 	root := a.Root.Results[0]
 	names := c.attentionNames(a)
 	names[a.New[len(a.New)-1].Results[0]] = spelling(root)
-	say := func(v *ir.Value) (name, typ string) {
+	spell := func(v *ir.Value) (name, typ string) {
 		if name = names[v]; name == "" {
 			name = spelling(v)
 		}
@@ -104,7 +104,7 @@ func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok 
 	}
 	lines := make([]string, len(a.New))
 	for i, o := range a.New {
-		lines[i] = c.written(o, say)
+		lines[i] = c.written(o, spell)
 	}
 	indent := indentOf(c.Module.Src, origin.Tree(a.Root).Off)
 	return append(edits, diag.Edit{Span: origin.Tree(a.Root).Span(), Text: strings.Join(lines, "\n"+indent)}), true
@@ -166,10 +166,10 @@ func treesIn(b *ir.Block) (ts []*ast.Op) {
 	return ts
 }
 
-// written is o, which the text does not have, in pretty form; say gives the name
-// and the type of a value.
-func (c *Context) written(o *ir.Op, say func(*ir.Value) (name, typ string)) string {
-	name, to := say(o.Results[0])
+// written is o, a new op, in pretty form; spell returns the name and the type of a
+// value.
+func (c *Context) written(o *ir.Op, spell func(*ir.Value) (name, typ string)) string {
+	name, to := spell(o.Results[0])
 	var words, clauses, in []string
 	for _, a := range op.Of(o).Attrs {
 		v := o.Attr(a.Name)
@@ -188,7 +188,7 @@ func (c *Context) written(o *ir.Op, say func(*ir.Value) (name, typ string)) stri
 	same := true
 	var operands []string
 	for _, v := range o.Operands {
-		n, t := say(v)
+		n, t := spell(v)
 		operands, in, same = append(operands, n), append(in, t), same && t == to
 	}
 	if list := strings.Join(append(operands, clauses...), ", "); list != "" {

@@ -10,8 +10,8 @@ var _ = register(&Rule{
 	Summary: "a function exceeds its budget of bytes moved, peak memory or time",
 	Doc: `## What it does
 Compares a function's moved bytes, its peak memory and its predicted time with the budget written on it,
-` + "`attributes {dm.max_moved = \"1.2 GB\", dm.max_peak = \"3 GB\", dm.max_time = \"50 µs\"}`" + `. Where sizes are open, a
-budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded where more is moved for every size. Time is that on the
+` + "`attributes {dm.max_moved = \"1.2 GB\", dm.max_peak = \"3 GB\", dm.max_time = \"50 µs\"}`" + `. If sizes are symbols, a
+budget of bytes may be a formula, ` + "`\"8*n B\"`" + `; it is exceeded if more is moved for every size. Time is that on the
 chosen machine.
 
 ## Why it matters

@@ -31,8 +31,8 @@ func.func @step(%cache: tensor<4096x128xf16>, %row: tensor<1x128xf16>, %i: tenso
 ` + "```" + `
 
 ## Fix
-Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may write over its memory; what it held is
-then lost to the caller. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must run before
+Of an argument, unsafe: ` + "`{dm.donated}`" + ` is added to it, so that the function may overwrite it; the caller then must
+not use its old value. (JAX and XLA call this buffer donation.) Elsewhere none: the op that is named must run before
 the update, or not read the old value.
 `,
 	Check: func(c *Context) {
@@ -47,7 +47,7 @@ the update, or not read the old value.
 				}
 			case op.Updates(o) && kernelOf(o) == nil:
 				c.forced(o, o, p.Copied(o))
-			case o.Name == op.While && op.Sound(o):
+			case o.Name == op.While && op.Valid(o):
 				for i := range min(len(o.Operands), len(o.Results)) {
 					if why := p.Kept(o, i); why != nil && why.Why == op.NotDonated && c.large(why.Of) {
 						c.forced(o, o, why)
@@ -82,12 +82,12 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 		f.Fix = donation(c.Fn, why.Of)
 	case op.ReadLater:
 		f.Label = of + " is read afterwards"
-		said := "read here"
+		message := "read here"
 		if op.Ends(why.By) {
-			said = "returned or yielded here"
+			message = "returned or yielded here"
 			f.Help = "return or yield the updated value alone"
 		}
-		f.Related = []diag.Related{{Span: place(why.By), Message: said}}
+		f.Related = []diag.Related{{Span: place(why.By), Message: message}}
 	case op.ReadTwice:
 		f.Label = of + " is read here for another purpose too"
 		f.Help = "move the other reads of " + of + " before this op"

@@ -25,7 +25,7 @@ bytes: 8 elements of f16 and bf16, 16 of f8 and i8.
 
 ## Why it matters
 Tensor-core kernels load 16-byte vectors (NVIDIA, *Matrix Multiplication Background User's Guide*). Other sizes are padded
-in the kernel or run on slower paths; the finding says how much of the padded work is wasted. Products of a matrix and a
+in the kernel or run on slower paths; the finding states how much of the padded work is wasted. Products of a matrix and a
 vector are not reported: their time is that of reading the matrix.
 
 ## Example

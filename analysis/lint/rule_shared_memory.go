@@ -21,7 +21,7 @@ at once: one row, over the dimensions that are normalized or reduced, of each va
 the kernel and runs over that row. It compares the sum with the shared memory that one block may use on the target.
 
 ## Why it matters
-A row that does not fit is read or spilled a second time, so that the kernel moves more than its boundary says.
+A row that does not fit is read or spilled a second time, so that the kernel moves more bytes than cross its boundary.
 
 ## Example
 A softmax over rows of 262144 f16 elements needs 524 kB; a block on an H200 has 233 kB.
@@ -69,7 +69,7 @@ func (c *Context) widestRow(k *ir.Op) (worst *ir.Op, need int64) {
 	}
 	rows := map[row]int64{}
 	for i, o := range ops {
-		axes, ok := rowAxes(o)
+		axes, ok := op.RowDims(o)
 		if !ok || c.ctx.Err() != nil {
 			continue
 		}
@@ -95,7 +95,7 @@ func (c *Context) widestRow(k *ir.Op) (worst *ir.Op, need int64) {
 }
 
 // rowBytes is the size of a row of t along axes, 0 where it is not known.
-func (c *Context) rowBytes(t *types.Tensor, axes []int64) int64 {
+func (c *Context) rowBytes(t *types.Tensor, axes []int) int64 {
 	size := dim.Const(t.Elem.Bytes())
 	for _, a := range axes {
 		size = size.Mul(t.Shape[a])
@@ -114,54 +114,6 @@ func live(v *ir.Value, o *ir.Op, at map[*ir.Op]int) bool {
 		}
 	}
 	return slices.Contains(o.Operands, v)
-}
-
-// rowAxes are the dimensions that a row program runs along, in their order; ok
-// is false for other ops.
-func rowAxes(o *ir.Op) ([]int64, bool) {
-	def := op.Of(o)
-	t := o.In(0)
-	if def == nil || def.Class != op.ClassNormalization || t == nil {
-		return nil, false
-	}
-	var axes []int64
-	switch {
-	case o.Name == "dm.batch_norm" && len(o.Operands) == 5:
-		return nil, false // with given statistics it is element-wise
-	case o.Name == "dm.batch_norm": // all but the channels
-		channels := op.Int(o, "dim")
-		for a := range int64(t.Rank()) {
-			if a != channels {
-				axes = append(axes, a)
-			}
-		}
-	case o.Name == "dm.group_norm": // all but the batch; a group holds some of the channels
-		for a := range int64(t.Rank() - 1) {
-			axes = append(axes, a+1)
-		}
-	case o.Name == "dm.reduce_window":
-		for a, n := range op.Ints(o, "window_dimensions") {
-			if n > 1 {
-				axes = append(axes, int64(a))
-			}
-		}
-	case def.Attr("dims") != nil:
-		axes = op.Ints(o, "dims")
-	case def.Attr("dim") != nil:
-		axes = []int64{op.Int(o, "dim")}
-	default:
-		axes = []int64{int64(t.Rank()) - 1}
-	}
-	for i, a := range axes {
-		if a < 0 {
-			axes[i] = a + int64(t.Rank())
-		}
-		if axes[i] < 0 || axes[i] >= int64(t.Rank()) {
-			return nil, false
-		}
-	}
-	slices.Sort(axes)
-	return axes, len(axes) > 0
 }
 
 // spill is what reading the row program's operand once more moves.

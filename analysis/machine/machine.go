@@ -17,7 +17,7 @@ import (
 // Default is the machine that figures are for unless another is chosen.
 const Default = "h200"
 
-// Machine is what the cost model knows about one machine. Rates are peaks
+// Machine holds the data of one machine for the cost model. Rates are peaks
 // without sparsity.
 type Machine struct {
 	Name   string // as people type it: "h200"

@@ -118,7 +118,7 @@ func (s *Spec) Build(name string) (*Machine, error) {
 	if s.Base != "" {
 		var ok bool
 		if base, ok = Lookup(s.Base); !ok {
-			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known are %s", name, s.Base, strings.Join(Names(), ", "))
+			return nil, fmt.Errorf("machine %s: there is no machine %q to build on; known: %s", name, s.Base, strings.Join(Names(), ", "))
 		}
 	}
 	return s.build(name, base)
@@ -182,7 +182,7 @@ func (s *CeilingsSpec) over(m *Machine, name string) error {
 		return err
 	}
 	if c.Source == "" {
-		return fmt.Errorf("machine %s: ceilings.source is missing; it says where the ceilings were measured", name)
+		return fmt.Errorf("machine %s: ceilings.source is missing; it states where the ceilings were measured", name)
 	}
 	if c.Bandwidth > m.Bandwidth {
 		return fmt.Errorf("machine %s: ceilings.bandwidth is above the bandwidth", name)

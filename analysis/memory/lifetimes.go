@@ -40,8 +40,8 @@ type Plan struct {
 
 // Lay is the plan of fn's memory under the order of the text, every value at its
 // own size. A compiled program takes no less: it rounds sizes up to what its
-// device aligns to, and keeps constants throughout. The error says on which
-// sizes it depends, where some are unbound.
+// device aligns to, and keeps constants throughout. If sizes are unbound,
+// the error names those that the peak depends on.
 func Lay(fn *ir.Func, sizes Sizes) (*Plan, error) {
 	if fn.Body == nil {
 		return &Plan{}, nil

@@ -19,7 +19,7 @@ const maxWork = 500_000
 
 // Peak is the largest number of bytes live at any op of fn. Where that depends
 // on unbound symbols it is the list of the candidates that no other exceeds for
-// all their values, and nil where there are too many to say.
+// all their values, and nil where there are too many.
 func Peak(fn *ir.Func, sizes Sizes) []dim.Dim {
 	if fn.Body == nil {
 		return nil

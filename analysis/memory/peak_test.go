@@ -121,8 +121,8 @@ func TestPeak(t *testing.T) {
 	}
 }
 
-// A function with very many sizes of its own has no peak that could be said,
-// and is given up in time.
+// For a function with very many symbolic sizes the search for a peak formula ends
+// early, without a formula.
 func TestTooManySizes(t *testing.T) {
 	var text strings.Builder
 	const n = 3000

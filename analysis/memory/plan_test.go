@@ -23,7 +23,7 @@ func lay(t *testing.T, p *program.Program, f *cost.Func) (*memory.Plan, error) {
 
 // sound requires that no two buffers that live at one step share an address,
 // that each step's live bytes are those of its buffers, and that the peak is
-// no less than what liveness asks for, which is what the cost of f says.
+// no less than the bound from liveness, which is the peak in the cost of f.
 func sound(t *testing.T, f *cost.Func, p *memory.Plan) {
 	t.Helper()
 	live := make([]int64, max(len(p.Steps), 1)+1) // differences
@@ -56,7 +56,7 @@ func sound(t *testing.T, f *cost.Func, p *memory.Plan) {
 		}
 	}
 	if n, ok := f.Peak().Int(); !ok || n != p.Bound || p.Peak < p.Bound || top != p.Peak {
-		t.Fatalf("@%s: the cost says a peak of %s, liveness %d, the plan %d, the highest buffer ends at %d", f.Func.Name, f.Peak(), p.Bound, p.Peak, top)
+		t.Fatalf("@%s: the cost has a peak of %s, liveness %d, the plan %d, the highest buffer ends at %d", f.Func.Name, f.Peak(), p.Bound, p.Peak, top)
 	}
 	if len(p.Steps) > 0 && p.Steps[p.PeakStep].Live != p.Bound && most > 0 && p.PeakStep != 0 {
 		t.Fatalf("@%s: %d bytes at the peak's step, not %d", f.Func.Name, p.Steps[p.PeakStep].Live, p.Bound)

@@ -58,8 +58,8 @@ type Program struct {
 	bad   map[*ir.Op]bool              // ops that break a rule
 }
 
-// Load analyses src. It never fails: what is wrong with the text, down to its
-// being no text at all, is in Diags.
+// Load analyses src. It never fails: errors in the text, down to its
+// being no text at all, are in Diags.
 func Load(src *source.File, opts Options) *Program {
 	p := &Program{Src: src, Target: opts.Target, Config: opts.Config, Bind: map[string]int64{}, oneKernel: opts.OneKernel}
 	if p.Config == nil {
@@ -90,7 +90,7 @@ func Load(src *source.File, opts Options) *Program {
 	return p
 }
 
-// sum gathers what the parts of the program know.
+// sum collects the results of the parts of the program.
 func (p *Program) sum() {
 	p.Diags = slices.Concat(p.Tree.Diags, p.rules)
 	p.Funcs = nil

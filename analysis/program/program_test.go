@@ -54,7 +54,7 @@ func TestLoadBadInput(t *testing.T) {
 				t.Errorf("first error is %s, want %s: %+v", first, c.want, p.Diags)
 			}
 			if p.HasErrors() != (first != "none") {
-				t.Error("HasErrors says otherwise")
+				t.Error("HasErrors disagrees")
 			}
 			for i, d := range p.Diags {
 				if i > 0 && d.Span.Start < p.Diags[i-1].Span.Start {

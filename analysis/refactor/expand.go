@@ -36,7 +36,7 @@ func offerExpand(s *selection) []Action {
 	}
 	for _, v := range x.values {
 		if v.Op == nil || v.Op.Parent != x.block {
-			return []Action{a} // those who use the result read what is there already
+			return []Action{a} // users of the result read the existing value
 		}
 	}
 	return []Action{s.promised(s.block, []*cost.Entry{s.entry(o)}, added).on(a)}
@@ -55,7 +55,7 @@ func (s *selection) expand(o *ir.Op) (*expansion, error) {
 	if err := s.flawed([]*ir.Op{o}); err != nil {
 		return nil, err
 	}
-	if !op.Sound(o) {
+	if !op.Valid(o) {
 		return nil, refuse("the types of %s are not known", describe(o))
 	}
 	c := *o

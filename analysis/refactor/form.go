@@ -45,7 +45,7 @@ func offerForm(s *selection) []Action {
 }
 
 // changes reports whether o has the other form. What stands in a form of another
-// dialect cannot be told from its text.
+// dialect cannot be derived from its text.
 func changes(o *ir.Op, to string) bool {
 	t := origin.Tree(o)
 	if t == nil || o.Bad {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxListed is how many ops, those between the first and the last included,
-	// are looked at to say whether an action applies; of more it is tried.
+	// maxListed is the most ops, from the first to the last, that are checked to
+	// decide whether an action is offered while the cursor moves.
 	maxListed = 256
 	// maxPartners is how many values an op at the cursor is offered to be fused with.
 	maxPartners = 4

@@ -82,8 +82,8 @@ func passed(want, have types.Type, sizes map[string]dim.Dim) bool {
 	return types.Equal(s, have) || s.String() == have.String()
 }
 
-// respell are the edits that say the types of the ops in a called function in
-// the sizes of the caller.
+// respell are the edits that write the types in a called function with the sizes
+// of the caller.
 func (s *selection) respell(ops []*ir.Op, call *ir.Op, sizes map[string]dim.Dim) []diag.Edit {
 	var edits []diag.Edit
 	spell := func(v *ir.Value, written string) string {

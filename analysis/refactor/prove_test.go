@@ -128,9 +128,8 @@ func clip(s string) string {
 	return s
 }
 
-// promises compares what the functions move and how long they take with what
-// the action said: the one it is about loses that, others and other actions
-// nothing.
+// promises compares the change of bytes and time of the functions with what the
+// action states: its own function changes by that, others not at all.
 func promises(p, q *program.Program, a refactor.Action, fail func(string, ...any)) {
 	var saved int64
 	var ns float64

@@ -86,7 +86,7 @@ func TestTypesAreRestored(t *testing.T) {
 	t.Logf("%d types written again", taken)
 }
 
-// follows reports whether o's types are what its operands say.
+// follows reports whether o's types follow from those of its operands.
 func follows(o *ir.Op) bool {
 	def := op.Of(o)
 	if def == nil || def.Infer == nil || len(o.Operands) == 0 || len(o.Results) == 0 || origin.Tree(o).Form != ast.Pretty || def.Is(op.Terminator) || len(o.Regions) > 0 {

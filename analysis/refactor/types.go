@@ -129,7 +129,7 @@ func (r *retyping) affect(o *ir.Op) {
 
 func unwritable(t types.Type) bool { return t == nil || t == types.Type(types.Unknown) }
 
-// known is written with the sizes that inferred knows and it does not, nil where
+// known is written with the sizes that only inferred has, nil where
 // there are none.
 func known(written, inferred types.Type) types.Type {
 	w, ok := written.(*types.Tensor)
@@ -151,9 +151,9 @@ func known(written, inferred types.Type) types.Type {
 	return &t
 }
 
-// respellable reports whether every op that uses v says its type in a place of
-// its own, or says t already: what a function returns or a region yields has its
-// type elsewhere too.
+// respellable reports whether every op that uses v writes its type in a place of
+// its own, or already writes t: the type of a value that a function returns or a
+// region yields is written elsewhere too.
 func (r *retyping) respellable(v *ir.Value, t types.Type) bool {
 	return !slices.ContainsFunc(v.Uses, func(u ir.Use) bool {
 		def := op.Of(u.Op)

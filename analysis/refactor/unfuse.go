@@ -95,7 +95,7 @@ func (r renaming) stand(vs, by []*ir.Value, names renaming) {
 }
 
 // open puts the ops of region n of holder in the place of o, their values named
-// as inner says and with more edits. Results of o are then called as results says.
+// by inner, with the edits more. Uses of o's results take the names in results.
 func (s *selection) open(o, holder *ir.Op, n int, inner, results renaming, more ...diag.Edit) *Change {
 	edits := append(inner.edits(holder.Regions[n].Blocks[0].Ops), more...)
 	raw := s.opened(holder, n, edits)

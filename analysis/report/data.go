@@ -122,7 +122,7 @@ const (
 	NodeKernel   = "kernel" // a group: its nodes compute and move nothing
 	NodeLoop     = "loop"   // a group: its costs are those of its nodes, Trips times
 	NodeBranch   = "branch" // a group: its costs are those of the nodes in the arm that counts
-	NodeOpaque   = "opaque" // an op that dmir does not know; a group where it has regions
+	NodeOpaque   = "opaque" // an unknown op; a group where it has regions
 )
 
 // Node is an op that costs something or may, a group of such ops, or an argument
@@ -166,7 +166,7 @@ type Edge struct {
 type Roofline struct {
 	Roofs []Roof  `json:"roofs"` // of the units and element types that the function uses, the highest first
 	Dots  []Dot   `json:"dots"`
-	Rest  []Dot   `json:"rest"` // without a place on the axes; Reason says why
+	Rest  []Dot   `json:"rest"` // without a place on the axes, with the Reason
 	MinX  float64 `json:"min_x"`
 	MaxX  float64 `json:"max_x"` // powers of ten that hold all dots and ridges
 	MinY  float64 `json:"min_y"`

@@ -28,8 +28,8 @@ func number(d dim.Dim) *int64 {
 	return nil
 }
 
-// widestLabel bounds a label: a formula in thousands of symbols says no more than
-// its beginning.
+// widestLabel bounds a label: the rest of a formula in thousands of symbols does not
+// help a reader.
 const widestLabel = 160
 
 func bytesLabel(d dim.Dim) string { return cut(units.DimBytes(d), widestLabel) }
@@ -63,7 +63,7 @@ func costOf(flop, read, written dim.Dim, t cost.Time) Cost {
 	return c
 }
 
-// entryCost is the cost of e, all of it unknown where dmir does not know the op.
+// entryCost is the cost of e, all of it unknown if the op is unknown.
 func (b *builder) entryCost(e *cost.Entry) Cost {
 	if !e.Known {
 		return Cost{FLOPLabel: unknownLabel, ReadLabel: unknownLabel, WrittenLabel: unknownLabel, MovedLabel: unknownLabel, TimeLabel: unknownLabel}

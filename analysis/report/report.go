@@ -37,7 +37,7 @@ var ErrKind = errors.New("no such panel")
 
 // FunctionError is that a program has no function to show.
 type FunctionError struct {
-	Name  string   // that was asked for, "" where any would have done
+	Name  string   // that was requested, "" for any
 	Known []string // the functions there are
 }
 

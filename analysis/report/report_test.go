@@ -80,7 +80,7 @@ func outputs(t *testing.T, in map[string]string) []txtar.File {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.Target.Peaks = nil // a file of its own says them
+		d.Target.Peaks = nil // another file has them
 		text, err := json.MarshalIndent(d, "", " ")
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +227,7 @@ func plan(t *testing.T, d report.Data) {
 	}
 }
 
-// What there is no panel of is said, with what there is.
+// An unknown panel is an error that lists the panels.
 func TestErrors(t *testing.T) {
 	p := load("in.dmir", "func.func private @a() {\n  return\n}\nfunc.func @b() {\n  return\n}\nfunc.func @c() {\n  return\n}\n")
 	for _, c := range []struct{ kind, function, want string }{

@@ -154,17 +154,17 @@ func (p painter) ops(ops []OpDiff) {
 // widest bounds a column that has no natural limit: formulas, many results.
 const widest = 40
 
-// The columns of ops that give way where the terminal is narrow.
+// The columns of ops that shrink if the terminal is narrow.
 const (
 	colResult = 3
 	colNote   = 9
 )
 
-// soft is a column that gives way, and how far; one that cannot be had in full
+// soft is a column that may shrink, and how far; one that cannot be had in full
 // and may go goes.
 type soft struct{ column, least int }
 
-// grid prints aligned columns after two blanks; soft ones give way in their
+// grid prints aligned columns after two blanks; soft ones shrink in their
 // order where the terminal is narrow.
 func (p painter) grid(rows [][]cell, right []bool, soft ...soft) {
 	width := make([]int, len(right))

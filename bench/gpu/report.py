@@ -58,7 +58,7 @@ def line(r, copy, emulated):
             counted = f"{d['counted_bytes'] / 1e6:.2f}" if "counted_bytes" in d else ""
             moved = f"{d['moved_bytes'] / 1e6:.2f}" if "moved_bytes" in d else ""
             error = f"{d['error']:.2g}" if "error" in d else ""
-            others = ", ".join(f"{p} {said(r[p])}" for p in PEERS if p in r and not r[p].get("absent"))
+            others = ", ".join(f"{p} {stated(r[p])}" for p in PEERS if p in r and not r[p].get("absent"))
             print(f"{r['name']:<34}{moved:>10}{counted:>10}{error:>15}  {others}")
     else:
         part, t = of_copy(r, copy), ns(r, "dmir")
@@ -72,7 +72,7 @@ def line(r, copy, emulated):
     print("", end="", flush=True)
 
 
-def said(p):
+def stated(p):
     if p.get("failed") or p.get("wrong"):
         return p.get("failed") or "wrong: " + p["wrong"]
     return f"{p['error']:.2g}"

@@ -31,7 +31,7 @@ type client struct {
 	answers map[int]*answer
 	shown   map[int]shown // by version
 	last    shown
-	said    []string // errors that the server logged
+	logged  []string // errors that the server logged
 	ended   error
 }
 
@@ -235,7 +235,7 @@ func (c *client) until(met func() bool) error {
 			return c.ended
 		}
 		if time.Since(begin) >= patience {
-			return fmt.Errorf("%s: %w %s", c.name, errPatience, strings.Join(c.said, "\n"))
+			return fmt.Errorf("%s: %w %s", c.name, errPatience, strings.Join(c.logged, "\n"))
 		}
 		c.changed.Wait()
 	}
@@ -326,7 +326,7 @@ func (c *client) take(m incoming, at time.Time, length int) error {
 		}
 		if json.Unmarshal(m.Params, &p) == nil && p.Type == 1 {
 			c.mu.Lock()
-			c.said = append(c.said, p.Message)
+			c.logged = append(c.logged, p.Message)
 			c.mu.Unlock()
 		}
 	case m.Method == "":
@@ -369,8 +369,8 @@ func (c *client) stop() error {
 	_ = c.until(func() bool { return c.ended != nil })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil && len(c.said) > 0 {
-		err = fmt.Errorf("%s logged an error: %s", c.name, c.said[0])
+	if err == nil && len(c.logged) > 0 {
+		err = fmt.Errorf("%s logged an error: %s", c.name, c.logged[0])
 	}
 	return err
 }

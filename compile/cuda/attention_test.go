@@ -38,8 +38,7 @@ type attentionCase struct {
 	free       bool // the gradient takes a y that is not the attention's, so that no sums cancel out
 }
 
-// text is the function of a case, called name, and what its arguments and
-// results are.
+// text is the function of a case, called name, and its arguments and results.
 func (c attentionCase) text(name string) (text string, args, results []string) {
 	type_ := func(shape, elem string) string { return fmt.Sprintf("tensor<%sx%s>", shape, elem) }
 	last := func(s string) (front, back string) {
@@ -142,9 +141,9 @@ func buildAttention(t *testing.T, p *program.Program, arch string, sms int) *art
 	return built
 }
 
-// apart is how far a result may lie from the reference: its largest difference
-// (tensor.MaxDiff), and the length of the difference over that of the result,
-// which notices errors of small gradients too.
+// apart is the tolerance of a result: its largest difference from the reference
+// (tensor.MaxDiff), and the norm of the difference over that of the result, which
+// detects errors of small gradients too.
 func apart(e types.Elem) (most, length float64) {
 	switch e {
 	case types.F64:
@@ -158,7 +157,7 @@ func apart(e types.Elem) (most, length float64) {
 }
 
 // relative is the Euclidean length of a - b over that of b, without elements
-// that are no numbers in both.
+// that are NaN in both.
 func relative(a, b *tensor.Tensor) float64 {
 	var difference, length float64
 	for i := range a.Len() {
@@ -173,7 +172,7 @@ func relative(a, b *tensor.Tensor) float64 {
 	return math.Sqrt(difference / length)
 }
 
-// carryAttention keeps a case for the device suite.
+// carryAttention records a case for the device suite.
 func carryAttention(t *testing.T, c attentionCase, sms int) {
 	t.Helper()
 	p, _ := calls(t, []attentionCase{c})
@@ -196,8 +195,8 @@ func carryAttention(t *testing.T, c attentionCase, sms int) {
 	})
 }
 
-// agrees runs all cases on the emulator and in the reference. With few
-// multiprocessors tiles are as large as they can be, with many as small.
+// agrees compares all cases on the emulator with the reference. With few
+// multiprocessors tiles are the largest, with many the smallest.
 func agrees(t *testing.T, cases []attentionCase, sms int) {
 	t.Helper()
 	if _, _, ok := suite.Recording(); ok {
@@ -249,13 +248,13 @@ func agrees(t *testing.T, cases []attentionCase, sms int) {
 	}
 	for i, s := range built.Steps {
 		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
-			t.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes)
+			t.Errorf("%s: read %d and wrote %d bytes, the cost model predicts %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes)
 		}
 	}
 }
 
-// Head depths, forward and backward, in sizes that fill no tile; queries and keys
-// differ in number, and two heads share a key head.
+// Head depths, forward and backward, with partial tiles; the numbers of queries and
+// keys differ, and two heads share a key head.
 func depths(elems ...string) []attentionCase {
 	var out []attentionCase
 	for i, depth := range []string{"16", "32", "64", "80", "128"} {
@@ -269,7 +268,7 @@ func depths(elems ...string) []attentionCase {
 	return out
 }
 
-// Everything that an attention may have: how masks repeat, dropout, other
+// All options of an attention: how masks repeat, dropout, other
 // values, scales, heads, and edges of the masks.
 var variants = []attentionCase{
 	{name: "mask for all", q: "2x2x19x16", k: "2x2x35x16", mask: "19x35", back: true},
@@ -339,7 +338,7 @@ func TestAttentionDeep(t *testing.T) {
 	agrees(t, deep, 1)
 }
 
-// Every kernel through the real compiler: none may spill.
+// The CUDA compiler compiles every kernel without spills.
 func TestAttentionCompiles(t *testing.T) {
 	var cases []attentionCase
 	add := func(attributes, mask string, kinds ...string) {

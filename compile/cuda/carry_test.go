@@ -15,7 +15,7 @@ import (
 	"dmir/internal/need"
 )
 
-// record keeps each case for the device suite, if cases are to be kept.
+// record records each case for the device suite, if that is requested.
 func (c *collection) record(t *testing.T) bool {
 	t.Helper()
 	if _, _, ok := suite.Recording(); !ok {
@@ -29,7 +29,7 @@ func (c *collection) record(t *testing.T) bool {
 	return true
 }
 
-// keep keeps the collection of one case.
+// keep records the collection of one case.
 func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) {
 	t.Helper()
 	s := c.source(p, probes)
@@ -39,7 +39,7 @@ func (c *collection) keep(t *testing.T, p productCase, probes func(*artifact.Pro
 	suite.Record(t, 7, s)
 }
 
-// source is what a case for the device suite is made of.
+// source is the source of a case of the device suite.
 func (c *collection) source(p productCase, probes func(*artifact.Program) ([]suite.Probe, error)) suite.Source {
 	c.builder.finish()
 	for i := range c.out.Buffers { // all alive all the time
@@ -151,7 +151,7 @@ func TestEveryReduction(t *testing.T) {
 		}
 	}
 	if len(c.cases) < 4 {
-		t.Errorf("%d folds", len(c.cases))
+		t.Errorf("%d reductions", len(c.cases))
 	}
 	c.emulate(t)
 }
@@ -175,8 +175,8 @@ func (c *collection) takes(t *testing.T, p productCase) bool {
 	return ok
 }
 
-// probed are products of matrices of one tile, whose probes show where each
-// element of each operand lands.
+// probed are products of matrices of one tile, whose probes show where each element
+// of each operand is used.
 func probed(tile Config, elem, x, w, y string) productCase {
 	of := map[byte]int{'m': min(tile.BM, 256), 'n': tile.BN, 'k': tile.BN}
 	shape := func(letters string) string {
@@ -189,8 +189,8 @@ func probed(tile Config, elem, x, w, y string) productCase {
 	return p.of(elem, tile)
 }
 
-// Every order of the operands in every tile puts each element where it belongs.
-// The emulator runs a few; the device suite has them all.
+// Every order of the operands in every tile uses each element at its place. The
+// emulator runs a few; the device suite has them all.
 func TestProbes(t *testing.T) {
 	_, _, all := suite.Recording()
 	n := 0

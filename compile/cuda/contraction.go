@@ -337,7 +337,7 @@ func (r *results) write(t *text) error {
 	u, p := t.before, r.contraction
 	u.of(p.f.Main)
 	u.enter(closed, "struct %s", local("_Out"))
-	u.line("static constexpr int vector = %d, products = %d, folds = %d", r.vector, p.t.Products, len(r.reductions))
+	u.line("static constexpr int vector = %d, products = %d, reductions = %d", r.vector, p.t.Products, len(r.reductions))
 	u.declare(r.fields)
 	r.writeJoins(u)
 	sum := p.sumType()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Every order of the operands and the result, in sizes that fill no tile.
+// Every order of the operands and the result, with partial tiles.
 var orders = func() []productCase {
 	var out []productCase
 	for _, eq := range []string{"mk,nk->mn", "mk,kn->mn", "km,nk->mn", "km,kn->mn", "mk,nk->nm", "km,kn->nm"} {
@@ -45,7 +45,7 @@ var long = func() []productCase {
 	return out
 }()
 
-// What stands around a product, and how its letters group. Sizes are small and
+// Prologues and epilogues of a product, and how its letters group. Sizes are small and
 // mostly odd; the model chooses the tile.
 var groups = []productCase{
 	{
@@ -232,7 +232,7 @@ var reducing = []productCase{
 	},
 }
 
-// Element types that tensor cores do not take as they are, or not at all.
+// Element types that tensor cores support after a conversion, or not at all.
 var exactTypes = []productCase{
 	{
 		name: "both f8", args: "%x: tensor<24x40xf8E4M3FN>, %w: tensor<16x40xf8E5M2>",

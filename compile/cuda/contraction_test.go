@@ -53,7 +53,7 @@ type collection struct {
 	in   []*tensor.Tensor
 	want []*tensor.Tensor
 	deep []int64 // products in each element of each output
-	// The ops behind each output, each of which the reference rounds; its order in memory.
+	// The ops that compute each output, each of which the reference rounds; its order in memory.
 	steps []int
 	order [][]int
 	cases []productCase
@@ -102,7 +102,7 @@ func traffic(t *testing.T, p productCase, values, kinds string) (read, written i
 	return read, written
 }
 
-// placed is the tensor as it lies in memory where its type has an order.
+// placed is the tensor in the memory order of its type.
 func placed(x *tensor.Tensor, order []int, back bool) *tensor.Tensor {
 	if order == nil {
 		return x
@@ -135,7 +135,7 @@ func (c *collection) alloc(name string, elem types.Elem, shape []int64, kind art
 	return len(c.out.Buffers) - 1
 }
 
-// add compiles a case and computes what it should give.
+// add compiles a case and computes the expected results.
 func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	t.Helper()
 	c.cases = append(c.cases, p)
@@ -232,7 +232,7 @@ func (c *collection) add(t *testing.T, p productCase, reference bool) {
 	}
 }
 
-// choose takes the tile of a case for its contraction, and gives the length of its sums.
+// choose sets the tile of a case for its contraction, and returns the length of its sums.
 func (c *collection) choose(t *testing.T, f *kernel.Form, p productCase) int64 {
 	t.Helper()
 	tiled, err := f.Tiled()
@@ -288,7 +288,7 @@ func (c *collection) run(t *testing.T) error {
 	}
 	for i, s := range c.out.Steps {
 		if got := r.Steps[i]; s.Differs == "" && (got.Read != s.ReadBytes || got.Written != s.WrittenBytes) {
-			errs = append(errs, fmt.Errorf("%s: read %d and wrote %d bytes, the cost model says %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes))
+			errs = append(errs, fmt.Errorf("%s: read %d and wrote %d bytes, the cost model predicts %d and %d", s.Name, got.Read, got.Written, s.ReadBytes, s.WrittenBytes))
 		}
 	}
 	return errors.Join(errs...)
@@ -314,7 +314,7 @@ func tolerance(elem types.Elem, n int64) float64 {
 	return 0
 }
 
-// compile has real NVRTC compile all cases: no kernel may spill.
+// compile compiles all cases with NVRTC: no kernel may spill.
 func (c *collection) compile(t *testing.T, archs ...string) {
 	t.Helper()
 	c.builder.finish()
@@ -370,7 +370,7 @@ func TestContractionOrders(t *testing.T) {
 	c.emulate(t)
 }
 
-// Hopper's path: maps of every order, tiles that the product does not fill.
+// Hopper's path: tensor maps of every order, partial tiles.
 func TestContractionBulk(t *testing.T) {
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range orders {
@@ -456,8 +456,8 @@ func TestContractionAround(t *testing.T) {
 	}
 }
 
-// Every tile with every order of the operands through the real compiler:
-// registers and shared memory are reported, and none may spill.
+// The CUDA compiler compiles every tile with every order of the operands: registers
+// and shared memory are reported, and none may spill.
 func TestContractionCompiles(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
 		c := newCollection(targetOf(t, arch))
@@ -468,7 +468,7 @@ func TestContractionCompiles(t *testing.T) {
 			}
 			for j, tile := range mmaTiles {
 				if arch == "sm_90a" || odd && (i+j)%4 != 0 {
-					continue // one tile with loads element by element is like another
+					continue // tiles with loads element by element are alike
 				}
 				c.add(t, p.of("f16", tile), false)
 			}
@@ -501,8 +501,8 @@ func TestContractionTypes(t *testing.T) {
 	c.emulate(t)
 }
 
-// Mistakes in Hopper's main loop are seen: going on without a wait, giving a
-// slot back too early, reading an operand at other addresses than it lies at.
+// The emulator detects mistakes in Hopper's main loop: a missing wait, a slot freed
+// too early, an operand read at wrong addresses.
 func TestBulkIsChecked(t *testing.T) {
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},

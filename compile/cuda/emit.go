@@ -155,11 +155,11 @@ func (e *emitter) value(x *kernel.Expr) code {
 		n = e.guard(x)
 	case kernel.Reduce:
 		if x.Over != kernel.OwnLoop {
-			return e.fail("a fold (%s over %s) is read before it is complete", x.Kind, x.Over)
+			return e.fail("a reduction (%s over %s) is read before it is complete", x.Kind, x.Over)
 		}
 		n = e.loop(x)
 	case kernel.Part:
-		return e.fail("a part of a fold by a region is read outside of it")
+		return e.fail("a partial result of a reduction by a region is read outside of it")
 	default:
 		v := e.expression(x)
 		n = e.name("t")

@@ -10,8 +10,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// Only a kernel whose threads read of a value the elements at which they write
-// may write over it.
+// A kernel may overwrite a value only if each thread reads only the elements that it
+// writes.
 func TestOwnElement(t *testing.T) {
 	for _, c := range []struct {
 		name, body, out string

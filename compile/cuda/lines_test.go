@@ -31,7 +31,7 @@ const placed = `func.func @f(%x: tensor<64x128xf32>, %w: tensor<128x128xf32>, %b
 }
 `
 
-// compiled is the program as all passes leave it for an architecture.
+// compiled is the program after all passes for an architecture.
 func compiled(t *testing.T, text, arch string) *artifact.Program {
 	t.Helper()
 	p := program.Load(source.New("placed.dmir", text), program.Options{})
@@ -57,9 +57,9 @@ var (
 	entry    = regexp.MustCompile(`^\.visible \.entry (\w+)\(`)
 )
 
-// What profilers and debuggers read is the line table of the machine code: each
-// instruction of a kernel stands for a line that the kernel came from, or for
-// one of the prelude; and that of an op's own function for the op's line.
+// The line table of the machine code, which profilers and debuggers read, maps each
+// instruction of a kernel to a line that the kernel came from or to one of the
+// prelude, and those of an op's function to the op's line.
 func TestLineTable(t *testing.T) {
 	nvrtctest.Compiler(t)
 	p := compiled(t, placed, "sm_80")

@@ -18,7 +18,7 @@ var planned = []struct{ name, args, body, results string }{
 	{"columns of normalised rows", "%x: tensor<4096x1024xf32>", "%0 = dm.softmax %x : tensor<4096x1024xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<4096x1024xf32>) -> tensor<1024xf32>", "%1 : tensor<1024xf32>"},
 	{"more columns than registers hold", "%x: tensor<2048x32768xf32>", "%0 = dm.softmax %x : tensor<2048x32768xf32>\n%1 = dm.reduce add %0, dims = [0] : (tensor<2048x32768xf32>) -> tensor<32768xf32>", "%0, %1 : tensor<2048x32768xf32>, tensor<32768xf32>"},
 	{"a total of rows", "%x: tensor<4096x512xf32>", "%0 = dm.reduce add %x, dims = [1] : (tensor<4096x512xf32>) -> tensor<4096xf32>\n%2 = dm.sqrt %0 : tensor<4096xf32>\n%1 = dm.reduce max %2, dims = [0] : (tensor<4096xf32>) -> tensor<f32>", "%2, %1 : tensor<4096xf32>, tensor<f32>"},
-	{"folds behind a product", "%x: tensor<512x256xf16>, %w: tensor<256x384xf16>", "%0 = dm.matmul %x, %w : (tensor<512x256xf16>, tensor<256x384xf16>) -> tensor<512x384xf16>\n%1 = dm.reduce add %0, dims = [0] : (tensor<512x384xf16>) -> tensor<384xf16>", "%0, %1 : tensor<512x384xf16>, tensor<384xf16>"},
+	{"reductions of a product", "%x: tensor<512x256xf16>, %w: tensor<256x384xf16>", "%0 = dm.matmul %x, %w : (tensor<512x256xf16>, tensor<256x384xf16>) -> tensor<512x384xf16>\n%1 = dm.reduce add %0, dims = [0] : (tensor<512x384xf16>) -> tensor<384xf16>", "%0, %1 : tensor<512x384xf16>, tensor<384xf16>"},
 	{"a scan", "%x: tensor<64x700xf32>", "%1 = dm.cumsum %x, dim = 1, exclusive = true : tensor<64x700xf32>", "%1 : tensor<64x700xf32>"},
 	{"the greatest", "%x: tensor<64x700xf32>", "%1 = dm.argmax %x, dim = 1 : (tensor<64x700xf32>) -> tensor<64xi64>", "%1 : tensor<64xi64>"},
 	{"a rank", "%x: tensor<64x37xf32>", "%1 = dm.sort %x, dim = 1 : tensor<64x37xf32>", "%1 : tensor<64x37xf32>"},
@@ -36,8 +36,8 @@ func formed(t *testing.T, c productCase) *kernel.Form {
 	return f
 }
 
-// What a planner is told that the ops of a kernel write to memory and read again,
-// since they are in one kernel, is what the launches of its plan do.
+// The partial bytes that the fusion planner gets for a kernel are those that the
+// launches of its plan write and read again.
 func TestPartialBytes(t *testing.T) {
 	for _, c := range planned {
 		for _, arch := range []string{"sm_80", "sm_90a"} {

@@ -2,7 +2,7 @@ package cuda
 
 import "testing"
 
-// longRows are reductions over rows so few and long that blocks share them.
+// longRows are reductions over few long rows, which several blocks share.
 var longRows = []productCase{
 	{
 		name: "all", args: "%x: tensor<3x7001xf32>", out: "%y : tensor<f32>",
@@ -30,7 +30,7 @@ func TestLongRows(t *testing.T) {
 		c.add(t, p, true)
 	}
 	if n := len(c.out.Steps); n != 2*len(longRows) {
-		t.Errorf("%d steps for %d folds of rows that blocks share", n, len(longRows))
+		t.Errorf("%d steps for %d reductions of rows that several blocks share", n, len(longRows))
 	}
 	c.emulate(t)
 	c.compile(t, "sm_80", "sm_90a")

@@ -9,8 +9,8 @@ import (
 	"dmir/dialect/types"
 )
 
-// What the model chooses. Large products take large tiles; few tiles are cut
-// along k; thin ones take thin tiles.
+// The model's choices: large products use large tiles; few tiles are split along k;
+// thin products use thin tiles.
 func TestTileChoice(t *testing.T) {
 	for _, c := range []struct {
 		arch                     string
@@ -51,7 +51,7 @@ func TestTileChoice(t *testing.T) {
 	}
 }
 
-// Choices survive a file; what cannot compute a product is passed over.
+// Choices round-trip through a file; tiles that cannot compute a product are skipped.
 func TestChoices(t *testing.T) {
 	fn := module(t, orders[2].of("f16", Config{})).Funcs[0]
 	f, err := kernel.Of(fn.Body.Ops[:len(fn.Body.Ops)-1], fn.Body.Terminator().Operands)

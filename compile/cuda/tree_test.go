@@ -7,8 +7,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Statements in all styles as they are rendered, with the lines of the ops that
-// they stand for.
+// Rendered statements in all styles, with the lines of their ops.
 func TestPrinter(t *testing.T) {
 	const i, x, y ident = "i", "x", "y"
 	at := func(line int) *ir.Op { return &ir.Op{Span: source.Span{Start: line, End: line + 1}} }
@@ -24,7 +23,7 @@ func TestPrinter(t *testing.T) {
 	u.oneLine(cpp("return"), "if (%s)", cpp("%s %% %d == 0", i, 2))
 	u.leave()
 	u.enter(block, "if (%s)", y)
-	u.lineOf(&ir.Op{}, "f()") // it stands for no line of its own
+	u.lineOf(&ir.Op{}, "f()") // its op has no line
 	u.leave()
 	u.enter(elseBlock, "else")
 	u.lineOf(at(2), "g()")

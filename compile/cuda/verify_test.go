@@ -66,7 +66,7 @@ func TestUndefined(t *testing.T) {
 	}
 }
 
-// The parameters that a kernel reads are those that its plan gives it.
+// A kernel reads exactly the parameters in its plan.
 func TestTextFollowsPlan(t *testing.T) {
 	const x, y, z ident = "x", "y", "z"
 	l := &launch{params: []param{{name: x}, {name: y, idle: true}, {name: z}}, write: func(t *text) error {

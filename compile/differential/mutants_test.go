@@ -45,7 +45,7 @@ var mutants = []mutant{
 	{name: "a window has too few rows", program: "window", at: `k2 < 3`, with: "k2 < 2"},
 	{name: "a rank is taken among too few", program: "sort", at: `j < 37`, with: "j < 36"},
 	{name: "a total leaves a row out", program: "cross_entropy", at: `p < 9`, with: "p < 8"},
-	{name: "a fold behind a product leaves a part out", program: "matmul_f16", at: `p < 4`, with: "p < 3"},
+	{name: "a reduction after a product leaves a part out", program: "matmul_f16", at: `p < 4`, with: "p < 3"},
 	{name: "a product leaves the end of its sum out", program: "matmul_f32", at: `dm::Shape<1, 70, 66, 40`, with: "dm::Shape<1, 70, 66, 36"},
 	{name: "an attention leaves keys out", program: "attention", at: `keys = 40`, with: "keys = 39"},
 	{name: "the other mask in an attention", program: "attention", at: `causal = true`, with: "causal = false"},

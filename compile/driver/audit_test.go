@@ -19,8 +19,8 @@ var overBudget = map[string]string{
 	"llama_layer_train": "the same",
 }
 
-// withinBudget holds the machine code of an example to what kernels bound by
-// memory may issue; small ones are not.
+// withinBudget checks that the kernels of an example that are bound by memory issue
+// no more instructions than their time allows; small kernels are skipped.
 func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, m *machine.Machine) {
 	t.Helper()
 	if _, err := nvrtc.Disassembler(); err != nil {
@@ -43,11 +43,11 @@ func withinBudget(t *testing.T, name string, p *artifact.Program, cubin []byte, 
 		if !rows || !a.Memory || a.Bytes < 1<<20 || a.Share <= 1 {
 			continue
 		}
-		said := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Name, a.PerByte, 100*a.Share, audit.Target)
+		finding := fmt.Sprintf("%s issues %.2f slots for each byte, %.0f %% of what there are: it cannot reach %g of the bandwidth", a.Name, a.PerByte, 100*a.Share, audit.Target)
 		if why := overBudget[name]; why != "" {
-			t.Logf("%s; %s", said, why)
+			t.Logf("%s; %s", finding, why)
 		} else {
-			t.Error(said)
+			t.Error(finding)
 		}
 	}
 }

@@ -151,7 +151,7 @@ func iteration(t *testing.T) string {
 }
 
 // Loops and branches compute on the device what they do in the reference, and
-// each step moves in each run what the cost model says.
+// each step moves in each run what the cost model predicts.
 func TestControl(t *testing.T) {
 	needEmulator(t)
 	texts := map[string]string{"iteration": iteration(t)}
@@ -168,7 +168,7 @@ func TestControl(t *testing.T) {
 			for i, k := range got.Kernels {
 				s := &built.Steps[i]
 				if s.Differs == "" && s.ReadBytes+s.WrittenBytes > 0 && (k.CountedReadBytes != s.ReadBytes*k.Runs || k.CountedWrittenBytes != s.WrittenBytes*k.Runs) {
-					t.Errorf("%s: %d bytes read and %d written in %d runs; the model says %d and %d for each", s.Name, k.CountedReadBytes, k.CountedWrittenBytes, k.Runs, s.ReadBytes, s.WrittenBytes)
+					t.Errorf("%s: %d bytes read and %d written in %d runs; the model predicts %d and %d for each", s.Name, k.CountedReadBytes, k.CountedWrittenBytes, k.Runs, s.ReadBytes, s.WrittenBytes)
 				}
 			}
 		})

@@ -28,8 +28,8 @@ func (blank) Run(_ context.Context, p *artifact.Program, _ [][]byte, _ device.Op
 	return res, nil
 }
 
-// A compiled program that loads can be given arguments and read results from,
-// whatever its file says.
+// A compiled program that loads accepts arguments and returns results, whatever is
+// in its file.
 func TestHostileArtifacts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	viewed := artifacttest.Program()

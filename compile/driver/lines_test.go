@@ -27,7 +27,7 @@ func TestLinesOfKernels(t *testing.T) {
 			}
 			text := strings.Split(built.Source, "\n")
 			for _, k := range built.Kernels {
-				said := ""
+				last := ""
 				for n, line := range text[k.First-1 : k.Last] {
 					d := lineDirective.FindStringSubmatch(line)
 					switch {
@@ -37,10 +37,10 @@ func TestLinesOfKernels(t *testing.T) {
 						t.Errorf("%s, %s: it begins without a line", path, k.Name)
 					case d == nil:
 						continue
-					case line == said:
-						t.Errorf("%s, %s: line %s is said twice", path, k.Name, d[1])
+					case line == last:
+						t.Errorf("%s, %s: line %s stands twice", path, k.Name, d[1])
 					}
-					said = line
+					last = line
 					if at, _ := strconv.Atoi(d[1]); !slices.Contains(k.Lines, at) || d[2] != path {
 						t.Errorf("%s, %s: stands for %s:%d; it came from %v", path, k.Name, d[2], at, k.Lines)
 					}

@@ -22,6 +22,19 @@ type Tuned struct {
 // tuneRanks is the number of candidates measured for each contraction.
 const tuneRanks = 6
 
+// TuneDevice returns the device of this machine that Tune measures code for arch
+// on: the first of the target's that does not only check programs.
+func TuneDevice(arch string) (device.Device, error) {
+	to := target.For(arch)
+	for _, k := range to.Devices() {
+		if !k.Checks {
+			d, _, err := device.Find(k.Name)
+			return d, err
+		}
+	}
+	return nil, fmt.Errorf("target %s has no device that measures times", to.Name())
+}
+
 // Tune measures the first candidates for the tile of every contraction of the
 // job's function on d, all contractions at a time, and stores the fastest in
 // file, where later builds for d's architecture find them; "" is the user's.

@@ -35,12 +35,12 @@ var moves = map[string]string{
 	"scatter_live_donated.kv": "y 136 128",
 }
 
-// exact are functions whose data let all that is predicted be moved, though a
-// step says that data decide.
+// exact are functions that move exactly what is predicted with these data, though a
+// step states that it depends on data.
 var exact = map[string]bool{"scatter_in_place.apart": true, "kv_loop.donated": true, "kv_loop.kept": true, "update_in_place.donated": true}
 
 // Updates compute what the reference does, in place and as copies, and move
-// what the cost model says.
+// what the cost model predicts.
 func TestUpdates(t *testing.T) {
 	needEmulator(t)
 	for _, path := range files(t, "../../testdata/counted/*.dmir") {
@@ -56,14 +56,14 @@ func TestUpdates(t *testing.T) {
 					if err := built.Check(); err != nil {
 						t.Error(err)
 					}
-					said := map[string]bool{}
+					predicted := map[string]bool{}
 					for i, k := range got.Kernels {
 						s := &built.Steps[i]
-						said[fmt.Sprintf("%s %d %d", s.Name, s.ReadBytes, s.WrittenBytes)] = true
+						predicted[fmt.Sprintf("%s %d %d", s.Name, s.ReadBytes, s.WrittenBytes)] = true
 						more := k.CountedReadBytes > k.ReadBytes || k.CountedWrittenBytes > k.WrittenBytes
 						less := k.CountedReadBytes < k.ReadBytes || k.CountedWrittenBytes < k.WrittenBytes
 						if more || less && (k.Differs == "" || exact[name]) {
-							t.Errorf("%s (%s): %d bytes read and %d written in %d runs, the model says %d and %d", s.Name, k.Class, k.CountedReadBytes, k.CountedWrittenBytes, k.Runs, k.ReadBytes, k.WrittenBytes)
+							t.Errorf("%s (%s): %d bytes read and %d written in %d runs, the model predicts %d and %d", s.Name, k.Class, k.CountedReadBytes, k.CountedWrittenBytes, k.Runs, k.ReadBytes, k.WrittenBytes)
 						}
 					}
 					want, known := moves[name]
@@ -71,8 +71,8 @@ func TestUpdates(t *testing.T) {
 						t.Error("it is in no table")
 					}
 					for _, step := range strings.Split(want, ", ") {
-						if step != "" && !said[step] {
-							t.Errorf("no step is predicted as %q; there are %v", step, slices.Sorted(maps.Keys(said)))
+						if step != "" && !predicted[step] {
+							t.Errorf("no step is predicted as %q; there are %v", step, slices.Sorted(maps.Keys(predicted)))
 						}
 					}
 				})

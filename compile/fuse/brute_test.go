@@ -306,7 +306,7 @@ func TestBruteForce(t *testing.T) {
 			}
 			var found price
 			if found, _ = g.localSearch(2000); found.less(want) {
-				t.Errorf("%d ops, seed %d: the local search says %v, the best is %v", c.ops, seed, found, want)
+				t.Errorf("%d ops, seed %d: the local search finds %v, the best is %v", c.ops, seed, found, want)
 			}
 		}
 		if compared < c.graphs/4 {

@@ -208,7 +208,7 @@ func (g *graph) value(v *ir.Value, size int64, def int) int {
 // capture.
 func (g *graph) operands(n *node, flow *cost.Flow) error {
 	partial := flow.Reads(n.op)
-	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Sound(n.op)
+	traffic := op.Of(n.op) != nil && op.Of(n.op).Traffic != nil && op.Valid(n.op)
 	add := func(v *ir.Value, bytes int64) error {
 		v = g.source(v)
 		if g.isConstant(v) {

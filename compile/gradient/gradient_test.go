@@ -341,9 +341,9 @@ func TestHalf(t *testing.T) {
 func TestErrors(t *testing.T) {
 	loop := named("loops that no gradient flows through")
 	cases := []struct {
-		name, text string
-		opts       gradient.Options
-		code, says string
+		name, text    string
+		opts          gradient.Options
+		code, message string
 	}{
 		{"a loop", strings.Replace(loop, "%zero, %c :", "%zero, %s :", 1), gradient.Options{Seeded: true}, "DM811", "line 4: dm.while has no derivative"},
 		{"a region", `func.func @f(%x: tensor<3xf64>, %init: tensor<f64>) -> tensor<f64> {
@@ -369,13 +369,13 @@ func TestErrors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.name == "a loop" { // that the argument goes into
 				c.text = strings.Replace(c.text, "  %zero =", "  %s = dm.reduce add %x : (tensor<2xf64>) -> tensor<f64>\n  %zero =", 1)
-				c.says = "line 5: dm.while has no derivative"
+				c.message = "line 5: dm.while has no derivative"
 			}
 			m := read(t, c.text)
 			_, err := gradient.Function(m, m.Funcs[0], c.opts)
 			var e *autodiff.Error
-			if !errors.As(err, &e) || e.Code != c.code || !strings.Contains(err.Error(), c.says) {
-				t.Fatalf("%v; want %s: %s", err, c.code, c.says)
+			if !errors.As(err, &e) || e.Code != c.code || !strings.Contains(err.Error(), c.message) {
+				t.Fatalf("%v; want %s: %s", err, c.code, c.message)
 			}
 			if d := e.Diagnostic(); d.Help == "" || d.Name == "" || d.Span.Len() == 0 {
 				t.Errorf("the diagnostic is incomplete: %+v", d)

@@ -116,8 +116,8 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// Whatever a program is written like, its gradient is a program again, of the
-// arguments' types, that runs; or what is in the way is said.
+// The gradient of a random program is a program that runs, with results of the
+// arguments' types; or the pass reports why there is none.
 func TestMessyPrograms(t *testing.T) {
 	done, refused := 0, 0
 	for seed := range uint64(120) {

@@ -100,7 +100,7 @@ func (x *inliner) callee(o *ir.Op, stack []*ir.Func) (*ir.Func, error) {
 		return nil, pass.Errorf(o, "DM803", "the call does not match the signature of @%s", name)
 	case x.grown[stack[0]] > mostOps:
 		e := pass.Errorf(o, "DM803", "@%s grows to more than %d ops, those of the functions that it calls included", stack[0].Name, mostOps)
-		e.Help = "call less, or repeat with dm.while"
+		e.Help = "call fewer functions, or use a loop (dm.while)"
 		return nil, e
 	}
 	return f, nil

@@ -81,7 +81,7 @@ func (c *call) expected() (*types.Dense, error) {
 func constantLike(v *types.Dense) (*tensor.Tensor, error) {
 	shape, bad := shapeOf(v.Type, nil)
 	if bad != nil {
-		return nil, fmt.Errorf("the expected value has an open size %s", bad)
+		return nil, fmt.Errorf("the expected value has the symbolic size %s", bad)
 	}
 	if _, ok := tensor.Count(shape); !ok {
 		return nil, fmt.Errorf("%s is too large", v.Type)

@@ -135,7 +135,7 @@ func (f *Form) Verify() error {
 		}
 		for _, y := range x.RowReductions() {
 			if !complete[y] {
-				return fmt.Errorf("%s reads a fold (%s over %s) before it is complete", what, y.Kind, y.Over)
+				return fmt.Errorf("%s reads a reduction (%s over %s) before it is complete", what, y.Kind, y.Over)
 			}
 		}
 		return nil
@@ -143,9 +143,9 @@ func (f *Form) Verify() error {
 	bodies := func(reductions []*Expr, over Over) error {
 		for _, x := range reductions {
 			if x.Over != over {
-				return fmt.Errorf("a fold over %s stands among those over %s", x.Over, over)
+				return fmt.Errorf("a reduction over %s is listed among those over %s", x.Over, over)
 			}
-			if err := check(x.Args[0], bodyOf[over], fmt.Sprintf("what a fold (%s over %s) joins", x.Kind, over)); err != nil {
+			if err := check(x.Args[0], bodyOf[over], fmt.Sprintf("the operand of a reduction (%s over %s)", x.Kind, over)); err != nil {
 				return err
 			}
 		}
@@ -212,7 +212,7 @@ func (f *Form) verifyElements() error {
 			return fmt.Errorf("%s reads the variable %s, which has no value for each of its elements", o.Value.Name, a.Name)
 		}
 		if len(o.X.RowReductions()) > 0 {
-			return fmt.Errorf("%s reads a fold over rows, of which its kernel has none", o.Value.Name)
+			return fmt.Errorf("%s reads a reduction over rows, but its kernel has no rows", o.Value.Name)
 		}
 		places := o.At.free()
 		for _, c := range o.If {

@@ -86,7 +86,7 @@ func TestVerify(t *testing.T) {
 		{"one pass for two", func(f *Form) { f.Nest.Passes = [][]*Expr{append(f.Nest.Passes[0], f.Nest.Passes[1]...)} }, "before it is complete"},
 		{"a pass lost", func(f *Form) { f.Nest.Passes = f.Nest.Passes[1:] }, "before it is complete"},
 		{"sums of columns lost", func(f *Form) { f.Nest.Columns = nil }, "before it is complete"},
-		{"a fold of columns as one along the row", func(f *Form) { f.Nest.Passes[0] = append(f.Nest.Passes[0], f.Nest.Columns[0]) }, "stands among"},
+		{"a reduction of columns as one along the row", func(f *Form) { f.Nest.Passes[0] = append(f.Nest.Passes[0], f.Nest.Columns[0]) }, "is listed among"},
 		{"sums of columns stored for each element", func(f *Form) { f.Outs[1].Level = PerElement }, "before it is complete"},
 		{"elements stored for each row", func(f *Form) { f.Outs[0].Level = PerRow }, "no value for each row"},
 		{"a place of another level", func(f *Form) { f.Outs[1].At = f.Outs[0].At }, "no value for each column"},

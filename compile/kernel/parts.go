@@ -103,7 +103,7 @@ func (f *Form) Overlaps(split bool) bool {
 // are views of and the bytes read.
 func (f *Form) parts(visit func(o *ir.Op, from *ir.Value, read dim.Dim)) {
 	for _, o := range f.Ops {
-		if op.Of(o).Traffic == nil || !op.Sound(o) || op.IsView(o) {
+		if op.Of(o).Traffic == nil || !op.Valid(o) || op.IsView(o) {
 			continue
 		}
 		read, _ := op.TrafficOf(o, true)

@@ -45,22 +45,22 @@ func TestTiled(t *testing.T) {
 		name, body, results      string
 		batch, rows, cols, depth int64
 		products                 int
-		folded                   bool
+		reduces                  bool
 		err                      string
 	}{
 		{"heads in", `%y = dm.einsum "bhlp,nhp->bln" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>`, "%y : tensor<2x8x24xf16>", 1, 16, 24, 48, 1, false, ""},
 		{"the other way round", `%y = dm.einsum "bhlp,nhp->nbl" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<24x2x8xf16>`, "%y : tensor<24x2x8xf16>", 1, 24, 16, 48, 1, false, ""},
 		{"a batch", `%y = dm.einsum "bhlp,nhp->hbln" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<3x2x8x24xf16>`, "%y : tensor<3x2x8x24xf16>", 3, 16, 24, 16, 1, false, ""},
 		{
-			"folded rows", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<2x8x24xf16>) -> tensor<24xf16>",
+			"reduced rows", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<2x8x24xf16>) -> tensor<24xf16>",
 			"%y, %0 : tensor<2x8x24xf16>, tensor<24xf16>", 1, 16, 24, 48, 1, true, "",
 		},
 		{
-			"some of the rows folded", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [1] : (tensor<2x8x24xf16>) -> tensor<2x24xf16>",
+			"some of the rows reduced", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [1] : (tensor<2x8x24xf16>) -> tensor<2x24xf16>",
 			"%y, %0 : tensor<2x8x24xf16>, tensor<2x24xf16>", 0, 0, 0, 0, 0, false, "%0 reduces neither all rows nor all columns of the contraction",
 		},
 		{
-			"only a fold", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<2x8x24xf16>) -> tensor<24xf16>",
+			"only a reduction", "%y = dm.einsum \"bhlp,nhp->bln\" %x, %w : (tensor<2x3x8x16xf16>, tensor<24x3x16xf16>) -> tensor<2x8x24xf16>\n%0 = dm.reduce %y, kind = add, dims = [0, 1] : (tensor<2x8x24xf16>) -> tensor<24xf16>",
 			"%0 : tensor<24xf16>", 0, 0, 0, 0, 0, false, "the kernel only reduces the contraction's elements",
 		},
 	} {
@@ -81,8 +81,8 @@ func TestTiled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g.Batch != c.batch || g.Rows != c.rows || g.Cols != c.cols || g.Depth != c.depth || g.Products != c.products || g.Reduces != c.folded {
-				t.Errorf("%d×%d×%d×%d, %d products, folded %t", g.Batch, g.Rows, g.Cols, g.Depth, g.Products, g.Reduces)
+			if g.Batch != c.batch || g.Rows != c.rows || g.Cols != c.cols || g.Depth != c.depth || g.Products != c.products || g.Reduces != c.reduces {
+				t.Errorf("%d×%d×%d×%d, %d products, reduces %t", g.Batch, g.Rows, g.Cols, g.Depth, g.Products, g.Reduces)
 			}
 		})
 	}

@@ -41,8 +41,8 @@ func before() []pass.Pass {
 	return []pass.Pass{inline.Pass(), bind.Pass(), gradient.Pass(), simplify.Pass()}
 }
 
-// chosen runs the pass and holds it to what it says: the function's predicted
-// time changes by what was found, a second run finds nothing, the results stay.
+// chosen runs the pass and verifies its report: the function's predicted time
+// changes by the reported saving, a second run finds nothing, the results stay.
 func chosen(t *testing.T, text, fn string) *Figures {
 	t.Helper()
 	u := passtest.Unit(t, text, fn, nil)

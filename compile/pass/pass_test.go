@@ -3,6 +3,7 @@ package pass_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +24,8 @@ func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 `
 
-// A pass that leaves nonsense behind is a fault of the compiler, said as one
-// with the pass and the op.
+// An invalid function after a pass is reported as a fault of the compiler that
+// names the pass and the op.
 func TestRunCatchesBrokenPasses(t *testing.T) {
 	ops := func(u *pass.Unit) []*ir.Op { return u.Func.Body.Ops }
 	for name, c := range map[string]struct {
@@ -32,7 +33,7 @@ func TestRunCatchesBrokenPasses(t *testing.T) {
 		want string
 	}{
 		"type":   {func(u *pass.Unit) error { ops(u)[0].Results[0].Type = &types.Tensor{Elem: types.F16}; return nil }, "after the pass type: "},
-		"order":  {func(u *pass.Unit) error { ir.MoveBefore(ops(u)[1], ops(u)[0]); return nil }, "dm.add uses a value that is not defined before it"},
+		"order":  {func(u *pass.Unit) error { slices.Reverse(ops(u)[:2]); return nil }, "dm.add uses a value that is not defined before it"},
 		"uses":   {func(u *pass.Unit) error { ops(u)[1].Operands[0] = u.Func.Args[0]; return nil }, "wrongly listed among the users of %a"},
 		"hidden": {func(u *pass.Unit) error { u.Func.Args[1].Uses = nil; return nil }, "missing among the users of %y"},
 		"end":    {func(u *pass.Unit) error { ir.Erase(ops(u)[2]); return nil }, "does not end in return"},
@@ -45,7 +46,7 @@ func TestRunCatchesBrokenPasses(t *testing.T) {
 			err := pass.Run(u, []pass.Pass{{Name: name, Run: c.run}}, nil)
 			var e *pass.Error
 			if !errors.As(err, &e) || !strings.Contains(e.Msg, c.want) {
-				t.Fatalf("said %v, want %q", err, c.want)
+				t.Fatalf("error %v, want %q", err, c.want)
 			}
 			if d := e.Diagnostic(); d.Name == "" || d.Help == "" {
 				t.Errorf("the diagnostic %s has no name or no help", d.Code)

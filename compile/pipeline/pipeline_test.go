@@ -41,7 +41,7 @@ func TestStages(t *testing.T) {
 					passtest.Same(t, wide, found, u.Func.Name, nil, 256)
 				}
 				if again := passtest.Text(t, passtest.Unit(t, after, u.Func.Name, nil)); again != after {
-					t.Errorf("after %s the text does not say all", s.Pass.Name)
+					t.Errorf("after %s the text does not hold everything", s.Pass.Name)
 				}
 				passtest.Same(t, want, after, u.Func.Name, nil, 256)
 				return nil
@@ -92,7 +92,7 @@ func TestControlStages(t *testing.T) {
 	err := pass.Run(u, pipeline.For(nil), func(s pass.Stage) error {
 		after = passtest.Text(t, u)
 		if again := passtest.Text(t, passtest.Unit(t, after, "f", nil)); again != after {
-			t.Errorf("after %s the text does not say all", s.Pass.Name)
+			t.Errorf("after %s the text does not hold everything", s.Pass.Name)
 		}
 		passtest.Same(t, text, after, "f", nil, 64)
 		return nil

@@ -17,8 +17,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// Plans of the examples are sound, take at most 1 % more than any plan needs,
-// and no less than what the cost of the text says is live.
+// Plans of the examples are valid, need at most 1 % more memory than any plan, and
+// no less than the live bytes in the cost of the text.
 func TestExamples(t *testing.T) {
 	paths, _ := filepath.Glob("../../examples/*.dmir")
 	small, _ := filepath.Glob("../../testdata/programs/*.dmir")

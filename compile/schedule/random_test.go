@@ -96,8 +96,8 @@ func live(t testing.TB, u *pass.Unit) int64 {
 }
 
 // Schedules of random programs are sound, also as text, compute the same bits,
-// and hold no more than the order of the text did, nor the workspace less than
-// the cost of the new text says.
+// and hold no more than the order of the text did, and the workspace is
+// no smaller than the peak in the cost of the new text.
 func TestRandomPrograms(t *testing.T) {
 	lower, spread := 0, 0
 	for seed := range uint64(150) {

@@ -12,9 +12,9 @@ import (
 
 // Attention is the pass that finds attentions that are written out, in the
 // function and in those that it takes gradients of, whose calls are inlined for
-// that, and says them as dm.attention: neither they nor their gradients, for which it runs before
-// reverse mode, then have the matrix of scores in memory. fits says whether code
-// can be made for a dm.attention and its gradient.
+// that, and replaces them by dm.attention: neither they nor their gradients, for which it runs before
+// reverse mode, then have the matrix of scores in memory. fits reports whether
+// code can be generated for a dm.attention and its gradient.
 //
 // Unlike the rules of simplify this may change how half precision is rounded:
 // dm.attention rounds once, where the ops written out round every step.
@@ -30,7 +30,7 @@ func Attention(fits func(u *pass.Unit, o *ir.Op) bool) pass.Pass {
 					g := *u
 					g.Func = f
 					if inline.Pass().Run(&g) != nil {
-						continue // reverse mode says what is wrong with it
+						continue // reverse mode reports the error
 					}
 				}
 				if err := attentions(u, f, fits); err != nil {

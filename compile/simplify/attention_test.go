@@ -39,7 +39,7 @@ func TestSpellings(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s.says != "" || strings.Contains(s.name, "default") {
+				if s.attributes != "" || strings.Contains(s.name, "default") {
 					line := lineWith(after, "dm.attention")
 					if line == "" || strings.Contains(after, "softmax") || strings.Contains(after, "dm.exp") {
 						t.Fatalf("not found: %s\n%s", reasons(t, text), after)
@@ -48,8 +48,8 @@ func TestSpellings(t *testing.T) {
 					for strings.HasPrefix(attrs, "%") {
 						_, attrs, _ = strings.Cut(attrs, ", ")
 					}
-					if attrs != s.says {
-						t.Errorf("found with %q, want %q", attrs, s.says)
+					if attrs != s.attributes {
+						t.Errorf("found with %q, want %q", attrs, s.attributes)
 					}
 				} else if strings.Contains(after, "dm.attention") {
 					t.Fatalf("found what is none:\n%s", after)
@@ -81,8 +81,8 @@ func TestDoubledValuesEnd(t *testing.T) {
 	}
 }
 
-// What the registry says dm.attention stands for is found again, with the same
-// attributes; an expansion has one spelling for what operands and attributes it has.
+// The expansion of dm.attention is matched again, with the same attributes; an
+// expansion has one spelling for each choice of operands and attributes.
 func TestExpansionsAreFound(t *testing.T) {
 	for _, c := range []struct{ name, q, k, v, mask, attrs string }{
 		{name: "no heads", q: "5x8", k: "7x8", v: "7x4", attrs: ""},
@@ -150,7 +150,7 @@ func reasons(t *testing.T, text string) string {
 func TestSpellingsBackward(t *testing.T) {
 	slack := map[string]float64{"f64": 256, "f32": 256, "f16": 16}
 	for _, s := range spellings {
-		if s.says == "" {
+		if s.attributes == "" {
 			continue
 		}
 		for _, elem := range []string{"f64", "f32", "f16"} {

@@ -173,8 +173,8 @@ type splitting map[string]struct {
 	sizes   []dim.Dim
 }
 
-// splitOf says how the letters of term split where its tensor, of the merged
-// shape, is seen in a shape with more dimensions.
+// splitOf returns how the letters of term split where its tensor, of the merged
+// shape, is viewed in a shape with more dimensions.
 func splitOf(e *op.Equation, term string, merged, parted *types.Tensor) (splitting, bool) {
 	from, ok := sizes(merged)
 	to, ok2 := sizes(parted)

@@ -82,7 +82,7 @@ func (r *rewriter) sharing(o *ir.Op, shared int) []side {
 	return group
 }
 
-// aligned says the letters of u as the first einsum has them: those of the
+// aligned renames the letters of u to those of the first einsum: those of the
 // shared tensor by their place in it, the others by their place in the output.
 func aligned(u *ir.Op, own int, common, term, output, names string, first side) (side, bool) {
 	if len(common) != len(names) || len(output) != len(first.output) || len(term) != len(first.term) {

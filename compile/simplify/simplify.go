@@ -1,6 +1,6 @@
 // Package simplify rewrites a function into one that computes the same with
 // less: dead code, common subexpressions, constants, algebra, movement that
-// cancels, transposes said in contractions, contractions that share an operand.
+// cancels, transposes expressed in contractions, contractions that share an operand.
 // Each rewrite is a small function in one table (Rules); they are applied until
 // none does anything.
 //
@@ -110,7 +110,7 @@ func Run(u *pass.Unit, rules []Rule) error {
 }
 
 // block applies the rules to every op of b and of the regions in it. What they
-// build is looked at in the next round.
+// build is visited in the next round.
 func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 	changed := false
 	for _, o := range slices.Clone(b.Ops) {

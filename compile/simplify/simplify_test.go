@@ -50,8 +50,8 @@ func TestRandomPrograms(t *testing.T) {
 	t.Logf("%d programs: %d ops became %d", *programs, before, after)
 }
 
-// Each rule does what its name says in one of the archives: without it, at
-// least one of them comes out otherwise.
+// Each rule has an effect in one of the archives: without it, the result of at
+// least one differs.
 func TestEveryRuleIsShown(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -6,15 +6,15 @@ import (
 
 // spelling is one way to write an attention. In the lines, E is the element
 // type, !q and !k are queries, keys and values [2, 3, 5|7, 8], !s the scores
-// [2, 3, 5, 7], !y the result; unless types says otherwise.
+// [2, 3, 5, 7], !y the result; unless types differ.
 type spelling struct {
-	name  string
-	types string // further aliases, or these in place of the usual ones
-	args  string // beside %q, %k and %v; in place of them where they begin with "= "
-	lines string // the last one defines %y
-	says  string // the attributes of the dm.attention
-	back  string // results of the function beside %y
-	why   string // why there is no attention: part of the reason
+	name       string
+	types      string // further aliases, or these in place of the usual ones
+	args       string // beside %q, %k and %v; in place of them where they begin with "= "
+	lines      string // the last one defines %y
+	attributes string // the attributes of the dm.attention
+	back       string // results of the function beside %y
+	why        string // why there is no attention: part of the reason
 }
 
 const usual = `!q = tensor<2x3x5x8xE>
@@ -37,32 +37,32 @@ func scaled(c string) string {
 }
 
 var spellings = []spelling{
-	{name: "bare", lines: product + soft + values, says: "scale = 1.0"},
-	{name: "a scale on the scores", lines: scaled("0.25") + soft + values, says: "scale = 0.25"},
+	{name: "bare", lines: product + soft + values, attributes: "scale = 1.0"},
+	{name: "a scale on the scores", lines: scaled("0.25") + soft + values, attributes: "scale = 0.25"},
 	{name: "the scale that is the default", types: strings.ReplaceAll(usual, "x8xE", "x16xE"), lines: scaled("0.25") + soft + values},
 	{name: "divided", lines: `%u = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 %c = dm.constant dense<4.0> : !s
 %s = dm.div %u, %c : !s
 ` + soft + `%y = dm.matmul %p, %v : (!s, !k) -> !y
-`, says: "scale = 0.25"},
+`, attributes: "scale = 0.25"},
 	{name: "divided by a root", lines: product + `%n = dm.constant dense<16> : tensor<i32>
 %n1 = dm.convert %n : (tensor<i32>) -> tensor<E>
 %n2 = dm.sqrt %n1 : tensor<E>
 %n3 = dm.broadcast %n2 : (tensor<E>) -> !s
 %s1 = dm.div %s, %n3 : !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "scales on queries and keys", lines: `%c = dm.constant dense<0.5> : tensor<E>
 %q1 = dm.mul %c, %q : (tensor<E>, !q) -> !q
 %k1 = dm.mul %k, %c : (!k, tensor<E>) -> !k
 %s = dm.einsum "bhqd,bhkd->bhqk" %q1, %k1 : (!q, !k) -> !s
-` + soft + values, says: "scale = 0.25"},
+` + soft + values, attributes: "scale = 0.25"},
 	{name: "the softmax written out", lines: scaled("0.25") + `%m = dm.reduce max %s, dims = [3], keep_dims = true : (!s) -> !one
 %l = dm.sub %s, %m : (!s, !one) -> !s
 %e = dm.exp %l : !s
 %n = dm.reduce add %e, dims = [3], keep_dims = true : (!s) -> !one
 %p = dm.div %e, %n : (!s, !one) -> !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "as StableHLO has it", lines: `%s = dm.einsum "bhqd,bhkd->bhqk" %q, %k : (!q, !k) -> !s
 %m0 = dm.reduce max %s, dims = [3] : (!s) -> !row
 %least = dm.constant dense<INF> : tensor<E>
@@ -76,40 +76,40 @@ var spellings = []spelling{
 %n1 = dm.reshape %n0 : (!row) -> !one
 %n2 = dm.broadcast %n1 : (!one) -> !s
 %p = dm.div %e, %n2 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "times the inverse, without the maximum", lines: scaled("0.25") + `%e = dm.exp %s : !s
 %n = dm.reduce add %e, dims = [-1], keep_dims = true : (!s) -> !one
 %unit = dm.constant dense<1.0> : tensor<E>
 %i = dm.div %unit, %n : (tensor<E>, !one) -> !one
 %p = dm.mul %e, %i : (!s, !one) -> !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "divided behind the values", lines: scaled("0.25") + `%m = dm.reduce max %s, dims = [3], keep_dims = true : (!s) -> !one
 %l = dm.sub %s, %m : (!s, !one) -> !s
 %e = dm.exp %l : !s
 %n = dm.reduce add %e, dims = [3], keep_dims = true : (!s) -> !one
 %o = dm.einsum "bhqk,bhkd->bhqd" %e, %v : (!s, !k) -> !y
 %y = dm.div %o, %n : (!y, !one) -> !y
-`, says: "scale = 0.25"},
+`, attributes: "scale = 0.25"},
 	{name: "divided behind the values, in another order", types: usual + "!t = tensor<2x5x3x8xE>\n!r = tensor<2x5x3x1xE>\n", lines: scaled("0.125") + `%e = dm.exp %s : !s
 %n0 = dm.reduce add %e, dims = [3], keep_dims = true : (!s) -> !one
 %n = dm.transpose %n0, dims = [0, 2, 1, 3] : (!one) -> !r
 %o = dm.einsum "bhqk,bhkd->bqhd" %e, %v : (!s, !k) -> !t
 %y0 = dm.div %o, %n : (!t, !r) -> !t
 %y = dm.transpose %y0, dims = [0, 2, 1, 3] : (!t) -> !y
-`, says: "scale = 0.125"},
+`, attributes: "scale = 0.125"},
 	{name: "sums in f64", types: usual + "!w = tensor<2x3x5x7xf64>\n!w1 = tensor<2x3x5x1xf64>\n", lines: scaled("0.25") + `%e = dm.exp %s : !s
 %e1 = dm.convert %e : (!s) -> !w
 %n1 = dm.reduce add %e1, dims = [3], keep_dims = true : (!w) -> !w1
 %n = dm.convert %n1 : (!w1) -> !one
 %p = dm.div %e, %n : (!s, !one) -> !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "heads behind rows", types: `!q = tensor<2x5x3x8xE>
 !k = tensor<2x7x3x8xE>
 !s = tensor<2x3x5x7xE>
 !y = tensor<2x5x3x8xE>
 `, lines: `%s = dm.einsum "blhp,bmhp->bhlm" %q, %k : (!q, !k) -> !s
 ` + soft + `%y = dm.einsum "bhlm,bmhp->blhp" %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "keys and heads in front, operands turned round", types: `!q = tensor<2x5x3x8xE>
 !k = tensor<2x7x3x8xE>
 !s = tensor<7x3x5x2xE>
@@ -117,7 +117,7 @@ var spellings = []spelling{
 `, lines: `%s = dm.einsum "bmhp,blhp->mhlb" %k, %q : (!k, !q) -> !s
 %p = dm.softmax %s, dim = 0 : !s
 %y = dm.einsum "bmhp,mhlb->lpbh" %v, %p : (!k, !s) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "heads merged with the batch, apart for the mask", types: usual + `!qm = tensor<6x5x8xE>
 !km = tensor<6x7x8xE>
 !sm = tensor<6x5x7xE>
@@ -133,16 +133,16 @@ var spellings = []spelling{
 %p = dm.softmax %s3 : !sm
 %y1 = dm.matmul %p, %v1 : (!sm, !km) -> !qm
 %y = dm.reshape %y1 : (!qm) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "no heads", types: "!q = tensor<5x8xE>\n!k = tensor<7x8xE>\n!s = tensor<5x7xE>\n!y = tensor<5x8xE>\n", lines: `%s = dm.einsum "ld,md->lm" %q, %k : (!q, !k) -> !s
 ` + soft + `%y = dm.einsum "lm,md->ld" %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "one query, a batch of one", types: "!q = tensor<1x3x8xE>\n!k = tensor<1x3x7x8xE>\n!s = tensor<1x3x7xE>\n!y = tensor<1x3x8xE>\n", lines: `%s = dm.einsum "bhd,bhmd->bhm" %q, %k : (!q, !k) -> !s
 ` + soft + `%y = dm.einsum "bhm,bhmd->bhd" %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "grouped heads as a letter", types: "!q = tensor<2x3x4x5x8xE>\n!k = tensor<2x3x7x8xE>\n!s = tensor<2x3x4x5x7xE>\n!y = tensor<2x3x4x5x8xE>\n", lines: `%s = dm.einsum "bhgld,bhmd->bhglm" %q, %k : (!q, !k) -> !s
 ` + soft + `%y = dm.einsum "bhglm,bhmd->bhgld" %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "keys and values repeated for grouped heads", types: `!q = tensor<2x6x5x8xE>
 !k = tensor<2x3x7x8xE>
 !many = tensor<2x3x2x7x8xE>
@@ -155,27 +155,27 @@ var spellings = []spelling{
 %v2 = dm.reshape %v1 : (!many) -> !full
 %s = dm.einsum "bhld,bhmd->bhlm" %q, %k2 : (!q, !full) -> !s
 ` + soft + `%y = dm.einsum "bhlm,bhmd->bhld" %p, %v2 : (!s, !full) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "one key head, by NumPy's broadcasting", types: "!q = tensor<2x3x5x8xE>\n!k = tensor<2x1x7x8xE>\n!s = tensor<2x3x5x7xE>\n!y = tensor<2x3x5x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 ` + soft + `%y = dm.matmul %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "values repeated along their depth", types: usual + "!v1 = tensor<2x3x7x1xE>\n", args: "= %q: !q, %k: !k, %v1: !v1", lines: product + soft + `%v = dm.broadcast %v1, dims = [0, 1, 2, 3] : (!v1) -> !k
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "a mask of keys", args: ", %mask: tensor<2x1x1x7xE>", lines: scaled("0.25") + `%s1 = dm.add %s, %mask : (!s, tensor<2x1x1x7xE>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "a bias of every score, written out for a batch", args: ", %bias: tensor<3x5x7xE>", lines: scaled("0.25") + `%b1 = dm.broadcast %bias, dims = [1, 2, 3] : (tensor<3x5x7xE>) -> !s
 %s1 = dm.add %b1, %s : !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "a bias with its dimensions in another order", args: ", %bias: tensor<5x7x3xE>", lines: product + `%b1 = dm.transpose %bias, dims = [2, 0, 1] : (tensor<5x7x3xE>) -> tensor<3x5x7xE>
 %s1 = dm.add %s, %b1 : (!s, tensor<3x5x7xE>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "chosen, minus infinity elsewhere", args: ", %seen: tensor<2x1x1x7xi1>", lines: product + `%least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<2x1x1x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "hidden where true, by a finite number, scaled afterwards", args: ", %hidden: tensor<2x5x7xi1>", lines: product + `%least = dm.constant dense<-40000.0> : !s
 %h0 = dm.reshape %hidden : (tensor<2x5x7xi1>) -> tensor<2x1x5x7xi1>
 %h = dm.broadcast %h0, dims = [0, 1, 2, 3] : (tensor<2x1x5x7xi1>) -> tensor<2x3x5x7xi1>
@@ -183,7 +183,7 @@ var spellings = []spelling{
 %c = dm.constant dense<0.25> : tensor<E>
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "queries that see nothing", lines: product + `%no = dm.constant dense<false> : tensor<1x1x1x7xi1>
 %q0 = dm.constant dense<[[[[true], [false], [true], [true], [false]]]]> : tensor<1x1x5x1xi1>
 %k0 = dm.constant dense<[[[[true, true, false, true, true, true, true]]]]> : tensor<1x1x1x7xi1>
@@ -191,7 +191,7 @@ var spellings = []spelling{
 %least = dm.constant dense<-10000.0> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<1x1x5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "causal, of counted indices", lines: scaled("0.25") + `%i = dm.iota dim = 0 : tensor<5x7xi32>
 %j = dm.iota dim = 1 : tensor<5x7xi32>
 %shift = dm.constant dense<2> : tensor<i32>
@@ -200,14 +200,14 @@ var spellings = []spelling{
 %least = dm.constant dense<-60000.0> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 0.25, causal = true"},
+` + values, attributes: "scale = 0.25, causal = true"},
 	{name: "causal, of indices in a type that could wrap, which is a mask like others", lines: product + `%i = dm.iota dim = 0 : tensor<5x1xi8>
 %j = dm.iota dim = 1 : tensor<1x7xi8>
 %seen = dm.compare le %j, %i : (tensor<1x7xi8>, tensor<5x1xi8>) -> tensor<5x7xi1>
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "causal, later keys hidden, added", lines: product + `%i0 = dm.iota dim = 0 : tensor<5xi64>
 %i = dm.reshape %i0 : (tensor<5xi64>) -> tensor<5x1xi64>
 %j = dm.iota dim = 0 : tensor<7xi64>
@@ -219,7 +219,7 @@ var spellings = []spelling{
 %m = dm.select %later, %least, %zero : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
 %s1 = dm.add %s, %m : (!s, tensor<5x7xE>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0, causal = true"},
+` + values, attributes: "scale = 1.0, causal = true"},
 	{name: "causal, added and scaled afterwards", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
 %j = dm.iota dim = 1 : tensor<5x7xi32>
 %two = dm.constant dense<2> : tensor<i32>
@@ -232,7 +232,7 @@ var spellings = []spelling{
 %c = dm.constant dense<0.25> : tensor<E>
 %s2 = dm.mul %s1, %c : (!s, tensor<E>) -> !s
 %p = dm.softmax %s2 : !s
-` + values, says: "scale = 0.25, causal = true"},
+` + values, attributes: "scale = 0.25, causal = true"},
 	{name: "causal, of indices that are floats", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
 %j = dm.iota dim = 1 : tensor<5x7xf32>
 %n = dm.constant dense<2.0> : tensor<f32>
@@ -241,7 +241,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0, causal = true"},
+` + values, attributes: "scale = 1.0, causal = true"},
 	{name: "causal, of unsigned indices", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xui32>
 %j = dm.iota dim = 1 : tensor<5x7xui32>
 %n = dm.constant dense<2> : tensor<ui32>
@@ -250,7 +250,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0, causal = true"},
+` + values, attributes: "scale = 1.0, causal = true"},
 	{name: "the difference of unsigned indices, which is never below zero", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xui32>
 %j = dm.iota dim = 1 : tensor<5x7xui32>
 %n = dm.constant dense<2> : tensor<ui32>
@@ -261,7 +261,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "indices and a fraction", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
 %j = dm.iota dim = 1 : tensor<5x7xf32>
 %n = dm.constant dense<2.5> : tensor<f32>
@@ -270,7 +270,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "indices and a fraction of a key", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf64>
 %j = dm.iota dim = 1 : tensor<5x7xf64>
 %n = dm.constant dense<0.5> : tensor<f64>
@@ -281,7 +281,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "indices so far from zero that they wrap", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xi32>
 %j = dm.iota dim = 1 : tensor<5x7xi32>
 %n = dm.constant dense<2147483645> : tensor<i32>
@@ -292,7 +292,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "indices so far from zero that they are rounded", lines: product + `%i = dm.iota dim = 0 : tensor<5x7xf32>
 %j = dm.iota dim = 1 : tensor<5x7xf32>
 %n = dm.constant dense<16777216.0> : tensor<f32>
@@ -303,14 +303,14 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "causal, as a table", types: "!q = tensor<3x4x8xE>\n!k = tensor<3x4x8xE>\n!s = tensor<3x4x4xE>\n!y = tensor<3x4x8xE>\n", lines: `%s = dm.matmul %q, %k, transpose_b = true : (!q, !k) -> !s
 %table = dm.constant dense<[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
 %least = dm.constant dense<-60000.0> : !s
 %s1 = dm.select %table, %s, %least : (tensor<4x4xi1>, !s, !s) -> !s
 %p = dm.softmax %s1 : !s
 %y = dm.matmul %p, %v : (!s, !k) -> !y
-`, says: "scale = 1.0, causal = true"},
+`, attributes: "scale = 1.0, causal = true"},
 	{name: "causal and a mask of keys, both minus infinity", args: ", %keys: tensor<2x1x1x7xi1>", lines: product + `%i = dm.iota dim = 2 : tensor<1x1x5x1xi32>
 %j = dm.iota dim = 3 : tensor<1x1x1x7xi32>
 %two = dm.constant dense<2> : tensor<i32>
@@ -320,7 +320,7 @@ var spellings = []spelling{
 %least = dm.constant dense<INF> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<2x1x5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0, causal = true"},
+` + values, attributes: "scale = 1.0, causal = true"},
 	{name: "causal and a mask of keys, finite", args: ", %keys: tensor<2x1x1x7xi1>", lines: product + `%i = dm.iota dim = 2 : tensor<1x1x5x1xi32>
 %j = dm.iota dim = 3 : tensor<1x1x1x7xi32>
 %c = dm.compare ge %i, %j : (tensor<1x1x5x1xi32>, tensor<1x1x1x7xi32>) -> tensor<1x1x5x7xi1>
@@ -328,20 +328,20 @@ var spellings = []spelling{
 %least = dm.constant dense<-60000.0> : tensor<E>
 %s1 = dm.select %seen, %s, %least : (tensor<2x1x5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "dropout", lines: scaled("0.25") + `%p0 = dm.softmax %s : !s
 %p = dm.dropout %p0, rate = 0.25, seed = 3 : !s
-` + values, says: "scale = 0.25, dropout = 0.25, seed = 3"},
+` + values, attributes: "scale = 0.25, dropout = 0.25, seed = 3"},
 	{name: "scores in f32", types: usual + "!w = tensor<2x3x5x7xf32>\n", lines: product + `%s1 = dm.convert %s : (!s) -> !w
 %c = dm.constant dense<0.25> : tensor<f32>
 %s2 = dm.mul %s1, %c : (!w, tensor<f32>) -> !w
 %p0 = dm.softmax %s2 : !w
 %p = dm.convert %p0 : (!w) -> !s
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 	{name: "scores accumulated in f64", types: usual + "!w = tensor<2x3x5x7xf64>\n", lines: `%s = dm.einsum "bhqd,bhkd->bhqk" %q, %k : (!q, !k) -> !w
 %p0 = dm.softmax %s : !w
 %p = dm.convert %p0 : (!w) -> !s
-` + values, says: "scale = 1.0"},
+` + values, attributes: "scale = 1.0"},
 	{name: "all in f64 and back", types: usual + "!wq = tensor<2x3x5x8xf64>\n!wk = tensor<2x3x7x8xf64>\n!w = tensor<2x3x5x7xf64>\n", lines: `%q1 = dm.convert %q : (!q) -> !wq
 %k1 = dm.convert %k : (!k) -> !wk
 %v1 = dm.convert %v : (!k) -> !wk
@@ -349,16 +349,16 @@ var spellings = []spelling{
 %p = dm.softmax %s : !w
 %y0 = dm.einsum "bhqk,bhkd->bhqd" %p, %v1 : (!w, !wk) -> !wq
 %y = dm.convert %y0 : (!wq) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "a kernel between the contractions", lines: product + `%p = dm.kernel -> !s {
   %c = dm.constant dense<0.25> : tensor<E>
   %s1 = dm.mul %s, %c : (!s, tensor<E>) -> !s
   %p0 = dm.softmax %s1 : !s
   dm.yield %p0 : !s
 }
-` + values, says: "scale = 0.25"},
+` + values, attributes: "scale = 0.25"},
 
-	// What is no attention, or none that dm.attention says.
+	// What is no attention, or none that dm.attention expresses.
 	{name: "probabilities returned", back: "%p: !s", lines: product + soft + values, why: "used elsewhere"},
 	{name: "scores used again", back: "%s: !s", lines: product + soft + values, why: "used elsewhere"},
 	{name: "a softmax of the queries", lines: product + `%p = dm.softmax %s, dim = 2 : !s
@@ -409,7 +409,7 @@ var spellings = []spelling{
 	{name: "divided twice", lines: product + soft + `%n = dm.constant dense<2.0> : !one
 %o = dm.einsum "bhqk,bhkd->bhqd" %p, %v : (!s, !k) -> !y
 %y = dm.div %o, %n : (!y, !one) -> !y
-`, says: "scale = 1.0"},
+`, attributes: "scale = 1.0"},
 	{name: "a number in place of the product", lines: soft + values, args: "= %s: !s, %v: !k", why: ""},
 	{name: "rounded on the way", types: usual + "!n = tensor<2x3x5x7xf8E5M2>\n", lines: product + `%s1 = dm.convert %s : (!s) -> !n
 %s2 = dm.convert %s1 : (!n) -> !s

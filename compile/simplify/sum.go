@@ -58,7 +58,7 @@ func sumMerged(r *rewriter, o *ir.Op) bool {
 	return false
 }
 
-// inSum reports whether o is part of a larger sum, which is looked at instead.
+// inSum reports whether o is part of a larger sum, which is matched instead.
 func inSum(o *ir.Op) bool {
 	v := o.Results[0]
 	return single(v) && v.Uses[0].Op.Name == "dm.add" && sameShape(o.Out(0), v.Uses[0].Op.Out(0)) && v.Uses[0].Op.In(1-v.Uses[0].Index) != nil &&

@@ -319,8 +319,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// Random tensors depend on seed, stream and shape alone, and look like what
-// they are said to be.
+// Random tensors depend on seed, stream and shape alone, and have the stated
+// distribution.
 func TestRandom(t *testing.T) {
 	a, b := Random(types.F32, []int{100000}, 1, 2), Random(types.F32, []int{100000}, 1, 2)
 	if !cmp.Equal(a, b) {
@@ -364,8 +364,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Dropout keeps what it should of elements in any part of a row: as many as the
-// rate says, neighbours independently of each other, whichever part is asked for.
+// Dropout keeps the fraction of elements that the rate gives in any part of a row,
+// neighbours independently of each other, whichever part is computed.
 func TestKeep(t *testing.T) {
 	const n = 1 << 16
 	for _, rate := range []float64{0, 0.1, 0.5, 0.999} {

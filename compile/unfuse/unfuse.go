@@ -39,7 +39,7 @@ func unfit(o *ir.Op) error {
 	body := o.Body(0)
 	last := body.Terminator()
 	if last == nil {
-		return nil // what is wrong with it is said elsewhere
+		return nil // its error is reported elsewhere
 	}
 	return kernel.UnfitOver(body.Ops[:len(body.Ops)-1], last.Operands, kernel.Updating(new(op.InPlace), o))
 }

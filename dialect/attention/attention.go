@@ -6,8 +6,8 @@
 // An attention is two contractions with a softmax between them. It is found in
 // whatever order of dimensions it is written, with heads merged or apart, since
 // every value on the way is described by the indices of its dimensions (axes).
-// What dm.attention cannot say is left alone, and so is everything whose matrix
-// of scores or of probabilities is needed for something else.
+// What dm.attention cannot express is no match, nor is anything whose matrix of
+// scores or of probabilities has other uses.
 package attention
 
 import (
@@ -24,7 +24,7 @@ import (
 type Attention struct {
 	// Root is the op whose one result the last of New gives.
 	Root *ir.Op
-	// New are the ops that say the same, in their order. They are in no block and
+	// New are the ops that replace the match, in their order. They are in no block and
 	// not among the users of their operands, which are values of the program, seen
 	// by Root, or results of each other.
 	New []*ir.Op
@@ -41,7 +41,7 @@ type Attention struct {
 // longer rows of queries, keys and values on chip.
 const MostDepth = 256
 
-// maxSteps bounds how far ops are followed, maxWork how many are looked at where
+// maxSteps bounds how far ops are followed, maxWork how many are visited where
 // two ways part.
 const (
 	maxSteps = 64
@@ -55,10 +55,9 @@ func (f *finder) tired() bool {
 }
 
 // FindAttention finds the attention whose second contraction, the one with the
-// values, is o. Where there is none, reason says why something that looks like one
-// is none; it is empty for everything else.
+// values, is o. If something that looks like one does not match, reason is why; it is empty for everything else.
 func FindAttention(o *ir.Op) (a *Attention, reason string) {
-	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Sound(o) {
+	if o.Name != "dm.einsum" && o.Name != "dm.matmul" || len(o.Operands) != 2 || len(o.Results) != 1 || o.Bad || !op.Valid(o) {
 		return nil, ""
 	}
 	if !computes(o.Out(0).Elem) {
@@ -79,10 +78,10 @@ func FindAttention(o *ir.Op) (a *Attention, reason string) {
 					if f.find() {
 						return f.found, ""
 					}
-					if f.met && f.said > most {
-						most, reason = f.said, f.reason
+					if f.met && f.failed > most {
+						most, reason = f.failed, f.reason
 					}
-					if f.said == needed {
+					if f.failed == needed {
 						return nil, reason
 					}
 				}
@@ -119,10 +118,10 @@ type finder struct {
 	rows    axes   // of the softmax
 	product *ir.Op // the first contraction
 
-	work   int   // ops looked at where two ways part
+	work   int   // ops visited where two paths diverge
 	met    bool  // a softmax has been met
 	phase  phase // how far it went
-	said   phase // the one that reason is from
+	failed phase // the one that reason is from
 	reason string
 	found  *Attention
 }
@@ -130,8 +129,8 @@ type finder struct {
 // no notes why there is no attention; what stands in the way of the attempt that
 // went furthest counts.
 func (f *finder) no(format string, args ...any) bool {
-	if f.reason == "" || f.phase > f.said {
-		f.said, f.reason = f.phase, fmt.Sprintf(format, args...)
+	if f.reason == "" || f.phase > f.failed {
+		f.failed, f.reason = f.phase, fmt.Sprintf(format, args...)
 	}
 	return false
 }

@@ -24,7 +24,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
-		if o == nil || !op.Sound(o) {
+		if o == nil || !op.Valid(o) {
 			return nil
 		}
 		switch o.Name {
@@ -152,7 +152,7 @@ func (f *finder) sum(v *ir.Value, x axes) *linear {
 		}
 		v = origin(v)
 		o := v.Op
-		if o == nil || !op.Sound(o) {
+		if o == nil || !op.Valid(o) {
 			return nil
 		}
 		switch o.Name {
@@ -214,7 +214,7 @@ func (f *finder) holds(e types.Elem, l *linear) bool {
 	return e.IsInt() && e.Bytes() == 4 && math.MinInt32 <= least && most <= math.MaxInt32
 }
 
-// causalLiteral reads a constant whose elements all are seen or masked; what says
+// causalLiteral reads a constant whose elements all are seen or masked; what reports
 // which, and whether a number is either.
 func (f *finder) causalLiteral(o *ir.Op, x axes, what func(float64) (seen, ok bool)) *causal {
 	d, ok := op.Attr(o, "value").(*types.Dense)

@@ -85,7 +85,7 @@ func (f *finder) conditions(v *ir.Value, x axes, want bool) (c *causal, others [
 	v = origin(v)
 	rest := []masked{{v: v, x: x, want: want}}
 	o := v.Op
-	if o == nil || !op.Sound(o) || f.tired() {
+	if o == nil || !op.Valid(o) || f.tired() {
 		return nil, rest
 	}
 	switch o.Name {
@@ -139,7 +139,7 @@ func (f *finder) narrowest(m *masked, elem types.Elem) *masked {
 			best = &masked{v: v, x: x, want: m.want, put: m.put}
 		}
 		o := origin(v).Op
-		if o == nil || !op.Sound(o) || !slices.Contains([]string{"dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert"}, o.Name) ||
+		if o == nil || !op.Valid(o) || !slices.Contains([]string{"dm.transpose", "dm.reshape", "dm.broadcast", "dm.convert"}, o.Name) ||
 			o.Name == "dm.convert" && !exact(o.In(0).Elem, o.Out(0).Elem) {
 			break
 		}

@@ -8,15 +8,15 @@ import (
 	"dmir/dialect/types"
 )
 
-// numberOf is the number that every element of v is, where the program says it:
-// a constant, moved, converted or computed with.
+// numberOf is the number that every element of v equals, if v is computed from
+// constants alone.
 func numberOf(v *ir.Value) (float64, bool) { return number(v, 8) }
 
-// number goes through depth ops at most.
+// number visits at most depth ops.
 func number(v *ir.Value, depth int) (n float64, ok bool) {
 	v = origin(v)
 	o, t := v.Op, v.Tensor()
-	if o == nil || t == nil || depth == 0 || !op.Sound(o) {
+	if o == nil || t == nil || depth == 0 || !op.Valid(o) {
 		return 0, false
 	}
 	args := make([]float64, min(2, len(o.Operands)))

@@ -25,7 +25,7 @@ func (f *finder) operands(v *ir.Value, x axes, scaled, repeated bool) []operand 
 		}
 		w := origin(v)
 		o := w.Op
-		if o == nil || !op.Sound(o) || !plain(w) {
+		if o == nil || !op.Valid(o) || !plain(w) {
 			break
 		}
 		ok := false

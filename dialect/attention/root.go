@@ -10,7 +10,7 @@ import (
 func normalizes(v *ir.Value) bool {
 	for range maxSteps {
 		v = origin(v)
-		if v.Op == nil || !op.Sound(v.Op) {
+		if v.Op == nil || !op.Valid(v.Op) {
 			return false
 		}
 		switch v.Op.Name {

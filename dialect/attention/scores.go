@@ -29,7 +29,7 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 	for !f.tired() {
 		v = origin(v)
 		o := v.Op
-		if o == nil || !op.Sound(o) || !f.wide(v) {
+		if o == nil || !op.Valid(o) || !f.wide(v) {
 			return false
 		}
 		switch o.Name {
@@ -78,7 +78,7 @@ func (f *finder) scores(v *ir.Value, x axes, s state) bool {
 func (f *finder) leads(v *ir.Value) bool {
 	for !f.tired() {
 		v = origin(v)
-		if v.Op == nil || !op.Sound(v.Op) {
+		if v.Op == nil || !op.Valid(v.Op) {
 			return false
 		}
 		next := 0

@@ -14,7 +14,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 	for range maxSteps {
 		v = origin(v)
 		o := v.Op
-		if !f.wide(v) || o == nil || !op.Sound(o) {
+		if !f.wide(v) || o == nil || !op.Valid(o) {
 			return false
 		}
 		switch o.Name {
@@ -36,7 +36,7 @@ func (f *finder) probabilities(v *ir.Value, x axes) bool {
 				return false
 			}
 			y, ok := aligned(f.divided.In(1), f.divided.Out(0).Shape, f.y)
-			return ok && f.fold("add", f.divided.Operands[1], y, v, x) && f.exponentials(v, x)
+			return ok && f.reduction("add", f.divided.Operands[1], y, v, x) && f.exponentials(v, x)
 		}
 		if f.divided != nil {
 			return false
@@ -107,12 +107,12 @@ func (f *finder) isKey(a *atom) bool {
 
 // exponentials are e to scores, less their greatest or as they are.
 func (f *finder) exponentials(e *ir.Value, x axes) bool {
-	if e.Op == nil || e.Op.Name != "dm.exp" || !op.Sound(e.Op) || !f.wide(e) {
+	if e.Op == nil || e.Op.Name != "dm.exp" || !op.Valid(e.Op) || !f.wide(e) {
 		return false
 	}
 	f.met = true
 	s := origin(e.Op.Operands[0])
-	if s.Op != nil && s.Op.Name == "dm.sub" && op.Sound(s.Op) && shaped(s.Op.Operands[0], s) {
+	if s.Op != nil && s.Op.Name == "dm.sub" && op.Valid(s.Op) && shaped(s.Op.Operands[0], s) {
 		if f.reduced("max", s.Op.Operands[1], s.Op.Operands[0], x) {
 			return f.normalized(s.Op.Operands[0], x)
 		}
@@ -128,36 +128,36 @@ func (f *finder) inverse(v, e *ir.Value, x axes) bool {
 	}
 	y, ok := aligned(t, e.Tensor().Shape, x)
 	for range maxSteps {
-		if !ok || origin(v).Op == nil || !op.Sound(origin(v).Op) {
+		if !ok || origin(v).Op == nil || !op.Valid(origin(v).Op) {
 			return false
 		}
 		v = origin(v)
 		if v.Op.Name == "dm.div" {
 			one, known := numberOf(v.Op.Operands[0])
-			return known && one == 1 && f.fold("add", v.Op.Operands[1], y, e, x)
+			return known && one == 1 && f.reduction("add", v.Op.Operands[1], y, e, x)
 		}
 		v, y, ok = f.view(v, y)
 	}
 	return false
 }
 
-// reduced reports whether v, an operand beside e, is e folded over the keys.
+// reduced reports whether v, an operand beside e, is e reduced over the keys.
 func (f *finder) reduced(kind string, v, e *ir.Value, x axes) bool {
 	t, shape := v.Tensor(), e.Tensor()
 	if t == nil || shape == nil {
 		return false
 	}
 	y, ok := aligned(t, shape.Shape, x)
-	return ok && f.fold(kind, v, y, e, x)
+	return ok && f.reduction(kind, v, y, e, x)
 }
 
-// fold reports whether v, with the axes y, is e, with the axes x, folded over the
-// keys.
-func (f *finder) fold(kind string, v *ir.Value, y axes, e *ir.Value, x axes) bool {
+// reduction reports whether v, with the axes y, is e, with the axes x, reduced over
+// the keys.
+func (f *finder) reduction(kind string, v *ir.Value, y axes, e *ir.Value, x axes) bool {
 	e = f.unconverted(e)
 	ok := true
 	for range maxSteps {
-		if !ok || origin(v).Op == nil || !op.Sound(origin(v).Op) {
+		if !ok || origin(v).Op == nil || !op.Valid(origin(v).Op) {
 			return false
 		}
 		v = origin(v)
@@ -219,7 +219,7 @@ func (f *finder) widens(o *ir.Op) bool {
 func (f *finder) unconverted(v *ir.Value) *ir.Value {
 	v = origin(v)
 	for range maxSteps {
-		if v.Op == nil || v.Op.Name != "dm.convert" || !op.Sound(v.Op) || !f.widens(v.Op) {
+		if v.Op == nil || v.Op.Name != "dm.convert" || !op.Valid(v.Op) || !f.widens(v.Op) {
 			break
 		}
 		v = origin(v.Op.Operands[0])

@@ -1,6 +1,6 @@
 // Package autodiff makes from a function the function of its gradient: reverse
 // mode over typed SSA (Griewank and Walther, Evaluating Derivatives, 2008). The
-// rules of the single ops are the registry's; here they are put together, and
+// rules of the single ops are the registry's; here they are combined, and
 // calls, kernels and regions are gone through.
 package autodiff
 
@@ -14,7 +14,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Options say what is differentiated.
+// Options are what to differentiate, and with respect to what.
 type Options struct {
 	// Wrt are the numbers of the arguments whose gradients are given, in that
 	// order; nil is every floating-point argument.

@@ -37,7 +37,7 @@ func (e *Error) Diagnostic() diag.Diagnostic {
 var Codes = diag.Register([]diag.Code{
 	{Code: "DM811", Name: "no-derivative", Doc: "The gradient flows to an op that has no derivative.", Help: "use another op, or leave the arguments that lead to it out of wrt"},
 	{Code: "DM812", Name: "gradient-callee", Doc: "The function that is differentiated, or one that it calls, is not a single block of ops that ends in return, or is recursive.", Help: "define the function in this file, without jumps and without recursion"},
-	{Code: "DM813", Name: "gradient-argument", Doc: "A gradient is requested for an argument that does not exist or is not a floating-point tensor.", Help: "wrt lists numbers of floating-point arguments, from 0"},
+	{Code: "DM813", Name: "gradient-argument", Doc: "A gradient is requested for an argument that does not exist or is not a floating-point tensor.", Help: "list floating-point arguments in wrt, by their numbers from 0"},
 	{Code: "DM814", Name: "gradient-loss", Doc: "Without given cotangents the first result of a differentiated function is the loss: a floating-point scalar.", Help: "return the loss first, or give the cotangents of the results as further operands with cotangents = n"},
 })
 

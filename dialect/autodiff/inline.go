@@ -34,8 +34,8 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	return ir.CloneBlock(b, f.Body, o.Operands), nil
 }
 
-// returned checks that f, which ends in return, returns as many values as it
-// says, all defined in it. An error is on o.
+// returned checks that f, which ends in return, returns as many values as its type
+// has results, all defined in it. The error is reported at o.
 func returned(m *ir.Module, o *ir.Op, f *ir.Func) error {
 	out := f.Body.Terminator().Operands
 	if len(out) != len(f.Results) {

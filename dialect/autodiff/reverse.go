@@ -59,7 +59,7 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 // intact reports whether nothing is known to be wrong with o and its regions are
 // blocks that end in dm.yield.
 func intact(o *ir.Op) bool {
-	if o.Bad || op.Of(o) != nil && !op.Sound(o) {
+	if o.Bad || op.Of(o) != nil && !op.Valid(o) {
 		return false
 	}
 	for n := range o.Regions {
@@ -98,7 +98,7 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		return ir.InlineBlock(o.Body(0), o, nil), true, nil
 	}
 	d := op.Of(o)
-	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Sound(o) {
+	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Valid(o) {
 		return nil, false, nil
 	}
 	vs = d.Expand(b, o)

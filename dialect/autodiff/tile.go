@@ -18,7 +18,7 @@ type piece struct {
 
 // joined is the sum of terms of which each is zero where the others are not and
 // that cover the whole of a dimension: a value that was cut into slices, such as
-// stacked queries, keys and values, gets them put together again. nil where the
+// stacked queries, keys and values, gets them concatenated again. nil where the
 // terms are not like that.
 func joined(b *ir.Builder, terms []*ir.Value) *ir.Value {
 	if len(terms) < 2 || terms[0].Tensor() == nil {

@@ -34,8 +34,7 @@ func (f *Func) Clone() *Func {
 }
 
 // CloneOps inserts copies of ops, with everything inside them, at b. Operands
-// are replaced by what values says, which gains the copies' results; others are
-// used as they are.
+// are replaced as in values, to which the copies' results are added; others stay.
 func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
 	k := &cloner{values: values, blocks: map[*Block]*Block{}}
 	copies := make([]*Op, len(ops))
@@ -50,7 +49,7 @@ func CloneOps(b *Builder, ops []*Op, values map[*Value]*Value) []*Op {
 }
 
 // CloneBlock inserts at b copies of the ops of block, but for its terminator, with
-// args in place of its arguments, and returns what the terminator hands on.
+// args in place of its arguments, and returns the operands of the terminator.
 func CloneBlock(b *Builder, block *Block, args []*Value) []*Value {
 	values := make(map[*Value]*Value, len(block.Ops))
 	for i, a := range block.Args {

@@ -80,8 +80,8 @@ type Op struct {
 
 	Span source.Span // the whole op; zero for ops made by passes
 	Head source.Span // results to name, what diagnostics underline
-	Bad  bool        // lowering reported an error here: say nothing more about it
-	// Verbatim: the op is written in the form of a dialect that dmir does not know.
+	Bad  bool        // lowering reported an error here: report no more
+	// Verbatim: the op is written in the form of an unknown dialect.
 	// It is printed as it stands in the text, which names its operands itself, and
 	// its attributes are not known.
 	Verbatim bool
@@ -97,8 +97,8 @@ type Value struct {
 	Index int
 	Uses  []Use       // in the order of the text
 	Span  source.Span // where it is defined
-	// Guessed tells that the text does not say the type: it is that of the first
-	// use that names one.
+	// Guessed reports that the definition has no type in the text: Type is that of
+	// the first use that has one.
 	Guessed bool
 }
 

@@ -27,8 +27,8 @@ func (o *Op) SetOperands(vs ...*Value) {
 	}
 }
 
-// forget drops a use wherever it stands: lists of uses that passes changed are
-// in no order. It looks from the back, where new uses are.
+// forget removes u from the uses of v. Passes leave the list in any order; the
+// search starts at the end, where new uses are.
 func (v *Value) forget(u Use) {
 	for j := len(v.Uses) - 1; j >= 0; j-- {
 		if v.Uses[j] == u {
@@ -59,16 +59,6 @@ func (o *Op) Position() int {
 		return -1
 	}
 	return slices.Index(o.Parent.Ops, o)
-}
-
-// MoveBefore takes o out of its block and puts it right before other, which may
-// stand in another block. That operands are defined there is for the caller to know.
-func MoveBefore(o, other *Op) {
-	if i := o.Position(); i >= 0 {
-		o.Parent.Ops = slices.Delete(o.Parent.Ops, i, i+1)
-	}
-	o.Parent = other.Parent
-	o.Parent.Ops = slices.Insert(o.Parent.Ops, other.Position(), o)
 }
 
 // InlineBlock moves the ops of b right before o, with args in place of b's

@@ -20,7 +20,7 @@ func TestSetOperands(t *testing.T) {
 	}
 }
 
-// An op that goes takes with it the uses that lie in its regions.
+// Erasing an op removes the uses in its regions.
 func TestEraseAll(t *testing.T) {
 	block, ops := chain()
 	k := (&ir.Builder{Block: block, Index: 3}).Op("dm.kernel", nil, nil)
@@ -33,15 +33,14 @@ func TestEraseAll(t *testing.T) {
 	}
 }
 
-func TestMoveBefore(t *testing.T) {
-	block, ops := chain()
-	ir.MoveBefore(ops[2], ops[0])
-	if ops[2].Position() != 0 || ops[0].Position() != 1 || len(block.Ops) != 3 {
-		t.Errorf("the sum stands at %d of %d", ops[2].Position(), len(block.Ops))
+func TestPosition(t *testing.T) {
+	_, ops := chain()
+	if ops[0].Position() != 0 || ops[2].Position() != 2 {
+		t.Errorf("the first op is at %d, the sum at %d", ops[0].Position(), ops[2].Position())
 	}
 	ir.EraseAll(ops[2])
 	if ops[2].Position() != -1 {
-		t.Error("an op that is gone has a position")
+		t.Error("an erased op has a position")
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package irdl writes the dialect in MLIR's own definition language, so that
 // mlir-opt --irdl-file verifies dm ops, and prepares modules for it.
 //
-// IRDL says less than the registry. Not expressed, and left to dmir's own
+// IRDL expresses less than the registry. Not expressed, and left to dmir's own
 // verifier: element types of builtin tensors (a constraint on the parameters of
 // a builtin type cannot be written), shapes, the values of optional attributes
 // (every attribute that IRDL names is required) and that operands agree in

@@ -40,7 +40,7 @@ func TestAccepted(t *testing.T) {
 }
 
 func TestVerifies(t *testing.T) {
-	cases := []struct{ name, op, says string }{
+	cases := []struct{ name, op, want string }{
 		{"add", `%r = "dm.add"(%x, %y) : (tensor<4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>`, ""},
 		{"scalar add", `%r = "dm.add"(%s, %s) : (f32, f32) -> f32`, ""},
 		{"vector operand", `%r = "dm.add"(%x, %v) : (tensor<4xf32>, vector<4xf32>) -> tensor<4xf32>`, "does not satisfy the constraint"},
@@ -65,10 +65,10 @@ func TestVerifies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := run("func.func @f(%x: tensor<4xf32>, %y: tensor<2x4xf32>, %v: vector<4xf32>, %s: f32, %i: index,\n    %p: tensor<4xf32, #dm.at<\"host\">>) attributes {dm.bind = {n = 512}} {\n  " + c.op + "\n  return\n}\n")
 			switch {
-			case c.says == "" && err != nil:
+			case c.want == "" && err != nil:
 				t.Errorf("rejected: %s", out)
-			case c.says != "" && (err == nil || !strings.Contains(out, c.says)):
-				t.Errorf("%v; want %q in:\n%s", err, c.says, out)
+			case c.want != "" && (err == nil || !strings.Contains(out, c.want)):
+				t.Errorf("%v; want %q in:\n%s", err, c.want, out)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// signature is what an op's text says about the types of operands and results.
+// signature is the types of operands and results in an op's text.
 type signature struct {
 	in, out []types.Type
 	inAt    []ast.Rel

@@ -179,7 +179,7 @@ func (s *splicer) markUsers(v *ir.Value) {
 	}
 }
 
-// unlink takes back what o, and what is inside it, says to the values it uses.
+// unlink removes the uses by o, and by what is inside it, from their values.
 // Those whose types were guessed from uses have none until their uses are
 // lowered again, in order.
 func unlink(o *ir.Op) (guessed []*ir.Value) {
@@ -303,8 +303,8 @@ func (s *splicer) touched() {
 	s.l.guessed = nil
 }
 
-// forget drops what was said about the ops in a span that are lowered again.
-// That an op is unknown is said once for all of its name, and stays.
+// forget drops the diagnostics about the ops in a span that are lowered again. The
+// one about an unknown op covers all ops of that name, and stays.
 func (s *splicer) forget(at source.Span) {
 	s.l.m.Diags = slices.DeleteFunc(s.l.m.Diags, func(d diag.Diagnostic) bool {
 		return at.Start <= d.Span.Start && d.Span.Start < at.End && d.Code != "DM167"
@@ -397,7 +397,7 @@ func (s *splicer) markAll(ds []definition) {
 	}
 }
 
-// spoken reports whether something is said about what lies in a span.
+// spoken reports whether a diagnostic is in a span.
 func (s *splicer) spoken(at source.Span) bool {
 	ds := s.l.m.Diags
 	i := sort.Search(len(ds), func(i int) bool { return ds[i].Span.Start >= at.Start })

@@ -74,8 +74,8 @@ func scores(o *ir.Op) dim.Dim {
 	return dim.Prod(shape[:n-2]...).Mul(seen(o, shape[n-2], shape[n-1]))
 }
 
-// seen is how many pairs of a query and a key an attention computes. Sizes that
-// are open and do not say otherwise are of no more queries than keys.
+// seen is how many pairs of a query and a key an attention computes. With
+// symbolic sizes that cannot be compared there are at most as many queries as keys.
 func seen(o *ir.Op, queries, keys dim.Dim) dim.Dim {
 	all := queries.Mul(keys)
 	one := dim.Const(1)

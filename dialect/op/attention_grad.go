@@ -111,7 +111,7 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 }
 
 var attentionDerivative = &Derivative{
-	Doc:  "`dm.attention_grad`, for which the attention gives its second result; what flows through that itself goes to each score by its probability.",
+	Doc:  "`dm.attention_grad`, for which the attention gives its second result; a cotangent of the second result itself flows to each score in proportion to its probability.",
 	rule: attentionRule,
 }
 

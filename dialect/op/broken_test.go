@@ -180,7 +180,7 @@ func TestBrokenOps(t *testing.T) {
 					if d.Maps != nil {
 						d.Maps(o)
 					}
-					if verify.Op(o) == nil && op.Sound(o) {
+					if verify.Op(o) == nil && op.Valid(o) {
 						good++
 						checkExpansion(t, o)
 					}

@@ -32,7 +32,7 @@ var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM115", Name: "attribute-value",
 		Doc:  "The op does not support this value of the attribute.",
-		Help: "read the attribute's line in the op's documentation",
+		Help: "see the attribute in the op's documentation: `dmir explain dm.NAME`",
 	},
 	{
 		Code: "DM116", Name: "window-does-not-fit",
@@ -47,7 +47,7 @@ var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM118", Name: "size-changed",
 		Doc:  "The result has a shape that the operand does not allow: `reshape` keeps the number of elements, `copy` the shape, `broadcast` each size that is not 1.",
-		Help: "write the result type that the operand allows",
+		Help: "keep the number of elements (`reshape`) or the shape (`copy`); `broadcast` only enlarges dimensions of size 1",
 	},
 	{
 		Code: "DM119", Name: "outside-bounds",
@@ -77,12 +77,12 @@ var Codes = diag.Register([]diag.Code{
 	{
 		Code: "DM124", Name: "operand-count",
 		Doc:  "The op has the wrong number of operands.",
-		Help: "read the op's signature",
+		Help: "see the op's signature, which hover shows",
 	},
 	{
 		Code: "DM125", Name: "result-count",
 		Doc:  "The op has the wrong number of results.",
-		Help: "read the op's signature",
+		Help: "see the op's signature, which hover shows",
 	},
 	{
 		Code: "DM126", Name: "region-arguments",

@@ -244,7 +244,7 @@ func inferConvolution(o *ir.Op) ([]types.Type, *Problem) {
 	}
 	groups := Int(o, "feature_group_count")
 	if groups < 1 {
-		return nil, attrProblem("DM115", "feature_group_count", "feature_group_count is %d; the least it may be is 1", groups)
+		return nil, attrProblem("DM115", "feature_group_count", "feature_group_count is %d; the minimum is 1", groups)
 	}
 	if want := w.Shape[1].Scale(groups); !sameDim(x.Shape[1], want) {
 		return nil, problem("DM122", 1, "x %s has %s channels, but the filter %s in %s takes %s", shapeText(x.Shape), dimText(x.Shape[1]),

@@ -15,7 +15,7 @@ var whileDef = &Def{
 	Summary: "repetition while a condition holds",
 	Doc: "The first region takes the carried values and yields one `tensor<i1>`; while it is true, the second takes them and yields the next. The results are the carried values when the condition is false. " +
 		"`trip_count` states how often the body runs, for the cost: it does not change what is computed.\n\n" +
-		"A loop copies what it begins with, unless nothing needs that afterwards, and each round what it hands on, unless that is an update in place of what was carried there.\n\n" +
+		"A loop copies its initial values, unless nothing reads them afterwards, and each iteration copies the values that it yields, unless they are updates in place of the carried ones.\n\n" +
 		"The cost is that of condition and body times the trip count; where that is unknown it is a formula in the symbol `trips`.",
 	Example: `func.func @example(%x: tensor<2xf32>) -> (tensor<i64>, tensor<2xf32>) {
   %zero = dm.constant dense<0> : tensor<i64>

@@ -51,18 +51,18 @@ const (
 	Update                        // the result is the first operand with a part replaced; see InPlace
 )
 
-// KernelKind says what computes an op on a device.
+// KernelKind is the kind of kernel that computes an op on a device.
 type KernelKind uint8
 
 // The kinds of kernels.
 const (
 	Fusible   KernelKind = iota // a kernel, with others around it where that saves time
-	Unfusible                   // a kernel; with others if a program says so, since it would do their work many times
+	Unfusible                   // a kernel; with others only where the program has them in one dm.kernel, since it would do their work many times
 	Library                     // a kernel written for the op, which takes no other
 	Structure                   // none: it groups or orders ops, or a pass writes it out
 )
 
-// Orders says in which orders of dimensions in memory an op's tensors can lie.
+// Orders are the orders of dimensions in memory that an op's tensors can have.
 type Orders uint8
 
 // The kinds of orders.
@@ -107,6 +107,7 @@ type AttrDef struct {
 	Default  types.Attr // nil and not Optional: required
 	Optional bool
 	Enum     []string
+	Order    bool // the integers are a permutation of the first operand's dimensions
 	Doc      string
 }
 
@@ -148,8 +149,8 @@ type Def struct {
 	Infer func(o *ir.Op) ([]types.Type, *Problem)
 	// Verify checks what Infer does not; nil: nothing more.
 	Verify func(o *ir.Op) *Problem
-	// FLOP counts floating-point operations as the table of definitions in the
-	// reference page says; nil is 0. while, if and kernel count one execution of
+	// FLOP counts floating-point operations as the table of definitions on the
+	// reference page states; nil is 0. while, if and kernel count one execution of
 	// their regions (if: the costlier one), map and reduce their region for every
 	// element.
 	FLOP func(o *ir.Op) dim.Dim
@@ -167,13 +168,16 @@ type Def struct {
 	// Reduced is the dimensions of the first operand that become one element, of the
 	// ops that reduce dimensions as a whole; nil of others.
 	Reduced func(o *ir.Op) (dims []int, ok bool)
+	// Row is the dimensions of a row, see RowDims; nil: those that attribute dims or
+	// dim names, else the last.
+	Row func(o *ir.Op) []int
 	// Scalar is the function of the ops that compute an element of their result from
 	// one element of each operand; nil of others.
 	Scalar *Scalar
 	// Steps is about how many instructions a device takes for an element of the
 	// result; 0: one.
 	Steps int
-	// Expand rewrites an op, verified and Sound, into simpler ones that compute the
+	// Expand rewrites a verified, Valid op into simpler ones that compute the
 	// same function, inserted at b, which must stand before o; it returns the
 	// values that replace o's results, or nil, leaving the block as it was, where
 	// it needs a size in numbers that is a symbol. nil: the op is no composite.

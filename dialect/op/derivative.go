@@ -38,8 +38,8 @@ type backward struct {
 // asked for. The answer has an entry for each operand, of the operand's shape
 // and element type, nil where nothing flows. A rule may give o one more of its
 // optional results, which then stands behind those that it has. ok is false for
-// ops without a derivative; a problem says why this one cannot be differentiated,
-// and nothing is then left behind.
+// ops without a derivative; a problem is why this one cannot be differentiated,
+// and then no ops were inserted.
 func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Value, ok bool, p *Problem) {
 	d := Of(o)
 	if d == nil || d.Derivative == nil {
@@ -49,7 +49,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	if d.Derivative.rule == nil {
 		return g.dx, true, nil
 	}
-	if !Sound(o) {
+	if !Valid(o) {
 		return nil, true, problem("DM128", -1, "%s is not valid", o.Name)
 	}
 	d.Derivative.rule(g)

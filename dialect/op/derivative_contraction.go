@@ -19,8 +19,8 @@ var matmulDerivative = &Derivative{
 }
 
 var convolutionDerivative = &Derivative{
-	Doc: "`dx` is the convolution of dy, with zeros between its elements where the window has steps, and the filters reversed; " +
-		"`dw` that of x and dy with batch and channels in each other's place, dy's elements as far apart as the window's steps.",
+	Doc: "`dx` is the convolution of dy, dilated by the window's strides, with the reversed filters; " +
+		"`dw` is that of x and dy, dilated by the strides, with batch and channels exchanged.",
 	rule: convolutionRule,
 }
 

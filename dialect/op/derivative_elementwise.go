@@ -15,7 +15,7 @@ func direct(doc string, f func(w *Builder, x, y, dy *ir.Value) *ir.Value) *Deriv
 // Why nothing flows through an op.
 const (
 	constantDoc = "Constant almost everywhere: no gradient flows."
-	notFloat    = "Not of floating-point numbers: no gradient flows."
+	notFloat    = "Not defined on floating-point numbers: no gradient flows."
 )
 
 // ofBoth is the rule of an op of two operands, which broadcast.

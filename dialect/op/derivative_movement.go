@@ -73,7 +73,7 @@ var embeddingDerivative = &Derivative{
 
 var scatterDerivative = &Derivative{
 	Doc: "`add`: `dx = dy`, `dupdates` is dy gathered at the indices, 0 for what was dropped. `set`: what was overwritten, be it x or an earlier update, has the cotangent 0. " +
-		"`mul`: the product's rule, not defined where a factor is 0. `max`, `min`: equal ones share.",
+		"`mul`: the product's rule, not defined where a factor is 0. `max`, `min`: equal values share it.",
 	rule: scatterRule,
 }
 

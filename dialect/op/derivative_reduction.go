@@ -43,7 +43,7 @@ var topKDerivative = &Derivative{
 }
 
 var sortDerivative = &Derivative{
-	Doc:  "`dx` is dvalues brought back to the positions they came from.",
+	Doc:  "`dx` is dvalues moved back to the positions they came from.",
 	rule: orderRule,
 }
 
@@ -90,7 +90,7 @@ func reduceRule(g *backward) {
 	g.give(0, g.mul(dy, g.choose(zero, alone, g.div(none, solid))))
 }
 
-// windowAttrs are the attributes that say how o's window moves.
+// windowAttrs are the attributes of the window of o.
 func windowAttrs(o *ir.Op) []types.Named {
 	var attrs []types.Named
 	for _, name := range []string{"window_dimensions", "window_strides", "window_dilations", "padding"} {

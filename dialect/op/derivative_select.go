@@ -40,7 +40,7 @@ var convertDerivative = &Derivative{
 }
 
 var dropoutDerivative = &Derivative{
-	Doc: "`dx = dy · mask / (1 - rate)`: dropout of dy with the same seed, which draws the same mask again, so that none need be kept.",
+	Doc: "`dx = dy · mask / (1 - rate)`: dropout of dy with the same seed, which draws the same mask again, so that it need not be stored.",
 	rule: func(g *backward) {
 		if g.dy[0] == nil {
 			return // the mask is a constant

@@ -9,21 +9,21 @@ import (
 	"dmir/dialect/types"
 )
 
-// Every op says what its gradient is, or is of those that need not: it has no
-// operands, regions that are gone through, or an expansion that stands for it.
+// Every op documents its gradient, unless it has no operands, or is differentiated
+// through its regions or its expansion.
 func TestEveryOpHasAnAnswer(t *testing.T) {
 	through := map[string]bool{"while": true, "if": true, "map": true, "kernel": true, "yield": true, "grad": true}
 	for _, d := range op.All() {
 		switch {
 		case d.Derivative != nil:
 			if len(d.Derivative.Doc) < 10 || !strings.HasSuffix(d.Derivative.Doc, ".") {
-				t.Errorf("%s: %q says little", d.Name, d.Derivative.Doc)
+				t.Errorf("%s: %q is too short", d.Name, d.Derivative.Doc)
 			}
 			if d.Derivative.Flat() && !strings.Contains(d.Derivative.Doc, "no gradient flows") {
-				t.Errorf("%s: %q does not say that nothing flows", d.Name, d.Derivative.Doc)
+				t.Errorf("%s: %q does not state that nothing flows", d.Name, d.Derivative.Doc)
 			}
 		case len(d.Operands) > 0 && d.Expand == nil && !through[d.Name]:
-			t.Errorf("nothing is said about the gradient of %s", d.Name)
+			t.Errorf("the gradient of %s is not documented", d.Name)
 		}
 	}
 }

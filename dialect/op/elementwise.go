@@ -153,7 +153,7 @@ var unaries = []unary{
 		expand: expandGelu,
 		steps:  8, scalar: Scalar{Form: "approximate", Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.2) })},
 		derivative: &Derivative{
-			Doc: "`dx = dy · (Φ(x) + x · Φ'(x))` with `Φ(x) = (1 + erf(x/√2)) / 2`, or what `approximate = tanh` puts in its place; recomputed from x.",
+			Doc: "`dx = dy · (Φ(x) + x · Φ'(x))` with `Φ(x) = (1 + erf(x/√2)) / 2`, or the tanh form's `Φ` with `approximate = tanh`; recomputed from x.",
 			rule: func(g *backward) {
 				x, dy := g.wide(g.x(0)), g.wide(g.dy[0])
 				g.give(0, g.mul(dy, g.geluSlope(x, Str(g.o, "approximate") == "tanh")))

@@ -15,7 +15,7 @@ func selections() []*Def {
 var compareDef = &Def{
 	Name: "compare", Family: Elementwise, Class: ClassElementwise,
 	Summary: "comparison, gives i1",
-	Doc: "Every element of the result says whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
+	Doc: "Every element of the result is whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
 		"Comparisons with NaN are false, except `ne`, which is true.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xi1> {
   %z = dm.compare lt %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xi1>
@@ -122,7 +122,7 @@ var convertDef = &Def{
 
 var dropoutDef = &Def{
 	Name: "dropout", Family: Elementwise, Class: ClassElementwise,
-	Summary: "random zeros, seeded; gives value and mask",
+	Summary: "random zeros, seeded; returns value and mask",
 	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
 		"always gives the same mask: two neighbours share 64 random bits (SplitMix64 of the seed and half the number), the even one has the lower 32, and an element is kept where " +
 		"these are at least `rate · 2³²`. `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +

@@ -20,7 +20,7 @@ type Equation struct {
 }
 
 // ParseEquation parses "bln,nu->blu" for n operands; n < 0 takes any number.
-// Spaces are ignored. Errors say what is wrong and what to write.
+// Spaces are ignored. Errors state what is wrong and what to write.
 func ParseEquation(s string, n int) (*Equation, error) {
 	text := strings.ReplaceAll(s, " ", "")
 	if strings.Contains(text, ".") {

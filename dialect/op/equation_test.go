@@ -13,10 +13,10 @@ import (
 
 func TestParseEquation(t *testing.T) {
 	cases := []struct {
-		text string
-		n    int
-		want *op.Equation
-		says string
+		text    string
+		n       int
+		want    *op.Equation
+		message string
 	}{
 		{"bln,nu->blu", 2, &op.Equation{Inputs: []string{"bln", "nu"}, Output: "blu", Letters: "blun"}, ""},
 		{" i j , j k -> i k ", -1, &op.Equation{Inputs: []string{"ij", "jk"}, Output: "ik", Letters: "ikj"}, ""},
@@ -29,9 +29,9 @@ func TestParseEquation(t *testing.T) {
 	}
 	for _, c := range cases {
 		e, err := op.ParseEquation(c.text, c.n)
-		if c.says != "" {
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%q: %v, want %q", c.text, err, c.says)
+		if c.message != "" {
+			if err == nil || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("%q: %v, want %q", c.text, err, c.message)
 			}
 			continue
 		}

@@ -12,10 +12,10 @@ var (
 )
 
 // Traffic is the bytes o reads of each operand and the bytes it writes, as the
-// table of definitions says: every operand and every result once in full unless
-// the op's entry knows better.
+// table of definitions states: every operand and every result once in full unless
+// the op's entry has its own function.
 func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil && Sound(o) {
+	if d := Of(o); d != nil && d.Traffic != nil && Valid(o) {
 		return d.Traffic(o)
 	}
 	return wholeTraffic(o)

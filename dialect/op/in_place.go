@@ -6,7 +6,7 @@ import (
 	"dmir/dialect/types"
 )
 
-const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is no constant, no argument but one with `{dm.donated}`, and no later op, return or round of a loop reads it."
+const inPlaceDoc = "It is done in place where nothing needs x afterwards: x is no constant, no argument but one with `{dm.donated}`, and no later op, return or iteration of a loop reads it."
 
 // DonatedAttr marks an argument of a function whose memory its caller gives
 // away: the function may write its results there. (JAX and XLA call it buffer
@@ -23,7 +23,7 @@ type Copy struct {
 	By *ir.Op
 }
 
-// Reason says what keeps an update from being done in place.
+// Reason is why an update is not done in place.
 type Reason string
 
 // The reasons.
@@ -47,7 +47,7 @@ type InPlace struct {
 	// Groups are kernels that stand in no block, with the ops that they would take
 	// the place of.
 	Groups map[*ir.Op]Group
-	// Given is an argument that counts as donated; nil: as the text says.
+	// Given is an argument that counts as donated; nil: those that the text marks.
 	Given *ir.Value
 }
 
@@ -59,11 +59,11 @@ type Group struct {
 
 // Updates reports whether o writes a part of its first operand and hands on the rest.
 func Updates(o *ir.Op) bool {
-	return o != nil && Of(o).Is(Update) && Sound(o) && len(o.Operands) > 1 && len(o.Results) == 1
+	return o != nil && Of(o).Is(Update) && Valid(o) && len(o.Operands) > 1 && len(o.Results) == 1
 }
 
-// Copied says why o, an op that Updates, makes a copy of its operand; nil where
-// it is done in place.
+// Copied is why o, an op that Updates, copies its operand; nil if it is done in
+// place.
 func (p *InPlace) Copied(o *ir.Op) *Copy {
 	x, y := o.Operands[0], o.Results[0]
 	root := Source(x)
@@ -109,8 +109,8 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 	return p.dies(root, home, o)
 }
 
-// Kept says why result i of o, a dm.while, is a copy of what it begins with; nil
-// where it takes that operand's place.
+// Kept is why result i of o, a dm.while, is a copy of its initial value; nil if it
+// takes that operand's place.
 func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 	x, y := o.Operands[i], o.Results[i]
 	root := Source(x)
@@ -138,7 +138,7 @@ func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
 	u := o
 	switch {
-	case o.Name == While && Sound(o) && i < len(o.Operands):
+	case o.Name == While && Valid(o) && i < len(o.Operands):
 		if p.Kept(o, i) != nil {
 			return nil
 		}
@@ -208,8 +208,8 @@ func outer(v *ir.Value) *ir.Value {
 	return v
 }
 
-// dies says what keeps root's bytes from being written over at home, which reads
-// them in one way only; nil where nothing does. by is the update, nil for a loop.
+// dies is why root's bytes must not be overwritten at home, which reads them in one
+// way only; nil if they may be. by is the update, nil for a loop.
 func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 	var block *ir.Block
 	var owned *Copy // what is wrong with an argument, if nothing reads it later
@@ -255,8 +255,8 @@ func (p *InPlace) dies(root *ir.Value, home, by *ir.Op) *Copy {
 	return owned
 }
 
-// argument says why the bytes of v, a block's argument, are not the block's to
-// write over.
+// argument is why a block must not overwrite the bytes of v, its argument; nil if
+// it may.
 func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	f := v.Block.Region.Op
 	switch {
@@ -392,7 +392,7 @@ func sameOrder(a, b *types.Tensor) bool {
 // TrafficOf is what o, which has Traffic of its own, reads of each operand and
 // writes. An update that is copied reads the rest of what it updates, and writes
 // all of it: an update of a slice reads what it does not replace, a scatter,
-// whose places the data say, reads all.
+// whose places are data, reads all.
 func TrafficOf(o *ir.Op, copied bool) (read []dim.Dim, written dim.Dim) {
 	read, written = Of(o).Traffic(o)
 	if !copied || !Of(o).Is(Update) || len(read) < 2 {

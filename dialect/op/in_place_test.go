@@ -11,8 +11,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// An update is in place where its operand dies at it. A line's comment says what
-// is decided: "place", or the reason for a copy and who needs the value.
+// An update is in place where its operand dies at it. A line's comment is the
+// decision: "place", or the reason for a copy and who needs the value.
 func TestInPlace(t *testing.T) {
 	const u = "(!x, !u, tensor<i64>, tensor<i64>) -> !x"
 	for name, body := range map[string]string{
@@ -74,7 +74,7 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// loop carries %k and %l and hands on what next says.
+// loop carries %k and %l and passes on the values in next.
 func loop(update, next string) string {
 	return `%h = dm.exp %x : !x
 %zero = dm.constant dense<0> : tensor<i64>

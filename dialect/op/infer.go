@@ -137,7 +137,7 @@ func Compatible(inferred, written types.Type) bool {
 	return a.Elem == b.Elem && sameShape(a.Shape, b.Shape) && a.At.In() == b.At.In()
 }
 
-// known picks the size that says most: a number, a named formula, anything.
+// known picks the most specific size: a number, else a named formula, else any.
 func known(a, b dim.Dim) dim.Dim {
 	switch {
 	case a.IsConst():
@@ -286,7 +286,7 @@ func listOf(o *ir.Op, name string, n int, otherwise, least int64) ([]int64, *Pro
 	}
 	for _, v := range l {
 		if v < least {
-			return nil, attrProblem("DM115", name, "%s contains %d; the least it may be is %d", name, v, least)
+			return nil, attrProblem("DM115", name, "%s contains %d; the minimum is %d", name, v, least)
 		}
 	}
 	return l, nil

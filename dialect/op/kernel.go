@@ -41,7 +41,7 @@ var kernelDef = &Def{
 
 var yieldDef = &Def{
 	Name: "yield", Family: Kernels, Class: ClassMovement,
-	Summary: "the values that a region gives",
+	Summary: "the results of a region",
 	Doc:     "Ends every region of the dialect's ops. It moves nothing by itself: what a kernel yields is written by the kernel.",
 	Example: `func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = dm.kernel -> tensor<4xf32> {

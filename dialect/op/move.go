@@ -46,7 +46,7 @@ type Index struct {
 // is no number.
 func MoveOf(o *ir.Op) *Move {
 	d := Of(o)
-	if d == nil || d.Move == nil || !Sound(o) || len(o.Results) != 1 {
+	if d == nil || d.Move == nil || !Valid(o) || len(o.Results) != 1 {
 		return nil
 	}
 	if ps := d.Move(o); ps != nil {
@@ -103,7 +103,7 @@ func (m *Move) Selects() bool {
 
 // Permutes reports whether m gives all elements of one operand with the
 // dimensions in another order: dimension i of the result is dims[i] of the operand.
-// Whether the sizes agree it does not say.
+// It does not compare sizes.
 func (m *Move) Permutes() (dims []int, ok bool) {
 	if !m.Selects() || m.Pieces[0].Flat {
 		return nil, false

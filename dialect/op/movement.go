@@ -18,7 +18,7 @@ var transposeDef = &Def{
 	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
 	Doc: "Dimension i of the result is dimension `dims[i]` of the operand.\n\n" +
-		"Moves nothing where the result's layout leaves the elements where they lie, as `order = [1, 0]` does behind `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
+		"Moves nothing if the result's layout keeps the elements in place, as `order = [1, 0]` does after `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
 		"Counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
   %y = dm.transpose %x, dims = [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
@@ -26,7 +26,7 @@ var transposeDef = &Def{
 }`,
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's sizes in the new order"}},
-	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Doc: "a permutation of x's dimensions"}},
+	Attrs:    []AttrDef{{Name: "dims", Kind: KindInts, Order: true, Doc: "a permutation of x's dimensions"}},
 	Traits:   Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
@@ -139,7 +139,7 @@ var broadcastDef = &Def{
 		for i, d := range to {
 			if !isOne(x.Shape[i]) && !sameDim(x.Shape[i], y.Shape[d]) {
 				return nil, problem("DM118", 0, "dimension %d of %s does not broadcast to dimension %d of %s", i, shapeText(x.Shape), d, shapeText(y.Shape)).
-					help("a size stays, or is 1")
+					help("only dimensions of size 1 can be repeated; the others keep their size")
 			}
 		}
 		return one(tensor(x, x.Elem, y.Shape...)), nil

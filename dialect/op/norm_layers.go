@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -176,7 +178,7 @@ var batchNormDef = &Def{
 	Name: "batch_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization of every channel over the batch, or with given statistics",
 	Doc: "`y = (x - mean) / √(variance + epsilon) · scale + bias` for every channel. With three operands mean and (biased) variance are the batch's, over all dimensions but `dim`, " +
-		"and may be had as second and third result; with five they are given, as in inference. " + wideDoc + "\n\n" +
+		"and are available as second and third result; with five they are given, as in inference. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element as `dm.layer_norm`; with given statistics 4. Source: Ioffe and Szegedy, arXiv 1502.03167.",
 	Example: `func.func @example(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) {
   %y, %mean, %var = dm.batch_norm %x, %s, %b : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
@@ -202,6 +204,14 @@ var batchNormDef = &Def{
 			return in(o, 0).Elements().Scale(4)
 		}
 		return in(o, 0).Elements().Scale(7)
+	},
+	Row: func(o *ir.Op) []int {
+		d, ok := Dim(o, "dim", in(o, 0).Rank())
+		if !ok || len(o.Operands) == 5 {
+			return nil // with given statistics it is element-wise
+		}
+		all := identity(in(o, 0).Rank())
+		return slices.Delete(all, d, d+1)
 	},
 	Expand:     expandBatchNorm,
 	Derivative: batchNormDerivative,
@@ -269,7 +279,7 @@ func (w *Builder) affineTwo(o *ir.Op, x *ir.Value, d int) *ir.Value {
 var groupNormDef = &Def{
 	Name: "group_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization over groups of channels, then scale and bias",
-	Doc: "The channels, dimension 1, fall into `groups`; every sample's group is normalized to mean 0 and variance 1 over its channels and all further dimensions, then scaled and biased " +
+	Doc: "The channels, dimension 1, are divided into `groups`; every sample's group is normalized to mean 0 and variance 1 over its channels and all further dimensions, then scaled and biased " +
 		"by channel. One group is layer normalization of an image, as many groups as channels is instance normalization. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element as `dm.layer_norm`. Source: Wu and He, arXiv 1803.08494.",
 	Example: `func.func @example(%x: tensor<2x4x3xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4x3xf32> {
@@ -294,7 +304,7 @@ var groupNormDef = &Def{
 		}
 		g := Int(o, "groups")
 		if g < 1 {
-			return nil, attrProblem("DM115", "groups", "groups is %d; the least it may be is 1", g)
+			return nil, attrProblem("DM115", "groups", "groups is %d; the minimum is 1", g)
 		}
 		if n, ok := x.Shape[1].Int(); ok && n%g != 0 {
 			return nil, attrProblem("DM123", "groups", "the %d channels of %s cannot be divided into %d groups", n, shapeText(x.Shape), g)
@@ -305,6 +315,7 @@ var groupNormDef = &Def{
 		return one(tensor(x, x.Elem, x.Shape...)), nil
 	},
 	FLOP: perElement(7),
+	Row:  func(o *ir.Op) []int { return identity(in(o, 0).Rank())[1:] },
 	Expand: func(b *ir.Builder, o *ir.Op) []*ir.Value {
 		xt := in(o, 0)
 		g := dim.Const(Int(o, "groups"))

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -31,6 +33,29 @@ func reducedDims(o *ir.Op) ([]int, bool) { return Dims(o, "dims", in(o, 0).Rank(
 func reducedDim(o *ir.Op) ([]int, bool) {
 	d, ok := Dim(o, "dim", in(o, 0).Rank())
 	return []int{d}, ok
+}
+
+// RowDims are the dimensions of the first operand, in rising order, along which a
+// kernel for o holds whole rows on chip; ok is false if o is not row-wise.
+func RowDims(o *ir.Op) (dims []int, ok bool) {
+	d, x := Of(o), o.In(0)
+	if d == nil || d.Class != ClassNormalization || x == nil || !Valid(o) {
+		return nil, false
+	}
+	switch {
+	case d.Row != nil:
+		dims = d.Row(o)
+	case d.Attr("dims") == nil && d.Attr("dim") == nil:
+		dims = identity(x.Rank())[max(0, x.Rank()-1):]
+	case d.Attr("dim") != nil:
+		if n, ok := Dim(o, "dim", x.Rank()); ok {
+			dims = []int{n}
+		}
+	case Attr(o, "dims") != nil: // a reduction of everything has no rows
+		dims, _ = Dims(o, "dims", x.Rank())
+	}
+	slices.Sort(dims)
+	return dims, len(dims) > 0
 }
 
 var softmaxDef = &Def{
@@ -110,7 +135,7 @@ var crossEntropyDef = &Def{
 	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
-		" A label outside the classes takes the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
+		" A label outside the classes is clamped to the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
 	Example: `func.func @example(%logits: tensor<3x5xf32>) -> tensor<f32> {
   %labels = dm.constant dense<[0, 4, 2]> : tensor<3xi64>
   %loss = dm.cross_entropy %logits, %labels : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<f32>

@@ -10,7 +10,7 @@ import (
 
 const masterDoc = "Computes in at least f32 and rounds what it stores once. w and the state are best kept in f32 also where the network computes in half precision: `half`, an optional last result, " +
 	"is the new w in the floating-point type written, for the next forward pass (mixed precision with master weights: Micikevicius et al., arXiv 1710.03740). " +
-	"`lr` may be given as the last operand, a scalar, which wins over the attribute: that is how a schedule changes it."
+	"`lr` may be given as the last operand, a scalar, which overrides the attribute, as for a learning-rate schedule."
 
 var (
 	weightParam = Param{Name: "w", Elems: floats, Doc: "the parameters, any shape"}

@@ -241,6 +241,14 @@ var reduceWindowDef = &Def{
 		w, p := reduceWindow(o)
 		return windowTraffic(o, w, p)
 	},
+	Row: func(o *ir.Op) (dims []int) {
+		for d, n := range Ints(o, "window_dimensions") {
+			if n > 1 {
+				dims = append(dims, d)
+			}
+		}
+		return dims
+	},
 	FLOP: func(o *ir.Op) dim.Dim {
 		n := dim.Const(1)
 		for _, s := range Ints(o, "window_dimensions") {

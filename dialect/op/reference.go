@@ -51,19 +51,19 @@ operands and results share it. A leading attribute stands before the operands: `
 - **Shapes.** A size is a number or a symbol: ` + "`tensor<?x512xf16, #dm.at<dims = [b]>>`" + `. The same symbol is the same size within a function; a formula
   such as ` + "`2*n`" + ` may be named too. A ` + "`?`" + ` without a name is a size of its own that agrees with every other until run time.
 - **Broadcasting.** The operands of element-wise ops broadcast as in NumPy, which moves no bytes of its own.
-- **Element types.** Operands of an op have one element type unless its entry says otherwise; nothing is converted silently. Half precision is
+- **Element types.** Operands of an op have one element type unless its entry states otherwise; nothing is converted silently. Half precision is
   computed and accumulated in f32 and rounded once, unless ` + "`accumulate = f16`" + `. The two f8 types are stored, moved, converted and contracted.
 - **Dimensions** are counted from 0; negative ones count from the back.
 - **FLOP.** Addition, subtraction, multiplication, division and each transcendental count 1, a multiply-add 2; max, min, compare, select, convert, abs, neg, copy and relu 0.
   Integer arithmetic counts none.
-- **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry says otherwise.
-- **Gradients.** ` + "`dm.grad`" + ` differentiates functions in reverse mode. Each entry says what cotangents its op gives: dx is that of operand x, dy that of result y.
+- **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry states otherwise.
+- **Gradients.** ` + "`dm.grad`" + ` differentiates functions in reverse mode. Each entry states the cotangents of its op: dx is that of operand x, dy that of result y.
   Formulas of several steps are computed in at least f32 and rounded once. Integers have no cotangents; composites without a formula are differentiated
   through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.while`" + ` not at all.
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
-- **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` is the function's to write over: an update of a part of it, and a loop that carries it, work in its memory where
-  nothing reads it afterwards, and its caller has lost it. (JAX and XLA call it buffer donation.) All other arguments are as they were when the function returns.
+- **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
+  nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |
@@ -72,7 +72,8 @@ operands and results share it. A leading attribute stands before the operands: `
 
 func anchor(s string) string { return strings.ReplaceAll(strings.ToLower(s), " ", "-") }
 
-// Markdown is what the reference page and hover say of d, without its heading.
+// Markdown is the text on the reference page and in hovers about d, without its
+// heading.
 func (d *Def) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n%s\n\n", strings.ToUpper(d.Summary[:1])+d.Summary[1:], d.Doc)
@@ -115,7 +116,7 @@ func (d *Def) Markdown() string {
 	fmt.Fprintf(&b, "```mlir\n%s\n```\n\nClass %s", d.Example, d.Class)
 	for _, f := range []struct {
 		holds bool
-		says  string
+		text  string
 	}{
 		{d.Is(Pointwise), "element by element"},
 		{d.Is(Commutative), "operands may be swapped"},
@@ -124,7 +125,7 @@ func (d *Def) Markdown() string {
 		{d.Is(Random), "depends on a seed"},
 	} {
 		if f.holds {
-			b.WriteString("; " + f.says)
+			b.WriteString("; " + f.text)
 		}
 	}
 	b.WriteString(".")

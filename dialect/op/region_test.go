@@ -66,7 +66,7 @@ func TestRegionProblems(t *testing.T) {
 		}
 		return strings.Replace(text, old, to, 1)
 	}
-	cases := []struct{ name, text, code, says string }{
+	cases := []struct{ name, text, code, message string }{
 		{"dm.map", example("map", "%b: f32)", "%b: f64)"), "DM126", "(f32, f64), but the op passes (f32, f32)"},
 		{"dm.while", example("while", "dm.yield %more : tensor<i1>", "dm.yield %i : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i1>)"},
 		{"dm.while", example("while", "dm.yield %next, %w : tensor<i64>, tensor<2xf32>", "dm.yield %next : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i64>, tensor<2xf32>)"},
@@ -80,8 +80,8 @@ func TestRegionProblems(t *testing.T) {
 	for _, c := range cases {
 		_, o := first(t, c.text, c.name)
 		p := verify.Op(o)
-		if p == nil || p.Code != c.code || !strings.Contains(p.Msg, c.says) {
-			t.Errorf("%s: %+v, want %s with %q\n%s", c.name, p, c.code, c.says, c.text)
+		if p == nil || p.Code != c.code || !strings.Contains(p.Msg, c.message) {
+			t.Errorf("%s: %+v, want %s with %q\n%s", c.name, p, c.code, c.message, c.text)
 		}
 	}
 }

@@ -175,11 +175,11 @@ func wrapDim(n int64, rank int) (int, bool) {
 	return int(n), true
 }
 
-// FLOP is the floating-point operations of one execution of o, 0 for ops that
-// the registry does not know and for those that are not Sound. What is counted of
-// regions says Def.FLOP.
+// FLOP is the floating-point operations of one execution of o, 0 for ops that are
+// not in the registry and ops that are not Valid. Def.FLOP defines what is counted
+// of regions.
 func FLOP(o *ir.Op) dim.Dim {
-	if d := Of(o); d != nil && d.FLOP != nil && Sound(o) {
+	if d := Of(o); d != nil && d.FLOP != nil && Valid(o) {
 		return d.FLOP(o)
 	}
 	return dim.Dim{}

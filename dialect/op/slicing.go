@@ -234,13 +234,13 @@ var dynamicUpdateSliceDef = &Def{
 	Derivative: dynamicUpdateSliceDerivative,
 }
 
-const outsideDoc = "An index outside the dimension takes the nearest element inside, as in StableHLO."
+const outsideDoc = "An index outside the dimension is clamped to the nearest one inside, as in StableHLO."
 
 var gatherDef = &Def{
 	Name: "gather", Family: Movement, Class: ClassMovement,
-	Summary: "slices picked by an index tensor",
+	Summary: "slices selected by an index tensor",
 	Doc: "`y[a…, i…, c…] = x[a…, indices[i…], c…]`: the dimension `dim` of x is replaced by the indices' dimensions, as in NumPy's `take`. The first `batch_dims` dimensions of x and indices are shared: " +
-		"every batch picks for itself. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
+		"each batch has its own indices. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x3xf32>) -> tensor<2x3xf32> {
   %i = dm.constant dense<[3, 0]> : tensor<2xi64>
   %y = dm.gather %x, %i, dim = 0 : (tensor<4x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
@@ -349,7 +349,7 @@ var scatterDef = &Def{
 
 var embeddingDef = &Def{
 	Name: "embedding", Family: Movement, Class: ClassMovement,
-	Summary: "rows of a table picked by numbers",
+	Summary: "rows of a table selected by index",
 	Doc:     "`y[i…, :] = table[ids[i…], :]`, that is `dm.gather` along dimension 0. " + outsideDoc + "\n\nReads the rows that it takes, the result's size, and the ids; writes the result; counts no FLOP.",
 	Example: `func.func @example(%table: tensor<10x4xf32>) -> tensor<2x3x4xf32> {
   %ids = dm.constant dense<[[1, 2, 3], [9, 0, 1]]> : tensor<2x3xi64>
@@ -380,9 +380,9 @@ var embeddingDef = &Def{
 
 // Taken is the part that the dm.slice o takes of each dimension of its operand:
 // elements start, start + stride and so on below limit. Whole dimensions, which
-// may be of open size, have a stride of 0. ok is false where o is no sound slice.
+// may be of open size, have a stride of 0. ok is false if o is not a Valid slice.
 func Taken(o *ir.Op) (part []Range, ok bool) {
-	if o.Name != "dm.slice" || !Sound(o) {
+	if o.Name != "dm.slice" || !Valid(o) {
 		return nil, false
 	}
 	s, p := sliceOf(o)

@@ -14,9 +14,9 @@ var gradDef = &Def{
 	Summary: "results of a function and the gradients by its arguments",
 	Doc: "Computes `@callee` and, in reverse mode, the gradients of its loss. The operands are the callee's arguments; the results are the callee's and then, for every argument that `wrt` lists, " +
 		"the gradient, of that argument's type. Without `wrt` these are all floating-point arguments.\n\n" +
-		"The loss is the callee's first result, a floating-point scalar; other results are only passed along. With `cotangents = n` the function may give anything: the last n operands are then " +
+		"The loss is the callee's first result, a floating-point scalar; other results are only passed along. With `cotangents = n` the function may return anything: the last n operands are then " +
 		"the cotangents of its n floating-point results, in their order, and the gradients those of the sum of products with them.\n\n" +
-		"Stands for the joint forward and backward graph, which `dmir opt --passes gradient` writes out: calls in the callee are inlined, its kernels unfused, and every op gives its cotangents as its entry says. " +
+		"Stands for the joint forward and backward graph, which `dmir opt --passes gradient` writes out: calls in the callee are inlined, its kernels unfused, and every op gives the cotangents that its entry states. " +
 		"Costs what that graph costs. Source: Griewank and Walther, *Evaluating Derivatives*, SIAM 2008.",
 	Example: `func.func @example(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>) {
   %loss, %dw = dm.grad @loss %w, %x, wrt = [0] : (tensor<3xf32>, tensor<2x3xf32>) -> (tensor<f32>, tensor<3xf32>)

@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// What a window is said to touch is what it touches, element by element.
+// The computed number of elements that windows touch is the counted one.
 func TestWindowTouches(t *testing.T) {
 	cases := 0
 	for _, n := range []int64{1, 2, 5, 9, 16} {

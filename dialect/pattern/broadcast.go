@@ -21,7 +21,7 @@ func Elementwise(o *ir.Op) bool {
 // is; x is nil where o cannot.
 func WithoutBroadcast(o *ir.Op, v *ir.Value) (x *ir.Value, shape []dim.Dim) {
 	b := From(v, "dm.broadcast")
-	if b == nil || !op.Sound(b) {
+	if b == nil || !op.Valid(b) {
 		return nil, nil
 	}
 	to, p := op.BroadcastDims(b)
@@ -56,7 +56,7 @@ func WithoutBroadcast(o *ir.Op, v *ir.Value) (x *ir.Value, shape []dim.Dim) {
 // have one shape).
 func Reads(o *ir.Op, v *ir.Value, t *types.Tensor) bool {
 	want := o.Out(0)
-	if !Elementwise(o) || len(o.Operands) < 2 || want == nil || !op.Sound(o) {
+	if !Elementwise(o) || len(o.Operands) < 2 || want == nil || !op.Valid(o) {
 		return false
 	}
 	for d := range want.Shape {

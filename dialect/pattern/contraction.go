@@ -23,7 +23,7 @@ func Equation(o *ir.Op) *op.Equation {
 // where there is none.
 func TransposedOperand(o *ir.Op, i int) (t *ir.Op, equation string) {
 	e, t := Equation(o), From(o.Operands[i], "dm.transpose")
-	if e == nil || t == nil || !op.Sound(t) {
+	if e == nil || t == nil || !op.Valid(t) {
 		return nil, ""
 	}
 	letters := make([]byte, len(e.Inputs[i]))
@@ -38,7 +38,7 @@ func TransposedOperand(o *ir.Op, i int) (t *ir.Op, equation string) {
 // with which it writes t's result itself; einsum is nil where there is
 // none.
 func TransposedResult(t *ir.Op) (einsum *ir.Op, equation string) {
-	if t.Name != "dm.transpose" || !op.Sound(t) {
+	if t.Name != "dm.transpose" || !op.Valid(t) {
 		return nil, ""
 	}
 	einsum = From(t.Operands[0], "dm.einsum")

@@ -15,7 +15,7 @@ import (
 // Unchanged is the operand that o gives back element by element, with its type
 // and placement; nil where o changes something.
 func Unchanged(o *ir.Op) *ir.Value {
-	if len(o.Results) != 1 || len(o.Operands) == 0 || !types.Equal(o.Results[0].Type, o.Operands[0].Type) || !op.Sound(o) {
+	if len(o.Results) != 1 || len(o.Operands) == 0 || !types.Equal(o.Results[0].Type, o.Operands[0].Type) || !op.Valid(o) {
 		return nil
 	}
 	same := false
@@ -54,7 +54,7 @@ func Composed(o *ir.Op) (inner *ir.Op, dims []int) {
 		return nil, nil
 	}
 	inner = From(o.Operands[0], o.Name)
-	if inner == nil || !op.Sound(inner) || !op.Sound(o) {
+	if inner == nil || !op.Valid(inner) || !op.Valid(o) {
 		return nil, nil
 	}
 	first, second := dimsOf(inner), dimsOf(o)

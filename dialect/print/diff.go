@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// Diff says where two modules differ, "" where they do not: the same ops in the
+// Diff returns where two modules differ, "" if they do not: the same ops in the
 // same order with equal attributes and types, connected in the same way. Names
 // of values and blocks, places and spelling do not count.
 func Diff(a, b *ir.Module) string {
@@ -37,7 +37,7 @@ type differ struct {
 	found  string
 }
 
-func (d *differ) say(o *ir.Op, format string, args ...any) {
+func (d *differ) report(o *ir.Op, format string, args ...any) {
 	if d.found != "" {
 		return
 	}
@@ -55,7 +55,7 @@ func (d *differ) ops(where string, a, b []*ir.Op) {
 		d.op(a[i], b[i])
 	}
 	if len(a) != len(b) {
-		d.say(nil, "%s has %d ops and %d ops", where, len(a), len(b))
+		d.report(nil, "%s has %d ops and %d ops", where, len(a), len(b))
 	}
 }
 
@@ -66,13 +66,13 @@ func (d *differ) op(a, b *ir.Op) {
 	d.pairs = append(d.pairs, [2]*ir.Op{a, b})
 	switch {
 	case a.Name != b.Name:
-		d.say(a, "the other op is %s", b.Name)
+		d.report(a, "the other op is %s", b.Name)
 	case len(a.Operands) != len(b.Operands):
-		d.say(a, "%d operands and %d operands", len(a.Operands), len(b.Operands))
+		d.report(a, "%d operands and %d operands", len(a.Operands), len(b.Operands))
 	case len(a.Succs) != len(b.Succs):
-		d.say(a, "%d successors and %d successors", len(a.Succs), len(b.Succs))
+		d.report(a, "%d successors and %d successors", len(a.Succs), len(b.Succs))
 	case len(a.Regions) != len(b.Regions):
-		d.say(a, "%d regions and %d regions", len(a.Regions), len(b.Regions))
+		d.report(a, "%d regions and %d regions", len(a.Regions), len(b.Regions))
 	}
 	d.attrs(a, b)
 	d.define(a, "results", a.Results, b.Results)
@@ -82,7 +82,7 @@ func (d *differ) op(a, b *ir.Op) {
 	for i, r := range a.Regions {
 		s := b.Regions[i]
 		if len(r.Blocks) != len(s.Blocks) {
-			d.say(a, "region %d has %d blocks and %d blocks", i, len(r.Blocks), len(s.Blocks))
+			d.report(a, "region %d has %d blocks and %d blocks", i, len(r.Blocks), len(s.Blocks))
 			return
 		}
 		for j, x := range r.Blocks {
@@ -103,14 +103,14 @@ func (d *differ) attrs(a, b *ir.Op) {
 	for _, n := range a.Attrs {
 		v := b.Attr(n.Name)
 		if v == nil {
-			d.say(a, "only one has the attribute %s", n)
+			d.report(a, "only one has the attribute %s", n)
 		} else if !types.EqualAttr(n.Value, v) && squeeze(n.Value.String()) != squeeze(v.String()) {
-			d.say(a, "the attribute %s differs: %s and %s", n.Name, n.Value, v)
+			d.report(a, "the attribute %s differs: %s and %s", n.Name, n.Value, v)
 		}
 	}
 	for _, n := range b.Attrs {
 		if a.Attr(n.Name) == nil {
-			d.say(a, "only the other has the attribute %s", n)
+			d.report(a, "only the other has the attribute %s", n)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
 // without a name are alike. A type that is not known differs from none.
 func (d *differ) define(o *ir.Op, what string, a, b []*ir.Value) {
 	if len(a) != len(b) {
-		d.say(o, "%d %s and %d %s", len(a), what, len(b), what)
+		d.report(o, "%d %s and %d %s", len(a), what, len(b), what)
 		return
 	}
 	for i, v := range a {
@@ -131,7 +131,7 @@ func (d *differ) define(o *ir.Op, what string, a, b []*ir.Value) {
 			continue
 		}
 		if s, t := v.Type.String(), b[i].Type.String(); s != t {
-			d.say(o, "%s %d: %s and %s", what, i, s, t)
+			d.report(o, "%s %d: %s and %s", what, i, s, t)
 		}
 	}
 }
@@ -145,12 +145,12 @@ func (d *differ) uses() {
 		for i, v := range p[0].Operands {
 			w := d.values[v]
 			if w != p[1].Operands[i] && (w != nil || v.Name != p[1].Operands[i].Name) {
-				d.say(p[0], "operand %d is %s and %s", i, v.Name, p[1].Operands[i].Name)
+				d.report(p[0], "operand %d is %s and %s", i, v.Name, p[1].Operands[i].Name)
 			}
 		}
 		for i, b := range p[0].Succs {
 			if d.blocks[b] != p[1].Succs[i] {
-				d.say(p[0], "successor %d differs", i)
+				d.report(p[0], "successor %d differs", i)
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func (n *names) block(b *ir.Block) string {
 			taken[o.Label] = true
 		}
 	}
-	for _, b := range b.Region.Blocks { // what the kept text of an op says must not find a block that it did not find
+	for _, b := range b.Region.Blocks { // a label in the kept text of an op must not resolve to a block that it did not name before
 		for _, o := range b.Ops {
 			if o.Verbatim {
 				for _, s := range origin.Tree(o).Succs {

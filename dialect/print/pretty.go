@@ -8,7 +8,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// prettyOp prints o in its own form; false where it has none that says all.
+// prettyOp prints o in its pretty form; false if it has none that holds everything.
 func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 	switch o.Name {
 	case op.Func:

@@ -20,8 +20,8 @@ import (
 	"dmir/syntax/parse"
 )
 
-// Generic is m in MLIR's generic form. The error says which op stands in the
-// way: one with an error in it, or one whose types are not known.
+// Generic is m in MLIR's generic form. The error names the op that
+// cannot be printed: one with an error, or one without known types.
 func Generic(m *ir.Module) (string, error) {
 	p := newPrinter(m, true)
 	return p.module()

@@ -6,7 +6,7 @@ import (
 	"dmir/syntax/ast"
 )
 
-// Error says why a type or an attribute is not one that the dialect can use.
+// Error is why the dialect cannot use a type or an attribute.
 type Error struct {
 	Code string // listed in Codes, or UnknownAlias
 	Msg  string // one sentence without a final stop

@@ -17,7 +17,7 @@ var Spaces = []Space{HBM, Host, SMem, Reg, Remote}
 type placeText struct {
 	space Space
 	order []int
-	dims  []dim.Dim // nil where not written; an unnamed one where it says "?"
+	dims  []dim.Dim // nil where not written; an unnamed one for "?"
 }
 
 // placement is p in canonical form: the identity order is the default.
@@ -36,7 +36,7 @@ func badPlacement(format string, args ...any) *Error {
 	return &Error{Code: "DM150", Msg: fmt.Sprintf(format, args...), Help: "write #dm.at<hbm, order = [1, 0], dims = [n]>; every part may be left out"}
 }
 
-// parsePlacement reads what stands in #dm.at<…>.
+// parsePlacement parses the text in #dm.at<…>.
 func parsePlacement(body string) (placeText, error) {
 	p := placeText{space: HBM}
 	seen := map[string]bool{}
@@ -130,7 +130,7 @@ func parseDims(list string) ([]dim.Dim, error) {
 	return dims, nil
 }
 
-// splitTop cuts at the commas that stand in no brackets.
+// splitTop splits at commas outside brackets.
 func splitTop(s string) []string {
 	var parts []string
 	depth, start := 0, 0

@@ -249,5 +249,5 @@ func (o Opaque) String() string {
 	return o.Text
 }
 
-// Unknown is the type of values whose op dmir does not know.
+// Unknown is the type of results of unknown ops.
 var Unknown = Opaque{}

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/diag"
 )
 
-// function checks that a body ends and what dm.bind says.
+// function checks the end of a body and the attribute dm.bind.
 func (v *verifier) function(o *ir.Op) {
 	switch bind := o.Attr(op.BindAttr).(type) {
 	case nil:

@@ -1,8 +1,8 @@
 // Package verify checks what a module means: that every op has the operands,
-// attributes, regions and result types that the registry says, and that
+// attributes, regions and result types that the registry defines, and that
 // functions, calls and kernels fit together. It reports one error for one
-// cause: an op on which lowering or an earlier check reported something is not
-// looked at further, and nothing is said about values of unknown type.
+// cause: an op with a diagnostic from lowering or an earlier check is not checked
+// further, and values of unknown type get no diagnostic.
 package verify
 
 import (
@@ -52,7 +52,7 @@ func Ops(m *ir.Module, ops []*ir.Op) []diag.Diagnostic {
 	return slices.Concat(found...)
 }
 
-// Function returns what is wrong with the body of o as a whole, nothing where o
+// Function returns the errors of the body of o as a whole, none where o
 // is no function.
 func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
 	if o.Name != op.Func || o.Bad {
@@ -163,7 +163,7 @@ func (v *verifier) fixResult(o *ir.Op, d *diag.Diagnostic) {
 }
 
 // knownTypes reports whether o's operands and what its regions take and yield
-// have types. Where they have none, something was said about it already.
+// have types. If they have none, that was reported already.
 func knownTypes(o *ir.Op) bool {
 	for _, v := range o.Operands {
 		if isUnknown(v) {

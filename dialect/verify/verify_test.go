@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected diagnostics in testdata")
 
-// all is everything that parser, index of names, lowering and verifier report
+// all is the diagnostics of parser, index of names, lowering and verifier
 // about a text.
 func all(text string) []diag.Diagnostic {
 	f := parse.File(source.New("test.dmir", text))
@@ -102,8 +102,8 @@ func count(ds []diag.Diagnostic, code string) int {
 	return n
 }
 
-// TestDiagnostics compares what is said about the texts in testdata with what
-// stands behind them: for "a.dmir" the file "a.txt" of the same archive.
+// TestDiagnostics compares the diagnostics about the texts in testdata with the
+// expected ones: for "a.dmir" the file "a.txt" of the same archive.
 func TestDiagnostics(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -148,17 +148,17 @@ func TestDiagnostics(t *testing.T) {
 // that somebody has read.
 func TestEveryCode(t *testing.T) {
 	archives, _ := filepath.Glob("testdata/*.txtar")
-	var said strings.Builder
+	var expected strings.Builder
 	for _, path := range archives {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said.Write(text)
+		expected.Write(text)
 	}
 	for _, table := range [][]diag.Code{types.Codes, lower.Codes, verify.Codes} {
 		for _, c := range table {
-			if !strings.Contains(said.String(), "["+c.Code+"] "+c.Name) {
+			if !strings.Contains(expected.String(), "["+c.Code+"] "+c.Name) {
 				t.Errorf("%s %s is never reported in testdata", c.Code, c.Name)
 			}
 		}

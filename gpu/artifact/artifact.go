@@ -1,7 +1,7 @@
 // Package artifact is a compiled function as plain data, for any target: the text
 // of its kernels, their machine code, the static order of steps, and the plan of
 // the one allocation that every buffer lies in. A device runs it without a
-// compiler and without knowing the dialect.
+// compiler and without the dialect.
 package artifact
 
 // Program is one function, ready to run.
@@ -12,7 +12,7 @@ type Program struct {
 	Target string
 	// Source is the text of all kernels, C++ that includes Headers. A #line names
 	// the line of File that all lines up to the next #line stand for: unlike in
-	// C++, lines do not count on.
+	// C++, line numbers do not increase after it.
 	Source  string
 	Kernels []Kernel // each distinct kernel once
 	Steps   []Step   // in an order that is right on one stream; a StepLoop repeats those behind it
@@ -35,12 +35,12 @@ type Program struct {
 	Views []*View
 	// Defaults are the inputs that are not given; nil: random numbers.
 	Defaults []Default
-	// Variants are the same function for architectures of their own, where code
-	// was made for several. They have none themselves.
+	// Variants are the same function for specific architectures, if code was generated
+	// for several. They have no variants themselves.
 	Variants []*Program
 
-	// Foreign is true of a program that was read from a file not written with
-	// this user's key: its code may be anybody's, and the emulator does not run it.
+	// Foreign is true of a program that was read from a file not signed with this
+	// user's key: its code is not trusted, and the emulator does not run it.
 	Foreign bool `json:"-"`
 	// Key is the secret that Write signs the file with; nil: it signs none.
 	Key []byte `json:"-"`
@@ -80,8 +80,7 @@ func (p *Program) Arch() string {
 	return ""
 }
 
-// For is the program or that of its variants that is for a device of this
-// architecture.
+// For is the variant for a device of this architecture, or the program itself.
 func (p *Program) For(arch string) *Program {
 	for _, v := range p.Variants {
 		if v.Arch() == arch {
@@ -91,8 +90,7 @@ func (p *Program) For(arch string) *Program {
 	return p
 }
 
-// KernelOf is the kernel that step s of the program launches; nil where it launches
-// none.
+// KernelOf is the kernel that step s launches, nil if it launches none.
 func (p *Program) KernelOf(s *Step) *Kernel {
 	if s.Kind != StepLaunch || s.Launch.Kernel < 0 || s.Launch.Kernel >= len(p.Kernels) {
 		return nil
@@ -100,7 +98,7 @@ func (p *Program) KernelOf(s *Step) *Kernel {
 	return &p.Kernels[s.Launch.Kernel]
 }
 
-// View is another way to see the bytes of a buffer.
+// View is a shape and an order for the bytes of a buffer.
 type View struct {
 	Shape []int64
 	Order []int // as of a Buffer
@@ -154,7 +152,7 @@ const (
 	Map   Mode = "map" // a TensorMap of the buffer, passed by value
 )
 
-// Param is one parameter of a kernel.
+// Param is a parameter of a kernel.
 type Param struct {
 	Name string
 	Elem string // "f16", "bf16", "f32", "i32", …: MLIR's names
@@ -164,7 +162,7 @@ type Param struct {
 // Step is one part of a run. Its kind determines which of Launch, Move and
 // Decision it has; the others are zero.
 type Step struct {
-	Name     string // unique in the program; what a person is shown
+	Name     string // unique in the program, for display
 	Kind     StepKind
 	Launch   Launch   `json:",omitzero"`
 	Move     Move     `json:",omitzero"`
@@ -177,8 +175,8 @@ type Step struct {
 	ReadBytes    int64
 	WrittenBytes int64
 	TimeNs       float64
-	// Product and Tile are, of a contraction, what measured tiles are looked up
-	// by, and the tile that it has.
+	// Product is the key of a contraction in the file of measured tiles, Tile the
+	// tile that it uses.
 	Product, Tile string
 	// Counted bytes differ from the prediction for this reason; empty: they are equal.
 	Differs string
@@ -191,10 +189,10 @@ type StepKind string
 //
 // A loop and a branch are decisions that the host takes: it waits for all steps
 // before them, reads a predicate of one byte, and goes on. The steps that they
-// decide about stand right behind them, in two parts of so many steps each
-// (Decision.Parts): a loop's condition and its body, a branch's two sides. A part
-// may hold decisions of its own. Nothing runs across the bounds of a part: all
-// steps before have ended when the next begins.
+// control follow directly, in two parts with the numbers of steps in
+// Decision.Parts: a loop's condition and its body, a branch's two sides. A part
+// may hold decisions of its own. The bounds of a part are
+// barriers: all steps before them have ended when the next one starts.
 const (
 	StepLaunch StepKind = "launch" // a kernel runs
 	StepFill   StepKind = "fill"   // Move.To gets zero bytes
@@ -210,7 +208,7 @@ type Launch struct {
 	Args   []Arg
 }
 
-// Arg is what a parameter gets.
+// Arg is the argument for a parameter.
 type Arg struct {
 	Buffer int
 	Map    *TensorMap // for Mode Map

@@ -8,8 +8,8 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 )
 
-// An input must be given again where a step writes it, or its bytes serve another
-// buffer after its last use.
+// An input must be copied again if a step writes it, or if another buffer uses its
+// bytes after its last use.
 func TestOverwritten(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Alignment is what every buffer's offset is a multiple of, in bytes.
+// Alignment is the alignment of buffers in bytes.
 const Alignment = 256
 
-// The limits of what Check accepts. A device's own are lower still where its
-// architecture is older.
+// The limits that Check enforces. Those of devices with older architectures are
+// lower.
 const (
 	maxKernels  = 1 << 14
 	maxSteps    = 1 << 14
@@ -40,7 +40,7 @@ func (p *Program) Check() error {
 	if len(c.errs) == 0 {
 		c.steps()
 	}
-	if len(c.errs) == 0 { // what follows takes indices as given
+	if len(c.errs) == 0 { // the checks that follow use indices
 		c.rounds()
 	}
 	if len(c.errs) == 0 { // and parts
@@ -53,7 +53,7 @@ func (p *Program) Check() error {
 	return errors.Join(c.errs...)
 }
 
-// variants holds each variant to the rules, and to the inputs and outputs of p.
+// variants checks each variant, and that it has the inputs and outputs of p.
 func (c *checker) variants() {
 	p := c.p
 	if len(p.Defaults) > 0 && len(p.Defaults) != len(p.Inputs) || len(p.Results) > 0 && len(p.Results) != len(p.Outputs) {
@@ -79,7 +79,7 @@ func (c *checker) variants() {
 	}
 }
 
-// sameShape reports whether q takes and gives what p does.
+// sameShape reports whether q has the inputs and outputs of p.
 func (p *Program) sameShape(q *Program) bool {
 	same := func(a, b []int) bool {
 		return slices.EqualFunc(a, b, func(i, j int) bool {
@@ -228,8 +228,7 @@ func (c *checker) buffers() {
 	}
 }
 
-// views holds the shapes that results are seen in to the elements that their
-// buffers have.
+// views checks that the views of results have as many elements as their buffers.
 func (c *checker) views() {
 	p := c.p
 	if len(p.Views) > len(p.Outputs) {
@@ -314,7 +313,7 @@ func (c *checker) has(bad func(string, ...any), buffer int) bool {
 	return true
 }
 
-// launch holds a launch to its kernel.
+// launch checks the arguments of a launch against the kernel's parameters.
 func (c *checker) launch(bad func(string, ...any), s *Step) {
 	l := &s.Launch
 	for _, a := range l.Args {
@@ -338,7 +337,7 @@ func (c *checker) launch(bad func(string, ...any), s *Step) {
 	c.alone(bad, k.Params, l.Args)
 }
 
-// move holds a fill or a copy to its form.
+// move checks the fields of a fill or a copy.
 func (c *checker) move(bad func(string, ...any), s *Step) {
 	if !c.has(bad, s.Move.To) || !c.has(bad, s.Move.From) {
 		return
@@ -362,9 +361,9 @@ func (c *checker) move(bad func(string, ...any), s *Step) {
 	}
 }
 
-// alone requires that what a kernel writes has one parameter: a buffer is
-// written in place through one of mode InOut. Those of mode In and maps are read
-// on a way that need not see what the kernel itself writes.
+// alone requires that a buffer that a kernel writes is passed as one parameter: in
+// place, one of mode InOut. Loads through mode In and through maps may use caches
+// that do not observe the kernel's own writes.
 func (c *checker) alone(bad func(string, ...any), params []Param, args []Arg) {
 	for i, a := range args {
 		for j := range i {
@@ -376,7 +375,7 @@ func (c *checker) alone(bad func(string, ...any), params []Param, args []Arg) {
 	}
 }
 
-// argument holds one argument to its parameter.
+// argument checks one argument against its parameter.
 func (c *checker) argument(bad func(string, ...any), param Param, a Arg) {
 	b := &c.p.Buffers[a.Buffer]
 	if (param.Mode == Map) != (a.Map != nil) {

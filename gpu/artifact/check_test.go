@@ -117,8 +117,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Bytes may be used again once those who used them have ended, on other streams
-// if they wait.
+// Bytes may be reused after the steps that used them have ended, on other streams
+// after a wait.
 func TestCheckAllowsReuse(t *testing.T) {
 	p := artifacttest.Program()
 	p.Steps[2], p.Steps[3] = p.Steps[3], p.Steps[2]

@@ -103,9 +103,8 @@ func (p *Program) Write(w io.Writer) error {
 	return err
 }
 
-// seal is the signature of a program as far as its header goes; the blobs follow.
-// It is of what the header means and not of its bytes: the one that a reader
-// would write of what it has read.
+// seal starts the signature of a program with its header; the blobs follow. It covers
+// the canonical encoding of the header's content, not the bytes of the file.
 func (d *header[P]) seal(key []byte) (hash.Hash, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -125,7 +124,7 @@ func (d *header[P]) seal(key []byte) (hash.Hash, error) {
 	return mac, nil
 }
 
-// headerOf reads a header. mac is what it signs with key; nil without one.
+// headerOf reads a header. mac is its signature with key; nil without a key.
 func headerOf[P any](text, key []byte) (d *header[P], mac hash.Hash, err error) {
 	d = &header[P]{}
 	if err := json.Unmarshal(text, d); err != nil || d.Program == nil {
@@ -139,13 +138,13 @@ func headerOf[P any](text, key []byte) (d *header[P], mac hash.Hash, err error) 
 	return d, mac, nil
 }
 
-// Read reads a .dmx file and checks the program in it. Whatever the bytes are,
-// it gives a program that Check accepts or an error of one line, and holds no
-// more memory than a few times what there is to read. The program is Foreign.
+// Read reads a .dmx file and checks the program in it. For any
+// bytes it returns a program that Check accepts or an error of one line, and uses
+// memory of at most a few times the size of the file. The program is Foreign.
 func Read(r io.Reader) (*Program, error) { return ReadSigned(r, nil) }
 
-// ReadSigned is Read; a program that was signed with key is not Foreign. A nil
-// key has signed nothing.
+// ReadSigned is Read; a program that was signed with key is not Foreign. With a
+// nil key every program is Foreign.
 func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	in := &reader{r: bufio.NewReader(r), sum: sha256.New()}
 	head, err := in.bytes(int64(len(Magic)) + 12)
@@ -221,7 +220,7 @@ func ReadSigned(r io.Reader, key []byte) (*Program, error) {
 	}
 	for _, q := range p.programs() {
 		if err := q.contained(); err != nil {
-			return nil, fmt.Errorf("holds code that reaches beyond it: %w", err)
+			return nil, fmt.Errorf("holds code that is not self-contained: %w", err)
 		}
 	}
 	return p, nil
@@ -256,8 +255,8 @@ type reader struct {
 	mac hash.Hash // of the blobs; nil before they begin
 }
 
-// bytes reads n bytes. The memory grows with what is there, not with what a
-// damaged length promises.
+// bytes reads n bytes. The memory grows with the bytes read, not with the
+// length in a damaged header.
 func (r *reader) bytes(n int64) ([]byte, error) {
 	if n < 0 {
 		return nil, errDamaged
@@ -284,7 +283,7 @@ func (p *Program) WriteFile(path string) error {
 	return atomicfile.WriteFile(path, 0o644, p.Write)
 }
 
-// Trust takes a program as one of this user's: a person has said so.
+// Trust marks a program as one of this user's, after the user confirmed it.
 func (p *Program) Trust() {
 	for _, q := range p.programs() {
 		q.Foreign = false

@@ -71,7 +71,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// However short, and whichever byte is another, the file is refused in one line.
+// A truncated file, or one with any byte changed, is an error of one line.
 func TestDamage(t *testing.T) {
 	data := encoded(t, full())
 	refused := func(what string, b []byte) {
@@ -111,7 +111,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A file may be whole and hold what no device should run.
+// An undamaged file may hold an invalid program.
 func TestReadChecks(t *testing.T) {
 	p := full()
 	p.Buffers[3].Offset = 1 << 40
@@ -141,7 +141,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The checksum keeps a fuzzer out of the checks; this one hands it the header.
+// FuzzCheck changes the header of a program, since a fuzzer cannot pass the checksum.
 func FuzzCheck(f *testing.F) {
 	f.Add(int64(4096), 3, 2, 4, 1, 0)
 	f.Fuzz(func(t *testing.T, offset int64, last, wait, buffer, stream, grid int) {
@@ -149,11 +149,11 @@ func FuzzCheck(f *testing.F) {
 		p.Buffers[3].Offset, p.Buffers[3].Last = offset, last
 		p.Steps[4].Waits = []int{wait}
 		p.Steps[3].Launch.Args[0].Buffer, p.Steps[2].Stream, p.Steps[1].Launch.Grid[0] = buffer, stream, grid
-		_ = p.Check() // it says something and does not panic
+		_ = p.Check() // any result, but no panic
 	})
 }
 
-// What decisions refer to may be anything too.
+// FuzzDecisions changes the fields of decisions.
 func FuzzDecisions(f *testing.F) {
 	f.Add(2, 1, 3, 4, 3, 6, int64(3))
 	f.Add(7, 2, 0, 2, 1, 9, int64(0))
@@ -181,8 +181,8 @@ func FuzzDecisions(f *testing.F) {
 	})
 }
 
-// use does with a program that was read what devices and exports do, and
-// requires that it holds what Read promises.
+// use does with a program that was read what devices and exports do, and verifies
+// what Read guarantees.
 func use(t *testing.T, p *artifact.Program) {
 	t.Helper()
 	for i, o := range p.Outputs {
@@ -207,8 +207,8 @@ func use(t *testing.T, p *artifact.Program) {
 	}
 }
 
-// A file whose checksum is right may say anything: it is refused in one line, or
-// what it holds can be used.
+// A file with a valid checksum may hold anything: Read returns an error of one line
+// or a program that can be used.
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := []*artifact.Program{full(), viewed(), artifacttest.Loop(), artifacttest.Program()}
@@ -234,15 +234,14 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// viewed is a program whose first result is seen as a matrix that lies
-// column-major.
+// viewed is a program whose first result is viewed as a column-major matrix.
 func viewed() *artifact.Program {
 	p := artifacttest.Program()
 	p.Views = []*artifact.View{{Shape: []int64{10, 100}, Order: []int{1, 0}}}
 	return p
 }
 
-// FuzzHeader hands any header with the right checksum to Read.
+// FuzzHeader passes any header with the right checksum to Read.
 func FuzzHeader(f *testing.F) {
 	old, _ := artifacttest.Version2()
 	files := [][]byte{old}
@@ -260,8 +259,8 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// A file of the version before holds what it held, signed or not, and is written
-// as one of this version; a newer one is refused in one line.
+// A file of an older version is read, signed or not, and written as one of this
+// version; a newer one is an error of one line.
 func TestVersions(t *testing.T) {
 	file, key := artifacttest.Version2()
 	p, err := artifact.ReadSigned(bytes.NewReader(file), key)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// contained reports what in the program's C++ reaches beyond it: a compiler that
-// is given the text reads no file but the headers that the program holds, and
-// takes no orders in pragmas or in assembly for the host. What it computes is
-// another question; see docs/SECURITY.md.
+// contained returns an error if the program's C++ has an effect on the compilation
+// beyond its own text: a compiler reads no file but the headers in the program, and
+// obeys no pragmas or host assembly in it. It does not restrict what the code
+// computes; see docs/SECURITY.md.
 func (p *Program) contained() error {
 	c := container{}
 	if p.Headers != nil {
@@ -41,16 +41,16 @@ var (
 )
 
 // inHeaders and inSource are the directives that texts have. A source defines
-// nothing, so that each of its words is what it looks like.
+// no macros, so that its tokens have their plain meaning.
 var (
 	inSource  = strings.Fields("include line pragma")
 	inHeaders = append(strings.Fields("define undef if ifdef ifndef elif else endif error"), inSource...)
 )
 
-// container looks at the texts of one program.
+// container checks the texts of one program.
 type container struct{ headers map[string]bool } // nil: those of the prelude that is built in
 
-// text looks at one of them as a preprocessor does: lines that a backslash joins
+// text checks one of them as a preprocessor reads it: lines that a backslash joins
 // are one, and comments are blanks.
 func (c *container) text(name, text string, header bool) error {
 	s := scanner{text: text, line: 1}
@@ -123,7 +123,7 @@ func (c *container) has(name string, header bool) bool {
 	return c.headers[name] || header && ofHost.MatchString(name)
 }
 
-// scanner cuts C++ into the tokens of its preprocessor.
+// scanner splits C++ into preprocessor tokens.
 type scanner struct {
 	text string
 	at   int
@@ -147,7 +147,7 @@ func (s *scanner) splice() int {
 	return 0
 }
 
-// peek is the character at hand, with lines joined; 0 at the end.
+// peek is the current character, with lines joined; 0 at the end.
 func (s *scanner) peek() byte {
 	for s.at < len(s.text) {
 		n := s.splice()
@@ -266,7 +266,7 @@ func (s *scanner) token() (string, error) {
 	return string(c), nil
 }
 
-// inside looks at a character of a comment or text.
+// inside checks a character of a comment or literal.
 func (s *scanner) inside(c byte) error {
 	switch {
 	case c == '?' && s.peek() == '?':

@@ -1,13 +1,13 @@
 package artifact
 
-// maxDepth is how deep decisions may lie in one another.
+// maxDepth is how deep decisions may be nested.
 const maxDepth = 64
 
 // Decides reports whether the step is a loop or a branch.
 func (s *Step) Decides() bool { return s.Kind == StepLoop || s.Kind == StepBranch }
 
 // Straight reports whether the program takes no decisions: its steps run once
-// each, and nothing of it is read before its end.
+// each, and the host reads nothing before the end.
 func (p *Program) Straight() bool {
 	for i := range p.Steps {
 		if p.Steps[i].Decides() {
@@ -17,7 +17,7 @@ func (p *Program) Straight() bool {
 	return true
 }
 
-// Walk goes through a program that Check accepts in the order in which it runs.
+// Walk visits the steps of a program that Check accepts in execution order.
 // straight is called for each stretch of steps [from, to) without decisions;
 // decide for each decision, all steps before which have been given to straight:
 // it returns the predicate. An error of either ends the walk.
@@ -86,9 +86,8 @@ func (p *Program) Stretches() [][2]int {
 	return out
 }
 
-// floors gives for each step the one before which all have ended when it
-// begins, whatever their streams: the last bound of a part at or before it, or
-// itself for a decision.
+// floors returns for each step the first step that may still run when it starts, on
+// any stream: the last bound of a part at or before it, or itself for a decision.
 func (p *Program) floors() []int {
 	out := make([]int, len(p.Steps)+1)
 	for i := range p.Steps {
@@ -104,9 +103,8 @@ func (p *Program) floors() []int {
 	return out[:len(p.Steps)]
 }
 
-// Times is how often each step runs in one run of the program, as far as it is
-// known before: once, in a loop as often as its trip count, once where
-// that is not known, and either side of a branch once.
+// Times is the predicted number of executions of each step in one run: once, in a
+// loop its trip count or once if that is unknown, and both sides of a branch once.
 func (p *Program) Times() []int64 {
 	out := make([]int64, len(p.Steps))
 	var fill func(from, to int, n int64)
@@ -132,8 +130,7 @@ func (p *Program) Times() []int64 {
 	return out
 }
 
-// Repeated is a figure of one run of a step for so many, at most 2^56, so that
-// sums of such figures do not wrap either.
+// Repeated is n × times, at most 2^56, so that sums of such numbers do not overflow.
 func Repeated(n, times int64) int64 {
 	const most = 1 << 56
 	if times > 0 && n > most/times {
@@ -142,8 +139,8 @@ func Repeated(n, times int64) int64 {
 	return n * times
 }
 
-// Predicted is the time of one run in ns by the cost model: each step as often
-// as Times has it, of a branch the side that takes longer.
+// Predicted is the time of one run in ns by the cost model: each step by Times, and
+// of a branch the slower side.
 func (p *Program) Predicted() float64 {
 	times := p.Times()
 	var sum func(from, to int) float64
@@ -212,7 +209,7 @@ func (c *checker) parts() (parts []part, in []int) {
 	return parts, in
 }
 
-// decision holds a loop or a branch to its form.
+// decision checks the fields of a loop or a branch.
 func (c *checker) decision(bad func(string, ...any), s *Step) {
 	if !c.has(bad, s.Decision.On) {
 		return
@@ -228,9 +225,9 @@ func (c *checker) decision(bad func(string, ...any), s *Step) {
 	}
 }
 
-// rounds holds buffers to the parts of decisions: what is made in a part is
-// used up in it, and what a loop uses of before it stays to its end, since the
-// loop comes back to it.
+// rounds checks lifetimes against the parts of decisions: a buffer written in a part
+// is live only there, and a buffer that a loop reads from before it is live until the
+// loop's end, since every iteration reads it.
 func (c *checker) rounds() {
 	p := c.p
 	parts, in := c.parts()
@@ -258,7 +255,7 @@ func (c *checker) rounds() {
 	}
 	for d := range p.Steps {
 		s := &p.Steps[d]
-		if s.Kind != StepLoop || s.Decision.Parts[0] > 0 { // with a first part the predicate is held to it above
+		if s.Kind != StepLoop || s.Decision.Parts[0] > 0 { // with a first part the predicate is checked above
 			continue
 		}
 		b := &p.Buffers[s.Decision.On]
@@ -268,8 +265,7 @@ func (c *checker) rounds() {
 	}
 }
 
-// written requires that what is read was written before, whichever way the
-// program takes.
+// written requires that buffers are written before they are read, on every path.
 func (c *checker) written(uses [][]access) {
 	p := c.p
 	type use struct {
@@ -284,10 +280,10 @@ func (c *checker) written(uses [][]access) {
 			}
 		}
 	}
-	said := make([]bool, len(p.Buffers))
+	reported := make([]bool, len(p.Buffers))
 	reads := func(b, step int, have []bool) {
-		if n, _ := p.Buffers[b].Len(); !have[b] && !said[b] && n > 0 {
-			said[b] = true
+		if n, _ := p.Buffers[b].Len(); !have[b] && !reported[b] && n > 0 {
+			reported[b] = true
 			c.errorf("buffer %s: step %d (%s) reads it before anything is written", p.Buffers[b].Name, step, p.Steps[step].Name)
 		}
 	}
@@ -336,7 +332,7 @@ func (c *checker) written(uses [][]access) {
 	}
 }
 
-// waits holds the waits of step i to the stretch that it is in.
+// waits checks that step i waits only for steps of its stretch.
 func (c *checker) waits(i, floor int) {
 	s := &c.p.Steps[i]
 	for _, w := range s.Waits {

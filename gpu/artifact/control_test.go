@@ -74,7 +74,7 @@ func TestCheckDecisions(t *testing.T) {
 	}
 }
 
-// A walk goes through what runs, in its order, and an error ends it.
+// A walk visits the executed steps in order, and an error ends it.
 func TestWalk(t *testing.T) {
 	p := artifacttest.Loop()
 	if got, want := p.Stretches(), [][2]int{{0, 2}, {3, 4}, {4, 7}, {8, 10}}; !slices.Equal(got, want) {

@@ -15,8 +15,8 @@ func ElemBytes(elem string) (n int64, ok bool) {
 	return n, ok
 }
 
-// Len is the number of elements of the buffer; ok is false where the shape is no
-// shape or has more than 2^62 of them.
+// Len is the number of elements of the buffer; ok is false if the shape is
+// invalid or has more than 2^62 of them.
 func (b *Buffer) Len() (n int64, ok bool) {
 	n, empty := int64(1), false
 	for _, d := range b.Shape {
@@ -38,7 +38,7 @@ func (b *Buffer) Len() (n int64, ok bool) {
 	return n, true
 }
 
-// Size is the bytes of the buffer's elements alone, which Bytes may be more than;
+// Size is the bytes of the buffer's elements, without padding that Bytes may include;
 // 0 for a buffer that Check does not accept.
 func (b *Buffer) Size() int64 {
 	n, _ := b.Len()

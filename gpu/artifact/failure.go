@@ -2,8 +2,8 @@ package artifact
 
 import "errors"
 
-// Failure is why a program could not be compiled or run, in terms that all back
-// ends share. Their errors give it by a method Failure.
+// Failure is why a program could not be compiled or run, in terms common to all back
+// ends. Their errors return it by a method Failure.
 type Failure struct {
 	Reason   Reason
 	Err      error  // what the back end reports
@@ -22,7 +22,7 @@ const (
 	MissingTool Reason = iota + 1 // a compiler or another tool is not installed
 	UnknownArch                   // no code is made for this architecture
 	Rejected                      // the compiler does not accept the program's text
-	Faulted                       // a kernel did what no kernel may
+	Faulted                       // a kernel performed an invalid operation
 	Untrusted                     // the program is Foreign and would run as a program of the user's
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// This file holds what launches on GPUs have: kernels in blocks of threads, grids
-// of blocks, tensor maps. A target for other devices leaves it empty.
+// This file defines what is specific to launches on GPUs: kernels in blocks of threads, grids
+// of blocks, tensor maps. Targets for other devices leave it empty.
 
 const (
 	maxThreads = 1024
@@ -17,7 +17,7 @@ const (
 	maxRank    = 5 // of a tensor map
 )
 
-// architecture is how the architectures of GPUs are written.
+// architecture matches names of GPU architectures.
 var architecture = regexp.MustCompile(`^(sm_[0-9]{2,3}[af]?)?$`)
 
 // Block is how the threads of a kernel run together.
@@ -60,8 +60,8 @@ type TensorMap struct {
 	Swizzle int // bytes: 0, 32, 64 or 128
 }
 
-// check holds a tensor map to what the copy engine takes and to the size of the
-// buffer.
+// check checks a tensor map against the limits of the copy engine and the size of
+// the buffer.
 func (m *TensorMap) check(b *Buffer) error {
 	elem, ok := elemBytes[m.Elem]
 	rank := len(m.Dims)

@@ -14,8 +14,8 @@ type access struct {
 }
 
 // accesses lists, for each buffer, the steps that use it, in their order. A
-// tensor map is for loads or stores, which its mode does not tell: the buffer's
-// first use decides (see order).
+// tensor map is for loads or stores, which its mode does not distinguish: the
+// buffer's first use decides (see order).
 func (p *Program) accesses() [][]access {
 	out := make([][]access, len(p.Buffers))
 	add := func(b, step int, read, write bool) {
@@ -50,7 +50,7 @@ func (p *Program) accesses() [][]access {
 				add(a.Buffer, i, true, true)
 			case Map:
 				b := &p.Buffers[a.Buffer]
-				// Nothing was written yet: a map of it can only be for stores.
+				// The buffer is not written yet, so the map is for stores.
 				stores := len(out[a.Buffer]) == 0 && (b.Kind == Temp || b.Kind == Output)
 				add(a.Buffer, i, !stores, stores)
 			}
@@ -59,9 +59,9 @@ func (p *Program) accesses() [][]access {
 	return out
 }
 
-// lifetimes holds the buffers to the steps that use them, and to one another:
-// two that live at the same time share no byte, and a constant, which is filled
-// once for many runs, shares none at any time.
+// lifetimes checks that buffers are live at the steps that use them, and do not
+// overlap: two that are live at the same time share no byte, and a constant, which is
+// filled once for many runs, shares none at any time.
 func (c *checker) lifetimes() {
 	p := c.p
 	uses := p.accesses()
@@ -96,7 +96,7 @@ func (c *checker) lifetimes() {
 	})
 }
 
-// overlapping calls f for each pair of buffers that share bytes, until f gives
+// overlapping calls f for each pair of buffers that share bytes, until f returns
 // false.
 func (p *Program) overlapping(f func(i, j int) bool) {
 	at := make([]int, 0, len(p.Buffers))
@@ -188,8 +188,8 @@ func firstUnordered(uses []access, after func(i, j int) bool) (i, j int, found b
 	return 0, 0, false
 }
 
-// ending is the uses that whatever comes next must wait for: the last write and
-// the reads behind it. All others have ended before these.
+// ending are the uses that later uses must wait for: the last write and the reads
+// after it. All others have ended before these.
 func ending(uses []access) []access {
 	for k := len(uses) - 1; k >= 0; k-- {
 		if uses[k].write {
@@ -199,8 +199,8 @@ func ending(uses []access) []access {
 	return uses
 }
 
-// beginning is the uses that must wait for what was before: the reads up to the
-// first write, and it. All others begin behind these.
+// beginning are the uses that must wait for earlier ones: the reads up to the first
+// write, and that write. All others start after these.
 func beginning(uses []access) []access {
 	for k := range uses {
 		if uses[k].write {
@@ -210,7 +210,7 @@ func beginning(uses []access) []access {
 	return uses
 }
 
-// endedBefore gives, for each step, the last step of each stream that has ended
+// endedBefore returns, for each step, the last step of each stream that has ended
 // when it starts; -1: none.
 func (p *Program) endedBefore() [][maxStreams]int32 {
 	out := make([][maxStreams]int32, len(p.Steps))
@@ -245,7 +245,7 @@ func (p *Program) endedBefore() [][maxStreams]int32 {
 }
 
 // Overwritten reports for each input whether a run changes its bytes: a step writes
-// it, or a buffer that lives after it. Such an input must be given again before
+// it, or a buffer that lives after it. Such an input must be copied again before
 // the next run.
 func (p *Program) Overwritten() []bool {
 	written := make([]bool, len(p.Buffers))

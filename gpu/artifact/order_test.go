@@ -2,8 +2,8 @@ package artifact
 
 import "testing"
 
-// Whether the uses of a buffer are in order is asked of neighbours: its cost
-// grows with their number, not with their pairs.
+// The order of uses of a buffer is checked between neighbours: the cost grows with
+// their number, not with its square.
 func TestOrderOfManyUses(t *testing.T) {
 	const n = 10_000
 	asked := 0

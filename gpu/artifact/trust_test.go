@@ -16,7 +16,7 @@ import (
 	"dmir/internal/local"
 )
 
-// resummed is a file with the checksum that belongs to its changed bytes.
+// resummed is a changed file with a correct checksum.
 func resummed(file []byte) []byte {
 	body := file[:len(file)-sha256.Size]
 	sum := sha256.Sum256(body)
@@ -31,8 +31,8 @@ func signed(key []byte) *artifact.Program {
 	return p
 }
 
-// TestSigned holds that a file is known again by the key that it was written
-// with, and by nothing else.
+// TestSigned verifies that a file is accepted with the key that it was written with,
+// and with no other.
 func TestSigned(t *testing.T) {
 	key, other := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	file := encoded(t, signed(key))
@@ -63,8 +63,8 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// TestTampered changes each part of a signed file, checksum included. What is
-// still taken for this user's means what the file meant.
+// TestTampered changes each part of a signed file, checksum included. A file
+// that is still accepted has the same meaning.
 func TestTampered(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, 32)
 	file := encoded(t, signed(key))
@@ -77,7 +77,7 @@ func TestTampered(t *testing.T) {
 		t.Helper()
 		p, err := artifact.ReadSigned(bytes.NewReader(resummed(changed)), key)
 		if err != nil {
-			return // no JSON any more, or no program
+			return // not JSON any more, or not a program
 		}
 		read++
 		if !p.Foreign && !cmp.Equal(was, p) {
@@ -140,8 +140,8 @@ func TestFileOfThisUser(t *testing.T) {
 	}
 }
 
-// TestContained holds that a file is refused where its C++ reaches beyond it,
-// whatever the directive is hidden behind; and taken where it only looks so.
+// TestContained verifies that a file whose C++ reads other files is an error, however
+// the directive is hidden, and that similar valid text is accepted.
 func TestContained(t *testing.T) {
 	const own = "#include \"dm.cuh\"\n"
 	for _, c := range []struct{ source, header, want string }{
@@ -230,7 +230,7 @@ func TestContained(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "reaches beyond it") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "not self-contained") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q%q: %v", c.source, c.header, err)
 		}
 	}

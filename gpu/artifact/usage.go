@@ -1,6 +1,6 @@
 package artifact
 
-// Usage is what one kernel needs of the machine, as the tool chain counted it.
+// Usage is the resources of one kernel, as the tool chain reports them.
 type Usage struct {
 	Name        string
 	Registers   int // of a thread

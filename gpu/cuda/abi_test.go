@@ -15,7 +15,7 @@ import (
 	"dmir/gpu/dylib"
 )
 
-// What C code gets of the calls, from a library that a C compiler makes.
+// A library built by a C compiler receives the arguments of the calls.
 func TestCallsReachC(t *testing.T) {
 	cc, err := exec.LookPath("cc")
 	if err != nil || runtime.GOOS == "windows" {
@@ -36,8 +36,8 @@ func TestCallsReachC(t *testing.T) {
 	if err := lib.BindAll(a); err != nil {
 		t.Fatal(err)
 	}
-	var said func() string
-	if err := lib.Bind("said", &said); err != nil {
+	var reported func() string
+	if err := lib.Bind("reported", &reported); err != nil {
 		t.Fatal(err)
 	}
 
@@ -80,7 +80,7 @@ launch 0x10 grid 4 1 1 block 256 1 1 shared 0 on 0x90, 1 attributes: 4 2 1 1, ar
 launch 0x12 grid 4 1 1 block 256 1 1 shared 0 on 0x90 args 7f0000001000 7f0000003000, 0 more
 launch 0x11 grid 1 1 1 block 128 1 1 shared 128 on 0x90 args 7f0000002000 7f0000005100, 0 more
 `
-	if d := cmp.Diff(want, said()); d != "" {
+	if d := cmp.Diff(want, reported()); d != "" {
 		t.Error(d)
 	}
 	if m := s.maps[[2]int{4, 1}]; m == nil || m[127] != 7 {

@@ -17,7 +17,7 @@ type (
 	deviceVA uint64  // an address in a device's memory
 )
 
-// The statuses that are told apart.
+// The statuses that callers distinguish.
 const (
 	success        status = 0
 	outOfMemory    status = 2
@@ -39,7 +39,7 @@ const (
 	launchFailed   status = 719
 )
 
-// The attributes of devices that are asked for.
+// The device attributes that dmir queries.
 const (
 	attrMultiprocessors = 16
 	attrMajor           = 75
@@ -77,9 +77,9 @@ type launchAttribute struct {
 // tensorMap is CUtensorMap, which must lie at a multiple of 128 bytes.
 type tensorMap [128]byte
 
-// api is what is used of the driver. Tests fill it with functions of their own.
+// api is the functions of the driver that dmir calls. Tests replace them.
 type api struct {
-	started status // what cuInit gave: success or noDevice
+	started status // status of cuInit: success or noDevice
 
 	Init         func(flags uint32) status                                                                                                                           `c:"cuInit"`
 	Version      func(v *int32) status                                                                                                                               `c:"cuDriverGetVersion"`
@@ -123,9 +123,9 @@ type api struct {
 	ExecFree     func(exec handle) status                                                                                                                            `c:"cuGraphExecDestroy"`
 }
 
-// libraryNames are the driver's library where the system's linker knows it, and
-// where it lies otherwise: under WSL, in containers into which the host's driver
-// is mounted, on NixOS.
+// libraryNames are the names of the driver's library for the system's linker, and
+// its paths where the linker does not search: under WSL, in containers with the
+// host's driver mounted, on NixOS.
 func libraryNames() []string {
 	if runtime.GOOS == "windows" {
 		return []string{"nvcuda.dll"}
@@ -144,9 +144,9 @@ func libraryNames() []string {
 // driver is the library, opened and initialised once.
 var driver = sync.OnceValues(func() (*api, error) { return openDriver(libraryNames()) })
 
-// openDriver opens the first of the libraries that can be initialised. One that
-// cannot, such as the toolkit's stub, gives way to the next; if there is none,
-// the error is that of the first that could be opened.
+// openDriver opens the first of the libraries that can be initialised. It skips
+// others, such as the toolkit's stub; if none can, the error is that of the first
+// one that could be opened.
 func openDriver(names []string) (*api, error) {
 	var missing, failed error
 	for _, name := range names {
@@ -173,7 +173,7 @@ func openDriver(names []string) (*api, error) {
 	return nil, missing
 }
 
-// Missing says that there is no driver.
+// Missing reports that there is no driver.
 type Missing struct{ Err error }
 
 // Error is one line.
@@ -183,7 +183,7 @@ func (e *Missing) Error() string { return "no NVIDIA driver is installed on this
 func (e *Missing) Unwrap() error { return e.Err }
 
 // start initialises the driver. Without a device that fails, and every later call
-// says that the driver is not initialised; so what was said first is kept.
+// returns that the driver is not initialised; so the first error is kept.
 func (a *api) start() error {
 	a.started = a.Init(0)
 	switch a.started {
@@ -221,7 +221,7 @@ func (a *api) check(call string, s status) error {
 	return e
 }
 
-// cstring copies a text of the driver's, which ends with a zero byte.
+// cstring copies a zero-terminated string of the driver.
 func cstring(p *byte) string {
 	n := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
@@ -230,8 +230,8 @@ func cstring(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// faulted reports whether a kernel broke the context: nothing can be done in it
-// any more.
+// faulted reports whether s means that a kernel broke the context, so that every
+// later call in it fails.
 func faulted(s int) bool {
 	switch status(s) {
 	case illegalAccess, launchTimeout, assertFailed, stackError, illegalInstr, misaligned, addressSpace, illegalPC, launchFailed:

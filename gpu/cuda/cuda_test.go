@@ -17,7 +17,7 @@ import (
 
 var image = artifact.Image{Arch: "sm_90a", Code: []byte("code")}
 
-// input is %x = -3, -2.5, …, and what the program makes of it.
+// input is %x = -3, -2.5, … and the program's results.
 func input() (x []byte, out, sum []float32) {
 	sum = []float32{0}
 	for i := range artifacttest.N {
@@ -76,7 +76,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// The right numbers, in any order that the graph allows, run after run.
+// Results are right in any order that the graph allows, run after run.
 func TestRun(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Program())
@@ -162,8 +162,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A kernel that faults breaks the context and is not known; in another process
-// the steps run one by one, and it is named with its line.
+// A kernel that faults breaks the context and is not identified; another process
+// runs the steps one by one and names it with its line.
 func TestFault(t *testing.T) {
 	f := newFake(t)
 	f.faults = "total"
@@ -210,8 +210,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// What cuInit said is kept: no device is no failure, and what cannot be
-// initialised is said as it was.
+// The status of cuInit is kept: no device is not an error, and every later call
+// returns the first error.
 func TestStart(t *testing.T) {
 	for _, c := range []struct {
 		init status
@@ -224,7 +224,7 @@ func TestStart(t *testing.T) {
 		f := newFake(t)
 		a := f.api()
 		a.Init = func(uint32) status { return c.init }
-		a.DeviceCount = func(*int32) status { return 3 } // not initialised, as drivers say from then on
+		a.DeviceCount = func(*int32) status { return 3 } // not initialised, as drivers return from then on
 		err := a.start()
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -238,7 +238,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A kernel that never ends does not hold the caller.
+// A kernel that never ends does not block the caller.
 func TestHang(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Program())
@@ -250,12 +250,12 @@ func TestHang(t *testing.T) {
 	if _, err := s.Run(&late{Context: ctx}, [][]byte{x}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if err := s.Close(); err != nil { // it leaves what the device may still use
+	if err := s.Close(); err != nil { // it does not free what the device may still use
 		t.Error(err)
 	}
 }
 
-// late is a context that ends after it was first asked.
+// late is a context that ends after its first poll.
 type late struct {
 	context.Context
 	asked bool
@@ -269,7 +269,7 @@ func (c *late) Err() error {
 	return c.Context.Err()
 }
 
-// Whatever call fails, the error says which, and everything is given back.
+// Whichever call fails, the error names it, and all resources are released.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		call, want string
@@ -314,7 +314,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What cannot run is refused before anything is asked of the driver.
+// A program that cannot run is an error before any call of the driver.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

@@ -39,7 +39,7 @@ func Devices() ([]*Device, error) {
 	return a.devices()
 }
 
-// DriverVersion is the version of CUDA that the driver knows, "13.0".
+// DriverVersion is the version of CUDA that the driver supports, "13.0".
 func DriverVersion() (string, error) {
 	a, err := driver()
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *api) devices() ([]*Device, error) {
 	return out, nil
 }
 
-// TooLarge says that a program does not fit into a device's memory.
+// TooLarge reports that a program does not fit into a device's memory.
 type TooLarge struct{ Text string }
 
 // Error is one line.
@@ -118,7 +118,7 @@ func (d *Device) Fits(p *artifact.Program) error {
 	return nil
 }
 
-// runs reports whether the device runs code that was written for arch. What is
+// runs reports whether the device runs code that was written for arch. Code
 // for the features of one architecture (sm_90a) runs on no other.
 func (d *Device) runs(arch string) bool {
 	var number int

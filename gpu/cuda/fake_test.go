@@ -11,8 +11,8 @@ import (
 )
 
 // fake is a driver without a device. It computes what the kernels of the tests'
-// program compute, in any order that streams, events and graphs allow, and says
-// in problems what a real driver would not forgive.
+// program compute, in any order that streams, events and graphs allow, and
+// collects in problems the calls that are invalid for a real driver.
 type fake struct {
 	t        *testing.T
 	problems []string
@@ -65,8 +65,8 @@ type launched struct {
 
 const fakeBase = 0x7f0000001000 &^ 0xff
 
-// secondBase is where the second allocation begins: what timed runs sweep the
-// cache with.
+// secondBase is the address of the second allocation, which clears the cache in
+// timed runs.
 const secondBase = fakeBase + 1<<40
 
 func newFake(t *testing.T) *fake {
@@ -87,7 +87,7 @@ func (f *fake) problem(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
 }
 
-// call notes a call; ok is false where it must fail.
+// call records a call; ok is false if it must fail.
 func (f *fake) call(name string, needsContext bool) (status, bool) {
 	f.calls = append(f.calls, name)
 	if needsContext && (f.current == 0 || f.current != f.ctx) {
@@ -130,7 +130,7 @@ func (f *fake) bytes(at deviceVA, n uint64) []byte {
 	return f.memory[at-f.base:][:n]
 }
 
-// add puts an operation on a stream, or into the graph that captures it.
+// add adds an operation to a stream, or to the graph that captures it.
 func (f *fake) add(on handle, what string, run func()) *node {
 	if f.live[on] != "stream" {
 		f.problem("%s on %d, which is no stream", what, on)
@@ -151,7 +151,7 @@ func (f *fake) add(on handle, what string, run func()) *node {
 	return n
 }
 
-// drain runs what is on a stream.
+// drain runs the operations of a stream.
 func (f *fake) drain(on handle) {
 	for _, n := range f.queues[on] {
 		if f.broken == success {
@@ -186,7 +186,7 @@ func (f *fake) replay(nodes []*node) {
 
 func text(s string) *byte { return &append([]byte(s), 0)[0] }
 
-// api is the fake as the package sees it.
+// api is the fake's implementation of the driver's functions.
 func (f *fake) api() *api {
 	names := map[status]string{success: "CUDA_SUCCESS", outOfMemory: "CUDA_ERROR_OUT_OF_MEMORY", illegalAccess: "CUDA_ERROR_ILLEGAL_ADDRESS", noBinary: "CUDA_ERROR_NO_BINARY_FOR_GPU"}
 	texts := map[status]string{outOfMemory: "out of memory", illegalAccess: "an illegal memory access was encountered", noBinary: "no kernel image is available for execution on the device"}
@@ -494,7 +494,7 @@ func (f *fake) launch(l launched, on handle, args unsafe.Pointer) status {
 // word is the i32 at an address.
 func (f *fake) word(at deviceVA) int32 { return int32(binary.LittleEndian.Uint32(f.bytes(at, 4))) }
 
-// kernel does what the kernel of the tests' program of that name does.
+// kernel computes the kernel of that name of the tests' program.
 func (f *fake) kernel(name string, at []deviceVA) {
 	const n = 1000
 	get := func(b, i int) float32 {
@@ -547,7 +547,7 @@ func (f *fake) device() *Device {
 	return list[0]
 }
 
-// left lists what was not given back.
+// left lists resources that were not released.
 func (f *fake) left() string {
 	var out []string
 	for _, kind := range f.live {

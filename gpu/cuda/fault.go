@@ -9,8 +9,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// Fault is a kernel that did what a device does not allow, such as an access
-// outside of any memory.
+// Fault is the failure of a kernel by an invalid operation, such as an access
+// outside of any allocation.
 type Fault struct {
 	Step   string // of the program; empty where it is not known
 	Kernel string
@@ -44,7 +44,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%sthe kernel %s failed: %s", at, name, what)
 }
 
-// Failure says that a kernel failed, and the line that it came from.
+// Failure reports that a kernel failed, and the line that it came from.
 func (f *Fault) Failure() artifact.Failure {
 	out := artifact.Failure{Reason: artifact.Faulted, File: f.File, Help: "dmir run --device emulator reports more details"}
 	if len(f.Lines) > 0 {
@@ -56,13 +56,13 @@ func (f *Fault) Failure() artifact.Failure {
 // Unwrap is the driver's error.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// isFault reports whether err says that a kernel broke the context.
+// isFault reports whether err is the status of a kernel that broke the context.
 func isFault(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && faulted(e.Code)
 }
 
-// clearer says in other words what people ask about.
+// clearer returns a message that explains the statuses users ask about most.
 func clearer(err error, d *Device, bytes int64) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -78,15 +78,15 @@ func clearer(err error, d *Device, bytes int64) error {
 }
 
 // fault is err as a *Fault whose kernel is not known: steps run as one graph. The
-// context is broken, and with it, whatever the driver then says, the process;
-// another one finds the kernel with [Session.RunSteps].
+// context is broken, and the process cannot use the device any more, whatever the
+// driver returns; another process finds the kernel with [Session.RunSteps].
 func (s *Session) fault(err error) *Fault {
 	s.lost = true
 	return &Fault{Err: err, File: s.p.File}
 }
 
-// RunSteps is Run with the steps one by one, waiting for each: the *Fault of a
-// kernel then names it. It is slow, and for that alone.
+// RunSteps is Run with a wait after each step, so that a *Fault names its kernel. It
+// is slow and only for locating faults.
 func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, error) {
 	return s.run(ctx, inputs, func() error {
 		s.runs = make([]int64, len(s.p.Steps))

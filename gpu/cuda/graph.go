@@ -48,7 +48,7 @@ func (s *Session) stretch(from, to int) (err error) {
 	}
 	main := s.streams[0]
 	for k, other := range s.streams {
-		if k > 0 && used[k] { // they begin where the first does
+		if k > 0 && used[k] { // they start after the first stream's event
 			if err := s.join(other, main); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (s *Session) stretch(from, to int) (err error) {
 		}
 	}
 	for k, other := range s.streams {
-		if k > 0 && used[k] { // and end before it does
+		if k > 0 && used[k] { // and the first stream waits for their end
 			if err := s.join(main, other); err != nil {
 				return err
 			}
@@ -84,8 +84,8 @@ func (s *Session) stretch(from, to int) (err error) {
 	return nil
 }
 
-// play runs the program once, its last stretch perhaps still running when it
-// comes back. Between stretches the host waits for a predicate.
+// play runs the program once; its last stretch may still run when play returns.
+// Between stretches the host waits for a predicate.
 func (s *Session) play(ctx context.Context) error {
 	s.runs = make([]int64, len(s.p.Steps))
 	return s.p.Walk(func(from, to int) error {
@@ -99,15 +99,15 @@ func (s *Session) play(ctx context.Context) error {
 	})
 }
 
-// holds waits for all that was enqueued and reads the predicate of a decision.
-// Between two rounds of a loop the context can end it: nothing runs then.
+// holds waits for all enqueued work and reads the predicate of a decision. Between
+// two iterations of a loop ctx can cancel the run, since no kernel runs then.
 func (s *Session) holds(ctx context.Context, step int) (bool, error) {
 	b := &s.p.Buffers[s.p.Steps[step].Decision.On]
 	if s.flag == nil {
 		s.flag = make([]byte, 1)
 	}
-	// A copy to memory of the host's may keep the driver until all before it is
-	// done, in which nothing can be cancelled.
+	// A copy to host memory may block in the driver until all work before it is
+	// done, and cannot be cancelled.
 	if err := s.wait(ctx); err != nil {
 		return false, err
 	}
@@ -120,7 +120,7 @@ func (s *Session) holds(ctx context.Context, step int) (bool, error) {
 	return s.flag[0] != 0, ctx.Err()
 }
 
-// join makes what follows on the stream to wait for all that is on from.
+// join makes later work on the stream to wait for all work on the stream from.
 func (s *Session) join(to, from handle) error {
 	e, err := s.event(eventNoTiming)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Session) capture(fill func() error) (exec handle, err error) {
 	return exec, s.a.check("cuGraphInstantiate", s.a.GraphMake(&exec, graph, 0))
 }
 
-// enqueue puts step i on a stream.
+// enqueue adds step i to a stream.
 func (s *Session) enqueue(i int, on handle) error {
 	step := &s.p.Steps[i]
 	to, from := &s.p.Buffers[step.Move.To], &s.p.Buffers[step.Move.From]
@@ -169,7 +169,7 @@ func (s *Session) enqueue(i int, on handle) error {
 	}
 }
 
-// launch puts the kernel of step i on a stream.
+// launch adds the kernel of step i to a stream.
 func (s *Session) launch(i int, on handle) error {
 	step := &s.p.Steps[i]
 	k, l := s.p.KernelOf(step), &step.Launch
@@ -226,7 +226,7 @@ const (
 	fillZero       = 0
 )
 
-// encodeMaps encodes the program's tensor maps, whose addresses stay the same.
+// encodeMaps encodes the program's tensor maps once, since buffers do not move.
 func (s *Session) encodeMaps() (mapTable, error) {
 	t := mapTable{}
 	ones := [5]uint32{1, 1, 1, 1, 1}

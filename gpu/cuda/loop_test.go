@@ -21,7 +21,7 @@ func power(k int32, negate byte) [][]byte {
 }
 
 // Each stretch between decisions is one graph, captured once and launched as
-// often as the predicates say.
+// often as the predicates hold.
 func TestDecisions(t *testing.T) {
 	f := newFake(t)
 	s := load(t, f, artifacttest.Loop())
@@ -59,8 +59,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A loop that never ends does with the context, between two rounds: then the
-// session can go on.
+// An endless loop ends with the context, between two iterations; the session can
+// then be used again.
 func TestEndless(t *testing.T) {
 	f := newFake(t)
 	f.stuck = true
@@ -78,7 +78,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// rounds is a context that ends when it was asked so often.
+// rounds is a context that ends after a number of polls.
 type rounds struct {
 	context.Context
 	left int
@@ -91,7 +91,7 @@ func (c *rounds) Err() error {
 	return nil
 }
 
-// A kernel in a loop that faults is named by the steps one by one.
+// Running the steps one by one names a faulting kernel in a loop.
 func TestFaultInLoop(t *testing.T) {
 	f := newFake(t)
 	f.faults = "twice"

@@ -26,15 +26,15 @@ type Session struct {
 	events    []handle
 	maps      mapTable
 	image     artifact.Image
-	graphs    map[int]handle // of each stretch without decisions, by its first step; nil until the first run
+	graphs    map[int]handle // of each stretch without decisions, by its first step; nil before the first run
 	stretches [][2]int       // those, first and end
-	runs      []int64        // how often each step ran, the last time that the program did
-	flag      []byte         // where a predicate is read to
-	lost      bool           // a kernel broke the context, or still runs: nothing can be freed
+	runs      []int64        // how often each step ran in the last run
+	flag      []byte         // host memory that predicates are copied to
+	lost      bool           // a kernel broke the context or still runs, so no memory can be freed
 }
 
-// Load brings a program to the device: machine code (an image of the program,
-// or one that was made for it), the one allocation, the constants.
+// Load loads a program onto the device: its machine code (an image of the program,
+// or one compiled for it), the one allocation, the constants.
 func (d *Device) Load(p *artifact.Program, image artifact.Image) (*Session, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func (d *Device) Load(p *artifact.Program, image artifact.Image) (*Session, erro
 	return s, nil
 }
 
-// with runs f on a thread of its own whose current context is the session's:
-// the driver keeps that for each thread.
+// with runs f on its own thread with the session's context as the current one, which
+// is state of the thread.
 func (s *Session) with(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -80,7 +80,7 @@ func (s *Session) load() error {
 		if err := s.a.check("cuModuleGetFunction "+k.Name, s.a.ModuleFunc(&f, s.module, k.Name)); err != nil {
 			return err
 		}
-		if k.Block.Shared > 48<<10 { // more must be asked for
+		if k.Block.Shared > 48<<10 { // the default limit; more needs an attribute
 			if err := s.a.check("cuFuncSetAttribute "+k.Name, s.a.FuncSet(f, functionMaxDynamicShared, int32(k.Block.Shared))); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (s *Session) load() error {
 func (s *Session) address(b *artifact.Buffer) deviceVA { return s.base + deviceVA(b.Offset) }
 
 // copyIn copies to the device in the order of the first stream. The driver has
-// taken what it needs of data when it returns, since it is no page-locked memory.
+// copied data when the call returns, since it is not page-locked memory.
 func (s *Session) copyIn(b *artifact.Buffer, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -136,10 +136,10 @@ func (s *Session) copyIn(b *artifact.Buffer, data []byte) error {
 func (s *Session) Runs() []int64 { return s.runs }
 
 // Run copies the inputs to the device, runs the steps, and copies the
-// results back: bytes in the order of their buffers' dimensions. When a kernel
-// does what it must not, the error is a *Fault, and the session can only be
-// closed. When ctx ends first the kernels go on, since a device cannot be
-// stopped; the session can then only be closed too.
+// results back: bytes in the order of their buffers' dimensions. If a kernel
+// faults, the error is a *Fault and the session can only be closed. If ctx is
+// cancelled first, the kernels continue, since a device cannot be stopped; then too
+// the session can only be closed.
 func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, err error) {
 	return s.run(ctx, inputs, func() error {
 		if err := s.prepare(); err != nil {
@@ -149,7 +149,7 @@ func (s *Session) Run(ctx context.Context, inputs [][]byte) (outputs [][]byte, e
 	})
 }
 
-// run is Run with any way to get the steps to their end.
+// run is Run with the function that executes the steps as a parameter.
 func (s *Session) run(ctx context.Context, inputs [][]byte, steps func() error) (outputs [][]byte, err error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Session) run(ctx context.Context, inputs [][]byte, steps func() error) 
 	return outputs, nil
 }
 
-// give copies inputs to the device: all, or those that only marks.
+// give copies inputs to the device: all, or those marked in only.
 func (s *Session) give(inputs [][]byte, only []bool) error {
 	for i, b := range s.p.Inputs {
 		if only == nil || only[i] {
@@ -201,7 +201,7 @@ func (s *Session) give(inputs [][]byte, only []bool) error {
 	return nil
 }
 
-// replay launches a graph and waits for its end.
+// replay launches a graph and waits for it.
 func (s *Session) replay(ctx context.Context, exec handle) error {
 	if err := s.a.check("cuGraphLaunch", s.a.GraphLaunch(exec, s.streams[0])); err != nil {
 		return err
@@ -209,8 +209,8 @@ func (s *Session) replay(ctx context.Context, exec handle) error {
 	return s.wait(ctx)
 }
 
-// Lost reports whether a kernel broke the device's context, or still runs: then
-// this process can do nothing more with the device.
+// Lost reports whether a kernel broke the device's context or still runs. Then this
+// process cannot use the device any more.
 func (s *Session) Lost() bool { return s.lost }
 
 func (s *Session) usable(ctx context.Context) error {
@@ -232,8 +232,8 @@ func (s *Session) checkInputs(inputs [][]byte) error {
 	return nil
 }
 
-// wait waits for all that was enqueued. It asks instead of blocking, so that
-// ctx can end it: at first all the time, since a run may take microseconds.
+// wait waits for all enqueued work. It polls so that ctx can cancel it: at first
+// without a pause, since a run may take microseconds.
 func (s *Session) wait(ctx context.Context) error {
 	pause := time.Duration(0)
 	for n := 0; ; n++ {
@@ -287,7 +287,7 @@ func (s *Session) Close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// event makes an event that lives until Close.
+// event creates an event that lives until Close.
 func (s *Session) event(flags uint32) (handle, error) {
 	var e handle
 	if err := s.a.check("cuEventCreate", s.a.EventCreate(&e, flags)); err != nil {

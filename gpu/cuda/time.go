@@ -13,14 +13,13 @@ type Timing struct {
 	Runs    int
 }
 
-// sweepBytes is more than any cache between the processors and the memory holds,
-// twice over.
+// sweepBytes is at least twice the size of any device's last-level cache.
 const sweepBytes = 256 << 20
 
 // Time measures a program that was loaded: runs of its graph, then runs of a
 // graph of the same steps one after another with the time taken between them.
-// With cold, other bytes are written before every run, so that it finds nothing
-// of its own in the device's cache.
+// With cold, other bytes are written before every run, so that the cache holds none
+// of the program's.
 func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool) (*Timing, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func (s *Session) Time(ctx context.Context, inputs [][]byte, runs int, cold bool
 	return t, nil
 }
 
-// ready gives the program the inputs that its last run overwrote, and fills the
-// cache with the bytes of sweep, if that is not 0.
+// ready copies the inputs again that the last run overwrote, and fills the cache
+// with the bytes of sweep, if that is not 0.
 func (s *Session) ready(inputs [][]byte, overwritten []bool, sweep deviceVA) error {
 	if err := s.give(inputs, overwritten); err != nil || sweep == 0 {
 		return err
@@ -114,8 +113,8 @@ func (s *Session) timeTotal(ctx context.Context, inputs [][]byte, sweep deviceVA
 	return nil
 }
 
-// timeSteps takes the time at each step's end inside of one graph, so that no
-// launch from the host is in it.
+// timeSteps records an event after each step within one graph, so that times include
+// no launch from the host.
 func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, sweep deviceVA, t *Timing) error {
 	marks := make([]handle, len(s.p.Steps)+1)
 	for i := range marks {
@@ -172,9 +171,9 @@ func (s *Session) timeSteps(ctx context.Context, inputs [][]byte, sweep deviceVA
 	return err
 }
 
-// timeRounds is timeSteps for a program with decisions, which is no one graph:
-// its steps are launched one by one, so that of short ones the launch is in the
-// time. A decision takes none of its own.
+// timeRounds is timeSteps for a program with decisions, which is not one graph. Its
+// steps are launched one by one, so times of short steps include the launch.
+// Decisions have no time.
 func (s *Session) timeRounds(ctx context.Context, inputs [][]byte, sweep deviceVA, t *Timing) error {
 	marks := make([]handle, len(s.p.Steps)+1)
 	for i := range marks {

@@ -1,6 +1,5 @@
-// Package device is the interface of what a compiled program runs on, and the
-// register of the kinds of devices that there are. Packages below it implement
-// them.
+// Package device defines the interface of devices, which run compiled programs, and
+// registers the kinds of devices. Packages below it implement them.
 package device
 
 import (
@@ -24,8 +23,8 @@ type Device interface {
 	// Arch is the architecture to compile a program for: "sm_90a".
 	Arch() string
 	// Run runs the program on inputs, the bytes of its arguments in their order:
-	// elements in the order of the buffers' dimensions, little-endian. What is
-	// wrong with the program itself has an artifact.Failure.
+	// elements in the order of the buffers' dimensions, little-endian. Errors
+	// of the program itself have an artifact.Failure.
 	Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opts Options) (*Result, error)
 }
 
@@ -34,30 +33,30 @@ type Options struct {
 	// Runs is how often a device that can measure runs the program for its times,
 	// after the run that gives the results; 0: it measures nothing.
 	Runs int
-	// Cold has every timed run find a cache that holds nothing of the program's.
+	// Cold empties the cache of the program's bytes before every timed run.
 	Cold bool
 	// Timeout ends a run that takes longer; 0: no limit but the device's own.
 	Timeout time.Duration
-	// OneByOne has the device wait for each step, so that a fault names its kernel.
+	// OneByOne makes the device wait for each step, so that a fault names its kernel.
 	OneByOne bool
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Outputs [][]byte     // the bytes of the program's results, in their order
 	Steps   []StepResult // in the order of the program's
 	// Elapsed is the time of one run: on a GPU the device's own median, without
 	// copies to and from it, where that was asked for; else the wall time.
 	Elapsed time.Duration
-	// Compile is the time that went into machine code, which the program did not
-	// hold for the device; 0 where it did, or where that was in a cache.
+	// Compile is the time of compiling machine code for the device; 0 if the program
+	// or a cache held it.
 	Compile time.Duration
 	// Untimed is why there are no times although they were asked for; empty: there
 	// are. The results are right all the same.
 	Untimed string
 }
 
-// StepResult is what a device saw of one step.
+// StepResult is what a device measured of one step.
 type StepResult struct {
 	Name string
 	// Runs is how often it ran: other than once in a loop and in a branch.
@@ -125,7 +124,7 @@ func Default() Device {
 	return nil
 }
 
-// Find gives the device of a name and the reason why it was taken: "auto" or "" for the
+// Find returns the device of a name and the reason why it was chosen: "auto" or "" for the
 // best there is, "cuda" for the first GPU, "cuda:1" for another, "emulator". An
 // error states what is missing and how to get it.
 func Find(name string) (d Device, why string, err error) { return choose(name, look()) }

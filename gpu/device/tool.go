@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Tool is a program or a library that dmir can use and does not need.
+// Tool is an optional program or library.
 type Tool struct {
 	Name string
 	Adds string // what it is for
 	Get  string // how to install it
 	// Probe returns what is installed, "" for nothing; an error is about something
-	// that is installed and of no use.
+	// that is installed and cannot be used.
 	Probe func(context.Context) (found string, err error)
 }
 
@@ -22,8 +22,8 @@ type Installed struct {
 	Path    string
 }
 
-// OnPath probes for the first of names on PATH and gives what it prints as its
-// version.
+// OnPath probes for the first of names on PATH and returns the version that it
+// prints.
 func OnPath(flag string, names ...string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		for _, n := range names {

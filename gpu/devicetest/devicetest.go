@@ -1,6 +1,6 @@
-// Package devicetest is what every device is held to: programs give what the
-// reference computed, the same each time; what is wrong with an input, a program
-// or a run is said, and the device is fit for the next run.
+// Package devicetest is the conformance test of devices: programs give what the
+// reference computed, the same each time; errors in an input, a program
+// or a run are reported, and the device can run the next program.
 package devicetest
 
 import (
@@ -18,14 +18,14 @@ import (
 // Case is one program with its inputs.
 type Case struct {
 	Name string
-	// Build makes the program for an architecture.
+	// Build compiles the program for an architecture.
 	Build  func(arch string) (*artifact.Program, error)
 	Inputs [][]byte
 	// Check compares the results with what is expected.
 	Check func(outputs [][]byte) error
 }
 
-// Run holds d to the suite.
+// Run runs the suite on d.
 func Run(t *testing.T, d device.Device, cases []Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) { results(t, d, c) })
@@ -35,7 +35,7 @@ func Run(t *testing.T, d device.Device, cases []Case) {
 	t.Run("cancel", func(t *testing.T) { cancelled(t, d) })
 }
 
-// results runs the case twice and looks at what the device says of the steps.
+// results runs the case twice and verifies what the device reports of the steps.
 func results(t *testing.T, d device.Device, c Case) {
 	p, err := c.Build(d.Arch())
 	if err != nil {
@@ -70,14 +70,14 @@ func results(t *testing.T, d device.Device, c Case) {
 	}
 }
 
-// counted holds the bytes that a step moved to those of the cost model, unless
-// the program says why they are others.
+// counted compares the bytes that a step moved with those of the cost model, unless
+// the program states why they differ.
 func counted(s artifact.Step, got device.StepResult) error {
 	if !got.Counted || s.Differs != "" || s.ReadBytes+s.WrittenBytes == 0 {
 		return nil
 	}
 	if got.ReadBytes != s.ReadBytes*got.Runs || got.WrittenBytes != s.WrittenBytes*got.Runs {
-		return fmt.Errorf("step %s read %d and wrote %d bytes in %d runs; the cost model says %d and %d for each", s.Name, got.ReadBytes, got.WrittenBytes, got.Runs, s.ReadBytes, s.WrittenBytes)
+		return fmt.Errorf("step %s read %d and wrote %d bytes in %d runs; the cost model predicts %d and %d for each", s.Name, got.ReadBytes, got.WrittenBytes, got.Runs, s.ReadBytes, s.WrittenBytes)
 	}
 	return nil
 }
@@ -118,7 +118,8 @@ func inputs(t *testing.T, d device.Device) {
 	}
 }
 
-// faults are found, named with their kernel, and over with the run.
+// faults verifies that faults are detected, name their kernel, and do not affect
+// later runs.
 func faults(t *testing.T, d device.Device) {
 	in := [][]byte{make([]byte, 400)}
 	_, err := d.Run(t.Context(), double(100, "y.store(i + (1 << 30), x[i < 100 ? i : 0]);"), in, device.Options{})

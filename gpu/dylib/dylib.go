@@ -1,5 +1,5 @@
 // Package dylib opens shared libraries at run time, without cgo. On platforms
-// where that cannot be done it builds and says so.
+// without support it builds and returns an error.
 package dylib
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Lib is an open library. It stays open until the process ends: what it started
-// (threads, exit handlers) may live that long.
+// Lib is an open library. It stays open until the process ends, since
+// threads and exit handlers that it started may live that long.
 type Lib struct {
 	Path   string // as it was given to Open
 	handle uintptr
@@ -25,8 +25,7 @@ func Open(path string) (*Lib, error) {
 	return &Lib{path, h}, nil
 }
 
-// OpenGlobal is Open of a library that other libraries use by their own bare
-// names: its symbols are theirs too.
+// OpenGlobal is Open with the library's symbols visible to libraries opened later.
 func OpenGlobal(path string) (*Lib, error) {
 	h, err := openGlobal(path)
 	if err != nil {

@@ -16,7 +16,7 @@ func lookup(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(
 
 func register(fn any, addr uintptr) { purego.RegisterFunc(fn, addr) }
 
-// Callback gives a Go function of C-compatible arguments and results the address
-// that C code calls it at. The number of callbacks of a process is limited and
-// none is ever freed: make each once.
+// Callback returns the address at which C code can call fn, a Go function with
+// C-compatible arguments and results. A process has a limited number of callbacks and
+// never frees them: create each once.
 func Callback(fn any) uintptr { return purego.NewCallback(fn) }

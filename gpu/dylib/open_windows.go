@@ -11,7 +11,7 @@ import (
 
 func open(path string) (uintptr, error) {
 	var flags uintptr = windows.LOAD_LIBRARY_SEARCH_DEFAULT_DIRS
-	if filepath.IsAbs(path) { // what it loads itself lies beside it
+	if filepath.IsAbs(path) { // so that it finds libraries beside it
 		flags |= windows.LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR
 	}
 	h, err := windows.LoadLibraryEx(path, 0, flags)
@@ -26,7 +26,7 @@ func lookup(handle uintptr, name string) (uintptr, error) {
 
 func register(fn any, addr uintptr) { purego.RegisterFunc(fn, addr) }
 
-// Callback gives a Go function of C-compatible arguments and results the address
-// that C code calls it at. The number of callbacks of a process is limited and
-// none is ever freed: make each once.
+// Callback returns the address at which C code can call fn, a Go function with
+// C-compatible arguments and results. A process has a limited number of callbacks and
+// never frees them: create each once.
 func Callback(fn any) uintptr { return purego.NewCallback(fn) }

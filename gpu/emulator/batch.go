@@ -21,7 +21,7 @@ type Job struct {
 	Inputs  [][]byte
 }
 
-// Outcome is what Run would give for a job.
+// Outcome is the result of Run for a job.
 type Outcome struct {
 	Result *Result
 	Err    error
@@ -29,8 +29,8 @@ type Outcome struct {
 
 // RunBatch runs each job as Run does, but compiles all of them in one call of
 // the compiler and without optimising, in which a small program costs some
-// hundredths of a second instead of one. It is for tests: nothing is kept in a
-// cache. An error of a job is in its outcome; err is what is in the way of all.
+// hundredths of a second instead of one. It is for tests and uses no
+// cache. An error of a job is in its outcome; err is an error that affects all.
 func RunBatch(ctx context.Context, jobs []Job, opt Options) (outcomes []Outcome, err error) {
 	cxx, err := compiler(opt.Compiler)
 	if err != nil {
@@ -72,7 +72,7 @@ type batch struct {
 }
 
 // run compiles and runs the jobs of the list. Those that do not compile are left
-// out; where it is not clear which these are, each half is compiled by itself.
+// out; if the messages do not show which, each half is compiled separately.
 func (b *batch) run(list []int) error {
 	work, err := local.NewWork()
 	if err != nil {
@@ -120,8 +120,8 @@ func (b *batch) run(list []int) error {
 	return nil
 }
 
-// batchFiles are the texts of the jobs' programs, each to stand in a namespace
-// of its own, and what runs the one that its first argument names.
+// batchFiles are the texts of the jobs' programs, each in a
+// namespace, and a main function that runs the one named by its first argument.
 func batchFiles(jobs []Job, list []int) (map[string]string, error) {
 	files := map[string]string{}
 	included := map[string]bool{}
@@ -154,15 +154,14 @@ func batchFiles(jobs []Job, list []int) (map[string]string, error) {
 	return files, nil
 }
 
-// batchName is what the text of a batch's program is called.
+// batchName is the file name of a program's text in a batch.
 var (
 	batchName = regexp.MustCompile(`^p(\d+)\.cu$`)
 	inProgram = regexp.MustCompile(`(?m)^p(\d+)\.cu:\d+:`)
 )
 
-// blame cuts what the compiler said into what it said of each program. What it
-// says from the first line of an error to the first of another program's belongs
-// to that program.
+// blame splits the compiler's messages by program. The lines from the first line of
+// an error to the first one about another program belong to that program.
 func blame(e *CompileError) map[int]error {
 	out := map[int]error{}
 	places := inProgram.FindAllStringSubmatchIndex(e.Output, -1)

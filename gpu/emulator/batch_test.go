@@ -27,9 +27,8 @@ func copier(body string, headers ...artifact.Header) Job {
 	}
 }
 
-// Programs of a batch have the same names and do not meet; each has its own
-// results, faults and errors, also where one of them, or a header that they do
-// not share, does not compile.
+// Programs of a batch with the same names do not conflict; each has its own results,
+// faults and errors, even if one of them, or a header of one, does not compile.
 func TestRunBatch(t *testing.T) {
 	needCompiler(t)
 	const good = "  const int i = dm::thread();\n  y.store(i, x[i] * %d.0f);"

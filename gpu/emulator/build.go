@@ -46,7 +46,7 @@ func level(p *artifact.Program) string {
 // ErrNoCompiler is in the chain of errors where no C++ compiler was found.
 var ErrNoCompiler = errors.New("no C++20 compiler found")
 
-// CompileError is what a compiler said about a program's text.
+// CompileError holds a compiler's messages about a program's text.
 type CompileError struct {
 	Compiler string
 	Output   string // its lines in program.cu are those of the artifact's source
@@ -56,13 +56,13 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("%s does not compile the program for the emulator:\n%s", e.Compiler, e.Output)
 }
 
-// Failure says that the compiler rejects the text.
+// Failure reports that the compiler rejects the text.
 func (e *CompileError) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.Rejected, Compiler: "the C++ compiler"}
 }
 
-// Check says whether programs can be emulated here, and, if not, what to
-// install. The compiler named in $CXX comes first.
+// Check returns nil if programs can be emulated here, else an error that states
+// what to install. The compiler named in $CXX comes first.
 func Check() error {
 	_, err := compiler("")
 	return err
@@ -92,7 +92,7 @@ func compiler(want string) (string, error) {
 	return "", fmt.Errorf("%w: %s", ErrNoCompiler, hint)
 }
 
-// versions are what compilers say of themselves, by path and time of change.
+// versions are the version texts of compilers, by path and time of change.
 var versions sync.Map
 
 func version(ctx context.Context, path string) (string, error) {
@@ -112,11 +112,11 @@ func version(ctx context.Context, path string) (string, error) {
 	return string(out), nil
 }
 
-// building holds a lock for each program that is being compiled.
+// building has a lock for each program that is being compiled.
 var building sync.Map
 
-// build gives the program as an executable, compiled or from the cache, and the
-// time that compiling took.
+// build returns the program as an executable, compiled or from the cache, and the
+// time of compiling.
 func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, took time.Duration, err error) {
 	cxx, err := compiler(opt.Compiler)
 	if err != nil {
@@ -154,7 +154,7 @@ func build(ctx context.Context, p *artifact.Program, opt Options) (exe string, t
 		return "", 0, err
 	}
 	start := time.Now()
-	trim(dir, cacheLimit) // before, so that what this program needs stays
+	trim(dir, cacheLimit) // before compiling, so that this program's files stay
 	common, err := runtimeObject(ctx, cxx, ver, dir)
 	if err != nil {
 		return "", 0, err
@@ -187,8 +187,8 @@ func lockFor(path string) (unlock func()) {
 	return lock.(*sync.Mutex).Unlock
 }
 
-// compile runs the compiler with args in a folder of the prelude and the files,
-// and puts what it makes at target, whole or not at all.
+// compile runs the compiler with args in a folder with the prelude and the files, and
+// moves its output to target, atomically.
 func compile(ctx context.Context, cxx string, files map[string]string, dir, target string, args ...string) error {
 	folder, err := local.NewWork()
 	if err != nil {
@@ -211,10 +211,10 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 		return err
 	}
 	made.Close()
-	defer os.Remove(made.Name()) // it is there only if something failed
+	defer os.Remove(made.Name()) // still exists only after an error
 	cmd := exec.CommandContext(ctx, cxx, slices.Concat(flags, []string{"-I", work, "-o", made.Name()}, args)...)
 	cmd.Dir = work
-	cmd.Env = append(os.Environ(), "TMPDIR="+work) // for what a compiler that is killed leaves
+	cmd.Env = append(os.Environ(), "TMPDIR="+work) // temporary files of a killed compiler are deleted with the folder
 	cmd.WaitDelay = time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -230,7 +230,7 @@ func compile(ctx context.Context, cxx string, files map[string]string, dir, targ
 	return intoCache(made.Name(), target)
 }
 
-// noAssembly stands before a program's text, which holds no instructions of the host.
+// noAssembly is put before a program's text and forbids host assembly in it.
 const noAssembly = "#pragma GCC poison asm __asm __asm__\n"
 
 // mainText is the C++ that includes the program and lists its kernels.
@@ -239,7 +239,7 @@ func mainText(p *artifact.Program) string {
 		programName, kernelTable(p), len(p.Kernels))
 }
 
-// kernelTable lists a program's kernels as emu_kernel.cuh has them.
+// kernelTable lists a program's kernels in the form of emu_kernel.cuh.
 func kernelTable(p *artifact.Program) string {
 	var b strings.Builder
 	for _, k := range p.Kernels {

@@ -18,9 +18,9 @@ import (
 // cacheLimit is how many bytes of compiled programs are kept.
 const cacheLimit = 256 << 20
 
-// usableCache is the folder of compiled programs where this user alone can write
-// files, else a temporary folder of this process: what it holds is run, and
-// without a home to write to, programs still run.
+// usableCache is the folder of compiled programs if only this user can write to it,
+// since its files are executed; else a temporary folder of this process, so that
+// programs run without a writable home.
 func usableCache() (string, error) {
 	if dir, err := local.CacheDir("emulator"); err == nil && local.MakeDir(dir) == nil {
 		if f, err := os.CreateTemp(dir, "new-"); err == nil {
@@ -67,8 +67,8 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// inCache tells whether the file is there as it was made, and notes that it was
-// used. One that is damaged, or that another user can change, is none.
+// inCache reports whether the file exists with its checksum, and updates its time of
+// use. A damaged file, or one that another user can change, does not count.
 func inCache(path string) bool {
 	if !local.IsOwn(path) || !local.IsOwn(sumName(path)) {
 		return false
@@ -88,8 +88,8 @@ func inCache(path string) bool {
 	return true
 }
 
-// intoCache moves the file made to target, with its checksum. What lies there is
-// damaged, or no file.
+// intoCache moves the file made to target, with its checksum. Anything at target is
+// damaged or not a file.
 func intoCache(made, target string) error {
 	info, err := os.Stat(made)
 	if err != nil {
@@ -102,7 +102,7 @@ func intoCache(made, target string) error {
 	if err != nil {
 		return err
 	}
-	// What is there may be a link, a folder, or a file that others may write to.
+	// target may be a link, a folder, or a file that others may write to.
 	if info, err := os.Lstat(target); err == nil && !info.Mode().IsRegular() {
 		if err := os.RemoveAll(target); err != nil {
 			return err
@@ -121,7 +121,7 @@ func intoCache(made, target string) error {
 }
 
 // trim deletes the programs that were used longest ago until at most limit bytes
-// are left. Files that cannot be read or deleted are somebody else's: they stay.
+// are left. Files that cannot be read or deleted belong to another user and stay.
 func trim(dir string, limit int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

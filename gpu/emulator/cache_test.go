@@ -9,8 +9,8 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 )
 
-// TestCacheEntries holds that what is run from the cache is what was put there:
-// every other entry is made again, and the run gives its results.
+// TestCacheEntries verifies that only undamaged files of the cache run: every other
+// entry is compiled again, with the same results.
 func TestCacheEntries(t *testing.T) {
 	needCompiler(t)
 	t.Setenv("TMPDIR", t.TempDir())

@@ -28,7 +28,7 @@ var smalls = []small{
 	{"f8E5M2", "dm::f8e5", types.F8E5M2, 1, 2, 15, true},
 }
 
-// value is what pattern p stands for.
+// value is the number of pattern p.
 func (s small) value(p int) float64 {
 	bits := uint(8 * s.bytes)
 	exp, mant := p>>s.mant&(1<<(bits-1-s.mant)-1), p&(1<<s.mant-1)
@@ -69,9 +69,9 @@ DM_KERNEL(narrowed, 256)(dm::In<double> x, dm::Out<float> from32, dm::Out<float>
 }
 `
 
-// Every pattern of the small floats means what it should and comes back; numbers
-// at, beside and between all of them are rounded once, as the reference does,
-// from f32 and from f64.
+// Every pattern of the small floats converts to its number and back; numbers at,
+// beside and between all of them are rounded once, as in the reference, from f32 and
+// from f64.
 func TestConversions(t *testing.T) {
 	needCompiler(t)
 	for _, s := range smalls {

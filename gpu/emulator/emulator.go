@@ -2,13 +2,13 @@
 // compiled for the host against the prelude's emulation of a device, and run as
 // a process of its own, so that a crash, an endless loop or a leak ends only that.
 //
-// It is a checker as much as a device. Every access to memory is looked at:
-// bounds of the very buffer, alignment, elements that nothing has written, bytes
+// It is a checker as much as a device. Every access to memory is checked:
+// bounds of its buffer, alignment, elements that nothing has written, bytes
 // that the plan has given to another buffer meanwhile, data races between the
 // threads of a block and between blocks, barriers that not all threads reach,
-// asynchronous copies that nothing waits for. What is wrong comes as a [Fault]
-// with kernel and line. And it counts: distinct bytes that a step reads and
-// writes, which is what memory must move, and bytes of all accesses.
+// asynchronous copies that nothing waits for. Errors are returned as a [Fault]
+// with kernel and line. The emulator also counts the distinct bytes that a step reads
+// and writes, which is what memory must move, and the bytes of all accesses.
 package emulator
 
 import (
@@ -24,14 +24,14 @@ import (
 	"dmir/internal/local"
 )
 
-// Options say how to run. The zero value is right for most.
+// Options are the options of a run. The zero value is right for most.
 type Options struct {
 	Compiler string        // a C++20 compiler; "": $CXX, c++, clang++ or g++, the first there is
 	Timeout  time.Duration // for running, without compiling; 0: five minutes
 	Cache    string        // folder of compiled programs; "": the user's, or under $DMIR_CACHE
 }
 
-// Result is what a run gives.
+// Result is the result of a run.
 type Result struct {
 	Outputs [][]byte // the elements of the program's results, in their order
 	Steps   []StepReport
@@ -39,7 +39,7 @@ type Result struct {
 	Run     time.Duration
 }
 
-// StepReport is what a step has moved, in bytes, over all of its runs.
+// StepReport is the bytes that a step moved in all of its runs.
 type StepReport struct {
 	Name      string
 	Runs      int64 // how often it ran: in a loop, in a branch
@@ -49,14 +49,14 @@ type StepReport struct {
 	Params    []ParamReport
 }
 
-// ParamReport is the part of one parameter. Bytes of a buffer that is passed
+// ParamReport is the part of a StepReport for one parameter. Bytes of a buffer that is passed
 // twice count for the parameter that touches them first.
 type ParamReport struct {
 	Name                     string
 	Read, Written, Requested int64
 }
 
-// ErrForeign says that a program is not run because it was not compiled
+// ErrForeign reports that a program is not run because it was not compiled
 // by this user on this machine: its C++ would run as a process of this user's.
 var ErrForeign error = foreign{}
 
@@ -71,8 +71,8 @@ func (foreign) Failure() artifact.Failure {
 }
 
 // Run runs p once on inputs, the elements of its arguments in their order. The
-// error is ErrForeign where p is that, a *Fault where the program is wrong, a *CompileError where its text
-// does not compile, and ctx's where that ends first.
+// error is ErrForeign if p is foreign, a *Fault if the program is wrong, a
+// *CompileError if its text does not compile, and that of ctx if it ends first.
 func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options) (*Result, error) {
 	if p.Foreign {
 		return nil, ErrForeign
@@ -85,7 +85,7 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 		return nil, err
 	}
 	r, err := run(ctx, p, inputs, opt, exe)
-	if errors.Is(err, fs.ErrNotExist) { // somebody has emptied the cache meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // another process has emptied the cache meanwhile
 		if exe, took, err = build(ctx, p, opt); err == nil {
 			r, err = run(ctx, p, inputs, opt, exe)
 		}
@@ -139,7 +139,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 	return r, err
 }
 
-// checkNames refuses kernels whose names would be no names in C++.
+// checkNames returns an error for kernels whose names are not C++ identifiers.
 func checkNames(p *artifact.Program) error {
 	for i, k := range p.Kernels {
 		if !validName(k.Name) {
@@ -158,7 +158,7 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// readOutputs cuts what the process has written into the program's results.
+// readOutputs splits the file that the process wrote into the program's results.
 func readOutputs(path string, p *artifact.Program) ([][]byte, error) {
 	all, err := os.ReadFile(path)
 	if err != nil {

@@ -34,7 +34,7 @@ func toFloats(b []byte) []float32 {
 }
 
 // A program with a constant, a fill, an in-place sum and two streams gives its
-// results, and each step moves what the cost model says.
+// results, and each step moves what the cost model predicts.
 func TestRun(t *testing.T) {
 	needCompiler(t)
 	p := artifacttest.Program()
@@ -79,7 +79,7 @@ func TestNoCompiler(t *testing.T) {
 	}
 }
 
-// What is wrong with a program before it runs is said in words.
+// Errors in a program are reported before it runs, in a sentence.
 func TestBadPrograms(t *testing.T) {
 	needCompiler(t)
 	for _, c := range []struct {
@@ -87,8 +87,8 @@ func TestBadPrograms(t *testing.T) {
 		change func(p *artifact.Program)
 		want   string
 	}{
-		{"a wrong element type", func(p *artifact.Program) { p.Kernels[0].Params[0].Elem = "f16" }, "scaled takes in:f32 in:f32 out:f32, the artifact says in:f16"},
-		{"a wrong mode", func(p *artifact.Program) { p.Kernels[0].Params[2].Mode = artifact.InOut }, "the artifact says in:f32 in:f32 inout:f32"},
+		{"a wrong element type", func(p *artifact.Program) { p.Kernels[0].Params[0].Elem = "f16" }, "scaled takes in:f32 in:f32 out:f32, the artifact has in:f16"},
+		{"a wrong mode", func(p *artifact.Program) { p.Kernels[0].Params[2].Mode = artifact.InOut }, "the artifact has in:f32 in:f32 inout:f32"},
 		{"too few arguments", func(p *artifact.Program) { p.Steps[1].Launch.Args = p.Steps[1].Launch.Args[:2] }, "has 3 parameters, the step gives it 2"},
 		{"a buffer outside", func(p *artifact.Program) { p.Buffers[3].Offset = 1 << 20 }, "buffer y lies outside"},
 		{"a crooked buffer", func(p *artifact.Program) { p.Buffers[3].Offset += 4 }, "which is not a multiple of 256"},

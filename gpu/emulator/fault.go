@@ -29,8 +29,8 @@ const (
 	Plan          Kind = "plan"   // steps, buffers and kernels that do not fit each other
 )
 
-// Fault is what the emulator found wrong with a program. Fields that do not
-// apply are empty, numbers that do not, -1 (places: 0).
+// Fault is an error that the emulator found in a program. Fields that do not apply
+// are empty, -1 for numbers, 0 for places.
 type Fault struct {
 	Kind       Kind
 	Step       string // its name
@@ -46,12 +46,12 @@ type Fault struct {
 	Msg        string
 }
 
-// Failure says that the program is wrong, and where.
+// Failure reports that the program is wrong, and where.
 func (f *Fault) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.Faulted, File: f.File, Line: f.SourceLine, Help: "report it with the file"}
 }
 
-// Error says it in one line.
+// Error describes the fault in one line.
 func (f *Fault) Error() string {
 	var b strings.Builder
 	if f.File != "" && f.SourceLine > 0 {
@@ -92,7 +92,7 @@ type rawFault struct {
 	Msg    string
 }
 
-// resolve puts names to the numbers.
+// resolve replaces numbers by names.
 func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	f := &Fault{Kind: Kind(r.Kind), Block: r.Block, Thread: r.Thread, Index: r.Index, Msg: r.Msg}
 	if f.Kind == Timeout {

@@ -9,15 +9,15 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// buffer is one parameter of a kernel under test: its data, or the number of
-// elements that it gives.
+// buffer is one parameter of a kernel under test: its data, or the number of elements
+// of a result.
 type buffer struct {
 	elem string
 	data []byte
 	out  int
 }
 
-// runKernel runs one kernel of source on the buffers and gives what the out ones hold.
+// runKernel runs one kernel of source on the buffers and returns the results.
 func runKernel(t *testing.T, source string, kernel artifact.Kernel, grid int, buffers ...buffer) [][]byte {
 	t.Helper()
 	p := &artifact.Program{Name: "test", File: "test.dmir", Source: source}

@@ -12,8 +12,8 @@ import (
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]+"([^"]+)"`)
 
-// runtimeNames are the parts of the prelude that the emulation itself is made
-// of: it and the programs that it runs must have the same.
+// runtimeNames are the parts of the prelude that the emulation consists of: it and
+// the programs that it runs must use the same version.
 var runtimeNames = sync.OnceValue(func() map[string]bool {
 	texts := map[string]string{}
 	for _, f := range prelude.Files() {

@@ -8,8 +8,8 @@ import (
 	"dmir/gpu/artifact/artifacttest"
 )
 
-// A program that brings its own parts of the prelude is compiled with them, and
-// with the emulation that is built in.
+// A program with its own parts of the prelude is compiled with them, and with the
+// built-in emulation.
 func TestProgramsHeaders(t *testing.T) {
 	needCompiler(t)
 	own := artifact.Header{Name: "shifted.cuh", Text: "#pragma once\nnamespace dm { inline float shifted(float x) { return x + 1; } }\n"}

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// ringSource sums the columns of a 64×64 matrix: one warp brings 16 rows at a
-// time into a ring of two slots, the other adds them up.
+// ringSource sums the columns of a 64×64 matrix: one warp loads 16 rows at a time
+// into a ring of two slots, the other adds them up.
 const ringSource = `#include "dm.cuh"
 #include "hopper.cuh"
 DM_KERNEL(ring, 64)(DM_MAP(x), dm::Out<float> y) {
@@ -46,7 +46,7 @@ DM_KERNEL(ring, 64)(DM_MAP(x), dm::Out<float> y) {
 }
 `
 
-// ringRight is what stands in the places of ringSource's names.
+// ringRight are the correct replacements of ringSource's names.
 var ringRight = map[string]string{
 	"READY":      "dm::barriers_ready();",
 	"SYNC":       "dm::sync();",
@@ -75,8 +75,8 @@ func ringProgram(change map[string]string) *artifact.Program {
 	}
 }
 
-// Warps that hand tiles to each other through barriers that count bytes: right
-// as it stands, and each thing left out is found.
+// Warps exchange tiles through barriers that count bytes: the program is right, and
+// the emulator detects every omission.
 func TestBulkCopies(t *testing.T) {
 	needCompiler(t)
 	x := make([]uint16, 64*64)

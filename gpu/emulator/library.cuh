@@ -1,5 +1,5 @@
 // The kernels of a program as a shared library: steps are launched one by one from
-// outside, by a driver that stands in for a device's.
+// outside, by a fake driver.
 #define DM_EMU_MAIN
 #include "emu_main.cuh"
 #include "main.cc"
@@ -27,8 +27,8 @@ const dm::emu::Plan& the_plan() {
 
 // dm_launch runs the kernel of that name over that grid. Each argument is the
 // address of an address in the memory, which is the program's one allocation; for
-// a tensor map that of the buffer is its first word. It gives 0, or 1 where the
-// plan has no such step.
+// a tensor map that of the buffer is its first word. It returns 0, or 1 if
+// the plan has no such step.
 extern "C" __attribute__((visibility("default"))) int dm_launch(const char* name, const int* grid, unsigned char* memory, unsigned long long bytes, void** args) {
   using namespace dm::emu;
   const Plan& plan = the_plan();
@@ -55,7 +55,7 @@ extern "C" __attribute__((visibility("default"))) int dm_launch(const char* name
     m.step = int(i);
     m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
     m.line = {};
-    for (const StepArg& a : s.args) { // that all of it was written is for the emulator to see
+    for (const StepArg& a : s.args) { // only the emulator checks that all of it was written
       const Buffer& b = plan.buffers[size_t(a.buffer)];
       for (i64 j = 0; j < b.bytes; j++) m.owners[b.offset + j] = u16(a.buffer + 1);
     }

@@ -15,8 +15,8 @@ import (
 var libraryText string
 
 // Library writes the program's kernels to path as a shared library with one
-// function that launches one of them, dm_launch of library.cuh: machine code for a
-// driver that is no more than a stand-in.
+// function that launches one of them, dm_launch of library.cuh: machine code for
+// the fake driver in tests.
 func Library(ctx context.Context, p *artifact.Program, path string, opt Options) error {
 	if p.Foreign {
 		return ErrForeign

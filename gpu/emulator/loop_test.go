@@ -21,8 +21,8 @@ func power(k int32, negate byte) [][]byte {
 	return [][]byte{floats(x...), binary.LittleEndian.AppendUint32(nil, uint32(k)), {negate}}
 }
 
-// Loops run as often as their predicate says, none where it never holds; a
-// branch takes the side that it says; and each step is counted as often.
+// Loops run as often as their predicate holds, and not at all if it never does; a
+// branch takes the side of its predicate; and each step is counted as often.
 func TestDecisions(t *testing.T) {
 	needCompiler(t)
 	p := artifacttest.Loop()
@@ -50,8 +50,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A loop that never ends does with its context or its time, and in the reader
-// of a predicate that nothing wrote there is a fault.
+// An endless loop ends with its context or its time limit; reading a predicate that
+// nothing wrote is a fault.
 func TestEndless(t *testing.T) {
 	needCompiler(t)
 	p := artifacttest.Loop()
@@ -69,7 +69,7 @@ func TestEndless(t *testing.T) {
 		t.Errorf("out of time: %v", err)
 	}
 	p = artifacttest.Loop()
-	p.Steps[2].Decision.On = 7 // as no program that is checked
+	p.Steps[2].Decision.On = 7 // no program that Check accepts has it
 	p.Buffers[7] = artifact.Buffer{Name: "v", Elem: "i1", Kind: artifact.Temp, Offset: 4096 * 3, Bytes: 1}
 	if _, err := Run(t.Context(), p, power(1, 0), Options{}); !errors.As(err, &f) || f.Kind != Overlap || f.Step != "while" {
 		t.Errorf("a predicate in another's place: %v", err)

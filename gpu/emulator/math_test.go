@@ -14,7 +14,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// mathFunctions are the functions of math.cuh of one and two numbers, and what they are.
+// mathFunctions are the functions of math.cuh of one and two numbers, and their references.
 var mathFunctions = []struct {
 	call string
 	f    func(x, y float64) float64
@@ -106,7 +106,7 @@ func TestMath(t *testing.T) {
 				worst64 = max(worst64, math.Abs(g64-want)/max(math.Abs(want), 0x1p-1022))
 			}
 		}
-		// Single precision has 2^-24 at best; large arguments of the reference's own
+		// The precision of f32 is 2^-24; large arguments of the reference's own
 		// functions are what bounds the comparison in double precision.
 		if worst32 > 0x1p-21 || worst64 > 0x1p-40 {
 			t.Errorf("%s: relative error %.3g in f32, %.3g in f64", f.call, worst32, worst64)

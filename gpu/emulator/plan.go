@@ -11,7 +11,7 @@ import (
 // kinds numbers the kinds of buffers as emu_main.cuh does.
 var kinds = map[artifact.Kind]int{artifact.Input: 0, artifact.Output: 1, artifact.Constant: 2, artifact.Temp: 3}
 
-// maxBuffers is what the shadow of a byte can tell apart.
+// maxBuffers is how many buffers the shadow of a byte can distinguish.
 const maxBuffers = 1<<16 - 2
 
 // planText is the program's steps and buffers as numbers, in the order in which
@@ -98,11 +98,11 @@ func planText(p *artifact.Program) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// numbers are what the emulation calls the steps that launch no kernel.
+// numbers are the kernel numbers in the plan's text of steps that launch none.
 var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4}
 
-// content is the bytes of a buffer's elements; what it has beyond them is only
-// there to fill up, and nothing may touch it.
+// content is the bytes of a buffer's elements; the bytes after them are padding that
+// no kernel may access.
 func content(b *artifact.Buffer) (int64, error) {
 	size, ok := artifact.ElemBytes(b.Elem)
 	n, fits := b.Len()

@@ -19,8 +19,8 @@ func wantError(t *testing.T, name string, err error, want string) {
 }
 
 // planted is a kernel with one bug, of parameters x (in), y (out) and z (inout),
-// 256 numbers each, run as 2 blocks of 64 threads. The body has BUG in the place of
-// what is wrong or right; the fault is on the line that ends with "// here".
+// 256 numbers each, run as 2 blocks of 64 threads. BUG in the body is replaced
+// by wrong or right code; the fault is on the line that ends with "// here".
 type planted struct {
 	name      string
 	kind      Kind
@@ -221,8 +221,8 @@ func plantedProgram() (p *artifact.Program, lines []int) {
 	return p, lines
 }
 
-// Each bug is found, as what it is, in its kernel and on its line, and the same
-// kernel without it passes.
+// Each bug is reported with its kind, kernel and line, and the same kernel without it
+// passes.
 func TestPlantedBugs(t *testing.T) {
 	needCompiler(t)
 	p, lines := plantedProgram()
@@ -285,8 +285,8 @@ DM_KERNEL(copied, 64)(dm::In<float> from, dm::Out<float> to) {
 }
 `
 
-// Bytes that two values share are a fault only where one is read after the
-// other was written.
+// Bytes that two values share are a fault only if one is read after the other was
+// written.
 func TestPlannedOverlap(t *testing.T) {
 	needCompiler(t)
 	program := func(offsets ...int64) *artifact.Program {

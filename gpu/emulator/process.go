@@ -20,8 +20,8 @@ type reply struct {
 	Runs  []int64      // of each step
 }
 
-// execute runs the process to its end, or stops it: first politely, so that it
-// can say where it was.
+// execute runs the process to its end, or stops it: with a signal first, so that
+// it can report where it was.
 func execute(ctx context.Context, exe string, timeout time.Duration, args ...string) (*reply, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func execute(ctx context.Context, exe string, timeout time.Duration, args ...str
 	return nil, runErr
 }
 
-// reports puts names to the numbers of a run.
+// reports converts the numbers of a run to reports with names.
 func (r *reply) reports(p *artifact.Program) ([]StepReport, error) {
 	if len(r.Steps) != len(p.Steps) || len(r.Runs) != len(p.Steps) {
 		return nil, fmt.Errorf("the emulator reports %d steps of %d", len(r.Steps), len(p.Steps))

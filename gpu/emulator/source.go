@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// programName is what the program's text is called while it is compiled.
+// programName is the file name of the program's text while it is compiled.
 const programName = "program.cu"
 
 var lineDirective = regexp.MustCompile(`^[ \t]*#[ \t]*line[ \t]+(\d+)(?:[ \t]+"((?:[^"\\]|\\.)*)")?`)
 
-// withoutLines is source with every #line blank: what the compiler and the
-// emulation then name are lines of the source itself.
+// withoutLines is source with every #line blank, so that the compiler and the
+// emulation report lines of the source itself.
 func withoutLines(source string) string {
 	var b strings.Builder
 	b.Grow(len(source))
@@ -25,8 +25,8 @@ func withoutLines(source string) string {
 	return b.String()
 }
 
-// sourcePlace is what line n, 1-based, of source stands for: what the last #line
-// before it says; line is 0 where there is none.
+// sourcePlace is the place that line n, 1-based, of source comes from, by the last
+// #line before it; line is 0 if there is none.
 func sourcePlace(source string, n int) (file string, line int) {
 	i := 0
 	for text := range strings.Lines(source) {

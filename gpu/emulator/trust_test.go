@@ -11,8 +11,7 @@ import (
 	"dmir/internal/local"
 )
 
-// TestForeign holds that a program from elsewhere is refused before a compiler
-// sees it.
+// TestForeign verifies that a foreign program is an error before it is compiled.
 func TestForeign(t *testing.T) {
 	p := artifacttest.Program()
 	p.Foreign = true
@@ -26,8 +25,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestNoHostAssembly holds that headers of a program, which have assembly for
-// devices, have none for the host.
+// TestNoHostAssembly verifies that headers of a program, which may contain assembly
+// for devices, cannot contain any for the host.
 func TestNoHostAssembly(t *testing.T) {
 	needCompiler(t)
 	for name, header := range map[string]string{
@@ -48,7 +47,7 @@ func TestNoHostAssembly(t *testing.T) {
 	}
 }
 
-// TestNoCache runs where no folder can be kept, and leaves nothing behind.
+// TestNoCache runs without a writable cache, and leaves no files.
 func TestNoCache(t *testing.T) {
 	needCompiler(t)
 	tmp := t.TempDir()

@@ -32,7 +32,7 @@ func TestWarps(t *testing.T) {
 		x[i] = float32(r.IntN(200) - 100)
 	}
 	got := toFloats(runKernel(t, warpSource, artifact.Kernel{Name: "exchange", Block: artifact.Block{Threads: 96}}, 1, buffer{elem: "f32", data: floats(x...)}, buffer{elem: "f32", out: 960})[0])
-	all := fold(x)
+	all := reduce(x)
 	for i := range x {
 		w, l := i&^31, i&31
 		var votes uint32
@@ -45,7 +45,7 @@ func TestWarps(t *testing.T) {
 		if l+4 < 32 {
 			down = i + 4
 		}
-		warp := fold(x[w : w+32])
+		warp := reduce(x[w : w+32])
 		want := [10]float32{x[w+5], x[i^3], x[down], float32(votes >> 8), warp[0], warp[1], warp[2], all[0], all[1], all[2]}
 		if have := [10]float32(got[10*i : 10*i+10]); have != want {
 			t.Fatalf("thread %d: %v, want %v", i, have, want)
@@ -63,8 +63,8 @@ func TestWarps(t *testing.T) {
 	}
 }
 
-// fold is sum, maximum and minimum.
-func fold(x []float32) [3]float32 {
+// reduce returns sum, maximum and minimum.
+func reduce(x []float32) [3]float32 {
 	r := [3]float32{0, x[0], x[0]}
 	for _, v := range x {
 		r = [3]float32{r[0] + v, max(r[1], v), min(r[2], v)}
@@ -185,15 +185,15 @@ func TestTF32(t *testing.T) {
 	}
 }
 
-// What a step moves is counted once an element, whichever thread reads it; what it asks
-// for, every time. Blocks of one element of every type.
+// The bytes that a step moves count once for each element, whichever threads read it;
+// requested bytes count every time. Blocks of one element of every type.
 func TestCounts(t *testing.T) {
 	needCompiler(t)
 	for _, c := range []struct{ elem, cpp string }{{"f64", "double"}, {"f32", "float"}, {"f16", "dm::f16"}, {"ui8", "dm::u8"}, {"i1", "bool"}} {
 		source := fmt.Sprintf(`#include "dm.cuh"
 DM_KERNEL(touch, 32)(dm::In<%[1]s> x, dm::InOut<%[1]s> z, dm::Out<%[1]s> y) {
   int b = dm::block(), t = dm::thread();
-  x[0];                            // everybody, everywhere
+  x[0];                            // all threads of all blocks
   x[100 + t];                      // every block
   if (b == 1) x.load<2>(200 + 2 * t);
   z.store(b * 32 + t, x[0]);
@@ -244,7 +244,7 @@ DM_KERNEL(tally, 64)(dm::In<float> x, dm::InOut<float> sum, dm::InOut<dm::i32> c
 }
 `
 
-// Atomic additions of threads and blocks are no races, and nothing is lost.
+// Atomic additions of threads and blocks are not races, and none is lost.
 func TestAtomics(t *testing.T) {
 	needCompiler(t)
 	x := make([]float32, 256)

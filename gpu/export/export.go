@@ -17,8 +17,7 @@ import (
 // cName is the program's name as an identifier of C.
 func cName(p *artifact.Program) string { return escape.Identifier("dmir_" + p.Name) }
 
-// fileName is what the program's text is called: a word that neither a compiler
-// nor a shell takes for anything else.
+// fileName is the name of the program's text, safe for compilers and shells.
 func fileName(p *artifact.Program) string { return escape.Identifier(p.Name) }
 
 // Header writes a C header that declares what Source defines.
@@ -40,7 +39,7 @@ func Header(w io.Writer, p *artifact.Program) error {
 	return e.flush(w)
 }
 
-// Source writes the program as one CUDA C++ file that needs nothing of dmir:
+// Source writes the program as one CUDA C++ file that does not depend on dmir:
 // the prelude, every kernel, and a C entry point that launches them in order on
 // the caller's stream. The comment at its head describes how to build and call it.
 // It needs p.Headers.
@@ -95,8 +94,8 @@ type export struct {
 	p    *artifact.Program
 	name string
 	b    strings.Builder
-	// direct has the inputs and outputs that the kernels use where the caller
-	// has them; the others are copied into and out of the workspace.
+	// direct are the inputs and outputs that the kernels access in the caller's
+	// buffers; the others are copied into and out of the workspace.
 	direct map[int]string
 }
 
@@ -167,10 +166,10 @@ func (e *export) describe() {
 	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
 	if p.Straight() {
-		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.\n//\n")
+		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless stated otherwise.\n//\n")
 	} else {
 		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")
-		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless said otherwise.\n//\n")
+		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless stated otherwise.\n//\n")
 	}
 	list := func(what string, buffers []int) {
 		for i, b := range buffers {
@@ -265,7 +264,7 @@ func (e *export) initFunction() {
 		}
 	}
 	for _, k := range e.p.Kernels {
-		if k.Block.Shared > 48<<10 { // more must be asked for
+		if k.Block.Shared > 48<<10 { // the default limit; more needs an attribute
 			e.f("  if ((e = cudaFuncSetAttribute((const void *)%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %d)) != cudaSuccess) return e;\n", k.Name, k.Block.Shared)
 		}
 		if k.Block.Cluster > 8 {

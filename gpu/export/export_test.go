@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected outputs")
 
-// golden holds got to the file testdata/name.
+// golden compares got with the file testdata/name.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -65,15 +65,15 @@ func exported(t *testing.T, p *artifact.Program) (cu, h string) {
 	return c.String(), header.String()
 }
 
-// Both files as people see them.
+// The text of both files.
 func TestExport(t *testing.T) {
 	cu, h := exported(t, sample())
 	golden(t, "scale.cu", cu)
 	golden(t, "scale.h", h)
 }
 
-// The exported files, built by a host compiler against a runtime that says what
-// it is asked for.
+// The exported files are built by a host compiler against a runtime that prints its
+// calls.
 func TestExportCalls(t *testing.T) {
 	cxx := need.Tool(t, "c++", "apt-get install g++")
 	run := func(t *testing.T, p *artifact.Program) string {
@@ -85,7 +85,7 @@ func TestExportCalls(t *testing.T) {
 			}
 		}
 		exe := filepath.Join(dir, "main")
-		// The file is included after main.cc, which defines what the fake headers ask for.
+		// The file is included after main.cc, which defines the functions of the fake headers.
 		cmd := exec.Command(cxx, "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-Itestdata/cuda", "-I"+dir, "-o", exe,
 			"testdata/cuda/main.cc", "-x", "c++", filepath.Join(dir, "scale.cu"))
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -111,7 +111,7 @@ launch joined grid 4,1,1 threads 256 shared 0 clusters of 0: workspace+4096 work
 		}
 	})
 	// An input that is written and one that a tensor map describes, a result that
-	// is given twice, one that is an input, a cluster, much shared memory.
+	// is returned twice, one that is an input, a cluster, much shared memory.
 	t.Run("all", func(t *testing.T) {
 		p := sample()
 		p.Kernels[0].Params[0].Mode = artifact.Map
@@ -145,7 +145,8 @@ copy 4000 bytes to out+0 from workspace+12288
 	})
 }
 
-// The exported file decides on the host, as often as the predicate says.
+// The exported file reads the predicate on the host, and runs the loop as often as
+// it holds.
 func TestExportDecisions(t *testing.T) {
 	p := artifacttest.Loop()
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
@@ -180,7 +181,7 @@ func TestExportDecisions(t *testing.T) {
 	}
 }
 
-// Whatever a file that can be read holds, it is exported or refused.
+// Every program that can be read is exported, or is an error.
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	programs := []*artifact.Program{sample(), artifacttest.Loop()}

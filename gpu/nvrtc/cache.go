@@ -20,13 +20,14 @@ import (
 // cacheLimit is how many bytes of compiled code are kept.
 const cacheLimit = 512 << 20
 
-// format is in every key: a change of Result makes old entries unknown.
+// format is part of every key: it changes with Result, so that old entries are not
+// found.
 const format = "dmir-nvrtc-1"
 
 // CacheDir is the folder of what was compiled.
 func CacheDir() (string, error) { return local.CacheDir("nvrtc") }
 
-// cacheKey names everything that the result depends on.
+// cacheKey is a hash of everything that the result depends on.
 func cacheKey(version, source string, headers []Header, arch string, opts Options) string {
 	h := sha256.New()
 	part := func(s string) { fmt.Fprintf(h, "%d:%s", len(s), s) }
@@ -43,15 +44,15 @@ func cacheKey(version, source string, headers []Header, arch string, opts Option
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// entry is what a file of the cache holds. The sum tells a damaged file.
+// entry is the content of a file of the cache. The sum detects damaged files.
 type entry struct {
 	Key    string
 	Result Result
 	Sum    [32]byte // of the machine code
 }
 
-// readCache gives the result of an earlier compilation, or nil. Whatever is
-// wrong with the file, it is as if it were not there.
+// readCache returns the result of an earlier compilation, or nil. A damaged file
+// counts as missing.
 func readCache(key string) *Result {
 	dir, err := CacheDir()
 	if err != nil {
@@ -71,13 +72,13 @@ func readCache(key string) *Result {
 		return nil
 	}
 	now := time.Now()
-	os.Chtimes(path, now, now) // what is used stays longest; not essential
+	os.Chtimes(path, now, now) // trim deletes by time of use; an error does no harm
 	e.Result.Cached = true
 	return &e.Result
 }
 
-// writeCache keeps a result. A cache that cannot be written is no error: the
-// next compilation takes as long as this one.
+// writeCache stores a result. It ignores errors: the next compilation is then not
+// faster.
 func writeCache(key string, r *Result) {
 	dir, err := CacheDir()
 	if err != nil || local.MakeDir(dir) != nil {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// usage is what the kernels of a cubin need. The cubin says which there are;
-// the log says what the assembler counted, and where it does not (a log in
-// another wording), the cubin's own sections give registers, shared memory and
+// usage is the resources of the kernels of a cubin. The cubin lists them; the
+// log has what the assembler counted, and if it cannot be read (a log in another
+// wording), the cubin's own sections give registers, shared memory and
 // stack.
 func usage(cubin []byte, log string) ([]Usage, error) {
 	inFile, err := inspect(cubin)
 	if err != nil {
 		return nil, err
 	}
-	said := parseUsage(log)
+	logged := parseUsage(log)
 	var out []Usage
 	for _, name := range slices.Sorted(maps.Keys(inFile)) {
 		u := *inFile[name]
-		if counted := said[name]; counted != nil {
+		if counted := logged[name]; counted != nil {
 			constant := max(u.Constant, counted.Constant)
 			u = *counted
 			u.Constant = constant

@@ -23,7 +23,7 @@ type Compiler struct {
 }
 
 // Archs lists the architectures that the compiler makes code for, as numbers
-// (80, 90, 100); nil where it cannot say.
+// (80, 90, 100); nil if it does not report them.
 func (c *Compiler) Archs() []int {
 	if c.lib == nil {
 		return nil
@@ -31,7 +31,7 @@ func (c *Compiler) Archs() []int {
 	return c.lib.supported()
 }
 
-// NotFound says that there is no compiler here, and what was tried.
+// NotFound reports that there is no compiler here, and what was tried.
 type NotFound struct {
 	Tried []string // libraries that are there and could not be opened, with the reason
 }
@@ -44,12 +44,12 @@ func (e *NotFound) Error() string {
 	return "no CUDA compiler is installed (" + Hint + ")"
 }
 
-// Failure says that the compiler is missing.
+// Failure reports that the compiler is missing.
 func (e *NotFound) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.MissingTool, Help: "dmir doctor --install-nvrtc; or --arch none, for a file without machine code"}
 }
 
-// Hint says how to get a compiler.
+// Hint describes how to get a compiler.
 const Hint = "dmir doctor --install-nvrtc fetches NVRTC with pip; no GPU or toolkit is needed"
 
 // Find finds a compiler, once for the process: NVRTC where the environment
@@ -92,13 +92,13 @@ func find() (*Compiler, error) {
 // envLibrary names the environment variable that overrides the search.
 const envLibrary = "DMIR_NVRTC"
 
-// place is somewhere to look.
+// place is a place to search.
 type place struct {
 	where   string
 	dirs    []string
 	names   []string // bare names for the system's linker; then dirs is empty
 	must    bool     // nothing else is tried
-	mayMiss bool     // failing to open is no news
+	mayMiss bool     // failing to open is not reported
 }
 
 // libraries lists the libraries at the place, newest first.
@@ -135,7 +135,7 @@ func patterns() []string {
 	return []string{"libnvrtc.so.[0-9]*", "libnvrtc.so"}
 }
 
-// systemNames are the names under which the system's linker knows NVRTC.
+// systemNames are the names of NVRTC for the system's linker.
 func systemNames() []string {
 	if runtime.GOOS == "windows" {
 		return []string{"nvrtc64_130_0.dll", "nvrtc64_120_0.dll"}
@@ -193,8 +193,8 @@ func toolkitDirs(root string) []string {
 
 // environments lists roots of Python environments: the active ones, that of the
 // Python on PATH, and where people, package managers and images keep them. No
-// Python is run, and nothing below the current folder is looked at: what lies
-// there may be anybody's.
+// Python is run, and the current folder is not searched, since its files are not
+// trusted.
 func environments() []string {
 	var out []string
 	for _, v := range []string{"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "CONDA_PREFIX"} {

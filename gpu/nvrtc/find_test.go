@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// standins makes a folder of Python packages for each name, with a compiler in
-// two halves, of which the second is missing where the name begins with "half".
+// standins creates a folder of Python packages for each name, with a fake compiler in
+// two libraries, of which the second is missing if the name begins with "half".
 func standins(t *testing.T, roots ...string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -23,7 +23,7 @@ func standins(t *testing.T, roots ...string) {
 	}
 	lib, err := Find()
 	if err != nil {
-		t.Skip(err) // its machine code is what the stand-in gives
+		t.Skip(err) // the fake compiler returns its machine code
 	}
 	made, err := lib.Compile(t.Context(), `extern "C" __global__ void probe(float *x) { x[0] = 1; }`, nil, "sm_80", Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func standins(t *testing.T, roots ...string) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		// The file's name is its own: libraries that are open are known by it.
+		// The file's name is unique, since open libraries are identified by it.
 		build := func(args ...string) {
 			t.Helper()
 			if out, err := exec.Command(cc, append([]string{"-shared", "-fPIC"}, args...)...).CombinedOutput(); err != nil {
@@ -53,9 +53,9 @@ func standins(t *testing.T, roots ...string) {
 	}
 }
 
-// A library whose other half is missing is there and compiles nothing: it gives
-// way to the next. One whose other half lies beside it compiles. Both are found in
-// the environment of the Python that is on PATH, which is not run.
+// A library whose second half is missing cannot compile and is skipped. One with its
+// second half beside it compiles. Both are found in the environment of the Python on
+// PATH, which is not run.
 func TestHalves(t *testing.T) {
 	all := t.TempDir()
 	half, whole := filepath.Join(all, "half"), filepath.Join(all, "whole")

@@ -12,8 +12,8 @@ import (
 	"dmir/internal/escape/escapetest"
 )
 
-// TestHostileNames holds that a program's name is no argument of a compiler, and
-// the name of its file no text of an assembler.
+// TestHostileNames verifies that a program's name cannot become an argument of a
+// compiler, nor the name of its file text of an assembler.
 func TestHostileNames(t *testing.T) {
 	nvrtctest.Compiler(t)
 	var source strings.Builder

@@ -65,7 +65,7 @@ ptxas info    : Used 12 registers, used 1 barriers, 256 bytes smem, 360 bytes cm
 	}
 }
 
-// What the machine code says of itself is what the assembler said of it.
+// The usage read from the machine code is what the assembler reported.
 func TestCubinAgreesWithLog(t *testing.T) {
 	c, err := Find()
 	if err != nil {
@@ -87,9 +87,9 @@ extern "C" __global__ void k(float *x) { x[threadIdx.x] *= 2; }`
 		if err != nil || len(counted) != 2 {
 			t.Fatalf("%s: %+v, %v", arch, counted, err)
 		}
-		for i, said := range r.Kernels {
-			if got := counted[i]; got.Name != said.Name || got.Registers != said.Registers || got.Stack != said.Stack || got.Constant != said.Constant {
-				t.Errorf("%s: the file says %+v, the assembler %+v", arch, got, said)
+		for i, reported := range r.Kernels {
+			if got := counted[i]; got.Name != reported.Name || got.Registers != reported.Registers || got.Stack != reported.Stack || got.Constant != reported.Constant {
+				t.Errorf("%s: the file has %+v, the assembler reported %+v", arch, got, reported)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestTrimKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
-// Where the variable names a library, no other is taken.
+// If the variable names a library, no other is used.
 func TestNamedLibrary(t *testing.T) {
 	empty := t.TempDir()
 	text := filepath.Join(empty, "libnvrtc.so.13")
@@ -140,8 +140,8 @@ func TestNamedLibrary(t *testing.T) {
 	}
 }
 
-// The toolkit's compiler does what the library does. The one here is a script
-// that answers as nvcc does, with machine code made before.
+// The toolkit's compiler gives the same results as the library. Here it is a script
+// with the output of nvcc and precompiled machine code.
 func TestNvcc(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the script is for a shell")

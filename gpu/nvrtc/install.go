@@ -16,7 +16,7 @@ import (
 
 // wheels are Python packages as pip's requirements: one holds NVRTC and nothing
 // else, one nvdisasm, which prints what it compiles. Their versions and hashes
-// are pinned, so that whatever index pip is told to use gives these files or none.
+// are pinned, so that any index that pip uses provides these files or none.
 //
 //go:embed wheels.txt
 var wheels []byte
@@ -36,7 +36,7 @@ func Install(ctx context.Context) (*Compiler, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
 	}
-	// A folder that is renamed when it is whole: pip is stopped half way otherwise.
+	// The folder is renamed when it is complete, since pip may be interrupted.
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".cuda-*")
 	if err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func Install(ctx context.Context) (*Compiler, error) {
 	return &Compiler{Path: found[0], Version: version, Where: "installed by dmir doctor", lib: lib}, nil
 }
 
-// fetch has pip put the wheels into the folder to. What pip says comes back.
-func fetch(ctx context.Context, to string) (said string, err error) {
+// fetch runs pip to put the wheels into the folder to, and returns its output.
+func fetch(ctx context.Context, to string) (output string, err error) {
 	folder, err := local.NewWork()
 	if err != nil {
 		return "", err
@@ -94,13 +94,13 @@ func fetch(ctx context.Context, to string) (said string, err error) {
 	return string(b), err
 }
 
-// python is a command of the Python on PATH. It is isolated (-I) and runs in a
-// folder of its own: no module of the folder that dmir is called in, of
-// PYTHONPATH or of the user's site is one of Python's.
+// python is a command of the Python on PATH. It is isolated (-I) and runs in its
+// own folder, so that it imports no module from the current folder, PYTHONPATH or
+// the user's site.
 func python(ctx context.Context, folder string, args ...string) (*exec.Cmd, error) {
 	for _, name := range []string{"python3", "python", "py"} {
 		path, err := exec.LookPath(name)
-		if err != nil { // a Python in the folder at hand is an error too
+		if err != nil { // a Python in the current folder is an error too
 			continue
 		}
 		if path, err = filepath.Abs(path); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Python modules of the folder at hand and of PYTHONPATH are not run.
+// Python modules of the current folder and of PYTHONPATH are not run.
 func TestPythonIsIsolated(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("needs Python 3")
@@ -38,7 +38,7 @@ func TestPythonIsIsolated(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "[] 1" {
-		t.Errorf("Python says %s, %v", out, err)
+		t.Errorf("Python prints %s, %v", out, err)
 	}
 	if cmd, err = python(t.Context(), t.TempDir(), "-m", "pip", "--version"); err != nil {
 		t.Fatal(err)
@@ -49,15 +49,15 @@ func TestPythonIsIsolated(t *testing.T) {
 	}
 }
 
-// What pip is asked for: these wheels by their hashes, and nothing of the folder
-// at hand. A script stands in for Python.
+// pip is called for these wheels by their hashes, and uses nothing of the current
+// folder. A script replaces Python.
 func TestFetch(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
 	}
 	bin, here := t.TempDir(), t.TempDir()
-	said := filepath.Join(bin, "said")
-	script := "#!/bin/sh\n{ pwd; echo \"$@\"; for a; do :; done; cat \"$a\"; } >" + said + "\necho 'no such wheel' >&2\nexit 1\n"
+	log := filepath.Join(bin, "log")
+	script := "#!/bin/sh\n{ pwd; echo \"$@\"; for a; do :; done; cat \"$a\"; } >" + log + "\necho 'no such wheel' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(bin, "python3"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestFetch(t *testing.T) {
 	if _, err := Install(t.Context()); err == nil || !strings.Contains(err.Error(), "no such wheel") {
 		t.Errorf("error %v", err)
 	}
-	b, err := os.ReadFile(said)
+	b, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}

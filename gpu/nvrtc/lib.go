@@ -13,7 +13,7 @@ import (
 	"dmir/gpu/dylib"
 )
 
-// slots bounds the compilations under way.
+// slots bounds the concurrent compilations.
 var slots = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)))
 
 // program is NVRTC's handle of one compilation.
@@ -22,7 +22,7 @@ type program uintptr
 // status is nvrtcResult.
 type status int32
 
-// The statuses that are told apart; nvrtc.h numbers them.
+// The statuses that callers distinguish, numbered as in nvrtc.h.
 const (
 	success       status = 0
 	invalidOption status = 5
@@ -30,7 +30,7 @@ const (
 	cancelled     status = 16
 )
 
-// api is what is used of NVRTC.
+// api is the functions of NVRTC that dmir calls.
 type api struct {
 	Version     func(major, minor *int32) status                                                        `c:"nvrtcVersion"`
 	ErrorString func(status) string                                                                     `c:"nvrtcGetErrorString"`
@@ -49,14 +49,14 @@ type api struct {
 }
 
 // library is an open libnvrtc. One program is used by one thread; several
-// programs may be at work at once.
+// programs may compile at once.
 type library struct {
 	api
 	path string
 }
 
-// openLibrary opens a library that compiles: one that does not, since a part of
-// it is missing, is refused.
+// openLibrary opens a library and verifies that it compiles: a part of it may be
+// missing.
 func openLibrary(path string) (*library, error) {
 	openBuiltins(path)
 	l, err := dylib.Open(path)
@@ -74,9 +74,9 @@ func openLibrary(path string) (*library, error) {
 }
 
 // openBuiltins opens the library's other half, which lies beside it and which it
-// opens by bare name when it first compiles: packages of CUDA 13.0 do not say
-// where that is (an RPATH). One that is open is found under its name. What is
-// wrong with it shows when the library compiles.
+// opens by bare name when it first compiles: packages of CUDA 13.0 have no
+// RPATH. An open library is found by its name. Errors
+// show when the library compiles.
 func openBuiltins(path string) {
 	dirs := []string{filepath.Dir(path)}
 	if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Dir(real) != dirs[0] {
@@ -96,7 +96,7 @@ func (l *library) probe() error {
 	if err != nil {
 		return err
 	}
-	arch := 80 // what kernels need at least
+	arch := 80 // the lowest that kernels support
 	if list := l.supported(); len(list) > 0 && !slices.Contains(list, arch) {
 		arch = list[len(list)-1]
 	}
@@ -122,7 +122,7 @@ func (l *library) versionText() (string, error) {
 }
 
 // supported lists the architectures that the library makes code for, as
-// numbers (80, 90, 100); nil where it cannot say.
+// numbers (80, 90, 100); nil if it does not report them.
 func (l *library) supported() []int {
 	var n int32
 	if l.ArchCount == nil || l.Archs == nil || l.ArchCount(&n) != success || n <= 0 || n > 1000 {
@@ -174,7 +174,7 @@ func (l *library) compile(ctx context.Context, version, source string, headers [
 	}
 	var major int
 	if fmt.Sscanf(version, "NVRTC %d", &major); opts.Jobs > 1 && major >= 13 {
-		options.add(fmt.Sprintf("--split-compile=%d", opts.Jobs)) // not in the cache's key: the code is as good
+		options.add(fmt.Sprintf("--split-compile=%d", opts.Jobs)) // not in the cache's key: it does not affect the code's quality
 	}
 	own.add(source)
 	own.add(opts.Name)
@@ -245,8 +245,8 @@ func (l *library) text(p program, call string, size func(program, *uintptr) stat
 	return b[:n-1], nil
 }
 
-// The contexts of the compilations under way. The compiler asks from time to
-// time whether to go on, and names one by its number.
+// The contexts of the running compilations. The compiler polls a callback for
+// cancellation, which gets the number of a compilation.
 var (
 	watched   sync.Map // uintptr -> context.Context
 	watchLock sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"dmir/gpu/artifact"
 )
 
-// ArchError is a compilation that could not begin: the compiler does not know
-// the architecture, or one of the options.
+// ArchError reports that the compiler does not support the architecture or one of
+// the options.
 type ArchError struct {
 	Arch     string
 	Compiler string
@@ -23,12 +23,12 @@ func (e *ArchError) Error() string {
 	return fmt.Sprintf("%s cannot compile for %s: %s", e.Compiler, e.Arch, e.Reason)
 }
 
-// Failure says that no code is made for the architecture.
+// Failure reports that no code is made for the architecture.
 func (e *ArchError) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.UnknownArch, Arch: e.Arch, Help: "dmir doctor lists the architectures that the compiler supports"}
 }
 
-// CompileError is a source that does not compile.
+// CompileError reports that a source does not compile.
 type CompileError struct {
 	Arch     string
 	Compiler string
@@ -36,7 +36,7 @@ type CompileError struct {
 	Log      string
 }
 
-// Message is one thing that the compiler said about a place.
+// Message is a message of the compiler about a place.
 type Message struct {
 	Severity string // "error", "warning" or "note"
 	Text     string
@@ -74,7 +74,7 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("%s%s%s [%s for %s]", at, first.Text, more, e.Compiler, e.Arch)
 }
 
-// Failure says that the compiler rejects the text, and the place of the first error.
+// Failure reports that the compiler rejects the text, and the place of the first error.
 func (e *CompileError) Failure() artifact.Failure {
 	f := artifact.Failure{Reason: artifact.Rejected, Compiler: "the CUDA compiler"}
 	if m, ok := e.First(); ok {
@@ -93,8 +93,8 @@ func (e *CompileError) First() (Message, bool) {
 	return Message{}, false
 }
 
-// place gives each message its line in the generated source, by compiling once
-// more without the #line directives: the same messages come in the same order.
+// place sets the line in the generated source of each message: it compiles again
+// without the #line directives, which gives the same messages in the same order.
 func (c *Compiler) place(ctx context.Context, failed *CompileError, source string, headers []Header, arch string, opts Options) {
 	if !lineDirective.MatchString(source) {
 		for i, m := range failed.Messages {

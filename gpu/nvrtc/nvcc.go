@@ -94,7 +94,7 @@ func nvccFlags(virtual, code string, opts Options) []string {
 func (c *Compiler) call(ctx context.Context, dir string, args []string) (log string, err error) {
 	cmd := exec.CommandContext(ctx, c.Path, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // for what it leaves when it is killed
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // temporary files of a killed nvcc are deleted with the folder
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
@@ -105,7 +105,7 @@ func (c *Compiler) call(ctx context.Context, dir string, args []string) (log str
 }
 
 // within is the path of a header below dir. A name that leads out of it is
-// refused.
+// an error.
 func within(dir, name string) (string, error) {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) || strings.TrimSpace(name) == "" {

@@ -1,6 +1,6 @@
 // Package nvrtc compiles CUDA C++ text to machine code: with NVIDIA's run-time
 // compiler, opened as a shared library from wherever it is installed, or with
-// nvcc where only that is. What was compiled is kept on disk by content.
+// nvcc where only that is installed. Results are cached on disk by content.
 package nvrtc
 
 import (
@@ -17,7 +17,7 @@ type Header = artifact.Header
 // Options change how a source is compiled; the zero value is right for kernels
 // that dmir writes.
 type Options struct {
-	// Name is what the compiler calls the source in its messages; the default is
+	// Name is the name of the source in the compiler's messages; the default is
 	// "kernels.cu".
 	Name string
 	// Defines are macros, "NAME" or "NAME=value".
@@ -33,7 +33,7 @@ type Options struct {
 	// Jobs is how many threads may compile the kernels of one source, where the
 	// compiler can; 0: one.
 	Jobs int
-	// NoCache compiles even where the result is known, and keeps nothing.
+	// NoCache compiles without reading or writing the cache.
 	NoCache bool
 }
 
@@ -43,7 +43,7 @@ type Result struct {
 	Compiler string  // "NVRTC 13.5"
 	Cubin    []byte  // an ELF file, what the driver loads
 	PTX      string  // the intermediate assembly that the machine code came from
-	Log      string  // all that the compiler said, warnings above all
+	Log      string  // the compiler's messages, most of them warnings
 	Kernels  []Usage // in the order of their names
 	Cached   bool    // read from disk
 }
@@ -85,7 +85,7 @@ func Compile(ctx context.Context, source string, headers []Header, arch string, 
 	return c.Compile(ctx, source, headers, arch, opts)
 }
 
-// Compile is the function Compile with a compiler of one's choice.
+// Compile is the function Compile with the compiler c.
 func (c *Compiler) Compile(ctx context.Context, source string, headers []Header, arch string, opts Options) (*Result, error) {
 	if !ValidArch(arch) {
 		return nil, &ArchError{arch, c.Version, "it is not an architecture; write sm_80, sm_90a or sm_100"}
@@ -119,7 +119,7 @@ func (c *Compiler) compile(ctx context.Context, source string, headers []Header,
 	if c.lib == nil {
 		return c.nvcc(ctx, source, headers, arch, opts)
 	}
-	// More compilations than cores would only hold more memory at a time.
+	// More concurrent compilations than cores would only need more memory.
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
@@ -129,8 +129,8 @@ func (c *Compiler) compile(ctx context.Context, source string, headers []Header,
 	return c.lib.compile(ctx, c.Version, source, headers, arch, opts)
 }
 
-// ValidArch reports whether arch is written as the compiler wants it: "sm_80",
-// "sm_90a". Whether it knows that architecture is another question.
+// ValidArch reports whether arch has the compiler's notation: "sm_80", "sm_90a". The
+// compiler may still not support it.
 func ValidArch(arch string) bool {
 	digits, ok := strings.CutPrefix(arch, "sm_")
 	digits = strings.TrimRight(digits, "af")

@@ -49,7 +49,7 @@ func TestArchitectures(t *testing.T) {
 				t.Errorf("the machine code is not an ELF file: %v", err)
 			}
 			if want := ".target " + arch; !strings.Contains(r.PTX, want) {
-				t.Errorf("the PTX does not say %q:\n%.400s", want, r.PTX)
+				t.Errorf("the PTX does not contain %q:\n%.400s", want, r.PTX)
 			}
 			k, ok := r.Kernel("exchange")
 			if !ok || k.Registers == 0 || k.Shared != 256 || k.SpillStores != 0 || k.Constant == 0 {
@@ -62,7 +62,7 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-// Several threads make code that is as good.
+// Compiling with several threads gives equally good code.
 func TestJobs(t *testing.T) {
 	c := nvrtctest.Compiler(t)
 	one, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true})
@@ -86,7 +86,7 @@ func TestSpillIsReported(t *testing.T) {
 	}
 	spilled := r.Spilled()
 	if len(spilled) != 1 || spilled[0].Name != "crowded" || spilled[0].SpillStores == 0 || spilled[0].SpillLoads == 0 || spilled[0].Stack == 0 {
-		t.Errorf("spilled %+v; the compiler said\n%s", spilled, r.Log)
+		t.Errorf("spilled %+v; the compiler printed\n%s", spilled, r.Log)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestWhatIsNoArchitecture(t *testing.T) {
 	}
 }
 
-// asked is a context that ends when it is asked for the nth time.
+// asked is a context that ends at the nth poll.
 type asked struct {
 	context.Context
 	mu   sync.Mutex
@@ -162,7 +162,7 @@ func (c *asked) Err() error {
 
 func TestCancel(t *testing.T) {
 	c := nvrtctest.Compiler(t)
-	for _, after := range []int{0, 2} { // before the start; at the compiler's second question
+	for _, after := range []int{0, 2} { // before the start; at the compiler's second poll
 		ctx := &asked{Context: context.Background(), left: after}
 		if r, err := c.Compile(ctx, twice, headers, "sm_80", nvrtc.Options{NoCache: true}); !errors.Is(err, context.Canceled) {
 			t.Errorf("after %d questions: %v, %v; want cancellation", after, r, err)
@@ -222,7 +222,7 @@ func TestCache(t *testing.T) {
 	if len(files) != 3 {
 		t.Fatalf("the cache holds %v", files)
 	}
-	for _, f := range files { // a disk that was full, a machine that was switched off
+	for _, f := range files { // as after a full disk or a power failure
 		if err := os.Truncate(filepath.Join(dir, f.Name()), 1000); err != nil {
 			t.Fatal(err)
 		}

@@ -34,9 +34,9 @@ func CompileProgram(ctx context.Context, p *artifact.Program, arch string, opts 
 	return r, err
 }
 
-// spread is source with its #line directives as C++ takes them: a directive
-// stands before every line, since lines would count on otherwise. lines are the
-// numbers, from 1, that its lines have in source.
+// spread is source with #line directives for C++: one before every line, since C++
+// increments the number after each line. lines are the numbers, from 1, of its lines
+// in source.
 func spread(source string) (text string, lines []int) {
 	var b strings.Builder
 	directive, covered, n := "", false, 0 // covered: the next line has a directive

@@ -16,7 +16,7 @@ import (
 	"dmir/gpu/nvrtc/nvrtctest"
 )
 
-// The kernels of a program, from its text and from the file that others build.
+// The kernels of a program compile from its text and from the exported file.
 func TestCompileProgram(t *testing.T) {
 	nvrtctest.Compiler(t)
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
@@ -98,7 +98,7 @@ func TestNvccInPlaceOfNvrtc(t *testing.T) {
 	}
 }
 
-// Machine code is printed for every architecture, and what is none is refused.
+// Machine code is printed for every architecture; other bytes are an error.
 func TestDisassemble(t *testing.T) {
 	nvrtctest.Disassembler(t)
 	c := nvrtctest.Compiler(t)

@@ -23,7 +23,7 @@ func (noDisassembler) Failure() artifact.Failure {
 	return artifact.Failure{Reason: artifact.MissingTool, Help: DisassemblerHint}
 }
 
-// DisassemblerHint says how to get them.
+// DisassemblerHint describes how to get them.
 const DisassemblerHint = "dmir doctor --install-nvrtc fetches nvdisasm too; the CUDA toolkit has it as well"
 
 // Disassembler finds the program that prints machine code: nvdisasm in the
@@ -65,13 +65,13 @@ func Disassemble(ctx context.Context, cubin []byte) (string, error) {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, tool, flag, file)
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var out, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &messages
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("%s: %s", filepath.Base(tool), firstLine(said.String()))
+		return "", fmt.Errorf("%s: %s", filepath.Base(tool), firstLine(messages.String()))
 	}
 	return out.String(), nil
 }

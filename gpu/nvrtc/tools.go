@@ -8,7 +8,7 @@ import (
 
 // toolPath finds one of NVIDIA's programs: on PATH, in the CUDA toolkit, in the
 // folder that Install fills, among Python's packages. The error is
-// exec.ErrNotFound where it is in none.
+// exec.ErrNotFound if it is in none.
 func toolPath(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

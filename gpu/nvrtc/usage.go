@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What the assembler says under --ptxas-options=-v, for each kernel:
+// What the assembler prints under --ptxas-options=-v, for each kernel:
 //
 //	ptxas info    : Compiling entry function 'k' for 'sm_90a'
 //	ptxas info    : Function properties for k
@@ -54,6 +54,6 @@ func parseUsage(log string) map[string]*Usage {
 }
 
 func number(s string) int {
-	n, _ := strconv.Atoi(s) // the pattern lets only digits through
+	n, _ := strconv.Atoi(s) // the pattern matches only digits
 	return n
 }

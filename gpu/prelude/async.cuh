@@ -1,4 +1,4 @@
-// Copies from global to shared memory that go on while the thread does (sm_80 up).
+// Asynchronous copies from global to shared memory (sm_80 up).
 #pragma once
 
 namespace dm {
@@ -27,8 +27,8 @@ template <int BYTES, class T> DM_FN void cp_async(Shared<T> dst, i32 i, InOut<T>
 // Closes the group of the copies started since the last one.
 DM_FN void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Waits until at most N of this thread's groups are under way. Other threads'
-// copies are seen after a barrier that follows their wait.
+// Waits until at most N of this thread's groups are pending. Copies of other
+// threads are visible after their wait and a barrier.
 template <int N> DM_FN void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 }  // namespace dm

@@ -1,11 +1,11 @@
 // Attention without the matrix of scores in memory: what the kernels on tensor
 // cores (attention_mma.cuh) and on the vector units (attention_fma.cuh) have in
-// common. The softmax is computed while tiles of keys go by, and the gradient
-// computes the probabilities again from the logarithm of their sum (Dao,
-// FlashAttention-2, arXiv 2307.08691). Nothing depends on the order in which
-// blocks run.
+// common. The softmax is computed online, tile by tile of the keys, and the gradient
+// recomputes the probabilities from the logarithm of their sum (Dao,
+// FlashAttention-2, arXiv 2307.08691). Results do not depend on the order in
+// which blocks run.
 //
-// A generated kernel gives a struct S:
+// A generated kernel passes a struct S:
 //
 //   static constexpr dm::i32 heads, group;    // over the whole batch; that share a key head
 //   static constexpr dm::i32 queries, keys, depth, value;
@@ -30,7 +30,7 @@
 
 namespace dm {
 
-// Nothing stands for a parameter that a kernel does not have.
+// Nothing is the argument for a parameter that a kernel does not have.
 struct Nothing {};
 template <class X> constexpr bool given = true;
 template <> constexpr bool given<Nothing> = false;
@@ -59,15 +59,15 @@ DM_FN double power_of_2(double x) {
 DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
 }  // namespace detail
 
-// Scores are the products of one head as the softmax takes them. Without a mask
-// they stay as they are, and the scale goes into the exponent: a product and a
-// difference of one instruction. With a mask they are scaled and masked, and the
-// difference comes first, since a mask may hold the least finite number, which
-// must not be multiplied. Both ways a power of two stands for the exponential.
+// Scores are the scores of one head, the input of the softmax. Without a mask they
+// are the bare products, and the scale is applied in the exponent by one multiply-add.
+// With a mask they are scaled and masked, and the difference is computed first, since
+// a mask may hold the least finite number, which must not be multiplied. The
+// exponential is computed as a power of two in both cases.
 template <class S, class Acc, class Mask> struct Scores {
   static constexpr bool masked = given<Mask>;
   static constexpr i32 shift = S::keys - S::queries;
-  // Whether tiles behind all their queries may be left out. A query that sees no
+  // Whether tiles behind all their queries may be skipped. A query that sees no
   // key at all makes NaN of everything it touches.
   static constexpr bool skips = S::causal && shift >= 0;
   static constexpr bool drops = S::threshold > 0;
@@ -93,8 +93,8 @@ template <class S, class Acc, class Mask> struct Scores {
     }
     return product;
   }
-  // e to the difference of a score and another, or a logarithm of a sum of
-  // exponentials, made ready by below or below_lse.
+  // e^(score - other), where other is a score or the logarithm of a sum of
+  // exponentials, converted by below or below_lse.
   DM_FN static Acc exponential(Acc score, Acc ready) {
     if constexpr (masked) {
       return detail::power_of_2((score - ready) * Acc(unit));
@@ -104,7 +104,7 @@ template <class S, class Acc, class Mask> struct Scores {
   }
   DM_FN static Acc below(Acc score) { return masked ? score : score * Acc(unit); }
   DM_FN static Acc below_lse(Acc lse) { return masked ? lse : lse * Acc(detail::log2_e); }
-  // The logarithm of a sum, times e to its greatest score.
+  // The logarithm of a sum of exponentials relative to the greatest score.
   DM_FN static Acc lse(Acc most, Acc sum) { return most * Acc(unit * detail::ln_2) + log(sum); }
   // Whether dropout keeps a probability.
   DM_FN bool keeps(i32 query, i32 key) const {
@@ -112,8 +112,8 @@ template <class S, class Acc, class Mask> struct Scores {
   }
 };
 
-// Span says which rows a block owns, and which tiles of the other side it goes
-// through: of the keys, for each of a tile of queries, or (ByKeys) of the
+// Span is the rows that a block owns, and the tiles of the other side that it
+// visits: of the keys, for each of a tile of queries, or (ByKeys) of the
 // queries of all heads that share a key head, for each of a tile of keys.
 template <class S, bool ByKeys, i32 BM, i32 BN, bool Skips>
 struct Span {
@@ -144,16 +144,16 @@ struct Span {
   DM_FN i32 other(i32 step) const { return (from + (ByKeys ? step % steps : step)) * BN; }
 };
 
-// Part is what one of Splits blocks that share a tile's keys goes through: steps
-// [from, to) of n.
+// Part is the range of steps [from, to) of n for one of Splits blocks that share a
+// tile's keys.
 struct Part {
   i32 number, from, to;
   DM_FN Part(i32 number, i32 splits, i32 n) : number(number), from(i32(i64(n) * number / splits)), to(i32(i64(n) * (number + 1) / splits)) {}
 };
 
-// attention_join puts together the results of blocks that share a tile's keys:
-// for each a mean of values, and the logarithm of the weight that it has. One
-// warp for each query; launch with 256 threads.
+// attention_join combines the results of blocks that share a tile's keys: for each
+// a mean of values, and the logarithm of its weight. One warp for each query; launch
+// with 256 threads.
 template <class S, int Splits, class T, class Acc, class Y, class Lse>
 DM_FN void attention_join(In<Acc> means, In<Acc> weights, const Y& y, const Lse& lse) {
   constexpr i64 rows = i64(S::heads) * S::queries;

@@ -4,15 +4,15 @@
 
 namespace dm {
 
-// A block of 256 threads owns 16 * N rows and goes through the rows of the other
-// side as many at a time; a thread has N x N scores: rows ty + 16 i, columns
+// A block of 256 threads owns 16 * N rows and loops over the rows of the other side,
+// 16 * N at a time; a thread has N x N scores: rows ty + 16 i, columns
 // tx + 16 j, with ty = thread / 16 and tx = thread % 16.
 template <int N_> struct AttentionFma {
   static constexpr int N = N_, BM = 16 * N, BN = 16 * N, threads = 256;
 };
 
-// Wide are rows of Depth elements in shared memory as Acc, filled up with zeros
-// to whole sixteens. Sixteen rows' pieces of 16 bytes lie in different banks.
+// Wide are rows of Depth elements in shared memory as Acc, padded with zeros to a
+// multiple of 16. The 16-byte pieces of sixteen rows lie in different banks.
 template <int Depth, class Acc> struct Wide {
   static constexpr int V = 16 / int(sizeof(Acc));
   static constexpr int padded = (Depth + 15) / 16 * 16, pitch = padded + V, each = padded / 16;
@@ -84,7 +84,7 @@ DM_UNROLL
 
 namespace detail {
 
-// The result of a function over the sixteen threads of a row.
+// Reduces v over the sixteen threads of a row.
 template <class F, class Acc> DM_FN Acc row_reduce(Acc v) {
 DM_UNROLL
   for (int m = 8; m > 0; m /= 2) v = F::of(v, shuffle_xor(v, m));
@@ -272,8 +272,8 @@ DM_UNROLL
   }
 }
 
-// attention_grad_mask_fma is the gradient of the mask: a block goes through all
-// that a tile of the mask is repeated for. One block for each matrix of the mask
+// attention_grad_mask_fma is the gradient of the mask: a block loops over all heads
+// that a tile of the mask is broadcast to. One block for each matrix of the mask
 // and tile of its rows and columns.
 template <class Tile, class S, class Acc, class T, class Mask>
 DM_FN void attention_grad_mask_fma(Arena arena, In<T> q, In<T> k, In<T> v, In<T> dy, In<Acc> lse, In<Acc> delta, const Mask& mask, Out<T> dmask) {
@@ -332,7 +332,7 @@ DM_UNROLL
       sums[i][0] = detail::row_reduce<detail::Sum>(sum);
     }
   }
-  if constexpr (one_row) { // the rows' sums come together in shared memory
+  if constexpr (one_row) { // the rows' sums are combined in shared memory
     sync();
 DM_UNROLL
     for (int j = 0; j < (one_col ? 1 : N); j++) {

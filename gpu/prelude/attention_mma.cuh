@@ -2,7 +2,7 @@
 // softmax in f32. Depths are even and at most 256.
 #pragma once
 
-// So many turns of the loop that follows are written out.
+// Unrolls the following loop by this factor.
 #ifdef DM_HOST
 #define DM_UNROLL_BY(n)
 #else
@@ -12,16 +12,16 @@
 
 namespace dm {
 
-// A block owns FM * 16 rows for each warp, and goes through the rows of the
-// other side BN at a time, copying the next tile while it computes with one.
+// A block owns FM * 16 rows for each warp, and loops over the rows of the other side,
+// BN at a time, copying the next tile while it computes.
 template <int FM_, int Warps_, int BN_> struct AttentionMma {
   static constexpr int FM = FM_, warps = Warps_, BN = BN_;
   static constexpr int BM = FM * 16 * warps, threads = warps * 32, FN = BN / 8;
   static_assert(BN % 16 == 0, "whole fragments");
 };
 
-// DepthLines are rows of Depth elements in shared memory, filled up with zeros to
-// whole fragments. Eight rows' chunks of 16 bytes lie in different banks.
+// DepthLines are rows of Depth elements in shared memory, padded with zeros to
+// whole fragments. The 16-byte chunks of eight rows lie in different banks.
 template <int Depth> struct DepthLines {
   static constexpr int padded = (Depth + 15) / 16 * 16, fragments = padded / 8;
   static constexpr bool swizzled = fragments % 8 == 0;
@@ -81,7 +81,7 @@ template <class T> DM_FN void multiply_two(float (&left)[4], float (&right)[4], 
 template <class L, int FM, int FN, class T>
 DM_FN void rows_by_rows(float (&s)[FM][FN][4], Shared<T> x, i32 row, Shared<T> y) {
   const i32 l = lane();
-  constexpr int turns = L::fragments > 16 ? 4 : 8; // more addresses than there are registers for
+  constexpr int turns = L::fragments > 16 ? 4 : 8; // fewer for large depths, whose addresses exceed the registers
   clear(s);
 DM_UNROLL_BY(turns)
   for (int k = 0; k < L::fragments; k += 2) {
@@ -128,7 +128,7 @@ template <class F> DM_FN float quad_reduce(float v) {
 
 // attention_mma computes a tile of queries of one head. Launch with
 // Tile::threads threads, one block for each split, head and tile of queries. With
-// more than one split y and lse are what attention_join takes.
+// more than one split y and lse are partial results for attention_join.
 template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse>
 DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
   using D = DepthLines<S::depth>;
@@ -143,7 +143,7 @@ DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
   const i64 kv = head / S::group;
   const Score scores(mask, head);
 
-  Arena after = arena; // the result lies where the queries lay
+  Arena after = arena; // the result reuses the memory of the queries
   const Shared<T> qs = arena.take<T>(Tile::BM * D::pitch), ks = arena.take<T>(2 * BN * D::pitch), vs = arena.take<T>(2 * BN * V::pitch);
   D::template load<Tile::BM, Tile::threads>(qs, q, i64(head) * S::queries * S::depth, first, S::queries);
   const auto load = [&](i32 step) {
@@ -166,7 +166,7 @@ DM_NO_UNROLL
     sync();
     if (step + 1 < part.to) load(step + 1);
     const i32 key = step * BN;
-    if (Score::skips && key > first + row + FM * 16 - 1 + Score::shift) continue; // nothing that this warp's queries see
+    if (Score::skips && key > first + row + FM * 16 - 1 + Score::shift) continue; // hidden from all queries of this warp
     float s[FM][FN][4];
     detail::rows_by_rows<D>(s, qs, row, ks + step % 2 * BN * D::pitch);
 DM_UNROLL

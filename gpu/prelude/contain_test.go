@@ -9,8 +9,8 @@ import (
 	"dmir/gpu/prelude"
 )
 
-// TestContained holds that files with the device's half of the prelude can be
-// read: nothing in it reaches beyond it.
+// TestContained verifies that files with the device's half of the prelude can be
+// read: nothing in it refers to other files.
 func TestContained(t *testing.T) {
 	p := &artifact.Program{Name: "f", Source: "#include \"dm.cuh\"\n"}
 	for _, f := range prelude.Files() {

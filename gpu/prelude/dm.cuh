@@ -1,15 +1,15 @@
 // The prelude of every kernel that dmir generates: element types, checked
 // memory, math, warp and block operations, asynchronous copies, tensor cores and
-// random numbers, in namespace dm. No toolkit header is needed: what the compiler
-// does not have built in is inline PTX.
+// random numbers, in namespace dm. It includes no header of the toolkit: what
+// is not built into the compiler is inline PTX.
 //
-// For a host C++20 compiler (emu.cuh says how) the same names are an emulation:
-// threads of a block are fibers, and every access is checked. For the two to agree:
+// For a host C++20 compiler (see emu.cuh) the same names are an emulation:
+// threads of a block are fibers, and every access is checked. For both to agree:
 //
 //   - An element of shared memory is read into a variable of its type, `float v =
 //     s[i];`, never into an `auto`; where a template takes it, `float(s[i])`.
-//   - A parameter whose bytes the launch writes is no In: its loads go by a path
-//     that does not see writes.
+//   - A parameter whose bytes the launch writes is never an In, whose loads use the
+//     non-coherent cache.
 //   - All threads of a block reach the same sync() on the same line, and all lanes
 //     of a warp the same shuffle, reduction, ldmatrix or mma; none has returned.
 //   - Blocks do not wait for each other, but by last_block.
@@ -21,9 +21,9 @@
 #define DM_FN __device__ __forceinline__
 #define DM_LINE          // a last parameter with the line of the call; on the host alone
 #define DM_LINE_ONLY     // the same as the only parameter
-#define DM_HERE          // hands it on
+#define DM_HERE          // passes it on
 #define DM_HERE_ONLY
-#define DM_IDX(i) (i)    // an index that hands it on
+#define DM_IDX(i) (i)    // an index that passes it on
 #define DM_KERNEL(name, threads) extern "C" __global__ void __launch_bounds__(threads) name
 #define DM_KERNEL_OCCUPANCY(name, threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #define DM_KERNEL_CLUSTER(name, threads, blocks, cluster) \

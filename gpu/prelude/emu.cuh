@@ -1,10 +1,10 @@
 // The emulation of the prelude on a host: the machine. A launch runs its blocks
-// one after the other; the threads of a block are fibers of one system thread,
-// each running until it waits for others. emu_memory.cuh has the checked
-// accesses, emu_race.cuh what orders them.
+// one after the other; the threads of a block are fibers of one system thread, each
+// running until it waits for others. emu_memory.cuh has the checked accesses,
+// emu_race.cuh the detection of races.
 //
-// A fault ends the process: a line of JSON on standard output says what, where
-// and in which thread (see Fault).
+// A fault ends the process: a line of JSON on standard output has its kind,
+// place and thread (see Fault).
 #pragma once
 
 #include <cmath>
@@ -33,7 +33,7 @@
 #define DM_COLD __attribute__((noinline, cold))
 
 namespace dm {
-// Where a call stands.
+// The place of a call.
 struct Spot {
   const char* file;
   int line;
@@ -53,7 +53,7 @@ typedef long long i64;
 
 constexpr int max_threads = 1024;
 constexpr int max_warps = 32;
-constexpr int async_warp = 32;    // what copies in bulk, seen as a warp by itself
+constexpr int async_warp = 32;    // the bulk copy engine, as a warp of its own
 constexpr int clocks = 33;        // warps that have one
 constexpr int max_params = 64;
 constexpr u32 shared_limit = 227 << 10;  // bytes of a block, sm_90
@@ -67,7 +67,7 @@ struct TensorMap {
 // One argument of a launch: a buffer in the workspace.
 struct Param {
   int index;       // of the parameter
-  u16 owner;       // what the shadow says of bytes that the buffer has written
+  u16 owner;       // shadow state of the bytes that the buffer has written
   u8* data;
   u16* owners;     // shadow of its first byte
   i64 offset, bytes;
@@ -78,19 +78,19 @@ struct Param {
   i64 read, written, requested;
 };
 
-// What a warp knows, and what of it is under way.
+// The state of a warp and of its pending operation.
 struct Warp {
   u32 full;        // its lanes, as bits
   u32 runnable, exited, arrived;
   int kind;        // of the operation that its lanes arrive at
   Spot line;
   u32 clock;       // counts the points at which its lanes wait for each other
-  u32 floor;       // accesses of all warps up to this time are known
+  u32 floor;       // accesses of all warps up to this time happened before
   u32 seen[clocks];
   void* args[32];
 };
 
-// What waits at one named barrier; 0 is the one of all threads.
+// The state of a named barrier; 0 is that of all threads.
 struct Barrier {
   i32 arrived;
   Spot line;
@@ -106,7 +106,7 @@ struct Thread {
   Spot line;     // where it waits
 };
 
-// One launch, its block and its thread: what the accesses need to know.
+// The current launch, block and thread, for the checks of accesses.
 struct Machine {
   // The workspace and its shadow: for each byte the buffer that wrote it last,
   // for each granule the block that wrote and read it last.
@@ -117,7 +117,7 @@ struct Machine {
   i64 bytes;
   u32 first, many, atomic;  // ids of this launch's first block, of several blocks, of atomics
   u32 me;                   // id of the block
-  bool last, acquired;      // what last_block said; the block knows what others wrote
+  bool last, acquired;      // result of last_block; the block sees what others wrote
   int granule;              // log2 of the bytes
   // The launch.
   int step;
@@ -141,8 +141,8 @@ struct Machine {
 };
 inline Machine m;
 
-// Ends the process with a report. kind is a word that the reader of the report
-// knows; param is an index or -1; what says it in words.
+// Ends the process with a report. kind is one of the words that the reader of the
+// report handles; param is an index or -1; what is the message.
 [[noreturn]] DM_COLD inline void fault(const char* kind, Spot line, int param, i64 index, const char* format, ...) {
   char text[600], out[1400];
   va_list args;
@@ -177,7 +177,7 @@ asm(".text\n.globl dm_emu_switch\n.p2align 4\ndm_emu_switch:\n"
     "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
     "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
     "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
-    "  popq %rcx\n  jmp *%rcx\n");  // not ret, whose target would always be predicted wrong
+    "  popq %rcx\n  jmp *%rcx\n");  // not ret, whose target would always be mispredicted
 #endif
 inline void* fresh_stack(u8* top, void (*entry)()) {
   void** sp = reinterpret_cast<void**>(top);
@@ -228,7 +228,7 @@ constexpr size_t stack_bytes = 256 << 10;  // of a fiber, its guard page include
 
 inline u32 stamp_of(u32 clock, u32 who) { return clock << 11 | who; }
 
-// Makes thread t the running one.
+// Switches to thread t.
 inline void enter(i32 t) {
   m.thread = t;
   m.lane = t & 31;
@@ -263,7 +263,7 @@ inline void run_again(i32 warp, u32 lanes) {
   m.ready_warps |= 1u << warp;
 }
 
-// Leaves the running thread, which has been stopped, for another.
+// Switches from the running thread, which has stopped, to another.
 inline void leave() {
   Thread& self = m.threads[m.thread];
   i32 me = m.thread, next = next_thread();
@@ -308,7 +308,7 @@ inline void stuck() {
   }
   if (s == InBarrier) fault("divergence", line[s], -1, -1, "%d threads wait at this barrier, which not enough threads reach", waiting[s]);
   if (s == InWarp) fault("divergence", line[s], -1, -1, "%d threads wait at this operation of their warp, which not all its lanes reach", waiting[s]);
-  fault("deadlock", line[s], -1, -1, "%d threads wait for something that nobody will do", waiting[s]);
+  fault("deadlock", line[s], -1, -1, "%d threads wait for something that no thread will do", waiting[s]);
 }
 
 // ---- waiting
@@ -319,8 +319,8 @@ inline const char* kind_name(int k) {
   return names[k];
 }
 
-// All lanes of the warp come here with an argument each; the last one runs
-// finish(warp), then all go on.
+// All lanes of the warp call this with an argument each; the last one runs
+// finish(warp), then all continue.
 template <class F> inline void collective(Kind kind, Spot line, void* arg, F finish) {
   Warp& w = m.warps[m.warp];
   u32 bit = 1u << m.lane;
@@ -345,7 +345,7 @@ template <class F> inline void collective(Kind kind, Spot line, void* arg, F fin
   leave();
 }
 
-// `count` threads come to barrier id.
+// `count` threads arrive at barrier id.
 inline void barrier(int id, i32 count, Spot line) {
   Barrier& b = m.barriers[id];
   Warp& w = m.warps[m.warp];
@@ -363,7 +363,7 @@ inline void barrier(int id, i32 count, Spot line) {
     leave();
     return;
   }
-  // Everybody knows what everybody did.
+  // All accesses before are ordered before all accesses after.
   u32 known[clocks] = {};
   u32 latest = 0;
   for (u32 left = b.warps; left; left &= left - 1) {
@@ -389,7 +389,7 @@ inline void barrier(int id, i32 count, Spot line) {
   enter(m.thread);
 }
 
-// The thread waits until somebody calls wake; then it looks again.
+// The thread waits until another thread calls wake; then it checks its condition.
 inline void pause(Spot line) {
   m.line = line;
   stop_running(Polling, line);

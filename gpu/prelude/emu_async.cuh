@@ -1,5 +1,5 @@
 // The emulation of async.cuh. A copy reads its source at once and writes its
-// target only in the wait; what the target holds in between is poison.
+// target only in the wait; until then the target is poisoned.
 #pragma once
 
 namespace dm {
@@ -12,7 +12,7 @@ struct Copy {
   u8 data[16];
 };
 
-// The copies that one thread has under way, oldest first.
+// The pending copies of one thread, oldest first.
 struct Copies {
   Copy* list;
   int count, capacity, group;

@@ -1,6 +1,7 @@
-// The emulation of hopper.cuh. What is asynchronous there happens here as late
-// as it may: a bulk copy when somebody waits at its barrier, a product when its
-// group is waited for. So whoever goes on too early finds poison, or a race.
+// The emulation of hopper.cuh. Asynchronous operations happen as late as
+// possible: a bulk copy when a thread waits at its barrier, a product when its
+// group is waited for. So a thread that continues too early reads poison, or has a
+// race.
 #pragma once
 
 namespace dm {
@@ -9,17 +10,17 @@ namespace emu {
 
 // A barrier in shared memory that counts arrivals and bytes.
 struct Phases {
-  u32 at;           // its place
-  i32 count, left;  // threads of a phase, and those still to come
-  i64 bytes;        // announced and not come yet
-  u32 phase;        // the one under way
-  Spot line;        // where it was made
-  u32 made;         // the stamp of its making
+  u32 at;           // its offset
+  i32 count, left;  // threads of a phase, and those that have not arrived
+  i64 bytes;        // expected and not arrived yet
+  u32 phase;        // the current one
+  Spot line;        // where it was initialised
+  u32 made;         // the stamp of its initialisation
   bool ready;       // barriers_ready was called since
   Clock coming, done;
 };
 
-// A bulk copy under way.
+// A pending bulk copy.
 struct Bulk {
   u32 to, barrier;
   int bytes;
@@ -38,7 +39,7 @@ struct Hopper {
 };
 inline Hopper hopper;
 
-// One product that a warp has started.
+// A product that a warp has started.
 struct Started {
   int group, n;
   bool ta, tb, half;
@@ -47,7 +48,7 @@ struct Started {
   Spot line;
 };
 
-// The products of one warp that nothing has waited for.
+// The pending products of one warp.
 struct Products {
   u32 block;
   int count, capacity, group;
@@ -56,7 +57,7 @@ struct Products {
 };
 inline Products products_of[max_warps];
 
-// The state of this block; that of an earlier one is forgotten.
+// The state of this block; that of an earlier one is reset.
 inline Hopper& this_block() {
   if (hopper.block != m.me) {
     for (int i = 0; i < hopper.bulks; i++) free(hopper.bulk[i].data);
@@ -118,7 +119,7 @@ inline void arrive(Phases& p, i64 bytes, Spot line) {
   turn(p);
 }
 
-// Ends the copies that report to p.
+// Completes the copies that signal p.
 inline void end_copies(Phases& p) {
   Hopper& h = this_block();
   int kept = 0;
@@ -200,10 +201,10 @@ inline void start_bulk(u32 to, Param& p, u32 barrier, int rank, const i32* from,
     }
     for (int d = 0; d < rank && ++at[d] == t.box[d]; d++) at[d] = 0;
   }
-  wake();  // who waits at the barrier already ends the copy
+  wake();  // a thread that already waits at the barrier completes the copy
 }
 
-// Reads 16 bytes of an operand as the products do: only what bulk copies wrote.
+// Reads 16 bytes of an operand as the products do: only bytes that bulk copies wrote.
 inline void operand_read(u32 at, u8* to, Spot line) {
   if (at + 16 > shared_bytes) fault("bounds", line, -1, at, "an operand's descriptor reaches byte %u of shared memory", at);
   for (u32 k = at >> 1; k < (at + 16) >> 1; k++) {
@@ -215,7 +216,7 @@ inline void operand_read(u32 at, u8* to, Spot line) {
 }
 
 // Element (r, k) for 8 neighbours along k, or along r if the operand is
-// contiguous along its rows (t): the address that the descriptor gives it.
+// contiguous along its rows (t): the address by the descriptor.
 inline u32 operand_address(u64 descriptor, int r, int k, bool t) {
   u32 start = u32(descriptor & 0x3fff) << 4, lead = u32(descriptor >> 16 & 0x3fff) << 4, stride = u32(descriptor >> 32 & 0x3fff) << 4;
   if (!t) return swizzled(start + u32(r / 8) * stride + u32(r % 8) * 128 + u32(k) * 2);

@@ -1,4 +1,4 @@
-// The emulation: the table of a program's kernels, which is written beside its
+// The emulation: the table of a program's kernels, which is generated with its
 // source:
 //
 //   static const dm::emu::Kernel kernels[] = {dm::emu::kernel_of<&k0>("k0", 256, 0, 1, "in:f32 out:f32"), …};
@@ -15,7 +15,7 @@ namespace dm::emu {
 struct Kernel {
   const char* name;
   int threads, shared, cluster, params;
-  const char* wanted;  // mode and element type of each parameter, as the plan has them
+  const char* wanted;  // mode and element type of each parameter in the plan
   void (*body)(Param*);
   const char* (*describe)(int k, const char** mode);
 };
@@ -47,8 +47,8 @@ template <auto F> Kernel kernel_of(const char* name, int threads, int shared, in
 }
 
 // Arguments: the plan, a text of numbers (read_plan), the data that inputs and
-// constants start with, and where to write the outputs. Standard output gets one
-// JSON object: a fault, or what each step has moved.
+// constants start with, and the file for the outputs. It prints one JSON object
+// to standard output: a fault, or the bytes that each step moved.
 int run(int argc, char** argv, const Kernel* kernels, int count);
 
 }  // namespace dm::emu

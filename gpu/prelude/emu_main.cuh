@@ -1,4 +1,4 @@
-// The emulation: what runs a plan. It is compiled once, with DM_EMU_MAIN defined,
+// The emulation: it runs a plan. It is compiled once, with DM_EMU_MAIN defined,
 // and linked to each program.
 #pragma once
 
@@ -111,14 +111,14 @@ inline void run_block() {
   m.done = 0;
   u32 latest = smem.start >> 11;
   for (int w = 0; w < max_warps; w++) latest = m.warps[w].clock > latest ? m.warps[w].clock : latest;
-  if (latest > 1u << 20) {  // long before the clock's 21 bits run over
+  if (latest > 1u << 20) {  // long before the clock's 21 bits overflow
     memset(smem.writers, 0, sizeof smem.writers);
     memset(smem.readers, 0, sizeof smem.readers);
     latest = 0;
   }
   latest++;
   smem.start = latest << 11;
-  if (smem.sets_used) {  // entries that name a set have no time that would tell their block
+  if (smem.sets_used) {  // entries with a set have no time that identifies their block
     auto forget = [](u32 from, u32 to) {
       for (u32 odd : {0u, shared_bytes / 2}) memset(smem.readers + odd + from / 2, 0, (to - from + 1) / 2 * sizeof(u32));
     };
@@ -183,13 +183,13 @@ inline void launch(const Kernel& k, const Step& s) {
   if (smem.fixed > 48 << 10) fault("launch", {}, -1, -1, "%u bytes of static shared memory; a kernel has at most 48 KiB", smem.fixed);
 }
 
-// What a step moved, over all of its runs.
+// The bytes that a step moved in all of its runs.
 struct Moved {
   i64 runs = 0;
   std::vector<i64> read, written, requested;  // by argument
 };
 
-// Requires that a whole buffer, which the host reads, holds what was written to it.
+// Requires that a buffer, which the host reads, was written completely.
 inline void require(const Plan& plan, int k) {
   const Buffer& b = plan.buffers[size_t(k)];
   for (i64 i = 0; i < b.bytes; i++) {
@@ -297,7 +297,7 @@ inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size
   }
 }
 
-// What a signal leaves to say: the kernel, the block and the line of the last
+// What is known after a signal: the kernel, the block and the line of the last
 // access before it.
 inline void on_signal(int signal) {
   const char* kind = signal == SIGTERM || signal == SIGALRM ? "timeout" : "crash";
@@ -335,7 +335,7 @@ inline void check_kernels(const Plan& plan, const Kernel* kernels, int count) {
       const char* elem = k.describe(j, &mode);
       have += (j ? " " : "") + std::string(mode) + ":" + elem;
     }
-    if (have != k.wanted) fault("plan", {}, -1, -1, "%s takes %s, the artifact says %s", k.name, have.c_str(), k.wanted);
+    if (have != k.wanted) fault("plan", {}, -1, -1, "%s takes %s, the artifact has %s", k.name, have.c_str(), k.wanted);
   }
 }
 

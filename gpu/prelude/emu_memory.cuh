@@ -5,7 +5,7 @@ namespace dm {
 
 template <class T> class Ref;
 
-// An index and the line that it stands on.
+// An index and the line of the access.
 struct At {
   i64 i;
   Spot line;
@@ -139,7 +139,7 @@ template <class T> class Shared {
     if (part.at_ % sizeof(U)) emu::fault("misaligned", i.line, -1, i.i, "shared memory seen as elements of %d bytes from byte %u on", int(sizeof(U)), part.at_);
     return Shared<U>(part.at_, part.count_ * i64(sizeof(T)) / i64(sizeof(U)));
   }
-  // Where N elements from i on are, or a fault.
+  // The address of N elements from i on, or a fault.
   u32 check(At i, int n) const {
     if (i.i < 0 || i.i + n > count_) bad(i, n);
     u32 at = at_ + u32(i.i) * u32(sizeof(T));
@@ -157,8 +157,8 @@ template <class T> class Shared {
   i64 count_;
 };
 
-// An element of shared memory, for one reading or one assignment. It cannot be
-// kept: `auto x = s[i]` is an error where x is used.
+// An element of shared memory, for one read or one assignment. It cannot be stored:
+// `auto x = s[i]` is an error where x is used.
 template <class T> class Ref {
  public:
   Ref(u32 at, Spot line) : at_(at), line_(line) {}

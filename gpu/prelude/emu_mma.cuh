@@ -1,4 +1,4 @@
-// The emulation of mma.cuh: the last lane of a warp to arrive does the work of all.
+// The emulation of mma.cuh: the last lane of a warp to arrive computes for all.
 #pragma once
 
 namespace dm {
@@ -43,7 +43,7 @@ typedef float F4 __attribute__((vector_size(16)));
 typedef u32 U4 __attribute__((vector_size(16)));
 typedef i32 I4 __attribute__((vector_size(16)));
 
-// What 16-bit floats, one in each u32, stand for.
+// The values of 16-bit floats, one in each u32.
 template <class T> inline F4 wide4(U4 x);
 template <> inline F4 wide4<bf16>(U4 x) { return bits_as<F4>(x << 16); }
 template <> inline F4 wide4<f16>(U4 x) {

@@ -1,14 +1,14 @@
-// The emulation: who may touch what when.
+// The emulation: detection of data races.
 //
-// Global memory: blocks of a launch have no order, so an element that one block
-// writes belongs to it alone, unless all touch it atomically or a block has
-// waited for the others (last_block). Within the block it is as in shared memory.
+// Global memory: blocks of a launch have no order, so only one block may
+// access an element that it writes, unless all accesses are atomic or a block has
+// waited for the others (last_block). Within a block the rules of shared memory hold.
 //
 // Shared memory: every warp has a clock that ticks whenever its lanes wait for
-// each other, and knows up to what time of every other warp it has waited
+// each other, and stores the time of every other warp up to which it has waited
 // (vector clocks, Fidge and Mattern; kept per access as in FastTrack, Flanagan
 // and Freund, PLDI 2009). Two accesses are ordered if they are one thread's, or
-// the later one's warp knows of the earlier one's time.
+// the later one's warp has waited for the earlier one's time.
 #pragma once
 
 namespace dm::emu {
@@ -18,7 +18,7 @@ namespace dm::emu {
 // An access is a stamp: time << 11 | who, where who is a thread, or 1024 + a
 // warp (several of its lanes, or the bulk copies), or one of these.
 constexpr u32 atomics = 2045;  // threads that add atomically, or several readers of global memory
-constexpr u32 pending = 2046;  // a copy under way
+constexpr u32 pending = 2046;  // a pending copy
 constexpr u32 several = 2047;  // readers of several warps; the time is an index of reader_sets
 
 constexpr u32 shared_bytes = 256 << 10;
@@ -41,7 +41,7 @@ constexpr u32 entry_of(u32 at) { return (at >> 1) + (at & 1) * (shared_bytes / 2
 
 inline u32 warp_of(u32 who) { return who < 1024 ? who >> 5 : who - 1024; }
 
-// Whether the access e comes before what the running thread does now.
+// Whether the access e is ordered before the current access of the running thread.
 inline bool ordered(u32 e) {
   u32 time = e >> 11, who = e & 2047;
   const Warp& w = m.warps[m.warp];
@@ -72,7 +72,7 @@ inline void free_set(u32 k) {
   smem.sets_free = k;
 }
 
-// What a person calls the array that byte `at` of shared memory lies in.
+// The name of the array that byte `at` of shared memory lies in.
 inline const char* shared_name(u32 at, i64* index) {
   for (int k = 0; k < smem.array_count; k++) {
     auto& a = smem.arrays[k];
@@ -85,7 +85,7 @@ inline const char* shared_name(u32 at, i64* index) {
   return "dynamic shared memory";
 }
 
-// Who made the access e, in words.
+// The thread of access e as text, for reports.
 DM_COLD inline void name_of(u32 e, char (&to)[64]) {
   u32 who = e & 2047;
   if (who < 1024) snprintf(to, sizeof to, "thread %u", who);
@@ -182,9 +182,9 @@ inline void shared_atomic(u32 at, int bytes, Spot line) {
   }
 }
 
-// An asynchronous copy: what it will write is poisoned from its start, and
-// written, at its end, by `who` at time `time` (for a copy of a thread: itself,
-// now; for a bulk copy: async_warp, at a time that waiting for it makes known).
+// An asynchronous copy: its target is poisoned from its start, and written at its
+// end by `who` at time `time` (for a copy of a thread: itself,
+// now; for a bulk copy: async_warp, at a time that a wait for it acquires).
 inline void shared_begin_async(u32 at, int bytes, Spot line) {
   m.line = line;
   for (int b = 0; b < bytes; b += 2) shared_write_entry((at + u32(b)) >> 1, at + u32(b), line, stamp_of(smem.start >> 11, pending));
@@ -195,9 +195,8 @@ inline void shared_end_async(u32 at, const void* from, int bytes, u32 stamp) {
   for (int b = 0; b < bytes; b += 2) smem.writers[(at + u32(b)) >> 1] = stamp;
 }
 
-// What is handed from warp to warp through an object such as an mbarrier:
-// release adds all that the running warp has done and knows, acquire makes it
-// known to the running warp.
+// The clock of a synchronisation object such as an mbarrier: release adds the clock
+// of the running warp to it, acquire adds it to the running warp's clock.
 struct Clock {
   u32 seen[clocks];
 };
@@ -281,7 +280,7 @@ template <int BYTES, int ELEM> inline void global_read(Param& p, i64 at, Spot li
   u64 k = u64(p.offset + at) >> m.granule, end = k + (BYTES >> m.granule);
   u32 me = m.me, first = m.first;
   p.requested += BYTES;
-  if (!p.mixed) {  // nobody writes
+  if (!p.mixed) {  // no writes
     for (; k < end; k++) {
       if (m.readers[k] < first) {
         p.read += i64(1) << m.granule;

@@ -17,8 +17,8 @@ var (
 )
 
 // Flatten is source with each #include "name" replaced by the text of that
-// header, once where it says #pragma once, and without what is for the host's
-// emulation alone (#ifdef DM_HOST). name is what #line directives call the
+// header, once if it has #pragma once, and without code of the host's
+// emulation (#ifdef DM_HOST). name is what #line directives call the
 // source after a header; "" leaves them out.
 func Flatten(source string, headers []artifact.Header, name string) (string, error) {
 	f := &flattener{texts: map[string]string{}, taken: map[string]bool{}, name: name}
@@ -38,11 +38,11 @@ type flattener struct {
 	out   strings.Builder
 }
 
-// branch is a conditional of the preprocessor that is open.
+// branch is an open conditional of the preprocessor.
 type branch struct {
-	host bool // it asks for DM_HOST, and so is decided here
-	live bool // its present part is taken
-	done bool // a part of it was, so that no later one is
+	host bool // it tests DM_HOST, and is evaluated here
+	live bool // its current part is taken
+	done bool // a part of it was taken, so that no later one is
 }
 
 func (f *flattener) add(text, from string, depth int) error {
@@ -104,7 +104,7 @@ func (f *flattener) add(text, from string, depth int) error {
 	return nil
 }
 
-// conditional follows one directive; keep is whether it stays in the text.
+// conditional processes one directive; keep is whether it stays in the text.
 func conditional(open []branch, word, what string) (_ []branch, keep bool) {
 	switch word {
 	case "ifdef", "ifndef", "if":
@@ -118,13 +118,13 @@ func conditional(open []branch, word, what string) (_ []branch, keep bool) {
 		return append(open, b), !b.host
 	}
 	if len(open) == 0 {
-		return open, true // the compiler says what is wrong
+		return open, true // the compiler reports it
 	}
 	b := &open[len(open)-1]
 	if word == "endif" {
 		return open[:len(open)-1], !b.host
 	}
-	if b.host { // #else, and #elif, whose condition is taken to hold
+	if b.host { // #else, and #elif, whose condition is assumed to hold
 		b.live = !b.done
 		b.done = true
 	}

@@ -2,35 +2,35 @@
 //
 //   C[z, m, n] = sum over k of A[z, m, k] * B[z, n, k]
 //
-// A generated kernel gives a Shape and three functors. An operand is a struct
+// A generated kernel passes a Shape and three functors. An operand is a struct
 //
-//   using Elem = dm::f16;                     // what lies in shared memory
+//   using Elem = dm::f16;                     // element type in shared memory
 //   static constexpr bool along_k = true;     // neighbours in memory follow k; else they follow the row
 //   static constexpr int vector = 8;          // neighbours that one load takes, a power of two up to 8
-//   static constexpr bool direct = true;      // shared memory gets the bytes as they lie in memory
+//   static constexpr bool direct = true;      // bytes are copied to shared memory unchanged
 //   DM_FN bool has(i32 r) const;              // whether there is a row r
-//   DM_FN auto source(i32 r) const;           // direct: the tensor that holds row r, and
-//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the place in it: their sum
-//   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from there on
+//   DM_FN auto source(i32 r) const;           // direct: the tensor with row r, and
+//   DM_FN i64 outer(i32 z) const, row(i32 r) const, col(i32 k) const; // the index in it, as a sum
+//   DM_FN void load(Elem (&to)[vector], i32 z, i32 r, i32 k) const;   // else: the neighbours from (r, k) on
 //
 // where a row is m of A and n of B. An epilogue is a struct
 //
 //   static constexpr int vector = 8;          // neighbours along n that one call takes; they divide n
 //   static constexpr int products = 1;        // 2: results combine the sums of two products with one A
-//   static constexpr int folds = 0;           // results that fold values over rows or columns
+//   static constexpr int reductions = 0;      // results that reduce values over rows or columns
 //   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][vector]) const;
 //
-// With folds, the call has one more argument, `float (&value)[folds][vector]`,
-// for the values to be folded, and the struct has
+// With reductions, the call has one more argument,
+// `float (&value)[reductions][vector]`, for the values to reduce, and the struct has
 //
 //   DM_FN static constexpr bool over_rows(int f);     // else over columns
 //   DM_FN static float first(int f), join(int f, float a, float b);
-//   DM_FN void part(int f, i64 i, float v) const;     // keeps a part of a fold
+//   DM_FN void part(int f, i64 i, float v) const;     // stores a partial result
 //
-// Parts are added up, in order, by a kernel that follows. Part p of the fold over
-// rows for (z, n) is number (z * parts + p) * N + n, a part for each warp and tile;
-// that over columns for (z, m) is number p * batch * M + z * M + m, a part for
-// each window of columns that a warp hands over at once.
+// A later kernel adds the partial results up in order. Partial result p of the
+// reduction over rows for (z, n) is number (z * parts + p) * N + n, one for each
+// warp and tile; that over columns for (z, m) is number p * batch * M + z * M + m,
+// one for each window of columns that a warp passes on at once.
 //
 // Of two products B's rows come in groups: those of the first one's next `group`
 // columns, then those of the second one's.
@@ -44,12 +44,12 @@
 
 namespace dm {
 
-// Shape is the size of a contraction and how it is cut into blocks.
+// Shape is the size of a contraction and its partition into blocks.
 template <i32 Batch, i32 M, i32 N, i32 K, i32 Splits = 1, i32 Products = 1>
 struct Shape {
   static constexpr i32 batch = Batch, m = M, n = N, k = K, products = Products;
-  // splits is how many blocks share a sum: block s adds up the k of its part
-  // and hands z + s * batch to the epilogue, which stores partial sums.
+  // splits is how many blocks share a sum: block s sums over its part of k and
+  // passes z + s * batch to the epilogue, which stores partial sums.
   static constexpr i32 splits = Splits;
 };
 
@@ -81,8 +81,8 @@ DM_FN Place place(i32 index) {
   return p;
 }
 
-// chunk reads eight neighbours of an operand, from (r, k) on along k or along
-// the row; what lies outside the matrix is zero.
+// chunk reads eight neighbours of an operand, from (r, k) on along k or along the
+// row; elements outside the matrix are zero.
 template <class X>
 DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth) {
   using T = typename X::Elem;
@@ -105,8 +105,8 @@ DM_FN Vec<typename X::Elem, 8> chunk(const X& x, i32 z, i32 r, i32 k, i32 depth)
 }
 
 // Stage is the part of an operand that one step of a tensor-core loop needs:
-// Rows x BK elements of shared memory, in chunks of eight, moved so that the
-// eight rows that one ldmatrix reads lie in different banks.
+// Rows x BK elements of shared memory, in chunks of eight, swizzled so that
+// the eight rows that one ldmatrix reads lie in different banks.
 template <class X, int Rows, int BK, int Threads>
 struct Stage {
   using T = typename X::Elem;
@@ -117,7 +117,7 @@ struct Stage {
   static constexpr int apart = Threads / line;        // lines between two of them
   static_assert(Threads % line == 0 && lines * line % Threads == 0, "threads share the chunks evenly");
 
-  // at is where chunk c of a line lies.
+  // at is the index of chunk c of a line.
   DM_FN static i32 at(i32 l, i32 c) {
     constexpr int period = line >= 8 ? 1 : 8 / line; // lines in 128 bytes
     constexpr int mask = line >= 8 ? 7 : line - 1;
@@ -140,8 +140,8 @@ struct Stage {
     }
   }
 
-  // begin starts to bring the step that begins at k; finish ends it. In
-  // between the values are on their way, to shared memory or to registers.
+  // begin starts loading the step at k, to shared memory or to registers; finish
+  // completes it.
   DM_FN void begin(Shared<T> to, i32 k) {
     const i32 l0 = thread() / line, c = thread() % line;
     DM_UNROLL
@@ -166,20 +166,20 @@ struct Stage {
   }
 };
 
-// call hands a run of sums to the epilogue; value gets what it folds.
+// call calls the epilogue on a run of sums and stores the values to reduce in value.
 template <class Epilogue, class Acc, int P, int V, int F>
 DM_FN void call(const Epilogue& epilogue, i32 z, i32 m, i32 n, const Acc (&acc)[P][V], float (&value)[F][V]) {
-  if constexpr (Epilogue::folds > 0)
+  if constexpr (Epilogue::reductions > 0)
     epilogue(z, m, n, acc, value);
   else
     epilogue(z, m, n, acc);
 }
 
-// Rows is what a lane folds over the rows of its columns, while its warp hands
-// over the slabs of a window of W columns one after the other.
+// Rows is what a lane reduces over the rows of its columns, while its warp passes
+// on the slabs of a window of W columns one after the other.
 template <int W, class Epilogue>
 struct Rows {
-  static constexpr int F = Epilogue::folds, V = Epilogue::vector, runs = W / Epilogue::products / V;
+  static constexpr int F = Epilogue::reductions, V = Epilogue::vector, runs = W / Epilogue::products / V;
   static constexpr int slots = runs > 32 ? runs / 32 : 1; // runs of a lane in a row
   float v[F > 0 ? F : 1][slots][V];
 
@@ -193,7 +193,7 @@ struct Rows {
           for (int e = 0; e < V; e++) v[f][s][e] = Epilogue::first(f);
     }
   }
-  // finish keeps the warp's part of the columns from n on.
+  // finish stores the warp's part of the columns from n on.
   template <class S>
   DM_FN void finish(const Epilogue& epilogue, i32 z, i32 part, i32 parts, i32 n) {
     if constexpr (F > 0) {
@@ -216,18 +216,18 @@ struct Rows {
   }
 };
 
-// flush hands a slab of 16 rows x W columns of accumulators, which the warp has
-// written to shared memory, to the epilogue in runs along n, so that a warp
-// stores whole lines of memory. Rows lie Pitch apart. Of two products the slab
+// flush passes a slab of 16 rows x W columns of accumulators, which the warp has
+// written to shared memory, to the epilogue in runs along n, so that a warp stores
+// whole lines of memory. Rows lie Pitch apart. Of two products the slab
 // has Group columns of the first, then Group of the second, and so on; n is
 // the first one's column.
 template <int W, int Pitch, int Group, class S, class Epilogue>
 DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>& rows, i32 z, i32 m, i32 n) {
-  constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::folds, runs = W / P / V, Q = V < 4 ? V : 4;
+  constexpr int V = Epilogue::vector, P = Epilogue::products, F = Epilogue::reductions, runs = W / P / V, Q = V < 4 ? V : 4;
   constexpr int slots = Rows<W, Epilogue>::slots;
   static_assert(16 * runs % 32 == 0 && (P == 1 || Group % V == 0), "runs fill the slab, and the warp shares them evenly");
   sync_warp();
-  float across[F > 0 ? F : 1]; // folds over the columns of a row
+  float across[F > 0 ? F : 1]; // reductions over the columns of a row
   DM_UNROLL
   for (int i = 0; i < runs / 2; i++) {
     const i32 run = i * 32 + lane(), r = run / runs, c = run % runs * V;
@@ -277,7 +277,7 @@ DM_FN void flush(Shared<float> slab, const Epilogue& epilogue, Rows<W, Epilogue>
 // Partial stores the sums of a part of k, V neighbours at a time.
 template <class S, class Acc, int V>
 struct Partial {
-  static constexpr int vector = V, products = S::products, folds = 0;
+  static constexpr int vector = V, products = S::products, reductions = 0;
   Out<Acc> sums;
   DM_FN void operator()(i32 z, i32 m, i32 n, const Acc (&acc)[products][V]) const {
     DM_UNROLL
@@ -295,8 +295,8 @@ struct Partial {
   }
 };
 
-// finish adds the partial sums up, in order, and hands the sums to the epilogue;
-// a thread for each of its runs.
+// finish adds the partial sums up, in order, and passes the sums to the epilogue; a
+// thread for each of its runs.
 template <class S, class Acc, class Epilogue>
 DM_FN void finish(In<Acc> sums, const Epilogue& epilogue) {
   constexpr int V = Epilogue::vector, P = Epilogue::products, W = V * int(sizeof(Acc)) <= 16 ? V : 16 / int(sizeof(Acc));

@@ -24,7 +24,7 @@ struct Half {
   DM_FN explicit operator float() const { return v; }
 };
 
-// result is a sum as the epilogue takes it.
+// result is a sum in the epilogue's type.
 template <class Acc>
 DM_FN Acc result(Acc sum) {
   return sum;
@@ -41,7 +41,7 @@ DM_FN void multiply_add(Half& sum, Half a, Half b) {
   sum.v = wide(narrow<f16>(sum.v + wide(narrow<f16>(a.v * b.v))));
 }
 
-// widened is an element as the accumulator's type has it.
+// widened is an element in the accumulator's type.
 template <class Acc, class T>
 DM_FN Acc widened(T v) {
   return Acc(wide(v));
@@ -155,10 +155,10 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   }
 
   // Of two products a thread's second half of columns is that of the second one.
-  constexpr int V = Epilogue::vector, P = S::products, F = Epilogue::folds, width = Tile::TN / P;
+  constexpr int V = Epilogue::vector, P = S::products, F = Epilogue::reductions, width = Tile::TN / P;
   static_assert(V <= 4 && (P == 1 || GN == P) && 32 % across == 0, "runs and pairs are a thread's own, rows of threads a warp's");
   const i32 z = p.z + p.split * S::batch;
-  float columns[F > 0 ? F : 1][width]; // folds over rows
+  float columns[F > 0 ? F : 1][width]; // reductions over rows
   if constexpr (F > 0) {
     DM_UNROLL
     for (int f = 0; f < F; f++)
@@ -168,7 +168,7 @@ DM_FN void gemm_fma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   DM_UNROLL
   for (int i = 0; i < Tile::TM; i++) {
     const i32 m = p.m + row + i % 4 + i / 4 * (Tile::BM / GM);
-    float line[F > 0 ? F : 1]; // folds over the row's columns
+    float line[F > 0 ? F : 1]; // reductions over the row's columns
     if constexpr (F > 0) {
       DM_UNROLL
       for (int f = 0; f < F; f++) line[f] = Epilogue::first(f);

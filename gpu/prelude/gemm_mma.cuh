@@ -58,7 +58,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   using StageB = Stage<B, Tile::BN, Tile::BK, Tile::threads>;
   const Place p = place<S, Tile::BM, Tile::BN, Tile::BK>(block());
 
-  Arena after = arena; // the slabs lie where the stages lay
+  Arena after = arena; // the slabs reuse the memory of the stages
   const Shared<T> as = arena.take<T>(Tile::stages * StageA::size), bs = arena.take<T>(Tile::stages * StageB::size);
   StageA load_a(a, p.z, p.m, S::k);
   StageB load_b(b, p.z, p.n, S::k);
@@ -87,7 +87,7 @@ DM_FN void gemm_mma(Arena arena, const A& a, const B& b, const Epilogue& epilogu
   for (i32 step = 0; step < steps; step++) {
     cp_async_wait<Tile::stages - 2>();
     sync();
-    // The slot that the step before read is free now.
+    // The slot of the previous step is free now.
     const i32 ahead = step + Tile::stages - 1, slot = ahead % Tile::stages, now = step % Tile::stages;
     if (ahead < steps) {
       load_a.begin(as + slot * StageA::size, (p.first + ahead) * Tile::BK);

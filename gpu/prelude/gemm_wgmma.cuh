@@ -1,6 +1,6 @@
 // The main loop on Hopper (sm_90a): f16 or bf16, sums in f32. One warpgroup
-// brings tiles by tensor maps, two multiply; blocks stay and take tile after
-// tile, so that the next tile's loads run under this one's epilogue.
+// loads tiles by tensor maps, two multiply. Blocks are persistent, so that the next
+// tile's loads overlap with the epilogue.
 #pragma once
 
 namespace dm {
@@ -15,19 +15,19 @@ struct WgmmaTile {
   static_assert(rows % 64 == 0 && BN % 64 == 0, "whole products");
 };
 
-// Bulk is where the products find an operand whose stage holds Rows x 64
+// Bulk is the layout in shared memory of an operand whose stage holds Rows x 64
 // elements: lines of 64 of k, or panels of 64 rows with 64 lines of k each.
 template <class X>
 struct Bulk {
   using T = typename X::Elem;
-  // at is the place of row r, a multiple of 64, from k on, a multiple of 16.
+  // at is the descriptor of row r, a multiple of 64, from k on, a multiple of 16.
   DM_FN static u64 at(Shared<T> stage, i32 r, i32 k) {
     if constexpr (X::along_k)
       return operand_at(stage, r * 64 + k, 16, 1024);
     else
       return operand_at(stage, r * 64 + k * 64, 8192, 1024);
   }
-  // load brings a stage, in boxes of X::box rows; load_tile brings one.
+  // load loads a stage, in boxes of X::box rows; load_tile loads one box.
   template <int Rows>
   DM_FN static void load(const X& x, Shared<T> stage, Shared<u64> full, i32 slot, i32 z, i32 r, i32 k) {
     DM_UNROLL
@@ -82,7 +82,7 @@ DM_FN void gemm_wgmma(Arena arena, const A& a, const B& b, const Epilogue& epilo
         DM_UNROLL
         for (int e = 0; e < Tile::BN / 2; e++) acc[i][e] = 0;
 
-      i32 before = -1; // the slot of the step whose products may still be under way
+      i32 before = -1; // the slot of the step whose products may be pending
       DM_NO_UNROLL
       for (i32 step = p.first; step < p.last; step++) {
         barrier_wait(full, slot, phase);

@@ -10,8 +10,8 @@
 namespace dm {
 
 // A barrier is a u64 in shared memory. Its phase ends when `count` threads have
-// arrived and the bytes that were announced have come; phases are numbered 0, 1,
-// 0, … One thread makes the barriers and then calls barriers_ready; the block
+// arrived and the expected bytes have arrived; phases are numbered 0, 1,
+// 0, … One thread initialises the barriers and then calls barriers_ready; the block
 // synchronises before others use them.
 DM_FN void barrier_make(Shared<u64> b, i32 i, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(count) : "memory");
@@ -21,7 +21,7 @@ DM_FN void barriers_ready() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the copy engine counts bytes at them
 }
 
-// Arrives, having seen to it that `bytes` more bytes are waited for.
+// Arrives, and makes the phase wait for `bytes` more bytes.
 DM_FN void barrier_expect(Shared<u64> b, i32 i, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(detail::shared_address(b.p + i)), "r"(bytes) : "memory");
 }
@@ -40,8 +40,8 @@ DM_FN void barrier_wait(Shared<u64> b, i32 i, u32 phase) {
       "}" ::"r"(detail::shared_address(b.p + i)), "r"(phase) : "memory");
 }
 
-// Brings the box of a tensor map that begins at the given coordinates, innermost
-// first, to to[at] on, in the map's swizzled order, zeros where it lies outside
+// Copies the box of a tensor map at the given coordinates, innermost first, to to[at]
+// on, in the map's swizzled order, zeros where it lies outside
 // the tensor; its bytes count at barrier b[i]. One thread calls it.
 template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Shared<u64> b, i32 i, i32 c0, i32 c1) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
@@ -61,13 +61,13 @@ template <class T> DM_FN void tile_load(Shared<T> to, i32 at, const Map& map, Sh
 }
 
 // Registers of a thread of the calling warpgroup from here on, a multiple of 8:
-// one gives up what others take. The kernel says how many blocks share a
+// one warpgroup frees what others take. The kernel sets how many blocks share a
 // multiprocessor (DM_KERNEL_OCCUPANCY).
 template <int N> DM_FN void registers_drop() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DM_FN void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
-// Where a product finds an operand in shared memory that a map with 128-byte
-// swizzle has filled: from s[at] on, whose 1024-byte pattern begins at a multiple
+// The descriptor of an operand in shared memory that a map with 128-byte swizzle has
+// filled: from s[at] on, whose 1024-byte pattern begins at a multiple
 // of 1024. `lead` is the bytes from 64 columns to the next 64 of an operand that
 // is contiguous along m or n, `stride` those from eight lines of 128 bytes to the
 // next eight. (PTX ISA, matrix descriptor format.)
@@ -80,10 +80,10 @@ template <class T> DM_FN u64 operand_at(Shared<T> s, i32 at, u32 lead, u32 strid
 DM_FN void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes the group of the products since the last one.
 DM_FN void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits until at most N groups of products are under way.
+// Waits until at most N groups of products are pending.
 template <int N> DM_FN void products_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
-// Says that the sums may have changed up to here, so that no use of them moves
-// before a wait.
+// Tells the compiler that the sums may change up to here, so that it moves no use
+// of them before a wait.
 template <int R> DM_FN void products_settle(float (&d)[R]) {
   DM_UNROLL for (int i = 0; i < R; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
@@ -155,7 +155,7 @@ template <> struct ProductElem<bf16> { static constexpr bool half = false; };
       : "l"(a), "l"(b), "n"(int(TA)), "n"(int(TB)))
 
 // D += A·B, 64 × N by 16 of k, of a warpgroup: T is f16 or bf16, N 64, 128 or
-// 256; TA and TB tell that A and B are contiguous along m and n. Lane l of warp w
+// 256; TA and TB are whether A and B are contiguous along m and n. Lane l of warp w
 // holds at d[4j + 2h + c] row 16w + l/4 + 8h, column 8j + 2(l%4) + c. A and B are
 // read, and D is written, at any time until the group is waited for.
 template <class T, int N, bool TA, bool TB> DM_FN void product(float (&d)[N / 2], u64 a, u64 b) {

@@ -1,4 +1,4 @@
-// Scalar functions, for float and double and, where it makes sense, integers.
+// Scalar functions for float and double, and some for integers.
 // They are accurate to a few units in the last place.
 #pragma once
 
@@ -60,17 +60,17 @@ DM_FN i64 abs(i64 x) { return x < 0 ? i64(0ull - u64(x)) : x; }
 DM_FN u32 abs(u32 x) { return x; }
 DM_FN u64 abs(u64 x) { return x; }
 
-// x / y for many x that share y, within 1.5 units in the last place where that is
-// a normal number: what depends on y alone is computed once. Both are brought to
-// where the reciprocal of y is normal first.
+// x / y for many x with the same y, within 1.5 units in the last place if that is a
+// normal number: the part that depends on y alone is computed once. Both are scaled
+// first so that the reciprocal of y is normal.
 DM_FN float quotient_shared(float x, float y) {
   const float size = abs(y);
   const float s = size < 0x1p-64f ? 0x1p64f : size > 0x1p64f ? 0x1p-64f : 1.0f;
   return (x * s) * (1.0f / (y * s));
 }
 
-// e^x for what is rounded to 16 bits or fewer: within 2^-22 + |x| 2^-24 of
-// itself, 0 below 2^-126.
+// e^x for results that are rounded to 16 bits or fewer: relative error up to
+// 2^-22 + |x| 2^-24, 0 below 2^-126.
 DM_FN float exp_coarse(float x) {
 #ifdef DM_HOST
   return std::exp2(x * 1.44269504088896340736f);
@@ -96,7 +96,7 @@ DM_FN float min(float x, float y) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f
 DM_FN double max(double x, double y) { return x > y || x != x ? x : x == y ? bits_as<double>(bits_as<u64>(x) & bits_as<u64>(y)) : y; }
 DM_FN double min(double x, double y) { return x < y || x != x ? x : x == y ? bits_as<double>(bits_as<u64>(x) | bits_as<u64>(y)) : y; }
 
-// The sign of x: -1, 0 or 1; zeros and NaN stay what they are.
+// The sign of x: -1, 0 or 1; zeros and NaN are returned unchanged.
 DM_FN float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
 DM_FN double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
 DM_FN i32 sign(i32 x) { return (x > 0) - (x < 0); }

@@ -23,7 +23,7 @@ template <class V> DM_FN V load_plain(const void* p) {
 template <class V> DM_FN void store_plain(void* p, V v) {
   *static_cast<typename Raw<sizeof(V)>::type*>(p) = bits_as<typename Raw<sizeof(V)>::type>(v);
 }
-// One load of a V that is not wanted again: it goes by the first-level cache.
+// One load of a V that is not used again and bypasses the first-level cache.
 template <class V> DM_FN V load_once(const void* p) {
   if constexpr (sizeof(V) == 16) {
     uint4 r;
@@ -55,12 +55,12 @@ template <class T> DM_FN T atomic_add(T* p, T v) {
 
 }  // namespace detail
 
-// A parameter that the kernel only reads, and that nothing writes meanwhile.
+// A parameter that the kernel only reads, and that nothing writes during the launch.
 template <class T> struct In {
   const T* p;
   DM_FN T operator[](i64 i) const { return detail::load_const<T>(p + i); }
   template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_const<Vec<T, N>>(p + i); }
-  // For what is read once in the whole launch.
+  // For elements that are read once in the launch.
   template <int N> DM_FN Vec<T, N> load_once(i64 i) const { return detail::load_once<Vec<T, N>>(p + i); }
 };
 
@@ -78,7 +78,7 @@ template <class T> struct InOut {
   template <int N> DM_FN Vec<T, N> load(i64 i) const { return detail::load_plain<Vec<T, N>>(p + i); }
   DM_FN void store(i64 i, T v) const { p[i] = v; }
   template <int N> DM_FN void store(i64 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
-  // Adds v atomically and returns what was there.
+  // Adds v atomically and returns the previous value.
   DM_FN T add(i64 i, T v) const { return detail::atomic_add(p + i, v); }
 };
 
@@ -89,13 +89,13 @@ template <class T> struct Shared {
   template <int N> DM_FN Vec<T, N> load(i32 i) const { return detail::load_plain<Vec<T, N>>(p + i); }
   template <int N> DM_FN void store(i32 i, Vec<T, N> v) const { detail::store_plain(p + i, v); }
   DM_FN Shared operator+(i32 i) const { return Shared{p + i}; }
-  // Adds v atomically and returns what was there.
+  // Adds v atomically and returns the previous value.
   DM_FN T add(i32 i, T v) const { return detail::atomic_add(p + i, v); }
   // The same bytes as elements of U, from element i on.
   template <class U> DM_FN Shared<U> as(i32 i = 0) const { return Shared<U>{reinterpret_cast<U*>(p + i)}; }
 };
 
-// The dynamic shared memory of the block, handed out front to back.
+// An allocator of the block's dynamic shared memory, front to back.
 struct Arena {
   unsigned char* p;
   u32 used;
@@ -106,7 +106,7 @@ struct Arena {
     used += u32(sizeof(T)) * u32(count);
     return Shared<T>{at};
   }
-  // Forgets what was handed out after the first n bytes, to use them again.
+  // Frees all but the first n bytes.
   DM_FN void reset(u32 n = 0) { used = n; }
 };
 

@@ -8,7 +8,7 @@
 
 namespace dm {
 
-// Four 8×8 matrices of 16-bit elements: lanes 8k to 8k+7 give, by i, the row
+// Four 8×8 matrices of 16-bit elements: lanes 8k to 8k+7 pass, by i, the row
 // addresses of matrix k, 16-byte aligned; r[k] is the lane's pair of it.
 template <class T> DM_FN void ldmatrix_x4(u32 (&r)[4], Shared<T> s, i32 i) {
   static_assert(sizeof(T) == 2, "16-bit elements");
@@ -21,7 +21,7 @@ template <class T> DM_FN void ldmatrix_x4_trans(u32 (&r)[4], Shared<T> s, i32 i)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(detail::shared_address(s.p + i)) : "memory");
 }
-// Two matrices: lanes 0 to 15 give the addresses.
+// Two matrices: lanes 0 to 15 pass the addresses.
 template <class T> DM_FN void ldmatrix_x2(u32 (&r)[2], Shared<T> s, i32 i) {
   static_assert(sizeof(T) == 2, "16-bit elements");
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
@@ -56,7 +56,7 @@ DM_FN void mma_m16n8k8_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two numbers rounded to T, lo in the low half: what a fragment's register holds.
+// Two numbers rounded to T in a fragment's register, lo in the low half.
 template <class T> DM_FN u32 pack2(float lo, float hi);
 template <> DM_FN u32 pack2<f16>(float lo, float hi) {
   u32 r;

@@ -1,4 +1,4 @@
-// Ops of the dialect that are no single intrinsic.
+// Ops of the dialect that are not a single intrinsic.
 #pragma once
 
 namespace dm {

@@ -1,8 +1,8 @@
 // Package prelude is the CUDA C++ header that every generated kernel includes:
 // element types, checked memory, math, warp and block operations, asynchronous
 // copies, tensor cores and random numbers in namespace dm. A device compiler
-// needs no header beside it; a host compiler takes the same names, with DM_HOST
-// defined, as an emulation.
+// needs no other header; for a host compiler, with DM_HOST defined, the same names
+// are an emulation.
 package prelude
 
 import (

@@ -37,7 +37,7 @@ DM_FN float add_rounded(float a, float b) { return __fadd_rn(a, b); }
 #endif
 
 // The natural logarithm of a normal positive number, by the steps of FreeBSD's
-// e_log.c, which Go's math.Log takes too.
+// e_log.c, as Go's math.Log.
 DM_FN double log_steps(double x) {
   u64 b = bits_as<u64>(x);
   i32 k = i32(b >> 52) - 1022;
@@ -55,7 +55,7 @@ DM_FN double log_steps(double x) {
 }
 
 // Sine and cosine of a number in [0, 2π), by the steps of Cephes' sin.c, which
-// Go's math.Sincos takes too.
+// Go's math.Sincos uses too.
 DM_FN void sincos_steps(double x, double& sine, double& cosine) {
   if (x == 0) {
     sine = x;
@@ -87,8 +87,8 @@ DM_FN void sincos_steps(double x, double& sine, double& cosine) {
 struct Stream {
   u64 key;
   DM_FN u64 bits(u64 i) const { return detail::mix(key + 0x9e3779b97f4a7c15ull * (i + 1)); }
-  // 32 bits for position i: two positions share a draw, that of i / 2, of which
-  // the even one has the lower half.
+  // 32 bits for position i: two positions share a draw, that of i / 2; the even
+  // one has the lower half.
   template <class I> DM_FN u32 half(I i) const { return half(i - (i & 1), i32(i & 1)); }
   // The same for position i + j of an even i, which may be negative where the sum
   // is not. Of neighbours, whose j the compiler knows, one draw is made.

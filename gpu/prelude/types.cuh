@@ -1,6 +1,6 @@
 // Element types and conversions between them. Rounding is to nearest, ties to
-// even; what is too large for f16, bf16 and f8e5 becomes an infinity, for f8e4,
-// which has none, NaN. Floating point to integer truncates, saturates, and takes
+// even; numbers too large for f16, bf16 and f8e5 become infinite, for f8e4, which
+// has no infinity, NaN. Floating point to integer truncates, saturates, and takes
 // NaN to 0.
 #pragma once
 
@@ -168,8 +168,7 @@ template <> struct Kind<f8e5> { static constexpr bool is_float = true, is_small 
 template <class T, class V> DM_FN T narrow(V x) { return detail::Narrow<T>::from(wide(x)); }
 
 // x converted as dm.convert does: like narrow, but floating point to integer
-// truncates towards zero, goes to the nearest end where out of range and takes
-// NaN to 0; bool is whether x is a number other than 0.
+// truncates towards zero, saturates, and converts NaN to 0; bool is whether x is a number other than 0.
 template <class To, class From> DM_FN To convert(From value) {
   auto x = wide(value);
   if constexpr (detail::Kind<To>::is_small && !detail::Kind<decltype(x)>::is_float) {

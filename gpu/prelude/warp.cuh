@@ -17,7 +17,7 @@ DM_FN i32 blocks_z() { return i32(gridDim.z); }
 DM_FN i32 lane() { return i32(threadIdx.x & 31); }
 DM_FN i32 warp() { return i32(threadIdx.x >> 5); }
 
-// All threads of the block arrive before one goes on, and see what the others wrote.
+// A barrier of all threads of the block, with visibility of their writes.
 DM_FN void sync() { __syncthreads(); }
 // The same for the threads of the warp.
 DM_FN void sync_warp() { __syncwarp(); }
@@ -57,8 +57,8 @@ template <class T> DM_FN T shuffle_down(T v, i32 n) {
 // The lanes whose p is true, as bits.
 DM_FN u32 ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 
-// Whether this is the last of `blocks` blocks to come here, in every thread: that
-// one sees, through InOut parameters, what the others have written. counter[i] is
+// Whether this is the last of `blocks` blocks to call this, in every thread: that
+// block sees, through InOut parameters, what the others have written. counter[i] is
 // 0 before and after.
 DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
   __threadfence();
@@ -72,8 +72,8 @@ DM_FN bool last_block(InOut<u32> counter, i64 i, u32 blocks) {
 #endif
 
 namespace detail {
-// fills says that a lane without a value takes part with `empty`; where any value
-// may count twice it takes that of another.
+// With fills, a lane without a value contributes `empty`; where values may count
+// twice, it contributes that of another lane.
 struct Sum {
   static constexpr bool fills = true;
   static constexpr int empty = 0;
@@ -95,7 +95,7 @@ struct Min {
   template <class T> DM_FN static T of(T x, T y) { return min(x, y); }
 };
 
-// A butterfly: every lane ends with the same value, joined in the same order.
+// A butterfly: every lane ends with the same value, combined in the same order.
 template <class F, class T> DM_FN T warp_reduce(T v DM_LINE) {
 #ifdef DM_HOST
   return emu::warp_reduce<F>(v, at);

@@ -2,7 +2,7 @@ package sass
 
 import "strings"
 
-// Counts is what a thread issues in a part of a kernel.
+// Counts are the instructions that a thread issues in a part of a kernel.
 type Counts struct {
 	Instrs  int
 	Slots   float64 // of the busiest pipe, in issue slots: 1 of them holds one instruction of any kind
@@ -11,7 +11,7 @@ type Counts struct {
 	Vector  int     // of them by accesses of 16 bytes
 	Wide    int     // additions, multiplications, shifts and comparisons of 64-bit integers
 	Float64 int     // instructions of double precision
-	Tensor  int     // HMMA, HGMMA and their kin
+	Tensor  int     // HMMA, HGMMA and similar
 	Bulk    int     // loads and stores by the copy engine
 	Local   int     // accesses of local memory
 }
@@ -22,8 +22,8 @@ type Counts struct {
 // capability 9.0. 32-bit multiplication with a sum of 64 bits passes twice.
 var rates = map[string]float64{"alu": 64, "imad": 64, "xu": 16, "f64": 64, "lsu": 32}
 
-// pipe is the pipe of an instruction and how often it passes; "" for one that no
-// pipe holds up.
+// pipe is the pipe that limits an instruction and how many passes it takes; "" if
+// only the issue rate limits it.
 func pipe(i Instr) (name string, passes float64) {
 	switch i.Base() {
 	case "IADD3", "IADD", "VIADD", "VIADDMNMX", "LOP3", "SHF", "SHL", "SHR", "ISETP", "FSETP", "ICMP", "SEL", "FSEL", "IMNMX", "VIMNMX", "FMNMX",

@@ -1,5 +1,5 @@
-// Package sass reads machine code of NVIDIA's GPUs as nvdisasm prints it, and
-// counts what the hot part of a kernel issues.
+// Package sass parses machine code of NVIDIA GPUs as printed by nvdisasm, and counts
+// the instructions of the hot part of a kernel.
 package sass
 
 import (
@@ -43,8 +43,8 @@ var (
 	target      = regexp.MustCompile("`\\((\\.L_\\S+?)\\)")
 )
 
-// Parse reads what nvdisasm --print-code prints. Lines that are no machine code
-// are passed over.
+// Parse reads what nvdisasm --print-code prints. Lines that are not machine code
+// are skipped.
 func Parse(text string) []Kernel {
 	var out []Kernel
 	labels := map[string]int{} // labels are unique in a file
@@ -87,8 +87,8 @@ func Parse(text string) []Kernel {
 	return out
 }
 
-// live marks the instructions that are reached without a call: what divisions
-// and the like keep for rare operands lies behind calls.
+// live marks the instructions that are reached without a call: slow paths of
+// divisions and similar operations for rare operands are called functions.
 func (k *Kernel) live() []bool {
 	seen := make([]bool, len(k.Code))
 	todo := []int{0}

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// listing is what nvdisasm prints of two kernels: one with a loop and a rare path
-// behind a call, one without.
+// listing is nvdisasm's output for two kernels: one with a loop and a slow path in a
+// called function, one without.
 const listing = `	.target	sm_90a
 //--------------------- .text.scale               --------------------------
 	.section	.text.scale,"ax",@progbits

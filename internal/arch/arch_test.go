@@ -1,4 +1,4 @@
-// Package arch holds the rules of the house: which package may know which.
+// Package arch tests the architecture: which package may import which.
 package arch
 
 import (
@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// layers lists the floors from the bottom up. A package imports its own floor
-// and those below it, never one above.
+// layers lists the layers from the bottom up. A package imports its own layer and
+// those below it, never one above.
 var layers = []string{"syntax", "dialect", "analysis", "gpu", "compile", "lsp", "internal/cli"}
 
-// forbidden is what packages, and those below them in the tree, must not know
-// beyond the floors; docs/ARCHITECTURE.md explains why.
+// forbidden is what packages, and those below them in the tree, must not import
+// besides higher layers; docs/ARCHITECTURE.md explains why.
 var forbidden = map[string][]string{
 	"dmir/syntax":               {"os/exec"},
 	"dmir/syntax/source":        {"dmir/"},
@@ -47,14 +47,14 @@ var forbidden = map[string][]string{
 	"dmir/lsp/server":           {"dmir/compile", "dmir/analysis/cost", "dmir/dialect"},
 }
 
-// backEnds are the packages of one target, and neutral those that reach none of
-// them, whatever lies between: a second target changes nothing there.
+// backEnds are the packages of one target, and neutral those that do not
+// depend on them, even indirectly: a second target needs no change there.
 var (
 	backEnds = []string{"dmir/compile/cuda", "dmir/compile/target/all", "dmir/gpu/cuda", "dmir/gpu/device/nvidia", "dmir/gpu/emulator", "dmir/gpu/nvrtc", "dmir/gpu/prelude", "dmir/gpu/sass"}
 	neutral  = []string{"dmir/gpu/artifact", "dmir/gpu/device", "dmir/compile/pass", "dmir/compile/pipeline", "dmir/compile/schedule", "dmir/compile/target", "dmir/compile/driver", "dmir/lsp/feature", "dmir/lsp/server", "dmir/lsp/worker", "dmir/internal/cli"}
 )
 
-// protocol are the packages that know the types of the Language Server Protocol.
+// protocol are the packages that use the types of the Language Server Protocol.
 var protocol = []string{
 	"dmir/lsp/connection", "dmir/lsp/session", "dmir/lsp/job", "dmir/lsp/page", "dmir/lsp/diagnostics", "dmir/lsp/server",
 }

@@ -36,8 +36,7 @@ var (
 	generatedMark = regexp.MustCompile(`linguist-generated: set$`)
 )
 
-// A file that says at its beginning that it is generated is marked so in
-// .gitattributes.
+// A file with a header that marks it as generated is marked so in .gitattributes.
 func TestGeneratedFilesAreMarked(t *testing.T) {
 	files := tracked(t)
 	cmd := exec.Command("git", "check-attr", "--stdin", "linguist-generated")

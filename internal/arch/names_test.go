@@ -14,8 +14,8 @@ import (
 )
 
 // mayName are the packages and files that may name an op by a literal, and why.
-// All others ask the registry: an op's entry for what is true of it, and the
-// constants of package op for the ops that give a program its structure.
+// All others use the registry: an op's entry for its properties, and the constants
+// of package op for the ops that give a program its structure.
 var mayName = map[string]string{
 	"analysis/lint/":          "rules look for patterns",
 	"bench/":                  "measurements edit and search texts",

@@ -23,7 +23,7 @@ func TestTrust(t *testing.T) {
 	may := map[string]bool{
 		"gpu/artifact/codec.go": true,
 		"internal/cli/run.go":   true, "internal/cli/run_artifact.go": true, "internal/cli/failure.go": true,
-		"compile/suite/run.go": true, // as the flag of bench/gpu/suite says
+		"compile/suite/run.go": true, // if the flag of bench/gpu/suite is set
 	}
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -1,4 +1,4 @@
-// Package atomicfile writes files that are there in full or not at all.
+// Package atomicfile replaces files atomically: they are complete or unchanged.
 package atomicfile
 
 import (
@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 )
 
-// WriteFile replaces the content of the file at path by what fill writes: to a temporary file beside
-// it that is renamed when it is complete. After an error path is as it was and
-// nothing is left beside it. A file that is there keeps its mode; a new one gets
+// WriteFile replaces the content of the file at path by what fill writes. It writes
+// to a temporary file beside it, which it renames when it is complete. After an error path is as it was and
+// nothing is left beside it. An existing file keeps its mode; a new one gets
 // mode as the process's umask allows.
 //
-// A link is followed: the file that it names is written, and it stays. What is
-// no file, a terminal, a pipe, a character device, is written to as it is.
-// Folders, block devices and files that are write-protected are refused.
+// A link is followed: the file that it names is replaced, and the link stays.
+// Terminals, pipes and character devices are written to directly. Folders, block
+// devices and write-protected files are errors.
 func WriteFile(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	to, err := resolve(path)
 	if err != nil {
@@ -31,8 +31,7 @@ func WriteFile(path string, mode fs.FileMode, fill func(io.Writer) error) error 
 	return replace(to, mode, fill)
 }
 
-// Move moves the file at from to path, as
-// WriteFile would.
+// Move moves the file at from to path with the rules of WriteFile.
 func Move(from, path string) error {
 	to, err := resolve(path)
 	if err != nil {
@@ -60,7 +59,7 @@ func Move(from, path string) error {
 	return os.Remove(from)
 }
 
-// Check reports what keeps path from being written, as far as that shows before.
+// Check returns an error if it is known that path cannot be written.
 func Check(path string) error {
 	to, err := resolve(path)
 	if err == nil && !to.stream {
@@ -69,14 +68,14 @@ func Check(path string) error {
 	return err
 }
 
-// IsStream reports whether path names something that is written to as it is, and
-// no file.
+// IsStream reports whether path names something that is written to directly, not a
+// regular file.
 func IsStream(path string) bool {
 	to, err := resolve(path)
 	return err == nil && to.stream
 }
 
-// target is what is written in the end.
+// target is the file or stream that is written.
 type target struct {
 	path   string
 	old    fs.FileInfo // of the file that is there; nil: none is
@@ -85,8 +84,8 @@ type target struct {
 
 const maxLinks = 40
 
-// resolve follows the links from path on. Those of open files (/dev/stdout) name
-// no path and are streams, be what is behind them a file.
+// resolve follows the links from path on. Those of open files (/dev/stdout) have
+// no path and are streams, even if they refer to a file.
 func resolve(path string) (target, error) {
 	refuse := func(format string, args ...any) (target, error) {
 		return target{}, &fs.PathError{Op: "write", Path: path, Err: fmt.Errorf(format, args...)}
@@ -113,7 +112,7 @@ func resolve(path string) (target, error) {
 				return target{}, err
 			}
 			if !filepath.IsAbs(next) {
-				dir, err := filepath.EvalSymlinks(filepath.Dir(at)) // ".." is of where the link is, not of its name
+				dir, err := filepath.EvalSymlinks(filepath.Dir(at)) // ".." is relative to the folder of the link
 				if err != nil {
 					return target{}, err
 				}
@@ -164,7 +163,7 @@ func replace(to target, mode fs.FileMode, fill func(io.Writer) error) (err error
 	return os.Rename(f.Name(), to.path)
 }
 
-// temporary makes a new file in dir whose mode the umask has its say in.
+// temporary creates a file in dir with a mode that the umask applies to.
 func temporary(dir string, mode fs.FileMode) (*os.File, error) {
 	for range 1000 {
 		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf(".dmir-%08x", rand.Uint32())), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)

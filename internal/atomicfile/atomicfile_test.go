@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A file is replaced in full with its mode, or stays as it was; nothing else is
-// left in the folder either way.
+// A file is replaced completely with its mode, or unchanged; no other file is left in
+// the folder.
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
@@ -47,7 +47,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// What a person names is written, not replaced by a file of its name.
+// Links and streams are written to, not replaced by a file.
 func TestOtherThanFiles(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

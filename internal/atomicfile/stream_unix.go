@@ -15,7 +15,7 @@ var (
 	standard    = map[string]int{"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 )
 
-// isDescriptor reports whether path stands for an open file of a process.
+// isDescriptor reports whether path refers to an open file of a process.
 func isDescriptor(path string) bool {
 	if _, ok := standard[path]; ok {
 		return true
@@ -25,8 +25,8 @@ func isDescriptor(path string) bool {
 }
 
 // openStream opens what WriteFile does not replace. A descriptor of this process
-// is written where it stands: opened by its path, a file would be written from
-// its beginning.
+// is written at its current offset: a file opened by its path would be written from
+// the beginning.
 func openStream(path string) (*os.File, error) {
 	n, ok := standard[path]
 	if dir := filepath.Dir(path); !ok && (dir == "/dev/fd" || dir == "/proc/self/fd") {

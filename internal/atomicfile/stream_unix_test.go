@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A pipe and a device are written to, and an open file where it stands.
+// A pipe and a device are written to, and an open file at its offset.
 func TestStreams(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) error {

@@ -1,6 +1,6 @@
 // Package cli is the command line: one file per subcommand, each a thin layer
 // over the packages that do the work. Exit status: 0 all is well, 1 the given
-// text has errors or findings, 2 dmir could not do what it was asked.
+// text has errors or findings, 2 the command failed.
 package cli
 
 import (
@@ -28,7 +28,7 @@ const (
 // grammar is the command line as kong reads it.
 type grammar struct {
 	Fmt     fmtCmd     `cmd:"" help:"Format files in place ('-' is stdin)."`
-	Lint    lintCmd    `cmd:"" help:"Find waste and risk, with what each finding costs; fix it on request."`
+	Lint    lintCmd    `cmd:"" help:"Report wasted data movement and numerical risks, with their cost; fix them on request."`
 	Cost    costCmd    `cmd:"" help:"Show FLOP, bytes and time of every op and function."`
 	Diff    diffCmd    `cmd:"" help:"Compare the bytes moved, FLOP and memory of two versions; --budget makes it a gate for CI."`
 	Report  reportCmd  `cmd:"" help:"Write the movement graph, roofline, memory plan or a difference as a page."`
@@ -43,7 +43,7 @@ type grammar struct {
 	Worker  workerCmd  `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
 }
 
-// app is what every command works with.
+// app is the state that all commands share.
 type app struct {
 	ctx    context.Context
 	stdin  io.Reader
@@ -51,8 +51,8 @@ type app struct {
 	stderr io.Writer
 }
 
-// output is the standard output. It remembers that it could not be written, so
-// that no command can end well without having said what it had to say.
+// output is the standard output or error. It keeps the first write error, so that no
+// command exits with success if its output is incomplete.
 type output struct {
 	w     io.Writer
 	shown *escape.Filter // before w where that is a terminal
@@ -82,7 +82,7 @@ func (o *output) Write(b []byte) (int, error) {
 // flush ends a text that stops within a character.
 func (o *output) flush() {
 	if o.shown != nil {
-		o.shown.Flush() // what cannot be written any more is no text either
+		o.shown.Flush() // the write error is kept already
 	}
 }
 
@@ -96,24 +96,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	out, said := newOutput(stdout), newOutput(stderr)
+	out, errors := newOutput(stdout), newOutput(stderr)
 	defer local.RemoveWork()
 	defer out.flush()
-	defer said.flush()
-	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: said}
+	defer errors.flush()
+	a := &app{ctx: ctx, stdin: stdin, stdout: out, stderr: errors}
 
 	exited := -1
 	var g grammar
 	parser, err := kong.New(&g,
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
-		kong.Writers(out, said),
+		kong.Writers(out, errors),
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
 	)
 	if err != nil {
-		fmt.Fprintln(said, "dmir:", err)
+		fmt.Fprintln(errors, "dmir:", err)
 		return exitFailed
 	}
 	if len(args) == 0 {
@@ -124,7 +124,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return a.status(nil)
 	}
 	if err != nil {
-		escape.Fprintf(said, "dmir: error: %v\n  = help: dmir --help\n", err)
+		escape.Fprintf(errors, "dmir: error: %v\n  = help: dmir --help\n", err)
 		return exitFailed
 	}
 	return a.status(command.Run(a))

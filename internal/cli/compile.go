@@ -26,7 +26,7 @@ type compileCmd struct {
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Arch         []string `help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
 	Skip         []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
-	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and keep the fastest for later."`
+	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
@@ -82,7 +82,7 @@ func (c compileCmd) Run(a *app) error {
 	}
 	m, fn, err := driver.Pick(p, name)
 	if err != nil {
-		if p.HasErrors() { // the function may be there and be none for that
+		if p.HasErrors() { // its errors may be why the function is missing
 			printErrors(a.stderr, src, p.Diags)
 			return exitStatus(exitFailed)
 		}
@@ -95,7 +95,7 @@ func (c compileCmd) Run(a *app) error {
 	start := time.Now()
 	bar := newProgress(a.stderr)
 	if c.Tune {
-		if err := c.tune(a, p, m, fn, bar); err != nil {
+		if err := c.tune(a, p, m, fn, archs, bar); err != nil {
 			bar.done()
 			return compileFailed(a, p, err)
 		}
@@ -124,12 +124,12 @@ func (c compileCmd) keepInput() error {
 	return nil
 }
 
-// textEndings are what the names of files end in that hold what --emit asks for.
+// textEndings are the kinds of --emit by the endings of file names.
 var textEndings = map[string]string{".dmx": "dmx", ".cu": "cuda", ".ptx": "ptx", ".sass": "sass"}
 
-// emitFor is what is written to the output: what --emit says, else what its name
-// says. Where the two say different things, or the name is that of something
-// that is not made here, it refuses.
+// emitFor is the kind of output: the value of --emit, else by the file's name. It
+// returns an error if the two differ, or if the name is that of a kind that compile
+// does not write.
 func emitFor(emit, output string) (string, error) {
 	ending := filepath.Ext(output)
 	switch {
@@ -192,7 +192,7 @@ func (c compileCmd) build(a *app, p *program.Program, m *ir.Module, fn *ir.Func,
 		return driver.CompileFor(a.ctx, m, fn, archs, c.Emit != "cuda", o, bar.stage)
 	})
 	if err != nil {
-		return nil, nil, err // the build may go on
+		return nil, nil, err // the build may still run in its goroutine
 	}
 	return out, warnings, nil
 }
@@ -204,7 +204,7 @@ func compileFailed(a *app, p *program.Program, err error) error {
 	if errors.As(err, &invalid) {
 		return &failure{"DM616", p.Src.Path, "the compiled program is invalid: " + firstLineOf(err.Error()), "report it with the file"}
 	}
-	var edited schedule.Problems // of a plan that no pass made
+	var edited schedule.Problems // of a plan that was written by hand
 	if errors.As(err, &edited) {
 		printErrors(a.stderr, p.Src, edited)
 		return exitStatus(exitFailed)
@@ -221,8 +221,8 @@ func compileFailed(a *app, p *program.Program, err error) error {
 	return exitStatus(exitFailed)
 }
 
-// codeFailed is what failures of a tool chain are to a person; other errors stay
-// what they are.
+// codeFailed converts failures of a tool chain to diagnostics; it returns other
+// errors unchanged.
 func codeFailed(path string, err error) error {
 	f, _ := artifact.FailureOf(err)
 	switch f.Reason {
@@ -245,7 +245,7 @@ func firstLineOf(s string) string {
 	return line
 }
 
-// write writes what was asked for and reports the kernels.
+// write writes the requested output and reports the kernels.
 func (c compileCmd) write(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	main := builds[0]
 	switch c.Emit {
@@ -295,7 +295,7 @@ func (c compileCmd) writeCUDA(a *app, p *artifact.Program) error {
 	if err := target.For(p.Arch()).Export(p, &cu, &h); err != nil {
 		return err
 	}
-	if atomicfile.IsStream(c.Output) { // beside which there is nothing
+	if atomicfile.IsStream(c.Output) { // which has no header beside it
 		return write(c.Output, cu.String())
 	}
 	header := strings.TrimSuffix(c.Output, filepath.Ext(c.Output)) + ".h"

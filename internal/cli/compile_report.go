@@ -15,7 +15,7 @@ import (
 	"dmir/internal/escape"
 )
 
-// text says of each launch what it is and what it takes of the machine.
+// text prints for each launch what it is and which resources it takes.
 func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took time.Duration) error {
 	for i, b := range builds {
 		p := b.Program
@@ -89,8 +89,8 @@ func gridText(g artifact.Grid) string {
 	return strconv.Itoa(g[0])
 }
 
-// registers is what a thread of the kernel takes, the most of all architectures;
-// empty where no machine code was made.
+// registers is the registers of a thread of the kernel, the most of all
+// architectures; empty without machine code.
 func registers(code []*target.Code, kernel string) string {
 	most := 0
 	for _, r := range code {
@@ -103,7 +103,7 @@ func registers(code []*target.Code, kernel string) string {
 	return strconv.Itoa(most)
 }
 
-// static is the shared memory that the kernel itself declares.
+// static is the static shared memory of the kernel.
 func static(code []*target.Code, kernel string) int {
 	most := 0
 	for _, r := range code {
@@ -175,7 +175,7 @@ type jsonUsage struct {
 
 type jsonLaunch struct {
 	Name         string  `json:"name"`
-	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what does says
+	Kernel       string  `json:"kernel,omitempty"` // none: a fill, or what Does describes
 	Does         string  `json:"does,omitempty"`   // "copy", "loop", "branch"
 	Parts        []int   `json:"parts,omitempty"`  // of a loop or a branch: how many of the steps behind it are its condition and body, its two sides
 	Runs         *int64  `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
@@ -219,7 +219,7 @@ func repeated(name string, n int64) string {
 	return fmt.Sprintf("%s ×%d", name, n)
 }
 
-// partsText reports which of the steps behind it a decision is about, and how often.
+// partsText lists the steps that a decision controls, and how often they run.
 func partsText(d *artifact.Decision, kind artifact.StepKind) string {
 	a, b := d.Parts[0], d.Parts[1]
 	switch {
@@ -257,7 +257,7 @@ func compiledJSON(b driver.Compiled) jsonCompiled {
 			j.Parts = s.Decision.Parts[:]
 		}
 		if n != 1 {
-			j.Runs = &n // 0 is said too
+			j.Runs = &n // 0 is written too
 		}
 		out.Steps = append(out.Steps, j)
 	}

@@ -29,14 +29,14 @@ func (diffCmd) Help() string {
 		"As a gate in CI: dmir diff --budget --output-format github git:origin/main layer.dmir"
 }
 
-// tolerance is a flag with a value that may be left out: --budget, --budget 5%,
+// tolerance is a flag with an optional value: --budget, --budget 5%,
 // --budget=0.05.
 type tolerance struct {
 	asked bool
 	share float64
 }
 
-// Decode reads the value where one follows: behind "=" anything, else a percentage.
+// Decode reads the value if there is one: after "=" anything, else a percentage.
 func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
 	t.asked = true
 	next := ctx.Scan.Peek()
@@ -50,7 +50,7 @@ func (t *tolerance) Decode(ctx *kong.DecodeContext) error {
 	if percent {
 		x /= 100
 	}
-	if err != nil || !(x >= 0 && x <= 1000) { // also no number at all
+	if err != nil || !(x >= 0 && x <= 1000) { // also NaN
 		return fmt.Errorf("%q is not a share; write --budget 5%%", text)
 	}
 	t.share = x
@@ -133,9 +133,9 @@ func breach(p *program.Program, b panel.Breach) diag.Diagnostic {
 	return d
 }
 
-// diffGitHub writes what changed as annotations of GitHub Actions.
+// diffGitHub writes the changes as annotations of GitHub Actions.
 func diffGitHub(w io.Writer, d panel.Data) {
-	say := func(level, title string, at panel.Place, text string) {
+	annotate := func(level, title string, at panel.Place, text string) {
 		fmt.Fprintf(w, "::%s file=%s,line=%d,col=%d,endLine=%d,endColumn=%d,title=%s::%s\n", level, githubProperty.Replace(escape.Terminal(d.File)),
 			at.Line, at.Column, at.Line, at.EndColumn, githubProperty.Replace(title), githubText.Replace(escape.Lines(text)))
 	}
@@ -143,13 +143,13 @@ func diffGitHub(w io.Writer, d panel.Data) {
 		if f.Status != panel.StatusChanged {
 			continue
 		}
-		say("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", escape.Terminal(f.Name), f.Moved, f.Time, f.Peak))
+		annotate("notice", "dmir diff", f.Place, fmt.Sprintf("@%s\nmoved %s\ntime %s\npeak %s", escape.Terminal(f.Name), f.Moved, f.Time, f.Peak))
 	}
 	for _, b := range d.Diff.Breaches {
 		title := "DM501 budget-exceeded"
 		if b.Grown {
 			title = "DM502 " + diag.Find("DM502").Name
 		}
-		say("error", title, b.Place, b.Message)
+		annotate("error", title, b.Place, b.Message)
 	}
 }

@@ -56,7 +56,7 @@ func (c doctorCmd) Run(a *app) error {
 }
 
 // probe writes a line about a tool. One that does not answer within ten seconds, such as
-// a driver whose card hangs, is reported and left alone.
+// a driver with a hanging GPU, is reported as such.
 func probe(ctx context.Context, t device.Tool, w io.Writer) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

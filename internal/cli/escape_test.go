@@ -48,7 +48,7 @@ func dmir(t *testing.T, stdin string, args ...string) (stdout, stderr string, st
 	return out.String(), errs.String(), status
 }
 
-// shown requires of text for people that it holds no order to a terminal.
+// shown requires that output has no control sequences for a terminal.
 func shown(t *testing.T, what, text string) {
 	t.Helper()
 	for _, r := range text {
@@ -64,7 +64,7 @@ var (
 	codeSpan = regexp.MustCompile("`[^`\n]+`|``[^\n]+?``")
 )
 
-// code requires of C++ that names stand in comments and literals alone.
+// code requires that names in C++ are only in comments and literals.
 func code(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.Lines(escapetest.Code(text)) {
@@ -76,7 +76,7 @@ func code(t *testing.T, what, text string) {
 	shown(t, what, text)
 }
 
-// mlir requires of a program that it is one, with the functions of the hostile one.
+// mlir requires that text is a valid program with the functions of the hostile one.
 func mlir(t *testing.T, what, text, name string) {
 	t.Helper()
 	for section := range strings.SplitSeq(text, "// -----\n") {
@@ -98,10 +98,10 @@ func mlir(t *testing.T, what, text, name string) {
 	shown(t, what, text)
 }
 
-// annotation is a line that GitHub takes for a command.
+// annotation is a line that GitHub reads as a command.
 var annotation = regexp.MustCompile(`^::(error|warning|notice) file=[^,:]*,line=\d+,col=\d+,endLine=\d+,endColumn=\d+,title=[^,:]*::.*$`)
 
-// TestHostileNames writes each hostile name through all that dmir writes.
+// TestHostileNames writes each hostile name in every kind of output.
 func TestHostileNames(t *testing.T) {
 	t.Setenv("DMIR_CACHE", t.TempDir())
 	dir := t.TempDir()
@@ -207,7 +207,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%q: the compiled file: %v", name, err)
 		}
 
-		// What is refused is said in the words of the command line.
+		// Errors use the names of the command line.
 		for _, args := range [][]string{
 			{"cost", filepath.Join(dir, "none", name)},
 			{"cost", "--target=" + name, plain},
@@ -288,9 +288,8 @@ func TestHostileArtifacts(t *testing.T) {
 	}
 }
 
-// TestHostileOnEmulator has the host's compiler take the text of a function that
-// has every hostile name in one, and values that are called as macros and words
-// of C++ are.
+// TestHostileOnEmulator compiles, for the host, a function with every hostile name,
+// and with values named like macros and keywords of C++.
 func TestHostileOnEmulator(t *testing.T) {
 	need.OK(t, emulator.Check())
 	t.Setenv("DMIR_CACHE", t.TempDir())

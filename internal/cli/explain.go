@@ -41,7 +41,7 @@ func (c explainCmd) Run(a *app) error {
 
 func list(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "CODE\tNAME\tFIX\tWHAT IT SAYS")
+	fmt.Fprintln(tw, "CODE\tNAME\tFIX\tMEANING")
 	for _, a := range diag.Codes() {
 		fix := "-"
 		if r := lint.Lookup(a.Code); r != nil && r.Fix != lint.NoFix {
@@ -59,7 +59,7 @@ func list(w io.Writer) error {
 	return tw.Flush()
 }
 
-// likely is what was probably meant by a word that explain does not know.
+// likely is a suggestion for an unknown word.
 func likely(word string) string {
 	var known []string
 	for _, a := range diag.Codes() {

@@ -13,8 +13,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// failure is why dmir could not do what it was asked, when that has no place in
-// a program text: a file, a flag, a device. It prints as a diagnostic does.
+// failure is an error without a place in a program's text: about a file, a flag or a
+// device. It is printed like a diagnostic.
 type failure struct {
 	code  string
 	where string // path or flag

@@ -53,8 +53,8 @@ func (a *app) read(path string) (*source.File, error) {
 	return source.New(name, string(text)), nil
 }
 
-// otherKind says of a file what it is where it is known to be no program, by
-// its first bytes or, of texts of other languages, its name; and what to do
+// otherKind recognizes files that are not programs, by their first bytes or, for
+// texts in other languages, by their names. It returns what the file is and what to do
 // with it.
 func otherKind(name string, text []byte) (kind, help string) {
 	has := func(prefix string) bool { return bytes.HasPrefix(text, []byte(prefix)) }
@@ -88,15 +88,14 @@ func isCompiled(path string) bool {
 	return err == nil && string(head) == artifact.Magic
 }
 
-// readAll reads to the end of in. What a terminal or a pipe is read for cannot
-// be called off, so that read is left behind when ctx ends.
+// readAll reads to the end of in. A read of a terminal or a pipe cannot be cancelled,
+// so it is abandoned when ctx ends.
 func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
 	return await(ctx, func() ([]byte, error) { return io.ReadAll(in) })
 }
 
-// await is what f computes, or the error of ctx as soon as that ends. f, which
-// has no effect but its results, is left behind then: the process is about to
-// end.
+// await returns the results of f, or the error of ctx as soon as that ends. Then f,
+// which must have no side effects, is abandoned: the process is about to end.
 func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		val T
@@ -153,7 +152,7 @@ func expand(paths []string) ([]string, error) {
 	return files, nil
 }
 
-// write replaces the file at path by text, in one step and with its mode.
+// write replaces the file at path by text, atomically and with its mode.
 func write(path, text string) error {
 	err := atomicfile.WriteFile(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -165,8 +164,8 @@ func write(path, text string) error {
 	return nil
 }
 
-// isStdout reports whether writing to path prints on the standard output, where
-// then nothing else is printed.
+// isStdout reports whether path is the standard output, to which nothing else is
+// printed then.
 func (a *app) isStdout(path string) bool {
 	f, ok := a.stdout.w.(*os.File)
 	if !ok || !atomicfile.IsStream(path) {
@@ -177,7 +176,7 @@ func (a *app) isStdout(path string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// styleOf draws with colours on a terminal that wants them.
+// styleOf uses colours on a terminal that supports them.
 func styleOf(w io.Writer) diag.Style {
 	if o, ok := w.(*output); ok {
 		w = o.w
@@ -193,8 +192,8 @@ func hasErrors(ds []diag.Diagnostic) bool {
 	return slices.ContainsFunc(ds, func(d diag.Diagnostic) bool { return d.Severity == diag.Error })
 }
 
-// distinct says once what is wrong with a type that the text spells in many
-// places; an editor underlines each of them.
+// distinct keeps one diagnostic about a type that is wrong in many places; an
+// editor underlines each of them.
 func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 	type typeError struct{ code, message, text string }
 	var out []diag.Diagnostic
@@ -202,7 +201,7 @@ func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 	for _, d := range ds {
 		isType := slices.ContainsFunc(types.Codes, func(c diag.Code) bool { return c.Code == d.Code })
 		key := typeError{d.Code, d.Message, src.Slice(d.Span)}
-		if i, said := first[key]; said && isType {
+		if i, seen := first[key]; seen && isType {
 			more[i]++
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 type fmtCmd struct {
 	Files   []string `arg:"" help:"Files or folders; '-' formats stdin to stdout."`
 	Check   bool     `help:"Change nothing; name the files that are not formatted and exit 1." xor:"check"`
-	Diff    bool     `help:"Change nothing; print what would change, and exit 1 where something would." xor:"diff"`
+	Diff    bool     `help:"Change nothing; print what would change, and exit 1 if anything would." xor:"diff"`
 	Generic bool     `help:"Print MLIR's generic form, which mlir-opt reads, to stdout; the file stays as it is." xor:"check,diff"`
 }
 
@@ -45,8 +45,8 @@ func (c fmtCmd) Run(a *app) error {
 		switch {
 		case err != nil:
 			failed = true
-			var said exitStatus
-			if !errors.As(err, &said) {
+			var status exitStatus
+			if !errors.As(err, &status) {
 				a.status(err)
 			}
 		case changed:
@@ -62,7 +62,7 @@ func (c fmtCmd) Run(a *app) error {
 	return nil
 }
 
-// file formats one file; changed reports whether its layout was another.
+// file formats one file; changed reports whether its layout differed.
 func (c fmtCmd) file(a *app, path string) (changed bool, err error) {
 	src, err := a.read(path)
 	if err != nil {

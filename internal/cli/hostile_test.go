@@ -23,8 +23,8 @@ var hostileCommands = []string{
 	"run --device reference FILE", "run --device emulator FILE",
 }
 
-// Programs with types, names and nesting that nothing here was made for get an
-// answer from every command: what was asked for, or diagnostics.
+// For programs with extreme types, names and nesting every command returns its result
+// or diagnostics.
 func TestHostilePrograms(t *testing.T) {
 	files, err := filepath.Glob("testdata/hostile/*.dmir")
 	if err != nil || len(files) == 0 {
@@ -36,7 +36,7 @@ func TestHostilePrograms(t *testing.T) {
 			for _, command := range hostileCommands {
 				runs := strings.HasPrefix(command, "run ")
 				if strings.Contains(command, "emulator") && emulator.Check() != nil || runs && strings.HasPrefix(filepath.Base(file), "long_") {
-					continue // the compiler is not here; the program is right and does not end
+					continue // without a compiler; the program is valid and does not end
 				}
 				out := filepath.Join(t.TempDir(), "out")
 				var args []string
@@ -45,14 +45,14 @@ func TestHostilePrograms(t *testing.T) {
 				}
 				var stdout, stderr bytes.Buffer
 				status := cli.Main(args, strings.NewReader(""), &stdout, &stderr) // a panic ends the test
-				said := stderr.String()
+				text := stderr.String()
 				switch {
 				case status < 0 || status > 2:
 					t.Errorf("%s: exit status %d", command, status)
-				case status == 2 && !strings.Contains(said, "error[DM"):
-					t.Errorf("%s: it fails without a diagnostic that has a code: %s", command, said)
-				case strings.Contains(said, "DM820") || strings.Contains(said, "DM616") || strings.Contains(said, "DM860"):
-					t.Errorf("%s: the fault is dmir's own: %s", command, said)
+				case status == 2 && !strings.Contains(text, "error[DM"):
+					t.Errorf("%s: it fails without a diagnostic that has a code: %s", command, text)
+				case strings.Contains(text, "DM820") || strings.Contains(text, "DM616") || strings.Contains(text, "DM860"):
+					t.Errorf("%s: the fault is dmir's own: %s", command, text)
 				}
 				if _, err := os.Stat(out); err == nil && status == 2 {
 					t.Errorf("%s: it fails and leaves %s", command, out)

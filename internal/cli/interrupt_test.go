@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// An interrupt ends a command in the midst of work that knows of no context.
+// An interrupt ends a command during work without a context.
 func TestInterruptedWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
@@ -28,7 +28,7 @@ func TestInterruptedWork(t *testing.T) {
 	}
 }
 
-// All that takes long goes through await: no command loads a program itself.
+// Long work goes through await: no command loads a program itself.
 func TestAnalysisIsAwaited(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -56,8 +56,8 @@ func (c lintCmd) Run(a *app) error {
 		fs, diff, err := c.file(a, path, unbound)
 		if err != nil {
 			failed = true
-			var said exitStatus
-			if !errors.As(err, &said) {
+			var status exitStatus
+			if !errors.As(err, &status) {
 				a.status(err)
 			}
 			continue
@@ -84,8 +84,8 @@ func (c lintCmd) Run(a *app) error {
 	return nil
 }
 
-// share is how many of the files have none of a symbol that --bind gives a size;
-// it may be meant for some of them.
+// share is how many of the files lack a symbol that --bind gives a size; the flag may
+// be meant for the others.
 type share struct{ n, of int }
 
 func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, changed bool, err error) {
@@ -97,7 +97,7 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 		Select: slices.Concat(opts.Config.Lint.Select, c.Select),
 		Ignore: slices.Concat(opts.Config.Lint.Ignore, c.Ignore),
 	}
-	if len(c.Select) > 0 { // asked for by name: the file's own choice does not count
+	if len(c.Select) > 0 { // --select overrides the file's own choice
 		rules = lint.Options{Select: c.Select, Ignore: c.Ignore}
 	}
 	load := func(src *source.File) *program.Program { return program.Load(src, opts) }
@@ -113,7 +113,7 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 	if c.Fix || c.Diff {
 		fixed, err := await(a.ctx, func() (*lint.Fixed, error) {
 			fixed := lint.FixAll(a.ctx, p, rules, c.UnsafeFixes, load)
-			return fixed, a.ctx.Err() // some fixes are no fixing
+			return fixed, a.ctx.Err() // an incomplete fix is an error
 		})
 		if err != nil {
 			return nil, false, err

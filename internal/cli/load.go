@@ -21,7 +21,7 @@ type targeting struct {
 	Bind   []string `help:"Give a dimension symbol its size." placeholder:"n=512" sep:","`
 }
 
-// options reads the configuration that holds for path and lays the flags over it.
+// options reads the configuration that applies to path; flags override it.
 func (t targeting) options(a *app, path string) (program.Options, error) {
 	cfg, file, diags := lint.Config(path)
 	if hasErrors(diags) {
@@ -74,8 +74,8 @@ func (t targeting) load(a *app, path string) (*program.Program, error) {
 	return p, nil
 }
 
-// bound reports sizes that the command line binds to symbols that none of the
-// programs has. Programs with errors may have more than can be read.
+// bound returns an error for sizes that the command line binds to symbols that no
+// program has. Programs with errors may have more symbols than can be read.
 func (t targeting) bound(programs ...*program.Program) error {
 	var have []string
 	for _, p := range programs {

@@ -17,8 +17,8 @@ type lspCmd struct {
 // when that came without shutdown.
 func (lspCmd) Run(a *app) error {
 	if os.Getenv("GOGC") == "" {
-		// A document lives long and an edit leaves little behind: half of the
-		// usual head room costs nothing that can be measured.
+		// Documents are long-lived and edits leave little garbage: half of the usual
+		// heap growth has no measurable cost.
 		debug.SetGCPercent(50)
 	}
 	err := server.Serve(a.ctx, a.stdin, a.stdout, server.Options{Version: version})

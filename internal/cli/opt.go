@@ -28,7 +28,7 @@ type optCmd struct {
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
-	Timings       bool     `help:"Say on stderr how long each pass took."`
+	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
 	File          string   `arg:"" help:"The program; '-' is stdin."`
 }
@@ -43,7 +43,7 @@ func (optCmd) Help() string {
 	return b.String()
 }
 
-// stages are the last passes of what --emit can ask for.
+// stages are the last passes of the values of --emit.
 var stages = map[string]string{"graph": "layout", "mlir": "layout", "kernels": "fuse", "schedule": "plan"}
 
 // Run prints the program after the passes.
@@ -97,7 +97,7 @@ func (c optCmd) Run(a *app) error {
 	return err
 }
 
-// passes are the names of the ones asked for.
+// passes are the names of the requested passes.
 func (c optCmd) passes() ([]string, error) {
 	var names []string
 	switch {
@@ -124,7 +124,7 @@ func (c optCmd) passes() ([]string, error) {
 	return names, nil
 }
 
-// passNamed is the name of a pass as a person wrote it for a flag.
+// passNamed is the pass that the value of a flag names.
 func passNamed(flag, name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if slices.Contains(pipeline.Names(), name) {
@@ -143,7 +143,7 @@ type task struct {
 	funcs  []string
 }
 
-// choose finds the functions asked for and refuses those with errors.
+// choose finds the requested functions; errors in them are an error.
 func (c optCmd) choose(a *app, p *program.Program) ([]task, error) {
 	name := c.Func
 	if c.Grad != "" {
@@ -188,7 +188,7 @@ type optimizer struct {
 	times    []timing
 }
 
-// timing is what one pass took for one function.
+// timing is the time of one pass for one function.
 type timing struct {
 	fn string
 	pass.Stage
@@ -196,7 +196,7 @@ type timing struct {
 
 // module runs the passes over the functions of one module and keeps its text.
 func (r *optimizer) module(t task) error {
-	m := t.module.Clone() // what the passes change must not be what diagnostics point into
+	m := t.module.Clone() // diagnostics refer to the original, which passes must not change
 	keep := map[*ir.Func]bool{}
 	for _, name := range t.funcs {
 		u := &pass.Unit{
@@ -254,7 +254,7 @@ func (r *optimizer) print(head string, m *ir.Module) error {
 	return nil
 }
 
-// failed reports why a function could not be taken through the passes.
+// failed reports why a pass failed for a function.
 func (r *optimizer) failed(err error) error {
 	var e *pass.Error
 	if !errors.As(err, &e) {

@@ -11,8 +11,8 @@ import (
 	"dmir/internal/atomicfile"
 )
 
-// prepare makes the folder of the outputs and finds out, before a run that may
-// take long, whether it can be written. discard removes it again if it is new.
+// prepare creates the folder of the outputs and checks, before a run that may take
+// long, that it can be written to. discard removes it again if it is new.
 func (c runCmd) prepare() (discard func(), err error) {
 	discard = func() {}
 	if c.Output == "" {
@@ -27,7 +27,7 @@ func (c runCmd) prepare() (discard func(), err error) {
 	}
 	discard = func() {
 		for _, dir := range made {
-			os.Remove(dir) // fails where something is in it, as it should
+			os.Remove(dir) // fails if the folder is not empty, as intended
 		}
 	}
 	if err := os.MkdirAll(c.Output, 0o755); err != nil {
@@ -42,8 +42,8 @@ func (c runCmd) prepare() (discard func(), err error) {
 	return discard, os.Remove(probe)
 }
 
-// save writes the outputs: beside the folder's files first, and only when all
-// are whole in their place, so that an older run's results are not half lost.
+// save writes the outputs to temporary files and renames them when all are complete,
+// so that an error does not replace a part of an older run's results.
 func (c runCmd) save(res *driver.Result) error {
 	if c.Output == "" {
 		return nil

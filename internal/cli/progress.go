@@ -14,8 +14,8 @@ import (
 	"dmir/internal/escape"
 )
 
-// progress is a bar on a terminal and nothing anywhere else. Work that goes on
-// after done has no effect on it.
+// progress is a progress bar on a terminal, and no output elsewhere. Calls after done
+// have no effect.
 type progress struct {
 	mu   sync.Mutex
 	over bool
@@ -41,7 +41,7 @@ func (p *progress) step(done, total int, op *ir.Op) {
 	p.stage(what, done, total)
 }
 
-// stage shows what is being done; "" leaves what is shown.
+// stage shows the current work; "" keeps what is shown.
 func (p *progress) stage(what string, done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ const (
 	widest = 240
 )
 
-// width is how many columns a table may take: those that COLUMNS says, else
+// width is how many columns a table may take: those in COLUMNS, else
 // those of the terminal.
 func (a *app) width() int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))

@@ -12,8 +12,8 @@ import (
 	"dmir/internal/cli"
 )
 
-// TestReadme runs each command that README.md shows with its output, and holds
-// the output to it; a line "…" stands for lines that are left out.
+// TestReadme runs each command in README.md and compares its output with the one
+// there; a line "…" replaces omitted lines.
 func TestReadme(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("COLUMNS", "")
@@ -38,8 +38,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// leftOut is the first run of lines of want, between lines "…", that does not
-// come in got behind those before it; "" where all do.
+// leftOut is the first run of lines of want, between lines "…", that is not in got
+// after those before it; "" if all are.
 func leftOut(want, got string) string {
 	lines := strings.Split(got, "\n")
 	for i, run := range strings.Split(want, "\n…") {
@@ -62,7 +62,7 @@ func leftOut(want, got string) string {
 	return ""
 }
 
-// What README.md says of the fixes of the encoder layer.
+// The statements in README.md about the fixes of the encoder layer are true.
 func TestReadmeFixes(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -78,11 +78,11 @@ func TestReadmeFixes(t *testing.T) {
 	is, _, takes := figures(t, fixed.String())
 	want := fmt.Sprintf("take the layer from %s moved to %s and from %s to %s predicted", was, is, took, takes)
 	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("README.md does not say that the fixes %s", want)
+		t.Errorf("README.md does not state that the fixes %s", want)
 	}
 }
 
-// What README.md says of the plans of the examples.
+// The table in README.md of the plans of the examples is true.
 func TestReadmePlans(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -105,15 +105,15 @@ func TestReadmePlans(t *testing.T) {
 			}
 			return out.String()
 		}
-		moved, minimum, time := figures(t, behind("--passes", "inline,bind,gradient")) // all ops that were written or asked for
+		moved, minimum, time := figures(t, behind("--passes", "inline,bind,gradient")) // all ops, including those of gradients
 		moves, _, takes := figures(t, behind("--emit", "schedule"))
 		unit := r[6]
 		if unit == "" { // both times have that of the second
 			_, unit, _ = strings.Cut(r[7], " ")
 			unit = " " + unit
 		}
-		if said, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); said != is {
-			t.Errorf("README.md says of %s: %s; it is: %s", r[1], said, is)
+		if written, is := strings.Join([]string{r[2], r[3], r[4], r[5] + unit, r[7]}, ", "), strings.Join([]string{moved, moves, minimum, time, takes}, ", "); written != is {
+			t.Errorf("README.md has for %s: %s; it is: %s", r[1], written, is)
 		}
 	}
 }

@@ -143,7 +143,7 @@ func reportGitHub(w io.Writer, f finding) {
 // address is a path as a URI reference, which SARIF asks for.
 func address(path string) string {
 	u := url.URL{Path: filepath.ToSlash(path)}
-	if filepath.VolumeName(path) != "" { // "C:" is no scheme
+	if filepath.VolumeName(path) != "" { // "C:" is not a scheme
 		u.Scheme, u.Path = "file", "/"+u.Path
 	}
 	return u.String()

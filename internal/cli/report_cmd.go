@@ -31,7 +31,7 @@ func (reportCmd) Help() string {
 
 const allKinds = "all"
 
-// Run makes the data of all pages first, and writes only then.
+// Run computes the data of all pages before it writes any.
 func (c reportCmd) Run(a *app) error {
 	if c.OutputFormat == "" {
 		c.OutputFormat = "html"
@@ -84,7 +84,7 @@ func (c reportCmd) Run(a *app) error {
 	return c.pages(a, panels)
 }
 
-// sensible refuses flags that do not go together.
+// sensible returns an error for flags that cannot be combined.
 func (c reportCmd) sensible() error {
 	switch {
 	case c.Kind == panel.KindDiff && c.Against == "":
@@ -179,7 +179,7 @@ func (c reportCmd) name(kind, extension string) string {
 	return escape.FileName(base) + "." + kind + "." + extension
 }
 
-// write writes one page, and reports where it is.
+// write writes one page and prints its path.
 func (c reportCmd) write(a *app, path string, fill func(io.Writer) error) error {
 	if err := atomicfile.WriteFile(path, 0o644, fill); err != nil {
 		return cannotWrite(path, err)

@@ -14,7 +14,7 @@ import (
 
 // version reads an older version of the program new, which was read from path,
 // under the same configuration: a file, "git:REV" for path as it was in a
-// revision, or "git:REV:PATH" for another file. name is what to call it.
+// revision, or "git:REV:PATH" for another file. name is its display name.
 func (t targeting) version(a *app, old, path string, new *program.Program) (p *program.Program, name string, err error) {
 	src, err := a.readVersion(old, path)
 	if err != nil {
@@ -31,8 +31,8 @@ func (t targeting) version(a *app, old, path string, new *program.Program) (p *p
 	return p, src.Path, nil
 }
 
-// sensibleVersions refuses an older version that cannot be one, before
-// anything is read.
+// sensibleVersions returns an error for an older version that cannot be one, before
+// any file is read.
 func sensibleVersions(old, path string) error {
 	rev, file, isGit := revision(old, path)
 	switch {
@@ -48,8 +48,7 @@ func sensibleVersions(old, path string) error {
 	return nil
 }
 
-// revision takes "git:REV" and "git:REV:PATH" apart; file is path where none is
-// named.
+// revision splits "git:REV" and "git:REV:PATH"; file is path if none is named.
 func revision(old, path string) (rev, file string, ok bool) {
 	rev, ok = strings.CutPrefix(old, "git:")
 	if !ok {
@@ -64,14 +63,14 @@ func (a *app) readVersion(old, path string) (*source.File, error) {
 	if !ok {
 		return a.read(old)
 	}
-	var out, said bytes.Buffer
+	var out, messages bytes.Buffer
 	git := exec.CommandContext(a.ctx, "git", "-C", filepath.Dir(file), "cat-file", "blob", rev+":./"+filepath.ToSlash(filepath.Base(file)))
-	git.Stdout, git.Stderr = &out, &said
+	git.Stdout, git.Stderr = &out, &messages
 	if err := git.Run(); err != nil {
 		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		text, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		text, _, _ := strings.Cut(strings.TrimSpace(messages.String()), "\n")
 		if errors.Is(err, exec.ErrNotFound) {
 			text = "git is not installed"
 		}

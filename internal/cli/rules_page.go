@@ -10,7 +10,7 @@ import (
 
 //go:generate go test -run TestRulesPage -update .
 
-// rulesPage is docs/RULES.md: what dmir explain says of every code, as one page.
+// rulesPage is docs/RULES.md: the texts of dmir explain for every code, as one page.
 func rulesPage() string {
 	var b strings.Builder
 	b.WriteString("# Rules and diagnostics\n\nEvery diagnostic of dmir, by code; `dmir explain CODE` prints the same. " +
@@ -30,7 +30,7 @@ func rulesPage() string {
 
 func anchor(code string) string { return strings.ToLower(code) }
 
-// deeper is a page as a section of another: its headings one level down.
+// deeper is a page with its headings one level down, as a section of another.
 func deeper(page string) string {
 	var b strings.Builder
 	code := false

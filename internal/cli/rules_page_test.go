@@ -13,7 +13,7 @@ import (
 	"dmir/syntax/format"
 )
 
-// docs/RULES.md is what dmir explain says.
+// docs/RULES.md has the texts of dmir explain.
 func TestRulesPage(t *testing.T) {
 	const path = "../../docs/RULES.md"
 	page := cli.RulesPage()
@@ -37,8 +37,7 @@ func TestRulesPage(t *testing.T) {
 	}
 }
 
-// TestCodesAreRegistered holds that dmir explain knows every code that the
-// source names.
+// TestCodesAreRegistered verifies that every code in the source is registered.
 func TestCodesAreRegistered(t *testing.T) {
 	root := filepath.Join("..", "..")
 	code := regexp.MustCompile(`"(DM[0-9]{3})"`)

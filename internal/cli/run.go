@@ -42,7 +42,7 @@ func (runCmd) Help() string {
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
 }
 
-// Run runs one function and prints what each line moved and took.
+// Run runs one function and prints the bytes and the time of each line.
 func (c runCmd) Run(a *app) error {
 	if strings.HasSuffix(c.File, ".dmx") || isCompiled(c.File) {
 		return c.artifact(a)
@@ -66,7 +66,7 @@ func (c runCmd) Run(a *app) error {
 	}
 	m, fn, err := driver.Pick(p, c.Func)
 	if err != nil {
-		if p.HasErrors() { // the function may be there and be none for that
+		if p.HasErrors() { // its errors may be why the function is missing
 			printErrors(a.stderr, src, p.Diags)
 			return exitStatus(exitFailed)
 		}
@@ -105,8 +105,8 @@ func (c runCmd) Run(a *app) error {
 	return c.text(a, p, fn, f, res)
 }
 
-// failed reports why a program did not run to its end. A failed check has run:
-// the program is wrong, not the run.
+// failed reports why a program did not run to its end. A failed check is an
+// error of the program, not of the run.
 func (c runCmd) failed(a *app, p *program.Program, err error) error {
 	d, ok := driver.Diagnostic(err, p.Src)
 	if !ok {
@@ -225,7 +225,7 @@ func (c runCmd) listOutputs(a *app, res *driver.Result) error {
 	}
 	for _, o := range res.Outputs {
 		if err := a.ctx.Err(); err != nil {
-			return err // summing up may take long as well
+			return err // a summary may take long as well
 		}
 		to := ""
 		if c.Output != "" {

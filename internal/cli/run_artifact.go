@@ -133,7 +133,7 @@ func defaultInput(p *artifact.Program, i int, elem types.Elem, shape []int, seed
 	return t
 }
 
-// bufferType is a buffer's type as the host has it.
+// bufferType is a buffer's type in host memory.
 func bufferType(b *artifact.Buffer) (elem types.Elem, shape []int, err error) {
 	elem, ok := types.ElemByName(b.Elem)
 	for _, d := range b.Shape {
@@ -158,7 +158,7 @@ func tensorText(b *artifact.Buffer) string {
 func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
 	used := map[string]bool{}
 	for i := range res.Outputs {
-		name := escape.FileName(res.Outputs[i].Name) // a file must not say where results go
+		name := escape.FileName(res.Outputs[i].Name) // a file must not choose where results go
 		if used[name] || name == "" {
 			name = fmt.Sprintf("result%d", i)
 		}

@@ -40,8 +40,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// tools gives a script the CUDA compiler and the disassembler of this machine,
-// whose home it does not know, and a cache of its own.
+// tools sets the environment of a script: the CUDA compiler and the disassembler of
+// this machine, since HOME is different, and a separate cache.
 func tools(env *testscript.Env) error {
 	if c, err := nvrtc.Find(); err == nil {
 		env.Setenv("DMIR_NVRTC", c.Path)
@@ -53,8 +53,8 @@ func tools(env *testscript.Env) error {
 	return nil
 }
 
-// condition knows [nvrtc], [nvdisasm], [emulator] and [gpu]: whether they are
-// here. All but the last must be where CI=true.
+// condition evaluates [nvrtc], [nvdisasm], [emulator] and [gpu]: whether they are
+// available. With CI=true all but the last must be.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -108,14 +108,14 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: refuses TEXT COMMAND ARGS...")
 	}
 	exits(ts, false, append([]string{"2"}, args[1:]...))
-	said := ts.ReadFile("stderr")
-	if n := strings.Count(said, "error"); n != 1 || !strings.Contains(said, args[0]) || ts.ReadFile("stdout") != "" {
+	stderr := ts.ReadFile("stderr")
+	if n := strings.Count(stderr, "error"); n != 1 || !strings.Contains(stderr, args[0]) || ts.ReadFile("stdout") != "" {
 		ts.Fatalf("want one error with %q in it and nothing else", args[0])
 	}
 }
 
 // bytes FILE COUNT TEXT makes a file of COUNT bytes by repeating TEXT, in
-// which \n and \0 stand for themselves.
+// which \n and \0 are escapes.
 func writeBytes(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -140,8 +140,8 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), out, 0o644))
 }
 
-// only DIR NAMES... requires that DIR holds exactly the files named: nothing
-// half written, no temporary file left.
+// only DIR NAMES... requires that DIR holds exactly the files named, and no
+// temporary files.
 func only(ts *testscript.TestScript, neg bool, args []string) {
 	entries, err := os.ReadDir(ts.MkAbs(args[0]))
 	if err != nil && len(args) > 1 {

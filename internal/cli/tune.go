@@ -8,16 +8,19 @@ import (
 	"dmir/analysis/units"
 	"dmir/compile/driver"
 	"dmir/dialect/ir"
-	"dmir/gpu/device"
 	"dmir/internal/escape"
 )
 
-// tune measures the tiles of the function's contractions on this machine's GPU,
-// for this build and those after it.
-func (c compileCmd) tune(a *app, p *program.Program, m *ir.Module, fn *ir.Func, bar *progress) error {
-	d, _, err := device.Find("cuda")
+// tune measures the tiles of the function's contractions on this machine's device
+// of the target that makes code for archs. This build and later ones use them.
+func (c compileCmd) tune(a *app, p *program.Program, m *ir.Module, fn *ir.Func, archs []string, bar *progress) error {
+	arch := ""
+	if len(archs) > 0 {
+		arch = archs[0]
+	}
+	d, err := driver.TuneDevice(arch)
 	if err != nil {
-		return &failure{"DM608", "--tune", err.Error(), "measure on a machine with an NVIDIA GPU; without it the model chooses tiles"}
+		return &failure{"DM608", "--tune", err.Error(), "run it on a machine that has the device; without --tune a model chooses the tiles"}
 	}
 	tuned, err := driver.Tune(a.ctx, d, driver.Job{Program: p, Module: m, Fn: fn}, "", func(done, total int) { bar.stage("measuring tiles", done, total) })
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const version = "0.1.0"
 
 type versionCmd struct {
-	Notices bool `help:"Print the licences of what is linked into the binary and made by others."`
+	Notices bool `help:"Print the licences of third-party software in the binary."`
 }
 
 // Run prints the version, the commit where the build knows it, and the platform.

@@ -1,7 +1,7 @@
 // Package counted compares, step by step, the bytes that the cost model predicts
-// with those that the emulator counts, over every program of the suite. Where
-// they differ the step must record why (artifact.Step.Differs): the terms that are
-// known are listed here, with what each of them allows.
+// with those that the emulator counts, over every program of the suite. If
+// they differ the step must record why (artifact.Step.Differs): the known terms are
+// listed here, with the difference that each allows.
 package counted
 
 import (
@@ -27,13 +27,13 @@ type Row struct {
 	PredictedWritten int64  `json:"predicted_written_bytes"`
 	CountedRead      int64  `json:"counted_read_bytes"`
 	CountedWritten   int64  `json:"counted_written_bytes"`
-	Term             string `json:"term,omitempty"` // why the counted bytes are others
+	Term             string `json:"term,omitempty"` // why the counted bytes differ
 }
 
-// Predicted is all bytes that the cost model has the step move.
+// Predicted is all bytes that the cost model predicts for the step.
 func (r *Row) Predicted() int64 { return r.PredictedRead + r.PredictedWritten }
 
-// Counted is all bytes that the emulator has seen.
+// Counted is all bytes that the emulator counted.
 func (r *Row) Counted() int64 { return r.CountedRead + r.CountedWritten }
 
 // Equal reports whether both are the same, reads and writes each.
@@ -41,9 +41,9 @@ func (r *Row) Equal() bool {
 	return r.PredictedRead == r.CountedRead && r.PredictedWritten == r.CountedWritten
 }
 
-// Term is a reason for which counted bytes are others than predicted ones.
+// Term is a reason for counted bytes to differ from predicted ones.
 type Term struct {
-	Text string // as a step says it
+	Text string // as a step states it
 	// AtMost is set if the prediction is a bound: what is moved depends on the
 	// data, and is never more.
 	AtMost bool
@@ -57,7 +57,7 @@ func (r *Row) Problem() string {
 		r.PredictedRead, r.PredictedWritten, r.CountedRead, r.CountedWritten, r.Runs)
 	switch t := Find(r.Term); {
 	case r.Term == "" && !r.Equal():
-		return where + ", and no term says why"
+		return where + ", and no term explains it"
 	case r.Term != "" && t == nil:
 		return fmt.Sprintf("%s: %q is no known term", where, r.Term)
 	case t != nil && t.AtMost && (r.CountedRead > r.PredictedRead || r.CountedWritten > r.PredictedWritten):
@@ -80,7 +80,7 @@ func Find(text string) *Term {
 func Load(p Program) (*program.Program, error) {
 	target, _ := machine.Lookup(machine.Default)
 	bind := map[string]int64{}
-	for range 2 { // first to learn which symbols there are
+	for range 2 { // the first time to find the symbols
 		loaded := program.Load(source.New(p.Name+".dmir", p.Text), program.Options{Target: target, Bind: bind})
 		for _, d := range loaded.Diags {
 			if d.Severity == diag.Error {

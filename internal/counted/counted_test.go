@@ -11,8 +11,8 @@ import (
 // random is how many random programs a test compares; bench/counted takes more.
 const random = 8
 
-// What the cost model predicts for each step of each program of the suite is
-// what the emulator counts, or the step records why not.
+// For each step of each program of the suite the emulator counts the predicted bytes,
+// or the step records why not.
 func TestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")
@@ -38,7 +38,7 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// A row is held to its term: none, one that is known, one that bounds it.
+// Rows without a term, with a known one, and with one that is a bound.
 func TestProblem(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -46,9 +46,9 @@ func TestProblem(t *testing.T) {
 		want string
 	}{
 		{"equal", Row{PredictedRead: 8, CountedRead: 8, PredictedWritten: 4, CountedWritten: 4}, ""},
-		{"more is read", Row{PredictedRead: 8, CountedRead: 9}, "no term says why"},
-		{"less is written, more read", Row{PredictedRead: 8, CountedRead: 12, PredictedWritten: 4}, "no term says why"},
-		{"a scratch buffer that nothing predicts", Row{CountedWritten: 4}, "no term says why"},
+		{"more is read", Row{PredictedRead: 8, CountedRead: 9}, "no term explains it"},
+		{"less is written, more read", Row{PredictedRead: 8, CountedRead: 12, PredictedWritten: 4}, "no term explains it"},
+		{"a scratch buffer that nothing predicts", Row{CountedWritten: 4}, "no term explains it"},
 		{"an unknown term", Row{Term: "it is what it is"}, "no known term"},
 		{"a bound that holds", Row{PredictedRead: 8, CountedRead: 2, Term: "elements that several indices name are read once"}, ""},
 		{"a bound that does not", Row{PredictedRead: 8, CountedRead: 10, Term: "elements that several indices name are read once"}, "more than"},

@@ -18,7 +18,7 @@ import (
 type Program struct{ Name, Text string }
 
 // Suite are the programs below root, the folder of the repository: the examples
-// with sizes that run in a moment, the small training steps, those of
+// with small sizes, the small training steps, those of
 // testdata/counted, the examples of the ops in one function, and random ones.
 func Suite(root string, random int) ([]Program, error) {
 	var out []Program
@@ -54,8 +54,8 @@ func Suite(root string, random int) ([]Program, error) {
 	return out, nil
 }
 
-// small are the examples whose sizes shrink does not know, and the program that
-// stands for each.
+// small are the examples that shrink does not handle, with a smaller program for
+// each.
 var small = map[string]string{
 	"cnn": "testdata/programs/cnn_forward",
 }

@@ -1,9 +1,9 @@
 package counted
 
-// Terms are the reasons that steps give. A row whose bytes differ for another,
-// or for none, is a fault of the cost model or of the code generator.
+// Terms are the reasons in steps. A row whose bytes differ for another reason, or
+// without one, is a defect of the cost model or of the code generator.
 var Terms = []Term{
-	{Text: "updates of a place that is updated again, or that lies outside, move less", AtMost: true, Doc: "a scatter: its indices say what is written"},
+	{Text: "updates of a place that is updated again, or that lies outside, move less", AtMost: true, Doc: "a scatter: its indices determine what is written"},
 	{Text: "what updates replace is not read", AtMost: true, Doc: "copies with parts replaced, of a value that the kernel computes or reads otherwise too"},
 	{Text: "elements that several indices name are read once", AtMost: true, Doc: "a gather reads for each index what it names; which are equal is known when it runs"},
 	{Text: "what no result depends on is not read", AtMost: true, Doc: "a slice, a window or a gather of what the kernel computes takes a part; the mask of a dropout needs no operand"},

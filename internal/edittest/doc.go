@@ -1,4 +1,3 @@
-// Package edittest makes random sequences of edits for tests: what people do to
-// a program and unusual ones, at places where an editor has a position. A
-// sequence that shows a fault can be made smaller.
+// Package edittest generates random sequences of edits for tests, common and unusual
+// ones, at positions that an editor can have. A failing sequence can be shrunk.
 package edittest

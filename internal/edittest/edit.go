@@ -16,18 +16,18 @@ type Edit struct {
 // A Step is what an editor sends as one version: edits, each of which counts in
 // the text that the one before left.
 type Step struct {
-	Kind  string // what it is meant to be
+	Kind  string // kind of edit, for messages
 	Edits []Edit
 	Whole bool // sent as the whole new text
-	Look  bool // the state after it is read
+	Look  bool // the test reads the state after it
 }
 
 // Apply is the text after an edit that fits it.
 func (e Edit) Apply(text string) string { return text[:e.Start] + e.Text + text[e.End:] }
 
 // Fit moves an edit to places that the text has and an editor can name: not
-// beyond the end, not inside a character or "\r\n". So each part of a sequence
-// is a sequence.
+// beyond the end, not inside a character or "\r\n". So every subsequence
+// is valid.
 func (e Edit) Fit(text string) Edit {
 	e.Start, e.End = fit(text, e.Start), fit(text, e.End)
 	if e.End < e.Start {
@@ -59,8 +59,8 @@ func (s Step) Apply(text string) (string, []Edit) {
 
 // Position is the line and the column of an offset, both from 0, as the
 // Language Server Protocol counts: lines end at "\n", "\r\n" and "\r"; columns
-// are UTF-16 units, or bytes. It is written from the specification alone, to be
-// compared with what is under test.
+// are UTF-16 units, or bytes. It is an independent implementation, to be
+// compared with the one under test.
 func Position(text string, off int, units16 bool) (line, col int) {
 	head := text[:off]
 	start := 0

@@ -14,7 +14,7 @@ type Writer struct {
 
 	rnd  *rand.Rand
 	pool []string // whole programs, of which lines are pasted
-	done []undo   // what undoing takes back
+	done []undo   // undo history
 	redo []undo
 	burst
 }
@@ -28,13 +28,13 @@ type burst struct {
 	left string
 }
 
-// NewWriter begins with a text; pool are programs to paste from and to replace
-// the text by.
+// NewWriter starts with a text; pool are programs to paste from and to replace the
+// text by.
 func NewWriter(seed uint64, text string, pool []string) *Writer {
 	return &Writer{Text: text, Limit: 40_000, rnd: rand.New(rand.NewPCG(seed, 0)), pool: pool}
 }
 
-// Step edits the text once more.
+// Step makes another edit.
 func (w *Writer) Step() Step {
 	var s Step
 	switch {
@@ -71,7 +71,7 @@ func (w *Writer) Step() Step {
 	return s
 }
 
-// any is one of the kinds, the likely ones more often.
+// any is an edit of a random kind, common ones more often.
 func (w *Writer) any() Step {
 	for {
 		k := kinds[w.rnd.IntN(len(kinds))]
@@ -369,7 +369,7 @@ func (w *Writer) halves() []Edit {
 	return []Edit{{at, len(w.Text), w.Text[at:]}, {0, at, w.Text[:at]}}
 }
 
-// several are edits of other kinds in one version.
+// several combines edits of other kinds in one version.
 func (w *Writer) several() []Edit {
 	scratch := Writer{Text: w.Text, rnd: w.rnd, pool: w.pool}
 	var all []Edit

@@ -8,7 +8,7 @@ import (
 
 // Shrink makes a case that fails smaller as long as it fails: fewer steps,
 // fewer edits, less text typed, less text to begin with. fails must be a
-// function of its arguments. It ends after a while with the smallest so far.
+// function of its arguments. It ends after patience with the smallest so far.
 func Shrink(base string, steps []Step, fails func(string, []Step) bool, patience time.Duration) (string, []Step) {
 	end := time.Now().Add(patience)
 	broke := func(base string, steps []Step) bool { return time.Now().Before(end) && fails(base, steps) }
@@ -45,7 +45,7 @@ func Shrink(base string, steps []Step, fails func(string, []Step) bool, patience
 				}
 			}
 		}
-		// Taking a line out moves all places behind it, so the edits move along.
+		// Removing a line shifts later positions, so the edits are shifted too.
 		for at := 0; at < len(base) && time.Now().Before(end); {
 			n := strings.IndexByte(base[at:], '\n') + 1
 			if n == 0 {

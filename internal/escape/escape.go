@@ -1,6 +1,6 @@
 // Package escape writes text that comes from a program, a path or a compiled
 // file for the place where it will stand. Each kind of place has one function;
-// behind it the text cannot end its place or mean more than its characters.
+// escaped text cannot end its context and has no meaning beyond its characters.
 package escape
 
 import (
@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// hidden stands for a character that is not shown.
+// hidden replaces a character that is not shown.
 const hidden = '·'
 
-// Terminal is s for a line of text that a person reads at a terminal or in a
-// log: one column for what would end the line, move the cursor, change the
-// terminal or turn the direction of the text.
+// Terminal is s for a line on a terminal or in a log: characters that would end the
+// line, move the cursor, change the terminal or the direction of text are replaced by
+// one column.
 func Terminal(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -28,8 +28,8 @@ func Terminal(s string) string {
 	}, s)
 }
 
-// Control reports whether r is no character that a reader sees, but an order to
-// who shows the text. The joiners of scripts that need them are none.
+// Control reports whether r is a control character for a terminal or for the layout
+// of text. The joiners that scripts need are not.
 func Control(r rune) bool {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	return r != joiner && r != nonJoiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
@@ -54,7 +54,7 @@ func Comment(s string) string {
 	return b.String()
 }
 
-// String is s as a string literal of C++, CUDA and C, quotes included. What stands between the quotes means the same to Go.
+// String is s as a string literal of C++, CUDA and C, quotes included. The text between the quotes has the same meaning in Go.
 func String(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -77,14 +77,12 @@ func String(s string) string {
 	return b.String()
 }
 
-// Line is the path s as the literal that stands behind #line. Compilers hand it on
-// to assemblers, NVRTC without escapes of its own, so it has neither quotes nor
-// what ends a line, and is for people to read.
+// Line is the path s as the literal after #line. Compilers pass it to assemblers,
+// NVRTC without escaping, so it has no quotes and no line ends; it is for display.
 func Line(s string) string { return String(strings.ReplaceAll(Terminal(s), `"`, "'")) }
 
 // Identifier is s as an identifier of C++ and C: letters, digits and single
-// underscores. Keywords and macros are the caller's business, who gives such
-// names a prefix.
+// underscores. It may be a keyword or a macro; callers add a prefix.
 func Identifier(s string) string {
 	var b strings.Builder
 	before := byte(0)

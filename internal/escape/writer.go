@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Fprintf is fmt.Fprintf with every text and error among args as Terminal gives
-// it; what format itself says stays.
+// Fprintf is fmt.Fprintf with every text and error among args escaped by Terminal;
+// format itself is not escaped.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	shown := slices.Clone(args)
 	for i, a := range shown {
@@ -26,7 +26,7 @@ func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, shown...)
 }
 
-// Lines is Terminal for text of several lines: what a tool says.
+// Lines is Terminal for text of several lines, such as the output of a tool.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -35,16 +35,15 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Filter passes text on to a terminal: lines, tabs and the colours that dmir
-// uses; every other order to the terminal becomes one visible character. It
-// stands behind all that is printed, also what is printed as it is, such as a
-// program's own text.
+// Filter passes text to a terminal: lines, tabs and the colours that dmir uses; every
+// other control sequence becomes one visible character. All output passes through it,
+// including unescaped text such as a program's source.
 type Filter struct {
 	w       io.Writer
 	pending []byte // the beginning of a character or of a colour
 }
 
-// NewFilter is a filter before w.
+// NewFilter returns a filter that writes to w.
 func NewFilter(w io.Writer) *Filter { return &Filter{w: w} }
 
 // Write implements io.Writer.
@@ -58,7 +57,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes what Write has held back.
+// Flush writes buffered bytes.
 func (f *Filter) Flush() error {
 	shown, _ := filtered(f.pending, true)
 	f.pending = nil

@@ -1,5 +1,5 @@
-// Package interop_test holds that the examples are what people may learn from:
-// each goes through every tool, and through MLIR, and stays what it is.
+// Package interop_test verifies the examples: each passes through every tool, and
+// through MLIR, without a change of meaning.
 package interop_test
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const (
 	tool      = "mlir-opt-22"
-	small     = 4             // what open dimensions are bound to
+	small     = 4             // the size of symbolic dimensions
 	cheapFLOP = 2_000_000_000 // more is not run here
 )
 
@@ -101,8 +101,8 @@ func throughMLIR(t *testing.T, p *program.Program, bind map[string]int64) *progr
 	return q
 }
 
-// same requires that q's functions cost what p's do, or move less, and compute
-// the same bits where that does not take long.
+// same requires that q's functions have the costs of p's, or move less, and compute
+// the same bits if that does not take long.
 func same(t *testing.T, p, q *program.Program, less bool) {
 	t.Helper()
 	for i, f := range p.Funcs {

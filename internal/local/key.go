@@ -12,10 +12,9 @@ import (
 // keySize is the length of the key in bytes.
 const keySize = 32
 
-// Key is the secret by which this user's programs are known again. It is a file
-// of the cache that no one else can read; without one it is made if make says
-// so, and else missing. A file that another user owns or may read is no key: the
-// error says so.
+// Key is the secret that authenticates this user's programs. It is a file of the
+// cache that no other user can read; without one it is created if make is set, and
+// otherwise missing. A file that another user owns or may read is an error.
 func Key(make bool) ([]byte, error) {
 	path, err := CacheDir("key")
 	if err != nil {
@@ -31,7 +30,7 @@ func Key(make bool) ([]byte, error) {
 	return readKey(path)
 }
 
-// errNoKey reports that a file of this user's alone is damaged.
+// errNoKey reports that the key file is damaged.
 var errNoKey = errors.New("is no key")
 
 func readKey(path string) ([]byte, error) {
@@ -57,14 +56,14 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey puts a new key at path. Of two processes that do the same the first
-// wins; replace is for a file that is there and damaged.
+// makeKey writes a new key to path. Of two concurrent processes the first wins;
+// replace is for a damaged file.
 func makeKey(path string, replace bool) error {
 	dir := filepath.Dir(path)
 	if err := MakeDir(dir); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".key-*") // for this user alone
+	f, err := os.CreateTemp(dir, ".key-*") // with permissions for this user alone
 	if err != nil {
 		return err
 	}
@@ -79,7 +78,7 @@ func makeKey(path string, replace bool) error {
 		return os.Rename(f.Name(), path)
 	}
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return os.Rename(f.Name(), path) // a file system without links
+		return os.Rename(f.Name(), path) // for file systems without links
 	}
 	return nil
 }

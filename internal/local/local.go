@@ -1,6 +1,6 @@
-// Package local is what dmir keeps on this machine for one user: folders of what
-// was compiled, folders to work in, which do not outlive their process, and the
-// key by which programs that were compiled here are known again.
+// Package local manages dmir's files of one user on this machine: caches, temporary
+// folders that are deleted with their process, and the key that signs programs
+// compiled here.
 package local
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // CacheDir is the folder called name in the folder that the environment variable
-// DMIR_CACHE names, else in dmir's part of the user's cache. What it holds may be
+// DMIR_CACHE names, else in dmir's part of the user's cache. Its files may be
 // deleted at any time.
 func CacheDir(name string) (string, error) {
 	if dir := os.Getenv("DMIR_CACHE"); dir != "" {
@@ -24,11 +24,11 @@ func CacheDir(name string) (string, error) {
 	return filepath.Join(dir, "dmir", name), nil
 }
 
-// errShared reports that a file or folder is not this user's alone.
+// errShared reports that other users can change a file or folder.
 var errShared = errors.New("belongs to another user, or others may write to it")
 
-// MakeDir makes the folder dir if it is not there, and makes sure that this user
-// alone can write to it.
+// MakeDir creates the folder dir if it does not exist, and verifies that only this
+// user can write to it.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

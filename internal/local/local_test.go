@@ -58,8 +58,8 @@ func holder(t *testing.T, tmp, how string) (dir string, kill, end func()) {
 	return strings.TrimSpace(line), kill, end
 }
 
-// TestSweep holds that a folder stays as long as its process, and no longer than
-// the next one.
+// TestSweep verifies that a folder exists as long as its process, and that the next
+// process deletes it.
 func TestSweep(t *testing.T) {
 	tmp := t.TempDir()
 	held, _, _ := holder(t, tmp, "keep")

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Windows keeps a user's folders from others by their lists of access, which
-// modes do not show.
+// On Windows access-control lists protect a user's folders; file modes do not show
+// them.
 func owned(fs.FileInfo) bool           { return true }
 func writableByOwner(fs.FileInfo) bool { return true }
 func secret(fs.FileInfo) bool          { return true }

@@ -10,10 +10,10 @@ import (
 // workPrefix begins the names of all folders to work in.
 const workPrefix = "dmir-work-"
 
-// Work is a folder in the system's temporary one that is held by this process.
+// Work is a temporary folder that is locked by this process.
 type Work struct {
 	Dir  string
-	held *os.File // nil where folders cannot be held
+	held *os.File // nil if folders cannot be locked
 }
 
 var work struct {
@@ -22,8 +22,8 @@ var work struct {
 	open  map[*Work]bool
 }
 
-// NewWork makes a folder to work in. The first one of a process also deletes
-// those that others have left behind because they were killed.
+// NewWork creates a temporary folder. The first call of a process also deletes the
+// folders of processes that were killed.
 func NewWork() (*Work, error) {
 	work.Lock()
 	first := !work.swept
@@ -39,7 +39,7 @@ func NewWork() (*Work, error) {
 		}
 		w := &Work{Dir: dir}
 		if canLock && !w.hold() {
-			continue // another process took it for one that was left
+			continue // another process took it for an abandoned one
 		}
 		work.Lock()
 		if work.open == nil {
@@ -51,8 +51,8 @@ func NewWork() (*Work, error) {
 	}
 }
 
-// hold takes the folder before a sweep does. A file system without locks is
-// swept by none.
+// hold locks the folder against sweeps. On a file system without locks no process
+// sweeps.
 func (w *Work) hold() bool {
 	f, err := os.Open(w.Dir)
 	if err != nil {
@@ -77,13 +77,13 @@ func (w *Work) Remove() {
 	work.Lock()
 	delete(work.open, w)
 	work.Unlock()
-	os.RemoveAll(w.Dir) // what stays is swept later
+	os.RemoveAll(w.Dir) // a later sweep deletes what could not be removed
 	if w.held != nil {
 		w.held.Close()
 	}
 }
 
-// RemoveWork deletes the folders that are still held: for the end of a process.
+// RemoveWork deletes the folders that this process still holds, before it ends.
 func RemoveWork() {
 	work.Lock()
 	var left []*Work

@@ -1,6 +1,6 @@
 // Package need is for tests that need a tool or an input from outside the
-// repository. Where that is missing the test is skipped and says why; where the
-// variable CI is set it fails, since nothing may be skipped there.
+// repository. If that is missing the test is skipped with the reason; if the
+// variable CI is set it fails, since no test may be skipped there.
 package need
 
 import (
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// OK continues a test where err is nil. Otherwise err is the reason why what the
-// test needs is missing.
+// OK skips or fails the test if err, the reason why something it needs is missing, is
+// not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	switch {
@@ -23,7 +23,7 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Tool returns the path of a program. install says how to get it.
+// Tool returns the path of a program. install is how to get it.
 func Tool(t testing.TB, name, install string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)

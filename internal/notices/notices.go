@@ -1,5 +1,4 @@
-// Package notices holds the licences of what is linked into the binary and is
-// not dmir's own.
+// Package notices holds the licences of third-party software in the binary.
 package notices
 
 import _ "embed"

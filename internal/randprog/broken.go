@@ -13,10 +13,10 @@ var strange = strings.Fields(`{ } ( ) < > , : = -> 0 -1 1 2 4 922337203685477580
 	tensor<4xf32> tensor<f32> tensor<?xf32> tensor<0x3xf32> tensor<nxf32> %x %y %0 @f "" "a,b->c" "->" [] [0] [-1] [1,0]
 	dm.add dm.yield return ^bb0 dm.kernel call {a=1} !t #a "dm.add" loc(unknown) none index dim true`)
 
-// Broken returns the text of a program with one to four changes: a token lost,
-// repeated or in the place of another, often of one of its kind, or a stretch lost.
-// The same seed changes the same text in the same way. What comes out reads
-// mostly like a program, and is sometimes a correct one.
+// Broken returns the text of a program with one to four changes: a token removed,
+// repeated or replaced, often by one of its kind, or a range removed.
+// The same seed changes the same text in the same way. The result is
+// mostly like a program, and sometimes valid.
 func Broken(seed uint64, text string) string {
 	r := rand.New(rand.NewPCG(seed, 4))
 	toks := lex.Tokens(text, source.Span{End: len(text)})
@@ -61,8 +61,8 @@ func Broken(seed uint64, text string) string {
 	return out.String()
 }
 
-// alike is another of n words that begins as w does, or like w with a digit; w
-// itself where a few draws find none.
+// alike is another of n words with the first letter of w, or with a digit like w; w
+// itself if a few draws find none.
 func alike(r *rand.Rand, w string, n int, word func(int) string) string {
 	digit := func(c byte) bool { return '0' <= c && c <= '9' }
 	for range 20 {

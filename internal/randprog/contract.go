@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// factor is an operand of a contraction: small enough that n products can be summed.
+// factor reports whether v is small enough as an operand of a contraction.
 func (w *writer) factor(v value) bool {
 	return (v.float() || isInt(v.elem) && !w.grad && v.exact || isF8(v.elem) && !w.grad) && v.top() <= limit(v.elem)
 }
@@ -201,7 +201,7 @@ func (w *writer) convolution() bool {
 	return ok
 }
 
-// attention writes one, sometimes with what its gradient needs and the gradient.
+// attention writes an attention, sometimes with its second result and its gradient.
 func (w *writer) attention() bool {
 	elem := w.pick("f32", "f32", "f16", "bf16", "f64")
 	if isFloat(w.elem) && w.chance(2) {
@@ -233,8 +233,7 @@ func (w *writer) attention() bool {
 	if mask {
 		ins = append(ins, w.features(elem, []int{q.shape[2], keys}))
 	}
-	// Scores of large operands leave one key for each query: what differs then is
-	// which, by rounding.
+	// With large scores one key has all the weight, and rounding decides which.
 	clauses := []string{"scale = " + number(elem, 0.25/float64(q.shape[3]))}
 	if causal {
 		clauses = append(clauses, "causal = true")

@@ -43,7 +43,7 @@ func (w *writer) results(defined []value) []value {
 	return out
 }
 
-// kernel groups statements as a person may.
+// kernel writes a dm.kernel around statements.
 func (w *writer) kernel() bool {
 	if w.plain {
 		return false
@@ -136,7 +136,7 @@ func (w *writer) loop() bool {
 	return true
 }
 
-// gradient calls for the derivative of a function of two values.
+// gradient writes a dm.grad of a function of two values.
 func (w *writer) gradient() bool {
 	if w.extra != "" || w.plain {
 		return false

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// layer writes what layers of networks are made of: a product with something
-// before it and behind it, and folds of its rows and columns.
+// layer writes the ops of a network layer: a matrix product with element-wise ops
+// before and after it, and reductions of its rows and columns.
 func (w *writer) layer() bool {
 	elem := w.pick("f32", "f16", "bf16")
 	if isFloat(w.elem) && w.chance(2) {
@@ -14,7 +14,7 @@ func (w *writer) layer() bool {
 	}
 	sizes := []int{5, 8, 16, 24, 33, 40, 64, 65, 128}
 	m, k, n := sizes[w.r.IntN(9)], sizes[w.r.IntN(9)], sizes[w.r.IntN(9)]
-	if w.chance(6) { // what bulk copies and large tiles want
+	if w.chance(6) { // sizes for bulk copies and large tiles
 		elem, m, k, n = w.pick("f16", "bf16"), 128, 64, 64*(1+w.r.IntN(2))
 	}
 	if m*n > 2*most || m*k*n > 1<<20 {
@@ -43,21 +43,21 @@ func (w *writer) layer() bool {
 	}
 	switch w.r.IntN(5) {
 	case 0:
-		w.fold(z, "add", []int{0}, false)
+		w.reduction(z, "add", []int{0}, false)
 	case 1:
-		w.fold(z, w.kindOf(z), []int{1}, w.chance(2))
+		w.reduction(z, w.kindOf(z), []int{1}, w.chance(2))
 	case 2:
 		d := w.r.IntN(2)
 		w.one("softmax", fmt.Sprintf("dim = %d", d), w.fresh(elem, z.shape, 0, 1, false, z), z)
 	case 3:
-		r := w.back(w.fold(z, "add", []int{1}, true), z.shape, []int{1})
+		r := w.back(w.reduction(z, "add", []int{1}, true), z.shape, []int{1})
 		w.combine("sub", z, r, z.shape)
 	}
 	return true
 }
 
-// tall folds the long first dimension of a value, which is shared among blocks,
-// once or several times.
+// tall reduces the long first dimension of a value, which several thread blocks
+// share, once or several times.
 func (w *writer) tall() bool {
 	elem := w.elem
 	if !isFloat(elem) {
@@ -74,16 +74,16 @@ func (w *writer) tall() bool {
 	if w.chance(2) {
 		x = w.curve(w.pick("tanh", "sin", "erf"), x)
 	}
-	r := w.fold(x, w.kindOf(x), []int{0}, false)
+	r := w.reduction(x, w.kindOf(x), []int{0}, false)
 	if w.chance(2) {
-		w.fold(x, w.kindOf(x), []int{0}, w.chance(2))
+		w.reduction(x, w.kindOf(x), []int{0}, w.chance(2))
 	}
 	if w.chance(2) {
 		y := w.combine(w.pick("sub", "add"), x, r, shape)
 		if y.top() < 100 {
 			y = w.combine("mul", y, y, y.shape)
 		}
-		w.fold(y, "add", []int{0}, false)
+		w.reduction(y, "add", []int{0}, false)
 	}
 	return true
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messy writes correct programs that are full of waste, in the layouts that people
+// messy writes valid programs with much wasted movement, in the layouts that people
 // and tools write: chains that could be kernels, kernels, transposes, broadcasts,
 // conversions, duplicates and unused values; comments at every place, ops in generic
 // form or on one line, names used again, Windows line ends.
@@ -15,8 +15,8 @@ type messy struct {
 	r      *rand.Rand
 	out    strings.Builder
 	indent string
-	vals   []value  // what may be used here
-	lines  []string // plain lines of this block, to be repeated
+	vals   []value  // values in scope
+	lines  []string // lines of this block that may be repeated
 	names  int
 	depth  int
 }
@@ -89,7 +89,7 @@ func (w *messy) value(want func(value) bool) (value, bool) {
 
 func anyRank(n int) func(value) bool { return func(v value) bool { return len(v.shape) >= n } }
 
-// fresh is a new value; kernels and branches use names again, as people do.
+// fresh is a new value; kernels and branches reuse names, as people do.
 func (w *messy) fresh(elem string, shape []int) value {
 	w.names++
 	name := fmt.Sprintf("%%v%d", w.names)
@@ -99,7 +99,7 @@ func (w *messy) fresh(elem string, shape []int) value {
 	return value{name: name, elem: elem, shape: slices.Clone(shape)}
 }
 
-// comment is how a comment starts: one in a region goes with its op.
+// comment is the start of a comment: one in a region is removed with its op.
 func (w *messy) comment() string {
 	if w.depth > 0 {
 		return "// inside"
@@ -127,7 +127,7 @@ func (w *messy) line(text string) {
 }
 
 // op writes "result = dm.NAME ARGS : (operands) -> result", now and then in
-// generic form where the op takes no clauses, and remembers the result.
+// generic form where the op takes no clauses, and records the result.
 func (w *messy) op(name, clauses string, result value, operands ...value) {
 	names, types := spell(operands)
 	text := fmt.Sprintf("%s = dm.%s%s : (%s) -> %s", result.name, name, strings.TrimSuffix(" "+names+clauses, ", "), types, result.typ())
@@ -284,7 +284,7 @@ func (w *messy) row() {
 	}
 }
 
-// move writes a movement op: one that does something, or one that does not.
+// move writes a movement op, with or without an effect.
 func (w *messy) move() {
 	x, _ := w.value(anyRank(1))
 	n := 1
@@ -359,7 +359,7 @@ func (w *messy) inside(n int) (text string, defined []value) {
 	outer := *w
 	w.out, w.indent, w.depth, w.lines = strings.Builder{}, outer.indent+"  ", outer.depth+1, nil
 	w.vals = slices.Clone(outer.vals)
-	w.names = outer.names % 3 // names inside may be those of other blocks
+	w.names = outer.names % 3 // names in the block may be those of other blocks
 	if outer.depth == 0 && w.r.IntN(2) == 0 {
 		w.names = outer.names
 	}
@@ -400,7 +400,7 @@ func (w *messy) kernel() {
 	w.region("dm.kernel ->", results, text, yielded)
 }
 
-// shadows reports whether a name in vs is one that stands outside.
+// shadows reports whether vs redefines a name of outer.
 func shadows(vs, outer []value) bool {
 	return slices.ContainsFunc(vs, func(v value) bool {
 		return slices.ContainsFunc(outer, func(o value) bool { return base(o.name) == base(v.name) })
@@ -445,7 +445,7 @@ func (w *messy) branch() {
 	w.vals = append(w.vals, r)
 }
 
-// loop writes a loop of three turns over one value of its own.
+// loop writes a loop of three iterations that carries one value.
 func (w *messy) loop() {
 	x, _ := w.value(anyRank(1))
 	w.names++

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// anything is what can be moved.
+// anything reports whether v may be moved.
 func (w *writer) anything(v value) bool { return v.float() || !w.grad }
 
 // moved is a value of another shape with x's elements.
@@ -254,8 +254,8 @@ func (w *writer) reverse() bool {
 	return ok
 }
 
-// indices are of that shape: there already, an argument, or written out. Those
-// beyond a dimension pick its end, which is defined.
+// indices are indices of a shape: an existing value, an argument, or a constant. Some
+// are out of bounds, which ops clamp.
 func (w *writer) indices(shape []int) value {
 	if w.chance(2) {
 		if v, ok := w.find(func(v value) bool {
@@ -393,7 +393,7 @@ func (w *writer) copied() bool {
 	return true
 }
 
-// source writes numbers that come from no argument.
+// source writes a value that does not depend on arguments.
 func (w *writer) source() bool {
 	x, ok := w.find(func(v value) bool { return w.anything(v) && takes("add", 0, v.elem) })
 	if !ok {

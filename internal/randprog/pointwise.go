@@ -9,7 +9,7 @@ import (
 	"dmir/dialect/types"
 )
 
-// unaries are the ops of one number whose range the registry knows.
+// unaries are the unary ops with a range in the registry.
 var unaries = func() (names []string) {
 	for _, d := range op.All() {
 		if d.Scalar != nil && d.Scalar.Range != nil {
@@ -27,8 +27,8 @@ func takes(name string, i int, elem string) bool {
 	return ok && (p.Elems == nil || slices.Contains(p.Elems, e))
 }
 
-// decides reports whether v may decide a comparison, or the side of a bend where
-// what is differentiated bends.
+// decides reports whether v may be compared, or be the operand of a function with a
+// discontinuity in it or in its derivative.
 func (w *writer) decides(v value) bool {
 	return v.exact || !coarse(v.elem) && w.elem != "f16" && w.elem != "bf16" && w.chance(20)
 }
@@ -57,7 +57,7 @@ func (w *writer) unary() bool {
 	return true
 }
 
-// curve is an op of one number on v, brought to where the op is tame.
+// curve is a unary op on v, scaled to where the op is numerically stable.
 func (w *writer) curve(name string, v value) value {
 	d := op.Lookup(op.Prefix + name)
 	f := d.Scalar
@@ -239,7 +239,7 @@ func (w *writer) combine(name string, x, y value, shape []int) value {
 	case "atan2":
 		y = w.positive(y)
 		lo, hi = -math.Pi, math.Pi
-	default: // of bits
+	default: // bitwise
 		top := 1.0
 		for x.elem != "i1" && top <= max(x.top(), y.top()) {
 			top *= 2

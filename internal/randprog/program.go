@@ -11,8 +11,8 @@ import (
 
 // Options choose among the programs of a seed.
 type Options struct {
-	// Gradient asks for a function that has derivatives: floating-point results
-	// alone, of ops that are differentiated.
+	// Gradient selects functions with derivatives: all results are floating-point, of
+	// differentiable ops.
 	Gradient bool
 	// Ops is about how many ops the function has; 0: a few.
 	Ops int
@@ -22,11 +22,10 @@ type Options struct {
 // to be differentiated: every op of the registry, reductions of every dimension and
 // of one another, values moved before, between and behind them, several results.
 //
-// What is computed stays tame. The writer follows the interval of each value, and
-// whether every correct execution computes it to the bit (exact). Operands are
-// brought to where an op neither overflows nor stands at a pole, and values that
-// rounding has touched decide no comparison, so that two correct executions agree up
-// to rounding.
+// Programs are numerically stable. The writer tracks the interval of each value, and
+// whether every correct execution computes the same bits (exact). Operands are scaled
+// so that an op does not overflow and is not near a pole, and values with rounding
+// errors are not compared, so that two correct executions agree up to rounding.
 func Program(seed uint64, o Options) string {
 	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}}
 	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")
@@ -38,7 +37,7 @@ func Program(seed uint64, o Options) string {
 	n := o.Ops
 	if n == 0 {
 		n = 3 + w.r.IntN(10)
-		if w.grad { // of which there become four times as many
+		if w.grad { // the gradient has about four times as many
 			n = 2 + w.r.IntN(6)
 		}
 	}
@@ -52,7 +51,7 @@ func Program(seed uint64, o Options) string {
 type value struct {
 	name, elem string
 	shape      []int
-	lo, hi     float64 // what lies between these
+	lo, hi     float64 // bounds of its elements
 	exact      bool    // the same bits in every correct execution
 	depth      int     // reductions of reductions
 	arg        bool
@@ -81,8 +80,7 @@ func isF8(elem string) bool { return strings.HasPrefix(elem, "f8") }
 
 func isInt(elem string) bool { return !isFloat(elem) && !isF8(elem) && elem != "i1" }
 
-// limit is up to where values of the type stay: far enough from its end that one
-// more op does not pass it.
+// limit bounds the values of a type, so that one more op does not overflow.
 func limit(elem string) float64 {
 	switch elem {
 	case "f64", "f32", "bf16":
@@ -103,7 +101,7 @@ func limit(elem string) float64 {
 	return 120
 }
 
-// coarse types lose digits that another execution keeps.
+// coarse reports whether a type has few digits, so that executions may differ.
 func coarse(elem string) bool { return elem == "f16" || elem == "bf16" || isF8(elem) }
 
 type writer struct {
@@ -139,8 +137,8 @@ func (w *writer) pick(of ...string) string { return of[w.r.IntN(len(of))] }
 
 func (w *writer) chance(of int) bool { return w.r.IntN(of) == 0 }
 
-// size is one of a dimension: mostly small, now and then 1, or just above what a
-// warp, a tile or a block covers.
+// size is a random size of a dimension: mostly small, sometimes 1, or just above the
+// size of a warp, a tile or a block.
 func (w *writer) size() int {
 	switch k := w.r.IntN(50); {
 	case k < 5:
@@ -167,7 +165,7 @@ func (w *writer) shape(rank int) []int {
 	}
 }
 
-// arguments are of shapes that meet: one that most values have, its rows,
+// arguments writes arguments of shapes that broadcast: one that most values have, its rows,
 // columns and parts with dimensions of size 1, and indices.
 func (w *writer) arguments() {
 	base := w.shape([]int{1, 2, 2, 2, 2, 3, 3, 4}[w.r.IntN(8)])
@@ -233,7 +231,7 @@ func (w *writer) fresh(elem string, shape []int, lo, hi float64, exact bool, fro
 	return v
 }
 
-// find picks a value that want accepts, of those that were made last more often.
+// find picks a value that want accepts, recent ones more often.
 func (w *writer) find(want func(value) bool) (value, bool) {
 	for range 10 {
 		v := w.vals[len(w.vals)-1-w.r.IntN(min(len(w.vals), 1+w.r.IntN(len(w.vals))))]
@@ -269,7 +267,7 @@ func spell(vs []value) (names, types string) {
 	return strings.Join(ns, ", "), strings.Join(ts, ", ")
 }
 
-// emit writes "outs = dm.head ins clauses : (types) -> types" and keeps outs.
+// emit writes "outs = dm.head ins clauses : (types) -> types" and records outs.
 func (w *writer) emit(head, clauses string, outs, ins []value) {
 	w.line(head, clauses, "", outs, ins)
 	w.vals = append(w.vals, outs...)

@@ -10,8 +10,8 @@ import (
 	"dmir/syntax/source"
 )
 
-// What is written is valid and the same each time, and every op of the registry
-// and every element type comes up: a new op needs a kind of statement.
+// Programs are valid and reproducible, and every op of the registry and every element
+// type occurs: a new op needs a kind of statement.
 func TestProgram(t *testing.T) {
 	var all strings.Builder
 	for seed := range uint64(1500) {
@@ -38,7 +38,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// A program that fails is made so small that only what makes it fail is left.
+// A failing program is reduced to the statements that make it fail.
 func TestShrink(t *testing.T) {
 	for seed := range uint64(40) {
 		text := randprog.Program(seed, randprog.Options{Ops: 30})

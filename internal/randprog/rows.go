@@ -15,7 +15,7 @@ func list(ns []int) string {
 	return "[" + strings.Join(s, ", ") + "]"
 }
 
-// along is one of a shape's dimensions, seldom one of size 1.
+// along is a random dimension of a shape, rarely one of size 1.
 func (w *writer) along(shape []int) int {
 	d := w.r.IntN(len(shape))
 	for range 4 {
@@ -62,8 +62,8 @@ func reduced(shape, dims []int, keep bool) (out []int, n int) {
 	return out, n
 }
 
-// fold writes a reduction of x and, where sums grow, what brings them back.
-func (w *writer) fold(x value, kind string, dims []int, keep bool) value {
+// reduction writes a reduction of x and may scale a sum down again.
+func (w *writer) reduction(x value, kind string, dims []int, keep bool) value {
 	shape, n := reduced(x.shape, dims, keep)
 	lo, hi, exact := x.lo, x.hi, x.exact
 	switch kind {
@@ -78,7 +78,7 @@ func (w *writer) fold(x value, kind string, dims []int, keep bool) value {
 	case "mul":
 		exact = exact && isInt(x.elem)
 		if n > 6 {
-			return w.fold(x, "add", dims, keep)
+			return w.reduction(x, "add", dims, keep)
 		}
 		x = w.small(x, 2)
 		if w.grad { // where a factor is 0 there is no derivative
@@ -122,14 +122,14 @@ func (w *writer) reduce() bool {
 		return numbers(v) && (v.float() || !w.grad)
 	}))
 	if ok {
-		w.fold(x, w.kindOf(x), w.dims(x.shape), w.chance(4))
+		w.reduction(x, w.kindOf(x), w.dims(x.shape), w.chance(4))
 	}
 	return ok
 }
 
-// statistic reduces x and meets x, or a function of it, with the result again,
-// up to four times: means, variances, softmaxes by hand and what only looks like
-// them, over the same or other dimensions.
+// statistic reduces x and combines x, or a function of it, with the result, up to
+// four times: means, variances, softmaxes written out and similar
+// programs, over the same or other dimensions.
 func (w *writer) statistic() bool {
 	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.depth < 4 || isInt(v.elem) && v.top() < 100 && !w.grad }))
 	if !ok {
@@ -140,7 +140,7 @@ func (w *writer) statistic() bool {
 		if w.chance(4) {
 			dims = w.dims(x.shape)
 		}
-		r := w.back(w.fold(x, w.kindOf(x), dims, w.chance(3)), x.shape, dims)
+		r := w.back(w.reduction(x, w.kindOf(x), dims, w.chance(3)), x.shape, dims)
 		if w.chance(4) && isFloat(r.elem) {
 			r = w.curve(w.pick("tanh", "sin", "exp", "sqrt", "rsqrt", "logistic"), r)
 		}
@@ -164,13 +164,13 @@ func (w *writer) statistic() bool {
 		}
 	}
 	if w.chance(2) {
-		w.fold(x, w.kindOf(x), dims, false)
+		w.reduction(x, w.kindOf(x), dims, false)
 	}
 	return true
 }
 
-// back gives a reduction the dimensions again that it lost: by a reshape, by a
-// broadcast that is written out, or as it is where it fits.
+// back restores the dimensions of a reduction: by a reshape, by an explicit
+// broadcast, or not at all if it broadcasts.
 func (w *writer) back(r value, shape, dims []int) value {
 	if len(r.shape) == len(shape) {
 		return r
@@ -242,8 +242,8 @@ func (w *writer) softmax() bool {
 	return true
 }
 
-// features is a tensor of that shape that scales or shifts: there already, or of
-// the program's arguments.
+// features is a tensor of that shape to scale or shift by: an existing value or an
+// argument.
 func (w *writer) features(elem string, shape []int) value {
 	if v, ok := w.find(func(v value) bool { return v.elem == elem && slices.Equal(v.shape, shape) && v.top() <= 20 }); ok {
 		return v
@@ -399,7 +399,7 @@ func (w *writer) cumsum() bool {
 	return true
 }
 
-// windows is a window in each dimension, and the sizes of what it gives.
+// windows is a window in each dimension, and the sizes of the result.
 func (w *writer) windows(shape []int, overlap bool) (clauses string, out []int, n int) {
 	size, stride, dilation := make([]int, len(shape)), make([]int, len(shape)), make([]int, len(shape))
 	var padding []string

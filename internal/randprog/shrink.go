@@ -13,10 +13,10 @@ import (
 	"dmir/syntax/source"
 )
 
-// Shrink makes a program that fails smaller as long as it fails: with fewer
-// results, with ops cut off (what they gave becomes an argument) or passed by,
-// without kernels around ops, with smaller dimensions. fails is given valid
-// programs and answers with the index of one that fails, or -1.
+// Shrink reduces a failing program as long as it fails: it removes results, replaces
+// ops by an argument or by an operand, removes kernels around ops, and makes
+// dimensions smaller. fails gets valid programs and returns the index of one that
+// fails, or -1.
 func Shrink(text string, fails func(candidates []string) int) string {
 	const together = 48
 	for {
@@ -77,8 +77,8 @@ var (
 	dimension = regexp.MustCompile(`(\d+)x`)
 )
 
-// read takes a program apart; ok is false where it is of a form that the
-// reductions do not know.
+// read parses a program; ok is false if it has a form that the reductions do not
+// support.
 func read(text string) (f form, ok bool) {
 	p := program.Load(source.New("s.dmir", text), program.Options{})
 	if len(p.Modules) == 0 || len(p.Modules[0].Funcs) == 0 {
@@ -186,7 +186,7 @@ func reductions(text string) func(yield func(string) bool) {
 				}
 			}
 		}
-		for _, s := range f.body { // a value on the way as the result
+		for _, s := range f.body { // an intermediate value as the result
 			for k, r := range s.results {
 				g := f
 				g.ret, g.types = []string{r}, s.types[k:k+1]
@@ -204,7 +204,7 @@ func reductions(text string) func(yield func(string) bool) {
 				}
 			}
 		}
-		for i, s := range slices.Backward(f.body) { // what an op gives is given
+		for i, s := range slices.Backward(f.body) { // the result of an op becomes an argument
 			if strings.Contains(strings.Join(s.results, ""), "#") || strings.Contains(s.text, op.Constant) {
 				continue
 			}
@@ -218,7 +218,7 @@ func reductions(text string) func(yield func(string) bool) {
 				return
 			}
 		}
-		for i, s := range f.body { // passed by
+		for i, s := range f.body { // replaced by an operand
 			if len(s.results) != 1 {
 				continue
 			}
@@ -260,7 +260,7 @@ func reductions(text string) func(yield func(string) bool) {
 	}
 }
 
-// joined is the text with everything in it, whatever it defines.
+// joined is the text with all statements, used or not.
 func (f form) joined() string {
 	var body strings.Builder
 	for _, s := range f.body {
@@ -285,8 +285,8 @@ func (f form) instead(i int, result, name string) string {
 	return f.text()
 }
 
-// inlined is what stands in the first region of a kernel or a branch, under the
-// names of what the op gives.
+// inlined is the text of the first region of a kernel or a branch, with the names of
+// the op's results.
 func inlined(s statement) (string, bool) {
 	if !strings.Contains(s.text, "= dm.kernel ") && !strings.Contains(s.text, "= dm.if ") {
 		return "", false

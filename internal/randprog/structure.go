@@ -113,7 +113,7 @@ func (w *structure) op(depth int) {
 	case choice == 6 && x.shape < 2: // a view
 		w.line(depth, "%s = dm.reshape %s : (%s) -> %s", name, x.name, t, w.typ(1-x.shape))
 		give(1 - x.shape)
-	case choice == 7 && x.shape == 0: // in place, where it is the last use
+	case choice == 7 && x.shape == 0: // in place, at the last use
 		w.line(depth, "%s = dm.dynamic_update_slice %s, %%row, %%at, %%at : (%s, %s, tensor<i64>, tensor<i64>) -> %s", name, x.name, t, w.typ(structureRow), t)
 		give(0)
 	case choice == 8 && x.shape == 0:

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// What is written is correct, and every construct comes up.
+// Programs are valid, and every construct occurs.
 func TestStructure(t *testing.T) {
 	var all strings.Builder
 	for seed := range uint64(60) {

@@ -6,7 +6,7 @@ type weighted struct {
 	name   string
 	weight int
 	write  func(w *writer) bool
-	smooth bool // stands in functions that are differentiated
+	smooth bool // allowed in functions that are differentiated
 }
 
 // statements are all kinds of statements. Together they write every op of the
@@ -62,8 +62,8 @@ func statements() []weighted {
 	}
 }
 
-// weigh makes the table of this program: each has its own preferences, so that
-// kinds that are rare in all come up together in some.
+// weigh chooses the weights for this program, so that kinds that are rare overall
+// occur together in some programs.
 func (w *writer) weigh() {
 	for _, s := range statements() {
 		if w.grad && !s.smooth {

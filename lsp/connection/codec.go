@@ -6,7 +6,7 @@ import (
 )
 
 // Codec is the wire format of parameters and results: the protocol package's
-// own, which knows the unions of the LSP.
+// own, which handles the unions of the LSP.
 type Codec struct{}
 
 func (Codec) Marshal(v any) ([]byte, error) {

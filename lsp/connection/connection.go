@@ -1,6 +1,6 @@
 // Package connection exchanges messages with an editor over a pair of pipes: their
 // framing, their order, the cancellation of requests, and a bound on what waits
-// for an editor that does not read. Of the protocol it knows the codec and the
+// for an editor that does not read. Of the protocol it implements the codec and the
 // messages about messages, such as logs and cancellations.
 //
 // Notifications and the beginnings of calls run in the order of arrival; no call

@@ -129,7 +129,7 @@ func (d *dispatcher) cancelRequest(raw jsonrpc2.RawMessage) {
 	}
 }
 
-// inFlight knows how to cancel the calls that are being answered.
+// inFlight holds the cancel functions of the calls that are being answered.
 type inFlight struct {
 	mu     sync.Mutex
 	cancel map[jsonrpc2.ID]context.CancelFunc

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// queue sends messages in order from a goroutine of its own, so that posting one
+// queue sends messages in order from its own goroutine, so that posting one
 // never waits for the editor to read. The number of messages that wait is bounded:
 // a message supersedes one that waits under the same key, logs beyond maxLogs are
 // dropped, and beyond MaxUnread the connection ends.

@@ -152,7 +152,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// check reports what is wrong with a body, nil for a message or a batch.
+// check returns the error of a body, nil for a message or a batch.
 func check(body []byte) *jsonrpc2.Error {
 	batch := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("["))
 	if !batch {
@@ -261,7 +261,7 @@ func (s *stream) line() (string, error) {
 	}
 }
 
-// Read implements [jsonrpc2.Stream] for callers that do not know frames.
+// Read implements [jsonrpc2.Stream] for callers without frames.
 func (s *stream) Read(ctx context.Context) (jsonrpc2.Message, int64, error) {
 	body, n, err := s.ReadFrame(ctx)
 	if err != nil {

@@ -19,13 +19,13 @@ func TestSuperseded(t *testing.T) {
 	supersede := func(key string, f func()) { c.queue.post(&outgoing{key: key, send: f}) }
 	post(func() { close(began); <-release })
 	<-began // what follows waits
-	var said []string
+	var ran []string
 	for i := range 100_000 {
-		supersede("a", func() { said = append(said, fmt.Sprint("a", i)) })
-		supersede("b", func() { said = append(said, fmt.Sprint("b", i)) })
+		supersede("a", func() { ran = append(ran, fmt.Sprint("a", i)) })
+		supersede("b", func() { ran = append(ran, fmt.Sprint("b", i)) })
 		c.Log(protocol.MessageTypeInfo, "text")
 	}
-	post(func() { said = append(said, "end") })
+	post(func() { ran = append(ran, "end") })
 	c.queue.mu.Lock()
 	waiting := len(c.queue.list)
 	c.queue.mu.Unlock()
@@ -34,12 +34,12 @@ func TestSuperseded(t *testing.T) {
 	}
 	close(release)
 	c.Flush(t.Context())
-	if got := fmt.Sprint(said); got != "[a99999 b99999 end]" {
+	if got := fmt.Sprint(ran); got != "[a99999 b99999 end]" {
 		t.Errorf("sent %s", got)
 	}
-	supersede("a", func() { said = append(said, "again") })
+	supersede("a", func() { ran = append(ran, "again") })
 	c.Flush(t.Context())
-	if said[len(said)-1] != "again" {
+	if ran[len(ran)-1] != "again" {
 		t.Error("what was sent is taken for what waits")
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // LintResult is the answer to dmir.lintWorkspace.
 type LintResult struct {
-	Files    int    `json:"files"`    // that were looked at
+	Files    int    `json:"files"`    // that were linted
 	Findings int    `json:"findings"` // errors and warnings
 	Errors   int    `json:"errors"`
 	Message  string `json:"message"`

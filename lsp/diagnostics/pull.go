@@ -13,7 +13,7 @@ import (
 	"dmir/lsp/workspace"
 )
 
-// identifier tells this server's diagnostics from others'.
+// identifier identifies this server's diagnostics.
 const identifier = "dmir"
 
 // Options are the capabilities for diagnostics that editors pull.
@@ -26,7 +26,7 @@ func Options() *protocol.DiagnosticOptions {
 }
 
 // Document answers textDocument/diagnostic with what is known of the editor's text:
-// errors at once, findings of lint once another pull is asked for. It holds no lock
+// errors at once, findings of lint with the next pull. It holds no lock
 // while it waits.
 func (rep *Reporter) Document(raw jsonrpc2.RawMessage) (connection.Work, error) {
 	p, err := connection.Decode[protocol.DocumentDiagnosticParams](raw)

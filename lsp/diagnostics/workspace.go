@@ -105,7 +105,7 @@ func (w *workspacePull) run(ctx context.Context, onDisk int) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			continue // its text has changed and is looked at again, or its analysis failed
+			continue // its text has changed and is analysed again, or its analysis failed
 		}
 		items := w.rep.s.Features.Diagnostics(found.snap, found.diags)
 		id, err := resultID(items)

@@ -9,7 +9,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// ItemKind describes what an offered text stands for.
+// ItemKind is the kind of an item.
 type ItemKind uint8
 
 // The kinds of completions.
@@ -125,7 +125,7 @@ func names(items []Completion) []Completion {
 	return out
 }
 
-// definition is what may stand in the definition of an alias or in a label's
+// definition are the items in the definition of an alias or in a label's
 // arguments.
 func (s *statement) definition() []Completion {
 	switch first := s.tok(0); {
@@ -142,7 +142,7 @@ func (s *statement) definition() []Completion {
 	return nil
 }
 
-// within is what may stand behind the name of the op.
+// within are the items after the name of the op.
 func (s *statement) within(span *source.Span) ([]Completion, bool) {
 	l, name := s.place(), s.opName()
 	def := op.Lookup(name)

@@ -16,7 +16,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// opItems are all ops that dmir knows.
+// opItems are all ops of the registry.
 var opItems = sync.OnceValue(func() []Completion {
 	var out []Completion
 	for _, d := range op.All() {
@@ -115,7 +115,7 @@ func placements() []Completion {
 	return []Completion{{Kind: PlaceItem, Label: "#dm.at", Detail: "placement", Doc: "memory space, order of the dimensions, names of the sizes written as `?`", Text: "#dm.at<>", Snippet: "#dm.at<$1>"}}
 }
 
-// placeItems are what a placement may say next.
+// placeItems are the completions in a placement.
 func (s *statement) placeItems(l place) []Completion {
 	in, last := l.inside(), s.tok(len(s.before)-1)
 	if s.tok(in) == "[" && s.tok(in-2) == "dims" {
@@ -283,7 +283,7 @@ func elementTypes() []Completion {
 	return out
 }
 
-// types are what may stand behind ":" or "->": the type that follows from the
+// types are the items after ":" or "->": the type that follows from the
 // operands, those of the operands and of other values near by, aliases, and
 // the beginnings of any other.
 func (s *statement) types(l place) []Completion {

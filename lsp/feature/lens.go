@@ -13,7 +13,7 @@ import (
 // Lens is a line above a function.
 type Lens struct {
 	Span    source.Span // the function's name
-	Title   string      // "" for totals that are to be asked for, with Totals
+	Title   string      // "" for totals that are requested later, with Totals
 	Command string      // "dmir.run", "dmir.compile", "dmir.profile", "dmir.view", "dmir.cost", "dmir.panel", or "" for a note
 	Func    string      // the function it is about, without "@"
 	Panel   string      // the kind of panel, of "dmir.panel"

@@ -81,7 +81,7 @@ func occurrences(text string) []source.Span {
 	return out
 }
 
-// reader knows the tokens of the line that was last asked about.
+// reader caches the tokens of the last line.
 type reader struct {
 	line source.Span
 	toks []lex.Token
@@ -108,7 +108,7 @@ func (l *reader) inside(src *source.File, text string, off int) (start int, ok b
 	return gap.Start + slashes + 2, slashes >= 0
 }
 
-// fileByte reports whether the byte at i may stand in the name of a file, as
+// fileByte reports whether the byte at i may be part of a file's name, as
 // far as names are recognised: blanks, brackets and signs end them.
 func fileByte(text string, i int) bool {
 	c := text[i]

@@ -63,7 +63,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// What is said of a linked file before it is opened.
+// Hovers over links to files.
 func TestLinkTooltip(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -11,10 +11,10 @@ import (
 	"dmir/syntax/source"
 )
 
-// equation is what an einsum's equation may say next: behind the arrow the
-// output that sums over what stands in two operands, and each letter; before
-// it the letters that there are, and one that is free. With the operands
-// written, the letters show their sizes.
+// equation are the completions in an einsum's equation: after the arrow the output
+// that sums over the letters in two operands, and each letter; before it the
+// letters in use, and an unused one. If the operands are written, the letters show
+// their sizes.
 func (s *statement) equation(span *source.Span) []Completion {
 	written := strings.TrimPrefix(s.typed(), `"`)
 	inputs, output, arrow := strings.Cut(written, "->")
@@ -79,7 +79,7 @@ var usualEquations = []Completion{
 	{Kind: WordItem, Label: "bhqd,bhkd->bhqk", Detail: "scores of attention", Text: `"bhqd,bhkd->bhqk`},
 }
 
-// once are the letters that stand in one place only.
+// once are the letters that occur once.
 func once(letters []rune, count map[rune]int) string {
 	var b strings.Builder
 	for _, l := range letters {
@@ -177,8 +177,8 @@ func (s *statement) placed(l place) []string {
 	return nil
 }
 
-// listed is what may stand next in the list of integers that opens at in:
-// dimensions of the first operand, where they are what it holds.
+// listed are the completions in the list of integers that opens at in: dimensions
+// of the first operand, if the attribute names dimensions.
 func (s *statement) listed(def *op.Def, in int) []Completion {
 	a := def.Attr(s.tok(in - 2))
 	if a == nil || a.Kind != op.KindInts || a.Name != "dims" || s.tok(in-1) != "=" || s.op == nil || len(s.op.Operands) == 0 {
@@ -192,5 +192,5 @@ func (s *statement) listed(def *op.Def, in int) []Completion {
 	for _, d := range t.Shape {
 		sizes = append(sizes, d.String())
 	}
-	return s.indices(in, sizes, def.Name == "transpose")
+	return s.indices(in, sizes, a.Order)
 }

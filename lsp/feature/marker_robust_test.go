@@ -8,9 +8,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The marker test would notice: each comment that is taken out of an archive,
-// each that is written twice, each that is put where nothing is to be said, and
-// each whose text is changed makes the archive differ from the answers.
+// The marker test detects mistakes in an archive: a comment that is removed, one
+// that is written twice, one at a place without an answer, and one whose text is
+// changed each make the archive differ from the answers.
 func TestMarkersMatchOneToOne(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -379,25 +379,25 @@ func (m *marker) ask(t *testing.T, q question) {
 		if q.kind == "callees" {
 			calls = feature.Callees(m.p, off)
 		}
-		var said []string
+		var answers []string
 		for _, c := range calls {
-			said = append(said, c.Name)
+			answers = append(answers, c.Name)
 			for _, at := range c.Places {
-				said = append(said, m.pos(at.Start))
+				answers = append(answers, m.pos(at.Start))
 			}
 		}
-		m.answered(q, said)
+		m.answered(q, answers)
 		return
 	case "rename":
 		edits, err := feature.Rename(m.p.Names(), off, to)
-		said := []string{}
+		answers := []string{}
 		if err != nil {
-			said = []string{err.Error()}
+			answers = []string{err.Error()}
 		}
 		for _, e := range edits {
-			said = append(said, m.pos(e.Span.Start)+"="+e.Text)
+			answers = append(answers, m.pos(e.Span.Start)+"="+e.Text)
 		}
-		m.answered(q, said)
+		m.answered(q, answers)
 		return
 	default:
 		t.Fatalf("unknown comment //@%s", q.kind)
@@ -409,8 +409,8 @@ func (m *marker) ask(t *testing.T, q question) {
 	m.answered(q, places)
 }
 
-func (m *marker) answered(q question, said []string) {
-	m.lines[q.line] = append(m.lines[q.line], strings.TrimSpace(fmt.Sprintf("//@%s(%s) %s", q.kind, q.name, strings.Join(said, " "))))
+func (m *marker) answered(q question, answers []string) {
+	m.lines[q.line] = append(m.lines[q.line], strings.TrimSpace(fmt.Sprintf("//@%s(%s) %s", q.kind, q.name, strings.Join(answers, " "))))
 }
 
 // text is the program's text with the answers behind its lines.

@@ -22,7 +22,7 @@ type Param struct {
 }
 
 // SignatureAt is the form of the op that off lies in, behind its name; nil for
-// ops that the registry does not know.
+// ops that are not in the registry.
 func SignatureAt(p *program.Program, off int) *Signature {
 	if off < 0 || off > p.Src.Len() {
 		return nil

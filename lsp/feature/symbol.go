@@ -10,7 +10,7 @@ import (
 
 // FindSymbols are the entries of the outline, in textual order and without
 // their children, whose names hold the letters of query in this order,
-// whatever their case. All match an empty query.
+// ignoring case. All match an empty query.
 func FindSymbols(f *ast.File, query string) []scope.Item {
 	var out []scope.Item
 	var find func([]scope.Item)
@@ -29,7 +29,7 @@ func FindSymbols(f *ast.File, query string) []scope.Item {
 }
 
 // Matches reports whether name holds the letters of query in this order,
-// whatever their case.
+// ignoring case.
 func Matches(name, query string) bool {
 	for _, q := range query {
 		i := strings.IndexFunc(name, func(r rune) bool { return unicode.ToLower(r) == unicode.ToLower(q) })

@@ -11,7 +11,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// TokenKind says what a token is to a reader; the kinds agree with the
+// TokenKind is how an editor colours a token; the kinds agree with the
 // TextMate grammar of the VS Code extension.
 type TokenKind uint8
 
@@ -61,7 +61,7 @@ type colours struct {
 	done  bool // no more tokens are wanted
 }
 
-// op notes what only the tree knows: which words name ops.
+// op records which words name ops, which only the tree has.
 func (c *colours) op(o *ast.Op) bool {
 	if o.Form != ast.AttrAlias && o.Form != ast.TypeAlias && !o.NameSpan.Empty() {
 		at := o.Abs(o.NameSpan)
@@ -70,7 +70,7 @@ func (c *colours) op(o *ast.Op) bool {
 	return true
 }
 
-// scan goes through the tokens and comments of the text.
+// scan visits the tokens and comments of the text.
 func (c *colours) scan() {
 	c.cur = lex.New(c.text, 0, len(c.text))
 	c.cur.Mode = lex.Comments
@@ -99,8 +99,8 @@ func (c *colours) add(start, end int, k TokenKind, def bool) {
 	}
 }
 
-// token colours one token. inShape says that it goes on a shape, as the x in
-// "?x4xf32".
+// token colours one token. inShape is whether it continues a shape, as the x
+// in "?x4xf32".
 func (c *colours) token(t lex.Token, inShape bool) {
 	for len(c.ops) > 0 && c.ops[0].Start < t.Start {
 		c.ops = c.ops[1:]
@@ -181,7 +181,7 @@ func words(list string) map[string]bool {
 	return out
 }
 
-// name colours a name by what it stands for.
+// name colours a name by its definition.
 func (c *colours) name(t source.Span, k TokenKind) {
 	def := false
 	if n, span, ok := c.names.At(c.base + t.Start + 1); ok && span.Start == c.base+t.Start {

@@ -17,7 +17,7 @@ type candidate struct {
 	fit   int // 0 is best
 }
 
-// maxLooked is how many values are looked at for the best: those further up in
+// maxLooked is how many values are compared for the best: those further up in
 // a long function are found by typing more of their names.
 const maxLooked = 2000
 
@@ -110,7 +110,7 @@ type want struct {
 	shape bool         // and whose shape it has or broadcasts to
 }
 
-// wanted looks at the op and at what is written of it.
+// wanted inspects the op and its text so far.
 func (s *statement) wanted() want {
 	n := s.place().operands
 	name := s.opName()

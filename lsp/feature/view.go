@@ -93,7 +93,7 @@ func expandInside(o *ir.Op) {
 func appendExpanded(to []*ir.Op, o *ir.Op, depth int) []*ir.Op {
 	expandInside(o)
 	d := op.Of(o)
-	if d == nil || d.Expand == nil || depth == 0 || !op.Sound(o) {
+	if d == nil || d.Expand == nil || depth == 0 || !op.Valid(o) {
 		return append(to, o)
 	}
 	aside := &ir.Block{Region: o.Parent.Region}

@@ -168,7 +168,7 @@ func innerFLOP(e *cost.Entry) string {
 	return strings.Join(parts, " + ")
 }
 
-// factor is d as it stands in a product.
+// factor is d as a factor of a product.
 func factor(d dim.Dim) string {
 	if n, ok := d.Int(); ok {
 		return group(n)

@@ -19,7 +19,7 @@ import (
 // and is stopped when none does.
 type builds struct {
 	mu   sync.Mutex
-	made []*build // the one asked for last at the end
+	made []*build // the last requested one at the end
 }
 
 // keptBuilds bounds how many builds are remembered.

@@ -40,7 +40,7 @@ const MaxJobs = 4
 // errTimeout ends a run that takes too long.
 var errTimeout = errors.New("it took too long")
 
-// doing are the words for what is done with a function, by kind of request.
+// doing are the verbs for kinds of requests.
 var doing = map[string]struct{ title, past string }{
 	worker.KindRun:     {"Running", "run"},
 	worker.KindProfile: {"Profiling", "profiled"},
@@ -65,7 +65,7 @@ func (j *Jobs) admitted(ctx context.Context, kind, fn string, token protocol.Pro
 	return ctx, func() { cancel(); left() }, ""
 }
 
-// request is what a worker needs to know of a function of a document.
+// request is the worker's request for a function of a document.
 func request(p session.Place, kind, fn string) worker.Request {
 	prog := p.Program()
 	return worker.Request{Kind: kind, Path: p.Src.Path, Text: p.Src.Text(), Func: fn, Device: p.Settings.Device, Seed: p.Settings.Seed, Bind: prog.Bind, Machine: prog.Target}

@@ -56,8 +56,8 @@ func protect(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// knows reports whether a request brings the page's secret, and comes from the
-// page's own origin as far as it says.
+// knows reports whether a request has the page's secret and, if it names an origin,
+// the page's own.
 func (h *Handle) knows(r *http.Request) bool {
 	h.mu.Lock()
 	secret := h.secret
@@ -111,8 +111,8 @@ func (h *Handle) show(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(html)
 }
 
-// heartbeat keeps a stream that says nothing from being taken for dead, and
-// shows when a browser is gone.
+// heartbeat is the time between comments on an idle stream: they keep proxies from
+// closing it and detect that a browser is gone.
 const heartbeat = 20 * time.Second
 
 // events is the stream of what Send is given, until either side ends it.

@@ -16,13 +16,13 @@ type followers struct {
 	browser loopback.Server
 
 	mu      sync.Mutex
-	views   map[string]string            // addresses of virtual documents that were asked for, to the key of the document they show
+	views   map[string]string            // addresses of requested virtual documents, to the key of the document they show
 	kernels map[session.View]kernelTexts // what views of CUDA text show
 	pages   map[*panelPage]struct{}      // in a browser
 	timers  map[string]*time.Timer       // by key: an edit waits to be followed
 }
 
-// later runs f once nothing has asked for key for a while.
+// later runs f when key was not requested for a while.
 func (l *followers) later(key string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

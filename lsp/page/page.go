@@ -21,7 +21,7 @@ type Pages struct {
 // New returns the pages of a session; jobs compile what they show.
 func New(s *session.Session, jobs *job.Jobs) *Pages { return &Pages{s: s, jobs: jobs} }
 
-// Later runs f once nothing has asked for key for a while.
+// Later runs f when key was not requested for a while.
 func (ps *Pages) Later(key string, f func()) { ps.shown.later(key, f) }
 
 // Changed brings what shows a document up to date, a moment after the document or
@@ -52,7 +52,7 @@ func (ps *Pages) followUp(key string) {
 	}
 }
 
-// recovered logs a panic of work that no request asked for.
+// recovered logs a panic of work outside requests.
 func (ps *Pages) recovered(what string) {
 	if r := recover(); r != nil {
 		ps.s.Panicked(what, r)

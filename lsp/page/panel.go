@@ -159,21 +159,21 @@ func (ps *Pages) refreshPage(ctx context.Context, one *panelPage) {
 // the page to another function.
 func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body []byte) error {
 	defer ps.recovered("a panel")
-	var said struct {
+	var args struct {
 		Line      int    `json:"line"` // numbers from 1, in characters, as the page has them
 		Column    int    `json:"column"`
 		EndColumn int    `json:"endColumn"`
 		Name      string `json:"name"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
-		return fmt.Errorf("the message is not what %q takes", name)
+	if err := json.Unmarshal(body, &args); err != nil {
+		return fmt.Errorf("invalid content of the message %q", name)
 	}
 	switch name {
 	case "reveal":
 		var where *protocol.ShowDocumentParams
 		ps.s.Current(ctx, one.key, func(p session.Place) {
 			yes := true
-			where = &protocol.ShowDocumentParams{URI: uri.URI(p.URI), TakeFocus: &yes, Selection: p.Characters(said.Line, said.Column, said.EndColumn)}
+			where = &protocol.ShowDocumentParams{URI: uri.URI(p.URI), TakeFocus: &yes, Selection: p.Characters(args.Line, args.Column, args.EndColumn)}
 		})
 		if where == nil {
 			return fmt.Errorf("the document is closed")
@@ -184,7 +184,7 @@ func (ps *Pages) fromPage(ctx context.Context, one *panelPage, name string, body
 		return ps.s.Call(ctx, protocol.MethodWindowShowDocument, where, nil)
 	case "function":
 		was := one.shows()
-		one.function.Store(said.Name)
+		one.function.Store(args.Name)
 		if _, err := ps.pageData(ctx, one); err != nil {
 			one.function.Store(was)
 			return err

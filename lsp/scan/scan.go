@@ -1,5 +1,5 @@
 // Package scan looks through the folders of a workspace: which programs lie
-// there, and what they define. It knows nothing of the protocol.
+// there, and what they define. It does not use the protocol.
 package scan
 
 import (
@@ -23,7 +23,7 @@ type File struct {
 	Stamp Stamp
 }
 
-// Stamp tells versions of a file apart.
+// Stamp identifies a version of a file.
 type Stamp struct {
 	Size     int64
 	Modified time.Time

@@ -56,8 +56,8 @@ func TestCompileCommand(t *testing.T) {
 	e.wait("window/showMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "@f compiled for") })
 }
 
-// What cannot be compiled explains why at its place, until the next edit; the views
-// say it in their text.
+// Errors of the compiler are reported at their places until the next edit; the
+// views have them in their text.
 func TestCompileCommandFails(t *testing.T) {
 	e := connect(t, Options{Worker: workerCommand("sound")}, nil)
 	e.initialize(`{"workspace":{"textDocumentContent":{}},"window":{"showDocument":{"support":true}}}`, `{"lint":{"enabled":false}}`)
@@ -225,7 +225,7 @@ func TestProfileCommand(t *testing.T) {
 	if !strings.Contains(got, "1: counted 288 B\n1: · as predicted") || strings.Contains(got, "ran ") {
 		t.Errorf("hints:\n%s", got)
 	}
-	// The reference executor is the best device to run on, and says so.
+	// The reference executor is the best device here, and its title is shown.
 	if feature.DevicesFor("auto").Run == "reference" {
 		e.must("workspace/executeCommand", command("dmir.run", ""), &res)
 		if !strings.Contains(res.Message, "on reference (this machine has no GPU") {

@@ -14,7 +14,7 @@ import (
 	"dmir/lsp/workspace"
 )
 
-// lensData tells a lens whose title is asked for later.
+// lensData identifies a lens whose title is requested later.
 type lensData struct {
 	URI  string `json:"uri"`
 	Func string `json:"func"`

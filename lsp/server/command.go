@@ -140,7 +140,7 @@ func (s *server) costCommand(p session.Place, fn string) (any, error) {
 	}{c.Title, c.Text, c.JSON})
 }
 
-// targets are the machines that dmir knows and those of the dmir.toml files
+// targets are the built-in machines and those of the dmir.toml files
 // that apply to open documents; current is the one that the times of the
 // document are for, where one is given.
 func (s *server) targets(doc *workspace.Snapshot) (any, error) {

@@ -336,8 +336,8 @@ func TestParentDeath(t *testing.T) {
 	}
 }
 
-// A message that is none is refused with the id null and the code that says
-// why, in the place where its answer would stand.
+// An invalid message is answered with the id null and an error code, in the order
+// of the messages.
 func TestRefusals(t *testing.T) {
 	frame := func(body string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body) }
 	for name, c := range map[string]struct {

@@ -232,7 +232,7 @@ func (e *editor) pullAll(dir string, had map[string]string) map[string]string {
 	return e.reports(dir, raw, had)
 }
 
-// previousIDs is what an editor says of the reports that it has, by file name.
+// previousIDs are the ids of the reports that an editor has, by file name.
 func previousIDs(dir string, had map[string]string) (out []string) {
 	for name, id := range had {
 		out = append(out, fmt.Sprintf(`{"uri":%q,"value":%q}`, uri.File(filepath.Join(dir, name)), id))
@@ -255,11 +255,11 @@ func (e *editor) reports(dir string, raw []byte, had map[string]string) map[stri
 			e.t.Fatal(err)
 		}
 		name = filepath.ToSlash(name)
-		said := strings.TrimSpace(r.Kind + " " + r.codes())
+		report := strings.TrimSpace(r.Kind + " " + r.codes())
 		if r.Version != nil {
-			said += fmt.Sprintf(" v%d", *r.Version)
+			report += fmt.Sprintf(" v%d", *r.Version)
 		}
-		out[name] = said
+		out[name] = report
 		if had != nil {
 			had[name] = r.ResultID
 		}
@@ -340,8 +340,8 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			parts++
-			for name, said := range e.reports(dir, p.Value, had) {
-				seen[name] = said
+			for name, report := range e.reports(dir, p.Value, had) {
+				seen[name] = report
 			}
 		}
 	}
@@ -370,7 +370,7 @@ func TestWorkspaceDiagnosticStream(t *testing.T) {
 		t.Error(err)
 	}
 
-	e.pullAll(dir, had) // so that the next has nothing to say
+	e.pullAll(dir, had) // so that the next report is empty
 	params = `{"previousResultIds":[` + strings.Join(previousIDs(dir, had), ",") + `],"partialResultToken":"all"}`
 	id, err := e.conn.Call(context.Background(), "test/unknown", nil, nil) // the next call has the next number
 	last, ok := id.Number()

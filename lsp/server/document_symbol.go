@@ -45,7 +45,7 @@ func symbols(p session.Place, items []scope.Item) []protocol.DocumentSymbol {
 	return out
 }
 
-// flatten is for editors that know no hierarchy.
+// flatten is for editors without support for hierarchies.
 func flatten(p session.Place, out protocol.SymbolInformationSlice, items []scope.Item) protocol.SymbolInformationSlice {
 	for _, it := range items {
 		out = flatten(p, append(out, information(p, it)), it.Children)

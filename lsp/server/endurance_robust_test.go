@@ -97,7 +97,7 @@ func TestTenThousandEdits(t *testing.T) {
 	close(stop)
 	asking.Wait()
 	w.until("every answer", func() bool { return len(w.waiting) == 0 })
-	// A run that failed is said of the very text that ran, until the next edit.
+	// The error of a failed run is reported for the text that ran, until the next edit.
 	const last = edits + 2
 	w.change(last, `{"text":`+quote(model)+`}`)
 

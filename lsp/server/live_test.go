@@ -150,8 +150,8 @@ func (e *editor) heat(params string) heatAnswer {
 	return got
 }
 
-// Heat is asked for by what lines are coloured by, or as the setting says, and
-// for a part of the file.
+// Heat is requested by what colours the lines, or by the setting, for a part of the
+// file.
 func TestHeat(t *testing.T) {
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")
@@ -409,7 +409,7 @@ func TestPanelInBrowser(t *testing.T) {
 		}
 	}
 	if post("reveal", `{`) != 400 || post("else", `{}`) != 400 || post("function", `{"name":"gone"}`) != 400 {
-		t.Error("a page may say what it likes")
+		t.Error("a page may send anything")
 	}
 
 	e.notify("dmir/select", at(2, 4))
@@ -512,7 +512,7 @@ func TestPictures(t *testing.T) {
 		}
 		for _, want := range []string{"compute-bound", "3.73 times the ridge intensity (183 FLOP/B); reaches 100 % of 788 TFLOP/s", "read    = %x 8.39 MB + %w 8.39 MB", "= max(34.4 GFLOP / 788 TFLOP/s, 50.3 MB / 4.30 TB/s) + 1.00 ns launch"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("the hover does not say %q:\n%s", want, text)
+				t.Errorf("the hover does not contain %q:\n%s", want, text)
 			}
 		}
 	}

@@ -56,14 +56,14 @@ func TestCallHierarchy(t *testing.T) {
 		t.Helper()
 		var calls []protocol.CallHierarchyIncomingCall
 		e.must("callHierarchy/incomingCalls", params(item), &calls)
-		var said []string
+		var found []string
 		for _, c := range calls {
-			said = append(said, c.From.Name)
+			found = append(found, c.From.Name)
 			for _, r := range c.FromRanges {
-				said = append(said, fmt.Sprintf("%d:%d-%d", r.Start.Line, r.Start.Character, r.End.Character))
+				found = append(found, fmt.Sprintf("%d:%d-%d", r.Start.Line, r.Start.Character, r.End.Character))
 			}
 		}
-		return strings.Join(said, " ")
+		return strings.Join(found, " ")
 	}
 	if got, want := callers(leaf), "@twice 2:17-22 3:17-22 @main 7:17-22"; got != want {
 		t.Errorf("callers %s, want %s", got, want)

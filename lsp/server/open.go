@@ -107,7 +107,7 @@ func unescape(raw []byte) (text string, n int, ok bool) {
 	return "", 0, false
 }
 
-// escaped appends what stands behind the backslash before at, and returns the
+// escaped appends the character escaped by the backslash before at, and returns the
 // place behind it.
 func escaped(out, raw []byte, at int) ([]byte, int, bool) {
 	if at >= len(raw) {
@@ -135,7 +135,7 @@ func escaped(out, raw []byte, at int) ([]byte, int, bool) {
 		if utf16.IsSurrogate(r) {
 			low, _ := hexRune(raw[at:])
 			if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-				return nil, 0, false // half a pair: what becomes of it is the decoder's to say
+				return nil, 0, false // half a surrogate pair is left to the decoder
 			}
 			at += 6
 		}

@@ -9,7 +9,7 @@ import (
 	"dmir/lsp/session"
 )
 
-// saved knows whether a document differs from its file on disk, which is read
+// saved records whether a document differs from its file on disk, which is read
 // only when it has changed.
 type saved struct {
 	mu    sync.Mutex

@@ -170,7 +170,7 @@ func TestFixes(t *testing.T) {
 	}
 	e.change(2, `{"text":`+quote(fixed)+`}`)
 	e.diagnostics(2, func(ds []protocol.Diagnostic) bool { return len(ds) == 0 })
-	// What the lens says now is what the fix promised: 117 − 67.1 MB.
+	// The lens now shows what the fix promised: 117 − 67.1 MB.
 	var lenses []protocol.CodeLens
 	e.must("textDocument/codeLens", doc, &lenses)
 	if title := lenses[len(lenses)-1].Command.Title; !strings.Contains(title, "50.3 MB moved · minimum 50.3 MB") {

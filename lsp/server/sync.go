@@ -50,7 +50,7 @@ func didOpen(s *server, raw jsonrpc2.RawMessage) error {
 		s.refresh()
 		return nil
 	}
-	s.diagnostics.Opened(a.URI) // it is looked at as a document from now on
+	s.diagnostics.Opened(a.URI) // it is a document from now on
 	s.Docs.Open(a, p.TextDocument.Version, text)
 	return nil
 }

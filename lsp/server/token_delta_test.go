@@ -105,15 +105,15 @@ func TestTokenEdits(t *testing.T) {
 		{"abab", "ab", "2-4 "},
 		{"xabc", "abc", "0-1 "},
 	} {
-		var said []string
+		var edits []string
 		for _, e := range tokenEdits(tokens(c.before), tokens(c.after)) {
 			var letters strings.Builder
 			for d := e.Data; len(d) > 0; d = d[perToken:] {
 				letters.WriteByte(byte(d[4] >> 10))
 			}
-			said = append(said, fmt.Sprintf("%d-%d %s", e.Start/perToken, (e.Start+e.DeleteCount)/perToken, letters.String()))
+			edits = append(edits, fmt.Sprintf("%d-%d %s", e.Start/perToken, (e.Start+e.DeleteCount)/perToken, letters.String()))
 		}
-		if got := strings.Join(said, ", "); got != c.want {
+		if got := strings.Join(edits, ", "); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", c.before, c.after, got, c.want)
 		}
 	}

@@ -163,7 +163,7 @@ func TestFolders(t *testing.T) {
 }
 
 // The text of a dmir.toml in the editor counts, not the one on disk; a file that
-// is removed or comes nearer counts as soon as the editor says so.
+// is removed or comes nearer counts as soon as the editor reports it.
 func TestConfigInEditor(t *testing.T) {
 	files := onDisk(t, map[string]string{"dmir.toml": `target = "l40s"`, "sub/f.dmir": ffn})
 	u, toml := files["sub/f.dmir"], files["dmir.toml"]
@@ -223,13 +223,13 @@ func TestConfigInEditor(t *testing.T) {
 	e.wait("window/logMessage", func(p json.RawMessage) bool { return strings.Contains(string(p), "is not open") })
 }
 
-// What is wrong with a dmir.toml is said while it is written, with no program open,
-// and taken back when the file is as it was, or gone.
+// Errors in a dmir.toml are published while it is edited, with no program open, and
+// cleared when the file is as before, or removed.
 func TestConfigAlone(t *testing.T) {
 	files := onDisk(t, map[string]string{"dmir.toml": "target = \"l40s\"\n", "b/dmir.toml": "tarket = 7\n", "b/f.dmir": ffn})
 	e := connect(t, Options{}, nil)
 	e.initialize("", "")
-	said := func(name, want string, nth int) {
+	published := func(name, want string, nth int) {
 		t.Helper()
 		n := 0
 		e.wait("textDocument/publishDiagnostics", func(p json.RawMessage) bool {
@@ -241,12 +241,12 @@ func TestConfigAlone(t *testing.T) {
 	}
 	toml := files["dmir.toml"]
 	e.notify("textDocument/didOpen", fmt.Sprintf(`{"textDocument":{"uri":%q,"languageId":"toml","version":1,"text":"tarket = 1\n"}}`, toml))
-	said("dmir.toml", "tarket", 1)
+	published("dmir.toml", "tarket", 1)
 	e.notify("textDocument/didClose", fmt.Sprintf(`{"textDocument":{"uri":%q}}`, toml))
-	said("dmir.toml", `"diagnostics":[]`, 1)
+	published("dmir.toml", `"diagnostics":[]`, 1)
 
 	e.openAs(files["b/f.dmir"], ffn)
-	said("b/dmir.toml", "tarket", 1)
+	published("b/dmir.toml", "tarket", 1)
 	path, err := uri.Parse(files["b/dmir.toml"])
 	if err != nil {
 		t.Fatal(err)
@@ -255,5 +255,5 @@ func TestConfigAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.notify("workspace/didChangeWatchedFiles", fmt.Sprintf(`{"changes":[{"uri":%q,"type":3}]}`, path))
-	said("b/dmir.toml", `"diagnostics":[]`, 1)
+	published("b/dmir.toml", `"diagnostics":[]`, 1)
 }

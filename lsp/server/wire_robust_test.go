@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// wire is a client that keeps nothing but what was said last, so that it can
-// talk for long, and that reads only when it is asked to.
+// wire is a client that keeps only the last message, so that it can run for long,
+// and that reads only when a test asks it to.
 type wire struct {
 	t      testing.TB
 	in     *io.PipeWriter
@@ -44,7 +44,7 @@ type message struct {
 	} `json:"error"`
 }
 
-// dial starts a server and does not read what it says.
+// dial starts a server without reading its output.
 func dial(t testing.TB, opts Options) *wire {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

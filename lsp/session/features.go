@@ -32,7 +32,7 @@ type Features struct {
 	Pulls            bool // pulls diagnostics, and again on request
 	ResolveActions   bool // asks for the edits of the code action that was chosen
 	DisabledActions  bool // shows code actions that cannot be applied, and why
-	FlatSymbols      bool // knows no hierarchy of symbols
+	FlatSymbols      bool // no hierarchy of symbols
 	TokenDelta       bool // asks what is different in the tokens
 }
 

@@ -18,11 +18,11 @@ type Folders struct {
 	list []workspace.Address
 }
 
-// Init takes the folders that initialize names: the list where there is one,
-// else the older ways to say the only one.
+// Init sets the folders in the parameters of initialize: the list if there is one,
+// else the single folder in its older fields.
 func (f *Folders) Init(p *protocol.InitializeParams) {
 	named, ok := p.WorkspaceFolders.Get()
-	//lint:ignore SA1019 older editors say it in no other way
+	//lint:ignore SA1019 older editors send it in no other field
 	root, path := p.RootURI, p.RootPath
 	switch {
 	case ok:

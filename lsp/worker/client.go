@@ -78,17 +78,17 @@ func Run(ctx context.Context, command []string, req Request, progress func(Progr
 
 // withStderr adds the last line that the process complained with.
 func withStderr(err error, t *tail) error {
-	said := strings.TrimSpace(string(t.buf))
-	if i := strings.Index(said, "\n\ngoroutine "); i >= 0 {
-		said = said[:i] // a crash: its message, not its stacks
+	text := strings.TrimSpace(string(t.buf))
+	if i := strings.Index(text, "\n\ngoroutine "); i >= 0 {
+		text = text[:i] // a crash: its message, not its stacks
 	}
-	if i := strings.LastIndexByte(said, '\n'); i >= 0 {
-		said = said[i+1:]
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
 	}
-	if said == "" {
+	if text == "" {
 		return err
 	}
-	return fmt.Errorf("%w (%s)", err, said)
+	return fmt.Errorf("%w (%s)", err, text)
 }
 
 // reader takes the worker's lines as they come.

@@ -1,4 +1,4 @@
-// Package worker runs functions in a process of its own, so that a program
+// Package worker runs functions in a separate process, so that a program
 // that takes all memory, loops, or brings down its executor takes nothing else
 // with it. The process is the dmir binary under a hidden subcommand. It reads
 // one request from its standard input, as one line of JSON, and writes lines of
@@ -80,7 +80,7 @@ type Kernel struct {
 	Class        string  `json:"class,omitempty"` // of the kernel, or "copy"; "" for a fill
 	Lines        []int   `json:"lines"`           // of the program, 1-based, that it came from
 	Runs         int64   `json:"runs,omitempty"`  // how often it runs, as far as is known: in a loop, in a branch; figures are those of all runs
-	First        int     `json:"first,omitempty"` // its lines in the CUDA text, 1-based; 0 where that was not asked for
+	First        int     `json:"first,omitempty"` // its lines in the CUDA text, 1-based; 0 if that was not requested
 	Last         int     `json:"last,omitempty"`
 	PredictedNs  float64 `json:"predicted_ns"`
 	RoofNs       float64 `json:"roof_ns"`               // predicted, without the launch: what roofline bound
@@ -99,7 +99,7 @@ type Kernel struct {
 type Build struct {
 	Arch     string  `json:"arch"`
 	Compiler string  `json:"compiler,omitempty"` // of the machine code; "" where there is none
-	NoCode   string  `json:"no_code,omitempty"`  // why there is none, where it was asked for
+	NoCode   string  `json:"no_code,omitempty"`  // why there is none although it was requested
 	Stages   []Stage `json:"stages"`             // the function after each pass
 	CUDA     string  `json:"cuda"`
 	PTX      string  `json:"ptx,omitempty"`

@@ -37,20 +37,21 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 		_, _ = io.Copy(io.Discard, r)
 		cancel()
 	}()
-	said := &teller{enc: json.NewEncoder(out)}
-	res := execute(fed, req, said.progress)
+	replies := &replyWriter{enc: json.NewEncoder(out)}
+	res := execute(fed, req, replies.progress)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // killed: no word on the function
+		return context.Cause(ctx) // cancelled: no result
 	}
-	return said.result(res)
+	return replies.result(res)
 }
 
-// pace is the least time between two words on progress.
+// pace is the least time between two progress messages.
 const pace = 50 * time.Millisecond
 
-// teller writes messages: progress at no more than its pace, but the last of it
-// always, so that it is known where a function was when it has to be killed.
-type teller struct {
+// replyWriter writes messages. It limits the rate of progress messages, but always
+// writes the last one, so that the client has the position of a function that it
+// kills.
+type replyWriter struct {
 	mu    sync.Mutex
 	enc   *json.Encoder
 	last  time.Time
@@ -58,7 +59,7 @@ type teller struct {
 	timer *time.Timer
 }
 
-func (t *teller) progress(p Progress) {
+func (t *replyWriter) progress(p Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	wait := pace - time.Since(t.last)
@@ -79,19 +80,19 @@ func (t *teller) progress(p Progress) {
 	}
 }
 
-func (t *teller) tell(p *Progress) {
+func (t *replyWriter) tell(p *Progress) {
 	t.last, t.held = time.Now(), nil
 	_ = t.enc.Encode(message{Progress: p})
 }
 
-func (t *teller) result(res *Result) error {
+func (t *replyWriter) result(res *Result) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = nil // nothing follows the result
 	return t.enc.Encode(message{Result: res})
 }
 
-// task is a request that is being worked on.
+// task is the current request.
 type task struct {
 	req      Request
 	src      *source.File

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isolate puts the process into a group of its own.
+// isolate puts the process into its own process group.
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // kill ends the process with all of its group.

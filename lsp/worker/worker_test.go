@@ -154,10 +154,10 @@ func TestKilled(t *testing.T) {
 // However fast progress is, the last of it is sent even if no more comes.
 func TestLastProgress(t *testing.T) {
 	r, w := io.Pipe()
-	said := &teller{enc: json.NewEncoder(w)}
+	replies := &replyWriter{enc: json.NewEncoder(w)}
 	go func() {
 		for line := range 20 {
-			said.progress(Progress{Done: line, Total: 20, Line: line + 1})
+			replies.progress(Progress{Done: line, Total: 20, Line: line + 1})
 		}
 	}()
 	dec := json.NewDecoder(r)

@@ -14,7 +14,7 @@ import (
 )
 
 // analysis is the one analysis of a document. It is spliced from version to version
-// as they are asked for, which costs a small part of loading the text. Readers hold
+// on first use, which costs a small part of loading the text. Readers hold
 // a read lock; updates wait for them.
 type analysis struct {
 	address  Address
@@ -43,7 +43,7 @@ type step struct {
 type loaded struct {
 	prog    *program.Program
 	conf    *config.Config
-	choices []diag.Diagnostic // what is wrong with the settings
+	choices []diag.Diagnostic // problems of the settings
 	again   func(*source.File) *program.Program
 	tidied  sync.Once
 }

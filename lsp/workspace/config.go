@@ -12,7 +12,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// ConfigFile is a dmir.toml that was read, and what is wrong with it.
+// ConfigFile is a dmir.toml and its problems.
 type ConfigFile struct {
 	Path  string // absolute
 	Src   *source.File
@@ -125,13 +125,13 @@ func IsConfig(a Address) bool {
 }
 
 // OpenConfig takes in a dmir.toml; from now on its text in the editor counts,
-// not the file's. The documents that it applies to are looked at again.
+// not the file's. The documents that it applies to are analysed again.
 func (w *Workspace) OpenConfig(a Address, text string) {
 	w.configs.set(a.Path, source.New(a.Path, text))
 	w.ConfigChanged()
 }
 
-// ChangeConfig applies edits to an open dmir.toml. Documents are looked at again
+// ChangeConfig applies edits to an open dmir.toml. Documents are analysed again
 // at the next call of ConfigChanged, which may wait until typing pauses.
 func (w *Workspace) ChangeConfig(a Address, edits []Edit) error {
 	f := w.configs.opened(a.Path)

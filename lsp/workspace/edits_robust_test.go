@@ -205,30 +205,30 @@ func fresh(text string, version int32, enc source.Encoding) string {
 // state is everything that an editor can learn of a document, one fact a line.
 func state(s *workspace.Snapshot, text string) string {
 	var b strings.Builder
-	say := func(what string, v any) { fmt.Fprintf(&b, "%s: %s\n", what, line(v)) }
+	add := func(what string, v any) { fmt.Fprintf(&b, "%s: %s\n", what, line(v)) }
 	v, release, ok := s.Hold()
 	if !ok {
 		return "there is a newer version"
 	}
 	defer release()
 	p := v.Program()
-	say("version", s.Version)
-	say("text", p.Src.Text())
+	add("version", s.Version)
+	add("text", p.Src.Text())
 	for _, d := range v.Cheap() {
-		say("diagnostic", d)
+		add("diagnostic", d)
 	}
 	for _, d := range v.Findings(context.Background()) {
-		say("finding", d)
+		add("finding", d)
 	}
 	whole := source.Span{End: len(text)}
 	for _, h := range feature.Hints(p, nil, whole) {
-		say("hint", h)
+		add("hint", h)
 	}
 	for _, l := range feature.Lenses(p, feature.LensOptions{}) {
-		say("lens", l)
+		add("lens", l)
 	}
 	for k := range feature.Tokens(p, whole) {
-		say("token", k)
+		add("token", k)
 	}
 	names := v.Names()
 	all := slices.Clone(names.Names())
@@ -236,20 +236,20 @@ func state(s *workspace.Snapshot, text string) string {
 		return cmp.Or(slices.CompareFunc(places(a), places(b), bySpan), cmp.Compare(a.Text, b.Text))
 	})
 	for _, n := range all {
-		say("name", []any{n.Kind, n.Text, n.Defs(), n.Uses()})
+		add("name", []any{n.Kind, n.Text, n.Defs(), n.Uses()})
 	}
 	for _, d := range names.Diags {
-		say("name diagnostic", d)
+		add("name diagnostic", d)
 	}
-	say("outline", scope.Outline(p.Tree))
-	say("folds", feature.Folds(p.Tree))
-	say("format", feature.Format(p.Tree))
+	add("outline", scope.Outline(p.Tree))
+	add("folds", feature.Folds(p.Tree))
+	add("format", feature.Format(p.Tree))
 	report := cost.JSON(p.Target, p.Funcs)
 	for _, f := range report.Functions {
-		say("cost", f)
+		add("cost", f)
 	}
 	for _, f := range p.Funcs {
-		say("totals", []string{f.Func.Name, f.FLOP.String(), f.Moved().String(), f.Minimum.String(), f.Waste().String(), f.PeakFormula()})
+		add("totals", []string{f.Func.Name, f.FLOP.String(), f.Moved().String(), f.Minimum.String(), f.Waste().String(), f.PeakFormula()})
 	}
 
 	// What is asked of a place or a range; the places are the same for a text.
@@ -260,17 +260,17 @@ func state(s *workspace.Snapshot, text string) string {
 		off := rnd.IntN(len(text) + 1)
 		at := func(what string) string { return fmt.Sprint(what, " at ", off) }
 		span := source.Span{Start: off, End: min(len(text), off+rnd.IntN(400))}
-		say(at("hints"), feature.Hints(p, nil, span))
-		say(at("tokens"), feature.Tokens(p, span))
-		say(at("hover"), feature.HoverAt(p, names, off, false))
-		say(at("completion"), feature.Complete(p, off))
-		say(at("signature"), feature.SignatureAt(p, off))
-		say(at("definition"), feature.Definition(names, off))
-		say(at("references"), feature.References(names, off, true))
-		say(at("highlights"), feature.Highlights(names, off))
-		say(at("type definition"), feature.TypeDefinition(p, off))
-		say(at("selections"), feature.Selections(p, off))
-		say(at("range format"), feature.FormatRange(p.Tree, span))
+		add(at("hints"), feature.Hints(p, nil, span))
+		add(at("tokens"), feature.Tokens(p, span))
+		add(at("hover"), feature.HoverAt(p, names, off, false))
+		add(at("completion"), feature.Complete(p, off))
+		add(at("signature"), feature.SignatureAt(p, off))
+		add(at("definition"), feature.Definition(names, off))
+		add(at("references"), feature.References(names, off, true))
+		add(at("highlights"), feature.Highlights(names, off))
+		add(at("type definition"), feature.TypeDefinition(p, off))
+		add(at("selections"), feature.Selections(p, off))
+		add(at("range format"), feature.FormatRange(p.Tree, span))
 	}
 	return b.String()
 }

@@ -66,7 +66,7 @@ func (g *garbage) wake() {
 	}
 }
 
-// inUse is the memory of this process as far as Go knows it.
+// inUse is the memory of this process that Go manages.
 func inUse() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -76,7 +76,7 @@ func (s *Snapshot) With(look func(*View)) bool {
 // Program is the analysed text: its tree, ops, cost and cheap diagnostics.
 func (v *View) Program() *program.Program { return v.l.prog }
 
-// Names are the names of the text and what they stand for.
+// Names are the definitions and uses of names in the text.
 func (v *View) Names() *scope.Index { return v.Program().Names() }
 
 // Config is the dmir.toml that applies, empty where there is none.

@@ -1,6 +1,6 @@
 // Package workspace holds the documents that an editor has open, as immutable
 // snapshots, with the settings and the configuration that apply to them, and
-// reports what is wrong in them after every edit. It knows nothing of the protocol.
+// reports errors in them after every edit. It does not use the protocol.
 package workspace
 
 import (
@@ -222,7 +222,7 @@ func (w *Workspace) SetRun(ran *Snapshot, m *feature.Times, problems []diag.Diag
 	return true
 }
 
-// Machines are those that dmir knows and those of the dmir.toml files that
+// Machines are the built-in ones and those of the dmir.toml files that
 // apply to open documents.
 func (w *Workspace) Machines() []*machine.Machine {
 	all := machine.All()
@@ -231,7 +231,7 @@ func (w *Workspace) Machines() []*machine.Machine {
 		for _, name := range slices.Sorted(maps.Keys(c.Machines)) {
 			own := c.Machines[name]
 			if i := slices.IndexFunc(all, func(m *machine.Machine) bool { return m.Name == own.Name }); i >= 0 {
-				all[i] = own // it replaces the one that dmir knows
+				all[i] = own // it replaces the built-in one
 			} else {
 				all = append(all, own)
 			}

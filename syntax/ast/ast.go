@@ -26,7 +26,7 @@ type File struct {
 	Diags []diag.Diagnostic // absolute, in textual order: those of the ops, the first thousand at most
 }
 
-// Form says how an op is written.
+// Form is how an op is written.
 type Form uint8
 
 // The forms of an op and of the other items that stand where ops stand.
@@ -38,7 +38,7 @@ const (
 	TypeAlias             // !name = type       (Name is "!name", the type is at Sig)
 	Split                 // // -----
 	Resource              // {-# … #-}
-	Bad                   // could not be read; a diagnostic says why
+	Bad                   // could not be read; a diagnostic reports why
 )
 
 // Op is an operation or another item at op position.
@@ -146,7 +146,7 @@ type Successor struct {
 	Args []Use
 }
 
-// Symbol is an @name in an op. Def tells the definition (func @f) from a use.
+// Symbol is an @name in an op. Def marks the definition (func @f).
 type Symbol struct {
 	Name string // with "@", quotes kept
 	Span Rel

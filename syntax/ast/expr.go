@@ -5,7 +5,7 @@ package ast
 // parse.Attr, and the tree is shared and must not be changed. Positions are
 // relative to the parsed text.
 
-// TypeKind tells the TypeExprs apart.
+// TypeKind is the kind of a TypeExpr.
 type TypeKind uint8
 
 // The kinds of type expressions.
@@ -29,7 +29,7 @@ type TypeExpr struct {
 	Kind     TypeKind
 	Text     string
 	Name     string
-	Shape    []int64 // dimensions beyond int64 are a parse error with a code of their own
+	Shape    []int64 // dimensions beyond int64 are a parse error with its own code
 	Unranked bool
 	Elem     *TypeExpr
 	Encoding *AttrExpr // tensor encoding, nil if absent
@@ -37,7 +37,7 @@ type TypeExpr struct {
 	Body     string
 }
 
-// AttrKind tells the AttrExprs apart.
+// AttrKind is the kind of an AttrExpr.
 type AttrKind uint8
 
 // The kinds of attribute expressions.

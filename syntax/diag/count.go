@@ -2,7 +2,7 @@ package diag
 
 import "fmt"
 
-// Count is a number of things as messages say it: "no results", "1 result",
+// Count is a number of things as messages write it: "no results", "1 result",
 // "2 results".
 func Count(n int, thing string) string {
 	switch n {

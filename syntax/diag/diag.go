@@ -1,8 +1,7 @@
-// Package diag is the one shape that everything said to a person about their
-// file has: where, how bad, which rule, one sentence, what it costs and what to
-// do. The parser, the verifier, the linter, the command line and the language
-// server all speak through it, so that the same thing is said in the same
-// words everywhere.
+// Package diag defines diagnostics: place, severity, code, one sentence, cost and
+// what to do. The parser, the verifier, the linter, the command line and the
+// language server all report with it, so that a problem has the same text
+// everywhere.
 package diag
 
 import "dmir/syntax/source"

@@ -77,7 +77,7 @@ func excerpt(w io.Writer, src *source.File, span source.Span, label string, gutt
 	pos := src.Pos(span.Start)
 	text := src.Line(pos.Line)
 	col := min(pos.Col, len(text))
-	// No more of a long line than may be shown, and a rune more that says so.
+	// The part of a long line that may be shown, and one more rune, which marks the cut.
 	const enough = (maxExcerpt + 1) * utf8.UTFMax
 	before, rest := text[:col], text[col:]
 	marked := rest[:min(len(rest), max(span.Len(), 0))]

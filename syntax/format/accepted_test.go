@@ -35,7 +35,7 @@ func accepted(t testing.TB) []*source.File {
 }
 
 // TestAccepted reads each kind of syntax in the table: without an error, as many
-// ops as the first line says, with every name defined in its scope.
+// ops as its first line states, with every name defined in its scope.
 func TestAccepted(t *testing.T) {
 	for _, src := range accepted(t) {
 		t.Run(src.Path, func(t *testing.T) {

@@ -88,7 +88,7 @@ func errorsOf(f *ast.File) []diag.Diagnostic {
 	return errs
 }
 
-// tokenDiff says where two token sequences part, "" if nowhere.
+// tokenDiff returns where two token sequences differ, "" if nowhere.
 func tokenDiff(a, b []string) string {
 	for i := range max(len(a), len(b)) {
 		switch {

@@ -47,7 +47,7 @@ func TestMeaning(t *testing.T) {
 				case before != after:
 					fail++
 					t.Errorf("%s means something else once formatted:\n%s\n%s", src.Path,
-						format.Diff("printed", before.printed, after.printed), format.Diff("said", before.said, after.said))
+						format.Diff("printed", before.printed, after.printed), format.Diff("messages", before.messages, after.messages))
 				case before.ok:
 					accepted++
 				default:
@@ -67,11 +67,11 @@ func TestMeaning(t *testing.T) {
 
 // reading is what mlir-opt makes of a text.
 type reading struct {
-	ok            bool
-	printed, said string
+	ok                bool
+	printed, messages string
 }
 
-var said = regexp.MustCompile(`(?m)^.*?:\d+:\d+: (.*)$`)
+var messages = regexp.MustCompile(`(?m)^.*?:\d+:\d+: (.*)$`)
 
 func run(text string) reading {
 	args := []string{"--allow-unregistered-dialect"}
@@ -82,8 +82,8 @@ func run(text string) reading {
 	var out, errs strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), &out, &errs
 	r := reading{ok: cmd.Run() == nil, printed: out.String()}
-	for _, m := range said.FindAllStringSubmatch(errs.String(), -1) {
-		r.said += m[1] + "\n"
+	for _, m := range messages.FindAllStringSubmatch(errs.String(), -1) {
+		r.messages += m[1] + "\n"
 	}
 	return r
 }

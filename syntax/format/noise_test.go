@@ -55,7 +55,7 @@ func damage(text string, r *rand.Rand) string {
 		switch r.IntN(4) {
 		case 0: // lose a stretch
 			text = text[:at] + text[end:]
-		case 1: // say it twice
+		case 1: // write it twice
 			text = text[:end] + text[at:]
 		case 2: // lose a line end
 			if i := strings.IndexByte(text[at:], '\n'); i >= 0 {

@@ -52,8 +52,8 @@ func lineEnd(text string) string {
 	return "\n"
 }
 
-// printer walks the tree and the tokens of the text side by side. The tree says
-// where ops, labels and regions begin and end; everything printed comes from the
+// printer walks the tree and the tokens of the text side by side. The tree
+// has where ops, labels and regions begin and end; everything printed comes from the
 // tokens, each exactly once and in order.
 type printer struct {
 	text  string
@@ -107,7 +107,7 @@ func (p *printer) peek() token {
 }
 
 // take consumes the token ahead. A token that reaches beyond limit is cut there:
-// the tree knows better where things end.
+// the tree has where things end.
 func (p *printer) take(limit int) token {
 	t := p.peek()
 	p.full = false

@@ -147,7 +147,7 @@ func (l level) layOut(span source.Span) ([]diag.Edit, bool) {
 	if !sameVisible(before, after) {
 		return nil, true // the tree and the text do not agree
 	}
-	if blocks[len(blocks)-1].Ops == nil { // what stands behind a label alone is not laid out
+	if blocks[len(blocks)-1].Ops == nil { // text after a label is not formatted alone
 		before = strings.TrimRight(before, " \t\r\n")
 	}
 	edits := Edits(before, after)

@@ -5,7 +5,7 @@ import (
 	"dmir/syntax/lex"
 )
 
-// context says by which rules the tokens inside a bracket are spaced.
+// context selects the rules by which the tokens inside a bracket are spaced.
 type context uint8
 
 const (

@@ -13,7 +13,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// Kind tells the tokens apart.
+// Kind is the kind of a token.
 type Kind uint8
 
 // The kinds of tokens. An opening bracket and its closing one follow each other.
@@ -45,7 +45,7 @@ const (
 	Comment        // // …, without the line end
 	Split          // a "// -----" line
 	Resource       // {-# … #-}
-	Region         // { … } that holds ops; made by the parser, which knows them
+	Region         // { … } that holds ops; only the parser makes it
 )
 
 // Token is a piece of text with no white space or comments around it.
@@ -55,7 +55,7 @@ type Token struct {
 	First bool // nothing but blanks before it on its line
 }
 
-// Mode says what a Cursor makes tokens of.
+// Mode selects what a Cursor makes tokens of.
 type Mode uint8
 
 // The modes of a Cursor.

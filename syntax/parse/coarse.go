@@ -127,7 +127,7 @@ func (l *coarseLexer) next() lex.Token {
 	return t
 }
 
-// isAlias tells #map and !t from #dm.at, !llvm.ptr and #dialect<…>.
+// isAlias distinguishes #map and !t from #dm.at, !llvm.ptr and #dialect<…>.
 func isAlias(src string, t lex.Token) bool {
 	for i := t.Start; i < t.End; i++ {
 		if src[i] == '.' {

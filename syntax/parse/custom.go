@@ -178,7 +178,7 @@ func (s *customScan) successor(i int) ast.Successor {
 	return u
 }
 
-// values tells the definitions among the %names from the uses.
+// values separates the definitions among the %names from the uses.
 func (s *customScan) values(from int) {
 	likeFunc := s.likeFunc(from)
 	defs := -1  // index of the ")" up to which typed names are definitions
@@ -315,7 +315,7 @@ func (s *customScan) namesBlock(i int) bool {
 
 // leadsToBody reports whether only types and lists stand between the token at i
 // and a region whose entry block has no arguments of its own. The answers for
-// all tokens are found in one pass from the end, when first asked for.
+// all tokens are computed in one pass from the end, on first use.
 func (s *customScan) leadsToBody(i int) bool {
 	if len(s.op.Regions) == 0 || i >= len(s.toks) {
 		return false

@@ -8,7 +8,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// detailer is the second stage: it fills in what one op says. It is not safe
+// detailer is the second stage: it fills in the details of one op. It is not safe
 // for concurrent use; every worker has its own.
 type detailer struct {
 	lex     coarseLexer
@@ -89,7 +89,7 @@ func (l *coarseLexer) gather(op *ast.Op, src string, c lex.Cursor) (value lex.To
 	return value
 }
 
-// skeleton reads an op of a form that the grammar knows.
+// skeleton reads an op of a form in the grammar.
 func (d *detailer) skeleton(op *ast.Op, src string) *Error {
 	d.lex.lex(op, src)
 	toks := d.lex.out
@@ -228,7 +228,7 @@ func parseClause(src string, t coarse) (ast.Clause, *Error) {
 	return ast.Clause{Name: src[name.Start:name.End], NameSpan: rel(name.Start, name.End), Value: rel(value.Start, t.End)}, nil
 }
 
-// unexpected says in words why the grammar refused toks.
+// unexpected describes why the grammar refused toks.
 func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *Error {
 	want := s.want
 	if s.bad >= len(toks) {

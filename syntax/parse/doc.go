@@ -5,11 +5,11 @@
 // There are two stages, both over the tokens of package lex. The first (scan.go,
 // start.go) cuts the text into ops, regions and blocks in one pass, by brackets,
 // line starts and a few tokens of lookahead; this is where recovery happens. The
-// second (detail.go) reads what each op says, independently of other ops, on all
-// cores and while the first goes on. It gathers an op's tokens into coarse ones
+// second (detail.go) reads the details of each op, independently of other ops, on
+// all cores and while the first goes on. It gathers an op's tokens into coarse ones
 // (coarse.go): a type signature, a dictionary, a region are one balanced token
-// each. The participle grammar in skeleton.go says which of them plays which
-// part. That depends on the kinds of the tokens alone, so the grammar runs once
+// each. The participle grammar in skeleton.go assigns a role to each of
+// them. That depends on the kinds of the tokens alone, so the grammar runs once
 // for each distinct sequence of kinds. Ops of other dialects have no grammar here:
 // custom.go finds the values, symbols and successors in them.
 //

@@ -21,7 +21,7 @@ const maxDiags = 1000
 const maxFile = 1<<31 - 1
 
 // File reads a whole text. It never fails: what cannot be read is in the tree
-// as Bad ops, and File.Diags says why, in the order of the text.
+// as Bad ops, and File.Diags has the reasons, in the order of the text.
 func File(src *source.File) *ast.File {
 	f := &ast.File{Src: src}
 	if d, bad := unreadable(src.Text()); bad {

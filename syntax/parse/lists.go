@@ -50,7 +50,7 @@ func makeUse(src string, t lex.Token) ast.Use {
 	if i := strings.IndexByte(u.Name, '#'); i >= 0 {
 		n, err := strconv.ParseInt(u.Name[i+1:], 10, 32)
 		if err != nil {
-			n = 1<<31 - 1 // no op has as many results: the verifier will say so
+			n = 1<<31 - 1 // no op has as many results: the verifier reports it
 		}
 		u.Name, u.Index = u.Name[:i], int32(n)
 	}

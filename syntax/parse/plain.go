@@ -38,7 +38,7 @@ func plainAttr(text string) (*ast.AttrExpr, bool) {
 const plainNesting = 16
 
 // plainDict reads the dictionary that c stands before, nil where that is for the
-// grammar. One cursor reads all of it, however deep: each token is looked at
+// grammar. One cursor reads all of it, however deep: each token is read
 // once as a part of a dictionary and once as a part of a value.
 func plainDict(c *lex.Cursor, text string, depth int) *ast.AttrExpr {
 	if depth == plainNesting {

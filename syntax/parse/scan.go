@@ -13,8 +13,8 @@ import (
 const maxDepth = 1000
 
 // scanner is the first stage: it cuts a text into ops, regions and blocks in
-// one pass, looking only at brackets, line starts and a few tokens ahead. What
-// an op says is left to the second stage, which can then run on all ops at once.
+// one pass, looking only at brackets, line starts and a few tokens ahead. The
+// details of ops are left to the second stage, which can then run on all ops at once.
 type scanner struct {
 	cur    lex.Cursor
 	tok    lex.Token // the next token, unread
@@ -434,7 +434,7 @@ func (s *scanner) region(h *head) {
 	s.closeRegion(h, r)
 }
 
-// unclosedRegion says that a brace is missing. Braces are matched from the inside
+// unclosedRegion reports that a brace is missing. Braces are matched from the inside
 // out, so the one that was forgotten may belong to an inner region that took
 // its "}" from an outer one: the indentation tells.
 func (s *scanner) unclosedRegion(open lex.Token) diag.Diagnostic {

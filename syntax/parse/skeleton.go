@@ -243,7 +243,7 @@ func (s *shape) fill(t *opSyntax) {
 	}
 }
 
-// phrase says what the grammar wanted in words.
+// phrase describes what the grammar expected.
 func phrase(want string) string {
 	for _, p := range phrases {
 		if strings.HasPrefix(want, p.token) {

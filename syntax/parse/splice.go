@@ -47,7 +47,7 @@ type Splice struct {
 }
 
 const (
-	margin   = 4 << 10 // text behind the change that is looked at, beyond what the tree says
+	margin   = 4 << 10 // text after the change that is read beyond the end in the tree
 	maxFresh = 2048    // ops that a change may bring before reading all of the text is as good
 )
 
@@ -222,7 +222,7 @@ func (p *Splice) rescan(size int) (done, short bool) {
 	}
 }
 
-// fill reads what the ops that were cut out say and puts them in their places.
+// fill reads the details of the new ops and puts them in their places.
 func (p *Splice) fill(s *scanner, text string, base int) {
 	details := pool{work: func(d *detailer, op *ast.Op) {
 		d.op(op, text[op.Off:op.Off+int(op.Len)])
@@ -367,7 +367,7 @@ func (c Change) MoveSpan(s source.Span) source.Span {
 	return to
 }
 
-// shiftTail moves what an op says behind at, a place in its first region, by so
+// shiftTail moves the positions in an op after at, a place in its first region, by so
 // many bytes.
 func shiftTail(o *ast.Op, at, by int32) {
 	o.Len += by

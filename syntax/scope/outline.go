@@ -7,7 +7,7 @@ import (
 	"dmir/syntax/source"
 )
 
-// ItemKind says what an outline shows an item as.
+// ItemKind is how an outline shows an item.
 type ItemKind uint8
 
 // The kinds of outline items.

@@ -9,8 +9,8 @@ import (
 )
 
 // Rename is the list of edits that give n another name, with or without its
-// sigil. It refuses, with an error that says why, a name that MLIR does not
-// allow there, and one that would then stand for two things.
+// sigil. It returns an error for a name that MLIR does not allow there, and
+// for one that would then have two definitions.
 func Rename(x *Index, n *Name, name string) ([]diag.Edit, error) {
 	text, err := spelling(n.Kind, name)
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *splicer) shift() {
 	if by == 0 {
 		return
 	}
-	// What the ops around the change say behind their regions.
+	// The text of the ops around the change after their regions.
 	for _, o := range s.p.Path {
 		end := o.Regions[0].Close
 		tail := o.Attrs.Start > end // a name may stand there as a string

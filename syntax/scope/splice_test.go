@@ -113,7 +113,7 @@ func TestSpliceEqualsBuild(t *testing.T) {
 	}
 }
 
-// describe says all that can be asked of an index.
+// describe prints all that an index holds.
 func describe(x *Index) []string {
 	var out []string
 	for _, n := range x.Names() {

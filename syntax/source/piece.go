@@ -133,7 +133,7 @@ func lengthOf(s string) length {
 	return n
 }
 
-// whole is a text in one piece, put together on first use.
+// whole is a text in one piece, joined on first use.
 type whole struct {
 	once sync.Once
 	text atomic.Pointer[string]

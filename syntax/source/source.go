@@ -23,7 +23,7 @@ func (s Span) Len() int { return s.End - s.Start }
 // that a cursor just behind a name still touches it.
 func (s Span) Contains(off int) bool { return s.Start <= off && off <= s.End }
 
-// Pos is a 0-based line and a 0-based column in the unit the caller asked for.
+// Pos is a 0-based line and a 0-based column in the unit that the caller chose.
 type Pos struct{ Line, Col int }
 
 // Encoding is the unit in which an editor counts columns.

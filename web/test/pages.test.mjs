@@ -159,7 +159,7 @@ describe("movement graph", () => {
         await settled(page);
         line = /read from memory/.test(await page.locator("#tip").textContent()) && (await page.locator("#tip").isVisible());
       }
-      assert.ok(line, "no line said what it moves");
+      assert.ok(line, "no line shows what it moves");
     }));
 });
 

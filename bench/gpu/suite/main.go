@@ -89,14 +89,14 @@ func run(ctx context.Context, dir, name, lines string, o suite.Options) (status 
 	if err != nil {
 		return 0, err
 	}
-	var said []string
+	var counts []string
 	for _, how := range []string{suite.Passed, suite.Wrong, suite.Failed, suite.Faulted, suite.Hung, suite.Skipped} {
 		if all[how] > 0 {
-			said = append(said, fmt.Sprintf("%d %s", all[how], how))
+			counts = append(counts, fmt.Sprintf("%d %s", all[how], how))
 		}
 	}
 	to.add(ended{Ended: "suite", Seconds: time.Since(start).Seconds(), Classes: classes})
-	fmt.Printf("device suite on %s: %s in %.1f s\n", d.Title(), strings.Join(said, ", "), time.Since(start).Seconds())
+	fmt.Printf("device suite on %s: %s in %.1f s\n", d.Title(), strings.Join(counts, ", "), time.Since(start).Seconds())
 	if all[suite.Wrong]+all[suite.Failed]+all[suite.Faulted]+all[suite.Hung] > 0 {
 		return 1, to.err
 	}

@@ -79,7 +79,7 @@ func Apply(t testing.TB, text, fn string, bind map[string]int64, ps ...pass.Pass
 	}
 	after := Text(t, u)
 	if again := Text(t, Unit(t, after, u.Func.Name, bind)); again != after {
-		t.Fatalf("the text does not say all:\n%s", format.Diff("after", after, again))
+		t.Fatalf("the text does not hold everything:\n%s", format.Diff("after", after, again))
 	}
 	return after, nil
 }
@@ -148,7 +148,7 @@ func run(t testing.TB, text, fn string, bind map[string]int64) ([]*tensor.Tensor
 // Golden runs each archive dir/*.txtar: the passes over every file NAME.dmir,
 // whose outcome is NAME.after or, where they refuse, NAME.error; -update writes
 // them. What comes out must be read again, be a fixed point, and compute the
-// same. A comment of the archive may say "bind: n=4 m=3" and "slack: 16" for
+// same. A comment of the archive may hold "bind: n=4 m=3" and "slack: 16" for
 // Same.
 func Golden(t *testing.T, dir string, ps func(archive string) []pass.Pass) {
 	t.Helper()

@@ -69,9 +69,9 @@
 (ert-deftest dmir-explains-an-op ()
   (dmir-test-in "ffn.dmir"
     (dmir-test-at "dm.einsum")
-    (let (said)
-      (eglot-hover-eldoc-function (lambda (text &rest _) (setq said text)))
-      (should (string-match-p "FLOP" (dmir-test-eventually "the hover" said))))))
+    (let (hover)
+      (eglot-hover-eldoc-function (lambda (text &rest _) (setq hover text)))
+      (should (string-match-p "FLOP" (dmir-test-eventually "the hover" hover))))))
 
 (ert-deftest dmir-formats-and-keeps-comments ()
   (dmir-test-in "messy.dmir"

@@ -81,7 +81,7 @@ local function errors(buffer)
   return vim.diagnostic.get(buffer, { severity = vim.diagnostic.severity.ERROR })
 end
 
----Everything the hints of a buffer say.
+---The text of all hints of a buffer.
 local function hint_text(buffer)
   local parts = {}
   for _, hint in ipairs(vim.lsp.inlay_hint.get({ bufnr = buffer })) do

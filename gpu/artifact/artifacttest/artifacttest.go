@@ -1,5 +1,5 @@
-// Package artifacttest has a small program with one of everything, for the tests
-// of what reads, exports and runs programs.
+// Package artifacttest provides small programs that use all features, for tests of
+// packages that read, export and run programs.
 package artifacttest
 
 import (

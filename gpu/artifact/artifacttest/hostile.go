@@ -49,7 +49,7 @@ func Sealed(version byte, header, blobs []byte) []byte {
 	return append(file, sum[:]...)
 }
 
-// odd are values that a field may have and should not.
+// odd are invalid values of fields.
 var odd = []any{
 	nil, true, "", "x\n\"*/", "i1", "f32", "map", -1, 0, 1, 2, 3, 7, 255, 256, 4096, 1 << 31, 1 << 53, int64(1) << 62, -(int64(1) << 62), 0.5, 1e300,
 	[]any{},
@@ -69,8 +69,8 @@ var odd = []any{
 	[]any{nil, nil, nil},
 }
 
-// spoil replaces, repeats or removes one value in doc, each as likely whatever
-// its depth.
+// spoil replaces, repeats or removes one value in doc, each with the same
+// probability at any depth.
 func spoil(doc any, r *rand.Rand) any {
 	n := r.IntN(count(doc))
 	var visit func(v any) any

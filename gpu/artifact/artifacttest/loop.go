@@ -27,9 +27,8 @@ DM_KERNEL(negated, 256)(dm::In<float> x, dm::Out<float> y) {
 }
 `
 
-// Loop is a program with decisions: y = x · 2^k for N numbers x and an i32 k,
-// which is no more than 0 for none, negated where the i1 flag holds true. It
-// returns y. Each call gives a new one.
+// Loop is a program with decisions: y = x · 2^max(k, 0) for N numbers x and an i32 k,
+// negated if the i1 flag is true. It returns y. Each call gives a new one.
 func Loop() *artifact.Program {
 	in, out, inout := artifact.In, artifact.Out, artifact.InOut
 	number := func(name string, m artifact.Mode) artifact.Param {

@@ -1,6 +1,6 @@
-// Package cudatest is a card for tests: a stand-in for the driver's library, and
-// programs whose machine code it runs. It computes what a device would, and goes
-// wrong on demand; driver.c says how.
+// Package cudatest provides a fake GPU for tests: a fake of the driver's library,
+// and programs whose machine code it runs. It computes what a device would, and fails
+// on demand; driver.c describes how.
 package cudatest
 
 import (
@@ -19,11 +19,11 @@ import (
 //go:embed testdata/driver.c
 var driver string
 
-// Arch is the architecture of the card.
+// Arch is the architecture of the fake GPU.
 const Arch = "sm_90a"
 
-// Driver makes the driver's library and gives its folder, for LD_LIBRARY_PATH of
-// processes that are to find it. Where there is no C compiler the test is skipped.
+// Driver builds the driver's library and returns its folder, to be put into
+// LD_LIBRARY_PATH of processes. Without a C compiler the test is skipped.
 func Driver(t testing.TB) (dir string) {
 	t.Helper()
 	cc, err := exec.LookPath("cc")
@@ -48,7 +48,7 @@ func Driver(t testing.TB) (dir string) {
 	return dir
 }
 
-// Compile gives the program machine code for the card.
+// Compile adds machine code for the fake GPU to the program.
 func Compile(t testing.TB, p *artifact.Program) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image.so")

@@ -21,14 +21,14 @@ import (
 
 // A kernel that faults or hangs leaves its process of no use for the device: the
 // driver's context is broken, and only the end of the process ends the kernel.
-// What comes after is done by other processes: copies of this program, which run
-// what they are sent over stdin and answer over stdout, both as gobs.
+// Later programs run in other processes: copies of this program that receive
+// requests on stdin and reply on stdout, both as gobs.
 
 // childEnv is set in the environment of a copy of this program.
 const childEnv = "DMIR_DEVICE_CHILD"
 
-// request is one run. The program is a .dmx file, which is foreign to the child:
-// GPUs run it all the same, the emulator does not.
+// request is one run. The program is a .dmx file and Foreign to the child: GPUs run
+// foreign programs, the emulator does not.
 type request struct {
 	Device  string
 	Program []byte
@@ -36,14 +36,14 @@ type request struct {
 	Options device.Options
 }
 
-// reply is what came of it. After Lost the child is of no more use.
+// reply is the result. After Lost the child is not used any more.
 type reply struct {
 	Result *device.Result
 	Err    *wireError
 	Lost   bool
 }
 
-// wireError is an error that keeps what callers tell apart.
+// wireError is an error with the parts that callers distinguish.
 type wireError struct {
 	Text     string
 	Fault    *cuda.Fault // without its Err
@@ -93,16 +93,16 @@ func (w *wireError) error() error {
 	return errors.New(w.Text)
 }
 
-// serves is true once main has called Serve: a copy of this program is then what it
-// was started for, and not whatever else the program does.
+// serves is true after main has called Serve, so that a copy of this program would
+// serve requests and not do what the program does otherwise.
 var serves bool
 
-// inChild is true of a process that is a copy: it starts no others.
+// inChild is true in a child, which starts no other processes.
 var inChild = os.Getenv(childEnv) != ""
 
-// Serve makes the process one that runs programs for another, if it was started
-// as that, and then never returns. The main function of a program that runs others
-// calls it first.
+// Serve runs programs for a parent process and never returns, if the process was
+// started as a child; otherwise it returns at once. The main function of a program
+// that uses devices calls it first.
 func Serve() {
 	serves = true
 	if !inChild {
@@ -110,7 +110,7 @@ func Serve() {
 	}
 	requests := make(chan request)
 	in := gob.NewDecoder(os.Stdin)
-	go func() { // the parent may end while a kernel hangs: then this ends too
+	go func() { // ends this process if the parent ends while a kernel hangs
 		for {
 			var q request
 			if err := in.Decode(&q); err != nil {
@@ -120,7 +120,7 @@ func Serve() {
 		}
 	}()
 	to := gob.NewEncoder(os.Stdout)
-	os.Stdout = os.Stderr // what libraries print is no answer
+	os.Stdout = os.Stderr // output of libraries must not mix with replies
 	for q := range requests {
 		if err := to.Encode(answer(q)); err != nil {
 			os.Exit(1)
@@ -143,14 +143,14 @@ func answer(q request) *reply {
 
 // child is a copy of this program.
 type child struct {
-	cmd  *exec.Cmd
-	to   *gob.Encoder
-	from *gob.Decoder
-	said *tail
-	in   io.Closer
+	cmd    *exec.Cmd
+	to     *gob.Encoder
+	from   *gob.Decoder
+	stderr *tail
+	in     io.Closer
 }
 
-// errNoChild reports that there can be no child.
+// errNoChild is the error if no child can be started.
 var errNoChild = errors.New("cannot start a separate process for it")
 
 func startChild() (*child, error) {
@@ -161,9 +161,9 @@ func startChild() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{cmd: exec.Command(path), said: &tail{}}
+	c := &child{cmd: exec.Command(path), stderr: &tail{}}
 	c.cmd.Env = append(os.Environ(), childEnv+"=1")
-	c.cmd.Stderr = c.said
+	c.cmd.Stderr = c.stderr
 	c.cmd.WaitDelay = time.Second
 	in, err := c.cmd.StdinPipe()
 	if err != nil {
@@ -180,8 +180,8 @@ func startChild() (*child, error) {
 	return c, nil
 }
 
-// ask sends a request and waits for the answer. When ctx ends first, or the
-// child does, it must be killed.
+// ask sends a request and waits for the reply. If it returns an error, the child must
+// be killed.
 func (c *child) ask(ctx context.Context, q *request) (*reply, error) {
 	type answer struct {
 		r   *reply
@@ -199,8 +199,8 @@ func (c *child) ask(ctx context.Context, q *request) (*reply, error) {
 	select {
 	case a := <-got:
 		if a.err != nil {
-			if said := c.said.last(); said != "" {
-				return nil, fmt.Errorf("the process that ran it ended: %s", said)
+			if stderr := c.stderr.last(); stderr != "" {
+				return nil, fmt.Errorf("the process that ran it ended: %s", stderr)
 			}
 			return nil, fmt.Errorf("the process that ran it ended: %w", a.err)
 		}
@@ -210,15 +210,15 @@ func (c *child) ask(ctx context.Context, q *request) (*reply, error) {
 	}
 }
 
-// kill ends the child. A process in whose kernel the device hangs may take its
-// long to end; the caller does not wait for it.
+// kill ends the child without waiting: a process with a hanging kernel may take long
+// to end.
 func (c *child) kill() {
 	c.in.Close()
 	c.cmd.Process.Kill()
 	go c.cmd.Wait()
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the last bytes.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -242,7 +242,7 @@ func (t *tail) last() string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// requestFor is a run of p as a child takes it.
+// requestFor is the request to run p.
 func requestFor(name string, p *artifact.Program, inputs [][]byte, opts device.Options) (*request, error) {
 	var file bytes.Buffer
 	if err := p.Write(&file); err != nil {
@@ -251,17 +251,16 @@ func requestFor(name string, p *artifact.Program, inputs [][]byte, opts device.O
 	return &request{name, file.Bytes(), inputs, opts}, nil
 }
 
-// isolated is a device whose programs run in a process of its own, which is
-// another one after each that broke it.
+// isolated is a device whose programs run in a child process, which is replaced
+// after a program that broke its context.
 type isolated struct {
 	device.Device
 	mu sync.Mutex
 	c  *child
 }
 
-// Isolated is the GPU d with its programs run by another process, so that none of them,
-// whatever it does, is in the way of the next, and Options.Timeout ends even
-// those that hang in the driver. The process must have called Serve. Close ends it.
+// Isolated is the GPU d with programs run by another process, so that no program can
+// affect the next one, and Options.Timeout ends even those that hang in the driver. The process must have called Serve. Close ends it.
 func Isolated(d device.Device) interface {
 	device.Device
 	io.Closer
@@ -308,7 +307,7 @@ func (d *isolated) send(ctx context.Context, p *artifact.Program, inputs [][]byt
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
-		opts.Timeout = limit * 3 / 4 // the child still reports what it knows
+		opts.Timeout = limit * 3 / 4 // leaves the child time to report
 	}
 	q, err := requestFor(d.Name(), p, inputs, opts)
 	if err != nil {

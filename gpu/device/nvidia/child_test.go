@@ -19,8 +19,8 @@ import (
 	"dmir/gpu/device"
 )
 
-// card runs this test again with the stand-in for a driver, and what that is to
-// do wrong; in that process it gives the card, else nil.
+// card runs this test again in a process with the fake driver and the failures that
+// it should have; in that process it returns the GPU, else nil.
 func card(t *testing.T, wrong ...string) device.Device {
 	t.Helper()
 	if os.Getenv("STANDIN") == t.Name() {
@@ -34,7 +34,7 @@ func card(t *testing.T, wrong ...string) device.Device {
 	return nil // it has run there
 }
 
-// rerun runs the test in a process that finds the stand-in.
+// rerun runs the test in a process that finds the fake driver.
 func rerun(t *testing.T, wrong ...string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
@@ -70,7 +70,7 @@ func right(t *testing.T, r *device.Result, err error) {
 	}
 }
 
-// The whole road to a driver's library and back.
+// A program runs through the driver's library.
 func TestStandIn(t *testing.T) {
 	d := card(t)
 	if d == nil {
@@ -116,7 +116,7 @@ func TestStandInFault(t *testing.T) {
 	right(t, r, err)
 }
 
-// A hang costs its time and its process; the next run begins another one.
+// A hang ends with its time limit and its process; the next run starts another one.
 func TestStandInHang(t *testing.T) {
 	d := card(t, "STANDIN_HANG=negated")
 	if d == nil {
@@ -134,7 +134,7 @@ func TestStandInHang(t *testing.T) {
 	right(t, r, err)
 }
 
-// Without times the results stay.
+// Results are valid without times.
 func TestStandInTiming(t *testing.T) {
 	d := card(t, "STANDIN_TIMING=999")
 	if d == nil {
@@ -148,7 +148,7 @@ func TestStandInTiming(t *testing.T) {
 	}
 }
 
-// What a card is too small for is told apart.
+// A program too large for the GPU has its own error.
 func TestStandInMemory(t *testing.T) {
 	d := card(t, "STANDIN_MEMORY=10000")
 	if d == nil {

@@ -14,7 +14,7 @@ import (
 	"dmir/gpu/nvrtc"
 )
 
-// gpu is a GPU behind the driver.
+// gpu is a GPU, used through the driver.
 type gpu struct{ d *cuda.Device }
 
 func (g *gpu) Name() string {
@@ -47,7 +47,7 @@ func (g *gpu) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 	return r, err
 }
 
-// elsewhere runs the program in a process of its own.
+// elsewhere runs the program in a child process.
 func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byte, opts device.Options) (*device.Result, error) {
 	limited, cancel := within(ctx, opts)
 	defer cancel()
@@ -63,7 +63,7 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	p = p.For(g.Arch())
-	if err := g.d.Fits(p); err != nil { // before compiling for nothing
+	if err := g.d.Fits(p); err != nil { // before compiling
 		return nil, err
 	}
 	r := &device.Result{}

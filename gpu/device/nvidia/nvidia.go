@@ -1,5 +1,5 @@
-// Package nvidia is the devices that run CUDA programs: NVIDIA GPUs behind the
-// driver, and the emulator. GPUs run programs in processes of their own where a
+// Package nvidia provides the devices that run CUDA programs: NVIDIA GPUs and the
+// emulator. GPUs run programs in processes of their own where a
 // kernel may fault or hang.
 package nvidia
 
@@ -45,7 +45,7 @@ func check(p *artifact.Program) error {
 	return p.Check()
 }
 
-// within bounds ctx by the options' time.
+// within is ctx with the timeout of opts.
 func within(ctx context.Context, opts device.Options) (context.Context, context.CancelFunc) {
 	if opts.Timeout > 0 {
 		return context.WithTimeout(ctx, opts.Timeout)

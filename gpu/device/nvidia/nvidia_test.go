@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is wrong with a program comes as the device says it.
+// Errors in a program are returned as the device reports them.
 func TestFaultIsKept(t *testing.T) {
 	need.OK(t, emulator.Check())
 	p := artifacttest.Program()
@@ -82,8 +82,8 @@ func TestFaultIsKept(t *testing.T) {
 	}
 }
 
-// A file that the version before has written runs as it did, with the headers
-// that it holds. Code for another target does not.
+// A file of an older version runs as before, with the headers in it. Code for another
+// target does not.
 func TestOldFile(t *testing.T) {
 	need.OK(t, emulator.Check())
 	file, key := artifacttest.Version2()

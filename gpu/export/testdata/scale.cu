@@ -7,7 +7,7 @@
 //   dmir_scale(workspace, inputs, outputs, stream); // as often as you like; one call at a time per workspace
 //
 // Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is
-// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless said otherwise.
+// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless stated otherwise.
 //
 //   inputs[0]  x: tensor<1000xf32>, 4000 bytes
 //   outputs[0]  out: tensor<1000xf32>, 4000 bytes

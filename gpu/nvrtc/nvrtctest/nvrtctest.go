@@ -10,8 +10,8 @@ import (
 	"dmir/internal/need"
 )
 
-// Compiler is the compiler of this machine. Without one the test is skipped and
-// says how to get one; where CI=true it fails.
+// Compiler is the compiler of this machine. Without one the test is skipped with
+// a hint how to get one; with CI=true it fails.
 func Compiler(t testing.TB) *nvrtc.Compiler {
 	t.Helper()
 	c, err := nvrtc.Find()
@@ -19,7 +19,7 @@ func Compiler(t testing.TB) *nvrtc.Compiler {
 	return c
 }
 
-// Nvcc is the toolkit's compiler, on the same terms.
+// Nvcc is the toolkit's compiler; without it the test is skipped as by Compiler.
 func Nvcc(t testing.TB) *nvrtc.Compiler {
 	t.Helper()
 	c, err := nvrtc.FindNvcc()
@@ -27,7 +27,7 @@ func Nvcc(t testing.TB) *nvrtc.Compiler {
 	return c
 }
 
-// Disassembler sees to it, on the same terms, that machine code can be printed.
+// Disassembler skips the test, as Compiler does, if no disassembler is installed.
 func Disassembler(t testing.TB) {
 	t.Helper()
 	_, err := nvrtc.Disassembler()

@@ -1,4 +1,4 @@
-// A run-time compiler in two halves, of which the first opens the second by its
+// A fake run-time compiler in two libraries, of which the first opens the second by its
 // bare name when it compiles, as NVRTC of CUDA 13.0 does. Its machine code is the
 // file that the environment variable STANDIN_CUBIN names.
 #include <dlfcn.h>

@@ -7,9 +7,9 @@ import (
 
 var joined = regexp.MustCompile(`(\\|\?\?/)[ \t\v\f\r]*\n`)
 
-// Code is what a C++ compiler sees of text as code: without comments, literals
-// and the files of #line. It takes the side of the text that escapes: every
-// character that some compiler ends a line at ends one, and a trigraph counts.
+// Code is the part of text that a C++ compiler reads as code: without comments,
+// literals and the files of #line. It is pessimistic: every character that some
+// compiler ends a line at ends one, and trigraphs count.
 func Code(text string) string {
 	text = joined.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
 	var b strings.Builder

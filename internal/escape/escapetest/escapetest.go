@@ -1,11 +1,11 @@
-// Package escapetest holds names that try to leave the place where they stand:
-// tests feed them through all that writes text, and look for the marks.
+// Package escapetest provides names that try to escape from their context. Tests pass
+// them through everything that writes text, and search the output for Mark.
 package escapetest
 
 import "strings"
 
-// Mark is the word that stands where a name has left its place: code of C++ in a
-// generated text, a line of its own in a terminal.
+// Mark is the word that appears where a name has escaped: as C++ code in a generated
+// text, as a separate line in a terminal.
 const Mark = "DMIR_ESCAPED"
 
 // Names are hostile names of functions, values, files and attributes. What they

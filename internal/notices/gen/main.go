@@ -1,6 +1,6 @@
-// Gen writes the notices of what others made: of the modules that are linked
-// into the binary, and, with -npm, of the packages that are bundled into the
-// extension, which npm fetches for that. It runs in internal/notices.
+// Gen writes the third-party notices: of the modules that are linked into the binary,
+// and, with -npm, of the packages that are bundled into the extension, which npm
+// installs for that. It runs in internal/notices.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run(npm bool) error {
 	return os.WriteFile(filepath.Join(extension, goFile), []byte(text), 0o644)
 }
 
-// part is something of others that is shipped.
+// part is third-party software that is shipped.
 type part struct {
 	name, version string
 	dir           string // that holds its licence
@@ -85,7 +85,7 @@ type part struct {
 
 func (p part) String() string { return p.name + " " + p.version }
 
-// platforms are those that binaries are made for (scripts/cross-build.sh).
+// platforms are the platforms of released binaries (scripts/cross-build.sh).
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 // linked are the modules of the packages that the binary holds on any platform,
@@ -154,7 +154,7 @@ func bundled(extension string) ([]part, error) {
 
 var licence = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice|patents|third_party_licen[cs]es)([._-].*)?$`)
 
-// notices is a list of the parts, and each text with the parts that it is of.
+// notices is a list of the parts, and each licence text with its parts.
 func notices(head string, parts []part) (string, error) {
 	type text struct {
 		body string
@@ -188,7 +188,7 @@ func notices(head string, parts []part) (string, error) {
 	return b.String(), nil
 }
 
-// licences are the texts in a folder that say under which terms it is used.
+// licences are the licence texts in a folder.
 func licences(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The file in the binary is what its modules are today.
+// The file in the binary lists its current modules.
 func TestBinary(t *testing.T) {
 	parts, err := linked()
 	if err != nil {

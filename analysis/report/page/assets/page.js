@@ -1859,11 +1859,11 @@
     };
     const many = scene.lines.length > 2500;
     if (!many) scene.lines.forEach(mind);
-    const said = /* @__PURE__ */ new Set();
+    const drawn = /* @__PURE__ */ new Set();
     for (const line of [...scene.lines].sort((a, b) => b.width - a.width)) {
       const text = line.edge.back ? "next round" : model.amount(line.edge);
       const key = `${line.edge.from} ${line.edge.value} ${text}`;
-      if (!line.path || text === "" || text === "?" || line.dash && !line.edge.back || said.has(key)) continue;
+      if (!line.path || text === "" || text === "?" || line.dash && !line.edge.back || drawn.has(key)) continue;
       const w = Math.min(textWidth(text, { size: 11, fill: "" }), 160) + 8;
       if (many) mind(line);
       for (const t of [0.5, 0.28, 0.72, 0.14, 0.86, 0.05, 0.95]) {
@@ -1872,7 +1872,7 @@
         const box = [x + side, x - side - w].map((left) => ({ x: left, y: y - 8, w, h: 16 })).find(free);
         if (!box) continue;
         take(box);
-        said.add(key);
+        drawn.add(key);
         scene.labels.push({ text, x: box.x + 4, y, line });
         break;
       }

@@ -1,13 +1,13 @@
-// A stand-in for the driver's library, libcuda.so.1: one card whose memory is the
-// host's. The machine code of a program is a shared library made by
-// emulator.Library, whose kernels run as they are launched. It forgives nothing
-// that a driver would not, and goes wrong on demand, by environment variables:
+// A fake of the driver's library, libcuda.so.1: one GPU whose memory is the host's.
+// The machine code of a program is a shared library built by emulator.Library, whose
+// kernels run when they are launched. It rejects what a driver rejects, and fails on
+// demand, by environment variables:
 //
-//   STANDIN_INIT=N      cuInit gives status N
+//   STANDIN_INIT=N      cuInit returns status N
 //   STANDIN_FAULT=LIST  kernels of these names break the context; NAME/N are those of N blocks
-//   STANDIN_HANG=LIST   they never end; most calls after them do not come back
-//   STANDIN_TIMING=N    cuEventElapsedTime gives status N
-//   STANDIN_NAME=TEXT   the card's name
+//   STANDIN_HANG=LIST   they never end; most later calls do not return
+//   STANDIN_TIMING=N    cuEventElapsedTime returns status N
+//   STANDIN_NAME=TEXT   the GPU's name
 //   STANDIN_MEMORY=N    its memory in bytes
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ static struct { u64 at, n; } blocks[64];
 
 static int wish(const char *name) { return getenv(name) ? atoi(getenv(name)) : 0; }
 
-// Whether the list in the variable, with commas, has the kernel.
+// Whether the comma-separated list in the variable contains the kernel.
 static int named(const char *variable, const char *name, int blocks) {
   char list[1000], with[300];
   snprintf(list, sizeof list, "%s", getenv(variable) ? getenv(variable) : "");
@@ -54,7 +54,7 @@ static int named(const char *variable, const char *name, int blocks) {
   return 0;
 }
 
-// What every call in a context begins with.
+// The checks at the beginning of every call in a context.
 static int ready(void) {
   if (started != success) return not_started;
   if (!current) return 201;
@@ -82,7 +82,7 @@ static int perform(Op *op) {
     u64 base = room(*(u64 *)op->args[0], 1), size = 0;
     for (int i = 0; i < 64; i++)
       if (blocks[i].n && blocks[i].at == base) size = blocks[i].n;
-    if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls say so
+    if (named("STANDIN_FAULT", f->name, op->grid[0])) return broken = illegal, success; // later calls return it
     if (named("STANDIN_HANG", f->name, op->grid[0])) return hung = 1, success;
     if (!base || f->module->launch(f->name, op->grid, (unsigned char *)base, size, op->args)) return broken = illegal;
     return success;
@@ -94,7 +94,7 @@ static int perform(Op *op) {
     return memmove((void *)op->to, (void *)op->from, op->n), success;
   case FILL:
     if (!room(op->to, op->n)) return bad;
-    if (op->value == 0 && op->n >= 1 << 24 && op->to % 4096 == 0) // the pages are given back, and come again as zeros
+    if (op->value == 0 && op->n >= 1 << 24 && op->to % 4096 == 0) // the pages are freed, and read as zeros again
       return madvise((void *)op->to, op->n, MADV_DONTNEED), success;
     return memset((void *)op->to, op->value, op->n), success;
   case RECORD:
@@ -269,7 +269,7 @@ int cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *base, const
   if ((uintptr_t)map % 128 || (u64)base % 16 || rank < 1 || rank > 5) return bad;
   for (unsigned i = 0; i + 1 < rank; i++)
     if (strides[i] % 16) return bad;
-  return *(u64 *)map = (u64)base, success; // the library knows the rest from the plan
+  return *(u64 *)map = (u64)base, success; // the library has the rest from the plan
 }
 static int launch(Function *f, unsigned gx, unsigned gy, unsigned gz, void **args) {
   READY;

@@ -1,5 +1,5 @@
 // The part of CUDA's runtime that exported files call, for a host compiler: it
-// says what is asked of it. Device memory is host memory.
+// prints its calls. Device memory is host memory.
 #pragma once
 #include <cstdarg>
 #include <cstdint>

@@ -26,7 +26,7 @@ server.on("exit", (status) => process.exit(status ?? 1));
 /** The messages when the server is not available. */
 export const serverScenes: Scene[] = [
   {
-    name: "without a binary: one message that says what to do",
+    name: "without a binary: one message with what to do",
     settings: () => ({ "dmir.path": "/nowhere/dmir" }),
     file: "ffn.dmir",
     play: async (wb) => {
