@@ -23,6 +23,7 @@ type graph struct {
 	values       []*value
 	number       map[*ir.Value]int
 	position     map[*ir.Op]int // index in the body
+	nodeOf       map[*ir.Op]int // the last node of an op
 	memo         map[string]*candidate
 	conflictMemo map[[2]int]bool
 	cut          bool  // a part was split because of its length
@@ -101,7 +102,7 @@ func isConstant(v *ir.Value) bool { return v.Op != nil && v.Op.Name == op.Consta
 
 // build returns the graph of fn, whose sizes are numbers.
 func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int64, m *machine.Machine, rules Rules) (*graph, error) {
-	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: ctx, fn: fn, rules: rules, m: m, number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
 	costs := cost.Function(fn, mod, bind)
 	entries := costs.ByOp()
 	flow := cost.NewFlow(fn, mod, bind)
@@ -137,6 +138,7 @@ func build(ctx context.Context, fn *ir.Func, mod *ir.Module, bind map[string]int
 				g.overwriting = append(g.overwriting, id)
 			}
 			g.nodes = append(g.nodes, n)
+			g.nodeOf[o] = id
 			for _, v := range results {
 				if v.Tensor() == nil {
 					n.unfusible = true

@@ -30,7 +30,7 @@ type partition struct {
 type change struct {
 	kind  changeKind
 	at    int // a kernel, a node, or an index in order
-	owner int
+	owner int // or an index in order
 	was   []int
 	shape *candidate
 }
@@ -42,6 +42,7 @@ const (
 	nodeUsers                     // users[at] was was
 	nodeOwner                     // owner[at] was owner
 	kernelShape                   // shape[at] was shape
+	kernelPlace                   // kernel at was at index owner of order
 	kernelOrder                   // order from index at on was was
 	kernelAdded                   // a kernel was added, with its place in order
 )
@@ -135,6 +136,8 @@ func (l *partition) undo(changes int) {
 			l.owner[c.at] = c.owner
 		case kernelShape:
 			l.shape[c.at] = c.shape
+		case kernelPlace:
+			l.shift(c.at, c.owner)
 		case kernelOrder:
 			for i, k := range c.was {
 				l.order[c.at+i], l.rank[k] = k, c.at+i
@@ -498,22 +501,55 @@ func (l *partition) readers(v, k int, visit func(int)) {
 	}
 }
 
+// place moves kernel k to an index in order.
+func (l *partition) place(k, at int) {
+	l.changes = append(l.changes, change{kind: kernelPlace, at: k, owner: l.rank[k]})
+	l.shift(k, at)
+}
+
+func (l *partition) shift(k, at int) {
+	from := l.rank[k]
+	if from < at {
+		copy(l.order[from:at], l.order[from+1:at+1])
+	} else {
+		copy(l.order[at+1:from+1], l.order[at:from])
+	}
+	l.order[at] = k
+	for i := min(from, at); i <= max(from, at); i++ {
+		l.rank[l.order[i]] = i
+	}
+}
+
 // reorder brings the order up to date for the kernels whose shapes have changed;
-// it returns false if there is a cycle. Only the kernels between the first follower
-// and the last predecessor of one that changed can be out of order: compare Pearce
+// it returns false if there is a cycle. A kernel that changed is
+// placed behind what it waits for and before what waits for it, if that is possible;
+// else the kernels between are sorted: compare Pearce
 // and Kelly, A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs, 2006.
 func (l *partition) reorder(changed []int) bool {
-	lo, hi := len(l.order), -1
+	around := func(k int) (last, first int) { // what it waits for, and what waits for it
+		last, first = -1, len(l.order)
+		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
+		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
+		return last, first
+	}
+	var between []int // kernels for which one place does not do
 	for _, k := range changed {
 		if l.shape[k] == nil {
 			continue
 		}
-		first, last := l.rank[k], l.rank[k]
-		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
-		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
-		if first < last {
-			lo, hi = min(lo, first), max(hi, last)
+		switch last, first := around(k); {
+		case last > first:
+			between = append(between, k)
+		case l.rank[k] < last:
+			l.place(k, last)
+		case l.rank[k] > first:
+			l.place(k, first)
 		}
+	}
+	lo, hi := len(l.order), -1
+	for _, k := range between {
+		last, first := around(k)
+		lo, hi = min(lo, l.rank[k], first), max(hi, l.rank[k], last)
 	}
 	if lo >= hi {
 		return true
