@@ -521,10 +521,10 @@ func (l *partition) shift(k, at int) {
 }
 
 // reorder brings the order up to date for the kernels whose shapes have changed;
-// it returns false if there is a cycle. A kernel that changed is
-// placed behind what it waits for and before what waits for it, if that is possible;
-// else the kernels between are sorted: compare Pearce
-// and Kelly, A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs, 2006.
+// it returns false if there is a cycle. A kernel that changed is placed behind what
+// it waits for and before what waits for it, if that is possible; else the kernels
+// between are sorted: compare Pearce and Kelly, A Dynamic Topological Sort Algorithm
+// for Directed Acyclic Graphs, 2006.
 func (l *partition) reorder(changed []int) bool {
 	around := func(k int) (last, first int) { // what it waits for, and what waits for it
 		last, first = -1, len(l.order)
@@ -538,7 +538,7 @@ func (l *partition) reorder(changed []int) bool {
 			continue
 		}
 		switch last, first := around(k); {
-		case last > first:
+		case last >= first:
 			between = append(between, k)
 		case l.rank[k] < last:
 			l.place(k, last)
