@@ -26,7 +26,7 @@ func (r limits) Legal(ops []*ir.Op, outs []*ir.Value, _ map[*ir.Value]bool) (par
 	return int64(len(outs)-1) * 100_000, len(ops) <= r.most && len(outs) <= 3
 }
 
-func (limits) Conflict(a, b *ir.Op) bool {
+func (limits) Conflict(a, b *ir.Op, _ func(o, on *ir.Op) bool) bool {
 	return a.Name == "dm.cumsum" || b.Name == "dm.cumsum" || a.Name == "dm.matmul" && b.Name == "dm.matmul"
 }
 

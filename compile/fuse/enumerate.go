@@ -96,6 +96,7 @@ func (g *enumeration) emit(k set) {
 		g.gaveUp = true
 		must, may = append(must, may[maxOptional:]...), may[:maxOptional]
 	}
+	g.steps -= 1 << len(may)
 	for mask := range 1 << len(may) {
 		var outs set
 		for _, l := range must {

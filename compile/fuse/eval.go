@@ -23,6 +23,8 @@ func (p price) plus(q price) price {
 	return price{p.fs + q.fs, p.bytes + q.bytes}
 }
 
+func (p price) minus(q price) price { return price{p.fs - q.fs, p.bytes - q.bytes} }
+
 func (p price) less(q price) bool { return p.fs < q.fs || p.fs == q.fs && p.bytes < q.bytes }
 
 // candidate is a kernel that a plan may have: its nodes, ascending, and the

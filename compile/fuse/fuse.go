@@ -113,7 +113,10 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 		return err
 	}
 	var together [][2]int
-	for {
+	for round := 0; ; round++ {
+		if round > len(g.nodes) { // each round joins parts or makes copies
+			panic("fuse: kernels of one part wait for each other")
+		}
 		s := g.solve(g.parts(together), effort)
 		if err := context.Cause(g.ctx); err != nil {
 			return err

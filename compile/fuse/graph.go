@@ -23,6 +23,7 @@ type graph struct {
 	values       []*value
 	number       map[*ir.Value]int
 	position     map[*ir.Op]int // index in the body
+	nodeOf       map[*ir.Op]int // the last node of an op
 	memo         map[string]*candidate
 	conflictMemo map[[2]int]bool
 	cut          bool  // a part was split because of its length
@@ -102,7 +103,7 @@ func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace
@@ -137,6 +138,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 				g.overwriting = append(g.overwriting, id)
 			}
 			g.nodes = append(g.nodes, n)
+			g.nodeOf[o] = id
 			for _, v := range results {
 				if v.Tensor() == nil {
 					n.unfusible = true

@@ -1,6 +1,10 @@
 package fuse
 
-import "slices"
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+)
 
 // part is a set of nodes that no kernel joins with nodes outside, so that it is
 // planned by itself. Its values that other parts use and cannot recompute must
@@ -67,10 +71,19 @@ func (g *graph) conflict(a, b int) bool {
 	k := [2]int{min(a, b), max(a, b)}
 	v, known := g.conflictMemo[k]
 	if !known {
-		v = n.unfusible || m.unfusible || g.rules.Conflict(n.op, m.op)
+		v = n.unfusible || m.unfusible || g.rules.Conflict(n.op, m.op, g.depends)
 		g.conflictMemo[k] = v
 	}
 	return v
+}
+
+// depends reports whether o may depend on another op of the graph.
+func (g *graph) depends(o, on *ir.Op) bool {
+	if o.Parent != g.body.Block {
+		return false
+	}
+	i, isNode := g.nodeOf[o] // or a view
+	return !isNode || g.nodes[i].before.has(g.nodeOf[on])
 }
 
 // joinable reports whether a and a later b may be in one kernel, given that all

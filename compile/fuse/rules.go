@@ -18,8 +18,8 @@ type Rules interface {
 	// of its ops and those between them.
 	Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) (partialBytes int64, ok bool)
 	// Conflict reports whether a and b are never in one kernel, whatever its
-	// other ops are.
-	Conflict(a, b *ir.Op) bool
+	// other ops are. depends reports whether an op may depend on another.
+	Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool
 	// Cheap reports whether o may be recomputed in each kernel that uses it.
 	Cheap(o *ir.Op) bool
 }
@@ -44,7 +44,7 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 
 // Conflict excludes pairs by op and shape alone. Whether two reductions are
 // over the same rows is left to Legal.
-func (kernels) Conflict(a, b *ir.Op) bool {
+func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	if unfusible(a) || unfusible(b) {
 		return true
 	}
@@ -53,9 +53,9 @@ func (kernels) Conflict(a, b *ir.Op) bool {
 	case ca && cb:
 		return !paired(a, b)
 	case ca:
-		return reduces(b) && !epilogueReduction(b, a)
+		return reduces(b) && !epilogueReduction(b, a, depends)
 	case cb:
-		return reduces(a) && !epilogueReduction(a, b)
+		return reduces(a) && !epilogueReduction(a, b, depends)
 	}
 	if op.Of(a).Is(op.Windowed) || op.Of(b).Is(op.Windowed) {
 		return reduces(a) && reduces(b)
@@ -132,12 +132,12 @@ func contracts(o *ir.Op) bool {
 // the contraction c, as a result that no op of the kernel uses: its operand
 // depends on the elements of c one by one, and on no other reduction of them,
 // which would have to be complete first.
-func epilogueReduction(o, c *ir.Op) bool {
+func epilogueReduction(o, c *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	if !op.Reduces(o) || o.Parent != c.Parent {
 		return false
 	}
-	const unknown, depends, free = 0, 1, 2
-	seen := map[*ir.Op]int{c: depends}
+	const unknown, dependent, free = 0, 1, 2
+	seen := map[*ir.Op]int{c: dependent}
 	clean := true
 	var back func(o *ir.Op) int
 	back = func(o *ir.Op) int {
@@ -147,18 +147,21 @@ func epilogueReduction(o, c *ir.Op) bool {
 		if s := seen[o]; s != unknown {
 			return s
 		}
+		if !depends(o, c) {
+			return free
+		}
 		seen[o] = free
 		for _, v := range o.Operands {
-			if back(v.Op) == depends {
-				seen[o] = depends
+			if back(v.Op) == dependent {
+				seen[o] = dependent
 			}
 		}
-		if d := op.Of(o); seen[o] == depends && !d.Is(op.Pointwise) && !op.MoveOf(o).Selects() {
+		if d := op.Of(o); seen[o] == dependent && !d.Is(op.Pointwise) && !op.MoveOf(o).Selects() {
 			clean = false
 		}
 		return seen[o]
 	}
-	return back(o.Operands[0].Op) == depends && clean
+	return back(o.Operands[0].Op) == dependent && clean
 }
 
 // reduces reports whether an element of o's result is computed from many

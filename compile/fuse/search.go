@@ -26,7 +26,7 @@ type state struct {
 type search struct {
 	p      *part
 	can    func(v int) bool // whether a value of another part can be read
-	steps  int              // left; every set of nodes tried takes one
+	steps  int              // left; every set of nodes, and every kernel of one, takes one
 	memo   map[state]*entry
 	gaveUp bool // out of steps: results are meaningless
 }

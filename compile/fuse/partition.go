@@ -1,0 +1,593 @@
+package fuse
+
+import (
+	"container/heap"
+	"slices"
+)
+
+// partition is a plan under local search: the nodes of each kernel, and which of
+// the kernels that compute a node stores its results. Every change is recorded
+// and can be undone, so that a change that does not pay costs what it touched.
+type partition struct {
+	g     *graph
+	in    [][]int      // nodes of each kernel, ascending; nil for a removed kernel
+	shape []*candidate // of each kernel as of the last settle; nil for a removed kernel
+	owner []int        // by node: the kernel that stores its results, -1 for none
+	users [][]int      // by node: the kernels that compute it, ascending
+	price price        // of the shapes
+
+	order []int // the kernels such that each follows those it waits for, removed ones included
+	rank  []int // by kernel: its index in order
+
+	effects [][2]int      // by node with effects: the node with effects before it and after it, or -1
+	updates map[int][]int // by value that a node updates: the nodes that do
+
+	invalid []int // kernels that are not legal after a split
+	changes []change
+}
+
+// change is what undo needs of one change. Slices are replaced, never written to.
+type change struct {
+	kind  changeKind
+	at    int // a kernel, a node, or an index in order
+	owner int // or an index in order
+	was   []int
+	shape *candidate
+}
+
+type changeKind byte
+
+const (
+	kernelNodes changeKind = iota // in[at] was was
+	nodeUsers                     // users[at] was was
+	nodeOwner                     // owner[at] was owner
+	kernelShape                   // shape[at] was shape
+	kernelPlace                   // kernel at was at index owner of order
+	kernelOrder                   // order from index at on was was
+	kernelAdded                   // a kernel was added, with its place in order
+)
+
+// newPartition makes each node a kernel of its own, and the two nodes of a
+// dropout one.
+func newPartition(g *graph) *partition {
+	l := &partition{g: g, owner: make([]int, len(g.nodes)), users: make([][]int, len(g.nodes))}
+	for i, n := range g.nodes {
+		if i > 0 && g.nodes[i-1].op == n.op && !n.unfusible {
+			k := l.owner[i-1]
+			l.owner[i], l.users[i] = k, l.users[i-1]
+			l.in[k] = append(l.in[k], i)
+			continue
+		}
+		l.owner[i], l.users[i] = len(l.in), []int{len(l.in)}
+		l.in = append(l.in, []int{i})
+	}
+	l.shape, l.order, l.rank = make([]*candidate, len(l.in)), make([]int, len(l.in)), make([]int, len(l.in))
+	for k := range l.in {
+		l.order[k], l.rank[k] = k, k
+	}
+	last := -1
+	l.effects = make([][2]int, len(g.nodes))
+	for i, n := range g.nodes {
+		l.effects[i] = [2]int{-1, -1}
+		if n.effects {
+			if l.effects[i][0] = last; last >= 0 {
+				l.effects[last][1] = i
+			}
+			last = i
+		}
+	}
+	l.updates = map[int][]int{}
+	for _, i := range g.overwriting {
+		v := g.nodes[i].update.of
+		l.updates[v] = append(l.updates[v], i)
+	}
+	every := make([]int, len(g.nodes))
+	for i := range every {
+		every[i] = len(every) - 1 - i
+	}
+	l.prune(every)
+	for k := range l.in {
+		l.reshape(k)
+	}
+	for _, s := range l.shape {
+		if s != nil {
+			l.g.valid(s)
+		}
+	}
+	for _, s := range l.shape {
+		if s != nil {
+			l.price = l.price.plus(s.price)
+		}
+	}
+	l.changes = nil
+	return l
+}
+
+// kernels are the kernels of the plan.
+func (l *partition) kernels() []*candidate {
+	return slices.DeleteFunc(slices.Clone(l.shape), func(s *candidate) bool { return s == nil })
+}
+
+func (l *partition) setNodes(k int, nodes []int) {
+	l.changes = append(l.changes, change{kind: kernelNodes, at: k, was: l.in[k]})
+	l.in[k] = nodes
+}
+
+func (l *partition) setUsers(n int, kernels []int) {
+	l.changes = append(l.changes, change{kind: nodeUsers, at: n, was: l.users[n]})
+	l.users[n] = kernels
+}
+
+func (l *partition) setOwner(n, k int) {
+	l.changes = append(l.changes, change{kind: nodeOwner, at: n, owner: l.owner[n]})
+	l.owner[n] = k
+}
+
+// undo returns to the state at which there were so many changes.
+func (l *partition) undo(changes int) {
+	for len(l.changes) > changes {
+		c := &l.changes[len(l.changes)-1]
+		switch c.kind {
+		case kernelNodes:
+			l.in[c.at] = c.was
+		case nodeUsers:
+			l.users[c.at] = c.was
+		case nodeOwner:
+			l.owner[c.at] = c.owner
+		case kernelShape:
+			l.shape[c.at] = c.shape
+		case kernelPlace:
+			l.shift(c.at, c.owner)
+		case kernelOrder:
+			for i, k := range c.was {
+				l.order[c.at+i], l.rank[k] = k, c.at+i
+			}
+		case kernelAdded:
+			last := len(l.in) - 1
+			at := l.rank[last]
+			l.order = slices.Delete(l.order, at, at+1)
+			for i, k := range l.order[at:] {
+				l.rank[k] = at + i
+			}
+			l.in, l.shape, l.rank = l.in[:last], l.shape[:last], l.rank[:last]
+		}
+		l.changes = l.changes[:len(l.changes)-1]
+	}
+}
+
+// computes reports whether kernel k computes node n.
+func (l *partition) computes(k, n int) bool { return slices.Contains(l.users[n], k) }
+
+// add makes kernel k compute node n as well.
+func (l *partition) add(n, k int) {
+	if l.computes(k, n) {
+		return
+	}
+	l.setNodes(k, with(l.in[k], n))
+	l.setUsers(n, with(l.users[n], k))
+}
+
+// remove makes kernel k no longer compute node n.
+func (l *partition) remove(n, k int) {
+	l.setNodes(k, without(l.in[k], n))
+	l.setUsers(n, without(l.users[n], k))
+}
+
+// with is s, which is ascending, with x.
+func with(s []int, x int) []int {
+	i, found := slices.BinarySearch(s, x)
+	if found {
+		return s
+	}
+	return slices.Insert(slices.Clip(s), i, x)
+}
+
+// without is s without x, nil where that is empty.
+func without(s []int, x int) []int {
+	var rest []int
+	for _, y := range s {
+		if y != x {
+			rest = append(rest, y)
+		}
+	}
+	return rest
+}
+
+// split makes a kernel of each op of k that only k computes and k stores.
+func (l *partition) split(k int) {
+	at := l.rank[k]
+	before := -1
+	for _, n := range l.in[k] {
+		if l.owner[n] != k || l.g.nodes[n].unfusible {
+			continue
+		}
+		if before >= 0 && before == n-1 && l.g.nodes[before].op == l.g.nodes[n].op {
+			l.move(n, k, l.owner[before])
+		} else {
+			at++
+			last := len(l.in)
+			l.in, l.shape, l.rank = append(l.in, nil), append(l.shape, nil), append(l.rank, 0)
+			l.order = slices.Insert(l.order, at, last)
+			for i, k := range l.order[at:] {
+				l.rank[k] = at + i
+			}
+			l.changes = append(l.changes, change{kind: kernelAdded})
+			l.move(n, k, last)
+		}
+		before = n
+	}
+	for _, n := range l.in[k] {
+		if !l.g.nodes[n].unfusible {
+			l.remove(n, k)
+		}
+	}
+}
+
+// move makes kernel b compute and store n in place of a.
+func (l *partition) move(n, a, b int) {
+	l.remove(n, a)
+	l.add(n, b)
+	l.setOwner(n, b)
+}
+
+// merge moves the ops of kernel b into a.
+func (l *partition) merge(a, b int) {
+	for _, n := range l.in[b] {
+		l.setUsers(n, with(without(l.users[n], b), a))
+		if l.owner[n] == b {
+			l.setOwner(n, a)
+		}
+	}
+	l.setNodes(a, union(l.in[a], l.in[b]))
+	l.setNodes(b, nil)
+}
+
+// needed reports whether v is used by the function or by a kernel that does not
+// compute it, other than the two given.
+func (l *partition) needed(v int, two [2]int) bool {
+	x := l.g.values[v]
+	if x.out {
+		return true
+	}
+	for _, u := range x.uses {
+		for _, k := range l.users[u] {
+			if k != two[0] && k != two[1] && !l.computes(k, x.def) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var none = [2]int{-1, -1}
+
+// stores are the results that kernel k stores.
+func (l *partition) stores(k int) []int {
+	var outs []int
+	for _, n := range l.in[k] {
+		if l.owner[n] != k {
+			continue
+		}
+		for _, v := range l.g.nodes[n].results {
+			if l.g.nodes[n].unfusible || l.needed(v, none) {
+				outs = append(outs, v)
+			}
+		}
+	}
+	slices.Sort(outs)
+	return outs
+}
+
+// joined is the kernel of nodes, those of two kernels, in their place.
+func (l *partition) joined(nodes []int, two [2]int) *candidate {
+	var outs []int
+	for _, n := range nodes {
+		if k := l.owner[n]; k != two[0] && k != two[1] {
+			continue
+		}
+		for _, v := range l.g.nodes[n].results {
+			if l.needed(v, two) {
+				outs = append(outs, v)
+			}
+		}
+	}
+	slices.Sort(outs)
+	return l.g.kernel(nodes, outs)
+}
+
+// useful reports whether kernel k, which computes n, uses or stores a result of it.
+func (l *partition) useful(n, k int) bool {
+	for _, v := range l.g.nodes[n].results {
+		if l.owner[n] == k && (l.g.nodes[n].unfusible || l.needed(v, none)) {
+			return true
+		}
+		for _, u := range l.g.values[v].uses {
+			if l.computes(k, u) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// touched are the nodes that concern changes since so many of them: their own,
+// and those whose results these read; descending.
+func (l *partition) touched(changes int) []int {
+	var nodes []int
+	for _, c := range l.changes[changes:] {
+		if c.kind != nodeUsers && c.kind != nodeOwner {
+			continue
+		}
+		nodes = append(nodes, c.at)
+		for _, v := range l.g.nodes[c.at].ins {
+			if d := l.g.values[v].def; d >= 0 {
+				nodes = append(nodes, d)
+			}
+		}
+	}
+	slices.SortFunc(nodes, func(a, b int) int { return b - a })
+	return slices.Compact(nodes)
+}
+
+// prune gives the nodes, which are descending, a kernel that stores their results
+// where theirs no longer computes them, and removes them from kernels that neither
+// use nor store their results.
+func (l *partition) prune(nodes []int) {
+	for len(nodes) > 0 {
+		start := len(l.changes)
+		for _, n := range nodes {
+			if k := l.owner[n]; k >= 0 && l.computes(k, n) || k < 0 && len(l.users[n]) == 0 {
+				continue
+			}
+			k := -1
+			if len(l.users[n]) > 0 {
+				k = l.users[n][0]
+			}
+			l.setOwner(n, k)
+		}
+		for _, n := range nodes {
+			if l.g.nodes[n].effects {
+				continue
+			}
+			for _, k := range l.users[n] {
+				if !l.useful(n, k) {
+					l.remove(n, k)
+				}
+			}
+		}
+		nodes = l.touched(start)
+	}
+}
+
+// reshape sets the shape of kernel k; it reports whether it is another.
+func (l *partition) reshape(k int) bool {
+	var s *candidate
+	if len(l.in[k]) > 0 {
+		s = l.g.kernel(l.in[k], l.stores(k))
+	}
+	if s == l.shape[k] {
+		return false
+	}
+	l.changes = append(l.changes, change{kind: kernelShape, at: k, shape: l.shape[k]})
+	l.shape[k] = s
+	return true
+}
+
+// settle completes the changes since there were so many: it prunes, and brings
+// shapes and price up to date. It returns the kernels whose shapes have changed.
+func (l *partition) settle(changes int) []int {
+	l.prune(l.touched(changes))
+	var kernels []int
+	for _, c := range l.changes[changes:] {
+		switch c.kind {
+		case kernelNodes:
+			kernels = append(kernels, c.at)
+		case nodeOwner:
+			kernels = append(kernels, c.owner, l.owner[c.at])
+		case nodeUsers:
+			kernels = append(kernels, l.owner[c.at])
+			for _, v := range l.g.nodes[c.at].ins {
+				if d := l.g.values[v].def; d >= 0 {
+					kernels = append(kernels, l.owner[d])
+				}
+			}
+		}
+	}
+	slices.Sort(kernels)
+	kernels = slices.Compact(kernels)
+	return slices.DeleteFunc(kernels, func(k int) bool {
+		if k < 0 {
+			return true
+		}
+		was := l.shape[k]
+		if !l.reshape(k) {
+			return true
+		}
+		if was != nil {
+			l.price = l.price.minus(was.price)
+		}
+		if s := l.shape[k]; s != nil {
+			l.price = l.price.plus(s.price)
+		}
+		return false
+	})
+}
+
+// legal reports whether the plan is one, given that it was before the kernels
+// changed, but for those that are invalid; it adds their bytes of partial results
+// to the price.
+func (l *partition) legal(changed []int) bool {
+	bad := func(k int) bool { s := l.shape[k]; return s != nil && s.checked && !s.legal }
+	if slices.ContainsFunc(l.invalid, bad) {
+		return false
+	}
+	for _, k := range changed {
+		s := l.shape[k]
+		if bad(k) || s != nil && !s.checked && slices.ContainsFunc(s.nodes, func(n int) bool { return l.g.conflicts(n, s.nodes) }) {
+			return false
+		}
+	}
+	if !l.reorder(changed) {
+		return false
+	}
+	return !slices.ContainsFunc(changed, func(k int) bool { return !l.check(k) })
+}
+
+// check reports whether kernel k is legal, and adds its bytes of partial results
+// to the price.
+func (l *partition) check(k int) bool {
+	s := l.shape[k]
+	if s == nil {
+		return true
+	}
+	l.price = l.price.minus(s.price)
+	ok := l.g.valid(s)
+	l.price = l.price.plus(s.price)
+	return ok
+}
+
+// waits calls visit for each kernel that kernel k waits for, repetitions included:
+// those that store what it reads, the one with effects before it, and the readers of
+// what it overwrites.
+func (l *partition) waits(k int, visit func(int)) {
+	s := l.shape[k]
+	for _, v := range s.ins {
+		if d := l.g.values[v].def; d >= 0 {
+			visit(l.owner[d])
+		}
+	}
+	if n := l.effects[s.nodes[0]][0]; n >= 0 {
+		visit(l.owner[n])
+	}
+	if len(l.updates) > 0 {
+		for _, v := range l.g.overwritten(s) {
+			l.readers(v, k, visit)
+		}
+	}
+}
+
+// followers calls visit for each kernel that waits for kernel k, repetitions
+// included.
+func (l *partition) followers(k int, visit func(int)) {
+	s := l.shape[k]
+	for _, v := range s.outs {
+		l.readers(v, k, visit)
+	}
+	if n := l.effects[s.nodes[0]][1]; n >= 0 {
+		visit(l.owner[n])
+	}
+	if len(l.updates) > 0 {
+		for _, v := range s.ins {
+			for _, n := range l.updates[v] {
+				for _, u := range l.users[n] {
+					if t := l.shape[u]; u != k && t != nil && slices.Contains(l.g.overwritten(t), v) {
+						visit(u)
+					}
+				}
+			}
+		}
+	}
+}
+
+// readers calls visit for each kernel but k that reads v from memory.
+func (l *partition) readers(v, k int, visit func(int)) {
+	x := l.g.values[v]
+	for _, u := range x.uses {
+		for _, r := range l.users[u] {
+			if r != k && (x.def < 0 || !l.computes(r, x.def)) {
+				visit(r)
+			}
+		}
+	}
+}
+
+// place moves kernel k to an index in order.
+func (l *partition) place(k, at int) {
+	l.changes = append(l.changes, change{kind: kernelPlace, at: k, owner: l.rank[k]})
+	l.shift(k, at)
+}
+
+func (l *partition) shift(k, at int) {
+	from := l.rank[k]
+	if from < at {
+		copy(l.order[from:at], l.order[from+1:at+1])
+	} else {
+		copy(l.order[at+1:from+1], l.order[at:from])
+	}
+	l.order[at] = k
+	for i := min(from, at); i <= max(from, at); i++ {
+		l.rank[l.order[i]] = i
+	}
+}
+
+// reorder brings the order up to date for the kernels whose shapes have changed;
+// it returns false if there is a cycle. A kernel that changed is placed behind what
+// it waits for and before what waits for it, if that is possible; else the kernels
+// between are sorted: compare Pearce and Kelly, A Dynamic Topological Sort Algorithm
+// for Directed Acyclic Graphs, 2006.
+func (l *partition) reorder(changed []int) bool {
+	around := func(k int) (last, first int) { // what it waits for, and what waits for it
+		last, first = -1, len(l.order)
+		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
+		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
+		return last, first
+	}
+	var between []int // kernels for which one place does not do
+	for _, k := range changed {
+		if l.shape[k] == nil {
+			continue
+		}
+		switch last, first := around(k); {
+		case last >= first:
+			between = append(between, k)
+		case l.rank[k] < last:
+			l.place(k, last)
+		case l.rank[k] > first:
+			l.place(k, first)
+		}
+	}
+	lo, hi := len(l.order), -1
+	for _, k := range between {
+		last, first := around(k)
+		lo, hi = min(lo, l.rank[k], first), max(hi, l.rank[k], last)
+	}
+	if lo >= hi {
+		return true
+	}
+	window := slices.Clone(l.order[lo : hi+1])
+	left := make([]int, len(window))   // how many each still waits for
+	next := make([][]int, len(window)) // the kernels that wait for each
+	var ready queue
+	for i, k := range window {
+		l.g.checkContext()
+		if l.shape[k] != nil {
+			l.waits(k, func(w int) {
+				if at := l.rank[w] - lo; at >= 0 && at < len(window) {
+					left[i]++
+					next[at] = append(next[at], i)
+				}
+			})
+		}
+		if left[i] == 0 {
+			ready = append(ready, i) // ascending, which is a heap
+		}
+	}
+	sorted := make([]int, 0, len(window))
+	for len(ready) > 0 {
+		i := heap.Pop(&ready).(int)
+		sorted = append(sorted, window[i])
+		for _, j := range next[i] {
+			if left[j]--; left[j] == 0 {
+				heap.Push(&ready, j)
+			}
+		}
+	}
+	if len(sorted) < len(window) {
+		return false
+	}
+	l.changes = append(l.changes, change{kind: kernelOrder, at: lo, was: window})
+	for i, k := range sorted {
+		l.order[lo+i], l.rank[k] = k, lo+i
+	}
+	return true
+}
