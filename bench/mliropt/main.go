@@ -28,6 +28,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
+	"dmir/bench/peak"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -241,4 +242,16 @@ func peerVersion(path string) string {
 		}
 	}
 	return filepath.Base(path)
+}
+
+// timed runs a command and returns its wall time in ms and its peak memory in MiB.
+func timed(argv []string) (wall, memory float64, err error) {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall = float64(time.Since(start).Microseconds()) / 1e3
+	if err != nil {
+		return 0, 0, fmt.Errorf("%v: %w\n%.400s", argv, err, out)
+	}
+	return wall, float64(peak.Of(cmd)) / (1 << 20), nil
 }

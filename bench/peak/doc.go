@@ -1,0 +1,2 @@
+// Package peak measures the memory of the commands that benchmarks run.
+package peak
