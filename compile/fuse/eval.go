@@ -1,6 +1,7 @@
 package fuse
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -42,13 +43,13 @@ type candidate struct {
 
 // key identifies a kernel in the memo.
 func key(nodes, outs []int) string {
-	b := make([]byte, 0, 2*(len(nodes)+len(outs))+2)
+	b := make([]byte, 0, 2*(len(nodes)+len(outs))+1)
 	for _, n := range nodes {
-		b = append(b, byte(n), byte(n>>8))
+		b = binary.AppendUvarint(b, uint64(n)+1)
 	}
-	b = append(b, 0xff, 0xff)
+	b = append(b, 0)
 	for _, v := range outs {
-		b = append(b, byte(v), byte(v>>8))
+		b = binary.AppendUvarint(b, uint64(v)+1)
 	}
 	return string(b)
 }

@@ -414,32 +414,3 @@ func union(a, b []int) []int {
 	slices.Sort(u)
 	return slices.Compact(u)
 }
-
-// acyclic reports whether waits, the nodes that each node waits for, has no cycle.
-func acyclic(waits [][]int) bool {
-	const unseen, open, closed = 0, 1, 2
-	marks := make([]byte, len(waits))
-	var visit func(i int) bool
-	visit = func(i int) bool {
-		switch marks[i] {
-		case open:
-			return false
-		case closed:
-			return true
-		}
-		marks[i] = open
-		for _, j := range waits[i] {
-			if !visit(j) {
-				return false
-			}
-		}
-		marks[i] = closed
-		return true
-	}
-	for i := range waits {
-		if !visit(i) {
-			return false
-		}
-	}
-	return true
-}

@@ -1,8 +1,6 @@
 package fuse
 
 import (
-	"cmp"
-	"container/heap"
 	"slices"
 
 	"dmir/compile/pass"
@@ -10,126 +8,6 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/types"
 )
-
-// order sorts ks topologically, as near as possible to the order of the text;
-// if there is a cycle, ok is false and the kernels left over are returned.
-func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
-	slices.SortStableFunc(ks, func(a, b *candidate) int { return cmp.Compare(a.place(), b.place()) })
-	waits := g.dependences(ks)
-	left := make([]int, len(ks)) // how many kernels each still waits for
-	next := make([][]int, len(ks))
-	var ready queue
-	for i, w := range waits {
-		left[i] = len(w)
-		for _, j := range w {
-			next[j] = append(next[j], i)
-		}
-		if len(w) == 0 {
-			ready = append(ready, i) // ascending, which is a heap
-		}
-	}
-	for len(ready) > 0 {
-		i := heap.Pop(&ready).(int)
-		sorted = append(sorted, ks[i])
-		for _, j := range next[i] {
-			if left[j]--; left[j] == 0 {
-				heap.Push(&ready, j)
-			}
-		}
-	}
-	if len(sorted) == len(ks) {
-		return sorted, true
-	}
-	var cyclic []*candidate
-	for i, k := range ks {
-		if left[i] > 0 {
-			cyclic = append(cyclic, k)
-		}
-	}
-	return cyclic, false
-}
-
-// queue is a heap of indices.
-type queue []int
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i] < q[j] }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)        { *q = append(*q, x.(int)) }
-func (q *queue) Pop() any {
-	i := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return i
-}
-
-// place is where k stands in the order of the text: at its last node.
-func (k *candidate) place() int { return k.nodes[len(k.nodes)-1] }
-
-// dependences are, for each of ks, the indices of the kernels that run before
-// it, repetitions included: those of dataDependences, and the readers of what it
-// overwrites.
-func (g *graph) dependences(ks []*candidate) [][]int {
-	waits := g.dataDependences(ks)
-	if len(g.overwriting) == 0 {
-		return waits
-	}
-	readers := map[int][]int{}
-	for _, n := range g.overwriting {
-		readers[g.nodes[n].update.of] = nil
-	}
-	for i, k := range ks {
-		for _, v := range k.ins {
-			if at, overwritten := readers[v]; overwritten {
-				readers[v] = append(at, i)
-			}
-		}
-	}
-	for i, k := range ks {
-		for _, v := range g.overwritten(k) {
-			for _, r := range readers[v] {
-				if r != i {
-					waits[i] = append(waits[i], r)
-				}
-			}
-		}
-	}
-	return waits
-}
-
-// dataDependences are, for each of ks, the kernels that store what it reads, and
-// the one with effects before it. A value that several kernels store is stored by
-// the first in the text alone.
-func (g *graph) dataDependences(ks []*candidate) [][]int {
-	stores := make([]int, len(g.values)) // the kernel's index + 1
-	for i, k := range ks {
-		for _, v := range k.outs {
-			if s := stores[v]; s == 0 || k.place() < ks[s-1].place() {
-				stores[v] = i + 1
-			}
-		}
-	}
-	waits := make([][]int, len(ks))
-	for i, k := range ks {
-		for _, v := range k.ins {
-			if s := stores[v] - 1; s >= 0 && s != i {
-				waits[i] = append(waits[i], s)
-			}
-		}
-	}
-	if g.effects {
-		var ordered []int
-		for i, k := range ks {
-			if n := g.nodes[k.nodes[0]]; n.unfusible && n.effects {
-				ordered = append(ordered, i)
-			}
-		}
-		slices.SortFunc(ordered, func(i, j int) int { return cmp.Compare(ks[i].place(), ks[j].place()) })
-		for i := 1; i < len(ordered); i++ {
-			waits[ordered[i]] = append(waits[ordered[i]], ordered[i-1])
-		}
-	}
-	return waits
-}
 
 // rewrite replaces the body's ops by kernels, in an order in which they can
 // run.

@@ -1,0 +1,302 @@
+package fuse
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// order sorts ks topologically, as near as possible to the order of the text;
+// if there is a cycle, ok is false and the kernels left over are returned.
+func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
+	slices.SortStableFunc(ks, func(a, b *candidate) int { return cmp.Compare(a.place(), b.place()) })
+	waits := g.dependences(ks)
+	left := make([]int, len(ks)) // how many kernels each still waits for
+	next := make([][]int, len(ks))
+	var ready queue
+	for i, w := range waits {
+		left[i] = len(w)
+		for _, j := range w {
+			next[j] = append(next[j], i)
+		}
+		if len(w) == 0 {
+			ready = append(ready, i) // ascending, which is a heap
+		}
+	}
+	for len(ready) > 0 {
+		i := heap.Pop(&ready).(int)
+		sorted = append(sorted, ks[i])
+		for _, j := range next[i] {
+			if left[j]--; left[j] == 0 {
+				heap.Push(&ready, j)
+			}
+		}
+	}
+	if len(sorted) == len(ks) {
+		return sorted, true
+	}
+	var cyclic []*candidate
+	for i, k := range ks {
+		if left[i] > 0 {
+			cyclic = append(cyclic, k)
+		}
+	}
+	return cyclic, false
+}
+
+// queue is a heap of indices.
+type queue []int
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i] < q[j] }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)        { *q = append(*q, x.(int)) }
+func (q *queue) Pop() any {
+	i := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return i
+}
+
+// place is where k stands in the order of the text: at its last node.
+func (k *candidate) place() int { return k.nodes[len(k.nodes)-1] }
+
+// dependences are, for each of ks, the indices of the kernels that run before
+// it, repetitions included: those of dataDependences, and the readers of what it
+// overwrites.
+func (g *graph) dependences(ks []*candidate) [][]int {
+	waits := g.dataDependences(ks)
+	if len(g.overwriting) == 0 {
+		return waits
+	}
+	readers := map[int][]int{}
+	for _, n := range g.overwriting {
+		readers[g.nodes[n].update.of] = nil
+	}
+	for i, k := range ks {
+		for _, v := range k.ins {
+			if at, overwritten := readers[v]; overwritten {
+				readers[v] = append(at, i)
+			}
+		}
+	}
+	for i, k := range ks {
+		for _, v := range g.overwritten(k) {
+			for _, r := range readers[v] {
+				if r != i {
+					waits[i] = append(waits[i], r)
+				}
+			}
+		}
+	}
+	return waits
+}
+
+// dataDependences are, for each of ks, the kernels that store what it reads, and
+// the one with effects before it. A value that several kernels store is stored by
+// the first in the text alone.
+func (g *graph) dataDependences(ks []*candidate) [][]int {
+	stores := make([]int, len(g.values)) // the kernel's index + 1
+	for i, k := range ks {
+		for _, v := range k.outs {
+			if s := stores[v]; s == 0 || k.place() < ks[s-1].place() {
+				stores[v] = i + 1
+			}
+		}
+	}
+	waits := make([][]int, len(ks))
+	for i, k := range ks {
+		for _, v := range k.ins {
+			if s := stores[v] - 1; s >= 0 && s != i {
+				waits[i] = append(waits[i], s)
+			}
+		}
+	}
+	if g.effects {
+		var ordered []int
+		for i, k := range ks {
+			if n := g.nodes[k.nodes[0]]; n.unfusible && n.effects {
+				ordered = append(ordered, i)
+			}
+		}
+		slices.SortFunc(ordered, func(i, j int) int { return cmp.Compare(ks[i].place(), ks[j].place()) })
+		for i := 1; i < len(ordered); i++ {
+			waits[ordered[i]] = append(waits[ordered[i]], ordered[i-1])
+		}
+	}
+	return waits
+}
+
+// acyclic reports whether there is no cycle in what each kernel waits for.
+func acyclic(waits [][]int) bool {
+	const unseen, open, closed = 0, 1, 2
+	marks := make([]byte, len(waits))
+	var visit func(i int) bool
+	visit = func(i int) bool {
+		switch marks[i] {
+		case open:
+			return false
+		case closed:
+			return true
+		}
+		marks[i] = open
+		for _, j := range waits[i] {
+			if !visit(j) {
+				return false
+			}
+		}
+		marks[i] = closed
+		return true
+	}
+	for i := range waits {
+		if !visit(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// waits calls visit for each kernel that kernel k waits for, repetitions included:
+// those that store what it reads, the one with effects before it, and the readers of
+// what it overwrites.
+func (l *partition) waits(k int, visit func(int)) {
+	s := l.shape[k]
+	for _, v := range s.ins {
+		if d := l.g.values[v].def; d >= 0 {
+			visit(l.owner[d])
+		}
+	}
+	if n := l.effects[s.nodes[0]][0]; n >= 0 {
+		visit(l.owner[n])
+	}
+	if len(l.updates) > 0 {
+		for _, v := range l.g.overwritten(s) {
+			l.readers(v, k, visit)
+		}
+	}
+}
+
+// followers calls visit for each kernel that waits for kernel k, repetitions
+// included.
+func (l *partition) followers(k int, visit func(int)) {
+	s := l.shape[k]
+	for _, v := range s.outs {
+		l.readers(v, k, visit)
+	}
+	if n := l.effects[s.nodes[0]][1]; n >= 0 {
+		visit(l.owner[n])
+	}
+	if len(l.updates) > 0 {
+		for _, v := range s.ins {
+			for _, n := range l.updates[v] {
+				for _, u := range l.users[n] {
+					if t := l.shape[u]; u != k && t != nil && slices.Contains(l.g.overwritten(t), v) {
+						visit(u)
+					}
+				}
+			}
+		}
+	}
+}
+
+// readers calls visit for each kernel but k that reads v from memory.
+func (l *partition) readers(v, k int, visit func(int)) {
+	x := l.g.values[v]
+	for _, u := range x.uses {
+		for _, r := range l.users[u] {
+			if r != k && (x.def < 0 || !l.computes(r, x.def)) {
+				visit(r)
+			}
+		}
+	}
+}
+
+// place moves kernel k to an index in order.
+func (l *partition) place(k, at int) {
+	l.changes = append(l.changes, change{kind: kernelPlace, at: k, owner: l.rank[k]})
+	l.shift(k, at)
+}
+
+func (l *partition) shift(k, at int) {
+	from := l.rank[k]
+	if from < at {
+		copy(l.order[from:at], l.order[from+1:at+1])
+	} else {
+		copy(l.order[at+1:from+1], l.order[at:from])
+	}
+	l.order[at] = k
+	for i := min(from, at); i <= max(from, at); i++ {
+		l.rank[l.order[i]] = i
+	}
+}
+
+// reorder brings the order up to date for the kernels whose shapes have changed;
+// it returns false if there is a cycle. A kernel that changed is placed behind what
+// it waits for and before what waits for it, if that is possible; else the kernels
+// between are sorted: compare Pearce and Kelly, A Dynamic Topological Sort Algorithm
+// for Directed Acyclic Graphs, 2006.
+func (l *partition) reorder(changed []int) bool {
+	around := func(k int) (last, first int) { // what it waits for, and what waits for it
+		last, first = -1, len(l.order)
+		l.waits(k, func(w int) { last = max(last, l.rank[w]) })
+		l.followers(k, func(w int) { first = min(first, l.rank[w]) })
+		return last, first
+	}
+	var between []int // kernels for which one place does not do
+	for _, k := range changed {
+		if l.shape[k] == nil {
+			continue
+		}
+		switch last, first := around(k); {
+		case last >= first:
+			between = append(between, k)
+		case l.rank[k] < last:
+			l.place(k, last)
+		case l.rank[k] > first:
+			l.place(k, first)
+		}
+	}
+	lo, hi := len(l.order), -1
+	for _, k := range between {
+		last, first := around(k)
+		lo, hi = min(lo, l.rank[k], first), max(hi, l.rank[k], last)
+	}
+	if lo >= hi {
+		return true
+	}
+	window := slices.Clone(l.order[lo : hi+1])
+	left := make([]int, len(window))   // how many each still waits for
+	next := make([][]int, len(window)) // the kernels that wait for each
+	var ready queue
+	for i, k := range window {
+		l.g.checkContext()
+		if l.shape[k] != nil {
+			l.waits(k, func(w int) {
+				if at := l.rank[w] - lo; at >= 0 && at < len(window) {
+					left[i]++
+					next[at] = append(next[at], i)
+				}
+			})
+		}
+		if left[i] == 0 {
+			ready = append(ready, i) // ascending, which is a heap
+		}
+	}
+	sorted := make([]int, 0, len(window))
+	for len(ready) > 0 {
+		i := heap.Pop(&ready).(int)
+		sorted = append(sorted, window[i])
+		for _, j := range next[i] {
+			if left[j]--; left[j] == 0 {
+				heap.Push(&ready, j)
+			}
+		}
+	}
+	if len(sorted) < len(window) {
+		return false
+	}
+	l.changes = append(l.changes, change{kind: kernelOrder, at: lo, was: window})
+	for i, k := range sorted {
+		l.order[lo+i], l.rank[k] = k, lo+i
+	}
+	return true
+}
