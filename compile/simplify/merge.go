@@ -176,17 +176,19 @@ func (r *rewriter) pays(group []side, l string) bool {
 func free(group []side, l string) bool {
 	total := int64(0)
 	constants, slicesOfOne := true, true
+	var of *ir.Value // that they are slices of
 	var end []int64
-	for i, s := range group {
+	for _, s := range group {
 		v := s.op.Operands[s.own]
 		n, ok := v.Tensor().Elements().Int()
 		total += n
 		constants = constants && ok && v.Op != nil && v.Op.Name == op.Constant
 		part := from(v, "slice")
-		if part == nil || i > 0 && part.Operands[0] != group[0].op.Operands[group[0].own].Op.Operands[0] {
+		if part == nil || of != nil && part.Operands[0] != of {
 			slicesOfOne = false
 			continue
 		}
+		of = part.Operands[0]
 		c, ok := cutOf(part)
 		d := strings.Index(s.term, l)
 		if !ok || c.stride[d] != 1 || end != nil && c.start[d] != end[d] {
