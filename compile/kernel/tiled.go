@@ -124,7 +124,8 @@ func (f *Form) Tiled() (*Tiled, error) {
 	return t, nil
 }
 
-// letters are the letters of c and how operands and the first result depend on them.
+// letters are the letters of c and how the operands, of one product at least, and the
+// first result depend on them.
 func (f *Form) letters(c *Contraction) []letterUse {
 	e := newEvaluator(newSpace(), f.Ops)
 	of, atoms := map[byte]Index{}, map[byte]*Atom{}
@@ -137,16 +138,24 @@ func (f *Form) letters(c *Contraction) []letterUse {
 		out = append(out, letterUse{letter: l, size: c.Sizes[l], out: -1})
 	}
 	for i := range 2 {
-		x := c.operand(e, i, of)
-		main := LargestLoad(x)
-		for j := range out {
-			a := atoms[out[j].letter]
-			if a == nil {
-				continue
+		var main *Expr
+		for _, o := range f.Mains {
+			each := *c // of the same form except for one operand
+			each.Op = o
+			x := each.operand(e, i, of)
+			first := main == nil
+			if first {
+				main = LargestLoad(x)
 			}
-			out[j].uses[i] = x.DependsOn(a)
-			if main != nil {
-				out[j].step[i] = main.At.coefficient(a)
+			for j := range out {
+				a := atoms[out[j].letter]
+				if a == nil {
+					continue
+				}
+				out[j].uses[i] = out[j].uses[i] || x.DependsOn(a)
+				if first && main != nil {
+					out[j].step[i] = main.At.coefficient(a)
+				}
 			}
 		}
 	}
