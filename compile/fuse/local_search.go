@@ -46,7 +46,8 @@ func (c *localSearch) resplit(a, b int) bool {
 	l.split(a)
 	l.split(b)
 	changed := l.settle(start)
-	if l.reorder(changed) {
+	ordered := l.reorder(changed)
+	if ordered {
 		for _, k := range changed {
 			if !l.check(k) {
 				l.invalid = append(l.invalid, k)
@@ -56,7 +57,7 @@ func (c *localSearch) resplit(a, b int) bool {
 		c.descend()
 	}
 	// Other kernels must now store what the two recomputed, which may be invalid.
-	better := l.price.less(before) && l.legal(nil)
+	better := ordered && l.price.less(before) && l.legal(nil)
 	l.invalid = nil
 	clear(c.fresh)
 	if !better {
