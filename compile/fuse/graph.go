@@ -27,7 +27,6 @@ type graph struct {
 	memo         map[string]*candidate
 	conflictMemo map[[2]int]bool
 	cut          bool  // a part was split because of its length
-	effects      bool  // some node has effects
 	overwriting  []int // the nodes with an update
 	polls        int
 }
@@ -158,7 +157,6 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 			}
 			if !op.Of(o).Is(op.Pure) {
 				n.unfusible, n.cheap, n.effects = true, false, true
-				g.effects = true
 				if last >= 0 {
 					n.before.union(g.nodes[last].before)
 				}

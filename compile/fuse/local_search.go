@@ -3,6 +3,7 @@ package fuse
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 )
 
@@ -81,7 +82,7 @@ type localSearch struct {
 func (c *localSearch) descend() {
 	c.join()
 	for c.tries > 0 && len(c.fresh) > 0 {
-		kernels := sorted(c.fresh)
+		kernels := slices.Sorted(maps.Keys(c.fresh))
 		clear(c.fresh)
 		before := c.plan.price
 		c.move(kernels)
@@ -92,15 +93,6 @@ func (c *localSearch) descend() {
 		}
 	}
 	clear(c.fresh)
-}
-
-func sorted(set map[int]bool) []int {
-	s := make([]int, 0, len(set))
-	for k := range set {
-		s = append(s, k)
-	}
-	slices.Sort(s)
-	return s
 }
 
 // enqueue has merges and moves tried for the kernels and their neighbours.
@@ -188,7 +180,7 @@ func (c *localSearch) join() {
 			}
 		}
 	}
-	for _, k := range sorted(c.fresh) {
+	for _, k := range slices.Sorted(maps.Keys(c.fresh)) {
 		if l.shape[k] != nil {
 			add(k)
 		}

@@ -10,9 +10,32 @@ import (
 // if there is a cycle, ok is false and the kernels left over are returned.
 func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
 	slices.SortStableFunc(ks, func(a, b *candidate) int { return cmp.Compare(a.place(), b.place()) })
-	waits := g.dependences(ks)
-	left := make([]int, len(ks)) // how many kernels each still waits for
-	next := make([][]int, len(ks))
+	at := topological(g.dependences(ks))
+	for _, i := range at {
+		sorted = append(sorted, ks[i])
+	}
+	if len(at) == len(ks) {
+		return sorted, true
+	}
+	ran := make([]bool, len(ks))
+	for _, i := range at {
+		ran[i] = true
+	}
+	var cyclic []*candidate
+	for i, k := range ks {
+		if !ran[i] {
+			cyclic = append(cyclic, k)
+		}
+	}
+	return cyclic, false
+}
+
+// topological is a topological order of the indices of waits, which are those that
+// each waits for, repetitions included: at every place the least index that can be
+// there. Those on a cycle, or behind one, are left out.
+func topological(waits [][]int) []int {
+	left := make([]int, len(waits)) // how many each still waits for
+	next := make([][]int, len(waits))
 	var ready queue
 	for i, w := range waits {
 		left[i] = len(w)
@@ -23,26 +46,21 @@ func (g *graph) order(ks []*candidate) (sorted []*candidate, ok bool) {
 			ready = append(ready, i) // ascending, which is a heap
 		}
 	}
+	order := make([]int, 0, len(waits))
 	for len(ready) > 0 {
 		i := heap.Pop(&ready).(int)
-		sorted = append(sorted, ks[i])
+		order = append(order, i)
 		for _, j := range next[i] {
 			if left[j]--; left[j] == 0 {
 				heap.Push(&ready, j)
 			}
 		}
 	}
-	if len(sorted) == len(ks) {
-		return sorted, true
-	}
-	var cyclic []*candidate
-	for i, k := range ks {
-		if left[i] > 0 {
-			cyclic = append(cyclic, k)
-		}
-	}
-	return cyclic, false
+	return order
 }
+
+// acyclic reports whether there is no cycle in what each kernel waits for.
+func acyclic(waits [][]int) bool { return len(topological(waits)) == len(waits) }
 
 // queue is a heap of indices.
 type queue []int
@@ -111,48 +129,17 @@ func (g *graph) dataDependences(ks []*candidate) [][]int {
 			}
 		}
 	}
-	if g.effects {
-		var ordered []int
-		for i, k := range ks {
-			if n := g.nodes[k.nodes[0]]; n.unfusible && n.effects {
-				ordered = append(ordered, i)
-			}
+	var ordered []int
+	for i, k := range ks {
+		if g.nodes[k.nodes[0]].effects {
+			ordered = append(ordered, i)
 		}
-		slices.SortFunc(ordered, func(i, j int) int { return cmp.Compare(ks[i].place(), ks[j].place()) })
-		for i := 1; i < len(ordered); i++ {
-			waits[ordered[i]] = append(waits[ordered[i]], ordered[i-1])
-		}
+	}
+	slices.SortFunc(ordered, func(i, j int) int { return cmp.Compare(ks[i].place(), ks[j].place()) })
+	for i := 1; i < len(ordered); i++ {
+		waits[ordered[i]] = append(waits[ordered[i]], ordered[i-1])
 	}
 	return waits
-}
-
-// acyclic reports whether there is no cycle in what each kernel waits for.
-func acyclic(waits [][]int) bool {
-	const unseen, open, closed = 0, 1, 2
-	marks := make([]byte, len(waits))
-	var visit func(i int) bool
-	visit = func(i int) bool {
-		switch marks[i] {
-		case open:
-			return false
-		case closed:
-			return true
-		}
-		marks[i] = open
-		for _, j := range waits[i] {
-			if !visit(j) {
-				return false
-			}
-		}
-		marks[i] = closed
-		return true
-	}
-	for i := range waits {
-		if !visit(i) {
-			return false
-		}
-	}
-	return true
 }
 
 // waits calls visit for each kernel that kernel k waits for, repetitions included:
@@ -224,9 +211,7 @@ func (l *partition) shift(k, at int) {
 		copy(l.order[at+1:from+1], l.order[at:from])
 	}
 	l.order[at] = k
-	for i := min(from, at); i <= max(from, at); i++ {
-		l.rank[l.order[i]] = i
-	}
+	l.rerank(min(from, at), max(from, at)+1)
 }
 
 // reorder brings the order up to date for the kernels whose shapes have changed;
@@ -264,39 +249,32 @@ func (l *partition) reorder(changed []int) bool {
 		return true
 	}
 	window := slices.Clone(l.order[lo : hi+1])
-	left := make([]int, len(window))   // how many each still waits for
-	next := make([][]int, len(window)) // the kernels that wait for each
-	var ready queue
+	waits := make([][]int, len(window))
 	for i, k := range window {
 		l.g.checkContext()
 		if l.shape[k] != nil {
 			l.waits(k, func(w int) {
 				if at := l.rank[w] - lo; at >= 0 && at < len(window) {
-					left[i]++
-					next[at] = append(next[at], i)
+					waits[i] = append(waits[i], at)
 				}
 			})
 		}
-		if left[i] == 0 {
-			ready = append(ready, i) // ascending, which is a heap
-		}
 	}
-	sorted := make([]int, 0, len(window))
-	for len(ready) > 0 {
-		i := heap.Pop(&ready).(int)
-		sorted = append(sorted, window[i])
-		for _, j := range next[i] {
-			if left[j]--; left[j] == 0 {
-				heap.Push(&ready, j)
-			}
-		}
-	}
+	sorted := topological(waits)
 	if len(sorted) < len(window) {
 		return false
 	}
 	l.changes = append(l.changes, change{kind: kernelOrder, at: lo, was: window})
-	for i, k := range sorted {
-		l.order[lo+i], l.rank[k] = k, lo+i
+	for i, at := range sorted {
+		l.order[lo+i] = window[at]
 	}
+	l.rerank(lo, hi+1)
 	return true
+}
+
+// rerank sets the ranks of the kernels in order[from:to].
+func (l *partition) rerank(from, to int) {
+	for i := from; i < to; i++ {
+		l.rank[l.order[i]] = i
+	}
 }

@@ -1,8 +1,6 @@
 package fuse
 
-import (
-	"slices"
-)
+import "slices"
 
 // partition is a plan under local search: the nodes of each kernel, and which of
 // the kernels that compute a node stores its results. Every change is recorded
@@ -91,10 +89,6 @@ func newPartition(g *graph) *partition {
 	for _, s := range l.shape {
 		if s != nil {
 			l.g.valid(s)
-		}
-	}
-	for _, s := range l.shape {
-		if s != nil {
 			l.price = l.price.plus(s.price)
 		}
 	}
@@ -138,16 +132,13 @@ func (l *partition) undo(changes int) {
 		case kernelPlace:
 			l.shift(c.at, c.owner)
 		case kernelOrder:
-			for i, k := range c.was {
-				l.order[c.at+i], l.rank[k] = k, c.at+i
-			}
+			copy(l.order[c.at:], c.was)
+			l.rerank(c.at, c.at+len(c.was))
 		case kernelAdded:
 			last := len(l.in) - 1
 			at := l.rank[last]
 			l.order = slices.Delete(l.order, at, at+1)
-			for i, k := range l.order[at:] {
-				l.rank[k] = at + i
-			}
+			l.rerank(at, len(l.order))
 			l.in, l.shape, l.rank = l.in[:last], l.shape[:last], l.rank[:last]
 		}
 		l.changes = l.changes[:len(l.changes)-1]
@@ -207,9 +198,7 @@ func (l *partition) split(k int) {
 			last := len(l.in)
 			l.in, l.shape, l.rank = append(l.in, nil), append(l.shape, nil), append(l.rank, 0)
 			l.order = slices.Insert(l.order, at, last)
-			for i, k := range l.order[at:] {
-				l.rank[k] = at + i
-			}
+			l.rerank(at, len(l.order))
 			l.changes = append(l.changes, change{kind: kernelAdded})
 			l.move(n, k, last)
 		}
