@@ -18,19 +18,14 @@ import (
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
+	"dmir/internal/need"
 	"dmir/syntax/source"
 )
 
 // python runs Python 3 in this folder.
 func python(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("install Python 3 and run this again")
-	}
+	path := need.Tool(t, "python3", "apt-get install python3")
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := cmd.CombinedOutput(); err != nil {

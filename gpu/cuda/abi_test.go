@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"os"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -13,17 +13,15 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/artifact/artifacttest"
 	"dmir/gpu/dylib"
+	"dmir/internal/need"
 )
 
 // A library built by a C compiler receives the arguments of the calls.
 func TestCallsReachC(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil || runtime.GOOS == "windows" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C compiler (apt-get install gcc)")
-		}
-		t.Skip("install a C compiler (apt-get install gcc)")
+	if runtime.GOOS == "windows" {
+		need.OK(t, errors.New("the library is built for a Unix"))
 	}
+	cc := need.Tool(t, "cc", "apt-get install gcc")
 	path := filepath.Join(t.TempDir(), "libdriver.so")
 	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", path, "testdata/driver.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

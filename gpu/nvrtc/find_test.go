@@ -8,23 +8,20 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"dmir/internal/need"
 )
 
 // standins creates a folder of Python packages for each name, with a fake compiler in
 // two libraries, of which the second is missing if the name begins with "half".
 func standins(t *testing.T, roots ...string) {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil || runtime.GOOS != "linux" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C compiler (apt-get install gcc)")
-		}
-		t.Skip("it needs Linux and a C compiler (apt-get install gcc)")
+	if runtime.GOOS != "linux" {
+		need.OK(t, errors.New("the fake compiler needs Linux"))
 	}
+	cc := need.Tool(t, "cc", "apt-get install gcc")
 	lib, err := Find()
-	if err != nil {
-		t.Skip(err) // the fake compiler returns its machine code
-	}
+	need.OK(t, err) // the fake compiler returns its machine code
 	made, err := lib.Compile(t.Context(), `extern "C" __global__ void probe(float *x) { x[0] = 1; }`, nil, "sm_80", Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dmir/internal/need"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -68,9 +70,7 @@ ptxas info    : Used 12 registers, used 1 barriers, 256 bytes smem, 360 bytes cm
 // The usage read from the machine code is what the assembler reported.
 func TestCubinAgreesWithLog(t *testing.T) {
 	c, err := Find()
-	if err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, err)
 	source := `extern "C" __global__ void __launch_bounds__(1024) g(float *x, int n) {
   float a[200];
   for (int i = 0; i < 200; i++) a[i] = x[i * n];
@@ -147,9 +147,7 @@ func TestNvcc(t *testing.T) {
 		t.Skip("the script is for a shell")
 	}
 	lib, err := Find()
-	if err != nil {
-		t.Skip(err)
-	}
+	need.OK(t, err)
 	made, err := lib.Compile(t.Context(), `extern "C" __global__ void k(float *x) { x[0] = 1; }`, nil, "sm_80", Options{})
 	if err != nil {
 		t.Fatal(err)

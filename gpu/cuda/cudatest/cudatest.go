@@ -6,6 +6,7 @@ package cudatest
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"dmir/gpu/artifact"
 	"dmir/gpu/emulator"
+	"dmir/internal/need"
 )
 
 //go:embed testdata/driver.c
@@ -26,16 +28,11 @@ const Arch = "sm_90a"
 // LD_LIBRARY_PATH of processes. Without a C compiler the test is skipped.
 func Driver(t testing.TB) (dir string) {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err == nil {
-		err = emulator.Check()
+	if runtime.GOOS != "linux" {
+		need.OK(t, errors.New("the stand-in for a driver needs Linux"))
 	}
-	if err != nil || runtime.GOOS != "linux" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("install a C++ compiler (apt-get install g++)")
-		}
-		t.Skip("the stand-in for a driver needs Linux and a C++ compiler (apt-get install g++)")
-	}
+	cc := need.Tool(t, "cc", "apt-get install gcc")
+	need.OK(t, emulator.Check())
 	dir = t.TempDir()
 	source := filepath.Join(dir, "driver.c")
 	if err := os.WriteFile(source, []byte(driver), 0o600); err != nil {
