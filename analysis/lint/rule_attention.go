@@ -22,8 +22,8 @@ var _ = register(&Rule{
 	Summary: "attention is computed by separate ops, which write every score to memory",
 	Doc: `## What it does
 Finds two contractions with a softmax between them that ` + "`dm.attention`" + ` expresses as one op: in any order of dimensions, with the
-softmax as an op or written out, with a scale, an added mask, a mask by ` + "`dm.select`" + `, a causal mask, dropout, heads that share
-keys and values, and scores in a wider type. It reports nothing where the scores or the probabilities are used elsewhere, and where
+softmax as an op or written out, with a scale, an added mask or bias, a mask by ` + "`dm.select`" + `, a causal mask, also together with
+a bias, dropout, heads that share keys and values, and scores in a wider type. It reports nothing where the scores or the probabilities are used elsewhere, and where
 the ops that bring values into the order of ` + "`dm.attention`" + ` would move as much.
 
 ## Why it matters

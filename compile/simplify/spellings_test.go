@@ -31,6 +31,29 @@ const (
 	soft    = `%p = dm.softmax %s : !s` + "\n"
 )
 
+// later are the keys that a causal mask leaves to each query, %seen, and a number
+// for the others; distance is the bias of each head for each pair of query and key
+// (ALiBi: Press, Smith and Lewis., arXiv 2108.12409).
+const (
+	biases = "!bias = tensor<3x5x7xE>\n"
+	later  = `%i = dm.iota dim = 0 : tensor<5x1xi32>
+%j = dm.iota dim = 1 : tensor<1x7xi32>
+%two = dm.constant dense<2> : tensor<i32>
+%i2 = dm.add %i, %two : (tensor<5x1xi32>, tensor<i32>) -> tensor<5x1xi32>
+%seen = dm.compare ge %i2, %j : (tensor<5x1xi32>, tensor<1x7xi32>) -> tensor<5x7xi1>
+%least = dm.constant dense<-60000.0> : tensor<E>
+`
+	distance = `%h = dm.iota dim = 0 : tensor<3x1x1xE>
+%rate = dm.constant dense<-1.5> : tensor<E>
+%h1 = dm.mul %h, %rate : (tensor<3x1x1xE>, tensor<E>) -> tensor<3x1x1xE>
+%base = dm.constant dense<2.0> : tensor<E>
+%slope = dm.pow %base, %h1 : (tensor<E>, tensor<3x1x1xE>) -> tensor<3x1x1xE>
+%d0 = dm.sub %j, %i2 : (tensor<1x7xi32>, tensor<5x1xi32>) -> tensor<5x7xi32>
+%d1 = dm.convert %d0 : (tensor<5x7xi32>) -> tensor<5x7xE>
+%bias = dm.mul %slope, %d1 : (tensor<3x1x1xE>, tensor<5x7xE>) -> !bias
+`
+)
+
 // scaled are the scores %s times c.
 func scaled(c string) string {
 	return strings.Replace(product, "%s", "%u", 1) + "%c = dm.constant dense<" + c + "> : tensor<E>\n%s = dm.mul %u, %c : (!s, tensor<E>) -> !s\n"
@@ -329,6 +352,49 @@ var spellings = []spelling{
 %s1 = dm.select %seen, %s, %least : (tensor<2x1x5x7xi1>, !s, tensor<E>) -> !s
 %p = dm.softmax %s1 : !s
 ` + values, attributes: "scale = 1.0"},
+	{name: "causal, finite, behind a bias of the distance", lines: product + later + distance + `%s1 = dm.add %s, %bias : (!s, !bias) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0, causal = true"},
+	{name: "causal, finite, before a bias of the distance", lines: product + later + distance + `%s1 = dm.select %seen, %s, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%s2 = dm.add %bias, %s1 : (!bias, !s) -> !s
+%p = dm.softmax %s2 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0, causal = true"},
+	{name: "causal, finite, in a bias of the distance", lines: product + later + distance + `%m = dm.select %seen, %bias, %least : (tensor<5x7xi1>, !bias, tensor<E>) -> !bias
+%m1 = dm.reshape %m : (!bias) -> tensor<1x3x5x7xE>
+%s1 = dm.add %s, %m1 : (!s, tensor<1x3x5x7xE>) -> !s
+%p = dm.softmax %s1 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0, causal = true"},
+	{name: "causal, finite, added to a bias from a table", args: ", %table: tensor<9x3xE>", lines: product + later + `%d = dm.sub %i2, %j : (tensor<5x1xi32>, tensor<1x7xi32>) -> tensor<5x7xi32>
+%low = dm.constant dense<0> : tensor<i32>
+%d1 = dm.max %d, %low : (tensor<5x7xi32>, tensor<i32>) -> tensor<5x7xi32>
+%b = dm.embedding %table, %d1 : (tensor<9x3xE>, tensor<5x7xi32>) -> tensor<5x7x3xE>
+%bias = dm.transpose %b, dims = [2, 0, 1] : (tensor<5x7x3xE>) -> !bias
+%z = dm.constant dense<0.0> : tensor<E>
+%late = dm.select %seen, %z, %least : (tensor<5x7xi1>, tensor<E>, tensor<E>) -> tensor<5x7xE>
+%m = dm.add %bias, %late : (!bias, tensor<5x7xE>) -> !bias
+%s1 = dm.add %s, %m : (!s, !bias) -> !s
+%p = dm.softmax %s1 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0, causal = true"},
+	{name: "causal, minus infinity, in a bias that may mask", args: ", %bias: tensor<3x5x7xE>", lines: product + later + `%none = dm.constant dense<INF> : tensor<E>
+%m = dm.select %seen, %bias, %none : (tensor<5x7xi1>, !bias, tensor<E>) -> !bias
+%s1 = dm.add %s, %m : (!s, !bias) -> !s
+%p = dm.softmax %s1 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0, causal = true"},
+	{name: "causal, finite, in a bias that may mask, which is a mask like others", args: ", %bias: tensor<3x5x7xE>", lines: product + later + `%m = dm.select %seen, %bias, %least : (tensor<5x7xi1>, !bias, tensor<E>) -> !bias
+%s1 = dm.add %s, %m : (!s, !bias) -> !s
+%p = dm.softmax %s1 : !s
+` + values, types: usual + biases, attributes: "scale = 1.0"},
+	{name: "causal, finite, beside a bias that may mask", args: ", %bias: tensor<3x5x7xE>", lines: product + later + `%s1 = dm.add %s, %bias : (!s, !bias) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, types: usual + biases, why: "a finite number beside another mask"},
+	{name: "causal, finite, beside a bias that masks", lines: product + later + distance + `%c = dm.constant dense<20000.0> : tensor<E>
+%bias1 = dm.mul %bias, %c : (!bias, tensor<E>) -> !bias
+%s1 = dm.add %s, %bias1 : (!s, !bias) -> !s
+%s2 = dm.select %seen, %s1, %least : (tensor<5x7xi1>, !s, tensor<E>) -> !s
+%p = dm.softmax %s2 : !s
+` + values, types: usual + biases, why: "a finite number beside another mask"},
 	{name: "dropout", lines: scaled("0.25") + `%p0 = dm.softmax %s : !s
 %p = dm.dropout %p0, rate = 0.25, seed = 3 : !s
 ` + values, attributes: "scale = 0.25, dropout = 0.25, seed = 3"},

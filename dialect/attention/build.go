@@ -109,7 +109,7 @@ func (b *builder) arrange(v *ir.Value, x, want axes) *ir.Value {
 // to be zero, so that all their scores are the same.
 func (b *builder) mask() (mask, has *ir.Value, ok bool) {
 	switch {
-	case b.causal != nil && b.causal.finite && (b.added != nil || b.chosen != nil):
+	case b.causal != nil && b.causal.finite() && (b.chosen != nil || b.added != nil && !b.beside(b.added, b.causal)):
 		return nil, nil, b.no("the causal mask is a finite number beside another mask")
 	case b.added != nil:
 		m := b.narrowest(b.added, b.elem)

@@ -11,9 +11,12 @@ import (
 // causal is the rule that a query sees no later keys.
 type causal struct {
 	key, query *atom
-	shift      int64 // query i sees the keys up to i + shift
-	finite     bool  // the others have a number in their place that is not minus infinity
+	shift      int64   // query i sees the keys up to i + shift
+	put        float64 // what stands in place of the others, or is added to them: at most this
 }
+
+// finite reports whether the others are not minus infinity.
+func (c *causal) finite() bool { return !math.IsInf(c.put, -1) }
 
 // causalNumbers reads a mask that is added: 0 for keys that are seen, and a
 // number that masks for later ones, also when it is multiplied with behind.
@@ -29,13 +32,15 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 		}
 		switch o.Name {
 		case op.Constant:
-			finite := false
+			put := math.Inf(-1)
 			c := f.causalLiteral(o, x, func(n float64) (bool, bool) {
-				finite = finite || n != 0 && !math.IsInf(n, -1)
+				if n != 0 {
+					put = max(put, n*behind)
+				}
 				return n == 0, n == 0 || masks(n*behind)
 			})
 			if c != nil {
-				c.finite = finite
+				c.put = put
 			}
 			return c
 		case "dm.select":
@@ -52,7 +57,7 @@ func (f *finder) causalNumbers(v *ir.Value, x axes, behind float64) *causal {
 			if c == nil || len(others) > 0 {
 				return nil
 			}
-			c.finite = !math.IsInf(min(a, b), -1)
+			c.put = min(a, b) * behind
 			return c
 		}
 		var ok bool

@@ -9,28 +9,93 @@ import (
 	"dmir/dialect/types"
 )
 
-// adds takes operand 1-i of o as a mask that is added to the scores, operand i.
+// adds takes operand 1-i of o as what is added to the scores, operand i: a causal
+// mask, another mask or a bias, or a causal mask and a bias.
 func (f *finder) adds(o *ir.Op, i int, x axes, s state) bool {
 	m := o.Operands[1-i]
 	y, ok := aligned(m.Tensor(), o.Out(0).Shape, x)
 	if !ok || !plain(m) {
 		return false
 	}
-	if c := f.causalNumbers(m, y, s.behind); c != nil {
+	c, rest := f.causalNumbers(m, y, s.behind), (*masked)(nil)
+	if c == nil {
+		rest = &masked{v: m, x: y}
+		if s.behind == 1 && s.causal == nil {
+			if seen, bias := f.biased(m, y); seen != nil {
+				c, rest = seen, bias
+			}
+		}
+	}
+	if c != nil {
 		if s.causal != nil {
 			return f.no("the scores have two causal masks")
 		}
 		s.causal = c
-		return f.scores(o.Operands[i], x, s)
 	}
-	switch {
-	case s.behind != 1:
-		return f.no("the mask is scaled as well")
-	case s.added != nil || s.chosen != nil:
-		return f.no("the scores have two masks")
+	if rest != nil {
+		switch {
+		case s.behind != 1:
+			return f.no("the mask is scaled as well")
+		case s.added != nil || s.chosen != nil:
+			return f.no("the scores have two masks")
+		}
+		s.added = rest
 	}
-	s.added = &masked{v: m, x: y}
 	return f.scores(o.Operands[i], x, s)
+}
+
+// biased splits v, the sum of a causal mask and a bias or a choice between a bias
+// and a number that masks; nil where v is neither, or where a kernel cannot mask by
+// the indices alone beside that bias.
+func (f *finder) biased(v *ir.Value, x axes) (*causal, *masked) {
+	for !f.tired() {
+		v = origin(v)
+		o := v.Op
+		if o == nil || !op.Valid(o) {
+			return nil, nil
+		}
+		first, last := 0, 0
+		switch o.Name {
+		case "dm.add":
+			last = 1
+		case "dm.select":
+			first, last = 1, 2
+		default:
+			var ok bool
+			if v, x, ok = f.view(v, x); !ok {
+				return nil, nil
+			}
+			continue
+		}
+		for i := first; i <= last; i++ {
+			other := o.Operands[first+last-i]
+			y, ok := aligned(o.Operands[i].Tensor(), o.Out(0).Shape, x)
+			z, ok2 := aligned(other.Tensor(), o.Out(0).Shape, x)
+			if !ok || !ok2 {
+				return nil, nil
+			}
+			bias := &masked{v: o.Operands[i], x: y}
+			var c *causal
+			if o.Name == "dm.add" {
+				c = f.causalNumbers(other, z, 1)
+			} else if n, ok := numberOf(other); ok && masks(n) {
+				if at, ok := aligned(o.In(0), o.Out(0).Shape, x); ok {
+					var more []masked
+					if c, more = f.conditions(o.Operands[0], at, i == 1); len(more) > 0 {
+						c = nil
+					}
+				}
+				if c != nil {
+					c.put = n
+				}
+			}
+			if c != nil && (!c.finite() || f.beside(bias, c)) && f.narrowest(bias, f.elem) != nil {
+				return c, bias
+			}
+		}
+		return nil, nil
+	}
+	return nil, nil
 }
 
 // selects takes o, a choice between scores and a number.
@@ -60,7 +125,7 @@ func (f *finder) selects(o *ir.Op, x axes, s state) bool {
 				return f.no("the scores have two causal masks")
 			}
 			s.causal = seen
-			s.causal.finite = !none
+			s.causal.put = n * s.behind
 		} else if len(others) != 1 || seen != nil {
 			others = []masked{{v: o.Operands[0], x: y, want: want}}
 		}
