@@ -6,7 +6,7 @@ func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		controlRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
-		sliceRules(), einsumRules(), transposeRules(),
+		sliceRules(), scatterRules(), einsumRules(), transposeRules(),
 		{commonRule()},
 		{mergeRule(), sumRule()},
 	} {
