@@ -122,6 +122,11 @@ var around = []productCase{
 %1, %2 = dm.dropout %0, rate = 0.25, seed = 3 : (tensor<24x32xELEM>) -> (tensor<24x32xELEM>, tensor<24x32xi1>)`, out: "%1, %2 : tensor<24x32xELEM>, tensor<24x32xi1>",
 	},
 	{
+		name: "dropout of a step", args: "%x: tensor<24x40xELEM>, %w: tensor<32x40xELEM>, %s: tensor<i32>",
+		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xELEM>
+%1, %2 = dm.dropout %0, %s, rate = 0.25, seed = 3 : (tensor<24x32xELEM>, tensor<i32>) -> (tensor<24x32xELEM>, tensor<24x32xi1>)`, out: "%1, %2 : tensor<24x32xELEM>, tensor<24x32xi1>",
+	},
+	{
 		name: "computed operands", args: "%x: tensor<24x40xELEM>, %s: tensor<40xELEM>, %w: tensor<40x48xELEM>",
 		body: `%a = dm.relu %x : tensor<24x40xELEM>
 %b = dm.mul %a, %s : (tensor<24x40xELEM>, tensor<40xELEM>) -> tensor<24x40xELEM>

@@ -73,6 +73,7 @@ var variants = []variant{
 	{"convert", "2x3", "", "2x3", nil},
 	{"dropout", "2x8", "rate = 0.4, seed = 3", "2x8", nil},
 	{"dropout", "2x8", "rate = 0.4, seed = 3", "2x8 2x8:i1", nil},
+	{"dropout", "2x8 _:i64", "rate = 0.4, seed = 3", "2x8", nil},
 
 	{"softmax", "2x3x4", "dim = 1", "2x3x4", nil},
 	{"softmax", "2x4", "", "2x4", nil},
@@ -175,6 +176,8 @@ var variants = []variant{
 	{"attention", "1x2x3x4 1x2x3x4 1x2x3x4", "causal = true, scale = 0.3", "1x2x3x4", nil},
 	{"attention", "2x2x3x4 2x1x5x4 2x1x5x4 2x1x5", "causal = true", "2x2x3x4", nil},
 	{"attention", "2x2x3x4 2x2x5x4 2x2x5x4 2x2x3x5", "dropout = 0.3, seed = 5", "2x2x3x4", nil},
+	{"attention", "2x2x3x4 2x2x5x4 2x2x5x4 _:i32", "dropout = 0.3, seed = 5", "2x2x3x4", nil},
+	{"attention", "2x2x3x4 2x2x5x4 2x2x5x4 2x2x3x5 _:i64", "dropout = 0.3, seed = 5", "2x2x3x4 2x2x3", nil},
 	{"attention", "3x4 5x4 5x2", "", "3x2", nil},
 	{"attention", "2x4x3x5 2x2x4x5 2x2x4x6 4", "", "2x4x3x6 2x4x3", nil},
 

@@ -90,8 +90,8 @@ const (
 	Reduce = "reduction" // Args[0] over all values of Vars
 	Guard  = "guard"
 	Part   = "part"   // one of the two operands of a reduction's region; Vars is a variable that identifies it
-	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed is Int or more
-	Random = "random" // dm.rng's element At
+	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed, mixed with the step Args[0] if there is one, is Int or more
+	Random = "random" // dm.rng's element At, of Seed and Args as in Keep
 )
 
 // Condition is Lo <= X < Hi.

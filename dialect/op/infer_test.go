@@ -60,6 +60,8 @@ var goodOps = []struct {
 	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16 4x8xi1", "32", "64", "96"},
 	{"dropout", "4x8xf16", "rate = 0.1", "4x8xf16", "32", "64", "64"},
 
+	{"dropout", "4x8xf16 i64", "rate = 0.1", "4x8xf16 4x8xi1", "32", "64 8", "96"},
+
 	// Normalization and reduction.
 	{"reduce", "2x3x4xf32", `kind = "add", dims = [1]`, "2x4xf32", "16", "96", "32"},
 	{"reduce", "2x3x4xf32", `kind = "mul", dims = [-1, 0], keep_dims = true`, "1x3x1xf32", "21", "96", "12"},
@@ -90,6 +92,7 @@ var goodOps = []struct {
 	// Attention: 1·4·3·5 scores, each 2·8 + 2·6 and 5, 6 with a mask, 7 with dropout.
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32", "causal = true", "1x4x3x6xf32", "1584", "384 320 240", "288"},
 	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60", "288"},
+	{"attention", "1x4x3x8xf32 1x2x5x8xf32 1x2x5x6xf32 3x5xf32 i32", "dropout = 0.5", "1x4x3x6xf32", "2100", "384 320 240 60 4", "288"},
 	{"attention", "bxhxnx8xf16 bxhxnx8xf16 bxhxnx8xf16", "", "bxhxnx8xf16", "37*b*h*n^2", "16*b*h*n 16*b*h*n 16*b*h*n", "16*b*h*n"},
 	{"attention", "3x8xf32 5x8xf32 5x8xf32", "scale = 1.0", "3x8xf32", "555", "96 160 160", "96"},
 
@@ -204,6 +207,9 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"clamp", "3xf32 2xf32 f32", "", "2xf32", "DM110", "[3] and [2]"},
 	{"dropout", "2xf32", "rate = 1.0", "2xf32", "DM115", "rate = 1"},
 	{"dropout", "2xf32", "rate = -0.5", "2xf32", "DM115", "rate = -0.5"},
+	{"dropout", "2xf32 1xi64", "rate = 0.5", "2xf32", "DM117", "step has shape [1]"},
+	{"rng", "2xi64", "distribution = uniform", "2xf32", "DM117", "step has shape [2]"},
+	{"attention", "3x8xf32 5x8xf32 5x8xf32 3x5xi32", "", "3x8xf32", "DM117", "step has shape [3, 5]"},
 	{"einsum", "2x3xf32 3x4xf32", `equation = "ij,jk"`, "2x4xf32", "DM120", "output is missing"},
 	{"einsum", "2x3xf32 3x4xf32", `equation = "...ij,jk->ik"`, "2x4xf32", "DM120", "ellipsis"},
 	{"einsum", "2x3xf32", `equation = "ij,jk->ik"`, "2x4xf32", "DM120", "2 inputs, the op 1 operand"},

@@ -70,13 +70,15 @@ var iotaDef = &Def{
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
-	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64.\n\n" +
+	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64: " +
+		"bits of SplitMix64 of `key(seed, 2) + γ · (number + 1)` with the element's number in row-major order; of the 64 for `number / 2` an f32 or smaller one takes the lower or the upper half. " + stepDoc + "\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xf32> {
   %x = dm.rng normal, seed = 7, mean = 1.0, stddev = 0.5 : tensor<2x4xf32>
   return %x : tensor<2x4xf32>
 }`,
-	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written; floating-point for `normal`"}},
+	Operands: []Param{stepParam},
+	Results:  []Param{{Name: "y", Elems: numeric, Doc: "the type written; floating-point for `normal`"}},
 	Attrs: []AttrDef{
 		{Name: "distribution", Kind: KindKeyword, Lead: true, Enum: []string{"uniform", "normal"}, Doc: "the distribution"},
 		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
@@ -85,8 +87,9 @@ var rngDef = &Def{
 		{Name: "mean", Kind: KindFloat, Default: types.Float{}, Doc: "mean of normal values"},
 		{Name: "stddev", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "standard deviation of normal values"},
 	},
-	Traits: Pure | Random,
-	Steps:  12,
+	Traits:     Pure | Random,
+	Steps:      12,
+	Derivative: flat("The numbers depend on no floating-point operand: no gradient flows."),
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		y := out(o, 0)
 		if len(o.Results) == 0 {
@@ -95,6 +98,9 @@ var rngDef = &Def{
 		return one(tensor(y, y.Elem, y.Shape...)), nil
 	},
 	Verify: func(o *ir.Op) *Problem {
+		if p := stepProblem(o); p != nil {
+			return p
+		}
 		y := out(o, 0)
 		if Str(o, "distribution") == "normal" {
 			if !y.Elem.IsFloat() {

@@ -240,6 +240,7 @@ func (w *writer) attention() bool {
 	}
 	if w.chance(6) {
 		clauses = append(clauses, "dropout = 0.25, seed = 3")
+		ins = append(ins, w.step()...)
 	}
 	y := w.fresh(elem, []int{q.shape[0], q.shape[1], q.shape[2], depth}, -2*v.top(), 2*v.top(), false, ins...)
 	y.depth++
@@ -262,7 +263,9 @@ func (w *writer) attention() bool {
 		if w.chance(2) {
 			outs = append(outs, g(ins[3]))
 		}
+		ins = append(ins[:3], ins[4:]...)
 	}
+	grad = append(grad, ins[3:]...) // the step
 	w.emit("attention_grad", strings.Join(clauses, ", "), outs, grad)
 	return true
 }

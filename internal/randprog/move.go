@@ -408,9 +408,9 @@ func (w *writer) source() bool {
 		w.one(fmt.Sprintf("iota dim = %d", d), "", w.fresh(x.elem, x.shape, 0, float64(x.shape[d]), true))
 	case k == 1 && isFloat(x.elem):
 		if w.chance(2) {
-			w.one("rng normal", fmt.Sprintf("seed = %d, stddev = 0.5", w.r.IntN(5)), w.fresh(x.elem, x.shape, -4, 4, false))
+			w.one("rng normal", fmt.Sprintf("seed = %d, stddev = 0.5", w.r.IntN(5)), w.fresh(x.elem, x.shape, -4, 4, false), w.step()...)
 		} else {
-			w.one("rng uniform", fmt.Sprintf("seed = %d, low = -1.0", w.r.IntN(5)), w.fresh(x.elem, x.shape, -1, 1, false))
+			w.one("rng uniform", fmt.Sprintf("seed = %d, low = -1.0", w.r.IntN(5)), w.fresh(x.elem, x.shape, -1, 1, false), w.step()...)
 		}
 	default:
 		if len(x.shape) != 1 || x.shape[0] > 9 {
