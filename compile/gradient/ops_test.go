@@ -96,6 +96,9 @@ var variants = []variant{
 	{"cross_entropy", "3x5 3:i64", "", "_", given{"a1": whole(5, 3)}},
 	{"cross_entropy", "3x5 3:i64", "reduction = sum", "_", given{"a1": whole(7, 3)}},
 	{"cross_entropy", "3x5x2 3x2:i64", "reduction = none, dim = 1", "3x2", given{"a1": whole(5, 3, 2)}},
+	{"cross_entropy", "4x5 4:i64", "ignore_index = 3, label_smoothing = 0.2", "_", given{"a1": whole(5, 4)}},
+	{"cross_entropy", "4x5 4:i64", "ignore_index = 1, reduction = sum", "_", given{"a1": whole(5, 4)}},
+	{"cross_entropy", "4x5 4:i64", "ignore_index = 1, label_smoothing = 1.0, reduction = none", "4", given{"a1": whole(5, 4)}},
 	{"cross_entropy", "5x3 3:i64", "dim = 0", "_", given{"a1": whole(5, 3)}},
 
 	{"reduce add", "2x3x4", "dims = [1]", "2x4", nil},

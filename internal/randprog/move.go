@@ -393,6 +393,14 @@ func (w *writer) copied() bool {
 	return true
 }
 
+func (w *writer) stopped() bool {
+	x, ok := w.find(w.anything)
+	if ok {
+		w.one("stop_gradient", "", w.moved(x, x.shape), x)
+	}
+	return ok
+}
+
 // source writes a value that does not depend on arguments.
 func (w *writer) source() bool {
 	x, ok := w.find(func(v value) bool { return w.anything(v) && takes("add", 0, v.elem) })

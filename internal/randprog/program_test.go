@@ -14,7 +14,7 @@ import (
 // type occurs: a new op needs a kind of statement.
 func TestProgram(t *testing.T) {
 	var all strings.Builder
-	for seed := range uint64(1500) {
+	for seed := range uint64(2000) {
 		o := randprog.Options{Gradient: seed%4 == 3}
 		text := randprog.Program(seed, o)
 		if seed%50 == 0 && randprog.Program(seed, o) != text {

@@ -361,9 +361,16 @@ func (w *writer) crossEntropy() bool {
 	if top > limit(x.elem) {
 		return false
 	}
+	clauses := fmt.Sprintf("dim = %d, reduction = %s", d, reduction)
+	if reduction != "mean" && w.chance(2) { // a mean of nothing is NaN
+		clauses += fmt.Sprintf(", ignore_index = %d", w.r.IntN(6))
+	}
+	if w.chance(3) {
+		clauses += ", label_smoothing = " + w.pick("0.1", "0.5", "1.0")
+	}
 	y := w.fresh(x.elem, shape, -1, top, false, x)
 	y.depth++
-	w.one("cross_entropy", fmt.Sprintf("dim = %d, reduction = %s", d, reduction), y, x, labels)
+	w.one("cross_entropy", clauses, y, x, labels)
 	return true
 }
 

@@ -49,6 +49,7 @@ func statements() []weighted {
 		{"scatter", 2, (*writer).scatter, true},
 		{"embedding", 2, (*writer).embedding, true},
 		{"copy", 1, (*writer).copied, true},
+		{"stop_gradient", 1, (*writer).stopped, true},
 		{"source", 2, (*writer).source, true},
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},

@@ -38,16 +38,17 @@
     "\"dm.pow\"" "\"dm.reduce\"" "\"dm.reduce_window\"" "\"dm.relu\"" "\"dm.rem\"" "\"dm.reshape\"" "\"dm.reverse\""
     "\"dm.rms_norm\"" "\"dm.rng\"" "\"dm.round\"" "\"dm.rsqrt\"" "\"dm.scatter\"" "\"dm.select\""
     "\"dm.select_and_scatter\"" "\"dm.sgd\"" "\"dm.sign\"" "\"dm.silu\"" "\"dm.sin\"" "\"dm.slice\"" "\"dm.softmax\""
-    "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.sub\"" "\"dm.tanh\"" "\"dm.top_k\"" "\"dm.transpose\"" "\"dm.xor\"" "dm.abs"
-    "dm.adam" "dm.add" "dm.and" "dm.argmax" "dm.atan2" "dm.attention" "dm.attention_grad" "dm.batch_norm"
-    "dm.broadcast" "dm.cbrt" "dm.ceil" "dm.clamp" "dm.compare" "dm.concatenate" "dm.constant" "dm.convert"
-    "dm.convolution" "dm.copy" "dm.cos" "dm.cross_entropy" "dm.cumsum" "dm.div" "dm.dropout" "dm.dynamic_slice"
-    "dm.dynamic_update_slice" "dm.einsum" "dm.embedding" "dm.erf" "dm.erfinv" "dm.exp" "dm.expm1" "dm.floor"
-    "dm.gather" "dm.gelu" "dm.grad" "dm.group_norm" "dm.iota" "dm.layer_norm" "dm.log" "dm.log1p" "dm.log_softmax"
-    "dm.logistic" "dm.matmul" "dm.max" "dm.min" "dm.momentum" "dm.mul" "dm.neg" "dm.not" "dm.or" "dm.pad" "dm.pow"
-    "dm.reduce" "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape" "dm.reverse" "dm.rms_norm" "dm.rng" "dm.round"
-    "dm.rsqrt" "dm.scatter" "dm.select" "dm.select_and_scatter" "dm.sgd" "dm.sign" "dm.silu" "dm.sin" "dm.slice"
-    "dm.softmax" "dm.sort" "dm.sqrt" "dm.sub" "dm.tanh" "dm.top_k" "dm.transpose" "dm.xor"))
+    "\"dm.sort\"" "\"dm.sqrt\"" "\"dm.stop_gradient\"" "\"dm.sub\"" "\"dm.tanh\"" "\"dm.top_k\"" "\"dm.transpose\""
+    "\"dm.xor\"" "dm.abs" "dm.adam" "dm.add" "dm.and" "dm.argmax" "dm.atan2" "dm.attention" "dm.attention_grad"
+    "dm.batch_norm" "dm.broadcast" "dm.cbrt" "dm.ceil" "dm.clamp" "dm.compare" "dm.concatenate" "dm.constant"
+    "dm.convert" "dm.convolution" "dm.copy" "dm.cos" "dm.cross_entropy" "dm.cumsum" "dm.div" "dm.dropout"
+    "dm.dynamic_slice" "dm.dynamic_update_slice" "dm.einsum" "dm.embedding" "dm.erf" "dm.erfinv" "dm.exp" "dm.expm1"
+    "dm.floor" "dm.gather" "dm.gelu" "dm.grad" "dm.group_norm" "dm.iota" "dm.layer_norm" "dm.log" "dm.log1p"
+    "dm.log_softmax" "dm.logistic" "dm.matmul" "dm.max" "dm.min" "dm.momentum" "dm.mul" "dm.neg" "dm.not" "dm.or"
+    "dm.pad" "dm.pow" "dm.reduce" "dm.reduce_window" "dm.relu" "dm.rem" "dm.reshape" "dm.reverse" "dm.rms_norm"
+    "dm.rng" "dm.round" "dm.rsqrt" "dm.scatter" "dm.select" "dm.select_and_scatter" "dm.sgd" "dm.sign" "dm.silu"
+    "dm.sin" "dm.slice" "dm.softmax" "dm.sort" "dm.sqrt" "dm.stop_gradient" "dm.sub" "dm.tanh" "dm.top_k"
+    "dm.transpose" "dm.xor"))
 ((op_name) @keyword
   (#any-of? @keyword
     "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.while"
