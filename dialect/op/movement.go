@@ -120,10 +120,12 @@ var stopGradientDef = &Def{
   %y = dm.stop_gradient %x : tensor<2x3xf32>
   return %y : tensor<2x3xf32>
 }`,
-	Operands:   []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
-	Results:    []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
-	Traits:     Pure | View,
-	Infer:      func(o *ir.Op) ([]types.Type, *Problem) { return one(tensor(in(o, 0), in(o, 0).Elem, in(o, 0).Shape...)), nil },
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
+	Traits:   Pure | View,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		return one(tensor(in(o, 0), in(o, 0).Elem, in(o, 0).Shape...)), nil
+	},
 	Traffic:    viewTraffic,
 	Move:       moveAll,
 	Derivative: flat("None: the result counts as a constant."),
