@@ -217,6 +217,9 @@ func (e *emitter) expression(x *kernel.Expr) code {
 	case kernel.Load:
 		return cpp("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
 	case kernel.Count:
+		if x.Kind == kernel.Spaced {
+			return cpp("dm::spaced<%s>(%s, %s, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), e.index(x.At))
+		}
 		return cpp("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
 	case kernel.Acc:
 		if x.Elem.IsInt() {

@@ -16,6 +16,8 @@ func movementExecutors() map[string]executor {
 		"dm.concatenate": runConcatenate,
 		"dm.pad":         runPad,
 		"dm.reverse":     runReverse,
+		"dm.roll":        runRoll,
+		"dm.one_hot":     runOneHot,
 		// Values are immutable, so a copy may share memory.
 		"dm.copy":          runSame,
 		"dm.stop_gradient": runSame,

@@ -58,8 +58,16 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM704", "the result of iota has no dimension %d", op.Int(c.op, "dim"))
 	}
 	line := tensor.New(c.outElem(0), shape[d])
+	start, step := op.Float(c.op, "start"), op.Float(c.op, "step")
 	for i := range shape[d] {
-		line.SetInt(i, int64(i))
+		switch {
+		case line.Elem.IsInt():
+			line.SetInt(i, int64(start)+int64(step)*int64(i))
+		case line.Elem == types.F64:
+			line.SetFloat(i, start+float64(step*float64(i))) // each rounded, never fused
+		default:
+			line.SetFloat(i, float64(float32(start)+float32(float32(step)*float32(i))))
+		}
 	}
 	to := tensor.New(line.Elem, shape...)
 	strides := make([]int, len(shape))

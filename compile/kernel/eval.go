@@ -266,7 +266,12 @@ func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) iota(o *ir.Op, idx []Index) *Expr {
-	return e.expr(Expr{Op: Count, Elem: o.Results[0].Elem(), At: idx[int(op.Int(o, "dim"))]})
+	d, _ := op.Dim(o, "dim", len(idx))
+	x := Expr{Op: Count, Elem: o.Results[0].Elem(), At: idx[d]}
+	if !op.Counts(o) {
+		x.Kind, x.Par = Spaced, [2]float64{op.Float(o, "start"), op.Float(o, "step")}
+	}
+	return e.expr(x)
 }
 
 // composite is the expression of v, a result of o, in the expansion of o; nil

@@ -88,13 +88,9 @@ func (w *Builder) back(s standardized, dh *ir.Value) *ir.Value {
 // size is the number of elements of t along dims; 0 where it is a symbol, and
 // the rule has then failed.
 func (w *Builder) size(t *types.Tensor, dims []int) float64 {
-	n := dim.Const(1)
-	for _, d := range dims {
-		n = n.Mul(t.Shape[d])
-	}
-	v, ok := n.Int()
-	w.failed = w.failed || !ok || v == 0
-	return float64(max(v, 1))
+	n := w.elements(t, dims)
+	w.failed = w.failed || n == 0
+	return max(n, 1)
 }
 
 // parameter is the cotangent of a parameter that along spread over dims

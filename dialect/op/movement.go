@@ -10,7 +10,7 @@ import (
 func movements() []*Def {
 	return []*Def{
 		transposeDef, reshapeDef, broadcastDef, sliceDef, dynamicSliceDef, dynamicUpdateSliceDef,
-		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef, stopGradientDef,
+		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef, rollDef, oneHotDef, stopGradientDef,
 	}
 }
 
@@ -128,7 +128,7 @@ var stopGradientDef = &Def{
 	},
 	Traffic:    viewTraffic,
 	Move:       moveAll,
-	Derivative: flat("None: the result counts as a constant."),
+	Derivative: flat("The result counts as a constant: no gradient flows."),
 }
 
 func noResult(name string) *Problem {

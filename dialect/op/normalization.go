@@ -9,10 +9,11 @@ import (
 )
 
 func normalizations() []*Def {
-	return []*Def{
+	return append([]*Def{
 		reduceDef, softmaxDef, logSoftmaxDef, layerNormDef, rmsNormDef, batchNormDef, groupNormDef,
 		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, selectAndScatterDef, topKDef, sortDef,
-	}
+		cumprodDef, cummaxDef,
+	}, statistics()...)
 }
 
 func lastDimAttr(doc string) AttrDef {

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -47,14 +49,28 @@ var constantDef = &Def{
 var iotaDef = &Def{
 	Name: "iota", Family: Sources, Class: ClassMovement,
 	Summary: "numbers counting up along a dimension",
-	Doc:     "Every element is its position along `dim`, from 0; the type is the one written.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
+	Doc: "Every element is `start + step · i` for its position i along `dim`, from 0; the type is the one written. Of floating-point types the product and the sum are each rounded, to f32 or to a wider type of the result, " +
+		"and then once to the result's; integers wrap. n numbers from a to b, evenly spaced, are `start = a, step = (b - a) / (n - 1)`.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xi64> {
   %i = dm.iota dim = 1 : tensor<2x4xi64>
   return %i : tensor<2x4xi64>
 }`,
 	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written, at least one dimension"}},
-	Attrs:   []AttrDef{{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension along which the numbers count"}},
-	Traits:  Pure,
+	Attrs: []AttrDef{
+		{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension along which the numbers count"},
+		{Name: "start", Kind: KindFloat, Default: types.Float{}, Doc: "the first number"},
+		{Name: "step", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "what the next number has more; whole, as `start`, where the result holds integers"},
+	},
+	Traits: Pure,
+	Verify: func(o *ir.Op) *Problem {
+		for _, name := range []string{"start", "step"} {
+			if v := Float(o, name); out(o, 0).Elem.IsInt() && (v != math.Trunc(v) || math.Abs(v) > 1<<53) {
+				return attrProblem("DM115", name, "%s = %g of %s is not a whole number of at most 2^53", name, v, out(o, 0).Elem).
+					help("write a whole number, or a floating-point result")
+			}
+		}
+		return nil
+	},
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		y := out(o, 0)
 		if len(o.Results) == 0 {
@@ -66,6 +82,9 @@ var iotaDef = &Def{
 		return one(tensor(y, y.Elem, y.Shape...)), nil
 	},
 }
+
+// Counts reports whether o, a dm.iota, gives positions: from 0, in steps of 1.
+func Counts(o *ir.Op) bool { return Float(o, "start") == 0 && Float(o, "step") == 1 }
 
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,

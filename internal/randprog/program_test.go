@@ -43,8 +43,9 @@ func TestShrink(t *testing.T) {
 	for seed := range uint64(40) {
 		text := randprog.Program(seed, randprog.Options{Ops: 30})
 		var words []string
+		first, _, _ := strings.Cut(text, "func.func private") // only this one is reduced
 		for _, d := range op.All() {
-			if w := d.FullName() + " "; strings.Contains(text, w) && w != "dm.constant " && w != "dm.yield " {
+			if w := d.FullName() + " "; strings.Contains(first, w) && w != "dm.constant " && w != "dm.yield " {
 				words = append(words, w)
 			}
 		}

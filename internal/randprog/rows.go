@@ -406,6 +406,66 @@ func (w *writer) cumsum() bool {
 	return true
 }
 
+func (w *writer) cumprod() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.top() <= 2 || isInt(v.elem) && v.top() <= 2 && !w.grad }))
+	if !ok {
+		return false
+	}
+	d := w.along(x.shape)
+	top := math.Pow(max(1, x.top()), float64(x.shape[d]))
+	if top > 1e3 || coarse(x.elem) && x.shape[d] > 16 {
+		return false
+	}
+	clauses := fmt.Sprintf("dim = %d", d)
+	if w.chance(4) {
+		clauses += ", exclusive = true"
+	}
+	if w.chance(4) {
+		clauses += ", reverse = true"
+	}
+	w.one("cumprod", clauses, w.fresh(x.elem, x.shape, -top, top, x.exact && isInt(x.elem), x), x)
+	return true
+}
+
+func (w *writer) cummax() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return numbers(v) && (v.exact || !w.grad) }))
+	if !ok {
+		return false
+	}
+	w.one("cummax", fmt.Sprintf("dim = %d", w.along(x.shape)), w.fresh(x.elem, x.shape, x.lo, x.hi, x.exact, x), x)
+	return true
+}
+
+// figure writes a mean, a variance or the logarithm of a sum of exponentials.
+func (w *writer) figure() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.top() < 50 && v.depth < 4 }))
+	if !ok {
+		return false
+	}
+	dims, keep := w.dims(x.shape), w.chance(3)
+	shape, n := reduced(x.shape, dims, keep)
+	lo, hi := x.lo, x.hi
+	name, clauses := w.pick("mean", "mean", "variance", "logsumexp"), "dims = "+list(dims)
+	switch {
+	case name == "variance" && n > 1:
+		lo, hi = 0, 2*(x.hi-x.lo)*(x.hi-x.lo)
+		if w.chance(2) {
+			clauses += ", correction = 0"
+		}
+	case name == "logsumexp":
+		hi += math.Log(float64(n))
+	default:
+		name = "mean"
+	}
+	if keep {
+		clauses += ", keep_dims = true"
+	}
+	y := w.fresh(x.elem, shape, lo, hi, false, x)
+	y.depth = x.depth + 1
+	w.one(name, clauses, y, x)
+	return true
+}
+
 // windows is a window in each dimension, and the sizes of the result.
 func (w *writer) windows(shape []int, overlap bool) (clauses string, out []int, n int) {
 	size, stride, dilation := make([]int, len(shape)), make([]int, len(shape)), make([]int, len(shape))
