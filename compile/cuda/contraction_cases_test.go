@@ -196,6 +196,10 @@ var convolutions = []productCase{
 		body: "%y = dm.convolution %x, %w, feature_group_count = 3 : (tensor<2x6x7x7xELEM>, tensor<9x2x3x3xELEM>) -> tensor<2x9x5x5xELEM>", out: "%y : tensor<2x9x5x5xELEM>",
 	},
 	{
+		name: "conv transposed", args: "%x: tensor<2x8x6x5xELEM>, %w: tensor<16x8x4x4xELEM>",
+		body: "%y = dm.convolution %x, %w, lhs_dilation = [2, 2], padding = [[2, 2], [2, 2]] : (tensor<2x8x6x5xELEM>, tensor<16x8x4x4xELEM>) -> tensor<2x16x12x10xELEM>", out: "%y : tensor<2x16x12x10xELEM>",
+	},
+	{
 		name: "conv depthwise dilated", args: "%x: tensor<2x6x20xELEM>, %w: tensor<6x1x3xELEM>",
 		body: "%y = dm.convolution %x, %w, feature_group_count = 6, rhs_dilation = [3], padding = [[3, 3]] : (tensor<2x6x20xELEM>, tensor<6x1x3xELEM>) -> tensor<2x6x20xELEM>", out: "%y : tensor<2x6x20xELEM>",
 	},

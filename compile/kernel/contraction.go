@@ -137,8 +137,8 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	for d, n := range shape[2:] {
 		stride, dilation, low := steps(c.Op, d, "window_strides", "rhs_dilation")
 		x := of[convSpace[d]].Times(stride).Add(of[convWindow[d]].Times(dilation)).Plus(-low)
-		inside = append(inside, Condition{X: x, Lo: 0, Hi: n})
-		idx[2+d] = e.Within(x, 0, n-1)
+		at, conds := e.elementAt(x, n, spread(c.Op, d))
+		inside, idx[2+d] = append(inside, conds...), at
 	}
 	x := e.at(v, idx)
 	return e.guard(inside, x, e.number(x.Elem, 0))

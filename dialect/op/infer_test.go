@@ -62,6 +62,10 @@ var goodOps = []struct {
 
 	{"dropout", "4x8xf16 i64", "rate = 0.1", "4x8xf16 4x8xi1", "32", "64 8", "96"},
 
+	// Of 27 pairs of a place and a tap, 13 are at zeros between elements.
+	{"convolution", "1x2x4xf32 3x2x3xf32", "padding = [[2, 2]], lhs_dilation = [2]", "1x3x9xf32", "168", "32 72", "108"},
+	{"convolution", "bx2x4xf32 3x2x2xf32", "lhs_dilation = [3], window_strides = [2]", "bx3x5xf32", "48*b", "32*b 48", "60*b"},
+
 	// Normalization and reduction.
 	{"reduce", "2x3x4xf32", `kind = "add", dims = [1]`, "2x4xf32", "16", "96", "32"},
 	{"reduce", "2x3x4xf32", `kind = "mul", dims = [-1, 0], keep_dims = true`, "1x3x1xf32", "21", "96", "12"},
@@ -240,6 +244,7 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"convolution", "1x2x2xf32 3x2x3xf32", "", "1x3x1xf32", "DM116", "does not fit"},
 	{"convolution", "1x2x5xf32 3x2x3xf32", "window_strides = [1, 1]", "1x3x3xf32", "DM114", "2 entries for 1 dimension"},
 	{"convolution", "1x2x5xf32 3x1x3xf32", "feature_group_count = 2", "1x3x3xf32", "DM123", "3 output channels"},
+	{"convolution", "1x2x5xf32 3x2x3xf32", "lhs_dilation = [0]", "1x3x3xf32", "DM115", "contains 0"},
 	{"convolution", "1x2x5xf32 3x2x3xf32", "padding = [[-1, 0]]", "1x3x3xf32", "DM115", "never negative"},
 	{"convolution", "1x2xf32 3x2xf32", "", "1x3xf32", "DM117", "spatial"},
 	{"convolution", "1x2x5xf32 3x2x3xf32", "feature_group_count = 0", "1x3x3xf32", "DM115", "is 0"},

@@ -13,12 +13,13 @@ const maxTaps = 1 << 12
 
 // touched is how many elements of dimension i, of n, the window reads: a stride
 // beyond the window leaves gaps, and so may a dilation or a rest at the end.
-// Dimensions of open size and very large windows count whole.
+// Dimensions of open size, those with zeros between elements and very large windows
+// count whole.
 func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	size, stride, dilation, low := w.Size[i], w.Stride[i], w.Dilation[i], w.Padding[i][0]
 	in, ok := n.Int()
 	out, known := w.Out[i].Int()
-	if !ok || !known || size > maxTaps || out == 0 {
+	if !ok || !known || size > maxTaps || out == 0 || w.spread(i) > 1 {
 		return n
 	}
 	// Tap j of place p reads element (p + j·dilation / stride)·stride + rest - low,
