@@ -96,7 +96,7 @@ func (w *window) products(i int) dim.Dim {
 	switch all := w.Out[i].Scale(w.Size[i]); {
 	case spread == 1:
 		return all
-	case !known || w.Size[i] > maxTaps:
+	case !known || spread > maxTaps || w.Size[i] > maxTaps/spread:
 		return dim.Quotient(all, spread)
 	}
 	// Place p and tap q are at an element, or in the padding, where p·stride + q·dilation
