@@ -37,7 +37,7 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 	case d.Is(op.Windowed):
 		return c, c.convolution()
 	case d.Attr("equation") != nil:
-		e, err := op.ParseEquation(op.Str(o, "equation"), 2)
+		e, err := op.EquationOf(o)
 		if err != nil {
 			return nil, err
 		}

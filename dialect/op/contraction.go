@@ -24,7 +24,7 @@ var einsumDef = &Def{
 	Summary: "Einstein summation of any number of tensors",
 	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
 		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
-		"The output is always written; ellipses are not supported.\n\n" +
+		"The output is always written. `...` in a term stands for the dimensions of its operand that have no letter, aligned at the last and broadcast as in NumPy; where it stands for any, the output has it as well: `\"...ij,jk->...ik\"`.\n\n" +
 		accumulateDoc + " Operands of the two f8 types may be mixed.\n\n" +
 		"Counts 2 FLOP (a multiplication and an addition) for each point of the loops over all letters where something is summed, 1 for a product without a sum " +
 		"(an outer product); a single operand counts the additions of its sum, and none if it is only permuted. " +
@@ -196,7 +196,7 @@ var convolutionDef = &Def{
 		"`(d + low + high - (window - 1)·rhs_dilation - 1) / stride + 1`, rounded down.\n\n" +
 		"With `lhs_dilation = l` there are `l - 1` zeros between the elements of x first, so that its size is `(d - 1)·l + 1`. This is a transposed convolution: that of stride s, padding p and a window k is " +
 		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are neither stored nor multiplied.\n\n" + accumulateDoc +
-		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included, but not the products with the zeros between elements. Reads the elements of x that some window touches, all of them with `lhs_dilation`, and all of w.",
+		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included, but not the products with the zeros between elements. Reads the elements of x that some window touches, and all of w.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
   return %y : tensor<1x3x3x3xf32>

@@ -51,6 +51,14 @@ func einsumRule(g *backward) {
 		return
 	}
 	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	e, kept := e.Plain(operandShapes(g.o), sizes)
+	for i, dims := range kept {
+		shape := make([]dim.Dim, len(dims))
+		for k, d := range dims {
+			shape[k] = in(g.o, i).Shape[d]
+		}
+		xs[i] = g.Reshape(xs[i], shape...)
+	}
 	for i, letters := range e.Inputs {
 		if !g.want[i] {
 			continue
@@ -72,7 +80,7 @@ func einsumRule(g *backward) {
 		if len(inputs) > 1 || found != e.Output {
 			v = g.einsum(strings.Join(inputs, ",")+"->"+found, operands...)
 		}
-		g.give(i, g.spread(v, found, letters, sizes))
+		g.give(i, g.Reshape(g.spread(v, found, letters, sizes), in(g.o, i).Shape...))
 	}
 }
 

@@ -162,6 +162,17 @@ func (w *writer) matmul() bool {
 		clauses = append(clauses, "transpose_b = true")
 	}
 	if ok {
+		if w.chance(4) { // the same as an einsum
+			left, right := "...ij", "...jk"
+			if ta {
+				left = "...ji"
+			}
+			if tb {
+				right = "...kj"
+			}
+			w.one(fmt.Sprintf("einsum %q", left+","+right+"->...ik"), "", z, x, y)
+			return true
+		}
 		w.one("matmul", strings.Join(clauses, ", "), z, x, y)
 	}
 	return ok
