@@ -22,11 +22,12 @@ type attention struct {
 	scale         float64
 	batch         []int64   // the dimensions of the heads
 	mask          *ir.Value // nil: none
+	step          *ir.Value // of the dropout; nil: none
 	maskShape     []int64   // of the rank of batch, queries and keys together
 }
 
-// attentionOf reads o, whose mask is operand number mask.
-func attentionOf(o *ir.Op, mask int) (*attention, error) {
+// attentionOf reads o.
+func attentionOf(o *ir.Op) (*attention, error) {
 	var shapes [3][]int64
 	for i := range shapes {
 		s, ok := kernel.ShapeOf(o.Operands[i])
@@ -64,7 +65,10 @@ func attentionOf(o *ir.Op, mask int) (*attention, error) {
 			return nil, fmt.Errorf("attention with a dimension of %d", n)
 		}
 	}
-	if len(o.Operands) > mask {
+	if a.dropout() > 0 {
+		a.step = op.StepOf(o)
+	}
+	if mask := op.OperandNumber(o, "mask"); mask >= 0 {
 		a.mask = o.Operands[mask]
 		s, _ := kernel.ShapeOf(a.mask)
 		for range n - len(s) {
@@ -196,7 +200,7 @@ func (p *attentionPlan) temps() []*temp { return p.scratch }
 // each head. Where that leaves multiprocessors idle, the keys are split over
 // several blocks, and a second kernel combines their results.
 func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
-	a, err := attentionOf(f.Main, 3)
+	a, err := attentionOf(f.Main)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +239,7 @@ func (p *attentionPlan) forward(ns *names, args ...code) *launch {
 	if !p.tile.tensor() {
 		types = cpp("%s, %s", types, register(p.sum))
 	}
-	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, args))
+	return p.launch(forwardAttention, p.tile, "", ns, cpp("dm::attention_%s<%s>(%s, %s)", p.tile.path(), types, arena, ns.withStep(p.attention, args)))
 }
 
 // arena is the dynamic shared memory of a kernel.
@@ -289,4 +293,12 @@ func (n *names) mask(a *attention) code {
 		return cpp(nothing)
 	}
 	return cpp("%s", n.of[a.mask])
+}
+
+// withStep adds the parameter for the step of the dropout, if there is one.
+func (n *names) withStep(a *attention, args []code) []code {
+	if a.step == nil {
+		return args
+	}
+	return append(args, cpp("%s", n.of[a.step]))
 }

@@ -13,7 +13,7 @@ import (
 type attentionGradient struct{ attentionPlan }
 
 func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
-	a, err := attentionOf(f.Main, 6)
+	a, err := attentionOf(f.Main)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 				order = []int{1, 2, 0, 5}
 			}
 			args := []code{in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, ns.mask(a), dx, dv}
-			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, args)
+			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
 		})
 	}
 	wanted := func(i int) bool { return i < len(o.Results) && ns.of[o.Results[i]] != "" }
@@ -74,8 +74,8 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 	}
 	if wanted(3) {
 		err := add(gradOfMask, "_mask", func(t attentionTile) code {
-			args := []code{in(0), in(1), in(2), in(5), in(4), delta, in(6), dmask}
-			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, args)
+			args := []code{in(0), in(1), in(2), in(5), in(4), delta, ns.mask(a), dmask}
+			return cpp("dm::attention_grad_mask_fma<%s, %s, %s>(%s, %s)", t, geometry, register(a.sum), arena, ns.withStep(a, args))
 		})
 		if err != nil {
 			return nil, err

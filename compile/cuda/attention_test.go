@@ -33,6 +33,7 @@ type attentionCase struct {
 	value      string // the last dimension of v; "": that of k
 	mask       string // its shape; "": none
 	attributes string
+	step       string // its element type; "": none
 	back       bool
 	noMaskGrad bool
 	free       bool // the gradient takes a y that is not the attention's, so that no sums cancel out
@@ -65,6 +66,10 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 		operands += ", %m"
 		params += ", %m: " + mask
 	}
+	if c.step != "" {
+		args = append(args, "tensor<"+c.step+">")
+		operands, params = operands+", %step", params+", %step: tensor<"+c.step+">"
+	}
 	in := strings.Join(args, ", ")
 	results = []string{y, lse}
 	body := fmt.Sprintf("  %%y, %%lse = dm.attention %s%s : (%s) -> (%s, %s)\n", operands, c.attributes, in, y, lse)
@@ -85,6 +90,9 @@ func (c attentionCase) text(name string) (text string, args, results []string) {
 			if !c.noMaskGrad {
 				grads, kinds = grads+", %dm", append(kinds, mask)
 			}
+		}
+		if c.step != "" {
+			operands, in = operands+", %step", in+", tensor<"+c.step+">"
 		}
 		body += fmt.Sprintf("  %s = dm.attention_grad %s%s : (%s) -> (%s)\n", grads, operands, c.attributes, in, strings.Join(kinds, ", "))
 		values += ", " + grads
@@ -279,6 +287,8 @@ var variants = []attentionCase{
 	{name: "mask without gradient", q: "2x2x19x16", k: "2x2x35x16", mask: "2x1x19x35", back: true, noMaskGrad: true},
 	{name: "dropout", q: "2x2x40x16", k: "2x1x50x16", attributes: ", dropout = 0.3, seed = 11", back: true},
 	{name: "dropout, causal, mask", q: "1x2x40x32", k: "1x2x140x32", mask: "2x40x140", attributes: ", causal = true, dropout = 0.5, seed = 3", back: true},
+	{name: "dropout of a step", q: "2x2x40x16", k: "2x1x50x16", attributes: ", dropout = 0.3, seed = 11", step: "i64", back: true},
+	{name: "dropout of a step, mask", q: "1x2x19x16", k: "1x2x35x16", mask: "19x35", attributes: ", dropout = 0.3, seed = 11", step: "ui8", back: true},
 	{name: "no heads", q: "33x16", k: "47x16", back: true},
 	{name: "many batch dimensions", q: "2x1x3x2x9x16", k: "2x1x3x1x20x16", mask: "3x1x9x1", back: true, free: true},
 	{name: "values of their own depth", q: "1x1x40x16", k: "1x1x50x16", value: "40", attributes: ", causal = true", back: true},

@@ -122,6 +122,11 @@ var around = []productCase{
 %1, %2 = dm.dropout %0, rate = 0.25, seed = 3 : (tensor<24x32xELEM>) -> (tensor<24x32xELEM>, tensor<24x32xi1>)`, out: "%1, %2 : tensor<24x32xELEM>, tensor<24x32xi1>",
 	},
 	{
+		name: "dropout of a step", args: "%x: tensor<24x40xELEM>, %w: tensor<32x40xELEM>, %s: tensor<i32>",
+		body: `%0 = dm.einsum "mk,nk->mn" %x, %w : (tensor<24x40xELEM>, tensor<32x40xELEM>) -> tensor<24x32xELEM>
+%1, %2 = dm.dropout %0, %s, rate = 0.25, seed = 3 : (tensor<24x32xELEM>, tensor<i32>) -> (tensor<24x32xELEM>, tensor<24x32xi1>)`, out: "%1, %2 : tensor<24x32xELEM>, tensor<24x32xi1>",
+	},
+	{
 		name: "computed operands", args: "%x: tensor<24x40xELEM>, %s: tensor<40xELEM>, %w: tensor<40x48xELEM>",
 		body: `%a = dm.relu %x : tensor<24x40xELEM>
 %b = dm.mul %a, %s : (tensor<24x40xELEM>, tensor<40xELEM>) -> tensor<24x40xELEM>
@@ -189,6 +194,10 @@ var convolutions = []productCase{
 	{
 		name: "conv in groups", args: "%x: tensor<2x6x7x7xELEM>, %w: tensor<9x2x3x3xELEM>",
 		body: "%y = dm.convolution %x, %w, feature_group_count = 3 : (tensor<2x6x7x7xELEM>, tensor<9x2x3x3xELEM>) -> tensor<2x9x5x5xELEM>", out: "%y : tensor<2x9x5x5xELEM>",
+	},
+	{
+		name: "conv transposed", args: "%x: tensor<2x8x6x5xELEM>, %w: tensor<16x8x4x4xELEM>",
+		body: "%y = dm.convolution %x, %w, lhs_dilation = [2, 2], padding = [[2, 2], [2, 2]] : (tensor<2x8x6x5xELEM>, tensor<16x8x4x4xELEM>) -> tensor<2x16x12x10xELEM>", out: "%y : tensor<2x16x12x10xELEM>",
 	},
 	{
 		name: "conv depthwise dilated", args: "%x: tensor<2x6x20xELEM>, %w: tensor<6x1x3xELEM>",

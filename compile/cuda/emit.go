@@ -217,6 +217,9 @@ func (e *emitter) expression(x *kernel.Expr) code {
 	case kernel.Load:
 		return cpp("dm::wide(%s[%s])", e.param(x.Buf), e.index(x.At))
 	case kernel.Count:
+		if x.Kind == kernel.Spaced {
+			return cpp("dm::spaced<%s>(%s, %s, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), e.index(x.At))
+		}
 		return cpp("dm::convert<%s>(dm::i64(%s))", register(x.Elem), e.index(x.At))
 	case kernel.Acc:
 		if x.Elem.IsInt() {
@@ -224,10 +227,11 @@ func (e *emitter) expression(x *kernel.Expr) code {
 		}
 		return cpp("%s[%d][%s]", accumulators, x.Int, e.index(x.At))
 	case kernel.Keep:
+		seed := e.seed(x)
 		if base, ok := e.contiguous(x.At, e.lanesOf, 2); ok { // neighbours share a random number
-			return cpp("dm::keeps(%dull, %s, %s, %dull)", x.Seed, e.index(base), e.atoms[e.lanesOf], x.Int)
+			return cpp("dm::keeps(%s, %s, %s, %dull)", seed, e.index(base), e.atoms[e.lanesOf], x.Int)
 		}
-		return cpp("dm::keeps(%dull, %s, %dull)", x.Seed, e.index(x.At), x.Int)
+		return cpp("dm::keeps(%s, %s, %dull)", seed, e.index(x.At), x.Int)
 	case kernel.Random:
 		return e.random(x)
 	}
@@ -337,12 +341,20 @@ func approximate(outs []kernel.Out) map[*kernel.Expr]bool {
 	return out
 }
 
+// seed is the seed of a Keep or a Random.
+func (e *emitter) seed(x *kernel.Expr) code {
+	if len(x.Args) == 0 {
+		return cpp("%dull", x.Seed)
+	}
+	return cpp("dm::seed_of(%dull, dm::u64(%s))", x.Seed, e.value(x.Args[0]))
+}
+
 func (e *emitter) random(x *kernel.Expr) code {
 	at := e.index(x.At)
 	if x.Kind == "normal" {
-		return cpp("dm::convert<%s>(%s + %s * dm::normal(%dull, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+		return cpp("dm::convert<%s>(%s + %s * dm::normal(%s, 2, %s))", register(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), e.seed(x), at)
 	}
-	return cpp("dm::uniform_between<%s>(%s, %s, %dull, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), x.Seed, at)
+	return cpp("dm::uniform_between<%s>(%s, %s, %s, %s)", storage(x.Elem), float(x.Par[0], 64), float(x.Par[1], 64), e.seed(x), at)
 }
 
 // guard computes one of two values under a condition.

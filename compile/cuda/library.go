@@ -23,7 +23,11 @@ func (t Target) library(f *kernel.Form) (scheme, error) {
 	case "dm.attention_grad":
 		return t.attentionGradient(f)
 	case "dm.cumsum":
-		return cumsum(f), nil
+		return running(f, "add"), nil
+	case "dm.cumprod":
+		return running(f, "mul"), nil
+	case "dm.cummax":
+		return running(f, "max"), nil
 	case "dm.argmax":
 		return argmax(f), nil
 	case "dm.sort", "dm.top_k":
@@ -102,15 +106,16 @@ func libraryLaunch(f *kernel.Form, class string, threads int, blocks int64, writ
 	}}
 }
 
-// cumsum has one thread for each line, which adds its elements in order.
-func cumsum(f *kernel.Form) singleLaunch {
+// running has one thread for each line, which joins its elements in order by the
+// op called name.
+func running(f *kernel.Form, name string) singleLaunch {
 	o := f.Main
 	l := lineOfDim(o)
 	elem := o.Results[0].Elem()
 	return libraryLaunch(f, "scan", blockThreads, ceil(l.lines, blockThreads), func(u *unit, x ident, results []ident) {
 		const s ident = "s"
 		sum := register(elem)
-		if sum == "float" {
+		if sum == "float" && name != "max" {
 			sum = "double" // long sums lose less precision; the reference does the same
 		}
 		i := cpp("%s", atA)
@@ -118,7 +123,8 @@ func cumsum(f *kernel.Form) singleLaunch {
 			i = cpp("(%d - %s)", l.n-1, atA)
 		}
 		at := l.at(from, i)
-		next := cpp("%s = %s + %s(dm::wide(%s[%s]))", s, s, sum, x, at)
+		join := map[string]string{"add": "%s + %s", "mul": "%s * %s", "max": "dm::max(%s, %s)"}[name]
+		next := cpp("%s = %s", s, cpp(join, s, cpp("%s(dm::wide(%s[%s]))", sum, x, at)))
 		if op.Str(o, "accumulate") == "f16" {
 			next = cpp("%s = %s(dm::wide(dm::narrow<dm::f16>(%s + dm::wide(%s[%s]))))", s, sum, s, x, at)
 		}
@@ -129,7 +135,8 @@ func cumsum(f *kernel.Form) singleLaunch {
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(lineVar), blockThreads)
 		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
 		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
-		u.line("%s %s = 0", sum, def(s))
+		num, integer := kernel.Identity(name, elem)
+		u.line("%s %s = %s", sum, def(s), number(&kernel.Expr{Elem: elem, Num: num, Int: integer}))
 		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.n, atA)
 		u.add(&stmt{style: inLine, body: steps})
 		u.leave()

@@ -137,7 +137,7 @@ func wide(text string) string {
 	for line := range strings.Lines(text) {
 		if m := rng.FindStringSubmatch(line); m != nil && m[4] != "f64" {
 			fmt.Fprintf(&b, "%s%s_own%s%s%s\n", m[1], m[2], m[3], m[4], m[5])
-			from := strings.TrimSpace(line[strings.LastIndex(line, " : ")+3:])
+			from := strings.TrimSpace(line[strings.LastIndex(line, " tensor")+1:])
 			fmt.Fprintf(&b, "%s%s = dm.convert %s_own : (%s) -> %s\n", m[1], m[2], m[2], from, narrow.ReplaceAllString(from, "${1}f64"))
 			continue
 		}

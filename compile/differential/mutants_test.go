@@ -105,7 +105,8 @@ var mutants = []mutant{
 	{name: "the border of a padding is one too wide", program: "moves", at: `/ 19\) - 1 >= 0`, with: "/ 19) - 1 > 0"},
 	{name: "an update goes to two places", program: "scatter", at: `< 1\)`, with: "< 2)"},
 	{name: "a window leaves the border out", program: "window", at: `k2 - 1 >= 0`, with: "k2 - 1 > 0"},
-	{name: "another class is the label", program: "cross_entropy", at: `== t8`, with: "> t8"},
+	{name: "another class is the label", program: "cross_entropy", at: ` == `, with: " > "},
+	{name: "a row that is ignored counts", program: "cross_entropy", at: ` != `, with: " == "},
 	{name: "a product's operand has a row too many", program: "matmul_f32", at: `r < 70`, with: "r < 71"},
 
 	// The plan.

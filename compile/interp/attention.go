@@ -27,8 +27,8 @@ type attention struct {
 	maskCol int   // stride from one key to the next
 }
 
-// attention reads the geometry; the mask is operand number mask, if there is one.
-func (c *call) attention(mask int) (*attention, *Error) {
+// attention reads the geometry.
+func (c *call) attention() (*attention, *Error) {
 	q, k, v := c.in[0], c.in[1], c.in[2]
 	n := q.Rank()
 	if n < 2 || k.Rank() != n || v.Rank() != n {
@@ -39,7 +39,7 @@ func (c *call) attention(mask int) (*attention, *Error) {
 		queries: q.Shape[n-2], keys: k.Shape[n-2], depth: q.Shape[n-1], value: v.Shape[n-1],
 		scale:  1 / math.Sqrt(float64(q.Shape[n-1])),
 		causal: op.Bool(c.op, "causal"),
-		rate:   op.Float(c.op, "dropout"), seed: uint64(op.Int(c.op, "seed")),
+		rate:   op.Float(c.op, "dropout"), seed: c.seed(),
 	}
 	keyHeads := product(k.Shape[:n-2])
 	if keyHeads > 0 {
@@ -51,7 +51,7 @@ func (c *call) attention(mask int) (*attention, *Error) {
 	if op.Attr(c.op, "scale") != nil {
 		a.scale = op.Float(c.op, "scale")
 	}
-	if len(c.in) > mask {
+	if mask := op.OperandNumber(c.op, "mask"); mask >= 0 {
 		m := c.in[mask]
 		scores := slices.Concat(q.Shape[:n-1], []int{a.keys})
 		if s, ok := broadcastShape(scores, m.Shape); !ok || !slices.Equal(s, scores) {
@@ -65,14 +65,14 @@ func (c *call) attention(mask int) (*attention, *Error) {
 }
 
 func runAttention(c *call) ([]*tensor.Tensor, error) {
-	a, err := c.attention(3)
+	a, err := c.attention()
 	if err != nil {
 		return nil, err
 	}
 	q, k, v := c.in[0], c.in[1], c.in[2]
 	var mask tensor.Tensor
-	if len(c.in) > 3 {
-		mask = *c.in[3]
+	if i := op.OperandNumber(c.op, "mask"); i >= 0 {
+		mask = *c.in[i]
 	}
 	rows := q.Shape[:q.Rank()-1]
 	out := one(tensor.New(q.Elem, slices.Concat(rows, []int{a.value})...))

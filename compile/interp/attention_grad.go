@@ -6,10 +6,11 @@ import (
 	"sync"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/op"
 )
 
 func runAttentionGrad(c *call) ([]*tensor.Tensor, error) {
-	a, err := c.attention(6)
+	a, err := c.attention()
 	if err != nil {
 		return nil, err
 	}
@@ -19,14 +20,15 @@ func runAttentionGrad(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM704", "the gradient of an attention of %v with y %s, lse %s and dy %s", want, y.Type(), lse.Type(), dy.Type())
 	}
 	var mask tensor.Tensor
-	if len(c.in) > 6 {
-		mask = *c.in[6]
+	at := op.OperandNumber(c.op, "mask")
+	if at >= 0 {
+		mask = *c.in[at]
 	}
 	outs := make([]*tensor.Tensor, len(c.op.Results))
 	for i := range outs {
 		from := min(i, 3)
 		if from == 3 {
-			from = 6
+			from = at
 		}
 		outs[i] = tensor.New(c.in[from].Elem, slices.Clone(c.in[from].Shape)...)
 	}

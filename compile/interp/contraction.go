@@ -48,15 +48,31 @@ func (c *call) accumulator() accumulator {
 }
 
 func runEinsum(c *call) ([]*tensor.Tensor, error) {
-	e, err := op.ParseEquation(op.Str(c.op, "equation"), len(c.in))
+	e, err := op.EquationOf(c.op)
 	if err != nil {
 		return nil, c.errorf("DM704", "%s", err)
 	}
 	acc := c.accumulator()
 	args := make([]labelled, len(c.in))
+	most := map[byte]int{} // the sizes of what an ellipsis stands for
 	for i, t := range c.in {
 		if t.Rank() != len(e.Inputs[i]) {
 			return nil, c.errorf("DM704", "input %q names another number of dimensions than %s has", e.Inputs[i], t.Type())
+		}
+		for d, n := range t.Shape {
+			if l := e.Inputs[i][d]; n != 1 || most[l] == 0 {
+				most[l] = n
+			}
+		}
+	}
+	for i, t := range c.in {
+		letters, dims := e.Without(i, func(d int) bool { return t.Shape[d] == 1 && most[e.Inputs[i][d]] != 1 })
+		if len(dims) < t.Rank() {
+			shape := make([]int, len(dims))
+			for k, d := range dims {
+				shape[k] = t.Shape[d]
+			}
+			e.Inputs[i], t = letters, t.Reshape(shape...)
 		}
 		args[i] = diagonal(label(c.widened(t, acc), []rune(e.Inputs[i])))
 	}

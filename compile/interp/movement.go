@@ -16,10 +16,15 @@ func movementExecutors() map[string]executor {
 		"dm.concatenate": runConcatenate,
 		"dm.pad":         runPad,
 		"dm.reverse":     runReverse,
+		"dm.roll":        runRoll,
+		"dm.one_hot":     runOneHot,
 		// Values are immutable, so a copy may share memory.
-		"dm.copy": func(c *call) ([]*tensor.Tensor, error) { return one(c.in[0]), nil },
+		"dm.copy":          runSame,
+		"dm.stop_gradient": runSame,
 	}
 }
+
+func runSame(c *call) ([]*tensor.Tensor, error) { return one(c.in[0]), nil }
 
 func runTranspose(c *call) ([]*tensor.Tensor, error) {
 	dims, err := c.dims("dims", c.in[0].Rank())

@@ -265,32 +265,43 @@ func runCrossEntropy(c *call) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
+	ignored, ignores, smoothing := op.Int(c.op, "ignore_index"), op.Ignores(c.op), op.Float(c.op, "label_smoothing")
+	counts := func(r int) bool { return !ignores || labels.Int[r] != ignored }
 	losses := make([]float64, labels.Len())
 	c.eachRow(x.Len(), n, func(r int) {
-		if x.F64 != nil {
-			losses[r] = crossEntropy(x.F64[r*n:][:n], int(at[r]))
-		} else {
-			losses[r] = crossEntropy(x.F32[r*n:][:n], int(at[r]))
+		switch {
+		case !counts(r):
+		case x.F64 != nil:
+			losses[r] = crossEntropy(x.F64[r*n:][:n], int(at[r]), smoothing)
+		default:
+			losses[r] = crossEntropy(x.F32[r*n:][:n], int(at[r]), smoothing)
 		}
 	})
 	if op.Str(c.op, "reduction") == "none" {
 		return one(tensor.FromFloats(x.Elem, labels.Shape, losses)), nil
 	}
-	var sum float64
-	for _, l := range losses {
-		sum += l
+	var sum, rows float64
+	for r, l := range losses {
+		if sum += l; counts(r) {
+			rows++
+		}
 	}
 	if op.Str(c.op, "reduction") == "mean" {
-		sum /= float64(len(losses))
+		sum /= rows
 	}
 	return one(tensor.FromFloats(x.Elem, []int{}, []float64{sum})), nil
 }
 
-func crossEntropy[T float](x []T, at int) float64 {
+func crossEntropy[T float](x []T, at int, smoothing float64) float64 {
 	m := float64(maxOf(x))
-	var sum float64
+	var sum, all float64
 	for _, v := range x {
 		sum += math.Exp(float64(v) - m)
+		all += float64(v) - m
 	}
-	return math.Log(sum) - (float64(x[at]) - m)
+	loss := math.Log(sum) - (float64(x[at]) - m)
+	if smoothing > 0 {
+		loss = (1-smoothing)*loss + smoothing*(math.Log(sum)-all/float64(len(x)))
+	}
+	return loss
 }

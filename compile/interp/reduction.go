@@ -14,6 +14,11 @@ func reductionExecutors() map[string]executor {
 		"dm.reduce_window":      runReduceWindow,
 		"dm.select_and_scatter": runSelectAndScatter,
 		"dm.cumsum":             runCumsum,
+		"dm.cumprod":            runCumprod,
+		"dm.cummax":             runCummax,
+		"dm.mean":               runMean,
+		"dm.variance":           runVariance,
+		"dm.logsumexp":          runLogSumExp,
 	}
 }
 
@@ -141,60 +146,6 @@ func reduceWindows[T number, A float64 | int64](p *pool, x []T, w window, outer,
 			}
 		}
 	})
-}
-
-// runCumsum sums rows in float64 or, with accumulate = f16, rounds every step.
-func runCumsum(c *call) ([]*tensor.Tensor, error) {
-	half := op.Str(c.op, "accumulate") == "f16"
-	exclusive, reverse := op.Bool(c.op, "exclusive"), op.Bool(c.op, "reverse")
-	run := runningSum{exclusive, reverse}
-	return c.rowwise(func(to, x *tensor.Tensor, n int) func(r int) {
-		switch x.Kind() {
-		case tensor.KindF32:
-			elem := types.F64
-			if half {
-				elem = types.F16
-			}
-			return func(r int) {
-				row := to.F32[r*n:][:n]
-				cumulate(run, row, x.F32[r*n:][:n], func(s, v float64) float64 {
-					if elem == types.F64 {
-						return s + v
-					}
-					return float64(tensor.Round64(elem, s+v))
-				})
-				tensor.RoundSlice(to.Elem, row)
-			}
-		case tensor.KindF64:
-			return func(r int) {
-				cumulate(run, to.F64[r*n:][:n], x.F64[r*n:][:n], func(s, v float64) float64 { return s + v })
-			}
-		default:
-			return func(r int) {
-				row := to.Int[r*n:][:n]
-				cumulate(run, row, x.Int[r*n:][:n], func(s, v int64) int64 { return s + v })
-				narrow(to.Elem, row)
-			}
-		}
-	})
-}
-
-type runningSum struct{ exclusive, reverse bool }
-
-func cumulate[T number, A float64 | int64](how runningSum, to, x []T, add func(s, v A) A) {
-	var s A
-	for i := range x {
-		if how.reverse {
-			i = len(x) - 1 - i
-		}
-		before := s
-		s = add(s, A(x[i]))
-		if how.exclusive {
-			to[i] = T(before)
-		} else {
-			to[i] = T(s)
-		}
-	}
 }
 
 // rowwise computes a tensor of x's type and shape along attribute dim: start is

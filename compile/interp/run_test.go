@@ -3,6 +3,7 @@ package interp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -234,6 +235,42 @@ func TestDropout(t *testing.T) {
 	}
 	if kept < 7800 || kept > 8200 {
 		t.Errorf("%d of 10000 elements are kept, want about 8000", kept)
+	}
+}
+
+// Each step, seed and use of a seed draws numbers of its own, the same whenever
+// it is asked; integers of all types count the same steps.
+func TestSteps(t *testing.T) {
+	draw := func(elem types.Elem, step, seed int) [2]string {
+		text := fmt.Sprintf(`func.func @f(%%x: tensor<64xf32>, %%s: tensor<%s>) -> (tensor<64xi1>, tensor<64xf32>) {
+  %%y, %%mask = dm.dropout %%x, %%s, rate = 0.5, seed = %[2]d : (tensor<64xf32>, tensor<%[1]s>) -> (tensor<64xf32>, tensor<64xi1>)
+  %%r = dm.rng uniform %%s, seed = %[2]d : (tensor<%[1]s>) -> tensor<64xf32>
+  return %%mask, %%r : tensor<64xi1>, tensor<64xf32>
+}`, elem, seed)
+		at := tensor.New(elem)
+		at.SetInt(0, int64(step))
+		out := run(t, text, tensor.FromFloats(types.F32, []int{64}, floats(ones(64))), at)
+		return [2]string{fmt.Sprint(out[0].Bool), fmt.Sprint(out[1].F32)}
+	}
+	seen := map[string]string{}
+	for step := range 4 {
+		for seed := range 3 {
+			d := draw(types.I64, step, seed)
+			for _, x := range d {
+				if other := seen[x]; other != "" {
+					t.Errorf("step %d of seed %d draws what %s draws", step, seed, other)
+				}
+				seen[x] = fmt.Sprintf("step %d of seed %d", step, seed)
+			}
+			for _, elem := range []types.Elem{types.I32, types.UI64, types.UI8} {
+				if draw(elem, step, seed) != d {
+					t.Errorf("step %d of seed %d as %s draws other numbers", step, seed, elem)
+				}
+			}
+		}
+	}
+	if draw(types.I64, -1, 0) != draw(types.I32, -1, 0) {
+		t.Error("step -1 of i64 and of i32 draw different numbers")
 	}
 }
 

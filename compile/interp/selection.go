@@ -169,7 +169,7 @@ func convert(p *pool, x *tensor.Tensor, elem types.Elem) *tensor.Tensor {
 // runDropout draws element i as a function of the seed and i only.
 func runDropout(c *call) ([]*tensor.Tensor, error) {
 	x := c.in[0]
-	rate, seed := op.Float(c.op, "rate"), uint64(op.Int(c.op, "seed"))
+	rate, seed := op.Float(c.op, "rate"), c.seed()
 	keep := dropMask(c.pool, x.Len(), rate, seed)
 	y := tensor.New(x.Elem, x.Shape...)
 	scale := [2]float64{0, 1 / (1 - rate)} // by the mask; 0 · NaN stays NaN

@@ -58,8 +58,16 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 		return nil, c.errorf("DM704", "the result of iota has no dimension %d", op.Int(c.op, "dim"))
 	}
 	line := tensor.New(c.outElem(0), shape[d])
+	start, step := op.Float(c.op, "start"), op.Float(c.op, "step")
 	for i := range shape[d] {
-		line.SetInt(i, int64(i))
+		switch {
+		case line.Elem.IsInt():
+			line.SetInt(i, int64(start)+int64(step)*int64(i))
+		case line.Elem == types.F64:
+			line.SetFloat(i, start+float64(step*float64(i))) // each rounded, never fused
+		default:
+			line.SetFloat(i, float64(float32(start)+float32(float32(step)*float32(i))))
+		}
 	}
 	to := tensor.New(line.Elem, shape...)
 	strides := make([]int, len(shape))
@@ -71,14 +79,23 @@ func runIota(c *call) ([]*tensor.Tensor, error) {
 // rngStream separates the numbers of dm.rng from those of other uses of a seed.
 const rngStream = 2
 
-// runRNG draws element i as a function of the seed and i only.
+// seed is the seed of an op that draws random numbers, mixed with its step.
+func (c *call) seed() uint64 {
+	seed := uint64(op.Int(c.op, "seed"))
+	if n := op.OperandNumber(c.op, "step"); n >= 0 {
+		return tensor.SeedOf(seed, uint64(c.in[n].Int[0]))
+	}
+	return seed
+}
+
+// runRNG draws element i as a function of the seed, the step and i only.
 func runRNG(c *call) ([]*tensor.Tensor, error) {
 	shape, err := c.outShape(0)
 	if err != nil {
 		return nil, err
 	}
 	to := tensor.New(c.outElem(0), shape...)
-	seed := uint64(op.Int(c.op, "seed"))
+	seed := c.seed()
 	low, high := op.Float(c.op, "low"), op.Float(c.op, "high")
 	mean, deviation := op.Float(c.op, "mean"), op.Float(c.op, "stddev")
 	normal := op.Str(c.op, "distribution") == "normal"

@@ -9,6 +9,7 @@ import (
 type window struct {
 	in, size, out         []int
 	stride, dilation, low []int
+	spread                []int // distance of the elements, with zeros between
 }
 
 // window reads the attributes of a window op: how a window of the given size
@@ -25,7 +26,7 @@ func (c *call) window(in, size []int, strides, dilations string) window {
 		}
 		return s
 	}
-	w := window{in: in, size: size, stride: ones(strides), dilation: ones(dilations)}
+	w := window{in: in, size: size, stride: ones(strides), dilation: ones(dilations), spread: ones("lhs_dilation")}
 	w.low, w.out = make([]int, len(in)), make([]int, len(in))
 	padding := op.Pairs(c.op, "padding")
 	for i := range in {
@@ -33,7 +34,7 @@ func (c *call) window(in, size []int, strides, dilations string) window {
 		if i < len(padding) {
 			w.low[i], high = int(padding[i][0]), int(padding[i][1])
 		}
-		free := in[i] + w.low[i] + high - (size[i]-1)*w.dilation[i] - 1
+		free := max((in[i]-1)*w.spread[i]+1, 0) + w.low[i] + high - (size[i]-1)*w.dilation[i] - 1
 		if free >= 0 {
 			w.out[i] = free/w.stride[i] + 1
 		}
@@ -52,11 +53,11 @@ func (w window) taps() []int {
 		at := 0
 		for d := range rank {
 			x := pos[d]*w.stride[d] + tap[d]*w.dilation[d] - w.low[d]
-			if x < 0 || x >= w.in[d] {
+			if x < 0 || x%w.spread[d] != 0 || x/w.spread[d] >= w.in[d] {
 				at = -1
 				break
 			}
-			at = at*w.in[d] + x
+			at = at*w.in[d] + x/w.spread[d]
 		}
 		all[i] = at
 		if !next(tap, w.size) {
@@ -99,5 +100,6 @@ func (w window) part(from, until int) window {
 	return window{
 		in: w.in[from:until], size: w.size[from:until], out: w.out[from:until],
 		stride: w.stride[from:until], dilation: w.dilation[from:until], low: w.low[from:until],
+		spread: w.spread[from:until],
 	}
 }

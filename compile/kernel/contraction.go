@@ -37,7 +37,7 @@ func ContractionOf(o *ir.Op) (*Contraction, error) {
 	case d.Is(op.Windowed):
 		return c, c.convolution()
 	case d.Attr("equation") != nil:
-		e, err := op.ParseEquation(op.Str(o, "equation"), 2)
+		e, err := op.EquationOf(o)
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +137,8 @@ func (c *Contraction) operand(e *evaluator, i int, of map[byte]Index) *Expr {
 	for d, n := range shape[2:] {
 		stride, dilation, low := steps(c.Op, d, "window_strides", "rhs_dilation")
 		x := of[convSpace[d]].Times(stride).Add(of[convWindow[d]].Times(dilation)).Plus(-low)
-		inside = append(inside, Condition{X: x, Lo: 0, Hi: n})
-		idx[2+d] = e.Within(x, 0, n-1)
+		at, conds := e.elementAt(x, n, spread(c.Op, d))
+		inside, idx[2+d] = append(inside, conds...), at
 	}
 	x := e.at(v, idx)
 	return e.guard(inside, x, e.number(x.Elem, 0))

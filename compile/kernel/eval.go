@@ -266,7 +266,12 @@ func (e *evaluator) contracted(o *ir.Op, idx []Index) *Expr {
 }
 
 func (e *evaluator) iota(o *ir.Op, idx []Index) *Expr {
-	return e.expr(Expr{Op: Count, Elem: o.Results[0].Elem(), At: idx[int(op.Int(o, "dim"))]})
+	d, _ := op.Dim(o, "dim", len(idx))
+	x := Expr{Op: Count, Elem: o.Results[0].Elem(), At: idx[d]}
+	if !op.Counts(o) {
+		x.Kind, x.Par = Spaced, [2]float64{op.Float(o, "start"), op.Float(o, "step")}
+	}
+	return e.expr(x)
 }
 
 // composite is the expression of v, a result of o, in the expansion of o; nil
@@ -307,7 +312,8 @@ func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	elem, rate := v.Elem(), op.Float(o, "rate")
 	keep := e.expr(Expr{
 		Op: Keep, Elem: types.I1, Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(o.Operands[0])),
-		Int: int64(math.Ceil(rate * 0x1p32)), // as tensor.Threshold
+		Int:  int64(math.Ceil(rate * 0x1p32)), // as tensor.Threshold
+		Args: e.step(o),
 	})
 	if v.Index == 1 {
 		if elem == types.I1 {
@@ -319,8 +325,16 @@ func (e *evaluator) dropout(v *ir.Value, o *ir.Op, idx []Index) *Expr {
 	return e.scalar("mul", elem, e.at(o.Operands[0], idx), scale)
 }
 
+// step is the step of an op that draws random numbers, nil where it has none.
+func (e *evaluator) step(o *ir.Op) []*Expr {
+	if v := op.StepOf(o); v != nil {
+		return []*Expr{e.at(v, nil)}
+	}
+	return nil
+}
+
 func (e *evaluator) rng(v *ir.Value, o *ir.Op, idx []Index) *Expr {
-	x := Expr{Op: Random, Elem: v.Elem(), Kind: op.Str(o, "distribution"), Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(v))}
+	x := Expr{Op: Random, Elem: v.Elem(), Kind: op.Str(o, "distribution"), Seed: uint64(op.Int(o, "seed")), At: Linear(idx, shapeOf(v)), Args: e.step(o)}
 	if x.Kind == "normal" {
 		x.Par = [2]float64{op.Float(o, "mean"), op.Float(o, "stddev")}
 	} else {

@@ -28,7 +28,7 @@ type Expr struct {
 	At   Index       // of Load: the element's offset in memory; of Count: the number; of Keep and Random: the element's number
 	Kind string      // of Reduce: add, mul, max, min, and, or; of compare the direction; of Random the distribution; of gelu the approximation
 	Seed uint64      // of Keep and Random
-	Par  [2]float64  // of Random: low and high, or mean and deviation
+	Par  [2]float64  // of Random: low and high, or mean and deviation; of a Count that is Spaced: start and step
 	Vars []*Atom     // of Reduce: the loop variables
 	Over Over        // of Reduce
 	If   []Condition // of Guard: all must hold for Args[0] to be computed; otherwise it is Args[1]
@@ -85,14 +85,17 @@ const Region = "region"
 const (
 	Number = "number"    // a constant
 	Load   = "load"      // an element of Buf
-	Count  = "count"     // the index At as a number
+	Count  = "count"     // the index At as a number, or with the kind Spaced that of dm.iota
 	Acc    = "acc"       // the sum of products of a contraction, here
 	Reduce = "reduction" // Args[0] over all values of Vars
 	Guard  = "guard"
 	Part   = "part"   // one of the two operands of a reduction's region; Vars is a variable that identifies it
-	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed is Int or more
-	Random = "random" // dm.rng's element At
+	Keep   = "keep"   // whether dropout keeps an element (i1): half At of stream 1 of Seed, mixed with the step Args[0] if there is one, is Int or more
+	Random = "random" // dm.rng's element At, of Seed and Args as in Keep
 )
+
+// Spaced is the kind of a Count that starts at Par[0] and counts in steps of Par[1].
+const Spaced = "spaced"
 
 // Condition is Lo <= X < Hi.
 type Condition struct {

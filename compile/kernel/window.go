@@ -21,6 +21,27 @@ func steps(o *ir.Op, d int, strideAttr, dilationAttr string) (stride, dilation, 
 	return stride, dilation, low
 }
 
+// elementAt is the index of an element whose distance is spread at position x of n
+// of them with zeros between, and the conditions under which there is one.
+func (e *evaluator) elementAt(x Index, n, spread int64) (at Index, inside []Condition) {
+	reach := max((n-1)*spread+1, 0)
+	inside = []Condition{{X: x, Lo: 0, Hi: reach}}
+	at = e.Within(x, 0, reach-1)
+	if spread > 1 {
+		inside = append(inside, Condition{X: e.Mod(at, spread), Lo: 0, Hi: 1})
+		at = e.Within(e.Div(at, spread), 0, n-1)
+	}
+	return at, inside
+}
+
+// spread is the distance of the elements of dimension d that a window moves over.
+func spread(o *ir.Op, d int) int64 {
+	if s := op.Ints(o, "lhs_dilation"); d < len(s) {
+		return s[d]
+	}
+	return 1
+}
+
 // windowed returns, for the spatial dimensions of a window op, the loops over
 // the window, the index in the operand, and the conditions under which it is in
 // bounds.
@@ -29,8 +50,8 @@ func (e *evaluator) windowed(o *ir.Op, in, win []int64, out []Index, strideAttr,
 	for d := range win {
 		stride, dilation, low := steps(o, d, strideAttr, dilationAttr)
 		x := out[d].Times(stride).Add(taps[d].Times(dilation)).Plus(-low)
-		inside = append(inside, Condition{X: x, Lo: 0, Hi: in[d]})
-		at = append(at, e.Within(x, 0, in[d]-1))
+		place, conds := e.elementAt(x, in[d], spread(o, d))
+		inside, at = append(inside, conds...), append(at, place)
 	}
 	return vars, at, taps, inside
 }

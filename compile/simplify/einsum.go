@@ -19,6 +19,10 @@ func einsumRules() []Rule {
 			Ops: []string{"matmul"}, apply: matmulToEinsum,
 		},
 		{
+			Name: "einsum-ellipsis", Doc: "An ellipsis in an equation is the letters that it stands for; batch dimensions of size 1 that broadcast leave the operand.",
+			Ops: []string{"einsum"}, apply: einsumEllipsis,
+		},
+		{
 			Name: "einsum-of-one", Doc: "An einsum of one tensor is a transpose or, where it sums, a reduction.",
 			Ops: []string{"einsum"}, apply: einsumOfOne,
 		},
@@ -55,6 +59,28 @@ func equationText(inputs []string, output string) types.Attr {
 
 func setEquation(o *ir.Op, inputs []string, output string) {
 	o.SetAttr("equation", equationText(inputs, output))
+}
+
+func einsumEllipsis(_ *rewriter, o *ir.Op) bool {
+	if !strings.Contains(op.Str(o, "equation"), ".") {
+		return false
+	}
+	e, kept := op.PlainEquation(o)
+	if e == nil {
+		return false
+	}
+	b := pass.Before(o)
+	for i, dims := range kept {
+		shape := make([]dim.Dim, len(dims))
+		for k, d := range dims {
+			shape[k] = o.In(i).Shape[d]
+		}
+		if len(dims) < o.In(i).Rank() {
+			o.SetOperand(i, b.Reshape(o.Operands[i], shape...))
+		}
+	}
+	setEquation(o, e.Inputs, e.Output)
+	return true
 }
 
 func matmulToEinsum(_ *rewriter, o *ir.Op) bool {

@@ -398,6 +398,10 @@ var spellings = []spelling{
 	{name: "dropout", lines: scaled("0.25") + `%p0 = dm.softmax %s : !s
 %p = dm.dropout %p0, rate = 0.25, seed = 3 : !s
 ` + values, attributes: "scale = 0.25, dropout = 0.25, seed = 3"},
+	{name: "dropout of a step", lines: scaled("0.25") + `%p0 = dm.softmax %s : !s
+%step = dm.constant dense<9> : tensor<i64>
+%p = dm.dropout %p0, %step, rate = 0.25, seed = 3 : (!s, tensor<i64>) -> !s
+` + values, attributes: "scale = 0.25, dropout = 0.25, seed = 3"},
 	{name: "scores in f32", types: usual + "!w = tensor<2x3x5x7xf32>\n", lines: product + `%s1 = dm.convert %s : (!s) -> !w
 %c = dm.constant dense<0.25> : tensor<f32>
 %s2 = dm.mul %s1, %c : (!w, tensor<f32>) -> !w

@@ -24,6 +24,12 @@ type Stream uint64
 // NewStream is stream number stream of seed.
 func NewStream(seed, stream uint64) Stream { return Stream(mix(seed + golden*(stream+1))) }
 
+// stepStream is the stream of the seeds of steps.
+const stepStream = 3
+
+// SeedOf is the seed of a step.
+func SeedOf(seed, step uint64) uint64 { return Bits(seed, stepStream, step) }
+
 // Bits is the 64 random bits at position i.
 func (s Stream) Bits(i uint64) uint64 { return mix(uint64(s) + golden*(i+1)) }
 

@@ -51,6 +51,11 @@ func (b *builder) build(q, k, v operand) bool {
 			attrs = append(attrs, types.Named{Name: a.to, Value: op.Attr(b.dropout, a.from)})
 		}
 	}
+	if b.dropout != nil {
+		if step := op.StepOf(b.dropout); step != nil {
+			operands = append(operands, step)
+		}
+	}
 	if slices.Contains(operands, nil) {
 		return b.no("dm.attention does not take such operands")
 	}

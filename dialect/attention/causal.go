@@ -163,7 +163,7 @@ func (f *finder) sum(v *ir.Value, x axes) *linear {
 		switch o.Name {
 		case "dm.iota":
 			d, ok := op.Dim(o, "dim", len(x))
-			if !ok {
+			if !ok || !op.Counts(o) {
 				return nil
 			}
 			at := f.leaves(x[d])

@@ -17,7 +17,7 @@ var attentionDef = &Def{
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +
-		"so that the last query sees all. Dropout acts on the probabilities as `dm.dropout` with the same seed does, numbered in row-major order of `[…, heads, queries, keys]`. " +
+		"so that the last query sees all. Dropout acts on the probabilities as `dm.dropout` with the same seed and step does, numbered in row-major order of `[…, heads, queries, keys]`. " +
 		"Half precision is computed in f32 throughout and rounded once. The second result, which may be left out, is what the gradient needs instead of the probabilities: `ln Σ e^score` of every query.\n\n" +
 		"Counts the two contractions, 2·scores·depth + 2·scores·value depth, and for each score 1 for the scale, 4 for the softmax, 1 for a mask and 1 for dropout. " +
 		"There are heads·queries·keys scores; under `causal` only those that are seen count, heads·n·(n + 1)/2 for as many queries as keys and heads·(queries·keys - queries·(queries - 1)/2) for fewer. " +
@@ -30,7 +30,7 @@ var attentionDef = &Def{
 		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`"},
 		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`"},
 		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`"},
-		{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"},
+		maskParam, stepParam,
 	},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "`[…, heads, queries, value depth]`"},
@@ -39,25 +39,27 @@ var attentionDef = &Def{
 	Attrs:  attentionAttrs,
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
-		ts, p := inferAttention(o, 3)
+		ts, p := inferAttention(o)
 		if q := in(o, 0); p == nil && len(o.Results) > 1 {
 			ts = append(ts, tensor(q, wide(q.Elem), q.Shape[:q.Rank()-1]...))
 		}
 		return ts, p
 	},
-	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "dropout") },
+	Verify: drawnProblem("dropout"),
 	FLOP: func(o *ir.Op) dim.Dim {
-		depth, value, each, ok := scoreCost(o, 3)
+		depth, value, each, ok := scoreCost(o)
 		if !ok {
 			return dim.Dim{}
 		}
 		return scores(o).Mul(dim.Sum(each, depth.Scale(2), value.Scale(2)))
 	},
-	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 3) },
+	Traffic:    func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o) },
 	Expand:     expandAttention,
 	Kernel:     Library,
 	Derivative: attentionDerivative,
 }
+
+var maskParam = Param{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"}
 
 var attentionAttrs = []AttrDef{
 	{Name: "scale", Kind: KindFloat, Optional: true, Doc: "factor of the scores; `1/√depth` where absent"},
@@ -89,12 +91,11 @@ func seen(o *ir.Op, queries, keys dim.Dim) dim.Dim {
 	}
 }
 
-// attentionTraffic is what an attention moves whose mask is operand number mask:
-// everything once, but of the mask only what is added to scores that count.
-func attentionTraffic(o *ir.Op, mask int) (read []dim.Dim, written dim.Dim) {
+// attentionTraffic is what an attention moves: everything once, but of the mask only what is added to scores that count.
+func attentionTraffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	read, written = wholeTraffic(o)
-	q, k := in(o, 0), in(o, 1)
-	if len(o.Operands) <= mask || !Bool(o, "causal") || q.Rank() < 2 || k.Rank() < 2 {
+	q, k, mask := in(o, 0), in(o, 1), OperandNumber(o, "mask")
+	if mask < 0 || !Bool(o, "causal") || q.Rank() < 2 || k.Rank() < 2 {
 		return read, written
 	}
 	m := in(o, mask)
@@ -113,15 +114,15 @@ func attentionTraffic(o *ir.Op, mask int) (read []dim.Dim, written dim.Dim) {
 	return read, written
 }
 
-// scoreCost is the depths of an attention whose mask is operand number mask, and
+// scoreCost is the depths of an attention, and
 // the FLOP that its forward pass spends on a score beside the contractions.
-func scoreCost(o *ir.Op, mask int) (depth, value, each dim.Dim, ok bool) {
+func scoreCost(o *ir.Op) (depth, value, each dim.Dim, ok bool) {
 	q, k, v := in(o, 0), in(o, 1), in(o, 2)
 	if q.Rank() < 2 || k.Rank() < 2 || v.Rank() < 2 {
 		return depth, value, each, false
 	}
 	each = dim.Const(5)
-	if len(o.Operands) > mask {
+	if OperandNumber(o, "mask") >= 0 {
 		each = each.Add(dim.Const(1))
 	}
 	if Float(o, "dropout") > 0 {
@@ -136,11 +137,11 @@ func scoreShape(q, k *types.Tensor) []dim.Dim {
 	return append(append([]dim.Dim{}, q.Shape[:n-1]...), k.Shape[k.Rank()-2])
 }
 
-// inferAttention gives y's type and checks q, k, v and the mask, operand number
-// mask.
-func inferAttention(o *ir.Op, mask int) ([]types.Type, *Problem) {
+// inferAttention gives y's type and checks q, k, v and the mask.
+func inferAttention(o *ir.Op) ([]types.Type, *Problem) {
+	mask := OperandNumber(o, "mask")
 	for _, i := range []int{1, 2, mask} {
-		if i < len(o.Operands) && in(o, i).Elem != in(o, 0).Elem {
+		if i > 0 && in(o, i).Elem != in(o, 0).Elem {
 			return nil, problem("DM111", i, "element types %s and %s differ", in(o, 0).Elem, in(o, i).Elem).help("convert one of them with dm.convert")
 		}
 	}
@@ -179,7 +180,7 @@ func inferAttention(o *ir.Op, mask int) ([]types.Type, *Problem) {
 				help("the number of key heads divides the number of heads")
 		}
 	}
-	if len(o.Operands) > mask {
+	if mask >= 0 {
 		want := scoreShape(q, k)
 		m := in(o, mask).Shape
 		if s, ok := broadcastTwo(want, m); !ok || !sameShape(s, want) {
@@ -244,12 +245,12 @@ func (h *heads) contract(x, y, to string, a, b *ir.Value) *ir.Value {
 	return h.einsum(letters(x)+","+letters(y)+"->"+letters(to), a, b)
 }
 
-// scores are the scaled and masked products; the mask is operand number mask.
-func (h *heads) scores(mask int) *ir.Value {
+// scores are the scaled and masked products.
+func (h *heads) scores() *ir.Value {
 	depth := in(h.o, 0).Shape[in(h.o, 0).Rank()-1]
 	s := h.contract("gqd", "kd", "gqk", h.split(h.q, depth), h.k)
 	s = h.Builder.scale(h.Reshape(s, h.shape...), h.scale)
-	if len(h.o.Operands) > mask {
+	if mask := OperandNumber(h.o, "mask"); mask >= 0 {
 		s = h.add(s, h.wide(h.o.Operands[mask]))
 	}
 	if Bool(h.o, "causal") {
@@ -263,7 +264,7 @@ func (h *heads) drop(v *ir.Value) *ir.Value {
 	if Float(h.o, "dropout") <= 0 {
 		return v
 	}
-	return h.Value("dropout", []*ir.Value{v}, []types.Named{{Name: "rate", Value: types.Float{V: Float(h.o, "dropout")}}, {Name: "seed", Value: types.Int{V: Int(h.o, "seed")}}})
+	return h.dropoutAs(h.o, "dropout", v)
 }
 
 func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
@@ -273,7 +274,7 @@ func expandAttention(b *ir.Builder, o *ir.Op) []*ir.Value {
 	}
 	qt, vt := in(o, 0), in(o, 2)
 	n := qt.Rank()
-	s := h.scores(3)
+	s := h.scores()
 	p := h.drop(h.Value("softmax", []*ir.Value{s}, nil))
 	y := h.contract("gqk", "kd", "gqd", h.split(p, h.shape[n-1]), h.v)
 	y = h.Reshape(y, append(append([]dim.Dim{}, qt.Shape[:n-1]...), vt.Shape[n-1])...)

@@ -10,7 +10,7 @@ var attentionGradDef = &Def{
 	Name: "attention_grad", Family: Attention, Class: ClassContraction,
 	Summary: "gradient of scaled dot-product attention",
 	Doc: "The cotangents of q, k and v, and as fourth result, which may be left out, of the mask, from y and lse, the results of `dm.attention`, and dy, the cotangent of y. " +
-		"Attributes and mask are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
+		"Attributes, mask and step are those of the attention. With the scores s, computed again, and `p = e^(s - lse)`:\n\n" +
 		"`dv = dropout(p)ᵀ dy`, `ds = p · (dropout(dy vᵀ) - Σ dy · y)`, `dq = scale · ds k`, `dk = scale · dsᵀ q`, `dmask = ds` summed over what broadcasting repeats; " +
 		"heads that share a key head add up in dk and dv. Half precision is computed in f32 throughout and rounded once.\n\n" +
 		"Counts five contractions, 6·scores·depth + 4·scores·value depth, 2 for each element of y, and for each score 6 (scale, subtraction and exponential, subtraction, product, scale), 1 for a mask and 2 for dropout; under `causal` those scores that `dm.attention` counts. " +
@@ -27,7 +27,7 @@ var attentionGradDef = &Def{
 		{Name: "y", Elems: floats, Doc: "the attention's result, `[…, heads, queries, value depth]`"},
 		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Doc: "its second result, `[…, heads, queries]`"},
 		{Name: "dy", Elems: floats, Doc: "cotangent of y, of its type"},
-		{Name: "mask", Elems: floats, Optional: true, Doc: "added to the scores; broadcasts to `[…, heads, queries, keys]`"},
+		maskParam, stepParam,
 	},
 	Results: []Param{
 		{Name: "dq", Elems: floats, Doc: "q's type"},
@@ -38,9 +38,9 @@ var attentionGradDef = &Def{
 	Attrs:  attentionAttrs,
 	Traits: Pure,
 	Infer:  inferAttentionGrad,
-	Verify: func(o *ir.Op) *Problem { return rateProblem(o, "dropout") },
+	Verify: drawnProblem("dropout"),
 	FLOP: func(o *ir.Op) dim.Dim {
-		depth, value, each, ok := scoreCost(o, 6)
+		depth, value, each, ok := scoreCost(o)
 		if !ok {
 			return dim.Dim{}
 		}
@@ -50,13 +50,13 @@ var attentionGradDef = &Def{
 		}
 		return scores(o).Mul(dim.Sum(each, depth.Scale(6), value.Scale(4))).Add(in(o, 3).Elements().Scale(2))
 	},
-	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o, 6) },
+	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) { return attentionTraffic(o) },
 	Expand:  expandAttentionGrad,
 	Kernel:  Library,
 }
 
 func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {
-	ys, p := inferAttention(o, 6)
+	ys, p := inferAttention(o)
 	if p != nil {
 		return nil, p
 	}
@@ -75,10 +75,11 @@ func inferAttentionGrad(o *ir.Op) ([]types.Type, *Problem) {
 		ts = append(ts, tensor(in(o, i), in(o, i).Elem, in(o, i).Shape...))
 	}
 	if len(o.Results) > 3 {
-		if len(o.Operands) < 7 {
-			return nil, problem("DM125", -1, "attention_grad without a mask has no fourth result").help("give the mask as last operand, or write three results")
+		mask := OperandNumber(o, "mask")
+		if mask < 0 {
+			return nil, problem("DM125", -1, "attention_grad without a mask has no fourth result").help("give the mask behind dy, or write three results")
 		}
-		ts = append(ts, tensor(in(o, 6), in(o, 6).Elem, in(o, 6).Shape...))
+		ts = append(ts, tensor(in(o, mask), in(o, mask).Elem, in(o, mask).Shape...))
 	}
 	return ts, nil
 }
@@ -95,7 +96,7 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 	dy := h.wide(o.Operands[5])
 	dyHeads := h.split(dy, value)
 
-	p := h.Unary("exp", h.sub(h.scores(6), h.Reshape(o.Operands[4], rows...)))
+	p := h.Unary("exp", h.sub(h.scores(), h.Reshape(o.Operands[4], rows...)))
 	dv := h.contract("gqk", "gqd", "kd", h.split(h.drop(p), keys), dyHeads)
 	dp := h.drop(h.Reshape(h.contract("gqd", "kd", "gqk", dyHeads, h.v), h.shape...))
 	delta := h.reduce("add", h.mul(dy, h.wide(o.Operands[3])), n-1)
@@ -105,7 +106,8 @@ func expandAttentionGrad(b *ir.Builder, o *ir.Op) []*ir.Value {
 	dk := h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, depth))
 	vs := []*ir.Value{h.Convert(dq, qt.Elem), h.Convert(dk, kt.Elem), h.Convert(dv, vt.Elem)}
 	if len(o.Results) > 3 {
-		vs = append(vs, h.Convert(h.sumTo(ds, in(o, 6).Shape), in(o, 6).Elem))
+		mask := in(o, OperandNumber(o, "mask"))
+		vs = append(vs, h.Convert(h.sumTo(ds, mask.Shape), mask.Elem))
 	}
 	return h.done(vs...)
 }
@@ -131,12 +133,13 @@ func attentionRule(g *backward) {
 	for i := range 3 {
 		ts = append(ts, tensor(in(g.o, i), q.Elem, in(g.o, i).Shape...))
 	}
-	if len(g.o.Operands) > 3 {
-		operands = append(operands, g.x(3))
-		if g.want[3] {
-			ts = append(ts, tensor(in(g.o, 3), q.Elem, in(g.o, 3).Shape...))
+	if mask := OperandNumber(g.o, "mask"); mask >= 0 {
+		operands = append(operands, g.x(mask))
+		if g.want[mask] {
+			ts = append(ts, tensor(in(g.o, mask), q.Elem, in(g.o, mask).Shape...))
 		}
 	}
+	operands = withStep(g.o, operands...)
 	var attrs []types.Named
 	for _, a := range attentionAttrs {
 		if v := g.o.Attr(a.Name); v != nil {
@@ -158,7 +161,7 @@ func (g *backward) throughSums(dlse *ir.Value) {
 	}
 	n := len(h.shape)
 	rows := append(append([]dim.Dim{}, h.shape[:n-1]...), dim.Const(1))
-	p := h.Unary("exp", h.sub(h.scores(3), h.Reshape(g.y(1), rows...)))
+	p := h.Unary("exp", h.sub(h.scores(), h.Reshape(g.y(1), rows...)))
 	ds := h.mul(p, h.Reshape(dlse, rows...))
 	scaled := h.split(h.Builder.scale(ds, h.scale), h.shape[n-1])
 	if g.want[0] {
@@ -167,8 +170,8 @@ func (g *backward) throughSums(dlse *ir.Value) {
 	if g.want[1] {
 		g.give(1, h.contract("gqk", "gqd", "kd", scaled, h.split(h.q, in(g.o, 0).Shape[n-1])))
 	}
-	if len(g.want) > 3 {
-		g.give(3, ds)
+	if mask := OperandNumber(g.o, "mask"); mask >= 0 {
+		g.give(mask, ds)
 	}
 	g.failed = g.failed || h.failed
 }

@@ -24,7 +24,7 @@ var einsumDef = &Def{
 	Summary: "Einstein summation of any number of tensors",
 	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
 		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
-		"The output is always written; ellipses are not supported.\n\n" +
+		"The output is always written. `...` in a term stands for the dimensions of its operand that have no letter, aligned at the last and broadcast as in NumPy; where it stands for any, the output has it as well: `\"...ij,jk->...ik\"`.\n\n" +
 		accumulateDoc + " Operands of the two f8 types may be mixed.\n\n" +
 		"Counts 2 FLOP (a multiplication and an addition) for each point of the loops over all letters where something is summed, 1 for a product without a sum " +
 		"(an outer product); a single operand counts the additions of its sum, and none if it is only permuted. " +
@@ -190,11 +190,13 @@ func batchNames(n int) []string {
 var convolutionDef = &Def{
 	Name: "convolution", Family: Contraction, Class: ClassContraction,
 	Summary: "convolution of NCHW images with OIHW filters",
-	Doc: "`y[n,o,p…] = Σ x[n, c, p·stride - low + q·dilation …] · w[o, c, q…]`, summed over the channels of o's group and the window (a cross-correlation, as in " +
+	Doc: "`y[n,o,p…] = Σ x[n, c, p·stride - low + q·rhs_dilation …] · w[o, c, q…]`, summed over the channels of o's group and the window (a cross-correlation, as in " +
 		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +
-		"`(d + low + high - (window - 1)·dilation - 1) / stride + 1`, rounded down.\n\n" + accumulateDoc +
-		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included. Reads the elements of x that some window touches, and all of w.",
+		"`(d + low + high - (window - 1)·rhs_dilation - 1) / stride + 1`, rounded down.\n\n" +
+		"With `lhs_dilation = l` there are `l - 1` zeros between the elements of x first, so that its size is `(d - 1)·l + 1`. This is a transposed convolution: that of stride s, padding p and a window k is " +
+		"`lhs_dilation = s` and padding `k - 1 - p` with the filter reversed and its channels exchanged. The zeros are neither stored nor multiplied.\n\n" + accumulateDoc +
+		"\n\nCounts 2·(elements of y)·(window)·(channels / groups) FLOP, padding included, but not the products with the zeros between elements. Reads the elements of x that some window touches, and all of w.",
 	Example: `func.func @example(%x: tensor<1x2x5x5xf32>, %w: tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32> {
   %y = dm.convolution %x, %w, window_strides = [2, 2], padding = [[1, 1], [1, 1]] : (tensor<1x2x5x5xf32>, tensor<3x2x3x3xf32>) -> tensor<1x3x3x3xf32>
   return %y : tensor<1x3x3x3xf32>
@@ -207,6 +209,7 @@ var convolutionDef = &Def{
 	Attrs: []AttrDef{
 		{Name: "window_strides", Kind: KindInts, Optional: true, Doc: "step of the window, one for each spatial dimension; 1 where absent"},
 		{Name: "padding", Kind: KindPairs, Optional: true, Doc: "zeros before and after each spatial dimension; none where absent"},
+		{Name: "lhs_dilation", Kind: KindInts, Optional: true, Doc: "distance of x's elements, with zeros between them; 1 where absent"},
 		{Name: "rhs_dilation", Kind: KindInts, Optional: true, Doc: "distance of the window's taps; 1 where absent"},
 		{Name: "feature_group_count", Kind: KindInt, Default: types.Int{V: 1}, Doc: "groups into which the channels fall; as many as channels is a depthwise convolution"},
 		accumulateAttr,
@@ -222,10 +225,21 @@ var convolutionDef = &Def{
 	},
 	FLOP: func(o *ir.Op) dim.Dim {
 		w := in(o, 1)
-		if !w.Elem.IsFloat() || w.Rank() < 3 {
+		if !w.Elem.IsFloat() || w.Rank() < 3 || in(o, 0).Rank() != w.Rank() {
 			return dim.Dim{}
 		}
-		return out(o, 0).Elements().Mul(dim.Prod(w.Shape[1:]...)).Scale(2)
+		if o.Attr("lhs_dilation") == nil {
+			return out(o, 0).Elements().Mul(dim.Prod(w.Shape[1:]...)).Scale(2)
+		}
+		win, p := convolutionWindow(o)
+		if p != nil {
+			return dim.Dim{}
+		}
+		n := dim.Prod(in(o, 0).Shape[0], w.Shape[0], w.Shape[1]).Scale(2)
+		for i := range win.Size {
+			n = n.Mul(win.products(i))
+		}
+		return n
 	},
 	Orders:     AnyOrders,
 	Derivative: convolutionDerivative,

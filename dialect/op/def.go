@@ -96,7 +96,7 @@ type Param struct {
 	Doc      string
 	Optional bool // at most one, may be absent; only the last ones
 	Variadic bool // any number; only the last
-	Drawn    bool // of a result: it depends on attributes alone, on no operand's elements
+	Drawn    bool // of a result: it depends on no elements of operands that are not optional
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.

@@ -51,6 +51,14 @@ func einsumRule(g *backward) {
 		return
 	}
 	dy, xs := g.alike(g.dy[0], g.o.Operands...)
+	e, kept := e.Plain(operandShapes(g.o), sizes)
+	for i, dims := range kept {
+		shape := make([]dim.Dim, len(dims))
+		for k, d := range dims {
+			shape[k] = in(g.o, i).Shape[d]
+		}
+		xs[i] = g.Reshape(xs[i], shape...)
+	}
 	for i, letters := range e.Inputs {
 		if !g.want[i] {
 			continue
@@ -72,7 +80,7 @@ func einsumRule(g *backward) {
 		if len(inputs) > 1 || found != e.Output {
 			v = g.einsum(strings.Join(inputs, ",")+"->"+found, operands...)
 		}
-		g.give(i, g.spread(v, found, letters, sizes))
+		g.give(i, g.Reshape(g.spread(v, found, letters, sizes), in(g.o, i).Shape...))
 	}
 }
 
@@ -143,6 +151,7 @@ func convolutionRule(g *backward) {
 	for i := range n {
 		var ok, ok2 bool
 		inside[i], ok = x.Shape[2+i].Int()
+		inside[i] = max((inside[i]-1)*win.spread(i)+1, 0)
 		outside[i], ok2 = y.Shape[2+i].Int()
 		if !ok || !ok2 {
 			g.failed = true
@@ -187,7 +196,11 @@ func (g *backward) inputGradient(win *window, dy, w *ir.Value, inside, outside [
 		padding[i] = [2]int64{low, inside[i] + reach - spread - low}
 	}
 	dy = g.pad(dy, make([]int, rank), make([]int, rank), between)
-	return g.convolve(dy, w, padding, nil, win.Dilation, Int(g.o, "feature_group_count"))
+	var strides []int64
+	if g.o.Attr("lhs_dilation") != nil {
+		strides = win.Spread // of the zeros between elements no gradient is asked
+	}
+	return g.convolve(dy, w, padding, strides, win.Dilation, Int(g.o, "feature_group_count"))
 }
 
 // filterGradient convolves x with dy, both with batch and channels exchanged:
@@ -211,12 +224,14 @@ func (g *backward) filterGradient(win *window, dy, x *ir.Value, inside, outside 
 	swap[0], swap[1] = 1, 0
 	dy = g.Transpose(dy, swap...)
 
-	padding := make([][2]int64, len(inside))
+	padding, between := make([][2]int64, len(inside)), make([]int, rank)
 	for i := range inside {
+		between[2+i] = int(win.spread(i) - 1)
 		low := win.Padding[i][0]
 		reach := (win.Size[i]-1)*win.Dilation[i] + (outside[i]-1)*win.Stride[i] + 1
 		padding[i] = [2]int64{low, reach - inside[i] - low}
 	}
+	x = g.pad(x, make([]int, rank), make([]int, rank), between)
 	return g.Transpose(g.convolve(x, dy, padding, win.Dilation, win.Stride, Int(g.o, "feature_group_count")), swap...)
 }
 

@@ -48,7 +48,7 @@ var groupNormDerivative = &Derivative{
 }
 
 var crossEntropyDerivative = &Derivative{
-	Doc:  "`dlogits = (softmax(logits) - onehot(labels)) · dloss`, for `mean` divided by the number of rows. None for the labels.",
+	Doc:  "`dlogits = (softmax(logits) - target) · dloss` and 0 in rows that do not count, for `mean` divided by the number of those that do; `target` is `(1 - label_smoothing) · onehot(labels) + label_smoothing / classes`. None for the labels.",
 	rule: crossEntropyRule,
 }
 
@@ -87,14 +87,10 @@ func (w *Builder) back(s standardized, dh *ir.Value) *ir.Value {
 
 // size is the number of elements of t along dims; 0 where it is a symbol, and
 // the rule has then failed.
-func (g *backward) size(t *types.Tensor, dims []int) float64 {
-	n := dim.Const(1)
-	for _, d := range dims {
-		n = n.Mul(t.Shape[d])
-	}
-	v, ok := n.Int()
-	g.failed = g.failed || !ok || v == 0
-	return float64(max(v, 1))
+func (w *Builder) size(t *types.Tensor, dims []int) float64 {
+	n := w.elements(t, dims)
+	w.failed = w.failed || n == 0
+	return max(n, 1)
 }
 
 // parameter is the cotangent of a parameter that along spread over dims
@@ -243,22 +239,36 @@ func crossEntropyRule(g *backward) {
 	xt, labels := in(g.o, 0), in(g.o, 1)
 	d, _ := Dim(g.o, "dim", xt.Rank())
 	x, dy := g.wide(g.x(0)), g.wide(g.dy[0])
+	rowwise := func(v *ir.Value) *ir.Value { return g.Reshape(v, replaced(xt.Shape, d, dim.Const(1))...) }
+	counts := g.counts(g.o)
 	switch Str(g.o, "reduction") {
 	case "none":
-		dy = g.Reshape(dy, replaced(xt.Shape, d, dim.Const(1))...)
+		dy = rowwise(dy)
 	case "mean":
-		if rows, ok := labels.Elements().Int(); ok {
+		rows, known := labels.Elements().Int()
+		switch {
+		case counts != nil:
+			dy = g.div(dy, g.sumAll(g.Convert(counts, asTensor(dy.Type).Elem)))
+		case known:
 			dy = g.scale(dy, 1/float64(max(rows, 1)))
-		} else {
+		default:
 			ones := g.filled(tensor(labels, asTensor(dy.Type).Elem, labels.Shape...), 1)
 			dy = g.div(dy, g.sum(ones, identity(labels.Rank())...))
 		}
 	}
 	p := g.Value("softmax", []*ir.Value{x}, named("dim", intAttr(d)))
-	at := g.Reshape(g.nearest(g.x(1), xt.Shape[d]), replaced(xt.Shape, d, dim.Const(1))...)
+	at := rowwise(g.nearest(g.x(1), xt.Shape[d]))
 	class := g.count(tensor(xt, labels.Elem, xt.Shape...), d)
 	right := g.compare("eq", class, at)
-	g.give(0, g.mul(g.sub(p, g.choose(right, g.number(p, 1), g.number(p, 0))), dy))
+	even := 0.0 // the target of the other classes
+	if s := Float(g.o, "label_smoothing"); s > 0 {
+		even = s / g.size(xt, []int{d})
+	}
+	dx := g.mul(g.sub(p, g.choose(right, g.number(p, 1-Float(g.o, "label_smoothing")+even), g.number(p, even))), dy)
+	if counts != nil {
+		dx = g.when(rowwise(counts), dx)
+	}
+	g.give(0, dx)
 }
 
 // count is the numbers of the positions along d of a tensor of type t.

@@ -14,18 +14,6 @@ var reduceDerivative = &Derivative{
 	rule: reduceRule,
 }
 
-var cumsumDerivative = &Derivative{
-	Doc: "`dx` is the running sum of dy from the other end.",
-	rule: func(g *backward) {
-		attrs := []types.Named{
-			{Name: "dim", Value: types.Int{V: Int(g.o, "dim")}},
-			{Name: "exclusive", Value: types.Bool(Bool(g.o, "exclusive"))},
-			{Name: "reverse", Value: types.Bool(!Bool(g.o, "reverse"))},
-		}
-		g.give(0, g.Value("cumsum", g.dy[:1], attrs))
-	},
-}
-
 var reduceWindowDerivative = &Derivative{
 	Doc: "`add`: the sum of dy over the windows that an element is in, itself a `reduce_window`. `max`, `min`: `dm.select_and_scatter`, the first extreme element of a window takes its dy. " +
 		"`mul`: the product's rule, not defined where an element is 0.",

@@ -1,7 +1,5 @@
 package op
 
-import "dmir/dialect/types"
-
 var compareDerivative = flat("The result is i1: no gradient flows.")
 
 var selectDerivative = &Derivative{
@@ -40,11 +38,11 @@ var convertDerivative = &Derivative{
 }
 
 var dropoutDerivative = &Derivative{
-	Doc: "`dx = dy · mask / (1 - rate)`: dropout of dy with the same seed, which draws the same mask again, so that it need not be stored.",
+	Doc: "`dx = dy · mask / (1 - rate)`: dropout of dy with the same seed and step, which draws the same mask again, so that it need not be stored.",
 	rule: func(g *backward) {
 		if g.dy[0] == nil {
 			return // the mask is a constant
 		}
-		g.give(0, g.Value("dropout", g.dy[:1], []types.Named{{Name: "rate", Value: types.Float{V: Float(g.o, "rate")}}, {Name: "seed", Value: types.Int{V: Int(g.o, "seed")}}}))
+		g.give(0, g.dropoutAs(g.o, "rate", g.dy[0]))
 	},
 }

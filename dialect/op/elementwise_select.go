@@ -124,14 +124,14 @@ var dropoutDef = &Def{
 	Name: "dropout", Family: Elementwise, Class: ClassElementwise,
 	Summary: "random zeros, seeded; returns value and mask",
 	Doc: "The mask is 0 with probability `rate` and 1 otherwise, drawn from `seed` and the element's number in row-major order, so that the same op " +
-		"always gives the same mask: two neighbours share 64 random bits (SplitMix64 of the seed and half the number), the even one has the lower 32, and an element is kept where " +
-		"these are at least `rate · 2³²`. `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
+		"always gives the same mask: two neighbours share 64 random bits, of which the even one has the lower 32, and an element is kept where " +
+		"these are at least `rate · 2³²`: SplitMix64 of `key(seed, 1) + γ · (number / 2 + 1)`. " + stepDoc + " `y = x · mask / (1 - rate)`. The mask has any floating-point type or i1, and may be left out.\n\n" +
 		"Counts 1 FLOP an element. Source: Srivastava et al., *Dropout*, JMLR 15 (2014).",
 	Example: `func.func @example(%x: tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>) {
   %y, %mask = dm.dropout %x, rate = 0.5, seed = 7 : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>)
   return %y, %mask : tensor<2x8xf32>, tensor<2x8xi1>
 }`,
-	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}},
+	Operands: []Param{{Name: "x", Elems: floats, Doc: "any shape"}, stepParam},
 	Results: []Param{
 		{Name: "y", Elems: floats, Doc: "x's type"},
 		{Name: "mask", Elems: join(floats, bools), Optional: true, Drawn: true, Doc: "x's shape; 1 where the element was kept"},
@@ -153,17 +153,9 @@ var dropoutDef = &Def{
 		}
 		return ts, nil
 	},
-	Verify:     func(o *ir.Op) *Problem { return rateProblem(o, "rate") },
+	Verify:     drawnProblem("rate"),
 	FLOP:       func(o *ir.Op) dim.Dim { return out(o, 0).Elements() },
 	Maps:       pointwiseMaps,
 	Steps:      12,
 	Derivative: dropoutDerivative,
-}
-
-func rateProblem(o *ir.Op, attr string) *Problem {
-	if r := Float(o, attr); !(r >= 0 && r < 1) {
-		return attrProblem("DM115", attr, "%s = %g is not a probability below 1", attr, r).
-			help("write 0.1 to make one element in ten 0")
-	}
-	return nil
 }

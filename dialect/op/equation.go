@@ -17,15 +17,107 @@ type Equation struct {
 	Inputs  []string // the letters of each operand, in the order of its dimensions; a repeated letter takes the diagonal
 	Output  string   // no letter twice
 	Letters string   // every letter once, those of Output first, then in order of appearance: the loops
+	// Batch is the letters that an ellipsis stands for. A dimension of one of them
+	// that has size 1 broadcasts.
+	Batch string
+}
+
+// EquationOf is the equation of o, an einsum, with a letter for each dimension that
+// an ellipsis stands for.
+func EquationOf(o *ir.Op) (*Equation, error) {
+	ranks := make([]int, len(o.Operands))
+	for i := range ranks {
+		ranks[i] = in(o, i).Rank()
+	}
+	text := strings.ReplaceAll(Str(o, "equation"), " ", "")
+	left, output, ok := strings.Cut(text, "->")
+	inputs := strings.Split(left, ",")
+	if !ok || !strings.Contains(text, ellipsis) || len(inputs) != len(ranks) {
+		return ParseEquation(text, len(ranks))
+	}
+	most := 0
+	for i, term := range inputs {
+		if n := strings.Count(term, "."); n != 0 && (n != 3 || !strings.Contains(term, ellipsis)) {
+			return ParseEquation(text, len(ranks)) // which states it
+		}
+		if named := len(strings.Replace(term, ellipsis, "", 1)); strings.Contains(term, ellipsis) {
+			if named > ranks[i] {
+				return nil, fmt.Errorf("input %q names %s, but operand %d has %d", term, diag.Count(named, "dimension"), i, ranks[i])
+			}
+			most = max(most, ranks[i]-named)
+		}
+	}
+	if most > 0 && !strings.Contains(output, ellipsis) {
+		return nil, fmt.Errorf(`the output lacks the dimensions that "..." stands for; write "..." in it`)
+	}
+	batch := ""
+	for _, r := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+		if len(batch) < most && !strings.ContainsRune(text, r) {
+			batch += string(r)
+		}
+	}
+	if len(batch) < most {
+		return nil, fmt.Errorf("there are more dimensions than letters")
+	}
+	for i, term := range inputs {
+		own := max(ranks[i]-len(strings.Replace(term, ellipsis, "", 1)), 0)
+		inputs[i] = strings.Replace(term, ellipsis, batch[most-min(own, most):], 1)
+	}
+	e, err := ParseEquation(strings.Join(inputs, ",")+"->"+strings.Replace(output, ellipsis, batch, 1), len(ranks))
+	if e != nil {
+		e.Batch = batch
+	}
+	return e, err
+}
+
+// ellipsis stands for the dimensions that have no letter.
+const ellipsis = "..."
+
+// Without is the letters of input i, of a shape of which broadcast reports the
+// dimensions of size 1 that are repeated, but for these, and the dimensions that are
+// left.
+func (e *Equation) Without(i int, broadcast func(d int) bool) (letters string, dims []int) {
+	for d := range len(e.Inputs[i]) {
+		if c := e.Inputs[i][d]; strings.IndexByte(e.Batch, c) < 0 || !broadcast(d) {
+			letters, dims = letters+string(c), append(dims, d)
+		}
+	}
+	return letters, dims
+}
+
+// Plain is e without the dimensions that broadcast, and which dimensions of each
+// operand are left, from the operands' shapes and the sizes of the letters.
+func (e *Equation) Plain(shapes [][]dim.Dim, sizes map[byte]dim.Dim) (*Equation, [][]int) {
+	kept := make([][]int, len(e.Inputs))
+	p := &Equation{Inputs: make([]string, len(e.Inputs)), Output: e.Output, Letters: e.Letters}
+	for i, letters := range e.Inputs {
+		p.Inputs[i], kept[i] = e.Without(i, func(d int) bool { return isOne(shapes[i][d]) && !isOne(sizes[letters[d]]) })
+	}
+	return p, kept
+}
+
+// PlainEquation is the equation of o, a valid einsum, without the dimensions that
+// broadcast, and which dimensions of each operand are left.
+func PlainEquation(o *ir.Op) (*Equation, [][]int) {
+	e, sizes, p := equationOf(o)
+	if p != nil {
+		return nil, nil
+	}
+	return e.Plain(operandShapes(o), sizes)
+}
+
+func operandShapes(o *ir.Op) [][]dim.Dim {
+	shapes := make([][]dim.Dim, len(o.Operands))
+	for i := range o.Operands {
+		shapes[i] = in(o, i).Shape
+	}
+	return shapes
 }
 
 // ParseEquation parses "bln,nu->blu" for n operands; n < 0 takes any number.
 // Spaces are ignored. Errors state what is wrong and what to write.
 func ParseEquation(s string, n int) (*Equation, error) {
 	text := strings.ReplaceAll(s, " ", "")
-	if strings.Contains(text, ".") {
-		return nil, fmt.Errorf("ellipsis is not supported; give every dimension a letter")
-	}
 	left, output, ok := strings.Cut(text, "->")
 	if !ok {
 		return nil, fmt.Errorf(`the output is missing; write it after "->", as in "ij,jk->ik"`)
@@ -33,6 +125,9 @@ func ParseEquation(s string, n int) (*Equation, error) {
 	e := &Equation{Inputs: strings.Split(left, ","), Output: output}
 	if n >= 0 && len(e.Inputs) != n {
 		return nil, fmt.Errorf("the equation has %s, the op %s", diag.Count(len(e.Inputs), "input"), diag.Count(n, "operand"))
+	}
+	if strings.Contains(text, ".") {
+		return nil, fmt.Errorf(`an ellipsis is three dots, "...", at most once in a term, and in an input if it is in the output`)
 	}
 	for _, r := range strings.Join(e.Inputs, "") + output {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
@@ -76,8 +171,12 @@ func (e *Equation) Sizes(shapes [][]dim.Dim) (map[byte]dim.Dim, error) {
 			c, d := letters[j], shapes[i][j]
 			old, seen := sizes[c]
 			switch {
-			case !seen:
+			case !seen, strings.IndexByte(e.Batch, c) >= 0 && isOne(old):
 				sizes[c], where[c] = d, i
+			case strings.IndexByte(e.Batch, c) >= 0 && isOne(d):
+			case strings.IndexByte(e.Batch, c) >= 0 && !sameDim(old, d):
+				return nil, fmt.Errorf(`"..." stands for sizes %s and %s, which do not broadcast, in operand %d, of shape %s, and operand %d, of shape %s`,
+					dimText(old), dimText(d), where[c], shapeText(shapes[where[c]]), i, shapeText(shapes[i]))
 			case !sameDim(old, d):
 				return nil, fmt.Errorf("%q is %s in operand %d, of shape %s, and %s in operand %d, of shape %s",
 					c, dimText(old), where[c], shapeText(shapes[where[c]]), dimText(d), i, shapeText(shapes[i]))
@@ -137,15 +236,11 @@ func (e *Equation) Steps() []Step {
 
 // equationOf is o's parsed equation and the sizes of its letters.
 func equationOf(o *ir.Op) (*Equation, map[byte]dim.Dim, *Problem) {
-	e, err := ParseEquation(Str(o, "equation"), len(o.Operands))
+	e, err := EquationOf(o)
 	if err != nil {
 		return nil, nil, attrProblem("DM120", "equation", "equation %q: %s", Str(o, "equation"), err)
 	}
-	shapes := make([][]dim.Dim, len(o.Operands))
-	for i := range o.Operands {
-		shapes[i] = in(o, i).Shape
-	}
-	sizes, err := e.Sizes(shapes)
+	sizes, err := e.Sizes(operandShapes(o))
 	if err != nil {
 		return nil, nil, attrProblem("DM121", "equation", "equation %q: %s", Str(o, "equation"), err).
 			help("one letter for each dimension, and one size for each letter")
@@ -225,7 +320,8 @@ func trafficEinsum(o *ir.Op) (read []dim.Dim, written dim.Dim) {
 	if p != nil || !e.Diagonal() {
 		return read, written
 	}
-	for i, letters := range e.Inputs {
+	plain, _ := e.Plain(operandShapes(o), sizes)
+	for i, letters := range plain.Inputs {
 		read[i] = sizeOf(letters, sizes).Scale(in(o, i).Elem.Bytes())
 	}
 	return read, written
@@ -250,8 +346,17 @@ func mapsEinsum(o *ir.Op) *Iteration {
 		}
 		return m
 	}
-	for _, letters := range e.Inputs {
-		it.Operands = append(it.Operands, positions(letters))
+	_, kept := e.Plain(operandShapes(o), sizes)
+	for i, letters := range e.Inputs {
+		all := positions(letters)
+		own := make([]int, len(all))
+		for d := range own {
+			own[d] = -1
+		}
+		for _, d := range kept[i] {
+			own[d] = all[d]
+		}
+		it.Operands = append(it.Operands, own)
 	}
 	it.Results = [][]int{positions(e.Output)}
 	return it

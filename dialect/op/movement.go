@@ -10,7 +10,7 @@ import (
 func movements() []*Def {
 	return []*Def{
 		transposeDef, reshapeDef, broadcastDef, sliceDef, dynamicSliceDef, dynamicUpdateSliceDef,
-		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef,
+		concatenateDef, padDef, reverseDef, gatherDef, scatterDef, copyDef, embeddingDef, rollDef, oneHotDef, stopGradientDef,
 	}
 }
 
@@ -99,14 +99,36 @@ var reshapeDef = &Def{
 		}
 		return one(tensor(x, x.Elem, y.Shape...)), nil
 	},
-	Traffic: func(o *ir.Op) ([]dim.Dim, dim.Dim) {
-		if in(o, 0).At.Order == nil && out(o, 0).At.Order == nil {
-			return make([]dim.Dim, len(o.Operands)), dim.Dim{}
-		}
-		return wholeTraffic(o)
-	},
+	Traffic:    viewTraffic,
 	Move:       moveReshape,
 	Derivative: reshapeDerivative,
+}
+
+// viewTraffic is that of a View.
+func viewTraffic(o *ir.Op) ([]dim.Dim, dim.Dim) {
+	if in(o, 0).At.Order == nil && out(o, 0).At.Order == nil {
+		return make([]dim.Dim, len(o.Operands)), dim.Dim{}
+	}
+	return wholeTraffic(o)
+}
+
+var stopGradientDef = &Def{
+	Name: "stop_gradient", Family: Movement, Class: ClassMovement,
+	Summary: "the operand, through which no gradient flows",
+	Doc:     "The result is the operand. `dm.grad` takes it for a constant.\n\nMoves nothing where both are row-major; with another layout it reads and writes everything. Counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %y = dm.stop_gradient %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
+	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's type"}},
+	Traits:   Pure | View,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		return one(tensor(in(o, 0), in(o, 0).Elem, in(o, 0).Shape...)), nil
+	},
+	Traffic:    viewTraffic,
+	Move:       moveAll,
+	Derivative: flat("The result counts as a constant: no gradient flows."),
 }
 
 func noResult(name string) *Problem {

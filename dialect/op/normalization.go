@@ -9,10 +9,11 @@ import (
 )
 
 func normalizations() []*Def {
-	return []*Def{
+	return append([]*Def{
 		reduceDef, softmaxDef, logSoftmaxDef, layerNormDef, rmsNormDef, batchNormDef, groupNormDef,
 		crossEntropyDef, argmaxDef, cumsumDef, reduceWindowDef, selectAndScatterDef, topKDef, sortDef,
-	}
+		cumprodDef, cummaxDef,
+	}, statistics()...)
 }
 
 func lastDimAttr(doc string) AttrDef {
@@ -129,84 +130,6 @@ func inferAlongDim(o *ir.Op) ([]types.Type, *Problem) {
 // perElement counts n FLOP for each element of the first operand.
 func perElement(n int64) func(o *ir.Op) dim.Dim {
 	return func(o *ir.Op) dim.Dim { return floatElements(in(o, 0)).Scale(n) }
-}
-
-var crossEntropyDef = &Def{
-	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
-	Summary: "negative logarithm of the softmax at the label",
-	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
-		" A label outside the classes is clamped to the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
-	Example: `func.func @example(%logits: tensor<3x5xf32>) -> tensor<f32> {
-  %labels = dm.constant dense<[0, 4, 2]> : tensor<3xi64>
-  %loss = dm.cross_entropy %logits, %labels : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<f32>
-  return %loss : tensor<f32>
-}`,
-	Operands: []Param{
-		{Name: "logits", Elems: floats, Doc: "`[…, classes]`, or the classes at `dim`"},
-		{Name: "labels", Elems: indexes, Doc: "logits' shape without `dim`: the number of the right class"},
-	},
-	Results: []Param{{Name: "loss", Elems: floats, Doc: "a scalar, or the labels' shape"}},
-	Attrs: []AttrDef{
-		lastDimAttr("dimension of the classes"),
-		{Name: "reduction", Kind: KindKeyword, Enum: []string{"mean", "sum", "none"}, Default: types.Keyword("mean"), Doc: "how the losses of the rows are combined"},
-	},
-	Traits: Pure,
-	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
-		x, labels := in(o, 0), in(o, 1)
-		d, p := dimOf(o, "dim", x.Shape)
-		if p != nil {
-			return nil, p
-		}
-		rows := without(x.Shape, d)
-		if !sameShape(rows, labels.Shape) {
-			return nil, problem("DM122", 1, "logits %s need labels %s, but they have shape %s", shapeText(x.Shape), shapeText(rows), shapeText(labels.Shape)).
-				help("labels have one number for each row of logits")
-		}
-		if Str(o, "reduction") != "none" {
-			rows = nil
-		}
-		return one(tensor(x, x.Elem, rows...)), nil
-	},
-	FLOP: func(o *ir.Op) dim.Dim {
-		x := in(o, 0)
-		n := x.Elements().Scale(4)
-		rows := in(o, 1).Elements()
-		switch Str(o, "reduction") {
-		case "mean":
-			n = n.Add(rows)
-		case "sum":
-			n = n.Add(rows).Sub(dim.Const(1))
-		}
-		return n
-	},
-	Expand:     expandCrossEntropy,
-	Reduced:    reducedDim,
-	Derivative: crossEntropyDerivative,
-}
-
-func expandCrossEntropy(b *ir.Builder, o *ir.Op) []*ir.Value {
-	x, labels := in(o, 0), in(o, 1)
-	d, ok := Dim(o, "dim", x.Rank())
-	rows, known := labels.Elements().Int()
-	if !ok || (Str(o, "reduction") == "mean" && (!known || rows == 0)) {
-		return nil
-	}
-	return inWide(b, o, func(w *Builder, x *ir.Value) *ir.Value {
-		last := labels.Rank()
-		if d != last {
-			order := append(identity(last + 1)[:d:d], append(identity(last + 1)[d+1:], d)...)
-			x = w.Value("transpose", []*ir.Value{x}, []types.Named{{Name: "dims", Value: IntList(order...)}})
-		}
-		loss := w.Unary("neg", w.Value("gather", []*ir.Value{logSoftmax(w, x, last), o.Operands[1]}, []types.Named{{Name: "dim", Value: intAttr(last)}, {Name: "batch_dims", Value: intAttr(last)}}))
-		if Str(o, "reduction") == "none" {
-			return loss
-		}
-		loss = w.Value("reduce", []*ir.Value{loss}, named("kind", types.Keyword("add")))
-		if Str(o, "reduction") == "mean" {
-			loss = w.scale(loss, 1/float64(rows))
-		}
-		return loss
-	})
 }
 
 func without(shape []dim.Dim, d int) []dim.Dim {

@@ -178,38 +178,6 @@ func replaced(shape []dim.Dim, d int, n dim.Dim) []dim.Dim {
 	return r
 }
 
-var cumsumDef = &Def{
-	Name: "cumsum", Family: Normalization, Class: ClassNormalization,
-	Summary: "running sum along a dimension",
-	Doc: "`y[i] = Σ x[j]` for `j ≤ i` along `dim`; for `j < i` with `exclusive`, from the back with `reverse`. Half precision is accumulated in f32 unless `accumulate = f16`.\n\n" +
-		"Counts one addition less than elements for each row; integers count none.",
-	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
-  %y = dm.cumsum %x, dim = 1 : tensor<2x4xf32>
-  return %y : tensor<2x4xf32>
-}`,
-	Operands: []Param{{Name: "x", Elems: numeric, Doc: "at least one dimension"}},
-	Results:  []Param{{Name: "y", Elems: numeric, Doc: "x's type"}},
-	Attrs: []AttrDef{
-		lastDimAttr("dimension along which the sum runs"),
-		{Name: "exclusive", Kind: KindBool, Default: types.Bool(false), Doc: "an element is not part of its own sum"},
-		{Name: "reverse", Kind: KindBool, Default: types.Bool(false), Doc: "the sum runs from the last element to the first"},
-		accumulateAttr,
-	},
-	Traits: Pure,
-	Infer:  inferAlongDim,
-	Verify: accumulateProblem,
-	FLOP: func(o *ir.Op) dim.Dim {
-		x := in(o, 0)
-		d, ok := Dim(o, "dim", x.Rank())
-		if !ok || !x.Elem.IsFloat() {
-			return dim.Dim{}
-		}
-		return x.Elements().Sub(dim.Prod(without(x.Shape, d)...))
-	},
-	Kernel:     Library,
-	Derivative: cumsumDerivative,
-}
-
 var reduceWindowDef = &Def{
 	Name: "reduce_window", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction over a moving window (pooling)",

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/dialect/dim"
@@ -53,6 +54,41 @@ func Of(o *ir.Op) *Def {
 
 // FullName is the name with the dialect: "dm.add".
 func (d *Def) FullName() string { return Prefix + d.Name }
+
+// OperandParam is what operand i of o stands for, nil beyond the last. Where several
+// are optional, the operand's element type tells which of them it is.
+func OperandParam(o *ir.Op, i int) *Param {
+	d := Of(o)
+	if d == nil || i >= len(o.Operands) {
+		return nil
+	}
+	at := 0
+	for n := range o.Operands {
+		if at >= len(d.Operands) {
+			return nil
+		}
+		if d.Operands[at].Optional {
+			takes := func(p Param) bool { return slices.Contains(p.Elems, in(o, n).Elem) }
+			at += max(slices.IndexFunc(d.Operands[at:], takes), 0)
+		}
+		if n == i || d.Operands[at].Variadic {
+			return &d.Operands[at]
+		}
+		at++
+	}
+	return nil
+}
+
+// OperandNumber is the number of the operand that stands for the parameter name;
+// -1 where it is left out.
+func OperandNumber(o *ir.Op, name string) int {
+	for i := range o.Operands {
+		if p := OperandParam(o, i); p != nil && p.Name == name {
+			return i
+		}
+	}
+	return -1
+}
 
 // Attr is the definition of attribute name, nil where the op has none of that name.
 func (d *Def) Attr(name string) *AttrDef {

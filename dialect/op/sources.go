@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
@@ -47,14 +49,28 @@ var constantDef = &Def{
 var iotaDef = &Def{
 	Name: "iota", Family: Sources, Class: ClassMovement,
 	Summary: "numbers counting up along a dimension",
-	Doc:     "Every element is its position along `dim`, from 0; the type is the one written.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
+	Doc: "Every element is `start + step · i` for its position i along `dim`, from 0; the type is the one written. Of floating-point types the product and the sum are each rounded, to f32 or to a wider type of the result, " +
+		"and then once to the result's; integers wrap. n numbers from a to b, evenly spaced, are `start = a, step = (b - a) / (n - 1)`.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xi64> {
   %i = dm.iota dim = 1 : tensor<2x4xi64>
   return %i : tensor<2x4xi64>
 }`,
 	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written, at least one dimension"}},
-	Attrs:   []AttrDef{{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension along which the numbers count"}},
-	Traits:  Pure,
+	Attrs: []AttrDef{
+		{Name: "dim", Kind: KindInt, Default: types.Int{}, Doc: "dimension along which the numbers count"},
+		{Name: "start", Kind: KindFloat, Default: types.Float{}, Doc: "the first number"},
+		{Name: "step", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "what the next number has more; whole, as `start`, where the result holds integers"},
+	},
+	Traits: Pure,
+	Verify: func(o *ir.Op) *Problem {
+		for _, name := range []string{"start", "step"} {
+			if v := Float(o, name); out(o, 0).Elem.IsInt() && (v != math.Trunc(v) || math.Abs(v) > 1<<53) {
+				return attrProblem("DM115", name, "%s = %g of %s is not a whole number of at most 2^53", name, v, out(o, 0).Elem).
+					help("write a whole number, or a floating-point result")
+			}
+		}
+		return nil
+	},
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		y := out(o, 0)
 		if len(o.Results) == 0 {
@@ -67,16 +83,21 @@ var iotaDef = &Def{
 	},
 }
 
+// Counts reports whether o, a dm.iota, gives positions: from 0, in steps of 1.
+func Counts(o *ir.Op) bool { return Float(o, "start") == 0 && Float(o, "step") == 1 }
+
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
-	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64.\n\n" +
+	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64: " +
+		"bits of SplitMix64 of `key(seed, 2) + γ · (number + 1)` with the element's number in row-major order; of the 64 for `number / 2` an f32 or smaller one takes the lower or the upper half. " + stepDoc + "\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xf32> {
   %x = dm.rng normal, seed = 7, mean = 1.0, stddev = 0.5 : tensor<2x4xf32>
   return %x : tensor<2x4xf32>
 }`,
-	Results: []Param{{Name: "y", Elems: numeric, Doc: "the type written; floating-point for `normal`"}},
+	Operands: []Param{stepParam},
+	Results:  []Param{{Name: "y", Elems: numeric, Doc: "the type written; floating-point for `normal`"}},
 	Attrs: []AttrDef{
 		{Name: "distribution", Kind: KindKeyword, Lead: true, Enum: []string{"uniform", "normal"}, Doc: "the distribution"},
 		{Name: "seed", Kind: KindInt, Default: types.Int{}, Doc: "start of the random sequence"},
@@ -85,8 +106,9 @@ var rngDef = &Def{
 		{Name: "mean", Kind: KindFloat, Default: types.Float{}, Doc: "mean of normal values"},
 		{Name: "stddev", Kind: KindFloat, Default: types.Float{V: 1}, Doc: "standard deviation of normal values"},
 	},
-	Traits: Pure | Random,
-	Steps:  12,
+	Traits:     Pure | Random,
+	Steps:      12,
+	Derivative: flat("The numbers depend on no floating-point operand: no gradient flows."),
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		y := out(o, 0)
 		if len(o.Results) == 0 {
@@ -95,6 +117,9 @@ var rngDef = &Def{
 		return one(tensor(y, y.Elem, y.Shape...)), nil
 	},
 	Verify: func(o *ir.Op) *Problem {
+		if p := stepProblem(o); p != nil {
+			return p
+		}
 		y := out(o, 0)
 		if Str(o, "distribution") == "normal" {
 			if !y.Elem.IsFloat() {

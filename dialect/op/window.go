@@ -9,6 +9,7 @@ import (
 // over all dimensions of a reduce_window; every list has one entry for each.
 type window struct {
 	Size, Stride, Dilation []int64
+	Spread                 []int64 // distance of the elements that it moves over; nil: 1
 	Padding                [][2]int64
 	Out                    []dim.Dim // sizes of the result
 }
@@ -27,7 +28,21 @@ func convolutionWindow(o *ir.Op) (*window, *Problem) {
 		}
 		size = append(size, n)
 	}
-	return windowOf(o, in(o, 0).Shape[2:], size, "window_strides", "rhs_dilation")
+	shape := append([]dim.Dim{}, in(o, 0).Shape[2:]...)
+	spread, p := listOf(o, "lhs_dilation", len(shape), 1, 1)
+	if p != nil {
+		return nil, p
+	}
+	for i, d := range shape {
+		if n, ok := d.Int(); !ok || n > 0 {
+			shape[i] = d.Sub(dim.Const(1)).Scale(spread[i]).Add(dim.Const(1))
+		}
+	}
+	w, p := windowOf(o, shape, size, "window_strides", "rhs_dilation")
+	if w != nil {
+		w.Spread = spread
+	}
+	return w, p
 }
 
 // reduceWindow is the window of a dm.reduce_window over all dimensions.
@@ -63,6 +78,39 @@ func windowOf(o *ir.Op, shape []dim.Dim, size []int64, strides, dilations string
 		w.Out[i] = strided(free, w.Stride[i]).Add(dim.Const(1))
 	}
 	return w, nil
+}
+
+// spread is the distance of the elements of dimension i.
+func (w *window) spread(i int) int64 {
+	if w.Spread == nil {
+		return 1
+	}
+	return w.Spread[i]
+}
+
+// products is how many pairs of a place and a tap dimension i has, but for those at
+// the zeros between elements; for places of open number about as many.
+func (w *window) products(i int) dim.Dim {
+	spread, stride := w.spread(i), w.Stride[i]
+	out, known := w.Out[i].Int()
+	switch all := w.Out[i].Scale(w.Size[i]); {
+	case spread == 1:
+		return all
+	case !known || spread > maxTaps || w.Size[i] > maxTaps/spread:
+		return dim.Quotient(all, spread)
+	}
+	// Place p and tap q are at an element, or in the padding, where p·stride + q·dilation
+	// is low modulo spread, which recurs with p.
+	var count int64
+	for p := range min(out, spread) {
+		places := (out-1-p)/spread + 1
+		for q := range w.Size[i] {
+			if (p*stride+q*w.Dilation[i]-w.Padding[i][0])%spread == 0 {
+				count += places
+			}
+		}
+	}
+	return dim.Const(count)
 }
 
 // strided is free / stride rounded down; where that is no formula the size is

@@ -18,21 +18,29 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 	size, stride, dilation, low := w.Size[i], w.Stride[i], w.Dilation[i], w.Padding[i][0]
 	in, ok := n.Int()
 	out, known := w.Out[i].Int()
-	if !ok || !known || size > maxTaps || out == 0 {
+	spread := w.spread(i)
+	every := gcd(stride, spread)
+	step, period := stride/every, spread/every
+	if !ok || !known || size > maxTaps || period > maxTaps/size || out == 0 {
 		return n
 	}
-	// Tap j of place p reads element (p + j·dilation / stride)·stride + rest - low,
-	// so that the taps of one rest read stretches of every stride'th element.
+	// Of the places at which tap j is at an element every period'th is one, and the
+	// elements are step apart: stretches of every step'th element, which overlap
+	// where the rests are the same.
 	type stretch struct{ rest, from, to int64 }
 	var all []stretch
 	for j := range size {
-		s := stretch{rest: j * dilation % stride, from: j * dilation / stride}
-		s.to = min(s.from+out, (in-1+low-s.rest)/stride+1)
-		if first := low - s.rest; first > 0 {
-			s.from = max(s.from, (first+stride-1)/stride)
-		}
-		if in-1+low-s.rest >= 0 && s.from < s.to {
-			all = append(all, s)
+		for p := range min(period, out) {
+			at := p*stride + j*dilation - low
+			if at%spread != 0 {
+				continue
+			}
+			rest := (at/spread%step + step) % step
+			from := (at/spread - rest) / step
+			s := stretch{rest, max(from, 0), min(from+(out-1-p)/period+1, (in-1-rest)/step+1)}
+			if rest < in && s.from < s.to {
+				all = append(all, s)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.rest, b.rest), cmp.Compare(a.from, b.from)) })
@@ -47,6 +55,13 @@ func (w *window) touched(i int, n dim.Dim) dim.Dim {
 		}
 	}
 	return dim.Const(count)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // windowTraffic is what an op moves whose window w slides over the last dimensions

@@ -18,24 +18,33 @@ func TestWindowTouches(t *testing.T) {
 				for _, dilation := range []int64{1, 2, 4} {
 					for _, low := range []int64{0, 1, 3} {
 						for _, high := range []int64{0, 2} {
-							free := n + low + high - (size-1)*dilation - 1
-							if free < 0 {
-								continue
-							}
-							cases++
-							out := free/stride + 1
-							w := &window{Size: []int64{size}, Stride: []int64{stride}, Dilation: []int64{dilation}, Padding: [][2]int64{{low, high}}, Out: []dim.Dim{dim.Const(out)}}
-							elements := map[int64]bool{}
-							for p := range out {
-								for j := range size {
-									if at := p*stride + j*dilation - low; at >= 0 && at < n {
-										elements[at] = true
+							for _, spread := range []int64{1, 2, 3, 6} {
+								reach := (n-1)*spread + 1
+								free := reach + low + high - (size-1)*dilation - 1
+								if free < 0 {
+									continue
+								}
+								cases++
+								out := free/stride + 1
+								w := &window{Size: []int64{size}, Stride: []int64{stride}, Dilation: []int64{dilation}, Spread: []int64{spread}, Padding: [][2]int64{{low, high}}, Out: []dim.Dim{dim.Const(out)}}
+								elements, products := map[int64]bool{}, 0
+								for p := range out {
+									for j := range size {
+										at := p*stride + j*dilation - low
+										if at >= 0 && at < reach && at%spread == 0 {
+											elements[at] = true
+										}
+										if at%spread == 0 {
+											products++
+										}
 									}
 								}
-							}
-							e := w.touched(0, dim.Const(n))
-							if got, want := e.String(), fmt.Sprint(len(elements)); got != want {
-								t.Errorf("n %d, window %d, stride %d, dilation %d, padding %d %d: %s elements, want %s", n, size, stride, dilation, low, high, got, want)
+								if got, want := w.touched(0, dim.Const(n)).String(), fmt.Sprint(len(elements)); got != want {
+									t.Errorf("n %d, window %d, stride %d, dilation %d, padding %d %d, elements %d apart: %s elements, want %s", n, size, stride, dilation, low, high, spread, got, want)
+								}
+								if got, want := w.products(0).String(), fmt.Sprint(products); got != want {
+									t.Errorf("n %d, window %d, stride %d, dilation %d, padding %d %d, elements %d apart: %s products, want %s", n, size, stride, dilation, low, high, spread, got, want)
+								}
 							}
 						}
 					}
@@ -43,7 +52,7 @@ func TestWindowTouches(t *testing.T) {
 			}
 		}
 	}
-	if cases < 500 {
+	if cases < 2000 {
 		t.Errorf("only %d cases", cases)
 	}
 }

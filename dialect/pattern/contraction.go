@@ -5,15 +5,17 @@ import (
 	"dmir/dialect/op"
 )
 
-// Equation is the parsed equation of an einsum, nil for other ops and where it
-// is broken.
+// Equation is the parsed equation of an einsum, nil for other ops, where it is broken
+// and where dimensions broadcast.
 func Equation(o *ir.Op) *op.Equation {
 	if o.Name != "dm.einsum" {
 		return nil
 	}
-	e, err := op.ParseEquation(op.Str(o, "equation"), len(o.Operands))
-	if err != nil {
-		return nil
+	e, kept := op.PlainEquation(o)
+	for i := range kept {
+		if len(kept[i]) != o.In(i).Rank() {
+			return nil
+		}
 	}
 	return e
 }

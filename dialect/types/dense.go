@@ -47,9 +47,15 @@ func SplatOf(t *Tensor, v float64) *Dense {
 		d.add(uint64(int64(v) & 1))
 		d.text = Bool(v != 0).String()
 	default:
-		d.add(uint64(int64(v)))
-		d.text = strconv.FormatInt(int64(v), 10)
+		return IntOf(t, int64(v))
 	}
+	return d
+}
+
+// IntOf is the literal of type t, of integers, whose elements are all v.
+func IntOf(t *Tensor, v int64) *Dense {
+	d := &Dense{Type: t, Elements: Elements{Elem: t.Elem}, Splat: true, text: strconv.FormatInt(v, 10)}
+	d.add(uint64(v))
 	return d
 }
 

@@ -235,7 +235,7 @@ func regions(o *ir.Op, def *op.Def) *op.Problem {
 func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 	scalars := 0
 	for i, v := range o.Operands {
-		p := param(def.Operands, i)
+		p := op.OperandParam(o, i)
 		if p == nil || p.Elems == nil {
 			continue
 		}
@@ -261,7 +261,7 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 	}
 	for i, v := range o.Operands {
 		if s, ok := v.Type.(types.Scalar); ok {
-			return problem("DM183", i, fmt.Sprintf("write tensor<%s> for a single value", s), "%s of %s is %s, not a tensor", operandName(param(def.Operands, i), v), o.Name, s)
+			return problem("DM183", i, fmt.Sprintf("write tensor<%s> for a single value", s), "%s of %s is %s, not a tensor", operandName(op.OperandParam(o, i), v), o.Name, s)
 		}
 	}
 	return nil

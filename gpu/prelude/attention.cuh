@@ -11,7 +11,7 @@
 //   static constexpr dm::i32 queries, keys, depth, value;
 //   static constexpr bool causal;
 //   static constexpr double scale;
-//   static constexpr dm::u64 seed, threshold; // dropout: as keeps() takes it; 0: none
+//   static constexpr dm::u64 seed, threshold; // dropout: as keeps() takes them, before the step; 0: none
 //   static constexpr double keep;             // what kept probabilities are multiplied by
 //   static constexpr dm::i64 mask_row, mask_col;      // steps of the mask
 //   DM_FN static dm::i64 mask_at(dm::i32 head);       // where a head's mask begins
@@ -64,7 +64,7 @@ DM_FN constexpr i32 tiles(i32 n, i32 size) { return (n + size - 1) / size; }
 // With a mask they are scaled and masked, and the difference is computed first, since
 // a mask may hold the least finite number, which must not be multiplied. The
 // exponential is computed as a power of two in both cases.
-template <class S, class Acc, class Mask> struct Scores {
+template <class S, class Acc, class Mask, class Step> struct Scores {
   static constexpr bool masked = given<Mask>;
   static constexpr i32 shift = S::keys - S::queries;
   // Whether tiles behind all their queries may be skipped. A query that sees no
@@ -79,9 +79,11 @@ template <class S, class Acc, class Mask> struct Scores {
 
   Mask mask;
   i64 at;
-  u64 numbers;
+  u64 numbers, seed;
 
-  DM_FN Scores(const Mask& m, i32 head) : mask(m), at(S::mask_at(head)), numbers(u64(head) * u64(S::queries) * u64(S::keys)) {}
+  DM_FN Scores(const Mask& m, const Step& step, i32 head) : mask(m), at(S::mask_at(head)), numbers(u64(head) * u64(S::queries) * u64(S::keys)), seed(S::seed) {
+    if constexpr (drops && given<Step>) seed = seed_of(S::seed, u64(wide(step[0])));
+  }
 
   DM_FN static bool sees(i32 query, i32 key) { return query < S::queries && key < S::keys && (!S::causal || key <= query + shift); }
   DM_FN static Acc least() { return Acc(bits_as<float>(0xff800000u)); } // minus infinity
@@ -108,7 +110,7 @@ template <class S, class Acc, class Mask> struct Scores {
   DM_FN static Acc lse(Acc most, Acc sum) { return most * Acc(unit * detail::ln_2) + log(sum); }
   // Whether dropout keeps a probability.
   DM_FN bool keeps(i32 query, i32 key) const {
-    return dm::keeps(S::seed, numbers + u64(query) * u64(S::keys) + u64(key), S::threshold);
+    return dm::keeps(seed, numbers + u64(query) * u64(S::keys) + u64(key), S::threshold);
   }
 };
 

@@ -107,11 +107,11 @@ DM_UNROLL
 }  // namespace detail
 
 // attention_fma is attention_mma for the vector units.
-template <class Tile, class S, int Splits, class Acc, class T, class Mask, class Y, class Lse>
-DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
+template <class Tile, class S, int Splits, class Acc, class T, class Mask, class Y, class Lse, class Step = Nothing>
+DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
-  using Score = Scores<S, Acc, Mask>;
+  using Score = Scores<S, Acc, Mask, Step>;
   constexpr int N = Tile::N, BN = Tile::BN;
   using Where = Span<S, false, Tile::BM, BN, Score::skips>;
   constexpr i32 tiles = Where::blocks * S::heads;
@@ -119,7 +119,7 @@ DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
   const Part part(block() / tiles, Splits, span.n);
   const i32 head = span.matrix, first = span.first, tx = thread() % 16, ty = thread() / 16;
   const i64 kv = head / S::group;
-  const Score scores(mask, head);
+  const Score scores(mask, drop_step, head);
   const Shared<Acc> qs = arena.take<Acc>(Tile::BM * D::pitch), ks = arena.take<Acc>(BN * D::pitch), vs = arena.take<Acc>(BN * V::pitch), ps = arena.take<Acc>(Tile::BM * (BN + D::V));
   D::template load<Tile::BM>(qs, q, i64(head) * S::queries * S::depth, first, S::queries);
 
@@ -216,11 +216,11 @@ DM_UNROLL
 }  // namespace detail
 
 // attention_grad_fma is attention_grad_mma for the vector units.
-template <class Tile, class S, bool ByKeys, class Acc, class T, class Mask, class DX, class DV>
-DM_FN void attention_grad_fma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<Acc> lse, In<Acc> delta, const Mask& mask, const DX& dx, const DV& dv) {
+template <class Tile, class S, bool ByKeys, class Acc, class T, class Mask, class DX, class DV, class Step = Nothing>
+DM_FN void attention_grad_fma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<Acc> lse, In<Acc> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
-  using Score = Scores<S, Acc, Mask>;
+  using Score = Scores<S, Acc, Mask, Step>;
   constexpr int N = Tile::N, BN = Tile::BN;
   using Where = Span<S, ByKeys, Tile::BM, BN, Score::skips>;
   const Where span(block());
@@ -246,7 +246,7 @@ DM_NO_UNROLL
     D::template load<BN>(ys, y, matrix * Where::others * S::depth, other, Where::others);
     V::template load<BN>(yvs, yv, matrix * Where::others * S::value, other, Where::others);
     sync();
-    const Score scores(mask, head);
+    const Score scores(mask, drop_step, head);
     Acc p[N][N], ds[N][N];
     D::rows_by_rows(p, xs, ys);
     V::rows_by_rows(ds, xvs, yvs);
@@ -275,11 +275,11 @@ DM_UNROLL
 // attention_grad_mask_fma is the gradient of the mask: a block loops over all heads
 // that a tile of the mask is broadcast to. One block for each matrix of the mask
 // and tile of its rows and columns.
-template <class Tile, class S, class Acc, class T, class Mask>
-DM_FN void attention_grad_mask_fma(Arena arena, In<T> q, In<T> k, In<T> v, In<T> dy, In<Acc> lse, In<Acc> delta, const Mask& mask, Out<T> dmask) {
+template <class Tile, class S, class Acc, class T, class Mask, class Step = Nothing>
+DM_FN void attention_grad_mask_fma(Arena arena, In<T> q, In<T> k, In<T> v, In<T> dy, In<Acc> lse, In<Acc> delta, const Mask& mask, Out<T> dmask, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
-  using Score = Scores<S, Acc, Mask>;
+  using Score = Scores<S, Acc, Mask, Step>;
   constexpr int N = Tile::N, B = Tile::BM;
   constexpr i32 query_tiles = detail::tiles(S::queries, B), key_tiles = detail::tiles(S::keys, B);
   constexpr bool one_row = S::mask_row == 0, one_col = S::mask_col == 0;
@@ -299,7 +299,7 @@ DM_NO_UNROLL
   for (i32 repeat = 0; repeat < S::mask_repeats; repeat++) {
     const i32 head = S::mask_head(matrix, repeat);
     const i64 kv = head / S::group;
-    const Score scores(mask, head);
+    const Score scores(mask, drop_step, head);
 DM_NO_UNROLL
     for (i32 row = one_row ? 0 : query_tile; row < (one_row ? query_tiles : query_tile + 1); row++)
 DM_NO_UNROLL

@@ -129,11 +129,11 @@ template <class F> DM_FN float quad_reduce(float v) {
 // attention_mma computes a tile of queries of one head. Launch with
 // Tile::threads threads, one block for each split, head and tile of queries. With
 // more than one split y and lse are partial results for attention_join.
-template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse>
-DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse) {
+template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse, class Step = Nothing>
+DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
   using D = DepthLines<S::depth>;
   using V = DepthLines<S::value>;
-  using Score = Scores<S, float, Mask>;
+  using Score = Scores<S, float, Mask, Step>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, false, Tile::BM, BN, Score::skips>;
   constexpr i32 tiles = Where::blocks * S::heads;
@@ -141,7 +141,7 @@ DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
   const Part part(block() / tiles, Splits, span.n);
   const i32 head = span.matrix, first = span.first, row = warp() * FM * 16, l = lane();
   const i64 kv = head / S::group;
-  const Score scores(mask, head);
+  const Score scores(mask, drop_step, head);
 
   Arena after = arena; // the result reuses the memory of the queries
   const Shared<T> qs = arena.take<T>(Tile::BM * D::pitch), ks = arena.take<T>(2 * BN * D::pitch), vs = arena.take<T>(2 * BN * V::pitch);
@@ -260,11 +260,11 @@ DM_UNROLL
 // of a tile of keys (dk and dv), or of queries (dq, as dk). x and xv are the
 // owned rows of the products' left sides, y and yv the others': with ByKeys
 // k, v, q, dy, else q, dy, k, v.
-template <class Tile, class S, bool ByKeys, class T, class Mask, class DX, class DV>
-DM_FN void attention_grad_mma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv) {
+template <class Tile, class S, bool ByKeys, class T, class Mask, class DX, class DV, class Step = Nothing>
+DM_FN void attention_grad_mma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
   using D = DepthLines<S::depth>;
   using V = DepthLines<S::value>;
-  using Score = Scores<S, float, Mask>;
+  using Score = Scores<S, float, Mask, Step>;
   constexpr int FM = Tile::FM, FN = Tile::FN, BN = Tile::BN;
   using Where = Span<S, ByKeys, Tile::BM, BN, Score::skips>;
   const Where span(block());
@@ -316,7 +316,7 @@ DM_NO_UNROLL
     const i32 queries = ByKeys ? other : first + row, keys = ByKeys ? first + row : other;
     constexpr i32 nq = ByKeys ? BN : FM * 16, nk = ByKeys ? FM * 16 : BN;
     if (Score::skips && keys > queries + nq - 1 + Score::shift) continue;
-    const Score scores(mask, span.head(step));
+    const Score scores(mask, drop_step, span.head(step));
     const auto query = [&](int i, int j, int e) { return queries + (ByKeys ? j * 8 + l % 4 * 2 + e % 2 : i * 16 + e / 2 * 8 + l / 4); };
     const auto key = [&](int i, int j, int e) { return keys + (ByKeys ? i * 16 + e / 2 * 8 + l / 4 : j * 8 + l % 4 * 2 + e % 2); };
     float p[FM][FN][4];

@@ -16,6 +16,17 @@ template <class T> DM_FN T gelu_tanh(T x) {
   return T(0.5) * x * (T(1) + tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)));
 }
 
+// Element i of dm.iota: start + step · i, each rounded.
+template <class T, class I> DM_FN auto spaced(double start, double step, I i) {
+  if constexpr (!detail::Kind<T>::is_float) {
+    return T(i64(u64(i64(start)) + u64(i64(step)) * u64(i64(i))));
+  } else if constexpr (sizeof(T) == 8) {
+    return (detail::Exact(start) + detail::Exact(step) * double(i64(i))).v;
+  } else {
+    return wide(narrow<T>(detail::add_rounded(float(start), detail::mul_rounded(float(step), float(i64(i))))));
+  }
+}
+
 // Element i of dm.rng: at least low, below high.
 template <class T, class I> DM_FN auto uniform_between(double low, double high, u64 seed, I i) {
   if constexpr (!detail::Kind<T>::is_float) {

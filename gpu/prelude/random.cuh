@@ -113,6 +113,9 @@ struct Stream {
 
 DM_FN Stream stream(u64 seed, u64 number) { return Stream{detail::mix(seed + 0x9e3779b97f4a7c15ull * (number + 1))}; }
 
+// The seed of a step: draw number `step` of stream 3.
+DM_FN u64 seed_of(u64 seed, u64 step) { return stream(seed, 3).bits(step); }
+
 // 64 random bits for position i of the stream.
 DM_FN u64 bits(u64 seed, u64 number, u64 i) { return stream(seed, number).bits(i); }
 DM_FN double uniform(u64 seed, u64 number, u64 i) { return stream(seed, number).uniform(i); }

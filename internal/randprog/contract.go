@@ -162,6 +162,17 @@ func (w *writer) matmul() bool {
 		clauses = append(clauses, "transpose_b = true")
 	}
 	if ok {
+		if w.chance(4) { // the same as an einsum
+			left, right := "...ij", "...jk"
+			if ta {
+				left = "...ji"
+			}
+			if tb {
+				right = "...kj"
+			}
+			w.one(fmt.Sprintf("einsum %q", left+","+right+"->...ik"), "", z, x, y)
+			return true
+		}
 		w.one("matmul", strings.Join(clauses, ", "), z, x, y)
 	}
 	return ok
@@ -185,7 +196,12 @@ func (w *writer) convolution() bool {
 	outs := groups * (1 + w.r.IntN(4))
 	k := w.features(x.elem, []int{outs, x.shape[1] / groups, kh, kw})
 	stride, pad := 1+w.r.IntN(2), w.r.IntN(2)
-	shape := []int{x.shape[0], outs, (x.shape[2]+2*pad-kh)/stride + 1, (x.shape[3]+2*pad-kw)/stride + 1}
+	spread := 1
+	if w.chance(3) {
+		spread = 2 + w.r.IntN(2)
+	}
+	size := func(n, k int) int { return ((n-1)*spread+1+2*pad-k)/stride + 1 }
+	shape := []int{x.shape[0], outs, size(x.shape[2], kh), size(x.shape[3], kw)}
 	n := x.shape[1] / groups * kh * kw
 	if count(shape) > most || count(shape)*n > points {
 		return false
@@ -193,6 +209,9 @@ func (w *writer) convolution() bool {
 	y, ok := w.product(x.elem, shape, n, x, k)
 	if ok {
 		clauses := fmt.Sprintf("window_strides = [%[1]d, %[1]d], padding = [[%[2]d, %[2]d], [%[2]d, %[2]d]]", stride, pad)
+		if spread > 1 {
+			clauses += fmt.Sprintf(", lhs_dilation = [%[1]d, %[1]d]", spread)
+		}
 		if groups > 1 {
 			clauses += fmt.Sprintf(", feature_group_count = %d", groups)
 		}
@@ -240,6 +259,7 @@ func (w *writer) attention() bool {
 	}
 	if w.chance(6) {
 		clauses = append(clauses, "dropout = 0.25, seed = 3")
+		ins = append(ins, w.step()...)
 	}
 	y := w.fresh(elem, []int{q.shape[0], q.shape[1], q.shape[2], depth}, -2*v.top(), 2*v.top(), false, ins...)
 	y.depth++
@@ -262,7 +282,9 @@ func (w *writer) attention() bool {
 		if w.chance(2) {
 			outs = append(outs, g(ins[3]))
 		}
+		ins = append(ins[:3], ins[4:]...)
 	}
+	grad = append(grad, ins[3:]...) // the step
 	w.emit("attention_grad", strings.Join(clauses, ", "), outs, grad)
 	return true
 }

@@ -393,6 +393,36 @@ func (w *writer) copied() bool {
 	return true
 }
 
+func (w *writer) roll() bool {
+	x, ok := w.find(ranked(1, w.anything))
+	if !ok {
+		return false
+	}
+	dims := w.dims(x.shape)
+	shifts := make([]int, len(dims))
+	for i := range shifts {
+		shifts[i] = w.r.IntN(9) - 4
+	}
+	w.one("roll", fmt.Sprintf("shifts = %s, dims = %s", list(shifts), list(dims)), w.moved(x, x.shape), x)
+	return true
+}
+
+func (w *writer) oneHot() bool {
+	idx := w.indices([]int{1 + w.r.IntN(9)})
+	d, classes := w.r.IntN(2), 1+w.r.IntN(8)
+	shape := slices.Insert(slices.Clone(idx.shape), d, classes)
+	w.one("one_hot", fmt.Sprintf("classes = %d, dim = %d", classes, d), w.fresh(w.pick("f32", "f16", "f64", "i32", "i1", w.elem), shape, 0, 1, true), idx)
+	return true
+}
+
+func (w *writer) stopped() bool {
+	x, ok := w.find(w.anything)
+	if ok {
+		w.one("stop_gradient", "", w.moved(x, x.shape), x)
+	}
+	return ok
+}
+
 // source writes a value that does not depend on arguments.
 func (w *writer) source() bool {
 	x, ok := w.find(func(v value) bool { return w.anything(v) && takes("add", 0, v.elem) })
@@ -405,12 +435,19 @@ func (w *writer) source() bool {
 		if float64(x.shape[d]) > limit(x.elem) || coarse(x.elem) && x.shape[d] > 256 {
 			return false
 		}
+		if n := float64(x.shape[d]); isFloat(x.elem) && w.chance(3) {
+			w.one(fmt.Sprintf("iota dim = %d, start = -0.5, step = %g", d, 1/(n+1)), "", w.fresh(x.elem, x.shape, -0.5, 0.5, false))
+			return true
+		} else if n*3 < limit(x.elem) && w.chance(3) {
+			w.one(fmt.Sprintf("iota dim = %d, start = 2.0, step = 3.0", d), "", w.fresh(x.elem, x.shape, 2, 3*n, true))
+			return true
+		}
 		w.one(fmt.Sprintf("iota dim = %d", d), "", w.fresh(x.elem, x.shape, 0, float64(x.shape[d]), true))
 	case k == 1 && isFloat(x.elem):
 		if w.chance(2) {
-			w.one("rng normal", fmt.Sprintf("seed = %d, stddev = 0.5", w.r.IntN(5)), w.fresh(x.elem, x.shape, -4, 4, false))
+			w.one("rng normal", fmt.Sprintf("seed = %d, stddev = 0.5", w.r.IntN(5)), w.fresh(x.elem, x.shape, -4, 4, false), w.step()...)
 		} else {
-			w.one("rng uniform", fmt.Sprintf("seed = %d, low = -1.0", w.r.IntN(5)), w.fresh(x.elem, x.shape, -1, 1, false))
+			w.one("rng uniform", fmt.Sprintf("seed = %d, low = -1.0", w.r.IntN(5)), w.fresh(x.elem, x.shape, -1, 1, false), w.step()...)
 		}
 	default:
 		if len(x.shape) != 1 || x.shape[0] > 9 {

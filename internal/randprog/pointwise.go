@@ -344,8 +344,19 @@ func (w *writer) dropout() bool {
 	}
 	y := w.fresh(x.elem, x.shape, 2*min(0, x.lo), 2*max(0, x.hi), false, x)
 	outs := []value{y, w.fresh("i1", x.shape, 0, 1, true)}
-	w.emit("dropout", fmt.Sprintf("rate = %s, seed = %d", w.pick("0.5", "0.25", "0.1"), w.r.IntN(4)), outs, []value{x})
+	w.emit("dropout", fmt.Sprintf("rate = %s, seed = %d", w.pick("0.5", "0.25", "0.1"), w.r.IntN(4)), outs, append([]value{x}, w.step()...))
 	return true
+}
+
+// step is the step of an op that draws random numbers, in one of three programs.
+func (w *writer) step() []value {
+	if !w.chance(3) {
+		return nil
+	}
+	if v, ok := w.find(func(v value) bool { return len(v.shape) == 0 && isInt(v.elem) && v.exact }); ok {
+		return []value{v}
+	}
+	return []value{w.constant(w.pick("i64", "i32", "ui8"), float64(w.r.IntN(100)))}
 }
 
 // mapped writes a scalar function of one or two operands.

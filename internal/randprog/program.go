@@ -290,7 +290,7 @@ func (w *writer) line(head, clauses, region string, outs, ins []value) {
 	default:
 		text += ", " + clauses
 	}
-	if strings.HasPrefix(head, "rng") && clauses != "" {
+	if strings.HasPrefix(head, "rng") && names == "" && clauses != "" {
 		text = "dm." + head + ", " + clauses
 	}
 	if names == "" {

@@ -361,9 +361,16 @@ func (w *writer) crossEntropy() bool {
 	if top > limit(x.elem) {
 		return false
 	}
+	clauses := fmt.Sprintf("dim = %d, reduction = %s", d, reduction)
+	if reduction != "mean" && w.chance(2) { // a mean of nothing is NaN
+		clauses += fmt.Sprintf(", ignore_index = %d", w.r.IntN(6))
+	}
+	if w.chance(3) {
+		clauses += ", label_smoothing = " + w.pick("0.1", "0.5", "1.0")
+	}
 	y := w.fresh(x.elem, shape, -1, top, false, x)
 	y.depth++
-	w.one("cross_entropy", fmt.Sprintf("dim = %d, reduction = %s", d, reduction), y, x, labels)
+	w.one("cross_entropy", clauses, y, x, labels)
 	return true
 }
 
@@ -396,6 +403,66 @@ func (w *writer) cumsum() bool {
 		clauses += ", reverse = true"
 	}
 	w.one("cumsum", clauses, w.fresh(x.elem, x.shape, min(0, x.lo*n), max(0, x.hi*n), x.exact && isInt(x.elem), x), x)
+	return true
+}
+
+func (w *writer) cumprod() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.top() <= 2 || isInt(v.elem) && v.top() <= 2 && !w.grad }))
+	if !ok {
+		return false
+	}
+	d := w.along(x.shape)
+	top := math.Pow(max(1, x.top()), float64(x.shape[d]))
+	if top > 1e3 || coarse(x.elem) && x.shape[d] > 16 {
+		return false
+	}
+	clauses := fmt.Sprintf("dim = %d", d)
+	if w.chance(4) {
+		clauses += ", exclusive = true"
+	}
+	if w.chance(4) {
+		clauses += ", reverse = true"
+	}
+	w.one("cumprod", clauses, w.fresh(x.elem, x.shape, -top, top, x.exact && isInt(x.elem), x), x)
+	return true
+}
+
+func (w *writer) cummax() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return numbers(v) && (v.exact || !w.grad) }))
+	if !ok {
+		return false
+	}
+	w.one("cummax", fmt.Sprintf("dim = %d", w.along(x.shape)), w.fresh(x.elem, x.shape, x.lo, x.hi, x.exact, x), x)
+	return true
+}
+
+// figure writes a mean, a variance or the logarithm of a sum of exponentials.
+func (w *writer) figure() bool {
+	x, ok := w.find(ranked(1, func(v value) bool { return floats(v) && v.top() < 50 && v.depth < 4 }))
+	if !ok {
+		return false
+	}
+	dims, keep := w.dims(x.shape), w.chance(3)
+	shape, n := reduced(x.shape, dims, keep)
+	lo, hi := x.lo, x.hi
+	name, clauses := w.pick("mean", "mean", "variance", "logsumexp"), "dims = "+list(dims)
+	switch {
+	case name == "variance" && n > 1:
+		lo, hi = 0, 2*(x.hi-x.lo)*(x.hi-x.lo)
+		if w.chance(2) {
+			clauses += ", correction = 0"
+		}
+	case name == "logsumexp":
+		hi += math.Log(float64(n))
+	default:
+		name = "mean"
+	}
+	if keep {
+		clauses += ", keep_dims = true"
+	}
+	y := w.fresh(x.elem, shape, lo, hi, false, x)
+	y.depth = x.depth + 1
+	w.one(name, clauses, y, x)
 	return true
 }
 
