@@ -2,7 +2,7 @@
 
 {"name", "folder", "args": [{"name", "elem", "grad"}], "cotangents": n} reads the arguments from NAME.npy in the folder and
 cotangents from cotangent_I.npy, writes the values of the function in programs.py with that name and the gradients of its
-arguments as expected_I.npy, and answers with the bytes of the forward pass alone and of forward and backward together,
+arguments, computed in f32 without dropout, as expected_I.npy, and answers with the bytes of the forward pass alone and of forward and backward together,
 each as {"bytes", "distinct", "kernels"}.
 
 The bytes are Inductor's own count (GraphLowering.count_bytes, as PyTorch's test/inductor/test_perf.py reads it): what the
@@ -65,10 +65,6 @@ def load(path, elem):
     return torch.from_numpy(numpy.load(path)).to(ELEMS[elem])
 
 
-def save(path, t):
-    numpy.save(path, (t.float() if t.dtype == torch.bfloat16 else t).detach().numpy())
-
-
 def results(f, args):
     y = f(*args)
     return list(y) if isinstance(y, tuple) else [y]
@@ -77,7 +73,7 @@ def results(f, args):
 def both(f, args, wanted, cotangents):
     """Returns the results and the gradients of wanted."""
     ys = results(f, args)
-    return ys, torch.autograd.grad(ys, wanted, cotangents) if wanted else ()
+    return ys, torch.autograd.grad(ys, wanted, cotangents or None) if wanted else ()
 
 
 def measure(step):
@@ -96,15 +92,15 @@ def program(q):
     answer = {"forward": measure(lambda: compiled(*args))}
     for x in wanted:
         x.requires_grad_()
-    programs.RATE[0] = 0
-    ys = results(f, args)
-    cotangents = [load(f"{q['folder']}/cotangent_{i}.npy", q["cotangents"][i]) for i in range(len(q["cotangents"]))] or [torch.ones_like(ys[0])]
-    ys, grads = both(f, args, wanted, cotangents)
-    for i, t in enumerate([*ys, *grads]):
-        save(f"{q['folder']}/expected_{i}.npy", t)
+    cotangents = [load(f"{q['folder']}/cotangent_{i}.npy", elem) for i, elem in enumerate(q["cotangents"])]
     if wanted:
-        programs.RATE[0] = 0.1
         answer["both"] = measure(lambda: both(compiled, args, wanted, cotangents))
+    wide = [x.detach().float() if x.is_floating_point() else x for x in args]
+    wanted = [x.requires_grad_() for x, a in zip(wide, q["args"]) if a["grad"]]
+    programs.RATE[0] = 0
+    ys, grads = both(f, wide, wanted, [c.float() for c in cotangents])
+    for i, t in enumerate([*ys, *grads]):
+        numpy.save(f"{q['folder']}/expected_{i}.npy", t.detach().numpy())
     return answer
 
 
