@@ -48,7 +48,7 @@ func (r *report) times(dmir, python, here, layers string, limit time.Duration) e
 			defer cancel()
 			cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 			cmd.WaitDelay = time.Second
-			cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(dir, "torch"))
+			cmd.Env = cached(filepath.Join(dir, "torch"))
 			var out, problems bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &problems
 			start := time.Now()

@@ -3,7 +3,8 @@ package main
 const (
 	secondPass = "the kernel of the attention's gradient reads its operands in two passes; without that the same"
 	copied     = "queries, keys and values are copied out of the stacked product; Inductor's attention reads them in place"
-	partials   = "each thread block stores its partial sum once; without that the same"
+	partials   = "each thread block stores its partial result once; without that the same"
+	split      = "products of few tiles are split along their sum, and partial sums pass through memory; without that less"
 )
 
 // entries are the programs, in the order of the table.
@@ -15,17 +16,25 @@ var entries = []entry{
 	{name: "llama", constant: []string{"cos", "sin"}},
 	{name: "t5_attention"},
 	{name: "alibi_attention", constant: []string{"slopes"}},
+	{name: "rotary", constant: []string{"cos", "sin"}},
+	{name: "decode", noGrad: true},
 	{name: "attention_fused", both: secondPass},
 	{name: "attention_written", both: secondPass},
 	{name: "stacked_qkv", forward: copied, both: copied},
 	{name: "mlp"},
 	{name: "mlp_gelu"},
 	{name: "mlp_gated"},
+	{name: "gated_halves"},
+	{name: "lora", constant: []string{"w"}},
 	{name: "language_model_head"},
 	{name: "cross_entropy"},
 	{name: "cross_entropy_written"},
 	{name: "label_smoothing"},
 	{name: "mse", constant: []string{"target"}, forward: partials},
+	{name: "huber", constant: []string{"target"}, forward: partials},
+	{name: "focal", constant: []string{"target"}, forward: partials},
+	{name: "contrastive", forward: split, both: split},
+	{name: "cosine"},
 	{name: "kl", constant: []string{"teacher"}},
 	{name: "layer_norm"},
 	{name: "layer_norm_written"},
@@ -37,6 +46,11 @@ var entries = []entry{
 	{name: "max_pool"},
 	{name: "resnet_basic"},
 	{name: "resnet_bottleneck"},
+	{name: "conv_inference", constant: []string{"mean", "variance"}, forward: split, both: split},
+	{name: "convnext"},
+	{name: "squeeze_excite"},
+	{name: "dense_block"},
+	{name: "patches"},
 	{name: "softmax"},
 	{name: "softmax_dropout"},
 	{name: "log_sum_exp"},

@@ -58,6 +58,7 @@ func main() {
 	only := flag.String("run", "", "the programs, separated by commas (default: all)")
 	layers := flag.String("layers", "", "measure compile times of GPT-2 with so many layers, separated by commas")
 	limit := flag.Duration("limit", 5*time.Minute, "longest time of one compilation")
+	verbose := flag.Bool("v", false, "print the nodes that Inductor counts on stderr")
 	asJSON := flag.String("json", "", "write the results to this file")
 	asText := flag.String("md", "", "write the table to this file")
 	flag.Usage = func() {
@@ -78,7 +79,7 @@ func main() {
 		log.Fatal(err)
 	}
 	r := &report{Date: time.Now().UTC().Format(time.DateOnly)}
-	if err := r.programs(dmir, python, *here, *only); err != nil {
+	if err := r.programs(dmir, python, *here, *only, *verbose); err != nil {
 		log.Fatal(err)
 	}
 	if *layers != "" {
@@ -111,8 +112,8 @@ func main() {
 }
 
 // programs compares every program of the list, or those that only names.
-func (r *report) programs(dmir, python, here, only string) error {
-	p, err := start(python, filepath.Join(here, "peer.py"))
+func (r *report) programs(dmir, python, here, only string, verbose bool) error {
+	p, err := start(python, filepath.Join(here, "peer.py"), verbose)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,8 @@ func (r *report) programs(dmir, python, here, only string) error {
 		}
 		row, problems, err := s.compare(dmir, p)
 		if err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+			r.notes = append(r.notes, fmt.Sprintf("%s: %v", e.name, err))
+			continue
 		}
 		r.notes = append(r.notes, problems...)
 		r.Rows = append(r.Rows, *row)
@@ -138,7 +140,7 @@ func (r *report) programs(dmir, python, here, only string) error {
 }
 
 const explained = `
-Ours: the moved bytes of the plan, `+"`dmir cost`"+` of `+"`dmir opt --emit schedule`"+` for an H200; forward–backward is one graph. They contain what a
+Ours: the moved bytes of the plan, ` + "`dmir cost`" + ` of ` + "`dmir opt --emit schedule`" + ` for an H200; forward–backward is one graph. They contain what a
 kernel moves for itself (partial results that thread blocks share, operands that a second pass reads again); in brackets: without.
 
 Inductor: the count of PyTorch %s on the CPU (GraphLowering.count_bytes), the sum over the nodes of its scheduler of the buffers that

@@ -32,6 +32,12 @@ func environment(folder, here string) (string, error) {
 	return filepath.Abs(python)
 }
 
+// cached is the environment of a process that compiles with PyTorch and keeps its
+// files in the folder.
+func cached(folder string) []string {
+	return append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+folder)
+}
+
 // peer is the process that runs peer.py.
 type peer struct {
 	cmd *exec.Cmd
@@ -41,9 +47,13 @@ type peer struct {
 	Torch string `json:"torch"`
 }
 
-func start(python, script string) (*peer, error) {
+func start(python, script string, verbose bool) (*peer, error) {
 	p := &peer{cmd: exec.Command(python, script)}
-	p.cmd.Stderr = io.Discard
+	p.cmd.Env = cached(filepath.Join(filepath.Dir(filepath.Dir(python)), "cache"))
+	if verbose {
+		p.cmd.Args = append(p.cmd.Args, "-v")
+		p.cmd.Stderr = os.Stderr
+	}
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -61,7 +71,7 @@ func start(python, script string) (*peer, error) {
 
 func (p *peer) answer(to any) error {
 	if !p.out.Scan() {
-		return errors.Join(errors.New("the peer ended: run it by hand for its message"), p.out.Err())
+		return errors.Join(errors.New("the peer ended: -v prints its messages"), p.out.Err())
 	}
 	return json.Unmarshal(p.out.Bytes(), to)
 }

@@ -246,3 +246,65 @@ def log_sum_exp(x):
 def norm_amax(x, scale, shift):
     y = F.layer_norm(x, x.shape[-1:], scale, shift)
     return y, y.abs().amax()
+
+
+def rotary(x, cos, sin):
+    return turned(x, cos, sin)
+
+
+def contrastive(a, b):
+    s = F.normalize(a, dim=1) @ F.normalize(b, dim=1).T * 20
+    labels = torch.arange(a.shape[0])
+    return F.cross_entropy(s, labels) + F.cross_entropy(s.T, labels)
+
+
+def conv_inference(x, w, scale, shift, mean, variance):
+    return torch.relu(F.batch_norm(F.conv2d(x, w, padding=1), mean, variance, scale, shift))
+
+
+def convnext(x, w, b, scale, shift, w1, b1, w2, b2):
+    h = (F.conv2d(x, w, padding=3, groups=x.shape[1]) + b).permute(0, 2, 3, 1)
+    h = F.gelu(F.layer_norm(h, h.shape[-1:], scale, shift) @ w1 + b1) @ w2 + b2
+    return h.permute(0, 3, 1, 2) + x
+
+
+def squeeze_excite(x, w1, w2):
+    return x * torch.sigmoid(torch.relu(x.mean((2, 3)) @ w1) @ w2)[:, :, None, None]
+
+
+def gated_halves(x, w, b):
+    return dropout(F.glu(x @ w + b, -1))
+
+
+def dense_block(a, b, c, scale, shift, w):
+    return F.conv2d(torch.relu(bn(torch.cat([a, b, c], 1), scale, shift)), w, padding=1)
+
+
+def lora(x, w, down, up):
+    return x @ w + x @ down @ up * 2
+
+
+def huber(x, target):
+    return F.huber_loss(x, target)
+
+
+def focal(x, target):
+    p = torch.sigmoid(x)
+    right = p * target + (1 - p) * (1 - target)
+    return (F.binary_cross_entropy_with_logits(x, target, reduction="none") * (1 - right) ** 2).mean()
+
+
+def decode(q, k, v, keys, values):
+    keys = torch.cat([keys[:, :, :-1], k], 2)
+    values = torch.cat([values[:, :, :-1], v], 2)
+    return F.scaled_dot_product_attention(q, keys, values), keys, values
+
+
+def cosine(a, b):
+    return (a * b).sum(1) * torch.rsqrt((a * a).sum(1) * (b * b).sum(1))
+
+
+def patches(x, w, b, positions):
+    b0, c, h, _ = x.shape
+    cut = x.view(b0, c, h // 16, 16, h // 16, 16).permute(0, 2, 4, 1, 3, 5).flatten(3)
+    return cut @ w.flatten(0, 2) + b + positions
