@@ -17,6 +17,7 @@ import (
 	"dmir/analysis/cost"
 	"dmir/analysis/program"
 	"dmir/analysis/units"
+	"dmir/bench/gpt2"
 	"dmir/bench/peak"
 	"dmir/dialect/op"
 	"dmir/syntax/source"
@@ -51,7 +52,7 @@ func main() {
 			log.Fatalf("%q is not a number of layers", d)
 		}
 		file := filepath.Join(dir, d+".dmir")
-		if err := os.WriteFile(file, []byte(gpt2(layers)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(gpt2.Step(layers)), 0o600); err != nil {
 			log.Fatal(err)
 		}
 		for _, dmir := range flag.Args() {

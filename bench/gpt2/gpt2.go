@@ -1,4 +1,5 @@
-package main
+// Package gpt2 writes a model of many layers for benchmarks of whole models.
+package gpt2
 
 import (
 	"fmt"
@@ -49,10 +50,10 @@ const (
 	ids = "tensor<4x1024xi64>"
 )
 
-// gpt2 is the text of a training step of GPT-2 with so many layers, each a call of
+// Step is the text of a training step of GPT-2 with so many layers, each a call of
 // one private function: forward, backward and AdamW with f32 master weights, for a
 // batch of 4 sequences of 1,024 tokens.
-func gpt2(layers int) string {
+func Step(layers int) string {
 	params := append([]parameter(nil), ofModel...)
 	for l := range layers {
 		for _, p := range ofLayer {
