@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -173,10 +174,10 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	}
 	for i := range p.Inputs { // fn's arguments, followed by the cotangents of its gradient
 		var d artifact.Default
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.InitAttr)); ok {
 			d.Init = &v
 		}
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.StddevAttr)); ok {
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.StddevAttr)); ok {
 			d.Stddev = &v
 		}
 		p.Defaults = append(p.Defaults, d)
