@@ -64,7 +64,15 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 		}
 	}
 	defer pass.Recover(&err, u.Func, "the code generator")
-	return g.Program(ctx, m, u.Func, o.Machine)
+	if out, err = g.Program(ctx, m, u.Func, o.Machine); err != nil {
+		return nil, err
+	}
+	if out.State = op.State(u.Func.Op); out.State != nil {
+		for len(out.State) < len(out.Outputs) { // values that checks compare follow
+			out.State = append(out.State, -1)
+		}
+	}
+	return out, nil
 }
 
 // DefaultArch is the default architecture of code: that of this machine's
