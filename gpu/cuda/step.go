@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"sort"
 
 	"dmir/gpu/artifact"
 )
@@ -125,25 +128,23 @@ type move struct {
 }
 
 // moves are the copies that carry the state on, none for results in the place
-// of their inputs, and the bytes that they stage. A result that lies in the place of
-// another one's input is copied away before any copy writes there.
+// of their inputs, and the bytes that they stage: a result that shares bytes with
+// an input that is copied to is copied away before any input is written.
 func (s *Session) moves() (out []move, staged int64) {
-	to := map[int]bool{}
+	var written []*artifact.Buffer // disjoint, since inputs are live together
 	for i, in := range s.p.State {
 		if in >= 0 && s.p.Outputs[i] != s.p.Inputs[in] {
-			to[s.p.Inputs[in]] = true
+			out = append(out, move{&s.p.Buffers[s.p.Outputs[i]], &s.p.Buffers[s.p.Inputs[in]], -1})
+			written = append(written, out[len(out)-1].to)
 		}
 	}
-	for i, in := range s.p.State {
-		if in < 0 || s.p.Outputs[i] == s.p.Inputs[in] {
-			continue
-		}
-		m := move{&s.p.Buffers[s.p.Outputs[i]], &s.p.Buffers[s.p.Inputs[in]], -1}
-		if to[s.p.Outputs[i]] {
-			m.staged = staged
+	slices.SortFunc(written, func(a, b *artifact.Buffer) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i, m := range out {
+		at := sort.Search(len(written), func(k int) bool { return written[k].Offset+written[k].Bytes > m.from.Offset })
+		if at < len(written) && written[at].Offset < m.from.Offset+m.from.Bytes {
+			out[i].staged = staged
 			staged += (m.from.Size() + artifact.Alignment - 1) / artifact.Alignment * artifact.Alignment
 		}
-		out = append(out, m)
 	}
 	return out, staged
 }

@@ -234,6 +234,8 @@ func (t *repetition) all() (err error) {
 	}
 	show.done()
 	interrupted := step < t.Steps
+	rest := *t.a
+	rest.ctx, t.a = context.WithoutCancel(t.a.ctx), &rest // an interrupt does not keep the results back
 	if t.Checkpoint != "" && step > 0 && t.saved != step {
 		if err := t.save(step); err != nil {
 			return err
