@@ -103,3 +103,109 @@ func WithState(d types.Dict, v types.Attr) types.Dict {
 // IsState reports whether a result of the function f is the next value of
 // argument i.
 func IsState(f *ir.Op, i int) bool { return slices.Contains(State(f), i) }
+
+// StateOver is the argument of the function that result i of o, an element-wise
+// op or kernel, is written over, because it is its next value: every other
+// reader of the argument runs before, and o reads each element where it
+// writes it. nil where there is none.
+func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
+	b := o.Parent
+	if b == nil || b.Region == nil || b.Region.Op == nil || b.Region.Op.Name != Func || i >= len(o.Results) {
+		return nil
+	}
+	next, known := p.state[b]
+	if !known {
+		next = nextValues(b)
+		if p.state == nil {
+			p.state = map[*ir.Block]map[*ir.Value]*ir.Value{}
+		}
+		p.state[b] = next
+	}
+	arg := next[o.Results[i]]
+	if arg == nil || !sameStorage(arg, o.Results[i]) || !slices.Contains(PointwiseOperands(o, o.Results[i]), arg) {
+		return nil
+	}
+	for _, v := range ir.UsedValues(o) {
+		if v != arg && Source(v) == arg { // a view of it has other indices
+			return nil
+		}
+	}
+	if p.dies(arg, o, o) != nil {
+		return nil
+	}
+	return arg
+}
+
+// nextValues are the arguments of a function with the body b, by the values that
+// are their next ones.
+func nextValues(b *ir.Block) map[*ir.Value]*ir.Value {
+	state, last := State(b.Region.Op), b.Terminator()
+	if state == nil || last == nil {
+		return nil
+	}
+	out := map[*ir.Value]*ir.Value{}
+	for i, v := range last.Operands {
+		if i < len(state) && state[i] >= 0 && state[i] < len(b.Args) && out[v] == nil {
+			out[v] = b.Args[state[i]]
+		}
+	}
+	return out
+}
+
+// PointwiseOperands lists the values that o, an element-wise op or a kernel, reads
+// only at the index at which it writes result, in the thread that writes it: they have the
+// result's shape, order and element type, as have all of o's results, and only
+// element-wise ops read them and what is computed from them. Such a kernel may
+// contain contractions, whose operands are other values. nil if o is none.
+func PointwiseOperands(o *ir.Op, result *ir.Value) []*ir.Value {
+	want := result.Tensor()
+	if want == nil {
+		return nil
+	}
+	for _, v := range o.Results {
+		if t := v.Tensor(); t == nil || !sameIndex(t, want) {
+			return nil
+		}
+	}
+	inside := []*ir.Op{o}
+	if o.Name == Kernel {
+		if o.Body(0) == nil {
+			return nil
+		}
+		inside = o.Body(0).Ops
+	}
+	elsewhere := map[*ir.Value]bool{} // what other ops read, and what that is computed from
+	for _, u := range slices.Backward(inside) {
+		d := Of(u)
+		pointwise := d.Is(Pointwise) || u.Name == Constant || u.Name == Yield
+		if !pointwise && (d == nil || d.Kernel == Library || !(d.Move != nil && !d.Is(Update) || d.Family == Contraction && len(u.Operands) == 2)) || len(u.Regions) > 0 {
+			return nil
+		}
+		if !pointwise || slices.ContainsFunc(u.Results, func(v *ir.Value) bool { return elsewhere[v] }) {
+			for _, v := range u.Operands {
+				elsewhere[v] = true
+			}
+		}
+	}
+	var out []*ir.Value
+	for _, v := range ir.UsedValues(o) {
+		t := v.Tensor()
+		if t != nil && sameIndex(t, want) && t.Elem == want.Elem && !elsewhere[v] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// sameIndex reports whether element number i of a and of b have the same index.
+func sameIndex(a, b *types.Tensor) bool {
+	if a.Rank() != b.Rank() || !slices.Equal(a.At.Order, b.At.Order) {
+		return false
+	}
+	for i := range a.Shape {
+		if !a.Shape[i].Equal(b.Shape[i]) {
+			return false
+		}
+	}
+	return true
+}
