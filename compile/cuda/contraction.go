@@ -19,11 +19,12 @@ type contraction struct {
 	c      Config
 	sums   *temp   // partial sums, where splits > 1
 	parts  []*temp // partial results of the reduced results
+	over   map[*ir.Value]*ir.Value
 }
 
-// contraction is the plan of a contraction with the given tile, or the best
+// contraction is the plan of a contraction with the tile of the options, or the best
 // one.
-func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
+func (t Target) contraction(f *kernel.Form, o options) (*contraction, error) {
 	tiled, err := f.Tiled()
 	if err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func (t Target) contraction(f *kernel.Form, tile string) (*contraction, error) {
 	if len(configs) == 0 {
 		return nil, fmt.Errorf("no tile fits the shared memory of %s", t.Machine.Name)
 	}
-	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, tile)}
+	p := &contraction{target: t, f: f, t: tiled, c: t.tileOf(tiled, configs, o.tile), over: o.over}
 	if p.c.Splits > 1 {
 		p.sums = &temp{elem: p.sumElem(), n: tiled.Batch * tiled.Rows * tiled.Cols * int64(tiled.Products) * int64(p.c.Splits), own: true}
 		return p, nil
@@ -79,7 +80,7 @@ func (p *contraction) launches() ([]*launch, error) {
 			return nil, fmt.Errorf("indices of %d values do not fit in 32 bits", n)
 		}
 	}
-	ns := namesOf(p.f.Inputs, p.f.Outputs)
+	ns := namesOver(p.f, p.over)
 	a, err := p.operand(0, ns)
 	if err != nil {
 		return nil, err
@@ -268,6 +269,8 @@ func (u *unit) declare(fields []param) {
 			u.line("const dm::Map& %s", def(f.name))
 		case artifact.Out:
 			u.line("dm::Out<%s> %s", storage(f.elem), def(f.name))
+		case artifact.InOut:
+			u.line("dm::InOut<%s> %s", storage(f.elem), def(f.name))
 		default:
 			u.line("dm::In<%s> %s", storage(f.elem), def(f.name))
 		}

@@ -68,12 +68,19 @@ func inPlaceResults(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[
 
 // readsOwnElements reports whether each thread of f reads only those elements
 // of the value that it writes in result k. Threads visit the elements of all
-// results in the same order, and compute all before they write any.
+// results in the same order, and compute all before they write any. In a contraction
+// this is the epilogue, and the operands of the product are other values.
 func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 	if f.Over[f.Outputs[k]] && !slices.Contains(f.Inputs, in) {
 		return true
 	}
-	if f.Class != kernel.ClassPointwise && f.Class != kernel.ClassLoop {
+	switch f.Class {
+	case kernel.ClassPointwise, kernel.ClassLoop:
+	case kernel.ClassContraction:
+		if len(f.Outs) != len(f.Outputs) || multiplies(f, in) {
+			return false
+		}
+	default:
 		return false
 	}
 	own := f.Outs[k]
@@ -102,6 +109,21 @@ func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 		}
 	}
 	return ok
+}
+
+// multiplies reports whether an operand of f's product is computed from in.
+func multiplies(f *kernel.Form, in *ir.Value) bool {
+	found := false
+	for _, o := range f.Mains {
+		for i := range o.Operands {
+			x, _, err := f.Operand(o, i)
+			if err != nil {
+				return true
+			}
+			kernel.Walk(x, func(x *kernel.Expr) { found = found || x.Op == kernel.Load && x.Buf == in })
+		}
+	}
+	return found
 }
 
 // overlap is the reason of a kernel with two operands in the same memory.

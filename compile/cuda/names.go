@@ -37,6 +37,29 @@ func namesOf(in, out []*ir.Value, taken ...ident) *names {
 	return n
 }
 
+// namesOver are the names of the parameters for f's inputs and results; a result
+// written over an input shares its parameter.
+func namesOver(f *kernel.Form, over map[*ir.Value]*ir.Value) *names {
+	n := newNames()
+	for _, v := range f.Inputs {
+		mode := artifact.In
+		for _, in := range over {
+			if in == v {
+				mode = artifact.InOut
+			}
+		}
+		n.add(v, mode)
+	}
+	for _, v := range f.Outputs {
+		if in := over[v]; in != nil && n.of[in] != "" { // else it is only written
+			n.of[v] = n.of[in]
+		} else {
+			n.add(v, artifact.Out)
+		}
+	}
+	return n
+}
+
 // add is the parameter for v, made on first use.
 func (n *names) add(v *ir.Value, mode artifact.Mode) ident {
 	if name, ok := n.of[v]; ok {

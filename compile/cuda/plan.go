@@ -45,7 +45,7 @@ func (t Target) plan(f *kernel.Form, o options) (*Plan, error) {
 	case kernel.ClassLibrary:
 		s, err = t.library(f)
 	case kernel.ClassContraction:
-		s, err = t.contraction(f, o.tile)
+		s, err = t.contraction(f, o)
 	default:
 		err = fmt.Errorf("no kernel of class %s", f.Class)
 	}

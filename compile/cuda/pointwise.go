@@ -5,7 +5,6 @@ import (
 
 	"dmir/compile/kernel"
 	"dmir/dialect/ir"
-	"dmir/gpu/artifact"
 )
 
 const blockThreads = 256
@@ -68,33 +67,10 @@ func (p *elementwise) launches() ([]*launch, error) {
 	if blocks > 1<<31-1 {
 		return nil, fmt.Errorf("%d blocks exceed the limit of a launch", blocks)
 	}
-	ns := p.names()
+	ns := namesOver(p.f, p.over)
 	return []*launch{{
 		class: string(p.f.Class), threads: blockThreads, grid: [3]int{int(blocks), 1, 1}, params: ns.params, named: ns.of, write: p.write,
 	}}, nil
-}
-
-// names are the parameters: the inputs, and the results; a result written over
-// an input shares its parameter.
-func (p *elementwise) names() *names {
-	n := newNames()
-	for _, v := range p.f.Inputs {
-		mode := artifact.In
-		for _, in := range p.over {
-			if in == v {
-				mode = artifact.InOut
-			}
-		}
-		n.add(v, mode)
-	}
-	for _, v := range p.f.Outputs {
-		if in := p.over[v]; in != nil && n.of[in] != "" { // else it is only written
-			n.of[v] = n.of[in]
-		} else {
-			n.add(v, artifact.Out)
-		}
-	}
-	return n
 }
 
 func (p *elementwise) write(t *text) error {

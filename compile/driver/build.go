@@ -10,6 +10,7 @@ import (
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -63,7 +64,15 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 		}
 	}
 	defer pass.Recover(&err, u.Func, "the code generator")
-	return g.Program(ctx, m, u.Func, o.Machine)
+	if out, err = g.Program(ctx, m, u.Func, o.Machine); err != nil {
+		return nil, err
+	}
+	if out.State = op.State(u.Func.Op); out.State != nil {
+		for len(out.State) < len(out.Outputs) { // values that checks compare follow
+			out.State = append(out.State, -1)
+		}
+	}
+	return out, nil
 }
 
 // DefaultArch is the default architecture of code: that of this machine's
@@ -173,10 +182,10 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	}
 	for i := range p.Inputs { // fn's arguments, followed by the cotangents of its gradient
 		var d artifact.Default
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.InitAttr)); ok {
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.InitAttr)); ok {
 			d.Init = &v
 		}
-		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, interp.StddevAttr)); ok {
+		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.StddevAttr)); ok {
 			d.Stddev = &v
 		}
 		p.Defaults = append(p.Defaults, d)

@@ -132,16 +132,26 @@ func Pack(p *artifact.Program, args []*tensor.Tensor) ([][]byte, error) {
 	}
 	in := make([][]byte, len(args))
 	for i, a := range args {
-		in[i] = tensor.Arrange(tensor.Pack(a), int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+		in[i] = packed(p, i, a)
 	}
 	return in, nil
 }
 
+// packed is the content of the buffer of argument i.
+func packed(p *artifact.Program, i int, a *tensor.Tensor) []byte {
+	return tensor.Arrange(tensor.Pack(a), int(a.Elem.Bytes()), a.Shape, p.Buffers[p.Inputs[i]].Order)
+}
+
 // Unpack converts the contents of a compiled program's buffers to its results.
+// One that is nil gives a result without a tensor.
 func Unpack(p *artifact.Program, outputs [][]byte) ([]Output, error) {
 	var out []Output
 	for i, b := range outputs {
 		buf := p.Buffers[p.Outputs[i]]
+		if b == nil && buf.Size() > 0 {
+			out = append(out, Output{Name: p.Result(i)})
+			continue
+		}
 		elem, ok := types.ElemByName(buf.Elem)
 		if !ok {
 			return nil, fmt.Errorf("result %d has elements of an unknown type %s", i, buf.Elem)

@@ -3,16 +3,8 @@ package interp
 import (
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
-)
-
-// The attributes that initialize an argument for which no input is given:
-// InitAttr is the value of all its elements, as of the state of an optimizer
-// before the first step; StddevAttr is the standard deviation of its random
-// numbers, as of weights.
-const (
-	InitAttr   = "dm.init"
-	StddevAttr = "dm.stddev"
 )
 
 // ArgAttr is the attribute of argument i of fn with that name, nil where it has
@@ -34,14 +26,14 @@ func ArgAttr(fn *ir.Func, i int, name string) types.Attr {
 // initial applies the attributes of argument i of fn to its random numbers in
 // x.
 func (p *pool) initial(fn *ir.Func, i int, x *tensor.Tensor) {
-	if v, ok := types.NumberOf(ArgAttr(fn, i, InitAttr)); ok {
+	if v, ok := types.NumberOf(ArgAttr(fn, i, op.InitAttr)); ok {
 		p.parallel(x.Len(), elements, func(lo, hi int) {
 			for k := lo; k < hi; k++ {
 				x.SetFloat(k, v)
 			}
 		})
 	}
-	if v, ok := types.NumberOf(ArgAttr(fn, i, StddevAttr)); ok && x.Elem.IsFloat() {
+	if v, ok := types.NumberOf(ArgAttr(fn, i, op.StddevAttr)); ok && x.Elem.IsFloat() {
 		p.parallel(x.Len(), elements, func(lo, hi int) {
 			for k := lo; k < hi; k++ {
 				x.SetFloat(k, x.Float(k)*v)

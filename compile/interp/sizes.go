@@ -110,7 +110,7 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 // Inputs returns the arguments of fn: those in given, by name with or without
 // "%", and for the others tensor.Random of the seed with the argument's number
 // as the stream, so that it does not depend on what else is given, modified by
-// the argument's attributes (InitAttr, StddevAttr). Sizes left open by bind are
+// the argument's attributes (op.InitAttr, op.StddevAttr). Sizes left open by bind are
 // taken from the given tensors. A cancelled context returns its error within
 // about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {

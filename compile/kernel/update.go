@@ -24,7 +24,7 @@ func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 	}
 	var out map[*ir.Value]bool
 	for i, v := range o.Results {
-		if p.Over(o, i) == nil {
+		if p.Updated(o, i) == nil {
 			continue
 		}
 		if o.Name == op.Kernel {

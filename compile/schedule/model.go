@@ -232,7 +232,7 @@ func (g *model) over(s *step, i int) []*root {
 	}
 	var from []*ir.Value
 	if g.inPlace && o.Name == op.Kernel {
-		from = pointwise(o, o.Results[i])
+		from = op.PointwiseOperands(o, o.Results[i])
 	}
 	var out []*root
 	for _, v := range from {
@@ -271,48 +271,4 @@ func (g *model) seen(k *ir.Op, r *root) int {
 		}
 	}
 	return n
-}
-
-// pointwise lists the captured values that the element-wise kernel k reads only
-// at the index at which it writes result: they have the result's shape, order
-// and element type, as have all values that the kernel yields, so that it is a
-// single loop over the elements. nil if k is no such kernel.
-func pointwise(k *ir.Op, result *ir.Value) []*ir.Value {
-	want := result.Tensor()
-	body := k.Body(0)
-	if want == nil || body == nil {
-		return nil
-	}
-	for _, v := range k.Results {
-		if t := v.Tensor(); t == nil || !sameIndex(t, want) {
-			return nil
-		}
-	}
-	for _, o := range body.Ops {
-		d := op.Of(o)
-		if len(o.Regions) > 0 || !d.Is(op.Pointwise) && o.Name != op.Constant && o.Name != op.Yield {
-			return nil
-		}
-	}
-	var out []*ir.Value
-	for _, v := range ir.UsedValues(k) {
-		t := v.Tensor()
-		if t != nil && sameIndex(t, want) && t.Elem == want.Elem {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// sameIndex reports whether element number i of a and of b have the same index.
-func sameIndex(a, b *types.Tensor) bool {
-	if a.Rank() != b.Rank() || !slices.Equal(a.At.Order, b.At.Order) {
-		return false
-	}
-	for i := range a.Shape {
-		if !a.Shape[i].Equal(b.Shape[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -40,6 +40,9 @@ func order(u *pass.Unit) error {
 	if err := pass.Regions(u, order); err != nil {
 		return err
 	}
+	if !body.IsRegion() {
+		sinkState(u.Func)
+	}
 	g, err := read(body, u.Module, u.Options.Bind)
 	if err != nil {
 		return err

@@ -62,6 +62,24 @@ func (a *Archive) Read(name string, elem types.Elem, shape []int) (*Tensor, erro
 	return t, nil
 }
 
+// Bytes is the content of the file called name in the archive, which is no array,
+// of at most limit bytes.
+func (a *Archive) Bytes(name string, limit int64) ([]byte, error) {
+	r, err := a.zip.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: it has no %s", a.path, name)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("more than %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", a.path, name, err)
+	}
+	return b, nil
+}
+
 // Describe is the shape and the dtype's name of the array called name.
 func (a *Archive) Describe(name string) (shape []int, dtype string, err error) {
 	r, err := a.zip.Open(name + ".npy")

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/syntax/ast"
 	"dmir/syntax/source"
@@ -32,6 +33,7 @@ func (l *lowerer) function(o *ir.Op, t *ast.Op) {
 	l.argAttrs(o, t, "res_attrs", f.Results)
 	l.isolated(o, func() { l.regions(o, t, nil) })
 	l.addFunc(fn)
+	defer func() { op.NumberState(o, fn.Args) }()
 	if fn.Body = o.Body(0); fn.Body != nil {
 		fn.Args = fn.Body.Args
 		return
@@ -103,6 +105,7 @@ func (l *lowerer) genericFunction(o *ir.Op, t *ast.Op) {
 		return
 	}
 	fn.Args = fn.Body.Args
+	op.NumberState(o, fn.Args)
 	match := len(fn.Args) == len(ty.In)
 	for i := 0; match && i < len(ty.In); i++ {
 		match = types.Compatible(fn.Args[i].Type, ty.In[i])

@@ -44,6 +44,7 @@ const (
 // after a change of the ops that it was asked about, nor concurrently.
 type InPlace struct {
 	place map[*ir.Block]map[*ir.Op]int
+	state map[*ir.Block]map[*ir.Value]*ir.Value
 	// Groups are kernels that stand in no block, with the ops that they would take
 	// the place of.
 	Groups map[*ir.Op]Group
@@ -133,9 +134,17 @@ func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 }
 
 // Over is the value that result i of o is written over: what an update in place
-// updates, in a kernel or by itself, and what a loop begins with; nil for a
-// result with bytes of its own.
+// updates, in a kernel or by itself, what a loop begins with, and the argument
+// whose next value it is (StateOver); nil for a result with bytes of its own.
 func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
+	if v := p.Updated(o, i); v != nil {
+		return v
+	}
+	return p.StateOver(o, i)
+}
+
+// Updated is Over for updates of a part and for loops.
+func (p *InPlace) Updated(o *ir.Op, i int) *ir.Value {
 	u := o
 	switch {
 	case o.Name == While && Valid(o) && i < len(o.Operands):
@@ -296,8 +305,12 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	return nil
 }
 
-// Donated reports whether argument i of the function f is.
+// Donated reports whether argument i of the function f is, by DonatedAttr or as
+// state: then its next value takes its place.
 func Donated(f *ir.Op, i int) bool {
+	if IsState(f, i) {
+		return true
+	}
 	all, _ := f.Attr("arg_attrs").(types.Array)
 	if i >= len(all) {
 		return false

@@ -62,6 +62,9 @@ operands and results share it. A leading attribute stands before the operands: `
   through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.while`" + ` not at all.
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
+- **State.** A result with the attribute ` + "`{dm.state = \"w\"}`" + ` is the next value of the argument ` + "`%w`" + `, which has its type: ` + "`-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`" + `.
+  The function is then a step, which ` + "`dmir run --steps`" + ` repeats with what the step before returned. Such an argument is donated: the plan writes the result over
+  it where every other reader runs before. Generic form has the argument's number in place of its name. (XLA calls this input-output aliasing.)
 - **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
   nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.

@@ -50,25 +50,47 @@ func AttrSpan(o *ir.Op, src *source.File, name string) source.Span {
 		dicts = append(dicts, ast.Rel{Start: t.Props.Start + 1, End: t.Props.End - 1})
 	}
 	for _, at := range dicts {
-		if at.Empty() {
-			continue
-		}
-		x, err := parse.Attr(t.Text(src, at))
-		if err != nil {
-			continue
-		}
-		for _, e := range x.Entries {
-			if e.Key != name {
-				continue
-			}
-			if e.VSpan.Empty() {
-				e.VSpan = e.Span
-			}
-			return t.Abs(ast.Rel{Start: at.Start + e.VSpan.Start, End: at.Start + e.VSpan.End})
+		if span, ok := entrySpan(t, src, at, name); ok {
+			return span
 		}
 	}
 	if !t.Lead.Empty() && o.Attr(name) != nil {
 		return t.Abs(t.Lead)
 	}
 	return o.Head
+}
+
+// ResultAttrSpan is where the value of an attribute of result i of a function is
+// written; the function's head where it has no place of its own.
+func ResultAttrSpan(o *ir.Op, src *source.File, i int, name string) source.Span {
+	t := Tree(o)
+	if t == nil || t.Func == nil || i >= len(t.Func.Results) {
+		return AttrSpan(o, src, "res_attrs")
+	}
+	if span, ok := entrySpan(t, src, t.Func.Results[i].Attrs, name); ok {
+		return span
+	}
+	return o.Head
+}
+
+// entrySpan is where the value of an entry of the dictionary at a place in t is
+// written, its key for one without a value.
+func entrySpan(t *ast.Op, src *source.File, at ast.Rel, name string) (source.Span, bool) {
+	if at.Empty() {
+		return source.Span{}, false
+	}
+	x, err := parse.Attr(t.Text(src, at))
+	if err != nil {
+		return source.Span{}, false
+	}
+	for _, e := range x.Entries {
+		if e.Key != name {
+			continue
+		}
+		if e.VSpan.Empty() {
+			e.VSpan = e.Span
+		}
+		return t.Abs(ast.Rel{Start: at.Start + e.VSpan.Start, End: at.Start + e.VSpan.End}), true
+	}
+	return source.Span{}, false
 }

@@ -265,9 +265,22 @@ func (p *printer) functionResults(o *ir.Op, sig *types.Func) {
 			p.out.WriteString(", ")
 		}
 		p.typ(o, t)
-		p.argAttrs(o, "res_attrs", i)
+		p.resultAttrs(o, i)
 	}
 	p.out.WriteByte(')')
+}
+
+// resultAttrs prints the dictionary of result i; dm.state names its argument.
+func (p *printer) resultAttrs(o *ir.Op, i int) {
+	n, ok := op.StateAttrOf(o, i).(types.Int)
+	body := o.Body(0)
+	if !ok || body == nil || n.V < 0 || n.V >= int64(len(body.Args)) {
+		p.argAttrs(o, "res_attrs", i)
+		return
+	}
+	name := strings.TrimPrefix(p.names.define(body.Args[n.V:n.V+1]), "%")
+	d := o.Attr("res_attrs").(types.Array)[i].(types.Dict)
+	p.dict(" ", op.WithState(d, types.Str(name)))
 }
 
 func (p *printer) argAttrs(o *ir.Op, list string, i int) {

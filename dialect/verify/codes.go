@@ -17,4 +17,5 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM189", Name: "inside-kernel", Doc: "A kernel contains an op that cannot run in one: another kernel, or a call.", Help: "move it out of the kernel"},
 	{Code: "DM190", Name: "memory-space", Doc: "The operands of one op are in different memory spaces.", Help: "move one of them with `dm.copy`"},
 	{Code: "DM191", Name: "bad-binding", Doc: "`dm.bind` of a function is not a dictionary from symbols to sizes, which are non-negative integers.", Help: "write `dm.bind = {n = 512}`"},
+	{Code: "DM192", Name: "bad-state", Doc: "`dm.state` of a result names the argument whose next value the result is, for steps that are repeated (`dmir run --steps`): `-> (tensor<f32>, tensor<4x4xf32> {dm.state = \"w\"})`. The argument must exist, have the result's type, and be the state of one result only. The argument's number, counted from 0, may stand for its name, as generic form writes it.", Help: "name an argument of the same type, without its `%`"},
 })

@@ -24,6 +24,9 @@ func (v *verifier) function(o *ir.Op) {
 		v.report("DM191", origin.AttrSpan(o, v.m.Src, op.BindAttr), "dm.bind is %s, not a dictionary of sizes", clip(bind.String()))
 		return
 	}
+	if !v.state(o) {
+		return
+	}
 	for _, r := range o.Regions {
 		for _, b := range r.Blocks {
 			v.endsFunction(o, b)

@@ -35,6 +35,10 @@ type Program struct {
 	Views []*View
 	// Defaults are the inputs that are not given; nil: random numbers.
 	Defaults []Default
+	// State is, by result, the number of the input whose value in the next step it
+	// is, -1 for a result that is none's; nil: none is. A result may be in the buffer
+	// of its input.
+	State []int `json:",omitempty"`
 	// Variants are the same function for specific architectures, if code was generated
 	// for several. They have no variants themselves.
 	Variants []*Program
@@ -111,6 +115,14 @@ func (p *Program) ResultView(i int) View {
 	}
 	b := &p.Buffers[p.Outputs[i]]
 	return View{b.Shape, b.Order}
+}
+
+// Carried is the input whose value in the next step result i is, -1 if it is none's.
+func (p *Program) Carried(i int) int {
+	if i >= len(p.State) {
+		return -1
+	}
+	return p.State[i]
 }
 
 // Result is the name of result i.

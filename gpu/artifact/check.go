@@ -59,6 +59,7 @@ func (c *checker) variants() {
 	if len(p.Defaults) > 0 && len(p.Defaults) != len(p.Inputs) || len(p.Results) > 0 && len(p.Results) != len(p.Outputs) {
 		c.errorf("%d defaults of %d inputs, %d names of %d outputs", len(p.Defaults), len(p.Inputs), len(p.Results), len(p.Outputs))
 	}
+	c.state()
 	if len(p.Variants) > maxVariants {
 		c.errorf("%d variants; %d is the most", len(p.Variants), maxVariants)
 		return
@@ -79,8 +80,53 @@ func (c *checker) variants() {
 	}
 }
 
-// sameShape reports whether q has the inputs and outputs of p.
+// state checks that results and the inputs that they are carried to have the
+// same bytes, and that each input has one result.
+func (c *checker) state() {
+	p := c.p
+	if len(p.State) > 0 && len(p.State) != len(p.Outputs) {
+		c.errorf("state of %d outputs, and there are %d", len(p.State), len(p.Outputs))
+		return
+	}
+	taken := map[int]bool{}
+	for i, in := range p.State {
+		if in < 0 {
+			continue
+		}
+		if in >= len(p.Inputs) || taken[in] {
+			c.errorf("output %d is the state of input %d, which is none or has another", i, in)
+			return
+		}
+		taken[in] = true
+		from, to, view := &p.Buffers[p.Outputs[i]], &p.Buffers[p.Inputs[in]], p.ResultView(i)
+		if from.Elem != to.Elem || from.Size() != to.Size() || !slices.Equal(view.Shape, to.Shape) || !sameOrder(view.Order, to.Order) {
+			c.errorf("output %d is the state of input %s and has another type", i, to.Name)
+		}
+	}
+}
+
+// sameOrder reports whether two orders of dimensions are equal; nil is row-major.
+func sameOrder(a, b []int) bool {
+	for i := range max(len(a), len(b)) {
+		x, y := i, i
+		if a != nil {
+			x = a[i]
+		}
+		if b != nil {
+			y = b[i]
+		}
+		if x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// sameShape reports whether q has the inputs, outputs and state of p.
 func (p *Program) sameShape(q *Program) bool {
+	if !slices.Equal(p.State, q.State) {
+		return false
+	}
 	same := func(a, b []int) bool {
 		return slices.EqualFunc(a, b, func(i, j int) bool {
 			x, y := &p.Buffers[i], &q.Buffers[j]

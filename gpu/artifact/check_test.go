@@ -78,6 +78,13 @@ func TestCheck(t *testing.T) {
 		{"overlapping lives and bytes", func(p *program) { p.Buffers[4].Offset = 4096 + 256 }, "buffers y and z share bytes and live at the same time, from step 2 to step 4"},
 		{"over a constant", func(p *program) { p.Buffers[2].Offset = 4 * 4096 }, "one is a constant"},
 		{"no wait", func(p *program) { p.Steps[4].Waits = nil }, "step 4 (joined) does not wait for step 2 (negated), and both use the buffer z"},
+		{"state of too few results", func(p *program) { p.State = []int{0} }, "state of 1 outputs, and there are 2"},
+		{"state of no input", func(p *program) { p.State = []int{1, -1} }, "which is none or has another"},
+		{"state of one input twice", func(p *program) { p.State = []int{0, 0} }, "which is none or has another"},
+		{"state of another type", func(p *program) { p.State = []int{-1, 0} }, "output 1 is the state of input x and has another type"},
+		{"state in another order", func(p *program) {
+			p.State, p.Views = []int{0, -1}, []*artifact.View{{Shape: []int64{2, 500}, Order: []int{1, 0}}}
+		}, "output 0 is the state of input x and has another type"},
 		{"more views than results", func(p *program) { p.Views = make([]*artifact.View, 3) }, "3 views of 2 outputs"},
 		{"a view of other elements", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{10, 10}}} }, "the view [10 10] of the 1000 elements of the buffer out"},
 		{"a view of no shape", func(p *program) { p.Views = []*artifact.View{{Shape: []int64{-1000}}} }, "the view [-1000]"},

@@ -30,6 +30,8 @@ type Session struct {
 	stretches [][2]int       // those, first and end
 	runs      []int64        // how often each step ran in the last run
 	flag      []byte         // host memory that predicates are copied to
+	given     [][]byte       // the inputs of steps that are not state; see Step
+	staged    deviceVA       // where state is that carry moves in two parts; 0: nowhere
 	lost      bool           // a kernel broke the context or still runs, so no memory can be freed
 }
 
@@ -168,25 +170,36 @@ func (s *Session) run(ctx context.Context, inputs [][]byte, steps func() error) 
 			return err
 		}
 		for _, b := range s.p.Outputs {
-			buf := &s.p.Buffers[b]
-			out := make([]byte, buf.Size())
-			if len(out) > 0 {
-				if err := s.a.check("cuMemcpyDtoH", s.a.CopyOut(&out[0], s.address(buf), uint64(len(out)), s.streams[0])); err != nil {
-					return err
-				}
+			out, err := s.copyOut(&s.p.Buffers[b])
+			if err != nil {
+				return err
 			}
 			outputs = append(outputs, out)
 		}
 		return s.wait(ctx)
 	})
-	var named *Fault
-	if isFault(err) && !errors.As(err, &named) {
-		err = s.fault(err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, s.failed(err)
 	}
 	return outputs, nil
+}
+
+// copyOut enqueues the copy of a buffer to host memory, which is there after wait.
+func (s *Session) copyOut(buf *artifact.Buffer) ([]byte, error) {
+	out := make([]byte, buf.Size())
+	if len(out) == 0 {
+		return out, nil
+	}
+	return out, s.a.check("cuMemcpyDtoH", s.a.CopyOut(&out[0], s.address(buf), uint64(len(out)), s.streams[0]))
+}
+
+// failed is the error of a run, a *Fault if a kernel faulted.
+func (s *Session) failed(err error) error {
+	var named *Fault
+	if isFault(err) && !errors.As(err, &named) {
+		return s.fault(err)
+	}
+	return err
 }
 
 // give copies inputs to the device: all, or those marked in only.
@@ -273,6 +286,9 @@ func (s *Session) Close() error {
 		}
 		for _, h := range s.streams {
 			free("cuStreamDestroy", s.a.StreamFree(h))
+		}
+		if s.staged != 0 {
+			free("cuMemFree", s.a.MemFree(s.staged))
 		}
 		if s.base != 0 {
 			free("cuMemFree", s.a.MemFree(s.base))

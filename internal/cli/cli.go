@@ -10,10 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"dmir/compile/checkpoint"
 	"dmir/internal/escape"
 	"dmir/internal/local"
 )
@@ -108,6 +110,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, errors),
+		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep)},
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),

@@ -73,3 +73,53 @@ func TestInterruptedRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// An interrupt of repeated steps ends them behind the current one, with a checkpoint
+// from which the run goes on to the same bits.
+func TestInterruptedSteps(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "f.dmir")
+	text := `func.func @f(%x: tensor<2xf32>, %s: tensor<2xf32>) -> (tensor<2xf32> {dm.state = "s"}) {
+  %t = dm.tanh %s : tensor<2xf32>
+  %u = dm.add %t, %x : tensor<2xf32>
+  return %u : tensor<2xf32>
+}`
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := func(ctx context.Context, stdout io.Writer, f stepFlags, out string) (string, error) {
+		var stderr strings.Builder
+		a := &app{ctx: ctx, stdout: newOutput(stdout), stderr: &stderr}
+		c := runCmd{stepFlags: f, Device: "reference", OutputFormat: "text", File: file, Output: filepath.Join(dir, out)}
+		err := c.Run(a)
+		return stderr.String(), err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	lines := writerFunc(func(b []byte) (int, error) {
+		if strings.HasPrefix(string(b), "   3") {
+			cancel()
+		}
+		return len(b), nil
+	})
+	saved := stepFlags{Steps: 9, Checkpoint: filepath.Join(dir, "ck")}
+	stderr, err := run(ctx, lines, saved, "cut")
+	if err != exitStatus(exitFailed) || stderr != "dmir: interrupted after step 3 of 9; --resume goes on from there\n" {
+		t.Fatalf("%v: %q", err, stderr)
+	}
+	saved.Resume = true
+	if stderr, err := run(t.Context(), io.Discard, saved, "parts"); err != nil {
+		t.Fatal(err, stderr)
+	}
+	if stderr, err := run(t.Context(), io.Discard, stepFlags{Steps: 9}, "whole"); err != nil {
+		t.Fatal(err, stderr)
+	}
+	parts, err := os.ReadFile(filepath.Join(dir, "parts", "u.npy"))
+	whole, err2 := os.ReadFile(filepath.Join(dir, "whole", "u.npy"))
+	if err != nil || err2 != nil || string(parts) != string(whole) {
+		t.Errorf("resumed behind step 3, the state is not that of an uninterrupted run: %v, %v", err, err2)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

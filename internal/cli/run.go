@@ -17,6 +17,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
@@ -24,6 +25,7 @@ import (
 
 type runCmd struct {
 	targeting
+	stepFlags
 	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
@@ -39,11 +41,16 @@ type runCmd struct {
 // Help is what --help adds.
 func (runCmd) Help() string {
 	return "An input may also name an array of an archive: x=FILE.npz:name.\n" +
+		"With --steps the file may hold more of it, one value for each step: an array with one more dimension in\n" +
+		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
 }
 
 // Run runs one function and prints the bytes and the time of each line.
 func (c runCmd) Run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	if strings.HasSuffix(c.File, ".dmx") || isCompiled(c.File) {
 		return c.artifact(a)
 	}
@@ -75,6 +82,9 @@ func (c runCmd) Run(a *app) error {
 	if errs := p.ErrorsOf(m, fn); len(errs) > 0 {
 		printErrors(a.stderr, src, errs)
 		return exitStatus(exitFailed)
+	}
+	if c.Steps > 0 {
+		return c.repeat(a, c.steppedProgram(a, p, m, fn))
 	}
 	inputs, err := c.inputs(p, fn)
 	if err != nil {
@@ -124,35 +134,54 @@ func (c runCmd) failed(a *app, p *program.Program, err error) error {
 
 // inputs reads the arrays named by --input.
 func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tensor, error) {
+	paths, err := c.inputPaths(fn.Name, argNames(fn))
+	if err != nil {
+		return nil, err
+	}
 	given := map[string]*tensor.Tensor{}
-	for _, in := range c.Input {
-		name, path, ok := strings.Cut(in, "=")
-		name = strings.TrimPrefix(name, "%")
-		if !ok || path == "" {
-			return nil, &failure{"DM607", "--input " + in, "is not name=file.npy", "write --input x=file.npy"}
-		}
-		index := -1
-		var names []string
-		for i, v := range fn.Args {
-			n := strings.TrimPrefix(v.Name, "%")
-			names = append(names, n)
-			if n == name {
-				index = i
-			}
-		}
-		if index < 0 {
-			return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no argument %%%s", fn.Name, name), "its arguments are " + strings.Join(names, ", ")}
-		}
-		if given[name] != nil {
-			return nil, &failure{"DM607", "--input " + in, "gives %" + name + " a second time", "give each argument once"}
-		}
-		t, err := readArray(path, fn, index, p.Bind)
+	for _, in := range paths {
+		t, err := readArray(in.path, fn, in.index, p.Bind)
 		if err != nil {
 			return nil, err
 		}
-		given[name] = t
+		given[strings.TrimPrefix(fn.Args[in.index].Name, "%")] = t
 	}
 	return given, nil
+}
+
+func argNames(fn *ir.Func) []string {
+	var names []string
+	for _, v := range fn.Args {
+		names = append(names, strings.TrimPrefix(v.Name, "%"))
+	}
+	return names
+}
+
+// steppedProgram is fn for --steps.
+func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func) *stepped {
+	s := &stepped{name: fn.Name, state: op.State(fn.Op)}
+	for i, name := range argNames(fn) {
+		arg := stepArg{name: name, typ: fn.Args[i].Type.String()}
+		arg.elem, arg.shape, _ = interp.ArgType(fn, i, p.Bind) // initial reports an argument that is no tensor
+		s.args = append(s.args, arg)
+	}
+	s.initial = func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, given)
+		if err != nil {
+			return nil, c.failed(a, p, err)
+		}
+		return args, nil
+	}
+	s.open = func() (*driver.Steps, error) {
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device})
+	}
+	s.failed = func(err error) error { return c.failed(a, p, err) }
+	s.warned = func(ws []diag.Diagnostic) {
+		for _, w := range ws {
+			diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
+		}
+	}
+	return s
 }
 
 // readArray reads FILE.npy or FILE.npz:name as argument i of fn.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/internal/escape"
+	"dmir/syntax/diag"
 )
 
 // artifact runs a compiled file.
@@ -41,6 +41,9 @@ func (c runCmd) artifact(a *app) error {
 	}
 	if c.Trust {
 		p.Trust()
+	}
+	if c.Steps > 0 {
+		return c.repeat(a, c.steppedArtifact(a, p, d, why))
 	}
 	inputs, err := c.artifactInputs(p)
 	if err != nil {
@@ -75,23 +78,13 @@ func deviceFailed(a *app, path string, err error) error {
 // artifactInputs are the program's arguments: what --input names,
 // and seeded random numbers.
 func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
-	given := map[string]string{}
-	var names []string
-	for _, b := range p.Inputs {
-		names = append(names, p.Buffers[b].Name)
+	paths, err := c.inputPaths(p.Name, inputNames(p))
+	if err != nil {
+		return nil, err
 	}
-	for _, in := range c.Input {
-		name, path, ok := strings.Cut(in, "=")
-		name = strings.TrimPrefix(name, "%")
-		switch {
-		case !ok || path == "":
-			return nil, &failure{"DM607", "--input " + in, "is not name=file.npy", "write --input x=file.npy"}
-		case given[name] != "":
-			return nil, &failure{"DM607", "--input " + in, "gives %" + name + " a second time", "give each argument once"}
-		case !slices.Contains(names, name):
-			return nil, &failure{"DM607", "--input " + in, fmt.Sprintf("@%s has no argument %%%s", p.Name, name), "its arguments are " + strings.Join(names, ", ")}
-		}
-		given[name] = path
+	given := map[int]string{}
+	for _, in := range paths {
+		given[in.index] = in.path
 	}
 	var out []*tensor.Tensor
 	for i, b := range p.Inputs {
@@ -101,7 +94,7 @@ func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 		var t *tensor.Tensor
-		if path := given[buf.Name]; path != "" {
+		if path, ok := given[i]; ok {
 			if t, err = readTensor(path, "%"+buf.Name, tensorText(buf), elem, shape); err != nil {
 				return nil, err
 			}
@@ -111,6 +104,49 @@ func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+func inputNames(p *artifact.Program) []string {
+	var names []string
+	for _, b := range p.Inputs {
+		names = append(names, p.Buffers[b].Name)
+	}
+	return names
+}
+
+// steppedArtifact is p for --steps on d.
+func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, why string) *stepped {
+	s := &stepped{name: p.Name, state: p.State, warned: func([]diag.Diagnostic) {}}
+	for _, b := range p.Inputs {
+		buf := &p.Buffers[b]
+		arg := stepArg{name: buf.Name, typ: tensorText(buf)}
+		arg.elem, arg.shape, _ = bufferType(buf) // initial reports a type that is too large
+		s.args = append(s.args, arg)
+	}
+	s.initial = func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+		var out []*tensor.Tensor
+		for i, b := range p.Inputs {
+			elem, shape, err := bufferType(&p.Buffers[b])
+			if err != nil {
+				return nil, err
+			}
+			t := given[p.Buffers[b].Name]
+			if t == nil {
+				t = defaultInput(p, i, elem, shape, c.Seed)
+			}
+			out = append(out, t)
+		}
+		return out, nil
+	}
+	s.open = func() (*driver.Steps, error) {
+		run, err := driver.OpenArtifact(a.ctx, d, p)
+		if err == nil {
+			run.Why = why
+		}
+		return run, err
+	}
+	s.failed = func(err error) error { return deviceFailed(a, c.File, err) }
+	return s
 }
 
 // defaultInput is an argument that is not given: the same numbers that the

@@ -2,8 +2,10 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup:         tools,
 		Condition:     condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "only": only, "head": head,
+			"exits": exits, "refuses": refuses, "bytes": writeBytes, "npy": writeNPY, "ramp": writeRamp, "only": only, "head": head,
 		},
 	})
 }
@@ -130,14 +132,28 @@ func writeNPY(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	count, err := strconv.Atoi(args[3])
 	ts.Check(err)
-	header := "{'descr': '" + args[1] + "', 'fortran_order': False, 'shape': " + args[2] + ", }"
+	npyFile(ts, args[0], args[1], args[2], make([]byte, size*count))
+}
+
+// ramp FILE SHAPE COUNT writes the numbers 0, 0.1, 0.2 … as float32.
+func writeRamp(ts *testscript.TestScript, neg bool, args []string) {
+	count, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	var data []byte
+	for i := range count {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(i)/10))
+	}
+	npyFile(ts, args[0], "<f4", args[1], data)
+}
+
+func npyFile(ts *testscript.TestScript, name, descr, shape string, data []byte) {
+	header := "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"
 	for (len(header)+11)%64 != 0 {
 		header += " "
 	}
 	header += "\n"
 	out := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), byte(len(header)>>8))
-	out = append(append(out, header...), make([]byte, size*count)...)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), out, 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(name), append(append(out, header...), data...), 0o644))
 }
 
 // only DIR NAMES... requires that DIR holds exactly the files named, and no

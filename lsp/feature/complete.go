@@ -156,11 +156,17 @@ func (s *statement) within(span *source.Span) ([]Completion, bool) {
 		return s.listed(def, in), false
 	case in >= 0 && s.tok(in) == "{":
 		if last == "=" {
+			if s.tok(len(s.before)-2) == op.StateAttr {
+				return s.stateNames(), false
+			}
 			return attrValues(def.Attr(s.tok(len(s.before) - 2))), false
 		}
 		if last == "{" || last == "," {
 			if name == op.Func && s.tok(in-1) == "attributes" {
 				return s.functionAttrs(), false
+			}
+			if name == op.Func {
+				return s.signatureAttrs(), false
 			}
 			return s.attrs(def, false), false
 		}

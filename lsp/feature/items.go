@@ -81,6 +81,39 @@ func (s *statement) functionAttrs() []Completion {
 	return out
 }
 
+// signatureAttrs are the attributes of arguments and, behind the arrow, of
+// results that dmir reads.
+func (s *statement) signatureAttrs() []Completion {
+	attrs := [][3]string{
+		{op.InitAttr, " = ${1:0.0}", "the number of which all elements are where no input is given, as of the state of an optimizer"},
+		{op.StddevAttr, " = ${1:0.02}", "the standard deviation of the random numbers where no input is given, as of weights"},
+		{op.DonatedAttr, "", "the function may overwrite the argument"},
+	}
+	if slices.Contains(s.tokens(), "->") {
+		attrs = [][3]string{{op.StateAttr, ` = "$1"`, "the argument whose next value the result is, in steps that are repeated"}}
+	}
+	var out []Completion
+	for _, a := range attrs {
+		text, _, _ := strings.Cut(a[1], "$")
+		out = append(out, Completion{Kind: AttrItem, Label: a[0], Doc: a[2], Text: a[0] + strings.TrimSuffix(text, `"`), Snippet: a[0] + a[1]})
+	}
+	return out
+}
+
+// stateNames are the arguments that dm.state may name.
+func (s *statement) stateNames() []Completion {
+	var out []Completion
+	for _, t := range s.tokens() {
+		if t == "->" {
+			break
+		}
+		if name, ok := strings.CutPrefix(t, "%"); ok {
+			out = append(out, Completion{Kind: ValueItem, Label: `"` + name + `"`, Doc: "the result is the next value of %" + name, Text: `"` + name + `"`})
+		}
+	}
+	return out
+}
+
 // attrValues are what an attribute may be, as far as that can be listed.
 func attrValues(a *op.AttrDef) []Completion {
 	if a == nil {

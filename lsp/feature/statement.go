@@ -181,6 +181,15 @@ func (s *statement) tok(i int) string {
 	return s.p.Src.Slice(s.before[i].Span)
 }
 
+// tokens are the texts of the tokens before the word.
+func (s *statement) tokens() []string {
+	out := make([]string, len(s.before))
+	for i := range out {
+		out[i] = s.tok(i)
+	}
+	return out
+}
+
 // typed is the text of the word.
 func (s *statement) typed() string { return s.p.Src.Slice(s.word) }
 

@@ -163,6 +163,9 @@ func (b *builder) use(items []*ast.Op, r *region) {
 			b.useAlias(o, a)
 		}
 		b.symbolRefs(o, r)
+		if o.Func != nil && len(inner) > 0 {
+			b.states(o, inner[0])
+		}
 		for i, reg := range o.Regions {
 			b.region(o, reg, inner[i])
 		}

@@ -27,8 +27,8 @@ func Rename(x *Index, n *Name, name string) ([]diag.Edit, error) {
 	var edits []diag.Edit
 	for _, span := range append(n.Defs(), n.Uses()...) {
 		to := text
-		if n.Kind == Symbol && !strings.HasPrefix(x.src.Slice(span), "@") {
-			to = strings.Trim(text[1:], `"`) // the content of sym_name's string
+		if written := x.src.Slice(span); written == "" || written[0] != n.Text[0] {
+			to = strings.Trim(text[1:], `"`) // the content of a string: sym_name, dm.state
 		}
 		edits = append(edits, diag.Edit{Span: span, Text: to})
 	}

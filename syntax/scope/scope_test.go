@@ -84,6 +84,10 @@ func.func @f(«1=%n»: index, «2=%init»: f32) {
   t.use «3 %r» : f32
   return
 }`},
+		{"a result whose state is an argument", `
+func.func @f(«1=%w»: i32, «2=%x»: i32) -> (i32 {dm.note = "x", dm.state = "«1 w»"}, i32 {dm.state = "y"}) {
+  return «1 %w», «2 %x» : i32, i32
+}`},
 		{"results by number", `
 «1=%p»:2, «2=%q» = "t.op"() : () -> (i32, i32, i32)
 "t.use"(«1 %p»#0, «1 %p»#1, «2 %q») : (i32, i32, i32) -> ()`},
@@ -230,6 +234,7 @@ func TestRename(t *testing.T) {
 		{"a symbol", "func.func private @‸f()\nfunc.func @g() { call @f() : () -> () return }", "h", "func.func private @h()\nfunc.func @g() { call @h() : () -> () return }"},
 		{"a symbol that needs quotes", "t.op @‸f", `@"a b"`, `t.op @"a b"`},
 		{"a symbol in generic form", "\"func.func\"() <{sym_name = \"f\"}> ({}) : () -> ()\n\"t.use\"() {f = @‸f} : () -> ()", "g", "\"func.func\"() <{sym_name = \"g\"}> ({}) : () -> ()\n\"t.use\"() {f = @g} : () -> ()"},
+		{"an argument that a result names", "func.func @f(%‸w: i32) -> (i32 {dm.state = \"w\"}) { return %w : i32 }", "%v", "func.func @f(%v: i32) -> (i32 {dm.state = \"v\"}) { return %v : i32 }"},
 		{"a symbol to one of the module around", "module {\n  func.func private @a()\n  module {\n    func.func private @‸b()\n  }\n}", "a", "error: @a is already the name of another symbol here"},
 		{"a symbol to none", "t.op @‸f", "a b", "error: a b is not a symbol: write a letter or _ and then letters, digits and _$., or put it in quotes"},
 		{"an alias", "!‸t = i32\nfunc.func private @f(!t)", "u", "!u = i32\nfunc.func private @f(!u)"},

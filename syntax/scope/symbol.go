@@ -34,23 +34,46 @@ func symName(o *ast.Op, src *source.File) (string, ast.Rel) {
 		return "", ast.Rel{}
 	}
 	for _, dict := range []ast.Rel{o.Props, o.Attrs} {
-		text := o.Text(src, dict)
-		i := entry(text, "sym_name")
-		if i < 0 || i >= len(text) || text[i] != '"' {
-			continue
-		}
-		end := i + 1
-		for end < len(text) && text[end] != '"' && text[end] != '\n' {
-			if text[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end < len(text) && text[end] == '"' {
-			return symbolSpelling(text[i+1 : end]), ast.Rel{Start: dict.Start + int32(i) + 1, End: dict.Start + int32(end)}
+		if name, at := stringEntry(o, src, dict, "sym_name"); name != "" {
+			return symbolSpelling(name), at
 		}
 	}
 	return "", ast.Rel{}
+}
+
+// stringEntry is the content of a string that is the value of key in a dictionary
+// of o, and its span; "" where there is none.
+func stringEntry(o *ast.Op, src *source.File, dict ast.Rel, key string) (string, ast.Rel) {
+	text := o.Text(src, dict)
+	i := entry(text, key)
+	if i < 0 || i >= len(text) || text[i] != '"' {
+		return "", ast.Rel{}
+	}
+	end := i + 1
+	for end < len(text) && text[end] != '"' && text[end] != '\n' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(text) || text[end] != '"' {
+		return "", ast.Rel{}
+	}
+	return text[i+1 : end], ast.Rel{Start: dict.Start + int32(i) + 1, End: dict.Start + int32(end)}
+}
+
+// states notes the arguments that the results of the function o name by
+// dm.state = "w". What names none is for the verifier.
+func (b *builder) states(o *ast.Op, body *region) {
+	for _, r := range o.Func.Results {
+		if r.Attrs.Empty() {
+			continue
+		}
+		name, at := stringEntry(o, b.x.src, r.Attrs, "dm.state")
+		if n := body.names[Value]["%"+name]; n != nil {
+			b.occur(n, place{o, at}, false)
+		}
+	}
 }
 
 // entry is the offset of the value of key in a dictionary's text, -1 where the

@@ -63,31 +63,14 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		return nil, err
 	}
 	p = p.For(g.Arch())
-	if err := g.d.Fits(p); err != nil { // before compiling
-		return nil, err
-	}
 	r := &device.Result{}
-	image, ok := g.d.Image(p)
-	if !ok && len(p.Kernels) > 0 {
-		start := time.Now()
-		compiled, err := nvrtc.CompileProgram(ctx, p, g.Arch(), nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
-		if err != nil {
-			return nil, err
-		}
-		if !compiled.Cached {
-			r.Compile = time.Since(start)
-		}
-		image = compiled.Image()
-	}
-	s, err := g.d.Load(p, image)
+	s, took, err := g.load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	r.Compile = took
 	defer func() {
-		if s.Lost() {
-			lostContext.Store(true)
-		}
-		if closed := s.Close(); err == nil {
+		if closed := (session{s}).Close(); err == nil {
 			err = closed
 		}
 	}()
@@ -117,4 +100,50 @@ func (g *gpu) run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt
 		}
 	}
 	return r, nil
+}
+
+// load loads the program, which it compiles if it has no machine code for this
+// GPU; took is the time of that.
+func (g *gpu) load(ctx context.Context, p *artifact.Program) (s *cuda.Session, took time.Duration, err error) {
+	if err := g.d.Fits(p); err != nil { // before compiling
+		return nil, 0, err
+	}
+	image, ok := g.d.Image(p)
+	if !ok && len(p.Kernels) > 0 {
+		start := time.Now()
+		compiled, err := nvrtc.CompileProgram(ctx, p, g.Arch(), nvrtc.Options{LineInfo: true, Jobs: runtime.GOMAXPROCS(0)})
+		if err != nil {
+			return nil, 0, err
+		}
+		if !compiled.Cached {
+			took = time.Since(start)
+		}
+		image = compiled.Image()
+	}
+	s, err = g.d.Load(p, image)
+	return s, took, err
+}
+
+// Open loads the program for steps that keep their state in the GPU's memory.
+func (g *gpu) Open(ctx context.Context, p *artifact.Program) (device.Session, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	s, _, err := g.load(ctx, p.For(g.Arch()))
+	if err != nil {
+		return nil, err
+	}
+	return session{s}, nil
+}
+
+// session is a session of this process.
+type session struct{ *cuda.Session }
+
+// Close unloads the program. After a kernel that faulted or hung the driver's
+// context is of no use any more.
+func (s session) Close() error {
+	if s.Lost() {
+		lostContext.Store(true)
+	}
+	return s.Session.Close()
 }

@@ -1,0 +1,258 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dmir/compile/inline"
+	"dmir/compile/interp"
+	"dmir/compile/pass"
+	"dmir/compile/tensor"
+	"dmir/dialect/op"
+	"dmir/gpu/artifact"
+	"dmir/gpu/device"
+	"dmir/syntax/diag"
+)
+
+// Steps runs a function again and again with the state of the run before:
+// results with the attribute dm.state are its arguments in the next step. It is used by
+// one goroutine at a time and must be closed.
+type Steps struct {
+	Device   string
+	Why      string            // why this device
+	Compile  time.Duration     // of the program, for devices that it is compiled for
+	Peak     int64             // bytes of the plan on a device, else of live tensors in the steps so far
+	Warnings []diag.Diagnostic // about the program's text, from compiling it
+
+	results []string // names
+	state   []int    // by result the argument that it becomes, -1 for none
+	run     stepper
+}
+
+// stepper is a kind of device.
+type stepper interface {
+	// step runs once on args, of which those that are nil stay as they are, and
+	// returns the results that are not state.
+	step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error)
+	// current is the state by result, nil for the others.
+	current(ctx context.Context) ([]*tensor.Tensor, error)
+	close() error
+}
+
+// Open prepares the steps of the job's function: it chooses the device and
+// compiles.
+func Open(ctx context.Context, j Job) (*Steps, error) {
+	d, why, err := Choose(j.Device)
+	if err != nil {
+		return nil, err
+	}
+	automatic := j.Device == "" || j.Device == "auto"
+	if d != nil && automatic && checks(j.Fn) {
+		d, why = nil, "its checks run in the reference executor"
+	}
+	s := &Steps{results: outputNames(j.Fn, len(j.Fn.Results)), state: op.State(j.Fn.Op)}
+	if d != nil {
+		err := s.compile(ctx, d, j)
+		var unfit *pass.Error
+		if err == nil {
+			s.Why = why
+			return s, nil
+		}
+		if !automatic || !errors.As(err, &unfit) {
+			return nil, err
+		}
+		why = unfit.Msg
+	}
+	s.Device, s.Why = "reference", why
+	s.run = &reference{job: j, state: s.state, peak: &s.Peak}
+	return s, nil
+}
+
+// compile builds the job's function for d and loads it there.
+func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
+	if j.Machine == nil {
+		j.Machine = j.Program.Target
+	}
+	warn := func(w diag.Diagnostic) {
+		if w.Code != "DM807" { // the checks are made after each step
+			s.Warnings = append(s.Warnings, w)
+		}
+	}
+	compared := inline.Checks(j.Fn)
+	start := time.Now()
+	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	if err != nil {
+		return err
+	}
+	s.Compile = time.Since(start)
+	return s.load(ctx, d, p, func(all []Output) error {
+		for _, c := range compared {
+			in := make([]*tensor.Tensor, len(c.Results))
+			for i, at := range c.Results {
+				in[i] = all[at].Tensor
+			}
+			if err := interp.Expect(j.Module, c.Op, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// OpenArtifact prepares the steps of a compiled program on d.
+func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program) (*Steps, error) {
+	s := &Steps{state: p.State}
+	for i := range p.Outputs {
+		s.results = append(s.results, p.Result(i))
+	}
+	return s, s.load(ctx, d, p, nil)
+}
+
+func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, check func([]Output) error) error {
+	session, err := device.Open(ctx, d, p)
+	if err != nil {
+		return err
+	}
+	s.Device, s.Peak = d.Name(), p.Workspace
+	s.run = &onDevice{p: p, session: session, check: check}
+	return nil
+}
+
+// HasState reports whether a result of the function is the state of the next step.
+func HasState(state []int) bool {
+	for _, n := range state {
+		if n >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// State is, by result, the argument that it becomes in the next step, -1 for none.
+func (s *Steps) State() []int { return s.state }
+
+// Names are the results' names.
+func (s *Steps) Names() []string { return s.results }
+
+// Step runs the function once. In the first step args are all arguments, in later
+// ones those that change; a nil one is the state, or as it was. It returns the
+// results that are not state.
+func (s *Steps) Step(ctx context.Context, args []*tensor.Tensor) ([]Output, error) {
+	outs, err := s.run.step(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.named(outs), nil
+}
+
+// Current is the state after the last step, as the results that it was.
+func (s *Steps) Current(ctx context.Context) ([]Output, error) {
+	outs, err := s.run.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.named(outs), nil
+}
+
+// Close frees what the steps hold.
+func (s *Steps) Close() error { return s.run.close() }
+
+func (s *Steps) named(ts []*tensor.Tensor) []Output {
+	var out []Output
+	for i, t := range ts {
+		if t != nil && i < len(s.results) {
+			out = append(out, Output{Name: s.results[i], Type: t.Type(), Tensor: t})
+		}
+	}
+	return out
+}
+
+// reference runs steps on the reference executor.
+type reference struct {
+	job   Job
+	state []int
+	args  []*tensor.Tensor
+	peak  *int64
+}
+
+func (r *reference) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if r.args == nil {
+		r.args = make([]*tensor.Tensor, len(args))
+	}
+	for i, t := range args {
+		if t != nil {
+			r.args[i] = t
+		}
+	}
+	res, err := interp.Run(ctx, r.job.Module, r.job.Fn, r.args, interp.Options{Bind: r.job.Program.Bind})
+	if err != nil {
+		return nil, err
+	}
+	*r.peak = max(*r.peak, res.Peak)
+	for i, in := range r.state {
+		if in >= 0 {
+			r.args[in], res.Outputs[i] = res.Outputs[i], nil
+		}
+	}
+	return res.Outputs, nil
+}
+
+func (r *reference) current(context.Context) ([]*tensor.Tensor, error) {
+	out := make([]*tensor.Tensor, len(r.job.Fn.Results))
+	for i, in := range r.state {
+		if in >= 0 {
+			out[i] = r.args[in]
+		}
+	}
+	return out, nil
+}
+
+func (r *reference) close() error { return nil }
+
+// onDevice runs steps of a compiled program.
+type onDevice struct {
+	p       *artifact.Program
+	session device.Session
+	check   func([]Output) error
+}
+
+func (l *onDevice) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	in := make([][]byte, len(args))
+	for i, t := range args {
+		if t != nil {
+			in[i] = packed(l.p, i, t)
+		}
+	}
+	got, err := l.session.Step(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	outs, err := Unpack(l.p, got)
+	if err == nil && l.check != nil {
+		err = l.check(outs)
+	}
+	return l.tensors(outs, false), err
+}
+
+func (l *onDevice) current(ctx context.Context) ([]*tensor.Tensor, error) {
+	got, err := l.session.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outs, err := Unpack(l.p, got)
+	return l.tensors(outs, true), err
+}
+
+// tensors are the results that are state, or those that are not.
+func (l *onDevice) tensors(outs []Output, state bool) []*tensor.Tensor {
+	ts := make([]*tensor.Tensor, len(outs))
+	for i, o := range outs {
+		if (l.p.Carried(i) >= 0) == state {
+			ts[i] = o.Tensor
+		}
+	}
+	return ts
+}
+
+func (l *onDevice) close() error { return l.session.Close() }

@@ -1,0 +1,211 @@
+package op
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/types"
+)
+
+// The attributes that initialize an argument for which no input is given:
+// InitAttr is the value of all its elements, as of the state of an optimizer
+// before the first step; StddevAttr is the standard deviation of its random
+// numbers, as of weights.
+const (
+	InitAttr   = "dm.init"
+	StddevAttr = "dm.stddev"
+)
+
+// StateAttr marks a result of a function that is the next value of one of its
+// arguments: {dm.state = "w"}. The function is a step, which a run repeats
+// with what the step before returned, as of the weights in training. In the IR and in
+// generic form the value is the argument's number, because tools that
+// exchange generic form rename values.
+const StateAttr = "dm.state"
+
+// State is, for each result of the function f, the number of the argument
+// whose next value it is, -1 for a result that is not state; nil if none is.
+func State(f *ir.Op) []int {
+	all, _ := f.Attr("res_attrs").(types.Array)
+	var out []int
+	for i := range all {
+		n, ok := stateOf(all, i).(types.Int)
+		if !ok || n.V < 0 {
+			continue
+		}
+		if out == nil {
+			sig, _ := f.Attr("function_type").(types.TypeAttr)
+			ty, _ := sig.T.(*types.Func)
+			if ty == nil {
+				return nil
+			}
+			out = slices.Repeat([]int{-1}, len(ty.Out))
+		}
+		if i < len(out) {
+			out[i] = int(n.V)
+		}
+	}
+	return out
+}
+
+// StateAttrOf is the attribute dm.state of result i of the function f, nil
+// where it has none.
+func StateAttrOf(f *ir.Op, i int) types.Attr {
+	all, _ := f.Attr("res_attrs").(types.Array)
+	return stateOf(all, i)
+}
+
+func stateOf(all types.Array, i int) types.Attr {
+	if i >= len(all) {
+		return nil
+	}
+	own, _ := all[i].(types.Dict)
+	for _, a := range own {
+		if a.Name == StateAttr {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// NumberState replaces the names of arguments in dm.state by their numbers. A
+// name that no argument has stays, for the verifier.
+func NumberState(f *ir.Op, args []*ir.Value) {
+	all, _ := f.Attr("res_attrs").(types.Array)
+	var changed types.Array
+	for i := range all {
+		name, ok := stateOf(all, i).(types.Str)
+		at := slices.IndexFunc(args, func(v *ir.Value) bool { return ok && v.Name == "%"+string(name) })
+		if at < 0 {
+			continue
+		}
+		if changed == nil {
+			changed = slices.Clone(all)
+		}
+		changed[i] = WithState(all[i].(types.Dict), types.Int{V: int64(at), Elem: types.I64})
+	}
+	if changed != nil {
+		f.SetAttr("res_attrs", changed)
+	}
+}
+
+// WithState is the dictionary d of a result with v as its dm.state.
+func WithState(d types.Dict, v types.Attr) types.Dict {
+	d = slices.Clone(d)
+	for i := range d {
+		if d[i].Name == StateAttr {
+			d[i].Value = v
+		}
+	}
+	return d
+}
+
+// IsState reports whether a result of the function f is the next value of
+// argument i.
+func IsState(f *ir.Op, i int) bool { return slices.Contains(State(f), i) }
+
+// StateOver is the argument of the function that result i of o, an element-wise
+// op or kernel, is written over, because it is its next value: every other
+// reader of the argument runs before, and o reads each element where it
+// writes it. nil where there is none.
+func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
+	b := o.Parent
+	if b == nil || b.Region == nil || b.Region.Op == nil || b.Region.Op.Name != Func || i >= len(o.Results) {
+		return nil
+	}
+	next, known := p.state[b]
+	if !known {
+		next = nextValues(b)
+		if p.state == nil {
+			p.state = map[*ir.Block]map[*ir.Value]*ir.Value{}
+		}
+		p.state[b] = next
+	}
+	arg := next[o.Results[i]]
+	if arg == nil || !sameStorage(arg, o.Results[i]) || !slices.Contains(PointwiseOperands(o, o.Results[i]), arg) {
+		return nil
+	}
+	for _, v := range ir.UsedValues(o) {
+		if v != arg && Source(v) == arg { // a view of it has other indices
+			return nil
+		}
+	}
+	if p.dies(arg, o, o) != nil {
+		return nil
+	}
+	return arg
+}
+
+// nextValues are the arguments of a function with the body b, by the values that
+// are their next ones.
+func nextValues(b *ir.Block) map[*ir.Value]*ir.Value {
+	state, last := State(b.Region.Op), b.Terminator()
+	if state == nil || last == nil {
+		return nil
+	}
+	out := map[*ir.Value]*ir.Value{}
+	for i, v := range last.Operands {
+		if i < len(state) && state[i] >= 0 && state[i] < len(b.Args) && out[v] == nil {
+			out[v] = b.Args[state[i]]
+		}
+	}
+	return out
+}
+
+// PointwiseOperands lists the values that o, an element-wise op or a kernel, reads
+// only at the index at which it writes result, in the thread that writes it: they have the
+// result's shape, order and element type, as have all of o's results, and only
+// element-wise ops read them and what is computed from them. Such a kernel may
+// contain contractions, whose operands are other values. nil if o is none.
+func PointwiseOperands(o *ir.Op, result *ir.Value) []*ir.Value {
+	want := result.Tensor()
+	if want == nil {
+		return nil
+	}
+	for _, v := range o.Results {
+		if t := v.Tensor(); t == nil || !sameIndex(t, want) {
+			return nil
+		}
+	}
+	inside := []*ir.Op{o}
+	if o.Name == Kernel {
+		if o.Body(0) == nil {
+			return nil
+		}
+		inside = o.Body(0).Ops
+	}
+	elsewhere := map[*ir.Value]bool{} // what other ops read, and what that is computed from
+	for _, u := range slices.Backward(inside) {
+		d := Of(u)
+		pointwise := d.Is(Pointwise) || u.Name == Constant || u.Name == Yield
+		if !pointwise && (d == nil || d.Kernel == Library || !(d.Move != nil && !d.Is(Update) || d.Family == Contraction && len(u.Operands) == 2)) || len(u.Regions) > 0 {
+			return nil
+		}
+		if !pointwise || slices.ContainsFunc(u.Results, func(v *ir.Value) bool { return elsewhere[v] }) {
+			for _, v := range u.Operands {
+				elsewhere[v] = true
+			}
+		}
+	}
+	var out []*ir.Value
+	for _, v := range ir.UsedValues(o) {
+		t := v.Tensor()
+		if t != nil && sameIndex(t, want) && t.Elem == want.Elem && !elsewhere[v] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// sameIndex reports whether element number i of a and of b have the same index.
+func sameIndex(a, b *types.Tensor) bool {
+	if a.Rank() != b.Rank() || !slices.Equal(a.At.Order, b.At.Order) {
+		return false
+	}
+	for i := range a.Shape {
+		if !a.Shape[i].Equal(b.Shape[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"dmir/compile/checkpoint"
+	"dmir/compile/tensor"
+)
+
+// inputPath is one --input.
+type inputPath struct {
+	flag, path string
+	index      int // of the argument
+}
+
+// inputPaths are the files that --input names for the arguments of a function.
+func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
+	var out []inputPath
+	taken := map[string]bool{}
+	for _, in := range c.Input {
+		name, path, ok := strings.Cut(in, "=")
+		name = strings.TrimPrefix(name, "%")
+		flag := "--input " + in
+		if !ok || path == "" {
+			return nil, &failure{"DM607", flag, "is not name=file.npy", "write --input x=file.npy"}
+		}
+		index := -1
+		for i, n := range names {
+			if n == name {
+				index = i
+			}
+		}
+		if index < 0 {
+			return nil, &failure{"DM607", flag, fmt.Sprintf("@%s has no argument %%%s", fn, name), "its arguments are " + strings.Join(names, ", ")}
+		}
+		if taken[name] {
+			return nil, &failure{"DM607", flag, "gives %" + name + " a second time", "give each argument once"}
+		}
+		taken[name] = true
+		out = append(out, inputPath{flag, path, index})
+	}
+	return out, nil
+}
+
+// dataInput is an argument with another value in each step.
+type dataInput struct {
+	name   string
+	index  int
+	series *tensor.Series
+	order  *tensor.Sampler
+}
+
+type dataSet []dataInput
+
+func (d dataSet) close() {
+	for _, in := range d {
+		in.series.Close()
+	}
+}
+
+// stepInputs opens the files of the inputs: given are the values of those that
+// are the same in each step.
+func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[string]*tensor.Tensor, err error) {
+	var names []string
+	for _, a := range s.args {
+		names = append(names, a.name)
+	}
+	paths, err := c.inputPaths(s.name, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	state := map[int]bool{}
+	for _, in := range s.state {
+		state[in] = true
+	}
+	given = map[string]*tensor.Tensor{}
+	for _, p := range paths {
+		arg := s.args[p.index]
+		if !state[p.index] && !strings.Contains(p.path, ".npz") {
+			series, whole, err := openSeries(p.path, arg)
+			if err != nil {
+				return data, nil, err
+			}
+			if !whole {
+				data = append(data, dataInput{arg.name, p.index, series, &tensor.Sampler{Samples: series.Samples, Batch: series.Batch, Shuffle: c.Shuffle, Seed: c.Seed}})
+				continue
+			}
+		}
+		if given[arg.name], err = readTensor(p.path, "%"+arg.name, arg.typ, arg.elem, arg.shape); err != nil {
+			return data, nil, err
+		}
+	}
+	if !c.Shuffle {
+		return data, given, nil
+	}
+	if len(data) == 0 {
+		return data, nil, &failure{"DM612", "--shuffle", "no input has several samples", "give one with --input x=FILE.npy, whose array has one more dimension or a longer first one"}
+	}
+	for _, in := range data[1:] {
+		if one := data[0]; in.series.Samples != one.series.Samples || in.series.Batch != one.series.Batch {
+			return data, nil, &failure{"DM607", "--shuffle", fmt.Sprintf("%%%s has %d samples, %d a step, but %%%s has %d, %d a step", in.name, in.series.Samples, in.series.Batch, one.name, one.series.Samples, one.series.Batch), "inputs are shuffled together: give them equally many samples"}
+		}
+	}
+	return data, given, nil
+}
+
+// openSeries opens a .npy file for an argument; whole if it holds one value.
+func openSeries(path string, arg stepArg) (s *tensor.Series, whole bool, err error) {
+	s, whole, err = tensor.OpenSeries(path, arg.elem, arg.shape)
+	var missing *os.PathError
+	switch {
+	case errors.As(err, &missing):
+		return nil, false, cannotRead(path, err)
+	case err != nil:
+		return nil, false, &failure{"DM607", path, strings.TrimPrefix(err.Error(), path+": "), fmt.Sprintf("%%%s has type %s; a file for several steps has one more dimension in front, or a longer first one", arg.name, arg.typ)}
+	}
+	return s, whole, nil
+}
+
+// value is the input in a step.
+func (in dataInput) value(step int) (*tensor.Tensor, error) {
+	t, err := in.series.Read(in.order.Step(step))
+	if err != nil {
+		return nil, &failure{"DM601", "--input " + in.name, err.Error(), "do not change the file while it is read"}
+	}
+	return t, nil
+}
+
+// read adds the values in a step to given.
+func (d dataSet) read(step int, given map[string]*tensor.Tensor) (err error) {
+	for _, in := range d {
+		if given[in.name], err = in.value(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readArgs sets the values in a step among the arguments.
+func (d dataSet) readArgs(step int, args []*tensor.Tensor) (err error) {
+	for _, in := range d {
+		if args[in.index], err = in.value(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d dataSet) describe() []checkpoint.Data {
+	var out []checkpoint.Data
+	for _, in := range d {
+		out = append(out, checkpoint.Data{Name: in.name, Samples: in.series.Samples, Batch: in.series.Batch})
+	}
+	return out
+}
