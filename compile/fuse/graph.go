@@ -16,6 +16,7 @@ import (
 // by their operands.
 type graph struct {
 	ctx          context.Context
+	progress     func(done float64)
 	body         pass.Body
 	rules        Rules
 	m            *machine.Machine
@@ -104,7 +105,7 @@ func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), progress: u.Report, body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace

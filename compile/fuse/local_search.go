@@ -43,7 +43,7 @@ func (l *partition) all() map[int]bool {
 
 // improve searches l from the fresh kernels on. What is settled has been searched.
 func improve(l *partition, fresh map[int]bool, settled map[*candidate]bool, tries int) {
-	c := &localSearch{plan: l, tries: tries, fresh: fresh}
+	c := &localSearch{plan: l, tries: tries, all: tries, fresh: fresh}
 	c.descend()
 	// To leave a local optimum, split two neighbouring kernels and descend again,
 	// for all pairs in turn, until none helps.
@@ -97,7 +97,8 @@ func (c *localSearch) resplit(a, b int) bool {
 
 type localSearch struct {
 	plan  *partition
-	tries int
+	tries int          // left
+	all   int          // at the start
 	fresh map[int]bool // the kernels for which merges and moves have not been tried
 	ended bool         // the context was canceled
 }
@@ -138,8 +139,10 @@ func (c *localSearch) enqueue(kernels []int) {
 // and is valid; else it undoes what it adds to them. It returns the kernels that
 // have changed, nil where it is not kept.
 func (c *localSearch) explore(changes int) []int {
-	c.tries--
 	l := c.plan
+	if c.tries--; c.tries%64 == 0 {
+		l.g.progress(1 - float64(max(0, c.tries))/float64(c.all))
+	}
 	if c.ended || l.g.ctx.Err() != nil {
 		c.tries, c.ended = 0, true
 		return nil
