@@ -32,6 +32,9 @@ type BuildOptions struct {
 	Observe func(s pass.Stage, u *pass.Unit)
 	// Warn is called with each warning about a program that compiles.
 	Warn func(diag.Diagnostic)
+	// Progress is called as passes start and go on: the share of all of them, from 0
+	// to 1, that is done.
+	Progress func(pass string, done float64)
 }
 
 // Build compiles fn, a function of m, which stays as it is, for the target of the
@@ -47,6 +50,7 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	m = m.Clone()
 	u := &pass.Unit{Ctx: ctx, Module: m, Func: m.Func(fn.Name), Machine: o.Machine, Options: pass.Options{Bind: o.Bind, Grad: o.Grad}}
 	passes := slices.DeleteFunc(pipeline.For(g), func(p pass.Pass) bool { return slices.Contains(o.Skip, p.Name) })
+	u.Progress = overall(o.Progress, passes)
 	err = pass.Run(u, passes, func(s pass.Stage) error {
 		if o.Observe != nil {
 			o.Observe(s, u)
@@ -75,6 +79,17 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	return out, nil
 }
 
+// overall makes progress within passes that of all of them.
+func overall(progress func(pass string, done float64), passes []pass.Pass) func(string, float64) {
+	if progress == nil {
+		return nil
+	}
+	return func(name string, done float64) {
+		at := slices.IndexFunc(passes, func(p pass.Pass) bool { return p.Name == name })
+		progress(name, (float64(at)+done)/float64(len(passes)))
+	}
+}
+
 // DefaultArch is the default architecture of code: that of this machine's
 // device, else that of m, which may be nil.
 func DefaultArch(m *machine.Machine) string {
@@ -92,6 +107,7 @@ func DefaultArch(m *machine.Machine) string {
 type Compiled struct {
 	Program *artifact.Program
 	Code    []*target.Code
+	Gaps    []pass.Gap // of the kernels
 }
 
 // InvalidError reports that a compiled program breaks a rule of artifacts,
@@ -105,20 +121,32 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 // all, the others are its variants. If code is false the programs have no
 // machine code. progress is called at the start of each part.
 func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, code bool, o BuildOptions, progress func(what string, done, total int)) ([]Compiled, error) {
+	planned := 0 // programs
 	build := func(arch string) (Compiled, error) {
 		o.Arch = arch
-		p, err := Build(ctx, m, fn, o)
+		var gaps []pass.Gap
+		observe := o.Observe
+		with := o
+		with.Observe = func(s pass.Stage, u *pass.Unit) {
+			if gaps = u.Gaps; observe != nil {
+				observe(s, u)
+			}
+		}
+		with.Progress = func(pass string, done float64) {
+			progress(pass, planned*100+int(done*100), (len(archs)+1)*100)
+		}
+		p, err := Build(ctx, m, fn, with)
 		if err != nil {
 			return Compiled{}, err
 		}
-		o.Warn = nil // later builds have the same text
 		if err := p.Check(); err != nil {
 			return Compiled{}, &InvalidError{err}
 		}
+		planned++
+		o.Warn = nil // later builds have the same text
 		describe(p, fn, arch)
-		return Compiled{Program: p}, nil
+		return Compiled{Program: p, Gaps: gaps}, nil
 	}
-	progress("planning", 0, len(archs)+1)
 	if len(archs) <= 1 {
 		arch := ""
 		if len(archs) == 1 {
@@ -129,7 +157,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 			return nil, err
 		}
 		if arch != "" && code {
-			progress("code for "+arch, 1, 2)
+			progress("code for "+arch, 100, 200)
 			err = c.add(ctx, arch)
 		}
 		return []Compiled{c}, err
@@ -140,7 +168,7 @@ func CompileFor(ctx context.Context, m *ir.Module, fn *ir.Func, archs []string, 
 	}
 	all := []Compiled{portable}
 	for i, arch := range archs {
-		progress("code for "+arch, i+1, len(archs)+1)
+		progress("code for "+arch, (i+1)*100, (len(archs)+1)*100)
 		own, err := build(arch)
 		if err != nil {
 			return nil, err

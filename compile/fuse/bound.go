@@ -66,7 +66,8 @@ func (p *part) lowerBound(demand []int) price {
 // clusters partition the needed heavy nodes such that nodes of different
 // clusters are never in one kernel. Contractions come first, then nodes that
 // are compatible with no contraction; a node that would merge two clusters is
-// left out, which keeps their number high.
+// left out, which keeps their number high. Where none is heavy, those that store
+// the demanded values are one cluster.
 func (p *part) clusters(demand []int) [][]int {
 	var live set
 	for _, v := range demand {
@@ -104,7 +105,12 @@ func (p *part) clusters(demand []int) [][]int {
 		}
 	}
 	if len(all) == 0 && len(demand) > 0 {
-		all = append(all, []int{p.local[p.g.values[demand[0]].def]})
+		var stored []int
+		for _, v := range demand {
+			stored = append(stored, p.local[p.g.values[v].def])
+		}
+		slices.Sort(stored)
+		all = append(all, slices.Compact(stored))
 	}
 	return all
 }

@@ -27,6 +27,7 @@ type branchAndBound struct {
 type solution struct {
 	price   price
 	bound   price
+	least   int64 // lower bound on the bytes
 	exact   bool
 	kernels []*candidate
 }
@@ -59,6 +60,7 @@ func (g *graph) solve(parts []*part, steps int) solution {
 	for _, p := range parts {
 		bound = bound.plus(p.lowerBound(c.demanded(p, nil)))
 	}
+	c.best.least = bound.bytes
 	if bound.less(c.best.price) {
 		bound = c.explore(make([]decision, len(g.values)))
 	}

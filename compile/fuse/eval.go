@@ -77,14 +77,10 @@ func (g *graph) valid(s *candidate) bool {
 		if n.unfusible {
 			s.legal = len(s.nodes) == 1
 		} else {
-			outs := make([]*ir.Value, len(s.outs))
-			for i, v := range s.outs {
-				outs[i] = g.values[v].v
-			}
 			if !g.splitsDropout(s) && !g.readsOverwritten(s) {
-				var partialBytes int64
-				if partialBytes, s.legal = g.rules.Legal(g.members(s), outs, g.over(s)); s.legal {
-					s.bytes += partialBytes
+				l := g.legality(s)
+				if s.legal = l.ok; s.legal {
+					s.bytes += l.partialBytes
 					s.reprice(g)
 				}
 			}
@@ -94,6 +90,28 @@ func (g *graph) valid(s *candidate) bool {
 		}
 	}
 	return s.legal
+}
+
+// legality is what the rules find about a kernel.
+type legality struct {
+	partialBytes int64
+	ok           bool
+}
+
+// legality asks the rules about s, once for equal kernels of equal layers.
+func (g *graph) legality(s *candidate) legality {
+	nodes, stored := g.earliest(s.nodes, s.outs)
+	k := key(nodes, stored)
+	l, known := g.legal[k]
+	if !known {
+		outs := make([]*ir.Value, len(s.outs))
+		for i, v := range s.outs {
+			outs[i] = g.values[v].v
+		}
+		l.partialBytes, l.ok = g.rules.Legal(g.members(s), outs, g.over(s))
+		g.legal[k] = l
+	}
+	return l
 }
 
 // splitsDropout reports whether s computes a dropout's mask and its operand,

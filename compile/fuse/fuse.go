@@ -47,7 +47,12 @@ func Pass(partialBytes func(*pass.Unit) (func(*kernel.Form) int64, error)) pass.
 		if err != nil || !u.Body().OneBlock() {
 			return err
 		}
-		return new(Figures).fuse(u, Options{Rules: Kernels(h)})
+		f := &Figures{}
+		if err := f.fuse(u, Options{Rules: Kernels(h)}); err != nil {
+			return err
+		}
+		u.Gaps = append(u.Gaps, f.gap)
+		return nil
 	}}
 }
 
@@ -65,6 +70,7 @@ type Figures struct {
 	Elapsed                                   time.Duration
 
 	planned price // of the kernels, in the model of the search
+	gap     pass.Gap
 }
 
 // Stats fuses u as Pass does and returns its statistics.
@@ -128,6 +134,10 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 				f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
 			}
 			f.Recomputed, f.planned = copies(ks), s.price
+			f.gap = pass.Gap{Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
+			if body.IsRegion() {
+				f.gap.In = body.Region.Op
+			}
 			g.rewrite(ks)
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 // by their operands.
 type graph struct {
 	ctx          context.Context
+	progress     func(done float64)
 	body         pass.Body
 	rules        Rules
 	m            *machine.Machine
@@ -25,6 +26,8 @@ type graph struct {
 	position     map[*ir.Op]int // index in the body
 	nodeOf       map[*ir.Op]int // the last node of an op
 	memo         map[string]*candidate
+	legal        map[string]legality // by kernel, moved to the first layer that has an equal one
+	repeats      *repeats            // nil: no equal layers
 	conflictMemo map[[2]int]bool
 	cut          bool  // a part was split because of its length
 	overwriting  []int // the nodes with an update
@@ -102,7 +105,7 @@ func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), progress: u.Report, body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace
@@ -177,6 +180,7 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 			}
 		}
 	}
+	g.repeats = g.repeated()
 	return g, nil
 }
 

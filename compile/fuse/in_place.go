@@ -121,5 +121,6 @@ func (g *graph) copyInstead(ks []*candidate) {
 		}
 	}
 	g.overwriting = slices.DeleteFunc(g.overwriting, func(i int) bool { return g.nodes[i].update == nil })
-	g.memo = map[string]*candidate{}
+	g.memo, g.legal = map[string]*candidate{}, map[string]legality{}
+	g.repeats = g.repeated()
 }

@@ -11,13 +11,39 @@ import (
 // exact one. It merges kernels greedily, largest gain first, and then moves ops
 // between kernels, recomputes cheap ops at their uses or stops doing so, and
 // merges again until nothing improves or the tries, a bound for each 128 nodes,
-// are used up.
+// are used up. Of equal layers it plans the first ones, repeats their kernels, and
+// goes on where that leaves nodes over.
 func (g *graph) localSearch(tries int) (price, []*candidate) {
-	l := newPartition(g)
-	c := &localSearch{plan: l, tries: tries * max(128, len(g.nodes)) / 128, fresh: map[int]bool{}}
-	for k := range l.in {
-		c.fresh[k] = true
+	if r := g.repeats; r != nil {
+		if l, fresh := g.repeat(r, tries); l != nil {
+			settled := map[*candidate]bool{}
+			nodes := 0
+			for k, s := range l.shape {
+				if settled[s] = !fresh[k]; fresh[k] {
+					nodes += len(l.in[k])
+				}
+			}
+			improve(l, fresh, settled, tries*max(128, nodes)/128)
+			return l.price, l.kernels()
+		}
 	}
+	l := newPartition(g, g.singles(nil), nil)
+	improve(l, l.all(), nil, tries*max(128, len(g.nodes))/128)
+	return l.price, l.kernels()
+}
+
+// all are the kernels of l.
+func (l *partition) all() map[int]bool {
+	all := map[int]bool{}
+	for k := range l.in {
+		all[k] = true
+	}
+	return all
+}
+
+// improve searches l from the fresh kernels on. What is settled has been searched.
+func improve(l *partition, fresh map[int]bool, settled map[*candidate]bool, tries int) {
+	c := &localSearch{plan: l, tries: tries, all: tries, fresh: fresh}
 	c.descend()
 	// To leave a local optimum, split two neighbouring kernels and descend again,
 	// for all pairs in turn, until none helps.
@@ -26,7 +52,7 @@ func (g *graph) localSearch(tries int) (price, []*candidate) {
 		again = false
 		for k := 0; k < len(l.in); k++ {
 			for _, j := range c.neighbours(k) {
-				if j < k || l.shape[k] == nil || l.shape[j] == nil || tried[[2]*candidate{l.shape[k], l.shape[j]}] || c.tries <= 0 {
+				if j < k || l.shape[k] == nil || l.shape[j] == nil || settled[l.shape[k]] && settled[l.shape[j]] || tried[[2]*candidate{l.shape[k], l.shape[j]}] || c.tries <= 0 {
 					continue
 				}
 				tried[[2]*candidate{l.shape[k], l.shape[j]}] = true
@@ -36,7 +62,6 @@ func (g *graph) localSearch(tries int) (price, []*candidate) {
 			}
 		}
 	}
-	return l.price, l.kernels()
 }
 
 // resplit splits kernels a and b and descends; it reports whether that gives a
@@ -72,7 +97,8 @@ func (c *localSearch) resplit(a, b int) bool {
 
 type localSearch struct {
 	plan  *partition
-	tries int
+	tries int          // left
+	all   int          // at the start
 	fresh map[int]bool // the kernels for which merges and moves have not been tried
 	ended bool         // the context was canceled
 }
@@ -113,8 +139,10 @@ func (c *localSearch) enqueue(kernels []int) {
 // and is valid; else it undoes what it adds to them. It returns the kernels that
 // have changed, nil where it is not kept.
 func (c *localSearch) explore(changes int) []int {
-	c.tries--
 	l := c.plan
+	if c.tries--; c.tries%64 == 0 {
+		l.g.progress(1 - float64(max(0, c.tries))/float64(c.all))
+	}
 	if c.ended || l.g.ctx.Err() != nil {
 		c.tries, c.ended = 0, true
 		return nil
@@ -210,7 +238,7 @@ func (c *localSearch) join() {
 func (c *localSearch) move(kernels []int) {
 	l, g := c.plan, c.plan.g
 	for _, k := range kernels {
-		if len(l.in[k]) == 0 || g.nodes[l.in[k][0]].unfusible {
+		if len(l.in[k]) == 0 || l.fixed(l.in[k][0]) {
 			continue
 		}
 		nodes := c.around(k)
@@ -219,7 +247,7 @@ func (c *localSearch) move(kernels []int) {
 			nodes = nodes[1:]
 			moved := false
 			switch start := len(l.changes); {
-			case g.nodes[n].unfusible:
+			case l.fixed(n):
 			case !l.computes(k, n):
 				moved = !g.conflicts(n, l.in[k]) && c.pull(k, n)
 			case l.owner[n] != k: // a copy
@@ -283,7 +311,7 @@ func (c *localSearch) near(n int, visit func(int)) {
 func (c *localSearch) neighbours(k int) []int {
 	l := c.plan
 	l.g.checkContext()
-	if len(l.in[k]) == 0 || l.g.nodes[l.in[k][0]].unfusible {
+	if len(l.in[k]) == 0 || l.fixed(l.in[k][0]) {
 		return nil
 	}
 	var ks []int
@@ -291,7 +319,7 @@ func (c *localSearch) neighbours(k int) []int {
 		c.near(n, func(m int) { ks = append(ks, l.users[m]...) })
 	}
 	slices.Sort(ks)
-	return slices.DeleteFunc(slices.Compact(ks), func(j int) bool { return j == k || l.g.nodes[l.in[j][0]].unfusible })
+	return slices.DeleteFunc(slices.Compact(ks), func(j int) bool { return j == k || l.fixed(l.in[j][0]) })
 }
 
 // pull tries to compute n, and transitively its operands, in kernel k; it reports
@@ -304,7 +332,7 @@ func (c *localSearch) pull(k, n int) bool {
 		for depth := 0; depth < maxPull && len(work) > 0; depth++ {
 			n := work[0]
 			work = work[1:]
-			if l.computes(k, n) || g.nodes[n].unfusible || g.conflicts(n, l.in[k]) || !take && !g.nodes[n].cheap {
+			if l.computes(k, n) || l.fixed(n) || g.conflicts(n, l.in[k]) || !take && !g.nodes[n].cheap {
 				continue
 			}
 			from := l.owner[n]
@@ -334,7 +362,7 @@ func (c *localSearch) rematerialize(kernels []int) {
 	var nodes []int
 	for _, k := range kernels {
 		for _, n := range l.in[k] {
-			if l.owner[n] == k && g.nodes[n].cheap && !g.nodes[n].unfusible {
+			if l.owner[n] == k && g.nodes[n].cheap && !l.fixed(n) {
 				nodes = append(nodes, n)
 			}
 		}
@@ -353,7 +381,7 @@ func (c *localSearch) rematerialize(kernels []int) {
 		for depth := 0; depth < maxPull && len(work) > 0; depth++ {
 			m := work[0]
 			work = work[1:]
-			if g.nodes[m].unfusible || !g.nodes[m].cheap || !c.copyToUsers(m) {
+			if l.fixed(m) || !g.nodes[m].cheap || !c.copyToUsers(m) {
 				continue
 			}
 			if kept = c.explore(start) != nil; kept {
@@ -382,7 +410,7 @@ func (c *localSearch) copyToUsers(n int) bool {
 				if l.computes(k, n) {
 					continue
 				}
-				if l.g.nodes[l.in[k][0]].unfusible || l.g.conflicts(n, l.in[k]) {
+				if l.fixed(l.in[k][0]) || l.g.conflicts(n, l.in[k]) {
 					return false
 				}
 				ks = append(ks, k)

@@ -19,6 +19,8 @@ type partition struct {
 	effects [][2]int      // by node with effects: the node with effects before it and after it, or -1
 	updates map[int][]int // by value that a node updates: the nodes that do
 
+	still []bool // by node: not moved; nil: none. Nodes next to each other in the text are one kernel
+
 	invalid []int // kernels that are not legal after a split
 	changes []change
 }
@@ -44,19 +46,46 @@ const (
 	kernelAdded                   // a kernel was added, with its place in order
 )
 
-// newPartition makes each node a kernel of its own, and the two nodes of a
-// dropout one.
-func newPartition(g *graph) *partition {
-	l := &partition{g: g, owner: make([]int, len(g.nodes)), users: make([][]int, len(g.nodes))}
+// group is a kernel of a partition to be: its nodes and those of them whose results
+// it stores, both ascending.
+type group struct{ nodes, stores []int }
+
+// singles are the nodes, each a kernel of its own, and the two nodes of a dropout
+// one. Those that are still are not divided, where they are next to each other.
+func (g *graph) singles(still []bool) []group {
+	var groups []group
 	for i, n := range g.nodes {
-		if i > 0 && g.nodes[i-1].op == n.op && !n.unfusible {
-			k := l.owner[i-1]
-			l.owner[i], l.users[i] = k, l.users[i-1]
-			l.in[k] = append(l.in[k], i)
+		whole := i > 0 && (g.nodes[i-1].op == n.op && !n.unfusible ||
+			still != nil && still[i] && still[i-1] && !g.alone(i) && !g.alone(i-1))
+		if whole {
+			last := &groups[len(groups)-1]
+			last.nodes = append(last.nodes, i)
+			last.stores = last.nodes
 			continue
 		}
-		l.owner[i], l.users[i] = len(l.in), []int{len(l.in)}
-		l.in = append(l.in, []int{i})
+		groups = append(groups, group{[]int{i}, []int{i}})
+	}
+	return groups
+}
+
+// alone reports whether node i has an order relative to others that no edge shows.
+func (g *graph) alone(i int) bool { return g.nodes[i].effects || g.nodes[i].update != nil }
+
+// newPartition is the partition of the groups, in which every node is; nil if
+// kernels wait for each other. Of several groups that store a node, the last does.
+func newPartition(g *graph, groups []group, still []bool) *partition {
+	l := &partition{g: g, owner: make([]int, len(g.nodes)), users: make([][]int, len(g.nodes)), still: still}
+	for i := range l.owner {
+		l.owner[i] = -1
+	}
+	for k, s := range groups {
+		l.in = append(l.in, s.nodes)
+		for _, n := range s.nodes {
+			l.users[n] = append(l.users[n], k)
+		}
+		for _, n := range s.stores {
+			l.owner[n] = k
+		}
 	}
 	l.shape, l.order, l.rank = make([]*candidate, len(l.in)), make([]int, len(l.in)), make([]int, len(l.in))
 	for k := range l.in {
@@ -92,8 +121,24 @@ func newPartition(g *graph) *partition {
 			l.price = l.price.plus(s.price)
 		}
 	}
+	waits := make([][]int, len(l.in))
+	for k, s := range l.shape {
+		g.checkContext()
+		if s != nil {
+			l.waits(k, func(w int) { waits[k] = append(waits[k], w) })
+		}
+	}
+	if l.order = topological(waits); len(l.order) < len(l.in) {
+		return nil
+	}
+	l.rerank(0, len(l.order))
 	l.changes = nil
 	return l
+}
+
+// fixed reports whether node n stays in its kernel, alone or with others.
+func (l *partition) fixed(n int) bool {
+	return l.g.nodes[n].unfusible || l.still != nil && l.still[n]
 }
 
 // kernels are the kernels of the plan.
@@ -188,7 +233,7 @@ func (l *partition) split(k int) {
 	at := l.rank[k]
 	before := -1
 	for _, n := range l.in[k] {
-		if l.owner[n] != k || l.g.nodes[n].unfusible {
+		if l.owner[n] != k || l.fixed(n) {
 			continue
 		}
 		if before >= 0 && before == n-1 && l.g.nodes[before].op == l.g.nodes[n].op {
@@ -205,7 +250,7 @@ func (l *partition) split(k int) {
 		before = n
 	}
 	for _, n := range l.in[k] {
-		if !l.g.nodes[n].unfusible {
+		if !l.fixed(n) {
 			l.remove(n, k)
 		}
 	}
@@ -350,7 +395,13 @@ func (l *partition) prune(nodes []int) {
 // reshape sets the shape of kernel k; it reports whether it is another.
 func (l *partition) reshape(k int) bool {
 	var s *candidate
-	if len(l.in[k]) > 0 {
+	switch {
+	case len(l.in[k]) == 0:
+	case l.still != nil && l.still[l.in[k][0]]:
+		if s = l.shape[k]; s == nil {
+			s = l.outside(k)
+		}
+	default:
 		s = l.g.kernel(l.in[k], l.stores(k))
 	}
 	if s == l.shape[k] {
@@ -359,6 +410,28 @@ func (l *partition) reshape(k int) bool {
 	l.changes = append(l.changes, change{kind: kernelShape, at: k, shape: l.shape[k]})
 	l.shape[k] = s
 	return true
+}
+
+// outside is the shape of a kernel of nodes that are still: legal, without a price,
+// it stores all that other kernels might use.
+func (l *partition) outside(k int) *candidate {
+	g := l.g
+	s := &candidate{nodes: l.in[k], checked: true, legal: true}
+	reads := map[int]bool{}
+	for _, n := range s.nodes {
+		for _, v := range g.nodes[n].ins {
+			if !g.inside(s.nodes, g.values[v].def) && !reads[v] {
+				reads[v] = true
+				s.ins = append(s.ins, v)
+			}
+		}
+		for _, v := range g.nodes[n].results {
+			if slices.ContainsFunc(g.values[v].uses, func(u int) bool { return !g.inside(s.nodes, u) }) {
+				s.outs = append(s.outs, v)
+			}
+		}
+	}
+	return s
 }
 
 // settle completes the changes since there were so many: it prunes, and brings

@@ -23,6 +23,42 @@ type Unit struct {
 	// Warnings are what a person should know of a program that compiles all the
 	// same, in the order of the passes.
 	Warnings []*Error
+	// Gaps are, once kernels are chosen, how good they are: of the function, then of
+	// each region of its control flow.
+	Gaps []Gap
+	// Progress, if not nil, is called at the start of each pass and, by long ones, as
+	// they go on: how much of the pass is done, from 0 to 1.
+	Progress func(pass string, done float64)
+	pass     string // that runs
+}
+
+// Gap is how far the kernels of a body may be from the best ones, in the model by
+// which they are chosen.
+type Gap struct {
+	In             *ir.Op  // the op whose region it is; nil for the function
+	Ns, LeastNs    float64 // predicted time of the kernels, and a lower bound on that of any others
+	Bytes, Minimum int64   // that the kernels move, and a lower bound on what others move
+	// Cut: the body was bounded in pieces. The bounds leave out kernels with ops of
+	// two of them, so that a plan with such kernels may be below them.
+	Cut bool
+}
+
+// Time is the gap of the time: the part of it that other kernels might save.
+func (g Gap) Time() float64 {
+	if g.Ns <= g.LeastNs {
+		return 0
+	}
+	return 1 - g.LeastNs/g.Ns
+}
+
+// Exact reports that no other kernels take less time.
+func (g Gap) Exact() bool { return !g.Cut && g.Time() == 0 }
+
+// Report reports how much of the pass that runs is done, from 0 to 1.
+func (u *Unit) Report(done float64) {
+	if u.Progress != nil {
+		u.Progress(u.pass, done)
+	}
 }
 
 // Body is the block that the pass works on.

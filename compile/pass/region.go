@@ -84,7 +84,7 @@ func Regions(u *Unit, run func(*Unit) error) error {
 			v := *u
 			v.region = b.Block
 			err = run(&v)
-			u.Warnings = v.Warnings
+			u.Warnings, u.Gaps = v.Warnings, v.Gaps
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"dmir/gpu/artifact"
 	"dmir/internal/atomicfile"
 	"dmir/syntax/diag"
+	"dmir/syntax/source"
 )
 
 type compileCmd struct {
@@ -31,6 +32,8 @@ type compileCmd struct {
 	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
 	File         string   `arg:"" help:"The program; '-' is stdin."`
+
+	src *source.File // of the program
 }
 
 // Help is what --help adds.
@@ -108,6 +111,7 @@ func (c compileCmd) Run(a *app) error {
 	for _, w := range warnings {
 		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
 	}
+	c.src = src
 	return c.write(a, builds, archs, time.Since(start))
 }
 

@@ -10,9 +10,12 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/compile/driver"
+	"dmir/compile/pass"
 	"dmir/compile/target"
+	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 	"dmir/internal/escape"
+	"dmir/syntax/source"
 )
 
 // text prints for each launch what it is and which resources it takes.
@@ -63,10 +66,62 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 	total := p.Predicted()
 	escape.Fprintf(a.stdout, "\ncompiled @%s%s in %s: %d kernels, %d steps, %s predicted, %s of memory\n", p.Name, with,
 		units.Time(float64(took.Nanoseconds())), len(p.Kernels), len(p.Steps), units.Time(total), units.Bytes(p.Workspace))
+	for i, b := range builds {
+		name := "@" + p.Name
+		if i > 0 {
+			name += " for " + b.Program.Arch()
+		}
+		for _, g := range b.Gaps {
+			escape.Fprintf(a.stdout, "%s\n", gapText(name, c.src, g))
+		}
+	}
 	if c.Output != "" {
 		escape.Fprintf(a.stdout, "  → %s\n", c.Output)
 	}
 	return nil
+}
+
+// gapText says how far the kernels of a body may be from the best ones.
+func gapText(of string, src *source.File, g pass.Gap) string {
+	if g.In != nil {
+		of += fmt.Sprintf(", in the %s of line %d", strings.TrimPrefix(g.In.Name, op.Prefix), lineOf(src, g))
+	}
+	line := fmt.Sprintf("%s: kernels of %s, bound %s, gap %.1f %%; %s moved, bound %s", of, units.Time(g.Ns), units.Time(g.LeastNs), g.Time()*100,
+		units.Bytes(g.Bytes), units.Bytes(g.Minimum))
+	switch {
+	case g.Exact():
+		line += "; exact"
+	case g.Cut:
+		line += "; bounded in pieces"
+	}
+	return line
+}
+
+// lineOf is the line of the op that g is in, from 1; 0 for the function.
+func lineOf(src *source.File, g pass.Gap) int {
+	if g.In == nil {
+		return 0
+	}
+	return src.Pos(g.In.Span.Start).Line + 1
+}
+
+type jsonGap struct {
+	InLine        int     `json:"in_line,omitempty"` // of the op whose region it is of; none: of the function
+	PlannedNs     float64 `json:"planned_ns"`
+	BoundNs       float64 `json:"bound_ns"`
+	Gap           float64 `json:"gap"` // of the time, as a fraction
+	PlannedBytes  int64   `json:"planned_bytes"`
+	BoundBytes    int64   `json:"bound_bytes"`
+	Exact         bool    `json:"exact"`
+	BoundInPieces bool    `json:"bound_in_pieces"` // the bound leaves out kernels across the pieces
+}
+
+func jsonGaps(src *source.File, gaps []pass.Gap) []jsonGap {
+	out := []jsonGap{}
+	for _, g := range gaps {
+		out = append(out, jsonGap{lineOf(src, g), g.Ns, g.LeastNs, g.Time(), g.Bytes, g.Minimum, g.Exact(), g.Cut})
+	}
+	return out
 }
 
 func compilerOf(builds []driver.Compiled) string {
@@ -146,6 +201,7 @@ type jsonCompiled struct {
 	WorkspaceBytes int64        `json:"workspace_bytes"`
 	Kernels        []jsonKernel `json:"kernels"`
 	Steps          []jsonLaunch `json:"steps"`
+	Gaps           []jsonGap    `json:"gaps"` // how far the kernels may be from the best ones
 }
 
 type jsonCompiledArg struct {
@@ -191,7 +247,7 @@ func (c compileCmd) json(a *app, builds []driver.Compiled, archs []string, took 
 	p := builds[0].Program
 	out := jsonCompile{Func: p.Name, Compiler: compilerOf(builds), ElapsedNs: took.Nanoseconds(), File: c.Output, Inputs: jsonArgs(p, p.Inputs, nil), Outputs: jsonArgs(p, p.Outputs, p.Results)}
 	for _, b := range builds {
-		out.Programs = append(out.Programs, compiledJSON(b))
+		out.Programs = append(out.Programs, compiledJSON(c.src, b))
 	}
 	enc := json.NewEncoder(a.stdout)
 	enc.SetIndent("", "  ")
@@ -231,9 +287,9 @@ func partsText(d *artifact.Decision, kind artifact.StepKind) string {
 	return fmt.Sprintf("%d + %d steps", a, b)
 }
 
-func compiledJSON(b driver.Compiled) jsonCompiled {
+func compiledJSON(src *source.File, b driver.Compiled) jsonCompiled {
 	p := b.Program
-	out := jsonCompiled{Archs: []string{}, WorkspaceBytes: p.Workspace, Kernels: []jsonKernel{}, Steps: []jsonLaunch{}}
+	out := jsonCompiled{Archs: []string{}, WorkspaceBytes: p.Workspace, Kernels: []jsonKernel{}, Steps: []jsonLaunch{}, Gaps: jsonGaps(src, b.Gaps)}
 	for _, m := range p.Images {
 		out.Archs = append(out.Archs, m.Arch)
 	}

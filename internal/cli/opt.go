@@ -70,7 +70,8 @@ func (c optCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	r := &optimizer{optCmd: c, app: a, p: p}
+	r := &optimizer{optCmd: c, app: a, p: p, bar: newProgress(a.stderr)}
+	defer r.bar.done()
 	all := pipeline.For(target.For(p.Target.Arch).Generator(target.Options{Arch: p.Target.Arch}))
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(p pass.Pass) bool { return p.Name == name })
@@ -81,6 +82,9 @@ func (c optCmd) Run(a *app) error {
 		if a.ctx.Err() != nil {
 			return a.ctx.Err()
 		}
+		if err != nil || len(r.warnings) > 0 {
+			r.bar.done()
+		}
 		for _, d := range r.warnings {
 			diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
 		}
@@ -88,6 +92,7 @@ func (c optCmd) Run(a *app) error {
 			return r.failed(err)
 		}
 	}
+	r.bar.done()
 	if c.Timings {
 		if err := r.timings(a.stderr); err != nil {
 			return err
@@ -186,6 +191,8 @@ type optimizer struct {
 	sections []string
 	warnings []diag.Diagnostic
 	times    []timing
+	gaps     []string // as lines
+	bar      *progress
 }
 
 // timing is the time of one pass for one function.
@@ -201,7 +208,8 @@ func (r *optimizer) module(t task) error {
 	for _, name := range t.funcs {
 		u := &pass.Unit{
 			Ctx: r.app.ctx, Module: m, Func: m.Func(name), Machine: r.p.Target,
-			Options: pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
+			Options:  pass.Options{Bind: r.p.Bind, Grad: r.Grad != ""},
+			Progress: func(pass string, done float64) { r.bar.stage(pass, int(done*100), 100) },
 		}
 		err := pass.Run(u, r.passes, func(s pass.Stage) error {
 			r.times = append(r.times, timing{u.Func.Name, s})
@@ -216,6 +224,9 @@ func (r *optimizer) module(t task) error {
 		})
 		if err != nil {
 			return err
+		}
+		for _, g := range u.Gaps {
+			r.gaps = append(r.gaps, gapText("@"+u.Func.Name, r.p.Src, g))
 		}
 		for _, w := range u.Warnings {
 			d := w.Diagnostic()
@@ -274,5 +285,11 @@ func (r *optimizer) timings(w io.Writer) error {
 	for _, t := range r.times {
 		escape.Fprintf(tw, "@%s\t%s\t%s\t%d\n", t.fn, t.Pass.Name, units.Time(float64(t.Elapsed.Nanoseconds())), t.Ops)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, line := range r.gaps {
+		escape.Fprintf(w, "%s\n", line)
+	}
+	return nil
 }
