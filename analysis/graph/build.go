@@ -100,7 +100,7 @@ func kind(o *ir.Op, e *cost.Entry) Kind {
 		return Opaque
 	case o.Name == op.Kernel:
 		return Kernel
-	case o.Name == op.While:
+	case op.LoopBody(o) != nil:
 		return Loop
 	case o.Name == op.If:
 		return Branch
