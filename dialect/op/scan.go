@@ -33,7 +33,7 @@ var scanDef = &Def{
 		{Name: "carries", Kind: KindInt, Doc: "how many of the operands, the first ones, are carried"},
 		{Name: "length", Kind: KindInt, Optional: true, Doc: "the number of iterations; required without stacks"},
 		{Name: "reverse", Kind: KindBool, Default: types.Bool(false), Doc: "from the last element to the first"},
-		{Name: "save", Kind: KindKeyword, Enum: []string{"contractions", "carries"}, Default: types.Str("contractions"), Doc: "what is kept for the derivative: carried values and results of contractions, or carried values alone, which computes contractions again"},
+		{Name: "save", Kind: KindKeyword, Enum: []string{"contractions", "carries"}, Default: types.Keyword("contractions"), Doc: "what is kept for the derivative: carried values and results of contractions, or carried values alone, which computes contractions again"},
 	},
 	Regions: []RegionDef{{Name: "body", Doc: "takes the carried values and a slice of each stack, yields the next carried values and the elements of the stacked results"}},
 	Traits:  Pure,

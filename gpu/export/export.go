@@ -317,13 +317,17 @@ func (e *export) steps(from, to int) {
 			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Decision.On))
 			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
 		}
-		if s.Kind == artifact.StepLoop {
+		switch s.Kind {
+		case artifact.StepRepeat:
+			e.f("  for (long long n = 0; n < %d; n++) { // %s\n", s.Decision.Trips, escape.Comment(s.Name))
+			e.steps(second, end)
+		case artifact.StepLoop:
 			e.f("  for (;;) { // %s\n", escape.Comment(s.Name))
 			e.steps(i+1, second)
 			read()
 			e.f("    if (!yes) break;\n")
 			e.steps(second, end)
-		} else {
+		default:
 			e.f("  { // %s\n", escape.Comment(s.Name))
 			read()
 			e.f("  if (yes) {\n")
