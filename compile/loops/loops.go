@@ -3,6 +3,8 @@
 package loops
 
 import (
+	"slices"
+
 	"dmir/compile/pass"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
@@ -23,7 +25,7 @@ func Pass() pass.Pass {
 			}
 			return true
 		})
-		for _, o := range found {
+		for _, o := range slices.Backward(found) { // those in others first
 			var err error
 			if o.Name == op.Scan {
 				err = scan(o)

@@ -4,7 +4,9 @@ package artifact
 const maxDepth = 64
 
 // Decides reports whether the step is a loop or a branch.
-func (s *Step) Decides() bool { return s.Kind == StepLoop || s.Kind == StepRepeat || s.Kind == StepBranch }
+func (s *Step) Decides() bool {
+	return s.Kind == StepLoop || s.Kind == StepRepeat || s.Kind == StepBranch
+}
 
 // Straight reports whether the program takes no decisions: its steps run once
 // each, and the host reads nothing before the end.
