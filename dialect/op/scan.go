@@ -17,12 +17,10 @@ var scanDef = &Def{
 		"The derivative is a scan in the other direction. Its iterations compute the region again, from the carried values that each began with and, with `save = contractions`, from the results of its contractions; " +
 		"the scan itself then stacks both. Gradients of values from outside are summed over the iterations.\n\n" +
 		"The cost is that of the region times the number of iterations.",
-	Example: `func.func @example(%h: tensor<2xf32>, %xs: tensor<3x2xf32>, %w: tensor<2xf32>) -> (tensor<2xf32>, tensor<3x2xf32>) {
+	Example: `func.func @example(%h: tensor<2xf32>, %xs: tensor<3x2xf32>) -> (tensor<2xf32>, tensor<3x2xf32>) {
   %last, %ys = dm.scan %h, %xs, carries = 1 : (tensor<2xf32>, tensor<3x2xf32>) -> (tensor<2xf32>, tensor<3x2xf32>) {
   ^bb0(%c: tensor<2xf32>, %x: tensor<2xf32>):
-    %a = dm.mul %c, %w : tensor<2xf32>
-    %s = dm.add %a, %x : tensor<2xf32>
-    %next = dm.tanh %s : tensor<2xf32>
+    %next = dm.max %c, %x : tensor<2xf32>
     dm.yield %next, %next : tensor<2xf32>, tensor<2xf32>
   }
   return %last, %ys : tensor<2xf32>, tensor<3x2xf32>
