@@ -19,6 +19,16 @@ func (p *Program) Straight() bool {
 	return true
 }
 
+// ReadsBack reports whether the host reads a predicate during a run and waits for it.
+func (p *Program) ReadsBack() bool {
+	for i := range p.Steps {
+		if p.Steps[i].Decides() && p.Steps[i].Kind != StepRepeat {
+			return true
+		}
+	}
+	return false
+}
+
 // Walk visits the steps of a program that Check accepts in execution order.
 // straight is called for each stretch of steps [from, to) without decisions;
 // decide for each decision, all steps before which have been given to straight:

@@ -29,7 +29,7 @@ func Header(w io.Writer, p *artifact.Program) error {
 	e.f("#define %s_WORKSPACE %d // bytes\n\n", strings.ToUpper(e.name), p.Workspace)
 	e.f("// Fills the constants in the workspace and prepares the kernels, once.\n")
 	e.f("int %s_init(void *workspace, cudaStream_t stream);\n\n", e.name)
-	if p.Straight() {
+	if !p.ReadsBack() {
 		e.f("// Enqueues the function on the stream and returns at once.\n")
 	} else {
 		e.f("// Runs the function on the stream and returns when its last decision is taken.\n")
@@ -165,7 +165,7 @@ func (e *export) describe() {
 	}
 	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
-	if p.Straight() {
+	if !p.ReadsBack() {
 		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless stated otherwise.\n//\n")
 	} else {
 		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")

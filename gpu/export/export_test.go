@@ -181,6 +181,22 @@ func TestExportDecisions(t *testing.T) {
 	}
 }
 
+// A repetition is a loop of the exported file, and reads nothing back.
+func TestExportRepeat(t *testing.T) {
+	p := artifacttest.Repeat(3)
+	p.Steps = p.Steps[:7]
+	p.Buffers[5].Last, p.Buffers[2].Last = 7, 0
+	p.Buffers = p.Buffers[:7]
+	cu, h := exported(t, p)
+	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
+	if !strings.Contains(entry, "for (long long n = 0; n < 3; n++) { // repeat") || strings.Contains(entry, "cudaStreamSynchronize") {
+		t.Errorf("the entry point:\n%s", entry)
+	}
+	if !strings.Contains(h, "can be captured into a CUDA graph") || !strings.Contains(h, "returns at once") {
+		t.Errorf("the header:\n%s", h)
+	}
+}
+
 // Every program that can be read is exported, or is an error.
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
