@@ -145,16 +145,21 @@ copy 4000 bytes to out+0 from workspace+12288
 	})
 }
 
-// The exported file reads the predicate on the host, and runs the loop as often as
-// it holds.
-func TestExportDecisions(t *testing.T) {
-	p := artifacttest.Loop()
+// bare is p with kernels and headers of no text.
+func bare(p *artifact.Program) *artifact.Program {
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
 	p.Source = "#include \"dm.cuh\"\n"
 	for i := range p.Kernels {
 		p.Source += "extern \"C\" void " + p.Kernels[i].Name + "() {}\n"
 		p.Kernels[i].First, p.Kernels[i].Last = i+2, i+2
 	}
+	return p
+}
+
+// The exported file reads the predicate on the host, and runs the loop as often as
+// it holds.
+func TestExportDecisions(t *testing.T) {
+	p := bare(artifacttest.Loop())
 	cu, h := exported(t, p)
 	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
 	var lines []string
@@ -183,7 +188,7 @@ func TestExportDecisions(t *testing.T) {
 
 // A repetition is a loop of the exported file, and reads nothing back.
 func TestExportRepeat(t *testing.T) {
-	p := artifacttest.Repeat(3)
+	p := bare(artifacttest.Repeat(3))
 	p.Steps = p.Steps[:7]
 	p.Buffers[5].Last, p.Buffers[2].Last = 7, 0
 	p.Buffers = p.Buffers[:7]
