@@ -110,20 +110,9 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	}
 	// The values of the iteration, as back has them.
 	values := map[*ir.Value]*ir.Value{}
-	kept := func(v *ir.Value) *ir.Value { // the stack of v, a value of body, as a result of o
-		if i := slices.Index(outs[carries:], v); i >= 0 {
-			return o.Results[carries+i]
-		}
-		made := &ir.Value{Type: op.StackOf(n, plain(v.Type).(*types.Tensor)), Op: o, Index: len(o.Results), Span: o.Head}
-		if len(v.Name) > 1 {
-			made.Name = v.Name + "_all"
-		}
-		outs, o.Results = append(outs, v), append(o.Results, made)
-		return made
-	}
 	for i, a := range body.Args {
 		if i < carries {
-			values[a] = slice(a.Name, plain(a.Type), func() *ir.Value { return kept(a) })
+			values[a] = slice(a.Name, plain(a.Type), func() *ir.Value { return op.StackResult(o, a) })
 		} else {
 			values[a] = slice(a.Name, a.Type, func() *ir.Value { return o.Operands[i] })
 		}
@@ -190,7 +179,7 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	if op.Str(o, "save") == "contractions" {
 		for _, v := range expensive(body.Ops, values) {
 			c := values[v]
-			ir.ReplaceUses(c, slice(c.Name, plain(v.Type), func() *ir.Value { return kept(v) }))
+			ir.ReplaceUses(c, slice(c.Name, plain(v.Type), func() *ir.Value { return op.StackResult(o, v) }))
 		}
 		op.RemoveDead(block)
 	}
@@ -200,6 +189,7 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		ir.EraseAll(p)
 	}
 	o.Regions = []*ir.Region{body.Region}
+	(&ir.Builder{Block: body, Index: len(body.Ops), At: o}).Op(op.Yield, outs, nil)
 	operands := begin
 	block.Args = block.Args[:len(begin)]
 	_, counted := n.Int()
@@ -210,7 +200,6 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 			block.Args = append(block.Args, s.arg)
 		}
 	}
-	(&ir.Builder{Block: body, Index: len(body.Ops), At: o}).Op(op.Yield, outs, nil)
 	var ts []types.Type
 	for i, v := range yields {
 		if i < len(begin) {
