@@ -130,6 +130,9 @@ func bounded(o *ir.Op) error {
 	d := pass.Before(t)
 	t.SetOperands(append(t.Operands[:len(t.Operands):len(t.Operands)], d.Binary("add", i, number(d, 1)))...)
 	o.RemoveAttr("max_trips")
+	if op.Attr(o, "trip_count") == nil {
+		o.SetAttr("trip_count", types.Int{V: most}) // for the prediction
+	}
 	if err := firstOf(b.Err(), c.Err(), d.Err()); err != nil {
 		return pass.Errorf(o, "DM820", "max_trips cannot be written out: %v", err)
 	}
