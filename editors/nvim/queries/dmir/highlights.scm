@@ -50,7 +50,7 @@
     "dm.softmax" "dm.sort" "dm.sqrt" "dm.sub" "dm.tanh" "dm.top_k" "dm.transpose" "dm.xor"))
 ((op_name) @keyword
   (#any-of? @keyword
-    "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.while"
+    "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.scan\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.scan" "dm.while"
     "dm.yield" "func.call" "func.func" "func.return" "call" "func" "module" "builtin.module" "return"))
 ((op_name) @function.call
   (#not-match? @function.call
