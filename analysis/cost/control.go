@@ -10,7 +10,7 @@ import (
 )
 
 // Trips is the symbol that stands for the number of iterations of a while
-// whose trip_count is not written.
+// whose trip count is neither known nor written.
 const Trips = "trips"
 
 // kernel: the ops inside compute, only what crosses the edge moves.
@@ -64,18 +64,20 @@ func (s *scope) handed(o *ir.Op, v *ir.Value) *Entry {
 	return &Entry{Op: o, Known: true, Trips: dim.Const(1), Class: op.ClassMovement, Read: n, Written: n}
 }
 
-// carries finds the copies of o, a while: of what it begins with where something
-// else needs that, and of what the body hands on where it was not made in the
-// place of what was (op.InPlace). A carried value that takes another's place is
-// put aside first.
+// carries finds the copies of o, a while or a scan: of what it begins with where
+// something else needs that, and of what the body hands on where it was not made
+// in the place of what was (op.InPlace). A carried value that takes another's place
+// is put aside first. What a scan stacks is copied unless the body makes it for
+// that alone.
 func (s *scope) carries(e *Entry, o *ir.Op) {
-	body := o.Body(1)
+	body := op.LoopBody(o)
 	if body == nil || body.Terminator() == nil {
 		return
 	}
 	s.asked = true
 	next := body.Terminator().Operands
-	for i := range min(len(o.Operands), len(o.Results), len(body.Args), len(next)) {
+	carried := min(op.Carries(o), len(o.Results), len(body.Args), len(next))
+	for i := range carried {
 		if s.over.Kept(o, i) != nil {
 			e.begin = append(e.begin, s.handed(o, o.Results[i]))
 		}
@@ -88,6 +90,15 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 			e.round = append(e.round, s.handed(o, o.Results[i]))
 		}
 	}
+	made := map[*ir.Value]bool{} // is written where it is stacked, in place of memory of its own
+	for i := carried; i < min(len(o.Results), len(next)); i++ {
+		v := next[i]
+		if v.Op != nil && v.Op.Parent == body && !op.IsView(v.Op) && !made[v] && !slices.Contains(next[:carried], v) {
+			made[v] = true
+			continue
+		}
+		e.round = append(e.round, s.handed(o, v))
+	}
 }
 
 func (t total) costlier(than total) bool {
@@ -98,14 +109,14 @@ func (t total) costlier(than total) bool {
 	return a.AtLeast(b)
 }
 
-// loop: both regions, and what they hand on, trip_count times.
+// loop: the regions, and what they hand on, as often as the body runs.
 func (s *scope) loop(e *Entry, o *ir.Op, fused bool) {
 	s.inner(e, o, fused)
 	e.strongest()
 	e.known()
 	e.Trips = dim.Sym(Trips).Subst(s.env)
-	if n := op.Int(o, "trip_count"); op.Attr(o, "trip_count") != nil && n >= 0 {
-		e.Trips = dim.Const(n)
+	if n, ok := op.Trips(o); ok {
+		e.Trips = n.Subst(s.env)
 	}
 	if !fused {
 		s.carries(e, o)

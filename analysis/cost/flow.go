@@ -26,7 +26,7 @@ func (f *Flow) Size(v *ir.Value) dim.Dim { return f.s.size(v) }
 func (f *Flow) Reads(o *ir.Op) []dim.Dim {
 	out := make([]dim.Dim, len(o.Operands))
 	d := op.Of(o)
-	if d == nil || !op.Valid(o) || o.Name == op.Kernel || o.Name == op.If || o.Name == op.While || op.IsView(o) {
+	if d == nil || !op.Valid(o) || o.Name == op.Kernel || o.Name == op.If || op.LoopBody(o) != nil || op.IsView(o) {
 		return out
 	}
 	if d.Traffic != nil {

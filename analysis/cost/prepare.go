@@ -67,7 +67,7 @@ func (c *coster) stretch(p *stretch) {
 // alone reports whether the cost of o depends on nothing but o.
 func alone(o *ir.Op) bool {
 	switch o.Name {
-	case op.Call, op.Grad, op.Kernel, op.If, op.While:
+	case op.Call, op.Grad, op.Kernel, op.If, op.While, op.Scan:
 		return false
 	}
 	return len(o.Regions) == 0 && op.Of(o) != nil && op.Valid(o) && !op.Updates(o)

@@ -102,7 +102,7 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		s.kernel(e, o, fused)
 	case o.Name == op.If:
 		s.branch(e, o, fused)
-	case o.Name == op.While:
+	case op.LoopBody(o) != nil:
 		s.loop(e, o, fused)
 	default:
 		e.Class, e.Elem = d.Class, computed(o)

@@ -43,7 +43,7 @@ func (s *scope) explain(e *Entry) Terms {
 	var t Terms
 	o := e.Op
 	d := op.Of(o)
-	if !e.Known || d == nil || o.Name == op.If || o.Name == op.While || o.Name == op.Call || o.Name == op.Grad {
+	if !e.Known || d == nil || o.Name == op.If || op.LoopBody(o) != nil || o.Name == op.Call || o.Name == op.Grad {
 		return t
 	}
 	if !e.Read.IsZero() {

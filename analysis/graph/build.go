@@ -100,7 +100,7 @@ func kind(o *ir.Op, e *cost.Entry) Kind {
 		return Opaque
 	case o.Name == op.Kernel:
 		return Kernel
-	case o.Name == op.While:
+	case op.LoopBody(o) != nil:
 		return Loop
 	case o.Name == op.If:
 		return Branch
@@ -236,13 +236,16 @@ func (b *builder) edge(e Edge, k edgeKey) int {
 // yields adds the edges out of group that o, which ends one of its blocks, makes.
 func (b *builder) yields(o *ir.Op, group int) {
 	n := b.Nodes[group]
-	back := n.Kind == Loop && len(n.Entry.Op.Regions) > 1 && o.Parent.Region == n.Entry.Op.Regions[1]
+	carried := 0
+	if n.Kind == Loop && o.Parent == op.LoopBody(n.Entry.Op) {
+		carried = op.Carries(n.Entry.Op)
+	}
 	for i, v := range o.Operands {
 		from, home, ok := b.producer(v)
 		switch {
 		case !ok || from == group: // passed on unchanged
 		case home == group:
-			b.edge(Edge{From: from, To: group, Value: v, Back: back}, edgeKey{v, group, true})
+			b.edge(Edge{From: from, To: group, Value: v, Back: i < carried}, edgeKey{v, group, true})
 		default:
 			kernel := b.kernel[group]
 			if n.Kind == Kernel && kernel == None {

@@ -3,6 +3,8 @@ package graph
 import (
 	"cmp"
 	"slices"
+
+	"dmir/dialect/op"
 )
 
 // pass fills in what moves into groups, from the inside out: what a kernel
@@ -28,7 +30,10 @@ func (b *builder) pass() {
 		moved, outer := e.Moved, e.Value
 		switch {
 		case n.Kind == Loop && e.Value.Block != nil && b.owner[e.Value.Block.Region] == group && e.Value.Index < len(n.Entry.Op.Operands):
-			outer = n.Entry.Op.Operands[e.Value.Index] // carried: the first round reads it
+			outer = n.Entry.Op.Operands[e.Value.Index]   // carried: the first round reads it
+			if e.Value.Index >= op.Carries(n.Entry.Op) { // a slice
+				moved = moved.Mul(n.Entry.Trips)
+			}
 		case n.Kind == Loop:
 			moved = moved.Mul(n.Entry.Trips)
 		case n.Kind != Branch:

@@ -47,8 +47,8 @@ the update, or not read the old value.
 				}
 			case op.Updates(o) && kernelOf(o) == nil:
 				c.forced(o, o, p.Copied(o))
-			case o.Name == op.While && op.Valid(o):
-				for i := range min(len(o.Operands), len(o.Results)) {
+			case op.LoopBody(o) != nil && op.Valid(o):
+				for i := range min(op.Carries(o), len(o.Results)) {
 					if why := p.Kept(o, i); why != nil && why.Why == op.NotDonated && c.large(why.Of) {
 						c.forced(o, o, why)
 					}
@@ -73,7 +73,7 @@ func (c *Context) forced(at, o *ir.Op, why *op.Copy) {
 	f := Finding{Op: o, Message: "this update copies all of " + of, Help: "run the update after the last read of " + of}
 	switch why.Why {
 	case op.NotDonated:
-		if at.Name == op.While {
+		if op.LoopBody(at) != nil {
 			f.Message = "this loop copies its initial value " + of
 		}
 		f.Label = of + " is an argument that the function may not overwrite"

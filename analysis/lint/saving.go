@@ -157,14 +157,14 @@ func (c *Context) entries(ops ...*ir.Op) []*cost.Entry {
 func kernelOf(o *ir.Op) *ir.Op { return around(o, op.Kernel) }
 
 // loopAround is the loop around o, nil outside of loops.
-func loopAround(o *ir.Op) *ir.Op { return around(o, op.While) }
+func loopAround(o *ir.Op) *ir.Op { return around(o, op.While, op.Scan) }
 
 func inBranch(o *ir.Op) bool { return around(o, op.If) != nil }
 
-// around is the innermost op called name whose regions hold o.
-func around(o *ir.Op, name string) *ir.Op {
+// around is the innermost op of one of the names whose regions hold o.
+func around(o *ir.Op, names ...string) *ir.Op {
 	for b := o.Parent; b != nil && b.Region != nil && b.Region.Op != nil; b = b.Region.Op.Parent {
-		if b.Region.Op.Name == name {
+		if slices.Contains(names, b.Region.Op.Name) {
 			return b.Region.Op
 		}
 	}

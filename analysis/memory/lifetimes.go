@@ -11,7 +11,7 @@ import (
 	"dmir/dialect/ir"
 )
 
-// Step is an op as it runs. The ops in the regions of an if, a while or an
+// Step is an op as it runs. The ops in the regions of an if, a loop or an
 // unknown op are steps of their own, after the op; those in a kernel are not.
 type Step struct {
 	Op   *ir.Op

@@ -121,10 +121,10 @@ func around(o *ir.Op, v *ir.Value) *ir.Op {
 }
 
 // runsRegions reports whether the ops in o's regions run one by one, each with
-// results of its own in memory: those of an if, a while and an unknown op do,
+// results of its own in memory: those of an if, a loop and an unknown op do,
 // those of a kernel and of a map do not.
 func runsRegions(o *ir.Op) bool {
-	return o.Name == op.If || o.Name == op.While || op.Of(o) == nil
+	return o.Name == op.If || op.LoopBody(o) != nil || op.Of(o) == nil
 }
 
 // region runs the blocks; what is still held at the end is given back.

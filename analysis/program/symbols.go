@@ -41,7 +41,7 @@ func (p *Program) Symbols() []string {
 					}
 				}
 			}
-			if o.Name == op.While {
+			if _, known := op.Trips(o); o.Name == op.While && !known {
 				have[cost.Trips] = true
 			}
 			own, _ := o.Attr(op.BindAttr).(types.Dict)

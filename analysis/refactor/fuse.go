@@ -152,7 +152,7 @@ func fusible(o *ir.Op) error {
 		return refuse("dm.grad expands to a whole graph, which is more than one kernel")
 	case o.Name == op.Call:
 		return refuse("a kernel cannot contain a call; inline it first")
-	case o.Name == op.If || o.Name == op.While:
+	case o.Name == op.If || op.LoopBody(o) != nil:
 		return refuse("%s is control flow, which a kernel cannot contain", o.Name)
 	case o.Name == op.Kernel:
 		return opened(o)

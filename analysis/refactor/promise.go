@@ -54,10 +54,10 @@ func (s *selection) trips(b *ir.Block) (n dim.Dim, ok bool) {
 		switch o := b.Region.Op; o.Name {
 		case op.Func:
 			return n, true
-		case op.While:
+		case op.While, op.Scan:
 			turns := dim.Sym(cost.Trips)
-			if t := op.Int(o, "trip_count"); op.Attr(o, "trip_count") != nil && t >= 0 {
-				turns = dim.Const(t)
+			if t, known := op.Trips(o); known {
+				turns = t
 			} else if t, bound := op.Bindings(s.fn, s.p.Bind)[cost.Trips]; bound {
 				turns = dim.Const(t)
 			}

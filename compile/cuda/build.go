@@ -74,7 +74,7 @@ func (c codegen) Plan(u *pass.Unit) error {
 	var inPlace op.InPlace
 	var steps []*ir.Op
 	for _, o := range slices.Clone(body.Ops) {
-		if !runs(o) || pass.Controls(o) {
+		if !runs(o) || pass.Controls(o) || o.Name == op.Empty {
 			continue
 		}
 		placeConstants(o)
@@ -159,8 +159,11 @@ func (b *builder) block() error {
 			return err
 		}
 		add := b.step
-		if pass.Controls(st.Op) {
+		switch {
+		case pass.Controls(st.Op):
 			add = b.control
+		case st.Op.Name == op.Empty:
+			add = b.empty
 		}
 		if err := add(i, st); err != nil {
 			return err
@@ -290,6 +293,17 @@ func constantBytes(v *ir.Value) ([]byte, error) {
 		return nil, fmt.Errorf("a constant without a literal")
 	}
 	return d.All(), nil
+}
+
+// empty adds no step: updates fill the buffer.
+func (b *builder) empty(_ int, st schedule.Step) error {
+	n, ok := b.buffer[st.Op.Results[0]]
+	if !ok {
+		return failure(st.Op, "%s has no buffer", st.Op.Results[0].Name)
+	}
+	b.out.Buffers[n].Filled = true
+	b.steps = append(b.steps, [2]int{len(b.out.Steps), len(b.out.Steps)})
+	return nil
 }
 
 // step adds the launches of step i of the schedule.

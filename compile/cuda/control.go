@@ -61,18 +61,26 @@ func (b *builder) loop(o *ir.Op, name string, results []int, base, swap int64) e
 		begin = append(begin, move{results[k], from})
 	}
 	b.copies(begin)
-	at := b.decision(artifact.StepLoop, name)
-	if n := o.Int("trip_count", -1); n >= 0 {
-		b.out.Steps[at].Decision.Trips, b.out.Steps[at].Decision.TripsKnown = n, true
+	kind := artifact.StepLoop
+	trips, known := op.Trips(o)
+	if _, exact := op.TripCount(o); exact {
+		kind = artifact.StepRepeat
 	}
-	err := b.region(o, 0, base, results, func(given []int) {
-		b.out.Steps[at].Decision.On = given[0]
-	})
-	if err != nil {
-		return err
+	at := b.decision(kind, name)
+	if known {
+		b.out.Steps[at].Decision.Trips, _ = trips.Int()
+		b.out.Steps[at].Decision.TripsKnown = true
+	}
+	if kind == artifact.StepLoop {
+		err := b.region(o, 0, base, results, func(given []int) {
+			b.out.Steps[at].Decision.On = given[0]
+		})
+		if err != nil {
+			return err
+		}
 	}
 	b.out.Steps[at].Decision.Parts[0] = len(b.out.Steps) - at - 1
-	err = b.region(o, 1, base, results, func(given []int) {
+	err := b.region(o, 1, base, results, func(given []int) {
 		var aside, next []move
 		for _, k := range schedule.Swapped(o) {
 			like := b.out.Buffers[results[k]]

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/tools/txtar"
+
 	"dmir/gpu/emulator"
 	"dmir/internal/need"
 	"dmir/internal/parallel"
@@ -89,6 +91,35 @@ func report(t *testing.T, f *Find) bool {
 	}
 	t.Errorf("%s: %s", path, f.Msg)
 	return true
+}
+
+// Scans and counted loops, and their gradients, agree, fused and not.
+func TestRecurrences(t *testing.T) {
+	needEmulator(t)
+	data, err := os.ReadFile("testdata/recurrences.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []Case
+	for _, f := range txtar.Parse(data).Files {
+		for _, gradient := range []bool{false, true} {
+			c := Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient}
+			cases = append(cases, c)
+			c.Arch = "sm_90a"
+			cases = append(cases, c)
+			c.Arch, c.Unfused = "", true
+			cases = append(cases, c)
+		}
+	}
+	finds, err := Check(t.Context(), cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range finds {
+		if f != nil {
+			t.Error(f)
+		}
+	}
 }
 
 // Programs that once went wrong agree, fused and not.

@@ -192,8 +192,39 @@ func TestControlPrediction(t *testing.T) {
 		once += built.Steps[i].TimeNs
 		most = max(most, n)
 	}
-	if most != 101 || built.Predicted() < 50*once {
-		t.Errorf("the condition of 100 rounds counts %d times; %g ns for a run, %g ns for each step once", most, built.Predicted(), once)
+	if most != 100 || built.Predicted() < 50*once {
+		t.Errorf("the body of 100 rounds counts %d times; %g ns for a run, %g ns for each step once", most, built.Predicted(), once)
+	}
+}
+
+// Loops whose trip count is known, scans and their gradients among them, run without
+// a predicate that the host reads back.
+func TestNothingReadBack(t *testing.T) {
+	lstm, err := os.ReadFile("../../examples/lstm_train.dmir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		text    string
+		repeats int
+	}{"power iteration": {iteration(t), 1}, "lstm": {string(lstm), 2}} {
+		m, fn, err := Pick(loaded(t, name, want.text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := Build(t.Context(), m, fn, BuildOptions{Machine: machineFor("sm_90a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		repeats := 0
+		for i := range built.Steps {
+			if built.Steps[i].Kind == artifact.StepRepeat {
+				repeats++
+			}
+		}
+		if err := built.Check(); err != nil || built.ReadsBack() || repeats != want.repeats {
+			t.Errorf("%s: it repeats %d times, and reads back: %t; %v", name, repeats, built.ReadsBack(), err)
+		}
 	}
 }
 
@@ -234,7 +265,7 @@ func TestControlArchitectures(t *testing.T) {
 		}
 		loops := 0
 		for i := range built.Steps {
-			if built.Steps[i].Kind == artifact.StepLoop {
+			if k := built.Steps[i].Kind; k == artifact.StepLoop || k == artifact.StepRepeat {
 				loops++
 			}
 		}

@@ -339,7 +339,7 @@ func TestHalf(t *testing.T) {
 
 // An op without a derivative is reported with its line.
 func TestErrors(t *testing.T) {
-	loop := named("loops that no gradient flows through")
+	loop := strings.Replace(named("loops that no gradient flows through"), "dm.constant dense<3> : tensor<i64>", "dm.add %i, %i : tensor<i64>", 1)
 	cases := []struct {
 		name, text    string
 		opts          gradient.Options

@@ -1,7 +1,6 @@
 package gradient_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"dmir/compile/gradient"
 	"dmir/compile/tensor"
-	"dmir/dialect/autodiff"
 	"dmir/internal/randprog"
 )
 
@@ -116,24 +114,17 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// The gradient of a random program is a program that runs, with results of the
-// arguments' types; or the pass reports why there is none.
+// The gradient of a random program, whose loops all count to a number, is a program
+// that runs, with results of the arguments' types.
 func TestMessyPrograms(t *testing.T) {
-	done, refused := 0, 0
 	for seed := range uint64(120) {
 		text := randprog.Messy(seed, 25)
 		m := read(t, text)
 		f := m.Func("f")
 		g, err := gradient.Function(m, f, gradient.Options{Seeded: true, Joint: true})
 		if err != nil {
-			var e *autodiff.Error
-			if !errors.As(err, &e) || e.Code != "DM811" || !strings.Contains(e.Msg, "dm.while") {
-				t.Fatalf("seed %d: %v\n%s", seed, err, text)
-			}
-			refused++
-			continue
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
 		}
-		done++
 		back, shown := printed(t, m, g)
 		args := inputs(t, back.Funcs[0], seed, nil)
 		outs := compute(t, back, back.Funcs[0], args)
@@ -148,8 +139,5 @@ func TestMessyPrograms(t *testing.T) {
 				t.Fatalf("seed %d: gradient %d is %s of %s", seed, i, y.Type(), x.Type())
 			}
 		}
-	}
-	if done < 20 || refused < 5 {
-		t.Errorf("%d differentiated, %d refused", done, refused)
 	}
 }

@@ -14,6 +14,7 @@ func controlExecutors() map[string]executor {
 		op.Call:   runCall,
 		op.Kernel: runKernel,
 		op.If:     runIf,
+		op.Scan:   runScan,
 		op.While:  runWhile,
 		"dm.map":  runMap,
 	}
@@ -79,7 +80,8 @@ func runIf(c *call) ([]*tensor.Tensor, error) {
 
 func runWhile(c *call) ([]*tensor.Tensor, error) {
 	state := c.in
-	for {
+	most := op.Int(c.op, "max_trips")
+	for i := int64(0); op.Attr(c.op, "max_trips") == nil || i < most; i++ {
 		if c.stopped() {
 			return nil, context.Cause(c.ctx)
 		}
@@ -97,6 +99,73 @@ func runWhile(c *call) ([]*tensor.Tensor, error) {
 			return nil, err
 		}
 	}
+	return state, nil
+}
+
+func runScan(c *call) ([]*tensor.Tensor, error) {
+	carries := op.Carries(c.op)
+	if len(c.op.Results) < carries || op.Attr(c.op, "length") == nil && carries == len(c.in) {
+		return nil, c.errorf("DM704", "dm.scan carries %d values and has %d results", carries, len(c.op.Results))
+	}
+	n := int(op.Int(c.op, "length"))
+	for i, x := range c.in[carries:] {
+		if i == 0 && op.Attr(c.op, "length") == nil {
+			n = x.Shape[0]
+		}
+		if x.Shape[0] != n {
+			return nil, c.errorf("DM704", "dm.scan runs %d times, and stack %d has %d elements", n, i, x.Shape[0])
+		}
+	}
+	state := slices.Clone(c.in[:carries])
+	stacks := make([]*tensor.Tensor, len(c.op.Results)-carries)
+	for i := range n {
+		if c.stopped() {
+			return nil, context.Cause(c.ctx)
+		}
+		at := i
+		if op.Attr(c.op, "reverse") != nil && c.op.Bool("reverse") {
+			at = n - 1 - i
+		}
+		args := slices.Clone(state)
+		for _, x := range c.in[carries:] {
+			args = append(args, layer(x, at))
+		}
+		ys, err := c.region(0, args)
+		if err != nil {
+			return nil, err
+		}
+		if len(ys) != len(c.op.Results) {
+			return nil, c.errorf("DM704", "the region of dm.scan yields %d values where it has %d results", len(ys), len(c.op.Results))
+		}
+		for k, y := range ys[carries:] {
+			if stacks[k] == nil {
+				stacks[k] = tensor.New(y.Elem, append([]int{n}, y.Shape...)...)
+			}
+			to := layer(stacks[k], at)
+			if to.Elem != y.Elem || !slices.Equal(to.Shape, y.Shape) {
+				return nil, c.errorf("DM704", "the region of dm.scan yields %s after %s", y.Type(), to.Type())
+			}
+			move(c.pool, viewOf(to), viewOf(y), y.Shape)
+		}
+		copy(state, ys)
+	}
+	for k := range stacks {
+		if stacks[k] != nil {
+			continue
+		}
+		shape, err := c.outShape(carries + k) // no iteration: a stack of nothing
+		if err != nil {
+			return nil, err
+		}
+		stacks[k] = tensor.New(c.outElem(carries+k), shape...)
+	}
+	return append(state, stacks...), nil
+}
+
+// layer is element i of x's first dimension, sharing its memory.
+func layer(x *tensor.Tensor, i int) *tensor.Tensor {
+	n := product(x.Shape[1:])
+	return slice1(x.Reshape(x.Len()), i*n, (i+1)*n).Reshape(x.Shape[1:]...)
 }
 
 // mapBlock is the number of elements of a dm.map that run through its region at

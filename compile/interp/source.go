@@ -11,9 +11,18 @@ import (
 func sourceExecutors() map[string]executor {
 	return map[string]executor{
 		op.Constant: runConstant,
+		op.Empty:    runEmpty,
 		"dm.iota":   runIota,
 		"dm.rng":    runRNG,
 	}
+}
+
+func runEmpty(c *call) ([]*tensor.Tensor, error) {
+	shape, err := c.outShape(0)
+	if err != nil {
+		return nil, err
+	}
+	return []*tensor.Tensor{tensor.New(c.outElem(0), shape...)}, nil
 }
 
 func runConstant(c *call) ([]*tensor.Tensor, error) {

@@ -12,6 +12,7 @@ import (
 	"dmir/compile/inline"
 	"dmir/compile/kernel"
 	"dmir/compile/layout"
+	"dmir/compile/loops"
 	"dmir/compile/pass"
 	"dmir/compile/regions"
 	"dmir/compile/schedule"
@@ -38,6 +39,7 @@ func For(g target.Generator) []pass.Pass {
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
 		simplify.Pass(),
+		loops.Pass(),
 		pass.InRegions(layout.Pass()),
 		pass.InRegions(unfuse.Pass()),
 		regions.Pass(),

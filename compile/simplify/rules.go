@@ -5,7 +5,7 @@ package simplify
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		controlRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
+		controlRules(), scanRules(), foldRules(), arithmeticRules(), emptyRules(), convertRules(), reshapeRules(), broadcastRules(),
 		sliceRules(), scatterRules(), einsumRules(), transposeRules(),
 		{commonRule()},
 		{mergeRule(), sumRule()},

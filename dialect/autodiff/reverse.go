@@ -72,6 +72,11 @@ func intact(o *ir.Op) bool {
 		return len(o.Regions) == 1 && len(o.Body(0).Terminator().Operands) == len(o.Results)
 	case op.If:
 		return len(o.Results) == 0 || len(o.Regions) == 2
+	case op.Scan:
+		_, known := op.Trips(o)
+		return known && len(o.Regions) == 1 && len(o.Body(0).Args) == len(o.Operands) && len(o.Body(0).Terminator().Operands) == len(o.Results) && op.Carries(o) <= len(o.Results)
+	case op.While:
+		return len(o.Regions) == 2 && len(o.Body(1).Args) == len(o.Operands) && len(o.Body(0).Args) == len(o.Operands) && len(o.Body(1).Terminator().Operands) == len(o.Results)
 	}
 	return true
 }
@@ -96,6 +101,9 @@ func (r *reverse) open(o *ir.Op, i int) (vs []*ir.Value, opened bool, err error)
 		return vs, err == nil, err
 	case op.Kernel:
 		return ir.InlineBlock(o.Body(0), o, nil), true, nil
+	case op.While:
+		vs = asScan(b, o)
+		return vs, vs != nil, nil
 	}
 	d := op.Of(o)
 	if d == nil || d.Derivative != nil || d.Expand == nil || !op.Valid(o) {
@@ -134,6 +142,8 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		return r.scalars(b, o, dy)
 	case op.If:
 		return r.branches(b, o, dy)
+	case op.Scan:
+		return r.scanned(b, o, dy)
 	}
 	want := make([]bool, len(o.Operands))
 	for i, v := range o.Operands {
@@ -148,8 +158,8 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		}
 		return e
 	case o.Name == op.While:
-		e := fail(r.m, o, "DM811", "dm.while has no derivative: the values of every iteration would have to be kept")
-		e.Help = "unroll the loop, or treat its results as constants: leave its operands out of wrt"
+		e := fail(r.m, o, "DM811", "dm.while has no derivative here: the values of each iteration are kept for it, and their number is unknown")
+		e.Help = "count the iterations with an integer from a constant to a constant, bound them with max_trips = …, or write a dm.scan"
 		return e
 	case !ok:
 		return fail(r.m, o, "DM811", "%s has no derivative", o.Name)

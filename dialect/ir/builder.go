@@ -74,3 +74,22 @@ func Erase(o *Op) {
 	}
 	o.Parent = nil
 }
+
+// AddRegion adds to o a region of one empty block, and to it an argument of the
+// type and name of each of likes.
+func (o *Op) AddRegion(likes ...*Value) *Block {
+	b := &Block{Region: &Region{Op: o}}
+	b.Region.Blocks = []*Block{b}
+	o.Regions = append(o.Regions, b.Region)
+	for _, v := range likes {
+		b.AddArg(v.Name, v.Type)
+	}
+	return b
+}
+
+// AddArg adds an argument to b.
+func (b *Block) AddArg(name string, t types.Type) *Value {
+	v := &Value{Name: name, Type: t, Block: b, Index: len(b.Args)}
+	b.Args = append(b.Args, v)
+	return v
+}

@@ -86,7 +86,7 @@ var Codes = diag.Register([]diag.Code{
 	},
 	{
 		Code: "DM126", Name: "region-arguments",
-		Doc:  "A region's block takes the values that the op passes to it: scalars for `map` and `reduce`, the carried values for `while`, none for `if` and `kernel`.",
+		Doc:  "A region's block takes the values that the op passes to it: scalars for `map` and `reduce`, the carried values for `while`, carried values and slices for `scan`, none for `if` and `kernel`.",
 		Help: "correct the types of the block's arguments",
 	},
 	{

@@ -6,7 +6,7 @@ import (
 	"dmir/dialect/types"
 )
 
-func controls() []*Def { return []*Def{whileDef, ifDef, mapDef} }
+func controls() []*Def { return []*Def{whileDef, scanDef, ifDef, mapDef} }
 
 var predicate = &types.Tensor{Elem: types.I1, At: types.Placement{Space: types.HBM}}
 
@@ -14,8 +14,10 @@ var whileDef = &Def{
 	Name: "while", Family: Control, Class: ClassMovement,
 	Summary: "repetition while a condition holds",
 	Doc: "The first region takes the carried values and yields one `tensor<i1>`; while it is true, the second takes them and yields the next. The results are the carried values when the condition is false. " +
-		"`trip_count` states how often the body runs, for the cost: it does not change what is computed.\n\n" +
+		"`trip_count` states how often the body runs, for the cost: it does not change what is computed. `max_trips` ends the loop after so many iterations, whatever the condition.\n\n" +
+		"The trip count is known where a carried integer starts at a constant, changes by a constant in each iteration, and the condition compares it with a constant: then a device reads no condition back, and `trip_count` is not needed.\n\n" +
 		"A loop copies its initial values, unless nothing reads them afterwards, and each iteration copies the values that it yields, unless they are updates in place of the carried ones.\n\n" +
+		"The derivative of a loop with a known trip count is that of the `dm.scan` of the same body. With `max_trips` that scan has so many iterations, each in a `dm.if` on the condition. Other loops have none.\n\n" +
 		"The cost is that of condition and body times the trip count; where that is unknown it is a formula in the symbol `trips`.",
 	Example: `func.func @example(%x: tensor<2xf32>) -> (tensor<i64>, tensor<2xf32>) {
   %zero = dm.constant dense<0> : tensor<i64>
@@ -35,7 +37,10 @@ var whileDef = &Def{
 }`,
 	Operands: []Param{{Name: "init", Elems: storable, Variadic: true, Doc: "the values carried into the first round"}},
 	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "the carried values after the last round, of the same types"}},
-	Attrs:    []AttrDef{{Name: "trip_count", Kind: KindInt, Optional: true, Doc: "how often the body runs, where known"}},
+	Attrs: []AttrDef{
+		{Name: "trip_count", Kind: KindInt, Optional: true, Doc: "how often the body runs, where known"},
+		{Name: "max_trips", Kind: KindInt, Optional: true, Doc: "the most iterations"},
+	},
 	Regions: []RegionDef{
 		{Name: "condition", Doc: "takes the carried values, yields `tensor<i1>`"},
 		{Name: "body", Keyword: "do", Doc: "takes the carried values, yields the next ones"},
@@ -45,8 +50,10 @@ var whileDef = &Def{
 		return valueTypes(o.Operands), nil
 	},
 	Verify: func(o *ir.Op) *Problem {
-		if n := Int(o, "trip_count"); n < 0 {
-			return attrProblem("DM115", "trip_count", "trip_count = %d is negative", n)
+		for _, name := range []string{"trip_count", "max_trips"} {
+			if n := Int(o, name); n < 0 {
+				return attrProblem("DM115", name, "%s = %d is negative", name, n)
+			}
 		}
 		carried := valueTypes(o.Operands)
 		if p := regionProblem(o, 0, carried, []types.Type{predicate}); p != nil {

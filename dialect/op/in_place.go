@@ -110,8 +110,8 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 	return p.dies(root, home, o)
 }
 
-// Kept is why result i of o, a dm.while, is a copy of its initial value; nil if it
-// takes that operand's place.
+// Kept is why carried value i of o, a dm.while or a dm.scan, is a copy of its
+// initial value; nil if it takes that operand's place.
 func (p *InPlace) Kept(o *ir.Op, i int) *Copy {
 	x, y := o.Operands[i], o.Results[i]
 	root := Source(x)
@@ -147,7 +147,10 @@ func (p *InPlace) Over(o *ir.Op, i int) *ir.Value {
 func (p *InPlace) Updated(o *ir.Op, i int) *ir.Value {
 	u := o
 	switch {
-	case o.Name == While && Valid(o) && i < len(o.Operands):
+	case LoopBody(o) != nil && Valid(o):
+		if i >= Carries(o) {
+			return nil
+		}
 		if p.Kept(o, i) != nil {
 			return nil
 		}
@@ -274,7 +277,7 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 			return &Copy{NotDonated, v, nil}
 		}
 		return nil
-	case f.Name != While || f.Body(1) != v.Block: // only the body of a loop may write over what it is given
+	case LoopBody(f) != v.Block || v.Index >= Carries(f): // only the body of a loop may write over what it carries
 		return &Copy{Outside, v, nil}
 	case by == nil: // a loop in a loop, which may give other values back
 		return &Copy{Carried, v, f}

@@ -156,6 +156,7 @@ var goodOps = []struct {
 	// Sources.
 	{"constant", "", "value = dense<1.0> : tensor<4xf32>", "4xf32", "0", "", "16"},
 	{"constant", "", "value = 2.0 : f32", "=f32", "0", "", "0"},
+	{"empty", "", "", "2xnxf32", "0", "", "0"},
 	{"iota", "", "dim = 1", "2x4xi64", "0", "", "64"},
 	{"rng", "", `distribution = "normal"`, "2xnxf32", "0", "", "8*n"},
 }

@@ -9,10 +9,12 @@ const (
 	Call     = "func.call"
 	Return   = "func.return"
 	Constant = Prefix + "constant"
+	Empty    = Prefix + "empty"
 	Grad     = Prefix + "grad"
 	If       = Prefix + "if"
 	Kernel   = Prefix + "kernel"
 	Map      = Prefix + "map"
+	Scan     = Prefix + "scan"
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
 )

@@ -165,8 +165,8 @@ compare select clamp convert dropout
 reduce softmax log_softmax layer_norm rms_norm batch_norm group_norm cross_entropy argmax cumsum reduce_window select_and_scatter top_k sort cumprod cummax mean variance logsumexp
 attention attention_grad
 transpose reshape broadcast slice dynamic_slice dynamic_update_slice concatenate pad reverse gather scatter copy embedding roll one_hot stop_gradient
-constant iota rng
-while if map
+constant empty iota rng
+while scan if map
 kernel yield
 grad sgd momentum adam`
 

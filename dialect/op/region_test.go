@@ -31,12 +31,14 @@ func first(t *testing.T, text, name string) (*ir.Module, *ir.Op) {
 
 func TestRegionCost(t *testing.T) {
 	cases := []struct{ name, text, flop string }{
-		{"dm.map", op.Lookup("dm.map").Example, "12"},      // add and mul for each of 2·3
-		{"dm.kernel", op.Lookup("dm.kernel").Example, "8"}, // add on 2·4
-		{"dm.while", op.Lookup("dm.while").Example, "2"},   // one round: add on 2
-		{"dm.if", op.Lookup("dm.if").Example, "2"},         // exp on 2, the more expensive branch
-		{"dm.reduce", op.Lookup("dm.reduce").Example, "4"}, // 2·3 - 2
-		{"dm.yield", op.Lookup("dm.kernel").Example, "0"},  //
+		{"dm.map", op.Lookup("dm.map").Example, "12"},                                          // add and mul for each of 2·3
+		{"dm.kernel", op.Lookup("dm.kernel").Example, "8"},                                     // add on 2·4
+		{"dm.scan", op.Lookup("dm.scan").Example, "0"},                                         // max counts none
+		{"dm.scan", strings.Replace(op.Lookup("dm.scan").Example, "dm.max", "dm.add", 1), "6"}, // three times 2
+		{"dm.while", op.Lookup("dm.while").Example, "2"},                                       // one round: add on 2
+		{"dm.if", op.Lookup("dm.if").Example, "2"},                                             // exp on 2, the more expensive branch
+		{"dm.reduce", op.Lookup("dm.reduce").Example, "4"},                                     // 2·3 - 2
+		{"dm.yield", op.Lookup("dm.kernel").Example, "0"},                                      //
 		{"dm.reduce", strings.ReplaceAll(`func.func @f(%x: tensor<2x3xf32>, %i: tensor<f32>) -> tensor<2xf32> {
   %r = dm.reduce %x, %i, dims = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32> {
   ^bb0(%a: f32, %b: f32):
@@ -71,6 +73,16 @@ func TestRegionProblems(t *testing.T) {
 		{"dm.while", example("while", "dm.yield %more : tensor<i1>", "dm.yield %i : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i1>)"},
 		{"dm.while", example("while", "dm.yield %next, %w : tensor<i64>, tensor<2xf32>", "dm.yield %next : tensor<i64>"), "DM127", "(tensor<i64>) where (tensor<i64>, tensor<2xf32>)"},
 		{"dm.while", example("while", "trip_count = 3", "trip_count = -1"), "DM115", "-1"},
+		{"dm.while", example("while", "trip_count = 3", "max_trips = -1"), "DM115", "-1"},
+		{"dm.scan", example("scan", "carries = 1", "carries = 3"), "DM115", "carries = 3, but scan has 2 operands"},
+		{"dm.scan", example("scan", "carries = 1", "carries = 2"), "DM115", "its number of iterations is unknown"},
+		{"dm.scan", example("scan", "carries = 1", "carries = 1, length = -3"), "DM115", "length = -3 is negative"},
+		{"dm.scan", example("scan", "carries = 1", "carries = 1, length = 4"), "DM122", "scan runs 4 times, but the first dimension of tensor<3x2xf32> has size 3"},
+		{"dm.scan", example("scan", "carries = 1", "carries = 0"), "DM122", "scan runs 2 times, but the first dimension of tensor<3x2xf32> has size 3"},
+		{"dm.scan", example("scan", "%x: tensor<2xf32>", "%x: tensor<3x2xf32>"), "DM126", "(tensor<2xf32>, tensor<3x2xf32>), but the op passes (tensor<2xf32>, tensor<2xf32>)"},
+		{"dm.scan", example("scan", "dm.yield %next, %next : tensor<2xf32>, tensor<2xf32>", "dm.yield"), "DM127", "yields 0 values, but scan carries 1"},
+		{"dm.scan", "func.func @f(%x: tensor<f32>) {\n  %y = dm.scan %x, carries = 0 : (tensor<f32>) -> tensor<2xf32> {\n  ^bb0(%a: tensor<f32>):\n    dm.yield %a : tensor<f32>\n  }\n  return\n}", "DM117", "a stack"},
+		{"dm.scan", "func.func @f(%x: tensor<f32>, %xs: tensor<2xf64>) {\n  %y = dm.scan %x, %xs, carries = 1 : (tensor<f32>, tensor<2xf64>) -> tensor<f32> {\n  ^bb0(%a: tensor<f32>, %b: tensor<f64>):\n    dm.yield %b : tensor<f64>\n  }\n  return\n}", "DM127", "(tensor<f64>) where (tensor<f32>)"},
 		{"dm.if", example("if", "dm.yield %x : tensor<2xf32>", "dm.yield %c : tensor<i1>"), "DM127", "(tensor<i1>) where (tensor<2xf32>)"},
 		{"dm.if", "func.func @f(%c: tensor<i1>, %x: tensor<2xf32>) {\n  %y = dm.if %c : (tensor<i1>) -> tensor<2xf32> {\n    dm.yield %x : tensor<2xf32>\n  }\n  return\n}", "DM127", "no else"},
 		{"dm.reduce", "func.func @f(%x: tensor<2xf32>) {\n  %y = dm.reduce add %x : (tensor<2xf32>) -> tensor<f32> {\n  ^bb0(%a: f32, %b: f32):\n    dm.yield %a : f32\n  }\n  return\n}", "DM129", "has a region as well"},

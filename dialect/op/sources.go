@@ -3,11 +3,12 @@ package op
 import (
 	"math"
 
+	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 )
 
-func sources() []*Def { return []*Def{constantDef, iotaDef, rngDef} }
+func sources() []*Def { return []*Def{constantDef, emptyDef, iotaDef, rngDef} }
 
 var constantDef = &Def{
 	Name: "constant", Family: Sources, Class: ClassMovement,
@@ -44,6 +45,29 @@ var constantDef = &Def{
 		}
 		return nil
 	},
+}
+
+var emptyDef = &Def{
+	Name: "empty", Family: Sources, Class: ClassMovement,
+	Summary: "memory for a tensor that updates fill",
+	Doc: "A tensor whose elements are not set: what reads an element before an update has written it reads an unknown number. (MLIR's `tensor.empty`.) The reference executor gives zeros. " +
+		"`dm.scan` is compiled to a loop that fills its stacked results so.\n\nMoves nothing; counts no FLOP.",
+	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = dm.constant dense<0> : tensor<i64>
+  %a = dm.empty : tensor<2x3xf32>
+  %y = dm.dynamic_update_slice %a, %x, %0, %0 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<i64>, tensor<i64>) -> tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}`,
+	Results: []Param{{Name: "y", Elems: storable, Doc: "the type written"}},
+	Traits:  Pure,
+	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
+		if len(o.Results) == 0 {
+			return nil, noResult("empty")
+		}
+		return one(out(o, 0)), nil
+	},
+	Traffic: func(*ir.Op) ([]dim.Dim, dim.Dim) { return nil, dim.Dim{} },
+	Kernel:  Structure,
 }
 
 var iotaDef = &Def{

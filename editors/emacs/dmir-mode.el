@@ -40,7 +40,7 @@
 
 (defconst dmir-font-lock-keywords
   `((,(rx symbol-start (or "func.func" "func.call" "func.return" "return" "call" "module"
-                           "dm.kernel" "dm.map" "dm.while" "dm.if" "dm.yield")
+                           "dm.kernel" "dm.map" "dm.scan" "dm.while" "dm.if" "dm.yield")
           symbol-end)
      . font-lock-keyword-face)
     (,(rx symbol-start (or "public" "private" "nested" "attributes" "loc" "else" "do") symbol-end)

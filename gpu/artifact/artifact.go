@@ -15,7 +15,7 @@ type Program struct {
 	// C++, line numbers do not increase after it.
 	Source  string
 	Kernels []Kernel // each distinct kernel once
-	Steps   []Step   // in an order that is right on one stream; a StepLoop repeats those behind it
+	Steps   []Step   // in an order that is right on one stream; a StepLoop or a StepRepeat repeats those behind it
 	Buffers []Buffer
 	// Workspace is the size in bytes of the one allocation. Every buffer lies in
 	// it, aligned to 256 bytes.
@@ -200,9 +200,11 @@ type StepKind string
 // The kinds of steps.
 //
 // A loop and a branch are decisions that the host takes: it waits for all steps
-// before them, reads a predicate of one byte, and goes on. The steps that they
+// before them, reads a predicate of one byte, and goes on. A repetition reads
+// none, so the host waits for nothing. The steps that they
 // control follow directly, in two parts with the numbers of steps in
-// Decision.Parts: a loop's condition and its body, a branch's two sides. A part
+// Decision.Parts: a loop's condition and its body, a branch's two sides; of a
+// repetition the first part is empty. A part
 // may hold decisions of its own. The bounds of a part are
 // barriers: all steps before them have ended when the next one starts.
 const (
@@ -210,6 +212,7 @@ const (
 	StepFill   StepKind = "fill"   // Move.To gets zero bytes
 	StepCopy   StepKind = "copy"   // Move.To gets the bytes of Move.From
 	StepLoop   StepKind = "loop"   // the first part runs; while the predicate then holds true, the second runs and then the first again
+	StepRepeat StepKind = "repeat" // the second part runs Decision.Trips times
 	StepBranch StepKind = "branch" // where the predicate holds true the first part runs, else the second
 )
 
@@ -232,9 +235,9 @@ type Move struct {
 	From int // of a copy; 0 for a fill
 }
 
-// Decision is what a loop or a branch reads and decides about.
+// Decision is what a loop, a repetition or a branch reads and decides about.
 type Decision struct {
-	On    int    // the buffer of the predicate
+	On    int    // the buffer of the predicate; 0 of a repetition
 	Parts [2]int // how many of the steps behind it are its first and its second part
 	// Trips is how often the body of a loop runs, where that is known.
 	Trips      int64 `json:",omitempty"`
@@ -262,6 +265,8 @@ type Buffer struct {
 	Offset int64
 	Bytes  int64
 	Data   []byte // of a constant
+	// Filled: kernels write it part by part, and none writes it as a whole.
+	Filled bool `json:",omitempty"`
 	// First and Last are the steps between which the bytes hold the value; an
 	// input's First is -1, an output's Last is the number of steps.
 	First, Last int

@@ -333,7 +333,7 @@ func (c *checker) steps() {
 			c.launch(bad, s)
 		case StepFill, StepCopy:
 			c.move(bad, s)
-		case StepLoop, StepBranch:
+		case StepLoop, StepRepeat, StepBranch:
 			c.decision(bad, s)
 		default:
 			bad("no kind of steps is %q", s.Kind)

@@ -4,7 +4,9 @@ package artifact
 const maxDepth = 64
 
 // Decides reports whether the step is a loop or a branch.
-func (s *Step) Decides() bool { return s.Kind == StepLoop || s.Kind == StepBranch }
+func (s *Step) Decides() bool {
+	return s.Kind == StepLoop || s.Kind == StepRepeat || s.Kind == StepBranch
+}
 
 // Straight reports whether the program takes no decisions: its steps run once
 // each, and the host reads nothing before the end.
@@ -15,6 +17,16 @@ func (p *Program) Straight() bool {
 		}
 	}
 	return true
+}
+
+// ReadsBack reports whether the host reads a predicate during a run and waits for it.
+func (p *Program) ReadsBack() bool {
+	for i := range p.Steps {
+		if p.Steps[i].Decides() && p.Steps[i].Kind != StepRepeat {
+			return true
+		}
+	}
+	return false
 }
 
 // Walk visits the steps of a program that Check accepts in execution order.
@@ -42,6 +54,15 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 		first := i + 1
 		second := first + s.Decision.Parts[0]
 		end := second + s.Decision.Parts[1]
+		if s.Kind == StepRepeat {
+			for range s.Decision.Trips {
+				if err := p.walk(second, end, straight, decide); err != nil {
+					return err
+				}
+			}
+			i = end
+			continue
+		}
 		for again := true; again; {
 			if s.Kind == StepLoop {
 				if err := p.walk(first, second, straight, decide); err != nil {
@@ -118,7 +139,7 @@ func (p *Program) Times() []int64 {
 			second := i + 1 + s.Decision.Parts[0]
 			end := second + s.Decision.Parts[1]
 			conditions, rounds := int64(1), int64(1)
-			if s.Kind == StepLoop && s.Decision.TripsKnown {
+			if s.Kind != StepBranch && s.Decision.TripsKnown {
 				conditions, rounds = min(s.Decision.Trips, 1<<56)+1, min(s.Decision.Trips, 1<<56)
 			}
 			fill(i+1, second, Repeated(n, conditions))
@@ -211,10 +232,13 @@ func (c *checker) parts() (parts []part, in []int) {
 
 // decision checks the fields of a loop or a branch.
 func (c *checker) decision(bad func(string, ...any), s *Step) {
-	if !c.has(bad, s.Decision.On) {
+	if s.Kind == StepRepeat {
+		if s.Decision.On != 0 || s.Decision.Parts[0] != 0 || !s.Decision.TripsKnown {
+			bad("a repetition has a trip count, one part, and no predicate")
+		}
+	} else if !c.has(bad, s.Decision.On) {
 		return
-	}
-	if b := &c.p.Buffers[s.Decision.On]; b.Elem != "i1" || b.Size() != 1 {
+	} else if b := &c.p.Buffers[s.Decision.On]; b.Elem != "i1" || b.Size() != 1 {
 		bad("decides by the buffer %s, which is not one i1", b.Name)
 	}
 	if s.Stream != 0 || len(s.Waits) > 0 {
@@ -247,7 +271,7 @@ func (c *checker) rounds() {
 		for k := in[b.Last]; k >= 0; k = parts[k].parent {
 			d := parts[k].decision
 			s := &p.Steps[d]
-			if end := d + s.Decision.Parts[0] + s.Decision.Parts[1]; s.Kind == StepLoop && b.First <= d && b.Last < end {
+			if end := d + s.Decision.Parts[0] + s.Decision.Parts[1]; s.Kind != StepBranch && b.First <= d && b.Last < end {
 				c.errorf("buffer %s: the loop of step %d (%s) comes back to it until step %d, and it lives until step %d", b.Name, d, s.Name, end, b.Last)
 				break
 			}
@@ -304,11 +328,16 @@ func (c *checker) written(uses [][]access) {
 			}
 			second := i + 1 + s.Decision.Parts[0]
 			end := second + s.Decision.Parts[1]
-			if s.Kind == StepLoop {
+			switch s.Kind {
+			case StepRepeat:
+				if s.Decision.Trips > 0 {
+					run(second, end, have)
+				}
+			case StepLoop:
 				run(i+1, second, have)
 				reads(s.Decision.On, i, have)
 				run(second, end, append([]bool(nil), have...))
-			} else {
+			default:
 				reads(s.Decision.On, i, have)
 				other := append([]bool(nil), have...)
 				run(i+1, second, have)
@@ -322,7 +351,7 @@ func (c *checker) written(uses [][]access) {
 	}
 	have := make([]bool, len(p.Buffers))
 	for i := range p.Buffers {
-		have[i] = p.Buffers[i].Kind == Input || p.Buffers[i].Kind == Constant
+		have[i] = p.Buffers[i].Kind == Input || p.Buffers[i].Kind == Constant || p.Buffers[i].Filled
 	}
 	run(0, len(p.Steps), have)
 	for i, o := range p.Outputs {

@@ -74,6 +74,60 @@ func TestCheckDecisions(t *testing.T) {
 	}
 }
 
+// A repetition has a trip count, one part and no predicate; what its first iteration
+// writes, the later steps read.
+func TestRepeat(t *testing.T) {
+	p := artifacttest.Repeat(3)
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Times(), []int64{1, 1, 1, 3, 3, 3, 3, 1, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("times %v, want %v", got, want)
+	}
+	var went []int
+	if err := p.Walk(func(from, to int) error {
+		for i := from; i < to; i++ {
+			went = append(went, i)
+		}
+		return nil
+	}, func(step int) (bool, error) {
+		went = append(went, step)
+		return false, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{0, 1, 3, 4, 5, 6, 3, 4, 5, 6, 3, 4, 5, 6, 7}; !slices.Equal(went, want) {
+		t.Errorf("went %v, want %v", went, want)
+	}
+	for want, spoil := range map[string]func(d *artifact.Decision){
+		"has a trip count, one part, and no predicate": func(d *artifact.Decision) { d.On = 4 },
+		"has a trip count, one part, and":              func(d *artifact.Decision) { d.TripsKnown = false },
+		"has a trip count, one part":                   func(d *artifact.Decision) { d.Parts = [2]int{1, 3} },
+		"a trip count of -1":                           func(d *artifact.Decision) { d.Trips = -1 },
+		"parts of 0 and 9 steps":                       func(d *artifact.Decision) { d.Parts[1] = 9 },
+	} {
+		p := artifacttest.Repeat(3)
+		spoil(&p.Steps[2].Decision)
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	// The copy into y reads w, which only the steps of the repetition write.
+	first := func(trips int64) *artifact.Program {
+		p := artifacttest.Repeat(trips)
+		p.Steps[0].Kind, p.Steps[0].Move = artifact.StepFill, artifact.Move{To: 3}
+		p.Steps[1].Name, p.Steps[1].Kind, p.Steps[1].Move = "w", artifact.StepFill, artifact.Move{To: 6}
+		p.Steps[4].Launch.Args[0].Buffer, p.Steps[4].Launch.Args[1].Buffer = 0, 6
+		p.Buffers[0].Last, p.Buffers[3].First, p.Buffers[6].First, p.Buffers[5].First = 6, 0, 1, 5
+		p.Buffers[6].Last = 6
+		p.Buffers[5].First = 2
+		return p
+	}
+	if err := first(0).Check(); err == nil || !strings.Contains(err.Error(), "reads it before anything is written") {
+		t.Errorf("no iteration writes y: %v", err)
+	}
+}
+
 // A walk visits the executed steps in order, and an error ends it.
 func TestWalk(t *testing.T) {
 	p := artifacttest.Loop()

@@ -39,6 +39,8 @@ func (p *Program) accesses() [][]access {
 			b := s.Decision.On
 			out[b] = append(out[b], access{step: p.decided(i), read: true, decides: true})
 			continue
+		case StepRepeat:
+			continue
 		}
 		for j, a := range s.Launch.Args {
 			switch p.Kernels[s.Launch.Kernel].Params[j].Mode {

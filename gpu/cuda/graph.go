@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -89,6 +90,9 @@ func (s *Session) stretch(from, to int) (err error) {
 func (s *Session) play(ctx context.Context) error {
 	s.runs = make([]int64, len(s.p.Steps))
 	return s.p.Walk(func(from, to int) error {
+		if ctx.Err() != nil { // a repetition does not wait between its iterations
+			return cmp.Or(s.wait(ctx), ctx.Err())
+		}
 		for i := from; i < to; i++ {
 			s.runs[i]++
 		}

@@ -59,6 +59,32 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// A repetition launches the graph of its body as often as it says, and the host
+// reads nothing back between the iterations.
+func TestRepeat(t *testing.T) {
+	f := newFake(t)
+	s := load(t, f, artifacttest.Repeat(5))
+	outputs, err := s.Run(t.Context(), power(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range floats(outputs[0]) {
+		if v != float32(i)*32 {
+			t.Fatalf("element %d is %v, want %v", i, v, float32(i)*32)
+		}
+	}
+	if want := []int64{1, 1, 0, 5, 5, 5, 5, 1, 0, 0}; !slices.Equal(s.Runs(), want) {
+		t.Errorf("the steps ran %v times, want %v", s.Runs(), want)
+	}
+	ctx := &rounds{Context: t.Context(), left: 4}
+	if _, err := s.Run(ctx, power(0, 0)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if err := s.Close(); err != nil || f.left() != "" {
+		t.Errorf("closed: %v; left %s", err, f.left())
+	}
+}
+
 // An endless loop ends with the context, between two iterations; the session can
 // then be used again.
 func TestEndless(t *testing.T) {

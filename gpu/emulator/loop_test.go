@@ -50,6 +50,26 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// A repetition runs its steps as often as it says.
+func TestRepeat(t *testing.T) {
+	needCompiler(t)
+	for _, n := range []int64{0, 1, 5} {
+		p := artifacttest.Repeat(n)
+		r, err := Run(t.Context(), p, power(0, 1), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range toFloats(r.Outputs[0]) {
+			if want := -float32(i) * float32(math.Exp2(float64(n))); v != want {
+				t.Fatalf("%d times: element %d is %v, want %v", n, i, v, want)
+			}
+		}
+		if got := r.Steps[4].Runs; got != n {
+			t.Errorf("%d times: the body ran %d times", n, got)
+		}
+	}
+}
+
 // An endless loop ends with its context or its time limit; reading a predicate that
 // nothing wrote is a fault.
 func TestEndless(t *testing.T) {

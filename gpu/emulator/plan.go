@@ -3,6 +3,7 @@ package emulator
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 
 	"dmir/gpu/artifact"
@@ -49,10 +50,17 @@ func planText(p *artifact.Program) ([]byte, error) {
 			args = []artifact.Arg{{Buffer: s.Move.To}}
 		case artifact.StepCopy:
 			args = []artifact.Arg{{Buffer: s.Move.To}, {Buffer: s.Move.From}}
-		case artifact.StepLoop, artifact.StepBranch:
+		case artifact.StepLoop, artifact.StepRepeat, artifact.StepBranch:
 			a, b := s.Decision.Parts[0], s.Decision.Parts[1]
 			if left := len(p.Steps) - i - 1; a < 0 || b < 0 || a > left || b > left-a {
 				return nil, fmt.Errorf("step %s has parts of %d and %d steps, and %d are left", s.Name, a, b, left)
+			}
+			if s.Kind == artifact.StepRepeat {
+				if s.Decision.Trips < 0 || s.Decision.Trips > math.MaxInt32 {
+					return nil, fmt.Errorf("step %s runs %d times; the emulator repeats steps at most %d times", s.Name, s.Decision.Trips, math.MaxInt32)
+				}
+				grid = artifact.Grid{a, b, int(s.Decision.Trips)}
+				break
 			}
 			args, grid = []artifact.Arg{{Buffer: s.Decision.On}}, artifact.Grid{a, b, 0}
 		default:
@@ -99,7 +107,7 @@ func planText(p *artifact.Program) ([]byte, error) {
 }
 
 // numbers are the kernel numbers in the plan's text of steps that launch none.
-var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4}
+var numbers = map[artifact.StepKind]int{artifact.StepFill: -1, artifact.StepCopy: -2, artifact.StepLoop: -3, artifact.StepBranch: -4, artifact.StepRepeat: -5}
 
 // content is the bytes of a buffer's elements; the bytes after them are padding that
 // no kernel may access.

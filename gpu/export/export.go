@@ -29,7 +29,7 @@ func Header(w io.Writer, p *artifact.Program) error {
 	e.f("#define %s_WORKSPACE %d // bytes\n\n", strings.ToUpper(e.name), p.Workspace)
 	e.f("// Fills the constants in the workspace and prepares the kernels, once.\n")
 	e.f("int %s_init(void *workspace, cudaStream_t stream);\n\n", e.name)
-	if p.Straight() {
+	if !p.ReadsBack() {
 		e.f("// Enqueues the function on the stream and returns at once.\n")
 	} else {
 		e.f("// Runs the function on the stream and returns when its last decision is taken.\n")
@@ -165,7 +165,7 @@ func (e *export) describe() {
 	}
 	e.f("//\n")
 	e.f("// Both return 0, or the cudaError_t of what failed. All pointers are to device memory, aligned to 16 bytes. Nothing is\n")
-	if p.Straight() {
+	if !p.ReadsBack() {
 		e.f("// allocated and nothing is waited for, so a call can be captured into a CUDA graph. Row-major unless stated otherwise.\n//\n")
 	} else {
 		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")
@@ -317,13 +317,17 @@ func (e *export) steps(from, to int) {
 			e.f("    if ((e = cudaMemcpyAsync(&yes, %s, 1, cudaMemcpyDeviceToHost, stream)) != cudaSuccess) return e;\n", e.address(s.Decision.On))
 			e.f("    if ((e = cudaStreamSynchronize(stream)) != cudaSuccess) return e;\n")
 		}
-		if s.Kind == artifact.StepLoop {
+		switch s.Kind {
+		case artifact.StepRepeat:
+			e.f("  for (long long n = 0; n < %d; n++) { // %s\n", s.Decision.Trips, escape.Comment(s.Name))
+			e.steps(second, end)
+		case artifact.StepLoop:
 			e.f("  for (;;) { // %s\n", escape.Comment(s.Name))
 			e.steps(i+1, second)
 			read()
 			e.f("    if (!yes) break;\n")
 			e.steps(second, end)
-		} else {
+		default:
 			e.f("  { // %s\n", escape.Comment(s.Name))
 			read()
 			e.f("  if (yes) {\n")

@@ -145,16 +145,21 @@ copy 4000 bytes to out+0 from workspace+12288
 	})
 }
 
-// The exported file reads the predicate on the host, and runs the loop as often as
-// it holds.
-func TestExportDecisions(t *testing.T) {
-	p := artifacttest.Loop()
+// bare is p with kernels and headers of no text.
+func bare(p *artifact.Program) *artifact.Program {
 	p.Headers = []artifact.Header{{Name: "dm.cuh", Text: "#pragma once\n"}}
 	p.Source = "#include \"dm.cuh\"\n"
 	for i := range p.Kernels {
 		p.Source += "extern \"C\" void " + p.Kernels[i].Name + "() {}\n"
 		p.Kernels[i].First, p.Kernels[i].Last = i+2, i+2
 	}
+	return p
+}
+
+// The exported file reads the predicate on the host, and runs the loop as often as
+// it holds.
+func TestExportDecisions(t *testing.T) {
+	p := bare(artifacttest.Loop())
 	cu, h := exported(t, p)
 	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
 	var lines []string
@@ -178,6 +183,22 @@ func TestExportDecisions(t *testing.T) {
 	cmd := exec.Command(cxx, "-std=c++17", "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", "-Itestdata/cuda", "-x", "c++", path)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A repetition is a loop of the exported file, and reads nothing back.
+func TestExportRepeat(t *testing.T) {
+	p := bare(artifacttest.Repeat(3))
+	p.Steps = p.Steps[:7]
+	p.Buffers[5].Last, p.Buffers[2].Last = 7, 0
+	p.Buffers = p.Buffers[:7]
+	cu, h := exported(t, p)
+	_, entry, _ := strings.Cut(cu, "extern \"C\" int dmir_power(")
+	if !strings.Contains(entry, "for (long long n = 0; n < 3; n++) { // repeat") || strings.Contains(entry, "cudaStreamSynchronize") {
+		t.Errorf("the entry point:\n%s", entry)
+	}
+	if !strings.Contains(h, "can be captured into a CUDA graph") || !strings.Contains(h, "returns at once") {
+		t.Errorf("the header:\n%s", h)
 	}
 }
 

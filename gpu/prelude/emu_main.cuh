@@ -20,11 +20,11 @@ struct StepArg {
   TensorMap map;
 };
 
-enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4 };  // a step's kernel below 0
+enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5 };  // a step's kernel below 0
 
 struct Step {
   int kernel;
-  i32 grid[3];  // of a loop or a branch: the steps of its first and its second part
+  i32 grid[3];  // of a decision: the steps of its first and its second part; of a repetition: and how often
   std::vector<StepArg> args;
   std::vector<int> elem_bytes;
 };
@@ -268,9 +268,11 @@ inline bool decide(const Plan& plan, size_t i, std::vector<Moved>& moved) {
 inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size_t to, std::vector<Moved>& moved) {
   for (size_t i = from; i < to; i++) {
     const Step& s = plan.steps[i];
-    if (s.kernel == LoopStep || s.kernel == BranchStep) {
+    if (s.kernel == LoopStep || s.kernel == BranchStep || s.kernel == RepeatStep) {
       size_t first = i + 1, second = first + size_t(s.grid[0]), end = second + size_t(s.grid[1]);
-      if (s.kernel == LoopStep) {
+      if (s.kernel == RepeatStep) {
+        for (i32 n = 0; n < s.grid[2]; n++) run_steps(plan, kernels, second, end, moved);
+      } else if (s.kernel == LoopStep) {
         for (;;) {
           run_steps(plan, kernels, first, second, moved);
           if (!decide(plan, i, moved)) break;

@@ -281,6 +281,8 @@ func partsText(d *artifact.Decision, kind artifact.StepKind) string {
 	switch {
 	case kind == artifact.StepBranch:
 		return fmt.Sprintf("%d or %d steps", a, b)
+	case kind == artifact.StepRepeat:
+		return fmt.Sprintf("%d steps ×%d", b, d.Trips)
 	case d.TripsKnown:
 		return fmt.Sprintf("%d + %d steps ×%d", a, b, d.Trips)
 	}

@@ -15,7 +15,7 @@ func (w *writer) inside(n int) (text string, defined []value) {
 	w.plain = true
 	table := w.table
 	w.table = slices.DeleteFunc(slices.Clone(table), func(s weighted) bool {
-		return s.name == "kernel" || s.name == "if" || s.name == "while" || s.name == "gradient" || s.name == "copy"
+		return s.name == "kernel" || s.name == "if" || s.name == "while" || s.name == "scan" || s.name == "gradient" || s.name == "copy"
 	})
 	for range n {
 		w.statement()
@@ -133,6 +133,60 @@ func (w *writer) loop() bool {
 `, w.indent, id, 1+w.r.IntN(3), o.name, x.name, x.typ(), turn.name, text, defined[i].name)
 	w.used[x.name] = true
 	w.vals = append(w.vals, o)
+	return true
+}
+
+// scan carries a value over the first dimension of another one.
+func (w *writer) scan() bool {
+	if w.plain {
+		return false
+	}
+	small := func(v value) bool { return v.top() <= 10 && count(v.shape) < 1000 }
+	x, ok := w.find(func(v value) bool { return floats(v) && small(v) })
+	if !ok {
+		return false
+	}
+	s, ok := w.find(ranked(1, func(v value) bool { return small(v) && v.shape[0] < 8 && (v.float() || !w.grad) }))
+	if !ok {
+		return false
+	}
+	w.names++
+	id := w.names
+	turn := value{name: fmt.Sprintf("%%t%d", id), elem: x.elem, shape: x.shape, lo: min(-1, x.lo), hi: max(1, x.hi)}
+	slice := value{name: fmt.Sprintf("%%e%d", id), elem: s.elem, shape: s.shape[1:], lo: s.lo, hi: s.hi, exact: s.exact, depth: s.depth}
+	before := len(w.vals)
+	w.vals = append(w.vals, turn, slice)
+	text, defined := w.inside(2 + w.r.IntN(4))
+	w.vals = slices.Delete(w.vals, before, before+2)
+	i := slices.IndexFunc(defined, func(v value) bool { return v.elem == x.elem && slices.Equal(v.shape, x.shape) })
+	if i < 0 {
+		return false
+	}
+	given := []value{{name: fmt.Sprintf("%%k%d", id), elem: x.elem, shape: x.shape}}
+	outs := []value{w.fresh(x.elem, x.shape, turn.lo, turn.hi, false, x, s)}
+	for _, v := range w.results(defined) {
+		if len(v.shape) < 4 && count(v.shape)*s.shape[0] <= most {
+			given = append(given, v)
+			outs = append(outs, w.fresh(v.elem, append([]int{s.shape[0]}, v.shape...), v.lo, v.hi, v.exact, v))
+		}
+	}
+	clauses := ""
+	if w.chance(2) {
+		clauses += ", reverse = true"
+	}
+	if w.chance(3) {
+		clauses += ", save = carries"
+	}
+	names, types := spell(outs)
+	yields, yieldTypes := spell(given)
+	fmt.Fprintf(&w.out, `%[1]s%[2]s = dm.scan %[3]s, %[4]s, carries = 1%[5]s : (%[6]s, %[7]s) -> (%[8]s) {
+%[1]s^bb0(%[9]s: %[6]s, %[10]s: %[11]s):
+%[12]s%[1]s  %[13]s = dm.tanh %[14]s : %[6]s
+%[1]s  dm.yield %[15]s : %[16]s
+%[1]s}
+`, w.indent, names, x.name, s.name, clauses, x.typ(), s.typ(), types, turn.name, slice.name, slice.typ(), text, given[0].name, defined[i].name, yields, yieldTypes)
+	w.used[x.name], w.used[s.name] = true, true
+	w.vals = append(w.vals, outs...)
 	return true
 }
 

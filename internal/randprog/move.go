@@ -172,6 +172,10 @@ func (w *writer) update() bool {
 		}
 		return true
 	})
+	if ok && slices.Equal(u.shape, x.shape) && w.chance(2) { // all of it is replaced
+		x = w.one("empty", "", w.fresh(x.elem, x.shape, u.lo, u.hi, u.exact))
+		w.vals = w.vals[:len(w.vals)-1]
+	}
 	if ok {
 		y := w.fresh(x.elem, x.shape, min(x.lo, u.lo), max(x.hi, u.hi), x.exact && u.exact, x, u)
 		w.one("dynamic_update_slice", "", y, append([]value{x, u}, w.starts(x.shape)...)...)

@@ -63,7 +63,8 @@ func statements() []weighted {
 		{"tall", 2, (*writer).tall, true},
 		{"kernel", 3, (*writer).kernel, true},
 		{"if", 1, (*writer).branch, false},
-		{"while", 1, (*writer).loop, false},
+		{"while", 1, (*writer).loop, true},
+		{"scan", 2, (*writer).scan, true},
 		{"gradient", 1, (*writer).gradient, false},
 	}
 }

@@ -166,7 +166,7 @@ func (c *colours) opName(t source.Span, end int) {
 }
 
 // keywordOps read as structure, as in the TextMate grammar.
-var keywordOps = words("func.func builtin.module func.return func.call dm.kernel dm.map dm.while dm.if dm.yield affine.for affine.if affine.parallel affine.yield")
+var keywordOps = words("func.func builtin.module func.return func.call dm.kernel dm.map dm.scan dm.while dm.if dm.yield affine.for affine.if affine.parallel affine.yield")
 
 var (
 	keywords  = words("public private nested attributes to step do else in as dense sparse array dense_resource affine_map affine_set strided distinct opaque loc callsite fused unknown ceildiv floordiv mod true false unit host hbm smem reg remote")

@@ -59,6 +59,8 @@ func forget() {
 func FuzzFile(f *testing.F) {
 	addGolden(f)
 	f.Add("x.pick %a : i32\n  left = {\n  ^bb0(%b: i32):\n    x.put %b : i32\n  }\n  right={}\n")
+	f.Add("%h, %ys = dm.scan %h0, %xs, carries = 1, reverse = true : (f32, f32) -> (f32, f32) {\n^bb0(%a: f32, %x: f32):\n  dm.yield %a, %x : f32, f32\n}\n")
+	f.Add("%h:2 = \"dm.scan\"(%h0, %xs) <{carries = 1 : i64}> ({\n^bb0(%a: f32, %x: f32):\n  \"dm.yield\"(%a, %x) : (f32, f32) -> ()\n}) : (f32, f32) -> (f32, f32)\n")
 	f.Add("x.match %a { case one(%v) { when %v\n  x.put %v : i32 } }")
 	f.Add("x.func @f {\n  do {\n    stop\n  } while {\n    test %a {b}\n  }\n  else %a : i32\n  x.put {\"c\", %a, [\n  x.put %a\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -76,3 +76,11 @@ func Loop() *artifact.Program {
 	}
 	return p
 }
+
+// Repeat is Loop with a repetition in place of the loop: y = x · 2^n for N numbers
+// x, whatever k, negated if the flag is true.
+func Repeat(n int64) *artifact.Program {
+	p := Loop()
+	p.Steps[2] = artifact.Step{Name: "repeat", Kind: artifact.StepRepeat, Decision: artifact.Decision{Parts: [2]int{0, 4}, Trips: n, TripsKnown: true}}
+	return p
+}

@@ -52,7 +52,7 @@
     "dm.stop_gradient" "dm.sub" "dm.tanh" "dm.top_k" "dm.transpose" "dm.variance" "dm.xor"))
 ((op_name) @keyword
   (#any-of? @keyword
-    "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.while"
+    "\"dm.if\"" "\"dm.kernel\"" "\"dm.map\"" "\"dm.scan\"" "\"dm.while\"" "\"dm.yield\"" "dm.if" "dm.kernel" "dm.map" "dm.scan" "dm.while"
     "dm.yield" "func.call" "func.func" "func.return" "call" "func" "module" "builtin.module" "return"))
 ((op_name) @function.call
   (#not-match? @function.call
