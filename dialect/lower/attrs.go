@@ -92,6 +92,8 @@ func (l *lowerer) setAttr(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef, name
 func (l *lowerer) value(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef) (v types.Attr, ok bool) {
 	a := l.attr(t.Text(l.src, at))
 	switch {
+	case def != nil && def.Kind == op.KindDense && a.expr != nil && ast.NotFinite(a.expr.Text):
+		return literal{a.expr}, true // reported as one of the result's type
 	case a.err != nil:
 		l.reportParse(o, t, at, a.err)
 		return nil, false

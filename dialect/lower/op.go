@@ -79,21 +79,13 @@ func isolates(o *ir.Op, def *op.Def) bool {
 	return o.Name == "func.func" || o.Name == "builtin.module" || def.Is(op.Isolated)
 }
 
-// known reports ops that do not exist, and notes those of unknown dialects.
+// known notes ops of unknown dialects.
 func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 	if def != nil || t.Form == ast.Bad {
 		return
 	}
-	short, isDM := strings.CutPrefix(o.Name, op.Prefix)
-	if isDM {
-		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
-		if s := l.likelyOp(short); s != "" {
-			d.Replace(op.Prefix + s)
-			if t.Form == ast.Generic {
-				d.Fixes[0].Edits[0].Text = `"` + op.Prefix + s + `"`
-			}
-		}
-		return
+	if strings.HasPrefix(o.Name, op.Prefix) {
+		return // package verify reports it
 	}
 	dialect, _, _ := strings.Cut(o.Name, ".")
 	if dialect == "func" || dialect == "builtin" || l.seen[o.Name] != nil {
@@ -110,20 +102,6 @@ func (l *lowerer) unknown(t *ast.Op, name string) {
 		d.Message = "unknown op " + name + ": it is kept unchanged, and its cost is not counted"
 	}
 	d.Severity = diag.Hint
-}
-
-// likelyOp is the op of the dialect whose name is most like name.
-func (l *lowerer) likelyOp(name string) string {
-	s, ok := l.likely[name]
-	if !ok {
-		names := make([]string, 0, len(op.All()))
-		for _, d := range op.All() {
-			names = append(names, d.Name)
-		}
-		s = diag.Suggest(name, names)
-		l.likely[name] = s
-	}
-	return s
 }
 
 // operands resolves the uses and compares their types with those written.

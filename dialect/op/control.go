@@ -13,6 +13,7 @@ var predicate = &types.Tensor{Elem: types.I1, At: types.Placement{Space: types.H
 var whileDef = &Def{
 	Name: "while", Family: Control, Class: ClassMovement,
 	Summary: "repetition while a condition holds",
+	Foreign: []Foreign{{Names: "while_loop fori_loop"}},
 	Doc: "The first region takes the carried values and yields one `tensor<i1>`; while it is true, the second takes them and yields the next. The results are the carried values when the condition is false. " +
 		"`trip_count` states how often the body runs, for the cost: it does not change what is computed.\n\n" +
 		"A loop copies its initial values, unless nothing reads them afterwards, and each iteration copies the values that it yields, unless they are updates in place of the carried ones.\n\n" +
@@ -67,6 +68,7 @@ var whileDef = &Def{
 var ifDef = &Def{
 	Name: "if", Family: Control, Class: ClassMovement,
 	Summary: "one of two regions by a condition",
+	Foreign: []Foreign{{Names: "cond"}},
 	Doc: "The first region runs where the condition is true, otherwise the one after `else`; both yield the results and may use values from outside. `else` may be left out where there are no results.\n\n" +
 		"The cost is that of the costlier region, and of a copy of the results.",
 	Example: `func.func @example(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -134,6 +134,7 @@ func perElement(n int64) func(o *ir.Op) dim.Dim {
 var crossEntropyDef = &Def{
 	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
+	Foreign: []Foreign{{Names: "cross_entropy_loss softmax_cross_entropy softmax_cross_entropy_loss"}},
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
 		" A label outside the classes is clamped to the nearest one.\n\nCounts 4 FLOP for each logit as `dm.log_softmax`, and for `mean` and `sum` the additions over the rows, for `mean` one division.",
 	Example: `func.func @example(%logits: tensor<3x5xf32>) -> tensor<f32> {

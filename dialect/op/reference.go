@@ -110,6 +110,9 @@ func (d *Def) Markdown() string {
 		}
 		b.WriteString("\n")
 	}
+	if names := d.elsewhere(); names != "" {
+		fmt.Fprintf(&b, "**Elsewhere.** %s.\n\n", names)
+	}
 	if d.Derivative != nil {
 		fmt.Fprintf(&b, "**Gradient.** %s\n\n", d.Derivative.Doc)
 	}

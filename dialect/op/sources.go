@@ -10,6 +10,7 @@ func sources() []*Def { return []*Def{constantDef, iotaDef, rngDef} }
 var constantDef = &Def{
 	Name: "constant", Family: Sources, Class: ClassMovement,
 	Summary: "a tensor written in the program",
+	Foreign: []Foreign{{Names: "full zeros ones const"}},
 	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x2xf32> {
@@ -47,6 +48,7 @@ var constantDef = &Def{
 var iotaDef = &Def{
 	Name: "iota", Family: Sources, Class: ClassMovement,
 	Summary: "numbers counting up along a dimension",
+	Foreign: []Foreign{{Names: "arange"}},
 	Doc:     "Every element is its position along `dim`, from 0; the type is the one written.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xi64> {
   %i = dm.iota dim = 1 : tensor<2x4xi64>
@@ -70,6 +72,10 @@ var iotaDef = &Def{
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
+	Foreign: []Foreign{
+		{Names: "rand uniform rng_uniform", Form: "uniform"},
+		{Names: "randn normal rng_normal", Form: "normal"},
+	},
 	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xf32> {
