@@ -97,10 +97,7 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 // unknown notes the first op of its name, which dmir does not know.
 func (l *lowerer) unknown(t *ast.Op, name string) {
 	l.seen[name] = t
-	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", name)
-	if !strings.Contains(name, ".") {
-		d.Message = "unknown op " + name + ": it is kept unchanged, and its cost is not counted"
-	}
+	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", diag.Name(name))
 	d.Severity = diag.Hint
 }
 

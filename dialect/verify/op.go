@@ -94,7 +94,7 @@ func attributes(o *ir.Op, def *op.Def) *op.Problem {
 		}
 		if k, ok := v.(types.Keyword); ok && len(a.Enum) > 0 && !slices.Contains(a.Enum, string(k)) {
 			_, help := keyword(string(k), a)
-			return &op.Problem{Code: "DM182", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s cannot be %s", a.Name, o.Name, clip(string(k))), Help: help}
+			return &op.Problem{Code: "DM182", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s cannot be %s", a.Name, o.Name, diag.Name(clip(string(k)))), Help: help}
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func Op(o *ir.Op) *op.Problem {
 	def := op.Of(o)
 	if def == nil {
 		if isUnknownOp(o) {
-			return problem("DM166", head, "", "there is no op %s", o.Name)
+			return problem("DM166", head, "", "there is no op %s", diag.Name(o.Name))
 		}
 		return nil
 	}
