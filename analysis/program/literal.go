@@ -13,12 +13,19 @@ import (
 	"dmir/syntax/source"
 )
 
-// literalOperands completes the diagnostics about numbers in place of operands:
-// they name the op that makes a value of one, and offer to insert it.
-func (p *Program) literalOperands(diags []diag.Diagnostic) {
+// complete completes diagnostics of the parser, which knows no ops. Those about numbers
+// in place of operands name the op that makes a value of one, and offer to insert it;
+// those about names without a dialect name the op that they stand for.
+func (p *Program) complete(diags []diag.Diagnostic) {
 	next := -1 // number of a name that the text has not
 	for i := range diags {
 		d := &diags[i]
+		if d.Code == "DM027" {
+			if m, ok := op.Means(p.Src.Slice(d.Span)); ok {
+				d.Help = "the op of this dialect is " + m.String()
+			}
+			continue
+		}
 		// The first operand is read as a leading attribute.
 		if d.Code != "DM023" && d.Code != "DM172" || !isNumber(p.Src.Slice(d.Span)) {
 			continue

@@ -82,6 +82,16 @@ func TestLiteralOperandNames(t *testing.T) {
 	}
 }
 
+// A name without a dialect, which the parser knows nothing about, names the op.
+func TestBareNames(t *testing.T) {
+	for name, want := range map[string]string{"add": "dm.add", "sigmoid": "dm.logistic", "sum": "dm.reduce add", "nothing": "write the op's full name"} {
+		d := finding(t, "func.func @f(%x: tensor<4xf32>) {\n  %y = "+name+" %x : tensor<4xf32>\n  return\n}\n")
+		if d.Code != "DM027" || !strings.Contains(d.Help, want) {
+			t.Errorf("%s: %s, help %q, want %q", name, d.Code, d.Help, want)
+		}
+	}
+}
+
 func finding(t *testing.T, text string) diag.Diagnostic {
 	t.Helper()
 	p := program.Load(source.New("in.dmir", text), program.Options{})

@@ -102,7 +102,7 @@ func (p *Program) sum() {
 		p.Diags = append(p.Diags, ds...)
 	}
 	p.gradients()
-	p.literalOperands(p.Diags)
+	p.complete(p.Diags)
 	p.Diags = merge(p.Diags, p.Names().Diags)
 }
 

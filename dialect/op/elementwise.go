@@ -51,12 +51,12 @@ func elementwise() []*Def {
 
 var unaries = []unary{
 	{
-		name: "abs", summary: "absolute value", formula: "|x|", foreign: []Foreign{{Names: "absolute fabs"}}, elems: signedNum,
+		name: "abs", summary: "absolute value", formula: "|x|", foreign: []Foreign{{Names: "absolute fabs absf"}}, elems: signedNum,
 		scalar:     Scalar{Kinks: true, Exact: true, Range: absolute},
 		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sign", x)) }),
 	},
 	{
-		name: "neg", summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate"}}, elems: signedNum,
+		name: "neg", summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate negf"}}, elems: signedNum,
 		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
 		derivative: direct("`dx = -dy`.", func(w *Builder, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
 	},
@@ -210,14 +210,14 @@ var unaries = []unary{
 
 var binaries = []binary{
 	{
-		name: "add", summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "add", summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
 		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			g.give(1, dz)
 		}),
 	},
 	{
-		name: "sub", summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus"}}, elems: numeric, flop: 1,
+		name: "sub", summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
 		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			if g.want[1] {
@@ -226,7 +226,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times"}}, elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}}, elems: numeric, flop: 1, traits: Commutative,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
 				g.give(0, g.mul(dz, y))
@@ -237,7 +237,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "div", summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		name: "div", summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
 		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
 			q := g.div(g.wide(dz), g.wide(y))
 			g.give(0, q)
@@ -247,15 +247,15 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "max", summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "max", summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the larger operand; equal ones share it half and half.", extremum("gt")),
 	},
 	{
-		name: "min", summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "min", summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the smaller operand; equal ones share it half and half.", extremum("lt")),
 	},
 	{
-		name: "pow", summary: "power", formula: "x^y", foreign: []Foreign{{Names: "power"}}, elems: numeric, flop: 1,
+		name: "pow", summary: "power powf", formula: "x^y", foreign: []Foreign{{Names: "power powf"}}, elems: numeric, flop: 1,
 		steps: 8,
 		derivative: ofBoth("`dx = dz · y · x^(y-1)`; `dy = dz · z · ln x`, and 0 where x is not positive.", func(g *backward, x, y, dz *ir.Value) {
 			x, y, dz = g.wide(x), g.wide(y), g.wide(dz)
@@ -270,7 +270,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", foreign: []Foreign{{Names: "remainder fmod"}}, elems: numeric, flop: 1,
+		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", foreign: []Foreign{{Names: "fmod remf"}, {Names: "remainder", Rest: "where its sign is that of the dividend"}}, elems: numeric, flop: 1,
 		note: "As C's `fmod` and `%`.",
 		derivative: ofBoth("`dx = dz`, `dy = -dz · trunc(x / y)`.", func(g *backward, x, y, dz *ir.Value) {
 			g.give(0, dz)

@@ -134,3 +134,31 @@ func (d *Def) elsewhere() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// foreignAttrs is what other frameworks call the attributes of ops, by the name here.
+var foreignAttrs = map[string]string{
+	"dim":               "axis dimension iota_dimension",
+	"dims":              "axis axes dimension dimensions dim permutation perm broadcast_dimensions",
+	"keep_dims":         "keepdim keepdims",
+	"epsilon":           "eps",
+	"rate":              "p",
+	"causal":            "is_causal",
+	"direction":         "comparison_direction",
+	"window_strides":    "stride strides",
+	"window_dimensions": "kernel_size window_shape",
+	"weight_decay":      "wd",
+	"lr":                "learning_rate",
+	"beta1":             "b1",
+	"beta2":             "b2",
+}
+
+// ForeignAttr is the attribute of d that other frameworks call name, nil where there
+// is none.
+func (d *Def) ForeignAttr(name string) *AttrDef {
+	for i := range d.Attrs {
+		if slices.ContainsFunc(strings.Fields(foreignAttrs[d.Attrs[i].Name]), func(f string) bool { return spelling(f) == spelling(name) }) {
+			return &d.Attrs[i]
+		}
+	}
+	return nil
+}

@@ -17,7 +17,7 @@ func movements() []*Def {
 var transposeDef = &Def{
 	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
-	Foreign: []Foreign{{Names: "permute permute_dims swapaxes moveaxis"}},
+	Foreign: []Foreign{{Names: "permute permute_dims"}, {Names: "swapaxes swapdims moveaxis movedim", Rest: "with all dimensions in dims"}},
 	Doc: "Dimension i of the result is dimension `dims[i]` of the operand.\n\n" +
 		"Moves nothing if the result's layout keeps the elements in place, as `order = [1, 0]` does after `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
 		"Counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",

@@ -90,10 +90,9 @@ func (v *verifier) replace(o *ir.Op, m op.Meaning, d *diag.Diagnostic) *op.Probl
 	if written != "" {
 		c.SetAttr(lead.Name, attr(written))
 	}
-	for _, a := range o.Attrs {
-		if m.Def.Attr(a.Name) == nil {
-			return problem("DM168", head, "", "%s has no attribute %s", c.Name, a.Name)
-		}
+	renamed, p := renameAttrs(&c, v.m.Src, t, m.Def)
+	if p != nil {
+		return p
 	}
 	if p := Op(&c); p != nil || m.Rest != "" {
 		return p
@@ -106,6 +105,7 @@ func (v *verifier) replace(o *ir.Op, m op.Meaning, d *diag.Diagnostic) *op.Probl
 	if t.Form == ast.Generic {
 		fix.Edits[0].Text = parse.Quote(text)
 	}
+	fix.Edits = append(fix.Edits, renamed...)
 	if clause {
 		at := behindOperands(t)
 		fix.Edits = append(fix.Edits, diag.Edit{Span: source.Span{Start: at, End: at}, Text: ", " + m.Form})
