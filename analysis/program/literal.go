@@ -111,6 +111,8 @@ func (p *Program) fixLiteral(d *diag.Diagnostic, t *ast.Op, name string) bool {
 	switch n := len(o.Operands); {
 	case sig.Single && sig.In[0].Kind == ast.TScalar: // in a scalar region
 		whole, in = elem, nil
+	case sig.Single && n == 1:
+		whole, in = in[0], nil
 	case sig.Single:
 		for len(in) < n {
 			in = append(in, in[0])
@@ -154,7 +156,7 @@ func (p *Program) fixLiteral(d *diag.Diagnostic, t *ast.Op, name string) bool {
 		edits = append(edits, diag.Edit{Span: source.Span{Start: t.Off + int(o.Sig.Start) + moved, End: t.Off + int(o.Sig.End) + moved}, Text: list})
 	}
 	d.Help += fmt.Sprintf(": %s = %s %s : %s", name, op.Constant, value, whole)
-	d.Fixes = []diag.Fix{{Title: "Define " + name + " by " + op.Constant, Edits: edits}}
+	d.Fixes = []diag.Fix{{Title: "Define " + name + " by " + op.Constant, Safe: true, Edits: edits}}
 	return true
 }
 

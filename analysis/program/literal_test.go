@@ -23,7 +23,7 @@ func TestLiteralOperands(t *testing.T) {
 		{`"dm.mul"(%x, -2.0) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>`, "dense<-2.0> : tensor<8xf32>", `"dm.mul"(%x, %c0) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>`},
 		{"dm.add %i, 3 : tensor<4xi32>", "dense<3> : tensor<i32>", "dm.add %i, %c0 : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>"},
 		{"dm.select %p, %x, 0.0 : (tensor<4x8xi1>, tensor<4x8xf32>) -> tensor<4x8xf32>", "dense<0.0> : tensor<f32>", "dm.select %p, %x, %c0 : (tensor<4x8xi1>, tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>"},
-		{"dm.exp 2.0 : tensor<f32>", "dense<2.0> : tensor<f32>", "dm.exp %c0 : (tensor<f32>) -> tensor<f32>"},
+		{"dm.exp 2.0 : tensor<4x8xf32>", "dense<2.0> : tensor<4x8xf32>", "dm.exp %c0 : tensor<4x8xf32>"},
 		{"dm.add %i, 3.5 : tensor<4xi32>", "", ""},
 		{"dm.add %i, 3", "", ""},
 		{"dm.add %x, \"2.0\" : tensor<4x8xf32>", "", ""},

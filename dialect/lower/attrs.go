@@ -69,7 +69,7 @@ func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
 			d := l.unknownAttr(o, t, def, c.Name, c.NameSpan)
 			if a := def.ForeignAttr(c.Name); a != nil && len(d.Fixes) == 0 {
 				d.Help = c.Name + " is " + a.Name + " in this dialect"
-				d.Fixes = []diag.Fix{{Title: "Replace by " + a.Name, Edits: verify.RenameAttr(l.src, t, c, a)}}
+				d.Fixes = []diag.Fix{{Title: "Replace by " + a.Name, Safe: true, Edits: verify.RenameAttr(l.src, t, c, a)}}
 			}
 			continue
 		}

@@ -100,7 +100,7 @@ func (l *lowerer) unknown(t *ast.Op, name string) {
 	l.seen[name] = t
 	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", diag.Name(name))
 	d.Severity = diag.Hint
-	// A name such as torch.aten.mean.dim may begin and end with what is no op.
+	// A name such as torch.aten.sum.default may begin and end with what is no op.
 	parts := strings.Split(name, ".")
 	for _, part := range slices.Backward(parts[1:]) {
 		if m, ok := op.Means(part); ok {

@@ -68,6 +68,6 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 		d.Help = t.Help
 	}
 	if t.Write != "" && l.src.Slice(span) == t.Part {
-		d.Fixes = []diag.Fix{{Title: "Write " + t.Write, Edits: []diag.Edit{{Span: span, Text: t.Write}}}}
+		d.Fixes = []diag.Fix{{Title: "Write " + t.Write, Safe: true, Edits: []diag.Edit{{Span: span, Text: t.Write}}}}
 	}
 }

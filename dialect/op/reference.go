@@ -64,6 +64,8 @@ operands and results share it. A leading attribute stands before the operands: `
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.
 - **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
   nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
+- **Elsewhere** lists what PyTorch, JAX, NumPy, ONNX, StableHLO and MLIR call an op. They are no names of the dialect, but diagnostics, completion and
+  ` + "`dmir explain`" + ` find the op by them.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |

@@ -40,6 +40,9 @@ func (v *verifier) propose(o *ir.Op, d *diag.Diagnostic) {
 	name := strings.TrimPrefix(o.Name, op.Prefix)
 	if m, ok := op.Means(name); ok {
 		p := v.replace(o, m, d)
+		for i := range d.Fixes {
+			d.Fixes[i].Safe = true // the name is no guess
+		}
 		d.Help = name + " is " + m.String() + " in this dialect"
 		if !m.Foreign {
 			d.Help = "did you mean " + m.String() + "?"
@@ -156,5 +159,6 @@ func (v *verifier) fixKeyword(o *ir.Op, name string, d *diag.Diagnostic) {
 	default:
 		return
 	}
-	d.Fixes = []diag.Fix{{Title: "Replace by " + word, Edits: []diag.Edit{{Span: d.Span, Text: word}}}}
+	m, _ := op.Means(wrong)
+	d.Fixes = []diag.Fix{{Title: "Replace by " + word, Safe: m.Form == strings.Trim(word, `"`), Edits: []diag.Edit{{Span: d.Span, Text: word}}}}
 }
