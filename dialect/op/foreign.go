@@ -48,8 +48,8 @@ func spelling(name string) string {
 
 // vocabulary is the names of all ops and the foreign ones.
 type vocabulary struct {
-	means    map[string]Meaning // by spelling
-	own, all []string           // spellings, own first
+	means map[string]Meaning // by spelling
+	all   []string           // spellings, own ones first
 }
 
 // shortest is the length from which a foreign name is found in a misspelt one;
