@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"dmir/analysis/memory"
+	"dmir/dialect/autodiff"
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -24,12 +25,13 @@ func Function(fn *ir.Func, m *ir.Module, bind map[string]int64) *Func {
 
 // coster computes costs within one module and one set of bindings.
 type coster struct {
-	m      *ir.Module
-	bind   map[string]int64
-	late   sync.Mutex             // for what is computed on first use
-	bodies map[bodyKey]*body      // nil while being computed
-	called map[*ir.Func]bool      // functions that others call
-	ready  map[*ir.Block][]*Entry // of bodies, by the places of their ops; see prepare
+	m       *ir.Module
+	bind    map[string]int64
+	late    sync.Mutex                 // for what is computed on first use
+	bodies  map[bodyKey]*body          // nil while being computed
+	called  map[*ir.Func]bool          // functions that others call
+	refused map[*ir.Op]*autodiff.Error // see Refused
+	ready   map[*ir.Block][]*Entry     // of bodies, by the places of their ops; see prepare
 }
 
 // bodyKey is a function and the sizes of its symbols.
@@ -39,7 +41,7 @@ type bodyKey struct {
 }
 
 func newCoster(m *ir.Module, bind map[string]int64) *coster {
-	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}, called: map[*ir.Func]bool{}}
+	return &coster{m: m, bind: bind, bodies: map[bodyKey]*body{}, called: map[*ir.Func]bool{}, refused: map[*ir.Op]*autodiff.Error{}}
 }
 
 // body is the cost of a function's body, shared by the calls that give its

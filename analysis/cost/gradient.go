@@ -1,6 +1,10 @@
 package cost
 
 import (
+	"errors"
+	"maps"
+	"slices"
+
 	"dmir/dialect/autodiff"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -11,10 +15,26 @@ import (
 func (s *scope) gradient(o *ir.Op) *ir.Func {
 	s.leads(s.m.Func(o.Str("callee")))
 	fn, err := autodiff.Of(s.m, o, nil)
+	delete(s.refused, o)
+	var e *autodiff.Error
+	if errors.As(err, &e) && !e.Open && o.Origin != nil {
+		s.refused[o] = e
+	}
 	if err != nil {
 		return nil
 	}
 	return fn
+}
+
+// Refused is the ops that take the gradient of a function which has none, whatever
+// the sizes, and why.
+func (t *Costs) Refused() map[*ir.Op]*autodiff.Error { return t.c.refused }
+
+// forget drops what is known of ops that are gone.
+func (c *coster) forget(gone []*ir.Op) {
+	maps.DeleteFunc(c.refused, func(o *ir.Op, _ *autodiff.Error) bool {
+		return slices.ContainsFunc(gone, func(g *ir.Op) bool { return o == g || o.Inside(g) })
+	})
 }
 
 // leads notes fn and the functions that it calls.

@@ -33,6 +33,7 @@ func Open(m *ir.Module, bind map[string]int64) *Costs {
 // Splice follows a change of one function, before which all that lies before
 // from stays; what follows is by so many lines further down.
 func (t *Costs) Splice(ch *lower.Change, from, lines int) {
+	t.c.forget(ch.Gone)
 	if ch.Whole {
 		t.functions(ch, from, lines)
 		return

@@ -101,6 +101,8 @@ func (p *Program) sum() {
 	for _, ds := range p.ends {
 		p.Diags = append(p.Diags, ds...)
 	}
+	p.gradients()
+	p.complete(p.Diags)
 	p.Diags = merge(p.Diags, p.Names().Diags)
 }
 

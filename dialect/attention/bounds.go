@@ -69,7 +69,9 @@ func (f *finder) bound(o *ir.Op, known map[*ir.Value]op.Interval) (b op.Interval
 			return b, false
 		}
 		n, ok := o.Out(0).Shape[d].Int()
-		return op.Interval{Hi: float64(max(n-1, 0))}, ok
+		first := op.Float(o, "start")
+		last := first + op.Float(o, "step")*float64(max(n-1, 0))
+		return hull(first, last), ok
 	case "dm.embedding", "dm.gather":
 		return op.Interval{Lo: -lookedUp, Hi: lookedUp}, o.Out(0).Elem.IsFloat()
 	case "dm.transpose", "dm.reshape", "dm.broadcast", "dm.slice", "dm.reverse":

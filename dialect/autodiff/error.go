@@ -16,6 +16,7 @@ type Error struct {
 	Line int    // of the op, from 1; 0 where it has no place in the text
 	Msg  string // one sentence
 	Help string
+	Open bool // in other sizes, or without another error, the function may have a gradient
 }
 
 // Error is the sentence with the line in front of it.

@@ -6,6 +6,7 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/diag"
 )
 
 // reverse is one walk over a block and back.
@@ -27,7 +28,9 @@ func (r *reverse) forward(b *ir.Block, outs []*ir.Value) ([]*ir.Value, error) {
 			continue
 		}
 		if !intact(o) {
-			return nil, fail(r.m, o, "DM811", "%s contains an error", o.Name)
+			e := fail(r.m, o, "DM811", "%s contains an error", diag.Name(o.Name))
+			e.Open = true
+			return nil, e
 		}
 		vs, opened, err := r.open(o, i)
 		if err != nil {
@@ -156,6 +159,7 @@ func (r *reverse) through(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		if p.Help != "" {
 			e.Help = p.Help
 		}
+		e.Open = p.Code == op.SizesCode
 		return e
 	case o.Name == op.While:
 		e := fail(r.m, o, "DM811", "dm.while has no derivative here: the values of each iteration are kept for it, and their number is unknown")

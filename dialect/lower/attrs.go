@@ -8,6 +8,7 @@ import (
 	"dmir/dialect/op"
 	"dmir/dialect/origin"
 	"dmir/dialect/types"
+	"dmir/dialect/verify"
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/parse"
@@ -65,7 +66,11 @@ func (l *lowerer) attributes(o *ir.Op, t *ast.Op, def *op.Def) {
 	for _, c := range t.Clauses {
 		a := def.Attr(c.Name)
 		if a == nil && def != nil {
-			l.unknownAttr(o, t, def, c.Name, c.NameSpan)
+			d := l.unknownAttr(o, t, def, c.Name, c.NameSpan)
+			if a := def.ForeignAttr(c.Name); a != nil && len(d.Fixes) == 0 {
+				d.Help = c.Name + " is " + a.Name + " in this dialect"
+				d.Fixes = []diag.Fix{{Title: "Replace by " + a.Name, Safe: true, Edits: verify.RenameAttr(l.src, t, c, a)}}
+			}
 			continue
 		}
 		l.setAttr(o, t, c.Value, a, c.Name)
@@ -92,6 +97,8 @@ func (l *lowerer) setAttr(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef, name
 func (l *lowerer) value(o *ir.Op, t *ast.Op, at ast.Rel, def *op.AttrDef) (v types.Attr, ok bool) {
 	a := l.attr(t.Text(l.src, at))
 	switch {
+	case def != nil && def.Kind == op.KindDense && a.expr != nil && ast.NotFinite(a.expr.Text):
+		return literal{a.expr}, true // reported as one of the result's type
 	case a.err != nil:
 		l.reportParse(o, t, at, a.err)
 		return nil, false
@@ -140,7 +147,7 @@ func attrNames(def *op.Def) []string {
 	return names
 }
 
-func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at ast.Rel) {
+func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at ast.Rel) *diag.Diagnostic {
 	d := l.report(o, "DM168", t.Abs(at), "%s has no attribute %s", o.Name, name)
 	names := attrNames(def)
 	switch s := diag.Suggest(name, names); {
@@ -151,6 +158,7 @@ func (l *lowerer) unknownAttr(o *ir.Op, t *ast.Op, def *op.Def, name string, at 
 	default:
 		d.Help = "it has no attributes"
 	}
+	return d
 }
 
 // untyped is a literal whose type comes from the result: dense<…> or a number.

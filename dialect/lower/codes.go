@@ -10,7 +10,6 @@ var Codes = diag.Register([]diag.Code{
 	{Code: "DM163", Name: "signature-count", Doc: "The number of types after the colon differs from the number of operands or results.", Help: "write one type for every operand and every result"},
 	{Code: "DM164", Name: "type-mismatch", Doc: "An operand is written with another type than the value was defined with.", Help: "correct the type after the colon, or convert the value"},
 	{Code: "DM165", Name: "missing-types", Doc: "The op has results, but their types are not written.", Help: "add `: (operand types) -> result types`"},
-	{Code: "DM166", Name: "unknown-op", Doc: "The dm dialect has no op of this name.", Help: "see docs/DIALECT.md, or `dmir explain dm.NAME` for one op"},
 	{Code: "DM167", Name: "unknown-dialect", Doc: "The op belongs to a dialect that dmir does not know. It is kept as it is, and nothing is known about its cost.", Help: ""},
 	{Code: "DM168", Name: "unknown-attribute", Doc: "The op has no attribute of this name.", Help: "see the op's documentation for its attributes"},
 	{Code: "DM172", Name: "unexpected-lead", Doc: "There is text between the op's name and its operands, but this op has no attribute that is written there.", Help: "write attributes as clauses after the operands: `, name = value`"},

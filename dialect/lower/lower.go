@@ -64,8 +64,7 @@ type lowerer struct {
 	sigs  map[string]*signature
 	attrs map[string]attrText
 
-	likely      map[string]string // ops by misspelt name
-	insideOf    *ast.Op           // the op that insideNames are of; see inside
+	insideOf    *ast.Op // the op that insideNames are of; see inside
 	insideNames map[string]bool
 	began       int        // pending uses before the current region
 	region      *ir.Region // whose ops are being lowered; nil at top level
@@ -93,7 +92,6 @@ func section(src *source.File, items []*ast.Op) *lowerer {
 		root:     newScope(nil),
 		sigs:     map[string]*signature{},
 		attrs:    map[string]attrText{},
-		likely:   map[string]string{},
 		badTypes: map[source.Span]bool{},
 		seen:     map[string]*ast.Op{},
 	}

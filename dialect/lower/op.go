@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,21 +80,13 @@ func isolates(o *ir.Op, def *op.Def) bool {
 	return o.Name == "func.func" || o.Name == "builtin.module" || def.Is(op.Isolated)
 }
 
-// known reports ops that do not exist, and notes those of unknown dialects.
+// known notes ops of unknown dialects.
 func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 	if def != nil || t.Form == ast.Bad {
 		return
 	}
-	short, isDM := strings.CutPrefix(o.Name, op.Prefix)
-	if isDM {
-		d := l.report(o, "DM166", t.Abs(t.NameSpan), "there is no op %s", o.Name)
-		if s := l.likelyOp(short); s != "" {
-			d.Replace(op.Prefix + s)
-			if t.Form == ast.Generic {
-				d.Fixes[0].Edits[0].Text = `"` + op.Prefix + s + `"`
-			}
-		}
-		return
+	if strings.HasPrefix(o.Name, op.Prefix) {
+		return // package verify reports it
 	}
 	dialect, _, _ := strings.Cut(o.Name, ".")
 	if dialect == "func" || dialect == "builtin" || l.seen[o.Name] != nil {
@@ -105,25 +98,16 @@ func (l *lowerer) known(o *ir.Op, t *ast.Op, def *op.Def) {
 // unknown notes the first op of its name, which dmir does not know.
 func (l *lowerer) unknown(t *ast.Op, name string) {
 	l.seen[name] = t
-	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", name)
-	if !strings.Contains(name, ".") {
-		d.Message = "unknown op " + name + ": it is kept unchanged, and its cost is not counted"
-	}
+	d := l.report(nil, "DM167", t.Abs(t.NameSpan), "unknown op %s: it is kept unchanged, and its cost is not counted", diag.Name(name))
 	d.Severity = diag.Hint
-}
-
-// likelyOp is the op of the dialect whose name is most like name.
-func (l *lowerer) likelyOp(name string) string {
-	s, ok := l.likely[name]
-	if !ok {
-		names := make([]string, 0, len(op.All()))
-		for _, d := range op.All() {
-			names = append(names, d.Name)
+	// A name such as torch.aten.sum.default may begin and end with what is no op.
+	parts := strings.Split(name, ".")
+	for _, part := range slices.Backward(parts[1:]) {
+		if m, ok := op.Means(part); ok {
+			d.Help = "the op of this dialect is " + m.String()
+			return
 		}
-		s = diag.Suggest(name, names)
-		l.likely[name] = s
 	}
-	return s
 }
 
 // operands resolves the uses and compares their types with those written.

@@ -67,4 +67,7 @@ func (l *lowerer) reportType(o *ir.Op, span source.Span, err error) {
 	if t.Help != "" {
 		d.Help = t.Help
 	}
+	if t.Write != "" && l.src.Slice(span) == t.Part {
+		d.Fixes = []diag.Fix{{Title: "Write " + t.Write, Safe: true, Edits: []diag.Edit{{Span: span, Text: t.Write}}}}
+	}
 }

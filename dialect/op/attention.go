@@ -14,6 +14,7 @@ func attentions() []*Def { return []*Def{attentionDef, attentionGradDef} }
 var attentionDef = &Def{
 	Name: "attention", Family: Attention, Class: ClassContraction,
 	Summary: "scaled dot-product attention with grouped heads",
+	Foreign: []Foreign{{Names: "scaled_dot_product_attention dot_product_attention sdpa flash_attention"}},
 	Doc: "`y = dropout(softmax(scale · q kᵀ + mask)) v` for every head. q is `[…, heads, queries, depth]`, k `[…, key heads, keys, depth]`, v `[…, key heads, keys, value depth]`; " +
 		"the key heads divide the heads, and each serves as many neighbouring heads (grouped-query attention; one key head is multi-query attention). With two dimensions there are no heads.\n\n" +
 		"`scale` is `1/√depth` unless given. The mask is added to the scores and broadcasts to `[…, heads, queries, keys]`. With `causal`, query i sees the keys up to `i + keys - queries`, " +

@@ -22,6 +22,7 @@ var accumulateAttr = AttrDef{
 var einsumDef = &Def{
 	Name: "einsum", Family: Contraction, Class: ClassContraction,
 	Summary: "Einstein summation of any number of tensors",
+	Foreign: []Foreign{{Names: "dot_general tensordot"}},
 	Doc: "The equation gives every dimension of every operand a letter; `\"bln,nu->blu\"` is `y[b,l,u] = Σₙ x[b,l,n] · w[n,u]`. " +
 		"A letter has one size wherever it stands; letters that the output lacks are summed over; a letter repeated within an operand takes the diagonal. " +
 		"The output is always written. `...` in a term stands for the dimensions of its operand that have no letter, aligned at the last and broadcast as in NumPy; where it stands for any, the output has it as well: `\"...ij,jk->...ik\"`.\n\n" +
@@ -47,6 +48,10 @@ var einsumDef = &Def{
 var matmulDef = &Def{
 	Name: "matmul", Family: Contraction, Class: ClassContraction,
 	Summary: "matrix product over the last two dimensions",
+	Foreign: []Foreign{
+		{Names: "mm bmm dot gemm batch_matmul"},
+		{Names: "linear dense addmm baddbmm fully_connected", Rest: "and dm.add of the bias"},
+	},
 	Doc: "`y[…,m,n] = Σₖ x[…,m,k] · w[…,k,n]`. The dimensions before the last two are a batch and broadcast as in NumPy. " +
 		"`transpose_a` reads the first operand as `[…,k,m]`, `transpose_b` the second as `[…,n,k]`.\n\n" + accumulateDoc +
 		"\n\nCounts 2·batch·m·n·k FLOP; integers count none.",
@@ -190,6 +195,7 @@ func batchNames(n int) []string {
 var convolutionDef = &Def{
 	Name: "convolution", Family: Contraction, Class: ClassContraction,
 	Summary: "convolution of NCHW images with OIHW filters",
+	Foreign: []Foreign{{Names: "conv conv1d conv2d conv3d conv_general_dilated"}},
 	Doc: "`y[n,o,p…] = Σ x[n, c, p·stride - low + q·rhs_dilation …] · w[o, c, q…]`, summed over the channels of o's group and the window (a cross-correlation, as in " +
 		"every deep-learning framework). One, two or three spatial dimensions. The layout is fixed: x is `[batch, channels, spatial…]`, w is " +
 		"`[out channels, channels / feature_group_count, window…]`; transpose other layouts first. A spatial dimension of size d becomes " +

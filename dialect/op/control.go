@@ -13,6 +13,7 @@ var predicate = &types.Tensor{Elem: types.I1, At: types.Placement{Space: types.H
 var whileDef = &Def{
 	Name: "while", Family: Control, Class: ClassMovement,
 	Summary: "repetition while a condition holds",
+	Foreign: []Foreign{{Names: "while_loop fori_loop"}},
 	Doc: "The first region takes the carried values and yields one `tensor<i1>`; while it is true, the second takes them and yields the next. The results are the carried values when the condition is false. " +
 		"`trip_count` states how often the body runs, for the cost: it does not change what is computed. `max_trips` ends the loop after so many iterations, whatever the condition.\n\n" +
 		"The trip count is known where a carried integer starts at a constant, changes by a constant in each iteration, and the condition compares it with a constant: then a device reads no condition back, and `trip_count` is not needed.\n\n" +
@@ -74,6 +75,7 @@ var whileDef = &Def{
 var ifDef = &Def{
 	Name: "if", Family: Control, Class: ClassMovement,
 	Summary: "one of two regions by a condition",
+	Foreign: []Foreign{{Names: "cond"}},
 	Doc: "The first region runs where the condition is true, otherwise the one after `else`; both yield the results and may use values from outside. `else` may be left out where there are no results.\n\n" +
 		"The cost is that of the costlier region, and of a copy of the results.",
 	Example: `func.func @example(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -9,6 +9,7 @@ import (
 var crossEntropyDef = &Def{
 	Name: "cross_entropy", Family: Normalization, Class: ClassNormalization,
 	Summary: "negative logarithm of the softmax at the label",
+	Foreign: []Foreign{{Names: "cross_entropy_loss softmax_cross_entropy softmax_cross_entropy_loss"}},
 	Doc: "`loss = -log_softmax(logits)[label]` along `dim` for every row, then the mean or the sum of all rows or, with `reduction = none`, a loss for each row. " + wideDoc +
 		" Rows whose label is `ignore_index` have the loss 0, and the mean is over the other rows, NaN where there is none; any other label outside the classes is clamped to the nearest one, and nothing outside is read. " +
 		"With `label_smoothing = s` the loss of a row is `(1 - s) · loss - s · mean(log_softmax(logits))`, the mean over its classes. Attributes and defaults are those of PyTorch.\n\n" +

@@ -137,6 +137,8 @@ type Def struct {
 	Doc     string // paragraphs of Markdown: shapes, formulas with their source, what is counted
 	Example string // complete lines of MLIR inside a function; parsed, verified and run by tests
 
+	Foreign []Foreign // what other frameworks call it
+
 	Operands []Param
 	Results  []Param
 	Attrs    []AttrDef

@@ -32,6 +32,10 @@ type backward struct {
 	problem *Problem
 }
 
+// SizesCode is the code of Derive's problem with an op that could be differentiated if
+// its sizes were numbers.
+const SizesCode = "DM116"
+
 // Derive emits at b, which must stand behind o, ops that compute the cotangents
 // of o's operands from those of its results. dy has an entry for each result,
 // nil where the cotangent is zero; want tells of which operands a cotangent is
@@ -66,7 +70,7 @@ func Derive(b *ir.Builder, o *ir.Op, dy []*ir.Value, want []bool) (dx []*ir.Valu
 	}
 	if g.done() == nil && g.failed || g.problem != nil {
 		if p = g.problem; p == nil {
-			p = problem("DM116", -1, "the derivative of %s needs sizes in numbers, and some are symbols", o.Name).
+			p = problem(SizesCode, -1, "the derivative of %s needs sizes in numbers, and some are symbols", o.Name).
 				help("bind the symbols, or write numbers")
 		}
 		g.failed = true

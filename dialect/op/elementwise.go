@@ -17,6 +17,7 @@ type unary struct {
 	elems                  []types.Elem
 	flop                   int64 // an element, for floating-point operands
 	note                   string
+	foreign                []Foreign
 	attrs                  []AttrDef
 	flopOf                 func(o *ir.Op) int64 // where it depends on an attribute
 	expand                 func(b *ir.Builder, o *ir.Op) []*ir.Value
@@ -32,6 +33,7 @@ type binary struct {
 	flop                   int64
 	traits                 Trait
 	note                   string
+	foreign                []Foreign
 	steps                  int
 	derivative             *Derivative
 }
@@ -49,32 +51,32 @@ func elementwise() []*Def {
 
 var unaries = []unary{
 	{
-		name: "abs", summary: "absolute value", formula: "|x|", elems: signedNum,
+		name: "abs", summary: "absolute value", formula: "|x|", foreign: []Foreign{{Names: "absolute fabs absf"}}, elems: signedNum,
 		scalar:     Scalar{Kinks: true, Exact: true, Range: absolute},
 		derivative: direct("`dx = dy · sign(x)`, 0 at 0.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("sign", x)) }),
 	},
 	{
-		name: "neg", summary: "negation", formula: "-x", elems: signedNum,
+		name: "neg", summary: "negation", formula: "-x", foreign: []Foreign{{Names: "negative negate negf"}}, elems: signedNum,
 		scalar:     Scalar{Exact: true, Range: monotone(func(x float64) float64 { return -x })},
 		derivative: direct("`dx = -dy`.", func(w *Builder, _, _, dy *ir.Value) *ir.Value { return w.neg(dy) }),
 	},
 	{
-		name: "exp", summary: "exponential", formula: "e^x", elems: floats, flop: 1,
+		name: "exp", summary: "exponential", formula: "e^x", foreign: []Foreign{{Names: "exponential"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Exp)},
 		derivative: direct("`dx = dy · y`.", func(w *Builder, _, y, dy *ir.Value) *ir.Value { return w.mul(dy, y) }),
 	},
 	{
-		name: "log", summary: "natural logarithm", formula: "ln x", elems: floats, flop: 1,
+		name: "log", summary: "natural logarithm", formula: "ln x", foreign: []Foreign{{Names: "ln"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log)},
 		derivative: direct("`dx = dy / x`.", func(w *Builder, x, _, dy *ir.Value) *ir.Value { return w.div(dy, x) }),
 	},
 	{
-		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", elems: floats, flop: 1,
+		name: "log1p", summary: "natural logarithm of 1 + x, exact near 0", formula: "ln(1 + x)", foreign: []Foreign{{Names: "log_plus_one"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: positive, Range: monotone(math.Log1p)},
 		derivative: ofX("`dx = dy / (1 + x)`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.div(dy, w.plus(x, 1)) }),
 	},
 	{
-		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", elems: floats, flop: 1,
+		name: "expm1", summary: "exponential minus 1, exact near 0", formula: "e^x - 1", foreign: []Foreign{{Names: "exponential_minus_one"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(7), Range: monotone(math.Expm1)},
 		derivative: ofY("`dx = dy · (y + 1)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.mul(dy, w.plus(y, 1)) }),
 	},
@@ -84,7 +86,7 @@ var unaries = []unary{
 		derivative: ofY("`dx = dy / (2 y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value { return w.div(w.scale(dy, 0.5), y) }),
 	},
 	{
-		name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", elems: floats, flop: 1,
+		name: "rsqrt", summary: "reciprocal square root", formula: "x^(-1/2)", foreign: []Foreign{{Names: "reciprocal_sqrt"}}, elems: floats, flop: 1,
 		scalar: Scalar{Tame: positive, Range: monotone(func(x float64) float64 { return 1 / math.Sqrt(x) })},
 		derivative: ofY("`dx = -dy · y³ / 2`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
 			return w.mul(w.scale(dy, -0.5), w.mul(y, w.mul(y, y)))
@@ -121,7 +123,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", elems: floats, flop: 3,
+		name: "logistic", summary: "logistic function (sigmoid)", formula: "1 / (1 + e^(-x))", foreign: []Foreign{{Names: "sigmoid expit"}}, elems: floats, flop: 3,
 		note: "The 3 FLOP are the exponential, the addition and the division.", expand: expandLogistic,
 		steps: 8, scalar: Scalar{Tame: within(30), Range: between(0, 1)},
 		derivative: ofY("`dx = dy · y · (1 - y)`.", func(w *Builder, y, dy *ir.Value) *ir.Value {
@@ -129,14 +131,14 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", elems: signedNum,
+		name: "relu", summary: "rectified linear unit", formula: "max(x, 0)", foreign: []Foreign{{Names: "rectified_linear"}}, elems: signedNum,
 		scalar: Scalar{Kinks: true, Exact: true, Range: monotone(func(x float64) float64 { return max(x, 0) })},
 		derivative: direct("`dx = dy` where `y > 0`, else 0, also at 0.", func(w *Builder, _, y, dy *ir.Value) *ir.Value {
 			return w.when(w.compare("gt", y, w.number(y, 0)), dy)
 		}),
 	},
 	{
-		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", elems: floats,
+		name: "gelu", summary: "Gaussian error linear unit", formula: "x/2 · (1 + erf(x / √2))", foreign: []Foreign{{Names: "gelu_new gelu_fast gelu_tanh gelu_pytorch_tanh", Form: "approximate = tanh"}}, elems: floats,
 		note: "With `approximate = tanh` the function is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`. " +
 			"Counted by the formula's operations: 5 FLOP an element, 9 with `tanh`. " +
 			"Source: Hendrycks and Gimpel, *Gaussian Error Linear Units*, arXiv 1606.08415.",
@@ -161,7 +163,7 @@ var unaries = []unary{
 		},
 	},
 	{
-		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", elems: floats, flop: 4,
+		name: "silu", summary: "sigmoid linear unit (swish)", formula: "x / (1 + e^(-x))", foreign: []Foreign{{Names: "swish"}}, elems: floats, flop: 4,
 		note: "The 4 FLOP are those of `dm.logistic` and one multiplication. " +
 			"Source: Elfwing, Uchibe and Doya, arXiv 1702.03118.", expand: expandSilu,
 		steps: 8, scalar: Scalar{Tame: within(50), Range: monotone(func(x float64) float64 { return max(x, -0.3) })},
@@ -171,7 +173,7 @@ var unaries = []unary{
 		}),
 	},
 	{
-		name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", elems: signedNum, note: "The sign of NaN is NaN.",
+		name: "sign", summary: "sign: -1, 0 or 1", formula: "sign x", foreign: []Foreign{{Names: "sgn signum"}}, elems: signedNum, note: "The sign of NaN is NaN.",
 		scalar:     Scalar{Jumps: true, Exact: true, Range: between(-1, 1)},
 		derivative: flat(constantDoc),
 	},
@@ -181,41 +183,41 @@ var unaries = []unary{
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", elems: floats,
+		name: "ceil", summary: "smallest integral value not below x", formula: "⌈x⌉", foreign: []Foreign{{Names: "ceiling"}}, elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.Ceil)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "round", summary: "nearest integral value, halves to even", formula: "round x", elems: floats,
+		name: "round", summary: "nearest integral value, halves to even", formula: "round x", foreign: []Foreign{{Names: "rint round_nearest_even"}}, elems: floats,
 		scalar:     Scalar{Jumps: true, Exact: true, Range: monotone(math.RoundToEven)},
 		derivative: flat(constantDoc),
 	},
 	{
-		name: "cos", summary: "cosine", formula: "cos x", elems: floats, flop: 1,
+		name: "cos", summary: "cosine", formula: "cos x", foreign: []Foreign{{Names: "cosine"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = -dy · sin x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.neg(w.mul(dy, w.Unary("sin", x))) }),
 	},
 	{
-		name: "sin", summary: "sine", formula: "sin x", elems: floats, flop: 1,
+		name: "sin", summary: "sine", formula: "sin x", foreign: []Foreign{{Names: "sine"}}, elems: floats, flop: 1,
 		steps: 8, scalar: Scalar{Tame: within(20), Range: between(-1, 1)},
 		derivative: ofX("`dx = dy · cos x`.", func(w *Builder, x, dy *ir.Value) *ir.Value { return w.mul(dy, w.Unary("cos", x)) }),
 	},
 	{
-		name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", elems: logical,
+		name: "not", summary: "logical complement of i1, bitwise of integers", formula: "¬x", foreign: []Foreign{{Names: "logical_not bitwise_not invert"}}, elems: logical,
 		derivative: flat(notFloat),
 	},
 }
 
 var binaries = []binary{
 	{
-		name: "add", summary: "sum", formula: "x + y", elems: numeric, flop: 1, traits: Commutative,
+		name: "add", summary: "sum", formula: "x + y", foreign: []Foreign{{Names: "plus addf addi"}}, elems: numeric, flop: 1, traits: Commutative,
 		derivative: ofBoth("`dx = dz`, `dy = dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			g.give(1, dz)
 		}),
 	},
 	{
-		name: "sub", summary: "difference", formula: "x - y", elems: numeric, flop: 1,
+		name: "sub", summary: "difference", formula: "x - y", foreign: []Foreign{{Names: "subtract minus subf subi"}}, elems: numeric, flop: 1,
 		derivative: ofBoth("`dx = dz`, `dy = -dz`.", func(g *backward, _, _, dz *ir.Value) {
 			g.give(0, dz)
 			if g.want[1] {
@@ -224,7 +226,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "mul", summary: "product", formula: "x · y", elems: numeric, flop: 1, traits: Commutative,
+		name: "mul", summary: "product", formula: "x · y", foreign: []Foreign{{Names: "multiply times mulf muli"}}, elems: numeric, flop: 1, traits: Commutative,
 		derivative: ofBoth("`dx = dz · y`, `dy = dz · x`.", func(g *backward, x, y, dz *ir.Value) {
 			if g.want[0] {
 				g.give(0, g.mul(dz, y))
@@ -235,7 +237,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "div", summary: "quotient", formula: "x / y", elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
+		name: "div", summary: "quotient", formula: "x / y", foreign: []Foreign{{Names: "divide true_divide divf"}}, elems: numeric, flop: 1, note: "Integer quotients are cut towards zero.",
 		derivative: ofBoth("`dx = dz / y`, `dy = -dz · z / y`.", func(g *backward, _, y, dz *ir.Value) {
 			q := g.div(g.wide(dz), g.wide(y))
 			g.give(0, q)
@@ -245,15 +247,15 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "max", summary: "larger of two", formula: "max(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "max", summary: "larger of two", formula: "max(x, y)", foreign: []Foreign{{Names: "maximum maximumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the larger operand; equal ones share it half and half.", extremum("gt")),
 	},
 	{
-		name: "min", summary: "smaller of two", formula: "min(x, y)", elems: numeric, traits: Commutative, note: "NaN if one of them is.",
+		name: "min", summary: "smaller of two", formula: "min(x, y)", foreign: []Foreign{{Names: "minimum minimumf"}}, elems: numeric, traits: Commutative, note: "NaN if one of them is.",
 		derivative: ofBoth("The cotangent goes to the smaller operand; equal ones share it half and half.", extremum("lt")),
 	},
 	{
-		name: "pow", summary: "power", formula: "x^y", elems: numeric, flop: 1,
+		name: "pow", summary: "power powf", formula: "x^y", foreign: []Foreign{{Names: "power powf"}}, elems: numeric, flop: 1,
 		steps: 8,
 		derivative: ofBoth("`dx = dz · y · x^(y-1)`; `dy = dz · z · ln x`, and 0 where x is not positive.", func(g *backward, x, y, dz *ir.Value) {
 			x, y, dz = g.wide(x), g.wide(y), g.wide(dz)
@@ -268,7 +270,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", elems: numeric, flop: 1,
+		name: "rem", summary: "remainder with the sign of x", formula: "x - y · trunc(x / y)", foreign: []Foreign{{Names: "fmod remf"}, {Names: "remainder", Rest: "where its sign is that of the dividend"}}, elems: numeric, flop: 1,
 		note: "As C's `fmod` and `%`.",
 		derivative: ofBoth("`dx = dz`, `dy = -dz · trunc(x / y)`.", func(g *backward, x, y, dz *ir.Value) {
 			g.give(0, dz)
@@ -279,7 +281,7 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", elems: floats, flop: 1, note: "The first operand is the ordinate.",
+		name: "atan2", summary: "angle of the point (y, x)", formula: "atan2(x, y)", foreign: []Foreign{{Names: "arctan2"}}, elems: floats, flop: 1, note: "The first operand is the ordinate.",
 		steps: 8,
 		derivative: ofBoth("`dx = dz · y / (x² + y²)`, `dy = -dz · x / (x² + y²)`.", func(g *backward, x, y, dz *ir.Value) {
 			x, y = g.wide(x), g.wide(y)
@@ -293,15 +295,15 @@ var binaries = []binary{
 		}),
 	},
 	{
-		name: "and", summary: "logical and of i1, bitwise of integers", formula: "x ∧ y", elems: logical, traits: Commutative,
+		name: "and", summary: "logical and of i1, bitwise of integers", formula: "x ∧ y", foreign: []Foreign{{Names: "logical_and bitwise_and"}}, elems: logical, traits: Commutative,
 		derivative: flat(notFloat),
 	},
 	{
-		name: "or", summary: "logical or of i1, bitwise of integers", formula: "x ∨ y", elems: logical, traits: Commutative,
+		name: "or", summary: "logical or of i1, bitwise of integers", formula: "x ∨ y", foreign: []Foreign{{Names: "logical_or bitwise_or"}}, elems: logical, traits: Commutative,
 		derivative: flat(notFloat),
 	},
 	{
-		name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", elems: logical, traits: Commutative,
+		name: "xor", summary: "logical exclusive or of i1, bitwise of integers", formula: "x ⊕ y", foreign: []Foreign{{Names: "logical_xor bitwise_xor"}}, elems: logical, traits: Commutative,
 		derivative: flat(notFloat),
 	},
 }
@@ -309,8 +311,8 @@ var binaries = []binary{
 func (u unary) def() *Def {
 	d := &Def{
 		Name: u.name, Family: Elementwise, Class: ClassElementwise,
-		Summary: u.summary,
-		Doc:     paragraphs(fmt.Sprintf("Every element of the result is `%s` of the operand's element; shape and element type stay.", u.formula), u.note),
+		Summary: u.summary, Foreign: u.foreign,
+		Doc: paragraphs(fmt.Sprintf("Every element of the result is `%s` of the operand's element; shape and element type stay.", u.formula), u.note),
 		Operands: []Param{
 			{Name: "x", Elems: u.elems, Doc: "any shape"},
 		},
@@ -341,7 +343,7 @@ func (b binary) def() *Def {
 	t, v := "tensor<2x3x"+exampleElem(b.elems)+">", "tensor<3x"+exampleElem(b.elems)+">"
 	return &Def{
 		Name: b.name, Family: Elementwise, Class: ClassElementwise,
-		Summary: b.summary,
+		Summary: b.summary, Foreign: b.foreign,
 		Doc: paragraphs(fmt.Sprintf("Every element of the result is `%s`. The operands broadcast as in NumPy, which moves no bytes of its own, and have the same element type.", b.formula),
 			b.note, counted(b.flop)),
 		Operands: []Param{

@@ -15,6 +15,15 @@ func selections() []*Def {
 var compareDef = &Def{
 	Name: "compare", Family: Elementwise, Class: ClassElementwise,
 	Summary: "comparison, gives i1",
+	Foreign: []Foreign{
+		{Names: "eq equal", Form: "eq"},
+		{Names: "ne not_equal", Form: "ne"},
+		{Names: "lt less", Form: "lt"},
+		{Names: "le less_equal less_or_equal", Form: "le"},
+		{Names: "gt greater", Form: "gt"},
+		{Names: "ge greater_equal greater_or_equal", Form: "ge"},
+		{Names: "cmp cmpf cmpi"},
+	},
 	Doc: "Every element of the result is whether the comparison holds between the operands' elements, which broadcast as in NumPy. " +
 		"Comparisons with NaN are false, except `ne`, which is true.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xi1> {
@@ -46,6 +55,7 @@ var compareDef = &Def{
 var selectDef = &Def{
 	Name: "select", Family: Elementwise, Class: ClassElementwise,
 	Summary: "choice between two tensors by a predicate",
+	Foreign: []Foreign{{Names: "where"}, {Names: "masked_fill", Rest: "with the mask first"}},
 	Doc:     "Every element of the result is `pred ? on_true : on_false`. The three operands broadcast as in NumPy.\n\nCounts no FLOP; reads both alternatives.",
 	Example: `func.func @example(%p: tensor<2x3xi1>, %x: tensor<2x3xf32>, %y: tensor<f32>) -> tensor<2x3xf32> {
   %z = dm.select %p, %x, %y : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
@@ -76,6 +86,7 @@ var selectDef = &Def{
 var clampDef = &Def{
 	Name: "clamp", Family: Elementwise, Class: ClassElementwise,
 	Summary: "value limited to an interval",
+	Foreign: []Foreign{{Names: "clip", Rest: "with the least value first"}},
 	Doc:     "Every element of the result is `min(max(x, low), high)`. The operands broadcast as in NumPy; their order is StableHLO's.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %low = dm.constant dense<-1.0> : tensor<f32>
@@ -99,6 +110,7 @@ var clampDef = &Def{
 var convertDef = &Def{
 	Name: "convert", Family: Elementwise, Class: ClassElementwise,
 	Summary: "the same values in another element type",
+	Foreign: []Foreign{{Names: "cast astype type_convert convert_element_type"}},
 	Doc: "The element type is that of the result as written; the shape stays. Floating-point values are rounded to the nearest, halves to even; " +
 		"to an integer type they are cut towards zero; a value becomes `true` unless it is 0.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf16> {

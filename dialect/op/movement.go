@@ -17,6 +17,7 @@ func movements() []*Def {
 var transposeDef = &Def{
 	Name: "transpose", Family: Movement, Class: ClassMovement,
 	Summary: "permutation of the dimensions",
+	Foreign: []Foreign{{Names: "permute permute_dims"}, {Names: "swapaxes swapdims moveaxis movedim", Rest: "with all dimensions in dims"}},
 	Doc: "Dimension i of the result is dimension `dims[i]` of the operand.\n\n" +
 		"Moves nothing if the result's layout keeps the elements in place, as `order = [1, 0]` does after `dims = [1, 0]` of a row-major operand; otherwise it reads and writes everything. " +
 		"Counts no FLOP. To change the layout and keep the dimensions, use `dm.copy`.",
@@ -78,6 +79,7 @@ func spread(shape []dim.Dim, operand []int) *Iteration {
 var reshapeDef = &Def{
 	Name: "reshape", Family: Movement, Class: ClassMovement,
 	Summary: "the same elements in another shape",
+	Foreign: []Foreign{{Names: "view flatten ravel squeeze unsqueeze expand_dims"}},
 	Doc: "The result's shape is the one written; it has as many elements as the operand, in the same row-major order.\n\n" +
 		"Moves nothing where both are row-major; with another layout it reads and writes everything. Counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x6xf32>) -> tensor<3x4xf32> {
@@ -115,6 +117,7 @@ func viewTraffic(o *ir.Op) ([]dim.Dim, dim.Dim) {
 var stopGradientDef = &Def{
 	Name: "stop_gradient", Family: Movement, Class: ClassMovement,
 	Summary: "the operand, through which no gradient flows",
+	Foreign: []Foreign{{Names: "detach"}},
 	Doc:     "The result is the operand. `dm.grad` takes it for a constant.\n\nMoves nothing where both are row-major; with another layout it reads and writes everything. Counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %y = dm.stop_gradient %x : tensor<2x3xf32>
@@ -138,6 +141,7 @@ func noResult(name string) *Problem {
 var broadcastDef = &Def{
 	Name: "broadcast", Family: Movement, Class: ClassMovement,
 	Summary: "repetition along new dimensions and those of size 1, written out",
+	Foreign: []Foreign{{Names: "expand expand_as broadcast_to broadcast_in_dim"}},
 	Doc: "Dimension i of the operand becomes dimension `dims[i]` of the result, whose shape is the one written; its size stays or, if it is 1, is repeated. Without `dims` the shapes are aligned at " +
 		"the last dimension. Element-wise ops broadcast by themselves and need no such op.\n\nReads the operand, writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<3xf32>) -> tensor<3x4xf32> {
@@ -204,6 +208,7 @@ func BroadcastDims(o *ir.Op) ([]int, *Problem) {
 var concatenateDef = &Def{
 	Name: "concatenate", Family: Movement, Class: ClassMovement,
 	Summary: "tensors one after the other along a dimension",
+	Foreign: []Foreign{{Names: "cat concat"}, {Names: "stack", Rest: "after dm.reshape of the operands"}},
 	Doc:     "The operands agree in all sizes but that of `dim`, which adds up.\n\nReads and writes everything; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) -> tensor<2x4xf32> {
   %z = dm.concatenate %x, %y, dim = 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x4xf32>
@@ -244,6 +249,7 @@ var concatenateDef = &Def{
 var padDef = &Def{
 	Name: "pad", Family: Movement, Class: ClassMovement,
 	Summary: "a value before, after and between the elements",
+	Foreign: []Foreign{{Names: "constant_pad_nd"}},
 	Doc: "Dimension d becomes `low + d + (d - 1)·interior + high`. The lists have one entry for each dimension; an absent one is zeros. To cut, use `dm.slice`.\n\n" +
 		"Reads both operands, writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<4x5xf32> {
@@ -297,6 +303,7 @@ var padDef = &Def{
 var reverseDef = &Def{
 	Name: "reverse", Family: Movement, Class: ClassMovement,
 	Summary: "elements in opposite order along dimensions",
+	Foreign: []Foreign{{Names: "flip"}},
 	Doc:     "Element i of a named dimension of size d is element `d - 1 - i` of the operand.\n\nReads and writes everything; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %y = dm.reverse %x, dims = [1] : tensor<2x3xf32>
@@ -321,6 +328,7 @@ var reverseDef = &Def{
 var copyDef = &Def{
 	Name: "copy", Family: Movement, Class: ClassMovement,
 	Summary: "the same tensor in another memory space or layout",
+	Foreign: []Foreign{{Names: "clone contiguous device_put"}},
 	Doc: "The result has the operand's shape and element type and the placement written: `dm.copy %x : (tensor<4x8xf16>) -> tensor<4x8xf16, #dm.at<host>>` brings it to the host, " +
 		"`#dm.at<hbm, order = [1, 0]>` stores it by columns.\n\nReads and writes everything; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x3xf32>) -> tensor<2x3xf32, #dm.at<hbm, order = [1, 0]>> {

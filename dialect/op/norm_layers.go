@@ -12,6 +12,7 @@ import (
 var layerNormDef = &Def{
 	Name: "layer_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization to mean 0 and variance 1 over the features, then scale and bias",
+	Foreign: []Foreign{{Names: "layer_normalization native_layer_norm"}},
 	Doc: "`y = (x - mean) / √(variance + epsilon) · scale + bias`, with mean and (biased) variance over `dims`. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element: sum, subtraction, square, sum of squares, division by the deviation, scale, bias; by definition also where scale or bias is absent. " +
 		"Source: Ba, Kiros and Hinton, arXiv 1607.06450.",
@@ -42,6 +43,7 @@ var layerNormDef = &Def{
 var rmsNormDef = &Def{
 	Name: "rms_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "division by the root mean square over the features, then scale",
+	Foreign: []Foreign{{Names: "rms_normalization"}},
 	Doc: "`y = x / √(mean x² + epsilon) · scale`, with the mean over `dims`. " + wideDoc + "\n\n" +
 		"Counts 4 FLOP an element: square, sum, division by the root, scale; by definition also where scale is absent. " +
 		"Source: Zhang and Sennrich, arXiv 1910.07467.",
@@ -177,6 +179,7 @@ var channelDim = AttrDef{Name: "dim", Kind: KindInt, Default: types.Int{V: 1}, D
 var batchNormDef = &Def{
 	Name: "batch_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization of every channel over the batch, or with given statistics",
+	Foreign: []Foreign{{Names: "batch_normalization batch_norm_training batch_norm_inference"}},
 	Doc: "`y = (x - mean) / √(variance + epsilon) · scale + bias` for every channel. With three operands mean and (biased) variance are the batch's, over all dimensions but `dim`, " +
 		"and are available as second and third result; with five they are given, as in inference. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element as `dm.layer_norm`; with given statistics 4. Source: Ioffe and Szegedy, arXiv 1502.03167.",
@@ -279,6 +282,7 @@ func (w *Builder) affineTwo(o *ir.Op, x *ir.Value, d int) *ir.Value {
 var groupNormDef = &Def{
 	Name: "group_norm", Family: Normalization, Class: ClassNormalization,
 	Summary: "normalization over groups of channels, then scale and bias",
+	Foreign: []Foreign{{Names: "group_normalization"}},
 	Doc: "The channels, dimension 1, are divided into `groups`; every sample's group is normalized to mean 0 and variance 1 over its channels and all further dimensions, then scaled and biased " +
 		"by channel. One group is layer normalization of an image, as many groups as channels is instance normalization. " + wideDoc + "\n\n" +
 		"Counts 7 FLOP an element as `dm.layer_norm`. Source: Wu and He, arXiv 1803.08494.",

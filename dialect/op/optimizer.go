@@ -98,6 +98,7 @@ var momentumDef = &Def{
 var adamDef = &Def{
 	Name: "adam", Family: Training, Class: ClassElementwise,
 	Summary: "a step of Adam, or of AdamW with weight decay",
+	Foreign: []Foreign{{Names: "adamw"}},
 	Doc: "`m_new = beta1 · m + (1 - beta1) · g`, `v_new = beta2 · v + (1 - beta2) · g²`, and with `a = m_new / (1 - beta1^step)` and `b = v_new / (1 - beta2^step)` " +
 		"`w_new = w - lr · (a / (√b + epsilon) + weight_decay · w)`. The decay does not pass through the moments (AdamW). step counts from 1. " + masterDoc +
 		"\n\nCounts 14 FLOP an element, 2 more with weight decay; what is computed once a tensor is not counted. " +

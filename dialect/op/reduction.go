@@ -11,6 +11,12 @@ var reductionKinds = []string{"add", "max", "min", "mul"}
 var reduceDef = &Def{
 	Name: "reduce", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction of dimensions by a named or any scalar function",
+	Foreign: []Foreign{
+		{Names: "sum reduce_sum", Form: "add"},
+		{Names: "prod reduce_prod", Form: "mul"},
+		{Names: "amax reduce_max", Form: "max"},
+		{Names: "amin reduce_min", Form: "min"},
+	},
 	Doc: "`dm.reduce add %x, dims = [1]` sums over dimension 1; `add`, `max`, `min` and `mul` are named. Any other function is given by a region of two scalars and an initial value: " +
 		"`dm.reduce %x, %init, dims = [1] : … { ^bb0(%a: f32, %b: f32): … dm.yield %c : f32 }`; it must be associative, and `init` its neutral element. " +
 		"Half precision is accumulated in f32 and rounded once, unless `accumulate = f16`. The reduced dimensions vanish, or stay as 1 with `keep_dims`.\n\n" +
@@ -181,6 +187,10 @@ func replaced(shape []dim.Dim, d int, n dim.Dim) []dim.Dim {
 var reduceWindowDef = &Def{
 	Name: "reduce_window", Family: Normalization, Class: ClassNormalization,
 	Summary: "reduction over a moving window (pooling)",
+	Foreign: []Foreign{
+		{Names: "max_pool max_pool1d max_pool2d max_pool3d", Form: "max"},
+		{Names: "avg_pool avg_pool1d avg_pool2d avg_pool3d average_pool", Form: "add", Rest: "and dm.div by the elements of a window"},
+	},
 	Doc: "Every element of the result is the named reduction of a window of x; the lists have one entry for each dimension of x, so that a pool of NCHW images has windows such as `[1, 1, 2, 2]`. " +
 		"Padding holds the neutral element of the reduction. An average pool is `add` and a division by the window's elements. Half precision is accumulated in f32.\n\n" +
 		"Counts (elements of the window - 1) FLOP for each element of the result for `add` and `mul`, none for `max` and `min`. Reads the elements that some window touches.",

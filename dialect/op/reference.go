@@ -67,6 +67,8 @@ operands and results share it. A leading attribute stands before the operands: `
   it where every other reader runs before. Generic form has the argument's number in place of its name. (XLA calls this input-output aliasing.)
 - **Donation.** An argument with the attribute ` + "`{dm.donated}`" + ` may be overwritten: updates of a part of it, and loops that carry it, work in its memory if
   nothing reads the old value afterwards, and the caller must not use it any more. (JAX and XLA call this buffer donation.) A function does not change its other arguments.
+- **Elsewhere** lists what PyTorch, JAX, NumPy, ONNX, StableHLO and MLIR call an op. They are no names of the dialect, but diagnostics, completion and
+  ` + "`dmir explain`" + ` find the op by them.
 - **Generic form.** Every attribute of these tables is a property under its name; keywords are strings: ` + "`\"dm.compare\"(%x, %y) <{direction = \"lt\"}>`" + `.
 
 | family | ops |
@@ -112,6 +114,9 @@ func (d *Def) Markdown() string {
 			fmt.Fprintf(&b, "| %s | %s |\n", name, r.Doc)
 		}
 		b.WriteString("\n")
+	}
+	if names := d.elsewhere(); names != "" {
+		fmt.Fprintf(&b, "**Elsewhere.** %s.\n\n", names)
 	}
 	if d.Derivative != nil {
 		fmt.Fprintf(&b, "**Gradient.** %s\n\n", d.Derivative.Doc)

@@ -28,6 +28,7 @@ func betweenElements(o *ir.Op) dim.Dim {
 var cumsumDef = &Def{
 	Name: "cumsum", Family: Normalization, Class: ClassNormalization,
 	Summary: "running sum along a dimension",
+	Foreign: []Foreign{{Names: "cumulative_sum"}},
 	Doc: "`y[i] = Σ x[j]` for `j ≤ i` along `dim`; for `j < i` with `exclusive`, from the back with `reverse`. Half precision is accumulated in f32 unless `accumulate = f16`.\n\n" +
 		"Counts one addition less than elements for each row; integers count none.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
@@ -52,6 +53,7 @@ var cumsumDef = &Def{
 var cumprodDef = &Def{
 	Name: "cumprod", Family: Normalization, Class: ClassNormalization,
 	Summary: "running product along a dimension",
+	Foreign: []Foreign{{Names: "cumulative_prod"}},
 	Doc: "`y[i] = Π x[j]` for `j ≤ i` along `dim`; for `j < i` with `exclusive`, from the back with `reverse`. " + wideDoc +
 		"\n\nCounts one multiplication less than elements for each row; integers count none.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
@@ -71,6 +73,7 @@ var cumprodDef = &Def{
 var cummaxDef = &Def{
 	Name: "cummax", Family: Normalization, Class: ClassNormalization,
 	Summary: "running maximum along a dimension",
+	Foreign: []Foreign{{Names: "cumulative_max"}},
 	Doc:     "`y[i] = max x[j]` for `j ≤ i` along `dim`; NaN from the first NaN on.\n\nCounts no FLOP.",
 	Example: `func.func @example(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %y = dm.cummax %x, dim = 1 : tensor<2x4xf32>

@@ -10,6 +10,7 @@ import (
 var sliceDef = &Def{
 	Name: "slice", Family: Movement, Class: ClassMovement,
 	Summary: "a regular part of every dimension",
+	Foreign: []Foreign{{Names: "narrow strided_slice"}, {Names: "split chunk", Rest: "once for each part"}},
 	Doc: "Element i of dimension d is element `start_indices[d] + i·strides[d]` of the operand, below `limit_indices[d]`. The lists have one entry for each dimension or, with `dims`, for each dimension " +
 		"that it names; the others, such as those of symbolic size, stay whole.\n\nReads what it takes, the result's size, and writes it; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>) -> tensor<2x3xf32> {
@@ -187,6 +188,7 @@ func startsProblem(o *ir.Op, first int, x *types.Tensor) *Problem {
 var dynamicUpdateSliceDef = &Def{
 	Name: "dynamic_update_slice", Family: Movement, Class: ClassMovement,
 	Summary: "a tensor with a slice replaced at a position known at run time",
+	Foreign: []Foreign{{Names: "slice_scatter"}},
 	Doc: "The result is x with `update` written over it from the starting position, which is moved so that the update lies inside, as in StableHLO.\n\n" +
 		"Done in place it reads the update and the starts of dimensions that it does not have whole, and writes the update's size; else it also reads the rest of x and writes all of y. " + inPlaceDoc + " Counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x6xf32>, %u: tensor<1x6xf32>) -> tensor<4x6xf32> {
@@ -239,6 +241,7 @@ const outsideDoc = "An index outside the dimension is clamped to the nearest one
 var gatherDef = &Def{
 	Name: "gather", Family: Movement, Class: ClassMovement,
 	Summary: "slices selected by an index tensor",
+	Foreign: []Foreign{{Names: "take index_select"}},
 	Doc: "`y[a…, i…, c…] = x[a…, indices[i…], c…]`: the dimension `dim` of x is replaced by the indices' dimensions, as in NumPy's `take`. The first `batch_dims` dimensions of x and indices are shared: " +
 		"each batch has its own indices. " + outsideDoc + "\n\nReads what it takes, the result's size, and the indices; writes the result; counts no FLOP.",
 	Example: `func.func @example(%x: tensor<4x3xf32>) -> tensor<2x3xf32> {
@@ -292,6 +295,7 @@ func gathered(o *ir.Op) ([]dim.Dim, *Problem) {
 var scatterDef = &Def{
 	Name: "scatter", Family: Movement, Class: ClassMovement,
 	Summary: "slices written or combined at positions given by an index tensor",
+	Foreign: []Foreign{{Names: "index_add scatter_add", Form: "add"}, {Names: "index_copy index_put", Form: "set"}},
 	Doc: "The reverse of `dm.gather`: the result is x with `x[a…, indices[i…], c…]` replaced by `updates[a…, i…, c…]` or, with `add`, `mul`, `max` or `min`, combined with it. " +
 		"With the default `set`, of several updates of one element the last in row-major order stays. An update outside the dimension is dropped, as in StableHLO.\n\n" +
 		"Done in place it reads the indices, the updates and, unless `set`, as much of x, and writes the updates' size, x's at most; else it reads all of x and writes all of y. " + inPlaceDoc + " `add` and `mul` count 1 FLOP for each element of the updates.",
@@ -350,6 +354,7 @@ var scatterDef = &Def{
 var embeddingDef = &Def{
 	Name: "embedding", Family: Movement, Class: ClassMovement,
 	Summary: "rows of a table selected by index",
+	Foreign: []Foreign{{Names: "embedding_lookup embed"}},
 	Doc:     "`y[i…, :] = table[ids[i…], :]`, that is `dm.gather` along dimension 0. " + outsideDoc + "\n\nReads the rows that it takes, the result's size, and the ids; writes the result; counts no FLOP.",
 	Example: `func.func @example(%table: tensor<10x4xf32>) -> tensor<2x3x4xf32> {
   %ids = dm.constant dense<[[1, 2, 3], [9, 0, 1]]> : tensor<2x3xi64>

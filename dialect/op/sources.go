@@ -13,6 +13,7 @@ func sources() []*Def { return []*Def{constantDef, emptyDef, iotaDef, rngDef} }
 var constantDef = &Def{
 	Name: "constant", Family: Sources, Class: ClassMovement,
 	Summary: "a tensor written in the program",
+	Foreign: []Foreign{{Names: "full zeros ones const"}},
 	Doc: "`dense<…>` lists the elements or, with one value, repeats it. In the scalar regions of `dm.map` and `dm.reduce` the value is a plain number: `dm.constant 2.0 : f32`.\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x2xf32> {
@@ -73,6 +74,7 @@ var emptyDef = &Def{
 var iotaDef = &Def{
 	Name: "iota", Family: Sources, Class: ClassMovement,
 	Summary: "numbers counting up along a dimension",
+	Foreign: []Foreign{{Names: "arange linspace"}},
 	Doc: "Every element is `start + step · i` for its position i along `dim`, from 0; the type is the one written. Of floating-point types the product and the sum are each rounded, to f32 or to a wider type of the result, " +
 		"and then once to the result's; integers wrap. n numbers from a to b, evenly spaced, are `start = a, step = (b - a) / (n - 1)`.\n\nWrites its result; inside a kernel it moves nothing. Counts no FLOP.",
 	Example: `func.func @example() -> tensor<2x4xi64> {
@@ -113,6 +115,10 @@ func Counts(o *ir.Op) bool { return Float(o, "start") == 0 && Float(o, "step") =
 var rngDef = &Def{
 	Name: "rng", Family: Sources, Class: ClassMovement,
 	Summary: "random numbers, seeded",
+	Foreign: []Foreign{
+		{Names: "rand uniform rng_uniform", Form: "uniform"},
+		{Names: "randn normal rng_normal", Form: "normal"},
+	},
 	Doc: "`uniform` numbers are at least `low` and below `high`; `normal` ones have the mean and standard deviation given. The same seed and shape always give the same numbers; the type is the one written. Uniform numbers of floating-point types up to f32 are made of 24 random bits and computed in f32, others of 53 in f64: " +
 		"bits of SplitMix64 of `key(seed, 2) + γ · (number + 1)` with the element's number in row-major order; of the 64 for `number / 2` an f32 or smaller one takes the lower or the upper half. " + stepDoc + "\n\n" +
 		"Writes its result; inside a kernel it moves nothing. Counts no FLOP.",

@@ -12,7 +12,8 @@ import (
 // stay with size 1.
 type statistic struct {
 	name, summary, doc string
-	flop               int64 // an element
+	foreign            string // what others call it
+	flop               int64  // an element
 	attrs              []AttrDef
 	verify             func(o *ir.Op) *Problem
 	// body is the value of x, in at least f32, over n elements along dims, which
@@ -25,6 +26,7 @@ func (s statistic) def() *Def {
 	return &Def{
 		Name: s.name, Family: Normalization, Class: ClassNormalization,
 		Summary: s.summary,
+		Foreign: []Foreign{{Names: s.foreign}},
 		Doc:     s.doc,
 		Example: "func.func @example(%x: tensor<2x4xf32>) -> tensor<2xf32> {\n  %y = dm." + s.name + " %x, dims = [1] : (tensor<2x4xf32>) -> tensor<2xf32>\n  return %y : tensor<2xf32>\n}",
 		Operands: []Param{
@@ -58,7 +60,7 @@ func statistics() []*Def {
 	var defs []*Def
 	for _, s := range []statistic{
 		{
-			name: "mean", summary: "mean along dimensions",
+			name: "mean", summary: "mean along dimensions", foreign: "reduce_mean average",
 			doc:  "`y = Σ x / n` over the n elements along `dims`; NaN of none. " + wideDoc + "\n\nCounts 1 FLOP for each element of x: the additions and a division.",
 			flop: 1,
 			body: func(w *Builder, o *ir.Op, x *ir.Value, dims []int) *ir.Value {
@@ -66,7 +68,7 @@ func statistics() []*Def {
 			},
 		},
 		{
-			name: "variance", summary: "variance along dimensions",
+			name: "variance", summary: "variance along dimensions", foreign: "var",
 			doc: "`y = Σ (x - mean x)² / (n - correction)` over the n elements along `dims`; with at most `correction` elements, divided by 0. " + wideDoc +
 				"\n\nCounts 4 FLOP for each element of x: the sum for the mean, subtraction, square and sum.",
 			flop:  4,
@@ -84,7 +86,7 @@ func statistics() []*Def {
 			},
 		},
 		{
-			name: "logsumexp", summary: "logarithm of the sum of exponentials along dimensions",
+			name: "logsumexp", summary: "logarithm of the sum of exponentials along dimensions", foreign: "reduce_log_sum_exp",
 			doc: "`y = m + ln Σ e^(x - m)` over the elements along `dims`, m being the greatest of them or, where that is infinite, 0. " + wideDoc +
 				"\n\nCounts 3 FLOP for each element of x: subtraction, exponential, sum.",
 			flop: 3,

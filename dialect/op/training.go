@@ -12,6 +12,7 @@ func trainings() []*Def { return []*Def{gradDef, sgdDef, momentumDef, adamDef} }
 var gradDef = &Def{
 	Name: "grad", Family: Training, Class: ClassContraction,
 	Summary: "results of a function and the gradients by its arguments",
+	Foreign: []Foreign{{Names: "value_and_grad vjp"}},
 	Doc: "Computes `@callee` and, in reverse mode, the gradients of its loss. The operands are the callee's arguments; the results are the callee's and then, for every argument that `wrt` lists, " +
 		"the gradient, of that argument's type. Without `wrt` these are all floating-point arguments.\n\n" +
 		"The loss is the callee's first result, a floating-point scalar; other results are only passed along. With `cotangents = n` the function may return anything: the last n operands are then " +

@@ -203,6 +203,12 @@ func (d *Dense) fromList(x *ast.AttrExpr, depth int) error {
 // addValue appends the value of one element.
 func (d *Dense) addValue(x *ast.AttrExpr) error {
 	e := d.Elem
+	if x.Kind == ast.AKeyword && ast.NotFinite(x.Text) {
+		f := *x
+		f.Kind = ast.AFloat
+		f.Float, _ = strconv.ParseFloat(x.Text, 64)
+		x = &f
+	}
 	switch {
 	case x.Kind != ast.ABool && x.Kind != ast.AInt && x.Kind != ast.AFloat:
 		return badDense("%s is not a value of %s", x.Text, e)

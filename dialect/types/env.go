@@ -8,10 +8,11 @@ import (
 
 // Error is why the dialect cannot use a type or an attribute.
 type Error struct {
-	Code string // listed in Codes, or UnknownAlias
-	Msg  string // one sentence without a final stop
-	Help string
-	Part string // the part of the text that is wrong, "" for all of it
+	Code  string // listed in Codes, or UnknownAlias
+	Msg   string // one sentence without a final stop
+	Help  string
+	Part  string // the part of the text that is wrong, "" for all of it
+	Write string // what to write instead of Part, "" where that is not known
 }
 
 func (e *Error) Error() string { return e.Msg }

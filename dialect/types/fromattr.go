@@ -159,6 +159,9 @@ func (e *Env) floatOf(x *ast.AttrExpr) (Attr, error) {
 func floatValue(x *ast.AttrExpr, e Elem) (float64, error) {
 	number, _, _ := strings.Cut(x.Text, ":")
 	number = strings.TrimSpace(number)
+	if ast.NotFinite(number) {
+		return 0, notFinite(number, x.Float, e)
+	}
 	digits, isHex := strings.CutPrefix(strings.TrimPrefix(number, "-"), "0x")
 	if !isHex {
 		if x.Kind == ast.AInt {
@@ -171,6 +174,18 @@ func floatValue(x *ast.AttrExpr, e Elem) (float64, error) {
 		return 0, &Error{Code: "DM155", Msg: fmt.Sprintf("%s is not the bits of a value of %s", number, e), Help: fmt.Sprintf("write %d hexadecimal digits", 2*e.Bytes())}
 	}
 	return FromBits(b, e), nil
+}
+
+// notFinite tells how to write an infinity or NaN of e: MLIR has no words for them.
+func notFinite(text string, v float64, e Elem) error {
+	err := &Error{Code: "DM154", Msg: fmt.Sprintf("%s as %s is written by its bits in MLIR", text, e), Part: text}
+	if f, narrow := formats[e]; narrow && !f.inf && math.IsInf(v, 0) {
+		err.Msg, err.Help = fmt.Sprintf("%s has no infinity", e), fmt.Sprintf("the largest value is %s", FloatText(math.Copysign(f.max(), v), e))
+		return err
+	}
+	err.Write = FloatText(v, e)
+	err.Help = fmt.Sprintf("write %s, which is %s as %s", err.Write, text, e)
+	return err
 }
 
 func (e *Env) arrayOf(x *ast.AttrExpr) (Attr, error) {

@@ -5,6 +5,7 @@ import "dmir/syntax/diag"
 // Codes are the diagnostics of this package, in the order of their numbers.
 // Rules of single ops are in op.Codes.
 var Codes = diag.Register([]diag.Code{
+	{Code: "DM166", Name: "unknown-op", Doc: "The dm dialect has no op of this name.", Help: "see docs/DIALECT.md, or `dmir explain dm.NAME` for one op"},
 	{Code: "DM180", Name: "attribute-kind", Doc: "The value of an attribute has the wrong kind, such as a number instead of a list.", Help: "write a value of the kind in the message"},
 	{Code: "DM181", Name: "missing-attribute", Doc: "The op needs this attribute and has no default for it.", Help: "add it: `, name = value`"},
 	{Code: "DM182", Name: "unknown-keyword", Doc: "The attribute takes one of a fixed set of keywords, and this is not one of them.", Help: "write one of the words in the message"},

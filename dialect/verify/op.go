@@ -8,7 +8,9 @@ import (
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/ast"
 	"dmir/syntax/diag"
+	"dmir/syntax/parse"
 )
 
 // Problem.Operand where the op's head is underlined.
@@ -91,14 +93,29 @@ func attributes(o *ir.Op, def *op.Def) *op.Problem {
 			return &op.Problem{Code: "DM180", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s is %s, not %s", a.Name, o.Name, kindPhrase(a.Kind), clip(v.String())), Help: "write " + kindExample(a)}
 		}
 		if k, ok := v.(types.Keyword); ok && len(a.Enum) > 0 && !slices.Contains(a.Enum, string(k)) {
-			help := "expected one of " + strings.Join(a.Enum, ", ")
-			if s := diag.Suggest(string(k), a.Enum); s != "" {
-				help = "did you mean " + s + "? " + help
-			}
-			return &op.Problem{Code: "DM182", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s cannot be %s", a.Name, o.Name, clip(string(k))), Help: help}
+			_, help := keyword(string(k), a)
+			return &op.Problem{Code: "DM182", Attr: a.Name, Operand: head, Msg: fmt.Sprintf("%s of %s cannot be %s", a.Name, o.Name, diag.Name(clip(string(k)))), Help: help}
 		}
 	}
 	return nil
+}
+
+// keyword is the word of a that a wrong one stands for, "" where there is none that
+// is all of it, and what to do.
+func keyword(wrong string, a *op.AttrDef) (word, help string) {
+	help = "expected one of " + strings.Join(a.Enum, ", ")
+	m, ok := op.Means(wrong)
+	switch s := diag.Suggest(wrong, a.Enum); {
+	case ok && slices.Contains(a.Enum, m.Form) && m.Rest != "":
+		return "", fmt.Sprintf("%s is %s %s; %s", wrong, m.Form, m.Rest, help)
+	case ok && slices.Contains(a.Enum, m.Form):
+		return m.Form, fmt.Sprintf("%s is %s in this dialect; %s", wrong, m.Form, help)
+	case ok && m.Form == "" && m.Def.Reduced != nil:
+		return "", fmt.Sprintf("%s is an op of its own, %s; %s", wrong, m, help)
+	case s != "":
+		return s, "did you mean " + s + "? " + help
+	}
+	return "", help
 }
 
 func missingHelp(o *ir.Op, a *op.AttrDef) string {
@@ -250,7 +267,7 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 			elem = t.Elem
 			scalars++
 		default:
-			return problem("DM183", i, "dm ops work on tensors such as tensor<8x512xf16>", "%s of %s is %s, not a tensor", operandName(p, v), o.Name, v.Type)
+			return noTensor(i, fmt.Sprintf("%s of %s", operandName(p, v), o.Name), v.Type)
 		}
 		if !slices.Contains(p.Elems, elem) {
 			return problem("DM183", i, elemHelp(p.Elems), "%s of %s cannot be %s", operandName(p, v), o.Name, v.Type)
@@ -265,6 +282,21 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 		}
 	}
 	return nil
+}
+
+// noTensor is why operand i, which is called what, is no tensor of the dialect.
+func noTensor(i int, what string, t types.Type) *op.Problem {
+	if x, err := parse.Type(t.String()); err == nil && x.Kind == ast.TTensor {
+		if x.Unranked {
+			return problem("DM183", i, "write the shape, with ? for sizes that are not known", "%s is %s, which has no shape", what, clip(x.Text))
+		}
+		elems := make([]string, 0, types.Index)
+		for e := types.InvalidElem + 1; e <= types.Index; e++ {
+			elems = append(elems, e.String())
+		}
+		return problem("DM183", i, "supported are "+strings.Join(elems, ", "), "%s is %s, whose element type %s is not supported", what, clip(x.Text), clip(x.Elem.Text))
+	}
+	return problem("DM183", i, "dm ops work on tensors such as tensor<8x512xf16>", "%s is %s, not a tensor", what, clip(t.String()))
 }
 
 // param is what stands for operand or result i; nil beyond the last.

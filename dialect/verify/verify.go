@@ -68,6 +68,9 @@ func Function(m *ir.Module, o *ir.Op) []diag.Diagnostic {
 func Op(o *ir.Op) *op.Problem {
 	def := op.Of(o)
 	if def == nil {
+		if isUnknownOp(o) {
+			return problem("DM166", head, "", "there is no op %s", diag.Name(o.Name))
+		}
 		return nil
 	}
 	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{counts, attributes, regions} {
@@ -104,6 +107,7 @@ func Infer(o *ir.Op) (ts []types.Type, ok bool) {
 type verifier struct {
 	m     *ir.Module
 	diags []diag.Diagnostic
+	near  map[string][]op.Meaning // of unknown ops, by their names
 }
 
 func (v *verifier) report(code string, span source.Span, format string, args ...any) *diag.Diagnostic {
@@ -112,7 +116,7 @@ func (v *verifier) report(code string, span source.Span, format string, args ...
 }
 
 func (v *verifier) op(o *ir.Op) {
-	if o.Bad {
+	if o.Bad && !isUnknownOp(o) {
 		return
 	}
 	if p := Op(o); p != nil {
@@ -146,7 +150,12 @@ func (v *verifier) problem(o *ir.Op, p *op.Problem) {
 	if p.Help != "" {
 		d.Help = p.Help
 	}
-	if p.Code == "DM184" {
+	switch p.Code {
+	case "DM166":
+		v.propose(o, d)
+	case "DM182":
+		v.fixKeyword(o, p.Attr, d)
+	case "DM184":
 		v.fixResult(o, d)
 	}
 }

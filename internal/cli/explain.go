@@ -25,13 +25,15 @@ func (c explainCmd) Run(a *app) error {
 	case c.Rule == "":
 		return list(a.stdout)
 	}
-	for _, name := range []string{c.Rule, "dm." + c.Rule} {
-		if d := op.Lookup(name); d != nil {
-			_, err := fmt.Fprintf(a.stdout, "# dm.%s\n\n%s\n", d.Name, strings.TrimSuffix(d.Markdown(), "\n"))
-			return err
-		}
-	}
 	e := diag.Find(c.Rule)
+	if m, ok := op.Means(c.Rule); ok && e.Code == "" {
+		fmt.Fprintf(a.stdout, "# dm.%s\n\n", m.Def.Name)
+		if m.Foreign {
+			fmt.Fprintf(a.stdout, "%s is %s in this dialect.\n\n", strings.TrimPrefix(c.Rule, op.Prefix), m)
+		}
+		_, err := fmt.Fprintln(a.stdout, strings.TrimSuffix(m.Def.Markdown(), "\n"))
+		return err
+	}
 	if e.Code == "" {
 		return &failure{"DM610", c.Rule, "is not a rule, diagnostic or op of dmir", likely(c.Rule)}
 	}
@@ -65,8 +67,8 @@ func likely(word string) string {
 	for _, a := range diag.Codes() {
 		known = append(known, a.Code, a.Name)
 	}
-	for _, d := range op.All() {
-		known = append(known, d.Name, "dm."+d.Name)
+	if near := op.Like(word); len(near) > 0 {
+		return "did you mean " + near[0].Def.FullName() + "?"
 	}
 	if s := diag.Suggest(word, known); s != "" {
 		return "did you mean " + s + "?"

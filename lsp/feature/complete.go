@@ -32,6 +32,7 @@ type Completion struct {
 	Detail  string
 	Doc     string // Markdown, short
 	Text    string // what replaces Completions.Span
+	Filter  string // what is compared with what has been typed; "": the label
 	Snippet string // Text with places to fill in, in the LSP's syntax; "" where there are none
 	Op      string // the op whose documentation belongs to it; see Documentation
 }
@@ -86,7 +87,7 @@ func Complete(p *program.Program, off int) Completions {
 			out.Items = append(placements(), s.aliases('#')...)
 		}
 	case s.name >= 0 && len(s.before) == s.name:
-		out.Items = opItems()
+		out.Items, out.More = append(slices.Clip(opItems()), foreignItems(typed)...), true
 		if s.followed() {
 			out.Items = names(out.Items)
 		}

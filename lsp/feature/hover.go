@@ -133,6 +133,8 @@ func opText(p *program.Program, o *ir.Op, pictures bool) string {
 	}
 	if d := op.Of(o); d != nil {
 		parts = append(parts, "**"+o.Name+"**\n\n"+d.Markdown())
+	} else if m, ok := op.Means(o.Name); ok && strings.HasPrefix(o.Name, op.Prefix) {
+		parts = append(parts, fmt.Sprintf("There is no op `%s`: it is %s in this dialect.\n\n**%s**\n\n%s", o.Name, m, m.Def.FullName(), m.Def.Markdown()))
 	} else if origin.Tree(o).Form == ast.Custom || origin.Tree(o).Form == ast.Generic {
 		parts = append(parts, fmt.Sprintf("`%s` is an unknown op. It is kept and formatted; its cost is not counted.", o.Name))
 	}

@@ -30,6 +30,33 @@ var opItems = sync.OnceValue(func() []Completion {
 	)
 })
 
+// foreignItems are the ops that other frameworks call by a name that begins with
+// what has been typed, once that is long enough to tell.
+func foreignItems(typed string) []Completion {
+	typed = strings.ToLower(strings.TrimPrefix(typed, op.Prefix))
+	if len(typed) < 2 {
+		return nil
+	}
+	var out []Completion
+	for _, d := range op.All() {
+		for _, f := range d.Elsewhere() {
+			names := strings.Fields(f.Names)
+			i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, typed) })
+			if i < 0 {
+				continue
+			}
+			c := Completion{Kind: OpItem, Label: d.FullName(), Detail: names[i] + " elsewhere: " + d.Summary, Text: d.FullName(), Filter: op.Prefix + names[i], Op: d.FullName()}
+			if m := (op.Meaning{Def: d, Form: f.Form}); m.Form != "" && !m.Clause() {
+				c.Label, c.Text = m.String(), m.String()
+			} else if m.Form == "" {
+				c.Snippet = snippet(d)
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // quotedOps are the ops of the dialect in generic form, behind the opening
 // quote: editors close it themselves.
 var quotedOps = sync.OnceValue(func() []Completion {

@@ -43,7 +43,10 @@ var completion = onPosition(
 				edit.NewText, item.InsertTextFormat = c.Snippet, protocol.InsertTextFormatSnippet
 			}
 			item.TextEdit = edit
-			if !strings.HasPrefix(c.Text, c.Label) { // editors compare what is typed with this
+			switch { // editors compare what is typed with this
+			case c.Filter != "":
+				item.FilterText = protocol.NewOptional(c.Filter)
+			case !strings.HasPrefix(c.Text, c.Label):
 				item.FilterText = protocol.NewOptional(c.Text)
 			}
 			if c.Detail != "" {

@@ -1,5 +1,7 @@
 package ast
 
+import "strings"
+
 // The grammars of types and attributes have trees of their own, because their
 // texts repeat endlessly: each distinct text is parsed once, by parse.Type and
 // parse.Attr, and the tree is shared and must not be changed. Positions are
@@ -98,4 +100,20 @@ func (a *AttrExpr) Get(key string) *AttrExpr {
 		}
 	}
 	return nil
+}
+
+// NotFinite reports whether text is a word for an infinity or NaN, such as "-inf",
+// for which MLIR has no literal but the bits.
+func NotFinite(text string) bool {
+	if text != "" && text[0] == '-' {
+		text = text[1:]
+	}
+	if len(text) < 3 || text[0]|0x20 != 'i' && text[0]|0x20 != 'n' {
+		return false
+	}
+	switch strings.ToLower(text) {
+	case "inf", "infinity", "nan":
+		return true
+	}
+	return false
 }

@@ -4,7 +4,13 @@
 // everywhere.
 package diag
 
-import "dmir/syntax/source"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"dmir/syntax/source"
+)
 
 // Severity orders diagnostics from harmless to fatal.
 type Severity int
@@ -72,4 +78,16 @@ type Diagnostic struct {
 func (d *Diagnostic) Replace(word string) {
 	d.Help = "did you mean " + word + "?"
 	d.Fixes = []Fix{{Title: "Replace by " + word, Edits: []Edit{{Span: d.Span, Text: word}}}}
+}
+
+// Name is a name from a text as a message shows it: in quotes where it is empty or
+// holds what no name does.
+func Name(s string) string {
+	odd := func(r rune) bool {
+		return r != '.' && r != '_' && r != '-' && r != '$' && r != '…' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	if s == "" || strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
 }

@@ -1,27 +1,40 @@
 package diag
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Suggest is the candidate that a misspelt word most likely meant, "" where
-// none is near: at most a third of the letters may differ, by insertion, deletion,
-// replacement or a swap of neighbours, without regard to case. The first of
-// equally near candidates wins.
+// none is near; see Near.
 func Suggest(word string, candidates []string) string {
-	if len(word) > 64 {
-		return ""
+	if near := Near(word, candidates); len(near) > 0 {
+		return near[0]
 	}
-	best, bestDist := "", len(word)
+	return ""
+}
+
+// Near are the candidates that a misspelt word may have meant, the nearest first: at
+// most a third of the letters may differ, by insertion, deletion, replacement or
+// a swap of neighbours, without regard to case. Equally near ones keep their order.
+func Near(word string, candidates []string) []string {
+	if len(word) > 64 {
+		return nil
+	}
+	var near []string
+	far := map[string]int{}
 	lower := strings.ToLower(word)
 	for _, c := range candidates {
 		most := max(len(word), len(c)) / 3
 		if c == word || len(c) > len(word)+most || len(word) > len(c)+most {
 			continue
 		}
-		if d := distance(lower, strings.ToLower(c)); d < bestDist && d <= most {
-			best, bestDist = c, d
+		if d := distance(lower, strings.ToLower(c)); d < len(word) && d <= most {
+			near, far[c] = append(near, c), d
 		}
 	}
-	return best
+	slices.SortStableFunc(near, func(a, b string) int { return far[a] - far[b] })
+	return near
 }
 
 // distance is the number of insertions, deletions, replacements and swaps of

@@ -199,6 +199,14 @@ func inner(text string) string {
 
 // number fills in an AInt or AFloat from its text; it reports whether that is one.
 func number(a *ast.AttrExpr, text string) bool {
+	if ast.NotFinite(text) {
+		a.Kind = ast.AFloat
+		a.Float, _ = strconv.ParseFloat(strings.TrimPrefix(text, "-"), 64)
+		if text[0] == '-' {
+			a.Float = -a.Float
+		}
+		return true
+	}
 	digits := strings.TrimPrefix(text, "-")
 	hex := len(digits) > 2 && digits[0] == '0' && digits[1] == 'x'
 	if !hex && strings.ContainsAny(digits, ".eE") {

@@ -196,7 +196,7 @@ func (l *coarseLexer) token(t lex.Token) {
 	case lex.String, lex.Number, lex.Hash, lex.Bang:
 		l.emit(tLiteral, t.Start, l.primary(t))
 	case lex.Op:
-		if l.src[t.Start] == '-' && l.cur.Peek().Kind == lex.Number {
+		if next := l.cur.Peek(); l.src[t.Start] == '-' && (next.Kind == lex.Number || ast.NotFinite(l.src[next.Start:next.End])) {
 			l.emit(tLiteral, t.Start, l.next().End)
 			return
 		}

@@ -239,6 +239,11 @@ func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *
 	}
 	t := toks[s.bad]
 	text := src[t.Start:t.End]
+	if d.lex.form == fDm {
+		if n, ok := literalOperand(src, toks, s.bad); ok {
+			return newError("DM023", n.Start, n.End, "expected an operand such as %%x, found the number `%s`", excerpt(src[n.Start:n.End]))
+		}
+	}
 	switch {
 	case t.Kind == tRegion:
 		t.End = t.Start + 1
@@ -252,4 +257,15 @@ func (d *detailer) unexpected(op *ast.Op, src string, toks []coarse, s *shape) *
 		want = "the end of the op"
 	}
 	return newError("DM022", t.Start, t.End, "expected %s, found `%s`", want, excerpt(text))
+}
+
+// literalOperand is the number among the operands of an op of the dialect whose
+// token number bad the grammar refuses, if that is why.
+func literalOperand(src string, toks []coarse, bad int) (n coarse, ok bool) {
+	n = toks[bad]
+	if bad >= 2 && toks[bad-1].Kind == tComma && toks[bad-2].Kind == tLiteral { // %x in "dm.mul 2.0, %x"
+		n = toks[bad-2]
+	}
+	var a ast.AttrExpr
+	return n, n.Kind == tLiteral && number(&a, src[n.Start:n.End])
 }

@@ -3,6 +3,7 @@ package parse
 import (
 	"io"
 
+	"dmir/syntax/ast"
 	"dmir/syntax/lex"
 
 	"github.com/alecthomas/participle/v2/lexer"
@@ -139,7 +140,7 @@ func (x *exprScan) Next() (lexer.Token, error) {
 	case lex.Number:
 		return x.make(eNumber, t.Start, t.End), nil
 	case lex.Op:
-		if next := x.cur.Peek(); x.cur.Text[t.Start] == '-' && next.Kind == lex.Number && next.Start == t.End {
+		if next := x.cur.Peek(); x.cur.Text[t.Start] == '-' && next.Start == t.End && (next.Kind == lex.Number || ast.NotFinite(x.cur.Text[next.Start:next.End])) {
 			x.cur.Next()
 			return x.make(eNumber, t.Start, next.End), nil
 		}

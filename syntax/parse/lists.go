@@ -75,7 +75,14 @@ func parseUses(out []ast.Use, src string, start, end int) ([]ast.Use, *Error) {
 	}
 	for {
 		if t.Kind != lex.Value {
-			return out, newError("DM023", t.Start, t.End, "expected an operand such as %%x, found `%s`", excerpt(src[t.Start:t.End]))
+			what := ""
+			if sign := t; t.Kind == lex.Number || src[t.Start:t.End] == "-" && c.Peek().Kind == lex.Number {
+				if t.Kind != lex.Number {
+					t = c.Next()
+				}
+				t.Start, what = sign.Start, "the number "
+			}
+			return out, newError("DM023", t.Start, t.End, "expected an operand such as %%x, found %s`%s`", what, excerpt(src[t.Start:t.End]))
 		}
 		out = append(out, makeUse(src, t))
 		switch t = c.Next(); t.Kind {

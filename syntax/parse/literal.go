@@ -71,7 +71,7 @@ func (r *literalReader) value(t lex.Token, rank int) *ast.AttrExpr {
 		a = r.number(t, start)
 	case lex.Op:
 		n := r.cur.Next()
-		if r.src[start] != '-' || n.Kind != lex.Number {
+		if r.src[start] != '-' || n.Kind != lex.Number && !ast.NotFinite(r.src[n.Start:n.End]) {
 			r.fail(t, "expected a number")
 			return nil
 		}
@@ -82,6 +82,10 @@ func (r *literalReader) value(t lex.Token, rank int) *ast.AttrExpr {
 		a.Kind, a.Str = ast.AString, Unquote(r.src[start:t.End])
 	case lex.Ident:
 		w := r.src[start:t.End]
+		if ast.NotFinite(w) {
+			a = r.number(t, start)
+			break
+		}
 		if w != "true" && w != "false" {
 			r.fail(t, "expected a number")
 			return nil

@@ -215,7 +215,11 @@ func (b *builder) typeExpr(t *typeSyntax) *ast.TypeExpr {
 	case t.Scalar != "":
 		e.Kind, e.Name = ast.TScalar, t.Scalar
 		if !isScalar(t.Scalar) {
-			b.fail(newError("DM040", t.start(), t.end(), "`%s` is not a type", excerpt(t.Scalar)))
+			err := newError("DM040", t.start(), t.end(), "`%s` is not a type", excerpt(t.Scalar))
+			if s := foreignScalars[strings.ToLower(t.Scalar)]; s != "" {
+				err.Help = "did you mean " + s + "?"
+			}
+			b.fail(err)
 		}
 	case t.Shaped != nil:
 		b.shaped(e, t)
@@ -296,6 +300,14 @@ func (b *builder) dim(t *typeSyntax, d string) int64 {
 		b.fail(newError("DM041", t.start(), t.end(), "the dimension %s does not fit in 63 bits", excerpt(d)))
 	}
 	return n
+}
+
+// foreignScalars are the builtin scalar types that other languages call so.
+var foreignScalars = map[string]string{
+	"double": "f64", "float64": "f64", "float": "f32", "float32": "f32", "half": "f16", "float16": "f16", "bfloat16": "bf16",
+	"int64": "i64", "long": "i64", "int32": "i32", "int": "i32", "int16": "i16", "short": "i16", "int8": "i8",
+	"uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8", "bool": "i1",
+	"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
 }
 
 // isScalar reports whether a word is a builtin scalar type.

@@ -148,12 +148,20 @@ func (b *builder) resolve(ref symbolRef) {
 		text := symbolText(s.Name)
 		b.occur(b.missing(ref.in, Symbol, text), at, false)
 		if b.x.calls(ref.op.Name) {
-			d := b.report("DM169", certain(ref.op), at.span(), "there is no function %s", text)
+			d := b.report("DM169", certain(ref.op), at.span(), "there is no function %s", named(text))
 			if like := b.in.like(text); like != "" {
 				d.Replace(like)
 			}
 		}
 	}
+}
+
+// named is a symbol for a message.
+func named(symbol string) string {
+	if symbol == "@" {
+		return "without a name"
+	}
+	return symbol
 }
 
 // like is the symbol of the section most like text, "" where none is. Each
