@@ -64,6 +64,10 @@ func scan(o *ir.Op) error {
 		begin = append(begin, b.Value("empty", nil, nil, v.Type))
 		begin[len(begin)-1].Name = v.Name
 	}
+	if n == 0 {
+		pass.Replace(o, begin...)
+		return nil
+	}
 	begin = append(begin, number(b, first))
 	ts := make([]types.Type, len(begin))
 	for i, v := range begin {

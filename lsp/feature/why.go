@@ -222,7 +222,7 @@ func whole(e *cost.Entry) string {
 		return "the costs of @" + strings.TrimPrefix(e.Op.Str("callee"), "@") + " with the sizes of the operands"
 	case op.Prefix + "if":
 		return "the more expensive branch"
-	case op.Prefix + "while":
+	case op.While, op.Scan:
 		if n, ok := e.Trips.Int(); ok {
 			return group(n) + " × the body"
 		}
