@@ -13,7 +13,7 @@ import (
 func (p *Program) gradients() {
 	for i, m := range p.Modules {
 		for o, e := range p.costs[i].Refused() {
-			if e.Code != "DM811" || !holds(m, o) {
+			if e.Code != "DM811" || o.Bad || !holds(m, o) {
 				continue
 			}
 			d := diag.New(e.Code, diag.Error, o.Head, "@"+o.Str("callee")+" has no gradient: "+e.Msg)

@@ -22,6 +22,17 @@ func.func @b(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 `
 
+const trainedPair = `func.func private @loss(%x: tensor<4xf32>) -> tensor<f32> {
+  %y = dm.exp %x : tensor<4xf32>
+  %l = dm.reduce add %y : (tensor<4xf32>) -> tensor<f32>
+  return %l : tensor<f32>
+}
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %l, %dx = dm.grad @loss %x : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+`
+
 // Edits that a program must follow as loading finds them, or not at all.
 func TestSpliceCases(t *testing.T) {
 	generic := `"func.func"() ({
@@ -37,6 +48,10 @@ func TestSpliceCases(t *testing.T) {
 		"a symbol is defined by a string":      {pair, "  return %0 : tensor<4xf32>\n}\nfunc", "  \"foo.op\"() {sym_name = \"b\"} : () -> ()\n  return %0 : tensor<4xf32>\n}\nfunc"},
 		"what is left is a module":             {"module {\n" + pair + "}\nfunc.func @c() {\n  return\n}\n", "func.func @c() {\n  return\n}\n", ""},
 		"a function goes that another calls":   {pair, pair[strings.Index(pair, "func.func @b"):], ""},
+		"an op loses its derivative":           {trainedPair, "dm.exp", "other.op"},
+		"a gradient is taken":                  {strings.Replace(trainedPair, "dm.grad @loss", "dm.grad @none", 1), "@none", "@loss"},
+		"a number is an operand":               {pair, "dm.exp %x", "dm.mul %x, 2.0"},
+		"a constant has its name":              {strings.Replace(pair, "dm.exp %x", "dm.mul %x, 2.0", 1), "  %0 = func.call", "  %c7 = dm.exp %x : tensor<4xf32>\n  %0 = func.call"},
 		"a function comes that another called": {strings.Replace(pair, "func.func @b", "func.func @c", 1), "func.func @c", "func.func @b"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,7 +114,9 @@ func randomChange(rnd *rand.Rand, text string) (at, cut int, in string) {
 		"\n  %2 = dm.kernel -> tensor<8x4xf32> {\n    %1 = dm.exp %0 : tensor<8x4xf32>\n    dm.yield %1 : tensor<8x4xf32>\n  }\n",
 		"\n  %8 = func.call @twice(%5) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n",
 		"{", "}", "\n}\n", "@calls", "@twice", "private ", "%v: f32, ", "\nfunc.func @fresh(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = other.op %y : tensor<4xf32>\n  return %x : tensor<4xf32>\n}\n",
-		"\n!t = tensor<4xf32>\n", "!t",
+		"\n!t = tensor<4xf32>\n", "!t", ", 2.0", "-1.5, ", "\n  %7 = dm.mul %0, 0.5 : tensor<8x4xf32>\n", "dm.sigmoid", "dm.sum", ", axis = 1", "-inf",
+		"\n  %l, %d = dm.grad @loss %w : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)\n",
+		"\nfunc.func @loss(%w: tensor<4xf32>) -> tensor<f32> {\n  %0 = other.op %w : (tensor<4xf32>) -> tensor<f32>\n  return %0 : tensor<f32>\n}\n",
 	}
 	at = rnd.IntN(len(text) + 1)
 	if heads := regexp.MustCompile(`func\.func[^\n]*\n|\n}`).FindAllStringIndex(text, -1); len(heads) > 0 && rnd.IntN(3) == 0 {
