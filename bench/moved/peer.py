@@ -1,9 +1,9 @@
 """Counts the bytes that PyTorch's Inductor moves, on the CPU. bench/moved starts it and talks to it in lines of JSON.
 
-{"name", "folder", "args": [{"name", "elem", "grad"}], "cotangents": n} reads the arguments from NAME.npy in the folder and
+{"name", "folder", "args": [{"name", "elem", "grad"}], "cotangents": [elem]} reads the arguments from NAME.npy in the folder and
 cotangents from cotangent_I.npy, writes the values of the function in programs.py with that name and the gradients of its
-arguments, computed in f32 without dropout, as expected_I.npy, and answers with the bytes of the forward pass alone and of forward and backward together,
-each as {"bytes", "distinct", "kernels"}.
+arguments, computed in f32 without dropout, as expected_I.npy, and answers with the bytes of the forward pass alone and of
+forward and backward together, each as {"bytes", "distinct", "kernels"}. With -v it prints the nodes that it counts.
 
 The bytes are Inductor's own count (GraphLowering.count_bytes, as PyTorch's test/inductor/test_perf.py reads it): what the
 nodes of its scheduler read and write, whole buffers, external kernels such as products and convolutions included. For a
