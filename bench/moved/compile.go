@@ -78,8 +78,8 @@ const howTimed = `
 ## From text to a compiled step
 
 GPT-2 small's training step (forward, backward, AdamW; D 768, S 1024, B 4, V 50304), each layer a call of one function. Seconds of wall
-time on a shared machine; > is more than the limit of %.0f s. dmir: the whole process from the text to the .dmx file, for the H200, with
-CUDA sources and with machine code for sm_90a by NVRTC. torch.compile: from the first call until forward, backward and AdamW are compiled
+time, on whatever else the machine did; > is more than the limit of %.0f s. dmir: the whole process from the text to the .dmx file, for the
+H200, with CUDA sources and with machine code for sm_90a by NVRTC. torch.compile: from the first call until forward, backward and AdamW are compiled
 for the CPU, C++ code included and caches empty; the import of PyTorch is left out. The code differs, GPU beside CPU: these are not times
 of the same work.
 

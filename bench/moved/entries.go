@@ -43,7 +43,7 @@ var entries = []entry{
 	{name: "norm_amax", forward: partials},
 	{name: "batch_norm"},
 	{name: "group_norm"},
-	{name: "max_pool"},
+	{name: "max_pool", both: "ReLU's result and the gradient before it are stored: the kernel of select_and_scatter, a loop in a loop, takes no other op"},
 	{name: "resnet_basic"},
 	{name: "resnet_bottleneck"},
 	{name: "conv_inference", constant: []string{"mean", "variance"}, forward: split, both: split},

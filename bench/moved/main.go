@@ -147,7 +147,7 @@ Inductor: the count of PyTorch %s on the CPU (GraphLowering.count_bytes), the su
 each reads and writes; products, convolutions and attention are nodes, by operands and results. The count has the whole of a buffer of
 which a fused node takes a part (rows of a table); where the parts are less, they stand in brackets, and the ratio is to them.
 Forward–backward is both graphs of AOTAutograd with its default partitioner. What an external kernel moves beyond operands and results
-is not in the count.
+is not in the count. Inductor compiles for one thread, since for several it leaves scatters to external kernels.
 
 The same shapes, types and functions on both sides; dropout is on in both.
 `
