@@ -369,7 +369,9 @@ func (w *writer) function() string {
 		results = append(results, v)
 	}
 	slices.Reverse(results)
-	results = slices.DeleteFunc(results, func(v value) bool { return slices.ContainsFunc(w.state, func(s state) bool { return s.next.name == v.name }) })
+	results = slices.DeleteFunc(results, func(v value) bool {
+		return slices.ContainsFunc(w.state, func(s state) bool { return s.next.name == v.name })
+	})
 	var args []string
 	for _, a := range w.args {
 		args = append(args, a.name+": "+a.typ())
