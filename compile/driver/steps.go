@@ -135,9 +135,6 @@ func HasState(state []int) bool {
 	return false
 }
 
-// State is, by result, the argument that it becomes in the next step, -1 for none.
-func (s *Steps) State() []int { return s.state }
-
 // Names are the results' names.
 func (s *Steps) Names() []string { return s.results }
 

@@ -37,7 +37,7 @@ func job(t *testing.T, p *program.Program, dev string) (Job, []*tensor.Tensor) {
 	return Job{Program: p, Module: m, Fn: fn, Device: dev}, args
 }
 
-// steps makes n steps from args on and returns the losses and the state behind them.
+// steps makes n steps from args on and returns the losses and the state after them.
 func steps(t *testing.T, j Job, args []*tensor.Tensor, n int) (losses []float64, state []Output) {
 	t.Helper()
 	s, err := Open(t.Context(), j)
@@ -59,10 +59,10 @@ func steps(t *testing.T, j Job, args []*tensor.Tensor, n int) (losses []float64,
 	return losses, state
 }
 
-// next are the arguments behind a state.
+// next are the arguments after a state.
 func next(j Job, s []Output, args []*tensor.Tensor) []*tensor.Tensor {
 	args = slices.Clone(args)
-	for i := range s { // the first result is the loss, the others are the arguments behind the first
+	for i := range s { // the first result is the loss, the others are the arguments after the first
 		args[i+1] = s[i].Tensor
 	}
 	return args
@@ -121,7 +121,7 @@ func TestStateInPlace(t *testing.T) {
   %w1, %v1 = dm.momentum %w, %g, %v, lr = 0.1 : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
   return %w1, %v1 : tensor<8x8xf32>, tensor<8x8xf32>
 }`, "w v"},
-		{"an optimizer behind a product, in one kernel", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8x8xf32> {dm.state = "v"}) {
+		{"an optimizer after a product, in one kernel", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8x8xf32> {dm.state = "v"}) {
   %y = dm.matmul %x, %w : tensor<8x8xf32>
   %h = dm.tanh %y : tensor<8x8xf32>
   %g = dm.matmul %x, %h, transpose_a = true : tensor<8x8xf32>

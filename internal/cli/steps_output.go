@@ -60,7 +60,7 @@ func (h *history) loss() []float64 {
 }
 
 // stepView shows the steps while they are made: a bar on a terminal, and lines,
-// about twenty of them, which a terminal gets behind the last step.
+// about twenty of them, which a terminal gets after the last step.
 type stepView struct {
 	t     *repetition
 	bar   *progress
@@ -156,7 +156,7 @@ func plot(values []float64) string {
 	return b.String()
 }
 
-// finish saves the results behind the last step and prints them.
+// finish saves the results after the last step and prints them.
 func (t *repetition) finish(step int) error {
 	state, err := t.current()
 	if err != nil {
