@@ -32,7 +32,7 @@ const maxMeta = 1 << 20
 // version is that of the format.
 const version = 1
 
-// Checkpoint is the state behind a step.
+// Checkpoint is the state after a step.
 type Checkpoint struct {
 	Meta
 	State []*tensor.Tensor // in the order of Meta.State
@@ -62,7 +62,7 @@ type Entry struct {
 	Type string `json:"type"` // tensor<4x4xf32>
 }
 
-// Path is the file of the checkpoint behind a step.
+// Path is the file of the checkpoint after a step.
 func Path(dir string, step int) string {
 	return filepath.Join(dir, fmt.Sprintf("step-%08d.npz", step))
 }

@@ -23,6 +23,7 @@ type Steps struct {
 	Why      string            // why this device
 	Compile  time.Duration     // of the program, for devices that it is compiled for
 	Peak     int64             // bytes of the plan on a device, else of live tensors in the steps so far
+	Copied   int64             // bytes of state that a device copies after each step; the rest is written in place
 	Warnings []diag.Diagnostic // about the program's text, from compiling it
 
 	results []string // names
@@ -115,6 +116,11 @@ func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, 
 		return err
 	}
 	s.Device, s.Peak = d.Name(), p.Workspace
+	for i := range p.Outputs {
+		if in := p.Carried(i); in >= 0 && p.Outputs[i] != p.Inputs[in] {
+			s.Copied += p.Buffers[p.Inputs[in]].Size()
+		}
+	}
 	s.run = &onDevice{p: p, session: session, check: check}
 	return nil
 }
@@ -128,9 +134,6 @@ func HasState(state []int) bool {
 	}
 	return false
 }
-
-// State is, by result, the argument that it becomes in the next step, -1 for none.
-func (s *Steps) State() []int { return s.state }
 
 // Names are the results' names.
 func (s *Steps) Names() []string { return s.results }

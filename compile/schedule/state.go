@@ -7,10 +7,9 @@ import (
 	"dmir/dialect/op"
 )
 
-// sinkState moves the steps whose results are only returned to the end of fn, if fn
-// has state: behind every reader of the arguments whose next values they
-// are, they may write these in place. The order that is chosen afterwards keeps them
-// behind those readers.
+// sinkState moves the steps whose results are state, and only returned, to the end
+// of fn: after every reader of the arguments whose next values they are, they
+// may write these in place. The order that is chosen afterwards keeps them there.
 func sinkState(fn *ir.Func) {
 	state := op.State(fn.Op)
 	last := fn.Body.Terminator()

@@ -171,18 +171,21 @@ func (e *export) describe() {
 		e.f("// allocated. Loops and branches are the host's: it waits for the stream to read each predicate, so that a call cannot be\n")
 		e.f("// captured into a CUDA graph and comes back when the last predicate was read. Row-major unless stated otherwise.\n//\n")
 	}
-	list := func(what string, buffers []int) {
+	list := func(what string, buffers []int, results bool) {
 		for i, b := range buffers {
 			buf := &p.Buffers[b]
-			order := ""
+			name, order := buf.Name, ""
 			if buf.Order != nil && !sorted(buf.Order) {
 				order = fmt.Sprintf(", dimensions in memory %v", buf.Order)
 			}
-			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, escape.Comment(buf.Name), typeText(buf), buf.Size(), order)
+			if in := p.Carried(i); results && in >= 0 {
+				name, order = p.Result(i), order+fmt.Sprintf(", inputs[%d] of the next step", in)
+			}
+			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, escape.Comment(name), typeText(buf), buf.Size(), order)
 		}
 	}
-	list("inputs", p.Inputs)
-	list("outputs", p.Outputs)
+	list("inputs", p.Inputs, false)
+	list("outputs", p.Outputs, true)
 	e.f("//\n")
 }
 

@@ -74,7 +74,7 @@ func TestInterruptedRead(t *testing.T) {
 	}
 }
 
-// An interrupt of repeated steps ends them behind the current one, with a checkpoint
+// An interrupt of repeated steps ends them after the current one, with a checkpoint
 // from which the run goes on to the same bits.
 func TestInterruptedSteps(t *testing.T) {
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestInterruptedSteps(t *testing.T) {
 	parts, err := os.ReadFile(filepath.Join(dir, "parts", "u.npy"))
 	whole, err2 := os.ReadFile(filepath.Join(dir, "whole", "u.npy"))
 	if err != nil || err2 != nil || string(parts) != string(whole) {
-		t.Errorf("resumed behind step 3, the state is not that of an uninterrupted run: %v, %v", err, err2)
+		t.Errorf("resumed after step 3, the state is not that of an uninterrupted run: %v, %v", err, err2)
 	}
 }
 

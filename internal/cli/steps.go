@@ -22,7 +22,7 @@ type stepFlags struct {
 	Steps      int    `help:"Repeat a function with state (dm.state) until it has made this many steps." placeholder:"N"`
 	Shuffle    bool   `help:"Draw the order of the samples from the seed, another one in each pass over them."`
 	Checkpoint string `help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
-	Every      int    `help:"Write a checkpoint after each K steps, and not only behind the last one." placeholder:"K"`
+	Every      int    `help:"Write a checkpoint after each K steps, and not only after the last one." placeholder:"K"`
 	Resume     bool   `help:"Go on from the last checkpoint; from the start where there is none."`
 	Log        string `help:"Write the scalar results of each step as CSV." placeholder:"FILE.csv"`
 }
@@ -75,6 +75,9 @@ func (f stepFlags) check() error {
 func (c runCmd) repeat(a *app, s *stepped) error {
 	if !driver.HasState(s.state) {
 		return &failure{"DM621", "--steps", "@" + s.name + " has no state: no result is the next value of an argument", `say which one: -> (tensor<f32>, tensor<4x4xf32> {dm.state = "w"})`}
+	}
+	if c.Cold {
+		return &failure{"DM612", "--cold", "is for timed runs, and --steps times none", "remove it"}
 	}
 	data, given, err := c.stepInputs(s)
 	defer data.close()
@@ -164,7 +167,7 @@ func (t *repetition) resumed() (int, error) {
 	return steps[len(steps)-1], nil
 }
 
-// restore takes the state from the checkpoint behind step first.
+// restore takes the state from the checkpoint after step first.
 func (t *repetition) restore(want []checkpoint.Want) error {
 	path := checkpoint.Path(t.Checkpoint, t.first)
 	c, err := checkpoint.Read(path, want)
@@ -258,7 +261,7 @@ func (t *repetition) goOn() string {
 	return "; --resume goes on from there"
 }
 
-// one runs a step. An interrupt takes effect behind it, so that there is a state to write.
+// one runs a step. An interrupt takes effect after it, so that there is a state to write.
 func (t *repetition) one(step int, show *stepView) error {
 	if step > t.first {
 		for i := range t.args {
@@ -287,7 +290,7 @@ func (t *repetition) one(step int, show *stepView) error {
 	return nil
 }
 
-// current is the state behind the last step, with the arguments' order of t.meta.State.
+// current is the state after the last step, in the order of t.meta.State.
 func (t *repetition) current() ([]driver.Output, error) {
 	if t.elapsed == 0 { // no step was made
 		var outs []driver.Output
@@ -301,7 +304,7 @@ func (t *repetition) current() ([]driver.Output, error) {
 	return t.run.Current(context.WithoutCancel(t.a.ctx))
 }
 
-// save writes the checkpoint behind a step.
+// save writes the checkpoint after a step.
 func (t *repetition) save(step int) error {
 	outs, err := t.current()
 	if err != nil {

@@ -60,7 +60,7 @@ func (h *history) loss() []float64 {
 }
 
 // stepView shows the steps while they are made: a bar on a terminal, and lines,
-// about twenty of them, which a terminal gets behind the last step.
+// about twenty of them, which a terminal gets after the last step.
 type stepView struct {
 	t     *repetition
 	bar   *progress
@@ -156,7 +156,7 @@ func plot(values []float64) string {
 	return b.String()
 }
 
-// finish saves the results behind the last step and prints them.
+// finish saves the results after the last step and prints them.
 func (t *repetition) finish(step int) error {
 	state, err := t.current()
 	if err != nil {
@@ -190,7 +190,11 @@ func (t *repetition) finish(step int) error {
 	if t.first > 0 {
 		from = fmt.Sprintf(" after step %d", t.first)
 	}
-	escape.Fprintf(out, "\nmade %s of @%s%s on %s (%s)%s, %s of memory\n", count(made, "step"), t.s.name, from, t.run.Device, t.run.Why, each, units.Bytes(t.run.Peak))
+	copied := ""
+	if t.run.Copied > 0 {
+		copied = ", " + units.Bytes(t.run.Copied) + " of state copied after each"
+	}
+	escape.Fprintf(out, "\nmade %s of @%s%s on %s (%s)%s, %s of memory%s\n", count(made, "step"), t.s.name, from, t.run.Device, t.run.Why, each, units.Bytes(t.run.Peak), copied)
 	if t.path != "" {
 		escape.Fprintf(out, "  checkpoint  %s\n", t.path)
 	}
@@ -205,6 +209,7 @@ type jsonSteps struct {
 	Steps      int          `json:"steps"` // that there are now
 	ElapsedNs  int64        `json:"elapsed_ns"`
 	PeakBytes  int64        `json:"peak_bytes"`
+	Copied     int64        `json:"copied_bytes"` // of state, after each step
 	Checkpoint string       `json:"checkpoint,omitempty"`
 	History    []jsonStep   `json:"history"`
 	Outputs    []jsonOutput `json:"outputs"`
@@ -219,7 +224,7 @@ type jsonStep struct {
 func (t *repetition) json(step int, res *driver.Result) error {
 	out := jsonSteps{
 		Device: res.Device, Why: res.Why, Func: t.s.name, First: t.first, Steps: step, ElapsedNs: t.elapsed.Nanoseconds(),
-		PeakBytes: t.run.Peak, Checkpoint: t.path, History: []jsonStep{}, Outputs: []jsonOutput{},
+		PeakBytes: t.run.Peak, Copied: t.run.Copied, Checkpoint: t.path, History: []jsonStep{}, Outputs: []jsonOutput{},
 	}
 	for _, r := range t.history.rows {
 		j := jsonStep{r.step, r.took.Nanoseconds(), map[string]*float64{}}

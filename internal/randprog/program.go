@@ -16,6 +16,8 @@ type Options struct {
 	Gradient bool
 	// Ops is about how many ops the function has; 0: a few.
 	Ops int
+	// State adds results that are the next values of arguments.
+	State bool
 }
 
 // Program returns a valid function @f, with at most one other function, forward or
@@ -43,6 +45,9 @@ func Program(seed uint64, o Options) string {
 	}
 	for tries := 0; w.written < n && tries < 8*n; tries++ {
 		w.statement()
+	}
+	if o.State && !w.grad {
+		w.states()
 	}
 	return w.function()
 }
@@ -118,6 +123,13 @@ type writer struct {
 	written int
 	table   []weighted
 	extra   string // another function
+	state   []state
+}
+
+// state is the value that is an argument's next one.
+type state struct {
+	arg  string
+	next value
 }
 
 const (
@@ -357,10 +369,21 @@ func (w *writer) function() string {
 		results = append(results, v)
 	}
 	slices.Reverse(results)
+	results = slices.DeleteFunc(results, func(v value) bool {
+		return slices.ContainsFunc(w.state, func(s state) bool { return s.next.name == v.name })
+	})
 	var args []string
 	for _, a := range w.args {
 		args = append(args, a.name+": "+a.typ())
 	}
+	_, signature := spell(results)
+	for _, s := range w.state {
+		results = append(results, s.next)
+		if signature != "" {
+			signature += ", "
+		}
+		signature += fmt.Sprintf("%s {dm.state = %q}", s.next.typ(), s.arg[1:])
+	}
 	names, types := spell(results)
-	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n%s", strings.Join(args, ", "), types, w.out.String(), names, types, w.extra)
+	return fmt.Sprintf("func.func @f(%s) -> (%s) {\n%s  return %s : %s\n}\n%s", strings.Join(args, ", "), signature, w.out.String(), names, types, w.extra)
 }
