@@ -267,6 +267,27 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 	return nil
 }
 
+// foreignElements reports whether o has tensors of elements that the dialect does
+// not have, such as i4. An operand that is another op's result is reported there.
+func foreignElements(o *ir.Op) (p *op.Problem, foreign bool) {
+	for i, v := range o.Operands {
+		if elem := types.ForeignElem(v.Type); elem != "" {
+			if op.Of(v.Op) != nil {
+				return nil, true
+			}
+			return problem("DM183", i, elementsHelp, "%s is %s; the dialect has no elements of type %s", operandName(op.OperandParam(o, i), v), v.Type, elem), true
+		}
+	}
+	for _, r := range o.Results {
+		if elem := types.ForeignElem(r.Type); elem != "" {
+			return problem("DM183", head, elementsHelp, "%s is declared as %s; the dialect has no elements of type %s", resultName(r), r.Type, elem), true
+		}
+	}
+	return nil, false
+}
+
+const elementsHelp = "element types are f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i64, i32, i16, i8, ui64, ui32, ui16, ui8 and i1; hold smaller integers in i8"
+
 // param is what stands for operand or result i; nil beyond the last.
 func param(params []op.Param, i int) *op.Param {
 	switch {
