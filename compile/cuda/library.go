@@ -135,8 +135,12 @@ func running(f *kernel.Form, name string) singleLaunch {
 		u.line("const dm::i32 %s = dm::block() * %d + dm::thread()", def(lineVar), blockThreads)
 		u.oneLine(cpp("return"), "if (%s >= %d)", lineVar, l.lines)
 		u.line("const dm::i64 %s = %s", def(from), l.base(l.n))
-		num, integer := kernel.Identity(name, elem)
-		u.line("%s %s = %s", sum, def(s), number(&kernel.Expr{Elem: elem, Num: num, Int: integer}))
+		first := "0"
+		if name != "add" {
+			num, integer := kernel.Identity(name, elem)
+			first = number(&kernel.Expr{Elem: elem, Num: num, Int: integer})
+		}
+		u.line("%s %s = %s", sum, def(s), first)
 		u.enter(block, "for (dm::i32 %s = 0; %s < %d; %s++)", def(atA), atA, l.n, atA)
 		u.add(&stmt{style: inLine, body: steps})
 		u.leave()

@@ -193,7 +193,8 @@ func (l *lowerer) literals(o *ir.Op) {
 			tensor = &types.Tensor{Elem: scalar.Elem, At: types.Placement{Space: types.HBM}}
 		}
 		if !isTensor && !isScalar {
-			o.Bad = true // the type is missing, or none that a literal can have: reported elsewhere
+			// The type is missing, or none that a literal can have: reported elsewhere.
+			o.Bad = types.ForeignElem(written) == ""
 			continue
 		}
 		d, err := types.DenseFromExpr(asDense(x.expr), tensor)

@@ -4,6 +4,7 @@
 package types
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,6 +249,25 @@ func (o Opaque) String() string {
 	}
 	return o.Text
 }
+
+// ForeignElem is the element type of a tensor whose elements the dialect does not
+// have, such as i4; "" of other types.
+func ForeignElem(t Type) string {
+	o, ok := t.(Opaque)
+	inside, tensor := strings.CutPrefix(o.Text, "tensor<")
+	if !ok || !tensor || !strings.HasSuffix(inside, ">") || strings.HasPrefix(inside, "*") {
+		return ""
+	}
+	inside, _, _ = strings.Cut(strings.TrimSuffix(inside, ">"), ",")
+	elem := strings.TrimSpace(sizes.ReplaceAllString(inside, ""))
+	if _, known := ElemByName(elem); known {
+		return "" // something else is foreign about it
+	}
+	return elem
+}
+
+// sizes stand before an element type.
+var sizes = regexp.MustCompile(`^(?:(?:\d+|\?)\s*x\s*)*`)
 
 // Unknown is the type of results of unknown ops.
 var Unknown = Opaque{}

@@ -286,17 +286,36 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 
 // noTensor is why operand i, which is called what, is no tensor of the dialect.
 func noTensor(i int, what string, t types.Type) *op.Problem {
-	if x, err := parse.Type(t.String()); err == nil && x.Kind == ast.TTensor {
-		if x.Unranked {
-			return problem("DM183", i, "write the shape, with ? for sizes that are not known", "%s is %s, which has no shape", what, clip(x.Text))
-		}
+	if x, err := parse.Type(t.String()); err == nil && x.Kind == ast.TTensor && x.Unranked {
+		return problem("DM183", i, "write the shape, with ? for sizes that are not known", "%s is %s, which has no shape", what, clip(x.Text))
+	}
+	return problem("DM183", i, "dm ops work on tensors such as tensor<8x512xf16>", "%s is %s, not a tensor", what, clip(t.String()))
+}
+
+// foreignElements reports whether o has tensors of elements that the dialect does
+// not have, such as i4. An operand that is another op's result is reported there.
+func foreignElements(o *ir.Op) (p *op.Problem, foreign bool) {
+	unsupported := func(i int, what string, t types.Type, elem string) *op.Problem {
 		elems := make([]string, 0, types.Index)
 		for e := types.InvalidElem + 1; e <= types.Index; e++ {
 			elems = append(elems, e.String())
 		}
-		return problem("DM183", i, "supported are "+strings.Join(elems, ", "), "%s is %s, whose element type %s is not supported", what, clip(x.Text), clip(x.Elem.Text))
+		return problem("DM183", i, "supported are "+strings.Join(elems, ", ")+"; hold smaller integers in i8", "%s is %s, whose element type %s is not supported", what, clip(t.String()), clip(elem))
 	}
-	return problem("DM183", i, "dm ops work on tensors such as tensor<8x512xf16>", "%s is %s, not a tensor", what, clip(t.String()))
+	for i, v := range o.Operands {
+		if elem := types.ForeignElem(v.Type); elem != "" {
+			if op.Of(v.Op) != nil {
+				return nil, true
+			}
+			return unsupported(i, operandName(op.OperandParam(o, i), v)+" of "+o.Name, v.Type, elem), true
+		}
+	}
+	for _, r := range o.Results {
+		if elem := types.ForeignElem(r.Type); elem != "" {
+			return unsupported(head, resultName(r), r.Type, elem), true
+		}
+	}
+	return nil, false
 }
 
 // param is what stands for operand or result i; nil beyond the last.

@@ -73,6 +73,9 @@ func Op(o *ir.Op) *op.Problem {
 		}
 		return nil
 	}
+	if p, foreign := foreignElements(o); foreign {
+		return p
+	}
 	for _, check := range []func(*ir.Op, *op.Def) *op.Problem{counts, attributes, regions} {
 		if p := check(o, def); p != nil {
 			return p
