@@ -44,7 +44,7 @@ const (
 // after a change of the ops that it was asked about, nor concurrently.
 type InPlace struct {
 	place map[*ir.Block]map[*ir.Op]int
-	state map[*ir.Block]map[*ir.Value]*ir.Value
+	state map[*ir.Block]*carried
 	// Groups are kernels that stand in no block, with the ops that they would take
 	// the place of.
 	Groups map[*ir.Op]Group
@@ -273,7 +273,7 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	f := v.Block.Region.Op
 	switch {
 	case f.Name == Func:
-		if v != p.Given && !Donated(f, v.Index) {
+		if v != p.Given && !Donated(f, v.Index) && !p.carried(v.Block).args[v] { // of state, the next value takes the place
 			return &Copy{NotDonated, v, nil}
 		}
 		return nil
@@ -308,12 +308,8 @@ func (p *InPlace) argument(v *ir.Value, by *ir.Op) *Copy {
 	return nil
 }
 
-// Donated reports whether argument i of the function f is, by DonatedAttr or as
-// state: then its next value takes its place.
+// Donated reports whether argument i of the function f is.
 func Donated(f *ir.Op, i int) bool {
-	if IsState(f, i) {
-		return true
-	}
 	all, _ := f.Attr("arg_attrs").(types.Array)
 	if i >= len(all) {
 		return false

@@ -73,14 +73,21 @@ func stateOf(all types.Array, i int) types.Attr {
 func NumberState(f *ir.Op, args []*ir.Value) {
 	all, _ := f.Attr("res_attrs").(types.Array)
 	var changed types.Array
+	var number map[string]int // of each argument
 	for i := range all {
 		name, ok := stateOf(all, i).(types.Str)
-		at := slices.IndexFunc(args, func(v *ir.Value) bool { return ok && v.Name == "%"+string(name) })
-		if at < 0 {
+		if !ok {
 			continue
 		}
-		if changed == nil {
-			changed = slices.Clone(all)
+		if number == nil {
+			number, changed = map[string]int{}, slices.Clone(all)
+			for k, v := range slices.Backward(args) { // of two with one name the first
+				number[v.Name] = k
+			}
+		}
+		at, known := number["%"+string(name)]
+		if !known {
+			continue
 		}
 		changed[i] = WithState(all[i].(types.Dict), types.Int{V: int64(at), Elem: types.I64})
 	}
@@ -100,10 +107,6 @@ func WithState(d types.Dict, v types.Attr) types.Dict {
 	return d
 }
 
-// IsState reports whether a result of the function f is the next value of
-// argument i.
-func IsState(f *ir.Op, i int) bool { return slices.Contains(State(f), i) }
-
 // StateOver is the argument of the function that result i of o, an element-wise
 // op or kernel, is written over, because it is its next value: every other
 // reader of the argument runs before, and o reads each element where it
@@ -113,15 +116,7 @@ func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	if b == nil || b.Region == nil || b.Region.Op == nil || b.Region.Op.Name != Func || i >= len(o.Results) {
 		return nil
 	}
-	next, known := p.state[b]
-	if !known {
-		next = nextValues(b)
-		if p.state == nil {
-			p.state = map[*ir.Block]map[*ir.Value]*ir.Value{}
-		}
-		p.state[b] = next
-	}
-	arg := next[o.Results[i]]
+	arg := p.carried(b).next[o.Results[i]]
 	if arg == nil || !sameStorage(arg, o.Results[i]) || !slices.Contains(PointwiseOperands(o, o.Results[i]), arg) {
 		return nil
 	}
@@ -136,20 +131,37 @@ func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	return arg
 }
 
-// nextValues are the arguments of a function with the body b, by the values that
-// are their next ones.
-func nextValues(b *ir.Block) map[*ir.Value]*ir.Value {
+// carried is the state of a function.
+type carried struct {
+	next map[*ir.Value]*ir.Value // the arguments, by the values that are their next ones
+	args map[*ir.Value]bool
+}
+
+// carried is the state of the function with the body b.
+func (p *InPlace) carried(b *ir.Block) *carried {
+	c := p.state[b]
+	if c != nil {
+		return c
+	}
+	c = &carried{map[*ir.Value]*ir.Value{}, map[*ir.Value]bool{}}
+	if p.state == nil {
+		p.state = map[*ir.Block]*carried{}
+	}
+	p.state[b] = c
 	state, last := State(b.Region.Op), b.Terminator()
 	if state == nil || last == nil {
-		return nil
+		return c
 	}
-	out := map[*ir.Value]*ir.Value{}
 	for i, v := range last.Operands {
-		if i < len(state) && state[i] >= 0 && state[i] < len(b.Args) && out[v] == nil {
-			out[v] = b.Args[state[i]]
+		if i >= len(state) || state[i] < 0 || state[i] >= len(b.Args) {
+			continue
+		}
+		arg := b.Args[state[i]]
+		if c.args[arg] = true; c.next[v] == nil {
+			c.next[v] = arg
 		}
 	}
-	return out
+	return c
 }
 
 // PointwiseOperands lists the values that o, an element-wise op or a kernel, reads
