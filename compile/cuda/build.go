@@ -461,7 +461,10 @@ func (b *builder) unique(name string) string {
 
 // kernel is the index of the kernel with text t; an equal text is reused.
 func (b *builder) kernel(t *text, name string, lines []int) int {
-	same := printer{kernel: "k"} // compared without names and lines
+	same := printer{kernel: "k", renamed: map[string]string{}} // compared without names and lines
+	for i, p := range t.params {
+		same.renamed[string(p.name)] = fmt.Sprintf("$%d", i) // no name of a program
+	}
 	same.statements(t.before.statements(), 0)
 	same.statements([]*stmt{t.kernel()}, 0)
 	key := same.b.String() + t.arch
