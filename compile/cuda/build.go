@@ -356,8 +356,10 @@ func (b *builder) step(i int, st schedule.Step) error {
 		if step.Differs == "" && b.readsTwice(args, l.params) {
 			step.Differs = overlap
 		}
-		n := b.kernel(written[k], step.Name, b.lines(st.Op))
+		lines := b.lines(st.Op)
+		n := b.kernel(written[k], step.Name, lines)
 		b.from(n, st.Op)
+		step.Lines = slices.Sorted(slices.Values(lines))
 		step.Launch = artifact.Launch{Kernel: n, Grid: l.grid, Args: args}
 		if k == 0 {
 			step.Tile, step.Product = plan.tile()
