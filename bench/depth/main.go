@@ -1,6 +1,6 @@
 // Depth plans training steps of GPT-2 with more and more layers and prints, for
-// each depth, the time and the peak memory of `dmir opt --emit schedule` and what
-// the plan moves.
+// each depth, the time, on the clock and of the processor, and the peak memory of
+// `dmir opt --emit schedule`, what the plan moves, and its gap.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -40,12 +41,12 @@ func main() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	fmt.Println("| layers | program | seconds | peak memory | kernels | moved | per layer beyond the first depth |\n|---|---|---|---|---|---|---|")
+	fmt.Println("| layers | program | seconds | CPU seconds | peak memory | kernels | moved | per layer beyond the depth before | gap |\n|---|---|---|---|---|---|---|---|---|")
 	type plan struct {
 		layers int
 		moved  int64
 	}
-	first := map[string]plan{}
+	before := map[string]plan{}
 	for d := range strings.SplitSeq(*depths, ",") {
 		layers, err := strconv.Atoi(d)
 		if err != nil || layers < 1 {
@@ -56,12 +57,13 @@ func main() {
 			log.Fatal(err)
 		}
 		for _, dmir := range flag.Args() {
-			cmd := exec.Command(dmir, "opt", "--emit", "schedule", file)
-			cmd.Stderr = os.Stderr
+			cmd := exec.Command(dmir, "opt", "--emit", "schedule", "--timings", file)
+			var notes strings.Builder
+			cmd.Stderr = &notes
 			start := time.Now()
 			out, err := cmd.Output()
 			if err != nil {
-				log.Fatalf("%s with %d layers: %v", dmir, layers, err)
+				log.Fatalf("%s with %d layers: %v\n%s", dmir, layers, err, notes.String())
 			}
 			elapsed := time.Since(start)
 			kernels, moved, err := count(string(out))
@@ -69,15 +71,22 @@ func main() {
 				log.Fatalf("%s with %d layers: %v", dmir, layers, err)
 			}
 			each := "–"
-			if f, ok := first[dmir]; !ok {
-				first[dmir] = plan{layers, moved}
-			} else if layers > f.layers {
+			if f, ok := before[dmir]; ok && layers > f.layers {
 				each = units.Bytes((moved - f.moved) / int64(layers-f.layers))
 			}
-			fmt.Printf("| %d | %s | %.1f | %s | %d | %s | %s |\n", layers, filepath.Base(dmir), elapsed.Seconds(), units.Bytes(peak.Of(cmd)), kernels, units.Bytes(moved), each)
+			before[dmir] = plan{layers, moved}
+			gap := "–" // printed by later versions
+			if g := gaps.FindStringSubmatch(notes.String()); g != nil {
+				gap = g[1]
+			}
+			cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			fmt.Printf("| %d | %s | %.1f | %.1f | %s | %d | %s | %s | %s |\n", layers, filepath.Base(dmir), elapsed.Seconds(), cpu.Seconds(), units.Bytes(peak.Of(cmd)), kernels, units.Bytes(moved), each, gap)
 		}
 	}
 }
+
+// gaps matches the gap that opt --timings prints.
+var gaps = regexp.MustCompile(`gap ([0-9.]+ %)`)
 
 // count is the number of kernels of a planned text, and the bytes that it moves.
 func count(text string) (kernels int, moved int64, err error) {

@@ -370,8 +370,10 @@ func (b *builder) step(i int, st schedule.Step) error {
 		if step.Differs == "" && b.readsTwice(args, l.params) {
 			step.Differs = overlap
 		}
-		n := b.kernel(written[k], step.Name, b.lines(st.Op))
+		lines := b.lines(st.Op)
+		n := b.kernel(written[k], step.Name, lines)
 		b.from(n, st.Op)
+		step.Lines = slices.Sorted(slices.Values(lines))
 		step.Launch = artifact.Launch{Kernel: n, Grid: l.grid, Args: args}
 		if k == 0 {
 			step.Tile, step.Product = plan.tile()
@@ -475,7 +477,10 @@ func (b *builder) unique(name string) string {
 
 // kernel is the index of the kernel with text t; an equal text is reused.
 func (b *builder) kernel(t *text, name string, lines []int) int {
-	same := printer{kernel: "k"} // compared without names and lines
+	same := printer{kernel: "k", renamed: map[string]string{}} // compared without names and lines
+	for i, p := range t.params {
+		same.renamed[string(p.name)] = fmt.Sprintf("$%d", i) // no name of a program
+	}
 	same.statements(t.before.statements(), 0)
 	same.statements([]*stmt{t.kernel()}, 0)
 	key := same.b.String() + t.arch

@@ -33,8 +33,9 @@ type local string
 // cpp is the code of a format and its operands.
 func cpp(format string, args ...any) code { return code{format, args} }
 
-// text renders c in the kernel of that name.
-func (c code) text(kernel string) string {
+// text renders c in the kernel of that name, with the names of renamed in place of
+// those that it maps.
+func (c code) text(kernel string, renamed map[string]string) string {
 	if len(c.args) == 0 && !strings.Contains(c.format, "%") {
 		return c.format
 	}
@@ -42,15 +43,19 @@ func (c code) text(kernel string) string {
 	for i, a := range c.args {
 		switch a := a.(type) {
 		case code:
-			args[i] = a.text(kernel)
+			args[i] = a.text(kernel, renamed)
 		case []code:
 			parts := make([]string, len(a))
 			for k, p := range a {
-				parts[k] = p.text(kernel)
+				parts[k] = p.text(kernel, renamed)
 			}
 			args[i] = strings.Join(parts, ", ")
 		case local:
 			args[i] = kernel + string(a)
+		case ident:
+			args[i] = orElse(renamed[string(a)], string(a))
+		case def:
+			args[i] = orElse(renamed[string(a)], string(a))
 		default:
 			args[i] = a
 		}
@@ -100,8 +105,9 @@ const (
 
 // printer renders statements.
 type printer struct {
-	b      strings.Builder
-	kernel string
+	b       strings.Builder
+	kernel  string
+	renamed map[string]string // names that are written otherwise
 	// line returns the line of an op in the program, and 0 where the program has
 	// no text; nil: no #line directives.
 	line    func(*ir.Op) int
@@ -139,7 +145,7 @@ func (p *printer) statements(list []*stmt, depth int) {
 			p.b.WriteByte('\n')
 			continue
 		}
-		p.b.WriteString(s.head.text(p.kernel))
+		p.b.WriteString(s.head.text(p.kernel, p.renamed))
 		p.b.WriteString(" {\n")
 		p.statements(s.body, depth+1)
 		p.newline(nil, depth)
@@ -155,7 +161,7 @@ func (p *printer) statements(list []*stmt, depth int) {
 
 // inline renders a statement within a line.
 func (p *printer) inline(s *stmt) {
-	p.b.WriteString(s.head.text(p.kernel))
+	p.b.WriteString(s.head.text(p.kernel, p.renamed))
 	if s.style == plain {
 		p.b.WriteByte(';')
 	}

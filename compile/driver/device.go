@@ -111,7 +111,7 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 		k.PredictedNs, k.FLOP = s.TimeNs*float64(k.Runs), s.FLOP*k.Runs
 		k.ReadBytes, k.WrittenBytes = s.ReadBytes*k.Runs, s.WrittenBytes*k.Runs
 		if of := p.KernelOf(&s); of != nil {
-			k.Class, k.Lines = of.Class, of.Lines
+			k.Class, k.Lines = of.Class, p.LinesOf(&s)
 		} else if s.Kind != artifact.StepFill {
 			k.Class = string(s.Kind)
 		}

@@ -2,7 +2,8 @@
 // least, and the bytes it moves where times are equal.
 //
 // The function's ops form a graph, which is cut into parts that no kernel spans
-// (parts.go). A local search (local_search.go) finds a plan of the whole graph;
+// (parts.go). A local search (local_search.go) finds a plan of the whole graph, in
+// which equal layers have equal kernels (repeat.go);
 // minimum cuts (bound.go, shared_writes.go) give a lower bound on the price of
 // any plan. Where plan and bound differ, short parts are searched exhaustively,
 // from the last kernel to the first (search.go, enumerate.go). Cheap ops may be

@@ -36,47 +36,63 @@ const minLayers = searched + 2
 // nil where there is none.
 func (g *graph) repeated() *repeats {
 	kinds := g.kinds()
-	colors := g.refine(kinds)
+	var best *repeats
+	mapped := 0
+	for _, rounds := range []int{3, 1} { // the second for layers of few nodes
+		for _, same := range g.anchors(g.refine(kinds, rounds)) {
+			m := g.extend(same[len(same)/2-1], same[len(same)/2], kinds)
+			if m.mapped <= mapped {
+				continue
+			}
+			if r := m.repeats(); r != nil {
+				best, mapped = r, m.mapped
+			}
+		}
+	}
+	return best
+}
+
+// anchors are, of each color, the nodes, if they are as many as layers that are planned
+// once. Of colors of as many nodes, which are probably of the same layers, it is
+// one, a contraction if there is any; those that most nodes have come first.
+func (g *graph) anchors(colors []int) [][]int {
 	byColor := map[int][]int{}
 	for n, c := range colors {
 		if !g.nodes[n].effects {
 			byColor[c] = append(byColor[c], n)
 		}
 	}
-	// The kinds of one size are probably ops of the same layers: one of each size.
-	type size struct{ anchors, nodes int }
+	type size struct {
+		anchors []int
+		nodes   int
+	}
 	bySize := map[int]*size{}
 	var sizes []*size
-	for _, c := range colors {
-		k := len(byColor[c])
-		if k < minLayers {
+	for n, c := range colors {
+		same := byColor[c]
+		if len(same) < minLayers || same[0] != n {
 			continue
 		}
-		if bySize[k] == nil {
-			bySize[k] = &size{anchors: c}
-			sizes = append(sizes, bySize[k])
+		s := bySize[len(same)]
+		if s == nil {
+			s = &size{anchors: same}
+			bySize[len(same)] = s
+			sizes = append(sizes, s)
 		}
-		bySize[k].nodes++
-		if g.nodes[byColor[c][0]].tensor > g.nodes[byColor[bySize[k].anchors][0]].tensor {
-			bySize[k].anchors = c
+		if s.nodes += len(same); g.nodes[n].tensor > g.nodes[s.anchors[0]].tensor {
+			s.anchors = same
 		}
 	}
 	slices.SortStableFunc(sizes, func(a, b *size) int { return cmp.Compare(b.nodes, a.nodes) })
-	var best *mapping
+	var all [][]int
 	for _, s := range sizes[:min(len(sizes), maxAnchors)] {
-		same := byColor[s.anchors]
-		if m := g.extend(same[len(same)/2-1], same[len(same)/2], kinds); best == nil || m.mapped > best.mapped {
-			best = m
-		}
+		all = append(all, s.anchors)
 	}
-	if best == nil {
-		return nil
-	}
-	return best.repeats()
+	return all
 }
 
 // maxAnchors bounds the maps that are tried.
-const maxAnchors = 6
+const maxAnchors = 4
 
 // kinds numbers the nodes by op, attributes and types.
 func (g *graph) kinds() []int {
@@ -106,10 +122,10 @@ func intern(number map[string]int, s string) int {
 	return n
 }
 
-// refine distinguishes nodes of one kind by those around them.
-func (g *graph) refine(kinds []int) []int {
+// refine distinguishes nodes of one kind by those around them, so many edges away.
+func (g *graph) refine(kinds []int, rounds int) []int {
 	colors := kinds
-	for range 3 {
+	for range rounds {
 		number, next := map[string]int{}, make([]int, len(colors))
 		for i, n := range g.nodes {
 			g.checkContext()
@@ -403,16 +419,23 @@ func (g *graph) earliest(nodes, outs []int) (ns, vs []int) {
 	if by <= 0 {
 		return nodes, outs
 	}
+	return g.moved(nodes, outs, -by)
+}
+
+// moved is the kernel of nodes that stores outs, both ascending, moved by that many
+// layers; nodes are nil where there is none such.
+func (g *graph) moved(nodes, outs []int, by int) (ns, vs []int) {
+	r := g.repeats
+	if ns = r.shift(nodes, by); ns == nil {
+		return nil, nil
+	}
 	for _, v := range outs {
 		d := g.values[v].def
-		to := d
-		if !r.fixed[d] {
-			to = r.chains[r.chain[d]][r.at[d]-by]
-		}
+		to := r.shift([]int{d}, by)[0]
 		vs = append(vs, g.nodes[to].results[slices.Index(g.nodes[d].results, v)])
 	}
 	slices.Sort(vs)
-	return r.shift(nodes, -by), vs
+	return ns, vs
 }
 
 // searched is how many of the equal layers are searched, and pattern the one among

@@ -10,7 +10,7 @@ import (
 // problem is the cost of the choice. With fixed every value keeps the order of
 // the text, and only copies are chosen: the cost of the text as it is.
 func (m *model) problem(fixed bool) *problem {
-	p := &problem{}
+	p := &problem{ended: func() bool { return m.u.Context().Err() != nil }}
 	m.needs = nil
 	for _, v := range m.values {
 		cost := make([]float64, m.count(v))

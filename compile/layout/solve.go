@@ -11,6 +11,7 @@ type problem struct {
 	states []int // of each variable
 	alone  [][]float64
 	pairs  []pair
+	ended  func() bool // whether to give up; nil: never
 }
 
 // pair is what the states of two different variables cost together:
@@ -70,8 +71,8 @@ const mostCells = 1 << 20
 // Brioschi, Nonserial Dynamic Programming, 1972): the tables with a variable
 // are replaced by one of its neighbours, which has for each of their states the
 // minimum over its own. Variables with the smallest such table are eliminated
-// first. ok is false if a table exceeds mostCells, or if no assignment is
-// allowed.
+// first. ok is false if a table exceeds mostCells, if no assignment is
+// allowed, or if it ended early.
 func (p *problem) solve() (states []int, ok bool) {
 	e := &elimination{problem: p, of: make([][]*table, len(p.states)), cells: make([]int, len(p.states))}
 	for v, cost := range p.alone {
@@ -85,7 +86,10 @@ func (p *problem) solve() (states []int, ok bool) {
 	}
 	states = make([]int, len(p.states))
 	done := make([]bool, len(p.states))
-	for range p.states {
+	for i := range p.states {
+		if i%64 == 0 && p.ended != nil && p.ended() {
+			return nil, false
+		}
 		next := -1
 		for v, cells := range e.cells {
 			if !done[v] && (next < 0 || cells < e.cells[next]) {

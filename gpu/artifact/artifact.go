@@ -94,6 +94,15 @@ func (p *Program) For(arch string) *Program {
 	return p
 }
 
+// LinesOf are the lines of File that step s came from; in programs of earlier
+// versions those of its kernel.
+func (p *Program) LinesOf(s *Step) []int {
+	if k := p.KernelOf(s); k != nil && len(s.Lines) == 0 {
+		return k.Lines
+	}
+	return s.Lines
+}
+
 // KernelOf is the kernel that step s launches, nil if it launches none.
 func (p *Program) KernelOf(s *Step) *Kernel {
 	if s.Kind != StepLaunch || s.Launch.Kernel < 0 || s.Launch.Kernel >= len(p.Kernels) {
@@ -145,7 +154,7 @@ type Kernel struct {
 	Class  string // "pointwise", "row", "contraction", …
 	Block  Block
 	Params []Param
-	Lines  []int // of File, 1-based, that it came from
+	Lines  []int // of File, 1-based, that it came from, of all its launches
 	// First and Last are its lines in Source, 1-based.
 	First, Last int
 	// Arch is the architecture that it was written for; it runs on no other.
@@ -192,6 +201,9 @@ type Step struct {
 	Product, Tile string
 	// Counted bytes differ from the prediction for this reason; empty: they are equal.
 	Differs string
+	// Lines are those of File, 1-based and ascending, that the step came from: a part
+	// of its kernel's. See LinesOf.
+	Lines []int `json:",omitempty"`
 }
 
 // StepKind is what a step does.

@@ -40,7 +40,7 @@ func (c compileCmd) text(a *app, builds []driver.Compiled, archs []string, took 
 				continue
 			}
 			escape.Fprintf(w, "%s\t%s\t%s × %d\t%s\t%s\t%s\t%s\t%s\n", repeated(s.Name, n), k.Class, gridText(s.Launch.Grid), k.Block.Threads,
-				registers(b.Code, k.Name), units.Bytes(int64(k.Block.Shared+static(b.Code, k.Name))), moved, predicted, lineText(k.Lines))
+				registers(b.Code, k.Name), units.Bytes(int64(k.Block.Shared+static(b.Code, k.Name))), moved, predicted, lineText(p.LinesOf(s)))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -237,6 +237,7 @@ type jsonLaunch struct {
 	Runs         *int64  `json:"runs,omitempty"`   // how often it runs, where that is known and not once; figures are those of one run
 	Grid         []int   `json:"grid,omitempty"`
 	Stream       int     `json:"stream"`
+	Lines        []int   `json:"lines,omitempty"` // of the program, those of this launch
 	FLOP         int64   `json:"flop"`
 	ReadBytes    int64   `json:"read_bytes"`
 	WrittenBytes int64   `json:"written_bytes"`
@@ -305,7 +306,7 @@ func compiledJSON(src *source.File, b driver.Compiled) jsonCompiled {
 	}
 	for i, n := range p.Times() {
 		s := &p.Steps[i]
-		j := jsonLaunch{Name: s.Name, Stream: s.Stream, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.TimeNs}
+		j := jsonLaunch{Name: s.Name, Stream: s.Stream, Lines: s.Lines, FLOP: s.FLOP, ReadBytes: s.ReadBytes, WrittenBytes: s.WrittenBytes, TimeNs: s.TimeNs}
 		if k := p.KernelOf(s); k != nil {
 			j.Kernel, j.Grid = k.Name, s.Launch.Grid[:]
 		} else if s.Kind != artifact.StepFill {

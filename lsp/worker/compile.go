@@ -84,7 +84,7 @@ func (t *task) steps(b *Build, p *artifact.Program, code *target.Code) {
 		}
 		b.MovedBytes += k.ReadBytes + k.WrittenBytes
 		if of := p.KernelOf(s); of != nil {
-			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, of.Lines, of.First, of.Last, of.Block.Shared
+			k.Class, k.Lines, k.First, k.Last, k.SharedBytes = of.Class, p.LinesOf(s), of.First, of.Last, of.Block.Shared
 			if code != nil {
 				u := code.Kernel(of.Name)
 				k.Registers, k.SpillBytes = u.Registers, u.SpillStores+u.SpillLoads
