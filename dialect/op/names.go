@@ -13,6 +13,8 @@ const (
 	If       = Prefix + "if"
 	Kernel   = Prefix + "kernel"
 	Map      = Prefix + "map"
+	Pack     = Prefix + "pack"
+	Unpack   = Prefix + "unpack"
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
 )

@@ -209,7 +209,7 @@ func (r *optimizer) module(t task) error {
 				return nil
 			}
 			one := &ir.Module{Src: m.Src, Aliases: m.Aliases}
-			for _, f := range pass.Reached(m, u.Func) {
+			for _, f := range pass.Reached(u.Module, u.Func) {
 				one.Ops = append(one.Ops, f.Op)
 			}
 			return r.print(fmt.Sprintf("// @%s after %s\n", escape.Comment(u.Func.Name), s.Pass.Name), one)
@@ -217,6 +217,7 @@ func (r *optimizer) module(t task) error {
 		if err != nil {
 			return err
 		}
+		m = u.Module
 		for _, w := range u.Warnings {
 			d := w.Diagnostic()
 			d.Severity = diag.Warning
