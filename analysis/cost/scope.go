@@ -157,6 +157,7 @@ func (s *scope) grouped(e *Entry, o *ir.Op, fused bool) {
 		of := s.entry(p, fused)
 		e.Known = e.Known && of.Known
 		e.FLOP, e.Read, e.Written, e.link = e.FLOP.Add(of.FLOP), e.Read.Add(of.Read), e.Written.Add(of.Written), e.link.Add(of.link)
+		e.parts = append(e.parts, of)
 		if i == 0 {
 			e.Class, e.Elem = of.Class, of.Elem
 		}

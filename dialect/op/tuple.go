@@ -40,7 +40,8 @@ func.func @example(%params: !layer, %grads: !layer) -> !layer {
 		}
 		return one(&types.Tuple{Of: valueTypes(o.Operands)}), nil
 	},
-	Kernel:   Structure,
+	Traffic: movesNothing,
+	Kernel:  Structure,
 }
 
 var unpackDef = &Def{
@@ -64,8 +65,11 @@ func.func @example(%x: tensor<2x4xf32>, %params: !layer) -> tensor<2x4xf32> {
 		}
 		return append([]types.Type(nil), t.Of...), nil
 	},
-	Kernel:   Structure,
+	Traffic: movesNothing,
+	Kernel:  Structure,
 }
+
+func movesNothing(o *ir.Op) ([]dim.Dim, dim.Dim) { return make([]dim.Dim, len(o.Operands)), dim.Dim{} }
 
 // Grouped reports whether an operand or a result of o is a tuple.
 func Grouped(o *ir.Op) bool {
@@ -121,11 +125,18 @@ func Split(o *ir.Op) []*ir.Op {
 			leaves[v] = Leaves(v)
 		}
 	}
+	members := types.Members(t)
 	results := make([][]*ir.Value, len(o.Results))
 	for i, v := range o.Results {
-		results[i] = Leaves(v)
+		if results[i] = Leaves(v); types.IsTuple(v.Type) {
+			continue
+		}
+		results[i] = nil // of unknown type
+		for _, m := range members {
+			results[i] = append(results[i], &ir.Value{Name: MemberName(v.Name, m), Type: types.Unknown, Span: v.Span})
+		}
 	}
-	ops := make([]*ir.Op, len(types.Members(t)))
+	ops := make([]*ir.Op, len(members))
 	for i := range ops {
 		p := &ir.Op{Name: o.Name, Attrs: o.Attrs, Regions: o.Regions, Span: o.Span, Head: o.Head, Bad: o.Bad, Origin: o.Origin}
 		for _, v := range o.Operands {
