@@ -119,8 +119,8 @@ func build(t *testing.T, name, operands, attrs, results string) *ir.Op {
 // infer runs Infer and then Verify, as the verifier does.
 func infer(o *ir.Op) ([]types.Type, *op.Problem) {
 	d := op.Of(o)
-	ts, p := d.Infer(o)
-	if p == nil && d.Verify != nil {
+	ts, p := op.Infer(o)
+	if p == nil && d.Verify != nil && !op.Grouped(o) {
 		p = d.Verify(o)
 	}
 	return ts, p
