@@ -16,6 +16,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/internal/escape"
@@ -38,7 +39,9 @@ type runCmd struct {
 
 // Help is what --help adds.
 func (runCmd) Help() string {
-	return "An input may also name an array of an archive: x=FILE.npz:name.\n" +
+	return "An input may also name an array of an archive: x=FILE.npz:name. A tuple takes\n" +
+		"an archive with an array for each member (w=FILE.npz has w.0, w.1.0 and so on),\n" +
+		"or a file for each: w.0=FILE.npy.\n" +
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
 }
 
@@ -125,7 +128,18 @@ func (c runCmd) failed(a *app, p *program.Program, err error) error {
 // inputs reads the arrays named by --input.
 func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tensor, error) {
 	given := map[string]*tensor.Tensor{}
-	for _, in := range c.Input {
+	groups := map[string]bool{}
+	for _, v := range fn.Args {
+		if types.IsTuple(v.Type) {
+			groups[strings.TrimPrefix(v.Name, "%")] = true
+		}
+	}
+	fn, _ = flatten.Func(fn)
+	inputs, err := memberInputs(c.Input, groups, fn)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
 		name, path, ok := strings.Cut(in, "=")
 		name = strings.TrimPrefix(name, "%")
 		if !ok || path == "" {
@@ -153,6 +167,29 @@ func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tens
 		given[name] = t
 	}
 	return given, nil
+}
+
+// memberInputs is the inputs with those of tuples as ones for their members: the
+// arrays of an archive with the names of the members.
+func memberInputs(inputs []string, groups map[string]bool, fn *ir.Func) ([]string, error) {
+	var out []string
+	for _, in := range inputs {
+		name, path, _ := strings.Cut(in, "=")
+		name = strings.TrimPrefix(name, "%")
+		if !groups[name] {
+			out = append(out, in)
+			continue
+		}
+		if !strings.HasSuffix(path, ".npz") {
+			return nil, &failure{"DM607", "--input " + in, "gives one array to %" + name + ", which is a tuple", "write --input " + name + "=FILE.npz, with the arrays " + name + ".0 and so on, or give each member: --input " + name + ".0=FILE.npy"}
+		}
+		for _, v := range fn.Args {
+			if member := strings.TrimPrefix(v.Name, "%"); strings.HasPrefix(member, name+".") {
+				out = append(out, member+"="+path)
+			}
+		}
+	}
+	return out, nil
 }
 
 // readArray reads FILE.npy or FILE.npz:name as argument i of fn.
