@@ -50,6 +50,7 @@ func statements() []weighted {
 		{"embedding", 2, (*writer).embedding, true},
 		{"copy", 1, (*writer).copied, true},
 		{"source", 2, (*writer).source, true},
+		{"grouped", 2, (*writer).grouped, true},
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},
 		{"convolution", 2, (*writer).convolution, true},
