@@ -93,8 +93,8 @@ func parseSize(text string, fn *ir.Func) (dim.Dim, error) {
 func symbols(fn *ir.Func) map[string]bool {
 	out := map[string]bool{Trips: true}
 	add := func(t types.Type) {
-		if t, ok := t.(*types.Tensor); ok {
-			for _, d := range t.Shape {
+		for _, m := range types.Members(t) {
+			for _, d := range m.Tensor.Shape {
 				for _, s := range d.Symbols() {
 					out[s] = true
 				}

@@ -167,8 +167,12 @@ func (s *scope) callee(o *ir.Op) *body {
 // caller in place of its own; the bindings give the rest.
 func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
 	env := sizes(fn, s.bind)
-	for i, a := range fn.Args {
-		t, u := a.Tensor(), o.In(i)
+	given := tensors(o.Operands)
+	for i, t := range tensors(fn.Args) {
+		if i >= len(given) {
+			break
+		}
+		u := given[i]
 		if t == nil || u == nil || len(t.Shape) != len(u.Shape) {
 			continue
 		}
@@ -179,6 +183,22 @@ func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
 		}
 	}
 	return env
+}
+
+// tensors are the types of vs, those of a tuple's members in its place, nil for what
+// is no tensor.
+func tensors(vs []*ir.Value) []*types.Tensor {
+	out := make([]*types.Tensor, 0, len(vs))
+	for _, v := range vs {
+		if !types.IsTuple(v.Type) {
+			out = append(out, v.Tensor())
+			continue
+		}
+		for _, m := range types.Members(v.Type) {
+			out = append(out, m.Tensor)
+		}
+	}
+	return out
 }
 
 // calleePeak is what a call holds in memory beyond its operands and results.

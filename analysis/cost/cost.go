@@ -56,6 +56,8 @@ type Entry struct {
 	// that hand values on at the end of each run of Inner.
 	begin, round []*Entry
 
+	parts []*Entry // of an op on tuples: those of its members
+
 	callee *body   // of a call
 	link   dim.Dim // bytes that cross the link to the host
 }

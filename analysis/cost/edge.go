@@ -2,6 +2,7 @@ package cost
 
 import (
 	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -73,6 +74,7 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 			out = append(out, Term{v, n, !n.Equal(s.size(v))})
 		}
 	}
+	fn, _ = flatten.Func(fn)
 	for _, v := range fn.Args {
 		if len(v.Uses) > 0 {
 			add(v, s.touched(v, v.Uses))

@@ -3,18 +3,22 @@ package cost
 import (
 	"dmir/analysis/memory"
 	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
 
 // Flow is what crosses memory value by value: what the costs of a function's
 // entries are the sums of. It is not safe for concurrent use.
-type Flow struct{ s *scope }
+type Flow struct {
+	s  *scope
+	fn *ir.Func
+}
 
 // NewFlow is the flow of fn, which m holds, with the sizes of bind.
 func NewFlow(fn *ir.Func, m *ir.Module, bind map[string]int64) *Flow {
 	c := newCoster(m, bind)
-	return &Flow{c.scope(sizes(fn, bind))}
+	return &Flow{c.scope(sizes(fn, bind)), fn}
 }
 
 // Size is the bytes of v, 0 for what is no tensor.
@@ -48,9 +52,23 @@ func (f *Flow) Reads(o *ir.Op) []dim.Dim {
 // the kernel, touch.
 func (f *Flow) Captured(v *ir.Value, uses []ir.Use) dim.Dim { return f.s.touched(v, uses) }
 
-// Sizes is what package memory asks of the function's values and ops.
-func (f *Flow) Sizes() memory.Sizes {
-	return memory.Sizes{Value: f.s.resident, View: free, Over: f.s.over.Over, Extra: f.s.calleePeak}
+// Lay is the plan of the function's memory, without tuples: a member of one is a
+// value of its own. from gives the ops of the function for those of the plan.
+func (f *Flow) Lay() (plan *memory.Plan, from flatten.From, err error) {
+	fn, from := flatten.Func(f.fn)
+	plan, err = memory.Lay(fn, f.s.memory(from))
+	return plan, from, err
+}
+
+// Sizes is what package memory asks of the values and ops of the function, which has
+// no tuples.
+func (f *Flow) Sizes() memory.Sizes { return f.s.memory(nil) }
+
+// memory is what package memory asks of the ops of a function that flatten made from
+// others.
+func (s *scope) memory(from flatten.From) memory.Sizes {
+	extra := func(o *ir.Op) []dim.Dim { return s.calleePeak(from.Of(o)) }
+	return memory.Sizes{Value: s.resident, View: free, Over: s.over.Over, Extra: extra}
 }
 
 // ByOp is the entry of every op that has one, at any depth, those in branches

@@ -9,6 +9,7 @@ import (
 	"dmir/analysis/memory"
 	"dmir/dialect/autodiff"
 	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -135,7 +136,8 @@ func (b *body) hold(s *scope) {
 func (b *body) peaks() []dim.Dim {
 	if !b.known {
 		b.known = true
-		b.most = memory.Peak(b.fn, memory.Sizes{Value: b.in.resident, View: free, Over: b.in.over.Over, Extra: b.in.calleePeak})
+		fn, from := flatten.Func(b.fn)
+		b.most = memory.Peak(fn, b.in.memory(from))
 	}
 	return b.most
 }

@@ -22,8 +22,11 @@ func (c *coster) scope(env map[string]dim.Dim) *scope {
 	return &scope{coster: c, env: env, bytes: map[*types.Tensor]dim.Dim{}, calls: map[*ir.Op]*body{}}
 }
 
-// size is the bytes of v: 0 for what is no tensor.
+// size is the bytes of v, of a tuple those of its members: 0 for what has none.
 func (s *scope) size(v *ir.Value) dim.Dim {
+	if types.IsTuple(v.Type) {
+		return s.members(v, func(*types.Tensor) bool { return true })
+	}
 	t := v.Tensor()
 	if t == nil {
 		return dim.Dim{}
@@ -36,9 +39,24 @@ func (s *scope) size(v *ir.Value) dim.Dim {
 	return n
 }
 
+// members is the bytes of the members of v, a tuple, of which counts holds.
+func (s *scope) members(v *ir.Value, counts func(*types.Tensor) bool) dim.Dim {
+	var sum dim.Dim
+	for _, m := range types.Members(v.Type) {
+		if counts(m.Tensor) {
+			sum = sum.Add(m.Tensor.Bytes())
+		}
+	}
+	return sum.Subst(s.env)
+}
+
 // resident is the bytes of v in the device's main memory.
 func (s *scope) resident(v *ir.Value) dim.Dim {
-	if t := v.Tensor(); t != nil && (t.At.Space == types.HBM || t.At.Space == "") {
+	inHBM := func(t *types.Tensor) bool { return t.At.Space == types.HBM || t.At.Space == "" }
+	if types.IsTuple(v.Type) {
+		return s.members(v, inHBM)
+	}
+	if t := v.Tensor(); t != nil && inHBM(t) {
 		return s.size(v)
 	}
 	return dim.Dim{}
@@ -93,6 +111,8 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
 	d := op.Of(o)
 	switch {
+	case op.Grouped(o) && !o.Bad:
+		s.grouped(e, o, fused)
 	case !op.Valid(o) || d == nil && o.Name != op.Call:
 		e.Known = false
 		s.inner(e, o, fused)
@@ -115,6 +135,32 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 		e.Read, e.Written, e.link = dim.Dim{}, dim.Dim{}, dim.Dim{}
 	} else {
 		e.Read, e.Written = e.Read.Add(scratch(o, ScratchReadAttr)), e.Written.Add(scratch(o, ScratchWrittenAttr))
+	}
+}
+
+// grouped makes e the cost of an op with tuples: the sum of those of its members.
+func (s *scope) grouped(e *Entry, o *ir.Op, fused bool) {
+	switch {
+	case o.Name == op.Call || o.Name == op.Grad:
+		s.call(e, o)
+		return
+	case op.PassesOn(o): // it packs or unpacks
+		return
+	}
+	parts := op.Split(o)
+	if parts == nil {
+		e.Known = false
+		s.inner(e, o, fused)
+		return
+	}
+	for i, p := range parts {
+		of := s.entry(p, fused)
+		e.Known = e.Known && of.Known
+		e.FLOP, e.Read, e.Written, e.link = e.FLOP.Add(of.FLOP), e.Read.Add(of.Read), e.Written.Add(of.Written), e.link.Add(of.link)
+		e.parts = append(e.parts, of)
+		if i == 0 {
+			e.Class, e.Elem = of.Class, of.Elem
+		}
 	}
 }
 

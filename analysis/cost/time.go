@@ -134,6 +134,8 @@ func (t timer) entry(e *Entry) Time {
 		x := t.sum(e.callee.entries)
 		e.callee.timed.Store(t.m, x)
 		return x
+	case e.parts != nil:
+		return t.sum(e.parts)
 	case len(e.Inner) > 0 && !e.Fused:
 		n, ok := e.Trips.Int()
 		x := t.sum(slices.Concat(e.Inner, e.round))

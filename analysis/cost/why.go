@@ -46,6 +46,13 @@ func (s *scope) explain(e *Entry) Terms {
 	if !e.Known || d == nil || o.Name == op.If || op.LoopBody(o) != nil || o.Name == op.Call || o.Name == op.Grad {
 		return t
 	}
+	if e.parts != nil {
+		for _, p := range e.parts {
+			of := s.explain(p)
+			t.Read, t.Written = append(t.Read, of.Read...), append(t.Written, of.Written...)
+		}
+		return t
+	}
 	if !e.Read.IsZero() {
 		t.Read = s.readTerms(o, d)
 	}
@@ -196,9 +203,10 @@ type TimeTerms struct {
 func (t TimeTerms) Ns() float64 { return max(t.Compute, t.Memory, t.Link) + t.Launch }
 
 // TimeTerms are the terms of e's time on m; ok is false for what takes no time
-// of its own, is not known, or sums up its inner ops (a call, an if, a while).
+// of its own, is not known, or sums up its inner ops (a call, an if, a while) or
+// members (of tuples).
 func (e *Entry) TimeTerms(m *machine.Machine) (t TimeTerms, ok bool) {
-	if m == nil || !e.Known || e.inside || e.callee != nil || len(e.Inner) > 0 && !e.Fused {
+	if m == nil || !e.Known || e.inside || e.callee != nil || e.parts != nil || len(e.Inner) > 0 && !e.Fused {
 		return t, false
 	}
 	var w work

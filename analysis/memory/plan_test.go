@@ -18,7 +18,8 @@ import (
 
 func lay(t *testing.T, p *program.Program, f *cost.Func) (*memory.Plan, error) {
 	t.Helper()
-	return memory.Lay(f.Func, cost.NewFlow(f.Func, p.Modules[0], p.Bind).Sizes())
+	plan, _, err := cost.NewFlow(f.Func, p.Modules[0], p.Bind).Lay()
+	return plan, err
 }
 
 // sound requires that no two buffers that live at one step share an address,
@@ -216,7 +217,7 @@ func FuzzLay(f *testing.F) {
 				if m.Func(fn.Func.Name) != fn.Func {
 					continue
 				}
-				if plan, err := memory.Lay(fn.Func, cost.NewFlow(fn.Func, m, p.Bind).Sizes()); err == nil {
+				if plan, _, err := cost.NewFlow(fn.Func, m, p.Bind).Lay(); err == nil {
 					sound(t, fn, plan)
 				}
 			}

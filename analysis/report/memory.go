@@ -14,10 +14,16 @@ import (
 // memory is the plan of the function's memory.
 func (b *builder) memory() *Memory {
 	out := &Memory{Buffers: []Buffer{}, Steps: []Step{}}
-	plan, err := memory.Lay(b.f.Func, cost.NewFlow(b.f.Func, graph.Module(b.p, b.f.Func), b.p.Bind).Sizes())
+	plan, from, err := cost.NewFlow(b.f.Func, graph.Module(b.p, b.f.Func), b.p.Bind).Lay()
 	if err != nil {
 		out.Reason = err.Error()
 		return out
+	}
+	for i := range plan.Steps {
+		plan.Steps[i].Op = from.Of(plan.Steps[i].Op)
+	}
+	for i := range plan.Buffers {
+		plan.Buffers[i].Op = from.Of(plan.Buffers[i].Op)
 	}
 	entries := b.f.ByOp()
 	ends := b.steps(out, plan, entries)
@@ -40,6 +46,10 @@ func (b *builder) memory() *Memory {
 func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost.Entry) []int64 {
 	run := map[*ir.Op]float64{} // nanoseconds, of all rounds
 	known := b.times(run, b.f.Entries, 1)
+	parts := map[*ir.Op]float64{} // steps of an op: of one on tuples, one for each member
+	for _, s := range plan.Steps {
+		parts[s.Op]++
+	}
 	ends := make([]int64, len(plan.Steps))
 	var at float64
 	for i, s := range plan.Steps {
@@ -50,7 +60,7 @@ func (b *builder) steps(out *Memory, plan *memory.Plan, entries map[*ir.Op]*cost
 		}
 		x.StartNs = int64(math.Round(at))
 		if known {
-			at += run[s.Op]
+			at += run[s.Op] / parts[s.Op]
 		}
 		x.EndNs = int64(math.Round(at))
 		ends[i] = x.EndNs

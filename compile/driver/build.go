@@ -9,6 +9,7 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/pipeline"
 	"dmir/compile/target"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -205,9 +206,12 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	if key, err := local.Key(true); err == nil { // without one the file counts as another user's
 		p.Key = key
 	}
-	if len(p.Outputs) == len(fn.Results) {
-		p.Results = outputNames(fn, len(fn.Results))
+	if results := resultsOf(fn); len(p.Outputs) == len(results) {
+		for _, r := range results {
+			p.Results = append(p.Results, r.Name)
+		}
 	}
+	fn, _ = flatten.Func(fn)
 	for i := range p.Inputs { // fn's arguments, followed by the cotangents of its gradient
 		var d artifact.Default
 		if v, ok := types.NumberOf(interp.ArgAttr(fn, i, op.InitAttr)); ok {

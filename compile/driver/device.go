@@ -11,6 +11,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -44,7 +45,8 @@ var Codes = diag.Register([]diag.Code{
 
 // runOn compiles the job's function and runs it on d.
 func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
-	checks := inline.Checks(j.Fn)
+	flat, _ := flatten.Func(j.Fn)
+	checks := inline.Checks(flat)
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
@@ -79,10 +81,10 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 			return nil, err
 		}
 	}
-	res.Outputs = res.Outputs[:len(j.Fn.Results)]
-	names := outputNames(j.Fn, len(res.Outputs))
-	for i := range res.Outputs {
-		res.Outputs[i].Name = names[i]
+	results := resultsOf(j.Fn)
+	res.Outputs = res.Outputs[:len(results)]
+	for i, r := range results {
+		res.Outputs[i].Name = r.Name
 	}
 	return res, nil
 }

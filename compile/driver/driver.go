@@ -16,6 +16,8 @@ import (
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
 	"dmir/gpu/device"
 	"dmir/syntax/diag"
 )
@@ -168,22 +170,49 @@ func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) 
 		return nil, err
 	}
 	out := &Result{Device: "reference", Title: "the reference executor", Why: why, Elapsed: time.Since(start), Ops: res.Ops, Peak: res.Peak}
-	names := outputNames(j.Fn, len(res.Outputs))
+	results := resultsOf(j.Fn)
 	for i, t := range res.Outputs {
-		out.Outputs = append(out.Outputs, Output{Name: names[i], Type: j.Fn.Results[i].String(), Tensor: t})
+		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: results[i].Type, Tensor: t})
 	}
 	return out, nil
 }
 
+// resultsOf are the results of fn without their values, a tuple as its tensors.
+func resultsOf(fn *ir.Func) []Output {
+	var out []Output
+	for _, t := range fn.Results {
+		if !types.IsTuple(t) {
+			out = append(out, Output{Type: t.String()})
+		}
+		for _, m := range types.Members(t) {
+			if m.Path != "" {
+				out = append(out, Output{Type: m.Tensor.String()})
+			}
+		}
+	}
+	for i, name := range outputNames(fn, len(out)) {
+		out[i].Name = name
+	}
+	return out
+}
+
 // outputNames names the results after the values that the function returns,
-// with numbers where these have no names or repeat.
+// with numbers where these have no names or repeat. The tensors of a tuple have the
+// tuple's name and their places in it.
 func outputNames(fn *ir.Func, n int) []string {
 	names := make([]string, n)
 	used := map[string]bool{}
-	ret := fn.Body.Terminator()
+	var returned []string
+	if ret := fn.Body.Terminator(); ret != nil {
+		for _, v := range ret.Operands {
+			for _, leaf := range op.Leaves(v) {
+				returned = append(returned, leaf.Name)
+			}
+		}
+	}
 	for i := range names {
-		if ret != nil && i < len(ret.Operands) {
-			names[i] = strings.NewReplacer("%", "", "#", "_").Replace(ret.Operands[i].Name)
+		if i < len(returned) {
+			names[i] = strings.NewReplacer("%", "", "#", "_").Replace(returned[i])
 		}
 		if names[i] == "" || used[names[i]] {
 			names[i] = fmt.Sprintf("result%d", i)

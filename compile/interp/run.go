@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 )
@@ -45,12 +46,14 @@ type Timing struct {
 	Bytes int64 // size of the results of one execution, in their element types
 }
 
-// Run computes fn of m on args. A failure at an op is a *Error; a cancelled
+// Run computes fn of m on args; of arguments and results that are tuples these are
+// the tensors (package flatten). A failure at an op is a *Error; a cancelled
 // context gives its own error within about 100 ms.
 func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, opts Options) (res *Result, err error) {
 	if fn.Body == nil {
 		return nil, errorAt(fn.Op, "DM703", "give it a body", "@%s is only declared", fn.Name)
 	}
+	m, fn, from := flatten.In(m, fn)
 	if len(args) != len(fn.Args) {
 		return nil, errorAt(fn.Op, "DM702", "", "@%s takes %d inputs, got %d", fn.Name, len(fn.Args), len(args))
 	}
@@ -89,7 +92,28 @@ func Run(ctx context.Context, m *ir.Module, fn *ir.Func, args []*tensor.Tensor, 
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Outputs: outs, Ops: x.timings, Bind: f.bind, Peak: x.peak}, nil
+	return &Result{Outputs: outs, Ops: timings(x.timings, from), Bind: f.bind, Peak: x.peak}, nil
+}
+
+// timings is ts with the ops of the program in place of those made of them.
+func timings(ts []Timing, from flatten.From) []Timing {
+	if len(from) == 0 {
+		return ts
+	}
+	var out []Timing
+	at := map[*ir.Op]int{}
+	for _, t := range ts {
+		t.Op = from.Of(t.Op)
+		i, seen := at[t.Op]
+		if !seen {
+			at[t.Op] = len(out)
+			out = append(out, t)
+			continue
+		}
+		out[i].Ns += t.Ns
+		out[i].Bytes += t.Bytes
+	}
+	return out
 }
 
 // machine is the state of one run.

@@ -6,6 +6,7 @@ import (
 
 	"dmir/compile/tensor"
 	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -107,13 +108,14 @@ func argError(fn *ir.Func, i int, code, format string, args ...any) *Error {
 	return e
 }
 
-// Inputs returns the arguments of fn: those in given, by name with or without
-// "%", and for the others tensor.Random of the seed with the argument's number
+// Inputs returns the arguments of fn, a tuple as its tensors: those in given, by
+// name with or without "%", and for the others tensor.Random of the seed with the argument's number
 // as the stream, so that it does not depend on what else is given, modified by
 // the argument's attributes (op.InitAttr, op.StddevAttr). Sizes left open by bind are
 // taken from the given tensors. A cancelled context returns its error within
 // about 100 ms.
 func Inputs(ctx context.Context, fn *ir.Func, bind map[string]int64, seed uint64, given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+	fn, _ = flatten.Func(fn)
 	all := op.Bindings(fn, bind)
 	args := make([]*tensor.Tensor, len(fn.Args))
 	used := 0

@@ -1,6 +1,7 @@
 // Package pass holds what every pass of the compiler is given, how passes are
 // run and checked, and what rewriting needs. Package pipeline holds the one
-// ordered list of them. A pass changes a function in place, from valid text to
+// ordered list of them. Before the first one the module is written without tuples
+// (package flatten). A pass changes a function in place, from valid text to
 // valid text; after each one the function is verified.
 package pass
 

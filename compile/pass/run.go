@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/verify"
 	"dmir/syntax/diag"
@@ -30,6 +31,9 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 	if err := Check(u); errors.As(err, &e) {
 		e.Code, e.Help = "DM804", diag.Find("DM804").Help
 		return e
+	}
+	if len(ps) > 0 { // passes see no tuples
+		u.Module, u.Func, _ = flatten.In(u.Module, u.Func)
 	}
 	for _, p := range ps {
 		if err := context.Cause(u.Context()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -42,6 +43,7 @@ func function(m *ir.Module, f *ir.Func, opts Options, callers []string) (*ir.Fun
 	if f.Body == nil {
 		return nil, fail(m, f.Op, "DM812", "@%s is only declared", f.Name)
 	}
+	f, _ = flatten.Func(f)
 	ret := f.Body.Terminator()
 	if ret == nil || ret.Name != op.Return || len(f.Op.Regions[0].Blocks) != 1 {
 		return nil, fail(m, f.Op, "DM812", "the body of @%s is not a single block that ends in return", f.Name)

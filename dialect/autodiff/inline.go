@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/dialect/dim"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -62,6 +63,7 @@ func target(m *ir.Module, o *ir.Op, operands []*types.Tensor, callers []string) 
 	case slices.Contains(callers, name) || recursive(m, f):
 		return nil, fail(m, o, "DM812", "@%s calls itself", name)
 	}
+	f, _ = flatten.Func(f)
 	sizes := map[string]dim.Dim{}
 	for i, a := range f.Args {
 		if i < len(operands) && operands[i] != nil {

@@ -15,11 +15,8 @@ func Of(m *ir.Module, o *ir.Op, operands []*types.Tensor) (*ir.Func, error) {
 
 func optionsOf(o *ir.Op) Options {
 	opts := Options{Joint: true, Seeded: op.Int(o, "cotangents") > 0}
-	if op.Attr(o, "wrt") != nil {
-		opts.Wrt = []int{}
-		for _, i := range op.Ints(o, "wrt") {
-			opts.Wrt = append(opts.Wrt, int(i))
-		}
+	if op.Attr(o, "wrt") != nil || op.Grouped(o) {
+		opts.Wrt, _ = op.Gradients(o)
 	}
 	return opts
 }

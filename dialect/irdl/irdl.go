@@ -6,7 +6,7 @@
 // a builtin type cannot be written), shapes, the values of optional attributes
 // (every attribute that IRDL names is required) and that operands agree in
 // element type. Expressed: how many operands, results and regions there are,
-// that they are tensors (or, in scalar regions, which scalars), and the
+// that they are tensors (tuples, or in scalar regions which scalars), and the
 // required attributes with the words that a keyword may be.
 //
 // Five peculiarities of IRDL shape the output. A constraint variable stands
@@ -129,15 +129,20 @@ func (w *writer) list(what string, list []string) {
 	fmt.Fprintf(w.b, "    irdl.%s(%s)\n", what, strings.Join(list, ", "))
 }
 
-// typeOf is a variable for p's type: a tensor or, of ops that work in scalar
-// regions too, one of p's element types.
+// typeOf is a variable for p's type: a tensor, a tuple where the op takes them or,
+// of ops that work in scalar regions too, one of p's element types.
 func (w *writer) typeOf(p op.Param) string {
-	if !scalar(w.def) {
-		return w.let(`base "!builtin.tensor"`)
-	}
 	alternatives := []string{w.let(`base "!builtin.tensor"`)}
-	for _, e := range p.Elems {
-		alternatives = append(alternatives, w.let("is %s", e))
+	if p.Tuples || w.def.Is(op.Memberwise) {
+		alternatives = append(alternatives, w.let(`base "!builtin.tuple"`))
+	}
+	if scalar(w.def) {
+		for _, e := range p.Elems {
+			alternatives = append(alternatives, w.let("is %s", e))
+		}
+	}
+	if len(alternatives) == 1 {
+		return alternatives[0]
 	}
 	return w.let("any_of(%s)", strings.Join(alternatives, ", "))
 }

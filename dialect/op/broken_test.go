@@ -19,7 +19,8 @@ func randomOp(r *rand.Rand, d *op.Def) *ir.Op {
 	o := &ir.Op{Name: d.FullName()}
 	value := func() *ir.Value {
 		elem := types.Elem(1 + r.IntN(15))
-		switch r.IntN(12) {
+		kind := r.IntN(12)
+		switch kind {
 		case 0:
 			return &ir.Value{Type: types.Unknown}
 		case 1:
@@ -30,6 +31,12 @@ func randomOp(r *rand.Rand, d *op.Def) *ir.Op {
 		t := &types.Tensor{Elem: elem, At: types.Placement{Space: types.HBM}}
 		for range r.IntN(5) {
 			t.Shape = append(t.Shape, []dim.Dim{dim.Const(0), dim.Const(1), dim.Const(3), dim.Const(1 << 40), dim.Sym("n"), dim.Unnamed("u")}[r.IntN(6)])
+		}
+		switch kind {
+		case 10:
+			return &ir.Value{Type: &types.Tuple{Of: []types.Type{t}}}
+		case 11:
+			return &ir.Value{Type: &types.Tuple{Of: []types.Type{&types.Tuple{Of: []types.Type{t, t}}, t}}}
 		}
 		return &ir.Value{Type: t}
 	}
@@ -146,9 +153,9 @@ func plausibleOp(r *rand.Rand, d *op.Def) *ir.Op {
 	return o
 }
 
-// unlikely are ops whose operands must fit too well for chance to find any, or
-// that name what is not there; TestInfer and the expansions have cases of them.
-var unlikely = map[string]bool{"constant": true, "iota": true, "grad": true, "momentum": true, "adam": true, "attention_grad": true}
+// unlikely are ops whose operands must fit too well for chance to find any, that
+// name what is not there, or that are never Valid; TestInfer and the expansions have cases of them.
+var unlikely = map[string]bool{"constant": true, "iota": true, "grad": true, "momentum": true, "adam": true, "attention_grad": true, "pack": true, "unpack": true}
 
 // The verifier takes anything, and what passes it expands. Cost and iteration
 // spaces are asked of ops that did not pass it, too: an editor shows numbers

@@ -104,4 +104,9 @@ var Codes = diag.Register([]diag.Code{
 		Doc:  "A reduction is either named (`dm.reduce add`) or given by a region with an initial value, but not both.",
 		Help: "write `dm.reduce add %x, dims = [1]`, or `dm.reduce %x, %init, dims = [1]` with a region",
 	},
+	{
+		Code: "DM130", Name: "tuple-structure",
+		Doc:  "An op on tuples works on corresponding members: all its tuples have as many members, at the same depth.",
+		Help: "pack the members of one tuple as those of the other",
+	},
 })

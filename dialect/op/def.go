@@ -20,6 +20,7 @@ const (
 	Control       Family = "control"
 	Kernels       Family = "kernels"
 	Training      Family = "training"
+	Groups        Family = "groups of values"
 )
 
 // Class is the cost class of an op (Ivanov et al., MLSys 2021, §3, with
@@ -49,6 +50,7 @@ const (
 	Cast                          // there for the type that its text asks for, which no operand tells
 	Windowed                      // a result element is computed from a window, which moves over the first operand
 	Update                        // the result is the first operand with a part replaced; see InPlace
+	Memberwise                    // of tuples it is the op on each of their members; see Split
 )
 
 // KernelKind is the kind of kernel that computes an op on a device.
@@ -97,6 +99,7 @@ type Param struct {
 	Optional bool // at most one, may be absent; only the last ones
 	Variadic bool // any number; only the last
 	Drawn    bool // of a result: it depends on no elements of operands that are not optional
+	Tuples   bool // it may be a tuple of tensors of these element types
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.
@@ -146,8 +149,9 @@ type Def struct {
 	Traits   Trait
 
 	// Infer gives the result types from the operands, attributes and regions.
-	// It is called only when the operands are tensors of the allowed element
-	// types and the attributes have their kinds. nil: the types are as written.
+	// It is called, through the function Infer, only when the operands are tensors
+	// of the allowed element types and the attributes have their kinds. nil: the
+	// types are as written.
 	Infer func(o *ir.Op) ([]types.Type, *Problem)
 	// Verify checks what Infer does not; nil: nothing more.
 	Verify func(o *ir.Op) *Problem

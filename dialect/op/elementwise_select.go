@@ -39,7 +39,7 @@ var compareDef = &Def{
 		Name: "direction", Kind: KindKeyword, Lead: true, Enum: []string{"eq", "ne", "lt", "le", "gt", "ge"},
 		Doc: "equal, not equal, less, less or equal, greater, greater or equal",
 	}},
-	Traits: Pure | Pointwise,
+	Traits: Pure | Pointwise | Memberwise,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		ts, p := inferPointwise(o)
 		if p != nil {
@@ -67,7 +67,7 @@ var selectDef = &Def{
 		{Name: "on_false", Elems: storable, Doc: "any shape that broadcasts, on_true's element type"},
 	},
 	Results: []Param{{Name: "z", Elems: storable, Doc: "the broadcast shape, on_true's element type"}},
-	Traits:  Pure | Pointwise,
+	Traits:  Pure | Pointwise | Memberwise,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if p := sameElems(o, 1); p != nil {
 			return nil, p
@@ -100,7 +100,7 @@ var clampDef = &Def{
 		{Name: "high", Elems: numeric, Doc: "greatest value, of low's element type"},
 	},
 	Results:    []Param{{Name: "y", Elems: numeric, Doc: "the broadcast shape"}},
-	Traits:     Pure | Pointwise,
+	Traits:     Pure | Pointwise | Memberwise,
 	Infer:      inferPointwise,
 	Maps:       pointwiseMaps,
 	Scalar:     &Scalar{},
@@ -119,7 +119,7 @@ var convertDef = &Def{
 }`,
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape, any element type"}},
-	Traits:   Pure | Pointwise | Cast,
+	Traits:   Pure | Pointwise | Cast | Memberwise,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		elem := out(o, 0).Elem
 		if elem == types.InvalidElem {

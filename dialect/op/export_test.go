@@ -15,7 +15,7 @@ var (
 // table of definitions states: every operand and every result once in full unless
 // the op's entry has its own function.
 func Traffic(o *ir.Op) (read []dim.Dim, written dim.Dim) {
-	if d := Of(o); d != nil && d.Traffic != nil && Valid(o) {
+	if d := Of(o); d != nil && d.Traffic != nil && (Valid(o) || Grouped(o)) {
 		return d.Traffic(o)
 	}
 	return wholeTraffic(o)

@@ -129,6 +129,14 @@ func sameShape(a, b []dim.Dim) bool {
 // inferred one: same element type, shape (sameShape) and memory space. The
 // layout is the writer's choice.
 func Compatible(inferred, written types.Type) bool {
+	if g, ok := inferred.(*types.Tuple); ok && types.SameStructure(inferred, written) {
+		for i, m := range g.Of {
+			if !Compatible(m, written.(*types.Tuple).Of[i]) {
+				return false
+			}
+		}
+		return true
+	}
 	a, ok := inferred.(*types.Tensor)
 	b, ok2 := written.(*types.Tensor)
 	if !ok || !ok2 {

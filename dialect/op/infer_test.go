@@ -127,6 +127,10 @@ var goodOps = []struct {
 	{"adam", "4xf32 4xf16 4xbf16 4xf32 i64", "", "4xf32 4xbf16 4xf32 4xf16", "56", "16 8 8 16 8", "48"},
 	{"adam", "4xf32 4xf32 4xf32 4xf32 i64 f32", "weight_decay = 0.01", "4xf32 4xf32 4xf32", "64", "16 16 16 16 8 4", "48"},
 
+	// Groups of values.
+	{"pack", "4xf32 =tuple<tensor<i64>,tensor<2xf16>>", "", "=tuple<tensor<4xf32>,tuple<tensor<i64>,tensor<2xf16>>>", "0", "0 0", "0"},
+	{"unpack", "=tuple<tensor<4xf32>,tuple<tensor<i64>,tensor<2xf16>>>", "", "4xf32 =tuple<tensor<i64>,tensor<2xf16>>", "0", "0", "0"},
+
 	// Movement.
 	{"transpose", "2x3x4xf16", "dims = [2, 0, 1]", "4x2x3xf16", "0", "48", "48"},
 	{"transpose", "nx3xi1", "dims = [1, 0]", "3xnxi1", "0", "3*n", "3*n"},
@@ -209,6 +213,11 @@ var badOps = []struct{ name, in, attrs, out, code, message string }{
 	{"grad", "3xf32", "callee = @f, cotangents = 2", "f32 3xf32", "DM115", "cotangents = 2"},
 	{"grad", "3xf32 3xf32", "callee = @f", "f32", "DM125", "2 gradients"},
 	{"sgd", "4xf32 5xf32", "", "4xf32", "DM122", "[4]"},
+	{"sgd", "=tuple<tensor<4xf32>,tensor<2xf32>> =tuple<tensor<4xf32>,tensor<3xf32>>", "", "=tuple<tensor<4xf32>,tensor<2xf32>>", "DM122", "[3]"},
+	{"sgd", "=tuple<tensor<4xf32>,tensor<2xf32>> =tuple<tensor<4xf32>>", "", "=tuple<tensor<4xf32>,tensor<2xf32>>", "DM130", "correspond"},
+	{"convert", "=tuple<tensor<4xf32>,tensor<2xf32>>", "", "4xf16", "DM130", "is declared as tensor<4xf16>"},
+	{"unpack", "4xf32", "", "4xf32", "DM183", "not a tuple"},
+	{"grad", "=tuple<tensor<4xf32>,tensor<i64>>", "callee = @f, wrt = [0]", "f32 4xf32", "DM115", "has no gradient"},
 	{"momentum", "4xf32 4xf32 3xf32", "", "4xf32 3xf32", "DM122", "[3]"},
 	{"adam", "4xf32 4xf32 4xf32 4xf32 4xi64", "", "4xf32 4xf32 4xf32", "DM117", "step"},
 	{"adam", "4xf32 4xf32 4xf32 4xf32 i64", "beta1 = 1.0", "4xf32 4xf32 4xf32", "DM115", "not in [0, 1)"},

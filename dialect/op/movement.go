@@ -337,7 +337,7 @@ var copyDef = &Def{
 }`,
 	Operands: []Param{{Name: "x", Elems: storable, Doc: "any shape and placement"}},
 	Results:  []Param{{Name: "y", Elems: storable, Doc: "x's shape and element type, any placement"}},
-	Traits:   Pure | Cast,
+	Traits:   Pure | Cast | Memberwise,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		x := in(o, 0)
 		y := tensor(x, x.Elem, x.Shape...)

@@ -15,6 +15,8 @@ const (
 	Kernel   = Prefix + "kernel"
 	Map      = Prefix + "map"
 	Scan     = Prefix + "scan"
+	Pack     = Prefix + "pack"
+	Unpack   = Prefix + "unpack"
 	While    = Prefix + "while"
 	Yield    = Prefix + "yield"
 )

@@ -10,7 +10,8 @@ import (
 
 const masterDoc = "Computes in at least f32 and rounds what it stores once. w and the state are best kept in f32 also where the network computes in half precision: `half`, an optional last result, " +
 	"is the new w in the floating-point type written, for the next forward pass (mixed precision with master weights: Micikevicius et al., arXiv 1710.03740). " +
-	"`lr` may be given as the last operand, a scalar, which overrides the attribute, as for a learning-rate schedule."
+	"`lr` may be given as the last operand, a scalar, which overrides the attribute, as for a learning-rate schedule. " +
+	"w, g and the state may be tuples of the same structure: each parameter takes its step, all with the same scalars."
 
 var (
 	weightParam = Param{Name: "w", Elems: floats, Doc: "the parameters, any shape"}
@@ -37,7 +38,7 @@ var sgdDef = &Def{
 		rateAttr,
 		{Name: "weight_decay", Kind: KindFloat, Default: types.Float{}, Doc: decayDoc},
 	},
-	Traits: Pure | Pointwise,
+	Traits: Pure | Pointwise | Memberwise,
 	Infer:  func(o *ir.Op) ([]types.Type, *Problem) { return inferOptimizer(o, 1, 2) },
 	FLOP: func(o *ir.Op) dim.Dim {
 		n := int64(2)
@@ -70,7 +71,7 @@ var momentumDef = &Def{
 		{Name: "nesterov", Kind: KindBool, Default: types.Bool(false), Doc: "look one step ahead"},
 		{Name: "weight_decay", Kind: KindFloat, Default: types.Float{}, Doc: decayDoc},
 	},
-	Traits: Pure | Pointwise,
+	Traits: Pure | Pointwise | Memberwise,
 	Infer:  func(o *ir.Op) ([]types.Type, *Problem) { return inferOptimizer(o, 2, 3) },
 	FLOP: func(o *ir.Op) dim.Dim {
 		n := int64(4)
@@ -124,7 +125,7 @@ var adamDef = &Def{
 		{Name: "epsilon", Kind: KindFloat, Default: types.Float{V: 1e-8}, Doc: "keeps the division from a denominator of 0"},
 		{Name: "weight_decay", Kind: KindFloat, Default: types.Float{}, Doc: "factor of w that is subtracted beside the step, times lr"},
 	},
-	Traits: Pure | Pointwise,
+	Traits: Pure | Pointwise | Memberwise,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
 		if p := rankIs(o, 4, 0, "the number of the step"); p != nil {
 			return nil, p

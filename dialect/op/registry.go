@@ -22,7 +22,7 @@ var (
 func init() {
 	for _, family := range [][]*Def{
 		contractions(), elementwise(), normalizations(), attentions(),
-		movements(), sources(), controls(), kernels(), trainings(),
+		movements(), sources(), controls(), kernels(), trainings(), groups(),
 	} {
 		for _, d := range family {
 			all = append(all, d)
@@ -215,7 +215,12 @@ func wrapDim(n int64, rank int) (int, bool) {
 // not in the registry and ops that are not Valid. Def.FLOP defines what is counted
 // of regions.
 func FLOP(o *ir.Op) dim.Dim {
-	if d := Of(o); d != nil && d.FLOP != nil && Valid(o) {
+	switch d := Of(o); {
+	case d == nil || d.FLOP == nil:
+		return dim.Dim{}
+	case Grouped(o):
+		return groupFLOP(o)
+	case Valid(o):
 		return d.FLOP(o)
 	}
 	return dim.Dim{}

@@ -10,7 +10,7 @@ func InferResults(o *ir.Op) bool {
 	if d == nil || d.Infer == nil {
 		return false
 	}
-	ts, p := d.Infer(o)
+	ts, p := Infer(o)
 	for i, t := range ts {
 		o.Results = append(o.Results, &ir.Value{Type: t, Op: o, Index: i, Span: o.Head})
 	}

@@ -14,7 +14,7 @@ var gradDef = &Def{
 	Summary: "results of a function and the gradients by its arguments",
 	Foreign: []Foreign{{Names: "value_and_grad vjp"}},
 	Doc: "Computes `@callee` and, in reverse mode, the gradients of its loss. The operands are the callee's arguments; the results are the callee's and then, for every argument that `wrt` lists, " +
-		"the gradient, of that argument's type. Without `wrt` these are all floating-point arguments.\n\n" +
+		"the gradient, of that argument's type: of a tuple of parameters the tuple of their gradients. Without `wrt` these are all floating-point arguments, tuples with an integer member not among them.\n\n" +
 		"The loss is the callee's first result, a floating-point scalar; other results are only passed along. With `cotangents = n` the function may return anything: the last n operands are then " +
 		"the cotangents of its n floating-point results, in their order, and the gradients those of the sum of products with them.\n\n" +
 		"Stands for the joint forward and backward graph, which `dmir opt --passes gradient` writes out: calls in the callee are inlined, its kernels unfused, and every op gives the cotangents that its entry states. " +
@@ -29,8 +29,8 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
   %2 = dm.reduce add %1 : (tensor<2x3xf32>) -> tensor<f32>
   return %2 : tensor<f32>
 }`,
-	Operands: []Param{{Name: "args", Elems: storable, Variadic: true, Doc: "the callee's arguments, then the cotangents"}},
-	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "the callee's results, then the gradients"}},
+	Operands: []Param{{Name: "args", Elems: storable, Variadic: true, Tuples: true, Doc: "the callee's arguments, then the cotangents"}},
+	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Tuples: true, Doc: "the callee's results, then the gradients"}},
 	Attrs: []AttrDef{
 		{Name: "callee", Kind: KindSymbol, Lead: true, Doc: "the function that is differentiated"},
 		{Name: "wrt", Kind: KindInts, Optional: true, Doc: "numbers of the arguments whose gradients are given, from 0; all floating-point ones where absent"},
@@ -66,7 +66,7 @@ func GradArgs(o *ir.Op) ([]int, *Problem) {
 	var wrt []int
 	if Attr(o, "wrt") == nil {
 		for i := range args {
-			if in(o, i).Elem.IsFloat() {
+			if HasGradient(o.Operands[i].Type) {
 				wrt = append(wrt, i)
 			}
 		}
@@ -76,10 +76,31 @@ func GradArgs(o *ir.Op) ([]int, *Problem) {
 		switch {
 		case n < 0 || n >= int64(len(args)):
 			return nil, attrProblem("DM115", "wrt", "wrt lists argument %d, but there are %d", n, len(args)).help("arguments are counted from 0")
-		case !in(o, int(n)).Elem.IsFloat():
-			return nil, attrProblem("DM115", "wrt", "argument %d is %s, which has no gradient", n, o.Operands[n].Type).help("wrt lists floating-point arguments")
+		case !HasGradient(o.Operands[n].Type):
+			return nil, attrProblem("DM115", "wrt", "argument %d is %s, which has no gradient", n, o.Operands[n].Type).help("wrt lists floating-point arguments, and tuples of nothing else")
 		}
 		wrt = append(wrt, int(n))
 	}
 	return wrt, nil
+}
+
+// Gradients are the attributes wrt and cotangents of a dm.grad, counted in tensors:
+// as they are where no operand is a tuple.
+func Gradients(o *ir.Op) (wrt []int, cotangents int64) {
+	args, _ := GradArgs(o)
+	first, n := make([]int, len(o.Operands)), 0
+	for i, v := range o.Operands {
+		first[i] = n
+		n += max(1, len(types.Members(v.Type)))
+	}
+	wrt = []int{}
+	for _, i := range args {
+		for k := range max(1, len(types.Members(o.Operands[i].Type))) {
+			wrt = append(wrt, first[i]+k)
+		}
+	}
+	if c := Int(o, "cotangents"); c > 0 && c <= int64(len(o.Operands)) {
+		cotangents = int64(n - first[len(o.Operands)-int(c)])
+	}
+	return wrt, cotangents
 }

@@ -20,10 +20,15 @@ func Compatible(a, b Type) bool {
 	})
 }
 
-// HasUnnamed reports whether t is a tensor with a dimension that has no name.
+// HasUnnamed reports whether t is or has a tensor with a dimension that has no name.
 func HasUnnamed(t Type) bool {
-	tt, ok := t.(*Tensor)
-	return ok && slices.ContainsFunc(tt.Shape, dim.Dim.IsUnnamed)
+	switch t := t.(type) {
+	case *Tensor:
+		return slices.ContainsFunc(t.Shape, dim.Dim.IsUnnamed)
+	case *Tuple:
+		return slices.ContainsFunc(t.Of, HasUnnamed)
+	}
+	return false
 }
 
 func match(a, b Type, same func(d, e dim.Dim) bool) bool {
@@ -31,6 +36,9 @@ func match(a, b Type, same func(d, e dim.Dim) bool) bool {
 	case *Tensor:
 		t, ok := b.(*Tensor)
 		return ok && (a == t || a.Elem == t.Elem && a.Enc == t.Enc && a.At.Equal(t.At) && slices.EqualFunc(a.Shape, t.Shape, same))
+	case *Tuple:
+		t, ok := b.(*Tuple)
+		return ok && (a == t || slices.EqualFunc(a.Of, t.Of, func(x, y Type) bool { return match(x, y, same) }))
 	case *Func:
 		f, ok := b.(*Func)
 		return ok && slices.EqualFunc(a.In, f.In, func(x, y Type) bool { return match(x, y, same) }) &&

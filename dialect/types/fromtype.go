@@ -42,14 +42,19 @@ func Distinct(t Type, place string) Type {
 	if !HasUnnamed(t) {
 		return t
 	}
-	r := *t.(*Tensor)
-	r.Shape = slices.Clone(r.Shape)
-	for i, d := range r.Shape {
-		if d.IsUnnamed() {
-			r.Shape[i] = dim.Unnamed(place + "." + strconv.Itoa(i))
+	return Each(t, func(m Member) Type {
+		if !slices.ContainsFunc(m.Tensor.Shape, dim.Dim.IsUnnamed) {
+			return m.Tensor
 		}
-	}
-	return &r
+		r := *m.Tensor
+		r.Shape = slices.Clone(r.Shape)
+		for i, d := range r.Shape {
+			if d.IsUnnamed() {
+				r.Shape[i] = dim.Unnamed(place + m.Path + "." + strconv.Itoa(i))
+			}
+		}
+		return &r
+	})
 }
 
 func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
@@ -60,6 +65,8 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 		}
 	case ast.TTensor:
 		return e.tensorOf(x)
+	case ast.TTuple:
+		return e.tupleOf(x)
 	case ast.TFunction:
 		f := &Func{In: make([]Type, len(x.In)), Out: make([]Type, len(x.Out))}
 		for i, in := range x.In {

@@ -83,7 +83,7 @@ func ElemByName(name string) (Elem, bool) {
 	return InvalidElem, false
 }
 
-// Type is a type: *Tensor, Scalar, *Func, or Opaque.
+// Type is a type: *Tensor, Scalar, *Tuple, *Func, or Opaque.
 type Type interface {
 	String() string // MLIR text, aliases expanded
 }
@@ -93,7 +93,8 @@ type Scalar struct{ Elem Elem }
 
 func (s Scalar) String() string { return s.Elem.String() }
 
-// ElemOf is the element type of a tensor, or a scalar; InvalidElem of other types.
+// ElemOf is the element type of a tensor, or a scalar; InvalidElem of other types,
+// tuples among them.
 func ElemOf(t Type) Elem {
 	switch t := t.(type) {
 	case *Tensor:
@@ -215,6 +216,21 @@ func (t *Tensor) encoding(names []string) string {
 		return ""
 	}
 	return "#dm.at<" + strings.Join(parts, ", ") + ">"
+}
+
+// Bytes is the size of the tensors of t, 0 where it has none.
+func Bytes(t Type) dim.Dim {
+	switch t := t.(type) {
+	case *Tensor:
+		return t.Bytes()
+	case *Tuple:
+		var sum dim.Dim
+		for _, m := range t.Of {
+			sum = sum.Add(Bytes(m))
+		}
+		return sum
+	}
+	return dim.Dim{}
 }
 
 // Func is a function type.

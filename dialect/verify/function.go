@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
@@ -153,8 +155,13 @@ func (v *verifier) grad(o *ir.Op) {
 	}
 	var seeded []types.Type
 	for _, t := range f.Results {
-		if r, ok := t.(*types.Tensor); ok && r.Elem.IsFloat() {
-			seeded = append(seeded, types.Sized(r, bind))
+		switch r, isTensor := t.(*types.Tensor); {
+		case isTensor && r.Elem.IsFloat() || types.IsTuple(t) && op.HasGradient(t):
+			seeded = append(seeded, types.Sized(t, bind))
+		case given > 0 && types.IsTuple(t) && hasFloat(t):
+			v.report("DM188", o.Head, "@%s returns %s, of which some members have cotangents and others none", f.Name, t).Related = related
+			v.diags[len(v.diags)-1].Help = "return what is not floating-point beside the tuple"
+			return
 		}
 	}
 	if given == 0 {
@@ -176,6 +183,10 @@ func (v *verifier) grad(o *ir.Op) {
 	}
 }
 
+func hasFloat(t types.Type) bool {
+	return slices.ContainsFunc(types.Members(t), func(m types.Member) bool { return m.Tensor.Elem.IsFloat() })
+}
+
 func first(ts []types.Type) types.Type {
 	if len(ts) == 0 {
 		return nil
@@ -186,19 +197,24 @@ func first(ts []types.Type) types.Type {
 // accepts reports whether a parameter of type want takes an operand of type
 // have, binding the parameter's symbols to sizes.
 func accepts(want, have types.Type, bind map[string]dim.Dim) bool {
-	w, ok := want.(*types.Tensor)
-	h, ok2 := have.(*types.Tensor)
-	if !ok || !ok2 || w.Rank() != h.Rank() {
+	if !types.SameStructure(want, have) {
 		return types.Compatible(have, want)
 	}
-	for i, d := range w.Shape {
-		if syms := d.Symbols(); len(syms) == 1 && d.Equal(dim.Sym(syms[0])) {
-			if _, bound := bind[syms[0]]; !bound && !d.IsUnnamed() {
-				bind[syms[0]] = h.Shape[i]
+	of := types.Members(have)
+	for i, m := range types.Members(want) {
+		w, h := m.Tensor, of[i].Tensor
+		if w.Rank() != h.Rank() {
+			return types.Compatible(have, want)
+		}
+		for j, d := range w.Shape {
+			if syms := d.Symbols(); len(syms) == 1 && d.Equal(dim.Sym(syms[0])) {
+				if _, bound := bind[syms[0]]; !bound && !d.IsUnnamed() {
+					bind[syms[0]] = h.Shape[j]
+				}
 			}
 		}
 	}
-	return types.Compatible(have, types.Sized(w, bind))
+	return types.Compatible(have, types.Sized(want, bind))
 }
 
 // yield checks where a dm.yield stands. What it yields is a rule of the op

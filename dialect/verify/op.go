@@ -266,6 +266,11 @@ func operandTypes(o *ir.Op, def *op.Def) *op.Problem {
 		case types.Scalar:
 			elem = t.Elem
 			scalars++
+		case *types.Tuple:
+			if q := tupleOperand(o, def, p, i); q != nil {
+				return q
+			}
+			continue
 		default:
 			return noTensor(i, fmt.Sprintf("%s of %s", operandName(p, v), o.Name), v.Type)
 		}
@@ -318,6 +323,38 @@ func foreignElements(o *ir.Op) (p *op.Problem, foreign bool) {
 	return nil, false
 }
 
+// tupleOperand checks operand i of o, a tuple, in the place of p.
+func tupleOperand(o *ir.Op, def *op.Def, p *op.Param, i int) *op.Problem {
+	v := o.Operands[i]
+	if !p.Tuples && !def.Is(op.Memberwise) {
+		return problem("DM183", i, "unpack it: "+unpacked(v), "%s of %s is a tuple, not a tensor", operandName(p, v), o.Name)
+	}
+	for _, m := range types.Members(v.Type) {
+		name := op.MemberName(operandName(p, v), m)
+		if m.Tensor.Enc != "" {
+			return problem("DM183", i, "write a placement as #dm.at<…>", "%s has the encoding %s of another dialect", name, clip(m.Tensor.Enc))
+		}
+		if !slices.Contains(p.Elems, m.Tensor.Elem) {
+			return problem("DM183", i, elemHelp(p.Elems), "%s of %s cannot be %s", name, o.Name, m.Tensor)
+		}
+	}
+	return nil
+}
+
+// unpacked is the text of the op that gives the members of v, a tuple.
+func unpacked(v *ir.Value) string {
+	t, _ := v.Type.(*types.Tuple)
+	names := make([]string, 0, 3)
+	for i := range t.Of {
+		if i == 2 && len(t.Of) > 3 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, fmt.Sprintf("%%%c", 'a'+i))
+	}
+	return strings.Join(names, ", ") + " = dm.unpack " + operandName(&op.Param{Name: "t"}, v)
+}
+
 // param is what stands for operand or result i; nil beyond the last.
 func param(params []op.Param, i int) *op.Param {
 	switch {
@@ -350,6 +387,14 @@ func spaces(o *ir.Op, def *op.Def) *op.Problem {
 	if len(def.Regions) > 0 || def.Is(op.Terminator) || def.Is(op.Cast) {
 		return nil
 	}
+	if members := op.Split(o); members != nil {
+		for _, m := range members {
+			if p := spaces(m, def); p != nil {
+				return p
+			}
+		}
+		return nil
+	}
 	for i := 1; i < len(o.Operands); i++ {
 		a, b := o.In(0), o.In(i)
 		if a != nil && b != nil && a.At.In() != b.At.In() {
@@ -362,7 +407,7 @@ func spaces(o *ir.Op, def *op.Def) *op.Problem {
 // resultTypes compares the types as written with those that follow.
 func resultTypes(o *ir.Op, def *op.Def) *op.Problem {
 	if def.Infer != nil {
-		inferred, p := def.Infer(o)
+		inferred, p := op.Infer(o)
 		if p != nil {
 			return p
 		}
@@ -380,15 +425,20 @@ func resultTypes(o *ir.Op, def *op.Def) *op.Problem {
 		if p == nil || p.Elems == nil {
 			continue
 		}
-		elem := types.InvalidElem
-		switch t := r.Type.(type) {
-		case *types.Tensor:
-			elem = t.Elem
-		case types.Scalar:
-			elem = t.Elem
+		elems := []types.Elem{types.ElemOf(r.Type)}
+		if types.IsTuple(r.Type) {
+			if !p.Tuples && !def.Is(op.Memberwise) {
+				return problem("DM184", head, "return its members", "%s of %s cannot be a tuple", resultName(r), o.Name)
+			}
+			elems = elems[:0]
+			for _, m := range types.Members(r.Type) {
+				elems = append(elems, m.Tensor.Elem)
+			}
 		}
-		if !slices.Contains(p.Elems, elem) {
-			return problem("DM184", head, "the op returns "+strings.TrimPrefix(strings.TrimSuffix(elemHelp(p.Elems), "; convert with dm.convert"), "it works on "), "%s of %s cannot be %s", resultName(r), o.Name, r.Type)
+		for _, elem := range elems {
+			if !slices.Contains(p.Elems, elem) {
+				return problem("DM184", head, "the op returns "+strings.TrimPrefix(strings.TrimSuffix(elemHelp(p.Elems), "; convert with dm.convert"), "it works on "), "%s of %s cannot be %s", resultName(r), o.Name, r.Type)
+			}
 		}
 	}
 	return nil

@@ -89,8 +89,16 @@ func Op(o *ir.Op) *op.Problem {
 			return p
 		}
 	}
-	if def.Verify != nil {
+	if def.Verify == nil {
+		return nil
+	}
+	if !op.Grouped(o) {
 		return def.Verify(o)
+	}
+	for _, m := range op.Split(o) {
+		if p := def.Verify(m); p != nil {
+			return p
+		}
 	}
 	return nil
 }
@@ -103,7 +111,7 @@ func Infer(o *ir.Op) (ts []types.Type, ok bool) {
 		counts(o, def) != nil || attributes(o, def) != nil || regions(o, def) != nil || operandTypes(o, def) != nil {
 		return nil, false
 	}
-	ts, p := def.Infer(o)
+	ts, p := op.Infer(o)
 	return ts, p == nil
 }
 

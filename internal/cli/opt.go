@@ -217,7 +217,7 @@ func (r *optimizer) module(t task) error {
 				return nil
 			}
 			one := &ir.Module{Src: m.Src, Aliases: m.Aliases}
-			for _, f := range pass.Reached(m, u.Func) {
+			for _, f := range pass.Reached(u.Module, u.Func) {
 				one.Ops = append(one.Ops, f.Op)
 			}
 			return r.print(fmt.Sprintf("// @%s after %s\n", escape.Comment(u.Func.Name), s.Pass.Name), one)
@@ -225,6 +225,7 @@ func (r *optimizer) module(t task) error {
 		if err != nil {
 			return err
 		}
+		m = u.Module
 		for _, g := range u.Gaps {
 			r.gaps = append(r.gaps, gapText("@"+u.Func.Name, r.p.Src, g))
 		}

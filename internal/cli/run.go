@@ -16,6 +16,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -40,7 +41,8 @@ type runCmd struct {
 
 // Help is what --help adds.
 func (runCmd) Help() string {
-	return "An input may also name an array of an archive: x=FILE.npz:name.\n" +
+	return "An input may also name an array of an archive: x=FILE.npz:name. A tuple takes an archive with an\n" +
+		"array for each member (w=FILE.npz has w.0, w.1.0 and so on), or a file for each: w.0=FILE.npy.\n" +
 		"With --steps the file may hold more of it, one value for each step: an array with one more dimension in\n" +
 		"front, or a longer first one. It is read in parts, from its start again where it ends.\n" +
 		"A @main without arguments runs as a program: its check.expect_* ops decide the exit status, 1 when one fails."
@@ -134,6 +136,7 @@ func (c runCmd) failed(a *app, p *program.Program, err error) error {
 
 // inputs reads the arrays named by --input.
 func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tensor, error) {
+	fn, _ = flatten.Func(fn)
 	paths, err := c.inputPaths(fn.Name, argNames(fn))
 	if err != nil {
 		return nil, err
@@ -159,10 +162,11 @@ func argNames(fn *ir.Func) []string {
 
 // steppedProgram is fn for --steps.
 func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func) *stepped {
-	s := &stepped{name: fn.Name, state: op.State(fn.Op)}
-	for i, name := range argNames(fn) {
-		arg := stepArg{name: name, typ: fn.Args[i].Type.String()}
-		arg.elem, arg.shape, _ = interp.ArgType(fn, i, p.Bind) // initial reports an argument that is no tensor
+	flat, _ := flatten.Func(fn)
+	s := &stepped{name: fn.Name, state: op.State(flat.Op)}
+	for i, name := range argNames(flat) {
+		arg := stepArg{name: name, typ: flat.Args[i].Type.String()}
+		arg.elem, arg.shape, _ = interp.ArgType(flat, i, p.Bind) // initial reports an argument that is no tensor
 		s.args = append(s.args, arg)
 	}
 	s.initial = func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {

@@ -16,7 +16,8 @@ type inputPath struct {
 	index      int // of the argument
 }
 
-// inputPaths are the files that --input names for the arguments of a function.
+// inputPaths are the files that --input names for the arguments of a function, one
+// for each member of a tuple.
 func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 	var out []inputPath
 	taken := map[string]bool{}
@@ -34,6 +35,13 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 			}
 		}
 		if index < 0 {
+			if members, err := memberPaths(flag, name, path, names); err != nil || len(members) > 0 {
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, members...)
+				continue
+			}
 			return nil, &failure{"DM607", flag, fmt.Sprintf("@%s has no argument %%%s", fn, name), "its arguments are " + strings.Join(names, ", ")}
 		}
 		if taken[name] {
@@ -41,6 +49,20 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 		}
 		taken[name] = true
 		out = append(out, inputPath{flag, path, index})
+	}
+	return out, nil
+}
+
+// memberPaths are the files for the members of the tuple called name, none where it
+// is none: the arrays of an archive that have the members' names.
+func memberPaths(flag, name, path string, names []string) (out []inputPath, err error) {
+	for i, n := range names {
+		if strings.HasPrefix(n, name+".") {
+			out = append(out, inputPath{flag, path, i})
+		}
+	}
+	if len(out) > 0 && !strings.HasSuffix(path, ".npz") {
+		return nil, &failure{"DM607", flag, "gives one array to %" + name + ", which is a tuple", "write --input " + name + "=FILE.npz, with the arrays " + name + ".0 and so on, or give each member: --input " + name + ".0=FILE.npy"}
 	}
 	return out, nil
 }

@@ -15,7 +15,7 @@ func (w *writer) inside(n int) (text string, defined []value) {
 	w.plain = true
 	table := w.table
 	w.table = slices.DeleteFunc(slices.Clone(table), func(s weighted) bool {
-		return s.name == "kernel" || s.name == "if" || s.name == "while" || s.name == "scan" || s.name == "gradient" || s.name == "copy"
+		return s.name == "kernel" || s.name == "if" || s.name == "while" || s.name == "scan" || s.name == "gradient" || s.name == "copy" || s.name == "grouped"
 	})
 	for range n {
 		w.statement()

@@ -56,6 +56,7 @@ func statements() []weighted {
 		{"one_hot", 1, (*writer).oneHot, true},
 		{"stop_gradient", 1, (*writer).stopped, false}, // differences do not stop at it
 		{"source", 2, (*writer).source, true},
+		{"grouped", 2, (*writer).grouped, true},
 		{"einsum", 5, (*writer).einsum, true},
 		{"matmul", 4, (*writer).matmul, true},
 		{"convolution", 2, (*writer).convolution, true},

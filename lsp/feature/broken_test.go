@@ -26,6 +26,7 @@ var unfinished = []string{
 	"func.func @f(%x: tensor<4xf32>) {\n  %y:2 = \"dm.top_k\"(%x) <{\n  %z = dm.reduce add %, dims = [\n}\n// -----\n!t = \n#a = #dm.at<\nfunc.func @g(%é: !t) { dm.\n",
 	"%a = dm.if %c : (tensor<i1>) -> tensor<4xf32> {\n  dm.yield %\n} else {\n  dm.yield \n}\n",
 	"dm.dm.dm. : : -> -> = = , , ( [ { < \" ' @ ^ # ! % > } ] )",
+	"!p = tuple<tensor<4xf32>, tuple<tensor<2x2xf32>>>\nfunc.func @f(%p: !p {dm.init = 1.0}, %x: tensor<4xf32>) -> (!p, tensor<4xf32>) {\n  %q = dm.add %p, %p : !p\n  %a, %b = dm.unpack %q : (!p) -> (tensor<4xf32>, tuple<tensor<2x2xf32>>)\n  %y = dm.matmul %p, %x : (!p, tensor<4xf32>) -> tensor<4xf32>\n  %z = dm.pack %x, %b : (tensor<4xf32>, tuple<tensor<2x2xf32>>) -> !p\n  return %z, %x : !p, tensor<4xf32>\n}\n",
 	"func.func @g() -> () {\r\n\t%0 = dm.iota \r\n}\r\n",
 }
 

@@ -1,0 +1,323 @@
+// Package flatten writes functions without tuples: every tuple becomes its tensors,
+// an op on the members of tuples as many ops, and dm.pack and dm.unpack vanish. What
+// executes, differentiates and compiles a program sees none; what shows a program
+// to people works on the text's own ops, which From gives for those made of them.
+package flatten
+
+import (
+	"slices"
+
+	"dmir/dialect/ir"
+	"dmir/dialect/op"
+	"dmir/dialect/types"
+)
+
+// From is the ops that ops were made of.
+type From map[*ir.Op]*ir.Op
+
+// Of is the op that o was made of: o itself where none was.
+func (f From) Of(o *ir.Op) *ir.Op {
+	if was := f[o]; was != nil {
+		return was
+	}
+	return o
+}
+
+// Func is f without tuples: f itself where it has none, else a new function in no
+// module. The members of the argument %params are the arguments %params.0,
+// %params.1 and so on, with its attributes. Functions that it calls must be
+// flattened as well.
+func Func(f *ir.Func) (*ir.Func, From) {
+	from := From{}
+	return flat(f, from), from
+}
+
+func flat(f *ir.Func, from From) *ir.Func {
+	if !grouped(f) {
+		return f
+	}
+	x := &flattener{values: map[*ir.Value][]*ir.Value{}, blocks: map[*ir.Block]*ir.Block{}, from: from}
+	g := *f
+	g.Op = x.op(f.Op, nil)[0]
+	g.Body = g.Op.Body(0)
+	x.link()
+	ty := &types.Func{Out: tensors(f.Results)}
+	if g.Body != nil {
+		g.Args = g.Body.Args
+	} else {
+		g.Args = nil
+		for _, a := range f.Args {
+			g.Args = append(g.Args, op.Leaves(a)...)
+		}
+		for i, a := range g.Args {
+			a.Index = i
+		}
+	}
+	for _, a := range g.Args {
+		ty.In = append(ty.In, a.Type)
+	}
+	g.Results = ty.Out
+	first, n := make([]int, len(f.Args)), 0 // where the members of each argument begin
+	for i, a := range f.Args {
+		first[i] = n
+		n += len(tensors([]types.Type{a.Type}))
+	}
+	attributes(g.Op, "arg_attrs", valueTypes(f.Args), nil)
+	attributes(g.Op, "res_attrs", f.Results, first) // before the type: state is of the results as they were
+	g.Op.SetAttr("function_type", types.TypeAttr{T: ty})
+	return &g
+}
+
+// In is Func of f in the module m, with the functions that f may call: m itself
+// where none has tuples, else a module that shares the functions without.
+func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) {
+	from := From{}
+	if m == nil || !slices.ContainsFunc(m.Funcs, grouped) {
+		return m, flat(f, from), from
+	}
+	c := &ir.Module{Src: m.Src, Aliases: m.Aliases, Diags: m.Diags, Resources: m.Resources, Outer: m.Outer, Origin: m.Origin}
+	ops := map[*ir.Op]*ir.Op{}
+	for _, f := range m.Funcs {
+		g := flat(f, from)
+		ops[f.Op] = g.Op
+		c.AddFunc(g)
+	}
+	for _, o := range m.Ops {
+		if flat := ops[o]; flat != nil {
+			o = flat
+		}
+		c.Ops = append(c.Ops, o)
+	}
+	if m.Func(f.Name) == f {
+		return c, c.Func(f.Name), from
+	}
+	return c, flat(f, from), from
+}
+
+func grouped(f *ir.Func) bool {
+	if slices.ContainsFunc(f.Results, types.IsTuple) || slices.ContainsFunc(valueTypes(f.Args), types.IsTuple) {
+		return true
+	}
+	if f.Body == nil {
+		return false
+	}
+	found := false
+	ir.Walk([]*ir.Op{f.Op}, func(o *ir.Op) bool {
+		found = found || op.Grouped(o) || o.Name == op.Pack || o.Name == op.Unpack
+		return !found
+	})
+	return found
+}
+
+func valueTypes(vs []*ir.Value) []types.Type {
+	ts := make([]types.Type, len(vs))
+	for i, v := range vs {
+		ts[i] = v.Type
+	}
+	return ts
+}
+
+// tensors is ts with the tensors of tuples in their places.
+func tensors(ts []types.Type) []types.Type {
+	out := make([]types.Type, 0, len(ts))
+	for _, t := range ts {
+		if !types.IsTuple(t) {
+			out = append(out, t)
+			continue
+		}
+		for _, m := range types.Members(t) {
+			out = append(out, m.Tensor)
+		}
+	}
+	return out
+}
+
+// attributes gives each member of an argument or a result its dictionary in the list
+// called name. It is the one place where an attribute of a tuple becomes those of
+// its members: the state of a result's member is the same member of the argument,
+// counted from the argument's place in first.
+func attributes(f *ir.Op, name string, ts []types.Type, first []int) {
+	list, ok := f.Attr(name).(types.Array)
+	if !ok || len(list) != len(ts) {
+		return
+	}
+	state := op.State(f)
+	var flat types.Array
+	for i, t := range ts {
+		for k := range tensors([]types.Type{t}) {
+			d := list[i]
+			if first != nil && i < len(state) && state[i] >= 0 && state[i] < len(first) {
+				d = op.WithState(d.(types.Dict), types.Int{V: int64(first[state[i]] + k), Elem: types.I64})
+			}
+			flat = append(flat, d)
+		}
+	}
+	f.SetAttr(name, flat)
+}
+
+// flattener copies the ops of a function.
+type flattener struct {
+	values map[*ir.Value][]*ir.Value // what a value has become: its tensors, or one value
+	blocks map[*ir.Block]*ir.Block
+	from   From
+	made   []*ir.Op
+}
+
+// of is what v has become. A value that nothing before defines, as in a program with
+// errors, becomes new ones.
+func (x *flattener) of(v *ir.Value) []*ir.Value {
+	vs, ok := x.values[v]
+	if !ok {
+		vs = op.Leaves(v)
+		x.values[v] = vs
+	}
+	return vs
+}
+
+func (x *flattener) all(vs []*ir.Value) []*ir.Value {
+	out := make([]*ir.Value, 0, len(vs))
+	for _, v := range vs {
+		out = append(out, x.of(v)...)
+	}
+	return out
+}
+
+// op is the ops that o becomes, in the block b.
+func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
+	switch {
+	case o.Name == op.Pack && len(o.Results) == 1:
+		if vs := x.all(o.Operands); len(vs) == len(op.Leaves(o.Results[0])) {
+			x.values[o.Results[0]] = vs
+			return nil
+		}
+	case o.Name == op.Unpack && len(o.Operands) == 1:
+		if x.unpack(o) {
+			return nil
+		}
+	}
+	parts := op.Split(o)
+	if parts == nil {
+		return []*ir.Op{x.copied(o, x.all(o.Operands), b)}
+	}
+	results := make([][]*ir.Value, len(o.Results))
+	out := make([]*ir.Op, len(parts))
+	for i, p := range parts {
+		for j, v := range o.Operands {
+			vs := x.of(v)
+			p.Operands[j] = vs[min(i, len(vs)-1)]
+		}
+		p.Attrs, p.Parent = slices.Clone(o.Attrs), b
+		x.note(p, o)
+		for j, r := range p.Results {
+			results[j] = append(results[j], r)
+		}
+		out[i] = p
+	}
+	for j, v := range o.Results {
+		x.values[v] = results[j]
+	}
+	return out
+}
+
+func (x *flattener) unpack(o *ir.Op) bool {
+	vs, n := x.of(o.Operands[0]), 0
+	for _, r := range o.Results {
+		n += len(op.Leaves(r))
+	}
+	if n != len(vs) {
+		return false
+	}
+	for _, r := range o.Results {
+		n := len(op.Leaves(r))
+		x.values[r], vs = vs[:n:n], vs[n:]
+	}
+	return true
+}
+
+// copied is o with the operands given and its tuples as their tensors.
+func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
+	c := *o
+	c.Operands, c.Parent, c.Attrs = operands, b, slices.Clone(o.Attrs)
+	c.Results = nil
+	for _, v := range o.Results {
+		vs := fresh(v)
+		for _, r := range vs {
+			r.Op, r.Index = &c, len(c.Results)
+			c.Results = append(c.Results, r)
+		}
+		x.values[v] = vs
+	}
+	if o.Name == op.Grad && op.Grouped(o) {
+		gradients(&c, o)
+	}
+	c.Regions = make([]*ir.Region, len(o.Regions))
+	for i, r := range o.Regions {
+		c.Regions[i] = x.region(r, &c)
+	}
+	x.note(&c, o)
+	return &c
+}
+
+// fresh is copies of v, or values for its tensors.
+func fresh(v *ir.Value) []*ir.Value {
+	if types.IsTuple(v.Type) {
+		return op.Leaves(v)
+	}
+	n := *v
+	n.Uses = nil
+	return []*ir.Value{&n}
+}
+
+// gradients counts the arguments of a dm.grad in tensors.
+func gradients(c, o *ir.Op) {
+	wrt, cotangents := op.Gradients(o)
+	c.SetAttr("wrt", op.IntList(wrt...))
+	if cotangents > 0 {
+		c.SetAttr("cotangents", types.Int{V: cotangents})
+	}
+}
+
+func (x *flattener) note(o, from *ir.Op) {
+	x.from[o] = from
+	x.made = append(x.made, o)
+}
+
+func (x *flattener) region(r *ir.Region, owner *ir.Op) *ir.Region {
+	c := &ir.Region{Op: owner, Blocks: make([]*ir.Block, len(r.Blocks))}
+	for i, b := range r.Blocks {
+		c.Blocks[i] = &ir.Block{Label: b.Label, Region: c}
+		x.blocks[b] = c.Blocks[i]
+	}
+	for i, b := range r.Blocks {
+		n := c.Blocks[i]
+		for _, v := range b.Args {
+			vs := fresh(v)
+			for _, a := range vs {
+				a.Block, a.Index = n, len(n.Args)
+				n.Args = append(n.Args, a)
+			}
+			x.values[v] = vs
+		}
+		for _, o := range b.Ops {
+			n.Ops = append(n.Ops, x.op(o, n)...)
+		}
+	}
+	return c
+}
+
+// link records the uses of every value and the successors of every op.
+func (x *flattener) link() {
+	for _, o := range x.made {
+		for i, v := range o.Operands {
+			v.Uses = append(v.Uses, ir.Use{Op: o, Index: i})
+		}
+		if len(o.Succs) > 0 {
+			o.Succs = slices.Clone(o.Succs)
+		}
+		for i, b := range o.Succs {
+			if n := x.blocks[b]; n != nil {
+				o.Succs[i] = n
+			}
+		}
+	}
+}
