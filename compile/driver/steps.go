@@ -9,6 +9,7 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
+	"dmir/dialect/flatten"
 	"dmir/dialect/op"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -52,7 +53,8 @@ func Open(ctx context.Context, j Job) (*Steps, error) {
 	if d != nil && automatic && checks(j.Fn) {
 		d, why = nil, "its checks run in the reference executor"
 	}
-	s := &Steps{results: outputNames(j.Fn, len(j.Fn.Results)), state: op.State(j.Fn.Op)}
+	flat, _ := flatten.Func(j.Fn)
+	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
 	if d != nil {
 		err := s.compile(ctx, d, j)
 		var unfit *pass.Error
@@ -80,7 +82,8 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 			s.Warnings = append(s.Warnings, w)
 		}
 	}
-	compared := inline.Checks(j.Fn)
+	flat, _ := flatten.Func(j.Fn)
+	compared := inline.Checks(flat)
 	start := time.Now()
 	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
 	if err != nil {
@@ -202,7 +205,7 @@ func (r *reference) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.
 }
 
 func (r *reference) current(context.Context) ([]*tensor.Tensor, error) {
-	out := make([]*tensor.Tensor, len(r.job.Fn.Results))
+	out := make([]*tensor.Tensor, len(r.state))
 	for i, in := range r.state {
 		if in >= 0 {
 			out[i] = r.args[in]
