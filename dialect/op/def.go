@@ -97,6 +97,7 @@ type Param struct {
 	Optional bool // at most one, may be absent; only the last ones
 	Variadic bool // any number; only the last
 	Drawn    bool // of a result: it depends on attributes alone, on no operand's elements
+	Strided  bool // of an operand of a library op: its kernel takes the strides of all dimensions but the last
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.
