@@ -24,10 +24,12 @@ type attention struct {
 	mask          *ir.Value // nil: none
 	step          *ir.Value // of the dropout; nil: none
 	maskShape     []int64   // of the rank of batch, queries and keys together
+	views         []*kernel.View
 }
 
-// attentionOf reads o.
-func attentionOf(o *ir.Op) (*attention, error) {
+// attentionOf reads the main op of f.
+func attentionOf(f *kernel.Form) (*attention, error) {
+	o := f.Main
 	var shapes [3][]int64
 	for i := range shapes {
 		s, ok := kernel.ShapeOf(o.Operands[i])
@@ -39,7 +41,7 @@ func attentionOf(o *ir.Op) (*attention, error) {
 	q, k, v := shapes[0], shapes[1], shapes[2]
 	n := len(q)
 	a := &attention{
-		o: o, elem: o.Operands[0].Elem(), sum: types.F32, heads: 1, group: 1,
+		o: o, views: f.Views, elem: o.Operands[0].Elem(), sum: types.F32, heads: 1, group: 1,
 		queries: q[n-2], keys: k[n-2], depth: q[n-1], value: v[n-1], batch: q[:n-2],
 	}
 	if a.elem == types.F64 {
@@ -117,6 +119,29 @@ func (a *attention) describe(u *unit) {
 		u.function(a.maskHead(matrix, repeat), "DM_FN static dm::i32 mask_head(dm::i32 %s, dm::i32 %s)", def(matrix), def(repeat))
 	}
 	u.leave()
+	for i, v := range a.views {
+		if v == nil {
+			continue
+		}
+		shape, _ := kernel.ShapeOf(a.o.Operands[i])
+		n := len(shape)
+		at := a.parts(matrix, shape[:n-2], shape, func(d int) int64 { return v.Steps[d] })
+		u.enter(closed, "struct %s", viewOf(i))
+		u.line("static constexpr dm::i64 row = %d", v.Steps[n-2])
+		u.function(cpp("%d + %s", v.Start, at), "DM_FN static dm::i64 at(dm::i32 %s)", def(matrix))
+		u.leave()
+	}
+}
+
+// viewOf is the name of the struct that describes how operand i lies.
+func viewOf(i int) local { return local(fmt.Sprintf("_V%d", i)) }
+
+// operand is the argument for operand i.
+func (a *attention) operand(n *names, i int) code {
+	if i < len(a.views) && a.views[i] != nil {
+		return cpp("dm::View<%s, %s>{%s}", storage(a.elem), viewOf(i), n.of[a.views[i].Buf])
+	}
+	return cpp("%s", n.of[a.o.Operands[i]])
 }
 
 // hexFloat is a number in C++, in hexadecimal so that it is exact.
@@ -200,7 +225,7 @@ func (p *attentionPlan) temps() []*temp { return p.scratch }
 // each head. Where that leaves multiprocessors idle, the keys are split over
 // several blocks, and a second kernel combines their results.
 func (t Target) attention(f *kernel.Form) (*attentionPlan, error) {
-	a, err := attentionOf(f.Main)
+	a, err := attentionOf(f)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +245,7 @@ func (p *attentionPlan) launches() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
 	y, lse := ns.result(o, 0), ns.result(o, 1)
-	q, k, v, mask := ns.operand(o, 0), ns.operand(o, 1), ns.operand(o, 2), ns.mask(a)
+	q, k, v, mask := a.operand(ns, 0), a.operand(ns, 1), a.operand(ns, 2), ns.mask(a)
 	if p.splits == 1 {
 		return []*launch{p.forward(ns, q, k, v, mask, y, lse)}, nil
 	}
@@ -270,9 +295,6 @@ func (n *names) calls(l *launch, a *attention, call code) {
 		return nil
 	}
 }
-
-// operand is the parameter for operand i of o.
-func (n *names) operand(o *ir.Op, i int) code { return cpp("%s", n.of[o.Operands[i]]) }
 
 // nothing is the prelude's value of an absent operand or result.
 const nothing = "dm::Nothing{}"

@@ -13,7 +13,7 @@ import (
 type attentionGradient struct{ attentionPlan }
 
 func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
-	a, err := attentionOf(f.Main)
+	a, err := attentionOf(f)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (t Target) attentionGradient(f *kernel.Form) (*attentionGradient, error) {
 func (p *attentionGradient) launches() ([]*launch, error) {
 	o, a := p.f.Main, p.attention
 	ns := namesOf(p.f.Inputs, p.f.Outputs, arena)
-	in := func(i int) code { return ns.operand(o, i) }
+	in := func(i int) code { return a.operand(ns, i) }
 	delta := cpp("%s", ns.addTemp("delta", p.scratch[0], artifact.Out))
 	first := &launch{class: "attention", threads: 256, grid: [3]int{int(ceil(a.heads*a.queries, 8)), 1, 1}, include: "attention.cuh"}
 	ns.calls(first, a, cpp("dm::attention_delta<%s>(%s)", geometry, []code{in(3), in(5), delta}))

@@ -12,8 +12,9 @@ import (
 
 // library is the scheme of an op that a library kernel computes.
 func (t Target) library(f *kernel.Form) (scheme, error) {
-	for _, v := range slices.Concat(f.Inputs, f.Main.Results) {
-		if t := v.Tensor(); t != nil && t.At.Order != nil {
+	for i, v := range slices.Concat(f.Main.Operands, f.Main.Results) {
+		viewed := i < len(f.Views) && f.Views[i] != nil
+		if t := v.Tensor(); !viewed && t != nil && t.At.Order != nil {
 			return nil, fmt.Errorf("%s takes row-major tensors", f.Main.Name)
 		}
 	}

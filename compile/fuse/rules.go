@@ -46,7 +46,7 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 // over the same rows is left to Legal.
 func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	if unfusible(a) || unfusible(b) {
-		return true
+		return !viewed(a, b, depends) && !viewed(b, a, depends)
 	}
 	ca, cb := contracts(a), contracts(b)
 	switch {
@@ -116,7 +116,14 @@ func (kernels) Cheap(o *ir.Op) bool {
 	return d.Is(op.Pointwise) || d.Family == op.Sources || op.MoveOf(o).Fixed()
 }
 
-// unfusible reports whether o's kernel, if it has one, holds no other op.
+// viewed reports whether m can be in the kernel of o as a move by which an operand
+// of o is a view.
+func viewed(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
+	return kernel.Viewable(o, m) && !unfusible(m) && depends(o, m)
+}
+
+// unfusible reports whether o's kernel, if it has one, holds no other op, moves
+// that it views its operands by aside.
 func unfusible(o *ir.Op) bool {
 	d := op.Of(o)
 	return d == nil || d.Kernel != op.Fusible

@@ -17,7 +17,7 @@ const (
 	ClassColumns     Class = "columns"     // reductions over the rows, one thread for some columns
 	ClassLoop        Class = "loop"        // one thread for each element, with serial reductions
 	ClassContraction Class = "contraction" // tiles of a product, with prologue and epilogue
-	ClassLibrary     Class = "library"     // one op that a library kernel computes; see Main
+	ClassLibrary     Class = "library"     // one op that a library kernel computes, see Main, and moves by which its operands are views
 )
 
 // Form is how a group of ops runs as one kernel.
@@ -31,6 +31,7 @@ type Form struct {
 	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Library
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
+	Views   []*View     // of Library: for each operand of Main, nil where it lies in memory as a tensor of its own
 	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
 

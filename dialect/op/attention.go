@@ -28,9 +28,9 @@ var attentionDef = &Def{
   return %y : tensor<1x4x3x8xf32>
 }`,
 	Operands: []Param{
-		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`"},
-		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`"},
-		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`"},
+		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`", Strided: true},
+		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`", Strided: true},
+		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`", Strided: true},
 		maskParam, stepParam,
 	},
 	Results: []Param{

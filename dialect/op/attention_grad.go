@@ -21,9 +21,9 @@ var attentionGradDef = &Def{
   return %dq, %dk, %dv : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
 }`,
 	Operands: []Param{
-		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`"},
-		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`"},
-		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`"},
+		{Name: "q", Elems: floats, Doc: "queries, `[…, heads, queries, depth]`", Strided: true},
+		{Name: "k", Elems: floats, Doc: "keys, `[…, key heads, keys, depth]`", Strided: true},
+		{Name: "v", Elems: floats, Doc: "values, `[…, key heads, keys, value depth]`", Strided: true},
 		{Name: "y", Elems: floats, Doc: "the attention's result, `[…, heads, queries, value depth]`"},
 		{Name: "lse", Elems: []types.Elem{types.F64, types.F32}, Doc: "its second result, `[…, heads, queries]`"},
 		{Name: "dy", Elems: floats, Doc: "cotangent of y, of its type"},

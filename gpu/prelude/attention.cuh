@@ -35,7 +35,32 @@ struct Nothing {};
 template <class X> constexpr bool given = true;
 template <> constexpr bool given<Nothing> = false;
 
+// View is a tensor that lies in the memory of another one, a part or a permutation
+// of it, as Where describes:
+//
+//   static constexpr dm::i64 row;             // from a row to the next; rows are contiguous
+//   DM_FN static dm::i64 at(dm::i32 matrix);  // where a head's rows begin
+template <class T, class Where> struct View {
+  In<T> data;
+};
+
 namespace detail {
+// Matrices is how the heads of an operand with rows of Depth elements lie.
+template <class X, int Depth> struct Matrices;
+template <class T, int Depth> struct Matrices<In<T>, Depth> {
+  typedef T elem;
+  static constexpr i64 row = Depth;
+  DM_FN static i64 at(i64 matrix, i32 rows) { return matrix * rows * Depth; }
+  DM_FN static const In<T>& data(const In<T>& x) { return x; }
+};
+template <class T, class Where, int Depth> struct Matrices<View<T, Where>, Depth> {
+  typedef T elem;
+  static constexpr i64 row = Where::row;
+  DM_FN static i64 at(i64 matrix, i32) { return Where::at(i32(matrix)); }
+  DM_FN static const In<T>& data(const View<T, Where>& x) { return x.data; }
+};
+template <class X> using Elem = typename Matrices<X, 1>::elem;
+
 constexpr double log2_e = 1.4426950408889634074;
 constexpr double ln_2 = 0.69314718055994530942;
 

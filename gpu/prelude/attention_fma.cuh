@@ -17,14 +17,17 @@ template <int Depth, class Acc> struct Wide {
   static constexpr int V = 16 / int(sizeof(Acc));
   static constexpr int padded = (Depth + 15) / 16 * 16, pitch = padded + V, each = padded / 16;
 
-  template <int N, class T>
-  DM_FN static void load(Shared<Acc> to, In<T> from, i64 base, i32 first, i32 rows) {
+  template <int N, class X>
+  DM_FN static void load(Shared<Acc> to, const X& from, i64 matrix, i32 first, i32 rows) {
+    using M = detail::Matrices<X, Depth>;
+    using T = typename M::elem;
+    const i64 base = M::at(matrix, rows);
     constexpr int W = Depth % V == 0 ? V : 1, pieces = padded / W;
     for (i32 i = thread(); i < N * pieces; i += 256) {
       const i32 row = i / pieces, col = i % pieces * W;
       Vec<T, W> in;
       const bool is = first + row < rows && col < Depth;
-      if (is) in = from.template load<W>(base + i64(first + row) * Depth + col);
+      if (is) in = M::data(from).template load<W>(base + i64(first + row) * M::row + col);
       Vec<Acc, W> out;
 DM_UNROLL
       for (int e = 0; e < W; e++) out[e] = is ? Acc(wide(in[e])) : Acc(0);
@@ -107,8 +110,8 @@ DM_UNROLL
 }  // namespace detail
 
 // attention_fma is attention_mma for the vector units.
-template <class Tile, class S, int Splits, class Acc, class T, class Mask, class Y, class Lse, class Step = Nothing>
-DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
+template <class Tile, class S, int Splits, class Acc, class Queries, class Keys, class Values, class Mask, class Y, class Lse, class Step = Nothing>
+DM_FN void attention_fma(Arena arena, const Queries& q, const Keys& k, const Values& v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
   using Score = Scores<S, Acc, Mask, Step>;
@@ -121,7 +124,7 @@ DM_FN void attention_fma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
   const i64 kv = head / S::group;
   const Score scores(mask, drop_step, head);
   const Shared<Acc> qs = arena.take<Acc>(Tile::BM * D::pitch), ks = arena.take<Acc>(BN * D::pitch), vs = arena.take<Acc>(BN * V::pitch), ps = arena.take<Acc>(Tile::BM * (BN + D::V));
-  D::template load<Tile::BM>(qs, q, i64(head) * S::queries * S::depth, first, S::queries);
+  D::template load<Tile::BM>(qs, q, head, first, S::queries);
 
   Acc sums[N][V::each], most[N], total[N];
 DM_UNROLL
@@ -134,8 +137,8 @@ DM_NO_UNROLL
   for (i32 step = part.from; step < part.to; step++) {
     const i32 keys = step * BN;
     sync();
-    D::template load<BN>(ks, k, kv * S::keys * S::depth, keys, S::keys);
-    V::template load<BN>(vs, v, kv * S::keys * S::value, keys, S::keys);
+    D::template load<BN>(ks, k, kv, keys, S::keys);
+    V::template load<BN>(vs, v, kv, keys, S::keys);
     sync();
     Acc s[N][N];
     D::rows_by_rows(s, qs, ks);
@@ -216,8 +219,8 @@ DM_UNROLL
 }  // namespace detail
 
 // attention_grad_fma is attention_grad_mma for the vector units.
-template <class Tile, class S, bool ByKeys, class Acc, class T, class Mask, class DX, class DV, class Step = Nothing>
-DM_FN void attention_grad_fma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<Acc> lse, In<Acc> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
+template <class Tile, class S, bool ByKeys, class Acc, class X, class XV, class Y, class YV, class Mask, class DX, class DV, class Step = Nothing>
+DM_FN void attention_grad_fma(Arena arena, const X& x, const XV& xv, const Y& y, const YV& yv, In<Acc> lse, In<Acc> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
   using Score = Scores<S, Acc, Mask, Step>;
@@ -227,8 +230,8 @@ DM_FN void attention_grad_fma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv,
   const i32 first = span.first;
   const Shared<Acc> xs = arena.take<Acc>(Tile::BM * D::pitch), xvs = arena.take<Acc>(Tile::BM * V::pitch);
   const Shared<Acc> ys = arena.take<Acc>(BN * D::pitch), yvs = arena.take<Acc>(BN * V::pitch), ps = arena.take<Acc>(Tile::BM * (BN + D::V));
-  D::template load<Tile::BM>(xs, x, i64(span.matrix) * Where::own * S::depth, first, Where::own);
-  V::template load<Tile::BM>(xvs, xv, i64(span.matrix) * Where::own * S::value, first, Where::own);
+  D::template load<Tile::BM>(xs, x, span.matrix, first, Where::own);
+  V::template load<Tile::BM>(xvs, xv, span.matrix, first, Where::own);
 
   Acc sums[N][D::each], sums_v[N][V::each], factor[N];
 DM_UNROLL
@@ -243,8 +246,8 @@ DM_NO_UNROLL
     const i32 head = span.head(step), other = span.other(step);
     const i64 matrix = ByKeys ? head : head / S::group;
     sync();
-    D::template load<BN>(ys, y, matrix * Where::others * S::depth, other, Where::others);
-    V::template load<BN>(yvs, yv, matrix * Where::others * S::value, other, Where::others);
+    D::template load<BN>(ys, y, matrix, other, Where::others);
+    V::template load<BN>(yvs, yv, matrix, other, Where::others);
     sync();
     const Score scores(mask, drop_step, head);
     Acc p[N][N], ds[N][N];
@@ -275,8 +278,8 @@ DM_UNROLL
 // attention_grad_mask_fma is the gradient of the mask: a block loops over all heads
 // that a tile of the mask is broadcast to. One block for each matrix of the mask
 // and tile of its rows and columns.
-template <class Tile, class S, class Acc, class T, class Mask, class Step = Nothing>
-DM_FN void attention_grad_mask_fma(Arena arena, In<T> q, In<T> k, In<T> v, In<T> dy, In<Acc> lse, In<Acc> delta, const Mask& mask, Out<T> dmask, const Step& drop_step = {}) {
+template <class Tile, class S, class Acc, class T, class Queries, class Keys, class Values, class Mask, class Step = Nothing>
+DM_FN void attention_grad_mask_fma(Arena arena, const Queries& q, const Keys& k, const Values& v, In<T> dy, In<Acc> lse, In<Acc> delta, const Mask& mask, Out<T> dmask, const Step& drop_step = {}) {
   using D = Wide<S::depth, Acc>;
   using V = Wide<S::value, Acc>;
   using Score = Scores<S, Acc, Mask, Step>;
@@ -306,10 +309,10 @@ DM_NO_UNROLL
       for (i32 col = one_col ? 0 : key_tile; col < (one_col ? key_tiles : key_tile + 1); col++) {
         if (Score::skips && col * B > row * B + B - 1 + Score::shift) continue;
         sync();
-        D::template load<B>(qs, q, i64(head) * S::queries * S::depth, row * B, S::queries);
-        V::template load<B>(dys, dy, i64(head) * S::queries * S::value, row * B, S::queries);
-        D::template load<B>(ks, k, kv * S::keys * S::depth, col * B, S::keys);
-        V::template load<B>(vs, v, kv * S::keys * S::value, col * B, S::keys);
+        D::template load<B>(qs, q, head, row * B, S::queries);
+        V::template load<B>(dys, dy, head, row * B, S::queries);
+        D::template load<B>(ks, k, kv, col * B, S::keys);
+        V::template load<B>(vs, v, kv, col * B, S::keys);
         sync();
         Acc p[N][N], ds[N][N];
         D::rows_by_rows(p, qs, ks);

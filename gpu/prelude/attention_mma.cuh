@@ -30,13 +30,15 @@ template <int Depth> struct DepthLines {
 
   DM_FN static i32 at(i32 row, i32 chunk) { return row * pitch + (swizzled ? chunk ^ (row & 7) : chunk) * 8; }
 
-  // Starts copying N rows, from row `first` of a matrix that begins at `base`.
-  template <int N, int Threads, class T>
-  DM_FN static void load(Shared<T> to, In<T> from, i64 base, i32 first, i32 rows) {
+  // Starts copying N rows, from row `first` of one of the operand's matrices.
+  template <int N, int Threads, class X, class T>
+  DM_FN static void load(Shared<T> to, const X& from, i64 matrix, i32 first, i32 rows) {
+    using M = detail::Matrices<X, Depth>;
+    const i64 base = M::at(matrix, rows);
     constexpr int pieces = padded / vector, all = N * pieces;
     for (i32 i = thread(); i < all; i += Threads) {
       const i32 row = i / pieces, col = i % pieces * vector;
-      cp_async<vector * 2>(to, at(row, col / 8) + col % 8, from, base + i64(first + row) * Depth + col, first + row < rows && col < Depth);
+      cp_async<vector * 2>(to, at(row, col / 8) + col % 8, M::data(from), base + i64(first + row) * M::row + col, first + row < rows && col < Depth);
     }
   }
   // Stores a warp's rows, its fragments times a factor of each of their rows,
@@ -129,8 +131,9 @@ template <class F> DM_FN float quad_reduce(float v) {
 // attention_mma computes a tile of queries of one head. Launch with
 // Tile::threads threads, one block for each split, head and tile of queries. With
 // more than one split y and lse are partial results for attention_join.
-template <class Tile, class S, int Splits, class T, class Mask, class Y, class Lse, class Step = Nothing>
-DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
+template <class Tile, class S, int Splits, class Queries, class Keys, class Values, class Mask, class Y, class Lse, class Step = Nothing>
+DM_FN void attention_mma(Arena arena, const Queries& q, const Keys& k, const Values& v, const Mask& mask, const Y& y, const Lse& lse, const Step& drop_step = {}) {
+  using T = detail::Elem<Queries>;
   using D = DepthLines<S::depth>;
   using V = DepthLines<S::value>;
   using Score = Scores<S, float, Mask, Step>;
@@ -145,10 +148,10 @@ DM_FN void attention_mma(Arena arena, In<T> q, In<T> k, In<T> v, const Mask& mas
 
   Arena after = arena; // the result reuses the memory of the queries
   const Shared<T> qs = arena.take<T>(Tile::BM * D::pitch), ks = arena.take<T>(2 * BN * D::pitch), vs = arena.take<T>(2 * BN * V::pitch);
-  D::template load<Tile::BM, Tile::threads>(qs, q, i64(head) * S::queries * S::depth, first, S::queries);
+  D::template load<Tile::BM, Tile::threads>(qs, q, head, first, S::queries);
   const auto load = [&](i32 step) {
-    D::template load<BN, Tile::threads>(ks + step % 2 * BN * D::pitch, k, kv * S::keys * S::depth, step * BN, S::keys);
-    V::template load<BN, Tile::threads>(vs + step % 2 * BN * V::pitch, v, kv * S::keys * S::value, step * BN, S::keys);
+    D::template load<BN, Tile::threads>(ks + step % 2 * BN * D::pitch, k, kv, step * BN, S::keys);
+    V::template load<BN, Tile::threads>(vs + step % 2 * BN * V::pitch, v, kv, step * BN, S::keys);
     cp_async_commit();
   };
   if (part.from < part.to) load(part.from);
@@ -260,8 +263,9 @@ DM_UNROLL
 // of a tile of keys (dk and dv), or of queries (dq, as dk). x and xv are the
 // owned rows of the products' left sides, y and yv the others': with ByKeys
 // k, v, q, dy, else q, dy, k, v.
-template <class Tile, class S, bool ByKeys, class T, class Mask, class DX, class DV, class Step = Nothing>
-DM_FN void attention_grad_mma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
+template <class Tile, class S, bool ByKeys, class X, class XV, class Y, class YV, class Mask, class DX, class DV, class Step = Nothing>
+DM_FN void attention_grad_mma(Arena arena, const X& x, const XV& xv, const Y& y, const YV& yv, In<float> lse, In<float> delta, const Mask& mask, const DX& dx, const DV& dv, const Step& drop_step = {}) {
+  using T = detail::Elem<X>;
   using D = DepthLines<S::depth>;
   using V = DepthLines<S::value>;
   using Score = Scores<S, float, Mask, Step>;
@@ -273,13 +277,13 @@ DM_FN void attention_grad_mma(Arena arena, In<T> x, In<T> xv, In<T> y, In<T> yv,
   const Shared<T> xs = arena.take<T>(Tile::BM * D::pitch), xvs = arena.take<T>(Tile::BM * V::pitch);
   const Shared<T> ys = arena.take<T>(2 * BN * D::pitch), yvs = arena.take<T>(2 * BN * V::pitch);
   const Shared<float> rows = arena.take<float>(4 * BN); // ByKeys: two tiles of lse and of delta
-  D::template load<Tile::BM, Tile::threads>(xs, x, i64(span.matrix) * Where::own * S::depth, first, Where::own);
-  V::template load<Tile::BM, Tile::threads>(xvs, xv, i64(span.matrix) * Where::own * S::value, first, Where::own);
+  D::template load<Tile::BM, Tile::threads>(xs, x, span.matrix, first, Where::own);
+  V::template load<Tile::BM, Tile::threads>(xvs, xv, span.matrix, first, Where::own);
   const auto load = [&](i32 step) {
     const i64 matrix = ByKeys ? span.head(step) : span.matrix / S::group;
     const i32 other = span.other(step), slot = step % 2;
-    D::template load<BN, Tile::threads>(ys + slot * BN * D::pitch, y, matrix * Where::others * S::depth, other, Where::others);
-    V::template load<BN, Tile::threads>(yvs + slot * BN * V::pitch, yv, matrix * Where::others * S::value, other, Where::others);
+    D::template load<BN, Tile::threads>(ys + slot * BN * D::pitch, y, matrix, other, Where::others);
+    V::template load<BN, Tile::threads>(yvs + slot * BN * V::pitch, yv, matrix, other, Where::others);
     if constexpr (ByKeys) {
       for (i32 i = thread(); i < BN; i += Tile::threads) {
         cp_async<4>(rows, slot * 2 * BN + i, lse, matrix * S::queries + other + i, other + i < S::queries);

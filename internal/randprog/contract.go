@@ -229,7 +229,8 @@ func (w *writer) attention() bool {
 	q, ok := w.find(func(v value) bool {
 		return len(v.shape) == 4 && v.elem == elem && v.top() <= 10 && count(v.shape) < 1500 && v.shape[3] <= 64
 	})
-	if !ok {
+	stacked := w.chance(3)
+	if !ok || stacked {
 		q = w.argument(elem, []int{1 + w.r.IntN(2), []int{1, 2, 4}[w.r.IntN(3)], []int{1, 3, 8, 17, 33}[w.r.IntN(5)], []int{4, 8, 16, 7}[w.r.IntN(4)]})
 	}
 	heads := q.shape[1]
@@ -245,8 +246,14 @@ func (w *writer) attention() bool {
 	if w.chance(4) {
 		depth = 4 + 4*w.r.IntN(3)
 	}
-	k := w.features(elem, []int{q.shape[0], heads, keys, q.shape[3]})
-	v := w.features(elem, []int{q.shape[0], heads, keys, depth})
+	k, v := value{}, value{}
+	if stacked {
+		keys, depth = q.shape[2], q.shape[3]
+		q, k, v = w.stacked(elem, q.shape)
+	} else {
+		k = w.features(elem, []int{q.shape[0], heads, keys, q.shape[3]})
+		v = w.features(elem, []int{q.shape[0], heads, keys, depth})
+	}
 	ins := []value{q, k, v}
 	mask := w.chance(4)
 	if mask {
@@ -287,4 +294,40 @@ func (w *writer) attention() bool {
 	grad = append(grad, ins[3:]...) // the step
 	w.emit("attention_grad", strings.Join(clauses, ", "), outs, grad)
 	return true
+}
+
+// stacked writes queries, keys and values of the shape [batch, heads, rows, depth]
+// as parts of one value, in an order of dimensions that projections of all three
+// give.
+func (w *writer) stacked(elem string, shape []int) (q, k, v value) {
+	batch, heads, rows, depth := shape[0], shape[1], shape[2], shape[3]
+	var x value
+	var part func(i int) value
+	slice := func(x value, d, i, n int) value {
+		to := slices.Clone(x.shape)
+		to[d] = n
+		return w.one("slice", fmt.Sprintf("start_indices = [%d], limit_indices = [%d], dims = [%d]", i*n, i*n+n, d), w.moved(x, to), x)
+	}
+	reshape := func(x value, to ...int) value { return w.one("reshape", "", w.moved(x, to), x) }
+	transpose := func(x value, dims ...int) value {
+		to := make([]int, len(dims))
+		for i, d := range dims {
+			to[i] = x.shape[d]
+		}
+		return w.one("transpose", "dims = "+list(dims), w.moved(x, to), x)
+	}
+	switch w.r.IntN(3) {
+	case 0: // the transpose before the slices
+		x = transpose(w.features(elem, []int{batch, rows, 3, heads, depth}), 2, 0, 3, 1, 4)
+		part = func(i int) value { return reshape(slice(x, 0, i, 1), shape...) }
+	case 1: // behind them
+		x = w.features(elem, []int{batch, rows, 3 * heads * depth})
+		part = func(i int) value {
+			return transpose(reshape(slice(x, 2, i, heads*depth), batch, rows, heads, depth), 0, 2, 1, 3)
+		}
+	default: // the parts of each head together
+		x = transpose(w.features(elem, []int{batch, rows, heads, 3 * depth}), 0, 2, 1, 3)
+		part = func(i int) value { return slice(x, 3, i, depth) }
+	}
+	return part(0), part(1), part(2)
 }
