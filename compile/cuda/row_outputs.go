@@ -268,11 +268,13 @@ func finishLaunch(f *kernel.Form, suffix string, temps []*temp, outs []kernel.Ou
 		from = append(from, ns.addTemp("partial", t, artifact.In))
 	}
 	for _, o := range outs {
-		kernel.WalkOutside(o.X, func(x *kernel.Expr) {
-			if x.Op == kernel.Load {
-				ns.add(x.Buf, artifact.In)
-			}
-		})
+		for _, x := range o.Exprs() {
+			kernel.WalkOutside(x, func(x *kernel.Expr) {
+				if x.Op == kernel.Load {
+					ns.add(x.Buf, artifact.In)
+				}
+			})
+		}
 	}
 	for _, o := range outs {
 		ns.add(o.Value, artifact.Out)

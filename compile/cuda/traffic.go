@@ -32,7 +32,7 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 			if q.temp != nil {
 				read = q.temp.bytes()
 				written = read
-			} else if slices.Contains(p.Form.Outputs, q.value) {
+			} else if q.mode == artifact.InOut || slices.Contains(p.Form.Outputs, q.value) { // a result written over an operand has its size
 				written, _ = flow.Size(q.value).Int()
 			}
 			if q.mode != artifact.Out {

@@ -48,9 +48,9 @@ var unpackDef = &Def{
 	Name: "unpack", Family: Groups, Class: ClassMovement,
 	Summary: "the members of a tuple",
 	Doc:     "The results are the members of the tuple, in their order; a member that is a tuple is unpacked by a further op. Other ops work on the members.\n\n" + tupleDoc,
-	Example: `!layer = tuple<tensor<4x4xf32>, tensor<4xf32>>
-func.func @example(%x: tensor<2x4xf32>, %params: !layer) -> tensor<2x4xf32> {
-  %w, %b = dm.unpack %params : (!layer) -> (tensor<4x4xf32>, tensor<4xf32>)
+	Example: `!affine = tuple<tensor<4x4xf32>, tensor<4xf32>>
+func.func @example(%x: tensor<2x4xf32>, %params: !affine) -> tensor<2x4xf32> {
+  %w, %b = dm.unpack %params : (!affine) -> (tensor<4x4xf32>, tensor<4xf32>)
   %0 = dm.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %1 = dm.add %0, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
   return %1 : tensor<2x4xf32>

@@ -116,7 +116,7 @@ func TestCompileLoop(t *testing.T) {
 			t.Errorf("kernel %+v", k)
 		}
 	}
-	if runs[5] != 6 || runs[12] != 5 || runs[10] != 5 {
+	if runs[5] != 0 || runs[12] != 5 || runs[10] != 5 { // the trip count is known: nothing computes the condition
 		t.Errorf("the condition's and the body's kernels run so often, by line: %v", runs)
 	}
 	for _, s := range res.Build.Stages {
