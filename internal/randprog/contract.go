@@ -246,7 +246,7 @@ func (w *writer) attention() bool {
 	if w.chance(4) {
 		depth = 4 + 4*w.r.IntN(3)
 	}
-	k, v := value{}, value{}
+	var k, v value
 	if stacked {
 		keys, depth = q.shape[2], q.shape[3]
 		q, k, v = w.stacked(elem, q.shape)
