@@ -2,7 +2,6 @@ package main
 
 const (
 	secondPass = "the kernel of the attention's gradient reads its operands in two passes; without that the same"
-	copied     = "queries, keys and values are copied out of the stacked product; Inductor's attention reads them in place"
 	partials   = "each thread block stores its partial result once; without that the same"
 	split      = "products of few tiles are split along their sum, and partial sums pass through memory; without that less"
 )
@@ -20,7 +19,7 @@ var entries = []entry{
 	{name: "decode", noGrad: true},
 	{name: "attention_fused", both: secondPass},
 	{name: "attention_written", both: secondPass},
-	{name: "stacked_qkv", forward: copied, both: copied},
+	{name: "stacked_qkv"},
 	{name: "mlp"},
 	{name: "mlp_gelu"},
 	{name: "mlp_gated"},
