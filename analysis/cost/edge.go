@@ -1,10 +1,13 @@
 package cost
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/dialect/types"
 )
 
 // edge is what crosses the boundary of a kernel: each captured value once, in
@@ -74,7 +77,9 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 			out = append(out, Term{v, n, !n.Equal(s.size(v))})
 		}
 	}
-	fn, _ = flatten.Func(fn)
+	if grouped(fn) {
+		fn, _ = flatten.Func(fn)
+	}
 	for _, v := range fn.Args {
 		if len(v.Uses) > 0 {
 			add(v, s.touched(v, v.Uses))
@@ -89,6 +94,21 @@ func (s *scope) minimumTerms(fn *ir.Func) []Term {
 		seen[v] = true
 	}
 	return out
+}
+
+// grouped reports whether tuples are among the arguments and results of fn, or
+// arguments become members of one. Other ops are not looked at: edits of a long
+// function ask too.
+func grouped(fn *ir.Func) bool {
+	packed := func(u ir.Use) bool { return u.Op.Name == op.Pack }
+	for _, v := range fn.Args {
+		if types.IsTuple(v.Type) || slices.ContainsFunc(v.Uses, packed) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(returned(fn), func(v *ir.Value) bool {
+		return types.IsTuple(v.Type) || v.Op != nil && v.Op.Name == op.Unpack
+	})
 }
 
 // touched is how much of v the given uses read, at most all of it. What several
