@@ -195,6 +195,7 @@ func (s *stacking) of(b *op.Builder, p *ir.Op, sum bool) *ir.Value {
 	letters, _ := unused(e.String(), 1)
 	inputs, output := slices.Clone(e.Inputs), e.Output
 	var operands []*ir.Value
+	var trips dim.Dim
 	for i, v := range p.Operands {
 		x, out, made := s.source(v)
 		if made {
@@ -202,13 +203,16 @@ func (s *stacking) of(b *op.Builder, p *ir.Op, sum bool) *ir.Value {
 		}
 		if !out {
 			inputs[i] = letters[0] + inputs[i]
+			trips = x.Tensor().Shape[0]
 		}
 		operands = append(operands, x)
 	}
+	t := &types.Tensor{Elem: p.Out(0).Elem, Shape: slices.Clone(p.Out(0).Shape)} // the element type need not be the operands'
 	if !sum {
 		output = letters[0] + output
+		t.Shape = slices.Insert(t.Shape, 0, trips)
 	}
-	return b.Value("einsum", operands, append(kept(p, "equation"), types.Named{Name: "equation", Value: equationText(inputs, output)}))
+	return b.Value("einsum", operands, append(kept(p, "equation"), types.Named{Name: "equation", Value: equationText(inputs, output)}), t)
 }
 
 // contraction reports whether p is an einsum of the body that may become one of stacks.
