@@ -105,7 +105,7 @@ func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 		}
 		// Of an update only expressions that read the value are concerned.
 		if reads || !f.Over[f.Outputs[k]] {
-			ok = ok && o.Loops[0] == own.Loops[0] && elements(o) == elements(own)
+			ok = ok && slices.Equal(o.Loops, own.Loops) && elements(o) == elements(own)
 		}
 	}
 	return ok
