@@ -19,7 +19,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,6 +30,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dmir/bench/record"
 )
 
 func main() {
@@ -127,14 +128,7 @@ func run(runs int, dir, peer, out string) error {
 			res.Rows = append(res.Rows, rows...)
 		}
 	}
-	if out == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(out, append(text, '\n'), 0o644)
+	return record.JSON(out, res)
 }
 
 // gather lists the MLIR files in a folder, recursively.

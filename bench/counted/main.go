@@ -9,7 +9,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"dmir/analysis/units"
+	"dmir/bench/record"
 	"dmir/internal/counted"
 )
 
@@ -72,19 +73,8 @@ func main() {
 	fmt.Fprintln(os.Stderr)
 	text := table(&r)
 	fmt.Print(text)
-	if *asText != "" {
-		if err := os.WriteFile(*asText, []byte(text), 0o644); err != nil {
-			log.Fatal(err)
-		}
-	}
-	if *asJSON != "" {
-		data, err := json.MarshalIndent(r, "", " ")
-		if err == nil {
-			err = os.WriteFile(*asJSON, append(data, '\n'), 0o644)
-		}
-		if err != nil {
-			log.Fatal(err)
-		}
+	if err := errors.Join(record.Table(*asText, text), record.JSON(*asJSON, r)); err != nil {
+		log.Fatal(err)
 	}
 	for _, p := range append(problems, r.Failed...) {
 		log.Print(p)

@@ -18,7 +18,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,6 +30,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dmir/bench/record"
 )
 
 var verbose bool
@@ -146,14 +147,7 @@ func run(o *options) error {
 		}
 	}
 	printDetails(res.Rows)
-	if o.json == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.json, append(text, '\n'), 0o644)
+	return record.JSON(o.json, res)
 }
 
 // subjects returns the servers to measure, dmir first.

@@ -13,7 +13,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,6 +28,7 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/bench/peak"
+	"dmir/bench/record"
 	"dmir/syntax/format"
 	"dmir/syntax/parse"
 	"dmir/syntax/source"
@@ -184,14 +184,7 @@ func measure(runs int, sizes, peer, out string) error {
 			}
 		}
 	}
-	if out == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(res, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(out, append(text, '\n'), 0o644)
+	return record.JSON(out, res)
 }
 
 // measure alternates the two commands, after one warm-up run of each.

@@ -10,7 +10,7 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"dmir/analysis/units"
+	"dmir/bench/record"
 )
 
 // row is one line of the table. A nil Both has no gradient.
@@ -89,19 +90,8 @@ func main() {
 	}
 	text := r.table()
 	fmt.Print(text)
-	if *asText != "" {
-		if err := os.WriteFile(*asText, []byte(text), 0o644); err != nil {
-			log.Fatal(err)
-		}
-	}
-	if *asJSON != "" {
-		data, err := json.MarshalIndent(r, "", " ")
-		if err == nil {
-			err = os.WriteFile(*asJSON, append(data, '\n'), 0o644)
-		}
-		if err != nil {
-			log.Fatal(err)
-		}
+	if err := errors.Join(record.Table(*asText, text), record.JSON(*asJSON, r)); err != nil {
+		log.Fatal(err)
 	}
 	for _, n := range r.notes {
 		log.Print(n)
