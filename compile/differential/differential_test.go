@@ -103,14 +103,21 @@ func TestRecurrences(t *testing.T) {
 	var cases []Case
 	for _, f := range txtar.Parse(data).Files {
 		for _, gradient := range []bool{false, true} {
-			c := Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient}
-			cases = append(cases, c)
-			c.Arch = "sm_90a"
-			cases = append(cases, c)
-			c.Arch, c.Unfused = "", true
-			cases = append(cases, c)
+			cases = append(cases, kinds(Case{Name: f.Name, Text: string(f.Data), Func: "f", Seed: 7, Gradient: gradient})...)
 		}
 	}
+	agree(t, cases)
+}
+
+// kinds are c as portable code, for an architecture, and unfused.
+func kinds(c Case) []Case {
+	arch, unfused := c, c
+	arch.Arch, unfused.Unfused = "sm_90a", true
+	return []Case{c, arch, unfused}
+}
+
+func agree(t *testing.T, cases []Case) {
+	t.Helper()
 	finds, err := Check(t.Context(), cases)
 	if err != nil {
 		t.Fatal(err)
@@ -139,19 +146,7 @@ func TestReproducers(t *testing.T) {
 		if strings.Contains(c.Text, "func.func @g") {
 			c.Func = "g"
 		}
-		cases = append(cases, c)
-		c.Arch = "sm_90a"
-		cases = append(cases, c)
-		c.Arch, c.Unfused = "", true
-		cases = append(cases, c)
+		cases = append(cases, kinds(c)...)
 	}
-	finds, err := Check(t.Context(), cases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range finds {
-		if f != nil {
-			t.Error(f)
-		}
-	}
+	agree(t, cases)
 }

@@ -1,7 +1,6 @@
 package fuse
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"dmir/compile/simplify"
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/internal/canceltest"
 	"dmir/syntax/source"
 )
 
@@ -206,32 +206,18 @@ func TestUnequalLayer(t *testing.T) {
 	}
 }
 
-// counted is a context that ends once it has been asked left times.
-type counted struct {
-	context.Context
-	left, after int
-}
-
-func (c *counted) Err() error {
-	if c.left--; c.left >= 0 {
-		return nil
-	}
-	c.after++
-	return context.Canceled
-}
-
 // Planning ends soon after its context has, wherever it is, also between the parts
 // of a plan of equal layers.
 func TestCancelRepeated(t *testing.T) {
 	for steps := 1; steps < 1<<20; steps = steps*3 + 1 {
 		u := deepUnit(t, 1, 24)
-		ctx := &counted{Context: t.Context(), left: steps}
+		ctx := &canceltest.Context{Context: t.Context(), Left: steps}
 		u.Ctx = ctx
 		if _, err := Run(u, Options{}); err == nil {
 			return
 		}
-		if ctx.after > 4 {
-			t.Errorf("ended at step %d, it asks %d times more", steps, ctx.after)
+		if ctx.After > 4 {
+			t.Errorf("ended at step %d, it asks %d times more", steps, ctx.After)
 		}
 	}
 	t.Error("planning asks without end")

@@ -11,23 +11,9 @@ import (
 	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
+	"dmir/internal/canceltest"
 	"dmir/syntax/source"
 )
-
-// counted is a context that ends when it has been asked left times whether it
-// has; after is how often it was asked since.
-type counted struct {
-	context.Context
-	left, after int
-}
-
-func (c *counted) Err() error {
-	if c.left--; c.left >= 0 {
-		return nil
-	}
-	c.after++
-	return context.Canceled
-}
 
 // Compiling ends soon after its context has, wherever it is: it asks a few times
 // more on its way out, and gives the context's error.
@@ -61,16 +47,16 @@ func TestCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 			for steps := 1; steps < 5000; steps = steps*3 + 1 {
-				ctx := &counted{Context: t.Context(), left: steps}
+				ctx := &canceltest.Context{Context: t.Context(), Left: steps}
 				_, err := driver.Build(ctx, mod, fn, driver.BuildOptions{Machine: m})
-				if err == nil && ctx.after == 0 {
+				if err == nil && ctx.After == 0 {
 					return // it was done before
 				}
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("ended at step %d: %v", steps, err)
 				}
-				if ctx.after > 20 {
-					t.Errorf("ended at step %d, it asks %d times more", steps, ctx.after)
+				if ctx.After > 20 {
+					t.Errorf("ended at step %d, it asks %d times more", steps, ctx.After)
 				}
 			}
 		})
