@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"dmir/compile/inline"
@@ -90,6 +91,9 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 		return err
 	}
 	s.Compile = time.Since(start)
+	if len(compared) == 0 {
+		return s.load(ctx, d, p, nil)
+	}
 	return s.load(ctx, d, p, func(all []Output) error {
 		for _, c := range compared {
 			in := make([]*tensor.Tensor, len(c.Results))
@@ -236,9 +240,25 @@ func (l *onDevice) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.T
 	}
 	outs, err := Unpack(l.p, got)
 	if err == nil && l.check != nil {
-		err = l.check(outs)
+		err = l.checked(ctx, outs)
 	}
 	return l.tensors(outs, false), err
+}
+
+// checked compares the results of a step, among them those that are state, which
+// stay on the device.
+func (l *onDevice) checked(ctx context.Context, outs []Output) error {
+	state, err := l.current(ctx)
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(outs)
+	for i, t := range state {
+		if t != nil {
+			all[i].Tensor = t
+		}
+	}
+	return l.check(all)
 }
 
 func (l *onDevice) current(ctx context.Context) ([]*tensor.Tensor, error) {

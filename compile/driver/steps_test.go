@@ -226,3 +226,38 @@ func threeSteps(t *testing.T, j Job, args []*tensor.Tensor) []Output {
 	}
 	return append(outs, state...)
 }
+
+// A check may be of a result that is state, which stays on the device.
+func TestStepsCheckState(t *testing.T) {
+	for dev, want := range map[string]float64{"reference": 3, "emulator": 3} {
+		if dev == "emulator" && testing.Short() {
+			continue
+		}
+		p := loaded(t, "check.dmir", `func.func @f(%w: tensor<3xf32> {dm.init = 0.0}) -> (tensor<3xf32> {dm.state = "w"}) {
+  %one = dm.constant dense<1.0> : tensor<f32>
+  %most = dm.constant dense<3.0> : tensor<3xf32>
+  %next = dm.add %w, %one : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+  %d = dm.min %next, %most : tensor<3xf32>
+  check.expect_almost_eq %next, %d : tensor<3xf32>, tensor<3xf32>
+  return %next : tensor<3xf32>
+}
+`)
+		j, args := job(t, p, dev)
+		s, err := Open(t.Context(), j)
+		if err != nil {
+			t.Fatalf("%s: %v", dev, err)
+		}
+		made := 0.0
+		for range 5 {
+			if _, err = s.Step(t.Context(), args); err != nil {
+				break
+			}
+			made++
+			args = make([]*tensor.Tensor, len(args))
+		}
+		s.Close()
+		if made != want || err == nil {
+			t.Errorf("%s: the check failed after %g steps with %v, want after %g", dev, made, err, want)
+		}
+	}
+}
