@@ -55,7 +55,7 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 		second := first + s.Decision.Parts[0]
 		end := second + s.Decision.Parts[1]
 		if s.Kind == StepRepeat {
-			for range s.Decision.Trips {
+			for n := int64(0); n < s.Decision.Trips && end > second; n++ { // an empty body may be repeated any number of times
 				if err := p.walk(second, end, straight, decide); err != nil {
 					return err
 				}
