@@ -292,7 +292,7 @@ func (t *repetition) one(step int, show *stepView) error {
 
 // current is the state after the last step, in the order of t.meta.State.
 func (t *repetition) current() ([]driver.Output, error) {
-	if t.elapsed == 0 { // no step was made
+	if len(t.history.rows) == 0 { // no step was made
 		var outs []driver.Output
 		for i, in := range t.s.state {
 			if in >= 0 {
