@@ -30,7 +30,7 @@ type Session struct {
 	stretches [][2]int       // those, first and end
 	runs      []int64        // how often each step ran in the last run
 	flag      []byte         // host memory that predicates are copied to
-	given     [][]byte       // the inputs of steps that are not state; see Step
+	steps     *stepping      // nil before the first step; see Step
 	staged    deviceVA       // where state is that carry moves in two parts; 0: nowhere
 	lost      bool           // a kernel broke the context or still runs, so no memory can be freed
 }

@@ -22,12 +22,8 @@ func (s *Session) Step(ctx context.Context, inputs [][]byte) (outputs [][]byte, 
 		return nil, err
 	}
 	err = s.with(func() error {
-		for i, b := range s.p.Inputs {
-			if give[i] != nil {
-				if err := s.copyIn(&s.p.Buffers[b], give[i]); err != nil {
-					return err
-				}
-			}
+		if err := s.give(give, nil); err != nil {
+			return err
 		}
 		if err := s.prepare(); err != nil {
 			return err
@@ -67,18 +63,11 @@ func (s *Session) stepInputs(inputs [][]byte) ([][]byte, error) {
 	if len(inputs) != len(s.p.Inputs) {
 		return nil, fmt.Errorf("@%s takes %d inputs, not %d", s.p.Name, len(s.p.Inputs), len(inputs))
 	}
-	first := s.given == nil
+	first := s.steps == nil
 	if first {
-		s.given = make([][]byte, len(inputs))
-	}
-	state := make([]bool, len(inputs))
-	for _, in := range s.p.State {
-		if in >= 0 {
-			state[in] = true
-		}
+		s.steps = s.stepping()
 	}
 	give := make([][]byte, len(inputs))
-	overwritten := s.p.Overwritten()
 	for i, b := range inputs {
 		buf := &s.p.Buffers[s.p.Inputs[i]]
 		switch {
@@ -88,14 +77,33 @@ func (s *Session) stepInputs(inputs [][]byte) ([][]byte, error) {
 			return nil, fmt.Errorf("input %s has %d bytes, not %d", buf.Name, len(b), buf.Size())
 		case b != nil:
 			give[i] = b
-		case overwritten[i] && !state[i]:
-			give[i] = s.given[i]
+		default:
+			give[i] = s.steps.again[i]
 		}
-		if !state[i] && b != nil {
-			s.given[i] = b
+		if s.steps.lost[i] && b != nil {
+			s.steps.again[i] = b
 		}
 	}
 	return give, nil
+}
+
+// stepping is what all steps of a session share.
+type stepping struct {
+	lost   []bool   // by input: a run overwrites it, and it is not state
+	again  [][]byte // what was given last for these
+	moves  []move
+	staged int64 // bytes that moves stage
+}
+
+func (s *Session) stepping() *stepping {
+	n := &stepping{lost: s.p.Overwritten(), again: make([][]byte, len(s.p.Inputs))}
+	for _, in := range s.p.State {
+		if in >= 0 {
+			n.lost[in] = false
+		}
+	}
+	n.moves, n.staged = s.moves()
+	return n
 }
 
 // State copies the current state to host memory, by result; nil for results
@@ -151,9 +159,8 @@ func (s *Session) moves() (out []move, staged int64) {
 
 // carry enqueues the copies of the state to the inputs of the next step.
 func (s *Session) carry() error {
-	moves, staged := s.moves()
-	if staged > 0 && s.staged == 0 {
-		if err := s.a.check("cuMemAlloc", s.a.MemAlloc(&s.staged, uint64(staged))); err != nil {
+	if s.steps.staged > 0 && s.staged == 0 {
+		if err := s.a.check("cuMemAlloc", s.a.MemAlloc(&s.staged, uint64(s.steps.staged))); err != nil {
 			return err
 		}
 	}
@@ -163,14 +170,14 @@ func (s *Session) carry() error {
 		}
 		return s.a.check("cuMemcpyDtoDAsync", s.a.CopyOn(to, from, uint64(n), s.streams[0]))
 	}
-	for _, m := range moves {
+	for _, m := range s.steps.moves {
 		if m.staged >= 0 {
 			if err := copied(s.staged+deviceVA(m.staged), s.address(m.from), m.from.Size()); err != nil {
 				return err
 			}
 		}
 	}
-	for _, m := range moves {
+	for _, m := range s.steps.moves {
 		from := s.address(m.from)
 		if m.staged >= 0 {
 			from = s.staged + deviceVA(m.staged)

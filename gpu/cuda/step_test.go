@@ -95,7 +95,7 @@ func TestStepInputs(t *testing.T) {
 		if _, err := s.Step(t.Context(), given); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
 		}
-		s.given = nil
+		s.steps = nil
 	}
 	for range 2 { // what is given stays
 		outs, err := s.Step(t.Context(), [][]byte{x})
