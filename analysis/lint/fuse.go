@@ -234,7 +234,7 @@ func (f fusion) edits(c *Context) []diag.Edit {
 		return nil
 	}
 	src := c.Module.Src
-	indent := indentOf(src, origin.Tree(f.at).Off)
+	indent := src.Indent(origin.Tree(f.at).Off)
 
 	taken := map[string]bool{} // names that must not be defined inside
 	for _, r := range results {
@@ -314,9 +314,9 @@ func bodyText(c *Context, o *ir.Op, uses, defs map[string]string, indent string)
 		start = origin.Tree(o).Off + int(origin.Tree(o).Regions[0].Open) + 1
 		end = origin.Tree(o.Body(0).Terminator()).Off
 	}
-	was := indentOf(src, origin.Tree(o).Off)
+	was := src.Indent(origin.Tree(o).Off)
 	if ps := parts(o); len(ps) > 0 {
-		was = indentOf(src, origin.Tree(ps[0]).Off)
+		was = src.Indent(origin.Tree(ps[0]).Off)
 	}
 	text := strings.TrimRight(splice(src.Text()[start:end], start, edits), " \t\r\n")
 	text = strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(text, " \t\r"), "\n"), " \t\r\n")

@@ -119,12 +119,6 @@ func fresh(name string, taken map[string]bool) string {
 	return to
 }
 
-// indentOf is the white space before the first byte of the line of off.
-func indentOf(src *source.File, off int) string {
-	line := src.Line(src.Pos(off).Line)
-	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-}
-
 // reindent moves the lines of text so that the least indented of those after
 // the first stands where its first line would: at indent. The first line
 // carries no indentation of its own.
@@ -159,7 +153,7 @@ func (c *Context) take(o *ir.Op, comments []string) []diag.Edit {
 	for end < src.Len() && (src.Text()[end] == ' ' || src.Text()[end] == '\t' || src.Text()[end] == '\r') {
 		end++
 	}
-	kept, indent := "", indentOf(src, span.Start)
+	kept, indent := "", src.Indent(span.Start)
 	for _, comment := range comments {
 		kept += indent + comment + "\n"
 	}

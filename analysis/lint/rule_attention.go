@@ -106,7 +106,7 @@ func (c *Context) attentionEdits(a *attention.Attention) (edits []diag.Edit, ok 
 	for i, o := range a.New {
 		lines[i] = c.written(o, spell)
 	}
-	indent := indentOf(c.Module.Src, origin.Tree(a.Root).Off)
+	indent := c.Module.Src.Indent(origin.Tree(a.Root).Off)
 	return append(edits, diag.Edit{Span: origin.Tree(a.Root).Span(), Text: strings.Join(lines, "\n"+indent)}), true
 }
 

@@ -32,7 +32,7 @@ func (p *Program) complete(diags []diag.Diagnostic) {
 		}
 		d.Help = "a number is a value of its own, which " + op.Constant + " gives"
 		if next < 0 {
-			next = firstFree(p.Src.Text())
+			next = firstFree(p.Tree.Items)
 		}
 		if t := opAt(p.Tree.Items, d.Span); t != nil && p.fixLiteral(d, t, "%c"+strconv.Itoa(next)) {
 			next++
@@ -40,19 +40,37 @@ func (p *Program) complete(diags []diag.Diagnostic) {
 	}
 }
 
-// firstFree is a number above that of all values %c0, %c1 … in text.
-func firstFree(text string) int {
+// firstFree is a number above that of all values %c0, %c1 … that ops define.
+func firstFree(ops []*ast.Op) int {
 	free := 0
-	for {
-		_, rest, ok := strings.Cut(text, "%c")
-		if !ok {
-			return free
-		}
-		text = strings.TrimLeft(rest, "0123456789")
-		if n, err := strconv.Atoi(rest[:len(rest)-len(text)]); err == nil && n < 1<<30 {
-			free = max(free, n+1)
+	take := func(name string) {
+		if number, ok := strings.CutPrefix(name, "%c"); ok {
+			if n, err := strconv.Atoi(number); err == nil && n < 1<<30 {
+				free = max(free, n+1)
+			}
 		}
 	}
+	takeAll := func(args []ast.BlockArg) {
+		for i := range args {
+			take(args[i].Name)
+		}
+	}
+	ast.Walk(ops, func(o *ast.Op) bool {
+		for i := range o.Results {
+			take(o.Results[i].Name)
+		}
+		takeAll(o.Defs)
+		if o.Func != nil {
+			takeAll(o.Func.Args)
+		}
+		for _, r := range o.Regions {
+			for _, b := range r.Blocks {
+				takeAll(b.Args)
+			}
+		}
+		return true
+	})
+	return free
 }
 
 func isNumber(text string) bool {
@@ -134,11 +152,8 @@ func (p *Program) fixLiteral(d *diag.Diagnostic, t *ast.Op, name string) bool {
 	if strings.HasPrefix(whole, "tensor") {
 		value = "dense<" + value + ">"
 	}
-	line, _ := p.Src.Human(t.Off)
-	indent := p.Src.Line(line - 1)
-	indent = indent[:len(indent)-len(strings.TrimLeft(indent, " \t"))]
 	edits := []diag.Edit{
-		{Span: source.Span{Start: t.Off, End: t.Off}, Text: fmt.Sprintf("%s = %s %s : %s\n%s", name, op.Constant, value, whole, indent)},
+		{Span: source.Span{Start: t.Off, End: t.Off}, Text: fmt.Sprintf("%s = %s %s : %s\n%s", name, op.Constant, value, whole, p.Src.Indent(t.Off))},
 		{Span: d.Span, Text: name},
 	}
 	if in != nil {
@@ -172,11 +187,12 @@ func element(x *ast.TypeExpr) string {
 // cannot.
 func literalOf(number, elem string) (text string, ok bool) {
 	x, err := parse.Attr(number)
-	switch float := strings.HasPrefix(elem, "f") || elem == "bf16"; {
+	float := strings.HasPrefix(elem, "f") || elem == "bf16"
+	switch {
 	case err != nil:
 		return "", false
 	case float && x.Kind == ast.AInt && !strings.Contains(number, "x"):
 		return number + ".0", true
 	}
-	return number, x.Kind == ast.AInt || strings.HasPrefix(elem, "f") || elem == "bf16"
+	return number, x.Kind == ast.AInt || float
 }

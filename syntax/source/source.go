@@ -130,6 +130,12 @@ func (f *File) Slice(s Span) string {
 // Lines is the number of lines; a trailing newline opens an empty last line.
 func (f *File) Lines() int { return f.lines[len(f.pieces)] + 1 }
 
+// Indent is the white space at the start of the line of off.
+func (f *File) Indent(off int) string {
+	line := f.Line(f.Pos(off).Line)
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
 // Line is the text of the 0-based line n, without its line end.
 func (f *File) Line(n int) string {
 	if n < 0 || n >= f.Lines() {
