@@ -100,7 +100,7 @@ func (e *Env) typeOf(x *ast.TypeExpr) (Type, error) {
 		}
 		return t, fits(x.Name, t.String())
 	}
-	return Opaque{e.Expand(x.Text)}, nil
+	return Opaque{Text: e.Expand(x.Text)}, nil
 }
 
 // resolve follows aliases of an element type.
@@ -120,12 +120,15 @@ func (e *Env) resolve(x *ast.TypeExpr) *ast.TypeExpr {
 
 func (e *Env) tensorOf(x *ast.TypeExpr) (Type, error) {
 	elemExpr := e.resolve(x.Elem)
-	if x.Unranked || elemExpr == nil || elemExpr.Kind != ast.TScalar || len(x.Shape) > maxRank {
-		return Opaque{e.Expand(x.Text)}, nil
+	if x.Unranked || elemExpr == nil {
+		return Opaque{Text: e.Expand(x.Text)}, nil
 	}
 	elem, ok := ElemByName(elemExpr.Name)
-	if !ok {
-		return Opaque{e.Expand(x.Text)}, nil
+	if elemExpr.Kind != ast.TScalar || !ok {
+		return Opaque{e.Expand(x.Text), e.Expand(elemExpr.Text)}, nil
+	}
+	if len(x.Shape) > maxRank {
+		return Opaque{Text: e.Expand(x.Text)}, nil
 	}
 	t := &Tensor{Elem: elem, Shape: make([]dim.Dim, len(x.Shape)), At: Placement{Space: HBM}}
 	dynamic := 0

@@ -4,7 +4,6 @@
 package types
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,7 +256,10 @@ func List(ts []Type) string {
 
 // Opaque is a type dmir does not look into (memref, vector, !other.type), kept
 // verbatim, and the unknown type of an unknown op's result (Text "").
-type Opaque struct{ Text string }
+type Opaque struct {
+	Text string
+	elem string // see ForeignElem
+}
 
 func (o Opaque) String() string {
 	if o.Text == "" {
@@ -269,21 +271,9 @@ func (o Opaque) String() string {
 // ForeignElem is the element type of a tensor whose elements the dialect does not
 // have, such as i4; "" of other types.
 func ForeignElem(t Type) string {
-	o, ok := t.(Opaque)
-	inside, tensor := strings.CutPrefix(o.Text, "tensor<")
-	if !ok || !tensor || !strings.HasSuffix(inside, ">") || strings.HasPrefix(inside, "*") {
-		return ""
-	}
-	inside, _, _ = strings.Cut(strings.TrimSuffix(inside, ">"), ",")
-	elem := strings.TrimSpace(sizes.ReplaceAllString(inside, ""))
-	if _, known := ElemByName(elem); known {
-		return "" // something else is foreign about it
-	}
-	return elem
+	o, _ := t.(Opaque)
+	return o.elem
 }
-
-// sizes stand before an element type.
-var sizes = regexp.MustCompile(`^(?:(?:\d+|\?)\s*x\s*)*`)
 
 // Unknown is the type of results of unknown ops.
 var Unknown = Opaque{}
