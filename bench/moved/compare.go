@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,7 +126,7 @@ func (s *step) inputs(dir string) (*question, error) {
 	}
 	for i, a := range s.args {
 		q.Args = append(q.Args, argument{Name: a.Name[1:], Elem: args[i].Elem.String(), Grad: s.wanted[i]})
-		if err := save(filepath.Join(dir, a.Name[1:]+".npy"), args[i]); err != nil {
+		if err := tensor.SaveNPY(filepath.Join(dir, a.Name[1:]+".npy"), args[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +134,7 @@ func (s *step) inputs(dir string) (*question, error) {
 		t := t.(*types.Tensor)
 		x := tensor.Random(t.Elem, shape(t), 2, uint64(i))
 		q.Cotangents = append(q.Cotangents, t.Elem.String())
-		if err := save(filepath.Join(dir, fmt.Sprintf("cotangent_%d.npy", i)), x); err != nil {
+		if err := tensor.SaveNPY(filepath.Join(dir, fmt.Sprintf("cotangent_%d.npy", i)), x); err != nil {
 			return nil, err
 		}
 	}
@@ -149,14 +148,6 @@ func shape(t *types.Tensor) []int {
 		out = append(out, int(n))
 	}
 	return out
-}
-
-func save(path string, t *tensor.Tensor) error {
-	var b bytes.Buffer
-	if err := tensor.WriteNPY(&b, t); err != nil {
-		return err
-	}
-	return os.WriteFile(path, b.Bytes(), 0o600)
 }
 
 // values runs the program on the reference executor, its dropout off, and compares
