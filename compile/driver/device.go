@@ -45,41 +45,24 @@ var Codes = diag.Register([]diag.Code{
 
 // runOn compiles the job's function and runs it on d.
 func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
-	flat, _ := flatten.Func(j.Fn)
-	checks := inline.Checks(flat)
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	if j.Machine == nil {
-		j.Machine = j.Program.Target
-	}
 	start := time.Now()
-	var warnings []diag.Diagnostic
-	warn := func(d diag.Diagnostic) {
-		if d.Code != "DM807" { // the checks are made below
-			warnings = append(warnings, d)
-		}
-	}
-	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	b, err := j.build(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	built := time.Since(start)
-	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs})
+	took := time.Since(start)
+	res, err := RunArtifact(ctx, d, b.program, args, device.Options{Runs: j.Runs})
 	if err != nil {
 		return nil, err
 	}
-	res.Compile += built
-	res.Warnings = warnings
-	for _, c := range checks {
-		in := make([]*tensor.Tensor, len(c.Results))
-		for i, at := range c.Results {
-			in[i] = res.Outputs[at].Tensor
-		}
-		if err := interp.Expect(j.Module, c.Op, in); err != nil {
-			return nil, err
-		}
+	res.Compile += took
+	res.Warnings = b.warnings
+	if err := b.compare(res.Outputs); err != nil {
+		return nil, err
 	}
 	results := resultsOf(j.Fn)
 	res.Outputs = res.Outputs[:len(results)]
@@ -87,6 +70,45 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		res.Outputs[i].Name = r.Name
 	}
 	return res, nil
+}
+
+// built is a job's function for a device, and the checks that it makes, which are
+// made on its results.
+type built struct {
+	program  *artifact.Program
+	warnings []diag.Diagnostic
+	checks   []inline.Check
+	module   *ir.Module
+}
+
+func (j Job) build(ctx context.Context, d device.Device) (*built, error) {
+	flat, _ := flatten.Func(j.Fn)
+	b := &built{module: j.Module, checks: inline.Checks(flat)}
+	if j.Machine == nil {
+		j.Machine = j.Program.Target
+	}
+	warn := func(d diag.Diagnostic) {
+		if d.Code != "DM807" { // that checks are not part of the program: compare makes them
+			b.warnings = append(b.warnings, d)
+		}
+	}
+	var err error
+	b.program, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	return b, err
+}
+
+// compare makes the checks on the results of a run.
+func (b *built) compare(all []Output) error {
+	for _, c := range b.checks {
+		in := make([]*tensor.Tensor, len(c.Results))
+		for i, at := range c.Results {
+			in[i] = all[at].Tensor
+		}
+		if err := interp.Expect(b.module, c.Op, in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RunArtifact runs a compiled program on args, the values of its arguments.

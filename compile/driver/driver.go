@@ -137,41 +137,54 @@ func Pick(p *program.Program, name string) (*ir.Module, *ir.Func, error) {
 	return nil, nil, fmt.Errorf("several functions are public: %s", strings.Join(public, ", "))
 }
 
+// onDevice calls on with the device that the job asks for, or with the best one of
+// this machine. done is false if the reference executor is left to run the job: it
+// is asked for, or there is no better device, or the best one cannot run it; why
+// gives the reason for the choice.
+func onDevice(j Job, on func(device.Device) error) (done bool, why string, err error) {
+	d, why, err := Choose(j.Device)
+	if err != nil || d == nil {
+		return false, why, err
+	}
+	automatic := j.Device == "" || j.Device == "auto"
+	if automatic && checks(j.Fn) {
+		return false, "its checks run in the reference executor", nil
+	}
+	err = on(d)
+	var unfit *pass.Error
+	if automatic && errors.As(err, &unfit) {
+		return false, unfit.Msg, nil
+	}
+	return err == nil, why, err
+}
+
 // Run executes the job. progress is called with the parts done and the op; it may be
 // nil. An error that belongs to an op is an *interp.Error.
 func Run(ctx context.Context, j Job, progress func(done, total int, op *ir.Op)) (*Result, error) {
-	d, why, err := Choose(j.Device)
+	var res *Result
+	done, why, err := onDevice(j, func(d device.Device) (err error) {
+		res, err = runOn(ctx, d, j)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	automatic := j.Device == "" || j.Device == "auto"
-	if d != nil && automatic && checks(j.Fn) {
-		d, why = nil, "its checks run in the reference executor"
-	}
-	if d != nil {
-		res, err := runOn(ctx, d, j)
-		var unfit *pass.Error
-		if err == nil {
-			res.Why = why
-			return res, nil
-		}
-		if !automatic || !errors.As(err, &unfit) {
-			return nil, err
-		}
-		why = unfit.Msg
+	if done {
+		res.Why = why
+		return res, nil
 	}
 	args, err := interp.Inputs(ctx, j.Fn, j.Program.Bind, j.Seed, j.Inputs)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	res, err := interp.Run(ctx, j.Module, j.Fn, args, interp.Options{Bind: j.Program.Bind, Progress: progress})
+	ran, err := interp.Run(ctx, j.Module, j.Fn, args, interp.Options{Bind: j.Program.Bind, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
-	out := &Result{Device: "reference", Title: "the reference executor", Why: why, Elapsed: time.Since(start), Ops: res.Ops, Peak: res.Peak}
+	out := &Result{Device: "reference", Title: "the reference executor", Why: why, Elapsed: time.Since(start), Ops: ran.Ops, Peak: ran.Peak}
 	results := resultsOf(j.Fn)
-	for i, t := range res.Outputs {
+	for i, t := range ran.Outputs {
 		out.Outputs = append(out.Outputs, Output{Name: results[i].Name, Type: results[i].Type, Tensor: t})
 	}
 	return out, nil

@@ -2,13 +2,9 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"time"
 
-	"dmir/compile/inline"
 	"dmir/compile/interp"
-	"dmir/compile/pass"
 	"dmir/compile/tensor"
 	"dmir/dialect/flatten"
 	"dmir/dialect/op"
@@ -23,7 +19,6 @@ import (
 type Steps struct {
 	Device   string
 	Why      string            // why this device
-	Compile  time.Duration     // of the program, for devices that it is compiled for
 	Peak     int64             // bytes of the plan on a device, else of live tensors in the steps so far
 	Copied   int64             // bytes of state that a device copies after each step; the rest is written in place
 	Warnings []diag.Diagnostic // about the program's text, from compiling it
@@ -46,66 +41,32 @@ type stepper interface {
 // Open prepares the steps of the job's function: it chooses the device and
 // compiles.
 func Open(ctx context.Context, j Job) (*Steps, error) {
-	d, why, err := Choose(j.Device)
+	flat, _ := flatten.Func(j.Fn)
+	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
+	done, why, err := onDevice(j, func(d device.Device) error { return s.compile(ctx, d, j) })
 	if err != nil {
 		return nil, err
 	}
-	automatic := j.Device == "" || j.Device == "auto"
-	if d != nil && automatic && checks(j.Fn) {
-		d, why = nil, "its checks run in the reference executor"
+	s.Why = why
+	if !done {
+		s.Device = "reference"
+		s.run = &reference{job: j, state: s.state, peak: &s.Peak}
 	}
-	flat, _ := flatten.Func(j.Fn)
-	s := &Steps{results: outputNames(j.Fn, len(flat.Results)), state: op.State(flat.Op)}
-	if d != nil {
-		err := s.compile(ctx, d, j)
-		var unfit *pass.Error
-		if err == nil {
-			s.Why = why
-			return s, nil
-		}
-		if !automatic || !errors.As(err, &unfit) {
-			return nil, err
-		}
-		why = unfit.Msg
-	}
-	s.Device, s.Why = "reference", why
-	s.run = &reference{job: j, state: s.state, peak: &s.Peak}
 	return s, nil
 }
 
 // compile builds the job's function for d and loads it there.
 func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
-	if j.Machine == nil {
-		j.Machine = j.Program.Target
-	}
-	warn := func(w diag.Diagnostic) {
-		if w.Code != "DM807" { // the checks are made after each step
-			s.Warnings = append(s.Warnings, w)
-		}
-	}
-	flat, _ := flatten.Func(j.Fn)
-	compared := inline.Checks(flat)
-	start := time.Now()
-	p, err := Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	b, err := j.build(ctx, d)
+	s.Warnings = b.warnings
 	if err != nil {
 		return err
 	}
-	s.Compile = time.Since(start)
-	if len(compared) == 0 {
-		return s.load(ctx, d, p, nil)
+	var check func([]Output) error
+	if len(b.checks) > 0 {
+		check = b.compare
 	}
-	return s.load(ctx, d, p, func(all []Output) error {
-		for _, c := range compared {
-			in := make([]*tensor.Tensor, len(c.Results))
-			for i, at := range c.Results {
-				in[i] = all[at].Tensor
-			}
-			if err := interp.Expect(j.Module, c.Op, in); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.load(ctx, d, b.program, check)
 }
 
 // OpenArtifact prepares the steps of a compiled program on d.
@@ -128,7 +89,7 @@ func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, 
 			s.Copied += p.Buffers[p.Inputs[in]].Size()
 		}
 	}
-	s.run = &onDevice{p: p, session: session, check: check}
+	s.run = &compiledSteps{p: p, session: session, check: check}
 	return nil
 }
 
@@ -220,14 +181,14 @@ func (r *reference) current(context.Context) ([]*tensor.Tensor, error) {
 
 func (r *reference) close() error { return nil }
 
-// onDevice runs steps of a compiled program.
-type onDevice struct {
+// compiledSteps runs steps of a compiled program.
+type compiledSteps struct {
 	p       *artifact.Program
 	session device.Session
 	check   func([]Output) error
 }
 
-func (l *onDevice) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
+func (l *compiledSteps) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	in := make([][]byte, len(args))
 	for i, t := range args {
 		if t != nil {
@@ -247,7 +208,7 @@ func (l *onDevice) step(ctx context.Context, args []*tensor.Tensor) ([]*tensor.T
 
 // checked compares the results of a step, among them those that are state, which
 // stay on the device.
-func (l *onDevice) checked(ctx context.Context, outs []Output) error {
+func (l *compiledSteps) checked(ctx context.Context, outs []Output) error {
 	state, err := l.current(ctx)
 	if err != nil {
 		return err
@@ -261,7 +222,7 @@ func (l *onDevice) checked(ctx context.Context, outs []Output) error {
 	return l.check(all)
 }
 
-func (l *onDevice) current(ctx context.Context) ([]*tensor.Tensor, error) {
+func (l *compiledSteps) current(ctx context.Context) ([]*tensor.Tensor, error) {
 	got, err := l.session.State(ctx)
 	if err != nil {
 		return nil, err
@@ -271,7 +232,7 @@ func (l *onDevice) current(ctx context.Context) ([]*tensor.Tensor, error) {
 }
 
 // tensors are the results that are state, or those that are not.
-func (l *onDevice) tensors(outs []Output, state bool) []*tensor.Tensor {
+func (l *compiledSteps) tensors(outs []Output, state bool) []*tensor.Tensor {
 	ts := make([]*tensor.Tensor, len(outs))
 	for i, o := range outs {
 		if (l.p.Carried(i) >= 0) == state {
@@ -281,4 +242,4 @@ func (l *onDevice) tensors(outs []Output, state bool) []*tensor.Tensor {
 	return ts
 }
 
-func (l *onDevice) close() error { return l.session.Close() }
+func (l *compiledSteps) close() error { return l.session.Close() }
