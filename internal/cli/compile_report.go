@@ -102,7 +102,8 @@ func lineOf(src *source.File, g pass.Gap) int {
 	if g.In == nil {
 		return 0
 	}
-	return src.Pos(g.In.Span.Start).Line + 1
+	line, _ := src.Human(g.In.Span.Start)
+	return line
 }
 
 type jsonGap struct {

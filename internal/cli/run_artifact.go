@@ -190,17 +190,23 @@ func tensorText(b *artifact.Buffer) string {
 	return t.String() + b.Elem + ">"
 }
 
-// artifactResult saves the results and prints what each step took and moved.
-func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
+// fileNames gives results names that are files' in the folder for them: a compiled
+// file must not choose where results go.
+func fileNames(outs []driver.Output) {
 	used := map[string]bool{}
-	for i := range res.Outputs {
-		name := escape.FileName(res.Outputs[i].Name) // a file must not choose where results go
+	for i := range outs {
+		name := escape.FileName(outs[i].Name)
 		if used[name] || name == "" {
 			name = fmt.Sprintf("result%d", i)
 		}
 		used[name] = true
-		res.Outputs[i].Name = name
+		outs[i].Name = name
 	}
+}
+
+// artifactResult saves the results and prints what each step took and moved.
+func (c runCmd) artifactResult(a *app, p *artifact.Program, res *driver.Result) error {
+	fileNames(res.Outputs)
 	if err := c.save(res); err != nil {
 		return err
 	}

@@ -163,15 +163,7 @@ func (t *repetition) finish(step int) error {
 		return t.s.failed(err)
 	}
 	res := &driver.Result{Device: t.run.Device, Why: t.run.Why, Outputs: append(t.last, state...)}
-	used := map[string]bool{}
-	for i := range res.Outputs { // a compiled file must not choose where results go
-		name := escape.FileName(res.Outputs[i].Name)
-		if used[name] || name == "" {
-			name = fmt.Sprintf("result%d", i)
-		}
-		used[name] = true
-		res.Outputs[i].Name = name
-	}
+	fileNames(res.Outputs)
 	if err := t.runCmd.save(res); err != nil {
 		return err
 	}
