@@ -123,7 +123,7 @@ func runScan(c *call) ([]*tensor.Tensor, error) {
 			return nil, context.Cause(c.ctx)
 		}
 		at := i
-		if op.Attr(c.op, "reverse") != nil && c.op.Bool("reverse") {
+		if op.Bool(c.op, "reverse") {
 			at = n - 1 - i
 		}
 		args := slices.Clone(state)

@@ -3,6 +3,7 @@
 package loops
 
 import (
+	"cmp"
 	"slices"
 
 	"dmir/compile/pass"
@@ -53,7 +54,7 @@ func scan(o *ir.Op) error {
 		return pass.Errorf(o, "DM820", "dm.scan has no number of iterations")
 	}
 	carries := op.Carries(o)
-	reverse := op.Attr(o, "reverse") != nil && o.Bool("reverse")
+	reverse := op.Bool(o, "reverse")
 	b := pass.Before(o)
 	first, step := int64(0), int64(1)
 	if reverse {
@@ -69,11 +70,7 @@ func scan(o *ir.Op) error {
 		return nil
 	}
 	begin = append(begin, number(b, first))
-	ts := make([]types.Type, len(begin))
-	for i, v := range begin {
-		ts[i] = v.Type
-	}
-	w := b.Builder.Op(op.While, begin, nil, ts...)
+	w := b.Builder.Op(op.While, begin, nil, ir.Types(begin)...)
 	w.Origin = o.Origin
 	likes := append([]*ir.Value{}, o.Body(0).Args[:carries]...)
 	likes = append(likes, begin[carries:]...)
@@ -84,10 +81,10 @@ func scan(o *ir.Op) error {
 	if reverse {
 		direction, end = "ge", 0
 	}
-	c.Op(op.Yield, []*ir.Value{c.Value("compare", []*ir.Value{cond.Args[len(ts)-1], number(c, end)}, direct(direction))}, nil)
+	c.Op(op.Yield, []*ir.Value{c.Value("compare", []*ir.Value{cond.Args[len(begin)-1], number(c, end)}, direct(direction))}, nil)
 
 	body := w.AddRegion(likes...)
-	i := body.Args[len(ts)-1]
+	i := body.Args[len(begin)-1]
 	i.Name, cond.Args[i.Index].Name = "", ""
 	c = op.NewBuilder(&ir.Builder{Block: body, At: o}, nil)
 	zero := number(c, 0)
@@ -108,7 +105,7 @@ func scan(o *ir.Op) error {
 	next = append(next, c.Value("add", []*ir.Value{i, number(c, step)}, nil))
 	c.Op(op.Yield, next, nil)
 	if b.Err() != nil || c.Err() != nil {
-		return pass.Errorf(o, "DM820", "dm.scan cannot be written out: %v", firstOf(b.Err(), c.Err()))
+		return pass.Errorf(o, "DM820", "dm.scan cannot be written out: %v", cmp.Or(b.Err(), c.Err()))
 	}
 	for k, v := range o.Results {
 		w.Results[k].Name = v.Name
@@ -137,7 +134,7 @@ func bounded(o *ir.Op) error {
 	if op.Attr(o, "trip_count") == nil {
 		o.SetAttr("trip_count", types.Int{V: most}) // for the prediction
 	}
-	if err := firstOf(b.Err(), c.Err(), d.Err()); err != nil {
+	if err := cmp.Or(b.Err(), c.Err(), d.Err()); err != nil {
 		return pass.Errorf(o, "DM820", "max_trips cannot be written out: %v", err)
 	}
 	return nil
@@ -163,13 +160,4 @@ func sizes(t *types.Tensor) []types.Named {
 		ns = append(ns, -1)
 	}
 	return []types.Named{{Name: "slice_sizes", Value: op.IntList(ns...)}}
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

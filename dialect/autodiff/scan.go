@@ -23,7 +23,7 @@ func asScan(b *ir.Builder, o *ir.Op) []*ir.Value {
 	if n == 0 {
 		return o.Operands
 	}
-	ts := resultTypes(o)
+	ts := ir.Types(o.Results)
 	s := b.Op(op.Scan, slices.Clone(o.Operands), scanAttrs(len(o.Operands), dim.Const(n), false, ""), ts...)
 	body := s.AddRegion(o.Body(1).Args...)
 	at := &ir.Builder{Block: body, At: o}
@@ -38,14 +38,6 @@ func asScan(b *ir.Builder, o *ir.Op) []*ir.Value {
 	(&ir.Builder{Block: branch.AddRegion(), At: o}).Op(op.Yield, slices.Clone(body.Args), nil)
 	at.Op(op.Yield, slices.Clone(branch.Results), nil)
 	return s.Results
-}
-
-func resultTypes(o *ir.Op) []types.Type {
-	ts := make([]types.Type, len(o.Results))
-	for i, v := range o.Results {
-		ts[i] = v.Type
-	}
-	return ts
 }
 
 // scanAttrs are the attributes of a scan of n iterations.

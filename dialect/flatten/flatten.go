@@ -62,7 +62,7 @@ func flat(f *ir.Func, from From) *ir.Func {
 		first[i] = n
 		n += len(tensors([]types.Type{a.Type}))
 	}
-	attributes(g.Op, "arg_attrs", valueTypes(f.Args), nil)
+	attributes(g.Op, "arg_attrs", ir.Types(f.Args), nil)
 	attributes(g.Op, "res_attrs", f.Results, first) // before the type: state is of the results as they were
 	g.Op.SetAttr("function_type", types.TypeAttr{T: ty})
 	return &g
@@ -95,7 +95,7 @@ func In(m *ir.Module, f *ir.Func) (*ir.Module, *ir.Func, From) {
 }
 
 func grouped(f *ir.Func) bool {
-	if slices.ContainsFunc(f.Results, types.IsTuple) || slices.ContainsFunc(valueTypes(f.Args), types.IsTuple) {
+	if slices.ContainsFunc(f.Results, types.IsTuple) || slices.ContainsFunc(ir.Types(f.Args), types.IsTuple) {
 		return true
 	}
 	if f.Body == nil {
@@ -107,14 +107,6 @@ func grouped(f *ir.Func) bool {
 		return !found
 	})
 	return found
-}
-
-func valueTypes(vs []*ir.Value) []types.Type {
-	ts := make([]types.Type, len(vs))
-	for i, v := range vs {
-		ts[i] = v.Type
-	}
-	return ts
 }
 
 // tensors is ts with the tensors of tuples in their places.

@@ -1,6 +1,10 @@
 package ir
 
-import "slices"
+import (
+	"slices"
+
+	"dmir/dialect/types"
+)
 
 // Inside reports whether v is defined in one of the regions of o, at any depth.
 func (v *Value) Inside(o *Op) bool {
@@ -94,4 +98,13 @@ func (c *collector) regions(rs []*Region) {
 			})
 		}
 	}
+}
+
+// Types are the types of values.
+func Types(vs []*Value) []types.Type {
+	ts := make([]types.Type, len(vs))
+	for i, v := range vs {
+		ts[i] = v.Type
+	}
+	return ts
 }

@@ -219,11 +219,7 @@ func (l *lowerer) missingTypes(o *ir.Op, t *ast.Op, n int) {
 	if !ok || len(inferred) != n || op.Lookup(o.Name).Is(op.Cast) || slices.Contains(inferred, types.Type(types.Unknown)) {
 		return
 	}
-	in := make([]types.Type, len(o.Operands))
-	for i, v := range o.Operands {
-		in[i] = v.Type
-	}
-	text := " : " + (&types.Func{In: in, Out: inferred}).String()
+	text := " : " + (&types.Func{In: ir.Types(o.Operands), Out: inferred}).String()
 	d.Help = "add" + text
 	end := t.Span().End
 	if len(t.Regions) == 0 && t.Loc.Empty() {

@@ -61,11 +61,7 @@ func (b *Builder) Make(name string, operands []*ir.Value, attrs []types.Named, r
 	o := b.Builder.Op(Prefix+strings.TrimPrefix(name, Prefix), operands, attrs, results...)
 	if Of(o) == nil || len(o.Results) == 0 && !InferResults(o) || b.check != nil && b.check(o) != nil {
 		b.failed = true
-		ts := make([]types.Type, len(operands))
-		for i, v := range operands {
-			ts[i] = v.Type
-		}
-		b.reason = o.Name + " cannot be built from (" + types.List(ts) + ")"
+		b.reason = o.Name + " cannot be built from (" + types.List(ir.Types(operands)) + ")"
 		b.Drop(o)
 		return nil
 	}

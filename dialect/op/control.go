@@ -48,7 +48,7 @@ var whileDef = &Def{
 	},
 	Traits: Pure,
 	Infer: func(o *ir.Op) ([]types.Type, *Problem) {
-		return valueTypes(o.Operands), nil
+		return ir.Types(o.Operands), nil
 	},
 	Verify: func(o *ir.Op) *Problem {
 		for _, name := range []string{"trip_count", "max_trips"} {
@@ -56,7 +56,7 @@ var whileDef = &Def{
 				return attrProblem("DM115", name, "%s = %d is negative", name, n)
 			}
 		}
-		carried := valueTypes(o.Operands)
+		carried := ir.Types(o.Operands)
 		if p := regionProblem(o, 0, carried, []types.Type{predicate}); p != nil {
 			return p
 		}
@@ -185,14 +185,6 @@ var mapDef = &Def{
 	Maps: pointwiseMaps,
 }
 
-func valueTypes(vs []*ir.Value) []types.Type {
-	ts := make([]types.Type, len(vs))
-	for i, v := range vs {
-		ts[i] = v.Type
-	}
-	return ts
-}
-
 // hasRegion reports whether o has region n; one without blocks, as MLIR's generic
 // form writes an absent optional region, is none.
 func hasRegion(o *ir.Op, n int) bool { return o.Body(n) != nil }
@@ -203,7 +195,7 @@ func yielded(o *ir.Op, n int) ([]types.Type, *Problem) {
 	if t == nil || t.Name != Yield {
 		return nil, problem("DM127", -1, "region %d does not end in dm.yield", n).help("end it with dm.yield and the values that it returns")
 	}
-	return valueTypes(t.Operands), nil
+	return ir.Types(t.Operands), nil
 }
 
 // regionProblem checks that region n takes the types in and, unless nil, yields the types out.
@@ -212,7 +204,7 @@ func regionProblem(o *ir.Op, n int, in, out []types.Type) *Problem {
 	if b == nil {
 		return problem("DM127", -1, "region %d is empty", n).help("end it with dm.yield")
 	}
-	if args := valueTypes(b.Args); !sameTypes(args, in) {
+	if args := ir.Types(b.Args); !sameTypes(args, in) {
 		return problem("DM126", -1, "the block takes (%s), but the op passes (%s)", types.List(args), types.List(in)).
 			help("correct the types of the block's arguments")
 	}

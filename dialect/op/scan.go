@@ -142,11 +142,11 @@ func inferScan(o *ir.Op) ([]types.Type, *Problem) {
 
 func verifyScan(o *ir.Op) *Problem {
 	c := Carries(o)
-	passed := valueTypes(o.Operands)
+	passed := ir.Types(o.Operands)
 	for i := c; i < len(passed); i++ {
 		passed[i] = SliceOf(in(o, i))
 	}
-	next := valueTypes(o.Operands[:c])
+	next := ir.Types(o.Operands[:c])
 	if ts, p := yielded(o, 0); p == nil && len(ts) >= c {
 		next = append(next, ts[c:]...)
 	}

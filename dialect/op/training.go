@@ -48,7 +48,7 @@ func.func private @loss(%w: tensor<3xf32>, %x: tensor<2x3xf32>) -> tensor<f32> {
 			return nil, problem("DM125", -1, "grad returns %d gradients after the results of @%s, but the op has fewer results", len(wrt), Str(o, "callee")).
 				help("write the callee's results and then a gradient for each of the arguments %v", wrt)
 		}
-		ts := valueTypes(o.Results[:own])
+		ts := ir.Types(o.Results[:own])
 		for _, i := range wrt {
 			ts = append(ts, o.Operands[i].Type)
 		}

@@ -38,7 +38,7 @@ func.func @example(%params: !layer, %grads: !layer) -> !layer {
 		if len(o.Operands) == 0 {
 			return nil, problem("DM124", -1, "pack needs at least one operand")
 		}
-		return one(&types.Tuple{Of: valueTypes(o.Operands)}), nil
+		return one(&types.Tuple{Of: ir.Types(o.Operands)}), nil
 	},
 	Traffic: movesNothing,
 	Kernel:  Structure,

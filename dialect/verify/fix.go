@@ -28,11 +28,7 @@ func resultFix(src *source.File, o *ir.Op, i int, t types.Type) []diag.Fix {
 	case !sig.Single:
 		return nil
 	case len(o.Operands) > 0 && len(o.Results) == 1:
-		in := make([]types.Type, len(o.Operands))
-		for j, v := range o.Operands {
-			in[j] = v.Type
-		}
-		edit.Text = (&types.Func{In: in, Out: []types.Type{t}}).String()
+		edit.Text = (&types.Func{In: ir.Types(o.Operands), Out: []types.Type{t}}).String()
 	case len(o.Operands) > 0:
 		return nil
 	}
