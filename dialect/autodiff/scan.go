@@ -232,7 +232,7 @@ type stack struct {
 }
 
 // expensive are the values, made by ops, that a scan's derivative keeps: results of
-// contractions or, where only one element-wise op needs them, of that op, and so on.
+// contractions that are worth it or, where only one element-wise op needs them, of that op, and so on.
 // values are the copies that the derivative computes with.
 func expensive(ops []*ir.Op, values map[*ir.Value]*ir.Value) (out []*ir.Value) {
 	kept := map[*ir.Value]bool{} // copies
@@ -240,7 +240,7 @@ func expensive(ops []*ir.Op, values map[*ir.Value]*ir.Value) (out []*ir.Value) {
 		d := op.Of(p)
 		switch {
 		case d == nil || len(p.Regions) > 0:
-		case d.Class == op.ClassContraction:
+		case d.Class == op.ClassContraction && worthKeeping(p):
 			for _, v := range p.Results {
 				kept[values[v]] = len(values[v].Uses) > 0
 			}
@@ -274,6 +274,26 @@ func expensive(ops []*ir.Op, values map[*ir.Value]*ir.Value) (out []*ir.Value) {
 		}
 	}
 	return out
+}
+
+// balance is the FLOP per byte moved below which every machine waits for its memory.
+const balance = 8
+
+// worthKeeping reports whether the results of p, a contraction, take less to write
+// and to read than to compute again. An outer product does not: it computes a few
+// FLOP per element from operands that are smaller than its result.
+func worthKeeping(p *ir.Op) bool {
+	var read, kept dim.Dim
+	for i, v := range p.Operands {
+		if !slices.Contains(p.Operands[:i], v) {
+			read = read.Add(v.Tensor().Bytes())
+		}
+	}
+	for _, v := range p.Results {
+		kept = kept.Add(v.Tensor().Bytes().Scale(2))
+	}
+	d := op.Of(p)
+	return read.AtLeast(kept) || d.FLOP == nil || d.FLOP(p).AtLeast(kept.Scale(balance))
 }
 
 // sumType is the type in which the gradient of v is summed over iterations.

@@ -59,7 +59,7 @@ operands and results share it. A leading attribute stands before the operands: `
 - **Bytes.** Every op reads every operand once and writes every result once, each at its own size, unless its entry states otherwise.
 - **Gradients.** ` + "`dm.grad`" + ` differentiates functions in reverse mode. Each entry states the cotangents of its op: dx is that of operand x, dy that of result y.
   Formulas of several steps are computed in at least f32 and rounded once. Integers have no cotangents; composites without a formula are differentiated
-  through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.while`" + ` not at all.
+  through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.scan` and a `dm.while`" + ` with a known or bounded trip count by a loop in the other direction.
 - **Groups.** A value may be a tuple of tensors, ` + "`!layer = tuple<tensor<8x8xf32>, tensor<8xf32>>`" + `, at any depth: functions take and return it, ` + "`dm.pack` and `dm.unpack`" + ` make it
   and give its members, ` + "`dm.grad`" + ` gives the tuple of its members' gradients, and ops marked member by member work on each of its members. Other ops take the members alone.
   What runs has no tuples: the members of the argument ` + "`%params`" + ` are the inputs ` + "`params.0`, `params.1.0`" + ` and so on, each with its attributes, and so are results.

@@ -14,7 +14,7 @@ var scanDef = &Def{
 		"The results are the carried values after the last iteration, then the stacked ones. Values from outside are visible; they are the same in every iteration. (`jax.lax.scan`; ONNX's Scan.)\n\n" +
 		"All stacks have the same size, which is the number of iterations; without stacks `length` states it. With `reverse = true` the iterations run from the last element to the first, and stacked results are filled in that order.\n\n" +
 		"A device runs it without reading anything back: slices are read, and elements of the results written, in place. Carried values are copied from iteration to iteration, unless they are updates in place.\n\n" +
-		"The derivative is a scan in the other direction. Its iterations compute the region again, from the carried values that each began with and, with `save = contractions`, from the results of its contractions; " +
+		"The derivative is a scan in the other direction. Its iterations compute the region again, from the carried values that each began with and, with `save = contractions`, from the results of those contractions that take longer to compute again than to write and read (outer products do not); " +
 		"the scan itself then stacks both. Gradients of values from outside are summed over the iterations.\n\n" +
 		"The cost is that of the region times the number of iterations.",
 	Example: `func.func @example(%h: tensor<2xf32>, %xs: tensor<3x2xf32>) -> (tensor<2xf32>, tensor<3x2xf32>) {
@@ -31,7 +31,7 @@ var scanDef = &Def{
 		{Name: "carries", Kind: KindInt, Doc: "how many of the operands, the first ones, are carried"},
 		{Name: "length", Kind: KindInt, Optional: true, Doc: "the number of iterations; required without stacks"},
 		{Name: "reverse", Kind: KindBool, Default: types.Bool(false), Doc: "from the last element to the first"},
-		{Name: "save", Kind: KindKeyword, Enum: []string{"contractions", "carries"}, Default: types.Keyword("contractions"), Doc: "what is kept for the derivative: carried values and results of contractions, or carried values alone, which computes contractions again"},
+		{Name: "save", Kind: KindKeyword, Enum: []string{"contractions", "carries"}, Default: types.Keyword("contractions"), Doc: "what is kept for the derivative: carried values and results of contractions, or carried values alone, which takes the least memory and computes contractions again"},
 	},
 	Regions: []RegionDef{{Name: "body", Doc: "takes the carried values and a slice of each stack, yields the next carried values and the elements of the stacked results"}},
 	Traits:  Pure,
