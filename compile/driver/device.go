@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"dmir/compile/inline"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -50,69 +48,36 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	start := time.Now()
-	b, err := j.build(ctx, d)
+	p, warnings, err := j.build(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
-	res, err := RunArtifact(ctx, d, b.program, args, device.Options{Runs: j.Runs})
+	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs})
 	if err != nil {
-		return nil, err
+		return nil, placed(err, j.Module.Src)
 	}
 	res.Compile += took
-	res.Warnings = b.warnings
-	if err := b.compare(res.Outputs); err != nil {
-		return nil, err
-	}
-	results := resultsOf(j.Fn)
-	res.Outputs = res.Outputs[:len(results)]
-	for i, r := range results {
+	res.Warnings = warnings
+	for i, r := range resultsOf(j.Fn) {
 		res.Outputs[i].Name = r.Name
 	}
 	return res, nil
 }
 
-// built is a job's function for a device, and the checks that it makes, which are
-// made on its results.
-type built struct {
-	program  *artifact.Program
-	warnings []diag.Diagnostic
-	checks   []inline.Check
-	module   *ir.Module
-}
-
-func (j Job) build(ctx context.Context, d device.Device) (*built, error) {
-	flat, _ := flatten.Func(j.Fn)
-	b := &built{module: j.Module, checks: inline.Checks(flat)}
+// build compiles the job's function for d. Warnings are about the program's text.
+func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, warnings []diag.Diagnostic, err error) {
 	if j.Machine == nil {
 		j.Machine = j.Program.Target
 	}
-	warn := func(d diag.Diagnostic) {
-		if d.Code != "DM807" { // that checks are not part of the program: compare makes them
-			b.warnings = append(b.warnings, d)
-		}
-	}
-	var err error
-	b.program, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
-	return b, err
+	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	p, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	return p, warnings, err
 }
 
-// compare makes the checks on the results of a run.
-func (b *built) compare(all []Output) error {
-	for _, c := range b.checks {
-		in := make([]*tensor.Tensor, len(c.Results))
-		for i, at := range c.Results {
-			in[i] = all[at].Tensor
-		}
-		if err := interp.Expect(b.module, c.Op, in); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// RunArtifact runs a compiled program on args, the values of its arguments.
-// Results have the names in the file.
+// RunArtifact runs a compiled program on args, the values of its arguments, and
+// makes its checks. Results have the names in the file. A check that fails is a
+// *CheckError.
 func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
 	in, err := Pack(p, args)
 	if err != nil {
@@ -126,6 +91,10 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	if out.Outputs, err = Unpack(p, got.Outputs); err != nil {
 		return nil, err
 	}
+	if err := expected(p, out.Outputs); err != nil {
+		return nil, err
+	}
+	out.Outputs = out.Outputs[:p.Own()]
 	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
 		k := Kernel{Name: s.Name, Decision: s.Decides(), Runs: 1, Differs: s.Differs}
@@ -201,14 +170,7 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 		atRun   *interp.Error
 		atPass  *pass.Error
 		problem = func(code, msg string, line int) diag.Diagnostic {
-			d := diag.New(code, diag.Error, source.Span{}, msg)
-			if src != nil && line > 0 && line <= src.Lines() {
-				start := src.LineStart(line - 1)
-				line := src.Line(line - 1)
-				indent := len(line) - len(strings.TrimLeft(line, " \t"))
-				d.Span = source.Span{Start: start + indent, End: start + len(strings.TrimRight(line, "\r\n"))}
-			}
-			return d
+			return diag.New(code, diag.Error, lineSpan(src, line), msg)
 		}
 	)
 	switch {
@@ -224,6 +186,17 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 		return problem("DM861", f.Err.Error(), 0), true
 	}
 	return diag.Diagnostic{Message: err.Error()}, false
+}
+
+// lineSpan is the text of a line without the white space around it.
+func lineSpan(src *source.File, line int) source.Span {
+	if src == nil || line < 1 || line > src.Lines() {
+		return source.Span{}
+	}
+	start := src.LineStart(line - 1)
+	text := src.Line(line - 1)
+	indent := len(text) - len(strings.TrimLeft(text, " \t"))
+	return source.Span{Start: start + indent, End: start + len(strings.TrimRight(text, "\r\n"))}
 }
 
 // checks reports whether fn has ops that decide an exit status; only the

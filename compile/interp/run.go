@@ -126,6 +126,7 @@ type machine struct {
 	now   *ir.Op // the current op, for messages
 	depth int    // of regions and calls
 	calls int
+	around []*Place // the loops and calls that run, the outermost first
 
 	limit, live, peak int64
 	dying             map[*ir.Block][][]*ir.Value

@@ -187,6 +187,9 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 			return nil
 		}
 	}
+	if op.IsCheck(o) && op.Grouped(o) {
+		return x.check(o, b)
+	}
 	parts := op.Split(o)
 	if parts == nil {
 		return []*ir.Op{x.copied(o, x.all(o.Operands), b)}
@@ -207,6 +210,24 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 	}
 	for j, v := range o.Results {
 		x.values[v] = results[j]
+	}
+	return out
+}
+
+// check is o, which compares tuples, as a check of each member.
+func (x *flattener) check(o *ir.Op, b *ir.Block) []*ir.Op {
+	var out []*ir.Op
+	for i, m := range types.Members(o.Operands[0].Type) {
+		var operands []*ir.Value
+		for _, v := range o.Operands {
+			if vs := x.of(v); i < len(vs) {
+				operands = append(operands, vs[i])
+			}
+		}
+		c := x.copied(o, operands, b)
+		c.Verbatim = false
+		c.SetAttr(op.MemberAttr, types.Str(m.Path))
+		out = append(out, c)
 	}
 	return out
 }
