@@ -29,8 +29,8 @@ type checks struct {
 }
 
 // record is a check whose values are defined in one block: what it compares or, where
-// that is kept, the index of the element that differs, the two elements, and the
-// counts of iterations of the loops left so far.
+// that is kept, the two elements that differ and a list with their index and the counts
+// of iterations of the loops left so far.
 type record struct {
 	check  artifact.Check
 	op     *ir.Op
@@ -95,17 +95,12 @@ func run(u *pass.Unit) error {
 // described is the check of r, whose values are the results given.
 func (r *record) described(u *pass.Unit, results []int) artifact.Check {
 	c := r.check
-	if c.Kept {
-		c.At, c.Got, c.Want = results[0], results[1], results[2]
-	} else {
-		c.Got, c.Want = results[0], results[1]
-	}
+	c.Got, c.Want = results[0], results[1]
 	loop := 0
 	for _, p := range interp.Reached(u.Module.Src, r.op, r.around) {
 		place := artifact.Place{Func: p.Func, Line: p.Line}
 		if p.Func == "" {
 			place = r.loops[loop]
-			place.Count = results[3+loop]
 			loop++
 		}
 		c.Around = append(c.Around, place)
@@ -179,8 +174,8 @@ func (x *checks) check(o *ir.Op, top bool) (*record, error) {
 	switch {
 	case got.Tensor().Elem != want.Tensor().Elem || !slices.EqualFunc(got.Tensor().Shape, want.Tensor().Shape, dim.Dim.Equal):
 		r.check.Types = []string{got.Type.String(), want.Type.String()}
-		zero := b.Splat(index, 0)
-		r.check.Kept, r.none, r.values = true, 1, []*ir.Value{zero, zero, zero}
+		r.check.Kept, r.none = true, 1
+		r.values = []*ir.Value{b.Splat(list(2), 0), b.Splat(list(1), 0)}
 	case top:
 		r.values = values
 	default:
@@ -196,6 +191,9 @@ func (x *checks) check(o *ir.Op, top bool) (*record, error) {
 
 var index = &types.Tensor{Elem: types.I64, At: types.Placement{Space: types.HBM}}
 
+// list is n integers.
+func list(n int64) *types.Tensor { return index.With(dim.Const(n)) }
+
 func direction(d string) []types.Named {
 	return []types.Named{{Name: "direction", Value: types.Keyword(d)}}
 }
@@ -210,8 +208,7 @@ func (r *record) differs(b *op.Builder, got, want *ir.Value) {
 		r.check.Shape = append(r.check.Shape, size)
 	}
 	if n == 0 {
-		zero := b.Splat(index, 0)
-		r.values = []*ir.Value{zero, zero, zero}
+		r.values = []*ir.Value{b.Splat(list(2), 0), b.Splat(list(1), 0)}
 		return
 	}
 	got, want = b.Reshape(got, dim.Const(n)), b.Reshape(want, dim.Const(n))
@@ -238,22 +235,23 @@ func (r *record) differs(b *op.Builder, got, want *ir.Value) {
 			equal = b.Binary("or", equal, compare("le", b.Unary("abs", b.Binary("sub", x, y)), b.Binary("mul", scale, b.Splat(one, r.check.Tolerance))))
 		}
 	}
-	places := index.With(dim.Const(n))
-	which := b.Value("select", []*ir.Value{equal, b.Splat(index, float64(n)), b.Value("iota", nil, nil, places)}, nil)
+	which := b.Value("select", []*ir.Value{equal, b.Splat(index, float64(n)), b.Value("iota", nil, nil, list(n))}, nil)
 	first := b.Value("reduce", []*ir.Value{which}, []types.Named{{Name: "kind", Value: types.Keyword("min")}})
 	element := func(v *ir.Value) *ir.Value {
-		return b.Reshape(b.Value("dynamic_slice", []*ir.Value{v, first}, []types.Named{{Name: "slice_sizes", Value: op.IntList(1)}}))
+		return b.Value("dynamic_slice", []*ir.Value{v, first}, []types.Named{{Name: "slice_sizes", Value: op.IntList(1)}})
 	}
-	r.values = []*ir.Value{first, element(got), element(want)}
+	r.values = []*ir.Value{join(b, element(got), element(want)), b.Reshape(first, dim.Const(1))}
+}
+
+// join is x and y, of one dimension each, one behind the other.
+func join(b *op.Builder, x, y *ir.Value) *ir.Value {
+	return b.Value("concatenate", []*ir.Value{x, y}, []types.Named{{Name: "dim", Value: types.Int{}}})
 }
 
 // nothing are values of r where the check is not reached.
 func (r *record) nothing(b *op.Builder) []*ir.Value {
-	out := []*ir.Value{b.Splat(index, float64(r.none))}
-	for _, v := range r.values[1:] {
-		out = append(out, b.Splat(v.Tensor().With(), 0))
-	}
-	return out
+	at := r.values[1].Tensor()
+	return []*ir.Value{b.Splat(r.values[0].Tensor(), 0), b.Splat(at, float64(r.none))}
 }
 
 // branch makes what the regions of o, a dm.if, keep results of it.
@@ -324,18 +322,16 @@ func (x *checks) loop(o *ir.Op, records []*record) ([]*record, error) {
 	t := body.Terminator()
 	b := pass.Before(t)
 
-	begin := []*ir.Value{before.Splat(index, 0)} // what is carried more
-	count := argument(body, at, index)
-	next := []*ir.Value{b.Binary("add", count, b.Splat(index, 1))}
+	begin := []*ir.Value{before.Splat(list(1), 0)} // what is carried more
+	count := argument(body, at, list(1))
+	next := []*ir.Value{b.Binary("add", count, b.Splat(list(1), 1))}
 	for _, r := range records {
-		first := append(r.nothing(before), before.Splat(index, 0))
-		found := append(slices.Clone(r.values), count)
-		var had []*ir.Value
-		for _, v := range first {
-			had = append(had, argument(body, at+len(begin)+len(had), v.Type))
-		}
-		none := b.Value("compare", []*ir.Value{had[0], b.Splat(index, float64(r.none))}, direction("eq"))
-		for i, v := range found {
+		r.values[1] = join(b, r.values[1], count)
+		first := r.nothing(before)
+		had := []*ir.Value{argument(body, at+len(begin), first[0].Type), argument(body, at+len(begin)+1, first[1].Type)}
+		was := b.Value("slice", had[1:], []types.Named{{Name: "limit_indices", Value: op.IntList(1)}, {Name: "start_indices", Value: op.IntList(0)}})
+		none := b.Value("compare", []*ir.Value{was, b.Splat(list(1), float64(r.none))}, direction("eq"))
+		for i, v := range r.values {
 			next = append(next, b.Value("select", []*ir.Value{none, v, had[i]}, nil))
 		}
 		begin = append(begin, first...)
@@ -357,8 +353,7 @@ func (x *checks) loop(o *ir.Op, records []*record) ([]*record, error) {
 	}
 	results = results[1:]
 	for _, r := range records {
-		n := len(r.values) + 1
-		r.values, results = results[:n:n], results[n:]
+		r.values, results = results[:2:2], results[2:]
 		r.loops = append(r.loops, place)
 		r.around = append(r.around, interp.Place{Line: place.Line})
 	}

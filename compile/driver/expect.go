@@ -45,10 +45,12 @@ func expected(p *artifact.Program, all []Output) error {
 	c := &p.Checks[first]
 	e := &CheckError{File: p.File, Line: c.Line}
 	var places []interp.Place
+	counts := counted(c, all)
 	for _, a := range c.Around {
 		place := interp.Place{Func: a.Func, Line: a.Line}
 		if a.Func == "" {
-			place.Iteration = a.First + a.Step*all[a.Count].Tensor.Integer(0)
+			place.Iteration = a.First + a.Step*counts[0]
+			counts = counts[1:]
 		}
 		places = append(places, place)
 	}
@@ -57,11 +59,23 @@ func expected(p *artifact.Program, all []Output) error {
 	case len(c.Types) > 0:
 		e.Msg = interp.MismatchedTypes(c.Types[0], c.Types[1], places)
 	case c.Kept:
-		e.Msg = interp.Mismatch(c.Member, interp.Index(index, extents(c.Shape)), got, want, 0, places)
+		e.Msg = interp.Mismatch(c.Member, interp.Index(index, extents(c.Shape)), interp.Element(got, 0), interp.Element(got, 1), places)
 	default:
-		e.Msg = interp.Mismatch(c.Member, interp.Index(index, got.Shape), got, want, index, places)
+		e.Msg = interp.Mismatch(c.Member, interp.Index(index, got.Shape), interp.Element(got, index), interp.Element(want, index), places)
 	}
 	return e
+}
+
+// counted is how many iterations came before, for each loop around c, the innermost
+// first.
+func counted(c *artifact.Check, all []Output) []int64 {
+	var out []int64
+	if c.Kept {
+		for i := 1; i < all[c.Want].Tensor.Len(); i++ {
+			out = append(out, all[c.Want].Tensor.Integer(i))
+		}
+	}
+	return out
 }
 
 func extents(shape []int64) []int {
@@ -79,7 +93,7 @@ func holds(c *artifact.Check, all []Output) (at int, ok bool) {
 		return at, at < 0
 	}
 	n, _ := tensor.Count(extents(c.Shape))
-	at = int(all[c.At].Tensor.Integer(0))
+	at = int(all[c.Want].Tensor.Integer(0))
 	return at, at < 0 || at >= n
 }
 
@@ -87,20 +101,21 @@ func holds(c *artifact.Check, all []Output) (at int, ok bool) {
 // iteration of a loop around both.
 func before(a, b *artifact.Check, all []Output) bool {
 	x, y := loops(a), loops(b)
-	for i := 0; i < len(x) && i < len(y) && x[i].Loop == y[i].Loop; i++ {
-		if m, n := all[x[i].Count].Tensor.Integer(0), all[y[i].Count].Tensor.Integer(0); m != n {
-			return m < n
+	m, n := counted(a, all), counted(b, all)
+	for i, j := len(x)-1, len(y)-1; i >= 0 && j >= 0 && x[i] == y[j]; i, j = i-1, j-1 {
+		if m[i] != n[j] {
+			return m[i] < n[j]
 		}
 	}
 	return false
 }
 
-// loops are those around c, the outermost first.
-func loops(c *artifact.Check) []artifact.Place {
-	var out []artifact.Place
-	for i := len(c.Around) - 1; i >= 0; i-- {
-		if c.Around[i].Func == "" {
-			out = append(out, c.Around[i])
+// loops are the numbers of those around c, the innermost first.
+func loops(c *artifact.Check) []int {
+	var out []int
+	for _, a := range c.Around {
+		if a.Func == "" {
+			out = append(out, a.Loop)
 		}
 	}
 	return out

@@ -81,12 +81,12 @@ func LineOf(m *ir.Module, o *ir.Op) int {
 
 // Mismatch is what an element that differs, at its index in the values compared,
 // and the places that the check was reached in are reported as.
-func Mismatch(member string, at []int, got, want *tensor.Tensor, i int, places []Place) string {
+func Mismatch(member string, at []int, got, want string, places []Place) string {
 	of := ""
 	if member != "" {
 		of = " of member " + strings.TrimPrefix(member, ".")
 	}
-	return within(fmt.Sprintf("element %v%s is %s, expected %s", at, of, element(got, i), element(want, i)), places)
+	return within(fmt.Sprintf("element %v%s is %s, expected %s", at, of, got, want), places)
 }
 
 // MismatchedTypes is what values of two types are reported as.
@@ -140,7 +140,7 @@ func (c *call) expect() error {
 		return c.errorf(CheckFailed, "%s", MismatchedTypes(got.Type(), want.Type(), places))
 	}
 	if i := Differs(got, want, op.Tolerance(c.op)); i >= 0 {
-		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), got, want, i, places))
+		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
 	}
 	return nil
 }
@@ -181,7 +181,8 @@ func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
 	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
 }
 
-func element(t *tensor.Tensor, i int) string {
+// Element is element i of t as messages show it.
+func Element(t *tensor.Tensor, i int) string {
 	if t.Elem.IsFloat() {
 		return fmt.Sprintf("%g", t.Float(i))
 	}

@@ -6,12 +6,12 @@ package artifact
 type Check struct {
 	Line      int     // of File, 0 where it is unknown
 	Tolerance float64 `json:",omitempty"` // relative for values above 1, absolute below
-	Got, Want int     // results
 	Member    string  `json:",omitempty"` // the place in a tuple of what is compared
-	// Kept: result At is the row-major index in Shape of the element that differs, the
-	// number of elements where none does. Got and Want are then the two elements.
+	Got, Want int     // results
+	// Kept: result Got is the two elements that differ, and result Want their row-major
+	// index in Shape, the number of elements where none differs, and then for each loop
+	// in Around how many iterations came before.
 	Kept  bool    `json:",omitempty"`
-	At    int     `json:",omitempty"`
 	Shape []int64 `json:",omitempty"`
 	// Types are those of the values where they differ: the check fails if it is reached.
 	Types []string `json:",omitempty"`
@@ -23,10 +23,8 @@ type Check struct {
 type Place struct {
 	Func string `json:",omitempty"` // that was called; empty: a loop
 	Line int    // of the loop or the call, 0 where it is unknown
-	// Loop is a number of the loop. Result Count is how many iterations came before the
-	// one that failed, which is iteration First + Step × Count.
+	// Loop is a number of the loop. Behind n iterations comes iteration First + Step × n.
 	Loop  int   `json:",omitempty"`
-	Count int   `json:",omitempty"`
 	First int64 `json:",omitempty"`
 	Step  int64 `json:",omitempty"`
 }
@@ -46,14 +44,9 @@ func (c *checker) expectations() {
 		c.errorf("%d of %d outputs are returned", p.Returned, len(p.Outputs))
 		return
 	}
-	single := func(i int) bool { return p.Buffers[p.Outputs[i]].Elem == "i64" && elements(p.ResultView(i).Shape) == 1 }
 	for i := range p.Checks {
 		k := &p.Checks[i]
-		results := []int{k.Got, k.Want, k.At}
-		for _, a := range k.Around {
-			results = append(results, a.Count)
-		}
-		for _, n := range results {
+		for _, n := range []int{k.Got, k.Want} {
 			if n < 0 || n >= len(p.Outputs) {
 				c.errorf("check %d is about output %d of %d", i, n, len(p.Outputs))
 				return
@@ -62,20 +55,19 @@ func (c *checker) expectations() {
 		if len(k.Types) != 0 && len(k.Types) != 2 {
 			c.errorf("check %d is about %d types", i, len(k.Types))
 		}
-		got, want := &p.Buffers[p.Outputs[k.Got]], &p.Buffers[p.Outputs[k.Want]]
-		if got.Elem != want.Elem || elements(p.ResultView(k.Got).Shape) != elements(p.ResultView(k.Want).Shape) {
-			c.errorf("check %d compares a %s with a %s of other types", i, got.Name, want.Name)
-		}
-		if !k.Kept {
-			continue
-		}
-		if !single(k.At) || elements(p.ResultView(k.Got).Shape) != 1 {
-			c.errorf("check %d: what is kept of it are not single values", i)
-		}
+		numbers := int64(1)
 		for _, a := range k.Around {
-			if a.Func == "" && !single(a.Count) {
-				c.errorf("check %d: output %d is no count of iterations", i, a.Count)
+			if a.Func == "" {
+				numbers++
 			}
+		}
+		got, want := &p.Buffers[p.Outputs[k.Got]], &p.Buffers[p.Outputs[k.Want]]
+		n, m := elements(p.ResultView(k.Got).Shape), elements(p.ResultView(k.Want).Shape)
+		switch {
+		case !k.Kept && (got.Elem != want.Elem || n != m):
+			c.errorf("check %d compares %s with %s, which is of another type", i, got.Name, want.Name)
+		case k.Kept && (n != 2 || m != numbers || want.Elem != "i64"):
+			c.errorf("check %d: %s and %s are not what is kept of a check", i, got.Name, want.Name)
 		}
 	}
 }
