@@ -263,6 +263,9 @@ func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
 	if o.Name == op.Grad && op.Grouped(o) {
 		gradients(&c, o)
 	}
+	if n := op.Carries(o); o.Name == op.Scan && op.Grouped(o) {
+		c.SetAttr("carries", types.Int{V: int64(len(tensors(ir.Types(o.Operands[:n]))))})
+	}
 	c.Regions = make([]*ir.Region, len(o.Regions))
 	for i, r := range o.Regions {
 		c.Regions[i] = x.region(r, &c)

@@ -92,7 +92,7 @@ func Op(o *ir.Op) *op.Problem {
 	if def.Verify == nil {
 		return nil
 	}
-	if !op.Grouped(o) {
+	if !op.Grouped(o) || op.PassesOn(o) {
 		return def.Verify(o)
 	}
 	for _, m := range op.Split(o) {
