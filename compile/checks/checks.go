@@ -394,7 +394,7 @@ func outOfKernel(o *ir.Op) {
 }
 
 // outOfCondition makes the checks in the condition of o, a dm.while, at the beginning
-// of its body, and for the last evaluation behind it.
+// of its body and, for the last evaluation, which begins no iteration, behind it.
 func outOfCondition(o *ir.Op) error {
 	cond, body := o.Body(0), o.Body(1)
 	var first *ir.Op

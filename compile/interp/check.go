@@ -186,6 +186,9 @@ func Element(t *tensor.Tensor, i int) string {
 	if t.Elem.IsFloat() {
 		return fmt.Sprintf("%g", t.Float(i))
 	}
+	if t.Elem == types.UI64 {
+		return fmt.Sprint(uint64(t.Integer(i)))
+	}
 	return fmt.Sprint(t.Integer(i))
 }
 
