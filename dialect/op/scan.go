@@ -25,7 +25,7 @@ var scanDef = &Def{
   }
   return %last, %ys : tensor<2xf32>, tensor<3x2xf32>
 }`,
-	Operands: []Param{{Name: "operands", Elems: storable, Variadic: true, Tuples: true, Doc: "the values carried into the first iteration, then the stacks"}},
+	Operands: []Param{{Name: "operands", Elems: storable, Variadic: true, Tuples: true, Doc: "the values carried into the first iteration, then the stacks; tensors or tuples"}},
 	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Tuples: true, Doc: "the carried values after the last iteration, then what the iterations yield, stacked"}},
 	Attrs: []AttrDef{
 		{Name: "carries", Kind: KindInt, Doc: "how many of the operands, the first ones, are carried"},
