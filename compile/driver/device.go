@@ -91,10 +91,9 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	if out.Outputs, err = Unpack(p, got.Outputs); err != nil {
 		return nil, err
 	}
-	if err := expected(p, out.Outputs); err != nil {
+	if out.Outputs, err = Checked(p, out.Outputs); err != nil {
 		return nil, err
 	}
-	out.Outputs = out.Outputs[:p.Own()]
 	p = p.For(d.Arch()) // the steps that were run
 	for i, s := range p.Steps {
 		k := Kernel{Name: s.Name, Decision: s.Decides(), Runs: 1, Differs: s.Differs}

@@ -29,6 +29,15 @@ func placed(err error, src *source.File) error {
 	return &interp.Error{Span: lineSpan(src, failed.Line), Code: interp.CheckFailed, Msg: failed.Msg, Help: diag.Find(interp.CheckFailed).Help}
 }
 
+// Checked makes the checks of p on all its results, and gives those of the function.
+// A check that fails is a *CheckError.
+func Checked(p *artifact.Program, all []Output) ([]Output, error) {
+	if err := expected(p, all); err != nil {
+		return nil, err
+	}
+	return all[:p.Own()], nil
+}
+
 // expected makes the checks of p on all its results. Of those that fail the error is
 // about the one that the program reached first.
 func expected(p *artifact.Program, all []Output) error {

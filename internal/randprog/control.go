@@ -35,7 +35,7 @@ func (w *writer) inside(n int) (text string, defined []value) {
 }
 
 // check writes a check of one of the values from number first on, which is equal to itself
-// and, where it is exact, to what it is when computed again.
+// and, if it holds integers, to a value that is computed from it.
 func (w *writer) check(first int) {
 	var can []value
 	for _, v := range w.vals[min(first, len(w.vals)):] {
@@ -48,7 +48,7 @@ func (w *writer) check(first int) {
 	}
 	v := can[w.r.IntN(len(can))]
 	kind, same := w.pick("expect_eq", "expect_almost_eq"), v.name
-	if v.elem != "i1" && !isF8(v.elem) && w.chance(2) {
+	if isInt(v.elem) && w.chance(2) {
 		w.names++
 		same = fmt.Sprintf("%%same%d", w.names)
 		fmt.Fprintf(&w.out, "%[1]s%[2]s = dm.max %[3]s, %[3]s : %[4]s\n", w.indent, same, v.name, v.typ())
