@@ -10,7 +10,6 @@ import (
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -196,15 +195,4 @@ func lineSpan(src *source.File, line int) source.Span {
 	text := src.Line(line - 1)
 	indent := len(text) - len(strings.TrimLeft(text, " \t"))
 	return source.Span{Start: start + indent, End: start + len(strings.TrimRight(text, "\r\n"))}
-}
-
-// checks reports whether fn has ops that decide an exit status; only the
-// reference executor runs these.
-func checks(fn *ir.Func) bool {
-	found := false
-	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
-		found = found || strings.HasPrefix(o.Name, "check.")
-		return true
-	})
-	return found
 }
