@@ -81,13 +81,16 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 		if s.over.Kept(o, i) != nil {
 			e.begin = append(e.begin, s.handed(o, o.Results[i]))
 		}
-		from := s.over.Storage(next[i])
-		if from == body.Args[i] {
-			continue
-		}
-		e.round = append(e.round, s.handed(o, o.Results[i]))
-		if from.Block == body {
-			e.round = append(e.round, s.handed(o, o.Results[i]))
+		place := 0
+		for _, v := range packed(next[i]) {
+			from, at := member(s.over.Storage(v))
+			if from != body.Args[i] || at != place {
+				e.round = append(e.round, s.handed(o, v))
+				if from.Block == body {
+					e.round = append(e.round, s.handed(o, v))
+				}
+			}
+			place += len(tensors([]*ir.Value{v}))
 		}
 	}
 	made := map[*ir.Value]bool{} // is written where it is stacked, in place of memory of its own
@@ -99,6 +102,28 @@ func (s *scope) carries(e *Entry, o *ir.Op) {
 		}
 		e.round = append(e.round, s.handed(o, v))
 	}
+}
+
+// packed are the values that v, a tuple, is made of, as far as the block shows it.
+func packed(v *ir.Value) []*ir.Value {
+	if v.Op == nil || v.Op.Name != op.Pack || !types.IsTuple(v.Type) {
+		return []*ir.Value{v}
+	}
+	var out []*ir.Value
+	for _, m := range v.Op.Operands {
+		out = append(out, packed(m)...)
+	}
+	return out
+}
+
+// member is the tuple that v is a part of, and its place among the tensors of that;
+// of another value the value itself.
+func member(v *ir.Value) (of *ir.Value, place int) {
+	for v.Op != nil && v.Op.Name == op.Unpack {
+		place += len(tensors(v.Op.Results[:v.Index]))
+		v = v.Op.Operands[0]
+	}
+	return v, place
 }
 
 func (t total) costlier(than total) bool {
@@ -190,12 +215,8 @@ func (s *scope) passed(fn *ir.Func, o *ir.Op) map[string]dim.Dim {
 func tensors(vs []*ir.Value) []*types.Tensor {
 	out := make([]*types.Tensor, 0, len(vs))
 	for _, v := range vs {
-		if !types.IsTuple(v.Type) {
-			out = append(out, v.Tensor())
-			continue
-		}
-		for _, m := range types.Members(v.Type) {
-			out = append(out, m.Tensor)
+		for _, leaf := range op.Leaves(v) {
+			out = append(out, leaf.Tensor())
 		}
 	}
 	return out

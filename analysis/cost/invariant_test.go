@@ -147,6 +147,61 @@ func.func @again(%x: tensor<7xf16>) -> tensor<7xf16> {
 	}
 }
 
+// A loop or a branch that hands on tuples costs what it costs with their members.
+func TestTuplesEqualMembers(t *testing.T) {
+	grouped := load(t, "in.dmir", `
+!s = tuple<tensor<64xf32>, tuple<tensor<64x64xf32>>>
+func.func @scan(%h: tensor<64xf32>, %w: tensor<64x64xf32>, %xs: tensor<5x64xf32>) -> !s {
+  %r = dm.pack %w : (tensor<64x64xf32>) -> tuple<tensor<64x64xf32>>
+  %s = dm.pack %h, %r : (tensor<64xf32>, tuple<tensor<64x64xf32>>) -> !s
+  %y = dm.scan %s, %xs, carries = 1 : (!s, tensor<5x64xf32>) -> !s {
+  ^bb0(%c: !s, %x: tensor<64xf32>):
+    %a, %ws = dm.unpack %c : (!s) -> (tensor<64xf32>, tuple<tensor<64x64xf32>>)
+    %m = dm.unpack %ws : (tuple<tensor<64x64xf32>>) -> tensor<64x64xf32>
+    %b = dm.einsum "ij,j->i" %m, %a : (tensor<64x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %n = dm.add %b, %x : tensor<64xf32>
+    %next = dm.pack %n, %ws : (tensor<64xf32>, tuple<tensor<64x64xf32>>) -> !s
+    dm.yield %next : !s
+  }
+  return %y : !s
+}
+func.func @if(%p: tensor<i1>, %s: !s) -> !s {
+  %y = dm.if %p : (tensor<i1>) -> !s {
+    %e = dm.exp %s : !s
+    dm.yield %e : !s
+  } else {
+    dm.yield %s : !s
+  }
+  return %y : !s
+}`, program.Options{})
+	apart := load(t, "in.dmir", `
+func.func @scan(%h: tensor<64xf32>, %w: tensor<64x64xf32>, %xs: tensor<5x64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>) {
+  %y, %z = dm.scan %h, %w, %xs, carries = 2 : (tensor<64xf32>, tensor<64x64xf32>, tensor<5x64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>) {
+  ^bb0(%a: tensor<64xf32>, %m: tensor<64x64xf32>, %x: tensor<64xf32>):
+    %b = dm.einsum "ij,j->i" %m, %a : (tensor<64x64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %n = dm.add %b, %x : tensor<64xf32>
+    dm.yield %n, %m : tensor<64xf32>, tensor<64x64xf32>
+  }
+  return %y, %z : tensor<64xf32>, tensor<64x64xf32>
+}
+func.func @if(%p: tensor<i1>, %s: tensor<64xf32>, %w: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>) {
+  %y, %z = dm.if %p : (tensor<i1>) -> (tensor<64xf32>, tensor<64x64xf32>) {
+    %e = dm.exp %s : tensor<64xf32>
+    %f = dm.exp %w : tensor<64x64xf32>
+    dm.yield %e, %f : tensor<64xf32>, tensor<64x64xf32>
+  } else {
+    dm.yield %s, %w : tensor<64xf32>, tensor<64x64xf32>
+  }
+  return %y, %z : tensor<64xf32>, tensor<64x64xf32>
+}`, program.Options{})
+	for _, name := range []string{"scan", "if"} {
+		g, a := grouped.Func(name), apart.Func(name)
+		if !g.Moved().Equal(a.Moved()) || g.Unknown != 0 || g.Moved().IsZero() {
+			t.Errorf("%s moves %s with tuples, %d unknown, and %s with their members", name, g.Moved(), g.Unknown, a.Moved())
+		}
+	}
+}
+
 // A value that several operands touch is read once: what they touch together,
 // at most all of it.
 func TestValueReadOnce(t *testing.T) {

@@ -111,9 +111,9 @@ func (s *scope) fill(e *Entry, o *ir.Op, fused bool) {
 	defer func() { e.follows, s.asked = s.asked, s.asked || before }()
 	d := op.Of(o)
 	switch {
-	case op.Grouped(o) && !o.Bad:
+	case op.Grouped(o) && !o.Bad && o.Name != op.If && op.LoopBody(o) == nil:
 		s.grouped(e, o, fused)
-	case !op.Valid(o) || d == nil && o.Name != op.Call:
+	case !op.Valid(o) && (o.Bad || !op.Grouped(o)) || d == nil && o.Name != op.Call:
 		e.Known = false
 		s.inner(e, o, fused)
 	case o.Name == op.Call || o.Name == op.Grad:

@@ -148,13 +148,12 @@ type Want struct {
 // State and Meta.State have the order of want. An error is a *fs.PathError, an
 // *OtherError, or tells how the file is damaged.
 func Read(path string, want []Want) (*Checkpoint, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	f.Close()
 	z, err := tensor.OpenNPZ(path)
-	if err != nil {
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &system):
+		return nil, system
+	case err != nil:
 		return nil, damaged(path, err)
 	}
 	defer z.Close()

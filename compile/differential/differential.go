@@ -275,6 +275,9 @@ func (p *prepared) judge(ctx context.Context, outputs [][]byte, err error) *Find
 		return &Find{p.c, Fault, err.Error()}
 	}
 	got, err := driver.Unpack(p.built, outputs)
+	if err == nil {
+		got, err = driver.Checked(p.built, got)
+	}
 	if err != nil {
 		return &Find{p.c, Numbers, err.Error()}
 	}

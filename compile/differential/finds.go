@@ -13,11 +13,12 @@ import (
 // Random is the case of a seed: a function; one that the compiler
 // differentiates; or the gradient of one as a function of its own, which is
 // compared with differences. The code is for one of the architectures; one case
-// in eight is unfused, and one in three functions has state.
+// in eight is unfused, one in three functions has state, one in three checks, and one
+// in four loops that carry tuples.
 func Random(seed uint64) Case {
 	c := Case{Name: fmt.Sprintf("random%d", seed), Seed: 7, Arch: []string{"", "", "sm_80", "sm_90a"}[seed/8%4], Unfused: seed%8 == 5}
 	c.Gradient = seed%4 == 3
-	c.Text = randprog.Program(seed, randprog.Options{Gradient: c.Gradient, State: seed%3 == 1})
+	c.Text = randprog.Program(seed, randprog.Options{Gradient: c.Gradient, State: seed%3 == 1, Checks: seed%4 == 2 || seed%8 == 3, Tuples: seed%5 == 3 || seed%8 == 2})
 	if seed%8 == 7 {
 		if text, err := Derive(c.Text); err == nil { // else Check reports the error
 			c.Gradient, c.Of, c.Text = false, c.Text, text

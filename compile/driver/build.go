@@ -72,11 +72,8 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	if out, err = g.Program(ctx, m, u.Func, o.Machine); err != nil {
 		return nil, err
 	}
-	if out.State = op.State(u.Func.Op); out.State != nil {
-		for len(out.State) < len(out.Outputs) { // values that checks compare follow
-			out.State = append(out.State, -1)
-		}
-	}
+	out.State = op.State(u.Func.Op)
+	out.Checks, out.Returned = u.Checks, u.Returned
 	return out, nil
 }
 
@@ -206,9 +203,12 @@ func describe(p *artifact.Program, fn *ir.Func, arch string) {
 	if key, err := local.Key(true); err == nil { // without one the file counts as another user's
 		p.Key = key
 	}
-	if results := resultsOf(fn); len(p.Outputs) == len(results) {
+	if results := resultsOf(fn); p.Own() == len(results) {
 		for _, r := range results {
 			p.Results = append(p.Results, r.Name)
+		}
+		for i := len(results); i < len(p.Outputs); i++ {
+			p.Results = append(p.Results, p.Buffers[p.Outputs[i]].Name)
 		}
 	}
 	fn, _ = flatten.Func(fn)

@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"dmir/compile/inline"
 	"dmir/compile/interp"
 	"dmir/compile/pass"
 	"dmir/compile/tensor"
-	"dmir/dialect/flatten"
-	"dmir/dialect/ir"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
@@ -50,69 +47,36 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	start := time.Now()
-	b, err := j.build(ctx, d)
+	p, warnings, err := j.build(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
-	res, err := RunArtifact(ctx, d, b.program, args, device.Options{Runs: j.Runs})
+	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs})
 	if err != nil {
-		return nil, err
+		return nil, placed(err, j.Module.Src)
 	}
 	res.Compile += took
-	res.Warnings = b.warnings
-	if err := b.compare(res.Outputs); err != nil {
-		return nil, err
-	}
-	results := resultsOf(j.Fn)
-	res.Outputs = res.Outputs[:len(results)]
-	for i, r := range results {
+	res.Warnings = warnings
+	for i, r := range resultsOf(j.Fn) {
 		res.Outputs[i].Name = r.Name
 	}
 	return res, nil
 }
 
-// built is a job's function for a device, and the checks that it makes, which are
-// made on its results.
-type built struct {
-	program  *artifact.Program
-	warnings []diag.Diagnostic
-	checks   []inline.Check
-	module   *ir.Module
-}
-
-func (j Job) build(ctx context.Context, d device.Device) (*built, error) {
-	flat, _ := flatten.Func(j.Fn)
-	b := &built{module: j.Module, checks: inline.Checks(flat)}
+// build compiles the job's function for d. Warnings are about the program's text.
+func (j Job) build(ctx context.Context, d device.Device) (p *artifact.Program, warnings []diag.Diagnostic, err error) {
 	if j.Machine == nil {
 		j.Machine = j.Program.Target
 	}
-	warn := func(d diag.Diagnostic) {
-		if d.Code != "DM807" { // that checks are not part of the program: compare makes them
-			b.warnings = append(b.warnings, d)
-		}
-	}
-	var err error
-	b.program, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
-	return b, err
+	warn := func(d diag.Diagnostic) { warnings = append(warnings, d) }
+	p, err = Build(ctx, j.Module, j.Fn, BuildOptions{Machine: j.Machine, Arch: d.Arch(), Bind: j.Program.Bind, Warn: warn})
+	return p, warnings, err
 }
 
-// compare makes the checks on the results of a run.
-func (b *built) compare(all []Output) error {
-	for _, c := range b.checks {
-		in := make([]*tensor.Tensor, len(c.Results))
-		for i, at := range c.Results {
-			in[i] = all[at].Tensor
-		}
-		if err := interp.Expect(b.module, c.Op, in); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// RunArtifact runs a compiled program on args, the values of its arguments.
-// Results have the names in the file.
+// RunArtifact runs a compiled program on args, the values of its arguments, and
+// makes its checks. Results have the names in the file. A check that fails is a
+// *CheckError.
 func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args []*tensor.Tensor, o device.Options) (*Result, error) {
 	in, err := Pack(p, args)
 	if err != nil {
@@ -124,6 +88,9 @@ func RunArtifact(ctx context.Context, d device.Device, p *artifact.Program, args
 	}
 	out := &Result{Device: d.Name(), Title: d.Title(), Elapsed: got.Elapsed, Compile: got.Compile, Peak: p.Workspace, Untimed: got.Untimed}
 	if out.Outputs, err = Unpack(p, got.Outputs); err != nil {
+		return nil, err
+	}
+	if out.Outputs, err = Checked(p, out.Outputs); err != nil {
 		return nil, err
 	}
 	p = p.For(d.Arch()) // the steps that were run
@@ -201,14 +168,7 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 		atRun   *interp.Error
 		atPass  *pass.Error
 		problem = func(code, msg string, line int) diag.Diagnostic {
-			d := diag.New(code, diag.Error, source.Span{}, msg)
-			if src != nil && line > 0 && line <= src.Lines() {
-				start := src.LineStart(line - 1)
-				line := src.Line(line - 1)
-				indent := len(line) - len(strings.TrimLeft(line, " \t"))
-				d.Span = source.Span{Start: start + indent, End: start + len(strings.TrimRight(line, "\r\n"))}
-			}
-			return d
+			return diag.New(code, diag.Error, lineSpan(src, line), msg)
 		}
 	)
 	switch {
@@ -226,13 +186,13 @@ func Diagnostic(err error, src *source.File) (d diag.Diagnostic, ok bool) {
 	return diag.Diagnostic{Message: err.Error()}, false
 }
 
-// checks reports whether fn has ops that decide an exit status; only the
-// reference executor runs these.
-func checks(fn *ir.Func) bool {
-	found := false
-	ir.Walk(fn.Body.Ops, func(o *ir.Op) bool {
-		found = found || strings.HasPrefix(o.Name, "check.")
-		return true
-	})
-	return found
+// lineSpan is the text of a line without the white space around it.
+func lineSpan(src *source.File, line int) source.Span {
+	if src == nil || line < 1 || line > src.Lines() {
+		return source.Span{}
+	}
+	start := src.LineStart(line - 1)
+	text := src.Line(line - 1)
+	indent := len(text) - len(strings.TrimLeft(text, " \t"))
+	return source.Span{Start: start + indent, End: start + len(strings.TrimRight(text, "\r\n"))}
 }

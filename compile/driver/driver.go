@@ -147,9 +147,6 @@ func onDevice(j Job, on func(device.Device) error) (done bool, why string, err e
 		return false, why, err
 	}
 	automatic := j.Device == "" || j.Device == "auto"
-	if automatic && checks(j.Fn) {
-		return false, "its checks run in the reference executor", nil
-	}
 	err = on(d)
 	var unfit *pass.Error
 	if automatic && errors.As(err, &unfit) {

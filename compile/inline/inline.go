@@ -13,7 +13,7 @@ import (
 
 // Pass puts the bodies of called functions in place of the calls.
 func Pass() pass.Pass {
-	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls; values that checks compare are returned", Run: run}
+	return pass.Pass{Name: "inline", Summary: "bodies of called functions in place of the calls", Run: run}
 }
 
 // mostOps bounds what calls of calls may grow to.
@@ -27,7 +27,12 @@ type inliner struct {
 }
 
 func run(u *pass.Unit) error {
-	giveChecks(u)
+	ir.Walk(u.Func.Body.Ops, func(o *ir.Op) bool {
+		if op.IsCheck(o) {
+			o.Verbatim = false // its operands get other names
+		}
+		return true
+	})
 	x := &inliner{u: u, grown: map[*ir.Func]int{}}
 	x.count(u.Func)
 	return x.flatten(u.Func, []*ir.Func{u.Func})
@@ -78,6 +83,7 @@ func (x *inliner) flatten(f *ir.Func, stack []*ir.Func) error {
 			return err
 		}
 		x.fit(c, o)
+		op.Called(c.Body.Ops, o)
 		replace(o, c)
 	}
 	return nil

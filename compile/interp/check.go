@@ -3,45 +3,118 @@ package interp
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"dmir/compile/tensor"
 	"dmir/dialect/ir"
+	"dmir/dialect/op"
 	"dmir/dialect/types"
+	"dmir/syntax/source"
 )
 
 // CheckFailed is the code of the error with which a check.expect_* op ends a
 // run: the program's result is not the expected one.
 const CheckFailed = "DM709"
 
-// almost is the tolerance of check.expect_almost_eq, relative for values above
-// 1 and absolute below, as in StableHLO's check dialect.
-const almost = 1e-3
-
 // checkExecutors are the ops of StableHLO's check dialect, with which a program
 // states what it expects of its own results.
 func checkExecutors() map[string]executor {
+	expect := func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect() }
 	return map[string]executor{
-		"check.expect_eq":              func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(0) },
-		"check.expect_eq_const":        func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(0) },
-		"check.expect_almost_eq":       func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
-		"check.expect_almost_eq_const": func(c *call) ([]*tensor.Tensor, error) { return nil, c.expect(almost) },
+		"check.expect_eq": expect, "check.expect_eq_const": expect,
+		"check.expect_almost_eq": expect, "check.expect_almost_eq_const": expect,
 	}
 }
 
-// Expect executes a check.expect_* op of m on its operands, which were computed
-// elsewhere. An error is a *Error.
-func Expect(m *ir.Module, o *ir.Op, in []*tensor.Tensor) error {
-	run, ok := executors[o.Name]
-	if !ok {
-		return errorAt(o, "DM703", "", "%s cannot be run by the reference executor", o.Name)
+// Place is a loop or a function that a check was reached in.
+type Place struct {
+	Func      string // called; empty: a loop
+	Line      int    // of the call or the loop, 0 where it is unknown
+	Iteration int64
+}
+
+func (p Place) String() string {
+	what := fmt.Sprintf("in iteration %d of the loop", p.Iteration)
+	at := " in"
+	if p.Func != "" {
+		what, at = "in @"+p.Func, ", called in"
 	}
-	_, err := run(&call{machine: &machine{module: m}, op: o, in: in})
-	return err
+	if p.Line == 0 {
+		return what
+	}
+	return fmt.Sprintf("%s%s line %d", what, at, p.Line)
+}
+
+// Reached puts the calls through which a check was inlined among the loops and calls
+// that are around it, the innermost first.
+func Reached(src *source.File, o *ir.Op, around []Place) []Place {
+	var out []Place
+	calls := op.Callers(o)
+	for n := 0; ; n++ {
+		for len(calls) > 0 && calls[0].Loops <= n {
+			out = append(out, Place{Func: calls[0].Name, Line: lineAt(src, calls[0].At)})
+			calls = calls[1:]
+		}
+		if n == len(around) {
+			return out
+		}
+		out = append(out, around[n])
+	}
+}
+
+func lineAt(src *source.File, at int) int {
+	if src == nil || at <= 0 || at > src.Len() {
+		return 0
+	}
+	line, _ := src.Human(at)
+	return line
+}
+
+// LineOf is the line of o in the text of m, 0 where it has none.
+func LineOf(m *ir.Module, o *ir.Op) int {
+	if o.Span.Len() == 0 {
+		return 0
+	}
+	return lineAt(m.Src, o.Span.Start)
+}
+
+// Mismatch is what an element that differs, at its index in the values compared,
+// and the places that the check was reached in are reported as.
+func Mismatch(member string, at []int, got, want string, places []Place) string {
+	of := ""
+	if member != "" {
+		of = " of member " + strings.TrimPrefix(member, ".")
+	}
+	return within(fmt.Sprintf("element %v%s is %s, expected %s", at, of, got, want), places)
+}
+
+// MismatchedTypes is what values of two types are reported as.
+func MismatchedTypes(got, want string, places []Place) string {
+	return within(fmt.Sprintf("the value is a %s, expected a %s", got, want), places)
+}
+
+func within(msg string, places []Place) string {
+	for _, p := range places {
+		msg += ", " + p.String()
+	}
+	return msg
+}
+
+// Differs is the first element in which a and b, of one type, differ by more than
+// the tolerance, -1 for none.
+func Differs(a, b *tensor.Tensor, tolerance float64) int {
+	for i := range a.Len() {
+		if !same(a, b, i, tolerance) {
+			return i
+		}
+	}
+	return -1
 }
 
 // expect compares the first operand with the second, or with the constant that
 // the op writes in its place.
-func (c *call) expect(tolerance float64) error {
+func (c *call) expect() error {
 	if len(c.in) == 0 {
 		return c.errorf("DM703", "%s has nothing to compare", c.op.Name)
 	}
@@ -58,14 +131,16 @@ func (c *call) expect(tolerance float64) error {
 			return c.errorf("DM703", "%s: %v", c.op.Name, err)
 		}
 	}
-	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
-		return c.errorf(CheckFailed, "the value is a %s, expected a %s", got.Type(), want.Type())
+	var around []Place
+	for _, p := range slices.Backward(c.around) {
+		around = append(around, *p)
 	}
-	for i := range got.Len() {
-		if same(got, want, i, tolerance) {
-			continue
-		}
-		return c.errorf(CheckFailed, "element %v is %s, expected %s", index(i, got.Shape), element(got, i), element(want, i))
+	places := Reached(c.module.Src, c.op, around)
+	if got.Elem != want.Elem || fmt.Sprint(got.Shape) != fmt.Sprint(want.Shape) {
+		return c.errorf(CheckFailed, "%s", MismatchedTypes(got.Type(), want.Type(), places))
+	}
+	if i := Differs(got, want, op.Tolerance(c.op)); i >= 0 {
+		return c.errorf(CheckFailed, "%s", Mismatch(c.op.Str(op.MemberAttr), Index(i, got.Shape), Element(got, i), Element(want, i), places))
 	}
 	return nil
 }
@@ -106,15 +181,19 @@ func same(a, b *tensor.Tensor, i int, tolerance float64) bool {
 	return math.Abs(x-y) <= tolerance*math.Max(1, math.Abs(y))
 }
 
-func element(t *tensor.Tensor, i int) string {
+// Element is element i of t as messages show it.
+func Element(t *tensor.Tensor, i int) string {
 	if t.Elem.IsFloat() {
 		return fmt.Sprintf("%g", t.Float(i))
+	}
+	if t.Elem == types.UI64 {
+		return fmt.Sprint(uint64(t.Integer(i)))
 	}
 	return fmt.Sprint(t.Integer(i))
 }
 
-// index is the position of element i of a row-major shape.
-func index(i int, shape []int) []int {
+// Index is the position of element i of a row-major shape.
+func Index(i int, shape []int) []int {
 	at := make([]int, len(shape))
 	for d := len(shape) - 1; d >= 0; d-- {
 		at[d], i = i%shape[d], i/shape[d]

@@ -52,7 +52,16 @@ func runCall(c *call) ([]*tensor.Tensor, error) {
 	c.enter(fn, f.bind)
 	c.calls++
 	defer func() { c.calls-- }()
+	_, leave := c.inside(name)
+	defer leave()
 	return c.block(f, fn.Body, c.in)
+}
+
+// inside notes that the op runs a loop or, where it has a name, a function.
+func (c *call) inside(fn string) (p *Place, leave func()) {
+	p = &Place{Func: fn, Line: LineOf(c.module, c.op)}
+	c.around = append(c.around, p)
+	return p, func() { c.around = c.around[:len(c.around)-1] }
 }
 
 func (c *call) region(n int, args []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -81,10 +90,13 @@ func runIf(c *call) ([]*tensor.Tensor, error) {
 func runWhile(c *call) ([]*tensor.Tensor, error) {
 	state := c.in
 	most := op.Int(c.op, "max_trips")
+	loop, leave := c.inside("")
+	defer leave()
 	for i := int64(0); op.Attr(c.op, "max_trips") == nil || i < most; i++ {
 		if c.stopped() {
 			return nil, context.Cause(c.ctx)
 		}
+		loop.Iteration = i
 		cond, err := c.region(0, state)
 		if err != nil {
 			return nil, err
@@ -118,6 +130,8 @@ func runScan(c *call) ([]*tensor.Tensor, error) {
 	}
 	state := slices.Clone(c.in[:carries])
 	stacks := make([]*tensor.Tensor, len(c.op.Results)-carries)
+	loop, leave := c.inside("")
+	defer leave()
 	for i := range n {
 		if c.stopped() {
 			return nil, context.Cause(c.ctx)
@@ -126,6 +140,7 @@ func runScan(c *call) ([]*tensor.Tensor, error) {
 		if op.Bool(c.op, "reverse") {
 			at = n - 1 - i
 		}
+		loop.Iteration = int64(at)
 		args := slices.Clone(state)
 		for _, x := range c.in[carries:] {
 			args = append(args, layer(x, at))

@@ -123,9 +123,10 @@ type machine struct {
 	module *ir.Module
 	opts   Options
 
-	now   *ir.Op // the current op, for messages
-	depth int    // of regions and calls
-	calls int
+	now    *ir.Op // the current op, for messages
+	depth  int    // of regions and calls
+	calls  int
+	around []*Place // the loops and calls that run, the outermost first
 
 	limit, live, peak int64
 	dying             map[*ir.Block][][]*ir.Value

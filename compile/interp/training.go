@@ -72,6 +72,8 @@ func runGrad(c *call) ([]*tensor.Tensor, error) {
 	c.enter(known.fn, f.bind)
 	c.calls++
 	defer func() { c.calls-- }()
+	_, leave := c.inside(c.op.Str("callee"))
+	defer leave()
 	return c.block(f, known.fn.Body, c.in)
 }
 

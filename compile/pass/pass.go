@@ -10,6 +10,7 @@ import (
 
 	"dmir/analysis/machine"
 	"dmir/dialect/ir"
+	"dmir/gpu/artifact"
 )
 
 // Unit is what a pass is given: one function of a module, or a region of its
@@ -27,6 +28,10 @@ type Unit struct {
 	// Gaps are, once kernels are chosen, how good they are: of the function, then of
 	// each region of its control flow.
 	Gaps []Gap
+	// Checks are what the host compares after a run; the first Returned results are
+	// those of the function.
+	Checks   []artifact.Check
+	Returned int
 	// Progress, if not nil, is called at the start of each pass and, by long ones, as
 	// they go on: how much of the pass is done, from 0 to 1.
 	Progress func(pass string, done float64)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"dmir/compile/bind"
+	"dmir/compile/checks"
 	"dmir/compile/fuse"
 	"dmir/compile/gradient"
 	"dmir/compile/inline"
@@ -38,6 +39,7 @@ func For(g target.Generator) []pass.Pass {
 		bind.Pass(),
 		simplify.Attention(func(u *pass.Unit, o *ir.Op) bool { return of().Attends(o, u.Machine) }),
 		gradient.Pass(),
+		checks.Pass(),
 		simplify.Pass(),
 		loops.Pass(),
 		pass.InRegions(layout.Pass()),

@@ -67,19 +67,13 @@ func readNPY(r io.Reader, elem types.Elem, shape []int, bytes int64) (*Tensor, e
 	if err != nil {
 		return nil, err
 	}
-	want := dtypes[elem]
-	kind := strings.TrimLeft(h.Type, "<>|=")
-	if kind != want[1:] || !matches(h.Shape, shape) {
+	width, order, ok := h.layout(elem)
+	if !ok || !matches(h.Shape, shape) {
 		return nil, &MismatchError{
-			Want: typeText(shape, elem.String()) + " (" + dtypeName(want) + ")",
+			Want: typeText(shape, elem.String()) + " (" + dtypeName(dtypes[elem]) + ")",
 			Got:  typeText(h.Shape, dtypeName(h.Type)),
 		}
 	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if strings.HasPrefix(h.Type, ">") {
-		order = binary.BigEndian
-	}
-	width := int(want[2] - '0')
 	if n, ok := Count(h.Shape); !ok || int64(n)*int64(width) > bytes {
 		return nil, fmt.Errorf("the .npy data end early: %s does not fit into %d bytes", typeText(h.Shape, dtypeName(h.Type)), bytes)
 	}
@@ -111,6 +105,18 @@ type header struct {
 	Type    string
 	Fortran bool
 	Shape   []int
+	Size    int64 // of the header itself: the data follow
+}
+
+// layout is how the elements of type elem lie in the data; ok is false where they are
+// of another type.
+func (h header) layout(elem types.Elem) (width int, order binary.ByteOrder, ok bool) {
+	want := dtypes[elem]
+	order = binary.LittleEndian
+	if strings.HasPrefix(h.Type, ">") {
+		order = binary.BigEndian
+	}
+	return int(want[2] - '0'), order, strings.TrimLeft(h.Type, "<>|=") == want[1:]
 }
 
 // readHeader guards npyio's reader, which indexes into malformed headers.
@@ -133,7 +139,10 @@ func readHeader(r io.Reader) (h header, err error) {
 		return h, fmt.Errorf("not a .npy file: %w", err)
 	}
 	d := rd.Header.Descr
-	h = header{Type: d.Type, Fortran: d.Fortran, Shape: d.Shape}
+	h = header{Type: d.Type, Fortran: d.Fortran, Shape: d.Shape, Size: 10 + int64(binary.LittleEndian.Uint16(start[8:]))}
+	if start[6] > 1 {
+		h.Size = 12 + int64(binary.LittleEndian.Uint32(start[8:]))
+	}
 	if h.Shape == nil {
 		h.Shape = []int{}
 	}

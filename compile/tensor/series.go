@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 
 	"dmir/dialect/types"
 )
@@ -48,18 +47,15 @@ func OpenSeries(path string, elem types.Elem, shape []int) (s *Series, whole boo
 	if err != nil {
 		return nil, false, fmt.Errorf("%s: %w", path, err)
 	}
-	want := dtypes[elem]
-	mismatch := &MismatchError{Want: typeText(shape, elem.String()) + " (" + dtypeName(want) + "), or more of it", Got: typeText(h.Shape, dtypeName(h.Type))}
-	if strings.TrimLeft(h.Type, "<>|=") != want[1:] {
+	mismatch := &MismatchError{Want: typeText(shape, elem.String()) + " (" + dtypeName(dtypes[elem]) + "), or more of it", Got: typeText(h.Shape, dtypeName(h.Type))}
+	width, order, ok := h.layout(elem)
+	if !ok {
 		return nil, false, fmt.Errorf("%s: %w", path, mismatch)
 	}
 	if matches(h.Shape, shape) {
 		return nil, true, nil
 	}
-	s = &Series{path: path, file: f, elem: elem, width: int(want[2] - '0'), order: binary.LittleEndian}
-	if strings.HasPrefix(h.Type, ">") {
-		s.order = binary.BigEndian
-	}
+	s = &Series{path: path, file: f, elem: elem, start: h.Size, width: width, order: order}
 	switch {
 	case len(h.Shape) == len(shape)+1 && matches(h.Shape[1:], shape):
 		s.shape, s.Samples, s.Batch = h.Shape[1:], h.Shape[0], 1
@@ -76,21 +72,13 @@ func OpenSeries(path string, elem types.Elem, shape []int) (s *Series, whole boo
 	return s, false, nil
 }
 
-// check finds where the data begin and whether the file has all of them.
+// check finds out whether the file has all of the data.
 func (s *Series) check(h header) error {
 	if h.Fortran && len(h.Shape) > 1 {
 		return fmt.Errorf("the array is in Fortran order, which is not read in parts: save it in C order (numpy.ascontiguousarray)")
 	}
 	if s.Samples <= 0 {
 		return fmt.Errorf("the array has no values")
-	}
-	var head [12]byte
-	if _, err := s.file.ReadAt(head[:], 0); err != nil {
-		return err
-	}
-	s.start = 10 + int64(binary.LittleEndian.Uint16(head[8:]))
-	if head[6] > 1 {
-		s.start = 12 + int64(binary.LittleEndian.Uint32(head[8:]))
 	}
 	info, err := s.file.Stat()
 	if err != nil {

@@ -32,7 +32,10 @@ func inline(m *ir.Module, b *ir.Builder, o *ir.Op, callers []string) ([]*ir.Valu
 	if err := returned(m, o, f); err != nil {
 		return nil, err
 	}
-	return ir.CloneBlock(b, f.Body, o.Operands), nil
+	start := b.Index
+	vs := ir.CloneBlock(b, f.Body, o.Operands)
+	op.Called(b.Block.Ops[start:b.Index], o)
+	return vs, nil
 }
 
 // returned checks that f, which ends in return, returns as many values as its type

@@ -91,6 +91,7 @@ func (r *reverse) branches(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 		if err != nil {
 			return err
 		}
+		op.RemoveChecks(block) // o makes them
 		at := &ir.Builder{Block: block, Index: len(block.Ops), At: o}
 		for i, v := range outs {
 			if dy[i] != nil && inner.active[v] {

@@ -115,6 +115,8 @@ func (r *reverse) scanned(b *ir.Builder, o *ir.Op, dy []*ir.Value) error {
 	}
 	at := &ir.Builder{Block: block, At: o}
 	ir.CloneOps(at, body.Ops, values)
+	op.RemoveChecks(block) // o makes them
+	at.Index = len(block.Ops)
 	here := func(v *ir.Value) *ir.Value {
 		if c := values[v]; c != nil {
 			return c

@@ -187,6 +187,9 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 			return nil
 		}
 	}
+	if op.IsCheck(o) && op.Grouped(o) {
+		return x.check(o, b)
+	}
 	parts := op.Split(o)
 	if parts == nil {
 		return []*ir.Op{x.copied(o, x.all(o.Operands), b)}
@@ -207,6 +210,24 @@ func (x *flattener) op(o *ir.Op, b *ir.Block) []*ir.Op {
 	}
 	for j, v := range o.Results {
 		x.values[v] = results[j]
+	}
+	return out
+}
+
+// check is o, which compares tuples, as a check of each member.
+func (x *flattener) check(o *ir.Op, b *ir.Block) []*ir.Op {
+	var out []*ir.Op
+	for i, m := range types.Members(o.Operands[0].Type) {
+		var operands []*ir.Value
+		for _, v := range o.Operands {
+			if vs := x.of(v); i < len(vs) {
+				operands = append(operands, vs[i])
+			}
+		}
+		c := x.copied(o, operands, b)
+		c.Verbatim = false
+		c.SetAttr(op.MemberAttr, types.Str(m.Path))
+		out = append(out, c)
 	}
 	return out
 }
@@ -241,6 +262,9 @@ func (x *flattener) copied(o *ir.Op, operands []*ir.Value, b *ir.Block) *ir.Op {
 	}
 	if o.Name == op.Grad && op.Grouped(o) {
 		gradients(&c, o)
+	}
+	if n := op.Carries(o); o.Name == op.Scan && op.Grouped(o) {
+		c.SetAttr("carries", types.Int{V: int64(len(tensors(ir.Types(o.Operands[:n]))))})
 	}
 	c.Regions = make([]*ir.Region, len(o.Regions))
 	for i, r := range o.Regions {

@@ -36,8 +36,8 @@ var whileDef = &Def{
   }
   return %n, %y : tensor<i64>, tensor<2xf32>
 }`,
-	Operands: []Param{{Name: "init", Elems: storable, Variadic: true, Doc: "the values carried into the first round"}},
-	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "the carried values after the last round, of the same types"}},
+	Operands: []Param{{Name: "init", Elems: storable, Variadic: true, Tuples: true, Doc: "the values carried into the first round, tensors or tuples"}},
+	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Tuples: true, Doc: "the carried values after the last round, of the same types"}},
 	Attrs: []AttrDef{
 		{Name: "trip_count", Kind: KindInt, Optional: true, Doc: "how often the body runs, where known"},
 		{Name: "max_trips", Kind: KindInt, Optional: true, Doc: "the most iterations"},
@@ -89,7 +89,7 @@ var ifDef = &Def{
   return %y : tensor<2xf32>
 }`,
 	Operands: []Param{{Name: "condition", Elems: bools, Doc: "`tensor<i1>`"}},
-	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "what the regions yield"}},
+	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Tuples: true, Doc: "what the regions yield, tensors or tuples"}},
 	Regions: []RegionDef{
 		{Name: "then", Doc: "takes nothing, yields the results"},
 		{Name: "else", Keyword: "else", Optional: true, Doc: "takes nothing, yields the results"},

@@ -61,7 +61,7 @@ operands and results share it. A leading attribute stands before the operands: `
   Formulas of several steps are computed in at least f32 and rounded once. Integers have no cotangents; composites without a formula are differentiated
   through their expansion, ` + "`dm.map` and `dm.if`" + ` through their regions, ` + "`dm.scan` and a `dm.while`" + ` with a known or bounded trip count by a loop in the other direction.
 - **Groups.** A value may be a tuple of tensors, ` + "`!layer = tuple<tensor<8x8xf32>, tensor<8xf32>>`" + `, at any depth: functions take and return it, ` + "`dm.pack` and `dm.unpack`" + ` make it
-  and give its members, ` + "`dm.grad`" + ` gives the tuple of its members' gradients, and ops marked member by member work on each of its members. Other ops take the members alone.
+  and give its members, ` + "`dm.grad`" + ` gives the tuple of its members' gradients, loops and branches carry it, and ops marked member by member work on each of its members. Other ops take the members alone.
   What runs has no tuples: the members of the argument ` + "`%params`" + ` are the inputs ` + "`params.0`, `params.1.0`" + ` and so on, each with its attributes, and so are results.
 - **Inputs.** An argument without a given input is filled with seeded random numbers. Its attribute ` + "`{dm.init = 0.0}`" + ` makes them all that number, as the state
   of an optimizer before the first step; ` + "`{dm.stddev = 0.02}`" + ` gives them that standard deviation, as the weights of a network.

@@ -25,8 +25,8 @@ var scanDef = &Def{
   }
   return %last, %ys : tensor<2xf32>, tensor<3x2xf32>
 }`,
-	Operands: []Param{{Name: "operands", Elems: storable, Variadic: true, Doc: "the values carried into the first iteration, then the stacks"}},
-	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Doc: "the carried values after the last iteration, then what the iterations yield, stacked"}},
+	Operands: []Param{{Name: "operands", Elems: storable, Variadic: true, Tuples: true, Doc: "the values carried into the first iteration, then the stacks; tensors or tuples"}},
+	Results:  []Param{{Name: "results", Elems: storable, Variadic: true, Tuples: true, Doc: "the carried values after the last iteration, then what the iterations yield, stacked"}},
 	Attrs: []AttrDef{
 		{Name: "carries", Kind: KindInt, Doc: "how many of the operands, the first ones, are carried"},
 		{Name: "length", Kind: KindInt, Optional: true, Doc: "the number of iterations; required without stacks"},
@@ -91,19 +91,24 @@ func scanLength(o *ir.Op) (dim.Dim, *Problem) {
 		}
 		n = dim.Const(Int(o, "length"))
 	}
+	first := true
 	for i := int(c); i < len(o.Operands); i++ {
-		if p := rankAtLeast(o, i, 1, "a stack"); p != nil {
-			return n, p.help("scan slices the operands behind the first %d; raise carries to carry it", c)
-		}
-		size := in(o, i).Shape[0]
-		switch {
-		case i == int(c) && !stated:
-			n = size
-		case !sameDim(n, size):
-			return n, problem("DM122", i, "scan runs %s times, but the first dimension of %s has size %s", dimText(n), in(o, i), dimText(size)).
-				help("all stacks have the same first dimension, and length is its size")
-		default:
-			n = known(n, size)
+		for _, m := range types.Members(o.Operands[i].Type) {
+			if m.Tensor.Rank() == 0 {
+				return n, problem("DM117", i, "a stack needs at least one dimension, but is %s", m.Tensor).
+					help("scan slices the operands behind the first %d; raise carries to carry it", c)
+			}
+			size := m.Tensor.Shape[0]
+			switch {
+			case first && !stated:
+				n = size
+			case !sameDim(n, size):
+				return n, problem("DM122", i, "scan runs %s times, but the first dimension of %s has size %s", dimText(n), m.Tensor, dimText(size)).
+					help("all stacks have the same first dimension, and length is its size")
+			default:
+				n = known(n, size)
+			}
+			first = false
 		}
 	}
 	if !stated && int(c) == len(o.Operands) {
@@ -131,11 +136,10 @@ func inferScan(o *ir.Op) ([]types.Type, *Problem) {
 			ts[i] = o.Operands[i].Type
 			continue
 		}
-		t, ok := ts[i].(*types.Tensor)
-		if !ok {
+		if len(types.Members(ts[i])) == 0 {
 			return nil, problem("DM127", -1, "the region yields %s where a tensor is expected", ts[i])
 		}
-		ts[i] = StackOf(n, t)
+		ts[i] = types.Each(ts[i], func(m types.Member) types.Type { return StackOf(n, m.Tensor) })
 	}
 	return ts, nil
 }
@@ -144,7 +148,7 @@ func verifyScan(o *ir.Op) *Problem {
 	c := Carries(o)
 	passed := ir.Types(o.Operands)
 	for i := c; i < len(passed); i++ {
-		passed[i] = SliceOf(in(o, i))
+		passed[i] = types.Each(passed[i], func(m types.Member) types.Type { return SliceOf(m.Tensor) })
 	}
 	next := ir.Types(o.Operands[:c])
 	if ts, p := yielded(o, 0); p == nil && len(ts) >= c {

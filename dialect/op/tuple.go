@@ -10,8 +10,8 @@ import (
 
 // A tuple groups tensors, such as the parameters of a layer, so that a program
 // passes them on as one value. Three kinds of ops take tuples: pack and unpack;
-// those that hand values on, whose Params say so (Tuples), calls and returns; and
-// Memberwise ops, which are as many ops as the tuple has members (Split). Package
+// those that hand values on, whose Params say so (Tuples), calls and returns, loops and
+// branches; and Memberwise ops, which are as many ops as the tuple has members (Split). Package
 // flatten writes a function without tuples, which is what runs.
 
 func groups() []*Def { return []*Def{packDef, unpackDef} }

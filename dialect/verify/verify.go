@@ -71,7 +71,7 @@ func Op(o *ir.Op) *op.Problem {
 		if isUnknownOp(o) {
 			return problem("DM166", head, "", "there is no op %s", diag.Name(o.Name))
 		}
-		return nil
+		return compared(o)
 	}
 	if p, foreign := foreignElements(o); foreign {
 		return p
@@ -92,13 +92,27 @@ func Op(o *ir.Op) *op.Problem {
 	if def.Verify == nil {
 		return nil
 	}
-	if !op.Grouped(o) {
+	if !op.Grouped(o) || op.PassesOn(o) {
 		return def.Verify(o)
 	}
 	for _, m := range op.Split(o) {
 		if p := def.Verify(m); p != nil {
 			return p
 		}
+	}
+	return nil
+}
+
+// compared is the problem of a check of tuples, which compares their members.
+func compared(o *ir.Op) *op.Problem {
+	if !op.IsCheck(o) || !op.Grouped(o) {
+		return nil
+	}
+	if len(o.Operands) != 2 {
+		return problem("DM183", 0, "unpack it: "+unpacked(o.Operands[0]), "%s compares one tensor with its constant, and %s is a tuple", o.Name, operandName(&op.Param{Name: "value"}, o.Operands[0]))
+	}
+	if a, b := o.Operands[0], o.Operands[1]; !types.SameStructure(a.Type, b.Type) {
+		return problem("DM130", 1, "a check of tuples takes tuples with as many members, at the same depth", "%s is %s, whose members do not correspond to those of %s", operandName(&op.Param{Name: "value"}, b), b.Type, a.Type)
 	}
 	return nil
 }

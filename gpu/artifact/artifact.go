@@ -39,6 +39,11 @@ type Program struct {
 	// is, -1 for a result that is none's; nil: none is. A result may be in the buffer
 	// of its input.
 	State []int `json:",omitempty"`
+	// Checks are what the program expects of its results, which the host compares
+	// after a run. The first Returned results are those of the function, the others serve
+	// checks alone; without checks Returned is 0.
+	Checks   []Check `json:",omitempty"`
+	Returned int     `json:",omitempty"`
 	// Variants are the same function for specific architectures, if code was generated
 	// for several. They have no variants themselves.
 	Variants []*Program

@@ -60,6 +60,7 @@ func (c *checker) variants() {
 		c.errorf("%d defaults of %d inputs, %d names of %d outputs", len(p.Defaults), len(p.Inputs), len(p.Results), len(p.Outputs))
 	}
 	c.state()
+	c.expectations()
 	if len(p.Variants) > maxVariants {
 		c.errorf("%d variants; %d is the most", len(p.Variants), maxVariants)
 		return

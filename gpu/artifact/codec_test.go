@@ -169,7 +169,7 @@ func FuzzDecisions(f *testing.F) {
 		p.Times()
 		p.Predicted()
 		rounds := 0
-		err := p.Walk(func(from, to int) error {
+		_, err := p.Walk(func(from, to int) error {
 			if from >= to || from < 0 || to > len(p.Steps) {
 				t.Errorf("steps %d to %d", from, to)
 			}
@@ -202,7 +202,7 @@ func use(t *testing.T, p *artifact.Program) {
 	p.Predicted()
 	p.Stretches()
 	rounds := 0
-	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { rounds++; return rounds < 20, nil }); err != nil {
+	if _, err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { rounds++; return rounds < 20, nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -31,21 +31,32 @@ func (p *Program) ReadsBack() bool {
 
 // Walk visits the steps of a program that Check accepts in execution order.
 // straight is called for each stretch of steps [from, to) without decisions;
-// decide for each decision, all steps before which have been given to straight:
-// it returns the predicate. An error of either ends the walk.
-func (p *Program) Walk(straight func(from, to int) error, decide func(step int) (bool, error)) error {
-	return p.walk(0, len(p.Steps), straight, decide)
+// decide for each decision that reads a predicate, all steps before which have been
+// given to straight: it returns the predicate. An error of either ends the walk. runs
+// is how often each step ran: a loop and a branch once for each predicate, a
+// repetition once for each iteration.
+func (p *Program) Walk(straight func(from, to int) error, decide func(step int) (bool, error)) (runs []int64, err error) {
+	w := &walk{p: p, straight: straight, decide: decide, runs: make([]int64, len(p.Steps))}
+	err = w.steps(0, len(p.Steps))
+	return w.runs, err
 }
 
-func (p *Program) walk(from, to int, straight func(from, to int) error, decide func(step int) (bool, error)) error {
+type walk struct {
+	p        *Program
+	straight func(from, to int) error
+	decide   func(step int) (bool, error)
+	runs     []int64
+}
+
+func (w *walk) steps(from, to int) error {
 	for i := from; i < to; {
-		s := &p.Steps[i]
+		s := &w.p.Steps[i]
 		if !s.Decides() {
-			end := i + 1
-			for end < to && !p.Steps[end].Decides() {
-				end++
+			end := i
+			for ; end < to && !w.p.Steps[end].Decides(); end++ {
+				w.runs[end]++
 			}
-			if err := straight(i, end); err != nil {
+			if err := w.straight(i, end); err != nil {
 				return err
 			}
 			i = end
@@ -55,8 +66,12 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 		second := first + s.Decision.Parts[0]
 		end := second + s.Decision.Parts[1]
 		if s.Kind == StepRepeat {
-			for n := int64(0); n < s.Decision.Trips && end > second; n++ { // an empty body may be repeated any number of times
-				if err := p.walk(second, end, straight, decide); err != nil {
+			if end == second { // an empty body may be repeated any number of times
+				w.runs[i] += s.Decision.Trips
+			}
+			for n := int64(0); n < s.Decision.Trips && end > second; n++ {
+				w.runs[i]++
+				if err := w.steps(second, end); err != nil {
 					return err
 				}
 			}
@@ -65,20 +80,21 @@ func (p *Program) walk(from, to int, straight func(from, to int) error, decide f
 		}
 		for again := true; again; {
 			if s.Kind == StepLoop {
-				if err := p.walk(first, second, straight, decide); err != nil {
+				if err := w.steps(first, second); err != nil {
 					return err
 				}
 			}
-			yes, err := decide(i)
+			w.runs[i]++
+			yes, err := w.decide(i)
 			switch {
 			case err != nil:
 				return err
 			case s.Kind == StepLoop && yes:
-				err = p.walk(second, end, straight, decide)
+				err = w.steps(second, end)
 			case s.Kind == StepBranch && yes:
-				err = p.walk(first, second, straight, decide)
+				err = w.steps(first, second)
 			case s.Kind == StepBranch:
-				err = p.walk(second, end, straight, decide)
+				err = w.steps(second, end)
 			}
 			if err != nil {
 				return err

@@ -85,7 +85,7 @@ func TestRepeat(t *testing.T) {
 		t.Errorf("times %v, want %v", got, want)
 	}
 	var went []int
-	if err := p.Walk(func(from, to int) error {
+	runs, err := p.Walk(func(from, to int) error {
 		for i := from; i < to; i++ {
 			went = append(went, i)
 		}
@@ -93,8 +93,12 @@ func TestRepeat(t *testing.T) {
 	}, func(step int) (bool, error) {
 		went = append(went, step)
 		return false, nil
-	}); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []int64{1, 1, 3, 3, 3, 3, 3, 1, 0, 0}; !slices.Equal(runs, want) {
+		t.Errorf("runs %v, want %v", runs, want)
 	}
 	if want := []int{0, 1, 3, 4, 5, 6, 3, 4, 5, 6, 3, 4, 5, 6, 7}; !slices.Equal(went, want) {
 		t.Errorf("went %v, want %v", went, want)
@@ -142,7 +146,7 @@ func TestWalk(t *testing.T) {
 	}
 	var went []int
 	rounds := 2
-	err := p.Walk(func(from, to int) error {
+	_, err := p.Walk(func(from, to int) error {
 		for i := from; i < to; i++ {
 			went = append(went, i)
 		}
@@ -156,7 +160,7 @@ func TestWalk(t *testing.T) {
 		t.Errorf("went %v, want %v; %v", went, want, err)
 	}
 	wrong := errors.New("wrong")
-	if err := p.Walk(func(from, _ int) error {
+	if _, err := p.Walk(func(from, _ int) error {
 		if from == 4 {
 			return wrong
 		}
@@ -164,7 +168,7 @@ func TestWalk(t *testing.T) {
 	}, func(int) (bool, error) { return true, nil }); err != wrong {
 		t.Errorf("the error of a step: %v", err)
 	}
-	if err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { return true, wrong }); err != wrong {
+	if _, err := p.Walk(func(int, int) error { return nil }, func(int) (bool, error) { return true, wrong }); err != wrong {
 		t.Errorf("the error of a decision: %v", err)
 	}
 }

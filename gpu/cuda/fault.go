@@ -88,11 +88,9 @@ func (s *Session) fault(err error) *Fault {
 // RunSteps is Run with a wait after each step, so that a *Fault names its kernel. It
 // is slow and only for locating faults.
 func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, error) {
-	return s.run(ctx, inputs, func() error {
-		s.runs = make([]int64, len(s.p.Steps))
-		return s.p.Walk(func(from, to int) error {
+	return s.run(ctx, inputs, func() (err error) {
+		s.runs, err = s.p.Walk(func(from, to int) error {
 			for i := from; i < to; i++ {
-				s.runs[i]++
 				err := s.enqueue(i, s.streams[0])
 				if err == nil {
 					err = s.wait(ctx)
@@ -110,9 +108,7 @@ func (s *Session) RunSteps(ctx context.Context, inputs [][]byte) ([][]byte, erro
 				}
 			}
 			return nil
-		}, func(step int) (bool, error) {
-			s.runs[step]++
-			return s.holds(ctx, step)
-		})
+		}, func(step int) (bool, error) { return s.holds(ctx, step) })
+		return err
 	})
 }

@@ -87,20 +87,14 @@ func (s *Session) stretch(from, to int) (err error) {
 
 // play runs the program once; its last stretch may still run when play returns.
 // Between stretches the host waits for a predicate.
-func (s *Session) play(ctx context.Context) error {
-	s.runs = make([]int64, len(s.p.Steps))
-	return s.p.Walk(func(from, to int) error {
+func (s *Session) play(ctx context.Context) (err error) {
+	s.runs, err = s.p.Walk(func(from, to int) error {
 		if ctx.Err() != nil { // a repetition does not wait between its iterations
 			return cmp.Or(s.wait(ctx), ctx.Err())
 		}
-		for i := from; i < to; i++ {
-			s.runs[i]++
-		}
 		return s.a.check("cuGraphLaunch", s.a.GraphLaunch(s.graphs[from], s.streams[0]))
-	}, func(step int) (bool, error) {
-		s.runs[step]++
-		return s.holds(ctx, step)
-	})
+	}, func(step int) (bool, error) { return s.holds(ctx, step) })
+	return err
 }
 
 // holds waits for all enqueued work and reads the predicate of a decision. Between

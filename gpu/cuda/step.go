@@ -43,9 +43,6 @@ func (s *Session) Step(ctx context.Context, inputs [][]byte) (outputs [][]byte, 
 				return err
 			}
 		}
-		if err := s.wait(ctx); err != nil { // results may lie where state goes
-			return err
-		}
 		if err := s.carry(); err != nil {
 			return err
 		}

@@ -191,7 +191,7 @@ func (s *Session) timeRounds(ctx context.Context, inputs [][]byte, sweep deviceV
 			return err
 		}
 		sum := make([]float64, len(steps))
-		err := s.p.Walk(func(from, to int) error {
+		_, err := s.p.Walk(func(from, to int) error {
 			if err := mark(from); err != nil {
 				return err
 			}

@@ -64,6 +64,9 @@ func TestRepeat(t *testing.T) {
 				t.Fatalf("%d times: element %d is %v, want %v", n, i, v, want)
 			}
 		}
+		if got := r.Steps[2].Runs; got != n {
+			t.Errorf("the repetition ran %d times, want %d", got, n)
+		}
 		if got := r.Steps[4].Runs; got != n {
 			t.Errorf("%d times: the body ran %d times", n, got)
 		}

@@ -181,6 +181,9 @@ func (e *export) describe() {
 			if in := p.Carried(i); results && in >= 0 {
 				name, order = p.Result(i), order+fmt.Sprintf(", inputs[%d] of the next step", in)
 			}
+			if results && i >= p.Own() {
+				order += ", for checks, which the caller makes"
+			}
 			e.f("//   %s[%d]  %s: %s, %d bytes%s\n", what, i, escape.Comment(name), typeText(buf), buf.Size(), order)
 		}
 	}

@@ -271,6 +271,7 @@ inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size
     if (s.kernel == LoopStep || s.kernel == BranchStep || s.kernel == RepeatStep) {
       size_t first = i + 1, second = first + size_t(s.grid[0]), end = second + size_t(s.grid[1]);
       if (s.kernel == RepeatStep) {
+        moved[i].runs += s.grid[2];
         for (i32 n = 0; n < s.grid[2]; n++) run_steps(plan, kernels, second, end, moved);
       } else if (s.kernel == LoopStep) {
         for (;;) {

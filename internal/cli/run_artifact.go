@@ -11,6 +11,7 @@ import (
 
 	"dmir/analysis/units"
 	"dmir/compile/driver"
+	"dmir/compile/interp"
 	"dmir/compile/tensor"
 	"dmir/dialect/types"
 	"dmir/gpu/artifact"
@@ -66,6 +67,15 @@ func (c runCmd) artifact(a *app) error {
 
 // deviceFailed reports why a compiled program did not run to its end.
 func deviceFailed(a *app, path string, err error) error {
+	var failed *driver.CheckError
+	if errors.As(err, &failed) {
+		where := path
+		if failed.Line > 0 {
+			where = fmt.Sprintf("%s:%d", failed.File, failed.Line)
+		}
+		(&failure{interp.CheckFailed, where, failed.Msg, diag.Find(interp.CheckFailed).Help}).print(a.stderr, styleOf(a.stderr))
+		return exitStatus(exitFindings)
+	}
 	switch f, _ := artifact.FailureOf(err); f.Reason {
 	case artifact.Untrusted:
 		return &failure{"DM620", path, err.Error(), "compile its program here, or run it on a GPU; if you trust who made the file: dmir run --trust"}

@@ -20,6 +20,7 @@ func (w *writer) inside(n int) (text string, defined []value) {
 	for range n {
 		w.statement()
 	}
+	w.check(vals)
 	inner := w.out.String()
 	for _, v := range w.vals[vals:] {
 		if !v.arg {
@@ -31,6 +32,28 @@ func (w *writer) inside(n int) (text string, defined []value) {
 	w.out.WriteString(text)
 	w.indent, w.vals, w.table, w.plain = indent, append(outer, added...), table, false
 	return inner, defined
+}
+
+// check writes a check of one of the values from number first on, which is equal to itself
+// and, if it holds integers, to a value that is computed from it.
+func (w *writer) check(first int) {
+	var can []value
+	for _, v := range w.vals[min(first, len(w.vals)):] {
+		if !v.arg {
+			can = append(can, v)
+		}
+	}
+	if !w.checks || len(can) == 0 {
+		return
+	}
+	v := can[w.r.IntN(len(can))]
+	kind, same := w.pick("expect_eq", "expect_almost_eq"), v.name
+	if isInt(v.elem) && w.chance(2) {
+		w.names++
+		same = fmt.Sprintf("%%same%d", w.names)
+		fmt.Fprintf(&w.out, "%[1]s%[2]s = dm.max %[3]s, %[3]s : %[4]s\n", w.indent, same, v.name, v.typ())
+	}
+	fmt.Fprintf(&w.out, "%s\"check.%s\"(%s, %s) : (%[5]s, %[5]s) -> ()\n", w.indent, kind, v.name, same, v.typ())
 }
 
 func (w *writer) results(defined []value) []value {
@@ -117,6 +140,25 @@ func (w *writer) loop() bool {
 		return false
 	}
 	o := w.fresh(x.elem, x.shape, turn.lo, turn.hi, false, x)
+	typ, init, carried, result := x.typ(), x.name, turn.name, o.name
+	next := fmt.Sprintf("%%k%d", id)
+	enter, leave, after := "", "", ""
+	if w.tuples { // and the value before is carried with it
+		typ = fmt.Sprintf("tuple<%[1]s, tuple<%[1]s>>", x.typ())
+		init, carried, result = fmt.Sprintf("%%pack%d", id), fmt.Sprintf("%%both%d", id), fmt.Sprintf("%%last%d", id)
+		pack := func(to, a, b string) string {
+			return fmt.Sprintf("%[1]s%[2]s_in = dm.pack %[4]s : (%[5]s) -> tuple<%[5]s>\n%[1]s%[2]s = dm.pack %[3]s, %[2]s_in : (%[5]s, tuple<%[5]s>) -> %[6]s\n", w.indent, to, a, b, x.typ(), typ)
+		}
+		unpack := func(to, from string) string {
+			return fmt.Sprintf("%[1]s%[2]s, %[2]s_more = dm.unpack %[3]s : (%[4]s) -> (%[5]s, tuple<%[5]s>)\n", w.indent, to, from, typ, x.typ())
+		}
+		w.out.WriteString(pack(init, x.name, x.name))
+		next = fmt.Sprintf("%%pair%d", id)
+		enter, leave, after = unpack(turn.name, carried), pack(next, fmt.Sprintf("%%k%d", id), turn.name), unpack(o.name, result)
+		if w.checks {
+			leave += fmt.Sprintf("%s\"check.expect_eq\"(%[2]s, %[2]s) : (%[3]s, %[3]s) -> ()\n", w.indent, next, typ)
+		}
+	}
 	fmt.Fprintf(&w.out, `%[1]s%%z%[2]d = dm.constant dense<0> : tensor<i64>
 %[1]s%%n%[2]d = dm.constant dense<%[3]d> : tensor<i64>
 %[1]s%%c%[2]d, %[4]s = dm.while %%z%[2]d, %[5]s : (tensor<i64>, %[6]s) -> (tensor<i64>, %[6]s) {
@@ -125,12 +167,12 @@ func (w *writer) loop() bool {
 %[1]s  dm.yield %%m%[2]d : tensor<i1>
 %[1]s} do {
 %[1]s^bb0(%%i%[2]d: tensor<i64>, %[7]s: %[6]s):
-%[8]s%[1]s  %%o%[2]d = dm.constant dense<1> : tensor<i64>
+%[10]s%[8]s%[1]s  %%o%[2]d = dm.constant dense<1> : tensor<i64>
 %[1]s  %%j%[2]d = dm.add %%i%[2]d, %%o%[2]d : tensor<i64>
-%[1]s  %%k%[2]d = dm.tanh %[9]s : %[6]s
-%[1]s  dm.yield %%j%[2]d, %%k%[2]d : tensor<i64>, %[6]s
+%[1]s  %%k%[2]d = dm.tanh %[9]s : %[13]s
+%[11]s%[1]s  dm.yield %%j%[2]d, %[12]s : tensor<i64>, %[6]s
 %[1]s}
-`, w.indent, id, 1+w.r.IntN(3), o.name, x.name, x.typ(), turn.name, text, defined[i].name)
+%[14]s`, w.indent, id, 1+w.r.IntN(3), result, init, typ, carried, text, defined[i].name, enter, leave, next, x.typ(), after)
 	w.used[x.name] = true
 	w.vals = append(w.vals, o)
 	return true

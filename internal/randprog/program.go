@@ -18,6 +18,10 @@ type Options struct {
 	Ops int
 	// State adds results that are the next values of arguments.
 	State bool
+	// Checks puts checks that hold into regions and functions.
+	Checks bool
+	// Tuples has loops carry them.
+	Tuples bool
 }
 
 // Program returns a valid function @f, with at most one other function, forward or
@@ -29,7 +33,7 @@ type Options struct {
 // so that an op does not overflow and is not near a pole, and values with rounding
 // errors are not compared, so that two correct executions agree up to rounding.
 func Program(seed uint64, o Options) string {
-	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, indent: "  ", used: map[string]bool{}}
+	w := &writer{r: rand.New(rand.NewPCG(seed, 8)), grad: o.Gradient, checks: o.Checks, tuples: o.Tuples, indent: "  ", used: map[string]bool{}}
 	w.elem = w.pick("f32", "f32", "f32", "f32", "f32", "f64", "f64", "f16", "bf16", "i32")
 	if w.grad {
 		w.elem = w.pick("f64", "f64", "f32", "f32", "f16", "bf16")
@@ -116,6 +120,8 @@ type writer struct {
 	elem    string // the type of most values
 	grad    bool
 	plain   bool // in a region that holds no regions
+	checks  bool
+	tuples  bool
 	vals    []value
 	args    []value
 	used    map[string]bool

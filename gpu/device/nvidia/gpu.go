@@ -31,6 +31,8 @@ func (g *gpu) Arch() string  { return g.d.Arch() }
 // process, or hangs in it.
 var lostContext atomic.Bool
 
+var errLost = errors.New("a kernel that failed or hung has broken the driver's context; start the program again")
+
 // Run loads the program, compiling it first if it has no machine code for this
 // GPU, runs it, and unloads it. After a kernel that faulted or hung, programs run
 // in other processes.
@@ -53,7 +55,7 @@ func (g *gpu) elsewhere(ctx context.Context, p *artifact.Program, inputs [][]byt
 	defer cancel()
 	r, err := alone(limited, g.Name(), p, inputs, opts)
 	if errors.Is(err, errNoChild) {
-		err = errors.New("a kernel that failed or hung has broken the driver's context; start the program again")
+		err = errLost
 	}
 	return r, err
 }
@@ -126,6 +128,9 @@ func (g *gpu) load(ctx context.Context, p *artifact.Program) (s *cuda.Session, t
 
 // Open loads the program for steps that keep their state in the GPU's memory.
 func (g *gpu) Open(ctx context.Context, p *artifact.Program) (device.Session, error) {
+	if lostContext.Load() {
+		return nil, errLost
+	}
 	if err := check(p); err != nil {
 		return nil, err
 	}
