@@ -27,7 +27,7 @@ func TestErrorsOf(t *testing.T) {
 		"far away":       {function("f", call("g")) + function("g", call("h")) + function("h", bad) + function("i", call("i")), "f 1, g 1, h 1, i 0"},
 		"in a circle":    {function("f", call("g")) + function("g", call("f"), bad), "f 1, g 1"},
 		"half an op":     {function("f", "%z = dm.exp %x :") + function("g"), "f 1, g 0"},
-		"in no function": {function("f") + "#a = <<\n" + function("g"), "f 2, g 2"},
+		"in no function": {function("f") + "#a = <<\n" + function("g"), "f 1, g 1"},
 		"unclosed":       {function("f") + "func.func @g(%x: tensor<2xf32>) {\n  return\n", "f 0, g 1"},
 		"twice":          {function("f") + function("f") + function("g"), "f 1, g 1"},
 		"other module":   {"module {\n" + function("f", bad) + "}\n// -----\nmodule {\n" + function("g", bad, bad) + "}\n", "f 1, g 3"},

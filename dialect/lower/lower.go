@@ -75,6 +75,7 @@ type lowerer struct {
 	outrun      []*ir.Value          // values whose types were guessed from a use, and then used before it
 	lost        []string             // names of unknown ops whose first op is gone
 	untyped     int                  // results so far that have neither a name nor a type of their own in the text
+	unreadable  int                  // ops around that could not be read: what they define for their regions is not known
 }
 
 // Bounds of did-you-mean searches, so that a file full of errors costs no more

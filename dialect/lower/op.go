@@ -129,10 +129,13 @@ func (l *lowerer) use(o *ir.Op, i int, u ast.Use, want types.Type, t *ast.Op) *i
 	if e.values == nil {
 		l.scope.waiting++
 		p := pendingUse{number: l.scope.waiting, op: o, operand: i, name: u.Name, index: u.Index, want: want, span: span, form: t.Form}
+		if l.unreadable > 0 {
+			p.form = ast.Bad
+		}
 		switch p.hidden = l.scope.hides(u.Name); {
 		case t.Form == ast.Custom:
 			p.own = l.inside(t)[u.Name]
-		case t.Form != ast.Bad && !p.hidden:
+		case p.form != ast.Bad && !p.hidden:
 			p.guess = l.guess(u.Name)
 			if p.guess != "" && u.Index >= 0 {
 				p.guess += "#" + strconv.Itoa(int(u.Index))
@@ -299,6 +302,10 @@ func nameCount(t *ast.Op) int {
 }
 
 func (l *lowerer) regions(o *ir.Op, t *ast.Op, def *op.Def) {
+	if t.Form == ast.Bad { // what it defines for its regions is not known
+		l.unreadable++
+		defer func() { l.unreadable-- }()
+	}
 	for _, r := range t.Regions {
 		o.Regions = append(o.Regions, &ir.Region{Op: o})
 		l.fill(o.Regions[len(o.Regions)-1], r, t, def)

@@ -135,7 +135,8 @@ func (v *verifier) passed(o *ir.Op, f *ir.Func, operands int) (bind map[string]d
 // grad compares a dm.grad with the function that it differentiates.
 func (v *verifier) grad(o *ir.Op) {
 	f := v.m.Func(o.Str("callee"))
-	if f == nil || f.Op.Bad {
+	unknown := func(x *ir.Value) bool { return x.Type == types.Unknown }
+	if f == nil || f.Op.Bad || slices.ContainsFunc(o.Operands, unknown) {
 		return
 	}
 	related := signature(f)

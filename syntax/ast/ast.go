@@ -24,6 +24,8 @@ type File struct {
 	Src   *source.File
 	Items []*Op             // top level, in order; alias definitions and splits included
 	Diags []diag.Diagnostic // absolute, in textual order: those of the ops, the first thousand at most
+
+	Crooked bool // a "}" is missing, and indentation tells where regions end
 }
 
 // Form is how an op is written.

@@ -39,7 +39,9 @@ func (s *customScan) scan(op *ast.Op, src string) {
 	s.lex.src, s.lex.op, s.lex.cur = src, op, lex.New(src, 0, len(src))
 	s.tokens()
 	i := s.results()
-	if i < len(s.toks) {
+	if i+1 < len(s.toks) && (s.toks[i].Kind == lex.Bang || s.toks[i].Kind == lex.Hash) && s.toks[i+1].Kind == lex.Eq {
+		op.Name, op.NameSpan = src[s.toks[i].Start:s.toks[i].End], rel(s.toks[i].Start, s.toks[i].End) // an alias
+	} else if i < len(s.toks) {
 		if t := s.toks[i]; t.Kind == lex.Ident || t.Kind == lex.String {
 			op.Name, op.NameSpan = strings.Trim(src[t.Start:t.End], `"`), rel(t.Start, t.End)
 			i++

@@ -28,14 +28,24 @@ func File(src *source.File) *ast.File {
 		f.Diags = []diag.Diagnostic{d}
 		return f
 	}
-	text := src.Text()
+	s := read(f, src.Text(), false)
+	if s.crooked { // a "}" is missing: the indentation tells which
+		f.Crooked = true
+		s = read(f, src.Text(), true)
+	}
+	f.Diags = collect(s.ops)
+	return f
+}
+
+// read makes the items of f from its text.
+func read(f *ast.File, text string, byIndent bool) *scanner {
 	s := newScanner(text)
+	s.byIndent = byIndent
 	details := pool{work: func(d *detailer, op *ast.Op) { d.op(op, text[op.Off:op.Off+int(op.Len)]) }}
 	s.done = details.add
 	f.Items = s.items()
 	details.wait()
-	f.Diags = collect(s.ops)
-	return f
+	return s
 }
 
 // unreadable reports why a text is not one.

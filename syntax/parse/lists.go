@@ -152,14 +152,19 @@ func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, 
 			}
 			t = c.Next()
 		}
-		first, last := t, lex.Token{Span: source.Span{Start: -1}}
+		none := lex.Token{Span: source.Span{Start: -1}}
+		first, last, before := t, none, none
 		var br brackets
 		for ; t.Kind != lex.EOF; t = c.Next() {
+			if t.Kind == lex.Value && last.Kind == lex.Comma { // no type has values: a bracket of it was forgotten
+				last = before
+				break
+			}
 			if br.depth() == 0 && (t.Kind == lex.Comma || t.Kind == lex.LBrace || t.Kind == lex.Value || isLoc(&c, t)) {
 				break
 			}
 			br.track(t)
-			last = t
+			before, last = last, t
 		}
 		if last.Start < 0 {
 			return args, false, newError("DM026", first.Start, first.End, "expected a type, found `%s`", excerpt(src[first.Start:first.End]))
@@ -178,12 +183,13 @@ func parseArgs(src string, start, end int) (args []ast.BlockArg, variadic bool, 
 		if (a.Name == "") != (args[0].Name == "") {
 			return args, false, newError("DM026", first.Start, last.End, "some arguments have names and some have none")
 		}
-		switch comma := t; t.Kind {
-		case lex.Comma:
+		switch comma := t; {
+		case t.Kind == lex.Value && br.depth() > 0: // behind the comma
+		case t.Kind == lex.Comma:
 			if t = c.Next(); t.Kind == lex.EOF {
 				return args, false, newError("DM026", comma.Start, comma.End, "expected an argument after `,`")
 			}
-		case lex.EOF:
+		case t.Kind == lex.EOF:
 		default:
 			return args, false, newError("DM026", t.Start, t.End, "expected `,` between arguments, found `%s`", excerpt(src[t.Start:t.End]))
 		}

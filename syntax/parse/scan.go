@@ -1,12 +1,12 @@
 package parse
 
 import (
+	"slices"
 	"strings"
 
 	"dmir/syntax/ast"
 	"dmir/syntax/diag"
 	"dmir/syntax/lex"
-	"dmir/syntax/source"
 )
 
 // maxDepth bounds how deep regions nest before they are kept as text.
@@ -31,6 +31,10 @@ type scanner struct {
 	indent int   // of the line that the next token is on
 	flat   bool  // the ops of the outermost region, no func.func, are not indented
 	askew  int   // offset of the first "{" in this function whose "}" is indented otherwise, -1 if none
+
+	crooked  bool  // a region is not closed, and a "}" in it is indented otherwise than its "{"
+	byIndent bool  // regions end where the indentation says so: the second reading of a crooked text
+	columns  []int // of the ops whose regions are open, with byIndent
 }
 
 // head is what is known of an op while its text is being cut out.
@@ -394,6 +398,10 @@ func (s *scanner) note(h *head, d diag.Diagnostic) {
 // region reads the region whose "{" is the next token, with its blocks.
 func (s *scanner) region(h *head) {
 	open, indent := s.tok, s.indent
+	column := h.column
+	if column < 0 {
+		column = indent
+	}
 	r := &ast.Region{Open: int32(open.Start - h.op.Off), Close: -1}
 	if h.prev.Kind == lex.Ident && h.prev != h.name && h.br.depth() == 0 && !isScalar(s.slice(h.prev)) {
 		r.Keyword = rel(h.prev.Start-h.op.Off, h.prev.End-h.op.Off)
@@ -420,32 +428,42 @@ func (s *scanner) region(h *head) {
 	case fCustom:
 		s.custom = true
 	}
+	s.columns = append(s.columns, column)
 	s.blocks(h, r)
+	s.columns = s.columns[:len(s.columns)-1]
 	s.inFunc, s.custom, s.short = inFunc, custom, short
 	s.depth--
-	if s.tok.Kind != lex.RBrace {
-		s.note(h, s.unclosedRegion(open))
+	if s.tok.Kind != lex.RBrace || s.outer(column) {
+		s.note(h, newDiag("DM012", open.Start, open.End, "this `{` is never closed"))
+		// Braces are matched from the inside out, so the one that was forgotten may
+		// belong to an inner region that took its "}" from this one.
+		s.crooked = s.crooked || s.askew > open.Start
 		h.br.reset()
 		return
 	}
-	if s.tok.First && s.indent != indent && s.askew < 0 {
+	if s.tok.First && s.indent != column && s.askew < 0 {
 		s.askew = open.Start
 	}
 	s.closeRegion(h, r)
 }
 
-// unclosedRegion reports that a brace is missing. Braces are matched from the inside
-// out, so the one that was forgotten may belong to an inner region that took
-// its "}" from an outer one: the indentation tells.
-func (s *scanner) unclosedRegion(open lex.Token) diag.Diagnostic {
-	d := newDiag("DM012", open.Start, open.End, "this `{` is never closed")
-	if s.askew > open.Start {
-		d.Related = []diag.Related{{
-			Span:    source.Span{Start: s.askew, End: s.askew + 1},
-			Message: "this `{` is closed by a `}` that is indented differently; its own may be missing",
-		}}
-	}
-	return d
+// nextRegion reports whether the next tokens introduce another region of a dm op, so
+// that the one before has ended.
+func (s *scanner) nextRegion(h *head) bool {
+	return h.form == fDm && s.tok.Kind == lex.Ident && (s.slice(s.tok) == "do" || s.slice(s.tok) == "else") && s.after(s.tok).Kind == lex.LBrace
+}
+
+// outer reports whether the indentation of the next token, a "}", is that of an op
+// around the one at column, so that it closes the region of that.
+func (s *scanner) outer(column int) bool {
+	return s.byIndent && s.tok.First && s.indent < column && slices.Contains(s.columns, s.indent)
+}
+
+// dedented reports whether the next token begins a line that is indented no more
+// than the op whose region is being read, so that the region has ended before.
+func (s *scanner) dedented() bool {
+	n := len(s.columns)
+	return s.byIndent && n > 1 && s.tok.First && s.tok.Kind != lex.Label && s.indent <= s.columns[n-1] && s.columns[n-1] > s.columns[n-2]
 }
 
 func (s *scanner) closeRegion(h *head, r *ast.Region) {
@@ -463,7 +481,7 @@ func (s *scanner) blocks(h *head, r *ast.Region) {
 		switch {
 		case t.Kind == lex.RBrace || t.Kind == lex.EOF || t.Kind == lex.Split:
 			return
-		case s.inFunc && t.First && t.Kind == lex.Ident && s.slice(t) == "func.func":
+		case s.inFunc && t.First && t.Kind == lex.Ident && s.slice(t) == "func.func" || s.dedented() || s.nextRegion(h):
 			return
 		case t.Kind == lex.Label:
 			if b.Label != "" || len(b.Ops) > 0 {
@@ -522,15 +540,15 @@ func (s *scanner) label(h *head, b *ast.Block) {
 			h.prev = s.tok
 			s.advance()
 		}
-		if br.depth() > 0 {
+		args, _, err := parseArgs(s.cur.Text[off:h.prev.End-1], open.End-off, h.prev.End-1-off) // without the ")" or, where it is missing, the ":"
+		b.Args = args
+		switch {
+		case br.depth() > 0:
 			s.note(h, newDiag("DM010", open.Start, open.End, "this `(` is never closed"))
 			return
-		}
-		args, _, err := parseArgs(s.cur.Text[off:h.prev.End-1], open.End-off, h.prev.End-1-off)
-		if err != nil {
+		case err != nil:
 			s.note(h, err.Diagnostic(off))
 		}
-		b.Args = args
 	}
 	if s.tok.Kind != lex.Colon {
 		s.note(h, newDiag("DM025", t.Start, h.prev.End, "expected `:` after the block label %s", b.Label))

@@ -55,7 +55,7 @@ const (
 // text before it. It changes nothing. ok is false where the change reaches
 // beyond the ops of one function's body, and the text is to be read afresh.
 func Replan(f *ast.File, src *source.File, c Change) (p *Splice, ok bool) {
-	if _, bad := unreadable(src.Slice(source.Span{Start: c.Start, End: c.Start + c.Length})); bad || src.Len() >= maxFile || len(f.Diags) >= maxDiags {
+	if _, bad := unreadable(src.Slice(source.Span{Start: c.Start, End: c.Start + c.Length})); bad || src.Len() >= maxFile || len(f.Diags) >= maxDiags || f.Crooked {
 		return nil, false
 	}
 	if len(f.Items) == 0 {
@@ -197,6 +197,9 @@ func (p *Splice) rescan(size int) (done, short bool) {
 		case t.Kind == lex.EOF && (end < p.src.Len() || p.owner() != nil):
 			return false, end < p.src.Len()
 		case t.Kind == lex.EOF || t.Kind == lex.RBrace && at == closing:
+			if s.crooked {
+				return false, false
+			}
 			p.Old = ops[p.At:]
 			p.fill(s, text, base)
 			return true, false
@@ -210,6 +213,9 @@ func (p *Splice) rescan(size int) (done, short bool) {
 			first < len(ops) && p.Moved(ops[first].Off) == at {
 			if end < p.src.Len() && len(text)-t.Start < margin/2 { // how an op ends is seen behind it
 				return false, true
+			}
+			if s.crooked {
+				return false, false
 			}
 			p.Old = ops[p.At:first]
 			p.fill(s, text, base)

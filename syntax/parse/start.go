@@ -89,7 +89,7 @@ func (s *scanner) endsBefore(h *head, t lex.Token) bool {
 	if !t.First {
 		return !more && h.prev != h.name && s.startsInline(h, t)
 	}
-	if s.startsLine(h, t, more) {
+	if s.startsLine(h, t, more) || len(h.op.Regions) == 0 && s.nextRegion(h) {
 		return true
 	}
 	return !more && h.complete() && !s.continues(h, t)
@@ -266,6 +266,8 @@ func (s *scanner) strongStart(t lex.Token) bool {
 	switch t.Kind {
 	case lex.Value:
 		return s.def(t) == strong
+	case lex.Bang, lex.Hash:
+		return s.after(t).Kind == lex.Eq // an alias
 	case lex.String:
 		if dotted(s.slice(t)) && s.after(t).Kind == lex.LParen {
 			c := s.behind(s.after(t))
@@ -315,7 +317,8 @@ func (s *scanner) isLabel(t lex.Token) bool {
 // dictionary or whatever else a dialect puts into braces.
 func (s *scanner) isRegion(h *head, t lex.Token) bool {
 	top := h.br.top()
-	if top == lex.LBrace || top == lex.LAngle {
+	own := h.form == fDm || h.form == fFunc || h.form == fModule // what opens a region is known
+	if (top == lex.LBrace || top == lex.LAngle) && !(own && h.prev.Kind != lex.LAngle && s.after(t).First) {
 		return false
 	}
 	prevWord := ""
@@ -335,17 +338,16 @@ func (s *scanner) isRegion(h *head, t lex.Token) bool {
 		return false
 	case fGeneric:
 		return top == lex.LParen && (h.prev.Kind == lex.LParen || h.prev.Kind == lex.Comma)
-	case fFunc, fModule:
-		if top != lex.EOF { // an argument's dictionary, or the body after a ")" was forgotten
+	case fFunc, fModule, fDm:
+		if top != lex.EOF { // a dictionary, or the region after a ")" or ">" was forgotten
 			if !s.holdsOps(t) {
 				return false
 			}
 			s.unclosed(h)
+			return true
 		}
-		return true
-	case fDm:
-		if top != lex.EOF {
-			return false
+		if h.form != fDm {
+			return true
 		}
 		return s.holdsOps(t) || (h.sig || len(h.op.Regions) > 0) && !s.isDict(t)
 	case fBad:

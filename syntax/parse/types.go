@@ -165,6 +165,18 @@ func exprError(code, text string, err error) *Error {
 	}
 	start := min(u.Unexpected.Pos.Offset, len(text))
 	if u.Unexpected.EOF() {
+		var br brackets
+		for c := lex.New(text, 0, len(text)); ; {
+			t := c.Next()
+			if t.Kind == lex.EOF {
+				break
+			}
+			br.track(t)
+		}
+		if br.depth() > 0 {
+			o := br.open[0]
+			return newError("DM010", o.Start, o.End, "this `%s` is never closed", text[o.Start:o.End])
+		}
 		return newError(code, max(0, start-1), len(text), "%s is incomplete", what)
 	}
 	return newError(code, start, start+len(u.Unexpected.Value), "unexpected `%s` in %s", excerpt(u.Unexpected.Value), what)

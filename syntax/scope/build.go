@@ -84,6 +84,13 @@ func (b *builder) section(items []*ast.Op, number int32) {
 			b.defineAlias(o, AttrAlias)
 		case ast.TypeAlias:
 			b.defineAlias(o, TypeAlias)
+		case ast.Bad: // of which the name is known, so that its uses are no mistakes
+			switch {
+			case strings.HasPrefix(o.Name, "!"):
+				b.defineAlias(o, TypeAlias)
+			case strings.HasPrefix(o.Name, "#"):
+				b.defineAlias(o, AttrAlias)
+			}
 		}
 	}
 	b.define(items, root)
