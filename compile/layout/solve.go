@@ -83,9 +83,11 @@ func (p *problem) solve() (states []int, ok bool) {
 	for _, c := range p.pairs {
 		e.add(&table{[]int{c.a, c.b}, c.cost})
 	}
-	for v := range e.cells {
-		_, e.cells[v] = e.neighbours(v)
-		e.open = append(e.open, due{e.cells[v], v})
+	for v, n := range p.states {
+		if n > 1 {
+			_, e.cells[v] = e.neighbours(v)
+			e.open = append(e.open, due{e.cells[v], v})
+		}
 	}
 	heap.Init(&e.open)
 	states = make([]int, len(p.states))
@@ -151,7 +153,9 @@ type step struct {
 	choice []int
 }
 
+// add adds a table. Variables with one state, most of them, are left out of it.
 func (e *elimination) add(t *table) {
+	t.vars = slices.DeleteFunc(t.vars, func(v int) bool { return e.states[v] == 1 })
 	for _, v := range t.vars {
 		e.of[v] = append(e.of[v], t)
 	}

@@ -62,6 +62,22 @@ func (u *Unit) Report(done float64) {
 	}
 }
 
+// Step reports that done of all parts of the work of the pass are done, and returns
+// the cause for which the context has ended, if it has. Passes that may take longer
+// than a tenth of a second call it at least as often.
+func (u *Unit) Step(done, all int) error {
+	if done%64 == 0 {
+		u.Report(float64(done) / float64(max(1, all)))
+	}
+	return context.Cause(u.Context())
+}
+
+// Begin sets what Report is about.
+func (u *Unit) Begin(name string) {
+	u.pass = name
+	u.Report(0)
+}
+
 // Body is the block that the pass works on.
 func (u *Unit) Body() Body {
 	if u.region != nil {
