@@ -39,8 +39,8 @@ type Gap struct {
 	In             *ir.Op  // the op whose region it is; nil for the function
 	Ns, LeastNs    float64 // predicted time of the kernels, and a lower bound on that of any others
 	Bytes, Minimum int64   // that the kernels move, and a lower bound on what others move
-	// Cut: the body was bounded in pieces. The bounds leave out kernels with ops of
-	// two of them, so that a plan with such kernels may be below them.
+	// Cut: the body was bounded in pieces. The bounds hold, but are lower than for the
+	// whole, so that the kernels may be the best ones all the same.
 	Cut bool
 }
 
