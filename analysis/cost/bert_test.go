@@ -157,8 +157,8 @@ func TestBertEncoderFused(t *testing.T) {
 			t.Errorf("argument %d: %s: %s and %s: %s", i, v.Name, v.Type, w.Name, w.Type)
 		}
 	}
-	if !a.FLOP.Equal(b.FLOP) || !a.Minimum.Equal(b.Minimum) {
-		t.Errorf("FLOP %s and %s, minimum %s and %s", a.FLOP, b.FLOP, a.Minimum, b.Minimum)
+	if !a.FLOP.Equal(b.FLOP) || !a.Minimum().Equal(b.Minimum()) {
+		t.Errorf("FLOP %s and %s, minimum %s and %s", a.FLOP, b.FLOP, a.Minimum(), b.Minimum())
 	}
 
 	// What no longer moves, in elements of two bytes: the biased and the dropped

@@ -76,15 +76,31 @@ type Func struct {
 	FLOP    dim.Dim
 	Read    dim.Dim
 	Written dim.Dim
-	Minimum dim.Dim
 	Unknown int // entries, at any depth, of which nothing is counted
 
 	body  *body
+	least *dim.Dim  // the minimum; nil until it is asked for
 	timed *sync.Map // *machine.Machine to *tally
 	extra []*Entry  // of branches that are not taken; found but not counted
 	// follow are the ops whose entries follow what others do; nil until a change
 	// asks for them.
 	follow map[*ir.Op]bool
+}
+
+// Minimum is what f would move as one kernel: the bytes of its used arguments and of
+// its results. It is computed on first use.
+func (f *Func) Minimum() dim.Dim {
+	if f.body == nil {
+		return dim.Dim{}
+	}
+	c := f.body.in.coster
+	c.late.Lock()
+	defer c.late.Unlock()
+	if f.least == nil {
+		n := c.scope(f.body.in.env).minimum(f.Func)
+		f.least = &n
+	}
+	return *f.least
 }
 
 // Peaks are the candidates for the largest sum of live bytes in device memory
@@ -113,7 +129,7 @@ func (f *Func) Peak() dim.Dim {
 func (f *Func) Moved() dim.Dim { return f.Read.Add(f.Written) }
 
 // Waste is Moved − Minimum.
-func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum) }
+func (f *Func) Waste() dim.Dim { return f.Moved().Sub(f.Minimum()) }
 
 // Follows reports whether some ops of f cost what they do because of what others
 // do: updates, which are in place where nothing else needs the value, and loops
@@ -172,7 +188,7 @@ func walk(entries []*Entry, visit func(*Entry)) {
 // Unbound is the sorted list of the symbols that f's cost depends on.
 func (f *Func) Unbound() []string {
 	var names []string
-	for _, d := range append([]dim.Dim{f.FLOP, f.Read, f.Written, f.Minimum}, f.Peaks()...) {
+	for _, d := range append([]dim.Dim{f.FLOP, f.Read, f.Written, f.Minimum()}, f.Peaks()...) {
 		names = append(names, d.Symbols()...)
 	}
 	slices.Sort(names)

@@ -68,7 +68,6 @@ func (c *coster) function(fn *ir.Func) *Func {
 	b := c.body(fn, env)
 	f.Entries, f.extra = b.entries, b.extra
 	f.FLOP, f.Read, f.Written = b.total.flop, b.total.read, b.total.written
-	f.Minimum = c.scope(env).minimum(fn)
 	f.body = b
 	f.Unknown = unknown(f.Entries)
 	return f

@@ -99,11 +99,11 @@ func TestSumsAndBindings(t *testing.T) {
 					t.Errorf("%s: Find does not find line %d", path, e.Line)
 				}
 			}
-			if !flop.Equal(f.FLOP) || !moved.Equal(f.Moved()) || !f.Waste().Add(f.Minimum).Equal(f.Moved()) {
+			if !flop.Equal(f.FLOP) || !moved.Equal(f.Moved()) || !f.Waste().Add(f.Minimum()).Equal(f.Moved()) {
 				t.Errorf("%s: totals are no sums", path)
 			}
 			g := early.Funcs[i]
-			for _, pair := range [][2]dim.Dim{{f.FLOP, g.FLOP}, {f.Read, g.Read}, {f.Written, g.Written}, {f.Minimum, g.Minimum}} {
+			for _, pair := range [][2]dim.Dim{{f.FLOP, g.FLOP}, {f.Read, g.Read}, {f.Written, g.Written}, {f.Minimum(), g.Minimum()}} {
 				if bound := pair[0].Subst(late); !bound.Equal(pair[1]) {
 					t.Errorf("%s @%s: %s bound late is %s, early %s", path, f.Func.Name, pair[0], bound, pair[1])
 				}

@@ -101,7 +101,7 @@ func (f *Func) report(m *machine.Machine) FunctionReport {
 	r.Read, r.ReadFormula = number(f.Read)
 	r.Written, r.WrittenFormula = number(f.Written)
 	r.Moved, r.MovedFormula = number(f.Moved())
-	r.Minimum, r.MinimumFormula = number(f.Minimum)
+	r.Minimum, r.MinimumFormula = number(f.Minimum())
 	if len(f.Peaks()) == 1 {
 		r.Peak, r.PeakFormula = number(f.Peak())
 	} else {

@@ -79,7 +79,7 @@ func (t *Costs) Splice(ch *lower.Change, from, lines int) {
 	b.entries, b.extra, b.in, b.known, b.timed = f.Entries, f.extra, s, false, sync.Map{}
 	b.total = total{f.FLOP, f.Read, f.Written}
 	b.hold(s)
-	f.Minimum = s.minimum(f.Func)
+	f.least = nil
 }
 
 // functions replaces functions that are not called by others.

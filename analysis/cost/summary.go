@@ -13,7 +13,7 @@ import (
 func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
-	escape.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum), p.waste())
+	escape.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum()), p.waste())
 	peak := amount(f.Peak())
 	switch {
 	case len(f.Peaks()) == 0:

@@ -50,8 +50,8 @@ func TestOverlappingSlices(t *testing.T) {
 		}
 		text := fmt.Sprintf("!x = tensor<%dx%dx%dxf32>\nfunc.func @f(%%x: !x) -> (%s) {\n%s  return %s : %s\n}\n", shape[0], shape[1], shape[2], kinds.String(), body.String(), results.String(), kinds.String())
 		f := only(t, load(t, "slices.dmir", text, program.Options{}))
-		if want := int64(4 * (len(taken) + out)); number(t, f.Minimum) != want {
-			t.Errorf("a minimum of %s, want %d:\n%s", f.Minimum, want, text)
+		if want := int64(4 * (len(taken) + out)); number(t, f.Minimum()) != want {
+			t.Errorf("a minimum of %s, want %d:\n%s", f.Minimum(), want, text)
 		}
 		if each > len(taken) {
 			overlaps++
@@ -71,7 +71,7 @@ func TestManySlices(t *testing.T) {
 	}
 	text := "func.func @f(%x: tensor<3001x?xf32, #dm.at<dims = [n]>>) {\n" + body.String() + "  return\n}\n"
 	f := only(t, load(t, "slices.dmir", text, program.Options{}))
-	if got := f.Minimum.String(); got != "12004*n" {
+	if got := f.Minimum().String(); got != "12004*n" {
 		t.Errorf("a minimum of %s, want 12004*n", got)
 	}
 }

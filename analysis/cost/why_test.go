@@ -41,8 +41,8 @@ func TestExplained(t *testing.T) {
 				if f == nil {
 					continue
 				}
-				if got := sum(cost.ExplainMinimum(mod, fn, p.Bind)); !got.Equal(f.Minimum) {
-					t.Errorf("%s: the minimum of @%s is %s, its terms are %s", p.Src.Path, fn.Name, f.Minimum, got)
+				if got := sum(cost.ExplainMinimum(mod, fn, p.Bind)); !got.Equal(f.Minimum()) {
+					t.Errorf("%s: the minimum of @%s is %s, its terms are %s", p.Src.Path, fn.Name, f.Minimum(), got)
 				}
 				f.Walk(func(e *cost.Entry) {
 					why := cost.Explain(mod, fn, p.Bind, e)

@@ -81,7 +81,7 @@ func sumTotals(fs []*cost.Func, m *machine.Machine) Totals {
 	known := true
 	for _, f := range fs {
 		x := totals(f, m)
-		flop, read, written, minimum = flop.Add(f.FLOP), read.Add(f.Read), written.Add(f.Written), minimum.Add(f.Minimum)
+		flop, read, written, minimum = flop.Add(f.FLOP), read.Add(f.Read), written.Add(f.Written), minimum.Add(f.Minimum())
 		ft := f.Time(m)
 		t.Ns, t.Known = t.Ns+ft.Ns, t.Known && ft.Known
 		sum.Ops, sum.UnknownOps = sum.Ops+x.Ops, sum.UnknownOps+x.UnknownOps
@@ -127,7 +127,7 @@ func (b *differ) function(f diff.Func) FunctionDiff {
 	out.Read = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Read })
 	out.Written = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Written })
 	out.Moved = of(bytesLabel, (*cost.Func).Moved)
-	out.Minimum = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Minimum })
+	out.Minimum = of(bytesLabel, func(f *cost.Func) dim.Dim { return f.Minimum() })
 	out.Waste = of(bytesLabel, (*cost.Func).Waste)
 	out.Peak = delta(peakSide(f.Old), peakSide(f.New), bytesLabel)
 	out.Time = timeDelta(funcTime(f.Old, b.old), funcTime(f.New, b.new))

@@ -154,10 +154,10 @@ const (
 func totals(f *cost.Func, m *machine.Machine) Totals {
 	t := Totals{
 		Cost:         costOf(f.FLOP, f.Read, f.Written, f.Time(m)),
-		MinimumLabel: bytesLabel(f.Minimum), WasteLabel: bytesLabel(f.Waste()),
+		MinimumLabel: bytesLabel(f.Minimum()), WasteLabel: bytesLabel(f.Waste()),
 		UnknownOps: f.Unknown,
 	}
-	t.Minimum, t.Waste = number(f.Minimum), number(f.Waste())
+	t.Minimum, t.Waste = number(f.Minimum()), number(f.Waste())
 	t.Peak, t.PeakLabel = peak(f)
 	if f.Unknown > 0 {
 		t.Waste, t.WasteLabel = nil, unknownLabel

@@ -84,7 +84,10 @@ func (c codegen) Plan(u *pass.Unit) error {
 	}
 	costs := cost.Block(body.Block, u.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(u.Func, u.Module, u.Options.Bind)
-	for _, o := range steps {
+	for i, o := range steps {
+		if err := u.Step(i, len(steps)); err != nil {
+			return err
+		}
 		f, _, err := formOf(&inPlace, o)
 		if err != nil {
 			return err
@@ -117,8 +120,9 @@ func runs(o *ir.Op) bool {
 
 func aligned(n int64) int64 { return (n + schedule.Align - 1) &^ (schedule.Align - 1) }
 
-// Program returns the artifact of fn, a function that all passes have run on.
-func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*artifact.Program, error) {
+// generate returns the artifact of u's function, on which all passes have run.
+func generate(u *pass.Unit, target Target) (*artifact.Program, error) {
+	m, fn := u.Module, u.Func
 	if err := schedule.Check(fn); err != nil { // the text may have been edited
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func Program(ctx context.Context, m *ir.Module, fn *ir.Func, target Target) (*ar
 		return nil, err
 	}
 	b := &builder{
-		target: target, ctx: ctx, level: level{body: body, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
+		target: target, unit: u, level: level{body: body, schedule: s}, buffer: map[*ir.Value]int{}, kernels: map[string]int{}, used: map[string]bool{},
 		costs: cost.Block(body.Block, fn, m, nil), flow: cost.NewFlow(fn, m, nil),
 		out: &artifact.Program{Name: fn.Name, Target: Backend{}.Name(), Workspace: s.Workspace},
 	}
@@ -155,7 +159,11 @@ func (b *builder) block() error {
 		return err
 	}
 	for i, st := range b.schedule.Steps {
-		if err := b.ctx.Err(); err != nil {
+		err := context.Cause(b.unit.Context())
+		if !b.body.IsRegion() {
+			err = b.unit.Step(i, len(b.schedule.Steps))
+		}
+		if err != nil {
 			return err
 		}
 		add := b.step
@@ -176,7 +184,7 @@ func (b *builder) block() error {
 type builder struct {
 	target Target
 	level
-	ctx     context.Context
+	unit    *pass.Unit
 	buffer  map[*ir.Value]int
 	kernels map[string]int // by declaration and body
 	used    map[string]bool

@@ -44,7 +44,7 @@ func compiled(t *testing.T, text, arch string) *artifact.Program {
 	if err := pass.Run(u, pipeline.For(g), nil); err != nil {
 		t.Fatal(err)
 	}
-	out, err := g.Program(t.Context(), m, u.Func, p.Target)
+	out, err := g.Program(u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func (c codegen) target(u *pass.Unit) (Target, error) {
 // Attends reports whether there are kernels for an attention and its gradient.
 func (codegen) Attends(o *ir.Op, m *machine.Machine) bool { return Attends(o, m) }
 
-// Program is the artifact of fn, a function that all passes have run on.
-func (c codegen) Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error) {
-	return Program(ctx, m, fn, Target{Arch: c.options.Arch, Machine: of})
+// Program is the artifact of u's function, on which all passes have run.
+func (c codegen) Program(u *pass.Unit) (*artifact.Program, error) {
+	return generate(u, Target{Arch: c.options.Arch, Machine: u.Machine})
 }

@@ -69,7 +69,8 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 		}
 	}
 	defer pass.Recover(&err, u.Func, "the code generator")
-	if out, err = g.Program(ctx, m, u.Func, o.Machine); err != nil {
+	u.Begin("code")
+	if out, err = g.Program(u); err != nil {
 		return nil, err
 	}
 	out.State = op.State(u.Func.Op)
@@ -77,14 +78,17 @@ func Build(ctx context.Context, m *ir.Module, fn *ir.Func, o BuildOptions) (out 
 	return out, nil
 }
 
-// overall makes progress within passes that of all of them.
+// overall makes progress within passes, and behind them that of the code, that of all.
 func overall(progress func(pass string, done float64), passes []pass.Pass) func(string, float64) {
 	if progress == nil {
 		return nil
 	}
 	return func(name string, done float64) {
 		at := slices.IndexFunc(passes, func(p pass.Pass) bool { return p.Name == name })
-		progress(name, (float64(at)+done)/float64(len(passes)))
+		if at < 0 {
+			at = len(passes)
+		}
+		progress(name, (float64(at)+done)/float64(len(passes)+1))
 	}
 }
 

@@ -88,8 +88,8 @@ func TestTuples(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := a.Cost(af), b.Cost(bf)
-	if !x.FLOP.Equal(y.FLOP) || !x.Read.Equal(y.Read) || !x.Written.Equal(y.Written) || !x.Minimum.Equal(y.Minimum) || x.Time(a.Target) != y.Time(b.Target) {
-		t.Errorf("the tuples take %s FLOP, %s B, %s B, at least %s B; their members %s, %s, %s, %s", x.FLOP, x.Read, x.Written, x.Minimum, y.FLOP, y.Read, y.Written, y.Minimum)
+	if !x.FLOP.Equal(y.FLOP) || !x.Read.Equal(y.Read) || !x.Written.Equal(y.Written) || !x.Minimum().Equal(y.Minimum()) || x.Time(a.Target) != y.Time(b.Target) {
+		t.Errorf("the tuples take %s FLOP, %s B, %s B, at least %s B; their members %s, %s, %s, %s", x.FLOP, x.Read, x.Written, x.Minimum(), y.FLOP, y.Read, y.Written, y.Minimum())
 	}
 	got, err := Run(t.Context(), Job{Program: a, Module: am, Fn: af, Seed: 5, Device: "reference"}, nil)
 	if err != nil {

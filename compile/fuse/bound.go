@@ -73,6 +73,20 @@ func (p *part) clusters(demand []int) [][]int {
 	for _, v := range demand {
 		live = live.or(p.need[p.vals[v]])
 	}
+	all := p.clustersOf(live)
+	if len(all) == 0 && len(demand) > 0 {
+		var stored []int
+		for _, v := range demand {
+			stored = append(stored, p.local[p.g.values[v].def])
+		}
+		slices.Sort(stored)
+		all = append(all, slices.Compact(stored))
+	}
+	return all
+}
+
+// clustersOf are the clusters of these heavy nodes.
+func (p *part) clustersOf(live set) [][]int {
 	var order, later []int
 	each(live, func(i int) {
 		if p.tensor(i) {
@@ -103,14 +117,6 @@ func (p *part) clusters(demand []int) [][]int {
 		case 1:
 			all[with[0]] = append(all[with[0]], i)
 		}
-	}
-	if len(all) == 0 && len(demand) > 0 {
-		var stored []int
-		for _, v := range demand {
-			stored = append(stored, p.local[p.g.values[v].def])
-		}
-		slices.Sort(stored)
-		all = append(all, slices.Compact(stored))
 	}
 	return all
 }
@@ -155,7 +161,10 @@ func (p *part) minCut(cluster []int, wanted map[int]bool, terms cutTerms) int64 
 		x := g.values[v]
 		d, mine := p.local[x.def]
 		mine = mine && x.def >= 0
-		from := sink
+		if terms.inPieces != nil && !mine && x.def >= 0 && p.mayHold(cluster, x.def) {
+			continue // the kernel may compute it with nodes of another piece
+		}
+		from, share := sink, max(1, terms.inPieces[v])
 		if mine {
 			from = node(d)
 		}
@@ -172,7 +181,8 @@ func (p *part) minCut(cluster []int, wanted map[int]bool, terms cutTerms) int64 
 		}
 		// Partial reads by several nodes add up, to at most the value's size; where
 		// their sum is not known to be less, the smallest part is a lower bound.
-		least, sum := x.size, int64(0)
+		whole := x.size / share
+		least, sum := whole, int64(0)
 		var parts []int
 		for _, u := range x.uses {
 			i, ok := p.local[u]
@@ -181,23 +191,24 @@ func (p *part) minCut(cluster []int, wanted map[int]bool, terms cutTerms) int64 
 			}
 			if r := g.nodes[u].reads(v); r == allBytes {
 				f.edge(node(i), read(l), math.MaxInt64)
-				sum = x.size
+				sum = whole
 			} else {
+				r /= share
 				least = min(least, r)
 				sum += r
 				parts = append(parts, i)
 			}
 		}
-		if sum > x.size || len(parts) == 0 {
+		if sum > whole || len(parts) == 0 {
 			for _, i := range parts {
 				f.edge(node(i), readPart(l), math.MaxInt64)
 			}
 			f.edge(read(l), readPart(l), math.MaxInt64)
-			f.edge(read(l), from, x.size-least+terms.share[v])
+			f.edge(read(l), from, whole-least+terms.share[v])
 			f.edge(readPart(l), from, least)
 		} else {
 			for _, i := range parts {
-				f.edge(node(i), from, g.nodes[p.nodes[i]].reads(v))
+				f.edge(node(i), from, g.nodes[p.nodes[i]].reads(v)/share)
 			}
 		}
 		if !mine {
@@ -210,7 +221,7 @@ func (p *part) minCut(cluster []int, wanted map[int]bool, terms cutTerms) int64 
 		if p.heavy.has(d) {
 			f.edge(node(d), notRead(l), size)
 		} else {
-			f.edge(notRecomputed(l), notRead(l), size)
+			f.edge(notRecomputed(l), notRead(l), size/share)
 			for _, w := range g.nodes[x.def].ins {
 				f.edge(notRead(p.vals[w]), notRecomputed(l), math.MaxInt64)
 			}

@@ -32,7 +32,8 @@ type solution struct {
 	kernels []*candidate
 }
 
-func (g *graph) solve(parts []*part, steps int) solution {
+// newBranchAndBound finds the values that are open and those that are fixed.
+func (g *graph) newBranchAndBound(parts []*part, steps int) *branchAndBound {
 	c := &branchAndBound{g: g, parts: parts, steps: steps, left: allSteps * steps, tries: maxTries, best: solution{price: infeasible, exact: true}}
 	c.fixed, c.open = make([]bool, len(g.values)), make([]bool, len(g.values))
 	for v, x := range g.values {
@@ -55,14 +56,35 @@ func (g *graph) solve(parts []*part, steps int) solution {
 			c.open[v] = false
 		}
 	}
-	c.best.price, c.best.kernels = g.localSearch(steps)
-	var bound price
-	for _, p := range parts {
-		bound = bound.plus(p.lowerBound(c.demanded(p, nil)))
+	return c
+}
+
+// lowerBound is a lower bound on the price of any plan.
+func (c *branchAndBound) lowerBound() (bound price) {
+	pieces := map[int][]*part{} // by root
+	for _, p := range c.parts {
+		pieces[p.root] = append(pieces[p.root], p)
 	}
+	for _, p := range c.parts {
+		switch ps := pieces[p.root]; {
+		case len(ps) == 1:
+			bound = bound.plus(p.lowerBound(c.demanded(p, nil)))
+		case ps[0] == p:
+			bound = bound.plus(c.g.piecesBound(ps))
+		}
+	}
+	return bound
+}
+
+func (g *graph) solve(parts []*part, steps int) solution {
+	c := g.newBranchAndBound(parts, steps)
+	c.best.price, c.best.kernels = g.localSearch(steps)
+	bound := c.lowerBound()
 	c.best.least = bound.bytes
 	if bound.less(c.best.price) {
-		bound = c.explore(make([]decision, len(g.values)))
+		if b := c.explore(make([]decision, len(g.values))); !g.cut {
+			bound = b
+		}
 	}
 	if c.best.price.less(bound) {
 		bound = c.best.price

@@ -254,7 +254,7 @@ func TestBruteForce(t *testing.T) {
 		ops, graphs int
 		twice       bool
 	}{{3, 40, false}, {5, 40, false}, {7, 30, false}, {9, 6, false}, {10, 3, false}, {3, 40, true}, {4, 30, true}, {5, 12, true}, {6, 8, true}, {7, 12, true}} {
-		compared := 0
+		compared, cut := 0, 0
 		for seed := range c.graphs {
 			src := dag(uint64(100*c.ops+seed), c.ops)
 			rules := limits{most: 2 + seed%4, twice: c.twice}
@@ -301,6 +301,16 @@ func TestBruteForce(t *testing.T) {
 			if want.less(least) {
 				t.Errorf("%d ops, seed %d: the bound is %v, the best %v\n%s", c.ops, seed, least, want, src)
 			}
+			for most := 6; most <= 24; most += 6 { // the same in pieces
+				pieces := graphOf(t, src, rules)
+				pieces.most = most
+				if b := pieces.newBranchAndBound(pieces.parts(nil), 1).lowerBound(); want.less(b) || want.bytes < b.bytes {
+					t.Errorf("%d ops, seed %d, twice %v: the bound in pieces of %d operands is %v, the best %v\n%s", c.ops, seed, c.twice, most, b, want, src)
+				}
+				if pieces.cut {
+					cut++
+				}
+			}
 			if !got.exact || got.bound != got.price {
 				t.Errorf("%d ops, seed %d: not known to be the best: %v, bound %v", c.ops, seed, got.price, got.bound)
 			}
@@ -311,6 +321,9 @@ func TestBruteForce(t *testing.T) {
 		}
 		if compared < c.graphs/4 {
 			t.Errorf("%d ops: only %d of %d graphs were compared", c.ops, compared, c.graphs)
+		}
+		if c.ops > 3 && cut == 0 {
+			t.Errorf("%d ops: no graph was cut into pieces", c.ops)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func measure(u *pass.Unit, m *machine.Machine) (kernels int, moved int64, ns flo
 		}
 	}
 	moved, _ = c.Moved().Int()
-	minimum, _ = c.Minimum.Int()
+	minimum, _ = c.Minimum().Int()
 	return kernels, moved, c.Time(m).Ns, elements, minimum
 }
 

@@ -2,6 +2,7 @@ package fuse
 
 import (
 	"context"
+	"slices"
 
 	"dmir/analysis/cost"
 	"dmir/analysis/machine"
@@ -29,8 +30,10 @@ type graph struct {
 	legal        map[string]legality // by kernel, moved to the first layer that has an equal one
 	repeats      *repeats            // nil: no equal layers
 	conflictMemo map[[2]int]bool
-	cut          bool  // a part was split because of its length
-	overwriting  []int // the nodes with an update
+	most         int    // operands of a part or a piece of it: maxOperands
+	cut          bool   // a part was split because of its length
+	needed       bitset // the nodes on which results and effects depend
+	overwriting  []int  // the nodes with an update
 	polls        int
 }
 
@@ -105,7 +108,7 @@ func (g *graph) isConstant(v *ir.Value) bool { return g.body.Defines(v) && v.Op.
 // build returns the graph of u's body, whose sizes are numbers.
 func build(u *pass.Unit, rules Rules) (*graph, error) {
 	body := u.Body()
-	g := &graph{ctx: u.Context(), progress: u.Report, body: body, rules: rules, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
+	g := &graph{ctx: u.Context(), progress: u.Report, body: body, rules: rules, most: maxOperands, m: u.Model(), number: map[*ir.Value]int{}, position: map[*ir.Op]int{}, nodeOf: map[*ir.Op]int{}, memo: map[string]*candidate{}, legal: map[string]legality{}, conflictMemo: map[[2]int]bool{}}
 	entries := cost.Block(body.Block, body.Func, u.Module, u.Options.Bind)
 	flow := cost.NewFlow(body.Func, u.Module, u.Options.Bind)
 	var inPlace op.InPlace
@@ -178,6 +181,12 @@ func build(u *pass.Unit, rules Rules) (*graph, error) {
 			if i, ok := g.number[g.source(v)]; ok {
 				g.values[i].out = true
 			}
+		}
+	}
+	g.needed = make(bitset, (len(body.Ops)*2+63)/64)
+	for _, n := range g.nodes {
+		if n.unfusible || slices.ContainsFunc(n.results, func(v int) bool { return g.values[v].out }) {
+			g.needed.union(n.before)
 		}
 	}
 	g.repeats = g.repeated()

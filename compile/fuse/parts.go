@@ -11,6 +11,7 @@ import (
 // be stored; cheap nodes of other parts may be recomputed in it.
 type part struct {
 	g        *graph
+	root     int         // of several pieces of a part that is too long, the same
 	own      []int       // nodes, ascending
 	nodes    []int       // own, and cheap ones of other parts that it may recompute
 	local    map[int]int // node to its index in nodes
@@ -89,18 +90,20 @@ func (g *graph) depends(o, on *ir.Op) bool {
 // joinable reports whether a and a later b may be in one kernel, given that all
 // nodes on paths between them would be in it too.
 func (g *graph) joinable(a, b int) bool {
-	if g.conflict(a, b) {
-		return false
-	}
 	if !g.nodes[b].before.has(a) {
-		return true
+		return !g.conflict(a, b)
 	}
-	for w := a + 1; w < b; w++ {
-		if n := g.nodes[w]; !n.cheap && n.before.has(a) && g.nodes[b].before.has(w) && (g.conflict(w, b) || g.conflict(w, a)) {
+	between := func(w int) bool {
+		return !g.nodes[w].cheap && g.nodes[w].before.has(a) && g.nodes[b].before.has(w)
+	}
+	// What conflicts with one of them is mostly near it, and nodes far from each other
+	// take longer to compare.
+	for i := 1; a+i < b; i++ {
+		if between(a+i) && g.conflict(a+i, a) || between(b-i) && g.conflict(b-i, b) {
 			return false
 		}
 	}
-	return true
+	return !g.conflict(a, b)
 }
 
 // parts splits the graph where no kernel reaches across. together lists pairs
@@ -146,9 +149,9 @@ func (g *graph) parts(together [][2]int) []*part {
 		r := find(i)
 		p := byRoot[r]
 		touched := len(n.ins) + len(n.results)
-		if p == nil || p.operands+touched > maxOperands { // split longer ones in the order of the text
+		if p == nil || p.operands+touched > g.most { // split longer ones in the order of the text
 			g.cut = g.cut || p != nil
-			p = &part{g: g, known: map[string]*plan{}}
+			p = &part{g: g, root: r, known: map[string]*plan{}}
 			byRoot[r] = p
 			parts = append(parts, p)
 		}

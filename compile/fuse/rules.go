@@ -140,7 +140,7 @@ func contracts(o *ir.Op) bool {
 // depends on the elements of c one by one, and on no other reduction of them,
 // which would have to be complete first.
 func epilogueReduction(o, c *ir.Op, depends func(o, on *ir.Op) bool) bool {
-	if !op.Reduces(o) || o.Parent != c.Parent {
+	if !op.Reduces(o) || o.Parent != c.Parent || !depends(o, c) {
 		return false
 	}
 	const unknown, dependent, free = 0, 1, 2

@@ -17,6 +17,9 @@ type cutTerms struct {
 	// the time for which the prologue delays the cluster's contraction, in bytes
 	// of equal time.
 	prologue bool
+	// inPieces is, for the network of a piece of a part, in how many pieces each value
+	// is; nil for that of a whole part.
+	inPieces map[int]int64
 }
 
 // sharedWrite is a value whose write is distributed over clusters.
@@ -50,7 +53,7 @@ func (p *part) sharedWrites(clusters [][]int, wanted map[int]bool, memoryBound f
 	for _, v := range p.value {
 		x := p.g.values[v]
 		d, mine := p.local[x.def]
-		if x.def < 0 || !mine || p.heavy.has(d) || wanted[v] {
+		if !mine || p.heavy.has(d) || wanted[v] || !p.owns(v) { // the part that owns it counts the write
 			continue
 		}
 		c := sharedWrite{v: v}

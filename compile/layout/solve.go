@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 )
@@ -74,33 +76,35 @@ const mostCells = 1 << 20
 // first. ok is false if a table exceeds mostCells, if no assignment is
 // allowed, or if it ended early.
 func (p *problem) solve() (states []int, ok bool) {
-	e := &elimination{problem: p, of: make([][]*table, len(p.states)), cells: make([]int, len(p.states))}
+	e := &elimination{problem: p, of: make([][]*table, len(p.states)), cells: make([]int, len(p.states)), met: make([]int, len(p.states))}
 	for v, cost := range p.alone {
 		e.add(&table{[]int{v}, cost})
 	}
 	for _, c := range p.pairs {
 		e.add(&table{[]int{c.a, c.b}, c.cost})
 	}
-	for v := range e.cells {
-		_, e.cells[v] = e.neighbours(v)
+	for v, n := range p.states {
+		if n > 1 {
+			_, e.cells[v] = e.neighbours(v)
+			e.open = append(e.open, due{e.cells[v], v})
+		}
 	}
+	heap.Init(&e.open)
 	states = make([]int, len(p.states))
 	done := make([]bool, len(p.states))
-	for i := range p.states {
-		if i%64 == 0 && p.ended != nil && p.ended() {
+	for len(e.open) > 0 {
+		if p.ended != nil && p.ended() {
 			return nil, false
 		}
-		next := -1
-		for v, cells := range e.cells {
-			if !done[v] && (next < 0 || cells < e.cells[next]) {
-				next = v
-			}
+		next := heap.Pop(&e.open).(due)
+		if done[next.v] || next.cells != e.cells[next.v] {
+			continue
 		}
-		if e.cells[next] > mostCells {
+		if next.cells > mostCells {
 			return nil, false
 		}
-		done[next] = true
-		e.eliminate(next, states)
+		done[next.v] = true
+		e.eliminate(next.v, states)
 	}
 	if math.IsInf(e.sum, 1) {
 		return nil, false
@@ -116,8 +120,30 @@ type elimination struct {
 	*problem
 	of    [][]*table // the tables that mention each variable
 	cells []int      // the size of the table of each variable and its neighbours
+	open  queue      // the variables by it; entries with another size are void
+	met   []int      // by variable: in which call of neighbours it was met last
+	calls int        // of neighbours
 	steps []step
 	sum   float64 // of the costs that depend on no remaining variable
+}
+
+// due is a variable and the size of the table of it and its neighbours.
+type due struct{ cells, v int }
+
+// queue has the variable with the smallest table first, and of several the first.
+type queue []due
+
+func (q queue) Len() int      { return len(q) }
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q queue) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].cells, q[j].cells), cmp.Compare(q[i].v, q[j].v)) < 0
+}
+func (q *queue) Push(x any) { *q = append(*q, x.(due)) }
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	x := (*q)[last]
+	*q = (*q)[:last]
+	return x
 }
 
 // step is an eliminated variable: its choice for each state of its neighbours.
@@ -127,7 +153,9 @@ type step struct {
 	choice []int
 }
 
+// add adds a table. Variables with one state, most of them, are left out of it.
 func (e *elimination) add(t *table) {
+	t.vars = slices.DeleteFunc(t.vars, func(v int) bool { return e.states[v] == 1 })
 	for _, v := range t.vars {
 		e.of[v] = append(e.of[v], t)
 	}
@@ -164,16 +192,21 @@ func (e *elimination) eliminate(v int, states []int) {
 	e.steps = append(e.steps, s)
 	e.add(merged)
 	for _, w := range around {
-		_, e.cells[w] = e.neighbours(w)
+		if _, cells := e.neighbours(w); cells != e.cells[w] {
+			e.cells[w] = cells
+			heap.Push(&e.open, due{cells, w})
+		}
 	}
 }
 
 // neighbours are the variables that share a table with v, and the size of the
 // table of them and v.
 func (e *elimination) neighbours(v int) (around []int, cells int) {
+	e.calls++
 	for _, t := range e.of[v] {
 		for _, w := range t.vars {
-			if w != v && !slices.Contains(around, w) {
+			if w != v && e.met[w] != e.calls {
+				e.met[w] = e.calls
 				around = append(around, w)
 			}
 		}

@@ -44,8 +44,8 @@ type Gap struct {
 	In             *ir.Op  // the op whose region it is; nil for the function
 	Ns, LeastNs    float64 // predicted time of the kernels, and a lower bound on that of any others
 	Bytes, Minimum int64   // that the kernels move, and a lower bound on what others move
-	// Cut: the body was bounded in pieces. The bounds leave out kernels with ops of
-	// two of them, so that a plan with such kernels may be below them.
+	// Cut: the body was bounded in pieces. The bounds hold, but are lower than for the
+	// whole, so that the kernels may be the best ones all the same.
 	Cut bool
 }
 
@@ -65,6 +65,22 @@ func (u *Unit) Report(done float64) {
 	if u.Progress != nil {
 		u.Progress(u.pass, done)
 	}
+}
+
+// Step reports that done of all parts of the work of the pass are done, and returns
+// the cause for which the context has ended, if it has. Passes that may take longer
+// than a tenth of a second call it at least as often.
+func (u *Unit) Step(done, all int) error {
+	if done%64 == 0 {
+		u.Report(float64(done) / float64(max(1, all)))
+	}
+	return context.Cause(u.Context())
+}
+
+// Begin sets what Report is about.
+func (u *Unit) Begin(name string) {
+	u.pass = name
+	u.Report(0)
 }
 
 // Body is the block that the pass works on.

@@ -39,8 +39,7 @@ func Run(u *Unit, ps []Pass, observe func(Stage) error) error {
 		if err := context.Cause(u.Context()); err != nil {
 			return err
 		}
-		u.pass = p.Name
-		u.Report(0)
+		u.Begin(p.Name)
 		start := time.Now()
 		if err := apply(u, p); err != nil {
 			return err

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -128,11 +129,17 @@ func (g *model) blocks(c *clock) []*liveRange {
 	return out
 }
 
-// placementOf is the problem of placing live ranges: which ones interfere, and
-// which are live at each step.
-func placementOf(c *clock, bs []*liveRange) *placement {
+// placementOf is the problem of placing live ranges, which are in the order in which
+// they begin: which ones interfere, and which are live at each step. It is not
+// complete once ctx has ended.
+func placementOf(ctx context.Context, c *clock, bs []*liveRange) *placement {
 	l := &placement{interferes: make([][]int32, len(bs))}
+	over := c.overFrom()
+	var open []int32 // those before that a later one may interfere with
 	for i, b := range bs {
+		if i%64 == 0 && ctx.Err() != nil {
+			return l
+		}
 		l.size = append(l.size, b.size)
 		l.first = append(l.first, b.first)
 		end := len(c.stream)
@@ -140,37 +147,67 @@ func placementOf(c *clock, bs []*liveRange) *placement {
 			end = int(slices.Max(b.last))
 		}
 		l.length = append(l.length, end-b.first)
-		for j, d := range bs[:i] {
-			if interfere(c, b, d) {
-				l.interferes[i] = append(l.interferes[i], int32(j))
+		open = slices.DeleteFunc(open, func(j int32) bool { return over(bs[j], b.first) })
+		for _, j := range open {
+			if interfere(c, b, bs[j]) {
+				l.interferes[i] = append(l.interferes[i], j)
 				l.interferes[j] = append(l.interferes[j], int32(i))
 			}
 		}
+		open = append(open, int32(i))
 	}
-	var before []int32
-	for t := range c.stream {
-		var here []int32
-		for i, b := range bs {
-			if b.liveAt(c, t) {
-				here = append(here, int32(i))
-			}
-		}
-		switch {
-		case subset(here, before):
-		case subset(before, here) && len(l.cliques) > 0:
-			l.cliques[len(l.cliques)-1] = here
-			before = here
-		default:
-			l.cliques = append(l.cliques, here)
-			before = here
-		}
-	}
+	l.cliques = live(c, bs)
 	if c.count > 1 {
 		for i := range bs {
+			if ctx.Err() != nil {
+				return l
+			}
 			l.cliques = append(l.cliques, l.clique(i))
 		}
 	}
 	return l
+}
+
+// live are the largest sets of live ranges that are live at one step.
+func live(c *clock, bs []*liveRange) (sets [][]int32) {
+	over := c.overFrom()
+	var open, before []int32
+	begun := 0
+	for t := range c.stream {
+		for ; begun < len(bs) && bs[begun].first <= t; begun++ {
+			open = append(open, int32(begun))
+		}
+		open = slices.DeleteFunc(open, func(j int32) bool { return over(bs[j], t) })
+		here := make([]int32, 0, len(open))
+		for _, i := range open {
+			if bs[i].liveAt(c, t) {
+				here = append(here, i)
+			}
+		}
+		switch {
+		case subset(here, before):
+		case subset(before, here) && len(sets) > 0:
+			sets[len(sets)-1] = here
+			before = here
+		default:
+			sets = append(sets, here)
+			before = here
+		}
+	}
+	return sets
+}
+
+// mostLive is a lower bound on the bytes that the live ranges take. With one stream it
+// does not depend on which of them interfere.
+func mostLive(c *clock, bs []*liveRange) int64 {
+	if c.count > 1 {
+		return placementOf(context.Background(), c, bs).bound()
+	}
+	l := &placement{cliques: live(c, bs)}
+	for _, b := range bs {
+		l.size = append(l.size, b.size)
+	}
+	return l.bound()
 }
 
 // clique is a set of live ranges that all interfere with each other and include
@@ -232,6 +269,9 @@ func (l *placement) parts() [][]int {
 
 // part is the problem of a component of l.
 func (l *placement) part(members []int) *placement {
+	if len(members) == len(l.size) {
+		return l
+	}
 	now := make([]int32, len(l.size))
 	for i := range now {
 		now[i] = -1

@@ -59,7 +59,7 @@ func (l *placement) place(ctx context.Context) int64 {
 			o[i] = i
 		}
 		slices.SortStableFunc(o, by)
-		if keep(l.fit(o), o); best == bound {
+		if keep(l.fit(ctx, o), o); best == bound {
 			break
 		}
 	}
@@ -81,7 +81,7 @@ func (l *placement) place(ctx context.Context) int64 {
 	}
 	if !search(skylineWork / 8) {
 		if peak, o := l.anneal(ctx, order, bound, effort(annealWork)); peak < best {
-			keep(l.fit(o), o)
+			keep(l.fit(ctx, o), o)
 		}
 		search(skylineWork)
 	}
@@ -107,19 +107,43 @@ func (l *placement) byLength(a, b int) int {
 }
 
 // fit places live ranges in the given order, each into the smallest gap that
-// holds it, and returns the peak.
-func (l *placement) fit(order []int) (peak int64) {
-	placed := make([]bool, len(l.size))
+// holds it, and returns the peak. It stops, with offsets that mean nothing, once
+// ctx has ended.
+func (l *placement) fit(ctx context.Context, order []int) (peak int64) {
 	l.offset = make([]int64, len(l.size))
-	var around []int32
-	for _, i := range order {
-		around = around[:0]
-		for _, j := range l.interferes[i] {
-			if placed[j] {
-				around = append(around, j)
-			}
+	pairs := 0
+	for _, a := range l.interferes {
+		pairs += len(a)
+	}
+	// Where many interfere, a walk over all that are placed, by offset, is shorter
+	// than sorting those that do.
+	dense := pairs/16 > len(l.size)*len(l.size)/256
+	placed := make([]bool, len(l.size))
+	var around, sorted []int32
+	near := make([]int, len(l.size)) // 1 + the last live range that it was met beside
+	by := func(a, b int32) int { return cmp.Compare(l.offset[a], l.offset[b]) }
+	for n, i := range order {
+		if n%64 == 0 && ctx.Err() != nil {
+			return peak
 		}
-		slices.SortFunc(around, func(a, b int32) int { return cmp.Compare(l.offset[a], l.offset[b]) })
+		around = around[:0]
+		if dense {
+			for _, j := range l.interferes[i] {
+				near[j] = i + 1
+			}
+			for _, j := range sorted {
+				if near[j] == i+1 {
+					around = append(around, j)
+				}
+			}
+		} else {
+			for _, j := range l.interferes[i] {
+				if placed[j] {
+					around = append(around, j)
+				}
+			}
+			slices.SortFunc(around, by)
+		}
 		at, least, top := int64(-1), int64(-1), int64(0)
 		for _, j := range around {
 			if gap := l.offset[j] - top; gap >= l.size[i] && (least < 0 || gap < least) {
@@ -132,6 +156,10 @@ func (l *placement) fit(order []int) (peak int64) {
 		}
 		l.offset[i] = at
 		placed[i] = true
+		if dense {
+			k, _ := slices.BinarySearchFunc(sorted, int32(i), by)
+			sorted = slices.Insert(sorted, k, int32(i))
+		}
 		peak = max(peak, at+l.size[i])
 	}
 	return peak
@@ -141,7 +169,7 @@ func (l *placement) fit(order []int) (peak int64) {
 // forward, and keeps changes that do not raise the peak much.
 func (l *placement) anneal(ctx context.Context, start []int, bound int64, work int) (int64, []int) {
 	order := slices.Clone(start)
-	peak := l.fit(order)
+	peak := l.fit(ctx, order)
 	best, bestOrder := peak, slices.Clone(order)
 	each := 1
 	for _, a := range l.interferes {
@@ -151,7 +179,7 @@ func (l *placement) anneal(ctx context.Context, start []int, bound int64, work i
 	r := rand.New(rand.NewPCG(uint64(len(order)), 13))
 	trial := make([]int, len(order))
 	for round := 0; round < rounds && best > bound && len(order) > 1; round++ {
-		if round%32 == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
 		copy(trial, order)
@@ -166,13 +194,13 @@ func (l *placement) anneal(ctx context.Context, start []int, bound int64, work i
 			to = r.IntN(from)
 		}
 		move(trial, from, to)
-		n := l.fit(trial)
+		n := l.fit(ctx, trial)
 		slack := float64(peak) * 0.02 * (1 - float64(round)/float64(rounds)) * r.Float64()
 		if float64(n) <= float64(peak)+slack {
 			order, trial = trial, order
 			peak = n
 		} else {
-			l.fit(order)
+			l.fit(ctx, order)
 		}
 		if n < best {
 			best = n

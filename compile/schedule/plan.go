@@ -53,7 +53,7 @@ func plan(u *pass.Unit) error {
 		}
 	}
 	bs := g.blocks(t.clock)
-	l := placementOf(t.clock, bs)
+	l := placementOf(u.Context(), t.clock, bs)
 	l.base = top
 	at, peak := assignOffsets(u.Context(), l)
 	for i, b := range bs {

@@ -75,7 +75,7 @@ func Read(b pass.Body) (*Schedule, error) {
 			s.Bound += r.size
 		}
 	}
-	s.Bound += placementOf(t.clock, g.blocks(t.clock)).bound()
+	s.Bound += mostLive(t.clock, g.blocks(t.clock))
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -268,7 +269,8 @@ func boxes(r *rand.Rand, n, steps int) *placement {
 		b.use(c, min(first+r.IntN(1+r.IntN(steps)), steps-1))
 		bs = append(bs, b)
 	}
-	return placementOf(c, bs)
+	slices.SortStableFunc(bs, func(a, b *liveRange) int { return a.first - b.first })
+	return placementOf(context.Background(), c, bs)
 }
 
 func disjoint(l *placement, peak int64) bool {
@@ -339,7 +341,7 @@ func tight(r *rand.Rand, steps int, most int64) *placement {
 			free -= b.size
 		}
 	}
-	return placementOf(c, bs)
+	return placementOf(context.Background(), c, bs)
 }
 
 // The search over offsets finds the lowest peak there is, also where that is

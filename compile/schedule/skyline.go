@@ -86,11 +86,12 @@ func (s *sky) search(count, last int, low, top int64) bool {
 			next = append(next, int32(i))
 		}
 	}
+	next = slices.DeleteFunc(next, func(i int32) bool { return s.ground[i] >= ceiling })
 	slices.SortStableFunc(next, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(s.ground[a], s.ground[b]), cmp.Compare(s.size[b]*int64(s.length[b]+1), s.size[a]*int64(s.length[a]+1)))
 	})
 	for _, i := range next {
-		if s.ground[i] < ceiling && s.put(int(i), count, top) {
+		if s.put(int(i), count, top) {
 			return true
 		}
 	}

@@ -47,6 +47,31 @@ func newClock(stream []int, waits [][]int) *clock {
 	return c
 }
 
+// overFrom returns a function that reports whether b is dead when step i begins, and
+// when any step after it does.
+func (c *clock) overFrom() func(b *liveRange, i int) bool {
+	least := make([][]int32, len(c.ended)) // by step: what has ended before it and before all that follow
+	for i := len(c.ended) - 1; i >= 0; i-- {
+		if least[i] = c.ended[i]; i+1 < len(c.ended) {
+			least[i] = slices.Clone(c.ended[i])
+			for s, n := range least[i+1] {
+				least[i][s] = min(least[i][s], n)
+			}
+		}
+	}
+	return func(b *liveRange, i int) bool {
+		if b.kept || i < 0 {
+			return false
+		}
+		for s, n := range b.last {
+			if n > least[i][s] {
+				return false
+			}
+		}
+		return true
+	}
+}
+
 // before reports whether step i has ended when step j begins.
 func (c *clock) before(i, j int) bool { return c.ended[j][c.stream[i]] >= int32(i) }
 

@@ -59,6 +59,7 @@ type rewriter struct {
 	relaxed bool           // the whole function is
 	places  map[*ir.Op]int // where ops stand in the block last asked about; nil after a change
 	placed  *ir.Block
+	ended   error // the context's
 }
 
 // place is where o stands in its block. Asking many times between two changes
@@ -96,6 +97,9 @@ func Run(u *pass.Unit, rules []Rule) error {
 		changed := op.RemoveDead(u.Func.Body)
 		r.places = nil
 		changed = r.block(u.Func.Body, byOp) || changed
+		if r.ended != nil {
+			return r.ended
+		}
 		for _, rule := range rules {
 			if rule.block != nil {
 				changed = rule.block(r, u.Func.Body) || changed
@@ -113,7 +117,13 @@ func Run(u *pass.Unit, rules []Rule) error {
 // build is visited in the next round.
 func (r *rewriter) block(b *ir.Block, byOp map[string][]Rule) bool {
 	changed := false
-	for _, o := range slices.Clone(b.Ops) {
+	for i, o := range slices.Clone(b.Ops) {
+		if i%64 == 0 && r.ended == nil {
+			r.ended = context.Cause(r.Context())
+		}
+		if r.ended != nil {
+			break
+		}
 		for _, region := range o.Regions {
 			for _, inner := range region.Blocks {
 				changed = r.block(inner, byOp) || changed

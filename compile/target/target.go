@@ -74,9 +74,9 @@ type Generator interface {
 	// Plan plans each kernel of u's function: it records its tile, the size of
 	// its scratch memory, and the bytes that its launches move through that.
 	Plan(u *pass.Unit) error
-	// Program is the code of fn, a function of m that all passes have run on,
-	// with predicted times for the machine of.
-	Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error)
+	// Program is the code of u's function, on which all passes have run, with
+	// predicted times for the machine of u.
+	Program(u *pass.Unit) (*artifact.Program, error)
 }
 
 // Code is the machine code of a program for one architecture.

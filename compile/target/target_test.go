@@ -6,13 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"dmir/analysis/machine"
 	"dmir/analysis/program"
 	"dmir/compile/driver"
 	"dmir/compile/pass"
 	"dmir/compile/target"
 	_ "dmir/compile/target/all"
-	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/syntax/source"
@@ -50,9 +48,9 @@ func (g *generator) Plan(u *pass.Unit) error {
 	return g.Generator.Plan(u)
 }
 
-func (g *generator) Program(ctx context.Context, m *ir.Module, fn *ir.Func, of *machine.Machine) (*artifact.Program, error) {
+func (g *generator) Program(u *pass.Unit) (*artifact.Program, error) {
 	g.of.asked = append(g.of.asked, "program")
-	p, err := g.Generator.Program(ctx, m, fn, of)
+	p, err := g.Generator.Program(u)
 	if err == nil {
 		p.Target = "second"
 	}

@@ -1,6 +1,6 @@
 // Package cli is the command line: one file per subcommand, each a thin layer
 // over the packages that do the work. Exit status: 0 all is well, 1 the given
-// text has errors or findings, 2 the command failed.
+// text has errors or findings, 2 the command failed, 130 it was interrupted.
 package cli
 
 import (
@@ -25,6 +25,7 @@ const (
 	exitOK       = 0
 	exitFindings = 1
 	exitFailed   = 2
+	exitCanceled = 130 // as shells report SIGINT
 )
 
 // grammar is the command line as kong reads it.
@@ -149,6 +150,7 @@ func (a *app) status(err error) int {
 		failed.print(a.stderr, styleOf(a.stderr))
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "dmir: interrupted")
+		return exitCanceled
 	default:
 		fmt.Fprintln(a.stderr, "dmir: error:", escape.Lines(err.Error()))
 	}

@@ -103,7 +103,7 @@ func TestInterruptedSteps(t *testing.T) {
 	})
 	saved := stepFlags{Steps: 9, Checkpoint: filepath.Join(dir, "ck")}
 	stderr, err := run(ctx, lines, saved, "cut")
-	if err != exitStatus(exitFailed) || stderr != "dmir: interrupted after step 3 of 9; --resume goes on from there\n" {
+	if err != exitStatus(exitCanceled) || stderr != "dmir: interrupted after step 3 of 9; --resume goes on from there\n" {
 		t.Fatalf("%v: %q", err, stderr)
 	}
 	saved.Resume = true

@@ -249,7 +249,7 @@ func (t *repetition) all() (err error) {
 	}
 	if interrupted {
 		escape.Fprintf(t.a.stderr, "dmir: interrupted after step %d of %d%s\n", step, t.Steps, t.goOn())
-		return exitStatus(exitFailed)
+		return exitStatus(exitCanceled)
 	}
 	return nil
 }

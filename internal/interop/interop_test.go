@@ -107,8 +107,8 @@ func same(t *testing.T, p, q *program.Program, less bool) {
 	t.Helper()
 	for i, f := range p.Funcs {
 		g := q.Funcs[i]
-		if f.FLOP.String() != g.FLOP.String() || f.Minimum.String() != g.Minimum.String() {
-			t.Errorf("@%s: %s FLOP and a minimum of %s, then %s and %s", f.Func.Name, f.FLOP, f.Minimum, g.FLOP, g.Minimum)
+		if f.FLOP.String() != g.FLOP.String() || f.Minimum().String() != g.Minimum().String() {
+			t.Errorf("@%s: %s FLOP and a minimum of %s, then %s and %s", f.Func.Name, f.FLOP, f.Minimum(), g.FLOP, g.Minimum())
 		}
 		if !less && f.Moved().String() != g.Moved().String() {
 			t.Errorf("@%s moves %s, then %s", f.Func.Name, f.Moved(), g.Moved())

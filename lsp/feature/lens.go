@@ -103,7 +103,7 @@ func totals(p *program.Program, f *cost.Func) string {
 	parts := []string{
 		units.DimFLOP(f.FLOP),
 		units.DimBytes(f.Moved()) + " moved",
-		"minimum " + units.DimBytes(f.Minimum),
+		"minimum " + units.DimBytes(f.Minimum()),
 	}
 	if waste := f.Waste(); f.Unknown == 0 && !waste.IsZero() {
 		parts = append(parts, "waste "+units.DimBytes(waste))

@@ -138,7 +138,7 @@ func timeRows(t cost.Time, m *machine.Machine) []row {
 func funcRows(f *cost.Func, m *machine.Machine) []row {
 	rows := counts(f.FLOP, f.Read, f.Written)
 	rows = append(rows,
-		row{"minimum", exact(f.Minimum, units.DimBytes, "B")},
+		row{"minimum", exact(f.Minimum(), units.DimBytes, "B")},
 	)
 	if f.Unknown > 0 {
 		rows = append(rows, row{"waste", "not known"})

@@ -60,7 +60,7 @@ func whyFunc(p *program.Program, f *cost.Func) string {
 		eqs = append(eqs, equation{"minimum", text})
 	}
 	if f.Unknown == 0 {
-		eqs = append(eqs, equation{"waste", units.DimBytes(f.Moved()) + " moved − " + units.DimBytes(f.Minimum) + " minimum"})
+		eqs = append(eqs, equation{"waste", units.DimBytes(f.Moved()) + " moved − " + units.DimBytes(f.Minimum()) + " minimum"})
 	}
 	if t := f.Time(p.Target); t.Known && t.Ns > 0 {
 		eqs = append(eqs, equation{"time", "the sum over " + plural(len(f.Entries), "line")})

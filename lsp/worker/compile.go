@@ -45,7 +45,7 @@ func (t *task) compile(ctx context.Context) *Result {
 		if moved, ok := f.Moved().Int(); ok {
 			b.AsWrittenBytes = moved
 		}
-		if least, ok := f.Minimum.Int(); ok {
+		if least, ok := f.Minimum().Int(); ok {
 			b.MinimumBytes = least
 		}
 	}

@@ -249,7 +249,7 @@ func state(s *workspace.Snapshot, text string) string {
 		add("cost", f)
 	}
 	for _, f := range p.Funcs {
-		add("totals", []string{f.Func.Name, f.FLOP.String(), f.Moved().String(), f.Minimum.String(), f.Waste().String(), f.PeakFormula()})
+		add("totals", []string{f.Func.Name, f.FLOP.String(), f.Moved().String(), f.Minimum().String(), f.Waste().String(), f.PeakFormula()})
 	}
 
 	// What is asked of a place or a range; the places are the same for a text.
