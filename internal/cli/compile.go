@@ -108,9 +108,7 @@ func (c compileCmd) Run(a *app) error {
 	if err != nil {
 		return compileFailed(a, p, err)
 	}
-	for _, w := range warnings {
-		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
-	}
+	a.warn(src, warnings)
 	c.src = src
 	return c.write(a, builds, archs, time.Since(start))
 }

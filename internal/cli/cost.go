@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 
 	"dmir/analysis/cost"
@@ -30,9 +29,7 @@ func (c costCmd) Run(a *app) error {
 	text, err := await(a.ctx, func() ([]byte, error) {
 		var b bytes.Buffer
 		if c.OutputFormat == "json" {
-			enc := json.NewEncoder(&b)
-			enc.SetIndent("", "  ")
-			err := enc.Encode(cost.JSON(p.Target, p.Funcs))
+			err := writeJSON(&b, cost.JSON(p.Target, p.Funcs))
 			return b.Bytes(), err
 		}
 		err := cost.Table(&b, p.Target, p.Funcs, opts)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -97,9 +96,7 @@ func (c diffCmd) Run(a *app) error {
 func (c diffCmd) print(a *app, p *program.Program, d panel.Data) error {
 	switch c.OutputFormat {
 	case "json":
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(d)
+		return writeJSON(a.stdout, d)
 	case "markdown":
 		return d.Diff.Markdown(a.stdout)
 	case "github":

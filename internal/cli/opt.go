@@ -85,9 +85,7 @@ func (c optCmd) Run(a *app) error {
 		if err != nil || len(r.warnings) > 0 {
 			r.bar.done()
 		}
-		for _, d := range r.warnings {
-			diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
-		}
+		a.warn(src, r.warnings)
 		if r.warnings = nil; err != nil {
 			return r.failed(err)
 		}

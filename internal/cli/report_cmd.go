@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -120,19 +119,14 @@ func (c reportCmd) json(a *app, panels []panel.Data) error {
 	if c.Kind != allKinds {
 		out = panels[0]
 	}
-	encode := func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
-	}
 	if c.Output == "" || c.Output == "-" {
-		return encode(a.stdout)
+		return writeJSON(a.stdout, out)
 	}
 	path := c.Output
 	if isFolder(path) {
 		path = filepath.Join(path, c.name(c.Kind, "json"))
 	}
-	return c.write(a, path, encode)
+	return c.write(a, path, func(w io.Writer) error { return writeJSON(w, out) })
 }
 
 func (c reportCmd) pages(a *app, panels []panel.Data) error {

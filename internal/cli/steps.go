@@ -12,7 +12,6 @@ import (
 	"dmir/compile/checkpoint"
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
-	"dmir/dialect/types"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -30,19 +29,12 @@ type stepFlags struct {
 // stepped is a function that is repeated, in the form of text or compiled.
 type stepped struct {
 	name    string // without "@"
-	args    []stepArg
+	args    []argument
 	state   []int // by result the argument that it becomes, -1 for none
-	initial func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error)
+	initial func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error)
 	open    func() (*driver.Steps, error)
 	failed  func(error) error
 	warned  func([]diag.Diagnostic)
-}
-
-// stepArg is an argument; the sizes that are not known are -1.
-type stepArg struct {
-	name, typ string // without "%"
-	elem      types.Elem
-	shape     []int
 }
 
 // check returns an error for flags that do not go together.
@@ -119,7 +111,7 @@ type repetition struct {
 }
 
 // begin makes the arguments of the first step, from a checkpoint if asked for.
-func (t *repetition) begin(given map[string]*tensor.Tensor) (err error) {
+func (t *repetition) begin(given map[int]*tensor.Tensor) (err error) {
 	t.saved = -1
 	if t.first, err = t.resumed(); err != nil {
 		return err
