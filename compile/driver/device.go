@@ -55,7 +55,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	took := time.Since(start)
-	res, err := RunArtifact(ctx, d, b.program, args, device.Options{Runs: j.Runs})
+	res, err := RunArtifact(ctx, d, b.program, args, device.Options{Runs: j.Runs, Progress: j.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
+	"dmir/gpu/device"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -96,7 +97,8 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	bar := newProgress(a.stderr)
-	res, err := driver.Run(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device}, bar.step)
+	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
+	res, err := driver.Run(a.ctx, job, bar.step)
 	bar.done()
 	if err != nil {
 		discard()
@@ -154,12 +156,22 @@ func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.
 		}
 		return args, nil
 	}
-	s.open = func() (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device})
+	s.smaller = smallerProgram(p)
+	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device, Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
 	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }
 	return s
+}
+
+// smallerProgram is what to run instead of p where that takes too long.
+func smallerProgram(p *program.Program) string {
+	help := "the reference executor is faster: --device reference"
+	if names := p.Symbols(); len(names) > 0 {
+		return help + "; or give smaller sizes: --bind " + names[0] + "=8"
+	}
+	return help + "; or write smaller sizes in the program"
 }
 
 // readTensor reads FILE.npy or FILE.npz:name as an argument.

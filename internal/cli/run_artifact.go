@@ -56,7 +56,9 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return err
 	}
-	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold})
+	bar := newProgress(a.stderr)
+	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold, Progress: a.watch(bar, 1, smallerArtifact(p))})
+	bar.done()
 	if err == nil {
 		res.Why = why
 		err = c.artifactResult(a, p, res)
@@ -111,8 +113,9 @@ func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor
 func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, why string) *stepped {
 	s := &stepped{name: p.Name, state: p.State, args: artifactArgs(p), warned: func([]diag.Diagnostic) {}}
 	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) { return c.artifactInputs(p, given) }
-	s.open = func() (*driver.Steps, error) {
-		run, err := driver.OpenArtifact(a.ctx, d, p)
+	s.smaller = smallerArtifact(p)
+	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
+		run, err := driver.OpenArtifact(a.ctx, d, p, progress)
 		if err == nil {
 			run.Why = why
 		}
@@ -120,6 +123,15 @@ func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, wh
 	}
 	s.failed = func(err error) error { return deviceFailed(a, c.File, err) }
 	return s
+}
+
+// smallerArtifact is what to run instead of p where that takes too long.
+func smallerArtifact(p *artifact.Program) string {
+	file := "FILE.dmir"
+	if p.File != "" {
+		file = p.File
+	}
+	return "the reference executor is faster: dmir run --device reference " + file + "; or compile the program with smaller sizes, with --bind where they are symbols"
 }
 
 // defaultInput is an argument that is not given: the same numbers that the

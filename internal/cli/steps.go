@@ -12,6 +12,7 @@ import (
 	"dmir/compile/checkpoint"
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
+	"dmir/gpu/device"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -32,7 +33,8 @@ type stepped struct {
 	args    []argument
 	state   []int // by result the argument that it becomes, -1 for none
 	initial func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error)
-	open    func() (*driver.Steps, error)
+	smaller string // what to run instead where a step takes too long
+	open    func(progress func(device.Progress)) (*driver.Steps, error)
 	failed  func(error) error
 	warned  func([]diag.Diagnostic)
 }
@@ -210,7 +212,9 @@ func dataText(all []checkpoint.Data) string {
 
 // all runs the steps and prints the result.
 func (t *repetition) all() (err error) {
-	if t.run, err = t.s.open(); err != nil {
+	show := newStepView(t)
+	defer show.bar.done()
+	if t.run, err = t.s.open(t.a.watch(show.bar, t.Steps-t.first, t.s.smaller)); err != nil {
 		return t.s.failed(err)
 	}
 	defer t.run.Close()
@@ -219,7 +223,6 @@ func (t *repetition) all() (err error) {
 		return err
 	}
 	defer t.log.close()
-	show := newStepView(t)
 	step := t.first
 	for ; step < t.Steps && t.a.ctx.Err() == nil; step++ {
 		if err := t.one(step, show); err != nil {
