@@ -50,7 +50,9 @@ type Progress struct {
 	At, Of   int           // its number from 1, and how many there are
 	Done     float64       // share of the work
 	Expected time.Duration // of the whole run, by rates that were measured
-	Why      string        // what takes so long, with the rates
+
+	FLOP, Bytes                   int64   // of the whole run
+	FLOPPerSecond, BytesPerSecond float64 // the rates
 }
 
 // Result is the result of a run.

@@ -10,7 +10,7 @@ import (
 type costCmd struct {
 	targeting
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	File         string `arg:"" help:"The program; '-' is stdin."`
+	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
 }
 
 // Run prints the cost of every function of the file.

@@ -18,8 +18,8 @@ type diffCmd struct {
 	targeting
 	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
 	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
-	Old          string    `arg:"" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
-	New          string    `arg:"" help:"The newer version; '-' is stdin."`
+	Old          string    `arg:"" complete:"file:dmir,mlir" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
+	New          string    `arg:"" complete:"file:dmir,mlir" help:"The newer version; '-' is stdin."`
 }
 
 // Help is what --help adds.

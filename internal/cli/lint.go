@@ -19,10 +19,10 @@ type lintCmd struct {
 	Fix          bool     `help:"Apply the safe fixes until none is left; for '-' the fixed text goes to stdout and the remaining findings to stderr."`
 	UnsafeFixes  bool     `help:"With --fix or --diff: apply the unsafe fixes too."`
 	Diff         bool     `help:"Change nothing; print what --fix would change."`
-	Select       []string `help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
-	Ignore       []string `help:"Rules to leave out." placeholder:"DM402" sep:","`
+	Select       []string `complete:"rule" help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
+	Ignore       []string `complete:"rule" help:"Rules to leave out." placeholder:"DM402" sep:","`
 	OutputFormat string   `help:"text, concise, json, github or sarif." enum:"text,concise,json,github,sarif" default:"text"`
-	Files        []string `arg:"" help:"Files or folders; '-' is stdin."`
+	Files        []string `arg:"" complete:"file:dmir,mlir" help:"Files or folders; '-' is stdin."`
 }
 
 // Help is what --help adds.

@@ -12,6 +12,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"dmir/analysis/units"
 	"dmir/dialect/ir"
 	"dmir/gpu/device"
 	"dmir/internal/escape"
@@ -79,7 +80,8 @@ func (a *app) watch(bar *progress, rounds int, help string) func(device.Progress
 				if rounds > 1 {
 					what = " for each of " + count(rounds, "step")
 				}
-				escape.Fprintf(a.stderr, "dmir: the emulator, which checks every access, takes about %s%s: %s\n    = help: %s\n", roughly(at.Expected), what, at.Why, help)
+				escape.Fprintf(a.stderr, "dmir: the emulator, which checks every access, takes about %s%s: %s at %s and %s at %s\n    = help: %s\n", roughly(at.Expected), what,
+					units.FLOP(at.FLOP), units.Rate(at.FLOPPerSecond), units.Bytes(at.Bytes), units.Bandwidth(at.BytesPerSecond), help)
 			}
 			bar.stage("compiling for the host", (round-1)*1000, rounds*1000)
 			return

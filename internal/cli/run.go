@@ -26,16 +26,16 @@ import (
 type runCmd struct {
 	targeting
 	stepFlags
-	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
+	Device       string   `complete:"device" help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
-	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
+	Output       string   `complete:"dir" help:"Folder for the results, one .npy each." placeholder:"DIR"`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
 
 // Help is what --help adds.

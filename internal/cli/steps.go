@@ -21,10 +21,10 @@ import (
 type stepFlags struct {
 	Steps      int    `help:"Repeat a function with state (dm.state) until it has made this many steps." placeholder:"N"`
 	Shuffle    bool   `help:"Draw the order of the samples from the seed, another one in each pass over them."`
-	Checkpoint string `help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
+	Checkpoint string `complete:"dir" help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
 	Every      int    `help:"Write a checkpoint after each K steps, and not only after the last one." placeholder:"K"`
 	Resume     bool   `help:"Go on from the last checkpoint; from the start where there is none."`
-	Log        string `help:"Write the scalar results of each step as CSV." placeholder:"FILE.csv"`
+	Log        string `complete:"file:csv" help:"Write the scalar results of each step as CSV." placeholder:"FILE.csv"`
 }
 
 // stepped is a function that is repeated, in the form of text or compiled.

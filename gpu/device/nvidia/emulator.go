@@ -2,9 +2,7 @@ package nvidia
 
 import (
 	"context"
-	"fmt"
 
-	"dmir/analysis/units"
 	"dmir/gpu/artifact"
 	"dmir/gpu/device"
 	"dmir/gpu/emulator"
@@ -48,9 +46,11 @@ func forward(p *artifact.Program, progress func(device.Progress)) func(emulator.
 		flop += artifact.Repeated(s.FLOP, n)
 		bytes += artifact.Repeated(s.ReadBytes+s.WrittenBytes, n)
 	}
-	why := fmt.Sprintf("%s at %s and %s at %s", units.FLOP(flop), units.Rate(emulator.FLOPPerSecond), units.Bytes(bytes), units.Bandwidth(emulator.BytesPerSecond))
 	return func(at emulator.Progress) {
-		out := device.Progress{At: at.Step + 1, Of: len(p.Steps), Done: at.Done, Expected: at.Expected, Why: why}
+		out := device.Progress{
+			At: at.Step + 1, Of: len(p.Steps), Done: at.Done, Expected: at.Expected,
+			FLOP: flop, Bytes: bytes, FLOPPerSecond: emulator.FLOPPerSecond, BytesPerSecond: emulator.BytesPerSecond,
+		}
 		if at.Step >= 0 {
 			out.Step = p.Steps[at.Step].Name
 		}
