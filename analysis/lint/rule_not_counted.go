@@ -105,9 +105,10 @@ func Uncounted(p *program.Program) (d diag.Diagnostic, ok bool) {
 		Code: notCounted.Code, Name: notCounted.Name, Severity: notCounted.Severity, Span: place(first),
 		Message: fmt.Sprintf("%s not checked, and not counted in any cost: %s", what, strings.Join(names, ", ")), Label: "the first one",
 	}
-	_, word, _ := strings.Cut(first.Name, ".")
-	if m, known := op.Means(word); known {
-		d.Help = fmt.Sprintf("%s is %s in this dialect", first.Name, m)
+	for _, hint := range p.Diags { // about the op alone
+		if hint.Code == "DM167" && hint.Span.Start == d.Span.Start {
+			d.Help = hint.Help
+		}
 	}
 	return d, true
 }

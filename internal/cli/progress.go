@@ -118,23 +118,26 @@ func (p *progress) done() {
 	p.pool.Wait()
 }
 
-// The columns that a table takes: at least those it needs, 120 if the terminal
-// does not report its width, and no more than a line that can be read.
+// The columns that a table takes on a terminal: at least those it needs, 120 if the
+// terminal does not report its width, and no more than a line that can be read.
 const (
 	narrow = 60
 	usual  = 120
 	widest = 240
 )
 
-// width is how many columns a table may take: those in COLUMNS, else
-// those of the terminal.
+// width is how many columns a table may take: those in COLUMNS, else those of the
+// terminal; 0, no limit, for what is no terminal.
 func (a *app) width() int {
 	n, err := strconv.Atoi(os.Getenv("COLUMNS"))
-	if f, ok := a.stdout.w.(*os.File); ok && (err != nil || n <= 0) {
-		n, _, err = term.GetSize(int(f.Fd()))
-	}
 	if err != nil || n <= 0 {
-		return usual
+		f, ok := a.stdout.w.(*os.File)
+		if !ok || !isTerminal(f) {
+			return 0
+		}
+		if n, _, err = term.GetSize(int(f.Fd())); err != nil || n <= 0 {
+			return usual
+		}
 	}
 	return min(max(n, narrow), widest)
 }
