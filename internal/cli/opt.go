@@ -252,7 +252,7 @@ func (r *optimizer) module(t task) error {
 }
 
 func (r *optimizer) print(head string, m *ir.Module) error {
-	write := print.Pretty
+	write := print.Source
 	if r.Emit == "mlir" {
 		write = print.Generic
 	}
