@@ -126,7 +126,7 @@ inline void report_progress(const Step& s, double part) {
   progress.last = now;
   char text[64];
   int n = snprintf(text, sizeof text, "@%d %.0f\n", m.step, progress.done + part * s.work);
-  if (write(1, text, size_t(n)) < 0) progress.on = false;
+  if (write(1, text, size_t(n)) < 0) _exit(1);  // the parent has died
 }
 
 // Runs the block at m.at.
