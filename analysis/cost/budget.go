@@ -165,7 +165,7 @@ func (f *Func) Over(m *machine.Machine, bind map[string]int64, limits []Limit) (
 // Message is how far f exceeds its budget: "@f moves 8.39 MB, 3.39 MB more than its
 // budget of 5.00 MB".
 func (x Excess) Message(f *Func) string {
-	show, verb := func(d dim.Dim) string { return truncate(units.DimBytes(d), widestFormula) }, "moves"
+	show, verb := units.DimBytes, "moves"
 	switch x.Attr {
 	case MaxPeak:
 		verb = "holds up to"

@@ -2,9 +2,11 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"dmir/analysis/units"
 	"dmir/internal/escape"
 )
 
@@ -31,7 +33,8 @@ var narrow = []struct{ column, least int }{
 }
 
 // widest bounds columns whose content has no natural limit, however much room
-// there is: formulas, results of large kernels, deep nesting.
+// there is: formulas, which take more lines instead, results of large kernels, deep
+// nesting.
 var widest = map[int]int{colOp: 48, colResult: 32, colFLOP: 40, colRead: 40, colWritten: 40}
 
 // grid prints aligned columns; empty ones are left out.
@@ -49,7 +52,10 @@ func (p *printer) grid(rows []row) {
 		if width[c] > 0 {
 			width[c] = max(width[c], utf8.RuneCountInString(titles[c]))
 		}
-		if most := widest[c]; most > 0 {
+		if slices.Contains(formulas, c) {
+			width[c] = min(width[c], widestFormula)
+		}
+		if most := widest[c]; most > 0 && (p.o.Width > 0 || !slices.Contains(formulas, c)) {
 			width[c] = min(width[c], most)
 		}
 	}
@@ -73,27 +79,53 @@ func (p *printer) grid(rows []row) {
 		if r.rule {
 			fmt.Fprintln(p.w, p.paint(faint, strings.Repeat("─", lineWidth(width))))
 		}
-		var line strings.Builder
-		blanks := 0
-		for c, s := range r.cells {
-			if width[c] == 0 {
-				continue
-			}
-			s = truncate(s, width[c])
-			pad := width[c] - utf8.RuneCountInString(s)
-			if rightAligned[c] {
-				blanks += pad
-				pad = 0
-			}
-			if s != "" {
-				line.WriteString(strings.Repeat(" ", blanks))
-				line.WriteString(p.paint(r.style[c], s))
-				blanks = 0
-			}
-			blanks += pad + 2
+		for _, line := range r.lines(width) {
+			p.line(line, width)
 		}
-		fmt.Fprintln(p.w, line.String())
 	}
+}
+
+// formulas are the columns that are never cut; a line has this much of one where
+// there is no terminal.
+var formulas = []int{colFLOP, colRead, colWritten}
+
+const widestFormula = 80
+
+// lines are r and, below it, what its formulas have no room for there.
+func (r row) lines(width [columns]int) []row {
+	out := []row{r}
+	for _, c := range formulas {
+		for i, part := range units.Wrap(r.cells[c], width[c]) {
+			if i == len(out) {
+				out = append(out, row{style: r.style})
+			}
+			out[i].cells[c] = part
+		}
+	}
+	return out
+}
+
+func (p *printer) line(r row, width [columns]int) {
+	var line strings.Builder
+	blanks := 0
+	for c, s := range r.cells {
+		if width[c] == 0 {
+			continue
+		}
+		s = truncate(s, width[c])
+		pad := width[c] - utf8.RuneCountInString(s)
+		if rightAligned[c] {
+			blanks += pad
+			pad = 0
+		}
+		if s != "" {
+			line.WriteString(strings.Repeat(" ", blanks))
+			line.WriteString(p.paint(r.style[c], s))
+			blanks = 0
+		}
+		blanks += pad + 2
+	}
+	fmt.Fprintln(p.w, line.String())
 }
 
 func lineWidth(width [columns]int) int {

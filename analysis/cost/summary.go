@@ -3,9 +3,9 @@ package cost
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"dmir/analysis/units"
-	"dmir/dialect/dim"
 	"dmir/internal/escape"
 )
 
@@ -13,15 +13,18 @@ import (
 func (p *printer) summary() {
 	f := p.f
 	moved := f.Moved()
-	escape.Fprintf(p.w, "\n  moved      %s\n  minimum    %s  its used arguments and its results\n  waste      %s", amount(moved), amount(f.Minimum()), p.waste())
-	peak := amount(f.Peak())
+	fmt.Fprintln(p.w)
+	p.field("moved", units.DimBytes(moved))
+	p.field("minimum", units.DimBytes(f.Minimum())+"  its used arguments and its results")
+	p.field("waste", p.waste())
+	peak := units.DimBytes(f.Peak())
 	switch {
 	case len(f.Peaks()) == 0:
 		peak = PeakNotKnown
 	case len(f.Peaks()) > 1:
-		peak = truncate(f.PeakFormula(), widestFormula) + " B"
+		peak = f.PeakFormula() + " B"
 	}
-	escape.Fprintf(p.w, "\n  peak       %s\n", peak)
+	p.field("peak", peak)
 	if n, ok := f.FLOP.Int(); ok {
 		if b, ok := moved.Int(); ok && b > 0 && n > 0 {
 			escape.Fprintf(p.w, "  intensity  %s\n", units.Intensity(float64(n)/float64(b)))
@@ -48,7 +51,7 @@ func (p *printer) waste() string {
 		return "not known"
 	}
 	waste := p.f.Waste()
-	text := amount(waste)
+	text := units.DimBytes(waste)
 	if w, ok := waste.Int(); ok {
 		if n, ok := p.f.Moved().Int(); ok && n > 0 {
 			text += "  " + units.Percent(float64(w), float64(n)) + " of what is moved"
@@ -60,9 +63,25 @@ func (p *printer) waste() string {
 // PeakNotKnown is the text for a function without Peaks.
 const PeakNotKnown = "not known: too many unbound sizes"
 
-const widestFormula = 160
+// widestField is how many characters a line of a field has, where the terminal has no
+// limit.
+const widestField = 160
 
-func amount(bytes dim.Dim) string { return truncate(units.DimBytes(bytes), widestFormula) }
+// field prints a figure behind its name, on several lines if it is a long formula.
+func (p *printer) field(name, text string) {
+	width := widestField
+	if p.o.Width > 0 {
+		width = max(p.o.Width-13, 40)
+	}
+	if utf8.RuneCountInString(text) <= width {
+		escape.Fprintf(p.w, "  %-11s%s\n", name, text)
+		return
+	}
+	for _, line := range units.Wrap(text, width) {
+		escape.Fprintf(p.w, "  %-11s%s\n", name, line)
+		name = ""
+	}
+}
 
 func ops(n int) string {
 	if n == 1 {

@@ -147,6 +147,11 @@ func Run(ctx context.Context, p *program.Program, opts Options) []diag.Diagnosti
 			}
 		}
 	}
+	if slices.Contains(rules, notCounted) {
+		if d, ok := Uncounted(p); ok {
+			found = append(found, d)
+		}
+	}
 	found = suppress(p.Src, found)
 	slices.SortStableFunc(found, func(a, b diag.Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Code, b.Code))

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"dmir/analysis/units"
 	"dmir/internal/escape"
 )
 
@@ -160,6 +162,27 @@ const (
 	colNote   = 9
 )
 
+// wrapped are rows with the formulas that are wider than their column continued below.
+func wrapped(rows [][]cell, width []int) [][]cell {
+	var out [][]cell
+	for _, r := range rows {
+		lines := [][]cell{slices.Clone(r)}
+		for i, c := range r {
+			if !strings.Contains(c.text, " + ") || width[i] == 0 {
+				continue
+			}
+			for k, part := range units.Wrap(c.text, width[i]) {
+				if k == len(lines) {
+					lines = append(lines, make([]cell, len(r)))
+				}
+				lines[k][i] = cell{part, c.style}
+			}
+		}
+		out = append(out, lines...)
+	}
+	return out
+}
+
 // soft is a column that may shrink, and how far; one that cannot be had in full
 // and may go goes.
 type soft struct{ column, least int }
@@ -190,7 +213,7 @@ func (p painter) grid(rows [][]cell, right []bool, soft ...soft) {
 		}
 		total -= before - width[c.column]
 	}
-	for _, r := range rows {
+	for _, r := range wrapped(rows, width) {
 		var line strings.Builder
 		blanks := 2
 		for i, c := range r {

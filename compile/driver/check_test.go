@@ -319,7 +319,7 @@ func TestChecksAreReached(t *testing.T) {
 			if err == nil && len(res.Outputs) != len(fn.Results) {
 				t.Errorf("%d results of %d", len(res.Outputs), len(fn.Results))
 			}
-			s, err := OpenArtifact(t.Context(), emulated, read)
+			s, err := OpenArtifact(t.Context(), emulated, read, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

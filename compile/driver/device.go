@@ -52,7 +52,7 @@ func runOn(ctx context.Context, d device.Device, j Job) (*Result, error) {
 		return nil, err
 	}
 	took := time.Since(start)
-	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs})
+	res, err := RunArtifact(ctx, d, p, args, device.Options{Runs: j.Runs, Progress: j.Progress})
 	if err != nil {
 		return nil, placed(err, j.Module.Src)
 	}

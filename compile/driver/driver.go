@@ -32,6 +32,8 @@ type Job struct {
 	Device  string                    // "auto", "reference", "emulator", "cuda"; what Choose accepts
 	Machine *machine.Machine          // what predicted times are for; nil: the program's target
 	Runs    int                       // how often a device that can measure runs the program for its times
+	// Progress is called while a device that is slow runs the program; may be nil.
+	Progress func(device.Progress)
 }
 
 // Output is one result of the function.

@@ -63,20 +63,21 @@ func (s *Steps) compile(ctx context.Context, d device.Device, j Job) error {
 	if err != nil {
 		return err
 	}
-	return s.load(ctx, d, p, j.Module.Src)
+	return s.load(ctx, d, p, j.Progress, j.Module.Src)
 }
 
-// OpenArtifact prepares the steps of a compiled program on d.
-func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program) (*Steps, error) {
+// OpenArtifact prepares the steps of a compiled program on d, which reports its
+// progress if it is slow.
+func OpenArtifact(ctx context.Context, d device.Device, p *artifact.Program, progress func(device.Progress)) (*Steps, error) {
 	s := &Steps{state: p.State}
 	for i := range p.Own() {
 		s.results = append(s.results, p.Result(i))
 	}
-	return s, s.load(ctx, d, p, nil)
+	return s, s.load(ctx, d, p, progress, nil)
 }
 
-func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, src *source.File) error {
-	session, err := device.Open(ctx, d, p)
+func (s *Steps) load(ctx context.Context, d device.Device, p *artifact.Program, progress func(device.Progress), src *source.File) error {
+	session, err := device.Open(ctx, d, p, progress)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func throughText(t *testing.T, text string) {
 		if d := print.Diff(m, c); d != "" {
 			t.Fatalf("clone: %s", d)
 		}
-		for _, printed := range []func(*ir.Module) (string, error){print.Generic, print.Pretty} {
+		for _, printed := range []func(*ir.Module) (string, error){print.Generic, print.Pretty, print.Source} {
 			out, err := printed(m)
 			if err != nil || !ok[i] {
 				continue

@@ -21,8 +21,7 @@ func (p *printer) prettyOp(o *ir.Op, depth int) bool {
 		if len(o.Operands) > 0 {
 			p.out.WriteByte(' ')
 			p.uses(o.Operands)
-			p.out.WriteString(" : ")
-			p.typeList(o, o.Operands)
+			p.terminated(o)
 		}
 		return true
 	case op.Module:
@@ -166,20 +165,31 @@ func (p *printer) signature(o *ir.Op, def *op.Def) {
 	switch {
 	case len(o.Operands)+len(o.Results) == 0:
 	case def.Is(op.Terminator) && len(o.Results) == 0:
-		p.out.WriteString(" : ")
-		p.typeList(o, o.Operands)
+		p.terminated(o)
 	case len(o.Operands) == 0 && (len(o.Regions) > 0 || len(o.Results) > 1):
-		p.out.WriteString(" -> ")
+		out := p.measured(func() { p.resultTypes(o) })
+		p.broken(len("->  {") + out)
+		p.out.WriteString("-> ")
 		p.resultTypes(o)
 	case len(o.Results) > 0 && shared(o):
 		p.out.WriteString(" : ")
 		p.typ(o, o.Results[0].Type)
 	default:
-		p.out.WriteString(" : (")
-		p.typeList(o, o.Operands)
-		p.out.WriteString(") -> ")
+		in := p.typeTexts(o, o.Operands)
+		out := p.measured(func() { p.resultTypes(o) })
+		p.broken(width(in) + len(": ->  {") + out)
+		p.out.WriteString(": ")
+		p.list(in, false)
+		p.out.WriteString(" -> ")
 		p.resultTypes(o)
 	}
+}
+
+// terminated prints the types of a terminator's operands.
+func (p *printer) terminated(o *ir.Op) {
+	p.broken(len(": ") + p.measured(func() { p.typeList(o, o.Operands) }))
+	p.out.WriteString(": ")
+	p.typeList(o, o.Operands)
 }
 
 // shared reports whether all operands and results read the same type.
@@ -218,25 +228,26 @@ func (p *printer) function(o *ir.Op, depth int) bool {
 	if vis := o.Str("sym_visibility"); vis != "" {
 		p.out.WriteString(vis + " ")
 	}
-	p.out.WriteString(types.SymbolOf(string(name)).String() + "(")
+	p.out.WriteString(types.SymbolOf(string(name)).String())
 	body := o.Body(0)
+	args := make([]string, len(sig.In))
 	for i, t := range sig.In {
-		if i > 0 {
-			p.out.WriteString(", ")
-		}
-		if body != nil && i < len(body.Args) {
-			p.out.WriteString(p.names.define(body.Args[i:i+1]) + ": ")
-		}
-		p.typ(o, t)
-		p.argAttrs(o, "arg_attrs", i)
+		args[i] = p.captured(func() {
+			if body != nil && i < len(body.Args) {
+				p.out.WriteString(p.names.define(body.Args[i:i+1]) + ": ")
+			}
+			p.typ(o, t)
+			p.argAttrs(o, "arg_attrs", i)
+		})
 	}
-	p.out.WriteByte(')')
+	p.list(args, true)
 	p.functionResults(o, sig)
 	if rest := without(o.Attrs, properties[op.Func]...); len(rest) > 0 || o.Attr("no_inline") != nil {
 		if a := o.Attr("no_inline"); a != nil {
 			rest = append(rest, types.Named{Name: "no_inline", Value: a})
 		}
-		p.out.WriteString(" attributes")
+		p.broken(p.measured(func() { p.dict("attributes ", rest) }) + len(" {"))
+		p.out.WriteString("attributes")
 		p.dict(" ", rest)
 	}
 	if body != nil {
@@ -253,21 +264,20 @@ func (p *printer) functionResults(o *ir.Op, sig *types.Func) {
 		return
 	}
 	_, isFunc := sig.Out[0].(*types.Func)
-	attrs := o.Attr("res_attrs") != nil
-	p.out.WriteString(" -> ")
-	if len(sig.Out) == 1 && !isFunc && !attrs {
-		p.typ(o, sig.Out[0])
+	results := make([]string, len(sig.Out))
+	for i, t := range sig.Out {
+		results[i] = p.captured(func() {
+			p.typ(o, t)
+			p.resultAttrs(o, i)
+		})
+	}
+	p.broken(width(results) + len("->  {"))
+	p.out.WriteString("-> ")
+	if len(sig.Out) == 1 && !isFunc && o.Attr("res_attrs") == nil {
+		p.out.WriteString(results[0])
 		return
 	}
-	p.out.WriteByte('(')
-	for i, t := range sig.Out {
-		if i > 0 {
-			p.out.WriteString(", ")
-		}
-		p.typ(o, t)
-		p.resultAttrs(o, i)
-	}
-	p.out.WriteByte(')')
+	p.list(results, false)
 }
 
 // resultAttrs prints the dictionary of result i; dm.state names its argument.

@@ -2,7 +2,10 @@
 // mlir-opt reads with --allow-unregistered-dialect; Pretty is the form people
 // write. What either prints lowers to an equal module again (see Diff).
 //
-// Names of values are kept where they are legal and free. Aliases are expanded.
+// Source is that form in the layout of package format, with aliases for types.
+//
+// Names of values are kept where they are legal and free. Aliases are expanded, but
+// for those of Source.
 // Ops of other dialects in a form of their own are printed as they were
 // written, with their regions printed again.
 package print
@@ -45,7 +48,8 @@ func Pretty(m *ir.Module) (string, error) {
 type printer struct {
 	m       *ir.Module
 	generic bool
-	loaded  bool // attributes of dm ops are no properties
+	loaded  bool     // attributes of dm ops are no properties
+	aliases *aliases // nil: types are written out, and lines are not broken
 	out     strings.Builder
 	names   *names
 	err     error
@@ -219,9 +223,16 @@ func (p *printer) resultTypes(o *ir.Op) {
 			return
 		}
 	}
-	p.out.WriteByte('(')
-	p.typeList(o, o.Results)
-	p.out.WriteByte(')')
+	p.list(p.typeTexts(o, o.Results), false)
+}
+
+// typeTexts are the types of vs.
+func (p *printer) typeTexts(o *ir.Op, vs []*ir.Value) []string {
+	parts := make([]string, len(vs))
+	for i, v := range vs {
+		parts[i] = p.captured(func() { p.typ(o, v.Type) })
+	}
+	return parts
 }
 
 func (p *printer) typeList(o *ir.Op, vs []*ir.Value) {
@@ -237,6 +248,10 @@ func (p *printer) typ(o *ir.Op, t types.Type) {
 	if t == nil || t == types.Type(types.Unknown) {
 		p.fail(o, "the type of a value is not known, because an op of another dialect gives it")
 		p.out.WriteByte('?')
+		return
+	}
+	if p.aliases != nil {
+		p.out.WriteString(p.aliases.of(t.String()))
 		return
 	}
 	p.out.WriteString(t.String())

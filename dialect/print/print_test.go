@@ -91,7 +91,7 @@ func TestRoundTrip(t *testing.T) {
 func roundTrip(t *testing.T, p program) {
 	t.Helper()
 	m := load(t, p.name, p.text)
-	for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty} {
+	for form, printed := range map[string]func(*ir.Module) (string, error){"generic": print.Generic, "pretty": print.Pretty, "source": print.Source} {
 		text, err := printed(m)
 		if err != nil {
 			t.Fatal(err)

@@ -143,3 +143,18 @@ func stringEnd(text string, i int) int {
 	}
 	return len(text)
 }
+
+// TypeAliases are the types that aliases stand for, by name; those that are not read
+// are left out. e may be nil.
+func (e *Env) TypeAliases() map[string]Type {
+	out := map[string]Type{}
+	if e == nil {
+		return out
+	}
+	for name, x := range e.typeAlias {
+		if t, err := e.typeOf(x); err == nil {
+			out[name] = t
+		}
+	}
+	return out
+}

@@ -37,8 +37,22 @@ type Options struct {
 	Cold bool
 	// Timeout ends a run that takes longer; 0: no limit but the device's own.
 	Timeout time.Duration
+	// Progress is called by a device that is slow, before all else and about twice a
+	// second while steps run.
+	Progress func(Progress)
 	// OneByOne makes the device wait for each step, so that a fault names its kernel.
 	OneByOne bool
+}
+
+// Progress is how far a run is on a device that is slow.
+type Progress struct {
+	Step     string        // that runs; "" before the first
+	At, Of   int           // its number from 1, and how many there are
+	Done     float64       // share of the work
+	Expected time.Duration // of the whole run, by rates that were measured
+
+	FLOP, Bytes                   int64   // of the whole run
+	FLOPPerSecond, BytesPerSecond float64 // the rates
 }
 
 // Result is the result of a run.

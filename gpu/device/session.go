@@ -26,22 +26,23 @@ type opener interface {
 }
 
 // Open loads p on d for steps. A device without memory of its own between runs
-// gets the state from the host each time.
-func Open(ctx context.Context, d Device, p *artifact.Program) (Session, error) {
+// gets the state from the host each time, and reports the progress of each step.
+func Open(ctx context.Context, d Device, p *artifact.Program, progress func(Progress)) (Session, error) {
 	if o, ok := d.(opener); ok {
 		return o.Open(ctx, p)
 	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	return &hosted{d: d, p: p, inputs: make([][]byte, len(p.Inputs))}, nil
+	return &hosted{d: d, p: p, progress: progress, inputs: make([][]byte, len(p.Inputs))}, nil
 }
 
 // hosted is a session with its state in host memory.
 type hosted struct {
-	d      Device
-	p      *artifact.Program
-	inputs [][]byte
+	d        Device
+	p        *artifact.Program
+	progress func(Progress)
+	inputs   [][]byte
 }
 
 func (h *hosted) Step(ctx context.Context, inputs [][]byte) ([][]byte, error) {
@@ -53,7 +54,7 @@ func (h *hosted) Step(ctx context.Context, inputs [][]byte) ([][]byte, error) {
 			h.inputs[i] = b
 		}
 	}
-	got, err := h.d.Run(ctx, h.p, h.inputs, Options{})
+	got, err := h.d.Run(ctx, h.p, h.inputs, Options{Progress: h.progress})
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,11 @@ import (
 // Options are the options of a run. The zero value is right for most.
 type Options struct {
 	Compiler string        // a C++20 compiler; "": $CXX, c++, clang++ or g++, the first there is
-	Timeout  time.Duration // for running, without compiling; 0: five minutes
+	Timeout  time.Duration // for running, without compiling; 0: none
 	Cache    string        // folder of compiled programs; "": the user's, or under $DMIR_CACHE
+	// Progress is called before the program is compiled, and about twice a second while
+	// its steps run.
+	Progress func(Progress)
 }
 
 // Result is the result of a run.
@@ -80,6 +83,9 @@ func Run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options)
 	if err := checkNames(p); err != nil {
 		return nil, err
 	}
+	if opt.Progress != nil {
+		opt.Progress(Progress{Step: -1, Expected: expected(totalWork(p))})
+	}
 	exe, took, err := build(ctx, p, opt)
 	if err != nil {
 		return nil, err
@@ -116,12 +122,8 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 	if err := writeData(data, p, inputs); err != nil {
 		return nil, err
 	}
-	timeout := opt.Timeout
-	if timeout == 0 {
-		timeout = 5 * time.Minute
-	}
 	start := time.Now()
-	reply, err := execute(ctx, command[0], timeout, append(command[1:], plan, data, out)...)
+	reply, err := execute(ctx, opt.Timeout, watch(p, opt.Progress), command[0], append(command[1:], plan, data, out)...)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,7 @@ func run(ctx context.Context, p *artifact.Program, inputs [][]byte, opt Options,
 		if err := ctx.Err(); err != nil && reply.Fault.Kind == string(Timeout) {
 			return nil, err
 		}
-		return nil, reply.Fault.resolve(p, timeout)
+		return nil, reply.Fault.resolve(p, opt.Timeout)
 	}
 	r := &Result{Run: time.Since(start)}
 	if r.Steps, err = reply.reports(p); err != nil {

@@ -95,7 +95,7 @@ type rawFault struct {
 // resolve replaces numbers by names.
 func (r *rawFault) resolve(p *artifact.Program, timeout time.Duration) *Fault {
 	f := &Fault{Kind: Kind(r.Kind), Block: r.Block, Thread: r.Thread, Index: r.Index, Msg: r.Msg}
-	if f.Kind == Timeout {
+	if f.Kind == Timeout && timeout > 0 {
 		f.Msg = fmt.Sprintf("it did not end within %s; %s", timeout, r.Msg)
 	}
 	if f.Kind == Overlap || f.Kind == Uninitialised {

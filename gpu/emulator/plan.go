@@ -73,7 +73,7 @@ func planText(p *artifact.Program) ([]byte, error) {
 			}
 			kernel, grid = s.Launch.Kernel, s.Launch.Grid
 		}
-		fmt.Fprintf(&b, "%d %d %d %d %d", kernel, grid[0], grid[1], grid[2], len(args))
+		fmt.Fprintf(&b, "%.0f %d %d %d %d %d", work(&s), kernel, grid[0], grid[1], grid[2], len(args))
 		for i, a := range args {
 			if a.Buffer < 0 || a.Buffer >= len(p.Buffers) {
 				return nil, fmt.Errorf("step %s: argument %d is buffer %d of %d", s.Name, i, a.Buffer, len(p.Buffers))

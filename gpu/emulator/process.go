@@ -20,19 +20,24 @@ type reply struct {
 	Runs  []int64      // of each step
 }
 
-// execute runs the process to its end, or stops it: with a signal first, so that
-// it can report where it was.
-func execute(ctx context.Context, exe string, timeout time.Duration, args ...string) (*reply, error) {
-	limited, cancel := context.WithTimeout(ctx, timeout)
+// execute runs the process to its end, or stops it after timeout if that is not 0:
+// with a signal first, so that it can report where it was. progress is called with
+// the step that runs and the work done.
+func execute(ctx context.Context, timeout time.Duration, progress func(step int, done float64), exe string, args ...string) (*reply, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, timeout)
+	}
 	defer cancel()
 	cmd := exec.CommandContext(limited, exe, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
-	var out, errs bytes.Buffer
+	out := stream{progress: progress}
+	var errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	runErr := cmd.Run()
 	var r reply
-	if err := json.Unmarshal(out.Bytes(), &r); err == nil && (r.Fault != nil || runErr == nil) {
+	if err := json.Unmarshal(out.text, &r); err == nil && (r.Fault != nil || runErr == nil) {
 		return &r, nil
 	}
 	if err := ctx.Err(); err != nil {

@@ -47,8 +47,8 @@ template <auto F> Kernel kernel_of(const char* name, int threads, int shared, in
 }
 
 // Arguments: the plan, a text of numbers (read_plan), the data that inputs and
-// constants start with, and the file for the outputs. It prints one JSON object
-// to standard output: a fault, or the bytes that each step moved.
+// constants start with, and the file for the outputs. It prints lines with its progress
+// to standard output, and then one JSON object: a fault, or the bytes that each step moved.
 int run(int argc, char** argv, const Kernel* kernels, int count);
 
 }  // namespace dm::emu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "emu_kernel.cuh"
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct StepArg {
 enum { FillStep = -1, CopyStep = -2, LoopStep = -3, BranchStep = -4, RepeatStep = -5 };  // a step's kernel below 0
 
 struct Step {
+  double work;  // nanoseconds of one run, estimated
   int kernel;
   i32 grid[3];  // of a decision: the steps of its first and its second part; of a repetition: and how often
   std::vector<StepArg> args;
@@ -43,7 +45,7 @@ inline i64 number(FILE* f) {
 }
 
 // workspace; number of buffers, of each offset, bytes, kind; number of steps, of
-// each kernel, grid, number of arguments, of each buffer, bytes of an element and
+// each work, kernel, grid, number of arguments, of each buffer, bytes of an element and
 // rank of the tensor map, if not 0 its swizzle, dims, strides and box; number of
 // outputs, of each the buffer.
 inline Plan read_plan(const char* path) {
@@ -60,6 +62,7 @@ inline Plan read_plan(const char* path) {
   }
   for (i64 n = number(f); n > 0; n--) {
     Step s{};
+    s.work = double(number(f));
     s.kernel = int(number(f));
     for (i32& g : s.grid) g = i32(number(f));
     for (i64 k = number(f); k > 0; k--) {
@@ -103,6 +106,27 @@ inline void make_threads(int n) {
     mprotect(base, 4096, PROT_NONE);  // an overflowing stack faults
     m.threads[made].stack = fresh_stack(base + stack_bytes, fiber_main);
   }
+}
+
+// How far the run is, for lines "@STEP WORK" on standard output.
+struct Progress {
+  bool on;
+  double done;  // work of the steps that were run
+  i64 last;     // time of the last line, in milliseconds
+};
+
+inline Progress progress;
+
+// Prints the step and the work done, twice a second.
+inline void report_progress(const Step& s, double part) {
+  timespec t;
+  if (!progress.on || clock_gettime(CLOCK_MONOTONIC, &t)) return;
+  i64 now = i64(t.tv_sec) * 1000 + t.tv_nsec / 1000000;
+  if (progress.last && now - progress.last < 500) return;
+  progress.last = now;
+  char text[64];
+  int n = snprintf(text, sizeof text, "@%d %.0f\n", m.step, progress.done + part * s.work);
+  if (write(1, text, size_t(n)) < 0) _exit(1);  // the parent has died
 }
 
 // Runs the block at m.at.
@@ -175,6 +199,7 @@ inline void launch(const Kernel& k, const Step& s) {
   for (m.at[2] = 0; m.at[2] < m.grid[2]; m.at[2]++) {
     for (m.at[1] = 0; m.at[1] < m.grid[1]; m.at[1]++) {
       for (m.at[0] = 0; m.at[0] < m.grid[0]; m.at[0]++) {
+        report_progress(s, double(m.me - m.first) / double(blocks));
         run_block();
         m.me++;
       }
@@ -291,6 +316,7 @@ inline void run_steps(const Plan& plan, const Kernel* kernels, size_t from, size
     m.at[0] = m.at[1] = m.at[2] = m.thread = 0;
     m.line = {};
     run_step(plan, s, kernels);
+    progress.done += s.work;
     moved[i].runs++;
     for (size_t k = 0; k < s.args.size(); k++) {
       moved[i].read[k] += m.params[k].read;
@@ -364,6 +390,7 @@ int run(int argc, char** argv, const Kernel* kernels, int count) {
   }
   fclose(data);
   check_kernels(plan, kernels, count);
+  progress.on = true;
   std::vector<Moved> moved(plan.steps.size());
   for (size_t i = 0; i < moved.size(); i++) {
     size_t n = plan.steps[i].args.size();

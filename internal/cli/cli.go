@@ -38,12 +38,18 @@ type grammar struct {
 	Run     runCmd     `cmd:"" help:"Run a function and show what each line moved and took."`
 	Compile compileCmd `cmd:"" help:"Compile a function for GPUs: a file that runs without a compiler, CUDA, PTX or machine code."`
 	Opt     optCmd     `cmd:"" help:"Print the program after the passes of the compiler, at any stage."`
-	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name."`
+	Explain explainCmd `cmd:"" help:"Explain a rule or a diagnostic, by code or name, or list a family of them."`
 	Irdl    irdlCmd    `cmd:"" name:"irdl" help:"Print the dialect's definition in MLIR's IRDL."`
 	Doctor  doctorCmd  `cmd:"" help:"List the tools that are installed and what each missing tool would add."`
 	Lsp     lspCmd     `cmd:"" help:"Serve editors over stdio."`
 	Version versionCmd `cmd:"" help:"Print the version."`
-	Worker  workerCmd  `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
+	Help    helpCmd    `cmd:"" help:"Describe a command; --man writes the manual page."`
+
+	Completion completionCmd `cmd:"" help:"Print the script by which bash, zsh or fish completes commands, flags and values."`
+	Complete   completeCmd   `cmd:"" hidden:"" help:"Complete a command line for these scripts."`
+	Worker     workerCmd     `cmd:"" hidden:"" help:"Run programs for the language server, over stdio."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // app is the state that all commands share.
@@ -52,6 +58,7 @@ type app struct {
 	stdin  io.Reader
 	stdout *output
 	stderr io.Writer
+	parser *kong.Kong
 }
 
 // output is the standard output or error. It keeps the first write error, so that no
@@ -111,7 +118,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		kong.Name("dmir"),
 		kong.Description("Analyses, checks, compiles and runs programs in the data-movement dialect of MLIR."),
 		kong.Writers(out, errors),
-		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep)},
+		kong.Vars{"keep": strconv.Itoa(checkpoint.Keep), "version": versionText()},
 		kong.Exit(func(status int) { exited = status }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.UsageOnError(),
@@ -120,11 +127,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(errors, "dmir:", err)
 		return exitFailed
 	}
+	a.parser = parser
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited >= 0 || out.err != nil { // --help
+	if exited >= 0 || out.err != nil { // --help or --version
 		return a.status(nil)
 	}
 	if err != nil {

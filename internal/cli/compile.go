@@ -25,13 +25,13 @@ type compileCmd struct {
 	targeting
 	Func         string   `help:"Function to compile (default: @main, or the only public one)." placeholder:"NAME"`
 	Grad         string   `help:"Compile the training step of this function: values and gradients in one." placeholder:"NAME"`
-	Arch         []string `help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
-	Skip         []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
+	Arch         []string `complete:"arch" help:"Architectures to make machine code for, or none (default: this machine's GPU, else the target's)." placeholder:"sm_90a" sep:","`
+	Skip         []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Tune         bool     `help:"Measure the tiles of contractions on this machine's GPU first, and store the fastest for later builds."`
 	Emit         string   `help:"What to write: dmx, or text: cuda, ptx or sass (default: as the name of the output ends)." enum:",dmx,cuda,ptx,sass" default:""`
-	Output       string   `short:"o" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
+	Output       string   `short:"o" complete:"file:dmx,cu,ptx,sass" help:"File to write; without it texts go to stdout and nothing else is written." placeholder:"FILE"`
 	OutputFormat string   `help:"Format of the report on the kernels: text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" help:"The program; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
 
 	src *source.File // of the program
 }
@@ -108,9 +108,7 @@ func (c compileCmd) Run(a *app) error {
 	if err != nil {
 		return compileFailed(a, p, err)
 	}
-	for _, w := range warnings {
-		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
-	}
+	a.warn(src, warnings)
 	c.src = src
 	return c.write(a, builds, archs, time.Since(start))
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -251,9 +250,7 @@ func (c compileCmd) json(a *app, builds []driver.Compiled, archs []string, took 
 	for _, b := range builds {
 		out.Programs = append(out.Programs, compiledJSON(c.src, b))
 	}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return writeJSON(a.stdout, out)
 }
 
 func jsonArgs(p *artifact.Program, buffers []int, names []string) []jsonCompiledArg {

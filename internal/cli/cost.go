@@ -2,16 +2,30 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 
 	"dmir/analysis/cost"
+	"dmir/analysis/lint"
+	"dmir/syntax/diag"
 )
 
 type costCmd struct {
 	targeting
+	Strict       bool   `help:"Make ops of other dialects, which are not counted, an error."`
 	OutputFormat string `help:"text or json." enum:"text,json" default:"text"`
-	File         string `arg:"" help:"The program; '-' is stdin."`
+	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
+}
+
+// Help is what --help adds.
+func (costCmd) Help() string {
+	return "Ops of other dialects are not counted; stderr names them.\n" +
+		"Exit status: 0 done, 1 there are such ops and --strict is given, 2 the program has errors or cannot be read."
+}
+
+// costReport is the JSON.
+type costReport struct {
+	cost.Report
+	NotCounted []lint.Foreign `json:"not_counted,omitempty"` // ops of other dialects
 }
 
 // Run prints the cost of every function of the file.
@@ -30,9 +44,7 @@ func (c costCmd) Run(a *app) error {
 	text, err := await(a.ctx, func() ([]byte, error) {
 		var b bytes.Buffer
 		if c.OutputFormat == "json" {
-			enc := json.NewEncoder(&b)
-			enc.SetIndent("", "  ")
-			err := enc.Encode(cost.JSON(p.Target, p.Funcs))
+			err := writeJSON(&b, costReport{cost.JSON(p.Target, p.Funcs), lint.ForeignOps(p)})
 			return b.Bytes(), err
 		}
 		err := cost.Table(&b, p.Target, p.Funcs, opts)
@@ -41,6 +53,19 @@ func (c costCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.stdout.Write(text)
-	return err
+	if _, err = a.stdout.Write(text); err != nil {
+		return err
+	}
+	d, ok := lint.Uncounted(p)
+	if !ok {
+		return nil
+	}
+	if c.Strict {
+		d.Severity = diag.Error
+	}
+	diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
+	if c.Strict {
+		return exitStatus(exitFindings)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -19,8 +18,8 @@ type diffCmd struct {
 	targeting
 	Budget       tolerance `help:"Fail if the bytes moved, time or peak memory of a function grow by more than this share (0 by default) or exceed its own budget." placeholder:"[5%]"`
 	OutputFormat string    `help:"text, json, github or markdown." enum:"text,json,github,markdown" default:"text"`
-	Old          string    `arg:"" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
-	New          string    `arg:"" help:"The newer version; '-' is stdin."`
+	Old          string    `arg:"" complete:"file:dmir,mlir" help:"The older version: a file, git:REV for NEW as it was, or git:REV:PATH."`
+	New          string    `arg:"" complete:"file:dmir,mlir" help:"The newer version; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -97,9 +96,7 @@ func (c diffCmd) Run(a *app) error {
 func (c diffCmd) print(a *app, p *program.Program, d panel.Data) error {
 	switch c.OutputFormat {
 	case "json":
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(d)
+		return writeJSON(a.stdout, d)
 	case "markdown":
 		return d.Diff.Markdown(a.stdout)
 	case "github":

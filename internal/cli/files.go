@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"os"
@@ -212,6 +213,20 @@ func distinct(src *source.File, ds []diag.Diagnostic) []diag.Diagnostic {
 		out[i].Notes = append(slices.Clone(out[i].Notes), "the same in "+count(n, "more place"))
 	}
 	return out
+}
+
+// warn writes the warnings about a program that compiling it gave.
+func (a *app) warn(src *source.File, ds []diag.Diagnostic) {
+	for _, d := range ds {
+		diag.Text(a.stderr, src, d, styleOf(a.stderr))
+	}
+}
+
+// writeJSON writes v as the indented JSON of --output-format json.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // printErrors writes the errors among ds.

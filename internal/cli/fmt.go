@@ -18,7 +18,7 @@ import (
 )
 
 type fmtCmd struct {
-	Files   []string `arg:"" help:"Files or folders; '-' formats stdin to stdout."`
+	Files   []string `arg:"" complete:"file:dmir,mlir" help:"Files or folders; '-' formats stdin to stdout."`
 	Check   bool     `help:"Change nothing; name the files that are not formatted and exit 1." xor:"check"`
 	Diff    bool     `help:"Change nothing; print what would change, and exit 1 if anything would." xor:"diff"`
 	Generic bool     `help:"Print MLIR's generic form, which mlir-opt reads, to stdout; the file stays as it is." xor:"check,diff"`

@@ -9,7 +9,7 @@ import (
 
 type irdlCmd struct {
 	targeting
-	File string `arg:"" optional:"" help:"Print this program in the form that the definition verifies, instead of the definition."`
+	File string `arg:"" complete:"file:dmir,mlir" optional:"" help:"Print this program in the form that the definition verifies, instead of the definition."`
 }
 
 // Help is what --help adds.

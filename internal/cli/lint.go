@@ -19,15 +19,17 @@ type lintCmd struct {
 	Fix          bool     `help:"Apply the safe fixes until none is left; for '-' the fixed text goes to stdout and the remaining findings to stderr."`
 	UnsafeFixes  bool     `help:"With --fix or --diff: apply the unsafe fixes too."`
 	Diff         bool     `help:"Change nothing; print what --fix would change."`
-	Select       []string `help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
-	Ignore       []string `help:"Rules to leave out." placeholder:"DM402" sep:","`
+	Select       []string `complete:"rule" help:"Rules to run: codes, prefixes of codes, names, or ALL." placeholder:"DM2" sep:","`
+	Ignore       []string `complete:"rule" help:"Rules to leave out." placeholder:"DM402" sep:","`
+	Strict       bool     `help:"Make ops of other dialects, which are not checked, an error."`
 	OutputFormat string   `help:"text, concise, json, github or sarif." enum:"text,concise,json,github,sarif" default:"text"`
-	Files        []string `arg:"" help:"Files or folders; '-' is stdin."`
+	Files        []string `arg:"" complete:"file:dmir,mlir" help:"Files or folders; '-' is stdin."`
 }
 
 // Help is what --help adds.
 func (lintCmd) Help() string {
 	return "Silence a line with '// dmir: ignore[DM201] reason', a rule with select and ignore in dmir.toml.\n" +
+		"Ops of other dialects are reported as information, which leaves the exit status 0; --strict makes them an error.\n" +
 		"Exit status: 0 clean, 1 findings, 2 could not run."
 }
 
@@ -36,6 +38,9 @@ type finding struct {
 	src *source.File
 	diag.Diagnostic
 }
+
+// counts reports whether f makes the exit status 1.
+func (f finding) counts() bool { return f.Code != lint.NotCounted || f.Severity == diag.Error }
 
 // Run lints every file it can, and fails at the end if there was one it could not.
 func (c lintCmd) Run(a *app) error {
@@ -78,7 +83,7 @@ func (c lintCmd) Run(a *app) error {
 	switch {
 	case failed:
 		return exitStatus(exitFailed)
-	case changed && c.Diff, len(found) > 0 && !c.Diff:
+	case changed && c.Diff, slices.ContainsFunc(found, finding.counts) && !c.Diff:
 		return exitStatus(exitFindings)
 	}
 	return nil
@@ -145,6 +150,9 @@ func (c lintCmd) file(a *app, path string, unbound *share) (found []finding, cha
 		return nil, false, err
 	}
 	for _, d := range more {
+		if d.Code == lint.NotCounted && c.Strict {
+			d.Severity = diag.Error
+		}
 		found = append(found, finding{p.Src, d})
 	}
 	slices.SortStableFunc(found, func(x, y finding) int { return x.Span.Start - y.Span.Start })

@@ -17,7 +17,7 @@ import (
 
 // targeting are the flags of every command that computes cost.
 type targeting struct {
-	Target string   `help:"Machine to predict for (default: dmir.toml's target, else h200)." placeholder:"NAME"`
+	Target string   `complete:"machine" help:"Machine to predict for (default: dmir.toml's target, else h200)." placeholder:"NAME"`
 	Bind   []string `help:"Give a dimension symbol its size." placeholder:"n=512" sep:","`
 }
 

@@ -23,14 +23,14 @@ import (
 
 type optCmd struct {
 	targeting
-	Passes        string   `help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
-	Skip          []string `help:"Passes to leave out." placeholder:"PASS" sep:","`
+	Passes        string   `complete:"pass" help:"Passes to run, in this order, instead of those of --emit." placeholder:"A,B,C"`
+	Skip          []string `complete:"pass" help:"Passes to leave out." placeholder:"PASS" sep:","`
 	Emit          string   `help:"Stage to print: graph, kernels, schedule, or mlir (the graph in MLIR's generic form)." enum:"graph,kernels,schedule,mlir" default:"graph"`
 	Grad          string   `help:"Make the training step of this function: values and gradients in one." placeholder:"NAME"`
 	Func          string   `help:"Function to work on (default: every one that is not private)." placeholder:"NAME"`
 	Timings       bool     `help:"Print on stderr how long each pass took."`
 	PrintAfterAll bool     `help:"Print the function after every pass, each in a section of its own."`
-	File          string   `arg:"" help:"The program; '-' is stdin."`
+	File          string   `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -85,9 +85,7 @@ func (c optCmd) Run(a *app) error {
 		if err != nil || len(r.warnings) > 0 {
 			r.bar.done()
 		}
-		for _, d := range r.warnings {
-			diag.Text(a.stderr, p.Src, d, styleOf(a.stderr))
-		}
+		a.warn(src, r.warnings)
 		if r.warnings = nil; err != nil {
 			return r.failed(err)
 		}
@@ -254,7 +252,7 @@ func (r *optimizer) module(t task) error {
 }
 
 func (r *optimizer) print(head string, m *ir.Module) error {
-	write := print.Pretty
+	write := print.Source
 	if r.Emit == "mlir" {
 		write = print.Generic
 	}

@@ -4,19 +4,26 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"dmir/compile/tensor"
+	"dmir/dialect/types"
+	"dmir/gpu/cuda"
+	"dmir/gpu/emulator"
+	"dmir/gpu/nvrtc"
 	"dmir/internal/cli"
 )
 
-// TestReadme runs each command in README.md and compares its output with the one
-// there; a line "…" replaces omitted lines.
+// TestReadme runs each command in README.md that is shown with its output, on a
+// terminal of 120 columns, and compares; a line "…" replaces omitted lines.
 func TestReadme(t *testing.T) {
 	t.Chdir("../..")
-	t.Setenv("COLUMNS", "")
+	t.Setenv("COLUMNS", "120")
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +43,95 @@ func TestReadme(t *testing.T) {
 	if shown < 3 {
 		t.Errorf("%d commands with their output", shown)
 	}
+}
+
+// readmeCondition is what commands need, by a regular expression.
+type readmeCondition struct {
+	command, why string
+	met          func() bool
+}
+
+// conditional are the commands in README.md that do not run everywhere.
+var conditional = []readmeCondition{
+	{`^make test$`, "it runs this test", never},
+	{`--tune|^dmir run step\.dmx`, "needs a GPU", hasGPU},
+	{`--arch sm_`, "needs NVRTC", func() bool { _, err := nvrtc.Find(); return err == nil }},
+	{`small\.dmx|--device emulator`, "needs a C++ compiler", func() bool { return emulator.Check() == nil }},
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func never() bool { return false }
+
+func hasGPU() bool {
+	gpus, err := cuda.Devices()
+	return err == nil && len(gpus) > 0
+}
+
+// TestReadmeCommands runs the shell commands in README.md as they stand, in a folder
+// with what they name: the examples, an array of tokens, and a repository with a branch
+// origin/main. Those of which a condition is not met are left out.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	must(t, err)
+	root, err := filepath.Abs("../..")
+	must(t, err)
+	dir := readmeFolder(t, root)
+	ran := 0
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)\n```\n").FindAllStringSubmatch(string(text), -1) {
+		for command := range strings.Lines(block[1]) {
+			command, _, _ := strings.Cut(command, " # ")
+			command = strings.TrimSpace(command)
+			i := slices.IndexFunc(conditional, func(c readmeCondition) bool {
+				return regexp.MustCompile(c.command).MatchString(command) && !c.met()
+			})
+			if i >= 0 {
+				t.Logf("not run: %s: %s", command, conditional[i].why)
+				continue
+			}
+			sh := exec.CommandContext(t.Context(), "sh", "-c", command)
+			sh.Dir = dir
+			if strings.HasPrefix(command, "go run . ") { // in the module, where it writes nothing
+				sh.Dir = root
+			}
+			if out, err := sh.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", command, err, out)
+			}
+			ran++
+		}
+	}
+	if ran < 6 {
+		t.Errorf("%d commands", ran)
+	}
+}
+
+// readmeFolder is a folder in which README.md's commands find their files.
+func readmeFolder(t *testing.T, root string) string {
+	dir := t.TempDir()
+	for _, name := range []string{"examples", "testdata"} {
+		must(t, os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)))
+	}
+	layer, err := os.ReadFile(filepath.Join(root, "examples/ffn.dmir"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "layer.dmir"), layer, 0o644))
+	tokens := tensor.New(types.I32, 40, 9) // samples of examples/transformer_train.dmir
+	for i := range tokens.Len() {
+		tokens.SetFloat(i, float64(i*7%16))
+	}
+	must(t, tensor.SaveNPY(filepath.Join(dir, "text.npy"), tokens))
+	for _, args := range []string{"init -q", "add layer.dmir", "-c user.name=a -c user.email=a@b commit -q -m layer", "update-ref refs/remotes/origin/main HEAD"} {
+		git := exec.CommandContext(t.Context(), "git", strings.Fields(args)...)
+		git.Dir = dir
+		if out, err := git.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	return dir
 }
 
 // leftOut is the first run of lines of want, between lines "…", that is not in got

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -45,21 +44,32 @@ func report(w io.Writer, format string, found []finding, files int) error {
 }
 
 func summary(w io.Writer, found []finding, files int) {
-	if len(found) == 0 {
-		if files > 0 {
-			fmt.Fprintf(w, "no findings in %s\n", count(files, "file"))
-		}
-		return
-	}
-	fixable := 0
+	notes, fixable := 0, 0
 	for _, f := range found {
+		if !f.counts() {
+			notes++
+		}
 		if len(f.Fixes) > 0 && f.Fixes[0].Safe {
 			fixable++
 		}
 	}
-	fmt.Fprintf(w, "\n%s in %s", count(len(found), "finding"), count(files, "file"))
+	if len(found) > 0 {
+		fmt.Fprintln(w)
+	}
+	findings := len(found) - notes
+	switch {
+	case findings > 0:
+		fmt.Fprintf(w, "%s in %s", count(findings, "finding"), count(files, "file"))
+	case files > 0:
+		fmt.Fprintf(w, "no findings in %s", count(files, "file"))
+	default:
+		return
+	}
 	if fixable > 0 {
 		fmt.Fprintf(w, ", %d fixable with --fix", fixable)
+	}
+	if notes > 0 {
+		fmt.Fprintf(w, "; ops of other dialects in %s were not checked", count(notes, "file"))
 	}
 	fmt.Fprintln(w)
 }
@@ -119,9 +129,7 @@ func reportJSON(w io.Writer, found []finding) error {
 		}
 		out = append(out, j)
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return writeJSON(w, out)
 }
 
 // github's levels and escapes: "Workflow commands for GitHub Actions".

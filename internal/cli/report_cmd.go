@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,10 +16,10 @@ type reportCmd struct {
 	targeting
 	Kind         string `help:"graph, roofline, memory, diff (needs --against), or all." enum:"graph,roofline,memory,diff,all" default:"graph"`
 	Function     string `help:"Function to show (default: @main, else the first public one; of a diff all)." aliases:"func" placeholder:"NAME"`
-	Against      string `help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
-	Output       string `short:"o" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
+	Against      string `complete:"file:dmir,mlir" help:"The version to compare with: a file, or git:REV for this file as it was." placeholder:"OLD"`
+	Output       string `short:"o" complete:"file:html,json" help:"File to write, or a folder for it; '-' is stdout (default: FILE.KIND.html here; JSON goes to stdout)." placeholder:"FILE"`
 	OutputFormat string `help:"html or json (default: as the name of the output ends, else html)." enum:",html,json" default:""`
-	File         string `arg:"" help:"The program; '-' is stdin."`
+	File         string `arg:"" complete:"file:dmir,mlir" help:"The program; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -120,19 +119,14 @@ func (c reportCmd) json(a *app, panels []panel.Data) error {
 	if c.Kind != allKinds {
 		out = panels[0]
 	}
-	encode := func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
-	}
 	if c.Output == "" || c.Output == "-" {
-		return encode(a.stdout)
+		return writeJSON(a.stdout, out)
 	}
 	path := c.Output
 	if isFolder(path) {
 		path = filepath.Join(path, c.name(c.Kind, "json"))
 	}
-	return c.write(a, path, encode)
+	return c.write(a, path, func(w io.Writer) error { return writeJSON(w, out) })
 }
 
 func (c reportCmd) pages(a *app, panels []panel.Data) error {

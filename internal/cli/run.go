@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -19,7 +18,7 @@ import (
 	"dmir/dialect/flatten"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
-	"dmir/dialect/types"
+	"dmir/gpu/device"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -27,16 +26,16 @@ import (
 type runCmd struct {
 	targeting
 	stepFlags
-	Device       string   `help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
+	Device       string   `complete:"device" help:"auto, cuda, cuda:N, emulator or reference; auto takes the best that is available and prints which." default:"auto"`
 	Func         string   `help:"Function to run (default: @main, or the only public one)." placeholder:"NAME"`
 	Input        []string `help:"Give an argument its value; the others are random." placeholder:"x=FILE.npy" sep:"none"`
-	Output       string   `help:"Folder for the results, one .npy each." placeholder:"DIR"`
+	Output       string   `complete:"dir" help:"Folder for the results, one .npy each." placeholder:"DIR"`
 	Seed         uint64   `help:"Seed of the random inputs." default:"0"`
 	Runs         int      `help:"Number of timed runs of a .dmx file on a GPU; the median is shown." default:"10"`
 	Cold         bool     `help:"Empty the GPU's cache before each timed run."`
 	Trust        bool     `help:"Run a .dmx file on the emulator although it was compiled elsewhere: its C++ code runs with your permissions."`
 	OutputFormat string   `help:"text or json." enum:"text,json" default:"text"`
-	File         string   `arg:"" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
+	File         string   `arg:"" complete:"file:dmir,mlir,dmx" help:"The program, or a .dmx file that dmir compile wrote; '-' is stdin."`
 }
 
 // Help is what --help adds.
@@ -88,7 +87,8 @@ func (c runCmd) Run(a *app) error {
 	if c.Steps > 0 {
 		return c.repeat(a, c.steppedProgram(a, p, m, fn))
 	}
-	inputs, err := c.inputs(p, fn)
+	args := programArgs(p, fn)
+	given, err := c.inputs(fn.Name, args, nil)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,8 @@ func (c runCmd) Run(a *app) error {
 		return err
 	}
 	bar := newProgress(a.stderr)
-	res, err := driver.Run(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: inputs, Device: c.Device}, bar.step)
+	job := driver.Job{Program: p, Module: m, Fn: fn, Seed: c.Seed, Inputs: byName(args, given), Device: c.Device, Progress: a.watch(bar, 1, smallerProgram(p))}
+	res, err := driver.Run(a.ctx, job, bar.step)
 	bar.done()
 	if err != nil {
 		discard()
@@ -107,9 +108,7 @@ func (c runCmd) Run(a *app) error {
 		discard()
 		return err
 	}
-	for _, w := range res.Warnings {
-		diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
-	}
+	a.warn(src, res.Warnings)
 	f := p.Cost(fn)
 	if c.OutputFormat == "json" {
 		return c.json(a, p, fn, f, res)
@@ -134,72 +133,52 @@ func (c runCmd) failed(a *app, p *program.Program, err error) error {
 	return exitStatus(exitFailed)
 }
 
-// inputs reads the arrays named by --input.
-func (c runCmd) inputs(p *program.Program, fn *ir.Func) (map[string]*tensor.Tensor, error) {
-	fn, _ = flatten.Func(fn)
-	paths, err := c.inputPaths(fn.Name, argNames(fn))
-	if err != nil {
-		return nil, err
+// programArgs are the arguments of fn, a tuple as its members.
+func programArgs(p *program.Program, fn *ir.Func) []argument {
+	flat, _ := flatten.Func(fn)
+	var args []argument
+	for i, v := range flat.Args {
+		arg := argument{name: strings.TrimPrefix(v.Name, "%"), typ: v.Type.String()}
+		arg.elem, arg.shape, arg.err = interp.ArgType(flat, i, p.Bind)
+		args = append(args, arg)
 	}
-	given := map[string]*tensor.Tensor{}
-	for _, in := range paths {
-		t, err := readArray(in.path, fn, in.index, p.Bind)
-		if err != nil {
-			return nil, err
-		}
-		given[strings.TrimPrefix(fn.Args[in.index].Name, "%")] = t
-	}
-	return given, nil
-}
-
-func argNames(fn *ir.Func) []string {
-	var names []string
-	for _, v := range fn.Args {
-		names = append(names, strings.TrimPrefix(v.Name, "%"))
-	}
-	return names
+	return args
 }
 
 // steppedProgram is fn for --steps.
 func (c runCmd) steppedProgram(a *app, p *program.Program, m *ir.Module, fn *ir.Func) *stepped {
 	flat, _ := flatten.Func(fn)
-	s := &stepped{name: fn.Name, state: op.State(flat.Op)}
-	for i, name := range argNames(flat) {
-		arg := stepArg{name: name, typ: flat.Args[i].Type.String()}
-		arg.elem, arg.shape, _ = interp.ArgType(flat, i, p.Bind) // initial reports an argument that is no tensor
-		s.args = append(s.args, arg)
-	}
-	s.initial = func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
-		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, given)
+	s := &stepped{name: fn.Name, state: op.State(flat.Op), args: programArgs(p, fn)}
+	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
+		args, err := interp.Inputs(a.ctx, fn, p.Bind, c.Seed, byName(s.args, given))
 		if err != nil {
 			return nil, c.failed(a, p, err)
 		}
 		return args, nil
 	}
-	s.open = func() (*driver.Steps, error) {
-		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device})
+	s.smaller = smallerProgram(p)
+	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
+		return driver.Open(a.ctx, driver.Job{Program: p, Module: m, Fn: fn, Device: c.Device, Progress: progress})
 	}
 	s.failed = func(err error) error { return c.failed(a, p, err) }
-	s.warned = func(ws []diag.Diagnostic) {
-		for _, w := range ws {
-			diag.Text(a.stderr, p.Src, w, styleOf(a.stderr))
-		}
-	}
+	s.warned = func(ws []diag.Diagnostic) { a.warn(p.Src, ws) }
 	return s
 }
 
-// readArray reads FILE.npy or FILE.npz:name as argument i of fn.
-func readArray(path string, fn *ir.Func, i int, bind map[string]int64) (*tensor.Tensor, error) {
-	elem, shape, err := interp.ArgType(fn, i, bind)
-	if err != nil {
-		return nil, &failure{"DM607", path, err.Error(), "only tensors can be read from files"}
+// smallerProgram is what to run instead of p where that takes too long.
+func smallerProgram(p *program.Program) string {
+	help := "the reference executor is faster: --device reference"
+	if names := p.Symbols(); len(names) > 0 {
+		return help + "; or give smaller sizes: --bind " + names[0] + "=8"
 	}
-	return readTensor(path, fn.Args[i].Name, fn.Args[i].Type.String(), elem, shape)
+	return help + "; or write smaller sizes in the program"
 }
 
-// readTensor reads FILE.npy or FILE.npz:name as the argument of that name, with
-// its "%", and type.
-func readTensor(path, name, typ string, elem types.Elem, shape []int) (*tensor.Tensor, error) {
+// readTensor reads FILE.npy or FILE.npz:name as an argument.
+func readTensor(path string, arg argument) (*tensor.Tensor, error) {
+	if arg.err != nil {
+		return nil, &failure{"DM607", path, arg.err.Error(), "only tensors can be read from files"}
+	}
 	file, entry, archive := path, "", false
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cannotRead(path, syscall.EISDIR)
@@ -214,19 +193,19 @@ func readTensor(path, name, typ string, elem types.Elem, shape []int) (*tensor.T
 		if z, err = tensor.OpenNPZ(file); err == nil {
 			defer z.Close()
 			if entry == "" {
-				entry = strings.TrimPrefix(name, "%")
+				entry = arg.name
 			}
-			t, err = z.Read(entry, elem, shape)
+			t, err = z.Read(entry, arg.elem, arg.shape)
 		}
 	} else {
-		t, err = tensor.LoadNPY(file, elem, shape)
+		t, err = tensor.LoadNPY(file, arg.elem, arg.shape)
 	}
 	var missing *os.PathError
 	switch {
 	case errors.As(err, &missing):
 		return nil, cannotRead(file, err)
 	case err != nil:
-		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%s has type %s", name, typ)}
+		return nil, &failure{"DM607", path, strings.TrimPrefix(err.Error(), file+": "), fmt.Sprintf("%%%s has type %s", arg.name, arg.typ)}
 	}
 	return t, nil
 }
@@ -314,9 +293,7 @@ func (c runCmd) json(a *app, p *program.Program, fn *ir.Func, f *cost.Func, res 
 		line, _ := p.Src.Human(t.Op.Head.Start)
 		out.Ops = append(out.Ops, jsonOpTime{line, t.Op.Name, t.Ns, t.Count, t.Depth})
 	}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return writeJSON(a.stdout, out)
 }
 
 func (c runCmd) jsonOutput(o driver.Output) jsonOutput {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,7 +45,11 @@ func (c runCmd) artifact(a *app) error {
 	if c.Steps > 0 {
 		return c.repeat(a, c.steppedArtifact(a, p, d, why))
 	}
-	inputs, err := c.artifactInputs(p)
+	given, err := c.inputs(p.Name, artifactArgs(p), nil)
+	if err != nil {
+		return err
+	}
+	inputs, err := c.artifactInputs(p, given)
 	if err != nil {
 		return err
 	}
@@ -54,7 +57,9 @@ func (c runCmd) artifact(a *app) error {
 	if err != nil {
 		return err
 	}
-	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold})
+	bar := newProgress(a.stderr)
+	res, err := driver.RunArtifact(a.ctx, d, p, inputs, device.Options{Runs: c.Runs, Cold: c.Cold, Progress: a.watch(bar, 1, smallerArtifact(p))})
+	bar.done()
 	if err == nil {
 		res.Why = why
 		err = c.artifactResult(a, p, res)
@@ -85,71 +90,42 @@ func deviceFailed(a *app, path string, err error) error {
 	return codeFailed(path, err)
 }
 
-// artifactInputs are the program's arguments: what --input names,
-// and seeded random numbers.
-func (c runCmd) artifactInputs(p *artifact.Program) ([]*tensor.Tensor, error) {
-	paths, err := c.inputPaths(p.Name, inputNames(p))
-	if err != nil {
-		return nil, err
-	}
-	given := map[int]string{}
-	for _, in := range paths {
-		given[in.index] = in.path
-	}
-	var out []*tensor.Tensor
-	for i, b := range p.Inputs {
+// artifactArgs are the arguments of a compiled program.
+func artifactArgs(p *artifact.Program) []argument {
+	var args []argument
+	for _, b := range p.Inputs {
 		buf := &p.Buffers[b]
-		elem, shape, err := bufferType(buf)
-		if err != nil {
-			return nil, err
+		arg := argument{name: buf.Name, typ: tensorText(buf)}
+		arg.elem, arg.shape, arg.err = bufferType(buf)
+		args = append(args, arg)
+	}
+	return args
+}
+
+// artifactInputs are the values of the program's arguments: those given, and seeded
+// random numbers.
+func (c runCmd) artifactInputs(p *artifact.Program, given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) {
+	var out []*tensor.Tensor
+	for i, arg := range artifactArgs(p) {
+		if arg.err != nil {
+			return nil, arg.err
 		}
-		var t *tensor.Tensor
-		if path, ok := given[i]; ok {
-			if t, err = readTensor(path, "%"+buf.Name, tensorText(buf), elem, shape); err != nil {
-				return nil, err
-			}
-		} else {
-			t = defaultInput(p, i, elem, shape, c.Seed)
+		t := given[i]
+		if t == nil {
+			t = defaultInput(p, i, arg.elem, arg.shape, c.Seed)
 		}
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-func inputNames(p *artifact.Program) []string {
-	var names []string
-	for _, b := range p.Inputs {
-		names = append(names, p.Buffers[b].Name)
-	}
-	return names
-}
-
 // steppedArtifact is p for --steps on d.
 func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, why string) *stepped {
-	s := &stepped{name: p.Name, state: p.State, warned: func([]diag.Diagnostic) {}}
-	for _, b := range p.Inputs {
-		buf := &p.Buffers[b]
-		arg := stepArg{name: buf.Name, typ: tensorText(buf)}
-		arg.elem, arg.shape, _ = bufferType(buf) // initial reports a type that is too large
-		s.args = append(s.args, arg)
-	}
-	s.initial = func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
-		var out []*tensor.Tensor
-		for i, b := range p.Inputs {
-			elem, shape, err := bufferType(&p.Buffers[b])
-			if err != nil {
-				return nil, err
-			}
-			t := given[p.Buffers[b].Name]
-			if t == nil {
-				t = defaultInput(p, i, elem, shape, c.Seed)
-			}
-			out = append(out, t)
-		}
-		return out, nil
-	}
-	s.open = func() (*driver.Steps, error) {
-		run, err := driver.OpenArtifact(a.ctx, d, p)
+	s := &stepped{name: p.Name, state: p.State, args: artifactArgs(p), warned: func([]diag.Diagnostic) {}}
+	s.initial = func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error) { return c.artifactInputs(p, given) }
+	s.smaller = smallerArtifact(p)
+	s.open = func(progress func(device.Progress)) (*driver.Steps, error) {
+		run, err := driver.OpenArtifact(a.ctx, d, p, progress)
 		if err == nil {
 			run.Why = why
 		}
@@ -157,6 +133,15 @@ func (c runCmd) steppedArtifact(a *app, p *artifact.Program, d device.Device, wh
 	}
 	s.failed = func(err error) error { return deviceFailed(a, c.File, err) }
 	return s
+}
+
+// smallerArtifact is what to run instead of p where that takes too long.
+func smallerArtifact(p *artifact.Program) string {
+	file := "FILE.dmir"
+	if p.File != "" {
+		file = p.File
+	}
+	return "the reference executor is faster: dmir run --device reference " + file + "; or compile the program with smaller sizes, with --bind where they are symbols"
 }
 
 // defaultInput is an argument that is not given: the same numbers that the
@@ -298,7 +283,5 @@ func (c runCmd) artifactJSON(a *app, p *artifact.Program, res *driver.Result) er
 		}
 		out.Steps = append(out.Steps, j)
 	}
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return writeJSON(a.stdout, out)
 }

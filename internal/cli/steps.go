@@ -12,7 +12,7 @@ import (
 	"dmir/compile/checkpoint"
 	"dmir/compile/driver"
 	"dmir/compile/tensor"
-	"dmir/dialect/types"
+	"dmir/gpu/device"
 	"dmir/internal/escape"
 	"dmir/syntax/diag"
 )
@@ -21,28 +21,22 @@ import (
 type stepFlags struct {
 	Steps      int    `help:"Repeat a function with state (dm.state) until it has made this many steps." placeholder:"N"`
 	Shuffle    bool   `help:"Draw the order of the samples from the seed, another one in each pass over them."`
-	Checkpoint string `help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
+	Checkpoint string `complete:"dir" help:"Folder for the state: the last ${keep} checkpoints are kept." placeholder:"DIR"`
 	Every      int    `help:"Write a checkpoint after each K steps, and not only after the last one." placeholder:"K"`
 	Resume     bool   `help:"Go on from the last checkpoint; from the start where there is none."`
-	Log        string `help:"Write the scalar results of each step as CSV." placeholder:"FILE.csv"`
+	Log        string `complete:"file:csv" help:"Write the scalar results of each step as CSV." placeholder:"FILE.csv"`
 }
 
 // stepped is a function that is repeated, in the form of text or compiled.
 type stepped struct {
 	name    string // without "@"
-	args    []stepArg
+	args    []argument
 	state   []int // by result the argument that it becomes, -1 for none
-	initial func(given map[string]*tensor.Tensor) ([]*tensor.Tensor, error)
-	open    func() (*driver.Steps, error)
+	initial func(given map[int]*tensor.Tensor) ([]*tensor.Tensor, error)
+	smaller string // what to run instead where a step takes too long
+	open    func(progress func(device.Progress)) (*driver.Steps, error)
 	failed  func(error) error
 	warned  func([]diag.Diagnostic)
-}
-
-// stepArg is an argument; the sizes that are not known are -1.
-type stepArg struct {
-	name, typ string // without "%"
-	elem      types.Elem
-	shape     []int
 }
 
 // check returns an error for flags that do not go together.
@@ -119,7 +113,7 @@ type repetition struct {
 }
 
 // begin makes the arguments of the first step, from a checkpoint if asked for.
-func (t *repetition) begin(given map[string]*tensor.Tensor) (err error) {
+func (t *repetition) begin(given map[int]*tensor.Tensor) (err error) {
 	t.saved = -1
 	if t.first, err = t.resumed(); err != nil {
 		return err
@@ -218,7 +212,9 @@ func dataText(all []checkpoint.Data) string {
 
 // all runs the steps and prints the result.
 func (t *repetition) all() (err error) {
-	if t.run, err = t.s.open(); err != nil {
+	show := newStepView(t)
+	defer show.bar.done()
+	if t.run, err = t.s.open(t.a.watch(show.bar, t.Steps-t.first, t.s.smaller)); err != nil {
 		return t.s.failed(err)
 	}
 	defer t.run.Close()
@@ -227,7 +223,6 @@ func (t *repetition) all() (err error) {
 		return err
 	}
 	defer t.log.close()
-	show := newStepView(t)
 	step := t.first
 	for ; step < t.Steps && t.a.ctx.Err() == nil; step++ {
 		if err := t.one(step, show); err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -228,9 +227,7 @@ func (t *repetition) json(step int, res *driver.Result) error {
 	for _, o := range res.Outputs {
 		out.Outputs = append(out.Outputs, t.jsonOutput(o))
 	}
-	enc := json.NewEncoder(t.a.stdout)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return writeJSON(t.a.stdout, out)
 }
 
 // stepLog is the CSV of the scalar results; nil writes nothing.

@@ -16,12 +16,19 @@ type versionCmd struct {
 	Notices bool `help:"Print the licences of third-party software in the binary."`
 }
 
-// Run prints the version, the commit where the build knows it, and the platform.
+// Run prints the version.
 func (c versionCmd) Run(a *app) error {
 	if c.Notices {
 		_, err := io.WriteString(a.stdout, notices.Text)
 		return err
 	}
+	_, err := fmt.Fprintln(a.stdout, versionText())
+	return err
+}
+
+// versionText is the version, the commit where the build knows it, Go's version and
+// the platform.
+func versionText() string {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -30,6 +37,5 @@ func (c versionCmd) Run(a *app) error {
 			}
 		}
 	}
-	fmt.Fprintf(a.stdout, "dmir %s%s %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return nil
+	return fmt.Sprintf("dmir %s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

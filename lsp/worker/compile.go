@@ -101,7 +101,7 @@ func stageText(u *pass.Unit, p pass.Pass) (string, error) {
 	for _, f := range pass.Reached(u.Module, u.Func) {
 		m.Ops = append(m.Ops, f.Op)
 	}
-	text, err := print.Pretty(m)
+	text, err := print.Source(m)
 	if err != nil {
 		return "", fmt.Errorf("the function after %s cannot be printed: %w", p.Name, err)
 	}

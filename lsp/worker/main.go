@@ -14,6 +14,7 @@ import (
 	"dmir/compile/driver"
 	"dmir/compile/interp"
 	"dmir/dialect/ir"
+	"dmir/gpu/device"
 	"dmir/syntax/diag"
 	"dmir/syntax/source"
 )
@@ -153,6 +154,11 @@ func execute(ctx context.Context, req Request, progress func(Progress)) *Result 
 func (t *task) run(ctx context.Context, dev string, runs int) *Result {
 	t.note("creating the inputs")
 	job := driver.Job{Program: t.program, Module: t.module, Fn: t.fn, Seed: uint64(t.req.Seed), Device: dev, Machine: t.program.Target, Runs: runs}
+	job.Progress = func(at device.Progress) {
+		if at.At > 0 {
+			t.progress(Progress{Done: int(at.Done * 1000), Total: 1000, Note: fmt.Sprintf("%s (%d of %d)", at.Step, at.At, at.Of)})
+		}
+	}
 	got, err := driver.Run(ctx, job, func(done, total int, o *ir.Op) {
 		t.progress(Progress{Done: done, Total: total, Line: lineOf(t.src, o)})
 	})

@@ -21,7 +21,7 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout})
+	out, err := emulator.Run(ctx, p, inputs, emulator.Options{Timeout: opts.Timeout, Progress: forward(p, opts.Progress)})
 	if err != nil {
 		return nil, err
 	}
@@ -33,4 +33,27 @@ func (emulated) Run(ctx context.Context, p *artifact.Program, inputs [][]byte, o
 		r.Steps = append(r.Steps, device.StepResult{Name: s.Name, Runs: s.Runs, Counted: true, ReadBytes: s.Read, WrittenBytes: s.Written})
 	}
 	return r, nil
+}
+
+// forward passes the emulator's progress on, with the names of steps.
+func forward(p *artifact.Program, progress func(device.Progress)) func(emulator.Progress) {
+	if progress == nil {
+		return nil
+	}
+	var flop, bytes int64
+	for i, n := range p.Times() {
+		s := &p.Steps[i]
+		flop += artifact.Repeated(s.FLOP, n)
+		bytes += artifact.Repeated(s.ReadBytes+s.WrittenBytes, n)
+	}
+	return func(at emulator.Progress) {
+		out := device.Progress{
+			At: at.Step + 1, Of: len(p.Steps), Done: at.Done, Expected: at.Expected,
+			FLOP: flop, Bytes: bytes, FLOPPerSecond: emulator.FLOPPerSecond, BytesPerSecond: emulator.BytesPerSecond,
+		}
+		if at.Step >= 0 {
+			out.Step = p.Steps[at.Step].Name
+		}
+		progress(out)
+	}
 }

@@ -4,19 +4,66 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"dmir/compile/checkpoint"
 	"dmir/compile/tensor"
+	"dmir/dialect/types"
 )
+
+// argument is an argument of what is run.
+type argument struct {
+	name, typ string // without "%"
+	elem      types.Elem
+	shape     []int
+	err       error // why it has no element type and shape
+}
+
+// byName are values given by the number of their argument, by its name.
+func byName(args []argument, given map[int]*tensor.Tensor) map[string]*tensor.Tensor {
+	out := map[string]*tensor.Tensor{}
+	for i, t := range given {
+		out[args[i].name] = t
+	}
+	return out
+}
+
+// inputs reads the files that --input names for the arguments of a function, and
+// returns the values by the number of the argument. series, which may be nil, takes
+// the files that hold values for several steps.
+func (c runCmd) inputs(fn string, args []argument, series func(index int, path string) (taken bool, err error)) (map[int]*tensor.Tensor, error) {
+	var names []string
+	for _, arg := range args {
+		names = append(names, arg.name)
+	}
+	paths, err := c.inputPaths(fn, names)
+	if err != nil {
+		return nil, err
+	}
+	given := map[int]*tensor.Tensor{}
+	for _, in := range paths {
+		if series != nil {
+			if taken, err := series(in.index, in.path); err != nil {
+				return nil, err
+			} else if taken {
+				continue
+			}
+		}
+		if given[in.index], err = readTensor(in.path, args[in.index]); err != nil {
+			return nil, err
+		}
+	}
+	return given, nil
+}
 
 // inputPath is one --input.
 type inputPath struct {
-	flag, path string
-	index      int // of the argument
+	path  string
+	index int // of the argument
 }
 
-// inputPaths are the files that --input names for the arguments of a function, one
+// inputPaths are the files that --input names for the arguments called names, one
 // for each member of a tuple.
 func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 	var out []inputPath
@@ -48,7 +95,7 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 			return nil, &failure{"DM607", flag, "gives %" + name + " a second time", "give each argument once"}
 		}
 		taken[name] = true
-		out = append(out, inputPath{flag, path, index})
+		out = append(out, inputPath{path, index})
 	}
 	return out, nil
 }
@@ -58,7 +105,7 @@ func (c runCmd) inputPaths(fn string, names []string) ([]inputPath, error) {
 func memberPaths(flag, name, path string, names []string) (out []inputPath, err error) {
 	for i, n := range names {
 		if strings.HasPrefix(n, name+".") {
-			out = append(out, inputPath{flag, path, i})
+			out = append(out, inputPath{path, i})
 		}
 	}
 	if len(out) > 0 && !strings.HasSuffix(path, ".npz") {
@@ -85,38 +132,21 @@ func (d dataSet) close() {
 
 // stepInputs opens the files of the inputs: given are the values of those that
 // are the same in each step.
-func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[string]*tensor.Tensor, err error) {
-	var names []string
-	for _, a := range s.args {
-		names = append(names, a.name)
-	}
-	paths, err := c.inputPaths(s.name, names)
-	if err != nil {
-		return nil, nil, err
-	}
-	state := map[int]bool{}
-	for _, in := range s.state {
-		state[in] = true
-	}
-	given = map[string]*tensor.Tensor{}
-	for _, p := range paths {
-		arg := s.args[p.index]
-		if !state[p.index] && !strings.Contains(p.path, ".npz") {
-			series, whole, err := openSeries(p.path, arg)
-			if err != nil {
-				return data, nil, err
-			}
-			if !whole {
-				data = append(data, dataInput{arg.name, p.index, series, &tensor.Sampler{Samples: series.Samples, Batch: series.Batch, Shuffle: c.Shuffle, Seed: c.Seed}})
-				continue
-			}
+func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[int]*tensor.Tensor, err error) {
+	given, err = c.inputs(s.name, s.args, func(index int, path string) (taken bool, err error) {
+		if s.args[index].err != nil || slices.Contains(s.state, index) || strings.Contains(path, ".npz") {
+			return false, nil
 		}
-		if given[arg.name], err = readTensor(p.path, "%"+arg.name, arg.typ, arg.elem, arg.shape); err != nil {
-			return data, nil, err
+		arg := s.args[index]
+		series, whole, err := openSeries(path, arg)
+		if err != nil || whole {
+			return false, err
 		}
-	}
-	if !c.Shuffle {
-		return data, given, nil
+		data = append(data, dataInput{arg.name, index, series, &tensor.Sampler{Samples: series.Samples, Batch: series.Batch, Shuffle: c.Shuffle, Seed: c.Seed}})
+		return true, nil
+	})
+	if err != nil || !c.Shuffle {
+		return data, given, err
 	}
 	if len(data) == 0 {
 		return data, nil, &failure{"DM612", "--shuffle", "no input has several samples", "give one with --input x=FILE.npy, whose array has one more dimension or a longer first one"}
@@ -130,7 +160,7 @@ func (c runCmd) stepInputs(s *stepped) (data dataSet, given map[string]*tensor.T
 }
 
 // openSeries opens a .npy file for an argument; whole if it holds one value.
-func openSeries(path string, arg stepArg) (s *tensor.Series, whole bool, err error) {
+func openSeries(path string, arg argument) (s *tensor.Series, whole bool, err error) {
 	s, whole, err = tensor.OpenSeries(path, arg.elem, arg.shape)
 	var missing *os.PathError
 	switch {
@@ -152,9 +182,9 @@ func (in dataInput) value(step int) (*tensor.Tensor, error) {
 }
 
 // read adds the values in a step to given.
-func (d dataSet) read(step int, given map[string]*tensor.Tensor) (err error) {
+func (d dataSet) read(step int, given map[int]*tensor.Tensor) (err error) {
 	for _, in := range d {
-		if given[in.name], err = in.value(step); err != nil {
+		if given[in.index], err = in.value(step); err != nil {
 			return err
 		}
 	}
