@@ -77,13 +77,17 @@ func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 	case kernel.ClassContraction:
-		if len(f.Outs) != len(f.Outputs) || multiplies(f, in) {
+		if f.Reduces() || multiplies(f, in) {
 			return false
 		}
 	default:
 		return false
 	}
-	own := f.Outs[k]
+	parts := f.Storing(f.Outputs[k])
+	if len(parts) != 1 {
+		return false
+	}
+	own := parts[0]
 	ok, reads := true, false
 	read := func(x *kernel.Expr) {
 		if x.Op == kernel.Load && x.Buf == in {
