@@ -51,8 +51,10 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
 		})
 	}
-	wanted := func(i int) bool { return i < len(o.Results) && ns.of[o.Results[i]] != "" }
-	dq, dk, dv, dmask := ns.result(o, 0), ns.result(o, 1), ns.result(o, 2), ns.result(o, 3)
+	wanted := func(i int) bool {
+		return i < len(o.Results) && (ns.of[o.Results[i]] != "" || a.views[len(o.Operands)+i] != nil)
+	}
+	dq, dk, dv, dmask := a.result(ns, 0), a.result(ns, 1), a.result(ns, 2), a.result(ns, 3)
 	switch {
 	case !wanted(1) && !wanted(2):
 	case wanted(1) && wanted(2) && a.separate():

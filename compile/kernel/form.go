@@ -31,7 +31,9 @@ type Form struct {
 	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Library
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
-	Views   []*View     // of Library: for each operand of Main, nil where it lies in memory as a tensor of its own
+	// Views are, of Library, how each operand and each result of Main lies in
+	// memory, nil for one that lies as a tensor of its own.
+	Views []*View
 	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
 

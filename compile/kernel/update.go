@@ -38,11 +38,11 @@ func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 	return out
 }
 
-// part is a part of a result that the kernel stores: the value whose elements it
-// holds, and the element stored at an index of that value.
+// part is a part of a result that the kernel stores.
 type part struct {
-	of *ir.Value
-	at func(idx []Index) Out
+	of    *ir.Value               // whose elements it holds
+	place func(idx []Index) Index // where the element at idx lies in the result's memory; nil where that is data
+	at    func(idx []Index) Out   // the element stored
 }
 
 // stored are the parts of v that f stores: all of it, or those that the updates
@@ -50,20 +50,25 @@ type part struct {
 func (f *Form) stored(v *ir.Value) []part {
 	e := f.eval
 	if !f.Over[v] {
-		return []part{{v, func(idx []Index) Out { return Out{Value: v, At: Place(v, idx), X: e.at(v, idx)} }}}
+		place := func(idx []Index) Index { return Place(v, idx) }
+		return []part{{v, place, func(idx []Index) Out { return Out{Value: v, At: place(idx), X: e.at(v, idx)} }}}
 	}
 	var out []part
 	for _, u := range op.UpdatesIn(f.Ops, v) {
-		if op.Of(u).Move == nil {
-			out = append(out, part{u.Operands[2], func(idx []Index) Out { return e.scattered(v, u, idx) }})
+		if !replaces(u) {
+			out = append(out, part{u.Operands[2], nil, func(idx []Index) Out { return e.scattered(v, u, idx) }})
 			continue
 		}
-		out = append(out, part{u.Operands[1], func(idx []Index) Out {
+		x := u.Operands[1]
+		place := func(idx []Index) Index {
 			at := make([]Index, len(idx))
-			for d, start := range e.starts(u, 2, shapeOf(u.Operands[1])) {
+			for d, start := range e.starts(u, 2, shapeOf(x)) {
 				at[d] = start.Add(idx[d])
 			}
-			return Out{Value: v, At: Place(u.Results[0], at), X: e.at(u.Operands[1], idx), N: product(shapeOf(u.Operands[1]))}
+			return Place(u.Results[0], at)
+		}
+		out = append(out, part{x, place, func(idx []Index) Out {
+			return Out{Value: v, At: place(idx), X: e.at(x, idx), N: product(shapeOf(x))}
 		}})
 	}
 	return out
