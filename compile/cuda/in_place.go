@@ -137,11 +137,17 @@ const overlap = "views or parts of one value overlap"
 // so that the cost model is an upper bound; "" where they do not.
 func dataDependence(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
+	inPlace := map[*ir.Op]bool{}
+	for v := range f.Over {
+		for _, o := range op.UpdatesIn(f.Ops, v) {
+			inPlace[o] = true
+		}
+	}
 	for _, o := range f.Ops {
 		switch {
 		case op.Updates(o) && op.Of(o).Move == nil: // at indices that are data
 			return "updates of a place that is updated again, or that lies outside, move less"
-		case op.Updates(o) && !f.Over[o.Results[0]]:
+		case op.Updates(o) && !inPlace[o]:
 			copied++
 			from := op.Source(o.Operands[0])
 			for _, p := range f.Ops {

@@ -71,7 +71,7 @@ func (f *Form) library(o *ir.Op) (*Form, error) {
 	}
 	seen := map[*ir.Value]bool{}
 	for i, v := range o.Operands {
-		if e.inside[v.Op] {
+		if e.inside[v.Op] && v.Op.Name != op.Constant {
 			if g.Views[i] = e.view(v); g.Views[i] == nil || i >= len(op.Of(o).Operands) || !op.Of(o).Operands[i].Strided {
 				return nil, reason(o, "%s is no view of a tensor with contiguous rows", v.Name)
 			}

@@ -74,6 +74,14 @@ func (f *Form) stored(v *ir.Value) []part {
 	return out
 }
 
+// Elements is the number of elements of v, a result of f, that f stores.
+func (f *Form) Elements(v *ir.Value) (n int64) {
+	for _, part := range f.stored(v) {
+		n += product(shapeOf(part.of))
+	}
+	return n
+}
+
 // starts are the start indices, in each dimension, of a part of that size of
 // o's first operand: operand number first and those after it, clamped so that
 // the part lies inside. A start that can only be 0 is not read.
