@@ -116,6 +116,9 @@ func (f *Form) results(v *ir.Value) error {
 			if f.Views[at] = viewAt(v, part.place(p.idx), r, loops); f.Views[at] == nil {
 				return reason(o, "%s has no contiguous rows in %s", r.Name, v.Name)
 			}
+			if !f.Over[v] && part.place(p.idx).Equal(Place(r, idx)) {
+				return reason(o, "%s is %s in another shape", v.Name, r.Name)
+			}
 			found = true
 			break
 		}
