@@ -169,9 +169,12 @@ func best(u *pass.Unit, rules Rules, effort int) (*graph, solution, error) {
 			g.copyInstead(ks) // only what they overwrite forms the cycle
 			continue
 		}
-		// The kernels of different parts form a cycle: plan these parts as one.
-		for _, k := range ks[1:] {
-			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})
+		// The kernels of different parts form a cycle: plan these parts as one. Their
+		// first nodes may be cheap ones of other parts.
+		for _, k := range ks {
+			for _, n := range k.nodes {
+				together = append(together, [2]int{ks[0].nodes[0], n})
+			}
 		}
 	}
 }
