@@ -71,7 +71,7 @@ func inPlaceResults(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[
 // results in the same order, and compute all before they write any. In a contraction
 // this is the epilogue, and the operands of the product are other values.
 func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
-	if f.Over[f.Outputs[k]] && !slices.Contains(f.Inputs, in) {
+	if !slices.ContainsFunc(f.Inputs, func(v *ir.Value) bool { return op.Source(v) == in }) {
 		return true
 	}
 	switch f.Class {
