@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"dmir/compile/kernel"
 	"dmir/compile/tensor"
@@ -123,7 +124,7 @@ func (a *attention) describe(u *unit) {
 		if v == nil {
 			continue
 		}
-		shape, _ := kernel.ShapeOf(a.o.Operands[i])
+		shape, _ := kernel.ShapeOf(slices.Concat(a.o.Operands, a.o.Results)[i])
 		n := len(shape)
 		at := a.parts(matrix, shape[:n-2], shape, func(d int) int64 { return v.Steps[d] })
 		u.enter(closed, "struct %s", viewOf(i))
@@ -133,15 +134,24 @@ func (a *attention) describe(u *unit) {
 	}
 }
 
-// viewOf is the name of the struct that describes how operand i lies.
+// viewOf is the name of the struct that describes how operand i lies, or the result
+// that comes as many places behind the operands.
 func viewOf(i int) local { return local(fmt.Sprintf("_V%d", i)) }
 
 // operand is the argument for operand i.
 func (a *attention) operand(n *names, i int) code {
-	if i < len(a.views) && a.views[i] != nil {
+	if a.views[i] != nil {
 		return cpp("dm::View<%s, %s>{%s}", storage(a.elem), viewOf(i), n.of[a.views[i].Buf])
 	}
 	return cpp("%s", n.of[a.o.Operands[i]])
+}
+
+// result is the argument for result i, nothing where it is not stored.
+func (a *attention) result(n *names, i int) code {
+	if at := len(a.o.Operands) + i; i < len(a.o.Results) && a.views[at] != nil {
+		return cpp("dm::Placed<%s, %s>{%s}", storage(a.elem), viewOf(at), n.of[a.views[at].Buf])
+	}
+	return n.result(a.o, i)
 }
 
 // hexFloat is a number in C++, in hexadecimal so that it is exact.

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"dmir/compile/kernel"
+	"dmir/dialect/ir"
 	"dmir/gpu/artifact"
 )
 
@@ -38,8 +39,8 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 		}
 		return err
 	}
-	side := func(kind attentionKind, suffix string, dx, dv code) error {
-		return add(kind, suffix, func(t attentionTile) code {
+	side := func(kind attentionKind, suffix string, dx, dv code, stores ...*ir.Value) error {
+		err := add(kind, suffix, func(t attentionTile) code {
 			types, order := cpp("%s, %s, %t", t, geometry, kind == gradOfKeys), []int{0, 5, 1, 2}
 			if !t.tensor() {
 				types = cpp("%s, %s", types, register(a.sum))
@@ -50,25 +51,31 @@ func (p *attentionGradient) launches() ([]*launch, error) {
 			args := []code{in(order[0]), in(order[1]), in(order[2]), in(order[3]), in(4), delta, ns.mask(a), dx, dv}
 			return cpp("dm::attention_grad_%s<%s>(%s, %s)", t.path(), types, arena, ns.withStep(a, args))
 		})
+		if err == nil {
+			all[len(all)-1].stores = stores
+		}
+		return err
 	}
-	wanted := func(i int) bool { return i < len(o.Results) && ns.of[o.Results[i]] != "" }
-	dq, dk, dv, dmask := ns.result(o, 0), ns.result(o, 1), ns.result(o, 2), ns.result(o, 3)
+	wanted := func(i int) bool {
+		return i < len(o.Results) && (ns.of[o.Results[i]] != "" || a.views[len(o.Operands)+i] != nil)
+	}
+	dq, dk, dv, dmask := a.result(ns, 0), a.result(ns, 1), a.result(ns, 2), a.result(ns, 3)
 	switch {
 	case !wanted(1) && !wanted(2):
 	case wanted(1) && wanted(2) && a.separate():
-		if err := side(gradOfKeys, "_dk", dk, cpp(nothing)); err != nil {
+		if err := side(gradOfKeys, "_dk", dk, cpp(nothing), o.Results[1]); err != nil {
 			return nil, err
 		}
-		if err := side(gradOfKeys, "_dv", cpp(nothing), dv); err != nil {
+		if err := side(gradOfKeys, "_dv", cpp(nothing), dv, o.Results[2]); err != nil {
 			return nil, err
 		}
 	default:
-		if err := side(gradOfKeys, "_keys", dk, dv); err != nil {
+		if err := side(gradOfKeys, "_keys", dk, dv, o.Results[1], o.Results[2]); err != nil {
 			return nil, err
 		}
 	}
 	if wanted(0) {
-		if err := side(gradOfQueries, "_queries", dq, cpp(nothing)); err != nil {
+		if err := side(gradOfQueries, "_queries", dq, cpp(nothing), o.Results[0]); err != nil {
 			return nil, err
 		}
 	}

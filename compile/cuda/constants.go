@@ -9,30 +9,27 @@ import (
 )
 
 // placeConstants moves constants of several values out of a kernel, since they
-// are data in memory, not numbers in its text; so are all operands of library
-// kernels. It moves numbers that a kernel captures into it.
+// are data in memory, not numbers in its text; so are all operands of a library
+// op. It moves numbers that a kernel captures into it.
 func placeConstants(o *ir.Op) {
 	if o.Name != op.Kernel {
 		return
 	}
 	body := o.Body(0)
-	library := kernel.LibraryOp(body.Ops) != nil
+	library := kernel.LibraryOp(body.Ops)
 	for _, c := range slices.Clone(body.Ops) {
-		if c.Name == op.Constant && (library || !kernel.IsNumber(c)) {
+		if c.Name == op.Constant && (library != nil && slices.Contains(library.Operands, c.Results[0]) || !kernel.IsNumber(c)) {
 			body.Ops = slices.DeleteFunc(body.Ops, func(x *ir.Op) bool { return x == c })
 			at := slices.Index(o.Parent.Ops, o)
 			o.Parent.Ops = slices.Insert(o.Parent.Ops, at, c)
 			c.Parent = o.Parent
 		}
 	}
-	if library {
-		return
-	}
 	inside := map[*ir.Value]*ir.Value{}
 	b := &ir.Builder{Block: body}
 	for _, user := range slices.Clone(body.Ops) {
 		for i, v := range user.Operands {
-			if user == body.Terminator() || v.Op == nil || v.Op.Name != op.Constant || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
+			if user == body.Terminator() || user == library || v.Op == nil || v.Op.Name != op.Constant || v.Op.Parent == body || !kernel.IsNumber(v.Op) {
 				continue
 			}
 			if inside[v] == nil {

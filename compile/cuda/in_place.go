@@ -71,19 +71,23 @@ func inPlaceResults(st schedule.Step, f *kernel.Form, results []*ir.Value) (map[
 // results in the same order, and compute all before they write any. In a contraction
 // this is the epilogue, and the operands of the product are other values.
 func readsOwnElements(f *kernel.Form, k int, in *ir.Value) bool {
-	if f.Over[f.Outputs[k]] && !slices.Contains(f.Inputs, in) {
+	if !slices.ContainsFunc(f.Inputs, func(v *ir.Value) bool { return op.Source(v) == in }) {
 		return true
 	}
 	switch f.Class {
 	case kernel.ClassPointwise, kernel.ClassLoop:
 	case kernel.ClassContraction:
-		if len(f.Outs) != len(f.Outputs) || multiplies(f, in) {
+		if f.Reduces() || multiplies(f, in) {
 			return false
 		}
 	default:
 		return false
 	}
-	own := f.Outs[k]
+	parts := f.Storing(f.Outputs[k])
+	if len(parts) != 1 {
+		return false
+	}
+	own := parts[0]
 	ok, reads := true, false
 	read := func(x *kernel.Expr) {
 		if x.Op == kernel.Load && x.Buf == in {
@@ -133,11 +137,17 @@ const overlap = "views or parts of one value overlap"
 // so that the cost model is an upper bound; "" where they do not.
 func dataDependence(f *kernel.Form, launches int) string {
 	copied, apart := 0, true
+	inPlace := map[*ir.Op]bool{}
+	for v := range f.Over {
+		for _, o := range op.UpdatesIn(f.Ops, v) {
+			inPlace[o] = true
+		}
+	}
 	for _, o := range f.Ops {
 		switch {
 		case op.Updates(o) && op.Of(o).Move == nil: // at indices that are data
 			return "updates of a place that is updated again, or that lies outside, move less"
-		case op.Updates(o) && !f.Over[o.Results[0]]:
+		case op.Updates(o) && !inPlace[o]:
 			copied++
 			from := op.Source(o.Operands[0])
 			for _, p := range f.Ops {

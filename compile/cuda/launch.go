@@ -22,6 +22,9 @@ type launch struct {
 	include string // parts of the prelude that it needs
 	differs string // why the bytes it moves are not those of the cost model
 	of      *ir.Op // the op of statements that have none; nil: the step
+	// stores are the results of the library op that it stores, where they lie in
+	// other values; nil: all.
+	stores []*ir.Value
 	// named are the names of values in the text, and write writes the text.
 	named map[*ir.Value]ident
 	write func(t *text) error

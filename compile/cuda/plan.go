@@ -115,7 +115,7 @@ func (c codegen) PartialBytes(u *pass.Unit) (func(*kernel.Form) int64, error) {
 }
 
 func (t Target) partialBytes(f *kernel.Form) int64 {
-	if f.Class == kernel.ClassContraction && len(f.Outs) == len(f.Outputs) {
+	if f.Class == kernel.ClassContraction && !f.Reduces() {
 		return 0 // the partial sums of a split are needed unfused as well
 	}
 	p, err := t.plan(f, options{})

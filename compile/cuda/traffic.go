@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"dmir/analysis/cost"
+	"dmir/compile/kernel"
 	"dmir/dialect/ir"
 	"dmir/dialect/op"
 	"dmir/dialect/types"
@@ -32,7 +33,9 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 			if q.temp != nil {
 				read = q.temp.bytes()
 				written = read
-			} else if q.mode == artifact.InOut || slices.Contains(p.Form.Outputs, q.value) { // a result written over an operand has its size
+			} else if slices.Contains(p.Form.Outputs, q.value) {
+				written = bytesStored(p.Form, l, q.value)
+			} else if q.mode == artifact.InOut { // a result written over an operand has its size
 				written, _ = flow.Size(q.value).Int()
 			}
 			if q.mode != artifact.Out {
@@ -44,6 +47,22 @@ func launchBytes(o *ir.Op, p *Plan, ls []*launch, flow *cost.Flow) []moved {
 		}
 	}
 	return out
+}
+
+// bytesStored is the number of bytes of v, a result of f, that l stores: all, or the
+// parts that it updates.
+func bytesStored(f *kernel.Form, l *launch, v *ir.Value) (bytes int64) {
+	if l.stores == nil {
+		return f.Elements(v) * v.Elem().Bytes()
+	}
+	for i, r := range f.Main.Results {
+		w := f.Views[len(f.Main.Operands)+i]
+		if slices.Contains(l.stores, r) && (r == v || w != nil && w.Buf == v) {
+			n, _ := r.Tensor().Bytes().Int()
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 // bytesRead is the number of bytes that a kernel of step o reads of v, if it

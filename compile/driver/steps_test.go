@@ -169,6 +169,29 @@ func TestStateInPlace(t *testing.T) {
   %w1 = dm.tanh %x : tensor<8x8xf32>
   %y = dm.matmul %w, %x : tensor<8x8xf32>
   return %w1, %y : tensor<8x8xf32>, tensor<8x8xf32>
+}`, "w"},
+		{"a product of other values", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8xf32>) {
+  %p = dm.matmul %x, %v : tensor<8x8xf32>
+  %w1 = dm.gelu %p : tensor<8x8xf32>
+  %q = dm.reduce max %w, dims = [1] : (tensor<8x8xf32>) -> tensor<8xf32>
+  return %w1, %q : tensor<8x8xf32>, tensor<8xf32>
+}`, "w"},
+		{"two that are normalized into each other", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8x8xf32> {dm.state = "v"}) {
+  %w1 = dm.softmax %v, dim = 1 : tensor<8x8xf32>
+  %v1 = dm.softmax %x, dim = 0 : tensor<8x8xf32>
+  return %w1, %v1 : tensor<8x8xf32>, tensor<8x8xf32>
+}`, "w v"},
+		{"a new value that an op reads beside the old one", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8x8xf32>) {
+  %w1 = dm.softmax %x, dim = 1 : tensor<8x8xf32>
+  %p = dm.matmul %w1, %w : tensor<8x8xf32>
+  return %w1, %p : tensor<8x8xf32>, tensor<8x8xf32>
+}`, ""},
+		{"parts put together", ` -> (tensor<8x8xf32> {dm.state = "w"}, tensor<8x8xf32>) {
+  %l = dm.slice %x, start_indices = [0, 0], limit_indices = [8, 4] : (tensor<8x8xf32>) -> tensor<8x4xf32>
+  %p = dm.matmul %v, %l : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %w1 = dm.concatenate %l, %p, dim = 1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
+  %y = dm.tanh %w : tensor<8x8xf32>
+  return %w1, %y : tensor<8x8xf32>, tensor<8x8xf32>
 }`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

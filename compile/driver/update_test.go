@@ -24,8 +24,8 @@ var moves = map[string]string{
 	"scatter_in_place.apart":  "y0 120 96, y1 272 128, y2 224 96, y3 144 48, y4 4 2",
 	"scatter_in_place.again":  "y0 200 160, y1 432 192, y2 224 96, y3 144 48",
 	"scatter_in_place.live":   "y0 840 640, y1 880 640, y2 344 216",
-	"kv_loop.donated":         "next_after 264 264, n_from_zero 8 8, t_from_ 256 256",
-	"kv_loop.kept":            "next_after 264 264, c_from_cache 16384 16384",
+	"kv_loop.donated":         "after 4360 256, n_from_zero 8 8, t_from_ 256 256",
+	"kv_loop.kept":            "after 4360 256, c_from_cache 16384 16384",
 	"kv_loop.places":          "",
 	"dus_inplace.dus":         "y 4000008 4000000",
 	"dus_inplace.dus_live":    "h_y 4004008 8000000",
@@ -33,6 +33,11 @@ var moves = map[string]string{
 	"kv_decode_donated.kv":    "y 2056 2048",
 	"scatter_donated.f":       "y 8320 4096",
 	"scatter_live_donated.kv": "y 136 128",
+	"parts.together":          "c 8192 8192, c_2 11264 6144, c_p_t 14528 36864, p_kernel 0 4512",
+	"parts.qkv":               "qkv 9344 5120, qkv_2 9216 5120",
+	"parts.cache":             "next 6664 768",
+	"parts.rows":              "pq 5120 5120, pq_2 7680 7680",
+	"parts.stacked":           "r_kernel 49152 1536, r_kernel_keys 101376 49152, r_kernel_queries 101376 24576",
 }
 
 // exact are functions that move exactly what is predicted with these data, though a

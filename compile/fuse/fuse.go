@@ -115,9 +115,41 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 			panic(r)
 		}
 	}()
-	g, err := build(u, rules)
+	g, s, err := best(u, rules, effort)
 	if err != nil {
 		return err
+	}
+	if ops := g.assembled(s.kernels); len(ops) > 0 {
+		a := g.inParts(ops)
+		h, t, err := best(u, rules, effort)
+		switch {
+		case err != nil:
+			return err
+		case t.price.less(s.price):
+			g, s = h, t
+		default:
+			a.undo()
+		}
+	}
+	f.Exact = s.exact
+	if !s.exact && s.price.fs > 0 {
+		f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
+	}
+	f.Recomputed, f.planned = copies(s.kernels), s.price
+	f.gap = pass.Gap{Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
+	if body.IsRegion() {
+		f.gap.In = body.Region.Op
+	}
+	g.rewrite(s.kernels)
+	return nil
+}
+
+// best is the graph of u's body and its best plan, whose kernels are in an order in
+// which they can run.
+func best(u *pass.Unit, rules Rules, effort int) (*graph, solution, error) {
+	g, err := build(u, rules)
+	if err != nil {
+		return nil, solution{}, err
 	}
 	var together [][2]int
 	for round := 0; ; round++ {
@@ -126,29 +158,23 @@ func (f *Figures) fuse(u *pass.Unit, o Options) (err error) {
 		}
 		s := g.solve(g.parts(together), effort)
 		if err := context.Cause(g.ctx); err != nil {
-			return err
+			return nil, s, err
 		}
 		ks, ok := g.order(s.kernels)
 		if ok {
-			f.Exact = s.exact
-			if !s.exact && s.price.fs > 0 {
-				f.Gap = float64(s.price.fs-s.bound.fs) / float64(s.price.fs)
-			}
-			f.Recomputed, f.planned = copies(ks), s.price
-			f.gap = pass.Gap{Ns: float64(s.price.fs) / 1e6, LeastNs: float64(s.bound.fs) / 1e6, Bytes: s.price.bytes, Minimum: min(s.least, s.price.bytes), Cut: g.cut}
-			if body.IsRegion() {
-				f.gap.In = body.Region.Op
-			}
-			g.rewrite(ks)
-			return nil
+			s.kernels = ks
+			return g, s, nil
 		}
 		if acyclic(g.dataDependences(s.kernels)) {
 			g.copyInstead(ks) // only what they overwrite forms the cycle
 			continue
 		}
-		// The kernels of different parts form a cycle: plan these parts as one.
-		for _, k := range ks[1:] {
-			together = append(together, [2]int{ks[0].nodes[0], k.nodes[0]})
+		// The kernels of different parts form a cycle: plan these parts as one. Their
+		// first nodes may be cheap ones of other parts.
+		for _, k := range ks {
+			for _, n := range k.nodes {
+				together = append(together, [2]int{ks[0].nodes[0], n})
+			}
 		}
 	}
 }

@@ -40,44 +40,85 @@ func (g *graph) updates(n *node, p *op.InPlace) *update {
 }
 
 // inPlace reports whether node i of s, which has an update, is done in place
-// there: the operand is an input that no other node of s reads, and s stores
-// the result and does not read it.
+// there: it is one of several that update different parts, each of what the one
+// before made, which no other node reads. The operand of the first is an input that
+// no other node of s reads, and s stores the result of the last and does not read it.
 func (g *graph) inPlace(s *candidate, i int) bool {
-	n := g.nodes[i]
-	if g.inside(s.nodes, g.values[n.update.of].def) || !slices.Contains(s.outs, n.results[0]) {
+	updates := g.updatesIn(s, i)
+	if updates == nil {
 		return false
 	}
-	for _, u := range g.values[n.update.of].uses {
-		if u != i && g.inside(s.nodes, u) {
+	of := g.nodes[updates[0]].update.of
+	for _, u := range g.values[of].uses {
+		if u != updates[0] && g.inside(s.nodes, u) {
 			return false
 		}
 	}
-	for _, u := range g.values[n.results[0]].uses {
-		if g.inside(s.nodes, u) {
-			return false
-		}
-	}
-	return true
+	last := g.nodes[updates[len(updates)-1]].results[0]
+	return slices.Contains(s.outs, last) && !slices.ContainsFunc(g.values[last].uses, func(u int) bool { return g.inside(s.nodes, u) })
 }
 
-// stored is the number of bytes of v that s writes: all, or the part that it
-// updates in place.
-func (g *graph) stored(s *candidate, v int) int64 {
-	if d := g.values[v].def; g.inside(s.nodes, d) && g.nodes[d].update != nil && g.inPlace(s, d) {
-		return g.nodes[d].update.bytes
+// updatesIn are the updates of s with node i, first to last, of which each but the first
+// updates what the one before made; nil where one of them makes a copy.
+func (g *graph) updatesIn(s *candidate, i int) []int {
+	updates := []int{i}
+	for {
+		of := g.nodes[updates[0]].update.of
+		d := g.values[of].def
+		if !g.inside(s.nodes, d) {
+			break
+		}
+		if g.nodes[d].update == nil || len(g.values[of].uses) != 1 || g.values[of].out {
+			return nil
+		}
+		updates = slices.Insert(updates, 0, d)
 	}
-	return g.values[v].size
+	for {
+		made := g.nodes[updates[len(updates)-1]].results[0]
+		uses := g.values[made].uses
+		if len(uses) != 1 || g.values[made].out || !g.inside(s.nodes, uses[0]) {
+			break
+		}
+		if n := g.nodes[uses[0]]; n.update == nil || n.update.of != made {
+			return nil
+		}
+		updates = append(updates, uses[0])
+	}
+	if len(updates) > op.MaxParts {
+		return nil
+	}
+	for k, a := range updates {
+		for _, b := range updates[:k] {
+			if !op.Disjoint(g.nodes[a].op, g.nodes[b].op) {
+				return nil
+			}
+		}
+	}
+	return updates
+}
+
+// stored is the number of bytes of v that s writes: all, or the parts that it
+// updates in place.
+func (g *graph) stored(s *candidate, v int) (bytes int64) {
+	d := g.values[v].def
+	if !g.inside(s.nodes, d) || g.nodes[d].update == nil || !g.inPlace(s, d) {
+		return g.values[v].size
+	}
+	for _, u := range g.updatesIn(s, d) {
+		bytes += g.nodes[u].update.bytes
+	}
+	return bytes
 }
 
 // over are the results of s that it writes over their operands.
 func (g *graph) over(s *candidate) map[*ir.Value]bool {
 	var over map[*ir.Value]bool
-	for _, i := range s.nodes {
-		if n := g.nodes[i]; n.update != nil && g.inPlace(s, i) {
+	for _, v := range s.outs {
+		if d := g.values[v].def; g.inside(s.nodes, d) && g.nodes[d].update != nil && g.inPlace(s, d) {
 			if over == nil {
 				over = map[*ir.Value]bool{}
 			}
-			over[g.values[n.results[0]].v] = true
+			over[g.values[v].v] = true
 		}
 	}
 	return over
@@ -87,7 +128,7 @@ func (g *graph) over(s *candidate) map[*ir.Value]bool {
 // it.
 func (g *graph) overwritten(k *candidate) (values []int) {
 	for _, i := range k.nodes {
-		if n := g.nodes[i]; n.update != nil && g.inPlace(k, i) {
+		if n := g.nodes[i]; n.update != nil && !g.inside(k.nodes, g.values[n.update.of].def) && g.inPlace(k, i) {
 			values = append(values, n.update.of)
 		}
 	}

@@ -46,7 +46,7 @@ func (k kernels) Legal(ops []*ir.Op, outs []*ir.Value, over map[*ir.Value]bool) 
 // over the same rows is left to Legal.
 func (kernels) Conflict(a, b *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	if unfusible(a) || unfusible(b) {
-		return !viewed(a, b, depends) && !viewed(b, a, depends)
+		return !viewed(a, b, depends) && !viewed(b, a, depends) && !placed(a, b, depends) && !placed(b, a, depends)
 	}
 	ca, cb := contracts(a), contracts(b)
 	switch {
@@ -120,6 +120,12 @@ func (kernels) Cheap(o *ir.Op) bool {
 // of o is a view.
 func viewed(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
 	return kernel.Viewable(o, m) && !unfusible(m) && depends(o, m)
+}
+
+// placed reports whether m can be in the kernel of o as a move or an update by which
+// a result of o lies in another value.
+func placed(o, m *ir.Op, depends func(o, on *ir.Op) bool) bool {
+	return kernel.Placeable(o, m) && !unfusible(m) && depends(m, o)
 }
 
 // unfusible reports whether o's kernel, if it has one, holds no other op, moves

@@ -26,12 +26,14 @@ type Form struct {
 	Ops     []*ir.Op
 	Outputs []*ir.Value
 	Inputs  []*ir.Value // what it reads from memory, in order of first use
-	Outs    []Out       // one for each of Outputs
+	Outs    []Out       // one for each of Outputs, or several that store parts of it
 	Rows    *Rows       // of Row and Columns
 	Nest    *Nest       // of Row and Columns
 	Main    *ir.Op      // of Contraction and Library
 	Mains   []*ir.Op    // of Contraction: Main and those of its shape that share an operand with it
-	Views   []*View     // of Library: for each operand of Main, nil where it lies in memory as a tensor of its own
+	// Views are, of Library, how each operand and each result of Main lies in
+	// memory, nil for one that lies as a tensor of its own.
+	Views []*View
 	// Over are the results that overwrite their operands; see OfOver.
 	Over map[*ir.Value]bool
 
@@ -89,6 +91,23 @@ func alone(a *Atom) Index {
 		return Index{}
 	}
 	return IndexOf(a)
+}
+
+// Reduces reports whether f, a contraction, has results that reduce its elements,
+// for which Outs has nothing.
+func (f *Form) Reduces() bool {
+	return slices.ContainsFunc(f.Outputs, func(v *ir.Value) bool { return len(f.Storing(v)) == 0 })
+}
+
+// Storing are those of f.Outs that store parts of v.
+func (f *Form) Storing(v *ir.Value) []Out {
+	var outs []Out
+	for _, o := range f.Outs {
+		if o.Value == v {
+			outs = append(outs, o)
+		}
+	}
+	return outs
 }
 
 func (r *Rows) row() Index { return alone(r.Row) }
@@ -255,18 +274,19 @@ func (f *Form) pointwise() (*Form, error) {
 	}
 	var loops []loop
 	for _, v := range f.Outputs {
-		part := g.part(v)
-		shape := part.shape
-		i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
-		if i < 0 {
-			i = len(loops)
-			step, at := s.wide("i", product(shape), g.V, g.Lane)
-			loops = append(loops, loop{shape, step, at})
+		for _, part := range g.stored(v) {
+			shape := shapeOf(part.of)
+			i := slices.IndexFunc(loops, func(l loop) bool { return slices.Equal(l.shape, shape) })
+			if i < 0 {
+				i = len(loops)
+				step, at := s.wide("i", product(shape), g.V, g.Lane)
+				loops = append(loops, loop{shape, step, at})
+			}
+			idx := s.Unlinear(loops[i].at, shape)
+			out := part.at(idx)
+			out.Loops = []*Atom{loops[i].step}
+			g.Outs = append(g.Outs, out)
 		}
-		idx := s.Unlinear(loops[i].at, shape)
-		out := part.at(idx)
-		out.Loops = []*Atom{loops[i].step}
-		g.Outs = append(g.Outs, out)
 	}
 	return &g, g.eval.why
 }
@@ -342,11 +362,13 @@ func (f *Form) byRows(r *Rows) (*Form, error) {
 	g.eval = newEvaluator(s, f.Ops)
 	g.eval.rows = &rows
 	for _, v := range f.Outputs {
-		out, err := g.rowOut(v)
-		if err != nil {
-			return nil, err
+		for _, part := range g.stored(v) {
+			out, err := g.rowOut(v, part)
+			if err != nil {
+				return nil, err
+			}
+			g.Outs = append(g.Outs, out)
 		}
-		g.Outs = append(g.Outs, out)
 	}
 	g.Nest = g.nest()
 	g.Class = ClassColumns
@@ -377,11 +399,10 @@ func reduces(x *Expr) bool {
 	return found
 }
 
-// rowOut finds the level at which v is computed without serial reductions.
-func (f *Form) rowOut(v *ir.Value) (Out, error) {
+// rowOut finds the level at which a part of v is computed without serial reductions.
+func (f *Form) rowOut(v *ir.Value, part part) (Out, error) {
 	e, r := f.eval, f.Rows
-	part := f.part(v)
-	shape := part.shape
+	shape := shapeOf(part.of)
 	n := product(shape)
 	try := func(level Level, size int64, idx []Index, ok bool) (Out, bool) {
 		if !ok || n != size {

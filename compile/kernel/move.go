@@ -94,6 +94,9 @@ func (e *evaluator) reshaped(idx []Index, from, to []int64) []Index {
 
 // datum is the integer x, clamped to [0, n), as an index.
 func (e *evaluator) datum(x *Expr, n int64) Index {
+	if x.Op == Number {
+		return Index{C: min(max(x.Int, 0), n-1)}
+	}
 	bound := func(v int64) *Expr { return e.expr(Expr{Op: Number, Elem: x.Elem, Int: v}) }
 	c := e.scalar("clamp", x.Elem, bound(0), x, bound(n-1))
 	return e.atom(Atom{Kind: Datum, E: c, Max: n - 1})

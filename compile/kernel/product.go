@@ -67,20 +67,22 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		e.follow(o, places)
 	}
 	for _, v := range f.Outputs {
-		p, ok := places[v]
 		if _, reduced := reductionOf(v, places); reduced {
 			continue // Tiled verifies it
 		}
-		if !ok {
-			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+		outs, err := g.stores(v, places)
+		if err != nil {
+			return nil, err
 		}
-		out := Out{Value: v, Loops: loops, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)}
-		plain := true
-		Walk(out.X, func(x *Expr) { plain = plain && x.Op != Reduce })
-		if !plain {
-			return nil, reason(v.Op, "%s reduces the contraction's elements", v.Name)
+		for _, out := range outs {
+			plain := true
+			Walk(out.X, func(x *Expr) { plain = plain && x.Op != Reduce })
+			if !plain {
+				return nil, reason(v.Op, "%s reduces the contraction's elements", v.Name)
+			}
+			out.Loops = loops
+			g.Outs = append(g.Outs, out)
 		}
-		g.Outs = append(g.Outs, out)
 	}
 	if e.why != nil {
 		return nil, e.why
@@ -101,7 +103,9 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		}
 	}
 	for _, o := range g.Outs {
-		g.reads(o.X, seen)
+		for _, x := range o.Exprs() {
+			g.reads(x, seen)
+		}
 	}
 	t, err := g.Tiled()
 	if err != nil {
@@ -115,6 +119,25 @@ func (f *Form) contraction(mains []*ir.Op) (*Form, error) {
 		g.reads(o.X, seen)
 	}
 	return &g, nil
+}
+
+// stores are how f stores v, a result whose elements are computed one by one from
+// those of a product at places, by f's evaluator.
+func (f *Form) stores(v *ir.Value, places map[*ir.Value]place) ([]Out, error) {
+	var outs []Out
+	for _, part := range f.stored(v) {
+		p, ok := places[part.of]
+		if !ok {
+			return nil, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
+		}
+		out := part.at(p.idx)
+		if len(out.If) > 0 {
+			return nil, reason(v.Op, "%s updates places that are data", v.Name)
+		}
+		out.If = p.in
+		outs = append(outs, out)
+	}
+	return outs, nil
 }
 
 // paired reports whether o and p are the same contraction except for one

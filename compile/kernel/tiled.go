@@ -116,7 +116,7 @@ func (f *Form) Tiled() (*Tiled, error) {
 	t := &Tiled{
 		Products: len(f.Mains), Elem: f.Main.Results[0].Elem(), Half: c.Half,
 		Elems: [2]types.Elem{f.Main.Operands[left].Elem(), f.Main.Operands[1-left].Elem()},
-		form:  f, c: c, groups: group, left: left, Reduces: len(f.Outs) < len(f.Outputs),
+		form:  f, c: c, groups: group, left: left, Reduces: f.Reduces(),
 	}
 	for name, size := range map[string]*int64{"z": &t.Batch, "m": &t.Rows, "n": &t.Cols, "k": &t.Depth} {
 		*size = product(t.sizes(name))
@@ -284,21 +284,24 @@ func (t *Tiled) results(v int64) (*evaluator, map[*ir.Value]place, Flat) {
 // reduced results; Acc, at the lane's number, is the accumulated sum.
 func (t *Tiled) Results(v int64) (outs []Out, reductions []ReducedResult, flat Flat, err error) {
 	e, places, flat := t.results(v)
-	for _, v := range t.form.Outputs {
-		if p, ok := places[v]; ok {
-			outs = append(outs, Out{Value: v, At: Place(v, p.idx), If: p.in, X: e.at(v, p.idx)})
+	f := *t.form
+	f.eval = e
+	for _, v := range f.Outputs {
+		o, reduced := reductionOf(v, places)
+		if !reduced {
+			stored, err := f.stores(v, places)
+			if err != nil {
+				return nil, nil, flat, err
+			}
+			outs = append(outs, stored...)
 			continue
 		}
-		o, ok := reductionOf(v, places)
-		if !ok {
-			return nil, nil, flat, reason(v.Op, "%s is not computed from the contraction's elements one by one", v.Name)
-		}
 		x := o.Operands[0]
-		f := ReducedResult{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
-		if err := t.kept(&f, o); err != nil {
+		r := ReducedResult{Value: v, Kind: ReduceKind(o), X: e.at(x, places[x].idx)}
+		if err := t.kept(&r, o); err != nil {
 			return nil, nil, flat, err
 		}
-		reductions = append(reductions, f)
+		reductions = append(reductions, r)
 	}
 	if e.why != nil {
 		return nil, nil, flat, e.why

@@ -38,30 +38,48 @@ func Updating(p *op.InPlace, o *ir.Op) map[*ir.Value]bool {
 	return out
 }
 
-// part is the stored part of a result: its shape, and the element at an index
-// of that shape.
+// part is a part of a result that the kernel stores.
 type part struct {
-	shape []int64
-	at    func(idx []Index) Out
+	of    *ir.Value               // whose elements it holds
+	place func(idx []Index) Index // where the element at idx lies in the result's memory; nil where that is data
+	at    func(idx []Index) Out   // the element stored
 }
 
-// part is the part of v that f stores: all of it, or an update.
-func (f *Form) part(v *ir.Value) part {
+// stored are the parts of v that f stores: all of it, or those that the updates
+// in place of v's memory replace.
+func (f *Form) stored(v *ir.Value) []part {
 	e := f.eval
 	if !f.Over[v] {
-		return part{shapeOf(v), func(idx []Index) Out { return Out{Value: v, At: Place(v, idx), X: e.at(v, idx)} }}
+		place := func(idx []Index) Index { return Place(v, idx) }
+		return []part{{v, place, func(idx []Index) Out { return Out{Value: v, At: place(idx), X: e.at(v, idx)} }}}
 	}
-	u := op.Source(v).Op
-	if op.Of(u).Move == nil {
-		return part{shapeOf(u.Operands[2]), func(idx []Index) Out { return e.scattered(v, u, idx) }}
-	}
-	return part{shapeOf(u.Operands[1]), func(idx []Index) Out {
-		at := make([]Index, len(idx))
-		for d, start := range e.starts(u, 2, shapeOf(u.Operands[1])) {
-			at[d] = start.Add(idx[d])
+	var out []part
+	for _, u := range op.UpdatesIn(f.Ops, v) {
+		if !replaces(u) {
+			out = append(out, part{u.Operands[2], nil, func(idx []Index) Out { return e.scattered(v, u, idx) }})
+			continue
 		}
-		return Out{Value: v, At: Place(u.Results[0], at), X: e.at(u.Operands[1], idx), N: product(shapeOf(u.Operands[1]))}
-	}}
+		x := u.Operands[1]
+		place := func(idx []Index) Index {
+			at := make([]Index, len(idx))
+			for d, start := range e.starts(u, 2, shapeOf(x)) {
+				at[d] = start.Add(idx[d])
+			}
+			return Place(u.Results[0], at)
+		}
+		out = append(out, part{x, place, func(idx []Index) Out {
+			return Out{Value: v, At: place(idx), X: e.at(x, idx), N: product(shapeOf(x))}
+		}})
+	}
+	return out
+}
+
+// Elements is the number of elements of v, a result of f, that f stores.
+func (f *Form) Elements(v *ir.Value) (n int64) {
+	for _, part := range f.stored(v) {
+		n += product(shapeOf(part.of))
+	}
+	return n
 }
 
 // starts are the start indices, in each dimension, of a part of that size of

@@ -95,14 +95,14 @@ func (t *text) overwritten(s *step, k int) *ir.Value {
 	return nil
 }
 
-// captured is the value by which s refers to r.
+// captured is the value by which s refers to r, that of r where s does not read it.
 func (t *text) captured(s *step, r *root) *ir.Value {
 	for _, v := range ir.UsedValues(s.op) {
 		if t.rootOf[v] == r {
 			return v
 		}
 	}
-	return nil
+	return r.value
 }
 
 func (t *text) buffers() []Buffer {

@@ -30,9 +30,9 @@ var attentionGradDef = &Def{
 		maskParam, stepParam,
 	},
 	Results: []Param{
-		{Name: "dq", Elems: floats, Doc: "q's type"},
-		{Name: "dk", Elems: floats, Doc: "k's type"},
-		{Name: "dv", Elems: floats, Doc: "v's type"},
+		{Name: "dq", Elems: floats, Doc: "q's type", Strided: true},
+		{Name: "dk", Elems: floats, Doc: "k's type", Strided: true},
+		{Name: "dv", Elems: floats, Doc: "v's type", Strided: true},
 		{Name: "dmask", Elems: floats, Optional: true, Doc: "the mask's type; only with a mask"},
 	},
 	Attrs:  attentionAttrs,

@@ -100,7 +100,7 @@ type Param struct {
 	Variadic bool // any number; only the last
 	Drawn    bool // of a result: it depends on no elements of operands that are not optional
 	Tuples   bool // it may be a tuple of tensors of these element types
-	Strided  bool // of an operand of a library op: its kernel takes the strides of all dimensions but the last
+	Strided  bool // of an operand or a result of a library op: its kernel takes the strides of all dimensions but the last
 }
 
 // AttrDef is an attribute: a clause of the pretty form, or the lead.

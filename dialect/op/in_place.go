@@ -1,6 +1,8 @@
 package op
 
 import (
+	"slices"
+
 	"dmir/dialect/dim"
 	"dmir/dialect/ir"
 	"dmir/dialect/types"
@@ -74,6 +76,8 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 	home := o
 	if k := kernelAround(o); k != nil {
 		home = k
+		updates, base, tip := chain(o)
+		root = Source(base.Operands[0])
 		if root.Op != nil && root.Op.Parent == o.Parent {
 			return &Copy{MadeInside, root, k}
 		}
@@ -82,15 +86,14 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 			if IsView(u) {
 				continue
 			}
-			for _, v := range u.Operands {
-				switch Source(v) {
-				case root:
+			for i, v := range u.Operands {
+				switch v = Source(v); {
+				case v == root:
 					reads++
-				case y:
-					if !Of(u).Is(Terminator) {
-						return &Copy{MadeInside, y, k}
-					}
+				case v == tip.Results[0] && Of(u).Is(Terminator):
 					given++
+				case updates[v.Op] && v.Op != nil && !(i == 0 && updates[u]):
+					return &Copy{MadeInside, v, k}
 				}
 			}
 		}
@@ -98,7 +101,7 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 			return &Copy{ReadTwice, root, k}
 		}
 		if given != 1 {
-			return &Copy{MadeInside, y, k}
+			return &Copy{MadeInside, tip.Results[0], k}
 		}
 	} else {
 		for _, v := range o.Operands[1:] {
@@ -108,6 +111,99 @@ func (p *InPlace) Copied(o *ir.Op) *Copy {
 		}
 	}
 	return p.dies(root, home, o)
+}
+
+// chain is the updates in the block of o of which each is the only one to read
+// what the one before made, and replaces another part of it: o and those before
+// and behind it. base is the first, tip the last.
+func chain(o *ir.Op) (updates map[*ir.Op]bool, base, tip *ir.Op) {
+	updates, base, tip = map[*ir.Op]bool{o: true}, o, o
+	parts := []*ir.Op{o}
+	joins := func(u *ir.Op) bool {
+		if u == nil || u.Parent != o.Parent || len(parts) >= MaxParts || !sameStorage(u.Results[0], o.Results[0]) ||
+			slices.ContainsFunc(parts, func(p *ir.Op) bool { return !Disjoint(p, u) }) {
+			return false
+		}
+		updates[u] = true
+		parts = append(parts, u)
+		return true
+	}
+	for {
+		u := updated(Source(base.Operands[0]))
+		if u == nil || behind(u) != base || !joins(u) {
+			break
+		}
+		base = u
+	}
+	for {
+		u := behind(tip)
+		if u == nil || !joins(u) {
+			break
+		}
+		tip = u
+	}
+	return updates, base, tip
+}
+
+// MaxParts bounds the updates in place of one value in a kernel.
+const MaxParts = 64
+
+// behind is the update of what o, an update, makes, if nothing else reads it.
+func behind(o *ir.Op) *ir.Op {
+	v := o.Results[0]
+	for range maxChain {
+		if len(v.Uses) != 1 {
+			return nil
+		}
+		u := v.Uses[0]
+		if !IsView(u.Op) {
+			if u.Index != 0 || !Updates(u.Op) {
+				return nil
+			}
+			return u.Op
+		}
+		v = u.Op.Results[0]
+	}
+	return nil
+}
+
+// UpdatesIn are the updates among ops that make v, each of what the one before
+// made.
+func UpdatesIn(ops []*ir.Op, v *ir.Value) []*ir.Op {
+	var out []*ir.Op
+	for o := updated(Source(v)); o != nil && slices.Contains(ops, o); o = updated(Source(o.Operands[0])) {
+		out = append(out, o)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// Disjoint reports whether a and b, updates of one value, replace parts that are
+// known to have no element in common.
+func Disjoint(a, b *ir.Op) bool {
+	for d := range a.In(0).Rank() {
+		at, n, ok := updatedRange(a, d)
+		from, m, ok2 := updatedRange(b, d)
+		if ok && ok2 && (at+n <= from || from+m <= at) {
+			return true
+		}
+	}
+	return false
+}
+
+// updatedRange is the range of dimension d that o, an update, replaces; ok is false
+// where it is not known.
+func updatedRange(o *ir.Op, d int) (start, n int64, ok bool) {
+	if Of(o).Move == nil || len(o.Operands) != 2+o.In(0).Rank() {
+		return 0, 0, false
+	}
+	n, known := o.In(1).Shape[d].Int()
+	size, sized := o.In(0).Shape[d].Int()
+	at := number(o.Operands[2+d])
+	if at == nil || !at.IsInt64() || !known || !sized {
+		return 0, 0, false
+	}
+	return min(max(at.Int64(), 0), size-n), n, true
 }
 
 // Kept is why carried value i of o, a dm.while or a dm.scan, is a copy of its
@@ -160,7 +256,9 @@ func (p *InPlace) Updated(o *ir.Op, i int) *ir.Value {
 		if v == nil {
 			return nil
 		}
-		u = updated(Source(v))
+		if u = updated(Source(v)); u != nil {
+			_, u, _ = chain(u)
+		}
 	}
 	if u == nil || !Updates(u) || p.Copied(u) != nil {
 		return nil

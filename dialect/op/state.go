@@ -107,23 +107,28 @@ func WithState(d types.Dict, v types.Attr) types.Dict {
 	return d
 }
 
-// StateOver is the argument of the function that result i of o, an element-wise
-// op or kernel, is written over, because it is its next value: every other
-// reader of the argument runs before, and o reads each element where it
-// writes it. nil where there is none.
+// StateOver is the argument of the function that result i of o, an op or a kernel
+// that computes, is written over, because it is its next value: every other
+// reader of the argument runs before, and o does not read it or is element-wise and
+// reads each element where it writes it. nil where there is none.
 func (p *InPlace) StateOver(o *ir.Op, i int) *ir.Value {
 	b := o.Parent
 	if b == nil || b.Region == nil || b.Region.Op == nil || b.Region.Op.Name != Func || i >= len(o.Results) {
 		return nil
 	}
 	arg := p.carried(b).next[o.Results[i]]
-	if arg == nil || !sameStorage(arg, o.Results[i]) || !slices.Contains(PointwiseOperands(o, o.Results[i]), arg) {
+	if arg == nil || !sameStorage(arg, o.Results[i]) || IsView(o) || o.Name != Kernel && (Of(o) == nil || Of(o).Kernel == Structure) {
 		return nil
 	}
+	reads := false
 	for _, v := range ir.UsedValues(o) {
 		if v != arg && Source(v) == arg { // a view of it has other indices
 			return nil
 		}
+		reads = reads || v == arg
+	}
+	if reads && !slices.Contains(PointwiseOperands(o, o.Results[i]), arg) {
+		return nil
 	}
 	if p.dies(arg, o, o) != nil {
 		return nil

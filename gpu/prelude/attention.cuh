@@ -43,6 +43,10 @@ template <> constexpr bool given<Nothing> = false;
 template <class T, class Where> struct View {
   In<T> data;
 };
+// Placed is a View that is stored.
+template <class T, class Where> struct Placed {
+  Out<T> data;
+};
 
 namespace detail {
 // Matrices is how the heads of an operand with rows of Depth elements lie.
@@ -58,6 +62,18 @@ template <class T, class Where, int Depth> struct Matrices<View<T, Where>, Depth
   static constexpr i64 row = Where::row;
   DM_FN static i64 at(i64 matrix, i32) { return Where::at(i32(matrix)); }
   DM_FN static const In<T>& data(const View<T, Where>& x) { return x.data; }
+};
+template <class T, int Depth> struct Matrices<Out<T>, Depth> {
+  typedef T elem;
+  static constexpr i64 row = Depth;
+  DM_FN static i64 at(i64 matrix, i32 rows) { return matrix * rows * Depth; }
+  DM_FN static const Out<T>& data(const Out<T>& x) { return x; }
+};
+template <class T, class Where, int Depth> struct Matrices<Placed<T, Where>, Depth> {
+  typedef T elem;
+  static constexpr i64 row = Where::row;
+  DM_FN static i64 at(i64 matrix, i32) { return Where::at(i32(matrix)); }
+  DM_FN static const Out<T>& data(const Placed<T, Where>& x) { return x.data; }
 };
 template <class X> using Elem = typename Matrices<X, 1>::elem;
 

@@ -74,14 +74,16 @@ DM_UNROLL
         }
     }
   }
-  template <int N, class T>
-  DM_FN static void store(const Acc (&sums)[N][each], const Acc (&factor)[N], Out<T> to, i64 base, i32 first, i32 rows) {
+  template <int N, class Y>
+  DM_FN static void store(const Acc (&sums)[N][each], const Acc (&factor)[N], const Y& to, i64 matrix, i32 first, i32 rows) {
+    using M = detail::Matrices<Y, Depth>;
+    const i64 base = M::at(matrix, rows);
     const i32 tx = thread() % 16, ty = thread() / 16;
 DM_UNROLL
     for (int i = 0; i < N; i++)
 DM_UNROLL
       for (int j = 0; j < each; j++)
-        if (first + ty + 16 * i < rows && tx + 16 * j < Depth) to.store(base + i64(first + ty + 16 * i) * Depth + tx + 16 * j, narrow<T>(sums[i][j] * factor[i]));
+        if (first + ty + 16 * i < rows && tx + 16 * j < Depth) M::data(to).store(base + i64(first + ty + 16 * i) * M::row + tx + 16 * j, narrow<typename M::elem>(sums[i][j] * factor[i]));
   }
 };
 
@@ -186,7 +188,7 @@ DM_UNROLL
       if (tx == 0 && query < S::queries) lse.store(base + query, none ? none_seen : Score::lse(most[i], sum));
     }
   }
-  if constexpr (given<Y>) V::store(sums, factor, y, base * S::value, first, S::queries);
+  if constexpr (given<Y>) V::store(sums, factor, y, i64(part.number) * S::heads + head, first, S::queries);
 }
 
 namespace detail {
@@ -266,12 +268,12 @@ DM_NO_UNROLL
   if constexpr (given<DX>) {
 DM_UNROLL
     for (int i = 0; i < N; i++) factor[i] = Acc(S::scale);
-    D::store(sums, factor, dx, i64(span.matrix) * Where::own * S::depth, first, Where::own);
+    D::store(sums, factor, dx, span.matrix, first, Where::own);
   }
   if constexpr (given<DV>) {
 DM_UNROLL
     for (int i = 0; i < N; i++) factor[i] = 1;
-    V::store(sums_v, factor, dv, i64(span.matrix) * Where::own * S::value, first, Where::own);
+    V::store(sums_v, factor, dv, span.matrix, first, Where::own);
   }
 }
 

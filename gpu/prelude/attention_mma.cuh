@@ -43,8 +43,10 @@ template <int Depth> struct DepthLines {
   }
   // Stores a warp's rows, its fragments times a factor of each of their rows,
   // through shared memory that no other warp uses.
-  template <int FM, class T>
-  DM_FN static void store(Shared<T> s, const float (&x)[FM][fragments][4], const float (&factor)[FM][2], i32 row, Out<T> to, i64 base, i32 first, i32 rows) {
+  template <int FM, class T, class Y>
+  DM_FN static void store(Shared<T> s, const float (&x)[FM][fragments][4], const float (&factor)[FM][2], i32 row, const Y& to, i64 matrix, i32 first, i32 rows) {
+    using M = detail::Matrices<Y, Depth>;
+    const i64 base = M::at(matrix, rows);
     const i32 l = lane();
 DM_UNROLL
     for (int i = 0; i < FM; i++)
@@ -57,7 +59,7 @@ DM_UNROLL
     constexpr int pieces = Depth / vector;
     for (i32 i = l; i < FM * 16 * pieces; i += 32) {
       const i32 r = row + i / pieces, col = i % pieces * vector;
-      if (first + r < rows) to.template store<vector>(base + i64(first + r) * Depth + col, s.template load<vector>(at(r, col / 8) + col % 8));
+      if (first + r < rows) M::data(to).template store<vector>(base + i64(first + r) * M::row + col, s.template load<vector>(at(r, col / 8) + col % 8));
     }
   }
 };
@@ -242,7 +244,7 @@ DM_UNROLL
   if constexpr (given<Y> && Splits == 1) {
     sync();
     const Shared<T> to = after.take<T>(Tile::BM * V::pitch);
-    V::store(to, sums, factor, row, y, base * S::value, first, S::queries);
+    V::store(to, sums, factor, row, y, i64(part.number) * S::heads + head, first, S::queries);
   } else if constexpr (given<Y>) {
 DM_UNROLL
     for (int i = 0; i < FM; i++)
@@ -376,11 +378,11 @@ DM_UNROLL
   };
   if constexpr (given<DX>) {
     all(float(S::scale));
-    D::store(xs, sums, factor, row, dx, i64(span.matrix) * Where::own * S::depth, first, Where::own);
+    D::store(xs, sums, factor, row, dx, span.matrix, first, Where::own);
   }
   if constexpr (given<DV>) {
     all(1.0f);
-    V::store(xvs, sums_v, factor, row, dv, i64(span.matrix) * Where::own * S::value, first, Where::own);
+    V::store(xvs, sums_v, factor, row, dv, span.matrix, first, Where::own);
   }
 }
 

@@ -61,6 +61,7 @@ func statements() []weighted {
 		{"matmul", 4, (*writer).matmul, true},
 		{"convolution", 2, (*writer).convolution, true},
 		{"layer", 2, (*writer).layer, true},
+		{"parts", 2, (*writer).parts, true},
 		{"tall", 2, (*writer).tall, true},
 		{"kernel", 3, (*writer).kernel, true},
 		{"if", 1, (*writer).branch, false},
