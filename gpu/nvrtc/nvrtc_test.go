@@ -214,6 +214,12 @@ func TestCache(t *testing.T) {
 			t.Errorf("%s came from the cache", what)
 		}
 	}
+	for range 2 { // an error is not kept
+		var failed *nvrtc.CompileError
+		if _, err := c.Compile(t.Context(), "nonsense", headers, "sm_80", nvrtc.Options{}); !errors.As(err, &failed) {
+			t.Fatalf("nonsense compiles with %v", err)
+		}
+	}
 	dir, err := nvrtc.CacheDir()
 	if err != nil {
 		t.Fatal(err)
