@@ -316,12 +316,14 @@ func of(elem string, cases []attentionCase) []attentionCase {
 
 func TestAttentionDepths(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	t.Run("tensor cores", func(t *testing.T) { agrees(t, depths("f16", "bf16"), 1) })
 	t.Run("vector units", func(t *testing.T) { agrees(t, depths("f32", "f64"), 1) })
 }
 
 func TestAttentionSmallTiles(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	cases := append(depths("bf16", "f32", "f16"), depths("f64")[:2]...)
 	agrees(t, append(cases, fewQueries...), 1<<20)
 }
@@ -337,12 +339,14 @@ var fewQueries = []attentionCase{
 
 func TestAttentionVariants(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	t.Run("f16", func(t *testing.T) { agrees(t, of("f16", variants), 1) })
 	t.Run("f32", func(t *testing.T) { agrees(t, of("f32", variants), 1<<20) })
 }
 
 func TestAttentionDeep(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	deep := []attentionCase{
 		{name: "192 deep", elem: "f16", q: "1x1x40x192", k: "1x1x50x192", value: "128", back: true},
 		{name: "256 deep", elem: "bf16", q: "1x2x40x256", k: "1x1x50x256", attributes: ", causal = true", back: true},
@@ -355,6 +359,7 @@ func TestAttentionDeep(t *testing.T) {
 // The CUDA compiler compiles every kernel without spills.
 func TestAttentionCompiles(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	var cases []attentionCase
 	add := func(attributes, mask string, kinds ...string) {
 		for _, kind := range kinds {

@@ -359,6 +359,7 @@ func (p productCase) of(elem string, tile Config) productCase {
 
 func TestContractionOrders(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_80"))
 	for i, p := range orders {
 		c.add(t, p.of("f16", mmaTiles[i%len(mmaTiles)]), true)
@@ -374,6 +375,7 @@ func TestContractionOrders(t *testing.T) {
 // Hopper's path: tensor maps of every order, partial tiles.
 func TestContractionBulk(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range orders {
 		if strings.HasSuffix(p.name, "odd") {
@@ -392,6 +394,7 @@ func split(c Config, n int) Config {
 
 func TestContractionLong(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range long {
 		c.add(t, p.of("f16", wgmmaTiles[i]), true)
@@ -411,6 +414,7 @@ func TestContractionLong(t *testing.T) {
 
 func TestContractionConvolutions(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range convolutions {
@@ -423,6 +427,7 @@ func TestContractionConvolutions(t *testing.T) {
 
 func TestContractionReductions(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	c := newCollection(targetOf(t, "sm_90a"))
 	for i, p := range reducing {
 		c.add(t, p.of("f16", Config{}), true)
@@ -435,6 +440,7 @@ func TestContractionReductions(t *testing.T) {
 
 func TestContractionGroups(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range groups {
@@ -449,6 +455,7 @@ func TestContractionGroups(t *testing.T) {
 
 func TestContractionAround(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a"} {
 		c := newCollection(targetOf(t, arch))
 		for _, p := range around {
@@ -467,6 +474,7 @@ func TestContractionAround(t *testing.T) {
 // and shared memory are reported, and none may spill.
 func TestContractionCompiles(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	for _, arch := range []string{"sm_80", "sm_90a", "sm_100"} {
 		t.Run(arch, func(t *testing.T) {
 			t.Parallel()
@@ -517,6 +525,7 @@ func TestContractionTypes(t *testing.T) {
 // too early, an operand read at wrong addresses.
 func TestBulkIsChecked(t *testing.T) {
 	t.Parallel()
+	need.Long(t)
 	for _, c := range []struct{ name, old, now string }{
 		{"no thread waits for a product", "products_wait<1>()", "products_wait<2>()"},
 		{"a slot is filled while it is read", "barrier_wait(empty, slot, phase ^ 1)", "barrier_wait(full, slot, phase ^ 1)"},

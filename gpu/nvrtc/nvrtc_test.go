@@ -14,6 +14,7 @@ import (
 
 	"dmir/gpu/nvrtc"
 	"dmir/gpu/nvrtc/nvrtctest"
+	"dmir/internal/need"
 )
 
 const twice = `#include "twice.cuh"
@@ -64,6 +65,7 @@ func TestArchitectures(t *testing.T) {
 
 // Compiling with several threads gives equally good code.
 func TestJobs(t *testing.T) {
+	need.Long(t)
 	c := nvrtctest.Compiler(t)
 	one, err := c.Compile(t.Context(), twice+crowded, headers, "sm_80", nvrtc.Options{NoCache: true})
 	if err != nil {

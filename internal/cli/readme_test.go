@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dmir/internal/cli"
+	"dmir/internal/need"
 )
 
 // TestReadme runs each command in README.md and compares its output with the one
@@ -84,6 +85,7 @@ func TestReadmeFixes(t *testing.T) {
 
 // The table in README.md of the plans of the examples is true.
 func TestReadmePlans(t *testing.T) {
+	need.Long(t)
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
