@@ -135,7 +135,7 @@ func keep(t *testing.T, name, path, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+	if r := made.Run(t.Context(), d, 10*time.Minute); r.Outcome != suite.Passed {
 		t.Errorf("%s: %s, %s", name, r.Outcome, r.Why)
 	}
 }

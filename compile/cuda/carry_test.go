@@ -220,7 +220,7 @@ func TestProbes(t *testing.T) {
 				}
 				d, _, err := device.Find("emulator")
 				need.OK(t, err)
-				if r := made.Run(t.Context(), d, time.Minute); r.Outcome != suite.Passed {
+				if r := made.Run(t.Context(), d, 10*time.Minute); r.Outcome != suite.Passed {
 					t.Errorf("%s: %s, %s", p.name, r.Outcome, r.Why)
 				}
 			}
